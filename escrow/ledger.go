@@ -1,0 +1,121 @@
+package escrow
+
+import "time"
+
+// Ledger is the exact account of one rolling limit. It counts two things: what
+// was booked, by slot of time, for one Window; and what is held, which belongs
+// to no slot yet and counts at every instant until it is booked or dropped.
+//
+// The Window is cut into n slots and n+1 of them are counted, so that the sum
+// covers every interval of length Window that ends in the current slot: a
+// ledger at its limit has not been over it at any instant of the last Window.
+// What that costs is one slot in n+1 of the limit, when saturated.
+//
+// A Ledger is not safe for concurrent use.
+type Ledger struct {
+	limit  int64
+	epoch  time.Time
+	slot   time.Duration // length of one slot
+	slots  []int64       // ring of n+1
+	cur    int64         // absolute number of the current slot
+	booked int64         // sum of slots
+	held   int64
+}
+
+// NewLedger returns an empty ledger of limit units a Window, counted in n
+// slots. n must divide a minute in microseconds (60, 120, 240, 600).
+func NewLedger(now time.Time, limit int64, n int) *Ledger {
+	if n < 1 || int64(Window/time.Microsecond)%int64(n) != 0 {
+		panic("escrow: BUG: slots do not divide the window")
+	}
+	return &Ledger{limit: limit, epoch: now, slot: Window / time.Duration(n), slots: make([]int64, n+1)}
+}
+
+// Advance ages out what has left the Window at now. Time never runs backwards:
+// an earlier now changes nothing.
+func (l *Ledger) Advance(now time.Time) {
+	target := int64(now.Sub(l.epoch) / l.slot)
+	if target-l.cur > int64(len(l.slots)) {
+		clear(l.slots)
+		l.booked = 0
+		l.cur = target
+		return
+	}
+	for l.cur < target {
+		l.turn()
+	}
+}
+
+// turn enters the next slot.
+func (l *Ledger) turn() {
+	l.cur++
+	i := l.cur % int64(len(l.slots))
+	l.booked -= l.slots[i]
+	l.slots[i] = 0
+}
+
+// Limit is what may be used in one Window.
+func (l *Ledger) Limit() int64 { return l.limit }
+
+// Used is what counts against the limit: booked in the last Window, and held.
+func (l *Ledger) Used() int64 { return l.booked + l.held }
+
+// Room is what may still be taken; negative while there is debt.
+func (l *Ledger) Room() int64 { return l.limit - l.booked - l.held }
+
+// Slot is the number of the current slot, for a later Correct.
+func (l *Ledger) Slot() int64 { return l.cur }
+
+// Hold sets c aside. It does not check the limit: the caller has.
+func (l *Ledger) Hold(c int64) { l.held += c }
+
+// Drop gives back c of what was held.
+func (l *Ledger) Drop(c int64) { l.held -= c }
+
+// Book counts c in the current slot.
+func (l *Ledger) Book(c int64) {
+	l.slots[l.cur%int64(len(l.slots))] += c
+	l.booked += c
+}
+
+// Correct changes by d what was booked in slot. A refund (d < 0) of a slot
+// that has left the Window does nothing, for it no longer counts; what was
+// used beyond a booking (d > 0) is counted now, for it is now that it is known.
+func (l *Ledger) Correct(slot, d int64) {
+	if d > 0 {
+		l.Book(d)
+		return
+	}
+	if slot > l.cur-int64(len(l.slots)) && slot <= l.cur {
+		l.slots[slot%int64(len(l.slots))] += d
+		l.booked += d
+	}
+}
+
+// FreeAt is the earliest time at which c will fit if nothing else is booked.
+// It reports false when what is held stands in the way, which leaves at no
+// known time.
+func (l *Ledger) FreeAt(c int64) (time.Time, bool) {
+	room := l.Room()
+	for i := int64(0); i < int64(len(l.slots)); i++ {
+		if room >= c {
+			return l.startOf(l.cur + i), true
+		}
+		room += l.slots[(l.cur+1+i)%int64(len(l.slots))]
+	}
+	return l.startOf(l.cur + int64(len(l.slots))), room >= c
+}
+
+// FullAt is when the last booking leaves the Window: now when there is none.
+func (l *Ledger) FullAt() time.Time {
+	for i := int64(0); i < int64(len(l.slots)); i++ {
+		if l.slots[(l.cur-i+int64(len(l.slots)))%int64(len(l.slots))] != 0 {
+			return l.startOf(l.cur - i + int64(len(l.slots)))
+		}
+	}
+	return l.startOf(l.cur)
+}
+
+func (l *Ledger) startOf(slot int64) time.Time {
+	return l.epoch.Add(time.Duration(slot) * l.slot)
+}

@@ -1,0 +1,185 @@
+package escrow
+
+import "time"
+
+// paceSlots is how finely a pool's minute is cut: 0.1 s, which strands 1/601
+// of a saturated limit.
+const paceSlots = 600
+
+// lookahead is how often a Window the taut string looks at the room to come:
+// once a second. Looking every slot costs ten times as much and gains nothing.
+const lookahead = 60
+
+// pace hands out one axis of a pool over time. Without it the first tenants of
+// a minute would take the whole minute, in whatever order they are served, and
+// who comes later would find nothing.
+//
+// It is one level that refills at a rate. The rate is a taut string: the
+// steepest line which, starting from what the level holds now, stays under the
+// room that the ring of past dispatches will have, at every second of the next
+// Window. So an idle pool gives its burst at once, a saturated one runs at its
+// limit, and what a burst took too early is paid back by a slower refill: no
+// second book of burst tokens is needed, and settles, refunds and restarts
+// heal by themselves.
+type pace struct {
+	limit int64   // units a Window
+	ring  *Ledger // what was dispatched when; under AdmitMax this is the pool's ledger itself
+
+	base int64 // one second of limit: the level at the start, and the string's slack
+	cap  int64 // the burst, at least base
+
+	level    int64 // may be negative: the debt of a call larger than cap
+	rate     int64 // units a Window
+	fraction int64 // of a unit, in unit·µs a Window
+
+	lead         int64 // dispatched ahead of a fluid server at limit units a Window
+	leadFraction int64
+
+	last time.Time
+}
+
+const windowMicros = int64(Window / time.Microsecond)
+
+func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) *pace {
+	p := &pace{limit: limit, ring: ring, last: now}
+	p.base = max(1, limit/lookahead)
+	p.cap = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
+	// A pool starts with one second, not with its burst: after a restart the
+	// ring is empty because it was lost, not because the minute was idle.
+	p.level = p.base
+	p.rate = p.steady()
+	return p
+}
+
+// steady is the rate at which a saturated ring neither fills nor drains.
+func (p *pace) steady() int64 {
+	n := int64(len(p.ring.slots))
+	return p.limit * (n - 1) / n
+}
+
+// advance brings level and lead to now. busy says that calls are queued.
+func (p *pace) advance(now time.Time, busy bool) {
+	if !now.After(p.last) {
+		return
+	}
+	if now.Sub(p.ring.startOf(p.ring.cur)) > 2*Window {
+		p.ring.Advance(now)
+		p.level, p.fraction, p.rate = p.cap, 0, p.steady()
+		p.lead, p.leadFraction = 0, 0
+		p.last = now
+		return
+	}
+	for {
+		turn := p.ring.startOf(p.ring.cur + 1)
+		if now.Before(turn) {
+			break
+		}
+		p.refill(turn)
+		p.ring.turn()
+		switch {
+		case busy:
+			p.rate = p.taut()
+		case p.level < p.cap:
+			p.rate = p.slack()
+		}
+	}
+	p.refill(now)
+}
+
+// slack is the refill while nobody waits. What is unspent needs no string: the
+// level rises until it could hand out all the room that there is now, and the
+// first call that has to wait makes the string taut again. (With the string
+// taut at all times a burst of a whole minute would be reached only in the
+// limit: 63 % of it after one idle minute.)
+func (p *pace) slack() int64 {
+	if p.level >= p.limit-p.ring.booked+p.base {
+		return 0
+	}
+	return p.steady()
+}
+
+// refill lets the level rise, and the lead fall, until now. The steps are at
+// most one slot long, so no product overflows at MaxLimit.
+func (p *pace) refill(now time.Time) {
+	micros := int64(now.Sub(p.last) / time.Microsecond)
+	if micros <= 0 {
+		return
+	}
+	p.last = p.last.Add(time.Duration(micros) * time.Microsecond)
+
+	v := p.rate*micros + p.fraction
+	p.level += v / windowMicros
+	p.fraction = v % windowMicros
+	if p.level >= p.cap {
+		p.level, p.fraction = p.cap, 0
+	}
+
+	v = p.limit*micros + p.leadFraction
+	p.lead -= v / windowMicros
+	p.leadFraction = v % windowMicros
+	if p.lead <= 0 {
+		p.lead, p.leadFraction = 0, 0
+	}
+}
+
+// taut is the steepest refill that stays under the room to come. One second of
+// slack, and not looking closer than two seconds ahead, keep the noise of
+// whole calls in the ring from costing rate.
+func (p *pace) taut() int64 {
+	r := p.ring
+	n := int64(len(r.slots))
+	perLook := (n - 1) / lookahead
+	room := p.limit - r.booked
+	slack := p.base - max(0, p.level)
+	best := p.steady()
+	i := (r.cur + 1) % n // the oldest slot: it leaves at the next turn
+	for sec := int64(1); sec <= lookahead; sec++ {
+		leaving := perLook
+		if sec == 1 {
+			leaving-- // at the end of the current slot one slot less has left
+		}
+		for ; leaving > 0; leaving-- {
+			room += r.slots[i]
+			if i++; i == n {
+				i = 0
+			}
+		}
+		if sec >= 2 {
+			best = min(best, (room+slack)*lookahead/sec)
+		}
+	}
+	return max(0, best)
+}
+
+// need is the level at which a call of cost c may go. One larger than the
+// burst goes when the level is full, and leaves a debt.
+func (p *pace) need(c int64) int64 { return min(c, p.cap) }
+
+// take pays for a dispatched call.
+func (p *pace) take(c int64) {
+	p.level -= c
+	p.lead += c
+}
+
+// correct changes by d what a dispatched call has cost.
+func (p *pace) correct(d int64) {
+	p.level = min(p.cap, p.level-d)
+	p.lead = max(0, p.lead+d)
+}
+
+// readyAt is when the level will reach need at today's rate, and never later
+// than the next slot turn, when the rate changes.
+func (p *pace) readyAt(need int64) time.Time {
+	turn := p.ring.startOf(p.ring.cur + 1)
+	if p.level >= need {
+		return p.last
+	}
+	if p.rate <= 0 {
+		return turn
+	}
+	micros := mulDivCeil(need-p.level, windowMicros, p.rate)
+	if micros > int64(turn.Sub(p.last)/time.Microsecond) {
+		return turn
+	}
+	return p.last.Add(time.Duration(micros) * time.Microsecond)
+}

@@ -1,0 +1,312 @@
+package escrow
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func exp(x float64) float64 { return math.Exp(x) }
+
+// poisson draws a count with the given small mean.
+func poisson(r *rand.Rand, mean float64) int {
+	n, p, limit := 0, 1.0, math.Exp(-mean)
+	for {
+		if p *= r.Float64(); p <= limit {
+			return n
+		}
+		n++
+	}
+}
+
+// Weights 4:2:1:1 with the last one idle: the others get 4:2:1 of the whole
+// limit, nothing is left to the idle one, and when it returns it is served
+// within half a second.
+func TestSharesOfTheWholeLimit(t *testing.T) {
+	const limit = 600_000
+	for seed := uint64(1); seed <= 3; seed++ {
+		w := newWorld(t, seed, Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, 4000, 2000, 1000, 1000)
+		for i := range 3 {
+			w.tenants[i].workers = 16
+		}
+		w.run(3 * Window)
+		from := w.now
+		w.run(10 * Window)
+
+		got := w.received(from)
+		for i, share := range []float64{4. / 7, 2. / 7, 1. / 7, 0} {
+			want := share * limit * 10
+			if math.Abs(got[i]-want) > 0.02*limit*10*share {
+				t.Errorf("seed %d: tenant %d received %.4f of the limit, want %.4f ± 2 %%", seed, i, got[i]/limit/10, share)
+			}
+		}
+		if max := w.rollingMax(); max > limit {
+			t.Errorf("seed %d: I1: %d tokens in a rolling minute of %d", seed, max, limit)
+		}
+
+		w.offer(3, time.Hour)
+		back := w.now
+		w.run(2 * time.Second)
+		if first := firstOf(w, 3, back); first > 500*time.Millisecond {
+			t.Errorf("seed %d: I4: the idle tenant waited %v when it returned", seed, first)
+		}
+		t.Logf("seed %d: received %.4f %.4f %.4f of the limit (ideal %.4f %.4f %.4f); returning tenant served after %v", seed,
+			got[0]/limit/10, got[1]/limit/10, got[2]/limit/10, 4./7, 2./7, 1./7, firstOf(w, 3, back))
+	}
+}
+
+func firstOf(w *world, tenant int, since time.Time) time.Duration {
+	for _, a := range w.log {
+		if a.tenant == tenant && !a.at.Before(since) {
+			return a.at.Sub(since)
+		}
+	}
+	return time.Hour
+}
+
+// At 60 % Poisson load nobody waits.
+func TestModerateLoadWaitsForNothing(t *testing.T) {
+	const limit = 600_000
+	for seed := uint64(1); seed <= 3; seed++ {
+		w := newWorld(t, seed, Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, 1000, 1000, 1000, 1000)
+		for _, p := range w.tenants {
+			p.rate = 0.6 * limit / 60 / 1000 / 4
+		}
+		w.run(30 * Window)
+		d := w.waits(t0.Add(Window))
+		p99 := d[len(d)*99/100]
+		t.Logf("seed %d: %d calls, queue time mean %v, p99 %v, max %v", seed, len(d), mean(d), p99, d[len(d)-1])
+		if p99 > 0 {
+			t.Errorf("seed %d: p99 queue time is %v, want none", seed, p99)
+		}
+	}
+}
+
+func mean(d []time.Duration) time.Duration {
+	sum := time.Duration(0)
+	for _, x := range d {
+		sum += x
+	}
+	return sum / time.Duration(len(d))
+}
+
+// An idle pool serves a burst at once, the rest at its pace.
+func TestIdlePoolServesItsBurst(t *testing.T) {
+	const limit = 600_000
+	for _, burst := range []time.Duration{0, time.Second, 10 * time.Second, 30 * time.Second, time.Minute} {
+		w := newWorld(t, 1, Config{TPM: limit, Burst: burst, MaxQueue: 10_000}, 1000)
+		w.tenants[0].cost = func(*rand.Rand) int64 { return 1000 }
+		w.run(2 * Window)
+		for range 700 {
+			w.offer(0, time.Hour)
+		}
+		want := max(10, int(burst.Seconds())*10)
+		if len(w.log) != want {
+			t.Errorf("burst %v: %d calls at once, want %d", burst, len(w.log), want)
+		}
+		w.run(5 * Window)
+		if len(w.log) != 700 {
+			t.Errorf("burst %v: %d of 700 served after 5 minutes", burst, len(w.log))
+		}
+		if max := w.rollingMax(); max > limit {
+			t.Errorf("burst %v: I1: %d tokens in a rolling minute of %d", burst, max, limit)
+		}
+	}
+}
+
+// I1 and I2 over many pools, saturated and lumpy, with and without estimates
+// that are wrong downwards.
+func TestI1_I2_RollingLimitAndWorkConservation(t *testing.T) {
+	var worst float64
+	for seed := range uint64(60) {
+		limit := []int64{30_000, 600_000, 6_000_000, 10_000_000_000}[seed%4]
+		burst := []time.Duration{0, 1, 5, 10, 20, 30}[seed%6] * time.Second
+		w := newWorld(t, seed, Config{TPM: limit, Burst: burst, MaxQueue: 100_000}, 1000, 3000)
+		size := float64(limit) / 600
+		for _, p := range w.tenants {
+			p.cost = func(r *rand.Rand) int64 { return 1 + r.Int64N(int64(2*size)) }
+		}
+		if seed%3 == 0 {
+			for _, p := range w.tenants {
+				p.actual = func(declared int64) int64 { return declared / 2 }
+			}
+		}
+		saturated := seed%2 == 0
+		short := newShortfall(w)
+		for range 60 {
+			for _, p := range w.tenants {
+				p.workers, p.rate = 0, 0
+				switch {
+				case saturated:
+					p.workers = 4
+				case w.rng.IntN(3) == 0:
+					p.rate = w.rng.Float64() * 12
+				case w.rng.IntN(6) == 0:
+					for range 60 + w.rng.IntN(300) {
+						w.offer(0, time.Hour)
+					}
+				}
+			}
+			for range 10 {
+				w.run(time.Second)
+				short.look()
+			}
+		}
+		if max := w.rollingMax(); max > limit {
+			t.Fatalf("seed %d: I1: %d tokens in a rolling minute of %d", seed, max, limit)
+		}
+		if s := short.seconds(); s > worst {
+			worst = s
+		}
+		if saturated {
+			got := w.received(t0.Add(Window))
+			if util := (got[0] + got[1]) / (float64(limit) * 9); util < 0.985 {
+				t.Errorf("seed %d: a saturated pool of %d, burst %v, gave %.4f of its limit", seed, limit, burst, util)
+			}
+		}
+	}
+	t.Logf("I2: at worst %.2f s of rate short", worst)
+	if worst > 1.3 { // B0 (1 s) + c_max (0.2 s) + one slot
+		t.Errorf("I2: a waiting queue was served %.2f s of rate less than it could be", worst)
+	}
+}
+
+// shortfall measures I2: how far service lags r·D − lead(t0) while calls wait.
+type shortfall struct {
+	w     *world
+	since time.Time
+	lead  float64
+	given int
+	worst float64
+}
+
+func newShortfall(w *world) *shortfall { return &shortfall{w: w} }
+
+func (s *shortfall) look() {
+	p := &s.w.pool.axes[Tokens].pace
+	if s.w.pool.q.waiting == 0 {
+		s.since = time.Time{}
+		return
+	}
+	if s.since.IsZero() {
+		s.since, s.lead, s.given = s.w.now, float64(p.lead), len(s.w.log)
+		return
+	}
+	served := 0.0
+	for _, a := range s.w.log[s.given:] {
+		served += float64(a.cost)
+	}
+	rate := float64(p.steady()) / Window.Seconds()
+	s.worst = max(s.worst, s.w.now.Sub(s.since).Seconds()-(s.lead+served)/rate)
+}
+
+func (s *shortfall) seconds() float64 { return s.worst }
+
+// A tenant that declares a third of what it takes gains nothing by it.
+func TestSettleCorrectsTheTag(t *testing.T) {
+	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 1000, 1000)
+	for _, p := range w.tenants {
+		p.workers = 8
+	}
+	w.tenants[0].actual = func(declared int64) int64 { return 3 * declared }
+	w.run(2 * Window)
+	from := w.now
+	w.run(10 * Window)
+	got := w.received(from)
+	if r := got[0] / got[1]; r > 1.03 || r < 0.97 {
+		t.Fatalf("declaring a third got %.3f times the share", r)
+	}
+}
+
+// Three tenants with calls of 100, 1000 and 8000 tokens under both a token and
+// a request limit: dominant shares are equal.
+func TestI12_DominantSharesEqual(t *testing.T) {
+	w := newWorld(t, 1, Config{TPM: 600_000, RPM: 600, MaxQueue: 1000}, 1000, 1000, 1000)
+	for i, c := range []int64{100, 1000, 8000} {
+		w.tenants[i].cost = func(*rand.Rand) int64 { return c }
+		w.tenants[i].workers = 16
+	}
+	w.run(2 * Window)
+	from := w.now
+	w.run(10 * Window)
+	got := w.received(from)
+	least, most := math.Inf(1), 0.0
+	for i, size := range []float64{100, 1000, 8000} {
+		d := max(got[i]/600_000, got[i]/size/600) / 10
+		least, most = min(least, d), max(most, d)
+	}
+	t.Logf("dominant shares from %.3f to %.3f", least, most)
+	if least/most < 0.99 {
+		t.Errorf("I12: dominant shares from %.3f to %.3f", least, most)
+	}
+}
+
+func TestI7_SettleTwice(t *testing.T) {
+	for _, acc := range []Accounting{AdmitMax, Production, Settled} {
+		p := New(t0, Config{TPM: 60_000, RPM: 600, Slots: 2, Accounting: acc})
+		leaf := p.AddLeaf(WeightOne)
+		h, ans := p.Offer(t0, leaf, Cost{500, 1}, 0)
+		if ans.Verdict != Admitted {
+			t.Fatalf("verdict %v", ans.Verdict)
+		}
+		p.Produce(t0, h, 100)
+		if !p.Settle(t0, h, Cost{300, 1}) {
+			t.Fatal("the first settle found nothing")
+		}
+		h2, _ := p.Offer(t0, leaf, Cost{500, 1}, 0)
+		if h2.Slot != h.Slot {
+			t.Fatal("the entry was not reused, so the test shows nothing")
+		}
+		if p.Settle(t0, h, Cost{0, 0}) || p.Cancel(t0, h) {
+			t.Fatal("a handle that has ended still ends something")
+		}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.State(t0).Axes[Tokens].Used; got != 800 {
+			t.Fatalf("accounting %d: %d tokens count, want 300 settled + 500 held", acc, got)
+		}
+	}
+}
+
+// A refusal leaves no trace but the passing of time.
+func TestI10_RefusalLeavesThePoolAsItWas(t *testing.T) {
+	p := New(t0, Config{TPM: 60_000, RPM: 600, Slots: 3, MaxQueue: 4})
+	a, b := p.AddLeaf(WeightOne), p.AddLeaf(3*WeightOne)
+	p.Offer(t0, a, Cost{900, 1}, 0)
+	p.Offer(t0, b, Cost{900, 1}, time.Minute)
+	p.Pump(t0, nil)
+	refusals := []struct {
+		leaf    LeafID
+		cost    int64
+		maxWait time.Duration
+	}{{a, 500, 0}, {b, 500, 0}, {a, 50_000, time.Second}}
+	for _, r := range refusals {
+		before := fmt.Sprintf("%+v", snapshotOf(p))
+		_, ans := p.Offer(t0, r.leaf, Cost{r.cost, 1}, r.maxWait)
+		if ans.Verdict == Admitted || ans.Verdict == Queued {
+			t.Fatalf("%+v was not refused but %v", r, ans.Verdict)
+		}
+		if ans.Wait <= 0 {
+			t.Errorf("%+v was refused without a time to come back", r)
+		}
+		if after := fmt.Sprintf("%+v", snapshotOf(p)); after != before {
+			t.Errorf("a refusal changed the pool\nbefore %s\nafter  %s", before, after)
+		}
+	}
+}
+
+func snapshotOf(p *Pool) any {
+	c := *p
+	c.q.headCost = nil
+	out := []any{c.queued, c.running, c.q.leaves, c.q.heap, c.q.virtual, c.q.waiting}
+	for k := range c.axes {
+		pc := c.axes[k].pace
+		pc.ring = nil
+		out = append(out, pc, *c.axes[k].ledger)
+	}
+	return reflect.ValueOf(out).Interface()
+}

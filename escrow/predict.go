@@ -1,0 +1,61 @@
+package escrow
+
+import "time"
+
+// predict is when a call of cost c on leaf i would have its turn, if nobody
+// else came. Of the rolling axes: what waits with an earlier tag, and the call
+// itself, divided by the rate, and not before the ledger has room for it. Of
+// the slots: a guess from how long calls ran so far.
+func (p *Pool) predict(now time.Time, i LeafID, c Cost) (rolling, slot time.Duration) {
+	for k := range p.axes {
+		if a := &p.axes[k]; a.on {
+			rolling = max(rolling, a.wait(now, p.ahead(i, Axis(k))+c[k], c[k]))
+		}
+	}
+	if p.cfg.Slots > 0 && p.running >= p.cfg.Slots {
+		slot = p.slotWait()
+	}
+	return rolling, slot
+}
+
+// ahead bounds what waits on axis k with an earlier tag than one more call of
+// leaf i would get: all that is queued, and not more than what the waiting
+// leaves are entitled to until that tag, which is weight × tag each. O(1).
+func (p *Pool) ahead(i LeafID, k Axis) int64 {
+	first, ok := p.q.first()
+	if !ok {
+		return 0
+	}
+	until := max(0, p.q.tail(i)-p.q.virtual)
+	entitled := mulDivCeil(mulDivCeil(until, int64(p.q.weights), int64(WeightOne)), p.axes[k].ledger.limit, tagUnit)
+	if entitled > p.queued[k] {
+		return p.queued[k]
+	}
+	// One call of each axis' head may already stand over the entitlement.
+	return min(p.queued[k], entitled+p.entries[p.q.leaves[first].head].cost[k])
+}
+
+// wait is how long it takes until total may be dispatched, the last of it being
+// a call of cost c.
+func (a *axisState) wait(now time.Time, total, c int64) time.Duration {
+	wait := time.Duration(0)
+	if lack := total - c + a.pace.need(c) - a.pace.level; lack > 0 {
+		wait = time.Duration(mulDivCeil(lack, windowMicros, max(1, a.pace.steady()))) * time.Microsecond
+	}
+	// What goes beyond one Window has to wait for what goes before it.
+	inWindow := min(total, a.ledger.limit)
+	if t, known := a.ledger.FreeAt(inWindow); known {
+		wait = max(wait, t.Sub(now))
+	}
+	return wait
+}
+
+// slotWait guesses when a slot frees for one more: the mean run of past calls,
+// shared by the slots, for each that waits and this one.
+func (p *Pool) slotWait() time.Duration {
+	mean := p.meanRun
+	if mean == 0 {
+		mean = time.Second
+	}
+	return max(time.Duration(p.q.waiting+1)*mean/time.Duration(p.cfg.Slots), time.Millisecond)
+}

@@ -1,0 +1,55 @@
+package escrow
+
+import "time"
+
+// AxisState is what is known of one axis of a pool.
+type AxisState struct {
+	On    bool
+	Limit int64
+	// Used counts against the limit: booked in the last Window, and held.
+	Used int64
+	// FullAt is when the last booking leaves the Window.
+	FullAt time.Time
+}
+
+// State is a copy of a pool's books, for headers, metrics and the console.
+type State struct {
+	Axes    [rollingAxes]AxisState
+	Slots   int64 // 0 = no limit
+	Running int64
+	Waiting int
+}
+
+// State reports the books as of now. O(1) but for FullAt, which walks slots.
+func (p *Pool) State(now time.Time) State {
+	p.advance(now)
+	s := State{Slots: p.cfg.Slots, Running: p.running, Waiting: p.q.waiting}
+	for k := range p.axes {
+		if a := &p.axes[k]; a.on {
+			s.Axes[k] = AxisState{On: true, Limit: a.ledger.limit, Used: a.ledger.Used(), FullAt: a.ledger.FullAt()}
+		}
+	}
+	return s
+}
+
+// LeafState is what is known of one leaf.
+type LeafState struct {
+	Weight Weight
+	Queued int
+}
+
+// Leaf reports one leaf.
+func (p *Pool) Leaf(i LeafID) LeafState {
+	l := &p.q.leaves[i]
+	return LeafState{Weight: l.weight, Queued: l.queued}
+}
+
+// Running reports the cost that a running call was booked at, and what of its
+// tokens has been produced so far as Produce was told.
+func (p *Pool) Running(h Handle) (cost Cost, produced int64, ok bool) {
+	n, ok := p.find(h, entryRunning)
+	if !ok {
+		return Cost{}, 0, false
+	}
+	return p.entries[n].cost, p.entries[n].produced, true
+}

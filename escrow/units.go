@@ -1,0 +1,87 @@
+package escrow
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Window is the length of every rolling limit: the provider's minute.
+const Window = time.Minute
+
+// MaxLimit bounds every limit and cost, so that no product in this package can
+// overflow an int64.
+const MaxLimit = int64(1e12)
+
+// Weight is a leaf's claim relative to its siblings, in thousandths: weight
+// 2.5 is Weight(2500). It is a fixed-point integer so that shares are exact
+// and the same on every machine.
+type Weight int64
+
+// WeightOne is the weight of a tenant that names none.
+const WeightOne Weight = 1000
+
+// MaxWeight is the largest weight that tags can carry.
+const MaxWeight Weight = 1_000_000 * WeightOne
+
+// Axis names one dimension of a pool's capacity.
+type Axis int
+
+// The axes of a pool. Tokens and Requests are spent over a rolling Window;
+// Slots are occupied while a call runs.
+const (
+	Tokens Axis = iota
+	Requests
+	Slots
+
+	rollingAxes = int(Slots) // Tokens and Requests
+)
+
+func (a Axis) String() string {
+	switch a {
+	case Tokens:
+		return "tokens"
+	case Requests:
+		return "requests"
+	default:
+		return "concurrency"
+	}
+}
+
+// Cost is what one call takes of each rolling axis, indexed by Tokens and
+// Requests. Every call also takes one slot.
+type Cost [rollingAxes]int64
+
+// tagUnit is the virtual cost of one whole Window of a pool: a call that takes
+// a thousandth of the tokens a minute costs tagUnit/1000. With tags as int64
+// this leaves 2²¹ minutes of a pool at weight 1 before tags are rebased.
+const tagUnit = int64(1) << 40
+
+// maxVirtualCost bounds what one call can move a tag by: 256 minutes of the
+// whole pool.
+const maxVirtualCost = tagUnit << 8
+
+// maxAhead bounds how far a leaf's tag can run ahead of virtual time, so that
+// no sum of tags overflows.
+const maxAhead = int64(1) << 60
+
+// mulDivCeil is a·b/c rounded up, against the requester, with a 128-bit
+// product; what no int64 can hold becomes the largest. a, b ≥ 0 and c > 0.
+func mulDivCeil(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	lo, carry := bits.Add64(lo, uint64(c-1), 0)
+	hi += carry
+	if hi >= uint64(c) {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, math.MaxInt64))
+}
+
+// signedMulDiv is mulDivCeil for an a of either sign, rounding its size up.
+func signedMulDiv(a, b, c int64) int64 {
+	if a < 0 {
+		return -mulDivCeil(-a, b, c)
+	}
+	return mulDivCeil(a, b, c)
+}
