@@ -185,7 +185,7 @@ func BenchmarkDecision(b *testing.B) {
 			i := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				p.axes[Tokens].pace.level = 1000
+				p.axes[Tokens].pace.level = 1500
 				out = p.Pump(now, out[:0])
 				for _, h := range out {
 					leaf := p.entries[h.Slot].leaf

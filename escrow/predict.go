@@ -2,6 +2,19 @@ package escrow
 
 import "time"
 
+// Forecast says what stands in the way of a call of cost c on leaf i, and when
+// its turn would come, without offering it.
+func (p *Pool) Forecast(now time.Time, i LeafID, c Cost) Answer {
+	p.advance(now)
+	c = p.Clamp(c)
+	axis, ok := p.fits(c)
+	if ok && p.q.waiting > 0 {
+		axis = p.blocked
+	}
+	rolling, slot := p.predict(now, i, c)
+	return Answer{Verdict: TooLong, Axis: axis, Behind: p.q.waiting > 0, Wait: max(rolling, slot)}
+}
+
 // predict is when a call of cost c on leaf i would have its turn, if nobody
 // else came. Of the rolling axes: what waits with an earlier tag, and the call
 // itself, divided by the rate, and not before the ledger has room for it. Of

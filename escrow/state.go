@@ -44,12 +44,11 @@ func (p *Pool) Leaf(i LeafID) LeafState {
 	return LeafState{Weight: l.weight, Queued: l.queued}
 }
 
-// Running reports the cost that a running call was booked at, and what of its
-// tokens has been produced so far as Produce was told.
-func (p *Pool) Running(h Handle) (cost Cost, produced int64, ok bool) {
-	n, ok := p.find(h, entryRunning)
-	if !ok {
-		return Cost{}, 0, false
-	}
-	return p.entries[n].cost, p.entries[n].produced, true
+// Running reports whether h names a running call.
+func (p *Pool) Running(h Handle) bool {
+	_, ok := p.find(h, entryRunning)
+	return ok
 }
+
+// CostOf is what the queued or running call in a slot of handles is booked at.
+func (p *Pool) CostOf(slot int) Cost { return p.entries[slot].cost }

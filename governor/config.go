@@ -1,0 +1,127 @@
+package governor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Config is all that a Governor needs to know.
+type Config struct {
+	Pools   []Pool
+	Tenants []Tenant
+	// Clock defaults to SystemClock.
+	Clock Clock
+}
+
+// Pool describes one shared upstream capacity. A limit of 0 is off.
+type Pool struct {
+	Name string
+	// TPM, RPM are tokens and requests a rolling minute; Concurrency is how many
+	// calls may run at once.
+	TPM, RPM, Concurrency int64
+	// HeadroomPPM is the part of TPM and RPM left unused, in millionths.
+	HeadroomPPM int64
+	// Accounting is how the provider counts.
+	Accounting escrow.Accounting
+	// Burst is how much unused rate the idle pool may hand out at once. In a pool
+	// that one tenant alone may use it is the whole minute: there is nobody to be
+	// unfair to.
+	Burst time.Duration
+	// MaxQueue bounds how many calls may wait for the pool, and beside it for
+	// each tenant's own limits.
+	MaxQueue int
+	// Weights turn kinds of tokens into cost; the zero value counts each as one.
+	Weights TokenWeights
+}
+
+// TokenWeights is what a token of each kind costs, in thousandths.
+type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+
+// Tenant describes who asks. A limit of 0 is off.
+type Tenant struct {
+	Name, Tier string
+	// Weight is the tenant's claim in every pool.
+	Weight escrow.Weight
+	// RPM, TPM, ITPM and OTPM are the tenant's own rolling minutes of requests,
+	// tokens, input tokens and output tokens.
+	RPM, TPM, ITPM, OTPM int64
+	// Concurrency is how many of the tenant's calls may run at once.
+	Concurrency int64
+	// MaxWait is how long a call may wait, in all, before it is refused.
+	MaxWait time.Duration
+	// Pools names the pools that the tenant may use; nil means all.
+	Pools []string
+}
+
+// Validate reports everything that is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	pools, tenants := map[string]bool{}, map[string]bool{}
+	for _, p := range c.Pools {
+		if pools[p.Name] || p.Name == "" {
+			errs = append(errs, fmt.Errorf("governor: pool name %q is empty or taken", p.Name))
+		}
+		pools[p.Name] = true
+		if p.HeadroomPPM < 0 || p.HeadroomPPM >= 1_000_000 {
+			errs = append(errs, fmt.Errorf("governor: pool %s: headroom of %d ppm is not in 0…999999", p.Name, p.HeadroomPPM))
+		} else if err := p.escrow(p.Burst).Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("governor: pool %s: %w", p.Name, err))
+		}
+	}
+	for _, t := range c.Tenants {
+		if tenants[t.Name] || t.Name == "" {
+			errs = append(errs, fmt.Errorf("governor: tenant name %q is empty or taken", t.Name))
+		}
+		tenants[t.Name] = true
+		if t.Weight < 1 || t.Weight > escrow.MaxWeight {
+			errs = append(errs, fmt.Errorf("governor: tenant %s: weight %d is not in 1…%d", t.Name, t.Weight, escrow.MaxWeight))
+		}
+		for _, limit := range []int64{t.RPM, t.TPM, t.ITPM, t.OTPM, t.Concurrency} {
+			if limit < 0 || limit > escrow.MaxLimit {
+				errs = append(errs, fmt.Errorf("governor: tenant %s: limit %d is not in 0…%d", t.Name, limit, escrow.MaxLimit))
+			}
+		}
+		for _, name := range t.Pools {
+			if !pools[name] {
+				errs = append(errs, fmt.Errorf("governor: tenant %s: there is no pool %q", t.Name, name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// escrow is the pool's scheduler configuration, with headroom taken off.
+func (p Pool) escrow(burst time.Duration) escrow.Config {
+	return escrow.Config{
+		TPM:        p.usable(p.TPM),
+		RPM:        p.usable(p.RPM),
+		Slots:      p.Concurrency,
+		Burst:      burst,
+		Accounting: p.Accounting,
+		MaxQueue:   p.MaxQueue,
+	}
+}
+
+// usable is a limit less its headroom, but never less than one.
+func (p Pool) usable(limit int64) int64 {
+	if limit <= 0 {
+		return limit
+	}
+	// limit ≤ 10¹² and the factor ≤ 10⁶, so the product fits.
+	return max(1, limit*(1_000_000-p.HeadroomPPM)/1_000_000)
+}
+
+func (t Tenant) mayUse(pool string) bool {
+	if t.Pools == nil {
+		return true
+	}
+	for _, name := range t.Pools {
+		if name == pool {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+package governor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Governor admits calls. It is safe for concurrent use.
+type Governor struct {
+	clock Clock
+	table atomic.Pointer[table]
+
+	drained   chan struct{} // closed by Drain
+	drainOnce sync.Once
+}
+
+// table is who there is. It is immutable; the state it points to lives on.
+type table struct {
+	pools   map[string]*pool
+	tenants map[string]*tenant
+	inOrder struct {
+		pools   []*pool
+		tenants []*tenant
+	}
+}
+
+// New returns a Governor for cfg, or all that is wrong with cfg.
+func New(cfg Config) (*Governor, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	g := &Governor{clock: cfg.Clock, drained: make(chan struct{})}
+	if g.clock == nil {
+		g.clock = SystemClock{}
+	}
+	g.table.Store(newTable(g.clock.Now(), cfg))
+	return g, nil
+}
+
+func newTable(now time.Time, cfg Config) *table {
+	tb := &table{pools: map[string]*pool{}, tenants: map[string]*tenant{}}
+	for _, tc := range cfg.Tenants {
+		t := newTenant(now, tc)
+		tb.tenants[tc.Name] = t
+		tb.inOrder.tenants = append(tb.inOrder.tenants, t)
+	}
+	for i, pc := range cfg.Pools {
+		p := &pool{cfg: pc, index: i}
+		users := 0
+		for _, t := range tb.inOrder.tenants {
+			if t.cfg.mayUse(pc.Name) {
+				users++
+			}
+		}
+		burst := pc.Burst
+		if users == 1 {
+			burst = escrow.Window
+		}
+		p.escrow = escrow.New(now, pc.escrow(burst))
+		for _, t := range tb.inOrder.tenants {
+			leaf := escrow.LeafID(-1)
+			if t.cfg.mayUse(pc.Name) {
+				leaf = p.escrow.AddLeaf(t.cfg.Weight)
+				t.bound = max(t.bound, pc.MaxQueue)
+			}
+			t.leaves = append(t.leaves, leaf)
+		}
+		tb.pools[pc.Name] = p
+		tb.inOrder.pools = append(tb.inOrder.pools, p)
+	}
+	return tb
+}
+
+// Acquire asks for one call: the tenant's own limits first, then the pool's
+// share, all or nothing. It waits for both, in all up to the tenant's MaxWait
+// or what the request allows, and not longer than ctx. The lease it returns
+// must be ended by Settle or Release; the first of them counts.
+//
+// It takes two uncontended locks and no allocation when nobody waits.
+func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection) {
+	tb := g.table.Load()
+	t, p := tb.tenants[req.Tenant], tb.pools[req.Pool]
+	if t == nil || p == nil || t.leaves[p.index] < 0 {
+		return Lease{}, &Rejection{Reason: ReasonUnknown, Tenant: req.Tenant, Pool: req.Pool}
+	}
+	if g.Draining() {
+		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, Pool: req.Pool, RetryAfter: time.Second}
+	}
+	maxWait := t.cfg.MaxWait
+	if req.MaxWait != nil {
+		maxWait = min(maxWait, *req.MaxWait)
+	}
+
+	// 1 The tenant's own limits.
+	began := g.clock.Now()
+	own, rej := g.enter(ctx, t, began, p.ownCost(Usage{Input: req.Input, Output: req.Output}, 1), maxWait)
+	if rej != nil {
+		rej.Pool = req.Pool
+		return Lease{}, rej
+	}
+	now := began
+	if maxWait > 0 {
+		now = g.clock.Now()
+	}
+
+	// 2 The pool's share, with what is left of the wait.
+	waited := now.Sub(began)
+	lease, rej := g.acquire(ctx, p, t, now, &req, own, maxWait-waited)
+	if rej != nil {
+		rej.Waited += waited
+		return Lease{}, rej
+	}
+	lease.Waited += waited
+	return lease, nil
+}
+
+// ownCost is what a usage takes of a tenant's own limits: weighed like the
+// pool's cost, so that both count alike.
+func (p *pool) ownCost(u Usage, requests int64) ownCost {
+	w := p.cfg.Weights
+	return ownCost{
+		ownRequests: requests,
+		ownTokens:   w.cost(u),
+		ownInput:    w.cost(Usage{Input: u.Input, CachedInput: u.CachedInput}),
+		ownOutput:   w.cost(Usage{Output: u.Output, Reasoning: u.Reasoning, Audio: u.Audio}),
+	}
+}
+
+// Drain stops admission: calls that wait are refused, and so is whatever comes
+// later. Leases go on until they end.
+func (g *Governor) Drain() { g.drainOnce.Do(func() { close(g.drained) }) }
+
+// Draining says whether Drain was called.
+func (g *Governor) Draining() bool {
+	select {
+	case <-g.drained:
+		return true
+	default:
+		return false
+	}
+}

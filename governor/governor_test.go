@@ -1,0 +1,401 @@
+package governor
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, cfg Config) *Governor {
+	t.Helper()
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func demand(tenant string, tokens int64) Request {
+	return Request{Tenant: tenant, Pool: "p", Output: tokens}
+}
+
+// used is what a tenant's own axis and the pool's tokens count now.
+func used(g *Governor, tenant int) (own, pool int64) {
+	s := g.State()
+	if l := s.Tenants[tenant].Limits; len(l) > 0 {
+		own = l[0].Used
+	}
+	return own, s.Pools[0].Axes[0].Used
+}
+
+// A refusal by the pool, the last to be asked, leaves the tenant's own limits
+// as they were; and a refusal by the tenant's limits never reaches the pool.
+func TestI10_AllOrNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools: []Pool{{Name: "p", TPM: 60_000, Burst: 10 * time.Second, MaxQueue: 10}},
+			Tenants: []Tenant{
+				{Name: "a", Weight: 1000, TPM: 40_000},
+				{Name: "b", Weight: 1000, RPM: 1},
+			},
+		})
+		if _, rej := g.Acquire(t.Context(), demand("a", 2_000)); rej == nil || rej.Reason != ReasonTokens || rej.Own {
+			t.Fatalf("the pool has one second of rate at the start, yet a call of two got %v", rej)
+		}
+		if own, pool := used(g, 0); own != 0 || pool != 0 {
+			t.Fatalf("after the refusal the tenant counts %d and the pool %d, want 0 and 0", own, pool)
+		}
+		b, rej := g.Acquire(t.Context(), demand("b", 100))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		_, before := used(g, 1)
+		if _, rej := g.Acquire(t.Context(), demand("b", 100)); rej == nil || rej.Reason != ReasonRequests || !rej.Own || rej.RetryAfter < 59*time.Second {
+			t.Fatalf("a second call of a tenant with rpm 1 got %+v", rej)
+		}
+		if _, after := used(g, 1); after != before {
+			t.Fatalf("a refusal by the tenant's own limit took %d of the pool", after-before)
+		}
+		b.Settle(Usage{Output: 40})
+		if _, pool := used(g, 1); pool != 40 {
+			t.Fatalf("the pool counts %d after a settle of 40", pool)
+		}
+	})
+}
+
+// A tenant over its own limit waits beside the queue: it blocks nobody, and its
+// minute begins when its call does.
+func TestOwnLimitWaitsBesideTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools: []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10}},
+			Tenants: []Tenant{
+				{Name: "a", Weight: 1000, RPM: 2, MaxWait: 3 * time.Minute},
+				{Name: "b", Weight: 1000},
+			},
+		})
+		start := time.Now()
+		var done []time.Duration
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				l, rej := g.Acquire(t.Context(), demand("a", 100))
+				if rej != nil {
+					t.Error(rej)
+					return
+				}
+				mu.Lock()
+				done = append(done, time.Since(start))
+				mu.Unlock()
+				l.Settle(Usage{Output: 100})
+			})
+		}
+		synctest.Wait()
+		if _, rej := g.Acquire(t.Context(), demand("b", 100)); rej != nil {
+			t.Fatalf("b stands behind a's own limit: %v", rej)
+		}
+		wg.Wait()
+		for i, want := range []time.Duration{0, 0, 60 * time.Second, 60 * time.Second, 120 * time.Second} {
+			if d := done[i]; d < want || d > want+time.Second+time.Duration(i/2)*time.Second {
+				t.Errorf("call %d of a tenant with rpm 2 went after %v, want %v", i, d, want)
+			}
+		}
+	})
+}
+
+// All of 200 calls are served in turn when they may wait, and never more than
+// the limit at once; of the pool's slots and of the tenant's own.
+func TestConcurrencyPeakIsTheLimit(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := Config{
+				Pools:   []Pool{{Name: "p", Concurrency: 8, MaxQueue: 1000}},
+				Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
+			}
+			if own {
+				cfg.Pools[0].Concurrency, cfg.Tenants[0].Concurrency = 100, 8
+			}
+			g := must(t, cfg)
+			var running, peak, served atomic.Int64
+			var wg sync.WaitGroup
+			start := time.Now()
+			for range 200 {
+				wg.Go(func() {
+					l, rej := g.Acquire(t.Context(), demand("a", 10))
+					if rej != nil {
+						t.Error(rej)
+						return
+					}
+					n := running.Add(1)
+					for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+					}
+					time.Sleep(time.Second)
+					running.Add(-1)
+					served.Add(1)
+					l.Settle(Usage{Output: 10})
+				})
+			}
+			wg.Wait()
+			if peak.Load() != 8 || served.Load() != 200 || time.Since(start) != 25*time.Second {
+				t.Errorf("own %v: peak %d, served %d in %v; want 8, 200, 25s", own, peak.Load(), served.Load(), time.Since(start))
+			}
+		})
+	}
+}
+
+// A budget worth ten calls, idle for a minute, asked for by many at once.
+func TestBudgetOfTen(t *testing.T) {
+	for _, n := range []int{50, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			g := must(t, Config{
+				Pools:   []Pool{{Name: "p", TPM: 10_000, HeadroomPPM: 10_000, Burst: time.Minute, MaxQueue: 1000}},
+				Tenants: []Tenant{{Name: "a", Weight: 1000}},
+			})
+			time.Sleep(time.Minute)
+			var admitted atomic.Int64
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					if l, rej := g.Acquire(t.Context(), demand("a", 1000)); rej == nil {
+						admitted.Add(1)
+						l.Settle(Usage{Output: 1000})
+					} else if rej.RetryAfter < time.Second {
+						t.Errorf("told to come back after %v, when nothing can be free", rej.RetryAfter)
+					}
+				})
+			}
+			wg.Wait()
+			if a := admitted.Load(); a < 8 || a > 10 {
+				t.Errorf("%d at once: %d admitted, want 8 to 10", n, a)
+			}
+		})
+	}
+}
+
+func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"own limit": {
+			Pools:   []Pool{{Name: "p", Concurrency: 10, MaxQueue: 10}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, Concurrency: 1, MaxWait: time.Hour}},
+		},
+		"pool": {
+			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := must(t, cfg)
+				first, _ := g.Acquire(t.Context(), demand("a", 1))
+
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, rej := g.Acquire(ctx, demand("a", 1))
+				if rej == nil || rej.Reason != ReasonCancelled || rej.Waited != time.Second {
+					t.Fatalf("got %+v", rej)
+				}
+				short := 2 * time.Second
+				_, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &short})
+				if rej == nil || rej.Reason != ReasonConcurrency || rej.Waited != short {
+					t.Fatalf("got %+v", rej)
+				}
+				go func() {
+					time.Sleep(time.Second)
+					g.Drain()
+				}()
+				_, rej = g.Acquire(t.Context(), demand("a", 1))
+				if rej == nil || rej.Reason != ReasonDraining || rej.Waited != time.Second {
+					t.Fatalf("got %+v", rej)
+				}
+				if running, waiting := g.Leases(); running != 1 || waiting != 0 {
+					t.Fatalf("%d run and %d wait, want 1 and 0", running, waiting)
+				}
+				if !first.Settle(Usage{}) || first.Settle(Usage{}) || first.Release() {
+					t.Fatal("a lease does not end exactly once")
+				}
+				if running, waiting := g.Leases(); running != 0 || waiting != 0 {
+					t.Fatalf("%d run and %d wait at the end", running, waiting)
+				}
+			})
+		})
+	}
+}
+
+// Thousands of calls that end every way there is, against small limits: when
+// all is over nothing is held, nothing waits, and a minute later nothing counts.
+func TestI7_StormLeavesNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Pools: []Pool{
+			{Name: "p", TPM: 400_000, RPM: 3000, Concurrency: 8, Burst: 10 * time.Second, MaxQueue: 100},
+			{Name: "q", TPM: 900_000, Accounting: 1, Concurrency: 3, MaxQueue: 20},
+		}}
+		for i := range 5 {
+			cfg.Tenants = append(cfg.Tenants, Tenant{
+				Name: fmt.Sprint(i), Weight: 1000, TPM: 900_000, RPM: 400, OTPM: 600_000,
+				Concurrency: int64(2 + i), MaxWait: time.Duration(i) * 700 * time.Millisecond,
+			})
+		}
+		g := must(t, cfg)
+		var wg sync.WaitGroup
+		var outcomes [NumReasons]atomic.Int64
+		for i := range 4000 {
+			rng := rand.New(rand.NewPCG(uint64(i), 7))
+			wg.Go(func() {
+				time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Minute))))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.Int64N(int64(5*time.Second))))
+				defer cancel()
+				req := Request{Tenant: fmt.Sprint(rng.IntN(5)), Pool: []string{"p", "q"}[rng.IntN(2)], Input: rng.Int64N(200), Output: rng.Int64N(2000)}
+				l, rej := g.Acquire(ctx, req)
+				if rej != nil {
+					outcomes[rej.Reason].Add(1)
+					return
+				}
+				outcomes[ReasonNone].Add(1)
+				for range rng.IntN(4) {
+					time.Sleep(time.Duration(rng.Int64N(int64(300 * time.Millisecond))))
+					l.Progress(rng.Int64N(1000))
+				}
+				ended := 0
+				for range 2 {
+					if rng.IntN(8) == 0 {
+						if l.Release() {
+							ended++
+						}
+					} else if l.Settle(Usage{Input: req.Input, Output: rng.Int64N(2500)}) {
+						ended++
+					}
+				}
+				if ended != 1 {
+					t.Errorf("a lease ended %d times", ended)
+				}
+			})
+		}
+		wg.Wait()
+		for r := range outcomes {
+			t.Logf("%-12s %d", Reason(r), outcomes[r].Load())
+		}
+		checkEmpty(t, g)
+	})
+}
+
+func checkEmpty(t *testing.T, g *Governor) {
+	t.Helper()
+	for _, p := range g.table.Load().inOrder.pools {
+		if err := p.escrow.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	if running, waiting := g.Leases(); running != 0 || waiting != 0 {
+		t.Errorf("%d run and %d wait when all is over", running, waiting)
+	}
+	time.Sleep(2 * time.Minute)
+	s := g.State()
+	for _, p := range s.Pools {
+		if p.Axes[0].Used != 0 || p.Axes[1].Used != 0 || len(p.Leases) != 0 {
+			t.Errorf("pool %s still counts %+v, leases %v", p.Config.Name, p.Axes, p.Leases)
+		}
+	}
+	for _, ts := range s.Tenants {
+		for _, l := range ts.Limits {
+			if l.Used != 0 {
+				t.Errorf("tenant %s still counts %d %s", ts.Config.Name, l.Used, l.Axis)
+			}
+		}
+		if ts.Running != 0 || ts.InLine != 0 {
+			t.Errorf("tenant %s: %d run, %d in line", ts.Config.Name, ts.Running, ts.InLine)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	_, err := New(Config{
+		Pools:   []Pool{{Name: "p", TPM: -1}, {Name: "p", HeadroomPPM: 1_000_000}},
+		Tenants: []Tenant{{Name: "", Weight: 1}, {Name: "a", Pools: []string{"nowhere"}, RPM: -5}},
+	})
+	want := `governor: pool p: escrow: tokens a minute -1 is not in 0…1000000000000
+governor: pool name "p" is empty or taken
+governor: pool p: headroom of 1000000 ppm is not in 0…999999
+governor: tenant name "" is empty or taken
+governor: tenant a: weight 0 is not in 1…1000000000
+governor: tenant a: limit -5 is not in 0…1000000000000
+governor: tenant a: there is no pool "nowhere"`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestTokenWeights(t *testing.T) {
+	w := TokenWeights{Input: 1000, CachedInput: 100, Output: 4000, Reasoning: 2000, Audio: 8000}
+	u := Usage{Input: 1000, CachedInput: 600, Output: 100, Reasoning: 50, Audio: 10}
+	if got, want := w.cost(u), int64(400+60+40*4+50*2+10*8); got != want {
+		t.Errorf("cost %d, want %d", got, want)
+	}
+	if got := (TokenWeights{}).cost(u); got != 1100 {
+		t.Errorf("unweighted cost %d, want 1100", got)
+	}
+}
+
+// thousand is a governor of 1,000 tenants with all axes on.
+func thousand(tb testing.TB) *Governor {
+	cfg := Config{Pools: []Pool{{Name: "p", TPM: 1e12, RPM: 1e12, Concurrency: 1e6, MaxQueue: 1000, Burst: time.Minute}}}
+	for i := range 1000 {
+		cfg.Tenants = append(cfg.Tenants, Tenant{Name: fmt.Sprintf("tenant-%d", i), Weight: 1000, RPM: 1e9, TPM: 1e12, Concurrency: 1e6, MaxWait: time.Second})
+	}
+	return must(tb, cfg)
+}
+
+func TestAcquireDoesNotAllocate(t *testing.T) {
+	g := thousand(t)
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() {
+		l, rej := g.Acquire(ctx, Request{Tenant: "tenant-7", Pool: "p", Input: 10, Output: 10})
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		l.Settle(Usage{Input: 10, Output: 5})
+	}); n != 0 {
+		t.Errorf("Acquire and Settle allocate %v times", n)
+	}
+}
+
+func BenchmarkAcquireSettle(b *testing.B) {
+	g := thousand(b)
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("tenant-%d", i)
+	}
+	ctx := b.Context()
+	run := func(b *testing.B, i int) {
+		l, rej := g.Acquire(ctx, Request{Tenant: names[i%1000], Pool: "p", Input: 10, Output: 10})
+		if rej != nil {
+			b.Fatal(rej)
+		}
+		l.Settle(Usage{Input: 10, Output: 5})
+	}
+	b.Run("serial", func(b *testing.B) {
+		b.ReportAllocs()
+		i := 0
+		for b.Loop() {
+			run(b, i)
+			i++
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for i := 0; pb.Next(); i++ {
+				run(b, i)
+			}
+		})
+	})
+}

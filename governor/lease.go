@@ -1,0 +1,61 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Lease is all that one call holds. It ends exactly once, by the first Settle
+// or Release; later ones find nothing, however late they come. The zero Lease
+// holds nothing. A Lease is a small value that may be copied.
+type Lease struct {
+	g      *Governor
+	pool   *pool
+	handle escrow.Handle
+	// Waited is how long the call waited to be admitted.
+	Waited time.Duration
+}
+
+// Settle ends the lease with what the call really took. It reports whether it
+// was this call that ended it.
+func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1) }
+
+// Release ends the lease of a call that never reached the upstream: everything
+// is given back. It reports whether it was this call that ended it.
+func (l Lease) Release() bool { return l.end(Usage{}, 0) }
+
+func (l Lease) end(u Usage, requests int64) bool {
+	if l.pool == nil {
+		return false
+	}
+	p, now := l.pool, l.g.clock.Now()
+	p.mu.Lock()
+	st, ok := l.g.endLocked(p, now, l.handle, escrow.Cost{p.cfg.Weights.cost(u), requests})
+	if !ok {
+		p.mu.Unlock()
+		return false
+	}
+	l.g.pumpAndUnlock(p, now)
+	st.tenant.leave(now, st.own, p.ownCost(u, requests), now.Sub(st.since))
+	return true
+}
+
+// Progress tells how many tokens the call has produced so far. A few times a
+// second is often enough. Where the provider counts production, they are booked
+// as of now.
+func (l Lease) Progress(output int64) {
+	if l.pool == nil {
+		return
+	}
+	p, now := l.pool, l.g.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.escrow.Running(l.handle) {
+		return
+	}
+	st := &p.leases[l.handle.Slot]
+	st.flowing = true
+	st.used = st.input + output
+	p.escrow.Produce(now, l.handle, p.cfg.Weights.cost(Usage{Input: st.input, Output: output}))
+}

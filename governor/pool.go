@@ -1,0 +1,197 @@
+package governor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// pool is the shell around an escrow.Pool: its lock, its timer, and what a
+// lease needs beyond what the escrow books.
+type pool struct {
+	cfg   Pool
+	index int
+
+	mu     sync.Mutex
+	escrow *escrow.Pool
+	leases []leaseState // by the slot of an escrow handle
+	out    []escrow.Handle
+	timer  Timer
+	armed  time.Time // when timer fires; zero when it is stopped
+}
+
+// leaseState is what is known of a queued or running call.
+type leaseState struct {
+	id      string
+	tenant  *tenant
+	own     ownHold
+	input   int64
+	waiter  *waiter // nil once dispatched
+	stream  bool
+	since   time.Time // of the dispatch
+	used    int64     // tokens, as Progress told
+	flowing bool      // the first byte was seen
+}
+
+// acquire asks the pool for a call whose own limits are held already, and gives
+// these back when the pool refuses.
+func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Time, req *Request, own ownHold, maxWait time.Duration) (Lease, *Rejection) {
+	cost := escrow.Cost{p.cfg.Weights.cost(Usage{Input: req.Input, Output: req.Output}), 1}
+	leaf := t.leaves[p.index]
+
+	p.mu.Lock()
+	h, ans := p.escrow.Offer(now, leaf, cost, maxWait)
+	switch ans.Verdict {
+	case escrow.Admitted:
+		st := p.stateLocked(h)
+		*st = leaseState{id: req.ID, tenant: t, own: own, input: req.Input, stream: req.Stream, since: now}
+		p.startLocked(now, h, st)
+		p.mu.Unlock()
+		return Lease{g: g, pool: p, handle: h}, nil
+	case escrow.Queued:
+		w := newWaiter()
+		*p.stateLocked(h) = leaseState{id: req.ID, tenant: t, input: req.Input, stream: req.Stream, waiter: w}
+		g.pumpAndUnlock(p, now)
+		return g.queue(ctx, p, t, h, w, own, now, now.Add(maxWait), cost)
+	}
+	rej := p.rejectionLocked(now, t, cost, ans)
+	p.mu.Unlock()
+	t.leave(now, own, ownCost{}, 0)
+	return Lease{}, rej
+}
+
+// queue waits for h to be dispatched. While it waits its own limits are held
+// rather than booked, so that their minute begins when the call does.
+func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handle, w *waiter, own ownHold, since, deadline time.Time, cost escrow.Cost) (Lease, *Rejection) {
+	own = t.suspend(since, own)
+	for {
+		why := g.park(ctx, w, deadline)
+		now := g.clock.Now()
+		p.mu.Lock()
+		st := p.stateLocked(h)
+		if st.waiter == nil && why != gone {
+			p.mu.Unlock()
+			return g.start(p, t, h, own, now, now.Sub(since)), nil
+		}
+		if why == woken {
+			p.mu.Unlock()
+			continue
+		}
+		if st.waiter == nil { // dispatched to a caller who has gone
+			g.endLocked(p, now, h, escrow.Cost{})
+		} else {
+			p.escrow.Cancel(now, h)
+			*st = leaseState{}
+		}
+		rej := p.rejectionLocked(now, t, cost, p.escrow.Forecast(now, t.leaves[p.index], cost))
+		g.pumpAndUnlock(p, now)
+
+		t.leave(now, own, ownCost{}, 0)
+		rej.Waited = now.Sub(since)
+		rej.because(why)
+		return Lease{}, rej
+	}
+}
+
+// start books the own limits of a call that was dispatched after a wait.
+func (g *Governor) start(p *pool, t *tenant, h escrow.Handle, own ownHold, now time.Time, waited time.Duration) Lease {
+	own = t.resume(now, own)
+	p.mu.Lock()
+	p.stateLocked(h).own = own
+	p.mu.Unlock()
+	return Lease{g: g, pool: p, handle: h, Waited: waited}
+}
+
+// stateLocked is the lease state of a handle.
+func (p *pool) stateLocked(h escrow.Handle) *leaseState {
+	for int(h.Slot) >= len(p.leases) {
+		p.leases = append(p.leases, leaseState{})
+	}
+	return &p.leases[h.Slot]
+}
+
+// startLocked tells the escrow that a prompt is on its way: providers that
+// count production count it first.
+func (p *pool) startLocked(now time.Time, h escrow.Handle, st *leaseState) {
+	p.escrow.Produce(now, h, p.cfg.Weights.cost(Usage{Input: st.input}))
+}
+
+// pumpAndUnlock dispatches what may go, arms the timer for what may go later,
+// unlocks, and wakes those dispatched.
+func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
+	var buf [16]*waiter
+	wake := buf[:0]
+	p.out = p.escrow.Pump(now, p.out[:0])
+	for _, h := range p.out {
+		st := &p.leases[h.Slot]
+		wake = append(wake, st.waiter)
+		st.waiter, st.since = nil, now
+		p.startLocked(now, h, st)
+	}
+	g.armLocked(p, now)
+	p.mu.Unlock()
+	for _, w := range wake {
+		w.wake()
+	}
+}
+
+// armLocked sets the pool's timer to when the head of its queue may go.
+func (g *Governor) armLocked(p *pool, now time.Time) {
+	at, ok := p.escrow.Next()
+	switch {
+	case !ok:
+		if !p.armed.IsZero() {
+			p.timer.Stop()
+			p.armed = time.Time{}
+		}
+	case p.timer == nil:
+		p.armed = at
+		p.timer = g.clock.AfterFunc(at.Sub(now), func() {
+			p.mu.Lock()
+			p.armed = time.Time{}
+			g.pumpAndUnlock(p, g.clock.Now())
+		})
+	case !at.Equal(p.armed):
+		p.armed = at
+		p.timer.Reset(at.Sub(now))
+	}
+}
+
+// endLocked settles a call in the escrow and forgets its state, which it
+// returns. It reports false when the call has ended before.
+func (g *Governor) endLocked(p *pool, now time.Time, h escrow.Handle, actual escrow.Cost) (leaseState, bool) {
+	if !p.escrow.Settle(now, h, actual) {
+		return leaseState{}, false
+	}
+	st := p.leases[h.Slot]
+	p.leases[h.Slot] = leaseState{}
+	return st, true
+}
+
+// rejectionLocked explains an escrow's answer.
+func (p *pool) rejectionLocked(now time.Time, t *tenant, cost escrow.Cost, ans escrow.Answer) *Rejection {
+	s := p.escrow.State(now)
+	rej := &Rejection{
+		Tenant: t.cfg.Name, Pool: p.cfg.Name, Axis: ans.Axis.String(),
+		RetryAfter: max(ans.Wait, time.Millisecond),
+	}
+	if ans.Axis == escrow.Slots {
+		rej.Limit, rej.Used, rej.Asked = s.Slots, s.Running, 1
+	} else {
+		a := s.Axes[ans.Axis]
+		rej.Limit, rej.Used, rej.Asked = a.Limit, a.Used, min(cost[ans.Axis], a.Limit)
+	}
+	switch {
+	case ans.Verdict == escrow.PoolFull:
+		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)
+	case ans.Verdict == escrow.LeafFull:
+		rej.Reason, rej.Used = ReasonQueueFull, int64(p.escrow.Leaf(t.leaves[p.index]).Queued)
+	case ans.Behind:
+		rej.Reason = ReasonShare
+	default:
+		rej.Reason = [...]Reason{escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Slots: ReasonConcurrency}[ans.Axis]
+	}
+	return rej
+}

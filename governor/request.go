@@ -1,0 +1,138 @@
+package governor
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Request asks for one call.
+type Request struct {
+	Tenant, Pool string
+	// ID names the call in lists of leases.
+	ID string
+	// Input and Output are how many tokens the call may take: the estimated
+	// prompt and the most that may be produced.
+	Input, Output int64
+	// MaxWait shortens the tenant's MaxWait when it is set; it cannot lengthen it.
+	MaxWait *time.Duration
+	// Stream marks the lease of a stream.
+	Stream bool
+}
+
+// Usage is what a call really took. CachedInput is part of Input; Reasoning and
+// Audio are part of Output.
+type Usage struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+
+// cost weighs a usage. It rounds up, against the requester.
+func (w TokenWeights) cost(u Usage) int64 {
+	if w == (TokenWeights{}) {
+		return u.Input + u.Output
+	}
+	cached := min(u.CachedInput, u.Input)
+	reasoning := min(u.Reasoning, u.Output)
+	audio := min(u.Audio, u.Output-reasoning)
+	milli := (u.Input-cached)*w.Input + cached*w.CachedInput +
+		(u.Output-reasoning-audio)*w.Output + reasoning*w.Reasoning + audio*w.Audio
+	return (milli + 999) / 1000
+}
+
+// maxTokens bounds every count that comes from outside, so that weighing it
+// cannot overflow.
+const maxTokens = int64(1e12)
+
+func (u Usage) bounded() Usage {
+	for _, n := range []*int64{&u.Input, &u.CachedInput, &u.Output, &u.Reasoning, &u.Audio} {
+		*n = min(max(*n, 0), maxTokens)
+	}
+	return u
+}
+
+// Reason says why a call was refused. It is a metric label.
+type Reason int
+
+// Requests, tokens and concurrency are the tenant's own limits, or the pool's
+// when nobody else waits; share is the pool's while others with an earlier turn
+// wait too.
+const (
+	ReasonNone Reason = iota
+	ReasonRequests
+	ReasonTokens
+	ReasonConcurrency
+	ReasonShare
+	ReasonQueueFull  // the tenant's own queue
+	ReasonOverloaded // the pool's queue
+	ReasonDraining
+	ReasonCancelled // the caller went away
+	ReasonUnknown   // no such tenant or pool
+
+	NumReasons = int(iota)
+)
+
+var reasonNames = [NumReasons]string{
+	"", "requests", "tokens", "concurrency", "share", "queue_full", "overloaded", "draining", "cancelled", "unknown",
+}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// Rejection is a refusal, with what it takes to explain it.
+type Rejection struct {
+	Reason Reason
+	// Own says that it was a limit of the tenant, not of the pool.
+	Own bool
+	// Tenant, Pool and Axis name the limit; Limit, Used and Asked are its value,
+	// what counts against it, and what the call wanted of it.
+	Tenant, Pool       string
+	Axis               string
+	Limit, Used, Asked int64
+	// RetryAfter is when the call's turn would come, as far as that can be known.
+	RetryAfter time.Duration
+	// Waited is how long the call waited before it was refused.
+	Waited time.Duration
+}
+
+// Error is what the caller is told.
+func (r *Rejection) Error() string {
+	switch r.Reason {
+	case ReasonDraining:
+		return "This gateway is shutting down. Please try again."
+	case ReasonCancelled:
+		return "The caller went away."
+	case ReasonUnknown:
+		return fmt.Sprintf("There is no tenant %q or no pool %q.", r.Tenant, r.Pool)
+	case ReasonOverloaded:
+		return fmt.Sprintf("The queue of pool %s is full: %d calls wait. %s", r.Pool, r.Used, r.again())
+	case ReasonQueueFull:
+		return fmt.Sprintf("Tenant %s has as many calls waiting as it may (%d). %s", r.Tenant, r.Used, r.again())
+	}
+	whose := "pool " + r.Pool
+	if r.Own {
+		whose = "tenant " + r.Tenant
+	}
+	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
+	if r.Reason == ReasonShare {
+		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
+			r.Pool, r.Tenant, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
+	}
+	return what + " " + r.again()
+}
+
+func (r *Rejection) again() string {
+	return "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s."
+}
+
+const (
+	axisRequests    = "requests"
+	axisTokens      = "tokens"
+	axisInput       = "input_tokens"
+	axisOutput      = "output_tokens"
+	axisConcurrency = "concurrency"
+)
+
+var axisTitle = map[string]string{
+	axisRequests:    "requests per min (RPM)",
+	axisTokens:      "tokens per min (TPM)",
+	axisInput:       "input tokens per min (ITPM)",
+	axisOutput:      "output tokens per min (OTPM)",
+	axisConcurrency: "calls at once (concurrency)",
+}

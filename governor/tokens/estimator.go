@@ -1,0 +1,100 @@
+package tokens
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Estimator turns weighed prompts into tokens by a ratio per model, learned
+// from what upstream reports. It is safe for concurrent use; Estimate takes no
+// lock that Observe holds for long, and allocates nothing for a known model.
+type Estimator struct {
+	mu     sync.RWMutex
+	models map[string]*ratio
+	other  ratio // beyond maxModels
+}
+
+// maxModels bounds what is learned apart: model names come from callers.
+const maxModels = 1024
+
+// ratio is tokens per Scale units of weight, in millionths.
+type ratio struct {
+	ppm  atomic.Int64 // 0 = nothing learned yet
+	seen atomic.Int64
+}
+
+// A ratio outside these bounds says more about a strange report than about the
+// model's tokenizer.
+const (
+	unit     = 1_000_000
+	minRatio = unit / 8
+	maxRatio = unit * 8
+	// memory is how many reports the moving average spans once it has settled.
+	memory = 32
+)
+
+// NewEstimator returns an Estimator that has learned nothing.
+func NewEstimator() *Estimator { return &Estimator{models: make(map[string]*ratio)} }
+
+// Estimate is how many tokens a prompt of that weight has for a model; at
+// least 1, rounded up.
+func (e *Estimator) Estimate(model string, weight int64) int64 {
+	ppm := int64(unit)
+	if r := e.find(model); r != nil {
+		if p := r.ppm.Load(); p > 0 {
+			ppm = p
+		}
+	}
+	return max(1, estimate(weight, ppm))
+}
+
+// estimate stays exact to a weight of 2⁴³ at the largest ratio.
+func estimate(weight, ppm int64) int64 {
+	whole, rest := weight/Scale, weight%Scale
+	return (whole*ppm + rest*ppm/Scale + unit - 1) / unit
+}
+
+// Observe learns that a prompt of that weight had so many tokens. Small prompts
+// teach little, for the overhead of their JSON is most of them; still they
+// count, since callers who send them are judged by them.
+func (e *Estimator) Observe(model string, weight, actual int64) {
+	if weight < Scale || actual < 1 {
+		return
+	}
+	sample := min(max(int64(float64(actual)*Scale/float64(weight)*unit), minRatio), maxRatio)
+	r := e.find(model)
+	if r == nil {
+		r = e.learn(model)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := min(r.seen.Add(1), memory)
+	old := r.ppm.Load()
+	r.ppm.Store(old + (sample-old)/n)
+}
+
+func (e *Estimator) find(model string) *ratio {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if r := e.models[model]; r != nil {
+		return r
+	}
+	if len(e.models) >= maxModels {
+		return &e.other
+	}
+	return nil
+}
+
+func (e *Estimator) learn(model string) *ratio {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r := e.models[model]; r != nil {
+		return r
+	}
+	if len(e.models) >= maxModels {
+		return &e.other
+	}
+	r := &ratio{}
+	e.models[model] = r
+	return r
+}
