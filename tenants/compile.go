@@ -1,0 +1,153 @@
+package tenants
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// maxPatterns bounds the work of comparing the pools' patterns with each other.
+const maxPatterns = 10_000
+
+// Build makes a Snapshot from values instead of files: the same checks, the same result. What it is given is copied.
+// The error is [Problems], without places. Lay environment and flags over cfg first, with [Overlay].
+func Build(cfg Config, list []Tenant) (*Snapshot, error) {
+	r := newReport()
+	cfg.Policies = slices.Clone(cfg.Policies)
+	cfg.Upstreams = slices.Clone(cfg.Upstreams)
+	cfg.Pools = slices.Clone(cfg.Pools)
+	for i := range cfg.Pools {
+		cfg.Pools[i].Models = slices.Clone(cfg.Pools[i].Models)
+		cfg.Pools[i].fill()
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		t := &list[i]
+		t.Keys, t.Models = slices.Clone(t.Keys), slices.Clone(t.Models)
+		if t.Weight == 0 {
+			t.Weight = defaultWeight
+		}
+	}
+	verify(r, &cfg, list)
+	return compile(r, cfg, list)
+}
+
+// compile checks how the parts fit together and freezes them. It owns what it is given.
+func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
+	slices.SortFunc(cfg.Upstreams, func(a, b Upstream) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(cfg.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b Tenant) int { return strings.Compare(a.Name, b.Name) })
+	c := compiler{r: r, cfg: &cfg, tenants: list}
+	c.listeners()
+	c.upstreams()
+	c.pools()
+	c.models()
+	c.tenantList()
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return newSnapshot(cfg, list), nil
+}
+
+// compiler holds the parts while they are checked against each other and what was left out is filled in.
+type compiler struct {
+	r       *report
+	cfg     *Config
+	tenants []Tenant
+}
+
+// missing reports whether a required part is absent and not just refused: then it has a place.
+func (c *compiler) missing(path string, n int) bool {
+	_, written := c.r.places[path]
+	return n == 0 && !written
+}
+
+func (c *compiler) listeners() {
+	data, admin := c.cfg.Listen, c.cfg.Admin.Listen
+	if !loopback(admin) && c.cfg.Admin.Token == "" {
+		c.r.at(child("admin", "listen"),
+			"%s is not loopback and admin.token is empty; set admin.token, or listen on 127.0.0.1", show(admin))
+	}
+	if data == admin && !strings.HasSuffix(data, ":0") {
+		path := child("admin", "listen")
+		if _, chosen := c.r.places[path]; !chosen {
+			path = "listen" // the other one is a default
+		}
+		c.r.at(path, "listen and admin.listen are both %s; give each its own port", show(admin))
+	}
+}
+
+// loopback reports whether only this machine can reach a listener.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil || host == "localhost" {
+		return true // what is no address has its own problem
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func (c *compiler) upstreams() {
+	if c.missing("upstreams", len(c.cfg.Upstreams)) {
+		c.r.at("upstreams", "is missing; write at least one upstream with its base_url")
+	}
+	for _, u := range c.cfg.Upstreams {
+		if path := child("upstreams", u.Name); u.BaseURL == "" {
+			c.r.at(path, "has no base_url; write one such as https://api.openai.com/v1")
+		}
+	}
+}
+
+func (c *compiler) pools() {
+	if c.missing("pools", len(c.cfg.Pools)) {
+		c.r.at("pools", "is missing; write at least one pool with its models and a limit")
+	}
+	for i := range c.cfg.Pools {
+		p := &c.cfg.Pools[i]
+		p.Index = i
+		path := child("pools", p.Name)
+		if len(p.Models) == 0 {
+			c.r.at(child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")
+		}
+		if p.TPM == 0 && p.RPM == 0 && p.Concurrency == 0 {
+			c.r.at(path, "pool has no limit: set tpm, rpm or concurrency")
+		}
+		c.poolUpstream(p, path)
+	}
+	c.cfg.DefaultPool = c.defaultPool("default_pool", c.cfg.DefaultPool)
+	if c.cfg.DefaultPool == "" && len(c.cfg.Pools) == 1 {
+		c.cfg.DefaultPool = c.cfg.Pools[0].Name
+	}
+}
+
+func (c *compiler) poolUpstream(p *Pool, path string) {
+	names := make([]string, len(c.cfg.Upstreams))
+	for i, u := range c.cfg.Upstreams {
+		names[i] = u.Name
+	}
+	switch {
+	case len(names) == 0 || p.Upstream == unreadable || slices.Contains(names, p.Upstream):
+	case p.Upstream != "":
+		c.r.at(child(path, "upstream"), "there is no upstream %s; %s", show(p.Upstream), advise(p.Upstream, names))
+	case len(names) == 1:
+		p.Upstream = names[0]
+	default:
+		c.r.at(path, "has no upstream and there are %d to choose from; write upstream", len(names))
+	}
+}
+
+// defaultPool checks that the pool named at path exists.
+func (c *compiler) defaultPool(path, name string) string {
+	if name == "" || name == unreadable || len(c.cfg.Pools) == 0 {
+		return name
+	}
+	names := make([]string, len(c.cfg.Pools))
+	for i, p := range c.cfg.Pools {
+		if names[i] = p.Name; p.Name == name {
+			return name
+		}
+	}
+	c.r.at(path, "there is no pool %s; %s", show(name), advise(name, names))
+	return name
+}

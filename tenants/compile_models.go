@@ -1,0 +1,148 @@
+package tenants
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// listing is one entry of one pool's models.
+type listing struct {
+	pattern string
+	pool    *Pool
+	path    string
+	written int // literal characters
+}
+
+// models checks that each model leads to one pool.
+func (c *compiler) models() {
+	var all []listing
+	for i := range c.cfg.Pools {
+		p := &c.cfg.Pools[i]
+		path := child(child("pools", p.Name), "models")
+		for j, m := range p.Models {
+			if m != "" { // "" was refused already
+				all = append(all, listing{m, p, item(path, j), literals(m)})
+			}
+		}
+	}
+	if len(all) > maxPatterns {
+		c.r.at("pools", "list %d models, more than the %d that are supported; use patterns", len(all), maxPatterns)
+		return
+	}
+	c.repeated(all)
+	c.ambiguous(all)
+}
+
+// repeated reports entries that occur twice, in one pool or in two.
+func (c *compiler) repeated(all []listing) {
+	first := make(map[string]listing, len(all))
+	for _, l := range all {
+		f, dup := first[l.pattern]
+		if !dup {
+			first[l.pattern] = l
+			continue
+		}
+		at := c.r.place(f.path).or("its list")
+		if f.pool == l.pool {
+			c.r.at(l.path, "%s is listed twice; the other is at %s, remove one", show(l.pattern), at)
+			continue
+		}
+		c.r.at(l.path, "%s is also a model of pool %s at %s; leave it in one", show(l.pattern), show(f.pool.Name), at)
+	}
+}
+
+// ambiguous reports globs of different pools that match a common name and of which neither is more specific.
+func (c *compiler) ambiguous(all []listing) {
+	globs := slices.DeleteFunc(slices.Clone(all), func(l listing) bool { return !isGlob(l.pattern) })
+	slices.SortStableFunc(globs, func(a, b listing) int { return cmp.Compare(a.written, b.written) })
+	for i, b := range globs {
+		for j := i - 1; j >= 0 && globs[j].written == b.written; j-- {
+			a := globs[j]
+			if a.pool == b.pool || a.pattern == b.pattern || !overlap(a.pattern, b.pattern) {
+				continue
+			}
+			c.r.at(b.path, "%s overlaps %s of pool %s at %s and neither has more literal characters; make one longer",
+				show(b.pattern), show(a.pattern), show(a.pool.Name), c.r.place(a.path).or("its list"))
+			break // one is enough to act on; a hundred globs make five thousand pairs
+		}
+	}
+}
+
+// tenantList checks the tenants against the pools and against each other.
+func (c *compiler) tenantList() {
+	if len(c.tenants) == 0 && len(c.r.problems) == 0 {
+		c.r.at("policies", "there is no tenant, so nobody could use the gateway; define one")
+	}
+	owners := map[KeyHash]string{}
+	served := c.served()
+	for i := range c.tenants {
+		t := &c.tenants[i]
+		t.Index = i
+		path := child("tenants", t.Name)
+		c.keys(t, path, owners)
+		if t.Models == nil {
+			t.Models = []string{"*"}
+		}
+		c.grant(t, child(path, "models"), served)
+		t.DefaultPool = c.defaultPool(child(path, "default_pool"), t.DefaultPool)
+		t.DefaultPool = cmp.Or(t.DefaultPool, c.cfg.DefaultPool)
+	}
+}
+
+// keys checks that the tenant has a key and that nobody else has it. owners maps a key to its first path.
+func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]string) {
+	if len(t.Keys) == 0 {
+		c.r.at(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new")
+	}
+	for i, k := range t.Keys {
+		if k == (KeyHash{}) {
+			continue // refused already
+		}
+		at := item(child(path, "keys"), i)
+		first, taken := owners[k]
+		if !taken {
+			owners[k] = at
+			continue
+		}
+		owner := strings.Split(first, pathSep)[1]
+		where := c.r.place(first).or("its list")
+		if owner == t.Name {
+			c.r.at(at, "%s… is listed twice; the other is at %s, remove one", k.String()[:15], where)
+			continue
+		}
+		c.r.at(at, "%s… is also a key of tenant %s at %s; give each its own", k.String()[:15], show(owner), where)
+	}
+}
+
+// served answers whether any pool has a model that a pattern matches; nil when the pools' models are not all known.
+func (c *compiler) served() func(pattern string) bool {
+	var all []string
+	for _, p := range c.cfg.Pools {
+		all = append(all, p.Models...)
+	}
+	if len(all) == 0 || slices.Contains(all, "") {
+		return nil
+	}
+	known := map[string]bool{}
+	return func(pattern string) bool {
+		yes, asked := known[pattern]
+		if !asked {
+			yes = slices.ContainsFunc(all, func(m string) bool { return overlap(m, pattern) })
+			known[pattern] = yes
+		}
+		return yes
+	}
+}
+
+// grant checks that each of the tenant's patterns gives it something.
+func (c *compiler) grant(t *Tenant, path string, served func(string) bool) {
+	if len(t.Models) == 0 {
+		c.r.at(path, "is empty and grants nothing; list models, or remove the key to grant all")
+	}
+	for i, m := range t.Models {
+		if m != "" && served != nil && !served(m) {
+			c.r.at(item(path, i), "%s grants nothing: no pool has such a model; mend or remove it", show(m))
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package tenants
+
+import "time"
+
+// Config is the config file: everything that is not a tier or a tenant. Start from [DefaultConfig] when making one in
+// code. In a [Snapshot] it is read-only.
+type Config struct {
+	// Listen is the address of the data side, host:port. Port 0 picks a free one. Default ":8080".
+	Listen string `koanf:"listen"`
+	// Admin is the listener for metrics, the console and the admin API.
+	Admin Admin `koanf:"admin"`
+	// Node names this process among its like. Empty, the default, leaves the choice to whoever starts it.
+	Node string `koanf:"node"`
+	// Region is where this process runs. Default "local".
+	Region string `koanf:"region"`
+	// Store is where state is shared. Only "memory", the default, is supported: it shares nothing.
+	Store string `koanf:"store"`
+	// DefaultPool serves routes that name no model. Left empty it becomes the only pool, when there is only one.
+	DefaultPool string `koanf:"default_pool"`
+	// Timeouts bound how long each stage may take.
+	Timeouts Timeouts `koanf:"timeouts"`
+	// MaxBody is the largest request body, in bytes. Default 32 MiB.
+	MaxBody int64 `koanf:"max_body"`
+	// Policies are the globs of the policy files, relative to the config file. Default "tenants/*.yaml".
+	// [Build] takes tenants instead and does not look at them.
+	Policies []string `koanf:"policies"`
+
+	// Upstreams are the providers, sorted by name in a Snapshot.
+	Upstreams []Upstream `koanf:"-"`
+	// Pools are the shared capacities, sorted by name in a Snapshot.
+	Pools []Pool `koanf:"-"`
+}
+
+// Admin is the listener for operators.
+type Admin struct {
+	// Listen is host:port. Anything but loopback needs a token. Default "127.0.0.1:9090".
+	Listen string `koanf:"listen"`
+	// Token is what callers present; empty asks for none.
+	Token string `koanf:"token"`
+}
+
+// Timeouts bound the stages of a request and of a shutdown.
+type Timeouts struct {
+	// ReadHeader is how long a client may take to send its request's headers. Default 10s.
+	ReadHeader time.Duration `koanf:"read_header"`
+	// UpstreamHeader is how long an upstream may take to begin its answer. Default 120s.
+	UpstreamHeader time.Duration `koanf:"upstream_header"`
+	// StreamIdle is the longest silence inside a stream. Default 120s.
+	StreamIdle time.Duration `koanf:"stream_idle"`
+	// Drain is how long a shutdown waits for what is in flight; 0 does not wait. Default 30s.
+	Drain time.Duration `koanf:"drain"`
+}
+
+// Upstream is one provider.
+type Upstream struct {
+	// Name is what pools call it.
+	Name string
+	// BaseURL is absolute, http or https, without query; a slash at its end is removed.
+	BaseURL string
+	// APIKey is sent to the provider; empty sends none.
+	APIKey string
+	// Kind is the provider's dialect; only "openai", the default, is supported.
+	Kind string
+}
+
+// Accounting is the rule by which a pool counts tokens; it mirrors how the pool's provider counts.
+type Accounting string
+
+// The rules of accounting.
+const (
+	// AdmitMax counts input and the greatest possible output on admission, and gives back what was not used.
+	AdmitMax Accounting = "admit_max"
+	// Production counts tokens when they are produced.
+	Production Accounting = "production"
+	// SettleOnly counts the whole call when it ends.
+	SettleOnly Accounting = "settle"
+)
+
+// TokenWeights says what each kind of token counts for, in thousandths: 1000 is one token.
+type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+
+// Pool is one shared upstream capacity. Start from [DefaultPool] when making one in code.
+type Pool struct {
+	Name string
+	// Index is the pool's place in [Snapshot.Pools].
+	Index int
+	// Models are the names and globs that this pool serves.
+	Models []string
+	// Upstream is the name of the provider. Left empty it becomes the only one, when there is only one.
+	Upstream string
+	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.
+	// 0 turns an axis off; at least one must be on.
+	TPM, RPM, Concurrency int64
+	// Accounting is AdmitMax when left empty.
+	Accounting Accounting
+	// TokenWeights are all 1000 when left all zero.
+	TokenWeights TokenWeights
+	// DefaultMaxOutput is what a call is held at that declares no maximum, in tokens. 0 becomes 4096.
+	DefaultMaxOutput int64
+	// HeadroomPPM is the part of each limit that is left unused, in millionths: 10000 is 1 %. 0 is none.
+	HeadroomPPM int64
+	// Burst is how much unused rate an idle pool may hand out at once. It is 10s unless BurstSet.
+	Burst time.Duration
+	// BurstSet says that Burst was chosen and is not the default.
+	BurstSet bool
+	// MaxQueue is how many calls may wait. 0 becomes 10000.
+	MaxQueue int
+}
+
+// The bounds of what a config may say.
+const (
+	maxHeadroomPPM = 499_999
+	maxBurst       = time.Minute
+	maxTimeout     = 24 * time.Hour
+	maxBodyBytes   = 16 << 30
+	maxQueue       = 10_000_000
+	maxTokenWeight = 1000 * 1000
+)
+
+// DefaultConfig is what an empty config file would mean, if it could do without pools and upstreams.
+func DefaultConfig() Config {
+	return Config{
+		Listen: ":8080",
+		Admin:  Admin{Listen: "127.0.0.1:9090"},
+		Region: "local",
+		Store:  "memory",
+		Timeouts: Timeouts{
+			ReadHeader: 10 * time.Second, UpstreamHeader: 2 * time.Minute,
+			StreamIdle: 2 * time.Minute, Drain: 30 * time.Second,
+		},
+		MaxBody:  32 << 20,
+		Policies: []string{"tenants/*.yaml"},
+	}
+}
+
+// DefaultPool is a pool as a config file begins it. It has no limit yet.
+func DefaultPool(name string, models ...string) Pool {
+	p := Pool{Name: name, Models: models, HeadroomPPM: 10_000}
+	p.fill()
+	return p
+}
+
+// fill puts defaults where the zero value stands for "not said".
+func (p *Pool) fill() {
+	if p.Accounting == "" {
+		p.Accounting = AdmitMax
+	}
+	if p.TokenWeights == (TokenWeights{}) {
+		p.TokenWeights = TokenWeights{1000, 1000, 1000, 1000, 1000}
+	}
+	if p.DefaultMaxOutput == 0 {
+		p.DefaultMaxOutput = 4096
+	}
+	if !p.BurstSet {
+		p.Burst = 10 * time.Second
+	}
+	if p.MaxQueue == 0 {
+		p.MaxQueue = 10_000
+	}
+}

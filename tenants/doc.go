@@ -1,0 +1,58 @@
+// Package tenants turns one config file and the policy files beside it into one immutable [Snapshot].
+//
+// # The files
+//
+//	llmgov.yaml ──────────► Config: listeners, upstreams, pools, timeouts
+//	  │ policies: [tenants/*.yaml]
+//	  └► tenants/acme.yaml ─► tiers (templates) and tenants (who, which keys, which models, which limits)
+//
+// A tier is a template. A tenant starts as a copy of its tier and then replaces what it says itself, so a tenant's
+// `rpm: 0` takes off a limit that its tier has. Tiers and tenants may be spread over any number of policy files and
+// refer to each other across them; a name may be defined once.
+//
+// # Layers
+//
+//	defaults ◄─ file ◄─ environment (LLMGOV_…) ◄─ flags          rightmost wins
+//
+// Only the settings outside of pools and upstreams have layers above the file: `admin.listen` is LLMGOV_ADMIN_LISTEN
+// and --admin-listen. A name that is no key is ignored, because a cluster injects names such as
+// LLMGOV_SERVICE_HOST by itself. An empty variable or flag counts as not given. A value that a higher layer hides
+// must still be right.
+//
+// # Two books
+//
+// Each load keeps two books. The yaml.Node tree knows where everything is written; the walk over it (walk.go,
+// fields.go) reads each value, and is the only judge of what is valid, since whoever has to mend a file wants
+// file:line:col. koanf knows which layer wins: it is handed values that are already typed, merges them and decodes
+// the result into [Config]. So koanf never sees text, and there is no second, weaker set of rules. Where a value
+// came from stays known after the merge: a check that fails on the merged settings names the line, the variable or
+// the flag that set it.
+//
+// # Strictness
+//
+// A file that is not understood in full is refused in full, with every problem at once, sorted by place:
+//
+//   - unknown keys, and keys whose part is not built yet ("not supported yet"), are problems, never ignored;
+//   - a key written twice, an anchor, an alias, a merge key, an explicit tag, a second document, a byte order mark
+//     are problems: each makes a file mean something else than it seems to;
+//   - a number is written as a number (`rpm: 60`, not `rpm: "60"`), a duration with its unit, an amount within its
+//     range; a key with nothing behind it is a problem, not a zero;
+//   - names must lead somewhere: tiers, upstreams, pools, a tenant's model patterns, the globs of `policies`.
+//
+// `${VAR}` and `${VAR:-default}` are expanded inside scalar values, after parsing, so a value can never grow into
+// structure; `$$` is a dollar sign. Keys, the API keys of upstreams and the admin token never appear in a message.
+//
+// # Models
+//
+// A model name belongs to one pool. A pool lists exact names and globs, in which `*` stands for any run of
+// characters and nothing else is special. The most specific entry wins: the exact name, then the glob with more
+// literal characters. Where that leaves a tie between two pools the files are refused. See models.go.
+//
+// # The snapshot
+//
+// A [Snapshot] is built once and never changes, so a request loads it once and passes it down; whoever reloads
+// swaps the pointer. What it hands out (*Tenant, *Pool, *Config) is shared and must only be read. Lookups on the
+// request path allocate nothing.
+//
+// This package does not watch files, knows nothing of admission, and makes no network call.
+package tenants

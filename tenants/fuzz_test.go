@@ -1,0 +1,81 @@
+package tenants
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// FuzzLoad feeds the loader any two files: it answers problems that are placed and sorted, or a snapshot that keeps
+// what snapshots promise, and the same again the next time.
+func FuzzLoad(f *testing.F) {
+	f.Add(goodConfig, goodPolicy, "")
+	f.Add(strings.Replace(fullConfig, "/common/base.yaml", "tenants/*.yaml", 1), fullPolicy, "TPM=5")
+	seeds, _ := filepath.Glob("testdata/bad/*.txt")
+	for _, file := range seeds {
+		_, sections := split(f, file)
+		f.Add(cmp.Or(sections["llmgov.yaml"], goodConfig), cmp.Or(sections["tenants/a.yaml"], goodPolicy), sections["env"])
+	}
+	f.Fuzz(func(t *testing.T, config, policy, env string) {
+		sections := map[string]string{"llmgov.yaml": config, "tenants/a.yaml": policy, "env": env}
+		s, err := loadSections(sections)
+		again, errAgain := loadSections(sections)
+		if err != nil {
+			checkProblems(t, s, err)
+			if errAgain == nil || err.Error() != errAgain.Error() {
+				t.Fatalf("first %v, then %v", err, errAgain)
+			}
+			return
+		}
+		if errAgain != nil || !s.Equal(again) || s.Hash() != again.Hash() {
+			t.Fatalf("loads differ: %v", errAgain)
+		}
+		checkSnapshot(t, s)
+	})
+}
+
+func checkProblems(t *testing.T, s *Snapshot, err error) {
+	problems, ok := errors.AsType[Problems](err)
+	if !ok || s != nil || len(problems) == 0 {
+		t.Fatalf("got snapshot %v and error %v; want problems alone", s, err)
+	}
+	sorted := slices.IsSortedFunc(problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	if !sorted {
+		t.Errorf("not sorted:\n%v", problems)
+	}
+	for _, p := range problems {
+		inFile := strings.HasSuffix(p.File, ".yaml")
+		if p.File == "" || p.What == "" || inFile && (p.Line < 1 || p.Col < 1) {
+			t.Errorf("problem without a place: %+v", p)
+		}
+	}
+}
+
+func checkSnapshot(t *testing.T, s *Snapshot) {
+	for i, p := range s.Pools() {
+		if p.Index != i || p.TPM+p.RPM+p.Concurrency <= 0 || p.Upstream == "" || p.HeadroomPPM > maxHeadroomPPM {
+			t.Errorf("pool %+v", p)
+		}
+		for _, m := range p.Models {
+			if got, ok := s.PoolOf(m); !isGlob(m) && (!ok || got.Name != p.Name) {
+				t.Errorf("PoolOf(%q) = %v, want %s", m, got, p.Name)
+			}
+		}
+	}
+	for i, tn := range s.Tenants() {
+		got, ok := s.TenantByName(tn.Name)
+		if tn.Index != i || !ok || got.Index != i || len(tn.Keys) == 0 || len(tn.Models) == 0 || tn.Weight < 1 || tn.Source == "" {
+			t.Errorf("tenant %+v", tn)
+		}
+		for _, m := range s.ModelsFor(got) {
+			if p, ok := s.PoolOf(m.Name); !ok || p.Name != m.Pool || !tn.MayUse(m.Name) {
+				t.Errorf("%s lists %v", tn.Name, m)
+			}
+		}
+	}
+}

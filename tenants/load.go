@@ -1,0 +1,160 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Load reads the config file at name and the policy files it names. The error is [Problems], or says why the config
+// file could not be read.
+func Load(name string, opt Options) (*Snapshot, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return nil, fmt.Errorf("config %s: %w; give its full path", name, err)
+	}
+	// The whole volume is the file system, so that policies may lie beside, above or far from the config file.
+	root := filepath.VolumeName(abs) + string(filepath.Separator)
+	inner := filepath.ToSlash(strings.TrimPrefix(abs, root))
+	return load(&loader{fsys: os.DirFS(root), config: inner, shown: filepath.ToSlash(name), opt: opt})
+}
+
+// LoadFS is [Load] within fsys, whose root is also the root of absolute globs.
+func LoadFS(fsys fs.FS, name string, opt Options) (*Snapshot, error) {
+	return load(&loader{fsys: fsys, config: path.Clean(name), shown: name, opt: opt})
+}
+
+// loader reads files. Each file has two names: where fsys has it, and what the user calls it.
+type loader struct {
+	fsys   fs.FS
+	config string
+	shown  string
+	opt    Options
+	rooted map[string]bool // files that an absolute glob found
+	env    map[string]string
+	r      *report
+}
+
+func load(l *loader) (*Snapshot, error) {
+	l.r, l.env, l.rooted = newReport(), environment(l.opt.Env), map[string]bool{}
+	l.r.places[""] = place{l.shown, 1, 1}
+	data, err := l.readFile(l.config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, reason(err))
+	}
+	doc := parse(l.r, l.shown, data, l.env)
+	if doc == nil {
+		return nil, l.r.err()
+	}
+	file := configFile{settings: map[string]any{}}
+	read(rootOf(l.r, doc), configShape, &file)
+	base := DefaultConfig()
+	base.Upstreams, base.Pools = file.upstreams, file.pools
+	cfg := layer(l.r, base, file.settings, l.opt)
+	return compile(l.r, cfg, l.policies(cfg.Policies))
+}
+
+// policies reads all policy files in the order of their names.
+func (l *loader) policies(globs []string) []Tenant {
+	p := newPolicy(l.r)
+	for _, name := range l.expandGlobs(globs) {
+		doc := l.policyFile(name)
+		if doc == nil {
+			p.partial = true
+			continue
+		}
+		read(rootOf(l.r, doc), policyShape, p)
+	}
+	return p.readTenants()
+}
+
+func (l *loader) policyFile(name string) *document {
+	shown := l.show(name)
+	data, err := l.readFile(name)
+	if err != nil {
+		l.r.add(place{file: shown}, "cannot be read: %v; mend or remove it", reason(err))
+		return nil
+	}
+	return parse(l.r, shown, data, l.env)
+}
+
+// readFile reads at most one byte more than a file may have, for parse to refuse.
+func (l *loader) readFile(name string) ([]byte, error) {
+	f, err := l.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, errors.New("it is a directory")
+	}
+	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+}
+
+// reason is err without the path, which messages give as the user typed it.
+func reason(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// expandGlobs lists the files that globs match, each once, sorted. A glob without any is a problem: either the files
+// are not where they should be, or the glob is a left-over.
+func (l *loader) expandGlobs(globs []string) []string {
+	var names []string
+	for i, glob := range globs {
+		at := item("policies", i)
+		found, err := l.glob(glob)
+		switch {
+		case err != nil:
+			l.r.at(at, "%s is not a glob; write one such as tenants/*.yaml", show(glob))
+		case slices.Contains(found, l.config):
+			l.r.at(at, "%s matches the config file itself; keep policies in a folder of their own", show(glob))
+		case len(found) == 0:
+			l.r.at(at, "%s matches no file; create one, or remove the glob", show(glob))
+		}
+		for _, name := range found {
+			l.rooted[name] = path.IsAbs(glob)
+		}
+		names = append(names, slices.DeleteFunc(found, func(n string) bool { return n == l.config })...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// glob lists what one glob matches. As in a shell, * does not match a dot at the start of a file's name: editors keep
+// locks and copies under such names.
+func (l *loader) glob(glob string) ([]string, error) {
+	pattern := path.Join(path.Dir(l.config), glob)
+	if path.IsAbs(glob) {
+		pattern = path.Clean(strings.TrimLeft(glob, "/"))
+	}
+	found, err := fs.Glob(l.fsys, pattern)
+	hidden := strings.HasPrefix(path.Base(pattern), ".")
+	return slices.DeleteFunc(found, func(n string) bool {
+		return !hidden && strings.HasPrefix(path.Base(n), ".")
+	}), err
+}
+
+// show is what the user calls a file: relative to the config file's name as it was given, or absolute as its glob is.
+func (l *loader) show(name string) string {
+	if l.rooted[name] {
+		return "/" + name
+	}
+	rel, err := filepath.Rel(filepath.FromSlash(path.Dir(l.config)), filepath.FromSlash(name))
+	if err != nil {
+		return name
+	}
+	return path.Join(path.Dir(l.shown), filepath.ToSlash(rel))
+}

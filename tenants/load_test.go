@@ -1,0 +1,276 @@
+package tenants
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const fullConfig = `
+listen: "127.0.0.1:8080"
+admin: {listen: "[::1]:9090", token: "${TOKEN:-t0k}"}
+node: n1
+region: eu
+store: memory
+upstreams:
+  openai: {base_url: https://api.openai.com/v1/, api_key: "${OPENAI_API_KEY}", kind: openai}
+  local:  {base_url: http://localhost:11434/v1}
+pools:
+  gpt-4.1:
+    models: ["gpt-4.1", "gpt-4.1-**-x"]
+    upstream: openai
+    tpm: ${TPM}
+    rpm: 5_000
+    concurrency: 64
+    accounting: production
+    token_weights: {cached_input: 0.25, audio: 2.5}
+    default_max_output: 2048
+    headroom: 0.025
+    burst: 0s
+    max_queue: 7
+  org/small: {models: [llama, "*"], upstream: local, concurrency: 2}
+default_pool: org/small
+timeouts: {read_header: 1s, upstream_header: 2m, stream_idle: 90s, drain: 0s}
+max_body: 512KiB
+policies: [policies/*.yaml, /common/base.yaml]
+`
+
+const fullPolicy = `
+tenants:
+  acme:
+    tier: pro
+    weight: 6
+    rpm: 0
+    keys: ["` + key1 + `", "` + key2 + `"]
+    models: ["gpt-4*", llama]
+    default_pool: gpt-4.1
+`
+
+const (
+	key1 = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
+	key2 = "sha256:2222222222222222222222222222222222222222222222222222222222222222"
+	key3 = "sha256:3333333333333333333333333333333333333333333333333333333333333333"
+)
+
+func hash(t *testing.T, text string) KeyHash {
+	t.Helper()
+	h, ok := ParseKeyHash(text)
+	if !ok {
+		t.Fatalf("%s is no key hash", text)
+	}
+	return h
+}
+
+func files(named map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range named {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+// TestLoad_Everything reads every supported key, with tiers in another file than their tenants.
+func TestLoad_Everything(t *testing.T) {
+	fsys := files(map[string]string{
+		"etc/llmgov.yaml":             fullConfig,
+		"etc/policies/acme.yaml":      fullPolicy,
+		"etc/policies/.#acme.yaml":    "an editor's lock",
+		"etc/policies/acme.yaml.orig": "a left-over",
+		"common/base.yaml": "tiers: {pro: {weight: 0.5, rpm: 60, tpm: 7, itpm: 5, otpm: 4, concurrency: 3, " +
+			"max_wait: 1500ms, max_output_tokens: 99}}\ntenants: {solo: {keys: [" + key3 + "]}}\n",
+	})
+	s, err := LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
+	wantConfig := Config{
+		Listen: "127.0.0.1:8080", Admin: Admin{"[::1]:9090", "t0k"}, Node: "n1", Region: "eu", Store: "memory",
+		DefaultPool: "org/small",
+		Timeouts:    Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
+		MaxBody:     512 << 10, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
+		Upstreams: []Upstream{
+			{"local", "http://localhost:11434/v1", "", "openai"},
+			{"openai", "https://api.openai.com/v1", "sk-$x", "openai"},
+		},
+		Pools: []Pool{{
+			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstream: "openai",
+			TPM: 300000, RPM: 5000, Concurrency: 64, Accounting: Production,
+			TokenWeights:     TokenWeights{1000, 250, 1000, 1000, 2500},
+			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7,
+		}, {
+			Name: "org/small", Index: 1, Models: []string{"llama", "*"}, Upstream: "local", Concurrency: 2,
+			Accounting: AdmitMax, TokenWeights: one, DefaultMaxOutput: 4096, HeadroomPPM: 10000,
+			Burst: 10 * time.Second, MaxQueue: 10000,
+		}},
+	}
+	if diff := cmp.Diff(wantConfig, *s.Config()); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	wantTenants := []Tenant{{
+		Name: "acme", Tier: "pro", Index: 0, Keys: []KeyHash{hash(t, key1), hash(t, key2)},
+		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6000, RPM: 0, TPM: 7, ITPM: 5, OTPM: 4,
+		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Source: "etc/policies/acme.yaml:3:3",
+	}, {
+		Name: "solo", Index: 1, Keys: []KeyHash{hash(t, key3)}, Models: []string{"*"}, DefaultPool: "org/small",
+		Weight: 1000, Source: "/common/base.yaml:2:11",
+	}}
+	if diff := cmp.Diff(wantTenants, s.Tenants()); diff != "" {
+		t.Errorf("tenants (-want +got):\n%s", diff)
+	}
+}
+
+// TestLoad_Precedence checks file < environment < flag, each over the default, one setting at a time.
+func TestLoad_Precedence(t *testing.T) {
+	region := func(inFile, inEnv, inFlag string) string {
+		t.Helper()
+		sections := map[string]string{"llmgov.yaml": goodConfig + inFile, "env": inEnv, "flags": inFlag}
+		s, err := loadSections(sections)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Config().Region
+	}
+	file, env, flag := "region: file\n", "LLMGOV_REGION=env", "region=flag\n"
+	for _, c := range []struct{ file, env, flag, want string }{
+		{"", "", "", "local"},
+		{file, "", "", "file"},
+		{"", env, "", "env"},
+		{file, env, "", "env"},
+		{file, "", flag, "flag"},
+		{file, env, flag, "flag"},
+		{file, "LLMGOV_REGION=", "region=\n", "file"}, // empty is not given
+	} {
+		if got := region(c.file, c.env, c.flag); got != c.want {
+			t.Errorf("region of file %q, environment %q, flag %q = %q, want %q", c.file, c.env, c.flag, got, c.want)
+		}
+	}
+}
+
+// TestLoad_EveryEnvironmentName sets every setting by its variable.
+func TestLoad_EveryEnvironmentName(t *testing.T) {
+	s, err := loadSections(map[string]string{"env": strings.Join([]string{
+		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
+		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
+		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
+		"LLMGOV_MAX_BODY=1MiB", "LLMGOV_POLICIES=tenants/a.yaml",
+		"LLMGOV_SERVICE_HOST=10.0.0.1", "LLMGOV_PORT=tcp://10.0.0.1:80", "LLMGOV_POOLS_MAIN_TPM=9", "LLMGOV_ADMIN=x",
+	}, "\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultConfig()
+	want.Listen, want.Admin, want.Node, want.Region, want.DefaultPool = ":1", Admin{":2", "t"}, "n", "r", "main"
+	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
+	want.MaxBody, want.Policies = 1<<20, []string{"tenants/a.yaml"}
+	got := *s.Config()
+	got.Pools, got.Upstreams = nil, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	env := map[string]string{"A": "x", "EMPTY": "", "REF": "${A}"}
+	for _, c := range []struct{ text, want, fails string }{
+		{text: "plain", want: "plain"},
+		{text: "${A}-${A}", want: "x-x"},
+		{text: "${REF}", want: "${A}"}, // not expanded again
+		{text: "${NO:-d:-e}", want: "d:-e"},
+		{text: "${NO:-}", want: ""},
+		{text: "${EMPTY}", want: ""},
+		{text: "${EMPTY:-d}", want: "d"},
+		{text: "$$${A}$$", want: "$x$"},
+		{text: "$${A}", want: "${A}"},
+		{text: "$A $ ${A}$", want: "$A $ x$"},
+		{text: "${NO}", fails: "NO is not set"},
+		{text: "${A", fails: "without }"},
+		{text: "${A:d}", fails: "not the name"},
+		{text: "${NO:-${A}}", fails: "inside the default"},
+	} {
+		got, err := expand(c.text, env)
+		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("expand(%q) = %q, %v; want %q, error %q", c.text, got, err, c.want, c.fails)
+		}
+	}
+}
+
+// TestLoad_Disk checks the names that messages give files, for each way to name the config.
+func TestLoad_Disk(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		full := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("etc/llmgov.yaml", goodConfig+"policies: [../pol/*.yaml, "+filepath.Join(dir, "abs/b.yaml")+"]\n")
+	write("pol/a.yaml", "tenants: {acme: {keys: [x]}}\n")
+	write("abs/b.yaml", "tenants: {}\n")
+	t.Chdir(filepath.Join(dir, "etc"))
+	for name, want := range map[string]string{
+		"llmgov.yaml":                            "../pol/a.yaml:1:25: ",
+		"../etc/llmgov.yaml":                     "../pol/a.yaml:1:25: ",
+		"./llmgov.yaml":                          "../pol/a.yaml:1:25: ",
+		filepath.Join(dir, "etc", "llmgov.yaml"): filepath.Join(dir, "pol/a.yaml") + ":1:25: ",
+	} {
+		_, err := Load(name, Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("Load(%s): %v; want a problem at %s", name, err, want)
+		}
+	}
+	write("abs/b.yaml", "x: 1\n")
+	if _, err := Load("llmgov.yaml", Options{}); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "abs/b.yaml")+":1:1: ") {
+		t.Errorf("problem in a file of an absolute glob: %v; want it named so", err)
+	}
+	write("abs/b.yaml", "tenants: {}\n")
+	write("pol/a.yaml", goodPolicy)
+	if _, err := Load("llmgov.yaml", Options{}); err != nil {
+		t.Errorf("Load of mended files: %v", err)
+	}
+	_, err := Load("absent.yaml", Options{})
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "absent.yaml") || !strings.Contains(err.Error(), "-c") {
+		t.Errorf("Load of an absent file: %v; want its name and what to do", err)
+	}
+}
+
+// TestLoad_FileLimits checks files too large to read, unreadable ones, and the largest bombs YAML allows.
+func TestLoad_FileLimits(t *testing.T) {
+	loadPolicy := func(policy *fstest.MapFile) error {
+		fsys := files(map[string]string{"llmgov.yaml": goodConfig})
+		fsys["tenants/a.yaml"] = policy
+		_, err := LoadFS(fsys, "llmgov.yaml", Options{})
+		return err
+	}
+	large := []byte(goodPolicy + strings.Repeat("#\n", maxFileBytes/2))
+	if err := loadPolicy(&fstest.MapFile{Data: large}); err == nil || !strings.Contains(err.Error(), "file is 10485761 bytes") {
+		t.Errorf("file over 10 MiB: %v", err)
+	}
+	if err := loadPolicy(&fstest.MapFile{Mode: fs.ModeDir}); err == nil || !strings.Contains(err.Error(), "tenants/a.yaml: cannot be read: it is a directory") {
+		t.Errorf("directory: %v", err)
+	}
+	deep := []byte(strings.Repeat("[", 100_000))
+	if err := loadPolicy(&fstest.MapFile{Data: deep}); err == nil || !strings.Contains(err.Error(), "exceeded max depth") {
+		t.Errorf("deep nesting: %v", err)
+	}
+	bomb := "a0: &a0 [" + strings.Repeat("x,", 50) + "]\n"
+	for i := 1; i < 50; i++ {
+		prev, this := string(rune('A'+i-1)), string(rune('A'+i))
+		bomb += this + ": &" + this + " [" + strings.Repeat("*"+prev+",", 50) + "]\n"
+	}
+	bomb = strings.Replace(bomb, "a0: &a0", "A: &A", 1)
+	if _, ok := errors.AsType[Problems](loadPolicy(&fstest.MapFile{Data: []byte(bomb)})); !ok {
+		t.Error("alias bomb: want problems")
+	}
+}

@@ -1,0 +1,147 @@
+package tenants
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A pattern is a model name in which * stands for any run of characters, also none. Nothing else is special: model
+// names hold dots, slashes, colons and brackets of their own.
+
+// isGlob reports whether pattern stands for more than one name.
+func isGlob(pattern string) bool {
+	return strings.IndexByte(pattern, '*') >= 0
+}
+
+// literals counts the characters of pattern that stand for themselves: its specificity.
+func literals(pattern string) int {
+	return utf8.RuneCountInString(pattern) - strings.Count(pattern, "*")
+}
+
+// match reports whether name is one of pattern's. It allocates nothing and takes at most len(pattern)·len(name) steps.
+func match(pattern, name string) bool {
+	p, n := 0, 0
+	star, resume := -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, resume = p, n
+			p++
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0: // let the last star take one character more
+			resume++
+			p, n = star+1, resume
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// overlap reports whether there is a name that both patterns match. For two globs only their ends matter: what
+// stands between a glob's stars can always be put into a name one glob after the other.
+func overlap(a, b string) bool {
+	switch {
+	case !isGlob(b):
+		return match(a, b)
+	case !isGlob(a):
+		return match(b, a)
+	}
+	headA, headB := a[:strings.IndexByte(a, '*')], b[:strings.IndexByte(b, '*')]
+	tailA, tailB := a[strings.LastIndexByte(a, '*')+1:], b[strings.LastIndexByte(b, '*')+1:]
+	return (strings.HasPrefix(headA, headB) || strings.HasPrefix(headB, headA)) &&
+		(strings.HasSuffix(tailA, tailB) || strings.HasSuffix(tailB, tailA))
+}
+
+// checkPattern complains about a pattern that no model name could match.
+func checkPattern(pattern string) string {
+	if pattern == "" {
+		return "is no model; write a name or a pattern"
+	}
+	return checkName(pattern)
+}
+
+// plain writes runs of stars as one, so that equal patterns are equal texts.
+func plain(pattern string) string {
+	for strings.Contains(pattern, "**") {
+		pattern = strings.ReplaceAll(pattern, "**", "*")
+	}
+	return pattern
+}
+
+// modelList reads a list of patterns; an entry that is none reads as "".
+func (v value) modelList() []string {
+	if v.node.Kind == yaml.MappingNode {
+		v.aliasMap()
+		return []string{""}
+	}
+	return v.texts(func(it value) string {
+		if it.node.Kind == yaml.MappingNode {
+			it.aliasMap()
+			return ""
+		}
+		text, ok := it.scalar()
+		if !ok {
+			return ""
+		}
+		if complaint := checkPattern(text); complaint != "" {
+			it.problem("%s %s", it.say(text), complaint)
+			return ""
+		}
+		return plain(text)
+	})
+}
+
+func (v value) aliasMap() {
+	v.problem("a map from name to name is not supported yet; write a list of names")
+}
+
+// route leads from a pattern to the pool that lists it.
+type route struct {
+	pattern string
+	pool    int
+}
+
+// routes finds the pool of a model: exact names by map, then globs from the most specific.
+type routes struct {
+	exact map[string]int
+	globs []route
+}
+
+func newRoutes(pools []Pool) routes {
+	rs := routes{exact: map[string]int{}}
+	for i, p := range pools {
+		for _, m := range p.Models {
+			if isGlob(m) {
+				rs.globs = append(rs.globs, route{m, i})
+				continue
+			}
+			rs.exact[m] = i
+		}
+	}
+	slices.SortFunc(rs.globs, func(a, b route) int {
+		return cmp.Or(cmp.Compare(literals(b.pattern), literals(a.pattern)), strings.Compare(a.pattern, b.pattern))
+	})
+	return rs
+}
+
+func (rs *routes) find(model string) (pool int, ok bool) {
+	if i, ok := rs.exact[model]; ok {
+		return i, true
+	}
+	for i := range rs.globs {
+		if match(rs.globs[i].pattern, model) {
+			return rs.globs[i].pool, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,137 @@
+package tenants
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var (
+	pattern = rapid.StringMatching(`[ab*]{1,6}`).Filter(func(s string) bool { return s == plain(s) })
+	model   = rapid.StringMatching(`[ab]{0,7}`)
+)
+
+// dumbMatch is match by way of a regular expression.
+func dumbMatch(pattern, name string) bool {
+	expr := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+	return regexp.MustCompile("^(?s:" + expr + ")$").MatchString(name)
+}
+
+func TestMatch_Oracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, m := pattern.Draw(t, "pattern"), model.Draw(t, "model")
+		if got, want := match(p, m), dumbMatch(p, m); got != want {
+			t.Fatalf("match(%q, %q) = %v, want %v", p, m, got, want)
+		}
+	})
+}
+
+// TestOverlap_Oracle compares with trying names: two patterns of up to 6 characters overlap in a name of at most 12.
+func TestOverlap_Oracle(t *testing.T) {
+	short := rapid.StringMatching(`[ab*]{1,4}`)
+	var names []string
+	for n := range 9 {
+		for bits := range 1 << n {
+			name := make([]byte, n)
+			for i := range name {
+				name[i] = "ab"[bits>>i&1]
+			}
+			names = append(names, string(name))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := short.Draw(t, "a"), short.Draw(t, "b")
+		want := slices.ContainsFunc(names, func(n string) bool { return match(a, n) && match(b, n) })
+		if got := overlap(a, b); got != want || overlap(b, a) != want {
+			t.Fatalf("overlap(%q, %q) = %v, reversed %v; want %v", a, b, got, overlap(b, a), want)
+		}
+	})
+}
+
+// TestPoolOf_Oracle builds random pools. When they are accepted, each model leads to the one pool that the rules name;
+// when they are refused for a tie, there is one.
+func TestPoolOf_Oracle(t *testing.T) {
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		lists := rapid.SliceOfN(rapid.SliceOfNDistinct(pattern, 1, 3, rapid.ID[string]), 1, 4).Draw(t, "pools")
+		cfg := configOf(lists...)
+		s, err := Build(cfg, []Tenant{{Name: "t", Keys: []KeyHash{HashKey("k")}}})
+		if err != nil {
+			if _, ok := errors.AsType[Problems](err); !ok || !tied(lists) {
+				t.Fatalf("refused without a tie: %v", err)
+			}
+			return
+		}
+		accepted++
+		if tied(lists) {
+			t.Fatalf("a tie was accepted")
+		}
+		m := model.Draw(t, "model")
+		want := dumbPoolOf(lists, m)
+		p, ok := s.PoolOf(m)
+		if ok != (want >= 0) || ok && p.Name != poolName(want) {
+			t.Fatalf("PoolOf(%q) = %v, want pool %d", m, p, want)
+		}
+	})
+	if accepted == 0 {
+		t.Error("no random pools were accepted; the test shows nothing")
+	}
+}
+
+func poolName(i int) string { return string(rune('A' + i)) }
+
+// configOf has one pool for each list of models.
+func configOf(lists ...[]string) Config {
+	cfg := DefaultConfig()
+	cfg.Upstreams = []Upstream{{Name: "u", BaseURL: "http://u/v1"}}
+	for i, models := range lists {
+		p := DefaultPool(poolName(i), models...)
+		p.TPM = 1000
+		cfg.Pools = append(cfg.Pools, p)
+	}
+	return cfg
+}
+
+// dumbPoolOf scores every entry of every pool.
+func dumbPoolOf(lists [][]string, model string) int {
+	best, pool := -1, -1
+	for i, list := range lists {
+		for _, p := range list {
+			score := len(strings.ReplaceAll(p, "*", ""))
+			if !strings.Contains(p, "*") {
+				score = 1000
+			}
+			if dumbMatch(p, model) && score > best {
+				best, pool = score, i
+			}
+		}
+	}
+	return pool
+}
+
+// tied reports whether two pools list the same entry, or globs of the same length that overlap.
+func tied(lists [][]string) bool {
+	for i := range lists {
+		for _, a := range lists[i] {
+			for _, other := range lists[i+1:] {
+				for _, b := range other {
+					globs := isGlob(a) && isGlob(b)
+					if a == b || globs && literals(a) == literals(b) && overlap(a, b) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+func TestMatch_NoBlowUp(t *testing.T) {
+	if match(strings.Repeat("a*", 60)+"b", strings.Repeat("a", 4000)) {
+		t.Error("matched without a b")
+	}
+}

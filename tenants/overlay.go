@@ -1,0 +1,108 @@
+package tenants
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/v2"
+)
+
+// envPrefix begins every variable that is a setting.
+const envPrefix = "LLMGOV_"
+
+// Options are the layers above the files.
+type Options struct {
+	// Env is a list like os.Environ(). It overrides settings and fills ${…}. nil is an empty environment.
+	Env []string
+	// Flags maps a setting, such as "admin.listen", to what was given for it. They override the environment.
+	Flags map[string]string
+}
+
+// Overlay is cfg with the environment and the flags of opt laid over it. The error is [Problems].
+func Overlay(cfg Config, opt Options) (Config, error) {
+	r := newReport()
+	out := layer(r, cfg, nil, opt)
+	if err := r.err(); err != nil {
+		return Config{}, err
+	}
+	return out, nil
+}
+
+// layer merges base ← file ← environment ← flags. file maps paths to typed values. Places in r are moved to the layer
+// that wins, so that later checks blame the right one.
+func layer(r *report, base Config, file map[string]any, opt Options) Config {
+	defaults := map[string]any{}
+	for _, s := range settings {
+		defaults[s.path()] = s.get(&base)
+	}
+	k := koanf.New(pathSep)
+	must(k.Load(confmap.Provider(defaults, pathSep), nil))
+	must(k.Load(confmap.Provider(file, pathSep), nil))
+	must(k.Load(environ(r, opt.Env), nil))
+	must(k.Load(confmap.Provider(flags(r, opt.Flags), pathSep), nil))
+
+	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools}
+	must(k.Unmarshal("", &merged))
+	return merged
+}
+
+// environ is the layer of the environment.
+func environ(r *report, list []string) koanf.Provider {
+	byName := map[string]setting{}
+	for _, s := range settings {
+		byName[s.env()] = s
+	}
+	return env.Provider(pathSep, env.Opt{
+		Prefix:      envPrefix,
+		EnvironFunc: func() []string { return list },
+		TransformFunc: func(name, text string) (string, any) {
+			s, known := byName[name]
+			if !known {
+				return "", nil
+			}
+			return s.over(r, place{file: "environment " + name}, text)
+		},
+	})
+}
+
+// flags is the layer of the flags.
+func flags(r *report, given map[string]string) map[string]any {
+	out := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
+		if i < 0 {
+			r.add(place{file: "flag " + setting{key: key}.flag()}, "sets %s, which is no setting; remove it", show(key))
+			continue
+		}
+		s := settings[i]
+		if path, val := s.over(r, place{file: "flag " + s.flag()}, given[key]); path != "" {
+			out[path] = val
+		}
+	}
+	return out
+}
+
+// over is the setting's path and value when text, from above the file, is to replace it, and otherwise "".
+func (s setting) over(r *report, from place, text string) (path string, val any) {
+	if text == "" {
+		return "", nil
+	}
+	val, complaint := s.parse(text)
+	if complaint != "" {
+		r.add(from, "%s", s.complain(show(text), complaint))
+		return "", nil
+	}
+	maps.DeleteFunc(r.places, func(path string, _ place) bool { return strings.HasPrefix(path, s.path()+pathSep) })
+	r.places[s.path()] = from
+	return s.path(), val
+}
+
+// must panics: what is merged was made by the code above, so an error is in that.
+func must(err error) {
+	if err != nil {
+		panic("llmgov: BUG: merging settings: " + err.Error())
+	}
+}

@@ -1,0 +1,138 @@
+package tenants
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Problem is one thing that is wrong: where, what, and what to do about it.
+type Problem struct {
+	// File is the file as the user named it, "environment LLMGOV_X" or "flag --x"; empty for values made in code.
+	File string
+	// Line and Col count from 1, Col in characters. Both are 0 where there is no line to point at.
+	Line, Col int
+	// What is the message, without the place.
+	What string
+}
+
+// String is "file:line:col: what", without the parts that there are none of.
+func (p Problem) String() string {
+	if p.File == "" {
+		return p.What
+	}
+	return place{p.File, p.Line, p.Col}.String() + ": " + p.What
+}
+
+// Problems is everything wrong with one load, sorted by file and position. It is never empty when returned as an error.
+type Problems []Problem
+
+// Error is one problem a line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// place is where something is written.
+type place struct {
+	file      string
+	line, col int
+}
+
+// String is "file:line:col", "file" where there is no line, and "" for a place in code.
+func (p place) String() string {
+	if p.line == 0 {
+		return p.file
+	}
+	return p.file + ":" + strconv.Itoa(p.line) + ":" + strconv.Itoa(p.col)
+}
+
+// or is the place as words, or instead when the thing was made in code and has none.
+func (p place) or(instead string) string {
+	if p.file == "" {
+		return instead
+	}
+	return p.String()
+}
+
+// pathSep joins the keys of a path. It is also the delimiter given to koanf: unlike "." it occurs in no name.
+const pathSep = "\x00"
+
+// child is the path of key below path.
+func child(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + pathSep + key
+}
+
+// item is the path of the i-th entry of the list at path.
+func item(path string, i int) string {
+	return path + pathSep + "[" + strconv.Itoa(i) + "]"
+}
+
+// spell writes a path for a person: pools.gpt-4o.models[0].
+func spell(path string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(path, pathSep+"[", "["), pathSep, ".")
+}
+
+// report collects the problems of one load and remembers where each path was written.
+type report struct {
+	problems Problems
+	places   map[string]place
+}
+
+func newReport() *report {
+	return &report{places: map[string]place{}}
+}
+
+// add notes a problem at a place.
+func (r *report) add(at place, format string, args ...any) {
+	r.problems = append(r.problems, Problem{File: at.file, Line: at.line, Col: at.col, What: fmt.Sprintf(format, args...)})
+}
+
+// at notes a problem with the value at path; the message starts with the path.
+func (r *report) at(path, format string, args ...any) {
+	r.add(r.place(path), "%s: %s", spell(path), fmt.Sprintf(format, args...))
+}
+
+// place is where path is written or, for what is absent, the nearest thing around it.
+func (r *report) place(path string) place {
+	for {
+		if p, ok := r.places[path]; ok {
+			return p
+		}
+		cut := strings.LastIndex(path, pathSep)
+		if cut < 0 {
+			return r.places[""]
+		}
+		path = path[:cut]
+	}
+}
+
+// err is the sorted problems, without exact repetitions, or nil.
+func (r *report) err() error {
+	if len(r.problems) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(
+			strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col),
+			strings.Compare(a.What, b.What))
+	})
+	return slices.Compact(r.problems)
+}
+
+// show quotes a value for a message, cut to a length that fits a terminal.
+func show(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most-1]) + "…"
+	}
+	return strconv.Quote(text)
+}

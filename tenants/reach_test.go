@@ -1,0 +1,31 @@
+package tenants
+
+import "testing"
+
+func TestReaches(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Upstreams = []Upstream{{Name: "u", BaseURL: "http://localhost/v1"}}
+	a, b := DefaultPool("a", "gpt-4o"), DefaultPool("b", "gpt-*", "o3")
+	a.TPM, b.TPM = 1, 1
+	cfg.Pools = []Pool{a, b}
+	for _, c := range []struct {
+		grant string
+		want  [2]bool
+	}{
+		{"gpt-4o", [2]bool{true, false}}, // the exact name wins over b's glob
+		{"gpt-4o-mini", [2]bool{false, true}},
+		{"gpt-4*", [2]bool{true, true}},
+		{"o*", [2]bool{false, true}},
+		{"*", [2]bool{true, true}},
+	} {
+		s, err := Build(cfg, []Tenant{{Name: "t", Keys: []KeyHash{HashKey("k")}, Models: []string{c.grant}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Pools() {
+			if got := s.Reaches(&s.Tenants()[0], &s.Pools()[i]); got != c.want[i] {
+				t.Errorf("a grant of %q reaches pool %s: %v, want %v", c.grant, s.Pools()[i].Name, got, c.want[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package tenants
+
+import (
+	"strings"
+	"time"
+)
+
+// setting is one key that the file, the environment and the flags can all give: everything outside of pools and
+// upstreams. Its parser answers the typed value, or a complaint that follows the value in a message.
+type setting struct {
+	key    string // as in the file: admin.listen
+	get    func(*Config) any
+	parse  func(text string) (any, string)
+	secret bool // never shown
+}
+
+var settings = []setting{
+	{key: "listen", get: func(c *Config) any { return c.Listen }, parse: typed(parseListen)},
+	{key: "admin.listen", get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen)},
+	{key: "admin.token", get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseSecret), secret: true},
+	{key: "node", get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName)},
+	{key: "region", get: func(c *Config) any { return c.Region }, parse: typed(parseName)},
+	{key: "store", get: func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true},
+	{key: "default_pool", get: func(c *Config) any { return c.DefaultPool }, parse: typed(parseOptionalName)},
+	{key: "timeouts.read_header", get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1)},
+	{key: "timeouts.upstream_header", get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1)},
+	{key: "timeouts.stream_idle", get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1)},
+	{key: "timeouts.drain", get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0)},
+	{key: "max_body", get: func(c *Config) any { return c.MaxBody }, parse: typed(parseBody)},
+	{key: "policies", get: func(c *Config) any { return c.Policies }, parse: typed(parsePolicies)},
+}
+
+// typed makes a parser of one type answer any.
+func typed[T any](parse func(string) (T, string)) func(string) (any, string) {
+	return func(text string) (any, string) { return parse(text) }
+}
+
+// timeout parses a duration from least milliseconds.
+func timeout(least int) func(string) (any, string) {
+	return typed(func(text string) (time.Duration, string) {
+		return parseDuration(text, time.Duration(least)*time.Millisecond, maxTimeout)
+	})
+}
+
+func parseName(text string) (string, string) { return text, checkName(text) }
+
+func parseOptionalName(text string) (string, string) {
+	if text == "" {
+		return "", ""
+	}
+	return parseName(text)
+}
+
+func parseSecret(text string) (string, string) { return text, checkSecret(text) }
+
+func parseBody(text string) (int64, string) { return parseSize(text, 1<<10, maxBodyBytes) }
+
+// parseStore shows at most the scheme of what it refuses, since the rest may hold a password.
+func parseStore(text string) (string, string) {
+	if text == "memory" {
+		return text, ""
+	}
+	scheme, _, isURL := strings.Cut(text, "://")
+	switch {
+	case isURL && (scheme == "redis" || scheme == "rediss" || scheme == "postgres"):
+		return "", scheme + ":// is not supported yet; write memory"
+	case isURL:
+		return "", "an address of an unknown kind is no store; write memory"
+	}
+	return "", show(text) + " is no store; write memory"
+}
+
+// parsePolicies reads the comma-separated form of environment and flags.
+func parsePolicies(text string) ([]string, string) {
+	var globs []string
+	for glob := range strings.SplitSeq(text, ",") {
+		if glob = strings.TrimSpace(glob); glob != "" {
+			globs = append(globs, glob)
+		}
+	}
+	if len(globs) == 0 {
+		return nil, "names no file; write globs with commas between them"
+	}
+	return globs, ""
+}
+
+// path is the key as a path.
+func (s setting) path() string { return strings.ReplaceAll(s.key, ".", pathSep) }
+
+// env is the environment's name for the key: LLMGOV_ADMIN_LISTEN.
+func (s setting) env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
+}
+
+// flag is the flag's name for the key: --admin-listen.
+func (s setting) flag() string {
+	return "--" + strings.NewReplacer(".", "-", "_", "-").Replace(s.key)
+}
+
+// complain puts a value and a complaint about it into one message.
+func (s setting) complain(shown, complaint string) string {
+	switch {
+	case !s.secret:
+		return s.key + ": " + shown + " " + complaint
+	case s.key == "store":
+		return s.key + ": " + complaint
+	}
+	return s.key + ": value (not shown) " + complaint
+}

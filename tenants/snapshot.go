@@ -1,0 +1,143 @@
+package tenants
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Snapshot is everything the files say, checked as a whole and frozen. It is safe for any number of readers; what it
+// hands out is shared and must not be written to. A reload makes another one.
+type Snapshot struct {
+	cfg     Config
+	tenants []Tenant
+	byKey   map[KeyHash]int
+	byName  map[string]int
+	routes  routes
+	hash    string
+	full    [sha256.Size]byte
+}
+
+// newSnapshot freezes parts that were found to fit. It owns them from here on.
+func newSnapshot(cfg Config, list []Tenant) *Snapshot {
+	for i := range cfg.Upstreams {
+		u := &cfg.Upstreams[i]
+		u.Kind = cmp.Or(u.Kind, "openai")
+		u.BaseURL = strings.TrimRight(u.BaseURL, "/")
+	}
+	s := &Snapshot{
+		cfg: cfg, tenants: list,
+		byKey: make(map[KeyHash]int, len(list)), byName: make(map[string]int, len(list)),
+		routes: newRoutes(cfg.Pools),
+	}
+	for i := range list {
+		s.byName[list[i].Name] = i
+		for _, k := range list[i].Keys {
+			s.byKey[k] = i
+		}
+	}
+	s.hash, s.full = digests(cfg, list)
+	return s
+}
+
+// digests are of the policy, for people and metrics, and of everything, for [Snapshot.Equal].
+func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) {
+	placeless := slices.Clone(list)
+	for i := range placeless {
+		placeless[i].Source = ""
+	}
+	full = sha256.Sum256(encode(cfg, placeless))
+
+	shared := Config{DefaultPool: cfg.DefaultPool, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Pools: cfg.Pools}
+	shared.Upstreams = slices.Clone(cfg.Upstreams)
+	for i := range shared.Upstreams {
+		shared.Upstreams[i].APIKey = ""
+	}
+	sum := sha256.Sum256(encode(shared, placeless))
+	return hex.EncodeToString(sum[:]), full
+}
+
+func encode(cfg Config, list []Tenant) []byte {
+	data, err := json.Marshal(struct {
+		Config  Config
+		Tenants []Tenant
+	}{cfg, list})
+	if err != nil {
+		panic("llmgov: BUG: encoding a snapshot: " + err.Error())
+	}
+	return data
+}
+
+// Config is the config file's part, with all layers applied. It is read-only.
+func (s *Snapshot) Config() *Config { return &s.cfg }
+
+// Pools are all pools, sorted by name. The slice is read-only.
+func (s *Snapshot) Pools() []Pool { return s.cfg.Pools }
+
+// Tenants are all tenants, sorted by name. The slice is read-only.
+func (s *Snapshot) Tenants() []Tenant { return s.tenants }
+
+// Hash is a hexadecimal digest of the effective policy: what decides about requests. Nodes of one fleet agree on it, so
+// names, addresses and the store of a node are not in it, nor are comments, places, the order of files, and secrets
+// (it is published, and a short secret could be guessed from it). To tell whether a reload changed anything at all,
+// use [Snapshot.Equal].
+func (s *Snapshot) Hash() string { return s.hash }
+
+// Equal reports whether two snapshots say the same, secrets and addresses included; only places may differ.
+func (s *Snapshot) Equal(o *Snapshot) bool { return s.full == o.full }
+
+// TenantByKey finds the tenant that an API key belongs to. It allocates nothing.
+func (s *Snapshot) TenantByKey(key string) (*Tenant, bool) {
+	i, ok := s.byKey[HashKey(key)]
+	if !ok {
+		return nil, false
+	}
+	return &s.tenants[i], true
+}
+
+// TenantByName finds a tenant. It allocates nothing.
+func (s *Snapshot) TenantByName(name string) (*Tenant, bool) {
+	i, ok := s.byName[name]
+	if !ok {
+		return nil, false
+	}
+	return &s.tenants[i], true
+}
+
+// PoolOf finds the pool that serves a model: the exact name, else the glob with the most literal characters. It
+// allocates nothing.
+func (s *Snapshot) PoolOf(model string) (*Pool, bool) {
+	i, ok := s.routes.find(model)
+	if !ok {
+		return nil, false
+	}
+	return &s.cfg.Pools[i], true
+}
+
+// ModelInfo is a model that can be listed, and the pool that serves it.
+type ModelInfo struct{ Name, Pool string }
+
+// ModelsFor lists, sorted by name, the models that t may use and that somebody wrote down by name, in a pool or in
+// the tenant's own grant. A glob stands for names that only the upstream knows, so it is not listed: a pool of globs
+// alone shows nothing, although its models can be called.
+func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
+	var list []ModelInfo
+	for name, i := range s.routes.exact {
+		if t.MayUse(name) {
+			list = append(list, ModelInfo{name, s.cfg.Pools[i].Name})
+		}
+	}
+	for _, name := range t.Models {
+		if isGlob(name) {
+			continue
+		}
+		if p, ok := s.PoolOf(name); ok {
+			list = append(list, ModelInfo{name, p.Name})
+		}
+	}
+	slices.SortFunc(list, func(a, b ModelInfo) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(list)
+}

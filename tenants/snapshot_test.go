@@ -1,0 +1,275 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func tenant(name, key string, models ...string) Tenant {
+	return Tenant{Name: name, Keys: []KeyHash{HashKey(key)}, Models: models}
+}
+
+func mustBuild(t testing.TB, cfg Config, list ...Tenant) *Snapshot {
+	t.Helper()
+	s, err := Build(cfg, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestKeyHash(t *testing.T) {
+	h := HashKey("abc")
+	const want = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	if h.String() != want {
+		t.Errorf("HashKey(abc) = %s, want %s", h, want)
+	}
+	if back, ok := ParseKeyHash(want); !ok || back != h {
+		t.Errorf("ParseKeyHash(%s) = %s, %v", want, back, ok)
+	}
+	for _, bad := range []string{"", want[7:], want + "0", want[:70], strings.ToUpper(want), "sha256:" + strings.ToUpper(want[7:]), want[:70] + "g", " " + want} {
+		if _, ok := ParseKeyHash(bad); ok {
+			t.Errorf("ParseKeyHash(%q) accepted it", bad)
+		}
+	}
+}
+
+func TestSnapshot_Lookups(t *testing.T) {
+	s := mustBuild(t, configOf([]string{"gpt-4o", "gpt-*"}, []string{"gpt-4o-*", "o1"}),
+		tenant("a", "ka", "gpt-4o*"), tenant("b", "kb"))
+	for model, want := range map[string]string{
+		"gpt-4o": "A", "gpt-4o-mini": "B", "gpt-5": "A", "o1": "B", "o1-mini": "", "": "", "GPT-4o": "",
+	} {
+		got := ""
+		if p, ok := s.PoolOf(model); ok {
+			got = p.Name
+		}
+		if got != want {
+			t.Errorf("PoolOf(%q) = %q, want %q", model, got, want)
+		}
+	}
+	a, ok := s.TenantByKey("ka")
+	if !ok || a.Name != "a" {
+		t.Fatalf("TenantByKey(ka) = %v, %v", a, ok)
+	}
+	for _, key := range []string{"", "kA", "ka ", a.Keys[0].String()} {
+		if got, ok := s.TenantByKey(key); ok {
+			t.Errorf("TenantByKey(%q) = %s, want none", key, got.Name)
+		}
+	}
+	if b, ok := s.TenantByName("b"); !ok || b.Index != 1 || &s.Tenants()[1] != b {
+		t.Errorf("TenantByName(b) = %v, %v", b, ok)
+	}
+	if a.MayUse("o1") || !a.MayUse("gpt-4o-mini") || (&Tenant{}).MayUse("gpt-4o") {
+		t.Error("MayUse: want a grant of gpt-4o* alone, and nothing for the zero tenant")
+	}
+}
+
+func TestSnapshot_ModelsFor(t *testing.T) {
+	s := mustBuild(t, configOf([]string{"x", "gpt-*"}, []string{"z-*", "y"}),
+		tenant("all", "1"), tenant("some", "2", "x", "gpt-5", "z-*"), tenant("globs", "3", "z-*"))
+	for name, want := range map[string][]ModelInfo{
+		"all":   {{"x", "A"}, {"y", "B"}},
+		"some":  {{"gpt-5", "A"}, {"x", "A"}}, // named by the grant, served by a glob
+		"globs": nil,
+	} {
+		tn, _ := s.TenantByName(name)
+		if diff := cmp.Diff(want, s.ModelsFor(tn)); diff != "" {
+			t.Errorf("ModelsFor(%s) (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestSnapshot_Hash checks what the digest is of: the policy in effect, not how or where it is written.
+func TestSnapshot_Hash(t *testing.T) {
+	load := func(sections map[string]string) *Snapshot {
+		t.Helper()
+		s, err := loadSections(sections)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	base := load(nil)
+	for name, c := range map[string]struct {
+		sections          map[string]string
+		sameHash, isEqual bool
+	}{
+		"again":         {nil, true, true},
+		"comment":       {map[string]string{"llmgov.yaml": "# x\n\n" + goodConfig, "tenants/a.yaml": "\n" + goodPolicy}, true, true},
+		"said default":  {map[string]string{"llmgov.yaml": goodConfig + "region: local\n"}, true, true},
+		"own address":   {map[string]string{"llmgov.yaml": goodConfig + "listen: \":1\"\n"}, true, false},
+		"admin token":   {map[string]string{"env": "LLMGOV_ADMIN_TOKEN=x"}, true, false},
+		"upstream key":  {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "{base_url", "{api_key: k, base_url", 1)}, true, false},
+		"a limit":       {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "1000", "1001", 1)}, false, false},
+		"a tenant's":    {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{rpm: 1, keys", 1)}, false, false},
+		"a timeout":     {map[string]string{"env": "LLMGOV_TIMEOUTS_DRAIN=1s"}, false, false},
+		"another model": {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "[gpt-4o]", "[gpt-4o, x]", 1)}, false, false},
+	} {
+		s := load(c.sections)
+		if got := s.Hash() == base.Hash(); got != c.sameHash {
+			t.Errorf("%s: same hash = %v, want %v", name, got, c.sameHash)
+		}
+		if got := s.Equal(base); got != c.isEqual {
+			t.Errorf("%s: equal = %v, want %v", name, got, c.isEqual)
+		}
+	}
+}
+
+// TestBuild_SameAsFiles checks that code and files come to the same.
+func TestBuild_SameAsFiles(t *testing.T) {
+	fromFiles, err := loadSections(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Upstreams = []Upstream{{Name: "openai", BaseURL: "https://api.openai.com/v1/"}}
+	pool := DefaultPool("main", "gpt-4o")
+	pool.TPM = 1000
+	cfg.Pools = []Pool{pool}
+	built := mustBuild(t, cfg, Tenant{Name: "acme", Keys: []KeyHash{hash(t, key1)}})
+	if !built.Equal(fromFiles) {
+		t.Errorf("differs (-files +code):\n%s%s", cmp.Diff(fromFiles.Config(), built.Config()), cmp.Diff(fromFiles.Tenants(), built.Tenants()))
+	}
+}
+
+// TestBuild_Copies checks that a snapshot does not change with what it was made from.
+func TestBuild_Copies(t *testing.T) {
+	cfg, list := configOf([]string{"m"}), []Tenant{tenant("b", "kb", "m"), tenant("a", "ka", "m")}
+	s, err := Build(cfg, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list[0].Name != "b" || list[0].Weight != 0 || cfg.Pools[0].Upstream != "" {
+		t.Error("Build wrote to its arguments")
+	}
+	cfg.Pools[0].Models[0], list[0].Models[0], list[0].Keys[0], cfg.Upstreams[0].Name = "x", "x", KeyHash{}, "x"
+	if p := s.Pools()[0]; p.Models[0] != "m" || p.Upstream != "u" || s.Config().Upstreams[0].Name != "u" {
+		t.Errorf("pool %v changed with the arguments", p)
+	}
+	if b, ok := s.TenantByKey("kb"); !ok || !b.MayUse("m") || b.Keys[0] != HashKey("kb") {
+		t.Errorf("tenant %v changed with the arguments", b)
+	}
+}
+
+func TestBuild_Problems(t *testing.T) {
+	cfg := configOf([]string{"m", ""}, []string{"m"})
+	cfg.Listen, cfg.Timeouts.Drain, cfg.Store = "8080", -time.Second, "redis://h"
+	cfg.Upstreams[0].BaseURL = "u"
+	cfg.Pools[0].TPM, cfg.Pools[0].HeadroomPPM, cfg.Pools[0].Accounting = -1, 500_000, "x"
+	cfg.Pools[1].Name = "A"
+	_, err := Build(cfg, []Tenant{
+		{Name: "a/b", Weight: -1, MaxWait: -1, Models: []string{}},
+		{Name: "c", Keys: []KeyHash{{}}, RPM: -1},
+		{Name: "c", Keys: []KeyHash{HashKey("k"), HashKey("k")}, DefaultPool: "Z"},
+	})
+	const want = `listen: "8080" is not an address; write host:port or :port, such as ":8080"
+name "a/b" holds a slash; write a tenant's name without
+pools.A.accounting: "x" is no rule of accounting; known are admit_max, production, settle
+pools.A.headroom (millionths): 500000 is out of range; use 0 to 499999
+pools.A.models[0]: "m" is also a model of pool "A" at its list; leave it in one
+pools.A.models[1]: "" is no model; write a name or a pattern
+pools.A.tpm: -1 is out of range; use 0 to 1000000000000
+pools: "A" is defined twice; remove one
+store: redis:// is not supported yet; write memory
+`
+	problems, ok := errors.AsType[Problems](err)
+	if !ok {
+		t.Fatalf("got %v, want problems", err)
+	}
+	for line := range strings.Lines(want) {
+		if !strings.Contains(problems.Error()+"\n", strings.Replace(line, "name \"a/b\"", "tenants: name \"a/b\"", 1)) {
+			t.Errorf("lacks %sin\n%v", line, problems)
+		}
+	}
+	for _, part := range []string{"timeouts.drain: ", "upstreams.u.base_url: ", "tenants.a/b.weight", "tenants.a/b.max_wait", "tenants.a/b.models: is empty", "tenants.a/b: has no keys", "tenants.c.keys[0]: is the zero hash", "tenants.c.rpm: -1", `tenants: "c" is defined twice`, "listed twice; the other is at its list", `tenants.c.default_pool: there is no pool "Z"`} {
+		if !strings.Contains(problems.Error(), part) {
+			t.Errorf("lacks %q in\n%v", part, problems)
+		}
+	}
+}
+
+func TestOverlay(t *testing.T) {
+	base := configOf([]string{"m"})
+	base.Policies = nil
+	cfg, err := Overlay(base, Options{
+		Env:   []string{"LLMGOV_LISTEN=:1", "LLMGOV_REGION=env", "LLMGOV_TIMEOUTS_DRAIN=5s"},
+		Flags: map[string]string{"listen": ":0", "node": ""},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := base
+	want.Listen, want.Region, want.Timeouts.Drain = ":0", "env", 5*time.Second
+	if diff := cmp.Diff(want, cfg); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	if _, err := Overlay(base, Options{Flags: map[string]string{"listen": "x"}}); err == nil || !strings.HasPrefix(err.Error(), "flag --listen: ") {
+		t.Errorf("bad flag: %v", err)
+	}
+}
+
+// large is a snapshot of n tenants, and the key of one in the middle.
+func large(t testing.TB, n int) (*Snapshot, string) {
+	list := make([]Tenant, n)
+	for i := range list {
+		list[i] = tenant(fmt.Sprintf("t%05d", i), fmt.Sprintf("sk-llmgov-%032d", i))
+	}
+	return mustBuild(t, configOf([]string{"gpt-4o", "gpt-*"}, []string{"claude-*", "o*"}), list...), fmt.Sprintf("sk-llmgov-%032d", n/2)
+}
+
+func TestAllocs_Lookups(t *testing.T) {
+	s, key := large(t, 100)
+	tn, _ := s.TenantByKey(key)
+	long := strings.Repeat("k", 5000)
+	for name, f := range map[string]func(){
+		"TenantByKey":          func() { s.TenantByKey(key) },
+		"TenantByKey, unknown": func() { s.TenantByKey(long) },
+		"TenantByName":         func() { s.TenantByName("t00001") },
+		"PoolOf, exact":        func() { s.PoolOf("gpt-4o") },
+		"PoolOf, glob":         func() { s.PoolOf("claude-x") },
+		"PoolOf, none":         func() { s.PoolOf("x") },
+		"MayUse":               func() { tn.MayUse("gpt-4o") },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", name, n)
+		}
+	}
+}
+
+func BenchmarkTenantByKey(b *testing.B) {
+	s, key := large(b, 10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := s.TenantByKey(key); !ok {
+			b.Fatal("not found")
+		}
+	}
+}
+
+func BenchmarkPoolOf(b *testing.B) {
+	s, _ := large(b, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.PoolOf("claude-sonnet")
+	}
+}
+
+func BenchmarkLoad10000(b *testing.B) {
+	var policy strings.Builder
+	policy.WriteString("tiers: {pro: {weight: 2, rpm: 60}}\ntenants:\n")
+	for i := range 10_000 {
+		fmt.Fprintf(&policy, "  t%05d: {tier: pro, keys: [%s], models: [\"gpt-*\"]}\n", i, HashKey(fmt.Sprint(i)))
+	}
+	sections := map[string]string{"tenants/a.yaml": policy.String()}
+	for b.Loop() {
+		if _, err := loadSections(sections); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

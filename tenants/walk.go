@@ -1,0 +1,186 @@
+package tenants
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// value is one node of a file together with the path that leads to it. Its readers (fields.go) report what is wrong
+// with it and then answer something valid, so that one mistake is not reported again by a later check.
+type value struct {
+	r    *report
+	doc  *document
+	node *yaml.Node
+	path string
+}
+
+// pair is one key of a mapping and its value.
+type pair struct {
+	key string
+	// at is where the key is written.
+	at place
+	value
+}
+
+// field reads one key of a mapping into a T.
+type field[T any] struct {
+	name string
+	read func(v value, into *T)
+}
+
+// shape is what may stand in one kind of mapping.
+type shape[T any] struct {
+	fields []field[T]
+	// notYet are keys that are documented and not built.
+	notYet []string
+}
+
+// rootOf is the mapping a file consists of.
+func rootOf(r *report, doc *document) value {
+	return value{r: r, doc: doc, node: doc.root}
+}
+
+// problem reports something about the value, starting with its path.
+func (v value) problem(format string, args ...any) {
+	v.r.at(v.path, format, args...)
+}
+
+// skip reports whether the value is one that a problem was already reported for.
+func (v value) skip() bool {
+	return v.node.Kind == yaml.AliasNode || v.doc.broken[v.node]
+}
+
+// isNull reports a key with nothing behind it. An expansion to nothing is an empty text, not null.
+func (v value) isNull() bool {
+	_, expanded := v.doc.typed[v.node]
+	return v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!null" && !expanded
+}
+
+// pairs is the content of a mapping, in the order written. ok is false when the value is none.
+func (v value) pairs() (list []pair, ok bool) {
+	switch {
+	case v.skip():
+		return nil, false
+	case v.isNull():
+		v.problem("has no value; write at least {}, or remove the key")
+		return nil, false
+	case v.node.Kind != yaml.MappingNode:
+		v.problem("is a %s; write a mapping (key: value)", kindName(v.node))
+		return nil, false
+	}
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		list = append(list, v.pair(v.node.Content[i], v.node.Content[i+1]))
+	}
+	return list, true
+}
+
+func (v value) pair(key, val *yaml.Node) pair {
+	p := pair{key.Value, v.doc.place(key), value{v.r, v.doc, val, child(v.path, key.Value)}}
+	at := p.at
+	if val.Kind == yaml.ScalarNode && !p.isNull() {
+		at = v.doc.place(val)
+	}
+	v.r.places[p.path] = at
+	return p
+}
+
+// items is the content of a list. ok is false when the value is none.
+func (v value) items() (list []value, ok bool) {
+	switch {
+	case v.skip():
+		return nil, false
+	case v.isNull():
+		v.problem("has no value; write a list, or remove the key")
+		return nil, false
+	case v.node.Kind != yaml.SequenceNode:
+		v.problem("is a %s; write a list ([a, b])", kindName(v.node))
+		return nil, false
+	}
+	for i, n := range v.node.Content {
+		it := value{v.r, v.doc, n, item(v.path, i)}
+		v.r.places[it.path] = v.doc.place(n)
+		list = append(list, it)
+	}
+	return list, true
+}
+
+// scalar is the text of a single value. ok is false when the value is none.
+func (v value) scalar() (text string, ok bool) {
+	switch {
+	case v.skip():
+		return "", false
+	case v.isNull():
+		v.problem("has no value; write one, or remove the key")
+		return "", false
+	case v.node.Kind != yaml.ScalarNode:
+		v.problem("is a %s; write a single value", kindName(v.node))
+		return "", false
+	}
+	return v.node.Value, true
+}
+
+// quoted reports whether the text was put between quotes by whoever wrote it. A ${…} must be quoted inside of {…},
+// so what was expanded never counts.
+func (v value) quoted() bool {
+	_, expanded := v.doc.typed[v.node]
+	return !expanded && v.node.Style&^yaml.TaggedStyle != 0
+}
+
+var startsNumber = regexp.MustCompile(`^[-+.]?[0-9][-+.,_%A-Za-z0-9]{0,40}$`)
+
+// say is text as a message shows it, with the ${…} it came from.
+func (v value) say(text string) string {
+	if typed, expanded := v.doc.typed[v.node]; expanded {
+		return show(text) + " (from " + show(typed) + ")"
+	}
+	if !v.quoted() && startsNumber.MatchString(text) {
+		return text // as it stands in the file: quotes would read as part of it
+	}
+	return show(text)
+}
+
+// read walks the pairs of v into into and reports keys that have no field.
+func read[T any](v value, s shape[T], into *T) {
+	list, _ := v.pairs()
+	readPairs(list, s, into)
+}
+
+func readPairs[T any](list []pair, s shape[T], into *T) {
+	for _, p := range list {
+		i := slices.IndexFunc(s.fields, func(f field[T]) bool { return f.name == p.key })
+		switch {
+		case i >= 0:
+			s.fields[i].read(p.value, into)
+		case slices.Contains(s.notYet, p.key):
+			p.r.add(p.at, "%s is not supported yet; remove it", spell(p.path))
+		default:
+			p.r.add(p.at, "unknown key %s; %s", show(p.key), advise(p.key, s.names()))
+		}
+	}
+}
+
+func (s shape[T]) names() []string {
+	names := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// advise names the known word that was probably meant, or all of them.
+func advise(word string, known []string) string {
+	if near, ok := nearest(word, known); ok {
+		return "did you mean " + show(near) + "?"
+	}
+	const most = 20
+	if len(known) > most {
+		return "there is nothing of a similar name"
+	}
+	if len(known) == 0 {
+		return "none is defined"
+	}
+	return "known are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+}
