@@ -32,6 +32,8 @@ type pace struct {
 	rate     int64 // units a Window
 	fraction int64 // of a unit, in unit·µs a Window
 
+	largest int64 // of the calls of late, decaying
+
 	lead         int64 // dispatched ahead of a fluid server at limit units a Window
 	leadFraction int64
 
@@ -76,6 +78,7 @@ func (p *pace) advance(now time.Time, busy bool) {
 		}
 		p.refill(turn)
 		p.ring.turn()
+		p.largest -= p.largest / 512 // half of it in 35 s
 		switch {
 		case busy:
 			p.rate = p.taut()
@@ -122,15 +125,21 @@ func (p *pace) refill(now time.Time) {
 	}
 }
 
-// taut is the steepest refill that stays under the room to come. One second of
-// slack, and not looking closer than two seconds ahead, keep the noise of
-// whole calls in the ring from costing rate.
+// noise is the slack of the string: how far the ring may stray from a straight
+// line because calls are whole. With none at all a saturated pool loses 1 % of
+// its limit. With a fixed second of it, a gap of a second, such as the one
+// behind the first second's start, comes back every minute for ever where calls
+// are small and all alike.
+func (p *pace) noise() int64 { return min(p.base, max(p.base/4, 2*p.largest)) }
+
+// taut is the steepest refill that stays under the room to come, give or take
+// the noise of whole calls. It does not look closer than two seconds ahead.
 func (p *pace) taut() int64 {
 	r := p.ring
 	n := int64(len(r.slots))
 	perLook := (n - 1) / lookahead
 	room := p.limit - r.booked
-	slack := p.base - max(0, p.level)
+	slack := p.noise() - max(0, p.level)
 	best := p.steady()
 	i := (r.cur + 1) % n // the oldest slot: it leaves at the next turn
 	for sec := int64(1); sec <= lookahead; sec++ {
@@ -159,6 +168,7 @@ func (p *pace) need(c int64) int64 { return min(c, p.cap) }
 func (p *pace) take(c int64) {
 	p.level -= c
 	p.lead += c
+	p.largest = max(p.largest, c)
 }
 
 // correct changes by d what a dispatched call has cost.

@@ -310,3 +310,27 @@ func snapshotOf(p *Pool) any {
 	}
 	return reflect.ValueOf(out).Interface()
 }
+
+// Calls that are small and all alike keep every gap in the ring. The gap behind
+// the start's first second must not come back each minute: whenever an idle
+// tenant returns, it is served within half a second.
+func TestI4_NoEchoOfTheStart(t *testing.T) {
+	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 4000, 2000, 1000, 1000)
+	for i, p := range w.tenants {
+		p.cost = func(*rand.Rand) int64 { return 1000 }
+		if i < 3 {
+			p.workers = 12
+		}
+	}
+	w.run(2 * Window)
+	from := w.now
+	for range 60 {
+		w.offer(3, time.Hour)
+		w.run(3170 * time.Millisecond)
+	}
+	for _, a := range w.log {
+		if a.tenant == 3 && a.wait > 500*time.Millisecond {
+			t.Errorf("at %v the returning tenant waited %v", a.at.Sub(from), a.wait)
+		}
+	}
+}
