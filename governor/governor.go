@@ -97,14 +97,10 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 
 	// 1 The tenant's own limits.
 	began := g.clock.Now()
-	own, rej := g.enter(ctx, t, began, p.ownCost(Usage{Input: req.Input, Output: req.Output}, 1), maxWait)
+	own, now, rej := g.enter(ctx, t, began, p.ownCost(Usage{Input: req.Input, Output: req.Output}, 1), maxWait)
 	if rej != nil {
 		rej.Pool = req.Pool
 		return Lease{}, rej
-	}
-	now := began
-	if maxWait > 0 {
-		now = g.clock.Now()
 	}
 
 	// 2 The pool's share, with what is left of the wait.

@@ -65,8 +65,8 @@ func newTenant(now time.Time, cfg Tenant) *tenant {
 
 // enter holds a call's cost of the tenant's own limits. Over a limit the call
 // waits here, in order of arrival and beside the pool's queue, where it blocks
-// nobody else.
-func (g *Governor) enter(ctx context.Context, t *tenant, now time.Time, c ownCost, maxWait time.Duration) (ownHold, *Rejection) {
+// nobody else. It returns the time at which the hold began.
+func (g *Governor) enter(ctx context.Context, t *tenant, now time.Time, c ownCost, maxWait time.Duration) (ownHold, time.Time, *Rejection) {
 	t.mu.Lock()
 	t.advanceLocked(now)
 	for k, l := range t.ledgers {
@@ -77,11 +77,11 @@ func (g *Governor) enter(ctx context.Context, t *tenant, now time.Time, c ownCos
 	if _, fits := t.fitsLocked(c); fits && len(t.line) == 0 {
 		h := t.bookLocked(c)
 		t.mu.Unlock()
-		return h, nil
+		return h, now, nil
 	}
 	if rej := t.refuseLocked(now, c, maxWait); rej != nil {
 		t.mu.Unlock()
-		return ownHold{}, rej
+		return ownHold{}, now, rej
 	}
 	w := &inLine{waiter: *newWaiter(), cost: c}
 	t.line = append(t.line, w)
@@ -91,7 +91,7 @@ func (g *Governor) enter(ctx context.Context, t *tenant, now time.Time, c ownCos
 }
 
 // standInLine waits until w is first and fits.
-func (g *Governor) standInLine(ctx context.Context, t *tenant, w *inLine, since, deadline time.Time) (ownHold, *Rejection) {
+func (g *Governor) standInLine(ctx context.Context, t *tenant, w *inLine, since, deadline time.Time) (ownHold, time.Time, *Rejection) {
 	next := g.lookAgain(t, w, deadline)
 	for {
 		why := g.park(ctx, &w.waiter, next)
@@ -103,7 +103,7 @@ func (g *Governor) standInLine(ctx context.Context, t *tenant, w *inLine, since,
 			h := t.bookLocked(w.cost)
 			t.leaveLocked(w)
 			t.mu.Unlock()
-			return h, nil
+			return h, now, nil
 		}
 		if why == gone || why == draining || !now.Before(deadline) {
 			t.leaveLocked(w)
@@ -111,7 +111,7 @@ func (g *Governor) standInLine(ctx context.Context, t *tenant, w *inLine, since,
 			t.mu.Unlock()
 			rej.Waited = now.Sub(since)
 			rej.because(why)
-			return ownHold{}, rej
+			return ownHold{}, now, rej
 		}
 		t.mu.Unlock()
 		next = g.lookAgain(t, w, deadline)
