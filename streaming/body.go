@@ -1,0 +1,235 @@
+package streaming
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+// readSize is what is asked of upstream at once. It is held for the life of a stream, and the transport
+// below buffers as much again.
+const readSize = 4 << 10
+
+// Body passes an event stream on and meters it. Read must not be called concurrently with itself; Close may
+// be called at any time, and often.
+type Body struct {
+	upstream io.ReadCloser
+	opt      Options
+	in       []byte
+	readErr  error // of upstream, seen behind the bytes fed last; of the reader alone
+
+	mu        sync.Mutex
+	scan      Scanner // guarded by mu, as all below
+	meter     Meter
+	out       []byte // to be read before anything else
+	bytes     int64
+	events    int64
+	unread    bool      // the last event with data was too large to read
+	dropLF    bool      // a withheld event ended in CR: its LF, if late, goes the same way
+	told      bool      // First has been called
+	progress  time.Time // of the last Progress
+	idleTimer *time.Timer
+	waiting   time.Time // since when upstream is read; zero when it is not
+	idled     bool      // the idle timer has fired
+	closed    bool
+	left      bool // closed before the terminal event had been read
+	ended     bool // End has been called or is about to be
+}
+
+// NewBody returns a body that reads the event stream of upstream.
+func NewBody(upstream io.ReadCloser, opt Options) *Body {
+	return &Body{
+		upstream: upstream,
+		opt:      opt,
+		in:       make([]byte, readSize),
+		scan:     Scanner{MaxEvent: opt.MaxEvent},
+	}
+}
+
+// Read returns whole events as soon as there is one, and waits for upstream only when there is none. After a
+// break it returns the error event and io.EOF.
+func (b *Body) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		n, call, over := b.take(p)
+		call.run(&b.opt)
+		switch {
+		case n > 0:
+			return n, nil
+		case over != nil:
+			return 0, over
+		case b.readErr != nil:
+			b.finish()
+		default:
+			b.fill()
+		}
+	}
+}
+
+// Close ends the stream, if it has not ended, and closes upstream. Events that had come and were not read are
+// still metered: upstream produced them.
+func (b *Body) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.left = !b.meter.done || len(b.out) > 0
+	if b.idleTimer != nil {
+		b.idleTimer.Stop()
+	}
+	for !b.ended {
+		ev, ok := b.scan.Next()
+		if !ok {
+			break
+		}
+		b.observeLocked(ev)
+	}
+	end := b.endLocked(ErrClosed, nil)
+	b.mu.Unlock()
+	err := b.upstream.Close()
+	end()
+	return err
+}
+
+// take fills p with what is there. It returns an error when nothing will come any more.
+func (b *Body) take(p []byte) (n int, call calls, over error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, call, ErrClosed
+	}
+	before := b.meter.Deltas()
+	for n < len(p) {
+		if len(b.out) == 0 {
+			ev, ok := b.scan.Next()
+			if !ok {
+				break
+			}
+			b.observeLocked(ev)
+		}
+		c := copy(p[n:], b.out)
+		n, b.out = n+c, b.out[c:]
+		if !b.ended {
+			b.bytes += int64(c)
+		}
+	}
+	if b.meter.Deltas() > before {
+		call = b.callsLocked()
+	}
+	if b.ended {
+		over = io.EOF
+	}
+	return n, call, over
+}
+
+// observeLocked meters an event and decides on what of it goes out.
+func (b *Body) observeLocked(ev Event) Kind {
+	b.out = ev.Raw
+	dropLF := b.dropLF
+	b.dropLF = false
+	if ev.Oversize {
+		b.unread = true
+		if !b.scan.over {
+			b.events++ // counted at its last piece
+		}
+		return Opaque
+	}
+	if ev.Data == nil {
+		if dropLF && string(ev.Raw) == "\n" {
+			b.out = nil
+		}
+		return KeepAlive
+	}
+	b.events++
+	b.unread = false
+	kind := b.meter.Observe(ev.Name, ev.Data)
+	if kind == UsageOnly && b.opt.WithholdUsage {
+		b.out = nil
+		b.dropLF = ev.Raw[len(ev.Raw)-1] == '\r'
+	}
+	return kind
+}
+
+// fill waits for upstream once.
+func (b *Body) fill() {
+	b.arm()
+	n, err := b.upstream.Read(b.in)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.idleTimer != nil {
+		b.idleTimer.Stop()
+		b.waiting = time.Time{}
+	}
+	b.readErr = err
+	if !b.closed {
+		b.scan.Feed(b.in[:n])
+	}
+}
+
+// finish judges the end of upstream.
+func (b *Body) finish() {
+	b.mu.Lock()
+	midEvent := b.scan.over
+	if b.readErr == io.EOF && !b.closed {
+		b.flushLocked()
+	}
+	cause, err := b.verdictLocked(b.readErr)
+	b.mu.Unlock()
+
+	var event []byte
+	if cause != Completed && cause != UpstreamFailed && b.opt.ErrorEvent != nil {
+		event = b.opt.ErrorEvent(err)
+	}
+	if midEvent && len(event) > 0 {
+		// Pieces of an event are out and cannot be called back. Close it, lest ours be read as its rest.
+		event = append([]byte("\n\n"), event...)
+	}
+	b.mu.Lock()
+	end := b.endLocked(b.readErr, event)
+	b.mu.Unlock()
+	end()
+}
+
+// flushLocked takes up an event that came without its blank line. It goes to the client when it is whole and
+// the answer is, too: else it is half of something.
+func (b *Body) flushLocked() {
+	b.unread = b.unread && !b.scan.over
+	rest, ok := b.scan.Flush()
+	if !ok {
+		return
+	}
+	if kind := b.observeLocked(rest); kind == Opaque || !b.meter.Finished() && !b.meter.Failed() {
+		b.out = nil
+	}
+}
+
+// endLocked fixes the result, the first time it is called, and returns the call that makes it known.
+func (b *Body) endLocked(err error, event []byte) func() {
+	if b.ended {
+		return func() {}
+	}
+	b.ended = true
+	if len(event) > 0 {
+		b.out = event
+	}
+	if !b.closed {
+		b.bytes += int64(len(b.out)) // all that is left to read
+	}
+	res := Result{Deltas: b.meter.Deltas(), Bytes: b.bytes, Events: b.events}
+	res.Usage, res.Reported = b.meter.Usage()
+	res.Cause, res.Err = b.verdictLocked(err)
+	return func() {
+		if b.opt.End != nil {
+			b.opt.End(res)
+		}
+	}
+}
+
+func (b *Body) verdictLocked(err error) (Cause, error) {
+	finished := b.meter.Finished() || b.unread && err == io.EOF
+	return verdict(b.meter.done && !b.left, finished, b.meter.Failed(), b.idled, err)
+}

@@ -1,0 +1,613 @@
+package streaming
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// script is an upstream that gives one piece a Read, and then err (io.EOF when nil).
+type script struct {
+	pieces [][]byte
+	err    error
+	closes atomic.Int32
+	off    int // read of pieces[0]
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	if len(s.pieces) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		return 0, io.EOF
+	}
+	n := copy(p, s.pieces[0][s.off:])
+	if s.off += n; s.off == len(s.pieces[0]) {
+		s.pieces, s.off = s.pieces[1:], 0
+	}
+	return n, nil
+}
+
+func (s *script) Close() error {
+	s.closes.Add(1)
+	return nil
+}
+
+const brokenOff = "data: {\"error\":{\"message\":\"upstream broke off\",\"code\":\"upstream_error\"}}\n\n"
+
+func errorEvent(error) []byte { return []byte(brokenOff) }
+
+// stream is a file of testdata with all that should be known of it.
+type stream struct {
+	file   string
+	usage  *Usage
+	deltas int64
+	events int64
+	cause  Cause
+	cut    string // what is dropped from its end
+	partly bool   // usage is known in part, which is no report
+}
+
+var streams = []stream{
+	{file: "openai_chat", usage: &Usage{19, 8, 10, 4, 3}, deltas: 2, events: 6},
+	{file: "llamacpp_chat", usage: &Usage{Input: 12, Output: 3}, deltas: 2, events: 5},
+	{file: "no_usage", deltas: 2, events: 4},
+	{file: "null_usage_no_done", deltas: 1, events: 4},
+	{file: "vllm_completion", usage: &Usage{Input: 5, Output: 2}, deltas: 2, events: 4},
+	{file: "openrouter", usage: &Usage{Input: 4, Output: 6, Reasoning: 5}, deltas: 2, events: 5},
+	{file: "tool_calls", usage: &Usage{Input: 30, Output: 9}, deltas: 3, events: 7},
+	{file: "two_choices", usage: &Usage{Input: 2, Output: 3}, deltas: 3, events: 6},
+	{file: "two_choices_cut", deltas: 2, events: 3, cause: Truncated, cut: "data: {\"id\":\"1\",\"choices\":[{\"index\":1,\"del\n"},
+	{file: "responses_completed", usage: &Usage{Input: 11, CachedInput: 3, Output: 7, Reasoning: 5}, deltas: 2, events: 7},
+	{file: "responses_incomplete", usage: &Usage{Input: 11, Output: 16}, deltas: 2, events: 7},
+	{file: "responses_failed", usage: &Usage{Input: 11, Output: 2}, deltas: 2, events: 7, cause: UpstreamFailed},
+	{file: "responses_cut", deltas: 2, events: 6, cause: Truncated},
+	{file: "error_midstream", deltas: 1, events: 2, cause: UpstreamFailed},
+	{file: "error_named", events: 1, cause: UpstreamFailed},
+	{file: "crlf", usage: &Usage{Input: 1, Output: 1}, deltas: 1, events: 4},
+	{file: "crlf_cut", deltas: 1, events: 2, cause: Truncated, cut: "data: {\"choices\":[{\"ind"},
+	{file: "cr", usage: &Usage{Input: 1, Output: 1}, deltas: 1, events: 3},
+	{file: "no_final_newline", usage: &Usage{Input: 1, Output: 1}, deltas: 1, events: 3},
+	{file: "anthropic_messages", usage: &Usage{Input: 2125, CachedInput: 2000, Output: 15}, deltas: 3, events: 11},
+	{file: "anthropic_cut", usage: &Usage{Input: 2125, CachedInput: 2000, Output: 1}, partly: true, deltas: 3, events: 8, cause: Truncated},
+	{file: "transcription", usage: &Usage{Input: 14, Output: 5, Audio: 14}, deltas: 2, events: 3},
+}
+
+// extraUsage finds the chunk to withhold by its looks.
+var extraUsage = regexp.MustCompile(`(?:^|[\n\r])(data:[^\r\n]*"choices": ?\[ ?\], ?"usage": ?\{[^\r\n]*(?:\r\n\r\n|\n\n|\r\r))`)
+
+func (st stream) read(t *testing.T) []byte {
+	in, err := os.ReadFile(filepath.Join("testdata", st.file+".sse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// want is what the client should get.
+func (st stream) want(in []byte, withhold bool) string {
+	out := string(in)
+	if st.cause == Truncated {
+		out = strings.TrimSuffix(out, st.cut) + brokenOff
+	}
+	if m := extraUsage.FindStringSubmatchIndex(out); withhold && m != nil {
+		out = out[:m[2]] + out[m[3]:]
+	}
+	return out
+}
+
+func (st stream) result(out string) Result {
+	res := Result{Deltas: st.deltas, Events: st.events, Cause: st.cause, Bytes: int64(len(out))}
+	if st.usage != nil {
+		res.Usage, res.Reported = *st.usage, !st.partly
+	}
+	switch st.cause {
+	case Truncated:
+		res.Err = io.ErrUnexpectedEOF
+	case UpstreamFailed:
+		res.Err = ErrUpstream
+	}
+	return res
+}
+
+// drain reads all of a body through buffers of the given size.
+func drain(t *testing.T, body io.Reader, size int) string {
+	t.Helper()
+	var out bytes.Buffer
+	p := make([]byte, size)
+	for {
+		n, err := body.Read(p)
+		out.Write(p[:n])
+		if err == io.EOF {
+			return out.String()
+		}
+		if err != nil || n == 0 {
+			t.Fatalf("Read: %d, %v", n, err)
+		}
+	}
+}
+
+// play runs a stream through a Body and compares all that comes of it.
+func (st stream) play(t *testing.T, pieces [][]byte, want string, withhold bool, size int) bool {
+	t.Helper()
+	var results []Result
+	body := NewBody(&script{pieces: pieces}, Options{
+		WithholdUsage: withhold, ErrorEvent: errorEvent,
+		End: func(r Result) { results = append(results, r) },
+	})
+	got := drain(t, body, size)
+	body.Close()
+	if got != want { // cmp is too slow to be asked each time
+		t.Errorf("withhold %v: bytes (-want +got):\n%s", withhold, cmp.Diff(want, got))
+	}
+	if len(results) != 1 || results[0] != st.result(want) {
+		t.Errorf("withhold %v: got %+v, want %+v once", withhold, results, st.result(want))
+	}
+	return !t.Failed()
+}
+
+// TestStreams: each stream, cut in two at each byte and fed by single bytes, gives the same bytes and the
+// same answer.
+func TestStreams(t *testing.T) {
+	for _, st := range streams {
+		t.Run(st.file, func(t *testing.T) {
+			t.Parallel()
+			in := st.read(t)
+			for _, withhold := range []bool{false, true} {
+				want := st.want(in, withhold)
+				for i := range len(in) + 1 {
+					pieces := slices.DeleteFunc([][]byte{in[:i], in[i:]}, func(p []byte) bool { return len(p) == 0 })
+					if !st.play(t, pieces, want, withhold, 4<<10) {
+						t.Fatalf("cut at byte %d of %d", i, len(in))
+					}
+				}
+				st.play(t, bytewise(in), want, withhold, 4<<10)
+				st.play(t, bytewise(in), want, withhold, 1)
+				st.play(t, [][]byte{in}, want, withhold, 1)
+				st.play(t, [][]byte{in}, want, withhold, 7)
+			}
+		})
+	}
+}
+
+func TestStreamsCoverTestdata(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.sse")
+	if len(files) != len(streams) {
+		t.Errorf("%d files in testdata, %d in the table", len(files), len(streams))
+	}
+	if got := (stream{}).want([]byte("data: a\n\ndata: {\"choices\": [ ], \"usage\": {}}\n\n"), true); got != "data: a\n\n" {
+		t.Errorf("the oracle of withheld chunks: %q", got)
+	}
+}
+
+// TestTruncatedEverywhere: a stream cut off at any byte, by a clean end or by an error, gives whole events
+// and one error event, unless its choices had all finished.
+func TestTruncatedEverywhere(t *testing.T) {
+	in := stream{file: "openai_chat"}.read(t)
+	finished := bytes.Index(in, []byte(`"stop"`))
+	finished += bytes.Index(in[finished:], []byte("\n\n")) + 2
+	reset := errors.New("connection reset by peer")
+	for i := range len(in) {
+		for _, upstreamErr := range []error{nil, reset} {
+			var res Result
+			body := NewBody(&script{pieces: [][]byte{in[:i]}, err: upstreamErr}, Options{
+				ErrorEvent: errorEvent, End: func(r Result) { res = r },
+			})
+			if i == 0 {
+				body.upstream.(*script).pieces = nil
+			}
+			got := drain(t, body, 32<<10)
+			whole := in[:bytes.LastIndex(append([]byte("\n\n"), in[:i]...), []byte("\n\n"))]
+			want := string(whole) + brokenOff
+			// At a clean end a line that is complete but for its blank line is as good as an event.
+			atEnd := upstreamErr == nil && bytes.HasSuffix(bytes.TrimRight(in[:i], "\n"), []byte("}"))
+			switch {
+			case i >= finished && upstreamErr == nil:
+				want = ""
+			case i >= finished:
+				want = string(whole)
+			case atEnd && i >= finished-2:
+				want = string(in[:i])
+			}
+			if want != "" && got != want {
+				t.Fatalf("cut at byte %d by %v: got %q, want %q", i, upstreamErr, got, want)
+			}
+			if i >= finished && (!bytes.HasPrefix(in, []byte(got)) || len(got) < len(whole)) {
+				t.Fatalf("cut at byte %d by %v behind the end: got %q", i, upstreamErr, got)
+			}
+			wantCause := Truncated
+			if i >= finished || atEnd && i >= finished-2 {
+				wantCause = Completed
+			}
+			if res.Cause != wantCause || res.Bytes != int64(len(got)) {
+				t.Fatalf("cut at byte %d by %v: %+v, want %v", i, upstreamErr, res, wantCause)
+			}
+			if wantCause == Truncated && upstreamErr != nil && res.Err != reset {
+				t.Fatalf("cut at byte %d: error %v", i, res.Err)
+			}
+		}
+	}
+}
+
+// TestClientGoneEverywhere: the client closes after any byte. What upstream had sent is metered.
+func TestClientGoneEverywhere(t *testing.T) {
+	for _, st := range streams {
+		t.Run(st.file, func(t *testing.T) {
+			in := st.read(t)
+			all := len(st.want(in, false))
+			for i := range all {
+				up := &script{pieces: [][]byte{in}}
+				var results []Result
+				body := NewBody(up, Options{ErrorEvent: errorEvent, End: func(r Result) { results = append(results, r) }})
+				if _, err := io.ReadFull(body, make([]byte, i)); err != nil {
+					t.Fatal(err)
+				}
+				body.Close()
+				body.Close()
+				if len(results) != 1 || up.closes.Load() != 1 {
+					t.Fatalf("after byte %d: %d results, %d closes of upstream", i, len(results), up.closes.Load())
+				}
+				res := results[0]
+				failed := st.cause == UpstreamFailed && i > 0
+				if failed != (res.Cause == UpstreamFailed) || !failed && i < all-len(brokenOff) && res.Cause != ClientGone {
+					t.Fatalf("after byte %d: %+v", i, res)
+				}
+				if st.cut == "" && i > 0 && i < all-len(brokenOff) && st.file != "no_final_newline" && res.Deltas != st.deltas {
+					t.Fatalf("after byte %d: %d deltas, want %d as had arrived", i, res.Deltas, st.deltas)
+				}
+				// The rest that came without a blank line is counted when it is taken up.
+				if st.cause == Completed && res.Bytes != int64(i) && st.file != "no_final_newline" {
+					t.Fatalf("after byte %d: %d bytes", i, res.Bytes)
+				}
+				if n, err := body.Read(make([]byte, 8)); n != 0 || err != ErrClosed {
+					t.Fatalf("Read after Close: %d, %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+func TestCloseAfterTerminalEventIsCompleted(t *testing.T) {
+	for end, want := range map[string]Cause{
+		"data: [DONE]\n\n": Completed,
+		"data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}]}\n\n": ClientGone,
+	} {
+		var res Result
+		body := NewBody(&script{pieces: [][]byte{[]byte(end)}}, Options{End: func(r Result) { res = r }})
+		if _, err := io.ReadFull(body, make([]byte, len(end))); err != nil {
+			t.Fatal(err)
+		}
+		body.Close()
+		if res.Cause != want {
+			t.Errorf("closed after %q: %v, want %v", end, res.Cause, want)
+		}
+	}
+}
+
+func TestUpstreamErrors(t *testing.T) {
+	const delta = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"
+	tests := []struct {
+		name    string
+		in      string
+		err     error
+		max     int
+		want    string
+		cause   Cause
+		wantErr error
+	}{
+		{"reset", delta + "data: ha", io.ErrUnexpectedEOF, 0, delta + brokenOff, Truncated, io.ErrUnexpectedEOF},
+		{"client's cancel", delta, context.Canceled, 0, delta + brokenOff, ClientGone, context.Canceled},
+		{"cancel after the end", delta + "data: [DONE]\n\n", context.Canceled, 0, delta + "data: [DONE]\n\n", Completed, nil},
+		{"deadline", delta, context.DeadlineExceeded, 0, delta + brokenOff, Truncated, context.DeadlineExceeded},
+		{"empty", "", nil, 0, brokenOff, Truncated, io.ErrUnexpectedEOF},
+		{"keep-alives only", ": a\n\n: b\n\n", nil, 0, ": a\n\n: b\n\n" + brokenOff, Truncated, io.ErrUnexpectedEOF},
+		{"no second error", "data: {\"error\":\"x\"}\n\ndata: ha", io.ErrUnexpectedEOF, 0, "data: {\"error\":\"x\"}\n\n", UpstreamFailed, ErrUpstream},
+		{"error without blank line", "data: {\"error\":\"x\"}\n", nil, 0, "data: {\"error\":\"x\"}\n", UpstreamFailed, ErrUpstream},
+		{"half event behind the end", "data: [DONE]\n\ndata: {\"ha", nil, 0, "data: [DONE]\n\n", Completed, nil},
+		{"comment behind the end", "data: [DONE]\n\n: bye", nil, 0, "data: [DONE]\n\n: bye", Completed, nil},
+		{
+			"broken inside an oversize event", delta + "data: {\"" + strings.Repeat("x", 99), io.ErrUnexpectedEOF, 90,
+			delta + "data: {\"" + strings.Repeat("x", 99) + "\n\n" + brokenOff, Truncated, io.ErrUnexpectedEOF,
+		},
+		{
+			"ended inside an oversize event", delta + "data: {\"" + strings.Repeat("x", 99), nil, 90,
+			delta + "data: {\"" + strings.Repeat("x", 99) + "\n\n" + brokenOff, Truncated, io.ErrUnexpectedEOF,
+		},
+		{
+			"ended after an oversize event", delta + "data: {\"" + strings.Repeat("x", 99) + "\"}\n\n", nil, 90,
+			delta + "data: {\"" + strings.Repeat("x", 99) + "\"}\n\n", Completed, nil,
+		},
+		{
+			"broken after an oversize event", "data: {\"" + strings.Repeat("x", 99) + "\"}\n\n", io.ErrUnexpectedEOF, 90,
+			"data: {\"" + strings.Repeat("x", 99) + "\"}\n\n" + brokenOff, Truncated, io.ErrUnexpectedEOF,
+		},
+		{
+			"ended after a delta behind an oversize event", "data: {\"" + strings.Repeat("x", 99) + "\"}\n\n" + delta, nil, 90,
+			"data: {\"" + strings.Repeat("x", 99) + "\"}\n\n" + delta + brokenOff, Truncated, io.ErrUnexpectedEOF,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, pieces := range [][][]byte{bytewise([]byte(tt.in)), slices.Collect(slices.Chunk([]byte(tt.in), 1000))} {
+				var res Result
+				var told error
+				body := NewBody(&script{pieces: pieces, err: tt.err}, Options{
+					MaxEvent:   tt.max,
+					ErrorEvent: func(err error) []byte { told = err; return errorEvent(err) },
+					End:        func(r Result) { res = r },
+				})
+				if got := drain(t, body, 50); got != tt.want {
+					t.Errorf("bytes %q, want %q", got, tt.want)
+				}
+				if res.Cause != tt.cause || !errors.Is(res.Err, tt.wantErr) || res.Bytes != int64(len(tt.want)) {
+					t.Errorf("result %+v, want %v, %v", res, tt.cause, tt.wantErr)
+				}
+				if strings.Contains(tt.want, brokenOff) && told != tt.wantErr {
+					t.Errorf("the error event was asked for %v", told)
+				}
+				if n, err := body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+					t.Errorf("Read after the end: %d, %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+func TestNoCallbacks(t *testing.T) {
+	body := NewBody(&script{pieces: [][]byte{[]byte("data: a\n\ndata: b")}}, Options{Idle: time.Hour})
+	if got := drain(t, body, 4); got != "data: a\n\n" {
+		t.Errorf("got %q", got)
+	}
+	if n, err := body.Read(nil); n != 0 || err != nil {
+		t.Errorf("empty Read: %d, %v", n, err)
+	}
+}
+
+// pipe is an upstream in virtual time.
+type pipe struct {
+	*io.PipeReader
+	w *io.PipeWriter
+}
+
+func newPipe() pipe {
+	r, w := io.Pipe()
+	return pipe{r, w}
+}
+
+func (p pipe) send(t *testing.T, s string) {
+	t.Helper()
+	if _, err := io.WriteString(p.w, s); err != nil {
+		t.Errorf("upstream's write: %v", err)
+	}
+}
+
+// TestNothingIsHeldBack: an event is there when it has come, whatever follows.
+func TestNothingIsHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := newPipe()
+		body := NewBody(up, Options{})
+		go func() {
+			up.send(t, "data: a\n\nda")
+			time.Sleep(time.Minute)
+			up.send(t, "ta: b\n\n: ping\n\n")
+			time.Sleep(time.Minute)
+			up.w.Close()
+		}()
+		start, p := time.Now(), make([]byte, 100)
+		for _, want := range []struct {
+			text string
+			at   time.Duration
+		}{{"data: a\n\n", 0}, {"data: b\n\n: ping\n\n", time.Minute}} {
+			n, err := body.Read(p)
+			if string(p[:n]) != want.text || err != nil || time.Since(start) != want.at {
+				t.Errorf("after %v: %q, %v; want %q after %v", time.Since(start), p[:n], err, want.text, want.at)
+			}
+		}
+		if _, err := body.Read(p); err != io.EOF {
+			t.Errorf("end: %v", err)
+		}
+	})
+}
+
+func TestIdle(t *testing.T) {
+	for _, interrupted := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			up, start := newPipe(), time.Now()
+			var res Result
+			opt := Options{Idle: 10 * time.Second, ErrorEvent: errorEvent, End: func(r Result) { res = r }}
+			if interrupted {
+				opt.Interrupt = func(err error) {
+					if err != ErrIdle {
+						t.Errorf("interrupted by %v", err)
+					}
+					up.w.CloseWithError(context.Canceled)
+				}
+			}
+			body := NewBody(up, opt)
+			go func() {
+				for range 5 {
+					time.Sleep(9 * time.Second)
+					up.send(t, ": ping\n\n")
+				}
+			}()
+			got := drain(t, body, 100)
+			body.Close()
+			if want := strings.Repeat(": ping\n\n", 5) + brokenOff; got != want {
+				t.Errorf("bytes %q, want %q", got, want)
+			}
+			if res.Cause != IdleTimeout || res.Err != ErrIdle || time.Since(start) != 55*time.Second {
+				t.Errorf("after %v: %+v", time.Since(start), res)
+			}
+		})
+	}
+}
+
+// TestSlowClientIsNoIdleUpstream: the time between two Reads is the client's.
+func TestSlowClientIsNoIdleUpstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var res Result
+		body := NewBody(&script{pieces: hundred()}, Options{
+			Idle:      time.Second,
+			Interrupt: func(error) { t.Error("interrupted") },
+			End:       func(r Result) { res = r },
+		})
+		p := make([]byte, 32<<10)
+		for _, err := body.Read(p); err == nil; _, err = body.Read(p) {
+			time.Sleep(10 * time.Second)
+		}
+		if res.Cause != Completed || res.Deltas != 100 {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+// TestLateTimer: a timer that fires when its wait is over must not interrupt the next one.
+func TestLateTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := newPipe()
+		body := NewBody(up, Options{Idle: time.Second, Interrupt: func(error) { t.Error("interrupted") }})
+		body.idle() // nothing is waited for
+		go func() {
+			time.Sleep(time.Second / 2)
+			body.idle() // half of the time is left
+			up.send(t, "data: a\n\n")
+		}()
+		if n, err := body.Read(make([]byte, 100)); n == 0 || err != nil {
+			t.Errorf("Read: %d, %v", n, err)
+		}
+		body.Close()
+		body.idle()
+	})
+}
+
+// TestIdleAfterTheEnd: an upstream that does not hang up after [DONE] has not failed.
+func TestIdleAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := newPipe()
+		var res Result
+		body := NewBody(up, Options{Idle: time.Second, ErrorEvent: errorEvent, End: func(r Result) { res = r }})
+		go up.send(t, "data: [DONE]\n\n")
+		if got := drain(t, body, 100); got != "data: [DONE]\n\n" || res.Cause != Completed {
+			t.Errorf("%q, %+v", got, res)
+		}
+	})
+}
+
+func TestFirstAndProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, start := newPipe(), time.Now()
+		var first []time.Duration
+		var progress []int64
+		body := NewBody(up, Options{
+			First:    func() { first = append(first, time.Since(start)) },
+			Progress: func(n int64) { progress = append(progress, n) },
+		})
+		go func() {
+			time.Sleep(time.Second)
+			up.send(t, ": ping\n\ndata: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n")
+			for range 10 {
+				time.Sleep(100 * time.Millisecond)
+				up.send(t, "data: "+chatChunk+"\n\n")
+			}
+			time.Sleep(time.Second)
+			up.send(t, ": ping\n\ndata: [DONE]\n\n")
+			up.w.Close()
+		}()
+		drain(t, body, 32<<10)
+		if diff := cmp.Diff([]time.Duration{1100 * time.Millisecond}, first); diff != "" {
+			t.Errorf("first (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]int64{1, 4, 7, 10}, progress); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestEndOnce: reads and closes that race end the stream once, and with the lock free.
+func TestEndOnce(t *testing.T) {
+	for i := range 300 {
+		up := newPipe()
+		var ends atomic.Int32
+		var body *Body
+		lockIsFree := func() {
+			body.mu.Lock()
+			defer body.mu.Unlock()
+		}
+		body = NewBody(up, Options{
+			Idle:       time.Hour,
+			ErrorEvent: func(err error) []byte { lockIsFree(); return errorEvent(err) },
+			First:      lockIsFree,
+			Progress:   func(int64) { lockIsFree() },
+			End:        func(Result) { ends.Add(1); lockIsFree() },
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for _, p := range hundred()[:i%7] {
+				if _, err := up.w.Write(p); err != nil {
+					return
+				}
+			}
+			if i%3 == 0 {
+				up.w.CloseWithError(io.ErrUnexpectedEOF)
+			}
+		})
+		wg.Go(func() { _, _ = io.Copy(io.Discard, body) })
+		for range 3 {
+			wg.Go(func() { body.Close() })
+		}
+		wg.Wait()
+		if ends.Load() != 1 {
+			t.Fatalf("round %d: ended %d times", i, ends.Load())
+		}
+	}
+}
+
+func TestCloseUnblocksRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var res Result
+		body := NewBody(newPipe(), Options{Idle: time.Minute, Interrupt: func(error) { t.Error("interrupted") }, End: func(r Result) { res = r }})
+		done := make(chan error)
+		go func() {
+			_, err := body.Read(make([]byte, 1))
+			done <- err
+		}()
+		synctest.Wait()
+		body.Close()
+		if err := <-done; err != ErrClosed || res.Cause != ClientGone {
+			t.Errorf("Read: %v; %+v", err, res)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestBodyAllocs: the allocations of a stream do not grow with its chunks.
+func TestBodyAllocs(t *testing.T) {
+	p := make([]byte, 32<<10)
+	body := NewBody(&endless{piece: hundred()[0]}, Options{Idle: time.Hour, Progress: func(int64) {}})
+	defer body.Close()
+	if got := testing.AllocsPerRun(1000, func() { _, _ = body.Read(p) }); got != 0 {
+		t.Errorf("%v allocations a chunk, want 0", got)
+	}
+	setup := testing.AllocsPerRun(100, func() { NewBody(io.NopCloser(nil), Options{}) })
+	if setup > 3 {
+		t.Errorf("%v allocations a stream, want at most 3", setup)
+	}
+}
+
+type endless struct{ piece []byte }
+
+func (e *endless) Read(p []byte) (int, error) { return copy(p, e.piece), nil }
+func (e *endless) Close() error               { return nil }

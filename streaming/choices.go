@@ -1,0 +1,101 @@
+package streaming
+
+// observeChoices reads the choices of a chat or completions chunk and returns how many there are.
+func (m *Meter) observeChoices(array []byte) (n int) {
+	c, ok := open(array, '[')
+	for ok {
+		var value []byte
+		if _, value, ok = c.next(); ok {
+			m.observeChoice(value)
+			n++
+		}
+	}
+	return n
+}
+
+func (m *Meter) observeChoice(choice []byte) {
+	var index int64
+	var content, finished bool
+	c, ok := open(choice, '{')
+	for ok {
+		var key, value []byte
+		if key, value, ok = c.next(); !ok {
+			break
+		}
+		switch string(key) {
+		case "index":
+			index = readTokens(value)
+		case "delta":
+			content = content || deltaHolds(value)
+		case "text":
+			content = content || holds(value)
+		case "finish_reason":
+			finished = finished || value[0] == '"' && holds(value)
+		}
+	}
+	if content {
+		m.deltas++
+	}
+	m.seen.add(index)
+	if finished {
+		m.finished.add(index)
+	}
+}
+
+// deltaHolds reports whether a delta carries a part of the answer: text, reasoning, a refusal, a tool call.
+// A role, an empty text or the id of a tool call is not one.
+func deltaHolds(delta []byte) bool {
+	c, ok := open(delta, '{')
+	for ok {
+		var key, value []byte
+		if key, value, ok = c.next(); !ok {
+			break
+		}
+		switch string(key) {
+		case "content", "reasoning_content", "reasoning", "refusal":
+			if holds(value) {
+				return true
+			}
+		case "tool_calls":
+			if toolsHold(value) {
+				return true
+			}
+		case "function_call":
+			if holds(member(value, "name")) || holds(member(value, "arguments")) {
+				return true
+			}
+		case "audio":
+			if holds(member(value, "data")) || holds(member(value, "transcript")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func toolsHold(array []byte) bool {
+	c, ok := open(array, '[')
+	for ok {
+		var tool []byte
+		if _, tool, ok = c.next(); !ok {
+			break
+		}
+		f := member(tool, "function")
+		if f == nil {
+			f = member(tool, "custom")
+		}
+		if holds(member(f, "name")) || holds(member(f, "arguments")) || holds(member(f, "input")) {
+			return true
+		}
+	}
+	return false
+}
+
+// choiceSet is a set of choice indices. Those it has no room for share the last place, so that a server
+// which numbers its choices oddly is judged by the last of them rather than never done.
+type choiceSet [2]uint64
+
+func (s *choiceSet) add(index int64) {
+	i := min(max(index, 0), 127)
+	s[i/64] |= 1 << (i % 64)
+}

@@ -1,0 +1,204 @@
+package streaming
+
+import "bytes"
+
+// A cursor walks the members of one JSON object or array in place. It is here, rather than a JSON library,
+// because a meter looks at five keys of each chunk and must neither allocate (an unescaped string does) nor
+// recurse (a validator does) over what upstream sends. It checks that strings and brackets close and members
+// are separated, no more.
+type cursor struct {
+	data   []byte
+	i      int
+	object bool
+	first  bool
+	done   bool // the closing bracket was passed
+}
+
+// open starts a walk over an object ('{') or an array ('[').
+func open(data []byte, bracket byte) (cursor, bool) {
+	i := skipSpace(data, 0)
+	if i == len(data) || data[i] != bracket {
+		return cursor{}, false
+	}
+	return cursor{data: data, i: i + 1, object: bracket == '{', first: true}, true
+}
+
+// next returns the next member. The key is without its quotes, the value as written. After false, whole
+// tells whether the end was reached rather than something broken.
+func (c *cursor) next() (key, value []byte, ok bool) {
+	if c.done {
+		return nil, nil, false
+	}
+	i := skipSpace(c.data, c.i)
+	if i == len(c.data) {
+		return nil, nil, false
+	}
+	if c.data[i] == ']' || c.data[i] == '}' {
+		c.i, c.done = i+1, (c.data[i] == '}') == c.object
+		return nil, nil, false
+	}
+	if !c.first {
+		if c.data[i] != ',' {
+			return nil, nil, false
+		}
+		i = skipSpace(c.data, i+1)
+	}
+	c.first = false
+	if c.object {
+		if key, i, ok = readKey(c.data, i); !ok {
+			return nil, nil, false
+		}
+	}
+	end := skipValue(c.data, i)
+	if end < 0 {
+		return nil, nil, false
+	}
+	c.i = end
+	return key, c.data[i:end], true
+}
+
+// whole reports that the walk reached the closing bracket and that nothing but space follows it.
+func (c *cursor) whole() bool {
+	return c.done && skipSpace(c.data, c.i) == len(c.data)
+}
+
+// member returns the value of the last member of that name in an object, or nil.
+func member(object []byte, name string) (found []byte) {
+	c, ok := open(object, '{')
+	for ok {
+		var key, value []byte
+		if key, value, ok = c.next(); ok && string(key) == name {
+			found = value
+		}
+	}
+	return found
+}
+
+// holds reports whether a value carries anything: a string with text, an object or array with members.
+func holds(value []byte) bool {
+	if len(value) < 3 { // "" {} []
+		return false
+	}
+	switch value[0] {
+	case '"':
+		return true
+	case '{', '[':
+		i := skipSpace(value, 1)
+		return value[i] != '}' && value[i] != ']'
+	}
+	return false
+}
+
+func unquote(value []byte) []byte {
+	if len(value) >= 2 && value[0] == '"' {
+		return value[1 : len(value)-1]
+	}
+	return nil
+}
+
+// readKey reads `"key" :` and returns the index of the value.
+func readKey(data []byte, i int) (key []byte, value int, ok bool) {
+	if i >= len(data) || data[i] != '"' {
+		return nil, 0, false
+	}
+	end := skipString(data, i)
+	if end < 0 {
+		return nil, 0, false
+	}
+	colon := skipSpace(data, end)
+	if colon == len(data) || data[colon] != ':' {
+		return nil, 0, false
+	}
+	return data[i+1 : end-1], skipSpace(data, colon+1), true
+}
+
+func skipSpace(data []byte, i int) int {
+	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\r' || data[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the index behind the value at i, or -1 if it is missing or does not end.
+func skipValue(data []byte, i int) int {
+	if i >= len(data) {
+		return -1
+	}
+	switch data[i] {
+	case '"':
+		return skipString(data, i)
+	case '{', '[':
+		return skipNested(data, i)
+	}
+	start := i
+	for i < len(data) && isLiteral(data[i]) {
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}
+
+// isLiteral tells the bytes that numbers, true, false and null are made of.
+func isLiteral(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
+}
+
+// skipNested passes an object or array by counting brackets: depth costs no stack.
+func skipNested(data []byte, i int) int {
+	for depth := 0; i < len(data); {
+		switch data[i] {
+		case '"':
+			if i = skipString(data, i); i < 0 {
+				return -1
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+		i++
+	}
+	return -1
+}
+
+const shortString = 16
+
+// skipString passes the string whose opening quote is at i.
+func skipString(data []byte, i int) int {
+	from := i + 1
+	// Keys and most values of a chunk are so short that a search costs more to start than to run.
+	for end := min(len(data), from+shortString); i+1 < end; {
+		i++
+		if data[i] == '"' {
+			return i + 1
+		}
+		if data[i] == '\\' {
+			break
+		}
+	}
+	for {
+		n := bytes.IndexByte(data[from:], '"')
+		if n < 0 {
+			return -1
+		}
+		end := from + n
+		if !escaped(data[from:end]) {
+			return end + 1
+		}
+		from = end + 1
+	}
+}
+
+// escaped reports whether the byte behind text is escaped: an odd number of backslashes ends the text.
+func escaped(text []byte) bool {
+	n := 0
+	for n < len(text) && text[len(text)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}

@@ -1,0 +1,64 @@
+package streaming
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// Cause says how an answer ended.
+type Cause uint8
+
+// The ends of an answer.
+const (
+	Completed      Cause = iota // the proper end was seen
+	Truncated                   // upstream ended or broke without one
+	UpstreamFailed              // upstream reported an error in the stream
+	IdleTimeout                 // upstream was silent for too long
+	ClientGone                  // the reader closed before the end
+)
+
+var causeNames = [...]string{"completed", "truncated", "upstream_failed", "idle_timeout", "client_gone"}
+
+// String returns the cause as it stands in logs and metrics.
+func (c Cause) String() string { return causeNames[c] }
+
+var (
+	// ErrIdle is the cause of an interrupt after too long a silence.
+	ErrIdle = errors.New("streaming: upstream idle for too long")
+	// ErrUpstream stands for the error that upstream wrote into the stream itself.
+	ErrUpstream = errors.New("streaming: upstream sent an error event")
+	// ErrClosed is what a Read after Close gets, and the error of an answer closed before its end.
+	ErrClosed = errors.New("streaming: body closed")
+)
+
+// Result is what is known of an answer when it has ended.
+type Result struct {
+	Usage    Usage // as reported last
+	Reported bool  // upstream reported usage
+	Deltas   int64 // parts of the answer that came, whether the client read them or not
+	Cause    Cause
+	Err      error // what broke the answer off; nil when Completed
+	Bytes    int64 // given to the client, an error event of ours included
+	Events   int64 // events with data, withheld ones included
+}
+
+// verdict judges an end. ended: nothing could have followed; finished: the answer as such is whole; failed:
+// it held an error event. err is upstream's, and ErrClosed when the reader closed first.
+func verdict(ended, finished, failed, idle bool, err error) (Cause, error) {
+	switch {
+	case failed:
+		return UpstreamFailed, ErrUpstream
+	case ended:
+		return Completed, nil
+	case err == ErrClosed, errors.Is(err, context.Canceled) && !idle:
+		return ClientGone, err
+	case finished:
+		return Completed, nil
+	case idle:
+		return IdleTimeout, ErrIdle
+	case err == io.EOF:
+		return Truncated, io.ErrUnexpectedEOF
+	}
+	return Truncated, err
+}

@@ -1,0 +1,86 @@
+package streaming
+
+import (
+	"io"
+	"sync"
+)
+
+// WholeOptions configures NewWhole.
+type WholeOptions struct {
+	Limit int          // largest usage object that is kept, in bytes; 0 means 64 KiB
+	End   func(Result) // once: at the end, at a failure or on Close, whichever is first; may be nil
+}
+
+// NewWhole returns a body that passes a plain JSON answer on untouched and finds the usage at its top level.
+// Nothing of the answer is kept but that object, so the length of an answer does not matter. The answer
+// should be one with a 2xx status: others have no usage to find.
+func NewWhole(upstream io.ReadCloser, opt WholeOptions) io.ReadCloser {
+	w := &whole{upstream: upstream, end: opt.End}
+	w.find.limit = opt.Limit
+	if w.find.limit <= 0 {
+		w.find.limit = 64 << 10
+	}
+	return w
+}
+
+type whole struct {
+	upstream io.ReadCloser
+	end      func(Result)
+
+	mu     sync.Mutex
+	find   finder // guarded by mu, as all below
+	bytes  int64
+	closed bool
+	ended  bool
+}
+
+// Read passes upstream's bytes and its error on.
+func (w *whole) Read(p []byte) (int, error) {
+	n, err := w.upstream.Read(p)
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return 0, ErrClosed
+	}
+	w.bytes += int64(n)
+	w.find.feed(p[:n])
+	end := func() {}
+	if err != nil {
+		end = w.endLocked(err)
+	}
+	w.mu.Unlock()
+	end()
+	return n, err
+}
+
+// Close ends the answer, if it has not ended, and closes upstream.
+func (w *whole) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	end := w.endLocked(ErrClosed)
+	w.mu.Unlock()
+	err := w.upstream.Close()
+	end()
+	return err
+}
+
+func (w *whole) endLocked(err error) func() {
+	if w.ended {
+		return func() {}
+	}
+	w.ended = true
+	res := Result{Bytes: w.bytes}
+	var told tells
+	res.Usage, told = readUsage(w.find.found)
+	res.Reported = told != nothing
+	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, false, false, err)
+	return func() {
+		if w.end != nil {
+			w.end(res)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package streaming
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func find(limit int, pieces ...[]byte) finder {
+	f := finder{limit: limit}
+	for _, p := range pieces {
+		f.feed(p)
+	}
+	return f
+}
+
+func TestFinder(t *testing.T) {
+	tests := []struct{ doc, want string }{
+		{`{"id":"1","usage":{"prompt_tokens":1},"x":2}`, `{"prompt_tokens":1}`},
+		{"{ \"usage\"\n: {\"a\": {\"b\":[1,{}]} } }", `{"a": {"b":[1,{}]} }`},
+		{`{"usage":null}`, ``},
+		{`{"usage":1,"a":{"b":2}}`, ``},
+		{`{"usage":[{"prompt_tokens":1}]}`, ``},
+		{`{"usage":"x","a":{"b":2}}`, ``},
+		{`{"a":{"usage":{"prompt_tokens":1}}}`, ``},
+		{`{"metadata":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":1}}`, `{"prompt_tokens":1}`},
+		{`{"metadata":{"x":1,"usage":{"prompt_tokens":9}}}`, ``},
+		{`{"data":[1,"usage",{"x":1,"usage":{"prompt_tokens":9}}],"usage":{"a":1}}`, `{"a":1}`},
+		{`{"usage":{"prompt_tokens":1},"metadata":{"usage":{"prompt_tokens":9}}}`, `{"prompt_tokens":1}`},
+		{`{"a":"usage","b":{"prompt_tokens":1}}`, ``},
+		{`{"a":"\"usage\":{\"prompt_tokens\":9}","usage":{"b":"}\\\"{"}}`, `{"b":"}\\\"{"}`},
+		{`{"usages":{"a":1},"usag":{"a":1},"":{"a":1},"xusage":{"a":1},"usage\\":{}}`, ``},
+		{`{"usage":{"a":1},"usage":{"a":2}}`, `{"a":2}`},
+		{`{"usage":{"a":1},"usage":{"a":"too long to be kept for this limit"}}`, `{"a":1}`},
+		{`[{"usage":{"a":1}}]`, ``},
+		{`"usage":{"a":1}`, ``},
+		{`{"usage":{"a":1`, ``},
+		{`{"usage":{"a":1}}{"usage":{"a":2}}`, `{"a":1}`},
+		{``, ``},
+	}
+	for _, tt := range tests {
+		doc := []byte(tt.doc)
+		for i := range len(doc) + 1 {
+			if f := find(24, doc[:i], doc[i:]); string(f.found) != tt.want {
+				t.Errorf("%s cut at byte %d: got %q, want %q", tt.doc, i, f.found, tt.want)
+			}
+		}
+		if f := find(24, bytewise(doc)...); string(f.found) != tt.want {
+			t.Errorf("%s by bytes: got %q, want %q", tt.doc, f.found, tt.want)
+		}
+	}
+}
+
+func TestWhole(t *testing.T) {
+	reset := errors.New("connection reset by peer")
+	chat := `{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}`
+	tests := []struct {
+		name string
+		doc  string
+		err  error
+		want Result
+	}{
+		{"chat", chat, nil, Result{Usage: Usage{Input: 3, Output: 1}, Reported: true}},
+		{"embeddings", `{"data":[{"embedding":[0.1,-2e-3]}],"usage":{"prompt_tokens":8,"total_tokens":8}}`, nil, Result{Usage: Usage{Input: 8}, Reported: true}},
+		{"responses", `{"object":"response","error":null,"usage":{"input_tokens":3,"output_tokens":1}}`, nil, Result{Usage: Usage{Input: 3, Output: 1}, Reported: true}},
+		{"long", `{"data":"` + strings.Repeat("usage", 1<<20) + `","usage":{"total_tokens":8}}`, nil, Result{Usage: Usage{Input: 8}, Reported: true}},
+		{"no usage", `{"data":[]}`, nil, Result{}},
+		{"no JSON", "hello", nil, Result{}},
+		{"empty", "", nil, Result{}},
+		{"cut", chat[:50], io.ErrUnexpectedEOF, Result{Cause: Truncated, Err: io.ErrUnexpectedEOF}},
+		{"cut after usage", chat[:len(chat)-1], reset, Result{Usage: Usage{Input: 3, Output: 1}, Reported: true, Cause: Truncated, Err: reset}},
+		{"error after the end", chat, reset, Result{Usage: Usage{Input: 3, Output: 1}, Reported: true}},
+		{"client's cancel", chat[:50], context.Canceled, Result{Cause: ClientGone, Err: context.Canceled}},
+	}
+	for _, tt := range tests {
+		var got []Result
+		w := NewWhole(&script{pieces: [][]byte{[]byte(tt.doc)}, err: tt.err}, WholeOptions{End: func(r Result) { got = append(got, r) }})
+		out, err := io.ReadAll(w)
+		if string(out) != tt.doc || !errors.Is(err, tt.err) {
+			t.Errorf("%s: %d bytes, %v; want %d, %v", tt.name, len(out), err, len(tt.doc), tt.err)
+		}
+		w.Close()
+		w.Close()
+		tt.want.Bytes = int64(len(tt.doc))
+		if len(got) != 1 || got[0] != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestWholeClosedEarly(t *testing.T) {
+	doc := `{"a":1,"usage":{"prompt_tokens":3}}`
+	for i := range len(doc) + 1 {
+		var res Result
+		up := &script{pieces: [][]byte{[]byte(doc)}}
+		w := NewWhole(up, WholeOptions{End: func(r Result) { res = r }})
+		if _, err := io.ReadFull(w, make([]byte, i)); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		want := ClientGone
+		if i == len(doc) {
+			want = Completed
+		}
+		if res.Cause != want || res.Bytes != int64(i) || res.Reported != (i >= len(doc)-1) || up.closes.Load() != 1 {
+			t.Errorf("closed after %d bytes: %+v", i, res)
+		}
+		if n, err := w.Read(make([]byte, 1)); n != 0 || err != ErrClosed {
+			t.Errorf("Read after Close: %d, %v", n, err)
+		}
+	}
+}
+
+func TestWholeEndOnce(t *testing.T) {
+	for range 300 {
+		up := newPipe()
+		var ends atomic.Int32
+		w := NewWhole(up, WholeOptions{End: func(Result) { ends.Add(1) }})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _ = io.WriteString(up.w, `{"usage":{}}`)
+			up.w.Close()
+		})
+		wg.Go(func() { _, _ = io.Copy(io.Discard, w) })
+		for range 3 {
+			wg.Go(func() { w.Close() })
+		}
+		wg.Wait()
+		if ends.Load() != 1 {
+			t.Fatalf("ended %d times", ends.Load())
+		}
+	}
+}
+
+func TestWholeAllocs(t *testing.T) {
+	doc, p := []byte(`{"choices":[{"message":{"content":"a \"b\""}}],"usage":{"prompt_tokens":3}}`), make([]byte, 1<<10)
+	r := bytes.NewReader(nil)
+	up := io.NopCloser(r)
+	got := testing.AllocsPerRun(100, func() {
+		r.Reset(doc)
+		w := NewWhole(up, WholeOptions{})
+		for _, err := w.Read(p); err == nil; _, err = w.Read(p) {
+		}
+	})
+	if got > 4 {
+		t.Errorf("%v allocations an answer, want at most 4", got)
+	}
+}
+
+func FuzzWhole(f *testing.F) {
+	f.Add([]byte(`{"a":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":1}}`), uint8(0))
+	f.Add([]byte(`{"usage": {"prompt_tokens":1,"completion_tokens":2}}`), uint8(3))
+	f.Add([]byte(`[1,"usage"]`), uint8(1))
+	f.Fuzz(func(t *testing.T, doc []byte, step uint8) {
+		var pieces [][]byte
+		for rest := doc; len(rest) > 0; {
+			n := min(int(step)+1, len(rest))
+			pieces, rest = append(pieces, rest[:n]), rest[n:]
+		}
+		var res Result
+		w := NewWhole(&script{pieces: pieces}, WholeOptions{End: func(r Result) { res = r }})
+		out, err := io.ReadAll(w)
+		if !bytes.Equal(out, doc) || err != nil {
+			t.Fatalf("got %q, %v", out, err)
+		}
+		once := find(64<<10, doc)
+		if u, ok := readUsage(once.found); u != res.Usage || (ok != nothing) != res.Reported {
+			t.Fatalf("in pieces %+v, at once %+v", res, u)
+		}
+		if want, reported, ok := oracleUsage(doc); ok && (res.Usage != want || res.Reported != reported) {
+			t.Fatalf("got %+v, want %s", res, fmt.Sprint(want, reported))
+		}
+	})
+}
