@@ -1,0 +1,92 @@
+package mock
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// sink is a ResponseWriter that costs nothing, so that the server's own cost shows.
+type sink struct{ h http.Header }
+
+func (s *sink) Header() http.Header         { return s.h }
+func (s *sink) WriteHeader(int)             {}
+func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
+func (s *sink) FlushError() error           { return nil }
+
+// inProcess returns a function that serves body once.
+func inProcess(tb testing.TB, cfg Config, body string) func() {
+	s := mustNew(tb, cfg)
+	r := httptest.NewRequest("POST", "/v1/chat/completions", nil)
+	reader := strings.NewReader(body)
+	r.Body = io.NopCloser(reader)
+	w := &sink{http.Header{}}
+	return func() {
+		reader.Reset(body)
+		clear(w.h)
+		s.ServeHTTP(w, r)
+	}
+}
+
+func BenchmarkChat(b *testing.B) {
+	serve := inProcess(b, Config{}, chatBody(""))
+	b.ReportAllocs()
+	for b.Loop() {
+		serve()
+	}
+}
+
+func BenchmarkChatLimited(b *testing.B) {
+	serve := inProcess(b, Config{TPM: 1 << 50, RPM: 1 << 50}, chatBody(""))
+	b.ReportAllocs()
+	for b.Loop() {
+		serve()
+	}
+}
+
+func BenchmarkStreamChunk(b *testing.B) {
+	const chunks = 1000
+	serve := inProcess(b, Config{}, chatBody(`"stream":true,"max_tokens":1000`))
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		if n%chunks == 0 { // one call in a thousand pays for a thousand chunks
+			serve()
+		}
+		n++
+	}
+}
+
+// BenchmarkChatSocket is a call over loopback, client included.
+func BenchmarkChatSocket(b *testing.B) {
+	hs := httptest.NewServer(mustNew(b, Config{}))
+	defer hs.Close()
+	c := hs.Client()
+	b.ReportAllocs()
+	for b.Loop() {
+		resp, err := c.Post(hs.URL+"/v1/chat/completions", "application/json", strings.NewReader(chatBody("")))
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+}
+
+// TestAllocations: a chunk costs none, and a call only its headers and the copy of its body.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	plain := testing.AllocsPerRun(500, inProcess(t, Config{}, chatBody("")))
+	if plain > 14 {
+		t.Errorf("a plain call allocates %.0f times, want at most 14", plain)
+	}
+	few := testing.AllocsPerRun(100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":10`)))
+	many := testing.AllocsPerRun(100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":1000`)))
+	if many > few+1 {
+		t.Errorf("990 more chunks allocate %.0f times", many-few)
+	}
+}

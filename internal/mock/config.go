@@ -1,0 +1,141 @@
+package mock
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// How a server counts tokens against its own TPM; see Config.Accounting.
+const (
+	AdmitMax   = "admit_max"
+	Production = "production"
+	Settle     = "settle"
+)
+
+// Where a stream says what it used; see Config.Usage.
+const (
+	UsageChunk  = "chunk"
+	UsageFinish = "finish"
+	UsageAbsent = "absent"
+)
+
+// Config says what kind of provider a Server pretends to be. The zero value is an instant,
+// unlimited and faultless one.
+type Config struct {
+	// Models are the names listed at /v1/models. Requests for any other name are served all
+	// the same, so that the mock can stand behind any pool. Default: a few plausible names.
+	Models []string
+
+	// APIKey, when set, must come with every request to the API, as "Authorization: Bearer"
+	// or "api-key"; without it the answer is OpenAI's 401. Default: no key is asked for.
+	APIKey string
+
+	// FirstToken is the time from getting a slot to the first token. Default 0: at once.
+	FirstToken time.Duration
+
+	// TokensPerSecond is the output speed of one answer, streamed or not; each of the n
+	// choices of a request runs at this speed. Default 0: the whole answer at once, still one
+	// chunk a token.
+	TokensPerSecond float64
+
+	// Slots is how many requests run at once. More of them queue silently, first come first
+	// served, which gives llama.cpp's knee: throughput stops growing at this concurrency and
+	// time to first token grows linearly after. Default 0: no such bound.
+	Slots int
+
+	// OutputTokens is the length of an answer, per choice, when the request sets no bound and
+	// no hook. Default 32.
+	OutputTokens int
+
+	// TPM and RPM are the server's own limits on tokens and requests over every rolling 60 s.
+	// Default 0: the axis is off, nothing of it is measured and no x-ratelimit header sent. To
+	// measure without refusing, set a limit out of reach.
+	TPM, RPM int64
+
+	// Accounting is how tokens count against TPM. Default "admit_max".
+	//
+	//	admit_max   prompt and largest output are booked at admission; at the end what was
+	//	            not produced is taken off that booking. A request without a bound is
+	//	            booked at the length it will have, which a simulation knows.
+	//	production  the prompt counts at admission, each output token when it is produced.
+	//	            Answers in flight can push the sum over the limit: so do real ones.
+	//	settle      prompt and output count together when the request ends, however it ends.
+	//
+	// The last two refuse when rolling sum and prompt together exceed the limit.
+	Accounting string
+
+	// ErrorRate, HangupRate and SlowRate are the shares (0 to 1) of requests that are answered
+	// with a 500, cut off in the middle of the answer, or served with a pause before each
+	// chunk. Each is drawn for itself, from Seed and the number of the request. Default 0.
+	ErrorRate, HangupRate, SlowRate float64
+
+	// SlowChunk is the pause before each chunk of a slow request; required with SlowRate.
+	SlowChunk time.Duration
+
+	// Usage is where streams of chat and completions say what they used. Default "chunk".
+	//
+	//	chunk   an extra last chunk with empty choices, only when the request asks for it by
+	//	        stream_options.include_usage: OpenAI's way
+	//	finish  beside the last finish_reason, unasked: llama.cpp's way
+	//	absent  nowhere, even when asked
+	Usage string
+
+	// Seed makes the draws of the rates repeatable, and sets the ids of one server apart from
+	// those of another. Default 0.
+	Seed uint64
+
+	// Logf, when set, is called with one line for each request that ended.
+	Logf func(format string, args ...any)
+}
+
+// withDefaults returns c with its zero fields filled in.
+func (c Config) withDefaults() Config {
+	if len(c.Models) == 0 {
+		c.Models = []string{"gpt-4o", "gpt-4o-mini", "o4-mini", "text-embedding-3-small", "omni-moderation-latest"}
+	}
+	if c.OutputTokens == 0 {
+		c.OutputTokens = 32
+	}
+	if c.Accounting == "" {
+		c.Accounting = AdmitMax
+	}
+	if c.Usage == "" {
+		c.Usage = UsageChunk
+	}
+	return c
+}
+
+// validate reports every problem of c, whose defaults are filled in.
+func (c Config) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("mock: "+format, args...))
+		}
+	}
+	for i, m := range c.Models {
+		check(m != "", "Models[%d] is empty: give it a name", i)
+	}
+	check(c.FirstToken >= 0, "FirstToken is %s: must not be negative", c.FirstToken)
+	check(c.TokensPerSecond >= 0 && !math.IsInf(c.TokensPerSecond, 0),
+		"TokensPerSecond is %v: must be 0 (instant) or a positive number", c.TokensPerSecond)
+	check(c.Slots >= 0, "Slots is %d: must be 0 (unlimited) or positive", c.Slots)
+	check(c.OutputTokens >= 0 && c.OutputTokens <= maxOutput, "OutputTokens is %d: must be 1 to %d", c.OutputTokens, maxOutput)
+	check(c.TPM >= 0, "TPM is %d: must be 0 (off) or positive", c.TPM)
+	check(c.RPM >= 0, "RPM is %d: must be 0 (off) or positive", c.RPM)
+	check(c.Accounting == AdmitMax || c.Accounting == Production || c.Accounting == Settle,
+		"Accounting is %q: must be admit_max, production or settle", c.Accounting)
+	check(c.Usage == UsageChunk || c.Usage == UsageFinish || c.Usage == UsageAbsent,
+		"Usage is %q: must be chunk, finish or absent", c.Usage)
+	checkRate := func(name string, r float64) {
+		check(r >= 0 && r <= 1, "%s is %v: must be a share from 0 to 1", name, r)
+	}
+	checkRate("ErrorRate", c.ErrorRate)
+	checkRate("HangupRate", c.HangupRate)
+	checkRate("SlowRate", c.SlowRate)
+	check(c.SlowChunk >= 0, "SlowChunk is %s: must not be negative", c.SlowChunk)
+	check(c.SlowRate == 0 || c.SlowChunk != 0, "SlowRate is %v but SlowChunk is 0: say how long the pause is", c.SlowRate)
+	return errors.Join(errs...)
+}

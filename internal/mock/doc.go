@@ -1,0 +1,73 @@
+// Package mock is a simulated OpenAI-compatible model server: an http.Handler that answers as
+// a provider does, as fast or as slowly as it is told, within limits of its own that are exact.
+//
+// A gateway that governs traffic can only be judged against an upstream whose behaviour is
+// known to the token. A real provider is not such a thing, and neither is a stub that returns
+// a fixed body: it has no capacity, no limits, no clients that leave in mid-stream. The mock
+// has them, counts them, and tells (Stats). It shares no code with what it is there to judge.
+//
+//	request ─► valid? ─► drawn or hooked error? ─► limits ─► slot ─► tokens ─► settle
+//	             │400/401        │4xx, 5xx            │429    │queue    │ one a chunk
+//
+// # Time
+//
+// A request runs when it has got a slot (Config.Slots; the queue is first come, first served,
+// and silent). Its first token is due FirstToken later, and token i of each choice i /
+// TokensPerSecond after the first. The schedule is absolute, so nothing drifts. A plain answer
+// takes as long as a streamed one, and is sent when its last token is due.
+//
+// Only time.Now, time.Since and timers are used, and no goroutine outlives a request: the
+// server runs in a testing/synctest bubble, where a minute takes no time.
+//
+// # Tokens
+//
+// PromptTokens says how prompts are counted. An answer consists of words from a short list,
+// one a token. It is as long as the hook says, else exactly as long as the request's bound
+// (max_completion_tokens, max_tokens or max_output_tokens), as of a model that does not know
+// when to stop, else Config.OutputTokens. What the bound has ended says so: finish_reason
+// "length", or status "incomplete". A tool call without a hook is min(bound, OutputTokens)
+// long and whole.
+//
+// Prompt tokens are produced when the request is admitted. An output token is produced when
+// its event has been written and flushed without error or, in a plain answer, when its time
+// has come. When the client goes, production stops at once.
+//
+// # Limits
+//
+// TPM and RPM hold over every rolling 60 s, to the nanosecond: an amount booked at t counts
+// at each now with now-60s < t ≤ now. Requests that were not admitted count nothing. What is
+// booked when is Config.Accounting. A refusal is a 429 whose Retry-After is true: come back
+// then, and if nobody else came in between, there is room. It is an upper bound where running
+// requests may still give something back. What can never fit is refused as "Request too
+// large", without Retry-After and with x-should-retry: false.
+//
+// # The hook
+//
+// A test steers a single request with the field "mock" in its body. Providers pass over fields
+// they do not know, and gateways pass them on, so it can stay in place. Tokens are counted
+// over all choices together; K may be 0.
+//
+//	"mock": {
+//	  "output_tokens": N,     // length of each choice; a bound of the request still cuts it
+//	  "error_status": 503,    // answer with this error (400 to 599), before limits and slot
+//	  "hangup_after": K,      // cut the connection after K tokens; in a plain answer, after half the body
+//	  "error_after": K,       // after K tokens an error event and the end, no [DONE]; plain: a 500
+//	  "stall_after": K,       // after K tokens nothing more, until the client goes
+//	  "bad_sse": true,        // one event that does not end: up to 8 MiB without a line break
+//	  "first_token_ms": T,    // instead of FirstToken
+//	  "token_ms": T,          // instead of 1 / TokensPerSecond; 0 = all at once
+//	  "usage": "absent",      // instead of Config.Usage; "absent" also takes it out of plain answers
+//	  "crlf": true,           // CRLF line ends in streams
+//	  "comments": true,       // ": ping" before each event
+//	  "id": true              // an id line in each event
+//	}
+//
+// Of several faults in one hook the last counts. A fault at more tokens than the answer has
+// does not happen.
+//
+// # Endpoints
+//
+// chat/completions, completions, responses (each plain or streamed), embeddings, moderations,
+// models and models/{id}, with or without /v1; and of its own GET /_stats and POST
+// /_stats/reset, which ask for no key. All else is OpenAI's 404.
+package mock

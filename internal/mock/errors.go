@@ -1,0 +1,77 @@
+package mock
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// apiError is an error as OpenAI's API tells it.
+type apiError struct {
+	status     int
+	message    string
+	kind       string // "type"
+	param      string // "" = null
+	code       string // "" = null
+	retryAfter time.Duration
+	noRetry    bool // no time will help
+}
+
+func badRequest(param, message string) *apiError {
+	return &apiError{status: 400, message: message, kind: "invalid_request_error", param: param}
+}
+
+// serverError is what OpenAI says when it fails.
+func serverError(status int) *apiError {
+	return &apiError{
+		status: status, kind: "server_error",
+		message: "The server had an error while processing your request. Sorry about that!",
+	}
+}
+
+// injected returns the error that a request's hook asks for.
+func injected(status int) *apiError {
+	switch {
+	case status >= 500:
+		return serverError(status)
+	case status == 429:
+		return &apiError{
+			status: status, message: "Rate limit reached, as the request asked. Please try again in 1s.",
+			kind: "requests", code: "rate_limit_exceeded", retryAfter: time.Second,
+		}
+	}
+	return &apiError{status: status, message: "This error is what the request asked for.", kind: "invalid_request_error"}
+}
+
+// append writes the body {"error":{…}}.
+func (e *apiError) append(b []byte) []byte {
+	b = append(b, `{"error":{"message":`...)
+	b = gjson.AppendJSONString(b, e.message)
+	b = append(b, `,"type":`...)
+	b = gjson.AppendJSONString(b, e.kind)
+	b = append(b, `,"param":`...)
+	b = appendOrNull(b, e.param)
+	b = append(b, `,"code":`...)
+	b = appendOrNull(b, e.code)
+	return append(b, "}}"...)
+}
+
+func appendOrNull(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return gjson.AppendJSONString(b, s)
+}
+
+// set writes the headers that tell when to come back. Retry-After has whole seconds only, so
+// it is rounded up, and never 0, which clients take for "no hint".
+func (e *apiError) set(h *header) {
+	if e.retryAfter > 0 {
+		h.set("Retry-After", strconv.FormatInt(int64((e.retryAfter+time.Second-1)/time.Second), 10))
+		h.set("Retry-After-Ms", strconv.FormatInt(roundUp(e.retryAfter).Milliseconds(), 10))
+	}
+	if e.noRetry {
+		h.set("X-Should-Retry", "false")
+	}
+}

@@ -1,0 +1,144 @@
+package mock
+
+import (
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// fault is what goes wrong in an answer, after so many tokens of all choices together.
+type fault uint8
+
+const (
+	faultNone fault = iota
+	faultHangup
+	faultError
+	faultStall
+	faultBadSSE
+)
+
+// plan is what the server means to do with one request: the law of Config, changed by the
+// draws of its rates and then by the request's own "mock" field.
+type plan struct {
+	choices int  // how many answers
+	length  int  // tokens of each
+	natural int  // tokens each would have without a bound
+	cut     bool // whether the bound ends it
+
+	pace  pace
+	fault fault
+	after int // tokens before the fault
+
+	status                int // answer with this error at once; 0 = don't
+	usage                 string
+	noUsage               bool // not even in a plain answer
+	crlf, comments, idSSE bool
+}
+
+func (p *plan) total() int { return p.choices * p.length }
+
+// upTo returns how many tokens come before the end or the fault, and which of the two it is.
+func (p *plan) upTo() (tokens int, f fault) {
+	if p.fault != faultNone && p.after <= p.total() {
+		return p.after, p.fault
+	}
+	return p.total(), faultNone
+}
+
+// plan decides the course of call number seq.
+func (s *Server) plan(c *call, seq uint64) plan {
+	p := plan{
+		pace:  pace{first: s.cfg.FirstToken, speed: s.cfg.TokensPerSecond},
+		usage: s.cfg.Usage,
+	}
+	if s.draw(seq, 0) < s.cfg.ErrorRate {
+		p.status = 500
+	}
+	if s.draw(seq, 2) < s.cfg.SlowRate {
+		p.pace.pause = s.cfg.SlowChunk
+	}
+	p.setLength(c, s.cfg.OutputTokens)
+	if s.draw(seq, 1) < s.cfg.HangupRate {
+		p.fault, p.after = faultHangup, p.total()/2
+	}
+	if c.mock.IsObject() {
+		p.hook(c.mock)
+	}
+	return p
+}
+
+// setLength decides how long the answer is: as the hook says, else as long as the request
+// allows, else as the server is set. A tool call is no longer than the server is set, so that
+// its arguments are whole unless the hook wants them cut.
+func (p *plan) setLength(c *call, usual int) {
+	if c.route == routeEmbeddings || c.route == routeModerations {
+		p.choices = 1
+		return
+	}
+	p.choices = c.outputs()
+	bound, hooked := c.bound(), c.mock.Get("output_tokens")
+	switch {
+	case hooked.Type == gjson.Number:
+		p.natural = min(max(0, int(hooked.Num)), maxOutput)
+	case bound > 0 && c.callsTool():
+		p.natural = min(bound, usual)
+	case bound > 0:
+		p.natural = maxOutput + 1 // it would go on and on
+	default:
+		p.natural = usual
+	}
+	p.length = p.natural
+	if bound > 0 && p.natural > bound {
+		p.length, p.cut = bound, true
+	}
+}
+
+// hook reads the "mock" field of a request, documented at the head of the package. It is a
+// tool for tests: what it does not understand, it passes over.
+func (p *plan) hook(m gjson.Result) {
+	m.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "error_status":
+			if n := v.Int(); n >= 400 && n <= 599 {
+				p.status = int(n)
+			}
+		case "hangup_after":
+			p.fault, p.after = faultHangup, max(0, int(v.Int()))
+		case "error_after":
+			p.fault, p.after = faultError, max(0, int(v.Int()))
+		case "stall_after":
+			p.fault, p.after = faultStall, max(0, int(v.Int()))
+		case "bad_sse":
+			if v.Bool() {
+				p.fault, p.after = faultBadSSE, 0
+			}
+		case "first_token_ms":
+			p.pace.first = time.Duration(max(0, v.Num) * float64(time.Millisecond))
+		case "token_ms":
+			p.pace.speed = 0
+			if v.Num > 0 {
+				p.pace.speed = 1000 / v.Num
+			}
+		case "usage":
+			if v.Str == UsageChunk || v.Str == UsageFinish || v.Str == UsageAbsent {
+				p.usage, p.noUsage = v.Str, v.Str == UsageAbsent
+			}
+		case "crlf":
+			p.crlf = v.Bool()
+		case "comments":
+			p.comments = v.Bool()
+		case "id":
+			p.idSSE = v.Bool()
+		}
+		return true
+	})
+}
+
+// draw returns a number in [0, 1) that depends only on the seed, the number of the request and
+// which draw it is: no lock, and no draw shifts another. It is the finaliser of SplitMix64.
+func (s *Server) draw(seq, which uint64) float64 {
+	x := s.cfg.Seed + (seq*4+which)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return float64((x^x>>31)>>11) / (1 << 53)
+}

@@ -1,0 +1,199 @@
+package mock
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRollingMinuteEdge fills the limit at t=0 and asks again one nanosecond before and
+// exactly when it has left.
+func TestRollingMinuteEdge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := inBubble(t, Config{TPM: 40})
+		if got := r.chat(`"max_tokens":32`); got.status != 200 {
+			t.Fatalf("first request: %d %s", got.status, got.body)
+		}
+		time.Sleep(minute - 1)
+		if got := r.chat(`"max_tokens":1`); got.status != 429 {
+			t.Errorf("1 ns before the minute is over: %d, want 429", got.status)
+		}
+		time.Sleep(time.Nanosecond)
+		if got := r.chat(`"max_tokens":32`); got.status != 200 {
+			t.Errorf("when the minute is over: %d %s, want 200", got.status, got.body)
+		}
+		if st := r.s.Stats(); st.WindowTokensPeak != 40 || st.WindowTokens != 40 {
+			t.Errorf("window %d, peak %d, want 40 and 40", st.WindowTokens, st.WindowTokensPeak)
+		}
+	})
+}
+
+// TestLimitIsTheLimit: what fills it exactly goes, one token more does not.
+func TestLimitIsTheLimit(t *testing.T) {
+	for _, tt := range []struct {
+		accounting string
+		full       int64 // after 12 tokens used, the second call needs its prompt, and its bound where that is booked
+	}{
+		{AdmitMax, 12 + 8 + 1},
+		{Production, 12 + 8},
+		{Settle, 12 + 8},
+	} {
+		for short, status := range []int{200, 429} {
+			r := onSocket(t, Config{TPM: tt.full - int64(short), Accounting: tt.accounting})
+			r.chat(`"max_tokens":4`)
+			if got := r.chat(`"max_tokens":1`); got.status != status {
+				t.Errorf("%s, limit %d short: %d, want %d", tt.accounting, short, got.status, status)
+			}
+		}
+	}
+}
+
+func TestRefusalTellsTheTruth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := inBubble(t, Config{TPM: 100, RPM: 1000})
+		r.chat(`"max_tokens":32`) // 40 tokens at 0 s
+		time.Sleep(1500 * time.Millisecond)
+		r.chat(`"max_tokens":42`) // 50 more at 1.5 s
+		time.Sleep(8*time.Second + 300*time.Microsecond)
+
+		got := r.chat(`"max_tokens":22`) // 30: the first 40 must have left, at 60 s
+		const message = "Rate limit reached for m on tokens per min (TPM): Limit 100, Used 90, Requested 30. Please try again in 50.5s."
+		want := `{"error":{"message":"` + message + `","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`
+		if got.status != 429 || got.body != want {
+			t.Errorf("got %d %s\nwant 429 %s", got.status, got.body, want)
+		}
+		wantHeader(t, got.header, map[string]string{
+			"Retry-After": "51", "Retry-After-Ms": "50500",
+			"X-Ratelimit-Limit-Requests": "1000", "X-Ratelimit-Remaining-Requests": "998", "X-Ratelimit-Reset-Requests": "52s",
+			"X-Ratelimit-Limit-Tokens": "100", "X-Ratelimit-Remaining-Tokens": "10", "X-Ratelimit-Reset-Tokens": "52s",
+		})
+		time.Sleep(50500 * time.Millisecond)
+		if got := r.chat(`"max_tokens":22`); got.status != 200 {
+			t.Errorf("came back when told: %d %s", got.status, got.body)
+		}
+	})
+}
+
+func wantHeader(t *testing.T, h http.Header, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for name := range want {
+		got[name] = h.Get(name)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("headers (-want +got):\n%s", d)
+	}
+}
+
+func TestRequestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := inBubble(t, Config{RPM: 2})
+		r.chat("")
+		time.Sleep(20 * time.Second)
+		ok := r.chat("")
+		wantHeader(t, ok.header, map[string]string{
+			"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1m0s", "X-Ratelimit-Limit-Tokens": "",
+		})
+		got := r.chat("")
+		if got.status != 429 || got.get("error.type").Str != "requests" || got.header.Get("Retry-After") != "40" {
+			t.Errorf("third request: %d %v %s", got.status, got.header, got.body)
+		}
+	})
+}
+
+func TestRequestTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := inBubble(t, Config{TPM: 100})
+		if got := r.chat(`"max_tokens":92,"mock":{"output_tokens":0}`); got.status != 200 {
+			t.Errorf("just as large as the limit: %d %s", got.status, got.body)
+		}
+		got := r.chat(`"max_tokens":93`)
+		if got.status != 429 || !strings.HasPrefix(got.get("error.message").Str, "Request too large for m") {
+			t.Errorf("got %d %s", got.status, got.body)
+		}
+		wantHeader(t, got.header, map[string]string{"Retry-After": "", "X-Should-Retry": "false"})
+	})
+}
+
+// TestAccounting runs one call of 8 prompt tokens, at most 100 and really 20 output tokens, at
+// 10 tokens a second, and looks at the window while it runs and after.
+func TestAccounting(t *testing.T) {
+	for _, tt := range []struct {
+		accounting                string
+		atOnce, after1s, atTheEnd int64
+	}{
+		{AdmitMax, 108, 108, 28},
+		{Production, 9, 19, 28}, // the first token is due at once
+		{Settle, 0, 0, 28},
+	} {
+		for _, stream := range []string{"true", "false"} {
+			t.Run(tt.accounting+"/stream="+stream, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := inBubble(t, Config{TPM: 1000, Accounting: tt.accounting, TokensPerSecond: 10})
+					done := make(chan reply, 1)
+					go func() {
+						done <- r.chat(`"stream":` + stream + `,"max_tokens":100,"mock":{"output_tokens":20}`)
+					}()
+					window := func() int64 { synctest.Wait(); return r.s.Stats().WindowTokens }
+					if got := window(); got != tt.atOnce {
+						t.Errorf("at the start %d tokens count, want %d", got, tt.atOnce)
+					}
+					time.Sleep(time.Second)
+					if got := window(); got != tt.after1s {
+						t.Errorf("after 1 s %d tokens count, want %d", got, tt.after1s)
+					}
+					<-done
+					if got := window(); got != tt.atTheEnd {
+						t.Errorf("at the end %d tokens count, want %d", got, tt.atTheEnd)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestRefundReducesTheOriginal books at 0 s, gives back at 30 s: what is left leaves at 60 s,
+// not at 90 s.
+func TestRefundReducesTheOriginal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := inBubble(t, Config{TPM: 108, FirstToken: 30 * time.Second})
+		r.chat(`"max_tokens":100,"mock":{"output_tokens":2}`)
+		if got := r.s.Stats().WindowTokens; got != 10 {
+			t.Errorf("after the refund %d tokens count, want 10", got)
+		}
+		time.Sleep(30*time.Second - 1)
+		if got := r.s.Stats().WindowTokens; got != 10 {
+			t.Errorf("before 60 s %d tokens count, want 10", got)
+		}
+		time.Sleep(time.Nanosecond)
+		if got := r.s.Stats().WindowTokens; got != 0 {
+			t.Errorf("at 60 s %d tokens count, want 0", got)
+		}
+	})
+}
+
+// TestRefundOfCancelled: who goes half way is charged for what was produced, in each way of counting.
+func TestRefundOfCancelled(t *testing.T) {
+	for _, accounting := range []string{AdmitMax, Production, Settle} {
+		for _, stream := range []string{"true", "false"} {
+			t.Run(accounting+"/stream="+stream, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := inBubble(t, Config{TPM: 1000, Accounting: accounting, TokensPerSecond: 10})
+					ctx, cancel := context.WithTimeout(t.Context(), 1050*time.Millisecond)
+					defer cancel()
+					r.do(ctx, "POST", "/v1/chat/completions", chatBody(`"max_tokens":100,"stream":`+stream))
+					synctest.Wait()
+					r.wantStats(Stats{
+						Requests: 1, Admitted: 1, Cancelled: 1,
+						PromptTokens: chatPrompt, OutputTokens: 11, WindowTokens: chatPrompt + 11,
+					})
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package mock
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// pace says when each token of an answer is due, counted from its start. The schedule is
+// absolute: a token that was late, because the client read slowly, does not move those after.
+type pace struct {
+	start time.Time
+	first time.Duration // until token 0
+	speed float64       // tokens a second; 0 = all together
+	pause time.Duration // before each chunk of a slow request
+	timer *time.Timer   // made on first need, used again for each wait
+}
+
+// instant reports whether there is nothing to wait for. Then no clock is read.
+func (p *pace) instant() bool { return p.first == 0 && p.speed == 0 && p.pause == 0 }
+
+// due returns when token i (of each choice) is due after the start.
+func (p *pace) due(i int) time.Duration {
+	d := p.first + time.Duration(i+1)*p.pause
+	if p.speed > 0 {
+		// Computed from i each time, so that rounding never adds up.
+		d += time.Duration(math.Round(float64(i) * float64(time.Second) / p.speed))
+	}
+	return d
+}
+
+// wait blocks until token i is due. It reports false when ctx ended first, or has ended.
+func (p *pace) wait(ctx context.Context, i int) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if p.instant() {
+		return true
+	}
+	left := p.due(i) - time.Since(p.start)
+	if left <= 0 {
+		return true
+	}
+	if p.timer == nil {
+		p.timer = time.NewTimer(left)
+	} else {
+		p.timer.Reset(left)
+	}
+	select {
+	case <-p.timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ready returns how many tokens, of at most n, are due now.
+func (p *pace) ready(from, n int) int {
+	if p.instant() {
+		return n
+	}
+	for age := time.Since(p.start); from < n && p.due(from) <= age; from++ {
+	}
+	return from
+}
+
+func (p *pace) stop() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}

@@ -1,0 +1,67 @@
+package mock
+
+import "strconv"
+
+// reason returns why a text ends.
+func (p *plan) reason() string {
+	if p.cut {
+		return "length"
+	}
+	return "stop"
+}
+
+// usageChunk reports whether the stream closes with a chunk that only tells the usage.
+func (j *job) usageChunk() bool { return j.plan.usage == UsageChunk && j.call.includeUsage() }
+
+func appendUsage(b []byte, t *ticket) []byte {
+	b = append(b, `{"prompt_tokens":`...)
+	b = strconv.AppendInt(b, t.prompt, 10)
+	b = append(b, `,"completion_tokens":`...)
+	b = strconv.AppendInt(b, t.produced, 10)
+	b = append(b, `,"total_tokens":`...)
+	b = strconv.AppendInt(b, t.prompt+t.produced, 10)
+	return append(b, `,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":`+
+		`{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
+}
+
+// appendPlainUsage writes the usage field of a plain answer.
+func (j *job) appendPlainUsage(b []byte) []byte {
+	if j.plan.noUsage {
+		return b
+	}
+	b = append(b, `,"usage":`...)
+	return appendUsage(b, &j.ticket)
+}
+
+// appendTail closes the chunk that tells why a choice ended. Where usage stands beside the
+// finish_reason, it stands in the last such chunk.
+func (j *job) appendTail(b []byte, tail string, choice int) []byte {
+	if j.plan.usage != UsageFinish || choice != j.plan.choices-1 {
+		return append(b, tail...)
+	}
+	b = append(b, `],"usage":`...)
+	b = appendUsage(b, &j.ticket)
+	return append(b, '}')
+}
+
+// endChunks closes a stream of chunks. Its head ends where the choices begin.
+func (j *job) endChunks(s *sse, head []byte) {
+	if j.usageChunk() {
+		s.open("")
+		s.buf = append(s.buf, head...)
+		s.buf = append(s.buf, `],"usage":`...)
+		s.buf = appendUsage(s.buf, &j.ticket)
+		s.buf = append(s.buf, '}')
+		s.close()
+	}
+	s.open("")
+	s.buf = append(s.buf, "[DONE]"...)
+	s.close()
+}
+
+// brokenChunk tells of an error in a stream of chunks. No [DONE] follows: the answer is not done.
+func brokenChunk(s *sse, e *apiError) {
+	s.open("")
+	s.buf = e.append(s.buf)
+	s.close()
+}
