@@ -1,0 +1,111 @@
+// Command llmgov is a gateway that governs LLM traffic. See the README.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker on a release.
+var version = ""
+
+func main() {
+	// The first signal drains; a second one ends the process the usual way.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitBad   = 1 // what was asked about is bad, or could not be done
+	exitUsage = 2
+)
+
+// env is what a command runs in.
+type env struct {
+	ctx            context.Context
+	vars           []string
+	stdout, stderr io.Writer
+}
+
+type cli struct {
+	Serve   serveCmd   `cmd:"" help:"Run the gateway. Without a config file it starts in quickstart mode."`
+	Mock    mockCmd    `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
+	Keys    keysCmd    `cmd:"" help:"Make API keys and their hashes."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// planned are the commands whose part is not built yet.
+var planned = []string{"check", "explain", "simulate", "plan", "load", "top", "presets", "schema", "dashboards", "import"}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && slices.Contains(planned, args[0]) {
+		fmt.Fprintf(stderr, "llmgov: %s is not supported yet\n", args[0])
+		return exitUsage
+	}
+	exited, code := false, exitOK
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("llmgov"),
+		kong.Description("A gateway that shares LLM capacity fairly between tenants."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(n int) { exited, code = true, n }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		panic("llmgov: BUG: " + err.Error())
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	kctx, err := parser.Parse(args)
+	if exited { // --help
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "llmgov: %v\n", err)
+		return exitUsage
+	}
+	if err := kctx.Run(&env{ctx: ctx, vars: vars, stdout: stdout, stderr: stderr}); err != nil {
+		fmt.Fprintf(stderr, "%v\n", err)
+		if _, ok := errors.AsType[*usageError](err); ok {
+			return exitUsage
+		}
+		return exitBad
+	}
+	return exitOK
+}
+
+// usageError is a command that was called wrongly.
+type usageError struct{ what string }
+
+func (e *usageError) Error() string { return "llmgov: " + e.what }
+
+type versionCmd struct{}
+
+func (versionCmd) Run(e *env) error {
+	fmt.Fprintln(e.stdout, "llmgov", versionText())
+	return nil
+}
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/mock"
+)
+
+type mockCmd struct {
+	Listen          string        `default:"127.0.0.1:8090" placeholder:"ADDR" help:"Where to listen. Port 0 picks a free one. Default ${default}."`
+	Model           []string      `placeholder:"NAME" help:"A model to list at /v1/models; any other is served all the same."`
+	APIKey          string        `placeholder:"KEY" help:"Ask for this key."`
+	FirstToken      time.Duration `placeholder:"DURATION" help:"Time to the first token of a call that has a slot."`
+	TokensPerSecond float64       `placeholder:"N" help:"Speed of one stream. Default: at once."`
+	Slots           int           `placeholder:"N" help:"Calls that run at once; more wait silently. Default: no limit."`
+	OutputTokens    int           `placeholder:"N" help:"Length of an answer whose call does not say. Default 32."`
+	TPM             int64         `name:"tpm" placeholder:"N" help:"Limit on tokens in a rolling minute; 429 beyond."`
+	RPM             int64         `name:"rpm" placeholder:"N" help:"Limit on requests in a rolling minute; 429 beyond."`
+	Accounting      string        `placeholder:"RULE" help:"How tokens count against tpm: admit_max, production or settle. Default admit_max."`
+	ErrorRate       float64       `placeholder:"P" help:"Share of calls answered with a 500."`
+	HangupRate      float64       `placeholder:"P" help:"Share of calls cut off in mid-answer."`
+	SlowRate        float64       `placeholder:"P" help:"Share of calls with slow chunks."`
+	SlowChunk       time.Duration `placeholder:"DURATION" help:"Pause before a chunk of a slow call."`
+	Usage           string        `placeholder:"WHERE" help:"Where a stream reports usage: chunk, finish or absent. Default chunk."`
+	Seed            uint64        `placeholder:"N" help:"Draws of the rates."`
+}
+
+// Help is shown below the flags.
+func (mockCmd) Help() string {
+	return `Example: llmgov mock --first-token 200ms --tokens-per-second 60 --slots 8 --tpm 100000`
+}
+
+func (m mockCmd) Run(e *env) error {
+	s, err := mock.New(mock.Config{
+		Models: m.Model, APIKey: m.APIKey, FirstToken: m.FirstToken, TokensPerSecond: m.TokensPerSecond,
+		Slots: m.Slots, OutputTokens: m.OutputTokens, TPM: m.TPM, RPM: m.RPM, Accounting: m.Accounting,
+		ErrorRate: m.ErrorRate, HangupRate: m.HangupRate, SlowRate: m.SlowRate, SlowChunk: m.SlowChunk,
+		Usage: m.Usage, Seed: m.Seed,
+	})
+	if err != nil {
+		return &usageError{err.Error()}
+	}
+	l, err := listen(m.Listen, "--listen")
+	if err != nil {
+		return err
+	}
+	server := newServer(s, newLogger(e), 10*time.Second)
+	context.AfterFunc(e.ctx, func() { _ = server.Close() })
+	fmt.Fprintf(e.stdout, "The simulated model server listens on %s/v1, counters at %s/_stats\n", url(l.Addr()), url(l.Addr()))
+	return ignoreClosed(server.Serve(l))
+}
+
+var _ http.Handler = (*mock.Server)(nil)

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+type serveCmd struct {
+	Config      string `short:"c" placeholder:"FILE" help:"The config file. Without it: quickstart mode, with three tenants whose keys are printed."`
+	Listen      string `placeholder:"ADDR" help:"Where tenants call. Port 0 picks a free one. Default :8080."`
+	AdminListen string `placeholder:"ADDR" help:"Where operators look: metrics and the admin API. Default 127.0.0.1:9090."`
+	Store       string `placeholder:"URL" help:"Where state is shared. Only memory is supported yet."`
+	Node        string `placeholder:"NAME" help:"This process among its like. Default: host name and process id."`
+	Region      string `placeholder:"NAME" help:"Where this process runs. Default local."`
+	Traffic     bool   `help:"Add demo load." hidden:""`
+}
+
+// Help is shown below the flags.
+func (serveCmd) Help() string {
+	return `Example: llmgov serve -c llmgov.yaml --listen :8080`
+}
+
+func (s serveCmd) Run(e *env) error {
+	if s.Traffic {
+		return &usageError{"--traffic is not supported yet"}
+	}
+	opt := tenants.Options{Env: e.vars, Flags: s.flags()}
+	var snap *tenants.Snapshot
+	var q *quickstart
+	var err error
+	if s.Config != "" {
+		snap, err = tenants.Load(s.Config, opt)
+	} else {
+		q, err = newQuickstart(e.vars)
+		if err != nil {
+			return err
+		}
+		defer q.close()
+		snap, err = q.snapshot(opt)
+	}
+	if err != nil {
+		return err
+	}
+	return serve(e, snap, q)
+}
+
+// flags are the settings given on the command line.
+func (s serveCmd) flags() map[string]string {
+	m := map[string]string{}
+	for key, value := range map[string]string{
+		"listen": s.Listen, "admin.listen": s.AdminListen, "store": s.Store, "node": s.Node, "region": s.Region,
+	} {
+		if value != "" {
+			m[key] = value
+		}
+	}
+	return m
+}
+
+// serve runs until the context ends, then drains.
+//
+//	data listener ──► Gateway ──► Governor ──► escrow
+//	                     │ ▲ world (policies)
+//	admin listener ──► Admin ──► metrics, state
+func serve(e *env, snap *tenants.Snapshot, q *quickstart) error {
+	cfg := snap.Config()
+	log := newLogger(e)
+	gov, err := governor.New(gateway.GovernorConfig(snap))
+	if err != nil {
+		return err
+	}
+	metrics := telemetry.New()
+	metrics.Watch(gov.State, snap.Hash())
+	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log})
+	if err != nil {
+		return err
+	}
+
+	data, err := listen(cfg.Listen, "--listen")
+	if err != nil {
+		return err
+	}
+	admin, err := listen(cfg.Admin.Listen, "--admin-listen")
+	if err != nil {
+		data.Close()
+		return err
+	}
+	ctx, drain := context.WithCancel(e.ctx)
+	defer drain()
+	node := cfg.Node
+	if node == "" {
+		node = defaultNode()
+	}
+	dataServer := newServer(gw, log, cfg.Timeouts.ReadHeader)
+	adminServer := newServer(gw.Admin(gateway.AdminOptions{
+		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain,
+	}), log, cfg.Timeouts.ReadHeader)
+
+	var group errgroup.Group
+	group.Go(func() error { defer drain(); return ignoreClosed(dataServer.Serve(data)) })
+	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
+	group.Go(func() error {
+		<-ctx.Done()
+		shutdown(gov, dataServer, cfg.Timeouts.Drain, log)
+		return adminServer.Close()
+	})
+	greet(e, snap, q, data.Addr(), admin.Addr())
+	return group.Wait()
+}
+
+// shutdown stops admission, lets what runs come to its end, and cuts what is
+// left after the time for it.
+func shutdown(gov *governor.Governor, server *http.Server, patience time.Duration, log *slog.Logger) {
+	gov.Drain()
+	running, _ := gov.Leases()
+	log.Info("draining", "running", running, "at_most", patience.String())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		left, _ := gov.Leases()
+		log.Warn("drain took too long, cutting what is left", "running", left)
+		_ = server.Close()
+	}
+	log.Info("stopped")
+}
+
+func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeader,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		Protocols:         &protocols,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+func listen(addr, flag string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("llmgov: cannot listen on %s: %w. Choose another address with %s", addr, err, flag)
+	}
+	return l, nil
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func defaultNode() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// newLogger writes text to a terminal and JSON elsewhere.
+func newLogger(e *env) *slog.Logger {
+	if f, ok := e.stderr.(*os.File); ok {
+		if st, err := f.Stat(); err == nil && st.Mode()&os.ModeCharDevice != 0 {
+			return slog.New(slog.NewTextHandler(e.stderr, nil))
+		}
+	}
+	return slog.New(slog.NewJSONHandler(e.stderr, nil))
+}
+
+// url is an address as somebody on this machine would type it.
+func url(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// greet prints where llmgov listens, once it does. In quickstart mode it also
+// says how to try it.
+func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr) {
+	fmt.Fprintf(e.stdout, "llmgov listens on %s, admin on %s\n", url(data), url(admin))
+	if q != nil {
+		fmt.Fprint(e.stdout, q.welcome(url(data), url(admin)))
+		return
+	}
+	var names []string
+	for _, p := range snap.Pools() {
+		names = append(names, p.Name)
+	}
+	fmt.Fprintf(e.stdout, "%d tenants, pools: %s, policy %.12s\n", len(snap.Tenants()), strings.Join(names, ", "), snap.Hash())
+}

@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strings"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// AdminOptions say what the admin side shows beyond the gateway's own state.
+type AdminOptions struct {
+	// Token guards everything but /livez and /readyz; empty asks for none, which
+	// is fit for a loopback listener only.
+	Token string
+	// Version, Node and Region are shown as they are.
+	Version, Node, Region string
+	// Drain begins a graceful shutdown.
+	Drain func()
+}
+
+// Admin returns the handler of the admin listener.
+func (g *Gateway) Admin(opt AdminOptions) http.Handler {
+	guarded := http.NewServeMux()
+	guarded.Handle("GET /metrics", g.metrics.Handler())
+	guarded.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, map[string]string{"version": opt.Version})
+	})
+	guarded.HandleFunc("GET /api/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { respond(w, g.snapshotView(opt)) })
+	guarded.HandleFunc("GET /api/v1/tenants", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, map[string]any{"tenants": tenantViews(g.gov.State())})
+	})
+	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})
+	})
+	guarded.HandleFunc("POST /api/v1/drain", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		opt.Drain()
+	})
+	if opt.Token != "" {
+		guarded.HandleFunc("GET /debug/pprof/", pprof.Index)
+		guarded.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		guarded.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		guarded.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if g.gov.Draining() {
+			http.Error(w, "draining", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.Handle("/", withToken(opt.Token, guarded))
+	// A page elsewhere must not be able to drain a gateway on its reader's machine.
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// withToken asks for the admin token, as a bearer.
+func withToken(token string, next http.Handler) http.Handler {
+	if token == "" {
+		return next
+	}
+	want := sha256.Sum256([]byte(token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := sha256.Sum256([]byte(bearer(r.Header)))
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="llmgov admin"`)
+			http.Error(w, "the admin token is missing or wrong", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func respond(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v)
+}
+
+type snapshotView struct {
+	Version    string     `json:"version"`
+	Node       string     `json:"node"`
+	Region     string     `json:"region"`
+	PolicyHash string     `json:"policy_hash"`
+	Draining   bool       `json:"draining"`
+	Tenants    int        `json:"tenants"`
+	Pools      []poolView `json:"pools"`
+}
+
+type poolView struct {
+	Name         string     `json:"name"`
+	Upstream     string     `json:"upstream"`
+	Models       []string   `json:"models"`
+	Accounting   string     `json:"accounting"`
+	Limits       []axisView `json:"limits"`
+	Running      int64      `json:"running"`
+	Waiting      int        `json:"waiting"`
+	BurstSeconds float64    `json:"burst_seconds"`
+}
+
+// axisView is one limit; of a pool's rolling limits headroom is taken off.
+type axisView struct {
+	Axis  string `json:"axis"`
+	Limit int64  `json:"limit"`
+	Used  int64  `json:"used"`
+}
+
+type tenantView struct {
+	Name           string         `json:"name"`
+	Tier           string         `json:"tier"`
+	Weight         float64        `json:"weight"`
+	MaxWaitSeconds float64        `json:"max_wait_seconds"`
+	Limits         []axisView     `json:"limits"`
+	Running        int64          `json:"running"`
+	Waiting        int            `json:"waiting"` // for own limits
+	Queued         map[string]int `json:"queued"`  // by pool
+}
+
+type leaseView struct {
+	ID         string  `json:"id"`
+	Tenant     string  `json:"tenant"`
+	Pool       string  `json:"pool"`
+	State      string  `json:"state"`
+	AgeSeconds float64 `json:"age_seconds"`
+	HeldTokens int64   `json:"held_tokens"`
+	UsedTokens int64   `json:"used_tokens"`
+	Stream     bool    `json:"stream"`
+}
+
+func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
+	w := g.world.Load()
+	v := snapshotView{
+		Version: opt.Version, Node: opt.Node, Region: opt.Region,
+		PolicyHash: w.snap.Hash(), Draining: g.gov.Draining(), Tenants: len(w.snap.Tenants()), Pools: []poolView{},
+	}
+	for i, p := range g.gov.State().Pools {
+		t := w.pools[i]
+		pv := poolView{
+			Name: p.Config.Name, Upstream: t.Upstream, Models: t.Models, Accounting: string(t.Accounting),
+			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, BurstSeconds: p.Config.Burst.Seconds(),
+		}
+		for _, axis := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
+			if a := p.Axes[axis]; a.On {
+				pv.Limits = append(pv.Limits, axisView{axis.String(), a.Limit, a.Used})
+			}
+		}
+		if p.Slots > 0 {
+			pv.Limits = append(pv.Limits, axisView{escrow.Slots.String(), p.Slots, p.Running})
+		}
+		v.Pools = append(v.Pools, pv)
+	}
+	return v
+}
+
+func tenantViews(s governor.State) []tenantView {
+	out := []tenantView{}
+	for _, t := range s.Tenants {
+		v := tenantView{
+			Name: t.Config.Name, Tier: t.Config.Tier, Weight: float64(t.Config.Weight) / float64(escrow.WeightOne),
+			MaxWaitSeconds: t.Config.MaxWait.Seconds(), Limits: []axisView{}, Running: t.Running, Waiting: t.InLine, Queued: t.Queued,
+		}
+		for _, l := range t.Limits {
+			v.Limits = append(v.Limits, axisView{l.Axis, l.Limit, l.Used})
+		}
+		if v.Queued == nil {
+			v.Queued = map[string]int{}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func leaseViews(s governor.State) []leaseView {
+	out := []leaseView{}
+	for _, p := range s.Pools {
+		for _, l := range p.Leases {
+			out = append(out, leaseView{l.ID, l.Tenant, l.Pool, l.State, l.Age.Seconds(), l.Held, l.Used, l.Stream})
+		}
+	}
+	slices.SortFunc(out, func(a, b leaseView) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}

@@ -1,0 +1,29 @@
+// Package gateway is the HTTP front: it reads a call's head, asks the governor,
+// passes the call on, meters the answer, and ends the lease.
+//
+// # The way of one request
+//
+//	ServeHTTP ─► find        which route
+//	          ─► authenticate which tenant
+//	          ─► readBody    strict head; bytes kept
+//	          ─► choosePool  which capacity
+//	          ─► admit       estimate, clamp, Acquire: this is where it waits
+//	          ─► forward     httputil.ReverseProxy; streaming.Body meters
+//	          ─► finish      lease ended if it is not, counters, one log line
+//
+// A call value goes that way once, left to right, and carries everything.
+//
+// # Rules
+//
+// The request body is untrusted: what decides about it (model, stream, limits)
+// must mean the same to every JSON reader, or the call is refused. What is not
+// governed passes byte for byte. The snapshot of policies is loaded once a
+// request. A lease ends on every way out; what upstream produced is charged,
+// also when nobody reads it to the end. The upstream's key never reaches a
+// tenant, nor a tenant's key the upstream.
+//
+// # What it is not
+//
+// It decides nothing about shares and limits: that is package governor's. It
+// talks to no store.
+package gateway

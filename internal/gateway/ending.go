@@ -1,0 +1,250 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// ending is how an admitted call ended. It is written once.
+type ending struct {
+	done            bool
+	outcome, reason string
+	usage           governor.Usage
+	estimated       bool // usage is what llmgov counted, not what upstream reported
+}
+
+var noUsage governor.Usage
+
+// over ends the lease with what was used. The first ending counts: the stream,
+// the error handler and the deferred finish may all come here.
+func (c *call) over(outcome, reason string, u governor.Usage) {
+	if c.ending.done {
+		return
+	}
+	c.ending.done = true
+	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
+	c.lease.Settle(u)
+}
+
+// giveBack ends a call that never reached the upstream.
+func (c *call) giveBack(class string) {
+	if c.ending.done {
+		return
+	}
+	c.lease.Release()
+	c.failed(class, noUsage)
+}
+
+func (c *call) failed(class string, u governor.Usage) {
+	if !c.ending.done {
+		c.pool.metrics.UpstreamError(class)
+	}
+	c.over(telemetry.Failed, class, u)
+}
+
+// guess is what a call used that broke off and left nothing to count. A stream
+// sends what it produces, so without a byte there was only the prompt; of a
+// plain answer a part was produced that nobody saw.
+func (c *call) guess() governor.Usage {
+	c.ending.estimated = true
+	u := governor.Usage{Input: c.req.Input}
+	if !c.head.stream {
+		u.Output = c.pool.speed.produced(time.Since(c.admitted), c.req.Output)
+	}
+	return u
+}
+
+// firstDelta is the first token of a stream.
+func (c *call) firstDelta() {
+	c.firstToken = time.Since(c.admitted)
+	c.pool.metrics.FirstToken.Observe(c.firstToken.Seconds())
+	c.lease.Progress(0)
+}
+
+// progress renews the lease by the flow of the stream.
+func (c *call) progress(deltas int64) {
+	c.lease.Progress(c.outputOf(deltas))
+}
+
+// outputOf turns deltas into tokens by what the model's streams reported.
+func (c *call) outputOf(deltas int64) int64 {
+	if deltas == 0 {
+		return 0
+	}
+	return c.g.deltas.Estimate(c.model, deltas*tokens.Scale)
+}
+
+// brokeOff is what a client gets when the upstream breaks off in mid-stream.
+func (c *call) brokeOff(err error) []byte {
+	f := refusal{code: codeUpstream, message: "The upstream " + c.pool.upstream.name + " broke off the stream."}
+	if err == streaming.ErrIdle {
+		f.code, f.message = codeUpstreamLate, "The upstream "+c.pool.upstream.name+" sent nothing for too long."
+	}
+	f.status = http.StatusBadGateway
+	return f.event(c.dialect())
+}
+
+// answered ends the lease of an answer, plain or stream, whichever way it
+// ended.
+func (c *call) answered(res streaming.Result) {
+	u := c.usageOf(res)
+	if c.panicked {
+		c.over(telemetry.Failed, "panic", u)
+		return
+	}
+	switch res.Cause {
+	case streaming.Completed:
+		c.learn(res, u)
+		c.over(telemetry.OK, "", u)
+	case streaming.ClientGone:
+		c.over(telemetry.Cancelled, "", u)
+	default:
+		c.failure = res.Err
+		c.failed(causeClass[res.Cause], u)
+	}
+}
+
+var causeClass = map[streaming.Cause]string{
+	streaming.Truncated: "truncated", streaming.UpstreamFailed: "event", streaming.IdleTimeout: "idle",
+}
+
+// usageOf is what the upstream reported, else what was counted: the prompt as
+// estimated, and the deltas; where there are none to count, as much as a call
+// of that length usually produces.
+func (c *call) usageOf(res streaming.Result) governor.Usage {
+	if res.Reported {
+		return governor.Usage(res.Usage)
+	}
+	c.ending.estimated = true
+	u := governor.Usage{Input: c.req.Input}
+	if res.Usage.Input > 0 { // a stream that broke off may have told of its prompt
+		u.Input, u.CachedInput = res.Usage.Input, res.Usage.CachedInput
+	}
+	switch {
+	case res.Deltas > 0:
+		u.Output = c.outputOf(res.Deltas)
+	case c.route.answers && (!c.head.stream || res.Cause == streaming.Completed):
+		u.Output = c.pool.speed.produced(time.Since(c.admitted), c.req.Output)
+	}
+	return u
+}
+
+// learn calibrates the estimates by a whole answer whose usage was reported.
+func (c *call) learn(res streaming.Result, u governor.Usage) {
+	if !res.Reported {
+		return
+	}
+	c.g.prompts.Observe(c.model, c.weight, u.Input)
+	c.g.deltas.Observe(c.model, res.Deltas*tokens.Scale, u.Output)
+	c.pool.speed.observe(u.Output, time.Since(c.admitted))
+	if took := u.Input + u.Output; took > 0 {
+		c.pool.metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))
+	}
+}
+
+// finish ends what has not ended, counts, and writes the one log line. It is
+// deferred, so it also runs when a handler panics.
+func (c *call) finish() {
+	cause := recover()
+	if cause != nil && cause != http.ErrAbortHandler {
+		c.g.log.Error("panic", "request", c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		if c.w.status == 0 {
+			c.refuse(&refusal{status: http.StatusInternalServerError, code: codeInternal, message: "The gateway failed. The request id helps whoever runs it to find out why."})
+		}
+	}
+	c.endAdmitted(cause)
+	c.count()
+	c.logLine()
+	if !c.w.deadline.IsZero() {
+		_ = c.w.control.SetWriteDeadline(time.Time{})
+	}
+	if cause != nil {
+		panic(http.ErrAbortHandler) // closes the connection: the answer is not whole
+	}
+}
+
+// endAdmitted ends an admitted call that nobody has ended: the upstream answered
+// with an error, or a handler panicked.
+func (c *call) endAdmitted(cause any) {
+	if c.admitted.IsZero() || c.ending.done {
+		return
+	}
+	if c.panicked = cause != nil; c.answer != nil {
+		_ = c.answer.Close() // ends it with what had come
+	}
+	switch {
+	case c.ending.done:
+	case c.r.Context().Err() != nil:
+		c.over(telemetry.Cancelled, "", c.guess())
+	case cause != nil:
+		c.over(telemetry.Failed, "panic", c.guess())
+	case c.upstreamStatus >= 500, c.upstreamStatus == http.StatusTooManyRequests:
+		c.failed(strconv.Itoa(c.upstreamStatus), noUsage)
+	default:
+		c.over(telemetry.OK, "", noUsage) // the caller's own error, passed on
+	}
+}
+
+func (c *call) count() {
+	switch {
+	case c.ending.done:
+		c.account.Ended(c.ending.outcome, c.ending.reason, c.ending.usage, c.req.Input+c.req.Output)
+		c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())
+		if c.ending.outcome == telemetry.Cancelled {
+			c.pool.metrics.Cancelled.Inc()
+		}
+	case c.turned != nil && !c.rejected:
+		tenant, tier, pool := "", "", ""
+		if c.tenant != nil {
+			tenant, tier = c.tenant.Name, c.tenant.Tier
+		}
+		if c.pool != nil {
+			pool = c.pool.Name
+		}
+		c.g.metrics.Turned(tenant, tier, pool, c.turned.code)
+	}
+}
+
+// logLine writes what there is to know of the request in one line.
+func (c *call) logLine() {
+	status := c.w.status
+	if c.turned != nil && status == 0 {
+		status = c.turned.status
+	}
+	attrs := make([]slog.Attr, 0, 20)
+	attrs = append(attrs, slog.String("id", c.id), slog.String("method", c.r.Method), slog.String("path", c.r.URL.Path), slog.Int("status", status))
+	if c.tenant != nil {
+		attrs = append(attrs, slog.String("tenant", c.tenant.Name))
+	}
+	if c.pool != nil {
+		attrs = append(attrs, slog.String("pool", c.pool.Name), slog.String("model", c.model), slog.Bool("stream", c.head.stream))
+	}
+	if c.turned != nil && c.turned.code != "" {
+		attrs = append(attrs, slog.String("refused", c.turned.code))
+	}
+	if c.ending.done {
+		e := &c.ending
+		attrs = append(attrs, slog.String("outcome", e.outcome),
+			slog.Int64("held", c.req.Input+c.req.Output), slog.Int64("input", e.usage.Input), slog.Int64("output", e.usage.Output), slog.Bool("estimated", e.estimated),
+			slog.Float64("queue_ms", ms(c.lease.Waited)), slog.Float64("first_token_ms", ms(c.firstToken)))
+	}
+	if c.ending.reason != "" {
+		attrs = append(attrs, slog.String("reason", c.ending.reason))
+	}
+	if c.failure != nil {
+		attrs = append(attrs, slog.String("error", c.failure.Error()))
+	}
+	attrs = append(attrs, slog.Float64("ms", ms(time.Since(c.began))))
+	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", attrs...)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,144 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Gateway is the data side: an http.Handler that governs and forwards calls.
+type Gateway struct {
+	gov     *governor.Governor
+	metrics *telemetry.Metrics
+	log     *slog.Logger
+	world   atomic.Pointer[world]
+
+	prompts *tokens.Estimator // bytes of a body → input tokens
+	deltas  *tokens.Estimator // deltas of a stream → output tokens
+	proxy   *httputil.ReverseProxy
+}
+
+// Options are the parts that a Gateway is made of.
+type Options struct {
+	Snapshot *tenants.Snapshot
+	Governor *governor.Governor
+	Metrics  *telemetry.Metrics
+	Log      *slog.Logger
+	// Transport reaches the upstreams; nil means one made for Snapshot's timeouts.
+	Transport http.RoundTripper
+}
+
+// New returns a Gateway.
+func New(opt Options) (*Gateway, error) {
+	w, err := newWorld(opt.Snapshot, opt.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{
+		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log,
+		prompts: tokens.NewEstimator(), deltas: tokens.NewEstimator(),
+	}
+	g.world.Store(w)
+	transport := opt.Transport
+	if transport == nil {
+		transport = NewTransport(opt.Snapshot.Config().Timeouts)
+	}
+	g.proxy = &httputil.ReverseProxy{
+		Rewrite:        rewrite,
+		Transport:      transport,
+		ModifyResponse: modifyResponse,
+		ErrorHandler:   upstreamFailed,
+		BufferPool:     newBufferPool(),
+		ErrorLog:       slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
+	}
+	return g, nil
+}
+
+// NewTransport is an HTTP transport fit for many streams to few hosts.
+func NewTransport(t tenants.Timeouts) *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          0,
+		MaxIdleConnsPerHost:   1024,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: t.UpstreamHeader,
+		// Bytes pass through as they are, and usage must be readable.
+		DisableCompression: true,
+	}
+}
+
+// ServeHTTP walks one request through the gateway. Read it top to bottom.
+func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r)}
+	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle)
+	c.w.Header().Set("X-Request-Id", c.id)
+	defer c.finish()
+
+	// 1 Which place is it for, and who asks?
+	inference, models, ungranted := find(r)
+	if inference == nil && !models && !ungranted {
+		c.refuse(&refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + r.Method + " " + r.URL.Path + "."})
+		return
+	}
+	if inference != nil {
+		c.route = inference
+	}
+	if f := c.authenticate(); f != nil {
+		c.refuse(f)
+		return
+	}
+	if ungranted {
+		c.refuse(&refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + r.URL.Path + "."})
+		return
+	}
+	if models {
+		c.serveModels()
+		return
+	}
+
+	// 2 What does it ask for, and of which pool?
+	if f := c.readBody(); f != nil {
+		c.refuse(f)
+		return
+	}
+	if f := c.choosePool(); f != nil {
+		c.refuse(f)
+		return
+	}
+
+	// 3 May it? This is where it waits.
+	if f := c.admit(); f != nil {
+		c.refuse(f)
+		return
+	}
+
+	// 4 Pass it on, and meter the answer.
+	c.forward()
+}
+
+// requestID takes over a caller's id when it is fit for logs and headers.
+func requestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
+		return id
+	}
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	var out [4 + 24]byte
+	copy(out[:], "req_")
+	hex.Encode(out[4:], b[:])
+	return string(out[:])
+}

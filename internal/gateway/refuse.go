@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// refusal is an answer that llmgov gives itself.
+type refusal struct {
+	status  int
+	code    string // error.code; also the metric's reason
+	kind    string // error.type; "" = the code
+	param   string
+	message string
+	// retryAfter is when to come back; 0 says nothing.
+	retryAfter time.Duration
+}
+
+const (
+	codeInvalid        = "invalid_request_error"
+	codeKey            = "invalid_api_key"
+	codeRoute          = "route_not_allowed"
+	codeModel          = "model_not_allowed"
+	codeNotFound       = "not_found"
+	codeNoModel        = "model_not_found"
+	codeTooLarge       = "request_too_large"
+	codeRate           = "rate_limit_exceeded"
+	codeUpstream       = "upstream_error"
+	codeUpstreamLate   = "upstream_timeout"
+	codeDraining       = "draining"
+	codeOverloaded     = "overloaded"
+	codeInternal       = "internal_error"
+	statusClientClosed = 499 // nginx's, for logs only
+)
+
+// rejected is the refusal for a rejection by the governor.
+func rejected(rej *governor.Rejection) *refusal {
+	f := &refusal{status: http.StatusTooManyRequests, code: codeRate, message: rej.Error(), retryAfter: rej.RetryAfter}
+	switch rej.Reason {
+	case governor.ReasonQueueFull:
+		f.kind = governor.ReasonShare.String()
+	case governor.ReasonOverloaded:
+		f.status, f.code = http.StatusServiceUnavailable, codeOverloaded
+	case governor.ReasonDraining:
+		f.status, f.code = http.StatusServiceUnavailable, codeDraining
+	case governor.ReasonCancelled:
+		f.status = statusClientClosed
+	default:
+		f.kind = rej.Reason.String()
+	}
+	return f
+}
+
+// write sends the refusal in the caller's dialect.
+func (f *refusal) write(w http.ResponseWriter, d dialect) {
+	if f.status == statusClientClosed {
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Del("Content-Length")
+	if f.retryAfter > 0 {
+		// Rounded up: who comes back too early is refused again.
+		ms := (f.retryAfter + time.Millisecond - 1) / time.Millisecond
+		h.Set("retry-after-ms", strconv.FormatInt(int64(ms), 10))
+		h.Set("Retry-After", strconv.FormatInt(max(1, int64((f.retryAfter+time.Second-1)/time.Second)), 10))
+	}
+	w.WriteHeader(f.status)
+	_, _ = w.Write(f.body(d))
+}
+
+// body is the error object that SDKs parse.
+func (f *refusal) body(d dialect) []byte {
+	kind := f.kind
+	if kind == "" {
+		kind = f.code
+	}
+	var v any
+	if d == anthropic {
+		v = anthropicError{Type: "error", Error: anthropicDetail{Type: anthropicType(f.status), Message: f.message}}
+	} else {
+		detail := openAIDetail{Message: f.message, Type: kind, Code: f.code}
+		if f.param != "" {
+			detail.Param = &f.param
+		}
+		v = openAIError{detail}
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("llmgov: BUG: an error cannot be encoded: " + err.Error())
+	}
+	return b
+}
+
+type openAIError struct {
+	Error openAIDetail `json:"error"`
+}
+
+type openAIDetail struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    string  `json:"code"`
+}
+
+type anthropicError struct {
+	Type  string          `json:"type"`
+	Error anthropicDetail `json:"error"`
+}
+
+type anthropicDetail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// anthropicType is Anthropic's name for a status.
+func anthropicType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusServiceUnavailable:
+		return "overloaded_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	}
+	if status >= 500 {
+		return "api_error"
+	}
+	return "invalid_request_error"
+}
+
+// event is the refusal as an event in mid-stream.
+func (f *refusal) event(d dialect) []byte {
+	b := f.body(d)
+	out := make([]byte, 0, len(b)+24)
+	if d == anthropic {
+		out = append(out, "event: error\n"...)
+	}
+	out = append(out, "data: "...)
+	out = append(out, b...)
+	return append(out, "\n\n"...)
+}

@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+)
+
+// dialect is how a route's callers want to be spoken to.
+type dialect int
+
+const (
+	openAI dialect = iota
+	anthropic
+)
+
+// bodyKind is how a route's body carries the model.
+type bodyKind int
+
+const (
+	jsonBody bodyKind = iota
+	formBody          // multipart/form-data
+)
+
+// route is one inference route. All are governed.
+type route struct {
+	path    string // below /v1
+	dialect dialect
+	body    bodyKind
+	// answers says that tokens are produced, so that an answer's length is bounded
+	// by own, or by what the pool holds a call at.
+	answers bool
+	// own is the name that the route has for the bound on an answer's length.
+	own string
+	// chunked routes have the extra usage chunk of stream_options.
+	chunked bool
+	// anyModel routes may leave the model out; the tenant's default pool serves it.
+	anyModel bool
+}
+
+var routes = func() map[string]*route {
+	m := map[string]*route{}
+	for _, r := range []route{
+		{path: "/chat/completions", answers: true, own: "max_completion_tokens", chunked: true},
+		{path: "/completions", answers: true, own: "max_tokens", chunked: true},
+		{path: "/responses", answers: true, own: "max_output_tokens"},
+		{path: "/embeddings"},
+		{path: "/moderations", anyModel: true},
+		{path: "/images/generations", anyModel: true},
+		{path: "/images/edits", anyModel: true, body: formBody},
+		{path: "/images/variations", anyModel: true, body: formBody},
+		{path: "/audio/speech"},
+		{path: "/audio/transcriptions", body: formBody},
+		{path: "/audio/translations", body: formBody},
+		{path: "/messages", answers: true, own: "max_tokens", dialect: anthropic},
+		{path: "/messages/count_tokens", dialect: anthropic},
+	} {
+		m[r.path] = &r
+	}
+	return m
+}()
+
+// grantable are the first path elements of routes that a tenant may be granted
+// and by default is not.
+var grantable = map[string]bool{
+	"responses": true, "files": true, "uploads": true, "batches": true,
+	"fine_tuning": true, "vector_stores": true, "realtime": true,
+}
+
+// find names the place that a request is for. Exactly one of its results is
+// set, or none for a route that there is not.
+func find(r *http.Request) (inference *route, models, ungranted bool) {
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	if route := routes[path]; route != nil && r.Method == http.MethodPost {
+		return route, false, false
+	}
+	if (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet {
+		return nil, true, false
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return nil, false, grantable[first] && routes[path] == nil
+}

@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"slices"
+	"strconv"
+)
+
+// edit replaces body[start:end] by text; an insertion has start == end.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// splice applies edits that do not overlap. Every other byte stays as it was.
+func splice(body []byte, edits []edit) []byte {
+	if len(edits) == 0 {
+		return body
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	size := len(body)
+	for _, e := range edits {
+		size += len(e.text) - (e.end - e.start)
+	}
+	out := make([]byte, 0, size)
+	at := 0
+	for _, e := range edits {
+		out = append(out, body[at:e.start]...)
+		out = append(out, e.text...)
+		at = e.end
+	}
+	return append(out, body[at:]...)
+}
+
+// member is the text that inserts a member at the front of an object.
+func member(key, value string, empty bool) string {
+	if empty {
+		return `"` + key + `":` + value
+	}
+	return `"` + key + `":` + value + `,`
+}
+
+// askForUsage makes a stream report its usage. It reports whether the client
+// did not ask for it, so that the extra chunk is to be withheld.
+func (h *head) askForUsage(edits []edit) ([]edit, bool) {
+	so := &h.streamOptions
+	switch {
+	case so.includeUsage:
+		return edits, false
+	case !so.present:
+		return append(edits, edit{h.open, h.open, member("stream_options", `{"include_usage":true}`, h.empty)}), true
+	case so.open == 0: // null
+		return append(edits, edit{so.start, so.end, `{"include_usage":true}`}), true
+	case so.usageField.present:
+		return append(edits, edit{so.usageField.start, so.usageField.end, "true"}), true
+	}
+	return append(edits, edit{so.open, so.open, member("include_usage", "true", so.empty)}), true
+}
+
+// clamp cuts every bound on the answer's length to most, or adds the route's
+// own when there is none.
+func (h *head) clamp(edits []edit, most int64, own string) []edit {
+	text := strconv.FormatInt(most, 10)
+	bounded := false
+	for i := range h.limits {
+		f := &h.limits[i]
+		if !f.present {
+			continue
+		}
+		bounded = true
+		if f.value == 0 || f.value > most {
+			edits = append(edits, edit{f.start, f.end, text})
+			f.value = most
+		}
+	}
+	if !bounded && own != "" {
+		edits = append(edits, edit{h.open, h.open, member(own, text, h.empty)})
+		h.limits[maxTokens] = field{present: true, value: most}
+	}
+	return edits
+}
+
+// outputBound is the most tokens that one answer may have, 0 when the body
+// does not say: the largest of the bounds, since upstreams differ in which one
+// they heed.
+func (h *head) outputBound() int64 {
+	most := int64(0)
+	for _, f := range h.limits {
+		most = max(most, f.value)
+	}
+	return most
+}

@@ -1,0 +1,24 @@
+package gateway
+
+import (
+	"fmt"
+	"strconv"
+)
+
+func quoted(s string) string { return strconv.Quote(s) }
+
+func bytesText(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.size && n%u.size == 0 {
+			return fmt.Sprintf("%d %s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+func tooLong(tokens int64, pool string, limit int64) string {
+	return fmt.Sprintf("The prompt has about %d tokens, more than pool %s has in a minute (%d).", tokens, pool, limit)
+}

@@ -1,0 +1,147 @@
+package gateway
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// world is all that a request needs to know, resolved from one snapshot. It is
+// immutable and loaded once a request.
+type world struct {
+	snap     *tenants.Snapshot
+	pools    []*poolSide
+	accounts [][]*telemetry.Account // by tenant and pool
+}
+
+// poolSide is a pool as the gateway sees it.
+type poolSide struct {
+	*tenants.Pool
+	upstream upstream
+	metrics  *telemetry.Pool
+	inputMax int64 // a prompt above this alone is more than the pool's minute; 0 = no limit
+	speed    speed
+}
+
+// upstream is where a pool's calls go.
+type upstream struct {
+	name   string
+	base   *url.URL
+	bearer string // the Authorization header, empty for none
+}
+
+// speed is a moving average of output tokens a second over whole calls, for
+// charging calls that broke off and left nothing to count.
+type speed struct{ milli atomic.Int64 }
+
+func (s *speed) observe(tokens int64, d time.Duration) {
+	if tokens <= 0 || d < time.Millisecond {
+		return
+	}
+	sample := tokens * int64(time.Second) / int64(d) * 1000
+	old := s.milli.Load()
+	if old == 0 {
+		old = sample
+	}
+	s.milli.Store(old + (sample-old)/16) // a lost race loses a sample
+}
+
+// produced guesses what a call has produced in d, and at most the bound.
+func (s *speed) produced(d time.Duration, bound int64) int64 {
+	milli := s.milli.Load()
+	if milli == 0 {
+		return bound
+	}
+	return min(bound, int64(d.Seconds()*float64(milli)/1000)+1)
+}
+
+func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics) (*world, error) {
+	upstreams := map[string]upstream{}
+	for _, u := range snap.Config().Upstreams {
+		base, err := url.Parse(u.BaseURL)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
+		}
+		base.Path = strings.TrimSuffix(base.Path, "/")
+		up := upstream{name: u.Name, base: base}
+		if u.APIKey != "" {
+			up.bearer = "Bearer " + u.APIKey
+		}
+		upstreams[u.Name] = up
+	}
+	w := &world{snap: snap}
+	pools, list := snap.Pools(), snap.Tenants()
+	for i := range pools {
+		p := &pools[i]
+		side := &poolSide{Pool: p, upstream: upstreams[p.Upstream], metrics: m.Pool(p.Name)}
+		if p.TPM > 0 && p.TokenWeights.Input > 0 {
+			side.inputMax = p.TPM * 1000 / p.TokenWeights.Input
+		}
+		w.pools = append(w.pools, side)
+	}
+	for i := range list {
+		t := &list[i]
+		row := make([]*telemetry.Account, len(pools))
+		for _, j := range reachable(snap, t) {
+			row[j] = m.Account(t.Name, t.Tier, pools[j].Name)
+		}
+		w.accounts = append(w.accounts, row)
+	}
+	return w, nil
+}
+
+// reachable lists the indices of pools that serve any model of the tenant.
+func reachable(snap *tenants.Snapshot, t *tenants.Tenant) []int {
+	var out []int
+	pools := snap.Pools()
+	for i := range pools {
+		if snap.Reaches(t, &pools[i]) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// GovernorConfig is what a snapshot means to a governor.
+func GovernorConfig(snap *tenants.Snapshot) governor.Config {
+	var cfg governor.Config
+	pools, list := snap.Pools(), snap.Tenants()
+	for i := range pools {
+		p := &pools[i]
+		cfg.Pools = append(cfg.Pools, governor.Pool{
+			Name: p.Name, TPM: p.TPM, RPM: p.RPM, Concurrency: p.Concurrency,
+			HeadroomPPM: p.HeadroomPPM, Accounting: accounting(p.Accounting),
+			Burst: p.Burst, MaxQueue: p.MaxQueue, Weights: governor.TokenWeights(p.TokenWeights),
+		})
+	}
+	for i := range list {
+		t := &list[i]
+		tc := governor.Tenant{
+			Name: t.Name, Tier: t.Tier, Weight: escrow.Weight(t.Weight),
+			RPM: t.RPM, TPM: t.TPM, ITPM: t.ITPM, OTPM: t.OTPM,
+			Concurrency: t.Concurrency, MaxWait: t.MaxWait, Pools: []string{},
+		}
+		for _, j := range reachable(snap, t) {
+			tc.Pools = append(tc.Pools, pools[j].Name)
+		}
+		cfg.Tenants = append(cfg.Tenants, tc)
+	}
+	return cfg
+}
+
+func accounting(a tenants.Accounting) escrow.Accounting {
+	switch a {
+	case tenants.Production:
+		return escrow.Production
+	case tenants.SettleOnly:
+		return escrow.Settled
+	}
+	return escrow.AdmitMax
+}

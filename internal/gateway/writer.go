@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// writer is the client's side of a call: it remembers the status, and bounds
+// how long a client that reads nothing can hold a lease.
+type writer struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	status  int
+	patience,
+	extend time.Duration
+	deadline time.Time
+}
+
+func (w *writer) reset(rw http.ResponseWriter, patience time.Duration) {
+	w.ResponseWriter, w.control = rw, http.NewResponseController(rw)
+	w.patience, w.extend = patience, patience/4
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *writer) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	// The deadline is moved four times a patience, not on each chunk.
+	if w.patience > 0 {
+		if now := time.Now(); w.deadline.Sub(now) < w.patience-w.extend {
+			w.deadline = now.Add(w.patience)
+			_ = w.control.SetWriteDeadline(w.deadline)
+		}
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// queued tells a caller that it waited.
+func (w *writer) queued(d time.Duration) {
+	if d >= time.Millisecond {
+		w.Header().Set("X-Llmgov-Queue-Ms", strconv.FormatInt(d.Milliseconds(), 10))
+	}
+}
+
+// showStanding sets the rate headers of the strictest limits: of the tenant's
+// own alone as long as the pool is not known.
+func (c *call) showStanding() {
+	pool := ""
+	if c.pool != nil {
+		pool = c.pool.Name
+	}
+	st := c.g.gov.Standing(c.tenant.Name, pool)
+	h := c.w.Header()
+	showQuota(h, requestHeaders, st.Requests)
+	showQuota(h, tokenHeaders, st.Tokens)
+	showQuota(h, concurrentHeaders, st.Concurrent)
+	if c.dialect() == anthropic {
+		showAnthropic(h, "Requests", st.Requests)
+		showAnthropic(h, "Tokens", st.Tokens)
+	}
+}
+
+// In the canonical form, so that setting them converts nothing.
+var (
+	requestHeaders    = [3]string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
+	tokenHeaders      = [3]string{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}
+	concurrentHeaders = [3]string{"X-Ratelimit-Limit-Concurrent", "X-Ratelimit-Remaining-Concurrent"}
+)
+
+func showQuota(h http.Header, names [3]string, q governor.Quota) {
+	if q.Limit == 0 {
+		return
+	}
+	h.Set(names[0], strconv.FormatInt(q.Limit, 10))
+	h.Set(names[1], strconv.FormatInt(q.Remaining, 10))
+	if names[2] != "" {
+		h.Set(names[2], q.Reset.Round(time.Millisecond).String())
+	}
+}
+
+// showAnthropic says the same under the names that Anthropic's SDKs read, with
+// the reset as a time.
+func showAnthropic(h http.Header, axis string, q governor.Quota) {
+	if q.Limit == 0 {
+		return
+	}
+	prefix := "Anthropic-Ratelimit-" + axis
+	h.Set(prefix+"-Limit", strconv.FormatInt(q.Limit, 10))
+	h.Set(prefix+"-Remaining", strconv.FormatInt(q.Remaining, 10))
+	h.Set(prefix+"-Reset", time.Now().Add(q.Reset).UTC().Format(time.RFC3339))
+}
