@@ -1,0 +1,147 @@
+// Package arch keeps the house in shape: it fails when a package imports what
+// its room must not, and says why it must not.
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/llmgov/llmgov"
+
+// rule is what the non-test code of a package may import, beside the standard
+// library.
+type rule struct {
+	may    []string // packages of the module, and other modules' prefixes
+	not    []string // of the standard library
+	reason string
+}
+
+var rules = map[string]rule{
+	"escrow": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "the core is pure: no clock, goroutine, lock or I/O",
+	},
+	"governor": {
+		may:    []string{"escrow"},
+		not:    []string{"net/http", "log", "log/slog", "os"},
+		reason: "an embeddable library knows no HTTP and no store",
+	},
+	"governor/tokens": {
+		not:    []string{"net/http", "os"},
+		reason: "estimators only count",
+	},
+	"tenants": {
+		may:    []string{"presets", "github.com/knadh/koanf", "go.yaml.in/yaml/v3", "github.com/fsnotify/fsnotify"},
+		not:    []string{"net/http"},
+		reason: "policies do not know who enforces them",
+	},
+	"streaming": {
+		may:    []string{"github.com/tidwall/gjson", "github.com/sashabaranov/go-openai"},
+		not:    []string{"net/http"},
+		reason: "a stream's meter knows no tenants and no stores",
+	},
+	"internal/mock": {
+		may:    []string{"github.com/tidwall/gjson"},
+		reason: "what the product is tested against shares nothing with it",
+	},
+	"internal/telemetry": {
+		may:    []string{"governor", "escrow", "github.com/prometheus/client_golang"},
+		reason: "metrics read the governor's books and nothing else",
+	},
+	"internal/gateway": {
+		may: []string{
+			"governor", "governor/tokens", "escrow", "tenants", "streaming", "internal/telemetry",
+			"github.com/tidwall/gjson",
+		},
+		reason: "the request path calls no network store",
+	},
+}
+
+// free may import everything: they wire, or only test.
+var free = map[string]bool{"cmd/llmgov": true, "internal/arch": true, "internal/bench": true, "internal/e2e": true}
+
+func TestNoForbiddenImports(t *testing.T) {
+	for _, p := range list(t) {
+		room := strings.TrimPrefix(p.ImportPath, module+"/")
+		if free[room] {
+			continue
+		}
+		r, ok := rules[room]
+		if !ok {
+			t.Errorf("%s has no rule: add it to this test, with what it may import and why", room)
+			continue
+		}
+		for _, path := range p.Imports {
+			if !allowed(r, path) {
+				t.Errorf("%s imports %s, but %s", room, path, r.reason)
+			}
+		}
+	}
+}
+
+// Every room explains itself in a doc.go, or its one file does.
+func TestEveryRoomExplainsItself(t *testing.T) {
+	for _, p := range list(t) {
+		if p.Doc == "" && len(p.GoFiles) > 0 {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+func allowed(r rule, path string) bool {
+	inModule, own := strings.CutPrefix(path, module+"/")
+	if own {
+		return contains(r.may, inModule)
+	}
+	first, _, _ := strings.Cut(path, "/")
+	if !strings.Contains(first, ".") { // standard library
+		return !contains(r.not, path)
+	}
+	for _, prefix := range r.may {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+type pkg struct {
+	ImportPath string
+	Doc        string
+	GoFiles    []string
+	Imports    []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports", module+"/...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}

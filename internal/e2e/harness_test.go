@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipeListener is a listener without a network, so that a whole stack can run
+// inside a testing/synctest bubble.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// stack is client → gateway → model server, over pipes.
+type stack struct {
+	t       *testing.T
+	mock    *mock.Server
+	gov     *governor.Governor
+	metrics *telemetry.Metrics
+	client  *http.Client
+	server  *http.Server
+	closers []func()
+}
+
+// world is what a stack is made of.
+type world struct {
+	mock    mock.Config
+	pool    tenants.Pool
+	tenants []tenants.Tenant
+	idle    time.Duration // stream_idle
+	// wrap stands between the gateway and the model server.
+	wrap func(http.RoundTripper) http.RoundTripper
+}
+
+// pool is a pool of every model.
+func pool(tpm, rpm, concurrency int64) tenants.Pool {
+	p := tenants.DefaultPool("p", "*")
+	p.TPM, p.RPM, p.Concurrency = tpm, rpm, concurrency
+	return p
+}
+
+// tenant has its name as its key.
+func tenant(name string, weight int64) tenants.Tenant {
+	return tenants.Tenant{Name: name, Tier: "t", Weight: weight * 1000, Keys: []tenants.KeyHash{tenants.HashKey(name)}}
+}
+
+func newStack(t *testing.T, w world) *stack {
+	t.Helper()
+	s := &stack{t: t, metrics: telemetry.New()}
+	var err error
+	if s.mock, err = mock.New(w.mock); err != nil {
+		t.Fatal(err)
+	}
+	upstream := newPipeListener()
+	s.serve(&http.Server{Handler: s.mock}, upstream)
+
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1", APIKey: "upstream-key"}}
+	cfg.Pools = []tenants.Pool{w.pool}
+	if w.idle > 0 {
+		cfg.Timeouts.StreamIdle = w.idle
+	}
+	snap, err := tenants.Build(cfg, w.tenants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.gov, err = governor.New(gateway.GovernorConfig(snap)); err != nil {
+		t.Fatal(err)
+	}
+	s.metrics.Watch(s.gov.State, snap.Hash())
+	transport := gateway.NewTransport(cfg.Timeouts)
+	transport.DialContext = upstream.dial
+	s.closers = append(s.closers, transport.CloseIdleConnections)
+	var rt http.RoundTripper = transport
+	if w.wrap != nil {
+		rt = w.wrap(rt)
+	}
+	gw, err := gateway.New(gateway.Options{
+		Snapshot: snap, Governor: s.gov, Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Transport: rt,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := newPipeListener()
+	s.server = &http.Server{Handler: gw, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	s.serve(s.server, front)
+	clientSide := &http.Transport{DialContext: front.dial, MaxIdleConnsPerHost: 256, DisableCompression: true}
+	s.client = &http.Client{Transport: clientSide}
+	s.closers = append(s.closers, clientSide.CloseIdleConnections)
+	return s
+}
+
+func (s *stack) serve(server *http.Server, l net.Listener) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	s.closers = append(s.closers, func() {
+		_ = server.Close()
+		<-done
+	})
+}
+
+// close ends everything that the stack started.
+func (s *stack) close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i]()
+	}
+}
+
+// chat is a chat request's body; extra is more of its members.
+func chat(stream bool, maxTokens int, extra string) string {
+	return fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"How long is a piece of string?"}],"stream":%v,"max_tokens":%d%s}`, stream, maxTokens, extra)
+}
+
+// post sends a call as a tenant.
+func (s *stack) post(ctx context.Context, tenant, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+tenant)
+	req.Header.Set("Content-Type", "application/json")
+	return s.client.Do(req)
+}
+
+// answer is what came of a call.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+// call sends a call and reads its whole answer.
+func (s *stack) call(ctx context.Context, tenant, body string) answer {
+	resp, err := s.post(ctx, tenant, body)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(b), err}
+}
+
+// charged sums llmgov_tokens_total over a kind and tenant; an empty tenant is all.
+func (s *stack) charged(tenant, kind string) int64 {
+	return s.sum("llmgov_tokens_total", map[string]string{"tenant": tenant, "kind": kind})
+}
+
+// sum adds up the series of a counter whose labels match; an empty value
+// matches all.
+func (s *stack) sum(name string, labels map[string]string) int64 {
+	families, err := prometheus.Gatherers{s.metrics.Registry()}.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	total := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if matches(m.GetLabel(), labels) {
+				total += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return int64(total)
+}
+
+func matches(have []*dto.LabelPair, want map[string]string) bool {
+	for _, l := range have {
+		if v := want[l.GetName()]; v != "" && v != l.GetValue() {
+			return false
+		}
+	}
+	return true
+}
+
+// checkIdle fails unless nothing runs, waits or is held anywhere.
+func (s *stack) checkIdle() {
+	s.t.Helper()
+	if running, waiting := s.gov.Leases(); running != 0 || waiting != 0 {
+		s.t.Errorf("%d leases run and %d calls wait when all is over", running, waiting)
+	}
+	for _, ts := range s.gov.State().Tenants {
+		if ts.Running != 0 || ts.InLine != 0 {
+			s.t.Errorf("tenant %s: %d run and %d stand in line when all is over", ts.Config.Name, ts.Running, ts.InLine)
+		}
+	}
+	if st := s.mock.Stats(); st.Running != 0 || st.Queued != 0 {
+		s.t.Errorf("the model server still runs %d and queues %d", st.Running, st.Queued)
+	}
+}
+
+// errorCode is error.code of a refusal's body.
+func errorCode(body string) string {
+	var e struct {
+		Error struct{ Code string }
+	}
+	_ = json.Unmarshal([]byte(body), &e)
+	return e.Error.Code
+}

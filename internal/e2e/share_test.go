@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// fourTenants have weights 4:2:1:1 and may wait.
+func fourTenants() []tenants.Tenant {
+	var list []tenants.Tenant
+	for i, weight := range []int64{4, 2, 1, 1} {
+		t := tenant(string(rune('a'+i)), weight)
+		t.MaxWait = time.Hour
+		list = append(list, t)
+	}
+	return list
+}
+
+// flood keeps so many calls of a tenant in the air until ctx ends.
+func flood(ctx context.Context, wg *sync.WaitGroup, workers int, call func(context.Context)) {
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				call(ctx)
+			}
+		})
+	}
+}
+
+// Weights 4:2:1:1, the last idle, the others flooding: they receive 4:2:1 of
+// the whole limit, nothing is left to the idle one, and when it returns it is
+// served within half a second. In virtual time, through the whole stack.
+func TestSharesThroughTheStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tpm = 600_000
+		w := world{pool: pool(tpm, 0, 0), tenants: fourTenants(), mock: mock.Config{TPM: tpm}}
+		w.pool.HeadroomPPM = 0
+		s := newStack(t, w)
+		defer s.close()
+		body := chat(false, 1000, `,"mock":{"output_tokens":985}`) // and 15 of prompt
+		s.call(t.Context(), "a", body)                             // calibrates the prompt
+
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for _, name := range []string{"a", "b", "c"} {
+			flood(ctx, &wg, 12, func(ctx context.Context) {
+				if a := s.call(ctx, name, body); a.err == nil && a.status != http.StatusOK {
+					t.Errorf("status %d: %s", a.status, a.body)
+				}
+			})
+		}
+		time.Sleep(2 * time.Minute)
+		before := s.received()
+		const minutes = 5
+		time.Sleep(minutes * time.Minute)
+		after := s.received()
+		for i, share := range []float64{4. / 7, 2. / 7, 1. / 7} {
+			got := float64(after[i]-before[i]) / (minutes * tpm)
+			t.Logf("%c received %.4f of the limit, ideal %.4f", 'a'+i, got, share)
+			if math.Abs(got-share) > 0.02*share {
+				t.Errorf("%c received %.4f of the limit, want %.4f ± 2 %%", 'a'+i, got, share)
+			}
+		}
+		back := time.Now()
+		if a := s.call(t.Context(), "d", body); a.status != http.StatusOK {
+			t.Errorf("the idle tenant returned and got %d: %s", a.status, a.body)
+		}
+		t.Logf("the idle tenant was served %v after it returned", time.Since(back))
+		if waited := time.Since(back); waited > 500*time.Millisecond {
+			t.Errorf("the idle tenant waited %v when it returned", waited)
+		}
+		stop()
+		wg.Wait()
+		synctest.Wait() // the gateway sees that the last ones have gone
+		s.checkIdle()
+		if st := s.mock.Stats(); st.Refused != 0 || st.WindowTokensPeak > tpm {
+			t.Errorf("the model server refused %d; its fullest minute had %d tokens of %d", st.Refused, st.WindowTokensPeak, tpm)
+		}
+	})
+}
+
+func (s *stack) received() (sum [4]int64) {
+	for i := range sum {
+		name := string(rune('a' + i))
+		sum[i] = s.charged(name, "input") + s.charged(name, "output")
+	}
+	return sum
+}
+
+// The same over real sockets in real time.
+func TestSharesInRealTime(t *testing.T) {
+	const tpm = 1_200_000 // 20,000 a second: 100 calls of 200
+	model, err := mock.New(mock.Config{TPM: tpm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := httptest.NewServer(model)
+	defer upstream.Close()
+
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: upstream.URL + "/v1"}}
+	p := pool(tpm, 0, 0)
+	cfg.Pools = []tenants.Pool{p}
+	snap, err := tenants.Build(cfg, fourTenants())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gov, err := governor.New(gateway.GovernorConfig(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := gateway.NewTransport(cfg.Timeouts)
+	defer transport.CloseIdleConnections()
+	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(gw)
+	defer front.Close()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	defer client.CloseIdleConnections()
+
+	var served [4]atomic.Int64
+	call := func(i int) func(context.Context) {
+		return func(ctx context.Context) {
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, front.URL+"/v1/chat/completions",
+				strings.NewReader(chat(false, 185, `,"mock":{"output_tokens":185}`)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("Authorization", "Bearer "+string(rune('a'+i)))
+			if resp, err := client.Do(req); err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					served[i].Add(1)
+				}
+			}
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 3 {
+		flood(ctx, &wg, 8, call(i))
+	}
+	// Real time, for once, is what is measured: a start of two seconds, then
+	// eight that count.
+	<-time.After(2 * time.Second)
+	var before, got [4]int64
+	for i := range served {
+		before[i] = served[i].Load()
+	}
+	<-time.After(8 * time.Second)
+	total := int64(0)
+	for i := range served {
+		got[i] = served[i].Load() - before[i]
+		total += got[i]
+	}
+	back := time.Now()
+	call(3)(t.Context())
+	returned := time.Since(back)
+	stop()
+	wg.Wait()
+
+	t.Logf("served %v of %d; the idle tenant after %v", got[:3], total, returned)
+	for i, share := range []float64{4. / 7, 2. / 7, 1. / 7} {
+		if is := float64(got[i]) / float64(total); math.Abs(is-share) > 0.1*share {
+			t.Errorf("%c was served %.3f, want %.3f ± 10 %%", 'a'+i, is, share)
+		}
+	}
+	if served[3].Load() != 1 || returned > 500*time.Millisecond {
+		t.Errorf("the idle tenant returned: served %d times, after %v", served[3].Load(), returned)
+	}
+	if whole := float64(total) * 200 / 8 * 60 / tpm; whole < 0.9 {
+		t.Errorf("the flood got %.2f of the limit, want all of it", whole)
+	}
+	if st := model.Stats(); st.Refused != 0 {
+		t.Errorf("the model server, given the same limit, refused %d", st.Refused)
+	}
+}
