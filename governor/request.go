@@ -20,8 +20,8 @@ type Request struct {
 	Stream bool
 }
 
-// Usage is what a call really took. CachedInput is part of Input; Reasoning and
-// Audio are part of Output.
+// Usage is what a call really took. CachedInput is part of Input, Reasoning part
+// of Output, and Audio part of both together.
 type Usage struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 
 // cost weighs a usage. It rounds up, against the requester.
@@ -31,9 +31,11 @@ func (w TokenWeights) cost(u Usage) int64 {
 	}
 	cached := min(u.CachedInput, u.Input)
 	reasoning := min(u.Reasoning, u.Output)
-	audio := min(u.Audio, u.Output-reasoning)
-	milli := (u.Input-cached)*w.Input + cached*w.CachedInput +
-		(u.Output-reasoning-audio)*w.Output + reasoning*w.Reasoning + audio*w.Audio
+	// Which side the audio is on is not known; most of it is in the answer.
+	audioOut := min(u.Audio, u.Output-reasoning)
+	audioIn := min(u.Audio-audioOut, u.Input-cached)
+	milli := (u.Input-cached-audioIn)*w.Input + cached*w.CachedInput +
+		(u.Output-reasoning-audioOut)*w.Output + reasoning*w.Reasoning + (audioIn+audioOut)*w.Audio
 	return (milli + 999) / 1000
 }
 

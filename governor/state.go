@@ -14,27 +14,28 @@ type Quota struct {
 	Reset time.Duration
 }
 
-// Standing is where a tenant stands in a pool. An axis without a limit is nil.
+// Standing is where a tenant stands in a pool. An axis without a limit has a
+// Limit of 0.
 type Standing struct{ Requests, Tokens, Concurrent Quota }
 
 // Standing reports the strictest limit of each axis, of the tenant's own and
-// the pool's. An axis whose Limit is 0 has none.
+// the pool's. Without a pool's name it reports the tenant's own.
 func (g *Governor) Standing(tenant, pool string) Standing {
-	tb := g.table.Load()
-	t, p := tb.tenants[tenant], tb.pools[pool]
-	if t == nil || p == nil {
-		return Standing{}
-	}
-	now := g.clock.Now()
-	p.mu.Lock()
-	s := p.escrow.State(now)
-	p.mu.Unlock()
-
 	var st Standing
-	st.Tokens.tighten(s.Axes[escrow.Tokens].Limit, s.Axes[escrow.Tokens].Used, s.Axes[escrow.Tokens].FullAt.Sub(now))
-	st.Requests.tighten(s.Axes[escrow.Requests].Limit, s.Axes[escrow.Requests].Used, s.Axes[escrow.Requests].FullAt.Sub(now))
-	st.Concurrent.tighten(s.Slots, s.Running, 0)
-
+	tb, now := g.table.Load(), g.clock.Now()
+	if p := tb.pools[pool]; p != nil {
+		p.mu.Lock()
+		s := p.escrow.State(now)
+		p.mu.Unlock()
+		tokens, requests := s.Axes[escrow.Tokens], s.Axes[escrow.Requests]
+		st.Tokens.tighten(tokens.Limit, tokens.Used, tokens.FullAt.Sub(now))
+		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
+		st.Concurrent.tighten(s.Slots, s.Running, 0)
+	}
+	t := tb.tenants[tenant]
+	if t == nil {
+		return st
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advanceLocked(now)
