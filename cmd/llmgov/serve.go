@@ -26,7 +26,7 @@ type serveCmd struct {
 	Store       string `placeholder:"URL" help:"Where state is shared. Only memory is supported yet."`
 	Node        string `placeholder:"NAME" help:"This process among its like. Default: host name and process id."`
 	Region      string `placeholder:"NAME" help:"Where this process runs. Default local."`
-	Traffic     bool   `help:"Add demo load." hidden:""`
+	Traffic     bool   `help:"Add demo load, in quickstart mode."`
 }
 
 // Help is shown below the flags.
@@ -35,8 +35,8 @@ func (serveCmd) Help() string {
 }
 
 func (s serveCmd) Run(e *env) error {
-	if s.Traffic {
-		return &usageError{"--traffic is not supported yet"}
+	if s.Traffic && s.Config != "" {
+		return &usageError{"--traffic is for quickstart mode: it needs the keys of the demo tenants"}
 	}
 	opt := tenants.Options{Env: e.vars, Flags: s.flags()}
 	var snap *tenants.Snapshot
@@ -55,7 +55,7 @@ func (s serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return serve(e, snap, q)
+	return serve(e, snap, q, s.Traffic)
 }
 
 // flags are the settings given on the command line.
@@ -76,7 +76,7 @@ func (s serveCmd) flags() map[string]string {
 //	data listener ──► Gateway ──► Governor ──► escrow
 //	                     │ ▲ world (policies)
 //	admin listener ──► Admin ──► metrics, state
-func serve(e *env, snap *tenants.Snapshot, q *quickstart) error {
+func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) error {
 	cfg := snap.Config()
 	log := newLogger(e)
 	gov, err := governor.New(gateway.GovernorConfig(snap))
@@ -118,6 +118,9 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart) error {
 		shutdown(gov, dataServer, cfg.Timeouts.Drain, log)
 		return adminServer.Close()
 	})
+	if demoLoad {
+		group.Go(func() error { traffic(ctx, url(data.Addr()), q); return nil })
+	}
 	greet(e, snap, q, data.Addr(), admin.Addr())
 	return group.Wait()
 }
