@@ -29,8 +29,9 @@ type pace struct {
 	cap  int64 // the burst, at least base
 
 	level    int64 // may be negative: the debt of a call larger than cap
-	rate     int64 // units a Window
-	fraction int64 // of a unit, in unit·µs a Window
+	rate     int64 // 1/scale units a Window
+	fraction int64 // of a unit, in 1/scale unit·µs a Window
+	scale    int64 // keeps a rate of few requests a minute from being rounded away
 
 	largest int64 // of the calls of late, decaying
 
@@ -43,7 +44,7 @@ type pace struct {
 const windowMicros = int64(Window / time.Microsecond)
 
 func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) *pace {
-	p := &pace{limit: limit, ring: ring, last: now}
+	p := &pace{limit: limit, ring: ring, last: now, scale: max(1, min(1000, MaxLimit/limit))}
 	p.base = max(1, limit/lookahead)
 	p.cap = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
 	// A pool starts with one second, not with its burst: after a restart the
@@ -56,7 +57,7 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) *pac
 // steady is the rate at which a saturated ring neither fills nor drains.
 func (p *pace) steady() int64 {
 	n := int64(len(p.ring.slots))
-	return p.limit * (n - 1) / n
+	return p.limit * p.scale * (n - 1) / n
 }
 
 // advance brings level and lead to now. busy says that calls are queued.
@@ -83,26 +84,25 @@ func (p *pace) advance(now time.Time, busy bool) {
 		case busy:
 			p.rate = p.taut()
 		case p.level < p.cap:
-			p.rate = p.slack()
+			p.rate = p.slack(p.limit - p.ring.booked)
 		}
 	}
 	p.refill(now)
 }
 
-// slack is the refill while nobody waits. What is unspent needs no string: the
-// level rises until it could hand out all the room that there is now, and the
+// slack is the refill while nobody waits, given the ring's room. What is unspent
+// needs no string: the level rises until it could hand out all the room, and the
 // first call that has to wait makes the string taut again. (With the string
 // taut at all times a burst of a whole minute would be reached only in the
 // limit: 63 % of it after one idle minute.)
-func (p *pace) slack() int64 {
-	if p.level >= p.limit-p.ring.booked+p.base {
+func (p *pace) slack(room int64) int64 {
+	if p.level >= room+p.base {
 		return 0
 	}
 	return p.steady()
 }
 
-// refill lets the level rise, and the lead fall, until now. The steps are at
-// most one slot long, so no product overflows at MaxLimit.
+// refill lets the level rise, and the lead fall, until now: at most one slot.
 func (p *pace) refill(now time.Time) {
 	micros := int64(now.Sub(p.last) / time.Microsecond)
 	if micros <= 0 {
@@ -110,9 +110,10 @@ func (p *pace) refill(now time.Time) {
 	}
 	p.last = p.last.Add(time.Duration(micros) * time.Microsecond)
 
+	// rate ≤ MaxLimit and micros ≤ a slot, so the product stays below 2⁶³.
 	v := p.rate*micros + p.fraction
-	p.level += v / windowMicros
-	p.fraction = v % windowMicros
+	p.level += v / (windowMicros * p.scale)
+	p.fraction = v % (windowMicros * p.scale)
 	if p.level >= p.cap {
 		p.level, p.fraction = p.cap, 0
 	}
@@ -154,7 +155,7 @@ func (p *pace) taut() int64 {
 			}
 		}
 		if sec >= 2 {
-			best = min(best, (room+slack)*lookahead/sec)
+			best = min(best, (room+slack)*p.scale*lookahead/sec)
 		}
 	}
 	return max(0, best)
@@ -181,15 +182,27 @@ func (p *pace) correct(d int64) {
 // than the next slot turn, when the rate changes.
 func (p *pace) readyAt(need int64) time.Time {
 	turn := p.ring.startOf(p.ring.cur + 1)
+	if at := p.last.Add(p.until(need)); at.Before(turn) {
+		return at
+	}
+	return turn
+}
+
+// until is how long after the last advance the level reaches need at today's
+// rate: rounded up, and an hour for never.
+func (p *pace) until(need int64) time.Duration {
 	if p.level >= need {
-		return p.last
+		return 0
 	}
 	if p.rate <= 0 {
-		return turn
+		return time.Hour
 	}
-	micros := mulDivCeil(need-p.level, windowMicros, p.rate)
-	if micros > int64(turn.Sub(p.last)/time.Microsecond) {
-		return turn
-	}
-	return p.last.Add(time.Duration(micros) * time.Microsecond)
+	return p.micros(need-p.level, p.rate)
+}
+
+// micros is how long it takes to refill by units at a rate, rounded up, and at
+// most an hour.
+func (p *pace) micros(units, rate int64) time.Duration {
+	micros := max(0, mulDivCeil(units, windowMicros*p.scale, rate)-p.fraction/rate)
+	return time.Duration(min(micros, int64(time.Hour/time.Microsecond))) * time.Microsecond
 }

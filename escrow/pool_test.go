@@ -199,7 +199,7 @@ func (s *shortfall) look() {
 	for _, a := range s.w.log[s.given:] {
 		served += float64(a.cost)
 	}
-	rate := float64(p.steady()) / Window.Seconds()
+	rate := float64(p.steady()/p.scale) / Window.Seconds()
 	s.worst = max(s.worst, s.w.now.Sub(s.since).Seconds()-(s.lead+served)/rate)
 }
 

@@ -21,7 +21,11 @@ func (p *Pool) Forecast(now time.Time, i LeafID, c Cost) Answer {
 // the slots: a guess from how long calls ran so far.
 func (p *Pool) predict(now time.Time, i LeafID, c Cost) (rolling, slot time.Duration) {
 	for k := range p.axes {
-		if a := &p.axes[k]; a.on {
+		switch a := &p.axes[k]; {
+		case !a.on:
+		case p.q.waiting == 0:
+			rolling = max(rolling, a.foresee(now, c[k]))
+		default:
 			rolling = max(rolling, a.wait(now, p.ahead(i, Axis(k))+c[k], c[k]))
 		}
 	}
@@ -48,12 +52,39 @@ func (p *Pool) ahead(i LeafID, k Axis) int64 {
 	return min(p.queued[k], entitled+p.entries[p.q.leaves[first].head].cost[k])
 }
 
+// foresee is when a call of cost c can go if nobody else comes: exact, by running
+// level and ledger ahead, slot by slot. What is held by calls that run leaves
+// at no known time; where it stands in the way the answer is a Window.
+func (a *axisState) foresee(now time.Time, c int64) time.Duration {
+	sim := a.pace
+	room, unspent := a.ledger.Room(), sim.limit-sim.ring.booked
+	n := int64(len(sim.ring.slots))
+	for k := int64(1); k <= 2*n; k++ {
+		turn := sim.ring.startOf(sim.ring.cur + k)
+		if room >= c {
+			at := sim.last.Add(sim.until(sim.need(c)))
+			if at.Before(turn) {
+				return max(0, at.Sub(now))
+			}
+		}
+		sim.refill(turn)
+		if k <= n { // then all that is booked has left
+			room += a.ledger.slots[(a.ledger.cur+k)%n]
+			unspent += sim.ring.slots[(sim.ring.cur+k)%n]
+		}
+		if sim.level < sim.cap {
+			sim.rate = sim.slack(unspent)
+		}
+	}
+	return Window
+}
+
 // wait is how long it takes until total may be dispatched, the last of it being
 // a call of cost c.
 func (a *axisState) wait(now time.Time, total, c int64) time.Duration {
 	wait := time.Duration(0)
 	if lack := total - c + a.pace.need(c) - a.pace.level; lack > 0 {
-		wait = time.Duration(mulDivCeil(lack, windowMicros, max(1, a.pace.steady()))) * time.Microsecond
+		wait = a.pace.micros(lack, max(1, a.pace.steady()))
 	}
 	// What goes beyond one Window has to wait for what goes before it.
 	inWindow := min(total, a.ledger.limit)

@@ -1,0 +1,62 @@
+package escrow
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Who is refused while nobody waits, and comes back when told, is served; and
+// was not told to stay away for much longer than needed.
+func TestRetryAfterIsTrue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Config{
+			TPM:   rapid.SampledFrom([]int64{600, 30_000, 600_000}).Draw(t, "tpm"),
+			RPM:   rapid.SampledFrom([]int64{0, 10, 3000}).Draw(t, "rpm"),
+			Burst: time.Duration(rapid.IntRange(0, 60).Draw(t, "burst")) * time.Second,
+		}
+		p := New(t0, cfg)
+		leaf := p.AddLeaf(WeightOne)
+		now := t0
+		for range rapid.IntRange(1, 40).Draw(t, "calls") {
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(15*time.Second)).Draw(t, "gap")))
+			c := Cost{rapid.Int64Range(1, cfg.TPM/2).Draw(t, "cost"), 1}
+			h, ans := p.Offer(now, leaf, c, 0)
+			if ans.Verdict == Admitted {
+				p.Settle(now, h, Cost{rapid.Int64Range(0, c[Tokens]).Draw(t, "actual"), 1})
+				continue
+			}
+			early := clonePool(p)
+			if ans.Wait > 2*time.Second {
+				if _, a := early.Offer(now.Add(ans.Wait*9/10-200*time.Millisecond), leaf, c, 0); a.Verdict == Admitted {
+					t.Fatalf("told to wait %v for %v, but it goes well before", ans.Wait, c)
+				}
+			}
+			now = now.Add(ans.Wait)
+			h, again := p.Offer(now, leaf, c, 0)
+			if again.Verdict != Admitted {
+				t.Fatalf("came back for %v when told, after %v, and was told to wait %v more", c, ans.Wait, again.Wait)
+			}
+			p.Settle(now, h, c)
+		}
+	})
+}
+
+// clonePool copies a pool on which nobody waits.
+func clonePool(p *Pool) *Pool {
+	c := *p
+	c.q.leaves = append([]leaf(nil), p.q.leaves...)
+	c.entries = append([]entry(nil), p.entries...)
+	c.q.headCost = func(i LeafID) int64 { return c.virtualCost(c.entries[c.q.leaves[i].head].cost) }
+	for k := range c.axes {
+		a := &c.axes[k]
+		if !a.on {
+			continue
+		}
+		l := *p.axes[k].ledger
+		l.slots = append([]int64(nil), l.slots...)
+		a.ledger, a.pace.ring = &l, &l
+	}
+	return &c
+}
