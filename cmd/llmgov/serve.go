@@ -116,7 +116,12 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) error {
 	group.Go(func() error {
 		<-ctx.Done()
 		shutdown(gov, dataServer, cfg.Timeouts.Drain, log)
-		return adminServer.Close()
+		last, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if adminServer.Shutdown(last) != nil { // a scrape that hangs holds nobody up
+			return adminServer.Close()
+		}
+		return nil
 	})
 	if demoLoad {
 		group.Go(func() error { traffic(ctx, url(data.Addr()), q); return nil })

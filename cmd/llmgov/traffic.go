@@ -61,10 +61,11 @@ func (d demand) run(ctx context.Context, client *openai.Client, model string) {
 // call makes one call. Refusals are part of the show.
 func (d demand) call(ctx context.Context, client *openai.Client, model string) {
 	req := openai.ChatCompletionRequest{
-		Model:     model,
-		Messages:  []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Tell me a story."}},
-		MaxTokens: d.maxTokens/4 + rand.IntN(d.maxTokens),
-		Stream:    d.stream,
+		Model:    model,
+		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Tell me a story."}},
+		Stream:   d.stream,
+
+		MaxCompletionTokens: d.maxTokens/4 + rand.IntN(d.maxTokens),
 	}
 	if !d.stream {
 		_, _ = client.CreateChatCompletion(ctx, req)

@@ -40,6 +40,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	})
 	guarded.HandleFunc("POST /api/v1/drain", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
+		_ = http.NewResponseController(w).Flush() // the drain may end this connection
 		opt.Drain()
 	})
 	if opt.Token != "" {

@@ -89,7 +89,7 @@ func modifyResponse(resp *http.Response) error {
 	if resp.StatusCode/100 != 2 {
 		return nil // nothing was produced; finish settles
 	}
-	if kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+	if isEventStream(resp.Header) {
 		resp.Header.Del("Content-Length") // withholding and errors change it
 		resp.ContentLength = -1
 		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
@@ -106,6 +106,15 @@ func modifyResponse(resp *http.Response) error {
 	}
 	c.answer = resp.Body
 	return nil
+}
+
+// isEventStream reports whether an answer is an event stream that can be read. One
+// that is encoded, though identity was asked for, passes as it is and is charged
+// by estimate.
+func isEventStream(h http.Header) bool {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	encoding := h.Get("Content-Encoding")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
 }
 
 // renameHeaders keeps the upstream's own limits apart from the tenant's, and

@@ -89,23 +89,21 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer c.finish()
 
 	// 1 Which place is it for, and who asks?
-	inference, models, ungranted := find(r)
-	if inference == nil && !models && !ungranted {
+	at := find(r)
+	c.route = at.route
+	if at.wrong {
 		c.refuse(&refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + r.Method + " " + r.URL.Path + "."})
 		return
-	}
-	if inference != nil {
-		c.route = inference
 	}
 	if f := c.authenticate(); f != nil {
 		c.refuse(f)
 		return
 	}
-	if ungranted {
+	if at.ungranted {
 		c.refuse(&refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + r.URL.Path + "."})
 		return
 	}
-	if models {
+	if at.models {
 		c.serveModels()
 		return
 	}

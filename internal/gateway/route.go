@@ -66,16 +66,26 @@ var grantable = map[string]bool{
 	"fine_tuning": true, "vector_stores": true, "realtime": true,
 }
 
-// find names the place that a request is for. Exactly one of its results is
-// set, or none for a route that there is not.
-func find(r *http.Request) (inference *route, models, ungranted bool) {
+// place is what a request's path and method name.
+type place struct {
+	route     *route // an inference route; set also when only the method is wrong
+	wrong     bool   // there is no such place, or not with this method
+	models    bool
+	ungranted bool
+}
+
+// find names the place that a request is for.
+func find(r *http.Request) place {
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
-	if route := routes[path]; route != nil && r.Method == http.MethodPost {
-		return route, false, false
+	if route := routes[path]; route != nil && (r.Method == http.MethodPost || !grantable[strings.TrimPrefix(path, "/")]) {
+		return place{route: route, wrong: r.Method != http.MethodPost}
 	}
 	if (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet {
-		return nil, true, false
+		return place{models: true}
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return nil, false, grantable[first] && routes[path] == nil
+	if grantable[first] {
+		return place{ungranted: true}
+	}
+	return place{wrong: true}
 }

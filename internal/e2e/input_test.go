@@ -1,0 +1,463 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+func TestInput_BadBodies(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	const msgs = `"messages":[{"role":"user","content":"x"}]`
+	for _, tc := range []struct{ name, body, param, says string }{
+		{"nothing", ``, "", "not valid JSON"},
+		{"broken", `{"model":"gpt-4o",`, "", "not valid JSON"},
+		{"cut off", sdkChat(``)[:40], "", "not valid JSON"},
+		{"a list", `[]`, "", "must be a JSON object"},
+		{"invalid UTF-8", "{\"model\":\"gpt-4o\",\"x\":\"\xc3\x28\"}", "", "not valid UTF-8"},
+		{"max_tokens beyond a float", sdkChat(`,"max_tokens":1e400`), "max_tokens", "1e400"},
+		{"max_tokens below 0", sdkChat(`,"max_tokens":-1`), "max_tokens", "-1"},
+		{"max_tokens 0", sdkChat(`,"max_tokens":0`), "max_tokens", "0"},
+		{"max_tokens with a fraction", sdkChat(`,"max_tokens":1.5`), "max_tokens", "1.5"},
+		{"max_tokens in quotes", sdkChat(`,"max_tokens":"12"`), "max_tokens", `"12"`},
+		{"max_tokens with an exponent", sdkChat(`,"max_tokens":1e3`), "max_tokens", "1e3"},
+		{"max_tokens huge", sdkChat(`,"max_tokens":9223372036854775808`), "max_tokens", "9223372036854775808"},
+		{"max_tokens beyond reason", sdkChat(`,"max_completion_tokens":9223372036854775807`), "max_completion_tokens", "1000000000"},
+		{"max_tokens twice", sdkChat(`,"max_tokens":1,"max_tokens":2`), "max_tokens", "twice"},
+		{"max_tokens twice, escaped", sdkChat(`,"max_tokens":1,"max_\u0074okens":2`), "max_tokens", "twice"},
+		{"max_tokens in another case", sdkChat(`,"Max_Tokens":1`), "max_tokens", "case"},
+		{"model in another case", `{"MODEL":"gpt-4o",` + msgs + `}`, "model", "case"},
+		{"model twice", sdkChat(`,"model":"other"`), "model", "twice"},
+		{"model missing", `{` + msgs + `}`, "model", "must name a model"},
+		{"model null", `{"model":null,` + msgs + `}`, "model", "null"},
+		{"model a number", `{"model":4,` + msgs + `}`, "model", "4"},
+		{"stream twice", sdkChat(`,"stream":false,"stream":true`), "stream", "twice"},
+		{"stream yes", sdkChat(`,"stream":"yes"`), "stream", `"yes"`},
+		{"stream 1", sdkChat(`,"stream":1`), "stream", "1"},
+		{"include_usage twice", sdkChat(`,"stream":true,"stream_options":{"include_usage":true,"include_usage":false}`), "stream_options", "twice"},
+		{"include_usage yes", sdkChat(`,"stream":true,"stream_options":{"include_usage":"yes"}`), "stream_options", `"yes"`},
+		{"stream_options twice", sdkChat(`,"stream_options":{},"stream_options":{}`), "stream_options", "twice"},
+		{"n huge", sdkChat(`,"n":100000`), "n", "100000"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := s.post("/v1/chat/completions", tc.body).wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+			param := ""
+			if e.Error.Param != nil {
+				param = *e.Error.Param
+			}
+			if param != tc.param || !strings.Contains(e.Error.Message, tc.says) {
+				t.Errorf("param %q, message %q; want %q and a message with %q", param, e.Error.Message, tc.param, tc.says)
+			}
+		})
+	}
+	s.wantUnused("acme")
+	if n := s.seen.count(); n != 0 {
+		t.Errorf("the upstream saw %d of the bad bodies", n)
+	}
+}
+
+func TestInput_Routes(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{
+		pool:    sdkPool(func(p *tenants.Pool) { p.Models = []string{"gpt-4o", "o4-mini"} }),
+		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.Models = []string{"gpt-4o"} })},
+	})
+	for _, tc := range []struct {
+		method, path, body string
+		status             int
+		code               string
+	}{
+		{"POST", "/v1/unknown", `{}`, 404, "not_found"},
+		{"GET", "/v1/organization/admin_api_keys", ``, 404, "not_found"},
+		{"POST", "/v1/organization/usage", ``, 404, "not_found"},
+		{"GET", "/v1/chat/completions", ``, 404, "not_found"},
+		{"DELETE", "/v1/models/gpt-4o", ``, 404, "not_found"},
+		{"PUT", "/v1/embeddings", `{}`, 404, "not_found"},
+		{"POST", "/v1/v1/chat/completions", sdkChat(``), 404, "not_found"},
+		{"POST", "/v1/chat/completions/", sdkChat(``), 404, "not_found"},
+		{"POST", "/v1//chat/completions", sdkChat(``), 404, "not_found"},
+		{"POST", "/v1/chat/../organization/x", sdkChat(``), 404, "not_found"},
+		{"GET", "/", ``, 404, "not_found"},
+		{"GET", "/v1/files", ``, 403, "route_not_allowed"},
+		{"POST", "/v1/files", ``, 403, "route_not_allowed"},
+		{"GET", "/v1/responses/resp_1", ``, 403, "route_not_allowed"},
+		{"POST", "/v1/chat/completions", strings.Replace(sdkChat(``), "gpt-4o", "o4-mini", 1), 403, "model_not_allowed"},
+		{"POST", "/v1/chat/completions", strings.Replace(sdkChat(``), "gpt-4o", "nobody's", 1), 404, "model_not_found"},
+		{"GET", "/v1/models/o4-mini", ``, 404, "model_not_found"},
+	} {
+		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
+			s.do(s.request(tc.method, tc.path, tc.body)).wantProblem(t, tc.status, tc.code)
+		})
+	}
+	s.wantUnused("acme")
+	if n := s.seen.count(); n != 0 {
+		t.Errorf("the upstream saw %d of the refused calls", n)
+	}
+}
+
+// Without a key nothing is told of what there is, and of a body nothing is read.
+func TestInput_Keys(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	for _, header := range [][]string{
+		{"Authorization", ""},
+		{"Authorization", "Bearer "},
+		{"Authorization", "Bearer wrong"},
+		{"Authorization", sdkKey("acme")}, // no scheme
+		{"Authorization", "Basic " + sdkKey("acme")},
+		{"Authorization", "", "X-Api-Key", "wrong"},
+		{"Authorization", "", "Api-Key", "wrong"},
+	} {
+		s.post("/v1/chat/completions", sdkChat(``), header...).wantProblem(t, http.StatusUnauthorized, "invalid_api_key")
+	}
+	if reply := s.post("/v1/chat/completions", sdkChat(``), "Authorization", "bearer "+sdkKey("acme")); reply.status != 200 {
+		t.Errorf("a scheme in lower case: %d %s", reply.status, reply.body)
+	}
+}
+
+func TestInput_Encoding(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	e := s.post("/v1/chat/completions", "\x1f\x8b\x08\x00", "Content-Encoding", "gzip").wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+	if !strings.Contains(e.Error.Message, "gzip") {
+		t.Errorf("the message does not say why: %s", e.Error.Message)
+	}
+	if reply := s.post("/v1/chat/completions", sdkChat(``), "Content-Encoding", "identity"); reply.status != 200 {
+		t.Errorf("Content-Encoding: identity gets %d %s", reply.status, reply.body)
+	}
+	s.post("/v1/chat/completions", sdkChat(``), "X-Llmgov-Max-Wait", "soon").wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+	s.post("/v1/chat/completions", sdkChat(``), "X-Llmgov-Max-Wait", "-1s").wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+	s.post("/v1/chat/completions", sdkChat(``), "X-Llmgov-Priority", "highest").wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+}
+
+// raw sends bytes as they are and reads one answer.
+func (s *sdkStack) raw(head, body string, closeWrite bool) sdkReply {
+	s.t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", s.data.Listener.Addr().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(sdkPatience))
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n%s", sdkKey("acme"), head, body)
+	if closeWrite {
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return sdkReply{resp.StatusCode, resp.Header, string(b), err}
+}
+
+// A body that is announced as too large is refused before any of it came.
+func TestInput_TooLargeAnnounced(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	began := time.Now()
+	e := s.raw("Content-Length: 100000000", "", false).wantProblem(t, http.StatusRequestEntityTooLarge, "request_too_large")
+	if !strings.Contains(e.Error.Message, "32 MiB") {
+		t.Errorf("the message does not say what may be sent: %s", e.Error.Message)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("refused after %s", took)
+	}
+	s.wantUnused("acme")
+}
+
+// A body of unknown length is read no further than it may be.
+func TestInput_TooLargeChunked(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{config: func(c *tenants.Config) { c.MaxBody = 1 << 20 }})
+	const most = 100 << 20
+	sent := &inputCounter{r: io.LimitReader(inputEndless{}, most)}
+	r := s.request(http.MethodPost, "/v1/chat/completions", "")
+	r.Body, r.ContentLength, r.GetBody = io.NopCloser(sent), -1, nil
+	s.do(r).wantProblem(t, http.StatusRequestEntityTooLarge, "request_too_large")
+	if n := sent.n.Load(); n > most/2 {
+		t.Errorf("%d bytes were taken of a body limited to 1 MiB", n)
+	}
+	s.wantUnused("acme")
+}
+
+// An upload that breaks off is the caller's error, and leaves nothing behind.
+func TestInput_TruncatedUpload(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	s.raw("Content-Length: 500", sdkChat(``), true).wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+	s.raw("Transfer-Encoding: chunked", "5\r\n{\"mod\r\n", true).wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+	s.wantUnused("acme")
+	if n := s.seen.count(); n != 0 {
+		t.Errorf("the upstream saw %d half bodies", n)
+	}
+}
+
+// Nesting that would take a JSON reader's whole stack is refused without one.
+func TestInput_DeepNesting(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{config: func(c *tenants.Config) { c.MaxBody = 64 << 20 }})
+	deep := strings.Repeat("[", 40<<20)
+	for name, body := range map[string]string{
+		"in a member":    `{"model":"gpt-4o","messages":` + deep,
+		"at the top":     deep,
+		"objects":        strings.Repeat(`{"a":`, 8<<20),
+		"closed, though": `{"model":"gpt-4o","messages":` + deep[:5000] + strings.Repeat("]", 5000) + `}`,
+	} {
+		began := time.Now()
+		e := s.post("/v1/chat/completions", body).wantProblem(t, http.StatusBadRequest, "invalid_request_error")
+		if !strings.Contains(e.Error.Message, "nests deeper") {
+			t.Errorf("%s: %s", name, e.Error.Message)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: refused after %s", name, took)
+		}
+	}
+	s.wantUnused("acme")
+}
+
+// A prompt that alone is more than the pool has in a minute can never go.
+func TestInput_PromptBeyondThePool(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{pool: sdkPool(func(p *tenants.Pool) { p.TPM = 100_000 })})
+	body := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("lorem ipsum ", 10<<20/12) + `"}]}`
+	e := s.post("/v1/chat/completions", body).wantProblem(t, http.StatusRequestEntityTooLarge, "request_too_large")
+	if !strings.Contains(e.Error.Message, "100000") || !strings.Contains(e.Error.Message, "main") {
+		t.Errorf("the message does not say which limit: %s", e.Error.Message)
+	}
+	s.wantUnused("acme")
+	if n := s.seen.count(); n != 0 {
+		t.Error("the upstream saw it")
+	}
+}
+
+func TestInput_UpstreamUnreachable(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	s := newSDKStack(t, sdkWorld{baseURL: closed.URL + "/v1"})
+	for _, body := range []string{sdkChat(``), sdkChat(`,"stream":true`)} {
+		e := s.post("/v1/chat/completions", body).wantProblem(t, http.StatusBadGateway, "upstream_error")
+		if strings.Contains(e.Error.Message, "127.0.0.1") {
+			t.Errorf("the upstream's address is the operator's business: %s", e.Error.Message)
+		}
+	}
+	s.wantUnused("acme")
+	if n := s.charged("input") + s.charged("output"); n != 0 {
+		t.Errorf("%d tokens are charged for calls that went nowhere", n)
+	}
+}
+
+func TestInput_UpstreamSilent(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{
+		upstream: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+		config:   func(c *tenants.Config) { c.Timeouts.UpstreamHeader = 100 * time.Millisecond },
+	})
+	for _, body := range []string{sdkChat(``), sdkChat(`,"stream":true`)} {
+		s.post("/v1/chat/completions", body).wantProblem(t, http.StatusGatewayTimeout, "upstream_timeout")
+	}
+	s.waitIdle()
+}
+
+// The upstream refusing the gateway's key is not the caller's 401.
+func TestInput_UpstreamRefusesTheKey(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":{"message":"Incorrect API key provided: `+sdkUpstreamKey+`","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`)
+	})})
+	for _, body := range []string{sdkChat(``), sdkChat(`,"stream":true`)} {
+		s.post("/v1/chat/completions", body).wantProblem(t, http.StatusBadGateway, "upstream_error")
+	}
+	s.waitIdle()
+	if used := s.used("acme")["tokens"]; used != 0 {
+		t.Errorf("%d tokens are charged for calls that the upstream refused", used)
+	}
+}
+
+// inputFlood is an upstream whose first event never ends: after size bytes it falls
+// silent.
+func inputFlood(size int, silent chan<- struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: ")
+		piece := []byte(strings.Repeat("x", 64<<10))
+		for range size / len(piece) {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+		_ = http.NewResponseController(w).Flush()
+		close(silent)
+		<-r.Context().Done()
+	})
+}
+
+// An event without end is passed on in pieces: it fills no memory, and the
+// silence after it ends it with an error.
+func TestInput_EndlessEvent(t *testing.T) {
+	const size = 64 << 20
+	silent := make(chan struct{})
+	s := newSDKStack(t, sdkWorld{
+		upstream: inputFlood(size, silent),
+		config:   func(c *tenants.Config) { c.Timeouts.StreamIdle = 500 * time.Millisecond },
+	})
+	before := inputLiveHeap()
+	resp, err := s.client.Do(s.request(http.MethodPost, "/v1/chat/completions", sdkChat(`,"stream":true`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.CopyN(io.Discard, resp.Body, size); err != nil {
+		t.Fatal(err)
+	}
+	if grown := inputLiveHeap() - before; grown > size/4 {
+		t.Errorf("%d MiB are held of an event of %d MiB", grown>>20, size>>20)
+	}
+	<-silent
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tail := string(rest); !strings.Contains(tail, "\n\ndata: {\"error\":") || !strings.Contains(tail, "upstream_timeout") || strings.Contains(tail, "[DONE]") {
+		t.Errorf("the stream ends with %.300q", tail)
+	}
+}
+
+// A caller who goes ends it, too.
+func TestInput_EndlessEventAborted(t *testing.T) {
+	silent := make(chan struct{})
+	s := newSDKStack(t, sdkWorld{upstream: inputFlood(1<<20, silent)})
+	resp, err := s.client.Do(s.request(http.MethodPost, "/v1/chat/completions", sdkChat(`,"stream":true`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	<-silent
+	resp.Body.Close()
+	sdkEventually(t, time.Second, "no lease is held", func() bool { return s.leases() == 0 })
+}
+
+// The model server's own endless event, which does end: not properly.
+func TestInput_EventCutOff(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	reply := s.post("/v1/chat/completions", sdkChat(`,"stream":true,"mock":{"bad_sse":true}`))
+	tail := reply.body[max(0, len(reply.body)-300):]
+	if reply.status != 200 || !strings.Contains(tail, `{"error":`) || strings.Contains(tail, "[DONE]") {
+		t.Errorf("status %d, the end is %q", reply.status, tail)
+	}
+}
+
+func TestInput_StreamFallsSilent(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{config: func(c *tenants.Config) { c.Timeouts.StreamIdle = 200 * time.Millisecond }})
+	reply := s.post("/v1/chat/completions", sdkChat(`,"stream":true,"mock":{"stall_after":3}`))
+	if !strings.HasSuffix(reply.body, "}}\n\n") || !strings.Contains(reply.body, "upstream_timeout") || strings.Contains(reply.body, "[DONE]") {
+		t.Errorf("the stream is %q", reply.body)
+	}
+}
+
+// Breaks in mid-stream never look like an end, on any route that streams.
+func TestInput_NoFalseDone(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"} {
+		for _, hook := range []string{`{"hangup_after":3}`, `{"error_after":3}`, `{"hangup_after":0}`} {
+			body := `{"model":"gpt-4o","messages":[{"role":"user","content":"x"}],"prompt":"x","input":"x","stream":true,"mock":` + hook + `}`
+			reply := s.post(path, body)
+			if strings.Contains(reply.body, "[DONE]") || strings.Contains(reply.body, "response.completed") {
+				t.Errorf("%s with %s ends as if it were whole: %q", path, hook, reply.body)
+			}
+			if reply.status == 200 && !strings.Contains(reply.body, "error") {
+				t.Errorf("%s with %s does not say that it broke off: %q", path, hook, reply.body)
+			}
+		}
+	}
+}
+
+// A plain answer that breaks off must not look whole.
+func TestInput_PlainAnswerCutOff(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	resp, err := s.client.Do(s.request(http.MethodPost, "/v1/chat/completions", sdkChat(`,"mock":{"hangup_after":3}`)))
+	if err != nil {
+		return // cut off before the headers were flushed
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); resp.StatusCode == 200 && err == nil {
+		t.Errorf("half an answer came as a whole one: %s", body)
+	}
+}
+
+func TestInput_MessagesDialect(t *testing.T) {
+	const body = `{"model":"claude","max_tokens":10,"messages":[{"role":"user","content":"x"}]}`
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	s := newSDKStack(t, sdkWorld{
+		baseURL: closed.URL,
+		pool:    sdkPool(func(p *tenants.Pool) { p.Models, p.TPM = []string{"claude", "opus"}, 100_000 }),
+		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.Models = []string{"claude"} })},
+		config:  func(c *tenants.Config) { c.MaxBody = 1 << 20 },
+	})
+	for _, tc := range []struct {
+		name, body string
+		header     []string
+		status     int
+		kind       string
+	}{
+		{"no key", body, []string{"Authorization", ""}, 401, "authentication_error"},
+		{"broken", `{`, nil, 400, "invalid_request_error"},
+		{"model twice", `{"model":"a","model":"b"}`, nil, 400, "invalid_request_error"},
+		{"model not granted", strings.Replace(body, "claude", "opus", 1), nil, 403, "permission_error"},
+		{"model of no pool", strings.Replace(body, "claude", "gpt", 1), nil, 404, "not_found_error"},
+		{"too large", strings.Repeat(" ", 2<<20), nil, 413, "request_too_large"},
+		{"upstream unreachable", body, nil, 502, "api_error"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, path := range []string{"/v1/messages", "/messages", "/v1/messages/count_tokens"} {
+				reply := s.post(path, tc.body, append([]string{"Authorization", "", "X-Api-Key", sdkKey("acme")}, anthropicHeader(tc.header)...)...)
+				e := reply.problem(t)
+				if reply.status != tc.status || e.Type != "error" || e.Error.Type != tc.kind || e.Error.Code != "" {
+					t.Errorf("%s: got %d %s, want %d and type %s", path, reply.status, reply.body, tc.status, tc.kind)
+				}
+			}
+		})
+	}
+	s.wantUnused("acme")
+}
+
+// anthropicHeader takes the key out where a case says there is none.
+func anthropicHeader(header []string) []string {
+	if len(header) > 0 && header[0] == "Authorization" {
+		return []string{"X-Api-Key", ""}
+	}
+	return header
+}
+
+func TestInput_MessagesRateLimited(t *testing.T) {
+	const body = `{"model":"claude","max_tokens":10,"messages":[{"role":"user","content":"x"}]}`
+	s := newSDKStack(t, sdkWorld{
+		upstream: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"type":"message","usage":{"input_tokens":1,"output_tokens":1}}`)
+		}),
+		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.RPM = 1 })},
+	})
+	if reply := s.post("/v1/messages", body); reply.status != 200 {
+		t.Fatalf("%d %s", reply.status, reply.body)
+	}
+	reply := s.post("/v1/messages", body)
+	e := reply.problem(t)
+	if reply.status != 429 || e.Type != "error" || e.Error.Type != "rate_limit_error" {
+		t.Errorf("got %d %s", reply.status, reply.body)
+	}
+	sdkRetryAfter(t, reply.header)
+}
+
+// inputLiveHeap is what the heap holds after a collection.
+func inputLiveHeap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,208 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadHead_Accepts(t *testing.T) {
+	type want struct {
+		Model   string
+		Stream  bool
+		Limits  [numLimits]int64
+		Present [numLimits]bool
+		Copies  int64
+		Usage   bool
+	}
+	for _, tc := range []struct {
+		name, body string
+		want       want
+	}{
+		{"empty", `{}`, want{Copies: 1}},
+		{"plain", `{"model":"m"}`, want{Model: "m", Copies: 1}},
+		{"spaces", " \n{ \"model\" :\t\"m\" , \"stream\" : true } ", want{Model: "m", Stream: true, Copies: 1}},
+		{"null counts as absent", `{"stream":null,"max_tokens":null,"n":null,"stream_options":null}`, want{Present: [3]bool{true}, Copies: 1}},
+		{"all bounds", `{"max_tokens":1,"max_completion_tokens":22,"max_output_tokens":1000000000}`, want{Limits: [3]int64{1, 22, 1e9}, Present: [3]bool{true, true, true}, Copies: 1}},
+		{"the larger of n and best_of", `{"n":2,"best_of":5}`, want{Copies: 5}},
+		{"usage asked for", `{"stream":true,"stream_options":{"x":1,"include_usage":true}}`, want{Stream: true, Usage: true, Copies: 1}},
+		{"usage declined", `{"stream":true,"stream_options":{"include_usage":false}}`, want{Stream: true, Copies: 1}},
+		{"escapes in a key", `{"mod\u0065l":"m"}`, want{Model: "m", Copies: 1}},
+		{"escapes in a value", `{"model":"\u0067pt\/4"}`, want{Model: "gpt/4", Copies: 1}},
+		{"a governed name further down is none", `{"x":{"model":1,"model":2},"messages":[{"max_tokens":"no"}]}`, want{Copies: 1}},
+		{"other keys may come twice", `{"user":"a","user":"b","User":"c"}`, want{Copies: 1}},
+		{"brackets in strings do not nest", `{"x":"` + strings.Repeat("[", 5000) + `"}`, want{Copies: 1}},
+		{"wide is not deep", `{"x":[` + strings.Repeat("[],", 5000) + `[]]}`, want{Copies: 1}},
+		{"as deep as may be", `{"x":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`, want{Copies: 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h, problem := readHead([]byte(tc.body))
+			if problem != nil {
+				t.Fatalf("refused: %s", problem.what)
+			}
+			got := want{Model: h.model, Stream: h.stream, Copies: h.copies, Usage: h.streamOptions.includeUsage}
+			for i, f := range h.limits {
+				got.Limits[i], got.Present[i] = f.value, f.present
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadHead_Refuses(t *testing.T) {
+	for _, tc := range []struct{ name, body, param, what string }{
+		{"nothing", ``, "", "not valid JSON"},
+		{"truncated", `{"model":"m"`, "", "not valid JSON"},
+		{"trailing comma", `{"model":"m",}`, "", "not valid JSON"},
+		{"two documents", `{"model":"m"} {}`, "", "not valid JSON"},
+		{"a list", `[{"model":"m"}]`, "", "must be a JSON object"},
+		{"a string", `"model"`, "", "must be a JSON object"},
+		{"byte order mark", "\xef\xbb\xbf{}", "", "not valid JSON"},
+		{"invalid UTF-8", "{\"x\":\"\xff\"}", "", "not valid UTF-8"},
+		{"raw line break in a string", "{\"x\":\"a\nb\"}", "", "not valid JSON"},
+		{"leading zero", `{"x":01}`, "", "not valid JSON"},
+		{"too deep", `{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, "", "nests deeper"},
+		{"open brackets only", strings.Repeat("[", 1<<20), "", "nests deeper"},
+
+		{"model twice", `{"model":"a","model":"b"}`, "model", "twice"},
+		{"model twice, escaped", `{"model":"a","\u006dodel":"b"}`, "model", "twice"},
+		{"model by case", `{"Model":"a"}`, "model", "only by case"},
+		{"long s", `{"ſtream":true}`, "stream", "only by case"},
+		{"Kelvin sign", "{\"max_to\u212aens\":5}", "max_tokens", "only by case"},
+		{"model is a number", `{"model":4}`, "model", "must be a string"},
+		{"model is null", `{"model":null}`, "model", "must be a string"},
+		{"model is empty", `{"model":""}`, "model", "must be a string"},
+		{"model is too long", `{"model":"` + strings.Repeat("m", 257) + `"}`, "model", "1 to 256"},
+		{"stream is a string", `{"stream":"yes"}`, "stream", `not "yes"`},
+		{"stream is a number", `{"stream":1}`, "stream", "not 1"},
+		{"stream twice", `{"stream":true,"stream":true}`, "stream", "twice"},
+		{"bound of 0", `{"max_tokens":0}`, "max_tokens", "from 1 to"},
+		{"bound below 0", `{"max_tokens":-1}`, "max_tokens", "not -1"},
+		{"bound with a fraction", `{"max_completion_tokens":1.5}`, "max_completion_tokens", "not 1.5"},
+		{"bound as a float", `{"max_output_tokens":2.0}`, "max_output_tokens", "not 2.0"},
+		{"bound with an exponent", `{"max_tokens":1e3}`, "max_tokens", "not 1e3"},
+		{"bound beyond float64", `{"max_tokens":1e400}`, "max_tokens", "not 1e400"},
+		{"bound beyond int64", `{"max_tokens":99999999999999999999}`, "max_tokens", "not 9999"},
+		{"bound that nobody means", `{"max_tokens":1000000001}`, "max_tokens", "from 1 to 1000000000"},
+		{"bound in quotes", `{"max_tokens":"12"}`, "max_tokens", `not "12"`},
+		{"bound as a list", `{"max_tokens":[12]}`, "max_tokens", "not [12]"},
+		{"a long value is cut short", `{"max_tokens":"` + strings.Repeat("é", 100) + `"}`, "max_tokens", "…"},
+		{"too many answers", `{"n":1025}`, "n", "at most 1024"},
+		{"best_of below 1", `{"best_of":0}`, "best_of", "from 1 to"},
+		{"options as a list", `{"stream_options":[]}`, "stream_options", "must be an object"},
+		{"options twice", `{"stream_options":{},"stream_options":{}}`, "stream_options", "twice"},
+		{"usage twice", `{"stream_options":{"include_usage":true,"include_usage":false}}`, "stream_options", "twice"},
+		{"usage twice, escaped", `{"stream_options":{"include_usage":true,"include\u005fusage":false}}`, "stream_options", "twice"},
+		{"usage by case", `{"stream_options":{"Include_Usage":true}}`, "stream_options", "only by case"},
+		{"usage as a number", `{"stream_options":{"include_usage":1}}`, "stream_options", "not 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h, problem := readHead([]byte(tc.body))
+			if problem == nil {
+				t.Fatalf("accepted: %+v", h)
+			}
+			if problem.param != tc.param || !strings.Contains(problem.what, tc.what) {
+				t.Errorf("got param %q, %q; want param %q, a message with %q", problem.param, problem.what, tc.param, tc.what)
+			}
+		})
+	}
+}
+
+func TestSplice(t *testing.T) {
+	body := "0123456789"
+	for _, tc := range []struct {
+		name  string
+		edits []edit
+		want  string
+	}{
+		{"none", nil, "0123456789"},
+		{"insertion", []edit{{1, 1, "ab"}}, "0ab123456789"},
+		{"replacement", []edit{{2, 5, "x"}}, "01x56789"},
+		{"removal", []edit{{0, 10, ""}}, ""},
+		{"out of order", []edit{{8, 9, "b"}, {0, 1, "a"}}, "a1234567b9"},
+		{"two at one place keep their order", []edit{{5, 5, "a"}, {5, 5, "b"}}, "01234ab56789"},
+		{"at the ends", []edit{{10, 10, ">"}, {0, 0, "<"}}, "<0123456789>"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := []byte(body)
+			if got := string(splice(in, tc.edits)); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if string(in) != body {
+				t.Errorf("the body itself was changed to %q", in)
+			}
+		})
+	}
+}
+
+func TestAskForUsage(t *testing.T) {
+	for _, tc := range []struct {
+		name, body, want string
+		withhold         bool
+	}{
+		{"asked", `{"stream_options":{"include_usage":true}}`, `{"stream_options":{"include_usage":true}}`, false},
+		{"no options", `{"stream":true}`, `{"stream_options":{"include_usage":true},"stream":true}`, true},
+		{"empty body", ` { }`, ` {"stream_options":{"include_usage":true} }`, true},
+		{"null options", `{"stream_options": null }`, `{"stream_options": {"include_usage":true} }`, true},
+		{"empty options", `{"stream_options":{ }}`, `{"stream_options":{"include_usage":true }}`, true},
+		{"other options", `{"stream_options":{ "x":[1]}}`, `{"stream_options":{"include_usage":true, "x":[1]}}`, true},
+		{"declined", `{"stream_options":{"x":1,"include_usage" : false}}`, `{"stream_options":{"x":1,"include_usage" : true}}`, true},
+		{"null", `{"stream_options":{"include_usage":null}}`, `{"stream_options":{"include_usage":true}}`, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := mustReadHead(t, tc.body)
+			edits, withhold := h.askForUsage(nil)
+			if got := string(splice([]byte(tc.body), edits)); got != tc.want || withhold != tc.withhold {
+				t.Errorf("got %s, withhold %v; want %s, %v", got, withhold, tc.want, tc.withhold)
+			}
+		})
+	}
+}
+
+func TestClamp(t *testing.T) {
+	for _, tc := range []struct {
+		name, body, want string
+		bound            int64
+	}{
+		{"below", `{"max_tokens":5}`, `{"max_tokens":5}`, 5},
+		{"at", `{"max_tokens":100}`, `{"max_tokens":100}`, 100},
+		{"above", `{"max_tokens": 101 }`, `{"max_tokens": 100 }`, 100},
+		{"null is no bound", `{"max_tokens":null}`, `{"max_tokens":100}`, 100},
+		{"every one", `{"max_tokens":500,"max_completion_tokens":7,"max_output_tokens":null}`, `{"max_tokens":100,"max_completion_tokens":7,"max_output_tokens":100}`, 100},
+		{"the route's own", `{"model":"m"}`, `{"own":100,"model":"m"}`, 100},
+		{"the route's own, in an empty body", `{}`, `{"own":100}`, 100},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := mustReadHead(t, tc.body)
+			if got := string(splice([]byte(tc.body), h.clamp(nil, 100, "own"))); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if got := h.outputBound(); got != tc.bound {
+				t.Errorf("the bound is %d, want %d", got, tc.bound)
+			}
+		})
+	}
+}
+
+// A stream of a tenant with a clamp is edited twice at the same place.
+func TestClampAndAskForUsage(t *testing.T) {
+	body := ` {"model":"m","stream":true}`
+	h := mustReadHead(t, body)
+	edits, withhold := h.askForUsage(h.clamp(nil, 9, "max_tokens"))
+	want := ` {"max_tokens":9,"stream_options":{"include_usage":true},"model":"m","stream":true}`
+	if got := string(splice([]byte(body), edits)); got != want || !withhold {
+		t.Errorf("got %s, withhold %v; want %s", got, withhold, want)
+	}
+}
+
+func mustReadHead(t *testing.T, body string) *head {
+	t.Helper()
+	h, problem := readHead([]byte(body))
+	if problem != nil {
+		t.Fatalf("refused: %s", problem.what)
+	}
+	return h
+}
