@@ -22,7 +22,6 @@ type Body struct {
 	scan      Scanner // guarded by mu, as all below
 	meter     Meter
 	out       []byte // to be read before anything else
-	bytes     int64
 	events    int64
 	unread    bool      // the last event with data was too large to read
 	dropLF    bool      // a withheld event ended in CR: its LF, if late, goes the same way
@@ -33,7 +32,8 @@ type Body struct {
 	idled     bool      // the idle timer has fired
 	closed    bool
 	left      bool // closed before the terminal event had been read
-	ended     bool // End has been called or is about to be
+	ended     bool // nothing more comes from upstream
+	reported  bool // End has been called or is about to be
 }
 
 // NewBody returns a body that reads the event stream of upstream.
@@ -113,12 +113,14 @@ func (b *Body) take(p []byte) (n int, call calls, over error) {
 		}
 		c := copy(p[n:], b.out)
 		n, b.out = n+c, b.out[c:]
-		if !b.ended {
-			b.bytes += int64(c)
-		}
 	}
 	if b.meter.Deltas() > before {
 		call = b.callsLocked()
+	}
+	if b.meter.done {
+		// Nothing that counts can follow. Whoever holds capacity for the answer hears of it before the client
+		// can, and does not wait for upstream to close.
+		call.end = b.reportLocked(nil)
 	}
 	if b.ended {
 		over = io.EOF
@@ -207,19 +209,25 @@ func (b *Body) flushLocked() {
 	}
 }
 
-// endLocked fixes the result, the first time it is called, and returns the call that makes it known.
+// endLocked ends the stream, the first time it is called, and returns the call that makes the result known.
 func (b *Body) endLocked(err error, event []byte) func() {
 	if b.ended {
-		return func() {}
+		return nothingToTell
 	}
 	b.ended = true
 	if len(event) > 0 {
 		b.out = event
 	}
-	if !b.closed {
-		b.bytes += int64(len(b.out)) // all that is left to read
+	return b.reportLocked(err)
+}
+
+// reportLocked fixes the result, the first time it is called, and returns the call that makes it known.
+func (b *Body) reportLocked(err error) func() {
+	if b.reported {
+		return nothingToTell
 	}
-	res := Result{Deltas: b.meter.Deltas(), Bytes: b.bytes, Events: b.events}
+	b.reported = true
+	res := Result{Deltas: b.meter.Deltas(), Events: b.events}
 	res.Usage, res.Reported = b.meter.Usage()
 	res.Cause, res.Err = b.verdictLocked(err)
 	return func() {
@@ -228,6 +236,8 @@ func (b *Body) endLocked(err error, event []byte) func() {
 		}
 	}
 }
+
+func nothingToTell() {}
 
 func (b *Body) verdictLocked(err error) (Cause, error) {
 	finished := b.meter.Finished() || b.unread && err == io.EOF

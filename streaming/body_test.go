@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -109,8 +110,8 @@ func (st stream) want(in []byte, withhold bool) string {
 	return out
 }
 
-func (st stream) result(out string) Result {
-	res := Result{Deltas: st.deltas, Events: st.events, Cause: st.cause, Bytes: int64(len(out))}
+func (st stream) result() Result {
+	res := Result{Deltas: st.deltas, Events: st.events, Cause: st.cause}
 	if st.usage != nil {
 		res.Usage, res.Reported = *st.usage, !st.partly
 	}
@@ -153,8 +154,8 @@ func (st stream) play(t *testing.T, pieces [][]byte, want string, withhold bool,
 	if got != want { // cmp is too slow to be asked each time
 		t.Errorf("withhold %v: bytes (-want +got):\n%s", withhold, cmp.Diff(want, got))
 	}
-	if len(results) != 1 || results[0] != st.result(want) {
-		t.Errorf("withhold %v: got %+v, want %+v once", withhold, results, st.result(want))
+	if len(results) != 1 || results[0] != st.result() {
+		t.Errorf("withhold %v: got %+v, want %+v once", withhold, results, st.result())
 	}
 	return !t.Failed()
 }
@@ -232,7 +233,7 @@ func TestTruncatedEverywhere(t *testing.T) {
 			if i >= finished || atEnd && i >= finished-2 {
 				wantCause = Completed
 			}
-			if res.Cause != wantCause || res.Bytes != int64(len(got)) {
+			if res.Cause != wantCause {
 				t.Fatalf("cut at byte %d by %v: %+v, want %v", i, upstreamErr, res, wantCause)
 			}
 			if wantCause == Truncated && upstreamErr != nil && res.Err != reset {
@@ -242,12 +243,51 @@ func TestTruncatedEverywhere(t *testing.T) {
 	}
 }
 
+// terminalAt is where the terminal event begins, if there is one.
+func terminalAt(in []byte) int {
+	var s Scanner
+	var m Meter
+	s.Feed(in)
+	at := 0
+	for {
+		ev, ok := s.Next()
+		if !ok {
+			return math.MaxInt
+		}
+		if ev.Data != nil && m.Observe(ev.Name, ev.Data) == Final {
+			return at
+		}
+		at += len(ev.Raw)
+	}
+}
+
+// TestEndsAtTheTerminalEvent: End does not wait for upstream to close, nor for the client to have read it all.
+func TestEndsAtTheTerminalEvent(t *testing.T) {
+	const whole = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n" +
+		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n"
+	upstream, write := io.Pipe()
+	var results []Result
+	body := NewBody(upstream, Options{End: func(r Result) { results = append(results, r) }})
+	go func() { _, _ = io.WriteString(write, whole) }() // and stays open
+	if _, err := io.ReadFull(body, make([]byte, len(whole)-1)); err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 1 || results[0].Cause != Completed || results[0].Usage != (Usage{Input: 1, Output: 2}) {
+		t.Fatalf("got %+v before upstream has closed", results)
+	}
+	body.Close()
+	if len(results) != 1 {
+		t.Fatalf("End was called %d times", len(results))
+	}
+}
+
 // TestClientGoneEverywhere: the client closes after any byte. What upstream had sent is metered.
 func TestClientGoneEverywhere(t *testing.T) {
 	for _, st := range streams {
 		t.Run(st.file, func(t *testing.T) {
 			in := st.read(t)
 			all := len(st.want(in, false))
+			final := terminalAt(in)
 			for i := range all {
 				up := &script{pieces: [][]byte{in}}
 				var results []Result
@@ -261,16 +301,18 @@ func TestClientGoneEverywhere(t *testing.T) {
 					t.Fatalf("after byte %d: %d results, %d closes of upstream", i, len(results), up.closes.Load())
 				}
 				res := results[0]
+				if i > final {
+					if res.Cause != Completed || res.Deltas != st.deltas {
+						t.Fatalf("after byte %d, within the terminal event: %+v", i, res)
+					}
+					continue
+				}
 				failed := st.cause == UpstreamFailed && i > 0
 				if failed != (res.Cause == UpstreamFailed) || !failed && i < all-len(brokenOff) && res.Cause != ClientGone {
 					t.Fatalf("after byte %d: %+v", i, res)
 				}
 				if st.cut == "" && i > 0 && i < all-len(brokenOff) && st.file != "no_final_newline" && res.Deltas != st.deltas {
 					t.Fatalf("after byte %d: %d deltas, want %d as had arrived", i, res.Deltas, st.deltas)
-				}
-				// The rest that came without a blank line is counted when it is taken up.
-				if st.cause == Completed && res.Bytes != int64(i) && st.file != "no_final_newline" {
-					t.Fatalf("after byte %d: %d bytes", i, res.Bytes)
 				}
 				if n, err := body.Read(make([]byte, 8)); n != 0 || err != ErrClosed {
 					t.Fatalf("Read after Close: %d, %v", n, err)
@@ -352,7 +394,7 @@ func TestUpstreamErrors(t *testing.T) {
 				if got := drain(t, body, 50); got != tt.want {
 					t.Errorf("bytes %q, want %q", got, tt.want)
 				}
-				if res.Cause != tt.cause || !errors.Is(res.Err, tt.wantErr) || res.Bytes != int64(len(tt.want)) {
+				if res.Cause != tt.cause || !errors.Is(res.Err, tt.wantErr) {
 					t.Errorf("result %+v, want %v, %v", res, tt.cause, tt.wantErr)
 				}
 				if strings.Contains(tt.want, brokenOff) && told != tt.wantErr {

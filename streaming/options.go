@@ -15,13 +15,14 @@ type Options struct {
 	ErrorEvent    func(err error) []byte // a complete event for the client when upstream breaks off
 	First         func()                 // at the first delta
 	Progress      func(deltas int64)     // while deltas flow, at most every 250 ms
-	End           func(Result)           // once: at the end, at a failure or on Close, whichever is first
+	End           func(Result)           // once: at the terminal event, at the end, at a failure or on Close, whichever is first
 }
 
 // calls are the callbacks due after a Read, made when the lock is free.
 type calls struct {
 	first    bool
 	progress int64 // 0: none
+	end      func()
 }
 
 func (b *Body) callsLocked() (c calls) {
@@ -42,5 +43,8 @@ func (c calls) run(opt *Options) {
 	}
 	if c.progress > 0 {
 		opt.Progress(c.progress)
+	}
+	if c.end != nil {
+		c.end()
 	}
 }

@@ -39,7 +39,6 @@ type Result struct {
 	Deltas   int64 // parts of the answer that came, whether the client read them or not
 	Cause    Cause
 	Err      error // what broke the answer off; nil when Completed
-	Bytes    int64 // given to the client, an error event of ours included
 	Events   int64 // events with data, withheld ones included
 }
 

@@ -29,7 +29,6 @@ type whole struct {
 
 	mu     sync.Mutex
 	find   finder // guarded by mu, as all below
-	bytes  int64
 	closed bool
 	ended  bool
 }
@@ -42,7 +41,6 @@ func (w *whole) Read(p []byte) (int, error) {
 		w.mu.Unlock()
 		return 0, ErrClosed
 	}
-	w.bytes += int64(n)
 	w.find.feed(p[:n])
 	end := func() {}
 	if err != nil {
@@ -73,7 +71,7 @@ func (w *whole) endLocked(err error) func() {
 		return func() {}
 	}
 	w.ended = true
-	res := Result{Bytes: w.bytes}
+	var res Result
 	var told tells
 	res.Usage, told = readUsage(w.find.found)
 	res.Reported = told != nothing

@@ -24,8 +24,8 @@ type ending struct {
 
 var noUsage governor.Usage
 
-// over ends the lease with what was used. The first ending counts: the stream,
-// the error handler and the deferred finish may all come here.
+// over ends the lease with what was used, and counts it. The first ending counts:
+// the stream, the error handler and the deferred finish may all come here.
 func (c *call) over(outcome, reason string, u governor.Usage) {
 	if c.ending.done {
 		return
@@ -33,6 +33,11 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	c.ending.done = true
 	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
 	c.lease.Settle(u)
+	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
+	c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())
+	if outcome == telemetry.Cancelled {
+		c.pool.metrics.Cancelled.Inc()
+	}
 }
 
 // giveBack ends a call that never reached the upstream.
@@ -162,7 +167,7 @@ func (c *call) finish() {
 		}
 	}
 	c.endAdmitted(cause)
-	c.count()
+	c.countTurned()
 	c.logLine()
 	if !c.w.deadline.IsZero() {
 		_ = c.w.control.SetWriteDeadline(time.Time{})
@@ -194,54 +199,65 @@ func (c *call) endAdmitted(cause any) {
 	}
 }
 
-func (c *call) count() {
-	switch {
-	case c.ending.done:
-		c.account.Ended(c.ending.outcome, c.ending.reason, c.ending.usage, c.req.Input+c.req.Output)
-		c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())
-		if c.ending.outcome == telemetry.Cancelled {
-			c.pool.metrics.Cancelled.Inc()
-		}
-	case c.turned != nil && !c.rejected:
-		tenant, tier, pool := "", "", ""
-		if c.tenant != nil {
-			tenant, tier = c.tenant.Name, c.tenant.Tier
-		}
-		if c.pool != nil {
-			pool = c.pool.Name
-		}
-		c.g.metrics.Turned(tenant, tier, pool, c.turned.code)
+// countTurned counts a call that llmgov turned away before the governor was
+// asked, which counts its own.
+func (c *call) countTurned() {
+	if c.turned == nil || c.ending.done || c.rejected {
+		return
 	}
+	tenant, tier, pool := "", "", ""
+	if c.tenant != nil {
+		tenant, tier = c.tenant.Name, c.tenant.Tier
+	}
+	if c.pool != nil {
+		pool = c.pool.Name
+	}
+	c.g.metrics.Turned(tenant, tier, pool, c.turned.code)
 }
 
-// logLine writes what there is to know of the request in one line.
+// logLine writes what there is to know of the request in one line, and leaves
+// out what is not there.
 func (c *call) logLine() {
+	if !c.g.log.Enabled(c.r.Context(), slog.LevelInfo) {
+		return
+	}
 	status := c.w.status
 	if c.turned != nil && status == 0 {
 		status = c.turned.status
 	}
-	attrs := make([]slog.Attr, 0, 20)
-	attrs = append(attrs, slog.String("id", c.id), slog.String("method", c.r.Method), slog.String("path", c.r.URL.Path), slog.Int("status", status))
+	var buf [18]slog.Attr
+	attrs := append(buf[:0], slog.String("id", c.id), slog.String("path", c.r.URL.Path), slog.Int("status", status))
+	add := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
 	if c.tenant != nil {
-		attrs = append(attrs, slog.String("tenant", c.tenant.Name))
+		add("tenant", c.tenant.Name)
 	}
 	if c.pool != nil {
-		attrs = append(attrs, slog.String("pool", c.pool.Name), slog.String("model", c.model), slog.Bool("stream", c.head.stream))
+		add("pool", c.pool.Name)
+		add("model", c.model)
 	}
-	if c.turned != nil && c.turned.code != "" {
-		attrs = append(attrs, slog.String("refused", c.turned.code))
+	if c.turned != nil {
+		add("refused", c.turned.code)
 	}
-	if c.ending.done {
-		e := &c.ending
-		attrs = append(attrs, slog.String("outcome", e.outcome),
-			slog.Int64("held", c.req.Input+c.req.Output), slog.Int64("input", e.usage.Input), slog.Int64("output", e.usage.Output), slog.Bool("estimated", e.estimated),
-			slog.Float64("queue_ms", ms(c.lease.Waited)), slog.Float64("first_token_ms", ms(c.firstToken)))
+	if e := &c.ending; e.done {
+		add("outcome", e.outcome)
+		add("reason", e.reason)
+		attrs = append(attrs, slog.Int64("held", c.req.Input+c.req.Output), slog.Int64("input", e.usage.Input), slog.Int64("output", e.usage.Output))
+		if e.estimated {
+			attrs = append(attrs, slog.Bool("estimated", true))
+		}
 	}
-	if c.ending.reason != "" {
-		attrs = append(attrs, slog.String("reason", c.ending.reason))
+	if c.lease.Waited > 0 {
+		attrs = append(attrs, slog.Float64("queue_ms", ms(c.lease.Waited)))
+	}
+	if c.firstToken > 0 {
+		attrs = append(attrs, slog.Float64("first_token_ms", ms(c.firstToken)))
 	}
 	if c.failure != nil {
-		attrs = append(attrs, slog.String("error", c.failure.Error()))
+		add("error", c.failure.Error())
 	}
 	attrs = append(attrs, slog.Float64("ms", ms(time.Since(c.began))))
 	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", attrs...)

@@ -55,6 +55,10 @@ func rewrite(pr *httputil.ProxyRequest) {
 	up := &c.pool.upstream
 	pr.Out.URL = &url.URL{Scheme: up.base.Scheme, Host: up.base.Host, Path: up.base.Path + c.route.path, RawQuery: pr.Out.URL.RawQuery}
 	pr.Out.Host = ""
+	// Of a kind that the transport knows to be in memory, so that it leaves along
+	// with the headers in one write. The transport may read it after the handler
+	// has returned: c.body is never reused.
+	pr.Out.Body = io.NopCloser(bytes.NewReader(c.body))
 	h := pr.Out.Header
 	for _, name := range stripped {
 		delete(h, name)

@@ -75,7 +75,7 @@ func (c *call) showStanding() {
 	}
 }
 
-// In the canonical form, so that setting them converts nothing.
+// In the canonical form: they are set without converting them.
 var (
 	requestHeaders    = [3]string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
 	tokenHeaders      = [3]string{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}
@@ -86,10 +86,12 @@ func showQuota(h http.Header, names [3]string, q governor.Quota) {
 	if q.Limit == 0 {
 		return
 	}
-	h.Set(names[0], strconv.FormatInt(q.Limit, 10))
-	h.Set(names[1], strconv.FormatInt(q.Remaining, 10))
+	v := make([]string, 3) // one allocation for the three values
+	v[0], v[1] = strconv.FormatInt(q.Limit, 10), strconv.FormatInt(q.Remaining, 10)
+	h[names[0]], h[names[1]] = v[0:1:1], v[1:2:2]
 	if names[2] != "" {
-		h.Set(names[2], q.Reset.Round(time.Millisecond).String())
+		v[2] = q.Reset.Round(time.Millisecond).String()
+		h[names[2]] = v[2:3:3]
 	}
 }
 

@@ -30,39 +30,32 @@ func (m *Metrics) Pool(name string) *Pool {
 // truncated, event, idle, or the hundreds of its status, as 5xx.
 func (p *Pool) UpstreamError(class string) { p.errors.WithLabelValues(class).Inc() }
 
-// Account is the children of one tenant in one pool.
+// Account is the children of one tenant in one pool: those that each request
+// touches are resolved ahead, the rare ones when they happen.
 type Account struct {
 	QueueWait prometheus.Observer
 
-	ok, cancelled prometheus.Counter
-	refused       [governor.NumReasons]prometheus.Counter
-	outcomes      *prometheus.CounterVec
+	ok       prometheus.Counter
+	outcomes *prometheus.CounterVec // the rare ones, resolved when they happen
+	tokens   *prometheus.CounterVec
 
-	held, input, cachedInput, output, reasoning, refunded prometheus.Counter
+	held, input, output, refunded prometheus.Counter
 }
 
 // Account resolves the children of a tenant in a pool.
 func (m *Metrics) Account(tenant, tier, pool string) *Account {
 	who := prometheus.Labels{"tenant": tenant, "tier": tier, "pool": pool}
 	outcomes, tokens := m.requests.MustCurryWith(who), m.tokens.MustCurryWith(who)
-	a := &Account{
-		QueueWait:   m.queueWait.WithLabelValues(tier, pool),
-		outcomes:    outcomes,
-		ok:          outcomes.WithLabelValues(OK, ""),
-		cancelled:   outcomes.WithLabelValues(Cancelled, ""),
-		held:        tokens.WithLabelValues(held),
-		input:       tokens.WithLabelValues(input),
-		cachedInput: tokens.WithLabelValues(cachedInput),
-		output:      tokens.WithLabelValues(output),
-		reasoning:   tokens.WithLabelValues(reasoning),
-		refunded:    tokens.WithLabelValues(refunded),
+	return &Account{
+		QueueWait: m.queueWait.WithLabelValues(tier, pool),
+		outcomes:  outcomes,
+		tokens:    tokens,
+		ok:        outcomes.WithLabelValues(OK, ""),
+		held:      tokens.WithLabelValues(held),
+		input:     tokens.WithLabelValues(input),
+		output:    tokens.WithLabelValues(output),
+		refunded:  tokens.WithLabelValues(refunded),
 	}
-	for r := governor.Reason(1); int(r) < governor.NumReasons; r++ {
-		if r != governor.ReasonCancelled && r != governor.ReasonUnknown {
-			a.refused[r] = outcomes.WithLabelValues(Refused, r.String())
-		}
-	}
-	return a
 }
 
 // Admitted counts what a call holds and how long it waited.
@@ -74,30 +67,27 @@ func (a *Account) Admitted(tokens int64, waited time.Duration) {
 // Refused counts a refusal by the governor.
 func (a *Account) Refused(r governor.Reason) {
 	if r == governor.ReasonCancelled {
-		a.cancelled.Inc()
-	} else if c := a.refused[r]; c != nil {
-		c.Inc()
+		a.outcomes.WithLabelValues(Cancelled, "").Inc()
+		return
 	}
+	a.outcomes.WithLabelValues(Refused, r.String()).Inc()
 }
 
 // Ended counts the end of an admitted call: its outcome, a reason when it
 // failed, what it took, and what was given back of what it held.
 func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int64) {
-	switch {
-	case outcome == OK && reason == "":
+	if outcome == OK && reason == "" {
 		a.ok.Inc()
-	case outcome == Cancelled:
-		a.cancelled.Inc()
-	default:
+	} else {
 		a.outcomes.WithLabelValues(outcome, reason).Inc()
 	}
 	a.input.Add(float64(u.Input))
 	a.output.Add(float64(u.Output))
 	if u.CachedInput > 0 {
-		a.cachedInput.Add(float64(u.CachedInput))
+		a.tokens.WithLabelValues(cachedInput).Add(float64(u.CachedInput))
 	}
 	if u.Reasoning > 0 {
-		a.reasoning.Add(float64(u.Reasoning))
+		a.tokens.WithLabelValues(reasoning).Add(float64(u.Reasoning))
 	}
 	if back := heldTokens - u.Input - u.Output; back > 0 {
 		a.refunded.Add(float64(back))

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// target is a server under test: a child process, and a client to reach it.
+type target struct {
+	name   string
+	url    string
+	client *http.Client
+
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	answer *json.Decoder
+}
+
+// The children, in the order in which they are measured.
+const (
+	direct = iota
+	plain
+	governed
+	numTargets
+)
+
+var roles = [numTargets]string{"direct", "ReverseProxy", "llmgov"}
+
+// hello is what a child says first.
+type hello struct {
+	URL string `json:"url"`
+}
+
+// counters are what a child has used up since it started.
+type counters struct {
+	CPU    time.Duration `json:"cpu"`    // user + system
+	Allocs uint64        `json:"allocs"` // heap objects
+	Bytes  uint64        `json:"bytes"`  // heap bytes
+}
+
+// startAll starts the children. The function it returns ends them.
+func startAll(ctx context.Context, o options) ([]*target, func() error, error) {
+	var targets []*target
+	closeAll := func() error {
+		var errs []error
+		for _, t := range targets {
+			errs = append(errs, t.close())
+		}
+		return errors.Join(errs...)
+	}
+	for i, role := range roles {
+		args := []string{"-role", role}
+		if i != direct {
+			args = append(args, "-upstream", targets[direct].url)
+		}
+		if i == governed {
+			args = append(args, "-cpuprofile", o.cpuProfile, "-memprofile", o.memProfile)
+		}
+		t, err := start(ctx, role, args)
+		if err != nil {
+			return nil, nil, errors.Join(err, closeAll())
+		}
+		targets = append(targets, t)
+	}
+	return targets, closeAll, nil
+}
+
+func start(ctx context.Context, name string, args []string) (*target, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	t := &target{name: name, cmd: cmd, stdin: stdin, answer: json.NewDecoder(stdout), client: newClient()}
+	var h hello
+	if err := t.answer.Decode(&h); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s did not start: %w", name, err), t.close())
+	}
+	t.url = h.URL
+	return t, nil
+}
+
+func newClient() *http.Client {
+	return &http.Client{
+		Timeout: time.Minute,
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: maxConnections,
+			DisableCompression:  true,
+		},
+	}
+}
+
+// counters asks the child.
+func (t *target) counters() (counters, error) {
+	var c counters
+	if _, err := io.WriteString(t.stdin, "\n"); err != nil {
+		return c, fmt.Errorf("%s: %w", t.name, err)
+	}
+	if err := t.answer.Decode(&c); err != nil {
+		return c, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return c, nil
+}
+
+// close ends the child: it lives as long as its standard input.
+func (t *target) close() error {
+	t.client.CloseIdleConnections()
+	_ = t.stdin.Close()
+	if err := t.cmd.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"time"
+)
+
+// serve is a child: it serves its role until in ends, and answers each line on
+// in with its counters.
+func serve(o options, in io.Reader, out io.Writer) error {
+	if o.memProfile != "" {
+		runtime.MemProfileRate = 4 << 10
+	}
+	handler, err := newHandler(o.role, o.upstream)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := newServer(handler)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }() // ends with Close
+	stopProfile, err := startProfile(o.cpuProfile)
+	if err != nil {
+		return err
+	}
+	err = control(in, out, "http://"+l.Addr().String())
+	stopProfile()
+	err = errors.Join(err, writeMemProfile(o.memProfile), server.Close())
+	if s := <-served; !errors.Is(s, http.ErrServerClosed) {
+		err = errors.Join(err, s)
+	}
+	return err
+}
+
+// newServer is the same around every role, so that they differ only in their
+// handlers. It is what llmgov's serve command makes.
+func newServer(h http.Handler) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		Protocols:         &protocols,
+	}
+}
+
+func control(in io.Reader, out io.Writer, url string) error {
+	enc := json.NewEncoder(out)
+	if err := enc.Encode(hello{url}); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if err := enc.Encode(readCounters()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func readCounters() counters {
+	c := counters{CPU: cpuTime()}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	c.Allocs, c.Bytes = m.Mallocs, m.TotalAlloc
+	return c
+}
+
+func startProfile(file string) (stop func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		if err := f.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}, nil
+}
+
+func writeMemProfile(file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	runtime.GC() // the profile is as of the last collection
+	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
+}
