@@ -81,7 +81,7 @@ type TenantState struct {
 	Limits  []LimitState
 	Running int64
 	// InLine is how many calls wait for the tenant's own limits; Queued how many
-	// wait in each pool, by name.
+	// wait in each pool that the tenant may use, by name.
 	InLine int
 	Queued map[string]int
 }
@@ -104,6 +104,9 @@ func (g *Governor) State() State {
 	now := g.clock.Now()
 	var s State
 	queued := make([]map[string]int, len(tb.inOrder.tenants))
+	for i := range queued {
+		queued[i] = map[string]int{}
+	}
 	for _, p := range tb.inOrder.pools {
 		s.Pools = append(s.Pools, p.state(now, tb, queued))
 	}
@@ -126,12 +129,7 @@ func (p *pool) state(now time.Time, tb *table, queued []map[string]int) PoolStat
 	}
 	for i, t := range tb.inOrder.tenants {
 		if leaf := t.leaves[p.index]; leaf >= 0 {
-			if n := p.escrow.Leaf(leaf).Queued; n > 0 {
-				if queued[i] == nil {
-					queued[i] = map[string]int{}
-				}
-				queued[i][p.cfg.Name] = n
-			}
+			queued[i][p.cfg.Name] = p.escrow.Leaf(leaf).Queued
 		}
 	}
 	return ps

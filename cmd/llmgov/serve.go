@@ -55,6 +55,9 @@ func (s serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if s.Traffic && q.server == nil {
+		return &usageError{"--traffic would spend your tokens at " + q.upstream.BaseURL + ": unset OPENAI_API_KEY and OPENAI_BASE_URL to try it on the simulated model server"}
+	}
 	return serve(e, snap, q, s.Traffic)
 }
 
@@ -110,15 +113,17 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) error {
 		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain,
 	}), log, cfg.Timeouts.ReadHeader)
 
+	base, cut := context.WithCancelCause(context.Background())
+	defer cut(nil)
+	dataServer.BaseContext = func(net.Listener) context.Context { return base }
+
 	var group errgroup.Group
 	group.Go(func() error { defer drain(); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
 		<-ctx.Done()
-		shutdown(gov, dataServer, cfg.Timeouts.Drain, log)
-		last, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if adminServer.Shutdown(last) != nil { // a scrape that hangs holds nobody up
+		shutdown(gov, dataServer, cfg.Timeouts.Drain, cut, log)
+		if wait(adminServer, time.Second) != nil { // a scrape that hangs holds nobody up
 			return adminServer.Close()
 		}
 		return nil
@@ -130,20 +135,28 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) error {
 	return group.Wait()
 }
 
-// shutdown stops admission, lets what runs come to its end, and cuts what is
-// left after the time for it.
-func shutdown(gov *governor.Governor, server *http.Server, patience time.Duration, log *slog.Logger) {
+// shutdown stops admission, and lets what runs come to its end. What is left after
+// the time for it is cut: streams end in an error event, and all is settled.
+func shutdown(gov *governor.Governor, server *http.Server, patience time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
 	gov.Drain()
 	running, _ := gov.Leases()
 	log.Info("draining", "running", running, "at_most", patience.String())
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		left, _ := gov.Leases()
-		log.Warn("drain took too long, cutting what is left", "running", left)
-		_ = server.Close()
+	if wait(server, patience) != nil {
+		running, _ = gov.Leases()
+		log.Warn("drain took too long, cutting what is left", "running", running)
+		cut(gateway.ErrDraining)
+		if wait(server, time.Second) != nil {
+			_ = server.Close()
+		}
 	}
 	log.Info("stopped")
+}
+
+// wait shuts a server down, and waits for its calls so long.
+func wait(server *http.Server, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return server.Shutdown(ctx)
 }
 
 func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http.Server {
@@ -208,14 +221,15 @@ func url(a net.Addr) string {
 // greet prints where llmgov listens, once it does. In quickstart mode it also
 // says how to try it.
 func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr) {
-	fmt.Fprintf(e.stdout, "llmgov listens on %s, admin on %s\n", url(data), url(admin))
+	text := fmt.Sprintf("llmgov listens on %s, admin on %s\n", url(data), url(admin))
 	if q != nil {
-		fmt.Fprint(e.stdout, q.welcome(url(data), url(admin)))
-		return
+		text += q.welcome(url(data), url(admin))
+	} else {
+		var names []string
+		for _, p := range snap.Pools() {
+			names = append(names, p.Name)
+		}
+		text += fmt.Sprintf("%d tenants, pools: %s, policy %.12s\n", len(snap.Tenants()), strings.Join(names, ", "), snap.Hash())
 	}
-	var names []string
-	for _, p := range snap.Pools() {
-		names = append(names, p.Name)
-	}
-	fmt.Fprintf(e.stdout, "%d tenants, pools: %s, policy %.12s\n", len(snap.Tenants()), strings.Join(names, ", "), snap.Hash())
+	fmt.Fprint(e.stdout, text) // in one write, for who reads along
 }

@@ -8,7 +8,12 @@ import (
 // Estimator turns weighed prompts into tokens by a ratio per model, learned
 // from what upstream reports. It is safe for concurrent use; Estimate takes no
 // lock that Observe holds for long, and allocates nothing for a known model.
+//
+// An Estimator may have a parent, which it asks about models that it has learned
+// nothing of, and which learns along. So what one tenant sends cannot spoil
+// another's estimates, and who is new need not start from nothing.
 type Estimator struct {
+	parent *Estimator
 	mu     sync.RWMutex
 	models map[string]*ratio
 	other  ratio // beyond maxModels
@@ -23,8 +28,8 @@ type ratio struct {
 	seen atomic.Int64
 }
 
-// A ratio outside these bounds says more about a strange report than about the
-// model's tokenizer.
+// A ratio outside these bounds says nothing about the model's tokenizer: the
+// prompt lies elsewhere, as in a conversation that the server keeps.
 const (
 	unit     = 1_000_000
 	minRatio = unit / 8
@@ -33,16 +38,19 @@ const (
 	memory = 32
 )
 
-// NewEstimator returns an Estimator that has learned nothing.
-func NewEstimator() *Estimator { return &Estimator{models: make(map[string]*ratio)} }
+// NewEstimator returns an Estimator that has learned nothing. parent may be nil.
+func NewEstimator(parent *Estimator) *Estimator {
+	return &Estimator{parent: parent, models: make(map[string]*ratio)}
+}
 
 // Estimate is how many tokens a prompt of that weight has for a model; at
 // least 1, rounded up.
 func (e *Estimator) Estimate(model string, weight int64) int64 {
 	ppm := int64(unit)
-	if r := e.find(model); r != nil {
-		if p := r.ppm.Load(); p > 0 {
-			ppm = p
+	for at := e; at != nil; at = at.parent {
+		if r := at.find(model); r != nil && r.ppm.Load() > 0 {
+			ppm = r.ppm.Load()
+			break
 		}
 	}
 	return max(1, estimate(weight, ppm))
@@ -61,7 +69,13 @@ func (e *Estimator) Observe(model string, weight, actual int64) {
 	if weight < Scale || actual < 1 {
 		return
 	}
-	sample := min(max(int64(float64(actual)*Scale/float64(weight)*unit), minRatio), maxRatio)
+	sample := int64(float64(actual) * Scale / float64(weight) * unit)
+	if sample < minRatio || sample > maxRatio {
+		return
+	}
+	if e.parent != nil {
+		e.parent.Observe(model, weight, actual)
+	}
 	r := e.find(model)
 	if r == nil {
 		r = e.learn(model)

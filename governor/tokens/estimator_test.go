@@ -20,7 +20,7 @@ func TestPriorIsNearARealTokenizer(t *testing.T) {
 		{strings.Repeat("敏捷的棕色狐狸跳过了懒狗。", 10), 130},
 		{strings.Repeat("3.14159 26535 89793 ", 10), 100},
 	} {
-		got := NewEstimator().Estimate("m", Weigh([]byte(c.text)))
+		got := NewEstimator(nil).Estimate("m", Weigh([]byte(c.text)))
 		if got*16 < c.o200*10 || got*10 > c.o200*16 {
 			t.Errorf("%.20q…: estimated %d tokens, a tokenizer counts about %d", c.text, got, c.o200)
 		}
@@ -28,13 +28,37 @@ func TestPriorIsNearARealTokenizer(t *testing.T) {
 }
 
 func TestAttachmentsAreNotText(t *testing.T) {
-	small := Weigh([]byte(`{"url":"data:image/png;base64,AAAA"}`))
-	large := Weigh([]byte(`{"url":"data:image/png;base64,` + strings.Repeat("A", 1<<20) + `"}`))
-	if small != large {
-		t.Errorf("a large image weighs %d, a small one %d", large, small)
+	file := func(n int) []byte { return []byte(`{"data":"` + strings.Repeat("QUFB", n/4) + `"}`) }
+	small, large := Weigh(file(100_000)), Weigh(file(3<<20))
+	if small != large || large > 2*Attachment {
+		t.Errorf("a file of 3 MB weighs %d, one of 100 kB %d, want the same and about %d", large, small, Attachment)
 	}
-	if open := Weigh([]byte(`;base64,` + strings.Repeat("A", 1<<20))); open != attachmentTokens*Scale {
-		t.Errorf("an attachment without an end weighs %d", open)
+	if open := Weigh([]byte(strings.Repeat("A", 1<<20))); open != Attachment {
+		t.Errorf("a file without an end weighs %d, want %d", open, Attachment)
+	}
+	if word := Weigh([]byte(strings.Repeat("a", attachmentRun-1))); word != (attachmentRun-1)*15 {
+		t.Errorf("a long word weighs %d", word)
+	}
+}
+
+// One tenant's reports do not move another's estimates once it has its own; a
+// newcomer starts from what all have learned; and what cannot be is not learned.
+func TestParents(t *testing.T) {
+	shared := NewEstimator(nil)
+	a, b, c := NewEstimator(shared), NewEstimator(shared), NewEstimator(shared)
+	a.Observe("m", 6400, 200)
+	b.Observe("m", 6400, 100)
+	if got := b.Estimate("m", 6400); got != 100 {
+		t.Errorf("b's estimate is %d, want its own 100", got)
+	}
+	if got := c.Estimate("m", 6400); got != 150 {
+		t.Errorf("a newcomer's estimate is %d, want the mean of 150", got)
+	}
+	for range 100 {
+		a.Observe("m", 640, 1_000_000) // a prompt that lies elsewhere
+	}
+	if got := a.Estimate("m", 6400); got != 200 {
+		t.Errorf("a's estimate moved to %d by reports of prompts that lie elsewhere", got)
 	}
 }
 
@@ -42,17 +66,20 @@ func TestAttachmentsAreNotText(t *testing.T) {
 // follow a tokenizer that changes.
 func TestCalibration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := NewEstimator()
+		e := NewEstimator(nil)
 		weight := rapid.Int64Range(Scale*4, 1<<32).Draw(t, "weight")
 		actual := weight * rapid.Int64Range(200, 4000).Draw(t, "permille") / 1000 / Scale
-		if actual < 1 {
-			t.Skip()
+		if actual*Scale*8 <= weight || actual*Scale >= weight*8 {
+			t.Skip() // not believed
 		}
 		e.Observe("m", weight, actual)
 		// One report sets the ratio; it is a millionth, so large prompts may be off
 		// by that.
 		if got := e.Estimate("m", weight); got < actual-actual/100_000-1 || got > actual+actual/100_000+1 {
 			t.Fatalf("estimated %d after a report of %d", got, actual)
+		}
+		if actual*2*Scale > weight*8 {
+			return // more than is believed
 		}
 		for range 200 {
 			e.Observe("m", weight, actual*2)
@@ -67,7 +94,7 @@ func TestCalibration(t *testing.T) {
 }
 
 func TestModelsAreBounded(t *testing.T) {
-	e := NewEstimator()
+	e := NewEstimator(nil)
 	for i := range 5000 {
 		e.Observe(fmt.Sprint(i), 6400, 100)
 	}
@@ -77,7 +104,7 @@ func TestModelsAreBounded(t *testing.T) {
 }
 
 func TestEstimateDoesNotAllocate(t *testing.T) {
-	e, text := NewEstimator(), []byte(strings.Repeat("hello world ", 100))
+	e, text := NewEstimator(nil), []byte(strings.Repeat("hello world ", 100))
 	e.Observe("m", 6400, 100)
 	if n := testing.AllocsPerRun(100, func() { e.Estimate("m", Weigh(text)) }); n != 0 {
 		t.Errorf("an estimate allocates %v times", n)

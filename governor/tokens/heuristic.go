@@ -1,7 +1,5 @@
 package tokens
 
-import "bytes"
-
 // Scale is how many units of Weigh make one token before calibration.
 const Scale = 64
 
@@ -32,36 +30,45 @@ var classWeight = func() (w [256]uint8) {
 	return w
 }()
 
-// attachmentTokens is what a file or image inside a prompt counts, whatever
-// its size: base64 is not text.
-const attachmentTokens = 1024
+// Attachment is what a file inside a prompt weighs, whatever its size: images and
+// sound are not text.
+const Attachment = 1024 * Scale
 
-var base64Mark = []byte(";base64,")
+// attachmentRun is from how many bytes without a gap on a run of base64 digits is
+// a file. No text has such words.
+const attachmentRun = 4096
+
+var base64Digit = func() (is [256]bool) {
+	for b := range is {
+		is[b] = 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '+' || b == '/' || b == '-' || b == '_' || b == '='
+	}
+	return is
+}()
 
 // Weigh adds up a text's bytes by class, in units of 1/Scale token. The text
-// is JSON as it came: keys and quotes weigh too. Data URLs count as one
+// is JSON as it came: keys and quotes weigh too. Files in base64 count as one
 // attachment each.
 func Weigh(text []byte) int64 {
-	var sum int64
-	for {
-		i := bytes.Index(text, base64Mark)
-		if i < 0 {
-			return sum + weighText(text)
+	var sum, run, inRun int64
+	for _, b := range text {
+		w := int64(classWeight[b])
+		if base64Digit[b] {
+			run++
+			inRun += w
+			continue
 		}
-		sum += weighText(text[:i]) + attachmentTokens*Scale
-		text = text[i+len(base64Mark):]
-		end := bytes.IndexByte(text, '"')
-		if end < 0 {
-			return sum
+		if run >= attachmentRun {
+			inRun = min(inRun, Attachment)
 		}
-		text = text[end:]
+		sum += inRun + w
+		run, inRun = 0, 0
 	}
+	if run >= attachmentRun {
+		inRun = min(inRun, Attachment)
+	}
+	return sum + inRun
 }
 
-func weighText(text []byte) int64 {
-	var sum int64
-	for _, b := range text {
-		sum += int64(classWeight[b])
-	}
-	return sum
-}
+// Least is the fewest tokens that a prompt of that weight can have, by the
+// smallest ratio that is believed.
+func Least(weight int64) int64 { return estimate(weight, minRatio) }

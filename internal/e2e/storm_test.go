@@ -51,7 +51,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func panicOn(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
-		if err == nil && r.Header.Get("X-Panic") != "" {
+		if err == nil && r.Header.Get("X-Title") == "panic" {
 			resp.Body = &panicBody{resp.Body, 20}
 		}
 		return resp, err
@@ -161,7 +161,7 @@ func (s *stack) stormStream(rng *rand.Rand, way int) {
 	}
 	req.Header.Set("Authorization", "Bearer "+[]string{"a", "b"}[rng.IntN(2)])
 	if way == panicking {
-		req.Header.Set("X-Panic", "1")
+		req.Header.Set("X-Title", "panic")
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {

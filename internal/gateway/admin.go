@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"slices"
@@ -64,10 +65,18 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// withToken asks for the admin token, as a bearer.
+// withToken asks for the admin token, as a bearer. Without one it asks that the
+// caller called this machine by a name of its own: a page elsewhere can make its
+// own name lead here, but not call itself localhost.
 func withToken(token string, next http.Handler) http.Handler {
 	if token == "" {
-		return next
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !loopback(r.Host) {
+				http.Error(w, "without an admin token, call this listener as localhost or by its loopback address", http.StatusForbidden)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
 	}
 	want := sha256.Sum256([]byte(token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,6 +88,14 @@ func withToken(token string, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func respond(w http.ResponseWriter, v any) {
@@ -172,9 +189,6 @@ func tenantViews(s governor.State) []tenantView {
 		}
 		for _, l := range t.Limits {
 			v.Limits = append(v.Limits, axisView{l.Axis, l.Limit, l.Used})
-		}
-		if v.Queued == nil {
-			v.Queued = map[string]int{}
 		}
 		out = append(out, v)
 	}

@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -16,17 +19,19 @@ import (
 
 // call is one request on its way.
 type call struct {
-	g     *Gateway
-	world *world
-	r     *http.Request
-	w     writer
-	id    string
-	began time.Time
+	g       *Gateway
+	world   *world
+	r       *http.Request
+	w       writer
+	id      string
+	began   time.Time
+	arrived time.Time // when the whole body was there
 
-	route   *route
-	tenant  *tenants.Tenant
-	pool    *poolSide
-	account *telemetry.Account
+	route     *route
+	tenant    *tenants.Tenant
+	pool      *poolSide
+	account   *telemetry.Account
+	estimates *estimates
 
 	body     []byte
 	head     *head
@@ -39,6 +44,8 @@ type call struct {
 	admitted time.Time
 
 	interrupt      context.CancelCauseFunc
+	sent, bodySent atomic.Bool // the upstream has got the headers; has got it all
+	reader         *bytes.Reader
 	upstreamStatus int
 	answer         io.Closer // the metered body, once there is one
 	panicked       bool
@@ -77,7 +84,7 @@ func (c *call) authenticate() *refusal {
 	if !ok {
 		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key is not known here."}
 	}
-	c.tenant = t
+	c.tenant, c.estimates = t, c.world.estimates[t.Index]
 	return nil
 }
 
@@ -99,23 +106,30 @@ const bodyTimeout = 2 * time.Minute
 
 // readBody reads the whole body and its head.
 func (c *call) readBody() *refusal {
-	if enc := c.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return invalid("", "A body with Content-Encoding "+enc+" cannot be governed. Send it as it is.")
+	if f := c.checkQuery(); f != nil {
+		return f
+	}
+	for _, enc := range c.r.Header.Values("Content-Encoding") {
+		if enc != "" && enc != "identity" {
+			return invalid("", "A body with Content-Encoding "+quoted(enc)+" cannot be governed. Send it as it is.")
+		}
 	}
 	limit := c.world.snap.Config().MaxBody
 	if c.r.ContentLength > limit {
 		return tooLarge(limit)
 	}
-	_ = c.w.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := readAll(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, limit), c.r.ContentLength)
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return tooLarge(limit)
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return &refusal{status: http.StatusRequestTimeout, code: codeInvalid, message: "The body did not come within " + bodyTimeout.String() + "."}
+		}
 		return invalid("", "The body broke off before its end.")
 	}
-	_ = c.w.control.SetReadDeadline(time.Time{})
-	c.body = body
+	_ = c.w.control.SetReadDeadline(time.Time{}) // from here on reading only watches for the client going
+	c.body, c.arrived = body, time.Now()
 	return c.readHead()
 }
 
@@ -141,22 +155,38 @@ func tooLarge(limit int64) *refusal {
 	return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: "The body is larger than " + bytesText(limit) + "."}
 }
 
-// readAll reads r into a buffer of the announced size, when one was announced.
+// trusted is how much is allocated on the word of a Content-Length. More is
+// allocated as it comes.
+const trusted = 64 << 10
+
+// readAll reads r to its end: only then does the server watch for the client
+// going away.
 func readAll(r io.Reader, announced int64) ([]byte, error) {
-	if announced < 0 {
+	if announced < 0 || announced > trusted {
 		return io.ReadAll(r)
 	}
 	buf := make([]byte, announced)
 	if _, err := io.ReadFull(r, buf); err != nil {
 		return nil, err
 	}
-	// To the end of the body: only then does the server watch for the client
-	// going away.
 	var rest [1]byte
 	if n, err := r.Read(rest[:]); n != 0 || !errors.Is(err, io.EOF) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	return buf, nil
+}
+
+// checkQuery refuses governed keys in the query, where some servers read them too.
+func (c *call) checkQuery() *refusal {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
+	for key := range c.r.URL.Query() {
+		if name, read := governedKey(key); read != nil {
+			return invalid(name, "The query says "+quoted(brief(key))+". Say it in the body.")
+		}
+	}
+	return nil
 }
 
 // choosePool finds the pool that serves the model.
@@ -197,22 +227,27 @@ func (c *call) admit() *refusal {
 		return f
 	}
 	var edits []edit
-	if c.route.answers && c.tenant.MaxOutputTokens > 0 {
-		edits = c.head.clamp(edits, c.tenant.MaxOutputTokens, c.route.own)
+	if c.route.bounds != nil && c.tenant.MaxOutputTokens > 0 {
+		edits = c.head.clamp(edits, c.route, c.tenant.MaxOutputTokens)
 	}
 	if c.route.chunked && c.head.stream {
 		edits, c.withhold = c.head.askForUsage(edits)
 	}
-	c.weight = tokens.Weigh(c.body)
+	c.weight = c.head.weight
+	if c.route.body == jsonBody {
+		c.weight = tokens.Weigh(c.body)
+	}
 	c.body = splice(c.body, edits)
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
-	c.req.Input = c.g.prompts.Estimate(c.model, c.weight)
-	if c.pool.inputMax > 0 && c.req.Input > c.pool.inputMax {
-		return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: tooLong(c.req.Input, c.pool.Name, c.pool.inputMax)}
+	c.req.Input = c.estimates.prompts.Estimate(c.model, c.weight)
+	// By the least that it can have, not by the guess: no call is refused for ever
+	// because of a guess.
+	if least := tokens.Least(c.weight); c.pool.inputMax > 0 && least > c.pool.inputMax {
+		return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: tooLong(least, c.pool.Name, c.pool.inputMax)}
 	}
-	if c.route.answers {
-		bound := c.head.outputBound()
+	if c.route.bounds != nil {
+		bound := c.head.bound(c.route)
 		if bound == 0 {
 			bound = c.pool.DefaultMaxOutput
 		}
@@ -232,7 +267,7 @@ func (c *call) admit() *refusal {
 	c.lease, c.admitted = lease, time.Now()
 	c.w.queued(lease.Waited)
 	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited)
-	c.g.metrics.Overhead.Observe(asked.Sub(c.began).Seconds())
+	c.g.metrics.Overhead.Observe(asked.Sub(c.arrived).Seconds())
 	return nil
 }
 

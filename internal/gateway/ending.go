@@ -32,21 +32,16 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	}
 	c.ending.done = true
 	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
-	c.lease.Settle(u)
+	if c.sent.Load() {
+		c.lease.Settle(u)
+	} else {
+		c.lease.Release()
+	}
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
 	c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())
 	if outcome == telemetry.Cancelled {
 		c.pool.metrics.Cancelled.Inc()
 	}
-}
-
-// giveBack ends a call that never reached the upstream.
-func (c *call) giveBack(class string) {
-	if c.ending.done {
-		return
-	}
-	c.lease.Release()
-	c.failed(class, noUsage)
 }
 
 func (c *call) failed(class string, u governor.Usage) {
@@ -56,10 +51,14 @@ func (c *call) failed(class string, u governor.Usage) {
 	c.over(telemetry.Failed, class, u)
 }
 
-// guess is what a call used that broke off and left nothing to count. A stream
-// sends what it produces, so without a byte there was only the prompt; of a
-// plain answer a part was produced that nobody saw.
+// guess is what a call used that broke off and left nothing to count. What never
+// left took nothing, nor what the upstream answered with an error. A stream sends
+// what it produces, so without a byte there was only the prompt; of a plain
+// answer a part was produced that nobody saw.
 func (c *call) guess() governor.Usage {
+	if !c.sent.Load() || c.upstreamStatus != 0 && c.upstreamStatus/100 != 2 {
+		return noUsage
+	}
 	c.ending.estimated = true
 	u := governor.Usage{Input: c.req.Input}
 	if !c.head.stream {
@@ -85,13 +84,16 @@ func (c *call) outputOf(deltas int64) int64 {
 	if deltas == 0 {
 		return 0
 	}
-	return c.g.deltas.Estimate(c.model, deltas*tokens.Scale)
+	return c.estimates.deltas.Estimate(c.model, deltas*tokens.Scale)
 }
 
 // brokeOff is what a client gets when the upstream breaks off in mid-stream.
 func (c *call) brokeOff(err error) []byte {
 	f := refusal{code: codeUpstream, message: "The upstream " + c.pool.upstream.name + " broke off the stream."}
-	if err == streaming.ErrIdle {
+	switch {
+	case c.cut():
+		f.code, f.message = codeDraining, "This gateway is shutting down."
+	case err == streaming.ErrIdle:
 		f.code, f.message = codeUpstreamLate, "The upstream "+c.pool.upstream.name+" sent nothing for too long."
 	}
 	f.status = http.StatusBadGateway
@@ -106,20 +108,26 @@ func (c *call) answered(res streaming.Result) {
 		c.over(telemetry.Failed, "panic", u)
 		return
 	}
-	switch res.Cause {
-	case streaming.Completed:
+	switch {
+	case res.Cause == streaming.Completed:
 		c.learn(res, u)
 		c.over(telemetry.OK, "", u)
-	case streaming.ClientGone:
+	case c.cut():
+		c.over(telemetry.Failed, codeDraining, u)
+	case res.Cause == streaming.ClientGone:
 		c.over(telemetry.Cancelled, "", u)
 	default:
 		c.failure = res.Err
-		c.failed(causeClass[res.Cause], u)
+		class := causeClass[res.Cause]
+		if res.Err == streaming.ErrIdle {
+			class = "idle"
+		}
+		c.failed(class, u)
 	}
 }
 
 var causeClass = map[streaming.Cause]string{
-	streaming.Truncated: "truncated", streaming.UpstreamFailed: "event", streaming.IdleTimeout: "idle",
+	streaming.Truncated: "truncated", streaming.UpstreamFailed: "event",
 }
 
 // usageOf is what the upstream reported, else what was counted: the prompt as
@@ -137,7 +145,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	switch {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
-	case c.route.answers && (!c.head.stream || res.Cause == streaming.Completed):
+	case c.route.bounds != nil && (!c.head.stream || res.Cause == streaming.Completed):
 		u.Output = c.pool.speed.produced(time.Since(c.admitted), c.req.Output)
 	}
 	return u
@@ -148,8 +156,8 @@ func (c *call) learn(res streaming.Result, u governor.Usage) {
 	if !res.Reported {
 		return
 	}
-	c.g.prompts.Observe(c.model, c.weight, u.Input)
-	c.g.deltas.Observe(c.model, res.Deltas*tokens.Scale, u.Output)
+	c.estimates.prompts.Observe(c.model, c.weight, u.Input)
+	c.estimates.deltas.Observe(c.model, res.Deltas*tokens.Scale, u.Output)
 	c.pool.speed.observe(u.Output, time.Since(c.admitted))
 	if took := u.Input + u.Output; took > 0 {
 		c.pool.metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))
@@ -160,20 +168,20 @@ func (c *call) learn(res streaming.Result, u governor.Usage) {
 // deferred, so it also runs when a handler panics.
 func (c *call) finish() {
 	cause := recover()
+	broken := cause != nil // the answer is not whole
 	if cause != nil && cause != http.ErrAbortHandler {
 		c.g.log.Error("panic", "request", c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		if c.w.status == 0 {
 			c.refuse(&refusal{status: http.StatusInternalServerError, code: codeInternal, message: "The gateway failed. The request id helps whoever runs it to find out why."})
+			broken = false
 		}
 	}
 	c.endAdmitted(cause)
 	c.countTurned()
 	c.logLine()
-	if !c.w.deadline.IsZero() {
-		_ = c.w.control.SetWriteDeadline(time.Time{})
-	}
-	if cause != nil {
-		panic(http.ErrAbortHandler) // closes the connection: the answer is not whole
+	c.w.extend(time.Now()) // for the last flush, which is net/http's
+	if broken {
+		panic(http.ErrAbortHandler) // closes the connection
 	}
 }
 
@@ -183,14 +191,14 @@ func (c *call) endAdmitted(cause any) {
 	if c.admitted.IsZero() || c.ending.done {
 		return
 	}
-	if c.panicked = cause != nil; c.answer != nil {
+	if c.panicked = cause != nil && cause != http.ErrAbortHandler; c.answer != nil {
 		_ = c.answer.Close() // ends it with what had come
 	}
 	switch {
 	case c.ending.done:
-	case c.r.Context().Err() != nil:
+	case c.gone():
 		c.over(telemetry.Cancelled, "", c.guess())
-	case cause != nil:
+	case c.panicked:
 		c.over(telemetry.Failed, "panic", c.guess())
 	case c.upstreamStatus >= 500, c.upstreamStatus == http.StatusTooManyRequests:
 		c.failed(strconv.Itoa(c.upstreamStatus), noUsage)
@@ -226,7 +234,7 @@ func (c *call) logLine() {
 		status = c.turned.status
 	}
 	var buf [18]slog.Attr
-	attrs := append(buf[:0], slog.String("id", c.id), slog.String("path", c.r.URL.Path), slog.Int("status", status))
+	attrs := append(buf[:0], slog.String("id", c.id), slog.String("path", brief(c.r.URL.Path)), slog.Int("status", status))
 	add := func(name, value string) {
 		if value != "" {
 			attrs = append(attrs, slog.String(name, value))

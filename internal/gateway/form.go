@@ -6,41 +6,92 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"strings"
+
+	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 // readForm reads the governed fields of a multipart body: the model, which must
-// be there at most once.
+// be there at most once. Readers of multipart differ in what they make of unusual
+// headers, so these are refused: a part that another reader took for the model
+// would carry a call past its grant.
 func readForm(body []byte, contentType string) (*head, *badRequest) {
-	kind, params, err := mime.ParseMediaType(contentType)
-	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
-		return nil, bad("", "The body must be multipart/form-data with a boundary, not %q.", contentType)
+	boundary, err := plainBoundary(contentType)
+	if err != nil {
+		return nil, err
 	}
 	h := &head{copies: 1}
 	seen := map[string]bool{}
-	for parts := multipart.NewReader(bytes.NewReader(body), params["boundary"]); ; {
+	for parts := multipart.NewReader(bytes.NewReader(body), boundary); ; {
 		part, err := parts.NextRawPart()
 		if errors.Is(err, io.EOF) {
-			return h, nil
+			return h, endsThere(body, boundary)
 		}
 		if err != nil {
 			return nil, bad("", "The body is not valid multipart/form-data.")
 		}
-		name := part.FormName()
-		if name != "model" && name != "stream" {
-			continue
+		if !plainDisposition(part) {
+			return nil, bad("", "A part's Content-Disposition must be one line, form-data with a plain name.")
 		}
-		if seen[name] {
-			return nil, bad(name, "The field %q is there twice; which of its values counts is ambiguous.", name)
-		}
-		seen[name] = true
-		value, err := io.ReadAll(io.LimitReader(part, 257))
-		if err != nil || len(value) == 0 || len(value) > 256 {
-			return nil, bad(name, "%s must be 1 to 256 bytes long.", name)
-		}
-		if name == "model" {
-			h.model = string(value)
-		} else {
-			h.stream = string(value) == "true"
+		if err := h.readPart(part, seen); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// plainBoundary is the boundary of a Content-Type that has nothing else.
+func plainBoundary(contentType string) (string, *badRequest) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" || len(params) != 1 || strings.ContainsAny(contentType, "*\\") {
+		return "", bad("", "The Content-Type must be multipart/form-data with a boundary and nothing else, not %q.", contentType)
+	}
+	return params["boundary"], nil
+}
+
+func plainDisposition(part *multipart.Part) bool {
+	lines := part.Header["Content-Disposition"]
+	return len(lines) == 1 && part.FormName() != "" && !strings.ContainsAny(lines[0], "*\\")
+}
+
+// endsThere refuses what follows the closing boundary.
+func endsThere(body []byte, boundary string) *badRequest {
+	end := []byte("--" + boundary + "--")
+	i := bytes.LastIndex(body, end)
+	if i < 0 || len(bytes.TrimSpace(body[i+len(end):])) > 0 {
+		return bad("", "The body goes on behind its closing boundary.")
+	}
+	return nil
+}
+
+// readPart takes over a governed field, and weighs the others: texts as they are,
+// files as an attachment each.
+func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest {
+	name := part.FormName()
+	if part.FileName() != "" {
+		h.weight += tokens.Attachment
+	}
+	switch {
+	case name != "model" && name != "stream":
+		if part.FileName() == "" {
+			text, err := io.ReadAll(part)
+			if err != nil {
+				return bad(name, "The field %q broke off.", name)
+			}
+			h.weight += tokens.Weigh(text)
+		}
+		return nil
+	case seen[name]:
+		return bad(name, "The field %q is there twice; which of its values counts is ambiguous.", name)
+	}
+	seen[name] = true
+	value, err := io.ReadAll(io.LimitReader(part, 257))
+	if err != nil || len(value) == 0 || len(value) > 256 {
+		return bad(name, "%s must be 1 to 256 bytes long.", name)
+	}
+	if name == "model" {
+		h.model = string(value)
+		return nil
+	}
+	h.stream = string(value) == "true"
+	return nil
 }

@@ -7,10 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
@@ -33,20 +36,30 @@ func (c *call) forward() {
 	ctx, cancel := context.WithCancelCause(context.WithValue(c.r.Context(), callKey{}, c))
 	defer cancel(nil)
 	c.interrupt = cancel
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders: func() { c.sent.Store(true) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) { c.bodySent.Store(info.Err == nil) },
+	})
 	r := c.r.WithContext(ctx)
-	r.ContentLength = int64(len(c.body))
-	r.Body = io.NopCloser(bytes.NewReader(c.body))
+	r.ContentLength, r.TransferEncoding, r.Trailer = int64(len(c.body)), nil, nil
+	r.Body = http.NoBody // see rewrite
 	// A connection that the upstream closed while it idled took nothing: the
 	// transport may send the body again on another.
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	body := c.body
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	c.g.proxy.ServeHTTP(&c.w, r)
 }
 
-// stripped are headers that are the gateway's business, or would let a tenant
-// act on the upstream's account.
-var stripped = []string{
-	"Authorization", "X-Api-Key", "Api-Key", "Cookie", "Expect",
-	"Openai-Organization", "Openai-Project", "X-Tenant-Id", "X-Bf-Vk",
+// passed are the request headers that reach the upstream. All others stop here:
+// hints about tenants, other people's keys and accounts, cookies, ways to make
+// the connection something else, and an Idempotency-Key, which would make the
+// transport send a call again whose answer was lost, and which tenants of one
+// upstream account could take from each other.
+var passed = map[string]bool{
+	"Accept": true, "User-Agent": true, "Openai-Beta": true, "X-Client-Request-Id": true,
+	"Anthropic-Version": true, "Anthropic-Beta": true, "Anthropic-Dangerous-Direct-Browser-Access": true,
+	"Http-Referer": true, "X-Title": true, // OpenRouter's attribution
+	"Traceparent": true, "Tracestate": true, "Baggage": true,
 }
 
 // rewrite makes the upstream's request of the caller's.
@@ -57,22 +70,37 @@ func rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.Host = ""
 	// Of a kind that the transport knows to be in memory, so that it leaves along
 	// with the headers in one write. The transport may read it after the handler
-	// has returned: c.body is never reused.
-	pr.Out.Body = io.NopCloser(bytes.NewReader(c.body))
-	h := pr.Out.Header
-	for _, name := range stripped {
-		delete(h, name)
-	}
-	for name := range h {
-		if strings.HasPrefix(name, "X-Llmgov-") {
-			delete(h, name)
+	// has returned, so its bytes are never reused.
+	c.reader = bytes.NewReader(c.body)
+	pr.Out.Body = io.NopCloser(c.reader)
+	in := pr.Out.Header
+	h := make(http.Header, len(in)+4)
+	for name, values := range in {
+		if passed[name] || strings.HasPrefix(name, "X-Stainless-") {
+			h[name] = values
 		}
+	}
+	h["Content-Type"] = contentJSON // what the head was read as
+	if c.route.body == formBody {
+		h["Content-Type"] = in["Content-Type"][:1]
 	}
 	if up.bearer != "" {
 		h["Authorization"] = []string{up.bearer}
 	}
 	h["X-Request-Id"] = []string{c.id}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
+	pr.Out.Header = h
+}
+
+var contentJSON = []string{"application/json"}
+
+// forgetBody lets go of a body that the upstream has: streams last, and prompts
+// are large.
+func (c *call) forgetBody() {
+	if c.bodySent.Load() {
+		c.reader.Reset(nil)
+		c.body = nil
+	}
 }
 
 var identity = []string{"identity"}
@@ -85,31 +113,73 @@ var errUpstreamKey = errors.New("the upstream refuses the key it was given")
 // metered.
 func modifyResponse(resp *http.Response) error {
 	c := callOf(resp.Request)
+	c.sent.Store(true)
 	c.upstreamStatus = resp.StatusCode
 	if resp.StatusCode == http.StatusUnauthorized {
 		return errUpstreamKey
 	}
 	renameHeaders(resp.Header)
-	if resp.StatusCode/100 != 2 {
-		return nil // nothing was produced; finish settles
-	}
-	if isEventStream(resp.Header) {
+	c.forgetBody()
+	idle := c.world.snap.Config().Timeouts.StreamIdle
+	switch {
+	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
+		resp.Body = newIdleBody(resp.Body, idle, c.interrupt)
+	case isEventStream(resp.Header):
 		resp.Header.Del("Content-Length") // withholding and errors change it
 		resp.ContentLength = -1
 		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
 			WithholdUsage: c.withhold,
-			Idle:          c.world.snap.Config().Timeouts.StreamIdle,
+			Idle:          idle,
 			Interrupt:     c.interrupt,
 			ErrorEvent:    c.brokeOff,
 			First:         c.firstDelta,
 			Progress:      c.progress,
 			End:           c.answered,
 		})
-	} else {
-		resp.Body = streaming.NewWhole(resp.Body, streaming.WholeOptions{End: c.answered})
+		c.answer = resp.Body
+	default:
+		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.interrupt), streaming.WholeOptions{End: c.answered})
+		c.answer = resp.Body
 	}
-	c.answer = resp.Body
 	return nil
+}
+
+// idleBody breaks off an answer whose upstream falls silent. (streaming.Body has
+// its own way, for it answers with an event.)
+type idleBody struct {
+	io.ReadCloser
+	patience time.Duration
+	timer    *time.Timer
+	idle     atomic.Bool
+}
+
+func newIdleBody(body io.ReadCloser, patience time.Duration, interrupt func(error)) *idleBody {
+	b := &idleBody{ReadCloser: body, patience: patience}
+	b.timer = time.AfterFunc(patience, func() {
+		b.idle.Store(true)
+		interrupt(streaming.ErrIdle)
+	})
+	return b
+}
+
+// Read implements io.Reader.
+func (b *idleBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.timer.Stop()
+		if b.idle.Load() {
+			err = streaming.ErrIdle
+		}
+		return n, err
+	}
+	b.timer.Reset(b.patience)
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b *idleBody) Close() error {
+	b.timer.Stop()
+	return b.ReadCloser.Close()
 }
 
 // isEventStream reports whether an answer is an event stream that can be read. One
@@ -142,30 +212,43 @@ func renameHeaders(h http.Header) {
 }
 
 // upstreamFailed answers when the upstream did not.
-func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
+func upstreamFailed(_ http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r)
 	name := c.pool.upstream.name
 	c.failure = err
-	dial, isDial := errors.AsType[*net.OpError](err)
-	timeout, isTimeout := errors.AsType[net.Error](err)
+	f := &refusal{status: http.StatusBadGateway, code: codeUpstream}
+	class := "broken"
+	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case c.r.Context().Err() != nil:
+	case c.gone():
 		c.over(telemetry.Cancelled, "", c.guess())
-		c.turned = &refusal{status: statusClientClosed}
-	case isDial && dial.Op == "dial":
-		c.giveBack("connect")
-		c.refuse(&refusal{status: http.StatusBadGateway, code: codeUpstream, message: "The upstream " + name + " cannot be reached."})
-	case isTimeout && timeout.Timeout():
-		c.failed("timeout", c.guess())
-		c.refuse(&refusal{status: http.StatusGatewayTimeout, code: codeUpstreamLate, message: "The upstream " + name + " did not answer in time."})
+		c.refuse(&refusal{status: statusClientClosed})
+		return
+	case c.cut():
+		f.status, f.code, class, f.message = http.StatusServiceUnavailable, codeDraining, codeDraining, "This gateway is shutting down."
 	case errors.Is(err, errUpstreamKey):
-		c.failed("401", noUsage)
-		c.refuse(&refusal{status: http.StatusBadGateway, code: codeUpstream, message: "The upstream " + name + " refuses the gateway's key. Tell whoever runs this gateway."})
+		class, f.message = "401", "The upstream "+name+" refuses the gateway's key. Tell whoever runs this gateway."
+	case !c.sent.Load():
+		class, f.message = "connect", "The upstream "+name+" cannot be reached."
+	case ok && timeout.Timeout():
+		class, f.message = "timeout", "The upstream "+name+" did not answer in time."
+		f.status, f.code = http.StatusGatewayTimeout, codeUpstreamLate
 	default:
-		c.failed("broken", c.guess())
-		c.refuse(&refusal{status: http.StatusBadGateway, code: codeUpstream, message: "The upstream " + name + " failed before it answered."})
+		f.message = "The upstream " + name + " failed before it answered."
 	}
+	c.failed(class, c.guess())
+	c.refuse(f)
 }
+
+// ErrDraining is the cause with which a server's base context is cancelled to
+// cut the calls that a drain could not wait for.
+var ErrDraining = errors.New("gateway: shutting down")
+
+// cut reports whether the call was cut by a drain.
+func (c *call) cut() bool { return context.Cause(c.r.Context()) == ErrDraining }
+
+// gone reports whether the client went away.
+func (c *call) gone() bool { return c.r.Context().Err() != nil && !c.cut() }
 
 // bufferPool lends copy buffers to the proxy.
 type bufferPool struct{ pool sync.Pool }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -24,9 +23,7 @@ type Gateway struct {
 	log     *slog.Logger
 	world   atomic.Pointer[world]
 
-	prompts *tokens.Estimator // bytes of a body → input tokens
-	deltas  *tokens.Estimator // deltas of a stream → output tokens
-	proxy   *httputil.ReverseProxy
+	proxy *httputil.ReverseProxy
 }
 
 // Options are the parts that a Gateway is made of.
@@ -47,7 +44,6 @@ func New(opt Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log,
-		prompts: tokens.NewEstimator(), deltas: tokens.NewEstimator(),
 	}
 	g.world.Store(w)
 	transport := opt.Transport
@@ -78,21 +74,25 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 		ResponseHeaderTimeout: t.UpstreamHeader,
 		// Bytes pass through as they are, and usage must be readable.
 		DisableCompression: true,
+		// A dead HTTP/2 connection would take every later call with it.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
 }
 
 // ServeHTTP walks one request through the gateway. Read it top to bottom.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r)}
-	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle)
-	c.w.Header().Set("X-Request-Id", c.id)
+	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle, c.showOwn)
+	// Until the body is there; net/http drains it even where nobody reads it.
+	_ = c.w.control.SetReadDeadline(c.began.Add(bodyTimeout))
+	c.showOwn()
 	defer c.finish()
 
 	// 1 Which place is it for, and who asks?
 	at := find(r)
 	c.route = at.route
 	if at.wrong {
-		c.refuse(&refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + r.Method + " " + r.URL.Path + "."})
+		c.refuse(&refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + r.Method + " " + brief(r.URL.Path) + "."})
 		return
 	}
 	if f := c.authenticate(); f != nil {
@@ -100,7 +100,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if at.ungranted {
-		c.refuse(&refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + r.URL.Path + "."})
+		c.refuse(&refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + brief(r.URL.Path) + "."})
 		return
 	}
 	if at.models {

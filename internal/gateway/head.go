@@ -35,23 +35,30 @@ type field struct {
 	start, end int
 }
 
-// The three names of the bound on an answer's length. Which one counts is the
-// upstream's business, so all that are there are clamped.
+// bound is one of the names of the bound on an answer's length.
+type bound int
+
 const (
-	maxTokens = iota
+	maxTokens bound = iota
 	maxCompletionTokens
 	maxOutputTokens
-	numLimits
+	numBounds
 )
 
-var limitKeys = [numLimits]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+var boundKeys = [numBounds]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+
+// maxCopies bounds how many answers one call may ask for: n, times the prompts of
+// a completions call.
+const maxCopies = 4096
 
 // head is what the gateway needs to know of a body, and where to splice.
 type head struct {
-	model  string
-	stream bool
-	limits [numLimits]field
-	copies int64 // n or best_of: how many answers are produced
+	model   string
+	stream  bool
+	bounds  [numBounds]field
+	copies  int64 // how many answers are produced: n or best_of, for each prompt
+	prompts int64
+	weight  int64 // of a form's fields, see package tokens
 
 	streamOptions struct {
 		field              // of the whole value; null counts as absent
@@ -73,11 +80,13 @@ var governed = map[string]func(*head, gjson.Result) *badRequest{
 	"model":                 (*head).readModel,
 	"stream":                (*head).readStream,
 	"stream_options":        (*head).readStreamOptions,
-	"max_tokens":            func(h *head, v gjson.Result) *badRequest { return h.readLimit(maxTokens, v) },
-	"max_completion_tokens": func(h *head, v gjson.Result) *badRequest { return h.readLimit(maxCompletionTokens, v) },
-	"max_output_tokens":     func(h *head, v gjson.Result) *badRequest { return h.readLimit(maxOutputTokens, v) },
+	"max_tokens":            func(h *head, v gjson.Result) *badRequest { return h.readBound(maxTokens, v) },
+	"max_completion_tokens": func(h *head, v gjson.Result) *badRequest { return h.readBound(maxCompletionTokens, v) },
+	"max_output_tokens":     func(h *head, v gjson.Result) *badRequest { return h.readBound(maxOutputTokens, v) },
 	"n":                     func(h *head, v gjson.Result) *badRequest { return h.readCopies("n", v) },
 	"best_of":               func(h *head, v gjson.Result) *badRequest { return h.readCopies("best_of", v) },
+	"prompt":                (*head).readPrompt,
+	"background":            (*head).readBackground,
 }
 
 // readHead reads the governed fields of a JSON body, strictly. body is not kept.
@@ -91,7 +100,7 @@ func readHead(body []byte) (*head, *badRequest) {
 	if !root.IsObject() {
 		return nil, bad("", "The body must be a JSON object.")
 	}
-	h := &head{copies: 1, empty: true, open: bytes.IndexByte(body, '{') + 1}
+	h := &head{copies: 1, prompts: 1, empty: true, open: bytes.IndexByte(body, '{') + 1}
 	var problem *badRequest
 	var seen [16]string
 	names := seen[:0]
@@ -117,6 +126,9 @@ func readHead(body []byte) (*head, *badRequest) {
 	})
 	if problem != nil {
 		return nil, problem
+	}
+	if h.copies *= h.prompts; h.copies > maxCopies {
+		return nil, bad("n", "The call asks for %d answers, more than %d.", h.copies, maxCopies)
 	}
 	return h, nil
 }
@@ -190,10 +202,38 @@ func (h *head) readStream(v gjson.Result) *badRequest {
 	return nil
 }
 
-func (h *head) readLimit(which int, v gjson.Result) *badRequest {
-	f, err := readCount(limitKeys[which], v)
-	h.limits[which] = f
+func (h *head) readBound(b bound, v gjson.Result) *badRequest {
+	f, err := readCount(boundKeys[b], v)
+	h.bounds[b] = f
 	return err
+}
+
+// readPrompt counts the prompts of a completions call: an array of texts or of
+// token lists gets an answer each.
+func (h *head) readPrompt(v gjson.Result) *badRequest {
+	if !v.IsArray() {
+		return nil
+	}
+	n := int64(0)
+	v.ForEach(func(_, item gjson.Result) bool {
+		if item.Type == gjson.Number { // one prompt, as tokens
+			n = 1
+			return false
+		}
+		n++
+		return true
+	})
+	h.prompts = max(1, n)
+	return nil
+}
+
+// readBackground refuses calls whose answer comes later and elsewhere, where it
+// could not be metered.
+func (h *head) readBackground(v gjson.Result) *badRequest {
+	if v.Type == gjson.False || v.Type == gjson.Null {
+		return nil
+	}
+	return bad("background", "background: %s is not supported yet.", show(v))
 }
 
 func (h *head) readCopies(name string, v gjson.Result) *badRequest {

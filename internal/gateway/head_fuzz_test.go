@@ -148,8 +148,8 @@ func checkValues(t *testing.T, body []byte, h *head, raw map[string]string) {
 	if s := raw["stream"]; s != "" && s != "true" && s != "false" && s != "null" || h.stream != (s == "true") {
 		t.Errorf("stream %s reads as %v", s, h.stream)
 	}
-	for i, name := range limitKeys {
-		f := h.limits[i]
+	for i, name := range boundKeys {
+		f := h.bounds[i]
 		if f.present != (raw[name] != "") {
 			t.Errorf("%s: present is %v, the value %q", name, f.present, raw[name])
 		} else if f.present && string(body[f.start:f.end]) != raw[name] {
@@ -211,9 +211,9 @@ func count(t *testing.T, name, raw string) int64 {
 // checkEdited edits an accepted body as a governed call's is, and reads it again.
 func checkEdited(t *testing.T, body []byte, most int64) {
 	t.Helper()
-	for _, own := range limitKeys {
+	for _, path := range []string{"/chat/completions", "/completions", "/responses"} {
 		h, _ := readHead(body)
-		edits := h.clamp(nil, most, own)
+		edits := h.clamp(nil, routes[path], most)
 		// An empty object has no model, so no call with one is edited twice.
 		if !h.empty {
 			edits, _ = h.askForUsage(edits)
@@ -225,15 +225,15 @@ func checkEdited(t *testing.T, body []byte, most int64) {
 		}
 		checkHead(t, out, again)
 		bounded := int64(0)
-		for i := range again.limits {
-			f := again.limits[i]
+		for i := range again.bounds {
+			f := again.bounds[i]
 			if f.present && (f.value == 0 || f.value > most) {
-				t.Errorf("%s is %d after a clamp to %d", limitKeys[i], f.value, most)
+				t.Errorf("%s is %d after a clamp to %d", boundKeys[i], f.value, most)
 			}
-			bounded = max(bounded, f.value)
 		}
-		if bounded == 0 || bounded != h.outputBound() {
-			t.Errorf("the bound is %d in the edited body, %d to the gateway\n%q", bounded, h.outputBound(), out)
+		bounded = again.bound(routes[path])
+		if bounded == 0 || bounded != h.bound(routes[path]) {
+			t.Errorf("the bound is %d in the edited body, %d to the gateway\n%q", bounded, h.bound(routes[path]), out)
 		}
 		if !h.empty && !again.streamOptions.includeUsage {
 			t.Errorf("usage is not asked for after the edit\n%q", out)

@@ -11,8 +11,8 @@ func TestReadHead_Accepts(t *testing.T) {
 	type want struct {
 		Model   string
 		Stream  bool
-		Limits  [numLimits]int64
-		Present [numLimits]bool
+		Limits  [numBounds]int64
+		Present [numBounds]bool
 		Copies  int64
 		Usage   bool
 	}
@@ -42,7 +42,7 @@ func TestReadHead_Accepts(t *testing.T) {
 				t.Fatalf("refused: %s", problem.what)
 			}
 			got := want{Model: h.model, Stream: h.stream, Copies: h.copies, Usage: h.streamOptions.includeUsage}
-			for i, f := range h.limits {
+			for i, f := range h.bounds {
 				got.Limits[i], got.Present[i] = f.value, f.present
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -55,6 +55,9 @@ func TestReadHead_Accepts(t *testing.T) {
 func TestReadHead_Refuses(t *testing.T) {
 	for _, tc := range []struct{ name, body, param, what string }{
 		{"nothing", ``, "", "not valid JSON"},
+		{"background", `{"background":true}`, "background", "not supported yet"},
+		{"prompt twice", `{"prompt":"a","prompt":["b"]}`, "prompt", "there twice"},
+		{"too many answers", `{"n":1024,"prompt":["a","b","c","d","e"]}`, "n", "5120 answers"},
 		{"truncated", `{"model":"m"`, "", "not valid JSON"},
 		{"trailing comma", `{"model":"m",}`, "", "not valid JSON"},
 		{"two documents", `{"model":"m"} {}`, "", "not valid JSON"},
@@ -172,18 +175,35 @@ func TestClamp(t *testing.T) {
 		{"above", `{"max_tokens": 101 }`, `{"max_tokens": 100 }`, 100},
 		{"null is no bound", `{"max_tokens":null}`, `{"max_tokens":100}`, 100},
 		{"every one", `{"max_tokens":500,"max_completion_tokens":7,"max_output_tokens":null}`, `{"max_tokens":100,"max_completion_tokens":7,"max_output_tokens":100}`, 100},
-		{"the route's own", `{"model":"m"}`, `{"own":100,"model":"m"}`, 100},
-		{"the route's own, in an empty body", `{}`, `{"own":100}`, 100},
+		{"the route's own", `{"model":"m"}`, `{"max_completion_tokens":100,"model":"m"}`, 100},
+		{"the route's own, in an empty body", `{}`, `{"max_completion_tokens":100}`, 100},
+		{"another route's name bounds nothing", `{"max_output_tokens":1}`, `{"max_completion_tokens":100,"max_output_tokens":1}`, 100},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := mustReadHead(t, tc.body)
-			if got := string(splice([]byte(tc.body), h.clamp(nil, 100, "own"))); got != tc.want {
+			h, chat := mustReadHead(t, tc.body), routes["/chat/completions"]
+			if got := string(splice([]byte(tc.body), h.clamp(nil, chat, 100))); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
-			if got := h.outputBound(); got != tc.bound {
+			if got := h.bound(chat); got != tc.bound {
 				t.Errorf("the bound is %d, want %d", got, tc.bound)
 			}
 		})
+	}
+}
+
+// Every prompt of a completions call gets an answer.
+func TestCopiesOfPrompts(t *testing.T) {
+	for body, want := range map[string]int64{
+		`{"prompt":"x"}`:                   1,
+		`{"prompt":[]}`:                    1,
+		`{"prompt":["a","b","c"]}`:         3,
+		`{"prompt":[1,2,3]}`:               1,
+		`{"prompt":[[1,2],[3]],"n":2}`:     4,
+		`{"prompt":["a","b"],"best_of":3}`: 6,
+	} {
+		if got := mustReadHead(t, body).copies; got != want {
+			t.Errorf("%s asks for %d answers, want %d", body, got, want)
+		}
 	}
 }
 
@@ -191,7 +211,7 @@ func TestClamp(t *testing.T) {
 func TestClampAndAskForUsage(t *testing.T) {
 	body := ` {"model":"m","stream":true}`
 	h := mustReadHead(t, body)
-	edits, withhold := h.askForUsage(h.clamp(nil, 9, "max_tokens"))
+	edits, withhold := h.askForUsage(h.clamp(nil, routes["/completions"], 9))
 	want := ` {"max_tokens":9,"stream_options":{"include_usage":true},"model":"m","stream":true}`
 	if got := string(splice([]byte(body), edits)); got != want || !withhold {
 		t.Errorf("got %s, withhold %v; want %s", got, withhold, want)

@@ -58,6 +58,7 @@ func rejected(rej *governor.Rejection) *refusal {
 // write sends the refusal in the caller's dialect.
 func (f *refusal) write(w http.ResponseWriter, d dialect) {
 	if f.status == statusClientClosed {
+		w.WriteHeader(f.status) // to nobody, or to one who has only stopped sending
 		return
 	}
 	h := w.Header()

@@ -26,11 +26,10 @@ type route struct {
 	path    string // below /v1
 	dialect dialect
 	body    bodyKind
-	// answers says that tokens are produced, so that an answer's length is bounded
-	// by own, or by what the pool holds a call at.
-	answers bool
-	// own is the name that the route has for the bound on an answer's length.
-	own string
+	// bounds are the route's names for the bound on an answer's length, that to be
+	// added first; none where no tokens are produced. What other routes call it
+	// bounds nothing here.
+	bounds []bound
 	// chunked routes have the extra usage chunk of stream_options.
 	chunked bool
 	// anyModel routes may leave the model out; the tenant's default pool serves it.
@@ -40,9 +39,9 @@ type route struct {
 var routes = func() map[string]*route {
 	m := map[string]*route{}
 	for _, r := range []route{
-		{path: "/chat/completions", answers: true, own: "max_completion_tokens", chunked: true},
-		{path: "/completions", answers: true, own: "max_tokens", chunked: true},
-		{path: "/responses", answers: true, own: "max_output_tokens"},
+		{path: "/chat/completions", bounds: []bound{maxCompletionTokens, maxTokens}, chunked: true},
+		{path: "/completions", bounds: []bound{maxTokens}, chunked: true},
+		{path: "/responses", bounds: []bound{maxOutputTokens}},
 		{path: "/embeddings"},
 		{path: "/moderations", anyModel: true},
 		{path: "/images/generations", anyModel: true},
@@ -51,7 +50,7 @@ var routes = func() map[string]*route {
 		{path: "/audio/speech"},
 		{path: "/audio/transcriptions", body: formBody},
 		{path: "/audio/translations", body: formBody},
-		{path: "/messages", answers: true, own: "max_tokens", dialect: anthropic},
+		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
 		{path: "/messages/count_tokens", dialect: anthropic},
 	} {
 		m[r.path] = &r

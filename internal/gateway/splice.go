@@ -56,36 +56,31 @@ func (h *head) askForUsage(edits []edit) ([]edit, bool) {
 	return append(edits, edit{so.open, so.open, member("include_usage", "true", so.empty)}), true
 }
 
-// clamp cuts every bound on the answer's length to most, or adds the route's
-// own when there is none.
-func (h *head) clamp(edits []edit, most int64, own string) []edit {
+// clamp cuts every bound on the answer's length to most, whosever it is, and adds
+// the route's own when it has none.
+func (h *head) clamp(edits []edit, r *route, most int64) []edit {
 	text := strconv.FormatInt(most, 10)
-	bounded := false
-	for i := range h.limits {
-		f := &h.limits[i]
-		if !f.present {
-			continue
-		}
-		bounded = true
-		if f.value == 0 || f.value > most {
+	for i := range h.bounds {
+		f := &h.bounds[i]
+		if f.present && (f.value == 0 || f.value > most) {
 			edits = append(edits, edit{f.start, f.end, text})
 			f.value = most
 		}
 	}
-	if !bounded && own != "" {
-		edits = append(edits, edit{h.open, h.open, member(own, text, h.empty)})
-		h.limits[maxTokens] = field{present: true, value: most}
+	if h.bound(r) == 0 {
+		edits = append(edits, edit{h.open, h.open, member(boundKeys[r.bounds[0]], text, h.empty)})
+		h.bounds[r.bounds[0]] = field{present: true, value: most}
 	}
 	return edits
 }
 
-// outputBound is the most tokens that one answer may have, 0 when the body
-// does not say: the largest of the bounds, since upstreams differ in which one
-// they heed.
-func (h *head) outputBound() int64 {
+// bound is the most tokens that one answer may have, 0 when the body does not say.
+// Where a route has two names for it servers differ in which one they heed, so the
+// larger one counts.
+func (h *head) bound(r *route) int64 {
 	most := int64(0)
-	for _, f := range h.limits {
-		most = max(most, f.value)
+	for _, b := range r.bounds {
+		most = max(most, h.bounds[b].value)
 	}
 	return most
 }

@@ -3,9 +3,19 @@ package gateway
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 func quoted(s string) string { return strconv.Quote(s) }
+
+// brief cuts what a stranger sent for messages and logs.
+func brief(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
 
 func bytesText(n int64) string {
 	for _, u := range []struct {

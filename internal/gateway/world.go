@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -16,9 +17,16 @@ import (
 // world is all that a request needs to know, resolved from one snapshot. It is
 // immutable and loaded once a request.
 type world struct {
-	snap     *tenants.Snapshot
-	pools    []*poolSide
-	accounts [][]*telemetry.Account // by tenant and pool
+	snap      *tenants.Snapshot
+	pools     []*poolSide
+	accounts  [][]*telemetry.Account // by tenant and pool
+	estimates []*estimates           // by tenant
+}
+
+// estimates turn what a tenant sends and gets into tokens.
+type estimates struct {
+	prompts *tokens.Estimator // the weight of a body → input tokens
+	deltas  *tokens.Estimator // deltas of a stream → output tokens
 }
 
 // poolSide is a pool as the gateway sees it.
@@ -86,8 +94,10 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics) (*world, error) {
 		}
 		w.pools = append(w.pools, side)
 	}
+	prompts, deltas := tokens.NewEstimator(nil), tokens.NewEstimator(nil)
 	for i := range list {
 		t := &list[i]
+		w.estimates = append(w.estimates, &estimates{tokens.NewEstimator(prompts), tokens.NewEstimator(deltas)})
 		row := make([]*telemetry.Account, len(pools))
 		for _, j := range reachable(snap, t) {
 			row[j] = m.Account(t.Name, t.Tier, pools[j].Name)

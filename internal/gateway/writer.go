@@ -12,16 +12,16 @@ import (
 // how long a client that reads nothing can hold a lease.
 type writer struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	status  int
-	patience,
-	extend time.Duration
+	control  *http.ResponseController
+	status   int
+	own      func() // sets the headers that are llmgov's own
+	patience time.Duration
 	deadline time.Time
 }
 
-func (w *writer) reset(rw http.ResponseWriter, patience time.Duration) {
+func (w *writer) reset(rw http.ResponseWriter, patience time.Duration, own func()) {
 	w.ResponseWriter, w.control = rw, http.NewResponseController(rw)
-	w.patience, w.extend = patience, patience/4
+	w.patience, w.own = patience, own
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -29,8 +29,14 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *writer) WriteHeader(status int) {
-	if w.status == 0 && status >= 200 {
-		w.status = status
+	if status >= 200 {
+		if w.status == 0 {
+			w.status = status
+		}
+		// The proxy clears all headers behind an informational answer.
+		if _, there := w.Header()["X-Request-Id"]; !there {
+			w.own()
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -38,16 +44,30 @@ func (w *writer) WriteHeader(status int) {
 // Write implements http.ResponseWriter.
 func (w *writer) Write(p []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.WriteHeader(http.StatusOK)
 	}
-	// The deadline is moved four times a patience, not on each chunk.
-	if w.patience > 0 {
-		if now := time.Now(); w.deadline.Sub(now) < w.patience-w.extend {
-			w.deadline = now.Add(w.patience)
-			_ = w.control.SetWriteDeadline(w.deadline)
-		}
-	}
+	w.extend(time.Now())
 	return w.ResponseWriter.Write(p)
+}
+
+// extend moves the write deadline, not on each chunk but when a quarter of the
+// patience is gone. It leaves more than a patience at all times: over HTTP/2 a
+// deadline resets the stream even if nobody is writing.
+func (w *writer) extend(now time.Time) {
+	if w.deadline.Sub(now) < w.patience+w.patience/4 {
+		w.deadline = now.Add(w.patience + w.patience/2)
+		_ = w.control.SetWriteDeadline(w.deadline)
+	}
+}
+
+// showOwn sets the headers that are llmgov's own, as far as they are known. They
+// are set once, and again if something cleared them.
+func (c *call) showOwn() {
+	c.w.Header().Set("X-Request-Id", c.id)
+	if c.shown {
+		c.showStanding()
+		c.w.queued(c.lease.Waited)
+	}
 }
 
 // queued tells a caller that it waited.

@@ -53,8 +53,14 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
 	}
+	inflight := map[[2]string]int64{}
 	for _, p := range s.Pools {
 		collectPool(gauge, p)
+		for _, l := range p.Leases {
+			if l.State != "waiting" {
+				inflight[[2]string{l.Tenant, p.Config.Name}]++
+			}
+		}
 	}
 	for _, t := range s.Tenants {
 		name := t.Config.Name
@@ -65,6 +71,7 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 		gauge(descQueue, int64(t.InLine), name, noPool)
 		for pool, n := range t.Queued {
 			gauge(descQueue, int64(n), name, pool)
+			gauge(descInflight, inflight[[2]string{name, pool}], name, pool)
 		}
 	}
 }
@@ -86,17 +93,11 @@ func collectPool(gauge func(*prometheus.Desc, int64, ...string), p governor.Pool
 		gauge(descLimit, p.Slots, noTenant, name, escrow.Slots.String())
 		gauge(descUsed, p.Running, noTenant, name, escrow.Slots.String())
 	}
-	states, inflight := map[string]int64{}, map[string]int64{}
+	states := map[string]int64{}
 	for _, l := range p.Leases {
 		states[l.State]++
-		if l.State != "waiting" {
-			inflight[l.Tenant]++
-		}
 	}
 	for _, state := range leaseStates {
 		gauge(descLeases, states[state], name, state)
-	}
-	for tenant, n := range inflight {
-		gauge(descInflight, n, tenant, name)
 	}
 }

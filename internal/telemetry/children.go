@@ -27,7 +27,7 @@ func (m *Metrics) Pool(name string) *Pool {
 }
 
 // UpstreamError counts a failure of the upstream by class: connect, timeout,
-// truncated, event, idle, or the hundreds of its status, as 5xx.
+// broken, truncated, event, idle, draining, or its status.
 func (p *Pool) UpstreamError(class string) { p.errors.WithLabelValues(class).Inc() }
 
 // Account is the children of one tenant in one pool: those that each request

@@ -1,0 +1,270 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// plainAnswer is a whole answer of three tokens.
+const plainAnswer = `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`
+
+func answers(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, plainAnswer)
+}
+
+// A bound under a name that the route does not know holds nothing and clamps
+// nothing: fifty calls of a thousand tokens do not pass a budget of ten.
+func TestAbuse_ForeignBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := tenant("a", 1)
+		a.MaxOutputTokens = 1000
+		w := world{pool: pool(10_500, 0, 0), tenants: []tenants.Tenant{a}, mock: mock.Config{TPM: 10_500}}
+		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		s := newStack(t, w)
+		defer s.close()
+		time.Sleep(time.Minute)
+		for range 50 {
+			s.call(t.Context(), "a", `{"model":"m","messages":[{"role":"user","content":"x"}],"max_output_tokens":1,"mock":{"output_tokens":3000}}`)
+		}
+		if st := s.mock.Stats(); st.Requests > 10 || st.Refused != 0 || st.OutputTokens > st.Requests*1000 {
+			t.Errorf("%d calls reached the model server, %d were refused there, %d tokens produced", st.Requests, st.Refused, st.OutputTokens)
+		}
+	})
+}
+
+// Every prompt of a completions call is answered, and held for.
+func TestAbuse_ManyPrompts(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	reply := s.post("/v1/completions", `{"model":"gpt-4o","prompt":["`+strings.Repeat(`x","`, 9)+`x"],"max_tokens":50}`)
+	s.waitIdle()
+	if held, took := s.charged("held"), s.charged("output"); reply.status != 200 || held < took {
+		t.Errorf("status %d: held %d, took %d: %s", reply.status, held, took, reply.body)
+	}
+}
+
+// No call can turn its connection into something else.
+func TestAbuse_Upgrade(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "h2c")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			return
+		}
+		answers(w, r)
+	})})
+	conn, err := net.Dial("tcp", s.data.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body := sdkChat(``)
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: %d\r\n\r\n%s", sdkKey("acme"), len(body), body)
+	status, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(status, "200") {
+		t.Errorf("an upgrade got %q, %v; want a plain 200", status, err)
+	}
+}
+
+// A call whose answer was lost is not sent again behind the caller's back.
+func TestAbuse_NoReplay(t *testing.T) {
+	for _, key := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		var calls atomic.Int64
+		s := newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if b, _ := io.ReadAll(r.Body); bytes.Contains(b, []byte("cut")) {
+				calls.Add(1)
+				panic(http.ErrAbortHandler)
+			}
+			answers(w, r)
+		})})
+		for range 3 { // leave connections idle
+			s.post("/v1/chat/completions", sdkChat(``))
+		}
+		if reply := s.post("/v1/chat/completions", sdkChat(`,"x":"cut"`), key, "k"); reply.status != 502 || calls.Load() != 1 {
+			t.Errorf("%s: status %d after %d calls upstream, want 502 after one", key, reply.status, calls.Load())
+		}
+	}
+}
+
+// What the head was read as is what the upstream is told it is, and trailers and
+// queries say nothing beside it.
+func TestAbuse_OneMeaning(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{})
+	s.post("/v1/chat/completions", sdkChat(`,"a":"&model=expensive&"`), "Content-Type", "application/x-www-form-urlencoded")
+	if got := s.seen.last(t).header["Content-Type"]; len(got) != 1 || got[0] != "application/json" {
+		t.Errorf("the upstream is told %q", got)
+	}
+	reply := s.post("/v1/chat/completions?Model=expensive", sdkChat(``))
+	reply.wantProblem(t, 400, "invalid_request_error")
+	reply = s.post("/v1/chat/completions", sdkChat(``), "Content-Encoding", "identity", "Content-Encoding", "gzip")
+	if reply.status != 200 && reply.status != 400 {
+		t.Errorf("two encodings got %d", reply.status)
+	}
+}
+
+// Multipart that readers could take apart differently is refused.
+func TestAbuse_Forms(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(answers)})
+	part := func(disposition, value string) string {
+		return "--y\r\nContent-Disposition: " + disposition + "\r\n\r\n" + value + "\r\n"
+	}
+	model := part(`form-data; name="model"`, "gpt-4o")
+	for _, tc := range []struct {
+		name, kind, body string
+		status           int
+	}{
+		{"plain", "multipart/form-data; boundary=y", model + "--y--\r\n", 200},
+		{"two boundaries", "multipart/form-data; boundary=y; boundary*=us-ascii''x", model + "--y--\r\n", 400},
+		{"a charset", "multipart/form-data; boundary=y; charset=utf-7", model + "--y--\r\n", 400},
+		{"an attachment named model", "multipart/form-data; boundary=y", model + part(`attachment; name="model"`, "o3") + "--y--\r\n", 400},
+		{"two dispositions", "multipart/form-data; boundary=y", model + "--y\r\nContent-Disposition: form-data; name=\"x\"\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\no3\r\n--y--\r\n", 400},
+		{"an extended name", "multipart/form-data; boundary=y", model + part(`form-data; name*=utf-8''model`, "o3") + "--y--\r\n", 400},
+		{"model twice", "multipart/form-data; boundary=y", model + model + "--y--\r\n", 400},
+		{"more behind the end", "multipart/form-data; boundary=y", model + "--y--\r\n" + model, 400},
+		{"no end", "multipart/form-data; boundary=y", model, 400},
+	} {
+		if reply := s.post("/v1/audio/transcriptions", tc.body, "Content-Type", tc.kind); reply.status != tc.status {
+			t.Errorf("%s: status %d, want %d: %s", tc.name, reply.status, tc.status, reply.body)
+		}
+	}
+}
+
+// Sound and images are not prompts of a million tokens.
+func TestAttachmentsAreNotTooLarge(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{
+		upstream: http.HandlerFunc(answers),
+		pool:     sdkPool(func(p *tenants.Pool) { p.TPM, p.Burst, p.BurstSet = 600_000, time.Minute, true }),
+		tenants:  []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.TPM, t.ITPM = 0, 0 })},
+	})
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	_ = w.WriteField("model", "gpt-4o")
+	file, err := w.CreateFormFile("file", "speech.mp3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = file.Write(bytes.Repeat([]byte{0xff, 'a', 7}, 1<<20))
+	w.Close()
+	if reply := s.post("/v1/audio/transcriptions", form.String(), "Content-Type", w.FormDataContentType()); reply.status != 200 {
+		t.Errorf("3 MB of sound in a form: %d %s", reply.status, reply.body)
+	}
+	if reply := s.post("/v1/chat/completions", sdkChat(`,"audio":"`+strings.Repeat("QUFB", 1<<20)+`"`)); reply.status != 200 {
+		t.Errorf("3 MB of sound in a chat: %d %s", reply.status, reply.body)
+	}
+}
+
+// An answer in plain JSON that falls silent in the middle is broken off, and so is
+// an error of the upstream's.
+func TestPlainAnswerFallsSilent(t *testing.T) {
+	for _, status := range []int{200, 400} {
+		synctest.Test(t, func(t *testing.T) {
+			w := world{pool: pool(0, 0, 10), tenants: []tenants.Tenant{tenant("a", 1)}, idle: 5 * time.Second}
+			w.wrap = func(http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					body, hold := io.Pipe()
+					go func() { // the upstream's body ends with its request, as a connection's does
+						_, _ = io.WriteString(hold, `{"choices":[`)
+						<-r.Context().Done()
+						hold.CloseWithError(r.Context().Err())
+					}()
+					return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+				})
+			}
+			s := newStack(t, w)
+			defer s.close()
+			began := time.Now()
+			if a := s.call(t.Context(), "a", chat(false, 10, "")); a.err == nil {
+				t.Errorf("an answer that broke off looks whole: %+v", a)
+			}
+			if took := time.Since(began); took != 5*time.Second {
+				t.Errorf("it was broken off after %v, want 5s", took)
+			}
+			synctest.Wait()
+			s.checkIdle()
+		})
+	}
+}
+
+// Who cannot be reached produced nothing, and an error took nothing, also when
+// nobody reads it to its end.
+func TestNothingIsChargedForNothing(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{baseURL: "https://127.0.0.1:1/v1"})
+	s.post("/v1/chat/completions", sdkChat(``)).wantProblem(t, 502, "upstream_error")
+	s.wantUnused("acme")
+
+	s = newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	resp, err := s.client.Do(s.request(http.MethodPost, "/v1/chat/completions", sdkChat(``)).WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	resp.Body.Close()
+	s.waitIdle()
+	if in, out := s.charged("input"), s.charged("output"); in != 0 || out != 0 {
+		t.Errorf("charged %d + %d for an error of the upstream's", in, out)
+	}
+}
+
+// Informational answers of the upstream do not take llmgov's headers with them.
+func TestHeaders_BehindEarlyHints(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		answers(w, r)
+	})})
+	reply := s.post("/v1/chat/completions", sdkChat(``))
+	if reply.status != 200 || reply.header.Get("X-Request-Id") == "" {
+		t.Errorf("behind a 103: %d, %v", reply.status, reply.header)
+	}
+	sdkWantRateHeaders(t, reply.header)
+}
+
+// Connections that send nothing, or read nothing, end.
+func TestSlowClientsEnd(t *testing.T) {
+	for name, sends := range map[string]string{
+		"no body, unknown key":   "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer nobody\r\nContent-Length: 100\r\n\r\n",
+		"no body, unknown route": "POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
+		"no body":                "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nContent-Length: 100\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStack(t, world{pool: pool(1000, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)}})
+				defer s.close()
+				conn, err := s.client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				began := time.Now()
+				go func() { _, _ = io.WriteString(conn, sends) }()
+				_, _ = io.Copy(io.Discard, conn)
+				if took := time.Since(began); took > 5*time.Minute {
+					t.Errorf("the connection was open for %v", took)
+				}
+			})
+		})
+	}
+}
