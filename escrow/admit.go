@@ -194,19 +194,23 @@ func (p *Pool) headReadyAt(c Cost) time.Time {
 }
 
 // Next is when Pump should be called again, if nothing else happens; false
-// when only a Settle, a Cancel or an Offer can change anything.
+// when only a Settle, a Produce, a Cancel or an Offer can change anything.
 func (p *Pool) Next() (time.Time, bool) { return p.next, !p.next.IsZero() }
 
 // dispatch books entry n and starts it.
 func (p *Pool) dispatch(now time.Time, n int32) {
 	e := &p.entries[n]
-	p.q.charge(e.leaf, p.virtualCost(e.cost))
+	l := &p.q.leaves[e.leaf]
+	e.charged = l.expected(p.virtualCost(e.cost))
+	e.due = e.cost[Tokens] - min(e.cost[Tokens], mulDivCeil(e.cost[Tokens], l.ratio, wholeRatio))
+	p.due += e.due
+	p.q.charge(e.leaf, e.charged)
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {
 			continue
 		}
-		a.pace.take(e.cost[k])
+		a.pace.take(e.cost[k], e.expected(Axis(k)))
 		a.pace.ring.Book(e.cost[k])
 		e.slots[k] = a.pace.ring.Slot()
 		if a.ledger != a.pace.ring {

@@ -10,19 +10,21 @@ func (p *Pool) Check() error {
 	}
 	var running int64
 	var held, queued Cost
+	due := int64(0)
 	for i := range p.entries {
 		switch e := &p.entries[i]; e.state {
 		case entryRunning:
 			running++
 			held[Tokens] += max(0, e.cost[Tokens]-e.produced)
 			held[Requests] += e.cost[Requests]
+			due += e.due
 		case entryQueued:
 			queued[Tokens] += e.cost[Tokens]
 			queued[Requests] += e.cost[Requests]
 		}
 	}
-	if running != p.running {
-		return fmt.Errorf("escrow: I7: %d calls run, the pool counts %d", running, p.running)
+	if running != p.running || due != p.due {
+		return fmt.Errorf("escrow: I7: %d calls run and %d tokens are due back, the pool counts %d and %d", running, due, p.running, p.due)
 	}
 	if queued != p.queued {
 		return fmt.Errorf("escrow: I7: %v queued, the pool counts %v", queued, p.queued)

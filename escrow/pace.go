@@ -108,21 +108,25 @@ func (p *pace) refill(now time.Time) {
 	if micros <= 0 {
 		return
 	}
-	p.last = p.last.Add(time.Duration(micros) * time.Microsecond)
+	p.rise(micros)
 
+	v := p.limit*micros + p.leadFraction
+	p.lead -= v / windowMicros
+	p.leadFraction = v % windowMicros
+	if p.lead <= 0 {
+		p.lead, p.leadFraction = 0, 0
+	}
+}
+
+// rise lets the level rise for so long.
+func (p *pace) rise(micros int64) {
+	p.last = p.last.Add(time.Duration(micros) * time.Microsecond)
 	// rate ≤ MaxLimit and micros ≤ a slot, so the product stays below 2⁶³.
 	v := p.rate*micros + p.fraction
 	p.level += v / (windowMicros * p.scale)
 	p.fraction = v % (windowMicros * p.scale)
 	if p.level >= p.cap {
 		p.level, p.fraction = p.cap, 0
-	}
-
-	v = p.limit*micros + p.leadFraction
-	p.lead -= v / windowMicros
-	p.leadFraction = v % windowMicros
-	if p.lead <= 0 {
-		p.lead, p.leadFraction = 0, 0
 	}
 }
 
@@ -165,17 +169,21 @@ func (p *pace) taut() int64 {
 // burst goes when the level is full, and leaves a debt.
 func (p *pace) need(c int64) int64 { return min(c, p.cap) }
 
-// take pays for a dispatched call.
-func (p *pace) take(c int64) {
+// take pays for a dispatched call of cost c, of which so much is expected to be
+// really taken.
+func (p *pace) take(c, expected int64) {
 	p.level -= c
-	p.lead += c
+	p.lead += expected
 	p.largest = max(p.largest, c)
 }
 
-// correct changes by d what a dispatched call has cost.
-func (p *pace) correct(d int64) {
-	p.level = min(p.cap, p.level-d)
-	p.lead = max(0, p.lead+d)
+// correct changes by d what a dispatched call has cost, and by more what it was
+// expected to. Debt is bounded by what
+// one minute can pay back: all of it stands in the ring as well, which blocks
+// until it has left the window, and need not be waited for twice.
+func (p *pace) correct(d, more int64) {
+	p.level = max(min(p.cap, p.level-d), p.cap-p.limit-p.base)
+	p.lead = max(0, p.lead+more)
 }
 
 // readyAt is when the level will reach need at today's rate, and never later

@@ -75,8 +75,19 @@ type entry struct {
 
 	cost       Cost      // as booked
 	slots      Cost      // ring slot of each axis at dispatch
+	charged    int64     // virtual cost that the leaf's tag was moved by
+	due        int64     // tokens that are expected back
 	produced   int64     // tokens already booked under Production
+	first      int64     // of them, those in the slot of the dispatch
 	dispatched time.Time // when it left the queue
+}
+
+// expected is what of a call's cost it will really take.
+func (e *entry) expected(k Axis) int64 {
+	if k == Tokens {
+		return e.cost[Tokens] - e.due
+	}
+	return e.cost[k]
 }
 
 // axisState is one rolling axis: when it is paid for, and what counts.
@@ -100,6 +111,7 @@ type Pool struct {
 	free    int32 // head of the free list, -1 when empty
 	queued  Cost  // sum over queued entries
 	running int64
+	due     int64 // tokens expected back from running calls
 
 	meanRun time.Duration // of ended calls, for predicting when a slot frees
 	blocked Axis          // the axis that held the head back at the last Pump

@@ -13,6 +13,10 @@ type leaf struct {
 	finish int64
 	// epoch is the lead epoch in which the leaf last was served.
 	epoch uint64
+	// ratio is what the leaf's calls take of what they declare, in millionths, as a
+	// moving average. Tags are charged by it: charged in full, the refunds of calls
+	// in flight would pull a tag far below that of a leaf which returns.
+	ratio, ended int64
 
 	head, tail int32 // entries; none when queued is 0
 	queued     int
@@ -49,7 +53,7 @@ func (q *queue) add(w Weight) LeafID {
 	if w < 1 || w > MaxWeight {
 		panic("escrow: BUG: weight out of range")
 	}
-	q.leaves = append(q.leaves, leaf{weight: w, at: -1})
+	q.leaves = append(q.leaves, leaf{weight: w, at: -1, ratio: wholeRatio})
 	return LeafID(len(q.leaves) - 1)
 }
 
@@ -98,13 +102,35 @@ func (l *leaf) move(virtual, cost int64) {
 	l.finish = min(l.finish+signedMulDiv(cost, int64(WeightOne), int64(l.weight)), virtual+maxAhead)
 }
 
+// A leaf's ratio is wholeRatio until its calls have told otherwise.
+const (
+	wholeRatio = 1_000_000
+	minRatio   = wholeRatio / 100
+	maxRatio   = wholeRatio * 4
+	// ratioMemory is how many calls the moving average spans.
+	ratioMemory = 32
+)
+
+// expected is what a call is charged that declares a virtual cost.
+func (l *leaf) expected(declared int64) int64 { return mulDivCeil(declared, l.ratio, wholeRatio) }
+
+// learn takes in what an ended call has taken of what it declared.
+func (l *leaf) learn(actual, declared int64) {
+	if declared <= 0 {
+		return
+	}
+	sample := min(max(mulDivCeil(actual, wholeRatio, declared), minRatio), maxRatio)
+	l.ended = min(l.ended+1, ratioMemory)
+	l.ratio += (sample - l.ratio) / l.ended
+}
+
 // tail is the tag that one more call of leaf i would start at.
 func (q *queue) tail(i LeafID) int64 {
 	l := &q.leaves[i]
 	if l.queued == 0 {
 		return max(l.finish, q.virtual)
 	}
-	return l.finish + min(mulDivCeil(l.backlog, int64(WeightOne), int64(l.weight)), maxAhead)
+	return l.finish + min(mulDivCeil(l.expected(l.backlog), int64(WeightOne), int64(l.weight)), maxAhead)
 }
 
 // newEpoch ends a lead epoch: the pool is no longer ahead of the fluid server.

@@ -32,6 +32,9 @@ func (p *Pool) State(now time.Time) State {
 	return s
 }
 
+// Waiting is how many calls are queued.
+func (p *Pool) Waiting() int { return p.q.waiting }
+
 // LeafState is what is known of one leaf.
 type LeafState struct {
 	Weight Weight

@@ -56,6 +56,9 @@ type Tenant struct {
 	Pools []string
 }
 
+// maxTokenWeight keeps weighed counts within an int64.
+const maxTokenWeight = 1_000_000
+
 // Validate reports everything that is wrong.
 func (c Config) Validate() error {
 	var errs []error
@@ -65,6 +68,11 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("governor: pool name %q is empty or taken", p.Name))
 		}
 		pools[p.Name] = true
+		for _, weight := range []int64{p.Weights.Input, p.Weights.CachedInput, p.Weights.Output, p.Weights.Reasoning, p.Weights.Audio} {
+			if weight < 0 || weight > maxTokenWeight {
+				errs = append(errs, fmt.Errorf("governor: pool %s: token weight %d is not in 0…%d", p.Name, weight, maxTokenWeight))
+			}
+		}
 		if p.HeadroomPPM < 0 || p.HeadroomPPM >= 1_000_000 {
 			errs = append(errs, fmt.Errorf("governor: pool %s: headroom of %d ppm is not in 0…999999", p.Name, p.HeadroomPPM))
 		} else if err := p.escrow(p.Burst).Validate(); err != nil {
@@ -107,8 +115,8 @@ func (p Pool) escrow(burst time.Duration) escrow.Config {
 
 // usable is a limit less its headroom, but never less than one.
 func (p Pool) usable(limit int64) int64 {
-	if limit <= 0 {
-		return limit
+	if limit <= 0 || limit > escrow.MaxLimit {
+		return limit // for Validate to judge
 	}
 	// limit ≤ 10¹² and the factor ≤ 10⁶, so the product fits.
 	return max(1, limit*(1_000_000-p.HeadroomPPM)/1_000_000)

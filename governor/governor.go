@@ -88,8 +88,9 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 		return Lease{}, &Rejection{Reason: ReasonUnknown, Tenant: req.Tenant, Pool: req.Pool}
 	}
 	if g.Draining() {
-		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, Pool: req.Pool, RetryAfter: time.Second}
+		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, Pool: req.Pool, RetryAfter: drainRetry}
 	}
+	req.Input, req.Output = bounded(req.Input), bounded(req.Output)
 	maxWait := t.cfg.MaxWait
 	if req.MaxWait != nil {
 		maxWait = min(maxWait, *req.MaxWait)
@@ -97,7 +98,7 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 
 	// 1 The tenant's own limits.
 	began := g.clock.Now()
-	own, now, rej := g.enter(ctx, t, began, p.ownCost(Usage{Input: req.Input, Output: req.Output}, 1), maxWait)
+	own, now, rej := g.enter(ctx, t, began, p.ownHoldCost(req), maxWait)
 	if rej != nil {
 		rej.Pool = req.Pool
 		return Lease{}, rej
@@ -112,6 +113,17 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 	}
 	lease.Waited += waited
 	return lease, nil
+}
+
+// ownHoldCost is the most that a request may take of a tenant's own limits.
+func (p *pool) ownHoldCost(req Request) ownCost {
+	w := p.cfg.Weights
+	return ownCost{
+		ownRequests: 1,
+		ownTokens:   w.most(req.Input, req.Output),
+		ownInput:    w.most(req.Input, 0),
+		ownOutput:   w.most(0, req.Output),
+	}
 }
 
 // ownCost is what a usage takes of a tenant's own limits: weighed like the

@@ -37,7 +37,11 @@ func (l Lease) end(u Usage, requests int64) bool {
 		return false
 	}
 	l.g.pumpAndUnlock(p, now)
-	st.tenant.leave(now, st.own, p.ownCost(u, requests), now.Sub(st.since))
+	ran := time.Duration(0)
+	if requests > 0 {
+		ran = now.Sub(st.since)
+	}
+	st.tenant.leave(now, st.own, p.ownCost(u, requests), ran)
 	return true
 }
 
@@ -49,13 +53,19 @@ func (l Lease) Progress(output int64) {
 		return
 	}
 	p, now := l.pool, l.g.clock.Now()
+	output = bounded(output)
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if !p.escrow.Running(l.handle) {
+		p.mu.Unlock()
 		return
 	}
 	st := &p.leases[l.handle.Slot]
 	st.flowing = true
 	st.used = st.input + output
 	p.escrow.Produce(now, l.handle, p.cfg.Weights.cost(Usage{Input: st.input, Output: output}))
+	if p.escrow.Waiting() > 0 { // when it will have room may be known only now
+		l.g.pumpAndUnlock(p, now)
+		return
+	}
+	p.mu.Unlock()
 }

@@ -29,6 +29,7 @@ type ownCost [ownAxes]int64
 // slot each, or held while the call waits for the pool.
 type ownHold struct {
 	cost   ownCost
+	due    ownCost // what of it is expected back
 	slot   [ownAxes]int64
 	booked bool
 }
@@ -45,6 +46,8 @@ type tenant struct {
 	running int64
 	line    []*inLine // calls over an own limit, in order of arrival; the first is served first
 	ahead   ownCost   // sum over line
+	due     ownCost   // sum over what is held, for predictions
+	ratio   float64   // what calls take of the tokens they declare, as a moving average
 	meanRun time.Duration
 }
 
@@ -54,7 +57,7 @@ type inLine struct {
 }
 
 func newTenant(now time.Time, cfg Tenant) *tenant {
-	t := &tenant{cfg: cfg}
+	t := &tenant{cfg: cfg, ratio: 1}
 	for k, limit := range [ownAxes]int64{cfg.RPM, cfg.TPM, cfg.ITPM, cfg.OTPM} {
 		if limit > 0 {
 			t.ledgers[k] = escrow.NewLedger(now, limit, ownSlots)
@@ -92,14 +95,12 @@ func (g *Governor) enter(ctx context.Context, t *tenant, now time.Time, c ownCos
 
 // standInLine waits until w is first and fits.
 func (g *Governor) standInLine(ctx context.Context, t *tenant, w *inLine, since, deadline time.Time) (ownHold, time.Time, *Rejection) {
-	next := g.lookAgain(t, w, deadline)
+	why := woken
 	for {
-		why := g.park(ctx, &w.waiter, next)
 		now := g.clock.Now()
 		t.mu.Lock()
 		t.advanceLocked(now)
-		_, fits := t.fitsLocked(w.cost)
-		if why != gone && why != draining && fits && t.line[0] == w {
+		if _, fits := t.fitsLocked(w.cost); fits && t.line[0] == w && why != gone && why != draining {
 			h := t.bookLocked(w.cost)
 			t.leaveLocked(w)
 			t.mu.Unlock()
@@ -113,8 +114,9 @@ func (g *Governor) standInLine(ctx context.Context, t *tenant, w *inLine, since,
 			rej.because(why)
 			return ownHold{}, now, rej
 		}
+		next := t.lookAgainLocked(w, deadline)
 		t.mu.Unlock()
-		next = g.lookAgain(t, w, deadline)
+		why = g.park(ctx, &w.waiter, next)
 	}
 }
 
@@ -124,30 +126,30 @@ func (r *Rejection) because(why cause) {
 	case gone:
 		r.Reason = ReasonCancelled
 	case draining:
-		r.Reason = ReasonDraining
+		r.Reason, r.RetryAfter = ReasonDraining, drainRetry
 	}
 }
 
-// lookAgain is when w should look whether it fits: when it is first, as soon as
-// the rolling limits can have room; else when it is woken.
-func (g *Governor) lookAgain(t *tenant, w *inLine, deadline time.Time) time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// lookAgainLocked is when w should look whether it fits: when it is first, as soon
+// as the rolling limits can have room; else when it is woken.
+func (t *tenant) lookAgainLocked(w *inLine, deadline time.Time) time.Time {
 	if t.line[0] != w {
 		return deadline
 	}
 	at := time.Time{}
 	for k, l := range t.ledgers {
-		if l == nil {
+		if l == nil || l.Room() >= w.cost[k] {
 			continue
 		}
-		if free, known := l.FreeAt(w.cost[k]); known && free.After(at) {
+		free, known := l.FreeAt(w.cost[k])
+		if !known { // a hold stands in the way, whose end wakes the line
+			return deadline
+		}
+		if free.After(at) {
 			at = free
 		}
 	}
-	// Not in the past: what stands in the way then is a slot or a hold, whose
-	// end wakes the line.
-	if !at.After(g.clock.Now()) || at.After(deadline) {
+	if at.IsZero() || at.After(deadline) { // a slot is lacking, whose end wakes the line
 		return deadline
 	}
 	return at
@@ -180,7 +182,12 @@ func (t *tenant) fitsLocked(c ownCost) (axis int, ok bool) {
 func (t *tenant) lackingLocked(c ownCost) int {
 	axis, fits := t.fitsLocked(c)
 	if fits && len(t.line) > 0 {
-		axis, _ = t.fitsLocked(t.line[0].cost)
+		axis, fits = t.fitsLocked(t.line[0].cost)
+	}
+	if fits && t.cfg.Concurrency == 0 {
+		// Who is first has been woken and not yet run. It lacks nothing any more, but
+		// some limit of the tenant's has made the line.
+		axis = slices.IndexFunc(t.ledgers[:], func(l *escrow.Ledger) bool { return l != nil })
 	}
 	return axis
 }
@@ -191,6 +198,10 @@ func (t *tenant) bookLocked(c ownCost) ownHold {
 		if l != nil {
 			l.Book(c[k])
 			h.slot[k] = l.Slot()
+		}
+		if k == ownTokens || k == ownOutput {
+			h.due[k] = int64(float64(c[k]) * max(0, 1-t.ratio))
+			t.due[k] += h.due[k]
 		}
 	}
 	t.running++
@@ -226,15 +237,19 @@ func (t *tenant) resume(now time.Time, h ownHold) ownHold {
 		}
 	}
 	h.booked = true
+	if first := t.firstLocked(); first != nil {
+		first.wake() // it can now know when this leaves
+	}
 	return h
 }
 
 // leave ends a call's hold with what it really took, and wakes who is first in
-// line.
+// line. A call that never ran, for which ran is 0, teaches nothing.
 func (t *tenant) leave(now time.Time, h ownHold, actual ownCost, ran time.Duration) {
 	t.mu.Lock()
 	t.advanceLocked(now)
 	for k, l := range t.ledgers {
+		t.due[k] -= h.due[k]
 		switch {
 		case l == nil:
 		case h.booked:
@@ -245,16 +260,24 @@ func (t *tenant) leave(now time.Time, h ownHold, actual ownCost, ran time.Durati
 		}
 	}
 	t.running--
-	switch {
-	case t.meanRun == 0:
-		t.meanRun = ran
-	case ran > 0:
-		t.meanRun += (ran - t.meanRun) / 8
+	if ran > 0 {
+		t.learnLocked(h.cost, actual, ran)
 	}
 	first := t.firstLocked()
 	t.mu.Unlock()
 	if first != nil {
 		first.wake()
+	}
+}
+
+// learnLocked takes in how a call went, for predictions.
+func (t *tenant) learnLocked(held, actual ownCost, ran time.Duration) {
+	if t.meanRun == 0 {
+		t.meanRun = ran
+	}
+	t.meanRun += (ran - t.meanRun) / 8
+	if held[ownTokens] > 0 {
+		t.ratio += (min(1, float64(actual[ownTokens])/float64(held[ownTokens])) - t.ratio) / 16
 	}
 }
 
@@ -290,7 +313,7 @@ func (t *tenant) refuseLocked(now time.Time, c ownCost, maxWait time.Duration) *
 	}
 	// How long running calls will take is only a guess, so it refuses nobody who
 	// is ready to wait.
-	if maxWait <= 0 || rej.Axis != axisConcurrency && rej.RetryAfter > maxWait {
+	if maxWait <= 0 || t.rollingLocked(now, c) > maxWait {
 		return rej
 	}
 	return nil
@@ -299,8 +322,9 @@ func (t *tenant) refuseLocked(now time.Time, c ownCost, maxWait time.Duration) *
 // rejectionLocked explains why c does not go now, and when it would.
 func (t *tenant) rejectionLocked(now time.Time, c ownCost) *Rejection {
 	axis := t.lackingLocked(c)
-	rej := &Rejection{Own: true, Tenant: t.cfg.Name, RetryAfter: t.predictLocked(now, axis, c)}
+	rej := &Rejection{Own: true, Tenant: t.cfg.Name, RetryAfter: max(time.Millisecond, t.rollingLocked(now, c))}
 	if axis == ownAxes {
+		rej.RetryAfter = max(rej.RetryAfter, t.slotWaitLocked())
 		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
 		rej.Limit, rej.Used, rej.Asked = t.cfg.Concurrency, t.running, 1
 		return rej
@@ -314,32 +338,45 @@ func (t *tenant) rejectionLocked(now time.Time, c ownCost) *Rejection {
 	return rej
 }
 
-// predictLocked is when c would fit if nobody else came: after the line, when
-// the rolling limits have room; for concurrency by how long calls ran so far.
-func (t *tenant) predictLocked(now time.Time, axis int, c ownCost) time.Duration {
-	wait := time.Millisecond
+// rollingLocked is when the rolling limits will have room for c behind the line,
+// if nobody else comes: when bookings leave, or when running calls are expected to
+// give back what they do not take, if that comes sooner.
+func (t *tenant) rollingLocked(now time.Time, c ownCost) time.Duration {
+	wait := time.Duration(0)
 	for k, l := range t.ledgers {
 		if l == nil {
 			continue
 		}
-		total := t.ahead[k] + c[k]
-		full := total / l.Limit() // whole minutes that the line alone takes
-		rest := total - full*l.Limit()
-		if full > 0 && rest == 0 {
-			full, rest = full-1, l.Limit()
+		axis := t.behindLocked(now, l, t.ahead[k]+c[k])
+		if due := t.due[k]; due > 0 && axis > t.meanRun {
+			axis = min(axis, max(t.meanRun, t.behindLocked(now, l, t.ahead[k]+c[k]-due)))
 		}
-		at, known := l.FreeAt(rest)
-		if !known {
-			at = now.Add(escrow.Window)
-		}
-		wait = max(wait, time.Duration(full)*escrow.Window+at.Sub(now))
-	}
-	if axis == ownAxes && t.cfg.Concurrency > 0 {
-		mean := t.meanRun
-		if mean <= 0 {
-			mean = time.Second
-		}
-		wait = max(wait, time.Duration(len(t.line)+1)*mean/time.Duration(t.cfg.Concurrency))
+		wait = max(wait, axis)
 	}
 	return wait
+}
+
+// behindLocked is when the last of total fits a ledger.
+func (t *tenant) behindLocked(now time.Time, l *escrow.Ledger, total int64) time.Duration {
+	if total <= 0 {
+		return 0
+	}
+	full := (total - 1) / l.Limit() // whole minutes that go before
+	at, known := l.FreeAt(total - full*l.Limit())
+	if !known {
+		at = now.Add(escrow.Window)
+	}
+	return max(0, time.Duration(full)*escrow.Window+at.Sub(now))
+}
+
+// slotWaitLocked guesses when a slot frees, by how long calls ran so far.
+func (t *tenant) slotWaitLocked() time.Duration {
+	if t.cfg.Concurrency == 0 {
+		return 0
+	}
+	mean := t.meanRun
+	if mean <= 0 {
+		mean = time.Second
+	}
+	return time.Duration(len(t.line)+1) * mean / time.Duration(t.cfg.Concurrency)
 }

@@ -38,7 +38,7 @@ type leaseState struct {
 // acquire asks the pool for a call whose own limits are held already, and gives
 // these back when the pool refuses.
 func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Time, req *Request, own ownHold, maxWait time.Duration) (Lease, *Rejection) {
-	cost := escrow.Cost{p.cfg.Weights.cost(Usage{Input: req.Input, Output: req.Output}), 1}
+	cost := escrow.Cost{p.cfg.Weights.most(req.Input, req.Output), 1}
 	leaf := t.leaves[p.index]
 
 	p.mu.Lock()
@@ -70,6 +70,10 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 		why := g.park(ctx, w, deadline)
 		now := g.clock.Now()
 		p.mu.Lock()
+		if why == timedOut { // this may be the very instant of its turn
+			g.pumpAndUnlock(p, now)
+			p.mu.Lock()
+		}
 		st := p.stateLocked(h)
 		if st.waiter == nil && why != gone {
 			p.mu.Unlock()

@@ -39,16 +39,28 @@ func (w TokenWeights) cost(u Usage) int64 {
 	return (milli + 999) / 1000
 }
 
+// most is the most that a call can cost which takes so many tokens, of whatever
+// kind they turn out to be.
+func (w TokenWeights) most(input, output int64) int64 {
+	if w == (TokenWeights{}) {
+		return input + output
+	}
+	in, out := max(w.Input, w.CachedInput, w.Audio), max(w.Output, w.Reasoning, w.Audio)
+	return (input*in + output*out + 999) / 1000
+}
+
 // maxTokens bounds every count that comes from outside, so that weighing it
 // cannot overflow.
 const maxTokens = int64(1e12)
 
 func (u Usage) bounded() Usage {
 	for _, n := range []*int64{&u.Input, &u.CachedInput, &u.Output, &u.Reasoning, &u.Audio} {
-		*n = min(max(*n, 0), maxTokens)
+		*n = bounded(*n)
 	}
 	return u
 }
+
+func bounded(n int64) int64 { return min(max(n, 0), maxTokens) }
 
 // Reason says why a call was refused. It is a metric label.
 type Reason int
@@ -122,6 +134,10 @@ func (r *Rejection) Error() string {
 func (r *Rejection) again() string {
 	return "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s."
 }
+
+// drainRetry is when to come back to a gateway that shuts down: another one is
+// expected to be there by then.
+const drainRetry = time.Second
 
 const (
 	axisRequests    = "requests"
