@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// bodyTimeout bounds how long a client may take to send its body.
+const bodyTimeout = 2 * time.Minute
+
+// readBody reads the whole body and its head.
+func (c *call) readBody() *refusal {
+	if f := c.checkQuery(); f != nil {
+		return f
+	}
+	for _, enc := range c.r.Header.Values("Content-Encoding") {
+		if enc != "" && enc != "identity" {
+			return invalid("", "A body with Content-Encoding "+quoted(enc)+" cannot be governed. Send it as it is.")
+		}
+	}
+	limit := c.world.snap.Config().MaxBody
+	if c.r.ContentLength > limit {
+		return tooLarge(limit)
+	}
+	body, err := readAll(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, limit), c.r.ContentLength)
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return tooLarge(limit)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return &refusal{status: http.StatusRequestTimeout, code: codeInvalid, message: "The body did not come within " + bodyTimeout.String() + "."}
+		}
+		return invalid("", "The body broke off before its end.")
+	}
+	_ = c.w.control.SetReadDeadline(time.Time{}) // from here on reading only watches for the client going
+	c.body, c.arrived = body, time.Now()
+	return c.readHead()
+}
+
+func (c *call) readHead() *refusal {
+	var err *badRequest
+	if c.route.body == formBody {
+		c.head, err = readForm(c.body, c.r.Header.Get("Content-Type"))
+	} else {
+		c.head, err = readHead(c.body)
+	}
+	if err != nil {
+		return invalid(err.param, err.what)
+	}
+	c.model = c.head.model
+	return nil
+}
+
+func invalid(param, what string) *refusal {
+	return &refusal{status: http.StatusBadRequest, code: codeInvalid, param: param, message: what}
+}
+
+func tooLarge(limit int64) *refusal {
+	return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: "The body is larger than " + bytesText(limit) + "."}
+}
+
+// trusted is how much is allocated on the word of a Content-Length. More is
+// allocated as it comes.
+const trusted = 64 << 10
+
+// readAll reads r to its end: only then does the server watch for the client
+// going away.
+func readAll(r io.Reader, announced int64) ([]byte, error) {
+	if announced < 0 || announced > trusted {
+		return io.ReadAll(r)
+	}
+	buf := make([]byte, announced)
+	if _, err := io.ReadFull(r, buf); err != nil {
+		return nil, err
+	}
+	var rest [1]byte
+	if n, err := r.Read(rest[:]); n != 0 || !errors.Is(err, io.EOF) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return buf, nil
+}
+
+// checkQuery refuses governed keys in the query, where some servers read them too.
+func (c *call) checkQuery() *refusal {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
+	for key := range c.r.URL.Query() {
+		if name, read := governedKey(key); read != nil {
+			return invalid(name, "The query says "+quoted(brief(key))+". Say it in the body.")
+		}
+	}
+	return nil
+}

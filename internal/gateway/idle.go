@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// idleBody breaks off an answer whose upstream falls silent. (streaming.Body has
+// its own way, for it answers with an event.)
+type idleBody struct {
+	io.ReadCloser
+	patience time.Duration
+	timer    *time.Timer
+	idle     atomic.Bool
+}
+
+func newIdleBody(body io.ReadCloser, patience time.Duration, interrupt func(error)) *idleBody {
+	b := &idleBody{ReadCloser: body, patience: patience}
+	b.timer = time.AfterFunc(patience, func() {
+		b.idle.Store(true)
+		interrupt(streaming.ErrIdle)
+	})
+	return b
+}
+
+// Read implements io.Reader.
+func (b *idleBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.timer.Stop()
+		if b.idle.Load() {
+			err = streaming.ErrIdle
+		}
+		return n, err
+	}
+	b.timer.Reset(b.patience)
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b *idleBody) Close() error {
+	b.timer.Stop()
+	return b.ReadCloser.Close()
+}
