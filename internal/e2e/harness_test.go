@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -234,6 +235,7 @@ func matches(have []*dto.LabelPair, want map[string]string) bool {
 // checkIdle fails unless nothing runs, waits or is held anywhere.
 func (s *stack) checkIdle() {
 	s.t.Helper()
+	synctest.Wait() // who has just gone has been seen to go
 	if running, waiting := s.gov.Leases(); running != 0 || waiting != 0 {
 		s.t.Errorf("%d leases run and %d calls wait when all is over", running, waiting)
 	}

@@ -86,7 +86,6 @@ func TestSharesThroughTheStack(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
-		synctest.Wait() // the gateway sees that the last ones have gone
 		s.checkIdle()
 		if st := s.mock.Stats(); st.Refused != 0 || st.WindowTokensPeak > tpm {
 			t.Errorf("the model server refused %d; its fullest minute had %d tokens of %d", st.Refused, st.WindowTokensPeak, tpm)

@@ -34,10 +34,6 @@ func (c *call) forward() {
 	ctx, cancel := context.WithCancelCause(context.WithValue(c.r.Context(), callKey{}, c))
 	defer cancel(nil)
 	c.interrupt = cancel
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaders: func() { c.sent.Store(true) },
-		WroteRequest: func(info httptrace.WroteRequestInfo) { c.bodySent.Store(info.Err == nil) },
-	})
 	r := c.r.WithContext(ctx)
 	r.ContentLength, r.TransferEncoding, r.Trailer = int64(len(c.body)), nil, nil
 	r.Body = http.NoBody // see rewrite
@@ -46,6 +42,21 @@ func (c *call) forward() {
 	body := c.body
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	c.g.proxy.ServeHTTP(&c.w, r)
+}
+
+// watched notes how far a call has got on its way to the upstream. It adds to the
+// trace that httputil.ReverseProxy has made for this one request; a trace of its
+// own would be merged with that one by reflection.
+type watched struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := callOf(r)
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
+		trace.WroteHeaders = func() { c.sent.Store(true) }
+		trace.WroteRequest = func(info httptrace.WroteRequestInfo) { c.bodySent.Store(info.Err == nil) }
+	}
+	return w.next.RoundTrip(r)
 }
 
 // passed are the request headers that reach the upstream. All others stop here:

@@ -52,7 +52,7 @@ func New(opt Options) (*Gateway, error) {
 	}
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
-		Transport:      transport,
+		Transport:      watched{transport},
 		ModifyResponse: modifyResponse,
 		ErrorHandler:   upstreamFailed,
 		BufferPool:     newBufferPool(),
