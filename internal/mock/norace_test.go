@@ -2,4 +2,4 @@
 
 package mock
 
-const raceEnabled = false
+const raceSlack = 0
