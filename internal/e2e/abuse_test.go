@@ -267,3 +267,44 @@ func TestSlowClientsEnd(t *testing.T) {
 		})
 	}
 }
+
+// Prompts are large and streams last: what the upstream has got is not kept.
+func TestStreamsForgetTheirPrompts(t *testing.T) {
+	release := make(chan struct{})
+	var s *sdkStack
+	s = newSDKStack(t, sdkWorld{
+		upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.seen.mu.Lock() // the test's own upstream forgets it, too
+			s.seen.requests = nil
+			s.seen.mu.Unlock()
+			r.Body = http.NoBody
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-release
+			_, _ = io.WriteString(w, "data: [DONE]\n\n")
+		}),
+		pool:    sdkPool(func(p *tenants.Pool) { p.TPM = 0 }),
+		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.TPM, t.ITPM, t.OTPM = 0, 0, 0 })},
+	})
+	const streams, size = 10, 4 << 20
+	body := sdkChat(`,"stream":true,"x":"` + strings.Repeat("word ", size/5) + `"`)
+	before := inputLiveHeap()
+	var open []*http.Response
+	for range streams {
+		resp, err := s.client.Do(s.request(http.MethodPost, "/v1/chat/completions", body))
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v %v", resp, err)
+		}
+		defer resp.Body.Close()
+		open = append(open, resp)
+	}
+	if kept := inputLiveHeap() - before; kept > streams*size/2 {
+		t.Errorf("%d open streams keep %d MiB of their %d MiB of prompts", len(open), kept>>20, streams*size>>20)
+	}
+	close(release)
+	for _, resp := range open {
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}
+	s.waitIdle()
+}

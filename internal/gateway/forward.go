@@ -39,8 +39,7 @@ func (c *call) forward() {
 	r.Body = http.NoBody // see rewrite
 	// A connection that the upstream closed while it idled took nothing: the
 	// transport may send the body again on another.
-	body := c.body
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
 	c.g.proxy.ServeHTTP(&c.w, r)
 }
 
