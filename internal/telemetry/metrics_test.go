@@ -1,0 +1,126 @@
+package telemetry
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// busy is a registry in which every metric has been touched.
+func busy(t *testing.T) (*Metrics, *governor.Governor) {
+	t.Helper()
+	g, err := governor.New(governor.Config{
+		Pools:   []governor.Pool{{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 4, MaxQueue: 10, Burst: time.Minute}},
+		Tenants: []governor.Tenant{{Name: "acme", Tier: "pro", Weight: escrow.WeightOne, TPM: 9000, Concurrency: 2}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New()
+	m.Watch(g.State, "abc")
+	m.Turned("", "", "", "invalid_api_key")
+	m.Overhead.Observe(1e-5)
+	p := m.Pool("p")
+	p.FirstToken.Observe(.2)
+	p.Duration.Observe(2)
+	p.EstimateError.Observe(3)
+	p.Cancelled.Inc()
+	p.UpstreamError("503")
+	a := m.Account("acme", "pro", "p")
+	a.Admitted(500, time.Second)
+	a.Refused(governor.ReasonTokens)
+	a.Refused(governor.ReasonCancelled)
+	a.Ended(OK, "", governor.Usage{Input: 100, CachedInput: 60, Output: 50, Reasoning: 20}, 500)
+	a.Ended(Failed, "truncated", governor.Usage{Input: 10}, 10)
+	return m, g
+}
+
+func TestMetricsAreCleanToPrometheus(t *testing.T) {
+	m, _ := busy(t)
+	problems, err := testutil.GatherAndLint(m.Registry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// The document names every metric there is, and no other.
+func TestMetricsAreDocumented(t *testing.T) {
+	m, _ := busy(t)
+	families, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), namespace+"_") {
+			have[f.GetName()] = true
+		}
+	}
+	doc, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile(namespace+`_[a-z_]+`).FindAllString(string(doc), -1) {
+		named[name] = true
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(have)), slices.Sorted(maps.Keys(named))); diff != "" {
+		t.Errorf("docs/api.md (-registered +documented):\n%s", diff)
+	}
+}
+
+func TestTokensAddUp(t *testing.T) {
+	m, _ := busy(t)
+	const want = `
+# HELP llmgov_tokens_total Tokens by kind; reasoning is part of output, cached_input of input.
+# TYPE llmgov_tokens_total counter
+llmgov_tokens_total{kind="cached_input",pool="p",tenant="acme",tier="pro"} 60
+llmgov_tokens_total{kind="held",pool="p",tenant="acme",tier="pro"} 500
+llmgov_tokens_total{kind="input",pool="p",tenant="acme",tier="pro"} 110
+llmgov_tokens_total{kind="output",pool="p",tenant="acme",tier="pro"} 50
+llmgov_tokens_total{kind="reasoning",pool="p",tenant="acme",tier="pro"} 20
+llmgov_tokens_total{kind="refunded",pool="p",tenant="acme",tier="pro"} 350
+`
+	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "llmgov_tokens_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The gauges are the governor's own books, and are there at zero, too.
+func TestBooksAreTheGovernors(t *testing.T) {
+	m, g := busy(t)
+	l, rej := g.Acquire(t.Context(), governor.Request{Tenant: "acme", Pool: "p", Output: 700})
+	if rej != nil {
+		t.Fatal(rej)
+	}
+	check := func(inflight, used string) {
+		t.Helper()
+		want := `
+# HELP llmgov_inflight_requests Calls that run.
+# TYPE llmgov_inflight_requests gauge
+llmgov_inflight_requests{pool="p",tenant="acme"} ` + inflight + `
+# HELP llmgov_pool_tokens_rolling Tokens that count against the pool's limit now: of the last 60 s, and held.
+# TYPE llmgov_pool_tokens_rolling gauge
+llmgov_pool_tokens_rolling{pool="p"} ` + used + `
+`
+		if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "llmgov_inflight_requests", "llmgov_pool_tokens_rolling"); err != nil {
+			t.Error(err)
+		}
+	}
+	check("1", "700")
+	l.Settle(governor.Usage{Output: 40})
+	check("0", "40")
+}
