@@ -147,9 +147,6 @@ func New(now time.Time, cfg Config) *Pool {
 // AddLeaf adds a tenant of the given weight.
 func (p *Pool) AddLeaf(w Weight) LeafID { return p.q.add(w) }
 
-// Config is what the pool was made with.
-func (p *Pool) Config() Config { return p.cfg }
-
 // advance brings the books to now.
 func (p *Pool) advance(now time.Time) {
 	lead := false

@@ -3,6 +3,7 @@ package governor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -123,13 +124,5 @@ func (p Pool) usable(limit int64) int64 {
 }
 
 func (t Tenant) mayUse(pool string) bool {
-	if t.Pools == nil {
-		return true
-	}
-	for _, name := range t.Pools {
-		if name == pool {
-			return true
-		}
-	}
-	return false
+	return t.Pools == nil || slices.Contains(t.Pools, pool)
 }

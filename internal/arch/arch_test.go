@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -96,23 +97,14 @@ func TestEveryRoomExplainsItself(t *testing.T) {
 func allowed(r rule, path string) bool {
 	inModule, own := strings.CutPrefix(path, module+"/")
 	if own {
-		return contains(r.may, inModule)
+		return slices.Contains(r.may, inModule)
 	}
 	first, _, _ := strings.Cut(path, "/")
 	if !strings.Contains(first, ".") { // standard library
-		return !contains(r.not, path)
+		return !slices.Contains(r.not, path)
 	}
 	for _, prefix := range r.may {
 		if path == prefix || strings.HasPrefix(path, prefix+"/") {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
 			return true
 		}
 	}

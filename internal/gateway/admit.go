@@ -10,7 +10,7 @@ import (
 // choosePool finds the pool that serves the model.
 func (c *call) choosePool() *refusal {
 	snap := c.world.snap
-	if c.model == "" {
+	if c.head.model == "" {
 		if !c.route.anyModel || c.tenant.DefaultPool == "" {
 			return invalid("model", "You must name a model.")
 		}
@@ -20,12 +20,12 @@ func (c *call) choosePool() *refusal {
 			}
 		}
 	}
-	p, ok := snap.PoolOf(c.model)
+	p, ok := snap.PoolOf(c.head.model)
 	if !ok {
-		return &refusal{status: http.StatusNotFound, code: codeNoModel, param: "model", message: "No pool serves the model " + quoted(c.model) + ". GET /v1/models lists what there is."}
+		return &refusal{status: http.StatusNotFound, code: codeNoModel, param: "model", message: "No pool serves the model " + quoted(c.head.model) + ". GET /v1/models lists what there is."}
 	}
-	if !c.tenant.MayUse(c.model) {
-		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.model) + "."}
+	if !c.tenant.MayUse(c.head.model) {
+		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.model) + "."}
 	}
 	return c.use(c.world.pools[p.Index])
 }
@@ -51,17 +51,13 @@ func (c *call) admit() *refusal {
 	if c.route.chunked && c.head.stream {
 		edits, c.withhold = c.head.askForUsage(edits)
 	}
-	c.weight = c.head.weight
-	if c.route.body == jsonBody {
-		c.weight = tokens.Weigh(c.body)
-	}
 	c.body = splice(c.body, edits)
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
-	c.req.Input = c.estimates.prompts.Estimate(c.model, c.weight)
+	c.req.Input = c.estimates.prompts.Estimate(c.head.model, c.head.weight)
 	// By the least that it can have, not by the guess: no call is refused for ever
 	// because of a guess.
-	if least := tokens.Least(c.weight); c.pool.inputMax > 0 && least > c.pool.inputMax {
+	if least := tokens.Least(c.head.weight); c.pool.inputMax > 0 && least > c.pool.inputMax {
 		return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: tooLong(least, c.pool.Name, c.pool.inputMax)}
 	}
 	if c.route.bounds != nil {
@@ -75,7 +71,6 @@ func (c *call) admit() *refusal {
 	asked := time.Now()
 	lease, rej := c.g.gov.Acquire(c.r.Context(), c.req)
 	c.showStanding()
-	c.shown = true
 	if rej != nil {
 		c.rejected = true
 		c.account.Refused(rej.Reason)

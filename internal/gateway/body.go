@@ -50,7 +50,6 @@ func (c *call) readHead() *refusal {
 	if err != nil {
 		return invalid(err.param, err.what)
 	}
-	c.model = c.head.model
 	return nil
 }
 

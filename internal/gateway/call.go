@@ -32,9 +32,7 @@ type call struct {
 
 	body     []byte
 	head     *head
-	model    string
-	weight   int64 // of the body, for estimating its prompt
-	withhold bool  // the client did not ask for the usage chunk
+	withhold bool // the client did not ask for the usage chunk
 
 	req      governor.Request
 	lease    governor.Lease

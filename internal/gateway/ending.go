@@ -59,12 +59,7 @@ func (c *call) guess() governor.Usage {
 	if !c.sent.Load() || c.upstreamStatus != 0 && c.upstreamStatus/100 != 2 {
 		return noUsage
 	}
-	c.ending.estimated = true
-	u := governor.Usage{Input: c.req.Input}
-	if !c.head.stream {
-		u.Output = c.pool.speed.produced(time.Since(c.admitted), c.req.Output)
-	}
-	return u
+	return c.usageOf(streaming.Result{Cause: streaming.ClientGone})
 }
 
 // firstDelta is the first token of a stream.
@@ -84,7 +79,7 @@ func (c *call) outputOf(deltas int64) int64 {
 	if deltas == 0 {
 		return 0
 	}
-	return c.estimates.deltas.Estimate(c.model, deltas*tokens.Scale)
+	return c.estimates.deltas.Estimate(c.head.model, deltas*tokens.Scale)
 }
 
 // brokeOff is what a client gets when the upstream breaks off in mid-stream.
@@ -145,7 +140,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	switch {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
-	case c.route.bounds != nil && (!c.head.stream || res.Cause == streaming.Completed):
+	case !c.head.stream || res.Cause == streaming.Completed: // nothing on routes whose calls hold no output
 		u.Output = c.pool.speed.produced(time.Since(c.admitted), c.req.Output)
 	}
 	return u
@@ -156,8 +151,8 @@ func (c *call) learn(res streaming.Result, u governor.Usage) {
 	if !res.Reported {
 		return
 	}
-	c.estimates.prompts.Observe(c.model, c.weight, u.Input)
-	c.estimates.deltas.Observe(c.model, res.Deltas*tokens.Scale, u.Output)
+	c.estimates.prompts.Observe(c.head.model, c.head.weight, u.Input)
+	c.estimates.deltas.Observe(c.head.model, res.Deltas*tokens.Scale, u.Output)
 	c.pool.speed.observe(u.Output, time.Since(c.admitted))
 	if took := u.Input + u.Output; took > 0 {
 		c.pool.metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))
@@ -245,7 +240,7 @@ func (c *call) logLine() {
 	}
 	if c.pool != nil {
 		add("pool", c.pool.Name)
-		add("model", c.model)
+		add("model", c.head.model)
 	}
 	if c.turned != nil {
 		add("refused", c.turned.code)

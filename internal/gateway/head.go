@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 // maxDepth and the number of brackets that can make it bound how deeply a body
@@ -58,7 +60,7 @@ type head struct {
 	bounds  [numBounds]field
 	copies  int64 // how many answers are produced: n or best_of, for each prompt
 	prompts int64
-	weight  int64 // of a form's fields, see package tokens
+	weight  int64 // of what may be prompt, for estimating it; see package tokens
 
 	streamOptions struct {
 		field              // of the whole value; null counts as absent
@@ -130,6 +132,7 @@ func readHead(body []byte) (*head, *badRequest) {
 	if h.copies *= h.prompts; h.copies > maxCopies {
 		return nil, bad("n", "The call asks for %d answers, more than %d.", h.copies, maxCopies)
 	}
+	h.weight = tokens.Weigh(body)
 	return h, nil
 }
 

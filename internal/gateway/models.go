@@ -17,7 +17,6 @@ type modelObject struct {
 // this tenant may use, and which pool serves it.
 func (c *call) serveModels() {
 	c.showStanding()
-	c.shown = true
 	id := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(c.r.URL.Path, "/v1"), "/models"), "/")
 	if id != "" {
 		p, ok := c.world.snap.PoolOf(id)

@@ -30,5 +30,5 @@ func bytesText(n int64) string {
 }
 
 func tooLong(tokens int64, pool string, limit int64) string {
-	return fmt.Sprintf("The prompt has about %d tokens, more than pool %s has in a minute (%d).", tokens, pool, limit)
+	return fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", tokens, pool, limit)
 }

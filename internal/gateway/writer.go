@@ -84,6 +84,7 @@ func (c *call) showStanding() {
 	if c.pool != nil {
 		pool = c.pool.Name
 	}
+	c.shown = true
 	st := c.g.gov.Standing(c.tenant.Name, pool)
 	h := c.w.Header()
 	showQuota(h, requestHeaders, st.Requests)
