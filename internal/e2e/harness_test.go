@@ -113,14 +113,6 @@ func newStack(t *testing.T, w world) *stack {
 	if w.idle > 0 {
 		cfg.Timeouts.StreamIdle = w.idle
 	}
-	snap, err := tenants.Build(cfg, w.tenants)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.gov, err = governor.New(gateway.GovernorConfig(snap)); err != nil {
-		t.Fatal(err)
-	}
-	s.metrics.Watch(s.gov.State, snap.Hash())
 	transport := gateway.NewTransport(cfg.Timeouts)
 	transport.DialContext = upstream.dial
 	s.closers = append(s.closers, transport.CloseIdleConnections)
@@ -128,12 +120,8 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, err := gateway.New(gateway.Options{
-		Snapshot: snap, Governor: s.gov, Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Transport: rt,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	gw, gov := build(t, cfg, w.tenants, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Transport: rt})
+	s.gov = gov
 	front := newPipeListener()
 	s.server = &http.Server{Handler: gw, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	s.serve(s.server, front)
@@ -141,6 +129,27 @@ func newStack(t *testing.T, w world) *stack {
 	s.client = &http.Client{Transport: clientSide}
 	s.closers = append(s.closers, clientSide.CloseIdleConnections)
 	return s
+}
+
+// build makes a gateway of a policy, and the governor below it. opt says how it
+// counts, logs, and reaches its upstream.
+func build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+	t.Helper()
+	snap, err := tenants.Build(cfg, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gov, err := governor.New(gateway.GovernorConfig(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.Metrics.Watch(gov.State, snap.Hash())
+	opt.Snapshot, opt.Governor = snap, gov
+	gw, err := gateway.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gw, gov
 }
 
 func (s *stack) serve(server *http.Server, l net.Listener) {

@@ -107,23 +107,11 @@ func newSDKStack(t *testing.T, w sdkWorld) *sdkStack {
 	if w.config != nil {
 		w.config(&cfg)
 	}
-	snap, err := tenants.Build(cfg, w.tenants)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.gov, err = governor.New(gateway.GovernorConfig(snap)); err != nil {
-		t.Fatal(err)
-	}
-	s.metrics.Watch(s.gov.State, snap.Hash())
 	transport := gateway.NewTransport(cfg.Timeouts)
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &sdkLog{}
-	gw, err := gateway.New(gateway.Options{
-		Snapshot: snap, Governor: s.gov, Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	gw, gov := build(t, cfg, w.tenants, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport})
+	s.gov = gov
 	s.data = sdkServe(t, gw)
 	s.admin = sdkServe(t, gw.Admin(gateway.AdminOptions{Drain: func() {}}))
 	s.client = sdkClient(t, nil)

@@ -2,21 +2,15 @@ package e2e
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -104,47 +98,14 @@ func (s *stack) received() (sum [4]int64) {
 // The same over real sockets in real time.
 func TestSharesInRealTime(t *testing.T) {
 	const tpm = 600_000 // 10,000 a second: 50 calls of 200
-	model, err := mock.New(mock.Config{TPM: tpm})
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream := httptest.NewServer(model)
-	defer upstream.Close()
-
-	cfg := tenants.DefaultConfig()
-	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: upstream.URL + "/v1"}}
-	p := pool(tpm, 0, 0)
-	cfg.Pools = []tenants.Pool{p}
-	snap, err := tenants.Build(cfg, fourTenants())
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(gateway.GovernorConfig(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := gateway.NewTransport(cfg.Timeouts)
-	defer transport.CloseIdleConnections()
-	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: transport})
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := httptest.NewServer(gw)
-	defer front.Close()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
-	defer client.CloseIdleConnections()
+	s := newSDKStack(t, sdkWorld{mock: mock.Config{TPM: tpm}, pool: pool(tpm, 0, 0), tenants: fourTenants()})
 
 	var served [4]atomic.Int64
 	call := func(i int) func(context.Context) {
 		return func(ctx context.Context) {
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, front.URL+"/v1/chat/completions",
-				strings.NewReader(chat(false, 185, `,"mock":{"output_tokens":185}`)))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			req.Header.Set("Authorization", "Bearer "+string(rune('a'+i)))
-			if resp, err := client.Do(req); err == nil {
+			req := s.request(http.MethodPost, "/v1/chat/completions", chat(false, 185, `,"mock":{"output_tokens":185}`),
+				"Authorization", "Bearer "+string(rune('a'+i)))
+			if resp, err := s.client.Do(req.WithContext(ctx)); err == nil {
 				resp.Body.Close()
 				if resp.StatusCode == http.StatusOK {
 					served[i].Add(1)
@@ -189,7 +150,7 @@ func TestSharesInRealTime(t *testing.T) {
 	if whole := float64(total) * 200 / 8 * 60 / tpm; whole < 0.8 {
 		t.Errorf("the flood got %.2f of the limit, want all of it", whole)
 	}
-	if st := model.Stats(); st.Refused != 0 {
+	if st := s.mock.Stats(); st.Refused != 0 {
 		t.Errorf("the model server, given the same limit, refused %d", st.Refused)
 	}
 }
