@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"slices"
@@ -17,16 +18,21 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	cfg.Policies = slices.Clone(cfg.Policies)
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
 	cfg.Pools = slices.Clone(cfg.Pools)
+	cfg.Prices = append([]ModelPrice(nil), cfg.Prices...) // none is nil, as from files
+	cfg.Timezone = cmp.Or(cfg.Timezone, "UTC")
 	for i := range cfg.Pools {
-		cfg.Pools[i].Models = slices.Clone(cfg.Pools[i].Models)
-		cfg.Pools[i].fill()
+		p := &cfg.Pools[i]
+		p.Models, p.Budgets = slices.Clone(p.Models), append([]Budget(nil), p.Budgets...)
+		p.fill()
 	}
 	list = slices.Clone(list)
 	for i := range list {
 		t := &list[i]
 		t.Keys, t.Models = slices.Clone(t.Keys), slices.Clone(t.Models)
-		if t.Weight == 0 {
-			t.Weight = defaultWeight
+		t.Budgets = append([]Budget(nil), t.Budgets...)
+		t.Weight = cmp.Or(t.Weight, defaultWeight)
+		if t.Group != "" {
+			t.GroupWeight = cmp.Or(t.GroupWeight, defaultWeight)
 		}
 	}
 	verify(r, &cfg, list)
@@ -38,12 +44,15 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	slices.SortFunc(cfg.Upstreams, func(a, b Upstream) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(cfg.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(list, func(a, b Tenant) int { return strings.Compare(a.Name, b.Name) })
-	c := compiler{r: r, cfg: &cfg, tenants: list}
+	c := compiler{r: r, cfg: &cfg, tenants: list, reached: map[string][]int{}, said: map[string]bool{}}
 	c.listeners()
 	c.upstreams()
 	c.pools()
 	c.models()
+	c.prices()
 	c.tenantList()
+	c.floors()
+	c.usdBudgets()
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -55,6 +64,11 @@ type compiler struct {
 	r       *report
 	cfg     *Config
 	tenants []Tenant
+	// complete says that no pool's models were refused, set by models.
+	complete bool
+	routes   routes
+	reached  map[string][]int // granted pattern → pools
+	said     map[string]bool  // problems that several tenants of a tier share
 }
 
 // missing reports whether a required part is absent and not just refused: then it has a place.

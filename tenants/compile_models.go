@@ -16,6 +16,9 @@ type listing struct {
 
 // models checks that each model leads to one pool.
 func (c *compiler) models() {
+	c.routes = newRoutes(c.cfg.Pools)
+	c.complete = len(c.cfg.Pools) > 0 &&
+		!slices.ContainsFunc(c.cfg.Pools, func(p Pool) bool { return len(p.Models) == 0 || slices.Contains(p.Models, "") })
 	var all []listing
 	for i := range c.cfg.Pools {
 		p := &c.cfg.Pools[i]

@@ -17,6 +17,12 @@ type Config struct {
 	Store string `koanf:"store"`
 	// DefaultPool serves routes that name no model. Left empty it becomes the only pool, when there is only one.
 	DefaultPool string `koanf:"default_pool"`
+	// StateDir is the folder in which a single node keeps what must outlive a restart. Empty, the default, keeps
+	// nothing. A relative one is below the working directory.
+	StateDir string `koanf:"state_dir"`
+	// Timezone is the IANA name of the zone in which budgets' days, weeks and months begin; see [Snapshot.Location].
+	// Default "UTC", which empty becomes.
+	Timezone string `koanf:"timezone"`
 	// Timeouts bound how long each stage may take.
 	Timeouts Timeouts `koanf:"timeouts"`
 	// MaxBody is the largest request body, in bytes. Default 32 MiB.
@@ -29,6 +35,8 @@ type Config struct {
 	Upstreams []Upstream `koanf:"-"`
 	// Pools are the shared capacities, sorted by name in a Snapshot.
 	Pools []Pool `koanf:"-"`
+	// Prices are what tokens of models cost, sorted by model in a Snapshot. [Snapshot.Price] finds one.
+	Prices []ModelPrice `koanf:"-"`
 }
 
 // Admin is the listener for operators.
@@ -91,6 +99,9 @@ type Pool struct {
 	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.
 	// 0 turns an axis off; at least one must be on.
 	TPM, RPM, Concurrency int64
+	// InteractiveReserve is how many of Concurrency's slots background calls leave free: less than Concurrency. 0, the
+	// default, is none.
+	InteractiveReserve int64
 	// Accounting is AdmitMax when left empty.
 	Accounting Accounting
 	// TokenWeights are all 1000 when left all zero.
@@ -103,14 +114,20 @@ type Pool struct {
 	Burst time.Duration
 	// BurstSet says that Burst was chosen and is not the default.
 	BurstSet bool
+	// TicketWait is how long a call may wait that was refused and comes back when told, whatever its tenant's MaxWait.
+	// 0 gives no tickets; [DefaultPool] gives 10s.
+	TicketWait time.Duration
 	// MaxQueue is how many calls may wait. 0 becomes 10000.
 	MaxQueue int
+	// Budgets are shared by the pool's tenants, by weight.
+	Budgets []Budget
 }
 
 // The bounds of what a config may say.
 const (
 	maxHeadroomPPM = 499_999
 	maxBurst       = time.Minute
+	maxTicketWait  = time.Hour
 	maxTimeout     = 24 * time.Hour
 	maxBodyBytes   = 16 << 30
 	maxQueue       = 10_000_000
@@ -120,10 +137,11 @@ const (
 // DefaultConfig is what an empty config file would mean, if it could do without pools and upstreams.
 func DefaultConfig() Config {
 	return Config{
-		Listen: ":8080",
-		Admin:  Admin{Listen: "127.0.0.1:9090"},
-		Region: "local",
-		Store:  "memory",
+		Listen:   ":8080",
+		Admin:    Admin{Listen: "127.0.0.1:9090"},
+		Region:   "local",
+		Store:    "memory",
+		Timezone: "UTC",
 		Timeouts: Timeouts{
 			ReadHeader: 10 * time.Second, UpstreamHeader: 2 * time.Minute,
 			StreamIdle: 2 * time.Minute, Drain: 30 * time.Second,
@@ -135,7 +153,7 @@ func DefaultConfig() Config {
 
 // DefaultPool is a pool as a config file begins it. It has no limit yet.
 func DefaultPool(name string, models ...string) Pool {
-	p := Pool{Name: name, Models: models, HeadroomPPM: 10_000}
+	p := Pool{Name: name, Models: models, HeadroomPPM: 10_000, TicketWait: 10 * time.Second}
 	p.fill()
 	return p
 }

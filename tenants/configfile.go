@@ -7,6 +7,7 @@ type configFile struct {
 	settings  map[string]any // path → typed value
 	upstreams []Upstream
 	pools     []Pool
+	prices    []ModelPrice
 }
 
 // configShape is the config file's root. Its settings all read the same way, from the settings table.
@@ -20,11 +21,14 @@ var configShape = shape[configFile]{
 		{"upstreams", readUpstreams},
 		{"pools", readPools},
 		settingField("default_pool"),
+		settingField("state_dir"),
+		{"prices", readPrices},
+		settingField("timezone"),
 		{"timeouts", func(v value, c *configFile) { read(v, timeoutShape, c) }},
 		settingField("max_body"),
 		{"policies", readPolicies},
 	},
-	notYet: []string{"state_dir", "prices", "timezone", "decision_log"},
+	notYet: []string{"decision_log"},
 }
 
 var (

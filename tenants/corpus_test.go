@@ -55,6 +55,24 @@ func TestBadCorpus(t *testing.T) {
 	}
 }
 
+// TestGoodCorpus loads each testdata/good file. What the values come to is the business of other tests.
+func TestGoodCorpus(t *testing.T) {
+	cases, _ := filepath.Glob("testdata/good/*.txt")
+	if len(cases) == 0 {
+		t.Fatal("found no case in testdata/good")
+	}
+	for _, file := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			_, sections := split(t, file)
+			s, err := loadSections(sections)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkSnapshot(t, s)
+		})
+	}
+}
+
 // split cuts a case into its sections, each begun by a line "-- name --".
 func split(t testing.TB, file string) (whole string, sections map[string]string) {
 	t.Helper()

@@ -2,7 +2,7 @@
 //
 // # The files
 //
-//	llmgov.yaml ──────────► Config: listeners, upstreams, pools, timeouts
+//	llmgov.yaml ──────────► Config: listeners, upstreams, pools, prices, timeouts
 //	  │ policies: [tenants/*.yaml]
 //	  └► tenants/acme.yaml ─► tiers (templates) and tenants (who, which keys, which models, which limits)
 //
@@ -10,11 +10,16 @@
 // `rpm: 0` takes off a limit that its tier has. Tiers and tenants may be spread over any number of policy files and
 // refer to each other across them; a name may be defined once.
 //
+// With `group: true` a tier is a node as well: its tenants have the tier's weight together ([Tenant.GroupWeight]) and
+// share it by `tenant_weight`, which [Tenant.Weight] then is. All other keys stay a template, so each tenant of a group
+// has the limits, the floor and the budgets of the tier for itself. One part in the pool belongs to one place: a member
+// cannot say `weight`, and `tenant_weight` outside of a group is a problem.
+//
 // # Layers
 //
 //	defaults ◄─ file ◄─ environment (LLMGOV_…) ◄─ flags          rightmost wins
 //
-// Only the settings outside of pools and upstreams have layers above the file: `admin.listen` is LLMGOV_ADMIN_LISTEN
+// Only the settings outside of pools, upstreams and prices have layers above the file: `admin.listen` is LLMGOV_ADMIN_LISTEN
 // and --admin-listen. A name that is no key is ignored, because a cluster injects names such as
 // LLMGOV_SERVICE_HOST by itself. An empty variable or flag counts as not given. A value that a higher layer hides
 // must still be right.
@@ -37,7 +42,12 @@
 //     are problems: each makes a file mean something else than it seems to;
 //   - a number is written as a number (`rpm: 60`, not `rpm: "60"`), a duration with its unit, an amount within its
 //     range; a key with nothing behind it is a problem, not a zero;
-//   - names must lead somewhere: tiers, upstreams, pools, a tenant's model patterns, the globs of `policies`.
+//   - names must lead somewhere: tiers, upstreams, pools, a tenant's model patterns, the globs of `policies`;
+//   - promises must be possible: the floors of all that may use a pool fit into its tpm less headroom, and a budget in
+//     money meets no model without a price.
+//
+// A value that was refused is remembered ([report.refused]), so that what was put in its stead starts no second
+// complaint.
 //
 // `${VAR}` and `${VAR:-default}` are expanded inside scalar values, after parsing, so a value can never grow into
 // structure; `$$` is a dollar sign. Keys, the API keys of upstreams and the admin token never appear in a message.
@@ -46,7 +56,13 @@
 //
 // A model name belongs to one pool. A pool lists exact names and globs, in which `*` stands for any run of
 // characters and nothing else is special. The most specific entry wins: the exact name, then the glob with more
-// literal characters. Where that leaves a tie between two pools the files are refused. See models.go.
+// literal characters. Where that leaves a tie between two pools the files are refused. See models.go. `prices` has the
+// same form and the same rule, so its order says nothing.
+//
+// # Money
+//
+// Money is whole millionths of a US dollar, read from the digits of the file: 2.50 is 2_500_000, without a float in
+// between. A price is that per million tokens.
 //
 // # The snapshot
 //

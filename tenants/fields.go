@@ -57,6 +57,19 @@ func (v value) number() (string, bool) {
 	return text, ok
 }
 
+// boolean reads true or false; a bad one reads as false.
+func (v value) boolean() bool {
+	text, ok := v.scalar()
+	switch {
+	case !ok:
+	case text != "true" && text != "false":
+		v.problem("%s is neither true nor false; write one of them", v.say(text))
+	case v.quoted():
+		v.problem("%s is a text; write it without quotes", show(text))
+	}
+	return text == "true"
+}
+
 // duration reads a duration from least to most; a bad one reads as most.
 func (v value) duration(least, most time.Duration) time.Duration {
 	text, ok := v.scalar()

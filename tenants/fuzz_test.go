@@ -14,7 +14,7 @@ import (
 func FuzzLoad(f *testing.F) {
 	f.Add(goodConfig, goodPolicy, "")
 	f.Add(strings.Replace(fullConfig, "/common/base.yaml", "tenants/*.yaml", 1), fullPolicy, "TPM=5")
-	seeds, _ := filepath.Glob("testdata/bad/*.txt")
+	seeds, _ := filepath.Glob("testdata/*/*.txt")
 	for _, file := range seeds {
 		_, sections := split(f, file)
 		f.Add(cmp.Or(sections["llmgov.yaml"], goodConfig), cmp.Or(sections["tenants/a.yaml"], goodPolicy), sections["env"])
@@ -56,11 +56,45 @@ func checkProblems(t *testing.T, s *Snapshot, err error) {
 	}
 }
 
+func checkBudgets(t *testing.T, of string, list []Budget) {
+	seen := map[Budget]bool{}
+	for _, b := range list {
+		if b.Limit < 1 || !slices.Contains(units, string(b.Unit)) || !slices.Contains(periods, string(b.Per)) {
+			t.Errorf("%s has budget %+v", of, b)
+		}
+		b.Limit = 0
+		if seen[b] {
+			t.Errorf("%s has two budgets of %s per %s", of, b.Unit, b.Per)
+		}
+		seen[b] = true
+	}
+}
+
+func checkFloors(t *testing.T, s *Snapshot, p *Pool) {
+	sum := int64(0)
+	for i := range s.Tenants() {
+		if tn := &s.Tenants()[i]; s.Reaches(tn, p) {
+			sum += tn.FloorTPM
+		}
+	}
+	if p.TPM > 0 && sum > p.TPM {
+		t.Errorf("floors of %d in pool %+v", sum, p)
+	}
+}
+
 func checkSnapshot(t *testing.T, s *Snapshot) {
+	if name := s.Location().String(); name != s.Config().Timezone {
+		t.Errorf("location %s in time zone %s", name, s.Config().Timezone)
+	}
 	for i, p := range s.Pools() {
 		if p.Index != i || p.TPM+p.RPM+p.Concurrency <= 0 || p.Upstream == "" || p.HeadroomPPM > maxHeadroomPPM {
 			t.Errorf("pool %+v", p)
 		}
+		if p.InteractiveReserve < 0 || p.InteractiveReserve > 0 && p.InteractiveReserve >= p.Concurrency || p.TicketWait < 0 {
+			t.Errorf("pool %+v", p)
+		}
+		checkBudgets(t, p.Name, p.Budgets)
+		checkFloors(t, s, &p)
 		for _, m := range p.Models {
 			if got, ok := s.PoolOf(m); !isGlob(m) && (!ok || got.Name != p.Name) {
 				t.Errorf("PoolOf(%q) = %v, want %s", m, got, p.Name)
@@ -72,7 +106,14 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 		if tn.Index != i || !ok || got.Index != i || len(tn.Keys) == 0 || len(tn.Models) == 0 || tn.Weight < 1 || tn.Source == "" {
 			t.Errorf("tenant %+v", tn)
 		}
+		if (tn.Group == "") != (tn.GroupWeight == 0) || tn.Group != "" && tn.Group != tn.Tier || tn.GroupWeight < 0 {
+			t.Errorf("group of tenant %+v", tn)
+		}
+		checkBudgets(t, tn.Name, tn.Budgets)
 		for _, m := range s.ModelsFor(got) {
+			if _, priced := s.Price(m.Name); !priced && countsUSD(tn.Budgets) >= 0 {
+				t.Errorf("%s has a budget in usd and may use %s, which has no price", tn.Name, m.Name)
+			}
 			if p, ok := s.PoolOf(m.Name); !ok || p.Name != m.Pool || !tn.MayUse(m.Name) {
 				t.Errorf("%s lists %v", tn.Name, m)
 			}

@@ -55,7 +55,7 @@ func load(l *loader) (*Snapshot, error) {
 	file := configFile{settings: map[string]any{}}
 	read(rootOf(l.r, doc), configShape, &file)
 	base := DefaultConfig()
-	base.Upstreams, base.Pools = file.upstreams, file.pools
+	base.Upstreams, base.Pools, base.Prices = file.upstreams, file.pools, file.prices
 	cfg := layer(l.r, base, file.settings, l.opt)
 	return compile(l.r, cfg, l.policies(cfg.Policies))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+	_ "time/tzdata" // the test's zones, wherever it runs
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -28,7 +29,9 @@ pools:
     upstream: openai
     tpm: ${TPM}
     rpm: 5_000
-    concurrency: 64
+    concurrency: {max: 64, interactive_reserve: 8}
+    ticket_wait: 0s
+    budgets: [{tokens: 5_000_000, per: day}, {usd: 12.34, per: month}]
     accounting: production
     token_weights: {cached_input: 0.25, audio: 2.5}
     default_max_output: 2048
@@ -37,6 +40,11 @@ pools:
     max_queue: 7
   org/small: {models: [llama, "*"], upstream: local, concurrency: 2}
 default_pool: org/small
+state_dir: "${STATE:-/var/lib/llmgov}"
+timezone: Europe/Berlin
+prices:
+  "gpt-4.1*": {input: 2.5, cached_input: 1.25, output: 10}
+  "*":        {input: 0, output: 0.000001}
 timeouts: {read_header: 1s, upstream_header: 2m, stream_idle: 90s, drain: 0s}
 max_body: 512KiB
 policies: [policies/*.yaml, /common/base.yaml]
@@ -51,6 +59,8 @@ tenants:
     keys: ["` + key1 + `", "` + key2 + `"]
     models: ["gpt-4*", llama]
     default_pool: gpt-4.1
+    credit: 5s
+    budgets: [{requests: 9, per: hour}, {tokens: 8, per: week}, {usd: 0.01, per: week}]
 `
 
 const (
@@ -84,7 +94,8 @@ func TestLoad_Everything(t *testing.T) {
 		"etc/policies/.#acme.yaml":    "an editor's lock",
 		"etc/policies/acme.yaml.orig": "a left-over",
 		"common/base.yaml": "tiers: {pro: {weight: 0.5, rpm: 60, tpm: 7, itpm: 5, otpm: 4, concurrency: 3, " +
-			"max_wait: 1500ms, max_output_tokens: 99}}\ntenants: {solo: {keys: [" + key3 + "]}}\n",
+			"max_wait: 1500ms, max_output_tokens: 99, priority: background, floor_tpm: 7, credit: 60s, " +
+			"budgets: [{usd: 1, per: day}]}}\ntenants: {solo: {keys: [" + key3 + "]}}\n",
 	})
 	s, err := LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}})
 	if err != nil {
@@ -93,23 +104,25 @@ func TestLoad_Everything(t *testing.T) {
 	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
 	wantConfig := Config{
 		Listen: "127.0.0.1:8080", Admin: Admin{"[::1]:9090", "t0k"}, Node: "n1", Region: "eu", Store: "memory",
-		DefaultPool: "org/small",
-		Timeouts:    Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
-		MaxBody:     512 << 10, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
+		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
+		Timeouts: Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
+		MaxBody:  512 << 10, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
 		Upstreams: []Upstream{
 			{"local", "http://localhost:11434/v1", "", "openai"},
 			{"openai", "https://api.openai.com/v1", "sk-$x", "openai"},
 		},
 		Pools: []Pool{{
 			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstream: "openai",
-			TPM: 300000, RPM: 5000, Concurrency: 64, Accounting: Production,
+			TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, Accounting: Production,
 			TokenWeights:     TokenWeights{1000, 250, 1000, 1000, 2500},
 			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7,
+			Budgets: []Budget{{Tokens, 5_000_000, Day}, {MicroUSD, 12_340_000, Month}},
 		}, {
 			Name: "org/small", Index: 1, Models: []string{"llama", "*"}, Upstream: "local", Concurrency: 2,
 			Accounting: AdmitMax, TokenWeights: one, DefaultMaxOutput: 4096, HeadroomPPM: 10000,
-			Burst: 10 * time.Second, MaxQueue: 10000,
+			Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 10000,
 		}},
+		Prices: []ModelPrice{{"*", Price{0, 0, 1}}, {"gpt-4.1*", Price{2_500_000, 1_250_000, 10_000_000}}},
 	}
 	if diff := cmp.Diff(wantConfig, *s.Config()); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
@@ -117,7 +130,9 @@ func TestLoad_Everything(t *testing.T) {
 	wantTenants := []Tenant{{
 		Name: "acme", Tier: "pro", Index: 0, Keys: []KeyHash{hash(t, key1), hash(t, key2)},
 		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6000, RPM: 0, TPM: 7, ITPM: 5, OTPM: 4,
-		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Source: "etc/policies/acme.yaml:3:3",
+		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
+		FloorTPM: 7, Credit: 5 * time.Second, Budgets: []Budget{{Requests, 9, Hour}, {Tokens, 8, Week}, {MicroUSD, 10_000, Week}},
+		Source: "etc/policies/acme.yaml:3:3",
 	}, {
 		Name: "solo", Index: 1, Keys: []KeyHash{hash(t, key3)}, Models: []string{"*"}, DefaultPool: "org/small",
 		Weight: 1000, Source: "/common/base.yaml:2:11",
@@ -160,7 +175,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
-		"LLMGOV_MAX_BODY=1MiB", "LLMGOV_POLICIES=tenants/a.yaml",
+		"LLMGOV_STATE_DIR=/state", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_POLICIES=tenants/a.yaml",
 		"LLMGOV_SERVICE_HOST=10.0.0.1", "LLMGOV_PORT=tcp://10.0.0.1:80", "LLMGOV_POOLS_MAIN_TPM=9", "LLMGOV_ADMIN=x",
 	}, "\n")})
 	if err != nil {
@@ -169,6 +184,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	want := DefaultConfig()
 	want.Listen, want.Admin, want.Node, want.Region, want.DefaultPool = ":1", Admin{":2", "t"}, "n", "r", "main"
 	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
+	want.StateDir, want.Timezone = "/state", "Asia/Tokyo"
 	want.MaxBody, want.Policies = 1<<20, []string{"tenants/a.yaml"}
 	got := *s.Config()
 	got.Pools, got.Upstreams = nil, nil

@@ -105,22 +105,31 @@ func (v value) aliasMap() {
 	v.problem("a map from name to name is not supported yet; write a list of names")
 }
 
-// route leads from a pattern to the pool that lists it.
+// route leads from a pattern to the index of what lists it, a pool or a price.
 type route struct {
 	pattern string
-	pool    int
+	at      int
 }
 
-// routes finds the pool of a model: exact names by map, then globs from the most specific.
+// routes finds what belongs to a model: exact names by map, then globs from the most specific.
 type routes struct {
 	exact map[string]int
 	globs []route
 }
 
 func newRoutes(pools []Pool) routes {
-	rs := routes{exact: map[string]int{}}
+	lists := make([][]string, len(pools))
 	for i, p := range pools {
-		for _, m := range p.Models {
+		lists[i] = p.Models
+	}
+	return routesTo(lists)
+}
+
+// routesTo leads from the patterns of each list to its index.
+func routesTo(lists [][]string) routes {
+	rs := routes{exact: map[string]int{}}
+	for i, list := range lists {
+		for _, m := range list {
 			if isGlob(m) {
 				rs.globs = append(rs.globs, route{m, i})
 				continue
@@ -134,13 +143,20 @@ func newRoutes(pools []Pool) routes {
 	return rs
 }
 
-func (rs *routes) find(model string) (pool int, ok bool) {
+// covers reports whether one entry matches every name that pattern does. A star of pattern is taken as a character
+// that only a star matches.
+func (rs *routes) covers(pattern string) bool {
+	_, ok := rs.find(pattern)
+	return ok
+}
+
+func (rs *routes) find(model string) (at int, ok bool) {
 	if i, ok := rs.exact[model]; ok {
 		return i, true
 	}
 	for i := range rs.globs {
 		if match(rs.globs[i].pattern, model) {
-			return rs.globs[i].pool, true
+			return rs.globs[i].at, true
 		}
 	}
 	return 0, false

@@ -135,3 +135,42 @@ func TestMatch_NoBlowUp(t *testing.T) {
 		t.Error("matched without a b")
 	}
 }
+
+// TestUSDBudget_Oracle draws pools, a grant and prices: when a budget in money is accepted, every model that the tenant
+// may use has a price; when it is refused, each model that the problem names is one that has none.
+func TestUSDBudget_Oracle(t *testing.T) {
+	accepted := 0
+	patterns := rapid.SliceOfNDistinct(pattern, 1, 3, rapid.ID[string])
+	named := regexp.MustCompile(`"([ab*]+)"`)
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := configOf(patterns.Draw(t, "models"))
+		grant := patterns.Draw(t, "grant")
+		for _, m := range patterns.Draw(t, "prices") {
+			cfg.Prices = append(cfg.Prices, ModelPrice{Model: m})
+		}
+		tn := Tenant{Name: "t", Keys: []KeyHash{HashKey("k")}, Models: grant, Budgets: []Budget{{MicroUSD, 1, Day}}}
+		s, err := Build(cfg, []Tenant{tn})
+		if err != nil {
+			if _, refusal, ok := strings.Cut(err.Error(), "has no price: "); ok {
+				refusal, _, _ = strings.Cut(refusal, "\n")
+				for _, m := range named.FindAllStringSubmatch(refusal, -1) {
+					if rs := priceRoutes(cfg.Prices); rs.covers(m[1]) {
+						t.Fatalf("%s is said to have no price: %v", m[1], err)
+					}
+				}
+			}
+			return
+		}
+		accepted++
+		m := model.Draw(t, "model")
+		if _, ok := s.PoolOf(m); !ok || !s.Tenants()[0].MayUse(m) {
+			return
+		}
+		if _, ok := s.Price(m); !ok {
+			t.Fatalf("%q has no price, and the budget was accepted", m)
+		}
+	})
+	if accepted == 0 {
+		t.Error("no random prices were accepted; the test shows nothing")
+	}
+}

@@ -44,7 +44,7 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 	must(k.Load(environ(r, opt.Env), nil))
 	must(k.Load(confmap.Provider(flags(r, opt.Flags), pathSep), nil))
 
-	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools}
+	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices}
 	must(k.Unmarshal("", &merged))
 	return merged
 }

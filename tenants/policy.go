@@ -1,6 +1,8 @@
 package tenants
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,8 +21,22 @@ type Tenant struct {
 	Models []string
 	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
 	DefaultPool string
-	// Weight is its part of a contended pool, in thousandths: 1000, which 0 becomes, is weight 1.
+	// Weight is its part of a contended pool or, in a group, of the group's part, in thousandths: 1000, which 0
+	// becomes, is weight 1.
 	Weight int64
+	// Group is the name of its tier where the tier is a group, whose tenants have one part of a pool together. Empty
+	// for none.
+	Group string
+	// GroupWeight is the group's part of a contended pool, in thousandths, the same in all its tenants; 0 becomes 1000.
+	// It is 0 without a group.
+	GroupWeight int64
+	// Background says that its calls go after interactive ones.
+	Background bool
+	// FloorTPM is what it gets at least, whatever its weight, of each pool that it may use and that has a TPM: tokens
+	// a minute. 0 is no floor. A pool's floors fit into its limit.
+	FloorTPM int64
+	// Credit is how much of its unused share it may take later, as the time in which that share would have flowed.
+	Credit time.Duration
 	// RPM, TPM, ITPM and OTPM limit requests, tokens, input tokens and output tokens in a rolling minute;
 	// Concurrency limits calls in flight. 0 is no limit.
 	RPM, TPM, ITPM, OTPM, Concurrency int64
@@ -28,6 +44,8 @@ type Tenant struct {
 	MaxWait time.Duration
 	// MaxOutputTokens cuts the output a call may ask for. 0 is no limit.
 	MaxOutputTokens int64
+	// Budgets are its own limits over calendar windows.
+	Budgets []Budget
 	// Source is where it is defined, file:line:col; empty when made in code.
 	Source string
 }
@@ -37,6 +55,7 @@ const (
 	defaultWeight = 1000
 	maxWeight     = 1_000_000 * 1000
 	maxMaxWait    = time.Hour
+	maxCredit     = time.Minute
 )
 
 // MayUse reports whether the tenant's grant covers a model. Whether any pool serves the model is not asked.
@@ -49,48 +68,18 @@ func (t *Tenant) MayUse(model string) bool {
 	return false
 }
 
-// tierFields are the keys of a tier, and so of a tenant, which overrides them.
-var tierFields = []field[Tenant]{
-	{"weight", func(v value, t *Tenant) { t.Weight = v.decimal(3, 1, maxWeight, defaultWeight) }},
-	{"rpm", func(v value, t *Tenant) { t.RPM = v.amount(0, maxAmount) }},
-	{"tpm", func(v value, t *Tenant) { t.TPM = v.amount(0, maxAmount) }},
-	{"itpm", func(v value, t *Tenant) { t.ITPM = v.amount(0, maxAmount) }},
-	{"otpm", func(v value, t *Tenant) { t.OTPM = v.amount(0, maxAmount) }},
-	{"concurrency", func(v value, t *Tenant) { t.Concurrency = v.amount(0, maxAmount) }},
-	{"max_wait", func(v value, t *Tenant) { t.MaxWait = v.duration(0, maxMaxWait) }},
-	{"max_output_tokens", func(v value, t *Tenant) { t.MaxOutputTokens = v.amount(0, maxAmount) }},
-}
-
-var policyNotYet = []string{
-	"priority", "floor_tpm", "credit", "group", "tenant_weight", "budgets", "routes", "pools", "shadow", "teams",
-}
-
-var (
-	tierShape   = shape[Tenant]{fields: tierFields, notYet: policyNotYet}
-	tenantShape = shape[Tenant]{notYet: policyNotYet, fields: append([]field[Tenant]{
-		{"tier", func(value, *Tenant) {}}, // read first, by readTenant: the other keys override what it brings
-		{"keys", func(v value, t *Tenant) { t.Keys = v.keyHashes() }},
-		{"models", func(v value, t *Tenant) { t.Models = v.modelList() }},
-		{"default_pool", func(v value, t *Tenant) { t.DefaultPool = v.name() }},
-	}, tierFields...)}
-	policyShape = shape[policy]{fields: []field[policy]{
-		{"tiers", func(v value, p *policy) { p.readTiers(v) }},
-		{"tenants", func(v value, p *policy) { p.keepTenants(v) }},
-	}}
-)
-
 // policy gathers what all policy files say. Tenants wait until every file was seen, since their tiers may come later.
 type policy struct {
 	r       *report
-	tiers   map[string]Tenant // a tier is a tenant without a name; Source is where it is defined
-	defined map[string]place  // tenants by name
-	waiting []pair            // tenants yet to be read
+	tiers   map[string]draft // a tier is a tenant without a name; Source is where it is defined
+	defined map[string]place // tenants by name
+	waiting []pair           // tenants yet to be read
 	tenants []Tenant
 	partial bool // a file could not be read at all, so a name that is missing may be in it
 }
 
 func newPolicy(r *report) *policy {
-	return &policy{r: r, tiers: map[string]Tenant{}, defined: map[string]place{}}
+	return &policy{r: r, tiers: map[string]draft{}, defined: map[string]place{}}
 }
 
 func (p *policy) readTiers(v value) {
@@ -101,8 +90,10 @@ func (p *policy) readTiers(v value) {
 			p.r.add(entry.at, "tier %s is defined twice; the other is at %s, remove one", show(entry.key), first.Source)
 			continue
 		}
-		tier := Tenant{Weight: defaultWeight, Source: entry.at.String()}
+		tier := newDraft()
+		tier.Source = entry.at.String()
 		read(entry.value, tierShape, &tier)
+		p.checkTier(entry.value, &tier)
 		p.tiers[entry.key] = tier
 	}
 }
@@ -131,34 +122,31 @@ func (p *policy) readTenants() []Tenant {
 		if !ok {
 			continue
 		}
-		t := p.template(list)
+		t, tierKnown := p.template(list)
 		t.Name, t.Source = entry.key, entry.at.String()
 		readPairs(list, tenantShape, &t)
-		p.tenants = append(p.tenants, t)
+		if tierKnown {
+			p.checkMember(entry.value, &t)
+		}
+		p.tenants = append(p.tenants, t.tenant())
 	}
 	return p.tenants
 }
 
-// template is the tenant to start from: a copy of the tier that the pairs name, or the defaults.
-func (p *policy) template(list []pair) Tenant {
-	plain := Tenant{Weight: defaultWeight}
-	for _, entry := range list {
-		if entry.key != "tier" {
-			continue
-		}
-		name := entry.name()
-		tier, known := p.tiers[name]
-		if known {
-			tier.Tier = name
-			return tier
-		}
-		if name != unreadable && !p.partial {
-			names := make([]string, 0, len(p.tiers))
-			for n := range p.tiers {
-				names = append(names, n)
-			}
-			entry.problem("there is no tier %s; %s", show(name), advise(name, names))
-		}
+// template is the draft to start from: a copy of the tier that the pairs name, or the defaults. known is false when
+// they name a tier that is not there.
+func (p *policy) template(list []pair) (t draft, known bool) {
+	i := slices.IndexFunc(list, func(e pair) bool { return e.key == "tier" })
+	if i < 0 {
+		return newDraft(), true
 	}
-	return plain
+	name := list[i].name()
+	if tier, ok := p.tiers[name]; ok {
+		tier.Tier = name
+		return tier, true
+	}
+	if name != unreadable && !p.partial {
+		list[i].problem("there is no tier %s; %s", show(name), advise(name, slices.Collect(maps.Keys(p.tiers))))
+	}
+	return newDraft(), false
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"fmt"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -12,15 +13,17 @@ var poolShape = shape[Pool]{
 		{"upstream", func(v value, p *Pool) { p.Upstream = v.name() }},
 		{"tpm", func(v value, p *Pool) { p.TPM = v.amount(0, maxAmount) }},
 		{"rpm", func(v value, p *Pool) { p.RPM = v.amount(0, maxAmount) }},
-		{"concurrency", func(v value, p *Pool) { p.Concurrency = v.concurrency() }},
+		{"concurrency", func(v value, p *Pool) { v.concurrency(p) }},
 		{"accounting", func(v value, p *Pool) { p.Accounting = v.accounting() }},
 		{"token_weights", func(v value, p *Pool) { v.tokenWeights(&p.TokenWeights) }},
 		{"default_max_output", func(v value, p *Pool) { p.DefaultMaxOutput = v.amount(1, maxAmount) }},
 		{"headroom", func(v value, p *Pool) { p.HeadroomPPM = v.decimal(6, 0, maxHeadroomPPM, 0) }},
 		{"burst", func(v value, p *Pool) { p.Burst, p.BurstSet = v.burst(), true }},
+		{"ticket_wait", func(v value, p *Pool) { p.TicketWait = v.duration(0, maxTicketWait) }},
 		{"max_queue", func(v value, p *Pool) { p.MaxQueue = int(v.amount(1, maxQueue)) }},
+		{"budgets", func(v value, p *Pool) { p.Budgets = v.budgets() }},
 	},
-	notYet: []string{"upstreams", "ticket_wait", "budgets", "on_store_loss", "tenant_limits", "expect_nodes"},
+	notYet: []string{"upstreams", "on_store_loss", "tenant_limits", "expect_nodes"},
 }
 
 var weightShape = shape[TokenWeights]{fields: []field[TokenWeights]{
@@ -43,13 +46,46 @@ func (v value) tokenWeight() int64 { return v.decimal(3, 0, maxTokenWeight, 1000
 
 func (v value) burst() time.Duration { return v.duration(0, maxBurst) }
 
-// concurrency reads a pool's limit on calls in flight; the adaptive form is a mapping.
-func (v value) concurrency() int64 {
-	if v.node.Kind == yaml.MappingNode {
-		v.problem("a mapping (adaptive limit) is not supported yet; write a plain number")
-		return 1
+var concurrencyShape = shape[Pool]{
+	fields: []field[Pool]{
+		{"max", func(v value, p *Pool) { p.Concurrency = v.amount(1, maxAmount) }},
+		{"interactive_reserve", func(v value, p *Pool) { p.InteractiveReserve = v.amount(0, maxAmount) }},
+	},
+	notYet: []string{"adaptive", "min"},
+}
+
+// concurrency reads a pool's limit on calls in flight: a number, or a mapping that says more about it. When that is
+// refused, the pool still has a limit and no reserve.
+func (v value) concurrency(p *Pool) {
+	if v.node.Kind != yaml.MappingNode {
+		p.Concurrency = v.amount(0, maxAmount)
+		return
 	}
-	return v.amount(0, maxAmount)
+	p.Concurrency = 1
+	list, _ := v.pairs()
+	known := readPairs(list, concurrencyShape, p)
+	reserve := child(v.path, "interactive_reserve")
+	switch {
+	case known && !has(list, "max"):
+		v.problem("has no max; write one, such as {max: 64}")
+	case known && !v.r.refused[child(v.path, "max")] && !v.r.refused[reserve]:
+		if complaint := checkReserve(p); complaint != "" {
+			v.r.at(reserve, "%d %s", p.InteractiveReserve, complaint)
+		}
+		return
+	}
+	p.InteractiveReserve = 0
+}
+
+// checkReserve complains about a reserve that leaves background calls without a slot.
+func checkReserve(p *Pool) string {
+	switch {
+	case p.InteractiveReserve == 0 || p.InteractiveReserve < p.Concurrency:
+		return ""
+	case p.Concurrency <= 1:
+		return "leaves background calls no slot; raise max, or remove it"
+	}
+	return fmt.Sprintf("leaves background calls no slot of %d; write at most %d", p.Concurrency, p.Concurrency-1)
 }
 
 func (v value) accounting() Accounting {

@@ -85,10 +85,13 @@ func spell(path string) string {
 type report struct {
 	problems Problems
 	places   map[string]place
+	// refused are paths of values in whose stead a reader answered something else. Checks of how things fit pass over
+	// them.
+	refused map[string]bool
 }
 
 func newReport() *report {
-	return &report{places: map[string]place{}}
+	return &report{places: map[string]place{}, refused: map[string]bool{}}
 }
 
 // add notes a problem at a place.

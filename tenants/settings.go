@@ -3,6 +3,8 @@ package tenants
 import (
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // setting is one key that the file, the environment and the flags can all give: everything outside of pools and
@@ -22,6 +24,8 @@ var settings = []setting{
 	{key: "region", get: func(c *Config) any { return c.Region }, parse: typed(parseName)},
 	{key: "store", get: func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true},
 	{key: "default_pool", get: func(c *Config) any { return c.DefaultPool }, parse: typed(parseOptionalName)},
+	{key: "state_dir", get: func(c *Config) any { return c.StateDir }, parse: typed(parseDir)},
+	{key: "timezone", get: func(c *Config) any { return c.Timezone }, parse: typed(parseTimezone)},
 	{key: "timeouts.read_header", get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1)},
 	{key: "timeouts.upstream_header", get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1)},
 	{key: "timeouts.stream_idle", get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1)},
@@ -52,6 +56,26 @@ func parseOptionalName(text string) (string, string) {
 }
 
 func parseSecret(text string) (string, string) { return text, checkSecret(text) }
+
+// parseDir reads the name of a folder. Whether it is there, and may be written, is for who opens it to find.
+func parseDir(text string) (string, string) {
+	switch {
+	case strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text):
+		return "", "holds control characters; write the path of a folder, such as /var/lib/llmgov"
+	case strings.TrimSpace(text) != text:
+		return "", "begins or ends with a space; write the path of a folder, such as /var/lib/llmgov"
+	}
+	return text, ""
+}
+
+// parseTimezone refuses "Local" too: it is another zone on every machine.
+func parseTimezone(text string) (string, string) {
+	_, err := time.LoadLocation(text)
+	if err != nil || text == "" || text == "Local" {
+		return "", "is no time zone; write an IANA name, such as UTC or Europe/Berlin"
+	}
+	return text, ""
+}
 
 func parseBody(text string) (int64, string) { return parseSize(text, 1<<10, maxBodyBytes) }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Snapshot is everything the files say, checked as a whole and frozen. It is safe for any number of readers; what it
@@ -17,6 +18,8 @@ type Snapshot struct {
 	byKey   map[KeyHash]int
 	byName  map[string]int
 	routes  routes
+	prices  routes
+	zone    *time.Location
 	hash    string
 	full    [sha256.Size]byte
 }
@@ -28,10 +31,11 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 		u.Kind = cmp.Or(u.Kind, "openai")
 		u.BaseURL = strings.TrimRight(u.BaseURL, "/")
 	}
+	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{
 		cfg: cfg, tenants: list,
 		byKey: make(map[KeyHash]int, len(list)), byName: make(map[string]int, len(list)),
-		routes: newRoutes(cfg.Pools),
+		routes: newRoutes(cfg.Pools), prices: priceRoutes(cfg.Prices), zone: location(cfg.Timezone),
 	}
 	for i := range list {
 		s.byName[list[i].Name] = i
@@ -43,6 +47,15 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	return s
 }
 
+// location loads a zone whose name was found to be good.
+func location(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC // its files were removed since
+	}
+	return zone
+}
+
 // digests are of the policy, for people and metrics, and of everything, for [Snapshot.Equal].
 func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) {
 	placeless := slices.Clone(list)
@@ -51,7 +64,10 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) 
 	}
 	full = sha256.Sum256(encode(cfg, placeless))
 
-	shared := Config{DefaultPool: cfg.DefaultPool, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Pools: cfg.Pools}
+	shared := Config{
+		DefaultPool: cfg.DefaultPool, Timezone: cfg.Timezone, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody,
+		Pools: cfg.Pools, Prices: cfg.Prices,
+	}
 	shared.Upstreams = slices.Clone(cfg.Upstreams)
 	for i := range shared.Upstreams {
 		shared.Upstreams[i].APIKey = ""
@@ -116,6 +132,19 @@ func (s *Snapshot) PoolOf(model string) (*Pool, bool) {
 	}
 	return &s.cfg.Pools[i], true
 }
+
+// Price finds what a model costs: the entry of its exact name, else the glob with the most literal characters. It
+// allocates nothing.
+func (s *Snapshot) Price(model string) (Price, bool) {
+	i, ok := s.prices.find(model)
+	if !ok {
+		return Price{}, false
+	}
+	return s.cfg.Prices[i].Price, true
+}
+
+// Location is the zone of [Config.Timezone], in which the windows of budgets begin.
+func (s *Snapshot) Location() *time.Location { return s.zone }
 
 // ModelInfo is a model that can be listed, and the pool that serves it.
 type ModelInfo struct{ Name, Pool string }

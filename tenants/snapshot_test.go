@@ -109,6 +109,18 @@ func TestSnapshot_Hash(t *testing.T) {
 		"a limit":       {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "1000", "1001", 1)}, false, false},
 		"a tenant's":    {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{rpm: 1, keys", 1)}, false, false},
 		"a timeout":     {map[string]string{"env": "LLMGOV_TIMEOUTS_DRAIN=1s"}, false, false},
+		"state folder":  {map[string]string{"env": "LLMGOV_STATE_DIR=/x"}, true, false},
+		"no budgets":    {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{budgets: [], credit: 0s, priority: interactive, keys", 1)}, true, true},
+		"no prices":     {map[string]string{"llmgov.yaml": goodConfig + "prices: {}\ntimezone: UTC\nstate_dir: \"\"\n"}, true, true},
+		"time zone":     {map[string]string{"env": "LLMGOV_TIMEZONE=Asia/Tokyo"}, false, false},
+		"a price":       {map[string]string{"llmgov.yaml": goodConfig + "prices: {x: {input: 1, output: 1}}\n"}, false, false},
+		"ticket wait":   {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "tpm", "ticket_wait: 9s, tpm", 1)}, false, false},
+		"pool budget":   {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "tpm", "budgets: [{tokens: 1, per: day}], tpm", 1)}, false, false},
+		"reserve":       {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "tpm", "concurrency: {max: 2, interactive_reserve: 1}, tpm", 1)}, false, false},
+		"priority":      {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{priority: background, keys", 1)}, false, false},
+		"floor":         {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{floor_tpm: 1, keys", 1)}, false, false},
+		"credit":        {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{credit: 1s, keys", 1)}, false, false},
+		"a budget":      {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{budgets: [{tokens: 1, per: day}], keys", 1)}, false, false},
 		"another model": {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "[gpt-4o]", "[gpt-4o, x]", 1)}, false, false},
 	} {
 		s := load(c.sections)
@@ -128,11 +140,12 @@ func TestBuild_SameAsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := DefaultConfig()
+	cfg.Timezone, cfg.Prices = "", []ModelPrice{}
 	cfg.Upstreams = []Upstream{{Name: "openai", BaseURL: "https://api.openai.com/v1/"}}
 	pool := DefaultPool("main", "gpt-4o")
 	pool.TPM = 1000
 	cfg.Pools = []Pool{pool}
-	built := mustBuild(t, cfg, Tenant{Name: "acme", Keys: []KeyHash{hash(t, key1)}})
+	built := mustBuild(t, cfg, Tenant{Name: "acme", Keys: []KeyHash{hash(t, key1)}, Budgets: []Budget{}})
 	if !built.Equal(fromFiles) {
 		t.Errorf("differs (-files +code):\n%s%s", cmp.Diff(fromFiles.Config(), built.Config()), cmp.Diff(fromFiles.Tenants(), built.Tenants()))
 	}
@@ -234,6 +247,7 @@ func TestAllocs_Lookups(t *testing.T) {
 		"PoolOf, exact":        func() { s.PoolOf("gpt-4o") },
 		"PoolOf, glob":         func() { s.PoolOf("claude-x") },
 		"PoolOf, none":         func() { s.PoolOf("x") },
+		"Price":                func() { s.Price("gpt-4o") },
 		"MayUse":               func() { tn.MayUse("gpt-4o") },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {

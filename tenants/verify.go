@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,6 +31,8 @@ func verify(r *report, cfg *Config, list []Tenant) {
 	for i := range list {
 		names.tenant(&list[i])
 	}
+	names.prices(cfg.Prices)
+	names.groups(list)
 }
 
 // verifySetting writes a setting's value out and parses it again.
@@ -76,6 +79,12 @@ func (v *verifier) pool(p *Pool) {
 		v.r.at(child(path, "accounting"), "%s %s", show(string(p.Accounting)), complaint)
 	}
 	v.patterns(child(path, "models"), p.Models)
+	v.amounts(path, 0, maxAmount, amounts{"interactive_reserve": p.InteractiveReserve})
+	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
+		v.r.at(child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)
+	}
+	v.duration(child(path, "ticket_wait"), p.TicketWait, maxTicketWait)
+	v.budgets(child(path, "budgets"), p.Budgets)
 }
 
 func (v *verifier) tenant(t *Tenant) {
@@ -86,14 +95,71 @@ func (v *verifier) tenant(t *Tenant) {
 	v.amounts(path, 1, maxWeight, amounts{"weight (thousandths)": t.Weight})
 	v.amounts(path, 0, maxAmount, amounts{
 		"rpm": t.RPM, "tpm": t.TPM, "itpm": t.ITPM, "otpm": t.OTPM, "concurrency": t.Concurrency,
-		"max_output_tokens": t.MaxOutputTokens,
+		"max_output_tokens": t.MaxOutputTokens, "floor_tpm": t.FloorTPM,
 	})
+	v.duration(child(path, "credit"), t.Credit, maxCredit)
+	v.budgets(child(path, "budgets"), t.Budgets)
 	v.duration(child(path, "max_wait"), t.MaxWait, maxMaxWait)
 	v.patterns(child(path, "models"), t.Models)
 	for i, k := range t.Keys {
 		if k == (KeyHash{}) {
 			v.r.at(item(child(path, "keys"), i), "is the zero hash; make it with HashKey")
 		}
+	}
+}
+
+func (v *verifier) budgets(path string, list []Budget) {
+	for i, b := range list {
+		most := int64(maxAmount)
+		if b.Unit == MicroUSD {
+			most = maxMicroUSD
+		}
+		v.amounts(item(path, i), 1, most, amounts{"limit": b.Limit})
+		if !slices.Contains(units, string(b.Unit)) {
+			v.r.at(item(path, i), "%s is no unit of a budget; %s", show(string(b.Unit)), advise(string(b.Unit), units))
+		}
+		if !slices.Contains(periods, string(b.Per)) {
+			v.r.at(item(path, i), "%s is no period of a budget; %s", show(string(b.Per)), advise(string(b.Per), periods))
+		}
+	}
+	repeatedBudgets(v.r, path, list)
+}
+
+func (v *verifier) prices(list []ModelPrice) {
+	for i := range list {
+		p := &list[i]
+		path := child("prices", p.Model)
+		if complaint := checkPattern(p.Model); complaint != "" {
+			v.r.at("prices", "%s %s", show(p.Model), complaint)
+		}
+		p.Model = plain(p.Model)
+		if v.seen[child("prices", p.Model)] {
+			v.r.at("prices", "%s is priced twice; remove one", show(p.Model))
+		}
+		v.seen[child("prices", p.Model)] = true
+		v.amounts(path, 0, maxPrice, amounts{"input": p.Input, "cached_input": p.CachedInput, "output": p.Output})
+	}
+}
+
+// groups checks that all tenants of a group say the same about it.
+func (v *verifier) groups(list []Tenant) {
+	weight := map[string]int64{}
+	for _, t := range list {
+		path := child(child("tenants", t.Name), "group")
+		if t.Group == "" {
+			if t.GroupWeight != 0 {
+				v.r.at(path, "is empty, so a group weight of %d does nothing; set both or none", t.GroupWeight)
+			}
+			continue
+		}
+		if complaint := checkName(t.Group); complaint != "" {
+			v.r.at(path, "%s %s", show(t.Group), complaint)
+		}
+		v.amounts(path, 1, maxWeight, amounts{"weight (thousandths)": t.GroupWeight})
+		if w, known := weight[t.Group]; known && w != t.GroupWeight {
+			v.r.at(path, "%s has a weight of %d here and of %d elsewhere; give it one", show(t.Group), t.GroupWeight, w)
+		}
+		weight[t.Group] = t.GroupWeight
 	}
 }
 

@@ -45,12 +45,17 @@ func rootOf(r *report, doc *document) value {
 
 // problem reports something about the value, starting with its path.
 func (v value) problem(format string, args ...any) {
+	v.r.refused[v.path] = true
 	v.r.at(v.path, format, args...)
 }
 
 // skip reports whether the value is one that a problem was already reported for.
 func (v value) skip() bool {
-	return v.node.Kind == yaml.AliasNode || v.doc.broken[v.node]
+	bad := v.node.Kind == yaml.AliasNode || v.doc.broken[v.node]
+	if bad {
+		v.r.refused[v.path] = true
+	}
+	return bad
 }
 
 // isNull reports a key with nothing behind it. An expansion to nothing is an empty text, not null.
@@ -148,18 +153,28 @@ func read[T any](v value, s shape[T], into *T) {
 	readPairs(list, s, into)
 }
 
-func readPairs[T any](list []pair, s shape[T], into *T) {
+// readPairs is read of a mapping that was taken apart. It answers whether all keys have a field.
+func readPairs[T any](list []pair, s shape[T], into *T) (known bool) {
+	known = true
 	for _, p := range list {
 		i := slices.IndexFunc(s.fields, func(f field[T]) bool { return f.name == p.key })
 		switch {
 		case i >= 0:
 			s.fields[i].read(p.value, into)
 		case slices.Contains(s.notYet, p.key):
+			known = false
 			p.r.add(p.at, "%s is not supported yet; remove it", spell(p.path))
 		default:
+			known = false
 			p.r.add(p.at, "unknown key %s; %s", show(p.key), advise(p.key, s.names()))
 		}
 	}
+	return known
+}
+
+// has reports whether a key was written.
+func has(list []pair, key string) bool {
+	return slices.ContainsFunc(list, func(p pair) bool { return p.key == key })
 }
 
 func (s shape[T]) names() []string {

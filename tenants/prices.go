@@ -1,0 +1,173 @@
+package tenants
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// microUSD is one US dollar in the unit that money is kept in.
+const microUSD = 1_000_000
+
+// maxPrice is the highest price of a million tokens, in millionths of a dollar: $10,000.
+const maxPrice = 10_000 * microUSD
+
+// Price is what tokens cost, in millionths of a US dollar a million tokens: 2_500_000 is $2.50.
+type Price struct{ Input, CachedInput, Output int64 }
+
+// ModelPrice is the price of a model, or of every model that a glob stands for.
+type ModelPrice struct {
+	Model string
+	Price
+}
+
+var priceShape = shape[Price]{fields: []field[Price]{
+	{"input", func(v value, p *Price) { p.Input = v.price() }},
+	{"cached_input", func(v value, p *Price) { p.CachedInput = v.price() }},
+	{"output", func(v value, p *Price) { p.Output = v.price() }},
+}}
+
+func (v value) price() int64 { return v.decimal(6, 0, maxPrice, 0) }
+
+func readPrices(v value, c *configFile) {
+	list, _ := v.pairs()
+	if len(list) > maxPatterns {
+		v.problem("lists %d models, more than the %d that are supported; use patterns", len(list), maxPatterns)
+		return
+	}
+	first := map[string]string{}
+	for _, p := range list {
+		if complaint := checkPattern(p.key); complaint != "" {
+			p.r.refused[v.path] = true
+			p.r.add(p.at, "model %s %s", show(p.key), complaint)
+			continue
+		}
+		model := plain(p.key)
+		if path, dup := first[model]; dup {
+			p.r.add(p.at, "model %s is priced twice; the other is at %s, remove one", show(model), p.r.place(path))
+			continue
+		}
+		first[model] = p.path
+		p.r.places[child(v.path, model)] = p.r.places[p.path] // checks know it by its plain form
+		c.prices = append(c.prices, ModelPrice{model, p.modelPrice()})
+	}
+}
+
+// modelPrice reads one entry. What is cached costs as much as what is not, unless that is said.
+func (v value) modelPrice() Price {
+	var price Price
+	list, ok := v.pairs()
+	if !ok || !readPairs(list, priceShape, &price) {
+		return price
+	}
+	for _, key := range []string{"input", "output"} {
+		if !has(list, key) {
+			v.problem("has no %s; write US dollars a million tokens, or 0 where it is free", key)
+		}
+	}
+	if !has(list, "cached_input") {
+		price.CachedInput = price.Input
+	}
+	return price
+}
+
+// priceRoutes finds the index of a model's price.
+func priceRoutes(prices []ModelPrice) routes {
+	lists := make([][]string, len(prices))
+	for i, p := range prices {
+		lists[i] = []string{p.Model}
+	}
+	return routesTo(lists)
+}
+
+// prices checks that each model has one price.
+func (c *compiler) prices() {
+	globs := slices.DeleteFunc(slices.Clone(c.cfg.Prices), func(p ModelPrice) bool { return !isGlob(p.Model) })
+	slices.SortStableFunc(globs, func(a, b ModelPrice) int { return cmp.Compare(literals(a.Model), literals(b.Model)) })
+	for i, b := range globs {
+		for j := i - 1; j >= 0 && literals(globs[j].Model) == literals(b.Model); j-- {
+			a := globs[j]
+			if a.Model == b.Model || !overlap(a.Model, b.Model) {
+				continue
+			}
+			c.r.at(child("prices", b.Model), "overlaps %s at %s and neither has more literal characters; make one longer",
+				show(a.Model), c.r.place(child("prices", a.Model)).or("its list"))
+			break
+		}
+	}
+}
+
+// usdBudgets checks that whatever a budget in money counts has a price.
+func (c *compiler) usdBudgets() {
+	if c.r.refused["prices"] {
+		return
+	}
+	priced := priceRoutes(c.cfg.Prices)
+	for _, p := range c.cfg.Pools {
+		if at := countsUSD(p.Budgets); at >= 0 {
+			models := slices.DeleteFunc(slices.Clone(p.Models), func(m string) bool { return m == "" || priced.covers(m) })
+			c.needPrices(item(child(child("pools", p.Name), "budgets"), at), "pool "+show(p.Name)+" serves", models)
+		}
+	}
+	memo := map[string][]string{}
+	for i := range c.tenants {
+		t := &c.tenants[i]
+		at := countsUSD(t.Budgets)
+		if at < 0 {
+			continue
+		}
+		var models []string
+		for _, grant := range t.Models {
+			if _, known := memo[grant]; !known {
+				memo[grant] = c.unpriced(&priced, grant)
+			}
+			models = append(models, memo[grant]...)
+		}
+		c.needPrices(item(c.origin(t, "budgets"), at), "tenant "+show(t.Name)+" may use", models)
+	}
+}
+
+// needPrices reports the models that a budget cannot count; once where it is a tier's, though its tenants share it.
+func (c *compiler) needPrices(path, who string, models []string) {
+	slices.Sort(models)
+	models = slices.Compact(models)
+	key := path + pathSep + strings.Join(models, pathSep)
+	if len(models) == 0 || c.said[key] {
+		return
+	}
+	c.said[key] = true
+	const most = 5
+	shown, more := make([]string, min(len(models), most)), ""
+	for i := range shown {
+		shown[i] = show(models[i])
+	}
+	if n := len(models) - most; n > 0 {
+		more = " and " + strconv.Itoa(n) + " more"
+	}
+	c.r.at(path, "counts usd, but %s what has no price: %s%s; add it to prices", who, strings.Join(shown, ", "), more)
+}
+
+// unpriced lists what a granted pattern leads to and nothing in prices covers, in the narrower of the grant's and the
+// pool's words. A price must cover one of the two whole: what several globs cover together is not seen.
+func (c *compiler) unpriced(priced *routes, grant string) []string {
+	if !isGlob(grant) {
+		if _, served := c.routes.find(grant); served && !priced.covers(grant) {
+			return []string{grant}
+		}
+		return nil
+	}
+	var list []string
+	for _, p := range c.cfg.Pools {
+		for _, m := range p.Models {
+			if m == "" || !overlap(grant, m) || priced.covers(m) || isGlob(m) && priced.covers(grant) {
+				continue
+			}
+			if isGlob(m) && literals(grant) > literals(m) {
+				m = grant
+			}
+			list = append(list, m)
+		}
+	}
+	return list
+}

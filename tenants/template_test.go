@@ -1,0 +1,143 @@
+package tenants
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTemplate_Override checks, for each key that a tier gives, that a tenant takes it or replaces it.
+func TestTemplate_Override(t *testing.T) {
+	from := func(tier, own string) Tenant {
+		t.Helper()
+		policy := "tiers: {pro: {" + tier + "}}\ntenants: {acme: {tier: pro, keys: [\"" + key1 + "\"]" + own + "}}\n"
+		s, err := loadSections(map[string]string{"tenants/a.yaml": policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tn := s.Tenants()[0]
+		tn.Keys, tn.Source = nil, ""
+		return tn
+	}
+	plain := Tenant{Name: "acme", Tier: "pro", Models: []string{"*"}, DefaultPool: "main", Weight: 1000}
+	with := func(edit func(*Tenant)) Tenant {
+		tn := plain
+		edit(&tn)
+		return tn
+	}
+	for _, c := range []struct {
+		tier, own string
+		want      Tenant
+	}{
+		{"", "", plain},
+		{"priority: background", "", with(func(t *Tenant) { t.Background = true })},
+		{"priority: background", ", priority: interactive", plain},
+		{"floor_tpm: 5", "", with(func(t *Tenant) { t.FloorTPM = 5 })},
+		{"floor_tpm: 5000", ", floor_tpm: 990", with(func(t *Tenant) { t.FloorTPM = 990 })},
+		{"credit: 500ms", "", with(func(t *Tenant) { t.Credit = time.Second / 2 })},
+		{"credit: 500ms", ", credit: 0s", plain},
+		{"budgets: [{tokens: 5, per: day}]", "", with(func(t *Tenant) { t.Budgets = []Budget{{Tokens, 5, Day}} })},
+		{"budgets: [{tokens: 5, per: day}]", ", budgets: [{tokens: 6, per: week}]", with(func(t *Tenant) { t.Budgets = []Budget{{Tokens, 6, Week}} })},
+		{"budgets: [{usd: 5, per: day}]", ", budgets: []", plain}, // nobody counts usd, so no price is needed
+		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3000 })},
+		{"group: true", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 1000 })},
+		{"group: true, weight: 3", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 3000 })},
+		{"tenant_weight: 0.5, weight: 3, group: true", "", with(func(t *Tenant) { t.Group, t.GroupWeight, t.Weight = "pro", 3000, 500 })},
+		{"weight: 3, group: true, tenant_weight: 2", ", tenant_weight: 4", with(func(t *Tenant) { t.Group, t.GroupWeight, t.Weight = "pro", 3000, 4000 })},
+	} {
+		if diff := cmp.Diff(c.want, from(c.tier, c.own)); diff != "" {
+			t.Errorf("tier {%s}, tenant {%s} (-want +got):\n%s", c.tier, c.own, diff)
+		}
+	}
+}
+
+// TestPrice checks which entry wins, whatever their order, and that no digit is lost.
+func TestPrice(t *testing.T) {
+	s, err := loadSections(map[string]string{"llmgov.yaml": goodConfig + `
+timezone: America/New_York
+prices:
+  "gpt-*": {input: 0.1, output: 0.2}
+  gpt-4o: {input: 2.5, cached_input: 0, output: 10}
+  "gpt-4o-**": {input: 0.000001, output: 9999.999999}
+`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]Price{
+		"gpt-4o":      {2_500_000, 0, 10_000_000},
+		"gpt-4o-mini": {1, 1, 9_999_999_999},
+		"gpt-5":       {100_000, 100_000, 200_000},
+	} {
+		if got, ok := s.Price(model); !ok || got != want {
+			t.Errorf("Price(%s) = %v, %v; want %v", model, got, ok, want)
+		}
+	}
+	if got, ok := s.Price("o1"); ok {
+		t.Errorf("Price(o1) = %v, want none", got)
+	}
+	if s.Location().String() != "America/New_York" {
+		t.Errorf("location %v", s.Location())
+	}
+}
+
+// TestBuild_TemplateProblems gives Build what files could not say.
+func TestBuild_TemplateProblems(t *testing.T) {
+	cfg := configOf([]string{"m"})
+	cfg.Timezone, cfg.StateDir = "Nowhere", "a\nb"
+	cfg.Prices = []ModelPrice{{"m", Price{Input: -1}}, {"", Price{}}, {"m", Price{}}}
+	p := &cfg.Pools[0]
+	p.Concurrency, p.InteractiveReserve, p.TicketWait = 4, 4, -1
+	p.Budgets = []Budget{{"words", 5, "year"}, {Tokens, 0, Day}}
+	of := func(name string, edit func(*Tenant)) Tenant {
+		tn := tenant(name, name)
+		edit(&tn)
+		return tn
+	}
+	_, err := Build(cfg, []Tenant{
+		of("a", func(t *Tenant) { t.FloorTPM, t.Credit = -1, time.Hour }),
+		of("b", func(t *Tenant) { t.Budgets = []Budget{{Tokens, 1, Day}, {Tokens, 2, Day}} }),
+		of("c", func(t *Tenant) { t.Group, t.GroupWeight = "g", 5 }),
+		of("d", func(t *Tenant) { t.Group = "g" }),
+		of("e", func(t *Tenant) { t.GroupWeight = 5 }),
+		of("f", func(t *Tenant) { t.FloorTPM = 991 }),
+	})
+	problems, ok := errors.AsType[Problems](err)
+	if !ok {
+		t.Fatalf("got %v, want problems", err)
+	}
+	for _, want := range []string{
+		`timezone: "Nowhere" is no time zone`,
+		`state_dir: "a\nb" holds control characters`,
+		"prices.m.input: -1 is out of range",
+		`prices: "" is no model`,
+		`prices: "m" is priced twice`,
+		"pools.A.interactive_reserve: 4 leaves background calls no slot of 4; write at most 3",
+		"pools.A.ticket_wait: -1ns is out of range",
+		`pools.A.budgets[0]: "words" is no unit of a budget`,
+		`pools.A.budgets[0]: "year" is no period of a budget`,
+		"pools.A.budgets[1].limit: 0 is out of range",
+		"tenants.a.floor_tpm: -1 is out of range",
+		"tenants.a.credit: 1h0m0s is out of range; use 0s to 1m",
+		"tenants.b.budgets[1]: tokens per day is also limited at an earlier entry; keep one",
+		`tenants.d.group: "g" has a weight of 1000 here and of 5 elsewhere; give it one`,
+		"tenants.e.group: is empty, so a group weight of 5 does nothing",
+		`tenants.f.floor_tpm: the floors in pool "A" (tenants: 1) add up to 991, but its tpm less headroom is 990;`,
+	} {
+		if !strings.Contains(problems.Error(), want) {
+			t.Errorf("lacks %q in\n%v", want, problems)
+		}
+	}
+}
+
+// TestBuild_Group fills in the weight of a group.
+func TestBuild_Group(t *testing.T) {
+	a := tenant("a", "k")
+	a.Group = "g"
+	s := mustBuild(t, configOf([]string{"m"}), a)
+	if got := s.Tenants()[0]; got.GroupWeight != 1000 || got.Weight != 1000 {
+		t.Errorf("weights %d of group, %d in it; want 1000 each", got.GroupWeight, got.Weight)
+	}
+}
