@@ -2,64 +2,78 @@ package escrow
 
 import "time"
 
-// Verdict is what became of an offer.
-type Verdict int
-
-// An offered call runs, waits, or is refused: for the predicted wait, because
-// the leaf's part of the queue is full, or because the whole queue is.
-const (
-	Admitted Verdict = iota
-	Queued
-	TooLong
-	LeafFull
-	PoolFull
-)
-
-// Answer is a Verdict with its reasons.
-type Answer struct {
-	Verdict Verdict
-	// Axis is what the call lacked.
-	Axis Axis
-	// Behind says that others with an earlier turn wait too, so that it is the
-	// leaf's share, not the limit alone, that is exhausted.
-	Behind bool
-	// Wait is the predicted time until the call's turn.
-	Wait time.Duration
-}
-
-// Offer asks for a call of cost c on a leaf, willing to wait up to maxWait. It
-// costs O(1) when nobody waits and the pool has room; O(log leaves) else. When
-// the answer is Queued, call Pump; the handle is then reported by some Pump,
-// unless it is cancelled first. A refusal leaves the pool as it was.
-func (p *Pool) Offer(now time.Time, i LeafID, c Cost, maxWait time.Duration) (Handle, Answer) {
+// Offer asks for a call. It costs O(depth) when nobody waits and the pool has
+// room; O(depth · log children) else. When the answer is Queued, call Pump; the
+// handle is then reported by some Pump, unless it is cancelled or refused first. A
+// refusal leaves the pool as it was, but for a kept place.
+func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	p.advance(now)
-	c = p.Clamp(c)
+	e := p.entryOf(&c)
+	ticket := p.claimed(&c)
 
-	lacks, ok := p.fits(c)
-	if ok && p.q.waiting == 0 {
-		e := p.alloc()
-		p.entries[e].leaf, p.entries[e].cost = i, c
-		p.q.start(i, p.lead())
-		p.dispatch(now, e)
-		return p.handle(e), Answer{Verdict: Admitted}
+	lacks, fits := p.fits(&e)
+	behind := p.behind(e.class)
+	if fits && !behind {
+		p.arrive(c.Leaf)
+		p.redeem(ticket)
+		n := p.put(e)
+		p.charge(c.Leaf, e.virtual)
+		p.begin(now, n)
+		p.restandUp(c.Leaf)
+		return p.handle(n), Answer{Verdict: Admitted}
 	}
 
-	ans := Answer{Verdict: Queued, Axis: lacks, Behind: p.q.waiting > 0}
-	if ok {
+	ans := Answer{Verdict: Queued, Axis: lacks, Behind: behind, Patience: c.MaxWait}
+	if fits {
 		ans.Axis = p.blocked // it would fit, if it were its turn
 	}
-	rolling, slot := p.predict(now, i, c)
-	ans.Wait = max(rolling, slot)
-	// How long running calls will hold their slots is only a guess, so it
-	// refuses nobody who is ready to wait.
-	if maxWait <= 0 || rolling > maxWait {
-		ans.Verdict = TooLong
+	if ticket >= 0 {
+		if left := p.entries[ticket].promised.Sub(now); left > 0 {
+			ans.Wait = left
+			if c.MaxWait <= 0 {
+				ans.Verdict, ans.Ticket = TooLong, true // it is early; its place stays
+				return Handle{}, ans
+			}
+		} else {
+			ans.Patience = max(c.MaxWait, p.cfg.TicketWait)
+		}
+	}
+	if due := ticket >= 0 && ans.Wait == 0; !due && !p.surely(now, &e, c.MaxWait) {
+		// How long running calls will hold their slots is only a guess, so it
+		// refuses nobody who is ready to wait.
+		rolling, slot := p.predict(now, &e)
+		if ans.Wait = max(rolling, slot); c.MaxWait <= 0 || rolling > c.MaxWait {
+			ans.Verdict = TooLong
+			if ans.Ticket = ticket >= 0; !ans.Ticket {
+				ans.Ticket = p.keep(now, &e, c.Claim.Key, ans.Wait)
+			}
+			return Handle{}, ans
+		}
+	}
+	if ans.Verdict = p.queueRoom(c.Leaf); ans.Verdict != Queued {
 		return Handle{}, ans
 	}
-	if ans.Verdict = p.queueRoom(i); ans.Verdict != Queued {
-		return Handle{}, ans
-	}
-	return p.enqueue(i, c), ans
+	p.arrive(c.Leaf)
+	p.redeem(ticket)
+	n := p.put(e)
+	p.enqueue(n)
+	p.restandUp(c.Leaf)
+	return p.handle(n), ans
+}
+
+// put stores a new entry.
+func (p *Pool) put(e entry) int32 {
+	n := p.alloc()
+	e.gen = p.entries[n].gen
+	p.entries[n] = e
+	return n
+}
+
+// behind reports whether calls wait that a new one of a class must not pass:
+// background calls for which no slot is open stand before nobody.
+func (p *Pool) behind(class rank) bool {
+	root := &p.nodes[Root]
+	return root.queued[interactive] > 0 || root.queued[background] > 0 && (class == background || p.hasSlot(background))
 }
 
 // queueRoom bounds queues: a leaf may queue as many calls as places are left
@@ -68,61 +82,15 @@ func (p *Pool) Offer(now time.Time, i LeafID, c Cost, maxWait time.Duration) (Ha
 //
 // Source: Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
 // packet switches", IEEE/ACM Transactions on Networking 6(2), 1998.
-func (p *Pool) queueRoom(i LeafID) Verdict {
-	left := p.cfg.MaxQueue - p.q.waiting
+func (p *Pool) queueRoom(i NodeID) Verdict {
+	left := int32(min(int64(p.cfg.MaxQueue), 1<<30)) - p.waiting()
 	switch {
 	case left <= 0:
 		return PoolFull
-	case p.q.leaves[i].queued >= left:
+	case p.nodes[i].waiting() >= left:
 		return LeafFull
 	}
 	return Queued
-}
-
-// enqueue appends a call to its leaf's FIFO.
-func (p *Pool) enqueue(i LeafID, c Cost) Handle {
-	n := p.alloc()
-	e := &p.entries[n]
-	e.state, e.leaf, e.cost, e.next, e.prev = entryQueued, i, c, -1, -1
-
-	l := &p.q.leaves[i]
-	if l.queued == 0 {
-		l.head, l.tail = n, n
-		p.q.start(i, p.lead())
-	} else {
-		e.prev = l.tail
-		p.entries[l.tail].next = n
-		l.tail = n
-	}
-	p.count(l, c, 1)
-	p.q.resort(i)
-	return p.handle(n)
-}
-
-// unlink takes entry n out of its leaf's FIFO. The leaf is to be resorted.
-func (p *Pool) unlink(n int32) {
-	e := &p.entries[n]
-	l := &p.q.leaves[e.leaf]
-	if e.prev >= 0 {
-		p.entries[e.prev].next = e.next
-	} else {
-		l.head = e.next
-	}
-	if e.next >= 0 {
-		p.entries[e.next].prev = e.prev
-	} else {
-		l.tail = e.prev
-	}
-	p.count(l, e.cost, -1)
-}
-
-// count adds (by = 1) or takes away (by = -1) one queued call of cost c.
-func (p *Pool) count(l *leaf, c Cost, by int64) {
-	l.queued += int(by)
-	l.backlog += by * p.virtualCost(c)
-	p.q.waiting += int(by)
-	p.queued[Tokens] += by * c[Tokens]
-	p.queued[Requests] += by * c[Requests]
 }
 
 // Cancel withdraws a call that still waits. It reports false when there is no
@@ -133,10 +101,29 @@ func (p *Pool) Cancel(now time.Time, h Handle) bool {
 		return false
 	}
 	p.advance(now)
-	p.unlink(n)
-	p.q.resort(p.entries[n].leaf)
+	leaf := p.entries[n].leaf
+	p.dequeue(n)
 	p.release(n)
+	p.restandUp(leaf)
+	p.rest()
 	return true
+}
+
+// Refuse withdraws a call that has waited as long as it may, and answers when its
+// turn will come; its place is kept if that is soon. It reports false when there
+// is no such call any more.
+func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
+	n, ok := p.find(h, entryQueued)
+	if !ok {
+		return Answer{}, false
+	}
+	p.advance(now)
+	e := p.entries[n]
+	p.Cancel(now, h)
+	e.next, e.prev = -1, -1
+	ans := p.forecast(now, &e)
+	ans.Ticket = p.keep(now, &e, key, ans.Wait)
+	return ans, true
 }
 
 // Pump dispatches what may go now, appends the handles to out, and returns it.
@@ -144,67 +131,79 @@ func (p *Pool) Cancel(now time.Time, h Handle) bool {
 // small ones.
 func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.advance(now)
-	p.next = time.Time{}
+	p.wake = time.Time{}
 	for {
-		i, ok := p.q.first()
+		open := p.hasSlot(background)
+		leaf, floored, ok := p.next(open)
 		if !ok {
+			if p.waiting() > 0 {
+				p.blocked = Slots
+			}
 			return out
 		}
-		n := p.q.leaves[i].head
-		lacks, ok := p.fits(p.entries[n].cost)
+		n := p.head(leaf, open)
+		e := &p.entries[n]
+		lacks, ok := p.fits(e)
 		if !ok {
 			p.blocked = lacks
-			p.next = p.headReadyAt(p.entries[n].cost)
+			p.wake = p.headReadyAt(e)
 			return out
 		}
-		p.unlink(n)
-		p.dispatch(now, n)
-		p.q.resort(i)
+		p.dequeue(n)
+		p.charge(leaf, e.virtual)
+		p.nodes[leaf].yield(e, e.virtual)
+		p.payFloor(floored, e.expect)
+		p.begin(now, n)
+		p.restandUp(leaf)
 		out = append(out, p.handle(n))
 	}
 }
 
-// headReadyAt is when to look again for a head of cost c that did not fit. The
-// zero time means: only when something is settled or cancelled.
-func (p *Pool) headReadyAt(c Cost) time.Time {
+// headReadyAt is when to look again for a head that did not fit. The zero time
+// means: only when something is settled or cancelled.
+func (p *Pool) headReadyAt(e *entry) time.Time {
+	if !p.hasSlot(e.class) {
+		return time.Time{}
+	}
 	var at time.Time
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {
 			continue
 		}
-		if t := a.pace.readyAt(a.pace.need(c[k])); t.After(at) {
-			at = t
+		at = later(at, a.pace.readyAt(a.pace.need(e.cost[k])))
+		switch {
+		case a.hasRoom(e, e.cost[k]):
+		case a.cal != nil:
+			at = later(at, a.cal.ledger.startOf(a.cal.ledger.cur+1))
+		default:
+			t, known := a.ledger.FreeAt(e.cost[k])
+			if !known {
+				return time.Time{}
+			}
+			at = later(at, t)
 		}
-		if a.ledger.Room() >= c[k] {
-			continue
-		}
-		t, known := a.ledger.FreeAt(c[k])
-		if !known {
-			return time.Time{}
-		}
-		if t.After(at) {
-			at = t
-		}
-	}
-	if p.cfg.Slots > 0 && p.running >= p.cfg.Slots {
-		return time.Time{}
 	}
 	return at
 }
 
-// Next is when Pump should be called again, if nothing else happens; false
-// when only a Settle, a Produce, a Cancel or an Offer can change anything.
-func (p *Pool) Next() (time.Time, bool) { return p.next, !p.next.IsZero() }
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
 
-// dispatch books entry n and starts it.
-func (p *Pool) dispatch(now time.Time, n int32) {
+// Next is when Pump should be called again, if nothing else happens; false
+// when only a Settle, a Progress, a Cancel or an Offer can change anything.
+func (p *Pool) Next() (time.Time, bool) { return p.wake, !p.wake.IsZero() }
+
+// begin books entry n and starts it.
+func (p *Pool) begin(now time.Time, n int32) {
 	e := &p.entries[n]
-	l := &p.q.leaves[e.leaf]
-	e.charged = l.expected(p.virtualCost(e.cost))
-	e.due = e.cost[Tokens] - min(e.cost[Tokens], mulDivCeil(e.cost[Tokens], l.ratio, wholeRatio))
-	p.due += e.due
-	p.q.charge(e.leaf, e.charged)
+	e.state, e.next, e.prev, e.dispatched = entryRunning, -1, -1, now
+	p.running++
+	p.due += e.due()
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {
@@ -213,10 +212,25 @@ func (p *Pool) dispatch(now time.Time, n int32) {
 		a.pace.take(e.cost[k], e.expected(Axis(k)))
 		a.pace.ring.Book(e.cost[k])
 		e.slots[k] = a.pace.ring.Slot()
-		if a.ledger != a.pace.ring {
+		switch {
+		case a.cal != nil:
+			a.cal.ledger.Book(e.input * grain)
+			e.taken, e.first = e.input, a.cal.ledger.cur
+			e.plan = a.cal.lay((e.expect-e.input)*grain, e.grains())
+		case a.ledger != a.pace.ring:
 			a.ledger.Hold(e.cost[k])
+			e.held = e.cost[k]
 		}
 	}
-	e.state, e.next, e.prev, e.dispatched = entryRunning, -1, -1, now
-	p.running++
 }
+
+// expected is what of a call's cost it will probably take.
+func (e *entry) expected(k Axis) int64 {
+	if k == Tokens {
+		return e.expect
+	}
+	return e.cost[k]
+}
+
+// due is how many tokens the call will probably give back.
+func (e *entry) due() int64 { return e.cost[Tokens] - e.expect }

@@ -5,92 +5,156 @@ import "fmt"
 // Check tests the invariants that a state can show. Tests, fuzzers and the
 // simulator call it after every step; it costs O(everything).
 func (p *Pool) Check() error {
-	if err := p.checkQueue(); err != nil {
-		return err
-	}
-	var running int64
-	var held, queued Cost
-	due := int64(0)
+	sums := make([]node, len(p.nodes)) // what the entries add up to, by node
+	var running, due, held, coming int64
+	places := 0
 	for i := range p.entries {
-		switch e := &p.entries[i]; e.state {
+		e := &p.entries[i]
+		switch e.state {
+		case entryFree:
+			continue
 		case entryRunning:
 			running++
-			held[Tokens] += max(0, e.cost[Tokens]-e.produced)
-			held[Requests] += e.cost[Requests]
-			due += e.due
-		case entryQueued:
-			queued[Tokens] += e.cost[Tokens]
-			queued[Requests] += e.cost[Requests]
+			due += e.due()
+			held += e.held
+			if a := p.axes[Tokens].cal; a != nil {
+				coming += e.plan.upTo(e.plan.to) - e.plan.upTo(a.ledger.cur)
+			}
+		case entryTicket:
+			places++
+		}
+		for at := e.leaf; ; at = p.nodes[at].parent {
+			sums[at].sum(e)
+			if at == Root {
+				break
+			}
 		}
 	}
 	if running != p.running || due != p.due {
 		return fmt.Errorf("escrow: I7: %d calls run and %d tokens are due back, the pool counts %d and %d", running, due, p.running, p.due)
 	}
-	if queued != p.queued {
-		return fmt.Errorf("escrow: I7: %v queued, the pool counts %v", queued, p.queued)
+	if places != len(p.tickets.ends) {
+		return fmt.Errorf("escrow: I8: %d places are kept, %d have an end", places, len(p.tickets.ends))
 	}
 	for k := range p.axes {
 		if a := &p.axes[k]; a.on {
-			if err := a.check(Axis(k), held[k]); err != nil {
+			if err := a.check(Axis(k), held, coming); err != nil {
 				return err
 			}
+		}
+	}
+	for i := range p.nodes {
+		if err := p.checkNode(NodeID(i), &sums[i]); err != nil {
+			return err
+		}
+	}
+	for r, h := range p.floors {
+		if err := checkHeap(h, (*floorOrder)(&p.tree), func(id int32) (int32, int64) { return p.nodes[id].floorAt, p.nodes[id].due }); err != nil {
+			return fmt.Errorf("%w of floors %d", err, r)
+		}
+	}
+	return checkHeap(p.tickets.ends, (*ticketOrder)(p), func(id int32) (int32, int64) {
+		return p.entries[id].at, p.micros(p.entries[id].promised.Add(ticketGrace))
+	})
+}
+
+// sum adds an entry to what lies below a node.
+func (n *node) sum(e *entry) {
+	if e.state == entryRunning {
+		n.running++
+		return
+	}
+	n.backlog += e.virtual
+	n.booked[Tokens] += e.cost[Tokens]
+	n.booked[Requests] += e.cost[Requests]
+	if e.state == entryTicket {
+		n.promised += e.virtual
+	} else {
+		n.queued[e.class]++
+	}
+}
+
+func (p *Pool) checkNode(i NodeID, sum *node) error {
+	n := &p.nodes[i]
+	if i == Root {
+		sum.running = 0 // the pool counts these itself
+	}
+	if n.backlog != sum.backlog || n.booked != sum.booked || n.promised != sum.promised || n.queued != sum.queued || n.running != sum.running {
+		return fmt.Errorf("escrow: I7: below node %d wait %v (cost %d, booked %v, promised %d) and %d run; it counts %v (%d, %v, %d) and %d",
+			i, sum.queued, sum.backlog, sum.booked, sum.promised, sum.running, n.queued, n.backlog, n.booked, n.promised, n.running)
+	}
+	if i != Root && n.weight > 0 && n.rank != n.standing() {
+		return fmt.Errorf("escrow: node %d stands at %d, not at %d", i, n.rank, n.standing())
+	}
+	if n.inner == nil {
+		return nil
+	}
+	for r, h := range n.heaps {
+		for _, x := range h {
+			if c := &p.nodes[x.id]; c.parent != i || c.rank != rank(r) {
+				return fmt.Errorf("escrow: node %d is in heap %d of node %d, but stands at %d under %d", x.id, r, i, c.rank, c.parent)
+			}
+		}
+		if err := checkHeap(h, &p.tree, func(id int32) (int32, int64) { return p.nodes[id].at, p.nodes[id].finish }); err != nil {
+			return fmt.Errorf("%w of children %d of node %d", err, r, i)
 		}
 	}
 	return nil
 }
 
-func (a *axisState) check(k Axis, held int64) error {
-	if a.ledger == a.pace.ring {
-		held = 0 // booked at admission
-	}
-	if a.ledger.held != held {
-		return fmt.Errorf("escrow: I7: running calls hold %d %s, the ledger %d", held, k, a.ledger.held)
-	}
-	for _, l := range [...]*Ledger{a.ledger, a.pace.ring} {
-		sum := int64(0)
-		for _, s := range l.slots {
-			if s < 0 {
-				return fmt.Errorf("escrow: I7: a slot of %s is at %d", k, s)
-			}
-			sum += s
+// checkHeap tests order and positions, given where an item believes to be and by
+// which key.
+func checkHeap(h heap, k keeper, of func(id int32) (at int32, key int64)) error {
+	for i, x := range h {
+		if at, key := of(x.id); int(at) != i || key != x.key {
+			return fmt.Errorf("escrow: %d is at %d by %d, not at %d by %d, in the heap", x.id, i, x.key, at, key)
 		}
-		if sum != l.booked {
-			return fmt.Errorf("escrow: I7: slots of %s sum to %d, booked is %d", k, sum, l.booked)
+		if i > 0 && h.before(x, h[(i-1)/fanout], k) {
+			return fmt.Errorf("escrow: out of order at %d the heap", i)
+		}
+	}
+	return nil
+}
+
+func (a *axisState) check(k Axis, held, coming int64) error {
+	switch {
+	case a.cal != nil:
+		if a.cal.ahead != coming {
+			return fmt.Errorf("escrow: I7: running calls plan %d grains, the calendar has %d", coming, a.cal.ahead)
+		}
+		if err := a.cal.ledger.check(k); err != nil {
+			return err
+		}
+	case a.ledger == a.pace.ring:
+		held = 0 // booked at admission
+		fallthrough
+	default:
+		if k != Tokens {
+			held = 0
+		}
+		if a.ledger.held != held {
+			return fmt.Errorf("escrow: I7: running calls hold %d %s, the ledger %d", held, k, a.ledger.held)
+		}
+		if err := a.ledger.check(k); err != nil {
+			return err
 		}
 	}
 	if a.pace.level > a.pace.cap {
 		return fmt.Errorf("escrow: the level of %s is at %d, above its burst of %d", k, a.pace.level, a.pace.cap)
 	}
-	return nil
+	return a.pace.ring.check(k)
 }
 
-func (p *Pool) checkQueue() error {
-	waiting, weights := 0, Weight(0)
-	for i := range p.q.leaves {
-		l := &p.q.leaves[i]
-		n, backlog := 0, int64(0)
-		if l.queued > 0 {
-			for e := l.head; e >= 0; e = p.entries[e].next {
-				n++
-				backlog += p.virtualCost(p.entries[e].cost)
-			}
-			weights += l.weight
+func (l *Ledger) check(k Axis) error {
+	sum := int64(0)
+	for _, s := range l.slots {
+		if s < 0 {
+			return fmt.Errorf("escrow: I7: a slot of %s is at %d", k, s)
 		}
-		if n != l.queued || backlog != l.backlog || (l.at >= 0) != (n > 0) {
-			return fmt.Errorf("escrow: I7: leaf %d queues %d of cost %d, counts %d of cost %d, heap %d", i, n, backlog, l.queued, l.backlog, l.at)
-		}
-		waiting += n
+		sum += s
 	}
-	if waiting != p.q.waiting || weights != p.q.weights {
-		return fmt.Errorf("escrow: I7: %d wait with weight %d, the queue counts %d with %d", waiting, weights, p.q.waiting, p.q.weights)
-	}
-	for at, i := range p.q.heap {
-		if p.q.leaves[i].at != at {
-			return fmt.Errorf("escrow: leaf %d is at %d in the heap, not at %d", i, p.q.leaves[i].at, at)
-		}
-		if at > 0 && p.q.less(i, p.q.heap[(at-1)/2]) {
-			return fmt.Errorf("escrow: the heap is out of order at %d", at)
-		}
+	if sum != l.booked {
+		return fmt.Errorf("escrow: I7: slots of %s sum to %d, booked is %d", k, sum, l.booked)
 	}
 	return nil
 }

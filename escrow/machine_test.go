@@ -1,153 +1,258 @@
 package escrow
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
-// naiveNext is I9's dumb twin of the heap: of all leaves that wait, the one
-// with the smallest start tag, found by looking at each.
-func naiveNext(p *Pool) (LeafID, bool) {
-	best, found := LeafID(0), false
-	for i := range p.q.leaves {
-		if p.q.leaves[i].queued > 0 && (!found || p.q.less(LeafID(i), best)) {
-			best, found = LeafID(i), true
+// naiveNext is I9's dumb twin of the heaps: at every level, of all children below
+// which an eligible call waits, the one with the smallest start tag, found by
+// looking at each; and before that the floor that is due the longest.
+func naiveNext(p *Pool, open bool) (NodeID, bool) {
+	eligible := func(i NodeID) bool {
+		return p.nodes[i].queued[interactive] > 0 || open && p.nodes[i].queued[background] > 0
+	}
+	at, found := Root, false
+	due := p.now
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if i := NodeID(i); i != Root && n.weight > 0 && n.floor > 0 && eligible(i) &&
+			(n.due < due || n.due == due && (!found || n.rank < p.nodes[at].rank)) {
+			at, due, found = i, n.due, true
 		}
 	}
-	return best, found
+	if !eligible(Root) {
+		return 0, false
+	}
+	for p.nodes[at].inner != nil && p.nodes[at].children > 0 {
+		best := Root
+		for i := range p.nodes {
+			i := NodeID(i)
+			if n := &p.nodes[i]; i == Root || n.weight == 0 || n.parent != at || !eligible(i) {
+				continue
+			}
+			if best == Root || p.nodes[i].finish < p.nodes[best].finish || p.nodes[i].finish == p.nodes[best].finish && p.tie(int32(i), int32(best)) {
+				best = i
+			}
+		}
+		at = best
+	}
+	return at, true
 }
 
-// Any sequence of verbs keeps every invariant that a state can show, the heap
-// agrees with the naive choice, and when all has ended nothing is held.
+// machine is a pool under any sequence of verbs, for rapid and for the fuzzer.
+type machine struct {
+	fatal   func(format string, args ...any)
+	p       *Pool
+	now     time.Time
+	leaves  []NodeID
+	inner   []NodeID
+	queued  []Handle
+	running []Handle
+	steps   int
+}
+
+// must checks all that a state can show, and pumps.
+func (m *machine) pump() {
+	m.steps++
+	for {
+		open := m.p.hasSlot(background)
+		want, ok := naiveNext(m.p, open)
+		got, _, has := m.p.next(open)
+		if ok != has || ok && got != want {
+			m.fatal("I9: the heaps serve node %d next (%v), the naive choice is %d (%v)", got, has, want, ok)
+		}
+		before := m.p.Waiting()
+		out := m.p.Pump(m.now, nil)
+		for _, h := range out {
+			k := slices.Index(m.queued, h)
+			if k < 0 {
+				m.fatal("a call was dispatched that did not wait")
+			}
+			m.queued = slices.Delete(m.queued, k, k+1)
+			m.running = append(m.running, h)
+		}
+		if m.p.Waiting() != before-len(out) || len(m.queued) != m.p.Waiting() {
+			m.fatal("%d wait, of %d before less %d dispatched", m.p.Waiting(), before, len(out))
+		}
+		if len(out) == 0 {
+			break
+		}
+	}
+	if err := m.p.Check(); err != nil {
+		m.fatal("%v", err)
+	}
+}
+
+func (m *machine) offer(c Call) {
+	h, ans := m.p.Offer(m.now, c)
+	switch ans.Verdict {
+	case Admitted:
+		m.running = append(m.running, h)
+	case Queued:
+		m.queued = append(m.queued, h)
+	}
+	m.pump()
+}
+
+// end ends all, and sees that nothing stays behind.
+func (m *machine) end() {
+	for _, h := range m.running {
+		m.p.Settle(m.now, h, Cost{})
+	}
+	for _, h := range m.queued {
+		m.p.Cancel(m.now, h)
+	}
+	if err := m.p.Check(); err != nil {
+		m.fatal("%v", err)
+	}
+	m.now = m.now.Add(8 * Window)
+	s := m.p.State(m.now)
+	for k, a := range s.Axes {
+		if a.Used != 0 {
+			m.fatal("I7: all calls ended long ago, yet %d %v count", a.Used, Axis(k))
+		}
+	}
+	if s.Running != 0 || s.Waiting != 0 || s.Tickets != 0 {
+		m.fatal("I7: all calls ended, yet %d run, %d wait and %d places are kept", s.Running, s.Waiting, s.Tickets)
+	}
+	for _, i := range append(slices.Clone(m.leaves), m.inner...) {
+		if !m.p.Remove(m.now, i) {
+			m.fatal("all is idle, yet node %d cannot be removed: %+v", i, m.p.nodes[i])
+		}
+	}
+	if err := m.p.Check(); err != nil {
+		m.fatal("%v", err)
+	}
+}
+
+// draw is what a machine's choices come from: rapid's shrinking draws, or a fast
+// generator.
+type draw interface {
+	n(label string, lo, hi int64) int64 // lo … hi
+}
+
+func pick[T any](d draw, label string, of ...T) T { return of[d.n(label, 0, int64(len(of))-1)] }
+
+func newMachine(d draw, fatal func(string, ...any)) *machine {
+	cfg := Config{
+		TPM:        pick(d, "tpm", int64(0), 6_000, 600_000),
+		RPM:        pick(d, "rpm", int64(0), 60, 10_000),
+		Slots:      pick(d, "slots", int64(0), 1, 5),
+		Burst:      time.Duration(d.n("burst", 0, 60)) * time.Second,
+		Accounting: Accounting(d.n("accounting", 0, 2)),
+		MaxQueue:   20,
+		TicketWait: pick(d, "tickets", 0, 10*time.Second),
+	}
+	if cfg.Slots > 1 {
+		cfg.InteractiveReserve = d.n("reserve", 0, cfg.Slots-1)
+	}
+	m := &machine{fatal: fatal, p: New(t0, cfg), now: t0}
+	org := m.p.Add(Root, m.node(d))
+	deep := m.p.Add(org, m.node(d))
+	m.inner = []NodeID{deep, org} // children first, to be removed
+	for _, parent := range []NodeID{Root, Root, org, org, deep, deep} {
+		m.leaves = append(m.leaves, m.p.Add(parent, m.node(d)))
+	}
+	return m
+}
+
+func (m *machine) node(d draw) Node {
+	return Node{
+		Weight: pick(d, "weight", Weight(1), 500, 1000, 7000, MaxWeight),
+		Floor:  pick(d, "floor", int64(0), 0, 0, 60, 2000),
+		Credit: pick(d, "credit", 0, 0, 10*time.Second),
+	}
+}
+
+// step takes one verb.
+func (m *machine) step(d draw) {
+	switch d.n("verb", 0, 9) {
+	default:
+		m.offer(Call{
+			Leaf: pick(d, "leaf", m.leaves...), Background: d.n("background", 0, 3) == 0,
+			Most: Cost{d.n("cost", 0, 20_000), 1}, Input: d.n("input", 0, 3000), Expect: d.n("expect", 0, 20_000),
+			Speed: d.n("speed", 0, 200), Run: time.Duration(d.n("run", 0, 100)) * time.Second,
+			MaxWait: pick(d, "wait", 0, time.Second, 10*time.Minute),
+			Claim:   Claim{uint64(d.n("key", 0, 5)), Retry(d.n("retry", 0, 2))},
+		})
+		return
+	case 3, 4:
+		if h, ok := take(d, &m.running); ok && !m.p.Settle(m.now, h, Cost{d.n("actual", 0, 30_000), 1}) {
+			m.fatal("a running call could not be settled")
+		}
+	case 5:
+		if len(m.running) > 0 {
+			h := pick(d, "handle", m.running...)
+			m.p.Progress(m.now, h, Progress{
+				Taken: d.n("taken", 0, 30_000), Expect: d.n("expect", 0, 30_000),
+				Speed: d.n("speed", 0, 200), Run: time.Duration(d.n("run", 0, 100)) * time.Second,
+			})
+		}
+	case 6:
+		if h, ok := take(d, &m.queued); ok && !m.p.Cancel(m.now, h) {
+			m.fatal("a waiting call could not be cancelled")
+		}
+	case 7:
+		if h, ok := take(d, &m.queued); ok {
+			if _, ok := m.p.Refuse(m.now, h, uint64(d.n("key", 0, 5))); !ok {
+				m.fatal("a waiting call could not be refused")
+			}
+		}
+	case 8: // reload
+		m.p.Update(pick(d, "node", append(slices.Clone(m.leaves), m.inner...)...), m.node(d))
+		if k := d.n("leaf", 0, int64(len(m.leaves))-1); m.p.Remove(m.now, m.leaves[k]) {
+			m.leaves[k] = m.p.Add(pick(d, "parent", Root, m.inner[0], m.inner[1]), m.node(d))
+		}
+	case 9:
+		m.now = m.now.Add(time.Duration(pick(d, "dt", d.n("ms", 0, 500), d.n("ms", 0, 20_000))) * time.Millisecond)
+	}
+	m.pump()
+}
+
+func take(d draw, from *[]Handle) (Handle, bool) {
+	if len(*from) == 0 {
+		return Handle{}, false
+	}
+	k := int(d.n("handle", 0, int64(len(*from))-1))
+	h := (*from)[k]
+	*from = slices.Delete(*from, k, k+1)
+	return h, true
+}
+
+type rapidDraw struct{ t *rapid.T }
+
+func (r rapidDraw) n(label string, lo, hi int64) int64 {
+	return rapid.Int64Range(lo, hi).Draw(r.t, label)
+}
+
+// Any sequence of verbs keeps every invariant that a state can show, the heaps
+// agree with the naive choice, and when all has ended nothing is held.
 func TestInvariantsUnderAnySequence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Config{
-			TPM:        rapid.SampledFrom([]int64{0, 6_000, 600_000}).Draw(t, "tpm"),
-			RPM:        rapid.SampledFrom([]int64{0, 60, 10_000}).Draw(t, "rpm"),
-			Slots:      rapid.SampledFrom([]int64{0, 1, 5}).Draw(t, "slots"),
-			Burst:      time.Duration(rapid.IntRange(0, 60).Draw(t, "burst")) * time.Second,
-			Accounting: Accounting(rapid.IntRange(0, 2).Draw(t, "accounting")),
-			MaxQueue:   20,
-		}
-		p := New(t0, cfg)
-		for range 4 {
-			p.AddLeaf(Weight(rapid.SampledFrom([]int{1, 500, 1000, 7000, int(MaxWeight)}).Draw(t, "weight")))
-		}
-		now := t0
-		queued, running := map[Handle]int64{}, map[Handle]int64{}
-		pump := func() {
-			if want, ok := naiveNext(p); ok {
-				if got, _ := p.q.first(); got != want {
-					t.Fatalf("I9: the heap serves leaf %d next, the naive choice is %d", got, want)
-				}
-			}
-			for _, h := range p.Pump(now, nil) {
-				if _, ok := queued[h]; !ok {
-					t.Fatal("a call was dispatched that did not wait")
-				}
-				running[h] = queued[h]
-				delete(queued, h)
-			}
-			if err := p.Check(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		pick := func(m map[Handle]int64) (Handle, bool) {
-			// Maps have no order; the smallest handle keeps failures reproducible.
-			var best Handle
-			found := false
-			for h := range m {
-				if !found || h.Slot < best.Slot {
-					best, found = h, true
-				}
-			}
-			return best, found
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"offer": func(t *rapid.T) {
-				c := rapid.Int64Range(0, 20_000).Draw(t, "cost")
-				leaf := LeafID(rapid.IntRange(0, 3).Draw(t, "leaf"))
-				wait := time.Duration(rapid.SampledFrom([]int{0, 1, 600}).Draw(t, "wait")) * time.Second
-				switch h, ans := p.Offer(now, leaf, Cost{c, 1}, wait); ans.Verdict {
-				case Admitted:
-					running[h] = c
-				case Queued:
-					queued[h] = c
-				}
-				pump()
-			},
-			"settle": func(t *rapid.T) {
-				h, ok := pick(running)
-				if !ok {
-					t.Skip()
-				}
-				delete(running, h)
-				if !p.Settle(now, h, Cost{rapid.Int64Range(0, 30_000).Draw(t, "actual"), 1}) {
-					t.Fatal("a running call could not be settled")
-				}
-				pump()
-			},
-			"produce": func(t *rapid.T) {
-				h, ok := pick(running)
-				if !ok {
-					t.Skip()
-				}
-				p.Produce(now, h, rapid.Int64Range(0, 30_000).Draw(t, "total"))
-				pump()
-			},
-			"cancel": func(t *rapid.T) {
-				h, ok := pick(queued)
-				if !ok {
-					t.Skip()
-				}
-				delete(queued, h)
-				if !p.Cancel(now, h) {
-					t.Fatal("a waiting call could not be cancelled")
-				}
-				pump()
-			},
-			"tick": func(t *rapid.T) {
-				now = now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "dt")))
-				pump()
-			},
-		})
-		for h := range running {
-			p.Settle(now, h, Cost{})
-		}
-		for h := range queued {
-			p.Cancel(now, h)
-		}
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
-		now = now.Add(3 * Window)
-		for k, a := range p.State(now).Axes {
-			if a.Used != 0 {
-				t.Fatalf("I7: all calls ended long ago, yet %d %v count", a.Used, Axis(k))
-			}
-		}
-		if s := p.State(now); s.Running != 0 || s.Waiting != 0 {
-			t.Fatalf("I7: all calls ended, yet %d run and %d wait", s.Running, s.Waiting)
-		}
+		m := newMachine(rapidDraw{t}, t.Fatalf)
+		t.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) { m.step(rapidDraw{t}) }})
+		m.end()
 	})
 }
 
 // Tags are shifted back before they overflow, and nobody's turn changes by it.
 func TestRebaseKeepsTheOrder(t *testing.T) {
 	p := New(t0, Config{TPM: 1000, MaxQueue: 100})
-	a, b := p.AddLeaf(1), p.AddLeaf(1)
-	p.q.virtual = rebaseAt - 1
-	p.q.leaves[a].finish, p.q.leaves[b].finish = rebaseAt+5, rebaseAt+3
-	p.Offer(t0, a, Cost{1000, 1}, time.Hour)
-	p.Offer(t0, b, Cost{1000, 1}, time.Hour)
-	if first, _ := p.q.first(); first != b {
+	a, b := p.Add(Root, Node{Weight: 1}), p.Add(Root, Node{Weight: 1})
+	p.nodes[Root].virtual = rebaseAt - 1
+	p.nodes[a].finish, p.nodes[b].finish = rebaseAt+5, rebaseAt+3
+	p.Offer(t0, Call{Leaf: a, Most: Cost{1000, 1}, MaxWait: time.Hour})
+	p.Offer(t0, Call{Leaf: b, Most: Cost{1000, 1}, MaxWait: time.Hour})
+	if first, _, _ := p.next(true); first != b {
 		t.Fatalf("leaf %d is first, want %d", first, b)
 	}
 	p.Pump(t0.Add(Window), nil)
-	if p.q.virtual > maxAhead {
-		t.Fatalf("virtual time is still at %d", p.q.virtual)
+	if p.nodes[Root].virtual > maxAhead {
+		t.Fatalf("virtual time is still at %d", p.nodes[Root].virtual)
 	}
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
@@ -155,58 +260,14 @@ func TestRebaseKeepsTheOrder(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	p, leaf := New(t0, Config{TPM: 600_000_000, RPM: 6_000_000, Slots: 10, MaxQueue: 10}), LeafID(0)
-	leaf = p.AddLeaf(WeightOne)
+	p := New(t0, Config{TPM: 600_000_000, RPM: 6_000_000, Slots: 10, MaxQueue: 10})
+	leaf := p.Add(p.Add(Root, Node{Weight: WeightOne}), Node{Weight: WeightOne})
 	now := t0
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(time.Millisecond)
-		h, _ := p.Offer(now, leaf, Cost{100, 1}, 0)
+		h, _ := p.Offer(now, Call{Leaf: leaf, Most: Cost{100, 1}})
 		p.Settle(now, h, Cost{50, 1})
 	}); n != 0 {
 		t.Errorf("offer and settle allocate %v times", n)
-	}
-}
-
-// BenchmarkDecision is one call from offer to settle, through the queue, with
-// so many leaves waiting.
-func BenchmarkDecision(b *testing.B) {
-	for _, n := range []int{10, 1000, 100_000} {
-		b.Run(map[int]string{10: "10", 1000: "1k", 100_000: "100k"}[n], func(b *testing.B) {
-			p := New(t0, Config{TPM: MaxLimit, MaxQueue: 3 * n})
-			now := t0
-			for i := range n {
-				p.AddLeaf(Weight(1000 + i%7000))
-			}
-			p.axes[Tokens].pace.level = -1 // so that all wait
-			for i := range n {
-				p.Offer(now, LeafID(i), Cost{int64(100 + i%900), 1}, time.Hour)
-			}
-			var out []Handle
-			i := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				p.axes[Tokens].pace.level = 1500
-				out = p.Pump(now, out[:0])
-				for _, h := range out {
-					leaf := p.entries[h.Slot].leaf
-					p.Settle(now, h, Cost{400, 1})
-					p.Offer(now, leaf, Cost{int64(500 + i%900), 1}, time.Hour)
-					i++
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(1, i)), "ns/decision")
-		})
-	}
-}
-
-// BenchmarkFastPath is one call that nobody stands before.
-func BenchmarkFastPath(b *testing.B) {
-	p := New(t0, Config{TPM: MaxLimit, RPM: MaxLimit, Slots: 1000, MaxQueue: 10})
-	leaf, now := p.AddLeaf(WeightOne), t0
-	b.ReportAllocs()
-	for b.Loop() {
-		now = now.Add(time.Microsecond)
-		h, _ := p.Offer(now, leaf, Cost{100, 1}, 0)
-		p.Settle(now, h, Cost{50, 1})
 	}
 }

@@ -14,9 +14,11 @@ const (
 	// gives back at its end what it did not use (OpenAI, Azure, Bedrock).
 	AdmitMax Accounting = iota
 	// Production counts tokens when they are produced (Anthropic, own servers).
-	// What a running call may still produce is held.
+	// What a running call will probably produce is planned, in the slots in which
+	// it will.
 	Production
-	// Settled counts a call when it ends. What a running call may take is held.
+	// Settled counts a call when it ends. What a running call will probably take
+	// is held.
 	Settled
 )
 
@@ -24,15 +26,20 @@ const (
 type Config struct {
 	// TPM and RPM are units a rolling minute, headroom already taken off.
 	TPM, RPM int64
-	// Slots is how many calls may run at once.
-	Slots int64
+	// Slots is how many calls may run at once, and InteractiveReserve how many of
+	// them background calls leave free.
+	Slots, InteractiveReserve int64
 	// Burst is how much unused rate an idle pool may hand out at once, 0 to a
 	// minute. It is never less than one second.
 	Burst time.Duration
 	// Accounting mirrors the provider's rule.
 	Accounting Accounting
-	// MaxQueue bounds how many calls may wait; 0 means that none may.
+	// MaxQueue bounds how many calls may wait; 0 means that none may. As many
+	// tickets may be out.
 	MaxQueue int
+	// TicketWait is how long a call that comes back to a kept place may queue; 0
+	// means that no places are kept.
+	TicketWait time.Duration
 }
 
 // Validate reports the first field that is out of range.
@@ -44,78 +51,45 @@ func (c Config) Validate() error {
 		return fmt.Errorf("escrow: requests a minute %d is not in 0…%d", c.RPM, MaxLimit)
 	case c.Slots < 0 || c.Slots > MaxLimit:
 		return fmt.Errorf("escrow: slots %d is not in 0…%d", c.Slots, MaxLimit)
+	case c.InteractiveReserve < 0 || c.InteractiveReserve > 0 && c.InteractiveReserve >= c.Slots:
+		return fmt.Errorf("escrow: interactive reserve %d is not in 0…%d", c.InteractiveReserve, max(0, c.Slots-1))
 	case c.Burst < 0 || c.Burst > Window:
 		return fmt.Errorf("escrow: burst %v is not in 0…%v", c.Burst, Window)
 	case c.MaxQueue < 0:
 		return fmt.Errorf("escrow: queue bound %d is negative", c.MaxQueue)
+	case c.TicketWait < 0 || c.TicketWait > Window:
+		return fmt.Errorf("escrow: ticket wait %v is not in 0…%v", c.TicketWait, Window)
 	}
 	return nil
-}
-
-// Handle names a queued or running call. A handle outlives its call safely: a
-// late Settle or Cancel finds nothing, and never a stranger's call.
-type Handle struct{ Slot, gen uint32 }
-
-type entryState uint8
-
-const (
-	entryFree entryState = iota
-	entryQueued
-	entryRunning
-)
-
-// entry is a call from Offer to its end. It is found by handle, kept in a
-// table and reused with a new generation.
-type entry struct {
-	gen   uint32
-	state entryState
-	leaf  LeafID
-
-	next, prev int32 // in the leaf's FIFO while queued; next free entry when free
-
-	cost       Cost      // as booked
-	slots      Cost      // ring slot of each axis at dispatch
-	charged    int64     // virtual cost that the leaf's tag was moved by
-	due        int64     // tokens that are expected back
-	produced   int64     // tokens already booked under Production
-	first      int64     // of them, those in the slot of the dispatch
-	dispatched time.Time // when it left the queue
-}
-
-// expected is what of a call's cost it will really take.
-func (e *entry) expected(k Axis) int64 {
-	if k == Tokens {
-		return e.cost[Tokens] - e.due
-	}
-	return e.cost[k]
 }
 
 // axisState is one rolling axis: when it is paid for, and what counts.
 type axisState struct {
 	on     bool
+	limit  int64
 	pace   pace
-	ledger *Ledger
+	ledger *Ledger   // nil where there is a calendar
+	cal    *calendar // of tokens under Production
 }
 
-// Pool shares one capacity between leaves by weight. It decides and keeps the
-// books; it has no clock, goroutine or lock: every verb takes the time, and the
-// owner serialises calls, arms a timer for Next and calls Pump.
+// Pool shares one capacity between the nodes of a tree by weight. It decides and
+// keeps the books; it has no clock, goroutine or lock: every verb takes the time,
+// and the owner serialises calls, arms a timer for Next and calls Pump.
 //
 // After any verb that may free capacity or add an entry, call Pump.
 type Pool struct {
-	cfg  Config
-	axes [rollingAxes]axisState
-	q    queue
+	cfg   Config
+	start time.Time
+	axes  [rollingAxes]axisState
+	tree
+	tickets tickets
 
-	entries []entry
-	free    int32 // head of the free list, -1 when empty
-	queued  Cost  // sum over queued entries
 	running int64
 	due     int64 // tokens expected back from running calls
 
 	meanRun time.Duration // of ended calls, for predicting when a slot frees
 	blocked Axis          // the axis that held the head back at the last Pump
-	next    time.Time
+	wake    time.Time
 }
 
 // New returns an idle pool. It panics on a configuration that Validate refuses.
@@ -123,46 +97,72 @@ func New(now time.Time, cfg Config) *Pool {
 	if err := cfg.Validate(); err != nil {
 		panic("escrow: BUG: " + err.Error())
 	}
-	p := &Pool{cfg: cfg, free: -1}
-	p.q.epoch = 1
-	p.q.headCost = func(i LeafID) int64 { return p.virtualCost(p.entries[p.q.leaves[i].head].cost) }
+	p := &Pool{cfg: cfg, start: now, tree: newTree()}
 	for k, limit := range [rollingAxes]int64{cfg.TPM, cfg.RPM} {
 		if limit == 0 {
 			continue
 		}
 		a := &p.axes[k]
-		a.on = true
-		a.ledger = NewLedger(now, limit, paceSlots)
-		ring := a.ledger
-		if Axis(k) == Tokens && cfg.Accounting != AdmitMax {
-			// The ledger's bookings move while calls run; the pace reads a ring of
-			// dispatches of its own, else it would throttle twice.
-			ring = NewLedger(now, limit, paceSlots)
+		a.on, a.limit = true, limit
+		ring := NewLedger(now, limit, paceSlots)
+		// The ledger's bookings may move while calls run; the pace then reads a ring of
+		// dispatches of its own, else it would throttle twice.
+		switch {
+		case Axis(k) != Tokens || cfg.Accounting == AdmitMax:
+			a.ledger = ring
+		case cfg.Accounting == Production:
+			a.cal = newCalendar(now, limit)
+		default:
+			a.ledger = NewLedger(now, limit, paceSlots)
 		}
 		a.pace = *newPace(now, limit, cfg.Burst, ring)
 	}
 	return p
 }
 
-// AddLeaf adds a tenant of the given weight.
-func (p *Pool) AddLeaf(w Weight) LeafID { return p.q.add(w) }
+// Add hangs a node under a parent that is Root or has no calls of its own.
+func (p *Pool) Add(parent NodeID, n Node) NodeID { return p.add(parent, n) }
+
+// Update changes a node's weight, floor and credit. Tags stay: what the node owes,
+// or is owed, remains the same in cost.
+func (p *Pool) Update(i NodeID, n Node) { p.describe(i, n) }
+
+// Remove takes a node out of the tree. It reports false, and changes nothing, as
+// long as something would be lost by it: calls that wait or run, kept places, debt,
+// or children.
+func (p *Pool) Remove(now time.Time, i NodeID) bool {
+	p.advance(now)
+	return p.remove(i)
+}
 
 // advance brings the books to now.
 func (p *Pool) advance(now time.Time) {
-	lead := false
+	if us := int64(now.Sub(p.start) / time.Microsecond); us > p.now {
+		p.now = us
+	}
+	p.lead = 0
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {
 			continue
 		}
-		a.pace.advance(now, p.q.waiting > 0)
-		a.ledger.Advance(now)
-		lead = lead || a.pace.lead > a.pace.base
+		a.pace.advance(now, p.waiting() > 0)
+		if a.cal != nil {
+			a.cal.advance(now)
+		} else {
+			a.ledger.Advance(now)
+		}
+		if ahead := a.pace.lead - a.pace.base; ahead > 0 {
+			p.lead = max(p.lead, mulDivCeil(ahead, tagUnit, a.limit))
+		}
 	}
-	if !lead {
-		p.q.newEpoch()
+	if p.lead == 0 {
+		p.epoch++ // the pool is no longer ahead of the fluid server
 	}
+	p.expire(now)
 }
+
+func (p *Pool) waiting() int32 { return p.nodes[Root].waiting() }
 
 // Clamp cuts a cost to the pool's limits. A call estimated above a whole
 // minute goes when the minute is free of use; what it really takes beyond is
@@ -170,79 +170,82 @@ func (p *Pool) advance(now time.Time) {
 func (p *Pool) Clamp(c Cost) Cost {
 	for k := range p.axes {
 		if p.axes[k].on {
-			c[k] = min(c[k], p.axes[k].ledger.limit)
+			c[k] = min(c[k], p.axes[k].limit)
 		}
 		c[k] = max(c[k], 0)
 	}
 	return c
 }
 
-// virtualCost is a call's dominant share of the pool's minute, in tag units.
-// Where only slots are limited, calls count alike.
-func (p *Pool) virtualCost(c Cost) int64 {
-	v, rolling := int64(0), false
-	for k := range p.axes {
-		if p.axes[k].on {
-			v = max(v, mulDivCeil(c[k], tagUnit, p.axes[k].ledger.limit))
-			rolling = true
+// entryOf weighs a call.
+func (p *Pool) entryOf(c *Call) entry {
+	e := entry{leaf: c.Leaf, class: interactive, next: -1, prev: -1, cost: p.Clamp(c.Most), speed: c.Speed, run: c.Run}
+	if c.Background {
+		e.class = background
+	}
+	e.expect = e.cost[Tokens]
+	if c.Expect > 0 {
+		e.expect = min(e.expect, c.Expect)
+	}
+	if p.cfg.Accounting != AdmitMax {
+		e.cost[Tokens] = e.expect
+	}
+	e.input = min(max(c.Input, 0), e.expect)
+	if e.run <= 0 {
+		if e.run = p.meanRun; e.run == 0 {
+			e.run = time.Second
 		}
 	}
-	if !rolling {
-		return tagUnit / 1024
+	e.virtual = p.virtualCost(e.expect, e.cost[Requests], e.run)
+	return e
+}
+
+// virtualCost is a call's dominant share of the pool's minute, in tag units: of
+// its tokens, its requests, and the time it occupies a slot. (It is the configured
+// number of slots that counts, not what an adaptive limit leaves of them, so that
+// tags need not be rewritten when that moves.)
+func (p *Pool) virtualCost(tokens, requests int64, run time.Duration) int64 {
+	v := int64(0)
+	for k, c := range [rollingAxes]int64{tokens, requests} {
+		if p.axes[k].on {
+			v = max(v, mulDivCeil(c, tagUnit, p.axes[k].limit))
+		}
+	}
+	if p.cfg.Slots > 0 {
+		whole := mulDivCeil(int64(run/time.Microsecond), tagUnit, windowMicros)
+		v = max(v, mulDivCeil(whole, 1, p.cfg.Slots))
 	}
 	return min(v, maxVirtualCost)
 }
 
-// lead is what was dispatched ahead of the fluid server, beyond the slack of
-// one second, on the axis where it is most; in tag units.
-func (p *Pool) lead() int64 {
-	v := int64(0)
-	for k := range p.axes {
-		if a := &p.axes[k]; a.on && a.pace.lead > a.pace.base {
-			v = max(v, mulDivCeil(a.pace.lead-a.pace.base, tagUnit, a.pace.limit))
-		}
-	}
-	return v
-}
-
-// fits reports whether a call of cost c may go now, else what it lacks.
-func (p *Pool) fits(c Cost) (Axis, bool) {
+// fits reports whether a call may go now, else what it lacks.
+func (p *Pool) fits(e *entry) (Axis, bool) {
 	for k := range p.axes {
 		a := &p.axes[k]
-		if a.on && (a.pace.level < a.pace.need(c[k]) || a.ledger.Room() < c[k]) {
+		if a.on && (a.pace.level < a.pace.need(e.cost[k]) || !a.hasRoom(e, e.cost[k])) {
 			return Axis(k), false
 		}
 	}
-	if p.cfg.Slots > 0 && p.running >= p.cfg.Slots {
-		return Slots, false
+	return Slots, p.hasSlot(e.class)
+}
+
+func (a *axisState) hasRoom(e *entry, c int64) bool {
+	if a.cal != nil {
+		return a.cal.fits(e.input*grain, (e.expect-e.input)*grain, e.grains())
 	}
-	return 0, true
+	return a.ledger.Room() >= c
 }
 
-// alloc takes a free entry, or makes one.
-func (p *Pool) alloc() int32 {
-	if p.free < 0 {
-		p.entries = append(p.entries, entry{gen: 1})
-		return int32(len(p.entries) - 1)
+// grains is what a call produces in one slot of the calendar.
+func (e *entry) grains() int64 {
+	if e.speed <= 0 {
+		return (e.expect - e.input) * grain
 	}
-	i := p.free
-	p.free = p.entries[i].next
-	return i
+	return min(e.speed, MaxLimit) * grain / (calendarSlots / int64(Window/time.Second))
 }
 
-func (p *Pool) release(i int32) {
-	e := &p.entries[i]
-	*e = entry{gen: e.gen + 1, next: p.free}
-	p.free = i
+// hasSlot reports whether a call of a class may occupy one more slot.
+func (p *Pool) hasSlot(class rank) bool {
+	free := p.cfg.Slots - p.running
+	return p.cfg.Slots == 0 || free > 0 && (class == interactive || free > p.cfg.InteractiveReserve)
 }
-
-// find returns the entry that h names, if it is still in state s.
-func (p *Pool) find(h Handle, s entryState) (int32, bool) {
-	if int(h.Slot) >= len(p.entries) {
-		return 0, false
-	}
-	e := &p.entries[h.Slot]
-	return int32(h.Slot), e.gen == h.gen && e.state == s
-}
-
-func (p *Pool) handle(i int32) Handle { return Handle{Slot: uint32(i), gen: p.entries[i].gen} }

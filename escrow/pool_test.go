@@ -187,7 +187,7 @@ func newShortfall(w *world) *shortfall { return &shortfall{w: w} }
 
 func (s *shortfall) look() {
 	p := &s.w.pool.axes[Tokens].pace
-	if s.w.pool.q.waiting == 0 {
+	if s.w.pool.Waiting() == 0 {
 		s.since = time.Time{}
 		return
 	}
@@ -247,16 +247,16 @@ func TestI12_DominantSharesEqual(t *testing.T) {
 func TestI7_SettleTwice(t *testing.T) {
 	for _, acc := range []Accounting{AdmitMax, Production, Settled} {
 		p := New(t0, Config{TPM: 60_000, RPM: 600, Slots: 2, Accounting: acc})
-		leaf := p.AddLeaf(WeightOne)
-		h, ans := p.Offer(t0, leaf, Cost{500, 1}, 0)
+		leaf := p.Add(Root, Node{Weight: WeightOne})
+		h, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{500, 1}, MaxWait: 0})
 		if ans.Verdict != Admitted {
 			t.Fatalf("verdict %v", ans.Verdict)
 		}
-		p.Produce(t0, h, 100)
+		p.Progress(t0, h, Progress{Taken: 100, Expect: 500})
 		if !p.Settle(t0, h, Cost{300, 1}) {
 			t.Fatal("the first settle found nothing")
 		}
-		h2, _ := p.Offer(t0, leaf, Cost{500, 1}, 0)
+		h2, _ := p.Offer(t0, Call{Leaf: leaf, Most: Cost{500, 1}, MaxWait: 0})
 		if h2.Slot != h.Slot {
 			t.Fatal("the entry was not reused, so the test shows nothing")
 		}
@@ -275,18 +275,18 @@ func TestI7_SettleTwice(t *testing.T) {
 // A refusal leaves no trace but the passing of time.
 func TestI10_RefusalLeavesThePoolAsItWas(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, RPM: 600, Slots: 3, MaxQueue: 4})
-	a, b := p.AddLeaf(WeightOne), p.AddLeaf(3*WeightOne)
-	p.Offer(t0, a, Cost{900, 1}, 0)
-	p.Offer(t0, b, Cost{900, 1}, time.Minute)
+	a, b := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: 3 * WeightOne})
+	p.Offer(t0, Call{Leaf: a, Most: Cost{900, 1}, MaxWait: 0})
+	p.Offer(t0, Call{Leaf: b, Most: Cost{900, 1}, MaxWait: time.Minute})
 	p.Pump(t0, nil)
 	refusals := []struct {
-		leaf    LeafID
+		leaf    NodeID
 		cost    int64
 		maxWait time.Duration
 	}{{a, 500, 0}, {b, 500, 0}, {a, 50_000, time.Second}}
 	for _, r := range refusals {
 		before := fmt.Sprintf("%+v", snapshotOf(p))
-		_, ans := p.Offer(t0, r.leaf, Cost{r.cost, 1}, r.maxWait)
+		_, ans := p.Offer(t0, Call{Leaf: r.leaf, Most: Cost{r.cost, 1}, MaxWait: r.maxWait})
 		if ans.Verdict == Admitted || ans.Verdict == Queued {
 			t.Fatalf("%+v was not refused but %v", r, ans.Verdict)
 		}
@@ -301,8 +301,7 @@ func TestI10_RefusalLeavesThePoolAsItWas(t *testing.T) {
 
 func snapshotOf(p *Pool) any {
 	c := *p
-	c.q.headCost = nil
-	out := []any{c.queued, c.running, c.q.leaves, c.q.heap, c.q.virtual, c.q.waiting}
+	out := []any{c.running, c.nodes, *c.nodes[Root].inner, c.tickets}
 	for k := range c.axes {
 		pc := c.axes[k].pace
 		pc.ring = nil

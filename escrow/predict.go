@@ -2,40 +2,55 @@ package escrow
 
 import "time"
 
-// Forecast says what stands in the way of a call of cost c on leaf i, and when
-// its turn would come, without offering it.
-func (p *Pool) Forecast(now time.Time, i LeafID, c Cost) Answer {
+// Forecast says what stands in the way of a call, and when its turn would come,
+// without offering it.
+func (p *Pool) Forecast(now time.Time, c Call) Answer {
 	p.advance(now)
-	c = p.Clamp(c)
-	axis, ok := p.fits(c)
+	e := p.entryOf(&c)
+	return p.forecast(now, &e)
+}
+
+func (p *Pool) forecast(now time.Time, e *entry) Answer {
+	axis, ok := p.fits(e)
 	if ok {
 		axis = p.blocked
 		if axis != Slots && !p.axes[axis].on {
 			axis = Slots
 		}
 	}
-	rolling, slot := p.predict(now, i, c)
-	return Answer{Verdict: TooLong, Axis: axis, Behind: p.q.waiting > 0, Wait: max(rolling, slot)}
+	rolling, slot := p.predict(now, e)
+	return Answer{Verdict: TooLong, Axis: axis, Behind: p.behind(e.class), Wait: max(rolling, slot)}
 }
 
-// predict is when a call of cost c on leaf i would have its turn, if nobody
-// else came. Of the rolling axes: what waits with an earlier tag, and the call
-// itself, divided by the rate, and not before the ledger has room for it; or what
+// predict is when a call would have its turn, if nobody else came. Of the rolling
+// axes: what waits, or may come back, with an earlier tag, and the call itself,
+// divided by the rate, and not before the ledger has room for it; or what
 // running calls are expected to give back, once they end, if that comes sooner. Of
 // the slots: a guess from how long calls ran so far.
-func (p *Pool) predict(now time.Time, i LeafID, c Cost) (rolling, slot time.Duration) {
-	rolling = p.rolling(now, i, c, 0)
-	if p.due > 0 && rolling > p.meanRun {
-		rolling = min(rolling, max(p.meanRun, p.rolling(now, i, c, p.due)))
+func (p *Pool) predict(now time.Time, e *entry) (rolling, slot time.Duration) {
+	var ahead Cost
+	if p.nodes[Root].backlog > 0 {
+		ahead = p.ahead(e)
 	}
-	if p.cfg.Slots > 0 && p.running >= p.cfg.Slots {
+	rolling = p.rolling(now, e, ahead, 0)
+	if p.due > 0 && rolling > p.meanRun {
+		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.due)))
+	}
+	if !p.hasSlot(e.class) {
 		slot = p.slotWait()
 	}
 	return rolling, slot
 }
 
-// rolling is the wait for the rolling axes, with so many tokens given back.
-func (p *Pool) rolling(now time.Time, i LeafID, c Cost, due int64) time.Duration {
+// surely reports whether a call is served within a wait even if all that waits
+// goes before it: so that most calls are queued without a look at who is ahead.
+func (p *Pool) surely(now time.Time, e *entry, wait time.Duration) bool {
+	return wait > 0 && p.rolling(now, e, p.nodes[Root].booked, 0) <= wait
+}
+
+// rolling is the wait for the rolling axes, with so much before it and so many
+// tokens given back.
+func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, due int64) time.Duration {
 	wait := time.Duration(0)
 	for k := range p.axes {
 		if Axis(k) != Tokens {
@@ -43,57 +58,119 @@ func (p *Pool) rolling(now time.Time, i LeafID, c Cost, due int64) time.Duration
 		}
 		switch a := &p.axes[k]; {
 		case !a.on:
-		case p.q.waiting == 0:
-			wait = max(wait, a.foresee(now, c[k], due))
+		case ahead[k] == 0:
+			wait = max(wait, a.foresee(now, e.cost[k], due))
 		default:
-			wait = max(wait, a.wait(now, p.ahead(i, Axis(k))+c[k], c[k], due))
+			wait = max(wait, a.wait(now, ahead[k]+e.cost[k], e.cost[k], due))
 		}
 	}
 	return wait
 }
 
-// maxWalk bounds how many waiting leaves a prediction looks at.
+// maxWalk bounds how many nodes a prediction looks at.
 const maxWalk = 512
 
-// ahead is what waits on axis k with an earlier tag than one more call of leaf i
-// would get: of each leaf whose head is earlier, what it is entitled to until that
-// tag, and the call that stands over it. The heap is walked no further down than
-// tags are earlier; where too many are, all that is queued counts.
-func (p *Pool) ahead(i LeafID, k Axis) int64 {
-	tail := p.q.tail(i)
-	limit := p.axes[k].ledger.limit
-	var stack [64]int
-	sum, walked, top := int64(0), 0, 0
-	if len(p.q.heap) > 0 {
-		top = 1 // the root, at 0
+// walk sums what will be booked before a call.
+type walk struct {
+	*tree
+	left int // nodes that may still be looked at
+}
+
+// ahead is what will be booked before one more call e: in its own leaf, what
+// stands before it, and at each level above, of each sibling with an earlier tag,
+// what it is entitled to until the tag that the call needs, and the call that
+// stands over it.
+func (p *Pool) ahead(e *entry) Cost {
+	w := walk{&p.tree, maxWalk}
+	leaf := &p.nodes[e.leaf]
+	need, sum := leaf.backlog, leaf.booked
+	if e.class == interactive && leaf.queued[background] > 0 {
+		need, sum = w.before(leaf)
 	}
-	for top > 0 {
-		top--
-		at := stack[top]
-		j := p.q.heap[at]
-		l := &p.q.leaves[j]
-		if l.finish > tail {
-			continue
+	for i := e.leaf; i != Root; i = p.nodes[i].parent {
+		nd := &p.nodes[i]
+		tag := nd.finish
+		if nd.waiting() == 0 {
+			tag = p.startTag(i)
 		}
-		if walked++; walked > maxWalk {
-			return p.queued[k]
+		tail := tag + min(nd.over(need), maxAhead)
+		if i == e.leaf {
+			need += e.virtual
 		}
-		virtual := l.backlog
-		if j != i {
-			entitled := mulDivCeil(mulDivCeil(tail-l.finish, int64(l.weight), int64(WeightOne)), wholeRatio, l.ratio)
-			if head := p.q.headCost(j); entitled < l.backlog-head {
-				virtual = entitled + head
-			}
+		more, cost := w.siblings(i, tail)
+		need += more
+		for k := range sum {
+			sum[k] += cost[k]
 		}
-		if sum += mulDivCeil(virtual, limit, tagUnit); sum >= p.queued[k] {
-			return p.queued[k]
-		}
-		for child := 2*at + 1; child <= 2*at+2 && child < len(p.q.heap) && top < len(stack); child++ {
-			stack[top] = child
-			top++
-		}
+	}
+	for k := range sum {
+		sum[k] = min(sum[k], p.nodes[Root].booked[k])
 	}
 	return sum
+}
+
+// before is what stands before an interactive call in its leaf: the background
+// calls do not.
+func (w *walk) before(leaf *node) (need int64, sum Cost) {
+	for _, n := range [...]int32{leaf.calls[interactive].head, leaf.tickets.head} {
+		for ; n >= 0 && w.left > 0; n, w.left = w.entries[n].next, w.left-1 {
+			e := &w.entries[n]
+			need += e.virtual
+			sum[Tokens] += e.cost[Tokens]
+			sum[Requests] += e.cost[Requests]
+		}
+	}
+	return need, sum
+}
+
+// siblings sums what those beside node i get before a tag, in virtual cost and as
+// it will be booked. The heaps are walked no further down than tags are earlier.
+func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
+	p := w.nodes[w.nodes[i].parent].inner
+	for r := range p.heaps {
+		h := p.heaps[r]
+		var stack [64]int32
+		top := 0
+		if len(h) > 0 {
+			top = 1 // the root, at 0
+		}
+		for top > 0 {
+			top--
+			at := int(stack[top])
+			if h[at].key > tail {
+				continue
+			}
+			if w.left--; w.left < 0 {
+				root := &w.nodes[Root]
+				return root.backlog, root.booked
+			}
+			if j := NodeID(h[at].id); j != i {
+				w.add(j, tail, &need, &sum)
+			}
+			for child := fanout*at + 1; child <= fanout*at+fanout && child < len(h) && top < len(stack); child++ {
+				stack[top] = int32(child)
+				top++
+			}
+		}
+	}
+	return need, sum
+}
+
+// add counts what node j gets before a tag of its siblings.
+func (w *walk) add(j NodeID, tail int64, need *int64, sum *Cost) {
+	nd := &w.nodes[j]
+	entitled := mulDivCeil(max(0, tail-nd.finish), int64(nd.weight), int64(WeightOne)) + w.headCost(j)
+	if entitled >= nd.backlog {
+		*need += nd.backlog
+		for k := range sum {
+			sum[k] += nd.booked[k]
+		}
+		return
+	}
+	*need += entitled
+	for k := range sum {
+		sum[k] += mulDivCeil(nd.booked[k], entitled, nd.backlog)
+	}
 }
 
 // foresee is when a call of cost c can go if nobody else comes: exact, by running
@@ -102,19 +179,26 @@ func (p *Pool) ahead(i LeafID, k Axis) int64 {
 func (a *axisState) foresee(now time.Time, c, due int64) time.Duration {
 	sim := a.pace
 	sim.level = min(sim.cap, sim.level+due)
-	room, unspent := a.ledger.Room()+due, sim.limit-sim.ring.booked+due
+	ledger := sim.ring
+	if a.ledger != nil {
+		ledger = a.ledger
+	}
+	room, unspent := ledger.Room()+due, sim.limit-sim.ring.booked+due
+	if a.cal != nil {
+		room = c
+	}
 	n := int64(len(sim.ring.slots))
 	for k := int64(1); k <= 2*n; k++ {
 		turn := sim.ring.startOf(sim.ring.cur + k)
 		if room >= c {
 			at := sim.last.Add(sim.until(sim.need(c)))
 			if at.Before(turn) {
-				return max(0, at.Sub(now))
+				return max(0, at.Sub(now), a.planFree(now, c))
 			}
 		}
 		sim.rise(int64(turn.Sub(sim.last) / time.Microsecond))
 		if k <= n { // then all that is booked has left
-			room += a.ledger.slots[(a.ledger.cur+k)%n]
+			room += ledger.slots[(ledger.cur+k)%n]
 			unspent += sim.ring.slots[(sim.ring.cur+k)%n]
 		}
 		if sim.level < sim.cap {
@@ -124,6 +208,14 @@ func (a *axisState) foresee(now time.Time, c, due int64) time.Duration {
 	return 2*Window + sim.until(sim.need(c))
 }
 
+// planFree is when the calendar, if there is one, will have room for c.
+func (a *axisState) planFree(now time.Time, c int64) time.Duration {
+	if a.cal == nil {
+		return 0
+	}
+	return a.cal.freeAt(c * grain).Sub(now)
+}
+
 // wait is how long it takes until total may be dispatched, the last of it being
 // a call of cost c.
 func (a *axisState) wait(now time.Time, total, c, due int64) time.Duration {
@@ -131,8 +223,11 @@ func (a *axisState) wait(now time.Time, total, c, due int64) time.Duration {
 	if lack := total - c + a.pace.need(c) - a.pace.level - due; lack > 0 {
 		wait = a.pace.micros(lack, max(1, a.pace.steady()))
 	}
+	if a.cal != nil {
+		return max(wait, a.planFree(now, c))
+	}
 	// What goes beyond one Window has to wait for what goes before it.
-	inWindow := min(total, a.ledger.limit) - due
+	inWindow := min(total, a.limit) - due
 	if t, known := a.ledger.FreeAt(inWindow); known {
 		wait = max(wait, t.Sub(now))
 	}
@@ -146,5 +241,5 @@ func (p *Pool) slotWait() time.Duration {
 	if mean == 0 {
 		mean = time.Second
 	}
-	return max(time.Duration(p.q.waiting+1)*mean/time.Duration(p.cfg.Slots), time.Millisecond)
+	return max(time.Duration(p.waiting()+1)*mean/time.Duration(p.cfg.Slots), time.Millisecond)
 }

@@ -17,24 +17,24 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			Burst: time.Duration(rapid.IntRange(0, 60).Draw(t, "burst")) * time.Second,
 		}
 		p := New(t0, cfg)
-		leaf := p.AddLeaf(WeightOne)
+		leaf := p.Add(Root, Node{Weight: WeightOne})
 		now := t0
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(15*time.Second)).Draw(t, "gap")))
 			c := Cost{rapid.Int64Range(1, cfg.TPM/2).Draw(t, "cost"), 1}
-			h, ans := p.Offer(now, leaf, c, 0)
+			h, ans := p.Offer(now, Call{Leaf: leaf, Most: c})
 			if ans.Verdict == Admitted {
 				p.Settle(now, h, Cost{rapid.Int64Range(0, c[Tokens]).Draw(t, "actual"), 1})
 				continue
 			}
 			early := clonePool(p)
 			if ans.Wait > 2*time.Second {
-				if _, a := early.Offer(now.Add(ans.Wait*9/10-200*time.Millisecond), leaf, c, 0); a.Verdict == Admitted {
+				if _, a := early.Offer(now.Add(ans.Wait*9/10-200*time.Millisecond), Call{Leaf: leaf, Most: c}); a.Verdict == Admitted {
 					t.Fatalf("told to wait %v for %v, but it goes well before", ans.Wait, c)
 				}
 			}
 			now = now.Add(ans.Wait)
-			h, again := p.Offer(now, leaf, c, 0)
+			h, again := p.Offer(now, Call{Leaf: leaf, Most: c})
 			if again.Verdict != Admitted {
 				t.Fatalf("came back for %v when told, after %v, and was told to wait %v more", c, ans.Wait, again.Wait)
 			}
@@ -46,9 +46,8 @@ func TestRetryAfterIsTrue(t *testing.T) {
 // clonePool copies a pool on which nobody waits.
 func clonePool(p *Pool) *Pool {
 	c := *p
-	c.q.leaves = append([]leaf(nil), p.q.leaves...)
+	c.nodes = append([]node(nil), p.nodes...)
 	c.entries = append([]entry(nil), p.entries...)
-	c.q.headCost = func(i LeafID) int64 { return c.virtualCost(c.entries[c.q.leaves[i].head].cost) }
 	for k := range c.axes {
 		a := &c.axes[k]
 		if !a.on {

@@ -2,40 +2,61 @@ package escrow
 
 import "time"
 
-// Produce tells how many tokens a running call has taken so far: the whole, not
-// the difference. Under Production they are booked as of now; else nothing
-// changes. It may be called as often as one likes; a few times a second will
-// do. While calls wait, call Pump afterwards: what was held leaves at no known
-// time, what is booked does.
-func (p *Pool) Produce(now time.Time, h Handle, total int64) {
+// Progress is what a running call has taken so far, and what it is now expected to
+// take: wholes, not differences, in tokens with the input.
+type Progress struct {
+	Taken, Expect int64
+	// Speed is how many tokens a second it produces; 0 leaves it as it was.
+	Speed int64
+	// Run is how long the call will probably run in all; 0 leaves it as it was.
+	Run time.Duration
+}
+
+// Progress tells of a running call, about four times a second. Under Production it
+// books what was produced, and plans the rest anew; under Settled it holds more,
+// if the call will take more. What a slot is charged for only grows: less is
+// refunded at the end. While calls wait, call Pump afterwards.
+func (p *Pool) Progress(now time.Time, h Handle, told Progress) {
 	n, ok := p.find(h, entryRunning)
-	a := &p.axes[Tokens]
-	if !ok || !a.on || p.cfg.Accounting != Production {
+	if !ok {
 		return
 	}
 	p.advance(now)
-	p.produce(&p.entries[n], total)
-}
-
-// produce moves tokens from what e holds into the current slot. What is
-// produced beyond the hold is counted too: it is debt.
-func (p *Pool) produce(e *entry, total int64) {
-	d := total - e.produced
-	if d <= 0 {
-		return
+	e := &p.entries[n]
+	if told.Run > e.run && p.cfg.Slots > 0 {
+		e.run = told.Run
+		if v := p.virtualCost(e.expect, e.cost[Requests], e.run); v > e.virtual {
+			p.correct(e.leaf, v-e.virtual)
+			e.virtual = v
+		}
 	}
-	l := p.axes[Tokens].ledger
-	l.Drop(min(d, max(0, e.cost[Tokens]-e.produced)))
-	l.Book(d)
-	e.produced = total
-	if l.Slot() == e.slots[Tokens] {
-		e.first = total
+	if told.Speed > 0 {
+		e.speed = told.Speed
+	}
+	taken := min(max(told.Taken, e.taken), MaxLimit)
+	rest := max(0, min(told.Expect, MaxLimit)-taken)
+	switch a := &p.axes[Tokens]; {
+	case !a.on:
+	case a.cal != nil:
+		a.cal.replace(e.plan, (taken-e.taken)*grain)
+		a.cal.lift(e.plan)
+		e.taken = taken
+		pace := e.grains()
+		if e.speed <= 0 {
+			pace = rest * grain
+		}
+		e.plan = a.cal.lay(rest*grain, pace)
+	case a.ledger != a.pace.ring:
+		if more := taken + rest - e.held; more > 0 {
+			a.ledger.Hold(more)
+			e.held += more
+		}
 	}
 }
 
 // Settle ends a running call with what it really took. What was charged too
 // much is given back, what was charged too little is debt: in the ledger, in
-// the pace, and in the leaf's tag, so that declaring too little gains nothing.
+// the pace, and in the tags, so that declaring too little gains nothing.
 // It reports false, and changes nothing, when there is no such call any more.
 // Call Pump afterwards.
 func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
@@ -51,16 +72,27 @@ func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
 			p.settleAxis(Axis(k), e, actual[k])
 		}
 	}
-	took := p.virtualCost(actual)
-	p.q.settle(e.leaf, took-e.charged)
-	p.running--
-	p.due -= e.due
-	if actual != (Cost{}) { // a call that never ran teaches nothing
-		p.q.leaves[e.leaf].learn(took, p.virtualCost(e.cost))
-		p.learnRun(now.Sub(e.dispatched))
+	took := int64(0)
+	if actual != (Cost{}) { // a call that never ran owes nothing, and teaches nothing
+		run := now.Sub(e.dispatched)
+		took = p.virtualCost(actual[Tokens], actual[Requests], run)
+		p.learnRun(run)
 	}
+	p.running--
+	p.due -= e.due()
+	leaf := e.leaf
+	p.ended(leaf)
+	p.correct(leaf, took-e.virtual)
 	p.release(n)
+	p.rest()
 	return true
+}
+
+// rest begins a new idle period when nothing waits or runs any more.
+func (p *Pool) rest() {
+	if p.running == 0 && p.waiting() == 0 {
+		p.idles++
+	}
 }
 
 func (p *Pool) learnRun(run time.Duration) {
@@ -75,19 +107,17 @@ func (p *Pool) settleAxis(k Axis, e *entry, actual int64) {
 	d := actual - e.cost[k]
 	a.pace.correct(d, actual-e.expected(k))
 	a.pace.ring.Correct(e.slots[k], d)
-	if a.ledger == a.pace.ring {
-		return
-	}
-	if p.cfg.Accounting == Production {
-		p.produce(e, actual)
-		a.ledger.Drop(max(0, e.cost[k]-e.produced))
-		// What was booked as produced and was not: of the dispatch slot it can be
-		// taken back. Later slots keep it, on the side of the limit.
-		if over := e.produced - actual; over > 0 {
-			a.ledger.Correct(e.slots[k], -min(over, e.first))
+	switch {
+	case a.cal != nil:
+		a.cal.replace(e.plan, max(0, actual-e.taken)*grain)
+		a.cal.lift(e.plan)
+		// What was booked as taken and was not: of the input, which was booked at the
+		// start, it can be taken back. The rest stays, on the side of the limit.
+		if over := e.taken - actual; over > 0 {
+			a.cal.ledger.Correct(e.first, -min(over, e.input)*grain)
 		}
-		return
+	case a.ledger != a.pace.ring:
+		a.ledger.Drop(e.held)
+		a.ledger.Book(actual)
 	}
-	a.ledger.Drop(e.cost[k])
-	a.ledger.Book(actual)
 }

@@ -18,33 +18,42 @@ type State struct {
 	Slots   int64 // 0 = no limit
 	Running int64
 	Waiting int
+	Tickets int
 }
 
 // State reports the books as of now. O(1) but for FullAt, which walks slots.
 func (p *Pool) State(now time.Time) State {
 	p.advance(now)
-	s := State{Slots: p.cfg.Slots, Running: p.running, Waiting: p.q.waiting}
+	s := State{Slots: p.cfg.Slots, Running: p.running, Waiting: int(p.waiting()), Tickets: p.Tickets()}
 	for k := range p.axes {
-		if a := &p.axes[k]; a.on {
-			s.Axes[k] = AxisState{On: true, Limit: a.ledger.limit, Used: a.ledger.Used(), FullAt: a.ledger.FullAt()}
+		a := &p.axes[k]
+		if !a.on {
+			continue
+		}
+		s.Axes[k] = AxisState{On: true, Limit: a.limit}
+		if a.cal != nil {
+			s.Axes[k].Used, s.Axes[k].FullAt = a.cal.used(), a.cal.ledger.FullAt()
+		} else {
+			s.Axes[k].Used, s.Axes[k].FullAt = a.ledger.Used(), a.ledger.FullAt()
 		}
 	}
 	return s
 }
 
 // Waiting is how many calls are queued.
-func (p *Pool) Waiting() int { return p.q.waiting }
+func (p *Pool) Waiting() int { return int(p.waiting()) }
 
-// LeafState is what is known of one leaf.
-type LeafState struct {
-	Weight Weight
-	Queued int
+// NodeState is what is known of one node.
+type NodeState struct {
+	Node
+	// Queued and Running are calls below the node.
+	Queued, Running int
 }
 
-// Leaf reports one leaf.
-func (p *Pool) Leaf(i LeafID) LeafState {
-	l := &p.q.leaves[i]
-	return LeafState{Weight: l.weight, Queued: l.queued}
+// Node reports one node.
+func (p *Pool) Node(i NodeID) NodeState {
+	n := &p.nodes[i]
+	return NodeState{Node{n.weight, n.floor, n.credit}, int(n.waiting()), int(n.running)}
 }
 
 // Running reports whether h names a running call.
@@ -53,5 +62,5 @@ func (p *Pool) Running(h Handle) bool {
 	return ok
 }
 
-// CostOf is what the queued or running call in a slot of handles is booked at.
+// CostOf is what the queued or running call in a slot of handles was booked at.
 func (p *Pool) CostOf(slot int) Cost { return p.entries[slot].cost }

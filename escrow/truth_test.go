@@ -9,7 +9,7 @@ import (
 func idlePool(cfg Config, leaves int) (*Pool, time.Time) {
 	p := New(t0, cfg)
 	for range leaves {
-		p.AddLeaf(WeightOne)
+		p.Add(Root, Node{Weight: WeightOne})
 	}
 	return p, t0.Add(5 * time.Minute)
 }
@@ -36,12 +36,12 @@ func returnAgainst(t *testing.T, acc Accounting, took int64, run time.Duration) 
 	p, now := idlePool(Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000, Accounting: acc}, 2)
 	type call struct {
 		h    Handle
-		leaf LeafID
+		leaf NodeID
 		end  time.Time
 	}
 	var running []call
-	leafOf, waiting := map[Handle]LeafID{}, [2]int{}
-	begin := func(h Handle, l LeafID) {
+	leafOf, waiting := map[Handle]NodeID{}, [2]int{}
+	begin := func(h Handle, l NodeID) {
 		running = append(running, call{h, l, now.Add(run)})
 		got[l] += took
 	}
@@ -68,9 +68,9 @@ func returnAgainst(t *testing.T, acc Accounting, took int64, run time.Duration) 
 		}
 		running = still
 		pump()
-		for l := range LeafID(2) {
+		for l := range NodeID(2) {
 			for waiting[l] < 16 && (l == 0 || !now.Before(back)) {
-				h, ans := p.Offer(now, l, Cost{4096, 1}, time.Hour)
+				h, ans := p.Offer(now, Call{Leaf: l + 1, Most: Cost{4096, 1}, Expect: took, Run: run, MaxWait: time.Hour})
 				if ans.Verdict == Admitted {
 					begin(h, l)
 					continue
@@ -95,7 +95,7 @@ func TestI5_TiesAreCounted(t *testing.T) {
 	waiting := map[Handle]bool{}
 	refused := 0
 	for i := range 100 {
-		h, ans := p.Offer(now, LeafID(i), Cost{8000, 1}, maxWait)
+		h, ans := p.Offer(now, Call{Leaf: NodeID(i + 1), Most: Cost{8000, 1}, MaxWait: maxWait})
 		switch ans.Verdict {
 		case Queued:
 			waiting[h] = true
@@ -119,17 +119,17 @@ func TestI5_TiesAreCounted(t *testing.T) {
 func TestDebtIsWaitedForOnce(t *testing.T) {
 	for _, acc := range []Accounting{AdmitMax, Production, Settled} {
 		p, now := idlePool(Config{TPM: 30_000, Burst: 10 * time.Second, Accounting: acc, MaxQueue: 10}, 2)
-		h, ans := p.Offer(now, 0, Cost{30_000, 1}, 0)
+		h, ans := p.Offer(now, Call{Leaf: 1, Most: Cost{30_000, 1}, MaxWait: 0})
 		if ans.Verdict != Admitted {
 			t.Fatal(ans)
 		}
 		now = now.Add(time.Second)
 		p.Settle(now, h, Cost{150_000, 1})
-		_, ans = p.Offer(now, 1, Cost{500, 1}, 0)
+		_, ans = p.Offer(now, Call{Leaf: 2, Most: Cost{500, 1}, MaxWait: 0})
 		if ans.Wait < 59*time.Second || ans.Wait > 2*time.Minute {
 			t.Errorf("accounting %d: told to come back after %v", acc, ans.Wait)
 		}
-		if _, again := p.Offer(now.Add(ans.Wait), 1, Cost{500, 1}, 0); again.Verdict != Admitted {
+		if _, again := p.Offer(now.Add(ans.Wait), Call{Leaf: 2, Most: Cost{500, 1}}); again.Verdict != Admitted {
 			t.Errorf("accounting %d: came back after %v as told and was told %v more", acc, ans.Wait, again.Wait)
 		}
 	}
@@ -141,7 +141,7 @@ func TestPredictionKnowsRefunds(t *testing.T) {
 	p, now := idlePool(Config{TPM: 60_000, Burst: time.Minute, MaxQueue: 100}, 1)
 	fill := func() (held []Handle, ans Answer) {
 		for {
-			h, ans := p.Offer(now, 0, Cost{4096, 1}, 10*time.Second)
+			h, ans := p.Offer(now, Call{Leaf: 1, Most: Cost{4096, 1}, Expect: 200, MaxWait: 10 * time.Second})
 			if ans.Verdict != Admitted {
 				if ans.Verdict == Queued {
 					p.Cancel(now, h)
@@ -163,44 +163,10 @@ func TestPredictionKnowsRefunds(t *testing.T) {
 	}
 }
 
-// Under Production a hold leaves at no known time, but what is produced does: the
-// pool then knows when to look again.
-func TestProduceMakesTheTimeKnown(t *testing.T) {
-	p, now := idlePool(Config{TPM: 60_000, Burst: time.Minute, Accounting: Production, MaxQueue: 10}, 1)
-	h, _ := p.Offer(now, 0, Cost{60_000, 1}, 0)
-	p.Offer(now, 0, Cost{1000, 1}, 5*time.Minute)
-	p.Pump(now, nil)
-	if at, known := p.Next(); known {
-		t.Fatalf("the hold would leave at %v", at)
-	}
-	now = now.Add(5 * time.Second)
-	p.Produce(now, h, 60_000)
-	p.Pump(now, nil)
-	for at, known := p.Next(); ; at, known = p.Next() {
-		if !known {
-			t.Fatal("all is produced, yet nobody knows when to look again")
-		}
-		if len(p.Pump(at, nil)) == 1 {
-			return
-		}
-	}
-}
-
-// What a released call was booked as produced comes back whole.
-func TestI7_ReleaseUnderProduction(t *testing.T) {
-	p, now := idlePool(Config{TPM: 60_000, Burst: time.Minute, Accounting: Production}, 1)
-	h, _ := p.Offer(now, 0, Cost{10_000, 1}, 0)
-	p.Produce(now, h, 9000)
-	p.Settle(now, h, Cost{})
-	if used := p.State(now).Axes[Tokens].Used; used != 0 {
-		t.Errorf("released, yet %d tokens count", used)
-	}
-}
-
 func BenchmarkRefusal(b *testing.B) {
 	p, now := idlePool(Config{TPM: 600_000, RPM: 6000, Burst: 10 * time.Second, MaxQueue: 10}, 1)
 	for range 60 {
-		h, ans := p.Offer(now, 0, Cost{10_000, 1}, 0)
+		h, ans := p.Offer(now, Call{Leaf: 1, Most: Cost{10_000, 1}, MaxWait: 0})
 		if ans.Verdict == Admitted {
 			p.Settle(now, h, Cost{10_000, 1})
 		}
@@ -208,7 +174,7 @@ func BenchmarkRefusal(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ans := p.Offer(now, 0, Cost{90_000, 1}, 0); ans.Verdict != TooLong {
+		if _, ans := p.Offer(now, Call{Leaf: 1, Most: Cost{90_000, 1}, MaxWait: 0}); ans.Verdict != TooLong {
 			b.Fatal(ans)
 		}
 	}

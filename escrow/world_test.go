@@ -22,7 +22,7 @@ type world struct {
 }
 
 type player struct {
-	leaf    LeafID
+	leaf    NodeID
 	cost    func(*rand.Rand) int64
 	rate    float64 // calls a second, open loop
 	workers int     // closed loop
@@ -48,7 +48,7 @@ const step = 10 * time.Millisecond
 func newWorld(t *testing.T, seed uint64, cfg Config, weights ...Weight) *world {
 	w := &world{t: t, pool: New(t0, cfg), rng: rand.New(rand.NewPCG(seed, 1)), now: t0, byEntry: map[Handle]call{}}
 	for _, weight := range weights {
-		w.tenants = append(w.tenants, &player{leaf: w.pool.AddLeaf(weight), cost: lognormal(w.rng, 1000, 8000)})
+		w.tenants = append(w.tenants, &player{leaf: w.pool.Add(Root, Node{Weight: weight}), cost: lognormal(w.rng, 1000, 8000)})
 	}
 	return w
 }
@@ -64,7 +64,7 @@ func lognormal(_ *rand.Rand, mean, most float64) func(*rand.Rand) int64 {
 func (w *world) offer(i int, maxWait time.Duration) {
 	p := w.tenants[i]
 	c := p.cost(w.rng)
-	h, ans := w.pool.Offer(w.now, p.leaf, Cost{c, 1}, maxWait)
+	h, ans := w.pool.Offer(w.now, Call{Leaf: p.leaf, Most: Cost{c, 1}, MaxWait: maxWait})
 	switch ans.Verdict {
 	case Admitted:
 		w.admit(h, call{i, c, w.now})

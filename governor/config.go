@@ -23,6 +23,8 @@ type Pool struct {
 	// TPM, RPM are tokens and requests a rolling minute; Concurrency is how many
 	// calls may run at once.
 	TPM, RPM, Concurrency int64
+	// InteractiveReserve is how many of Concurrency background calls leave free.
+	InteractiveReserve int64
 	// HeadroomPPM is the part of TPM and RPM left unused, in millionths.
 	HeadroomPPM int64
 	// Accounting is how the provider counts.
@@ -34,6 +36,9 @@ type Pool struct {
 	// MaxQueue bounds how many calls may wait for the pool, and beside it for
 	// each tenant's own limits.
 	MaxQueue int
+	// TicketWait is how long who was refused, and comes back when told, may queue;
+	// 0 keeps nobody's place.
+	TicketWait time.Duration
 	// Weights turn kinds of tokens into cost; the zero value counts each as one.
 	Weights TokenWeights
 }
@@ -44,8 +49,18 @@ type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 // Tenant describes who asks. A limit of 0 is off.
 type Tenant struct {
 	Name, Tier string
-	// Weight is the tenant's claim in every pool.
+	// Weight is the tenant's claim in every pool; in a Group, on the group's share.
 	Weight escrow.Weight
+	// Group, if not empty, makes the tenants that name it share GroupWeight.
+	Group       string
+	GroupWeight escrow.Weight
+	// Floor is how many tokens a minute the tenant gets of each pool before weights
+	// count.
+	Floor int64
+	// Credit is how much of its share a tenant that was quiet may catch up.
+	Credit time.Duration
+	// Background makes all its calls go after interactive ones.
+	Background bool
 	// RPM, TPM, ITPM and OTPM are the tenant's own rolling minutes of requests,
 	// tokens, input tokens and output tokens.
 	RPM, TPM, ITPM, OTPM int64
@@ -88,7 +103,13 @@ func (c Config) Validate() error {
 		if t.Weight < 1 || t.Weight > escrow.MaxWeight {
 			errs = append(errs, fmt.Errorf("governor: tenant %s: weight %d is not in 1…%d", t.Name, t.Weight, escrow.MaxWeight))
 		}
-		for _, limit := range []int64{t.RPM, t.TPM, t.ITPM, t.OTPM, t.Concurrency} {
+		if t.Group != "" && (t.GroupWeight < 1 || t.GroupWeight > escrow.MaxWeight) {
+			errs = append(errs, fmt.Errorf("governor: tenant %s: weight %d of group %s is not in 1…%d", t.Name, t.GroupWeight, t.Group, escrow.MaxWeight))
+		}
+		if t.Credit < 0 || t.Credit > escrow.Window {
+			errs = append(errs, fmt.Errorf("governor: tenant %s: credit %v is not in 0…%v", t.Name, t.Credit, escrow.Window))
+		}
+		for _, limit := range []int64{t.Floor, t.RPM, t.TPM, t.ITPM, t.OTPM, t.Concurrency} {
 			if limit < 0 || limit > escrow.MaxLimit {
 				errs = append(errs, fmt.Errorf("governor: tenant %s: limit %d is not in 0…%d", t.Name, limit, escrow.MaxLimit))
 			}
@@ -111,6 +132,9 @@ func (p Pool) escrow(burst time.Duration) escrow.Config {
 		Burst:      burst,
 		Accounting: p.Accounting,
 		MaxQueue:   p.MaxQueue,
+		TicketWait: p.TicketWait,
+
+		InteractiveReserve: p.InteractiveReserve,
 	}
 }
 

@@ -49,7 +49,7 @@ func newTable(now time.Time, cfg Config) *table {
 		tb.inOrder.tenants = append(tb.inOrder.tenants, t)
 	}
 	for i, pc := range cfg.Pools {
-		p := &pool{cfg: pc, index: i}
+		p := newPool(pc, i)
 		users := 0
 		for _, t := range tb.inOrder.tenants {
 			if t.cfg.mayUse(pc.Name) {
@@ -61,10 +61,16 @@ func newTable(now time.Time, cfg Config) *table {
 			burst = escrow.Window
 		}
 		p.escrow = escrow.New(now, pc.escrow(burst))
+		groups := map[string]escrow.NodeID{"": escrow.Root}
 		for _, t := range tb.inOrder.tenants {
-			leaf := escrow.LeafID(-1)
+			leaf := escrow.NodeID(-1)
 			if t.cfg.mayUse(pc.Name) {
-				leaf = p.escrow.AddLeaf(t.cfg.Weight)
+				group, known := groups[t.cfg.Group]
+				if !known {
+					group = p.escrow.Add(escrow.Root, escrow.Node{Weight: t.cfg.GroupWeight})
+					groups[t.cfg.Group] = group
+				}
+				leaf = p.escrow.Add(group, escrow.Node{Weight: t.cfg.Weight, Floor: t.cfg.Floor, Credit: t.cfg.Credit})
 				t.bound = max(t.bound, pc.MaxQueue)
 			}
 			t.leaves = append(t.leaves, leaf)

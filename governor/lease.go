@@ -17,15 +17,20 @@ type Lease struct {
 	Waited time.Duration
 }
 
-// Settle ends the lease with what the call really took. It reports whether it
-// was this call that ended it.
-func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1) }
+// Settle ends the lease of a call that came to its end, with what it really took.
+// It reports whether it was this call that ended it.
+func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1, true) }
+
+// Break ends the lease of a call that broke off, with what it had taken by then.
+// Nothing is learned from it but that it would have been longer. It reports whether
+// it was this call that ended it.
+func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, false) }
 
 // Release ends the lease of a call that never reached the upstream: everything
 // is given back. It reports whether it was this call that ended it.
-func (l Lease) Release() bool { return l.end(Usage{}, 0) }
+func (l Lease) Release() bool { return l.end(Usage{}, 0, false) }
 
-func (l Lease) end(u Usage, requests int64) bool {
+func (l Lease) end(u Usage, requests int64, whole bool) bool {
 	if l.pool == nil {
 		return false
 	}
@@ -36,6 +41,7 @@ func (l Lease) end(u Usage, requests int64) bool {
 		p.mu.Unlock()
 		return false
 	}
+	p.learnLocked(now, &st, u.Output, whole)
 	l.g.pumpAndUnlock(p, now)
 	ran := time.Duration(0)
 	if requests > 0 {
@@ -60,9 +66,8 @@ func (l Lease) Progress(output int64) {
 		return
 	}
 	st := &p.leases[l.handle.Slot]
-	st.flowing = true
-	st.used = st.input + output
-	p.escrow.Produce(now, l.handle, p.cfg.Weights.cost(Usage{Input: st.input, Output: output}))
+	st.flowing, st.output = true, output
+	p.progressLocked(now, l.handle, st)
 	if p.escrow.Waiting() > 0 { // when it will have room may be known only now
 		l.g.pumpAndUnlock(p, now)
 		return

@@ -37,7 +37,7 @@ type ownHold struct {
 // wait for them.
 type tenant struct {
 	cfg    Tenant
-	leaves []escrow.LeafID // by pool; -1 where the tenant has no access
+	leaves []escrow.NodeID // by pool; -1 where the tenant has no access
 	bound  int             // of the line
 
 	mu      sync.Mutex

@@ -20,6 +20,11 @@ type pool struct {
 	out    []escrow.Handle
 	timer  Timer
 	armed  time.Time // when timer fires; zero when it is stopped
+	learned
+}
+
+func newPool(cfg Pool, index int) *pool {
+	return &pool{cfg: cfg, index: index, learned: newLearned()}
 }
 
 // leaseState is what is known of a queued or running call.
@@ -28,35 +33,48 @@ type leaseState struct {
 	tenant  *tenant
 	own     ownHold
 	input   int64
+	course  course
 	waiter  *waiter // nil once dispatched
 	stream  bool
 	since   time.Time // of the dispatch
-	used    int64     // tokens, as Progress told
+	output  int64     // tokens, as Progress told
 	flowing bool      // the first byte was seen
+}
+
+// used is how many tokens a call has taken so far.
+func (st *leaseState) used() int64 {
+	if !st.flowing {
+		return 0
+	}
+	return st.input + st.output
 }
 
 // acquire asks the pool for a call whose own limits are held already, and gives
 // these back when the pool refuses.
 func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Time, req *Request, own ownHold, maxWait time.Duration) (Lease, *Rejection) {
-	cost := escrow.Cost{p.cfg.Weights.most(req.Input, req.Output), 1}
-	leaf := t.leaves[p.index]
+	call := escrow.Call{
+		Leaf: t.leaves[p.index], Background: req.Background || t.cfg.Background,
+		Most:    escrow.Cost{p.cfg.Weights.most(req.Input, req.Output), 1},
+		MaxWait: maxWait, Claim: req.Claim,
+	}
 
 	p.mu.Lock()
-	h, ans := p.escrow.Offer(now, leaf, cost, maxWait)
+	c := p.expectLocked(t, req, &call)
+	h, ans := p.escrow.Offer(now, call)
 	switch ans.Verdict {
 	case escrow.Admitted:
 		st := p.stateLocked(h)
-		*st = leaseState{id: req.ID, tenant: t, own: own, input: req.Input, stream: req.Stream, since: now}
-		p.startLocked(now, h, st)
+		*st = leaseState{id: req.ID, tenant: t, own: own, input: req.Input, course: c, stream: req.Stream, since: now}
+		p.startLocked(st)
 		p.mu.Unlock()
 		return Lease{g: g, pool: p, handle: h}, nil
 	case escrow.Queued:
 		w := newWaiter()
-		*p.stateLocked(h) = leaseState{id: req.ID, tenant: t, input: req.Input, stream: req.Stream, waiter: w}
+		*p.stateLocked(h) = leaseState{id: req.ID, tenant: t, input: req.Input, course: c, stream: req.Stream, waiter: w}
 		g.pumpAndUnlock(p, now)
-		return g.queue(ctx, p, t, h, w, own, now, now.Add(maxWait), cost)
+		return g.queue(ctx, p, t, h, w, own, now, now.Add(ans.Patience), call)
 	}
-	rej := p.rejectionLocked(now, t, cost, ans)
+	rej := p.rejectionLocked(now, t, call.Most, ans)
 	p.mu.Unlock()
 	t.leave(now, own, ownCost{}, 0)
 	return Lease{}, rej
@@ -64,7 +82,7 @@ func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Tim
 
 // queue waits for h to be dispatched. While it waits its own limits are held
 // rather than booked, so that their minute begins when the call does.
-func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handle, w *waiter, own ownHold, since, deadline time.Time, cost escrow.Cost) (Lease, *Rejection) {
+func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handle, w *waiter, own ownHold, since, deadline time.Time, call escrow.Call) (Lease, *Rejection) {
 	own = t.suspend(since, own)
 	for {
 		why := g.park(ctx, w, deadline)
@@ -83,13 +101,17 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 			p.mu.Unlock()
 			continue
 		}
-		if st.waiter == nil { // dispatched to a caller who has gone
+		var ans escrow.Answer
+		switch {
+		case st.waiter == nil: // dispatched to a caller who has gone
 			g.endLocked(p, now, h, escrow.Cost{})
-		} else {
+		case why == timedOut:
+			ans, _ = p.escrow.Refuse(now, h, call.Claim.Key)
+		default:
 			p.escrow.Cancel(now, h)
-			*st = leaseState{}
 		}
-		rej := p.rejectionLocked(now, t, cost, p.escrow.Forecast(now, t.leaves[p.index], cost))
+		*st = leaseState{}
+		rej := p.rejectionLocked(now, t, call.Most, ans)
 		g.pumpAndUnlock(p, now)
 
 		t.leave(now, own, ownCost{}, 0)
@@ -116,12 +138,6 @@ func (p *pool) stateLocked(h escrow.Handle) *leaseState {
 	return &p.leases[h.Slot]
 }
 
-// startLocked tells the escrow that a prompt is on its way: providers that
-// count production count it first.
-func (p *pool) startLocked(now time.Time, h escrow.Handle, st *leaseState) {
-	p.escrow.Produce(now, h, p.cfg.Weights.cost(Usage{Input: st.input}))
-}
-
 // pumpAndUnlock dispatches what may go, arms the timer for what may go later,
 // unlocks, and wakes those dispatched.
 func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
@@ -132,7 +148,7 @@ func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
 		st := &p.leases[h.Slot]
 		wake = append(wake, st.waiter)
 		st.waiter, st.since = nil, now
-		p.startLocked(now, h, st)
+		p.startLocked(st)
 	}
 	g.armLocked(p, now)
 	p.mu.Unlock()
@@ -179,7 +195,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, cost escrow.Cost, ans e
 	s := p.escrow.State(now)
 	rej := &Rejection{
 		Tenant: t.cfg.Name, Pool: p.cfg.Name, Axis: ans.Axis.String(),
-		RetryAfter: max(ans.Wait, time.Millisecond),
+		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
 	}
 	if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used, rej.Asked = s.Slots, s.Running, 1
@@ -191,7 +207,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, cost escrow.Cost, ans e
 	case ans.Verdict == escrow.PoolFull:
 		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:
-		rej.Reason, rej.Used = ReasonQueueFull, int64(p.escrow.Leaf(t.leaves[p.index]).Queued)
+		rej.Reason, rej.Used = ReasonQueueFull, int64(p.escrow.Node(t.leaves[p.index]).Queued)
 	case ans.Behind:
 		rej.Reason = ReasonShare
 	default:

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow"
 )
 
 // Request asks for one call.
 type Request struct {
 	Tenant, Pool string
+	// Model is what the call asks for: lengths are learned by tenant and model.
+	Model string
 	// ID names the call in lists of leases.
 	ID string
 	// Input and Output are how many tokens the call may take: the estimated
@@ -18,6 +22,10 @@ type Request struct {
 	MaxWait *time.Duration
 	// Stream marks the lease of a stream.
 	Stream bool
+	// Background lets interactive calls go first.
+	Background bool
+	// Claim says whether the call was refused before.
+	Claim escrow.Claim
 }
 
 // Usage is what a call really took. CachedInput is part of Input, Reasoning part
@@ -101,6 +109,8 @@ type Rejection struct {
 	Limit, Used, Asked int64
 	// RetryAfter is when the call's turn would come, as far as that can be known.
 	RetryAfter time.Duration
+	// Kept says that the call's place in the queue is kept until it comes back.
+	Kept bool
 	// Waited is how long the call waited before it was refused.
 	Waited time.Duration
 }
@@ -132,7 +142,11 @@ func (r *Rejection) Error() string {
 }
 
 func (r *Rejection) again() string {
-	return "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s."
+	when := "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s"
+	if r.Kept {
+		return when + "; your place is kept."
+	}
+	return when + "."
 }
 
 // drainRetry is when to come back to a gateway that shuts down: another one is

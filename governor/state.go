@@ -129,7 +129,7 @@ func (p *pool) state(now time.Time, tb *table, queued []map[string]int) PoolStat
 	}
 	for i, t := range tb.inOrder.tenants {
 		if leaf := t.leaves[p.index]; leaf >= 0 {
-			queued[i][p.cfg.Name] = p.escrow.Leaf(leaf).Queued
+			queued[i][p.cfg.Name] = p.escrow.Node(leaf).Queued
 		}
 	}
 	return ps
@@ -138,7 +138,7 @@ func (p *pool) state(now time.Time, tb *table, queued []map[string]int) PoolStat
 func (p *pool) infoLocked(now time.Time, slot int, st *leaseState) LeaseInfo {
 	info := LeaseInfo{
 		ID: st.id, Tenant: st.tenant.cfg.Name, Pool: p.cfg.Name,
-		State: "waiting", Used: st.used, Stream: st.stream, Held: p.escrow.CostOf(slot)[escrow.Tokens],
+		State: "waiting", Used: st.used(), Stream: st.stream, Held: p.escrow.CostOf(slot)[escrow.Tokens],
 	}
 	if st.waiter == nil {
 		info.State, info.Age = "running", now.Sub(st.since)

@@ -344,8 +344,8 @@ func TestProgressBooksProduction(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		l.Progress(50_000)
 		time.Sleep(31 * time.Second) // the prompt has left the minute, the answer has not
-		if _, pool := used(g, 0); pool != 50_000 {
-			t.Errorf("%d tokens count, want the 50000 produced half a minute ago", pool)
+		if _, pool := used(g, 0); pool < 49_900 || pool > 50_000 {
+			t.Errorf("%d tokens count, want the 50000 produced half a minute ago, less the first of them", pool)
 		}
 		time.Sleep(30 * time.Second) // a running call, all of whose tokens have left it
 		if _, pool := used(g, 0); pool != 0 {

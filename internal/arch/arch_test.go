@@ -27,8 +27,16 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
+	"escrow/lengths": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "an estimator is told what happened, and knows no clock",
+	},
+	"escrow/budget": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "the core is pure: no clock, goroutine, lock or I/O",
+	},
 	"governor": {
-		may:    []string{"escrow"},
+		may:    []string{"escrow", "escrow/lengths", "escrow/budget"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP and no store",
 	},
@@ -53,6 +61,10 @@ var rules = map[string]rule{
 	"internal/telemetry": {
 		may:    []string{"governor", "escrow", "github.com/prometheus/client_golang"},
 		reason: "metrics read the governor's books and nothing else",
+	},
+	"internal/simulate": {
+		may:    []string{"escrow", "escrow/lengths", "go.yaml.in/yaml/v3"},
+		reason: "a simulation drives the core alone: no governor, no clock",
 	},
 	"internal/gateway": {
 		may: []string{

@@ -54,6 +54,7 @@ func (c *call) admit() *refusal {
 	c.body = splice(c.body, edits)
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
+	c.req.Model, c.req.Claim = c.head.model, c.claim()
 	c.req.Input = c.estimates.prompts.Estimate(c.head.model, c.head.weight)
 	// By the least that it can have, not by the guess: no call is refused for ever
 	// because of a guess.
@@ -89,7 +90,7 @@ func (c *call) readHints() *refusal {
 	switch p := c.r.Header.Get("X-Llmgov-Priority"); p {
 	case "", "interactive":
 	case "background":
-		return invalid("x-llmgov-priority", "x-llmgov-priority: background is not supported yet.")
+		c.req.Background = true
 	default:
 		return invalid("x-llmgov-priority", "x-llmgov-priority must be interactive or background, not "+quoted(p)+".")
 	}

@@ -32,10 +32,13 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	}
 	c.ending.done = true
 	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
-	if c.sent.Load() {
-		c.lease.Settle(u)
-	} else {
+	switch {
+	case !c.sent.Load():
 		c.lease.Release()
+	case outcome == telemetry.OK:
+		c.lease.Settle(u)
+	default:
+		c.lease.Break(u)
 	}
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
 	c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())

@@ -127,8 +127,10 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 		p := &pools[i]
 		cfg.Pools = append(cfg.Pools, governor.Pool{
 			Name: p.Name, TPM: p.TPM, RPM: p.RPM, Concurrency: p.Concurrency,
-			HeadroomPPM: p.HeadroomPPM, Accounting: accounting(p.Accounting),
-			Burst: p.Burst, MaxQueue: p.MaxQueue, Weights: governor.TokenWeights(p.TokenWeights),
+			InteractiveReserve: p.InteractiveReserve,
+			HeadroomPPM:        p.HeadroomPPM, Accounting: accounting(p.Accounting),
+			Burst: p.Burst, MaxQueue: p.MaxQueue, TicketWait: p.TicketWait,
+			Weights: governor.TokenWeights(p.TokenWeights),
 		})
 	}
 	for i := range list {
@@ -137,6 +139,8 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			Name: t.Name, Tier: t.Tier, Weight: escrow.Weight(t.Weight),
 			RPM: t.RPM, TPM: t.TPM, ITPM: t.ITPM, OTPM: t.OTPM,
 			Concurrency: t.Concurrency, MaxWait: t.MaxWait, Pools: []string{},
+			Group: t.Group, GroupWeight: escrow.Weight(t.GroupWeight),
+			Floor: t.FloorTPM, Credit: t.Credit, Background: t.Background,
 		}
 		for _, j := range reachable(snap, t) {
 			tc.Pools = append(tc.Pools, pools[j].Name)

@@ -1,0 +1,194 @@
+package escrow
+
+import "time"
+
+// calendarSlots is how finely a calendar's minute is cut: a quarter of a second,
+// the beat at which streams are planned anew.
+const calendarSlots = 240
+
+// grain is how many parts of a token a calendar counts, so that a slow stream's
+// rate is not rounded away.
+const grain = 1000
+
+// calendar is a ledger that knows the future: what streams have produced, by slot
+// of time, and what they are expected to produce, in the slots in which they will.
+// Booking a stream's tokens when it is admitted, even with its exact length, is
+// wrong by its duration; booking its largest possible length is wrong by a factor.
+//
+// The plan is kept as the changes of its rate, so that planning a stream anew
+// costs the same whatever its length. A planned slot counts as used once it is
+// entered; what turns out to be more or less is corrected by the next Progress.
+//
+// As every stream is planned from now on at a steady rate, the planned rate only
+// falls with time. So no window beyond the next one can be fuller than those which
+// fits looks at.
+type calendar struct {
+	ledger *Ledger // of grains, past and current slot
+	// change is by how much the planned rate changes as a slot begins: a ring over
+	// the slots to come.
+	change []int64
+	rate   int64 // planned for the current slot, and booked
+	ahead  int64 // planned for the slots to come
+}
+
+// horizon is how many slots ahead a plan reaches: four minutes. What a stream
+// produces later enters the plan as it is planned anew.
+const horizon = 4 * calendarSlots
+
+func newCalendar(now time.Time, limit int64) *calendar {
+	return &calendar{ledger: NewLedger(now, limit*grain, calendarSlots), change: make([]int64, horizon+2)}
+}
+
+// plan is one stream's part of a calendar: pace grains in each slot of [from, to),
+// and the rest in slot to. It was booked as far as time has passed.
+type plan struct {
+	from, to   int64
+	pace, rest int64
+}
+
+// advance enters the slots until now.
+func (c *calendar) advance(now time.Time) {
+	target := int64(now.Sub(c.ledger.epoch) / c.ledger.slot)
+	for n := 0; c.ledger.cur < target && n <= horizon; n++ {
+		c.ledger.turn()
+		c.rate += c.take(c.ledger.cur)
+		c.ahead -= c.rate
+		c.ledger.Book(c.rate)
+	}
+	c.ledger.Advance(now) // beyond the horizon nothing is planned
+}
+
+func (c *calendar) at(slot int64) *int64 { return &c.change[slot%int64(len(c.change))] }
+
+func (c *calendar) take(slot int64) int64 {
+	d := *c.at(slot)
+	*c.at(slot) = 0
+	return d
+}
+
+// lay plans so many grains from now on, pace of them a slot.
+func (c *calendar) lay(remaining, pace int64) plan {
+	cur := c.ledger.cur
+	pace = max(1, pace)
+	p := plan{from: cur, to: cur + remaining/pace, pace: pace, rest: remaining % pace}
+	if p.to > cur+horizon {
+		p.to, p.rest = cur+horizon, 0
+	}
+	c.ledger.Book(p.in(cur))
+	c.shift(p, 1)
+	return p
+}
+
+// lift takes what is still to come of p out of the plan.
+func (c *calendar) lift(p plan) { c.shift(p, -1) }
+
+// shift adds (by = 1) or takes away (by = -1) the slots to come of p.
+func (c *calendar) shift(p plan, by int64) {
+	c.span(p.from, p.to, by*p.pace)
+	if p.rest > 0 {
+		c.span(p.to, p.to+1, by*p.rest)
+	}
+}
+
+// span changes the planned rate by x in [from, to), as far as that is to come.
+func (c *calendar) span(from, to, x int64) {
+	next := c.ledger.cur + 1
+	if to <= next {
+		return
+	}
+	if from < next {
+		from = next
+	}
+	*c.at(from) += x
+	*c.at(to) -= x
+	c.ahead += x * (to - from)
+}
+
+// in is what p has in a slot.
+func (p plan) in(slot int64) int64 {
+	switch {
+	case slot < p.from || slot > p.to:
+		return 0
+	case slot < p.to:
+		return p.pace
+	}
+	return p.rest
+}
+
+// upTo is what p has up to and with a slot.
+func (p plan) upTo(slot int64) int64 {
+	if slot < p.from {
+		return 0
+	}
+	whole := min(slot+1, p.to) - p.from
+	if slot >= p.to {
+		return whole*p.pace + p.rest
+	}
+	return whole * p.pace
+}
+
+// replace counts so many grains as produced since p was laid, in place of what p
+// has booked since. What is more counts now; what is less is taken back from the
+// latest slots.
+func (c *calendar) replace(p plan, produced int64) {
+	l := c.ledger
+	d := produced - p.upTo(l.cur)
+	if d >= 0 {
+		l.Book(d)
+		return
+	}
+	for slot := l.cur; d < 0 && slot >= p.from && slot > l.cur-int64(len(l.slots)); slot-- {
+		back := max(d, -p.in(slot))
+		l.Correct(slot, back)
+		d -= back
+	}
+}
+
+// fits reports whether a call fits that takes some grains at once, and others at a
+// pace from now on: in every window that ends within the next one.
+func (c *calendar) fits(atOnce, remaining, pace int64) bool {
+	l := c.ledger
+	sum := l.booked + atOnce
+	if sum+c.ahead+remaining <= l.limit {
+		return true
+	}
+	n := int64(len(l.slots))
+	rate, pace := c.rate, max(1, pace)
+	i := l.cur % n
+	k := l.cur % int64(len(c.change))
+	for range n {
+		own := min(pace, remaining)
+		remaining -= own
+		if sum += own; sum > l.limit {
+			return false
+		}
+		if i++; i == n {
+			i = 0
+		}
+		if k++; k == int64(len(c.change)) {
+			k = 0
+		}
+		rate += c.change[k]
+		sum += rate - l.slots[i]
+	}
+	return true
+}
+
+// freeAt is about when so many grains will fit, if nothing else is admitted: when
+// no window that ends later is too full for them.
+func (c *calendar) freeAt(total int64) time.Time {
+	l := c.ledger
+	n := int64(len(l.slots))
+	sum, rate, at := l.booked, c.rate, l.cur
+	for j := int64(1); j <= n; j++ {
+		if sum+total > l.limit {
+			at = l.cur + j
+		}
+		rate += *c.at(l.cur + j)
+		sum += rate - l.slots[(l.cur+j)%n]
+	}
+	return l.startOf(at)
+}
+
+// used is what counts in the current window, in tokens, rounded up.
+func (c *calendar) used() int64 { return (c.ledger.booked + grain - 1) / grain }

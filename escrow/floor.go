@@ -1,0 +1,57 @@
+package escrow
+
+import "time"
+
+// floorOrder is the tree as the keeper of the heaps of floors.
+type floorOrder tree
+
+func (t *floorOrder) moved(id int32, at int) { t.nodes[id].floorAt = int32(at) }
+func (t *floorOrder) tie(a, b int32) bool    { return a < b }
+
+// floorMemory is how far back a floor that could not be kept is made good.
+const floorMemory = int64(10 * time.Second / time.Microsecond)
+
+// dueFloor is the node that its floor entitles to a call now, or Root for none.
+func (t *tree) dueFloor(open bool) NodeID {
+	best, due := Root, t.now
+	for r, h := range t.floors {
+		if len(h) > 0 && (open || rank(r) == interactive) && (h[0].key < due || best == Root && h[0].key == due) {
+			best, due = NodeID(h[0].id), h[0].key
+		}
+	}
+	return best
+}
+
+// payFloor moves the due time of a floor that was served, and of those above it,
+// by so many tokens. Calls served by weight do not count against a floor: as they
+// move the same fair tags, a node gets the larger of floor and share, not both.
+func (t *tree) payFloor(i NodeID, tokens int64) {
+	for ; i != Root; i = t.nodes[i].parent {
+		if nd := &t.nodes[i]; nd.floor > 0 {
+			nd.due = max(nd.due, t.now-floorMemory) + mulDivCeil(tokens, windowMicros, nd.floor)
+			t.restandFloor(i)
+		}
+	}
+}
+
+// restandFloor puts node i where it belongs among the floors.
+func (t *tree) restandFloor(i NodeID) {
+	nd := &t.nodes[i]
+	is := none
+	if nd.floor > 0 && nd.waiting() > 0 {
+		is = nd.rank
+	}
+	k := (*floorOrder)(t)
+	switch {
+	case nd.floorIn == is && is == none:
+	case nd.floorIn == is:
+		t.floors[is].set(int(nd.floorAt), nd.due, k)
+	default:
+		if nd.floorIn != none {
+			t.floors[nd.floorIn].remove(int(nd.floorAt), k)
+		}
+		if nd.floorIn = is; is != none {
+			t.floors[is].push(item{nd.due, int32(i)}, k)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package lengths
+
+import "math"
+
+// Kind is what calls are told apart by. Each name may be empty.
+type Kind struct {
+	Tenant string
+	Tier   string // of the tenant: whose calls are like its own
+	Model  string
+}
+
+// Config says how a Book learns. The zero value is what most callers want.
+type Config struct {
+	// MaxKinds bounds memory: how many kinds are known, counting a tenant's, its
+	// tier's and its model's each. A kind takes 64 bytes for each of its bins:
+	// 5 kB if its calls may take 4096, 9 kB at 2²⁰. Default 4096.
+	MaxKinds int
+	// Enough is how many completions a kind, its tier or its model must have
+	// had before anything but the most is expected. Default 20.
+	Enough int64
+	// HalfLife is after how many ends of a kind what was learned counts half.
+	// Default 693: as if every end made all before count 0.1 % less.
+	HalfLife int64
+}
+
+const (
+	defaultKinds    = 4096
+	defaultEnough   = 20
+	defaultHalfLife = 693
+)
+
+// Book learns how long calls of each kind get, in any unit. It is not safe for
+// concurrent use. Nothing here allocates for a kind that is known.
+type Book struct {
+	cfg     Config
+	index   map[key]int32
+	nodes   []node // [0] is nobody
+	novices list   // nodes that nothing pins, by whether they had Enough
+	experts list
+	doubts  int64
+}
+
+// Stream is one call that runs. Its owner keeps it until End and does not copy
+// it. The zero Stream is one that has ended.
+type Stream struct {
+	node int32  // 0: nobody learns from it
+	gen  uint32 // of the node, lest it be another's by now
+	bin  int32  // how far it came
+	eras [levels]uint32
+	most int64
+}
+
+// New returns a Book that has learned nothing.
+func New(cfg Config) *Book {
+	if cfg.MaxKinds <= 0 {
+		cfg.MaxKinds = defaultKinds
+	}
+	if cfg.Enough <= 0 {
+		cfg.Enough = defaultEnough
+	}
+	if cfg.HalfLife <= 0 {
+		cfg.HalfLife = defaultHalfLife
+	}
+	return &Book{cfg: cfg, index: make(map[key]int32), nodes: make([]node, 1)}
+}
+
+// Start begins a call that may take at most so much. Every Start needs an End:
+// a kind with calls running is never forgotten.
+func (b *Book) Start(k Kind, most int64) Stream {
+	s := Stream{most: max(most, 0)}
+	if s.node = b.learn(keyOf(k, s.most)); s.node == 0 {
+		return s
+	}
+	s.gen = b.nodes[s.node].gen
+	b.pin(s.node)
+	level := 0
+	for i := s.node; i != 0; i = b.nodes[i].parent {
+		n := &b.nodes[i]
+		if n.most < s.most {
+			n.most, n.news = s.most, n.due
+		}
+		n.begin()
+		s.eras[level] = n.era
+		level++
+	}
+	b.refresh(s.node)
+	return s
+}
+
+// Expect is how long the call is expected to get, from its kind alone: 0 to most,
+// rounded up; most, as long as too little is known.
+func (b *Book) Expect(s *Stream) int64 {
+	return b.ask(s, 0)
+}
+
+// Reach says that the call has produced so much in all, and runs. It returns how
+// long it is expected to get now: at least produced, and at most the greater of
+// produced and its most. As long as too little is known that is most.
+func (b *Book) Reach(s *Stream, produced int64) int64 {
+	produced = max(produced, 0)
+	if to := int32(binOf(min(produced, s.most))); to > s.bin && b.runs(s) {
+		b.advance(s, to)
+	}
+	return b.ask(s, produced)
+}
+
+// Quantile is what a part q of the calls of a kind does not exceed: 0 to most; most
+// as long as too little is known. It is exact to within a bin.
+func (b *Book) Quantile(k Kind, most int64, q float64) int64 {
+	i := b.find(keyOf(k, most))
+	if i == 0 || !b.knows(i) {
+		return max(most, 0)
+	}
+	b.refresh(i)
+	return min(b.nodes[i].quantile(q), max(most, 0))
+}
+
+// End ends the call. whole says that actual is how long it got by itself, or by
+// reaching its most; else it was cut off there and might have gone on, so
+// that it only teaches that calls get that long. Ending twice does nothing.
+func (b *Book) End(s *Stream, actual int64, whole bool) {
+	if !b.runs(s) {
+		return
+	}
+	actual = min(actual, s.most)
+	if to := int32(binOf(actual)); to > s.bin {
+		b.advance(s, to)
+	}
+	actual = max(actual, floorOf(int(s.bin)))
+	level := 0
+	for i := s.node; i != 0; i = b.nodes[i].parent {
+		w := weight(s.eras[level], b.nodes[i].era)
+		if whole {
+			b.nodes[i].complete(int(s.bin), w, actual)
+		} else {
+			b.nodes[i].cut(int(s.bin), w)
+		}
+		b.age(i)
+		level++
+	}
+	b.unpin(s.node)
+	s.node = 0
+}
+
+// age forgets: with every end a little, and much when what happens is not what
+// was expected. In both, no faster than one set of running calls follows another:
+// a shorter memory would know how calls begin, and not how they go on.
+func (b *Book) age(i int32) {
+	n := &b.nodes[i]
+	if n.ends++; n.ends >= max(b.cfg.HalfLife, n.running) {
+		n.fade(1)
+		n.ends = 0
+	}
+	if n.observed < max(doubtEvery, n.running) {
+		return
+	}
+	// What a kind's first calls were compared with was hardly more than the prior.
+	if n.whole > 2*n.observed && n.surprised() {
+		n.fade(doubtFades)
+		b.doubts++
+	}
+	n.expected, n.observed = 0, 0
+	n.news = n.due
+	b.refresh(i)
+}
+
+// Stats is what a Book tells of itself.
+type Stats struct {
+	Kinds  int   // known now, at all levels
+	Doubts int64 // how often most of what was known of one was forgotten
+}
+
+// Stats returns what there is to tell.
+func (b *Book) Stats() Stats { return Stats{Kinds: len(b.index), Doubts: b.doubts} }
+
+// runs says whether anybody learns from s.
+func (b *Book) runs(s *Stream) bool {
+	return s.node != 0 && int(s.node) < len(b.nodes) && b.nodes[s.node].gen == s.gen
+}
+
+// advance counts that s entered all bins up to to.
+func (b *Book) advance(s *Stream, to int32) {
+	level := 0
+	for i := s.node; i != 0; i = b.nodes[i].parent {
+		n := &b.nodes[i]
+		n.advance(int(s.bin), int(to), weight(s.eras[level], n.era))
+		s.eras[level] = n.era
+		level++
+	}
+	s.bin = to
+}
+
+// ask is how long s gets if it has produced so much.
+func (b *Book) ask(s *Stream, produced int64) int64 {
+	most := max(s.most, produced)
+	if !b.runs(s) || !b.knows(s.node) {
+		return most
+	}
+	n := &b.nodes[s.node]
+	if n.news >= n.due {
+		b.refresh(s.node)
+	}
+	return min(max(int64(math.Ceil(n.mean(produced))), produced), most)
+}
+
+// knows says whether a node, or one above it, has seen enough.
+func (b *Book) knows(i int32) bool {
+	for ; i != 0; i = b.nodes[i].parent {
+		if b.nodes[i].whole >= b.cfg.Enough {
+			return true
+		}
+	}
+	return false
+}
+
+// refresh brings the tables of a node and of those above it up to date.
+func (b *Book) refresh(i int32) {
+	n := &b.nodes[i]
+	var parent *node
+	if n.parent != 0 {
+		b.refresh(n.parent)
+		parent = &b.nodes[n.parent]
+	}
+	if n.news >= n.due || parent != nil && n.from != parent.built {
+		n.build(parent)
+	}
+}

@@ -1,0 +1,181 @@
+package lengths
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// After 2000 completions the expected length is the law's mean, within 3 % on
+// average over worlds. One world's error is that of a sample's mean.
+//
+// Seen to fail with: seen without here/2 halved (b.seen-b.here); prior 1 → 20;
+// gain of a bin's floor instead of sum; HalfLife 693 → 40.
+func TestLawsAreLearned(t *testing.T) {
+	const worlds = 40
+	for _, l := range laws {
+		mean := meanOf(l)
+		for _, flight := range []int{1, 30} {
+			bias, square := 0.0, 0.0
+			for seed := range worlds {
+				b := New(Config{})
+				w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: flight}
+				w.run(2000)
+				off := float64(expect(b, someKind, l.most))/mean - 1
+				bias += off / worlds
+				square += off * off / worlds
+			}
+			t.Logf("%-15s mean %4.0f, %3d at once: off by %+.1f %% on average, %.1f %% in one world", l.name, mean, flight, 100*bias, 100*math.Sqrt(square))
+			if math.Abs(bias) > .03 {
+				t.Errorf("%s, %d at once: expected %+.1f %% of the mean %.0f", l.name, flight, 100*bias, mean)
+			}
+		}
+	}
+}
+
+// Where far more calls run than memory is long, estimates stay true, and nothing
+// is doubted that did not change.
+//
+// Seen to fail with: max(HalfLife, running) → HalfLife; w in complete → 1.
+func TestManyAtOnce(t *testing.T) {
+	for _, l := range laws {
+		mean := meanOf(l)
+		b := New(Config{})
+		w := world{book: b, kind: someKind, law: always(l), rand: newRand(5), flight: 2000}
+		w.run(50_000)
+		off := float64(expect(b, someKind, l.most))/mean - 1
+		t.Logf("%-15s off by %+.1f %%, %d doubts", l.name, 100*off, b.Stats().Doubts)
+		if math.Abs(off) > .05 || b.Stats().Doubts > 6 {
+			t.Errorf("%s: off by %+.1f %%, doubted %d times", l.name, 100*off, b.Stats().Doubts)
+		}
+	}
+}
+
+// At the start, with many calls running, short ones end first. Who learns from
+// those alone expects too little; counting those that run, too much if anything.
+//
+// Seen to fail with: advance that enters nothing (streams in flight not counted).
+func TestStartIsNotBiasedToShortCalls(t *testing.T) {
+	const worlds = 30
+	for _, l := range laws {
+		mean := meanOf(l)
+		for _, after := range []int{20, 50, 100, 200} {
+			ours, naive := 0.0, 0.0
+			for seed := range worlds {
+				b, sum := New(Config{}), 0.0
+				w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: 300}
+				w.ended = func(n int, x int64) {
+					if n <= after {
+						sum += float64(x)
+					}
+					if n == after {
+						ours += float64(expect(b, someKind, l.most)) / mean / worlds
+					}
+				}
+				w.run(after)
+				naive += sum / float64(after) / mean / worlds
+			}
+			t.Logf("%-15s after %3d of 300: expected %.2f of the mean, ended-only %.2f", l.name, after, ours, naive)
+			if ours < .97 {
+				t.Errorf("%s: after %d completions only %.2f of the mean is expected", l.name, after, ours)
+			}
+			if after <= 50 && naive > .6 {
+				t.Errorf("%s: what ended has %.2f of the mean: the world tests nothing", l.name, naive)
+			}
+		}
+	}
+}
+
+// Calls that are cut off do not teach that calls are short.
+//
+// Seen to fail with: cut-off ends counted as whole; seen -= w (not w/2) in cut.
+func TestCutOffCalls(t *testing.T) {
+	const worlds = 20
+	for _, l := range laws {
+		mean := meanOf(l)
+		ours, naive := 0.0, 0.0
+		for seed := range worlds {
+			b, sum := New(Config{}), 0.0
+			w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: 30, cut: .5}
+			w.ended = func(_ int, x int64) { sum += float64(x) }
+			w.run(4000)
+			ours += float64(expect(b, someKind, l.most)) / mean / worlds
+			naive += sum / 4000 / mean / worlds
+		}
+		t.Logf("%-15s half cut off: expected %.3f of the mean; what was produced, %.2f", l.name, ours, naive)
+		if math.Abs(ours-1) > .04 || naive > .85 {
+			t.Errorf("%s: expected %.3f of the mean; produced %.2f", l.name, ours, naive)
+		}
+	}
+}
+
+// Lengths that change by a factor are followed: how many completions until what
+// is expected stays within 20 %.
+//
+// Seen to fail with: surprised always false; doubtFades 3 → 1; expected not
+// counted in advance.
+func TestDrift(t *testing.T) {
+	const worlds, before = 11, 3000
+	for _, c := range []struct {
+		from, to float64
+		within   int // completions, in the middle world
+	}{{180, 540, 250}, {180, 1800, 250}, {540, 180, 450}, {1800, 180, 800}} {
+		a, z := lognormal(c.from, .9, 16384), lognormal(c.to, .9, 16384)
+		mean := meanOf(z)
+		for _, flight := range []int{1, 30} {
+			var took []int
+			for seed := range worlds {
+				b, last := New(Config{}), 0
+				w := world{book: b, kind: someKind, rand: newRand(uint64(seed)), flight: flight}
+				w.law = func(started int) law {
+					if started < before {
+						return a
+					}
+					return z
+				}
+				w.ended = func(n int, _ int64) {
+					if off := float64(b.Mean(someKind, 16384).Predict())/mean - 1; n > before && math.Abs(off) > .2 {
+						last = n - before
+					}
+				}
+				w.run(2 * before)
+				took = append(took, last+1)
+			}
+			slices.Sort(took)
+			t.Logf("%4.0f → %4.0f, %2d at once: within 20 %% after %d completions (%d … %d)", c.from, c.to, flight, took[worlds/2], took[0], took[worlds-1])
+			if took[worlds/2] > c.within {
+				t.Errorf("%.0f → %.0f takes %d completions, want %d", c.from, c.to, took[worlds/2], c.within)
+			}
+		}
+	}
+}
+
+// A new tenant is expected to be like its tier, and soon like itself.
+//
+// Seen to fail with: parent ignored in build; kin 1 → 30.
+func TestNewTenantLearnsFromItsTier(t *testing.T) {
+	const worlds = 40
+	r := newRand(3)
+	tier, own := lognormal(300, .9, 8192), lognormal(900, .9, 8192)
+	tierMean, ownMean := meanOf(tier), meanOf(own)
+	at := map[int]float64{}
+	for range worlds {
+		b := New(Config{})
+		for i := range 2000 {
+			s := b.Start(Kind{string(rune('a' + i%10)), "gold", "m"}, 8192)
+			b.End(&s, tier.draw(r), true)
+		}
+		for i := range 201 {
+			s := b.Start(Kind{"new", "gold", "m"}, 8192)
+			at[i] += float64(b.Expect(&s)) / worlds
+			b.End(&s, own.draw(r), true)
+		}
+	}
+	t.Logf("the tier's mean %.0f, own %.0f; expected at first %.0f, after 10: %.0f, 30: %.0f, 100: %.0f", tierMean, ownMean, at[0], at[10], at[30], at[100])
+	if math.Abs(at[0]/tierMean-1) > .05 {
+		t.Errorf("at first %.0f is expected, the tier has %.0f", at[0], tierMean)
+	}
+	if math.Abs(at[30]/ownMean-1) > .15 || math.Abs(at[200]/ownMean-1) > .1 {
+		t.Errorf("own mean is %.0f; expected after 30 %.0f, after 200 %.0f", ownMean, at[30], at[200])
+	}
+}

@@ -1,0 +1,97 @@
+package lengths
+
+import "math"
+
+const (
+	// prior is how many calls that never end a model is thought to have had
+	// before the first. With n completions, one moves the mean by
+	// (most - mean)/n, upwards: it errs on the side of booking.
+	prior = 1.0
+	// kin is how many calls of its parent's a kind is thought to have had, in
+	// each bin. More helps who is new and harms who differs: where tenants' medians
+	// lie apart by a factor of 3, after 30 calls the error is 26 % with 1, 41 %
+	// with 3, and 68 % with 10; where they do not, 17, 15 and 10 %.
+	kin = 1.0
+
+	// A table is built again when the entries it rests on grew by a part.
+	newsPart = 16
+	minNews  = 16
+)
+
+// step is what is known of a call that entered a bin.
+type step struct {
+	hazard float64 // chance that it ends in this bin
+	gain   float64 // hazard × mean length of those that do
+	mean   float64 // of its length when it ends
+	risk   float64 // sum of the hazards of the bins before
+}
+
+// build computes n's table from its bins and its parent's table (nil at the last
+// level): the estimator of Kaplan and Meier, from the last bin down. A call that
+// is in a bin still had half of it to end in.
+func (n *node) build(parent *node) {
+	most := float64(n.most)
+	n.table[len(n.bins)] = step{mean: most}
+	for i := len(n.bins) - 1; i >= 0; i-- {
+		b, s := &n.bins[i], &n.table[i]
+		others, hazard, gain := prior, 0.0, 0.0
+		if parent != nil {
+			others, hazard, gain = kin, parent.table[i].hazard, parent.table[i].gain
+		}
+		at := max(b.seen-b.here/2, b.ended, 0) + others
+		s.hazard = (b.ended + others*hazard) / at
+		// Others of the same kind may have been allowed more than n.most.
+		s.gain = min((b.sum+others*gain)/at, s.hazard*most)
+		s.mean = s.gain + (1-s.hazard)*n.table[i+1].mean
+	}
+	risk := 0.0
+	for i := range n.table {
+		n.table[i].risk = risk
+		risk += n.table[i].hazard
+	}
+	n.news = 0
+	n.due = max(minNews, int64(n.entries)/newsPart)
+	n.built++
+	if parent != nil {
+		n.from = parent.built
+	}
+}
+
+// mean is the expected length of a call that has produced so much already and
+// runs on: at least produced, at most n.most. Within a bin it is read off a
+// line; so it never falls while a call goes on.
+func (n *node) mean(produced int64) float64 {
+	if produced >= n.most {
+		return float64(n.most)
+	}
+	b := binOf(produced)
+	s, next := n.table[b].mean, n.table[b+1].mean
+	lo, hi := floorOf(b), min(floorOf(b+1), n.most)
+	if b == binOf(longest) {
+		hi = n.most
+	}
+	return s + (next-s)*float64(produced-lo)/float64(hi-lo)
+}
+
+// quantile is the length that a part q of the calls does not exceed, to within a
+// bin.
+func (n *node) quantile(q float64) int64 {
+	alive := 1.0
+	for b := range n.bins {
+		left := alive * (1 - n.table[b].hazard)
+		if 1-left < q {
+			alive = left
+			continue
+		}
+		lo, hi := floorOf(b), min(floorOf(b+1), n.most+1)
+		if b == binOf(longest) {
+			hi = n.most + 1
+		}
+		x := float64(lo)
+		if left < alive {
+			x += (q - (1 - alive)) / (alive - left) * float64(hi-1-lo)
+		}
+		return min(int64(math.Ceil(x)), n.most)
+	}
+	return n.most
+}

@@ -1,0 +1,124 @@
+package escrow
+
+import "time"
+
+// NodeID names a node of a pool's tree. IDs are small, dense, and used again
+// once their node is removed.
+type NodeID int32
+
+// Root is the pool itself, the parent of all.
+const Root NodeID = 0
+
+// Node describes a claim on its parent's share. A node without children is a
+// leaf, where calls are offered.
+type Node struct {
+	Weight Weight
+	// Floor is how many tokens a minute the node gets before weights count; 0 is
+	// none. The floors of a pool are to sum to less than its limit.
+	Floor int64
+	// Credit is how much of its share a node that was quiet may catch up, as time
+	// at the share it has when all its siblings are busy.
+	Credit time.Duration
+}
+
+// rank is the heap that a node is in, of its parent's.
+type rank int8
+
+// A node stands with those who have interactive calls, else with those who have
+// background calls, else, while only kept places are left of it, with the absent:
+// these are never served, and count in predictions.
+const (
+	interactive rank = iota
+	background
+	absent
+
+	ranks        = int(iota)
+	none    rank = -1
+	classes      = int(background) + 1
+)
+
+// node is one claim: its tags among its siblings, and what lies below it.
+type node struct {
+	parent NodeID
+	weight Weight
+	floor  int64 // tokens a minute
+	credit time.Duration
+
+	// finish is the tag at which the node's next call may start: the last one's
+	// start plus its cost over the weight. While calls wait below it, it is the
+	// start tag of the first.
+	finish int64
+	// epoch is the lead epoch in which the node last was served.
+	epoch uint64
+	rank  rank
+	at    int32 // position in its parent's heap of that rank
+
+	// due is when the floor entitles the node to its next call, in µs of the pool.
+	due     int64
+	floorIn rank // the heap of floors that it is in
+	floorAt int32
+
+	// What waits below, tickets included: its virtual cost, and what it will be
+	// booked at.
+	backlog int64
+	booked  Cost
+	queued  [classes]int32
+	// promised is the virtual cost of the kept places below.
+	promised int64
+	running  int32
+
+	*inner // of a node with children
+	leaf
+}
+
+// leaf is what a node without children has: its calls.
+type leaf struct {
+	calls   [classes]fifo
+	tickets fifo // by promised time
+	// yielded is how much virtual cost interactive calls have been served while
+	// background ones waited, less what these were given for it.
+	yielded int64
+}
+
+// fifo is a list of entries, linked by index.
+type fifo struct{ head, tail int32 }
+
+// inner is what a node with children has.
+type inner struct {
+	children int32
+	weights  Weight // of all children
+	heaps    [ranks]heap
+	// virtual is the start tag of the last child served: the time of the fluid
+	// system below this node. Children that return start here, not in the past.
+	virtual int64
+	// latest is the largest finish tag ever given: virtual time once all is idle.
+	latest int64
+	idle   uint64 // the idle period up to which virtual is right
+
+	// In the lead epoch: the virtual cost that went through the node, and the
+	// weight of the children that took it.
+	epoch   uint64
+	through int64
+	leading Weight
+}
+
+// waiting says how many calls wait below.
+func (n *node) waiting() int32 { return n.queued[interactive] + n.queued[background] }
+
+// standing is the rank that the node is entitled to.
+func (n *node) standing() rank {
+	switch {
+	case n.queued[interactive] > 0:
+		return interactive
+	case n.queued[background] > 0:
+		return background
+	case n.promised > 0:
+		return absent
+	}
+	return none
+}
+
+// over is a virtual cost over the node's weight: how far it moves a tag.
+func (n *node) over(cost int64) int64 {
+	return signedMulDiv(cost, int64(WeightOne), int64(n.weight))
+}

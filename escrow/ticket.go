@@ -1,0 +1,124 @@
+package escrow
+
+import "time"
+
+// A ticket is the place of a refused call. It keeps the tag that the call had, and
+// no capacity: holding tokens for who is absent would idle 1.7 % of the pool for
+// every second of it. Only calls that are present are served. Who comes back at or
+// after the promised time queues with the old tag, even if it is not ready to wait;
+// who does not come has cost nothing.
+
+const (
+	// ticketReach is the longest predicted wait for which a place is kept.
+	ticketReach = 15 * time.Second
+	// ticketGrace is how long after the promised time it is kept.
+	ticketGrace = 6 * time.Second
+)
+
+// Retry is what is known of whether a call was refused before.
+type Retry uint8
+
+// Clients that count their retries say whether they come for the first time; of
+// others it is not known.
+const (
+	RetryUnknown Retry = iota
+	RetryFirst
+	RetryAgain
+)
+
+// Claim is how a call that comes back is recognised: by its key, which is the same
+// each time and nobody else's; else by its count of retries: then, or when nothing
+// is known, it takes the first due place of its leaf.
+type Claim struct {
+	Key   uint64 // 0 is none
+	Retry Retry
+}
+
+// tickets are all kept places of a pool, by when they end and by key.
+type tickets struct {
+	ends  heap
+	byKey map[uint64]int32
+}
+
+// ticketOrder is the pool as the keeper of the heap of ends.
+type ticketOrder Pool
+
+func (p *ticketOrder) moved(id int32, at int) { p.entries[id].at = int32(at) }
+func (p *ticketOrder) tie(a, b int32) bool    { return a < b }
+
+// claimed is the ticket that a call comes back with: -1 for none.
+func (p *Pool) claimed(c *Call) int32 {
+	if len(p.tickets.ends) == 0 {
+		return -1
+	}
+	if n, ok := p.tickets.byKey[c.Claim.Key]; ok && c.Claim.Key != 0 && p.entries[n].leaf == c.Leaf {
+		return n
+	}
+	if c.Claim.Retry == RetryFirst {
+		return -1
+	}
+	n := p.nodes[c.Leaf].tickets.head
+	if n < 0 || p.micros(p.entries[n].promised) > p.now && c.Claim.Retry == RetryUnknown {
+		return -1
+	}
+	return n
+}
+
+func (p *Pool) micros(t time.Time) int64 { return int64(t.Sub(p.start) / time.Microsecond) }
+
+// keep gives a refused call a ticket, if its turn is near and there is room.
+func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) bool {
+	if p.cfg.TicketWait <= 0 || wait > ticketReach || len(p.tickets.ends) >= p.cfg.MaxQueue {
+		return false
+	}
+	if _, taken := p.tickets.byKey[key]; taken && key != 0 {
+		return false // two calls at once under one key: the first has the place
+	}
+	p.arrive(e.leaf)
+	n := p.put(*e)
+	t := &p.entries[n]
+	t.state, t.promised, t.key = entryTicket, now.Add(wait), key
+	if key != 0 {
+		if p.tickets.byKey == nil {
+			p.tickets.byKey = make(map[uint64]int32)
+		}
+		p.tickets.byKey[key] = n
+	}
+	list := &p.nodes[e.leaf].tickets
+	after := list.tail
+	for after >= 0 && p.entries[after].promised.After(t.promised) {
+		after = p.entries[after].prev
+	}
+	p.link(list, n, after)
+	p.tickets.ends.push(item{p.micros(t.promised.Add(ticketGrace)), n}, (*ticketOrder)(p))
+	p.count(t, 1)
+	p.restandUp(e.leaf)
+	return true
+}
+
+// redeem ends ticket n, if there is one, as its call has come.
+func (p *Pool) redeem(n int32) {
+	if n < 0 {
+		return
+	}
+	e := &p.entries[n]
+	leaf := e.leaf
+	p.tickets.ends.remove(int(e.at), (*ticketOrder)(p))
+	if e.key != 0 {
+		delete(p.tickets.byKey, e.key)
+	}
+	p.unlink(&p.nodes[leaf].tickets, n)
+	p.count(e, -1)
+	p.release(n)
+	p.restandUp(leaf)
+}
+
+// expire ends the tickets that nobody came for.
+func (p *Pool) expire(time.Time) {
+	for ends := &p.tickets.ends; len(*ends) > 0 && (*ends)[0].key <= p.now; {
+		p.redeem((*ends)[0].id)
+	}
+}
+
+// Tickets is how many places are kept.
+func (p *Pool) Tickets() int { return len(p.tickets.ends) }

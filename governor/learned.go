@@ -1,0 +1,96 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/lengths"
+)
+
+// learned is what a pool has learned of the calls that it served: how many tokens
+// each kind produces, for how long it runs, and how fast tokens come. It is
+// guarded by the pool's lock.
+type learned struct {
+	outputs *lengths.Book // in tokens
+	runs    *lengths.Book // in milliseconds
+	speed   int64         // output tokens in 1000 s, a moving average
+}
+
+const (
+	// firstSpeed is what is assumed of a pool that has served nobody yet: 50 tokens
+	// a second, as hosted models of today do.
+	firstSpeed = 50_000
+	// longestRun is the longest that a call is expected to run.
+	longestRun = 10 * time.Minute
+)
+
+func newLearned() learned {
+	return learned{outputs: lengths.New(lengths.Config{}), runs: lengths.New(lengths.Config{}), speed: firstSpeed}
+}
+
+// course is what one call is expected to do, and how far it has come.
+type course struct {
+	kind   lengths.Kind
+	most   int64 // output tokens
+	output lengths.Stream
+	run    lengths.Stream
+}
+
+// expectLocked completes a call with what it will probably take.
+func (p *pool) expectLocked(t *tenant, req *Request, call *escrow.Call) course {
+	c := course{kind: lengths.Kind{Tenant: t.cfg.Name, Tier: t.cfg.Tier, Model: req.Model}, most: req.Output}
+	output := p.outputs.ExpectOf(c.kind, req.Output)
+	call.Input = p.cfg.Weights.cost(Usage{Input: req.Input})
+	call.Expect = p.cfg.Weights.cost(Usage{Input: req.Input, Output: output})
+	call.Speed = p.speedLocked()
+	if p.cfg.Concurrency > 0 {
+		if run := time.Duration(p.runs.ExpectOf(c.kind, longestRun.Milliseconds())) * time.Millisecond; run < longestRun {
+			call.Run = run
+		}
+	}
+	return c
+}
+
+// speedLocked is how much cost a second of output is.
+func (p *pool) speedLocked() int64 {
+	return max(1, p.cfg.Weights.cost(Usage{Output: p.speed})/1000)
+}
+
+// startLocked lets a call's course begin, as it is dispatched.
+func (p *pool) startLocked(st *leaseState) {
+	c := &st.course
+	c.output = p.outputs.Start(c.kind, c.most)
+	if p.cfg.Concurrency > 0 {
+		c.run = p.runs.Start(c.kind, longestRun.Milliseconds())
+	}
+}
+
+// progressLocked tells the escrow how far a running call has come, and what it is
+// expected to take now.
+func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
+	expect := p.outputs.Reach(&st.course.output, st.output)
+	told := escrow.Progress{
+		Taken:  p.cfg.Weights.cost(Usage{Input: st.input, Output: st.output}),
+		Expect: p.cfg.Weights.cost(Usage{Input: st.input, Output: expect}),
+		Speed:  p.speedLocked(),
+	}
+	if p.cfg.Concurrency > 0 {
+		run := time.Duration(p.runs.Reach(&st.course.run, now.Sub(st.since).Milliseconds())) * time.Millisecond
+		if run < longestRun {
+			told.Run = run
+		}
+	}
+	p.escrow.Progress(now, h, told)
+}
+
+// learnLocked takes in how a call ended. whole says that it came to its own end;
+// of one that was cut off it is only known that it would have been longer.
+func (p *pool) learnLocked(now time.Time, st *leaseState, output int64, whole bool) {
+	ran := now.Sub(st.since)
+	p.outputs.End(&st.course.output, output, whole)
+	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
+	if whole && output > 0 && ran >= time.Millisecond {
+		sample := min(output*int64(time.Second)/int64(ran)*1000, maxTokens)
+		p.speed += (sample - p.speed) / 16
+	}
+}
