@@ -11,27 +11,34 @@
 //
 // # Picture
 //
-//	Offer ──► queue ──────────► pace ─────────► ledger ──► runs ──► Settle
+//	Offer ──► tree ───────────► pace ─────────► ledger ──► runs ──► Settle
 //	          who is next       how fast        how much            what it
 //	          (fair tags)       (taut string)   (rolling minute)    really took
 //
 // Three books, each with one job:
 //
-//   - The queue decides who is next. It is start-time fair queueing: every
-//     tenant is a leaf with a tag that a call moves by cost/weight, and the
-//     smallest tag goes first. A call's cost is its dominant share of the
-//     pool's minute over tokens and requests. Nothing is set aside for anyone,
-//     so nothing strands; who comes back after a pause starts at virtual time.
+//   - The tree decides who is next. Tenants are its leaves; groups of them, and
+//     tenants with teams, its inner nodes. Every inner node is a start-time fair
+//     queue: each child has a tag that a call below it moves by cost/weight, and
+//     the smallest goes first. A call's cost is its dominant share of the pool's
+//     minute over tokens, requests and the time it occupies a slot. Nothing is set
+//     aside for anyone, so nothing strands; who comes back after a pause starts at
+//     virtual time. Floors go before weights, interactive calls before background
+//     ones of the same leaf.
 //   - The pace decides how fast. One second of the limit at the start, at most
 //     Burst when idle, and never more than the ledger will have room for. So a
 //     tenant that returns finds the next second of the pool, not the leavings
-//     of the minute.
+//     of the minute; and where others have run ahead of the fluid server, it has
+//     their lead to catch up.
 //   - The ledger decides how much. It counts every rolling minute, in slots of
-//     0.1 s, by the rule that the provider counts by (Accounting).
+//     time, by the rule that the provider counts by (Accounting). Where that is
+//     production, the ledger is a calendar: it holds what streams have produced, and
+//     in the slots to come what they are expected to.
 //
-// A call that may go when nobody waits is admitted at once, in O(1). A call
+// A call that may go when nobody waits is admitted at once, in O(depth). A call
 // that has to wait is refused at once when its predicted wait is longer than it
-// is ready to wait, with that time. The head of the queue is not bypassed.
+// is ready to wait, with that time, and its place is kept for when it comes back
+// (a ticket). The head of the queue is not bypassed.
 //
 // # Rules
 //
@@ -40,22 +47,27 @@
 // those that a state can show are tested by Check:
 //
 //	I1  For every rolling Window, at every instant, what is booked and held is
-//	    at most the limit, as long as calls take no more than they declare.
+//	    at most the limit, as long as calls take no more than they are expected to.
 //	I2  While calls wait, service is at least rate × time, less the lead, one
 //	    second and the largest call.
-//	I3  Two leaves that wait all along differ in service over weight by at most
-//	    one call, and the estimate errors in flight, of each.
-//	I4  A leaf that returns is dispatched within (largest call + own + those of
-//	    others returning with it) / rate.
-//	I5  Every queued call is dispatched, or cancelled by its owner in time.
+//	I3  Two siblings below which calls wait all along differ in service over weight
+//	    by at most one call, and the estimate errors in flight, of each.
+//	I4  A node that returns is served within (largest call + own + those of others
+//	    returning with it + what its own branch has run ahead) / rate.
+//	I5  Every queued call is dispatched, or withdrawn by its owner in time.
+//	I6  In a tree, no leaf is further from its fluid share than the largest call
+//	    for each level.
 //	I7  Pace, tags and ledger agree on what is held and settled; a call that has
 //	    ended is gone, and its handle ends nothing else.
-//	I9  The heap serves whom the naive search would.
-//	I10 A refusal leaves the pool as it was.
+//	I8  Kept places hold no capacity, and each is used once.
+//	I9  The heaps serve whom the naive search would.
+//	I10 A refusal leaves the pool as it was, but for the kept place.
+//	I11 Declaring more than one takes, or being several under one parent, gains
+//	    nothing.
 //	I12 Where calls differ in shape, dominant shares are equal.
 //
 // # What it is not
 //
-// It does not know tenants, models, HTTP or lengths of answers, and it does not
-// wait: its owner does (package governor).
+// It does not know tenants, models or HTTP, it guesses no lengths (package lengths
+// does) and it does not wait: its owner does (package governor).
 package escrow

@@ -5,6 +5,8 @@ import "time"
 // Progress is what a running call has taken so far, and what it is now expected to
 // take: wholes, not differences, in tokens with the input.
 type Progress struct {
+	// Taken is 0 when nothing is known of it, as of a call that does not stream: it
+	// then goes on as it was planned.
 	Taken, Expect int64
 	// Speed is how many tokens a second it produces; 0 leaves it as it was.
 	Speed int64
@@ -36,7 +38,7 @@ func (p *Pool) Progress(now time.Time, h Handle, told Progress) {
 	taken := min(max(told.Taken, e.taken), MaxLimit)
 	rest := max(0, min(told.Expect, MaxLimit)-taken)
 	switch a := &p.axes[Tokens]; {
-	case !a.on:
+	case !a.on || told.Taken <= 0:
 	case a.cal != nil:
 		a.cal.replace(e.plan, (taken-e.taken)*grain)
 		a.cal.lift(e.plan)

@@ -64,3 +64,6 @@ func (p *Pool) Running(h Handle) bool {
 
 // CostOf is what the queued or running call in a slot of handles was booked at.
 func (p *Pool) CostOf(slot int) Cost { return p.entries[slot].cost }
+
+// HandleAt is the handle of the call in a slot of handles.
+func (p *Pool) HandleAt(slot int) Handle { return p.handle(int32(slot)) }

@@ -14,6 +14,9 @@ type learned struct {
 	outputs *lengths.Book // in tokens
 	runs    *lengths.Book // in milliseconds
 	speed   int64         // output tokens in 1000 s, a moving average
+
+	replan     Timer
+	replanning bool // the timer runs, or its function does
 }
 
 const (
@@ -68,11 +71,12 @@ func (p *pool) startLocked(st *leaseState) {
 // progressLocked tells the escrow how far a running call has come, and what it is
 // expected to take now.
 func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
-	expect := p.outputs.Reach(&st.course.output, st.output)
-	told := escrow.Progress{
-		Taken:  p.cfg.Weights.cost(Usage{Input: st.input, Output: st.output}),
-		Expect: p.cfg.Weights.cost(Usage{Input: st.input, Output: expect}),
-		Speed:  p.speedLocked(),
+	var told escrow.Progress
+	if st.flowing {
+		expect := p.outputs.Reach(&st.course.output, st.output)
+		told.Taken = p.cfg.Weights.cost(Usage{Input: st.input, Output: st.output})
+		told.Expect = p.cfg.Weights.cost(Usage{Input: st.input, Output: expect})
+		told.Speed = p.speedLocked()
 	}
 	if p.cfg.Concurrency > 0 {
 		run := time.Duration(p.runs.Reach(&st.course.run, now.Sub(st.since).Milliseconds())) * time.Millisecond
@@ -81,6 +85,45 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 		}
 	}
 	p.escrow.Progress(now, h, told)
+}
+
+const (
+	// replanEvery is how often calls that occupy slots are looked at while others
+	// wait for them: the longer a call runs, the longer it can be expected to.
+	replanEvery = 250 * time.Millisecond
+	// replanStride is how many calls are looked at under one lock.
+	replanStride = 256
+)
+
+// replanLaterLocked sees to it that running calls are looked at, if any wait.
+func (g *Governor) replanLaterLocked(p *pool) {
+	if p.cfg.Concurrency == 0 || p.replanning || p.escrow.Waiting() == 0 {
+		return
+	}
+	p.replanning = true
+	if p.replan == nil {
+		p.replan = g.clock.AfterFunc(replanEvery, func() { g.replanRunning(p) })
+	} else {
+		p.replan.Reset(replanEvery)
+	}
+}
+
+// replanRunning raises what running calls are charged for their slots.
+func (g *Governor) replanRunning(p *pool) {
+	now := g.clock.Now()
+	for from, more := 0, true; more; from += replanStride {
+		p.mu.Lock()
+		for slot := from; slot < min(from+replanStride, len(p.leases)); slot++ {
+			if st := &p.leases[slot]; st.tenant != nil && st.waiter == nil {
+				p.progressLocked(now, p.escrow.HandleAt(slot), st)
+			}
+		}
+		if more = from+replanStride < len(p.leases); more {
+			p.mu.Unlock()
+		}
+	}
+	p.replanning = false
+	g.pumpAndUnlock(p, now)
 }
 
 // learnLocked takes in how a call ended. whole says that it came to its own end;

@@ -151,6 +151,7 @@ func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
 		p.startLocked(st)
 	}
 	g.armLocked(p, now)
+	g.replanLaterLocked(p)
 	p.mu.Unlock()
 	for _, w := range wake {
 		w.wake()
