@@ -5,7 +5,7 @@ import "testing"
 // Every length is in the bin whose floor is the last not above it, and no bin is
 // wider than an eighth of its floor.
 //
-// Seen to fail with: 8 → 7 in perOctave's use in floorOf; `min(length, longest)` left out.
+// Seen to fail with: floorOf from 7 instead of perOctave; longest left out of binOf.
 func TestBins(t *testing.T) {
 	last := binOf(longest)
 	for b := range last {

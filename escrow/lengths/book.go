@@ -37,6 +37,7 @@ type Book struct {
 	nodes   []node // [0] is nobody
 	novices list   // nodes that nothing pins, by whether they had Enough
 	experts list
+	learned int // nodes that had Enough
 	doubts  int64
 }
 
@@ -132,6 +133,9 @@ func (b *Book) End(s *Stream, actual int64, whole bool) {
 		w := weight(s.eras[level], b.nodes[i].era)
 		if whole {
 			b.nodes[i].complete(int(s.bin), w, actual)
+			if b.nodes[i].whole == b.cfg.Enough {
+				b.learned++
+			}
 		} else {
 			b.nodes[i].cut(int(s.bin), w)
 		}

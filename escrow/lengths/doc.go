@@ -50,11 +50,12 @@
 //   - What ended 693 ends ago counts half. A call is forgotten bin by bin as it
 //     entered them, and a bin's seen and ended in step, so that forgetting shortens
 //     no estimate. While more than 693 run, memory is as long as they are many;
-//     with a shorter one, 3000 at once were expected 4 to 18 % too long.
+//     with a shorter one, 3000 at once were expected 4 to 7 % too long.
 //   - When 32 completions contradict the hazards (log-rank test, Mantel 1966)
 //     seven eighths are forgotten at once. Ten times longer calls are then
-//     expected within 20 % after some 120 completions instead of 1450, ten times
-//     shorter ones after 600 instead of more than 3000.
+//     expected within 20 % after some 100 completions instead of 1450, ten times
+//     shorter ones after 600 instead of more than 3000. Where hundreds run at
+//     once, it takes as many completions as two or three times those.
 //   - Memory is bounded by MaxKinds, whatever names come. Kinds that never had
 //     Enough are forgotten before those that had; those with calls running never.
 //     Where there is no place a call learns and asks one level up.

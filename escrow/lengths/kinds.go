@@ -102,7 +102,7 @@ func (b *Book) room() int32 {
 		return int32(len(b.nodes) - 1)
 	}
 	from := &b.novices
-	if from.first == 0 || b.experts.len > b.cfg.MaxKinds*3/4 {
+	if from.first == 0 || b.learned > b.cfg.MaxKinds*3/4 {
 		from = &b.experts
 	}
 	if from.first == 0 {
@@ -115,6 +115,9 @@ func (b *Book) room() int32 {
 	n := &b.nodes[i]
 	b.take(i)
 	delete(b.index, n.key)
+	if n.whole >= b.cfg.Enough {
+		b.learned--
+	}
 	if n.parent != 0 {
 		b.unpin(n.parent)
 	}
@@ -143,7 +146,6 @@ func (b *Book) unpin(i int32) {
 // list is a chain of nodes that nothing pins, least recently used first.
 type list struct {
 	first, last int32
-	len         int
 }
 
 // idle appends a node to the list where it belongs.
@@ -160,7 +162,6 @@ func (b *Book) idle(i int32) {
 		b.nodes[n.prev].next = i
 	}
 	n.list.last = i
-	n.list.len++
 }
 
 // take removes a node from its list.
@@ -176,6 +177,5 @@ func (b *Book) take(i int32) {
 	} else {
 		b.nodes[n.next].prev = n.prev
 	}
-	n.list.len--
 	n.list = nil
 }

@@ -9,10 +9,12 @@ import (
 // After 2000 completions the expected length is the law's mean, within 3 % on
 // average over worlds. One world's error is that of a sample's mean.
 //
-// Seen to fail with: seen without here/2 halved (b.seen-b.here); prior 1 → 20;
-// gain of a bin's floor instead of sum; HalfLife 693 → 40.
+// Seen to fail with: a bin's floor instead of the sum of lengths; half-life 693 → 20.
 func TestLawsAreLearned(t *testing.T) {
-	const worlds = 40
+	worlds, most := fewer(40), .03
+	if raceDetector {
+		most = .05 // of so few worlds
+	}
 	for _, l := range laws {
 		mean := meanOf(l)
 		for _, flight := range []int{1, 30} {
@@ -22,11 +24,11 @@ func TestLawsAreLearned(t *testing.T) {
 				w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: flight}
 				w.run(2000)
 				off := float64(expect(b, someKind, l.most))/mean - 1
-				bias += off / worlds
-				square += off * off / worlds
+				bias += off / float64(worlds)
+				square += off * off / float64(worlds)
 			}
 			t.Logf("%-15s mean %4.0f, %3d at once: off by %+.1f %% on average, %.1f %% in one world", l.name, mean, flight, 100*bias, 100*math.Sqrt(square))
-			if math.Abs(bias) > .03 {
+			if math.Abs(bias) > most {
 				t.Errorf("%s, %d at once: expected %+.1f %% of the mean %.0f", l.name, flight, 100*bias, mean)
 			}
 		}
@@ -36,9 +38,10 @@ func TestLawsAreLearned(t *testing.T) {
 // Where far more calls run than memory is long, estimates stay true, and nothing
 // is doubted that did not change.
 //
-// Seen to fail with: max(HalfLife, running) → HalfLife; w in complete → 1.
+// Seen to fail with: max(HalfLife, running) → HalfLife; w in complete → 1; here left
+// out in build.
 func TestManyAtOnce(t *testing.T) {
-	for _, l := range laws {
+	for _, l := range laws[:fewer(len(laws))] {
 		mean := meanOf(l)
 		b := New(Config{})
 		w := world{book: b, kind: someKind, law: always(l), rand: newRand(5), flight: 2000}
@@ -54,9 +57,9 @@ func TestManyAtOnce(t *testing.T) {
 // At the start, with many calls running, short ones end first. Who learns from
 // those alone expects too little; counting those that run, too much if anything.
 //
-// Seen to fail with: advance that enters nothing (streams in flight not counted).
+// Seen to fail with: no advance in Reach, so that calls count only when they end.
 func TestStartIsNotBiasedToShortCalls(t *testing.T) {
-	const worlds = 30
+	worlds := fewer(30)
 	for _, l := range laws {
 		mean := meanOf(l)
 		for _, after := range []int{20, 50, 100, 200} {
@@ -69,11 +72,11 @@ func TestStartIsNotBiasedToShortCalls(t *testing.T) {
 						sum += float64(x)
 					}
 					if n == after {
-						ours += float64(expect(b, someKind, l.most)) / mean / worlds
+						ours += float64(expect(b, someKind, l.most)) / mean / float64(worlds)
 					}
 				}
 				w.run(after)
-				naive += sum / float64(after) / mean / worlds
+				naive += sum / float64(after) / mean / float64(worlds)
 			}
 			t.Logf("%-15s after %3d of 300: expected %.2f of the mean, ended-only %.2f", l.name, after, ours, naive)
 			if ours < .97 {
@@ -88,9 +91,9 @@ func TestStartIsNotBiasedToShortCalls(t *testing.T) {
 
 // Calls that are cut off do not teach that calls are short.
 //
-// Seen to fail with: cut-off ends counted as whole; seen -= w (not w/2) in cut.
+// Seen to fail with: cut-off ends counted as whole.
 func TestCutOffCalls(t *testing.T) {
-	const worlds = 20
+	worlds := fewer(20)
 	for _, l := range laws {
 		mean := meanOf(l)
 		ours, naive := 0.0, 0.0
@@ -99,8 +102,8 @@ func TestCutOffCalls(t *testing.T) {
 			w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: 30, cut: .5}
 			w.ended = func(_ int, x int64) { sum += float64(x) }
 			w.run(4000)
-			ours += float64(expect(b, someKind, l.most)) / mean / worlds
-			naive += sum / 4000 / mean / worlds
+			ours += float64(expect(b, someKind, l.most)) / mean / float64(worlds)
+			naive += sum / 4000 / mean / float64(worlds)
 		}
 		t.Logf("%-15s half cut off: expected %.3f of the mean; what was produced, %.2f", l.name, ours, naive)
 		if math.Abs(ours-1) > .04 || naive > .85 {
@@ -115,11 +118,12 @@ func TestCutOffCalls(t *testing.T) {
 // Seen to fail with: surprised always false; doubtFades 3 → 1; expected not
 // counted in advance.
 func TestDrift(t *testing.T) {
-	const worlds, before = 11, 3000
+	const before = 3000
+	worlds := fewer(15)
 	for _, c := range []struct {
 		from, to float64
 		within   int // completions, in the middle world
-	}{{180, 540, 250}, {180, 1800, 250}, {540, 180, 450}, {1800, 180, 800}} {
+	}{{180, 540, 300}, {180, 1800, 250}, {540, 180, 450}, {1800, 180, 800}} {
 		a, z := lognormal(c.from, .9, 16384), lognormal(c.to, .9, 16384)
 		mean := meanOf(z)
 		for _, flight := range []int{1, 30} {
@@ -154,7 +158,7 @@ func TestDrift(t *testing.T) {
 //
 // Seen to fail with: parent ignored in build; kin 1 → 30.
 func TestNewTenantLearnsFromItsTier(t *testing.T) {
-	const worlds = 40
+	worlds := fewer(40)
 	r := newRand(3)
 	tier, own := lognormal(300, .9, 8192), lognormal(900, .9, 8192)
 	tierMean, ownMean := meanOf(tier), meanOf(own)
@@ -167,7 +171,7 @@ func TestNewTenantLearnsFromItsTier(t *testing.T) {
 		}
 		for i := range 201 {
 			s := b.Start(Kind{"new", "gold", "m"}, 8192)
-			at[i] += float64(b.Expect(&s)) / worlds
+			at[i] += float64(b.Expect(&s)) / float64(worlds)
 			b.End(&s, own.draw(r), true)
 		}
 	}

@@ -31,10 +31,7 @@ func (h *Histogram) Predict() int64 {
 	if h.q > 0 {
 		return h.book.Quantile(h.kind, h.most, h.q)
 	}
-	k := keyOf(h.kind, h.most)
-	s := Stream{most: max(h.most, 0), node: h.book.find(k)}
-	s.gen = h.book.nodes[s.node].gen
-	return h.book.Expect(&s)
+	return h.book.ExpectOf(h.kind, h.most)
 }
 
 // Observe implements Predictor.

@@ -4,8 +4,9 @@ import "math"
 
 const (
 	// prior is how many calls that never end a model is thought to have had
-	// before the first. With n completions, one moves the mean by
-	// (most - mean)/n, upwards: it errs on the side of booking.
+	// before the first. With n completions, one moves the model's mean by
+	// (most - mean)/n, upwards: it errs on the side of booking. A tenant's mean
+	// moves less, for it is drawn to the model's by kin only.
 	prior = 1.0
 	// kin is how many calls of its parent's a kind is thought to have had, in
 	// each bin. More helps who is new and harms who differs: where tenants' medians

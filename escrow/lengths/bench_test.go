@@ -1,0 +1,124 @@
+package lengths
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Seen to fail with: strings.Clone in keyOf.
+func TestNothingAllocates(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	b := New(Config{})
+	teach(b, someKind, 4096, 300, 100)
+	hedge := NewHedge(0, &Follow{}, NewPinball(.5, 4096), b.Mean(someKind, 4096))
+	n := int64(0)
+	for name, f := range map[string]func(){
+		"call": func() {
+			s := b.Start(someKind, 4096)
+			b.Expect(&s)
+			for p := int64(0); p < 500+n%500; p += 30 {
+				b.Reach(&s, p)
+			}
+			n += 37
+			b.End(&s, 500+n%500, n%3 > 0)
+		},
+		"quantile": func() { b.Quantile(someKind, 4096, .95) },
+		"unknown":  func() { b.Quantile(Kind{Model: "x"}, 4096, .95) },
+		"hedge":    func() { hedge.Hint(70); hedge.Predict(); hedge.Observe(80) },
+	} {
+		if got := testing.AllocsPerRun(2000, f); got != 0 {
+			t.Errorf("%s: %.2f allocations", name, got)
+		}
+	}
+}
+
+// crowd is 10,000 calls of so many tenants that run, each somewhere.
+func crowd(tenants int) (*Book, []Stream, []int64, []Kind) {
+	b, r, l := New(Config{}), newRand(1), laws[1]
+	kinds := make([]Kind, tenants)
+	for i := range kinds {
+		kinds[i] = Kind{fmt.Sprint(i), "gold", "m"}
+		for range 50 {
+			s := b.Start(kinds[i], l.most)
+			b.End(&s, l.draw(r), true)
+		}
+	}
+	calls, at := make([]Stream, 10_000), make([]int64, 10_000)
+	for i := range calls {
+		calls[i] = b.Start(kinds[i%tenants], l.most)
+		at[i] = r.Int64N(500)
+		b.Reach(&calls[i], at[i])
+	}
+	return b, calls, at, kinds
+}
+
+// BenchmarkReach is one turn of a running call, by 15 tokens; one in about forty
+// ends and is replaced.
+func BenchmarkReach(b *testing.B) {
+	for _, tenants := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
+			book, calls, at, kinds := crowd(tenants)
+			r, l := newRand(2), laws[1]
+			lengths := make([]int64, len(calls))
+			for i := range lengths {
+				lengths[i] = at[i] + l.draw(r)
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if i++; i == len(calls) {
+					i = 0
+				}
+				if at[i] += 15; at[i] < lengths[i] {
+					book.Reach(&calls[i], at[i])
+					continue
+				}
+				book.End(&calls[i], lengths[i], true)
+				calls[i], at[i], lengths[i] = book.Start(kinds[i%tenants], l.most), 0, l.draw(r)
+			}
+		})
+	}
+}
+
+// BenchmarkReachSame is a turn in which the call stays in its bin.
+func BenchmarkReachSame(b *testing.B) {
+	book, calls, at, _ := crowd(1000)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if i++; i == len(calls) {
+			i = 0
+		}
+		book.Reach(&calls[i], at[i])
+	}
+}
+
+// BenchmarkCall is a call that is not watched: Start, Expect, End.
+func BenchmarkCall(b *testing.B) {
+	for _, tenants := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
+			book, _, _, kinds := crowd(tenants)
+			r, l := newRand(2), laws[1]
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if i++; i == tenants {
+					i = 0
+				}
+				s := book.Start(kinds[i], l.most)
+				book.Expect(&s)
+				book.End(&s, l.draw(r), true)
+			}
+		})
+	}
+}
+
+func BenchmarkQuantile(b *testing.B) {
+	book, _, _, kinds := crowd(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		book.Quantile(kinds[0], laws[1].most, .95)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package lengths
+
+const raceDetector = false

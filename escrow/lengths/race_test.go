@@ -1,0 +1,6 @@
+//go:build race
+
+package lengths
+
+// raceDetector makes long tests shorter.
+const raceDetector = true
