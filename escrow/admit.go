@@ -55,6 +55,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	}
 	p.arrive(c.Leaf)
 	p.redeem(ticket)
+	e.back = ticket >= 0
 	n := p.put(e)
 	p.enqueue(n)
 	p.restandUp(c.Leaf)

@@ -77,6 +77,7 @@ type entry struct {
 	gen   uint32
 	state entryState
 	class rank // interactive or background
+	back  bool // it has come back to a kept place
 	leaf  NodeID
 
 	next, prev int32 // in its fifo; next free entry when free
@@ -167,8 +168,15 @@ func (t *tree) enqueue(n int32) {
 	e := &t.entries[n]
 	e.state = entryQueued
 	t.arrive(e.leaf)
-	l := &t.nodes[e.leaf]
-	t.link(&l.calls[e.class], n, l.calls[e.class].tail)
+	list := &t.nodes[e.leaf].calls[e.class]
+	after := list.tail
+	if e.back { // it goes before those who have come since
+		after = -1
+		for next := list.head; next >= 0 && t.entries[next].back; next = t.entries[next].next {
+			after = next
+		}
+	}
+	t.link(list, n, after)
 	t.count(e, 1)
 }
 

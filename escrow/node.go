@@ -63,8 +63,9 @@ type node struct {
 	backlog int64
 	booked  Cost
 	queued  [classes]int32
-	// promised is the virtual cost of the kept places below.
-	promised int64
+	// promised is the virtual cost of the kept places below, and passed how far
+	// the node's tag has been moved past the first of them, as it was idle.
+	promised, passed int64
 	running  int32
 
 	*inner // of a node with children
@@ -94,6 +95,10 @@ type inner struct {
 	// latest is the largest finish tag ever given: virtual time once all is idle.
 	latest int64
 	idle   uint64 // the idle period up to which virtual is right
+	// mean is the mean tag of the children that wait or have kept places, by weight,
+	// as of meanAt. Where all are present they are close together, and virtual will
+	// do; who is absent falls behind those who are not.
+	mean, meanAt int64
 
 	// In the lead epoch: the virtual cost that went through the node, and the
 	// weight of the children that took it.

@@ -89,11 +89,7 @@ func (p *Pool) ahead(e *entry) Cost {
 	}
 	for i := e.leaf; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
-		tag := nd.finish
-		if nd.waiting() == 0 {
-			tag = p.startTag(i)
-		}
-		tail := tag + min(nd.over(need), maxAhead)
+		tail := p.place(i) + min(nd.over(need), maxAhead)
 		if i == e.leaf {
 			need += e.virtual
 		}
@@ -107,6 +103,19 @@ func (p *Pool) ahead(e *entry) Cost {
 		sum[k] = min(sum[k], p.nodes[Root].booked[k])
 	}
 	return sum
+}
+
+// place is the tag at which what stands below node i begins: of its calls, and of
+// the places that are kept for it.
+func (t *tree) place(i NodeID) int64 {
+	nd := &t.nodes[i]
+	switch {
+	case nd.promised > 0:
+		return nd.finish - min(nd.passed, nd.over(nd.promised))
+	case nd.waiting() > 0:
+		return nd.finish
+	}
+	return t.startTag(i)
 }
 
 // before is what stands before an interactive call in its leaf: the background
@@ -159,7 +168,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 // add counts what node j gets before a tag of its siblings.
 func (w *walk) add(j NodeID, tail int64, need *int64, sum *Cost) {
 	nd := &w.nodes[j]
-	entitled := mulDivCeil(max(0, tail-nd.finish), int64(nd.weight), int64(WeightOne)) + w.headCost(j)
+	entitled := mulDivCeil(max(0, tail-w.place(j)), int64(nd.weight), int64(WeightOne)) + w.headCost(j)
 	if entitled >= nd.backlog {
 		*need += nd.backlog
 		for k := range sum {

@@ -58,7 +58,7 @@ func (p *Pool) claimed(c *Call) int32 {
 		return -1
 	}
 	n := p.nodes[c.Leaf].tickets.head
-	if n < 0 || p.micros(p.entries[n].promised) > p.now && c.Claim.Retry == RetryUnknown {
+	if n < 0 || p.micros(p.entries[n].promised) > p.now {
 		return -1
 	}
 	return n
@@ -96,11 +96,25 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 	return true
 }
 
-// redeem ends ticket n, if there is one, as its call has come.
+// redeem ends ticket n, if there is one, as its call has come: with it comes back
+// what its leaf, and those above, were moved past its place, at most its own cost.
+// So a kept place helps whom it was kept for, and nobody else.
 func (p *Pool) redeem(n int32) {
 	if n < 0 {
 		return
 	}
+	e := &p.entries[n]
+	for i := e.leaf; i != Root; i = p.nodes[i].parent {
+		nd := &p.nodes[i]
+		back := min(nd.passed, nd.over(e.virtual))
+		nd.finish -= back
+		nd.passed -= back
+	}
+	p.drop(n)
+}
+
+// drop ends ticket n.
+func (p *Pool) drop(n int32) {
 	e := &p.entries[n]
 	leaf := e.leaf
 	p.tickets.ends.remove(int(e.at), (*ticketOrder)(p))
@@ -110,13 +124,17 @@ func (p *Pool) redeem(n int32) {
 	p.unlink(&p.nodes[leaf].tickets, n)
 	p.count(e, -1)
 	p.release(n)
+	for i := leaf; i != Root; i = p.nodes[i].parent {
+		nd := &p.nodes[i]
+		nd.passed = min(nd.passed, nd.over(nd.promised))
+	}
 	p.restandUp(leaf)
 }
 
 // expire ends the tickets that nobody came for.
 func (p *Pool) expire(time.Time) {
 	for ends := &p.tickets.ends; len(*ends) > 0 && (*ends)[0].key <= p.now; {
-		p.redeem((*ends)[0].id)
+		p.drop((*ends)[0].id)
 	}
 }
 

@@ -109,8 +109,7 @@ func (t *tree) virtualOf(p *inner) int64 {
 //   - the lead: those who were served while the pool ran ahead of a fluid server
 //     have taken it together, and who comes back only now starts that much
 //     earlier. It is shared out level by level, in proportion to what went there.
-//   - its credit;
-//   - its kept places, which were promised with the tag that it had.
+//   - its credit.
 //
 // The node's own finish tag keeps all of them from being farmed.
 func (t *tree) startTag(i NodeID) int64 {
@@ -125,10 +124,43 @@ func (t *tree) startTag(i NodeID) int64 {
 		credit := mulDivCeil(int64(nd.credit/time.Microsecond), tagUnit, windowMicros)
 		back = max(back, mulDivCeil(credit, int64(WeightOne), int64(p.weights)))
 	}
-	if nd.promised > 0 {
-		back = max(back, nd.over(nd.promised))
+	return max(t.fluid(nd.parent)-back, nd.finish)
+}
+
+// meanEvery is how long a mean is good for, in µs.
+const meanEvery = 100_000
+
+// fluid is where the fluid system stands below an inner node: where children that
+// return start. Among children some of which are absent, with only their places kept,
+// virtual time runs with those who are present and have had more than the others;
+// the mean does not.
+func (t *tree) fluid(i NodeID) int64 {
+	p := t.nodes[i].inner
+	v := t.virtualOf(p)
+	if t.nodes[i].promised == 0 {
+		return v
 	}
-	return max(t.virtualOf(p)-back, nd.finish)
+	if t.now-p.meanAt >= meanEvery || p.meanAt == 0 {
+		p.mean, p.meanAt = v+t.meanOf(p, v), t.now
+	}
+	return min(p.mean, v)
+}
+
+// meanOf is the mean of the children's places, by weight, relative to a tag.
+func (t *tree) meanOf(p *inner, tag int64) int64 {
+	weights, mean := int64(0), int64(0)
+	for r := range p.heaps {
+		for _, x := range p.heaps[r] {
+			weights += int64(t.nodes[x.id].weight)
+		}
+	}
+	for r := range p.heaps {
+		for _, x := range p.heaps[r] {
+			nd := &t.nodes[x.id]
+			mean += signedMulDiv(nd.finish-min(nd.passed, nd.over(nd.promised))-tag, int64(nd.weight), weights)
+		}
+	}
+	return mean
 }
 
 // arrive gives leaf i, and all above it that nothing waits below, their tags, as
@@ -136,7 +168,11 @@ func (t *tree) startTag(i NodeID) int64 {
 func (t *tree) arrive(i NodeID) {
 	for ; i != Root && t.nodes[i].waiting() == 0; i = t.nodes[i].parent {
 		nd := &t.nodes[i]
-		nd.finish = t.startTag(i)
+		start := t.startTag(i)
+		if nd.promised > 0 {
+			nd.passed += start - nd.finish
+		}
+		nd.finish = start
 		nd.due = max(nd.due, t.now)
 	}
 }
