@@ -11,7 +11,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	e := p.entryOf(&c)
 	ticket := p.claimed(&c)
 
-	lacks, fits := p.fits(&e)
+	lacks, fits := p.fits(now, &e)
 	behind := p.behind(e.class)
 	if fits && !behind {
 		p.arrive(c.Leaf)
@@ -144,10 +144,10 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		}
 		n := p.head(leaf, open)
 		e := &p.entries[n]
-		lacks, ok := p.fits(e)
+		lacks, ok := p.fits(now, e)
 		if !ok {
 			p.blocked = lacks
-			p.wake = p.headReadyAt(e)
+			p.wake = p.headReadyAt(now, e)
 			return out
 		}
 		p.dequeue(n)
@@ -162,7 +162,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 
 // headReadyAt is when to look again for a head that did not fit. The zero time
 // means: only when something is settled or cancelled.
-func (p *Pool) headReadyAt(e *entry) time.Time {
+func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
 	if !p.hasSlot(e.class) {
 		return time.Time{}
 	}
@@ -174,7 +174,7 @@ func (p *Pool) headReadyAt(e *entry) time.Time {
 		}
 		at = later(at, a.pace.readyAt(a.pace.need(e.cost[k])))
 		switch {
-		case a.hasRoom(e, e.cost[k]):
+		case a.hasRoom(now, e, e.cost[k]):
 		case a.cal != nil:
 			at = later(at, a.cal.ledger.startOf(a.cal.ledger.cur+1))
 		default:
@@ -217,7 +217,7 @@ func (p *Pool) begin(now time.Time, n int32) {
 		case a.cal != nil:
 			a.cal.ledger.Book(e.input * grain)
 			e.taken, e.first = e.input, a.cal.ledger.cur
-			e.plan = a.cal.lay((e.expect-e.input)*grain, e.grains())
+			e.plan = a.cal.lay(now, (e.expect-e.input)*grain, e.grains())
 		case a.ledger != a.pace.ring:
 			a.ledger.Hold(e.cost[k])
 			e.held = e.cost[k]

@@ -39,11 +39,12 @@ func newCalendar(now time.Time, limit int64) *calendar {
 	return &calendar{ledger: NewLedger(now, limit*grain, calendarSlots), change: make([]int64, horizon+2)}
 }
 
-// plan is one stream's part of a calendar: pace grains in each slot of [from, to),
-// and the rest in slot to. It was booked as far as time has passed.
+// plan is one stream's part of a calendar: some grains in what is left of slot
+// from, pace in each slot between, and the rest in slot to. It was booked as far as
+// time has passed.
 type plan struct {
-	from, to   int64
-	pace, rest int64
+	from, to          int64
+	first, pace, rest int64
 }
 
 // advance enters the slots until now.
@@ -67,10 +68,12 @@ func (c *calendar) take(slot int64) int64 {
 }
 
 // lay plans so many grains from now on, pace of them a slot.
-func (c *calendar) lay(remaining, pace int64) plan {
+func (c *calendar) lay(now time.Time, remaining, pace int64) plan {
 	cur := c.ledger.cur
 	pace = max(1, pace)
-	p := plan{from: cur, to: cur + remaining/pace, pace: pace, rest: remaining % pace}
+	p := plan{from: cur, pace: pace, first: min(remaining, c.left(now, pace))}
+	remaining -= p.first
+	p.to, p.rest = cur+1+remaining/pace, remaining%pace
 	if p.to > cur+horizon {
 		p.to, p.rest = cur+horizon, 0
 	}
@@ -79,12 +82,18 @@ func (c *calendar) lay(remaining, pace int64) plan {
 	return p
 }
 
+// left is what of a slot's pace falls into the rest of the current slot, rounded up.
+func (c *calendar) left(now time.Time, pace int64) int64 {
+	left := c.ledger.startOf(c.ledger.cur + 1).Sub(now)
+	return mulDivCeil(pace, int64(max(0, left)), int64(c.ledger.slot))
+}
+
 // lift takes what is still to come of p out of the plan.
 func (c *calendar) lift(p plan) { c.shift(p, -1) }
 
 // shift adds (by = 1) or takes away (by = -1) the slots to come of p.
 func (c *calendar) shift(p plan, by int64) {
-	c.span(p.from, p.to, by*p.pace)
+	c.span(p.from+1, p.to, by*p.pace)
 	if p.rest > 0 {
 		c.span(p.to, p.to+1, by*p.rest)
 	}
@@ -109,6 +118,8 @@ func (p plan) in(slot int64) int64 {
 	switch {
 	case slot < p.from || slot > p.to:
 		return 0
+	case slot == p.from:
+		return p.first
 	case slot < p.to:
 		return p.pace
 	}
@@ -120,11 +131,11 @@ func (p plan) upTo(slot int64) int64 {
 	if slot < p.from {
 		return 0
 	}
-	whole := min(slot+1, p.to) - p.from
+	sum := p.first + (min(slot, p.to-1)-p.from)*p.pace
 	if slot >= p.to {
-		return whole*p.pace + p.rest
+		sum += p.rest
 	}
-	return whole * p.pace
+	return sum
 }
 
 // replace counts so many grains as produced since p was laid, in place of what p
@@ -146,7 +157,7 @@ func (c *calendar) replace(p plan, produced int64) {
 
 // fits reports whether a call fits that takes some grains at once, and others at a
 // pace from now on: in every window that ends within the next one.
-func (c *calendar) fits(atOnce, remaining, pace int64) bool {
+func (c *calendar) fits(now time.Time, atOnce, remaining, pace int64) bool {
 	l := c.ledger
 	sum := l.booked + atOnce
 	if sum+c.ahead+remaining <= l.limit {
@@ -154,14 +165,15 @@ func (c *calendar) fits(atOnce, remaining, pace int64) bool {
 	}
 	n := int64(len(l.slots))
 	rate, pace := c.rate, max(1, pace)
+	own := min(remaining, c.left(now, pace))
 	i := l.cur % n
 	k := l.cur % int64(len(c.change))
 	for range n {
-		own := min(pace, remaining)
 		remaining -= own
 		if sum += own; sum > l.limit {
 			return false
 		}
+		own = min(pace, remaining)
 		if i++; i == n {
 			i = 0
 		}

@@ -66,7 +66,7 @@ type node struct {
 	// promised is the virtual cost of the kept places below, and passed how far
 	// the node's tag has been moved past the first of them, as it was idle.
 	promised, passed int64
-	running  int32
+	running          int32
 
 	*inner // of a node with children
 	leaf

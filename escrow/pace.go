@@ -34,6 +34,7 @@ type pace struct {
 	scale    int64 // keeps a rate of few requests a minute from being rounded away
 
 	largest int64 // of the calls of late, decaying
+	loose   int64 // slack of a string whose ring is not the limit
 
 	lead         int64 // dispatched ahead of a fluid server at limit units a Window
 	leadFraction int64
@@ -130,12 +131,19 @@ func (p *pace) rise(micros int64) {
 	}
 }
 
+// looseness is the slack of a string that is drawn over dispatches while the
+// provider counts something else, which a ledger of its own sees to. Drawn as
+// tight as over the limit itself, it hands every gap that the ledger makes on to
+// the next minute: 96.6 % of a pool whose calls have unknown lengths instead of
+// 98.8 %. With none at all a burst is paid back at once, by a stall.
+const looseness = 6 * time.Second
+
 // noise is the slack of the string: how far the ring may stray from a straight
 // line because calls are whole. With none at all a saturated pool loses 1 % of
 // its limit. With a fixed second of it, a gap of a second, such as the one
 // behind the first second's start, comes back every minute for ever where calls
 // are small and all alike.
-func (p *pace) noise() int64 { return min(p.base, max(p.base/4, 2*p.largest)) }
+func (p *pace) noise() int64 { return max(p.loose, min(p.base, max(p.base/4, 2*p.largest))) }
 
 // taut is the steepest refill that stays under the room to come, give or take
 // the noise of whole calls. It does not look closer than two seconds ahead.

@@ -116,6 +116,9 @@ func New(now time.Time, cfg Config) *Pool {
 			a.ledger = NewLedger(now, limit, paceSlots)
 		}
 		a.pace = *newPace(now, limit, cfg.Burst, ring)
+		if a.ledger != ring {
+			a.pace.loose = a.pace.base * int64(looseness/time.Second)
+		}
 	}
 	return p
 }
@@ -219,19 +222,19 @@ func (p *Pool) virtualCost(tokens, requests int64, run time.Duration) int64 {
 }
 
 // fits reports whether a call may go now, else what it lacks.
-func (p *Pool) fits(e *entry) (Axis, bool) {
+func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 	for k := range p.axes {
 		a := &p.axes[k]
-		if a.on && (a.pace.level < a.pace.need(e.cost[k]) || !a.hasRoom(e, e.cost[k])) {
+		if a.on && (a.pace.level < a.pace.need(e.cost[k]) || !a.hasRoom(now, e, e.cost[k])) {
 			return Axis(k), false
 		}
 	}
 	return Slots, p.hasSlot(e.class)
 }
 
-func (a *axisState) hasRoom(e *entry, c int64) bool {
+func (a *axisState) hasRoom(now time.Time, e *entry, c int64) bool {
 	if a.cal != nil {
-		return a.cal.fits(e.input*grain, (e.expect-e.input)*grain, e.grains())
+		return a.cal.fits(now, e.input*grain, (e.expect-e.input)*grain, e.grains())
 	}
 	return a.ledger.Room() >= c
 }

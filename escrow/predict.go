@@ -11,7 +11,7 @@ func (p *Pool) Forecast(now time.Time, c Call) Answer {
 }
 
 func (p *Pool) forecast(now time.Time, e *entry) Answer {
-	axis, ok := p.fits(e)
+	axis, ok := p.fits(now, e)
 	if ok {
 		axis = p.blocked
 		if axis != Slots && !p.axes[axis].on {

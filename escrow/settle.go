@@ -47,7 +47,7 @@ func (p *Pool) Progress(now time.Time, h Handle, told Progress) {
 		if e.speed <= 0 {
 			pace = rest * grain
 		}
-		e.plan = a.cal.lay(rest*grain, pace)
+		e.plan = a.cal.lay(now, rest*grain, pace)
 	case a.ledger != a.pace.ring:
 		if more := taken + rest - e.held; more > 0 {
 			a.ledger.Hold(more)
