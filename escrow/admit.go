@@ -39,10 +39,11 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 		}
 	}
 	if due := ticket >= 0 && ans.Wait == 0; !due && !p.surely(now, &e, c.MaxWait) {
-		// How long running calls will hold their slots is only a guess, so it
-		// refuses nobody who is ready to wait.
+		// A prediction errs by some tenth, so it refuses nobody who might just be
+		// served. And how long running calls will hold their slots is only a guess: it
+		// refuses nobody at all who is ready to wait.
 		rolling, slot := p.predict(now, &e)
-		if ans.Wait = max(rolling, slot); c.MaxWait <= 0 || rolling > c.MaxWait {
+		if ans.Wait = max(rolling, slot); c.MaxWait <= 0 || rolling > c.MaxWait+c.MaxWait/8 {
 			ans.Verdict = TooLong
 			if ans.Ticket = ticket >= 0; !ans.Ticket {
 				ans.Ticket = p.keep(now, &e, c.Claim.Key, ans.Wait)

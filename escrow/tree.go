@@ -128,7 +128,7 @@ func (t *tree) startTag(i NodeID) int64 {
 }
 
 // meanEvery is how long a mean is good for, in µs.
-const meanEvery = 100_000
+const meanEvery = 50_000
 
 // fluid is where the fluid system stands below an inner node: where children that
 // return start. Among children some of which are absent, with only their places kept,
