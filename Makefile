@@ -31,4 +31,4 @@ fuzz:
 
 bench:
 	go run ./internal/bench
-	go test -run '^$$' -bench . -benchmem ./escrow ./governor/... ./tenants ./streaming
+	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./tenants ./streaming
