@@ -12,7 +12,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	ticket := p.claimed(&c)
 
 	lacks, fits := p.fits(now, &e)
-	behind := p.behind(e.class)
+	behind := p.behind(e.class) && (!fits || !p.first(c.Leaf, e.class))
 	if fits && !behind {
 		p.arrive(c.Leaf)
 		p.redeem(ticket)
@@ -76,6 +76,29 @@ func (p *Pool) put(e entry) int32 {
 func (p *Pool) behind(class rank) bool {
 	root := &p.nodes[Root]
 	return root.queued[interactive] > 0 || root.queued[background] > 0 && (class == background || p.hasSlot(background))
+}
+
+// first reports whether a new call of leaf i would be served next, before all that
+// wait. They wait because what is there does not suffice for the first of them; for
+// the new one it does.
+func (p *Pool) first(i NodeID, class rank) bool {
+	open := p.hasSlot(background)
+	if l := &p.nodes[i]; l.queued[interactive] > 0 || class == background && l.waiting() > 0 || p.dueFloor(open) != Root {
+		return false
+	}
+	for ; i != Root; i = p.nodes[i].parent {
+		nd := &p.nodes[i]
+		tag := nd.finish
+		if nd.waiting() == 0 {
+			tag = p.startTag(i)
+		}
+		for r, h := range p.nodes[nd.parent].heaps[:classes] {
+			if len(h) > 0 && NodeID(h[0].id) != i && h[0].key <= tag && (open || rank(r) == interactive) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // queueRoom bounds queues: a leaf may queue as many calls as places are left

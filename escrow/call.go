@@ -99,6 +99,7 @@ type entry struct {
 
 	// Of a ticket.
 	promised time.Time
+	told     time.Time // the same, in whole seconds from the refusal
 	key      uint64
 	at       int32 // position among the expiries
 }

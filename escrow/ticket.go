@@ -27,8 +27,10 @@ const (
 )
 
 // Claim is how a call that comes back is recognised: by its key, which is the same
-// each time and nobody else's; else by its count of retries: then, or when nothing
-// is known, it takes the first due place of its leaf.
+// each time and nobody else's; else by its count of retries: then it takes the first
+// due place of its leaf. So does who gives neither, but only from the next whole
+// second on: until then nobody can be back who was told whole seconds, and it would
+// be a newcomer that takes another's place.
 type Claim struct {
 	Key   uint64 // 0 is none
 	Retry Retry
@@ -51,14 +53,24 @@ func (p *Pool) claimed(c *Call) int32 {
 	if len(p.tickets.ends) == 0 {
 		return -1
 	}
-	if n, ok := p.tickets.byKey[c.Claim.Key]; ok && c.Claim.Key != 0 && p.entries[n].leaf == c.Leaf {
-		return n
-	}
-	if c.Claim.Retry == RetryFirst {
-		return -1
+	retry := c.Claim.Retry
+	if c.Claim.Key != 0 {
+		if n, ok := p.tickets.byKey[c.Claim.Key]; ok && p.entries[n].leaf == c.Leaf {
+			return n
+		}
+		if retry == RetryUnknown {
+			retry = RetryFirst
+		}
 	}
 	n := p.nodes[c.Leaf].tickets.head
-	if n < 0 || p.micros(p.entries[n].promised) > p.now {
+	if n < 0 || retry == RetryFirst {
+		return -1
+	}
+	due := p.entries[n].promised
+	if retry == RetryUnknown {
+		due = p.entries[n].told
+	}
+	if p.micros(due) > p.now {
 		return -1
 	}
 	return n
@@ -78,6 +90,7 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 	n := p.put(*e)
 	t := &p.entries[n]
 	t.state, t.promised, t.key = entryTicket, now.Add(wait), key
+	t.told = now.Add((wait + time.Second - 1).Truncate(time.Second))
 	if key != 0 {
 		if p.tickets.byKey == nil {
 			p.tickets.byKey = make(map[uint64]int32)

@@ -81,6 +81,9 @@ type world struct {
 	pool    tenants.Pool
 	tenants []tenants.Tenant
 	idle    time.Duration // stream_idle
+	prices  []tenants.ModelPrice
+	zone    string
+	journal governor.Journal
 	// wrap stands between the gateway and the model server.
 	wrap func(http.RoundTripper) http.RoundTripper
 }
@@ -110,6 +113,7 @@ func newStack(t *testing.T, w world) *stack {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1", APIKey: "upstream-key"}}
 	cfg.Pools = []tenants.Pool{w.pool}
+	cfg.Prices, cfg.Timezone = w.prices, w.zone
 	if w.idle > 0 {
 		cfg.Timeouts.StreamIdle = w.idle
 	}
@@ -120,7 +124,7 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, gov := build(t, cfg, w.tenants, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Transport: rt})
+	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Transport: rt})
 	s.gov = gov
 	front := newPipeListener()
 	s.server = &http.Server{Handler: gw, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
@@ -133,13 +137,15 @@ func newStack(t *testing.T, w world) *stack {
 
 // build makes a gateway of a policy, and the governor below it. opt says how it
 // counts, logs, and reaches its upstream.
-func build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+func build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, journal governor.Journal, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
 	t.Helper()
 	snap, err := tenants.Build(cfg, list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gov, err := governor.New(gateway.GovernorConfig(snap))
+	rules := gateway.GovernorConfig(snap)
+	rules.Journal = journal
+	gov, err := governor.New(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +170,19 @@ func (s *stack) serve(server *http.Server, l net.Listener) {
 	})
 }
 
+// failing is a journal that keeps nothing while it has an error.
+type failing struct {
+	err  error
+	kept int
+}
+
+func (f *failing) Append(governor.Record) error {
+	if f.err == nil {
+		f.kept++
+	}
+	return f.err
+}
+
 // close ends everything that the stack started.
 func (s *stack) close() {
 	for i := len(s.closers) - 1; i >= 0; i-- {
@@ -176,14 +195,17 @@ func chat(stream bool, maxTokens int, extra string) string {
 	return fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"How long is a piece of string?"}],"stream":%v,"max_tokens":%d%s}`, stream, maxTokens, extra)
 }
 
-// post sends a call as a tenant.
-func (s *stack) post(ctx context.Context, tenant, body string) (*http.Response, error) {
+// post sends a call as a tenant. header is pairs of names and values.
+func (s *stack) post(ctx context.Context, tenant, body string, header ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+tenant)
 	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
 	return s.client.Do(req)
 }
 
@@ -196,8 +218,8 @@ type answer struct {
 }
 
 // call sends a call and reads its whole answer.
-func (s *stack) call(ctx context.Context, tenant, body string) answer {
-	resp, err := s.post(ctx, tenant, body)
+func (s *stack) call(ctx context.Context, tenant, body string, header ...string) answer {
+	resp, err := s.post(ctx, tenant, body, header...)
 	if err != nil {
 		return answer{err: err}
 	}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/llmgov/llmgov/internal/simulate"
+)
+
+type simulateCmd struct {
+	Scenario string   `arg:"" optional:"" placeholder:"NAME|FILE" help:"A named scenario or a scenario file. Without one, the names are listed."`
+	Output   string   `short:"o" placeholder:"FILE" help:"Write an HTML report, complete in one file."`
+	JSON     bool     `name:"json" help:"Print the figures as JSON instead of a table."`
+	Log      string   `placeholder:"FILE" help:"Write every event as JSON lines."`
+	Seeds    []uint64 `placeholder:"N,…" help:"Seeds to run, instead of the scenario's."`
+}
+
+// Help is shown below the flags.
+func (simulateCmd) Help() string {
+	return `Runs traffic through the real admission code in virtual time, and sets what each
+tenant received beside what a fluid, weighted max-min split would have given it.
+
+Example: llmgov simulate s2 --seeds 1,2 -o report.html`
+}
+
+func (c simulateCmd) Run(e *env) error {
+	if c.Scenario == "" {
+		return listScenarios(e.stdout)
+	}
+	s, err := simulate.Find(c.Scenario)
+	if err != nil {
+		return err
+	}
+	opt := simulate.Options{Seeds: c.Seeds}
+	done := showProgress(e.stderr, &opt)
+	var r simulate.Result
+	err = writeFile(c.Log, func(w io.Writer) (err error) {
+		if c.Log != "" {
+			opt.Log = w
+		}
+		r, err = simulate.Run(e.ctx, s, opt)
+		return err
+	})
+	done()
+	if err != nil {
+		return err
+	}
+	if err := writeFile(c.Output, func(w io.Writer) error { return simulate.WriteHTML(w, r) }); err != nil {
+		return err
+	}
+	if c.JSON {
+		return simulate.WriteJSON(e.stdout, r)
+	}
+	if err := simulate.WriteTable(e.stdout, r); err != nil {
+		return err
+	}
+	if c.Output != "" {
+		fmt.Fprintf(e.stderr, "The report is in %s\n", c.Output)
+	}
+	return nil
+}
+
+func listScenarios(w io.Writer) error {
+	for _, name := range simulate.Names() {
+		s, err := simulate.Find(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%-20s %s\n", name, s.About)
+	}
+	return nil
+}
+
+// showProgress draws a bar where somebody can see it. The function it returns
+// takes it away.
+func showProgress(w io.Writer, opt *simulate.Options) (done func()) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return func() {}
+	}
+	const steps = 1000
+	bar := progressbar.NewOptions(steps,
+		progressbar.OptionSetWriter(f),
+		progressbar.OptionSetDescription("simulating"),
+		progressbar.OptionSetWidth(40),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionClearOnFinish(),
+	)
+	opt.Progress = func(part float64) { _ = bar.Set(int(part * steps)) }
+	return func() { _ = bar.Clear() }
+}
+
+// writeFile lets write fill a file, which is left behind only when it is whole. An
+// empty name writes nowhere.
+func writeFile(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return write(io.Discard)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	err = write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(name)
+	}
+	return err
+}

@@ -1,0 +1,221 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// call is one request on its way, from its first attempt to its end.
+type call struct {
+	sample
+	id       int32
+	leaf     int32
+	phase    int32
+	worker   bool
+	deadline time.Duration // when its caller gives up
+	attempts int32
+	handle   escrow.Handle
+	queued   bool
+
+	started time.Duration
+	counted int64 // of its tokens, those that were reported as used
+	learn   lesson
+}
+
+func (c *call) tokens() int64 { return c.input + c.output }
+
+// most is what the call declares that it may take.
+func (w *world) most(c *call) int64 {
+	if w.Estimates == Exact {
+		return c.tokens()
+	}
+	return c.input + c.maxOutput
+}
+
+// request makes a new one.
+func (w *world) request(t task, deadline time.Duration) *call {
+	l := &w.tree.Leaves[t.leaf]
+	c := &call{
+		sample:   l.Work.draw(w.leafs[t.leaf].arrivals, w.factor(int(t.leaf), w.now)),
+		id:       int32(len(w.trace.Requests)),
+		leaf:     t.leaf,
+		phase:    t.phase,
+		deadline: deadline,
+	}
+	w.trace.Requests = append(w.trace.Requests, Request{
+		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run,
+	})
+	return c
+}
+
+// offer is one attempt.
+func (w *world) offer(c *call) {
+	c.attempts++
+	w.trace.add(w.now, Offered, c.id, c.tokens())
+	expect, run := w.guess.first(c)
+	h, answer := w.pool.Offer(w.clock(), escrow.Call{
+		Leaf:       w.nodes[c.leaf],
+		Background: w.tree.Leaves[c.leaf].Background,
+		Most:       escrow.Cost{escrow.Tokens: w.most(c), escrow.Requests: 1},
+		Input:      c.input,
+		Expect:     expect,
+		Speed:      w.guess.speed(c, 0),
+		Run:        run,
+		MaxWait:    w.maxWait(c),
+		Claim:      w.claim(c),
+	})
+	c.handle = h
+	switch answer.Verdict {
+	case escrow.Admitted:
+		w.start(c)
+	case escrow.Queued:
+		c.queued = true
+		w.waiting[h] = c
+		until := w.now + answer.Patience
+		w.agenda.plan(task{at: min(until, c.deadline), step: expire, call: c, stamp: c.attempts})
+	default:
+		w.refused(c, answer)
+	}
+}
+
+// maxWait is how long a call says that it will queue.
+func (w *world) maxWait(c *call) time.Duration {
+	if w.Refuse != Wait {
+		return 0
+	}
+	if c.worker {
+		return workerWait
+	}
+	return c.deadline - w.now
+}
+
+// claim is how callers that come back are known: by the retry count that the
+// SDKs send which obey Retry-After.
+func (w *world) claim(c *call) escrow.Claim {
+	switch {
+	case w.Refuse != DenyHinted:
+		return escrow.Claim{}
+	case c.attempts > 1:
+		return escrow.Claim{Retry: escrow.RetryAgain}
+	}
+	return escrow.Claim{Retry: escrow.RetryFirst}
+}
+
+// expire ends a call's time in the queue.
+func (w *world) expire(t task) {
+	c := t.call
+	if !c.queued || c.attempts != t.stamp {
+		return
+	}
+	c.queued = false
+	delete(w.waiting, c.handle)
+	if w.Refuse == Wait || c.deadline <= w.now {
+		// The caller goes away by itself. An open one would be refused just then.
+		if !w.pool.Cancel(w.clock(), c.handle) {
+			panic("llmgov: BUG: the pool does not know a call that waits")
+		}
+		if w.Refuse == Wait && !c.worker {
+			w.trace.add(w.now, Refused, c.id, 0)
+		}
+		return
+	}
+	answer, ok := w.pool.Refuse(w.clock(), c.handle, 0)
+	if !ok {
+		panic("llmgov: BUG: the pool does not know a call that waits")
+	}
+	w.refused(c, answer)
+}
+
+// refused sends a caller away, who may come back before its deadline.
+func (w *world) refused(c *call, answer escrow.Answer) {
+	hint := max(time.Second, (answer.Wait + time.Second - 1).Truncate(time.Second)) // Retry-After has whole seconds
+	w.trace.Events = append(w.trace.Events, Occurrence{
+		At: w.now, Kind: Refused, Request: c.id, Hint: hint, Ticket: answer.Ticket,
+	})
+	back := w.now + w.comeBack(c, hint)
+	if w.Refuse == Wait && !c.worker || back >= c.deadline {
+		return
+	}
+	w.agenda.plan(task{at: back, step: retry, call: c})
+}
+
+// comeBack is how long a refused caller stays away.
+func (w *world) comeBack(c *call, hint time.Duration) time.Duration {
+	rng := w.leafs[c.leaf].manners
+	if w.Refuse == DenyHinted {
+		return hint + between(rng, lateLeast, lateMost)
+	}
+	base := min(backoffFirst<<min(c.attempts-1, 8), backoffMost)
+	return base/2 + between(rng, 0, base)
+}
+
+// start begins a call's service. It reports whether the call has ended already.
+func (w *world) start(c *call) (ended bool) {
+	c.queued = false
+	c.started = w.now
+	w.trace.add(w.now, Admitted, c.id, w.most(c))
+	switch w.Pool.Accounting {
+	case escrow.AdmitMax:
+		w.use(c, w.most(c))
+	case escrow.Production:
+		w.use(c, c.input)
+	}
+	w.guess.start(c)
+	if c.run <= 0 {
+		w.finish(c)
+		return true
+	}
+	end := w.now + c.run
+	if w.now+beatEvery < end {
+		w.agenda.plan(task{at: w.now + beatEvery, step: beat, call: c})
+	}
+	w.agenda.plan(task{at: end, step: finish, call: c})
+	return false
+}
+
+// use counts tokens until the call has used so many in all.
+func (w *world) use(c *call, inAll int64) {
+	if inAll != c.counted {
+		w.trace.add(w.now, Used, c.id, inAll-c.counted)
+		c.counted = inAll
+	}
+}
+
+// produced is how much output has come by now.
+func (w *world) produced(c *call) int64 {
+	flowing := w.now - c.started - c.firstToken
+	if flowing <= 0 || c.speed <= 0 {
+		return 0
+	}
+	return min(int64(flowing.Seconds()*c.speed), c.output)
+}
+
+// beat reports a stream's progress to the pool, as the gateway does.
+func (w *world) beat(c *call) {
+	produced := w.produced(c)
+	if w.Pool.Accounting == escrow.Production {
+		w.use(c, c.input+produced)
+	}
+	expect, run := w.guess.again(c, produced, w.now-c.started)
+	w.pool.Progress(w.clock(), c.handle, escrow.Progress{
+		Taken: c.input + produced, Expect: expect, Run: run, Speed: w.guess.speed(c, w.now-c.started),
+	})
+	if next := w.now + beatEvery; next < c.started+c.run {
+		w.agenda.plan(task{at: next, step: beat, call: c})
+	}
+}
+
+// finish ends a call, and sends its worker for the next one.
+func (w *world) finish(c *call) {
+	w.guess.end(c)
+	w.trace.add(w.now, Settled, c.id, c.tokens())
+	w.use(c, c.tokens())
+	if !w.pool.Settle(w.clock(), c.handle, escrow.Cost{escrow.Tokens: c.tokens(), escrow.Requests: 1}) {
+		panic("llmgov: BUG: the pool does not know a call that runs")
+	}
+	if c.worker {
+		think := between(w.leafs[c.leaf].manners, thinkLeast, thinkMost)
+		w.agenda.plan(task{at: w.now + think, step: ask, leaf: c.leaf, phase: c.phase})
+	}
+}

@@ -1,0 +1,185 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+)
+
+// Value is a figure. NaN is "does not apply", null in JSON.
+type Value float64
+
+var none = Value(math.NaN())
+
+// Known says whether the figure applies.
+func (v Value) Known() bool { return !math.IsNaN(float64(v)) }
+
+// MarshalJSON writes null for what does not apply.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if !v.Known() || math.IsInf(float64(v), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(v))
+}
+
+// Figures are what a run, or all runs of a scenario, came to. Ratios are 0 to 1.
+type Figures struct {
+	// Utilization is what was used of the limit; on several axes, of the one that
+	// was used most.
+	Utilization Value
+	// Misallocation is half the distance (L1) between what leaves received and
+	// what the fluid oracle gave them, as a part of the latter, per window of 60 s;
+	// the mean over windows, and the most.
+	Misallocation, MisallocationMax Value
+	// MisallocationOfUsed is the same against the fair split of what was really
+	// used in the window, so that idle capacity does not count.
+	MisallocationOfUsed Value
+	// MisallocationClairvoyant is against the oracle that knows the window's demand
+	// beforehand; FluidMisallocationClairvoyant is that of the fluid oracle itself.
+	MisallocationClairvoyant, FluidMisallocationClairvoyant Value
+	// LongRunDeviation is how far the leaf that is furthest from the oracle is, as
+	// a part of what the oracle gave it, over the whole run.
+	LongRunDeviation Value
+	// Jain is Jain's index of received over entitled.
+	Jain Value
+	// RollingMax is the largest sum of tokens over any 60 s, from the start, over
+	// the limit; RequestsRollingMax that of requests; SlotsMax the most slots.
+	RollingMax, RequestsRollingMax, SlotsMax Value
+	// FirstAdmission is the longest that a tenant which turned heavy waited for its
+	// first request; FiveSecondsWorth until it had what its share is in 5 s.
+	FirstAdmission, FiveSecondsWorth Value
+	WaitP50, WaitP99                 Value
+	// Refused is the part of attempts that were refused; GivenUp the part of
+	// requests that never were admitted, of those that came to an end.
+	Refused, GivenUp Value
+	// PromiseKept is the part of those who came back when told and were not refused
+	// again; PromiseLateP95 how long they then waited in line.
+	PromiseKept, PromiseLateP95 Value
+	// StoreRoundTrips per 1000 admitted requests: a single node makes none.
+	StoreRoundTrips Value
+	// Of each axis, what was used of it.
+	TokensUtilization, RequestsUtilization, SlotsUtilization Value
+	// DominantMin and DominantMax are the least and the largest dominant share over
+	// weight (relative to the mean) of leaves that are backlogged all along;
+	// DominantRatio is the former over the latter: 1 is equality.
+	DominantMin, DominantMax, DominantRatio Value
+	// ShareDeviation is the largest distance of a leaf's part of all that was used
+	// from its entitled part, relative to the latter.
+	ShareDeviation Value
+	// Requests and Admitted count requests and those that were admitted, after the
+	// warm-up.
+	Requests, Admitted Value
+}
+
+// over says how the figures of several seeds become one.
+type over int
+
+const (
+	mean over = iota
+	worst
+)
+
+// unitOf says how a figure is shown.
+type unitOf int
+
+const (
+	ratio unitOf = iota
+	factor
+	secondsOf
+	count
+)
+
+// figure describes one field of Figures: its name in JSON, its title in the
+// table, and how it is made one over seeds.
+type figure struct {
+	key, title string
+	of         func(*Figures) *Value
+	over       over
+	unit       unitOf
+}
+
+var figures = []figure{
+	{"utilization", "utilization of L", func(f *Figures) *Value { return &f.Utilization }, mean, ratio},
+	{"misallocation", "misallocation to fluid max-min, per minute", func(f *Figures) *Value { return &f.Misallocation }, mean, ratio},
+	{"misallocation_max", "  in the worst minute", func(f *Figures) *Value { return &f.MisallocationMax }, worst, ratio},
+	{"misallocation_of_used", "  of what was used", func(f *Figures) *Value { return &f.MisallocationOfUsed }, mean, ratio},
+	{"misallocation_clairvoyant", "misallocation to clairvoyant max-min", func(f *Figures) *Value { return &f.MisallocationClairvoyant }, mean, ratio},
+	{"fluid_misallocation_clairvoyant", "  of the fluid oracle itself", func(f *Figures) *Value { return &f.FluidMisallocationClairvoyant }, mean, ratio},
+	{"long_run_deviation", "long-run deviation of the worst tenant", func(f *Figures) *Value { return &f.LongRunDeviation }, worst, ratio},
+	{"share_deviation", "deviation of the worst share of what was used", func(f *Figures) *Value { return &f.ShareDeviation }, worst, ratio},
+	{"jain", "Jain's index of received / entitled", func(f *Figures) *Value { return &f.Jain }, mean, factor},
+	{"rolling_max", "largest rolling minute / L", func(f *Figures) *Value { return &f.RollingMax }, worst, factor},
+	{"requests_rolling_max", "largest rolling minute of requests / limit", func(f *Figures) *Value { return &f.RequestsRollingMax }, worst, factor},
+	{"slots_max", "most slots at once / limit", func(f *Figures) *Value { return &f.SlotsMax }, worst, factor},
+	{"first_admission_seconds_max", "first admission of a returning tenant", func(f *Figures) *Value { return &f.FirstAdmission }, worst, secondsOf},
+	{"five_seconds_worth_max", "  until it had 5 s worth of its share", func(f *Figures) *Value { return &f.FiveSecondsWorth }, worst, secondsOf},
+	{"wait_p50_seconds", "wait p50", func(f *Figures) *Value { return &f.WaitP50 }, mean, secondsOf},
+	{"wait_p99_seconds", "wait p99", func(f *Figures) *Value { return &f.WaitP99 }, mean, secondsOf},
+	{"refused", "attempts refused", func(f *Figures) *Value { return &f.Refused }, mean, ratio},
+	{"given_up", "requests that gave up", func(f *Figures) *Value { return &f.GivenUp }, mean, ratio},
+	{"promise_kept", "promises kept (came back when told)", func(f *Figures) *Value { return &f.PromiseKept }, mean, ratio},
+	{"promise_late_p95_seconds", "  their second wait p95", func(f *Figures) *Value { return &f.PromiseLateP95 }, mean, secondsOf},
+	{"store_round_trips_per_1000", "store round trips per 1000 admitted", func(f *Figures) *Value { return &f.StoreRoundTrips }, mean, count},
+	{"tokens_utilization", "tokens used of the limit", func(f *Figures) *Value { return &f.TokensUtilization }, mean, ratio},
+	{"requests_utilization", "requests used of the limit", func(f *Figures) *Value { return &f.RequestsUtilization }, mean, ratio},
+	{"slots_utilization", "slots used", func(f *Figures) *Value { return &f.SlotsUtilization }, mean, ratio},
+	{"dominant_share_min", "least dominant share / weight", func(f *Figures) *Value { return &f.DominantMin }, mean, ratio},
+	{"dominant_share_max", "largest dominant share / weight", func(f *Figures) *Value { return &f.DominantMax }, mean, ratio},
+	{"dominant_share_ratio", "  least / largest", func(f *Figures) *Value { return &f.DominantRatio }, mean, factor},
+	{"requests", "requests", func(f *Figures) *Value { return &f.Requests }, mean, count},
+	{"admitted", "  admitted", func(f *Figures) *Value { return &f.Admitted }, mean, count},
+}
+
+// unknown is a set of figures of which none applies yet.
+func unknown() Figures {
+	var f Figures
+	for _, g := range figures {
+		*g.of(&f) = none
+	}
+	return f
+}
+
+// MarshalJSON writes the figures under their names, in their order.
+func (f Figures) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, g := range figures {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		v, err := g.of(&f).MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(`"` + g.key + `":`)
+		b.Write(v)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// combine makes one set of figures of several seeds', and the least and the
+// largest of each.
+func combine(all []Figures) (one, least, most Figures) {
+	one, least, most = unknown(), unknown(), unknown()
+	for _, g := range figures {
+		sum, n, lo, hi := 0.0, 0.0, math.Inf(1), math.Inf(-1)
+		for i := range all {
+			v := *g.of(&all[i])
+			if !v.Known() {
+				continue
+			}
+			sum, n = sum+float64(v), n+1
+			lo, hi = min(lo, float64(v)), max(hi, float64(v))
+		}
+		if n == 0 {
+			continue
+		}
+		*g.of(&least), *g.of(&most) = Value(lo), Value(hi)
+		*g.of(&one) = Value(sum / n)
+		if g.over == worst {
+			*g.of(&one) = Value(hi)
+		}
+	}
+	return one, least, most
+}

@@ -1,0 +1,257 @@
+package simulate
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// TenantFigures are what one leaf came to. Entitled and Received are parts of
+// the limit: what the fluid oracle gave it, and what it got.
+type TenantFigures struct {
+	Name     string  `json:"name"`
+	Weight   float64 `json:"weight"`
+	Entitled Value   `json:"entitled"`
+	Received Value   `json:"received"`
+	WaitP50  Value   `json:"wait_p50_seconds"`
+	WaitP99  Value   `json:"wait_p99_seconds"`
+	Refused  Value   `json:"refused"`
+	Admitted Value   `json:"admitted"`
+}
+
+// audit computes the figures of one run from its trace.
+type audit struct {
+	*plan
+	trace *Trace
+	meas  []measure
+	// By leaf and window of 60 s after the warm-up: parts of the limit's minute.
+	got, entitled *grid
+}
+
+func newAudit(p *plan, t *Trace) *audit {
+	a := &audit{plan: p, trace: t, meas: p.Pool.measures()}
+	a.got, a.entitled = a.windows(), a.windows()
+	if len(a.meas) == 1 {
+		m := a.meas[0]
+		p.received(t, m, a.got)
+		p.fluid(t.Requests, m, a.entitled)
+		a.got.scale(1 / a.capacity(m))
+		a.entitled.scale(1 / a.capacity(m))
+		return a
+	}
+	a.dominant()
+	return a
+}
+
+// windows are those of 60 s that figures are taken over; of a shorter run, one.
+func (p *plan) windows() *grid {
+	return newGrid(p.Warmup, min(escrow.Window, p.Duration-p.Warmup), p.Duration, len(p.tree.Leaves))
+}
+
+// capacity is a limit over one window.
+func (a *audit) capacity(m measure) float64 {
+	return m.limit * a.got.width.Seconds() / escrow.Window.Seconds()
+}
+
+func (g *grid) scale(by float64) {
+	for _, row := range g.cells {
+		for i := range row {
+			row[i] *= by
+		}
+	}
+}
+
+// dominant fills the grids where there are several axes. A leaf's amount is
+// its part of the limit that it uses most of. There is no one rate to be shared
+// then, so what leaves are entitled to is the fair split of what was handed out.
+func (a *audit) dominant() {
+	demand := a.windows()
+	for _, m := range a.meas {
+		got, wanted := a.windows(), a.windows()
+		a.received(a.trace, m, got)
+		for i := range a.trace.Requests {
+			if r := &a.trace.Requests[i]; !r.Worker {
+				wanted.add(r.At, int(r.Tenant), m.of(r))
+			}
+		}
+		got.scale(1 / a.capacity(m))
+		wanted.scale(1 / a.capacity(m))
+		a.got.raise(got)
+		demand.raise(wanted)
+	}
+	for leaf, phases := range a.phases {
+		for i := range phases {
+			if ph := &phases[i]; ph.Kind == Backlogged {
+				for k := range demand.cells {
+					from := demand.from + time.Duration(k)*demand.width
+					if ph.from < from+demand.width && ph.to > from {
+						demand.cells[k][leaf] = float64(escrow.MaxLimit)
+					}
+				}
+			}
+		}
+	}
+	for k := range a.entitled.cells {
+		a.tree.MaxMin(sum(a.got.cells[k]), demand.cells[k], a.entitled.cells[k])
+	}
+}
+
+// raise lifts every cell to that of another grid.
+func (g *grid) raise(to *grid) {
+	for k, row := range to.cells {
+		for i, x := range row {
+			g.cells[k][i] = max(g.cells[k][i], x)
+		}
+	}
+}
+
+// figures are all of them.
+func (a *audit) figures() (Figures, []TenantFigures) {
+	f := unknown()
+	a.shares(&f)
+	a.limits(&f)
+	a.dominantShares(&f)
+	a.returners(&f)
+	tenants := a.callers(&f)
+	f.StoreRoundTrips = 0
+	return f, tenants
+}
+
+// shares are the figures of who got what.
+func (a *audit) shares(f *Figures) {
+	n := float64(len(a.got.cells))
+	f.Misallocation, f.MisallocationMax, f.MisallocationOfUsed = 0, 0, 0
+	used := a.entitledOfUsed()
+	for k, got := range a.got.cells {
+		d := Value(distance1(got, a.entitled.cells[k]))
+		f.Misallocation += d / Value(n)
+		f.MisallocationMax = max(f.MisallocationMax, d)
+		f.MisallocationOfUsed += Value(distance1(got, used.cells[k]) / n)
+	}
+	if len(a.meas) == 1 {
+		best := a.windows()
+		a.clairvoyant(a.trace.Requests, a.meas[0], best)
+		best.scale(1 / a.capacity(a.meas[0]))
+		f.MisallocationClairvoyant, f.FluidMisallocationClairvoyant = 0, 0
+		for k := range best.cells {
+			f.MisallocationClairvoyant += Value(distance1(a.got.cells[k], best.cells[k]) / n)
+			f.FluidMisallocationClairvoyant += Value(distance1(a.entitled.cells[k], best.cells[k]) / n)
+		}
+	}
+	a.longRun(f)
+}
+
+// entitledOfUsed is what the fluid oracle gives when it has no more to give
+// than was really used. So it tells unfairness from idle capacity.
+func (a *audit) entitledOfUsed() *grid {
+	got, entitled := 0.0, 0.0
+	for i := range a.tree.Leaves {
+		got += a.got.total(i)
+		entitled += a.entitled.total(i)
+	}
+	if len(a.meas) > 1 || got >= entitled || got == 0 {
+		return a.entitled
+	}
+	m := a.meas[0]
+	m.usable *= got / entitled
+	slower := a.windows()
+	a.fluid(a.trace.Requests, m, slower)
+	for k, row := range slower.cells { // windows differ a little in what was used
+		by := 0.0
+		if s := sum(row); s > 0 {
+			by = sum(a.got.cells[k]) / s
+		}
+		for i := range row {
+			row[i] *= by
+		}
+	}
+	return slower
+}
+
+// distance1 is half the L1 distance from b, as a part of b's sum.
+func distance1(a, b []float64) float64 {
+	d := 0.0
+	for i := range a {
+		d += math.Abs(a[i] - b[i])
+	}
+	if total := sum(b); total > 0 {
+		return d / 2 / total
+	}
+	return 0
+}
+
+// longRun compares sums over all windows. Leaves that were to get less than
+// some thirty requests are left out: one more or less would be a great deviation.
+func (a *audit) longRun(f *Figures) {
+	const enough = 30
+	deviation, share := 0.0, 0.0
+	sumX, sumXX, n := 0.0, 0.0, 0.0
+	got, entitled := 0.0, 0.0
+	for i := range a.tree.Leaves {
+		got += a.got.total(i)
+		entitled += a.entitled.total(i)
+	}
+	for i := range a.tree.Leaves {
+		one := 0.0
+		for _, m := range a.meas {
+			one = max(one, m.mean(a.average[i])/a.capacity(m))
+		}
+		e := a.entitled.total(i)
+		if e <= enough*one {
+			continue
+		}
+		x := a.got.total(i) / e
+		deviation = max(deviation, math.Abs(x-1))
+		share = max(share, math.Abs(x*entitled/got-1))
+		sumX, sumXX, n = sumX+x, sumXX+x*x, n+1
+	}
+	if n > 0 && sumXX > 0 {
+		f.LongRunDeviation, f.ShareDeviation = Value(deviation), Value(share)
+		f.Jain = Value(sumX * sumX / (n * sumXX))
+	}
+}
+
+// limits are the figures of how much was used, and whether too much.
+func (a *audit) limits(f *Figures) {
+	span := newGrid(a.Warmup, a.Duration-a.Warmup, a.Duration, len(a.tree.Leaves))
+	minutes := span.width.Seconds() / escrow.Window.Seconds()
+	for _, m := range a.meas {
+		clear(span.cells[0])
+		a.received(a.trace, m, span)
+		used := Value(sum(span.cells[0]) / (m.limit * minutes))
+		switch m.axis {
+		case escrow.Tokens:
+			f.TokensUtilization = used
+			f.RollingMax = Value(float64(rollingMax(a.trace, m.axis, nil)) / m.limit)
+		case escrow.Requests:
+			f.RequestsUtilization = used
+			f.RequestsRollingMax = Value(float64(rollingMax(a.trace, m.axis, nil)) / m.limit)
+		default:
+			f.SlotsUtilization = used
+			f.SlotsMax = Value(float64(mostRunning(a.trace, nil)) / float64(a.Pool.Concurrency))
+		}
+		if !f.Utilization.Known() || used > f.Utilization {
+			f.Utilization = used
+		}
+	}
+}
+
+// dominantShares compares leaves that are backlogged from start to end.
+func (a *audit) dominantShares(f *Figures) {
+	if len(a.meas) < 2 {
+		return
+	}
+	var shares []float64
+	for i, phases := range a.phases {
+		if len(phases) == 1 && phases[0].Kind == Backlogged {
+			weight := a.tree.Leaves[i].Guaranteed * float64(len(a.phases)) // 1 is the mean
+			shares = append(shares, a.got.total(i)/float64(len(a.got.cells))/weight)
+		}
+	}
+	if len(shares) > 0 {
+		f.DominantMin, f.DominantMax = Value(slices.Min(shares)), Value(slices.Max(shares))
+		f.DominantRatio = f.DominantMin / f.DominantMax
+	}
+}

@@ -1,0 +1,137 @@
+package simulate
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// fluidOf is what the oracle gives each leaf in each minute.
+func fluidOf(t *testing.T, text string, requests []Request) [][]float64 {
+	t.Helper()
+	p := newPlan(scenario(t, text), 1)
+	g := newGrid(0, time.Minute, p.Duration, len(p.tree.Leaves))
+	p.fluid(requests, p.Pool.measures()[0], g)
+	return g.cells
+}
+
+const openBesideWorkers = `
+duration: 2m
+warmup: 1m
+pool: {tpm: 6000}
+cost: {dist: constant, mean: 100}
+tenants:
+  - {name: a, weight: 2, load: {kind: open, tokens_per_second: 1}}
+  - {name: b, load: {kind: backlogged, workers: 9}}
+`
+
+func TestFluid(t *testing.T) {
+	const second = time.Second
+	for _, c := range []struct {
+		what     string
+		text     string
+		requests []Request
+		want     [][]float64
+	}{
+		{
+			"what an open tenant asks for it gets, up to its share, and the workers the rest", openBesideWorkers,
+			[]Request{{At: 30 * second, Tokens: 400}, {At: 100 * second, Tokens: 200}},
+			[][]float64{{400, 5600}, {200, 5800}},
+		},
+		{
+			// 2/3 of the rate for the first minute's last 3 s and then 12 s more.
+			"it gets no more than its share while it waits, and callers give up after 15 s", openBesideWorkers,
+			[]Request{{At: 57 * second, Tokens: 1500}, {At: 57 * second, Tokens: 500}, {At: 58 * second, Tokens: 100}},
+			[][]float64{{200, 5800}, {1300, 4700}},
+		},
+		{
+			"workers ask for no more than they can take", `
+duration: 2m
+warmup: 1m
+pool: {tpm: 6000}
+cost: {dist: constant, mean: 100}
+service: 9970ms
+tenants:
+  - {name: a, load: {kind: backlogged, workers: 3}}
+  - {name: b, load: {kind: backlogged, workers: 90}}
+`, nil,
+			[][]float64{{1800, 4200}, {1800, 4200}},
+		},
+		{
+			"a stream takes its tokens as it produces them", `
+duration: 2m
+warmup: 1m
+pool: {tpm: 6000, accounting: production}
+tenants:
+  - {name: a, load: {kind: open, tokens_per_second: 1}}
+`,
+			[]Request{{At: 50 * second, Tokens: 410, Input: 110, Run: 30 * second}},
+			[][]float64{{210}, {200}},
+		},
+		{
+			"unused rate may be caught up for a second, not more", `
+duration: 2m
+warmup: 1m
+pool: {tpm: 6000}
+tenants: [{name: a, load: {kind: open, tokens_per_second: 1}}]
+`,
+			[]Request{{At: 50 * second, Tokens: 5000}},
+			[][]float64{{1100}, {3900}},
+		},
+	} {
+		got := fluidOf(t, c.text, c.requests)
+		for k := range c.want {
+			for i := range c.want[k] {
+				if math.Abs(got[k][i]-c.want[k][i]) > 1e-3*6000 {
+					t.Errorf("%s: minute %d: got %.1f, want %.1f", c.what, k, got[k], c.want[k])
+					break
+				}
+			}
+		}
+	}
+}
+
+// Whatever is asked, the oracle shares out neither more than there is nor more
+// than was asked for, and leaves nothing idle while workers want it.
+func TestFluidConserves(t *testing.T) {
+	p := newPlan(scenario(t, openBesideWorkers), 1)
+	rapid.Check(t, func(t *rapid.T) {
+		var requests []Request
+		asked, at := 0.0, time.Duration(0)
+		for range rapid.IntRange(0, 40).Draw(t, "requests") {
+			at += time.Duration(rapid.IntRange(0, 10_000).Draw(t, "gap")) * time.Millisecond
+			n := rapid.Int64Range(1, 2000).Draw(t, "tokens")
+			if at < p.Duration {
+				requests = append(requests, Request{At: at, Tokens: n})
+				asked += float64(n)
+			}
+		}
+		g := newGrid(0, time.Minute, p.Duration, 2)
+		p.fluid(requests, p.Pool.measures()[0], g)
+		if a := g.total(0); a > asked+1e-6 {
+			t.Fatalf("gave %g of %g that were asked for", a, asked)
+		}
+		for k, row := range g.cells {
+			if s := sum(row); math.Abs(s-6000) > 1e-6 {
+				t.Fatalf("minute %d: %g of 6000 are shared out", k, s)
+			}
+		}
+	})
+}
+
+func TestClairvoyant(t *testing.T) {
+	p := newPlan(scenario(t, openBesideWorkers), 1)
+	g := newGrid(0, time.Minute, p.Duration, 2)
+	// It gives a late request of the first minute all that the weight entitles to.
+	p.clairvoyant([]Request{{At: 59 * time.Second, Tokens: 9000}, {At: 80 * time.Second, Tokens: 1000}}, p.Pool.measures()[0], g)
+	want := [][]float64{{4000, 2000}, {1000, 5000}}
+	for k := range want {
+		for i := range want[k] {
+			if math.Abs(g.cells[k][i]-want[k][i]) > 1e-6 {
+				t.Errorf("minute %d: got %v, want %v", k, g.cells[k], want[k])
+			}
+		}
+	}
+}

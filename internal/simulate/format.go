@@ -1,0 +1,106 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// text is a figure as people read it; "–" where it does not apply.
+func (u unitOf) text(v Value) string {
+	x := float64(v)
+	switch {
+	case !v.Known():
+		return "–"
+	case math.IsInf(x, 0):
+		return "never"
+	case u == ratio:
+		return strconv.FormatFloat(100*x, 'f', 2, 64) + " %"
+	case u == secondsOf:
+		return strconv.FormatFloat(x, 'f', 2, 64) + " s"
+	case u == count:
+		return thousands(int64(math.Round(x)))
+	default:
+		return strconv.FormatFloat(x, 'f', 4, 64)
+	}
+}
+
+// thousands writes 600,000.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// setting is what was run, in one line.
+func (r *Result) setting() string {
+	s := &r.Scenario
+	var parts []string
+	seeds := make([]string, len(r.Seeds))
+	for i, x := range r.Seeds {
+		seeds[i] = strconv.FormatUint(x, 10)
+	}
+	parts = append(parts, fmt.Sprintf("%s after a warm-up of %s", short(s.Duration-s.Warmup), short(s.Warmup)))
+	word := "seeds"
+	if len(seeds) == 1 {
+		word = "seed"
+	}
+	parts = append(parts, word+" "+strings.Join(seeds, " "))
+	if s.Pool.TPM > 0 {
+		parts = append(parts, thousands(s.Pool.TPM)+" tokens/min")
+		parts = append(parts, map[escrow.Accounting]string{
+			escrow.AdmitMax: "booked when admitted", escrow.Production: "counted when produced", escrow.Settled: "counted at the end",
+		}[s.Pool.Accounting])
+		if s.Estimates == Learned {
+			parts = append(parts, "lengths learned")
+		}
+	}
+	if s.Pool.RPM > 0 {
+		parts = append(parts, thousands(s.Pool.RPM)+" requests/min")
+	}
+	if s.Pool.Concurrency > 0 {
+		parts = append(parts, thousands(s.Pool.Concurrency)+" slots")
+	}
+	parts = append(parts, map[Refuse]string{
+		Wait: "callers wait", Deny: "callers are refused and back off", DenyHinted: "callers are refused and come back when told",
+	}[s.Refuse])
+	return strings.Join(parts, " · ")
+}
+
+// short is 10m, not 10m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// wrap breaks a text into lines of at most so many characters.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}

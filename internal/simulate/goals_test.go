@@ -1,0 +1,88 @@
+package simulate
+
+import "testing"
+
+// goal is what a named scenario must reach; 0 is no goal.
+type goal struct {
+	utilization, misallocation, share Value
+	first, worth                      Value
+	kept, late                        Value
+}
+
+// goals are those of the design, where there is no comment.
+var goals = map[string]goal{
+	"s1":        {utilization: 0.994, misallocation: 0.007},
+	"s2":        {utilization: 0.995, misallocation: 0.005},
+	"s2b":       {utilization: 0.994, misallocation: 0.005},
+	"s3":        {utilization: 0.994, misallocation: 0.006, first: 1.6, worth: 6},
+	"s3b":       {utilization: 0.994, misallocation: 0.006, first: 1.6, worth: 6},
+	"s4":        {utilization: 0.994, misallocation: 0.0095}, // 0.8 % over five seeds
+	"s5":        {utilization: 0.995, misallocation: 0.01},
+	"hierarchy": {utilization: 0.994, misallocation: 0.007, first: 1.6},
+	"two-axes":  {utilization: 0.995, share: 0.01},
+
+	"s2-deny": {utilization: 0.994, misallocation: 0.01, kept: 0.95, late: 3.5},
+	"s4-deny": {utilization: 0.994, misallocation: 0.02, kept: 0.95}, // 1.5 % over five seeds
+	"s5-deny": {utilization: 0.994, misallocation: 0.03, kept: 0.95},
+
+	"durations":          {utilization: 0.99, misallocation: 0.03},
+	"durations-weighted": {utilization: 0.99, misallocation: 0.045}, // 2.8 % over three seeds
+
+	"reservation":         {utilization: 0.975, misallocation: 0.025},
+	"reservation-drift3":  {utilization: 0.97},
+	"reservation-drift10": {utilization: 0.945}, // 95.6 % over three seeds
+}
+
+// Every named scenario reaches its goals, and the pool's own books are right all
+// along.
+func TestGoals(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, ok := goals[name]
+			if !ok {
+				t.Fatalf("%s has no goals", name)
+			}
+			f := run(t, name, Options{Seeds: goalSeeds, CheckEvery: 5000}).Figures
+			least := func(what string, got, want Value) {
+				if want > 0 && !(got >= want) {
+					t.Errorf("%s is %.4f, want at least %.4f", what, got, want)
+				}
+			}
+			most := func(what string, got, want Value) {
+				if want > 0 && !(got <= want) {
+					t.Errorf("%s is %.4f, want at most %.4f", what, got, want)
+				}
+			}
+			least("utilization", f.Utilization, g.utilization)
+			most("misallocation", f.Misallocation, g.misallocation)
+			most("the first admission of who returns", f.FirstAdmission, g.first)
+			most("5 seconds' worth for who returns", f.FiveSecondsWorth, g.worth)
+			least("the part of promises kept", f.PromiseKept, g.kept)
+			most("the second wait", f.PromiseLateP95, g.late)
+			if g.share > 0 {
+				least("the least of dominant shares over the largest", f.DominantRatio, 1-g.share)
+			}
+			for _, v := range []Value{f.RollingMax, f.RequestsRollingMax, f.SlotsMax} {
+				if v.Known() && v > 1 {
+					t.Errorf("a limit is exceeded: %.4f of it was used", v)
+				}
+			}
+		})
+	}
+}
+
+// A thousand tenants for five minutes are to take some seconds, oracles and all.
+func BenchmarkThousandTenants(b *testing.B) {
+	s, err := Find("s5")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Run(b.Context(), s, Options{Seeds: []uint64{1}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(s.Duration.Seconds()*float64(b.N)/b.Elapsed().Seconds(), "virtual-s/s")
+}

@@ -1,0 +1,97 @@
+package simulate
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// writeLog writes a trace as JSON lines, one event each:
+//
+//	{"seed":1,"t":12.5,"ev":"admit","tenant":"org/x","id":17,"tokens":1000}
+//
+// tokens are, of an offer, what the request will really take; of an admit, what
+// it may take at most; of a settle, what it took; of a use, what counts against
+// the limit from then on for 60 s, or less than nothing: what is given back of
+// the request's use before, and leaves the window together with it. The first
+// offer of a request also says input (tokens that count at its start), seconds
+// (how long it will run), and worker (it is one of a backlogged tenant's), as
+// far as they are not zero. A refuse says retry_after in seconds, and ticket when
+// the place is kept.
+func writeLog(out io.Writer, p *plan, t *Trace) error {
+	w := bufio.NewWriterSize(out, 1<<16)
+	names := make([][]byte, len(p.tree.Leaves))
+	for i, l := range p.tree.Leaves {
+		names[i] = strconv.AppendQuote(nil, l.Path)
+	}
+	offered := make([]bool, len(t.Requests))
+	var b []byte
+	for i := range t.Events {
+		e := &t.Events[i]
+		r := &t.Requests[e.Request]
+		b = append(b[:0], `{"seed":`...)
+		b = strconv.AppendUint(b, p.seed, 10)
+		b = append(b, `,"t":`...)
+		b = appendSeconds(b, e.At)
+		b = append(b, `,"ev":"`...)
+		b = append(b, e.Kind.String()...)
+		b = append(b, `","tenant":`...)
+		b = append(b, names[r.Tenant]...)
+		b = append(b, `,"id":`...)
+		b = strconv.AppendInt(b, int64(e.Request), 10)
+		b = append(b, `,"tokens":`...)
+		b = strconv.AppendInt(b, e.Tokens, 10)
+		if e.Kind == Offered && !offered[e.Request] {
+			offered[e.Request] = true
+			b = appendFirst(b, r)
+		}
+		if e.Hint > 0 {
+			b = append(b, `,"retry_after":`...)
+			b = appendSeconds(b, e.Hint)
+		}
+		if e.Ticket {
+			b = append(b, `,"ticket":true`...)
+		}
+		b = append(b, "}\n"...)
+		if _, err := w.Write(b); err != nil {
+			return fmt.Errorf("simulate: writing the log: %w", err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("simulate: writing the log: %w", err)
+	}
+	return nil
+}
+
+func appendFirst(b []byte, r *Request) []byte {
+	if r.Input > 0 {
+		b = append(b, `,"input":`...)
+		b = strconv.AppendInt(b, r.Input, 10)
+	}
+	if r.Run > 0 {
+		b = append(b, `,"seconds":`...)
+		b = appendSeconds(b, r.Run)
+	}
+	if r.Worker {
+		b = append(b, `,"worker":true`...)
+	}
+	return b
+}
+
+// appendSeconds writes a time exactly, to the nanosecond.
+func appendSeconds(b []byte, d time.Duration) []byte {
+	b = strconv.AppendInt(b, int64(d/time.Second), 10)
+	rest := int64(d % time.Second)
+	if rest == 0 {
+		return b
+	}
+	digits := strconv.AppendInt(nil, int64(time.Second)+rest, 10) // a leading 1 keeps the zeros
+	end := len(digits)
+	for digits[end-1] == '0' {
+		end--
+	}
+	b = append(b, '.')
+	return append(b, digits[1:end]...)
+}

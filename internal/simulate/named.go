@@ -1,0 +1,48 @@
+package simulate
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed scenarios/*.yaml
+var scenarioFiles embed.FS
+
+// Names are the scenarios that Find knows without a file.
+func Names() []string {
+	entries, err := scenarioFiles.ReadDir("scenarios")
+	if err != nil {
+		panic("llmgov: BUG: " + err.Error())
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Find returns a named scenario, or reads a file. What looks like a path, or
+// ends in .yaml, is always a file.
+func Find(name string) (Scenario, error) {
+	ext := filepath.Ext(name)
+	if ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return Scenario{}, fmt.Errorf("simulate: %w; the named scenarios are %s", err, strings.Join(Names(), ", "))
+		}
+		return Parse(name, data)
+	}
+	if several := []string{"d1", "d2", "d3", "d4"}; slices.Contains(several, strings.ToLower(name)) {
+		return Scenario{}, fmt.Errorf("simulate: scenario %q needs several nodes, which are not supported yet", name)
+	}
+	data, err := scenarioFiles.ReadFile("scenarios/" + strings.ToLower(name) + ".yaml")
+	if err != nil {
+		return Scenario{}, fmt.Errorf("simulate: there is no scenario %q; %s, or write the path of a file, such as ./mine.yaml", name, advise(name, Names()))
+	}
+	return Parse(strings.ToLower(name)+".yaml", data)
+}

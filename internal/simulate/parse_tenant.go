@@ -1,0 +1,220 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// tenants reads a list of siblings.
+func (p *parser) tenants(v value, above string) []Tenant {
+	var list []Tenant
+	taken := map[string]bool{}
+	v.each(func(v value) {
+		for _, t := range p.tenant(v, above) {
+			if t.Name != "" && taken[t.Name] {
+				v.problem("there is a tenant %s already; give each its own name", show(t.Name))
+			}
+			taken[t.Name] = true
+			list = append(list, t)
+		}
+	})
+	if v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
+		v.problem("name no tenant; write at least one with a load")
+	}
+	return list
+}
+
+// tenant reads one entry, which stands for many when it is a zipf.
+func (p *parser) tenant(v value, above string) []Tenant {
+	t := Tenant{Weight: escrow.WeightOne, Work: p.work}
+	own := Work{Cost: p.work.Cost}
+	var teams, zipf value
+	readers := map[string]func(value){
+		"name":      func(v value) { v.name(&t.Name) },
+		"weight":    func(v value) { v.weight(&t.Weight) },
+		"priority":  func(v value) { oneOf(v, &t.Background, map[string]bool{"interactive": false, "background": true}) },
+		"floor_tpm": func(v value) { v.whole(&t.FloorTPM, 0, escrow.MaxLimit) },
+		"credit":    func(v value) { v.duration(&t.Credit, 0, escrow.Window) },
+		"load":      func(v value) { v.load(&t.Load) },
+		"nodes":     notYet("several nodes are"),
+		"teams":     func(v value) { teams = v },
+		"zipf":      func(v value) { zipf = v },
+	}
+	workReaders(readers, &own)
+	there := v.fields(readers)
+	if v.node.Kind != yaml.MappingNode {
+		return nil
+	}
+	workContradictions(there, &own)
+	p.ownWork(there, &t.Work, own)
+	if _, ok := there["name"]; !ok {
+		v.problem("has no name; write name:")
+	}
+	t.contradictions(v, there)
+	path := above + t.Name
+	if zipf.node != nil {
+		return p.zipf(zipf, t, above)
+	}
+	p.leaves[path] = teams.node == nil
+	if teams.node != nil {
+		inner := *p
+		inner.work = t.Work // teams inherit what they do not say
+		t.Teams = inner.tenants(teams, path+"/")
+	}
+	return []Tenant{t}
+}
+
+// ownWork replaces those parts of the inherited work that a tenant names.
+func (p *parser) ownWork(there map[string]value, w *Work, own Work) {
+	has := func(key string) bool { _, ok := there[key]; return ok }
+	if has("cost") || has("classes") {
+		w.Cost, w.Classes = own.Cost, own.Classes
+	}
+	if has("service") {
+		w.Service = own.Service
+		if len(w.Classes) > 0 && !has("classes") {
+			there["service"].problem("stands beside the scenario's classes, which say how long a request runs; remove it")
+		}
+	}
+	if len(w.Classes) > 0 {
+		w.Service = Dist{}
+	}
+}
+
+func (t *Tenant) contradictions(v value, there map[string]value) {
+	kinds := 0
+	for _, key := range []string{"load", "teams", "zipf"} {
+		if _, ok := there[key]; ok {
+			kinds++
+		}
+	}
+	switch {
+	case kinds == 0:
+		v.problem("has neither load nor teams; write load: {kind: open, tokens_per_second: 1000}")
+	case kinds > 1:
+		v.problem("has more than one of load, teams and zipf; give loads to the teams")
+	}
+	if at, ok := there["priority"]; ok {
+		if _, inner := there["teams"]; inner {
+			at.problem("has no meaning for a tenant with teams; give it to the teams")
+		}
+	}
+	if at, ok := there["weight"]; ok {
+		if _, many := there["zipf"]; many {
+			at.problem("stands beside zipf, which has weights; remove it")
+		}
+	}
+}
+
+// weight reads a number of up to three decimals.
+func (v value) weight(into *escrow.Weight) {
+	one := float64(escrow.WeightOne)
+	w := float64(*into) / one
+	v.number(&w, 1/one, float64(escrow.MaxWeight)/one)
+	*into = escrow.Weight(math.Round(w * one))
+}
+
+var loadWords = map[string]LoadKind{"open": Open, "backlogged": Backlogged, "onoff": OnOff, "absent": Absent}
+
+// loadKeys are the keys that each kind of load is made of, beside kind.
+var loadKeys = map[LoadKind][]string{
+	Absent:     {},
+	Open:       {"tokens_per_second", "requests_per_second"},
+	Backlogged: {"workers"},
+	OnOff:      {"tokens_per_second", "requests_per_second", "on", "off", "start"},
+}
+
+func (v value) load(into *Load) {
+	l := Load{Start: -1}
+	workers := int64(0)
+	there := v.fields(map[string]func(value){
+		"kind":                func(v value) { oneOf(v, &l.Kind, loadWords) },
+		"tokens_per_second":   func(v value) { v.number(&l.TokensPerSecond, 1e-3, 1e12) },
+		"requests_per_second": func(v value) { v.number(&l.RequestsPerSecond, 1e-6, 1e6) },
+		"workers":             func(v value) { v.whole(&workers, 1, 100_000) },
+		"on":                  func(v value) { v.duration(&l.On, time.Millisecond, day) },
+		"off":                 func(v value) { v.duration(&l.Off, 0, day) },
+		"start":               func(v value) { v.duration(&l.Start, 0, day) },
+	})
+	l.Workers = int(workers)
+	*into = l
+	if v.node.Kind != yaml.MappingNode {
+		return
+	}
+	kind, ok := there["kind"]
+	if !ok {
+		v.problem("has no kind; write kind: open, backlogged, onoff or absent")
+		return
+	}
+	allowed := map[string]bool{"kind": true}
+	for _, key := range loadKeys[l.Kind] {
+		allowed[key] = true
+		_, has := there[key]
+		if !has && (key == "workers" || key == "on" || key == "off") {
+			v.problem("is %s and has no %s; write it", kind.node.Value, key)
+		}
+	}
+	for key, at := range there {
+		if !allowed[key] {
+			at.problem("has no meaning for a load that is %s; remove it", kind.node.Value)
+		}
+	}
+	_, tps := there["tokens_per_second"]
+	_, rps := there["requests_per_second"]
+	if allowed["tokens_per_second"] && tps == rps {
+		v.problem("needs one of tokens_per_second and requests_per_second; write exactly one")
+	}
+}
+
+// zipf makes many tenants of one entry: the k-th asks for k^-exponent of them
+// all. Weights are drawn from the list once, the same for every seed, so that
+// a tenant's figures can be averaged over seeds.
+func (p *parser) zipf(v value, like Tenant, above string) []Tenant {
+	count, exponent, load := int64(0), 1.1, 1.0
+	var weights []escrow.Weight
+	there := v.fields(map[string]func(value){
+		"count":    func(v value) { v.whole(&count, 1, 10_000) },
+		"exponent": func(v value) { v.number(&exponent, 0, 5) },
+		"load":     func(v value) { v.number(&load, 1e-6, 1000) },
+		"weights": func(v value) {
+			v.each(func(v value) {
+				w := escrow.WeightOne
+				v.weight(&w)
+				weights = append(weights, w)
+			})
+		},
+	})
+	if _, ok := there["count"]; !ok {
+		v.problem("has no count; write how many tenants")
+	}
+	if p.s.Pool.TPM == 0 {
+		v.problem("needs a pool with tpm, of which load is a multiple")
+	}
+	if len(weights) == 0 {
+		weights = []escrow.Weight{escrow.WeightOne}
+	}
+	sum := 0.0
+	for k := range count {
+		sum += math.Pow(float64(k+1), -exponent)
+	}
+	rng := rand.New(rand.NewPCG(uint64(count), 0x7a697066))
+	list := make([]Tenant, count)
+	digits := len(fmt.Sprint(count))
+	for k := range list {
+		t := like
+		t.Name = fmt.Sprintf("%s-%0*d", strings.TrimSuffix(like.Name, "-"), digits, k+1)
+		t.Weight = weights[rng.IntN(len(weights))]
+		rate := load * float64(p.s.Pool.TPM) / escrow.Window.Seconds() * math.Pow(float64(k+1), -exponent) / sum
+		t.Load = Load{Kind: Open, TokensPerSecond: rate}
+		p.leaves[above+t.Name] = true
+		list[k] = t
+	}
+	return list
+}

@@ -1,0 +1,112 @@
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Streams of random numbers. Each leaf has one for what it asks for and one
+// for how it behaves between, so that no decision of the admission changes what
+// others ask for, or what an open load asks for at all.
+const (
+	streamArrivals = iota
+	streamManners
+	streamEvents
+	streamPhases
+)
+
+func randomStream(seed uint64, leaf, purpose int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(leaf)<<8|uint64(purpose)))
+}
+
+// draw takes one sample, as if the law were scaled by factor.
+func (d Dist) draw(rng *rand.Rand, factor float64) float64 {
+	mean := d.Mean * factor
+	if d.Sigma > 0 {
+		mean = math.Exp(math.Log(mean) - d.Sigma*d.Sigma/2 + d.Sigma*rng.NormFloat64())
+	}
+	return min(max(mean, d.Min), d.Max)
+}
+
+// zero reports a distribution that is not there.
+func (d Dist) zero() bool { return d.Mean == 0 }
+
+func (s Span) draw(rng *rand.Rand) time.Duration {
+	if s.To <= s.From {
+		return s.From
+	}
+	return s.From + time.Duration(rng.Int64N(int64(s.To-s.From)))
+}
+
+// between draws from the range uniformly.
+func between(rng *rand.Rand, from, to time.Duration) time.Duration {
+	return Span{from, to}.draw(rng)
+}
+
+// sample is what one request will be.
+type sample struct {
+	class      int // -1 without classes
+	input      int64
+	output     int64
+	maxOutput  int64 // what its caller declares
+	run        time.Duration
+	firstToken time.Duration
+	speed      float64 // of output, tokens a second; 0 for all at once
+}
+
+func (w *Work) draw(rng *rand.Rand, factor float64) sample {
+	if len(w.Classes) > 0 {
+		return w.drawClass(rng, factor)
+	}
+	s := sample{class: -1, output: int64(math.Round(w.Cost.draw(rng, factor)))}
+	s.maxOutput = s.output
+	if !math.IsInf(w.Cost.Max, 1) {
+		s.maxOutput = int64(w.Cost.Max)
+	}
+	if !w.Service.zero() {
+		run := w.Service.draw(rng, 1)
+		s.run = time.Duration(run * float64(time.Second))
+		s.speed = float64(s.output) / run
+	}
+	return s
+}
+
+func (w *Work) drawClass(rng *rand.Rand, factor float64) sample {
+	k := 0
+	for x := rng.Float64(); k < len(w.Classes)-1 && x >= w.Classes[k].Share; k++ {
+		x -= w.Classes[k].Share
+	}
+	c := &w.Classes[k]
+	s := sample{class: k, maxOutput: int64(c.Max)}
+	if !c.Input.zero() {
+		s.input = int64(math.Round(c.Input.draw(rng, 1)))
+	}
+	out := c.Median * factor * math.Exp(c.Sigma*rng.NormFloat64())
+	s.output = int64(math.Round(min(max(out, 1), c.Max)))
+	s.firstToken = c.FirstToken.draw(rng)
+	s.speed = c.TokensPerSecond
+	if c.SpeedSigma > 0 {
+		s.speed *= math.Exp(c.SpeedSigma * rng.NormFloat64())
+	}
+	s.run = s.firstToken + time.Duration(float64(s.output)/s.speed*float64(time.Second))
+	return s
+}
+
+// averages are what requests of a work cost and how long they run, by trial:
+// the cuts at both ends leave no simple formula.
+type averages struct{ tokens, run float64 }
+
+func (w *Work) averages() averages {
+	const trials = 20_000
+	rng := rand.New(rand.NewPCG(1, 1))
+	var a averages
+	for range trials {
+		s := w.draw(rng, 1)
+		a.tokens += float64(s.input + s.output)
+		a.run += s.run.Seconds()
+	}
+	a.tokens /= trials
+	a.run /= trials
+	return a
+}

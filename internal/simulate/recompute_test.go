@@ -1,0 +1,263 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+)
+
+// logLine is a line of the log, as anybody would read it.
+type logLine struct {
+	Seed    int
+	T       float64
+	Ev      string
+	Tenant  string
+	ID      int
+	Tokens  float64
+	Input   float64
+	Seconds float64
+	Worker  bool
+	Retry   float64 `json:"retry_after"`
+}
+
+func readLog(t *testing.T, data []byte) []logLine {
+	t.Helper()
+	var lines []logLine
+	for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
+		var l logLine
+		if err := dec.Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// recomputed is a second, dumb program for the same figures: it knows the log,
+// the limit and the weights, and shares no code with the first.
+func recomputed(lines []logLine, limit, duration, warmup float64, weights map[string]float64) map[string]float64 {
+	out := map[string]float64{}
+	firstUse, firstOffer, tenant, told, returned := map[int]float64{}, map[int]float64{}, map[int]string{}, map[int]float64{}, map[int]float64{}
+	var offers, refused, kept, broken float64
+	var waits, late []float64
+	windows := make([]map[string]float64, int((duration-warmup)/60))
+	for k := range windows {
+		windows[k] = map[string]float64{}
+	}
+	asked := map[int]bool{}
+	for _, l := range lines {
+		switch l.Ev {
+		case "offer":
+			if _, again := firstOffer[l.ID]; !again {
+				firstOffer[l.ID], tenant[l.ID] = l.T, l.Tenant
+				asked[l.ID] = l.T >= warmup
+			}
+			if asked[l.ID] {
+				offers++
+			}
+			if at, ok := told[l.ID]; ok && l.T >= at-1e-9 {
+				returned[l.ID] = l.T
+			}
+		case "admit":
+			if l.T >= warmup {
+				waits = append(waits, l.T-firstOffer[l.ID])
+			}
+			if at, ok := returned[l.ID]; ok && at >= warmup {
+				kept++
+				late = append(late, l.T-at)
+			}
+		case "refuse":
+			if asked[l.ID] {
+				refused++
+			}
+			if at, ok := returned[l.ID]; ok && at >= warmup {
+				broken++
+			}
+			delete(returned, l.ID)
+			delete(told, l.ID)
+			if l.Retry > 0 {
+				told[l.ID] = l.T + l.Retry
+			}
+		case "use":
+			if _, again := firstUse[l.ID]; !again {
+				firstUse[l.ID] = l.T
+			}
+			at := l.T
+			if l.Tokens < 0 {
+				at = firstUse[l.ID]
+			}
+			if k := int(math.Floor((at - warmup) / 60)); k >= 0 && k < len(windows) {
+				windows[k][l.Tenant] += l.Tokens
+				out["utilization"] += l.Tokens / (limit * (duration - warmup) / 60)
+			}
+		}
+	}
+	slices.Sort(waits)
+	slices.Sort(late)
+	out["wait_p50_seconds"] = waits[int(0.5*float64(len(waits)-1))]
+	out["wait_p99_seconds"] = waits[int(0.99*float64(len(waits)-1))]
+	out["refused"] = refused / offers
+	if kept+broken > 0 {
+		out["promise_kept"] = kept / (kept + broken)
+		out["promise_late_p95_seconds"] = late[int(0.95*float64(len(late)-1))]
+	}
+	out["rolling_max"] = dumbRolling(lines, firstUse) / limit
+	if weights != nil {
+		out["misallocation"] = dumbMisallocation(lines, windows, limit, duration, warmup, weights)
+	}
+	return out
+}
+
+// dumbRolling sums, at every use, all uses of the 60 s before. What was given
+// back by then is taken off what it is given back of.
+func dumbRolling(lines []logLine, firstUse map[int]float64) float64 {
+	var uses []logLine
+	for _, l := range lines {
+		if l.Ev == "use" {
+			uses = append(uses, l)
+		}
+	}
+	most := 0.0
+	for i := range uses {
+		sum := 0.0
+		for k := i; k >= 0 && uses[k].T > uses[i].T-60; k-- {
+			if uses[k].Tokens > 0 || firstUse[uses[k].ID] > uses[i].T-60 {
+				sum += uses[k].Tokens
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// dumbMisallocation steps a fluid server of its own through time. Tenants with
+// workers always want more.
+func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, duration, warmup float64, weights map[string]float64) float64 {
+	const dt, patience = 0.05, 15.0
+	type piece struct {
+		left, until float64
+		begun       bool
+	}
+	queues := map[string][]*piece{}
+	endless := map[string]bool{}
+	seen := map[int]bool{}
+	fluid := make([]map[string]float64, len(windows))
+	for k := range fluid {
+		fluid[k] = map[string]float64{}
+	}
+	next := 0
+	spare := 0.0
+	for step := 0; float64(step)*dt < duration-1e-9; step++ {
+		now := float64(step) * dt
+		for ; next < len(lines) && lines[next].T < now+dt-1e-12; next++ {
+			l := lines[next]
+			if l.Ev != "offer" || seen[l.ID] {
+				continue
+			}
+			seen[l.ID] = true
+			if l.Worker {
+				endless[l.Tenant] = true
+				continue
+			}
+			queues[l.Tenant] = append(queues[l.Tenant], &piece{left: l.Tokens, until: l.T + patience})
+		}
+		wants := map[string]float64{}
+		for name := range weights {
+			for _, p := range queues[name] {
+				if p.begun || p.until >= now {
+					wants[name] += p.left
+				}
+			}
+			if endless[name] {
+				wants[name] = 1e12
+			}
+		}
+		capacity := limit/60*dt + spare
+		level, high := 0.0, 1e12
+		for range 100 {
+			mid, all := (level+high)/2, 0.0
+			for name, w := range weights {
+				all += min(wants[name], w*mid)
+			}
+			if all < capacity {
+				level = mid
+			} else {
+				high = mid
+			}
+		}
+		used := 0.0
+		for name, w := range weights {
+			x := min(wants[name], w*level)
+			used += x
+			if k := int(math.Floor((now - warmup + 1e-9) / 60)); k >= 0 && k < len(fluid) {
+				fluid[k][name] += x
+			}
+			for _, p := range queues[name] {
+				if (p.begun || p.until >= now) && x > 1e-9 && p.left > 0 {
+					y := min(x, p.left)
+					p.left, x, p.begun = p.left-y, x-y, true
+				}
+			}
+		}
+		spare = min(capacity-used, limit/60)
+	}
+	mean := 0.0
+	for k := range windows {
+		off, all := 0.0, 0.0
+		for name := range weights {
+			off += math.Abs(windows[k][name] - fluid[k][name])
+			all += fluid[k][name]
+		}
+		mean += off / 2 / all / float64(len(windows))
+	}
+	return mean
+}
+
+func TestFiguresFollowFromTheLog(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		change  func(*Scenario)
+		weights map[string]float64
+	}{
+		{"s2", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
+		{"s2-deny", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
+		{"reservation", func(s *Scenario) { s.Pool.TPM = 60_000 }, nil},
+		// The most is booked at admission, and given back at the end.
+		{"reservation", func(s *Scenario) { s.Pool.TPM, s.Pool.Accounting = 200_000, 0 }, nil},
+	} {
+		s, err := Find(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Duration, s.Warmup = s.Warmup+4*60e9, s.Warmup+60e9
+		if c.change != nil {
+			c.change(&s)
+		}
+		var log, result bytes.Buffer
+		res, err := Run(context.Background(), s, Options{Seeds: []uint64{5}, Log: &log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteJSON(&result, res); err != nil {
+			t.Fatal(err)
+		}
+		var told map[string]any
+		if err := json.Unmarshal(result.Bytes(), &told); err != nil {
+			t.Fatal(err)
+		}
+		want := recomputed(readLog(t, log.Bytes()), float64(s.Pool.TPM), s.Duration.Seconds(), s.Warmup.Seconds(), c.weights)
+		if _, ok := want["promise_kept"]; ok != (s.Refuse == DenyHinted) {
+			t.Errorf("%s: the log tells of promises: %v", c.name, ok)
+		}
+		for key, x := range want {
+			got, ok := told[key].(float64)
+			// The oracle's sums are taken in another order, and its shares by bisection.
+			if !ok || math.Abs(got-x) > 1e-6 {
+				t.Errorf("%s: %s is %v in JSON and %g by the log", c.name, key, told[key], x)
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestTableFitsATerminal(t *testing.T) {
+	for _, name := range []string{"s2-deny", "s5", "two-axes", "durations", "hierarchy"} {
+		var b strings.Builder
+		if err := WriteTable(&b, run(t, name, Options{Seeds: []uint64{1}})); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > tableWidth {
+				t.Errorf("%s: a line of %d characters: %s", name, n, line)
+			}
+		}
+		if !strings.Contains(b.String(), "utilization of L") || strings.Contains(b.String(), "NaN") {
+			t.Errorf("%s:\n%s", name, b.String())
+		}
+	}
+}
+
+// documented are the names that scripts rely on.
+var documented = []string{
+	"utilization", "misallocation", "misallocation_max", "long_run_deviation", "jain", "rolling_max",
+	"first_admission_seconds_max", "wait_p50_seconds", "wait_p99_seconds", "refused", "promise_kept",
+	"promise_late_p95_seconds", "store_round_trips_per_1000", "tenants",
+}
+
+func TestJSONHasTheDocumentedNames(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteJSON(&b, run(t, "s3", Options{Seeds: []uint64{1, 2}})); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range documented {
+		if _, ok := got[key]; !ok {
+			t.Errorf("no %s in the JSON object", key)
+		}
+	}
+	if got["promise_kept"] != nil {
+		t.Errorf("promise_kept is %v where nobody was promised anything, want null", got["promise_kept"])
+	}
+	tenant, _ := got["tenants"].([]any)[0].(map[string]any)
+	for _, key := range []string{"name", "entitled", "received", "wait_p99_seconds"} {
+		if _, ok := tenant[key]; !ok {
+			t.Errorf("no %s in a tenant", key)
+		}
+	}
+	if n := len(got["per_seed"].([]any)); n != 2 {
+		t.Errorf("figures of %d seeds, want 2", n)
+	}
+}
+
+func TestReportIsOneFile(t *testing.T) {
+	res := run(t, "s5", Options{Seeds: []uint64{1}})
+	res.Scenario.About = `</script><b onclick="x">`
+	var b strings.Builder
+	if err := WriteHTML(&b, res); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, loads := range []string{`\bsrc=`, `<link`, `@import`, `url\(`, `\bfetch\(`, `XMLHttpRequest`} {
+		if found := regexp.MustCompile(loads).FindString(page); found != "" {
+			t.Errorf("the report loads something: %s", found)
+		}
+	}
+	if strings.Contains(page, `<b onclick`) {
+		t.Error("the scenario's text is not escaped")
+	}
+	_, rest, _ := strings.Cut(page, `id="data">`)
+	text, _, _ := strings.Cut(rest, "</script>")
+	var charts Charts
+	if err := json.Unmarshal([]byte(text), &charts); err != nil {
+		t.Fatalf("the data of the charts: %v", err)
+	}
+	if n := len(charts.Lines); n != mostLines+1 || charts.Lines[n-1].Name != "all others" {
+		t.Errorf("%d lines, the last %q", n, charts.Lines[n-1].Name)
+	}
+	for _, l := range charts.Lines {
+		if len(l.Received) != len(charts.Times) || len(l.WaitP99) != len(charts.Times) {
+			t.Errorf("%s has %d points for %d times", l.Name, len(l.Received), len(charts.Times))
+		}
+	}
+	for _, part := range []string{"MIT License", "uPlot", "exponent: 1.1", "prefers-color-scheme"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("no %q in the report", part)
+		}
+	}
+	if n := len(page); n > 400_000 {
+		t.Errorf("the report has %d bytes", n)
+	}
+}

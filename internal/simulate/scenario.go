@@ -1,0 +1,158 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Scenario is traffic upon one pool, as a scenario file describes it. It holds
+// no state: the same scenario and seed make the same run.
+type Scenario struct {
+	Name string
+	// About is one sentence on what the scenario is for.
+	About string
+	// Duration is how much virtual time a run takes; Warmup, at its start, is left
+	// out of all averages.
+	Duration, Warmup time.Duration
+	// Seeds are the runs to make when the caller names none.
+	Seeds []uint64
+	Pool  Pool
+	// Estimates says what is known of a request's length when it asks.
+	Estimates Estimates
+	// Refuse says how callers that cannot be served at once behave.
+	Refuse Refuse
+	// Patience is how long an open-loop caller tries before it gives up.
+	Patience time.Duration
+	// Tenants are the children of the pool.
+	Tenants []Tenant
+	Events  []Event
+	// Source is the file that the scenario was read from.
+	Source []byte
+}
+
+// Pool is the capacity that is shared. A limit of 0 turns its axis off.
+type Pool struct {
+	TPM, RPM, Concurrency int64
+	// InteractiveReserve are slots that background calls leave free.
+	InteractiveReserve int64
+	Burst              time.Duration
+	Accounting         escrow.Accounting
+	// Headroom is the part of every rolling limit that is left unused.
+	Headroom   float64
+	MaxQueue   int
+	TicketWait time.Duration
+}
+
+// usable is a limit without the pool's headroom.
+func (p Pool) usable(limit int64) int64 {
+	return limit - int64(float64(limit)*p.Headroom)
+}
+
+// Estimates is what the admission knows of a request's length beforehand.
+type Estimates int
+
+const (
+	// Exact lengths are declared with the request.
+	Exact Estimates = iota
+	// Learned lengths are guessed from the ones that ended before.
+	Learned
+)
+
+// Refuse is how callers wait.
+type Refuse int
+
+const (
+	// Wait queues for as long as the caller's patience.
+	Wait Refuse = iota
+	// Deny refuses at once; callers come back by a backoff of their own.
+	Deny
+	// DenyHinted refuses at once; callers come back when they are told to.
+	DenyHinted
+)
+
+// Tenant is a node of the tree of claims. One with Teams is an inner node, and
+// has no load of its own.
+type Tenant struct {
+	Name       string
+	Weight     escrow.Weight
+	Background bool
+	FloorTPM   int64
+	Credit     time.Duration
+	Load       Load
+	Work       Work
+	Teams      []Tenant
+}
+
+// LoadKind is the manner in which a tenant asks.
+type LoadKind int
+
+const (
+	// Absent asks for nothing.
+	Absent LoadKind = iota
+	// Open asks at random times, whatever becomes of it.
+	Open
+	// Backlogged has a number of workers, each of which always has a request.
+	Backlogged
+	// OnOff is Open for a while, then silent for a while, over and over.
+	OnOff
+)
+
+// Load is what a tenant asks for over time.
+type Load struct {
+	Kind LoadKind
+	// TokensPerSecond or RequestsPerSecond is the mean rate of Open and of the on
+	// phase of OnOff; the other is 0.
+	TokensPerSecond, RequestsPerSecond float64
+	Workers                            int
+	On, Off                            time.Duration
+	// Start is when the first on phase begins; negative for a random point of the
+	// first cycle.
+	Start time.Duration
+}
+
+// Work is what requests cost and how long they run.
+type Work struct {
+	// Cost is tokens a request, Service its run time in seconds.
+	Cost, Service Dist
+	// Classes, when there are any, replace both: each is a kind of streamed call.
+	Classes []Class
+}
+
+// Dist is a distribution of positive numbers.
+type Dist struct {
+	// Mean is that of the whole law, before it is cut to Min … Max.
+	Mean, Sigma, Min, Max float64
+}
+
+// Class is a kind of streamed call whose output is lognormal around a median.
+type Class struct {
+	Share  float64
+	Median float64
+	Sigma  float64
+	// Max is the max_tokens that callers declare, where output is cut.
+	Max float64
+	// TokensPerSecond is the speed of output, SpeedSigma how much streams differ
+	// (as the sigma of a lognormal factor).
+	TokensPerSecond, SpeedSigma float64
+	// FirstToken is the range of times until output begins.
+	FirstToken Span
+	// Input is the length of the prompt, known and counted at the start.
+	Input Dist
+}
+
+// Span is a range of times, of which one is drawn for each use.
+type Span struct{ From, To time.Duration }
+
+// Event changes the traffic while a scenario runs.
+type Event struct {
+	// At is when; Every, when positive, repeats it until the end.
+	At    Span
+	Every time.Duration
+	// Tenant is the path of a tenant, "org/team"; empty for all.
+	Tenant string
+	// Load is the tenant's new load, when it is not nil.
+	Load *Load
+	// CostFactor multiplies what requests cost from then on, when it is not 0.
+	CostFactor float64
+}

@@ -1,0 +1,56 @@
+package simulate
+
+import "time"
+
+// Kind is what happened.
+type Kind uint8
+
+// What happens to requests. Used says that tokens count against the limit at
+// that instant; a negative amount gives back tokens of the same request, and
+// leaves the window together with them.
+const (
+	Offered Kind = iota
+	Admitted
+	Refused
+	Settled
+	Used
+)
+
+func (k Kind) String() string {
+	return [...]string{"offer", "admit", "refuse", "settle", "use"}[k]
+}
+
+// Occurrence is one event of a run. Times count from its start.
+type Occurrence struct {
+	At      time.Duration
+	Tokens  int64
+	Request int32
+	Kind    Kind
+	// Hint is the Retry-After that a refusal carried; 0 for none. Ticket says that
+	// a place was kept.
+	Hint   time.Duration
+	Ticket bool
+}
+
+// Request is what one caller wants, over all its attempts.
+type Request struct {
+	Tenant int32 // leaf
+	// Worker says that it is one of a backlogged tenant's.
+	Worker bool
+	At     time.Duration // of the first attempt
+	// Tokens are what it will really take in all, Input the part of them that
+	// counts as soon as it runs, and Run how long it runs.
+	Tokens, Input int64
+	Run           time.Duration
+}
+
+// Trace is one run as it was seen from outside. All figures are computed from
+// it, so that none depends on the books of what is being measured.
+type Trace struct {
+	Requests []Request
+	Events   []Occurrence
+}
+
+func (t *Trace) add(at time.Duration, k Kind, request int32, tokens int64) {
+	t.Events = append(t.Events, Occurrence{At: at, Kind: k, Request: request, Tokens: tokens})
+}

@@ -1,0 +1,208 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// gate is what the event loop asks of an admission. escrow.Pool is the one that
+// is simulated; tests put others in its place, to see the figures tell.
+type gate interface {
+	Add(parent escrow.NodeID, n escrow.Node) escrow.NodeID
+	Offer(now time.Time, c escrow.Call) (escrow.Handle, escrow.Answer)
+	Pump(now time.Time, out []escrow.Handle) []escrow.Handle
+	Next() (time.Time, bool)
+	Cancel(now time.Time, h escrow.Handle) bool
+	Refuse(now time.Time, h escrow.Handle, key uint64) (escrow.Answer, bool)
+	Progress(now time.Time, h escrow.Handle, p escrow.Progress)
+	Settle(now time.Time, h escrow.Handle, actual escrow.Cost) bool
+	Check() error
+}
+
+// epoch is when every run begins, on no clock at all.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Manners of callers.
+const (
+	// A worker asks again this long after it was served.
+	thinkLeast, thinkMost = 10 * time.Millisecond, 50 * time.Millisecond
+	// A worker that waits does so for as long as its phase lasts, and does not say
+	// how long that is.
+	workerWait = time.Hour
+	// The workers of a phase begin within this time of each other.
+	workersStart = 200 * time.Millisecond
+	// Callers that are refused without being told when to return.
+	backoffFirst, backoffMost = 250 * time.Millisecond, 4 * time.Second
+	// Callers that are told return this much later.
+	lateLeast, lateMost = 5 * time.Millisecond, 35 * time.Millisecond
+	// A running stream reports this often.
+	beatEvery = 250 * time.Millisecond
+)
+
+// world is one run: the traffic of a plan, offered to a gate in virtual time.
+type world struct {
+	*plan
+	pool  gate
+	nodes []escrow.NodeID // by leaf
+	leafs []caller        // by leaf
+	guess guesses
+
+	agenda  agenda
+	now     time.Duration
+	wakeAt  time.Duration // of the wake that counts; negative for none
+	waiting map[escrow.Handle]*call
+	started []escrow.Handle // scratch of pump
+	trace   Trace
+}
+
+// caller is one leaf's random streams.
+type caller struct{ arrivals, manners *rand.Rand }
+
+func newWorld(p *plan, pool gate) *world {
+	w := &world{
+		plan:    p,
+		pool:    pool,
+		wakeAt:  -1,
+		waiting: map[escrow.Handle]*call{},
+		guess:   newGuesses(p),
+	}
+	w.nodes = addTo(pool, p.Tenants, escrow.Root)
+	for leaf, phases := range p.phases {
+		w.leafs = append(w.leafs, caller{
+			arrivals: randomStream(p.seed, leaf, streamArrivals),
+			manners:  randomStream(p.seed, leaf, streamManners),
+		})
+		for i := range phases {
+			w.begin(leaf, i)
+		}
+	}
+	return w
+}
+
+// begin plans what starts a phase.
+func (w *world) begin(leaf, phase int) {
+	ph := &w.phases[leaf][phase]
+	t := task{leaf: int32(leaf), phase: int32(phase)}
+	switch ph.Kind {
+	case Open:
+		t.step = arrive
+		t.at = ph.from + w.interval(leaf, ph)
+		w.agenda.plan(t)
+	case Backlogged:
+		t.step = ask
+		for range ph.Workers {
+			t.at = ph.from + between(w.leafs[leaf].manners, 0, workersStart)
+			w.agenda.plan(t)
+		}
+	}
+}
+
+// interval is the time to the next request of an open load.
+func (w *world) interval(leaf int, ph *phase) time.Duration {
+	per := ph.perSecond(w.average[leaf])
+	return time.Duration(w.leafs[leaf].arrivals.ExpFloat64() / per * float64(time.Second))
+}
+
+// run plays the whole scenario. done is called now and then with the time that
+// has passed; check, when it is positive, is how many tasks lie between two
+// looks at the pool's own books.
+func (w *world) run(ctx context.Context, check int, done func(time.Duration)) error {
+	const often = 4096
+	for n := 1; ; n++ {
+		t, ok := w.agenda.next()
+		if !ok || t.at >= w.Duration {
+			return w.check()
+		}
+		w.now = t.at
+		w.do(t)
+		if n%often == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			done(w.now)
+		}
+		if check > 0 && n%check == 0 {
+			if err := w.check(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (w *world) check() error {
+	if err := w.pool.Check(); err != nil {
+		return fmt.Errorf("simulate: scenario %s, seed %d, at %v: the pool's books are wrong: %w", w.Name, w.seed, w.now, err)
+	}
+	return nil
+}
+
+func (w *world) clock() time.Time { return epoch.Add(w.now) }
+
+func (w *world) do(t task) {
+	switch t.step {
+	case arrive:
+		ph := &w.phases[t.leaf][t.phase]
+		if t.at >= ph.to {
+			return
+		}
+		c := w.request(t, w.now+w.Patience)
+		w.agenda.plan(task{at: w.now + w.interval(int(t.leaf), ph), step: arrive, leaf: t.leaf, phase: t.phase})
+		w.offer(c)
+	case ask:
+		ph := &w.phases[t.leaf][t.phase]
+		if t.at >= ph.to {
+			return
+		}
+		c := w.request(t, ph.to)
+		c.worker = true
+		w.trace.Requests[c.id].Worker = true
+		w.offer(c)
+	case retry:
+		w.offer(t.call)
+	case expire:
+		w.expire(t)
+	case beat:
+		w.beat(t.call)
+		return // nothing is freed that a wake would not find
+	case finish:
+		w.finish(t.call)
+	case wake:
+		if t.at != w.wakeAt {
+			return
+		}
+		w.wakeAt = -1
+	}
+	w.pump()
+}
+
+// pump starts what may go now, and plans when to look again.
+func (w *world) pump() {
+	w.started = w.pool.Pump(w.clock(), w.started[:0])
+	for i := 0; i < len(w.started); i++ {
+		h := w.started[i]
+		c := w.waiting[h]
+		if c == nil {
+			panic("llmgov: BUG: the pool started a call that does not wait")
+		}
+		delete(w.waiting, h)
+		if w.start(c) {
+			// It has ended already, which may let others go.
+			w.started = w.pool.Pump(w.clock(), w.started)
+		}
+	}
+	next, ok := w.pool.Next()
+	if !ok {
+		return
+	}
+	// A pool that asks to be called at once is called after the least time that
+	// moves its books.
+	at := max(next.Sub(epoch), w.now+time.Microsecond)
+	if w.wakeAt < 0 || at < w.wakeAt {
+		w.wakeAt = at
+		w.agenda.plan(task{at: at, step: wake})
+	}
+}
