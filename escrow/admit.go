@@ -17,7 +17,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 		p.arrive(c.Leaf)
 		p.redeem(ticket)
 		n := p.put(e)
-		p.charge(c.Leaf, e.virtual)
+		p.charge(c.Leaf, e.virtual, false)
 		p.begin(now, n)
 		p.restandUp(c.Leaf)
 		return p.handle(n), Answer{Verdict: Admitted}
@@ -52,6 +52,10 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 		}
 	}
 	if ans.Verdict = p.queueRoom(c.Leaf); ans.Verdict != Queued {
+		if ans.Ticket = ticket >= 0; ans.Wait <= 0 {
+			rolling, slot := p.predict(now, &e)
+			ans.Wait = max(rolling, slot)
+		}
 		return Handle{}, ans
 	}
 	p.arrive(c.Leaf)
@@ -175,9 +179,10 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			return out
 		}
 		p.dequeue(n)
-		p.charge(leaf, e.virtual)
+		p.charge(leaf, e.virtual, open)
 		p.nodes[leaf].yield(e, e.virtual)
-		p.payFloor(floored, e.expect)
+		e.floored = floored
+		p.payFloor(floored, e.virtual)
 		p.begin(now, n)
 		p.restandUp(leaf)
 		out = append(out, p.handle(n))

@@ -2,6 +2,7 @@ package escrow
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 )
@@ -47,5 +48,124 @@ func BenchmarkFastPath(b *testing.B) {
 		now = now.Add(time.Microsecond)
 		h, _ := p.Offer(now, Call{Leaf: leaf, Most: Cost{100, 1}})
 		p.Settle(now, h, Cost{50, 1})
+	}
+}
+
+// BenchmarkTreeDecision is a decision in a tree of three levels, all leaves waiting.
+func BenchmarkTreeDecision(b *testing.B) {
+	for _, n := range []int{10, 1000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p, now := waitingTree(n)
+			var out []Handle
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				p.axes[Tokens].pace.level = 1500
+				out = p.Pump(now, out[:0])
+				for _, h := range out {
+					leaf := p.entries[h.Slot].leaf
+					p.Settle(now, h, Cost{400, 1})
+					p.Offer(now, Call{Leaf: leaf, Most: Cost{int64(500 + i%900), 1}, MaxWait: 1000 * time.Hour})
+					i++
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(1, i)), "ns/decision")
+		})
+	}
+}
+
+// waitingTree is a pool of n leaves at the third level, each with a call that waits.
+func waitingTree(n int) (*Pool, time.Time) {
+	p := New(t0, Config{TPM: MaxLimit, MaxQueue: 3 * n, TicketWait: 10 * time.Second})
+	p.axes[Tokens].pace.level = -1
+	side := max(2, int(math.Cbrt(float64(n))))
+	for i, left := 0, n; left > 0; i++ {
+		org := p.Add(Root, Node{Weight: Weight(1000 + i%7000)})
+		for j := 0; j < side && left > 0; j++ {
+			team := p.Add(org, Node{Weight: Weight(1000 + j%7000)})
+			for k := 0; k < side && left > 0; k++ {
+				leaf := p.Add(team, Node{Weight: Weight(1000 + k%7000)})
+				p.Offer(t0, Call{Leaf: leaf, Most: Cost{int64(100 + left%900), 1}, MaxWait: 1000 * time.Hour})
+				left--
+			}
+		}
+	}
+	return p, t0
+}
+
+// BenchmarkRefusalBehind is a refusal with its prediction, and a kept place while
+// there is room for one, behind so many that wait.
+func BenchmarkRefusalBehind(b *testing.B) {
+	for _, n := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p, now := waitingTree(n)
+			leaf := NodeID(len(p.nodes) - 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{1000, 1}, MaxWait: -1}); ans.Verdict != TooLong {
+					b.Fatal(ans)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkProgress is one of 10,000 open streams telling its progress; at 4 Hz
+// there are 40,000 of these a second.
+func BenchmarkProgress(b *testing.B) {
+	const streams = 10_000
+	p := New(t0, Config{TPM: 100_000_000, Burst: Window, Accounting: Production, MaxQueue: 10})
+	leaf := p.Add(p.Add(Root, Node{Weight: WeightOne}), Node{Weight: WeightOne})
+	now := t0.Add(5 * time.Minute)
+	var open []Handle
+	for range streams {
+		h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{4000, 1}, Input: 500, Speed: 60})
+		if ans.Verdict != Admitted {
+			b.Fatal(ans)
+		}
+		open = append(open, h)
+	}
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		now = now.Add(25 * time.Microsecond)
+		p.Progress(now, open[n%streams], Progress{Taken: 500 + int64(n/streams)*15, Expect: 4000, Speed: 60})
+		n++
+	}
+	each := float64(b.Elapsed().Nanoseconds()) / float64(n)
+	b.ReportMetric(each*4*streams/1e9*100, "%core")
+}
+
+// BenchmarkCalendarFits is the look at every window of a full calendar.
+func BenchmarkCalendarFits(b *testing.B) {
+	c, now := newCalendar(t0, 600_000), t0
+	for range 240 {
+		now = now.Add(Window / calendarSlots)
+		c.advance(now)
+		for c.fits(now, 500*grain, 3000*grain, 15*grain) {
+			c.ledger.Book(500 * grain)
+			c.lay(now, 3000*grain, 15*grain)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !c.fits(now, 0, 1, 1) {
+			b.Fatal("a grain does not fit")
+		}
+	}
+}
+
+// BenchmarkAddRemove is a tenant that comes and goes among 10,000 others.
+func BenchmarkAddRemove(b *testing.B) {
+	p := New(t0, Config{TPM: MaxLimit, MaxQueue: 10})
+	org := p.Add(Root, Node{Weight: WeightOne})
+	for range 10_000 {
+		p.Add(org, Node{Weight: WeightOne})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !p.Remove(t0, p.Add(org, Node{Weight: WeightOne})) {
+			b.Fatal("it cannot go")
+		}
 	}
 }

@@ -165,15 +165,18 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, pace int64) bool {
 	}
 	n := int64(len(l.slots))
 	rate, pace := c.rate, max(1, pace)
-	own := min(remaining, c.left(now, pace))
+	first := min(remaining, c.left(now, pace))
+	own := first
 	i := l.cur % n
 	k := l.cur % int64(len(c.change))
-	for range n {
+	for j := range n + 1 { // to the first window without the current slot, of which only a part is left
 		remaining -= own
 		if sum += own; sum > l.limit {
 			return false
 		}
-		own = min(pace, remaining)
+		if own = min(pace, remaining); j == n-1 {
+			own -= atOnce + first
+		}
 		if i++; i == n {
 			i = 0
 		}
@@ -186,18 +189,22 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, pace int64) bool {
 	return true
 }
 
-// freeAt is about when so many grains will fit, if nothing else is admitted: when
-// no window that ends later is too full for them.
-func (c *calendar) freeAt(total int64) time.Time {
+// freeAt is when a call will fit that takes some grains at once and others at a
+// pace from then on, if nothing else is admitted. A later start takes less of every
+// window, so the latest of the starts that the windows ask for is the answer.
+func (c *calendar) freeAt(atOnce, remaining, pace int64) time.Time {
 	l := c.ledger
 	n := int64(len(l.slots))
+	pace = max(1, pace)
 	sum, rate, at := l.booked, c.rate, l.cur
-	for j := int64(1); j <= n; j++ {
-		if sum+total > l.limit {
-			at = l.cur + j
+	for j := range n + 1 {
+		if room := l.limit - sum; room < atOnce {
+			at = l.cur + j + 1
+		} else if room < atOnce+remaining {
+			at = max(at, l.cur+j+1-(room-atOnce)/pace)
 		}
-		rate += *c.at(l.cur + j)
-		sum += rate - l.slots[(l.cur+j)%n]
+		rate += *c.at(l.cur + j + 1)
+		sum += rate - l.slots[(l.cur+j+1)%n]
 	}
 	return l.startOf(at)
 }

@@ -90,6 +90,7 @@ type entry struct {
 	virtual int64         // what the call's turn costs, in tags
 
 	// Of a running call.
+	floored    NodeID // whose floor it was served for, or Root
 	dispatched time.Time
 	slots      Cost  // ring slot of each axis at the dispatch
 	held       int64 // tokens, under Settled

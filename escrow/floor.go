@@ -23,12 +23,14 @@ func (t *tree) dueFloor(open bool) NodeID {
 }
 
 // payFloor moves the due time of a floor that was served, and of those above it,
-// by so many tokens. Calls served by weight do not count against a floor: as they
+// by a virtual cost: a floor is a part of the pool's minute, whichever axis a call
+// takes most of. Calls served by weight do not count against a floor: as they
 // move the same fair tags, a node gets the larger of floor and share, not both.
-func (t *tree) payFloor(i NodeID, tokens int64) {
+func (t *tree) payFloor(i NodeID, virtual int64) {
 	for ; i != Root; i = t.nodes[i].parent {
 		if nd := &t.nodes[i]; nd.floor > 0 {
-			nd.due = max(nd.due, t.now-floorMemory) + mulDivCeil(tokens, windowMicros, nd.floor)
+			micros := signedMulDiv(signedMulDiv(virtual, windowMicros, tagUnit), t.minute, nd.floor)
+			nd.due = max(nd.due, t.now-floorMemory) + max(-maxAhead, min(micros, maxAhead))
 			t.restandFloor(i)
 		}
 	}
@@ -38,7 +40,7 @@ func (t *tree) payFloor(i NodeID, tokens int64) {
 func (t *tree) restandFloor(i NodeID) {
 	nd := &t.nodes[i]
 	is := none
-	if nd.floor > 0 && nd.waiting() > 0 {
+	if nd.floor > 0 && nd.waiting() > 0 && t.minute > 0 {
 		is = nd.rank
 	}
 	k := (*floorOrder)(t)

@@ -19,7 +19,7 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	due := p.now
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if i := NodeID(i); i != Root && n.weight > 0 && n.floor > 0 && eligible(i) &&
+		if i := NodeID(i); i != Root && n.weight > 0 && n.floor > 0 && p.minute > 0 && eligible(i) &&
 			(n.due < due || n.due == due && (!found || n.rank < p.nodes[at].rank)) {
 			at, due, found = i, n.due, true
 		}
@@ -53,15 +53,17 @@ type machine struct {
 	queued  []Handle
 	running []Handle
 	steps   int
+	every   int // Check is called every so many steps
 }
 
-// must checks all that a state can show, and pumps.
+// pump pumps, compares whom the heaps serve with the naive choice, and checks all
+// that a state can show.
 func (m *machine) pump() {
 	m.steps++
 	for {
 		open := m.p.hasSlot(background)
+		got, _, has := m.p.next(open) // it unparks
 		want, ok := naiveNext(m.p, open)
-		got, _, has := m.p.next(open)
 		if ok != has || ok && got != want {
 			m.fatal("I9: the heaps serve node %d next (%v), the naive choice is %d (%v)", got, has, want, ok)
 		}
@@ -81,6 +83,9 @@ func (m *machine) pump() {
 		if len(out) == 0 {
 			break
 		}
+	}
+	if m.steps%max(1, m.every) != 0 {
+		return
 	}
 	if err := m.p.Check(); err != nil {
 		m.fatal("%v", err)

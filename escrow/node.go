@@ -51,7 +51,9 @@ type node struct {
 	// epoch is the lead epoch in which the node last was served.
 	epoch uint64
 	rank  rank
-	at    int32 // position in its parent's heap of that rank
+	// opening is when, of the tree's openings, the node last was not parked.
+	opening uint32
+	at      int32 // position in its parent's heap of that rank
 
 	// due is when the floor entitles the node to its next call, in µs of the pool.
 	due     int64

@@ -80,7 +80,7 @@ func (p *pace) advance(now time.Time, busy bool) {
 		}
 		p.refill(turn)
 		p.ring.turn()
-		p.largest -= p.largest / 512 // half of it in 35 s
+		p.largest -= (p.largest + 511) / 512 // half of it in 35 s
 		switch {
 		case busy:
 			p.rate = p.taut()

@@ -98,6 +98,7 @@ func New(now time.Time, cfg Config) *Pool {
 		panic("escrow: BUG: " + err.Error())
 	}
 	p := &Pool{cfg: cfg, start: now, tree: newTree()}
+	p.minute = cfg.TPM
 	for k, limit := range [rollingAxes]int64{cfg.TPM, cfg.RPM} {
 		if limit == 0 {
 			continue
@@ -199,7 +200,8 @@ func (p *Pool) entryOf(c *Call) entry {
 			e.run = time.Second
 		}
 	}
-	e.virtual = p.virtualCost(e.expect, e.cost[Requests], e.run)
+	// A call that takes nothing of any axis still moves a tag, and its kept place shows.
+	e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
 	return e
 }
 

@@ -59,9 +59,9 @@ func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, due int64) time.Dura
 		switch a := &p.axes[k]; {
 		case !a.on:
 		case ahead[k] == 0:
-			wait = max(wait, a.foresee(now, e.cost[k], due))
+			wait = max(wait, a.foresee(now, e, e.cost[k], due))
 		default:
-			wait = max(wait, a.wait(now, ahead[k]+e.cost[k], e.cost[k], due))
+			wait = max(wait, a.wait(now, e, ahead[k]+e.cost[k], e.cost[k], due))
 		}
 	}
 	return wait
@@ -185,7 +185,7 @@ func (w *walk) add(j NodeID, tail int64, need *int64, sum *Cost) {
 // foresee is when a call of cost c can go if nobody else comes: exact, by running
 // level and ledger ahead, slot by slot. What is held by calls that run leaves
 // at no known time; where it stands in the way the answer is two Windows or more.
-func (a *axisState) foresee(now time.Time, c, due int64) time.Duration {
+func (a *axisState) foresee(now time.Time, e *entry, c, due int64) time.Duration {
 	sim := a.pace
 	sim.level = min(sim.cap, sim.level+due)
 	ledger := sim.ring
@@ -202,7 +202,7 @@ func (a *axisState) foresee(now time.Time, c, due int64) time.Duration {
 		if room >= c {
 			at := sim.last.Add(sim.until(sim.need(c)))
 			if at.Before(turn) {
-				return max(0, at.Sub(now), a.planFree(now, c))
+				return max(0, at.Sub(now), a.planFree(now, e))
 			}
 		}
 		sim.rise(int64(turn.Sub(sim.last) / time.Microsecond))
@@ -217,23 +217,23 @@ func (a *axisState) foresee(now time.Time, c, due int64) time.Duration {
 	return 2*Window + sim.until(sim.need(c))
 }
 
-// planFree is when the calendar, if there is one, will have room for c.
-func (a *axisState) planFree(now time.Time, c int64) time.Duration {
+// planFree is when the calendar, if there is one, will have room for a call.
+func (a *axisState) planFree(now time.Time, e *entry) time.Duration {
 	if a.cal == nil {
 		return 0
 	}
-	return a.cal.freeAt(c * grain).Sub(now)
+	return max(0, a.cal.freeAt(e.input*grain, (e.expect-e.input)*grain, e.grains()).Sub(now))
 }
 
 // wait is how long it takes until total may be dispatched, the last of it being
 // a call of cost c.
-func (a *axisState) wait(now time.Time, total, c, due int64) time.Duration {
+func (a *axisState) wait(now time.Time, e *entry, total, c, due int64) time.Duration {
 	wait := time.Duration(0)
 	if lack := total - c + a.pace.need(c) - a.pace.level - due; lack > 0 {
 		wait = a.pace.micros(lack, max(1, a.pace.steady()))
 	}
 	if a.cal != nil {
-		return max(wait, a.planFree(now, c))
+		return max(wait, a.planFree(now, e))
 	}
 	// What goes beyond one Window has to wait for what goes before it.
 	inWindow := min(total, a.limit) - due

@@ -29,6 +29,7 @@ func (p *Pool) Progress(now time.Time, h Handle, told Progress) {
 		e.run = told.Run
 		if v := p.virtualCost(e.expect, e.cost[Requests], e.run); v > e.virtual {
 			p.correct(e.leaf, v-e.virtual)
+			p.payFloor(e.floored, v-e.virtual)
 			e.virtual = v
 		}
 	}
@@ -76,7 +77,7 @@ func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
 	}
 	took := int64(0)
 	if actual != (Cost{}) { // a call that never ran owes nothing, and teaches nothing
-		run := now.Sub(e.dispatched)
+		run := max(0, now.Sub(e.dispatched))
 		took = p.virtualCost(actual[Tokens], actual[Requests], run)
 		p.learnRun(run)
 	}
@@ -85,6 +86,7 @@ func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
 	leaf := e.leaf
 	p.ended(leaf)
 	p.correct(leaf, took-e.virtual)
+	p.payFloor(e.floored, took-e.virtual)
 	p.release(n)
 	p.rest()
 	return true

@@ -24,7 +24,11 @@ type tree struct {
 	free    int32 // head of the list of free entries, -1 when empty
 
 	floors [classes]heap // nodes with a floor that wait, by when they are due
+	minute int64         // tokens that floors are parts of; without, there are none
 	now    int64         // µs since the pool's start
+
+	open     bool   // whether background calls could be served at the last look
+	openings uint32 // how often that has come true
 
 	epoch uint64 // of the lead
 	lead  int64  // what was dispatched ahead of a fluid server, beyond its slack; a virtual cost
@@ -72,23 +76,28 @@ func (t *tree) describe(i NodeID, n Node) {
 	p := t.nodes[nd.parent].inner
 	p.weights += n.Weight - nd.weight
 	if v := t.virtualOf(p); nd.weight > 0 && nd.weight != n.Weight {
-		nd.finish = v + signedMulDiv(nd.finish-v, int64(nd.weight), int64(n.Weight))
+		nd.finish = v + max(-maxAhead, min(signedMulDiv(nd.finish-v, int64(nd.weight), int64(n.Weight)), maxAhead))
 		p.latest = max(p.latest, nd.finish)
 	}
 	nd.weight, nd.floor, nd.credit = n.Weight, n.Floor, n.Credit
-	t.restand(i)
+	t.restandUp(i)
 }
 
 // remove takes node i out of the tree, if nothing is lost by it: no call waits,
-// runs or may come back to a kept place, and its tags hold no debt.
+// runs or may come back to a kept place, and its tags hold no debt to siblings that
+// are there to be owed.
 func (t *tree) remove(i NodeID) bool {
 	nd := &t.nodes[i]
-	p := t.nodes[nd.parent].inner
-	if nd.inner != nil && nd.children > 0 || nd.rank != none || nd.running > 0 || nd.finish > t.virtualOf(p) {
+	up := &t.nodes[nd.parent]
+	p := up.inner
+	debt := nd.finish > t.virtualOf(p) && (nd.parent == Root || up.standing() != none || up.running > 0)
+	if nd.inner != nil && nd.children > 0 || nd.rank != none || nd.running > 0 || debt {
 		return false
 	}
-	p.children--
 	p.weights -= nd.weight
+	if p.children--; p.children == 0 && nd.parent != Root {
+		up.inner = nil // a leaf again
+	}
 	*nd = node{rank: none, at: -1, floorIn: none, floorAt: -1}
 	t.spare = append(t.spare, i)
 	return true
@@ -174,16 +183,19 @@ func (t *tree) arrive(i NodeID) {
 		}
 		nd.finish = start
 		nd.due = max(nd.due, t.now)
+		if t.open {
+			nd.opening = t.openings
+		}
 	}
 }
 
 // charge moves leaf i and all above it past a call of virtual cost c that starts
 // now.
-func (t *tree) charge(i NodeID, c int64) {
+func (t *tree) charge(i NodeID, c int64, open bool) {
 	for i != Root {
 		nd := &t.nodes[i]
 		p := t.nodes[nd.parent].inner
-		p.virtual = max(t.virtualOf(p), nd.finish)
+		p.virtual = max(t.virtualOf(p), p.turn(nd.finish, open))
 		p.idle = t.idles
 		if p.epoch != t.epoch {
 			p.epoch, p.through, p.leading = t.epoch, 0, 0
@@ -200,6 +212,19 @@ func (t *tree) charge(i NodeID, c int64) {
 		}
 		i = nd.parent
 	}
+}
+
+// turn is the start tag that virtual time moves to when a child of that tag is
+// served: its own, or that of those whom its floor let it pass. (Else a node far
+// ahead of its share by its floor would carry virtual time away from its siblings,
+// and who returns would wait until they have caught up.)
+func (p *inner) turn(tag int64, open bool) int64 {
+	for r, h := range p.heaps[:classes] {
+		if len(h) > 0 && (open || rank(r) == interactive) {
+			tag = min(tag, h[0].key)
+		}
+	}
+	return tag
 }
 
 // correct moves the tags of leaf i and all above it by d, the virtual cost of what
@@ -231,7 +256,7 @@ func (t *tree) move(i NodeID, c int64) {
 func (t *tree) rebase(parent NodeID) {
 	p := t.nodes[parent].inner
 	by := p.virtual
-	p.virtual, p.latest = 0, max(p.latest-by, 0)
+	p.virtual, p.latest, p.mean = 0, max(p.latest-by, 0), p.mean-by
 	for i := range t.nodes {
 		if nd := &t.nodes[i]; nd.parent == parent && NodeID(i) != Root && nd.weight > 0 {
 			// A node long gone may lie further back than an int64 reaches from here. It
@@ -242,6 +267,7 @@ func (t *tree) rebase(parent NodeID) {
 	for r := range p.heaps {
 		for k := range p.heaps[r] {
 			p.heaps[r][k].key = t.nodes[p.heaps[r][k].id].finish
+			p.heaps[r].up(k, t) // two that were cut are equal now
 		}
 	}
 }
@@ -311,19 +337,41 @@ func (t *tree) headCost(i NodeID) int64 {
 // next is the leaf to be served next, and, when it is for its floor, the node
 // whose floor that is. open says whether background calls may be served.
 func (t *tree) next(open bool) (leaf, floored NodeID, ok bool) {
+	if open && !t.open {
+		t.openings++
+	}
+	t.open = open
 	floored = t.dueFloor(open)
-	if floored != Root {
-		return t.descend(floored, open), floored, true
+	if root := &t.nodes[Root]; floored == Root && len(root.heaps[interactive]) == 0 && (!open || len(root.heaps[background]) == 0) {
+		return 0, Root, false
 	}
-	if root := &t.nodes[Root]; len(root.heaps[interactive]) > 0 || open && len(root.heaps[background]) > 0 {
-		return t.descend(Root, open), Root, true
+	for !ok {
+		leaf, ok = t.descend(floored, open)
 	}
-	return 0, Root, false
+	return leaf, floored, true
 }
 
-// descend follows the smallest tags from node i to a leaf.
-func (t *tree) descend(i NodeID, open bool) NodeID {
+// unpark reports whether the background child of node i that is first was parked,
+// and lets it stand where it would if it returned now: what was parked waited for
+// slots that are kept for others, and must not catch up on that.
+func (t *tree) unpark(i NodeID) bool {
+	second := t.nodes[i].heaps[background]
+	if len(second) == 0 || t.nodes[second[0].id].opening == t.openings {
+		return false
+	}
+	i = NodeID(second[0].id)
+	t.nodes[i].opening, t.nodes[i].finish = t.openings, t.startTag(i)
+	t.restandUp(i)
+	return true
+}
+
+// descend follows the smallest tags from node i to a leaf, unless on its way a tag
+// has changed.
+func (t *tree) descend(i NodeID, open bool) (NodeID, bool) {
 	for t.nodes[i].inner != nil {
+		if open && t.unpark(i) {
+			return 0, false
+		}
 		first, second := t.nodes[i].heaps[interactive], t.nodes[i].heaps[background]
 		switch {
 		case !open || len(second) == 0:
@@ -334,7 +382,7 @@ func (t *tree) descend(i NodeID, open bool) NodeID {
 			i = NodeID(first[0].id)
 		}
 	}
-	return i
+	return i, true
 }
 
 // path lists node i and all above it but the root, for tests and explanations.

@@ -1,0 +1,365 @@
+package escrow
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+)
+
+// Three siblings at each level wait all along; estimates are wrong by up to three
+// times in both directions, and calls run a while. Between any two siblings the
+// service over weight differs by at most one call, and what the estimates in flight
+// are wrong by, of each.
+//
+// Catches: settles that correct only the leaf's tag; no charge above the leaf; tags moved by
+// cost instead of cost/weight; virtual time that moves at the root only, or never.
+func TestI3_SiblingsAtEachLevel(t *testing.T) {
+	for seed := range uint64(6) {
+		w := newSim(t, seed, Config{TPM: 600_000, Accounting: Settled})
+		var by [3][]*source // of the subtree of each child of the root
+		weights := []float64{1, 2, 5}
+		for i, a := range weights {
+			org := w.p.Add(Root, Node{Weight: Weight(a * 1000)})
+			for _, b := range weights {
+				s := w.leaf(org, Node{Weight: Weight(b * 1000)}, 300)
+				s.keep = 12
+				s.took = func(c int64) int64 { return 1 + w.rng.Int64N(3*c) }
+				s.run = func() time.Duration { return time.Duration(w.rng.IntN(2000)) * time.Millisecond }
+				by[i] = append(by[i], s)
+			}
+		}
+		w.run(10 * time.Second)
+		w.reset()
+		w.run(2 * time.Minute)
+		const call = 900 + 600*12 // the largest, and errors of those in flight
+		sum := func(s []*source) (n float64) {
+			for _, x := range s {
+				n += float64(x.got)
+			}
+			return n
+		}
+		differ := func(what string, a, b, wa, wb float64) {
+			if d := math.Abs(a/wa - b/wb); d > call/wa+call/wb {
+				t.Errorf("I3: seed %d: %s: %.0f/%.0f and %.0f/%.0f differ by %.0f", seed, what, a, wa, b, wb, d)
+			}
+		}
+		for i := range 3 {
+			for j := range i {
+				differ("orgs", sum(by[i]), sum(by[j]), weights[i], weights[j])
+				for k := range 3 {
+					differ(fmt.Sprint("leaves of org ", k), float64(by[k][i].got), float64(by[k][j].got), weights[i], weights[j])
+				}
+			}
+		}
+	}
+}
+
+// A leaf that returns, alone or with nine others, at any depth, while others wait at
+// each level, is dispatched within (the largest call, its own, and those that return
+// with it) / the rate that its parent has; with a lead, that much later.
+//
+// Catches: no charge above the leaf; a start tag that is not bounded by the node's own.
+func TestI4_ReturnAtAnyDepth(t *testing.T) {
+	const limit, most = 600_000, 2000
+	for depth := 1; depth <= 4; depth++ {
+		for _, ties := range []int{0, 9} {
+			for _, burst := range []time.Duration{0, 10 * time.Second} {
+				w := newSim(t, uint64(depth), Config{TPM: limit, Burst: burst})
+				at := Root
+				for d := 1; d < depth; d++ {
+					w.leaf(at, Node{Weight: 3000}, most).keep = 4
+					at = w.p.Add(at, Node{Weight: WeightOne})
+				}
+				w.leaf(at, Node{Weight: WeightOne}, most).keep = 4
+				var back []*source
+				for range 1 + ties {
+					back = append(back, w.leaf(at, Node{Weight: WeightOne}, 500))
+				}
+				w.run(3*time.Minute + 7*time.Second)
+				lead := max(0, w.p.axes[Tokens].pace.lead-limit/60)
+				for _, s := range back {
+					s.keep = 1
+				}
+				from := w.now
+				w.run(time.Minute)
+				rate := limit / 60 * 600. / 601 / math.Pow(4, float64(depth-1)) // of its parent
+				bound := 2*w.dt + time.Duration((float64(most+500*(1+ties))/rate+float64(lead)/(limit/60))*float64(time.Second))
+				for _, s := range back {
+					if first := s.first.Sub(from); s.first.IsZero() || first > bound {
+						t.Errorf("I4: depth %d, %d with it, burst %v: dispatched after %v, want %v", depth, ties, burst, first, bound)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A tenant gains nothing by declaring ten times what it takes, nor by a tenth of
+// it, nor by many leaves under its parent, nor by coming and going to collect lead
+// and credit.
+//
+// Catches: settles that correct only the leaf's tag; no charge above the leaf; a start tag that
+// is not bounded by the node's own.
+func TestI11_NoTrickGains(t *testing.T) {
+	const limit = 600_000
+	honest := func(name string, trick func(w *sim, org NodeID) []*source, flap bool) {
+		w := newSim(t, 5, Config{TPM: limit, Burst: 10 * time.Second})
+		w.dt = 20 * time.Millisecond
+		cheat := w.p.Add(Root, Node{Weight: WeightOne, Credit: 2 * time.Second})
+		other := w.leaf(w.p.Add(Root, Node{Weight: WeightOne, Credit: 2 * time.Second}), Node{Weight: WeightOne}, 1000)
+		other.keep = 8
+		tricks := trick(w, cheat)
+		w.run(time.Minute)
+		w.reset()
+		for k := range 300 {
+			if flap {
+				for _, s := range tricks {
+					if k%2 == 0 {
+						s.keep = 20
+					} else {
+						w.stop(s)
+					}
+				}
+			}
+			w.run(2 * time.Second)
+		}
+		got := int64(0)
+		for _, s := range tricks {
+			got += s.got
+		}
+		if r := float64(got) / float64(other.got); r > 1.01 {
+			t.Errorf("I11: %s: %.3f of what an honest tenant gets", name, r)
+		} else {
+			t.Logf("I11: %s: %.3f of what an honest tenant gets", name, r)
+		}
+	}
+	declare := func(declared, takes int64) func(*sim, NodeID) []*source {
+		return func(w *sim, org NodeID) []*source {
+			s := w.leaf(org, Node{Weight: WeightOne}, declared)
+			s.keep = 8
+			s.took = func(int64) int64 { return takes }
+			return []*source{s}
+		}
+	}
+	honest("declares ten times as much", declare(10_000, 1000), false)
+	honest("declares a tenth", declare(100, 1000), false)
+	honest("comes and goes", declare(1000, 1000), true)
+	honest("comes and goes, and declares a tenth", declare(100, 1000), true)
+	many := func(w *sim, org NodeID) (all []*source) {
+		for range 16 {
+			s := w.leaf(org, Node{Weight: WeightOne, Credit: time.Second}, 1000)
+			s.keep = 4
+			all = append(all, s)
+		}
+		return all
+	}
+	honest("splits into 16", many, false)
+	honest("splits into 16 that come and go", many, true)
+}
+
+// A tenant bursts and stays; another, or its organisation's other team, returns 5 s
+// later, and gets its part of what a fluid server gives it in 55 s.
+//
+// Catches: no lead; the whole lead at each level.
+func TestLeadMakesReturnersWhole(t *testing.T) {
+	const limit = 600_000
+	type plan struct {
+		name          string
+		bursts, later []string
+		want          map[string]float64 // least part of the fluid share
+	}
+	// org1 w3 {x3,y1,z1}, org2 w1 {u1,v1}, org3 w2
+	weights := map[string]float64{"org1": 3, "org2": 1, "org3": 2, "x": 3, "y": 1, "z": 1, "u": 1, "v": 1}
+	org := map[string]string{"x": "org1", "y": "org1", "z": "org1", "u": "org2", "v": "org2"}
+	for _, c := range []plan{
+		{"T1", []string{"x"}, []string{"y"}, map[string]float64{"y": .90}},
+		{"T3", []string{"x"}, []string{"u"}, map[string]float64{"u": .90}},
+		{"T4", []string{"x"}, []string{"y", "org3"}, map[string]float64{"y": .88, "org3": .90}},
+		{"T5", []string{"x", "u"}, []string{"y", "v"}, map[string]float64{"y": .90, "v": .90}},
+		{"T6", []string{"x", "u"}, []string{"v", "org3"}, map[string]float64{"v": .90, "org3": .90}},
+	} {
+		w := newSim(t, 1, Config{TPM: limit, Burst: 10 * time.Second})
+		ids, leaves := map[string]NodeID{}, map[string]*source{}
+		for _, o := range []string{"org1", "org2"} {
+			ids[o] = w.p.Add(Root, Node{Weight: Weight(weights[o] * 1000)})
+		}
+		leaves["org3"] = w.leaf(Root, Node{Weight: 2000}, 1000)
+		for _, l := range []string{"x", "y", "z", "u", "v"} {
+			leaves[l] = w.leaf(ids[org[l]], Node{Weight: Weight(weights[l] * 1000)}, 1000)
+		}
+		w.run(5 * time.Minute)
+		for _, l := range c.bursts {
+			leaves[l].keep = 20
+		}
+		w.run(5 * time.Second)
+		w.reset()
+		for _, l := range c.later {
+			leaves[l].keep = 20
+		}
+		w.run(55 * time.Second)
+
+		// What the fluid server gives each of those that wait now.
+		tops, under := map[string]float64{}, map[string]float64{}
+		busy := append(append([]string{}, c.bursts...), c.later...)
+		for i, l := range busy {
+			again := false
+			for _, m := range busy[:i] {
+				again = again || m == l
+			}
+			if again {
+				continue
+			}
+			if o := org[l]; o != "" {
+				tops[o] = weights[o]
+				under[o] += weights[l]
+			} else {
+				tops[l] = weights[l]
+			}
+		}
+		all := 0.0
+		for _, x := range tops {
+			all += x
+		}
+		line := c.name
+		for l, least := range c.want {
+			share := weights[l] / all
+			if o := org[l]; o != "" {
+				share = tops[o] / all * weights[l] / under[o]
+			}
+			part := float64(leaves[l].got) / (share * limit / 60 * 55)
+			line += fmt.Sprintf("  %s %.3f", l, part)
+			if part < least || part > 1.06 {
+				t.Errorf("%s: %s returned and got %.2f of its fluid share, want %.2f to 1.06", c.name, l, part, least)
+			}
+		}
+		t.Log(line)
+	}
+}
+
+// B returns 5 s after A's burst of N calls, and gets at least 93 % of its fluid
+// share over the next 55 s.
+//
+// Catches: no lead.
+func TestLeadAfterABurst(t *testing.T) {
+	for _, c := range []struct {
+		limit  int64
+		calls  int
+		weight float64
+		least  float64
+	}{
+		{600_000, 100, 1, .97}, {600_000, 250, 1, .93}, {600_000, 100, 4, .95}, {600_000, 250, 4, .90}, {30_000, 20, 1, .97},
+	} {
+		w := newSim(t, 1, Config{TPM: c.limit, Burst: 10 * time.Second})
+		a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+		b := w.leaf(Root, Node{Weight: Weight(c.weight * 1000)}, 1000)
+		w.run(2 * time.Minute)
+		for range c.calls {
+			w.offer(a)
+		}
+		a.keep = 20
+		w.run(5 * time.Second)
+		w.reset()
+		b.keep = 20
+		from := w.now
+		w.run(55 * time.Second)
+		part := float64(b.got) / (c.weight / (1 + c.weight) * float64(c.limit) / 60 * 55)
+		t.Logf("limit %d, %d calls, weight %v: first after %v, %.3f of the fluid share", c.limit, c.calls, c.weight, b.first.Sub(from), part)
+		if part < c.least {
+			t.Errorf("limit %d, %d calls, weight %v: %.3f of the fluid share, want %.2f", c.limit, c.calls, c.weight, part, c.least)
+		}
+	}
+}
+
+// Calls of 1, 10 and 60 s on 32 slots: slot time is shared by weight.
+//
+// Catches: no slot time in the virtual cost; tags moved by cost instead of cost/weight; refunds
+// clipped at virtual time.
+func TestI12_SlotSeconds(t *testing.T) {
+	for _, weights := range [][]float64{{1, 1, 1}, {1, 2, 4}} {
+		w := newSim(t, 2, Config{Slots: 32})
+		w.dt = 50 * time.Millisecond
+		for i, mean := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+			s := w.leaf(Root, Node{Weight: Weight(weights[i] * 1000)}, 1)
+			s.keep, s.run, s.call.Run = 40, w.lognormal(mean), mean
+		}
+		w.run(5 * time.Minute)
+		w.reset()
+		w.run(120 * time.Minute)
+		sum, total := time.Duration(0), 0.0
+		for i, s := range w.sources {
+			sum += s.slots
+			total += weights[i]
+		}
+		for i, s := range w.sources {
+			got, want := float64(s.slots)/float64(sum), weights[i]/total
+			t.Logf("weights %v: calls of kind %d have %.4f of the slot time, want %.4f", weights, i, got, want)
+			if math.Abs(got/want-1) > 0.03 {
+				t.Errorf("I12: weights %v: calls of kind %d have %.4f of the slot time, want %.4f", weights, i, got, want)
+			}
+		}
+	}
+}
+
+// Of equal tags the one that would finish first goes first.
+//
+// Catches: the heavier first.
+func TestI4_LightCallsFirst(t *testing.T) {
+	p := New(t0, Config{TPM: 600_000, MaxQueue: 10})
+	heavy, light := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: WeightOne})
+	p.axes[Tokens].pace.level = -1
+	p.Offer(t0, Call{Leaf: heavy, Most: Cost{9000, 1}, MaxWait: time.Hour})
+	p.Offer(t0, Call{Leaf: light, Most: Cost{100, 1}, MaxWait: time.Hour})
+	if first, _, _ := p.next(true); first != light {
+		t.Errorf("leaf %d is first, want the light one", first)
+	}
+}
+
+// What a burst gave back is no lead: who returns then has no claim on it.
+//
+// Catches: a lead that the settles do not lower.
+func TestLeadIsWhatCallsTook(t *testing.T) {
+	w := newSim(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second})
+	a, b := w.leaf(Root, Node{Weight: WeightOne}, 1000), w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	w.run(2 * time.Minute)
+	a.took, a.run = func(int64) int64 { return 50 }, func() time.Duration { return 200 * time.Millisecond }
+	for range 100 {
+		w.offer(a)
+	}
+	w.run(time.Second)
+	a.took, a.run = nil, nil
+	w.reset()
+	a.keep, b.keep = 8, 8
+	w.run(30 * time.Second)
+	if r := float64(b.got) / float64(a.got); r > 1.1 {
+		t.Errorf("after a burst that took a twentieth, the other received %.2f of its", r)
+	}
+}
+
+// Who comes and goes after another's burst has the lead once: no more than its fluid
+// share of the whole time.
+//
+// Catches: lead at each return.
+func TestLeadIsGivenOnce(t *testing.T) {
+	const limit = 600_000
+	w := newSim(t, 1, Config{TPM: limit, Burst: 10 * time.Second})
+	a, b := w.leaf(Root, Node{Weight: WeightOne}, 1000), w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	w.run(2 * time.Minute)
+	for range 100 {
+		w.offer(a)
+	}
+	a.keep = 20
+	w.run(5 * time.Second)
+	w.reset()
+	for range 55 {
+		b.keep = 20
+		w.run(500 * time.Millisecond)
+		w.stop(b)
+		w.run(500 * time.Millisecond)
+	}
+	part := float64(b.got) / (limit / 2 / 60 * 55)
+	t.Logf("present half of the time: %.3f of its fluid share", part)
+	if part > .75 {
+		t.Errorf("present half of the time, it received %.3f of its fluid share", part)
+	}
+}
