@@ -7,14 +7,21 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
 )
 
 // Config is all that a Governor needs to know.
 type Config struct {
 	Pools   []Pool
 	Tenants []Tenant
+	// Zone is where the periods of budgets begin. nil is UTC.
+	Zone *time.Location
 	// Clock defaults to SystemClock.
 	Clock Clock
+	// Journal keeps what must outlive the process. nil forgets.
+	Journal Journal
+	// Past is what was kept of the processes before; nil is nothing.
+	Past *Past
 }
 
 // Pool describes one shared upstream capacity. A limit of 0 is off.
@@ -41,6 +48,8 @@ type Pool struct {
 	TicketWait time.Duration
 	// Weights turn kinds of tokens into cost; the zero value counts each as one.
 	Weights TokenWeights
+	// Budgets are shared by the pool's tenants, by weight.
+	Budgets []Budget
 }
 
 // TokenWeights is what a token of each kind costs, in thousandths.
@@ -66,6 +75,8 @@ type Tenant struct {
 	RPM, TPM, ITPM, OTPM int64
 	// Concurrency is how many of the tenant's calls may run at once.
 	Concurrency int64
+	// Budgets are the tenant's own, over all its calls.
+	Budgets []Budget
 	// MaxWait is how long a call may wait, in all, before it is refused.
 	MaxWait time.Duration
 	// Pools names the pools that the tenant may use; nil means all.
@@ -94,6 +105,7 @@ func (c Config) Validate() error {
 		} else if err := p.escrow(p.Burst).Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("governor: pool %s: %w", p.Name, err))
 		}
+		errs = append(errs, checkBudgets("pool "+p.Name, p.Budgets))
 	}
 	for _, t := range c.Tenants {
 		if tenants[t.Name] || t.Name == "" {
@@ -114,10 +126,29 @@ func (c Config) Validate() error {
 				errs = append(errs, fmt.Errorf("governor: tenant %s: limit %d is not in 0…%d", t.Name, limit, escrow.MaxLimit))
 			}
 		}
+		errs = append(errs, checkBudgets("tenant "+t.Name, t.Budgets))
 		for _, name := range t.Pools {
 			if !pools[name] {
 				errs = append(errs, fmt.Errorf("governor: tenant %s: there is no pool %q", t.Name, name))
 			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkBudgets reports what is wrong with a list of budgets.
+func checkBudgets(owner string, list []Budget) error {
+	var errs []error
+	for i, b := range list {
+		switch {
+		case b.Unit < 0 || int(b.Unit) >= units || b.Per < budget.Hour || b.Per > budget.Month:
+			errs = append(errs, fmt.Errorf("governor: %s: budget %d has no such unit or period", owner, i))
+			continue
+		case b.Limit < 1 || b.Limit > MaxBudget:
+			errs = append(errs, fmt.Errorf("governor: %s: budget of %s: %d is not in 1…%d", owner, b.Name(), b.Limit, MaxBudget))
+		}
+		if slices.ContainsFunc(list[:i], func(o Budget) bool { return o.Unit == b.Unit && o.Per == b.Per }) {
+			errs = append(errs, fmt.Errorf("governor: %s: budget of %s is there twice", owner, b.Name()))
 		}
 	}
 	return errors.Join(errs...)

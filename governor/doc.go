@@ -12,12 +12,14 @@
 // # Picture
 //
 //	          ┌─ tenant ──────────────┐   ┌─ pool ─────────────────┐
-//	Acquire ─►│ rpm tpm itpm otpm     │──►│ fair queue, pace,      │──► Lease
-//	          │ concurrency           │   │ rolling minute, slots  │     │
-//	          │ over it: a line, first│   │ (package escrow)       │     │ Progress…
-//	          │ come first served     │   └────────────────────────┘     │
-//	          └───────────────────────┘        ▲           ▲             ▼
-//	                      ▲                    └───────────┴── Settle or Release
+//	Acquire ─►│ rpm tpm itpm otpm     │──►│ budgets, split         │──► journal ──► Lease
+//	          │ concurrency           │   │ fair queue, pace,      │                 │
+//	          │ over it: a line, first│   │ rolling minute, slots  │                 │
+//	          │ come first served     │   │ (package escrow)       │                 │
+//	          │ budgets               │   │                        │                 │
+//	          └───────────────────────┘   └────────────────────────┘          Progress…
+//	                      ▲                    ▲           ▲                          ▼
+//	                      │                    └───────────┴── Settle, Break or Release
 //	                      └─────────────────────────────────── exactly once
 //
 // # Rules
@@ -29,6 +31,13 @@
 // call waits for the pool its own cost is held, not booked, so that the
 // tenant's minute begins when the call does.
 //
+// Budgets hold what a call is expected to take. A budget that has no room is not
+// waited for: if it is spent the next period is far, and if calls in flight hold it
+// they end when they do.
+//
+// What must outlive the process is told to a Journal, record by record, before the
+// call goes; what it remembers is the Past that a new governor begins with.
+//
 // A Lease ends exactly once. It names its state by slot and generation, so a
 // late Settle finds nothing, and never a stranger's lease.
 //
@@ -39,6 +48,6 @@
 // # What it is not
 //
 // It knows no HTTP, no policy files and no store. What a call may cost, it is
-// told (see governor/tokens for prompts). It imports package escrow and the
-// standard library, and can be embedded as it is.
+// told (see governor/tokens for prompts). It imports package escrow, what lies below
+// that, and the standard library, and can be embedded as it is.
 package governor

@@ -11,8 +11,10 @@ import (
 
 // Governor admits calls. It is safe for concurrent use.
 type Governor struct {
-	clock Clock
-	table atomic.Pointer[table]
+	clock   Clock
+	table   atomic.Pointer[table]
+	journal Journal       // nil = it forgets
+	calls   atomic.Uint64 // the last name of a call in the journal
 
 	drained   chan struct{} // closed by Drain
 	drainOnce sync.Once
@@ -33,18 +35,24 @@ func New(cfg Config) (*Governor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	g := &Governor{clock: cfg.Clock, drained: make(chan struct{})}
+	g := &Governor{clock: cfg.Clock, journal: cfg.Journal, drained: make(chan struct{})}
 	if g.clock == nil {
 		g.clock = SystemClock{}
 	}
-	g.table.Store(newTable(g.clock.Now(), cfg))
+	now := g.clock.Now()
+	if cfg.Past != nil {
+		cfg.Past.Cut()
+		cfg.Past.Uses.advance(now)
+		g.calls.Store(cfg.Past.last)
+	}
+	g.table.Store(newTable(now, cfg))
 	return g, nil
 }
 
 func newTable(now time.Time, cfg Config) *table {
 	tb := &table{pools: map[string]*pool{}, tenants: map[string]*tenant{}}
 	for _, tc := range cfg.Tenants {
-		t := newTenant(now, tc)
+		t := newTenant(now, tc, len(tb.inOrder.tenants))
 		tb.tenants[tc.Name] = t
 		tb.inOrder.tenants = append(tb.inOrder.tenants, t)
 	}
@@ -78,15 +86,21 @@ func newTable(now time.Time, cfg Config) *table {
 		tb.pools[pc.Name] = p
 		tb.inOrder.pools = append(tb.inOrder.pools, p)
 	}
+	tb.newAccounts(now, cfg)
+	if cfg.Past != nil {
+		tb.remember(now, cfg.Past)
+	}
 	return tb
 }
 
-// Acquire asks for one call: the tenant's own limits first, then the pool's
-// share, all or nothing. It waits for both, in all up to the tenant's MaxWait
-// or what the request allows, and not longer than ctx. The lease it returns
+// Acquire asks for one call: the tenant's own limits first, then the budgets, then
+// the pool's share, all or nothing. It waits for limits and share, in all up to
+// the tenant's MaxWait or what the request allows, and not longer than ctx; what a
+// budget has no room for is refused at once. The lease it returns
 // must be ended by Settle or Release; the first of them counts.
 //
-// It takes two uncontended locks and no allocation when nobody waits.
+// It takes two uncontended locks and no allocation when nobody waits, and two more
+// locks where there are budgets or a journal.
 func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection) {
 	tb := g.table.Load()
 	t, p := tb.tenants[req.Tenant], tb.pools[req.Pool]
@@ -96,7 +110,7 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 	if g.Draining() {
 		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, Pool: req.Pool, RetryAfter: drainRetry}
 	}
-	req.Input, req.Output = bounded(req.Input), bounded(req.Output)
+	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	maxWait := t.cfg.MaxWait
 	if req.MaxWait != nil {
 		maxWait = min(maxWait, *req.MaxWait)
@@ -110,7 +124,15 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 		return Lease{}, rej
 	}
 
-	// 2 The pool's share, with what is left of the wait.
+	// 2 Budgets, the tenant's here, and the pool's under its lock.
+	if g.journal != nil || len(t.caps) > 0 || len(p.shares) > 0 {
+		if own.tab, rej = g.openTab(t, p, now, &req); rej != nil {
+			t.leave(now, own, ownCost{}, Spend{}, 0)
+			return Lease{}, rej
+		}
+	}
+
+	// 3 The pool's share, with what is left of the wait.
 	waited := now.Sub(began)
 	lease, rej := g.acquire(ctx, p, t, now, &req, own, maxWait-waited)
 	if rej != nil {
@@ -119,6 +141,15 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 	}
 	lease.Waited += waited
 	return lease, nil
+}
+
+// openTab holds a call's expected cost of the tenant's budgets.
+func (g *Governor) openTab(t *tenant, p *pool, now time.Time, req *Request) (*tab, *Rejection) {
+	call := uint64(0)
+	if g.journal != nil {
+		call = g.calls.Add(1)
+	}
+	return t.open(now, req, p.expected(t, req), call)
 }
 
 // ownHoldCost is the most that a request may take of a tenant's own limits.

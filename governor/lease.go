@@ -35,19 +35,30 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 		return false
 	}
 	p, now := l.pool, l.g.clock.Now()
+	cost := escrow.Cost{p.cfg.Weights.cost(u), requests}
 	p.mu.Lock()
-	st, ok := l.g.endLocked(p, now, l.handle, escrow.Cost{p.cfg.Weights.cost(u), requests})
+	booked := p.escrow.CostOf(int(l.handle.Slot))
+	st, ok := l.g.endLocked(p, now, l.handle, cost)
 	if !ok {
 		p.mu.Unlock()
 		return false
 	}
 	p.learnLocked(now, &st, u.Output, whole)
+	spent := Spend{}
+	if b := st.own.tab; b != nil {
+		spent = p.spend(u, requests, b.price)
+		p.settleSharesLocked(now, b, spent)
+	}
 	l.g.pumpAndUnlock(p, now)
-	ran := time.Duration(0)
+
+	actual, ran := p.ownCost(u, requests), time.Duration(0)
 	if requests > 0 {
 		ran = now.Sub(st.since)
 	}
-	st.tenant.leave(now, st.own, p.ownCost(u, requests), ran)
+	if l.g.journal != nil {
+		l.g.keepEnd(now, p, &st, Charge{booked, st.own.cost, st.own.tab.spend}, Charge{cost, actual, spent})
+	}
+	st.tenant.leave(now, st.own, actual, spent, ran)
 	return true
 }
 
@@ -68,9 +79,13 @@ func (l Lease) Progress(output int64) {
 	st := &p.leases[l.handle.Slot]
 	st.flowing, st.output = true, output
 	p.progressLocked(now, l.handle, st)
+	grown := p.grownLocked(st)
 	if p.escrow.Waiting() > 0 { // when it will have room may be known only now
 		l.g.pumpAndUnlock(p, now)
-		return
+	} else {
+		p.mu.Unlock()
 	}
-	p.mu.Unlock()
+	if grown.Kind != 0 {
+		_ = l.g.journal.Append(grown) // it says so itself, once, and the call is on its way
+	}
 }

@@ -31,12 +31,14 @@ type ownHold struct {
 	due    ownCost // what of it is expected back
 	slot   [ownAxes]int64
 	booked bool
+	tab    *tab // nil without budgets and journal
 }
 
 // tenant is the running state of one tenant: its own limits, and the calls that
 // wait for them.
 type tenant struct {
 	cfg    Tenant
+	index  int
 	leaves []escrow.NodeID // by pool; -1 where the tenant has no access
 	bound  int             // of the line
 
@@ -48,6 +50,8 @@ type tenant struct {
 	due     ownCost   // sum over what is held, for predictions
 	ratio   float64   // what calls take of the tokens they declare, as a moving average
 	meanRun time.Duration
+	caps    []*account // the tenant's budgets
+	tabs    []*tab     // to be used again
 }
 
 type inLine struct {
@@ -55,8 +59,8 @@ type inLine struct {
 	cost ownCost
 }
 
-func newTenant(now time.Time, cfg Tenant) *tenant {
-	t := &tenant{cfg: cfg, ratio: 1}
+func newTenant(now time.Time, cfg Tenant, index int) *tenant {
+	t := &tenant{cfg: cfg, index: index, ratio: 1}
 	for k, limit := range [ownAxes]int64{cfg.RPM, cfg.TPM, cfg.ITPM, cfg.OTPM} {
 		if limit > 0 {
 			t.ledgers[k] = escrow.NewLedger(now, limit, ownSlots)
@@ -153,9 +157,10 @@ func (t *tenant) resume(now time.Time, h ownHold) ownHold {
 	return h
 }
 
-// leave ends a call's hold with what it really took, and wakes who is first in
-// line. A call that never ran, for which ran is 0, teaches nothing.
-func (t *tenant) leave(now time.Time, h ownHold, actual ownCost, ran time.Duration) {
+// leave ends a call's hold with what it really took, of limits and of budgets, and
+// wakes who is first in line. A call that never ran, for which ran is 0, teaches
+// nothing.
+func (t *tenant) leave(now time.Time, h ownHold, actual ownCost, spent Spend, ran time.Duration) {
 	t.mu.Lock()
 	t.advanceLocked(now)
 	for k, l := range t.ledgers {
@@ -170,6 +175,9 @@ func (t *tenant) leave(now time.Time, h ownHold, actual ownCost, ran time.Durati
 		}
 	}
 	t.running--
+	if h.tab != nil {
+		t.closeLocked(now, h.tab, spent)
+	}
 	if ran > 0 {
 		t.learnLocked(h.cost, actual, ran)
 	}

@@ -19,7 +19,8 @@ type pool struct {
 	leases []leaseState // by the slot of an escrow handle
 	out    []escrow.Handle
 	timer  Timer
-	armed  time.Time // when timer fires; zero when it is stopped
+	armed  time.Time  // when timer fires; zero when it is stopped
+	shares []*account // the pool's budgets
 	learned
 }
 
@@ -59,6 +60,13 @@ func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Tim
 	}
 
 	p.mu.Lock()
+	if own.tab != nil {
+		if rej := p.holdSharesLocked(now, t, own.tab); rej != nil {
+			p.mu.Unlock()
+			t.leave(now, own, ownCost{}, Spend{}, 0)
+			return Lease{}, rej
+		}
+	}
 	c := p.expectLocked(t, req, &call)
 	h, ans := p.escrow.Offer(now, call)
 	switch ans.Verdict {
@@ -66,8 +74,9 @@ func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Tim
 		st := p.stateLocked(h)
 		*st = leaseState{id: req.ID, tenant: t, own: own, input: req.Input, course: c, stream: req.Stream, since: now}
 		p.startLocked(st)
+		booked := p.escrow.CostOf(int(h.Slot))
 		p.mu.Unlock()
-		return Lease{g: g, pool: p, handle: h}, nil
+		return g.keepStart(now, p, t, Lease{g: g, pool: p, handle: h}, own, booked)
 	case escrow.Queued:
 		w := newWaiter()
 		*p.stateLocked(h) = leaseState{id: req.ID, tenant: t, input: req.Input, course: c, stream: req.Stream, waiter: w}
@@ -75,8 +84,9 @@ func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Tim
 		return g.queue(ctx, p, t, h, w, own, now, now.Add(ans.Patience), call)
 	}
 	rej := p.rejectionLocked(now, t, call.Most, ans)
+	p.settleSharesLocked(now, own.tab, Spend{})
 	p.mu.Unlock()
-	t.leave(now, own, ownCost{}, 0)
+	t.leave(now, own, ownCost{}, Spend{}, 0)
 	return Lease{}, rej
 }
 
@@ -95,7 +105,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 		st := p.stateLocked(h)
 		if st.waiter == nil && why != gone {
 			p.mu.Unlock()
-			return g.start(p, t, h, own, now, now.Sub(since)), nil
+			return g.start(p, t, h, own, now, now.Sub(since))
 		}
 		if why == woken {
 			p.mu.Unlock()
@@ -112,9 +122,10 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 		}
 		*st = leaseState{}
 		rej := p.rejectionLocked(now, t, call.Most, ans)
+		p.settleSharesLocked(now, own.tab, Spend{})
 		g.pumpAndUnlock(p, now)
 
-		t.leave(now, own, ownCost{}, 0)
+		t.leave(now, own, ownCost{}, Spend{}, 0)
 		rej.Waited = now.Sub(since)
 		rej.because(why)
 		return Lease{}, rej
@@ -122,12 +133,18 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 }
 
 // start books the own limits of a call that was dispatched after a wait.
-func (g *Governor) start(p *pool, t *tenant, h escrow.Handle, own ownHold, now time.Time, waited time.Duration) Lease {
+func (g *Governor) start(p *pool, t *tenant, h escrow.Handle, own ownHold, now time.Time, waited time.Duration) (Lease, *Rejection) {
 	own = t.resume(now, own)
 	p.mu.Lock()
-	p.stateLocked(h).own = own
+	st := p.stateLocked(h)
+	st.own = own
+	began, booked := st.since, p.escrow.CostOf(int(h.Slot))
 	p.mu.Unlock()
-	return Lease{g: g, pool: p, handle: h, Waited: waited}
+	lease, rej := g.keepStart(began, p, t, Lease{g: g, pool: p, handle: h, Waited: waited}, own, booked)
+	if rej != nil {
+		rej.Waited = waited
+	}
+	return lease, rej
 }
 
 // stateLocked is the lease state of a handle.

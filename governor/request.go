@@ -18,6 +18,8 @@ type Request struct {
 	// Input and Output are how many tokens the call may take: the estimated
 	// prompt and the most that may be produced.
 	Input, Output int64
+	// Price is what the model costs, for budgets in money.
+	Price Price
 	// MaxWait shortens the tenant's MaxWait when it is set; it cannot lengthen it.
 	MaxWait *time.Duration
 	// Stream marks the lease of a stream.
@@ -87,12 +89,15 @@ const (
 	ReasonDraining
 	ReasonCancelled // the caller went away
 	ReasonUnknown   // no such tenant or pool
+	ReasonBudget    // a budget is spent
+	ReasonStore     // the journal cannot be written
 
 	NumReasons = int(iota)
 )
 
 var reasonNames = [NumReasons]string{
 	"", "requests", "tokens", "concurrency", "share", "queue_full", "overloaded", "draining", "cancelled", "unknown",
+	"budget", "store",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
@@ -107,6 +112,11 @@ type Rejection struct {
 	Tenant, Pool       string
 	Axis               string
 	Limit, Used, Asked int64
+	// Budget is the budget that refused, if one did, and Resets is when its period
+	// ends. Limit, Used and Asked are in its unit; of a pool's budget, when it is
+	// the tenant's share that is used up, they are those of the tenant.
+	Budget Budget
+	Resets time.Time
 	// RetryAfter is when the call's turn would come, as far as that can be known.
 	RetryAfter time.Duration
 	// Kept says that the call's place in the queue is kept until it comes back.
@@ -122,6 +132,8 @@ func (r *Rejection) Error() string {
 		return "This gateway is shutting down. Please try again."
 	case ReasonCancelled:
 		return "The caller went away."
+	case ReasonStore:
+		return "This gateway cannot keep its books at the moment. " + r.again()
 	case ReasonUnknown:
 		return fmt.Sprintf("There is no tenant %q or no pool %q.", r.Tenant, r.Pool)
 	case ReasonOverloaded:
@@ -133,12 +145,30 @@ func (r *Rejection) Error() string {
 	if r.Own {
 		whose = "tenant " + r.Tenant
 	}
+	if r.Budget.Limit > 0 {
+		return r.budgetError(whose)
+	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
 	if r.Reason == ReasonShare {
 		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
 			r.Pool, r.Tenant, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
 	}
 	return what + " " + r.again()
+}
+
+// budgetError is what the caller is told of a budget.
+func (r *Rejection) budgetError(whose string) string {
+	b := r.Budget
+	figures := fmt.Sprintf("(%s: Limit %s, Used %s, Requested %s)", b.Name(), b.amount(r.Limit), b.amount(r.Used), b.amount(r.Asked))
+	resets := r.Resets.Format(time.RFC3339)
+	switch r.Reason {
+	case ReasonBudget:
+		return fmt.Sprintf("The budget of %s is spent %s. It resets at %s. %s", whose, figures, resets, r.again())
+	case ReasonShare:
+		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. It resets at %s. %s", r.Tenant, whose, figures, resets, r.again())
+	default:
+		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. %s", whose, figures, r.again())
+	}
 }
 
 func (r *Rejection) again() string {
@@ -148,6 +178,10 @@ func (r *Rejection) again() string {
 	}
 	return when + "."
 }
+
+// storeRetry is when to come back to a gateway that cannot write: nobody knows, but
+// a full disk is seen to soon, or not at all.
+const storeRetry = time.Second
 
 // drainRetry is when to come back to a gateway that shuts down: another one is
 // expected to be there by then.

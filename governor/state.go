@@ -62,7 +62,8 @@ func (q *Quota) tighten(limit, used int64, reset time.Duration) {
 type PoolState struct {
 	Config Pool
 	escrow.State
-	Leases []LeaseInfo
+	Leases  []LeaseInfo
+	Budgets []BudgetState
 }
 
 // LeaseInfo describes one lease, or a call that waits for one.
@@ -75,7 +76,7 @@ type LeaseInfo struct {
 	Stream     bool
 }
 
-// TenantState is a copy of a tenant's own limits.
+// TenantState is a copy of a tenant's own limits and budgets.
 type TenantState struct {
 	Config  Tenant
 	Limits  []LimitState
@@ -84,6 +85,19 @@ type TenantState struct {
 	// wait in each pool that the tenant may use, by name.
 	InLine int
 	Queued map[string]int
+	// Budgets are the tenant's own, and then its parts of its pools' budgets.
+	Budgets []BudgetState
+}
+
+// BudgetState is one budget in its present period.
+type BudgetState struct {
+	Budget
+	// Pool names the pool whose budget this is a tenant's part of: Used is then the
+	// tenant's, and Limit what all have. It is empty for a budget as a whole.
+	Pool string
+	// Used is what is settled, and held by calls in flight.
+	Used   int64
+	Resets time.Time
 }
 
 // LimitState is one own limit of a tenant.
@@ -103,36 +117,49 @@ func (g *Governor) State() State {
 	tb := g.table.Load()
 	now := g.clock.Now()
 	var s State
-	queued := make([]map[string]int, len(tb.inOrder.tenants))
-	for i := range queued {
-		queued[i] = map[string]int{}
+	for _, t := range tb.inOrder.tenants {
+		s.Tenants = append(s.Tenants, t.state(now))
 	}
 	for _, p := range tb.inOrder.pools {
-		s.Pools = append(s.Pools, p.state(now, tb, queued))
-	}
-	for i, t := range tb.inOrder.tenants {
-		ts := t.state(now)
-		ts.Queued = queued[i]
-		s.Tenants = append(s.Tenants, ts)
+		s.Pools = append(s.Pools, p.state(now, tb, s.Tenants))
 	}
 	return s
 }
 
-func (p *pool) state(now time.Time, tb *table, queued []map[string]int) PoolState {
+// state copies a pool's books, and puts what they have of each tenant to the
+// tenant's.
+func (p *pool) state(now time.Time, tb *table, tenants []TenantState) PoolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ps := PoolState{Config: p.cfg, State: p.escrow.State(now)}
+	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), Budgets: states(now, p.shares)}
 	for slot := range p.leases {
 		if st := &p.leases[slot]; st.tenant != nil {
 			ps.Leases = append(ps.Leases, p.infoLocked(now, slot, st))
 		}
 	}
 	for i, t := range tb.inOrder.tenants {
-		if leaf := t.leaves[p.index]; leaf >= 0 {
-			queued[i][p.cfg.Name] = p.escrow.Node(leaf).Queued
+		leaf := t.leaves[p.index]
+		if leaf < 0 {
+			continue
+		}
+		tenants[i].Queued[p.cfg.Name] = p.escrow.Node(leaf).Queued
+		for k, a := range p.shares {
+			part := ps.Budgets[k]
+			part.Pool, part.Used = p.cfg.Name, a.split.UsedBy(now, a.members[i])*a.scale
+			tenants[i].Budgets = append(tenants[i].Budgets, part)
 		}
 	}
 	return ps
+}
+
+func states(now time.Time, accounts []*account) []BudgetState {
+	var out []BudgetState
+	for _, a := range accounts {
+		used := a.used(now) * a.scale
+		a.advance(now)
+		out = append(out, BudgetState{Budget: a.Budget, Used: used, Resets: a.ends})
+	}
+	return out
 }
 
 func (p *pool) infoLocked(now time.Time, slot int, st *leaseState) LeaseInfo {
@@ -153,7 +180,7 @@ func (t *tenant) state(now time.Time) TenantState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advanceLocked(now)
-	ts := TenantState{Config: t.cfg, Running: t.running, InLine: len(t.line)}
+	ts := TenantState{Config: t.cfg, Running: t.running, InLine: len(t.line), Queued: map[string]int{}, Budgets: states(now, t.caps)}
 	for k, l := range t.ledgers {
 		if l != nil {
 			ts.Limits = append(ts.Limits, LimitState{Axis: ownAxisName[k], Limit: l.Limit(), Used: l.Used()})

@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "", // take over what commands print, to be read as a diff
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits,
 			"start": cmdStart,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/durable"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
@@ -77,16 +78,28 @@ func (s serveCmd) flags() map[string]string {
 // serve runs until the context ends, then drains.
 //
 //	data listener ──► Gateway ──► Governor ──► escrow
-//	                     │ ▲ world (policies)
+//	                     │ ▲ world  └──► Journal (state_dir)
 //	admin listener ──► Admin ──► metrics, state
-func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) error {
+func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err error) {
 	cfg := snap.Config()
 	log := newLogger(e)
-	gov, err := governor.New(gateway.GovernorConfig(snap))
+	metrics := telemetry.New()
+	rules := gateway.GovernorConfig(snap)
+	var journal *durable.Journal
+	if cfg.StateDir != "" {
+		if journal, rules.Past, err = durable.Open(durable.Options{Dir: cfg.StateDir, Zone: rules.Zone, Log: log}); err != nil {
+			return err
+		}
+		rules.Journal = journal
+		metrics.WatchStore(journal.Up)
+	}
+	gov, err := governor.New(rules)
 	if err != nil {
 		return err
 	}
-	metrics := telemetry.New()
+	if journal != nil {
+		defer func() { err = errors.Join(err, journal.Close(gov.Shares())) }()
+	}
 	metrics.Watch(gov.State, snap.Hash())
 	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log})
 	if err != nil {
@@ -117,17 +130,23 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) error {
 	defer cut(nil)
 	dataServer.BaseContext = func(net.Listener) context.Context { return base }
 
+	running, ended := context.WithCancel(context.Background())
+	defer ended()
 	var group errgroup.Group
 	group.Go(func() error { defer drain(); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
 		<-ctx.Done()
 		shutdown(gov, dataServer, cfg.Timeouts.Drain, cut, log)
+		ended()
 		if wait(adminServer, time.Second) != nil { // a scrape that hangs holds nobody up
 			return adminServer.Close()
 		}
 		return nil
 	})
+	if journal != nil {
+		group.Go(func() error { return journal.Run(running, gov.Shares) })
+	}
 	if demoLoad {
 		group.Go(func() error { traffic(ctx, url(data.Addr()), q); return nil })
 	}

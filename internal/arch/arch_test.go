@@ -49,6 +49,10 @@ var rules = map[string]rule{
 		not:    []string{"net/http"},
 		reason: "policies do not know who enforces them",
 	},
+	"presets": {
+		not:    []string{"net", "net/http", "os"},
+		reason: "presets are texts, and what reads them is elsewhere",
+	},
 	"streaming": {
 		may:    []string{},
 		not:    []string{"net/http"},
@@ -63,12 +67,17 @@ var rules = map[string]rule{
 		reason: "metrics read the governor's books and nothing else",
 	},
 	"internal/simulate": {
-		may:    []string{"escrow", "escrow/lengths", "go.yaml.in/yaml/v3"},
+		may:    []string{"escrow", "escrow/lengths", "go.yaml.in/yaml/v3", "golang.org/x/sync"},
 		reason: "a simulation drives the core alone: no governor, no clock",
+	},
+	"internal/durable": {
+		may:    []string{"governor", "go.etcd.io/bbolt"},
+		not:    []string{"net", "net/http"},
+		reason: "what is kept on disk knows the governor's records, and not what they are for",
 	},
 	"internal/gateway": {
 		may: []string{
-			"governor", "governor/tokens", "escrow", "tenants", "streaming", "internal/telemetry",
+			"governor", "governor/tokens", "escrow", "escrow/budget", "tenants", "streaming", "internal/telemetry",
 			"github.com/tidwall/gjson",
 		},
 		reason: "the request path calls no network store",

@@ -9,8 +9,10 @@ import (
 	"net/http/pprof"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -124,6 +126,19 @@ type poolView struct {
 	Running      int64      `json:"running"`
 	Waiting      int        `json:"waiting"`
 	BurstSeconds float64    `json:"burst_seconds"`
+
+	Budgets []budgetView `json:"budgets"`
+}
+
+// budgetView is one budget, or a tenant's part of a pool's; money is in dollars.
+type budgetView struct {
+	Name     string    `json:"name"`
+	Unit     string    `json:"unit"`
+	Per      string    `json:"per"`
+	Pool     string    `json:"pool,omitempty"`
+	Limit    float64   `json:"limit"`
+	Used     float64   `json:"used"`
+	ResetsAt time.Time `json:"resets_at"`
 }
 
 // axisView is one limit; of a pool's rolling limits headroom is taken off.
@@ -142,6 +157,7 @@ type tenantView struct {
 	Running        int64          `json:"running"`
 	Waiting        int            `json:"waiting"` // for own limits
 	Queued         map[string]int `json:"queued"`  // by pool
+	Budgets        []budgetView   `json:"budgets"` // own, then parts of pools'
 }
 
 type leaseView struct {
@@ -166,6 +182,7 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		pv := poolView{
 			Name: p.Config.Name, Upstream: t.Upstream, Models: t.Models, Accounting: string(t.Accounting),
 			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, BurstSeconds: p.Config.Burst.Seconds(),
+			Budgets: budgetViews(p.Budgets),
 		}
 		for _, axis := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
 			if a := p.Axes[axis]; a.On {
@@ -186,11 +203,27 @@ func tenantViews(s governor.State) []tenantView {
 		v := tenantView{
 			Name: t.Config.Name, Tier: t.Config.Tier, Weight: float64(t.Config.Weight) / float64(escrow.WeightOne),
 			MaxWaitSeconds: t.Config.MaxWait.Seconds(), Limits: []axisView{}, Running: t.Running, Waiting: t.InLine, Queued: t.Queued,
+			Budgets: budgetViews(t.Budgets),
 		}
 		for _, l := range t.Limits {
 			v.Limits = append(v.Limits, axisView{l.Axis, l.Limit, l.Used})
 		}
 		out = append(out, v)
+	}
+	return out
+}
+
+func budgetViews(list []governor.BudgetState) []budgetView {
+	out := []budgetView{}
+	for _, b := range list {
+		one := 1.0
+		if b.Unit == governor.UnitMicroUSD {
+			one = float64(budget.USD)
+		}
+		out = append(out, budgetView{
+			Name: b.Name(), Unit: b.Unit.String(), Per: b.Per.String(), Pool: b.Pool,
+			Limit: float64(b.Limit) / one, Used: float64(b.Used) / one, ResetsAt: b.Resets,
+		})
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
@@ -55,6 +56,9 @@ func (c *call) admit() *refusal {
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
 	c.req.Model, c.req.Claim = c.head.model, c.claim()
+	if price, ok := c.world.snap.Price(c.head.model); ok {
+		c.req.Price = governor.Price(price)
+	}
 	c.req.Input = c.estimates.prompts.Estimate(c.head.model, c.head.weight)
 	// By the least that it can have, not by the guess: no call is refused for ever
 	// because of a guess.

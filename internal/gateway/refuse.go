@@ -18,6 +18,8 @@ type refusal struct {
 	message string
 	// retryAfter is when to come back; 0 says nothing.
 	retryAfter time.Duration
+	// final tells SDKs not to come back by themselves.
+	final bool
 }
 
 const (
@@ -33,6 +35,8 @@ const (
 	codeUpstreamLate   = "upstream_timeout"
 	codeDraining       = "draining"
 	codeOverloaded     = "overloaded"
+	codeBudget         = "insufficient_quota"
+	codeStore          = "store_unavailable"
 	codeInternal       = "internal_error"
 	statusClientClosed = 499 // nginx's, for logs only
 )
@@ -43,6 +47,10 @@ func rejected(rej *governor.Rejection) *refusal {
 	switch rej.Reason {
 	case governor.ReasonQueueFull:
 		f.kind = governor.ReasonShare.String()
+	case governor.ReasonBudget:
+		f.code, f.final = codeBudget, true
+	case governor.ReasonStore:
+		f.status, f.code = http.StatusServiceUnavailable, codeStore
 	case governor.ReasonOverloaded:
 		f.status, f.code = http.StatusServiceUnavailable, codeOverloaded
 	case governor.ReasonDraining:
@@ -69,6 +77,9 @@ func (f *refusal) write(w http.ResponseWriter, d dialect) {
 		ms := (f.retryAfter + time.Millisecond - 1) / time.Millisecond
 		h.Set("retry-after-ms", strconv.FormatInt(int64(ms), 10))
 		h.Set("Retry-After", strconv.FormatInt(max(1, int64((f.retryAfter+time.Second-1)/time.Second)), 10))
+	}
+	if f.final {
+		h.Set("x-should-retry", "false")
 	}
 	w.WriteHeader(f.status)
 	_, _ = w.Write(f.body(d))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -121,7 +122,7 @@ func reachable(snap *tenants.Snapshot, t *tenants.Tenant) []int {
 
 // GovernorConfig is what a snapshot means to a governor.
 func GovernorConfig(snap *tenants.Snapshot) governor.Config {
-	var cfg governor.Config
+	cfg := governor.Config{Zone: snap.Location()}
 	pools, list := snap.Pools(), snap.Tenants()
 	for i := range pools {
 		p := &pools[i]
@@ -130,7 +131,7 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			InteractiveReserve: p.InteractiveReserve,
 			HeadroomPPM:        p.HeadroomPPM, Accounting: accounting(p.Accounting),
 			Burst: p.Burst, MaxQueue: p.MaxQueue, TicketWait: p.TicketWait,
-			Weights: governor.TokenWeights(p.TokenWeights),
+			Weights: governor.TokenWeights(p.TokenWeights), Budgets: budgets(p.Budgets),
 		})
 	}
 	for i := range list {
@@ -141,6 +142,7 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			Concurrency: t.Concurrency, MaxWait: t.MaxWait, Pools: []string{},
 			Group: t.Group, GroupWeight: escrow.Weight(t.GroupWeight),
 			Floor: t.FloorTPM, Credit: t.Credit, Background: t.Background,
+			Budgets: budgets(t.Budgets),
 		}
 		for _, j := range reachable(snap, t) {
 			tc.Pools = append(tc.Pools, pools[j].Name)
@@ -148,6 +150,22 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 		cfg.Tenants = append(cfg.Tenants, tc)
 	}
 	return cfg
+}
+
+// budgets translates a list that was found to be good.
+func budgets(list []tenants.Budget) []governor.Budget {
+	var out []governor.Budget
+	for _, b := range list {
+		per, err := budget.ParsePeriod(string(b.Per))
+		if err != nil {
+			panic("llmgov: BUG: " + err.Error())
+		}
+		unit := map[tenants.Unit]governor.Unit{
+			tenants.Tokens: governor.UnitTokens, tenants.Requests: governor.UnitRequests, tenants.MicroUSD: governor.UnitMicroUSD,
+		}[b.Unit]
+		out = append(out, governor.Budget{Unit: unit, Limit: b.Limit, Per: per})
+	}
+	return out
 }
 
 func accounting(a tenants.Accounting) escrow.Accounting {

@@ -10,6 +10,19 @@ import (
 // books reads the governor's books at scrape time.
 type books struct{ state func() governor.State }
 
+// WatchStore registers the gauge that says whether what must outlive the process
+// can be written.
+func (m *Metrics) WatchStore(up func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "store_up", Help: "Whether the last thing that was to be kept could be written. Nothing is admitted while it cannot.",
+	}, func() float64 {
+		if up() {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // Watch registers the gauges that are read from a governor's books, and the
 // hash of the policy in force.
 func (m *Metrics) Watch(state func() governor.State, policyHash string) {
@@ -29,9 +42,10 @@ var (
 	descPoolLimit    = desc("pool_tokens_limit", "Tokens a rolling minute of a pool, headroom taken off.", "pool")
 	descPoolRolling  = desc("pool_tokens_rolling", "Tokens that count against the pool's limit now: of the last 60 s, and held.", "pool")
 	descLeases       = desc("leases", "Leases by state.", "pool", "state")
+	descBudget       = desc("budget_used_ratio", "How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.", "tenant", "per")
 	descConcurrency  = desc("concurrency_limit", "Calls that may run at once.", "pool")
 	leaseStates      = []string{"waiting", "running", "streaming"}
-	allDescs         = []*prometheus.Desc{descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descConcurrency}
+	allDescs         = []*prometheus.Desc{descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descConcurrency, descBudget}
 	poolAxes         = []escrow.Axis{escrow.Tokens, escrow.Requests}
 	noTenant, noPool = "", ""
 )
@@ -54,8 +68,10 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
 	}
 	inflight := map[[2]string]int64{}
+	spent := fullest{}
 	for _, p := range s.Pools {
 		collectPool(gauge, p)
+		spent.add(noTenant, p.Budgets)
 		for _, l := range p.Leases {
 			if l.State != "waiting" {
 				inflight[[2]string{l.Tenant, p.Config.Name}]++
@@ -64,6 +80,7 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, t := range s.Tenants {
 		name := t.Config.Name
+		spent.add(name, t.Budgets)
 		for _, l := range t.Limits {
 			gauge(descLimit, l.Limit, name, noPool, l.Axis)
 			gauge(descUsed, l.Used, name, noPool, l.Axis)
@@ -73,6 +90,22 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 			gauge(descQueue, int64(n), name, pool)
 			gauge(descInflight, inflight[[2]string{name, pool}], name, pool)
 		}
+	}
+	for who, ratio := range spent {
+		ch <- prometheus.MustNewConstMetric(descBudget, prometheus.GaugeValue, ratio, who[0], who[1])
+	}
+}
+
+// fullest is the most that is used of any budget, by tenant and period.
+type fullest map[[2]string]float64
+
+func (f fullest) add(tenant string, budgets []governor.BudgetState) {
+	for _, b := range budgets {
+		if tenant != noTenant && b.Pool != "" {
+			continue // a part of a pool's, which has no limit of its own
+		}
+		who := [2]string{tenant, b.Per.String()}
+		f[who] = max(f[who], float64(b.Used)/float64(b.Limit))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -20,14 +21,17 @@ import (
 func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	t.Helper()
 	g, err := governor.New(governor.Config{
-		Pools:   []governor.Pool{{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 4, MaxQueue: 10, Burst: time.Minute}},
-		Tenants: []governor.Tenant{{Name: "acme", Tier: "pro", Weight: escrow.WeightOne, TPM: 9000, Concurrency: 2}},
+		Pools: []governor.Pool{{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 4, MaxQueue: 10, Burst: time.Minute}},
+		Tenants: []governor.Tenant{{Name: "acme", Tier: "pro", Weight: escrow.WeightOne, TPM: 9000, Concurrency: 2, Budgets: []governor.Budget{
+			{Unit: governor.UnitTokens, Limit: 1000, Per: budget.Day}, {Unit: governor.UnitRequests, Limit: 10, Per: budget.Day},
+		}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := New()
 	m.Watch(g.State, "abc")
+	m.WatchStore(func() bool { return true })
 	m.Turned("", "", "", "invalid_api_key")
 	m.Overhead.Observe(1e-5)
 	p := m.Pool("p")
@@ -106,9 +110,12 @@ func TestBooksAreTheGovernors(t *testing.T) {
 	if rej != nil {
 		t.Fatal(rej)
 	}
-	check := func(inflight, used string) {
+	check := func(inflight, used, spent string) {
 		t.Helper()
 		want := `
+# HELP llmgov_budget_used_ratio How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.
+# TYPE llmgov_budget_used_ratio gauge
+llmgov_budget_used_ratio{per="day",tenant="acme"} ` + spent + `
 # HELP llmgov_inflight_requests Calls that run.
 # TYPE llmgov_inflight_requests gauge
 llmgov_inflight_requests{pool="p",tenant="acme"} ` + inflight + `
@@ -116,11 +123,11 @@ llmgov_inflight_requests{pool="p",tenant="acme"} ` + inflight + `
 # TYPE llmgov_pool_tokens_rolling gauge
 llmgov_pool_tokens_rolling{pool="p"} ` + used + `
 `
-		if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "llmgov_inflight_requests", "llmgov_pool_tokens_rolling"); err != nil {
+		if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "llmgov_budget_used_ratio", "llmgov_inflight_requests", "llmgov_pool_tokens_rolling"); err != nil {
 			t.Error(err)
 		}
 	}
-	check("1", "700")
+	check("1", "700", "0.7")
 	l.Settle(governor.Usage{Output: 40})
-	check("0", "40")
+	check("0", "40", "0.1")
 }

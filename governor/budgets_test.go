@@ -1,0 +1,453 @@
+package governor
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// The tests below were seen to fail with: a price's remainder dropped; cached input
+// counted twice; holds not given back when the pool refuses at once, or after a wait,
+// or when another budget does; what is held of a period that is over still subtracted;
+// actuals not settled; shares by weight regardless of the group; days of a fixed
+// length; calls in flight taken for a spent budget; no cut of what is expected to the
+// limit; amounts rounded down where limits are scaled.
+
+// wide is a pool that never stands in a budget's way.
+func wide(name string, budgets ...Budget) Pool {
+	return Pool{Name: name, Concurrency: 1000, MaxQueue: 100, Budgets: budgets}
+}
+
+func spent(g *Governor, tenant, k int) BudgetState { return g.State().Tenants[tenant].Budgets[k] }
+
+func TestPrice_IsExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		n := func(most int64) int64 { return rng.Int64N(most>>rng.IntN(30) + 1) }
+		u := Usage{Input: n(maxTokens), CachedInput: n(maxTokens), Output: n(maxTokens)}
+		p := Price{n(1e10), n(1e10), n(1e10)}
+		cached := min(u.Input, u.CachedInput)
+		sum := new(big.Int)
+		for _, part := range [][2]int64{{u.Input - cached, p.Input}, {cached, p.CachedInput}, {u.Output, p.Output}} {
+			sum.Add(sum, new(big.Int).Mul(big.NewInt(part[0]), big.NewInt(part[1])))
+		}
+		sum.Add(sum, big.NewInt(999_999)).Div(sum, big.NewInt(1_000_000))
+		if got := p.microUSD(u); big.NewInt(got).Cmp(sum) != 0 {
+			t.Fatalf("%+v at %+v costs %d, want %v", u, p, got, sum)
+		}
+	}
+	// 1000 tokens at $2.50, 400 of them cached at $1.25, and 200 at $10 a million.
+	p := Price{2_500_000, 1_250_000, 10_000_000}
+	if got := p.microUSD(Usage{Input: 1000, CachedInput: 400, Output: 200}); got != 1500+500+2000 {
+		t.Errorf("$%d·10⁻⁶, want $4000·10⁻⁶", got)
+	}
+}
+
+// A budget counts what calls take, and refuses when that is spent, until it resets.
+// As long as only calls in flight stand in the way, it says to come back soon.
+func TestBudget_OfATenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{wide("p"), wide("q")},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 10_000, budget.Hour}, {UnitRequests, 5, budget.Day}}}},
+		})
+		start := time.Now() // midnight, UTC
+		time.Sleep(10 * time.Minute)
+		first, rej := g.Acquire(t.Context(), demand("a", 6000))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		_, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 5000})
+		if rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter > time.Second || rej.Used != 6000 || rej.Limit != 10_000 {
+			t.Fatalf("while 6000 of 10000 are held, 5000 more got %+v", rej)
+		}
+		first.Settle(Usage{Output: 7000})
+		if b := spent(g, 0, 0); b.Used != 7000 || !b.Resets.Equal(start.Add(time.Hour)) {
+			t.Fatalf("7000 were taken, the budget says %+v", b)
+		}
+		_, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 3001})
+		if rej == nil || rej.Reason != ReasonBudget || !rej.Own || rej.RetryAfter != 50*time.Minute {
+			t.Fatalf("of a spent budget 3001 got %+v", rej)
+		}
+		want := "The budget of tenant a is spent (tokens per hour: Limit 10000, Used 7000, Requested 3001). It resets at 2000-01-01T01:00:00Z. Please try again in 3000.000s."
+		if rej.Error() != want {
+			t.Errorf("got  %s\nwant %s", rej.Error(), want)
+		}
+		second, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 3000})
+		if rej != nil {
+			t.Fatalf("the last 3000 got %v", rej)
+		}
+		time.Sleep(50 * time.Minute)
+		// What was held before the hour stays there; what goes beyond it counts now.
+		second.Settle(Usage{Output: 3100})
+		if b := spent(g, 0, 0); b.Used != 100 {
+			t.Errorf("in the new hour the budget says %+v", b)
+		}
+		if _, rej := g.Acquire(t.Context(), demand("a", 9901)); rej == nil || rej.Reason != ReasonBudget || rej.Used != 100 {
+			t.Errorf("in the new hour 9901 more got %+v", rej)
+		}
+		for range 3 {
+			l, rej := g.Acquire(t.Context(), demand("a", 10))
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			l.Settle(Usage{Output: 10})
+		}
+		_, rej = g.Acquire(t.Context(), demand("a", 10))
+		if rej == nil || rej.Reason != ReasonBudget || rej.Budget.Unit != UnitRequests || rej.RetryAfter != 23*time.Hour {
+			t.Errorf("the sixth call of a day of five got %+v", rej)
+		}
+		// A call that never left is in no budget.
+		time.Sleep(23 * time.Hour)
+		l, _ := g.Acquire(t.Context(), demand("a", 10))
+		l.Release()
+		if b := spent(g, 0, 1); b.Used != 0 {
+			t.Errorf("after a release the budget says %+v", b)
+		}
+	})
+}
+
+// A call that is expected to take more than a whole budget goes when that is
+// untouched, and what it takes is debt.
+func TestBudget_LargerThanAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 1000, budget.Hour}}}}})
+		l, rej := g.Acquire(t.Context(), demand("a", 5000))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		if _, rej := g.Acquire(t.Context(), demand("a", 1)); rej == nil {
+			t.Error("a second call beside one that holds all")
+		}
+		l.Settle(Usage{Output: 4000})
+		if _, rej := g.Acquire(t.Context(), demand("a", 1)); rej == nil || rej.Reason != ReasonBudget {
+			t.Errorf("with 4000 of 1000 used: %+v", rej)
+		}
+	})
+}
+
+// Of two budgets of which one refuses, and of a pool that refuses after both, nothing
+// is held; and the budget that is spent is the one that is named.
+func TestI10_BudgetsAllOrNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}, {UnitTokens, 1200, budget.Hour}}}},
+			Tenants: []Tenant{
+				{Name: "a", Weight: 1000, TPM: 1e6, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}, {UnitMicroUSD, 900, budget.Hour}, {UnitTokens, 5000, budget.Month}}},
+				{Name: "b", Weight: 1000, Pools: []string{}},
+			},
+		})
+		check := func(what string, rej *Rejection, reason Reason, own bool, tokens int64) {
+			t.Helper()
+			if rej == nil || rej.Reason != reason || rej.Own != own {
+				t.Errorf("%s: %+v", what, rej)
+			}
+			s := g.State()
+			for _, b := range append(s.Tenants[0].Budgets, s.Pools[0].Budgets...) {
+				if b.Unit == UnitTokens && b.Used != tokens {
+					t.Errorf("%s: %s counts %d, want %d", what, b.Name(), b.Used, tokens)
+				}
+			}
+			if own, _ := used(g, 0); own != tokens {
+				t.Errorf("%s: the tenant's minute counts %d, want %d", what, own, tokens)
+			}
+		}
+		price := Price{Output: 1_000_000} // a millionth a token
+		req := func(n int64) Request {
+			return Request{Tenant: "a", Pool: "p", Output: n, Price: price}
+		}
+		_, rej := g.Acquire(t.Context(), req(6000))
+		check("more than any budget", rej, ReasonTokens, false, 0)
+		_, rej = g.Acquire(t.Context(), req(1100))
+		check("more than the pool's second", rej, ReasonTokens, false, 0)
+		time.Sleep(10 * time.Minute)
+		l, rej := g.Acquire(t.Context(), req(400))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		_, rej = g.Acquire(t.Context(), req(600)) // 1000 of 900 µ$, while 400 are held
+		check("beside a call in flight", rej, ReasonTokens, true, 400)
+		l.Settle(Usage{Output: 400})
+		_, rej = g.Acquire(t.Context(), req(600))
+		check("of a spent budget", rej, ReasonBudget, true, 400)
+	})
+}
+
+// Tenants have parts of a pool's budget by their effective weight: of what is
+// reserved for others nobody takes anything, and what nobody claims any more is for
+// whoever comes.
+func TestBudget_OfAPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools: []Pool{wide("p", Budget{UnitRequests, 1200, budget.Hour})},
+			Tenants: []Tenant{
+				{Name: "big", Weight: 3000},
+				{Name: "x", Weight: 1000, Group: "free", GroupWeight: 1000},
+				{Name: "y", Weight: 3000, Group: "free", GroupWeight: 1000},
+				{Name: "elsewhere", Weight: 9000, Pools: []string{}},
+			},
+		})
+		take := func(tenant string) (n int, rej *Rejection) {
+			for {
+				l, rej := g.Acquire(t.Context(), demand(tenant, 10))
+				if rej != nil {
+					return n, rej
+				}
+				l.Settle(Usage{Output: 10})
+				n++
+			}
+		}
+		for tenant, want := range map[string]int{"big": 900, "x": 75, "y": 225} {
+			n, rej := take(tenant)
+			if n != want {
+				t.Errorf("%s took %d of 1200 at the start of the hour, want %d", tenant, n, want)
+			}
+			if rej.Pool != "p" || rej.Own {
+				t.Errorf("%s was refused by %+v", tenant, rej)
+			}
+		}
+		if _, rej := take("x"); rej.Reason != ReasonBudget || rej.RetryAfter != time.Hour {
+			t.Errorf("of the spent budget of a pool: %+v", rej)
+		}
+
+		// In the next hour only x comes: it gets its own part, and then what the others
+		// let pass.
+		time.Sleep(time.Hour)
+		n, rej := take("x")
+		if n != 75 || rej.Reason != ReasonShare || rej.Limit != 75 || rej.Used != 75 {
+			t.Errorf("x took %d, then %+v", n, rej)
+		}
+		if !strings.HasPrefix(rej.Error(), "The share of tenant x of the budget of pool p is used up for now (requests per hour: Limit 75, Used 75, Requested 1).") {
+			t.Error(rej)
+		}
+		time.Sleep(rej.RetryAfter - time.Millisecond)
+		if _, rej := g.Acquire(t.Context(), demand("x", 10)); rej == nil {
+			t.Error("admitted before it was told to come back")
+		}
+		time.Sleep(time.Millisecond)
+		if n, _ := take("x"); n != 1 {
+			t.Errorf("who came when told took %d", n)
+		}
+		time.Sleep(30 * time.Minute)
+		if n, _ = take("x"); n < 500 || n > 650 {
+			t.Errorf("after half an hour of silence of all others x took %d more, want about half of 1125", n)
+		}
+		if s := g.State(); s.Pools[0].Budgets[0].Used != int64(76+n) || s.Tenants[1].Budgets[0].Pool != "p" || s.Tenants[1].Budgets[0].Used != int64(76+n) {
+			t.Errorf("the books say %+v and %+v", s.Pools[0].Budgets, s.Tenants[1].Budgets)
+		}
+	})
+}
+
+// Calls that come at all hours of four months get exactly the limit of each day, week
+// and month of the calendar, through two changes of the clocks and a leap year.
+func TestBudget_FollowsTheCalendar(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, per := range []budget.Period{budget.Day, budget.Week, budget.Month} {
+		synctest.Test(t, func(t *testing.T) {
+			g := must(t, Config{
+				Zone:    berlin,
+				Pools:   []Pool{wide("p")},
+				Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitRequests, 7, per}}}},
+			})
+			got := map[string]int{}
+			for end := time.Date(2000, 11, 15, 0, 0, 0, 0, berlin); time.Now().Before(end); time.Sleep(20 * time.Minute) {
+				now := time.Now().In(berlin)
+				name := now.Format("2006-01-02")
+				switch year, week := now.ISOWeek(); per {
+				case budget.Week:
+					name = fmt.Sprint(year, "-W", week)
+				case budget.Month:
+					name = now.Format("2006-01")
+				}
+				l, rej := g.Acquire(t.Context(), demand("a", 10))
+				if rej == nil {
+					got[name]++
+					l.Settle(Usage{Output: 10})
+					continue
+				}
+				back := time.Now().Add(rej.RetryAfter).In(berlin)
+				if rej.Reason != ReasonBudget || back.Hour() != 0 || back.Minute() != 0 || back.Second() != 0 {
+					t.Fatalf("at %v: told to come back at %v by %+v", now, back, rej)
+				}
+			}
+			for name, n := range got {
+				if n != 7 {
+					t.Errorf("%s: %d of 7", name, n)
+				}
+			}
+			if want := map[budget.Period]int{budget.Day: 319, budget.Week: 47, budget.Month: 11}[per]; len(got) < want {
+				t.Errorf("only %d periods", len(got))
+			}
+		})
+	}
+}
+
+// Limits beyond what package budget counts are counted in larger units, on the side
+// of the limit.
+func TestBudget_OfAThousandMillionDollars(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		price := Price{Output: 1e10} // $10,000 a million
+		g := must(t, Config{
+			Pools:   []Pool{wide("p", Budget{UnitMicroUSD, MaxBudget, budget.Month})},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitMicroUSD, MaxBudget - 1, budget.Month}}}},
+		})
+		l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		l.Settle(Usage{Output: 1})
+		if b := g.State().Tenants[0].Budgets[0]; b.Used < 1 {
+			t.Error("a millionth of a dollar counts nothing")
+		}
+		ask := func(n int64) *Rejection {
+			l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: n, Price: price})
+			if rej == nil {
+				l.Settle(Usage{Output: n})
+			}
+			return rej
+		}
+		if rej := ask(1e11 - 100_000); rej != nil { // all but $1000
+			t.Fatal(rej)
+		}
+		if rej := ask(100_001); rej == nil || rej.Reason != ReasonBudget {
+			t.Errorf("a cent too much got %+v", rej)
+		}
+		if rej := ask(99_999); rej != nil {
+			t.Error(rej)
+		}
+		for _, b := range g.State().Tenants[0].Budgets {
+			if b.Used < MaxBudget-10_000 || b.Used > MaxBudget {
+				t.Errorf("%+v", b)
+			}
+		}
+	})
+}
+
+// Thousands of calls that end every way there is: at the end each budget counts what
+// was settled, to the token, and nothing is held.
+func TestBudget_StormAddsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Pools: []Pool{
+			{Name: "p", TPM: 400_000, Concurrency: 8, Burst: 10 * time.Second, MaxQueue: 50, Budgets: []Budget{{UnitTokens, 3_000_000, budget.Day}}},
+			wide("q", Budget{UnitMicroUSD, 1e9, budget.Week}),
+		}}
+		for i := range 4 {
+			cfg.Tenants = append(cfg.Tenants, Tenant{
+				Name: fmt.Sprint(i), Weight: escrow.Weight(1000 * (i + 1)), RPM: 400, MaxWait: time.Duration(i) * 700 * time.Millisecond,
+				Budgets: []Budget{{UnitTokens, 600_000, budget.Day}, {UnitMicroUSD, 1e9, budget.Month}, {UnitRequests, 1e6, budget.Hour}},
+			})
+		}
+		g := must(t, cfg)
+		time.Sleep(time.Hour)
+		var mu sync.Mutex
+		var tokens, money, requests [4]int64
+		var pools [2]int64
+		var reasons [NumReasons]int
+		var wg sync.WaitGroup
+		price := Price{Output: 3_000_000}
+		for i := range 4000 {
+			rng := rand.New(rand.NewPCG(uint64(i), 9))
+			wg.Go(func() {
+				time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Minute))))
+				who, pool := rng.IntN(4), rng.IntN(2)
+				l, rej := g.Acquire(t.Context(), Request{Tenant: fmt.Sprint(who), Pool: "pq"[pool : pool+1], Output: rng.Int64N(2000), Price: price})
+				if rej != nil {
+					mu.Lock()
+					reasons[rej.Reason]++
+					mu.Unlock()
+					return
+				}
+				time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Second))))
+				n := rng.Int64N(2500)
+				switch rng.IntN(6) {
+				case 0:
+					l.Release()
+					return
+				case 1:
+					l.Break(Usage{Output: n})
+				default:
+					l.Settle(Usage{Output: n})
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				reasons[ReasonNone]++
+				tokens[who] += n
+				money[who] += 3 * n
+				requests[who]++
+				pools[pool] += []int64{n, 3 * n}[pool]
+			})
+		}
+		wg.Wait()
+		for r, n := range reasons {
+			t.Logf("%-12s %d", Reason(r), n)
+		}
+		if reasons[ReasonBudget] == 0 || reasons[ReasonTokens]+reasons[ReasonConcurrency]+reasons[ReasonShare] == 0 {
+			t.Error("nobody was refused by a budget, or nobody by a pool")
+		}
+		s := g.State()
+		for i, ts := range s.Tenants {
+			for k, want := range []int64{tokens[i], money[i], requests[i]} {
+				if b := ts.Budgets[k]; b.Used != want {
+					t.Errorf("%s: %s counts %d, %d were settled", ts.Config.Name, b.Name(), b.Used, want)
+				}
+			}
+		}
+		for i, p := range g.table.Load().inOrder.pools {
+			if got := s.Pools[i].Budgets[0].Used; got != pools[i] {
+				t.Errorf("pool %d counts %d, %d were settled", i, got, pools[i])
+			}
+			for _, a := range p.shares {
+				if err := a.split.Check(); err != nil || a.pending != 0 {
+					t.Errorf("%d are held when all is over (%v)", a.pending, err)
+				}
+			}
+		}
+		for _, tn := range g.table.Load().inOrder.tenants {
+			for _, a := range tn.caps {
+				if a.pending != 0 {
+					t.Errorf("%d of %s are held when all is over", a.pending, a.Name())
+				}
+			}
+		}
+	})
+}
+
+func TestBudgets_DoNotAllocate(t *testing.T) {
+	day := []Budget{{UnitTokens, 1e12, budget.Day}, {UnitMicroUSD, 1e15, budget.Month}}
+	g := must(t, Config{Pools: []Pool{wide("p", day...)}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: day}, {Name: "b", Weight: 1000}}})
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() {
+		l, rej := g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10, Output: 10, Price: Price{1, 1, 1}})
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		l.Settle(Usage{Input: 10, Output: 5})
+	}); n != 0 {
+		t.Errorf("with budgets Acquire and Settle allocate %v times", n)
+	}
+}
+
+func TestBudgets_Validate(t *testing.T) {
+	_, err := New(Config{
+		Pools:   []Pool{wide("p", Budget{UnitTokens, 0, budget.Day}, Budget{UnitTokens, 5, budget.Day})},
+		Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit(7), 1, budget.Day}, {UnitMicroUSD, 2e15, budget.Month}}}},
+	})
+	want := `governor: pool p: budget of tokens per day: 0 is not in 1…1000000000000000
+governor: pool p: budget of tokens per day is there twice
+governor: tenant a: budget 0 has no such unit or period
+governor: tenant a: budget of usd per month: 2000000000000000 is not in 1…1000000000000000`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}

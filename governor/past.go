@@ -1,0 +1,200 @@
+package governor
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// Past is what a journal remembers of the calls that count still. Read the records
+// of the last minute, and those of calls that run for longer, in their order; of
+// calls whose end is not among them it is assumed that they took what they were
+// booked at, and that the end of the process was theirs.
+type Past struct {
+	// Uses is what was used of budgets.
+	Uses *Uses
+	// Shares is how pools' budgets stood between their tenants. It may be older
+	// than Uses.
+	Shares []ShareState
+
+	now     time.Time
+	running map[uint64]Record
+	ended   []Record
+	last    uint64 // name of a call
+}
+
+// NewPast returns a past in which nothing happened. now is the time at which it is
+// read.
+func NewPast(now time.Time, zone *time.Location) *Past {
+	return &Past{Uses: NewUses(zone), now: now.Round(0), running: map[uint64]Record{}}
+}
+
+// Read takes in a record, but not what was used of budgets: that is for Uses.
+func (p *Past) Read(r Record) {
+	p.last = max(p.last, r.Call)
+	switch r.Kind {
+	case RecordAdmitted, RecordRunning:
+		p.running[r.Call] = r
+	case RecordGrown:
+		if began, ok := p.running[r.Call]; ok {
+			began.Booked.Pool[escrow.Tokens] = max(began.Booked.Pool[escrow.Tokens], r.Booked.Pool[escrow.Tokens])
+			p.running[r.Call] = began
+		}
+	case RecordEnded:
+		delete(p.running, r.Call)
+		if p.now.Sub(r.Ended) <= 2*escrow.Window {
+			p.ended = append(p.ended, r)
+		}
+	}
+}
+
+// Cut ends the calls that were in flight when the journal broke off, and returns
+// the records of that.
+func (p *Past) Cut() []Record {
+	var cut []Record
+	for _, call := range slices.Sorted(maps.Keys(p.running)) {
+		r := p.running[call]
+		r.Kind, r.Ended, r.Took = RecordEnded, p.now, r.Booked
+		cut = append(cut, r)
+	}
+	for _, r := range cut {
+		p.Read(r)
+	}
+	return cut
+}
+
+// remember books the calls of the past in the rolling limits.
+func (tb *table) remember(now time.Time, past *Past) {
+	for i := range past.ended {
+		tb.rememberCall(now, &past.ended[i])
+	}
+}
+
+// rememberCall books a call that has ended.
+//
+// What is counted at the admission counts at that time, as far as it was booked
+// then, and what the call took beyond that counts at its end. Tokens that are
+// counted when they are produced, or at the end, count at the end: each of them
+// leaves the minute then or earlier, so none is forgotten too soon.
+func (tb *table) rememberCall(now time.Time, r *Record) {
+	began, ended := onClock(now, r.Began), onClock(now, r.Ended)
+	if p := tb.pools[r.Pool]; p != nil {
+		var first, late escrow.Cost
+		for k := range first {
+			first[k] = min(r.Booked.Pool[k], r.Took.Pool[k])
+			late[k] = r.Took.Pool[k] - first[k]
+		}
+		if p.cfg.Accounting != escrow.AdmitMax {
+			first[escrow.Tokens], late[escrow.Tokens] = 0, r.Took.Pool[escrow.Tokens]
+		}
+		p.escrow.Remember(now, began, first)
+		p.escrow.Remember(now, ended, late)
+	}
+	if t := tb.tenants[r.Tenant]; t != nil {
+		for k, l := range t.ledgers {
+			if l != nil {
+				first := min(r.Booked.Own[k], r.Took.Own[k])
+				l.BookAt(began, first)
+				l.BookAt(ended, r.Took.Own[k]-first)
+			}
+		}
+	}
+}
+
+// onClock is a time of the clock on the wall as one of the clock that now is of: as
+// long ago as the wall says. What lies ahead, as the wall's clock was put back, the
+// ledgers take for now.
+func onClock(now, at time.Time) time.Time { return now.Add(at.Sub(now.Round(0))) }
+
+// restoreCap gives a tenant's budget what its calls have used, in whatever pool.
+func (a *account) restoreCap(now time.Time, u *Uses, tenant string) {
+	st := budget.CapState{Start: u.start[a.Per]}
+	for who, n := range u.by(a.Budget) {
+		if who.Tenant == tenant {
+			st.Used += n
+		}
+	}
+	st.Used = a.units(st.Used)
+	a.cap.Restore(now, st)
+}
+
+// ShareState is how one budget of a pool stands between its tenants.
+type ShareState struct {
+	Pool  string
+	Unit  Unit
+	Per   budget.Period
+	State budget.SplitState
+	// Absent are tenants that the pool's budgets know and State does not name: they
+	// have not been heard of for a whole period.
+	Absent []string
+}
+
+// Shares copies how the pools' budgets stand between their tenants.
+func (g *Governor) Shares() []ShareState {
+	var out []ShareState
+	tb, now := g.table.Load(), g.clock.Now()
+	for _, p := range tb.inOrder.pools {
+		p.mu.Lock()
+		for _, a := range p.shares {
+			out = append(out, ShareState{Pool: p.cfg.Name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
+		}
+		p.mu.Unlock()
+	}
+	for i := range out {
+		s := &out[i]
+		for _, t := range tb.inOrder.tenants {
+			_, named := slices.BinarySearchFunc(s.State.Members, t.cfg.Name, func(m budget.MemberState, name string) int {
+				return strings.Compare(m.Name, name)
+			})
+			if !named && t.leaves[tb.pools[s.Pool].index] >= 0 {
+				s.Absent = append(s.Absent, t.cfg.Name)
+			}
+		}
+	}
+	return out
+}
+
+// restoreSplit gives a pool's budget what its tenants have used. Of the saved state
+// it takes who was there, and how much of its share each has let pass; what was used
+// it takes from Uses, which is as new as the last record. know adds a tenant that
+// the saved state knows, if there is still one of that name: who is new is added
+// afterwards, and has its share kept from the start.
+func (a *account) restoreSplit(now time.Time, past *Past, pool string, know func(tenant string)) {
+	used := map[string]int64{}
+	for who, n := range past.Uses.by(a.Budget) {
+		if who.Pool == pool {
+			used[who.Tenant] = a.units(n)
+		}
+	}
+	st := budget.SplitState{Start: past.Uses.start[a.Per], From: past.Uses.start[a.Per]}
+	for _, s := range past.Shares {
+		if s.Pool != pool || s.Unit != a.Unit || s.Per != a.Per {
+			continue
+		}
+		same := s.State.Start.Equal(st.Start)
+		if same {
+			st.From = s.State.From
+		}
+		for _, m := range s.State.Members {
+			if !same { // who asked in the period before is known to be there
+				m = budget.MemberState{Name: m.Name}
+			}
+			m.Used = used[m.Name]
+			m.Asked = m.Asked || m.Used > 0
+			delete(used, m.Name)
+			st.Members = append(st.Members, m)
+			know(m.Name)
+		}
+		for _, name := range s.Absent {
+			know(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		st.Members = append(st.Members, budget.MemberState{Name: name, Asked: true, Used: used[name]})
+	}
+	a.split.Restore(now, st)
+}

@@ -1,0 +1,138 @@
+package governor
+
+import (
+	"iter"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+const periods = int(budget.Month) + 1
+
+// Uses adds up what calls have taken of budgets in the present hour, day, week and
+// month, by tenant and pool, from records alone: whether there is a budget or not.
+// So it is exact at every record of a journal, whatever is in between, and a budget
+// that is new in the policy finds what was used before.
+//
+// It counts as package budget does: a call counts in the period in which it was
+// held, at what it holds until it ends; what it takes beyond that counts in the
+// period of its end, if that is a later one.
+type Uses struct {
+	zone       *time.Location
+	now        time.Time
+	start, end [periods]time.Time
+	rows       map[Owner]*Use
+	changed    map[Owner]bool
+}
+
+// Owner is who used what.
+type Owner struct{ Tenant, Pool string }
+
+// Use is what one Owner used, by period: since when, in Unix seconds, and how much
+// of each Unit.
+type Use struct {
+	Start [periods]int64
+	Used  [periods]Spend
+}
+
+// NewUses returns an empty account.
+func NewUses(zone *time.Location) *Uses {
+	return &Uses{zone: zone, rows: map[Owner]*Use{}, changed: map[Owner]bool{}}
+}
+
+// Set puts back what was saved of one owner.
+func (u *Uses) Set(who Owner, use Use) {
+	u.rows[who] = &use
+	for _, start := range use.Start {
+		u.advance(time.Unix(start, 0)) // even if the clock was put back since
+	}
+}
+
+// Changed returns what has changed since it was asked last.
+func (u *Uses) Changed() map[Owner]Use {
+	out := make(map[Owner]Use, len(u.changed))
+	for who := range u.changed {
+		out[who] = *u.rows[who]
+	}
+	clear(u.changed)
+	return out
+}
+
+// Read takes in a record.
+func (u *Uses) Read(r *Record) {
+	switch r.Kind {
+	case RecordAdmitted:
+		u.advance(r.Began)
+		u.add(r, r.Booked.Spend)
+	case RecordEnded:
+		u.advance(r.Ended)
+		d := r.Took.Spend
+		for k := range d {
+			d[k] -= r.Booked.Spend[k]
+		}
+		u.add(r, d)
+	}
+}
+
+// add counts d in each period in which the call was held, and in others only what
+// it took beyond its hold.
+func (u *Uses) add(r *Record, d Spend) {
+	if d == (Spend{}) {
+		return
+	}
+	who := Owner{r.Tenant, r.Pool}
+	row := u.rows[who]
+	if row == nil {
+		row = &Use{}
+		u.rows[who] = row
+	}
+	u.changed[who] = true
+	u.renew(row)
+	for per := range periods {
+		held := !r.Held.Before(u.start[per])
+		for k := range d {
+			if held || d[k] > 0 && r.Kind == RecordEnded {
+				row.Used[per][k] = min(max(0, row.Used[per][k]+d[k]), maxUse)
+			}
+		}
+	}
+}
+
+// renew begins anew what was counted in a period that is over. What began within
+// the present one counts, also if it was counted in another zone.
+func (u *Uses) renew(row *Use) {
+	for per := range periods {
+		if since := time.Unix(row.Start[per], 0); since.Before(u.start[per]) || !since.Before(u.end[per]) {
+			row.Used[per] = Spend{}
+		}
+		row.Start[per] = u.start[per].Unix()
+	}
+}
+
+// maxUse is where books stop.
+const maxUse = int64(1) << 60
+
+// advance moves to now; time only moves forward.
+func (u *Uses) advance(now time.Time) {
+	if now = now.Round(0); now.Before(u.now) {
+		return
+	}
+	u.now = now
+	for per := range periods {
+		if !now.Before(u.end[per]) {
+			u.start[per], u.end[per] = budget.Period(per).Bounds(now, u.zone)
+		}
+	}
+}
+
+// by is what was used of a budget's unit in the present period, by owner.
+func (u *Uses) by(b Budget) iter.Seq2[Owner, int64] {
+	return func(yield func(Owner, int64) bool) {
+		for who, row := range u.rows {
+			u.renew(row)
+			if n := row.Used[b.Per][b.Unit]; n > 0 && !yield(who, n) {
+				return
+			}
+		}
+	}
+}

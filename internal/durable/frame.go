@@ -1,0 +1,171 @@
+package durable
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// A segment is a header and frames. A frame is the length of its payload, a
+// checksum over that length and the payload, and the payload: one record.
+const (
+	header     = "llmgovj1"
+	frameBytes = 8
+	maxPayload = 64 << 10
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	errRecord  = errors.New("durable: not a record")
+)
+
+// appendFrame appends one record.
+func appendFrame(b []byte, r *governor.Record) ([]byte, error) {
+	start := len(b)
+	b = append(b, make([]byte, frameBytes)...)
+	b = appendRecord(b, r)
+	payload := b[start+frameBytes:]
+	if len(payload) > maxPayload {
+		return b[:start], errRecord
+	}
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(b[start+4:], checksum(b[start:start+4], payload))
+	return b, nil
+}
+
+func checksum(length, payload []byte) uint32 {
+	return crc32.Update(crc32.Checksum(length, castagnoli), castagnoli, payload)
+}
+
+// readFrame reads the record at the beginning of b, and says how long its frame is.
+func readFrame(b []byte) (r governor.Record, n int, err error) {
+	payload := payloadOf(b)
+	if payload == nil {
+		return r, 0, errRecord
+	}
+	r, err = readRecord(payload)
+	return r, frameBytes + len(payload), err
+}
+
+// payloadOf is the payload of the frame at the beginning of b; nil if that is none.
+func payloadOf(b []byte) []byte {
+	if len(b) < frameBytes {
+		return nil
+	}
+	n := binary.LittleEndian.Uint32(b)
+	if n == 0 || n > maxPayload || int(n) > len(b)-frameBytes {
+		return nil
+	}
+	payload := b[frameBytes : frameBytes+n]
+	if checksum(b[:4], payload) != binary.LittleEndian.Uint32(b[4:]) {
+		return nil
+	}
+	return payload
+}
+
+func appendRecord(b []byte, r *governor.Record) []byte {
+	b = append(b, byte(r.Kind))
+	b = binary.AppendUvarint(b, r.Call)
+	b = appendText(b, r.Tenant)
+	b = appendText(b, r.Pool)
+	b = binary.AppendVarint(b, r.Held.UnixNano())
+	b = binary.AppendVarint(b, r.Began.UnixNano())
+	b = appendCharge(b, &r.Booked)
+	if r.Kind == governor.RecordEnded {
+		b = binary.AppendVarint(b, r.Ended.UnixNano())
+		b = appendCharge(b, &r.Took)
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendCharge(b []byte, c *governor.Charge) []byte {
+	for _, list := range [...][]int64{c.Pool[:], c.Own[:], c.Spend[:]} {
+		for _, n := range list {
+			b = binary.AppendVarint(b, n)
+		}
+	}
+	return b
+}
+
+// reader takes a payload apart. After an error it reads zeros.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func readRecord(b []byte) (governor.Record, error) {
+	in := reader{b: b}
+	r := governor.Record{Kind: governor.RecordKind(in.byte()), Call: in.uvarint()}
+	r.Tenant, r.Pool = in.text(), in.text()
+	r.Held, r.Began = in.time(), in.time()
+	in.charge(&r.Booked)
+	switch r.Kind {
+	case governor.RecordEnded:
+		r.Ended = in.time()
+		in.charge(&r.Took)
+	case governor.RecordAdmitted, governor.RecordRunning, governor.RecordGrown:
+	default:
+		in.bad = true
+	}
+	if in.bad || len(in.b) > 0 {
+		return governor.Record{}, errRecord
+	}
+	return r, nil
+}
+
+func (in *reader) byte() byte {
+	if len(in.b) == 0 {
+		in.bad = true
+		return 0
+	}
+	c := in.b[0]
+	in.b = in.b[1:]
+	return c
+}
+
+func (in *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(in.b)
+	return skip(in, v, n)
+}
+
+func (in *reader) varint() int64 {
+	v, n := binary.Varint(in.b)
+	return skip(in, v, n)
+}
+
+func skip[T int64 | uint64](in *reader, v T, n int) T {
+	if n <= 0 {
+		in.bad, in.b = true, nil
+		return 0
+	}
+	in.b = in.b[n:]
+	return v
+}
+
+func (in *reader) text() string {
+	n := in.uvarint()
+	if n > uint64(len(in.b)) {
+		in.bad, in.b = true, nil
+		return ""
+	}
+	s := string(in.b[:n])
+	in.b = in.b[n:]
+	return s
+}
+
+func (in *reader) time() time.Time { return time.Unix(0, in.varint()) }
+
+func (in *reader) charge(c *governor.Charge) {
+	for _, list := range [...][]int64{c.Pool[:], c.Own[:], c.Spend[:]} {
+		for i := range list {
+			list[i] = in.varint()
+		}
+	}
+}

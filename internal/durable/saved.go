@@ -1,0 +1,134 @@
+package durable
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// saved is books.db: what was used of budgets as of the beginning of a segment.
+type saved struct{ db *bolt.DB }
+
+var (
+	bucketMeta, bucketUses         = []byte("meta"), []byte("uses")
+	keyFormat, keySince, keyShares = []byte("format"), []byte("since"), []byte("shares")
+)
+
+const (
+	format = 1
+	// lockPatience is how long another process may take to end.
+	lockPatience = 2 * time.Second
+)
+
+func openSaved(dir, path string) (*saved, error) {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("durable: state_dir %s is in use by another process: stop that one, or give this one a folder of its own", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("durable: %s: %w", path, err)
+	}
+	return &saved{db}, nil
+}
+
+// load puts what was saved into a past, and returns the number of the segment at
+// whose beginning that was.
+func (s *saved) load(past *governor.Past) (since uint64, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		meta, uses := tx.Bucket(bucketMeta), tx.Bucket(bucketUses)
+		if meta == nil || uses == nil {
+			return nil // a new folder
+		}
+		if v := number(meta.Get(keyFormat)); v != format {
+			return fmt.Errorf("it has format %d, and this version reads %d", v, format)
+		}
+		since = number(meta.Get(keySince))
+		if text := meta.Get(keyShares); text != nil {
+			if err := json.Unmarshal(text, &past.Shares); err != nil {
+				return err
+			}
+		}
+		return uses.ForEach(func(k, v []byte) error {
+			who, use, err := readUse(k, v)
+			if err == nil {
+				past.Uses.Set(who, use)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("durable: %s: %w: %s", s.db.Path(), err, whatToDo)
+	}
+	return since, nil
+}
+
+// save writes what has changed, and that it is as of the beginning of a segment.
+func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, shares []governor.ShareState) error {
+	text, err := json.Marshal(shares)
+	if err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bolt.Tx) error {
+		meta, err := tx.CreateBucketIfNotExists(bucketMeta)
+		if err != nil {
+			return err
+		}
+		uses, err := tx.CreateBucketIfNotExists(bucketUses)
+		if err != nil {
+			return err
+		}
+		for who, use := range changed {
+			k, v := useBytes(who, use)
+			if err := uses.Put(k, v); err != nil {
+				return err
+			}
+		}
+		return errors.Join(
+			meta.Put(keyFormat, binary.LittleEndian.AppendUint64(nil, format)),
+			meta.Put(keySince, binary.LittleEndian.AppendUint64(nil, since)),
+			meta.Put(keyShares, text),
+		)
+	})
+}
+
+func number(b []byte) uint64 {
+	if len(b) != 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+func useBytes(who governor.Owner, use governor.Use) (k, v []byte) {
+	k = append(appendText(nil, who.Tenant), who.Pool...)
+	for per, start := range use.Start {
+		v = binary.AppendVarint(v, start)
+		for _, n := range use.Used[per] {
+			v = binary.AppendVarint(v, n)
+		}
+	}
+	return k, v
+}
+
+func readUse(k, v []byte) (governor.Owner, governor.Use, error) {
+	key, val := reader{b: k}, reader{b: v}
+	who := governor.Owner{Tenant: key.text()}
+	who.Pool = string(key.b)
+	var use governor.Use
+	for per := range use.Start {
+		use.Start[per] = val.varint()
+		for i := range use.Used[per] {
+			use.Used[per][i] = val.varint()
+		}
+	}
+	if key.bad || val.bad || len(val.b) > 0 {
+		return who, use, errRecord
+	}
+	return who, use, nil
+}
