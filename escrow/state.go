@@ -18,7 +18,7 @@ type State struct {
 	Slots   int64 // 0 = no limit
 	Running int64
 	Waiting int
-	Tickets int
+	Tickets int // kept places
 }
 
 // State reports the books as of now. O(1) but for FullAt, which walks slots.

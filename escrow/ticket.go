@@ -153,3 +153,14 @@ func (p *Pool) expire(time.Time) {
 
 // Tickets is how many places are kept.
 func (p *Pool) Tickets() int { return len(p.tickets.ends) }
+
+// TicketsDue is of how many of them the time has come. It looks at each.
+func (p *Pool) TicketsDue() int {
+	n := 0
+	for _, x := range p.tickets.ends {
+		if x.key-int64(ticketGrace/time.Microsecond) <= p.now {
+			n++
+		}
+	}
+	return n
+}

@@ -62,8 +62,9 @@ func (q *Quota) tighten(limit, used int64, reset time.Duration) {
 type PoolState struct {
 	Config Pool
 	escrow.State
-	Leases  []LeaseInfo
-	Budgets []BudgetState
+	TicketsDue int // of Tickets
+	Leases     []LeaseInfo
+	Budgets    []BudgetState
 }
 
 // LeaseInfo describes one lease, or a call that waits for one.
@@ -131,7 +132,7 @@ func (g *Governor) State() State {
 func (p *pool) state(now time.Time, tb *table, tenants []TenantState) PoolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), Budgets: states(now, p.shares)}
+	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	for slot := range p.leases {
 		if st := &p.leases[slot]; st.tenant != nil {
 			ps.Leases = append(ps.Leases, p.infoLocked(now, slot, st))

@@ -4,33 +4,33 @@ import "testing"
 
 // goal is what a named scenario must reach; 0 is no goal.
 type goal struct {
-	utilization, misallocation, share Value
-	first, worth                      Value
-	kept, late                        Value
+	utilization, misallocation, longRun, share Value
+	first, worth                               Value
+	kept, late                                 Value
 }
 
-// goals are those of the design, where there is no comment.
+// goals are over all seeds of each scenario.
 var goals = map[string]goal{
-	"s1":        {utilization: 0.994, misallocation: 0.007},
-	"s2":        {utilization: 0.995, misallocation: 0.005},
+	"s1":        {utilization: 0.994, misallocation: 0.007, longRun: 0.013},
+	"s2":        {utilization: 0.995, misallocation: 0.005, longRun: 0.01},
 	"s2b":       {utilization: 0.994, misallocation: 0.005},
 	"s3":        {utilization: 0.994, misallocation: 0.006, first: 1.6, worth: 6},
 	"s3b":       {utilization: 0.994, misallocation: 0.006, first: 1.6, worth: 6},
-	"s4":        {utilization: 0.994, misallocation: 0.0095}, // 0.8 % over five seeds
+	"s4":        {utilization: 0.994, misallocation: 0.008},
 	"s5":        {utilization: 0.995, misallocation: 0.01},
 	"hierarchy": {utilization: 0.994, misallocation: 0.007, first: 1.6},
 	"two-axes":  {utilization: 0.995, share: 0.01},
 
 	"s2-deny": {utilization: 0.994, misallocation: 0.01, kept: 0.95, late: 3.5},
-	"s4-deny": {utilization: 0.994, misallocation: 0.02, kept: 0.95}, // 1.5 % over five seeds
+	"s4-deny": {utilization: 0.994, misallocation: 0.015, kept: 0.95},
 	"s5-deny": {utilization: 0.994, misallocation: 0.03, kept: 0.95},
 
 	"durations":          {utilization: 0.99, misallocation: 0.03},
-	"durations-weighted": {utilization: 0.99, misallocation: 0.045}, // 2.8 % over three seeds
+	"durations-weighted": {utilization: 0.99, misallocation: 0.03},
 
 	"reservation":         {utilization: 0.975, misallocation: 0.025},
 	"reservation-drift3":  {utilization: 0.97},
-	"reservation-drift10": {utilization: 0.945}, // 95.6 % over three seeds
+	"reservation-drift10": {utilization: 0.95},
 }
 
 // Every named scenario reaches its goals, and the pool's own books are right all
@@ -43,7 +43,7 @@ func TestGoals(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s has no goals", name)
 			}
-			f := run(t, name, Options{Seeds: goalSeeds, CheckEvery: 5000}).Figures
+			f := run(t, name, Options{CheckEvery: 20_000}).Figures
 			least := func(what string, got, want Value) {
 				if want > 0 && !(got >= want) {
 					t.Errorf("%s is %.4f, want at least %.4f", what, got, want)
@@ -56,6 +56,7 @@ func TestGoals(t *testing.T) {
 			}
 			least("utilization", f.Utilization, g.utilization)
 			most("misallocation", f.Misallocation, g.misallocation)
+			most("the long-run deviation of the worst tenant", f.LongRunDeviation, g.longRun)
 			most("the first admission of who returns", f.FirstAdmission, g.first)
 			most("5 seconds' worth for who returns", f.FiveSecondsWorth, g.worth)
 			least("the part of promises kept", f.PromiseKept, g.kept)

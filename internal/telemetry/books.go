@@ -42,10 +42,11 @@ var (
 	descPoolLimit    = desc("pool_tokens_limit", "Tokens a rolling minute of a pool, headroom taken off.", "pool")
 	descPoolRolling  = desc("pool_tokens_rolling", "Tokens that count against the pool's limit now: of the last 60 s, and held.", "pool")
 	descLeases       = desc("leases", "Leases by state.", "pool", "state")
+	descTickets      = desc("tickets", "Kept places of refused calls: waiting for the time that was told, or due.", "pool", "state")
 	descBudget       = desc("budget_used_ratio", "How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.", "tenant", "per")
 	descConcurrency  = desc("concurrency_limit", "Calls that may run at once.", "pool")
 	leaseStates      = []string{"waiting", "running", "streaming"}
-	allDescs         = []*prometheus.Desc{descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descConcurrency, descBudget}
+	allDescs         = []*prometheus.Desc{descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descConcurrency, descTickets, descBudget}
 	poolAxes         = []escrow.Axis{escrow.Tokens, escrow.Requests}
 	noTenant, noPool = "", ""
 )
@@ -125,6 +126,10 @@ func collectPool(gauge func(*prometheus.Desc, int64, ...string), p governor.Pool
 		gauge(descConcurrency, p.Slots, name)
 		gauge(descLimit, p.Slots, noTenant, name, escrow.Slots.String())
 		gauge(descUsed, p.Running, noTenant, name, escrow.Slots.String())
+	}
+	if p.Config.TicketWait > 0 {
+		gauge(descTickets, int64(p.Tickets-p.TicketsDue), name, "waiting")
+		gauge(descTickets, int64(p.TicketsDue), name, "due")
 	}
 	states := map[string]int64{}
 	for _, l := range p.Leases {
