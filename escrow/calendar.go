@@ -163,30 +163,31 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, pace int64) bool {
 	if sum+c.ahead+remaining <= l.limit {
 		return true
 	}
-	n := int64(len(l.slots))
+	n, ring := int64(len(l.slots)), int64(len(c.change))
 	rate, pace := c.rate, max(1, pace)
 	first := min(remaining, c.left(now, pace))
-	own := first
-	i := l.cur % n
-	k := l.cur % int64(len(c.change))
-	for j := range n + 1 { // to the first window without the current slot, of which only a part is left
-		remaining -= own
-		if sum += own; sum > l.limit {
-			return false
-		}
-		if own = min(pace, remaining); j == n-1 {
-			own -= atOnce + first
-		}
-		if i++; i == n {
-			i = 0
-		}
-		if k++; k == int64(len(c.change)) {
-			k = 0
-		}
-		rate += c.change[k]
-		sum += rate - l.slots[i]
+	remaining -= first
+	if sum += first; sum > l.limit {
+		return false
 	}
-	return true
+	// Both rings are walked in stretches in which neither wraps.
+	for left, at := n-1, l.cur+1; left > 0; {
+		i, k := at%n, at%ring
+		stretch := min(left, n-i, ring-k)
+		changes := c.change[k : k+stretch]
+		for x, leaving := range l.slots[i : i+stretch] {
+			rate += changes[x]
+			own := min(pace, remaining)
+			remaining -= own
+			if sum += rate - leaving + own; sum > l.limit {
+				return false
+			}
+		}
+		left, at = left-stretch, at+stretch
+	}
+	// The first window without the current slot, of which only a part is left.
+	rate += *c.at(l.cur + n)
+	return sum+rate-l.slots[l.cur%n]+min(pace, remaining)-atOnce-first <= l.limit
 }
 
 // freeAt is when a call will fit that takes some grains at once and others at a
