@@ -239,6 +239,7 @@ func (p *Pool) begin(now time.Time, n int32) {
 		if !a.on {
 			continue
 		}
+		e.eras[k] = a.era
 		a.pace.take(e.cost[k], e.expected(Axis(k)))
 		a.pace.ring.Book(e.cost[k])
 		e.slots[k] = a.pace.ring.Slot()

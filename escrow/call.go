@@ -82,6 +82,7 @@ type entry struct {
 
 	next, prev int32 // in its fifo; next free entry when free
 
+	most    Cost
 	cost    Cost  // as paced, and booked or held at the dispatch
 	expect  int64 // of the tokens
 	input   int64
@@ -92,11 +93,12 @@ type entry struct {
 	// Of a running call.
 	floored    NodeID // whose floor it was served for, or Root
 	dispatched time.Time
-	slots      Cost  // ring slot of each axis at the dispatch
-	held       int64 // tokens, under Settled
-	taken      int64 // tokens, as Progress told: under Production they are booked
-	plan       plan  // of the rest, under Production
-	first      int64 // calendar slot in which Input was booked
+	slots      Cost                // ring slot of each axis at the dispatch
+	eras       [rollingAxes]uint32 // of the books that it is in
+	held       int64               // tokens, under Settled
+	taken      int64               // tokens, as Progress told: under Production they are booked
+	plan       plan                // of the rest, under Production
+	first      int64               // calendar slot in which Input was booked
 
 	// Of a ticket.
 	promised time.Time

@@ -16,6 +16,9 @@ func (p *Pool) Check() error {
 		case entryRunning:
 			running++
 			due += e.due()
+			if p.axes[Tokens].era != e.eras[Tokens] {
+				break // it is in other books
+			}
 			held += e.held
 			if a := p.axes[Tokens].cal; a != nil {
 				coming += e.plan.upTo(e.plan.to) - e.plan.upTo(a.ledger.cur)

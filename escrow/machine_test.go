@@ -142,7 +142,7 @@ type draw interface {
 
 func pick[T any](d draw, label string, of ...T) T { return of[d.n(label, 0, int64(len(of))-1)] }
 
-func newMachine(d draw, fatal func(string, ...any)) *machine {
+func drawConfig(d draw) Config {
 	cfg := Config{
 		TPM:        pick(d, "tpm", int64(0), 6_000, 600_000),
 		RPM:        pick(d, "rpm", int64(0), 60, 10_000),
@@ -155,6 +155,11 @@ func newMachine(d draw, fatal func(string, ...any)) *machine {
 	if cfg.Slots > 1 {
 		cfg.InteractiveReserve = d.n("reserve", 0, cfg.Slots-1)
 	}
+	return cfg
+}
+
+func newMachine(d draw, fatal func(string, ...any)) *machine {
+	cfg := drawConfig(d)
 	m := &machine{fatal: fatal, p: New(t0, cfg), now: t0}
 	org := m.p.Add(Root, m.node(d))
 	deep := m.p.Add(org, m.node(d))
@@ -208,6 +213,9 @@ func (m *machine) step(d draw) {
 			}
 		}
 	case 8: // reload
+		if d.n("configure", 0, 3) == 0 {
+			m.p.Configure(m.now, drawConfig(d))
+		}
 		m.p.Update(pick(d, "node", append(slices.Clone(m.leaves), m.inner...)...), m.node(d))
 		if k := d.n("leaf", 0, int64(len(m.leaves))-1); m.p.Remove(m.now, m.leaves[k]) {
 			m.leaves[k] = m.p.Add(pick(d, "parent", Root, m.inner[0], m.inner[1]), m.node(d))

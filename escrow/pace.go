@@ -45,14 +45,29 @@ type pace struct {
 const windowMicros = int64(Window / time.Microsecond)
 
 func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) *pace {
-	p := &pace{limit: limit, ring: ring, last: now, scale: max(1, min(1000, MaxLimit/limit))}
-	p.base = max(1, limit/lookahead)
-	p.cap = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
+	p := &pace{ring: ring, last: now}
+	p.resize(limit, burst)
 	// A pool starts with one second, not with its burst: after a restart the
 	// ring is empty because it was lost, not because the minute was idle.
 	p.level = p.base
-	p.rate = p.steady()
 	return p
+}
+
+// resize changes the limit and the burst. What was handed out stays handed out.
+func (p *pace) resize(limit int64, burst time.Duration) {
+	p.limit, p.scale = limit, max(1, min(1000, MaxLimit/limit))
+	p.base = max(1, limit/lookahead)
+	p.cap = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
+	p.level, p.fraction, p.leadFraction = min(p.level, p.cap), 0, 0
+	p.rate = p.steady()
+}
+
+// loosen gives the string its slack, if its ring is not what the limit is on.
+func (p *pace) loosen(apart bool) {
+	p.loose = 0
+	if apart {
+		p.loose = p.base * int64(looseness/time.Second)
+	}
 }
 
 // steady is the rate at which a saturated ring neither fills nor drains.
@@ -140,10 +155,14 @@ const looseness = 6 * time.Second
 
 // noise is the slack of the string: how far the ring may stray from a straight
 // line because calls are whole. With none at all a saturated pool loses 1 % of
-// its limit. With a fixed second of it, a gap of a second, such as the one
+// its limit; with a second of it, one whose calls take up to a seventh of the minute
+// loses 6 % instead of 3. With a fixed second, a gap of a second, such as the one
 // behind the first second's start, comes back every minute for ever where calls
 // are small and all alike.
-func (p *pace) noise() int64 { return max(p.loose, min(p.base, max(p.base/4, 2*p.largest))) }
+func (p *pace) noise() int64 {
+	calls := 2 * p.largest
+	return max(p.loose, p.base/4, min(p.base, calls), calls-p.base)
+}
 
 // taut is the steepest refill that stays under the room to come, give or take
 // the noise of whole calls. It does not look closer than two seconds ahead.

@@ -70,6 +70,9 @@ type axisState struct {
 	pace   pace
 	ledger *Ledger   // nil where there is a calendar
 	cal    *calendar // of tokens under Production
+	// era counts how often the books were begun anew. Calls that were booked in
+	// others do not count in these.
+	era uint32
 }
 
 // Pool shares one capacity between the nodes of a tree by weight. It decides and
@@ -99,29 +102,41 @@ func New(now time.Time, cfg Config) *Pool {
 	}
 	p := &Pool{cfg: cfg, start: now, tree: newTree()}
 	p.minute = cfg.TPM
-	for k, limit := range [rollingAxes]int64{cfg.TPM, cfg.RPM} {
-		if limit == 0 {
-			continue
-		}
-		a := &p.axes[k]
-		a.on, a.limit = true, limit
-		ring := NewLedger(now, limit, paceSlots)
-		// The ledger's bookings may move while calls run; the pace then reads a ring of
-		// dispatches of its own, else it would throttle twice.
-		switch {
-		case Axis(k) != Tokens || cfg.Accounting == AdmitMax:
-			a.ledger = ring
-		case cfg.Accounting == Production:
-			a.cal = newCalendar(now, limit)
-		default:
-			a.ledger = NewLedger(now, limit, paceSlots)
-		}
-		a.pace = *newPace(now, limit, cfg.Burst, ring)
-		if a.ledger != ring {
-			a.pace.loose = a.pace.base * int64(looseness/time.Second)
-		}
+	for k := range p.axes {
+		p.axes[k] = newAxis(now, Axis(k), cfg)
 	}
 	return p
+}
+
+// newAxis is an axis that nothing has been taken of.
+func newAxis(now time.Time, k Axis, cfg Config) axisState {
+	limit := cfg.limit(k)
+	if limit == 0 {
+		return axisState{}
+	}
+	a := axisState{on: true, limit: limit}
+	ring := NewLedger(now, limit, paceSlots)
+	// The ledger's bookings may move while calls run; the pace then reads a ring of
+	// dispatches of its own, else it would throttle twice.
+	switch {
+	case k != Tokens || cfg.Accounting == AdmitMax:
+		a.ledger = ring
+	case cfg.Accounting == Production:
+		a.cal = newCalendar(now, limit)
+	default:
+		a.ledger = NewLedger(now, limit, paceSlots)
+	}
+	a.pace = *newPace(now, limit, cfg.Burst, ring)
+	a.pace.loosen(a.ledger != ring)
+	return a
+}
+
+// limit is that of a rolling axis.
+func (c Config) limit(k Axis) int64 {
+	if k == Tokens {
+		return c.TPM
+	}
+	return c.RPM
 }
 
 // Add hangs a node under a parent that is Root or has no calls of its own.
@@ -183,26 +198,32 @@ func (p *Pool) Clamp(c Cost) Cost {
 
 // entryOf weighs a call.
 func (p *Pool) entryOf(c *Call) entry {
-	e := entry{leaf: c.Leaf, class: interactive, next: -1, prev: -1, cost: p.Clamp(c.Most), speed: c.Speed, run: c.Run}
+	e := entry{leaf: c.Leaf, class: interactive, next: -1, prev: -1, most: c.Most, speed: c.Speed, run: c.Run}
 	if c.Background {
 		e.class = background
 	}
-	e.expect = e.cost[Tokens]
-	if c.Expect > 0 {
-		e.expect = min(e.expect, c.Expect)
-	}
-	if p.cfg.Accounting != AdmitMax {
-		e.cost[Tokens] = e.expect
-	}
-	e.input = min(max(c.Input, 0), e.expect)
+	e.expect, e.input = c.Expect, c.Input
 	if e.run <= 0 {
 		if e.run = p.meanRun; e.run == 0 {
 			e.run = time.Second
 		}
 	}
+	p.price(&e)
+	return e
+}
+
+// price weighs an entry by the pool's limits and accounting.
+func (p *Pool) price(e *entry) {
+	e.cost = p.Clamp(e.most)
+	if e.expect <= 0 || e.expect > e.cost[Tokens] {
+		e.expect = e.cost[Tokens]
+	}
+	if p.cfg.Accounting != AdmitMax {
+		e.cost[Tokens] = e.expect
+	}
+	e.input = min(max(e.input, 0), e.expect)
 	// A call that takes nothing of any axis still moves a tag, and its kept place shows.
 	e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
-	return e
 }
 
 // virtualCost is a call's dominant share of the pool's minute, in tag units: of

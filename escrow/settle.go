@@ -39,7 +39,7 @@ func (p *Pool) Progress(now time.Time, h Handle, told Progress) {
 	taken := min(max(told.Taken, e.taken), MaxLimit)
 	rest := max(0, min(told.Expect, MaxLimit)-taken)
 	switch a := &p.axes[Tokens]; {
-	case !a.on || told.Taken <= 0:
+	case !a.on || e.eras[Tokens] != a.era || told.Taken <= 0:
 	case a.cal != nil:
 		a.cal.replace(e.plan, (taken-e.taken)*grain)
 		a.cal.lift(e.plan)
@@ -71,7 +71,7 @@ func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
 	e := &p.entries[n]
 	for k := range p.axes {
 		actual[k] = min(max(actual[k], 0), MaxLimit)
-		if p.axes[k].on {
+		if p.axes[k].on && p.axes[k].era == e.eras[k] {
 			p.settleAxis(Axis(k), e, actual[k])
 		}
 	}
