@@ -1,9 +1,6 @@
 package escrow
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // tree is start-time fair queueing at every inner node: the waiting child with
 // the smallest start tag is served next, and each call moves the tags of its
@@ -383,14 +380,4 @@ func (t *tree) descend(i NodeID, open bool) (NodeID, bool) {
 		}
 	}
 	return i, true
-}
-
-// path lists node i and all above it but the root, for tests and explanations.
-func (t *tree) path(i NodeID) []NodeID {
-	var up []NodeID
-	for ; i != Root; i = t.nodes[i].parent {
-		up = append(up, i)
-	}
-	slices.Reverse(up)
-	return up
 }
