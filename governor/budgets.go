@@ -158,22 +158,26 @@ func (a *account) used(now time.Time) int64 {
 }
 
 // hold sets aside what a call is expected to take, for the member of a split that
-// asks. An expectation above the whole limit is cut to it: such a call goes when
-// the budget is untouched, and no guess bars it for ever.
+// asks. An expectation is a guess, and most so at the start, when nothing is learned
+// because nothing has ended: if nothing is in flight that could give anything back,
+// a call of which there is no room for all goes with what is left. So no guess bars
+// who has something left until the reset, and the budget is exceeded by one call.
 func (a *account) hold(now time.Time, member int, s Spend) (held, budget.Answer) {
 	a.advance(now)
 	c := min(a.units(s[a.Unit]), a.limit())
-	var h budget.Hold
-	var ans budget.Answer
-	if a.cap != nil {
-		h, ans = a.cap.Hold(now, c)
-	} else {
-		h, ans = a.split.Hold(now, a.members[member], c)
+	h, ans := a.ask(now, member, c)
+	if !ans.OK && a.pending == 0 && ans.Remaining > 0 {
+		h, ans = a.ask(now, member, ans.Remaining)
 	}
-	if ans.OK {
-		a.pending += c
-	}
+	a.pending += h.Amount()
 	return held{h, a.ends}, ans
+}
+
+func (a *account) ask(now time.Time, member int, c int64) (budget.Hold, budget.Answer) {
+	if a.cap != nil {
+		return a.cap.Hold(now, c)
+	}
+	return a.split.Hold(now, a.members[member], c)
 }
 
 // settle ends what a call holds with what it took.
@@ -191,8 +195,8 @@ func (a *account) settle(now time.Time, h held, s Spend) {
 
 // rejection explains why a call was not let in, by what it would take to be:
 //
-//   - Not even the end of every call in flight helps: the budget is spent, and the
-//     call is to come back in the next period.
+//   - What is settled is all there was: the budget is spent, and the call is to come
+//     back in the next period.
 //   - Calls in flight hold what it needs: soon they end.
 //   - It is reserved for others, whose claims fade with time.
 func (a *account) rejection(now time.Time, member int, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
@@ -200,9 +204,9 @@ func (a *account) rejection(now time.Time, member int, s Spend, ans budget.Answe
 	rej := &Rejection{Budget: a.Budget, Resets: a.ends, Limit: a.Limit, Used: used * a.scale, Asked: s[a.Unit]}
 	untilReset := a.ends.Sub(now)
 	switch {
-	case used-a.pending+c > a.limit():
+	case used-a.pending >= a.limit():
 		rej.Reason, rej.RetryAfter, rej.Used = ReasonBudget, untilReset, (used-a.pending)*a.scale
-	case used+c > a.limit():
+	case used+c > a.limit() && a.pending > 0:
 		rej.Reason = [units]Reason{UnitTokens: ReasonTokens, UnitRequests: ReasonRequests, UnitMicroUSD: ReasonTokens}[a.Unit]
 		if meanRun <= 0 {
 			meanRun = time.Second
@@ -314,11 +318,15 @@ func settleAll(now time.Time, accounts []*account, holds []held, s Spend) {
 // newAccounts gives tenants and pools their budgets, with what the past knows of
 // them.
 func (tb *table) newAccounts(now time.Time, cfg Config) {
+	var used map[string]Use
+	if cfg.Past != nil {
+		used = cfg.Past.Uses.ofTenants()
+	}
 	for _, t := range tb.inOrder.tenants {
 		for _, b := range t.cfg.Budgets {
 			a := newCap(b, cfg.Zone)
 			if cfg.Past != nil {
-				a.restoreCap(now, cfg.Past.Uses, t.cfg.Name)
+				a.restoreCap(now, cfg.Past.Uses.start[b.Per], used[t.cfg.Name].Used[b.Per])
 			}
 			t.caps = append(t.caps, a)
 		}

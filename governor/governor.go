@@ -124,16 +124,18 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 		return Lease{}, rej
 	}
 
+	waited := now.Sub(began)
+
 	// 2 Budgets, the tenant's here, and the pool's under its lock.
 	if g.journal != nil || len(t.caps) > 0 || len(p.shares) > 0 {
 		if own.tab, rej = g.openTab(t, p, now, &req); rej != nil {
 			t.leave(now, own, ownCost{}, Spend{}, 0)
+			rej.Waited = waited
 			return Lease{}, rej
 		}
 	}
 
 	// 3 The pool's share, with what is left of the wait.
-	waited := now.Sub(began)
 	lease, rej := g.acquire(ctx, p, t, now, &req, own, maxWait-waited)
 	if rej != nil {
 		rej.Waited += waited

@@ -110,16 +110,9 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 // ledgers take for now.
 func onClock(now, at time.Time) time.Time { return now.Add(at.Sub(now.Round(0))) }
 
-// restoreCap gives a tenant's budget what its calls have used, in whatever pool.
-func (a *account) restoreCap(now time.Time, u *Uses, tenant string) {
-	st := budget.CapState{Start: u.start[a.Per]}
-	for who, n := range u.by(a.Budget) {
-		if who.Tenant == tenant {
-			st.Used += n
-		}
-	}
-	st.Used = a.units(st.Used)
-	a.cap.Restore(now, st)
+// restoreCap gives a tenant's budget what its calls have used since start.
+func (a *account) restoreCap(now, start time.Time, used Spend) {
+	a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used[a.Unit])})
 }
 
 // ShareState is how one budget of a pool stands between its tenants.

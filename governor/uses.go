@@ -125,6 +125,23 @@ func (u *Uses) advance(now time.Time) {
 	}
 }
 
+// ofTenants is what each tenant used in the present periods, in all pools, those
+// included that are gone.
+func (u *Uses) ofTenants() map[string]Use {
+	out := make(map[string]Use, len(u.rows))
+	for who, row := range u.rows {
+		u.renew(row)
+		sum := out[who.Tenant]
+		for per := range periods {
+			for k, n := range row.Used[per] {
+				sum.Used[per][k] += min(n, maxUse-sum.Used[per][k])
+			}
+		}
+		out[who.Tenant] = sum
+	}
+	return out
+}
+
 // by is what was used of a budget's unit in the present period, by owner.
 func (u *Uses) by(b Budget) iter.Seq2[Owner, int64] {
 	return func(yield func(Owner, int64) bool) {

@@ -111,6 +111,10 @@ func (j *Journal) read(past *governor.Past) error {
 	if err != nil {
 		return fmt.Errorf("durable: state_dir: %w", err)
 	}
+	// Segments are removed once books are saved, so one that is not the first has some.
+	if j.since == 0 && len(list) > 0 && list[0] > 1 {
+		return fmt.Errorf("durable: %s is not there, or empty, though there is a journal: %s", j.books.db.Path(), whatToDo)
+	}
 	for i, n := range list {
 		path, end := segmentPath(j.opt.Dir, n), i >= len(list)-2
 		var newest time.Time

@@ -436,6 +436,22 @@ func TestDamage(t *testing.T) {
 		}
 		begin(t, options(dir), config()).kill()
 	}
+	books, err := os.ReadFile(filepath.Join(dir, "books.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(books[8192:]) // all but its first pages
+	for want, b := range map[string][]byte{" is damaged: ": books, " is not there, or empty, ": nil} {
+		other := t.TempDir()
+		for path, b := range map[string][]byte{filepath.Join(other, "books.db"): b, segmentPath(other, 7): []byte(header)} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := Open(options(other)); err == nil || !strings.Contains(err.Error(), "books.db"+want) || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("want books.db%s, got %v", want, err)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(dir, "books.db"), []byte("not a database, and longer than a page? no"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,8 @@ const (
 	lockPatience = 2 * time.Second
 )
 
-func openSaved(dir, path string) (*saved, error) {
+func openSaved(dir, path string) (s *saved, err error) {
+	defer damaged(path, &err)
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("durable: state_dir %s is in use by another process: stop that one, or give this one a folder of its own", dir)
@@ -38,9 +39,18 @@ func openSaved(dir, path string) (*saved, error) {
 	return &saved{db}, nil
 }
 
+// damaged turns what bbolt panics with over a page that is none into an error: it
+// checks its pages only as it comes to them.
+func damaged(path string, err *error) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("durable: %s is damaged: %v: %s", path, cause, whatToDo)
+	}
+}
+
 // load puts what was saved into a past, and returns the number of the segment at
 // whose beginning that was.
 func (s *saved) load(past *governor.Past) (since uint64, err error) {
+	defer damaged(s.db.Path(), &err)
 	err = s.db.View(func(tx *bolt.Tx) error {
 		meta, uses := tx.Bucket(bucketMeta), tx.Bucket(bucketUses)
 		if meta == nil || uses == nil {
