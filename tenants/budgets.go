@@ -39,12 +39,36 @@ var (
 	periods = []string{string(Hour), string(Day), string(Week), string(Month)}
 )
 
-var budgetShape = shape[Budget]{fields: []field[Budget]{
-	{string(Tokens), func(v value, b *Budget) { b.Unit, b.Limit = Tokens, v.amount(1, maxAmount) }},
-	{string(Requests), func(v value, b *Budget) { b.Unit, b.Limit = Requests, v.amount(1, maxAmount) }},
-	{string(MicroUSD), func(v value, b *Budget) { b.Unit, b.Limit = MicroUSD, v.decimal(6, 1, maxMicroUSD, 1) }},
-	{"per", func(v value, b *Budget) { b.Per = v.period() }},
-}}
+var budgetShape = shape[Budget]{
+	fields: []field[Budget]{
+		{
+			name: string(Tokens), about: "Tokens in the period.", kind: wholeKind(1, maxAmount),
+			read: func(v value, b *Budget) { b.Unit, b.Limit = Tokens, v.amount(1, maxAmount) },
+		},
+		{
+			name: string(Requests), about: "Requests in the period.", kind: wholeKind(1, maxAmount),
+			read: func(v value, b *Budget) { b.Unit, b.Limit = Requests, v.amount(1, maxAmount) },
+		},
+		{
+			name: string(MicroUSD), about: "US dollars in the period; every model that it counts needs a price.",
+			kind: fractionKind(6, 1, maxMicroUSD),
+			read: func(v value, b *Budget) { b.Unit, b.Limit = MicroUSD, v.decimal(6, 1, maxMicroUSD, 1) },
+		},
+		{
+			name: "per", about: "The calendar period, which begins in the config's timezone.", kind: wordKind(periods...),
+			read: func(v value, b *Budget) { b.Per = v.period() },
+		},
+	},
+	also: schema{"required": []any{"per"}, "oneOf": []any{
+		schema{"required": []any{string(Tokens)}},
+		schema{"required": []any{string(Requests)}},
+		schema{"required": []any{string(MicroUSD)}},
+	}},
+}
+
+func budgetList() schema {
+	return listOf(func() schema { return budgetShape.schema(nil) }, 0, true)()
+}
 
 // budgets reads a list of budgets. A refused entry keeps its place in the list with a Limit of 0; the files are
 // refused with it.

@@ -56,7 +56,9 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	return newSnapshot(cfg, list), nil
+	s := newSnapshot(cfg, list)
+	s.origins = newOrigins(r.places)
+	return s, nil
 }
 
 // compiler holds the parts while they are checked against each other and what was left out is filled in.

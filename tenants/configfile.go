@@ -1,6 +1,10 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // configFile is what the config file says, before the layers above it.
 type configFile struct {
@@ -14,45 +18,79 @@ type configFile struct {
 var configShape = shape[configFile]{
 	fields: []field[configFile]{
 		settingField("listen"),
-		{"admin", func(v value, c *configFile) { read(v, adminShape, c) }},
+		{
+			name: "admin", about: "The listener for metrics and the admin API.",
+			kind: func() schema { return adminShape.schema(&configFile{}) },
+			read: func(v value, c *configFile) { read(v, adminShape, c) },
+		},
 		settingField("node"),
 		settingField("region"),
 		settingField("store"),
-		{"upstreams", readUpstreams},
-		{"pools", readPools},
+		{
+			name: "upstreams", about: "The providers, by name.", read: readUpstreams,
+			kind: mapOf(anyName, func() schema { return upstreamShape.schema(&Upstream{Kind: "openai"}) }, 1),
+		},
+		{
+			name: "pools", about: "The shared capacities, by name.", read: readPools,
+			kind: mapOf(anyName, func() schema { start := DefaultPool(""); return poolShape.schema(&start) }, 1),
+		},
 		settingField("default_pool"),
 		settingField("state_dir"),
-		{"prices", readPrices},
+		{
+			name: "prices", about: "What tokens of models cost, by name or pattern. Budgets in usd need them.", read: readPrices,
+			kind: mapOf(anyName, func() schema { return priceShape.schema(nil) }, 0),
+		},
 		settingField("timezone"),
-		{"timeouts", func(v value, c *configFile) { read(v, timeoutShape, c) }},
+		{
+			name: "timeouts", about: "How long each stage of a call, and a shutdown, may take.",
+			kind: func() schema { return timeoutShape.schema(&configFile{}) },
+			read: func(v value, c *configFile) { read(v, timeoutShape, c) },
+		},
 		settingField("max_body"),
-		{"policies", readPolicies},
+		{
+			name: "policies", about: "Globs of the policy files, relative to this file.",
+			kind: listOf(textKind(`.`), 0, false), read: readPolicies,
+			start: func(*configFile) any { return DefaultConfig().Policies },
+		},
 	},
 	notYet: []string{"decision_log"},
 }
 
 var (
-	adminShape   = shape[configFile]{fields: []field[configFile]{settingField("listen"), settingField("token")}}
+	adminShape = shape[configFile]{fields: []field[configFile]{
+		settingField("admin.listen"), settingField("admin.token"),
+	}}
 	timeoutShape = shape[configFile]{fields: []field[configFile]{
-		settingField("read_header"), settingField("upstream_header"), settingField("stream_idle"), settingField("drain"),
+		settingField("timeouts.read_header"), settingField("timeouts.upstream_header"),
+		settingField("timeouts.stream_idle"), settingField("timeouts.drain"),
 	}}
 )
 
-// settingField reads the setting at the value's own path with the parser that all its layers share.
-func settingField(name string) field[configFile] {
-	return field[configFile]{name, func(v value, c *configFile) {
-		text, ok := v.scalar()
-		if !ok {
-			return
-		}
-		s := settings[slices.IndexFunc(settings, func(s setting) bool { return s.path() == v.path })]
-		val, complaint := s.parse(text)
-		if complaint != "" {
-			v.r.add(v.r.place(v.path), "%s", s.complain(v.say(text), complaint))
-			return
-		}
-		c.settings[v.path] = val
-	}}
+// settingField reads a setting with the parser that all its layers share.
+func settingField(key string) field[configFile] {
+	s := settings[slices.IndexFunc(settings, func(s setting) bool { return s.key == key })]
+	return field[configFile]{
+		name: key[strings.LastIndexByte(key, '.')+1:], about: s.about, kind: s.kind,
+		read: func(v value, c *configFile) {
+			text, ok := v.scalar()
+			if !ok {
+				return
+			}
+			val, complaint := s.parse(text)
+			if complaint != "" {
+				v.r.add(v.r.place(v.path), "%s", s.complain(v.say(text), complaint))
+				return
+			}
+			c.settings[v.path] = val
+		},
+		start: func(*configFile) any {
+			cfg := DefaultConfig()
+			if d, isDuration := s.get(&cfg).(time.Duration); isDuration {
+				return spellDuration(d)
+			}
+			return s.get(&cfg)
+		},
+	}
 }
 
 func readPolicies(v value, c *configFile) {

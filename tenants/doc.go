@@ -70,5 +70,10 @@
 // swaps the pointer. What it hands out (*Tenant, *Pool, *Config) is shared and must only be read. Lookups on the
 // request path allocate nothing.
 //
-// This package does not watch files, knows nothing of admission, and makes no network call.
+// # Changes
+//
+// A [Watcher] follows the files and delivers a new snapshot, or what is wrong with them, for as long as its context
+// lives. Content decides what is a change; see watch.go.
+//
+// This package knows nothing of admission, and makes no network call.
 package tenants

@@ -3,6 +3,7 @@ package tenants
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // draft is a tier or a tenant while it is read: what a Tenant does not keep, because it follows from the tier's kind.
@@ -16,39 +17,39 @@ func newDraft() draft { return draft{Tenant: Tenant{Weight: defaultWeight}} }
 
 // tierFields are the keys of a tier, and so of a tenant, which overrides them.
 var tierFields = []field[draft]{
-	{"weight", func(v value, t *draft) { t.Weight = v.decimal(3, 1, maxWeight, defaultWeight) }},
-	{"rpm", func(v value, t *draft) { t.RPM = v.amount(0, maxAmount) }},
-	{"tpm", func(v value, t *draft) { t.TPM = v.amount(0, maxAmount) }},
-	{"itpm", func(v value, t *draft) { t.ITPM = v.amount(0, maxAmount) }},
-	{"otpm", func(v value, t *draft) { t.OTPM = v.amount(0, maxAmount) }},
-	{"concurrency", func(v value, t *draft) { t.Concurrency = v.amount(0, maxAmount) }},
-	{"max_wait", func(v value, t *draft) { t.MaxWait = v.duration(0, maxMaxWait) }},
-	{"max_output_tokens", func(v value, t *draft) { t.MaxOutputTokens = v.amount(0, maxAmount) }},
-	{"priority", func(v value, t *draft) { t.Background = v.priority() }},
-	{"floor_tpm", func(v value, t *draft) { t.FloorTPM = v.amount(0, maxAmount) }},
-	{"credit", func(v value, t *draft) { t.Credit = v.duration(0, maxCredit) }},
-	{"budgets", func(v value, t *draft) { t.Budgets = v.budgets() }},
-	{"tenant_weight", func(v value, t *draft) { t.tenantWeight = v.decimal(3, 1, maxWeight, defaultWeight) }},
+	decimalField("weight", "Claim on a contended pool, relative to others.", 3, 1, maxWeight, defaultWeight,
+		func(t *draft) *int64 { return &t.Weight }),
+	amountField("rpm", "Own requests in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.RPM }),
+	amountField("tpm", "Own tokens in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.TPM }),
+	amountField("itpm", "Own input tokens in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.ITPM }),
+	amountField("otpm", "Own output tokens in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.OTPM }),
+	amountField("concurrency", "Own calls at once. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.Concurrency }),
+	durationField("max_wait", "How long a call may wait, in all, before it is refused. 0s refuses at once.", maxMaxWait,
+		func(t *draft) *time.Duration { return &t.MaxWait }),
+	amountField("max_output_tokens", "Cuts what a call may ask for, or is asked for it. 0 is no limit.", 0, maxAmount,
+		func(t *draft) *int64 { return &t.MaxOutputTokens }),
+	{
+		name: "priority", about: "background: its calls go after interactive ones.", kind: wordKind(priorities...),
+		read:  func(v value, t *draft) { t.Background = v.priority() },
+		start: func(*draft) any { return priorities[0] },
+	},
+	amountField("floor_tpm", "Tokens a minute it gets at least, whatever its weight, of each pool that it may use and that has a tpm.",
+		0, maxAmount, func(t *draft) *int64 { return &t.FloorTPM }),
+	durationField("credit", "How much unused share it may take later, as a time up to 1m.", maxCredit,
+		func(t *draft) *time.Duration { return &t.Credit }),
+	{
+		name: "budgets", about: "Own limits by calendar hour, day, week or month. A tenant's replace its tier's.",
+		kind: budgetList, read: func(v value, t *draft) { t.Budgets = v.budgets() },
+	},
+	{
+		name: "tenant_weight", about: "Claim inside of the group. Left out, it is 1.", kind: fractionKind(3, 1, maxWeight),
+		read: func(v value, t *draft) { t.tenantWeight = v.decimal(3, 1, maxWeight, defaultWeight) },
+	},
 }
 
-var policyNotYet = []string{"routes", "pools", "shadow", "teams"}
+var priorities = []string{"interactive", "background"}
 
-var (
-	tierShape = shape[draft]{notYet: policyNotYet, fields: append([]field[draft]{
-		{"group", func(v value, t *draft) { t.group = v.boolean() }},
-	}, tierFields...)}
-	tenantShape = shape[draft]{notYet: policyNotYet, fields: append([]field[draft]{
-		{"tier", func(value, *draft) {}}, // read first, by readTenant: the other keys override what it brings
-		{"keys", func(v value, t *draft) { t.Keys = v.keyHashes() }},
-		{"models", func(v value, t *draft) { t.Models = v.modelList() }},
-		{"default_pool", func(v value, t *draft) { t.DefaultPool = v.name() }},
-		{"group", func(v value, _ *draft) { v.problem("only a tier can be a group; write it there") }},
-	}, tierFields...)}
-	policyShape = shape[policy]{fields: []field[policy]{
-		{"tiers", func(v value, p *policy) { p.readTiers(v) }},
-		{"tenants", func(v value, p *policy) { p.keepTenants(v) }},
-	}}
-)
+var policyNotYet = []string{"routes", "pools", "shadow", "teams"}
 
 // tenant is the finished draft: in a group, what the draft calls its weight is the group's.
 func (d *draft) tenant() Tenant {
@@ -80,10 +81,9 @@ func (p *policy) checkMember(v value, t *draft) {
 
 // priority reads whether calls are background; a bad one reads as interactive.
 func (v value) priority() (background bool) {
-	known := []string{"interactive", "background"}
 	text, ok := v.scalar()
-	if ok && !slices.Contains(known, text) {
-		v.problem("%s is no priority; %s", v.say(text), advise(text, known))
+	if ok && !slices.Contains(priorities, text) {
+		v.problem("%s is no priority; %s", v.say(text), advise(text, priorities))
 	}
 	return text == "background"
 }

@@ -175,7 +175,7 @@ func parseDuration(text string, least, most time.Duration) (time.Duration, strin
 	if err != nil {
 		return 0, "is not a duration; write a number and a unit, such as 500ms, 5s or 2m"
 	}
-	if d < least || d > most {
+	if d < least || d > most || strings.HasPrefix(text, "-") {
 		return 0, fmt.Sprintf("is out of range; write %s to %s", spellDuration(least), spellDuration(most))
 	}
 	return d, ""

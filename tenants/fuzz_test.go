@@ -10,10 +10,11 @@ import (
 )
 
 // FuzzLoad feeds the loader any two files: it answers problems that are placed and sorted, or a snapshot that keeps
-// what snapshots promise, and the same again the next time.
+// what snapshots promise, and the same again the next time. What it takes, the schema takes.
 func FuzzLoad(f *testing.F) {
 	f.Add(goodConfig, goodPolicy, "")
 	f.Add(strings.Replace(fullConfig, "/common/base.yaml", "tenants/*.yaml", 1), fullPolicy, "TPM=5")
+	schemas := compiled(f)
 	seeds, _ := filepath.Glob("testdata/*/*.txt")
 	for _, file := range seeds {
 		_, sections := split(f, file)
@@ -34,6 +35,9 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("loads differ: %v", errAgain)
 		}
 		checkSnapshot(t, s)
+		if said, _ := refusals(t, schemas, sections); len(said) > 0 {
+			t.Errorf("the loader takes what the schema refuses: %s", said)
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,34 +16,71 @@ import (
 // Load reads the config file at name and the policy files it names. The error is [Problems], or says why the config
 // file could not be read.
 func Load(name string, opt Options) (*Snapshot, error) {
+	l, err := newLoader(name, opt)
+	if err != nil {
+		return nil, err
+	}
+	return load(l)
+}
+
+// newLoader is a loader of the disk. The whole volume is its file system, so that policies may lie beside, above or far
+// from the config file.
+func newLoader(name string, opt Options) (*loader, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
 		return nil, fmt.Errorf("config %s: %w; give its full path", name, err)
 	}
-	// The whole volume is the file system, so that policies may lie beside, above or far from the config file.
 	root := filepath.VolumeName(abs) + string(filepath.Separator)
-	inner := filepath.ToSlash(strings.TrimPrefix(abs, root))
-	return load(&loader{fsys: os.DirFS(root), config: inner, shown: filepath.ToSlash(name), opt: opt})
+	l := &loader{
+		fsys: os.DirFS(root), root: root, config: within(root, abs), shown: filepath.ToSlash(name), opt: opt, more: map[string]string{},
+	}
+	for _, file := range opt.More {
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return nil, fmt.Errorf("policy file %s: %w; give its full path", file, err)
+		}
+		l.more[within(root, abs)] = filepath.ToSlash(file)
+	}
+	return l, nil
+}
+
+// within is a full path as the file system of its volume has it.
+func within(root, abs string) string {
+	return filepath.ToSlash(strings.TrimPrefix(abs, root))
 }
 
 // LoadFS is [Load] within fsys, whose root is also the root of absolute globs.
 func LoadFS(fsys fs.FS, name string, opt Options) (*Snapshot, error) {
-	return load(&loader{fsys: fsys, config: path.Clean(name), shown: name, opt: opt})
+	l := &loader{fsys: fsys, config: path.Clean(name), shown: name, opt: opt, more: map[string]string{}}
+	for _, file := range opt.More {
+		l.more[path.Clean(file)] = file
+	}
+	return load(l)
 }
 
 // loader reads files. Each file has two names: where fsys has it, and what the user calls it.
 type loader struct {
 	fsys   fs.FS
+	root   string // where fsys begins on the disk
 	config string
 	shown  string
 	opt    Options
-	rooted map[string]bool // files that an absolute glob found
+	rooted map[string]bool   // files that an absolute glob found
+	more   map[string]string // Options.More, and what the user calls them
+	globs  []string          // the policies that were sought; nil when the config was not understood so far
+	sums   map[string]sum    // what was read
 	env    map[string]string
 	r      *report
 }
 
-func load(l *loader) (*Snapshot, error) {
+// begin makes the loader forget what it has seen.
+func (l *loader) begin() {
 	l.r, l.env, l.rooted = newReport(), environment(l.opt.Env), map[string]bool{}
+	l.globs, l.sums = nil, map[string]sum{}
+}
+
+func load(l *loader) (*Snapshot, error) {
+	l.begin()
 	l.r.places[""] = place{l.shown, 1, 1}
 	data, err := l.readFile(l.config)
 	if err != nil {
@@ -63,7 +101,7 @@ func load(l *loader) (*Snapshot, error) {
 // policies reads all policy files in the order of their names.
 func (l *loader) policies(globs []string) []Tenant {
 	p := newPolicy(l.r)
-	for _, name := range l.expandGlobs(globs) {
+	for _, name := range l.files(globs) {
 		doc := l.policyFile(name)
 		if doc == nil {
 			p.partial = true
@@ -72,6 +110,18 @@ func (l *loader) policies(globs []string) []Tenant {
 		read(rootOf(l.r, doc), policyShape, p)
 	}
 	return p.readTenants()
+}
+
+// files are the policy files to read, by the globs and by name.
+func (l *loader) files(globs []string) []string {
+	l.globs = globs
+	names := l.expandGlobs(globs)
+	for _, name := range slices.Sorted(maps.Keys(l.more)) {
+		if !slices.Contains(names, name) && name != l.config {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (l *loader) policyFile(name string) *document {
@@ -84,9 +134,15 @@ func (l *loader) policyFile(name string) *document {
 	return parse(l.r, shown, data, l.env)
 }
 
-// readFile reads at most one byte more than a file may have, for parse to refuse.
+// readFile reads at most one byte more than a file may have, for parse to refuse, and notes what it saw.
 func (l *loader) readFile(name string) ([]byte, error) {
-	f, err := l.fsys.Open(name)
+	data, err := readLimited(l.fsys, name)
+	l.sums[name] = sumOf(data, err)
+	return data, err
+}
+
+func readLimited(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +205,9 @@ func (l *loader) glob(glob string) ([]string, error) {
 
 // show is what the user calls a file: relative to the config file's name as it was given, or absolute as its glob is.
 func (l *loader) show(name string) string {
+	if shown, given := l.more[name]; given {
+		return shown
+	}
 	if l.rooted[name] {
 		return "/" + name
 	}

@@ -19,6 +19,8 @@ type Options struct {
 	Env []string
 	// Flags maps a setting, such as "admin.listen", to what was given for it. They override the environment.
 	Flags map[string]string
+	// More are policy files beside those that Policies finds, named as the user names them.
+	More []string
 }
 
 // Overlay is cfg with the environment and the flags of opt laid over it. The error is [Problems].

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -9,30 +10,79 @@ import (
 
 var poolShape = shape[Pool]{
 	fields: []field[Pool]{
-		{"models", func(v value, p *Pool) { p.Models = v.modelList() }},
-		{"upstream", func(v value, p *Pool) { p.Upstream = v.name() }},
-		{"tpm", func(v value, p *Pool) { p.TPM = v.amount(0, maxAmount) }},
-		{"rpm", func(v value, p *Pool) { p.RPM = v.amount(0, maxAmount) }},
-		{"concurrency", func(v value, p *Pool) { v.concurrency(p) }},
-		{"accounting", func(v value, p *Pool) { p.Accounting = v.accounting() }},
-		{"token_weights", func(v value, p *Pool) { v.tokenWeights(&p.TokenWeights) }},
-		{"default_max_output", func(v value, p *Pool) { p.DefaultMaxOutput = v.amount(1, maxAmount) }},
-		{"headroom", func(v value, p *Pool) { p.HeadroomPPM = v.decimal(6, 0, maxHeadroomPPM, 0) }},
-		{"burst", func(v value, p *Pool) { p.Burst, p.BurstSet = v.burst(), true }},
-		{"ticket_wait", func(v value, p *Pool) { p.TicketWait = v.duration(0, maxTicketWait) }},
-		{"max_queue", func(v value, p *Pool) { p.MaxQueue = int(v.amount(1, maxQueue)) }},
-		{"budgets", func(v value, p *Pool) { p.Budgets = v.budgets() }},
+		{
+			name: "models", about: "Names and patterns of the models that the pool serves; * stands for anything.",
+			kind: listOf(textKind(`^\S+$`), 1, true), read: func(v value, p *Pool) { p.Models = v.modelList() },
+		},
+		{
+			name: "upstream", about: "The upstream that the calls go to. May be left out when there is one.",
+			kind: nameKind, read: func(v value, p *Pool) { p.Upstream = v.name() },
+		},
+		amountField("tpm", "Tokens in a rolling 60 s. 0 is off; one of tpm, rpm and concurrency must be on.", 0, maxAmount,
+			func(p *Pool) *int64 { return &p.TPM }),
+		amountField("rpm", "Requests in a rolling 60 s. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.RPM }),
+		{
+			name: "concurrency", about: "Calls at once; 0 is off. Or a mapping that says more about it.",
+			kind: concurrencyKind, read: func(v value, p *Pool) { v.concurrency(p) },
+			start: func(p *Pool) any { return p.Concurrency },
+		},
+		{
+			name: "accounting", about: "When the provider counts tokens: at admission with the greatest output, when they are produced, or when the call ends.",
+			kind: wordKind(rules...), read: func(v value, p *Pool) { p.Accounting = v.accounting() },
+			start: func(p *Pool) any { return p.Accounting },
+		},
+		{
+			name: "token_weights", about: "What a token of each kind counts for.",
+			kind: func() schema { start := DefaultPool(""); return weightShape.schema(&start.TokenWeights) },
+			read: func(v value, p *Pool) { v.tokenWeights(&p.TokenWeights) },
+		},
+		amountField("default_max_output", "What a call that declares no maximum is held at, in tokens.", 1, maxAmount,
+			func(p *Pool) *int64 { return &p.DefaultMaxOutput }),
+		decimalField("headroom", "The part of tpm and rpm that is left unused.", 6, 0, maxHeadroomPPM, 0,
+			func(p *Pool) *int64 { return &p.HeadroomPPM }),
+		{
+			name: "burst", about: "How much unused rate the idle pool hands out at once, as a time up to 1m.",
+			kind: durationKind, read: func(v value, p *Pool) { p.Burst, p.BurstSet = v.burst(), true },
+			start: func(p *Pool) any { return spellDuration(p.Burst) },
+		},
+		durationField("ticket_wait", "How long a call may wait that was refused and comes back when told; 0s gives no such tickets.", maxTicketWait,
+			func(p *Pool) *time.Duration { return &p.TicketWait }),
+		{
+			name: "max_queue", about: "How many calls may wait.", kind: wholeKind(1, maxQueue),
+			read: func(v value, p *Pool) { p.MaxQueue = int(v.amount(1, maxQueue)) }, start: func(p *Pool) any { return p.MaxQueue },
+		},
+		{
+			name: "budgets", about: "Limits by calendar hour, day, week or month that the pool's tenants share by weight.",
+			kind: budgetList, read: func(v value, p *Pool) { p.Budgets = v.budgets() },
+		},
 	},
 	notYet: []string{"upstreams", "on_store_loss", "tenant_limits", "expect_nodes"},
+	also: schema{"required": []any{"models"}, "anyOf": []any{
+		axisOn("tpm"), axisOn("rpm"), axisOn("concurrency"),
+	}},
 }
 
-var weightShape = shape[TokenWeights]{fields: []field[TokenWeights]{
-	{"input", func(v value, w *TokenWeights) { w.Input = v.tokenWeight() }},
-	{"cached_input", func(v value, w *TokenWeights) { w.CachedInput = v.tokenWeight() }},
-	{"output", func(v value, w *TokenWeights) { w.Output = v.tokenWeight() }},
-	{"reasoning", func(v value, w *TokenWeights) { w.Reasoning = v.tokenWeight() }},
-	{"audio", func(v value, w *TokenWeights) { w.Audio = v.tokenWeight() }},
-}}
+// axisOn is that a limit is written and not off.
+func axisOn(key string) schema {
+	return schema{"required": []any{key}, "properties": schema{key: schema{"not": schema{"const": 0}}}}
+}
+
+var weightShape = shape[TokenWeights]{
+	fields: []field[TokenWeights]{
+		weightField("input", func(w *TokenWeights) *int64 { return &w.Input }),
+		weightField("cached_input", func(w *TokenWeights) *int64 { return &w.CachedInput }),
+		weightField("output", func(w *TokenWeights) *int64 { return &w.Output }),
+		weightField("reasoning", func(w *TokenWeights) *int64 { return &w.Reasoning }),
+		weightField("audio", func(w *TokenWeights) *int64 { return &w.Audio }),
+	},
+	also: schema{"not": schema{
+		"required": []any{"input", "cached_input", "output", "reasoning", "audio"}, "additionalProperties": schema{"const": 0},
+	}},
+}
+
+func weightField(kind string, at func(*TokenWeights) *int64) field[TokenWeights] {
+	return decimalField(kind, "", 3, 0, maxTokenWeight, 1000, at)
+}
 
 func (v value) tokenWeights(w *TokenWeights) {
 	read(v, weightShape, w)
@@ -42,16 +92,23 @@ func (v value) tokenWeights(w *TokenWeights) {
 	}
 }
 
-func (v value) tokenWeight() int64 { return v.decimal(3, 0, maxTokenWeight, 1000) }
-
 func (v value) burst() time.Duration { return v.duration(0, maxBurst) }
 
 var concurrencyShape = shape[Pool]{
 	fields: []field[Pool]{
-		{"max", func(v value, p *Pool) { p.Concurrency = v.amount(1, maxAmount) }},
-		{"interactive_reserve", func(v value, p *Pool) { p.InteractiveReserve = v.amount(0, maxAmount) }},
+		amountField("max", "Calls at once.", 1, maxAmount, func(p *Pool) *int64 { return &p.Concurrency }),
+		amountField("interactive_reserve", "How many of max background calls leave free: less than max.", 0, maxAmount,
+			func(p *Pool) *int64 { return &p.InteractiveReserve }),
 	},
 	notYet: []string{"adaptive", "min"},
+	also:   schema{"required": []any{"max"}},
+}
+
+// concurrencyKind is a number, or the mapping.
+func concurrencyKind() schema {
+	s := wholeKind(0, maxAmount)()
+	s["anyOf"] = append(s["anyOf"].([]any), concurrencyShape.schema(nil))
+	return s
 }
 
 // concurrency reads a pool's limit on calls in flight: a number, or a mapping that says more about it. When that is
@@ -100,12 +157,12 @@ func (v value) accounting() Accounting {
 	return Accounting(text)
 }
 
+// rules are the rules of accounting, as files name them.
+var rules = []string{string(AdmitMax), string(Production), string(SettleOnly)}
+
 func checkAccounting(text string) string {
-	known := []string{string(AdmitMax), string(Production), string(SettleOnly)}
-	for _, k := range known {
-		if text == k {
-			return ""
-		}
+	if slices.Contains(rules, text) {
+		return ""
 	}
-	return "is no rule of accounting; " + advise(text, known)
+	return "is no rule of accounting; " + advise(text, rules)
 }

@@ -22,13 +22,19 @@ type ModelPrice struct {
 	Price
 }
 
-var priceShape = shape[Price]{fields: []field[Price]{
-	{"input", func(v value, p *Price) { p.Input = v.price() }},
-	{"cached_input", func(v value, p *Price) { p.CachedInput = v.price() }},
-	{"output", func(v value, p *Price) { p.Output = v.price() }},
-}}
+var priceShape = shape[Price]{
+	fields: []field[Price]{
+		priceField("input", "US dollars a million tokens that are sent; 0 is free.", func(p *Price) *int64 { return &p.Input }),
+		priceField("cached_input", "The same, of what the provider had cached. Left out, it is as input.",
+			func(p *Price) *int64 { return &p.CachedInput }),
+		priceField("output", "US dollars a million tokens that are produced; 0 is free.", func(p *Price) *int64 { return &p.Output }),
+	},
+	also: schema{"required": []any{"input", "output"}},
+}
 
-func (v value) price() int64 { return v.decimal(6, 0, maxPrice, 0) }
+func priceField(key, about string, at func(*Price) *int64) field[Price] {
+	return decimalField(key, about, 6, 0, maxPrice, 0, at)
+}
 
 func readPrices(v value, c *configFile) {
 	list, _ := v.pairs()

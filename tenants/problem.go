@@ -11,11 +11,12 @@ import (
 // Problem is one thing that is wrong: where, what, and what to do about it.
 type Problem struct {
 	// File is the file as the user named it, "environment LLMGOV_X" or "flag --x"; empty for values made in code.
-	File string
+	File string `json:"file,omitempty"`
 	// Line and Col count from 1, Col in characters. Both are 0 where there is no line to point at.
-	Line, Col int
+	Line int `json:"line,omitempty"`
+	Col  int `json:"col,omitempty"`
 	// What is the message, without the place.
-	What string
+	What string `json:"what"`
 }
 
 // String is "file:line:col: what", without the parts that there are none of.

@@ -11,26 +11,70 @@ import (
 // upstreams. Its parser answers the typed value, or a complaint that follows the value in a message.
 type setting struct {
 	key    string // as in the file: admin.listen
+	about  string // what it is, to who writes it
+	kind   kind
 	get    func(*Config) any
 	parse  func(text string) (any, string)
 	secret bool // never shown
 }
 
 var settings = []setting{
-	{key: "listen", get: func(c *Config) any { return c.Listen }, parse: typed(parseListen)},
-	{key: "admin.listen", get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen)},
-	{key: "admin.token", get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseSecret), secret: true},
-	{key: "node", get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName)},
-	{key: "region", get: func(c *Config) any { return c.Region }, parse: typed(parseName)},
-	{key: "store", get: func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true},
-	{key: "default_pool", get: func(c *Config) any { return c.DefaultPool }, parse: typed(parseOptionalName)},
-	{key: "state_dir", get: func(c *Config) any { return c.StateDir }, parse: typed(parseDir)},
-	{key: "timezone", get: func(c *Config) any { return c.Timezone }, parse: typed(parseTimezone)},
-	{key: "timeouts.read_header", get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1)},
-	{key: "timeouts.upstream_header", get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1)},
-	{key: "timeouts.stream_idle", get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1)},
-	{key: "timeouts.drain", get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0)},
-	{key: "max_body", get: func(c *Config) any { return c.MaxBody }, parse: typed(parseBody)},
+	{
+		key: "listen", about: "Where tenants call, host:port. Port 0 picks a free one.", kind: listenKind,
+		get: func(c *Config) any { return c.Listen }, parse: typed(parseListen),
+	},
+	{
+		key: "admin.listen", about: "Where operators look. Without a token, on loopback only.", kind: listenKind,
+		get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen),
+	},
+	{
+		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\".", kind: textKind(secretPattern),
+		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseSecret), secret: true,
+	},
+	{
+		key: "node", about: "This process among its like. Left empty: host name and process id.", kind: textKind(`^\S*$`),
+		get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName),
+	},
+	{
+		key: "region", about: "Where this process runs.", kind: nameKind,
+		get: func(c *Config) any { return c.Region }, parse: typed(parseName),
+	},
+	{
+		key: "store", about: "Where state is shared; memory shares nothing.", kind: wordKind("memory"),
+		get: func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true,
+	},
+	{
+		key: "default_pool", about: "The pool of calls to routes that name no model. Left empty: the only pool.", kind: textKind(`^\S*$`),
+		get: func(c *Config) any { return c.DefaultPool }, parse: typed(parseOptionalName),
+	},
+	{
+		key: "state_dir", about: "The folder in which a node keeps state over restarts. Left empty, it forgets.",
+		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.StateDir }, parse: typed(parseDir),
+	},
+	{
+		key: "timezone", about: "IANA name of the zone in which budgets' days, weeks and months begin.",
+		kind: zoneKind, get: func(c *Config) any { return c.Timezone }, parse: typed(parseTimezone),
+	},
+	{
+		key: "timeouts.read_header", about: "How long a client may take to send its request's headers.", kind: durationKind,
+		get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1),
+	},
+	{
+		key: "timeouts.upstream_header", about: "How long an upstream may take to begin its answer.", kind: durationKind,
+		get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1),
+	},
+	{
+		key: "timeouts.stream_idle", about: "The longest silence inside a stream.", kind: durationKind,
+		get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1),
+	},
+	{
+		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight.", kind: durationKind,
+		get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0),
+	},
+	{
+		key: "max_body", about: "The largest request body.", kind: sizeKind,
+		get: func(c *Config) any { return c.MaxBody }, parse: typed(parseBody),
+	},
 	{key: "policies", get: func(c *Config) any { return c.Policies }, parse: typed(parsePolicies)},
 }
 

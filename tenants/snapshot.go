@@ -20,6 +20,7 @@ type Snapshot struct {
 	routes  routes
 	prices  routes
 	zone    *time.Location
+	origins origins
 	hash    string
 	full    [sha256.Size]byte
 }

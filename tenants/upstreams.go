@@ -5,11 +5,28 @@ import (
 	"strings"
 )
 
-var upstreamShape = shape[Upstream]{fields: []field[Upstream]{
-	{"base_url", func(v value, u *Upstream) { u.BaseURL = v.baseURL() }},
-	{"api_key", func(v value, u *Upstream) { u.APIKey = v.secret() }},
-	{"kind", func(v value, u *Upstream) { u.Kind = v.kind() }},
-}}
+var upstreamShape = shape[Upstream]{
+	fields: []field[Upstream]{
+		{
+			name: "base_url", about: "Where the provider's routes begin, such as https://api.openai.com/v1.",
+			kind: stringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^?#]*)?$`),
+			read: func(v value, u *Upstream) { u.BaseURL = v.baseURL() },
+		},
+		{
+			name: "api_key", about: "What is sent to the provider as its key. Best \"${NAME}\".",
+			kind: textKind(secretPattern), read: func(v value, u *Upstream) { u.APIKey = v.secret() },
+			start: func(u *Upstream) any { return u.APIKey },
+		},
+		{
+			name: "kind", about: "The provider's dialect.", kind: wordKind("openai"),
+			read: func(v value, u *Upstream) { u.Kind = v.kind() }, start: func(u *Upstream) any { return u.Kind },
+		},
+	},
+	also: schema{"required": []any{"base_url"}},
+}
+
+// secretPattern matches what can be sent in a header.
+const secretPattern = `^[!-~]*$`
 
 // kind reads an upstream's dialect.
 func (v value) kind() string {

@@ -25,10 +25,16 @@ type pair struct {
 	value
 }
 
-// field reads one key of a mapping into a T.
+// field is one key of a mapping: how it is read into a T, and what the schema says of it.
 type field[T any] struct {
 	name string
+	// about says what it is, to who writes it.
+	about string
+	// kind is what may stand there; nil for a key that is known only to be refused.
+	kind kind
 	read func(v value, into *T)
+	// start is what it is when it is not written, as a file would say it; nil where there is no such thing.
+	start func(from *T) any
 }
 
 // shape is what may stand in one kind of mapping.
@@ -36,6 +42,8 @@ type shape[T any] struct {
 	fields []field[T]
 	// notYet are keys that are documented and not built.
 	notYet []string
+	// also is what the schema says of the mapping as a whole.
+	also schema
 }
 
 // rootOf is the mapping a file consists of.

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"syscall"
+	_ "time/tzdata" // budgets begin in zones that the machine may not know
 
 	"github.com/alecthomas/kong"
 )
@@ -41,6 +42,10 @@ type env struct {
 
 type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Run the gateway. Without a config file it starts in quickstart mode."`
+	Check    checkCmd    `cmd:"" help:"Check config and policy files, and print the limits that they come to."`
+	Presets  presetsCmd  `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`
+	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
+	Import   importCmd   `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
 	Simulate simulateCmd `cmd:"" help:"Run a traffic scenario through the admission code, beside the ideal."`
 	Mock     mockCmd     `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
 	Keys     keysCmd     `cmd:"" help:"Make API keys and their hashes."`
@@ -48,7 +53,7 @@ type cli struct {
 }
 
 // planned are the commands whose part is not built yet.
-var planned = []string{"check", "explain", "plan", "load", "top", "presets", "schema", "dashboards", "import"}
+var planned = []string{"explain", "plan", "load", "top", "dashboards"}
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+type checkCmd struct {
+	Config string   `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
+	JSON   bool     `name:"json" help:"Print one JSON object instead of tables."`
+	Files  []string `arg:"" optional:"" name:"FILE" help:"Policy files to check as if the config named them too. Without a config: by themselves."`
+}
+
+// Help is shown below the flags.
+func (checkCmd) Help() string {
+	return `Example: llmgov check -c llmgov.yaml tenants/new.yaml
+
+Exit codes: 0 all is good, 1 there are problems, 2 the command was called wrongly.`
+}
+
+// defaultConfig is the config that a command looks for when none is named.
+const defaultConfig = "llmgov.yaml"
+
+func (c checkCmd) Run(e *env) error {
+	config := c.Config
+	if config == "" {
+		if _, err := os.Stat(defaultConfig); err == nil {
+			config = defaultConfig
+		}
+	}
+	files := distinct(c.Files)
+	if config == "" {
+		return c.alone(e, files)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files})
+	if err != nil {
+		return c.bad(e, err)
+	}
+	r := newReport(config, snap)
+	if c.JSON {
+		return writeJSON(e, r)
+	}
+	return r.write(e.stdout)
+}
+
+// alone checks policy files where there is no config.
+func (c checkCmd) alone(e *env, files []string) error {
+	if len(files) == 0 {
+		return &usageError{"there is no " + defaultConfig + " here; name a config with -c, or policy files"}
+	}
+	if slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == defaultConfig }) {
+		return &usageError{"name a config with -c; what is named without it is a policy file"}
+	}
+	tiers, list, err := tenants.Alone(files, tenants.Options{Env: e.vars})
+	if err != nil {
+		return c.bad(e, err)
+	}
+	if c.JSON {
+		return writeJSON(e, map[string]any{"ok": true, "syntax_only": true, "tiers": tiers, "tenants": list})
+	}
+	fmt.Fprintf(e.stdout, "Tiers: %d, tenants: %d, well written.\n"+
+		"Only the syntax was checked: there is no config here, so whether tiers, pools and models exist is not known.\n", tiers, list)
+	return nil
+}
+
+// bad reports problems: on standard error as every command does, and as JSON to who asked for it.
+func (c checkCmd) bad(e *env, err error) error {
+	problems, ok := errors.AsType[tenants.Problems](err)
+	if c.JSON {
+		if !ok {
+			problems = tenants.Problems{{What: err.Error()}}
+		}
+		if err := writeJSON(e, map[string]any{"ok": false, "problems": problems}); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func writeJSON(e *env, v any) error {
+	enc := json.NewEncoder(e.stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// distinct is the files, each once.
+func distinct(files []string) []string {
+	var out []string
+	for _, f := range files {
+		if !slices.ContainsFunc(out, func(o string) bool { return filepath.Clean(o) == filepath.Clean(f) }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

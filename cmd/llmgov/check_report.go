@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// report is what check says of files that are good; its JSON is what --json prints.
+type report struct {
+	OK     bool         `json:"ok"`
+	Config string       `json:"config"`
+	Policy string       `json:"policy"`
+	Count  int          `json:"tenants"`
+	Pools  []poolReport `json:"pools"`
+	Notes  []string     `json:"notes"`
+}
+
+type poolReport struct {
+	Name     string          `json:"name"`
+	Upstream string          `json:"upstream"`
+	Models   []string        `json:"models"`
+	Limits   []tenants.Limit `json:"limits"`
+	// Usable is tpm less headroom; Floors is what tenants have of it in any case.
+	Usable  int64        `json:"usable_tpm,omitempty"`
+	Floors  int64        `json:"floors_tpm,omitempty"`
+	Tenants []rowsReport `json:"tenants"`
+}
+
+// rowsReport is one tenant in one pool.
+type rowsReport struct {
+	Name  string `json:"name"`
+	Tier  string `json:"tier,omitempty"`
+	Group string `json:"group,omitempty"`
+	// Share is from 0 to 1, and TPM that in tokens, while all tenants of the pool ask for more than they get.
+	Share  float64         `json:"share"`
+	TPM    int64           `json:"share_tpm,omitempty"`
+	Limits []tenants.Limit `json:"limits"`
+}
+
+func newReport(config string, snap *tenants.Snapshot) *report {
+	r := &report{OK: true, Config: config, Policy: snap.Hash(), Count: len(snap.Tenants()), Notes: []string{}}
+	pools := snap.Pools()
+	for i := range pools {
+		p := &pools[i]
+		pr := poolReport{
+			Name: p.Name, Upstream: p.Upstream, Models: p.Models, Limits: snap.PoolLimits(p), Usable: p.UsableTPM(),
+			Tenants: []rowsReport{},
+		}
+		for _, s := range snap.Shares(p) {
+			t := s.Tenant
+			if p.TPM > 0 {
+				pr.Floors += t.FloorTPM
+			}
+			pr.Tenants = append(pr.Tenants, rowsReport{
+				Name: t.Name, Tier: t.Tier, Group: t.Group, TPM: s.TPM,
+				Share: math.Round(s.Part*1e6) / 1e6, Limits: snap.Limits(t),
+			})
+		}
+		r.Pools = append(r.Pools, pr)
+		r.unreached(snap, p)
+	}
+	r.unused(snap)
+	return r
+}
+
+// unreached notes what no tenant may call.
+func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
+	list := snap.Uncalled(p)
+	if len(list) == len(p.Models) {
+		r.Notes = append(r.Notes, "pool "+p.Name+": no tenant may use it")
+		return
+	}
+	for _, m := range list {
+		r.Notes = append(r.Notes, "pool "+p.Name+": no tenant may call its model "+m)
+	}
+}
+
+// unused notes upstreams that no pool leads to.
+func (r *report) unused(snap *tenants.Snapshot) {
+	for _, u := range snap.Config().Upstreams {
+		if !slices.ContainsFunc(snap.Pools(), func(p tenants.Pool) bool { return p.Upstream == u.Name }) {
+			r.Notes = append(r.Notes, "upstream "+u.Name+": no pool uses it")
+		}
+	}
+}
+
+func (r *report) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s is good. Pools: %d, tenants: %d\n", r.Config, len(r.Pools), r.Count)
+	for _, p := range r.Pools {
+		fmt.Fprintf(w, "\nPool %s, upstream %s, models %s\n\n", p.Name, p.Upstream, strings.Join(p.Models, ", "))
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		p.write(tw)
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, n := range r.Notes {
+		if _, err := fmt.Fprintln(w, "Note:", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p poolReport) write(w io.Writer) {
+	fmt.Fprint(w, "  TENANT\tTIER\tSHARE\tTOKENS/MIN\tLIMIT\tVALUE\tFROM\n")
+	name, tpm := "(the pool)", "-"
+	if p.Usable > 0 {
+		tpm = fmt.Sprint(p.Usable)
+	}
+	share := "100 %"
+	for _, l := range p.Limits {
+		fmt.Fprintf(w, "  %s\t\t%s\t%s\t%s\t%v\t%s\n", name, share, tpm, l.Key, l.Value, line(l.From))
+		name, share, tpm = "", "", ""
+	}
+	if p.Usable > 0 && p.Floors > 0 {
+		fmt.Fprintf(w, "  \t\t\t\tfloors in all\t%d of %d\tall its tenants\n", p.Floors, p.Usable)
+	}
+	for _, t := range p.Tenants {
+		p.writeTenant(w, t)
+	}
+}
+
+func (p poolReport) writeTenant(w io.Writer, t rowsReport) {
+	name, tier, share, tpm := t.Name, t.Tier, fmt.Sprintf("%.2f %%", t.Share*100), "-"
+	if tier == "" {
+		tier = "-"
+	}
+	if p.Usable > 0 {
+		tpm = fmt.Sprint(t.TPM)
+	}
+	for _, l := range t.Limits {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\t%s\n", name, tier, share, tpm, l.Key, p.bounded(l), line(l.From))
+		name, tier, share, tpm = "", "", "", ""
+	}
+}
+
+// bounded is a tenant's limit, and that the pool has less where it does.
+func (p poolReport) bounded(l tenants.Limit) string {
+	text := fmt.Sprint(l.Value)
+	own, isNumber := l.Value.(json.Number)
+	if !isNumber {
+		return text
+	}
+	n, err := own.Int64()
+	if err != nil {
+		return text
+	}
+	for _, of := range p.Limits {
+		if has, ok := of.Value.(json.Number); ok && of.Key == l.Key {
+			if most, err := has.Int64(); err == nil && most < n {
+				return fmt.Sprintf("%s (the pool has %d)", text, most)
+			}
+		}
+	}
+	return text
+}
+
+// line is a place without its column.
+func line(from string) string {
+	if from == "" {
+		return "default"
+	}
+	return from[:strings.LastIndexByte(from, ':')]
+}

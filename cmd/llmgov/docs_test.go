@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What docs/policies.md shows is what the commands print: each block of it is in a script, which is run, and each
+// command is one that a script runs.
+func TestPoliciesDoc(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts strings.Builder
+	files, _ := filepath.Glob("testdata/script/*.txtar")
+	for _, file := range files {
+		scripts.WriteString(read(file))
+	}
+	blocks := 0
+	for i, part := range strings.Split(string(doc), "```") {
+		if i%2 == 0 {
+			continue // between the blocks
+		}
+		lang, text, _ := strings.Cut(part, "\n")
+		blocks++
+		if lang != "sh" {
+			if !strings.Contains(scripts.String(), "--\n"+text+"-- ") && !strings.HasSuffix(scripts.String(), "--\n"+text) {
+				t.Errorf("no script holds this block:\n%s", text)
+			}
+			continue
+		}
+		for line := range strings.Lines(text) {
+			command, _, _ := strings.Cut(strings.TrimSpace(line), " >")
+			if !strings.Contains(scripts.String(), "exec "+command+"\n") {
+				t.Errorf("no script runs %s", command)
+			}
+		}
+	}
+	if blocks < 12 {
+		t.Errorf("%d blocks in the document", blocks)
+	}
+}

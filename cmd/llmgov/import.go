@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing/fstest"
+
+	"github.com/llmgov/llmgov/cmd/llmgov/litellm"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+type importCmd struct {
+	Litellm importLitellmCmd `cmd:"" help:"Turn the config of a LiteLLM proxy into llmgov.yaml and tenants/*.yaml."`
+}
+
+// Help is shown below the flags.
+func (importCmd) Help() string { return `Example: llmgov import litellm config.yaml -o llmgov` }
+
+type importLitellmCmd struct {
+	Config string `arg:"" name:"CONFIG" help:"The config of LiteLLM."`
+	Out    string `short:"o" default:"." placeholder:"DIR" help:"Where to write. No file is overwritten. Default: here."`
+}
+
+// Help is shown below the flags.
+func (importLitellmCmd) Help() string {
+	return `Example: llmgov import litellm config.yaml -o llmgov
+
+What has no counterpart is listed, each with its place. Teams and keys that LiteLLM keeps in its database are not read;
+its keys are hashed as ours are, so "sha256:" and a token of that database is a key's hash here.
+
+Exit codes: 0 written, 1 nothing could be written, 2 the command was called wrongly.`
+}
+
+func (c importLitellmCmd) Run(e *env) error {
+	data, err := os.ReadFile(c.Config)
+	if err != nil {
+		return fmt.Errorf("llmgov: cannot read the config of LiteLLM: %w", err)
+	}
+	result, err := litellm.Convert(c.Config, data, litellm.Options{Env: variables(e.vars), NewKey: func(name string) (string, string) {
+		key := newKey(keyName(name))
+		return key, tenants.HashKey(key).String()
+	}})
+	if errors.Is(err, litellm.ErrNothing) {
+		writeNotes(e, c.Config, result.Notes)
+	}
+	if err != nil {
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	if err := loads(e, result.Files); err != nil {
+		return fmt.Errorf("llmgov: the files that %s comes to are not good, and were not written:\n%w", c.Config, err)
+	}
+	if err := writeNew(c.Out, result); err != nil {
+		return err
+	}
+	return c.tell(e, result)
+}
+
+// tell says what was written, and what could not be.
+func (c importLitellmCmd) tell(e *env, r *litellm.Result) error {
+	for _, f := range r.Files {
+		fmt.Fprintln(e.stdout, "Wrote", filepath.Join(c.Out, filepath.FromSlash(f.Name)))
+	}
+	if len(r.Keys) > 0 {
+		fmt.Fprint(e.stdout, "\nNew keys, shown once; the files hold their hashes:\n")
+		for _, k := range r.Keys {
+			fmt.Fprintf(e.stdout, "  %s  %s\n", k.Tenant, k.Key)
+		}
+	}
+	writeNotes(e, c.Config, r.Notes)
+	_, err := fmt.Fprintf(e.stdout, "\nNext: llmgov check -c %s\n", filepath.Join(c.Out, "llmgov.yaml"))
+	return err
+}
+
+func writeNotes(e *env, file string, notes []litellm.Note) {
+	if len(notes) > 0 {
+		fmt.Fprint(e.stdout, "\nWithout a counterpart, or with another meaning:\n")
+	}
+	for _, n := range notes {
+		fmt.Fprintf(e.stdout, "  %s:%d:%d: %s: %s\n", file, n.Line, n.Col, n.Path, n.What)
+	}
+}
+
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// loads reports what the loader says of files before they are written. What is not set here will be where llmgov runs.
+func loads(e *env, files []litellm.File) error {
+	fsys, vars := fstest.MapFS{}, []string{}
+	for _, f := range files {
+		fsys[f.Name] = &fstest.MapFile{Data: []byte(f.Text)}
+		for _, m := range reference.FindAllStringSubmatch(f.Text, -1) {
+			vars = append(vars, m[1]+"=http://not-set-here")
+		}
+	}
+	for _, v := range e.vars { // only what the files ask for: LLMGOV_… is for the one who serves
+		if !strings.HasPrefix(v, "LLMGOV_") {
+			vars = append(vars, v)
+		}
+	}
+	_, err := tenants.LoadFS(fsys, "llmgov.yaml", tenants.Options{Env: vars})
+	return err
+}
+
+// writeNew writes files that are not there yet: all or none.
+func writeNew(dir string, r *litellm.Result) error {
+	var there []string
+	for _, f := range r.Files {
+		name := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			there = append(there, name)
+		}
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("llmgov: would overwrite %s; remove it, or write elsewhere with -o", strings.Join(there, ", "))
+	}
+	for _, f := range r.Files {
+		mode := fs.FileMode(0o644)
+		if r.Secrets && f.Name == "llmgov.yaml" {
+			mode = 0o600
+		}
+		if err := createFile(filepath.Join(dir, filepath.FromSlash(f.Name)), f.Text, mode); err != nil {
+			return fmt.Errorf("llmgov: %w", err)
+		}
+	}
+	return nil
+}
+
+// createFile makes a file and its folders.
+func createFile(name, text string, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// keyName is a tenant's name as part of a key.
+func keyName(tenant string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(tenant))
+}
+
+// variables makes a map of a list like os.Environ().
+func variables(list []string) map[string]string {
+	m := map[string]string{}
+	for _, entry := range list {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			m[name] = value
+		}
+	}
+	return m
+}

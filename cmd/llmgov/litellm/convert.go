@@ -1,0 +1,175 @@
+package litellm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Options are what a conversion needs from outside.
+type Options struct {
+	// Env answers for keys that are in variables.
+	Env map[string]string
+	// NewKey makes a key for a tenant, and its hash.
+	NewKey func(tenant string) (key, hash string)
+}
+
+// File is one file of llmgov.
+type File struct{ Name, Text string }
+
+// NewKey is a key that was made since the config holds none for the tenant.
+type NewKey struct{ Tenant, Key string }
+
+// Result is what a config comes to.
+type Result struct {
+	Files []File
+	Notes []Note
+	Keys  []NewKey
+	// Secrets says that the config file holds keys as they are.
+	Secrets bool
+}
+
+// converter gathers what the config says.
+type converter struct {
+	opt       Options
+	source    string
+	upstreams []upstream
+	pools     []pool
+	prices    map[string]price
+	aliases   map[string][]string // model_name → what upstreams call it
+	slots     int64               // calls at once of a deployment that does not say
+	timeout   time.Duration
+	tierList  []tenant
+	template  bool // the first tier is one for all
+	tenants   []tenant
+	budget    string // for all tenants together
+	secrets   bool
+}
+
+// variable begins a value that is in the environment.
+const variable = "os.environ/"
+
+// ErrNothing says that no model can be served.
+var ErrNothing = errors.New("no model in it has an upstream that llmgov supports, so there is nothing to import")
+
+// Convert reads the config named source.
+func Convert(source string, data []byte, opt Options) (*Result, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	if doc.Kind != yaml.DocumentNode || content(doc.Content[0]).Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s: is no config of LiteLLM: it holds no mapping", source)
+	}
+	root := node{tree: &tree{taken: map[*yaml.Node]bool{}}, val: doc.Content[0]}
+	c := &converter{opt: opt, source: source, prices: map[string]price{}, aliases: map[string][]string{}}
+	c.read(root)
+	if len(c.pools) == 0 {
+		return &Result{Notes: sorted(root.tree.notes)}, fmt.Errorf("%s: %w", source, ErrNothing)
+	}
+	keys := c.finish()
+	return &Result{Files: c.files(), Notes: sorted(root.tree.notes), Keys: keys, Secrets: c.secrets}, nil
+}
+
+// read goes through the config. Models come first, since teams name them.
+func (c *converter) read(root node) {
+	list, settings, general := root.get("model_list"), root.get("litellm_settings"), root.get("general_settings")
+	c.slots = general.get("max_parallel_requests").amount()
+	c.models(list)
+	if t := settings.get("request_timeout"); t.there() {
+		if n := t.amount(); n > 0 && n <= 24*3600 {
+			c.timeout = time.Duration(n) * time.Second
+		}
+	}
+	c.tiers(settings)
+	c.teams(settings.get("default_team_settings"))
+	c.teams(root.get("teams"))
+	c.keys(root.get("keys"))
+	c.keys(root.get("virtual_keys"))
+	c.whole(settings)
+	c.master(general.get("master_key"))
+	_ = root.get("router_settings") // what is in it is listed one by one
+	entries, keys := root.pairs()
+	for i, n := range entries {
+		if strings.HasPrefix(keys[i], "x-") { // a place for anchors, which nobody reads
+			n.takeAll()
+		}
+	}
+	root.rest()
+}
+
+// whole reads a budget of all together, which a pool can have and several cannot.
+func (c *converter) whole(settings node) {
+	all := settings.get("max_budget")
+	if len(c.pools) > 1 && all.there() {
+		_ = settings.get("budget_duration")
+		all.note("a budget over several pools has no counterpart; give each pool its own budgets")
+		return
+	}
+	c.budget = c.limitsOf(settings).usd
+	if missing := c.unpriced(c.granted(tenant{})); c.budget != "" && len(missing) > 0 {
+		all.note("is written as a comment: it needs prices of %s", strings.Join(missing, ", "))
+	}
+}
+
+// master makes a tenant for the master key, where there is no other.
+func (c *converter) master(key node) {
+	switch {
+	case len(c.tenants) == 0:
+		t := tenant{name: "default", at: key}
+		c.keyOf(&t, key)
+		if len(t.hashes) > 0 {
+			key.note("is the key of tenant default here, and opens no admin API")
+		}
+		c.tenants = append(c.tenants, t)
+	case key.there():
+		key.note("opens nothing here: each caller needs a key of a tenant, and admin.token is for the admin side")
+	}
+}
+
+// finish fills in what is left: tiers, and keys.
+func (c *converter) finish() (keys []NewKey) {
+	known := map[string]bool{}
+	for _, t := range c.tierList {
+		known[t.name] = true
+	}
+	for i := range c.tenants {
+		t := &c.tenants[i]
+		if t.tier != "" && !known[t.tier] {
+			t.at.note("has priority %q, which priority_reservation does not name", t.tier)
+			t.tier = ""
+		}
+		if t.tier == "" && c.template {
+			t.tier = everyone
+		}
+		slices.Sort(t.hashes)
+		t.hashes = slices.Compact(t.hashes)
+		if len(t.hashes) == 0 {
+			key, hash := c.opt.NewKey(t.name)
+			keys, t.hashes = append(keys, NewKey{t.name, key}), []string{hash}
+		}
+	}
+	return keys
+}
+
+// value is a text as a file of llmgov holds it: a variable, or the text with its dollar signs doubled.
+func (c *converter) value(n node) string {
+	if name, ok := strings.CutPrefix(n.text(), variable); ok {
+		return "${" + name + "}"
+	}
+	return strings.ReplaceAll(n.text(), "$", "$$")
+}
+
+func sorted(notes []Note) []Note {
+	slices.SortStableFunc(notes, func(a, b Note) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Col - b.Col
+	})
+	return slices.Compact(notes)
+}

@@ -1,0 +1,230 @@
+package litellm
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+var update = flag.Bool("update", false, "write what configs come to into testdata")
+
+func convert(name, text string) (*Result, error) {
+	return Convert(name, []byte(text), Options{
+		Env: map[string]string{"SEARCH_KEY": "sk-search"},
+		NewKey: func(tenant string) (string, string) {
+			return "key-of-" + tenant, tenants.HashKey("key-of-" + tenant).String()
+		},
+	})
+}
+
+// transcript is all of a result as text.
+func transcript(r *Result, err error) string {
+	var b strings.Builder
+	if err != nil {
+		fmt.Fprintf(&b, "error: %v\n", err)
+	}
+	if r == nil {
+		return b.String()
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "%d:%d: %s: %s\n", n.Line, n.Col, n.Path, n.What)
+	}
+	for _, k := range r.Keys {
+		fmt.Fprintf(&b, "new key of %s: %s\n", k.Tenant, k.Key)
+	}
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "-- %s --\n%s", f.Name, f.Text)
+	}
+	return b.String()
+}
+
+// load is what llmgov makes of the files, where every variable is set.
+func load(files []File) (*tenants.Snapshot, error) {
+	fsys, env := fstest.MapFS{}, []string{}
+	for _, f := range files {
+		fsys[f.Name] = &fstest.MapFile{Data: []byte(f.Text)}
+		for _, m := range regexp.MustCompile(`\$\{(\w+)\}`).FindAllStringSubmatch(f.Text, -1) {
+			env = append(env, m[1]+"=http://set")
+		}
+	}
+	return tenants.LoadFS(fsys, "llmgov.yaml", tenants.Options{Env: env})
+}
+
+// TestConvert compares what each config of testdata comes to, word for word, and loads it. Run with -update after a
+// change, and read the diff.
+func TestConvert(t *testing.T) {
+	configs, _ := filepath.Glob("testdata/*.yaml")
+	if len(configs) < 5 {
+		t.Fatalf("found %q", configs)
+	}
+	for _, config := range configs {
+		name := filepath.Base(config)
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := convert(name, string(text))
+			got := transcript(r, err)
+			file := strings.TrimSuffix(config, ".yaml") + ".want"
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, _ := os.ReadFile(file)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if err != nil {
+				return
+			}
+			if _, err := load(r.Files); err != nil {
+				t.Errorf("it does not load: %v", err)
+			}
+		})
+	}
+}
+
+// TestConvert_Meaning looks at what the loader makes of it.
+func TestConvert_Meaning(t *testing.T) {
+	text, err := os.ReadFile("testdata/teams.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := convert("teams.yaml", string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(r.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"sk-search": "Search-Team", "sk-labs": "notebook", "sk-1234": "labs"} {
+		if got, ok := s.TenantByKey(key); !ok || got.Name != want {
+			t.Errorf("key %s is of %v, want %s", key, got, want)
+		}
+	}
+	team, _ := s.TenantByName("Search-Team")
+	if team.TPM != 100_000 || team.RPM != 600 || team.Concurrency != 16 || team.GroupWeight != 90_000 ||
+		team.MayUse("claude") || !team.MayUse("gpt-4o") {
+		t.Errorf("the team is %+v", team)
+	}
+	if diff := cmp.Diff([]tenants.Budget{{Unit: tenants.MicroUSD, Limit: 500_000_000, Per: tenants.Month}}, team.Budgets); diff != "" {
+		t.Errorf("budgets (-want +got):\n%s", diff)
+	}
+	if p, _ := s.Price("gpt-4o"); p != (tenants.Price{Input: 2_500_000, CachedInput: 1_250_000, Output: 10_000_000}) {
+		t.Errorf("price %+v", p)
+	}
+}
+
+// TestConvert_NothingInSilence: each key that is added to a config is on the list, wherever it is.
+func TestConvert_NothingInSilence(t *testing.T) {
+	for _, c := range []struct{ config, path string }{
+		{"model_list:\n- {model_name: m, litellm_params: {model: m, rpm: 1, frob: 1}}\n", "model_list[0].litellm_params.frob"},
+		{"model_list:\n- {model_name: m, frob: 1, litellm_params: {model: m, rpm: 1}}\n", "model_list[0].frob"},
+		{"model_list:\n- {model_name: m, litellm_params: {model: m, rpm: 1}, model_info: {frob: 1}}\n", "model_list[0].model_info.frob"},
+		{minimal + "litellm_settings: {frob: 1}\n", "litellm_settings.frob"},
+		{minimal + "litellm_settings: {default_team_settings: [{team_id: a, frob: {deep: 1}}]}\n", "litellm_settings.default_team_settings[0].frob"},
+		{minimal + "router_settings: {frob: 1}\n", "router_settings.frob"},
+		{minimal + "general_settings: {frob: [1]}\n", "general_settings.frob"},
+		{minimal + "teams: {a: {frob: 1}}\n", "teams.a.frob"},
+		{minimal + "keys: [{key_alias: a, frob: 1}]\n", "keys[0].frob"},
+		{minimal + "frob: 1\n", "frob"},
+		{"model_list:\n- {model_name: m, litellm_params: {<<: {rpm: 5, frob: 2}, frob: 1, model: m}}\n", "model_list[0].litellm_params.frob"},
+	} {
+		r, err := convert("c.yaml", c.config)
+		if err != nil {
+			t.Errorf("%s: %v", c.path, err)
+			continue
+		}
+		found := 0
+		for _, n := range r.Notes {
+			if n.Path == c.path && n.Line > 0 {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s is %d times on the list %v", c.path, found, r.Notes)
+		}
+	}
+}
+
+const minimal = "model_list:\n- {model_name: m, litellm_params: {model: m, rpm: 1}}\n"
+
+// TestConvert_NoSecrets: what is a secret is in no note.
+func TestConvert_NoSecrets(t *testing.T) {
+	r, err := convert("c.yaml", "model_list:\n- {model_name: m, litellm_params: {model: m, rpm: 1, api_key: sk-secret}}\n"+
+		"general_settings: {master_key: sk-secret, database_url: 'postgres://u:sk-secret@h'}\nkeys: [{key: sk-secret, key_alias: a}]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Secrets {
+		t.Error("the config file holds a key, and that is not said")
+	}
+	for _, n := range r.Notes {
+		if strings.Contains(n.What+n.Path, "sk-secret") {
+			t.Errorf("note %+v", n)
+		}
+	}
+	for _, f := range r.Files[1:] {
+		if strings.Contains(f.Text, "sk-secret") {
+			t.Errorf("%s holds a key", f.Name)
+		}
+	}
+}
+
+// TestConvert_Bad gives it what is no config.
+func TestConvert_Bad(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "holds no mapping",
+		"- a\n":                     "holds no mapping",
+		"a: [":                      "yaml:",
+		"a: 1\n":                    "nothing to import",
+		"model_list: {}\n":          "nothing to import",
+		"model_list: &a [*a]\n":     "yaml:",
+		"a: &a {b: *a, <<: *a}\n":   "yaml:",
+		"model_list: [1, {}, null]": "nothing to import",
+	} {
+		_, err := convert("c.yaml", text)
+		if err == nil || !strings.HasPrefix(err.Error(), "c.yaml: ") {
+			t.Errorf("%q: %v; want an error with %q", text, err, want)
+		} else if want != "yaml:" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzConvert: any text is a config, or an error; what is written is YAML.
+func FuzzConvert(f *testing.F) {
+	configs, _ := filepath.Glob("testdata/*.yaml")
+	for _, config := range configs {
+		text, err := os.ReadFile(config)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := convert("c.yaml", text)
+		if err != nil {
+			return
+		}
+		if _, err := load(r.Files); err != nil {
+			for _, sign := range []string{"YAML syntax", "unknown key", "duplicate key", "not supported", "has no value"} {
+				if strings.Contains(err.Error(), sign) {
+					t.Errorf("%s\n%v", transcript(r, nil), err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package litellm
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// limits are what a tier or a tenant says, as lines of YAML.
+type limits struct {
+	lines []string // key: value
+	// usd is a budget in money, which needs prices: "100, per: month".
+	usd string
+}
+
+// tenant is a team, or a key of no team.
+type tenant struct {
+	name, tier string
+	ids        []string // what keys call it
+	limits
+	models []string // granted; nil grants all
+	hashes []string
+	at     node
+}
+
+// limitsOf reads the limits that teams, keys and templates have in common.
+func (c *converter) limitsOf(n node) limits {
+	var l limits
+	for _, key := range [][2]string{{"rpm_limit", "rpm"}, {"tpm_limit", "tpm"}, {"max_parallel_requests", "concurrency"}} {
+		if v := n.get(key[0]).amount(); v > 0 {
+			l.lines = append(l.lines, fmt.Sprintf("%s: %d", key[1], v))
+		}
+	}
+	budget, every := n.get("max_budget"), n.get("budget_duration")
+	switch amount, ok := new(big.Rat).SetString(budget.text()); {
+	case budget.text() == "":
+		if every.there() {
+			every.note("is left out, since there is no max_budget beside it")
+		}
+	case !ok || amount.Sign() <= 0:
+		budget.note("is no amount above 0, and left out")
+	case period(every.text()) == "":
+		budget.note("only budgets by hour, day, week and month (1h, 1d, 7d, 30d) have a counterpart; it is left out")
+	default:
+		l.usd = fmt.Sprintf("{usd: %s, per: %s}", strings.TrimSuffix(strings.TrimRight(amount.FloatString(6), "0"), "."), period(every.text()))
+		every.note("LiteLLM counts it from the first call; here it begins with the calendar %s", period(every.text()))
+	}
+	return l
+}
+
+// period is the calendar period that is nearest to a duration of a budget.
+func period(every string) string {
+	return map[string]string{
+		"1h": "hour", "60m": "hour", "3600s": "hour", "1d": "day", "24h": "day", "7d": "week", "168h": "week", "1w": "week",
+		"30d": "month", "31d": "month", "720h": "month", "1mo": "month",
+	}[every]
+}
+
+// everyone is the tier of what the config says for all teams or keys.
+const everyone = "everyone"
+
+// makeTemplate makes a tier of what n says for all.
+func (c *converter) makeTemplate(n node) {
+	if c.template {
+		n.note("there is one template already; this one is left out")
+		n.takeAll()
+		return
+	}
+	c.template = true
+	c.tierList = append(c.tierList, tenant{name: everyone, limits: c.limitsOf(n), at: n})
+}
+
+// tiers reads templates, and shares by priority.
+func (c *converter) tiers(settings node) {
+	for _, key := range []string{"default_team_params", "default_key_generate_params"} {
+		if n := settings.get(key); n.there() {
+			c.makeTemplate(n)
+		}
+	}
+	shares := settings.get("priority_reservation")
+	list, keys := shares.pairs()
+	for i, share := range list {
+		part, ok := new(big.Rat).SetString(share.text())
+		if !ok || part.Sign() <= 0 {
+			continue
+		}
+		share.tree.taken[share.val] = true
+		weight := strings.TrimSuffix(strings.TrimRight(part.Mul(part, big.NewRat(100, 1)).FloatString(3), "0"), ".")
+		c.tierList = append(c.tierList, tenant{
+			name: c.name(keys[i]), at: share, limits: limits{lines: []string{"group: true", "weight: " + weight}},
+		})
+	}
+	if len(list) > 0 {
+		shares.note("became tiers with weights: a share is not set aside, and what is idle is used by others")
+	}
+}
+
+// teams reads teams, as a list or by name.
+func (c *converter) teams(list node) {
+	for _, n := range list.items() {
+		if n.get("team_id").text() == "default-settings" {
+			c.makeTemplate(n)
+			continue
+		}
+		c.add(n, "", "team_alias", "team_id")
+	}
+	entries, keys := list.pairs()
+	for _, n := range entries {
+		if content(n.val).Kind != yaml.MappingNode { // not teams, but what all have
+			c.makeTemplate(list)
+			return
+		}
+	}
+	for i, n := range entries {
+		n.tree.taken[n.val] = true
+		c.add(n, keys[i])
+	}
+}
+
+// keys reads keys. One of a team opens the team's tenant; others are tenants of their own.
+func (c *converter) keys(list node) {
+	for _, n := range list.items() {
+		team := n.get("team_id").text()
+		i := slices.IndexFunc(c.tenants, func(t tenant) bool { return team != "" && slices.Contains(t.ids, team) })
+		if i < 0 {
+			c.add(n, "", "key_alias", "key_name", "team_id")
+			continue
+		}
+		_, _ = n.get("key_alias"), n.get("key_name")
+		for _, key := range []string{"key", "token"} {
+			c.keyOf(&c.tenants[i], n.get(key))
+		}
+	}
+}
+
+// add makes a tenant of a team or key, named by the first of the keys that is there.
+func (c *converter) add(n node, name string, by ...string) {
+	t := tenant{at: n}
+	for _, key := range by {
+		if text := n.get(key).text(); text != "" {
+			t.ids = append(t.ids, text)
+		}
+	}
+	if name != "" {
+		t.ids = []string{name}
+	}
+	if len(t.ids) == 0 {
+		n.note("has no name, and is left out")
+		n.takeAll()
+		return
+	}
+	t.name, t.limits = c.name(t.ids[0]), c.limitsOf(n)
+	for _, key := range []string{"key", "api_key", "token"} {
+		c.keyOf(&t, n.get(key))
+	}
+	for _, key := range n.get("keys").items() {
+		c.keyOf(&t, key)
+	}
+	if p := n.get("metadata").get("priority"); p.there() {
+		t.tier = c.name(p.text())
+	}
+	if !c.grants(&t, n.get("models")) {
+		return
+	}
+	if slices.ContainsFunc(c.tenants, func(o tenant) bool { return o.name == t.name }) {
+		n.note("there is a tenant %q already, and it is left out", t.name)
+		return
+	}
+	c.tenants = append(c.tenants, t)
+}
+
+// keyOf adds a key's hash. A key in a variable is only known where it is set.
+func (c *converter) keyOf(t *tenant, n node) {
+	text := n.text()
+	if text == "" {
+		return
+	}
+	name, isVariable := strings.CutPrefix(text, variable)
+	if isVariable {
+		if text = c.opt.Env[name]; text == "" {
+			n.note("is in %s, which is not set, so its hash is not known: run llmgov keys hash", name)
+			return
+		}
+	}
+	if h, ok := tenants.ParseKeyHash("sha256:" + text); ok { // as LiteLLM's database has it
+		t.hashes = append(t.hashes, h.String())
+		return
+	}
+	t.hashes = append(t.hashes, tenants.HashKey(text).String())
+}
+
+// grants reads which models a tenant may use, by the names that upstreams know. Nobody is granted more than before: what
+// has no counterpart is not granted, and who is left with nothing is left out.
+func (c *converter) grants(t *tenant, list node) (some bool) {
+	for _, it := range list.items() {
+		name := it.text()
+		if name == "all-proxy-models" || name == "*" {
+			t.models = nil
+			return true
+		}
+		if len(c.aliases[name]) == 0 {
+			it.note("no model of this name was imported, so it is not granted")
+		}
+		for _, m := range c.aliases[name] {
+			switch {
+			case c.beyond(m):
+				it.note("%q would grant models of other upstreams too, so it is not granted; list models", m)
+			case !slices.Contains(t.models, m):
+				t.models = append(t.models, m)
+			}
+		}
+	}
+	if len(list.items()) > 0 && t.models == nil {
+		t.at.note("none of its models was imported, so it is left out")
+		t.at.takeAll()
+		return false
+	}
+	return true
+}
+
+// beyond reports whether a pattern may match models of another upstream than its own.
+func (c *converter) beyond(pattern string) bool {
+	head, _, isPattern := strings.Cut(pattern, "*")
+	if !isPattern {
+		return false
+	}
+	own := slices.IndexFunc(c.pools, func(p pool) bool { return slices.Contains(p.models, pattern) })
+	return slices.ContainsFunc(c.pools, func(p pool) bool {
+		return own < 0 || p.upstream != c.pools[own].upstream && slices.ContainsFunc(p.models, func(m string) bool {
+			return strings.HasPrefix(m, head) || strings.HasPrefix(head, strings.SplitN(m, "*", 2)[0]) && strings.Contains(m, "*")
+		})
+	})
+}
+
+var gaps = regexp.MustCompile(`[\s/\x00-\x1f\x7f]+`)
+
+// name is a text as the name of a tenant or tier.
+func (c *converter) name(text string) string {
+	return gaps.ReplaceAllString(strings.TrimSpace(text), "-")
+}

@@ -1,0 +1,158 @@
+package litellm
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Note is something that has no counterpart, or another meaning.
+type Note struct {
+	Line, Col int
+	// Path is where it stands: litellm_settings.cache.
+	Path string
+	What string
+}
+
+// tree is the config, and which of its values were understood.
+type tree struct {
+	taken map[*yaml.Node]bool
+	notes []Note
+}
+
+// node is one value of the config; the zero node is one that is not there.
+type node struct {
+	*tree
+	val       *yaml.Node
+	path      string
+	line, col int
+}
+
+func (n node) there() bool { return n.val != nil }
+
+// content is the node itself, or what an alias of it stands for.
+func content(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	return n
+}
+
+// pairs are the entries of a mapping with those of its merge keys; others are written later and lose.
+func (n node) pairs() (list []node, keys []string) {
+	if !n.there() || content(n.val).Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	m := content(n.val)
+	var merged []*yaml.Node
+	add := func(key, val *yaml.Node) {
+		if key.Tag == "!!merge" {
+			merged = append(merged, val)
+			return
+		}
+		if slices.Contains(keys, key.Value) {
+			return
+		}
+		path := strings.TrimPrefix(n.path+"."+key.Value, ".")
+		list = append(list, node{n.tree, val, path, key.Line, key.Column})
+		keys = append(keys, key.Value)
+	}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		add(m.Content[i], m.Content[i+1])
+	}
+	for i := 0; i < len(merged) && i < 1000; i++ { // some merge themselves
+		from := content(merged[i])
+		if from.Kind == yaml.SequenceNode {
+			merged = append(merged, from.Content...)
+			continue
+		}
+		for j := 0; j+1 < len(from.Content); j += 2 {
+			add(from.Content[j], from.Content[j+1])
+		}
+	}
+	return list, keys
+}
+
+// get is the value of a key, which counts as understood.
+func (n node) get(key string) node {
+	list, keys := n.pairs()
+	if i := slices.Index(keys, key); i >= 0 {
+		n.taken[list[i].val] = true
+		return list[i]
+	}
+	return node{tree: n.tree}
+}
+
+// items are the entries of a list.
+func (n node) items() []node {
+	if !n.there() || content(n.val).Kind != yaml.SequenceNode {
+		return nil
+	}
+	var list []node
+	for i, v := range content(n.val).Content {
+		list = append(list, node{n.tree, v, n.path + "[" + strconv.Itoa(i) + "]", v.Line, v.Column})
+	}
+	return list
+}
+
+// text is a single value, "" when there is none.
+func (n node) text() string {
+	if !n.there() || content(n.val).Kind != yaml.ScalarNode || content(n.val).Tag == "!!null" {
+		return ""
+	}
+	return content(n.val).Value
+}
+
+// amount is a whole number above 0; 0 when there is none.
+func (n node) amount() int64 {
+	if n.text() == "" {
+		return 0
+	}
+	r, ok := new(big.Rat).SetString(strings.ReplaceAll(n.text(), "_", ""))
+	if !ok || !r.IsInt() || !r.Num().IsInt64() || r.Sign() <= 0 {
+		n.note("is no whole number above 0, and left out")
+		return 0
+	}
+	return r.Num().Int64()
+}
+
+// note puts the value on the list.
+func (n node) note(format string, args ...any) {
+	n.tree.notes = append(n.tree.notes, Note{n.line, n.col, n.path, fmt.Sprintf(format, args...)})
+}
+
+// takeAll counts everything below as understood: what is left out as a whole is one entry of the list.
+func (n node) takeAll() { n.takeBelow(map[*yaml.Node]bool{}) }
+
+func (n node) takeBelow(seen map[*yaml.Node]bool) {
+	if !n.there() || seen[n.val] {
+		return
+	}
+	seen[n.val], n.taken[n.val] = true, true
+	list, _ := n.pairs()
+	for _, p := range append(list, n.items()...) {
+		p.takeBelow(seen)
+	}
+}
+
+// rest puts on the list what nobody has taken, at the highest place.
+func (n node) rest() {
+	if len(n.path) > 1000 {
+		return // an alias inside of what it stands for
+	}
+	list, _ := n.pairs()
+	for _, p := range list {
+		if n.taken[p.val] {
+			p.rest()
+			continue
+		}
+		p.note("%s", why(p.path))
+	}
+	for _, it := range n.items() {
+		it.rest()
+	}
+}

@@ -1,0 +1,168 @@
+package litellm
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// files are the config, the tiers, and a file a tenant.
+func (c *converter) files() []File {
+	list := []File{{"llmgov.yaml", c.config()}}
+	if len(c.tierList) > 0 {
+		list = append(list, File{"tenants/tiers.yaml", c.header() + "tiers:\n" + c.entries(c.tierList)})
+	}
+	for _, t := range c.tenants {
+		list = append(list, File{c.fileOf(t, list), c.header() + "tenants:\n" + c.entries([]tenant{t})})
+	}
+	return list
+}
+
+func (c *converter) header() string {
+	return "# Imported from " + strings.ReplaceAll(c.source, "\n", " ") + " of LiteLLM.\n"
+}
+
+var unusual = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// fileOf is a name of a file for a tenant that no other has, also where upper and lower case are one.
+func (c *converter) fileOf(t tenant, taken []File) string {
+	base := strings.Trim(unusual.ReplaceAllString(t.name, "-"), ".-")
+	if base == "" {
+		base = "tenant"
+	}
+	name := "tenants/" + base + ".yaml"
+	for i := 2; slices.ContainsFunc(taken, func(f File) bool { return strings.EqualFold(f.Name, name) }); i++ {
+		name = fmt.Sprintf("tenants/%s-%d.yaml", base, i)
+	}
+	return name
+}
+
+// config is llmgov.yaml.
+func (c *converter) config() string {
+	var b strings.Builder
+	b.WriteString(c.header() + "upstreams:\n")
+	for _, u := range c.upstreams {
+		fmt.Fprintf(&b, "  %s:\n    base_url: %s\n", quote(u.name), quote(u.base))
+		if u.key != "" {
+			fmt.Fprintf(&b, "    api_key: %s\n", quote(u.key))
+		}
+	}
+	b.WriteString("pools:\n")
+	for _, p := range c.pools {
+		fmt.Fprintf(&b, "  %s:\n    models: %s\n    upstream: %s\n", quote(p.name), quoteAll(p.models), quote(p.upstream))
+		for _, l := range []struct {
+			key string
+			n   int64
+		}{{"tpm", p.tpm}, {"rpm", p.rpm}, {"concurrency", p.concurrency}} {
+			if l.n > 0 {
+				fmt.Fprintf(&b, "    %s: %d\n", l.key, l.n)
+			}
+		}
+		if c.budget != "" {
+			if missing := c.unpriced(p.models); len(missing) > 0 {
+				fmt.Fprintf(&b, "    # budgets: [%s]   # needs prices of %s\n", c.budget, strings.Join(missing, ", "))
+			} else {
+				fmt.Fprintf(&b, "    budgets: [%s]\n", c.budget)
+			}
+		}
+	}
+	if len(c.prices) > 0 {
+		b.WriteString("prices:                       # US dollars a million tokens\n")
+	}
+	for _, m := range slices.Sorted(maps.Keys(c.prices)) {
+		p := c.prices[m]
+		cached := ""
+		if p.cached != "" {
+			cached = ", cached_input: " + p.cached
+		}
+		fmt.Fprintf(&b, "  %s: {input: %s%s, output: %s}\n", quote(m), p.input, cached, p.output)
+	}
+	if c.timeout > 0 {
+		fmt.Fprintf(&b, "timeouts: {upstream_header: %.0fs}\n", c.timeout.Seconds())
+	}
+	b.WriteString("policies: [\"tenants/*.yaml\"]\n")
+	return b.String()
+}
+
+// entries are tiers or tenants.
+func (c *converter) entries(list []tenant) string {
+	var b strings.Builder
+	for _, t := range list {
+		lines := slices.Clone(t.lines)
+		if t.tier != "" {
+			lines = append([]string{"tier: " + quote(t.tier)}, lines...)
+		}
+		if len(t.models) > 0 {
+			lines = append(lines, "models: "+quoteAll(t.models))
+		}
+		if t.usd != "" {
+			if missing := c.unpriced(c.granted(t)); len(missing) > 0 {
+				lines = append(lines, fmt.Sprintf("# budgets: [%s]   # needs prices of %s", t.usd, strings.Join(missing, ", ")))
+				t.at.note("its max_budget is written as a comment: it needs prices of %s", strings.Join(missing, ", "))
+			} else {
+				lines = append(lines, "budgets: ["+t.usd+"]")
+			}
+		}
+		if len(t.hashes) > 0 {
+			lines = append(lines, "keys: "+quoteAll(t.hashes))
+		}
+		fmt.Fprintf(&b, "  %s:\n", quote(t.name))
+		if !slices.ContainsFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "#") }) {
+			lines = append(lines, "weight: 1")
+		}
+		for _, l := range lines {
+			fmt.Fprintf(&b, "    %s\n", l)
+		}
+	}
+	return b.String()
+}
+
+// granted are the models of a tenant; a tier's may be any.
+func (c *converter) granted(t tenant) []string {
+	if t.models != nil {
+		return t.models
+	}
+	var all []string
+	for _, p := range c.pools {
+		all = append(all, p.models...)
+	}
+	return all
+}
+
+// unpriced are the models that have no price.
+func (c *converter) unpriced(models []string) []string {
+	var list []string
+	for _, m := range models {
+		if _, ok := c.prices[m]; !ok {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// plain is a text that YAML takes for nothing but a text, also inside of […].
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/-]*$`)
+
+// quote is a text as YAML; with quotes where it could be taken for something else.
+func quote(text string) string {
+	word := strings.ToLower(text)
+	if plain.MatchString(text) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, word) {
+		return text
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // a JSON text is a YAML text
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func quoteAll(list []string) string {
+	out := make([]string, len(list))
+	for i, text := range list {
+		out[i] = quote(text)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}

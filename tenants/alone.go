@@ -1,0 +1,33 @@
+package tenants
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Alone reads policy files without a config: what each says by itself, and that no name is defined twice. Names that
+// may lead elsewhere, to a tier of another file, a pool or a model, are not followed. The error is [Problems].
+func Alone(names []string, opt Options) (tiers, list int, err error) {
+	l := &loader{fsys: osFiles{}, opt: opt}
+	l.begin()
+	p := newPolicy(l.r)
+	p.partial = true // tiers may be in files that were not named
+	for _, name := range names {
+		data, err := l.readFile(name)
+		if err != nil {
+			l.r.add(place{file: filepath.ToSlash(name)}, "cannot be read: %v; name a policy file", reason(err))
+			continue
+		}
+		if doc := parse(l.r, filepath.ToSlash(name), data, l.env); doc != nil {
+			read(rootOf(l.r, doc), policyShape, p)
+		}
+	}
+	all := p.readTenants()
+	return len(p.tiers), len(all), l.r.err()
+}
+
+// osFiles opens files by any name that the operating system takes; io/fs has no names that are absolute or go up.
+type osFiles struct{}
+
+func (osFiles) Open(name string) (fs.File, error) { return os.Open(name) }

@@ -1,0 +1,63 @@
+package tenants
+
+import "strings"
+
+// origins remembers where the values of tiers, tenants and pools are written: what [Snapshot.Origin] answers from. It
+// holds one entry a written key, and no request looks at it.
+type origins map[string]place
+
+// newOrigins picks those places out of all that a load has seen: kind, name, key, and the entries of budgets.
+func newOrigins(places map[string]place) origins {
+	o := origins{}
+	for path, at := range places {
+		kind, rest, _ := strings.Cut(path, pathSep)
+		if kind != "tiers" && kind != "tenants" && kind != "pools" {
+			continue
+		}
+		parts := strings.Split(rest, pathSep)
+		if len(parts) == 2 || len(parts) == 3 && (parts[1] == "budgets" || parts[1] == "concurrency") {
+			o[path] = at
+		}
+	}
+	return o
+}
+
+// first is the place of the first path that is written, or "".
+func (o origins) first(paths ...string) string {
+	for _, path := range paths {
+		if at, written := o[path]; written {
+			return at.String()
+		}
+	}
+	return ""
+}
+
+// Origin is where t has its value of a key from, file:line:col: its own line, else its tier's. It is "" for a default,
+// and in a snapshot that was made in code.
+func (s *Snapshot) Origin(t *Tenant, key string) string {
+	return s.origins.first(t.paths(key)...)
+}
+
+// PoolOrigin is where p has its value of a key from, file:line:col; "" as in [Snapshot.Origin].
+func (s *Snapshot) PoolOrigin(p *Pool, key string) string {
+	return s.origins.first(child(child("pools", p.Name), key))
+}
+
+// budgetOrigin is where the i-th budget of t is written. All budgets are of one list: the tenant's, else the tier's.
+func (s *Snapshot) budgetOrigin(t *Tenant, i int) string {
+	for _, path := range t.paths("budgets") {
+		if _, written := s.origins[path]; written {
+			return s.origins.first(item(path, i))
+		}
+	}
+	return ""
+}
+
+// paths are where a value of t may be written, the one that wins first.
+func (t *Tenant) paths(key string) []string {
+	own := child(child("tenants", t.Name), key)
+	if t.Tier == "" {
+		return []string{own}
+	}
+	return []string{own, child(child("tiers", t.Tier), key)}
+}

@@ -1,0 +1,177 @@
+package tenants
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// limitLines are limits, one a line, as "key value from".
+func limitLines(list []Limit) string {
+	var b strings.Builder
+	for _, l := range list {
+		fmt.Fprintln(&b, l.Key, l.Value, l.From)
+	}
+	return b.String()
+}
+
+// TestLimits names for each effective value the line that it is from.
+func TestLimits(t *testing.T) {
+	s, err := loadSections(map[string]string{
+		"llmgov.yaml": `upstreams: {o: {base_url: "http://o"}}
+pools:
+  main:
+    models: [m]
+    tpm: 1000
+    concurrency:
+      max: 8
+      interactive_reserve: 2
+    budgets:
+      - {tokens: 7, per: hour}
+      - {requests: 8, per: day}
+`,
+		"tenants/a.yaml": `tenants:
+  acme:
+    tier: pro
+    keys: ["` + key1 + `"]
+    rpm: 0
+    max_wait: 2m
+    budgets: [{tokens: 5, per: day}]
+  beta: {tier: pro, keys: ["` + key2 + `"]}
+  cape: {keys: ["` + key3 + `"]}
+  dove: {tier: many, tenant_weight: 2, keys: ["sha256:` + strings.Repeat("4", 64) + `"]}
+`,
+		"tenants/b.yaml": `tiers:
+  many: {group: true, weight: 0.5}
+  pro:
+    weight: 2
+    rpm: 60
+    tpm: 70
+    floor_tpm: 5
+    priority: background
+    credit: 500ms
+    budgets:
+      - {requests: 9, per: week}
+      - {requests: 10, per: month}
+`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	got.WriteString(limitLines(s.PoolLimits(&s.Pools()[0])))
+	for i := range s.Tenants() {
+		fmt.Fprintf(&got, "%s\n%s", s.Tenants()[i].Name, limitLines(s.Limits(&s.Tenants()[i])))
+	}
+	want := `tpm 1000 llmgov.yaml:5:10
+concurrency 8 llmgov.yaml:6:5
+interactive_reserve 2 llmgov.yaml:8:28
+headroom 0.01 
+accounting admit_max 
+budgets[0] 7 tokens per hour llmgov.yaml:10:9
+budgets[1] 8 requests per day llmgov.yaml:11:9
+acme
+weight 2 tenants/b.yaml:4:13
+floor_tpm 5 tenants/b.yaml:7:16
+tpm 70 tenants/b.yaml:6:10
+max_wait 2m tenants/a.yaml:6:15
+priority background tenants/b.yaml:8:15
+credit 500ms tenants/b.yaml:9:13
+budgets[0] 5 tokens per day tenants/a.yaml:7:15
+beta
+weight 2 tenants/b.yaml:4:13
+floor_tpm 5 tenants/b.yaml:7:16
+rpm 60 tenants/b.yaml:5:10
+tpm 70 tenants/b.yaml:6:10
+max_wait 0s 
+priority background tenants/b.yaml:8:15
+credit 500ms tenants/b.yaml:9:13
+budgets[0] 9 requests per week tenants/b.yaml:11:9
+budgets[1] 10 requests per month tenants/b.yaml:12:9
+cape
+weight 1 
+max_wait 0s 
+priority interactive 
+dove
+group_weight 0.5 tenants/b.yaml:2:31
+tenant_weight 2 tenants/a.yaml:10:37
+max_wait 0s 
+priority interactive 
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+}
+
+// TestOrigins_Lean keeps no place but of what decides: no keys, no models, no settings.
+func TestOrigins_Lean(t *testing.T) {
+	s, err := loadSections(map[string]string{"tenants/a.yaml": "tenants: {a: {rpm: 1, keys: [\"" + key1 + "\"]}}\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 2 + 2 // pools.main.{models,tpm}, tenants.a.{rpm,keys}
+	if len(s.origins) != want {
+		t.Errorf("%d places are kept, want %d: %v", len(s.origins), want, s.origins)
+	}
+}
+
+// TestMore loads policy files that no glob finds, beside those that one does.
+func TestMore(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"llmgov.yaml":    goodConfig,
+		"tenants/a.yaml": goodPolicy,
+		"new/b.yaml":     "tenants: {beta: {keys: [\"" + key2 + "\"], tier: none}}\n",
+		"new/c.yaml":     "tiers: {none: {weight: 2}}\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Load("llmgov.yaml", Options{More: []string{filepath.Join(dir, "new/c.yaml"), "./new/b.yaml", "tenants/a.yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Tenants()) != 2 || s.Tenants()[1].Source != "./new/b.yaml:1:11" || s.Tenants()[1].Weight != 2000 {
+		t.Errorf("tenants %+v", s.Tenants())
+	}
+	for _, more := range []string{"new/b.yaml", "absent.yaml"} {
+		_, err := Load("llmgov.yaml", Options{More: []string{more}})
+		if err == nil || !strings.HasPrefix(err.Error(), more+":") {
+			t.Errorf("with %s: %v; want a problem in it", more, err)
+		}
+	}
+}
+
+// TestAlone reads policy files without a config.
+func TestAlone(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name, text string) string {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	a := write("a.yaml", "tenants: {acme: {tier: elsewhere, models: [anything], default_pool: any}}\n")
+	b := write("b.yaml", "tiers: {pro: {rpm: 1}, x: {}}\n")
+	if tiers, list, err := Alone([]string{a, b}, Options{}); err != nil || tiers != 2 || list != 1 {
+		t.Errorf("tiers %d, tenants %d, error %v; want 2, 1, none", tiers, list, err)
+	}
+	c := write("c.yaml", "tenants:\n  acme: {rmp: 5}\n")
+	_, _, err := Alone([]string{a, c, "absent.yaml"}, Options{})
+	want := "absent.yaml: cannot be read: no such file or directory; name a policy file\n" +
+		"c.yaml:2:3: tenant \"acme\" is defined twice; the other is at a.yaml:1:11, remove one"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}

@@ -1,0 +1,52 @@
+package tenants
+
+// The shapes of a policy file. A tenant's keys are a tier's, and those that only one of many can have.
+var (
+	policyShape = shape[policy]{fields: []field[policy]{
+		{
+			name: "tiers", about: "Templates for tenants, by name.", read: func(v value, p *policy) { p.readTiers(v) },
+			kind: mapOf(anyName, func() schema { start := newDraft(); return tierShape.schema(&start) }, 0),
+		},
+		{
+			name: "tenants", about: "Who may call, by name.", read: func(v value, p *policy) { p.keepTenants(v) },
+			kind: mapOf(tenantName, func() schema { return tenantShape.schema(nil) }, 0),
+		},
+	}}
+
+	tierShape = shape[draft]{
+		notYet: policyNotYet,
+		fields: append([]field[draft]{
+			{
+				name: "group", about: "Its tenants have its weight together, not each, and share it by tenant_weight.", kind: boolKind,
+				read: func(v value, t *draft) { t.group = v.boolean() }, start: func(t *draft) any { return t.group },
+			},
+		}, tierFields...),
+		also: schema{"dependentSchemas": schema{"tenant_weight": schema{ // only a group has members to weigh
+			"required": []any{"group"}, "properties": schema{"group": schema{"not": schema{"const": false}}},
+		}}},
+	}
+
+	tenantShape = shape[draft]{
+		notYet: policyNotYet,
+		fields: append([]field[draft]{
+			{
+				name: "tier", about: "The tier that it starts from. Every other key replaces what the tier says.", kind: nameKind,
+				read: func(value, *draft) {}, // read first, by readTenants: the other keys override what it brings
+			},
+			{
+				name: "keys", about: "The hashes of its API keys, as llmgov keys new prints them.",
+				kind: listOf(textKind(`^sha256:[0-9a-f]{64}$`), 1, true), read: func(v value, t *draft) { t.Keys = v.keyHashes() },
+			},
+			{
+				name: "models", about: "Names and patterns of the models that it may use. Left out, every model of every pool.",
+				kind: listOf(textKind(`^\S+$`), 1, false), read: func(v value, t *draft) { t.Models = v.modelList() },
+			},
+			{
+				name: "default_pool", about: "The pool of its calls to routes that name no model.", kind: nameKind,
+				read: func(v value, t *draft) { t.DefaultPool = v.name() },
+			},
+			{name: "group", read: func(v value, _ *draft) { v.problem("only a tier can be a group; write it there") }},
+		}, tierFields...),
+		also: schema{"required": []any{"keys"}},
+	}
+)

@@ -1,0 +1,76 @@
+package tenants
+
+import "testing"
+
+// TestSchema_OneDefect: the corpus has cases with several defects, so each that a schema can see is here alone. The
+// loader refuses them too.
+func TestSchema_OneDefect(t *testing.T) {
+	schemas := compiled(t)
+	tier := func(text string) map[string]string {
+		return map[string]string{"tenants/a.yaml": "tiers: {t: {" + text + "}}\n" + goodPolicy}
+	}
+	member := func(text string) map[string]string {
+		return map[string]string{"tenants/a.yaml": "tenants: {a: {keys: [\"" + key1 + "\"], " + text + "}}\n"}
+	}
+	pool := func(text string) map[string]string {
+		return map[string]string{"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\npools: {main: {models: [gpt-4o], " + text + "}}\n"}
+	}
+	root := func(text string) map[string]string { return map[string]string{"llmgov.yaml": goodConfig + text + "\n"} }
+	for what, sections := range map[string]map[string]string{
+		"a mapping of concurrency without max": pool("rpm: 1, concurrency: {interactive_reserve: 1}"),
+		"a max of 0":                           pool("concurrency: {max: 0}"),
+		"no limit":                             pool("burst: 1s"),
+		"only limits that are off":             pool("tpm: 0, rpm: 0, concurrency: 0"),
+		"an unknown key of a pool":             pool("rpm: 1, tmp: 1"),
+		"a rule of accounting":                 pool("rpm: 1, accounting: sometimes"),
+		"headroom":                             pool("rpm: 1, headroom: 0.5"),
+		"all token weights 0":                  pool("rpm: 1, token_weights: {input: 0, cached_input: 0, output: 0, reasoning: 0, audio: 0}"),
+		"a queue of 0":                         pool("rpm: 1, max_queue: 0"),
+		"a name with a space":                  pool("rpm: 1, upstream: \"o o\""),
+		"a share without a group":              tier("tenant_weight: 2"),
+		"a share where group is false":         tier("tenant_weight: 2, group: false"),
+		"a weight of 0":                        tier("weight: 0"),
+		"a number in quotes":                   tier("rpm: \"60\""),
+		"a number with decimals":               tier("rpm: 1.5"),
+		"a wait without a unit":                tier("max_wait: 5"),
+		"a negative wait":                      tier("max_wait: -5s"),
+		"a priority":                           tier("priority: high"),
+		"a key that only tenants have":         tier("models: [gpt-4o]"),
+		"no value":                             tier("rpm: "),
+		"a budget without a period":            tier("budgets: [{tokens: 5}]"),
+		"a budget without an amount":           tier("budgets: [{per: day}]"),
+		"a budget of two amounts":              tier("budgets: [{tokens: 5, requests: 5, per: day}]"),
+		"a budget per year":                    tier("budgets: [{tokens: 5, per: year}]"),
+		"a budget of 0":                        tier("budgets: [{tokens: 0, per: day}]"),
+		"the same budget twice":                tier("budgets: [{tokens: 5, per: day}, {tokens: 5, per: day}]"),
+		"a group that is a tenant":             member("group: true"),
+		"models of none":                       member("models: []"),
+		"a key of another form":                {"tenants/a.yaml": "tenants: {a: {keys: [sk-1]}}\n"},
+		"no keys":                              {"tenants/a.yaml": "tenants: {a: {rpm: 1}}\n"},
+		"an empty list of keys":                {"tenants/a.yaml": "tenants: {a: {keys: []}}\n"},
+		"a tenant with a slash":                {"tenants/a.yaml": "tenants: {a/b: {keys: [\"" + key1 + "\"]}}\n"},
+		"an unknown key of a policy":           {"tenants/a.yaml": goodPolicy + "teams: {}\n"},
+		"no upstreams":                         {"llmgov.yaml": "pools: {main: {models: [gpt-4o], rpm: 1}}\n"},
+		"an upstream without an address":       {"llmgov.yaml": "upstreams: {o: {}}\npools: {main: {models: [gpt-4o], rpm: 1}}\n"},
+		"no pools":                             {"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\n"},
+		"an empty mapping of pools":            {"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\npools: {}\n"},
+		"a price of one side":                  root("prices: {gpt-4o: {input: 1}}"),
+		"a negative price":                     root("prices: {gpt-4o: {input: -1, output: 1}}"),
+		"a store that is not there yet":        root("store: redis://r"),
+		"the local zone":                       root("timezone: Local"),
+		"an address without a port":            root("listen: localhost"),
+		"a port that is none":                  root("listen: \":080\""),
+		"a size of an unknown unit":            root("max_body: 5XB"),
+		"a size that is too small":             root("max_body: 10"),
+		"a part that is not built yet":         root("decision_log: {}"),
+		"an unknown key of admin":              root("admin: {lisen: \":1\"}"),
+		"a folder with a space at its end":     root("state_dir: \"x \""),
+	} {
+		if _, err := loadSections(sections); err == nil {
+			t.Errorf("%s: the loader takes it", what)
+		}
+		if said, noJSON := refusals(t, schemas, sections); len(said) < 2 || noJSON { // by its own schema and by the common one
+			t.Errorf("%s: the schemas say only %q", what, said)
+		}
+	}
+}

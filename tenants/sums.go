@@ -1,0 +1,41 @@
+package tenants
+
+import (
+	"crypto/sha256"
+	"maps"
+	"slices"
+)
+
+// sum is a digest of one file, or of all that one load has read.
+type sum [sha256.Size]byte
+
+// sumOf is the digest of a file, or of why it could not be read: a reason that stays the same is no change.
+func sumOf(data []byte, err error) sum {
+	if err != nil {
+		return sha256.Sum256([]byte("\x00unreadable: " + reason(err).Error()))
+	}
+	return sha256.Sum256(data)
+}
+
+// sum is the digest of all files that were read, and of their names.
+func (l *loader) sum() sum {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(l.sums)) {
+		one := l.sums[name]
+		h.Write([]byte(name))
+		h.Write(one[:])
+	}
+	return sum(h.Sum(nil))
+}
+
+// look reads the files that load would read, if the policies are globs, and answers their digest. Nothing is parsed.
+func (l *loader) look(globs []string) sum {
+	l.begin()
+	_, _ = l.readFile(l.config)
+	if globs != nil {
+		for _, name := range l.files(globs) {
+			_, _ = l.readFile(name)
+		}
+	}
+	return l.sum()
+}
