@@ -22,6 +22,7 @@ type Past struct {
 	Shares []ShareState
 
 	now     time.Time
+	lived   time.Time // until when the process may have, at the latest
 	running map[uint64]Record
 	ended   []Record
 	last    uint64 // name of a call
@@ -30,7 +31,15 @@ type Past struct {
 // NewPast returns a past in which nothing happened. now is the time at which it is
 // read.
 func NewPast(now time.Time, zone *time.Location) *Past {
-	return &Past{Uses: NewUses(zone), now: now.Round(0), running: map[uint64]Record{}}
+	return &Past{Uses: NewUses(zone), now: now.Round(0), lived: now.Round(0), running: map[uint64]Record{}}
+}
+
+// LivedUntil tells by when the process whose past this is had ended, at the latest.
+// Unless it is told, that is now.
+func (p *Past) LivedUntil(at time.Time) {
+	if at = at.Round(0); at.Before(p.lived) {
+		p.lived = at
+	}
 }
 
 // Read takes in a record, but not what was used of budgets: that is for Uses.
@@ -58,13 +67,20 @@ func (p *Past) Cut() []Record {
 	var cut []Record
 	for _, call := range slices.Sorted(maps.Keys(p.running)) {
 		r := p.running[call]
-		r.Kind, r.Ended, r.Took = RecordEnded, p.now, r.Booked
+		r.Kind, r.Ended, r.Took = RecordEnded, later(r.Began, p.lived), r.Booked
 		cut = append(cut, r)
 	}
 	for _, r := range cut {
 		p.Read(r)
 	}
 	return cut
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // remember books the calls of the past in the rolling limits.

@@ -33,6 +33,40 @@ type memory struct {
 
 var errDead = errors.New("the process is dead")
 
+// Of calls that were in flight when a process ended which has been gone for long,
+// nothing counts in the rolling minute any more.
+func TestPast_OfAProcessLongGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{left: 1 << 30}
+		cfg := Config{
+			Pools:   []Pool{{Name: "p", TPM: 60_000, Burst: 10 * time.Second, MaxQueue: 100, Accounting: escrow.Production}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000}}, Journal: m,
+		}
+		g := must(t, cfg)
+		time.Sleep(time.Minute)
+		if _, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1000, Output: 4000}); rej != nil {
+			t.Fatal(rej)
+		}
+		died := time.Now()
+		time.Sleep(time.Hour)
+		for _, told := range []bool{false, true} {
+			past := NewPast(time.Now(), time.UTC)
+			for _, r := range m.records {
+				past.Read(r)
+			}
+			want := int64(5000) // it may have lived until now
+			if told {
+				past.LivedUntil(died)
+				want = 0
+			}
+			cfg.Past = past
+			if got := must(t, cfg).State().Pools[0].Axes[escrow.Tokens].Used; got != want {
+				t.Errorf("told %v: %d tokens count an hour after the crash, want %d", told, got, want)
+			}
+		}
+	})
+}
+
 func (m *memory) Append(r Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -84,13 +84,6 @@ func TestSlotsAreSharedBySeconds(t *testing.T) {
 	})
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 func sooner(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a

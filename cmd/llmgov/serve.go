@@ -86,11 +86,12 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err er
 	metrics := telemetry.New()
 	rules := gateway.GovernorConfig(snap)
 	var journal *durable.Journal
+	var ready func() bool
 	if cfg.StateDir != "" {
 		if journal, rules.Past, err = durable.Open(durable.Options{Dir: cfg.StateDir, Zone: rules.Zone, Log: log}); err != nil {
 			return err
 		}
-		rules.Journal = journal
+		rules.Journal, ready = journal, journal.Up
 		metrics.WatchStore(journal.Up)
 	}
 	gov, err := governor.New(rules)
@@ -123,7 +124,7 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err er
 	}
 	dataServer := newServer(gw, log, cfg.Timeouts.ReadHeader)
 	adminServer := newServer(gw.Admin(gateway.AdminOptions{
-		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain,
+		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Ready: ready,
 	}), log, cfg.Timeouts.ReadHeader)
 
 	base, cut := context.WithCancelCause(context.Background())

@@ -117,6 +117,11 @@ func (j *Journal) read(past *governor.Past) error {
 	}
 	for i, n := range list {
 		path, end := segmentPath(j.opt.Dir, n), i >= len(list)-2
+		if info, err := os.Stat(path); err == nil && i == len(list)-1 {
+			// A process that lived would have begun another; with as much again for one
+			// that had no time.
+			past.LivedUntil(info.ModTime().Add(2 * rotateEvery))
+		}
 		var newest time.Time
 		good, err := readSegment(path, end, func(r *governor.Record) {
 			past.Read(*r)
@@ -145,7 +150,9 @@ func (j *Journal) read(past *governor.Past) error {
 func (j *Journal) begin(past *governor.Past) error {
 	j.uses = past.Uses
 	j.segment = max(j.segment+1, j.since)
-	for _, r := range past.Cut() {
+	cut := past.Cut()
+	j.opt.Log.Info("state_dir is read", "dir", j.opt.Dir, "calls_cut_off", len(cut))
+	for _, r := range cut {
 		var err error
 		if j.buf, err = appendFrame(j.buf, &r); err != nil {
 			return err

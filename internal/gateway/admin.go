@@ -25,6 +25,8 @@ type AdminOptions struct {
 	Version, Node, Region string
 	// Drain begins a graceful shutdown.
 	Drain func()
+	// Ready says whether calls can be admitted; nil is always.
+	Ready func() bool
 }
 
 // Admin returns the handler of the admin listener.
@@ -58,6 +60,10 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if g.gov.Draining() {
 			http.Error(w, "draining", http.StatusServiceUnavailable)
+			return
+		}
+		if opt.Ready != nil && !opt.Ready() {
+			http.Error(w, "state_dir cannot be written", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = w.Write([]byte("ok\n"))
