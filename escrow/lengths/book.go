@@ -27,6 +27,10 @@ const (
 	defaultKinds    = 4096
 	defaultEnough   = 20
 	defaultHalfLife = 693
+
+	// ownMind is after how many completions of its own a kind takes in what its
+	// parent has learned only when it has news itself.
+	ownMind = 100
 )
 
 // Book learns how long calls of each kind get, in any unit. It is not safe for
@@ -225,7 +229,9 @@ func (b *Book) refresh(i int32) {
 		b.refresh(n.parent)
 		parent = &b.nodes[n.parent]
 	}
-	if n.news >= n.due || parent != nil && n.from != parent.built {
+	// What others have taught weighs little beside much of one's own, and need not be
+	// looked up for every call.
+	if n.news >= n.due || parent != nil && n.from != parent.built && n.whole < ownMind {
 		n.build(parent)
 	}
 }

@@ -17,7 +17,7 @@ import (
 func TestBudgetIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := tenant("a", 1)
-		a.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 3000, Per: tenants.Day}, {Unit: tenants.MicroUSD, Limit: 1e12, Per: tenants.Month}}
+		a.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 2800, Per: tenants.Day}, {Unit: tenants.MicroUSD, Limit: 1e12, Per: tenants.Month}}
 		s := newStack(t, world{pool: pool(0, 0, 100), tenants: []tenants.Tenant{a}, prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 2_000_000}}}, zone: "Asia/Tokyo"})
 		defer s.close()
 		time.Sleep(10 * time.Hour)
@@ -39,7 +39,7 @@ func TestBudgetIsSpent(t *testing.T) {
 		if got := refusal.header.Get("Retry-After"); got != "18000" {
 			t.Errorf("Retry-After: %s, want five hours", got)
 		}
-		want := fmt.Sprintf("The budget of tenant a is spent (tokens per day: Limit 3000, Used %d, Requested ", in+out)
+		want := fmt.Sprintf("The budget of tenant a is spent (tokens per day: Limit 2800, Used %d, Requested ", in+out)
 		if !strings.Contains(refusal.body, want) || !strings.Contains(refusal.body, "It resets at 2000-01-02T00:00:00+09:00.") {
 			t.Errorf("%s", refusal.body)
 		}
