@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 )
 
@@ -80,9 +79,7 @@ func (p *pool) spend(u Usage, requests int64, price Price) Spend {
 // expected is what a call will probably take of budgets. It takes the pool's lock.
 func (p *pool) expected(t *tenant, req *Request) Spend {
 	p.mu.Lock()
-	var call escrow.Call
-	c := p.expectLocked(t, req, &call)
-	output := p.outputs.ExpectOf(c.kind, c.most)
+	output := p.outputs.ExpectOf(kindOf(t, req), req.Output)
 	p.mu.Unlock()
 	s := p.spend(Usage{Input: req.Input, Output: output}, 1, req.Price)
 	s[UnitTokens] = max(1, s[UnitTokens]) // a spent budget bars also who declares nothing

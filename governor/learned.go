@@ -39,9 +39,14 @@ type course struct {
 	run    lengths.Stream
 }
 
+// kindOf is what a call is told apart by, when lengths are learned.
+func kindOf(t *tenant, req *Request) lengths.Kind {
+	return lengths.Kind{Tenant: t.cfg.Name, Tier: t.cfg.Tier, Model: req.Model}
+}
+
 // expectLocked completes a call with what it will probably take.
 func (p *pool) expectLocked(t *tenant, req *Request, call *escrow.Call) course {
-	c := course{kind: lengths.Kind{Tenant: t.cfg.Name, Tier: t.cfg.Tier, Model: req.Model}, most: req.Output}
+	c := course{kind: kindOf(t, req), most: req.Output}
 	output := p.outputs.ExpectOf(c.kind, req.Output)
 	call.Input = p.cfg.Weights.cost(Usage{Input: req.Input})
 	call.Expect = p.cfg.Weights.cost(Usage{Input: req.Input, Output: output})
