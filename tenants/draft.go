@@ -29,7 +29,7 @@ var tierFields = []field[draft]{
 	amountField("max_output_tokens", "Cuts what a call may ask for, or is asked for it. 0 is no limit.", 0, maxAmount,
 		func(t *draft) *int64 { return &t.MaxOutputTokens }),
 	{
-		name: "priority", about: "background: its calls go after interactive ones.", kind: wordKind(priorities...),
+		name: "priority", about: "background: its calls go after its own interactive ones, and leave interactive_reserve free.", kind: wordKind(priorities...),
 		read:  func(v value, t *draft) { t.Background = v.priority() },
 		start: func(*draft) any { return priorities[0] },
 	},

@@ -62,6 +62,9 @@ func newReport(config string, snap *tenants.Snapshot) *report {
 				Name: t.Name, Tier: t.Tier, Group: t.Group, TPM: s.TPM,
 				Share: math.Round(s.Part*1e6) / 1e6, Limits: snap.Limits(t),
 			})
+			if s.Part < 1e-6 {
+				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+t.Name+" nothing while all ask; give it one too, or lower theirs")
+			}
 		}
 		r.Pools = append(r.Pools, pr)
 		r.unreached(snap, p)

@@ -117,6 +117,10 @@ func writeNew(dir string, r *litellm.Result) error {
 	if len(there) > 0 {
 		return fmt.Errorf("llmgov: would overwrite %s; remove it, or write elsewhere with -o", strings.Join(there, ", "))
 	}
+	if others, _ := fs.Glob(os.DirFS(dir), "tenants/*.yaml"); len(others) > 0 {
+		return fmt.Errorf("llmgov: %s has other policy files already (%s), which the new llmgov.yaml would take in; write elsewhere with -o",
+			dir, strings.Join(others, ", "))
+	}
 	for _, f := range r.Files {
 		mode := fs.FileMode(0o644)
 		if r.Secrets && f.Name == "llmgov.yaml" {

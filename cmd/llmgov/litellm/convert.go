@@ -46,7 +46,8 @@ type converter struct {
 	tierList  []tenant
 	template  bool // the first tier is one for all
 	tenants   []tenant
-	budget    string // for all tenants together
+	gone      []string // what keys call teams that were left out
+	budget    string   // for all tenants together
 	secrets   bool
 }
 
@@ -143,8 +144,12 @@ func (c *converter) finish() (keys []NewKey) {
 			t.at.note("has priority %q, which priority_reservation does not name", t.tier)
 			t.tier = ""
 		}
-		if t.tier == "" && c.template {
-			t.tier = everyone
+		if all := slices.IndexFunc(c.tierList, func(o tenant) bool { return o.name == everyone }); c.template && all >= 0 {
+			if t.tier == "" {
+				t.tier = everyone
+			} else { // a tenant has one tier, so what all have is written out
+				t.limits = t.limits.over(c.tierList[all].limits)
+			}
 		}
 		slices.Sort(t.hashes)
 		t.hashes = slices.Compact(t.hashes)

@@ -228,3 +228,60 @@ func FuzzConvert(f *testing.F) {
 		}
 	})
 }
+
+// TestConvert_GrantsNoMore: whoever had less than all, or nothing any more, has no more here.
+func TestConvert_GrantsNoMore(t *testing.T) {
+	const models = `model_list:
+  - {model_name: gpt-4o, litellm_params: {model: openai/gpt-4o, tpm: 1000}}
+  - {model_name: mini, litellm_params: {model: openai/gpt-4o-mini, tpm: 1000}}
+  - {model_name: eu, litellm_params: {model: openai/gpt-4o, api_base: "https://eu.example/v1", tpm: 1000}}
+  - {model_name: claude, litellm_params: {model: anthropic/claude-sonnet-4}}
+litellm_settings:
+  default_team_params: {tpm_limit: 50, rpm_limit: 5}
+  priority_reservation: {dev: 0.1}
+teams: [{team_id: ok, models: [gpt-4o, mini]}, `
+	for what, c := range map[string]struct{ rest, want string }{
+		"a key of a team without imported models": {`{team_id: t, models: [claude]}]
+keys: [{key: sk-t, team_id: t}]`, ""},
+		"a key of a team whose name is taken": {`{team_id: a b, models: [gpt-4o]}, {team_id: a-b, models: [mini]}]
+keys: [{key: sk-t, team_id: a-b, key_alias: other}]`, "a-b: gpt-4o "},
+		"a team of another upstream's model": {`{team_id: t, models: [eu]}]`, ""},
+		"a blocked team":                     {"{team_id: t, blocked: true}]\nkeys: [{key: sk-t, team_id: t}]", ""},
+		"models that are no list":            {`{team_id: t, models: gpt-4o}]`, ""},
+		"a blocked key":                      {"]\nkeys: [{key: sk-t, key_alias: t, blocked: true}]", ""},
+		"a key that expires":                 {"]\nkeys: [{key: sk-t, key_alias: t, expires: 2020-01-01}]", ""},
+		"a key with fewer models":            {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini]}]", ""},
+		"a blocked key of a team":            {"]\nkeys: [{key: sk-t, team_id: ok, blocked: true}]", ""},
+		"a key with its team's models":       {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini, gpt-4o]}]", "(ok) "},
+		"a key that says so":                 {"]\nkeys: [{key: sk-t, team_id: ok, models: [all-team-models]}]", "(ok) "},
+		"limits of all, and a priority": {
+			"{team_id: t, models: [mini], rpm_limit: 7, metadata: {priority: dev}}]", "t: gpt-4o-mini tpm 50 rpm 7 ",
+		},
+	} {
+		r, err := convert("x.yaml", models+c.rest)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		s, err := load(r.Files)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		got := ""
+		for _, o := range s.Tenants() {
+			if o.Name != "ok" {
+				got += o.Name + ": " + strings.Join(o.Models, " ") + " "
+				if o.Tier == "dev" {
+					got += fmt.Sprintf("tpm %d rpm %d ", o.TPM, o.RPM)
+				}
+			}
+		}
+		if strings.Contains(transcript(r, nil), tenants.HashKey("sk-t").String()) {
+			got += "(ok) "
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, not %q", what, got, c.want)
+		}
+	}
+}

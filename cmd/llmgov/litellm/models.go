@@ -65,11 +65,12 @@ func (c *converter) deployment(item node) {
 		return
 	}
 	up := c.upstream(who, p, base, params.get("api_key"))
-	c.aliases[alias.text()] = append(c.aliases[alias.text()], real)
-	if alias.text() != real {
-		alias.note("other names for models are not supported yet: callers ask for %q", real)
+	if c.limits(model, up, real, params) {
+		c.aliases[alias.text()] = append(c.aliases[alias.text()], real)
+		if alias.text() != real {
+			alias.note("other names for models are not supported yet: callers ask for %q", real)
+		}
 	}
-	c.limits(model, up, real, params)
 	info := item.get("model_info")
 	for _, key := range []string{"id", "mode", "description"} { // they only describe
 		_ = info.get(key)
@@ -117,8 +118,8 @@ func (c *converter) unique(name string) string {
 	}
 }
 
-// limits puts a model into a pool.
-func (c *converter) limits(model node, up, real string, params node) {
+// limits puts a model into a pool, unless another upstream serves it: who was granted this one is not granted that one.
+func (c *converter) limits(model node, up, real string, params node) (put bool) {
 	tpm, rpm, slots := params.get("tpm").amount(), params.get("rpm").amount(), params.get("max_parallel_requests").amount()
 	if slots == 0 {
 		slots = c.slots
@@ -127,30 +128,31 @@ func (c *converter) limits(model node, up, real string, params node) {
 		p := &c.pools[i]
 		if p.upstream != up {
 			model.note("%q is served by upstream %s already, and a model has one upstream yet: this deployment and its limits are left out", real, p.upstream)
-			return
+			return false
 		}
 		if p.unlimited {
 			model.note("%q is there twice with the same upstream, once without limits: it has none", real)
-			return
+			return true
 		}
 		if sum := [3]int64{both(p.tpm, tpm), both(p.rpm, rpm), both(p.concurrency, slots)}; sum != [3]int64{} {
 			p.tpm, p.rpm, p.concurrency = sum[0], sum[1], sum[2]
 		}
 		model.note("%q is there twice with the same upstream: limits that both have are added up", real)
-		return
+		return true
 	}
 	if tpm > 0 || rpm > 0 || slots > 0 {
 		c.pools = append(c.pools, pool{name: real, upstream: up, models: []string{real}, tpm: tpm, rpm: rpm, concurrency: slots})
-		return
+		return true
 	}
 	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.unlimited && p.upstream == up })
 	if i < 0 {
 		model.note("has no rpm or tpm, and a pool needs a limit: pool %s has concurrency %d; write what your contract says",
 			up, unlimitedConcurrency)
 		c.pools = append(c.pools, pool{name: up, upstream: up, models: []string{real}, concurrency: unlimitedConcurrency, unlimited: true})
-		return
+		return true
 	}
 	c.pools[i].models = append(c.pools[i].models, real)
+	return true
 }
 
 // both adds two limits up, of which 0 is none.

@@ -54,6 +54,21 @@ func (c *converter) limitsOf(n node) limits {
 	return l
 }
 
+// over puts limits before those of base, which fill in what they do not say.
+func (l limits) over(base limits) limits {
+	lines := slices.Clone(l.lines)
+	for _, line := range base.lines {
+		key, _, _ := strings.Cut(line, ":")
+		if !slices.ContainsFunc(lines, func(own string) bool { return strings.HasPrefix(own, key+":") }) {
+			lines = append(lines, line)
+		}
+	}
+	if l.usd == "" {
+		l.usd = base.usd
+	}
+	return limits{lines, l.usd}
+}
+
 // period is the calendar period that is nearest to a duration of a budget.
 func period(every string) string {
 	return map[string]string{
@@ -127,20 +142,75 @@ func (c *converter) teams(list node) {
 func (c *converter) keys(list node) {
 	for _, n := range list.items() {
 		team := n.get("team_id").text()
+		if slices.Contains(c.gone, team) {
+			n.note("its team is left out, and so is it")
+			n.takeAll()
+			continue
+		}
 		i := slices.IndexFunc(c.tenants, func(t tenant) bool { return team != "" && slices.Contains(t.ids, team) })
 		if i < 0 {
 			c.add(n, "", "key_alias", "key_name", "team_id")
 			continue
 		}
+		if c.barred(n) || !c.mayAll(n, c.tenants[i].models) {
+			continue
+		}
 		_, _ = n.get("key_alias"), n.get("key_name")
+		for _, key := range []string{"rpm_limit", "tpm_limit", "max_parallel_requests", "max_budget"} {
+			if own := n.get(key); own.text() != "" {
+				own.note("a key of a team has its team's limits here, and none of its own")
+			}
+		}
 		for _, key := range []string{"key", "token"} {
 			c.keyOf(&c.tenants[i], n.get(key))
 		}
 	}
 }
 
-// add makes a tenant of a team or key, named by the first of the keys that is there.
+// barred reports whether a team or key is not to be let in for ever, and leaves it out.
+func (c *converter) barred(n node) bool {
+	switch {
+	case strings.EqualFold(n.get("blocked").text(), "true"):
+		n.note("is blocked, and left out")
+	case n.get("expires").text() != "":
+		n.note("keys that expire are not supported yet, so it is left out")
+	default:
+		return false
+	}
+	n.takeAll()
+	return true
+}
+
+// mayAll reports whether key n may use all that its team may, and leaves it out if not: it would be granted more.
+func (c *converter) mayAll(n node, team []string) bool {
+	list := n.get("models")
+	if slices.ContainsFunc(list.items(), func(it node) bool { return it.text() == "all-team-models" }) {
+		return true
+	}
+	own := tenant{at: n}
+	if !c.grants(&own, list) {
+		return false
+	}
+	if own.models == nil || team != nil && !slices.ContainsFunc(team, func(m string) bool { return !slices.Contains(own.models, m) }) {
+		return true
+	}
+	n.note("may use fewer models than its team, which has no counterpart, so it is left out")
+	n.takeAll()
+	return false
+}
+
+// add makes a tenant of a team or key, named by the first of the keys that is there. The keys of one that is left out
+// must not become tenants by themselves, without its limits.
 func (c *converter) add(n node, name string, by ...string) {
+	before := len(c.tenants)
+	ids := c.tryAdd(n, name, by...)
+	if len(c.tenants) == before {
+		c.gone = append(c.gone, ids...)
+	}
+}
+
+// tryAdd answers what the team or key is called, whether it became a tenant or not.
+func (c *converter) tryAdd(n node, name string, by ...string) []string {
 	t := tenant{at: n}
 	for _, key := range by {
 		if text := n.get(key).text(); text != "" {
@@ -153,7 +223,10 @@ func (c *converter) add(n node, name string, by ...string) {
 	if len(t.ids) == 0 {
 		n.note("has no name, and is left out")
 		n.takeAll()
-		return
+		return nil
+	}
+	if c.barred(n) {
+		return t.ids
 	}
 	t.name, t.limits = c.name(t.ids[0]), c.limitsOf(n)
 	for _, key := range []string{"key", "api_key", "token"} {
@@ -166,13 +239,14 @@ func (c *converter) add(n node, name string, by ...string) {
 		t.tier = c.name(p.text())
 	}
 	if !c.grants(&t, n.get("models")) {
-		return
+		return t.ids
 	}
 	if slices.ContainsFunc(c.tenants, func(o tenant) bool { return o.name == t.name }) {
 		n.note("there is a tenant %q already, and it is left out", t.name)
-		return
+		return t.ids
 	}
 	c.tenants = append(c.tenants, t)
+	return t.ids
 }
 
 // keyOf adds a key's hash. A key in a variable is only known where it is set.
@@ -198,6 +272,11 @@ func (c *converter) keyOf(t *tenant, n node) {
 // grants reads which models a tenant may use, by the names that upstreams know. Nobody is granted more than before: what
 // has no counterpart is not granted, and who is left with nothing is left out.
 func (c *converter) grants(t *tenant, list node) (some bool) {
+	if list.text() != "" {
+		list.note("is no list, so nothing is granted, and its owner is left out")
+		t.at.takeAll()
+		return false
+	}
 	for _, it := range list.items() {
 		name := it.text()
 		if name == "all-proxy-models" || name == "*" {
