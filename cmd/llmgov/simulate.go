@@ -16,6 +16,7 @@ import (
 type simulateCmd struct {
 	Scenario string   `arg:"" optional:"" placeholder:"NAME|FILE" help:"A named scenario or a scenario file. Without one, the names are listed."`
 	Output   string   `short:"o" placeholder:"FILE" help:"Write an HTML report, complete in one file."`
+	Show     bool     `help:"Print the scenario's file instead of running it: a start for one of your own."`
 	JSON     bool     `name:"json" help:"Print the figures as JSON instead of a table."`
 	Log      string   `placeholder:"FILE" help:"Write every event as JSON lines."`
 	Seeds    []uint64 `placeholder:"N,…" help:"Seeds to run, instead of the scenario's."`
@@ -26,7 +27,8 @@ func (simulateCmd) Help() string {
 	return `Runs traffic through the real admission code in virtual time, and sets what each
 tenant received beside what a fluid, weighted max-min split would have given it.
 
-Example: llmgov simulate s2 --seeds 1,2 -o report.html`
+Example: llmgov simulate s2 --seeds 1,2 -o report.html
+         llmgov simulate s2 --show >mine.yaml && llmgov simulate mine.yaml`
 }
 
 func (c simulateCmd) Run(e *env) error {
@@ -35,6 +37,10 @@ func (c simulateCmd) Run(e *env) error {
 	}
 	s, err := simulate.Find(c.Scenario)
 	if err != nil {
+		return err
+	}
+	if c.Show {
+		_, err := e.stdout.Write(s.Source)
 		return err
 	}
 	opt := simulate.Options{Seeds: c.Seeds}
