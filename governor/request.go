@@ -173,6 +173,9 @@ func (r *Rejection) budgetError(whose string) string {
 
 func (r *Rejection) again() string {
 	when := "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s"
+	if r.RetryAfter >= 2*time.Minute { // nobody wants that to the millisecond
+		when = "Please try again in " + (r.RetryAfter + time.Second - 1).Truncate(time.Second).String()
+	}
 	if r.Kept {
 		return when + "; your place is kept."
 	}
