@@ -3,76 +3,84 @@ package escrow
 import "time"
 
 // Offer asks for a call. It costs O(depth) when nobody waits and the pool has
-// room; O(depth · log children) else. When the answer is Queued, call Pump; the
-// handle is then reported by some Pump, unless it is cancelled or refused first. A
-// refusal leaves the pool as it was, but for a kept place.
+// room, O(depth · log children) when the call queues, and a look at up to maxWalk
+// nodes more when its wait has to be predicted; under Production, a look at every
+// window of the calendar where that is nearly full. When the answer is Queued, call
+// Pump; the handle is then reported by some Pump, unless it is cancelled or refused
+// first. When the call is refused, the handle names nothing. A refusal leaves the
+// pool as it was, but for a kept place.
 func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	p.advance(now)
 	e := p.entryOf(&c)
 	ticket := p.claimed(&c)
 
 	lacks, fits := p.fits(now, &e)
-	behind := p.behind(e.class) && (!fits || !p.first(c.Leaf, e.class))
+	behind := p.behind(e.class) && (!fits || !p.goesFirst(c.Leaf, e.class))
 	if fits && !behind {
-		p.arrive(c.Leaf)
-		p.redeem(ticket)
-		n := p.put(e)
-		p.charge(c.Leaf, e.virtual, false)
-		p.begin(now, n)
-		p.restandUp(c.Leaf)
-		return p.handle(n), Answer{Verdict: Admitted}
+		return p.admit(now, &e, ticket), Answer{Verdict: Admitted}
 	}
-
-	ans := Answer{Verdict: Queued, Axis: lacks, Behind: behind, Patience: c.MaxWait}
 	if fits {
-		ans.Axis = p.blocked // it would fit, if it were its turn
+		lacks = p.blocked // it would fit, if it were its turn
 	}
+	ans := Answer{Axis: lacks, Behind: behind, Patience: c.MaxWait}
+	p.judge(now, &c, &e, ticket, &ans)
+	if ans.Verdict == Queued {
+		return p.queue(&e, ticket), ans
+	}
+	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
+	return Handle{}, ans
+}
+
+// judge decides whether a call that cannot go now queues or is refused, and says in
+// ans how long it would wait, or may.
+func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer) {
+	early := time.Duration(0)
 	if ticket >= 0 {
-		if left := p.entries[ticket].promised.Sub(now); left > 0 {
-			ans.Wait = left
-			if c.MaxWait <= 0 {
-				ans.Verdict, ans.Ticket = TooLong, true // it is early; its place stays
-				return Handle{}, ans
-			}
-		} else {
-			ans.Patience = max(c.MaxWait, p.cfg.TicketWait)
-		}
+		early = max(0, p.entries[ticket].promised.Sub(now))
 	}
-	if due := ticket >= 0 && ans.Wait == 0; !due && !p.surely(now, &e, c.MaxWait) {
+	switch ans.Wait = early; {
+	case ticket >= 0 && early == 0: // it was told to come now, so it is not sent away again
+		ans.Patience = max(c.MaxWait, p.cfg.TicketWait)
+	case ticket >= 0 && c.MaxWait <= 0: // its place stays
+		ans.Verdict = TooLong
+		return
+	case !p.surely(now, e, c.MaxWait):
 		// A prediction errs by some tenth, so it refuses nobody who might just be
 		// served. And how long running calls will hold their slots is only a guess: it
 		// refuses nobody at all who is ready to wait.
-		rolling, slot := p.predict(now, &e)
-		if ans.Wait = max(rolling, slot); c.MaxWait <= 0 || rolling > c.MaxWait+c.MaxWait/8 {
+		rolling, slot := p.predict(now, e)
+		ans.Wait = max(rolling, slot)
+		if c.MaxWait <= 0 || rolling > c.MaxWait+c.MaxWait/8 {
 			ans.Verdict = TooLong
-			if ans.Ticket = ticket >= 0; !ans.Ticket {
-				ans.Ticket = p.keep(now, &e, c.Claim.Key, ans.Wait)
-			}
-			return Handle{}, ans
+			return
 		}
 	}
-	if ans.Verdict = p.queueRoom(c.Leaf); ans.Verdict != Queued {
-		if ans.Ticket = ticket >= 0; ans.Wait <= 0 {
-			rolling, slot := p.predict(now, &e)
-			ans.Wait = max(rolling, slot)
-		}
-		return Handle{}, ans
+	ans.Verdict = p.queueRoom(c.Leaf)
+	if ans.Verdict != Queued && ans.Wait <= 0 {
+		ans.Wait = p.wait(now, e)
 	}
-	p.arrive(c.Leaf)
-	p.redeem(ticket)
-	e.back = ticket >= 0
-	n := p.put(e)
-	p.enqueue(n)
-	p.restandUp(c.Leaf)
-	return p.handle(n), ans
 }
 
-// put stores a new entry.
-func (p *Pool) put(e entry) int32 {
-	n := p.alloc()
-	e.gen = p.entries[n].gen
-	p.entries[n] = e
-	return n
+// admit starts a call past the queue, and ends the ticket that it came back with.
+func (p *Pool) admit(now time.Time, e *entry, ticket int32) Handle {
+	p.arrive(e.leaf)
+	p.redeem(ticket)
+	n := p.put(*e)
+	p.charge(e.leaf, e.virtual, false)
+	p.begin(now, n)
+	p.restandUp(e.leaf)
+	return p.handle(n)
+}
+
+// queue lets a call wait, and ends the ticket that it came back with.
+func (p *Pool) queue(e *entry, ticket int32) Handle {
+	p.arrive(e.leaf)
+	p.redeem(ticket)
+	e.back = ticket >= 0
+	n := p.put(*e)
+	p.enqueue(n)
+	p.restandUp(e.leaf)
+	return p.handle(n)
 }
 
 // behind reports whether calls wait that a new one of a class must not pass:
@@ -82,10 +90,10 @@ func (p *Pool) behind(class rank) bool {
 	return root.queued[interactive] > 0 || root.queued[background] > 0 && (class == background || p.hasSlot(background))
 }
 
-// first reports whether a new call of leaf i would be served next, before all that
+// goesFirst reports whether a new call of leaf i would be served before all that
 // wait. They wait because what is there does not suffice for the first of them; for
-// the new one it does.
-func (p *Pool) first(i NodeID, class rank) bool {
+// the new one it does. Of equal tags it does not go first.
+func (p *Pool) goesFirst(i NodeID, class rank) bool {
 	open := p.hasSlot(background)
 	if l := &p.nodes[i]; l.queued[interactive] > 0 || class == background && l.waiting() > 0 || p.dueFloor(open) != Root {
 		return false
@@ -105,7 +113,7 @@ func (p *Pool) first(i NodeID, class rank) bool {
 	return true
 }
 
-// queueRoom bounds queues: a leaf may queue as many calls as places are left
+// queueRoom bounds queues, and says Queued where there is room: a leaf may queue as many calls as places are left
 // free. One greedy leaf gets half the queue, two a third each, and whoever
 // comes later finds a place; no share needs to be set aside.
 //
@@ -122,8 +130,9 @@ func (p *Pool) queueRoom(i NodeID) Verdict {
 	return Queued
 }
 
-// Cancel withdraws a call that still waits. It reports false when there is no
-// such call any more: it was dispatched, or withdrawn before.
+// Cancel withdraws a call that still waits. It reports false, and changes nothing,
+// when there is no such call any more: it was dispatched, or withdrawn before. Call
+// Pump afterwards: another call may head the queue now. O(depth · log children).
 func (p *Pool) Cancel(now time.Time, h Handle) bool {
 	n, ok := p.find(h, entryQueued)
 	if !ok {
@@ -134,20 +143,21 @@ func (p *Pool) Cancel(now time.Time, h Handle) bool {
 	p.dequeue(n)
 	p.release(n)
 	p.restandUp(leaf)
-	p.rest()
+	p.noteIdle()
 	return true
 }
 
 // Refuse withdraws a call that has waited as long as it may, and answers when its
-// turn will come; its place is kept if that is soon. It reports false when there
-// is no such call any more.
+// turn will come; its place is kept, under key if that is not 0 (Claim.Key), if that
+// is soon. It reports false, and changes nothing, when there is no such call any
+// more. Call Pump afterwards.
 func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 	n, ok := p.find(h, entryQueued)
 	if !ok {
 		return Answer{}, false
 	}
 	p.advance(now)
-	e := p.entries[n]
+	e := p.entries[n] // a copy: Cancel frees the entry
 	p.Cancel(now, h)
 	e.next, e.prev = -1, -1
 	ans := p.forecast(now, &e)
@@ -155,9 +165,9 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 	return ans, true
 }
 
-// Pump dispatches what may go now, appends the handles to out, and returns it.
-// The head of the queue is never bypassed, or large calls would starve behind
-// small ones.
+// Pump dispatches what may go now, appends the handles to out, in order, and
+// returns it. Each costs O(depth · log children). The head of the queue is never
+// bypassed, or large calls would starve behind small ones.
 func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.advance(now)
 	p.wake = time.Time{}
@@ -202,17 +212,14 @@ func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
 			continue
 		}
 		at = later(at, a.pace.readyAt(a.pace.need(e.cost[k])))
-		switch {
-		case a.hasRoom(now, e, e.cost[k]):
-		case a.cal != nil:
-			at = later(at, a.cal.ledger.startOf(a.cal.ledger.cur+1))
-		default:
-			t, known := a.ledger.FreeAt(e.cost[k])
-			if !known {
-				return time.Time{}
-			}
-			at = later(at, t)
+		if a.hasRoom(now, e) {
+			continue
 		}
+		t, known := a.roomAt(e)
+		if !known {
+			return time.Time{}
+		}
+		at = later(at, t)
 	}
 	return at
 }
@@ -224,44 +231,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Next is when Pump should be called again, if nothing else happens; false
-// when only a Settle, a Progress, a Cancel or an Offer can change anything.
+// Next is when Pump should be called again, if nothing else happens, as of the last
+// Pump; false when nobody waits, or when only another verb can change anything. It
+// may be early: then Pump dispatches nothing, and there is a new Next.
 func (p *Pool) Next() (time.Time, bool) { return p.wake, !p.wake.IsZero() }
-
-// begin books entry n and starts it.
-func (p *Pool) begin(now time.Time, n int32) {
-	e := &p.entries[n]
-	e.state, e.next, e.prev, e.dispatched = entryRunning, -1, -1, now
-	p.running++
-	p.due += e.due()
-	for k := range p.axes {
-		a := &p.axes[k]
-		if !a.on {
-			continue
-		}
-		e.eras[k] = a.era
-		a.pace.take(e.cost[k], e.expected(Axis(k)))
-		a.pace.ring.Book(e.cost[k])
-		e.slots[k] = a.pace.ring.Slot()
-		switch {
-		case a.cal != nil:
-			a.cal.ledger.Book(e.input * grain)
-			e.taken, e.first = e.input, a.cal.ledger.cur
-			e.plan = a.cal.lay(now, (e.expect-e.input)*grain, e.grains())
-		case a.ledger != a.pace.ring:
-			a.ledger.Hold(e.cost[k])
-			e.held = e.cost[k]
-		}
-	}
-}
-
-// expected is what of a call's cost it will probably take.
-func (e *entry) expected(k Axis) int64 {
-	if k == Tokens {
-		return e.expect
-	}
-	return e.cost[k]
-}
-
-// due is how many tokens the call will probably give back.
-func (e *entry) due() int64 { return e.cost[Tokens] - e.expect }

@@ -39,12 +39,12 @@ func newCalendar(now time.Time, limit int64) *calendar {
 	return &calendar{ledger: NewLedger(now, limit*grain, calendarSlots), change: make([]int64, horizon+2)}
 }
 
-// plan is one stream's part of a calendar: some grains in what is left of slot
-// from, pace in each slot between, and the rest in slot to. It was booked as far as
-// time has passed.
+// plan is one stream's part of a calendar: first grains in what was left of slot
+// from, perSlot in each slot between, and the rest in slot to. It is booked as far as
+// time has passed. The zero plan is of a call that has none.
 type plan struct {
-	from, to          int64
-	first, pace, rest int64
+	from, to             int64
+	first, perSlot, rest int64
 }
 
 // advance enters the slots until now.
@@ -52,28 +52,26 @@ func (c *calendar) advance(now time.Time) {
 	target := int64(now.Sub(c.ledger.epoch) / c.ledger.slot)
 	for n := 0; c.ledger.cur < target && n <= horizon; n++ {
 		c.ledger.turn()
-		c.rate += c.take(c.ledger.cur)
+		change := c.at(c.ledger.cur)
+		c.rate += *change
+		*change = 0
 		c.ahead -= c.rate
 		c.ledger.Book(c.rate)
 	}
 	c.ledger.Advance(now) // beyond the horizon nothing is planned
 }
 
+// at is where the change at a slot to come lies in the ring.
 func (c *calendar) at(slot int64) *int64 { return &c.change[slot%int64(len(c.change))] }
 
-func (c *calendar) take(slot int64) int64 {
-	d := *c.at(slot)
-	*c.at(slot) = 0
-	return d
-}
-
-// lay plans so many grains from now on, pace of them a slot.
-func (c *calendar) lay(now time.Time, remaining, pace int64) plan {
+// lay plans so many grains from now on, so many of them a slot, and books those of
+// the current slot.
+func (c *calendar) lay(now time.Time, remaining, perSlot int64) plan {
 	cur := c.ledger.cur
-	pace = max(1, pace)
-	p := plan{from: cur, pace: pace, first: min(remaining, c.left(now, pace))}
+	perSlot = max(1, perSlot)
+	p := plan{from: cur, perSlot: perSlot, first: min(remaining, c.left(now, perSlot))}
 	remaining -= p.first
-	p.to, p.rest = cur+1+remaining/pace, remaining%pace
+	p.to, p.rest = cur+1+remaining/perSlot, remaining%perSlot
 	if p.to > cur+horizon {
 		p.to, p.rest = cur+horizon, 0
 	}
@@ -82,10 +80,11 @@ func (c *calendar) lay(now time.Time, remaining, pace int64) plan {
 	return p
 }
 
-// left is what of a slot's pace falls into the rest of the current slot, rounded up.
-func (c *calendar) left(now time.Time, pace int64) int64 {
+// left is what of a whole slot's grains falls into the rest of the current slot,
+// rounded up.
+func (c *calendar) left(now time.Time, perSlot int64) int64 {
 	left := c.ledger.startOf(c.ledger.cur + 1).Sub(now)
-	return mulDivCeil(pace, int64(max(0, left)), int64(c.ledger.slot))
+	return mulDivCeil(perSlot, int64(max(0, left)), int64(c.ledger.slot))
 }
 
 // lift takes what is still to come of p out of the plan.
@@ -93,7 +92,7 @@ func (c *calendar) lift(p plan) { c.shift(p, -1) }
 
 // shift adds (by = 1) or takes away (by = -1) the slots to come of p.
 func (c *calendar) shift(p plan, by int64) {
-	c.span(p.from+1, p.to, by*p.pace)
+	c.span(p.from+1, p.to, by*p.perSlot)
 	if p.rest > 0 {
 		c.span(p.to, p.to+1, by*p.rest)
 	}
@@ -121,7 +120,7 @@ func (p plan) in(slot int64) int64 {
 	case slot == p.from:
 		return p.first
 	case slot < p.to:
-		return p.pace
+		return p.perSlot
 	}
 	return p.rest
 }
@@ -131,7 +130,7 @@ func (p plan) upTo(slot int64) int64 {
 	if slot < p.from {
 		return 0
 	}
-	sum := p.first + (min(slot, p.to-1)-p.from)*p.pace
+	sum := p.first + (min(slot, p.to-1)-p.from)*p.perSlot
 	if slot >= p.to {
 		sum += p.rest
 	}
@@ -155,17 +154,18 @@ func (c *calendar) replace(p plan, produced int64) {
 	}
 }
 
-// fits reports whether a call fits that takes some grains at once, and others at a
-// pace from now on: in every window that ends within the next one.
-func (c *calendar) fits(now time.Time, atOnce, remaining, pace int64) bool {
+// fits reports whether a call fits that takes some grains at once, and others from
+// now on, so many a slot: in every window that ends within the next one. It walks none
+// of them while all that is booked and planned would fit into one.
+func (c *calendar) fits(now time.Time, atOnce, remaining, perSlot int64) bool {
 	l := c.ledger
 	sum := l.booked + atOnce
 	if sum+c.ahead+remaining <= l.limit {
 		return true
 	}
 	n, ring := int64(len(l.slots)), int64(len(c.change))
-	rate, pace := c.rate, max(1, pace)
-	first := min(remaining, c.left(now, pace))
+	rate, perSlot := c.rate, max(1, perSlot)
+	first := min(remaining, c.left(now, perSlot))
 	remaining -= first
 	if sum += first; sum > l.limit {
 		return false
@@ -177,7 +177,7 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, pace int64) bool {
 		changes := c.change[k : k+stretch]
 		for x, leaving := range l.slots[i : i+stretch] {
 			rate += changes[x]
-			own := min(pace, remaining)
+			own := min(perSlot, remaining)
 			remaining -= own
 			if sum += rate - leaving + own; sum > l.limit {
 				return false
@@ -187,22 +187,22 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, pace int64) bool {
 	}
 	// The first window without the current slot, of which only a part is left.
 	rate += *c.at(l.cur + n)
-	return sum+rate-l.slots[l.cur%n]+min(pace, remaining)-atOnce-first <= l.limit
+	return sum+rate-l.slots[l.cur%n]+min(perSlot, remaining)-atOnce-first <= l.limit
 }
 
-// freeAt is when a call will fit that takes some grains at once and others at a
-// pace from then on, if nothing else is admitted. A later start takes less of every
+// freeAt is when a call will fit that takes some grains at once and others from
+// then on, so many a slot, if nothing else is admitted. A later start takes less of every
 // window, so the latest of the starts that the windows ask for is the answer.
-func (c *calendar) freeAt(atOnce, remaining, pace int64) time.Time {
+func (c *calendar) freeAt(atOnce, remaining, perSlot int64) time.Time {
 	l := c.ledger
 	n := int64(len(l.slots))
-	pace = max(1, pace)
+	perSlot = max(1, perSlot)
 	sum, rate, at := l.booked, c.rate, l.cur
 	for j := range n + 1 {
 		if room := l.limit - sum; room < atOnce {
 			at = l.cur + j + 1
 		} else if room < atOnce+remaining {
-			at = max(at, l.cur+j+1-(room-atOnce)/pace)
+			at = max(at, l.cur+j+1-(room-atOnce)/perSlot)
 		}
 		rate += *c.at(l.cur + j + 1)
 		sum += rate - l.slots[(l.cur+j+1)%n]

@@ -2,11 +2,11 @@ package escrow
 
 import "fmt"
 
-// Check tests the invariants that a state can show. Tests, fuzzers and the
-// simulator call it after every step; it costs O(everything).
+// Check tests the invariants that a state can show (I7 to I9 for the most part), and
+// changes nothing. Tests and fuzzers call it after every step; it costs O(everything).
 func (p *Pool) Check() error {
 	sums := make([]node, len(p.nodes)) // what the entries add up to, by node
-	var running, due, held, coming int64
+	var running, refunds, held, coming int64
 	places := 0
 	for i := range p.entries {
 		e := &p.entries[i]
@@ -15,7 +15,7 @@ func (p *Pool) Check() error {
 			continue
 		case entryRunning:
 			running++
-			due += e.due()
+			refunds += e.refund()
 			if p.axes[Tokens].era != e.eras[Tokens] {
 				break // it is in other books
 			}
@@ -33,8 +33,8 @@ func (p *Pool) Check() error {
 			}
 		}
 	}
-	if running != p.running || due != p.due {
-		return fmt.Errorf("escrow: I7: %d calls run and %d tokens are due back, the pool counts %d and %d", running, due, p.running, p.due)
+	if running != p.running || refunds != p.refunds {
+		return fmt.Errorf("escrow: I7: %d calls run and %d tokens are due back, the pool counts %d and %d", running, refunds, p.running, p.refunds)
 	}
 	if places != len(p.tickets.ends) {
 		return fmt.Errorf("escrow: I8: %d places are kept, %d have an end", places, len(p.tickets.ends))
@@ -61,15 +61,14 @@ func (p *Pool) Check() error {
 	})
 }
 
-// sum adds an entry to what lies below a node.
+// sum adds an entry to what lies below a node, as count and charge do.
 func (n *node) sum(e *entry) {
 	if e.state == entryRunning {
 		n.running++
 		return
 	}
 	n.backlog += e.virtual
-	n.booked[Tokens] += e.cost[Tokens]
-	n.booked[Requests] += e.cost[Requests]
+	n.booked = n.booked.plus(e.cost)
 	if e.state == entryTicket {
 		n.promised += e.virtual
 	} else {
@@ -77,6 +76,8 @@ func (n *node) sum(e *entry) {
 	}
 }
 
+// checkNode compares what a node counts with what the entries below it add up to,
+// and looks at the heaps of its children.
 func (p *Pool) checkNode(i NodeID, sum *node) error {
 	n := &p.nodes[i]
 	if i == Root {
@@ -113,41 +114,34 @@ func checkHeap(h heap, k keeper, of func(id int32) (at int32, key int64)) error 
 			return fmt.Errorf("escrow: %d is at %d by %d, not at %d by %d, in the heap", x.id, i, x.key, at, key)
 		}
 		if i > 0 && h.before(x, h[(i-1)/fanout], k) {
-			return fmt.Errorf("escrow: out of order at %d the heap", i)
+			return fmt.Errorf("escrow: out of order at %d of the heap", i)
 		}
 	}
 	return nil
 }
 
-func (a *axisState) check(k Axis, held, coming int64) error {
-	switch {
-	case a.cal != nil:
-		if a.cal.ahead != coming {
-			return fmt.Errorf("escrow: I7: running calls plan %d grains, the calendar has %d", coming, a.cal.ahead)
-		}
-		if err := a.cal.ledger.check(k); err != nil {
-			return err
-		}
-	case a.ledger == a.pace.ring:
-		held = 0 // booked at admission
-		fallthrough
-	default:
-		if k != Tokens {
-			held = 0
-		}
-		if a.ledger.held != held {
-			return fmt.Errorf("escrow: I7: running calls hold %d %s, the ledger %d", held, k, a.ledger.held)
-		}
-		if err := a.ledger.check(k); err != nil {
-			return err
-		}
+// check compares one axis's books with what running calls plan, in grains, or hold.
+func (a *axisBooks) check(k Axis, held, coming int64) error {
+	l, _ := a.booked()
+	if a.cal != nil && a.cal.ahead != coming {
+		return fmt.Errorf("escrow: I7: running calls plan %d grains, the calendar has %d", coming, a.cal.ahead)
 	}
-	if a.pace.level > a.pace.cap {
-		return fmt.Errorf("escrow: the level of %s is at %d, above its burst of %d", k, a.pace.level, a.pace.cap)
+	if a.cal != nil || k != Tokens || !a.apart() {
+		held = 0 // booked, not held
+	}
+	if l.held != held {
+		return fmt.Errorf("escrow: I7: running calls hold %d %s, the ledger %d", held, k, l.held)
+	}
+	if err := l.check(k); err != nil {
+		return err
+	}
+	if a.pace.level > a.pace.burst {
+		return fmt.Errorf("escrow: the level of %s is at %d, above its burst of %d", k, a.pace.level, a.pace.burst)
 	}
 	return a.pace.ring.check(k)
 }
 
+// check tests that the slots, none of which is negative, add up.
 func (l *Ledger) check(k Axis) error {
 	sum := int64(0)
 	for _, s := range l.slots {

@@ -13,12 +13,12 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 		panic("escrow: BUG: " + err.Error())
 	}
 	p.advance(now)
-	same := cfg.Accounting == p.cfg.Accounting
+	sameRule := cfg.Accounting == p.cfg.Accounting
 	p.cfg, p.minute = cfg, cfg.TPM
 	for k := range p.axes {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {
-		case a.on && limit > 0 && (same || Axis(k) != Tokens):
+		case a.on && limit > 0 && (sameRule || Axis(k) != Tokens):
 			a.resize(limit, cfg.Burst)
 		case a.on || limit > 0:
 			old := *a
@@ -30,58 +30,38 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 		}
 	}
 	for n := range p.entries {
-		e := &p.entries[n]
-		if e.state != entryQueued && e.state != entryTicket {
+		switch e := &p.entries[n]; e.state {
+		case entryQueued, entryTicket:
+			p.count(e, -1)
+			p.price(e)
+			p.count(e, 1)
+		case entryRunning:
+			// What moved the tags is not moved again: when the call ends, only what it took
+			// beyond what was expected is, in parts of the limits of then.
+			e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
+		}
+	}
+	p.reorder(Root)
+	for i := range p.nodes { // without tokens there are no floors
+		if NodeID(i) != Root && p.nodes[i].weight > 0 {
+			p.restandFloor(NodeID(i))
+		}
+	}
+}
+
+// Remember books what a call took at a time in the past, so that a pool which is
+// begun anew counts what the provider counts still. c is what was used: ring and
+// ledger count it as if it had been dispatched, and produced, at that time. What
+// has left the Window by now counts nothing; a time to come counts as now. Tags,
+// floors and the level of the pace are not touched: a new pool begins with a second
+// of the rate, and owes nobody anything.
+func (p *Pool) Remember(now, at time.Time, c Cost) {
+	p.advance(now)
+	for k := range p.axes {
+		a := &p.axes[k]
+		if !a.on || c[k] <= 0 {
 			continue
 		}
-		p.count(e, -1)
-		p.price(e)
-		p.count(e, 1)
+		a.bookAt(at, min(c[k], MaxLimit))
 	}
-	for i := range p.nodes {
-		if i := NodeID(i); i != Root && p.nodes[i].weight > 0 && p.nodes[i].inner == nil {
-			p.restandUp(i)
-		}
-	}
-}
-
-func (a *axisState) resize(limit int64, burst time.Duration) {
-	a.limit = limit
-	a.pace.resize(limit, burst)
-	a.pace.ring.limit = limit
-	if a.cal != nil {
-		a.cal.ledger.limit = limit * grain
-	} else {
-		a.ledger.limit = limit
-	}
-	a.pace.loosen(a.ledger != a.pace.ring)
-}
-
-// inherit books in a what another axis counted, and what is held or planned there.
-func (a *axisState) inherit(old *axisState) {
-	ledger, unit := old.ledger, int64(1)
-	if old.cal != nil {
-		ledger, unit = old.cal.ledger, grain
-	}
-	book := func(at time.Time, c int64) {
-		c = (c + unit - 1) / unit
-		a.pace.ring.BookAt(at, c)
-		switch {
-		case a.cal != nil:
-			a.cal.ledger.BookAt(at, c*grain)
-		case a.ledger != a.pace.ring:
-			a.ledger.BookAt(at, c)
-		}
-	}
-	n := int64(len(ledger.slots))
-	for slot := ledger.cur; slot > ledger.cur-n; slot-- {
-		if c := ledger.slots[((slot%n)+n)%n]; c > 0 {
-			book(ledger.startOf(slot), c)
-		}
-	}
-	coming := ledger.held
-	if old.cal != nil {
-		coming = old.cal.ahead
-	}
-	book(ledger.startOf(ledger.cur), coming)
 }

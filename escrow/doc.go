@@ -23,8 +23,9 @@
 //     the smallest goes first. A call's cost is its dominant share of the pool's
 //     minute over tokens, requests and the time it occupies a slot. Nothing is set
 //     aside for anyone, so nothing strands; who comes back after a pause starts at
-//     virtual time. Floors go before weights, interactive calls before background
-//     ones of the same leaf.
+//     virtual time. A node whose floor is due goes before all weights. Of one leaf,
+//     interactive calls go before background ones, but for a twentieth of its
+//     service; between leaves, the tags decide, whatever the class.
 //   - The pace decides how fast. One second of the limit at the start, at most
 //     Burst when idle, and never more than the ledger will have room for. So a
 //     tenant that returns finds the next second of the pool, not the leavings
@@ -35,16 +36,49 @@
 //     production, the ledger is a calendar: it holds what streams have produced, and
 //     in the slots to come what they are expected to.
 //
-// A call that may go when nobody waits is admitted at once, in O(depth). A call
-// that has to wait is refused at once when its predicted wait is longer than it
-// is ready to wait, with that time, and its place is kept for when it comes back
-// (a ticket). The head of the queue is not bypassed.
+// There is one tree, and a pace and a ledger for each axis, tokens and requests
+// (axisBooks). The calls that run at once are only counted.
+//
+// A call that may go when nobody waits, or that would be next of all, is admitted at
+// once. A call that has to wait is refused at once when its predicted wait is longer
+// than it is ready to wait, with that time, and its place is kept for when it comes
+// back (a ticket). The head of the queue is not bypassed.
+//
+// # Use
+//
+// A call is offered, runs, and is settled; each verb takes the time, and costs
+// O(depth · log children) unless it says otherwise.
+//
+//	Offer                asks for a call: it runs, in O(depth), waits, or is refused
+//	Pump                 dispatches what may go now: after every other verb, and at Next
+//	Progress             tells what a running call has taken so far
+//	Settle               ends a running call with what it took
+//	Cancel               withdraws a call that waits
+//	Refuse               does so when it has waited its time, and says when to come back
+//	Forecast             says when a call would have its turn, without offering it
+//	Add, Update, Remove  change the tree
+//	Configure            changes the limits, in O(calls and nodes)
+//	Remember             books what was used before the pool began
+//	State, Node          report
+//
+// # Words
+//
+//	call          what is offered; in the pool's table it is an entry, as is a ticket
+//	place         of a refused call: where its tag was. A ticket keeps it
+//	virtual cost  a call's dominant share of the pool's minute, in tagUnits
+//	tag           how far a node has come: the virtual cost it has had over its weight
+//	head          of the queue: the call that Pump tries next
+//	slot          of the pool: what a running call occupies (Slots). Of a ledger or a
+//	              calendar: a stretch of time. Of a Handle: an index
+//	class         of a call: interactive or background. A node's rank is the class of
+//	              what waits below it, or absent
+//	apart         said of a ledger that counts otherwise than by what was dispatched
 //
 // # Rules
 //
-// The package is pure: no clock, goroutine, lock or I/O, and no float in any
-// book. Every verb takes the time. Its invariants have tests named after them;
-// those that a state can show are tested by Check:
+// The package is pure: no clock, goroutine, lock or I/O, and no float. Its
+// invariants have tests that cite them; those that a state can show are tested by
+// Check, after every step of a state machine:
 //
 //	I1  For every rolling Window, at every instant, what is booked and held is
 //	    at most the limit, as long as calls take no more than they are expected to.

@@ -8,10 +8,11 @@ type floorOrder tree
 func (t *floorOrder) moved(id int32, at int) { t.nodes[id].floorAt = int32(at) }
 func (t *floorOrder) tie(a, b int32) bool    { return a < b }
 
-// floorMemory is how far back a floor that could not be kept is made good.
+// floorMemory is how far back a floor that could not be kept is made good, in µs.
 const floorMemory = int64(10 * time.Second / time.Microsecond)
 
-// dueFloor is the node that its floor entitles to a call now, or Root for none.
+// dueFloor is the node that its floor entitles to a call now, or Root for none: of
+// several, the one whose floor has waited longest.
 func (t *tree) dueFloor(open bool) NodeID {
 	best, due := Root, t.now
 	for r, h := range t.floors {
@@ -36,24 +37,19 @@ func (t *tree) payFloor(i NodeID, virtual int64) {
 	}
 }
 
-// restandFloor puts node i where it belongs among the floors.
+// restandFloor puts node i where it belongs among the floors: with those of its rank,
+// while calls wait below it.
 func (t *tree) restandFloor(i NodeID) {
 	nd := &t.nodes[i]
 	is := none
 	if nd.floor > 0 && nd.waiting() > 0 && t.minute > 0 {
 		is = nd.rank
 	}
-	k := (*floorOrder)(t)
-	switch {
-	case nd.floorIn == is && is == none:
-	case nd.floorIn == is:
-		t.floors[is].set(int(nd.floorAt), nd.due, k)
-	default:
-		if nd.floorIn != none {
-			t.floors[nd.floorIn].remove(int(nd.floorAt), k)
-		}
-		if nd.floorIn = is; is != none {
-			t.floors[is].push(item{nd.due, int32(i)}, k)
-		}
+	switch was := nd.floorIn; {
+	case was != is:
+		nd.floorIn = is
+		regroup(t.floors[:], was, is, int(nd.floorAt), item{nd.due, int32(i)}, (*floorOrder)(t))
+	case is != none:
+		t.floors[is].set(int(nd.floorAt), nd.due, (*floorOrder)(t))
 	}
 }

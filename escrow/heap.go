@@ -1,6 +1,6 @@
 package escrow
 
-// item is one place in a heap: what it is sorted by, and whose it is. The key
+// item is what a heap holds: what it is sorted by, and whose it is. The key
 // lies in the heap, so that sifting through 100,000 items does not touch each
 // of their owners.
 type item struct {
@@ -14,8 +14,8 @@ type heap []item
 
 // keeper keeps the positions of a heap's items, and decides between equal keys.
 type keeper interface {
-	moved(id int32, at int)
-	tie(a, b int32) bool // a goes before b
+	moved(id int32, at int) // at is -1 once the item is out
+	tie(a, b int32) bool    // a goes before b
 }
 
 const fanout = 4
@@ -58,7 +58,7 @@ func (h heap) fix(at int, k keeper) {
 	}
 }
 
-// up reports whether the item has moved.
+// up moves an item towards the top, and reports whether it has moved.
 func (h heap) up(at int, k keeper) bool {
 	x, from := h[at], at
 	for at > 0 {
@@ -75,6 +75,7 @@ func (h heap) up(at int, k keeper) bool {
 	return at != from
 }
 
+// down moves an item away from the top.
 func (h heap) down(at int, k keeper) {
 	x := h[at]
 	for {
@@ -96,4 +97,15 @@ func (h heap) down(at int, k keeper) {
 	}
 	h[at] = x
 	k.moved(x.id, at)
+}
+
+// regroup moves an item from one heap, in which it is at a position, to another: of
+// several, of which there is one a rank. Of rank none there is none.
+func regroup(heaps []heap, was, is rank, at int, x item, k keeper) {
+	if was != none {
+		heaps[was].remove(at, k)
+	}
+	if is != none {
+		heaps[is].push(x, k)
+	}
 }

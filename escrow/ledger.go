@@ -2,7 +2,8 @@ package escrow
 
 import "time"
 
-// Ledger is the exact account of one rolling limit. It counts two things: what
+// Ledger is the exact account of one rolling limit, in whatever unit the limit is
+// in: tokens, requests, or grains of tokens. It counts two things: what
 // was booked, by slot of time, for one Window; and what is held, which belongs
 // to no slot yet and counts at every instant until it is booked or dropped.
 //
@@ -23,7 +24,7 @@ type Ledger struct {
 }
 
 // NewLedger returns an empty ledger of limit units a Window, counted in n
-// slots. n must divide a minute in microseconds (60, 120, 240, 600).
+// slots. It panics unless n divides a minute in microseconds (60, 120, 240, 600).
 func NewLedger(now time.Time, limit int64, n int) *Ledger {
 	if n < 1 || int64(Window/time.Microsecond)%int64(n) != 0 {
 		panic("escrow: BUG: slots do not divide the window")
@@ -63,7 +64,7 @@ func (l *Ledger) Used() int64 { return l.booked + l.held }
 // Room is what may still be taken; negative while there is debt.
 func (l *Ledger) Room() int64 { return l.limit - l.booked - l.held }
 
-// Slot is the number of the current slot, for a later Correct.
+// Slot is the number of the current slot, for a later Correct of what is booked now.
 func (l *Ledger) Slot() int64 { return l.cur }
 
 // Hold sets c aside. It does not check the limit: the caller has.
@@ -78,7 +79,27 @@ func (l *Ledger) Book(c int64) {
 	l.booked += c
 }
 
-// Correct changes by d what was booked in slot. A refund (d < 0) of a slot
+// maxBooked is where a ledger stops counting what comes from elsewhere, so that no
+// number of bookings overflows it.
+const maxBooked = int64(1) << 61
+
+// BookAt counts c in the slot of a time in the past, if that slot still counts. A
+// time to come counts as now. It does not check the limit: what was used was used.
+func (l *Ledger) BookAt(at time.Time, c int64) {
+	since := at.Sub(l.epoch)
+	slot := int64(since / l.slot)
+	if since%l.slot < 0 {
+		slot-- // rounded down, also before the epoch
+	}
+	slot = min(slot, l.cur)
+	if l.counts(slot) {
+		c = min(c, max(0, maxBooked-l.booked))
+		*l.at(slot) += c
+		l.booked += c
+	}
+}
+
+// Correct changes by d what was booked in slot (see Slot). A refund (d < 0) of a slot
 // that has left the Window does nothing, for it no longer counts; what was
 // used beyond a booking (d > 0) is counted now, for it is now that it is known.
 func (l *Ledger) Correct(slot, d int64) {
@@ -86,14 +107,14 @@ func (l *Ledger) Correct(slot, d int64) {
 		l.Book(d)
 		return
 	}
-	if slot > l.cur-int64(len(l.slots)) && slot <= l.cur {
-		l.slots[slot%int64(len(l.slots))] += d
+	if slot <= l.cur && l.counts(slot) {
+		*l.at(slot) += d
 		l.booked += d
 	}
 }
 
-// FreeAt is the earliest time at which c will fit if nothing else is booked.
-// It reports false when what is held stands in the way, which leaves at no
+// FreeAt is the earliest time at which c will fit if nothing else is booked, to a
+// slot. It reports false when what is held stands in the way, which leaves at no
 // known time.
 func (l *Ledger) FreeAt(c int64) (time.Time, bool) {
 	room := l.Room()
@@ -106,16 +127,30 @@ func (l *Ledger) FreeAt(c int64) (time.Time, bool) {
 	return l.startOf(l.cur + int64(len(l.slots))), room >= c
 }
 
-// FullAt is when the last booking leaves the Window: now when there is none.
+// FullAt is when the last booking leaves the Window; when there is none, the start of
+// the current slot.
 func (l *Ledger) FullAt() time.Time {
 	for i := int64(0); i < int64(len(l.slots)); i++ {
-		if l.slots[(l.cur-i+int64(len(l.slots)))%int64(len(l.slots))] != 0 {
+		if *l.at(l.cur - i) != 0 {
 			return l.startOf(l.cur - i + int64(len(l.slots)))
 		}
 	}
 	return l.startOf(l.cur)
 }
 
+// startOf is when a slot began, or will begin.
 func (l *Ledger) startOf(slot int64) time.Time {
 	return l.epoch.Add(time.Duration(slot) * l.slot)
+}
+
+// counts reports whether a slot, of the past, is still in the Window.
+func (l *Ledger) counts(slot int64) bool { return slot > l.cur-int64(len(l.slots)) }
+
+// at is where a slot lies in the ring. Slots before the epoch have negative numbers.
+func (l *Ledger) at(slot int64) *int64 {
+	i := slot % int64(len(l.slots))
+	if i < 0 {
+		i += int64(len(l.slots))
+	}
+	return &l.slots[i]
 }

@@ -12,16 +12,18 @@ const Root NodeID = 0
 // Node describes a claim on its parent's share. A node without children is a
 // leaf, where calls are offered.
 type Node struct {
+	// Weight is 1 (a thousandth) to MaxWeight.
 	Weight Weight
 	// Floor is how many tokens a minute the node gets before weights count; 0 is
 	// none. The floors of a pool are to sum to less than its limit.
 	Floor int64
 	// Credit is how much of its share a node that was quiet may catch up, as time
-	// at the share it has when all its siblings are busy.
+	// at the share it has when all its siblings are busy; 0 is none.
 	Credit time.Duration
 }
 
-// rank is the heap that a node is in, of its parent's.
+// rank is where a node stands among its siblings: each inner node has a heap of its
+// children for each. Of calls, interactive and background are their class.
 type rank int8
 
 // A node stands with those who have interactive calls, else with those who have
@@ -44,16 +46,16 @@ type node struct {
 	floor  int64 // tokens a minute
 	credit time.Duration
 
-	// finish is the tag at which the node's next call may start: the last one's
+	// finish is the node's tag, at which its next call may start: the last one's
 	// start plus its cost over the weight. While calls wait below it, it is the
-	// start tag of the first.
+	// start tag of the first. A virtual cost at weight 1, as all tags are.
 	finish int64
 	// epoch is the lead epoch in which the node last was served.
 	epoch uint64
-	rank  rank
-	// opening is when, of the tree's openings, the node last was not parked.
+	rank  rank  // the heap that it is in, of its parent's
+	at    int32 // position in its parent's heap of that rank
+	// opening is the last of the tree's openings in which the node was not parked.
 	opening uint32
-	at      int32 // position in its parent's heap of that rank
 
 	// due is when the floor entitles the node to its next call, in µs of the pool.
 	due     int64
@@ -61,30 +63,27 @@ type node struct {
 	floorAt int32
 
 	// What waits below, tickets included: its virtual cost, and what it will be
-	// booked at.
+	// booked at. And how many calls wait, tickets not included.
 	backlog int64
 	booked  Cost
 	queued  [classes]int32
 	// promised is the virtual cost of the kept places below, and passed how far
-	// the node's tag has been moved past the first of them, as it was idle.
+	// the node's tag has been moved past the first of them, as nothing waited.
 	promised, passed int64
-	running          int32
+	running          int32 // calls below; not counted for Root, see Pool.running
 
 	*inner // of a node with children
-	leaf
+	leaf   // of one without
 }
 
 // leaf is what a node without children has: its calls.
 type leaf struct {
-	calls   [classes]fifo
-	tickets fifo // by promised time
-	// yielded is how much virtual cost interactive calls have been served while
-	// background ones waited, less what these were given for it.
+	calls   [classes]entryList
+	tickets entryList // by promised time
+	// yielded is how much virtual cost of interactive calls was served while
+	// background ones waited, less backgroundShare-1 times what was of these.
 	yielded int64
 }
-
-// fifo is a list of entries, linked by index.
-type fifo struct{ head, tail int32 }
 
 // inner is what a node with children has.
 type inner struct {
@@ -123,9 +122,4 @@ func (n *node) standing() rank {
 		return absent
 	}
 	return none
-}
-
-// over is a virtual cost over the node's weight: how far it moves a tag.
-func (n *node) over(cost int64) int64 {
-	return signedMulDiv(cost, int64(WeightOne), int64(n.weight))
 }

@@ -23,29 +23,29 @@ const lookahead = 60
 // heal by themselves.
 type pace struct {
 	limit int64   // units a Window
-	ring  *Ledger // what was dispatched when; under AdmitMax this is the pool's ledger itself
+	ring  *Ledger // what was dispatched when; unless they are apart, the axis's ledger
 
-	base int64 // one second of limit: the level at the start, and the string's slack
-	cap  int64 // the burst, at least base
+	base  int64 // one second of limit: the level at the start
+	burst int64 // the most that the level saves up, at least base
 
-	level    int64 // may be negative: the debt of a call larger than cap
-	rate     int64 // 1/scale units a Window
-	fraction int64 // of a unit, in 1/scale unit·µs a Window
+	level    int64 // what may be dispatched now; negative is the debt of a call larger than burst
+	rate     int64 // at which the level rises, in 1/scale units a Window
+	fraction int64 // of a unit that it has risen, in 1/(scale·windowMicros)
 	scale    int64 // keeps a rate of few requests a minute from being rounded away
 
-	largest int64 // of the calls of late, decaying
-	loose   int64 // slack of a string whose ring is not the limit
+	largest  int64 // of the calls of late, decaying
+	minSlack int64 // of the string, where the ring is not what the limit counts
 
 	lead         int64 // dispatched ahead of a fluid server at limit units a Window
-	leadFraction int64
+	leadFraction int64 // of a unit that it has fallen, in 1/windowMicros
 
 	last time.Time
 }
 
 const windowMicros = int64(Window / time.Microsecond)
 
-func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) *pace {
-	p := &pace{ring: ring, last: now}
+func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace {
+	p := pace{ring: ring, last: now}
 	p.resize(limit, burst)
 	// A pool starts with one second, not with its burst: after a restart the
 	// ring is empty because it was lost, not because the minute was idle.
@@ -56,17 +56,18 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) *pac
 // resize changes the limit and the burst. What was handed out stays handed out.
 func (p *pace) resize(limit int64, burst time.Duration) {
 	p.limit, p.scale = limit, max(1, min(1000, MaxLimit/limit))
-	p.base = max(1, limit/lookahead)
-	p.cap = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
-	p.level, p.fraction, p.leadFraction = min(p.level, p.cap), 0, 0
+	p.base = max(1, limit/int64(Window/time.Second))
+	p.burst = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
+	p.level, p.fraction, p.leadFraction = min(p.level, p.burst), 0, 0
 	p.rate = p.steady()
 }
 
-// loosen gives the string its slack, if its ring is not what the limit is on.
+// loosen sets the least slack of the string, if its ring is apart from what the limit
+// counts.
 func (p *pace) loosen(apart bool) {
-	p.loose = 0
+	p.minSlack = 0
 	if apart {
-		p.loose = p.base * int64(looseness/time.Second)
+		p.minSlack = p.base * int64(apartSlack/time.Second)
 	}
 }
 
@@ -83,7 +84,7 @@ func (p *pace) advance(now time.Time, busy bool) {
 	}
 	if now.Sub(p.ring.startOf(p.ring.cur)) > 2*Window {
 		p.ring.Advance(now)
-		p.level, p.fraction, p.rate = p.cap, 0, p.steady()
+		p.level, p.fraction, p.rate = p.burst, 0, p.steady()
 		p.lead, p.leadFraction = 0, 0
 		p.last = now
 		return
@@ -98,20 +99,20 @@ func (p *pace) advance(now time.Time, busy bool) {
 		p.largest -= (p.largest + 511) / 512 // half of it in 35 s
 		switch {
 		case busy:
-			p.rate = p.taut()
-		case p.level < p.cap:
-			p.rate = p.slack(p.limit - p.ring.booked)
+			p.rate = p.tautRate()
+		case p.level < p.burst:
+			p.rate = p.idleRate(p.limit - p.ring.booked)
 		}
 	}
 	p.refill(now)
 }
 
-// slack is the refill while nobody waits, given the ring's room. What is unspent
+// idleRate is the refill while nobody waits, given the ring's room. What is unspent
 // needs no string: the level rises until it could hand out all the room, and the
 // first call that has to wait makes the string taut again. (With the string
 // taut at all times a burst of a whole minute would be reached only in the
 // limit: 63 % of it after one idle minute.)
-func (p *pace) slack(room int64) int64 {
+func (p *pace) idleRate(room int64) int64 {
 	if p.level >= room+p.base {
 		return 0
 	}
@@ -141,37 +142,37 @@ func (p *pace) rise(micros int64) {
 	v := p.rate*micros + p.fraction
 	p.level += v / (windowMicros * p.scale)
 	p.fraction = v % (windowMicros * p.scale)
-	if p.level >= p.cap {
-		p.level, p.fraction = p.cap, 0
+	if p.level >= p.burst {
+		p.level, p.fraction = p.burst, 0
 	}
 }
 
-// looseness is the slack of a string that is drawn over dispatches while the
+// apartSlack is the slack of a string that is drawn over dispatches while the
 // provider counts something else, which a ledger of its own sees to. Drawn as
 // tight as over the limit itself, it hands every gap that the ledger makes on to
 // the next minute: 96.6 % of a pool whose calls have unknown lengths instead of
 // 98.8 %. With none at all a burst is paid back at once, by a stall.
-const looseness = 6 * time.Second
+const apartSlack = 6 * time.Second
 
-// noise is the slack of the string: how far the ring may stray from a straight
+// slack is that of the string: how far the ring may stray from a straight
 // line because calls are whole. With none at all a saturated pool loses 1 % of
 // its limit; with a second of it, one whose calls take up to a seventh of the minute
 // loses 6 % instead of 3. With a fixed second, a gap of a second, such as the one
 // behind the first second's start, comes back every minute for ever where calls
 // are small and all alike.
-func (p *pace) noise() int64 {
+func (p *pace) slack() int64 {
 	calls := 2 * p.largest
-	return max(p.loose, p.base/4, min(p.base, calls), calls-p.base)
+	return max(p.minSlack, p.base/4, min(p.base, calls), calls-p.base)
 }
 
-// taut is the steepest refill that stays under the room to come, give or take
-// the noise of whole calls. It does not look closer than two seconds ahead.
-func (p *pace) taut() int64 {
+// tautRate is the steepest refill that stays under the room to come, give or take
+// the slack. It does not look closer than two seconds ahead.
+func (p *pace) tautRate() int64 {
 	r := p.ring
 	n := int64(len(r.slots))
 	perLook := (n - 1) / lookahead
 	room := p.limit - r.booked
-	slack := p.noise() - max(0, p.level)
+	slack := p.slack() - max(0, p.level)
 	best := p.steady()
 	i := (r.cur + 1) % n // the oldest slot: it leaves at the next turn
 	for sec := int64(1); sec <= lookahead; sec++ {
@@ -193,8 +194,8 @@ func (p *pace) taut() int64 {
 }
 
 // need is the level at which a call of cost c may go. One larger than the
-// burst goes when the level is full, and leaves a debt.
-func (p *pace) need(c int64) int64 { return min(c, p.cap) }
+// burst goes when the level is at that, and leaves a debt.
+func (p *pace) need(c int64) int64 { return min(c, p.burst) }
 
 // take pays for a dispatched call of cost c, of which so much is expected to be
 // really taken.
@@ -205,11 +206,11 @@ func (p *pace) take(c, expected int64) {
 }
 
 // correct changes by d what a dispatched call has cost, and by more what it was
-// expected to. Debt is bounded by what
-// one minute can pay back: all of it stands in the ring as well, which blocks
-// until it has left the window, and need not be waited for twice.
+// expected to. Debt is bounded by what one minute can pay back: all of it stands in
+// the ring as well, which blocks until it has left the window, and need not be waited
+// for twice.
 func (p *pace) correct(d, more int64) {
-	p.level = max(min(p.cap, p.level-d), p.cap-p.limit-p.base)
+	p.level = max(min(p.burst, p.level-d), p.burst-p.limit-p.base)
 	p.lead = max(0, p.lead+more)
 }
 
@@ -232,12 +233,12 @@ func (p *pace) until(need int64) time.Duration {
 	if p.rate <= 0 {
 		return time.Hour
 	}
-	return p.micros(need-p.level, p.rate)
+	return p.refillTime(need-p.level, p.rate)
 }
 
-// micros is how long it takes to refill by units at a rate, rounded up, and at
+// refillTime is how long it takes to refill by units at a rate, rounded up, and at
 // most an hour.
-func (p *pace) micros(units, rate int64) time.Duration {
+func (p *pace) refillTime(units, rate int64) time.Duration {
 	micros := max(0, mulDivCeil(units, windowMicros*p.scale, rate)-p.fraction/rate)
 	return time.Duration(min(micros, int64(time.Hour/time.Microsecond))) * time.Microsecond
 }

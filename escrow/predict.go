@@ -3,7 +3,9 @@ package escrow
 import "time"
 
 // Forecast says what stands in the way of a call, and when its turn would come,
-// without offering it.
+// without offering it: Axis, Behind and Wait of an Answer that refuses. It says
+// nothing of whether the call could go at once: Wait is 0 then, and may be 0 behind
+// others as well. It costs what a refused Offer does.
 func (p *Pool) Forecast(now time.Time, c Call) Answer {
 	p.advance(now)
 	e := p.entryOf(&c)
@@ -12,29 +14,34 @@ func (p *Pool) Forecast(now time.Time, c Call) Answer {
 
 func (p *Pool) forecast(now time.Time, e *entry) Answer {
 	axis, ok := p.fits(now, e)
-	if ok {
+	if ok { // it would fit, if it were its turn
 		axis = p.blocked
 		if axis != Slots && !p.axes[axis].on {
 			axis = Slots
 		}
 	}
-	rolling, slot := p.predict(now, e)
-	return Answer{Verdict: TooLong, Axis: axis, Behind: p.behind(e.class), Wait: max(rolling, slot)}
+	return Answer{Verdict: TooLong, Axis: axis, Behind: p.behind(e.class), Wait: p.wait(now, e)}
 }
 
-// predict is when a call would have its turn, if nobody else came. Of the rolling
-// axes: what waits, or may come back, with an earlier tag, and the call itself,
-// divided by the rate, and not before the ledger has room for it; or what
-// running calls are expected to give back, once they end, if that comes sooner. Of
-// the slots: a guess from how long calls ran so far.
+// wait is the prediction that callers are told.
+func (p *Pool) wait(now time.Time, e *entry) time.Duration {
+	rolling, slot := p.predict(now, e)
+	return max(rolling, slot)
+}
+
+// predict is how long a call would wait for its turn, if nobody else came. Of the
+// rolling axes: until what waits, or may come back, with an earlier tag, and the call
+// itself, have gone at the rate of the limit, and not before the ledger has room for
+// it; or until calls that run have ended and given back what they are expected to, if
+// that comes sooner. Of the slots: a guess from how long calls ran so far.
 func (p *Pool) predict(now time.Time, e *entry) (rolling, slot time.Duration) {
 	var ahead Cost
 	if p.nodes[Root].backlog > 0 {
 		ahead = p.ahead(e)
 	}
 	rolling = p.rolling(now, e, ahead, 0)
-	if p.due > 0 && rolling > p.meanRun {
-		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.due)))
+	if p.refunds > 0 && rolling > p.meanRun {
+		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.refunds)))
 	}
 	if !p.hasSlot(e.class) {
 		slot = p.slotWait()
@@ -48,38 +55,41 @@ func (p *Pool) surely(now time.Time, e *entry, wait time.Duration) bool {
 	return wait > 0 && p.rolling(now, e, p.nodes[Root].booked, 0) <= wait
 }
 
-// rolling is the wait for the rolling axes, with so much before it and so many
-// tokens given back.
-func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, due int64) time.Duration {
+// rolling is the wait for the rolling axes, with so much going before the call and so
+// many tokens given back.
+func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, refund int64) time.Duration {
 	wait := time.Duration(0)
 	for k := range p.axes {
-		if Axis(k) != Tokens {
-			due = 0
+		back := int64(0)
+		if Axis(k) == Tokens {
+			back = refund
 		}
 		switch a := &p.axes[k]; {
 		case !a.on:
 		case ahead[k] == 0:
-			wait = max(wait, a.foresee(now, e, e.cost[k], due))
+			wait = max(wait, a.waitAlone(now, e, back))
 		default:
-			wait = max(wait, a.wait(now, e, ahead[k]+e.cost[k], e.cost[k], due))
+			wait = max(wait, a.waitBehind(now, e, ahead[k], back))
 		}
 	}
 	return wait
 }
 
-// maxWalk bounds how many nodes a prediction looks at.
+// maxWalk bounds how many nodes and calls a prediction looks at: what is beyond
+// counts as if all of it went before.
 const maxWalk = 512
 
-// walk sums what will be booked before a call.
+// walk sums what will go before a call.
 type walk struct {
 	*tree
-	left int // nodes that may still be looked at
+	left int // how many may still be looked at
 }
 
-// ahead is what will be booked before one more call e: in its own leaf, what
-// stands before it, and at each level above, of each sibling with an earlier tag,
-// what it is entitled to until the tag that the call needs, and the call that
-// stands over it.
+// ahead is what will be booked before one more call e, which is at the end of its
+// leaf: what stands before it there, and at each level above, of each sibling with an
+// earlier tag, what that is entitled to until the tag that the call needs, and the
+// call that goes past that tag. need is the same as a virtual cost: at which tag the
+// node above will have served it all.
 func (p *Pool) ahead(e *entry) Cost {
 	w := walk{&p.tree, maxWalk}
 	leaf := &p.nodes[e.leaf]
@@ -89,33 +99,17 @@ func (p *Pool) ahead(e *entry) Cost {
 	}
 	for i := e.leaf; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
-		tail := p.place(i) + min(nd.over(need), maxAhead)
+		tail := p.keptTag(i) + min(nd.over(need), maxAhead)
 		if i == e.leaf {
 			need += e.virtual
 		}
 		more, cost := w.siblings(i, tail)
-		need += more
-		for k := range sum {
-			sum[k] += cost[k]
-		}
+		need, sum = need+more, sum.plus(cost)
 	}
 	for k := range sum {
 		sum[k] = min(sum[k], p.nodes[Root].booked[k])
 	}
 	return sum
-}
-
-// place is the tag at which what stands below node i begins: of its calls, and of
-// the places that are kept for it.
-func (t *tree) place(i NodeID) int64 {
-	nd := &t.nodes[i]
-	switch {
-	case nd.promised > 0:
-		return nd.finish - min(nd.passed, nd.over(nd.promised))
-	case nd.waiting() > 0:
-		return nd.finish
-	}
-	return t.startTag(i)
 }
 
 // before is what stands before an interactive call in its leaf: the background
@@ -124,21 +118,20 @@ func (w *walk) before(leaf *node) (need int64, sum Cost) {
 	for _, n := range [...]int32{leaf.calls[interactive].head, leaf.tickets.head} {
 		for ; n >= 0 && w.left > 0; n, w.left = w.entries[n].next, w.left-1 {
 			e := &w.entries[n]
-			need += e.virtual
-			sum[Tokens] += e.cost[Tokens]
-			sum[Requests] += e.cost[Requests]
+			need, sum = need+e.virtual, sum.plus(e.cost)
 		}
 	}
 	return need, sum
 }
 
 // siblings sums what those beside node i get before a tag, in virtual cost and as
-// it will be booked. The heaps are walked no further down than tags are earlier.
+// it will be booked. The heaps are walked no further down than tags are earlier, so
+// that it costs as many looks as there are siblings before the call, not as there are.
 func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 	p := w.nodes[w.nodes[i].parent].inner
 	for r := range p.heaps {
 		h := p.heaps[r]
-		var stack [64]int32
+		var stack [64]int32 // enough for a heap of 2³¹: at most 3 are added a level
 		top := 0
 		if len(h) > 0 {
 			top = 1 // the root, at 0
@@ -154,7 +147,8 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 				return root.backlog, root.booked
 			}
 			if j := NodeID(h[at].id); j != i {
-				w.add(j, tail, &need, &sum)
+				more, cost := w.until(j, tail)
+				need, sum = need+more, sum.plus(cost)
 			}
 			for child := fanout*at + 1; child <= fanout*at+fanout && child < len(h) && top < len(stack); child++ {
 				stack[top] = int32(child)
@@ -165,36 +159,35 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 	return need, sum
 }
 
-// add counts what node j gets before a tag of its siblings.
-func (w *walk) add(j NodeID, tail int64, need *int64, sum *Cost) {
+// until is what node j gets before a tag of its siblings: of a part of its backlog,
+// as it is booked on average.
+func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
 	nd := &w.nodes[j]
-	entitled := mulDivCeil(max(0, tail-w.place(j)), int64(nd.weight), int64(WeightOne)) + w.headCost(j)
-	if entitled >= nd.backlog {
-		*need += nd.backlog
-		for k := range sum {
-			sum[k] += nd.booked[k]
-		}
-		return
+	need = mulDivCeil(max(0, tail-w.keptTag(j)), int64(nd.weight), int64(WeightOne)) + w.headCost(j)
+	if need >= nd.backlog {
+		return nd.backlog, nd.booked
 	}
-	*need += entitled
 	for k := range sum {
-		sum[k] += mulDivCeil(nd.booked[k], entitled, nd.backlog)
+		sum[k] = mulDivCeil(nd.booked[k], need, nd.backlog)
 	}
+	return need, sum
 }
 
-// foresee is when a call of cost c can go if nobody else comes: exact, by running
-// level and ledger ahead, slot by slot. What is held by calls that run leaves
-// at no known time; where it stands in the way the answer is two Windows or more.
-func (a *axisState) foresee(now time.Time, e *entry, c, due int64) time.Duration {
+// waitAlone is how long a call waits if nothing goes before it and nobody else comes:
+// exact, by running level and ledger ahead, slot by slot. What is held by calls that
+// run leaves at no known time; where it stands in the way the answer is two Windows or
+// more.
+func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Duration {
+	c := e.cost[a.axis]
 	sim := a.pace
-	sim.level = min(sim.cap, sim.level+due)
+	sim.level = min(sim.burst, sim.level+refund)
 	ledger := sim.ring
 	if a.ledger != nil {
 		ledger = a.ledger
 	}
-	room, unspent := ledger.Room()+due, sim.limit-sim.ring.booked+due
+	room, unspent := ledger.Room()+refund, sim.limit-sim.ring.booked+refund
 	if a.cal != nil {
-		room = c
+		room = c // the calendar is asked, once the level suffices
 	}
 	n := int64(len(sim.ring.slots))
 	for k := int64(1); k <= 2*n; k++ {
@@ -210,45 +203,42 @@ func (a *axisState) foresee(now time.Time, e *entry, c, due int64) time.Duration
 			room += ledger.slots[(ledger.cur+k)%n]
 			unspent += sim.ring.slots[(sim.ring.cur+k)%n]
 		}
-		if sim.level < sim.cap {
-			sim.rate = sim.slack(unspent)
+		if sim.level < sim.burst {
+			sim.rate = sim.idleRate(unspent)
 		}
 	}
 	return 2*Window + sim.until(sim.need(c))
 }
 
-// planFree is when the calendar, if there is one, will have room for a call.
-func (a *axisState) planFree(now time.Time, e *entry) time.Duration {
+// planFree is how long until the calendar, if there is one, has room for a call.
+func (a *axisBooks) planFree(now time.Time, e *entry) time.Duration {
 	if a.cal == nil {
 		return 0
 	}
-	return max(0, a.cal.freeAt(e.input*grain, (e.expect-e.input)*grain, e.grains()).Sub(now))
+	return max(0, a.cal.freeAt(e.input*grain, (e.expect-e.input)*grain, e.perSlot()).Sub(now))
 }
 
-// wait is how long it takes until total may be dispatched, the last of it being
-// a call of cost c.
-func (a *axisState) wait(now time.Time, e *entry, total, c, due int64) time.Duration {
+// waitBehind is how long a call waits for its turn behind so much: until all of it
+// was paced at the rate of a full pool, and the account has room.
+func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) time.Duration {
+	c := e.cost[a.axis]
 	wait := time.Duration(0)
-	if lack := total - c + a.pace.need(c) - a.pace.level - due; lack > 0 {
-		wait = a.pace.micros(lack, max(1, a.pace.steady()))
+	if lack := ahead + a.pace.need(c) - a.pace.level - refund; lack > 0 {
+		wait = a.pace.refillTime(lack, max(1, a.pace.steady()))
 	}
 	if a.cal != nil {
 		return max(wait, a.planFree(now, e))
 	}
 	// What goes beyond one Window has to wait for what goes before it.
-	inWindow := min(total, a.limit) - due
+	inWindow := min(ahead+c, a.limit) - refund
 	if t, known := a.ledger.FreeAt(inWindow); known {
 		wait = max(wait, t.Sub(now))
 	}
 	return wait
 }
 
-// slotWait guesses when a slot frees for one more: the mean run of past calls,
-// shared by the slots, for each that waits and this one.
+// slotWait guesses how long until a slot frees for one more: the mean run of past
+// calls, shared by the slots, for each that waits and this one.
 func (p *Pool) slotWait() time.Duration {
-	mean := p.meanRun
-	if mean == 0 {
-		mean = time.Second
-	}
-	return max(time.Duration(p.waiting()+1)*mean/time.Duration(p.cfg.Slots), time.Millisecond)
+	return max(time.Duration(p.waiting()+1)*p.usualRun()/time.Duration(p.cfg.Slots), time.Millisecond)
 }

@@ -2,20 +2,21 @@ package escrow
 
 import "time"
 
-// AxisState is what is known of one axis of a pool.
+// AxisState is what is known of one axis of a pool. Where the axis has no limit, all
+// of it is zero.
 type AxisState struct {
 	On    bool
-	Limit int64
+	Limit int64 // units a Window
 	// Used counts against the limit: booked in the last Window, and held.
 	Used int64
-	// FullAt is when the last booking leaves the Window.
+	// FullAt is when the last of what is booked by now leaves the Window.
 	FullAt time.Time
 }
 
 // State is a copy of a pool's books, for headers, metrics and the console.
 type State struct {
-	Axes    [rollingAxes]AxisState
-	Slots   int64 // 0 = no limit
+	Axes    [rollingAxes]AxisState // by Tokens and Requests
+	Slots   int64                  // 0 = no limit
 	Running int64
 	Waiting int
 	Tickets int // kept places
@@ -30,12 +31,8 @@ func (p *Pool) State(now time.Time) State {
 		if !a.on {
 			continue
 		}
-		s.Axes[k] = AxisState{On: true, Limit: a.limit}
-		if a.cal != nil {
-			s.Axes[k].Used, s.Axes[k].FullAt = a.cal.used(), a.cal.ledger.FullAt()
-		} else {
-			s.Axes[k].Used, s.Axes[k].FullAt = a.ledger.Used(), a.ledger.FullAt()
-		}
+		l, _ := a.booked()
+		s.Axes[k] = AxisState{On: true, Limit: a.limit, Used: a.used(), FullAt: l.FullAt()}
 	}
 	return s
 }
@@ -50,7 +47,7 @@ type NodeState struct {
 	Queued, Running int
 }
 
-// Node reports one node.
+// Node reports one node. Of Root, Running is not counted: see State.
 func (p *Pool) Node(i NodeID) NodeState {
 	n := &p.nodes[i]
 	return NodeState{Node{n.weight, n.floor, n.credit}, int(n.waiting()), int(n.running)}
@@ -62,8 +59,9 @@ func (p *Pool) Running(h Handle) bool {
 	return ok
 }
 
-// CostOf is what the queued or running call in a slot of handles was booked at.
+// CostOf is what the queued or running call of a Handle.Slot is, or will be, booked
+// at or held, as of its dispatch.
 func (p *Pool) CostOf(slot int) Cost { return p.entries[slot].cost }
 
-// HandleAt is the handle of the call in a slot of handles.
+// HandleAt is the handle of the queued or running call of a Handle.Slot.
 func (p *Pool) HandleAt(slot int) Handle { return p.handle(int32(slot)) }

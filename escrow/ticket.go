@@ -2,7 +2,7 @@ package escrow
 
 import "time"
 
-// A ticket is the place of a refused call. It keeps the tag that the call had, and
+// A ticket is the kept place of a refused call. It keeps the tag that the call had, and
 // no capacity: holding tokens for who is absent would idle 1.7 % of the pool for
 // every second of it. Only calls that are present are served. Who comes back at or
 // after the promised time queues with the old tag, even if it is not ready to wait;
@@ -15,7 +15,7 @@ const (
 	ticketGrace = 6 * time.Second
 )
 
-// Retry is what is known of whether a call was refused before.
+// Retry is what is known of whether a call was offered, and refused, before.
 type Retry uint8
 
 // Clients that count their retries say whether they come for the first time; of
@@ -28,18 +28,20 @@ const (
 
 // Claim is how a call that comes back is recognised: by its key, which is the same
 // each time and nobody else's; else by its count of retries: then it takes the first
-// due place of its leaf. So does who gives neither, but only from the next whole
-// second on: until then nobody can be back who was told whole seconds, and it would
-// be a newcomer that takes another's place.
+// place of its leaf, if that is due. So does who gives neither, but only from the next
+// whole second on: until then nobody can be back who was told whole seconds, and it
+// would be a newcomer that takes another's place. A key that is not known is that of
+// a newcomer, unless its retries were counted.
 type Claim struct {
 	Key   uint64 // 0 is none
 	Retry Retry
 }
 
-// tickets are all kept places of a pool, by when they end and by key.
+// tickets are all kept places of a pool, by when they end and by key. Those of a
+// leaf are in leaf.tickets.
 type tickets struct {
-	ends  heap
-	byKey map[uint64]int32
+	ends  heap             // by promised + ticketGrace, in µs of the pool
+	byKey map[uint64]int32 // entries of those with a key
 }
 
 // ticketOrder is the pool as the keeper of the heap of ends.
@@ -76,6 +78,7 @@ func (p *Pool) claimed(c *Call) int32 {
 	return n
 }
 
+// micros is a time in µs of the pool, as heaps hold it.
 func (p *Pool) micros(t time.Time) int64 { return int64(t.Sub(p.start) / time.Microsecond) }
 
 // keep gives a refused call a ticket, if its turn is near and there is room.
@@ -126,7 +129,8 @@ func (p *Pool) redeem(n int32) {
 	p.drop(n)
 }
 
-// drop ends ticket n.
+// drop ends ticket n. What its nodes were moved past it, beyond what the places that
+// are left may take back, is lost.
 func (p *Pool) drop(n int32) {
 	e := &p.entries[n]
 	leaf := e.leaf
@@ -145,7 +149,7 @@ func (p *Pool) drop(n int32) {
 }
 
 // expire ends the tickets that nobody came for.
-func (p *Pool) expire(time.Time) {
+func (p *Pool) expire() {
 	for ends := &p.tickets.ends; len(*ends) > 0 && (*ends)[0].key <= p.now; {
 		p.drop((*ends)[0].id)
 	}
@@ -154,7 +158,8 @@ func (p *Pool) expire(time.Time) {
 // Tickets is how many places are kept.
 func (p *Pool) Tickets() int { return len(p.tickets.ends) }
 
-// TicketsDue is of how many of them the time has come. It looks at each.
+// TicketsDue is of how many of them the promised time has come, as of the last verb
+// that took a time. O(tickets).
 func (p *Pool) TicketsDue() int {
 	n := 0
 	for _, x := range p.tickets.ends {

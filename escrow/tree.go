@@ -1,12 +1,10 @@
 package escrow
 
-import "time"
-
 // tree is start-time fair queueing at every inner node: the waiting child with
 // the smallest start tag is served next, and each call moves the tags of its
 // leaf and of all above it by cost/weight. It is fair whatever the server's rate
-// does, which a rate that follows grants, refunds and 429s needs, and it uses no
-// cost before dispatch.
+// does, which a rate that follows bursts and refunds needs, and it uses the cost of
+// no call before its dispatch, but to break ties.
 //
 // Sources: Goyal, Vin, Cheng, "Start-time Fair Queueing: A Scheduling Algorithm
 // for Integrated Services Packet Switching Networks", SIGCOMM 1996, whose
@@ -22,19 +20,18 @@ type tree struct {
 
 	floors [classes]heap // nodes with a floor that wait, by when they are due
 	minute int64         // tokens that floors are parts of; without, there are none
-	now    int64         // µs since the pool's start
+	now    int64         // µs since the pool's start, of the latest verb
 
-	open     bool   // whether background calls could be served at the last look
-	openings uint32 // how often that has come true
+	// Background calls are open when a slot is free that is not kept for interactive
+	// ones. While they are not, they are parked: they stand in their heaps, where
+	// nobody looks.
+	open     bool   // at the last look
+	openings uint32 // how often they were opened
 
-	epoch uint64 // of the lead
-	lead  int64  // what was dispatched ahead of a fluid server, beyond its slack; a virtual cost
+	lead  int64  // what was dispatched ahead of a fluid server, beyond a second; a virtual cost
+	epoch uint64 // of the lead: a new one begins while there is none
 	idles uint64 // how often the pool fell idle
 }
-
-// rebaseAt is the tag at which a node's tags are shifted back, years of saturation
-// away at ordinary weights.
-const rebaseAt = int64(1) << 61
 
 func newTree() tree {
 	return tree{nodes: []node{{weight: WeightOne, rank: none, inner: &inner{}}}, free: -1, epoch: 1}
@@ -61,7 +58,8 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 	return i
 }
 
-var noCalls = leaf{calls: [classes]fifo{{-1, -1}, {-1, -1}}, tickets: fifo{-1, -1}}
+// noCalls is what an empty leaf has.
+var noCalls = leaf{calls: [classes]entryList{{-1, -1}, {-1, -1}}, tickets: entryList{-1, -1}}
 
 // describe gives node i its weight, floor and credit. Debt, and what it may catch
 // up, stay what they are in cost.
@@ -75,6 +73,7 @@ func (t *tree) describe(i NodeID, n Node) {
 	if v := t.virtualOf(p); nd.weight > 0 && nd.weight != n.Weight {
 		nd.finish = v + max(-maxAhead, min(signedMulDiv(nd.finish-v, int64(nd.weight), int64(n.Weight)), maxAhead))
 		p.latest = max(p.latest, nd.finish)
+		nd.passed = min(signedMulDiv(nd.passed, int64(nd.weight), int64(n.Weight)), maxAhead)
 	}
 	nd.weight, nd.floor, nd.credit = n.Weight, n.Floor, n.Credit
 	t.restandUp(i)
@@ -100,204 +99,30 @@ func (t *tree) remove(i NodeID) bool {
 	return true
 }
 
-// virtualOf is an inner node's virtual time. When all was idle, whoever was ahead
-// owes nobody anything any more.
-func (t *tree) virtualOf(p *inner) int64 {
-	if p.idle != t.idles {
-		return max(p.virtual, p.latest)
-	}
-	return p.virtual
-}
-
-// startTag is the tag of node i if it turned from idle to served now: virtual
-// time, or before that by what it has to catch up; of these, the most counts:
-//
-//   - the lead: those who were served while the pool ran ahead of a fluid server
-//     have taken it together, and who comes back only now starts that much
-//     earlier. It is shared out level by level, in proportion to what went there.
-//   - its credit.
-//
-// The node's own finish tag keeps all of them from being farmed.
-func (t *tree) startTag(i NodeID) int64 {
-	nd := &t.nodes[i]
-	p := t.nodes[nd.parent].inner
-	back := int64(0)
-	if root := t.nodes[Root].inner; t.lead > 0 && nd.epoch != t.epoch && p.epoch == t.epoch && p.leading > 0 {
-		lead := mulDivCeil(t.lead, p.through, max(1, root.through))
-		back = mulDivCeil(lead, int64(WeightOne), int64(p.leading))
-	}
-	if nd.credit > 0 {
-		credit := mulDivCeil(int64(nd.credit/time.Microsecond), tagUnit, windowMicros)
-		back = max(back, mulDivCeil(credit, int64(WeightOne), int64(p.weights)))
-	}
-	return max(t.fluid(nd.parent)-back, nd.finish)
-}
-
-// meanEvery is how long a mean is good for, in µs.
-const meanEvery = 50_000
-
-// fluid is where the fluid system stands below an inner node: where children that
-// return start. Among children some of which are absent, with only their places kept,
-// virtual time runs with those who are present and have had more than the others;
-// the mean does not.
-func (t *tree) fluid(i NodeID) int64 {
-	p := t.nodes[i].inner
-	v := t.virtualOf(p)
-	if t.nodes[i].promised == 0 {
-		return v
-	}
-	if t.now-p.meanAt >= meanEvery || p.meanAt == 0 {
-		p.mean, p.meanAt = v+t.meanOf(p, v), t.now
-	}
-	return min(p.mean, v)
-}
-
-// meanOf is the mean of the children's places, by weight, relative to a tag.
-func (t *tree) meanOf(p *inner, tag int64) int64 {
-	weights, mean := int64(0), int64(0)
-	for r := range p.heaps {
-		for _, x := range p.heaps[r] {
-			weights += int64(t.nodes[x.id].weight)
-		}
-	}
-	for r := range p.heaps {
-		for _, x := range p.heaps[r] {
-			nd := &t.nodes[x.id]
-			mean += signedMulDiv(nd.finish-min(nd.passed, nd.over(nd.promised))-tag, int64(nd.weight), weights)
-		}
-	}
-	return mean
-}
-
-// arrive gives leaf i, and all above it that nothing waits below, their tags, as
-// a call or a kept place comes to it.
-func (t *tree) arrive(i NodeID) {
-	for ; i != Root && t.nodes[i].waiting() == 0; i = t.nodes[i].parent {
-		nd := &t.nodes[i]
-		start := t.startTag(i)
-		if nd.promised > 0 {
-			nd.passed += start - nd.finish
-		}
-		nd.finish = start
-		nd.due = max(nd.due, t.now)
-		if t.open {
-			nd.opening = t.openings
-		}
-	}
-}
-
-// charge moves leaf i and all above it past a call of virtual cost c that starts
-// now.
-func (t *tree) charge(i NodeID, c int64, open bool) {
-	for i != Root {
-		nd := &t.nodes[i]
-		p := t.nodes[nd.parent].inner
-		p.virtual = max(t.virtualOf(p), p.turn(nd.finish, open))
-		p.idle = t.idles
-		if p.epoch != t.epoch {
-			p.epoch, p.through, p.leading = t.epoch, 0, 0
-		}
-		p.through += c
-		if nd.epoch != t.epoch {
-			nd.epoch = t.epoch
-			p.leading += nd.weight
-		}
-		t.move(i, c)
-		nd.running++
-		if p.virtual > rebaseAt {
-			t.rebase(nd.parent)
-		}
-		i = nd.parent
-	}
-}
-
-// turn is the start tag that virtual time moves to when a child of that tag is
-// served: its own, or that of those whom its floor let it pass. (Else a node far
-// ahead of its share by its floor would carry virtual time away from its siblings,
-// and who returns would wait until they have caught up.)
-func (p *inner) turn(tag int64, open bool) int64 {
-	for r, h := range p.heaps[:classes] {
-		if len(h) > 0 && (open || rank(r) == interactive) {
-			tag = min(tag, h[0].key)
-		}
-	}
-	return tag
-}
-
-// correct moves the tags of leaf i and all above it by d, the virtual cost of what
-// a running call takes beyond what it was charged. A refund is not clipped at
-// virtual time: that would cost heavy-tailed tenants a part of their share, and
-// it cannot exceed what the call was charged.
-func (t *tree) correct(i NodeID, d int64) {
-	for ; i != Root; i = t.nodes[i].parent {
-		t.move(i, d)
-		t.restand(i)
-	}
-}
-
-// ended takes a running call off leaf i.
-func (t *tree) ended(i NodeID) {
-	for ; i != Root; i = t.nodes[i].parent {
-		t.nodes[i].running--
-	}
-}
-
-// move shifts one node's tag by a virtual cost over its weight.
-func (t *tree) move(i NodeID, c int64) {
-	nd := &t.nodes[i]
-	p := t.nodes[nd.parent].inner
-	nd.finish = min(nd.finish+nd.over(c), t.virtualOf(p)+maxAhead)
-	p.latest = max(p.latest, nd.finish)
-}
-
-func (t *tree) rebase(parent NodeID) {
-	p := t.nodes[parent].inner
-	by := p.virtual
-	p.virtual, p.latest, p.mean = 0, max(p.latest-by, 0), p.mean-by
-	for i := range t.nodes {
-		if nd := &t.nodes[i]; nd.parent == parent && NodeID(i) != Root && nd.weight > 0 {
-			// A node long gone may lie further back than an int64 reaches from here. It
-			// returns at virtual time in any case, so the past is cut there.
-			nd.finish = max(nd.finish-by, -rebaseAt)
-		}
-	}
-	for r := range p.heaps {
-		for k := range p.heaps[r] {
-			p.heaps[r][k].key = t.nodes[p.heaps[r][k].id].finish
-			p.heaps[r].up(k, t) // two that were cut are equal now
-		}
-	}
-}
-
 // restand puts node i where it belongs after what waits below it, or its tag, has
 // changed.
 func (t *tree) restand(i NodeID) {
 	nd := &t.nodes[i]
 	p := t.nodes[nd.parent].inner
-	is := nd.standing()
-	switch {
-	case nd.rank == is && is == none:
-	case nd.rank == is:
+	switch was, is := nd.rank, nd.standing(); {
+	case was != is:
+		nd.rank = is
+		regroup(p.heaps[:], was, is, int(nd.at), item{nd.finish, int32(i)}, t)
+	case is != none:
 		p.heaps[is].set(int(nd.at), nd.finish, t)
-	default:
-		if nd.rank != none {
-			p.heaps[nd.rank].remove(int(nd.at), t)
-		}
-		if nd.rank = is; is != none {
-			p.heaps[is].push(item{nd.finish, int32(i)}, t)
-		}
 	}
 	t.restandFloor(i)
 }
 
-// restandUp does so for node i and all above it.
+// restandUp does so for node i and all above it, from below, as who goes first of
+// equal tags depends on what goes first below them (tie).
 func (t *tree) restandUp(i NodeID) {
 	for ; i != Root; i = t.nodes[i].parent {
 		t.restand(i)
 	}
 }
 
-// moved and tie make tree the keeper of the heaps of children.
+// moved makes, with tie, the tree the keeper of the heaps of children.
 func (t *tree) moved(id int32, at int) { t.nodes[id].at = int32(at) }
 
 // tie: of equal starts the one that would finish first goes first, so that light
@@ -310,7 +135,28 @@ func (t *tree) tie(a, b int32) bool {
 	return a < b
 }
 
-// headCost is the virtual cost of the call below node i that is first in line.
+// reorder puts all that stands below node i in order, from below, after which of equal
+// tags goes first has changed for many at once: to restand them one by one would sift
+// each through heaps that are not in order.
+func (t *tree) reorder(i NodeID) {
+	p := t.nodes[i].inner
+	if p == nil {
+		return
+	}
+	for _, h := range p.heaps {
+		for _, x := range h {
+			t.reorder(NodeID(x.id))
+		}
+	}
+	for _, h := range p.heaps {
+		for at := range h {
+			h.up(at, t)
+		}
+	}
+}
+
+// headCost is the virtual cost of the call below node i that is first in line, going
+// by class, and of each class by tags; 0 when only places are kept there.
 func (t *tree) headCost(i NodeID) int64 {
 	for t.nodes[i].inner != nil {
 		heaps := &t.nodes[i].heaps
@@ -331,8 +177,9 @@ func (t *tree) headCost(i NodeID) int64 {
 	return 0
 }
 
-// next is the leaf to be served next, and, when it is for its floor, the node
-// whose floor that is. open says whether background calls may be served.
+// next is the leaf to be served next, and, when it is for a floor, the node whose
+// floor that is, else Root; ok is false when nothing that may be served waits. open
+// says whether background calls may be.
 func (t *tree) next(open bool) (leaf, floored NodeID, ok bool) {
 	if open && !t.open {
 		t.openings++
@@ -362,13 +209,14 @@ func (t *tree) unpark(i NodeID) bool {
 	return true
 }
 
-// descend follows the smallest tags from node i to a leaf, unless on its way a tag
-// has changed.
+// descend follows the smallest tags from node i to a leaf. It reports false when a tag
+// has changed on its way: then it is to begin again.
 func (t *tree) descend(i NodeID, open bool) (NodeID, bool) {
 	for t.nodes[i].inner != nil {
 		if open && t.unpark(i) {
 			return 0, false
 		}
+		// Children are served by tag, whichever class of calls they have.
 		first, second := t.nodes[i].heaps[interactive], t.nodes[i].heaps[background]
 		switch {
 		case !open || len(second) == 0:

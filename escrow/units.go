@@ -9,11 +9,11 @@ import (
 // Window is the length of every rolling limit: the provider's minute.
 const Window = time.Minute
 
-// MaxLimit bounds every limit and cost, so that no product in this package can
-// overflow an int64.
+// MaxLimit bounds every limit, and every cost on an axis that has one, so that no
+// product in this package can overflow an int64.
 const MaxLimit = int64(1e12)
 
-// Weight is a leaf's claim relative to its siblings, in thousandths: weight
+// Weight is a node's claim relative to its siblings, in thousandths: weight
 // 2.5 is Weight(2500). It is a fixed-point integer so that shares are exact
 // and the same on every machine.
 type Weight int64
@@ -37,6 +37,7 @@ const (
 	rollingAxes = int(Slots) // Tokens and Requests
 )
 
+// String names the axis as metrics and messages do.
 func (a Axis) String() string {
 	switch a {
 	case Tokens:
@@ -52,16 +53,24 @@ func (a Axis) String() string {
 // Requests. Every call also takes one slot.
 type Cost [rollingAxes]int64
 
+func (c Cost) plus(d Cost) Cost {
+	for k := range c {
+		c[k] += d[k]
+	}
+	return c
+}
+
 // tagUnit is the virtual cost of one whole Window of a pool: a call that takes
-// a thousandth of the tokens a minute costs tagUnit/1000. With tags as int64
-// this leaves 2²¹ minutes of a pool at weight 1 before tags are rebased.
+// a thousandth of the tokens a minute costs tagUnit/1000, and moves a tag by that
+// over its node's weight. This leaves 2²¹ minutes of a pool at weight 1, four years,
+// before tags are rebased (rebaseAt).
 const tagUnit = int64(1) << 40
 
 // maxVirtualCost bounds what one call can move a tag by: 256 minutes of the
 // whole pool.
 const maxVirtualCost = tagUnit << 8
 
-// maxAhead bounds how far a leaf's tag can run ahead of virtual time, so that
+// maxAhead bounds how far a node's tag can run ahead of virtual time, so that
 // no sum of tags overflows.
 const maxAhead = int64(1) << 60
 

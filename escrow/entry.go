@@ -1,0 +1,125 @@
+package escrow
+
+import "time"
+
+// entryState is what an entry of the table stands for now.
+type entryState uint8
+
+const (
+	entryFree entryState = iota
+	entryQueued
+	entryRunning
+	entryTicket
+)
+
+// entry is a call from Offer to its end, or the kept place (a ticket) of a refused
+// one. It is kept in a table, found by handle, and reused with a new generation.
+type entry struct {
+	gen   uint32
+	state entryState
+	class rank // interactive or background
+	back  bool // it has come back to a kept place
+	leaf  NodeID
+
+	next, prev int32 // in its entryList, -1 at the ends; the next free entry of a free one
+
+	// As it was offered: see Call.
+	most  Cost
+	asked struct{ expect, input int64 } // tokens
+	speed int64                         // tokens a second
+	run   time.Duration
+
+	// As it was weighed.
+	expect  int64 // tokens
+	input   int64 // of these
+	cost    Cost  // what it is paced by, and booked at or held
+	virtual int64 // what it moves tags by, at weight 1
+
+	// Of a running call.
+	floored    NodeID // whose floor it was served for, or Root
+	dispatched time.Time
+	slots      Cost                // slot of each axis's ring of dispatches that it was booked in
+	eras       [rollingAxes]uint32 // of the books that it is in
+	held       int64               // tokens, under Settled
+	taken      int64               // tokens that are booked, under Production
+	plan       plan                // of the rest, under Production
+	inputSlot  int64               // of the calendar, in which input was booked
+
+	// Of a ticket.
+	promised time.Time // when its call was told to come
+	told     time.Time // the same, in whole seconds from the refusal, as Retry-After has it
+	key      uint64    // Claim.Key, 0 for none
+	at       int32     // position in tickets.ends
+}
+
+// put stores a new entry.
+func (t *tree) put(e entry) int32 {
+	n := t.alloc()
+	e.gen = t.entries[n].gen
+	t.entries[n] = e
+	return n
+}
+
+// alloc takes a free entry, or makes one.
+func (t *tree) alloc() int32 {
+	if t.free < 0 {
+		t.entries = append(t.entries, entry{gen: 1})
+		return int32(len(t.entries) - 1)
+	}
+	i := t.free
+	t.free = t.entries[i].next
+	return i
+}
+
+// release frees an entry, so that no handle finds it any more.
+func (t *tree) release(i int32) {
+	e := &t.entries[i]
+	*e = entry{gen: e.gen + 1, next: t.free}
+	t.free = i
+}
+
+// find returns the entry that h names, if it is still in state s.
+func (t *tree) find(h Handle, s entryState) (int32, bool) {
+	if int(h.Slot) >= len(t.entries) {
+		return 0, false
+	}
+	e := &t.entries[h.Slot]
+	return int32(h.Slot), e.gen == h.gen && e.state == s
+}
+
+func (t *tree) handle(i int32) Handle { return Handle{Slot: uint32(i), gen: t.entries[i].gen} }
+
+// entryList is a list of entries, linked by index; -1 and -1 when it is empty.
+type entryList struct{ head, tail int32 }
+
+// link puts entry n into a list, behind entry after, or at its head when that is -1.
+func (t *tree) link(f *entryList, n, after int32) {
+	e := &t.entries[n]
+	e.prev = after
+	if after >= 0 {
+		e.next = t.entries[after].next
+		t.entries[after].next = n
+	} else {
+		e.next, f.head = f.head, n
+	}
+	if e.next >= 0 {
+		t.entries[e.next].prev = n
+	} else {
+		f.tail = n
+	}
+}
+
+func (t *tree) unlink(f *entryList, n int32) {
+	e := &t.entries[n]
+	if e.prev >= 0 {
+		t.entries[e.prev].next = e.next
+	} else {
+		f.head = e.next
+	}
+	if e.next >= 0 {
+		t.entries[e.next].prev = e.prev
+	} else {
+		f.tail = e.prev
+	}
+	e.next, e.prev = -1, -1
+}

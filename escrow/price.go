@@ -1,0 +1,99 @@
+package escrow
+
+import "time"
+
+// entryOf is the entry of a call that is offered, weighed.
+func (p *Pool) entryOf(c *Call) entry {
+	e := entry{
+		leaf: c.Leaf, class: interactive, next: -1, prev: -1,
+		most: c.Most, speed: c.Speed, run: c.Run,
+	}
+	e.asked.expect, e.asked.input = c.Expect, c.Input
+	if c.Background {
+		e.class = background
+	}
+	if e.run <= 0 {
+		e.run = p.usualRun()
+	}
+	p.price(&e)
+	return e
+}
+
+// price weighs an entry by the pool's limits and accounting: what it is booked at,
+// and what that moves the tags by.
+func (p *Pool) price(e *entry) {
+	e.cost = p.Clamp(e.most)
+	if e.expect = e.asked.expect; e.expect <= 0 || e.expect > e.cost[Tokens] {
+		e.expect = e.cost[Tokens]
+	}
+	if p.cfg.Accounting != AdmitMax {
+		e.cost[Tokens] = e.expect
+	}
+	e.input = min(max(e.asked.input, 0), e.expect)
+	// A call that takes nothing of any axis still moves a tag, and its kept place shows.
+	e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
+}
+
+// Clamp cuts a cost to the pool's limits. A call estimated above a whole
+// minute goes when the minute is free of use; what it really takes beyond is
+// debt. So a wrong guess never bars a call for good.
+func (p *Pool) Clamp(c Cost) Cost {
+	for k := range p.axes {
+		if p.axes[k].on {
+			c[k] = min(c[k], p.axes[k].limit)
+		}
+		c[k] = max(c[k], 0)
+	}
+	return c
+}
+
+// virtualCost is a call's dominant share of the pool's minute, in tag units: of
+// its tokens, its requests, and the time it occupies a slot.
+func (p *Pool) virtualCost(tokens, requests int64, run time.Duration) int64 {
+	v := int64(0)
+	for k, c := range [rollingAxes]int64{tokens, requests} {
+		if p.axes[k].on {
+			v = max(v, mulDivCeil(c, tagUnit, p.axes[k].limit))
+		}
+	}
+	if p.cfg.Slots > 0 {
+		whole := mulDivCeil(int64(run/time.Microsecond), tagUnit, windowMicros)
+		v = max(v, mulDivCeil(whole, 1, p.cfg.Slots))
+	}
+	return min(v, maxVirtualCost)
+}
+
+// usualRun is how long calls ran so far, and a guess before the first has ended.
+func (p *Pool) usualRun() time.Duration {
+	if p.meanRun == 0 {
+		return time.Second
+	}
+	return p.meanRun
+}
+
+// learnRun moves the mean by a sixteenth towards how long a call ran.
+func (p *Pool) learnRun(run time.Duration) {
+	if p.meanRun == 0 {
+		p.meanRun = run
+	}
+	p.meanRun += (run - p.meanRun) / 16
+}
+
+// perSlot is how many grains a call produces in one slot of the calendar.
+func (e *entry) perSlot() int64 {
+	if e.speed <= 0 {
+		return (e.expect - e.input) * grain
+	}
+	return min(e.speed, MaxLimit) * grain / (calendarSlots / int64(Window/time.Second))
+}
+
+// expected is what of a call's cost it will probably take.
+func (e *entry) expected(k Axis) int64 {
+	if k == Tokens {
+		return e.expect
+	}
+	return e.cost[k]
+}
+
+// refund is how many tokens a call will probably give back when it ends.
+func (e *entry) refund() int64 { return e.cost[Tokens] - e.expect }

@@ -1,0 +1,75 @@
+package escrow
+
+// enqueue lets entry n wait at its leaf. The caller restands that.
+func (t *tree) enqueue(n int32) {
+	e := &t.entries[n]
+	e.state = entryQueued
+	list := &t.nodes[e.leaf].calls[e.class]
+	after := list.tail
+	if e.back { // it goes before those who have come since
+		after = -1
+		for next := list.head; next >= 0 && t.entries[next].back; next = t.entries[next].next {
+			after = next
+		}
+	}
+	t.link(list, n, after)
+	t.count(e, 1)
+}
+
+// dequeue takes it out again. The caller restands its leaf.
+func (t *tree) dequeue(n int32) {
+	e := &t.entries[n]
+	t.unlink(&t.nodes[e.leaf].calls[e.class], n)
+	t.count(e, -1)
+	t.nodes[e.leaf].yield(e, 0)
+}
+
+// count adds (by = 1) or takes away (by = -1) a queued call, or a ticket, to what its
+// leaf, and all above it, have below them. The caller restands them.
+func (t *tree) count(e *entry, by int64) {
+	for i := e.leaf; ; i = t.nodes[i].parent {
+		nd := &t.nodes[i]
+		nd.backlog += by * e.virtual
+		nd.booked[Tokens] += by * e.cost[Tokens]
+		nd.booked[Requests] += by * e.cost[Requests]
+		if e.state == entryTicket {
+			nd.promised += by * e.virtual
+		} else {
+			nd.queued[e.class] += int32(by)
+		}
+		if i == Root {
+			return
+		}
+	}
+}
+
+// backgroundShare is which part of a leaf's service background calls get at least
+// while interactive ones wait: one in so many.
+const backgroundShare = 20
+
+// head is the call of leaf i that is next, one of which waits: an interactive one,
+// unless background calls are open and are owed their least share.
+func (t *tree) head(i NodeID, open bool) int32 {
+	l := &t.nodes[i]
+	first, second := l.calls[interactive].head, l.calls[background].head
+	switch {
+	case second < 0 || !open && first >= 0:
+		return first
+	case first < 0 || l.yielded >= t.entries[second].virtual*(backgroundShare-1):
+		return second
+	}
+	return first
+}
+
+// yield keeps the account (leaf.yielded) of what background calls have let pass, as
+// entry e leaves the queue with so much of service: none, if it was withdrawn.
+func (n *node) yield(e *entry, served int64) {
+	switch {
+	case n.queued[background] == 0:
+		n.yielded = 0
+	case e.class == interactive:
+		n.yielded += served
+	default:
+		n.yielded = max(0, n.yielded-served*(backgroundShare-1))
+	}
+}

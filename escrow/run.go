@@ -1,0 +1,164 @@
+package escrow
+
+import "time"
+
+// begin starts entry n: it takes a slot, and each axis books, plans or holds it.
+func (p *Pool) begin(now time.Time, n int32) {
+	e := &p.entries[n]
+	e.state, e.next, e.prev, e.dispatched = entryRunning, -1, -1, now
+	p.running++
+	p.refunds += e.refund()
+	for k := range p.axes {
+		a := &p.axes[k]
+		if !a.on {
+			continue
+		}
+		e.eras[k] = a.era
+		a.pace.take(e.cost[k], e.expected(Axis(k)))
+		a.pace.ring.Book(e.cost[k])
+		e.slots[k] = a.pace.ring.Slot()
+		switch {
+		case a.cal != nil:
+			a.cal.ledger.Book(e.input * grain)
+			e.taken, e.inputSlot = e.input, a.cal.ledger.cur
+			e.plan = a.cal.lay(now, (e.expect-e.input)*grain, e.perSlot())
+		case a.apart():
+			a.ledger.Hold(e.cost[k])
+			e.held = e.cost[k]
+		}
+	}
+}
+
+// Progress is what a running call has taken so far, and what it is now expected to
+// take in all: sums, not differences, in tokens, the input included.
+type Progress struct {
+	// Taken is 0 when nothing is known of it, as of a call that does not stream: it
+	// then goes on as it was planned, and Expect is not looked at.
+	Taken, Expect int64
+	// Speed is how many tokens a second it produces; 0 leaves it as it was.
+	Speed int64
+	// Run is how long the call will probably run in all; 0 leaves it as it was.
+	Run time.Duration
+}
+
+// Progress tells of a running call, about four times a second; of one that does not
+// run it changes nothing. Under Production it books what was produced, and plans the
+// rest anew; under Settled it holds more, if the call will take more. The time in a
+// slot is charged at once where it turns out longer, and refunded only at the end.
+// While calls wait, call Pump afterwards. O(depth · log children), and O(1) if Run
+// says nothing new.
+func (p *Pool) Progress(now time.Time, h Handle, told Progress) {
+	n, ok := p.find(h, entryRunning)
+	if !ok {
+		return
+	}
+	p.advance(now)
+	e := &p.entries[n]
+	p.runsOn(e, told.Run)
+	if told.Speed > 0 {
+		e.speed = told.Speed
+	}
+	if a := &p.axes[Tokens]; a.on && a.era == e.eras[Tokens] && told.Taken > 0 {
+		a.progress(now, e, min(told.Taken, MaxLimit), min(told.Expect, MaxLimit))
+	}
+}
+
+// runsOn charges a running call for the slot that it will hold longer than was
+// expected.
+func (p *Pool) runsOn(e *entry, run time.Duration) {
+	if run <= e.run || p.cfg.Slots == 0 {
+		return
+	}
+	e.run = run
+	if v := p.virtualCost(e.expect, e.cost[Requests], run); v > e.virtual {
+		p.correct(e.leaf, v-e.virtual)
+		p.payFloor(e.floored, v-e.virtual)
+		e.virtual = v
+	}
+}
+
+// progress books what a call has taken, if that is booked while it runs, and plans
+// or holds what it will take besides.
+func (a *axisBooks) progress(now time.Time, e *entry, taken, expect int64) {
+	taken = max(taken, e.taken)
+	rest := max(0, expect-taken)
+	switch {
+	case a.cal != nil:
+		a.cal.replace(e.plan, (taken-e.taken)*grain)
+		a.cal.lift(e.plan)
+		e.taken = taken
+		perSlot := e.perSlot()
+		if e.speed <= 0 {
+			perSlot = rest * grain
+		}
+		e.plan = a.cal.lay(now, rest*grain, perSlot)
+	case a.apart():
+		if more := taken + rest - e.held; more > 0 {
+			a.ledger.Hold(more)
+			e.held += more
+		}
+	}
+}
+
+// Settle ends a running call with what it really took. What was charged too
+// much is given back, what was charged too little is debt: in the ledger, in
+// the pace, and in the tags, so that declaring too little gains nothing.
+// A call that never ran is settled with nothing: then it owes nothing. It reports
+// false, and changes nothing, when there is no such call any more. Call Pump
+// afterwards. O(depth · log children).
+func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
+	n, ok := p.find(h, entryRunning)
+	if !ok {
+		return false
+	}
+	p.advance(now)
+	e := &p.entries[n]
+	for k := range p.axes {
+		actual[k] = min(max(actual[k], 0), MaxLimit)
+		if a := &p.axes[k]; a.on && a.era == e.eras[k] {
+			a.settle(e, actual[k])
+		}
+	}
+	took := int64(0)
+	if actual != (Cost{}) { // what never ran teaches nothing
+		run := max(0, now.Sub(e.dispatched))
+		took = p.virtualCost(actual[Tokens], actual[Requests], run)
+		p.learnRun(run)
+	}
+	p.running--
+	p.refunds -= e.refund()
+	leaf := e.leaf
+	p.ended(leaf)
+	p.correct(leaf, took-e.virtual)
+	p.payFloor(e.floored, took-e.virtual)
+	p.release(n)
+	p.noteIdle()
+	return true
+}
+
+// noteIdle begins a new idle period when nothing waits or runs any more.
+func (p *Pool) noteIdle() {
+	if p.running == 0 && p.waiting() == 0 {
+		p.idles++
+	}
+}
+
+// settle corrects the books of one axis to what a call has really taken of it.
+func (a *axisBooks) settle(e *entry, actual int64) {
+	d := actual - e.cost[a.axis]
+	a.pace.correct(d, actual-e.expected(a.axis))
+	a.pace.ring.Correct(e.slots[a.axis], d)
+	switch {
+	case a.cal != nil:
+		a.cal.replace(e.plan, max(0, actual-e.taken)*grain)
+		a.cal.lift(e.plan)
+		// What was booked as taken and was not: of the input, which was booked at the
+		// start, it can be taken back. The rest stays, on the side of the limit.
+		if over := e.taken - actual; over > 0 {
+			a.cal.ledger.Correct(e.inputSlot, -min(over, e.input)*grain)
+		}
+	case a.apart():
+		a.ledger.Drop(e.held)
+		a.ledger.Book(actual)
+	}
+}

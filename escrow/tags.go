@@ -1,0 +1,205 @@
+package escrow
+
+import "time"
+
+// virtualOf is an inner node's virtual time. Once all was idle, whoever was ahead
+// owes nobody anything any more: it is past every tag then.
+func (t *tree) virtualOf(p *inner) int64 {
+	if p.idle != t.idles {
+		return max(p.virtual, p.latest)
+	}
+	return p.virtual
+}
+
+// startTag is the tag of node i if something came to it now, while nothing waits
+// below it: virtual time, or before that by what it has to catch up; of these, the
+// larger counts:
+//
+//   - the lead: those who were served while the pool ran ahead of a fluid server
+//     have taken it together, and who comes back only now starts that much
+//     earlier. It is shared out level by level, in proportion to what went there.
+//   - its credit.
+//
+// It is never before the node's own finish tag, which keeps both from being farmed.
+func (t *tree) startTag(i NodeID) int64 {
+	nd := &t.nodes[i]
+	p := t.nodes[nd.parent].inner
+	back := int64(0)
+	if root := t.nodes[Root].inner; t.lead > 0 && nd.epoch != t.epoch && p.epoch == t.epoch && p.leading > 0 {
+		lead := mulDivCeil(t.lead, p.through, max(1, root.through))
+		back = mulDivCeil(lead, int64(WeightOne), int64(p.leading))
+	}
+	if nd.credit > 0 {
+		credit := mulDivCeil(int64(nd.credit/time.Microsecond), tagUnit, windowMicros)
+		back = max(back, mulDivCeil(credit, int64(WeightOne), int64(p.weights)))
+	}
+	return max(t.fluid(nd.parent)-back, nd.finish)
+}
+
+// meanEvery is how long a mean is good for, in µs of the pool.
+const meanEvery = 50_000
+
+// fluid is where the fluid system stands below an inner node: where children that
+// return start. Among children some of which are absent, with only their places kept,
+// virtual time runs with those who are present and have had more than the others;
+// the mean does not.
+func (t *tree) fluid(i NodeID) int64 {
+	p := t.nodes[i].inner
+	v := t.virtualOf(p)
+	if t.nodes[i].promised == 0 {
+		return v
+	}
+	if t.now-p.meanAt >= meanEvery || p.meanAt == 0 {
+		p.mean, p.meanAt = v+t.meanOf(p, v), t.now
+	}
+	return min(p.mean, v)
+}
+
+// meanOf is the mean, by weight, of the tags at which what stands below the children
+// begins, relative to a tag. O(children): fluid asks for it at most once in meanEvery.
+func (t *tree) meanOf(p *inner, tag int64) int64 {
+	weights, mean := int64(0), int64(0)
+	for r := range p.heaps {
+		for _, x := range p.heaps[r] {
+			weights += int64(t.nodes[x.id].weight)
+		}
+	}
+	for r := range p.heaps {
+		for _, x := range p.heaps[r] {
+			nd := &t.nodes[x.id]
+			mean += signedMulDiv(nd.finish-nd.redeemable()-tag, int64(nd.weight), weights)
+		}
+	}
+	return mean
+}
+
+// keptTag is the tag at which what stands below node i begins: of its calls, and of
+// the places that are kept for it.
+func (t *tree) keptTag(i NodeID) int64 {
+	if nd := &t.nodes[i]; nd.standing() != none {
+		return nd.finish - nd.redeemable()
+	}
+	return t.startTag(i)
+}
+
+// redeemable is how far the node's tag goes back when all that is kept places below
+// it comes back: what it was moved past them, but no more than they cost.
+func (n *node) redeemable() int64 {
+	if n.promised == 0 {
+		return 0
+	}
+	return min(n.passed, n.over(n.promised))
+}
+
+// arrive gives leaf i, and all above it that nothing waits below, their tags, as
+// a call or a kept place comes to it. What a node with kept places is moved by is
+// noted in passed, to be given back by redeem. The caller restands them.
+func (t *tree) arrive(i NodeID) {
+	for ; i != Root && t.nodes[i].waiting() == 0; i = t.nodes[i].parent {
+		nd := &t.nodes[i]
+		start := t.startTag(i)
+		if nd.promised > 0 {
+			nd.passed += start - nd.finish
+		}
+		nd.finish = start
+		nd.due = max(nd.due, t.now)
+		if t.open {
+			nd.opening = t.openings
+		}
+	}
+}
+
+// charge moves leaf i and all above it past a call of virtual cost c that starts
+// now, and virtual time to where it was taken from. open says whether background
+// calls were in the running for it. The caller restands them.
+func (t *tree) charge(i NodeID, c int64, open bool) {
+	for i != Root {
+		nd := &t.nodes[i]
+		p := t.nodes[nd.parent].inner
+		p.virtual = max(t.virtualOf(p), p.virtualAfter(nd.finish, open))
+		p.idle = t.idles
+		if p.epoch != t.epoch {
+			p.epoch, p.through, p.leading = t.epoch, 0, 0
+		}
+		p.through += c
+		if nd.epoch != t.epoch {
+			nd.epoch = t.epoch
+			p.leading += nd.weight
+		}
+		t.move(i, c)
+		nd.running++
+		if p.virtual > rebaseAt {
+			t.rebase(nd.parent)
+		}
+		i = nd.parent
+	}
+}
+
+// virtualAfter is what virtual time moves to when a child of that tag is served: its
+// tag, or that of those whom its floor let it pass. (Else a node far
+// ahead of its share by its floor would carry virtual time away from its siblings,
+// and who returns would wait until they have caught up.)
+func (p *inner) virtualAfter(tag int64, open bool) int64 {
+	for r, h := range p.heaps[:classes] {
+		if len(h) > 0 && (open || rank(r) == interactive) {
+			tag = min(tag, h[0].key)
+		}
+	}
+	return tag
+}
+
+// correct moves the tags of leaf i and all above it by d, the virtual cost of what
+// a running call takes beyond what it was charged, and restands them. A refund is not clipped at
+// virtual time: that would cost heavy-tailed tenants a part of their share, and
+// it cannot exceed what the call was charged.
+func (t *tree) correct(i NodeID, d int64) {
+	for ; i != Root; i = t.nodes[i].parent {
+		t.move(i, d)
+		t.restand(i)
+	}
+}
+
+// ended takes a running call off leaf i.
+func (t *tree) ended(i NodeID) {
+	for ; i != Root; i = t.nodes[i].parent {
+		t.nodes[i].running--
+	}
+}
+
+// move shifts one node's tag by a virtual cost, of either sign, over its weight.
+func (t *tree) move(i NodeID, c int64) {
+	nd := &t.nodes[i]
+	p := t.nodes[nd.parent].inner
+	nd.finish = min(nd.finish+nd.over(c), t.virtualOf(p)+maxAhead)
+	p.latest = max(p.latest, nd.finish)
+}
+
+// rebaseAt is the virtual time at which the tags below a node are shifted back by it,
+// years of saturation away at ordinary weights.
+const rebaseAt = int64(1) << 61
+
+// rebase shifts virtual time below a node back to 0, and all tags there with it.
+// O(nodes of the pool).
+func (t *tree) rebase(parent NodeID) {
+	p := t.nodes[parent].inner
+	by := p.virtual
+	p.virtual, p.latest, p.mean = 0, max(p.latest-by, 0), p.mean-by
+	for i := range t.nodes {
+		if nd := &t.nodes[i]; nd.parent == parent && NodeID(i) != Root && nd.weight > 0 {
+			// A node long gone may lie further back than an int64 reaches from here. It
+			// returns at virtual time in any case, so the past is cut there.
+			nd.finish = max(nd.finish-by, -rebaseAt)
+		}
+	}
+	for r := range p.heaps {
+		for k := range p.heaps[r] {
+			p.heaps[r][k].key = t.nodes[p.heaps[r][k].id].finish
+			p.heaps[r].up(k, t) // two that were cut are equal now
+		}
+	}
+}
+
+// over is a virtual cost over the node's weight: how far it moves a tag.
+func (n *node) over(cost int64) int64 {
+	return signedMulDiv(cost, int64(WeightOne), int64(n.weight))
+}
