@@ -85,14 +85,9 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err er
 	log := newLogger(e)
 	metrics := telemetry.New()
 	rules := gateway.GovernorConfig(snap)
-	var journal *durable.Journal
-	var ready func() bool
-	if cfg.StateDir != "" {
-		if journal, rules.Past, err = durable.Open(durable.Options{Dir: cfg.StateDir, Zone: rules.Zone, Log: log}); err != nil {
-			return err
-		}
-		rules.Journal, ready = journal, journal.Up
-		metrics.WatchStore(journal.Up)
+	journal, ready, err := openState(cfg.StateDir, &rules, metrics, log)
+	if err != nil {
+		return err
 	}
 	gov, err := governor.New(rules)
 	if err != nil {
@@ -153,6 +148,20 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err er
 	}
 	greet(e, snap, q, data.Addr(), admin.Addr())
 	return group.Wait()
+}
+
+// openState lets a governor remember over restarts, if there is a folder for it. ready
+// says whether it can be written.
+func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *slog.Logger) (j *durable.Journal, ready func() bool, err error) {
+	if dir == "" {
+		return nil, nil, nil
+	}
+	if j, rules.Past, err = durable.Open(durable.Options{Dir: dir, Zone: rules.Zone, Log: log}); err != nil {
+		return nil, nil, err
+	}
+	rules.Journal = j
+	m.WatchStore(j.Up)
+	return j, j.Up, nil
 }
 
 // shutdown stops admission, and lets what runs come to its end. What is left after
