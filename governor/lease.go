@@ -38,12 +38,11 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 	cost := escrow.Cost{p.cfg.Weights.cost(u), requests}
 	p.mu.Lock()
 	booked := p.escrow.CostOf(int(l.handle.Slot))
-	st, ok := l.g.endLocked(p, now, l.handle, cost)
+	st, ok := p.endLocked(now, l.handle, cost, u.Output, whole)
 	if !ok {
 		p.mu.Unlock()
 		return false
 	}
-	p.learnLocked(now, &st, u.Output, whole)
 	spent := Spend{}
 	if b := st.own.tab; b != nil {
 		spent = p.spend(u, requests, b.price)

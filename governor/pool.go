@@ -114,7 +114,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 		var ans escrow.Answer
 		switch {
 		case st.waiter == nil: // dispatched to a caller who has gone
-			g.endLocked(p, now, h, escrow.Cost{})
+			p.endLocked(now, h, escrow.Cost{}, 0, false)
 		case why == timedOut:
 			ans, _ = p.escrow.Refuse(now, h, call.Claim.Key)
 		default:
@@ -197,14 +197,15 @@ func (g *Governor) armLocked(p *pool, now time.Time) {
 	}
 }
 
-// endLocked settles a call in the escrow and forgets its state, which it
-// returns. It reports false when the call has ended before.
-func (g *Governor) endLocked(p *pool, now time.Time, h escrow.Handle, actual escrow.Cost) (leaseState, bool) {
+// endLocked settles a call in the escrow, learns from it, and forgets its state,
+// which it returns. It reports false when the call has ended before.
+func (p *pool) endLocked(now time.Time, h escrow.Handle, actual escrow.Cost, output int64, whole bool) (leaseState, bool) {
 	if !p.escrow.Settle(now, h, actual) {
 		return leaseState{}, false
 	}
 	st := p.leases[h.Slot]
 	p.leases[h.Slot] = leaseState{}
+	p.learnLocked(now, &st, output, whole)
 	return st, true
 }
 

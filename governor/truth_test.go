@@ -250,13 +250,16 @@ func TestDispatchedToOneWhoHasGone(t *testing.T) {
 			runtime.Gosched()
 		}
 		now := g.clock.Now()
-		if _, ok := g.endLocked(p, now, first.handle, escrow.Cost{0, 1}); !ok {
+		if _, ok := p.endLocked(now, first.handle, escrow.Cost{0, 1}, 0, true); !ok {
 			t.Fatal("the first lease has ended before")
 		}
 		g.pumpAndUnlock(p, now)
 		wg.Wait()
 		if running, waiting := g.Leases(); running != 0 || waiting != 0 {
 			t.Fatalf("%d run and %d wait", running, waiting)
+		}
+		if outputs, runs := p.outputs.Stats().Running, p.runs.Stats().Running; outputs != 0 || runs != 0 {
+			t.Fatalf("nothing runs, yet %d and %d calls count as running in what is learned", outputs, runs)
 		}
 	}
 }

@@ -174,12 +174,21 @@ func (b *Book) age(i int32) {
 
 // Stats is what a Book tells of itself.
 type Stats struct {
-	Kinds  int   // known now, at all levels
-	Doubts int64 // how often most of what was known of one was forgotten
+	Kinds   int   // known now, at all levels
+	Running int64 // calls that were started and have not ended
+	Doubts  int64 // how often most of what was known of one was forgotten
 }
 
-// Stats returns what there is to tell.
-func (b *Book) Stats() Stats { return Stats{Kinds: len(b.index), Doubts: b.doubts} }
+// Stats returns what there is to tell. O(kinds).
+func (b *Book) Stats() Stats {
+	s := Stats{Kinds: len(b.index), Doubts: b.doubts}
+	for i := range b.nodes {
+		if n := &b.nodes[i]; i != 0 && n.parent == 0 { // the level that all calls count at
+			s.Running += n.running
+		}
+	}
+	return s
+}
 
 // runs says whether anybody learns from s.
 func (b *Book) runs(s *Stream) bool {
