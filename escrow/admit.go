@@ -113,9 +113,9 @@ func (p *Pool) goesFirst(i NodeID, class rank) bool {
 	return true
 }
 
-// queueRoom bounds queues, and says Queued where there is room: a leaf may queue as many calls as places are left
-// free. One greedy leaf gets half the queue, two a third each, and whoever
-// comes later finds a place; no share needs to be set aside.
+// queueRoom bounds queues, and says Queued where there is room: a leaf may queue as
+// many calls as places are left free. One greedy leaf gets half the queue, two a
+// third each, and whoever comes later finds a place; no share needs to be set aside.
 //
 // Source: Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
 // packet switches", IEEE/ACM Transactions on Networking 6(2), 1998.

@@ -21,22 +21,28 @@ func BenchmarkDecision(b *testing.B) {
 			for i := range n {
 				p.Offer(now, Call{Leaf: NodeID(i + 1), Most: Cost{int64(100 + i%900), 1}, MaxWait: time.Hour})
 			}
-			var out []Handle
-			i := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				p.axes[Tokens].pace.level = 1500
-				out = p.Pump(now, out[:0])
-				for _, h := range out {
-					leaf := p.entries[h.Slot].leaf
-					p.Settle(now, h, Cost{400, 1})
-					p.Offer(now, Call{Leaf: leaf, Most: Cost{int64(500 + i%900), 1}, MaxWait: time.Hour})
-					i++
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(1, i)), "ns/decision")
+			decide(b, p, now)
 		})
 	}
+}
+
+// decide takes calls from offer to settle through the queue of a pool in which a call
+// of every leaf waits.
+func decide(b *testing.B, p *Pool, now time.Time) {
+	var out []Handle
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		p.axes[Tokens].pace.level = 1500
+		out = p.Pump(now, out[:0])
+		for _, h := range out {
+			leaf := p.entries[h.Slot].leaf
+			p.Settle(now, h, Cost{400, 1})
+			p.Offer(now, Call{Leaf: leaf, Most: Cost{int64(500 + i%900), 1}, MaxWait: 1000 * time.Hour})
+			i++
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(1, i)), "ns/decision")
 }
 
 // BenchmarkFastPath is one call that nobody stands before.
@@ -56,20 +62,7 @@ func BenchmarkTreeDecision(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			p, now := waitingTree(n)
-			var out []Handle
-			i := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				p.axes[Tokens].pace.level = 1500
-				out = p.Pump(now, out[:0])
-				for _, h := range out {
-					leaf := p.entries[h.Slot].leaf
-					p.Settle(now, h, Cost{400, 1})
-					p.Offer(now, Call{Leaf: leaf, Most: Cost{int64(500 + i%900), 1}, MaxWait: 1000 * time.Hour})
-					i++
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(1, i)), "ns/decision")
+			decide(b, p, now)
 		})
 	}
 }
