@@ -81,7 +81,8 @@ func (c *compiler) tenantList() {
 	served := c.served()
 	for i := range c.tenants {
 		t := &c.tenants[i]
-		t.Index = i
+		t.Index, t.Parent = i, -1
+		t.Routes = cmp.Or(t.Routes, DefaultRoutes)
 		path := child("tenants", t.Name)
 		c.keys(t, path, owners)
 		if t.Models == nil {
@@ -98,7 +99,8 @@ func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]string) {
 	if len(t.Keys) == 0 {
 		c.r.at(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new")
 	}
-	for i, k := range t.Keys {
+	for i, key := range t.Keys {
+		k := key.Hash
 		if k == (KeyHash{}) {
 			continue // refused already
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 	"unsafe"
 
 	"go.yaml.in/yaml/v3"
@@ -11,6 +12,18 @@ import (
 
 // KeyHash is the SHA-256 of an API key as a client sends it. Only hashes are kept, in files and in memory.
 type KeyHash [sha256.Size]byte
+
+// Key is an API key, by its hash.
+type Key struct {
+	Hash KeyHash
+	// Name tells people what the key is for. It may be empty.
+	Name string
+	// Expires is when it is good no longer. The zero time is never.
+	Expires time.Time
+}
+
+// Expired reports whether the key is good no longer.
+func (k *Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
 const keyPrefix = "sha256:"
 
@@ -37,15 +50,15 @@ func ParseKeyHash(text string) (KeyHash, bool) {
 	return h, err == nil
 }
 
-// keyHashes reads a tenant's keys. What was refused, an entry or the whole list, reads as the zero hash.
-func (v value) keyHashes() []KeyHash {
+// keys reads a tenant's keys. What was refused, an entry or the whole list, reads as the zero hash.
+func (v value) keys() []Key {
 	list, ok := v.items()
 	if !ok {
-		return []KeyHash{{}}
+		return []Key{{}}
 	}
-	keys := make([]KeyHash, len(list))
+	keys := make([]Key, len(list))
 	for i, it := range list {
-		keys[i] = it.keyHash()
+		keys[i].Hash = it.keyHash()
 	}
 	return keys
 }

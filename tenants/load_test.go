@@ -128,13 +128,13 @@ func TestLoad_Everything(t *testing.T) {
 		t.Errorf("config (-want +got):\n%s", diff)
 	}
 	wantTenants := []Tenant{{
-		Name: "acme", Tier: "pro", Index: 0, Keys: []KeyHash{hash(t, key1), hash(t, key2)},
+		Name: "acme", Tier: "pro", Parent: -1, Index: 0, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key1)}, {Hash: hash(t, key2)}},
 		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6000, RPM: 0, TPM: 7, ITPM: 5, OTPM: 4,
 		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
 		FloorTPM: 7, Credit: 5 * time.Second, Budgets: []Budget{{Requests, 9, Hour}, {Tokens, 8, Week}, {MicroUSD, 10_000, Week}},
 		Source: "etc/policies/acme.yaml:3:3",
 	}, {
-		Name: "solo", Index: 1, Keys: []KeyHash{hash(t, key3)}, Models: []string{"*"}, DefaultPool: "org/small",
+		Name: "solo", Parent: -1, Index: 1, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key3)}}, Models: []string{"*"}, DefaultPool: "org/small",
 		Weight: 1000, Source: "/common/base.yaml:2:11",
 	}}
 	if diff := cmp.Diff(wantTenants, s.Tenants()); diff != "" {

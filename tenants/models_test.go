@@ -59,7 +59,7 @@ func TestPoolOf_Oracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lists := rapid.SliceOfN(rapid.SliceOfNDistinct(pattern, 1, 3, rapid.ID[string]), 1, 4).Draw(t, "pools")
 		cfg := configOf(lists...)
-		s, err := Build(cfg, []Tenant{{Name: "t", Keys: []KeyHash{HashKey("k")}}})
+		s, err := Build(cfg, []Tenant{{Name: "t", Keys: []Key{{Hash: HashKey("k")}}}})
 		if err != nil {
 			if _, ok := errors.AsType[Problems](err); !ok || !tied(lists) {
 				t.Fatalf("refused without a tie: %v", err)
@@ -148,7 +148,7 @@ func TestUSDBudget_Oracle(t *testing.T) {
 		for _, m := range patterns.Draw(t, "prices") {
 			cfg.Prices = append(cfg.Prices, ModelPrice{Model: m})
 		}
-		tn := Tenant{Name: "t", Keys: []KeyHash{HashKey("k")}, Models: grant, Budgets: []Budget{{MicroUSD, 1, Day}}}
+		tn := Tenant{Name: "t", Keys: []Key{{Hash: HashKey("k")}}, Models: grant, Budgets: []Budget{{MicroUSD, 1, Day}}}
 		s, err := Build(cfg, []Tenant{tn})
 		if err != nil {
 			if _, refusal, ok := strings.Cut(err.Error(), "has no price: "); ok {

@@ -7,16 +7,20 @@ import (
 	"time"
 )
 
-// Tenant is one customer or team of the gateway, with its tier's template already laid under it. In a [Snapshot] it
-// is read-only. When making one in code, Name and Keys are what it needs.
+// Tenant is one customer of the gateway, with its tier's template already laid under it, or a team of one. In a
+// [Snapshot] it is read-only. When making one in code, Name and Keys are what it needs.
 type Tenant struct {
+	// Name is that of the tenant; of a team it is the path to it: "acme/search". It is unique.
 	Name string
+	// Parent is, of a team, the place of the tenant or team that it belongs to in [Snapshot.Tenants]; else -1. What a
+	// team does not say itself it has from its parent, and all limits of its parent apply to it too.
+	Parent int
 	// Tier is the name of its tier; empty for none.
 	Tier string
 	// Index is the tenant's place in [Snapshot.Tenants].
 	Index int
-	// Keys are the hashes of its API keys. No two tenants share one.
-	Keys []KeyHash
+	// Keys are its API keys. No two tenants share one.
+	Keys []Key
 	// Models are the names and globs it may use. nil becomes "*", every model.
 	Models []string
 	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
@@ -46,8 +50,20 @@ type Tenant struct {
 	MaxOutputTokens int64
 	// Budgets are its own limits over calendar windows.
 	Budgets []Budget
+	// Pools are its limits in single pools, beside those over all; sorted by pool, each there once.
+	Pools []PoolLimits
+	// Routes are the groups of routes that it may call. None becomes [DefaultRoutes].
+	Routes Routes
+	// Shadow says that its limits are watched and not enforced.
+	Shadow bool
 	// Source is where it is defined, file:line:col; empty when made in code.
 	Source string
+}
+
+// PoolLimits are a tenant's limits in one pool. 0 is no limit.
+type PoolLimits struct {
+	Pool                              string
+	RPM, TPM, ITPM, OTPM, Concurrency int64
 }
 
 // The bounds of what a policy may say.

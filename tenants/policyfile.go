@@ -35,7 +35,7 @@ var (
 			},
 			{
 				name: "keys", about: "The hashes of its API keys, as llmgov keys new prints them.",
-				kind: listOf(textKind(`^sha256:[0-9a-f]{64}$`), 1, true), read: func(v value, t *draft) { t.Keys = v.keyHashes() },
+				kind: listOf(textKind(`^sha256:[0-9a-f]{64}$`), 1, true), read: func(v value, t *draft) { t.Keys = v.keys() },
 			},
 			{
 				name: "models", about: "Names and patterns of the models that it may use. Left out, every model of every pool.",

@@ -18,7 +18,7 @@ func TestReaches(t *testing.T) {
 		{"o*", [2]bool{false, true}},
 		{"*", [2]bool{true, true}},
 	} {
-		s, err := Build(cfg, []Tenant{{Name: "t", Keys: []KeyHash{HashKey("k")}, Models: []string{c.grant}}})
+		s, err := Build(cfg, []Tenant{{Name: "t", Keys: []Key{{Hash: HashKey("k")}}, Models: []string{c.grant}}})
 		if err != nil {
 			t.Fatal(err)
 		}

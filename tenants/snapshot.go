@@ -15,7 +15,7 @@ import (
 type Snapshot struct {
 	cfg     Config
 	tenants []Tenant
-	byKey   map[KeyHash]int
+	byKey   map[KeyHash]keyAt
 	byName  map[string]int
 	routes  routes
 	prices  routes
@@ -24,6 +24,9 @@ type Snapshot struct {
 	hash    string
 	full    [sha256.Size]byte
 }
+
+// keyAt is where a key is: of which tenant, and which of its keys.
+type keyAt struct{ tenant, key int32 }
 
 // newSnapshot freezes parts that were found to fit. It owns them from here on.
 func newSnapshot(cfg Config, list []Tenant) *Snapshot {
@@ -35,13 +38,13 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{
 		cfg: cfg, tenants: list,
-		byKey: make(map[KeyHash]int, len(list)), byName: make(map[string]int, len(list)),
+		byKey: make(map[KeyHash]keyAt, len(list)), byName: make(map[string]int, len(list)),
 		routes: newRoutes(cfg.Pools), prices: priceRoutes(cfg.Prices), zone: location(cfg.Timezone),
 	}
 	for i := range list {
 		s.byName[list[i].Name] = i
-		for _, k := range list[i].Keys {
-			s.byKey[k] = i
+		for j, k := range list[i].Keys {
+			s.byKey[k.Hash] = keyAt{int32(i), int32(j)}
 		}
 	}
 	s.hash, s.full = digests(cfg, list)
@@ -106,13 +109,14 @@ func (s *Snapshot) Hash() string { return s.hash }
 // Equal reports whether two snapshots say the same, secrets and addresses included; only places may differ.
 func (s *Snapshot) Equal(o *Snapshot) bool { return s.full == o.full }
 
-// TenantByKey finds the tenant that an API key belongs to. It allocates nothing.
-func (s *Snapshot) TenantByKey(key string) (*Tenant, bool) {
-	i, ok := s.byKey[HashKey(key)]
+// Lookup finds an API key, and whose it is. Whether it has expired is for who has a clock. It allocates nothing.
+func (s *Snapshot) Lookup(key string) (*Tenant, *Key, bool) {
+	at, ok := s.byKey[HashKey(key)]
 	if !ok {
-		return nil, false
+		return nil, nil, false
 	}
-	return &s.tenants[i], true
+	t := &s.tenants[at.tenant]
+	return t, &t.Keys[at.key], true
 }
 
 // TenantByName finds a tenant. It allocates nothing.

@@ -11,7 +11,7 @@ import (
 )
 
 func tenant(name, key string, models ...string) Tenant {
-	return Tenant{Name: name, Keys: []KeyHash{HashKey(key)}, Models: models}
+	return Tenant{Name: name, Keys: []Key{{Hash: HashKey(key)}}, Models: models}
 }
 
 func mustBuild(t testing.TB, cfg Config, list ...Tenant) *Snapshot {
@@ -53,13 +53,13 @@ func TestSnapshot_Lookups(t *testing.T) {
 			t.Errorf("PoolOf(%q) = %q, want %q", model, got, want)
 		}
 	}
-	a, ok := s.TenantByKey("ka")
+	a, _, ok := s.Lookup("ka")
 	if !ok || a.Name != "a" {
-		t.Fatalf("TenantByKey(ka) = %v, %v", a, ok)
+		t.Fatalf("Lookup(ka) = %v, %v", a, ok)
 	}
-	for _, key := range []string{"", "kA", "ka ", a.Keys[0].String()} {
-		if got, ok := s.TenantByKey(key); ok {
-			t.Errorf("TenantByKey(%q) = %s, want none", key, got.Name)
+	for _, key := range []string{"", "kA", "ka ", a.Keys[0].Hash.String()} {
+		if got, _, ok := s.Lookup(key); ok {
+			t.Errorf("Lookup(%q) = %s, want none", key, got.Name)
 		}
 	}
 	if b, ok := s.TenantByName("b"); !ok || b.Index != 1 || &s.Tenants()[1] != b {
@@ -145,7 +145,7 @@ func TestBuild_SameAsFiles(t *testing.T) {
 	pool := DefaultPool("main", "gpt-4o")
 	pool.TPM = 1000
 	cfg.Pools = []Pool{pool}
-	built := mustBuild(t, cfg, Tenant{Name: "acme", Keys: []KeyHash{hash(t, key1)}, Budgets: []Budget{}})
+	built := mustBuild(t, cfg, Tenant{Name: "acme", Keys: []Key{{Hash: hash(t, key1)}}, Budgets: []Budget{}})
 	if !built.Equal(fromFiles) {
 		t.Errorf("differs (-files +code):\n%s%s", cmp.Diff(fromFiles.Config(), built.Config()), cmp.Diff(fromFiles.Tenants(), built.Tenants()))
 	}
@@ -161,11 +161,11 @@ func TestBuild_Copies(t *testing.T) {
 	if list[0].Name != "b" || list[0].Weight != 0 || cfg.Pools[0].Upstream != "" {
 		t.Error("Build wrote to its arguments")
 	}
-	cfg.Pools[0].Models[0], list[0].Models[0], list[0].Keys[0], cfg.Upstreams[0].Name = "x", "x", KeyHash{}, "x"
+	cfg.Pools[0].Models[0], list[0].Models[0], list[0].Keys[0], cfg.Upstreams[0].Name = "x", "x", Key{}, "x"
 	if p := s.Pools()[0]; p.Models[0] != "m" || p.Upstream != "u" || s.Config().Upstreams[0].Name != "u" {
 		t.Errorf("pool %v changed with the arguments", p)
 	}
-	if b, ok := s.TenantByKey("kb"); !ok || !b.MayUse("m") || b.Keys[0] != HashKey("kb") {
+	if b, _, ok := s.Lookup("kb"); !ok || !b.MayUse("m") || b.Keys[0].Hash != HashKey("kb") {
 		t.Errorf("tenant %v changed with the arguments", b)
 	}
 }
@@ -178,8 +178,8 @@ func TestBuild_Problems(t *testing.T) {
 	cfg.Pools[1].Name = "A"
 	_, err := Build(cfg, []Tenant{
 		{Name: "a/b", Weight: -1, MaxWait: -1, Models: []string{}},
-		{Name: "c", Keys: []KeyHash{{}}, RPM: -1},
-		{Name: "c", Keys: []KeyHash{HashKey("k"), HashKey("k")}, DefaultPool: "Z"},
+		{Name: "c", Keys: []Key{{}}, RPM: -1},
+		{Name: "c", Keys: []Key{{Hash: HashKey("k")}, {Hash: HashKey("k")}}, DefaultPool: "Z"},
 	})
 	const want = `listen: "8080" is not an address; write host:port or :port, such as ":8080"
 name "a/b" holds a slash; write a tenant's name without
@@ -238,11 +238,11 @@ func large(t testing.TB, n int) (*Snapshot, string) {
 
 func TestAllocs_Lookups(t *testing.T) {
 	s, key := large(t, 100)
-	tn, _ := s.TenantByKey(key)
+	tn, _, _ := s.Lookup(key)
 	long := strings.Repeat("k", 5000)
 	for name, f := range map[string]func(){
-		"TenantByKey":          func() { s.TenantByKey(key) },
-		"TenantByKey, unknown": func() { s.TenantByKey(long) },
+		"Lookup":          func() { s.Lookup(key) },
+		"Lookup, unknown": func() { s.Lookup(long) },
 		"TenantByName":         func() { s.TenantByName("t00001") },
 		"PoolOf, exact":        func() { s.PoolOf("gpt-4o") },
 		"PoolOf, glob":         func() { s.PoolOf("claude-x") },
@@ -256,11 +256,11 @@ func TestAllocs_Lookups(t *testing.T) {
 	}
 }
 
-func BenchmarkTenantByKey(b *testing.B) {
+func BenchmarkLookup(b *testing.B) {
 	s, key := large(b, 10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := s.TenantByKey(key); !ok {
+		if _, _, ok := s.Lookup(key); !ok {
 			b.Fatal("not found")
 		}
 	}

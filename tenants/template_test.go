@@ -22,7 +22,7 @@ func TestTemplate_Override(t *testing.T) {
 		tn.Keys, tn.Source = nil, ""
 		return tn
 	}
-	plain := Tenant{Name: "acme", Tier: "pro", Models: []string{"*"}, DefaultPool: "main", Weight: 1000}
+	plain := Tenant{Name: "acme", Parent: -1, Routes: DefaultRoutes, Tier: "pro", Models: []string{"*"}, DefaultPool: "main", Weight: 1000}
 	with := func(edit func(*Tenant)) Tenant {
 		tn := plain
 		edit(&tn)

@@ -102,7 +102,7 @@ func (v *verifier) tenant(t *Tenant) {
 	v.duration(child(path, "max_wait"), t.MaxWait, maxMaxWait)
 	v.patterns(child(path, "models"), t.Models)
 	for i, k := range t.Keys {
-		if k == (KeyHash{}) {
+		if k.Hash == (KeyHash{}) {
 			v.r.at(item(child(path, "keys"), i), "is the zero hash; make it with HashKey")
 		}
 	}

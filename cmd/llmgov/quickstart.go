@@ -83,7 +83,7 @@ func (q *quickstart) snapshot(opt tenants.Options) (*tenants.Snapshot, error) {
 	list := make([]tenants.Tenant, len(demoTenants))
 	copy(list, demoTenants)
 	for i := range list {
-		list[i].Keys = []tenants.KeyHash{tenants.HashKey(q.keys[list[i].Name])}
+		list[i].Keys = []tenants.Key{{Hash: tenants.HashKey(q.keys[list[i].Name])}}
 	}
 	return tenants.Build(cfg, list)
 }

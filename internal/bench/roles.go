@@ -100,7 +100,7 @@ func policy(upstream string) (*tenants.Snapshot, error) {
 			Weight: int64(1+i%4) * 1000,
 			RPM:    tenantLimit, TPM: tenantLimit, ITPM: tenantLimit, OTPM: tenantLimit, Concurrency: 100,
 			MaxWait: 5 * time.Second, MaxOutputTokens: clamp,
-			Keys: []tenants.KeyHash{tenants.HashKey(key(i))},
+			Keys: []tenants.Key{{Hash: tenants.HashKey(key(i))}},
 		}
 	}
 	return tenants.Build(cfg, list)

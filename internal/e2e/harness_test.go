@@ -97,7 +97,7 @@ func pool(tpm, rpm, concurrency int64) tenants.Pool {
 
 // tenant has its name as its key.
 func tenant(name string, weight int64) tenants.Tenant {
-	return tenants.Tenant{Name: name, Tier: "t", Weight: weight * 1000, Keys: []tenants.KeyHash{tenants.HashKey(name)}}
+	return tenants.Tenant{Name: name, Tier: "t", Weight: weight * 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}}
 }
 
 func newStack(t *testing.T, w world) *stack {

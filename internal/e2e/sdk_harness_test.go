@@ -60,7 +60,7 @@ func sdkKey(tenant string) string { return sdkKeyPrefix + tenant }
 // sdkTenant has limits on each axis, so that a leak shows.
 func sdkTenant(name string, edit func(*tenants.Tenant)) tenants.Tenant {
 	t := tenants.Tenant{
-		Name: name, Tier: "t", Weight: 1000, Keys: []tenants.KeyHash{tenants.HashKey(sdkKey(name))},
+		Name: name, Tier: "t", Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(sdkKey(name))}},
 		TPM: 1_000_000, RPM: 1000, Concurrency: 64,
 	}
 	if edit != nil {

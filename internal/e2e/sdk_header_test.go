@@ -89,7 +89,7 @@ func TestHeaders_RatesOfThePool(t *testing.T) {
 func TestHeaders_RatesOff(t *testing.T) {
 	s := newSDKStack(t, sdkWorld{
 		pool:    sdkPool(func(p *tenants.Pool) { p.TPM, p.RPM = 0, 0 }),
-		tenants: []tenants.Tenant{{Name: "acme", Keys: []tenants.KeyHash{tenants.HashKey(sdkKey("acme"))}}},
+		tenants: []tenants.Tenant{{Name: "acme", Keys: []tenants.Key{{Hash: tenants.HashKey(sdkKey("acme"))}}}},
 	})
 	h := s.post("/v1/chat/completions", sdkChat(``)).header
 	for _, name := range sdkRateHeaders[:6] {

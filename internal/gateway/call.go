@@ -75,7 +75,10 @@ func (c *call) authenticate() *refusal {
 	if key == "" {
 		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "No API key was given. Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."}
 	}
-	t, ok := c.world.snap.TenantByKey(key)
+	t, k, ok := c.world.snap.Lookup(key)
+	if ok && k.Expired(c.began) {
+		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
+	}
 	if !ok {
 		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key is not known here."}
 	}

@@ -110,7 +110,7 @@ func TestConvert_Meaning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{"sk-search": "Search-Team", "sk-labs": "notebook", "sk-1234": "labs"} {
-		if got, ok := s.TenantByKey(key); !ok || got.Name != want {
+		if got, _, ok := s.Lookup(key); !ok || got.Name != want {
 			t.Errorf("key %s is of %v, want %s", key, got, want)
 		}
 	}
