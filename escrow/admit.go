@@ -31,6 +31,15 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	return Handle{}, ans
 }
 
+// Force starts a call whatever the pool has: what it takes beyond that is debt, which
+// those who come later wait for. It is for calls that the owner lets go in any case,
+// and wants counted.
+func (p *Pool) Force(now time.Time, c Call) Handle {
+	p.advance(now)
+	e := p.entryOf(&c)
+	return p.admit(now, &e, -1)
+}
+
 // judge decides whether a call that cannot go now queues or is refused, and says in
 // ans how long it would wait, or may.
 func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer) {

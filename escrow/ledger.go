@@ -58,6 +58,9 @@ func (l *Ledger) turn() {
 // Limit is what may be used in one Window.
 func (l *Ledger) Limit() int64 { return l.limit }
 
+// SetLimit changes the limit. What was used counts on.
+func (l *Ledger) SetLimit(limit int64) { l.limit = limit }
+
 // Used is what counts against the limit: booked in the last Window, and held.
 func (l *Ledger) Used() int64 { return l.booked + l.held }
 

@@ -2,8 +2,8 @@ package governor
 
 import (
 	"fmt"
-	"math/big"
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 
@@ -73,14 +73,14 @@ func (p Price) bounded() Price {
 type Spend [units]int64
 
 func (p *pool) spend(u Usage, requests int64, price Price) Spend {
-	return Spend{p.cfg.Weights.cost(u), requests, price.microUSD(u)}
+	return Spend{p.rules.Weights.cost(u), requests, price.microUSD(u)}
 }
 
 // expected is what a call will probably take of budgets. It takes the pool's lock.
-func (p *pool) expected(t *tenant, req *Request) Spend {
+func (p *pool) expected(v *tenantView, req *Request) Spend {
 	p.mu.Lock()
-	output := p.outputs.ExpectOf(kindOf(t, req), req.Output)
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	output := p.outputs.ExpectOf(kindOf(v, req), req.Output)
 	s := p.spend(Usage{Input: req.Input, Output: output}, 1, req.Price)
 	s[UnitTokens] = max(1, s[UnitTokens]) // a spent budget bars also who declares nothing
 	return s
@@ -96,27 +96,31 @@ type account struct {
 	scale int64
 	cap   *budget.Cap   // of a tenant
 	split *budget.Split // of a pool, over its tenants
-	// members are the pool's tenants in the split, by their index.
-	members []budget.MemberID
+	of    *quota        // of which it is a budget; nil of a pool's
 
 	// What calls in flight hold of the period that ends at ends.
 	ends    time.Time
 	pending int64
 }
 
-// held is what one call holds of one account.
+// nobody is the member that asks where there are none.
+var nobody = func(int) budget.MemberID { return budget.MemberID{} }
+
+// held is what one call holds of one account: that of then, though a reload may have
+// put another in its place.
 type held struct {
+	*account
 	hold budget.Hold
-	ends time.Time
+	till time.Time
 }
 
 func newAccount(b Budget) *account {
 	return &account{Budget: b, scale: (b.Limit-1)/budget.MaxLimit + 1}
 }
 
-func newCap(b Budget, zone *time.Location) *account {
+func newCap(b Budget, zone *time.Location, of *quota) *account {
 	a := newAccount(b)
-	a.cap = budget.NewCap(b.Limit/a.scale, b.Per, zone)
+	a.of, a.cap = of, budget.NewCap(b.Limit/a.scale, b.Per, zone)
 	return a
 }
 
@@ -124,6 +128,21 @@ func newSplit(b Budget, zone *time.Location) *account {
 	a := newAccount(b)
 	a.split = budget.NewSplit(budget.Config{Limit: b.Limit / a.scale, Period: b.Per, Zone: zone})
 	return a
+}
+
+// resize changes the limit of an account of the same name, and reports whether that
+// can be done: not, where the books would have to count in other units.
+func (a *account) resize(b Budget) bool {
+	if newAccount(b).scale != a.scale {
+		return false
+	}
+	a.Budget = b
+	if a.cap != nil {
+		a.cap.SetLimit(b.Limit / a.scale)
+	} else {
+		a.split.SetLimit(b.Limit / a.scale)
+	}
+	return true
 }
 
 // advance moves to now: what was held of a period that is over stands in nobody's
@@ -159,7 +178,7 @@ func (a *account) used(now time.Time) int64 {
 // because nothing has ended: if nothing is in flight that could give anything back,
 // a call of which there is no room for all goes with what is left. So no guess bars
 // who has something left until the reset, and the budget is exceeded by one call.
-func (a *account) hold(now time.Time, member int, s Spend) (held, budget.Answer) {
+func (a *account) hold(now time.Time, member budget.MemberID, s Spend) (held, budget.Answer) {
 	a.advance(now)
 	c := min(a.units(s[a.Unit]), a.limit())
 	h, ans := a.ask(now, member, c)
@@ -167,20 +186,20 @@ func (a *account) hold(now time.Time, member int, s Spend) (held, budget.Answer)
 		h, ans = a.ask(now, member, ans.Remaining)
 	}
 	a.pending += h.Amount()
-	return held{h, a.ends}, ans
+	return held{a, h, a.ends}, ans
 }
 
-func (a *account) ask(now time.Time, member int, c int64) (budget.Hold, budget.Answer) {
+func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
 	if a.cap != nil {
 		return a.cap.Hold(now, c)
 	}
-	return a.split.Hold(now, a.members[member], c)
+	return a.split.Hold(now, member, c)
 }
 
 // settle ends what a call holds with what it took.
 func (a *account) settle(now time.Time, h held, s Spend) {
 	a.advance(now)
-	if h.ends.Equal(a.ends) {
+	if h.till.Equal(a.ends) {
 		a.pending -= h.hold.Amount()
 	}
 	if a.cap != nil {
@@ -196,7 +215,7 @@ func (a *account) settle(now time.Time, h held, s Spend) {
 //     back in the next period.
 //   - Calls in flight hold what it needs: soon they end.
 //   - It is reserved for others, whose claims fade with time.
-func (a *account) rejection(now time.Time, member int, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
+func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
 	c, used := min(a.units(s[a.Unit]), a.limit()), a.used(now)
 	rej := &Rejection{Budget: a.Budget, Resets: a.ends, Limit: a.Limit, Used: used * a.scale, Asked: s[a.Unit]}
 	untilReset := a.ends.Sub(now)
@@ -211,7 +230,7 @@ func (a *account) rejection(now time.Time, member int, s Spend, ans budget.Answe
 		rej.RetryAfter = min(meanRun, untilReset)
 	default:
 		rej.Reason, rej.RetryAfter = ReasonShare, ans.RetryAt.Sub(now)
-		rej.Limit, rej.Used = ans.Ceiling*a.scale, a.split.UsedBy(now, a.members[member])*a.scale
+		rej.Limit, rej.Used = ans.Ceiling*a.scale, a.split.UsedBy(now, member)*a.scale
 	}
 	rej.RetryAfter = max(rej.RetryAfter, time.Millisecond)
 	return rej
@@ -225,169 +244,104 @@ func (r *Rejection) worse(o *Rejection) *Rejection {
 	return r
 }
 
-// tab is what one call holds of budgets, and how the journal knows it. It belongs
-// to the call: whoever ends that, ends it.
-type tab struct {
-	call   uint64 // in the journal; 0 = not there
-	price  Price
-	spend  Spend     // as expected
-	at     time.Time // when it was held
-	logged int64     // tokens of a running call that the journal knows of
-	// meanRun is how long the tenant's calls ran, when this one came.
-	meanRun time.Duration
-	caps    []held // as in tenant.caps
-	shares  []held // as in pool.shares
-}
-
-// open gives an admitted call its tab, and holds its cost of the tenant's own
-// budgets, all or none.
-func (t *tenant) open(now time.Time, req *Request, s Spend, call uint64) (*tab, *Rejection) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var b *tab
-	if n := len(t.tabs); n > 0 {
-		b, t.tabs = t.tabs[n-1], t.tabs[:n-1]
-	} else {
-		b = &tab{}
-	}
-	*b = tab{call: call, price: req.Price, spend: s, at: now, meanRun: t.meanRun, caps: b.caps[:0], shares: b.shares[:0]}
-	var rej *Rejection
-	if b.caps, rej = holdAll(now, t.caps, b.caps, 0, s, b.meanRun); rej != nil {
-		t.tabs = append(t.tabs, b)
-		rej.Own, rej.Tenant, rej.Pool = true, t.cfg.Name, req.Pool
-		return nil, rej
-	}
-	return b, nil
-}
-
-// closeLocked ends a call's tab. Its holds of the pool's budgets have been settled.
-func (t *tenant) closeLocked(now time.Time, b *tab, s Spend) {
-	settleAll(now, t.caps, b.caps, s)
-	t.tabs = append(t.tabs, b)
-}
-
 // holdSharesLocked holds a call's cost of the pool's budgets, all or none.
-func (p *pool) holdSharesLocked(now time.Time, t *tenant, b *tab) *Rejection {
+func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	var rej *Rejection
-	if b.shares, rej = holdAll(now, p.shares, b.shares, t.index, b.spend, b.meanRun); rej != nil {
-		rej.Tenant, rej.Pool = t.cfg.Name, p.cfg.Name
+	member := func(i int) budget.MemberID { return st.members[i] }
+	if b.parts, rej = holdAll(now, p.shares, b.parts, member, b); rej != nil {
+		rej.Tenant = st.tenant.name
 	}
 	return rej
 }
 
 // settleSharesLocked ends what a call holds of the pool's budgets.
 func (p *pool) settleSharesLocked(now time.Time, b *tab, s Spend) {
-	if b != nil {
-		settleAll(now, p.shares, b.shares, s)
-		b.shares = b.shares[:0]
+	for _, h := range b.parts {
+		h.settle(now, h, s)
 	}
+	b.parts = b.parts[:0]
 }
 
-// holdAll holds s of every account, or of none, and appends the holds to out. Of
-// several refusals it returns the worst.
-func holdAll(now time.Time, accounts []*account, out []held, member int, s Spend, meanRun time.Duration) ([]held, *Rejection) {
+// holdAll holds what a call will probably spend of every account, or of none, and
+// appends the holds to out. Of several refusals it returns the worst. A shadow holds
+// what there is.
+func holdAll(now time.Time, accounts []*account, out []held, member func(i int) budget.MemberID, b *tab) ([]held, *Rejection) {
 	var worst *Rejection
-	for _, a := range accounts {
-		h, ans := a.hold(now, member, s)
+	before := len(out)
+	for i, a := range accounts {
+		h, ans := a.hold(now, member(i), b.spend)
 		switch {
-		case !ans.OK:
-			worst = worst.worse(a.rejection(now, member, s, ans, meanRun))
-		case worst != nil:
+		case ans.OK && (worst == nil || b.shadow):
+			out = append(out, h)
+		case ans.OK:
 			a.settle(now, h, Spend{})
 		default:
-			out = append(out, h)
-		}
-	}
-	if worst != nil {
-		settleAll(now, accounts, out, Spend{})
-		out = out[:0]
-	}
-	return out, worst
-}
-
-// settleAll ends the holds of the first accounts, as holdAll made them.
-func settleAll(now time.Time, accounts []*account, holds []held, s Spend) {
-	for i, h := range holds {
-		accounts[i].settle(now, h, s)
-	}
-}
-
-// newAccounts gives tenants and pools their budgets, with what the past knows of
-// them.
-func (tb *table) newAccounts(now time.Time, cfg Config) {
-	var used map[string]Use
-	if cfg.Past != nil {
-		used = cfg.Past.Uses.ofTenants()
-	}
-	for _, t := range tb.inOrder.tenants {
-		for _, b := range t.cfg.Budgets {
-			a := newCap(b, cfg.Zone)
-			if cfg.Past != nil {
-				a.restoreCap(now, cfg.Past.Uses.start[b.Per], used[t.cfg.Name].Used[b.Per])
+			worst = worst.worse(a.rejection(now, member(i), b.spend, ans, b.meanRun))
+			if b.shadow {
+				h.hold, _ = a.ask(now, member(i), 0)
+				out = append(out, h)
 			}
-			t.caps = append(t.caps, a)
 		}
 	}
-	for _, p := range tb.inOrder.pools {
-		if len(p.cfg.Budgets) == 0 {
+	switch {
+	case worst == nil:
+		return out, nil
+	case b.shadow:
+		b.note(worst)
+		return out, nil
+	}
+	for _, h := range out[before:] {
+		h.settle(now, h, Spend{})
+	}
+	return out[:before], worst
+}
+
+// configureCaps brings a tenant's budgets to a list. What was used of those that stay
+// counts on.
+func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location, past *Past) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	was := q.caps
+	q.caps = nil
+	for _, b := range list {
+		i := slices.IndexFunc(was, b.same)
+		if i >= 0 && was[i].resize(b) {
+			q.caps = append(q.caps, was[i])
 			continue
 		}
-		parts := tb.parts(p)
-		for _, b := range p.cfg.Budgets {
-			a := newSplit(b, cfg.Zone)
-			add := func(i int) budget.MemberID {
-				if parts[i] == 0 {
-					return budget.MemberID{}
-				}
-				return a.split.Add(now, tb.inOrder.tenants[i].cfg.Name, parts[i])
-			}
-			if cfg.Past != nil {
-				a.restoreSplit(now, cfg.Past, p.cfg.Name, func(tenant string) {
-					if t := tb.tenants[tenant]; t != nil {
-						add(t.index)
-					}
-				})
-			}
-			for i := range parts {
-				a.members = append(a.members, add(i))
-			}
-			p.shares = append(p.shares, a)
+		a := newCap(b, zone, q)
+		if i >= 0 {
+			st := was[i].cap.State(now)
+			st.Used = a.units(st.Used * was[i].scale)
+			a.cap.Restore(now, st)
+		} else if past != nil {
+			a.restoreCap(now, past.Uses.start[b.Per], past.usedBy(q.owner).Used[b.Per])
 		}
+		q.caps = append(q.caps, a)
 	}
 }
 
-// parts are the tenants' parts of a pool when all are busy, by tenant, of
-// budget.MaxWeight in all; 0 is for who may not use it.
-func (tb *table) parts(p *pool) []int64 {
-	top := new(big.Int)             // claims on the pool: of groups, and of who is in none
-	groups := map[string]*big.Int{} // claims on each group
-	for _, t := range tb.inOrder.tenants {
-		if t.leaves[p.index] < 0 {
-			continue
-		}
-		group, claim := t.cfg.Group, int64(t.cfg.Weight)
-		if group == "" {
-			top.Add(top, big.NewInt(claim))
-			continue
-		}
-		if groups[group] == nil {
-			groups[group] = new(big.Int)
-			top.Add(top, big.NewInt(int64(t.cfg.GroupWeight)))
-		}
-		groups[group].Add(groups[group], big.NewInt(claim))
+// same reports whether an account is of a budget of this name.
+func (b Budget) same(a *account) bool { return a.Unit == b.Unit && a.Per == b.Per }
+
+// restated is how a pool's budget stands between its tenants, in other units.
+func (a *account) restated(now time.Time, scale int64) budget.SplitState {
+	st := a.split.State(now)
+	st.Gone = st.Gone * a.scale / scale
+	for i := range st.Members {
+		st.Members[i].Used = st.Members[i].Used * a.scale / scale
 	}
-	out := make([]int64, len(tb.inOrder.tenants))
-	for i, t := range tb.inOrder.tenants {
-		if t.leaves[p.index] < 0 {
-			continue
-		}
-		part, of := big.NewInt(int64(t.cfg.Weight)), new(big.Int).Set(top)
-		if t.cfg.Group != "" {
-			part.Mul(part, big.NewInt(int64(t.cfg.GroupWeight)))
-			of.Mul(of, groups[t.cfg.Group])
-		}
-		part.Div(part.Mul(part, big.NewInt(budget.MaxWeight)), of)
-		out[i] = max(1, part.Int64())
-	}
-	return out
+	return st
+}
+
+// partOf is weight/sum of part, and at least 1.
+func partOf(part, weight, sum int64) int64 {
+	hi, lo := bits.Mul64(uint64(part), uint64(weight))
+	q, _ := bits.Div64(hi, lo, uint64(sum))
+	return max(1, int64(q))
+}
+
+// unused reports whether nothing counts in any of the accounts.
+func unused(now time.Time, accounts []*account) bool {
+	return !slices.ContainsFunc(accounts, func(a *account) bool { return a.used(now) > 0 })
 }

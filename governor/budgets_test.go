@@ -451,7 +451,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 			}
 		}
 		for _, tn := range g.table.Load().inOrder.tenants {
-			for _, a := range tn.caps {
+			for _, a := range tn.over.caps {
 				if a.pending != 0 {
 					t.Errorf("%d of %s are held when all is over", a.pending, a.Name())
 				}

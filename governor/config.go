@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -55,7 +56,15 @@ type Pool struct {
 // TokenWeights is what a token of each kind costs, in thousandths.
 type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 
+// Limits are a tenant's own; 0 is off. RPM, TPM, ITPM and OTPM are rolling minutes of
+// requests, tokens, input tokens and output tokens, Concurrency is calls at once.
+type Limits struct{ RPM, TPM, ITPM, OTPM, Concurrency int64 }
+
 // Tenant describes who asks. A limit of 0 is off.
+//
+// "acme/search" is a team of acme, which must be there too, and it may have teams in
+// turn: its share is carved out of acme's, and all limits and budgets of acme hold
+// for both together.
 type Tenant struct {
 	Name, Tier string
 	// Weight is the tenant's claim in every pool; in a Group, on the group's share.
@@ -77,8 +86,16 @@ type Tenant struct {
 	Concurrency int64
 	// Budgets are the tenant's own, over all its calls.
 	Budgets []Budget
+	// InPool are limits on the tenant's calls to single pools, by name, beside those
+	// above.
+	InPool map[string]Limits
 	// MaxWait is how long a call may wait, in all, before it is refused.
 	MaxWait time.Duration
+	// NoCalls says that nobody asks in its own name: it is there for its teams.
+	NoCalls bool
+	// Shadow lets its calls go whatever the limits say. They are counted, and each
+	// lease tells whether it would have been refused (Lease.Would).
+	Shadow bool
 	// Pools names the pools that the tenant may use; nil means all.
 	Pools []string
 }
@@ -121,16 +138,36 @@ func (c Config) Validate() error {
 		if t.Credit < 0 || t.Credit > escrow.Window {
 			errs = append(errs, fmt.Errorf("governor: tenant %s: credit %v is not in 0…%v", t.Name, t.Credit, escrow.Window))
 		}
-		for _, limit := range []int64{t.Floor, t.RPM, t.TPM, t.ITPM, t.OTPM, t.Concurrency} {
-			if limit < 0 || limit > escrow.MaxLimit {
-				errs = append(errs, fmt.Errorf("governor: tenant %s: limit %d is not in 0…%d", t.Name, limit, escrow.MaxLimit))
+		errs = append(errs, checkLimits(t.Name, t.limits()), checkLimits(t.Name, Limits{TPM: t.Floor}))
+		for name, l := range t.InPool {
+			if errs = append(errs, checkLimits(t.Name+" in pool "+name, l)); !pools[name] {
+				errs = append(errs, fmt.Errorf("governor: tenant %s: limits in pool %q, which is not there", t.Name, name))
 			}
+		}
+		if strings.Contains(t.Name, "/") && t.Group != "" {
+			errs = append(errs, fmt.Errorf("governor: team %s: only who is no team can be in a group, not in %s", t.Name, t.Group))
 		}
 		errs = append(errs, checkBudgets("tenant "+t.Name, t.Budgets))
 		for _, name := range t.Pools {
 			if !pools[name] {
 				errs = append(errs, fmt.Errorf("governor: tenant %s: there is no pool %q", t.Name, name))
 			}
+		}
+	}
+	for _, t := range c.Tenants {
+		if up := teamOf(t.Name); strings.Contains(t.Name, "/") && !tenants[up] {
+			errs = append(errs, fmt.Errorf("governor: team %s: there is no tenant %q that it could be a team of", t.Name, up))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkLimits reports what is out of range.
+func checkLimits(owner string, l Limits) error {
+	var errs []error
+	for _, limit := range []int64{l.RPM, l.TPM, l.ITPM, l.OTPM, l.Concurrency} {
+		if limit < 0 || limit > escrow.MaxLimit {
+			errs = append(errs, fmt.Errorf("governor: tenant %s: limit %d is not in 0…%d", owner, limit, escrow.MaxLimit))
 		}
 	}
 	return errors.Join(errs...)
@@ -178,6 +215,8 @@ func (p Pool) usable(limit int64) int64 {
 	return max(1, limit*(1_000_000-p.HeadroomPPM)/1_000_000)
 }
 
-func (t Tenant) mayUse(pool string) bool {
+func (t *Tenant) limits() Limits { return Limits{t.RPM, t.TPM, t.ITPM, t.OTPM, t.Concurrency} }
+
+func (t *Tenant) mayUse(pool string) bool {
 	return t.Pools == nil || slices.Contains(t.Pools, pool)
 }

@@ -6,36 +6,37 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// refuseLocked decides whether a call that does not fit may stand in line.
-func (t *tenant) refuseLocked(now time.Time, c ownCost, maxWait time.Duration) *Rejection {
-	rej := t.rejectionLocked(now, c)
-	if len(t.line) >= t.bound {
-		rej.Reason, rej.Used = ReasonQueueFull, int64(len(t.line))
+// refuseLocked decides whether a call that does not fit may stand in line, at tag.
+func (q *quota) refuseLocked(now time.Time, c ownCost, tag int64, maxWait time.Duration) *Rejection {
+	rej := q.rejectionLocked(now, c, tag)
+	if len(q.line.calls) >= q.bound {
+		rej.Reason, rej.Used = ReasonQueueFull, int64(len(q.line.calls))
 		return rej
 	}
 	// How long running calls will take is only a guess, so it refuses nobody who
 	// is ready to wait.
-	if maxWait <= 0 || t.rollingLocked(now, c) > maxWait {
+	if maxWait <= 0 || q.rollingLocked(now, c, tag) > maxWait {
 		return rej
 	}
 	return nil
 }
 
-// rejectionLocked explains why c does not go now, and when it would.
-func (t *tenant) rejectionLocked(now time.Time, c ownCost) *Rejection {
-	axis := t.lackingLocked(c)
-	rej := &Rejection{Own: true, Tenant: t.cfg.Name, RetryAfter: max(time.Millisecond, t.rollingLocked(now, c))}
+// rejectionLocked explains why c does not go now, and when it would, behind those of
+// its tag.
+func (q *quota) rejectionLocked(now time.Time, c ownCost, tag int64) *Rejection {
+	axis := q.lackingLocked(c)
+	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(time.Millisecond, q.rollingLocked(now, c, tag))}
 	if axis == ownAxes {
-		rej.RetryAfter = max(rej.RetryAfter, t.slotWaitLocked())
+		rej.RetryAfter = max(rej.RetryAfter, q.slotWaitLocked())
 		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
-		rej.Limit, rej.Used, rej.Asked = t.cfg.Concurrency, t.running, 1
+		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.running, 1
 		return rej
 	}
 	rej.Reason = ReasonTokens
 	if axis == ownRequests {
 		rej.Reason = ReasonRequests
 	}
-	l := t.ledgers[axis]
+	l := q.ledgers[axis]
 	rej.Axis, rej.Limit, rej.Used, rej.Asked = ownAxisName[axis], l.Limit(), l.Used(), c[axis]
 	return rej
 }
@@ -43,23 +44,24 @@ func (t *tenant) rejectionLocked(now time.Time, c ownCost) *Rejection {
 // rollingLocked is when the rolling limits will have room for c behind the line,
 // if nobody else comes: when bookings leave, or when running calls are expected to
 // give back what they do not take, if that comes sooner.
-func (t *tenant) rollingLocked(now time.Time, c ownCost) time.Duration {
+func (q *quota) rollingLocked(now time.Time, c ownCost, tag int64) time.Duration {
+	total := q.line.ahead(tag).plus(c, 1)
 	wait := time.Duration(0)
-	for k, l := range t.ledgers {
+	for k, l := range q.ledgers {
 		if l == nil {
 			continue
 		}
-		axis := t.behindLocked(now, l, t.ahead[k]+c[k])
-		if due := t.due[k]; due > 0 && axis > t.meanRun {
-			axis = min(axis, max(t.meanRun, t.behindLocked(now, l, t.ahead[k]+c[k]-due)))
+		axis := behind(now, l, total[k])
+		if due := q.due[k]; due > 0 && axis > q.meanRun {
+			axis = min(axis, max(q.meanRun, behind(now, l, total[k]-due)))
 		}
 		wait = max(wait, axis)
 	}
 	return wait
 }
 
-// behindLocked is when the last of total fits a ledger.
-func (t *tenant) behindLocked(now time.Time, l *escrow.Ledger, total int64) time.Duration {
+// behind is when the last of total fits a ledger.
+func behind(now time.Time, l *escrow.Ledger, total int64) time.Duration {
 	if total <= 0 {
 		return 0
 	}
@@ -72,13 +74,13 @@ func (t *tenant) behindLocked(now time.Time, l *escrow.Ledger, total int64) time
 }
 
 // slotWaitLocked guesses when a slot frees, by how long calls ran so far.
-func (t *tenant) slotWaitLocked() time.Duration {
-	if t.cfg.Concurrency == 0 {
+func (q *quota) slotWaitLocked() time.Duration {
+	if q.concurrency == 0 {
 		return 0
 	}
-	mean := t.meanRun
+	mean := q.meanRun
 	if mean <= 0 {
 		mean = time.Second
 	}
-	return time.Duration(len(t.line)+1) * mean / time.Duration(t.cfg.Concurrency)
+	return time.Duration(len(q.line.calls)+1) * mean / time.Duration(q.concurrency)
 }

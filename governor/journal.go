@@ -51,33 +51,32 @@ type Charge struct {
 
 // keepStart journals an admission. If that fails the call is taken back whole: one
 // that nobody will remember must not reach the provider.
-func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, own ownHold, booked escrow.Cost) (Lease, *Rejection) {
+func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, b *tab, booked escrow.Cost) (Lease, *Rejection) {
 	if g.journal == nil {
 		return l, nil
 	}
-	b := own.tab
 	b.logged = booked[escrow.Tokens]
 	err := g.journal.Append(Record{
-		Kind: RecordAdmitted, Call: b.call, Tenant: t.cfg.Name, Pool: p.cfg.Name,
-		Held: b.at, Began: began, Booked: Charge{booked, own.cost, b.spend},
+		Kind: RecordAdmitted, Call: b.call, Tenant: t.name, Pool: p.name,
+		Held: b.at, Began: began, Booked: Charge{booked, b.cost, b.spend},
 	})
 	if err == nil {
 		return l, nil
 	}
 	b.call = 0
 	l.Release()
-	return Lease{}, &Rejection{Reason: ReasonStore, Tenant: t.cfg.Name, Pool: p.cfg.Name, RetryAfter: storeRetry}
+	return Lease{}, &Rejection{Reason: ReasonStore, Tenant: t.name, Pool: p.name, RetryAfter: storeRetry}
 }
 
 // keepEnd journals the end of a call. If that fails its admission stands, and after
 // a restart it counts at what it was booked at.
 func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took Charge) {
-	b := st.own.tab
+	b := st.tab
 	if b.call == 0 {
 		return
 	}
 	_ = g.journal.Append(Record{
-		Kind: RecordEnded, Call: b.call, Tenant: st.tenant.cfg.Name, Pool: p.cfg.Name,
+		Kind: RecordEnded, Call: b.call, Tenant: st.tenant.name, Pool: p.name,
 		Held: b.at, Began: st.since, Ended: now, Booked: booked, Took: took,
 	})
 }
@@ -86,17 +85,17 @@ func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took 
 // knows of, if it has. There is a margin, so that few are written. Where the
 // provider counts the most at the admission, the journal knows of that.
 func (p *pool) grownLocked(st *leaseState) Record {
-	b := st.own.tab
-	if b == nil || b.call == 0 || p.cfg.Accounting == escrow.AdmitMax {
+	b := st.tab
+	if b.call == 0 || p.rules.Accounting == escrow.AdmitMax {
 		return Record{}
 	}
-	taken := p.cfg.Weights.cost(Usage{Input: st.input, Output: st.output})
+	taken := p.rules.Weights.cost(Usage{Input: st.input, Output: st.output})
 	if taken <= b.logged {
 		return Record{}
 	}
 	b.logged = taken + taken/2
 	return Record{
-		Kind: RecordGrown, Call: b.call, Tenant: st.tenant.cfg.Name, Pool: p.cfg.Name,
+		Kind: RecordGrown, Call: b.call, Tenant: st.tenant.name, Pool: p.name,
 		Held: b.at, Began: st.since, Booked: Charge{Pool: escrow.Cost{escrow.Tokens: b.logged}},
 	}
 }

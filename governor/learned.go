@@ -40,18 +40,18 @@ type course struct {
 }
 
 // kindOf is what a call is told apart by, when lengths are learned.
-func kindOf(t *tenant, req *Request) lengths.Kind {
-	return lengths.Kind{Tenant: t.cfg.Name, Tier: t.cfg.Tier, Model: req.Model}
+func kindOf(v *tenantView, req *Request) lengths.Kind {
+	return lengths.Kind{Tenant: v.name, Tier: v.cfg.Tier, Model: req.Model}
 }
 
 // expectLocked completes a call with what it will probably take.
-func (p *pool) expectLocked(t *tenant, req *Request, call *escrow.Call) course {
-	c := course{kind: kindOf(t, req), most: req.Output}
+func (p *pool) expectLocked(v *tenantView, req *Request, call *escrow.Call) course {
+	c := course{kind: kindOf(v, req), most: req.Output}
 	output := p.outputs.ExpectOf(c.kind, req.Output)
-	call.Input = p.cfg.Weights.cost(Usage{Input: req.Input})
-	call.Expect = p.cfg.Weights.cost(Usage{Input: req.Input, Output: output})
+	call.Input = p.rules.Weights.cost(Usage{Input: req.Input})
+	call.Expect = p.rules.Weights.cost(Usage{Input: req.Input, Output: output})
 	call.Speed = p.speedLocked()
-	if p.cfg.Concurrency > 0 {
+	if p.rules.Concurrency > 0 {
 		if run := time.Duration(p.runs.ExpectOf(c.kind, longestRun.Milliseconds())) * time.Millisecond; run < longestRun {
 			call.Run = run
 		}
@@ -61,14 +61,14 @@ func (p *pool) expectLocked(t *tenant, req *Request, call *escrow.Call) course {
 
 // speedLocked is how much cost a second of output is.
 func (p *pool) speedLocked() int64 {
-	return max(1, p.cfg.Weights.cost(Usage{Output: p.speed})/1000)
+	return max(1, p.rules.Weights.cost(Usage{Output: p.speed})/1000)
 }
 
 // startLocked lets a call's course begin, as it is dispatched.
 func (p *pool) startLocked(st *leaseState) {
 	c := &st.course
 	c.output = p.outputs.Start(c.kind, c.most)
-	if p.cfg.Concurrency > 0 {
+	if p.rules.Concurrency > 0 {
 		c.run = p.runs.Start(c.kind, longestRun.Milliseconds())
 	}
 }
@@ -79,11 +79,11 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 	var told escrow.Progress
 	if st.flowing {
 		expect := p.outputs.Reach(&st.course.output, st.output)
-		told.Taken = p.cfg.Weights.cost(Usage{Input: st.input, Output: st.output})
-		told.Expect = p.cfg.Weights.cost(Usage{Input: st.input, Output: expect})
+		told.Taken = p.rules.Weights.cost(Usage{Input: st.input, Output: st.output})
+		told.Expect = p.rules.Weights.cost(Usage{Input: st.input, Output: expect})
 		told.Speed = p.speedLocked()
 	}
-	if p.cfg.Concurrency > 0 {
+	if p.rules.Concurrency > 0 {
 		run := time.Duration(p.runs.Reach(&st.course.run, now.Sub(st.since).Milliseconds())) * time.Millisecond
 		if run < longestRun {
 			told.Run = run
@@ -102,7 +102,7 @@ const (
 
 // replanLaterLocked sees to it that running calls are looked at, if any wait.
 func (g *Governor) replanLaterLocked(p *pool) {
-	if p.cfg.Concurrency == 0 || p.replanning || p.escrow.Waiting() == 0 {
+	if p.rules.Concurrency == 0 || p.replanning || p.escrow.Waiting() == 0 {
 		return
 	}
 	p.replanning = true

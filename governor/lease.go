@@ -15,6 +15,8 @@ type Lease struct {
 	handle escrow.Handle
 	// Waited is how long the call waited to be admitted.
 	Waited time.Duration
+	// Would is, of a shadow, why the call would have been refused; else nil.
+	Would *Rejection
 }
 
 // Settle ends the lease of a call that came to its end, with what it really took.
@@ -35,29 +37,30 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 		return false
 	}
 	p, now := l.pool, l.g.clock.Now()
-	cost := escrow.Cost{p.cfg.Weights.cost(u), requests}
 	p.mu.Lock()
+	w := p.rules.Weights
+	cost := escrow.Cost{w.cost(u), requests}
 	booked := p.escrow.CostOf(int(l.handle.Slot))
 	st, ok := p.endLocked(now, l.handle, cost, u.Output, whole)
 	if !ok {
 		p.mu.Unlock()
 		return false
 	}
-	spent := Spend{}
-	if b := st.own.tab; b != nil {
+	b, spent := st.tab, Spend{}
+	if l.g.journal != nil || len(b.caps) > 0 || len(b.parts) > 0 {
 		spent = p.spend(u, requests, b.price)
 		p.settleSharesLocked(now, b, spent)
 	}
 	l.g.pumpAndUnlock(p, now)
 
-	actual, ran := p.ownCost(u, requests), time.Duration(0)
+	actual, ran := w.ownCost(u, requests), time.Duration(0)
 	if requests > 0 {
 		ran = now.Sub(st.since)
 	}
 	if l.g.journal != nil {
-		l.g.keepEnd(now, p, &st, Charge{booked, st.own.cost, st.own.tab.spend}, Charge{cost, actual, spent})
+		l.g.keepEnd(now, p, &st, Charge{booked, b.cost, b.spend}, Charge{cost, actual, spent})
 	}
-	st.tenant.leave(now, st.own, actual, spent, ran)
+	l.g.leave(now, b, actual, spent, ran)
 	return true
 }
 

@@ -4,58 +4,178 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow"
 )
 
-// enter holds a call's cost of the tenant's own limits. Over a limit the call
-// waits here, in order of arrival and beside the pool's queue, where it blocks
-// nobody else. It returns the time at which the hold began.
-func (g *Governor) enter(ctx context.Context, t *tenant, now time.Time, c ownCost, maxWait time.Duration) (ownHold, time.Time, *Rejection) {
-	t.mu.Lock()
-	t.advanceLocked(now)
-	for k, l := range t.ledgers {
-		if l != nil {
-			c[k] = min(c[k], l.Limit())
-		}
-	}
-	if _, fits := t.fitsLocked(c); fits && len(t.line) == 0 {
-		h := t.bookLocked(c)
-		t.mu.Unlock()
-		return h, now, nil
-	}
-	if rej := t.refuseLocked(now, c, maxWait); rej != nil {
-		t.mu.Unlock()
-		return ownHold{}, now, rej
-	}
-	w := &inLine{waiter: *newWaiter(), cost: c}
-	t.line = append(t.line, w)
-	t.addAheadLocked(c, 1)
-	t.mu.Unlock()
-	return g.standInLine(ctx, t, w, now, now.Add(maxWait))
+// line is the calls that wait for a quota, the next one first. Those of one tenant
+// or team go in order of arrival; where several teams wait for a limit of what they
+// belong to, their weights decide: start-time fair queueing, as in the pools (see
+// package escrow), but over few and without a tree. The quota's lock guards it.
+type line struct {
+	calls []*inLine
+	cost  ownCost // sum over calls
+	// While anybody waits: the tag of the call that was served last, and at which
+	// the next one of each team starts.
+	virtual int64
+	finish  map[*tenant]int64
 }
 
-// standInLine waits until w is first and fits.
-func (g *Governor) standInLine(ctx context.Context, t *tenant, w *inLine, since, deadline time.Time) (ownHold, time.Time, *Rejection) {
+// inLine is a call that waits.
+type inLine struct {
+	waiter
+	asked, cost ownCost // cost is what of asked fits the limits at all
+	tag         int64
+}
+
+func (l *line) first() *inLine {
+	if len(l.calls) == 0 {
+		return nil
+	}
+	return l.calls[0]
+}
+
+// tagOf is where a call that came by k would stand.
+func (l *line) tagOf(k *link) int64 { return max(l.virtual, l.finish[k.via]) }
+
+// ahead is the cost of what would go before a call with this tag.
+func (l *line) ahead(tag int64) ownCost {
+	n := len(l.calls)
+	if n == 0 || l.calls[n-1].tag <= tag {
+		return l.cost
+	}
+	var sum ownCost
+	for _, w := range l.calls[:l.after(tag)] {
+		sum = sum.plus(w.cost, 1)
+	}
+	return sum
+}
+
+// after is the place behind all whose tag is not larger.
+func (l *line) after(tag int64) int {
+	at, _ := slices.BinarySearchFunc(l.calls, tag, func(w *inLine, tag int64) int {
+		if w.tag <= tag {
+			return -1
+		}
+		return 1
+	})
+	return at
+}
+
+// join lets w wait, which takes a part of the limits so large.
+func (l *line) join(w *inLine, k *link, part int64) {
+	if l.finish == nil {
+		l.finish = map[*tenant]int64{}
+	}
+	w.tag = l.tagOf(k)
+	l.finish[k.via] = w.tag + max(1, part/int64(k.weight))
+	l.calls = slices.Insert(l.calls, l.after(w.tag), w)
+	l.cost = l.cost.plus(w.cost, 1)
+}
+
+// leave takes w out. Whoever is first then may fit at once.
+func (l *line) leave(w *inLine, served bool) {
+	i := slices.Index(l.calls, w)
+	l.calls = slices.Delete(l.calls, i, i+1)
+	l.cost = l.cost.plus(w.cost, -1)
+	switch {
+	case len(l.calls) == 0:
+		l.virtual, l.finish = 0, nil
+		return
+	case served:
+		l.virtual = max(l.virtual, w.tag)
+	}
+	if i == 0 {
+		l.calls[0].wake()
+	}
+}
+
+// resize changes what w waits for.
+func (l *line) resize(w *inLine, c ownCost) {
+	l.cost = l.cost.plus(w.cost, -1).plus(c, 1)
+	w.cost = c
+}
+
+func (c ownCost) plus(o ownCost, by int64) ownCost {
+	for k := range c {
+		c[k] += by * o[k]
+	}
+	return c
+}
+
+// whole is all of a limit, as line counts parts of them, at a weight of a thousandth.
+const whole = int64(1) << 40
+
+// partLocked is which part of the limits a call takes, of that of which it takes most.
+func (q *quota) partLocked(c ownCost) int64 {
+	part := int64(1)
+	if q.concurrency > 0 {
+		part = max(part, whole/q.concurrency)
+	}
+	for k, l := range q.ledgers {
+		if l != nil {
+			part = max(part, int64(float64(whole)/float64(l.Limit())*float64(c[k])))
+		}
+	}
+	return part
+}
+
+// link is one quota that holds for a call, and how the call came to it: as one of
+// its tenant's own, or through a team of that.
+type link struct {
+	q      *quota
+	via    *tenant
+	weight escrow.Weight
+}
+
+// join holds a call's cost of a quota if it fits. Over a limit it answers with a
+// place in the line, in which the call is to stand, or refuses. A shadow is held
+// in any case, and the refusal is only told.
+func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool) (quotaHold, *inLine, *Rejection) {
+	q := k.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	asked := c
+	c = q.clipLocked(c)
+	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
+		return q.bookLocked(c), nil, nil
+	}
+	rej := q.refuseLocked(now, c, q.line.tagOf(k), maxWait)
+	switch {
+	case shadow:
+		return q.bookLocked(c), nil, rej
+	case rej != nil:
+		return quotaHold{}, nil, rej
+	}
+	w := &inLine{waiter: *newWaiter(), asked: asked, cost: c}
+	q.line.join(w, k, q.partLocked(c))
+	return quotaHold{}, w, nil
+}
+
+// standInLine waits until w is first and fits. It returns the time at which its
+// hold began.
+func (g *Governor) standInLine(ctx context.Context, q *quota, w *inLine, deadline time.Time) (quotaHold, time.Time, *Rejection) {
 	why := woken
 	for {
 		now := g.clock.Now()
-		t.mu.Lock()
-		t.advanceLocked(now)
-		if _, fits := t.fitsLocked(w.cost); fits && t.line[0] == w && why != gone && why != draining {
-			h := t.bookLocked(w.cost)
-			t.leaveLocked(w)
-			t.mu.Unlock()
+		q.mu.Lock()
+		q.advanceLocked(now)
+		if _, fits := q.fitsLocked(w.cost); fits && q.line.first() == w && why != gone && why != draining {
+			h := q.bookLocked(w.cost)
+			q.line.leave(w, true)
+			q.mu.Unlock()
 			return h, now, nil
 		}
 		if why == gone || why == draining || !now.Before(deadline) {
-			t.leaveLocked(w)
-			rej := t.rejectionLocked(now, w.cost)
-			t.mu.Unlock()
-			rej.Waited = now.Sub(since)
+			q.line.leave(w, false)
+			rej := q.rejectionLocked(now, w.cost, w.tag)
+			q.mu.Unlock()
 			rej.because(why)
-			return ownHold{}, now, rej
+			return quotaHold{}, now, rej
 		}
-		next := t.lookAgainLocked(w, deadline)
-		t.mu.Unlock()
+		next := q.lookAgainLocked(w, deadline)
+		q.mu.Unlock()
 		why = g.park(ctx, &w.waiter, next)
 	}
 }
@@ -72,12 +192,12 @@ func (r *Rejection) because(why cause) {
 
 // lookAgainLocked is when w should look whether it fits: when it is first, as soon
 // as the rolling limits can have room; else when it is woken.
-func (t *tenant) lookAgainLocked(w *inLine, deadline time.Time) time.Time {
-	if t.line[0] != w {
+func (q *quota) lookAgainLocked(w *inLine, deadline time.Time) time.Time {
+	if q.line.first() != w {
 		return deadline
 	}
 	at := time.Time{}
-	for k, l := range t.ledgers {
+	for k, l := range q.ledgers {
 		if l == nil || l.Room() >= w.cost[k] {
 			continue
 		}
@@ -93,27 +213,4 @@ func (t *tenant) lookAgainLocked(w *inLine, deadline time.Time) time.Time {
 		return deadline
 	}
 	return at
-}
-
-func (t *tenant) firstLocked() *inLine {
-	if len(t.line) == 0 {
-		return nil
-	}
-	return t.line[0]
-}
-
-// leaveLocked takes w out of the line. Whoever is first then may fit at once.
-func (t *tenant) leaveLocked(w *inLine) {
-	i := slices.Index(t.line, w)
-	t.line = slices.Delete(t.line, i, i+1)
-	t.addAheadLocked(w.cost, -1)
-	if i == 0 && len(t.line) > 0 {
-		t.line[0].wake()
-	}
-}
-
-func (t *tenant) addAheadLocked(c ownCost, by int64) {
-	for k := range c {
-		t.ahead[k] += by * c[k]
-	}
 }

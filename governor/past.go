@@ -25,7 +25,16 @@ type Past struct {
 	lived   time.Time // until when the process may have, at the latest
 	running map[uint64]Record
 	ended   []Record
-	last    uint64 // name of a call
+	last    uint64         // name of a call
+	used    map[string]Use // by tenant, once it was asked for
+}
+
+// usedBy is what a tenant used in the present periods.
+func (p *Past) usedBy(tenant string) Use {
+	if p.used == nil {
+		p.used = p.Uses.ofTenants()
+	}
+	return p.used[tenant]
 }
 
 // NewPast returns a past in which nothing happened. now is the time at which it is
@@ -104,19 +113,30 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 			first[k] = min(r.Booked.Pool[k], r.Took.Pool[k])
 			late[k] = r.Took.Pool[k] - first[k]
 		}
-		if p.cfg.Accounting != escrow.AdmitMax {
+		if p.rules.Accounting != escrow.AdmitMax {
 			first[escrow.Tokens], late[escrow.Tokens] = 0, r.Took.Pool[escrow.Tokens]
 		}
 		p.escrow.Remember(now, began, first)
 		p.escrow.Remember(now, ended, late)
 	}
-	if t := tb.tenants[r.Tenant]; t != nil {
-		for k, l := range t.ledgers {
-			if l != nil {
-				first := min(r.Booked.Own[k], r.Took.Own[k])
-				l.BookAt(began, first)
-				l.BookAt(ended, r.Took.Own[k]-first)
-			}
+	name := r.Tenant
+	for tb.tenants[name] == nil && name != "" {
+		name = teamOf(name) // a team that is gone counts in what it belonged to
+	}
+	if v := tb.tenants[name]; v != nil {
+		for _, k := range v.chainTo(r.Pool) {
+			k.q.remember(began, ended, &r.Booked.Own, &r.Took.Own)
+		}
+	}
+}
+
+// remember books what a call of the past took, by the rule of rememberCall.
+func (q *quota) remember(began, ended time.Time, booked, took *[ownAxes]int64) {
+	for k, l := range q.ledgers {
+		if l != nil {
+			first := min(booked[k], took[k], l.Limit())
+			l.BookAt(began, first)
+			l.BookAt(ended, took[k]-first)
 		}
 	}
 }
@@ -149,18 +169,18 @@ func (g *Governor) Shares() []ShareState {
 	for _, p := range tb.inOrder.pools {
 		p.mu.Lock()
 		for _, a := range p.shares {
-			out = append(out, ShareState{Pool: p.cfg.Name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
+			out = append(out, ShareState{Pool: p.name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
 		}
 		p.mu.Unlock()
 	}
 	for i := range out {
 		s := &out[i]
 		for _, t := range tb.inOrder.tenants {
-			_, named := slices.BinarySearchFunc(s.State.Members, t.cfg.Name, func(m budget.MemberState, name string) int {
+			_, named := slices.BinarySearchFunc(s.State.Members, t.name, func(m budget.MemberState, name string) int {
 				return strings.Compare(m.Name, name)
 			})
-			if !named && t.leaves[tb.pools[s.Pool].index] >= 0 {
-				s.Absent = append(s.Absent, t.cfg.Name)
+			if !named && t.access[tb.pools[s.Pool].index].seat != nil {
+				s.Absent = append(s.Absent, t.name)
 			}
 		}
 	}

@@ -11,10 +11,12 @@ import (
 // pool is the shell around an escrow.Pool: its lock, its timer, and what a
 // lease needs beyond what the escrow books.
 type pool struct {
-	cfg   Pool
-	index int
+	name string
+	left time.Time // when it was found to be gone; for Apply alone
 
 	mu     sync.Mutex
+	rules  Pool          // in force
+	set    escrow.Config // what they are to the escrow
 	escrow *escrow.Pool
 	leases []leaseState // by the slot of an escrow handle
 	out    []escrow.Handle
@@ -22,17 +24,22 @@ type pool struct {
 	armed  time.Time  // when timer fires; zero when it is stopped
 	shares []*account // the pool's budgets
 	learned
+
+	claims  map[claimName]*claim
+	retired []*claim // which are to go when nothing is lost by it
+	seats   map[*tenant]*seat
 }
 
-func newPool(cfg Pool, index int) *pool {
-	return &pool{cfg: cfg, index: index, learned: newLearned()}
+func newPool(name string) *pool {
+	return &pool{name: name, learned: newLearned(), claims: map[claimName]*claim{}, seats: map[*tenant]*seat{}}
 }
 
 // leaseState is what is known of a queued or running call.
 type leaseState struct {
 	id      string
 	tenant  *tenant
-	own     ownHold
+	leaf    escrow.NodeID
+	tab     *tab
 	input   int64
 	course  course
 	waiter  *waiter // nil once dispatched
@@ -51,51 +58,67 @@ func (st *leaseState) used() int64 {
 }
 
 // acquire asks the pool for a call whose own limits are held already, and gives
-// these back when the pool refuses.
-func (g *Governor) acquire(ctx context.Context, p *pool, t *tenant, now time.Time, req *Request, own ownHold, maxWait time.Duration) (Lease, *Rejection) {
+// these back when the pool refuses, or when the seat is gone and the call is to look
+// for another.
+func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, maxWait time.Duration) (l Lease, rej *Rejection, again bool) {
+	p.mu.Lock()
+	if at.gone {
+		p.mu.Unlock()
+		g.leave(now, b, ownCost{}, Spend{}, 0)
+		return Lease{}, nil, true
+	}
 	call := escrow.Call{
-		Leaf: t.leaves[p.index], Background: req.Background || t.cfg.Background,
-		Most:    escrow.Cost{p.cfg.Weights.most(req.Input, req.Output), 1},
+		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
+		Most:    escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1},
 		MaxWait: maxWait, Claim: req.Claim,
 	}
-
-	p.mu.Lock()
-	if own.tab != nil {
-		if rej := p.holdSharesLocked(now, t, own.tab); rej != nil {
-			p.mu.Unlock()
-			t.leave(now, own, ownCost{}, Spend{}, 0)
-			return Lease{}, rej
-		}
+	rej = p.holdSharesLocked(now, at, b)
+	if rej != nil {
+		p.mu.Unlock()
+		g.leave(now, b, ownCost{}, Spend{}, 0)
+		return Lease{}, rej, false
 	}
-	c := p.expectLocked(t, req, &call)
+	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, req, &call), stream: req.Stream}
 	h, ans := p.escrow.Offer(now, call)
+	if ans.Verdict != escrow.Admitted && b.shadow {
+		if ans.Verdict == escrow.Queued {
+			p.escrow.Cancel(now, h) // it would have gone in its turn
+		} else {
+			b.note(p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans))
+		}
+		h, ans.Verdict = p.escrow.Force(now, call), escrow.Admitted
+	}
 	switch ans.Verdict {
 	case escrow.Admitted:
-		st := p.stateLocked(h)
-		*st = leaseState{id: req.ID, tenant: t, own: own, input: req.Input, course: c, stream: req.Stream, since: now}
-		p.startLocked(st)
+		st.since = now
+		s := p.stateLocked(h)
+		*s = st
+		p.startLocked(s)
 		booked := p.escrow.CostOf(int(h.Slot))
 		p.mu.Unlock()
-		return g.keepStart(now, p, t, Lease{g: g, pool: p, handle: h}, own, booked)
+		l, rej = g.keepStart(now, p.pool, v.tenant, Lease{g: g, pool: p.pool, handle: h, Would: b.would}, b, booked)
+		return l, rej, false
 	case escrow.Queued:
-		w := newWaiter()
-		*p.stateLocked(h) = leaseState{id: req.ID, tenant: t, input: req.Input, course: c, stream: req.Stream, waiter: w}
-		g.pumpAndUnlock(p, now)
-		return g.queue(ctx, p, t, h, w, own, now, now.Add(ans.Patience), call)
+		st.waiter = newWaiter()
+		*p.stateLocked(h) = st
+		g.pumpAndUnlock(p.pool, now)
+		l, rej = g.queue(ctx, p.pool, h, &st, now, now.Add(ans.Patience), call)
+		return l, rej, false
 	}
-	rej := p.rejectionLocked(now, t, call.Most, ans)
-	p.settleSharesLocked(now, own.tab, Spend{})
+	rej = p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans)
+	p.settleSharesLocked(now, b, Spend{})
 	p.mu.Unlock()
-	t.leave(now, own, ownCost{}, Spend{}, 0)
-	return Lease{}, rej
+	g.leave(now, b, ownCost{}, Spend{}, 0)
+	return Lease{}, rej, false
 }
 
 // queue waits for h to be dispatched. While it waits its own limits are held
 // rather than booked, so that their minute begins when the call does.
-func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handle, w *waiter, own ownHold, since, deadline time.Time, call escrow.Call) (Lease, *Rejection) {
-	own = t.suspend(since, own)
+func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *leaseState, since, deadline time.Time, call escrow.Call) (Lease, *Rejection) {
+	b := c.tab
+	b.suspend(since)
 	for {
-		why := g.park(ctx, w, deadline)
+		why := g.park(ctx, c.waiter, deadline)
 		now := g.clock.Now()
 		p.mu.Lock()
 		if why == timedOut { // this may be the very instant of its turn
@@ -104,8 +127,14 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 		}
 		st := p.stateLocked(h)
 		if st.waiter == nil && why != gone {
+			began, booked := st.since, p.escrow.CostOf(int(h.Slot))
 			p.mu.Unlock()
-			return g.start(p, t, h, own, now, now.Sub(since))
+			b.resume(now)
+			l, rej := g.keepStart(began, p, c.tenant, Lease{g: g, pool: p, handle: h, Waited: now.Sub(since)}, b, booked)
+			if rej != nil {
+				rej.Waited = now.Sub(since)
+			}
+			return l, rej
 		}
 		if why == woken {
 			p.mu.Unlock()
@@ -121,30 +150,15 @@ func (g *Governor) queue(ctx context.Context, p *pool, t *tenant, h escrow.Handl
 			p.escrow.Cancel(now, h)
 		}
 		*st = leaseState{}
-		rej := p.rejectionLocked(now, t, call.Most, ans)
-		p.settleSharesLocked(now, own.tab, Spend{})
+		rej := p.rejectionLocked(now, c.tenant, c.leaf, call.Most, ans)
+		p.settleSharesLocked(now, b, Spend{})
 		g.pumpAndUnlock(p, now)
 
-		t.leave(now, own, ownCost{}, Spend{}, 0)
+		g.leave(now, b, ownCost{}, Spend{}, 0)
 		rej.Waited = now.Sub(since)
 		rej.because(why)
 		return Lease{}, rej
 	}
-}
-
-// start books the own limits of a call that was dispatched after a wait.
-func (g *Governor) start(p *pool, t *tenant, h escrow.Handle, own ownHold, now time.Time, waited time.Duration) (Lease, *Rejection) {
-	own = t.resume(now, own)
-	p.mu.Lock()
-	st := p.stateLocked(h)
-	st.own = own
-	began, booked := st.since, p.escrow.CostOf(int(h.Slot))
-	p.mu.Unlock()
-	lease, rej := g.keepStart(began, p, t, Lease{g: g, pool: p, handle: h, Waited: waited}, own, booked)
-	if rej != nil {
-		rej.Waited = waited
-	}
-	return lease, rej
 }
 
 // stateLocked is the lease state of a handle.
@@ -158,6 +172,7 @@ func (p *pool) stateLocked(h escrow.Handle) *leaseState {
 // pumpAndUnlock dispatches what may go, arms the timer for what may go later,
 // unlocks, and wakes those dispatched.
 func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
+	p.sweepLocked(now)
 	var buf [16]*waiter
 	wake := buf[:0]
 	p.out = p.escrow.Pump(now, p.out[:0])
@@ -210,10 +225,10 @@ func (p *pool) endLocked(now time.Time, h escrow.Handle, actual escrow.Cost, out
 }
 
 // rejectionLocked explains an escrow's answer.
-func (p *pool) rejectionLocked(now time.Time, t *tenant, cost escrow.Cost, ans escrow.Answer) *Rejection {
+func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cost escrow.Cost, ans escrow.Answer) *Rejection {
 	s := p.escrow.State(now)
 	rej := &Rejection{
-		Tenant: t.cfg.Name, Pool: p.cfg.Name, Axis: ans.Axis.String(),
+		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
 	}
 	if ans.Axis == escrow.Slots {
@@ -226,11 +241,19 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, cost escrow.Cost, ans e
 	case ans.Verdict == escrow.PoolFull:
 		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:
-		rej.Reason, rej.Used = ReasonQueueFull, int64(p.escrow.Node(t.leaves[p.index]).Queued)
+		rej.Reason, rej.Used = ReasonQueueFull, int64(p.escrow.Node(leaf).Queued)
 	case ans.Behind:
 		rej.Reason = ReasonShare
 	default:
 		rej.Reason = [...]Reason{escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Slots: ReasonConcurrency}[ans.Axis]
 	}
 	return rej
+}
+
+// idle reports whether nothing runs in a pool, and nothing of it counts any more.
+func (p *pool) idle(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.escrow.State(now)
+	return s.Running == 0 && s.Waiting == 0 && unused(now, p.shares)
 }

@@ -107,6 +107,8 @@ type Rejection struct {
 	Reason Reason
 	// Own says that it was a limit of the tenant, not of the pool.
 	Own bool
+	// InPool says that it was a limit of the tenant in this pool only.
+	InPool bool
 	// Tenant, Pool and Axis name the limit; Limit, Used and Asked are its value,
 	// what counts against it, and what the call wanted of it.
 	Tenant, Pool       string
@@ -144,6 +146,9 @@ func (r *Rejection) Error() string {
 	whose := "pool " + r.Pool
 	if r.Own {
 		whose = "tenant " + r.Tenant
+		if r.InPool {
+			whose += " in pool " + r.Pool
+		}
 	}
 	if r.Budget.Limit > 0 {
 		return r.budgetError(whose)

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -18,12 +19,13 @@ type Quota struct {
 // Limit of 0.
 type Standing struct{ Requests, Tokens, Concurrent Quota }
 
-// Standing reports the strictest limit of each axis, of the tenant's own and
-// the pool's. Without a pool's name it reports the tenant's own.
+// Standing reports the strictest limit of each axis: of the tenant, of what it is a
+// team of, and of the pool. Without a pool's name it reports those over all pools.
 func (g *Governor) Standing(tenant, pool string) Standing {
 	var st Standing
 	tb, now := g.table.Load(), g.clock.Now()
-	if p := tb.pools[pool]; p != nil {
+	p, v := tb.pools[pool], tb.tenants[tenant]
+	if p != nil {
 		p.mu.Lock()
 		s := p.escrow.State(now)
 		p.mu.Unlock()
@@ -32,20 +34,32 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
 		st.Concurrent.tighten(s.Slots, s.Running, 0)
 	}
-	t := tb.tenants[tenant]
-	if t == nil {
+	if v == nil {
 		return st
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.advanceLocked(now)
-	for k, q := range [ownAxes]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
-		if l := t.ledgers[k]; l != nil {
-			q.tighten(l.Limit(), l.Used(), l.FullAt().Sub(now))
+	if p != nil && v.access[p.index].seat != nil {
+		for _, k := range v.access[p.index].chain {
+			k.q.tighten(now, &st)
+		}
+		return st
+	}
+	for ; v != nil; v = v.parent {
+		v.over.tighten(now, &st)
+	}
+	return st
+}
+
+// tighten takes over a quota's limits where they leave less.
+func (q *quota) tighten(now time.Time, st *Standing) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	for k, quota := range [ownAxes]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
+		if l := q.ledgers[k]; l != nil {
+			quota.tighten(l.Limit(), l.Used(), l.FullAt().Sub(now))
 		}
 	}
-	st.Concurrent.tighten(t.cfg.Concurrency, t.running, 0)
-	return st
+	st.Concurrent.tighten(q.concurrency, q.running, 0)
 }
 
 // tighten takes over another limit where it leaves less.
@@ -101,9 +115,9 @@ type BudgetState struct {
 	Resets time.Time
 }
 
-// LimitState is one own limit of a tenant.
+// LimitState is one own limit of a tenant, in one pool if that is named.
 type LimitState struct {
-	Axis        string
+	Axis, Pool  string
 	Limit, Used int64
 }
 
@@ -111,6 +125,8 @@ type LimitState struct {
 type State struct {
 	Pools   []PoolState
 	Tenants []TenantState
+	// Gone is what runs and waits in pools that the configuration has no more.
+	Gone []LeaseInfo
 }
 
 // State copies the books. Each pool and tenant is consistent in itself.
@@ -124,33 +140,45 @@ func (g *Governor) State() State {
 	for _, p := range tb.inOrder.pools {
 		s.Pools = append(s.Pools, p.state(now, tb, s.Tenants))
 	}
+	for _, p := range tb.gone {
+		p.mu.Lock()
+		s.Gone = append(s.Gone, p.leasesLocked(now)...)
+		p.mu.Unlock()
+	}
 	return s
 }
 
 // state copies a pool's books, and puts what they have of each tenant to the
 // tenant's.
-func (p *pool) state(now time.Time, tb *table, tenants []TenantState) PoolState {
+func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
-	for slot := range p.leases {
-		if st := &p.leases[slot]; st.tenant != nil {
-			ps.Leases = append(ps.Leases, p.infoLocked(now, slot, st))
-		}
-	}
-	for i, t := range tb.inOrder.tenants {
-		leaf := t.leaves[p.index]
-		if leaf < 0 {
+	ps.Leases = p.leasesLocked(now)
+	for i, v := range tb.inOrder.tenants {
+		st := v.access[p.index].seat
+		if st == nil || st.gone {
 			continue
 		}
-		tenants[i].Queued[p.cfg.Name] = p.escrow.Node(leaf).Queued
+		tenants[i].Queued[p.name] = p.escrow.Node(st.leaf).Queued
 		for k, a := range p.shares {
 			part := ps.Budgets[k]
-			part.Pool, part.Used = p.cfg.Name, a.split.UsedBy(now, a.members[i])*a.scale
+			part.Pool, part.Used = p.name, a.split.UsedBy(now, st.members[k])*a.scale
 			tenants[i].Budgets = append(tenants[i].Budgets, part)
 		}
 	}
 	return ps
+}
+
+// leasesLocked lists what runs and waits, of those too who are gone.
+func (p *pool) leasesLocked(now time.Time) []LeaseInfo {
+	var out []LeaseInfo
+	for slot := range p.leases {
+		if st := &p.leases[slot]; st.tenant != nil {
+			out = append(out, p.infoLocked(now, slot, st))
+		}
+	}
+	return out
 }
 
 func states(now time.Time, accounts []*account) []BudgetState {
@@ -165,7 +193,7 @@ func states(now time.Time, accounts []*account) []BudgetState {
 
 func (p *pool) infoLocked(now time.Time, slot int, st *leaseState) LeaseInfo {
 	info := LeaseInfo{
-		ID: st.id, Tenant: st.tenant.cfg.Name, Pool: p.cfg.Name,
+		ID: st.id, Tenant: st.tenant.name, Pool: p.name,
 		State: "waiting", Used: st.used(), Stream: st.stream, Held: p.escrow.CostOf(slot)[escrow.Tokens],
 	}
 	if st.waiter == nil {
@@ -177,26 +205,48 @@ func (p *pool) infoLocked(now time.Time, slot int, st *leaseState) LeaseInfo {
 	return info
 }
 
-func (t *tenant) state(now time.Time) TenantState {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.advanceLocked(now)
-	ts := TenantState{Config: t.cfg, Running: t.running, InLine: len(t.line), Queued: map[string]int{}, Budgets: states(now, t.caps)}
-	for k, l := range t.ledgers {
-		if l != nil {
-			ts.Limits = append(ts.Limits, LimitState{Axis: ownAxisName[k], Limit: l.Limit(), Used: l.Used()})
+func (v *tenantView) state(now time.Time) TenantState {
+	ts := TenantState{Config: v.cfg, Queued: map[string]int{}}
+	v.over.state(now, &ts)
+	for i := range v.access {
+		for _, k := range v.access[i].chain {
+			if k.q.owner == v.name && k.q.pool != "" {
+				k.q.state(now, &ts)
+			}
 		}
-	}
-	if t.cfg.Concurrency > 0 {
-		ts.Limits = append(ts.Limits, LimitState{Axis: axisConcurrency, Limit: t.cfg.Concurrency, Used: t.running})
 	}
 	return ts
 }
 
+// state adds what a quota has to its tenant's.
+func (q *quota) state(now time.Time, ts *TenantState) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	if q.pool == "" {
+		ts.Running = q.running
+		ts.Budgets = states(now, q.caps)
+	}
+	ts.InLine += len(q.line.calls)
+	for k, l := range q.ledgers {
+		if l != nil {
+			ts.Limits = append(ts.Limits, LimitState{ownAxisName[k], q.pool, l.Limit(), l.Used()})
+		}
+	}
+	if q.concurrency > 0 {
+		ts.Limits = append(ts.Limits, LimitState{axisConcurrency, q.pool, q.concurrency, q.running})
+	}
+}
+
 // Leases counts what is held: calls that run, and calls that wait, over all
-// pools.
+// pools, those included that the configuration has no more.
 func (g *Governor) Leases() (running, waiting int) {
-	for _, p := range g.table.Load().inOrder.pools {
+	tb := g.table.Load()
+	pools := slices.Clone(tb.gone)
+	for _, p := range tb.inOrder.pools {
+		pools = append(pools, p.pool)
+	}
+	for _, p := range pools {
 		p.mu.Lock()
 		s := p.escrow.State(g.clock.Now())
 		p.mu.Unlock()

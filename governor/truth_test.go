@@ -253,7 +253,7 @@ func TestDispatchedToOneWhoHasGone(t *testing.T) {
 		if _, ok := p.endLocked(now, first.handle, escrow.Cost{0, 1}, 0, true); !ok {
 			t.Fatal("the first lease has ended before")
 		}
-		g.pumpAndUnlock(p, now)
+		g.pumpAndUnlock(p.pool, now)
 		wg.Wait()
 		if running, waiting := g.Leases(); running != 0 || waiting != 0 {
 			t.Fatalf("%d run and %d wait", running, waiting)

@@ -125,19 +125,21 @@ func (u *Uses) advance(now time.Time) {
 	}
 }
 
-// ofTenants is what each tenant used in the present periods, in all pools, those
-// included that are gone.
+// ofTenants is what each tenant used in the present periods, with its teams and in all
+// pools, those included that are gone.
 func (u *Uses) ofTenants() map[string]Use {
 	out := make(map[string]Use, len(u.rows))
 	for who, row := range u.rows {
 		u.renew(row)
-		sum := out[who.Tenant]
-		for per := range periods {
-			for k, n := range row.Used[per] {
-				sum.Used[per][k] += min(n, maxUse-sum.Used[per][k])
+		for name := who.Tenant; name != ""; name = teamOf(name) {
+			sum := out[name]
+			for per := range periods {
+				for k, n := range row.Used[per] {
+					sum.Used[per][k] += min(n, maxUse-sum.Used[per][k])
+				}
 			}
+			out[name] = sum
 		}
-		out[who.Tenant] = sum
 	}
 	return out
 }

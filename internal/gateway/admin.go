@@ -147,9 +147,11 @@ type budgetView struct {
 	ResetsAt time.Time `json:"resets_at"`
 }
 
-// axisView is one limit; of a pool's rolling limits headroom is taken off.
+// axisView is one limit; of a pool's rolling limits headroom is taken off. Pool is
+// set for a tenant's limits in one pool.
 type axisView struct {
 	Axis  string `json:"axis"`
+	Pool  string `json:"pool,omitempty"`
 	Limit int64  `json:"limit"`
 	Used  int64  `json:"used"`
 }
@@ -192,11 +194,11 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		}
 		for _, axis := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
 			if a := p.Axes[axis]; a.On {
-				pv.Limits = append(pv.Limits, axisView{axis.String(), a.Limit, a.Used})
+				pv.Limits = append(pv.Limits, axisView{Axis: axis.String(), Limit: a.Limit, Used: a.Used})
 			}
 		}
 		if p.Slots > 0 {
-			pv.Limits = append(pv.Limits, axisView{escrow.Slots.String(), p.Slots, p.Running})
+			pv.Limits = append(pv.Limits, axisView{Axis: escrow.Slots.String(), Limit: p.Slots, Used: p.Running})
 		}
 		v.Pools = append(v.Pools, pv)
 	}
@@ -212,7 +214,7 @@ func tenantViews(s governor.State) []tenantView {
 			Budgets: budgetViews(t.Budgets),
 		}
 		for _, l := range t.Limits {
-			v.Limits = append(v.Limits, axisView{l.Axis, l.Limit, l.Used})
+			v.Limits = append(v.Limits, axisView(l))
 		}
 		out = append(out, v)
 	}
@@ -236,11 +238,15 @@ func budgetViews(list []governor.BudgetState) []budgetView {
 
 func leaseViews(s governor.State) []leaseView {
 	out := []leaseView{}
-	for _, p := range s.Pools {
-		for _, l := range p.Leases {
+	add := func(list []governor.LeaseInfo) {
+		for _, l := range list {
 			out = append(out, leaseView{l.ID, l.Tenant, l.Pool, l.State, l.Age.Seconds(), l.Held, l.Used, l.Stream})
 		}
 	}
+	for _, p := range s.Pools {
+		add(p.Leases)
+	}
+	add(s.Gone)
 	slices.SortFunc(out, func(a, b leaseView) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }

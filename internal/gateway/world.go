@@ -142,7 +142,15 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			Concurrency: t.Concurrency, MaxWait: t.MaxWait, Pools: []string{},
 			Group: t.Group, GroupWeight: escrow.Weight(t.GroupWeight),
 			Floor: t.FloorTPM, Credit: t.Credit, Background: t.Background,
-			Budgets: budgets(t.Budgets),
+			Budgets: budgets(t.Budgets), Shadow: t.Shadow,
+			// Who has no key is there for its teams.
+			NoCalls: len(t.Keys) == 0,
+		}
+		for _, l := range t.Pools {
+			if tc.InPool == nil {
+				tc.InPool = map[string]governor.Limits{}
+			}
+			tc.InPool[l.Pool] = governor.Limits{RPM: l.RPM, TPM: l.TPM, ITPM: l.ITPM, OTPM: l.OTPM, Concurrency: l.Concurrency}
 		}
 		for _, j := range reachable(snap, t) {
 			tc.Pools = append(tc.Pools, pools[j].Name)

@@ -36,7 +36,7 @@ func (m *Metrics) Watch(state func() governor.State, policyHash string) {
 
 var (
 	descInflight     = desc("inflight_requests", "Calls that run.", "tenant", "pool")
-	descLimit        = desc("limit", "A limit, by axis; pool is empty for a tenant's own, tenant for a pool's.", "tenant", "pool", "axis")
+	descLimit        = desc("limit", "A limit, by axis; tenant is empty for a pool's own, pool for a tenant's over all pools.", "tenant", "pool", "axis")
 	descUsed         = desc("used", "What counts against a limit now.", "tenant", "pool", "axis")
 	descQueue        = desc("queue_depth", "Calls that wait; pool is empty for those over a limit of their own tenant.", "tenant", "pool")
 	descPoolLimit    = desc("pool_tokens_limit", "Tokens a rolling minute of a pool, headroom taken off.", "pool")
@@ -83,8 +83,8 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 		name := t.Config.Name
 		spent.add(name, t.Budgets)
 		for _, l := range t.Limits {
-			gauge(descLimit, l.Limit, name, noPool, l.Axis)
-			gauge(descUsed, l.Used, name, noPool, l.Axis)
+			gauge(descLimit, l.Limit, name, l.Pool, l.Axis)
+			gauge(descUsed, l.Used, name, l.Pool, l.Axis)
 		}
 		gauge(descQueue, int64(t.InLine), name, noPool)
 		for pool, n := range t.Queued {

@@ -1,0 +1,267 @@
+package governor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// seat is a tenant's place in a pool. It is guarded by the pool's lock.
+type seat struct {
+	tenant  *tenant
+	leaf    escrow.NodeID
+	members []budget.MemberID // in each of pool.shares
+	// gone says that the leaf is given up: who comes to it by an old table is to look
+	// into the new one.
+	gone bool
+}
+
+// claim is a node of a pool's tree. The tree of a configuration is
+//
+//	pool → (group →) tenant → team → …
+//
+// where who has teams is a node, in which its own calls are a leaf beside them.
+type claim struct {
+	name claimName
+	id   escrow.NodeID
+	up   escrow.NodeID
+	node escrow.Node
+	kept bool // by the configuration that is being applied
+}
+
+type claimName struct {
+	kind claimKind
+	name string
+}
+
+type claimKind uint8
+
+const (
+	groupClaim claimKind = iota
+	tenantClaim
+	callsClaim // a tenant's own calls
+)
+
+// configureLocked brings a pool to what the table says. Call pumpAndUnlock afterwards.
+func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, past *Past) {
+	rules := p.cfg.escrow(tb.burst(p))
+	switch {
+	case p.escrow == nil:
+		p.escrow = escrow.New(now, rules)
+	case p.set != rules:
+		p.escrow.Configure(now, rules)
+	}
+	p.rules, p.set = p.cfg, rules
+	p.plantLocked(tb)
+	p.seatLocked(now, tb)
+	p.splitLocked(now, tb, zone, past)
+}
+
+// burst is how much of an idle pool may be used at once: all, where there is nobody
+// to be unfair to.
+func (tb *table) burst(p *poolView) time.Duration {
+	users := 0
+	for _, v := range tb.inOrder.tenants {
+		if v.calls(p) {
+			users++
+		}
+	}
+	if users == 1 {
+		return escrow.Window
+	}
+	return p.cfg.Burst
+}
+
+// plantLocked makes the tree what the table says. What is there twice, or not at
+// all any more, is retired: its calls run out where they are.
+func (p *poolView) plantLocked(tb *table) {
+	for _, v := range tb.inOrder.tenants {
+		if v.parent != nil || !v.present(p) {
+			continue
+		}
+		up := escrow.Root
+		if v.cfg.Group != "" {
+			up = p.claimLocked(claimName{groupClaim, v.cfg.Group}, escrow.Root, escrow.Node{Weight: v.cfg.GroupWeight})
+		}
+		p.plantTenantLocked(v, up)
+	}
+	for name, c := range p.claims {
+		if !c.kept {
+			delete(p.claims, name)
+			p.retired = append(p.retired, c)
+		}
+		c.kept = false
+	}
+}
+
+func (p *poolView) plantTenantLocked(v *tenantView, up escrow.NodeID) {
+	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit}
+	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
+		p.claimLocked(claimName{callsClaim, v.name}, up, node)
+		return
+	}
+	id := p.claimLocked(claimName{tenantClaim, v.name}, up, node)
+	if v.calls(p) {
+		p.claimLocked(claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne})
+	}
+	for _, team := range v.teams {
+		if team.present(p) {
+			p.plantTenantLocked(team, id)
+		}
+	}
+}
+
+// claimLocked hangs a node into the tree, or keeps the one that is there, also if it
+// was retired and has not gone yet. Who moves begins anew where it moves to.
+func (p *pool) claimLocked(name claimName, up escrow.NodeID, node escrow.Node) escrow.NodeID {
+	c := p.claims[name]
+	if c != nil && c.up != up {
+		p.retired = append(p.retired, c)
+		c = nil
+	}
+	if i := slices.IndexFunc(p.retired, func(c *claim) bool { return c.name == name && c.up == up }); c == nil && i >= 0 {
+		c = p.retired[i]
+		p.retired = slices.Delete(p.retired, i, i+1)
+	}
+	switch {
+	case c == nil:
+		c = &claim{name: name, id: p.escrow.Add(up, node), up: up, node: node}
+	case c.node != node:
+		p.escrow.Update(c.id, node)
+		c.node = node
+	}
+	c.kept = true
+	p.claims[name] = c
+	return c.id
+}
+
+// sweepLocked removes what was retired, once nothing is lost by it.
+func (p *pool) sweepLocked(now time.Time) {
+	for again := len(p.retired) > 0; again; {
+		before := len(p.retired)
+		p.retired = slices.DeleteFunc(p.retired, func(c *claim) bool { return p.escrow.Remove(now, c.id) })
+		again = len(p.retired) < before && len(p.retired) > 0 // who had children may have none now
+	}
+}
+
+// seatLocked gives the tenants their seats: those whose leaf is the same keep them.
+func (p *poolView) seatLocked(now time.Time, tb *table) {
+	old := p.seats
+	p.seats = make(map[*tenant]*seat, len(old))
+	for _, v := range tb.inOrder.tenants {
+		if !v.calls(p) {
+			continue
+		}
+		leaf := p.claims[claimName{callsClaim, v.name}].id
+		st := old[v.tenant]
+		switch {
+		case st == nil:
+			st = &seat{tenant: v.tenant, leaf: leaf}
+		case st.leaf != leaf:
+			st.gone = true
+			st = &seat{tenant: v.tenant, leaf: leaf, members: st.members}
+		}
+		delete(old, v.tenant)
+		p.seats[v.tenant] = st
+		v.access[p.index].seat = st
+	}
+	for _, st := range old {
+		st.gone = true
+		for i, m := range st.members {
+			p.shares[i].split.Remove(now, m)
+		}
+	}
+}
+
+// splitLocked brings the pool's budgets to what the table says, and what each tenant
+// has of them.
+func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, past *Past) {
+	if len(p.cfg.Budgets) == 0 && len(p.shares) == 0 {
+		return
+	}
+	parts := tb.parts(p)
+	was := p.shares
+	p.shares = nil
+	for _, b := range p.cfg.Budgets {
+		i := slices.IndexFunc(was, b.same)
+		if i >= 0 && was[i].resize(b) {
+			p.shares = append(p.shares, was[i])
+			continue
+		}
+		a := newSplit(b, zone)
+		if i >= 0 {
+			a.split.Restore(now, was[i].restated(now, a.scale))
+		} else if past != nil {
+			a.restoreSplit(now, past, p.name, func(name string) {
+				if v := tb.tenants[name]; v != nil && parts[v.index] > 0 {
+					a.split.Add(now, name, parts[v.index])
+				}
+			})
+		}
+		p.shares = append(p.shares, a)
+	}
+	for _, v := range tb.inOrder.tenants {
+		if st := v.access[p.index].seat; st != nil {
+			st.members = nil
+			for _, a := range p.shares {
+				st.members = append(st.members, a.split.Add(now, v.name, parts[v.index]))
+			}
+		}
+	}
+}
+
+// parts are the tenants' parts of a pool when all are busy, by tenant, of
+// budget.MaxWeight in all; 0 is for who may not use it.
+func (tb *table) parts(p *poolView) []int64 {
+	out := make([]int64, len(tb.inOrder.tenants))
+	var top []*tenantView
+	groups := map[string][]*tenantView{}
+	sum := int64(0)
+	for _, v := range tb.inOrder.tenants {
+		switch {
+		case v.parent != nil || !v.present(p):
+		case v.cfg.Group == "":
+			top = append(top, v)
+			sum += int64(v.cfg.Weight)
+		default:
+			if groups[v.cfg.Group] == nil {
+				sum += int64(v.cfg.GroupWeight)
+			}
+			groups[v.cfg.Group] = append(groups[v.cfg.Group], v)
+		}
+	}
+	share(p, out, top, budget.MaxWeight, sum)
+	for _, members := range groups {
+		in := int64(0)
+		for _, v := range members {
+			in += int64(v.cfg.Weight)
+		}
+		share(p, out, members, partOf(budget.MaxWeight, int64(members[0].cfg.GroupWeight), sum), in)
+	}
+	return out
+}
+
+// share gives siblings, whose weights come to sum, their parts of part, and what is
+// below them theirs.
+func share(p *poolView, out []int64, siblings []*tenantView, part, sum int64) {
+	for _, v := range siblings {
+		own := partOf(part, int64(v.cfg.Weight), sum)
+		teams, in := []*tenantView(nil), int64(0)
+		for _, t := range v.teams {
+			if t.present(p) {
+				teams = append(teams, t)
+				in += int64(t.cfg.Weight)
+			}
+		}
+		if v.calls(p) {
+			out[v.index] = own
+			if len(teams) > 0 {
+				in += int64(escrow.WeightOne)
+				out[v.index] = partOf(own, int64(escrow.WeightOne), in)
+			}
+		}
+		share(p, out, teams, own, in)
+	}
+}

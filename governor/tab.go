@@ -1,0 +1,125 @@
+package governor
+
+import (
+	"context"
+	"time"
+)
+
+// tab is what one call holds beside the pool's share: of quotas and of budgets, its
+// tenant's and those of what that is a team of. It belongs to the call: whoever ends
+// that, ends it.
+type tab struct {
+	chain []link      // the quotas that hold for it, its own tenant's first
+	holds []quotaHold // in each of chain, as far as it has come
+	cost  ownCost     // as asked
+	caps  []held      // of tenants' budgets, in the order of chain
+	parts []held      // of the pool's budgets
+
+	shadow bool       // it goes whatever the limits say,
+	would  *Rejection // and would have been refused
+
+	call   uint64 // in the journal; 0 = not there
+	price  Price
+	spend  Spend     // as expected
+	at     time.Time // when it was held
+	logged int64     // tokens of a running call that the journal knows of
+	// meanRun is how long the tenant's calls ran, when this one came.
+	meanRun time.Duration
+}
+
+// open gives a call its tab.
+func (g *Governor) open(a *access, c ownCost, shadow bool) *tab {
+	b := g.tabs.Get().(*tab)
+	*b = tab{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], parts: b.parts[:0]}
+	return b
+}
+
+// enter holds a call's cost of every quota of its chain, all or none. Over one of
+// them the call waits, in that quota's line and beside the pool's queue, where it
+// blocks nobody else; what it has of the others is held for so long, not booked. It
+// returns the time at which it had all.
+func (g *Governor) enter(ctx context.Context, b *tab, now time.Time, maxWait time.Duration) (time.Time, *Rejection) {
+	deadline := now.Add(maxWait)
+	for i := range b.chain {
+		k := &b.chain[i]
+		h, w, rej := k.join(now, b.cost, deadline.Sub(now), b.shadow)
+		if w != nil {
+			b.suspend(now)
+			h, now, rej = g.standInLine(ctx, k.q, w, deadline)
+		}
+		if b.shadow {
+			b.note(rej)
+		} else if rej != nil {
+			g.leave(now, b, ownCost{}, Spend{}, 0)
+			return now, rej
+		}
+		b.holds = append(b.holds, h)
+	}
+	b.resume(now)
+	return now, nil
+}
+
+// note keeps the first reason for which a shadow would have been refused.
+func (b *tab) note(rej *Rejection) {
+	if b.would == nil {
+		b.would = rej
+	}
+}
+
+// suspend holds what was booked, while the call waits.
+func (b *tab) suspend(now time.Time) {
+	for i := range b.holds {
+		b.chain[i].q.suspend(now, &b.holds[i])
+	}
+}
+
+// resume books it, as the call starts.
+func (b *tab) resume(now time.Time) {
+	for i := range b.holds {
+		b.chain[i].q.resume(now, &b.holds[i])
+	}
+}
+
+// spendFrom holds a call's expected cost of its tenants' budgets, all or none.
+func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) *Rejection {
+	b.spend, b.at = s, now
+	for i := range b.chain {
+		q := b.chain[i].q
+		q.mu.Lock()
+		if i == 0 {
+			b.meanRun = q.meanRun
+		}
+		var rej *Rejection
+		b.caps, rej = holdAll(now, q.caps, b.caps, nobody, b)
+		q.mu.Unlock()
+		if rej != nil {
+			rej.Own, rej.Tenant = true, q.owner
+			return rej
+		}
+	}
+	return nil
+}
+
+// leave ends a call's tab with what it really took, of limits and of budgets, and
+// wakes who is first in the lines. Its holds of the pool's budgets have been settled.
+func (g *Governor) leave(now time.Time, b *tab, actual ownCost, spent Spend, ran time.Duration) {
+	caps := b.caps
+	for i := range b.holds {
+		q := b.chain[i].q
+		q.mu.Lock()
+		q.leaveLocked(now, &b.holds[i], actual, ran)
+		for len(caps) > 0 && caps[0].of == q {
+			caps[0].account.settle(now, caps[0], spent)
+			caps = caps[1:]
+		}
+		first := q.line.first()
+		q.mu.Unlock()
+		if first != nil {
+			first.wake()
+		}
+	}
+	clear(b.holds)
+	clear(b.caps)
+	clear(b.parts)
+	g.tabs.Put(b)
+}

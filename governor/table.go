@@ -1,0 +1,223 @@
+package governor
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// table is who there is, as a configuration has it. It is immutable, but for what is
+// behind the pointers to pools and tenants, whose state lives on from one table to
+// the next.
+type table struct {
+	pools   map[string]*poolView
+	tenants map[string]*tenantView
+	inOrder struct {
+		pools   []*poolView
+		tenants []*tenantView
+	}
+	gone []*pool // in which something may run still, or count
+}
+
+// poolView is a pool as a table has it.
+type poolView struct {
+	*pool
+	cfg   Pool
+	index int
+}
+
+// tenantView is a tenant, or a team, as a table has it.
+type tenantView struct {
+	*tenant
+	cfg    Tenant
+	index  int
+	parent *tenantView // nil at the top
+	teams  []*tenantView
+	access []access // by pool
+	// budgeted says that it has budgets, or what it is a team of.
+	budgeted bool
+}
+
+// access is how a tenant comes to a pool.
+type access struct {
+	seat  *seat // nil where it may not
+	chain []link
+}
+
+// tenant is the state of a tenant, or of a team, that lives on.
+type tenant struct {
+	name string
+	over *quota            // over all pools
+	in   map[string]*quota // in single pools; for Apply alone
+	left time.Time         // when it was found to be gone; for Apply alone
+}
+
+func newTenant(name string) *tenant {
+	return &tenant{name: name, over: newQuota(name, ""), in: map[string]*quota{}}
+}
+
+// teamOf is the name of what a team belongs to; "" of a tenant.
+func teamOf(name string) string {
+	i := strings.LastIndexByte(name, '/')
+	return name[:max(0, i)]
+}
+
+// Apply puts another configuration in force while calls run and wait. All that lives
+// on in it keeps its state: what was used, tags, debt, kept places, leases, lines. Who
+// is gone from it is served to the end of what it has begun. Zone, Clock, Journal and
+// Past are not looked at. On an error nothing is changed.
+func (g *Governor) Apply(cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	g.applying.Lock()
+	defer g.applying.Unlock()
+	g.apply(g.clock.Now(), cfg, nil)
+	return nil
+}
+
+// apply makes a new table. Limits that fall hold from here on, those that rise from
+// when the pool is pumped; the new table is published in between, so that whoever
+// finds its seat gone by the old one finds the new one there.
+func (g *Governor) apply(now time.Time, cfg Config, past *Past) {
+	tb := g.newTable(now, cfg)
+	for _, v := range tb.inOrder.tenants {
+		v.configure(now, tb, g.zone, past)
+	}
+	for _, p := range tb.inOrder.pools {
+		p.mu.Lock()
+	}
+	for _, p := range tb.inOrder.pools {
+		p.configureLocked(now, tb, g.zone, past)
+	}
+	g.table.Store(tb)
+	for _, p := range tb.inOrder.pools {
+		g.pumpAndUnlock(p.pool, now)
+	}
+}
+
+// newTable finds, or makes, the pools and tenants of a configuration, with the state
+// that those of its names have.
+func (g *Governor) newTable(now time.Time, cfg Config) *table {
+	tb := &table{pools: map[string]*poolView{}, tenants: map[string]*tenantView{}}
+	for i, pc := range cfg.Pools {
+		p := g.pools[pc.Name]
+		if p == nil {
+			p = newPool(pc.Name)
+			g.pools[pc.Name] = p
+		}
+		v := &poolView{pool: p, cfg: pc, index: i}
+		tb.pools[pc.Name] = v
+		tb.inOrder.pools = append(tb.inOrder.pools, v)
+	}
+	for i, tc := range cfg.Tenants {
+		t := g.tenants[tc.Name]
+		if t == nil {
+			t = newTenant(tc.Name)
+			g.tenants[tc.Name] = t
+		}
+		v := &tenantView{tenant: t, cfg: tc, index: i, access: make([]access, len(cfg.Pools))}
+		tb.tenants[tc.Name] = v
+		tb.inOrder.tenants = append(tb.inOrder.tenants, v)
+	}
+	for _, v := range tb.inOrder.tenants {
+		if up := tb.tenants[teamOf(v.name)]; up != nil {
+			v.parent = up
+			up.teams = append(up.teams, v)
+		}
+		for at := v; at != nil && !v.budgeted; at = tb.tenants[teamOf(at.name)] {
+			v.budgeted = len(at.cfg.Budgets) > 0
+		}
+	}
+	g.forget(now, tb)
+	return tb
+}
+
+// forget lets go of what is gone for so long that nothing of it counts any more: who
+// comes back sooner finds what it had used.
+func (g *Governor) forget(now time.Time, tb *table) {
+	for name, p := range g.pools {
+		switch {
+		case tb.pools[name] != nil:
+			p.left = time.Time{}
+			continue
+		case p.left.IsZero():
+			p.left = now
+		case now.Sub(p.left) > 2*escrow.Window && p.idle(now):
+			delete(g.pools, name)
+			continue
+		}
+		tb.gone = append(tb.gone, p)
+	}
+	for name, t := range g.tenants {
+		switch {
+		case tb.tenants[name] != nil:
+			t.left = time.Time{}
+		case t.left.IsZero():
+			t.left = now
+		case now.Sub(t.left) > 2*escrow.Window && t.over.idle(now):
+			delete(g.tenants, name)
+		}
+	}
+}
+
+// configure brings a tenant's quotas to what the table says.
+func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, past *Past) {
+	bound := 0
+	for i, p := range tb.inOrder.pools {
+		if !v.present(p) {
+			continue
+		}
+		bound = max(bound, p.cfg.MaxQueue)
+		if l, limited := v.cfg.InPool[p.name]; limited {
+			q := v.in[p.name]
+			if q == nil {
+				q = newQuota(v.name, p.name)
+				v.in[p.name] = q
+			}
+			q.configure(now, l, p.cfg.MaxQueue)
+		}
+		if v.calls(p) {
+			v.access[i].chain = v.chainTo(p.name)
+		}
+	}
+	v.over.configure(now, v.cfg.limits(), bound)
+	v.over.configureCaps(now, v.cfg.Budgets, zone, past)
+}
+
+// chainTo lists the quotas that hold for the tenant's calls to a pool: in the pool
+// and over all of them, of its own and of what it is a team of.
+func (v *tenantView) chainTo(pool string) []link {
+	var chain []link
+	via, weight := v.tenant, escrow.WeightOne
+	for ; v != nil; v = v.parent {
+		if _, limited := v.cfg.InPool[pool]; limited {
+			if v.in[pool] == nil { // its turn to be configured comes later
+				v.in[pool] = newQuota(v.name, pool)
+			}
+			chain = append(chain, link{v.in[pool], via, weight})
+		}
+		chain = append(chain, link{v.over, via, weight})
+		via, weight = v.tenant, v.cfg.Weight
+	}
+	return chain
+}
+
+// calls reports whether calls to a pool may come in the tenant's own name.
+func (v *tenantView) calls(p *poolView) bool { return !v.cfg.NoCalls && v.cfg.mayUse(p.name) }
+
+// present reports whether they may come in that, or in the name of a team.
+func (v *tenantView) present(p *poolView) bool {
+	return v.calls(p) || slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) })
+}
+
+// find is what a request names, or nils.
+func (tb *table) find(req *Request) (*tenantView, *poolView, *access) {
+	v, p := tb.tenants[req.Tenant], tb.pools[req.Pool]
+	if v == nil || p == nil || v.access[p.index].seat == nil {
+		return nil, nil, nil
+	}
+	return v, p, &v.access[p.index]
+}
