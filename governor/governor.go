@@ -65,8 +65,10 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 	for again { // its seat was given up since it looked; by now there is another table
 		lease, rej, again = g.tryAcquire(ctx, &req, began, g.clock.Now())
 	}
-	if rej != nil {
-		rej.Pool = req.Pool
+	for _, r := range [...]*Rejection{rej, lease.Would} {
+		if r != nil {
+			r.Pool = req.Pool
+		}
 	}
 	return lease, rej
 }

@@ -1,0 +1,412 @@
+package governor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// healthy fails the test unless all books of a governor agree.
+func healthy(t *testing.T, g *Governor) {
+	t.Helper()
+	tb := g.table.Load()
+	for _, p := range tb.inOrder.pools {
+		p.mu.Lock()
+		if err := p.escrow.Check(); err != nil {
+			t.Error(err)
+		}
+		p.mu.Unlock()
+	}
+}
+
+func apply(t *testing.T, g *Governor, cfg Config) {
+	t.Helper()
+	if err := g.Apply(cfg); err != nil {
+		t.Fatal(err)
+	}
+	healthy(t, g)
+}
+
+// small is a configuration with one of everything that has state.
+func small() Config {
+	return Config{
+		Pools: []Pool{
+			{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 20, Burst: 10 * time.Second, MaxQueue: 100, TicketWait: 10 * time.Second, Budgets: []Budget{{UnitTokens, 1e5, budget.Hour}}},
+			{Name: "q", TPM: 60_000, Burst: 10 * time.Second, MaxQueue: 100, Accounting: escrow.Production},
+		},
+		Tenants: []Tenant{
+			{Name: "a", Weight: 2000, TPM: 40_000, Budgets: []Budget{{UnitTokens, 5e4, budget.Hour}}},
+			{Name: "b", Weight: 1000, RPM: 100, Concurrency: 5, InPool: map[string]Limits{"p": {TPM: 20_000}}},
+			{Name: "org", Weight: 1000, TPM: 30_000},
+			{Name: "org/x", Weight: 3000, Credit: time.Second},
+			{Name: "org/y", Weight: 1000, Floor: 1000},
+			{Name: "g1", Weight: 1000, Group: "g", GroupWeight: 1000},
+			{Name: "g2", Weight: 1000, Group: "g", GroupWeight: 1000},
+		},
+	}
+}
+
+// To put the same configuration in force again changes nothing at all: every call
+// goes and is refused as if it had not been.
+func TestApply_TheSameChangesNothing(t *testing.T) {
+	run := func(change func(g *Governor)) (log []string) {
+		synctest.Test(t, func(t *testing.T) {
+			g := must(t, small())
+			rng := rand.New(rand.NewPCG(4, 4))
+			type end struct {
+				at    time.Time
+				lease Lease
+				took  int64
+			}
+			var running []end
+			for i := range 6000 {
+				time.Sleep(time.Duration(rng.Int64N(int64(60 * time.Millisecond))))
+				running = slices.DeleteFunc(running, func(e end) bool {
+					return !e.at.After(time.Now()) && e.lease.Settle(Usage{Output: e.took})
+				})
+				if i%5 == 0 {
+					change(g)
+				}
+				who, pool := small().Tenants[rng.IntN(7)].Name, "pq"[rng.IntN(2):][:1]
+				most := rng.Int64N(1000)
+				took, until := rng.Int64N(most+1), time.Now().Add(time.Duration(rng.Int64N(int64(2*time.Second))))
+				l, rej := g.Acquire(t.Context(), Request{Tenant: who, Pool: pool, Output: most, Claim: escrow.Claim{Key: uint64(i % 50)}})
+				if log = append(log, fmt.Sprint(i, " ", who, " ", rej)); rej == nil {
+					running = append(running, end{until, l, took})
+				}
+			}
+			healthy(t, g)
+		})
+		return log
+	}
+	plain := run(func(g *Governor) {
+		for _, p := range g.table.Load().inOrder.pools { // as it is then, too
+			p.mu.Lock()
+			g.pumpAndUnlock(p.pool, g.clock.Now())
+		}
+	})
+	same := run(func(g *Governor) { apply(t, g, small()) })
+	if diff := cmp.Diff(plain, same); diff != "" {
+		t.Errorf("the same again (-without +with):\n%s", diff)
+	}
+	went := 0
+	for _, line := range plain {
+		if strings.HasSuffix(line, "<nil>") {
+			went++
+		}
+	}
+	if went < 1000 || went > 5000 {
+		t.Errorf("%d of %d calls went, which shows little", went, len(plain))
+	}
+}
+
+// sees tells what counts against a tenant's and a pool's tokens, and a budget.
+func sees(g *Governor, tenant string) (own, pool, spent int64) {
+	s := g.State()
+	for _, ts := range s.Tenants {
+		if ts.Config.Name == tenant {
+			for _, l := range ts.Limits {
+				if l.Axis == axisTokens && l.Pool == "" {
+					own = l.Used
+				}
+			}
+			spent = ts.Budgets[0].Used
+		}
+	}
+	return own, s.Pools[0].Axes[escrow.Tokens].Used, spent
+}
+
+// What was used counts on when limits change, and when who used it is away for less
+// than its minute: the provider forgets nothing either.
+func TestApply_NothingIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := Config{
+			Pools: []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute, MaxQueue: 10}, {Name: "q", TPM: 60_000, MaxQueue: 10}},
+			Tenants: []Tenant{
+				{Name: "a", Weight: 1000, TPM: 40_000, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}}},
+				{Name: "b", Weight: 1000},
+			},
+		}
+		with := func(edit func(*Config)) Config {
+			cfg := base
+			cfg.Pools, cfg.Tenants = append([]Pool{}, cfg.Pools...), append([]Tenant{}, cfg.Tenants...)
+			edit(&cfg)
+			return cfg
+		}
+		g := must(t, base)
+		time.Sleep(5 * time.Minute)
+		l, rej := g.Acquire(t.Context(), demand("a", 9000))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		l.Settle(Usage{Output: 9000})
+		for name, cfg := range map[string]Config{
+			"limits rise": with(func(c *Config) {
+				c.Pools[0].TPM, c.Tenants[0].TPM, c.Tenants[0].Budgets = 90_000, 50_000, []Budget{{UnitTokens, 2e6, budget.Day}}
+			}),
+			"limits fall below": with(func(c *Config) {
+				c.Pools[0].TPM, c.Tenants[0].TPM, c.Tenants[0].Budgets = 3000, 5, []Budget{{UnitTokens, 7, budget.Day}}
+			}),
+			"the budget's books change units": with(func(c *Config) { c.Tenants[0].Budgets = []Budget{{UnitTokens, 1e15, budget.Day}} }),
+			"another weight, group and pool":  with(func(c *Config) { c.Tenants[0].Weight, c.Tenants[0].Group, c.Tenants[0].GroupWeight = 5, "g", 7 }),
+			"production":                      with(func(c *Config) { c.Pools[0].Accounting = escrow.Production }),
+			"away": with(func(c *Config) {
+				c.Pools, c.Tenants = c.Pools[1:], c.Tenants[1:]
+			}),
+		} {
+			apply(t, g, cfg)
+			if name != "away" {
+				if own, pool, spent := sees(g, "a"); own != 9000 || pool != 9000 || spent < 9000 || spent > 9100 {
+					t.Errorf("%s: own limit, pool and budget count %d, %d, %d, want 9000 each", name, own, pool, spent)
+				}
+			}
+			apply(t, g, base)
+			if own, pool, spent := sees(g, "a"); own != 9000 || pool != 9000 || spent < 9000 || spent > 9100 {
+				t.Errorf("%s, and back: own limit, pool and budget count %d, %d, %d, want 9000 each", name, own, pool, spent)
+			}
+		}
+		apply(t, g, with(func(c *Config) { c.Pools, c.Tenants = c.Pools[1:], c.Tenants[1:] }))
+		time.Sleep(3 * time.Minute)
+		apply(t, g, with(func(c *Config) { c.Pools, c.Tenants = c.Pools[1:], c.Tenants[1:] }))
+		if len(g.pools) != 1 || len(g.tenants) != 2 {
+			t.Errorf("%d pools and %d tenants are kept, want 1, and 2: the budget of a counts to the end of its day", len(g.pools), len(g.tenants))
+		}
+		apply(t, g, base)
+		if own, pool, spent := sees(g, "a"); own != 0 || pool != 0 || spent < 9000 {
+			t.Errorf("after three minutes own limit, pool and budget count %d, %d, %d, want 0, 0, 9000", own, pool, spent)
+		}
+		time.Sleep(25 * time.Hour)
+		apply(t, g, with(func(c *Config) { c.Tenants = c.Tenants[1:] }))
+		time.Sleep(3 * time.Minute)
+		apply(t, g, with(func(c *Config) { c.Tenants = c.Tenants[1:] }))
+		if len(g.tenants) != 1 {
+			t.Errorf("%d tenants are kept, want 1", len(g.tenants))
+		}
+	})
+}
+
+// Who is gone is served to the end of what it has begun, and then nothing is left of
+// it in the tree.
+func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := Config{
+			Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}},
+			Tenants: []Tenant{
+				{Name: "a", Weight: 1000, MaxWait: time.Hour, Group: "g", GroupWeight: 1000},
+				{Name: "b", Weight: 1000},
+				{Name: "org", Weight: 1000},
+				{Name: "org/x", Weight: 1000, MaxWait: time.Hour, Concurrency: 2},
+			},
+		}
+		g := must(t, base)
+		running, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 10, Stream: true, ID: "s"})
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		var wg sync.WaitGroup
+		for _, who := range []string{"a", "org/x"} {
+			wg.Go(func() {
+				l, rej := g.Acquire(t.Context(), Request{Tenant: who, Pool: "p", Output: 10})
+				if rej != nil || !l.Settle(Usage{Output: 10}) {
+					t.Errorf("a call of %s that waited was refused, or not settled: %v", who, rej)
+				}
+			})
+		}
+		synctest.Wait()
+		gone := base
+		gone.Tenants = base.Tenants[1:2]
+		apply(t, g, gone)
+		if _, rej := g.Acquire(t.Context(), demand("a", 1)); rej == nil || rej.Reason != ReasonUnknown {
+			t.Errorf("a new call of a tenant that is gone got %v", rej)
+		}
+		running.Progress(5)
+		if s := g.State(); len(s.Pools[0].Leases) != 3 || s.Pools[0].Leases[0].Tenant != "a" {
+			t.Errorf("its leases are not to be seen: %v", s.Pools[0].Leases)
+		}
+		if !running.Settle(Usage{Output: 10}) {
+			t.Error("its lease was lost")
+		}
+		wg.Wait()
+		b, rej := g.Acquire(t.Context(), demand("b", 1)) // when siblings are gone, so is what was owed to them
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		b.Settle(Usage{})
+		p := g.table.Load().inOrder.pools[0]
+		if n := len(p.retired); n != 0 {
+			t.Errorf("%d nodes of who is gone are in the tree still", n)
+		}
+		healthy(t, g)
+		if running, waiting := g.Leases(); running+waiting != 0 {
+			t.Errorf("%d run, %d wait", running, waiting)
+		}
+	})
+}
+
+// Who waits goes when a limit rises, and is not lost when one falls below what it
+// asks for, or is taken off.
+func TestApply_WhoWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*Config)
+		own  time.Duration // until the call that waits for its own limit goes
+		pool time.Duration // until the one that waits for the pool does
+	}{
+		"rises":     {func(c *Config) { c.Pools[0].TPM, c.Tenants[0].TPM = 600_000, 60_000 }, 0, time.Second},
+		"taken off": {func(c *Config) { c.Pools[0].TPM, c.Pools[0].Concurrency, c.Tenants[0].TPM = 0, 9, 0 }, 0, 0},
+		"falls":     {func(c *Config) { c.Pools[0].TPM, c.Tenants[0].TPM = 12_000, 500 }, time.Minute, 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base := func() Config {
+					return Config{
+						Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
+						Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+					}
+				}
+				g := must(t, base())
+				first, _ := g.Acquire(t.Context(), demand("a", 1000))
+				var own, pool time.Duration
+				var wg sync.WaitGroup
+				start := time.Now()
+				wait := func(who string, tokens int64, took *time.Duration) {
+					wg.Go(func() {
+						l, rej := g.Acquire(t.Context(), demand(who, tokens))
+						if rej != nil {
+							t.Error(rej)
+						}
+						*took = time.Since(start)
+						l.Settle(Usage{})
+					})
+				}
+				wait("a", 1000, &own)
+				wait("b", 30_000, &pool)
+				synctest.Wait()
+				cfg := base()
+				c.edit(&cfg)
+				apply(t, g, cfg)
+				wg.Wait()
+				first.Settle(Usage{Output: 1000})
+				if own > c.own+2*time.Second || own < c.own-time.Second || pool > c.pool+4*time.Second {
+					t.Errorf("over its own limit a call waited %v, for the pool %v; want about %v and %v", own, pool, c.own, c.pool)
+				}
+			})
+		})
+	}
+}
+
+// Whatever is put in force while calls come and go: none is lost, and at the end all
+// books are even.
+func TestApply_Storm(t *testing.T) {
+	random := func(rng *rand.Rand) Config {
+		pick := func(limits ...int64) int64 { return limits[rng.IntN(len(limits))] }
+		var cfg Config
+		for _, name := range []string{"p", "q"} {
+			pool := Pool{
+				Name: name, TPM: pick(0, 1e6, 1e7), RPM: pick(0, 100_000), Concurrency: pick(20, 50), MaxQueue: 100, Burst: time.Minute,
+				Accounting: escrow.Accounting(rng.IntN(3)), TicketWait: time.Duration(rng.IntN(2)) * 10 * time.Second,
+			}
+			if rng.IntN(2) == 0 {
+				pool.Budgets = []Budget{{UnitTokens, pick(1e12, 1e15), budget.Day}}
+			}
+			if rng.IntN(8) > 0 || name == "p" {
+				cfg.Pools = append(cfg.Pools, pool)
+			}
+		}
+		for _, name := range []string{"a", "b", "org", "org/x", "org/x/1", "org/y", "g1", "g2"} {
+			tc := Tenant{
+				Name: name, Weight: escrow.Weight(pick(1, 1000, 5000)), TPM: pick(0, 0, 1e6), RPM: pick(0, 0, 10_000), Concurrency: pick(0, 0, 7),
+				MaxWait: time.Duration(pick(0, 0, int64(time.Second))), Floor: pick(0, 10), Background: rng.IntN(4) == 0, NoCalls: rng.IntN(8) == 0, Shadow: rng.IntN(8) == 0,
+			}
+			if rng.IntN(3) == 0 {
+				tc.Budgets = []Budget{{UnitTokens, 1e12, budget.Month}}
+			}
+			if rng.IntN(3) == 0 {
+				tc.InPool = map[string]Limits{"p": {TPM: pick(0, 1e6), Concurrency: pick(0, 5)}}
+			}
+			if name[0] == 'g' && rng.IntN(2) == 0 {
+				tc.Group, tc.GroupWeight = "g", 2000
+			}
+			if up := teamOf(name); rng.IntN(6) > 0 && (up == "" || len(cfg.Tenants) > 0 && hasTenant(cfg, up)) {
+				cfg.Tenants = append(cfg.Tenants, tc)
+			}
+		}
+		return cfg
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	g := must(t, random(rng))
+	var went, refused, applied atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 16 {
+		rng := rand.New(rand.NewPCG(9, uint64(i)))
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				who := []string{"a", "b", "org", "org/x", "org/x/1", "org/y", "g1", "g2"}[rng.IntN(8)]
+				l, rej := g.Acquire(t.Context(), Request{Tenant: who, Pool: "pq"[rng.IntN(2):][:1], Output: rng.Int64N(3000)})
+				if rej != nil {
+					refused.Add(1)
+					continue
+				}
+				went.Add(1)
+				if rng.IntN(2) == 0 {
+					l.Progress(rng.Int64N(2000))
+				}
+				if ended := l.Settle(Usage{Output: rng.Int64N(3000)}); !ended {
+					t.Error("a lease was lost")
+				}
+			}
+		})
+	}
+	for range 400 {
+		apply(t, g, random(rng))
+		applied.Add(1)
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("%d calls went and %d were refused while %d configurations were put in force", went.Load(), refused.Load(), applied.Load())
+	if running, waiting := g.Leases(); running+waiting != 0 || went.Load() == 0 {
+		t.Errorf("%d run, %d wait, and %d went", running, waiting, went.Load())
+	}
+	healthy(t, g)
+	for name, tn := range g.tenants {
+		quotas := []*quota{tn.over}
+		for _, q := range tn.in {
+			quotas = append(quotas, q)
+		}
+		for _, q := range quotas {
+			if q.running != 0 || len(q.line.calls) != 0 || q.due != (ownCost{}) || q.line.cost != (ownCost{}) {
+				t.Errorf("%s %s: %d run, %d wait, %v is due", name, q.pool, q.running, len(q.line.calls), q.due)
+			}
+			for _, a := range q.caps {
+				if a.pending != 0 {
+					t.Errorf("%s: %d of %s are held", name, a.pending, a.Name())
+				}
+			}
+		}
+	}
+}
+
+func hasTenant(cfg Config, name string) bool {
+	for _, tc := range cfg.Tenants {
+		if tc.Name == name {
+			return true
+		}
+	}
+	return false
+}
