@@ -13,22 +13,42 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	p.advance(now)
 	e := p.entryOf(&c)
 	ticket := p.claimed(&c)
+	ans := p.answer(now, &c, &e, ticket)
+	switch ans.Verdict {
+	case Admitted:
+		return p.admit(now, &e, ticket), ans
+	case Queued:
+		return p.queue(&e, ticket), ans
+	}
+	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
+	return Handle{}, ans
+}
 
-	lacks, fits := p.fits(now, &e)
+// Foretell answers what Offer would, for a call without a Claim, and changes nothing.
+// Of one that would queue, Wait is the predicted time until its turn.
+func (p *Pool) Foretell(now time.Time, c Call) Answer {
+	p.advance(now)
+	e := p.entryOf(&c)
+	ans := p.answer(now, &c, &e, -1)
+	if ans.Verdict == Queued {
+		ans.Wait = p.wait(now, &e)
+	}
+	return ans
+}
+
+// answer decides on a call, which may have come back to a ticket.
+func (p *Pool) answer(now time.Time, c *Call, e *entry, ticket int32) Answer {
+	lacks, fits := p.fits(now, e)
 	behind := p.behind(e.class) && (!fits || !p.goesFirst(c.Leaf, e.class))
 	if fits && !behind {
-		return p.admit(now, &e, ticket), Answer{Verdict: Admitted}
+		return Answer{Verdict: Admitted}
 	}
 	if fits {
 		lacks = p.blocked // it would fit, if it were its turn
 	}
 	ans := Answer{Axis: lacks, Behind: behind, Patience: c.MaxWait}
-	p.judge(now, &c, &e, ticket, &ans)
-	if ans.Verdict == Queued {
-		return p.queue(&e, ticket), ans
-	}
-	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
-	return Handle{}, ans
+	p.judge(now, c, e, ticket, &ans)
+	return ans
 }
 
 // Force starts a call whatever the pool has: what it takes beyond that is debt, which

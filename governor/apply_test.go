@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,57 +56,66 @@ func small() Config {
 	}
 }
 
-// To put the same configuration in force again changes nothing at all: every call
-// goes and is refused as if it had not been.
-func TestApply_TheSameChangesNothing(t *testing.T) {
-	run := func(change func(g *Governor)) (log []string) {
-		synctest.Test(t, func(t *testing.T) {
-			g := must(t, small())
-			rng := rand.New(rand.NewPCG(4, 4))
-			type end struct {
-				at    time.Time
-				lease Lease
-				took  int64
-			}
-			var running []end
-			for i := range 6000 {
-				time.Sleep(time.Duration(rng.Int64N(int64(60 * time.Millisecond))))
-				running = slices.DeleteFunc(running, func(e end) bool {
-					return !e.at.After(time.Now()) && e.lease.Settle(Usage{Output: e.took})
-				})
-				if i%5 == 0 {
-					change(g)
-				}
-				who, pool := small().Tenants[rng.IntN(7)].Name, "pq"[rng.IntN(2):][:1]
-				most := rng.Int64N(1000)
-				took, until := rng.Int64N(most+1), time.Now().Add(time.Duration(rng.Int64N(int64(2*time.Second))))
-				l, rej := g.Acquire(t.Context(), Request{Tenant: who, Pool: pool, Output: most, Claim: escrow.Claim{Key: uint64(i % 50)}})
-				if log = append(log, fmt.Sprint(i, " ", who, " ", rej)); rej == nil {
-					running = append(running, end{until, l, took})
-				}
-			}
-			healthy(t, g)
-		})
-		return log
-	}
-	plain := run(func(g *Governor) {
-		for _, p := range g.table.Load().inOrder.pools { // as it is then, too
-			p.mu.Lock()
-			g.pumpAndUnlock(p.pool, g.clock.Now())
+// walk lets calls come and go that do not wait, from one goroutine, and so always in
+// the same way, and tells what became of each. before is called before each comes.
+func walk(t *testing.T, cfg Config, before func(g *Governor, i int, req Request)) (log []string) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, cfg)
+		rng := rand.New(rand.NewPCG(4, 4))
+		type end struct {
+			at    time.Time
+			lease Lease
+			took  int64
 		}
+		var running []end
+		for i := range 6000 {
+			time.Sleep(time.Duration(rng.Int64N(int64(60 * time.Millisecond))))
+			running = slices.DeleteFunc(running, func(e end) bool {
+				return !e.at.After(time.Now()) && e.lease.Settle(Usage{Output: e.took})
+			})
+			req := Request{
+				Tenant: cfg.Tenants[rng.IntN(7)].Name, Pool: "pq"[rng.IntN(2):][:1], Output: rng.Int64N(1000),
+				Claim: escrow.Claim{Key: uint64(i % 50)},
+			}
+			took, until := rng.Int64N(req.Output+1), time.Now().Add(time.Duration(rng.Int64N(int64(2*time.Second))))
+			before(g, i, req)
+			l, rej := g.Acquire(t.Context(), req)
+			if log = append(log, fmt.Sprint(rej)); rej == nil {
+				running = append(running, end{until, l, took})
+			}
+		}
+		healthy(t, g)
 	})
-	same := run(func(g *Governor) { apply(t, g, small()) })
-	if diff := cmp.Diff(plain, same); diff != "" {
-		t.Errorf("the same again (-without +with):\n%s", diff)
-	}
 	went := 0
-	for _, line := range plain {
-		if strings.HasSuffix(line, "<nil>") {
+	for _, line := range log {
+		if line == "<nil>" {
 			went++
 		}
 	}
 	if went < 1000 || went > 5000 {
-		t.Errorf("%d of %d calls went, which shows little", went, len(plain))
+		t.Errorf("%d of %d calls went, which shows little", went, len(log))
+	}
+	return log
+}
+
+// To put the same configuration in force again changes nothing at all: every call
+// goes and is refused as if it had not been.
+func TestApply_TheSameChangesNothing(t *testing.T) {
+	plain := walk(t, small(), func(g *Governor, i int, _ Request) {
+		for _, p := range g.table.Load().inOrder.pools {
+			if i%5 == 0 { // as it is then, too
+				p.mu.Lock()
+				g.pumpAndUnlock(p.pool, g.clock.Now())
+			}
+		}
+	})
+	same := walk(t, small(), func(g *Governor, i int, _ Request) {
+		if i%5 == 0 {
+			apply(t, g, small())
+		}
+	})
+	if diff := cmp.Diff(plain, same); diff != "" {
+		t.Errorf("the same again (-without +with):\n%s", diff)
 	}
 }
 

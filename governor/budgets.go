@@ -130,6 +130,18 @@ func newSplit(b Budget, zone *time.Location) *account {
 	return a
 }
 
+// clone copies an account with its books.
+func (a *account) clone() *account {
+	c := *a
+	if a.cap != nil {
+		books := *a.cap
+		c.cap = &books
+	} else {
+		c.split = a.split.Clone()
+	}
+	return &c
+}
+
 // resize changes the limit of an account of the same name, and reports whether that
 // can be done: not, where the books would have to count in other units.
 func (a *account) resize(b Budget) bool {

@@ -22,6 +22,19 @@
 //	                      │                    └───────────┴── Settle, Break or Release
 //	                      └─────────────────────────────────── exactly once
 //
+// # Who belongs to whom
+//
+// "acme/search" is a team of acme. Its share is carved out of acme's (a pool's tree
+// is pool → group → tenant → team → …, and who has teams has its own calls as a leaf
+// beside them), and every limit and budget of acme holds for it too. So a call holds
+// a chain of quotas, the innermost first:
+//
+//	acme/search in the pool ─► acme/search ─► acme in the pool ─► acme ─► the pool
+//
+// Over one of them it waits in that quota's line, with what it has of the others held
+// and not booked. Where several teams stand in a line, their weights decide who is
+// next, as in the pool.
+//
 // # Rules
 //
 // Everything is held before and settled after; nothing is checked and charged
@@ -41,9 +54,23 @@
 // A Lease ends exactly once. It names its state by slot and generation, so a
 // late Settle finds nothing, and never a stranger's lease.
 //
-// The escrow and the own limits are plain state; this package is their shell:
-// one lock for each pool and each tenant, never nested, never held while
-// waiting; one timer for each pool; no goroutine of its own.
+// A Shadow goes whatever the limits say, is booked like everybody, and tells whether
+// it would have been refused.
+//
+// # Changes
+//
+// Apply puts another configuration in force. A table says who there is, and is
+// immutable; pools and tenants live on from one to the next, by name, with all that
+// counts in them, also for the minute in which they are in no table. A tenant's seat
+// in a pool is its leaf there; who comes to a seat that was given up looks again.
+// Nodes that no table has any more stay until nothing is lost by their removal.
+//
+// # Locks
+//
+// The escrow and the quotas are plain state; this package is their shell: one lock
+// for each pool and each quota, never nested, but that Apply takes those of all pools
+// at once, and never held while waiting; two timers for each pool; no goroutine of
+// its own.
 //
 // # What it is not
 //

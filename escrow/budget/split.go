@@ -1,6 +1,10 @@
 package budget
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 const (
 	// WeightOne is the weight of a member that names none: weights are counted
@@ -79,6 +83,15 @@ func NewSplit(cfg Config) *Split {
 	}
 	s.asked.reset(1)
 	return s
+}
+
+// Clone copies a budget with its books. The copy's members have the same MemberIDs.
+func (s *Split) Clone() *Split {
+	c := *s
+	c.members, c.free = slices.Clone(s.members), slices.Clone(s.free)
+	c.byName, c.gone = maps.Clone(s.byName), maps.Clone(s.gone)
+	c.asked.nodes = slices.Clone(s.asked.nodes)
+	return &c
 }
 
 // Add adds a member of the given weight in thousandths. It counts as present

@@ -1,0 +1,174 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// Outlook is what a call would meet if it came now.
+type Outlook struct {
+	// Checks are the limits that hold for it, in the order in which they are asked.
+	Checks []Check
+	// Refused is why it would be refused, if it would; else it would go after Wait,
+	// which is the longest of what it would wait for.
+	Refused *Rejection
+	Wait    time.Duration
+}
+
+// Check is one limit as a call would meet it.
+type Check struct {
+	// Tenant and Pool say whose limit it is: a tenant's over all pools, a tenant's in
+	// one, or, without a tenant, a pool's. Axis is what it limits.
+	Tenant, Pool, Axis string
+	// Budget is set for a budget: Limit, Used and Asked are in its unit.
+	Budget             Budget
+	Limit, Used, Asked int64
+	// Wait is how long it takes until there is room for the call behind those who wait
+	// already, as far as that can be known; 0 is now.
+	Wait time.Duration
+}
+
+// Explain tells what a call would meet now, and changes nothing. It reports false
+// when there is no such tenant or pool, or the one may not use the other.
+func (g *Governor) Explain(req Request) (Outlook, bool) {
+	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
+	v, p, a := g.table.Load().find(&req)
+	if v == nil {
+		return Outlook{}, false
+	}
+	now, maxWait := g.clock.Now(), v.cfg.MaxWait
+	if req.MaxWait != nil {
+		maxWait = min(maxWait, *req.MaxWait)
+	}
+	var o Outlook
+	cost, spend := p.ownHoldCost(&req), p.expected(v, &req)
+	for i := range a.chain {
+		a.chain[i].foretell(now, cost, maxWait, &o)
+	}
+	b := tab{spend: spend}
+	for i := range a.chain {
+		q := a.chain[i].q
+		q.mu.Lock()
+		if i == 0 {
+			b.meanRun = q.meanRun
+		}
+		o.spend(now, q.caps, &b, nobody, Rejection{Own: true, Tenant: q.owner})
+		q.mu.Unlock()
+	}
+	p.foretell(now, v, a.seat, &req, &b, maxWait, &o)
+	if o.Refused != nil {
+		o.Refused.Pool = p.name
+	}
+	return o, true
+}
+
+// refuse keeps the first refusal, which is the one that the call would get.
+func (o *Outlook) refuse(rej *Rejection) {
+	if o.Refused == nil {
+		o.Refused = rej
+	}
+}
+
+// foretell adds what a quota would say.
+func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outlook) {
+	q := k.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	c = q.clipLocked(c)
+	tag := q.line.tagOf(k)
+	total := q.line.ahead(tag).plus(c, 1)
+	for i, l := range q.ledgers {
+		if l != nil {
+			o.Checks = append(o.Checks, Check{
+				Tenant: q.owner, Pool: q.pool, Axis: ownAxisName[i],
+				Limit: l.Limit(), Used: l.Used(), Asked: c[i], Wait: behind(now, l, total[i]),
+			})
+		}
+	}
+	full := q.concurrency > 0 && (q.running >= q.concurrency || len(q.line.calls) > 0)
+	if q.concurrency > 0 {
+		slot := Check{Tenant: q.owner, Pool: q.pool, Axis: axisConcurrency, Limit: q.concurrency, Used: q.running, Asked: 1}
+		if full {
+			slot.Wait = q.slotWaitLocked()
+		}
+		o.Checks = append(o.Checks, slot)
+	}
+	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
+		return
+	}
+	if rej := q.refuseLocked(now, c, tag, maxWait); rej != nil {
+		o.refuse(rej)
+		return
+	}
+	wait := q.rollingLocked(now, c, tag)
+	if full {
+		wait = max(wait, q.slotWaitLocked())
+	}
+	o.Wait = max(o.Wait, wait) // it waits for all at once
+}
+
+// spend adds what budgets would say.
+func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(i int) budget.MemberID, of Rejection) {
+	var worst *Rejection
+	for i, a := range accounts {
+		a = a.clone() // to ask is to be reckoned with
+		used := a.used(now) * a.scale
+		_, ans := a.hold(now, member(i), b.spend)
+		c := Check{Tenant: of.Tenant, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: used, Asked: b.spend[a.Unit]}
+		if !of.Own {
+			c.Tenant, c.Pool = "", of.Pool
+		}
+		if !ans.OK {
+			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
+			rej.Own, rej.Tenant = of.Own, of.Tenant
+			c.Wait, worst = rej.RetryAfter, worst.worse(rej)
+		}
+		o.Checks = append(o.Checks, c)
+	}
+	if worst != nil {
+		o.refuse(worst)
+	}
+}
+
+// foretell adds what the pool would say.
+func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request, b *tab, maxWait time.Duration, o *Outlook) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.gone {
+		return // by a reload in this instant
+	}
+	o.spend(now, p.shares, b, func(i int) budget.MemberID { return at.members[i] }, Rejection{Tenant: v.name, Pool: p.name})
+	call := escrow.Call{
+		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
+		Most: escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1}, MaxWait: maxWait,
+	}
+	p.expectLocked(v, req, &call)
+	ans := p.escrow.Foretell(now, call)
+	st := p.escrow.State(now)
+	for k, a := range st.Axes {
+		if a.On {
+			c := Check{Pool: p.name, Axis: escrow.Axis(k).String(), Limit: a.Limit, Used: a.Used, Asked: min(call.Most[k], a.Limit)}
+			if ans.Verdict != escrow.Admitted && ans.Axis == escrow.Axis(k) {
+				c.Wait = ans.Wait
+			}
+			o.Checks = append(o.Checks, c)
+		}
+	}
+	if st.Slots > 0 {
+		c := Check{Pool: p.name, Axis: axisConcurrency, Limit: st.Slots, Used: st.Running, Asked: 1}
+		if ans.Verdict != escrow.Admitted && ans.Axis == escrow.Slots {
+			c.Wait = ans.Wait
+		}
+		o.Checks = append(o.Checks, c)
+	}
+	switch ans.Verdict {
+	case escrow.Admitted:
+	case escrow.Queued:
+		o.Wait = max(o.Wait, ans.Wait)
+	default:
+		o.refuse(p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans))
+	}
+}
