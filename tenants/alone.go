@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Alone reads policy files without a config: what each says by itself, and that no name is defined twice. Names that
@@ -11,7 +12,7 @@ import (
 func Alone(names []string, opt Options) (tiers, list int, err error) {
 	l := &loader{fsys: osFiles{}, opt: opt}
 	l.begin()
-	p := newPolicy(l.r)
+	p := newPolicy(l.r, &terms{zone: time.UTC})
 	p.partial = true // tiers may be in files that were not named
 	for _, name := range names {
 		data, err := l.readFile(name)

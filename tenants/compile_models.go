@@ -3,7 +3,6 @@ package tenants
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // listing is one entry of one pool's models.
@@ -77,13 +76,13 @@ func (c *compiler) tenantList() {
 	if len(c.tenants) == 0 && len(c.r.problems) == 0 {
 		c.r.at("policies", "there is no tenant, so nobody could use the gateway; define one")
 	}
-	owners := map[KeyHash]string{}
+	owners := make(map[KeyHash]keyAt, len(c.tenants))
 	served := c.served()
 	for i := range c.tenants {
 		t := &c.tenants[i]
 		t.Index, t.Parent = i, -1
 		t.Routes = cmp.Or(t.Routes, DefaultRoutes)
-		path := child("tenants", t.Name)
+		path := t.path()
 		c.keys(t, path, owners)
 		if t.Models == nil {
 			t.Models = []string{"*"}
@@ -91,32 +90,6 @@ func (c *compiler) tenantList() {
 		c.grant(t, child(path, "models"), served)
 		t.DefaultPool = c.defaultPool(child(path, "default_pool"), t.DefaultPool)
 		t.DefaultPool = cmp.Or(t.DefaultPool, c.cfg.DefaultPool)
-	}
-}
-
-// keys checks that the tenant has a key and that nobody else has it. owners maps a key to its first path.
-func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]string) {
-	if len(t.Keys) == 0 {
-		c.r.at(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new")
-	}
-	for i, key := range t.Keys {
-		k := key.Hash
-		if k == (KeyHash{}) {
-			continue // refused already
-		}
-		at := item(child(path, "keys"), i)
-		first, taken := owners[k]
-		if !taken {
-			owners[k] = at
-			continue
-		}
-		owner := strings.Split(first, pathSep)[1]
-		where := c.r.place(first).or("its list")
-		if owner == t.Name {
-			c.r.at(at, "%s… is listed twice; the other is at %s, remove one", k.String()[:15], where)
-			continue
-		}
-		c.r.at(at, "%s… is also a key of tenant %s at %s; give each its own", k.String()[:15], show(owner), where)
 	}
 }
 

@@ -11,9 +11,15 @@ type draft struct {
 	Tenant
 	group        bool  // as a tier: its tenants are one node
 	tenantWeight int64 // the weight inside of the group; 0 is not said
+	terms        *terms
 }
 
-func newDraft() draft { return draft{Tenant: Tenant{Weight: defaultWeight}} }
+// terms are what the config says that the reading of policies needs.
+type terms struct {
+	zone *time.Location // in which days end
+}
+
+func newDraft(of *terms) draft { return draft{Tenant: Tenant{Weight: defaultWeight}, terms: of} }
 
 // tierFields are the keys of a tier, and so of a tenant, which overrides them.
 var tierFields = []field[draft]{

@@ -3,6 +3,7 @@ package tenants
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -50,25 +51,71 @@ func ParseKeyHash(text string) (KeyHash, bool) {
 	return h, err == nil
 }
 
+// keyShape is a key that is written as a mapping.
+var keyShape = shape[Key]{
+	fields: []field[Key]{
+		{
+			name: "hash", about: "The hash of the key, as llmgov keys new prints it.", kind: hashKind,
+			read: func(v value, k *Key) { k.Hash = v.keyHash() },
+		},
+		{
+			name: "name", about: "What the key is for. No two of a tenant have one name.", kind: nameKind,
+			read: func(v value, k *Key) { k.Name = v.name() },
+		},
+		{
+			name: "expires", about: "The last day on which it is good, in the config's timezone, or the instant at which it ends.",
+			kind: stringKind(`^2[0-9]{3}-[0-9]{2}-[0-9]{2}(T.*)?$`),
+			read: func(value, *Key) {}, // read by key, which knows the zone
+		},
+	},
+	also: schema{"required": []any{"hash"}},
+}
+
+func hashKind() schema { return textKind(`^sha256:[0-9a-f]{64}$`)() }
+
+// keyKind is a hash alone, or the mapping.
+func keyKind() schema {
+	s := hashKind()
+	s["anyOf"] = append(s["anyOf"].([]any), keyShape.schema(nil))
+	return s
+}
+
 // keys reads a tenant's keys. What was refused, an entry or the whole list, reads as the zero hash.
-func (v value) keys() []Key {
+func (v value) keys(zone *time.Location) []Key {
 	list, ok := v.items()
 	if !ok {
 		return []Key{{}}
 	}
+	if len(list) == 0 {
+		v.problem("is empty, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or remove it where there are teams")
+		return []Key{{}}
+	}
 	keys := make([]Key, len(list))
 	for i, it := range list {
-		keys[i].Hash = it.keyHash()
+		keys[i] = it.key(zone)
 	}
 	return keys
 }
 
-// keyHash reads one entry of a tenant's keys. What stands there by mistake may be a key itself, so no message shows it.
-func (v value) keyHash() KeyHash {
-	if v.node.Kind == yaml.MappingNode {
-		v.problem(`a key as a mapping (hash, name, expires) is not supported yet; write "sha256:…" alone`)
-		return KeyHash{}
+func (v value) key(zone *time.Location) Key {
+	if v.node.Kind != yaml.MappingNode {
+		return Key{Hash: v.keyHash()}
 	}
+	var k Key
+	list, ok := v.pairs()
+	if ok && readPairs(list, keyShape, &k) && !has(list, "hash") {
+		v.problem("has no hash; write hash: sha256:…, made with llmgov keys new")
+	}
+	for _, p := range list {
+		if p.key == "expires" {
+			k.Expires = p.expiry(zone)
+		}
+	}
+	return k
+}
+
+// keyHash reads the hash of a key. What stands there by mistake may be a key itself, so no message shows it.
+func (v value) keyHash() KeyHash {
 	text, ok := v.scalar()
 	if !ok {
 		return KeyHash{}
@@ -84,4 +131,72 @@ func (v value) keyHash() KeyHash {
 	}
 	v.problem("value (not shown) is not a key's hash; write sha256:… as printed by llmgov keys hash")
 	return KeyHash{}
+}
+
+// The years in which a key may end: enough for anybody, and far from the zero time, which is never.
+const firstYear, lastYear = 2000, 2999
+
+// expiry reads when a key ends: an instant, or a day, at whose end it does.
+func (v value) expiry(zone *time.Location) time.Time {
+	text, ok := v.scalar()
+	if !ok {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		at, err = time.ParseInLocation(time.DateOnly, text, zone)
+	}
+	switch {
+	case err != nil:
+		v.problem("%s is no date; write a day such as 2027-01-31, or an instant such as 2027-01-31T18:00:00Z", v.say(text))
+		return time.Time{}
+	case !goodExpiry(at):
+		v.problem("%s is out of range; write a year from %d to %d", v.say(text), firstYear, lastYear)
+		return time.Time{}
+	}
+	if len(text) == len(time.DateOnly) {
+		at = time.Date(at.Year(), at.Month(), at.Day()+1, 0, 0, 0, 0, zone)
+	}
+	return at.UTC()
+}
+
+func goodExpiry(at time.Time) bool { return at.Year() >= firstYear && at.Year() <= lastYear }
+
+// keys checks that somebody can call as t, and that nobody else has its keys. owners maps a key to who has it first.
+func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
+	if len(t.Keys) == 0 {
+		c.r.at(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new")
+	}
+	for i, key := range t.Keys {
+		c.keyName(t, path, i)
+		if key.Hash == (KeyHash{}) {
+			continue // refused already
+		}
+		first, taken := owners[key.Hash]
+		if !taken {
+			owners[key.Hash] = keyAt{int32(t.Index), int32(i)}
+			continue
+		}
+		owner := &c.tenants[first.tenant]
+		where := c.r.place(item(child(owner.path(), "keys"), int(first.key))).or("its list")
+		at := item(child(path, "keys"), i)
+		if owner == t {
+			c.r.at(at, "%s… is listed twice; the other is at %s, remove one", key.Hash.String()[:15], where)
+			continue
+		}
+		c.r.at(at, "%s… is also a key of tenant %s at %s; give each its own", key.Hash.String()[:15], show(owner.Name), where)
+	}
+}
+
+// keyName checks that no earlier key of t has the name of its i-th.
+func (c *compiler) keyName(t *Tenant, path string, i int) {
+	name := t.Keys[i].Name
+	if name == "" || name == unreadable {
+		return
+	}
+	list := child(path, "keys")
+	if first := slices.IndexFunc(t.Keys[:i], func(k Key) bool { return k.Name == name }); first >= 0 {
+		c.r.at(child(item(list, i), "name"), "%s also names the key at %s; give each its own",
+			show(name), c.r.place(item(list, first)).or("an earlier place of the list"))
+	}
 }

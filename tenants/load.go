@@ -95,13 +95,13 @@ func load(l *loader) (*Snapshot, error) {
 	base := DefaultConfig()
 	base.Upstreams, base.Pools, base.Prices = file.upstreams, file.pools, file.prices
 	cfg := layer(l.r, base, file.settings, l.opt)
-	return compile(l.r, cfg, l.policies(cfg.Policies))
+	return compile(l.r, cfg, l.policies(&cfg))
 }
 
 // policies reads all policy files in the order of their names.
-func (l *loader) policies(globs []string) []Tenant {
-	p := newPolicy(l.r)
-	for _, name := range l.files(globs) {
+func (l *loader) policies(cfg *Config) []Tenant {
+	p := newPolicy(l.r, &terms{zone: location(cfg.Timezone)})
+	for _, name := range l.files(cfg.Policies) {
 		doc := l.policyFile(name)
 		if doc == nil {
 			p.partial = true

@@ -55,9 +55,12 @@ func (s *Snapshot) budgetOrigin(t *Tenant, i int) string {
 
 // paths are where a value of t may be written, the one that wins first.
 func (t *Tenant) paths(key string) []string {
-	own := child(child("tenants", t.Name), key)
+	own := child(t.path(), key)
 	if t.Tier == "" {
 		return []string{own}
 	}
 	return []string{own, child(child("tiers", t.Tier), key)}
 }
+
+// path is where files define t.
+func (t *Tenant) path() string { return child("tenants", t.Name) }

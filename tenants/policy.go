@@ -87,6 +87,7 @@ func (t *Tenant) MayUse(model string) bool {
 // policy gathers what all policy files say. Tenants wait until every file was seen, since their tiers may come later.
 type policy struct {
 	r       *report
+	terms   *terms
 	tiers   map[string]draft // a tier is a tenant without a name; Source is where it is defined
 	defined map[string]place // tenants by name
 	waiting []pair           // tenants yet to be read
@@ -94,8 +95,8 @@ type policy struct {
 	partial bool // a file could not be read at all, so a name that is missing may be in it
 }
 
-func newPolicy(r *report) *policy {
-	return &policy{r: r, tiers: map[string]draft{}, defined: map[string]place{}}
+func newPolicy(r *report, of *terms) *policy {
+	return &policy{r: r, terms: of, tiers: map[string]draft{}, defined: map[string]place{}}
 }
 
 func (p *policy) readTiers(v value) {
@@ -106,7 +107,7 @@ func (p *policy) readTiers(v value) {
 			p.r.add(entry.at, "tier %s is defined twice; the other is at %s, remove one", show(entry.key), first.Source)
 			continue
 		}
-		tier := newDraft()
+		tier := newDraft(p.terms)
 		tier.Source = entry.at.String()
 		read(entry.value, tierShape, &tier)
 		p.checkTier(entry.value, &tier)
@@ -154,7 +155,7 @@ func (p *policy) readTenants() []Tenant {
 func (p *policy) template(list []pair) (t draft, known bool) {
 	i := slices.IndexFunc(list, func(e pair) bool { return e.key == "tier" })
 	if i < 0 {
-		return newDraft(), true
+		return newDraft(p.terms), true
 	}
 	name := list[i].name()
 	if tier, ok := p.tiers[name]; ok {
@@ -164,5 +165,5 @@ func (p *policy) template(list []pair) (t draft, known bool) {
 	if name != unreadable && !p.partial {
 		list[i].problem("there is no tier %s; %s", show(name), advise(name, slices.Collect(maps.Keys(p.tiers))))
 	}
-	return newDraft(), false
+	return newDraft(p.terms), false
 }

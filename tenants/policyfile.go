@@ -5,7 +5,7 @@ var (
 	policyShape = shape[policy]{fields: []field[policy]{
 		{
 			name: "tiers", about: "Templates for tenants, by name.", read: func(v value, p *policy) { p.readTiers(v) },
-			kind: mapOf(anyName, func() schema { start := newDraft(); return tierShape.schema(&start) }, 0),
+			kind: mapOf(anyName, func() schema { start := newDraft(nil); return tierShape.schema(&start) }, 0),
 		},
 		{
 			name: "tenants", about: "Who may call, by name.", read: func(v value, p *policy) { p.keepTenants(v) },
@@ -35,7 +35,7 @@ var (
 			},
 			{
 				name: "keys", about: "The hashes of its API keys, as llmgov keys new prints them.",
-				kind: listOf(textKind(`^sha256:[0-9a-f]{64}$`), 1, true), read: func(v value, t *draft) { t.Keys = v.keys() },
+				kind: listOf(keyKind, 1, true), read: func(v value, t *draft) { t.Keys = v.keys(t.terms.zone) },
 			},
 			{
 				name: "models", about: "Names and patterns of the models that it may use. Left out, every model of every pool.",

@@ -41,7 +41,7 @@ func (c *compiler) reach(t *Tenant) []int {
 
 // origin is the path at which a tenant's value of a tier's key is written: its own, else its tier's.
 func (c *compiler) origin(t *Tenant, key string) string {
-	own := child(child("tenants", t.Name), key)
+	own := child(t.path(), key)
 	tier := child(child("tiers", t.Tier), key)
 	if _, written := c.r.places[own]; written {
 		return own

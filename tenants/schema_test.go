@@ -25,6 +25,7 @@ var inexpressible = func() map[string]string {
 		"whether patterns overlap is for the loader": "pool_ambiguous price_ambiguous",
 		"prices of all models are looked up":         "budget_usd_many budget_usd_narrow budget_usd_prices",
 		"floors are added up over tenants":           "floor_alone floor_inert floor_sum floor_sum_tier",
+		"keys are compared by hash and by name":      "key_name_twice key_same_mapping",
 		"two settings are compared":                  "listen_same listen_admin_open",
 		"a duration or a size is a text there":       "duration_range size_range size_overflow",
 		"zones are known to the machine":             "timezone_unknown",

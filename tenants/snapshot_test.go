@@ -243,12 +243,12 @@ func TestAllocs_Lookups(t *testing.T) {
 	for name, f := range map[string]func(){
 		"Lookup":          func() { s.Lookup(key) },
 		"Lookup, unknown": func() { s.Lookup(long) },
-		"TenantByName":         func() { s.TenantByName("t00001") },
-		"PoolOf, exact":        func() { s.PoolOf("gpt-4o") },
-		"PoolOf, glob":         func() { s.PoolOf("claude-x") },
-		"PoolOf, none":         func() { s.PoolOf("x") },
-		"Price":                func() { s.Price("gpt-4o") },
-		"MayUse":               func() { tn.MayUse("gpt-4o") },
+		"TenantByName":    func() { s.TenantByName("t00001") },
+		"PoolOf, exact":   func() { s.PoolOf("gpt-4o") },
+		"PoolOf, glob":    func() { s.PoolOf("claude-x") },
+		"PoolOf, none":    func() { s.PoolOf("x") },
+		"Price":           func() { s.Price("gpt-4o") },
+		"MayUse":          func() { tn.MayUse("gpt-4o") },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations, want 0", name, n)

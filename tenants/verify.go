@@ -105,6 +105,9 @@ func (v *verifier) tenant(t *Tenant) {
 		if k.Hash == (KeyHash{}) {
 			v.r.at(item(child(path, "keys"), i), "is the zero hash; make it with HashKey")
 		}
+		if !k.Expires.IsZero() && !goodExpiry(k.Expires) {
+			v.r.at(item(child(path, "keys"), i), "expires in year %d; use %d to %d", k.Expires.Year(), firstYear, lastYear)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -43,7 +44,7 @@ func (c checkCmd) Run(e *env) error {
 	if err != nil {
 		return c.bad(e, err)
 	}
-	r := newReport(config, snap)
+	r := newReport(config, snap, time.Now())
 	if c.JSON {
 		return writeJSON(e, r)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -44,7 +45,7 @@ type rowsReport struct {
 	Limits []tenants.Limit `json:"limits"`
 }
 
-func newReport(config string, snap *tenants.Snapshot) *report {
+func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 	r := &report{OK: true, Config: config, Policy: snap.Hash(), Count: len(snap.Tenants()), Notes: []string{}}
 	pools := snap.Pools()
 	for i := range pools {
@@ -70,6 +71,7 @@ func newReport(config string, snap *tenants.Snapshot) *report {
 		r.unreached(snap, p)
 	}
 	r.unused(snap)
+	r.keys(snap, now)
 	return r
 }
 

@@ -1,0 +1,48 @@
+package tenants
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestKeys_Mapping reads keys in both forms: a day is good to its end in the config's zone, whatever the hour there.
+func TestKeys_Mapping(t *testing.T) {
+	s, err := loadSections(map[string]string{
+		"llmgov.yaml": goodConfig + "timezone: America/New_York\n",
+		"tenants/a.yaml": "tenants:\n  acme:\n    keys:\n      - " + key1 + "\n      - {hash: " + key2 +
+			", name: ci, expires: 2027-03-13}\n      - {hash: " + key3 + ", expires: 2027-01-31T18:00:00+01:00}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Key{
+		{Hash: hash(t, key1)},
+		{Hash: hash(t, key2), Name: "ci", Expires: time.Date(2027, 3, 14, 5, 0, 0, 0, time.UTC)}, // the night clocks go ahead
+		{Hash: hash(t, key3), Expires: time.Date(2027, 1, 31, 17, 0, 0, 0, time.UTC)},
+	}
+	if diff := cmp.Diff(want, s.Tenants()[0].Keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	end := want[1].Expires
+	if k := &s.Tenants()[0].Keys[1]; k.Expired(end.Add(-1)) || !k.Expired(end) {
+		t.Error("want the key good until its instant, and no longer")
+	}
+	if k := &s.Tenants()[0].Keys[0]; k.Expired(end.AddDate(900, 0, 0)) {
+		t.Error("a key without an end has expired")
+	}
+}
+
+// TestBuild_Keys holds keys made in code to the rules of files.
+func TestBuild_Keys(t *testing.T) {
+	_, err := Build(configOf([]string{"m"}), []Tenant{{Name: "a", Keys: []Key{
+		{Hash: HashKey("1"), Name: "ci"}, {Hash: HashKey("2"), Name: "ci", Expires: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)},
+	}}})
+	for _, want := range []string{`tenants.a.keys[1].name: "ci" also names the key at an earlier place`, "tenants.a.keys[1]: expires in year 9999"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
