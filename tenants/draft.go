@@ -48,6 +48,11 @@ var tierFields = []field[draft]{
 		kind: budgetList, read: func(v value, t *draft) { t.Budgets = v.budgets() },
 	},
 	{
+		name: "routes", about: "The groups of routes that it may call.", kind: listOf(wordKind(routeNames...), 1, true),
+		read:  func(v value, t *draft) { t.Routes = v.routes() },
+		start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },
+	},
+	{
 		name: "tenant_weight", about: "Claim inside of the group. Left out, it is 1.", kind: fractionKind(3, 1, maxWeight),
 		read: func(v value, t *draft) { t.tenantWeight = v.decimal(3, 1, maxWeight, defaultWeight) },
 	},
@@ -55,7 +60,7 @@ var tierFields = []field[draft]{
 
 var priorities = []string{"interactive", "background"}
 
-var policyNotYet = []string{"routes", "pools", "shadow", "teams"}
+var policyNotYet = []string{"pools", "shadow", "teams"}
 
 // tenant is the finished draft: in a group, what the draft calls its weight is the group's.
 func (d *draft) tenant() Tenant {

@@ -41,6 +41,9 @@ func (s *Snapshot) Limits(t *Tenant) []Limit {
 	if t.Credit > 0 {
 		l.text("credit", spellDuration(t.Credit))
 	}
+	if t.Routes != DefaultRoutes {
+		l.text("routes", t.Routes.String())
+	}
 	l.budgets(t.Budgets, func(i int) string { return s.budgetOrigin(t, i) })
 	return l.list
 }

@@ -41,7 +41,7 @@ pools:
     rpm: 0
     max_wait: 2m
     budgets: [{tokens: 5, per: day}]
-  beta: {tier: pro, keys: ["` + key2 + `"]}
+  beta: {tier: pro, routes: [files, inference], keys: ["` + key2 + `"]}
   cape: {keys: ["` + key3 + `"]}
   dove: {tier: many, tenant_weight: 2, keys: ["sha256:` + strings.Repeat("4", 64) + `"]}
 `,
@@ -90,6 +90,7 @@ tpm 70 tenants/b.yaml:6:10
 max_wait 0s 
 priority background tenants/b.yaml:8:15
 credit 500ms tenants/b.yaml:9:13
+routes inference, files tenants/a.yaml:8:21
 budgets[0] 9 requests per week tenants/b.yaml:11:9
 budgets[1] 10 requests per month tenants/b.yaml:12:9
 cape

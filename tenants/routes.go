@@ -1,6 +1,9 @@
 package tenants
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Routes is a set of groups of routes, which policies grant by name.
 type Routes uint16
@@ -38,4 +41,34 @@ func (r Routes) String() string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// routes reads a list of groups of routes. What was refused grants nothing.
+func (v value) routes() Routes {
+	list, ok := v.items()
+	if ok && len(list) == 0 {
+		v.problem("is empty and grants nothing; list routes, or remove the key to grant %s", DefaultRoutes)
+	}
+	var all Routes
+	for _, it := range list {
+		one := it.route()
+		if one != 0 && all.Has(one) {
+			it.problem("%s is listed twice; remove one", one)
+		}
+		all |= one
+	}
+	return all
+}
+
+func (v value) route() Routes {
+	text, ok := v.scalar()
+	if !ok {
+		return 0
+	}
+	i := slices.Index(routeNames, text)
+	if i < 0 {
+		v.problem("%s is no group of routes; %s", v.say(text), advise(text, routeNames))
+		return 0
+	}
+	return 1 << i
 }

@@ -42,6 +42,8 @@ func TestTemplate_Override(t *testing.T) {
 		{"budgets: [{tokens: 5, per: day}]", "", with(func(t *Tenant) { t.Budgets = []Budget{{Tokens, 5, Day}} })},
 		{"budgets: [{tokens: 5, per: day}]", ", budgets: [{tokens: 6, per: week}]", with(func(t *Tenant) { t.Budgets = []Budget{{Tokens, 6, Week}} })},
 		{"budgets: [{usd: 5, per: day}]", ", budgets: []", plain}, // nobody counts usd, so no price is needed
+		{"routes: [models]", "", with(func(t *Tenant) { t.Routes = RouteModels })},
+		{"routes: [models]", ", routes: [realtime, inference]", with(func(t *Tenant) { t.Routes = RouteInference | RouteRealtime })},
 		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3000 })},
 		{"group: true", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 1000 })},
 		{"group: true, weight: 3", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 3000 })},
