@@ -30,6 +30,8 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		t := &list[i]
 		t.Keys, t.Models = slices.Clone(t.Keys), slices.Clone(t.Models)
 		t.Budgets = append([]Budget(nil), t.Budgets...)
+		t.Pools = append([]PoolLimits(nil), t.Pools...)
+		sortPoolLimits(t.Pools)
 		t.Weight = cmp.Or(t.Weight, defaultWeight)
 		if t.Group != "" {
 			t.GroupWeight = cmp.Or(t.GroupWeight, defaultWeight)
@@ -158,12 +160,16 @@ func (c *compiler) defaultPool(path, name string) string {
 	if name == "" || name == unreadable || len(c.cfg.Pools) == 0 {
 		return name
 	}
-	names := make([]string, len(c.cfg.Pools))
-	for i, p := range c.cfg.Pools {
-		if names[i] = p.Name; p.Name == name {
-			return name
-		}
+	if names := poolNames(c.cfg.Pools); !slices.Contains(names, name) {
+		c.r.at(path, "there is no pool %s; %s", show(name), advise(name, names))
 	}
-	c.r.at(path, "there is no pool %s; %s", show(name), advise(name, names))
 	return name
+}
+
+func poolNames(pools []Pool) []string {
+	names := make([]string, len(pools))
+	for i := range pools {
+		names[i] = pools[i].Name
+	}
+	return names
 }

@@ -88,6 +88,7 @@ func (c *compiler) tenantList() {
 			t.Models = []string{"*"}
 		}
 		c.grant(t, child(path, "models"), served)
+		c.poolLimits(t)
 		t.DefaultPool = c.defaultPool(child(path, "default_pool"), t.DefaultPool)
 		t.DefaultPool = cmp.Or(t.DefaultPool, c.cfg.DefaultPool)
 	}

@@ -16,7 +16,8 @@ type draft struct {
 
 // terms are what the config says that the reading of policies needs.
 type terms struct {
-	zone *time.Location // in which days end
+	zone  *time.Location // in which days end
+	pools []string       // the names of all pools; empty when they are not known
 }
 
 func newDraft(of *terms) draft { return draft{Tenant: Tenant{Weight: defaultWeight}, terms: of} }
@@ -52,6 +53,7 @@ var tierFields = []field[draft]{
 		read:  func(v value, t *draft) { t.Routes = v.routes() },
 		start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },
 	},
+	poolLimitsField,
 	{
 		name: "tenant_weight", about: "Claim inside of the group. Left out, it is 1.", kind: fractionKind(3, 1, maxWeight),
 		read: func(v value, t *draft) { t.tenantWeight = v.decimal(3, 1, maxWeight, defaultWeight) },
@@ -60,7 +62,7 @@ var tierFields = []field[draft]{
 
 var priorities = []string{"interactive", "background"}
 
-var policyNotYet = []string{"pools", "shadow", "teams"}
+var policyNotYet = []string{"shadow", "teams"}
 
 // tenant is the finished draft: in a group, what the draft calls its weight is the group's.
 func (d *draft) tenant() Tenant {

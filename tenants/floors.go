@@ -1,7 +1,5 @@
 package tenants
 
-import "slices"
-
 // floors checks that each floor can be kept: somewhere at all, and in each pool together with the others.
 func (c *compiler) floors() {
 	sums := make([]floorSum, len(c.cfg.Pools))
@@ -18,7 +16,7 @@ func (c *compiler) floors() {
 				sums[at].add(t)
 			}
 		}
-		if inert && !c.said[path] && c.complete && !slices.Contains(t.Models, "") {
+		if inert && !c.said[path] && c.grantKnown(t) {
 			c.said[path] = true
 			c.r.at(path, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm",
 				show(t.Name))

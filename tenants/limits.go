@@ -2,12 +2,13 @@ package tenants
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
 // Limit is one thing that decides about calls, as a person reads it.
 type Limit struct {
-	// Key is what it is called in files; a budget's is budgets[i].
+	// Key is what it is called in files; a budget's is budgets[i], a limit's in one pool pools.NAME.tpm.
 	Key string `json:"key"`
 	// Value is a json.Number, or a text that a file could hold.
 	Value any `json:"value"`
@@ -15,9 +16,9 @@ type Limit struct {
 	From string `json:"from,omitempty"`
 }
 
-// Limits lists what decides about calls of t, of which a tenant has one each over all pools: its weight, the limits
-// that are on, and how long it waits.
-func (s *Snapshot) Limits(t *Tenant) []Limit {
+// Limits lists what decides about calls of t in p: its weight, the limits that are on, over all pools and in p alone,
+// and how long it waits.
+func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.Origin(t, key) }}
 	if t.Group != "" {
 		l.decimal("group_weight", "weight", t.GroupWeight, 3)
@@ -31,6 +32,7 @@ func (s *Snapshot) Limits(t *Tenant) []Limit {
 	l.amount("itpm", t.ITPM)
 	l.amount("otpm", t.OTPM)
 	l.amount("concurrency", t.Concurrency)
+	l.poolLimits(t, p)
 	l.amount("max_output_tokens", t.MaxOutputTokens)
 	l.text("max_wait", spellDuration(t.MaxWait))
 	priority := "interactive"
@@ -85,8 +87,22 @@ func (l *lister) add(key string, val any, from string) {
 // amount adds a limit that 0 turns off.
 func (l *lister) amount(key string, n int64) {
 	if n > 0 {
-		l.add(key, number(n), l.from(key))
+		l.add(spell(key), number(n), l.from(key))
 	}
+}
+
+// poolLimits adds what t is limited to in p alone.
+func (l *lister) poolLimits(t *Tenant, p *Pool) {
+	at := slices.IndexFunc(t.Pools, func(in PoolLimits) bool { return in.Pool == p.Name })
+	if at < 0 {
+		return
+	}
+	in, path := t.Pools[at], child("pools", p.Name)
+	l.amount(child(path, "rpm"), in.RPM)
+	l.amount(child(path, "tpm"), in.TPM)
+	l.amount(child(path, "itpm"), in.ITPM)
+	l.amount(child(path, "otpm"), in.OTPM)
+	l.amount(child(path, "concurrency"), in.Concurrency)
 }
 
 func (l *lister) decimal(name, key string, n int64, places int) {

@@ -100,7 +100,7 @@ func load(l *loader) (*Snapshot, error) {
 
 // policies reads all policy files in the order of their names.
 func (l *loader) policies(cfg *Config) []Tenant {
-	p := newPolicy(l.r, &terms{zone: location(cfg.Timezone)})
+	p := newPolicy(l.r, &terms{zone: location(cfg.Timezone), pools: poolNames(cfg.Pools)})
 	for _, name := range l.files(cfg.Policies) {
 		doc := l.policyFile(name)
 		if doc == nil {

@@ -14,12 +14,28 @@ func newOrigins(places map[string]place) origins {
 		if kind != "tiers" && kind != "tenants" && kind != "pools" {
 			continue
 		}
-		parts := strings.Split(rest, pathSep)
-		if len(parts) == 2 || len(parts) == 3 && (parts[1] == "budgets" || parts[1] == "concurrency") {
+		_, key, ok := strings.Cut(rest, pathSep)
+		if ok && decides(key) {
 			o[path] = at
 		}
 	}
 	return o
+}
+
+// decides reports whether a path below a tier, a tenant or a pool is that of a value which decides about calls: a key,
+// or an entry of one of these.
+func decides(path string) bool {
+	key, rest, deeper := strings.Cut(path, pathSep)
+	if !deeper {
+		return true
+	}
+	switch key {
+	case "budgets", "concurrency":
+		return !strings.Contains(rest, pathSep)
+	case "pools":
+		return strings.Count(rest, pathSep) == 1
+	}
+	return false
 }
 
 // first is the place of the first path that is written, or "".

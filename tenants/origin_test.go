@@ -33,6 +33,8 @@ pools:
     budgets:
       - {tokens: 7, per: hour}
       - {requests: 8, per: day}
+  side: {models: [s], rpm: 1}
+default_pool: main
 `,
 		"tenants/a.yaml": `tenants:
   acme:
@@ -40,6 +42,7 @@ pools:
     keys: ["` + key1 + `"]
     rpm: 0
     max_wait: 2m
+    pools: {main: {tpm: 50, rpm: 0}}
     budgets: [{tokens: 5, per: day}]
   beta: {tier: pro, routes: [files, inference], keys: ["` + key2 + `"]}
   cape: {keys: ["` + key3 + `"]}
@@ -54,6 +57,7 @@ pools:
     floor_tpm: 5
     priority: background
     credit: 500ms
+    pools: {main: {tpm: 55, rpm: 6, itpm: 7, otpm: 8, concurrency: 9}, side: {rpm: 1}}
     budgets:
       - {requests: 9, per: week}
       - {requests: 10, per: month}
@@ -65,7 +69,7 @@ pools:
 	var got strings.Builder
 	got.WriteString(limitLines(s.PoolLimits(&s.Pools()[0])))
 	for i := range s.Tenants() {
-		fmt.Fprintf(&got, "%s\n%s", s.Tenants()[i].Name, limitLines(s.Limits(&s.Tenants()[i])))
+		fmt.Fprintf(&got, "%s\n%s", s.Tenants()[i].Name, limitLines(s.Limits(&s.Tenants()[i], &s.Pools()[0])))
 	}
 	want := `tpm 1000 llmgov.yaml:5:10
 concurrency 8 llmgov.yaml:6:5
@@ -78,28 +82,37 @@ acme
 weight 2 tenants/b.yaml:4:13
 floor_tpm 5 tenants/b.yaml:7:16
 tpm 70 tenants/b.yaml:6:10
+pools.main.tpm 50 tenants/a.yaml:7:25
+pools.main.itpm 7 tenants/b.yaml:10:43
+pools.main.otpm 8 tenants/b.yaml:10:52
+pools.main.concurrency 9 tenants/b.yaml:10:68
 max_wait 2m tenants/a.yaml:6:15
 priority background tenants/b.yaml:8:15
 credit 500ms tenants/b.yaml:9:13
-budgets[0] 5 tokens per day tenants/a.yaml:7:15
+budgets[0] 5 tokens per day tenants/a.yaml:8:15
 beta
 weight 2 tenants/b.yaml:4:13
 floor_tpm 5 tenants/b.yaml:7:16
 rpm 60 tenants/b.yaml:5:10
 tpm 70 tenants/b.yaml:6:10
+pools.main.rpm 6 tenants/b.yaml:10:34
+pools.main.tpm 55 tenants/b.yaml:10:25
+pools.main.itpm 7 tenants/b.yaml:10:43
+pools.main.otpm 8 tenants/b.yaml:10:52
+pools.main.concurrency 9 tenants/b.yaml:10:68
 max_wait 0s 
 priority background tenants/b.yaml:8:15
 credit 500ms tenants/b.yaml:9:13
-routes inference, files tenants/a.yaml:8:21
-budgets[0] 9 requests per week tenants/b.yaml:11:9
-budgets[1] 10 requests per month tenants/b.yaml:12:9
+routes inference, files tenants/a.yaml:9:21
+budgets[0] 9 requests per week tenants/b.yaml:12:9
+budgets[1] 10 requests per month tenants/b.yaml:13:9
 cape
 weight 1 
 max_wait 0s 
 priority interactive 
 dove
 group_weight 0.5 tenants/b.yaml:2:31
-tenant_weight 2 tenants/a.yaml:10:37
+tenant_weight 2 tenants/a.yaml:11:37
 max_wait 0s 
 priority interactive 
 `

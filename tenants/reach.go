@@ -39,6 +39,11 @@ func (c *compiler) reach(t *Tenant) []int {
 	return slices.Compact(all)
 }
 
+// grantKnown reports whether nothing was refused of what decides which pools t may use.
+func (c *compiler) grantKnown(t *Tenant) bool {
+	return c.complete && !slices.Contains(t.Models, "")
+}
+
 // origin is the path at which a tenant's value of a tier's key is written: its own, else its tier's.
 func (c *compiler) origin(t *Tenant, key string) string {
 	own := child(t.path(), key)

@@ -21,7 +21,7 @@ var inexpressible = func() map[string]string {
 	why := map[string]string{}
 	for reason, cases := range map[string]string{
 		"names lead to other places and files": "pool_default tenant_models tenant_tier tenant_no_tiers tenant_twice " +
-			"upstream_unknown upstream_choice price_twice group_weight policy_none policy_glob_config",
+			"pools_unknown pools_unreached upstream_unknown upstream_choice price_twice group_weight policy_none policy_glob_config",
 		"whether patterns overlap is for the loader": "pool_ambiguous price_ambiguous",
 		"prices of all models are looked up":         "budget_usd_many budget_usd_narrow budget_usd_prices",
 		"floors are added up over tenants":           "floor_alone floor_inert floor_sum floor_sum_tier",

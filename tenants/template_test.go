@@ -44,6 +44,9 @@ func TestTemplate_Override(t *testing.T) {
 		{"budgets: [{usd: 5, per: day}]", ", budgets: []", plain}, // nobody counts usd, so no price is needed
 		{"routes: [models]", "", with(func(t *Tenant) { t.Routes = RouteModels })},
 		{"routes: [models]", ", routes: [realtime, inference]", with(func(t *Tenant) { t.Routes = RouteInference | RouteRealtime })},
+		{"pools: {main: {tpm: 5}}", "", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", TPM: 5}} })},
+		{"pools: {main: {tpm: 5, rpm: 6}}", ", pools: {main: {rpm: 0, itpm: 7}}", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", TPM: 5, ITPM: 7}} })},
+		{"pools: {main: {tpm: 5}}", ", pools: {main: {tpm: 0}}", plain},
 		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3000 })},
 		{"group: true", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 1000 })},
 		{"group: true, weight: 3", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 3000 })},

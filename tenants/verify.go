@@ -97,6 +97,13 @@ func (v *verifier) tenant(t *Tenant) {
 		"rpm": t.RPM, "tpm": t.TPM, "itpm": t.ITPM, "otpm": t.OTPM, "concurrency": t.Concurrency,
 		"max_output_tokens": t.MaxOutputTokens, "floor_tpm": t.FloorTPM,
 	})
+	for i, l := range t.Pools {
+		in := child(child(path, "pools"), l.Pool)
+		v.amounts(in, 0, maxAmount, amounts{"rpm": l.RPM, "tpm": l.TPM, "itpm": l.ITPM, "otpm": l.OTPM, "concurrency": l.Concurrency})
+		if i > 0 && t.Pools[i-1].Pool == l.Pool {
+			v.r.at(in, "is there twice; remove one")
+		}
+	}
 	v.duration(child(path, "credit"), t.Credit, maxCredit)
 	v.budgets(child(path, "budgets"), t.Budgets)
 	v.duration(child(path, "max_wait"), t.MaxWait, maxMaxWait)

@@ -61,7 +61,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 			}
 			pr.Tenants = append(pr.Tenants, rowsReport{
 				Name: t.Name, Tier: t.Tier, Group: t.Group, TPM: s.TPM,
-				Share: math.Round(s.Part*1e6) / 1e6, Limits: snap.Limits(t),
+				Share: math.Round(s.Part*1e6) / 1e6, Limits: snap.Limits(t, p),
 			})
 			if s.Part < 1e-6 {
 				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+t.Name+" nothing while all ask; give it one too, or lower theirs")

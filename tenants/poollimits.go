@@ -1,0 +1,94 @@
+package tenants
+
+import (
+	"slices"
+	"strings"
+)
+
+// poolLimitShape is what a tenant may limit itself to in one pool.
+var poolLimitShape = shape[PoolLimits]{
+	fields: []field[PoolLimits]{
+		amountField("rpm", "Own requests in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.RPM }),
+		amountField("tpm", "Own tokens in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.TPM }),
+		amountField("itpm", "Own input tokens in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.ITPM }),
+		amountField("otpm", "Own output tokens in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.OTPM }),
+		amountField("concurrency", "Own calls at once in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.Concurrency }),
+	},
+	also: schema{"minProperties": 1},
+}
+
+var poolLimitsField = field[draft]{
+	name: "pools", about: "Own limits in single pools, by the pool's name, beside those over all pools. A tenant's are laid over its tier's, key by key.",
+	kind: mapOf(anyName, func() schema { start := PoolLimits{}; return poolLimitShape.schema(&start) }, 1),
+	read: func(v value, t *draft) { v.poolLimits(t) },
+}
+
+// poolLimits reads limits by pool over those that t has from its tier.
+func (v value) poolLimits(t *draft) {
+	list, ok := v.pairs()
+	if ok && len(list) == 0 {
+		v.problem("is empty and limits nothing; write limits by pool, such as {gpt-4o: {tpm: 60000}}, or remove the key")
+	}
+	t.Pools = slices.Clone(t.Pools) // the tier's own list stays as it is
+	for _, p := range list {
+		if known := t.terms.pools; len(known) > 0 && !slices.Contains(known, p.key) {
+			p.r.add(p.at, "%s: there is no pool %s; %s", spell(v.path), show(p.key), advise(p.key, known))
+			continue
+		}
+		limits, ok := p.pairs()
+		if ok && len(limits) == 0 {
+			p.problem("is empty and limits nothing; write a limit, such as tpm: 60000, or remove it")
+		}
+		readPairs(limits, poolLimitShape, t.inPool(p.key))
+	}
+	sortPoolLimits(t.Pools)
+}
+
+// inPool is the draft's entry for a pool, made where there is none.
+func (d *draft) inPool(name string) *PoolLimits {
+	at := slices.IndexFunc(d.Pools, func(l PoolLimits) bool { return l.Pool == name })
+	if at < 0 {
+		at = len(d.Pools)
+		d.Pools = append(d.Pools, PoolLimits{Pool: name})
+	}
+	return &d.Pools[at]
+}
+
+func sortPoolLimits(list []PoolLimits) {
+	slices.SortFunc(list, func(a, b PoolLimits) int { return strings.Compare(a.Pool, b.Pool) })
+}
+
+// poolLimits leaves of t's entries those that limit something: a tier's entry is for the tenants that may use the
+// pool, but one that is the tenant's own says something about nothing when it may not.
+func (c *compiler) poolLimits(t *Tenant) {
+	if len(t.Pools) == 0 {
+		return
+	}
+	var kept []PoolLimits
+	reach := c.reach(t)
+	for _, l := range t.Pools {
+		at := slices.IndexFunc(c.cfg.Pools, func(p Pool) bool { return p.Name == l.Pool })
+		if _, can := slices.BinarySearch(reach, at); !can {
+			c.unreachedLimits(t, l.Pool, at)
+			continue
+		}
+		if l != (PoolLimits{Pool: l.Pool}) {
+			kept = append(kept, l)
+		}
+	}
+	t.Pools = kept
+}
+
+// unreachedLimits reports an entry that is t's own; at is the pool's index, or -1 where there is none.
+func (c *compiler) unreachedLimits(t *Tenant, pool string, at int) {
+	path := child(child(t.path(), "pools"), pool)
+	_, own := c.r.places[path]
+	_, tiers := c.r.places[child(child(child("tiers", t.Tier), "pools"), pool)]
+	switch {
+	case tiers && !own || !c.grantKnown(t):
+	case at < 0:
+		c.r.at(path, "there is no pool %s; %s", show(pool), advise(pool, poolNames(c.cfg.Pools)))
+	default:
+		c.r.at(path, "limits nothing: tenant %s may use no model of pool %s; remove it, or grant a model", show(t.Name), show(pool))
+	}
+}
