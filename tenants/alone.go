@@ -21,7 +21,7 @@ func Alone(names []string, opt Options) (tiers, list int, err error) {
 			continue
 		}
 		if doc := parse(l.r, filepath.ToSlash(name), data, l.env); doc != nil {
-			read(rootOf(l.r, doc), policyShape, p)
+			p.readFile(rootOf(l.r, doc))
 		}
 	}
 	all := p.readTenants()

@@ -55,6 +55,10 @@ var tierFields = []field[draft]{
 	},
 	poolLimitsField,
 	{
+		name: "shadow", about: "Its limits are decided, counted and shown, but not enforced.", kind: boolKind,
+		read: func(v value, t *draft) { t.Shadow = v.boolean() }, start: func(t *draft) any { return t.Shadow },
+	},
+	{
 		name: "tenant_weight", about: "Claim inside of the group. Left out, it is 1.", kind: fractionKind(3, 1, maxWeight),
 		read: func(v value, t *draft) { t.tenantWeight = v.decimal(3, 1, maxWeight, defaultWeight) },
 	},
@@ -62,7 +66,7 @@ var tierFields = []field[draft]{
 
 var priorities = []string{"interactive", "background"}
 
-var policyNotYet = []string{"shadow", "teams"}
+var policyNotYet = []string{"teams"}
 
 // tenant is the finished draft: in a group, what the draft calls its weight is the group's.
 func (d *draft) tenant() Tenant {

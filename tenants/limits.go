@@ -43,6 +43,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	if t.Credit > 0 {
 		l.text("credit", spellDuration(t.Credit))
 	}
+	if t.Shadow {
+		l.text("shadow", "true")
+	}
 	if t.Routes != DefaultRoutes {
 		l.text("routes", t.Routes.String())
 	}

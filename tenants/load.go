@@ -107,7 +107,7 @@ func (l *loader) policies(cfg *Config) []Tenant {
 			p.partial = true
 			continue
 		}
-		read(rootOf(l.r, doc), policyShape, p)
+		p.readFile(rootOf(l.r, doc))
 	}
 	return p.readTenants()
 }

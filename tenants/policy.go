@@ -90,13 +90,39 @@ type policy struct {
 	terms   *terms
 	tiers   map[string]draft // a tier is a tenant without a name; Source is where it is defined
 	defined map[string]place // tenants by name
-	waiting []pair           // tenants yet to be read
+	waiting []entry          // tenants yet to be read
 	tenants []Tenant
-	partial bool // a file could not be read at all, so a name that is missing may be in it
+	shadow  *shade // what the file that is being read says of its tenants; nil for nothing
+	partial bool   // a file could not be read at all, so a name that is missing may be in it
+}
+
+// entry is a tenant as its file has it.
+type entry struct {
+	pair
+	shadow *shade
+}
+
+// shade is a file's word on the shadow of its tenants.
+type shade struct {
+	on bool
+	at place
 }
 
 func newPolicy(r *report, of *terms) *policy {
 	return &policy{r: r, terms: of, tiers: map[string]draft{}, defined: map[string]place{}}
+}
+
+// readFile reads one policy file.
+func (p *policy) readFile(root value) {
+	first := len(p.waiting)
+	p.shadow = nil
+	read(root, policyShape, p)
+	if p.shadow != nil && first == len(p.waiting) {
+		p.r.add(p.shadow.at, "shadow: does nothing in a file that defines no tenant; write it in theirs, or in a tier")
+	}
+	for i := range p.waiting[first:] {
+		p.waiting[first+i].shadow = p.shadow
+	}
 }
 
 func (p *policy) readTiers(v value) {
@@ -117,14 +143,14 @@ func (p *policy) readTiers(v value) {
 
 func (p *policy) keepTenants(v value) {
 	list, _ := v.pairs()
-	for _, entry := range list {
-		if first, dup := p.defined[entry.key]; dup {
-			p.r.add(entry.at, "tenant %s is defined twice; the other is at %s, remove one", show(entry.key), first)
-			p.r.places[entry.path] = first
+	for _, e := range list {
+		if first, dup := p.defined[e.key]; dup {
+			p.r.add(e.at, "tenant %s is defined twice; the other is at %s, remove one", show(e.key), first)
+			p.r.places[e.path] = first
 			continue
 		}
-		p.defined[entry.key] = entry.at
-		p.waiting = append(p.waiting, entry)
+		p.defined[e.key] = e.at
+		p.waiting = append(p.waiting, entry{pair: e})
 	}
 }
 
@@ -141,6 +167,10 @@ func (p *policy) readTenants() []Tenant {
 		}
 		t, tierKnown := p.template(list)
 		t.Name, t.Source = entry.key, entry.at.String()
+		if entry.shadow != nil && !has(list, "shadow") {
+			t.Shadow = entry.shadow.on
+			p.r.places[child(entry.path, "shadow")] = entry.shadow.at
+		}
 		readPairs(list, tenantShape, &t)
 		if tierKnown {
 			p.checkMember(entry.value, &t)

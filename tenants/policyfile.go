@@ -11,7 +11,13 @@ var (
 			name: "tenants", about: "Who may call, by name.", read: func(v value, p *policy) { p.keepTenants(v) },
 			kind: mapOf(tenantName, func() schema { return tenantShape.schema(nil) }, 0),
 		},
-	}}
+		{
+			name: "shadow", about: "What all tenants of this file have for shadow that do not say it themselves.", kind: boolKind,
+			read: func(v value, p *policy) { p.shadow = &shade{v.boolean(), v.r.place(v.path)} },
+		},
+	}, also: schema{"dependentSchemas": schema{"shadow": schema{ // of whom, else?
+		"required": []any{"tenants"}, "properties": schema{"tenants": schema{"minProperties": 1}},
+	}}}}
 
 	tierShape = shape[draft]{
 		notYet: policyNotYet,

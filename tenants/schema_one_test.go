@@ -53,6 +53,8 @@ func TestSchema_OneDefect(t *testing.T) {
 		"no limit in a pool":                   tier("pools: {main: {}}"),
 		"an unknown limit in a pool":           tier("pools: {main: {max_wait: 1s}}"),
 		"a limit in a pool below 0":            member("pools: {main: {rpm: -1}}"),
+		"a shadow that is a word":              member("shadow: dry"),
+		"a shadow of a file that is a text":    {"tenants/a.yaml": "shadow: \"true\"\n" + goodPolicy},
 		"a group that is a tenant":             member("group: true"),
 		"models of none":                       member("models: []"),
 		"a key of another form":                {"tenants/a.yaml": "tenants: {a: {keys: [sk-1]}}\n"},

@@ -47,6 +47,8 @@ func TestTemplate_Override(t *testing.T) {
 		{"pools: {main: {tpm: 5}}", "", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", TPM: 5}} })},
 		{"pools: {main: {tpm: 5, rpm: 6}}", ", pools: {main: {rpm: 0, itpm: 7}}", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", TPM: 5, ITPM: 7}} })},
 		{"pools: {main: {tpm: 5}}", ", pools: {main: {tpm: 0}}", plain},
+		{"shadow: true", "", with(func(t *Tenant) { t.Shadow = true })},
+		{"shadow: true", ", shadow: false", plain},
 		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3000 })},
 		{"group: true", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 1000 })},
 		{"group: true, weight: 3", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 3000 })},
@@ -55,6 +57,28 @@ func TestTemplate_Override(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, from(c.tier, c.own)); diff != "" {
 			t.Errorf("tier {%s}, tenant {%s} (-want +got):\n%s", c.tier, c.own, diff)
+		}
+	}
+}
+
+// TestShadow_File: what a file says holds for its own tenants alone, over their tiers, wherever it stands in the file.
+func TestShadow_File(t *testing.T) {
+	s, err := loadSections(map[string]string{
+		"tenants/a.yaml": "tiers: {dark: {shadow: true}, lit: {}}\ntenants:\n  a: {tier: lit, keys: [" + key1 + "]}\n" +
+			"  b: {tier: lit, shadow: false, keys: [" + key2 + "]}\nshadow: true\n",
+		"tenants/b.yaml": "shadow: false\ntenants: {c: {tier: dark, keys: [" + key3 + "]}}\n",
+		"tenants/c.yaml": "tenants: {d: {tier: dark, keys: [sha256:" + strings.Repeat("4", 64) + "]}}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		shadow bool
+		from   string
+	}{{true, "tenants/a.yaml:5:9"}, {false, "tenants/a.yaml:4:26"}, {false, "tenants/b.yaml:1:9"}, {true, "tenants/a.yaml:1:24"}} {
+		tn := &s.Tenants()[i]
+		if got := s.Origin(tn, "shadow"); tn.Shadow != want.shadow || got != want.from {
+			t.Errorf("%s: shadow %v from %s, want %v from %s", tn.Name, tn.Shadow, got, want.shadow, want.from)
 		}
 	}
 }
