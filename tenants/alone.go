@@ -24,8 +24,8 @@ func Alone(names []string, opt Options) (tiers, list int, err error) {
 			p.readFile(rootOf(l.r, doc))
 		}
 	}
-	all := p.readTenants()
-	return len(p.tiers), len(all), l.r.err()
+	p.readTenants()
+	return len(p.tiers), len(p.waiting), l.r.err()
 }
 
 // osFiles opens files by any name that the operating system takes; io/fs has no names that are absolute or go up.

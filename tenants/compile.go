@@ -32,6 +32,7 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		t.Budgets = append([]Budget(nil), t.Budgets...)
 		t.Pools = append([]PoolLimits(nil), t.Pools...)
 		sortPoolLimits(t.Pools)
+		t.Bounds = nil
 		t.Weight = cmp.Or(t.Weight, defaultWeight)
 		if t.Group != "" {
 			t.GroupWeight = cmp.Or(t.GroupWeight, defaultWeight)
@@ -47,6 +48,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	slices.SortFunc(cfg.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(list, func(a, b Tenant) int { return strings.Compare(a.Name, b.Name) })
 	c := compiler{r: r, cfg: &cfg, tenants: list, reached: map[string][]int{}, said: map[string]bool{}}
+	c.tree()
 	c.listeners()
 	c.upstreams()
 	c.pools()
@@ -70,6 +72,7 @@ type compiler struct {
 	tenants []Tenant
 	// complete says that no pool's models were refused, set by models.
 	complete bool
+	parent   []bool // which tenants have teams, by index
 	routes   routes
 	reached  map[string][]int // granted pattern → pools
 	said     map[string]bool  // problems that several tenants of a tier share

@@ -80,17 +80,22 @@ func (c *compiler) tenantList() {
 	served := c.served()
 	for i := range c.tenants {
 		t := &c.tenants[i]
-		t.Index, t.Parent = i, -1
-		t.Routes = cmp.Or(t.Routes, DefaultRoutes)
 		path := t.path()
-		c.keys(t, path, owners)
+		t.DefaultPool = c.defaultPool(child(path, "default_pool"), t.DefaultPool)
+		own := t.Models != nil
+		if t.Parent >= 0 {
+			c.inherit(t, &c.tenants[t.Parent])
+		}
 		if t.Models == nil {
 			t.Models = []string{"*"}
 		}
-		c.grant(t, child(path, "models"), served)
-		c.poolLimits(t)
-		t.DefaultPool = c.defaultPool(child(path, "default_pool"), t.DefaultPool)
+		t.Routes = cmp.Or(t.Routes, DefaultRoutes)
 		t.DefaultPool = cmp.Or(t.DefaultPool, c.cfg.DefaultPool)
+		c.keys(t, path, owners)
+		if own {
+			c.grant(t, child(path, "models"), served)
+		}
+		c.poolLimits(t)
 	}
 }
 
@@ -120,8 +125,21 @@ func (c *compiler) grant(t *Tenant, path string, served func(string) bool) {
 		c.r.at(path, "is empty and grants nothing; list models, or remove the key to grant all")
 	}
 	for i, m := range t.Models {
-		if m != "" && served != nil && !served(m) {
+		switch {
+		case m == "" || served == nil: // refused already, or not known
+		case !served(m):
 			c.r.at(item(path, i), "%s grants nothing: no pool has such a model; mend or remove it", show(m))
+		case !c.within(t, m):
+			c.r.at(item(path, i), "%s grants nothing: its parent %s may not use such a model; mend or remove it, or grant it there too",
+				show(m), show(c.tenants[t.Parent].Name))
 		}
 	}
+}
+
+// within reports whether a pattern of t leads to a model that its parents may use too.
+func (c *compiler) within(t *Tenant, pattern string) bool {
+	if len(t.Bounds) == 0 || !c.grantKnown(t) {
+		return true
+	}
+	return len(c.reach(&Tenant{Models: []string{pattern}, Bounds: t.Bounds})) > 0
 }

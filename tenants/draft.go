@@ -9,8 +9,9 @@ import (
 // draft is a tier or a tenant while it is read: what a Tenant does not keep, because it follows from the tier's kind.
 type draft struct {
 	Tenant
-	group        bool  // as a tier: its tenants are one node
-	tenantWeight int64 // the weight inside of the group; 0 is not said
+	group        bool   // as a tier: its tenants are one node
+	tenantWeight int64  // the weight inside of the group; 0 is not said
+	teams        []pair // yet to be read
 	terms        *terms
 }
 
@@ -22,8 +23,8 @@ type terms struct {
 
 func newDraft(of *terms) draft { return draft{Tenant: Tenant{Weight: defaultWeight}, terms: of} }
 
-// tierFields are the keys of a tier, and so of a tenant, which overrides them.
-var tierFields = []field[draft]{
+// commonFields are the keys that a tier has, and so a tenant, which overrides them, and a team.
+var commonFields = []field[draft]{
 	decimalField("weight", "Claim on a contended pool, relative to others.", 3, 1, maxWeight, defaultWeight,
 		func(t *draft) *int64 { return &t.Weight }),
 	amountField("rpm", "Own requests in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.RPM }),
@@ -58,15 +59,30 @@ var tierFields = []field[draft]{
 		name: "shadow", about: "Its limits are decided, counted and shown, but not enforced.", kind: boolKind,
 		read: func(v value, t *draft) { t.Shadow = v.boolean() }, start: func(t *draft) any { return t.Shadow },
 	},
+}
+
+// ownFields are the keys that only one of many tenants can have, and a team.
+var ownFields = []field[draft]{
 	{
-		name: "tenant_weight", about: "Claim inside of the group. Left out, it is 1.", kind: fractionKind(3, 1, maxWeight),
-		read: func(v value, t *draft) { t.tenantWeight = v.decimal(3, 1, maxWeight, defaultWeight) },
+		name: "keys", about: "Its API keys: their hashes, as llmgov keys new prints them, alone or with a name and an end.",
+		kind: listOf(keyKind, 1, true), read: func(v value, t *draft) { t.Keys = v.keys(t.terms.zone) },
+	},
+	{
+		name: "models", about: "Names and patterns of the models that it may use. Left out, every model of every pool, or all that its parent may.",
+		kind: listOf(textKind(`^\S+$`), 1, false), read: func(v value, t *draft) { t.Models = v.modelList() },
+	},
+	{
+		name: "default_pool", about: "The pool of its calls to routes that name no model.", kind: nameKind,
+		read: func(v value, t *draft) { t.DefaultPool = v.name() },
 	},
 }
 
-var priorities = []string{"interactive", "background"}
+var memberWeightField = field[draft]{
+	name: "tenant_weight", about: "Claim inside of the group. Left out, it is 1.", kind: fractionKind(3, 1, maxWeight),
+	read: func(v value, t *draft) { t.tenantWeight = v.decimal(3, 1, maxWeight, defaultWeight) },
+}
 
-var policyNotYet = []string{"teams"}
+var priorities = []string{"interactive", "background"}
 
 // tenant is the finished draft: in a group, what the draft calls its weight is the group's.
 func (d *draft) tenant() Tenant {

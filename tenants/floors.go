@@ -1,47 +1,96 @@
 package tenants
 
-// floors checks that each floor can be kept: somewhere at all, and in each pool together with the others.
+import "slices"
+
+// floors checks that each floor can be kept: somewhere at all, within its parent's, and in each pool together with the
+// others.
 func (c *compiler) floors() {
-	sums := make([]floorSum, len(c.cfg.Pools))
+	reach := map[int][]int{}
 	for i := range c.tenants {
-		t := &c.tenants[i]
-		if t.FloorTPM <= 0 {
-			continue
-		}
-		path := c.origin(t, "floor_tpm")
-		inert := !c.r.refused[path]
-		for _, at := range c.reach(t) {
-			if p := &c.cfg.Pools[at]; p.TPM > 0 || c.r.refused[child(child("pools", p.Name), "tpm")] {
-				inert = false
-				sums[at].add(t)
-			}
-		}
-		if inert && !c.said[path] && c.grantKnown(t) {
-			c.said[path] = true
-			c.r.at(path, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm",
-				show(t.Name))
+		if t := &c.tenants[i]; t.FloorTPM > 0 {
+			reach[i] = c.reach(t)
+			c.inertFloor(t, reach[i])
 		}
 	}
-	for i := range sums {
-		c.floorSum(&c.cfg.Pools[i], sums[i])
+	for i := range c.cfg.Pools {
+		p := &c.cfg.Pools[i]
+		if p.TPM == 0 {
+			continue
+		}
+		has := func(t *Tenant) bool { return slices.Contains(reach[t.Index], i) }
+		c.floorSum(p, addFloors(c.tenants, has, func(t *Tenant, teams floorSum) { c.teamFloors(t, p, teams) }))
 	}
 }
 
-// floorSum is what the tenants that may use a pool want of it at least.
+// inertFloor reports a floor that no pool could keep.
+func (c *compiler) inertFloor(t *Tenant, reach []int) {
+	path := c.origin(t, "floor_tpm")
+	if c.r.refused[path] || c.said[path] || !c.grantKnown(t) {
+		return
+	}
+	for _, at := range reach {
+		if p := &c.cfg.Pools[at]; p.TPM > 0 || c.r.refused[child(child("pools", p.Name), "tpm")] {
+			return
+		}
+	}
+	c.said[path] = true
+	c.r.at(path, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm", show(t.Name))
+}
+
+// floorSum is what some of those that may use a pool want of it at least.
 type floorSum struct {
 	tokens  int64
-	tenants int
+	floors  int
 	largest *Tenant
 }
 
-func (s *floorSum) add(t *Tenant) {
-	s.tokens += t.FloorTPM
-	s.tenants++
-	if s.largest == nil || t.FloorTPM > s.largest.FloorTPM {
-		s.largest = t
+func (s *floorSum) add(o floorSum) {
+	s.tokens += o.tokens
+	s.floors += o.floors
+	if s.largest == nil || o.largest.FloorTPM >= s.largest.FloorTPM {
+		s.largest = o.largest
 	}
 }
 
+// addFloors adds up the floors in one pool: those of tenants, and of teams where no parent has one. has reports who may
+// use the pool, and over is told of a parent whose teams' floors come to more than its own.
+func addFloors(list []Tenant, has func(*Tenant) bool, over func(t *Tenant, teams floorSum)) (top floorSum) {
+	below := map[int]floorSum{}
+	for i := len(list) - 1; i >= 0; i-- { // teams before their parents
+		t := &list[i]
+		sum := below[i]
+		if t.FloorTPM > 0 && has(t) {
+			if sum.tokens > t.FloorTPM {
+				over(t, sum)
+			}
+			sum = floorSum{t.FloorTPM, 1, t}
+		}
+		if sum.floors == 0 {
+			continue
+		}
+		if t.Parent < 0 {
+			top.add(sum)
+			continue
+		}
+		teams := below[t.Parent]
+		teams.add(sum)
+		below[t.Parent] = teams
+	}
+	return top
+}
+
+// teamFloors reports floors of teams that do not fit into their parent's.
+func (c *compiler) teamFloors(t *Tenant, p *Pool, teams floorSum) {
+	path, own := c.origin(teams.largest, "floor_tpm"), c.origin(t, "floor_tpm")
+	if c.said[path] || c.r.refused[own] {
+		return
+	}
+	c.said[path] = true
+	c.r.at(path, "the floors of the teams of %s in pool %s (teams: %d) add up to %d, but its own floor_tpm is %d at %s; lower floors, this one is the largest, or raise its",
+		show(t.Name), show(p.Name), teams.floors, teams.tokens, t.FloorTPM, c.r.place(own).or("its place"))
+}
+
+// floorSum reports floors that do not fit into a pool.
 func (c *compiler) floorSum(p *Pool, s floorSum) {
 	path := child("pools", p.Name)
 	if s.tokens <= p.usableTPM() || c.r.refused[child(path, "tpm")] || c.r.refused[child(path, "headroom")] {
@@ -49,10 +98,19 @@ func (c *compiler) floorSum(p *Pool, s floorSum) {
 	}
 	c.r.at(c.origin(s.largest, "floor_tpm"),
 		"the floors in pool %s (tenants: %d) add up to %d, but its tpm less headroom is %d; lower floors, this one is the largest, or raise tpm",
-		show(p.Name), s.tenants, s.tokens, p.usableTPM())
+		show(p.Name), s.floors, s.tokens, p.usableTPM())
 }
 
 // usableTPM is the pool's tokens a minute less its headroom, rounded down, but never less than one.
 func (p *Pool) usableTPM() int64 {
 	return max(1, p.TPM*(1_000_000-p.HeadroomPPM)/1_000_000)
+}
+
+// Floors is what p owes in any case, in tokens a minute: the floors of its tenants, and of teams where no parent has
+// one. It is 0 where p has no tpm.
+func (s *Snapshot) Floors(p *Pool) int64 {
+	if p.TPM == 0 {
+		return 0
+	}
+	return addFloors(s.tenants, func(t *Tenant) bool { return s.Reaches(t, p) }, func(*Tenant, floorSum) {}).tokens
 }

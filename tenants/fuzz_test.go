@@ -75,14 +75,60 @@ func checkBudgets(t *testing.T, of string, list []Budget) {
 }
 
 func checkFloors(t *testing.T, s *Snapshot, p *Pool) {
-	sum := int64(0)
-	for i := range s.Tenants() {
-		if tn := &s.Tenants()[i]; s.Reaches(tn, p) {
-			sum += tn.FloorTPM
+	var owed func(parent int) int64 // to those right below it
+	owed = func(parent int) (sum int64) {
+		for i := range s.Tenants() {
+			tn := &s.Tenants()[i]
+			if tn.Parent != parent || !s.Reaches(tn, p) {
+				continue
+			}
+			teams := owed(i)
+			if tn.FloorTPM > 0 && teams > tn.FloorTPM {
+				t.Errorf("floors of %d below %s, whose own is %d", teams, tn.Name, tn.FloorTPM)
+			}
+			sum += cmp.Or(tn.FloorTPM, teams)
+		}
+		return sum
+	}
+	if sum := owed(-1); p.TPM > 0 && (sum > p.TPM || sum != s.Floors(p)) {
+		t.Errorf("floors of %d, said to be %d, in pool %+v", sum, s.Floors(p), p)
+	}
+	sum := 0.0
+	for _, sh := range s.Shares(p) {
+		sum += sh.Part
+		if sh.Part > sh.Whole || len(sh.Tenant.Keys) == 0 && (sh.Part > 0 || !sh.Teams) {
+			t.Errorf("share %+v", sh)
 		}
 	}
-	if p.TPM > 0 && sum > p.TPM {
-		t.Errorf("floors of %d in pool %+v", sum, p)
+	if sum > 1+1e-6 {
+		t.Errorf("pool %s is shared out %v times", p.Name, sum)
+	}
+}
+
+// checkTeam holds a team to what its parent may.
+func checkTeam(t *testing.T, s *Snapshot, tn *Tenant) {
+	if tn.Parent < 0 {
+		if strings.Contains(tn.Name, "/") || tn.Bounds != nil {
+			t.Errorf("tenant %+v", tn)
+		}
+		return
+	}
+	parent := &s.Tenants()[tn.Parent]
+	switch {
+	case tn.Parent >= tn.Index, !strings.HasPrefix(tn.Name, parent.Name+"/"), tn.Group != "", tn.Tier != parent.Tier,
+		!parent.Routes.Has(tn.Routes), parent.Shadow && !tn.Shadow, parent.Background && !tn.Background,
+		parent.MaxOutputTokens > 0 && (tn.MaxOutputTokens == 0 || tn.MaxOutputTokens > parent.MaxOutputTokens):
+		t.Errorf("team %+v of %+v", tn, parent)
+	}
+	for _, m := range s.ModelsFor(tn) {
+		if !parent.MayUse(m.Name) {
+			t.Errorf("%s may use %s and its parent may not", tn.Name, m.Name)
+		}
+	}
+	for i := range s.Pools() {
+		if p := &s.Pools()[i]; s.Reaches(tn, p) && !s.Reaches(parent, p) {
+			t.Errorf("%s reaches %s and its parent does not", tn.Name, p.Name)
+		}
 	}
 }
 
@@ -105,9 +151,14 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 			}
 		}
 	}
+	teams := map[int]bool{}
+	for _, tn := range s.Tenants() {
+		teams[tn.Parent] = true
+	}
 	for i, tn := range s.Tenants() {
+		checkTeam(t, s, &tn)
 		got, ok := s.TenantByName(tn.Name)
-		if tn.Index != i || !ok || got.Index != i || len(tn.Keys) == 0 || len(tn.Models) == 0 || tn.Weight < 1 || tn.Source == "" {
+		if tn.Index != i || !ok || got.Index != i || len(tn.Keys) == 0 && !teams[i] || len(tn.Models) == 0 || tn.Weight < 1 || tn.Source == "" {
 			t.Errorf("tenant %+v", tn)
 		}
 		if (tn.Group == "") != (tn.GroupWeight == 0) || tn.Group != "" && tn.Group != tn.Tier || tn.GroupWeight < 0 {

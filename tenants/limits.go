@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"strconv"
 )
@@ -14,10 +15,12 @@ type Limit struct {
 	Value any `json:"value"`
 	// From is where it is written, file:line:col; "" for a default, and when made in code.
 	From string `json:"from,omitempty"`
+	// Of is the parent whose limit it is, by name; "" for the tenant's or team's own.
+	Of string `json:"of,omitempty"`
 }
 
 // Limits lists what decides about calls of t in p: its weight, the limits that are on, over all pools and in p alone,
-// and how long it waits.
+// and how long it waits. Where a parent's limit is stricter than t's own, the strictest of these is there too.
 func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.Origin(t, key) }}
 	if t.Group != "" {
@@ -27,12 +30,12 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 		l.decimal("weight", "weight", t.Weight, 3)
 	}
 	l.amount("floor_tpm", t.FloorTPM)
-	l.amount("rpm", t.RPM)
-	l.amount("tpm", t.TPM)
-	l.amount("itpm", t.ITPM)
-	l.amount("otpm", t.OTPM)
-	l.amount("concurrency", t.Concurrency)
-	l.poolLimits(t, p)
+	for _, a := range axes {
+		s.axis(&l, t, a.key, a.of)
+	}
+	for _, a := range poolAxes {
+		s.axis(&l, t, child(child("pools", p.Name), a.key), func(t *Tenant) int64 { return a.of(t.limitsIn(p)) })
+	}
 	l.amount("max_output_tokens", t.MaxOutputTokens)
 	l.text("max_wait", spellDuration(t.MaxWait))
 	priority := "interactive"
@@ -50,7 +53,88 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 		l.text("routes", t.Routes.String())
 	}
 	l.budgets(t.Budgets, func(i int) string { return s.budgetOrigin(t, i) })
+	s.budgetsAbove(&l, t)
 	return l.list
+}
+
+// The limits of rolling minutes and calls at once: over all pools, and in one.
+var (
+	axes = []struct {
+		key string
+		of  func(*Tenant) int64
+	}{
+		{"rpm", func(t *Tenant) int64 { return t.RPM }},
+		{"tpm", func(t *Tenant) int64 { return t.TPM }},
+		{"itpm", func(t *Tenant) int64 { return t.ITPM }},
+		{"otpm", func(t *Tenant) int64 { return t.OTPM }},
+		{"concurrency", func(t *Tenant) int64 { return t.Concurrency }},
+	}
+	poolAxes = []struct {
+		key string
+		of  func(PoolLimits) int64
+	}{
+		{"rpm", func(l PoolLimits) int64 { return l.RPM }},
+		{"tpm", func(l PoolLimits) int64 { return l.TPM }},
+		{"itpm", func(l PoolLimits) int64 { return l.ITPM }},
+		{"otpm", func(l PoolLimits) int64 { return l.OTPM }},
+		{"concurrency", func(l PoolLimits) int64 { return l.Concurrency }},
+	}
+)
+
+// axis adds t's own limit, and its parents' strictest where that is stricter.
+func (s *Snapshot) axis(l *lister, t *Tenant, key string, of func(*Tenant) int64) {
+	own := of(t)
+	l.amount(key, own)
+	var who *Tenant
+	for a := range s.parents(t) {
+		if n := of(a); n > 0 && (own == 0 || n < own) {
+			own, who = n, a
+		}
+	}
+	if who != nil {
+		l.list = append(l.list, Limit{Key: spell(key), Value: number(own), From: s.Origin(who, key), Of: who.Name})
+	}
+}
+
+// budgetsAbove adds those of the parents' budgets of which t has none of its own that is as strict.
+func (s *Snapshot) budgetsAbove(l *lister, t *Tenant) {
+	type found struct {
+		Budget
+		who *Tenant
+		at  int
+	}
+	var list []found
+	for _, b := range t.Budgets {
+		list = append(list, found{Budget: b})
+	}
+	for a := range s.parents(t) {
+		for i, b := range a.Budgets {
+			at := slices.IndexFunc(list, func(f found) bool { return f.Unit == b.Unit && f.Per == b.Per })
+			switch {
+			case at < 0:
+				list = append(list, found{b, a, i})
+			case b.Limit < list[at].Limit:
+				list[at] = found{b, a, i}
+			}
+		}
+	}
+	for _, f := range list {
+		if f.who != nil {
+			key := "budgets[" + strconv.Itoa(f.at) + "]"
+			l.list = append(l.list, Limit{Key: key, Value: f.String(), From: s.budgetOrigin(f.who, f.at), Of: f.who.Name})
+		}
+	}
+}
+
+// parents are t's, the nearest first.
+func (s *Snapshot) parents(t *Tenant) iter.Seq[*Tenant] {
+	return func(yield func(*Tenant) bool) {
+		for at := t.Parent; at >= 0; at = s.tenants[at].Parent {
+			if !yield(&s.tenants[at]) {
+				return
+			}
+		}
+	}
 }
 
 // PoolLimits lists what p has to give, and how it counts.
@@ -92,20 +176,6 @@ func (l *lister) amount(key string, n int64) {
 	if n > 0 {
 		l.add(spell(key), number(n), l.from(key))
 	}
-}
-
-// poolLimits adds what t is limited to in p alone.
-func (l *lister) poolLimits(t *Tenant, p *Pool) {
-	at := slices.IndexFunc(t.Pools, func(in PoolLimits) bool { return in.Pool == p.Name })
-	if at < 0 {
-		return
-	}
-	in, path := t.Pools[at], child("pools", p.Name)
-	l.amount(child(path, "rpm"), in.RPM)
-	l.amount(child(path, "tpm"), in.TPM)
-	l.amount(child(path, "itpm"), in.ITPM)
-	l.amount(child(path, "otpm"), in.OTPM)
-	l.amount(child(path, "concurrency"), in.Concurrency)
 }
 
 func (l *lister) decimal(name, key string, n int64, places int) {

@@ -1,6 +1,9 @@
 package tenants
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // origins remembers where the values of tiers, tenants and pools are written: what [Snapshot.Origin] answers from. It
 // holds one entry a written key, and no request looks at it.
@@ -15,6 +18,9 @@ func newOrigins(places map[string]place) origins {
 			continue
 		}
 		_, key, ok := strings.Cut(rest, pathSep)
+		for ok && strings.HasPrefix(key, "teams"+pathSep) {
+			_, key, ok = strings.Cut(key[len("teams"+pathSep):], pathSep)
+		}
 		if ok && decides(key) {
 			o[path] = at
 		}
@@ -48,9 +54,18 @@ func (o origins) first(paths ...string) string {
 	return ""
 }
 
-// Origin is where t has its value of a key from, file:line:col: its own line, else its tier's. It is "" for a default,
-// and in a snapshot that was made in code.
+// Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team
+// has such a thing from its parent, of the parent. It is "" for a default, and in a snapshot that was made in code.
 func (s *Snapshot) Origin(t *Tenant, key string) string {
+	if t.Parent >= 0 {
+		parent := &s.tenants[t.Parent]
+		switch {
+		case key == "shadow" && parent.Shadow,
+			key == "priority" && parent.Background,
+			key == "max_output_tokens" && parent.MaxOutputTokens == t.MaxOutputTokens:
+			return s.Origin(parent, key)
+		}
+	}
 	return s.origins.first(t.paths(key)...)
 }
 
@@ -69,14 +84,31 @@ func (s *Snapshot) budgetOrigin(t *Tenant, i int) string {
 	return ""
 }
 
+// inherited are the keys that a team has from its parent when it does not say them.
+var inherited = []string{"models", "routes", "default_pool", "max_wait", "priority", "credit"}
+
 // paths are where a value of t may be written, the one that wins first.
 func (t *Tenant) paths(key string) []string {
-	own := child(t.path(), key)
-	if t.Tier == "" {
-		return []string{own}
+	list := []string{child(t.path(), key)}
+	if t.Parent >= 0 {
+		if !slices.Contains(inherited, key) {
+			return list
+		}
+		for path := t.path(); strings.Count(path, pathSep) > 1; {
+			path = path[:strings.LastIndex(path, pathSep+"teams"+pathSep)]
+			list = append(list, child(path, key))
+		}
 	}
-	return []string{own, child(child("tiers", t.Tier), key)}
+	if t.Tier != "" {
+		list = append(list, child(child("tiers", t.Tier), key))
+	}
+	return list
 }
 
 // path is where files define t.
-func (t *Tenant) path() string { return child("tenants", t.Name) }
+func (t *Tenant) path() string {
+	if t.Parent < 0 {
+		return child("tenants", t.Name)
+	}
+	return child("tenants", strings.ReplaceAll(t.Name, teamSep, pathSep+"teams"+pathSep))
+}

@@ -3,7 +3,6 @@ package tenants
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -12,17 +11,20 @@ import (
 type Tenant struct {
 	// Name is that of the tenant; of a team it is the path to it: "acme/search". It is unique.
 	Name string
-	// Parent is, of a team, the place of the tenant or team that it belongs to in [Snapshot.Tenants]; else -1. What a
-	// team does not say itself it has from its parent, and all limits of its parent apply to it too.
+	// Parent is, of a team, the place of the tenant or team that it belongs to in [Snapshot.Tenants]; else -1. It
+	// follows from the name. All limits of its parents apply to a team too, while those here are its own.
 	Parent int
-	// Tier is the name of its tier; empty for none.
+	// Tier is the name of its tier, and of a team that of its tenant's; empty for none.
 	Tier string
 	// Index is the tenant's place in [Snapshot.Tenants].
 	Index int
 	// Keys are its API keys. No two tenants share one.
 	Keys []Key
-	// Models are the names and globs it may use. nil becomes "*", every model.
+	// Models are the names and globs it may use. nil becomes "*", every model, and in a team its parent's.
 	Models []string
+	// Bounds are the Models of its parents, where they are narrower than all: what it may use is in each of them too.
+	// They follow from its place.
+	Bounds [][]string
 	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
 	DefaultPool string
 	// Weight is its part of a contended pool or, in a group, of the group's part, in thousandths: 1000, which 0
@@ -73,16 +75,6 @@ const (
 	maxMaxWait    = time.Hour
 	maxCredit     = time.Minute
 )
-
-// MayUse reports whether the tenant's grant covers a model. Whether any pool serves the model is not asked.
-func (t *Tenant) MayUse(model string) bool {
-	for _, m := range t.Models {
-		if m == model || match(m, model) {
-			return true
-		}
-	}
-	return false
-}
 
 // policy gathers what all policy files say. Tenants wait until every file was seen, since their tiers may come later.
 type policy struct {
@@ -157,10 +149,7 @@ func (p *policy) keepTenants(v value) {
 // readTenants reads the tenants of all files, now that all tiers are known.
 func (p *policy) readTenants() []Tenant {
 	for _, entry := range p.waiting {
-		entry.checkName()
-		if strings.Contains(entry.key, "/") {
-			p.r.add(entry.at, "name %s holds a slash; write a tenant's name without", show(entry.key))
-		}
+		entry.checkTenantName()
 		list, ok := entry.pairs()
 		if !ok {
 			continue
@@ -175,7 +164,7 @@ func (p *policy) readTenants() []Tenant {
 		if tierKnown {
 			p.checkMember(entry.value, &t)
 		}
-		p.tenants = append(p.tenants, t.tenant())
+		p.keep(&t)
 	}
 	return p.tenants
 }

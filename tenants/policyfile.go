@@ -1,5 +1,7 @@
 package tenants
 
+import "slices"
+
 // The shapes of a policy file. A tenant's keys are a tier's, and those that only one of many can have.
 var (
 	policyShape = shape[policy]{fields: []field[policy]{
@@ -20,39 +22,30 @@ var (
 	}}}}
 
 	tierShape = shape[draft]{
-		notYet: policyNotYet,
-		fields: append([]field[draft]{
+		fields: slices.Concat(commonFields, []field[draft]{
 			{
 				name: "group", about: "Its tenants have its weight together, not each, and share it by tenant_weight.", kind: boolKind,
 				read: func(v value, t *draft) { t.group = v.boolean() }, start: func(t *draft) any { return t.group },
 			},
-		}, tierFields...),
+			memberWeightField,
+			{name: "teams", read: func(v value, _ *draft) { v.problem("belong to a tenant; write them there") }},
+		}),
 		also: schema{"dependentSchemas": schema{"tenant_weight": schema{ // only a group has members to weigh
 			"required": []any{"group"}, "properties": schema{"group": schema{"not": schema{"const": false}}},
 		}}},
 	}
 
 	tenantShape = shape[draft]{
-		notYet: policyNotYet,
-		fields: append([]field[draft]{
+		fields: slices.Concat([]field[draft]{
 			{
 				name: "tier", about: "The tier that it starts from. Every other key replaces what the tier says.", kind: nameKind,
 				read: func(value, *draft) {}, // read first, by readTenants: the other keys override what it brings
 			},
-			{
-				name: "keys", about: "The hashes of its API keys, as llmgov keys new prints them.",
-				kind: listOf(keyKind, 1, true), read: func(v value, t *draft) { t.Keys = v.keys(t.terms.zone) },
-			},
-			{
-				name: "models", about: "Names and patterns of the models that it may use. Left out, every model of every pool.",
-				kind: listOf(textKind(`^\S+$`), 1, false), read: func(v value, t *draft) { t.Models = v.modelList() },
-			},
-			{
-				name: "default_pool", about: "The pool of its calls to routes that name no model.", kind: nameKind,
-				read: func(v value, t *draft) { t.DefaultPool = v.name() },
-			},
+		}, ownFields, commonFields, []field[draft]{
+			memberWeightField,
+			teamsField,
 			{name: "group", read: func(v value, _ *draft) { v.problem("only a tier can be a group; write it there") }},
-		}, tierFields...),
-		also: schema{"required": []any{"keys"}},
+		}),
+		also: keysOrTeams,
 	}
 )

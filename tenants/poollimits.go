@@ -54,6 +54,16 @@ func (d *draft) inPool(name string) *PoolLimits {
 	return &d.Pools[at]
 }
 
+// limitsIn are what t is limited to in p alone.
+func (t *Tenant) limitsIn(p *Pool) PoolLimits {
+	for _, l := range t.Pools {
+		if l.Pool == p.Name {
+			return l
+		}
+	}
+	return PoolLimits{}
+}
+
 func sortPoolLimits(list []PoolLimits) {
 	slices.SortFunc(list, func(a, b PoolLimits) int { return strings.Compare(a.Pool, b.Pool) })
 }

@@ -124,11 +124,15 @@ func (c *compiler) usdBudgets() {
 			continue
 		}
 		var models []string
-		for _, grant := range t.Models {
-			if _, known := memo[grant]; !known {
-				memo[grant] = c.unpriced(&priced, grant)
+		for _, grant := range t.scope() {
+			list, known := memo[grant]
+			if !known || len(t.Bounds) > 0 {
+				list = c.unpriced(&priced, t, grant)
 			}
-			models = append(models, memo[grant]...)
+			if len(t.Bounds) == 0 {
+				memo[grant] = list
+			}
+			models = append(models, list...)
 		}
 		c.needPrices(item(c.origin(t, "budgets"), at), "tenant "+show(t.Name)+" may use", models)
 	}
@@ -154,9 +158,9 @@ func (c *compiler) needPrices(path, who string, models []string) {
 	c.r.at(path, "counts usd, but %s what has no price: %s%s; add it to prices", who, strings.Join(shown, ", "), more)
 }
 
-// unpriced lists what a granted pattern leads to and nothing in prices covers, in the narrower of the grant's and the
+// unpriced lists what a pattern of t's scope leads to and nothing in prices covers, in the narrower of the grant's and the
 // pool's words. A price must cover one of the two whole: what several globs cover together is not seen.
-func (c *compiler) unpriced(priced *routes, grant string) []string {
+func (c *compiler) unpriced(priced *routes, t *Tenant, grant string) []string {
 	if !isGlob(grant) {
 		if _, served := c.routes.find(grant); served && !priced.covers(grant) {
 			return []string{grant}
@@ -166,7 +170,7 @@ func (c *compiler) unpriced(priced *routes, grant string) []string {
 	var list []string
 	for _, p := range c.cfg.Pools {
 		for _, m := range p.Models {
-			if m == "" || !overlap(grant, m) || priced.covers(m) || isGlob(m) && priced.covers(grant) {
+			if m == "" || !t.grants(grant, m) || priced.covers(m) || isGlob(m) && priced.covers(grant) {
 				continue
 			}
 			if isGlob(m) && literals(grant) > literals(m) {

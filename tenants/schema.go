@@ -30,11 +30,15 @@ func Schema(kind string) ([]byte, error) {
 		return nil, fmt.Errorf("there is no schema of %q; known are config, policy", kind)
 	}
 	root["$schema"] = dialect
-	root["$defs"] = schema{"variable": schema{
+	defs := schema{"variable": schema{
 		"description": "${NAME} or ${NAME:-default}: taken from the environment.",
 		"type":        "string",
 		"pattern":     `\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`,
 	}}
+	if kind != "config" {
+		defs["team"] = teamShape.schema(nil)
+	}
+	root["$defs"] = defs
 	return json.MarshalIndent(root, "", "  ")
 }
 

@@ -23,15 +23,16 @@ var inexpressible = func() map[string]string {
 		"names lead to other places and files": "pool_default tenant_models tenant_tier tenant_no_tiers tenant_twice " +
 			"pools_unknown pools_unreached upstream_unknown upstream_choice price_twice group_weight policy_none policy_glob_config",
 		"whether patterns overlap is for the loader": "pool_ambiguous price_ambiguous",
-		"prices of all models are looked up":         "budget_usd_many budget_usd_narrow budget_usd_prices",
-		"floors are added up over tenants":           "floor_alone floor_inert floor_sum floor_sum_tier",
-		"keys are compared by hash and by name":      "key_name_twice key_same_mapping",
+		"prices of all models are looked up":         "budget_usd_many budget_usd_narrow budget_usd_prices teams_budget_usd",
+		"floors are added up over tenants":           "floor_alone floor_inert floor_sum floor_sum_tier teams_floor teams_floor_sum",
+		"keys are compared by hash and by name":      "key_name_twice key_same_mapping teams_same_key",
+		"a team is compared with its parent":         "teams_inert teams_routes",
 		"two settings are compared":                  "listen_same listen_admin_open",
 		"a duration or a size is a text there":       "duration_range size_range size_overflow",
 		"zones are known to the machine":             "timezone_unknown",
 		"the environment fills ${…} later":           "expand_bad_number expand_budget expand_unset",
 		"the defect is outside of files":             "env_admin_open env_bad env_policies env_state_timezone flag_bad",
-		"YAML has taken it before a schema is asked": "yaml_bom yaml_duplicate_key yaml_duplicate_tenant yaml_second_document yaml_tag",
+		"YAML has taken it before a schema is asked": "teams_name_twice yaml_bom yaml_duplicate_key yaml_duplicate_tenant yaml_second_document yaml_tag",
 	} {
 		for name := range strings.FieldsSeq(cases) {
 			why[name] = reason

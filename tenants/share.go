@@ -2,78 +2,148 @@ package tenants
 
 import "slices"
 
-// Share is what one tenant has of a pool while all the pool's tenants ask for more than they get.
+// Share is what one tenant or team has of a pool while all the pool's tenants ask for more than they get.
 type Share struct {
 	Tenant *Tenant
-	// Part is from 0 to 1. The parts of a pool come to less than 1 only where tenants' own tpm keep them below.
+	// Part is what calls with its own keys have, from 0 to 1. The parts of a pool come to less than 1 only where
+	// tenants' own tpm keep them below.
 	Part float64
 	// TPM is that part in tokens a minute; 0 where the pool has no tpm.
 	TPM int64
+	// Teams says that it has teams in the pool. They and its own keys, as one of them with weight 1, divide Whole,
+	// which is WholeTPM in tokens a minute. Without teams these are Part and TPM.
+	Teams    bool
+	Whole    float64
+	WholeTPM int64
 }
 
-// Shares answers for each tenant that may use p, in the order of [Snapshot.Tenants]. It is what the weights aim at: a
-// group's weight counts once, a tenant gets the larger of its floor and its share by weight, and never more than its
-// own tpm; what that leaves is shared on.
+// Shares answers for each tenant and team that may use p and has keys, or teams that do, in the order of
+// [Snapshot.Tenants]. It is what the weights aim at: a group's weight counts once, a tenant gets the larger of its floor
+// and its share by weight, and never more than its own tpm; what that leaves is shared on.
 func (s *Snapshot) Shares(p *Pool) []Share {
-	var leaves, top []*claim
+	nodes, top := s.claims(p)
+	capacity := float64(max(p.UsableTPM(), 1))
+	divide(top, capacity)
+	var list []Share
+	for i, c := range nodes {
+		if c == nil || !c.alive() {
+			continue
+		}
+		part := c.gets
+		if len(c.members) > 0 {
+			part = 0
+		}
+		if c.own != nil {
+			part = c.own.gets
+		}
+		sh := Share{Tenant: &s.tenants[i], Part: part / capacity, Teams: len(c.members) > 0, Whole: c.gets / capacity}
+		if p.TPM > 0 {
+			sh.TPM, sh.WholeTPM = int64(part+0.5), int64(c.gets+0.5)
+		}
+		list = append(list, sh)
+	}
+	return list
+}
+
+// claims are the nodes of p's tree by tenant, nil for who has no part in it, and those right below the pool.
+func (s *Snapshot) claims(p *Pool) (nodes, top []*claim) {
+	nodes = make([]*claim, len(s.tenants))
 	groups := map[string]*claim{}
 	for i := range s.tenants {
 		t := &s.tenants[i]
 		if !s.Reaches(t, p) {
 			continue
 		}
-		leaf := newClaim(t, p)
-		leaves = append(leaves, leaf)
-		if t.Group == "" {
-			top = append(top, leaf)
-			continue
-		}
-		g := groups[t.Group]
-		if g == nil {
-			g = &claim{weight: float64(t.GroupWeight)}
-			groups[t.Group] = g
-			top = append(top, g)
-		}
-		g.members = append(g.members, leaf)
-		g.least, g.most = g.least+leaf.least, g.most+leaf.most
-	}
-	capacity := float64(max(p.UsableTPM(), 1))
-	fill(top, capacity)
-	for _, g := range groups {
-		fill(g.members, g.gets)
-	}
-	list := make([]Share, len(leaves))
-	for i, leaf := range leaves {
-		list[i] = Share{Tenant: leaf.tenant, Part: leaf.gets / capacity}
-		if p.TPM > 0 {
-			list[i].TPM = int64(leaf.gets + 0.5)
+		c := newClaim(t, p)
+		nodes[i] = c
+		switch {
+		case t.Parent >= 0:
+			nodes[t.Parent].members = append(nodes[t.Parent].members, c) // who may use a pool has parents that may
+		case t.Group == "":
+			top = append(top, c)
+		default:
+			g := groups[t.Group]
+			if g == nil {
+				g = &claim{weight: float64(t.GroupWeight), most: float64(max(p.UsableTPM(), 1))}
+				groups[t.Group] = g
+				top = append(top, g)
+			}
+			g.members = append(g.members, c)
 		}
 	}
-	return list
+	return nodes, slices.DeleteFunc(top, func(c *claim) bool { return !c.bound() })
 }
 
-// claim is a tenant, or a group, that asks for all it can get.
+// claim is a tenant, a team or a group that asks for all it can get.
 type claim struct {
-	tenant      *Tenant // nil for a group
-	members     []*claim
+	keys        bool // somebody can call with keys of its own
+	own         *claim
+	members     []*claim // for a tenant with teams: these, and own
 	weight      float64
 	least, most float64
 	gets        float64
 }
 
 func newClaim(t *Tenant, p *Pool) *claim {
-	c := &claim{tenant: t, weight: float64(t.Weight), most: float64(max(p.UsableTPM(), 1))}
+	c := &claim{keys: len(t.Keys) > 0, weight: float64(t.Weight), most: float64(max(p.UsableTPM(), 1))}
 	if p.TPM > 0 {
-		if t.TPM > 0 {
-			c.most = min(c.most, float64(t.TPM))
+		for _, tpm := range []int64{t.TPM, t.limitsIn(p).TPM} {
+			if tpm > 0 {
+				c.most = min(c.most, float64(tpm))
+			}
 		}
 		c.least = min(float64(t.FloorTPM), c.most)
 	}
 	return c
 }
 
+// alive reports whether anybody calls below c.
+func (c *claim) alive() bool { return c.keys || len(c.members) > 0 }
+
+// bound finds what c gets at least and at most, its members' bounds considered, and reports whether anybody calls.
+func (c *claim) bound() bool {
+	c.members = slices.DeleteFunc(c.members, func(m *claim) bool { return !m.bound() })
+	if len(c.members) == 0 {
+		return c.keys
+	}
+	if c.keys {
+		c.own = &claim{keys: true, weight: defaultWeight, most: c.most}
+		c.members = append(c.members, c.own)
+	}
+	least, most := 0.0, 0.0
+	for _, m := range c.members {
+		least, most = least+m.least, most+m.most
+	}
+	c.most = min(c.most, most)
+	if c.least == 0 {
+		c.least = least
+	}
+	c.least = min(c.least, c.most)
+	return true
+}
+
+// divide shares capacity among claims and what each gets among its members.
+func divide(claims []*claim, capacity float64) {
+	fill(claims, capacity)
+	for _, c := range claims {
+		if len(c.members) > 0 {
+			divide(c.members, c.gets)
+		}
+	}
+}
+
 // fill shares capacity by weight within each claim's bounds: it seeks the level at which they come to capacity.
 func fill(claims []*claim, capacity float64) {
+	least := 0.0
+	for _, c := range claims {
+		least += c.least
+	}
+	if least > capacity { // an own tpm above them allows no more
+		for _, c := range claims {
+			c.gets = c.least * capacity / least
+		}
+		return
+	}
 	at := func(level float64) (sum float64) {
 		for _, c := range claims {
 			c.gets = min(max(level*c.weight, c.least), c.most)
@@ -111,7 +181,10 @@ func (s *Snapshot) Uncalled(p *Pool) []string {
 
 // calls reports whether t may call a model that the pool's entry m leads to.
 func (s *Snapshot) calls(t *Tenant, p *Pool, m string) bool {
-	return slices.ContainsFunc(t.Models, func(grant string) bool {
+	if !isGlob(m) {
+		return t.MayUse(m)
+	}
+	return slices.ContainsFunc(t.scope(), func(grant string) bool {
 		if isGlob(grant) {
 			return overlap(grant, m)
 		}

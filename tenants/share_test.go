@@ -23,7 +23,11 @@ func sharesOf(t *testing.T, pool, policy string) []string {
 	}
 	var out []string
 	for _, sh := range s.Shares(&s.Pools()[0]) {
-		out = append(out, fmt.Sprintf("%s %.4f %d", sh.Tenant.Name, sh.Part, sh.TPM))
+		line := fmt.Sprintf("%s %.4f %d", sh.Tenant.Name, sh.Part, sh.TPM)
+		if sh.Teams {
+			line += fmt.Sprintf(" of %.4f", sh.Whole)
+		}
+		out = append(out, line)
 	}
 	return out
 }
@@ -65,6 +69,25 @@ func TestShares(t *testing.T) {
 			"own limits may leave a rest", "tpm: 1000",
 			"tenants: {a: {" + k(1) + ", tpm: 100}, b: {" + k(2) + ", tpm: 200}}",
 			[]string{"a 0.1000 100", "b 0.2000 200"},
+		}, {
+			"teams divide their tenant's share with its own key, which weighs 1", "tpm: 1000",
+			"tenants: {a: {" + k(1) + ", weight: 3, teams: {s: {weight: 2, " + k(2) + "}, u: {teams: {v: {" + k(3) + "}, w: {" + k(4) + "}}}}}, b: {" + k(5) + "}}",
+			[]string{"a 0.1875 188 of 0.7500", "a/s 0.3750 375", "a/u 0.0000 0 of 0.1875", "a/u/v 0.0938 94", "a/u/w 0.0938 94", "b 0.2500 250"},
+		}, {
+			"teams of a group's tenant, and only those that may use the pool", "tpm: 1000",
+			"tiers: {g: {group: true}}\ntenants: {a: {tier: g, teams: {s: {" + k(1) + "}, u: {models: [s], " + k(2) + "}}}, b: {tier: g, " + k(3) + "}, c: {" + k(4) +
+				"}, d: {teams: {x: {models: [s], " + k(5) + "}}}}",
+			[]string{"a 0.0000 0 of 0.2500", "a/s 0.2500 250", "b 0.2500 250", "c 0.5000 500"},
+		}, {
+			"floors of teams are their tenant's where it has none, and within its own where it has one", "tpm: 1000",
+			"tenants: {a: {weight: 1, teams: {s: {floor_tpm: 400, " + k(1) + "}, u: {floor_tpm: 200, " + k(2) + "}}}, " +
+				"b: {weight: 9, floor_tpm: 100, teams: {x: {weight: 9, " + k(3) + "}, y: {floor_tpm: 90, " + k(4) + "}}}}",
+			[]string{"a 0.0000 0 of 0.6000", "a/s 0.4000 400", "a/u 0.2000 200", "b 0.0000 0 of 0.4000", "b/x 0.3100 310", "b/y 0.0900 90"},
+		}, {
+			"own limits bind on every level, also below floors", "tpm: 1000",
+			"tenants: {a: {tpm: 100, teams: {s: {floor_tpm: 300, " + k(1) + "}, u: {floor_tpm: 100, " + k(2) + "}}}, " +
+				"b: {teams: {x: {pools: {main: {tpm: 200}}, " + k(3) + "}, y: {tpm: 300, " + k(4) + "}}}}",
+			[]string{"a 0.0000 0 of 0.1000", "a/s 0.0750 75", "a/u 0.0250 25", "b 0.0000 0 of 0.5000", "b/x 0.2000 200", "b/y 0.3000 300"},
 		}, {
 			"without tpm only weights count", "rpm: 10",
 			"tenants: {a: {" + k(1) + ", tpm: 1}, b: {" + k(2) + ", weight: 0.5}}",

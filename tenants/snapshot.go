@@ -97,7 +97,8 @@ func (s *Snapshot) Config() *Config { return &s.cfg }
 // Pools are all pools, sorted by name. The slice is read-only.
 func (s *Snapshot) Pools() []Pool { return s.cfg.Pools }
 
-// Tenants are all tenants, sorted by name. The slice is read-only.
+// Tenants are all tenants and their teams, sorted by name, so a parent stands before its teams. The slice is
+// read-only.
 func (s *Snapshot) Tenants() []Tenant { return s.tenants }
 
 // Hash is a hexadecimal digest of the effective policy: what decides about requests. Nodes of one fleet agree on it, so
@@ -164,7 +165,7 @@ func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
 			list = append(list, ModelInfo{name, s.cfg.Pools[i].Name})
 		}
 	}
-	for _, name := range t.Models {
+	for _, name := range t.scope() {
 		if isGlob(name) {
 			continue
 		}

@@ -31,6 +31,7 @@ func verify(r *report, cfg *Config, list []Tenant) {
 	for i := range list {
 		names.tenant(&list[i])
 	}
+	names.teams(list)
 	names.prices(cfg.Prices)
 	names.groups(list)
 }
@@ -88,10 +89,7 @@ func (v *verifier) pool(p *Pool) {
 }
 
 func (v *verifier) tenant(t *Tenant) {
-	path := v.name("tenants", t.Name)
-	if strings.Contains(t.Name, "/") {
-		v.r.at("tenants", "name %s holds a slash; write a tenant's name without", show(t.Name))
-	}
+	path := v.tenantName(t.Name)
 	v.amounts(path, 1, maxWeight, amounts{"weight (thousandths)": t.Weight})
 	v.amounts(path, 0, maxAmount, amounts{
 		"rpm": t.RPM, "tpm": t.TPM, "itpm": t.ITPM, "otpm": t.OTPM, "concurrency": t.Concurrency,
@@ -114,6 +112,39 @@ func (v *verifier) tenant(t *Tenant) {
 		}
 		if !k.Expires.IsZero() && !goodExpiry(k.Expires) {
 			v.r.at(item(child(path, "keys"), i), "expires in year %d; use %d to %d", k.Expires.Year(), firstYear, lastYear)
+		}
+	}
+}
+
+// tenantName checks a tenant's name, or each part of the path that a team has for one, and answers its path.
+func (v *verifier) tenantName(name string) string {
+	for part := range strings.SplitSeq(name, teamSep) {
+		if complaint := checkName(part); complaint != "" {
+			v.r.at("tenants", "name %s %s", show(name), complaint)
+		}
+	}
+	path := child("tenants", name)
+	if v.seen[path] {
+		v.r.at("tenants", "%s is defined twice; remove one", show(name))
+	}
+	v.seen[path] = true
+	return path
+}
+
+// teams checks that each team has a parent, and only what a team may have.
+func (v *verifier) teams(list []Tenant) {
+	for i := range list {
+		t := &list[i]
+		cut := strings.LastIndex(t.Name, teamSep)
+		if cut < 0 {
+			continue
+		}
+		path := child("tenants", t.Name)
+		if parent := t.Name[:cut]; !v.seen[child("tenants", parent)] {
+			v.r.at(path, "there is no %s that it could be a team of; define it, or write the name without a slash", show(parent))
+		}
+		if t.Group != "" {
+			v.r.at(child(path, "group"), "a team is in no group; set it in its tenant")
 		}
 	}
 }

@@ -19,6 +19,7 @@ type report struct {
 	Config string       `json:"config"`
 	Policy string       `json:"policy"`
 	Count  int          `json:"tenants"`
+	Teams  int          `json:"teams"`
 	Pools  []poolReport `json:"pools"`
 	Notes  []string     `json:"notes"`
 }
@@ -40,31 +41,34 @@ type rowsReport struct {
 	Tier  string `json:"tier,omitempty"`
 	Group string `json:"group,omitempty"`
 	// Share is from 0 to 1, and TPM that in tokens, while all tenants of the pool ask for more than they get.
-	Share  float64         `json:"share"`
-	TPM    int64           `json:"share_tpm,omitempty"`
-	Limits []tenants.Limit `json:"limits"`
+	Share float64 `json:"share"`
+	TPM   int64   `json:"share_tpm,omitempty"`
+	// Whole is the share with that of its teams, for who has any.
+	Whole    float64         `json:"share_with_teams,omitempty"`
+	WholeTPM int64           `json:"share_with_teams_tpm,omitempty"`
+	Limits   []tenants.Limit `json:"limits"`
 }
 
 func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
-	r := &report{OK: true, Config: config, Policy: snap.Hash(), Count: len(snap.Tenants()), Notes: []string{}}
+	r := &report{OK: true, Config: config, Policy: snap.Hash(), Notes: []string{}}
+	for _, t := range snap.Tenants() {
+		if t.Parent < 0 {
+			r.Count++
+		} else {
+			r.Teams++
+		}
+	}
 	pools := snap.Pools()
 	for i := range pools {
 		p := &pools[i]
 		pr := poolReport{
 			Name: p.Name, Upstream: p.Upstream, Models: p.Models, Limits: snap.PoolLimits(p), Usable: p.UsableTPM(),
-			Tenants: []rowsReport{},
+			Floors: snap.Floors(p), Tenants: []rowsReport{},
 		}
 		for _, s := range snap.Shares(p) {
-			t := s.Tenant
-			if p.TPM > 0 {
-				pr.Floors += t.FloorTPM
-			}
-			pr.Tenants = append(pr.Tenants, rowsReport{
-				Name: t.Name, Tier: t.Tier, Group: t.Group, TPM: s.TPM,
-				Share: math.Round(s.Part*1e6) / 1e6, Limits: snap.Limits(t, p),
-			})
-			if s.Part < 1e-6 {
-				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+t.Name+" nothing while all ask; give it one too, or lower theirs")
+			pr.Tenants = append(pr.Tenants, newRows(snap, p, s))
+			if s.Part < 1e-6 && len(s.Tenant.Keys) > 0 {
+				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+s.Tenant.Name+" nothing while all ask; give it one too, or lower theirs")
 			}
 		}
 		r.Pools = append(r.Pools, pr)
@@ -74,6 +78,17 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 	r.keys(snap, now)
 	return r
 }
+
+func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share) rowsReport {
+	t := s.Tenant
+	rows := rowsReport{Name: t.Name, Tier: t.Tier, Group: t.Group, Share: millionths(s.Part), TPM: s.TPM, Limits: snap.Limits(t, p)}
+	if s.Teams {
+		rows.Whole, rows.WholeTPM = millionths(s.Whole), s.WholeTPM
+	}
+	return rows
+}
+
+func millionths(part float64) float64 { return math.Round(part*1e6) / 1e6 }
 
 // unreached notes what no tenant may call.
 func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
@@ -97,7 +112,11 @@ func (r *report) unused(snap *tenants.Snapshot) {
 }
 
 func (r *report) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s is good. Pools: %d, tenants: %d\n", r.Config, len(r.Pools), r.Count)
+	fmt.Fprintf(w, "%s is good. Pools: %d, tenants: %d", r.Config, len(r.Pools), r.Count)
+	if r.Teams > 0 {
+		fmt.Fprintf(w, ", teams: %d", r.Teams)
+	}
+	fmt.Fprintln(w)
 	for _, p := range r.Pools {
 		fmt.Fprintf(w, "\nPool %s, upstream %s, models %s\n\n", p.Name, p.Upstream, strings.Join(p.Models, ", "))
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -144,15 +163,31 @@ func (p poolReport) writeTenant(w io.Writer, t rowsReport) {
 	if p.Usable > 0 {
 		tpm = fmt.Sprint(t.TPM)
 	}
+	if t.Whole > 0 {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\twith its teams\t%s\tall its keys\n", name, tier, share, tpm, p.whole(t))
+		name, tier, share, tpm = "", "", "", ""
+	}
 	for _, l := range t.Limits {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\t%s\n", name, tier, share, tpm, l.Key, p.bounded(l), line(l.From))
 		name, tier, share, tpm = "", "", "", ""
 	}
 }
 
-// bounded is a tenant's limit, and that the pool has less where it does.
+// whole is what a tenant and its teams have together.
+func (p poolReport) whole(t rowsReport) string {
+	text := fmt.Sprintf("%.2f %%", t.Whole*100)
+	if p.Usable > 0 {
+		text += fmt.Sprintf(", %d", t.WholeTPM)
+	}
+	return text
+}
+
+// bounded is a tenant's limit, whose it is when it is a parent's, and that the pool has less where it does.
 func (p poolReport) bounded(l tenants.Limit) string {
 	text := fmt.Sprint(l.Value)
+	if l.Of != "" {
+		text += " (of " + l.Of + ")"
+	}
 	own, isNumber := l.Value.(json.Number)
 	if !isNumber {
 		return text
@@ -162,7 +197,7 @@ func (p poolReport) bounded(l tenants.Limit) string {
 		return text
 	}
 	for _, of := range p.Limits {
-		if has, ok := of.Value.(json.Number); ok && of.Key == l.Key {
+		if has, ok := of.Value.(json.Number); ok && of.Key == strings.TrimPrefix(l.Key, "pools."+p.Name+".") {
 			if most, err := has.Int64(); err == nil && most < n {
 				return fmt.Sprintf("%s (the pool has %d)", text, most)
 			}

@@ -1,0 +1,200 @@
+package tenants
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+const key4 = "sha256:4444444444444444444444444444444444444444444444444444444444444444"
+
+const teamConfig = `upstreams: {o: {base_url: "http://o"}}
+pools:
+  main: {models: [m, n, "x-*"], tpm: 1000, headroom: 0}
+  side: {models: [s], rpm: 1}
+default_pool: side
+`
+
+const teamPolicy = `tiers:
+  pro:
+    weight: 2
+    rpm: 60
+    routes: [inference, models, files]
+    max_wait: 2s
+    credit: 5s
+    max_output_tokens: 100
+    shadow: true
+tenants:
+  acme:
+    tier: pro
+    keys: [` + key1 + `]
+    models: [m, "x-*"]
+    tpm: 500
+    floor_tpm: 300
+    budgets: [{tokens: 9, per: day}]
+    pools: {main: {rpm: 7}}
+    teams:
+      search:
+        weight: 3
+        tpm: 400
+        max_output_tokens: 50
+        default_pool: main
+        priority: background
+        budgets: [{tokens: 10, per: day}]
+        teams:
+          ranking: {keys: [` + key2 + `], models: ["*"], max_output_tokens: 70, tpm: 600, max_wait: 9s, budgets: [{tokens: 5, per: day}, {tokens: 6, per: week}]}
+      labs: {keys: [` + key3 + `], models: ["x-*-mini", n, m], routes: [inference]}
+`
+
+// TestTeams_Inherit: what a team does not say it has from above, except for limits, which are its parents' own.
+func TestTeams_Inherit(t *testing.T) {
+	s, err := loadSections(map[string]string{"llmgov.yaml": teamConfig, "tenants/a.yaml": strings.Replace(teamPolicy, ", n, m]", ", m]", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant, all := []string{"m", "x-*"}, RouteInference|RouteModels|RouteFiles
+	team := func(name string, parent, index int, edit func(*Tenant)) Tenant {
+		tn := Tenant{
+			Name: name, Parent: parent, Index: index, Tier: "pro", Models: grant, DefaultPool: "side", Weight: 1000, Credit: 5 * time.Second,
+			MaxWait: 2 * time.Second, MaxOutputTokens: 100, Routes: all, Shadow: true,
+		}
+		edit(&tn)
+		return tn
+	}
+	want := []Tenant{
+		team("acme", -1, 0, func(t *Tenant) {
+			t.Weight, t.RPM, t.TPM, t.FloorTPM = 2000, 60, 500, 300
+			t.Budgets, t.Pools = []Budget{{Tokens, 9, Day}}, []PoolLimits{{Pool: "main", RPM: 7}}
+		}),
+		team("acme/labs", 0, 1, func(t *Tenant) {
+			t.Models, t.Bounds, t.Routes = []string{"x-*-mini", "m"}, [][]string{grant}, RouteInference
+		}),
+		team("acme/search", 0, 2, func(t *Tenant) {
+			t.Weight, t.TPM, t.MaxOutputTokens, t.DefaultPool, t.Background = 3000, 400, 50, "main", true
+			t.Budgets = []Budget{{Tokens, 10, Day}}
+		}),
+		team("acme/search/ranking", 2, 3, func(t *Tenant) {
+			t.Models, t.Bounds, t.TPM, t.MaxWait = []string{"*"}, [][]string{grant}, 600, 9*time.Second
+			t.MaxOutputTokens, t.DefaultPool, t.Background = 50, "main", true
+			t.Budgets = []Budget{{Tokens, 5, Day}, {Tokens, 6, Week}}
+		}),
+	}
+	got := slices.Clone(s.Tenants())
+	for i := range got {
+		got[i].Keys, got[i].Source = nil, ""
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tenants (-want +got):\n%s", diff)
+	}
+	if a, _, ok := s.Lookup("x"); ok {
+		t.Errorf("an unknown key is of %s", a.Name)
+	}
+	ranking, _ := s.TenantByName("acme/search/ranking")
+	for model, want := range map[string]bool{"m": true, "x-1": true, "n": false, "s": false} {
+		if ranking.MayUse(model) != want {
+			t.Errorf("MayUse(%s) = %v, want %v", model, !want, want)
+		}
+	}
+	if s.Reaches(ranking, &s.Pools()[1]) {
+		t.Error("a team reaches a pool that its parent does not")
+	}
+	if diff := cmp.Diff([]ModelInfo{{"m", "main"}}, s.ModelsFor(ranking)); diff != "" {
+		t.Errorf("models of a team (-want +got):\n%s", diff)
+	}
+}
+
+// TestTeams_Limits names the line of each value of a team, and the strictest limit above it.
+func TestTeams_Limits(t *testing.T) {
+	s, err := loadSections(map[string]string{"llmgov.yaml": teamConfig, "tenants/a.yaml": strings.Replace(teamPolicy, ", n, m]", ", m]", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranking, _ := s.TenantByName("acme/search/ranking")
+	var got strings.Builder
+	for _, l := range s.Limits(ranking, &s.Pools()[0]) {
+		got.WriteString(strings.TrimSpace(limitLines([]Limit{l})) + " " + l.Of + "\n")
+	}
+	want := `weight 1 
+rpm 60 tenants/a.yaml:4:10 acme
+tpm 600 tenants/a.yaml:28:145 
+tpm 400 tenants/a.yaml:22:14 acme/search
+pools.main.rpm 7 tenants/a.yaml:18:25 acme
+max_output_tokens 50 tenants/a.yaml:23:28 
+max_wait 9s tenants/a.yaml:28:160 
+priority background tenants/a.yaml:25:19 
+credit 5s tenants/a.yaml:7:13 
+shadow true tenants/a.yaml:9:13 
+routes inference, models, files tenants/a.yaml:5:5 
+budgets[0] 5 tokens per day tenants/a.yaml:28:174 
+budgets[1] 6 tokens per week tenants/a.yaml:28:197 
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	search, _ := s.TenantByName("acme/search")
+	list := s.Limits(search, &s.Pools()[0])
+	if last := list[len(list)-1]; last.Of != "acme" || last.Value != "9 tokens per day" || last.From != "tenants/a.yaml:17:15" {
+		t.Errorf("the stricter budget above is shown as %+v", last)
+	}
+}
+
+// TestReaches_Oracle: a team reaches a pool exactly when there is a name that all its grants allow and the pool serves.
+func TestReaches_Oracle(t *testing.T) {
+	var names []string
+	for last := []string{""}; len(last[0]) < 8; {
+		var next []string
+		for _, n := range last {
+			next = append(next, n+"a", n+"b")
+		}
+		names, last = append(names, next...), next
+	}
+	patterns := rapid.SliceOfN(rapid.StringMatching(`[ab*]{1,3}`), 1, 3)
+	rapid.Check(t, func(rt *rapid.T) {
+		draw := func(what string) []string {
+			list := patterns.Draw(rt, what)
+			for i := range list {
+				list[i] = plain(list[i])
+			}
+			return list
+		}
+		tn := &Tenant{Models: draw("own")}
+		for range rapid.IntRange(0, 2).Draw(rt, "depth") {
+			tn.Bounds = append(tn.Bounds, draw("bound"))
+		}
+		s := &Snapshot{cfg: Config{Pools: []Pool{{Name: "p", Models: draw("pool")}}}}
+		s.routes = newRoutes(s.cfg.Pools)
+		p := &s.cfg.Pools[0]
+		want := slices.ContainsFunc(names, func(n string) bool {
+			_, served := s.PoolOf(n)
+			return served && tn.MayUse(n)
+		})
+		if got := s.Reaches(tn, p); got != want {
+			rt.Fatalf("Reaches of %q within %q, pool %q: %v, want %v", tn.Models, tn.Bounds, p.Models, got, want)
+		}
+	})
+}
+
+// TestBuild_Teams: in code a name is the path, and the same follows from it as in files.
+func TestBuild_Teams(t *testing.T) {
+	cfg := configOf([]string{"m", "n"})
+	acme, search := tenant("acme", "1", "m"), tenant("acme/search", "2")
+	acme.Shadow, acme.Routes = true, RouteInference
+	s := mustBuild(t, cfg, search, tenant("zoo", "3"), acme)
+	got := s.Tenants()[1]
+	if got.Name != "acme/search" || got.Parent != 0 || !got.Shadow || got.Routes != RouteInference || got.MayUse("n") || s.Tenants()[2].Parent != -1 {
+		t.Errorf("team %+v", got)
+	}
+	search.Group, search.GroupWeight = "g", 1000
+	_, err := Build(cfg, []Tenant{search, tenant("a//b", "4")})
+	for _, want := range []string{
+		`tenants.acme/search: there is no "acme" that it could be a team of`, "tenants.acme/search.group: a team is in no group", `tenants: name "a//b" is no name`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
