@@ -23,6 +23,12 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	for i := range cfg.Pools {
 		p := &cfg.Pools[i]
 		p.Models, p.Budgets = slices.Clone(p.Models), append([]Budget(nil), p.Budgets...)
+		p.Aliases = append([]Alias(nil), p.Aliases...)
+		for _, a := range p.Aliases {
+			if !slices.Contains(p.Models, a.Name) {
+				p.Models = append(p.Models, a.Name)
+			}
+		}
 		p.fill()
 	}
 	list = slices.Clone(list)
@@ -127,6 +133,7 @@ func (c *compiler) pools() {
 	for i := range c.cfg.Pools {
 		p := &c.cfg.Pools[i]
 		p.Index = i
+		sortAliases(p.Aliases)
 		path := child("pools", p.Name)
 		if len(p.Models) == 0 {
 			c.r.at(child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")

@@ -92,8 +92,10 @@ type Pool struct {
 	Name string
 	// Index is the pool's place in [Snapshot.Pools].
 	Index int
-	// Models are the names and globs that this pool serves.
+	// Models are the names and globs that this pool serves, the names of Aliases among them.
 	Models []string
+	// Aliases are those of Models that the upstream knows by another name; sorted by name.
+	Aliases []Alias
 	// Upstream is the name of the provider. Left empty it becomes the only one, when there is only one.
 	Upstream string
 	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.

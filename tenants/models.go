@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // A pattern is a model name in which * stands for any run of characters, also none. Nothing else is special: model
@@ -79,30 +77,18 @@ func plain(pattern string) string {
 }
 
 // modelList reads a list of patterns; an entry that is none reads as "".
-func (v value) modelList() []string {
-	if v.node.Kind == yaml.MappingNode {
-		v.aliasMap()
-		return []string{""}
-	}
-	return v.texts(func(it value) string {
-		if it.node.Kind == yaml.MappingNode {
-			it.aliasMap()
-			return ""
-		}
-		text, ok := it.scalar()
-		if !ok {
-			return ""
-		}
-		if complaint := checkPattern(text); complaint != "" {
-			it.problem("%s %s", it.say(text), complaint)
-			return ""
-		}
-		return plain(text)
-	})
-}
+func (v value) modelList() []string { return v.texts(value.pattern) }
 
-func (v value) aliasMap() {
-	v.problem("a map from name to name is not supported yet; write a list of names")
+func (v value) pattern() string {
+	text, ok := v.scalar()
+	if !ok {
+		return ""
+	}
+	if complaint := checkPattern(text); complaint != "" {
+		v.problem("%s %s", v.say(text), complaint)
+		return ""
+	}
+	return plain(text)
 }
 
 // route leads from a pattern to the index of what lists it, a pool or a price.
@@ -141,13 +127,6 @@ func routesTo(lists [][]string) routes {
 		return cmp.Or(cmp.Compare(literals(b.pattern), literals(a.pattern)), strings.Compare(a.pattern, b.pattern))
 	})
 	return rs
-}
-
-// covers reports whether one entry matches every name that pattern does. A star of pattern is taken as a character
-// that only a star matches.
-func (rs *routes) covers(pattern string) bool {
-	_, ok := rs.find(pattern)
-	return ok
 }
 
 func (rs *routes) find(model string) (at int, ok bool) {

@@ -154,7 +154,7 @@ func TestUSDBudget_Oracle(t *testing.T) {
 			if _, refusal, ok := strings.Cut(err.Error(), "has no price: "); ok {
 				refusal, _, _ = strings.Cut(refusal, "\n")
 				for _, m := range named.FindAllStringSubmatch(refusal, -1) {
-					if rs := priceRoutes(cfg.Prices); rs.covers(m[1]) {
+					if rs := newPricing(cfg.Prices, nil); rs.covers(m[1]) {
 						t.Fatalf("%s is said to have no price: %v", m[1], err)
 					}
 				}

@@ -11,8 +11,8 @@ import (
 var poolShape = shape[Pool]{
 	fields: []field[Pool]{
 		{
-			name: "models", about: "Names and patterns of the models that the pool serves; * stands for anything.",
-			kind: listOf(textKind(`^\S+$`), 1, true), read: func(v value, p *Pool) { p.Models = v.modelList() },
+			name: "models", about: "Names and patterns of the models that the pool serves; * stands for anything. {fast: gpt-4o-mini} serves a model by another name.",
+			kind: poolModelsKind, read: func(v value, p *Pool) { v.models(p) },
 		},
 		{
 			name: "upstream", about: "The upstream that the calls go to. May be left out when there is one.",

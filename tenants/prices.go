@@ -78,13 +78,36 @@ func (v value) modelPrice() Price {
 	return price
 }
 
-// priceRoutes finds the index of a model's price.
-func priceRoutes(prices []ModelPrice) routes {
+// pricing finds what a model costs. An alias costs what is said of just that name, else what its model does.
+type pricing struct {
+	routes
+	aliases map[string]string
+}
+
+func newPricing(prices []ModelPrice, pools []Pool) pricing {
 	lists := make([][]string, len(prices))
 	for i, p := range prices {
 		lists[i] = []string{p.Model}
 	}
-	return routesTo(lists)
+	return pricing{routesTo(lists), aliasMap(pools)}
+}
+
+// find answers with the index of the price.
+func (p *pricing) find(model string) (at int, ok bool) {
+	if real, isAlias := p.aliases[model]; isAlias {
+		if at, ok = p.exact[model]; ok {
+			return at, true
+		}
+		model = real
+	}
+	return p.routes.find(model)
+}
+
+// covers reports whether one entry matches every name that pattern does. A star of pattern is taken as a character
+// that only a star matches.
+func (p *pricing) covers(pattern string) bool {
+	_, ok := p.find(pattern)
+	return ok
 }
 
 // prices checks that each model has one price.
@@ -109,7 +132,7 @@ func (c *compiler) usdBudgets() {
 	if c.r.refused["prices"] {
 		return
 	}
-	priced := priceRoutes(c.cfg.Prices)
+	priced := newPricing(c.cfg.Prices, c.cfg.Pools)
 	for _, p := range c.cfg.Pools {
 		if at := countsUSD(p.Budgets); at >= 0 {
 			models := slices.DeleteFunc(slices.Clone(p.Models), func(m string) bool { return m == "" || priced.covers(m) })
@@ -160,7 +183,7 @@ func (c *compiler) needPrices(path, who string, models []string) {
 
 // unpriced lists what a pattern of t's scope leads to and nothing in prices covers, in the narrower of the grant's and the
 // pool's words. A price must cover one of the two whole: what several globs cover together is not seen.
-func (c *compiler) unpriced(priced *routes, t *Tenant, grant string) []string {
+func (c *compiler) unpriced(priced *pricing, t *Tenant, grant string) []string {
 	if !isGlob(grant) {
 		if _, served := c.routes.find(grant); served && !priced.covers(grant) {
 			return []string{grant}

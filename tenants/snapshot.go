@@ -18,7 +18,7 @@ type Snapshot struct {
 	byKey   map[KeyHash]keyAt
 	byName  map[string]int
 	routes  routes
-	prices  routes
+	prices  pricing
 	zone    *time.Location
 	origins origins
 	hash    string
@@ -39,7 +39,7 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	s := &Snapshot{
 		cfg: cfg, tenants: list,
 		byKey: make(map[KeyHash]keyAt, len(list)), byName: make(map[string]int, len(list)),
-		routes: newRoutes(cfg.Pools), prices: priceRoutes(cfg.Prices), zone: location(cfg.Timezone),
+		routes: newRoutes(cfg.Pools), prices: newPricing(cfg.Prices, cfg.Pools), zone: location(cfg.Timezone),
 	}
 	for i := range list {
 		s.byName[list[i].Name] = i
@@ -129,8 +129,8 @@ func (s *Snapshot) TenantByName(name string) (*Tenant, bool) {
 	return &s.tenants[i], true
 }
 
-// PoolOf finds the pool that serves a model: the exact name, else the glob with the most literal characters. It
-// allocates nothing.
+// PoolOf finds the pool that serves a model: the exact name, an alias among them, else the glob with the most literal
+// characters. It allocates nothing.
 func (s *Snapshot) PoolOf(model string) (*Pool, bool) {
 	i, ok := s.routes.find(model)
 	if !ok {
@@ -139,8 +139,8 @@ func (s *Snapshot) PoolOf(model string) (*Pool, bool) {
 	return &s.cfg.Pools[i], true
 }
 
-// Price finds what a model costs: the entry of its exact name, else the glob with the most literal characters. It
-// allocates nothing.
+// Price finds what a model costs: the entry of its exact name, else the glob with the most literal characters. An alias
+// without an entry of its exact name costs what its model does. It allocates nothing.
 func (s *Snapshot) Price(model string) (Price, bool) {
 	i, ok := s.prices.find(model)
 	if !ok {

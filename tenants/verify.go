@@ -80,6 +80,14 @@ func (v *verifier) pool(p *Pool) {
 		v.r.at(child(path, "accounting"), "%s %s", show(string(p.Accounting)), complaint)
 	}
 	v.patterns(child(path, "models"), p.Models)
+	for i, a := range p.Aliases {
+		if complaint := a.complain(show(a.Model)); complaint != "" {
+			v.r.at(child(child(path, "models"), a.Name), "%s", complaint)
+		}
+		if slices.ContainsFunc(p.Aliases[:i], func(o Alias) bool { return o.Name == a.Name }) {
+			v.r.at(child(child(path, "models"), a.Name), "is an alias twice; remove one")
+		}
+	}
 	v.amounts(path, 0, maxAmount, amounts{"interactive_reserve": p.InteractiveReserve})
 	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
 		v.r.at(child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)

@@ -25,10 +25,12 @@ type report struct {
 }
 
 type poolReport struct {
-	Name     string          `json:"name"`
-	Upstream string          `json:"upstream"`
-	Models   []string        `json:"models"`
-	Limits   []tenants.Limit `json:"limits"`
+	Name     string   `json:"name"`
+	Upstream string   `json:"upstream"`
+	Models   []string `json:"models"`
+	// Aliases lead from those of Models that have another name upstream to that.
+	Aliases map[string]string `json:"aliases,omitempty"`
+	Limits  []tenants.Limit   `json:"limits"`
 	// Usable is tpm less headroom; Floors is what tenants have of it in any case.
 	Usable  int64        `json:"usable_tpm,omitempty"`
 	Floors  int64        `json:"floors_tpm,omitempty"`
@@ -63,7 +65,10 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 		p := &pools[i]
 		pr := poolReport{
 			Name: p.Name, Upstream: p.Upstream, Models: p.Models, Limits: snap.PoolLimits(p), Usable: p.UsableTPM(),
-			Floors: snap.Floors(p), Tenants: []rowsReport{},
+			Floors: snap.Floors(p), Tenants: []rowsReport{}, Aliases: map[string]string{},
+		}
+		for _, a := range p.Aliases {
+			pr.Aliases[a.Name] = a.Model
 		}
 		for _, s := range snap.Shares(p) {
 			pr.Tenants = append(pr.Tenants, newRows(snap, p, s))
@@ -118,7 +123,7 @@ func (r *report) write(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	for _, p := range r.Pools {
-		fmt.Fprintf(w, "\nPool %s, upstream %s, models %s\n\n", p.Name, p.Upstream, strings.Join(p.Models, ", "))
+		fmt.Fprintf(w, "\nPool %s, upstream %s, models %s\n\n", p.Name, p.Upstream, strings.Join(p.models(), ", "))
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		p.write(tw)
 		if err := tw.Flush(); err != nil {
@@ -134,6 +139,17 @@ func (r *report) write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// models are the pool's entries, aliases with what they lead to.
+func (p poolReport) models() []string {
+	list := slices.Clone(p.Models)
+	for i, m := range list {
+		if real, ok := p.Aliases[m]; ok {
+			list[i] = m + " (" + real + ")"
+		}
+	}
+	return list
 }
 
 func (p poolReport) write(w io.Writer) {

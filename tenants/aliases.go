@@ -1,0 +1,113 @@
+package tenants
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Alias is a name that clients may ask for, and the model's own name, which the upstream is sent.
+type Alias struct{ Name, Model string }
+
+// plainName matches names that stand for one model.
+const plainName = `^[^\s*]+$`
+
+func aliasKind() schema { return mapOf(plainName, textKind(plainName), 1)() }
+
+// poolModelsKind is a list of names, patterns and aliases, or aliases alone.
+func poolModelsKind() schema {
+	one := aliasKind()
+	one["maxProperties"] = 1
+	entry := schema{"anyOf": []any{textKind(`^\S+$`)(), one}}
+	return schema{"anyOf": []any{listOf(func() schema { return entry }, 1, true)(), aliasKind()}}
+}
+
+// models reads what a pool serves. What was refused, an entry or the whole list, reads as the model "".
+func (v value) models(p *Pool) {
+	if v.node.Kind == yaml.MappingNode {
+		list, _ := v.pairs()
+		for i, e := range list {
+			v.r.places[item(v.path, i)] = e.at // checks know the entries by their number
+			e.alias(p)
+		}
+		return
+	}
+	list, ok := v.items()
+	if !ok {
+		p.Models = []string{""}
+	}
+	for _, it := range list {
+		if it.node.Kind != yaml.MappingNode {
+			p.Models = append(p.Models, it.pattern())
+			continue
+		}
+		pairs, ok := it.pairs()
+		if ok && len(pairs) == 1 {
+			pairs[0].alias(p)
+			continue
+		}
+		if ok {
+			it.problem("holds %d aliases; write one an entry, such as {fast: gpt-4o-mini}", len(pairs))
+		}
+		p.Models = append(p.Models, "")
+	}
+}
+
+// alias reads the other name that p serves a model by.
+func (p pair) alias(into *Pool) {
+	a := Alias{Name: p.key}
+	var ok bool
+	if a.Model, ok = p.scalar(); !ok {
+		into.Models = append(into.Models, "")
+		return
+	}
+	if complaint := a.complain(p.say(a.Model)); complaint != "" {
+		p.problem("%s", complaint)
+		into.Models = append(into.Models, "")
+		return
+	}
+	into.Models = append(into.Models, a.Name)
+	into.Aliases = append(into.Aliases, a)
+}
+
+// complain says what is wrong with an alias, of which real is the model as a message shows it.
+func (a Alias) complain(real string) string {
+	switch {
+	case checkPattern(a.Name) != "":
+		return "alias " + show(a.Name) + " " + checkPattern(a.Name)
+	case isGlob(a.Name):
+		return "alias " + show(a.Name) + " is a pattern; an alias is one name"
+	case checkPattern(a.Model) != "":
+		return real + " " + checkPattern(a.Model)
+	case isGlob(a.Model):
+		return real + " is a pattern; an alias leads to one model"
+	case a.Name == a.Model:
+		return "is an alias of itself; write the name alone"
+	}
+	return ""
+}
+
+// aliasMap leads from the aliases of all pools to the models' own names.
+func aliasMap(pools []Pool) map[string]string {
+	out := map[string]string{}
+	for i := range pools {
+		for _, a := range pools[i].Aliases {
+			out[a.Name] = a.Model
+		}
+	}
+	return out
+}
+
+func sortAliases(list []Alias) {
+	slices.SortFunc(list, func(a, b Alias) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// RealModel is what the upstream calls a model: the name that an alias leads to, else model itself. It allocates
+// nothing.
+func (s *Snapshot) RealModel(model string) string {
+	if real, ok := s.prices.aliases[model]; ok {
+		return real
+	}
+	return model
+}

@@ -1,0 +1,80 @@
+package tenants
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAliases: a client asks by the alias, is granted by it and listed it; the price is of its exact name, else of the
+// model that the upstream is sent.
+func TestAliases(t *testing.T) {
+	s, err := loadSections(map[string]string{
+		"llmgov.yaml": `upstreams: {o: {base_url: "http://o"}}
+pools:
+  main: {models: ["gpt-*", {fast: gpt-4o-mini}, {dear: gpt-4o}, {gpt-x: o1}], tpm: 1000}
+  side: {models: {smart: o1, quick: fast}, rpm: 10}
+default_pool: main
+prices:
+  "f*": {input: 1, output: 1}
+  "gpt-4o*": {input: 2, output: 2}
+  dear: {input: 3, output: 3}
+  "gpt-*": {input: 4, output: 4}
+`,
+		"tenants/a.yaml": "tenants: {a: {keys: [" + key1 + "], models: [fast, smart]}, b: {keys: [" + key2 + "]}}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Alias{{"dear", "gpt-4o"}, {"fast", "gpt-4o-mini"}, {"gpt-x", "o1"}}, s.Pools()[0].Aliases); diff != "" {
+		t.Errorf("aliases (-want +got):\n%s", diff)
+	}
+	for _, c := range []struct {
+		model, real, pool string
+		input             int64 // its price in dollars; 0 for none
+	}{
+		{"fast", "gpt-4o-mini", "main", 2},
+		{"dear", "gpt-4o", "main", 3},
+		{"gpt-x", "o1", "main", 0}, // not as gpt-*, which it is not
+		{"gpt-4o", "gpt-4o", "main", 2},
+		{"gpt-5", "gpt-5", "main", 4},
+		{"smart", "o1", "side", 0},
+		{"quick", "fast", "side", 1}, // what the upstream is sent is no alias
+		{"o1", "o1", "", 0},
+		{"f", "f", "", 1},
+	} {
+		pool := ""
+		if p, ok := s.PoolOf(c.model); ok {
+			pool = p.Name
+		}
+		price, _ := s.Price(c.model)
+		if real := s.RealModel(c.model); real != c.real || pool != c.pool || price.Input != c.input*microUSD {
+			t.Errorf("%s: is %s in pool %q at %d, want %s in %q at %d", c.model, real, pool, price.Input/microUSD, c.real, c.pool, c.input)
+		}
+	}
+	a, _ := s.TenantByName("a")
+	if diff := cmp.Diff([]ModelInfo{{"fast", "main"}, {"smart", "side"}}, s.ModelsFor(a)); diff != "" || a.MayUse("gpt-4o-mini") {
+		t.Errorf("a may use what its alias leads to, or its models are (-want +got):\n%s", diff)
+	}
+	if n := testing.AllocsPerRun(100, func() { s.RealModel("fast") }); n != 0 {
+		t.Errorf("RealModel allocates %v times", n)
+	}
+}
+
+// TestBuild_Aliases: in code, an alias is one of the models without being listed.
+func TestBuild_Aliases(t *testing.T) {
+	cfg := configOf([]string{"m"}, []string{"n"})
+	cfg.Pools[0].Aliases = []Alias{{"z", "m"}, {"a", "m-1"}}
+	s := mustBuild(t, cfg, tenant("t", "1", "a"))
+	if p, ok := s.PoolOf("a"); !ok || p.Name != "A" || s.RealModel("z") != "m" || p.Aliases[0].Name != "a" || len(cfg.Pools[0].Models) != 1 {
+		t.Errorf("pool %+v of %+v", p, cfg.Pools[0])
+	}
+	cfg.Pools[0].Aliases = []Alias{{"n", "m"}, {"f*", "m"}, {"g", "g"}, {"h", "x"}, {"h", "y"}}
+	_, err := Build(cfg, []Tenant{tenant("t", "1")})
+	for _, want := range []string{`"n" is also a model of pool "A"`, "pools.A.models.f*: alias", "pools.A.models.g: is an alias of itself", "pools.A.models.h: is an alias twice"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
