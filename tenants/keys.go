@@ -40,6 +40,9 @@ func (h KeyHash) String() string {
 	return keyPrefix + hex.EncodeToString(h[:])
 }
 
+// MarshalText writes what [KeyHash.String] does.
+func (h KeyHash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
 // ParseKeyHash reads what [KeyHash.String] writes, and nothing else.
 func ParseKeyHash(text string) (KeyHash, bool) {
 	var h KeyHash

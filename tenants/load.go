@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Load reads the config file at name and the policy files it names. The error is [Problems], or says why the config
@@ -69,6 +70,8 @@ type loader struct {
 	more   map[string]string // Options.More, and what the user calls them
 	globs  []string          // the policies that were sought; nil when the config was not understood so far
 	sums   map[string]sum    // what was read
+	seen   map[string]seenFile
+	clock  func() time.Time // the wall's, as that of file systems
 	env    map[string]string
 	r      *report
 }
@@ -77,6 +80,12 @@ type loader struct {
 func (l *loader) begin() {
 	l.r, l.env, l.rooted = newReport(), environment(l.opt.Env), map[string]bool{}
 	l.globs, l.sums = nil, map[string]sum{}
+	if l.seen == nil {
+		l.seen = map[string]seenFile{}
+	}
+	if l.clock == nil {
+		l.clock = time.Now
+	}
 }
 
 func load(l *loader) (*Snapshot, error) {
@@ -95,7 +104,9 @@ func load(l *loader) (*Snapshot, error) {
 	base := DefaultConfig()
 	base.Upstreams, base.Pools, base.Prices = file.upstreams, file.pools, file.prices
 	cfg := layer(l.r, base, file.settings, l.opt)
-	return compile(l.r, cfg, l.policies(&cfg))
+	list := l.policies(&cfg)
+	l.forget()
+	return compile(l.r, cfg, list)
 }
 
 // policies reads all policy files in the order of their names.
@@ -124,37 +135,57 @@ func (l *loader) files(globs []string) []string {
 	return names
 }
 
+// policyFile reads one policy file, or remembers what it read before.
 func (l *loader) policyFile(name string) *document {
 	shown := l.show(name)
+	if old, same := l.same(name); same && old.doc != nil && old.doc.name == shown {
+		l.sums[name] = old.sum
+		return old.doc
+	}
 	data, err := l.readFile(name)
 	if err != nil {
 		l.r.add(place{file: shown}, "cannot be read: %v; mend or remove it", reason(err))
 		return nil
 	}
-	return parse(l.r, shown, data, l.env)
+	if old := l.seen[name]; old.doc != nil && old.doc.name == shown {
+		return old.doc
+	}
+	before := len(l.r.problems)
+	doc := parse(l.r, shown, data, l.env)
+	if len(l.r.problems) == before {
+		file := l.seen[name]
+		file.doc = doc
+		l.seen[name] = file
+	}
+	return doc
 }
 
 // readFile reads at most one byte more than a file may have, for parse to refuse, and notes what it saw.
 func (l *loader) readFile(name string) ([]byte, error) {
-	data, err := readLimited(l.fsys, name)
+	data, info, err := readLimited(l.fsys, name)
 	l.sums[name] = sumOf(data, err)
+	l.remember(name, info, l.sums[name])
 	return data, err
 }
 
-func readLimited(fsys fs.FS, name string) ([]byte, error) {
+func readLimited(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if info.IsDir() {
-		return nil, errors.New("it is a directory")
+		return nil, nil, errors.New("it is a directory")
 	}
-	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	return data, info, nil
 }
 
 // reason is err without the path, which messages give as the user typed it.

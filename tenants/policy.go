@@ -59,7 +59,7 @@ type Tenant struct {
 	// Shadow says that its limits are watched and not enforced.
 	Shadow bool
 	// Source is where it is defined, file:line:col; empty when made in code.
-	Source string
+	Source string `json:"-"`
 }
 
 // PoolLimits are a tenant's limits in one pool. 0 is no limit.

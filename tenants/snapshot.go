@@ -15,7 +15,7 @@ import (
 type Snapshot struct {
 	cfg     Config
 	tenants []Tenant
-	byKey   map[KeyHash]keyAt
+	byKey   keyTable
 	byName  map[string]int
 	routes  routes
 	prices  pricing
@@ -24,9 +24,6 @@ type Snapshot struct {
 	hash    string
 	full    [sha256.Size]byte
 }
-
-// keyAt is where a key is: of which tenant, and which of its keys.
-type keyAt struct{ tenant, key int32 }
 
 // newSnapshot freezes parts that were found to fit. It owns them from here on.
 func newSnapshot(cfg Config, list []Tenant) *Snapshot {
@@ -38,14 +35,11 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{
 		cfg: cfg, tenants: list,
-		byKey: make(map[KeyHash]keyAt, len(list)), byName: make(map[string]int, len(list)),
+		byKey: newKeyTable(list), byName: make(map[string]int, len(list)),
 		routes: newRoutes(cfg.Pools), prices: newPricing(cfg.Prices, cfg.Pools), zone: location(cfg.Timezone),
 	}
 	for i := range list {
 		s.byName[list[i].Name] = i
-		for j, k := range list[i].Keys {
-			s.byKey[k.Hash] = keyAt{int32(i), int32(j)}
-		}
 	}
 	s.hash, s.full = digests(cfg, list)
 	return s
@@ -62,12 +56,6 @@ func location(name string) *time.Location {
 
 // digests are of the policy, for people and metrics, and of everything, for [Snapshot.Equal].
 func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) {
-	placeless := slices.Clone(list)
-	for i := range placeless {
-		placeless[i].Source = ""
-	}
-	full = sha256.Sum256(encode(cfg, placeless))
-
 	shared := Config{
 		DefaultPool: cfg.DefaultPool, Timezone: cfg.Timezone, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody,
 		Pools: cfg.Pools, Prices: cfg.Prices,
@@ -76,15 +64,19 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) 
 	for i := range shared.Upstreams {
 		shared.Upstreams[i].APIKey = ""
 	}
-	sum := sha256.Sum256(encode(shared, placeless))
-	return hex.EncodeToString(sum[:]), full
+	people := encode(list)
+	digest := func(cfg Config) (out [sha256.Size]byte) {
+		h := sha256.New()
+		h.Write(encode(cfg))
+		h.Write(people)
+		return [sha256.Size]byte(h.Sum(nil))
+	}
+	published := digest(shared)
+	return hex.EncodeToString(published[:]), digest(cfg)
 }
 
-func encode(cfg Config, list []Tenant) []byte {
-	data, err := json.Marshal(struct {
-		Config  Config
-		Tenants []Tenant
-	}{cfg, list})
+func encode(part any) []byte {
+	data, err := json.Marshal(part)
 	if err != nil {
 		panic("llmgov: BUG: encoding a snapshot: " + err.Error())
 	}
@@ -112,12 +104,13 @@ func (s *Snapshot) Equal(o *Snapshot) bool { return s.full == o.full }
 
 // Lookup finds an API key, and whose it is. Whether it has expired is for who has a clock. It allocates nothing.
 func (s *Snapshot) Lookup(key string) (*Tenant, *Key, bool) {
-	at, ok := s.byKey[HashKey(key)]
-	if !ok {
+	h := HashKey(key)
+	slot := s.byKey.slot(&h)
+	if !slot.used {
 		return nil, nil, false
 	}
-	t := &s.tenants[at.tenant]
-	return t, &t.Keys[at.key], true
+	t := &s.tenants[slot.at.tenant]
+	return t, &t.Keys[slot.at.key], true
 }
 
 // TenantByName finds a tenant. It allocates nothing.

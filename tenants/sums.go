@@ -28,14 +28,22 @@ func (l *loader) sum() sum {
 	return sum(h.Sum(nil))
 }
 
-// look reads the files that load would read, if the policies are globs, and answers their digest. Nothing is parsed.
+// look sees to the files that load would read, if the policies are globs, and answers their digest. Nothing is parsed.
 func (l *loader) look(globs []string) sum {
 	l.begin()
-	_, _ = l.readFile(l.config)
+	l.lookAt(l.config)
 	if globs != nil {
 		for _, name := range l.files(globs) {
-			_, _ = l.readFile(name)
+			l.lookAt(name)
 		}
 	}
 	return l.sum()
+}
+
+func (l *loader) lookAt(name string) {
+	if old, same := l.same(name); same {
+		l.sums[name] = old.sum
+		return
+	}
+	_, _ = l.readFile(name)
 }

@@ -10,8 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-const key4 = "sha256:4444444444444444444444444444444444444444444444444444444444444444"
-
 const teamConfig = `upstreams: {o: {base_url: "http://o"}}
 pools:
   main: {models: [m, n, "x-*"], tpm: 1000, headroom: 0}

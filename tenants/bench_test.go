@@ -1,0 +1,114 @@
+package tenants
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// crowd writes 10,000 tenants into 1,000 files, a tenth of them with teams, and answers the config's name.
+func crowd(b *testing.B) (config string) {
+	b.Helper()
+	dir := b.TempDir()
+	write := func(name, text string) {
+		b.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "tenants"), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	write("llmgov.yaml", "upstreams: {o: {base_url: http://o}}\npools:\n  a: {models: [gpt-4o, \"gpt-*\"], tpm: 1000000}\n  b: {models: [\"claude-*\"], rpm: 1000}\ndefault_pool: a\n")
+	write("tenants/tiers.yaml", "tiers: {pro: {weight: 2, rpm: 60, tpm: 10000, max_wait: 2s, pools: {a: {tpm: 500}}}, free: {group: true, rpm: 5}}\n")
+	for i := range 1000 {
+		write(fmt.Sprintf("tenants/f%04d.yaml", i), crowdFile(i, 1))
+	}
+	return filepath.Join(dir, "llmgov.yaml")
+}
+
+// crowdFile is ten tenants.
+func crowdFile(i, rpm int) string {
+	var text strings.Builder
+	text.WriteString("# people of one customer\ntenants:\n")
+	for j := range 10 {
+		n := i*10 + j
+		fmt.Fprintf(&text, "  t%05d:\n    tier: %s\n    keys: [%s, {hash: %s, name: ci, expires: 2030-01-31}]\n    models: [\"gpt-*\"]\n    rpm: %d\n",
+			n, []string{"pro", "free"}[j%2], HashKey(fmt.Sprint(n)), HashKey(fmt.Sprint("ci", n)), rpm)
+		if j == 0 {
+			fmt.Fprintf(&text, "    teams: {a: {keys: [%s]}, b: {weight: 2, models: [gpt-4o], keys: [%s]}}\n", HashKey(fmt.Sprint("a", n)), HashKey(fmt.Sprint("b", n)))
+		}
+	}
+	return text.String()
+}
+
+func BenchmarkCrowd_Load(b *testing.B) {
+	config := crowd(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Load(config, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCrowd_Reload changes one of the files, as the Watcher sees it.
+func BenchmarkCrowd_Reload(b *testing.B) {
+	config := crowd(b)
+	l, err := newLoader(config, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := load(l); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for n := 2; b.Loop(); n++ {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(config), "tenants/f0500.yaml"), []byte(crowdFile(500, n)), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		s, err := load(l)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if t, ok := s.TenantByName("t05001"); !ok || t.RPM != int64(n) {
+			b.Fatalf("after the change: %+v", t)
+		}
+	}
+}
+
+// BenchmarkCrowd_Look is what the Watcher does every 800 ms while nothing happens.
+func BenchmarkCrowd_Look(b *testing.B) {
+	l, err := newLoader(crowd(b), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := load(l); err != nil {
+		b.Fatal(err)
+	}
+	loaded, globs := l.sum(), l.globs
+	time.Sleep(restless + time.Second) // until stamps tell
+	l.look(globs)
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.look(globs) != loaded {
+			b.Fatal("nothing has changed, and it looks so")
+		}
+	}
+}
+
+func BenchmarkCrowd_Lookup(b *testing.B) {
+	s, err := Load(crowd(b), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if _, _, ok := s.Lookup("5000"); !ok {
+			b.Fatal("not found")
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package tenants
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// later is a clock by which every file has been at rest for long, so that stamps are trusted.
+func later() time.Time { return time.Now().Add(time.Hour) }
+
+// TestSeen: a file whose stamp stays is not read again and not parsed again; one that changes is, even when its size and
+// its time of modification are what they were.
+func TestSeen(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		full := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return full
+	}
+	config := write("llmgov.yaml", goodConfig)
+	policy := func(rpm string) string {
+		return "tenants: {acme: {rpm: " + rpm + ", keys: [" + key1 + "]}}\n"
+	}
+	acme := write("tenants/a.yaml", policy("11"))
+	write("tenants/b.yaml", "tenants: {beta: {keys: ["+key2+"]}}\n")
+	l, err := newLoader(config, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.clock = later
+	rpm := func() int64 {
+		t.Helper()
+		s, err := load(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Tenants()[0].RPM
+	}
+	if got := rpm(); got != 11 {
+		t.Fatalf("rpm %d, want 11", got)
+	}
+	name := func(suffix string) string {
+		for name := range l.seen {
+			if strings.HasSuffix(name, suffix) {
+				return name
+			}
+		}
+		return ""
+	}
+	a, b := name("tenants/a.yaml"), name("tenants/b.yaml")
+	loaded, docA, docB := l.sum(), l.seen[a].doc, l.seen[b].doc
+	if l.look([]string{"tenants/*.yaml"}) != loaded {
+		t.Error("nothing has changed, and it looks so")
+	}
+
+	info, err := os.Stat(acme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for changed := false; !changed; { // until the file system's clock has ticked
+		write("tenants/a.yaml", policy("12"))
+		if err := os.Chtimes(acme, info.ModTime(), info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		now, err := os.Stat(acme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed = stampOf(now) != stampOf(info) || stampOf(now) == stamp{}
+	}
+	if l.look([]string{"tenants/*.yaml"}) == loaded {
+		t.Error("a change of the same size and time of modification is not seen")
+	}
+	if got := rpm(); got != 12 {
+		t.Errorf("after the change: rpm %d, want 12", got)
+	}
+	if l.seen[a].doc == docA || l.seen[b].doc != docB {
+		t.Error("want what changed parsed again, and nothing else")
+	}
+
+	if err := os.Remove(acme); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := load(l); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := l.seen[a]; known {
+		t.Error("a file that is gone is remembered")
+	}
+}
+
+// TestSeen_Restless: the stamp of a file that changed just now is not trusted, for the next change may bear it too; nor
+// is any for longer than a minute.
+func TestSeen_Restless(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "llmgov.yaml")
+	if err := os.WriteFile(config, []byte(goodConfig), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stampOf(info) == (stamp{}) {
+		t.Skip("there are no stamps on this system")
+	}
+	l, err := newLoader(config, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := stampOf(info).changed()
+	for _, c := range []struct {
+		read, look time.Duration // since the change
+		same       bool
+	}{
+		{0, time.Second, false},
+		{restless, restless, false},
+		{restless + time.Second, restless + 2*time.Second, true},
+		{restless + time.Second, restless + time.Second + mostTrusted, true},
+		{restless + time.Second, restless + 2*time.Second + mostTrusted, false},
+		{-time.Hour, 0, false}, // a clock that was put back
+	} {
+		at := c.read
+		l.clock = func() time.Time { return changed.Add(at) }
+		l.begin()
+		if _, err := l.readFile(l.config); err != nil {
+			t.Fatal(err)
+		}
+		at = c.look
+		if _, same := l.same(l.config); same != c.same {
+			t.Errorf("read %s and looked at %s after the change: same %v, want %v", c.read, c.look, same, c.same)
+		}
+	}
+}
+
+// TestSeen_Problems: a file with problems is not remembered as parsed, so they are said each time.
+func TestSeen_Problems(t *testing.T) {
+	l := &loader{fsys: files(map[string]string{"llmgov.yaml": goodConfig, "tenants/a.yaml": "tenants: {a: {rpm: \"${NO}\"}}\n"}), config: "llmgov.yaml", shown: "llmgov.yaml"}
+	_, first := load(l)
+	_, second := load(l)
+	if first == nil || second == nil || first.Error() != second.Error() || !strings.Contains(first.Error(), "NO is not set") {
+		t.Errorf("first %v, then %v", first, second)
+	}
+}
