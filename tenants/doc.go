@@ -15,6 +15,19 @@
 // has the limits, the floor and the budgets of the tier for itself. One part in the pool belongs to one place: a member
 // cannot say `weight`, and `tenant_weight` outside of a group is a problem.
 //
+// # Teams
+//
+// A tenant may have teams, and these teams of their own. [Snapshot.Tenants] holds them flat: a team's name is the path
+// to it ("acme/search"), [Tenant.Parent] leads up, and a parent stands before its teams. Three rules say what a team has:
+//
+//   - limits, budgets and floors are its own. Its parents' apply to it as well, by Parent, so they are not copied;
+//   - what else it does not say it has from its parent;
+//   - it may narrow what its parent may do, never widen it: the grant is its own models and all its parents'
+//     ([Tenant.Bounds]), routes are a part of the parent's, output is cut at the smallest, and background and shadow
+//     hold for all below.
+//
+// In a pool's tree a tenant with teams is an inner node, and its own keys are a leaf of weight 1 beside them.
+//
 // # Layers
 //
 //	defaults ◄─ file ◄─ environment (LLMGOV_…) ◄─ flags          rightmost wins
@@ -43,8 +56,8 @@
 //   - a number is written as a number (`rpm: 60`, not `rpm: "60"`), a duration with its unit, an amount within its
 //     range; a key with nothing behind it is a problem, not a zero;
 //   - names must lead somewhere: tiers, upstreams, pools, a tenant's model patterns, the globs of `policies`;
-//   - promises must be possible: the floors of all that may use a pool fit into its tpm less headroom, and a budget in
-//     money meets no model without a price.
+//   - promises must be possible: the floors of all that may use a pool fit into its tpm less headroom, those of teams into
+//     their parent's, and a budget in money meets no model without a price.
 //
 // A value that was refused is remembered ([report.refused]), so that what was put in its stead starts no second
 // complaint.
@@ -56,7 +69,8 @@
 //
 // A model name belongs to one pool. A pool lists exact names and globs, in which `*` stands for any run of
 // characters and nothing else is special. The most specific entry wins: the exact name, then the glob with more
-// literal characters. Where that leaves a tie between two pools the files are refused. See models.go. `prices` has the
+// literal characters. An alias is an exact name that the upstream is sent another for ([Snapshot.RealModel]); grants,
+// routes and prices know it by its own. Where that leaves a tie between two pools the files are refused. See models.go. `prices` has the
 // same form and the same rule, so its order says nothing.
 //
 // # Money
@@ -73,7 +87,8 @@
 // # Changes
 //
 // A [Watcher] follows the files and delivers a new snapshot, or what is wrong with them, for as long as its context
-// lives. Content decides what is a change; see watch.go.
+// lives. Content decides what is a change; see watch.go. What has not changed is not parsed again and, where the file
+// system can be trusted to tell, not even read; see seen.go.
 //
 // This package knows nothing of admission, and makes no network call.
 package tenants

@@ -42,6 +42,7 @@ type rowsReport struct {
 	Name  string `json:"name"`
 	Tier  string `json:"tier,omitempty"`
 	Group string `json:"group,omitempty"`
+	Keys  int    `json:"keys"`
 	// Share is from 0 to 1, and TPM that in tokens, while all tenants of the pool ask for more than they get.
 	Share float64 `json:"share"`
 	TPM   int64   `json:"share_tpm,omitempty"`
@@ -86,7 +87,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 
 func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share) rowsReport {
 	t := s.Tenant
-	rows := rowsReport{Name: t.Name, Tier: t.Tier, Group: t.Group, Share: millionths(s.Part), TPM: s.TPM, Limits: snap.Limits(t, p)}
+	rows := rowsReport{Name: t.Name, Tier: t.Tier, Group: t.Group, Keys: len(t.Keys), Share: millionths(s.Part), TPM: s.TPM, Limits: snap.Limits(t, p)}
 	if s.Teams {
 		rows.Whole, rows.WholeTPM = millionths(s.Whole), s.WholeTPM
 	}
@@ -178,6 +179,9 @@ func (p poolReport) writeTenant(w io.Writer, t rowsReport) {
 	}
 	if p.Usable > 0 {
 		tpm = fmt.Sprint(t.TPM)
+	}
+	if t.Keys == 0 { // only its teams call
+		share, tpm = "-", "-"
 	}
 	if t.Whole > 0 {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\twith its teams\t%s\tall its keys\n", name, tier, share, tpm, p.whole(t))
