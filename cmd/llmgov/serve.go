@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +41,9 @@ func (s serveCmd) Run(e *env) error {
 	if s.Traffic && s.Config != "" {
 		return &usageError{"--traffic is for quickstart mode: it needs the keys of the demo tenants"}
 	}
+	hangup := make(chan os.Signal, 1) // before the files are read: what changes later may be told at once
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	opt := tenants.Options{Env: e.vars, Flags: s.flags()}
 	var snap *tenants.Snapshot
 	var q *quickstart
@@ -59,7 +64,27 @@ func (s serveCmd) Run(e *env) error {
 	if s.Traffic && q.server == nil {
 		return &usageError{"--traffic would spend your tokens at " + q.upstream.BaseURL + ": unset OPENAI_API_KEY and OPENAI_BASE_URL to try it on the simulated model server"}
 	}
-	return serve(e, snap, q, s.Traffic)
+	from := source{snap: snap, hangup: hangup, demo: q}
+	if s.Config != "" {
+		from.follow = func(ctx context.Context) (*tenants.Watcher, error) { return tenants.Watch(ctx, s.Config, snap, opt) }
+	}
+	return serve(e, from, s.Traffic)
+}
+
+// source is where the policy comes from.
+type source struct {
+	snap   *tenants.Snapshot
+	follow func(context.Context) (*tenants.Watcher, error) // the files; nil in quickstart mode
+	hangup <-chan os.Signal                                // looks at them at once
+	demo   *quickstart                                     // nil with files
+}
+
+// watch follows the files, if there are any, until ctx ends.
+func (s source) watch(ctx context.Context) (*tenants.Watcher, error) {
+	if s.follow == nil {
+		return nil, nil
+	}
+	return s.follow(ctx)
 }
 
 // flags are the settings given on the command line.
@@ -80,8 +105,9 @@ func (s serveCmd) flags() map[string]string {
 //	data listener ──► Gateway ──► Governor ──► escrow
 //	                     │ ▲ world  └──► Journal (state_dir)
 //	admin listener ──► Admin ──► metrics, state
-func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err error) {
-	cfg := snap.Config()
+//	files ──► reloader ──► Gateway.Apply ──► Governor, world
+func serve(e *env, from source, demoLoad bool) (err error) {
+	snap, cfg := from.snap, from.snap.Config()
 	log := newLogger(e)
 	metrics := telemetry.New()
 	rules := gateway.GovernorConfig(snap)
@@ -117,9 +143,14 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err er
 	if node == "" {
 		node = defaultNode()
 	}
+	files, err := from.watch(ctx)
+	if err != nil {
+		return errors.Join(err, data.Close(), admin.Close())
+	}
+	policies := newReloader(files, snap, gw.Apply, metrics, log)
 	dataServer := newServer(gw, log, cfg.Timeouts.ReadHeader)
 	adminServer := newServer(gw.Admin(gateway.AdminOptions{
-		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Ready: ready,
+		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Ready: ready, Policies: policies,
 	}), log, cfg.Timeouts.ReadHeader)
 
 	base, cut := context.WithCancelCause(context.Background())
@@ -133,20 +164,21 @@ func serve(e *env, snap *tenants.Snapshot, q *quickstart, demoLoad bool) (err er
 	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
 		<-ctx.Done()
-		shutdown(gov, dataServer, cfg.Timeouts.Drain, cut, log)
+		shutdown(gov, dataServer, gw.Snapshot().Config().Timeouts.Drain, cut, log)
 		ended()
 		if wait(adminServer, time.Second) != nil { // a scrape that hangs holds nobody up
 			return adminServer.Close()
 		}
 		return nil
 	})
+	group.Go(func() error { return policies.Run(ctx, from.hangup) })
 	if journal != nil {
 		group.Go(func() error { return journal.Run(running, gov.Shares) })
 	}
 	if demoLoad {
-		group.Go(func() error { traffic(ctx, url(data.Addr()), q); return nil })
+		group.Go(func() error { traffic(ctx, url(data.Addr()), from.demo); return nil })
 	}
-	greet(e, snap, q, data.Addr(), admin.Addr())
+	greet(e, snap, from.demo, data.Addr(), admin.Addr())
 	return group.Wait()
 }
 

@@ -27,6 +27,8 @@ type AdminOptions struct {
 	Drain func()
 	// Ready says whether calls can be admitted; nil is always.
 	Ready func() bool
+	// Policies is who follows the files; nil where there are none.
+	Policies Policies
 }
 
 // Admin returns the handler of the admin listener.
@@ -43,6 +45,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})
 	})
+	guarded.HandleFunc("POST /api/v1/reload", func(w http.ResponseWriter, r *http.Request) { g.reload(w, r, opt.Policies) })
 	guarded.HandleFunc("POST /api/v1/drain", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		_ = http.NewResponseController(w).Flush() // the drain may end this connection
@@ -121,6 +124,8 @@ type snapshotView struct {
 	Draining   bool       `json:"draining"`
 	Tenants    int        `json:"tenants"`
 	Pools      []poolView `json:"pools"`
+
+	Policy *PolicyStatus `json:"policy,omitempty"`
 }
 
 type poolView struct {
@@ -185,8 +190,15 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		Version: opt.Version, Node: opt.Node, Region: opt.Region,
 		PolicyHash: w.snap.Hash(), Draining: g.gov.Draining(), Tenants: len(w.snap.Tenants()), Pools: []poolView{},
 	}
-	for i, p := range g.gov.State().Pools {
-		t := w.pools[i]
+	if opt.Policies != nil {
+		status := opt.Policies.Status()
+		v.Policy = &status
+	}
+	for _, p := range g.gov.State().Pools {
+		t, ok := w.poolNamed(p.Config.Name)
+		if !ok {
+			continue // a policy is being taken over
+		}
 		pv := poolView{
 			Name: p.Config.Name, Upstream: t.Upstream, Models: t.Models, Accounting: string(t.Accounting),
 			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, BurstSeconds: p.Config.Burst.Seconds(),

@@ -15,10 +15,8 @@ func (c *call) choosePool() *refusal {
 		if !c.route.anyModel || c.tenant.DefaultPool == "" {
 			return invalid("model", "You must name a model.")
 		}
-		for _, p := range c.world.pools {
-			if p.Name == c.tenant.DefaultPool {
-				return c.use(p)
-			}
+		if p, ok := c.world.poolNamed(c.tenant.DefaultPool); ok {
+			return c.use(p)
 		}
 	}
 	p, ok := snap.PoolOf(c.head.model)
@@ -32,10 +30,15 @@ func (c *call) choosePool() *refusal {
 }
 
 func (c *call) use(p *poolSide) *refusal {
-	c.pool, c.account = p, c.world.accounts[c.tenant.Index][p.Index]
-	if c.account == nil {
+	c.pool = p
+	account := c.world.accounts[c.tenant.Index][p.Index]
+	if account == nil {
 		return &refusal{status: http.StatusForbidden, code: codeModel, message: "Tenant " + c.tenant.Name + " may use no model of pool " + p.Name + "."}
 	}
+	if !account.Hold() { // the policy has changed since this call came
+		return c.again(c.choosePool)
+	}
+	c.account = account
 	return nil
 }
 
@@ -52,7 +55,12 @@ func (c *call) admit() *refusal {
 	if c.route.chunked && c.head.stream {
 		edits, c.withhold = c.head.askForUsage(edits)
 	}
-	c.body = splice(c.body, edits)
+	if real := c.world.realModel(c.head.model); real != c.head.model {
+		var f *refusal
+		if edits, f = c.rename(edits, real); f != nil {
+			return f
+		}
+	}
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
 	c.req.Model, c.req.Claim = c.head.model, c.claim()
@@ -73,8 +81,11 @@ func (c *call) admit() *refusal {
 		c.req.Output = bound * c.head.copies
 	}
 
-	asked := time.Now()
 	lease, rej := c.g.gov.Acquire(c.r.Context(), c.req)
+	if rej != nil && rej.Reason == governor.ReasonUnknown && c.outdated() {
+		c.waited += rej.Waited
+		return c.again(c.choosePool, c.admit)
+	}
 	c.showStanding()
 	if rej != nil {
 		c.rejected = true
@@ -82,10 +93,12 @@ func (c *call) admit() *refusal {
 		c.w.queued(rej.Waited)
 		return rejected(rej)
 	}
+	lease.Waited += c.waited
 	c.lease, c.admitted = lease, time.Now()
 	c.w.queued(lease.Waited)
 	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited)
-	c.g.metrics.Overhead.Observe(asked.Sub(c.arrived).Seconds())
+	c.body = splice(c.body, edits) // not before: who waits holds one body, and can begin again
+	c.g.metrics.Overhead.Observe((time.Since(c.arrived) - lease.Waited).Seconds())
 	return nil
 }
 
@@ -104,6 +117,14 @@ func (c *call) readHints() *refusal {
 			return invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+quoted(text)+".")
 		}
 		c.req.MaxWait = &d
+	}
+	if c.waited > 0 {
+		left := c.tenant.MaxWait
+		if c.req.MaxWait != nil {
+			left = min(left, *c.req.MaxWait)
+		}
+		left = max(0, left-c.waited)
+		c.req.MaxWait = &left
 	}
 	return nil
 }

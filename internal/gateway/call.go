@@ -35,6 +35,7 @@ type call struct {
 	withhold bool // the client did not ask for the usage chunk
 
 	req      governor.Request
+	waited   time.Duration // in policies before this one; see again
 	lease    governor.Lease
 	admitted time.Time
 

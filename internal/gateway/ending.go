@@ -176,6 +176,9 @@ func (c *call) finish() {
 	}
 	c.endAdmitted(cause)
 	c.countTurned()
+	if c.account != nil {
+		c.account.Release()
+	}
 	c.logLine()
 	c.w.extend(time.Now()) // for the last flush, which is net/http's
 	if broken {

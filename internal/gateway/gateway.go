@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,12 @@ type Gateway struct {
 	gov     *governor.Governor
 	metrics *telemetry.Metrics
 	log     *slog.Logger
+	zone    *time.Location
 	world   atomic.Pointer[world]
+
+	// applying is held while a policy is taken over: in between, the governor knows
+	// the new one already and world is the old one still.
+	applying sync.Mutex
 
 	proxy *httputil.ReverseProxy
 }
@@ -38,14 +44,15 @@ type Options struct {
 
 // New returns a Gateway.
 func New(opt Options) (*Gateway, error) {
-	w, err := newWorld(opt.Snapshot, opt.Metrics)
+	w, err := newWorld(opt.Snapshot, opt.Metrics, nil)
 	if err != nil {
 		return nil, err
 	}
 	g := &Gateway{
-		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log,
+		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(),
 	}
 	g.world.Store(w)
+	w.retain(g.metrics)
 	transport := opt.Transport
 	if transport == nil {
 		transport = NewTransport(opt.Snapshot.Config().Timeouts)

@@ -56,6 +56,7 @@ const maxCopies = 4096
 // head is what the gateway needs to know of a body, and where to splice.
 type head struct {
 	model   string
+	modelAt field // of its value in a JSON body
 	stream  bool
 	bounds  [numBounds]field
 	copies  int64 // how many answers are produced: n or best_of, for each prompt
@@ -194,6 +195,7 @@ func (h *head) readModel(v gjson.Result) *badRequest {
 		return bad("model", "model must be a string of 1 to 256 bytes, not %s.", show(v))
 	}
 	h.model = strings.Clone(v.Str)
+	h.modelAt = field{present: true, start: v.Index, end: v.Index + len(v.Raw)}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,9 @@ type world struct {
 	pools     []*poolSide
 	accounts  [][]*telemetry.Account // by tenant and pool
 	estimates []*estimates           // by tenant
+	shared    *estimates             // what all have taught, for who is new
+	// realModel is the name under which the upstream knows a model.
+	realModel func(model string) string
 }
 
 // estimates turn what a tenant sends and gets into tokens.
@@ -36,7 +40,7 @@ type poolSide struct {
 	upstream upstream
 	metrics  *telemetry.Pool
 	inputMax int64 // a prompt above this alone is more than the pool's minute; 0 = no limit
-	speed    speed
+	speed    *speed
 }
 
 // upstream is where a pool's calls go.
@@ -71,9 +75,65 @@ func (s *speed) produced(d time.Duration, bound int64) int64 {
 	return min(bound, int64(d.Seconds()*float64(milli)/1000)+1)
 }
 
-func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics) (*world, error) {
+// newWorld resolves a snapshot. What calls have taught in the world before lives on,
+// by the names of tenants and pools; before is nil for the first one.
+func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*world, error) {
+	upstreams, err := newUpstreams(snap.Config().Upstreams)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{snap: snap, realModel: func(model string) string { return model }}
+	speeds, learned := before.learned()
+	if w.shared = learned[""]; w.shared == nil {
+		w.shared = &estimates{tokens.NewEstimator(nil), tokens.NewEstimator(nil)}
+	}
+	pools, list := snap.Pools(), snap.Tenants()
+	for i := range pools {
+		p := &pools[i]
+		side := &poolSide{Pool: p, upstream: upstreams[p.Upstream], metrics: m.Pool(p.Name), speed: speeds[p.Name]}
+		if side.speed == nil {
+			side.speed = &speed{}
+		}
+		if p.TPM > 0 && p.TokenWeights.Input > 0 {
+			side.inputMax = p.TPM * 1000 / p.TokenWeights.Input
+		}
+		w.pools = append(w.pools, side)
+	}
+	for i := range list {
+		t := &list[i]
+		e := learned[t.Name]
+		if e == nil {
+			e = &estimates{tokens.NewEstimator(w.shared.prompts), tokens.NewEstimator(w.shared.deltas)}
+		}
+		w.estimates = append(w.estimates, e)
+		row := make([]*telemetry.Account, len(pools))
+		for _, j := range reachable(snap, t) {
+			row[j] = m.Account(t.Name, t.Tier, pools[j].Name)
+		}
+		w.accounts = append(w.accounts, row)
+	}
+	return w, nil
+}
+
+// learned is what calls have taught: the speeds of pools, and the estimates of
+// tenants; those without a name are what all have taught.
+func (w *world) learned() (map[string]*speed, map[string]*estimates) {
+	if w == nil {
+		return nil, nil
+	}
+	speeds, learned := map[string]*speed{}, map[string]*estimates{"": w.shared}
+	for _, p := range w.pools {
+		speeds[p.Name] = p.speed
+	}
+	for i, t := range w.snap.Tenants() {
+		learned[t.Name] = w.estimates[i]
+	}
+	return speeds, learned
+}
+
+func newUpstreams(list []tenants.Upstream) (map[string]upstream, error) {
 	upstreams := map[string]upstream{}
-	for _, u := range snap.Config().Upstreams {
+	for _, u := range list {
 		base, err := url.Parse(u.BaseURL)
 		if err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
@@ -85,27 +145,32 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics) (*world, error) {
 		}
 		upstreams[u.Name] = up
 	}
-	w := &world{snap: snap}
-	pools, list := snap.Pools(), snap.Tenants()
-	for i := range pools {
-		p := &pools[i]
-		side := &poolSide{Pool: p, upstream: upstreams[p.Upstream], metrics: m.Pool(p.Name)}
-		if p.TPM > 0 && p.TokenWeights.Input > 0 {
-			side.inputMax = p.TPM * 1000 / p.TokenWeights.Input
-		}
-		w.pools = append(w.pools, side)
+	return upstreams, nil
+}
+
+func (w *world) poolNamed(name string) (*poolSide, bool) {
+	i := slices.IndexFunc(w.pools, func(p *poolSide) bool { return p.Name == name })
+	if i < 0 {
+		return nil, false
 	}
-	prompts, deltas := tokens.NewEstimator(nil), tokens.NewEstimator(nil)
-	for i := range list {
-		t := &list[i]
-		w.estimates = append(w.estimates, &estimates{tokens.NewEstimator(prompts), tokens.NewEstimator(deltas)})
-		row := make([]*telemetry.Account, len(pools))
-		for _, j := range reachable(snap, t) {
-			row[j] = m.Account(t.Name, t.Tier, pools[j].Name)
-		}
-		w.accounts = append(w.accounts, row)
+	return w.pools[i], true
+}
+
+// retain lets the series of all others go.
+func (w *world) retain(m *telemetry.Metrics) {
+	pools, reaches := []string{}, map[string][]string{}
+	for _, p := range w.pools {
+		pools = append(pools, p.Name)
 	}
-	return w, nil
+	for i, t := range w.snap.Tenants() {
+		reaches[t.Name] = nil
+		for j, account := range w.accounts[i] {
+			if account != nil {
+				reaches[t.Name] = append(reaches[t.Name], pools[j])
+			}
+		}
+	}
+	m.Retain(pools, reaches)
 }
 
 // reachable lists the indices of pools that serve any model of the tenant.

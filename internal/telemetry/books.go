@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -23,15 +25,11 @@ func (m *Metrics) WatchStore(up func() bool) {
 	}))
 }
 
-// Watch registers the gauges that are read from a governor's books, and the
-// hash of the policy in force.
+// Watch registers the gauges that are read from a governor's books, and says which
+// policy these begin with.
 func (m *Metrics) Watch(state func() governor.State, policyHash string) {
 	m.registry.MustRegister(&books{state})
-	revision := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "policy_revision_info", Help: "The policy in force, by its hash.",
-	}, []string{"hash"})
-	revision.WithLabelValues(policyHash).Set(1)
-	m.registry.MustRegister(revision)
+	m.PolicyInForce(policyHash, time.Now())
 }
 
 var (

@@ -1,6 +1,10 @@
 package telemetry
 
 import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,8 +19,9 @@ type Pool struct {
 	errors                              *prometheus.CounterVec
 }
 
-// Pool resolves a pool's children.
+// Pool resolves a pool's children. They stay until Retain leaves the pool out.
 func (m *Metrics) Pool(name string) *Pool {
+	m.knowPool(name)
 	return &Pool{
 		FirstToken:    m.firstToken.WithLabelValues(name),
 		Duration:      m.duration.WithLabelValues(name),
@@ -35,27 +40,74 @@ func (p *Pool) UpstreamError(class string) { p.errors.WithLabelValues(class).Inc
 type Account struct {
 	QueueWait prometheus.Observer
 
+	metrics *Metrics
+	who     who
+	calls   atomic.Int64 // that count here; see closed
+	gone    atomic.Bool  // the policy does not know the tenant in this pool
+
 	ok       prometheus.Counter
-	outcomes *prometheus.CounterVec // the rare ones, resolved when they happen
+	outcomes *outcomes
 	tokens   *prometheus.CounterVec
 
 	held, input, output, refunded prometheus.Counter
 }
 
-// Account resolves the children of a tenant in a pool.
-func (m *Metrics) Account(tenant, tier, pool string) *Account {
-	who := prometheus.Labels{"tenant": tenant, "tier": tier, "pool": pool}
-	outcomes, tokens := m.requests.MustCurryWith(who), m.tokens.MustCurryWith(who)
-	return &Account{
-		QueueWait: m.queueWait.WithLabelValues(tier, pool),
-		outcomes:  outcomes,
-		tokens:    tokens,
-		ok:        outcomes.WithLabelValues(OK, ""),
-		held:      tokens.WithLabelValues(held),
-		input:     tokens.WithLabelValues(input),
-		output:    tokens.WithLabelValues(output),
-		refunded:  tokens.WithLabelValues(refunded),
+// outcomes are a tenant's requests in a pool by what became of them.
+type outcomes struct {
+	vec *prometheus.CounterVec
+
+	mu   sync.Mutex
+	made map[outcome]prometheus.Counter
+}
+
+type outcome struct{ outcome, reason string }
+
+func (o *outcomes) of(what, reason string) prometheus.Counter {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.made[outcome{what, reason}]
+	if c == nil {
+		c = o.vec.WithLabelValues(what, reason)
+		o.made[outcome{what, reason}] = c
 	}
+	return c
+}
+
+// all are those that there is a series of.
+func (o *outcomes) all() []outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.made))
+}
+
+// Account finds or resolves the children of a tenant in a pool, and keeps them until
+// Retain leaves them out. Who counts in them holds them.
+func (m *Metrics) Account(tenant, tier, pool string) *Account {
+	l, w := &m.life, who{tenant, tier, pool}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.accounts[w]; a != nil {
+		a.gone.Store(false)
+		return a
+	}
+	of := prometheus.Labels{"tenant": tenant, "tier": tier, "pool": pool}
+	tokens := m.tokens.MustCurryWith(of)
+	a := &Account{
+		QueueWait: m.queueWait.WithLabelValues(tier, pool),
+		metrics:   m, who: w,
+		outcomes: &outcomes{vec: m.requests.MustCurryWith(of), made: map[outcome]prometheus.Counter{}},
+		tokens:   tokens,
+		held:     tokens.WithLabelValues(held),
+		input:    tokens.WithLabelValues(input),
+		output:   tokens.WithLabelValues(output),
+		refunded: tokens.WithLabelValues(refunded),
+	}
+	a.ok = a.outcomes.of(OK, "")
+	l.accounts[w] = a
+	for _, shared := range w.shared() {
+		l.users[shared]++
+	}
+	return a
 }
 
 // Admitted counts what a call holds and how long it waited.
@@ -67,10 +119,10 @@ func (a *Account) Admitted(tokens int64, waited time.Duration) {
 // Refused counts a refusal by the governor.
 func (a *Account) Refused(r governor.Reason) {
 	if r == governor.ReasonCancelled {
-		a.outcomes.WithLabelValues(Cancelled, "").Inc()
+		a.outcomes.of(Cancelled, "").Inc()
 		return
 	}
-	a.outcomes.WithLabelValues(Refused, r.String()).Inc()
+	a.outcomes.of(Refused, r.String()).Inc()
 }
 
 // Ended counts the end of an admitted call: its outcome, a reason when it
@@ -79,7 +131,7 @@ func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int
 	if outcome == OK && reason == "" {
 		a.ok.Inc()
 	} else {
-		a.outcomes.WithLabelValues(outcome, reason).Inc()
+		a.outcomes.of(outcome, reason).Inc()
 	}
 	a.input.Add(float64(u.Input))
 	a.output.Add(float64(u.Output))

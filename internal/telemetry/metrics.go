@@ -28,6 +28,8 @@ const (
 	refunded    = "refunded"
 )
 
+var kinds = []string{held, input, cachedInput, output, reasoning, refunded}
+
 // Metrics is one registry with all of llmgov's metrics.
 type Metrics struct {
 	registry *prometheus.Registry
@@ -44,6 +46,9 @@ type Metrics struct {
 	// Overhead is the time that llmgov itself adds to a request before the
 	// upstream sees it, waiting not counted.
 	Overhead prometheus.Histogram
+
+	life   life
+	policy policy
 }
 
 // LLM calls last from a fraction of a second to minutes.
@@ -65,7 +70,9 @@ func New() *Metrics {
 			Namespace: namespace, Name: "overhead_seconds", Help: "Time that llmgov adds before the upstream sees a request, waiting not counted.",
 			Buckets: []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 100e-3, 1},
 		}),
+		life: newLife(), policy: newPolicy(),
 	}
+	m.policy.register(m.registry)
 	m.registry.MustRegister(m.requests, m.tokens, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.upstreamErrors, m.Overhead,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -85,10 +92,4 @@ func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 // Handler serves /metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
-}
-
-// Turned counts a request that was turned away before it had a tenant and a
-// pool, or either: those not known are empty.
-func (m *Metrics) Turned(tenant, tier, pool, reason string) {
-	m.requests.WithLabelValues(tenant, tier, pool, Refused, reason).Inc()
 }

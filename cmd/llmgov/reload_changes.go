@@ -1,0 +1,85 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// lines is one problem each.
+func lines(text string) []string { return strings.Split(text, "\n") }
+
+// atStart are the settings that a process reads once, when it starts. All others
+// change while it runs.
+var atStart = []struct {
+	key string
+	of  func(*tenants.Config) any
+}{
+	{"listen", func(c *tenants.Config) any { return c.Listen }},
+	{"admin.listen", func(c *tenants.Config) any { return c.Admin.Listen }},
+	{"admin.token", func(c *tenants.Config) any { return c.Admin.Token }},
+	{"node", func(c *tenants.Config) any { return c.Node }},
+	{"region", func(c *tenants.Config) any { return c.Region }},
+	{"store", func(c *tenants.Config) any { return c.Store }},
+	{"state_dir", func(c *tenants.Config) any { return c.StateDir }},
+	// What was used of a budget is booked in periods of the zone before.
+	{"timezone", func(c *tenants.Config) any { return c.Timezone }},
+	{"timeouts.read_header", func(c *tenants.Config) any { return c.Timeouts.ReadHeader }},
+	{"timeouts.upstream_header", func(c *tenants.Config) any { return c.Timeouts.UpstreamHeader }},
+}
+
+// restartFor names the settings that now are not as they were at the start, and
+// need a restart to be so.
+func restartFor(start, now *tenants.Config) []string {
+	out := []string{}
+	for _, s := range atStart {
+		if s.of(start) != s.of(now) {
+			out = append(out, s.key)
+		}
+	}
+	return out
+}
+
+// differences count what one policy has that another has not, for the log.
+func differences(before, after *tenants.Snapshot) []any {
+	out := count("tenants", before.Tenants(), after.Tenants(), func(t tenants.Tenant) (string, any) {
+		t.Source, t.Index, t.Parent = "", 0, 0 // its parent is in its name
+		return t.Name, t
+	})
+	return append(out, count("pools", before.Pools(), after.Pools(), func(p tenants.Pool) (string, any) {
+		p.Index = 0
+		return p.Name, p
+	})...)
+}
+
+// count is how many of a kind were added, removed and changed, without the zeros.
+func count[T any](kind string, before, after []T, plain func(T) (name string, what any)) []any {
+	was := map[string]any{}
+	for _, one := range before {
+		name, what := plain(one)
+		was[name] = what
+	}
+	added, changed := 0, 0
+	for _, one := range after {
+		name, what := plain(one)
+		old, known := was[name]
+		delete(was, name)
+		switch {
+		case !known:
+			added++
+		case !reflect.DeepEqual(old, what):
+			changed++
+		}
+	}
+	var out []any
+	for _, n := range []struct {
+		what string
+		n    int
+	}{{"added", added}, {"removed", len(was)}, {"changed", changed}} {
+		if n.n > 0 {
+			out = append(out, kind+"_"+n.what, n.n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime/multipart"
+
+	"github.com/tidwall/gjson"
+)
+
+// rename replaces the model in the call's body by the name that the upstream knows.
+func (c *call) rename(edits []edit, real string) ([]edit, *refusal) {
+	if c.route.body != formBody {
+		return c.head.rename(edits, real), nil
+	}
+	at, err := modelInForm(c.body, c.r.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, invalid(err.param, err.what)
+	}
+	return append(edits, edit{at.start, at.end, real}), nil
+}
+
+// rename replaces the value of model in a JSON body.
+func (h *head) rename(edits []edit, real string) []edit {
+	return append(edits, edit{h.modelAt.start, h.modelAt.end, string(gjson.AppendJSONString(nil, real))})
+}
+
+// modelInForm finds the value of the part named model, in a body that readForm has
+// read. multipart does not tell where a part is, so the lines between the parts are
+// counted along; what is found must be what multipart read, or it is refused.
+func modelInForm(body []byte, contentType string) (field, *badRequest) {
+	boundary, problem := plainBoundary(contentType)
+	if problem != nil {
+		return field{}, problem
+	}
+	unclear := bad("model", "Where the form's model begins and ends is ambiguous.")
+	delimiter := []byte("--" + boundary)
+	at := 0
+	for parts := multipart.NewReader(bytes.NewReader(body), boundary); ; {
+		part, err := parts.NextRawPart()
+		if err != nil {
+			return field{}, unclear
+		}
+		value, err := io.ReadAll(part)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return field{}, unclear
+		}
+		start := contentAt(body, at, delimiter)
+		end := start + len(value)
+		if end > len(body) || !bytes.Equal(body[start:end], value) {
+			return field{}, unclear
+		}
+		if part.FormName() == "model" {
+			return field{present: true, start: start, end: end}, nil
+		}
+		at = end
+	}
+}
+
+// contentAt is where the content of the next part begins behind at: behind the empty
+// line that follows the next line with the delimiter.
+func contentAt(body []byte, at int, delimiter []byte) int {
+	inHeader := false
+	for at < len(body) {
+		end := len(body)
+		if i := bytes.IndexByte(body[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		line := bytes.TrimRight(body[at:end], " \t\r\n")
+		at = end
+		switch {
+		case inHeader && len(line) == 0:
+			return at
+		case bytes.Equal(line, delimiter):
+			inHeader = true
+		}
+	}
+	return at
+}
