@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Files change in each of the ways that people and programs change them, and a real
+// gateway has it in force. Each way says how long that took.
+func TestReload_EveryWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a file system")
+	}
+	s := newSite(t, func(s *site) {
+		s.write("far/c.yaml", policyOf("coral", 1)) // a folder that nobody follows, as one without events
+		s.must(os.MkdirAll(s.path("tenants"), 0o755))
+		s.must(os.Symlink(s.path("far/c.yaml"), s.path("tenants/c.yaml")))
+	})
+	printed := read(s.stdout)
+	a := func(rpm int) string { return policyOf("acme", rpm) }
+	for _, way := range []struct {
+		name   string
+		change func(s *site)
+		want   string
+	}{
+		{"atomic rename", func(s *site) { s.write("tenants/.new", a(2)); s.rename("tenants/.new", "tenants/a.yaml") }, "acme:2 coral:1"},
+		{"as vim does", func(s *site) {
+			s.rename("tenants/a.yaml", "tenants/a.yaml~")
+			s.write("tenants/a.yaml", a(3))
+			s.remove("tenants/a.yaml~")
+		}, "acme:3 coral:1"},
+		{"sed -i", func(s *site) {
+			s.must(exec.Command("sed", "-i", "s/rpm: 3/rpm: 4/", s.path("tenants/a.yaml")).Run())
+		}, "acme:4 coral:1"},
+		{"in place", func(s *site) { s.write("tenants/a.yaml", a(5)) }, "acme:5 coral:1"},
+		{"rm and create", func(s *site) { s.remove("tenants/a.yaml"); s.write("tenants/a.yaml", a(6)) }, "acme:6 coral:1"},
+		{"new file", func(s *site) { s.write("tenants/b.yaml", policyOf("beta", 1)) }, "acme:6 beta:1 coral:1"},
+		{"file renamed", func(s *site) { s.rename("tenants/b.yaml", "tenants/b.off") }, "acme:6 coral:1"},
+		{"renamed back", func(s *site) { s.rename("tenants/b.off", "tenants/b.yaml") }, "acme:6 beta:1 coral:1"},
+		{"file deleted", func(s *site) { s.remove("tenants/b.yaml") }, "acme:6 coral:1"},
+		{"without events", func(s *site) { s.write("far/c.yaml", policyOf("coral", 2)) }, "acme:6 coral:2"},
+		{"SIGHUP", func(s *site) {
+			s.write("far/c.yaml", policyOf("coral", 3))
+			s.must(s.cmd.Process.Signal(syscall.SIGHUP))
+		}, "acme:6 coral:3"},
+		{"POST", func(s *site) {
+			s.write("far/c.yaml", policyOf("coral", 4))
+			var done gateway.Reloaded
+			status := s.ask(http.MethodPost, "/api/v1/reload", &done)
+			if got := s.inForce(); status != 200 || !done.Changed || done.Tenants != 2 || got != "acme:6 coral:4" {
+				s.Errorf("%d %+v, and in force is %q", status, done, got)
+			}
+			if status := s.ask(http.MethodPost, "/api/v1/reload", &done); status != 200 || done.Changed || done.PolicyHash != s.policy().Hash {
+				s.Errorf("without a change: %d %+v", status, done)
+			}
+		}, "acme:6 coral:4"},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			one := *s
+			one.T = t
+			way.change(&one)
+			one.wants(way.want)
+		})
+	}
+	if got := len(s.logged("policy in force")); got < 12 {
+		t.Errorf("%d lines in the log", got)
+	}
+	if len(s.logged("SIGHUP: the files were read again")) != 1 || len(s.logged("reload asked for")) != 2 {
+		t.Errorf("the log does not tell who asked:\n%s", read(s.stderr))
+	}
+	if got := s.metrics("llmgov_policy_revision_info"); got != fmt.Sprintf("llmgov_policy_revision_info{hash=%q} 1", s.policy().Hash) {
+		t.Error(got)
+	}
+	if got := read(s.stdout); got != printed {
+		t.Errorf("it printed %q, and later %q", printed, got)
+	}
+}
+
+// A kubelet swaps the ..data link of a ConfigMap.
+func TestReload_ConfigMap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a file system")
+	}
+	version := func(s *site, name string, rpm int) {
+		s.write(name+"/llmgov.yaml", siteConfig+"policies: [a.yaml]\n")
+		s.write(name+"/a.yaml", policyOf("acme", rpm))
+	}
+	s := newSite(t, func(s *site) {
+		s.remove("llmgov.yaml")
+		s.remove("tenants")
+		version(s, "..1", 1)
+		s.must(os.Symlink("..1", s.path("..data")))
+		for _, name := range []string{"llmgov.yaml", "a.yaml"} {
+			s.must(os.Symlink(filepath.Join("..data", name), s.path(name)))
+		}
+	})
+	for i := 2; i < 4; i++ {
+		version(s, fmt.Sprintf("..%d", i), i)
+		s.must(os.Symlink(fmt.Sprintf("..%d", i), s.path("..data_tmp")))
+		s.rename("..data_tmp", "..data")
+		s.remove(fmt.Sprintf("..%d", i-1))
+		s.wants(fmt.Sprintf("acme:%d", i))
+	}
+}
+
+// Bad files change nothing, and say so once, everywhere; mended ones are in force.
+func TestReload_Bad(t *testing.T) {
+	s := newSite(t, nil)
+	had := s.policy()
+	if !had.Success || had.LoadedAt.IsZero() || had.LastErrorAt != nil || len(had.Problems)+len(had.NeedsRestart) != 0 {
+		t.Errorf("at the start: %+v", had)
+	}
+	s.write("tenants/a.yaml", "tenants:\n  acme: {rmp: 1}\n")
+	var refused struct{ Problems []gateway.Problem }
+	for range 3 {
+		if status := s.ask(http.MethodPost, "/api/v1/reload", &refused); status != http.StatusUnprocessableEntity {
+			t.Errorf("status %d", status)
+		}
+	}
+	s.must(poll(func() error {
+		if len(s.logged("the files are bad")) == 0 {
+			return errors.New("nothing is logged")
+		}
+		return nil
+	}))
+	got := s.policy()
+	place := gateway.Problem{File: filepath.ToSlash(s.path("tenants/a.yaml")), Line: 2, Column: 10}
+	for _, list := range [][]gateway.Problem{got.Problems, refused.Problems} {
+		if !slices.ContainsFunc(list, func(p gateway.Problem) bool {
+			hint := strings.Contains(p.Message, `"rmp"`)
+			p.Message = ""
+			return hint && p == place
+		}) {
+			t.Errorf("problems %+v, want one at %+v", list, place)
+		}
+	}
+	if got.Success || got.Hash != had.Hash || got.LastErrorAt == nil || s.inForce() != "acme:1" {
+		t.Errorf("the status is %+v, in force %s", got, s.inForce())
+	}
+	if text := s.metrics("llmgov_policy_reload_success"); text != "llmgov_policy_reload_success 0" {
+		t.Error(text)
+	}
+	if lines := s.logged("the files are bad"); len(lines) != 1 || !strings.Contains(lines[0], "a.yaml:2:10: ") {
+		t.Errorf("logged: %q", lines)
+	}
+
+	s.write("tenants/a.yaml", policyOf("acme", 1))
+	if status := s.ask(http.MethodPost, "/api/v1/reload", nil); status != 200 {
+		t.Errorf("mended: %d", status)
+	}
+	if got := s.policy(); !got.Success || len(got.Problems) != 0 || got.LastErrorAt == nil || !got.LoadedAt.Equal(had.LoadedAt) {
+		t.Errorf("mended: %+v", got)
+	}
+	if text := s.metrics("llmgov_policy_reload_success"); text != "llmgov_policy_reload_success 1" {
+		t.Error(text)
+	}
+	if len(s.logged("policy in force")) != 1 {
+		t.Errorf("the log does not tell of the end:\n%s", read(s.stderr))
+	}
+}
+
+// What cannot change while it runs is named, and keeps nothing else from changing.
+func TestReload_NeedsRestart(t *testing.T) {
+	s := newSite(t, nil)
+	s.write("llmgov.yaml", strings.Replace(siteConfig, `listen: "127.0.0.1:0"`, `listen: "127.0.0.1:1"`, 1)+"timezone: Europe/Berlin\n")
+	s.write("tenants/a.yaml", policyOf("acme", 2))
+	var done gateway.Reloaded
+	want := []string{"listen", "timezone"}
+	if s.ask(http.MethodPost, "/api/v1/reload", &done); !slices.Equal(done.NeedsRestart, want) || s.inForce() != "acme:2" {
+		t.Errorf("%+v, in force %s", done, s.inForce())
+	}
+	if got := s.policy().NeedsRestart; !slices.Equal(got, want) {
+		t.Errorf("the snapshot names %q", got)
+	}
+	if lines := s.logged("policy in force"); len(lines) != 1 || !strings.Contains(lines[0], `"needs_restart":["listen","timezone"]`) || !strings.Contains(lines[0], `"tenants_changed":1`) {
+		t.Errorf("logged: %q", lines)
+	}
+	s.write("llmgov.yaml", siteConfig)
+	if s.ask(http.MethodPost, "/api/v1/reload", &done); len(done.NeedsRestart) != 0 || done.NeedsRestart == nil {
+		t.Errorf("put back: %+v", done)
+	}
+}
+
+// Without files there is nothing to reload, which is said and ends nothing.
+func TestReload_Quickstart(t *testing.T) {
+	s := &site{T: t, process: startQuickstart(t)}
+	had := s.policy()
+	s.must(s.cmd.Process.Signal(syscall.SIGHUP))
+	var refused struct{ Problems []gateway.Problem }
+	if status := s.ask(http.MethodPost, "/api/v1/reload", &refused); status != http.StatusConflict || len(refused.Problems) != 1 || !strings.Contains(refused.Problems[0].Message, "-c FILE") {
+		t.Errorf("%d %+v", status, refused)
+	}
+	s.must(poll(func() error {
+		if len(s.logged("SIGHUP: llmgov was started without a config file")) != 1 {
+			return errors.New("SIGHUP is not answered")
+		}
+		return nil
+	}))
+	if got := s.policy(); !reflect.DeepEqual(got, had) || !got.Success {
+		t.Errorf("%+v, before %+v", got, had)
+	}
+}
+
+// Every goroutine of serve ends with it, those that follow the files too.
+func TestReload_Ends(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	s := &site{T: t, dir: t.TempDir()}
+	s.write("llmgov.yaml", siteConfig)
+	s.write("tenants/a.yaml", policyOf("acme", 1))
+	s.process = &process{done: make(chan struct{}), stdout: s.path("stdout"), stderr: s.path("stderr")}
+	stdout, err := os.Create(s.stdout)
+	s.must(err)
+	defer stdout.Close()
+	ctx, end := context.WithCancel(t.Context())
+	code := -1
+	go func() {
+		defer close(s.done)
+		code = run(ctx, []string{"serve", "-c", s.path("llmgov.yaml")}, nil, stdout, io.Discard)
+	}()
+	s.must(s.listening())
+	s.write("tenants/a.yaml", policyOf("acme", 2))
+	s.ask(http.MethodPost, "/api/v1/reload", nil)
+	end()
+	<-s.done
+	http.DefaultClient.CloseIdleConnections()
+	if code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// When a policy cannot be applied, the one before is told of as in force, and the
+// same reason is logged once.
+func TestReloader_Refused(t *testing.T) {
+	snapshot := func(rpm int64) *tenants.Snapshot {
+		cfg := tenants.DefaultConfig()
+		cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://u/v1"}}
+		p := tenants.DefaultPool("p", "*")
+		p.RPM = rpm
+		cfg.Pools = []tenants.Pool{p}
+		snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "a", Keys: []tenants.Key{{Hash: tenants.HashKey("a")}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snap
+	}
+	var log strings.Builder
+	var fails error
+	applied := 0
+	first, second := snapshot(1), snapshot(2)
+	r := newReloader(nil, first, func(*tenants.Snapshot) error { applied++; return fails }, telemetry.New(), slog.New(slog.NewTextHandler(&log, nil)))
+	for i, step := range []struct {
+		snap    *tenants.Snapshot
+		err     error // of the files
+		fails   error // of applying
+		hash    string
+		applied int
+		lines   int
+	}{
+		{first, nil, nil, first.Hash(), 0, 0},
+		{nil, errors.New("bad"), nil, first.Hash(), 0, 1},
+		{nil, errors.New("bad"), nil, first.Hash(), 0, 1},
+		{nil, errors.New("worse"), nil, first.Hash(), 0, 2},
+		{second, nil, errors.New("no"), first.Hash(), 1, 3},
+		{second, nil, errors.New("no"), first.Hash(), 2, 3},
+		{second, nil, nil, second.Hash(), 3, 4},
+		{second, nil, nil, second.Hash(), 3, 4},
+		{nil, errors.New("bad"), nil, second.Hash(), 3, 5},
+		{second, nil, nil, second.Hash(), 3, 6},
+	} {
+		fails = step.fails
+		answer := r.take(step.snap, step.err)
+		bad := step.err != nil || step.fails != nil
+		st := r.Status()
+		if st.Hash != step.hash || st.Success == bad || (answer.err != nil) != bad || applied != step.applied || strings.Count(log.String(), "\n") != step.lines {
+			t.Errorf("step %d: %+v, %+v, applied %d times, logged\n%s", i, st, answer, applied, log.String())
+		}
+	}
+}
+
+// Each setting is read at the start, or whenever it is needed: a new one must be
+// decided on.
+func TestRestart_EverySettingIsDecided(t *testing.T) {
+	live := []string{"default_pool", "policies", "max_body", "timeouts.stream_idle", "timeouts.drain"}
+	decided := slices.Clone(live)
+	for _, s := range atStart {
+		decided = append(decided, s.key)
+	}
+	slices.Sort(decided)
+	var all []string
+	var walk func(prefix string, of reflect.Type)
+	walk = func(prefix string, of reflect.Type) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			switch key := f.Tag.Get("koanf"); {
+			case key == "-":
+			case f.Type.Kind() == reflect.Struct:
+				walk(prefix+key+".", f.Type)
+			default:
+				all = append(all, prefix+key)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[tenants.Config]())
+	slices.Sort(all)
+	if !slices.Equal(all, decided) {
+		t.Errorf("the settings are\n%q, decided are\n%q", all, decided)
+	}
+	doc := read("../../docs/configuration.md")
+	for i, mark := range []string{"| in force at once |", "| needs a restart |"} {
+		_, row, _ := strings.Cut(doc, mark)
+		row, _, _ = strings.Cut(row, "\n")
+		for _, key := range all {
+			if named := strings.Contains(row, "`"+key+"`"); named != (slices.Contains(live, key) == (i == 0)) {
+				t.Errorf("docs/configuration.md: %s in the row %q: %v", key, mark, named)
+			}
+		}
+	}
+}
