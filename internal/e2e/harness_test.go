@@ -69,6 +69,7 @@ type stack struct {
 	t       *testing.T
 	mock    *mock.Server
 	gov     *governor.Governor
+	gateway *gateway.Gateway
 	metrics *telemetry.Metrics
 	client  *http.Client
 	server  *http.Server
@@ -84,6 +85,7 @@ type world struct {
 	prices  []tenants.ModelPrice
 	zone    string
 	journal governor.Journal
+	log     slog.Handler // nil throws it away
 	// wrap stands between the gateway and the model server.
 	wrap func(http.RoundTripper) http.RoundTripper
 }
@@ -110,13 +112,7 @@ func newStack(t *testing.T, w world) *stack {
 	upstream := newPipeListener()
 	s.serve(&http.Server{Handler: s.mock}, upstream)
 
-	cfg := tenants.DefaultConfig()
-	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1", APIKey: "upstream-key"}}
-	cfg.Pools = []tenants.Pool{w.pool}
-	cfg.Prices, cfg.Timezone = w.prices, w.zone
-	if w.idle > 0 {
-		cfg.Timeouts.StreamIdle = w.idle
-	}
+	cfg := w.config()
 	transport := gateway.NewTransport(cfg.Timeouts)
 	transport.DialContext = upstream.dial
 	s.closers = append(s.closers, transport.CloseIdleConnections)
@@ -124,8 +120,8 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Transport: rt})
-	s.gov = gov
+	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Log: slog.New(w.logHandler()), Transport: rt})
+	s.gov, s.gateway = gov, gw
 	front := newPipeListener()
 	s.server = &http.Server{Handler: gw, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	s.serve(s.server, front)
@@ -133,6 +129,25 @@ func newStack(t *testing.T, w world) *stack {
 	s.client = &http.Client{Transport: clientSide}
 	s.closers = append(s.closers, clientSide.CloseIdleConnections)
 	return s
+}
+
+// config has the world's pool, in front of the model server.
+func (w world) config() tenants.Config {
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1", APIKey: "upstream-key"}}
+	cfg.Pools = []tenants.Pool{w.pool}
+	cfg.Prices, cfg.Timezone = w.prices, w.zone
+	if w.idle > 0 {
+		cfg.Timeouts.StreamIdle = w.idle
+	}
+	return cfg
+}
+
+func (w world) logHandler() slog.Handler {
+	if w.log == nil {
+		return slog.DiscardHandler
+	}
+	return w.log
 }
 
 // build makes a gateway of a policy, and the governor below it. opt says how it
