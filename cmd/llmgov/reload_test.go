@@ -246,6 +246,34 @@ func TestReload_Ends(t *testing.T) {
 	}
 }
 
+// Whoever waits for the reloader has waited for the watch of the files too.
+func TestReloader_Ends(t *testing.T) {
+	s := &site{T: t, dir: t.TempDir()}
+	s.write("llmgov.yaml", siteConfig)
+	s.write("tenants/a.yaml", policyOf("acme", 1))
+	snap, err := tenants.Load(s.path("llmgov.yaml"), tenants.Options{})
+	s.must(err)
+	for range 50 {
+		ctx, end := context.WithCancel(t.Context())
+		files, err := tenants.Watch(ctx, s.path("llmgov.yaml"), snap, tenants.Options{})
+		s.must(err)
+		r := newReloader(files, snap, func(*tenants.Snapshot) error { return nil }, telemetry.New(), slog.New(slog.DiscardHandler))
+		end()
+		s.must(r.Run(ctx, nil))
+		select {
+		case _, open := <-files.Events():
+			if open {
+				t.Error("an event after the end")
+			}
+		default:
+			t.Fatal("the watch goes on")
+		}
+		if _, err := r.Reload(t.Context()); !errors.Is(err, tenants.ErrWatchEnded) {
+			t.Errorf("Reload after the end: %v", err)
+		}
+	}
+}
+
 // When a policy cannot be applied, the one before is told of as in force, and the
 // same reason is logged once.
 func TestReloader_Refused(t *testing.T) {

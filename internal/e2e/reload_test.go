@@ -261,7 +261,9 @@ func TestReloadsUnderLoad(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); l.run(ctx) }()
 	began, counters, used, slowest := time.Now(), s.counters(), s.used(), time.Duration(0)
-	for n := 1; n <= *reloads; n++ {
+	n := 0
+	for n < *reloads && time.Since(began) < 40*time.Second { // a slow machine gets fewer, for the minute rolls on
+		n++
 		time.Sleep(100 * time.Millisecond)
 		at := time.Now()
 		apply(n)
@@ -276,8 +278,8 @@ func TestReloadsUnderLoad(t *testing.T) {
 	<-done
 	s.checkAtRest(bill)
 	t.Logf("%d policies in %v, the slowest taken over in %v: %d calls (%.0f a second), of them %d streams; %d served, %d of unknown tenants, %d failed",
-		*reloads, took.Round(time.Millisecond), slowest.Round(10*time.Microsecond), l.sent.Load(), float64(l.sent.Load())/took.Seconds(), l.streams.Load(), l.served.Load(), l.unknown.Load(), l.failed.Load())
-	if l.failed.Load() > 0 || l.unknown.Load() == 0 || l.served.Load() < int64(*reloads)*5 {
+		n, took.Round(time.Millisecond), slowest.Round(10*time.Microsecond), l.sent.Load(), float64(l.sent.Load())/took.Seconds(), l.streams.Load(), l.served.Load(), l.unknown.Load(), l.failed.Load())
+	if l.failed.Load() > 0 || l.unknown.Load() == 0 || l.served.Load() < int64(n)*5 {
 		t.Error("calls failed, or there was no load")
 	}
 	if running, waiting := s.gov.Leases(); running+waiting != 0 {

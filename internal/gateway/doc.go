@@ -18,7 +18,8 @@
 // The request body is untrusted: what decides about it (model, stream, limits)
 // must mean the same to every JSON reader, or the call is refused. What is not
 // governed passes byte for byte. The snapshot of policies is loaded once a
-// request. A lease ends on every way out; what upstream produced is charged,
+// request; only a call that the policy in force has lost, before anything was sent,
+// begins again in that. A lease ends on every way out; what upstream produced is charged,
 // also when nobody reads it to the end. The upstream's key never reaches a
 // tenant, nor a tenant's key the upstream.
 //
