@@ -1,16 +1,17 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -21,7 +22,8 @@ import (
 // that they serve. A tenant's name is its key.
 type rules struct {
 	tenants, pools map[string]string
-	maxWait        time.Duration
+	zone           string
+	upstream       string // its host, and its key
 }
 
 var before = rules{
@@ -32,16 +34,19 @@ var before = rules{
 func (r rules) snapshot(t *testing.T) *tenants.Snapshot {
 	t.Helper()
 	cfg := tenants.DefaultConfig()
-	cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://upstream/v1"}}
+	host := cmp.Or(r.upstream, "upstream")
+	cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://" + host + "/v1", APIKey: "key-of-" + host}}
+	cfg.Timezone = cmp.Or(r.zone, "UTC")
 	for name, models := range r.pools {
 		p := tenants.DefaultPool(name, strings.Fields(models)...)
-		p.RPM = 100
+		p.Concurrency = 100
 		cfg.Pools = append(cfg.Pools, p)
 	}
 	var list []tenants.Tenant
 	for name, models := range r.tenants {
 		list = append(list, tenants.Tenant{
-			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models), MaxWait: r.maxWait,
+			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models),
+			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
 		})
 	}
 	snap, err := tenants.Build(cfg, list)
@@ -228,7 +233,9 @@ func TestApply_Refused(t *testing.T) {
 func TestApply_KeepsWhatWasLearned(t *testing.T) {
 	g := newGateway(t, before, answerOK)
 	for range 40 {
-		ask(g, nil)
+		if status, body := ask(g, nil); status != 200 {
+			t.Fatalf("status %d: %s", status, body)
+		}
 	}
 	was := g.world.Load()
 	acme := was.estimates[0].prompts.Estimate("m", 100_000)
@@ -247,17 +254,64 @@ func TestApply_KeepsWhatWasLearned(t *testing.T) {
 	}
 }
 
+// Another address and key of an upstream are for calls that come from then on.
+func TestApply_Upstream(t *testing.T) {
+	var asked []string
+	g := newGateway(t, before, func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.Host+" "+r.Header.Get("Authorization"))
+		return answerOK(r)
+	})
+	after := rules{tenants: before.tenants, pools: before.pools, upstream: "other"}
+	ask(g, func() {
+		if err := g.Apply(after.snapshot(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	ask(g, nil)
+	if want := []string{"upstream Bearer key-of-upstream", "other Bearer key-of-other"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
+// Budgets go on in the zone in which they have begun.
+func TestApply_Zone(t *testing.T) {
+	g := newGateway(t, before, answerOK)
+	if err := g.Apply(rules{tenants: before.tenants, pools: before.pools, zone: "Asia/Tokyo"}.snapshot(t)); err != nil {
+		t.Fatal(err)
+	}
+	if at := g.gov.State().Tenants[0].Budgets[0].Resets.UTC(); at.Hour() != 0 {
+		t.Errorf("a day ends at %v", at)
+	}
+}
+
+// The upstream gets its own name of a model, and every other byte as it came.
+func TestRealModel(t *testing.T) {
+	got := ""
+	g := newGateway(t, before, func(r *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		got = string(body)
+		if r.ContentLength != int64(len(body)) {
+			t.Errorf("Content-Length %d of %d bytes", r.ContentLength, len(body))
+		}
+		r.Body = http.NoBody
+		return answerOK(r)
+	})
+	g.world.Load().realModel = func(string) string { return "real-model" }
+	if status, body := ask(g, nil); status != 200 || got != `{"model":"real-model","max_tokens":9}` {
+		t.Errorf("status %d, the upstream got %s: %s", status, got, body)
+	}
+}
+
 // Calls and policies meet at random: who is in all policies is always served, also
 // when its pool has another name each time.
 func TestApply_Races(t *testing.T) {
 	g := newGateway(t, before, answerOK)
 	var snaps [3]*tenants.Snapshot
 	for i := range snaps {
-		r := rules{tenants: map[string]string{"acme": "m"}, pools: map[string]string{fmt.Sprint("p", i): "m"}}
-		snap := r.snapshot(t)
-		snap.Pools()[0].RPM = 0
-		snap.Pools()[0].Concurrency = 1000
-		snaps[i] = snap
+		snaps[i] = rules{tenants: map[string]string{"acme": "m"}, pools: map[string]string{fmt.Sprint("p", i): "m"}}.snapshot(t)
 	}
 	if err := g.Apply(snaps[0]); err != nil {
 		t.Fatal(err)
