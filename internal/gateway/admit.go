@@ -55,7 +55,7 @@ func (c *call) admit() *refusal {
 	if c.route.chunked && c.head.stream {
 		edits, c.withhold = c.head.askForUsage(edits)
 	}
-	if real := c.world.realModel(c.head.model); real != c.head.model {
+	if real := c.world.snap.RealModel(c.head.model); real != c.head.model {
 		var f *refusal
 		if edits, f = c.rename(edits, real); f != nil {
 			return f

@@ -38,8 +38,16 @@ func (r rules) snapshot(t *testing.T) *tenants.Snapshot {
 	cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://" + host + "/v1", APIKey: "key-of-" + host}}
 	cfg.Timezone = cmp.Or(r.zone, "UTC")
 	for name, models := range r.pools {
-		p := tenants.DefaultPool(name, strings.Fields(models)...)
+		p := tenants.DefaultPool(name)
 		p.Concurrency = 100
+		for _, model := range strings.Fields(models) {
+			alias, real, aliased := strings.Cut(model, "=")
+			if aliased {
+				p.Aliases = append(p.Aliases, tenants.Alias{Name: alias, Model: real})
+			} else {
+				p.Models = append(p.Models, model)
+			}
+		}
 		cfg.Pools = append(cfg.Pools, p)
 	}
 	var list []tenants.Tenant
@@ -257,7 +265,7 @@ func TestApply_KeepsWhatWasLearned(t *testing.T) {
 // Another address and key of an upstream are for calls that come from then on.
 func TestApply_Upstream(t *testing.T) {
 	var asked []string
-	g := newGateway(t, before, func(r *http.Request) (*http.Response, error) {
+	g := newGateway(t, rules{tenants: before.tenants, pools: map[string]string{"p": "m=real-model"}}, func(r *http.Request) (*http.Response, error) {
 		asked = append(asked, r.URL.Host+" "+r.Header.Get("Authorization"))
 		return answerOK(r)
 	})
@@ -287,7 +295,7 @@ func TestApply_Zone(t *testing.T) {
 // The upstream gets its own name of a model, and every other byte as it came.
 func TestRealModel(t *testing.T) {
 	got := ""
-	g := newGateway(t, before, func(r *http.Request) (*http.Response, error) {
+	g := newGateway(t, rules{tenants: before.tenants, pools: map[string]string{"p": "m=real-model"}}, func(r *http.Request) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err
@@ -299,7 +307,6 @@ func TestRealModel(t *testing.T) {
 		r.Body = http.NoBody
 		return answerOK(r)
 	})
-	g.world.Load().realModel = func(string) string { return "real-model" }
 	if status, body := ask(g, nil); status != 200 || got != `{"model":"real-model","max_tokens":9}` {
 		t.Errorf("status %d, the upstream got %s: %s", status, got, body)
 	}

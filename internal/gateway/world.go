@@ -24,8 +24,6 @@ type world struct {
 	accounts  [][]*telemetry.Account // by tenant and pool
 	estimates []*estimates           // by tenant
 	shared    *estimates             // what all have taught, for who is new
-	// realModel is the name under which the upstream knows a model.
-	realModel func(model string) string
 }
 
 // estimates turn what a tenant sends and gets into tokens.
@@ -82,7 +80,7 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	if err != nil {
 		return nil, err
 	}
-	w := &world{snap: snap, realModel: func(model string) string { return model }}
+	w := &world{snap: snap}
 	speeds, learned := before.learned()
 	if w.shared = learned[""]; w.shared == nil {
 		w.shared = &estimates{tokens.NewEstimator(nil), tokens.NewEstimator(nil)}
