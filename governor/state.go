@@ -156,18 +156,23 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	ps.Leases = p.leasesLocked(now)
 	for i, v := range tb.inOrder.tenants {
-		st := v.access[p.index].seat
-		if st == nil || st.gone {
-			continue
-		}
-		tenants[i].Queued[p.name] = p.escrow.Node(st.leaf).Queued
-		for k, a := range p.shares {
-			part := ps.Budgets[k]
-			part.Pool, part.Used = p.name, a.split.UsedBy(now, st.members[k])*a.scale
-			tenants[i].Budgets = append(tenants[i].Budgets, part)
-		}
+		p.addToLocked(&tenants[i], now, v.access[p.index].seat)
 	}
 	return ps
+}
+
+// addToLocked puts what the pool's books have of a tenant to the tenant's.
+func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
+	if st == nil || st.gone {
+		return
+	}
+	ts.Queued[p.name] = p.escrow.Node(st.leaf).Queued
+	for i, a := range p.shares {
+		a.advance(now)
+		ts.Budgets = append(ts.Budgets, BudgetState{
+			Budget: a.Budget, Pool: p.name, Used: a.split.UsedBy(now, st.members[i]) * a.scale, Resets: a.ends,
+		})
+	}
 }
 
 // leasesLocked lists what runs and waits, of those too who are gone.
@@ -254,4 +259,21 @@ func (g *Governor) Leases() (running, waiting int) {
 		waiting += s.Waiting
 	}
 	return running, waiting
+}
+
+// TenantState copies the books of one tenant, as [Governor.State] has them. Its cost
+// does not grow with the number of tenants.
+func (g *Governor) TenantState(name string) (TenantState, bool) {
+	tb, now := g.table.Load(), g.clock.Now()
+	v := tb.tenants[name]
+	if v == nil {
+		return TenantState{}, false
+	}
+	ts := v.state(now)
+	for _, p := range tb.inOrder.pools {
+		p.mu.Lock()
+		p.addToLocked(&ts, now, v.access[p.index].seat)
+		p.mu.Unlock()
+	}
+	return ts, true
 }

@@ -20,6 +20,9 @@ type Config struct {
 	// StateDir is the folder in which a single node keeps what must outlive a restart. Empty, the default, keeps
 	// nothing. A relative one is below the working directory.
 	StateDir string `koanf:"state_dir"`
+	// KeysFile is the file of keys made and revoked at run time. Empty, the default, is beside the config file, and named
+	// after it: llmgov.keys.yaml of llmgov.yaml. A relative one is relative to the config file. [Build] reads no file.
+	KeysFile string `koanf:"keys_file"`
 	// Timezone is the IANA name of the zone in which budgets' days, weeks and months begin; see [Snapshot.Location].
 	// Default "UTC", which empty becomes.
 	Timezone string `koanf:"timezone"`

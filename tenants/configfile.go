@@ -36,6 +36,7 @@ var configShape = shape[configFile]{
 		},
 		settingField("default_pool"),
 		settingField("state_dir"),
+		settingField("keys_file"),
 		{
 			name: "prices", about: "What tokens of models cost, by name or pattern. Budgets in usd need them.", read: readPrices,
 			kind: mapOf(anyName, func() schema { return priceShape.schema(nil) }, 0),

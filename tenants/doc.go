@@ -84,6 +84,13 @@
 // swaps the pointer. What it hands out (*Tenant, *Pool, *Config) is shared and must only be read. Lookups on the
 // request path allocate nothing.
 //
+// # Keys made at run time
+//
+// A [KeyFile] beside the config file holds keys that were made, and hashes of keys that were revoked, while gateways
+// run. It is one more file of a load: a policy has its keys, then those of the key file open what they are for, then
+// what is revoked opens nothing, wherever it is from. What is amiss between it and the policy (a tenant that is gone) is no
+// problem but a note, since the two change apart. It is not in [Snapshot.Hash].
+//
 // # Changes
 //
 // A [Watcher] follows the files and delivers a new snapshot, or what is wrong with them, for as long as its context

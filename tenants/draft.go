@@ -65,7 +65,7 @@ var commonFields = []field[draft]{
 var ownFields = []field[draft]{
 	{
 		name: "keys", about: "Its API keys: their hashes, as llmgov keys new prints them, alone or with a name and an end.",
-		kind: listOf(keyKind, 1, true), read: func(v value, t *draft) { t.Keys = v.keys(t.terms.zone) },
+		kind: listOf(keyKind, 0, true), read: func(v value, t *draft) { t.Keys = v.keys(t.terms.zone) },
 	},
 	{
 		name: "models", about: "Names and patterns of the models that it may use. Left out, every model of every pool, or all that its parent may.",

@@ -89,11 +89,7 @@ func (v value) keys(zone *time.Location) []Key {
 	if !ok {
 		return []Key{{}}
 	}
-	if len(list) == 0 {
-		v.problem("is empty, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or remove it where there are teams")
-		return []Key{{}}
-	}
-	keys := make([]Key, len(list))
+	keys := make([]Key, len(list)) // none, where they are made at run time
 	for i, it := range list {
 		keys[i] = it.key(zone)
 	}
@@ -167,8 +163,9 @@ func goodExpiry(at time.Time) bool { return at.Year() >= firstYear && at.Year() 
 
 // keys checks that somebody can call as t, and that nobody else has its keys. owners maps a key to who has it first.
 func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
-	if _, written := c.r.places[child(path, "teams")]; len(t.Keys) == 0 && !c.parent[t.Index] && !written {
-		c.r.at(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new")
+	_, keyed := c.r.places[child(path, "keys")]
+	if _, written := c.r.places[child(path, "teams")]; len(t.Keys) == 0 && !c.parent[t.Index] && !written && !keyed {
+		c.r.at(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or keys: [] if they are made at run time")
 	}
 	for i, key := range t.Keys {
 		c.keyName(t, path, i)
@@ -177,11 +174,11 @@ func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
 		}
 		first, taken := owners[key.Hash]
 		if !taken {
-			owners[key.Hash] = keyAt{int32(t.Index), int32(i)}
+			owners[key.Hash] = keyAt{t.Index, &t.Keys[i]}
 			continue
 		}
 		owner := &c.tenants[first.tenant]
-		where := c.r.place(item(child(owner.path(), "keys"), int(first.key))).or("its list")
+		where := c.r.place(item(child(owner.path(), "keys"), slices.IndexFunc(owner.Keys, func(k Key) bool { return k.Hash == key.Hash }))).or("its list")
 		at := item(child(path, "keys"), i)
 		if owner == t {
 			c.r.at(at, "%s… is listed twice; the other is at %s, remove one", key.Hash.String()[:15], where)

@@ -15,26 +15,44 @@ type keySlot struct {
 	used bool
 }
 
-// keyAt is where a key is: of which tenant, and which of its keys.
-type keyAt struct{ tenant, key int32 }
+// keyAt is a key, and the place of the tenant whose it is.
+type keyAt struct {
+	tenant int
+	key    *Key
+}
 
-func newKeyTable(list []Tenant) keyTable {
-	keys := 0
-	for i := range list {
-		keys += len(list[i].Keys)
-	}
+// newKeyTable is a table with room for so many keys.
+func newKeyTable(keys int) keyTable {
 	size := 2
 	for size < 2*keys {
 		size *= 2
 	}
-	t := keyTable{slots: make([]keySlot, size), mask: uint64(size - 1)}
+	return keyTable{slots: make([]keySlot, size), mask: uint64(size - 1)}
+}
+
+// keysOf is the table of tenants' own keys.
+func keysOf(list []Tenant) keyTable {
+	keys := 0
 	for i := range list {
-		for j, k := range list[i].Keys {
-			*t.slot(&k.Hash) = keySlot{k.Hash, keyAt{int32(i), int32(j)}, true}
+		keys += len(list[i].Keys)
+	}
+	t := newKeyTable(keys)
+	for i := range list {
+		for j := range list[i].Keys {
+			t.put(keyAt{i, &list[i].Keys[j]})
 		}
 	}
 	return t
 }
+
+// put adds a key, or replaces that of the same hash.
+func (t *keyTable) put(at keyAt) {
+	h := &at.key.Hash
+	*t.slot(h) = keySlot{*h, at, true}
+}
+
+// has reports whether a key is there.
+func (t *keyTable) has(h *KeyHash) bool { return t.slot(h).used }
 
 // slot is that of a hash, or the free one where it belongs.
 func (t *keyTable) slot(h *KeyHash) *keySlot {

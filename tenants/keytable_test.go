@@ -14,18 +14,18 @@ func TestKeyTable_Oracle(t *testing.T) {
 			return h
 		})
 		all := rapid.SliceOfNDistinct(hash, 0, 60, rapid.ID).Draw(rt, "keys")
-		want := map[KeyHash]keyAt{}
+		want := map[KeyHash]int{}
 		list := make([]Tenant, 3)
 		for i, h := range all {
 			tn := &list[i%3]
-			want[h] = keyAt{int32(i % 3), int32(len(tn.Keys))}
+			want[h] = i % 3
 			tn.Keys = append(tn.Keys, Key{Hash: h})
 		}
-		table := newKeyTable(list)
+		table := keysOf(list)
 		for range 50 {
 			h := hash.Draw(rt, "asked")
 			at, there := want[h]
-			if s := table.slot(&h); s.used != there || there && s.at != at {
+			if s := table.slot(&h); s.used != there || there && (s.at.tenant != at || s.at.key.Hash != h) {
 				rt.Fatalf("%s: found %+v, want %+v, %v", h, *s, at, there)
 			}
 		}

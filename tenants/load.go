@@ -74,6 +74,10 @@ type loader struct {
 	clock  func() time.Time // the wall's, as that of file systems
 	env    map[string]string
 	r      *report
+
+	keyFile  string      // as the config last named it; empty before the first load
+	keys     runtimeKeys // what it holds
+	keysGood bool        // that it could be read
 }
 
 // begin makes the loader forget what it has seen.
@@ -93,10 +97,12 @@ func load(l *loader) (*Snapshot, error) {
 	l.r.places[""] = place{l.shown, 1, 1}
 	data, err := l.readFile(l.config)
 	if err != nil {
+		l.readKeys()
 		return nil, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, reason(err))
 	}
 	doc := parse(l.r, l.shown, data, l.env)
 	if doc == nil {
+		l.readKeys()
 		return nil, l.r.err()
 	}
 	file := configFile{settings: map[string]any{}}
@@ -104,9 +110,15 @@ func load(l *loader) (*Snapshot, error) {
 	base := DefaultConfig()
 	base.Upstreams, base.Pools, base.Prices = file.upstreams, file.pools, file.prices
 	cfg := layer(l.r, base, file.settings, l.opt)
+	l.findKeys(cfg.KeysFile)
+	l.readKeys()
 	list := l.policies(&cfg)
 	l.forget()
-	return compile(l.r, cfg, list)
+	snap, err := compile(l.r, cfg, list)
+	if err != nil {
+		return nil, err
+	}
+	return snap.withKeys(l.keys), nil
 }
 
 // policies reads all policy files in the order of their names.
@@ -221,7 +233,7 @@ func (l *loader) expandGlobs(globs []string) []string {
 }
 
 // glob lists what one glob matches. As in a shell, * does not match a dot at the start of a file's name: editors keep
-// locks and copies under such names.
+// locks and copies under such names. The key file is no policy file, wherever it is.
 func (l *loader) glob(glob string) ([]string, error) {
 	pattern := path.Join(path.Dir(l.config), glob)
 	if path.IsAbs(glob) {
@@ -230,7 +242,7 @@ func (l *loader) glob(glob string) ([]string, error) {
 	found, err := fs.Glob(l.fsys, pattern)
 	hidden := strings.HasPrefix(path.Base(pattern), ".")
 	return slices.DeleteFunc(found, func(n string) bool {
-		return !hidden && strings.HasPrefix(path.Base(n), ".")
+		return !hidden && strings.HasPrefix(path.Base(n), ".") || n == l.keyFile
 	}), err
 }
 

@@ -175,7 +175,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
-		"LLMGOV_STATE_DIR=/state", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_POLICIES=tenants/a.yaml",
+		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_POLICIES=tenants/a.yaml",
 		"LLMGOV_SERVICE_HOST=10.0.0.1", "LLMGOV_PORT=tcp://10.0.0.1:80", "LLMGOV_POOLS_MAIN_TPM=9", "LLMGOV_ADMIN=x",
 	}, "\n")})
 	if err != nil {
@@ -184,7 +184,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	want := DefaultConfig()
 	want.Listen, want.Admin, want.Node, want.Region, want.DefaultPool = ":1", Admin{":2", "t"}, "n", "r", "main"
 	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
-	want.StateDir, want.Timezone = "/state", "Asia/Tokyo"
+	want.StateDir, want.KeysFile, want.Timezone = "/state", "k.yaml", "Asia/Tokyo"
 	want.MaxBody, want.Policies = 1<<20, []string{"tenants/a.yaml"}
 	got := *s.Config()
 	got.Pools, got.Upstreams = nil, nil

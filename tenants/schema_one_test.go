@@ -66,7 +66,6 @@ func TestSchema_OneDefect(t *testing.T) {
 		"models of none":                       member("models: []"),
 		"a key of another form":                {"tenants/a.yaml": "tenants: {a: {keys: [sk-1]}}\n"},
 		"no keys":                              {"tenants/a.yaml": "tenants: {a: {rpm: 1}}\n"},
-		"an empty list of keys":                {"tenants/a.yaml": "tenants: {a: {keys: []}}\n"},
 		"a tenant with a slash":                {"tenants/a.yaml": "tenants: {a/b: {keys: [\"" + key1 + "\"]}}\n"},
 		"an unknown key of a policy":           {"tenants/a.yaml": goodPolicy + "teams: {}\n"},
 		"an alias that is a pattern":           {"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\npools: {main: {models: [{\"f*\": gpt-4o}], rpm: 1}}\n"},

@@ -52,6 +52,10 @@ var settings = []setting{
 		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.StateDir }, parse: typed(parseDir),
 	},
 	{
+		key: "keys_file", about: "The file of keys made at run time, relative to this one. Left empty, beside it: llmgov.keys.yaml of llmgov.yaml.",
+		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.KeysFile }, parse: typed(parseKeysFile),
+	},
+	{
 		key: "timezone", about: "IANA name of the zone in which budgets' days, weeks and months begin.",
 		kind: zoneKind, get: func(c *Config) any { return c.Timezone }, parse: typed(parseTimezone),
 	},
@@ -100,6 +104,12 @@ func parseOptionalName(text string) (string, string) {
 }
 
 func parseSecret(text string) (string, string) { return text, checkSecret(text) }
+
+// parseKeysFile reads the name of a file, by the rule for folders.
+func parseKeysFile(text string) (string, string) {
+	text, complaint := parseDir(text)
+	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as llmgov.keys.yaml", 1)
+}
 
 // parseDir reads the name of a folder. Whether it is there, and may be written, is for who opens it to find.
 func parseDir(text string) (string, string) {

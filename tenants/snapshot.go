@@ -23,6 +23,7 @@ type Snapshot struct {
 	origins origins
 	hash    string
 	full    [sha256.Size]byte
+	runtime runtimeKeys
 }
 
 // newSnapshot freezes parts that were found to fit. It owns them from here on.
@@ -35,13 +36,14 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{
 		cfg: cfg, tenants: list,
-		byKey: newKeyTable(list), byName: make(map[string]int, len(list)),
+		byKey: keysOf(list), byName: make(map[string]int, len(list)),
 		routes: newRoutes(cfg.Pools), prices: newPricing(cfg.Prices, cfg.Pools), zone: location(cfg.Timezone),
 	}
 	for i := range list {
 		s.byName[list[i].Name] = i
 	}
 	s.hash, s.full = digests(cfg, list)
+	s.runtime.policy, s.runtime.full = s.byKey, s.full
 	return s
 }
 
@@ -104,13 +106,16 @@ func (s *Snapshot) Equal(o *Snapshot) bool { return s.full == o.full }
 
 // Lookup finds an API key, and whose it is. Whether it has expired is for who has a clock. It allocates nothing.
 func (s *Snapshot) Lookup(key string) (*Tenant, *Key, bool) {
-	h := HashKey(key)
+	return s.LookupHash(HashKey(key))
+}
+
+// LookupHash is [Snapshot.Lookup] by the key's hash.
+func (s *Snapshot) LookupHash(h KeyHash) (*Tenant, *Key, bool) {
 	slot := s.byKey.slot(&h)
 	if !slot.used {
 		return nil, nil, false
 	}
-	t := &s.tenants[slot.at.tenant]
-	return t, &t.Keys[slot.at.key], true
+	return &s.tenants[slot.at.tenant], slot.at.key, true
 }
 
 // TenantByName finds a tenant. It allocates nothing.

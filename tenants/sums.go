@@ -32,6 +32,9 @@ func (l *loader) sum() sum {
 func (l *loader) look(globs []string) sum {
 	l.begin()
 	l.lookAt(l.config)
+	if l.keyFile != "" {
+		l.lookAt(l.keyFile)
+	}
 	if globs != nil {
 		for _, name := range l.files(globs) {
 			l.lookAt(name)

@@ -27,6 +27,9 @@ var ErrWatchEnded = errors.New("tenants: the watch has ended")
 // Watch follows the files that [Load] of the same name and options reads. from is the snapshot in force; what the
 // files say beyond it is the first event. It is nil where nothing is in force.
 //
+// Where the files are bad, but the key file is not and has changed, the event with the problems comes after one with
+// the last good snapshot and the keys of now: a key must be revocable at any time.
+//
 // Files are told apart by content, so saving the same again is no event, and a change of comments is one. What changed
 // is looked at again after a moment and only loaded when it is still the same, so neither half a file nor half a set
 // of files is taken for the whole. Events of the file system only say when to look; where there are none, or some are
@@ -73,6 +76,7 @@ type watching struct {
 	knobs
 	loader  *loader
 	last    Event     // what the files said when they were last loaded
+	good    *Snapshot // the last that was delivered, or is to be; nil for none
 	loaded  sum       // of what was last loaded
 	globs   []string  // where that load sought policies
 	seen    sum       // of the look before, when it differed
@@ -84,7 +88,7 @@ type watching struct {
 
 func watch(ctx context.Context, l *loader, from *Snapshot, k knobs) *Watcher {
 	w := &Watcher{events: make(chan Event), asked: make(chan chan Event), done: make(chan struct{})}
-	s := &watching{knobs: k, loader: l, last: Event{Snapshot: from}, dirs: newDirs(k.events)}
+	s := &watching{knobs: k, loader: l, last: Event{Snapshot: from}, good: from, dirs: newDirs(k.events)}
 	go w.run(ctx, s)
 	return w
 }
@@ -176,12 +180,15 @@ func (s *watching) load() {
 	s.last = Event{Snapshot: snap, Err: err}
 	switch {
 	case err != nil:
+		if snap := s.loader.rekeyed(s.good); snap != nil {
+			s.pending, s.good = []Event{{Snapshot: snap}}, snap
+		}
 		if n := len(s.pending); n > 0 && s.pending[n-1].Err != nil {
 			s.pending = s.pending[:n-1]
 		}
 		s.pending = append(s.pending, s.last)
 	case first && known.Snapshot != nil && known.Snapshot.Equal(snap):
 	default:
-		s.pending = []Event{s.last}
+		s.pending, s.good = []Event{s.last}, snap
 	}
 }

@@ -82,6 +82,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 	}
 	r.unused(snap)
 	r.keys(snap, now)
+	r.Notes = append(r.Notes, snap.KeyNotes()...)
 	return r
 }
 

@@ -42,7 +42,7 @@ func (c importLitellmCmd) Run(e *env) error {
 		return fmt.Errorf("llmgov: cannot read the config of LiteLLM: %w", err)
 	}
 	result, err := litellm.Convert(c.Config, data, litellm.Options{Env: variables(e.vars), NewKey: func(name string) (string, string) {
-		key := newKey(keyName(name))
+		key := tenants.NewKey(keyName(name))
 		return key, tenants.HashKey(key).String()
 	}})
 	if errors.Is(err, litellm.ErrNothing) {

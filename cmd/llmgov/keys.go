@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"strings"
@@ -21,20 +19,12 @@ type keysNewCmd struct {
 }
 
 func (k keysNewCmd) Run(e *env) error {
-	if strings.ContainsFunc(k.Name, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }) || k.Name == "" {
-		return &usageError{fmt.Sprintf("a key's name has lower-case letters, digits and dashes, not %q", k.Name)}
+	if err := tenants.CheckKeyLabel(k.Name); err != nil {
+		return &usageError{err.Error()}
 	}
-	key := newKey(k.Name)
+	key := tenants.NewKey(k.Name)
 	fmt.Fprintf(e.stdout, "key   %s\nhash  %s\n", key, tenants.HashKey(key))
 	return nil
-}
-
-// newKey makes a key with 192 random bits. Its prefix makes a leaked one easy
-// to find.
-func newKey(name string) string {
-	var secret [24]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	return "llmg_" + name + "_" + base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
 type keysHashCmd struct {

@@ -33,7 +33,7 @@ const demoTPM = 600_000
 func newQuickstart(vars []string) (*quickstart, error) {
 	q := &quickstart{keys: map[string]string{}, model: "gpt-4o-mini"}
 	for _, t := range demoTenants {
-		q.keys[t.Name] = newKey(t.Name)
+		q.keys[t.Name] = tenants.NewKey(t.Name)
 	}
 	base, key := lookup(vars, "OPENAI_BASE_URL"), lookup(vars, "OPENAI_API_KEY")
 	if base != "" || key != "" {

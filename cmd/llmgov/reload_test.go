@@ -83,7 +83,7 @@ func TestReload_EveryWay(t *testing.T) {
 	if got := len(s.logged("policy in force")); got < 12 {
 		t.Errorf("%d lines in the log", got)
 	}
-	if len(s.logged("SIGHUP: the files were read again")) != 1 || len(s.logged("reload asked for")) != 2 {
+	if len(s.logged("SIGHUP: the files were read again")) != 1 || len(s.logged("audit")) != 2 {
 		t.Errorf("the log does not tell who asked:\n%s", read(s.stderr))
 	}
 	if got := s.metrics("llmgov_policy_revision_info"); got != fmt.Sprintf("llmgov_policy_revision_info{hash=%q} 1", s.policy().Hash) {
@@ -326,7 +326,7 @@ func TestReloader_Refused(t *testing.T) {
 // Each setting is read at the start, or whenever it is needed: a new one must be
 // decided on.
 func TestRestart_EverySettingIsDecided(t *testing.T) {
-	live := []string{"default_pool", "policies", "max_body", "timeouts.stream_idle", "timeouts.drain"}
+	live := []string{"default_pool", "keys_file", "policies", "max_body", "timeouts.stream_idle", "timeouts.drain"}
 	decided := slices.Clone(live)
 	for _, s := range atStart {
 		decided = append(decided, s.key)

@@ -159,7 +159,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 // scriptEnv is the script's environment: what the script sets for llmgov.
 func scriptEnv(ts *testscript.TestScript) []string {
 	env := []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
-	for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_API_KEY", "LLMGOV_LISTEN", "LLMGOV_ADMIN_LISTEN"} {
+	for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_API_KEY", "LLMGOV_LISTEN", "LLMGOV_ADMIN_LISTEN", "LLMGOV_KEYS_FILE"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

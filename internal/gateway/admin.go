@@ -46,11 +46,13 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})
 	})
 	guarded.HandleFunc("POST /api/v1/reload", func(w http.ResponseWriter, r *http.Request) { g.reload(w, r, opt.Policies) })
-	guarded.HandleFunc("POST /api/v1/drain", func(w http.ResponseWriter, _ *http.Request) {
+	guarded.HandleFunc("POST /api/v1/drain", func(w http.ResponseWriter, r *http.Request) {
+		g.audit(r, "drain")
 		w.WriteHeader(http.StatusAccepted)
 		_ = http.NewResponseController(w).Flush() // the drain may end this connection
 		opt.Drain()
 	})
+	g.handleKeys(guarded, opt)
 	if opt.Token != "" {
 		guarded.HandleFunc("GET /debug/pprof/", pprof.Index)
 		guarded.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -86,7 +88,7 @@ func withToken(token string, next http.Handler) http.Handler {
 				http.Error(w, "without an admin token, call this listener as localhost or by its loopback address", http.StatusForbidden)
 				return
 			}
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, by(actorLoopback, r))
 		})
 	}
 	want := sha256.Sum256([]byte(token))
@@ -97,7 +99,7 @@ func withToken(token string, next http.Handler) http.Handler {
 			http.Error(w, "the admin token is missing or wrong", http.StatusUnauthorized)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, by(actorToken, r))
 	})
 }
 

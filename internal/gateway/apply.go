@@ -30,6 +30,7 @@ func (g *Gateway) Apply(snap *tenants.Snapshot) error {
 		before.retain(g.metrics)
 		return err
 	}
+	g.used.follow(snap)
 	g.world.Store(w)
 	w.retain(g.metrics)
 	g.metrics.PolicyInForce(snap.Hash(), time.Now())

@@ -26,6 +26,7 @@ type call struct {
 
 	route     *route
 	tenant    *tenants.Tenant
+	key       *tenants.Key
 	pool      *poolSide
 	account   *telemetry.Account
 	estimates *estimates
@@ -83,6 +84,8 @@ func (c *call) authenticate() *refusal {
 	if !ok {
 		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key is not known here."}
 	}
+	c.g.used.mark(k.Hash, c.began)
+	c.key = k
 	c.tenant, c.estimates = t, c.world.estimates[t.Index]
 	return nil
 }

@@ -24,6 +24,7 @@ type Gateway struct {
 	log     *slog.Logger
 	zone    *time.Location
 	world   atomic.Pointer[world]
+	used    lastUses
 
 	// applying is held while a policy is taken over: in between, the governor knows
 	// the new one already and world is the old one still.
@@ -51,6 +52,7 @@ func New(opt Options) (*Gateway, error) {
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(),
 	}
+	g.used.follow(opt.Snapshot)
 	g.world.Store(w)
 	w.retain(g.metrics)
 	transport := opt.Transport
@@ -108,6 +110,10 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	if at.ungranted {
 		c.refuse(&refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + brief(r.URL.Path) + "."})
+		return
+	}
+	if at.usage {
+		c.serveUsage()
 		return
 	}
 	if at.models {

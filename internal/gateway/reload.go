@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -73,7 +74,7 @@ func (g *Gateway) reload(w http.ResponseWriter, r *http.Request, policies Polici
 	if policies != nil {
 		done, err = policies.Reload(r.Context())
 	}
-	g.log.Info("reload asked for", "by", r.RemoteAddr, "good", err == nil, "changed", done.Changed)
+	g.audit(r, "policy.reload", slog.Bool("good", err == nil), slog.Bool("changed", done.Changed))
 	if err == nil {
 		respond(w, done)
 		return

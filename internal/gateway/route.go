@@ -70,6 +70,7 @@ type place struct {
 	route     *route // an inference route; set also when only the method is wrong
 	wrong     bool   // there is no such place, or not with this method
 	models    bool
+	usage     bool
 	ungranted bool
 }
 
@@ -81,6 +82,9 @@ func find(r *http.Request) place {
 	}
 	if (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet {
 		return place{models: true}
+	}
+	if path == "/usage" && r.Method == http.MethodGet {
+		return place{usage: true}
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if grantable[first] {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ type world struct {
 	accounts  [][]*telemetry.Account // by tenant and pool
 	estimates []*estimates           // by tenant
 	shared    *estimates             // what all have taught, for who is new
+	shares    func() [][]int64       // tokens a minute under contention, by tenant and pool; worked out once
 }
 
 // estimates turn what a tenant sends and gets into tokens.
@@ -80,7 +82,7 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	if err != nil {
 		return nil, err
 	}
-	w := &world{snap: snap}
+	w := &world{snap: snap, shares: sync.OnceValue(func() [][]int64 { return sharesOf(snap) })}
 	speeds, learned := before.learned()
 	if w.shared = learned[""]; w.shared == nil {
 		w.shared = &estimates{tokens.NewEstimator(nil), tokens.NewEstimator(nil)}
@@ -186,7 +188,7 @@ func reachable(snap *tenants.Snapshot, t *tenants.Tenant) []int {
 // GovernorConfig is what a snapshot means to a governor.
 func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 	cfg := governor.Config{Zone: snap.Location()}
-	pools, list := snap.Pools(), snap.Tenants()
+	pools, list, callable := snap.Pools(), snap.Tenants(), snap.Callable()
 	for i := range pools {
 		p := &pools[i]
 		cfg.Pools = append(cfg.Pools, governor.Pool{
@@ -207,7 +209,7 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			Floor: t.FloorTPM, Credit: t.Credit, Background: t.Background,
 			Budgets: budgets(t.Budgets), Shadow: t.Shadow,
 			// Who has no key is there for its teams.
-			NoCalls: len(t.Keys) == 0,
+			NoCalls: !callable[i],
 		}
 		for _, l := range t.Pools {
 			if tc.InPool == nil {

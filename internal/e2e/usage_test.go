@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// usage is GET /v1/usage of a tenant.
+func (s *stack) usage(path, key string) answer {
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://gateway"+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(b), err}
+}
+
+// A tenant sees what it has and has used, to the token, and not that there is anybody else.
+func TestUsage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := pool(700_000, 0, 50)
+		shared.Name, shared.HeadroomPPM = "p", 0
+		shared.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 987_654, Per: tenants.Day}}
+		end := time.Now().Add(time.Hour).UTC()
+		mine := tenant("mine", 1)
+		mine.Keys[0].Name, mine.Keys[0].Expires = "ci", end
+		mine.RPM, mine.TPM, mine.Concurrency, mine.MaxOutputTokens, mine.MaxWait = 3, 5000, 4, 100, 2*time.Second
+		mine.Budgets = []tenants.Budget{{Unit: tenants.Requests, Limit: 40, Per: tenants.Day}, {Unit: tenants.MicroUSD, Limit: 2_000_000, Per: tenants.Month}}
+		stranger := tenant("stranger", 6)
+		s := newStack(t, world{
+			mock: mock.Config{OutputTokens: 10}, pool: shared, tenants: []tenants.Tenant{mine, stranger}, zone: "UTC",
+			prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 1_000_000}}},
+		})
+		defer s.close()
+		var took int64
+		for _, key := range []string{"mine", "stranger", "mine", "stranger", "mine"} {
+			a := s.call(t.Context(), key, chat(false, 50, ""))
+			var said struct {
+				Usage struct {
+					Total int64 `json:"total_tokens"`
+				}
+			}
+			if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusOK || said.Usage.Total == 0 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			if key == "mine" {
+				took += said.Usage.Total
+			}
+		}
+		synctest.Wait()
+		if a := s.call(t.Context(), "mine", chat(false, 50, ""), "x-llmgov-max-wait", "0s"); a.status != http.StatusTooManyRequests {
+			t.Fatalf("the fourth call of three gets %d", a.status)
+		}
+
+		today := time.Now().UTC().Truncate(24 * time.Hour)
+		month := time.Date(today.Year(), today.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+		day := today.AddDate(0, 0, 1)
+		usd := float64(took) / 1e6
+		want := map[string]any{
+			"object": "usage", "tenant": "mine", "tier": "t",
+			"key":    map[string]any{"id": tenants.HashKey("mine").ID(), "name": "ci", "expires": end.Format(time.RFC3339)},
+			"routes": []any{"inference", "models"}, "models": []any{"*"},
+			"max_wait_seconds": 2.0, "max_output_tokens": 100.0, "running": 0.0, "waiting": 0.0,
+			"limits": []any{
+				map[string]any{"axis": "requests", "limit": 3.0, "used": 3.0, "remaining": 0.0},
+				map[string]any{"axis": "tokens", "limit": 5000.0, "used": float64(took), "remaining": float64(5000 - took)},
+				map[string]any{"axis": "concurrency", "limit": 4.0, "used": 0.0, "remaining": 4.0},
+			},
+			"budgets": []any{
+				map[string]any{"name": "requests per day", "unit": "requests", "per": "day", "limit": 40.0, "used": 3.0, "remaining": 37.0, "resets_at": day.Format(time.RFC3339)},
+				map[string]any{"name": "usd per month", "unit": "usd", "per": "month", "limit": 2.0, "used": usd, "remaining": 2 - usd, "resets_at": month.Format(time.RFC3339)},
+			},
+			"pools": []any{map[string]any{
+				"name": "p", "weight": 1.0, "share_tpm": 5000.0, "floor_tpm": 0.0, "queued": 0.0,
+				"budgets": []any{map[string]any{"name": "tokens per day", "unit": "tokens", "per": "day", "used": float64(took), "resets_at": day.Format(time.RFC3339)}},
+			}},
+			"parents": []any{},
+		}
+		for _, path := range []string{"/v1/usage", "/usage", "/v1/usage"} { // it costs nothing: the limit of 3 was spent
+			a := s.usage(path, "mine")
+			var got map[string]any
+			if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK {
+				t.Fatalf("%s: %d %s", path, a.status, a.body)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+			for _, secret := range []string{"stranger", "987654", "700000"} {
+				if strings.Contains(a.body, secret) {
+					t.Errorf("%s tells %s: %s", path, secret, a.body)
+				}
+			}
+			if a.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s may be kept by caches", path)
+			}
+		}
+		for key, want := range map[string]int{"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, "stranger": http.StatusOK} {
+			if a := s.usage("/v1/usage", key); a.status != want {
+				t.Errorf("key %q gets %d: %s", key, a.status, a.body)
+			}
+		}
+		time.Sleep(time.Hour)
+		if a := s.usage("/v1/usage", "mine"); a.status != http.StatusUnauthorized {
+			t.Errorf("an expired key gets %d", a.status)
+		}
+	})
+}

@@ -1,0 +1,29 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+)
+
+// Who may be behind a request to the admin side.
+const (
+	actorToken    = "admin token"
+	actorLoopback = "loopback"
+)
+
+type actorOf struct{}
+
+// by notes in a request who is behind it, for the audit log.
+func by(actor string, r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), actorOf{}, actor))
+}
+
+// audit writes one line about a change that came over the admin side, and only once it is made. Secrets must not be
+// among the attributes.
+func (g *Gateway) audit(r *http.Request, action string, attrs ...slog.Attr) {
+	actor, _ := r.Context().Value(actorOf{}).(string)
+	g.log.LogAttrs(r.Context(), slog.LevelInfo, "audit", append([]slog.Attr{
+		slog.String("action", action), slog.String("actor", actor), slog.String("remote", r.RemoteAddr),
+	}, attrs...)...)
+}

@@ -1,0 +1,207 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// adminKeys is the part of the admin side that lists, makes and revokes API keys. A change is written to the key file
+// and then taken over from there, as by every process that watches it.
+type adminKeys struct {
+	g        *Gateway
+	policies Policies
+	mu       sync.Mutex // one change at a time, so that none is taken over before an older one
+}
+
+func (g *Gateway) handleKeys(mux *http.ServeMux, opt AdminOptions) {
+	k := &adminKeys{g: g, policies: opt.Policies}
+	mux.HandleFunc("GET /api/v1/keys", k.list)
+	mux.HandleFunc("POST /api/v1/keys", answering(k.create))
+	mux.HandleFunc("DELETE /api/v1/keys/{id}", answering(k.revoke))
+}
+
+// keyView is one key in the list.
+type keyView struct {
+	ID         string            `json:"id"`
+	Tenant     string            `json:"tenant"`
+	Name       string            `json:"name"`
+	HashPrefix string            `json:"hash_prefix"`
+	Source     string            `json:"source"`
+	Status     tenants.KeyStatus `json:"status"`
+	Created    *time.Time        `json:"created"` // null for those of policy files
+	Expires    *time.Time        `json:"expires"`
+	Expired    bool              `json:"expired"`
+	LastUsedAt *time.Time        `json:"last_used_at"` // by this process
+}
+
+func (k *adminKeys) list(w http.ResponseWriter, r *http.Request) {
+	now, only := time.Now(), r.URL.Query().Get("tenant")
+	views := []keyView{}
+	for _, key := range k.g.world.Load().snap.Keys() {
+		if only == "" || key.Tenant == only {
+			views = append(views, k.g.keyView(key, now))
+		}
+	}
+	respond(w, map[string]any{"keys": views})
+}
+
+func (g *Gateway) keyView(k tenants.KeyInfo, now time.Time) keyView {
+	v := keyView{
+		ID: k.Hash.ID(), Tenant: k.Tenant, Name: k.Name, HashPrefix: k.Hash.String()[len("sha256:"):][:12],
+		Source: "policy", Status: k.Status, Created: unlessZero(k.Created), Expires: unlessZero(k.Expires), Expired: k.Expired(now),
+	}
+	if k.Runtime {
+		v.Source = "runtime"
+	}
+	if at, ok := g.used.last(k.Hash); ok {
+		v.LastUsedAt = &at
+	}
+	return v
+}
+
+func unlessZero(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// createdKey is a key that was made. Key is the only time that it is shown.
+type createdKey struct {
+	ID      string     `json:"id"`
+	Key     string     `json:"key,omitempty"`
+	Hash    string     `json:"hash"`
+	Tenant  string     `json:"tenant"`
+	Name    string     `json:"name"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires"`
+}
+
+// create makes a key, and answers when it opens what it is for.
+func (k *adminKeys) create(w http.ResponseWriter, r *http.Request) error {
+	asked, err := readKeyRequest(w, r, time.Now())
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	snap := k.g.world.Load().snap
+	file, err := k.file(snap)
+	if err != nil {
+		return err
+	}
+	if _, known := snap.TenantByName(asked.Tenant); !known {
+		return &adminError{http.StatusNotFound, "tenant_not_found", "There is no tenant " + quoted(asked.Tenant) + " in the policy. GET /api/v1/tenants lists all."}
+	}
+	if owner, _, taken := snap.LookupHash(asked.Hash); taken {
+		return &adminError{http.StatusConflict, "key_exists", "A key of this hash is one of tenant " + owner.Name + " already. Make another key."}
+	}
+	if err := file.Add(asked.RuntimeKey); err != nil {
+		return keyFileError(err)
+	}
+	err = k.takeOver(r.Context(), file)
+	if _, _, opens := k.g.world.Load().snap.LookupHash(asked.Hash); !opens {
+		return notInForce("The key "+asked.Hash.ID()+" is written", err)
+	}
+	k.g.audit(r, "key.create", keyAttrs(asked.Hash, asked.Tenant, asked.Name)...)
+	w.Header().Set("Cache-Control", "no-store")
+	respondAs(w, http.StatusCreated, createdKey{
+		ID: asked.Hash.ID(), Key: asked.clear, Hash: asked.Hash.String(), Tenant: asked.Tenant, Name: asked.Name,
+		Created: asked.Created, Expires: unlessZero(asked.Expires),
+	})
+	return nil
+}
+
+// revokedKey is a key that opens nothing any more.
+type revokedKey struct {
+	ID      string    `json:"id"`
+	Tenant  string    `json:"tenant"`
+	Name    string    `json:"name"`
+	Revoked time.Time `json:"revoked"`
+}
+
+// revoke makes a key open nothing, and answers when that is so.
+func (k *adminKeys) revoke(w http.ResponseWriter, r *http.Request) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	snap := k.g.world.Load().snap
+	file, err := k.file(snap)
+	if err != nil {
+		return err
+	}
+	key, err := findKey(snap, file, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	since, err := file.Revoke(key.Hash, time.Now())
+	if err != nil {
+		return keyFileError(err)
+	}
+	err = k.takeOver(r.Context(), file)
+	if _, _, opens := k.g.world.Load().snap.LookupHash(key.Hash); opens {
+		return notInForce("The revocation of "+key.Hash.ID()+" is written", err)
+	}
+	k.g.audit(r, "key.revoke", keyAttrs(key.Hash, key.Tenant, key.Name)...)
+	respond(w, revokedKey{ID: key.Hash.ID(), Tenant: key.Tenant, Name: key.Name, Revoked: since})
+	return nil
+}
+
+// findKey finds a key by its id or its whole hash: in force, else in the file, where another process may have written
+// it just now.
+func findKey(snap *tenants.Snapshot, file *tenants.KeyFile, ref string) (tenants.KeyInfo, error) {
+	is := func(h tenants.KeyHash) bool { return h.ID() == ref || h.String() == ref }
+	for _, k := range snap.Keys() {
+		if is(k.Hash) {
+			return k, nil
+		}
+	}
+	written, err := file.List()
+	if err != nil {
+		return tenants.KeyInfo{}, keyFileError(err)
+	}
+	for _, k := range written.Keys {
+		if is(k.Hash) {
+			return tenants.KeyInfo{Key: k.Key, Tenant: k.Tenant}, nil
+		}
+	}
+	for _, k := range written.Revoked {
+		if is(k.Hash) {
+			return tenants.KeyInfo{Key: tenants.Key{Hash: k.Hash}}, nil
+		}
+	}
+	// What was asked for is not shown: by mistake it may be a key itself.
+	return tenants.KeyInfo{}, &adminError{http.StatusNotFound, "key_not_found", "There is no key of this id or hash. GET /api/v1/keys lists all; the path takes an id such as key_0123456789abcdef, or sha256: and the whole hash."}
+}
+
+// file is where changes are written.
+func (k *adminKeys) file(snap *tenants.Snapshot) (*tenants.KeyFile, error) {
+	file := snap.KeyFile()
+	if file == nil || k.policies == nil {
+		return nil, &adminError{http.StatusConflict, "no_config_file", "Keys are made and revoked at run time only with a config file (llmgov serve -c llmgov.yaml), since they are kept beside it."}
+	}
+	return file, nil
+}
+
+// takeOver puts what is written in force here. Where policy files are bad at the moment, the key file alone is taken
+// over: a key must be revocable at any time.
+func (k *adminKeys) takeOver(ctx context.Context, file *tenants.KeyFile) error {
+	_, err := k.policies.Reload(ctx)
+	if err == nil {
+		return nil
+	}
+	keys, errRead := file.List()
+	if errRead != nil {
+		return errors.Join(err, errRead)
+	}
+	return k.g.Apply(k.g.world.Load().snap.WithKeys(keys))
+}
+
+func keyAttrs(h tenants.KeyHash, tenant, name string) []slog.Attr {
+	return []slog.Attr{slog.String("key", h.ID()), slog.String("tenant", tenant), slog.String("name", name)}
+}

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// adminError is an answer of the admin side that says what is wrong.
+type adminError struct {
+	status        int
+	code, message string
+}
+
+func (e *adminError) Error() string { return e.message }
+
+// answering writes what a handler of the admin side says is wrong.
+func answering(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := handle(w, r)
+		if err == nil {
+			return
+		}
+		e, ok := errors.AsType[*adminError](err)
+		if !ok {
+			e = &adminError{http.StatusInternalServerError, codeInternal, err.Error()}
+		}
+		respondAs(w, e.status, map[string]any{"error": map[string]string{"message": e.message, "code": e.code}})
+	}
+}
+
+// respondAs is respond with a status.
+func respondAs(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	respond(w, v)
+}
+
+// keyRequest is a key to be made, and, unless the caller has brought its hash, the key itself.
+type keyRequest struct {
+	tenants.RuntimeKey
+	clear string
+}
+
+// maxKeyRequest is the largest body of a request for a key, in bytes.
+const maxKeyRequest = 64 << 10
+
+// readKeyRequest reads what key is wanted, and makes it.
+func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*keyRequest, error) {
+	var said struct {
+		Tenant    string `json:"tenant"`
+		Name      string `json:"name"`
+		Expires   string `json:"expires"`
+		ExpiresIn string `json:"expires_in"`
+		Hash      string `json:"hash"`
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxKeyRequest))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&said); err != nil {
+		return nil, badKey("The body is not what makes a key: " + err.Error() + `. Send {"tenant": "acme", "name": "ci"}, and if need be expires, expires_in or hash.`)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, badKey("The body goes on after the JSON object. Send one object.")
+	}
+	k := &keyRequest{RuntimeKey: tenants.RuntimeKey{Tenant: said.Tenant, Created: now.UTC().Truncate(time.Second)}}
+	k.Name = said.Name
+	if said.Tenant == "" {
+		return nil, badKey("tenant is missing: whom is the key for?")
+	}
+	if err := tenants.CheckKeyName(said.Name); err != nil {
+		return nil, badKey(err.Error())
+	}
+	var err error
+	if k.Expires, err = keyExpiry(said.Expires, said.ExpiresIn, now); err != nil {
+		return nil, err
+	}
+	if said.Hash == "" {
+		label := said.Name
+		if tenants.CheckKeyLabel(label) != nil {
+			label = "key"
+		}
+		k.clear = tenants.NewKey(label)
+		k.Hash = tenants.HashKey(k.clear)
+		return k, nil
+	}
+	var ok bool
+	if k.Hash, ok = tenants.ParseKeyHash(said.Hash); !ok {
+		return nil, badKey("hash (not shown) is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash, or leave it out to get a new key.")
+	}
+	return k, nil
+}
+
+// keyExpiry is when a key is to end: at a time, or after a while; the zero time is never.
+func keyExpiry(at, in string, now time.Time) (time.Time, error) {
+	var end time.Time
+	switch {
+	case at != "" && in != "":
+		return end, badKey("expires and expires_in both say when the key ends. Send one of them.")
+	case at != "":
+		var err error
+		if end, err = time.Parse(time.RFC3339, at); err != nil {
+			return end, badKey("expires: " + quoted(at) + " is no time; write one such as 2027-01-31T00:00:00Z.")
+		}
+	case in != "":
+		d, err := time.ParseDuration(in)
+		if err != nil {
+			return end, badKey("expires_in: " + quoted(in) + " is no duration; write one such as 720h.")
+		}
+		end = now.Add(d)
+	default:
+		return end, nil
+	}
+	end = end.UTC().Truncate(time.Second)
+	if end.Year() > 9999 {
+		return end, badKey("The key would end after the year 9999. Leave the end out for a key without one.")
+	}
+	if !end.After(now) {
+		return end, badKey("The key would have expired at " + end.Format(time.RFC3339) + ". Write a time to come.")
+	}
+	return end, nil
+}
+
+func badKey(message string) *adminError {
+	return &adminError{http.StatusBadRequest, codeInvalid, message}
+}

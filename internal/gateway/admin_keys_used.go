@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// lastUses is when each key was last used since this process began, to the second. A reload carries it over.
+type lastUses struct {
+	// The map is immutable, and replaced as a whole by follow; what it points to goes on.
+	of atomic.Pointer[map[tenants.KeyHash]*atomic.Int64]
+}
+
+// follow makes room for the keys of a snapshot. It is called before the snapshot is in force, and never twice at the
+// same time.
+func (l *lastUses) follow(snap *tenants.Snapshot) {
+	var before map[tenants.KeyHash]*atomic.Int64
+	if m := l.of.Load(); m != nil {
+		before = *m
+	}
+	next := map[tenants.KeyHash]*atomic.Int64{}
+	for _, k := range snap.Keys() {
+		if next[k.Hash] = before[k.Hash]; next[k.Hash] == nil {
+			next[k.Hash] = new(atomic.Int64)
+		}
+	}
+	l.of.Store(&next)
+}
+
+// mark notes that a key is used. It writes once a second, so that many calls by one key are in nobody's way.
+func (l *lastUses) mark(h tenants.KeyHash, now time.Time) {
+	at := (*l.of.Load())[h]
+	if second := now.Unix(); at != nil && at.Load() < second { // nil is a key that a reload has just taken away
+		at.Store(second)
+	}
+}
+
+// last is when a key was used; ok is false where it was not.
+func (l *lastUses) last(h tenants.KeyHash) (at time.Time, ok bool) {
+	used := (*l.of.Load())[h]
+	if used == nil || used.Load() == 0 {
+		return time.Time{}, false
+	}
+	return time.Unix(used.Load(), 0).UTC(), true
+}

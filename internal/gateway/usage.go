@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// usageView is what a tenant may know of itself: nothing of others, and nothing of what a pool has used in all.
+type usageView struct {
+	Object  string          `json:"object"`
+	Tenant  string          `json:"tenant"`
+	Tier    string          `json:"tier"`
+	Key     usageKey        `json:"key"`
+	Routes  []string        `json:"routes"`
+	Models  []string        `json:"models"`
+	MaxWait float64         `json:"max_wait_seconds"`
+	Output  *int64          `json:"max_output_tokens"` // null is no limit
+	Running int64           `json:"running"`
+	Waiting int             `json:"waiting"` // for own limits
+	Limits  []usageLimit    `json:"limits"`
+	Budgets []usageBudget   `json:"budgets"`
+	Pools   []usagePool     `json:"pools"`
+	Parents []usageAncestor `json:"parents"`
+}
+
+// usageKey is the key that asks.
+type usageKey struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Expires *time.Time `json:"expires"`
+}
+
+type usageLimit struct {
+	Axis      string `json:"axis"`
+	Limit     int64  `json:"limit"`
+	Used      int64  `json:"used"`
+	Remaining int64  `json:"remaining"`
+}
+
+// usageBudget is a budget of the tenant's own; or what it has used of a pool's, of which the limit is everybody's.
+type usageBudget struct {
+	Name      string    `json:"name"`
+	Unit      string    `json:"unit"`
+	Per       string    `json:"per"`
+	Limit     *float64  `json:"limit,omitempty"`
+	Used      float64   `json:"used"`
+	Remaining *float64  `json:"remaining,omitempty"`
+	ResetsAt  time.Time `json:"resets_at"`
+}
+
+// usagePool is what the tenant has in one pool that it may use.
+type usagePool struct {
+	Name string `json:"name"`
+	// Weight is its claim while others ask too; ShareTPM what that comes to while all ask for more than they get, and
+	// FloorTPM what it gets in any case. 0 is none.
+	Weight   float64       `json:"weight"`
+	ShareTPM int64         `json:"share_tpm"`
+	FloorTPM int64         `json:"floor_tpm"`
+	Queued   int           `json:"queued"`
+	Budgets  []usageBudget `json:"budgets"`
+}
+
+// usageAncestor is what the tenant or team above a team has, as far as it limits that team.
+type usageAncestor struct {
+	Tenant  string        `json:"tenant"`
+	Running int64         `json:"running"`
+	Limits  []usageLimit  `json:"limits"`
+	Budgets []usageBudget `json:"budgets"`
+}
+
+// serveUsage answers GET /v1/usage from the books of the tenant that asks.
+func (c *call) serveUsage() {
+	c.showStanding()
+	st, _ := c.g.gov.TenantState(c.tenant.Name)
+	t := c.tenant
+	v := usageView{
+		Object: "usage", Tenant: t.Name, Tier: t.Tier,
+		Key:    usageKey{ID: c.key.Hash.ID(), Name: c.key.Name, Expires: unlessZero(c.key.Expires)},
+		Routes: strings.Split(t.Routes.String(), ", "), Models: t.Models,
+		MaxWait: t.MaxWait.Seconds(), Running: st.Running, Waiting: st.InLine,
+		Limits: usageLimits(st), Budgets: usageBudgets(st, ""), Pools: []usagePool{}, Parents: []usageAncestor{},
+	}
+	if t.MaxOutputTokens > 0 {
+		v.Output = &t.MaxOutputTokens
+	}
+	for i, p := range c.world.pools {
+		if c.world.accounts[t.Index][i] == nil {
+			continue // it may use none of its models
+		}
+		v.Pools = append(v.Pools, usagePool{
+			Name: p.Name, Weight: float64(t.Weight) / 1000, ShareTPM: c.world.shares()[t.Index][i], FloorTPM: t.FloorTPM,
+			Queued: st.Queued[p.Name], Budgets: usageBudgets(st, p.Name),
+		})
+	}
+	for _, above := range ancestors(c.world.snap.Tenants(), t) {
+		st, _ := c.g.gov.TenantState(above)
+		v.Parents = append(v.Parents, usageAncestor{
+			Tenant: above, Running: st.Running, Limits: usageLimits(st), Budgets: usageBudgets(st, ""),
+		})
+	}
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.writeJSON(v)
+}
+
+// ancestors are the names of those above a team, the nearest first.
+func ancestors(list []tenants.Tenant, t *tenants.Tenant) []string {
+	var names []string
+	for at := t.Parent; at >= 0; at = list[at].Parent {
+		names = append(names, list[at].Name)
+	}
+	return names
+}
+
+func usageLimits(st governor.TenantState) []usageLimit {
+	out := []usageLimit{}
+	for _, l := range st.Limits {
+		out = append(out, usageLimit{l.Axis, l.Limit, l.Used, max(0, l.Limit-l.Used)})
+	}
+	return out
+}
+
+// usageBudgets are the tenant's own budgets, or, with a pool, what it has used of that pool's.
+func usageBudgets(st governor.TenantState, pool string) []usageBudget {
+	out := []usageBudget{}
+	for _, b := range budgetViews(st.Budgets) {
+		if b.Pool != pool {
+			continue
+		}
+		u := usageBudget{Name: b.Name, Unit: b.Unit, Per: b.Per, Used: b.Used, ResetsAt: b.ResetsAt}
+		if pool == "" {
+			left := max(0, b.Limit-b.Used)
+			u.Limit, u.Remaining = &b.Limit, &left
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// sharesOf is, by tenant and pool, how many tokens a minute a tenant has while all ask for more than they get.
+func sharesOf(snap *tenants.Snapshot) [][]int64 {
+	list, pools := snap.Tenants(), snap.Pools()
+	table := make([][]int64, len(list))
+	for i := range table {
+		table[i] = make([]int64, len(pools))
+	}
+	for i := range pools {
+		for _, s := range snap.Shares(&pools[i]) {
+			table[s.Tenant.Index][i] = s.TPM
+		}
+	}
+	return table
+}

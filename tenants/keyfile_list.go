@@ -1,0 +1,91 @@
+package tenants
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// KeyStatus is what a key does.
+type KeyStatus string
+
+// What a key may do. Whether it has expired is for who has a clock.
+const (
+	KeyOpens    KeyStatus = "active"
+	KeyRevoked  KeyStatus = "revoked"
+	KeyNoTenant KeyStatus = "no_tenant" // it is for a tenant that the policy does not have
+	KeyOverlaid KeyStatus = "overlaid"  // the policy has it too, and that counts
+)
+
+// KeyInfo is one API key, wherever it is from.
+type KeyInfo struct {
+	Key
+	Tenant string
+	// Runtime says that it was made at run time, at Created; else it is in a policy file.
+	Runtime bool
+	Created time.Time
+	Status  KeyStatus
+}
+
+// Keys lists all keys, of policy files and made at run time, sorted by tenant, and each's by name. A key that was
+// revoked is listed as long as a policy file has it.
+func (s *Snapshot) Keys() []KeyInfo {
+	revoked := map[KeyHash]bool{}
+	for _, r := range s.runtime.Revoked {
+		revoked[r.Hash] = true
+	}
+	var list []KeyInfo
+	add := func(k KeyInfo) {
+		if revoked[k.Hash] {
+			k.Status = KeyRevoked
+		}
+		list = append(list, k)
+	}
+	for i := range s.tenants {
+		for _, k := range s.tenants[i].Keys {
+			add(KeyInfo{Key: k, Tenant: s.tenants[i].Name, Status: KeyOpens})
+		}
+	}
+	for _, k := range s.runtime.Keys {
+		info := KeyInfo{Key: k.Key, Tenant: k.Tenant, Runtime: true, Created: k.Created, Status: KeyOpens}
+		if _, known := s.byName[k.Tenant]; !known {
+			info.Status = KeyNoTenant
+		} else if _, taken := s.ofPolicy(k.Hash); taken {
+			info.Status = KeyOverlaid
+		}
+		add(info)
+	}
+	slices.SortFunc(list, func(a, b KeyInfo) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Name, b.Name), strings.Compare(a.Hash.ID(), b.Hash.ID()))
+	})
+	return list
+}
+
+// ofPolicy finds whose key a hash is in the policy files.
+func (s *Snapshot) ofPolicy(h KeyHash) (tenant string, ok bool) {
+	slot := s.runtime.policy.slot(&h)
+	if !slot.used {
+		return "", false
+	}
+	return s.tenants[slot.at.tenant].Name, true
+}
+
+// KeyNotes says of which keys somebody may think that they open something, or that they are still needed.
+func (s *Snapshot) KeyNotes() []string {
+	var notes []string
+	for _, k := range s.Keys() {
+		id := k.Hash.ID()
+		switch {
+		case k.Status == KeyNoTenant:
+			notes = append(notes, fmt.Sprintf("%s: key %s is for tenant %s, which the policy does not have, so it opens nothing", s.runtime.shown, id, k.Tenant))
+		case k.Status == KeyOverlaid:
+			owner, _ := s.ofPolicy(k.Hash)
+			notes = append(notes, fmt.Sprintf("%s: key %s of tenant %s is also in the policy, as one of tenant %s, and that counts", s.runtime.shown, id, k.Tenant, owner))
+		case k.Status == KeyRevoked && !k.Runtime:
+			notes = append(notes, fmt.Sprintf("tenant %s: its key %s was revoked; remove it from the policy", k.Tenant, id))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,158 @@
+package tenants
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The shapes of a key file.
+var (
+	keysShape = shape[RuntimeKeys]{fields: []field[RuntimeKeys]{
+		{name: "keys", read: readRuntimeKeys},
+		{name: "revoked", read: readRevokedKeys},
+	}}
+	runtimeKeyShape = shape[keyEntry]{fields: []field[keyEntry]{
+		{name: "id", read: func(v value, k *keyEntry) { k.id, _ = v.scalar() }},
+		{name: "tenant", read: func(v value, k *keyEntry) { k.Tenant = v.name() }},
+		{name: "hash", read: func(v value, k *keyEntry) { k.Hash = v.hashInFile() }},
+		{name: "name", read: func(v value, k *keyEntry) { k.Name = v.name() }},
+		{name: "created", read: func(v value, k *keyEntry) { k.Created = v.timeInFile() }},
+		{name: "expires", read: func(v value, k *keyEntry) { k.Expires = v.timeInFile() }},
+	}}
+	revokedKeyShape = shape[RevokedKey]{fields: []field[RevokedKey]{
+		{name: "hash", read: func(v value, k *RevokedKey) { k.Hash = v.hashInFile() }},
+		{name: "at", read: func(v value, k *RevokedKey) { k.At = v.timeInFile() }},
+	}}
+)
+
+// keyEntry is a key as it is written, with the id for people to find it by.
+type keyEntry struct {
+	RuntimeKey
+	id string
+}
+
+// readKeys reads what a key file holds.
+func readKeys(r *report, name string, data []byte) RuntimeKeys {
+	var keys RuntimeKeys
+	// Without an environment: what the file says must not depend on who reads it.
+	if doc := parse(r, name, data, nil); doc != nil {
+		read(rootOf(r, doc), keysShape, &keys)
+	}
+	return keys
+}
+
+func readRuntimeKeys(v value, keys *RuntimeKeys) {
+	list, _ := v.items()
+	for _, it := range list {
+		var k keyEntry
+		if !readEntry(it, runtimeKeyShape, &k, "id", "tenant", "hash", "created") {
+			continue
+		}
+		if k.id != k.Hash.ID() {
+			it.problem("id (not shown) is not that of its hash, %s; write that, or the right hash", k.Hash.ID())
+		}
+		if slices.ContainsFunc(keys.Keys, func(o RuntimeKey) bool { return o.Hash == k.Hash }) {
+			it.problem("%s is there twice; remove one", k.Hash.ID())
+		}
+		keys.Keys = append(keys.Keys, k.RuntimeKey)
+	}
+}
+
+func readRevokedKeys(v value, keys *RuntimeKeys) {
+	list, _ := v.items()
+	for _, it := range list {
+		var k RevokedKey
+		if !readEntry(it, revokedKeyShape, &k, "hash", "at") {
+			continue
+		}
+		if slices.ContainsFunc(keys.Revoked, func(o RevokedKey) bool { return o.Hash == k.Hash }) {
+			it.problem("%s is there twice; remove one", k.Hash.ID())
+		}
+		keys.Revoked = append(keys.Revoked, k)
+	}
+}
+
+// readEntry reads one entry of a list, and answers whether it is well written and has all that it needs.
+func readEntry[T any](v value, s shape[T], into *T, needs ...string) bool {
+	before := len(v.r.problems)
+	list, ok := v.pairs()
+	if !ok {
+		return false
+	}
+	readPairs(list, s, into)
+	for _, key := range needs {
+		if !has(list, key) {
+			v.problem("has no %s; it was not written by llmgov, so write one or remove the entry", key)
+		}
+	}
+	return len(v.r.problems) == before
+}
+
+// hashInFile reads the hash of a key. What stands there by mistake may be a key itself, so no message shows it.
+func (v value) hashInFile() KeyHash {
+	text, ok := v.scalar()
+	if !ok {
+		return KeyHash{}
+	}
+	h, ok := ParseKeyHash(text)
+	if !ok {
+		v.problem("value (not shown) is not sha256: and 64 lower-case hexadecimal digits")
+	}
+	return h
+}
+
+func (v value) timeInFile() time.Time {
+	text, ok := v.scalar()
+	if !ok {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || !writable(at) {
+		v.problem("%s is no time; write one such as 2027-01-31T00:00:00Z", show(text))
+	}
+	return at.UTC()
+}
+
+// writable says whether a time can be written so that it is read again. In UTC it may be in another year than it was
+// written in.
+func writable(t time.Time) bool { y := t.UTC().Year(); return y >= 0 && y <= 9999 }
+
+// encodeKeys writes what readKeys reads.
+func encodeKeys(keys RuntimeKeys) []byte {
+	var b strings.Builder
+	b.WriteString("# Written by llmgov: API keys made and revoked at run time. See /api/v1/keys.\n")
+	list := func(name string, n int, entry func(i int) string) {
+		if n == 0 {
+			b.WriteString(name + ": []\n")
+			return
+		}
+		b.WriteString(name + ":\n")
+		for i := range n {
+			b.WriteString("  - {" + entry(i) + "}\n")
+		}
+	}
+	list("keys", len(keys.Keys), func(i int) string {
+		k := keys.Keys[i]
+		text := "id: " + k.Hash.ID() + ", tenant: " + quote(k.Tenant) + ", hash: " + quote(k.Hash.String())
+		if k.Name != "" {
+			text += ", name: " + quote(k.Name)
+		}
+		text += ", created: " + quoteTime(k.Created)
+		if !k.Expires.IsZero() {
+			text += ", expires: " + quoteTime(k.Expires)
+		}
+		return text
+	})
+	list("revoked", len(keys.Revoked), func(i int) string {
+		k := keys.Revoked[i]
+		return "hash: " + quote(k.Hash.String()) + ", at: " + quoteTime(k.At)
+	})
+	return []byte(b.String())
+}
+
+// quote writes a printable text for YAML, with nothing in it that ${…} could be expanded from.
+func quote(text string) string { return strings.ReplaceAll(strconv.Quote(text), "$", "$$") }
+
+func quoteTime(t time.Time) string { return quote(t.UTC().Format(time.RFC3339)) }
