@@ -43,7 +43,7 @@ func (r Routes) String() string {
 	return strings.Join(names, ", ")
 }
 
-// routes reads a list of groups of routes. What was refused grants nothing.
+// routes reads a list of groups of routes. What was refused grants nothing, and the list counts as refused.
 func (v value) routes() Routes {
 	list, ok := v.items()
 	if ok && len(list) == 0 {
@@ -52,6 +52,9 @@ func (v value) routes() Routes {
 	var all Routes
 	for _, it := range list {
 		one := it.route()
+		if one == 0 {
+			v.r.refused[v.path] = true
+		}
 		if one != 0 && all.Has(one) {
 			it.problem("%s is listed twice; remove one", one)
 		}

@@ -106,7 +106,8 @@ func (c *compiler) inherit(t, parent *Tenant) {
 	if t.Routes == 0 {
 		t.Routes = parent.Routes
 	}
-	if extra := t.Routes &^ parent.Routes; extra != 0 {
+	refused := func(path string) bool { return c.r.refused[path] }
+	if extra := t.Routes &^ parent.Routes; extra != 0 && !slices.ContainsFunc(parent.paths("routes"), refused) {
 		c.r.at(child(t.path(), "routes"), "%s: its parent %s does not have them; grant them there too, or remove them", extra, show(parent.Name))
 	}
 	if t.DefaultPool == "" {

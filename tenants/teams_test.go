@@ -180,10 +180,10 @@ func TestReaches_Oracle(t *testing.T) {
 func TestBuild_Teams(t *testing.T) {
 	cfg := configOf([]string{"m", "n"})
 	acme, search := tenant("acme", "1", "m"), tenant("acme/search", "2")
-	acme.Shadow, acme.Routes = true, RouteInference
+	acme.Shadow, acme.Background, acme.Routes = true, true, RouteInference
 	s := mustBuild(t, cfg, search, tenant("zoo", "3"), acme)
 	got := s.Tenants()[1]
-	if got.Name != "acme/search" || got.Parent != 0 || !got.Shadow || got.Routes != RouteInference || got.MayUse("n") || s.Tenants()[2].Parent != -1 {
+	if got.Name != "acme/search" || got.Parent != 0 || !got.Shadow || !got.Background || got.Routes != RouteInference || got.MayUse("n") || s.Tenants()[2].Parent != -1 {
 		t.Errorf("team %+v", got)
 	}
 	search.Group, search.GroupWeight = "g", 1000
