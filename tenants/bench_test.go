@@ -30,6 +30,8 @@ func crowd(b *testing.B) (config string) {
 	return filepath.Join(dir, "llmgov.yaml")
 }
 
+func crowdKey(n int) string { return fmt.Sprintf("sk-llmgov-%032d", n) }
+
 // crowdFile is ten tenants.
 func crowdFile(i, rpm int) string {
 	var text strings.Builder
@@ -37,7 +39,7 @@ func crowdFile(i, rpm int) string {
 	for j := range 10 {
 		n := i*10 + j
 		fmt.Fprintf(&text, "  t%05d:\n    tier: %s\n    keys: [%s, {hash: %s, name: ci, expires: 2030-01-31}]\n    models: [\"gpt-*\"]\n    rpm: %d\n",
-			n, []string{"pro", "free"}[j%2], HashKey(fmt.Sprint(n)), HashKey(fmt.Sprint("ci", n)), rpm)
+			n, []string{"pro", "free"}[j%2], HashKey(crowdKey(n)), HashKey(fmt.Sprint("ci", n)), rpm)
 		if j == 0 {
 			fmt.Fprintf(&text, "    teams: {a: {keys: [%s]}, b: {weight: 2, models: [gpt-4o], keys: [%s]}}\n", HashKey(fmt.Sprint("a", n)), HashKey(fmt.Sprint("b", n)))
 		}
@@ -105,9 +107,10 @@ func BenchmarkCrowd_Lookup(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	key := crowdKey(5000)
 	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if _, _, ok := s.Lookup("5000"); !ok {
+	for b.Loop() {
+		if _, _, ok := s.Lookup(key); !ok {
 			b.Fatal("not found")
 		}
 	}
