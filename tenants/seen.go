@@ -48,6 +48,14 @@ func (l *loader) remember(name string, info fs.FileInfo, of sum) {
 	l.seen[name] = next
 }
 
+// distrust makes the next look read every file: somebody asked for it.
+func (l *loader) distrust() {
+	for name, file := range l.seen {
+		file.trusted = time.Time{}
+		l.seen[name] = file
+	}
+}
+
 // forget drops what is remembered of files that were not read this time.
 func (l *loader) forget() {
 	for name := range l.seen {

@@ -138,6 +138,10 @@ func TestSeen_Restless(t *testing.T) {
 		if _, same := l.same(l.config); same != c.same {
 			t.Errorf("read %s and looked at %s after the change: same %v, want %v", c.read, c.look, same, c.same)
 		}
+		l.distrust()
+		if _, same := l.same(l.config); same {
+			t.Error("a file is taken for unchanged though it was asked for")
+		}
 	}
 }
 

@@ -172,7 +172,7 @@ func fill(claims []*claim, capacity float64) {
 func (s *Snapshot) Uncalled(p *Pool) []string {
 	var list []string
 	for _, m := range p.Models {
-		if !slices.ContainsFunc(s.tenants, func(t Tenant) bool { return s.calls(&t, p, m) }) {
+		if !slices.ContainsFunc(s.tenants, func(t Tenant) bool { return len(t.Keys) > 0 && s.calls(&t, p, m) }) {
 			list = append(list, m)
 		}
 	}

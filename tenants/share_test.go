@@ -143,7 +143,7 @@ func TestUncalled(t *testing.T) {
 	s, err := loadSections(map[string]string{
 		"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\npools:\n  a: {models: [m, n, \"x-*\", \"y-*\"], rpm: 1}\n" +
 			"  b: {models: [\"x-1*\", z], rpm: 1}\ndefault_pool: a\n",
-		"tenants/a.yaml": "tenants: {t: {keys: [\"" + key1 + "\"], models: [m, x-10, \"y-1*\"]}}\n",
+		"tenants/a.yaml": "tenants: {t: {models: [m, n, x-10, \"y-1*\"], teams: {u: {keys: [\"" + key1 + "\"], models: [m, x-10, \"y-*\"]}}}}\n",
 	})
 	if err != nil {
 		t.Fatal(err)

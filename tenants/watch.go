@@ -114,6 +114,7 @@ func (w *Watcher) run(ctx context.Context, s *watching) {
 		case out <- next:
 			s.pending = s.pending[1:]
 		case answer := <-w.asked:
+			s.loader.distrust()
 			if s.loader.look(s.globs) != s.loaded {
 				s.load()
 			}
