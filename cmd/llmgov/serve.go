@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/durable"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -104,6 +105,7 @@ func (s serveCmd) flags() map[string]string {
 //
 //	data listener ──► Gateway ──► Governor ──► escrow
 //	                     │ ▲ world  └──► Journal (state_dir)
+//	                     └──► objects.Store (state_dir)
 //	admin listener ──► Admin ──► metrics, state
 //	files ──► reloader ──► Gateway.Apply ──► Governor, world
 func serve(e *env, from source, demoLoad bool) (err error) {
@@ -122,8 +124,13 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if journal != nil {
 		defer func() { err = errors.Join(err, journal.Close(gov.Shares())) }()
 	}
+	owners, err := objects.Open(cfg.StateDir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, owners.Close()) }()
 	metrics.Watch(gov.State, snap.Hash())
-	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log})
+	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log, Objects: owners})
 	if err != nil {
 		return err
 	}
@@ -164,9 +171,9 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
 		<-ctx.Done()
-		shutdown(gov, dataServer, gw.Snapshot().Config().Timeouts.Drain, cut, log)
+		shutdown(gov, gw, dataServer, gw.Snapshot().Config().Timeouts.Drain, cut, log)
 		ended()
-		if wait(adminServer, time.Second) != nil { // a scrape that hangs holds nobody up
+		if wait(adminServer, nil, time.Second) != nil { // a scrape that hangs holds nobody up
 			return adminServer.Close()
 		}
 		return nil
@@ -198,26 +205,33 @@ func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *sl
 
 // shutdown stops admission, and lets what runs come to its end. What is left after
 // the time for it is cut: streams end in an error event, and all is settled.
-func shutdown(gov *governor.Governor, server *http.Server, patience time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
+func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, patience time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
 	gov.Drain()
 	running, _ := gov.Leases()
 	log.Info("draining", "running", running, "at_most", patience.String())
-	if wait(server, patience) != nil {
+	if wait(server, gw, patience) != nil {
 		running, _ = gov.Leases()
 		log.Warn("drain took too long, cutting what is left", "running", running)
 		cut(gateway.ErrDraining)
-		if wait(server, time.Second) != nil {
+		if wait(server, gw, time.Second) != nil {
 			_ = server.Close()
 		}
 	}
 	log.Info("stopped")
 }
 
-// wait shuts a server down, and waits for its calls so long.
-func wait(server *http.Server, patience time.Duration) error {
+// wait shuts a server down, and waits for its calls so long: also for the websockets of
+// a gateway, if it is one's, which the server does not know of.
+func wait(server *http.Server, gw *gateway.Gateway, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return server.Shutdown(ctx)
+	if gw == nil {
+		return server.Shutdown(ctx)
+	}
+	var group errgroup.Group
+	group.Go(func() error { return server.Shutdown(ctx) })
+	group.Go(func() error { return gw.Drain(ctx) })
+	return group.Wait()
 }
 
 func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http.Server {

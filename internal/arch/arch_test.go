@@ -64,7 +64,7 @@ var rules = map[string]rule{
 		reason: "a stream's meter knows no tenants and no stores",
 	},
 	"internal/mock": {
-		may:    []string{"github.com/tidwall/gjson"},
+		may:    []string{"github.com/tidwall/gjson", "github.com/coder/websocket"},
 		reason: "what the product is tested against shares nothing with it",
 	},
 	"internal/telemetry": {
@@ -80,10 +80,15 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http"},
 		reason: "what is kept on disk knows the governor's records, and not what they are for",
 	},
+	"internal/objects": {
+		may:    []string{"go.etcd.io/bbolt"},
+		not:    []string{"net", "net/http"},
+		reason: "who made what is kept without knowing what it is for",
+	},
 	"internal/gateway": {
 		may: []string{
 			"governor", "governor/tokens", "escrow", "escrow/budget", "tenants", "streaming", "internal/telemetry",
-			"github.com/tidwall/gjson",
+			"internal/objects", "github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",
 	},

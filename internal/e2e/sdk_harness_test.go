@@ -21,6 +21,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -34,11 +35,13 @@ const (
 // sdkWorld is what a sdkStack is made of; zero fields have defaults.
 type sdkWorld struct {
 	mock     mock.Config
-	upstream http.Handler // instead of the mock
-	baseURL  string       // instead of the upstream's
+	upstream http.Handler  // instead of the mock
+	mockInto **mock.Server // where such an upstream finds the mock
+	baseURL  string        // instead of the upstream's
 	pool     tenants.Pool
 	tenants  []tenants.Tenant
 	config   func(*tenants.Config)
+	objects  *objects.Store
 }
 
 // sdkStack is client → gateway → upstream, on real sockets.
@@ -47,6 +50,7 @@ type sdkStack struct {
 	mock     *mock.Server
 	seen     *sdkRecorder
 	gov      *governor.Governor
+	gw       *gateway.Gateway
 	metrics  *telemetry.Metrics
 	upstream *httptest.Server
 	data     *httptest.Server
@@ -87,6 +91,9 @@ func newSDKStack(t *testing.T, w sdkWorld) *sdkStack {
 	if s.mock, err = mock.New(w.mock); err != nil {
 		t.Fatal(err)
 	}
+	if w.mockInto != nil {
+		*w.mockInto = s.mock
+	}
 	if w.upstream == nil {
 		w.upstream = s.mock
 	}
@@ -110,8 +117,8 @@ func newSDKStack(t *testing.T, w sdkWorld) *sdkStack {
 	transport := gateway.NewTransport(cfg.Timeouts)
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &sdkLog{}
-	gw, gov := build(t, cfg, w.tenants, nil, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport})
-	s.gov = gov
+	gw, gov := build(t, cfg, w.tenants, nil, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.objects})
+	s.gov, s.gw = gov, gw
 	s.data = sdkServe(t, gw)
 	s.admin = sdkServe(t, gw.Admin(gateway.AdminOptions{Drain: func() {}}))
 	s.client = sdkClient(t, nil)

@@ -10,6 +10,9 @@ import (
 
 // choosePool finds the pool that serves the model.
 func (c *call) choosePool() *refusal {
+	if c.route.toObjects() && !c.route.realtime {
+		return c.chooseHome()
+	}
 	snap := c.world.snap
 	if c.head.model == "" {
 		if !c.route.anyModel || c.tenant.DefaultPool == "" {
@@ -63,10 +66,14 @@ func (c *call) admit() *refusal {
 	}
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
-	c.req.Model, c.req.Claim = c.head.model, c.claim()
+	c.req.Claim = c.claim()
 	if price, ok := c.world.snap.Price(c.head.model); ok {
 		c.req.Price = governor.Price(price)
 	}
+	if c.route.toObjects() { // a request, and no tokens but those of a socket, as they come
+		return c.acquire(edits)
+	}
+	c.req.Model = c.head.model
 	c.req.Input = c.estimates.prompts.Estimate(c.head.model, c.head.weight)
 	// By the least that it can have, not by the guess: no call is refused for ever
 	// because of a guess.
@@ -80,11 +87,15 @@ func (c *call) admit() *refusal {
 		}
 		c.req.Output = bound * c.head.copies
 	}
+	return c.acquire(edits)
+}
 
+// acquire asks the governor, and waits.
+func (c *call) acquire(edits []edit) *refusal {
 	lease, rej := c.g.gov.Acquire(c.r.Context(), c.req)
 	if rej != nil && rej.Reason == governor.ReasonUnknown && c.outdated() {
 		c.waited += rej.Waited
-		return c.again(c.choosePool, c.admit)
+		return c.again(c.choosePool, c.checkReferences, c.admit)
 	}
 	c.showStanding()
 	if rej != nil {

@@ -62,7 +62,7 @@ func (c *call) again(steps ...func() *refusal) *refusal {
 	c.world = c.g.world.Load()
 	c.tenant, c.pool, c.account, c.shown = nil, nil, nil, false
 	c.req = governor.Request{}
-	for _, step := range slices.Concat([]func() *refusal{c.authenticate, c.readHead}, steps) {
+	for _, step := range slices.Concat([]func() *refusal{c.authenticate, c.granted, c.readHead}, steps) {
 		if f := step(); f != nil {
 			return f
 		}

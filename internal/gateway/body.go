@@ -13,7 +13,11 @@ const bodyTimeout = 2 * time.Minute
 
 // readBody reads the whole body and its head.
 func (c *call) readBody() *refusal {
-	if f := c.checkQuery(); f != nil {
+	check := c.checkQuery
+	if c.route.toObjects() {
+		check = c.checkObjectQuery
+	}
+	if f := check(); f != nil {
 		return f
 	}
 	for _, enc := range c.r.Header.Values("Content-Encoding") {
@@ -42,9 +46,15 @@ func (c *call) readBody() *refusal {
 
 func (c *call) readHead() *refusal {
 	var err *badRequest
-	if c.route.body == formBody {
+	switch c.route.body {
+	case formBody:
 		c.head, err = readForm(c.body, c.r.Header.Get("Content-Type"))
-	} else {
+	case noBody:
+		c.head, c.body = &head{copies: 1, stream: c.route.realtime}, nil // what came with it stops here
+		if c.route.realtime {
+			c.head.model = c.query.Get("model")
+		}
+	default:
 		c.head, err = readHead(c.body)
 	}
 	if err != nil {

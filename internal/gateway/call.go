@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type call struct {
 	began   time.Time
 	arrived time.Time // when the whole body was there
 
+	at        place
 	route     *route
 	tenant    *tenants.Tenant
 	key       *tenants.Key
@@ -31,6 +33,8 @@ type call struct {
 	account   *telemetry.Account
 	estimates *estimates
 
+	query    url.Values // of a route to objects
+	page     page       // of a list of them
 	body     []byte
 	head     *head
 	withhold bool // the client did not ask for the usage chunk
@@ -74,6 +78,9 @@ func (c *call) refuse(f *refusal) {
 // authenticate finds the tenant by the key that came.
 func (c *call) authenticate() *refusal {
 	key := bearer(c.r.Header)
+	if key == "" && c.route != nil && c.route.realtime {
+		key = offeredKey(c.r.Header)
+	}
 	if key == "" {
 		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "No API key was given. Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."}
 	}

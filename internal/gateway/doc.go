@@ -6,10 +6,14 @@
 //	ServeHTTP ─► find        which route
 //	          ─► authenticate which tenant
 //	          ─► readBody    strict head; bytes kept
-//	          ─► choosePool  which capacity
+//	          ─► choosePool  which capacity, and what the body refers to is the caller's
 //	          ─► admit       estimate, clamp, Acquire: this is where it waits
 //	          ─► forward     httputil.ReverseProxy; streaming.Body meters
 //	          ─► finish      lease ended if it is not, counters, one log line
+//
+// Routes to what an upstream keeps (files, batches, stored responses …) are a table,
+// objectRoutes, and go the same way: what an answer shows is recorded before it is
+// passed on, lists are filtered (filter), and realtime is a session of its own.
 //
 // A call value goes that way once, left to right, and carries everything.
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
-// readForm reads the governed fields of a multipart body: the model, which must
+// readForm reads the governed fields of a multipart body, such as the model, which must
 // be there at most once. Readers of multipart differ in what they make of unusual
 // headers, so these are refused: a part that another reader took for the model
 // would carry a call past its grant.
@@ -71,7 +71,9 @@ func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest 
 		h.weight += tokens.Attachment
 	}
 	switch {
-	case name != "model" && name != "stream":
+	case formRefers(name):
+		return bad(name, "The field %q is not supported in a form.", name)
+	case name != "model" && name != "stream" && name != "purpose":
 		if part.FileName() == "" {
 			text, err := io.ReadAll(part)
 			if err != nil {
@@ -88,10 +90,24 @@ func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest 
 	if err != nil || len(value) == 0 || len(value) > 256 {
 		return bad(name, "%s must be 1 to 256 bytes long.", name)
 	}
-	if name == "model" {
+	switch name {
+	case "model":
 		h.model = string(value)
-		return nil
+	case "purpose":
+		h.purpose = string(value)
+	default:
+		h.stream = string(value) == "true"
 	}
-	h.stream = string(value) == "true"
 	return nil
+}
+
+// formRefers reports whether any element of a field's name, such as image[file_id],
+// refers to an object.
+func formRefers(name string) bool {
+	for _, element := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[].", r) }) {
+		if refersTo(element) != none {
+			return true
+		}
+	}
+	return false
 }

@@ -38,8 +38,11 @@ func (c *call) forward() {
 	r.ContentLength, r.TransferEncoding, r.Trailer = int64(len(c.body)), nil, nil
 	r.Body = http.NoBody // see rewrite
 	// A connection that the upstream closed while it idled took nothing: the
-	// transport may send the body again on another.
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	// transport may send the body again on another. What makes an object is not: it
+	// might be there twice.
+	if !c.route.toObjects() {
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	}
 	c.g.proxy.ServeHTTP(&c.w, r)
 }
 
@@ -73,31 +76,48 @@ var passed = map[string]bool{
 // rewrite makes the upstream's request of the caller's.
 func rewrite(pr *httputil.ProxyRequest) {
 	c := callOf(pr.In)
-	up := &c.pool.upstream
-	pr.Out.URL = &url.URL{Scheme: up.base.Scheme, Host: up.base.Host, Path: up.base.Path + c.route.path, RawQuery: pr.Out.URL.RawQuery}
+	query := pr.Out.URL.RawQuery
+	if c.route.toObjects() {
+		query = c.query.Encode()
+	}
+	pr.Out.URL = c.pool.upstream.url(c.at.path, query)
 	pr.Out.Host = ""
 	// Of a kind that the transport knows to be in memory, so that it leaves along
 	// with the headers in one write. The transport may read it after the handler
 	// has returned, so its bytes are never reused.
 	c.reader = bytes.NewReader(c.body)
 	pr.Out.Body = io.NopCloser(c.reader)
-	in := pr.Out.Header
+	if len(c.body) == 0 {
+		pr.Out.Body = http.NoBody
+	}
+	pr.Out.Header = c.upstreamHeader(pr.Out.Header)
+}
+
+// url is where a path below /v1 is at the upstream.
+func (u *upstream) url(path, query string) *url.URL {
+	return &url.URL{Scheme: u.base.Scheme, Host: u.base.Host, Path: u.base.Path + path, RawQuery: query}
+}
+
+// upstreamHeader makes the upstream's headers of the caller's.
+func (c *call) upstreamHeader(in http.Header) http.Header {
 	h := make(http.Header, len(in)+4)
 	for name, values := range in {
 		if passed[name] || strings.HasPrefix(name, "X-Stainless-") {
 			h[name] = values
 		}
 	}
-	h["Content-Type"] = contentJSON // what the head was read as
-	if c.route.body == formBody {
+	switch c.route.body {
+	case jsonBody:
+		h["Content-Type"] = contentJSON // what the head was read as
+	case formBody:
 		h["Content-Type"] = in["Content-Type"][:1]
 	}
-	if up.bearer != "" {
+	if up := &c.pool.upstream; up.bearer != "" {
 		h["Authorization"] = []string{up.bearer}
 	}
 	h["X-Request-Id"] = []string{c.id}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
-	pr.Out.Header = h
+	return h
 }
 
 var contentJSON = []string{"application/json"}
@@ -132,9 +152,14 @@ func modifyResponse(resp *http.Response) error {
 	switch {
 	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
 		resp.Body = newIdleBody(resp.Body, idle, c.interrupt)
+	case c.route.toObjects():
+		return c.objectAnswered(resp)
 	case isEventStream(resp.Header):
 		resp.Header.Del("Content-Length") // withholding and errors change it
 		resp.ContentLength = -1
+		if c.route.path == responsesPath {
+			resp.Body = &notedEvents{ReadCloser: resp.Body, c: c}
+		}
 		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
 			WithholdUsage: c.withhold,
 			Idle:          idle,
@@ -147,6 +172,9 @@ func modifyResponse(resp *http.Response) error {
 		c.answer = resp.Body
 	default:
 		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.interrupt), streaming.WholeOptions{End: c.answered})
+		if c.route.path == responsesPath {
+			resp.Body = &notedAnswer{ReadCloser: resp.Body, c: c}
+		}
 		c.answer = resp.Body
 	}
 	return nil
@@ -183,7 +211,11 @@ func renameHeaders(h http.Header) {
 
 // upstreamFailed answers when the upstream did not.
 func upstreamFailed(_ http.ResponseWriter, r *http.Request, err error) {
-	c := callOf(r)
+	callOf(r).unanswered(err)
+}
+
+// unanswered answers when the upstream did not, or cannot be passed on.
+func (c *call) unanswered(err error) {
 	name := c.pool.upstream.name
 	c.failure = err
 	f := &refusal{status: http.StatusBadGateway, code: codeUpstream}
@@ -196,6 +228,12 @@ func upstreamFailed(_ http.ResponseWriter, r *http.Request, err error) {
 		return
 	case c.cut():
 		f.status, f.code, class, f.message = http.StatusServiceUnavailable, codeDraining, codeDraining, "This gateway is shutting down."
+	case errors.Is(err, errNotKept):
+		c.over(telemetry.Failed, codeStore, noUsage)
+		c.refuse(&refusal{status: http.StatusServiceUnavailable, code: codeStore, message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
+		return
+	case errors.Is(err, errUnreadable):
+		class, f.message = "unreadable", "The upstream "+name+" answered with something else than what was asked for."
 	case errors.Is(err, errUpstreamKey):
 		class, f.message = "401", "The upstream "+name+" refuses the gateway's key. Tell whoever runs this gateway."
 	case !c.sent.Load():

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -30,7 +31,11 @@ type Gateway struct {
 	// the new one already and world is the old one still.
 	applying sync.Mutex
 
-	proxy *httputil.ReverseProxy
+	objects *objects.Store
+	sockets sockets
+
+	transport http.RoundTripper
+	proxy     *httputil.ReverseProxy
 }
 
 // Options are the parts that a Gateway is made of.
@@ -39,6 +44,8 @@ type Options struct {
 	Governor *governor.Governor
 	Metrics  *telemetry.Metrics
 	Log      *slog.Logger
+	// Objects remembers who made what at the upstreams; nil means one in memory.
+	Objects *objects.Store
 	// Transport reaches the upstreams; nil means one made for Snapshot's timeouts.
 	Transport http.RoundTripper
 }
@@ -50,7 +57,12 @@ func New(opt Options) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{
-		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(),
+		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects,
+	}
+	if g.objects == nil {
+		if g.objects, err = objects.Open("", opt.Log); err != nil {
+			return nil, err
+		}
 	}
 	g.used.follow(opt.Snapshot)
 	g.world.Store(w)
@@ -59,6 +71,7 @@ func New(opt Options) (*Gateway, error) {
 	if transport == nil {
 		transport = NewTransport(opt.Snapshot.Config().Timeouts)
 	}
+	g.transport = transport
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
 		Transport:      watched{transport},
@@ -98,9 +111,9 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer c.finish()
 
 	// 1 Which place is it for, and who asks?
-	at := find(r)
-	c.route = at.route
-	if at.wrong {
+	c.at = find(r)
+	c.route = c.at.route
+	if c.at.wrong {
 		c.refuse(&refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + r.Method + " " + brief(r.URL.Path) + "."})
 		return
 	}
@@ -108,15 +121,15 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		c.refuse(f)
 		return
 	}
-	if at.ungranted {
-		c.refuse(&refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + brief(r.URL.Path) + "."})
+	if f := c.granted(); f != nil {
+		c.refuse(f)
 		return
 	}
-	if at.usage {
+	if c.at.usage {
 		c.serveUsage()
 		return
 	}
-	if at.models {
+	if c.at.models {
 		c.serveModels()
 		return
 	}
@@ -130,6 +143,10 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		c.refuse(f)
 		return
 	}
+	if f := c.checkReferences(); f != nil {
+		c.refuse(f)
+		return
+	}
 
 	// 3 May it? This is where it waits.
 	if f := c.admit(); f != nil {
@@ -138,7 +155,14 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 
 	// 4 Pass it on, and meter the answer.
-	c.forward()
+	switch {
+	case c.route.list:
+		c.serveList()
+	case c.route.realtime:
+		c.serveRealtime()
+	default:
+		c.forward()
+	}
 }
 
 // requestID takes over a caller's id when it is fit for logs and headers.

@@ -62,6 +62,9 @@ type head struct {
 	copies  int64 // how many answers are produced: n or best_of, for each prompt
 	prompts int64
 	weight  int64 // of what may be prompt, for estimating it; see package tokens
+	purpose string
+	// unstored answers are not kept by the upstream.
+	unstored bool
 
 	streamOptions struct {
 		field              // of the whole value; null counts as absent
@@ -90,6 +93,9 @@ var governed = map[string]func(*head, gjson.Result) *badRequest{
 	"best_of":               func(h *head, v gjson.Result) *badRequest { return h.readCopies("best_of", v) },
 	"prompt":                (*head).readPrompt,
 	"background":            (*head).readBackground,
+	"store":                 (*head).readStore,
+	"conversation":          (*head).readConversation,
+	"purpose":               (*head).readPurpose,
 }
 
 // readHead reads the governed fields of a JSON body, strictly. body is not kept.
@@ -239,6 +245,31 @@ func (h *head) readBackground(v gjson.Result) *badRequest {
 		return nil
 	}
 	return bad("background", "background: %s is not supported yet.", show(v))
+}
+
+func (h *head) readStore(v gjson.Result) *badRequest {
+	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
+		return bad("store", "store must be true or false, not %s.", show(v))
+	}
+	h.unstored = v.Type == gjson.False
+	return nil
+}
+
+// readConversation refuses what another tenant could have made: conversations are made
+// by a route that there is not.
+func (h *head) readConversation(v gjson.Result) *badRequest {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return bad("conversation", "conversation: %s is not supported. Use previous_response_id.", show(v))
+}
+
+func (h *head) readPurpose(v gjson.Result) *badRequest {
+	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
+		return bad("purpose", "purpose must be a string of 1 to 256 bytes, not %s.", show(v))
+	}
+	h.purpose = strings.Clone(v.Str)
+	return nil
 }
 
 func (h *head) readCopies(name string, v gjson.Result) *badRequest {

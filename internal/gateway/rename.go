@@ -11,7 +11,10 @@ import (
 
 // rename replaces the model in the call's body by the name that the upstream knows.
 func (c *call) rename(edits []edit, real string) ([]edit, *refusal) {
-	if c.route.body != formBody {
+	switch c.route.body {
+	case noBody: // it is in the query
+		return edits, nil
+	case jsonBody:
 		return c.head.rename(edits, real), nil
 	}
 	at, err := modelInForm(c.body, c.r.Header.Get("Content-Type"))

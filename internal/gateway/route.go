@@ -3,6 +3,9 @@ package gateway
 import (
 	"net/http"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // dialect is how a route's callers want to be spoken to.
@@ -19,11 +22,14 @@ type bodyKind int
 const (
 	jsonBody bodyKind = iota
 	formBody          // multipart/form-data
+	noBody            // none, or one that says nothing
 )
 
-// route is one inference route. All are governed.
+// route is one route that reaches an upstream. All are governed.
 type route struct {
-	path    string // below /v1
+	method  string // "" is POST
+	path    string // below /v1; an element such as {file} stands for an id
+	grant   tenants.Routes
 	dialect dialect
 	body    bodyKind
 	// bounds are the route's names for the bound on an answer's length, that to be
@@ -34,7 +40,20 @@ type route struct {
 	chunked bool
 	// anyModel routes may leave the model out; the tenant's default pool serves it.
 	anyModel bool
+
+	// What follows is of routes to objects, which are those that are not inference.
+
+	// shows is the kind of object that an answer is, or is a list of.
+	shows objects.Kind
+	// Of an answer of 2xx: what was made, or is no more.
+	makes, forgets bool
+	list           bool     // of all the account's objects of a kind; it is filtered
+	query          []string // the keys that a query may have
+	realtime       bool     // a websocket
 }
+
+// toObjects reports whether the route is one to objects, which takes no tokens.
+func (r *route) toObjects() bool { return r.grant != tenants.RouteInference }
 
 var routes = func() map[string]*route {
 	m := map[string]*route{}
@@ -53,42 +72,47 @@ var routes = func() map[string]*route {
 		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
 		{path: "/messages/count_tokens", dialect: anthropic},
 	} {
+		r.grant = tenants.RouteInference
 		m[r.path] = &r
 	}
 	return m
 }()
 
-// grantable are the first path elements of routes that a tenant may be granted
-// and by default is not.
-var grantable = map[string]bool{
-	"responses": true, "files": true, "uploads": true, "batches": true,
-	"fine_tuning": true, "vector_stores": true, "realtime": true,
-}
-
 // place is what a request's path and method name.
 type place struct {
-	route     *route // an inference route; set also when only the method is wrong
-	wrong     bool   // there is no such place, or not with this method
-	models    bool
-	usage     bool
-	ungranted bool
+	route  *route   // set also when only the method is wrong
+	path   string   // below /v1, as the upstream gets it
+	ids    []string // in the path
+	wrong  bool     // there is no such place, or not with this method
+	models bool
+	usage  bool
+}
+
+// grant is what a tenant must be granted for the place.
+func (p *place) grant() tenants.Routes {
+	switch {
+	case p.models:
+		return tenants.RouteModels
+	case p.usage:
+		return 0 // everybody may see their own
+	}
+	return p.route.grant
 }
 
 // find names the place that a request is for.
 func find(r *http.Request) place {
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
-	if route := routes[path]; route != nil && (r.Method == http.MethodPost || !grantable[strings.TrimPrefix(path, "/")]) {
-		return place{route: route, wrong: r.Method != http.MethodPost}
-	}
 	if (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet {
 		return place{models: true}
 	}
 	if path == "/usage" && r.Method == http.MethodGet {
 		return place{usage: true}
 	}
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if grantable[first] {
-		return place{ungranted: true}
+	if route := routes[path]; route != nil {
+		return place{route: route, path: path, wrong: r.Method != http.MethodPost}
 	}
-	return place{wrong: true}
+	if r.URL.RawPath != "" { // what is encoded is read differently by different servers
+		return place{wrong: true}
+	}
+	return findObject(r.Method, path)
 }

@@ -27,6 +27,7 @@ type call struct {
 	toolChoice   gjson.Result
 	encoding     gjson.Result
 	dimensions   gjson.Result
+	store        gjson.Result // responses
 	mock         gjson.Result
 }
 
@@ -78,6 +79,8 @@ func (c *call) field(key string) *gjson.Result {
 			return &c.instructions
 		case "max_output_tokens":
 			return &c.maxTokens
+		case "store":
+			return &c.store
 		}
 	case routeEmbeddings, routeModerations:
 		switch key {

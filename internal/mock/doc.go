@@ -68,6 +68,9 @@
 // # Endpoints
 //
 // chat/completions, completions, responses (each plain or streamed), embeddings, moderations,
-// models and models/{id}, with or without /v1; and of its own GET /_stats and POST
-// /_stats/reset, which ask for no key. All else is OpenAI's 404.
+// models and models/{id}; what an account keeps, which is all in memory and visible to whoever
+// has the key: responses by id, files, uploads, batches and fine_tuning/jobs (both are done when
+// they are first looked at), vector_stores; and realtime, a websocket. Each with or without
+// /v1; and of its own GET /_stats and POST /_stats/reset, which ask for no key. All else is
+// OpenAI's 404.
 package mock

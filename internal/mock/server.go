@@ -16,6 +16,7 @@ type Server struct {
 	cfg    Config
 	models []byte // body of GET /v1/models
 	books  books
+	shelf  shelf
 	seq    atomic.Uint64 // number of the last call
 	asides atomic.Uint64 // number of the last request that was no call; kept apart, so that it shifts no draw
 }
@@ -63,6 +64,9 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 		s.writePlain(w, 200, s.models)
 	case isModel && id != "" && r.Method == http.MethodGet:
 		s.writePlain(w, 200, appendModel(nil, id))
+	case path == "/realtime" && r.Method == http.MethodGet:
+		s.serveRealtime(w, r)
+	case s.serveShelf(w, r, path):
 	default:
 		e := badRequest("", "Unknown request URL: "+r.Method+" "+r.URL.Path+". Please check the URL for typos.")
 		e.status, e.code = 404, "unknown_url"

@@ -25,6 +25,7 @@ func (j *job) answer(sh shape) {
 		return
 	}
 	j.end(completed)
+	j.keepResponse()
 	j.out = sh.plain(j.out[:0])
 	j.writeBody(j.head(), 200)
 }
@@ -87,6 +88,7 @@ func (j *job) stream(sh shape) {
 		return
 	}
 	j.end(completed)
+	j.keepResponse()
 	sh.end(s)
 	_ = s.flush()
 }

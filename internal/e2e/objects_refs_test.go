@@ -1,0 +1,300 @@
+package e2e
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// What a body refers to must be the caller's own, wherever it stands.
+func TestReferencesOfOthersAreNotFound(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{tenants: objectTenants()})
+	o := s.makeAll("acme")
+	response, err := s.ai("acme").Responses.Get(t.Context(), o["response"], responses.ResponseGetParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o["item"] = response.Output[0].ID
+	for _, tt := range []struct{ path, body, param string }{
+		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"{file}"}}]}]}`, "file_id"},
+		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":[{"type":"file","file":{"file\u005fid":"{file}"}}]}]}`, "file_id"},
+		{"/v1/responses", `{"model":"gpt-4o","input":[{"role":"user","content":[{"type":"input_file","file_id":"{file}"}]}]}`, "file_id"},
+		{"/v1/responses", `{"model":"gpt-4o","input":"hi","previous_response_id":"{response}"}`, "previous_response_id"},
+		{"/v1/responses", `{"model":"gpt-4o","input":[{"type":"item_reference","id":"{item}"}]}`, "id"},
+		{"/v1/responses", `{"model":"gpt-4o","input":"hi","tools":[{"type":"file_search","vector_store_ids":["{vector_store}"]}]}`, "vector_store_ids"},
+		{"/v1/responses", `{"model":"gpt-4o","input":"hi","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["{file}"]}}]}`, "file_ids"},
+		{"/v1/messages", `{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"{file}"}}]}]}`, ""},
+	} {
+		body := o.fill(tt.body)
+		status, text := s.as("other", http.MethodPost, tt.path, "application/json", body)
+		if status != http.StatusNotFound || tt.param != "" && !strings.Contains(text, `"param":"`+tt.param+`"`) {
+			t.Errorf("%s as a stranger: %d %s, want a 404 for %s", body, status, text, tt.param)
+		}
+		if tt.path == "/v1/messages" { // which the model server does not have
+			continue
+		}
+		if status, text := s.as("acme", http.MethodPost, tt.path, "application/json", body); status != http.StatusOK {
+			t.Errorf("%s as its owner: %d %s", body, status, text)
+		}
+	}
+	status, text := s.as("acme", http.MethodPost, "/v1/responses", "application/json", `{"model":"gpt-4o","input":"hi","conversation":"conv_1"}`)
+	if status != http.StatusBadRequest || !strings.Contains(text, `"param":"conversation"`) {
+		t.Errorf("a conversation: %d %s", status, text)
+	}
+}
+
+// A streamed response is known by the time its id is, and forgotten when it is deleted.
+func TestStreamedResponsesAreOwned(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{tenants: objectTenants()})
+	acme, ctx := s.ai("acme/search"), t.Context()
+	input := responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Say something.")}
+	stream := acme.Responses.NewStreaming(ctx, responses.ResponseNewParams{Model: "gpt-4o", Input: input})
+	defer stream.Close()
+	id, item := "", ""
+	for stream.Next() {
+		switch ev := stream.Current().AsAny().(type) {
+		case responses.ResponseCreatedEvent:
+			id = ev.Response.ID
+		case responses.ResponseOutputItemAddedEvent:
+			item = ev.Item.ID
+			// In mid-stream it is known already.
+			if status, body := s.as("acme/search", "POST", "/v1/responses", "application/json",
+				`{"model":"gpt-4o","input":[{"type":"item_reference","id":"`+item+`"}],"previous_response_id":"`+id+`"}`); status != 200 {
+				t.Errorf("in mid-stream: %d %s", status, body)
+			}
+		}
+	}
+	if stream.Err() != nil || id == "" || item == "" {
+		t.Fatal(id, item, stream.Err())
+	}
+	if _, err := s.ai("acme/batch").Responses.Get(ctx, id, responses.ResponseGetParams{}); err == nil {
+		t.Error("another team sees the response")
+	}
+	got, err := s.ai("acme").Responses.Get(ctx, id, responses.ResponseGetParams{})
+	if err != nil || got.ID != id {
+		t.Fatalf("the tenant above sees %q, %v", got.ID, err)
+	}
+	if _, err := acme.Responses.InputItems.List(ctx, id, responses.InputItemListParams{}); err != nil {
+		t.Error(err)
+	}
+	before := s.charged("output")
+	if _, err := acme.Responses.Get(ctx, id, responses.ResponseGetParams{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.waitIdle(); s.charged("output") != before {
+		t.Error("to look at a response is charged as if it were made again")
+	}
+	if err := acme.Responses.Delete(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acme.Responses.Get(ctx, id, responses.ResponseGetParams{}); err == nil {
+		t.Error("a deleted response is still there")
+	}
+}
+
+// What cannot be recorded is not made: the caller gets a 503, and the upstream's is
+// removed again.
+func TestObjectsThatCannotBeKeptAreNotMade(t *testing.T) {
+	store := openObjects(t, t.TempDir())
+	s := newSDKStack(t, sdkWorld{tenants: objectTenants(), objects: store})
+	o := s.makeAll("acme")
+	count := func(path string) int {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		w := httptest.NewRecorder()
+		s.mock.ServeHTTP(w, r)
+		return strings.Count(w.Body.String(), `"id"`)
+	}
+	files, stores := count("/v1/files"), count("/v1/vector_stores")
+	store.Close()
+	for _, route := range []string{"POST /files", "POST /vector_stores", "POST /batches", "POST /fine_tuning/jobs", "POST /uploads", "POST /uploads/{upload}/complete", "POST /vector_stores/{vector_store}/file_batches"} {
+		tt := objectCases[route]
+		_, path, _ := strings.Cut(route, " ")
+		if strings.HasSuffix(path, "/complete") { // parts are forgotten along with the store
+			tt.body = `{"part_ids":[]}`
+		}
+		status, body := s.as("acme", "POST", "/v1"+o.fill(path), tt.contentType, o.fill(tt.body))
+		if status != http.StatusServiceUnavailable || errorCode(body) != "store_unavailable" {
+			t.Errorf("%s: %d %s, want a 503", route, status, body)
+		}
+	}
+	if f, v := count("/v1/files"), count("/v1/vector_stores"); f != files || v != stores {
+		t.Errorf("%d files and %d vector stores are at the upstream, want %d and %d", f, v, files, stores)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/v1/batches", nil)
+	w := httptest.NewRecorder()
+	s.mock.ServeHTTP(w, r)
+	if !strings.Contains(w.Body.String(), `"cancelled"`) {
+		t.Errorf("the batch that nobody owns goes on: %s", w.Body)
+	}
+	status, body := s.as("acme", "POST", "/v1/responses", "application/json", `{"model":"gpt-4o","input":"hi"}`)
+	if status != http.StatusOK { // what is lost of a response is only hidden
+		t.Errorf("a response: %d %s", status, body)
+	}
+}
+
+// Content streams through: the first part is there before the last is sent.
+func TestFileContentIsNotHeld(t *testing.T) {
+	gate := make(chan struct{})
+	var model *mock.Server
+	s := newSDKStack(t, sdkWorld{tenants: objectTenants(), upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/content") {
+			model.ServeHTTP(w, r)
+			return
+		}
+		_, _ = w.Write(bytes.Repeat([]byte("a"), 1000))
+		_ = http.NewResponseController(w).Flush()
+		<-gate
+		_, _ = w.Write([]byte("b"))
+	}), mockInto: &model})
+	f, err := s.ai("acme").Files.New(t.Context(), openai.FileNewParams{File: openai.File(strings.NewReader("x"), "x.txt", "text/plain"), Purpose: openai.FilePurposeUserData})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.ai("acme").Files.Content(t.Context(), f.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "b" {
+		t.Errorf("the rest is %q, %v", rest, err)
+	}
+}
+
+// Each call is a request of the tenant's limits, and no more than that.
+func TestObjectCallsAreGoverned(t *testing.T) {
+	one := sdkTenant("acme", granted)
+	one.RPM = 2
+	s := newSDKStack(t, sdkWorld{tenants: append(objectTenants()[3:], one)})
+	for i, want := range []int{200, 200, 429} {
+		if status, body := s.as("acme", "GET", []string{"/v1/files", "/v1/batches", "/v1/vector_stores"}[i], "", ""); status != want {
+			t.Errorf("call %d: %d %s, want %d", i+1, status, body, want)
+		}
+	}
+	s.waitIdle()
+	if used := s.used("acme"); used["requests"] != 2 || used["tokens"] != 0 {
+		t.Errorf("two lists count as %v", used)
+	}
+}
+
+// The calls of a batch are checked when their file comes, and a batch is made of nothing
+// else.
+func TestCallsOfABatchAreChecked(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{tenants: []tenants.Tenant{sdkTenant("acme", granted), sdkTenant("other", func(t *tenants.Tenant) {
+		granted(t)
+		t.Models = []string{"gpt-4o"}
+	})}})
+	theirs, mine := s.makeAll("acme"), s.makeAll("other")
+	send := func(purpose, content string) (int, string) {
+		return s.as("other", "POST", "/v1/files", formType, form("--b\nContent-Disposition: form-data; name=\"purpose\"\n\n"+purpose+"\n"+
+			"--b\nContent-Disposition: form-data; name=\"file\"; filename=\"calls.jsonl\"\n\n"+content+"\n--b--\n"))
+	}
+	for _, tt := range []struct {
+		body   string
+		status int
+		says   string
+	}{
+		{`{"model":"gpt-4o","messages":[]}`, 200, ""},
+		{`{"model":"gpt-4o","input":[{"content":[{"file_id":"` + mine["file"] + `"}]}]}`, 200, ""},
+		{`{"model":"gpt-5","messages":[]}`, 403, "Line 2: "},
+		{`{"Model":"gpt-5","model":"gpt-4o"}`, 403, "Line 2: "},
+		{`{"model":"gpt-4o","input":[{"content":[{"file_id":"` + theirs["file"] + `"}]}]}`, 404, "Line 2: "},
+		{`{"model":"gpt-4o","previous_response_id":"` + theirs["response"] + `"}`, 404, "Line 2: "},
+		{`{"model":"gpt-4o","conversation":"conv_1"}`, 400, "Line 2: "},
+		{`{"model":`, 400, "Line 2: "},
+	} {
+		if status, text := send("batch", oneCall+`{"custom_id":"2","body":`+tt.body+`}`); status != tt.status || !strings.Contains(text, tt.says) {
+			t.Errorf("%s: %d %s, want %d %q", tt.body, status, text, tt.status, tt.says)
+		}
+	}
+	// A file that was not checked is none for a batch.
+	if status, text := s.as("other", "POST", "/v1/batches", "application/json", mine.fill(`{"input_file_id":"{file}","endpoint":"/v1/chat/completions","completion_window":"24h"}`)); status != 400 {
+		t.Errorf("a batch of a file with another purpose: %d %s", status, text)
+	}
+	if status, text := s.as("other", "POST", "/v1/uploads", "application/json", `{"purpose":"batch","bytes":1,"filename":"x","mime_type":"y"}`); status != 400 {
+		t.Errorf("a file of calls in parts: %d %s", status, text)
+	}
+}
+
+// Of responses that are not stored nothing is recorded but what is sent back by its id.
+func TestUnstoredResponsesAreNotRecorded(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{tenants: objectTenants(), upstream: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"resp_1","object":"response","output":[{"type":"message","id":"msg_1"},`+
+			`{"type":"image_generation_call","id":"ig_1"},{"type":"code_interpreter_call","id":"ci_1","container_id":"cntr_1"}]}`)
+	})})
+	send := func(more string) int {
+		status, _ := s.as("acme", "POST", "/v1/responses", "application/json", `{"model":"gpt-4o","store":false`+more+`}`)
+		return status
+	}
+	if status := send(`,"input":"hi"`); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	for more, want := range map[string]int{
+		`,"input":"hi","previous_response_id":"resp_1"`:                            404,
+		`,"input":[{"type":"item_reference","id":"msg_1"}]`:                        404,
+		`,"input":[{"type":"image_generation_call","id":"ig_1","result":"x"}]`:     200,
+		`,"input":"hi","tools":[{"type":"code_interpreter","container":"cntr_1"}]`: 200,
+	} {
+		if status := send(more); status != want {
+			t.Errorf("%s: %d, want %d", more, status, want)
+		}
+	}
+}
+
+// Two upstreams may give out the same id: it is two objects, and each call goes to where
+// its own is.
+func TestTheSameIDAtTwoUpstreams(t *testing.T) {
+	second, err := mock.New(mock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := sdkServe(t, second)
+	s := newSDKStack(t, sdkWorld{
+		tenants: []tenants.Tenant{
+			sdkTenant("acme", func(t *tenants.Tenant) { granted(t); t.DefaultPool = "main" }),
+			sdkTenant("other", func(t *tenants.Tenant) { granted(t); t.DefaultPool = "main" }),
+		},
+		config: func(c *tenants.Config) {
+			c.Upstreams = append(c.Upstreams, tenants.Upstream{Name: "second", BaseURL: there.URL + "/v1"})
+			c.Pools[0].Upstream = "up"
+			p := tenants.DefaultPool("local", "local")
+			p.RPM, p.Upstream = 1000, "second"
+			c.Pools = append(c.Pools, p)
+		},
+	})
+	ask := func(tenant, model string) string {
+		r, err := s.ai(tenant).Responses.New(t.Context(), responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("hi")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.ID
+	}
+	id := ask("acme", "local")
+	if other := ask("other", "gpt-4o"); other != id {
+		t.Fatalf("the ids %s and %s differ: this test can see nothing", id, other)
+	}
+	for tenant, model := range map[string]string{"acme": "local", "other": "gpt-4o"} {
+		r, err := s.ai(tenant).Responses.Get(t.Context(), id, responses.ResponseGetParams{})
+		if err != nil || r.Model != model {
+			t.Errorf("%s sees the response of %q, %v; want that of %s", tenant, r.Model, err, model)
+		}
+	}
+	// As a reference it must be where the call goes.
+	if status, body := s.as("acme", "POST", "/v1/responses", "application/json", `{"model":"gpt-4o","input":"hi","previous_response_id":"`+id+`"}`); status != http.StatusNotFound {
+		t.Errorf("acme refers to other's response: %d %s", status, body)
+	}
+}

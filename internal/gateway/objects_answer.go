@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// errNotKept is a store that cannot keep whose an object is.
+var errNotKept = errors.New("it cannot be kept whose the object is")
+
+// undoPatience is how long it may take to undo what cannot be kept.
+const undoPatience = 10 * time.Second
+
+// made is an object that an answer shows.
+type made struct {
+	kind objects.Kind
+	id   string
+	// recalled items are sent back with their id also when they are not stored.
+	recalled bool
+}
+
+// offspring lists what an object of a kind has brought forth, as far as it shows.
+func offspring(kind objects.Kind, raw string) []made {
+	var list []made
+	add := func(kind objects.Kind, v gjson.Result) {
+		if v.Type == gjson.String && isID(v.Str) {
+			list = append(list, made{kind: kind, id: v.Str})
+		}
+	}
+	root := gjson.Parse(raw)
+	switch kind {
+	case objects.Batch:
+		add(objects.File, root.Get("output_file_id"))
+		add(objects.File, root.Get("error_file_id"))
+	case objects.Job:
+		root.Get("result_files").ForEach(func(_, v gjson.Result) bool { add(objects.File, v); return true })
+	case objects.Upload:
+		add(objects.File, root.Get("file.id"))
+	case objects.Response:
+		root.Get("output").ForEach(func(_, item gjson.Result) bool {
+			n := len(list)
+			add(objects.Item, item.Get("id"))
+			add(objects.Container, item.Get("container_id"))
+			for i := range list[n:] {
+				list[n+i].recalled = list[n+i].kind == objects.Container || looked[item.Get("type").Str]
+			}
+			return true
+		})
+	}
+	return list
+}
+
+// keep records objects that are not known yet. It returns those that it could not.
+func (c *call) keep(list []made, owner string) ([]made, error) {
+	for i, m := range list {
+		key := objects.Key{Upstream: c.pool.upstream.name, ID: m.id}
+		if _, known := c.g.objects.Owner(key); known {
+			continue
+		}
+		// Not by the client's context: the object is there, whether or not it is.
+		if err := c.g.objects.Own(context.WithoutCancel(c.r.Context()), key, m.kind, owner); err != nil {
+			return list[i:], errors.Join(errNotKept, err)
+		}
+	}
+	return nil, nil
+}
+
+// objectAnswered takes an answer of 2xx from a route to objects over. What it shows is
+// recorded before the client can know of it.
+func (c *call) objectAnswered(resp *http.Response) error {
+	if c.route.forgets {
+		key := objects.Key{Upstream: c.pool.upstream.name, ID: c.at.ids[0]}
+		if err := c.g.objects.Forget(key); err != nil {
+			c.failure = err // it may come back after a restart, and is gone at the upstream
+		}
+	}
+	resp.Body = newIdleBody(resp.Body, c.world.snap.Config().Timeouts.StreamIdle, c.interrupt)
+	if c.route.shows != 0 {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+		err = errors.Join(err, resp.Body.Close())
+		if err != nil {
+			return err
+		}
+		if len(body) > maxAnswer {
+			return errUnreadable
+		}
+		if err := c.keepAnswer(string(body)); err != nil {
+			return err
+		}
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		resp.ContentLength = int64(len(body))
+		resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	resp.Body = &objectBody{resp.Body, c}
+	return nil
+}
+
+// keepAnswer records what an answer shows. What cannot be recorded is undone, for
+// nobody could ever see it.
+func (c *call) keepAnswer(body string) error {
+	owner := c.tenant.Name
+	if len(c.at.ids) > 0 {
+		e, ok := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: c.at.ids[0]})
+		if ok {
+			owner = e.Owner
+		}
+	}
+	list := offspring(c.route.shows, body)
+	if c.route.makes {
+		id := gjson.Get(body, "id")
+		if id.Type != gjson.String || !isID(id.Str) {
+			return errUnreadable
+		}
+		// Whose it was before, if the upstream gives ids out again, does not matter.
+		_ = c.g.objects.Forget(objects.Key{Upstream: c.pool.upstream.name, ID: id.Str})
+		kind := c.route.shows
+		if kind == objects.File && isBatch(c.head.purpose) {
+			kind = objects.BatchFile
+		}
+		list = append([]made{{kind: kind, id: id.Str}}, list...)
+	}
+	lost, err := c.keep(list, owner)
+	if err != nil && (c.route.makes || c.route.shows == objects.Upload) { // else it was made by another call
+		c.undo(lost)
+	}
+	return err
+}
+
+// undo removes from the upstream what was made by this call, as far as that goes.
+func (c *call) undo(list []made) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), undoPatience)
+	defer cancel()
+	for _, m := range list {
+		method, path := http.MethodDelete, ""
+		switch m.kind {
+		case objects.File, objects.BatchFile:
+			path = "/files/" + m.id
+		case objects.VectorStore:
+			path = "/vector_stores/" + m.id
+		case objects.Batch:
+			method, path = http.MethodPost, "/batches/"+m.id+"/cancel"
+		case objects.Job:
+			method, path = http.MethodPost, "/fine_tuning/jobs/"+m.id+"/cancel"
+		case objects.Upload:
+			method, path = http.MethodPost, "/uploads/"+m.id+"/cancel"
+		case objects.FileBatch:
+			method, path = http.MethodPost, c.at.path+"/"+m.id+"/cancel"
+		default: // a part goes with its upload
+			continue
+		}
+		if _, err := c.ask(ctx, method, path, nil); err != nil {
+			c.g.log.Error("an object that nobody owns is left at the upstream", "upstream", c.pool.upstream.name, "id", m.id, "error", err.Error())
+		}
+	}
+}
+
+// objectBody ends the lease when an answer has come whole, or breaks off.
+type objectBody struct {
+	io.ReadCloser
+	c *call
+}
+
+// Read implements io.Reader.
+func (b *objectBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		b.c.over(telemetry.OK, "", noUsage)
+	case b.c.gone(): // finish sees to it
+	case b.c.cut():
+		b.c.over(telemetry.Failed, codeDraining, noUsage)
+	case errors.Is(err, streaming.ErrIdle):
+		b.c.failure = err
+		b.c.failed("idle", noUsage)
+	default:
+		b.c.failure = err
+		b.c.failed("truncated", noUsage)
+	}
+	return n, err
+}

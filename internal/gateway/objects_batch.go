@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/llmgov/llmgov/internal/objects"
+)
+
+// A batch is a file of calls, which the upstream makes later and by itself. So the calls
+// are checked when the file comes, and batches are made only of files that were.
+
+const filesPath, uploadsPath, batchesPath = "/files", "/uploads", "/batches"
+
+// isBatch reports whether a file is meant to be a batch's.
+func isBatch(purpose string) bool { return strings.EqualFold(strings.TrimSpace(purpose), "batch") }
+
+// checkBatch checks a file of calls, and that a batch is made of one that was checked.
+func (c *call) checkBatch() *refusal {
+	switch {
+	case c.r.Method != http.MethodPost:
+	case c.route.path == uploadsPath && isBatch(c.head.purpose):
+		return invalid("purpose", "A file of calls cannot be uploaded in parts, for it could not be checked. Send it to /v1/files.")
+	case c.route.path == filesPath && isBatch(c.head.purpose):
+		return c.checkCalls()
+	case c.route.path == batchesPath:
+		found, _ := references(c.body) // which have been checked
+		for _, ref := range found {
+			e, _ := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: ref.id})
+			if ref.key == "input_file_id" && e.Kind != objects.BatchFile {
+				return invalid(ref.key, "A batch is made of a file that was uploaded with purpose batch, and "+ref.id+" was not.")
+			}
+		}
+	}
+	return nil
+}
+
+// checkCalls checks the lines of each part that may be the file.
+func (c *call) checkCalls() *refusal {
+	boundary, err := plainBoundary(c.r.Header.Get("Content-Type"))
+	if err != nil {
+		return invalid(err.param, err.what)
+	}
+	for parts := multipart.NewReader(bytes.NewReader(c.body), boundary); ; {
+		part, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return invalid("", "The body is not valid multipart/form-data.")
+		}
+		if part.FileName() == "" && !strings.EqualFold(part.FormName(), "file") {
+			continue
+		}
+		if part.Header.Get("Content-Transfer-Encoding") != "" {
+			return invalid("file", "A file of calls with a Content-Transfer-Encoding cannot be checked. Send it as it is.")
+		}
+		text, err := io.ReadAll(part)
+		if err != nil {
+			return invalid("file", "The file broke off.")
+		}
+		n := 0
+		for line := range bytes.Lines(text) {
+			n++
+			if f := c.checkLine(bytes.TrimSpace(line)); f != nil {
+				f.param, f.message = "file", "Line "+strconv.Itoa(n)+": "+f.message
+				return f
+			}
+		}
+	}
+}
+
+// checkLine checks one call of a file: its models, and what it refers to.
+func (c *call) checkLine(line []byte) *refusal {
+	if len(line) == 0 {
+		return nil
+	}
+	if err := wellFormed(line); err != nil {
+		return invalid("", err.what)
+	}
+	var f *refusal
+	w := walk{body: line}
+	w.member = func(key, value string, depth int) {
+		switch {
+		case f != nil || depth > 2: // deeper ones are the caller's own, such as in schemas
+		case strings.EqualFold(key, "model") && !c.tenant.MayUse(value):
+			f = &refusal{status: http.StatusForbidden, code: codeModel, message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
+		case strings.EqualFold(key, "conversation"):
+			f = invalid("", "conversation is not supported.")
+		}
+	}
+	if err := w.run(); err != nil {
+		return invalid(err.param, err.what)
+	}
+	for _, ref := range w.found {
+		if f == nil && !c.sees(c.pool.upstream.name, ref.id) {
+			f = noObject(ref.key, ref.id)
+		}
+	}
+	return f
+}

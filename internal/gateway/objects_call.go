@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/llmgov/llmgov/internal/objects"
+)
+
+// granted refuses a place that the tenant is not granted.
+func (c *call) granted() *refusal {
+	if c.tenant.Routes.Has(c.at.grant()) {
+		return nil
+	}
+	return &refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.grant().String() + " to its routes."}
+}
+
+// sees reports whether the tenant may see an object. Of one that is another's and one
+// that never was it says the same.
+func (c *call) sees(upstream, id string) bool {
+	if !isID(id) {
+		return false
+	}
+	e, ok := c.g.objects.Owner(objects.Key{Upstream: upstream, ID: id})
+	return ok && objects.Visible(e.Owner, c.tenant.Name)
+}
+
+func noObject(param, id string) *refusal {
+	return &refusal{status: http.StatusNotFound, code: codeNotFound, param: param, message: "There is no object with the id " + quoted(brief(id)) + "."}
+}
+
+// chooseHome finds the pool of a call to objects: that whose upstream has them all, the
+// tenant's default first, or the default for what is new or a list.
+func (c *call) chooseHome() *refusal {
+	if c.head.model != "" && !c.tenant.MayUse(c.head.model) {
+		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.model) + "."}
+	}
+	if len(c.at.ids) == 0 {
+		for _, p := range c.world.pools {
+			if p.Name == c.tenant.DefaultPool {
+				return c.use(p)
+			}
+		}
+		return invalid("", "Tenant "+c.tenant.Name+" has no default_pool, which serves routes that name no model. Whoever runs this gateway can set one.")
+	}
+	for _, isDefault := range []bool{true, false} {
+		for _, p := range c.world.pools {
+			if (p.Name == c.tenant.DefaultPool) == isDefault && c.world.accounts[c.tenant.Index][p.Index] != nil && c.seesAll(p.upstream.name) {
+				return c.use(p)
+			}
+		}
+	}
+	return noObject("", c.at.ids[len(c.at.ids)-1])
+}
+
+func (c *call) seesAll(upstream string) bool {
+	for _, id := range c.at.ids {
+		if !c.sees(upstream, id) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkReferences refuses a query or a body that refers to what the tenant does not see.
+func (c *call) checkReferences() *refusal {
+	switch {
+	case c.route.list:
+		return c.readPage()
+	case c.route.realtime:
+		return c.checkUpgrade()
+	}
+	if c.route.body != jsonBody {
+		return c.checkBatch()
+	}
+	if !c.route.toObjects() && c.route.path != responsesPath && !mayRefer(c.body) {
+		return nil
+	}
+	found, err := references(c.body)
+	if err != nil {
+		return invalid(err.param, err.what)
+	}
+	for _, ref := range found {
+		if !c.sees(c.pool.upstream.name, ref.id) {
+			return noObject(ref.key, ref.id)
+		}
+	}
+	return c.checkBatch()
+}
+
+// responsesPath is the one route of inference that makes objects.
+const responsesPath = "/responses"
+
+// checkObjectQuery lets pass only what the route is known to have, each key once: what
+// is not known might ask for more than the gateway sees to.
+func (c *call) checkObjectQuery() *refusal {
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return invalid("", "The query cannot be read.")
+	}
+	for key, v := range values {
+		name, _, _ := strings.Cut(key, "[")
+		if !slices.Contains(c.route.query, key) && (name != "metadata" || !slices.Contains(c.route.query, name)) {
+			return invalid(brief(key), "The query key "+quoted(brief(key))+" is not supported on this route.")
+		}
+		if len(v) > 1 && key != "include[]" && key != "include" {
+			return invalid(brief(key), "The query says "+quoted(brief(key))+" twice.")
+		}
+	}
+	c.query = values
+	return nil
+}
+
+// page is what a query asks of a list.
+type page struct {
+	after, before string
+	limit         int
+}
+
+// readPage reads what is asked of a list. A cursor must be an object that the tenant
+// sees: a stranger's would tell where it stands.
+func (c *call) readPage() *refusal {
+	p := &c.page
+	*p = page{after: c.query.Get("after"), before: c.query.Get("before"), limit: 20}
+	most := 100
+	if c.route.shows == objects.File {
+		most, p.limit = 10_000, 10_000
+	}
+	if text := c.query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > most {
+			return invalid("limit", "limit must be a whole number from 1 to "+strconv.Itoa(most)+", not "+quoted(brief(text))+".")
+		}
+		p.limit = n
+	}
+	if p.after != "" && p.before != "" {
+		return invalid("before", "Say after or before, not both.")
+	}
+	for _, cursor := range [][2]string{{"after", p.after}, {"before", p.before}} {
+		if cursor[1] != "" && !c.sees(c.pool.upstream.name, cursor[1]) {
+			return noObject(cursor[0], cursor[1])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// reference is an id that a body refers to, and the key under which.
+type reference struct{ key, id string }
+
+// referring are the keys whose texts are ids of objects, wherever they stand. One that
+// is there twice, or in another case, is refused: servers read that differently.
+var referring = []string{
+	"file_id", "file_ids", "input_file_id", "training_file", "validation_file", "previous_response_id",
+	"vector_store_id", "vector_store_ids", "batch_id", "container", "container_id", "part_ids",
+}
+
+// looked are the types of items whose content the upstream looks up by their id.
+var looked = map[string]bool{"item_reference": true, "image_generation_call": true, "reasoning": true}
+
+// free are the keys of maps that are the caller's own, where a key means nothing.
+var free = map[string]bool{"metadata": true, "attributes": true}
+
+// mayRefer reports whether a body of chat or the like can refer to an object: what it
+// could do so by contains "e_id", "r_id", "h_id" or "t_id", or is written with escapes.
+// Most bodies do not, and are not walked.
+func mayRefer(body []byte) bool {
+	if bytes.Contains(body, []byte(`\u`)) {
+		return true
+	}
+	for rest := body; ; {
+		i := bytes.IndexByte(rest, '_')
+		if i < 0 || i+2 >= len(rest) {
+			return false
+		}
+		if i > 0 && strings.IndexByte("eErRhHtT", rest[i-1]) >= 0 && rest[i+1]|0x20 == 'i' && rest[i+2]|0x20 == 'd' {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// none is no index of referring.
+const none = -1
+
+// frame is an object or array that is being read.
+type frame struct {
+	object bool
+	free   bool   // a map of the caller's own, or within one
+	key    string // of the member being read; "" before it
+	ref    int    // index of that key, or of the key that this array is the value of
+	seen   uint32 // by index
+
+	looks bool     // one of its types is looked up by id
+	ids   []string // all that it may call its id
+	// sealed counts the texts under encrypted_content, opened its other values: an item
+	// with exactly one text brings its content along.
+	sealed, opened int
+}
+
+// references lists the ids that a JSON body refers to. It reads the body once, from
+// front to back, however deeply it nests. The body must be valid JSON.
+func references(body []byte) ([]reference, *badRequest) {
+	w := walk{body: body}
+	if err := w.run(); err != nil {
+		return nil, err
+	}
+	return w.found, nil
+}
+
+type walk struct {
+	body  []byte
+	stack []frame
+	found []reference
+	// member, if set, is told of members that are no references, with how deep they are;
+	// what is no text is told as "{".
+	member func(key, text string, depth int)
+}
+
+// run reads the whole body.
+func (w *walk) run() *badRequest {
+	w.stack = make([]frame, 1, 16)
+	w.stack[0].ref = none
+	for i := 0; i < len(w.body); {
+		next, err := w.step(i)
+		if err != nil {
+			return err
+		}
+		i = next
+	}
+	return nil
+}
+
+func (w *walk) top() *frame { return &w.stack[len(w.stack)-1] }
+
+// step reads what begins at i, and returns where it ends.
+func (w *walk) step(i int) (int, *badRequest) {
+	top := w.top()
+	switch c := w.body[i]; c {
+	case '{', '[':
+		w.open(c == '{')
+	case '}', ']':
+		w.close()
+	case ',':
+		if top.object {
+			top.key, top.ref = "", none
+		}
+	case '"':
+		end := stringEnd(w.body, i)
+		return end, w.text(top, w.body[i:end])
+	case ' ', '\t', '\r', '\n', ':':
+	default: // a number, true, false or null
+		end := i + 1
+		for end < len(w.body) && strings.IndexByte(",]} \t\r\n", w.body[end]) < 0 {
+			end++
+		}
+		return end, top.scalar(w.body[i:end])
+	}
+	return i + 1, nil
+}
+
+func (w *walk) open(object bool) {
+	top := w.top()
+	f := frame{object: object, free: top.free || top.object && free[top.key], ref: none}
+	if !object && !f.free {
+		f.ref = top.ref // its texts are ids
+	}
+	if top.object && top.key == "encrypted_content" {
+		top.opened++
+	}
+	w.tell(top, "{")
+	w.stack = append(w.stack, f)
+}
+
+func (w *walk) tell(f *frame, text string) {
+	if w.member != nil && f.object && !f.free && f.ref == none {
+		w.member(f.key, text, len(w.stack)-1)
+	}
+}
+
+func (w *walk) close() {
+	f := w.top()
+	if f.looks && !f.free && (f.sealed != 1 || f.opened > 0) {
+		for _, id := range f.ids {
+			w.found = append(w.found, reference{"id", id})
+		}
+	}
+	w.stack = w.stack[:len(w.stack)-1]
+}
+
+// text reads a key, or a value that is a text.
+func (w *walk) text(f *frame, raw []byte) *badRequest {
+	if f.object && f.key == "" {
+		return f.member(unquoted(raw))
+	}
+	if w.member != nil {
+		w.tell(f, unquoted(raw))
+	}
+	switch {
+	case f.free:
+	case f.ref != none:
+		w.found = append(w.found, reference{referring[f.ref], unquoted(raw)})
+	case !f.object:
+	case strings.EqualFold(f.key, "type"):
+		f.looks = f.looks || looked[unquoted(raw)]
+	case strings.EqualFold(f.key, "id"):
+		f.ids = append(f.ids, unquoted(raw))
+	case f.key == "encrypted_content" && len(raw) > len(`""`):
+		f.sealed++
+	}
+	return nil
+}
+
+// member begins a member of an object.
+func (f *frame) member(key string) *badRequest {
+	f.key, f.ref = key, none
+	if key == "" {
+		f.key = "\x00" // what has no name has been read all the same
+	}
+	if f.free {
+		return nil
+	}
+	i := refersTo(key)
+	switch {
+	case i == none:
+		return nil
+	case key != referring[i]:
+		return bad(referring[i], "The key %q differs from %q only by case, which servers read differently. Write %q.", key, referring[i], referring[i])
+	case f.seen&(1<<i) != 0:
+		return bad(key, "The key %q is there twice; which of its values counts is ambiguous.", key)
+	}
+	f.ref, f.seen = i, f.seen|1<<i
+	return nil
+}
+
+func (f *frame) scalar(raw []byte) *badRequest {
+	if f.object && f.key == "encrypted_content" {
+		f.opened++
+	}
+	if f.ref == none || f.free || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') { // no server takes true for an id
+		return nil
+	}
+	return bad(referring[f.ref], "%s must be a text, not %s.", referring[f.ref], brief(string(raw)))
+}
+
+// refersTo finds the referring key that a reader which ignores case takes key for.
+func refersTo(key string) int {
+	if len(key) > 60 { // longer than any fold of one
+		return none
+	}
+	for i, name := range referring {
+		if strings.EqualFold(name, key) {
+			return i
+		}
+	}
+	return none
+}
+
+// stringEnd is the index behind the string that begins at i.
+func stringEnd(body []byte, i int) int {
+	for i++; ; {
+		n := bytes.IndexAny(body[i:], `"\`)
+		if n < 0 {
+			return len(body)
+		}
+		if i += n; body[i] == '"' {
+			return i + 1
+		}
+		i = min(i+2, len(body))
+	}
+}
+
+// unquoted is a copy of what a string of JSON says.
+func unquoted(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	return strings.Clone(gjson.ParseBytes(raw).Str)
+}

@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+func TestReferences(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{`{}`, ``},
+		{`{"file_id":"f"}`, `file_id=f`},
+		{`{"file_ids":["f","g"],"x":1}`, `file_ids=f file_ids=g`},
+		{`{"training_file":"f","validation_file":null}`, `training_file=f`},
+		{`{"previous_response_id":"resp_1"}`, `previous_response_id=resp_1`},
+		{`{"tools":[{"type":"file_search","vector_store_ids":["v"]},{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}]}`, `vector_store_ids=v file_ids=f`},
+		{`{"tools":[{"type":"code_interpreter","container":"cntr_1"}]}`, `container=cntr_1`},
+		{`{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`, `file_id=f`},
+		{`{"input":[{"role":"user","content":[{"type":"input_image","file_id":"f"}]},{"type":"item_reference","id":"msg_1"}]}`, `file_id=f id=msg_1`},
+		{`{"input":[{"id":"ig_1","type":"image_generation_call"}]}`, `id=ig_1`},
+		{`{"input":[{"id":"rs_1","type":"reasoning","summary":[]}]}`, `id=rs_1`},
+		{`{"input":[{"id":"rs_1","type":"reasoning","encrypted_content":"x"}]}`, ``},
+		{`{"input":[{"id":"rs_1","type":"reasoning","encrypted_content":""}]}`, `id=rs_1`},
+		{`{"input":[{"id":"rs_1","type":"reasoning","encrypted_content":"x","encrypted_content":null}]}`, `id=rs_1`},
+		{`{"input":[{"id":"msg_1","type":"message","content":"hi"}]}`, ``},
+		{`{"input":[{"type":"message","type":"item_reference","id":"a","ID":"b"}]}`, `id=a id=b`},
+		{`{"input":[{"Type":"item_reference","id":"a"}]}`, `id=a`},
+		{`{"file\u005fid":"f"}`, `file_id=f`},
+		{`{"file_id":"\u0066"}`, `file_id=f`},
+		{`{"a":"\"file_id\":\"f\""}`, ``},
+		{`{"files":[{"file_id":"f","attributes":{"file_id":"mine"}}],"metadata":{"file_id":"mine"}}`, `file_id=f`},
+		{`{"tools":[{"function":{"parameters":{"properties":{"file_id":{"type":"string"}},"required":["file_id"]}}}]}`, ``},
+		{`{"file_ids":[{"file_id":"f"}]}`, `file_id=f`},
+		{`{"file_ids":[["f"]]}`, `file_ids=f`},
+		{`{"":"x","file_id":"f"}`, `file_id=f`},
+		{`{"File_Id":"f"}`, `!only by case`},
+		{`{"FILE_IDS":["f"]}`, `!only by case`},
+		{`{"vector_ſtore_ids":["v"]}`, `!only by case`},
+		{`{"file_id":"f","file_id":"g"}`, `!twice`},
+		{`{"file_id":"f","file\u005fid":"g"}`, `!twice`},
+		{`{"file_id":1}`, `!must be a text`},
+		{`{"file_ids":["f",7]}`, `!must be a text`},
+		{`{"properties":{"file_id":true}}`, ``},
+	} {
+		got, err := references([]byte(tt.body))
+		if why, bad := strings.CutPrefix(tt.want, "!"); bad {
+			if err == nil || !strings.Contains(err.what, why) {
+				t.Errorf("%s: %v, want an error with %q", tt.body, err, why)
+			}
+			continue
+		}
+		var list []string
+		for _, r := range got {
+			list = append(list, r.key+"="+r.id)
+		}
+		if err != nil || strings.Join(list, " ") != tt.want {
+			t.Errorf("%s refers to %q (%v), want %q", tt.body, strings.Join(list, " "), err, tt.want)
+		}
+	}
+}
+
+// plainReferences is a second reader: encoding/json into maps, which takes the last of
+// two keys and knows no places. What it finds the walker must have found, or refused.
+func plainReferences(v any, free bool) (found []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		looks, sealed := false, false
+		if kind, ok := v["type"].(string); ok {
+			looks = looked[kind]
+		}
+		if text, ok := v["encrypted_content"].(string); ok {
+			sealed = text != ""
+		}
+		for key, x := range v {
+			inner := free || key == "metadata" || key == "attributes"
+			found = append(found, plainReferences(x, inner)...)
+			if free || !slices.Contains(referring, strings.ToLower(key)) && (key != "id" || !looks || sealed) {
+				continue
+			}
+			if list, ok := x.([]any); ok && key != "id" {
+				for _, x := range list {
+					if text, ok := x.(string); ok {
+						found = append(found, text)
+					}
+				}
+			} else if text, ok := x.(string); ok {
+				found = append(found, text)
+			}
+		}
+	case []any:
+		for _, x := range v {
+			found = append(found, plainReferences(x, free)...)
+		}
+	}
+	return found
+}
+
+func FuzzReferences(f *testing.F) {
+	for _, body := range []string{
+		`{"file_id":"f"}`, `{"file_ids":["f",{"file_id":"g"}]}`, `{"input":[{"type":"item_reference","id":"x"}]}`, `{"metadata":{"file_id":"x"}}`,
+		`{"file\u005fid":"\ud83d\ude00"}`, `{"File_Id":"f"}`, `{"a":[1,-2e3,true,null,"\\\""],"container":"c"}`, `{"":{"":"x"},"batch_id":"b"}`,
+		`{"type":"reasoning","id":"r","encrypted_content":"x","encrypted_content":[]}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if wellFormed(body) != nil || !gjson.ParseBytes(body).IsObject() {
+			return
+		}
+		got, problem := references(body)
+		if problem != nil {
+			return
+		}
+		have := map[string]bool{}
+		for _, r := range got {
+			have[r.id] = true
+		}
+		var v any
+		if json.Unmarshal(body, &v) != nil {
+			return
+		}
+		for _, id := range plainReferences(v, false) {
+			if isID(id) && !have[id] {
+				t.Fatalf("%s refers to %q, but the walker found %v", body, id, got)
+			}
+		}
+		// What is skipped without a walk refers to nothing that chat can refer to.
+		if !mayRefer(body) {
+			for _, r := range got {
+				if strings.Contains(r.key, "_id") {
+					t.Fatalf("%s is not walked, and has %v", body, r)
+				}
+			}
+		}
+	})
+}
+
+// A body nests as deep as it may, and is large: one pass, and not one for each level.
+func TestReferencesReadOnce(t *testing.T) {
+	body := []byte(strings.Repeat(`{"a":`, 900) + `"` + strings.Repeat("x", 8<<20) + `"` + strings.Repeat("}", 900))
+	w := walk{body: body, stack: make([]frame, 1)}
+	steps := 0
+	for i := 0; i < len(body); steps++ {
+		next, err := w.step(i)
+		if err != nil || next <= i {
+			t.Fatal(fmt.Sprint("stuck at ", i), err)
+		}
+		i = next
+	}
+	if steps > 10_000 {
+		t.Errorf("%d steps for %d tokens", steps, 900*4)
+	}
+}

@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// note records a response, or a part of it that an event shows, before the client can
+// know of it. It is written to disk a moment later: what a crash loses is only hidden.
+func (c *call) note(response string) {
+	list := offspring(objects.Response, response)
+	if id := gjson.Get(response, "id"); id.Type == gjson.String && isID(id.Str) {
+		list = append(list, made{kind: objects.Response, id: id.Str})
+	}
+	c.noteAll(list)
+}
+
+func (c *call) noteAll(list []made) {
+	for _, m := range list {
+		if c.head.unstored && !m.recalled { // nobody can ask for it
+			continue
+		}
+		key := objects.Key{Upstream: c.pool.upstream.name, ID: m.id}
+		if _, known := c.g.objects.Owner(key); !known {
+			c.g.objects.OwnSoon(key, m.kind, c.tenant.Name)
+		}
+	}
+}
+
+// notedAnswer is a plain response: it is passed on when all of it is there and noted.
+type notedAnswer struct {
+	io.ReadCloser
+	c    *call
+	text *bytes.Reader
+	err  error // behind the text
+}
+
+// Read implements io.Reader.
+func (a *notedAnswer) Read(p []byte) (int, error) {
+	if a.text == nil {
+		// What is larger than any response is passed on as it comes, and not noted whole.
+		text, err := io.ReadAll(io.LimitReader(a.ReadCloser, maxAnswer))
+		a.text, a.err = bytes.NewReader(text), err
+		a.c.note(string(text))
+	}
+	if a.text.Len() > 0 {
+		return a.text.Read(p)
+	}
+	if a.err != nil {
+		return 0, a.err
+	}
+	return a.ReadCloser.Read(p)
+}
+
+// notedEvents is a streamed response: its events are noted as they come. What reads it
+// passes whole events on, so nobody sees a part of one that is not noted.
+type notedEvents struct {
+	io.ReadCloser
+	c    *call
+	scan streaming.Scanner
+}
+
+// Read implements io.Reader.
+func (e *notedEvents) Read(p []byte) (int, error) {
+	n, err := e.ReadCloser.Read(p)
+	if n > 0 {
+		e.scan.Feed(p[:n])
+		for ev, ok := e.scan.Next(); ok; ev, ok = e.scan.Next() {
+			e.note(ev.Data)
+		}
+	}
+	if errors.Is(err, io.EOF) { // an event without its blank line
+		if ev, ok := e.scan.Flush(); ok {
+			e.note(ev.Data)
+		}
+	}
+	return n, err
+}
+
+// note reads an event. Most of them are deltas, which show no id that is new.
+func (e *notedEvents) note(data []byte) {
+	head := data[:min(len(data), 80)]
+	if len(data) == 0 || bytes.Contains(head, []byte(`.delta"`)) {
+		return
+	}
+	event := gjson.ParseBytes(data)
+	if r := event.Get("response"); r.IsObject() {
+		e.c.note(r.Raw)
+	}
+	if item := event.Get("item"); item.IsObject() {
+		e.c.noteAll(offspring(objects.Response, `{"output":[`+item.Raw+`]}`))
+	}
+}

@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coder/websocket"
+
+	"github.com/llmgov/llmgov/internal/telemetry"
+)
+
+// offered are the subprotocols that pass between client and upstream. Others are hints
+// about accounts and keys, which stop here.
+var offered = []string{"realtime", "openai-beta.realtime-v1"}
+
+const keyProtocol = "openai-insecure-api-key."
+
+// subprotocols lists what a client offers.
+func subprotocols(h http.Header) []string {
+	var list []string
+	for _, line := range h.Values("Sec-Websocket-Protocol") {
+		for p := range strings.SplitSeq(line, ",") {
+			list = append(list, strings.TrimSpace(p))
+		}
+	}
+	return list
+}
+
+// offeredKey is the key that a browser, which cannot set headers, sends as a subprotocol.
+func offeredKey(h http.Header) string {
+	for _, p := range subprotocols(h) {
+		if key, ok := strings.CutPrefix(p, keyProtocol); ok {
+			return key
+		}
+	}
+	return ""
+}
+
+// checkUpgrade refuses a call of the realtime route that asks for no websocket.
+func (c *call) checkUpgrade() *refusal {
+	if c.r.ProtoMajor == 1 && strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
+		return nil
+	}
+	return &refusal{status: http.StatusUpgradeRequired, code: codeInvalid, message: "This route is a websocket: ask for it with HTTP/1.1 and Upgrade: websocket."}
+}
+
+// serveRealtime passes a session on, both ways, for the life of its lease.
+func (c *call) serveRealtime() {
+	upstream, err := c.dialRealtime()
+	if err != nil {
+		c.listFailed(err)
+		return
+	}
+	protocols := []string{}
+	if p := upstream.Subprotocol(); p != "" {
+		protocols = append(protocols, p)
+	}
+	// The key is sent with intent, and not by a browser that was led here, so the origin
+	// says nothing.
+	s := &session{c: c, upstream: upstream, rested: make(chan struct{}, 1)}
+	client, err := websocket.Accept(&c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.pinged})
+	if err != nil { // it has answered
+		_ = upstream.CloseNow()
+		c.failure = err
+		c.over(telemetry.Failed, "handshake", noUsage)
+		return
+	}
+	c.w.status = http.StatusSwitchingProtocols
+	limit := c.world.snap.Config().MaxBody
+	client.SetReadLimit(limit)
+	upstream.SetReadLimit(max(limit, maxAnswer))
+	draining := c.g.sockets.enter()
+	defer c.g.sockets.leave()
+	s.client = client
+	s.run(draining)
+}
+
+// dialRealtime opens the upstream's side.
+func (c *call) dialRealtime() (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.snap.Config().Timeouts.UpstreamHeader)
+	defer cancel()
+	var protocols []string
+	for _, p := range subprotocols(c.r.Header) {
+		if slices.Contains(offered, p) {
+			protocols = append(protocols, p)
+		}
+	}
+	query := maps.Clone(c.query)
+	query.Set("model", c.world.snap.RealModel(c.head.model))
+	conn, resp, err := websocket.Dial(ctx, c.pool.upstream.url(c.at.path, query.Encode()).String(), &websocket.DialOptions{
+		HTTPClient: &http.Client{
+			Transport:     c.g.transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		HTTPHeader:   c.upstreamHeader(c.r.Header),
+		Subprotocols: protocols,
+	})
+	if resp != nil {
+		c.sent.Store(true)
+		c.upstreamStatus = resp.StatusCode
+	}
+	switch {
+	case err == nil:
+		return conn, nil
+	case resp == nil || resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusSwitchingProtocols:
+		return nil, err
+	case resp.StatusCode == http.StatusUnauthorized:
+		return nil, errUpstreamKey
+	}
+	body, _ := io.ReadAll(resp.Body) // in memory, and at most a kilobyte
+	return nil, &upstreamSaid{resp.StatusCode, resp.Header.Get("Content-Type"), body}
+}

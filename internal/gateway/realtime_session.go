@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// session is one realtime session.
+type session struct {
+	c                *call
+	client, upstream *websocket.Conn
+	idle             *time.Timer
+	rested           chan struct{} // told when a response ended
+
+	mu     sync.Mutex
+	usage  governor.Usage // guarded by mu, as all below
+	active int            // responses in course
+	deltas int64          // of those
+	spoke  bool           // the first delta has come
+}
+
+// side is where an end came from.
+type side int
+
+const (
+	ofClient side = iota
+	ofUpstream
+	ofGateway
+)
+
+// sessionEnd is why a session ends.
+type sessionEnd struct {
+	from side
+	err  error
+}
+
+var (
+	errIdleSession = errors.New("nothing was said for too long")
+	errPanicked    = errors.New("the gateway failed")
+	errDrained     = errors.New("this gateway is shutting down")
+)
+
+// run passes messages on until either side goes, nothing comes for too long, or the
+// gateway drains. It ends the lease.
+func (s *session) run(draining <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.c.r.Context()))
+	defer cancel()
+	ends := make(chan sessionEnd, 3)
+	s.idle = time.AfterFunc(s.patience(), func() {
+		select {
+		case ends <- sessionEnd{ofGateway, errIdleSession}:
+		default: // it has ended
+		}
+	})
+	defer s.idle.Stop()
+	var both sync.WaitGroup
+	both.Go(func() { ends <- sessionEnd{ofClient, s.guarded(ctx, s.fromClient)} })
+	both.Go(func() { ends <- sessionEnd{ofUpstream, s.guarded(ctx, s.fromUpstream)} })
+	end := s.wait(ends, draining)
+	s.settle(end)
+	s.closeBoth(end)
+	cancel()
+	both.Wait()
+}
+
+// guarded makes of a panic the end of this session alone.
+func (s *session) guarded(ctx context.Context, pass func(context.Context) error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.c.g.log.Error("panic", "request", s.c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return pass(ctx)
+}
+
+// pinged keeps a session of a client that only shows that it is there. What the upstream
+// pings is answered, and keeps nothing: the client may be gone.
+func (s *session) pinged(context.Context, []byte) bool {
+	s.idle.Reset(s.patience())
+	return true
+}
+
+func (s *session) patience() time.Duration { return s.c.world.snap.Config().Timeouts.StreamIdle }
+
+// wait waits for the end. While the gateway drains that is when no response is in course.
+func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) sessionEnd {
+	leaving := false
+	for {
+		select {
+		case end := <-ends:
+			return end
+		case <-s.c.r.Context().Done():
+			return sessionEnd{ofGateway, errDrained}
+		case <-draining:
+			draining, leaving = nil, true
+		case <-s.rested:
+		}
+		if leaving && s.atRest() {
+			return sessionEnd{ofGateway, errDrained}
+		}
+	}
+}
+
+// settle ends the lease with what was used, before anybody is waited for.
+func (s *session) settle(end sessionEnd) {
+	s.mu.Lock()
+	u := s.usage
+	u.Output += s.c.outputOf(s.deltas) // of responses that nobody will tell the usage of
+	s.mu.Unlock()
+	code := websocket.CloseStatus(end.err)
+	switch {
+	case end.err == errDrained:
+		s.c.over(telemetry.Failed, codeDraining, u)
+	case end.from == ofUpstream && code == -1:
+		s.c.failure = end.err
+		s.c.failed("truncated", u)
+	case end.from == ofClient && code == -1:
+		s.c.failure = end.err
+		s.c.over(telemetry.Cancelled, "", u)
+	default:
+		s.c.over(telemetry.OK, "", u)
+	}
+}
+
+// closeBoth tells both sides of the end, the other side in the words of that which ended.
+func (s *session) closeBoth(end sessionEnd) {
+	code, reason := websocket.StatusGoingAway, ""
+	if ce, ok := errors.AsType[websocket.CloseError](end.err); ok {
+		code, reason = ce.Code, ce.Reason
+	} else if end.from == ofGateway {
+		reason = end.err.Error()
+	} else if end.from == ofUpstream {
+		code, reason = websocket.StatusInternalError, "the upstream broke off"
+	} else if errors.Is(end.err, errRefusedEvent) {
+		code, reason = websocket.StatusPolicyViolation, "see the error event"
+	}
+	var both sync.WaitGroup
+	both.Go(func() { _ = s.client.Close(code, reason) })
+	both.Go(func() { _ = s.upstream.Close(code, reason) })
+	both.Wait()
+}
+
+// fromClient passes on what the client says.
+func (s *session) fromClient(ctx context.Context) error {
+	for {
+		kind, text, err := s.client.Read(ctx)
+		if err != nil {
+			return err
+		}
+		s.idle.Reset(s.patience())
+		if f := s.c.checkEvent(kind, text); f != nil {
+			_ = s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent())
+			return errRefusedEvent
+		}
+		if err := s.write(ctx, s.upstream, kind, text); err != nil {
+			return err
+		}
+	}
+}
+
+// fromUpstream meters what the upstream says, and passes it on.
+func (s *session) fromUpstream(ctx context.Context) error {
+	for {
+		kind, text, err := s.upstream.Read(ctx)
+		if err != nil {
+			return err
+		}
+		s.idle.Reset(s.patience())
+		done := s.meter(text)
+		if err := s.write(ctx, s.client, kind, text); err != nil {
+			return err
+		}
+		if done {
+			s.rest()
+		}
+	}
+}
+
+// write bounds how long a side that reads nothing is waited for.
+func (s *session) write(ctx context.Context, to *websocket.Conn, kind websocket.MessageType, text []byte) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.patience(), streaming.ErrIdle)
+	defer cancel()
+	return to.Write(ctx, kind, text)
+}

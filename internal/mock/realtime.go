@@ -1,0 +1,181 @@
+package mock
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+)
+
+// talk is one realtime session: a websocket on which both sides send events.
+//
+//	session.created
+//	session.update            → session.updated, which may name another model
+//	conversation.item.create  → conversation.item.created
+//	response.create           → response.created, a delta a token, response.done with usage
+//	response.cancel           → the response in course is done, cancelled
+//
+// A response is a call with limits, slot and pace. Its prompt is all text of the items so
+// far, as of a chat message; its length is response.max_output_tokens, else as set.
+type talk struct {
+	s      *Server
+	conn   *websocket.Conn
+	model  string
+	prompt int64
+	events chan gjson.Result
+}
+
+func (s *Server) serveRealtime(w http.ResponseWriter, r *http.Request) {
+	model := r.URL.Query().Get("model")
+	if model == "" {
+		e := badRequest("model", "you must provide a model parameter")
+		s.writePlain(w, e.status, e.append(nil))
+		return
+	}
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"realtime"}, InsecureSkipVerify: true})
+	if err != nil {
+		return // it has answered
+	}
+	conn.SetReadLimit(maxBody)
+	ctx, cancel := context.WithCancel(r.Context())
+	t := &talk{s: s, conn: conn, model: model, events: make(chan gjson.Result)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		t.listen(ctx)
+	}()
+	defer func() {
+		cancel()
+		_ = conn.CloseNow()
+		<-done
+	}()
+	t.run(ctx)
+}
+
+// listen reads what the client says, until it goes.
+func (t *talk) listen(ctx context.Context) {
+	for {
+		_, text, err := t.conn.Read(ctx)
+		if err != nil {
+			return
+		}
+		select {
+		case t.events <- gjson.ParseBytes(text):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *talk) run(ctx context.Context) {
+	t.say(ctx, map[string]any{"type": "session.created", "session": t.session()})
+	for {
+		select {
+		case ev := <-t.events:
+			t.hear(ctx, ev)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *talk) session() map[string]any {
+	return map[string]any{"type": "realtime", "object": "realtime.session", "id": "sess_mock", "model": t.model}
+}
+
+func (t *talk) say(ctx context.Context, v map[string]any) bool {
+	text, _ := json.Marshal(v) // strings, numbers, and maps of these
+	return t.conn.Write(ctx, websocket.MessageText, text) == nil
+}
+
+func (t *talk) hear(ctx context.Context, ev gjson.Result) {
+	switch ev.Get("type").Str {
+	case "session.update":
+		if m := ev.Get("session.model"); m.Exists() {
+			t.model = m.Str
+		}
+		t.say(ctx, map[string]any{"type": "session.updated", "session": t.session()})
+	case "conversation.item.create":
+		item := ev.Get("item")
+		item.Get("content.#.text").ForEach(func(_, text gjson.Result) bool {
+			t.prompt += int64((len(text.Str) + 3) / 4)
+			return true
+		})
+		t.say(ctx, map[string]any{"type": "conversation.item.created", "item": item.Value()})
+	case "response.create":
+		t.respond(ctx, ev)
+	case "response.cancel": // of nothing
+	case "mock.close": // a server that ends the session
+		_ = t.conn.Close(websocket.StatusCode(ev.Get("code").Int()), ev.Get("reason").Str)
+	default:
+		t.fail(ctx, "invalid_value", "Invalid value: '"+ev.Get("type").Str+"'.")
+	}
+}
+
+func (t *talk) fail(ctx context.Context, code, message string) {
+	t.say(ctx, map[string]any{"type": "error", "error": map[string]any{"type": "invalid_request_error", "code": code, "message": message}})
+}
+
+func (t *talk) respond(ctx context.Context, ev gjson.Result) {
+	seq := t.s.seq.Add(1)
+	length := int64(t.s.cfg.OutputTokens)
+	if n := ev.Get("response.max_output_tokens"); n.Type == gjson.Number {
+		length = min(max(0, n.Int()), maxOutput)
+	}
+	b, tick := &t.s.books, &ticket{prompt: t.prompt, bound: length}
+	b.arrive()
+	how := cancelled
+	defer func() { b.end(tick, how) }()
+	if v := b.admit(tick); !v.ok {
+		how = refused
+		t.fail(ctx, "rate_limit_exceeded", v.err(t.model).message)
+		return
+	}
+	if !b.acquire(ctx, tick) {
+		return
+	}
+	id := string(t.s.appendID(nil, "resp_", seq))
+	t.say(ctx, map[string]any{"type": "response.created", "response": map[string]any{"id": id, "object": "realtime.response", "status": "in_progress"}})
+	status := t.produce(ctx, ev, tick, id, length)
+	if status == "" {
+		return
+	}
+	how = completed
+	b.end(tick, how) // before its last event, so that who has read that finds it in Stats
+	t.say(ctx, map[string]any{"type": "response.done", "response": map[string]any{
+		"id": id, "object": "realtime.response", "status": status,
+		"usage": map[string]any{
+			"total_tokens": t.prompt + tick.produced, "input_tokens": t.prompt, "output_tokens": tick.produced,
+			"input_token_details":  map[string]any{"cached_tokens": 0, "text_tokens": t.prompt, "audio_tokens": 0},
+			"output_token_details": map[string]any{"text_tokens": tick.produced, "audio_tokens": 0},
+		},
+	}})
+}
+
+// produce sends the tokens of a response, and returns how it ended; "" is a client that
+// has gone.
+func (t *talk) produce(ctx context.Context, ev gjson.Result, tick *ticket, id string, length int64) (status string) {
+	p := pace{start: time.Now(), first: t.s.cfg.FirstToken, speed: t.s.cfg.TokensPerSecond}
+	if ms := ev.Get("mock.token_ms"); ms.Num > 0 {
+		p.speed = 1000 / ms.Num
+	}
+	defer p.stop()
+	for i := range int(length) {
+		select {
+		case ev := <-t.events: // what else is said while it speaks is not heard
+			if ev.Get("type").Str == "response.cancel" {
+				return "cancelled"
+			}
+		default:
+		}
+		if !p.wait(ctx, i) || !t.say(ctx, map[string]any{"type": "response.output_text.delta", "response_id": id, "delta": word(0, i)}) {
+			return ""
+		}
+		t.s.books.produce(tick, 1)
+	}
+	return "completed"
+}

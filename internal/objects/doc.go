@@ -1,0 +1,31 @@
+// Package objects remembers who made which object at an upstream.
+//
+// # Problem
+//
+// All tenants of a gateway share one account at a provider, and the provider shows
+// every file, batch and stored response of an account to whoever has its key. Who
+// may see what is therefore for the gateway to know, and to know after a restart.
+//
+// # Picture
+//
+//	Own     ──► objects.db ──► memory      files, batches, …: kept before anybody is told
+//	OwnSoon ──► memory ──► objects.db      responses: within 100 ms, in groups
+//	Owner   ◄── memory, else objects.db
+//
+// # Rules
+//
+// What is not known belongs to nobody, and nobody sees it: every loss errs on that
+// side. Ids are kept by upstream, for two of them may use the same. An owner is the
+// name of a tenant or of a team, which is a path, so a parent sees what its teams
+// made, and a tenant that is deleted and comes back finds what it had.
+//
+// What a provider deletes by itself after a month (responses, their items and
+// containers) is forgotten a day later. All else is kept until it is deleted.
+//
+// Without a folder all is in memory, and of what fades only the newest million.
+//
+// # What it is not
+//
+// It holds no content, and knows nothing of policies or HTTP. The file belongs to
+// one process at a time, by its lock.
+package objects

@@ -1,0 +1,267 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var ctx = context.Background()
+
+func open(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestVisible(t *testing.T) {
+	for _, tt := range []struct {
+		owner, to string
+		want      bool
+	}{
+		{"acme", "acme", true},
+		{"acme/search", "acme/search", true},
+		{"acme/search", "acme", true},
+		{"acme/search/eu", "acme", true},
+		{"acme", "acme/search", false},
+		{"acme/search", "acme/batch", false},
+		{"acme/search", "acme/sea", false},
+		{"acmes", "acme", false},
+		{"acme", "", false},
+	} {
+		if got := Visible(tt.owner, tt.to); got != tt.want {
+			t.Errorf("what %q made is visible to %q: %t, want %t", tt.owner, tt.to, got, tt.want)
+		}
+	}
+}
+
+// Owners are the same before and after a restart, of what may be lost too when the end
+// is in order.
+func TestOwnersOutliveARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir)
+	for i, kind := range []Kind{File, Batch, Response, Part} {
+		key := Key{"up", fmt.Sprint("id-", i)}
+		if i%2 == 0 {
+			s.OwnSoon(key, kind, "acme")
+		} else if err := s.Own(ctx, key, kind, "acme/search"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Own(ctx, Key{"up", "gone"}, File, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Forget(Key{"up", "gone"}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(s *Store) {
+		t.Helper()
+		for i, want := range []string{"acme", "acme/search", "acme", "acme/search"} {
+			if e, ok := s.Owner(Key{"up", fmt.Sprint("id-", i)}); !ok || e.Owner != want {
+				t.Errorf("id-%d belongs to %q, want %q", i, e.Owner, want)
+			}
+			if _, ok := s.Owner(Key{"other", fmt.Sprint("id-", i)}); ok {
+				t.Errorf("id-%d is also known at an upstream that never had it", i)
+			}
+		}
+		if _, ok := s.Owner(Key{"up", "gone"}); ok {
+			t.Error("what was forgotten is back")
+		}
+		if !s.Any("up", Batch, "acme") || s.Any("up", Batch, "b") || s.Any("up", Job, "acme") {
+			t.Error("Any is wrong about who has which kind")
+		}
+	}
+	check(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check(open(t, dir))
+}
+
+// What is owned for good is on disk when Own returns: another reader of the file, as of
+// a process that was killed then, has it.
+func TestOwnIsOnDiskWhenItReturns(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Own(ctx, Key{"up", "file-1"}, File, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "objects.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := t.TempDir()
+	if err := os.WriteFile(filepath.Join(copied, "objects.db"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := open(t, copied).Owner(Key{"up", "file-1"}); !ok || e.Owner != "acme" {
+		t.Errorf("after a kill the file belongs to %q, want acme", e.Owner)
+	}
+}
+
+func TestSoonIsWrittenSoon(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	s.OwnSoon(Key{"up", "resp_1"}, Response, "acme")
+	for range 100 { // it has its own goroutine, and a disk below it
+		if _, ok := s.disk.get(Key{"up", "resp_1"}); ok {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("an entry was not written in two seconds")
+}
+
+func TestResponsesFadeAndFilesDoNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, "")
+		s.OwnSoon(Key{"up", "resp_1"}, Response, "acme")
+		if err := s.Own(ctx, Key{"up", "file_1"}, File, "acme"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(fadesAfter)
+		if _, ok := s.Owner(Key{"up", "resp_1"}); !ok {
+			t.Error("a response faded too early")
+		}
+		time.Sleep(time.Second)
+		if _, ok := s.Owner(Key{"up", "resp_1"}); ok {
+			t.Error("a response is known for ever")
+		}
+		s.OwnSoon(Key{"up", "resp_2"}, Response, "acme")
+		if len(s.fading) != 1 || len(s.order) != 1 {
+			t.Errorf("%d entries are held, want the newest alone", len(s.fading))
+		}
+		if _, ok := s.Owner(Key{"up", "file_1"}); !ok {
+			t.Error("a file faded")
+		}
+	})
+}
+
+func TestOldResponsesLeaveTheDisk(t *testing.T) {
+	s := open(t, t.TempDir())
+	now := time.Now()
+	old := Entry{Response, "acme", now.Add(-fadesAfter - time.Hour)}
+	if err := s.disk.putAll(map[Key]Entry{{"up", "old"}: {Response, "acme", now}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.disk.put(Key{"up", "older"}, old); err != nil {
+		t.Fatal(err)
+	}
+	// Made again since: only the age goes.
+	if err := s.disk.put(Key{"up", "again"}, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.disk.putAll(map[Key]Entry{{"up", "again"}: {Response, "acme", now}}); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{"old": true, "older": false, "again": true} {
+		if _, ok := s.disk.get(Key{"up", id}); ok != want {
+			t.Errorf("%s is on disk: %t, want %t", id, ok, want)
+		}
+	}
+}
+
+func TestClosedStoreRefuses(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Own(ctx, Key{"up", "a"}, File, "acme"); err == nil {
+		t.Error("a closed store says that it keeps an owner")
+	}
+	s.OwnSoon(Key{"up", "b"}, Response, "acme")
+	if _, ok := s.Owner(Key{"up", "b"}); ok {
+		t.Error("a closed store took an entry")
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	if _, err := Open(dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("a folder in use: %v", err)
+	}
+	bad := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bad, "objects.db"), []byte(strings.Repeat("no database ", 10_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(bad, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "objects.db") {
+		t.Errorf("a file that is no database: %v", err)
+	}
+}
+
+// The store agrees with a map, with restarts in between.
+func TestStoreAgreesWithAMap(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		reopen := func() *Store {
+			s := open(t, dir)
+			s.disk.db.NoSync = true // thousands of writes, and no loss of power
+			return s
+		}
+		s := reopen()
+		defer func() { _ = s.Close() }()
+		want := map[Key]string{}
+		key := rapid.Custom(func(rt *rapid.T) Key {
+			return Key{rapid.SampledFrom([]string{"u", "v"}).Draw(rt, "upstream"), rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "id")}
+		})
+		owner := rapid.SampledFrom([]string{"x", "x/t", "y"})
+		kind := map[string]Kind{"a": File, "b": Response, "c": Batch} // an id has one kind for ever
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			k := key.Draw(rt, "key")
+			switch rapid.IntRange(0, 5).Draw(rt, "do") {
+			case 0, 1:
+				want[k] = owner.Draw(rt, "owner")
+				if err := s.Own(ctx, k, kind[k.ID], want[k]); err != nil {
+					rt.Fatal(err)
+				}
+			case 2:
+				if kind[k.ID] == Response {
+					want[k] = owner.Draw(rt, "owner")
+					s.OwnSoon(k, Response, want[k])
+				}
+			case 3:
+				delete(want, k)
+				if err := s.Forget(k); err != nil {
+					rt.Fatal(err)
+				}
+			case 4:
+				if err := s.Close(); err != nil {
+					rt.Fatal(err)
+				}
+				s = reopen()
+			}
+			for _, up := range []string{"u", "v"} {
+				for id := range kind {
+					k := Key{up, id}
+					if e, _ := s.Owner(k); e.Owner != want[k] {
+						rt.Fatalf("%v belongs to %q, want %q", k, e.Owner, want[k])
+					}
+					if kind[id].fades() {
+						continue
+					}
+					for _, to := range []string{"x", "x/t", "y"} {
+						if got := s.Any(up, kind[id], to); got != (want[k] != "" && Visible(want[k], to)) {
+							rt.Fatalf("Any(%s, %s, %s) is %t, and %q has it", up, id, to, got, want[k])
+						}
+					}
+				}
+			}
+		}
+	})
+}
