@@ -48,13 +48,13 @@ func (s *Snapshot) Shares(p *Pool) []Share {
 // claims are the nodes of p's tree by tenant, nil for who has no part in it, and those right below the pool.
 func (s *Snapshot) claims(p *Pool) (nodes, top []*claim) {
 	nodes = make([]*claim, len(s.tenants))
-	groups := map[string]*claim{}
+	groups, callable := map[string]*claim{}, s.Callable()
 	for i := range s.tenants {
 		t := &s.tenants[i]
 		if !s.Reaches(t, p) {
 			continue
 		}
-		c := newClaim(t, p)
+		c := newClaim(t, p, callable[i])
 		nodes[i] = c
 		switch {
 		case t.Parent >= 0:
@@ -84,8 +84,8 @@ type claim struct {
 	gets        float64
 }
 
-func newClaim(t *Tenant, p *Pool) *claim {
-	c := &claim{keys: len(t.Keys) > 0, weight: float64(t.Weight), most: float64(max(p.UsableTPM(), 1))}
+func newClaim(t *Tenant, p *Pool, keys bool) *claim {
+	c := &claim{keys: keys, weight: float64(t.Weight), most: float64(max(p.UsableTPM(), 1))}
 	if p.TPM > 0 {
 		for _, tpm := range []int64{t.TPM, t.limitsIn(p).TPM} {
 			if tpm > 0 {
@@ -171,8 +171,9 @@ func fill(claims []*claim, capacity float64) {
 // Uncalled lists the entries of the pool's models that no tenant may call.
 func (s *Snapshot) Uncalled(p *Pool) []string {
 	var list []string
+	callable := s.Callable()
 	for _, m := range p.Models {
-		if !slices.ContainsFunc(s.tenants, func(t Tenant) bool { return len(t.Keys) > 0 && s.calls(&t, p, m) }) {
+		if !slices.ContainsFunc(s.tenants, func(t Tenant) bool { return callable[t.Index] && s.calls(&t, p, m) }) {
 			list = append(list, m)
 		}
 	}

@@ -154,3 +154,35 @@ func TestUncalled(t *testing.T) {
 		}
 	}
 }
+
+// A key that is made at run time makes a tenant one who shares, and the last one revoked makes it none.
+func TestShares_KeysMadeAtRunTime(t *testing.T) {
+	s, err := loadSections(map[string]string{
+		"llmgov.yaml":    "upstreams: {o: {base_url: http://o}}\npools: {main: {models: [m], tpm: 1000, headroom: 0}}\n",
+		"tenants/a.yaml": "tenants: {a: {keys: [], teams: {x: {weight: 3, keys: []}}}, b: {keys: [\"" + key1 + "\"]}}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := func(keys RuntimeKeys) string {
+		s := s.WithKeys(keys)
+		text := fmt.Sprint(s.Uncalled(&s.Pools()[0]))
+		for _, sh := range s.Shares(&s.Pools()[0]) {
+			text += fmt.Sprintf(" %s %.3f", sh.Tenant.Name, sh.Part)
+		}
+		return text
+	}
+	made := []RuntimeKey{{Tenant: "a", Key: Key{Hash: HashKey("a")}}, {Tenant: "a/x", Key: Key{Hash: HashKey("x")}}}
+	for want, keys := range map[string]RuntimeKeys{
+		"[] b 1.000":                   {},
+		"[] a 0.000 a/x 0.500 b 0.500": {Keys: made[1:]},
+		"[] a 0.125 a/x 0.375 b 0.500": {Keys: made},
+		"[] a 0.250 a/x 0.750":         {Keys: made, Revoked: []RevokedKey{{Hash: hash(t, key1)}}},
+		"[] a 0.500 b 0.500":           {Keys: made, Revoked: []RevokedKey{{Hash: HashKey("x")}}},
+		"[m]":                          {Revoked: []RevokedKey{{Hash: hash(t, key1)}}},
+	} {
+		if got := parts(keys); got != want {
+			t.Errorf("shares are %s, want %s", got, want)
+		}
+	}
+}

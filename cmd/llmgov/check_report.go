@@ -61,6 +61,12 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 			r.Teams++
 		}
 	}
+	keys := map[string]int{} // made at run time, too
+	for _, k := range snap.Keys() {
+		if k.Status == tenants.KeyOpens {
+			keys[k.Tenant]++
+		}
+	}
 	pools := snap.Pools()
 	for i := range pools {
 		p := &pools[i]
@@ -72,8 +78,8 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 			pr.Aliases[a.Name] = a.Model
 		}
 		for _, s := range snap.Shares(p) {
-			pr.Tenants = append(pr.Tenants, newRows(snap, p, s))
-			if s.Part < 1e-6 && len(s.Tenant.Keys) > 0 {
+			pr.Tenants = append(pr.Tenants, newRows(snap, p, s, keys[s.Tenant.Name]))
+			if s.Part > 0 && s.Part < 1e-6 {
 				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+s.Tenant.Name+" nothing while all ask; give it one too, or lower theirs")
 			}
 		}
@@ -86,9 +92,9 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 	return r
 }
 
-func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share) rowsReport {
+func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share, keys int) rowsReport {
 	t := s.Tenant
-	rows := rowsReport{Name: t.Name, Tier: t.Tier, Group: t.Group, Keys: len(t.Keys), Share: millionths(s.Part), TPM: s.TPM, Limits: snap.Limits(t, p)}
+	rows := rowsReport{Name: t.Name, Tier: t.Tier, Group: t.Group, Keys: keys, Share: millionths(s.Part), TPM: s.TPM, Limits: snap.Limits(t, p)}
 	if s.Teams {
 		rows.Whole, rows.WholeTPM = millionths(s.Whole), s.WholeTPM
 	}
