@@ -43,6 +43,9 @@ func (g *Governor) Explain(req Request) (Outlook, bool) {
 		maxWait = min(maxWait, *req.MaxWait)
 	}
 	var o Outlook
+	if g.Draining() {
+		o.Refused = &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry}
+	}
 	cost, spend := p.ownHoldCost(&req), p.expected(v, &req)
 	for i := range a.chain {
 		a.chain[i].foretell(now, cost, maxWait, &o)

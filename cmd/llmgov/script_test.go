@@ -40,6 +40,8 @@ func TestScripts(t *testing.T) {
 			"stop":  cmdStop,
 			"get":   cmdGet,
 			"curls": cmdCurls,
+			"model": cmdModel,
+			"call":  cmdCall,
 		},
 	})
 }
@@ -189,6 +191,7 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("DATA", p.data)
 	ts.Setenv("ADMIN", p.admin)
 	ts.Setenv("DATA_ADDR", strings.TrimPrefix(p.data, "http://"))
+	ts.Setenv("ADMIN_ADDR", strings.TrimPrefix(p.admin, "http://"))
 }
 
 // stop SIGNAL: sends a signal, and waits until llmgov has ended with 0.

@@ -52,6 +52,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 		_ = http.NewResponseController(w).Flush() // the drain may end this connection
 		opt.Drain()
 	})
+	guarded.HandleFunc("GET /api/v1/explain", answering(g.explain))
 	g.handleKeys(guarded, opt)
 	if opt.Token != "" {
 		guarded.HandleFunc("GET /debug/pprof/", pprof.Index)

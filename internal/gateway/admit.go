@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -77,8 +78,8 @@ func (c *call) admit() *refusal {
 	c.req.Input = c.estimates.prompts.Estimate(c.head.model, c.head.weight)
 	// By the least that it can have, not by the guess: no call is refused for ever
 	// because of a guess.
-	if least := tokens.Least(c.head.weight); c.pool.inputMax > 0 && least > c.pool.inputMax {
-		return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: tooLong(least, c.pool.Name, c.pool.inputMax)}
+	if f := c.pool.tooLong(tokens.Least(c.head.weight)); f != nil {
+		return f
 	}
 	if c.route.bounds != nil {
 		bound := c.head.bound(c.route)
@@ -111,6 +112,17 @@ func (c *call) acquire(edits []edit) *refusal {
 	c.body = splice(c.body, edits) // not before: who waits holds one body, and can begin again
 	c.g.metrics.Overhead.Observe((time.Since(c.arrived) - lease.Waited).Seconds())
 	return nil
+}
+
+// tooLong refuses a prompt that alone is more than the pool's minute.
+func (p *poolSide) tooLong(input int64) *refusal {
+	if p.inputMax == 0 || input <= p.inputMax {
+		return nil
+	}
+	return &refusal{
+		status: http.StatusRequestEntityTooLarge, code: codeTooLarge,
+		message: fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", input, p.Name, p.inputMax),
+	}
 }
 
 // readHints reads what the caller may say about how it is to be treated.

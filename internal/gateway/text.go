@@ -28,7 +28,3 @@ func bytesText(n int64) string {
 	}
 	return fmt.Sprintf("%d bytes", n)
 }
-
-func tooLong(tokens int64, pool string, limit int64) string {
-	return fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", tokens, pool, limit)
-}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+type explainCmd struct {
+	Tenant   string         `required:"" placeholder:"NAME" help:"Whose call: a tenant, or a team by its path, such as acme/search."`
+	Model    string         `required:"" placeholder:"NAME" help:"What it asks for."`
+	Tokens   *int64         `placeholder:"N" help:"Tokens in all. Default: --input, and what is held for a call that does not bound its answer."`
+	Input    *int64         `placeholder:"N" help:"Tokens of the prompt, of those in all. Default 0."`
+	Priority string         `placeholder:"CLASS" help:"interactive or background."`
+	MaxWait  *time.Duration `placeholder:"DURATION" help:"How long it would wait, if the policy allows as long."`
+	Config   string         `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
+	Admin    string         `placeholder:"URL" help:"The admin side of the gateway to ask. Default: where the config has it."`
+	JSON     bool           `name:"json" help:"Print one JSON object instead of a table."`
+}
+
+// Help is shown below the flags.
+func (explainCmd) Help() string {
+	return `Example: llmgov explain --tenant acme --model gpt-4o --tokens 20000
+
+Exit codes: 0 there is an answer, also when the call would be refused, 1 there is no such tenant or model, or the files
+are bad, 2 the command was called wrongly.`
+}
+
+func (c explainCmd) Run(e *env) error {
+	q := &gateway.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
+	if err := q.Validate(); err != nil {
+		return &usageError{err.Error()}
+	}
+	snap, cfg, err := c.files(e)
+	if err != nil {
+		return err
+	}
+	a := &answer{}
+	if snap != nil {
+		if a.Explanation, err = gateway.ExplainFiles(snap, q); err != nil {
+			return fmt.Errorf("llmgov: %w", err)
+		}
+	}
+	if err := c.complete(e, a, snap, cfg, q); err != nil {
+		return err
+	}
+	if c.JSON {
+		for _, n := range a.notes {
+			fmt.Fprintln(e.stderr, "llmgov:", n)
+		}
+		return writeJSON(e, a.Explanation)
+	}
+	return a.write(e.stdout)
+}
+
+// complete puts what a running gateway says in the place of what the files say.
+func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *gateway.Question) error {
+	live, where, err := c.ask(e, cfg, q)
+	if err == nil {
+		a.Explanation = live
+		if snap != nil && live.PolicyHash != snap.Hash() {
+			a.note("the gateway at %s has another policy in force (%.12s) than these files say (%.12s); this is by its own.", where, live.PolicyHash, snap.Hash())
+		}
+		return nil
+	}
+	_, wrongly := errors.AsType[*usageError](err)
+	_, said := errors.AsType[*saidError](err)
+	switch {
+	case wrongly:
+		return err
+	case c.Admin != "", snap == nil && said:
+		return fmt.Errorf("llmgov: %w", err)
+	case snap == nil:
+		return &usageError{fmt.Sprintf("there is no %s here; name a config with -c, or a gateway with --admin: %v", defaultConfig, err)}
+	}
+	a.note("%v. So this is by the files alone: what is used, and what would be decided now, is not known.", err)
+	return nil
+}
+
+// files are the policy and the settings. Without files there are settings alone.
+func (c explainCmd) files(e *env) (*tenants.Snapshot, *tenants.Config, error) {
+	config := c.Config
+	if config == "" {
+		if _, err := os.Stat(defaultConfig); err != nil {
+			cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
+			return nil, &cfg, err
+		}
+		config = defaultConfig
+	}
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars})
+	if err != nil {
+		return nil, nil, err
+	}
+	return snap, snap.Config(), nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/gateway"
+)
+
+// answer is what explain prints: what a gateway says, or the files alone.
+type answer struct {
+	*gateway.Explanation
+	notes []string
+}
+
+func (a *answer) note(format string, args ...any) {
+	a.notes = append(a.notes, fmt.Sprintf(format, args...))
+}
+
+func (a *answer) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n\n", a.title())
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	live := a.Decision != nil
+	if live {
+		fmt.Fprint(tw, "  LIMIT\tOF\tVALUE\tUSED\tASKED\tLEFT\tWAIT\tFROM\n")
+	} else {
+		fmt.Fprint(tw, "  LIMIT\tOF\tVALUE\tASKED\tFROM\n")
+	}
+	for i := range a.Limits {
+		l := &a.Limits[i]
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t", l.Key, owner(l), valueOf(l))
+		if live {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t", amount(*l.Used), amount(l.Asked), amount(*l.Left), seconds(*l.Wait))
+		} else {
+			fmt.Fprintf(tw, "%s\t", amount(l.Asked))
+		}
+		fmt.Fprintf(tw, "%s\n", line(l.From))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if live {
+		fmt.Fprintf(w, "\n%s\n", a.conclusion())
+	}
+	if len(a.notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, n := range a.notes {
+		if _, err := fmt.Fprintln(w, "Note:", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// title says which call is explained.
+func (a *answer) title() string {
+	text := "Tenant " + a.Tenant
+	if a.Tier != "" {
+		text += " (tier " + a.Tier + ")"
+	}
+	text += ", model " + a.Model
+	if a.UpstreamModel != a.Model {
+		text += " (" + a.UpstreamModel + ")"
+	}
+	return fmt.Sprintf("%s in pool %s: %d tokens of input and %d of output, %s, waits at most %s.",
+		text, a.Pool, a.Input, a.Output, a.Priority, time.Duration(a.MaxWait*float64(time.Second)))
+}
+
+// conclusion is what would come of it now, in a sentence.
+func (a *answer) conclusion() string {
+	if a.WithoutShadow == nil {
+		return "It would " + a.would(a.Decision)
+	}
+	if a.WithoutShadow.Outcome == "admit" {
+		return "It would be admitted now, also without shadow."
+	}
+	return "It would be admitted now, because of shadow. Without that it would " + a.would(a.WithoutShadow)
+}
+
+func (a *answer) would(d *gateway.Decision) string {
+	of := ""
+	if d.Limit != nil {
+		l := &a.Limits[*d.Limit]
+		of = l.Key + " of " + owner(l)
+	}
+	switch d.Outcome {
+	case "refuse":
+		if of != "" {
+			of = " by " + of
+		}
+		return fmt.Sprintf("be refused now%s, with %d %s: %s", of, d.Status, d.Code, d.Message)
+	case "wait":
+		return fmt.Sprintf("wait %s for %s, and then go.", seconds(d.Wait), cmp.Or(of, "its turn"))
+	}
+	return "be admitted now."
+}
+
+// owner is whose limit it is.
+func owner(l *gateway.ExplainedLimit) string {
+	if l.Of == l.Pool && (l.Kind == "pool" || l.Kind == "budget") {
+		return "pool " + l.Pool
+	}
+	return l.Of
+}
+
+func valueOf(l *gateway.ExplainedLimit) string {
+	if l.Kind == "budget" {
+		return amount(l.Limit) + " " + l.Axis // such as tokens per day
+	}
+	return amount(l.Limit)
+}
+
+func amount(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// seconds is a wait as a person says it, rounded up.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d <= 0:
+		return "-"
+	case d < 10*time.Second:
+		return strconv.FormatFloat((d+100*time.Millisecond-1).Truncate(100*time.Millisecond).Seconds(), 'f', 1, 64) + "s"
+	case d < 2*time.Minute:
+		return strconv.Itoa(int((d+time.Second-1)/time.Second)) + "s"
+	}
+	return (d + time.Second - 1).Truncate(time.Second).String()
+}

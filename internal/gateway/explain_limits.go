@@ -1,0 +1,203 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// ExplainedLimit is one limit as a call would meet it. Money is in dollars.
+type ExplainedLimit struct {
+	// Of is whose it is: a tenant's, a team's, or, where Kind is pool or a budget has
+	// Pool set, the pool's. Kind is limit, budget or pool.
+	Of   string `json:"of"`
+	Kind string `json:"kind"`
+	// Pool is set for what holds in one pool only.
+	Pool string `json:"pool,omitempty"`
+	// Axis is what it limits, and Key what files call it.
+	Axis  string   `json:"axis"`
+	Key   string   `json:"key"`
+	Limit float64  `json:"limit"`
+	Used  *float64 `json:"used,omitempty"`
+	Asked float64  `json:"asked"`
+	Left  *float64 `json:"left,omitempty"`
+	// Wait is until there is room, as far as that can be known.
+	Wait *float64 `json:"wait_seconds,omitempty"`
+	// From is file:line:col; "" for a default, and for what no file says.
+	From string `json:"from"`
+}
+
+const (
+	kindLimit  = "limit"
+	kindBudget = "budget"
+	kindPool   = "pool"
+)
+
+// Decision is what would come of a call. Status, Code, Type and Message are those of
+// the refusal that it would get.
+type Decision struct {
+	Outcome    string  `json:"outcome"` // admit, wait or refuse
+	Wait       float64 `json:"wait_seconds"`
+	Status     int     `json:"status"`
+	Code       string  `json:"code"`
+	Type       string  `json:"type"`
+	Message    string  `json:"message"`
+	RetryAfter float64 `json:"retry_after_seconds"`
+	// Limit is which of the limits decides, by its index; null where none does.
+	Limit *int `json:"limit"`
+}
+
+const (
+	outcomeAdmit  = "admit"
+	outcomeWait   = "wait"
+	outcomeRefuse = "refuse"
+)
+
+// explainLimits lists what was looked at, the strictest first: what stands in the
+// way by the time that takes, then the rest by what is left for each that is asked.
+// decider is which of them decides, if any.
+func explainLimits(snap *tenants.Snapshot, o *governor.Outlook) (list []ExplainedLimit, decider *int) {
+	checks := slices.Clone(o.Checks)
+	slices.SortStableFunc(checks, func(a, b governor.Check) int {
+		return cmp.Or(
+			-cmp.Compare(a.Wait, b.Wait),
+			-compareBool(decides(o, &a), decides(o, &b)),
+			cmp.Compare(scarcity(&a), scarcity(&b)),
+		)
+	})
+	list = []ExplainedLimit{}
+	for i := range checks {
+		if decider == nil && decides(o, &checks[i]) {
+			decider = &i
+		}
+		list = append(list, explainLimit(snap, &checks[i]))
+	}
+	return list, decider
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// scarcity is how often the call would fit what is left.
+func scarcity(c *governor.Check) float64 {
+	if c.Asked <= 0 {
+		return math.Inf(1)
+	}
+	return float64(c.Limit-c.Used) / float64(c.Asked)
+}
+
+// decides reports whether c is what a call would be refused for or, if it would not
+// be refused, what it would wait for.
+func decides(o *governor.Outlook, c *governor.Check) bool {
+	rej := o.Refused
+	if rej == nil {
+		return o.Wait > 0 && c.Wait > 0
+	}
+	of, pool := "", rej.Pool
+	if rej.Own {
+		of = rej.Tenant
+		if !rej.InPool {
+			pool = ""
+		}
+	}
+	if c.Tenant != of || c.Pool != pool {
+		return false
+	}
+	if rej.Budget.Limit > 0 {
+		return c.Budget == rej.Budget
+	}
+	return c.Budget.Limit == 0 && c.Axis == rej.Axis
+}
+
+func explainLimit(snap *tenants.Snapshot, c *governor.Check) ExplainedLimit {
+	one := 1.0
+	if c.Budget.Unit == governor.UnitMicroUSD {
+		one = float64(budget.USD)
+	}
+	used, left, wait := float64(c.Used)/one, float64(max(0, c.Limit-c.Used))/one, c.Wait.Seconds()
+	l := ExplainedLimit{
+		Of: cmp.Or(c.Tenant, c.Pool), Kind: kindLimit, Pool: c.Pool, Axis: c.Axis,
+		Limit: float64(c.Limit) / one, Used: &used, Asked: float64(c.Asked) / one, Left: &left, Wait: &wait,
+	}
+	switch {
+	case c.Budget.Limit > 0:
+		l.Kind = kindBudget
+	case c.Tenant == "":
+		l.Kind = kindPool
+	}
+	l.Key, l.From = written(snap, c)
+	return l
+}
+
+// limitKeys are what files call the axes.
+var limitKeys = map[string]string{
+	"requests": "rpm", "tokens": "tpm", "input_tokens": "itpm", "output_tokens": "otpm", "concurrency": "concurrency",
+}
+
+// written is what files call a limit, and where it is written.
+func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
+	var list []tenants.Limit
+	var budgets []tenants.Budget
+	key = limitKeys[c.Axis]
+	pools := snap.Pools()
+	at := slices.IndexFunc(pools, func(p tenants.Pool) bool { return p.Name == c.Pool })
+	if t, ok := snap.TenantByName(c.Tenant); ok {
+		p := &pools[max(0, at)] // any will do for what holds in all
+		list, budgets = snap.Limits(t, p), t.Budgets
+		if at >= 0 {
+			key = "pools." + c.Pool + "." + key
+		}
+	} else {
+		list, budgets = snap.PoolLimits(&pools[at]), pools[at].Budgets
+	}
+	if c.Budget.Limit > 0 {
+		i := slices.IndexFunc(budgets, func(b tenants.Budget) bool {
+			return string(b.Unit) == c.Budget.Unit.String() && string(b.Per) == c.Budget.Per.String()
+		})
+		key = "budgets[" + strconv.Itoa(i) + "]"
+	}
+	for _, l := range list {
+		if l.Key == key && l.Of == "" {
+			from = l.From
+		}
+	}
+	return key, from
+}
+
+// decided is what comes of a call with such an outlook.
+func decided(o *governor.Outlook, decider *int) *Decision {
+	switch {
+	case o.Refused != nil:
+		return refusedWith(rejected(o.Refused), decider)
+	case o.Wait > 0:
+		return &Decision{Outcome: outcomeWait, Wait: o.Wait.Seconds(), Limit: decider}
+	}
+	return &Decision{Outcome: outcomeAdmit}
+}
+
+// refusedWith reads the very answer that the caller would get.
+func refusedWith(f *refusal, decider *int) *Decision {
+	var said openAIError
+	if err := json.Unmarshal(f.body(openAI), &said); err != nil {
+		panic("llmgov: BUG: an error cannot be read back: " + err.Error())
+	}
+	again := (f.retryAfter + time.Millisecond - 1).Truncate(time.Millisecond)
+	return &Decision{
+		Outcome: outcomeRefuse, Status: f.status, Code: said.Error.Code, Type: said.Error.Type, Message: said.Error.Message,
+		RetryAfter: again.Seconds(), Limit: decider,
+	}
+}

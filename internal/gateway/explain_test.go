@@ -1,0 +1,246 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// Limits come with the strictest first: what stands in the way by how long, the rest
+// by what is left for what is asked; and each says whose it is and where it is from.
+func TestExplain_Limits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newExplainSite(t, `pools: {p: {models: [{m: real}], tpm: 20000, rpm: 6000, budgets: [{tokens: 5000000, per: month}]}}
+prices: {m: {input: 1, output: 1000}}`, `  org:
+    rpm: 1
+    tpm: 9000
+    budgets: [{requests: 1, per: day}]
+    teams:
+      x:
+        shadow: true
+        max_output_tokens: 200
+        max_wait: 90s
+        priority: background
+        pools: {p: {itpm: 4000}}
+        concurrency: 3
+        budgets: [{usd: 12.5, per: week}]
+        keys: [KEY(a)]`)
+		s.done("a")
+		x := s.explain("tenant=org/x&model=m&input=1000&max_wait=1m30.5s")
+		var got []string
+		for i, l := range x.Limits {
+			got = append(got, fmt.Sprintf("%s %s %s|%s %v: %v of %v, %v asked, %v left, wait %v, %s",
+				l.Of, l.Kind, l.Pool, l.Key, l.Axis, *l.Used, l.Limit, l.Asked, *l.Left, *l.Wait > 0, strings.TrimPrefix(l.From, s.dir)))
+			if i > 0 && *l.Wait > *x.Limits[i-1].Wait {
+				t.Errorf("%d waits longer than those before", i)
+			}
+		}
+		want := []string{
+			"org budget |budgets[0] requests per day: 1 of 1, 1 asked, 0 left, wait true, tenants/a.yaml:5:15",
+			"org limit |rpm requests: 1 of 1, 1 asked, 0 left, wait true, tenants/a.yaml:3:10",
+			"org/x limit |concurrency concurrency: 0 of 3, 1 asked, 3 left, wait false, tenants/a.yaml:13:22",
+			"org/x limit p|pools.p.itpm input_tokens: 10 of 4000, 1000 asked, 3990 left, wait false, tenants/a.yaml:12:27",
+			"org limit |tpm tokens: 20 of 9000, 1200 asked, 8980 left, wait false, tenants/a.yaml:4:10",
+			"p pool p|tpm tokens: 20 of 19800, 1200 asked, 19780 left, wait false, llmgov.yaml:2:39",
+			"org/x budget |budgets[0] usd per week: 0.01001 of 12.5, 0.201 asked, 12.48999 left, wait false, tenants/a.yaml:14:19",
+			"p budget p|budgets[0] tokens per month: 20 of 5e+06, 1200 asked, 4.99998e+06 left, wait false, llmgov.yaml:2:67",
+			"p pool p|rpm requests: 1 of 5940, 1 asked, 5939 left, wait false, llmgov.yaml:2:51",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("limits (-want +got):\n%s", diff)
+		}
+		if x.Decision.Outcome != outcomeAdmit || x.Decision.Limit != nil {
+			t.Errorf("a shadow gets %+v", x.Decision)
+		}
+		if d := x.WithoutShadow; d == nil || d.Outcome != outcomeRefuse || d.Code != codeBudget || *d.Limit != 0 {
+			t.Errorf("without shadow %+v", d)
+		}
+		x.Limits, x.Decision, x.WithoutShadow = nil, nil, nil
+		if diff := cmp.Diff(&Explanation{
+			Tenant: "org/x", Pool: "p", Model: "m", Upstream: "u", UpstreamModel: "real", Tokens: 1200, Input: 1000, Output: 200,
+			Priority: "background", MaxWait: 90, Shadow: true, PolicyHash: s.gateway.Snapshot().Hash(),
+		}, x); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What stands in the way comes first, and of that what does so for longest; also what
+// refuses without a time. What decides is found wherever it stands.
+func TestExplain_Order(t *testing.T) {
+	own := func(axis string, limit, used, asked int64, wait time.Duration) governor.Check {
+		return governor.Check{Tenant: "acme", Axis: axis, Limit: limit, Used: used, Asked: asked, Wait: wait}
+	}
+	checks := []governor.Check{
+		own("requests", 10, 9, 1, 0),
+		own("tokens", 100, 10, 1, 0),
+		own("input_tokens", 100, 90, 20, time.Second),
+		own("output_tokens", 100, 100, 20, time.Minute),
+		own("concurrency", 4, 4, 0, 0),
+	}
+	snap := newKeysSite(t, "").gateway.Snapshot()
+	refused := func(axis string) *governor.Rejection {
+		return &governor.Rejection{Own: true, Tenant: "acme", Pool: "p", Axis: axis}
+	}
+	for _, tc := range []struct {
+		name    string
+		outlook governor.Outlook
+		order   string
+		decider int // -1 is none
+	}{
+		{"nothing decides", governor.Outlook{}, "output_tokens input_tokens requests tokens concurrency", -1},
+		{"it waits", governor.Outlook{Wait: time.Minute}, "output_tokens input_tokens requests tokens concurrency", 0},
+		{"the first refuses, another takes longer", governor.Outlook{Refused: refused("input_tokens")}, "output_tokens input_tokens requests tokens concurrency", 1},
+		{"refused without a time", governor.Outlook{Refused: refused("tokens")}, "output_tokens input_tokens tokens requests concurrency", 2},
+	} {
+		tc.outlook.Checks = checks
+		list, decider := explainLimits(snap, &tc.outlook)
+		var order []string
+		for _, l := range list {
+			order = append(order, l.Axis)
+		}
+		at := -1
+		if decider != nil {
+			at = *decider
+		}
+		if got := strings.Join(order, " "); got != tc.order || at != tc.decider {
+			t.Errorf("%s: %s, decided by %d", tc.name, got, at)
+		}
+	}
+}
+
+// The answer's bound is that which a call would have.
+func TestExplain_Tokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newExplainSite(t, `pools: {p: {models: [m], rpm: 60, default_max_output: 700}}`,
+			"  free: {keys: [KEY(a)]}\n  cut: {max_output_tokens: 500, keys: [KEY(b)]}")
+		for query, want := range map[string]string{
+			"free":                      "0 700",
+			"free&input=30":             "30 700",
+			"free&tokens=1000":          "0 1000",
+			"free&tokens=1000&input=30": "30 970",
+			"free&output=40&input=30":   "30 40",
+			"free&tokens=0":             "0 0",
+			"cut":                       "0 500",
+			"cut&tokens=400":            "0 400",
+			"cut&tokens=1000&input=30":  "30 500",
+		} {
+			x := s.explain("model=m&tenant=" + query)
+			if got := fmt.Sprint(x.Input, x.Output); got != want || x.Tokens != x.Input+x.Output {
+				t.Errorf("%s asks for %s of %d, want %s", query, got, x.Tokens, want)
+			}
+		}
+	})
+}
+
+// What nobody could ask for, and calls that nobody makes, are said to be so.
+func TestExplain_Refuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newExplainSite(t, `pools: {p: {models: [m, large], rpm: 60}}`,
+			"  acme: {models: [m], keys: [KEY(a)]}\n  idle: {keys: []}\n  org: {teams: {x: {keys: [KEY(b)]}}}")
+		for _, tc := range []struct {
+			query  string
+			status int
+			code   string
+			what   string
+		}{
+			{"model=m", 400, "invalid_request_error", "Whose call is it"},
+			{"tenant=acme", 400, "invalid_request_error", "Whose call is it"},
+			{"tenant=acme&model=m&token=3", 400, "invalid_request_error", `There is no parameter "token"`},
+			{"tenant=acme&model=m&model=m", 400, "invalid_request_error", `"model" is there twice`},
+			{"tenant=acme&model=m&tokens=1e3", 400, "invalid_request_error", `tokens must be a whole number, not "1e3".`},
+			{"tenant=acme&model=m&input=-1", 400, "invalid_request_error", "input must be from 0 to 1000000000, not -1."},
+			{"tenant=acme&model=m&tokens=3&output=3", 400, "invalid_request_error", "either that or output"},
+			{"tenant=acme&model=m&tokens=3&input=4", 400, "invalid_request_error", "not be less than input"},
+			{"tenant=acme&model=m&priority=low", 400, "invalid_request_error", `interactive or background, not "low".`},
+			{"tenant=acme&model=m&max_wait=3", 400, "invalid_request_error", `such as 500ms or 3s, not "3".`},
+			{"tenant=acme&model=m&max_wait=-3s", 400, "invalid_request_error", "must not be negative"},
+			{"tenant=acne&model=m", 404, "tenant_not_found", `There is no tenant "acne"; did you mean "acme"?`},
+			{"tenant=acme&model=lage", 404, "model_not_found", `No pool serves the model "lage"; did you mean "large"?`},
+			{"tenant=acme&model=large", 403, "model_not_allowed", `Tenant "acme" may not use the model "large"; of its models known are m.`},
+			{"tenant=idle&model=m", 409, "tenant_without_keys", "make one with llmgov keys new."},
+			{"tenant=org&model=m", 409, "tenant_without_keys", "its teams do: org/x."},
+		} {
+			w := s.ask(tc.query)
+			var e struct {
+				Error struct{ Code, Message string }
+			}
+			_ = json.Unmarshal(w.Body.Bytes(), &e)
+			if w.Code != tc.status || e.Error.Code != tc.code || !strings.Contains(e.Error.Message, tc.what) {
+				t.Errorf("%s: %d %s %q", tc.query, w.Code, e.Error.Code, e.Error.Message)
+			}
+		}
+	})
+}
+
+// A question is the same after its way through a query.
+func TestQuestion_Values(t *testing.T) {
+	n, m, d := int64(12), int64(0), 1500*time.Millisecond
+	for _, q := range []*Question{
+		{Tenant: "a/b", Model: "x&y=z"},
+		{Tenant: "a", Model: "m", Tokens: &n, Input: &m, Priority: "background", MaxWait: &d},
+		{Tenant: "a", Model: "m", Output: &n},
+	} {
+		got, err := readQuestion(q.Values())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(q, got); diff != "" {
+			t.Errorf("(-asked +read):\n%s", diff)
+		}
+	}
+}
+
+// By the files alone there are the same limits as by a gateway that runs on them,
+// and nothing of use.
+func TestExplainFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newExplainSite(t, `pools: {p: {models: [m], tpm: 20000, concurrency: 4}}`, "  a: {rpm: 1, budgets: [{tokens: 90000, per: day}], keys: [KEY(a)]}")
+		live := s.explain("tenant=a&model=m&tokens=15000")
+		n := int64(15000)
+		alone, err := ExplainFiles(s.gateway.Snapshot(), &Question{Tenant: "a", Model: "m", Tokens: &n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range live.Limits {
+			live.Limits[i].Used, live.Limits[i].Left, live.Limits[i].Wait = nil, nil, nil
+		}
+		live.Decision = nil
+		if diff := cmp.Diff(live, alone); diff != "" {
+			t.Errorf("(-live +files):\n%s", diff)
+		}
+	})
+}
+
+// Between the governor's new policy and the gateway's there is nothing to be told: who
+// asks then waits for the rest.
+func TestExplain_WhileAPolicyIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newExplainSite(t, roomyPool, `  a: {keys: [KEY(a)]}`)
+		next := newExplainSite(t, roomyPool, `  b: {keys: [KEY(b)]}`).gateway
+		s.gateway.applying.Lock()
+		if err := s.gov.Apply(GovernorConfig(next.Snapshot())); err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan *httptest.ResponseRecorder)
+		go func() { answer <- s.ask("tenant=a&model=m") }()
+		for range 1000 {
+			runtime.Gosched() // so that it comes in between
+		}
+		s.gateway.world.Store(next.world.Load())
+		s.gateway.applying.Unlock()
+		if w := <-answer; w.Code != http.StatusNotFound {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package tenants
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// What [Snapshot.Ask] does not find.
+var (
+	ErrNoTenant = errors.New("tenants: no such tenant")
+	ErrNoModel  = errors.New("tenants: no pool serves the model")
+	ErrNoGrant  = errors.New("tenants: the tenant may not use the model")
+	ErrNoKeys   = errors.New("tenants: the tenant has no keys")
+)
+
+// AskError is a question about calls that nobody makes. Kind is one of those above; What is for people, and names what
+// was probably meant.
+type AskError struct {
+	Kind error
+	What string
+}
+
+func (e *AskError) Error() string { return e.What }
+
+// Unwrap is the kind.
+func (e *AskError) Unwrap() error { return e.Kind }
+
+// Ask finds who and what a person asks about: the tenant or team of a name, and the pool that serves it a model. The
+// error is an [AskError].
+func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
+	t, ok := s.TenantByName(tenant)
+	if !ok {
+		return nil, nil, &AskError{ErrNoTenant, "there is no tenant " + show(tenant) + "; " + advise(tenant, s.names())}
+	}
+	p, ok := s.PoolOf(model)
+	if !ok {
+		return nil, nil, &AskError{ErrNoModel, "no pool serves the model " + show(model) + "; " + advise(model, s.models())}
+	}
+	if !t.MayUse(model) {
+		var may []string
+		for _, m := range s.ModelsFor(t) {
+			may = append(may, m.Name)
+		}
+		return nil, nil, &AskError{ErrNoGrant, "tenant " + show(tenant) + " may not use the model " + show(model) + "; of its models " + advise(model, may)}
+	}
+	if !s.Callable()[t.Index] {
+		return nil, nil, &AskError{ErrNoKeys, "tenant " + show(tenant) + " has no keys, so nobody calls in its name; " + s.callers(t)}
+	}
+	return t, p, nil
+}
+
+func (s *Snapshot) names() []string {
+	var list []string
+	for i := range s.tenants {
+		list = append(list, s.tenants[i].Name)
+	}
+	return list
+}
+
+// models are the entries of all pools.
+func (s *Snapshot) models() []string {
+	var list []string
+	for i := range s.cfg.Pools {
+		list = append(list, s.cfg.Pools[i].Models...)
+	}
+	return list
+}
+
+// callers says whom to ask about instead of a tenant without keys.
+func (s *Snapshot) callers(t *Tenant) string {
+	var teams []string
+	for i, callable := range s.Callable() {
+		if callable && strings.HasPrefix(s.tenants[i].Name, t.Name+teamSep) {
+			teams = append(teams, s.tenants[i].Name)
+		}
+	}
+	if len(teams) == 0 {
+		return "make one with llmgov keys new"
+	}
+	slices.Sort(teams)
+	return "its teams do: " + strings.Join(teams, ", ")
+}
