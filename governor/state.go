@@ -214,10 +214,8 @@ func (v *tenantView) state(now time.Time) TenantState {
 	ts := TenantState{Config: v.cfg, Queued: map[string]int{}}
 	v.over.state(now, &ts)
 	for i := range v.access {
-		for _, k := range v.access[i].chain {
-			if k.q.owner == v.name && k.q.pool != "" {
-				k.q.state(now, &ts)
-			}
+		if q := v.access[i].own; q != nil {
+			q.state(now, &ts)
 		}
 	}
 	return ts

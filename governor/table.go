@@ -44,6 +44,7 @@ type tenantView struct {
 type access struct {
 	seat  *seat // nil where it may not
 	chain []link
+	own   *quota // its limits in the pool, of all teams too; nil without
 }
 
 // tenant is the state of a tenant, or of a team, that lives on.
@@ -178,6 +179,7 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, pa
 				v.in[p.name] = q
 			}
 			q.configure(now, l, p.cfg.MaxQueue)
+			v.access[i].own = q
 		}
 		if v.calls(p) {
 			v.access[i].chain = v.chainTo(p.name)

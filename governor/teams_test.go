@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -301,4 +302,28 @@ func TestShadow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever is there for its teams only shows its limits in single pools too, with what
+// the teams use.
+func TestState_LimitsInAPoolOfWhoDoesNotCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
+			Tenants: []Tenant{
+				{Name: "org", Weight: 1000, RPM: 9, InPool: map[string]Limits{"p": {Concurrency: 3}}, NoCalls: true},
+				{Name: "org/x", Weight: 1000},
+			},
+		})
+		l, rej := g.Acquire(t.Context(), demand("org/x", 10))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		want := []LimitState{{"requests", "", 9, 1}, {"concurrency", "p", 3, 1}}
+		if st, ok := g.TenantState("org"); !ok || !slices.Equal(st.Limits, want) || !slices.Equal(g.State().Tenants[0].Limits, want) {
+			t.Errorf("its limits are %+v, want %+v", st.Limits, want)
+		}
+		l.Release()
+		healthy(t, g)
+	})
 }

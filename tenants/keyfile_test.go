@@ -279,6 +279,39 @@ func TestSnapshot_Keys(t *testing.T) {
 	}
 }
 
+// TestShares_Keys: who has a share is who has a key, wherever that is from.
+func TestShares_Keys(t *testing.T) {
+	s, err := loadSections(map[string]string{
+		"llmgov.yaml":    goodConfig,
+		"tenants/a.yaml": "tenants: {acme: {keys: []}, bob: {keys: [" + key1 + "]}}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := func(s *Snapshot) string {
+		var said []string
+		for _, sh := range s.Shares(&s.Pools()[0]) {
+			said = append(said, fmt.Sprintf("%s %.2f", sh.Tenant.Name, sh.Part))
+		}
+		return strings.Join(said, ", ") + fmt.Sprint(" ", len(s.Uncalled(&s.Pools()[0])))
+	}
+	revoked := []RevokedKey{{s.Tenants()[1].Keys[0].Hash, aTime}}
+	made := []RuntimeKey{runtimeKey("acme", "late")}
+	for _, c := range []struct {
+		keys RuntimeKeys
+		want string
+	}{
+		{RuntimeKeys{}, "bob 1.00 0"},
+		{RuntimeKeys{Keys: made}, "acme 0.50, bob 0.50 0"},
+		{RuntimeKeys{Keys: made, Revoked: revoked}, "acme 1.00 0"},
+		{RuntimeKeys{Revoked: revoked}, " " + fmt.Sprint(len(s.Pools()[0].Models))},
+	} {
+		if got := shares(s.WithKeys(c.keys)); got != c.want {
+			t.Errorf("with %+v: %s, want %s", c.keys, got, c.want)
+		}
+	}
+}
+
 // FuzzKeyFile: any text is understood in full or not at all, and what is understood is written so that it is again.
 func FuzzKeyFile(f *testing.F) {
 	f.Add(string(encodeKeys(RuntimeKeys{Keys: []RuntimeKey{runtimeKey("a", "n")}, Revoked: []RevokedKey{{HashKey("x"), aTime}}})))

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,5 +40,34 @@ func TestNotes_Keys(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestNotes_Keyless notes who has neither key nor teams, and does not list a crowd.
+func TestNotes_Keyless(t *testing.T) {
+	for _, c := range []struct {
+		files, note string
+	}{
+		{"acme: {teams: {x: {keys: [KEY]}}}", ""},
+		{"acme: {keys: []}, bob: {keys: [KEY]}", "nobody can call as acme, until a key is made: POST /api/v1/keys"},
+		{"acme: {keys: [KEY], teams: {x: {keys: []}}}", "nobody can call as acme/x, until a key is made: POST /api/v1/keys"},
+		{"acme: {teams: {x: {keys: []}, y: {keys: []}}}", "nobody can call as acme/x, acme/y, until keys are made: POST /api/v1/keys"},
+		{
+			"a: {keys: []}, b: {keys: []}, c: {keys: []}, d: {keys: []}, e: {keys: []}, f: {keys: []}, g: {keys: []}",
+			"nobody can call as a, b, c, d, e and 2 more, until keys are made: POST /api/v1/keys",
+		},
+	} {
+		snap, err := tenants.LoadFS(fstest.MapFS{
+			"llmgov.yaml":    {Data: []byte("upstreams: {o: {base_url: http://o}}\npools: {m: {models: [m], rpm: 1}}\n")},
+			"tenants/a.yaml": {Data: []byte("tenants: {" + strings.ReplaceAll(c.files, "KEY", `"`+tenants.HashKey("k").String()+`"`) + "}\n")},
+		}, "llmgov.yaml", tenants.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &report{}
+		r.keyless(snap)
+		if got := strings.Join(r.Notes, "\n"); got != c.note {
+			t.Errorf("%s: %q, want %q", c.files, got, c.note)
+		}
 	}
 }

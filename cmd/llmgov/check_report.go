@@ -61,13 +61,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 			r.Teams++
 		}
 	}
-	keys := map[string]int{} // made at run time, too
-	for _, k := range snap.Keys() {
-		if k.Status == tenants.KeyOpens {
-			keys[k.Tenant]++
-		}
-	}
-	pools := snap.Pools()
+	pools, keys := snap.Pools(), keysByTenant(snap)
 	for i := range pools {
 		p := &pools[i]
 		pr := poolReport{
@@ -79,7 +73,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 		}
 		for _, s := range snap.Shares(p) {
 			pr.Tenants = append(pr.Tenants, newRows(snap, p, s, keys[s.Tenant.Name]))
-			if s.Part > 0 && s.Part < 1e-6 {
+			if s.Part < 1e-6 && keys[s.Tenant.Name] > 0 {
 				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+s.Tenant.Name+" nothing while all ask; give it one too, or lower theirs")
 			}
 		}
@@ -88,6 +82,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 	}
 	r.unused(snap)
 	r.keys(snap, now)
+	r.keyless(snap)
 	r.Notes = append(r.Notes, snap.KeyNotes()...)
 	return r
 }

@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 			"object": "usage", "tenant": "mine", "tier": "t",
 			"key":    map[string]any{"id": tenants.HashKey("mine").ID(), "name": "ci", "expires": end.Format(time.RFC3339)},
 			"routes": []any{"inference", "models"}, "models": []any{"*"},
-			"max_wait_seconds": 2.0, "max_output_tokens": 100.0, "running": 0.0, "waiting": 0.0,
+			"max_wait_seconds": 2.0, "max_output_tokens": 100.0, "shadow": false, "running": 0.0, "waiting": 0.0,
 			"limits": []any{
 				map[string]any{"axis": "requests", "limit": 3.0, "used": 3.0, "remaining": 0.0},
 				map[string]any{"axis": "tokens", "limit": 5000.0, "used": float64(took), "remaining": float64(5000 - took)},
@@ -87,7 +87,7 @@ func TestUsage(t *testing.T) {
 				map[string]any{"name": "usd per month", "unit": "usd", "per": "month", "limit": 2.0, "used": usd, "remaining": 2 - usd, "resets_at": month.Format(time.RFC3339)},
 			},
 			"pools": []any{map[string]any{
-				"name": "p", "weight": 1.0, "share_tpm": 5000.0, "floor_tpm": 0.0, "queued": 0.0,
+				"name": "p", "weight": 1.0, "share_tpm": 5000.0, "floor_tpm": 0.0, "queued": 0.0, "limits": []any{},
 				"budgets": []any{map[string]any{"name": "tokens per day", "unit": "tokens", "per": "day", "used": float64(took), "resets_at": day.Format(time.RFC3339)}},
 			}},
 			"parents": []any{},

@@ -40,7 +40,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	})
 	guarded.HandleFunc("GET /api/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { respond(w, g.snapshotView(opt)) })
 	guarded.HandleFunc("GET /api/v1/tenants", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, map[string]any{"tenants": tenantViews(g.gov.State())})
+		respond(w, map[string]any{"tenants": g.tenantViews()})
 	})
 	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})
@@ -164,18 +164,6 @@ type axisView struct {
 	Used  int64  `json:"used"`
 }
 
-type tenantView struct {
-	Name           string         `json:"name"`
-	Tier           string         `json:"tier"`
-	Weight         float64        `json:"weight"`
-	MaxWaitSeconds float64        `json:"max_wait_seconds"`
-	Limits         []axisView     `json:"limits"`
-	Running        int64          `json:"running"`
-	Waiting        int            `json:"waiting"` // for own limits
-	Queued         map[string]int `json:"queued"`  // by pool
-	Budgets        []budgetView   `json:"budgets"` // own, then parts of pools'
-}
-
 type leaseView struct {
 	ID         string  `json:"id"`
 	Tenant     string  `json:"tenant"`
@@ -218,22 +206,6 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		v.Pools = append(v.Pools, pv)
 	}
 	return v
-}
-
-func tenantViews(s governor.State) []tenantView {
-	out := []tenantView{}
-	for _, t := range s.Tenants {
-		v := tenantView{
-			Name: t.Config.Name, Tier: t.Config.Tier, Weight: float64(t.Config.Weight) / float64(escrow.WeightOne),
-			MaxWaitSeconds: t.Config.MaxWait.Seconds(), Limits: []axisView{}, Running: t.Running, Waiting: t.InLine, Queued: t.Queued,
-			Budgets: budgetViews(t.Budgets),
-		}
-		for _, l := range t.Limits {
-			v.Limits = append(v.Limits, axisView(l))
-		}
-		out = append(out, v)
-	}
-	return out
 }
 
 func budgetViews(list []governor.BudgetState) []budgetView {

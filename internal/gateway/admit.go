@@ -109,6 +109,9 @@ func (c *call) acquire(edits []edit) *refusal {
 	c.lease, c.admitted = lease, time.Now()
 	c.w.queued(lease.Waited)
 	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited)
+	if would := lease.Would; would != nil {
+		c.account.ShadowRefused(would.Reason)
+	}
 	c.body = splice(c.body, edits) // not before: who waits holds one body, and can begin again
 	c.g.metrics.Overhead.Observe((time.Since(c.arrived) - lease.Waited).Seconds())
 	return nil

@@ -251,6 +251,9 @@ func (c *call) logLine() {
 	if c.turned != nil {
 		add("refused", c.turned.code)
 	}
+	if would := c.lease.Would; would != nil {
+		add("shadow", would.Reason.String())
+	}
 	if e := &c.ending; e.done {
 		add("outcome", e.outcome)
 		add("reason", e.reason)

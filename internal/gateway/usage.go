@@ -18,6 +18,7 @@ type usageView struct {
 	Models  []string        `json:"models"`
 	MaxWait float64         `json:"max_wait_seconds"`
 	Output  *int64          `json:"max_output_tokens"` // null is no limit
+	Shadow  bool            `json:"shadow"`            // its limits are not enforced
 	Running int64           `json:"running"`
 	Waiting int             `json:"waiting"` // for own limits
 	Limits  []usageLimit    `json:"limits"`
@@ -60,15 +61,23 @@ type usagePool struct {
 	ShareTPM int64         `json:"share_tpm"`
 	FloorTPM int64         `json:"floor_tpm"`
 	Queued   int           `json:"queued"`
+	Limits   []usageLimit  `json:"limits"` // on its calls to this pool alone
 	Budgets  []usageBudget `json:"budgets"`
 }
 
 // usageAncestor is what the tenant or team above a team has, as far as it limits that team.
 type usageAncestor struct {
-	Tenant  string        `json:"tenant"`
-	Running int64         `json:"running"`
-	Limits  []usageLimit  `json:"limits"`
-	Budgets []usageBudget `json:"budgets"`
+	Tenant  string              `json:"tenant"`
+	Running int64               `json:"running"`
+	Limits  []usageLimit        `json:"limits"`
+	Budgets []usageBudget       `json:"budgets"`
+	Pools   []usageAncestorPool `json:"pools"`
+}
+
+// usageAncestorPool is what limits all calls below an ancestor to one pool that the team may use too.
+type usageAncestorPool struct {
+	Name   string       `json:"name"`
+	Limits []usageLimit `json:"limits"`
 }
 
 // serveUsage answers GET /v1/usage from the books of the tenant that asks.
@@ -80,8 +89,8 @@ func (c *call) serveUsage() {
 		Object: "usage", Tenant: t.Name, Tier: t.Tier,
 		Key:    usageKey{ID: c.key.Hash.ID(), Name: c.key.Name, Expires: unlessZero(c.key.Expires)},
 		Routes: strings.Split(t.Routes.String(), ", "), Models: t.Models,
-		MaxWait: t.MaxWait.Seconds(), Running: st.Running, Waiting: st.InLine,
-		Limits: usageLimits(st), Budgets: usageBudgets(st, ""), Pools: []usagePool{}, Parents: []usageAncestor{},
+		MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, Running: st.Running, Waiting: st.InLine,
+		Limits: usageLimits(st, ""), Budgets: usageBudgets(st, ""), Pools: []usagePool{}, Parents: []usageAncestor{},
 	}
 	if t.MaxOutputTokens > 0 {
 		v.Output = &t.MaxOutputTokens
@@ -92,14 +101,11 @@ func (c *call) serveUsage() {
 		}
 		v.Pools = append(v.Pools, usagePool{
 			Name: p.Name, Weight: float64(t.Weight) / 1000, ShareTPM: c.world.shares()[t.Index][i], FloorTPM: t.FloorTPM,
-			Queued: st.Queued[p.Name], Budgets: usageBudgets(st, p.Name),
+			Queued: st.Queued[p.Name], Limits: usageLimits(st, p.Name), Budgets: usageBudgets(st, p.Name),
 		})
 	}
 	for _, above := range ancestors(c.world.snap.Tenants(), t) {
-		st, _ := c.g.gov.TenantState(above)
-		v.Parents = append(v.Parents, usageAncestor{
-			Tenant: above, Running: st.Running, Limits: usageLimits(st), Budgets: usageBudgets(st, ""),
-		})
+		v.Parents = append(v.Parents, c.usageAbove(above))
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.writeJSON(v)
@@ -114,9 +120,27 @@ func ancestors(list []tenants.Tenant, t *tenants.Tenant) []string {
 	return names
 }
 
-func usageLimits(st governor.TenantState) []usageLimit {
+// usageAbove is what one above the tenant has, with pools where they have limits.
+func (c *call) usageAbove(name string) usageAncestor {
+	st, _ := c.g.gov.TenantState(name)
+	v := usageAncestor{
+		Tenant: name, Running: st.Running, Limits: usageLimits(st, ""), Budgets: usageBudgets(st, ""), Pools: []usageAncestorPool{},
+	}
+	for i, p := range c.world.pools {
+		if limits := usageLimits(st, p.Name); len(limits) > 0 && c.world.accounts[c.tenant.Index][i] != nil {
+			v.Pools = append(v.Pools, usageAncestorPool{p.Name, limits})
+		}
+	}
+	return v
+}
+
+// usageLimits are the tenant's limits over all pools, or, with a pool, those in that one.
+func usageLimits(st governor.TenantState, pool string) []usageLimit {
 	out := []usageLimit{}
 	for _, l := range st.Limits {
+		if l.Pool != pool {
+			continue
+		}
 		out = append(out, usageLimit{l.Axis, l.Limit, l.Used, max(0, l.Limit-l.Used)})
 	}
 	return out

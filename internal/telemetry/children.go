@@ -48,6 +48,8 @@ type Account struct {
 	ok       prometheus.Counter
 	outcomes *outcomes
 	tokens   *prometheus.CounterVec
+	shadowed *prometheus.CounterVec
+	shadows  atomic.Int64 // counted in shadowed
 
 	held, input, output, refunded prometheus.Counter
 }
@@ -97,6 +99,7 @@ func (m *Metrics) Account(tenant, tier, pool string) *Account {
 		metrics:   m, who: w,
 		outcomes: &outcomes{vec: m.requests.MustCurryWith(of), made: map[outcome]prometheus.Counter{}},
 		tokens:   tokens,
+		shadowed: m.shadowRefused.MustCurryWith(of),
 		held:     tokens.WithLabelValues(held),
 		input:    tokens.WithLabelValues(input),
 		output:   tokens.WithLabelValues(output),
@@ -124,6 +127,15 @@ func (a *Account) Refused(r governor.Reason) {
 	}
 	a.outcomes.of(Refused, r.String()).Inc()
 }
+
+// ShadowRefused counts a call that went although it would have been refused.
+func (a *Account) ShadowRefused(r governor.Reason) {
+	a.shadows.Add(1)
+	a.shadowed.WithLabelValues(r.String()).Inc()
+}
+
+// ShadowRefusals is how many calls went although they would have been refused.
+func (a *Account) ShadowRefusals() int64 { return a.shadows.Load() }
 
 // Ended counts the end of an admitted call: its outcome, a reason when it
 // failed, what it took, and what was given back of what it held.

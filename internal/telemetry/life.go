@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/llmgov/llmgov/governor"
 )
 
 // who names the series of a tenant in a pool; with names left out, of all that
@@ -94,6 +96,9 @@ func (m *Metrics) buryLocked(a *Account) {
 	delete(l.accounts, w)
 	for _, kind := range kinds {
 		a.tokens.DeleteLabelValues(kind)
+	}
+	for r := range governor.NumReasons {
+		a.shadowed.DeleteLabelValues(governor.Reason(r).String())
 	}
 	for _, o := range a.outcomes.all() {
 		a.outcomes.vec.DeleteLabelValues(o.outcome, o.reason)

@@ -49,6 +49,7 @@ func mustHave(t *testing.T, m *Metrics, when string, want ...string) {
 // touch makes every series of a tenant in a pool that there can be.
 func touch(m *Metrics, a *Account, p *Pool) {
 	a.Refused(governor.ReasonTokens)
+	a.ShadowRefused(governor.ReasonStore)
 	a.Ended(Failed, "truncated", governor.Usage{Input: 5, CachedInput: 1, Output: 4, Reasoning: 1}, 20)
 	m.Turned(a.who.tenant, a.who.tier, a.who.pool, "model_not_allowed")
 	m.Turned(a.who.tenant, a.who.tier, "", "invalid_request_error")

@@ -36,6 +36,7 @@ type Metrics struct {
 
 	requests       *prometheus.CounterVec
 	tokens         *prometheus.CounterVec
+	shadowRefused  *prometheus.CounterVec
 	queueWait      *prometheus.HistogramVec
 	firstToken     *prometheus.HistogramVec
 	duration       *prometheus.HistogramVec
@@ -60,6 +61,7 @@ func New() *Metrics {
 		registry:       prometheus.NewRegistry(),
 		requests:       counter("requests_total", "Requests by outcome; reason says why one was refused or failed.", "tenant", "tier", "pool", "outcome", "reason"),
 		tokens:         counter("tokens_total", "Tokens by kind; reasoning is part of output, cached_input of input.", "tenant", "tier", "pool", "kind"),
+		shadowRefused:  counter("shadow_refused_total", "Calls of tenants in shadow that went although a limit would have refused them, by its reason.", "tenant", "tier", "pool", "reason"),
 		queueWait:      histogram("queue_wait_seconds", "Time from the request's arrival at the limits to its admission.", seconds, "tier", "pool"),
 		firstToken:     histogram("time_to_first_token_seconds", "Time from admission to the first token of a stream.", seconds, "pool"),
 		duration:       histogram("request_duration_seconds", "Time from admission to the end of the answer.", seconds, "pool"),
@@ -73,7 +75,7 @@ func New() *Metrics {
 		life: newLife(), policy: newPolicy(),
 	}
 	m.policy.register(m.registry)
-	m.registry.MustRegister(m.requests, m.tokens, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.upstreamErrors, m.Overhead,
+	m.registry.MustRegister(m.requests, m.tokens, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.upstreamErrors, m.Overhead,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -44,6 +44,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	a.Admitted(500, time.Second)
 	a.Refused(governor.ReasonTokens)
 	a.Refused(governor.ReasonCancelled)
+	a.ShadowRefused(governor.ReasonTokens)
 	a.Ended(OK, "", governor.Usage{Input: 100, CachedInput: 60, Output: 50, Reasoning: 20}, 500)
 	a.Ended(Failed, "truncated", governor.Usage{Input: 10}, 10)
 	return m, g

@@ -40,8 +40,9 @@ type converter struct {
 	upstreams []upstream
 	pools     []pool
 	prices    map[string]price
-	aliases   map[string][]string // model_name → what upstreams call it
-	slots     int64               // calls at once of a deployment that does not say
+	names     map[string]string // model_name → what callers ask for, the same where that can be
+	reals     map[string]string // what callers ask for → what upstreams call it
+	slots     int64             // calls at once of a deployment that does not say
 	timeout   time.Duration
 	tierList  []tenant
 	template  bool // the first tier is one for all
@@ -67,7 +68,7 @@ func Convert(source string, data []byte, opt Options) (*Result, error) {
 		return nil, fmt.Errorf("%s: is no config of LiteLLM: it holds no mapping", source)
 	}
 	root := node{tree: &tree{taken: map[*yaml.Node]bool{}}, val: doc.Content[0]}
-	c := &converter{opt: opt, source: source, prices: map[string]price{}, aliases: map[string][]string{}}
+	c := &converter{opt: opt, source: source, prices: map[string]price{}, names: map[string]string{}, reals: map[string]string{}}
 	c.read(root)
 	if len(c.pools) == 0 {
 		return &Result{Notes: sorted(root.tree.notes)}, fmt.Errorf("%s: %w", source, ErrNothing)
@@ -112,7 +113,7 @@ func (c *converter) whole(settings node) {
 		return
 	}
 	c.budget = c.limitsOf(settings).usd
-	if missing := c.unpriced(c.granted(tenant{})); c.budget != "" && len(missing) > 0 {
+	if missing := c.unpriced(c.granted(nil)); c.budget != "" && len(missing) > 0 {
 		all.note("is written as a comment: it needs prices of %s", strings.Join(missing, ", "))
 	}
 }
@@ -122,8 +123,8 @@ func (c *converter) master(key node) {
 	switch {
 	case len(c.tenants) == 0:
 		t := tenant{name: "default", at: key}
-		c.keyOf(&t, key)
-		if len(t.hashes) > 0 {
+		c.keyOf(&t, key, "")
+		if len(t.keys) > 0 {
 			key.note("is the key of tenant default here, and opens no admin API")
 		}
 		c.tenants = append(c.tenants, t)
@@ -151,14 +152,24 @@ func (c *converter) finish() (keys []NewKey) {
 				t.limits = t.limits.over(c.tierList[all].limits)
 			}
 		}
-		slices.Sort(t.hashes)
-		t.hashes = slices.Compact(t.hashes)
-		if len(t.hashes) == 0 {
-			key, hash := c.opt.NewKey(t.name)
-			keys, t.hashes = append(keys, NewKey{t.name, key}), []string{hash}
+		keys = c.fillKeys(t, t.name, keys)
+		for j := range t.teams {
+			keys = c.fillKeys(&t.teams[j], t.name+"/"+t.teams[j].name, keys)
 		}
 	}
 	return keys
+}
+
+// fillKeys makes a key for who has none, and no teams, and adds it to made.
+func (c *converter) fillKeys(t *tenant, name string, made []NewKey) []NewKey {
+	slices.Sort(t.keys)
+	t.keys = slices.Compact(t.keys)
+	if len(t.keys)+len(t.teams) > 0 {
+		return made
+	}
+	key, hash := c.opt.NewKey(name)
+	t.keys = []string{quote(hash)}
+	return append(made, NewKey{name, key})
 }
 
 // value is a text as a file of llmgov holds it: a variable, or the text with its dollar signs doubled.

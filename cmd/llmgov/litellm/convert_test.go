@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,6 +115,12 @@ func TestConvert_Meaning(t *testing.T) {
 			t.Errorf("key %s is of %v, want %s", key, got, want)
 		}
 	}
+	if p, ok := s.PoolOf("fast"); !ok || p.TPM != 2_000_000 || s.RealModel("fast") != "gpt-4o-mini" {
+		t.Errorf("fast is served by %v as %s", p, s.RealModel("fast"))
+	}
+	if _, ok := s.PoolOf("gpt-4o-mini"); ok {
+		t.Error("a name is served that nobody could ask for")
+	}
 	team, _ := s.TenantByName("Search-Team")
 	if team.TPM != 100_000 || team.RPM != 600 || team.Concurrency != 16 || team.GroupWeight != 90_000 ||
 		team.MayUse("claude") || !team.MayUse("gpt-4o") {
@@ -124,6 +131,40 @@ func TestConvert_Meaning(t *testing.T) {
 	}
 	if p, _ := s.Price("gpt-4o"); p != (tenants.Price{Input: 2_500_000, CachedInput: 1_250_000, Output: 10_000_000}) {
 		t.Errorf("price %+v", p)
+	}
+}
+
+// TestConvert_KeysOfTeams: a key opens its team, or, where it has less than that, a team of it.
+func TestConvert_KeysOfTeams(t *testing.T) {
+	text, err := os.ReadFile("testdata/keys.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := convert("keys.yaml", string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(r.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := time.Date(2027, 1, 31, 17, 0, 0, 0, time.UTC)
+	for key, want := range map[string]struct {
+		tenant string
+		rpm    int64
+		big    bool
+		end    time.Time
+	}{
+		"sk-1": {"search", 600, true, time.Time{}},
+		"sk-2": {"search/ci", 60, false, time.Time{}},
+		"sk-3": {"search/ci-2", 0, true, time.Time{}},
+		"sk-4": {"search", 600, true, end},
+		"sk-5": {"alone", 0, true, end.Add(time.Hour)},
+	} {
+		got, k, ok := s.Lookup(key)
+		if !ok || got.Name != want.tenant || got.RPM != want.rpm || got.MayUse("gpt-4o") != want.big || !k.Expires.Equal(want.end) {
+			t.Errorf("%s: %+v until %v, want %+v", key, got, k, want)
+		}
 	}
 }
 
@@ -245,17 +286,19 @@ teams: [{team_id: ok, models: [gpt-4o, mini]}, `
 keys: [{key: sk-t, team_id: t}]`, ""},
 		"a key of a team whose name is taken": {`{team_id: a b, models: [gpt-4o]}, {team_id: a-b, models: [mini]}]
 keys: [{key: sk-t, team_id: a-b, key_alias: other}]`, "a-b: gpt-4o "},
-		"a team of another upstream's model": {`{team_id: t, models: [eu]}]`, ""},
-		"a blocked team":                     {"{team_id: t, blocked: true}]\nkeys: [{key: sk-t, team_id: t}]", ""},
-		"models that are no list":            {`{team_id: t, models: gpt-4o}]`, ""},
-		"a blocked key":                      {"]\nkeys: [{key: sk-t, key_alias: t, blocked: true}]", ""},
-		"a key that expires":                 {"]\nkeys: [{key: sk-t, key_alias: t, expires: 2020-01-01}]", ""},
-		"a key with fewer models":            {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini]}]", ""},
-		"a blocked key of a team":            {"]\nkeys: [{key: sk-t, team_id: ok, blocked: true}]", ""},
-		"a key with its team's models":       {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini, gpt-4o]}]", "(ok) "},
-		"a key that says so":                 {"]\nkeys: [{key: sk-t, team_id: ok, models: [all-team-models]}]", "(ok) "},
+		"a team of another upstream's model, by its own name": {`{team_id: t, models: [eu]}]`, "t: eu "},
+		"a blocked team":                {"{team_id: t, blocked: true}]\nkeys: [{key: sk-t, team_id: t}]", ""},
+		"models that are no list":       {`{team_id: t, models: gpt-4o}]`, ""},
+		"a blocked key":                 {"]\nkeys: [{key: sk-t, key_alias: t, blocked: true}]", ""},
+		"a key whose end is not known":  {"]\nkeys: [{key: sk-t, key_alias: t, expires: soon}]", ""},
+		"a key of a team, likewise":     {"]\nkeys: [{key: sk-t, team_id: ok, expires: 0001-01-01}]", ""},
+		"a key with fewer models":       {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini, eu]}]", "ok/key: mini (ok) "},
+		"a key with none of its team's": {"]\nkeys: [{key: sk-t, team_id: ok, models: [eu]}]", ""},
+		"a blocked key of a team":       {"]\nkeys: [{key: sk-t, team_id: ok, blocked: true}]", ""},
+		"a key with its team's models":  {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini, gpt-4o]}]", "(ok) "},
+		"a key that says so":            {"]\nkeys: [{key: sk-t, team_id: ok, models: [all-team-models]}]", "(ok) "},
 		"limits of all, and a priority": {
-			"{team_id: t, models: [mini], rpm_limit: 7, metadata: {priority: dev}}]", "t: gpt-4o-mini tpm 50 rpm 7 ",
+			"{team_id: t, models: [mini], rpm_limit: 7, metadata: {priority: dev}}]", "t: mini tpm 50 rpm 7 ",
 		},
 	} {
 		r, err := convert("x.yaml", models+c.rest)

@@ -1,7 +1,7 @@
 // Package litellm turns the config of a LiteLLM proxy into files of llmgov.
 //
-//	model_list ───────────► upstreams, pools, prices      models.go, providers.go
-//	teams, keys, budgets ─► tiers, tenants                teams.go
+//	model_list ───────────► upstreams, pools, prices      models.go, pools.go, providers.go
+//	teams, keys, budgets ─► tiers, tenants, their teams   teams.go, keys.go
 //	everything else ──────► a list of what has no counterpart, each with its place
 //
 // Nothing is passed over in silence: a reader takes the keys that it understands (tree.go), and what nobody took is in

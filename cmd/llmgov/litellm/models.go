@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // upstream is one provider with one key.
@@ -12,19 +13,8 @@ type upstream struct {
 	name, base, key string // base and key as the file will hold them, ${…} included
 }
 
-// pool is a model, or several without limits of their own, of one upstream.
-type pool struct {
-	name, upstream        string
-	models                []string
-	tpm, rpm, concurrency int64
-	unlimited             bool
-}
-
 // price is in US dollars a million tokens.
 type price struct{ input, cached, output string }
-
-// unlimitedConcurrency is what a pool gets that had no limit: llmgov shares something, so there must be some.
-const unlimitedConcurrency = 256
 
 // models reads model_list.
 func (c *converter) models(list node) {
@@ -65,17 +55,26 @@ func (c *converter) deployment(item node) {
 		return
 	}
 	up := c.upstream(who, p, base, params.get("api_key"))
-	if c.limits(model, up, real, params) {
-		c.aliases[alias.text()] = append(c.aliases[alias.text()], real)
-		if alias.text() != real {
-			alias.note("other names for models are not supported yet: callers ask for %q", real)
-		}
+	name := alias.text()
+	if name != real && !canBeAlias(name, real) {
+		alias.note("is no name that can lead to another one: callers ask for %q", real)
+		name = real
 	}
+	if !c.limits(model, up, name, real, params) {
+		item.takeAll()
+		return
+	}
+	c.names[alias.text()] = name
 	info := item.get("model_info")
 	for _, key := range []string{"id", "mode", "description"} { // they only describe
 		_ = info.get(key)
 	}
-	c.price(real, params, info)
+	c.price(name, params, info)
+}
+
+// canBeAlias reports whether callers can ask for a model by another name: one word for one model.
+func canBeAlias(name, real string) bool {
+	return name != "" && !strings.ContainsFunc(name+real, func(c rune) bool { return c == '*' || unicode.IsSpace(c) || !unicode.IsPrint(c) })
 }
 
 // upstream is the one with that address and key, made when it is new.
@@ -100,16 +99,20 @@ func (c *converter) upstream(who string, p provider, base, key node) string {
 			return u.name
 		}
 	}
-	u := upstream{c.unique(who), address, secret}
+	u := upstream{c.uniqueUpstream(who), address, secret}
 	c.upstreams = append(c.upstreams, u)
 	return u.name
 }
 
-// unique is name, or name-2 and so on, as an upstream.
-func (c *converter) unique(name string) string {
-	taken := func(n string) bool {
+// uniqueUpstream is name, or name-2 and so on, as an upstream.
+func (c *converter) uniqueUpstream(name string) string {
+	return unique(name, func(n string) bool {
 		return slices.ContainsFunc(c.upstreams, func(u upstream) bool { return u.name == n })
-	}
+	})
+}
+
+// unique is name, or the first of name-2 and so on that is not taken.
+func unique(name string, taken func(string) bool) string {
 	for i, n := 2, name; ; i++ {
 		if !taken(n) {
 			return n
@@ -118,53 +121,8 @@ func (c *converter) unique(name string) string {
 	}
 }
 
-// limits puts a model into a pool, unless another upstream serves it: who was granted this one is not granted that one.
-func (c *converter) limits(model node, up, real string, params node) (put bool) {
-	tpm, rpm, slots := params.get("tpm").amount(), params.get("rpm").amount(), params.get("max_parallel_requests").amount()
-	if slots == 0 {
-		slots = c.slots
-	}
-	if i := slices.IndexFunc(c.pools, func(p pool) bool { return slices.Contains(p.models, real) }); i >= 0 {
-		p := &c.pools[i]
-		if p.upstream != up {
-			model.note("%q is served by upstream %s already, and a model has one upstream yet: this deployment and its limits are left out", real, p.upstream)
-			return false
-		}
-		if p.unlimited {
-			model.note("%q is there twice with the same upstream, once without limits: it has none", real)
-			return true
-		}
-		if sum := [3]int64{both(p.tpm, tpm), both(p.rpm, rpm), both(p.concurrency, slots)}; sum != [3]int64{} {
-			p.tpm, p.rpm, p.concurrency = sum[0], sum[1], sum[2]
-		}
-		model.note("%q is there twice with the same upstream: limits that both have are added up", real)
-		return true
-	}
-	if tpm > 0 || rpm > 0 || slots > 0 {
-		c.pools = append(c.pools, pool{name: real, upstream: up, models: []string{real}, tpm: tpm, rpm: rpm, concurrency: slots})
-		return true
-	}
-	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.unlimited && p.upstream == up })
-	if i < 0 {
-		model.note("has no rpm or tpm, and a pool needs a limit: pool %s has concurrency %d; write what your contract says",
-			up, unlimitedConcurrency)
-		c.pools = append(c.pools, pool{name: up, upstream: up, models: []string{real}, concurrency: unlimitedConcurrency, unlimited: true})
-		return true
-	}
-	c.pools[i].models = append(c.pools[i].models, real)
-	return true
-}
-
-// both adds two limits up, of which 0 is none.
-func both(a, b int64) int64 {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return a + b
-}
-
-// price reads what a model's tokens cost.
-func (c *converter) price(real string, params, info node) {
+// price reads what the tokens of a model cost, by the name that callers ask for.
+func (c *converter) price(name string, params, info node) {
 	find := func(key string) node {
 		if n := params.get(key); n.there() {
 			_ = info.get(key)
@@ -181,7 +139,7 @@ func (c *converter) price(real string, params, info node) {
 		if !in.there() {
 			model = out
 		}
-		model.note("only one of input and output has a price, so %q has none", real)
+		model.note("only one of input and output has a price, so %q has none", name)
 		return
 	}
 	p := price{input: perMillion(in), output: perMillion(out)}
@@ -191,8 +149,8 @@ func (c *converter) price(real string, params, info node) {
 	if p.input == "" || p.output == "" {
 		return
 	}
-	if _, known := c.prices[real]; !known {
-		c.prices[real] = p
+	if _, known := c.prices[name]; !known {
+		c.prices[name] = p
 	}
 }
 

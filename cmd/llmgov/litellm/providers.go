@@ -74,7 +74,7 @@ func init() {
 		"set it in the environment of llmgov":             "environment_variables",
 		"only timeouts for all upstreams, in timeouts":    "timeout stream_timeout",
 		"a key's limits per model are not supported yet":  "model_rpm_limit model_tpm_limit model_max_budget",
-		"keys that expire are not supported yet":          "duration expires",
+		"when it began is not in here; write expires":     "duration",
 		"llmgov only knows what prices says":              "base_model",
 		"who may call is in the tenants' files":           "enable_jwt_auth litellm_jwtauth custom_auth ui_access_mode allowed_routes user_api_key_cache_ttl",
 		"logs have one form":                              "set_verbose json_logs turn_off_message_logging redact_user_api_key_info debug detailed_debug",

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // limits are what a tier or a tenant says, as lines of YAML.
@@ -19,13 +17,14 @@ type limits struct {
 	usd string
 }
 
-// tenant is a team, or a key of no team.
+// tenant is a team, or a key of no team; below one of these, a key that has less than its team.
 type tenant struct {
 	name, tier string
 	ids        []string // what keys call it
 	limits
-	models []string // granted; nil grants all
-	hashes []string
+	models []string // granted; nil grants all, or what is above it may use
+	keys   []string // as YAML
+	teams  []tenant
 	at     node
 }
 
@@ -138,67 +137,6 @@ func (c *converter) teams(list node) {
 	}
 }
 
-// keys reads keys. One of a team opens the team's tenant; others are tenants of their own.
-func (c *converter) keys(list node) {
-	for _, n := range list.items() {
-		team := n.get("team_id").text()
-		if slices.Contains(c.gone, team) {
-			n.note("its team is left out, and so is it")
-			n.takeAll()
-			continue
-		}
-		i := slices.IndexFunc(c.tenants, func(t tenant) bool { return team != "" && slices.Contains(t.ids, team) })
-		if i < 0 {
-			c.add(n, "", "key_alias", "key_name", "team_id")
-			continue
-		}
-		if c.barred(n) || !c.mayAll(n, c.tenants[i].models) {
-			continue
-		}
-		_, _ = n.get("key_alias"), n.get("key_name")
-		for _, key := range []string{"rpm_limit", "tpm_limit", "max_parallel_requests", "max_budget"} {
-			if own := n.get(key); own.text() != "" {
-				own.note("a key of a team has its team's limits here, and none of its own")
-			}
-		}
-		for _, key := range []string{"key", "token"} {
-			c.keyOf(&c.tenants[i], n.get(key))
-		}
-	}
-}
-
-// barred reports whether a team or key is not to be let in for ever, and leaves it out.
-func (c *converter) barred(n node) bool {
-	switch {
-	case strings.EqualFold(n.get("blocked").text(), "true"):
-		n.note("is blocked, and left out")
-	case n.get("expires").text() != "":
-		n.note("keys that expire are not supported yet, so it is left out")
-	default:
-		return false
-	}
-	n.takeAll()
-	return true
-}
-
-// mayAll reports whether key n may use all that its team may, and leaves it out if not: it would be granted more.
-func (c *converter) mayAll(n node, team []string) bool {
-	list := n.get("models")
-	if slices.ContainsFunc(list.items(), func(it node) bool { return it.text() == "all-team-models" }) {
-		return true
-	}
-	own := tenant{at: n}
-	if !c.grants(&own, list) {
-		return false
-	}
-	if own.models == nil || team != nil && !slices.ContainsFunc(team, func(m string) bool { return !slices.Contains(own.models, m) }) {
-		return true
-	}
-	n.note("may use fewer models than its team, which has no counterpart, so it is left out")
-	n.takeAll()
-	return false
-}
-
 // add makes a tenant of a team or key, named by the first of the keys that is there. The keys of one that is left out
 // must not become tenants by themselves, without its limits.
 func (c *converter) add(n node, name string, by ...string) {
@@ -229,11 +167,12 @@ func (c *converter) tryAdd(n node, name string, by ...string) []string {
 		return t.ids
 	}
 	t.name, t.limits = c.name(t.ids[0]), c.limitsOf(n)
+	end := expiry(n)
 	for _, key := range []string{"key", "api_key", "token"} {
-		c.keyOf(&t, n.get(key))
+		c.keyOf(&t, n.get(key), end)
 	}
 	for _, key := range n.get("keys").items() {
-		c.keyOf(&t, key)
+		c.keyOf(&t, key, end)
 	}
 	if p := n.get("metadata").get("priority"); p.there() {
 		t.tier = c.name(p.text())
@@ -249,27 +188,7 @@ func (c *converter) tryAdd(n node, name string, by ...string) []string {
 	return t.ids
 }
 
-// keyOf adds a key's hash. A key in a variable is only known where it is set.
-func (c *converter) keyOf(t *tenant, n node) {
-	text := n.text()
-	if text == "" {
-		return
-	}
-	name, isVariable := strings.CutPrefix(text, variable)
-	if isVariable {
-		if text = c.opt.Env[name]; text == "" {
-			n.note("is in %s, which is not set, so its hash is not known: run llmgov keys hash", name)
-			return
-		}
-	}
-	if h, ok := tenants.ParseKeyHash("sha256:" + text); ok { // as LiteLLM's database has it
-		t.hashes = append(t.hashes, h.String())
-		return
-	}
-	t.hashes = append(t.hashes, tenants.HashKey(text).String())
-}
-
-// grants reads which models a tenant may use, by the names that upstreams know. Nobody is granted more than before: what
+// grants reads which models a tenant may use, by the names that callers ask for. Nobody is granted more than before: what
 // has no counterpart is not granted, and who is left with nothing is left out.
 func (c *converter) grants(t *tenant, list node) (some bool) {
 	if list.text() != "" {
@@ -283,16 +202,13 @@ func (c *converter) grants(t *tenant, list node) (some bool) {
 			t.models = nil
 			return true
 		}
-		if len(c.aliases[name]) == 0 {
+		switch m, known := c.names[name]; {
+		case !known:
 			it.note("no model of this name was imported, so it is not granted")
-		}
-		for _, m := range c.aliases[name] {
-			switch {
-			case c.beyond(m):
-				it.note("%q would grant models of other upstreams too, so it is not granted; list models", m)
-			case !slices.Contains(t.models, m):
-				t.models = append(t.models, m)
-			}
+		case c.beyond(m):
+			it.note("%q would grant models of other upstreams too, so it is not granted; list models", m)
+		case !slices.Contains(t.models, m):
+			t.models = append(t.models, m)
 		}
 	}
 	if len(list.items()) > 0 && t.models == nil {

@@ -52,7 +52,7 @@ func (c *converter) config() string {
 	}
 	b.WriteString("pools:\n")
 	for _, p := range c.pools {
-		fmt.Fprintf(&b, "  %s:\n    models: %s\n    upstream: %s\n", quote(p.name), quoteAll(p.models), quote(p.upstream))
+		fmt.Fprintf(&b, "  %s:\n    models: %s\n    upstream: %s\n", quote(p.name), c.served(p.models), quote(p.upstream))
 		for _, l := range []struct {
 			key string
 			n   int64
@@ -87,43 +87,73 @@ func (c *converter) config() string {
 	return b.String()
 }
 
+// served are the models of a pool, those with what the upstream calls them where that is another name.
+func (c *converter) served(names []string) string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		if out[i] = quote(name); c.reals[name] != name {
+			out[i] = "{" + out[i] + ": " + quote(c.reals[name]) + "}"
+		}
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
 // entries are tiers or tenants.
 func (c *converter) entries(list []tenant) string {
 	var b strings.Builder
-	for _, t := range list {
-		lines := slices.Clone(t.lines)
-		if t.tier != "" {
-			lines = append([]string{"tier: " + quote(t.tier)}, lines...)
-		}
-		if len(t.models) > 0 {
-			lines = append(lines, "models: "+quoteAll(t.models))
-		}
-		if t.usd != "" {
-			if missing := c.unpriced(c.granted(t)); len(missing) > 0 {
-				lines = append(lines, fmt.Sprintf("# budgets: [%s]   # needs prices of %s", t.usd, strings.Join(missing, ", ")))
-				t.at.note("its max_budget is written as a comment: it needs prices of %s", strings.Join(missing, ", "))
-			} else {
-				lines = append(lines, "budgets: ["+t.usd+"]")
-			}
-		}
-		if len(t.hashes) > 0 {
-			lines = append(lines, "keys: "+quoteAll(t.hashes))
-		}
-		fmt.Fprintf(&b, "  %s:\n", quote(t.name))
-		if !slices.ContainsFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "#") }) {
-			lines = append(lines, "weight: 1")
-		}
-		for _, l := range lines {
-			fmt.Fprintf(&b, "    %s\n", l)
-		}
-	}
+	c.write(&b, list, nil, "  ")
 	return b.String()
 }
 
-// granted are the models of a tenant; a tier's may be any.
-func (c *converter) granted(t tenant) []string {
-	if t.models != nil {
-		return t.models
+// write writes tiers, tenants or teams; above are the models of whose teams they are, nil for all.
+func (c *converter) write(b *strings.Builder, list []tenant, above []string, indent string) {
+	for _, t := range list {
+		fmt.Fprintf(b, "%s%s:\n", indent, quote(t.name))
+		models := t.models
+		if models == nil {
+			models = above
+		}
+		lines := c.lines(t, models)
+		if !slices.ContainsFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "#") }) && len(t.teams) == 0 {
+			lines = append(lines, "weight: 1")
+		}
+		for _, l := range lines {
+			fmt.Fprintf(b, "%s  %s\n", indent, l)
+		}
+		if len(t.teams) > 0 {
+			fmt.Fprintf(b, "%s  teams:\n", indent)
+			c.write(b, t.teams, models, indent+"    ")
+		}
+	}
+}
+
+// lines are what an entry says of itself, where it may use these models.
+func (c *converter) lines(t tenant, models []string) []string {
+	lines := slices.Clone(t.lines)
+	if t.tier != "" {
+		lines = append([]string{"tier: " + quote(t.tier)}, lines...)
+	}
+	if len(t.models) > 0 {
+		lines = append(lines, "models: "+quoteAll(t.models))
+	}
+	if t.usd != "" {
+		if missing := c.unpriced(c.granted(models)); len(missing) > 0 {
+			lines = append(lines, fmt.Sprintf("# budgets: [%s]   # needs prices of %s", t.usd, strings.Join(missing, ", ")))
+			t.at.note("its max_budget is written as a comment: it needs prices of %s", strings.Join(missing, ", "))
+		} else {
+			lines = append(lines, "budgets: ["+t.usd+"]")
+		}
+	}
+	if len(t.keys) > 0 {
+		lines = append(lines, "keys: ["+strings.Join(t.keys, ", ")+"]")
+	}
+	return lines
+}
+
+// granted are the models that a list grants; nil is all.
+func (c *converter) granted(models []string) []string {
+	if models != nil {
+		return models
 	}
 	var all []string
 	for _, p := range c.pools {

@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// shadowCases are limits of which one call uses up all, with %v where shadow is on or off.
+var shadowCases = map[string]struct {
+	pool, policy string
+	together     bool   // the calls run at the same time
+	reason       string // for which the second and third call would have been refused
+	bob          int    // what another tenant gets then
+}{
+	"own rpm":         {"rpm: 100", "{ann: {rpm: 1, shadow: %v, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}", false, "requests", 200},
+	"own tpm":         {"rpm: 100", "{ann: {tpm: 1200, shadow: %v, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}", false, "tokens", 200},
+	"own concurrency": {"rpm: 100", "{ann: {concurrency: 1, shadow: %v, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}", true, "concurrency", 200},
+	"own in one pool": {"rpm: 100", "{ann: {pools: {p: {rpm: 1}}, shadow: %v, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}", false, "requests", 200},
+	"budget":          {"rpm: 100", "{ann: {budgets: [{tokens: 1000, per: day}], shadow: %v, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}", false, "budget", 200},
+	"the pool's rpm":  {"rpm: 1", "{ann: {shadow: %v, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}", false, "requests", 429},
+	"the pool's tpm":  {"tpm: 1200", "{ann: {shadow: %v, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}", false, "tokens", 429},
+	"a tenant's above": {
+		"rpm: 100", "{acme: {rpm: 1, keys: [KEY(bob)], teams: {ann: {shadow: %v, keys: [KEY(ann)]}}}}", false, "requests", 429,
+	},
+	"the file's": {"rpm: 100", "{ann: {rpm: 1, keys: [KEY(ann)]}, bob: {shadow: false, keys: [KEY(bob)]}}\nshadow: %v\n", false, "requests", 200},
+	"the tier's": {"rpm: 100", "{ann: {tier: trial, keys: [KEY(ann)]}, bob: {keys: [KEY(bob)]}}\ntiers: {trial: {rpm: 1, shadow: %v}}\n", false, "requests", 200},
+}
+
+// Who is in shadow gets an answer to every call, and is told nothing; the operator
+// sees what would have been refused, and why. Others feel its use. The same policy
+// without the word refuses.
+func TestShadow(t *testing.T) {
+	for name, c := range shadowCases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lines bytes.Buffer
+				s := newStack(t, world{
+					mock: mock.Config{FirstToken: time.Second}, pool: pool(0, 1, 0), tenants: []tenants.Tenant{tenant("first", 1)},
+					log: slog.NewJSONHandler(&lines, nil),
+				})
+				defer s.close()
+				policy := func(shadow bool) *tenants.Snapshot {
+					return fromFiles(t, c.pool, "tenants: "+fmt.Sprintf(c.policy, shadow))
+				}
+				s.apply(policy(true))
+				time.Sleep(2 * time.Minute)
+				s.threeInShadow(c.together)
+				s.wantShadow(true, c.reason, lines.String())
+				body := chat(false, 985, `,"mock":{"output_tokens":985}`)
+				if a := s.call(t.Context(), "bob", body); a.status != c.bob {
+					t.Errorf("bob gets %d, want %d: %s", a.status, c.bob, a.body)
+				}
+
+				s.apply(policy(false))
+				if refused := s.oneIsRefused(c.together); !refused {
+					t.Error("without shadow nothing is refused")
+				}
+				s.wantShadow(false, c.reason, lines.String())
+				s.apply(fromFiles(t, c.pool, "tenants: {bob: {keys: [KEY(bob)]}}"))
+				if n := s.seriesOf("ann") + s.seriesOf("acme/ann"); n != 0 {
+					t.Errorf("%d series are left of who is gone", n)
+				}
+				s.checkIdle()
+			})
+		})
+	}
+}
+
+// calls sends n calls of ann, one after another or at the same time.
+func (s *stack) calls(n int, together bool) []answer {
+	var wg sync.WaitGroup
+	out := make([]answer, n)
+	for i := range n {
+		wg.Go(func() { out[i] = s.call(s.t.Context(), "ann", chat(false, 985, `,"mock":{"output_tokens":985}`)) })
+		if !together {
+			wg.Wait()
+		}
+	}
+	wg.Wait()
+	synctest.Wait()
+	return out
+}
+
+func (s *stack) threeInShadow(together bool) {
+	s.t.Helper()
+	for _, a := range s.calls(3, together) {
+		if a.status != http.StatusOK {
+			s.t.Errorf("in shadow: %d %s", a.status, a.body)
+		}
+		for name, values := range a.header {
+			if text := strings.ToLower(name + strings.Join(values, " ")); strings.Contains(text, "shadow") {
+				s.t.Errorf("the answer tells: %s: %v", name, values)
+			}
+		}
+	}
+}
+
+func (s *stack) oneIsRefused(together bool) bool {
+	for _, a := range s.calls(2, together) {
+		if a.status == http.StatusTooManyRequests {
+			return true
+		}
+	}
+	return false
+}
+
+// wantShadow wants two calls to have been counted, logged and shown as refused for
+// this reason, none for another, and ann to be in shadow, or not.
+func (s *stack) wantShadow(shadow bool, reason, lines string) {
+	s.t.Helper()
+	of, all := s.sum("llmgov_shadow_refused_total", map[string]string{"reason": reason, "pool": "p"}), s.sum("llmgov_shadow_refused_total", nil)
+	if of != 2 || all != 2 {
+		s.t.Errorf("the metric has %d for %s and %d in all, want 2", of, reason, all)
+	}
+	if got, said := strings.Count(lines, `"shadow":"`+reason+`"`), strings.Count(lines, `"shadow"`); got != 2 || said != 2 {
+		s.t.Errorf("%d lines of the log say %s, %d anything:\n%s", got, reason, said, lines)
+	}
+	var list struct {
+		Tenants []struct {
+			Name    string
+			Shadow  bool
+			Refused int64 `json:"shadow_refused"`
+		}
+	}
+	s.admin("/api/v1/tenants", &list)
+	var usage struct{ Shadow bool }
+	if a := s.usage("/v1/usage", "ann"); json.Unmarshal([]byte(a.body), &usage) != nil {
+		s.t.Fatalf("%d %s", a.status, a.body)
+	}
+	for _, t := range list.Tenants {
+		if isAnn := strings.HasSuffix(t.Name, "ann"); isAnn && (t.Refused != 2 || t.Shadow != shadow || usage.Shadow != shadow) || !isAnn && (t.Refused != 0 || t.Shadow) {
+			s.t.Errorf("/api/v1/tenants has %+v, /v1/usage %v", t, usage.Shadow)
+		}
+	}
+}
