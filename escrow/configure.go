@@ -38,7 +38,9 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 		case entryRunning:
 			// What moved the tags is not moved again: when the call ends, only what it took
 			// beyond what was expected is, in parts of the limits of then.
-			e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
+			if !e.forced {
+				e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
+			}
 		}
 	}
 	p.reorder(Root)

@@ -19,7 +19,9 @@ type entry struct {
 	state entryState
 	class rank // interactive or background
 	back  bool // it has come back to a kept place
-	leaf  NodeID
+	// forced says that it was started out of turn, and moves no tags.
+	forced bool
+	leaf   NodeID
 
 	next, prev int32 // in its entryList, -1 at the ends; the next free entry of a free one
 

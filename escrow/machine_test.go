@@ -180,15 +180,9 @@ func (m *machine) node(d draw) Node {
 
 // step takes one verb.
 func (m *machine) step(d draw) {
-	switch d.n("verb", 0, 9) {
+	switch d.n("verb", 0, 10) {
 	default:
-		m.offer(Call{
-			Leaf: pick(d, "leaf", m.leaves...), Background: d.n("background", 0, 3) == 0,
-			Most: Cost{d.n("cost", 0, 20_000), 1}, Input: d.n("input", 0, 3000), Expect: d.n("expect", 0, 20_000),
-			Speed: d.n("speed", 0, 200), Run: time.Duration(d.n("run", 0, 100)) * time.Second,
-			MaxWait: pick(d, "wait", 0, time.Second, 10*time.Minute),
-			Claim:   Claim{uint64(d.n("key", 0, 5)), Retry(d.n("retry", 0, 2))},
-		})
+		m.offer(m.call(d))
 		return
 	case 3, 4:
 		if h, ok := take(d, &m.running); ok && !m.p.Settle(m.now, h, Cost{d.n("actual", 0, 30_000), 1}) {
@@ -222,8 +216,22 @@ func (m *machine) step(d draw) {
 		}
 	case 9:
 		m.now = m.now.Add(time.Duration(pick(d, "dt", d.n("ms", 0, 500), d.n("ms", 0, 20_000))) * time.Millisecond)
+	case 10:
+		if c := m.call(d); m.p.Foretell(m.now, c).Verdict != Admitted {
+			m.running = append(m.running, m.p.Force(m.now, c))
+		}
 	}
 	m.pump()
+}
+
+func (m *machine) call(d draw) Call {
+	return Call{
+		Leaf: pick(d, "leaf", m.leaves...), Background: d.n("background", 0, 3) == 0,
+		Most: Cost{d.n("cost", 0, 20_000), 1}, Input: d.n("input", 0, 3000), Expect: d.n("expect", 0, 20_000),
+		Speed: d.n("speed", 0, 200), Run: time.Duration(d.n("run", 0, 100)) * time.Second,
+		MaxWait: pick(d, "wait", 0, time.Second, 10*time.Minute),
+		Claim:   Claim{uint64(d.n("key", 0, 5)), Retry(d.n("retry", 0, 2))},
+	}
 }
 
 func take(d draw, from *[]Handle) (Handle, bool) {

@@ -70,6 +70,9 @@ func (p *Pool) runsOn(e *entry, run time.Duration) {
 		return
 	}
 	e.run = run
+	if e.forced {
+		return
+	}
 	if v := p.virtualCost(e.expect, e.cost[Requests], run); v > e.virtual {
 		p.correct(e.leaf, v-e.virtual)
 		p.payFloor(e.floored, v-e.virtual)
@@ -122,7 +125,9 @@ func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
 	took := int64(0)
 	if actual != (Cost{}) { // what never ran teaches nothing
 		run := max(0, now.Sub(e.dispatched))
-		took = p.virtualCost(actual[Tokens], actual[Requests], run)
+		if !e.forced {
+			took = p.virtualCost(actual[Tokens], actual[Requests], run)
+		}
 		p.learnRun(run)
 	}
 	p.running--

@@ -33,7 +33,7 @@
 //
 // Over one of them it waits in that quota's line, with what it has of the others held
 // and not booked. Where several teams stand in a line, their weights decide who is
-// next, as in the pool.
+// next, and none may fill it, as in the pool.
 //
 // # Rules
 //
@@ -55,7 +55,8 @@
 // late Settle finds nothing, and never a stranger's lease.
 //
 // A Shadow goes whatever the limits say, is booked like everybody, and tells whether
-// it would have been refused.
+// it would have been refused. Out of its turn it takes capacity, but no turns: neither
+// its siblings nor it, when it is a shadow no more, pay for what it should not have had.
 //
 // # Changes
 //

@@ -6,11 +6,19 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// refuseLocked decides whether a call that does not fit may stand in line, at tag.
-func (q *quota) refuseLocked(now time.Time, c ownCost, tag int64, maxWait time.Duration) *Rejection {
+// refuseLocked decides whether a call that does not fit may stand in line. Where
+// teams stand there together, each may have as many calls in it as places are left
+// free, as in the pools: so none can shut the others out.
+func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Duration) *Rejection {
+	tag := q.line.tagOf(k)
 	rej := q.rejectionLocked(now, c, tag)
-	if len(q.line.calls) >= q.bound {
+	left := q.bound - len(q.line.calls)
+	switch has := q.line.teams[k.via].calls; {
+	case left <= 0:
 		rej.Reason, rej.Used = ReasonQueueFull, int64(len(q.line.calls))
+		return rej
+	case k.shared && has >= left:
+		rej.Reason, rej.Tenant, rej.Used = ReasonQueueFull, k.via.name, int64(has)
 		return rej
 	}
 	// How long running calls will take is only a guess, so it refuses nobody who

@@ -77,10 +77,10 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time.Time) (l Lease, rej *Rejection, again bool) {
 	v, p, a := g.table.Load().find(req)
 	if v == nil {
-		return Lease{}, &Rejection{Reason: ReasonUnknown, Tenant: req.Tenant}, false
+		return Lease{}, &Rejection{Reason: ReasonUnknown, Tenant: req.Tenant, Waited: now.Sub(began)}, false
 	}
 	if g.Draining() {
-		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry}, false
+		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry, Waited: now.Sub(began)}, false
 	}
 	deadline := began.Add(v.cfg.MaxWait)
 	if req.MaxWait != nil {

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -15,17 +16,24 @@ import (
 type line struct {
 	calls []*inLine
 	cost  ownCost // sum over calls
-	// While anybody waits: the tag of the call that was served last, and at which
-	// the next one of each team starts.
+	// While anybody waits: the tag of the call that was served last, and where each
+	// team is.
 	virtual int64
-	finish  map[*tenant]int64
+	teams   map[*tenant]inTurn
+}
+
+// inTurn is at which tag the next call of a team starts, and how many wait.
+type inTurn struct {
+	next  int64
+	calls int
 }
 
 // inLine is a call that waits.
 type inLine struct {
 	waiter
 	asked, cost ownCost // cost is what of asked fits the limits at all
-	tag         int64
+	via         *tenant
+	tag, part   int64 // its start, and how far it moves the next of its team
 }
 
 func (l *line) first() *inLine {
@@ -36,7 +44,7 @@ func (l *line) first() *inLine {
 }
 
 // tagOf is where a call that came by k would stand.
-func (l *line) tagOf(k *link) int64 { return max(l.virtual, l.finish[k.via]) }
+func (l *line) tagOf(k *link) int64 { return max(l.virtual, l.teams[k.via].next) }
 
 // ahead is the cost of what would go before a call with this tag.
 func (l *line) ahead(tag int64) ownCost {
@@ -64,11 +72,11 @@ func (l *line) after(tag int64) int {
 
 // join lets w wait, which takes a part of the limits so large.
 func (l *line) join(w *inLine, k *link, part int64) {
-	if l.finish == nil {
-		l.finish = map[*tenant]int64{}
+	if l.teams == nil {
+		l.teams = map[*tenant]inTurn{}
 	}
-	w.tag = l.tagOf(k)
-	l.finish[k.via] = w.tag + max(1, part/int64(k.weight))
+	w.via, w.tag, w.part = k.via, l.tagOf(k), max(1, part/int64(k.weight))
+	l.teams[k.via] = inTurn{w.tag + w.part, l.teams[k.via].calls + 1}
 	l.calls = slices.Insert(l.calls, l.after(w.tag), w)
 	l.cost = l.cost.plus(w.cost, 1)
 }
@@ -78,15 +86,32 @@ func (l *line) leave(w *inLine, served bool) {
 	i := slices.Index(l.calls, w)
 	l.calls = slices.Delete(l.calls, i, i+1)
 	l.cost = l.cost.plus(w.cost, -1)
-	switch {
-	case len(l.calls) == 0:
-		l.virtual, l.finish = 0, nil
+	if len(l.calls) == 0 {
+		l.virtual, l.teams = 0, nil
 		return
-	case served:
-		l.virtual = max(l.virtual, w.tag)
 	}
-	if i == 0 {
-		l.calls[0].wake()
+	turn := l.teams[w.via]
+	turn.calls--
+	if served {
+		l.virtual = max(l.virtual, w.tag)
+	} else {
+		turn.next -= w.part
+		l.moveUp(w, i)
+	}
+	l.teams[w.via] = turn
+	l.calls[0].wake()
+}
+
+// moveUp gives the calls behind place at the turns of those before them in their
+// team, of which w left without its own: or a team would pay for calls that never go.
+func (l *line) moveUp(w *inLine, at int) {
+	for _, o := range l.calls[at:] {
+		if o.via == w.via {
+			o.tag -= w.part
+		}
+	}
+	if byTag := func(a, b *inLine) int { return cmp.Compare(a.tag, b.tag) }; !slices.IsSortedFunc(l.calls, byTag) {
+		slices.SortStableFunc(l.calls, byTag)
 	}
 }
 
@@ -126,6 +151,7 @@ type link struct {
 	q      *quota
 	via    *tenant
 	weight escrow.Weight
+	shared bool // calls come to it in other ways too
 }
 
 // join holds a call's cost of a quota if it fits. Over a limit it answers with a
@@ -141,7 +167,7 @@ func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool
 	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
 		return q.bookLocked(c), nil, nil
 	}
-	rej := q.refuseLocked(now, c, q.line.tagOf(k), maxWait)
+	rej := q.refuseLocked(now, c, k, maxWait)
 	switch {
 	case shadow:
 		return q.bookLocked(c), nil, rej

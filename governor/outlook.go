@@ -34,15 +34,23 @@ type Check struct {
 // when there is no such tenant or pool, or the one may not use the other.
 func (g *Governor) Explain(req Request) (Outlook, bool) {
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
-	v, p, a := g.table.Load().find(&req)
-	if v == nil {
-		return Outlook{}, false
+	for {
+		v, p, a := g.table.Load().find(&req)
+		if v == nil {
+			return Outlook{}, false
+		}
+		if o, again := g.explain(v, p, a, req); !again {
+			return o, true
+		}
 	}
+}
+
+// explain asks all limits; again says that the seat was given up in this instant.
+func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request) (o Outlook, again bool) {
 	now, maxWait := g.clock.Now(), v.cfg.MaxWait
 	if req.MaxWait != nil {
 		maxWait = min(maxWait, *req.MaxWait)
 	}
-	var o Outlook
 	if g.Draining() {
 		o.Refused = &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry}
 	}
@@ -60,11 +68,11 @@ func (g *Governor) Explain(req Request) (Outlook, bool) {
 		o.spend(now, q.caps, &b, nobody, Rejection{Own: true, Tenant: q.owner})
 		q.mu.Unlock()
 	}
-	p.foretell(now, v, a.seat, &req, &b, maxWait, &o)
+	again = !p.foretell(now, v, a.seat, &req, &b, maxWait, &o)
 	if o.Refused != nil {
 		o.Refused.Pool = p.name
 	}
-	return o, true
+	return o, again
 }
 
 // refuse keeps the first refusal, which is the one that the call would get.
@@ -102,7 +110,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
 		return
 	}
-	if rej := q.refuseLocked(now, c, tag, maxWait); rej != nil {
+	if rej := q.refuseLocked(now, c, k, maxWait); rej != nil {
 		o.refuse(rej)
 		return
 	}
@@ -136,12 +144,12 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 	}
 }
 
-// foretell adds what the pool would say.
-func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request, b *tab, maxWait time.Duration, o *Outlook) {
+// foretell adds what the pool would say, if the seat is not gone.
+func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request, b *tab, maxWait time.Duration, o *Outlook) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at.gone {
-		return // by a reload in this instant
+		return false
 	}
 	o.spend(now, p.shares, b, func(i int) budget.MemberID { return at.members[i] }, Rejection{Tenant: v.name, Pool: p.name})
 	call := escrow.Call{
@@ -174,4 +182,5 @@ func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request
 	default:
 		o.refuse(p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans))
 	}
+	return true
 }

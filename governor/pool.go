@@ -27,6 +27,7 @@ type pool struct {
 
 	claims  map[claimName]*claim
 	retired []*claim // which are to go when nothing is lost by it
+	sweep   int      // of retired, the next to be looked at
 	seats   map[*tenant]*seat
 }
 
@@ -79,15 +80,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		return Lease{}, rej, false
 	}
 	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, req, &call), stream: req.Stream}
-	h, ans := p.escrow.Offer(now, call)
-	if ans.Verdict != escrow.Admitted && b.shadow {
-		if ans.Verdict == escrow.Queued {
-			p.escrow.Cancel(now, h) // it would have gone in its turn
-		} else {
-			b.note(p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans))
-		}
-		h, ans.Verdict = p.escrow.Force(now, call), escrow.Admitted
-	}
+	h, ans := p.offerLocked(now, call, b, v.tenant)
 	switch ans.Verdict {
 	case escrow.Admitted:
 		st.since = now
@@ -110,6 +103,24 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	p.mu.Unlock()
 	g.leave(now, b, ownCost{}, Spend{}, 0)
 	return Lease{}, rej, false
+}
+
+// offerLocked offers a call. That of a shadow goes in any case, and has no place kept:
+// it will not come back for it.
+func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant) (escrow.Handle, escrow.Answer) {
+	if !b.shadow {
+		return p.escrow.Offer(now, call)
+	}
+	call.Claim = escrow.Claim{}
+	ans := p.escrow.Foretell(now, call)
+	switch ans.Verdict {
+	case escrow.Admitted:
+		return p.escrow.Offer(now, call)
+	case escrow.Queued: // it would have gone in its turn
+	default:
+		b.note(p.rejectionLocked(now, t, call.Leaf, call.Most, ans))
+	}
+	return p.escrow.Force(now, call), escrow.Answer{Verdict: escrow.Admitted}
 }
 
 // queue waits for h to be dispatched. While it waits its own limits are held
@@ -250,10 +261,18 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	return rej
 }
 
-// idle reports whether nothing runs in a pool, and nothing of it counts any more.
-func (p *pool) idle(now time.Time) bool {
+// close gives up all seats in a pool that is gone, if nothing runs in it and nothing
+// of it counts any more. Calls may be on their way to it still, in the lines of their
+// tenants: they are to look again.
+func (p *pool) close(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.escrow.State(now)
-	return s.Running == 0 && s.Waiting == 0 && unused(now, p.shares)
+	if s.Running > 0 || s.Waiting > 0 || !unused(now, p.shares) {
+		return false
+	}
+	for _, st := range p.seats {
+		st.gone = true
+	}
+	return true
 }

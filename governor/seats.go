@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,14 @@ type claim struct {
 	node escrow.Node
 	kept bool // by the configuration that is being applied
 }
+
+// place is where a claim hangs, and what tells two of the same parent apart.
+type place struct {
+	claimName
+	up escrow.NodeID
+}
+
+func (c *claim) place() place { return place{c.name, c.up} }
 
 type claimName struct {
 	kind claimKind
@@ -77,53 +86,58 @@ func (tb *table) burst(p *poolView) time.Duration {
 // plantLocked makes the tree what the table says. What is there twice, or not at
 // all any more, is retired: its calls run out where they are.
 func (p *poolView) plantLocked(tb *table) {
+	retired := make(map[place]*claim, len(p.retired))
+	for _, c := range p.retired {
+		retired[c.place()] = c
+	}
 	for _, v := range tb.inOrder.tenants {
 		if v.parent != nil || !v.present(p) {
 			continue
 		}
 		up := escrow.Root
 		if v.cfg.Group != "" {
-			up = p.claimLocked(claimName{groupClaim, v.cfg.Group}, escrow.Root, escrow.Node{Weight: v.cfg.GroupWeight})
+			up = p.claimLocked(retired, claimName{groupClaim, v.cfg.Group}, escrow.Root, escrow.Node{Weight: v.cfg.GroupWeight})
 		}
-		p.plantTenantLocked(v, up)
+		p.plantTenantLocked(retired, v, up)
 	}
 	for name, c := range p.claims {
 		if !c.kept {
 			delete(p.claims, name)
-			p.retired = append(p.retired, c)
+			retired[c.place()] = c
 		}
 		c.kept = false
 	}
+	p.retired = slices.AppendSeq(p.retired[:0], maps.Values(retired))
 }
 
-func (p *poolView) plantTenantLocked(v *tenantView, up escrow.NodeID) {
+func (p *poolView) plantTenantLocked(retired map[place]*claim, v *tenantView, up escrow.NodeID) {
 	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit}
 	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
-		p.claimLocked(claimName{callsClaim, v.name}, up, node)
+		p.claimLocked(retired, claimName{callsClaim, v.name}, up, node)
 		return
 	}
-	id := p.claimLocked(claimName{tenantClaim, v.name}, up, node)
+	id := p.claimLocked(retired, claimName{tenantClaim, v.name}, up, node)
 	if v.calls(p) {
-		p.claimLocked(claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne})
+		p.claimLocked(retired, claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne})
 	}
 	for _, team := range v.teams {
 		if team.present(p) {
-			p.plantTenantLocked(team, id)
+			p.plantTenantLocked(retired, team, id)
 		}
 	}
 }
 
 // claimLocked hangs a node into the tree, or keeps the one that is there, also if it
 // was retired and has not gone yet. Who moves begins anew where it moves to.
-func (p *pool) claimLocked(name claimName, up escrow.NodeID, node escrow.Node) escrow.NodeID {
+func (p *pool) claimLocked(retired map[place]*claim, name claimName, up escrow.NodeID, node escrow.Node) escrow.NodeID {
 	c := p.claims[name]
 	if c != nil && c.up != up {
-		p.retired = append(p.retired, c)
+		retired[c.place()] = c
 		c = nil
 	}
-	if i := slices.IndexFunc(p.retired, func(c *claim) bool { return c.name == name && c.up == up }); c == nil && i >= 0 {
-		c = p.retired[i]
-		p.retired = slices.Delete(p.retired, i, i+1)
+	if c == nil {
+		c = retired[place{name, up}]
+		delete(retired, place{name, up})
 	}
 	switch {
 	case c == nil:
@@ -137,12 +151,21 @@ func (p *pool) claimLocked(name claimName, up escrow.NodeID, node escrow.Node) e
 	return c.id
 }
 
-// sweepLocked removes what was retired, once nothing is lost by it.
+// sweepStride is how many retired nodes are looked at whenever a pool is pumped:
+// there may be thousands, and each of them may wait for the end of a long stream.
+const sweepStride = 8
+
+// sweepLocked removes some of what was retired, if nothing is lost by it any more.
 func (p *pool) sweepLocked(now time.Time) {
-	for again := len(p.retired) > 0; again; {
-		before := len(p.retired)
-		p.retired = slices.DeleteFunc(p.retired, func(c *claim) bool { return p.escrow.Remove(now, c.id) })
-		again = len(p.retired) < before && len(p.retired) > 0 // who had children may have none now
+	for range min(sweepStride, len(p.retired)) {
+		last := len(p.retired) - 1
+		p.sweep = min(p.sweep, last)
+		if !p.escrow.Remove(now, p.retired[p.sweep].id) {
+			p.sweep = (p.sweep + 1) % len(p.retired)
+			continue
+		}
+		p.retired[p.sweep], p.retired[last] = p.retired[last], nil
+		p.retired = p.retired[:last]
 	}
 }
 

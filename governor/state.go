@@ -37,7 +37,7 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	if v == nil {
 		return st
 	}
-	if p != nil && v.access[p.index].seat != nil {
+	if p != nil && v.access[p.index].chain != nil {
 		for _, k := range v.access[p.index].chain {
 			k.q.tighten(now, &st)
 		}
@@ -214,8 +214,10 @@ func (v *tenantView) state(now time.Time) TenantState {
 	ts := TenantState{Config: v.cfg, Queued: map[string]int{}}
 	v.over.state(now, &ts)
 	for i := range v.access {
-		if q := v.access[i].own; q != nil {
-			q.state(now, &ts)
+		for _, k := range v.access[i].chain {
+			if k.q.owner == v.name && k.q.pool != "" {
+				k.q.state(now, &ts)
+			}
 		}
 	}
 	return ts

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,9 +43,8 @@ type tenantView struct {
 
 // access is how a tenant comes to a pool.
 type access struct {
-	seat  *seat // nil where it may not
-	chain []link
-	own   *quota // its limits in the pool, of all teams too; nil without
+	seat  *seat  // nil where it may not
+	chain []link // also of who is there for its teams
 }
 
 // tenant is the state of a tenant, or of a team, that lives on.
@@ -146,7 +146,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 			continue
 		case p.left.IsZero():
 			p.left = now
-		case now.Sub(p.left) > 2*escrow.Window && p.idle(now):
+		case now.Sub(p.left) > 2*escrow.Window && p.close(now):
 			delete(g.pools, name)
 			continue
 		}
@@ -156,6 +156,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 		switch {
 		case tb.tenants[name] != nil:
 			t.left = time.Time{}
+			maps.DeleteFunc(t.in, func(pool string, _ *quota) bool { return g.pools[pool] == nil })
 		case t.left.IsZero():
 			t.left = now
 		case now.Sub(t.left) > 2*escrow.Window && t.over.idle(now):
@@ -172,17 +173,9 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, pa
 			continue
 		}
 		bound = max(bound, p.cfg.MaxQueue)
-		if l, limited := v.cfg.InPool[p.name]; limited {
-			q := v.in[p.name]
-			if q == nil {
-				q = newQuota(v.name, p.name)
-				v.in[p.name] = q
-			}
-			q.configure(now, l, p.cfg.MaxQueue)
-			v.access[i].own = q
-		}
-		if v.calls(p) {
-			v.access[i].chain = v.chainTo(p.name)
+		v.access[i].chain = v.chainTo(p.name)
+		if q := v.in[p.name]; q != nil { // also where it has no limits any more, for which calls may wait
+			q.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue)
 		}
 	}
 	v.over.configure(now, v.cfg.limits(), bound)
@@ -196,12 +189,12 @@ func (v *tenantView) chainTo(pool string) []link {
 	via, weight := v.tenant, escrow.WeightOne
 	for ; v != nil; v = v.parent {
 		if _, limited := v.cfg.InPool[pool]; limited {
-			if v.in[pool] == nil { // its turn to be configured comes later
+			if v.in[pool] == nil { // the turn of who is above to be configured may come later
 				v.in[pool] = newQuota(v.name, pool)
 			}
-			chain = append(chain, link{v.in[pool], via, weight})
+			chain = append(chain, link{v.in[pool], via, weight, len(v.teams) > 0})
 		}
-		chain = append(chain, link{v.over, via, weight})
+		chain = append(chain, link{v.over, via, weight, len(v.teams) > 0})
 		via, weight = v.tenant, v.cfg.Weight
 	}
 	return chain

@@ -327,3 +327,77 @@ func TestState_LimitsInAPoolOfWhoDoesNotCall(t *testing.T) {
 		healthy(t, g)
 	})
 }
+
+// A shadow keeps no places, which it would not come back to: others keep theirs.
+func TestShadow_KeepsNoPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", RPM: 60, MaxQueue: 5, TicketWait: 10 * time.Second}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, Shadow: true}, {Name: "b", Weight: 1000}},
+		})
+		for range 10 {
+			l, rej := g.Acquire(t.Context(), demand("a", 1))
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			l.Settle(Usage{})
+		}
+		if _, rej := g.Acquire(t.Context(), demand("b", 1)); rej == nil || !rej.Kept {
+			t.Errorf("behind a shadow's calls b got %v, want that its place is kept", rej)
+		}
+		if n := g.State().Pools[0].Tickets; n != 1 {
+			t.Errorf("%d places are kept, want that of b alone", n)
+		}
+	})
+}
+
+// What a shadow took out of turn is nobody's debt: not its group's while it is one,
+// and not its own when it is one no more.
+func TestShadow_OwesNoTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{
+			Pools: []Pool{{Name: "p", RPM: 600, MaxQueue: 100}},
+			Tenants: []Tenant{
+				{Name: "a", Weight: 1000, MaxWait: time.Hour, Shadow: true, Group: "g", GroupWeight: 1000},
+				{Name: "sibling", Weight: 1000, MaxWait: time.Hour, Group: "g", GroupWeight: 1000},
+				{Name: "other", Weight: 1000, MaxWait: time.Hour},
+			},
+		}
+		g := must(t, cfg)
+		ends := time.Now().Add(11 * time.Minute)
+		got := map[string]*atomic.Int64{"sibling": {}, "other": {}}
+		var wg sync.WaitGroup
+		for who, n := range got {
+			for range 4 {
+				wg.Go(func() {
+					for time.Now().Before(ends) {
+						l, rej := g.Acquire(t.Context(), demand(who, 1))
+						if rej != nil {
+							t.Error(rej)
+						}
+						l.Settle(Usage{Output: 1})
+						n.Add(1)
+					}
+				})
+			}
+		}
+		for range 10 * 60 * 7 { // of the ten a second that may go
+			l, _ := g.Acquire(t.Context(), demand("a", 1))
+			l.Settle(Usage{Output: 1})
+			time.Sleep(time.Second / 7)
+		}
+		if s, o := got["sibling"].Load(), got["other"].Load(); s < o/2 {
+			t.Errorf("the shadow's sibling got %d, another tenant %d", s, o)
+		}
+		cfg.Tenants = append([]Tenant{}, cfg.Tenants...)
+		cfg.Tenants[0].Shadow = false
+		apply(t, g, cfg)
+		l, rej := g.Acquire(t.Context(), demand("a", 1))
+		if rej != nil || l.Waited > 5*time.Second {
+			t.Errorf("its first call as a shadow no more waited %v (%v)", l.Waited, rej)
+		}
+		l.Settle(Usage{Output: 1})
+		wg.Wait()
+		healthy(t, g)
+	})
+}

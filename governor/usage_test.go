@@ -63,3 +63,27 @@ func TestTenantState(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Who is there for its teams alone has limits in a pool too, for all to see.
+func TestTenantState_OfWhoIsThereForItsTeams(t *testing.T) {
+	g := must(t, Config{
+		Pools: []Pool{{Name: "p", TPM: 1000, MaxQueue: 10}},
+		Tenants: []Tenant{
+			{Name: "org", Weight: 1000, NoCalls: true, InPool: map[string]Limits{"p": {RPM: 7}}},
+			{Name: "org/x", Weight: 1000},
+		},
+	})
+	if _, rej := g.Acquire(t.Context(), demand("org/x", 1)); rej != nil {
+		t.Fatal(rej)
+	}
+	ts, _ := g.TenantState("org")
+	if want := (LimitState{axisRequests, "p", 7, 1}); len(ts.Limits) != 1 || ts.Limits[0] != want {
+		t.Errorf("its limits are %v, want %v", ts.Limits, want)
+	}
+	if st := g.Standing("org", "p"); st.Requests.Limit != 7 || st.Requests.Remaining != 6 {
+		t.Errorf("it stands at %v, want 6 of 7 requests", st.Requests)
+	}
+	if _, rej := g.Acquire(t.Context(), demand("org", 1)); rej == nil || rej.Reason != ReasonUnknown {
+		t.Errorf("a call in its name got %v", rej)
+	}
+}
