@@ -32,3 +32,6 @@ func Alone(names []string, opt Options) (tiers, list int, err error) {
 type osFiles struct{}
 
 func (osFiles) Open(name string) (fs.File, error) { return os.Open(name) }
+
+// Stat implements fs.StatFS, since to open a pipe is to wait for it.
+func (osFiles) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }

@@ -115,3 +115,24 @@ func BenchmarkCrowd_Lookup(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkKeyFile_List takes twice as long for twice as many keys.
+func BenchmarkKeyFile_List(b *testing.B) {
+	for _, n := range []int{10_000, 20_000} {
+		var keys RuntimeKeys
+		for i := range n {
+			keys.Keys = append(keys.Keys, runtimeKey("acme", fmt.Sprint(i)))
+		}
+		f := NewKeyFile(filepath.Join(b.TempDir(), "keys.yaml"))
+		if err := replaceFile(f.Path(), encodeKeys(keys)); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if got, err := f.List(); err != nil || len(got.Keys) != n {
+					b.Fatalf("%d keys, %v", len(got.Keys), err)
+				}
+			}
+		})
+	}
+}

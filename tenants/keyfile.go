@@ -57,7 +57,7 @@ var (
 
 // List reads the file. One that is not there holds nothing. The error is [Problems], or why it cannot be read.
 func (f *KeyFile) List() (RuntimeKeys, error) {
-	data, _, err := readLimited(osFiles{}, f.path)
+	data, _, err := readPlain(osFiles{}, f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return RuntimeKeys{}, nil
@@ -112,9 +112,9 @@ func (f *KeyFile) Revoke(h KeyHash, now time.Time) (since time.Time, err error) 
 
 // change replaces the file by what edit makes of it, unless edit answers an error.
 func (f *KeyFile) change(edit func(*RuntimeKeys) error) error {
-	path := f.path
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // a link stays one, and all who have it wait for the same lock
+	path, err := behindLinks(f.path)
+	if err != nil {
+		return fmt.Errorf("keys_file %s: %w", f.path, reason(err))
 	}
 	unlock, err := lockFile(path + ".lock")
 	if err != nil {
@@ -134,8 +134,31 @@ func (f *KeyFile) change(edit func(*RuntimeKeys) error) error {
 	return nil
 }
 
-// replaceFile puts data in the place of a file. Whoever reads meanwhile, or after a crash, sees the old or the new.
-// The caller holds the file's lock.
+// behindLinks is the file that a path leads to, whether it is there yet or not: so a link stays one, and all who have
+// it wait for the same lock.
+func behindLinks(path string) (string, error) {
+	const most = 40 // as in Linux
+	for range most {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(dir, filepath.Base(path))
+		link, err := os.Readlink(path)
+		switch {
+		case err != nil: // it is no link
+			return path, nil
+		case filepath.IsAbs(link):
+			path = link
+		default:
+			path = filepath.Join(dir, link)
+		}
+	}
+	return "", fmt.Errorf("more than %d links lead to each other", most)
+}
+
+// replaceFile puts data in the place of a file, with its permissions. Whoever reads meanwhile, or after a crash, sees
+// the old or the new. The caller holds the file's lock.
 func replaceFile(path string, data []byte) error {
 	if len(data) > maxFileBytes {
 		return errKeyFileFull
@@ -145,7 +168,11 @@ func replaceFile(path string, data []byte) error {
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := writeSynced(next, data); err != nil {
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm() // somebody else may be allowed to read it
+	}
+	if err := writeSynced(next, data, mode); err != nil {
 		return err
 	}
 	if err := os.Rename(next, path); err != nil {
@@ -154,13 +181,13 @@ func replaceFile(path string, data []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-func writeSynced(path string, data []byte) error {
+func writeSynced(path string, data []byte, mode fs.FileMode) error {
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = out.Write(data)
-	return errors.Join(err, out.Sync(), out.Close())
+	return errors.Join(err, out.Chmod(mode), out.Sync(), out.Close()) // whatever the umask is
 }
 
 // syncDir makes a rename in a folder last.

@@ -1,7 +1,6 @@
 package tenants
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +44,7 @@ func readKeys(r *report, name string, data []byte) RuntimeKeys {
 
 func readRuntimeKeys(v value, keys *RuntimeKeys) {
 	list, _ := v.items()
+	seen := make(map[KeyHash]bool, len(list))
 	for _, it := range list {
 		var k keyEntry
 		if !readEntry(it, runtimeKeyShape, &k, "id", "tenant", "hash", "created") {
@@ -53,23 +53,26 @@ func readRuntimeKeys(v value, keys *RuntimeKeys) {
 		if k.id != k.Hash.ID() {
 			it.problem("id (not shown) is not that of its hash, %s; write that, or the right hash", k.Hash.ID())
 		}
-		if slices.ContainsFunc(keys.Keys, func(o RuntimeKey) bool { return o.Hash == k.Hash }) {
+		if seen[k.Hash] {
 			it.problem("%s is there twice; remove one", k.Hash.ID())
 		}
+		seen[k.Hash] = true
 		keys.Keys = append(keys.Keys, k.RuntimeKey)
 	}
 }
 
 func readRevokedKeys(v value, keys *RuntimeKeys) {
 	list, _ := v.items()
+	seen := make(map[KeyHash]bool, len(list))
 	for _, it := range list {
 		var k RevokedKey
 		if !readEntry(it, revokedKeyShape, &k, "hash", "at") {
 			continue
 		}
-		if slices.ContainsFunc(keys.Revoked, func(o RevokedKey) bool { return o.Hash == k.Hash }) {
+		if seen[k.Hash] {
 			it.problem("%s is there twice; remove one", k.Hash.ID())
 		}
+		seen[k.Hash] = true
 		keys.Revoked = append(keys.Revoked, k)
 	}
 }

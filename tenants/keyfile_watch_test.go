@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestWatch_Keys changes the key file from its first key on.
@@ -41,23 +43,20 @@ func TestWatch_KeysWhileBad(t *testing.T) {
 		s.bad("rmp")
 		s.must(f.Add(runtimeKey("acme", "new")))
 		ev := s.next()
-		if ev.Err != nil || !opens(ev.Snapshot, "new") || tenantsOf(ev.Snapshot) != "acme:1" {
+		if !saysBad(ev, "rmp") || !opens(ev.Snapshot, "new") || tenantsOf(ev.Snapshot) != "acme:1" {
 			t.Fatalf("with a key more: %+v", ev)
 		}
-		s.bad("rmp")
 		_, err := f.Revoke(HashKey("of-old"), aTime)
 		s.must(err)
-		if ev := s.next(); ev.Err != nil || opens(ev.Snapshot, "old") || !opens(ev.Snapshot, "new") {
+		if ev := s.next(); !saysBad(ev, "rmp") || opens(ev.Snapshot, "old") || !opens(ev.Snapshot, "new") {
 			t.Fatalf("with a key less: %+v", ev)
 		}
-		s.bad("rmp")
 		s.write("llmgov.yaml", "{{{")
 		s.bad("YAML")
 		s.must(f.Add(runtimeKey("acme", "late")))
-		if ev := s.next(); ev.Err != nil || opens(ev.Snapshot, "old") || !opens(ev.Snapshot, "late") {
+		if ev := s.next(); !saysBad(ev, "YAML") || opens(ev.Snapshot, "old") || !opens(ev.Snapshot, "late") {
 			t.Fatalf("with a key more, while the config is bad: %+v", ev)
 		}
-		s.bad("YAML")
 		s.write("llmgov.keys.yaml", "keys: [")
 		s.bad("llmgov.keys.yaml")
 		s.write("llmgov.yaml", goodConfig)
@@ -67,6 +66,30 @@ func TestWatch_KeysWhileBad(t *testing.T) {
 		s.remove("llmgov.keys.yaml")
 		s.wants("acme:2")
 	})
+}
+
+// TestWatch_KeysNotTaken: what is wrong now does not hide the keys of an event that nobody took.
+func TestWatch_KeysNotTaken(t *testing.T) {
+	s := newSite(t, byLooking, nil)
+	f := NewKeyFile(s.path("llmgov.keys.yaml"))
+	s.must(f.Add(runtimeKey("acme", "new")))
+	for _, bad := range []string{"tenants: 1\n", "tenants: 2\n"} {
+		s.write("tenants/a.yaml", bad)
+		if snap, err := s.Reload(); err == nil || !opens(snap, "new") {
+			t.Errorf("reload: %v, %v", snap, err)
+		}
+	}
+	if ev := s.next(); !saysBad(ev, "single value") || !opens(ev.Snapshot, "new") {
+		t.Errorf("first %+v", ev)
+	}
+	s.write("tenants/a.yaml", "tenants: 3\n")
+	if snap, err := s.Reload(); err == nil || snap != nil {
+		t.Errorf("nothing new of the keys: %v, %v", snap, err)
+	}
+}
+
+func saysBad(ev Event, text string) bool {
+	return ev.Err != nil && strings.Contains(ev.Err.Error(), text)
 }
 
 func opens(s *Snapshot, name string) bool {
@@ -120,5 +143,29 @@ func TestLoad_KeysFile(t *testing.T) {
 	}
 	if built := mustBuild(t, configOf([]string{"m"}), tenant("a", "ka")); built.KeyFile() != nil {
 		t.Error("a snapshot made in code has a key file")
+	}
+}
+
+// TestWatching_Rest: what a load takes, unlike a look, is not waited for twenty times over.
+func TestWatching_Rest(t *testing.T) {
+	s := newSite(t, byLooking, nil)
+	var keys RuntimeKeys
+	for i := range 5000 {
+		keys.Keys = append(keys.Keys, runtimeKey("acme", fmt.Sprint(i)))
+	}
+	l, err := newLoader(s.path("llmgov.yaml"), Options{})
+	s.must(err)
+	w := &watching{knobs: knobs{}, loader: l, dirs: newDirs(false)}
+	w.load()
+	s.must(os.WriteFile(s.path("llmgov.keys.yaml"), encodeKeys(keys), 0o600))
+	w.step()
+	began := time.Now()
+	w.step() // which loads
+	took := time.Since(began)
+	if !opens(w.good, "4999") {
+		t.Fatal("it was not loaded")
+	}
+	if rest := time.Until(w.rested); rest > 15*took {
+		t.Errorf("it rests %v after a load of %v", rest, took)
 	}
 }

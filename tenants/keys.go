@@ -143,7 +143,7 @@ func (v value) expiry(zone *time.Location) time.Time {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		at, err = time.ParseInLocation(time.DateOnly, text, zone)
+		at, err = time.Parse(time.DateOnly, text)
 	}
 	switch {
 	case err != nil:
@@ -154,9 +154,19 @@ func (v value) expiry(zone *time.Location) time.Time {
 		return time.Time{}
 	}
 	if len(text) == len(time.DateOnly) {
-		at = time.Date(at.Year(), at.Month(), at.Day()+1, 0, 0, 0, 0, zone)
+		at = endOf(at, zone)
 	}
 	return at.UTC()
+}
+
+// endOf is when a day is over in a zone. Where clocks go ahead at midnight there is none, and it is over when they do.
+func endOf(day time.Time, zone *time.Location) time.Time {
+	next := day.AddDate(0, 0, 1)
+	at := time.Date(next.Year(), next.Month(), next.Day(), 0, 0, 0, 0, zone)
+	if at.Day() != next.Day() { // by the clock of before
+		_, at = at.ZoneBounds()
+	}
+	return at
 }
 
 func goodExpiry(at time.Time) bool { return at.Year() >= firstYear && at.Year() <= lastYear }

@@ -35,6 +35,40 @@ func TestKeys_Mapping(t *testing.T) {
 	}
 }
 
+// TestKeys_LastDay: a key is good until its last day is over, also where clocks go ahead or back at midnight.
+func TestKeys_LastDay(t *testing.T) {
+	for zone, days := range map[string][]string{
+		"UTC":              {"2028-02-29", "2027-12-31"},
+		"America/New_York": {"2027-03-14", "2027-11-07"},
+		"America/Santiago": {"2027-09-04", "2027-09-05", "2027-04-03", "2027-04-04"},
+		"America/Havana":   {"2027-03-13", "2027-03-14", "2027-11-06", "2027-11-07"},
+		"Africa/Cairo":     {"2027-04-29", "2027-04-30", "2027-10-28", "2027-10-29"},
+		"Pacific/Apia":     {"2011-12-29", "2011-12-31"}, // there was no 30th
+	} {
+		place, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, day := range days {
+			s, err := loadSections(map[string]string{
+				"llmgov.yaml":    goodConfig + "timezone: " + zone + "\n",
+				"tenants/a.yaml": "tenants: {acme: {keys: [{hash: " + key1 + ", expires: " + day + "}]}}\n",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			noon, _ := time.Parse(time.DateOnly, day)
+			want := noon.Add(-24 * time.Hour) // before the day, wherever
+			for want.In(place).Format(time.DateOnly) <= day {
+				want = want.Add(15 * time.Minute)
+			}
+			if got := s.Tenants()[0].Keys[0].Expires; !got.Equal(want) {
+				t.Errorf("%s in %s ends at %v, want %v", day, zone, got.In(place), want.In(place))
+			}
+		}
+	}
+}
+
 // TestBuild_Keys holds keys made in code to the rules of files.
 func TestBuild_Keys(t *testing.T) {
 	_, err := Build(configOf([]string{"m"}), []Tenant{{Name: "a", Keys: []Key{

@@ -174,10 +174,27 @@ func (l *loader) policyFile(name string) *document {
 
 // readFile reads at most one byte more than a file may have, for parse to refuse, and notes what it saw.
 func (l *loader) readFile(name string) ([]byte, error) {
-	data, info, err := readLimited(l.fsys, name)
+	_, named := l.more[name]
+	read := readPlain
+	if named || name == l.config || l.config == "" {
+		read = readLimited // check may be given a pipe
+	}
+	data, info, err := read(l.fsys, name)
 	l.sums[name] = sumOf(data, err)
 	l.remember(name, info, l.sums[name])
 	return data, err
+}
+
+// readPlain is readLimited of what somebody may have put there: a pipe would be waited for, for ever.
+func readPlain(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, nil, errors.New("it is no regular file")
+	}
+	return readLimited(fsys, name)
 }
 
 func readLimited(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
@@ -206,44 +223,6 @@ func reason(err error) error {
 		return pe.Err
 	}
 	return err
-}
-
-// expandGlobs lists the files that globs match, each once, sorted. A glob without any is a problem: either the files
-// are not where they should be, or the glob is a left-over.
-func (l *loader) expandGlobs(globs []string) []string {
-	var names []string
-	for i, glob := range globs {
-		at := item("policies", i)
-		found, err := l.glob(glob)
-		switch {
-		case err != nil:
-			l.r.at(at, "%s is not a glob; write one such as tenants/*.yaml", show(glob))
-		case slices.Contains(found, l.config):
-			l.r.at(at, "%s matches the config file itself; keep policies in a folder of their own", show(glob))
-		case len(found) == 0:
-			l.r.at(at, "%s matches no file; create one, or remove the glob", show(glob))
-		}
-		for _, name := range found {
-			l.rooted[name] = path.IsAbs(glob)
-		}
-		names = append(names, slices.DeleteFunc(found, func(n string) bool { return n == l.config })...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// glob lists what one glob matches. As in a shell, * does not match a dot at the start of a file's name: editors keep
-// locks and copies under such names. The key file is no policy file, wherever it is.
-func (l *loader) glob(glob string) ([]string, error) {
-	pattern := path.Join(path.Dir(l.config), glob)
-	if path.IsAbs(glob) {
-		pattern = path.Clean(strings.TrimLeft(glob, "/"))
-	}
-	found, err := fs.Glob(l.fsys, pattern)
-	hidden := strings.HasPrefix(path.Base(pattern), ".")
-	return slices.DeleteFunc(found, func(n string) bool {
-		return !hidden && strings.HasPrefix(path.Base(n), ".") || n == l.keyFile
-	}), err
 }
 
 // show is what the user calls a file: relative to the config file's name as it was given, or absolute as its glob is.

@@ -8,7 +8,8 @@ import (
 
 // Event is what has become of the files: a Snapshot, or what is wrong with them.
 type Event struct {
-	// Snapshot is everything the files say now; nil when they are bad.
+	// Snapshot is everything the files say now. When they are bad, it is the last good one with the keys made and
+	// revoked at run time until now, where these have changed since it was delivered, else nil.
 	Snapshot *Snapshot
 	// Err is [Problems], or why the config could not be read. What was in force before stays good.
 	Err error
@@ -27,8 +28,8 @@ var ErrWatchEnded = errors.New("tenants: the watch has ended")
 // Watch follows the files that [Load] of the same name and options reads. from is the snapshot in force; what the
 // files say beyond it is the first event. It is nil where nothing is in force.
 //
-// Where the files are bad, but the key file is not and has changed, the event with the problems comes after one with
-// the last good snapshot and the keys of now: a key must be revocable at any time.
+// Where the files are bad, but the key file is not and has changed, the event with the problems has the last good
+// snapshot with the keys of now: a key must be revocable at any time.
 //
 // Files are told apart by content, so saving the same again is no event, and a change of comments is one. What changed
 // is looked at again after a moment and only loaded when it is still the same, so neither half a file nor half a set
@@ -46,8 +47,8 @@ func Watch(ctx context.Context, name string, from *Snapshot, opt Options) (*Watc
 // is replaced by a newer one, but a good snapshot never by problems.
 func (w *Watcher) Events() <-chan Event { return w.events }
 
-// Reload looks at the files now, without waiting for them to settle, and answers what they say. What is new is also
-// delivered as an event. It may be called from any goroutine, also from the one that takes the events.
+// Reload looks at the files now, without waiting for them to settle, and answers what they say, as an [Event] does.
+// What is new is also delivered as one. It may be called from any goroutine, also from the one that takes the events.
 func (w *Watcher) Reload() (*Snapshot, error) {
 	answer := make(chan Event, 1)
 	select {
@@ -144,11 +145,13 @@ func (s *watching) soon(due time.Time) time.Time {
 }
 
 // step looks at the files, loads them when they have changed and settled, and answers when to look again. However many
-// files there are and however much happens, looking takes at most a twentieth of the time.
+// files there are and however much happens, looking takes at most a twentieth of the time. Loading takes at most half of
+// it, and no less: a key that was revoked must not wait for long because another has just been.
 func (s *watching) step() time.Time {
 	began := time.Now()
 	s.dirs.follow(s.loader, s.globs)
 	now := s.loader.look(s.globs)
+	looking := time.Since(began)
 	pause := s.poll
 	switch {
 	case now == s.loaded:
@@ -165,7 +168,7 @@ func (s *watching) step() time.Time {
 	if s.looked != nil {
 		s.looked(now == s.loaded)
 	}
-	s.rested = ended.Add(20 * ended.Sub(began))
+	s.rested = ended.Add(max(20*looking, ended.Sub(began)))
 	if next := ended.Add(pause); next.After(s.rested) {
 		return next
 	}
@@ -181,11 +184,12 @@ func (s *watching) load() {
 	s.last = Event{Snapshot: snap, Err: err}
 	switch {
 	case err != nil:
-		if snap := s.loader.rekeyed(s.good); snap != nil {
-			s.pending, s.good = []Event{{Snapshot: snap}}, snap
-		}
 		if n := len(s.pending); n > 0 && s.pending[n-1].Err != nil {
+			s.last.Snapshot = s.pending[n-1].Snapshot // not delivered yet
 			s.pending = s.pending[:n-1]
+		}
+		if snap := s.loader.rekeyed(s.good); snap != nil {
+			s.last.Snapshot, s.good, s.pending = snap, snap, nil
 		}
 		s.pending = append(s.pending, s.last)
 	case first && known.Snapshot != nil && known.Snapshot.Equal(snap):

@@ -11,31 +11,8 @@ import (
 // expirySoon is how long before the end of a key it is noted.
 const expirySoon = 30 * 24 * time.Hour
 
-// keys notes keys that have expired or soon will.
-func (r *report) keys(snap *tenants.Snapshot, now time.Time) {
-	list := snap.Tenants()
-	for i := range list {
-		for j := range list[i].Keys {
-			k := &list[i].Keys[j]
-			if k.Expires.IsZero() || !k.Expired(now.Add(expirySoon)) {
-				continue
-			}
-			name := k.Name
-			if name == "" {
-				name = k.Hash.String()[:15] + "…"
-			}
-			at := k.Expires.In(snap.Location()).Format(time.RFC3339)
-			what := fmt.Sprintf("tenant %s: key %s expires at %s; make another with llmgov keys new", list[i].Name, name, at)
-			if k.Expired(now) {
-				what = fmt.Sprintf("tenant %s: key %s expired at %s; remove it", list[i].Name, name, at)
-			}
-			r.Notes = append(r.Notes, what)
-		}
-	}
-}
-
-// keysByTenant is how many keys open each tenant, those made at run time among them.
-func keysByTenant(snap *tenants.Snapshot) map[string]int {
+// keysOf counts, by tenant, the keys that open something, also those that have expired.
+func keysOf(snap *tenants.Snapshot) map[string]int {
 	n := map[string]int{}
 	for _, k := range snap.Keys() {
 		if k.Status == tenants.KeyOpens {
@@ -43,6 +20,28 @@ func keysByTenant(snap *tenants.Snapshot) map[string]int {
 		}
 	}
 	return n
+}
+
+// keys notes keys that have expired or soon will.
+func (r *report) keys(snap *tenants.Snapshot, now time.Time) {
+	for _, k := range snap.Keys() {
+		if k.Status != tenants.KeyOpens || k.Expires.IsZero() || !k.Expired(now.Add(expirySoon)) {
+			continue
+		}
+		name, again, gone := k.Name, "make another with llmgov keys new", "remove it"
+		if name == "" {
+			name = k.Hash.String()[:15] + "…"
+		}
+		if k.Runtime {
+			name, again, gone = k.Hash.ID(), "make another with POST /api/v1/keys", "revoke it"
+		}
+		at := k.Expires.In(snap.Location()).Format(time.RFC3339)
+		what := fmt.Sprintf("tenant %s: key %s expires at %s; %s", k.Tenant, name, at, again)
+		if k.Expired(now) {
+			what = fmt.Sprintf("tenant %s: key %s expired at %s; %s", k.Tenant, name, at, gone)
+		}
+		r.Notes = append(r.Notes, what)
+	}
 }
 
 // manyNames is how many names a note gives of a list.

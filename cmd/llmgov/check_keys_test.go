@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,13 +34,68 @@ func TestNotes_Keys(t *testing.T) {
 	r := &report{}
 	r.keys(snap, now)
 	want := []string{
-		"tenant acme: key old expired at 2026-12-19T09:00:00+09:00; remove it",
-		"tenant acme: key now expired at 2026-12-20T09:00:00+09:00; remove it",
-		"tenant acme: key soon expires at 2027-01-19T09:00:00+09:00; make another with llmgov keys new",
 		"tenant acme: key " + unnamed.Hash.String()[:15] + "… expires at 2026-12-21T09:00:00+09:00; make another with llmgov keys new",
+		"tenant acme: key now expired at 2026-12-20T09:00:00+09:00; remove it",
+		"tenant acme: key old expired at 2026-12-19T09:00:00+09:00; remove it",
+		"tenant acme: key soon expires at 2027-01-19T09:00:00+09:00; make another with llmgov keys new",
 	}
 	if diff := cmp.Diff(want, r.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	r, late := &report{}, key("late", -2)
+	r.keys(snap.WithKeys(tenants.RuntimeKeys{
+		Keys:    []tenants.RuntimeKey{{Key: late, Tenant: "acme"}, {Key: key("mine", 2), Tenant: "acme"}},
+		Revoked: []tenants.RevokedKey{{Hash: unnamed.Hash}, {Hash: tenants.HashKey("old")}, {Hash: tenants.HashKey("now")}, {Hash: tenants.HashKey("soon")}},
+	}), now)
+	want = []string{
+		"tenant acme: key " + late.Hash.ID() + " expired at 2026-12-18T09:00:00+09:00; revoke it",
+		"tenant acme: key " + tenants.HashKey("mine").ID() + " expires at 2026-12-22T09:00:00+09:00; make another with POST /api/v1/keys",
+	}
+	if diff := cmp.Diff(want, r.Notes); diff != "" {
+		t.Errorf("notes of keys made at run time (-want +got):\n%s", diff)
+	}
+}
+
+// TestReport_RuntimeKeys: a share has who can call, by whatever key, and nobody else.
+func TestReport_RuntimeKeys(t *testing.T) {
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "o", BaseURL: "http://o"}}
+	pool := tenants.DefaultPool("m", "m", "n")
+	pool.TPM, pool.HeadroomPPM = 900, 0
+	cfg.Pools = []tenants.Pool{pool}
+	key := func(name string) []tenants.Key { return []tenants.Key{{Hash: tenants.HashKey(name)}} }
+	snap, err := tenants.Build(cfg, []tenants.Tenant{
+		{Name: "acme", Keys: key("a"), Models: []string{"m"}},
+		{Name: "bob", Keys: key("b"), Models: []string{"m"}},
+		{Name: "dora", Keys: key("d"), Weight: 2000},
+		{Name: "dora/team", Keys: key("t"), Weight: 2000},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := tenants.RuntimeKey{Key: key("run")[0], Tenant: "dora"}
+	for _, c := range []struct {
+		keys tenants.RuntimeKeys
+		want string
+	}{
+		{tenants.RuntimeKeys{}, "acme 1 225, bob 1 225, dora 1 150, dora/team 1 300, ; 0 notes"},
+		{tenants.RuntimeKeys{Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("b")}}}, "acme 1 300, dora 1 200, dora/team 1 400, ; 2 notes"},
+		{tenants.RuntimeKeys{Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("d")}}}, "acme 1 225, bob 1 225, dora 0 0, dora/team 1 450, ; 1 notes"},
+		{tenants.RuntimeKeys{
+			Keys:    []tenants.RuntimeKey{own},
+			Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("b")}, {Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
+		}, "acme 1 300, dora 1 600, ; 4 notes"},
+		{tenants.RuntimeKeys{
+			Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
+		}, "acme 1 450, bob 1 450, ; 4 notes"}, // nobody may call n
+	} {
+		r, got := newReport("c", snap.WithKeys(c.keys), time.Now()), ""
+		for _, row := range r.Pools[0].Tenants {
+			got += fmt.Sprintf("%s %d %d, ", row.Name, row.Keys, row.TPM)
+		}
+		if got += fmt.Sprintf("; %d notes", len(r.Notes)); got != c.want {
+			t.Errorf("%v: %s, want %s: %q", c.keys, got, c.want, r.Notes)
+		}
 	}
 }
 

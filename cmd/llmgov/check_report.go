@@ -42,7 +42,8 @@ type rowsReport struct {
 	Name  string `json:"name"`
 	Tier  string `json:"tier,omitempty"`
 	Group string `json:"group,omitempty"`
-	Keys  int    `json:"keys"`
+	// Keys are those that open something, from policy files and made at run time.
+	Keys int `json:"keys"`
 	// Share is from 0 to 1, and TPM that in tokens, while all tenants of the pool ask for more than they get.
 	Share float64 `json:"share"`
 	TPM   int64   `json:"share_tpm,omitempty"`
@@ -61,7 +62,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 			r.Teams++
 		}
 	}
-	pools, keys := snap.Pools(), keysByTenant(snap)
+	pools, keys := snap.Pools(), keysOf(snap)
 	for i := range pools {
 		p := &pools[i]
 		pr := poolReport{

@@ -124,8 +124,17 @@ func (r *reloader) look() reloadAnswer {
 	return r.take(snap, err)
 }
 
-// take puts what the files say in force, or keeps what is.
+// take puts what the files say in force, or keeps what is. With an error, snap is nil
+// or the policy in force with other keys, which count all the same.
 func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
+	if err != nil && snap != nil && !snap.Equal(r.current) {
+		if errKeys := r.apply(snap); errKeys != nil {
+			err = errors.Join(err, errKeys)
+		} else {
+			r.current = snap
+			r.log.Info("keys in force", "hash", snap.Hash())
+		}
+	}
 	changed := err == nil && !snap.Equal(r.current)
 	if changed {
 		err = r.apply(snap)
@@ -145,7 +154,6 @@ func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
 		r.log.Info("policy in force", attrs...)
 	}
 	r.current, r.logged = snap, ""
-
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if changed {
@@ -168,5 +176,5 @@ func (r *reloader) refuse(err error) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.Success, r.status.Problems, r.status.LastErrorAt = false, problems, &now
+	r.status.Hash, r.status.Success, r.status.Problems, r.status.LastErrorAt = r.current.Hash(), false, problems, &now
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -360,5 +361,36 @@ func TestRestart_EverySettingIsDecided(t *testing.T) {
 				t.Errorf("docs/configuration.md: %s in the row %q: %v", key, mark, named)
 			}
 		}
+	}
+}
+
+// While the files are bad, keys come and go, and neither that nor the reasons make noise.
+func TestReload_BadWhileKeysChange(t *testing.T) {
+	s := newSite(t, nil)
+	s.write("tenants/a.yaml", "tenants: {acme: {rmp: 1}}\n")
+	s.ask(http.MethodPost, "/api/v1/reload", nil)
+	for range 3 {
+		var made aKey
+		if got := send(t, http.MethodPost, s.admin+"/api/v1/keys", "", `{"tenant":"acme"}`, &made); got != http.StatusCreated {
+			t.Fatalf("making a key: %d", got)
+		}
+		if got := send(t, http.MethodGet, s.data+"/v1/models", made.Key, "", nil); got != http.StatusOK {
+			t.Errorf("the new key gets %d", got)
+		}
+	}
+	s.must(tenants.NewKeyFile(s.path("llmgov.keys.yaml")).Add(tenants.RuntimeKey{ // by another process
+		Key: tenants.Key{Hash: tenants.HashKey("other")}, Tenant: "acme", Created: time.Now(),
+	}))
+	s.must(poll(func() error {
+		if got := send(t, http.MethodGet, s.data+"/v1/models", "other", "", nil); got != http.StatusOK {
+			return fmt.Errorf("the other's key gets %d", got)
+		}
+		return nil
+	}))
+	if bad, good := s.logged("the files are bad"), s.logged("policy in force"); len(bad) != 1 || len(good) != 0 {
+		t.Errorf("the reasons are logged %d times, a policy %d times:\n%s", len(bad), len(good), read(s.stderr))
+	}
+	if st := s.policy(); st.Success || len(st.Problems) == 0 {
+		t.Errorf("the status is %+v", st)
 	}
 }

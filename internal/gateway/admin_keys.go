@@ -106,10 +106,11 @@ func (k *adminKeys) create(w http.ResponseWriter, r *http.Request) error {
 		return keyFileError(err)
 	}
 	err = k.takeOver(r.Context(), file)
-	if _, _, opens := k.g.world.Load().snap.LookupHash(asked.Hash); !opens {
+	_, _, opens := k.g.world.Load().snap.LookupHash(asked.Hash)
+	k.g.audit(r, "key.create", keyAttrs(asked.Hash, asked.Tenant, asked.Name, opens)...)
+	if !opens {
 		return notInForce("The key "+asked.Hash.ID()+" is written", err)
 	}
-	k.g.audit(r, "key.create", keyAttrs(asked.Hash, asked.Tenant, asked.Name)...)
 	w.Header().Set("Cache-Control", "no-store")
 	respondAs(w, http.StatusCreated, createdKey{
 		ID: asked.Hash.ID(), Key: asked.clear, Hash: asked.Hash.String(), Tenant: asked.Tenant, Name: asked.Name,
@@ -144,10 +145,11 @@ func (k *adminKeys) revoke(w http.ResponseWriter, r *http.Request) error {
 		return keyFileError(err)
 	}
 	err = k.takeOver(r.Context(), file)
-	if _, _, opens := k.g.world.Load().snap.LookupHash(key.Hash); opens {
+	_, _, opens := k.g.world.Load().snap.LookupHash(key.Hash)
+	k.g.audit(r, "key.revoke", keyAttrs(key.Hash, key.Tenant, key.Name, !opens)...)
+	if opens {
 		return notInForce("The revocation of "+key.Hash.ID()+" is written", err)
 	}
-	k.g.audit(r, "key.revoke", keyAttrs(key.Hash, key.Tenant, key.Name)...)
 	respond(w, revokedKey{ID: key.Hash.ID(), Tenant: key.Tenant, Name: key.Name, Revoked: since})
 	return nil
 }
@@ -191,17 +193,17 @@ func (k *adminKeys) file(snap *tenants.Snapshot) (*tenants.KeyFile, error) {
 // takeOver puts what is written in force here. Where policy files are bad at the moment, the key file alone is taken
 // over: a key must be revocable at any time.
 func (k *adminKeys) takeOver(ctx context.Context, file *tenants.KeyFile) error {
-	_, err := k.policies.Reload(ctx)
+	_, err := k.policies.Reload(context.WithoutCancel(ctx)) // it is written: who asked may go
 	if err == nil {
 		return nil
 	}
-	keys, errRead := file.List()
-	if errRead != nil {
-		return errors.Join(err, errRead)
+	if errKeys := k.g.rekey(file); errKeys != nil {
+		return errors.Join(err, errKeys)
 	}
-	return k.g.Apply(k.g.world.Load().snap.WithKeys(keys))
+	return nil
 }
 
-func keyAttrs(h tenants.KeyHash, tenant, name string) []slog.Attr {
-	return []slog.Attr{slog.String("key", h.ID()), slog.String("tenant", tenant), slog.String("name", name)}
+// keyAttrs are of a change that is written; inForce says whether it counts here already.
+func keyAttrs(h tenants.KeyHash, tenant, name string, inForce bool) []slog.Attr {
+	return []slog.Attr{slog.String("key", h.ID()), slog.String("tenant", tenant), slog.String("name", name), slog.Bool("in_force", inForce)}
 }

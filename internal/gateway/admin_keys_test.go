@@ -396,3 +396,61 @@ func TestKeys_LastUse(t *testing.T) {
 		t.Errorf("after a reload it was last used at %v, %v; want %v", at, ok, now)
 	}
 }
+
+// changing finds the files bad, and puts another policy in force meanwhile.
+type changing struct {
+	*keysSite
+	change func()
+	done   sync.WaitGroup
+}
+
+// Reload implements Policies.
+func (c *changing) Reload(ctx context.Context) (Reloaded, error) {
+	if ctx.Err() != nil {
+		c.t.Error("the reload ends with who asked for it")
+	}
+	c.done.Go(c.change)
+	return Reloaded{}, tenants.Problems{{File: "b.yaml", What: "is bad"}}
+}
+
+// A policy that comes while a change of keys is taken over stays in force. That who asked has gone ends nothing.
+func TestKeys_PolicyChangesMeanwhile(t *testing.T) {
+	s := newKeysSite(t, "")
+	c := &changing{keysSite: s}
+	file := tenants.NewKeyFile(filepath.Join(s.dir, "llmgov.keys.yaml"))
+	for rpm := range int64(100) {
+		list := slices.Clone(s.gateway.Snapshot().Tenants())
+		list[0].RPM = rpm + 1
+		cfg := *s.gateway.Snapshot().Config()
+		next, err := tenants.Build(cfg, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change = func() {
+			if err := s.gateway.Apply(next); err != nil {
+				t.Error(err)
+			}
+		}
+		ctx, gone := context.WithCancel(t.Context())
+		gone()
+		if err := (&adminKeys{g: s.gateway, policies: c}).takeOver(ctx, file); err != nil {
+			t.Fatal(err)
+		}
+		c.done.Wait()
+		if got := s.gateway.Snapshot().Tenants()[0].RPM; got != rpm+1 {
+			t.Fatalf("in force is a policy with rpm %d, after one with %d came", got, rpm+1)
+		}
+	}
+}
+
+// What is written has its audit line, whether it counts here or not.
+func TestKeys_AuditNotInForce(t *testing.T) {
+	s := newKeysSite(t, "")
+	s.write("tenants/a.yaml", fmt.Sprintf("tenants: {bob: {keys: [%q]}}\n", tenants.HashKey("bob"))) // acme is going
+	if w := s.ask(http.MethodPost, "/api/v1/keys", `{"tenant":"acme"}`); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "not_in_force") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if got := s.log.String(); strings.Count(got, `"action":"key.create"`) != 1 || !strings.Contains(got, `"in_force":false`) {
+		t.Errorf("logged: %s", got)
+	}
+}

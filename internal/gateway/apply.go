@@ -19,6 +19,27 @@ import (
 func (g *Gateway) Apply(snap *tenants.Snapshot) error {
 	g.applying.Lock()
 	defer g.applying.Unlock()
+	return g.apply(snap)
+}
+
+// rekey puts in force what a key file holds now, with the policy that is in force now:
+// neither may be one that was looked at before somebody else changed it.
+func (g *Gateway) rekey(file *tenants.KeyFile) error {
+	g.applying.Lock()
+	defer g.applying.Unlock()
+	keys, err := file.List()
+	if err != nil {
+		return err
+	}
+	before := g.world.Load().snap
+	if snap := before.WithKeys(keys); !snap.Equal(before) {
+		return g.apply(snap)
+	}
+	return nil
+}
+
+// apply is Apply, for who holds the lock.
+func (g *Gateway) apply(snap *tenants.Snapshot) error {
 	before := g.world.Load()
 	w, err := newWorld(snap, g.metrics, before)
 	if err != nil {
