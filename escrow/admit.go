@@ -51,14 +51,17 @@ func (p *Pool) answer(now time.Time, c *Call, e *entry, ticket int32) Answer {
 	return ans
 }
 
-// Force starts a call that Foretell says could not go, whatever the pool has: what it
-// takes beyond that is debt, which those who come later wait for. It is for calls that
-// the owner lets go in any case, and wants counted. It moves no tags: of its share the
-// leaf takes nothing by it, and when it is let go no more it owes nobody a turn.
-func (p *Pool) Force(now time.Time, c Call) Handle {
+// Force starts a call, whatever the pool has: what it takes beyond that is debt, which
+// those who come later wait for. It is for calls that the owner lets go in any case,
+// and wants counted. If the leaf owes, tags move by it as by every call: it has had
+// so much of its share. Else they do not: of its share the leaf takes nothing by it,
+// and when it is let go no more it owes nobody a turn.
+func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 	p.advance(now)
 	e := p.entryOf(&c)
-	e.forced, e.virtual = true, 0
+	if !owes {
+		e.forced, e.virtual = true, 0
+	}
 	return p.admit(now, &e, -1)
 }
 

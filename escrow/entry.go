@@ -19,7 +19,7 @@ type entry struct {
 	state entryState
 	class rank // interactive or background
 	back  bool // it has come back to a kept place
-	// forced says that it was started out of turn, and moves no tags.
+	// forced says that it was started out of turn, and moves no tags: see Force.
 	forced bool
 	leaf   NodeID
 

@@ -88,7 +88,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 
 	// 1 Its tenant's own limits, and those of what that is a team of.
-	b := g.open(a, p.ownHoldCost(req), v.cfg.Shadow)
+	b := g.open(a, p.ownHoldCost(req), v.cfg.Shadow || req.Forced)
 	at, rej := g.enter(ctx, b, now, deadline.Sub(now))
 	waited := at.Sub(began)
 	if now = at; rej != nil {

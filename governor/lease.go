@@ -28,6 +28,10 @@ func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1, true) }
 // it was this call that ended it.
 func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, false) }
 
+// Charge ends a lease that was forced for what another call, which goes on, has taken
+// so far. It counts as no request.
+func (l Lease) Charge(u Usage) bool { return l.end(u.bounded(), 0, false) }
+
 // Release ends the lease of a call that never reached the upstream: everything
 // is given back. It reports whether it was this call that ended it.
 func (l Lease) Release() bool { return l.end(Usage{}, 0, false) }

@@ -80,7 +80,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		return Lease{}, rej, false
 	}
 	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, req, &call), stream: req.Stream}
-	h, ans := p.offerLocked(now, call, b, v.tenant)
+	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
 	switch ans.Verdict {
 	case escrow.Admitted:
 		st.since = now
@@ -105,10 +105,13 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	return Lease{}, rej, false
 }
 
-// offerLocked offers a call. That of a shadow goes in any case, and has no place kept:
-// it will not come back for it.
-func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant) (escrow.Handle, escrow.Answer) {
-	if !b.shadow {
+// offerLocked offers a call. What was done already is booked, and owed for. The call
+// of a shadow goes in any case, and has no place kept: it will not come back for it.
+func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
+	switch {
+	case done:
+		return p.escrow.Force(now, call, true), escrow.Answer{Verdict: escrow.Admitted}
+	case !b.shadow:
 		return p.escrow.Offer(now, call)
 	}
 	call.Claim = escrow.Claim{}
@@ -120,7 +123,7 @@ func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant) (
 	default:
 		b.note(p.rejectionLocked(now, t, call.Leaf, call.Most, ans))
 	}
-	return p.escrow.Force(now, call), escrow.Answer{Verdict: escrow.Admitted}
+	return p.escrow.Force(now, call, false), escrow.Answer{Verdict: escrow.Admitted}
 }
 
 // queue waits for h to be dispatched. While it waits its own limits are held

@@ -28,6 +28,9 @@ type Request struct {
 	Background bool
 	// Claim says whether the call was refused before.
 	Claim escrow.Claim
+	// Forced asks for nobody's leave: what was done already is booked whatever the
+	// limits say, and counts in the tenant's share. See Lease.Charge.
+	Forced bool
 }
 
 // Usage is what a call really took. CachedInput is part of Input, Reasoning part

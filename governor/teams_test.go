@@ -234,6 +234,85 @@ func TestTeams_ComeAndGo(t *testing.T) {
 	})
 }
 
+// What is forced is booked whatever the limits say, as tokens and as no request.
+func TestForcedIsBooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", TPM: 60_000, Concurrency: 1, MaxQueue: 10, Burst: time.Minute}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, RPM: 1, Concurrency: 1, Budgets: []Budget{{UnitTokens, 400, budget.Day}}}},
+		})
+		time.Sleep(5 * time.Minute)
+		running, rej := g.Acquire(t.Context(), demand("a", 0))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		for range 3 {
+			r := demand("a", 700)
+			r.Forced = true
+			l, rej := g.Acquire(t.Context(), r)
+			if rej != nil || !l.Charge(Usage{Output: 700}) {
+				t.Fatal(rej)
+			}
+		}
+		if st := g.Standing("a", "p"); st.Tokens.Remaining != 0 {
+			t.Errorf("%d tokens are left", st.Tokens.Remaining)
+		}
+		st, _ := g.TenantState("a")
+		for _, l := range st.Limits {
+			if want := map[string]int64{"tokens": 2100, "requests": 1, "concurrency": 1}[l.Axis]; l.Used != want {
+				t.Errorf("%d %s are used, want %d", l.Used, l.Axis, want)
+			}
+		}
+		running.Settle(Usage{})
+		if st, _ := g.TenantState("a"); st.Budgets[0].Used != 2100 {
+			t.Errorf("%d of the budget is used", st.Budgets[0].Used)
+		}
+		if running, waiting := g.Leases(); running != 0 || waiting != 0 {
+			t.Errorf("%d run and %d wait", running, waiting)
+		}
+	})
+}
+
+// What is forced is of the tenant's share: who takes a part of it so gets so much less
+// of the rest.
+func TestForcedIsOfTheShare(t *testing.T) {
+	cfg := Config{
+		Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 100, Burst: 10 * time.Second}},
+		Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, cfg)
+		ends := time.Now().Add(10 * time.Minute)
+		var got [2]atomic.Int64
+		var wg sync.WaitGroup
+		for i, who := range []string{"a", "b"} {
+			for range 4 {
+				wg.Go(func() {
+					for time.Now().Before(ends) {
+						if l, rej := g.Acquire(t.Context(), demand(who, 500)); rej == nil {
+							l.Settle(Usage{Output: 500})
+							got[i].Add(500)
+						}
+					}
+				})
+			}
+		}
+		for time.Now().Before(ends) {
+			r := demand("a", 300)
+			r.Forced = true
+			l, _ := g.Acquire(t.Context(), r)
+			l.Charge(Usage{Output: 300})
+			got[0].Add(300)
+			time.Sleep(time.Second)
+		}
+		wg.Wait()
+		if a, b := got[0].Load(), got[1].Load(); a < b*95/100 || a > b*105/100 {
+			t.Errorf("with what it took unasked a had %d, b %d", a, b)
+		}
+		healthy(t, g)
+	})
+}
+
 // A shadow's calls go whatever the limits say. They are counted for all to see, and
 // say whether they would have been refused, and others are held to what is left.
 func TestShadow(t *testing.T) {

@@ -2,15 +2,19 @@ package e2e
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
@@ -18,13 +22,16 @@ import (
 
 // What a body refers to must be the caller's own, wherever it stands.
 func TestReferencesOfOthersAreNotFound(t *testing.T) {
-	s := newSDKStack(t, sdkWorld{tenants: objectTenants()})
+	var model *mock.Server
+	s := newSDKStack(t, sdkWorld{tenants: objectTenants(), mockInto: &model, upstream: speaking(&model)})
 	o := s.makeAll("acme")
 	response, err := s.ai("acme").Responses.Get(t.Context(), o["response"], responses.ResponseGetParams{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o["item"] = response.Output[0].ID
+	o["sound"] = s.speak("acme", false)
+	o["streamed"] = s.speak("acme", true)
 	for _, tt := range []struct{ path, body, param string }{
 		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"{file}"}}]}]}`, "file_id"},
 		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":[{"type":"file","file":{"file\u005fid":"{file}"}}]}]}`, "file_id"},
@@ -33,6 +40,13 @@ func TestReferencesOfOthersAreNotFound(t *testing.T) {
 		{"/v1/responses", `{"model":"gpt-4o","input":[{"type":"item_reference","id":"{item}"}]}`, "id"},
 		{"/v1/responses", `{"model":"gpt-4o","input":"hi","tools":[{"type":"file_search","vector_store_ids":["{vector_store}"]}]}`, "vector_store_ids"},
 		{"/v1/responses", `{"model":"gpt-4o","input":"hi","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["{file}"]}}]}`, "file_ids"},
+		{"/v1/responses", `{"model":"gpt-4o","input":[{"id":"{item}"}]}`, "id"},
+		{"/v1/responses", `{"model":"gpt-4o","input":[{"id":"{item}","type":null}]}`, "id"},
+		{"/v1/responses", `{"model":"gpt-4o","input":[{"id":"{item}","type":"item_reference","encrypted_content":"x"}]}`, "id"},
+		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"assistant","audio":{"id":"{sound}"}}]}`, "id"},
+		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"assistant","audio":{"id":"{streamed}"}}]}`, "id"},
+		{"/v1/messages", `{"model":"gpt-4o","max_tokens":5,"container":"container_1","messages":[]}`, ""},
+		{"/v1/messages", `{"model":"gpt-4o","max_tokens":5,"container":{"id":"container_1","skills":[]},"messages":[]}`, ""},
 		{"/v1/messages", `{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"{file}"}}]}]}`, ""},
 	} {
 		body := o.fill(tt.body)
@@ -50,6 +64,104 @@ func TestReferencesOfOthersAreNotFound(t *testing.T) {
 	status, text := s.as("acme", http.MethodPost, "/v1/responses", "application/json", `{"model":"gpt-4o","input":"hi","conversation":"conv_1"}`)
 	if status != http.StatusBadRequest || !strings.Contains(text, `"param":"conversation"`) {
 		t.Errorf("a conversation: %d %s", status, text)
+	}
+}
+
+// speaking answers chat that asks for sound with some, for which the model server is no
+// good.
+func speaking(model **mock.Server) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		asked := gjson.ParseBytes(body)
+		switch {
+		case !asked.Get("modalities").Exists():
+			(*model).ServeHTTP(w, r)
+		case asked.Get("stream").Bool():
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"audio":{"id":"audio_2","data":"x"}}}]}`+"\n\ndata: [DONE]\n\n")
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"choices":[{"message":{"audio":{"id":"audio_1","data":"x"}}}]}`)
+		}
+	}
+}
+
+// speak asks for sound, and returns its id.
+func (s *sdkStack) speak(tenant string, stream bool) string {
+	s.t.Helper()
+	status, text := s.as(tenant, "POST", "/v1/chat/completions", "application/json",
+		fmt.Sprintf(`{"model":"gpt-4o","modalities":["text","audio"],"audio":{"voice":"alloy"},"stream":%t,"messages":[]}`, stream))
+	_, id, ok := strings.Cut(text, `"audio":{"id":"`)
+	if status != http.StatusOK || !ok {
+		s.t.Fatalf("%d %s", status, text)
+	}
+	id, _, _ = strings.Cut(id, `"`)
+	return id
+}
+
+// What was tuned for one tenant serves that one, unless a policy says its name.
+func TestTunedModelsServeTheirOwners(t *testing.T) {
+	const tuned = "ft:gpt-4o:mock::ftjob-00000000000000000006"
+	s := newSDKStack(t, sdkWorld{tenants: []tenants.Tenant{
+		sdkTenant("acme", granted), sdkTenant("acme/search", granted), sdkTenant("other", granted),
+		sdkTenant("friend", func(t *tenants.Tenant) { t.Models = []string{tuned} }),
+	}})
+	o := s.makeAll("acme/search")
+	if job, err := s.ai("acme/search").FineTuning.Jobs.Get(t.Context(), o["job"]); err != nil || job.FineTunedModel != tuned {
+		t.Fatalf("%s is tuned, %v; this test knows %s", job.FineTunedModel, err, tuned)
+	}
+	chat := `{"model":"` + tuned + `","messages":[{"role":"user","content":"hi"}]}`
+	for tenant, want := range map[string]int{"acme/search": 200, "acme": 200, "friend": 200, "other": 404} {
+		if status, text := s.as(tenant, "POST", "/v1/chat/completions", "application/json", chat); status != want {
+			t.Errorf("%s: %d %s, want %d", tenant, status, text, want)
+		}
+	}
+	mine := s.makeAll("other")
+	if status, text := s.as("other", "POST", "/v1/fine_tuning/jobs", "application/json", `{"model":"`+tuned+`","training_file":"`+mine["file"]+`"}`); status != 404 {
+		t.Errorf("another one is tuned from it: %d %s", status, text)
+	}
+	if status, text := s.as("other", "POST", "/v1/fine_tuning/jobs", "application/json",
+		`{"model":"gpt-4o","training_file":"`+mine["file"]+`","integrations":[{"type":"wandb","wandb":{"project":"theirs"}}]}`); status != 400 {
+		t.Errorf("a job that reports by the account's credentials: %d %s", status, text)
+	}
+}
+
+// What is made after its client went is recorded all the same: it is there, and costs.
+func TestWhatIsMadeForWhoWentIsRecorded(t *testing.T) {
+	var model *mock.Server
+	made := make(chan struct{})
+	s := newSDKStack(t, sdkWorld{tenants: objectTenants(), mockInto: &model, upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			model.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		model.ServeHTTP(answer, r)
+		close(made)
+		select {
+		case <-r.Context().Done(): // the gateway has given up
+		case <-time.After(300 * time.Millisecond):
+			_, _ = w.Write(answer.Body.Bytes())
+		}
+	})})
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if resp, err := s.client.Do(s.request(http.MethodPost, "/v1/vector_stores", `{}`).WithContext(ctx)); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	<-made
+	leave()
+	<-ended
+	s.waitIdle()
+	if _, text := s.as("acme", "GET", "/v1/vector_stores", "", ""); !strings.Contains(text, `"vs_`) {
+		t.Errorf("the store is at the upstream, and its owner sees %s", text)
 	}
 }
 
@@ -116,12 +228,9 @@ func TestObjectsThatCannotBeKeptAreNotMade(t *testing.T) {
 	}
 	files, stores := count("/v1/files"), count("/v1/vector_stores")
 	store.Close()
-	for _, route := range []string{"POST /files", "POST /vector_stores", "POST /batches", "POST /fine_tuning/jobs", "POST /uploads", "POST /uploads/{upload}/complete", "POST /vector_stores/{vector_store}/file_batches"} {
+	for _, route := range []string{"POST /files", "POST /vector_stores", "POST /batches", "POST /fine_tuning/jobs", "POST /uploads", "POST /vector_stores/{vector_store}/file_batches"} {
 		tt := objectCases[route]
 		_, path, _ := strings.Cut(route, " ")
-		if strings.HasSuffix(path, "/complete") { // parts are forgotten along with the store
-			tt.body = `{"part_ids":[]}`
-		}
 		status, body := s.as("acme", "POST", "/v1"+o.fill(path), tt.contentType, o.fill(tt.body))
 		if status != http.StatusServiceUnavailable || errorCode(body) != "store_unavailable" {
 			t.Errorf("%s: %d %s, want a 503", route, status, body)
@@ -215,10 +324,20 @@ func TestCallsOfABatchAreChecked(t *testing.T) {
 		{`{"model":"gpt-4o","previous_response_id":"` + theirs["response"] + `"}`, 404, "Line 2: "},
 		{`{"model":"gpt-4o","conversation":"conv_1"}`, 400, "Line 2: "},
 		{`{"model":`, 400, "Line 2: "},
+		{`{},"method":"GET"`, 400, "Line 2: "},
+		{`{},"url":"/v1/files/` + theirs["file"] + `/content"`, 400, "Line 2: "},
+		{`{},"url":"/v1/chat/completions","URL":"/v1/organization/users"`, 400, "Line 2: "},
+		{"\r{\"body\":{\"model\":\"gpt-5\"}}\r", 400, "Line 2: "},
 	} {
 		if status, text := send("batch", oneCall+`{"custom_id":"2","body":`+tt.body+`}`); status != tt.status || !strings.Contains(text, tt.says) {
 			t.Errorf("%s: %d %s, want %d %q", tt.body, status, text, tt.status, tt.says)
 		}
+	}
+	if status, text := send("batch", strings.Repeat("{}\n", 100_001)); status != 400 || !strings.Contains(text, "100000 lines") {
+		t.Errorf("a file of very many lines: %d %s", status, text)
+	}
+	if status, text := s.as("other", "POST", "/v1/batches", "application/json", mine.fill(`{"input_file_id":"{calls}","endpoint":"/v1/files","completion_window":"24h"}`)); status != 400 {
+		t.Errorf("a batch that calls files: %d %s", status, text)
 	}
 	// A file that was not checked is none for a batch.
 	if status, text := s.as("other", "POST", "/v1/batches", "application/json", mine.fill(`{"input_file_id":"{file}","endpoint":"/v1/chat/completions","completion_window":"24h"}`)); status != 400 {

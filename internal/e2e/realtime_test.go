@@ -250,6 +250,66 @@ func TestRealtimeHangUpIsCharged(t *testing.T) {
 	}
 }
 
+// So is the prompt of such a response, by estimate.
+func TestRealtimeHangUpIsChargedItsPrompt(t *testing.T) {
+	s := realtimeStack(t, nil, sdkWorld{mock: mock.Config{TokensPerSecond: 100}})
+	p := s.phone("acme")
+	p.say(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"` + strings.Repeat("some words ", 10_000) + `"}]}}`)
+	p.say(`{"type":"response.create","response":{"max_output_tokens":1000}}`)
+	p.until("response.created")
+	_ = p.conn.CloseNow()
+	s.waitIdle()
+	if got, took := s.charged("input"), s.mock.Stats().PromptTokens; got < took/2 || got > took*2 {
+		t.Errorf("charged a prompt of %d tokens, the model server took %d", got, took)
+	}
+}
+
+// Tokens count when they are used, and not all at the end, where nobody else could call
+// for a minute. Above the limit there is no other response.
+func TestRealtimeKeepsTheTenantsLimit(t *testing.T) {
+	s := realtimeStack(t, func(t *tenants.Tenant) { t.TPM = 5000 }, sdkWorld{})
+	p := s.phone("acme")
+	for n := int64(1); n <= 3; n++ {
+		p.say(`{"type":"response.create","response":{"max_output_tokens":2000}}`)
+		p.until("response.done")
+		sdkEventually(t, sdkPatience, "what a response took counts", func() bool { return s.used("acme")["tokens"] == 2000*n })
+	}
+	p.say(respond)
+	ev, err := p.hear()
+	if err != nil || ev.Type != "error" || ev.Error.Code != "rate_limit_exceeded" {
+		t.Fatalf("above the limit: %+v %v", ev, err)
+	}
+	p.say(`{"type":"session.update","session":{}}`) // it goes on
+	p.until("session.updated")
+	if err := p.conn.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Error(err)
+	}
+	s.wantChargedAsProduced("acme")
+}
+
+// A session ends when its key could not open it any more.
+func TestRealtimeEndsWithItsKey(t *testing.T) {
+	for name, edit := range map[string]func(*tenants.Tenant){
+		"key":   func(t *tenants.Tenant) { t.Keys = []tenants.Key{{Hash: tenants.HashKey("new")}} },
+		"model": func(t *tenants.Tenant) { t.Models = []string{"gpt-5"} },
+		"route": func(t *tenants.Tenant) { t.Routes = tenants.RouteInference },
+	} {
+		s := realtimeStack(t, nil, sdkWorld{})
+		p := s.phone("acme")
+		snap, err := tenants.Build(*s.gw.Snapshot().Config(), []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { granted(t); edit(t) })})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.gw.Apply(snap); err != nil {
+			t.Fatal(err)
+		}
+		p.say(respond)
+		if last, code := p.over(); last.Error.Code != "invalid_api_key" || code != websocket.StatusPolicyViolation {
+			t.Errorf("without its %s: %+v, close %d", name, last, code)
+		}
+	}
+}
+
 // A drain lets a response come to its end, and then says goodbye.
 func TestRealtimeDrains(t *testing.T) {
 	s := realtimeStack(t, nil, sdkWorld{mock: mock.Config{TokensPerSecond: 100}})

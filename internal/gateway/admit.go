@@ -25,12 +25,16 @@ func (c *call) choosePool() *refusal {
 	}
 	p, ok := snap.PoolOf(c.head.model)
 	if !ok {
-		return &refusal{status: http.StatusNotFound, code: codeNoModel, param: "model", message: "No pool serves the model " + quoted(c.head.model) + ". GET /v1/models lists what there is."}
+		return noModel(c.head.model)
 	}
 	if !c.tenant.MayUse(c.head.model) {
 		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.model) + "."}
 	}
 	return c.use(c.world.pools[p.Index])
+}
+
+func noModel(model string) *refusal {
+	return &refusal{status: http.StatusNotFound, code: codeNoModel, param: "model", message: "No pool serves the model " + quoted(model) + ". GET /v1/models lists what there is."}
 }
 
 func (c *call) use(p *poolSide) *refusal {

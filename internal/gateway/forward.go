@@ -31,8 +31,19 @@ func callOf(r *http.Request) *call {
 // forward passes the call on. Its context ends with the client's, which cancels
 // the upstream at once, and can be broken off when the stream falls silent.
 func (c *call) forward() {
-	ctx, cancel := context.WithCancelCause(context.WithValue(c.r.Context(), callKey{}, c))
+	parent := c.r.Context()
+	if c.route.makes { // the object may be there already: that is recorded, whoever still listens
+		parent = context.WithoutCancel(parent)
+	}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, callKey{}, c))
 	defer cancel(nil)
+	if c.route.makes {
+		defer context.AfterFunc(c.r.Context(), func() {
+			if c.cut() {
+				cancel(ErrDraining)
+			}
+		})()
+	}
 	c.interrupt = cancel
 	r := c.r.WithContext(ctx)
 	r.ContentLength, r.TransferEncoding, r.Trailer = int64(len(c.body)), nil, nil
@@ -157,7 +168,7 @@ func modifyResponse(resp *http.Response) error {
 	case isEventStream(resp.Header):
 		resp.Header.Del("Content-Length") // withholding and errors change it
 		resp.ContentLength = -1
-		if c.route.path == responsesPath {
+		if c.shows() {
 			resp.Body = &notedEvents{ReadCloser: resp.Body, c: c}
 		}
 		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
@@ -172,7 +183,7 @@ func modifyResponse(resp *http.Response) error {
 		c.answer = resp.Body
 	default:
 		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.interrupt), streaming.WholeOptions{End: c.answered})
-		if c.route.path == responsesPath {
+		if c.shows() {
 			resp.Body = &notedAnswer{ReadCloser: resp.Body, c: c}
 		}
 		c.answer = resp.Body

@@ -63,8 +63,11 @@ type head struct {
 	prompts int64
 	weight  int64 // of what may be prompt, for estimating it; see package tokens
 	purpose string
+	// endpoint is what a batch calls.
+	endpoint string
 	// unstored answers are not kept by the upstream.
 	unstored bool
+	audio    bool // the answer may be sound, to which later calls can refer
 
 	streamOptions struct {
 		field              // of the whole value; null counts as absent
@@ -96,6 +99,9 @@ var governed = map[string]func(*head, gjson.Result) *badRequest{
 	"store":                 (*head).readStore,
 	"conversation":          (*head).readConversation,
 	"purpose":               (*head).readPurpose,
+	"endpoint":              (*head).readEndpoint,
+	"integrations":          (*head).readIntegrations,
+	"audio":                 func(h *head, v gjson.Result) *badRequest { h.audio = v.IsObject(); return nil },
 }
 
 // readHead reads the governed fields of a JSON body, strictly. body is not kept.
@@ -262,6 +268,23 @@ func (h *head) readConversation(v gjson.Result) *badRequest {
 		return nil
 	}
 	return bad("conversation", "conversation: %s is not supported. Use previous_response_id.", show(v))
+}
+
+func (h *head) readEndpoint(v gjson.Result) *badRequest {
+	if v.Type != gjson.String {
+		return bad("endpoint", "endpoint must be a string, not %s.", show(v))
+	}
+	h.endpoint = strings.Clone(v.Str)
+	return nil
+}
+
+// readIntegrations refuses what a fine-tuning job would be told to report to: it does so
+// with the account's credentials for that, wherever the caller wants.
+func (h *head) readIntegrations(v gjson.Result) *badRequest {
+	if v.Type == gjson.Null || v.IsArray() && len(v.Array()) == 0 {
+		return nil
+	}
+	return bad("integrations", "integrations: %s is not supported.", show(v))
 }
 
 func (h *head) readPurpose(v gjson.Result) *badRequest {

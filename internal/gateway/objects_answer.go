@@ -44,7 +44,10 @@ func offspring(kind objects.Kind, raw string) []made {
 		add(objects.File, root.Get("output_file_id"))
 		add(objects.File, root.Get("error_file_id"))
 	case objects.Job:
+		add(objects.Model, root.Get("fine_tuned_model"))
 		root.Get("result_files").ForEach(func(_, v gjson.Result) bool { add(objects.File, v); return true })
+	case objects.Model: // a job's checkpoints
+		root.Get("data.#.fine_tuned_model_checkpoint").ForEach(func(_, v gjson.Result) bool { add(objects.Model, v); return true })
 	case objects.Upload:
 		add(objects.File, root.Get("file.id"))
 	case objects.Response:

@@ -20,6 +20,14 @@ const filesPath, uploadsPath, batchesPath = "/files", "/uploads", "/batches"
 // isBatch reports whether a file is meant to be a batch's.
 func isBatch(purpose string) bool { return strings.EqualFold(strings.TrimSpace(purpose), "batch") }
 
+// isInference reports whether a call of a batch is to a route of inference. An upstream
+// need not check that.
+func isInference(url string) bool { return routes[strings.TrimPrefix(url, "/v1")] != nil }
+
+// maxCalls bounds a batch, for checking many short lines takes much longer than sending
+// them. Providers take 50,000 to 100,000.
+const maxCalls = 100_000
+
 // checkBatch checks a file of calls, and that a batch is made of one that was checked.
 func (c *call) checkBatch() *refusal {
 	switch {
@@ -29,6 +37,9 @@ func (c *call) checkBatch() *refusal {
 	case c.route.path == filesPath && isBatch(c.head.purpose):
 		return c.checkCalls()
 	case c.route.path == batchesPath:
+		if !isInference(c.head.endpoint) {
+			return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.endpoint))+".")
+		}
 		found, _ := references(c.body) // which have been checked
 		for _, ref := range found {
 			e, _ := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: ref.id})
@@ -66,7 +77,9 @@ func (c *call) checkCalls() *refusal {
 		}
 		n := 0
 		for line := range bytes.Lines(text) {
-			n++
+			if n++; n > maxCalls {
+				return invalid("file", "The file has more than "+strconv.Itoa(maxCalls)+" lines.")
+			}
 			if f := c.checkLine(bytes.TrimSpace(line)); f != nil {
 				f.param, f.message = "file", "Line "+strconv.Itoa(n)+": "+f.message
 				return f
@@ -80,6 +93,9 @@ func (c *call) checkLine(line []byte) *refusal {
 	if len(line) == 0 {
 		return nil
 	}
+	if bytes.IndexByte(line, '\r') >= 0 { // some readers end lines there
+		return invalid("", "A carriage return must stand at a line's end.")
+	}
 	if err := wellFormed(line); err != nil {
 		return invalid("", err.what)
 	}
@@ -88,10 +104,14 @@ func (c *call) checkLine(line []byte) *refusal {
 	w.member = func(key, value string, depth int) {
 		switch {
 		case f != nil || depth > 2: // deeper ones are the caller's own, such as in schemas
-		case strings.EqualFold(key, "model") && !c.tenant.MayUse(value):
+		case strings.EqualFold(key, "model") && !c.mayUse(value):
 			f = &refusal{status: http.StatusForbidden, code: codeModel, message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
 		case strings.EqualFold(key, "conversation"):
 			f = invalid("", "conversation is not supported.")
+		case depth == 1 && strings.EqualFold(key, "method") && value != http.MethodPost:
+			f = invalid("", "method must be POST.")
+		case depth == 1 && strings.EqualFold(key, "url") && !isInference(value):
+			f = invalid("", "A batch cannot call "+quoted(brief(value))+".")
 		}
 	}
 	if err := w.run(); err != nil {

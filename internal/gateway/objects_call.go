@@ -28,6 +28,19 @@ func (c *call) sees(upstream, id string) bool {
 	return ok && objects.Visible(e.Owner, c.tenant.Name)
 }
 
+// mayUse reports whether the tenant may use a model where the call goes.
+func (c *call) mayUse(model string) bool { return c.tenant.MayUse(model) && !c.othersModel(model) }
+
+// othersModel reports whether a model was tuned for somebody else. To grant it all the
+// same a policy must say its name.
+func (c *call) othersModel(model string) bool {
+	if !strings.HasPrefix(model, "ft:") || slices.Contains(c.tenant.Models, model) {
+		return false
+	}
+	e, known := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: model})
+	return known && !objects.Visible(e.Owner, c.tenant.Name)
+}
+
 func noObject(param, id string) *refusal {
 	return &refusal{status: http.StatusNotFound, code: codeNotFound, param: param, message: "There is no object with the id " + quoted(brief(id)) + "."}
 }
@@ -68,6 +81,8 @@ func (c *call) seesAll(upstream string) bool {
 // checkReferences refuses a query or a body that refers to what the tenant does not see.
 func (c *call) checkReferences() *refusal {
 	switch {
+	case c.othersModel(c.head.model):
+		return noModel(c.head.model)
 	case c.route.list:
 		return c.readPage()
 	case c.route.realtime:

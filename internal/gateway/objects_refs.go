@@ -17,17 +17,25 @@ var referring = []string{
 	"vector_store_id", "vector_store_ids", "batch_id", "container", "container_id", "part_ids",
 }
 
-// looked are the types of items whose content the upstream looks up by their id.
-var looked = map[string]bool{"item_reference": true, "image_generation_call": true, "reasoning": true}
+// looked are the types of items whose content the upstream looks up by their id. A
+// reasoning item may bring its content along instead.
+var looked = map[string]bool{"item_reference": true, "image_generation_call": true, reasoning: true}
+
+const reasoning = "reasoning"
+
+// isNamed reports whether the object under a key names another by its id.
+func isNamed(key string) bool {
+	return strings.EqualFold(key, "container") || strings.EqualFold(key, "audio")
+}
 
 // free are the keys of maps that are the caller's own, where a key means nothing.
 var free = map[string]bool{"metadata": true, "attributes": true}
 
 // mayRefer reports whether a body of chat or the like can refer to an object: what it
-// could do so by contains "e_id", "r_id", "h_id" or "t_id", or is written with escapes.
-// Most bodies do not, and are not walked.
+// could do so by contains "e_id", "r_id", "h_id" or "t_id", is a container or audio, or is written
+// with escapes. Most bodies do not, and are not walked.
 func mayRefer(body []byte) bool {
-	if bytes.Contains(body, []byte(`\u`)) {
+	if bytes.Contains(body, []byte(`\u`)) || mayName(body) {
 		return true
 	}
 	for rest := body; ; {
@@ -42,6 +50,21 @@ func mayRefer(body []byte) bool {
 	}
 }
 
+// mayName reports whether a text ends in the name of a container or of audio. It looks
+// where texts end, for there are fewer of these than of any letter.
+func mayName(body []byte) bool {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(body[at:], '"')
+		if i < 0 {
+			return false
+		}
+		at += i
+		if at > 0 && (body[at-1] == 'r' && bytes.HasSuffix(body[:at], []byte("ontainer")) || body[at-1] == 'o' && bytes.HasSuffix(body[:at], []byte("udio"))) {
+			return true
+		}
+	}
+}
+
 // none is no index of referring.
 const none = -1
 
@@ -53,8 +76,12 @@ type frame struct {
 	ref    int    // index of that key, or of the key that this array is the value of
 	seen   uint32 // by index
 
-	looks bool     // one of its types is looked up by id
-	ids   []string // all that it may call its id
+	item    bool     // of the input of a response, where what has an id and no type is a reference
+	typed   bool     // it says what it is,
+	content bool     // or has what only a message has
+	looks   bool     // it is looked up by id,
+	reasons bool     // or is one of reasoning
+	ids     []string // all that it may call its id
 	// sealed counts the texts under encrypted_content, opened its other values: an item
 	// with exactly one text brings its content along.
 	sealed, opened int
@@ -124,8 +151,14 @@ func (w *walk) step(i int) (int, *badRequest) {
 func (w *walk) open(object bool) {
 	top := w.top()
 	f := frame{object: object, free: top.free || top.object && free[top.key], ref: none}
-	if !object && !f.free {
-		f.ref = top.ref // its texts are ids
+	switch {
+	case f.free:
+	case !object:
+		f.ref, f.key = top.ref, top.key // its texts are ids; its elements are of that key
+	case top.object:
+		f.looks = isNamed(top.key)
+	default:
+		f.item = strings.EqualFold(top.key, "input")
 	}
 	if top.object && top.key == "encrypted_content" {
 		top.opened++
@@ -142,12 +175,17 @@ func (w *walk) tell(f *frame, text string) {
 
 func (w *walk) close() {
 	f := w.top()
-	if f.looks && !f.free && (f.sealed != 1 || f.opened > 0) {
+	if f.looked() {
 		for _, id := range f.ids {
 			w.found = append(w.found, reference{"id", id})
 		}
 	}
 	w.stack = w.stack[:len(w.stack)-1]
+}
+
+// looked reports whether the upstream looks up what an object calls its id.
+func (f *frame) looked() bool {
+	return f.looks || f.reasons && (f.sealed != 1 || f.opened > 0) || f.item && !f.typed && !f.content
 }
 
 // text reads a key, or a value that is a text.
@@ -164,7 +202,10 @@ func (w *walk) text(f *frame, raw []byte) *badRequest {
 		w.found = append(w.found, reference{referring[f.ref], unquoted(raw)})
 	case !f.object:
 	case strings.EqualFold(f.key, "type"):
-		f.looks = f.looks || looked[unquoted(raw)]
+		kind := unquoted(raw)
+		f.typed = true
+		f.reasons = f.reasons || kind == reasoning
+		f.looks = f.looks || kind != reasoning && looked[kind]
 	case strings.EqualFold(f.key, "id"):
 		f.ids = append(f.ids, unquoted(raw))
 	case f.key == "encrypted_content" && len(raw) > len(`""`):
@@ -182,6 +223,7 @@ func (f *frame) member(key string) *badRequest {
 	if f.free {
 		return nil
 	}
+	f.content = f.content || key == "content"
 	i := refersTo(key)
 	switch {
 	case i == none:

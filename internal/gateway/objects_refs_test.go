@@ -27,6 +27,14 @@ func TestReferences(t *testing.T) {
 		{`{"input":[{"id":"rs_1","type":"reasoning","encrypted_content":""}]}`, `id=rs_1`},
 		{`{"input":[{"id":"rs_1","type":"reasoning","encrypted_content":"x","encrypted_content":null}]}`, `id=rs_1`},
 		{`{"input":[{"id":"msg_1","type":"message","content":"hi"}]}`, ``},
+		{`{"input":[{"id":"msg_1"}]}`, `id=msg_1`}, // the type of a reference may be left out
+		{`{"input":[{"id":"msg_1","type":null}]}`, `id=msg_1`},
+		{`{"input":[{"id":"msg_1","role":"user","content":"hi"}]}`, ``},
+		{`{"input":[{"type":"item_reference","id":"msg_1","encrypted_content":"x"}]}`, `id=msg_1`},
+		{`{"tools":[{"id":"x"}],"input":[["y",{"type":"message","x":{"id":"z"}}]]}`, ``},
+		{`{"container":{"id":"c","skills":[]}}`, `id=c`},
+		{`{"container":{"type":"auto","encrypted_content":"x","id":"c"}}`, `id=c`},
+		{`{"messages":[{"role":"assistant","audio":{"id":"audio_1"}}],"audio":{"voice":"alloy"}}`, `id=audio_1`},
 		{`{"input":[{"type":"message","type":"item_reference","id":"a","ID":"b"}]}`, `id=a id=b`},
 		{`{"input":[{"Type":"item_reference","id":"a"}]}`, `id=a`},
 		{`{"file\u005fid":"f"}`, `file_id=f`},
@@ -71,9 +79,8 @@ func plainReferences(v any, free bool) (found []string) {
 		looks, sealed := false, false
 		if kind, ok := v["type"].(string); ok {
 			looks = looked[kind]
-		}
-		if text, ok := v["encrypted_content"].(string); ok {
-			sealed = text != ""
+			text, _ := v["encrypted_content"].(string)
+			sealed = kind == reasoning && text != ""
 		}
 		for key, x := range v {
 			inner := free || key == "metadata" || key == "attributes"

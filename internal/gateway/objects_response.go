@@ -11,6 +11,21 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
+// shows reports whether the answer of a call of inference may show what later calls can
+// refer to.
+func (c *call) shows() bool { return c.route.path == responsesPath || c.head.audio }
+
+// noteSound records the sound in an answer of chat or a chunk of it: part is message or
+// delta.
+func (c *call) noteSound(answer gjson.Result, part string) {
+	answer.Get("choices").ForEach(func(_, choice gjson.Result) bool {
+		if id := choice.Get(part + ".audio.id"); id.Type == gjson.String && isID(id.Str) {
+			c.noteAll([]made{{kind: objects.Item, id: id.Str, recalled: true}})
+		}
+		return true
+	})
+}
+
 // note records a response, or a part of it that an event shows, before the client can
 // know of it. It is written to disk a moment later: what a crash loses is only hidden.
 func (c *call) note(response string) {
@@ -33,7 +48,7 @@ func (c *call) noteAll(list []made) {
 	}
 }
 
-// notedAnswer is a plain response: it is passed on when all of it is there and noted.
+// notedAnswer is a plain answer: it is passed on when all of it is there and noted.
 type notedAnswer struct {
 	io.ReadCloser
 	c    *call
@@ -47,7 +62,11 @@ func (a *notedAnswer) Read(p []byte) (int, error) {
 		// What is larger than any response is passed on as it comes, and not noted whole.
 		text, err := io.ReadAll(io.LimitReader(a.ReadCloser, maxAnswer))
 		a.text, a.err = bytes.NewReader(text), err
-		a.c.note(string(text))
+		if a.c.route.path == responsesPath {
+			a.c.note(string(text))
+		} else {
+			a.c.noteSound(gjson.ParseBytes(text), "message")
+		}
 	}
 	if a.text.Len() > 0 {
 		return a.text.Read(p)
@@ -58,7 +77,7 @@ func (a *notedAnswer) Read(p []byte) (int, error) {
 	return a.ReadCloser.Read(p)
 }
 
-// notedEvents is a streamed response: its events are noted as they come. What reads it
+// notedEvents is a streamed answer: its events are noted as they come. What reads it
 // passes whole events on, so nobody sees a part of one that is not noted.
 type notedEvents struct {
 	io.ReadCloser
@@ -85,6 +104,10 @@ func (e *notedEvents) Read(p []byte) (int, error) {
 
 // note reads an event. Most of them are deltas, which show no id that is new.
 func (e *notedEvents) note(data []byte) {
+	if e.c.route.path != responsesPath {
+		e.c.noteSound(gjson.ParseBytes(data), "delta")
+		return
+	}
 	head := data[:min(len(data), 80)]
 	if len(data) == 0 || bytes.Contains(head, []byte(`.delta"`)) {
 		return

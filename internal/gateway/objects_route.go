@@ -46,7 +46,7 @@ var objectRoutes = []*route{
 	{method: post, path: "/fine_tuning/jobs/{job}/pause", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Job},
 	{method: post, path: "/fine_tuning/jobs/{job}/resume", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Job},
 	{method: get, path: "/fine_tuning/jobs/{job}/events", grant: tenants.RouteFineTuning, body: noBody, query: pageKeys},
-	{method: get, path: "/fine_tuning/jobs/{job}/checkpoints", grant: tenants.RouteFineTuning, body: noBody, query: pageKeys},
+	{method: get, path: "/fine_tuning/jobs/{job}/checkpoints", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Model, query: pageKeys},
 
 	{method: post, path: "/vector_stores", grant: tenants.RouteVectorStores, shows: objects.VectorStore, makes: true},
 	{method: get, path: "/vector_stores", grant: tenants.RouteVectorStores, body: noBody, shows: objects.VectorStore, list: true, query: pageKeys},

@@ -2,15 +2,19 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 // errRefusedEvent is an event that ended its session.
@@ -55,7 +59,7 @@ func (c *call) checkEvent(kind websocket.MessageType, text []byte) *refusal {
 func (c *call) checkMember(key, value string, depth int) *refusal {
 	switch {
 	case strings.EqualFold(key, "model"):
-		if value == c.head.model || depth > 2 && (value == "{" || c.tenant.MayUse(value)) {
+		if value == c.head.model || depth > 2 && (value == "{" || c.mayUse(value)) {
 			return nil
 		}
 		if depth > 2 {
@@ -88,6 +92,7 @@ func (s *session) meter(text []byte) (done bool) {
 	switch {
 	case kind == "response.created":
 		s.active++
+		s.asked = max(0, s.asked-1)
 	case strings.HasPrefix(kind, "response.") && strings.HasSuffix(kind, ".delta"):
 		s.deltas++
 		first = !s.spoke
@@ -96,17 +101,94 @@ func (s *session) meter(text []byte) (done bool) {
 		s.doneLocked(gjson.GetBytes(text, "response.usage"))
 		done = true
 	case kind == "conversation.item.input_audio_transcription.completed":
-		s.usage = sum(s.usage, realtimeUsage(gjson.GetBytes(text, "usage")))
+		s.tookLocked(realtimeUsage(gjson.GetBytes(text, "usage")))
 	}
-	output := s.usage.Output
 	s.mu.Unlock()
 	if first {
 		s.c.firstDelta()
 	}
 	if done {
-		s.c.lease.Progress(output)
+		s.c.lease.Progress(0)
 	}
 	return done
+}
+
+// tookLocked books what was used now, when it was: at the session's end the minutes that
+// it belongs to would be over, and another would have all of it.
+func (s *session) tookLocked(u governor.Usage) {
+	if s.c.charge(u) {
+		s.booked = sum(s.booked, u)
+	} else { // the policy does not know the tenant any more, or the gateway drains
+		s.usage = sum(s.usage, u)
+	}
+}
+
+// charge books a part of what a call takes while it goes on.
+func (c *call) charge(u governor.Usage) bool {
+	if u == noUsage {
+		return true
+	}
+	req := c.req
+	req.Input, req.Output, req.Forced = u.Input, u.Output, true
+	lease, rej := c.g.gov.Acquire(context.WithoutCancel(c.r.Context()), req)
+	if rej != nil {
+		return false
+	}
+	lease.Charge(u)
+	c.account.Took(u)
+	return true
+}
+
+// noteSaid notes what an event of the client adds to the prompts of responses.
+func (s *session) noteSaid(text []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch gjson.GetBytes(text, "type").Str {
+	case "response.create":
+		s.asked++
+		s.said += tokens.Weigh(text)
+	case "input_audio_buffer.append":
+		s.said += int64(len(text)) * tokens.Scale / soundBytes
+	default:
+		s.said += tokens.Weigh(text)
+	}
+}
+
+// soundBytes is how long a token of sound is in base64: a tenth of a second, of which each
+// has 24,000 samples of two bytes.
+const soundBytes = 6400
+
+// unfinishedLocked is what responses took whose usage nobody will tell.
+func (s *session) unfinishedLocked() governor.Usage {
+	u := governor.Usage{Output: s.c.outputOf(s.deltas)}
+	if running := int64(s.active + s.asked); running > 0 {
+		u.Input = running * (s.heard + s.c.estimates.prompts.Estimate(s.c.head.model, s.said))
+	}
+	return u
+}
+
+// overLimit refuses another response while what the earlier ones took is above a limit.
+func (s *session) overLimit(text []byte) *refusal {
+	if gjson.GetBytes(text, "type").Str != "response.create" || s.c.tenant.Shadow {
+		return nil
+	}
+	left := s.c.g.gov.Standing(s.c.tenant.Name, s.c.pool.Name).Tokens
+	if left.Limit == 0 || left.Remaining > 0 {
+		return nil
+	}
+	return &refusal{
+		status: http.StatusTooManyRequests, code: codeRate,
+		message: "Rate limit reached on tokens per min (TPM): Limit " + strconv.FormatInt(left.Limit, 10) + ". All of it is free again in " + left.Reset.Round(time.Millisecond).String() + ".",
+	}
+}
+
+// revoked refuses to go on for a key that could not open the session now.
+func (c *call) revoked() *refusal {
+	t, k, ok := c.g.world.Load().snap.LookupHash(c.key.Hash)
+	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.model) {
+		return nil
+	}
+	return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key may not use this any more."}
 }
 
 // rest notes that a response has ended, and that the client has all of it.
@@ -121,11 +203,14 @@ func (s *session) rest() {
 }
 
 func (s *session) doneLocked(usage gjson.Result) {
+	u := governor.Usage{}
 	if usage.IsObject() {
-		s.usage = sum(s.usage, realtimeUsage(usage))
+		u = realtimeUsage(usage)
+		s.heard, s.said = u.Input+u.Output, 0 // the next prompt has both
 	} else {
-		s.usage.Output += s.c.outputOf(s.deltas)
+		u = s.unfinishedLocked()
 	}
+	s.tookLocked(u)
 	s.deltas = 0
 }
 

@@ -23,9 +23,13 @@ type session struct {
 	rested           chan struct{} // told when a response ended
 
 	mu     sync.Mutex
-	usage  governor.Usage // guarded by mu, as all below
+	booked governor.Usage // guarded by mu, as all below; what was charged
+	usage  governor.Usage // and what could not be yet
 	active int            // responses in course
+	asked  int            // and those that are yet to begin
 	deltas int64          // of those
+	heard  int64          // tokens that the next prompt has from before,
+	said   int64          // and the weight of what was said since
 	spoke  bool           // the first delta has come
 }
 
@@ -115,9 +119,10 @@ func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) session
 // settle ends the lease with what was used, before anybody is waited for.
 func (s *session) settle(end sessionEnd) {
 	s.mu.Lock()
-	u := s.usage
-	u.Output += s.c.outputOf(s.deltas) // of responses that nobody will tell the usage of
+	u := sum(s.usage, s.unfinishedLocked())
+	all := sum(s.booked, u)
 	s.mu.Unlock()
+	defer func() { s.c.ending.usage = all }() // for the log
 	code := websocket.CloseStatus(end.err)
 	switch {
 	case end.err == errDrained:
@@ -159,10 +164,21 @@ func (s *session) fromClient(ctx context.Context) error {
 			return err
 		}
 		s.idle.Reset(s.patience())
-		if f := s.c.checkEvent(kind, text); f != nil {
+		f := s.c.revoked()
+		if f == nil {
+			f = s.c.checkEvent(kind, text)
+		}
+		if f != nil {
 			_ = s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent())
 			return errRefusedEvent
 		}
+		if f := s.overLimit(text); f != nil {
+			if err := s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent()); err != nil {
+				return err
+			}
+			continue
+		}
+		s.noteSaid(text)
 		if err := s.write(ctx, s.upstream, kind, text); err != nil {
 			return err
 		}

@@ -8,7 +8,8 @@
 //
 // # Picture
 //
-//	Own     ──► objects.db ──► memory      files, batches, …: kept before anybody is told
+//	Own     ──► objects.db ──► memory      files, batches, …: kept before anybody is told;
+//	                                       in memory what does not fade
 //	OwnSoon ──► memory ──► objects.db      responses: within 100 ms, in groups
 //	Owner   ◄── memory, else objects.db
 //
@@ -19,8 +20,9 @@
 // name of a tenant or of a team, which is a path, so a parent sees what its teams
 // made, and a tenant that is deleted and comes back finds what it had.
 //
-// What a provider deletes by itself after a month (responses, their items and
-// containers) is forgotten a day later. All else is kept until it is deleted.
+// What a provider deletes by itself after a month at most (responses, their items and
+// containers, uploads), or what is of no use once it is done (a vector store's file
+// batch), is forgotten a day later. All else is kept until it is deleted.
 //
 // Without a folder all is in memory, and of what fades only the newest million.
 //

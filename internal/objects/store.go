@@ -28,10 +28,17 @@ const (
 	VectorStore
 	FileBatch // of a vector store
 	BatchFile // a file of calls, which were checked
+	Model     // that a job made
 )
 
 // fades reports whether the upstream forgets such an object by itself.
-func (k Kind) fades() bool { return k <= Part }
+func (k Kind) fades() bool {
+	switch k {
+	case Response, Item, Container, Part, Upload, FileBatch: // no list has them, and most cannot be deleted
+		return true
+	}
+	return false
+}
 
 // Entry is what is known of an object.
 type Entry struct {

@@ -145,6 +145,14 @@ func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int
 	} else {
 		a.outcomes.of(outcome, reason).Inc()
 	}
+	a.Took(u)
+	if back := heldTokens - u.Input - u.Output; back > 0 {
+		a.refunded.Add(float64(back))
+	}
+}
+
+// Took counts what a call took, or has taken since it was told last.
+func (a *Account) Took(u governor.Usage) {
 	a.input.Add(float64(u.Input))
 	a.output.Add(float64(u.Output))
 	if u.CachedInput > 0 {
@@ -152,8 +160,5 @@ func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int
 	}
 	if u.Reasoning > 0 {
 		a.tokens.WithLabelValues(reasoning).Add(float64(u.Reasoning))
-	}
-	if back := heldTokens - u.Input - u.Output; back > 0 {
-		a.refunded.Add(float64(back))
 	}
 }
