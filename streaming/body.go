@@ -23,7 +23,8 @@ type Body struct {
 	meter     Meter
 	out       []byte // to be read before anything else
 	events    int64
-	unread    bool      // the last event with data was too large to read
+	unread    bool      // the last event with data was too large to be understood
+	large     *large    // reads the event that comes in pieces; nil when none does
 	dropLF    bool      // a withheld event ended in CR: its LF, if late, goes the same way
 	told      bool      // First has been called
 	progress  time.Time // of the last Progress
@@ -117,7 +118,7 @@ func (b *Body) take(p []byte) (n int, call calls, over error) {
 	if b.meter.Deltas() > before {
 		call = b.callsLocked()
 	}
-	if b.meter.done {
+	if b.meter.over() {
 		// Nothing that counts can follow. Whoever holds capacity for the answer hears of it before the client
 		// can, and does not wait for upstream to close.
 		call.end = b.reportLocked(nil)
@@ -126,34 +127,6 @@ func (b *Body) take(p []byte) (n int, call calls, over error) {
 		over = io.EOF
 	}
 	return n, call, over
-}
-
-// observeLocked meters an event and decides on what of it goes out.
-func (b *Body) observeLocked(ev Event) Kind {
-	b.out = ev.Raw
-	dropLF := b.dropLF
-	b.dropLF = false
-	if ev.Oversize {
-		b.unread = true
-		if !b.scan.over {
-			b.events++ // counted at its last piece
-		}
-		return Opaque
-	}
-	if ev.Data == nil {
-		if dropLF && string(ev.Raw) == "\n" {
-			b.out = nil
-		}
-		return KeepAlive
-	}
-	b.events++
-	b.unread = false
-	kind := b.meter.Observe(ev.Name, ev.Data)
-	if kind == UsageOnly && b.opt.WithholdUsage {
-		b.out = nil
-		b.dropLF = ev.Raw[len(ev.Raw)-1] == '\r'
-	}
-	return kind
 }
 
 // fill waits for upstream once.

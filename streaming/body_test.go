@@ -6,9 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -51,81 +48,8 @@ const brokenOff = "data: {\"error\":{\"message\":\"upstream broke off\",\"code\"
 
 func errorEvent(error) []byte { return []byte(brokenOff) }
 
-// stream is a file of testdata with all that should be known of it.
-type stream struct {
-	file   string
-	usage  *Usage
-	deltas int64
-	events int64
-	cause  Cause
-	cut    string // what is dropped from its end
-	partly bool   // usage is known in part, which is no report
-}
-
-var streams = []stream{
-	{file: "openai_chat", usage: &Usage{19, 8, 10, 4, 3}, deltas: 2, events: 6},
-	{file: "llamacpp_chat", usage: &Usage{Input: 12, Output: 3}, deltas: 2, events: 5},
-	{file: "no_usage", deltas: 2, events: 4},
-	{file: "null_usage_no_done", deltas: 1, events: 4},
-	{file: "vllm_completion", usage: &Usage{Input: 5, Output: 2}, deltas: 2, events: 4},
-	{file: "openrouter", usage: &Usage{Input: 4, Output: 6, Reasoning: 5}, deltas: 2, events: 5},
-	{file: "tool_calls", usage: &Usage{Input: 30, Output: 9}, deltas: 3, events: 7},
-	{file: "two_choices", usage: &Usage{Input: 2, Output: 3}, deltas: 3, events: 6},
-	{file: "two_choices_cut", deltas: 2, events: 3, cause: Truncated, cut: "data: {\"id\":\"1\",\"choices\":[{\"index\":1,\"del\n"},
-	{file: "responses_completed", usage: &Usage{Input: 11, CachedInput: 3, Output: 7, Reasoning: 5}, deltas: 2, events: 7},
-	{file: "responses_incomplete", usage: &Usage{Input: 11, Output: 16}, deltas: 2, events: 7},
-	{file: "responses_failed", usage: &Usage{Input: 11, Output: 2}, deltas: 2, events: 7, cause: UpstreamFailed},
-	{file: "responses_cut", deltas: 2, events: 6, cause: Truncated},
-	{file: "error_midstream", deltas: 1, events: 2, cause: UpstreamFailed},
-	{file: "error_named", events: 1, cause: UpstreamFailed},
-	{file: "crlf", usage: &Usage{Input: 1, Output: 1}, deltas: 1, events: 4},
-	{file: "crlf_cut", deltas: 1, events: 2, cause: Truncated, cut: "data: {\"choices\":[{\"ind"},
-	{file: "cr", usage: &Usage{Input: 1, Output: 1}, deltas: 1, events: 3},
-	{file: "no_final_newline", usage: &Usage{Input: 1, Output: 1}, deltas: 1, events: 3},
-	{file: "anthropic_messages", usage: &Usage{Input: 2125, CachedInput: 2000, Output: 15}, deltas: 3, events: 11},
-	{file: "anthropic_cut", usage: &Usage{Input: 2125, CachedInput: 2000, Output: 1}, partly: true, deltas: 3, events: 8, cause: Truncated},
-	{file: "transcription", usage: &Usage{Input: 14, Output: 5, Audio: 14}, deltas: 2, events: 3},
-}
-
-// extraUsage finds the chunk to withhold by its looks.
-var extraUsage = regexp.MustCompile(`(?:^|[\n\r])(data:[^\r\n]*"choices": ?\[ ?\], ?"usage": ?\{[^\r\n]*(?:\r\n\r\n|\n\n|\r\r))`)
-
-func (st stream) read(t *testing.T) []byte {
-	in, err := os.ReadFile(filepath.Join("testdata", st.file+".sse"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return in
-}
-
-// want is what the client should get.
-func (st stream) want(in []byte, withhold bool) string {
-	out := string(in)
-	if st.cause == Truncated {
-		out = strings.TrimSuffix(out, st.cut) + brokenOff
-	}
-	if m := extraUsage.FindStringSubmatchIndex(out); withhold && m != nil {
-		out = out[:m[2]] + out[m[3]:]
-	}
-	return out
-}
-
-func (st stream) result() Result {
-	res := Result{Deltas: st.deltas, Events: st.events, Cause: st.cause}
-	if st.usage != nil {
-		res.Usage, res.Reported = *st.usage, !st.partly
-	}
-	switch st.cause {
-	case Truncated:
-		res.Err = io.ErrUnexpectedEOF
-	case UpstreamFailed:
-		res.Err = ErrUpstream
-	}
-	return res
-}
-
 // drain reads all of a body through buffers of the given size.
-func drain(t *testing.T, body io.Reader, size int) string {
+func drain(t tester, body io.Reader, size int) string {
 	t.Helper()
 	var out bytes.Buffer
 	p := make([]byte, size)
@@ -141,63 +65,10 @@ func drain(t *testing.T, body io.Reader, size int) string {
 	}
 }
 
-// play runs a stream through a Body and compares all that comes of it.
-func (st stream) play(t *testing.T, pieces [][]byte, want string, withhold bool, size int) bool {
-	t.Helper()
-	var results []Result
-	body := NewBody(&script{pieces: pieces}, Options{
-		WithholdUsage: withhold, ErrorEvent: errorEvent,
-		End: func(r Result) { results = append(results, r) },
-	})
-	got := drain(t, body, size)
-	body.Close()
-	if got != want { // cmp is too slow to be asked each time
-		t.Errorf("withhold %v: bytes (-want +got):\n%s", withhold, cmp.Diff(want, got))
-	}
-	if len(results) != 1 || results[0] != st.result() {
-		t.Errorf("withhold %v: got %+v, want %+v once", withhold, results, st.result())
-	}
-	return !t.Failed()
-}
-
-// TestStreams: each stream, cut in two at each byte and fed by single bytes, gives the same bytes and the
-// same answer.
-func TestStreams(t *testing.T) {
-	for _, st := range streams {
-		t.Run(st.file, func(t *testing.T) {
-			t.Parallel()
-			in := st.read(t)
-			for _, withhold := range []bool{false, true} {
-				want := st.want(in, withhold)
-				for i := range len(in) + 1 {
-					pieces := slices.DeleteFunc([][]byte{in[:i], in[i:]}, func(p []byte) bool { return len(p) == 0 })
-					if !st.play(t, pieces, want, withhold, 4<<10) {
-						t.Fatalf("cut at byte %d of %d", i, len(in))
-					}
-				}
-				st.play(t, bytewise(in), want, withhold, 4<<10)
-				st.play(t, bytewise(in), want, withhold, 1)
-				st.play(t, [][]byte{in}, want, withhold, 1)
-				st.play(t, [][]byte{in}, want, withhold, 7)
-			}
-		})
-	}
-}
-
-func TestStreamsCoverTestdata(t *testing.T) {
-	files, _ := filepath.Glob("testdata/*.sse")
-	if len(files) != len(streams) {
-		t.Errorf("%d files in testdata, %d in the table", len(files), len(streams))
-	}
-	if got := (stream{}).want([]byte("data: a\n\ndata: {\"choices\": [ ], \"usage\": {}}\n\n"), true); got != "data: a\n\n" {
-		t.Errorf("the oracle of withheld chunks: %q", got)
-	}
-}
-
 // TestTruncatedEverywhere: a stream cut off at any byte, by a clean end or by an error, gives whole events
 // and one error event, unless its choices had all finished.
 func TestTruncatedEverywhere(t *testing.T) {
-	in := stream{file: "openai_chat"}.read(t)
+	in := streamNamed(t, "openai_chat").in
 	finished := bytes.Index(in, []byte(`"stop"`))
 	finished += bytes.Index(in[finished:], []byte("\n\n")) + 2
 	reset := errors.New("connection reset by peer")
@@ -263,35 +134,47 @@ func terminalAt(in []byte) int {
 
 // TestEndsAtTheTerminalEvent: End does not wait for upstream to close, nor for the client to have read it all.
 func TestEndsAtTheTerminalEvent(t *testing.T) {
-	const whole = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n" +
-		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n"
-	upstream, write := io.Pipe()
-	var results []Result
-	body := NewBody(upstream, Options{End: func(r Result) { results = append(results, r) }})
-	go func() { _, _ = io.WriteString(write, whole) }() // and stays open
-	if _, err := io.ReadFull(body, make([]byte, len(whole)-1)); err != nil {
-		t.Fatal(err)
-	}
-	if len(results) != 1 || results[0].Cause != Completed || results[0].Usage != (Usage{Input: 1, Output: 2}) {
-		t.Fatalf("got %+v before upstream has closed", results)
-	}
-	body.Close()
-	if len(results) != 1 {
-		t.Fatalf("End was called %d times", len(results))
+	for whole, want := range map[string]Result{
+		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n" +
+			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n": {
+			Usage: Usage{Input: 1, Output: 2}, Reported: true, Deltas: 1, Events: 3,
+		},
+		"data: {\"type\":\"response.failed\",\"response\":{\"usage\":{\"input_tokens\":1}}}\n\n": {
+			Usage: Usage{Input: 1}, Reported: true, Events: 1, Cause: UpstreamFailed, Err: ErrUpstream,
+		},
+	} {
+		upstream, write := io.Pipe()
+		var results []Result
+		body := NewBody(upstream, Options{End: func(r Result) { results = append(results, r) }})
+		go func() { _, _ = io.WriteString(write, whole) }() // and stays open
+		if _, err := io.ReadFull(body, make([]byte, len(whole)-1)); err != nil {
+			t.Fatal(err)
+		}
+		if len(results) != 1 || results[0] != want {
+			t.Fatalf("got %+v before upstream has closed, want %+v", results, want)
+		}
+		body.Close()
+		if len(results) != 1 {
+			t.Fatalf("End was called %d times", len(results))
+		}
 	}
 }
 
 // TestClientGoneEverywhere: the client closes after any byte. What upstream had sent is metered.
 func TestClientGoneEverywhere(t *testing.T) {
-	for _, st := range streams {
-		t.Run(st.file, func(t *testing.T) {
-			in := st.read(t)
-			all := len(st.want(in, false))
-			final := terminalAt(in)
+	for _, st := range corpus(t, ".sse") {
+		if len(st.in) > readSize {
+			continue // what had come is not all of it
+		}
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			all := len(st.out(false))
+			final := terminalAt(st.in)
+			wholeEvents := bytes.HasSuffix(st.in, []byte("\n\n")) || bytes.HasSuffix(st.in, []byte("\r\n\r\n")) || bytes.HasSuffix(st.in, []byte("\r\r"))
 			for i := range all {
-				up := &script{pieces: [][]byte{in}}
+				up := &script{pieces: [][]byte{st.in}}
 				var results []Result
-				body := NewBody(up, Options{ErrorEvent: errorEvent, End: func(r Result) { results = append(results, r) }})
+				body := NewBody(up, Options{MaxEvent: st.maxEvent, ErrorEvent: errorEvent, End: func(r Result) { results = append(results, r) }})
 				if _, err := io.ReadFull(body, make([]byte, i)); err != nil {
 					t.Fatal(err)
 				}
@@ -302,17 +185,17 @@ func TestClientGoneEverywhere(t *testing.T) {
 				}
 				res := results[0]
 				if i > final {
-					if res.Cause != Completed || res.Deltas != st.deltas {
+					if res.Cause != st.want.Cause || res.Deltas != st.want.Deltas {
 						t.Fatalf("after byte %d, within the terminal event: %+v", i, res)
 					}
 					continue
 				}
-				failed := st.cause == UpstreamFailed && i > 0
+				failed := st.want.Cause == UpstreamFailed && i > 0
 				if failed != (res.Cause == UpstreamFailed) || !failed && i < all-len(brokenOff) && res.Cause != ClientGone {
 					t.Fatalf("after byte %d: %+v", i, res)
 				}
-				if st.cut == "" && i > 0 && i < all-len(brokenOff) && st.file != "no_final_newline" && res.Deltas != st.deltas {
-					t.Fatalf("after byte %d: %d deltas, want %d as had arrived", i, res.Deltas, st.deltas)
+				if wholeEvents && i > 0 && i < all-len(brokenOff) && res.Deltas != st.want.Deltas {
+					t.Fatalf("after byte %d: %d deltas, want %d as had arrived", i, res.Deltas, st.want.Deltas)
 				}
 				if n, err := body.Read(make([]byte, 8)); n != 0 || err != ErrClosed {
 					t.Fatalf("Read after Close: %d, %v", n, err)

@@ -1,19 +1,19 @@
 package streaming
 
 // observeChoices reads the choices of a chat or completions chunk and returns how many there are.
-func (m *Meter) observeChoices(array []byte) (n int) {
-	c, ok := open(array, '[')
+func (m *Meter) observeChoices(ch *chunk) (n int) {
+	c, ok := open(ch.choices, '[')
 	for ok {
 		var value []byte
 		if _, value, ok = c.next(); ok {
-			m.observeChoice(value)
+			m.observeChoice(ch, value)
 			n++
 		}
 	}
 	return n
 }
 
-func (m *Meter) observeChoice(choice []byte) {
+func (m *Meter) observeChoice(ch *chunk, choice []byte) {
 	var index int64
 	var content, finished bool
 	c, ok := open(choice, '{')
@@ -31,6 +31,8 @@ func (m *Meter) observeChoice(choice []byte) {
 			content = content || holds(value)
 		case "finish_reason":
 			finished = finished || value[0] == '"' && holds(value)
+		case "usage":
+			ch.choiceUsage = value
 		}
 	}
 	if content {
@@ -52,7 +54,7 @@ func deltaHolds(delta []byte) bool {
 			break
 		}
 		switch string(key) {
-		case "content", "reasoning_content", "reasoning", "refusal":
+		case "content", "reasoning_content", "reasoning", "reasoning_details", "refusal", "images":
 			if holds(value) {
 				return true
 			}

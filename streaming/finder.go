@@ -2,35 +2,42 @@ package streaming
 
 import "bytes"
 
-// finder picks the usage object out of the top level of a JSON document that comes in pieces. It follows
-// strings and brackets and keeps nothing else. Keys deeper down do not fool it, be they the user's own
-// metadata, and a text that quotes JSON does not either.
+var byteOrderMark = []byte("\ufeff")
+
+// finder picks the usage object out of the top level of a JSON document that comes in pieces, and the words that
+// say what the document is. It follows strings and brackets and keeps nothing else. Keys deeper down do not
+// fool it, be they the user's own metadata, and a text that quotes JSON does not either.
 type finder struct {
-	limit int
-	found []byte // the last usage object that was whole
+	limit     int
+	envelopes bool   // look into "response" and "message", too, in which typed events have their usage
+	found     []byte // the last usage object that was whole
+	kind      word   // value of "type" at the top level
+	object    word   // value of "object" there
 
 	state   place
 	depth   int  // open brackets
+	level   int  // depth at which keys count: 1, or 2 inside an envelope
 	inText  bool // inside a string
 	escape  bool // the next byte of the string is escaped
-	isKey   bool // the string is a key of the top level
-	key     [5]byte
-	keyLen  int    // in full, though no more is kept than the one looked for has
+	isKey   bool // the string is a key that may count
+	noting  bool // the string is kept in a word
+	key     word
+	name    name   // of the key whose value comes
 	capture bool   // inside the usage object
 	kept    []byte // what came of it
 }
 
-// place says where at the top level the finder stands.
+// place says where at its level the finder stands.
 type place uint8
 
 const (
-	before     place = iota // no bracket yet
-	wantKey                 // behind '{' or ','
-	wantColon               // behind a key, or inside the value of another one
-	usageColon              // behind the key "usage"
-	usageValue              // behind its colon
-	behind                  // the document is closed
-	foreign                 // not an object
+	before    place = iota // no bracket yet
+	wantKey                // behind '{' or ','
+	wantColon              // behind a key, or inside the value of another one
+	nameColon              // behind a key that counts
+	nameValue              // behind its colon
+	behind                 // the document is closed
+	foreign                // not an object
 )
 
 // feed reads the next piece.
@@ -43,7 +50,7 @@ func (f *finder) feed(p []byte) {
 		}
 		switch c := p[i]; c {
 		case '"':
-			f.inText, f.isKey, f.keyLen = true, f.state == wantKey, 0
+			f.startText()
 		case '{', '[':
 			if f.open(c) {
 				from = i
@@ -57,6 +64,9 @@ func (f *finder) feed(p []byte) {
 			f.separate(c)
 		case ' ', '\t', '\r', '\n':
 		default:
+			if f.state == before && bytes.IndexByte(byteOrderMark, c) >= 0 {
+				break
+			}
 			f.scalar()
 			for i+1 < len(p) && isLiteral(p[i+1]) { // an answer may be a megabyte of numbers
 				i++
@@ -98,15 +108,29 @@ func (f *finder) text(p []byte) int {
 	return i
 }
 
-// note collects the bytes of a key.
+func (f *finder) startText() {
+	f.inText, f.isKey = true, f.state == wantKey
+	if f.noting = f.isKey || f.state == nameValue && f.name.isWord(); f.noting {
+		f.keeper().n = 0
+	}
+}
+
+// keeper returns the word that a noted string goes to.
+func (f *finder) keeper() *word {
+	switch {
+	case f.isKey:
+		return &f.key
+	case f.name == typeName:
+		return &f.kind
+	}
+	return &f.object
+}
+
+// note collects the bytes of a string that counts.
 func (f *finder) note(part []byte) {
-	if !f.isKey {
-		return
+	if f.noting {
+		f.keeper().add(part)
 	}
-	if f.keyLen < len(f.key) {
-		copy(f.key[f.keyLen:], part)
-	}
-	f.keyLen += len(part)
 }
 
 func (f *finder) endText() {
@@ -115,9 +139,10 @@ func (f *finder) endText() {
 		f.scalar()
 		return
 	}
-	f.state = wantColon
-	if f.keyLen == len(f.key) && string(f.key[:]) == "usage" {
-		f.state = usageColon
+	f.isKey = false
+	f.state, f.name = wantColon, f.nameOf(f.key.bytes())
+	if f.name != noName {
+		f.state = nameColon
 	}
 }
 
@@ -125,7 +150,7 @@ func (f *finder) endText() {
 func (f *finder) scalar() {
 	if f.depth == 0 {
 		f.state = foreign
-	} else if f.state == usageValue {
+	} else if f.state == nameValue {
 		f.state = wantColon
 	}
 }
@@ -134,18 +159,23 @@ func (f *finder) scalar() {
 func (f *finder) open(c byte) bool {
 	f.depth++
 	if f.depth == 1 {
-		f.state = foreign
+		f.state, f.level = foreign, 1
 		if c == '{' {
 			f.state = wantKey
 		}
 		return false
 	}
-	if f.state != usageValue {
+	if f.state != nameValue {
 		return false
 	}
 	f.state = wantColon
-	f.capture = c == '{'
-	f.kept = f.kept[:0]
+	switch {
+	case c != '{':
+	case f.name == envelopeName:
+		f.state, f.level = wantKey, 2
+	case f.name == usageName:
+		f.capture, f.kept = true, f.kept[:0]
+	}
 	return f.capture
 }
 
@@ -157,20 +187,22 @@ func (f *finder) close() bool {
 		f.state = behind
 	case f.depth < 0:
 		f.state = foreign
+	case f.depth < f.level: // the envelope
+		f.state, f.level = wantColon, f.depth
 	}
-	return f.depth == 1 && f.capture
+	return f.depth == f.level && f.capture
 }
 
 // separate passes a colon or a comma.
 func (f *finder) separate(c byte) {
-	if f.depth != 1 {
+	if f.depth != f.level {
 		return
 	}
 	switch {
 	case c == ',':
 		f.state = wantKey
-	case f.state == usageColon:
-		f.state = usageValue
+	case f.state == nameColon:
+		f.state = nameValue
 	}
 }
 

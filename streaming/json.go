@@ -89,6 +89,18 @@ func holds(value []byte) bool {
 	return false
 }
 
+// carries reports whether one of the named members of an object holds anything.
+func carries(object []byte, names ...string) bool {
+	for _, name := range names {
+		if holds(member(object, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+
 func unquote(value []byte) []byte {
 	if len(value) >= 2 && value[0] == '"' {
 		return value[1 : len(value)-1]

@@ -25,11 +25,12 @@ func (k Kind) String() string { return kindNames[k] }
 // Meter reads the events of one answer: chat and completions chunks, and typed events as those of Responses,
 // Anthropic's messages, transcriptions, speech and images. The zero value is ready to use.
 type Meter struct {
-	usage    Usage
-	reported bool // usage tells of the output too
+	counts   counts
+	reported bool // the usage tells of the output too
 	deltas   int64
 	done     bool // a terminal event was seen
 	failed   bool
+	broken   bool      // a terminal event was seen which says that the answer failed
 	seen     choiceSet // choices that had a chunk
 	finished choiceSet // choices that had a finish_reason
 }
@@ -51,13 +52,11 @@ func (m *Meter) Observe(name, data []byte) Kind {
 	if len(ch.kind) == 0 {
 		ch.kind = name
 	}
-	usage := m.report(ch)
-	choices, before := 0, m.deltas
-	if ch.choices != nil {
-		choices = m.observeChoices(ch.choices)
-	}
-	if m.observeType(ch) == Failure || holds(ch.err) || string(name) == "error" {
-		m.failed = true
+	before := m.deltas
+	choices := m.observeChoices(&ch)
+	usage := m.report(&ch)
+	m.observeType(&ch)
+	if m.fail(isFailure(ch.kind) || ch.fails() || string(name) == "error", ch.kind) {
 		return Failure
 	}
 	switch {
@@ -72,8 +71,28 @@ func (m *Meter) Observe(name, data []byte) Kind {
 	return Other
 }
 
-// Usage returns the usage reported last, and whether there was any. Without one, its Input may be known all the same.
-func (m *Meter) Usage() (Usage, bool) { return m.usage, m.reported }
+// observeLarge reads what a finder picked out of an event that was too large to be kept. It reports whether
+// that was enough to tell what the event is.
+func (m *Meter) observeLarge(f *finder) (known bool) {
+	kind := f.kind.bytes()
+	if f.state != behind {
+		return false
+	}
+	if isObject(f.found) {
+		m.reportObject(kind, f.found)
+	}
+	m.fail(isFailure(kind), kind)
+	m.done = m.done || isTerminal(kind)
+	m.count(isDelta(kind) || isPartialImage(kind))
+	return len(kind) > 0
+}
+
+// Usage returns the usage reported last, and whether there was any. Without one, its Input may be known all the
+// same. Zeros beside an answer are no report: they are what a server writes that does not know yet.
+func (m *Meter) Usage() (u Usage, reported bool) {
+	u = m.counts.usage()
+	return u, m.reported && (u.Input > 0 || u.Output > 0 || m.deltas == 0)
+}
 
 // Deltas returns how many parts of the answer came so far, one for each choice in a chunk.
 func (m *Meter) Deltas() int64 { return m.deltas }
@@ -81,6 +100,15 @@ func (m *Meter) Deltas() int64 { return m.deltas }
 // Finished reports that a proper end was seen: a terminal event, or a finish_reason for each choice so far.
 func (m *Meter) Finished() bool {
 	return m.done || m.seen != choiceSet{} && m.seen == m.finished
+}
+
+// over reports that nothing that counts can follow.
+func (m *Meter) over() bool { return m.done || m.broken }
+
+func (m *Meter) fail(fails bool, kind []byte) bool {
+	m.failed = m.failed || fails
+	m.broken = m.broken || string(kind) == "response.failed"
+	return fails
 }
 
 // Failed reports that upstream sent an error in the stream.
@@ -95,88 +123,29 @@ func (m *Meter) opaque(name []byte) Kind {
 	return Failure
 }
 
-// chunk holds the top-level members that matter, as written.
-type chunk struct {
-	kind                                 []byte // of "type", without quotes
-	choices, usage, err, response, delta []byte
-	message                              []byte
-}
-
-func readChunk(data []byte) (ch chunk, ok bool) {
-	c, ok := open(data, '{')
-	for ok {
-		var key, value []byte
-		if key, value, ok = c.next(); !ok {
-			break
-		}
-		switch string(key) {
-		case "choices":
-			ch.choices = nil
-			if value[0] == '[' {
-				ch.choices = value
-			}
-		case "usage":
-			ch.usage = value
-		case "error":
-			ch.err = value
-		case "type":
-			ch.kind = unquote(value)
-		case "response":
-			ch.response = value
-		case "delta":
-			ch.delta = value
-		case "message":
-			ch.message = value
+// report takes over the usage of a chunk, if it has one, and reports whether there was a usage object at all. Of
+// several the last one in this order wins: what is not usage by name, what is not in its place, what is.
+func (m *Meter) report(ch *chunk) (found bool) {
+	if ch.timings != nil {
+		m.counts.addTimings(ch.timings)
+		m.reported = m.reported || m.counts.told
+	}
+	for _, usage := range [...][]byte{
+		ch.choiceUsage, member(ch.groq, "usage"), ch.usage, member(ch.response, "usage"), member(ch.message, "usage"),
+	} {
+		if isObject(usage) {
+			found = true
+			m.reportObject(ch.kind, usage)
 		}
 	}
-	return ch, c.whole()
+	return found
 }
 
-// report takes over the usage of a chunk, if it has one. It reports whether there was a usage object at all.
-//
-// Anthropic's message_start tells of the prompt, and its message_delta of the output so far; the former alone is
-// no report, or an answer that breaks off would look as if it had one token.
-func (m *Meter) report(ch chunk) bool {
-	usage := ch.usage
-	for _, envelope := range [][]byte{ch.response, ch.message} {
-		if inner := member(envelope, "usage"); inner != nil {
-			usage = inner
-		}
+// reportObject reads one usage object. Anthropic's message_start tells of the prompt, and its message_delta of the
+// output so far; the former alone is no report, or an answer that breaks off would look as if it had one token.
+func (m *Meter) reportObject(kind, usage []byte) {
+	var o object
+	if o.read(usage) && m.counts.add(&o) && string(kind) != "message_start" {
+		m.reported = true
 	}
-	if len(usage) == 0 || usage[0] != '{' {
-		return false
-	}
-	u, tells := readUsage(usage)
-	if tells == nothing {
-		return true
-	}
-	if tells == outputOnly {
-		u.Input, u.CachedInput = m.usage.Input, m.usage.CachedInput
-	}
-	m.usage = u
-	m.reported = m.reported || string(ch.kind) != "message_start"
-	return true
-}
-
-// observeType reads typed events, those of which each is of one kind.
-func (m *Meter) observeType(ch chunk) Kind {
-	switch {
-	case string(ch.kind) == "error", string(ch.kind) == "response.failed":
-		return Failure
-	case (bytes.HasSuffix(ch.kind, []byte(".delta")) || string(ch.kind) == "content_block_delta") && holds(ch.delta):
-		m.deltas++
-		return Delta
-	}
-	return Other
-}
-
-// isTerminal knows the events behind which nothing comes.
-func isTerminal(kind []byte) bool {
-	switch string(kind) {
-	case "response.completed", "response.incomplete", "message_stop",
-		"transcript.text.done", "speech.audio.done",
-		"image_generation.completed", "image_edit.completed":
-		return true
-	}
-	return false
 }

@@ -10,6 +10,7 @@ type Event struct {
 	Raw      []byte // the bytes as they came, up to and including the blank line
 	Name     []byte // value of the last "event" field
 	Data     []byte // values of the "data" fields joined by LF; nil when there were none
+	Error    []byte // value of the last "error" field, which llama.cpp writes in place of data; nil without
 	Oversize bool   // Raw is a piece of an event over MaxEvent, which is not read
 }
 
@@ -180,7 +181,7 @@ func (s *Scanner) parse(raw []byte) Event {
 	ev, text := Event{Raw: raw}, raw
 	if !s.started {
 		s.started = true
-		text = bytes.TrimPrefix(text, []byte("\ufeff"))
+		text = bytes.TrimPrefix(text, byteOrderMark)
 	}
 	eol, several := lineEnds{-1, -1}, false
 	for i := 0; i < len(text); {
@@ -201,6 +202,8 @@ func (s *Scanner) parse(raw []byte) Event {
 			}
 		} else if value, ok := field(line, "event"); ok {
 			ev.Name = value
+		} else if value, ok := field(line, "error"); ok {
+			ev.Error = value
 		}
 	}
 	return ev

@@ -318,33 +318,3 @@ func TestScannerAllocs(t *testing.T) {
 		t.Errorf("%v allocations, want 0", got)
 	}
 }
-
-func FuzzScanner(f *testing.F) {
-	f.Add([]byte("data: a\r\n\r\ndata: b\n\n"), uint16(3), uint16(0))
-	f.Add([]byte("\ufeffevent: x\rdata\r\r"), uint16(9), uint16(6))
-	f.Add([]byte("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n"), uint16(1), uint16(20))
-	f.Fuzz(func(t *testing.T, in []byte, step, limit uint16) {
-		var pieces [][]byte
-		for rest := in; len(rest) > 0; {
-			n := min(int(step)+1, len(rest))
-			pieces, rest = append(pieces, rest[:n]), rest[n:]
-		}
-		got, raw := scan(&Scanner{}, pieces...)
-		if diff := cmp.Diff(oracle(string(in)), got); diff != "" && len(in) < DefaultMaxEvent {
-			t.Fatalf("events (-want +got):\n%s", diff)
-		}
-		if !bytes.Equal(raw, in) {
-			t.Fatalf("raw bytes %q, want %q", raw, in)
-		}
-		if _, raw = scan(&Scanner{MaxEvent: int(limit)}, pieces...); !bytes.Equal(raw, in) {
-			t.Fatalf("MaxEvent %d: raw bytes %q, want %q", limit, raw, in)
-		}
-		var m Meter
-		for _, b := range got {
-			m.Observe([]byte(b.Name), []byte(b.Data))
-		}
-		if u, _ := m.Usage(); u.CachedInput > u.Input || u.Reasoning > u.Output || u.Input < 0 || u.Output < 0 {
-			t.Fatalf("usage %+v", u)
-		}
-	})
-}

@@ -13,108 +13,132 @@ type Usage struct {
 	Audio       int64 // part of Input and Output together
 }
 
-// tells is what a usage object speaks of.
-type tells uint8
+// counts gathers what the usage objects of one answer tell. All of them speak of the same answer, so nothing is
+// added up: of each count the last one told holds. What a later object leaves out stays, and so does all of a
+// side, input or output, of which it tells nothing but zeros: it was not filled in.
+type counts struct {
+	input, cacheRead, cacheWrite int64
+	cached, audioIn              int64 // of the details
+	output, reasoning, audioOut  int64
+	total                        int64 // of the last object that told anything
+	compactedIn, compactedOut    int64 // what making room in the conversation took, which is in no other count
 
-const (
-	nothing tells = iota // nothing in it counts
-	outputOnly
-	everything
-)
-
-// readUsage reads a usage object in the words of chat (prompt_tokens), of Responses (input_tokens), of
-// embeddings (no output; some servers give total_tokens only) or of Anthropic, whose input_tokens leave out what
-// was read from a cache or written to it.
-func readUsage(object []byte) (Usage, tells) {
-	var w usageWords
-	if !w.read(object) {
-		return Usage{}, nothing
-	}
-	in := first(readTokens(w.prompt), readTokens(w.input))
-	out := first(readTokens(w.completion), readTokens(w.output))
-	if in < 0 && out < 0 {
-		in = readTokens(w.total)
-	}
-	if in < 0 && out < 0 {
-		return Usage{}, nothing
-	}
-	cacheRead := max(0, readTokens(w.cacheRead))
-	u := Usage{Input: max(0, in) + cacheRead + max(0, readTokens(w.cacheWrite)), Output: max(0, out)}
-	u.CachedInput = min(u.Input, max(cacheRead, detail(w.inputDetails, "cached_tokens")))
-	u.Reasoning = min(u.Output, detail(w.outputDetails, "reasoning_tokens"))
-	u.Audio = min(u.Input, detail(w.inputDetails, "audio_tokens")) +
-		min(u.Output, detail(w.outputDetails, "audio_tokens"))
-	if in < 0 {
-		return u, outputOnly
-	}
-	return u, everything
+	apart    bool // the input is in Anthropic's words, which leave out what was read from a cache or written to it
+	noOutput bool // no object told of an output
+	told     bool
+	timed    bool // by nothing but timings
 }
 
-// usageWords holds the members of a usage object as written.
-type usageWords struct {
-	prompt, input, completion, output, total []byte
-	inputDetails, outputDetails              []byte
-	cacheRead, cacheWrite                    []byte
+// readUsage reads the one usage object of a plain answer.
+func readUsage(usage []byte) (u Usage, reported bool) {
+	var o object
+	var c counts
+	reported = o.read(usage) && c.add(&o)
+	return c.usage(), reported
 }
 
-// read reports whether the object is whole.
-func (w *usageWords) read(object []byte) bool {
-	c, ok := open(object, '{')
+// add takes over what an object tells. It reports whether that is anything at all.
+func (c *counts) add(o *object) bool {
+	in, out, total := o.in(), o.out(), readTokens(o.total)
+	if in < 0 && out < 0 && total < 0 {
+		return false
+	}
+	c.noOutput = (c.noOutput || !c.told) && out < 0
+	c.told, c.timed = true, false
+	c.total = max(0, total)
+	cacheRead, cacheWrite := readTokens(o.cacheRead), readTokens(o.cacheWrite)
+	if max(in, cacheRead, cacheWrite) > 0 {
+		if in >= 0 {
+			c.apart = readTokens(o.prompt) < 0 && !isObject(o.inputDetails)
+		}
+		take(&c.input, in)
+		take(&c.cacheRead, cacheRead)
+		take(&c.cacheWrite, cacheWrite)
+		take(&c.cached, o.cached())
+		take(&c.audioIn, detail(o.inputDetails, "audio_tokens"))
+	}
+	if out > 0 {
+		c.output = out
+		take(&c.reasoning, detail(o.outputDetails, "reasoning_tokens"))
+		take(&c.audioOut, detail(o.outputDetails, "audio_tokens"))
+	} else if reasoning := detail(o.outputDetails, "reasoning_tokens"); reasoning > 0 {
+		c.reasoning = reasoning // an answer may be nothing but reasoning so far, told beside it
+	}
+	if o.iterations != nil {
+		c.compactedIn, c.compactedOut = compacted(o.iterations)
+	}
+	return true
+}
+
+// addTimings takes over llama.cpp's timings, unless there is usage. Their prompt leaves out what was found in
+// the cache.
+func (c *counts) addTimings(timings []byte) {
+	in, out := detail(timings, "prompt_n"), detail(timings, "predicted_n")
+	if c.told && !c.timed || in < 0 && out < 0 {
+		return
+	}
+	c.told, c.timed = true, true
+	cached := max(0, detail(timings, "cache_n"))
+	c.input, c.cached, c.output = max(0, in)+cached, cached, max(0, out)
+}
+
+func take(count *int64, told int64) {
+	if told >= 0 {
+		*count = told
+	}
+}
+
+// usage puts the counts together. What contains what differs from server to server; where there is a total it
+// decides, so that nothing is lost that is in the total, and nothing counted twice.
+func (c *counts) usage() Usage {
+	u := Usage{Input: c.input, Output: c.output}
+	if c.cacheApart() {
+		u.Input += c.cacheRead + c.cacheWrite
+	}
+	reasoning := c.reasoning
+	if rest := c.total - u.Input - u.Output; rest > 0 {
+		if u.Input == 0 || c.noOutput {
+			u.Input += rest
+		} else { // thoughts are in the total of some servers and not in their output
+			u.Output += rest
+			reasoning = max(reasoning, rest)
+		}
+	}
+	u.CachedInput = min(u.Input, max(c.cacheRead, c.cached))
+	u.Reasoning = min(u.Output, reasoning)
+	u.Audio = min(u.Input, c.audioIn) + min(u.Output, c.audioOut)
+	u.Input += c.compactedIn
+	u.Output += c.compactedOut
+	return u
+}
+
+// cacheApart reports whether the input leaves out what was read from a cache or written to it.
+func (c *counts) cacheApart() bool {
+	cache := c.cacheRead + c.cacheWrite
+	switch {
+	case cache > c.input:
+		return true // a part is not larger than the whole
+	case c.total > 0:
+		return c.total >= c.input+cache+c.output
+	}
+	return c.apart
+}
+
+// compacted adds up the iterations in which a conversation was shortened before it was answered. Anthropic
+// leaves them out of the counts beside the list, though they took tokens like others.
+func compacted(iterations []byte) (in, out int64) {
+	c, ok := open(iterations, '[')
 	for ok {
-		var key, value []byte
-		if key, value, ok = c.next(); !ok {
+		var value []byte
+		if _, value, ok = c.next(); !ok {
 			break
 		}
-		switch string(key) {
-		case "prompt_tokens":
-			w.prompt = value
-		case "input_tokens":
-			w.input = value
-		case "completion_tokens":
-			w.completion = value
-		case "output_tokens":
-			w.output = value
-		case "total_tokens":
-			w.total = value
-		case "prompt_tokens_details", "input_tokens_details", "input_token_details":
-			w.inputDetails = value
-		case "completion_tokens_details", "output_tokens_details", "output_token_details":
-			w.outputDetails = value
-		case "cache_read_input_tokens":
-			w.cacheRead = value
-		case "cache_creation_input_tokens":
-			w.cacheWrite = value
+		var o object
+		if string(unquote(member(value, "type"))) != "compaction" || !o.read(value) {
+			continue
 		}
+		in += max(0, readTokens(o.input)) + max(0, readTokens(o.cacheRead)) + max(0, readTokens(o.cacheWrite))
+		out += max(0, readTokens(o.output))
 	}
-	return c.whole()
-}
-
-func detail(object []byte, name string) int64 {
-	return max(0, readTokens(member(object, name)))
-}
-
-// first prefers the chat name of a count. Servers that know both names may leave the other one at 0.
-func first(a, b int64) int64 {
-	if a >= 0 {
-		return a
-	}
-	return b
-}
-
-// readTokens reads a count, or -1 for anything but a plain integer from 0 to maxTokens.
-func readTokens(value []byte) int64 {
-	if len(value) == 0 || len(value) > 13 || len(value) > 1 && value[0] == '0' {
-		return -1
-	}
-	var n int64
-	for _, c := range value {
-		if c < '0' || c > '9' {
-			return -1
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if n > maxTokens {
-		return -1
-	}
-	return n
+	return min(in, maxTokens), min(out, maxTokens)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -150,30 +149,4 @@ func TestWholeAllocs(t *testing.T) {
 	if got > 4 {
 		t.Errorf("%v allocations an answer, want at most 4", got)
 	}
-}
-
-func FuzzWhole(f *testing.F) {
-	f.Add([]byte(`{"a":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":1}}`), uint8(0))
-	f.Add([]byte(`{"usage": {"prompt_tokens":1,"completion_tokens":2}}`), uint8(3))
-	f.Add([]byte(`[1,"usage"]`), uint8(1))
-	f.Fuzz(func(t *testing.T, doc []byte, step uint8) {
-		var pieces [][]byte
-		for rest := doc; len(rest) > 0; {
-			n := min(int(step)+1, len(rest))
-			pieces, rest = append(pieces, rest[:n]), rest[n:]
-		}
-		var res Result
-		w := NewWhole(&script{pieces: pieces}, WholeOptions{End: func(r Result) { res = r }})
-		out, err := io.ReadAll(w)
-		if !bytes.Equal(out, doc) || err != nil {
-			t.Fatalf("got %q, %v", out, err)
-		}
-		once := find(64<<10, doc)
-		if u, ok := readUsage(once.found); u != res.Usage || (ok != nothing) != res.Reported {
-			t.Fatalf("in pieces %+v, at once %+v", res, u)
-		}
-		if want, reported, ok := oracleUsage(doc); ok && (res.Usage != want || res.Reported != reported) {
-			t.Fatalf("got %+v, want %s", res, fmt.Sprint(want, reported))
-		}
-	})
 }

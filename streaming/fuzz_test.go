@@ -1,0 +1,210 @@
+package streaming
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// inSteps cuts a text into pieces of equal size.
+func inSteps(in []byte, step uint16) (pieces [][]byte) {
+	for rest := in; len(rest) > 0; {
+		n := min(int(step)+1, len(rest))
+		pieces, rest = append(pieces, rest[:n]), rest[n:]
+	}
+	return pieces
+}
+
+func FuzzScanner(f *testing.F) {
+	f.Add([]byte("data: a\r\n\r\ndata: b\n\n"), uint16(3), uint16(0))
+	f.Add([]byte("\ufeffevent: x\rdata\r\r"), uint16(9), uint16(6))
+	for _, st := range corpus(f, ".sse") {
+		f.Add(st.in, uint16(7), uint16(st.maxEvent))
+	}
+	f.Fuzz(func(t *testing.T, in []byte, step, limit uint16) {
+		pieces := inSteps(in, step)
+		got, raw := scan(&Scanner{}, pieces...)
+		if diff := cmp.Diff(oracle(string(in)), got); diff != "" && len(in) < DefaultMaxEvent {
+			t.Fatalf("events (-want +got):\n%s", diff)
+		}
+		if !bytes.Equal(raw, in) {
+			t.Fatalf("raw bytes %q, want %q", raw, in)
+		}
+		if _, raw = scan(&Scanner{MaxEvent: int(limit)}, pieces...); !bytes.Equal(raw, in) {
+			t.Fatalf("MaxEvent %d: raw bytes %q, want %q", limit, raw, in)
+		}
+		var m Meter
+		for _, b := range got {
+			m.Observe([]byte(b.Name), []byte(b.Data))
+		}
+		checkUsage(t, &m)
+	})
+}
+
+func checkUsage(t *testing.T, m *Meter) {
+	if u, _ := m.Usage(); u.CachedInput > u.Input || u.Reasoning > u.Output || u.Audio > u.Input+u.Output ||
+		min(u.Input, u.CachedInput, u.Output, u.Reasoning, u.Audio) < 0 {
+		t.Fatalf("usage %+v", u)
+	}
+}
+
+// FuzzBody: how a stream is cut into pieces changes nothing.
+func FuzzBody(f *testing.F) {
+	for _, st := range corpus(f, ".sse") {
+		f.Add(st.in, uint16(7), uint16(st.maxEvent), st.withheld > 0)
+		f.Add(st.in[:len(st.in)*2/3], uint16(90), uint16(50), false)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, step, limit uint16, withhold bool) {
+		play := func(pieces ...[]byte) (out string, res Result) {
+			body := NewBody(&script{pieces: pieces}, Options{
+				WithholdUsage: withhold, MaxEvent: int(limit), ErrorEvent: errorEvent, End: func(r Result) { res = r },
+			})
+			out = drain(t, body, 1<<10)
+			body.Close()
+			return out, res
+		}
+		if len(in) == 0 || len(in) > readSize {
+			return
+		}
+		want, wantRes := play(in)
+		got, res := play(inSteps(in, step)...)
+		if got != want || res != wantRes {
+			t.Fatalf("in pieces of %d: %q, %+v\nat once: %q, %+v", int(step)+1, got, res, want, wantRes)
+		}
+	})
+}
+
+// usageOracle reads usage as encoding/json sees it.
+func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
+	get := func(m map[string]json.RawMessage, name string) int64 {
+		var n int64
+		raw, ok := m[name]
+		if !ok || string(raw) == "null" || json.Unmarshal(raw, &n) != nil || n < 0 || n > maxTokens || raw[0] == '-' {
+			return -1
+		}
+		return n
+	}
+	sub := func(name string) (m map[string]json.RawMessage) {
+		if json.Unmarshal(object[name], &m) != nil {
+			return nil
+		}
+		return m
+	}
+	either := func(a, b string) int64 {
+		if n := get(object, a); n > 0 {
+			return n
+		}
+		return max(get(object, a), get(object, b))
+	}
+	in, out := either("prompt_tokens", "input_tokens"), either("completion_tokens", "output_tokens")
+	total := get(object, "total_tokens")
+	if in < 0 && out < 0 && total < 0 {
+		return Usage{}, false
+	}
+	p, c := sub("prompt_tokens_details"), sub("completion_tokens_details")
+	read, written := max(0, get(object, "cache_read_input_tokens")), max(0, get(object, "cache_creation_input_tokens"))
+	u := Usage{Input: max(0, in), Output: max(0, out), Reasoning: max(0, get(c, "reasoning_tokens"))}
+	anthropic := in >= 0 && get(object, "prompt_tokens") < 0 && p == nil
+	if read+written > u.Input || total > 0 && total >= u.Input+u.Output+read+written || total <= 0 && anthropic {
+		u.Input += read + written
+	}
+	audio := [2]int64{max(0, get(p, "audio_tokens")), max(0, get(c, "audio_tokens"))}
+	if in <= 0 && read+written == 0 {
+		audio[0] = 0
+	} else {
+		u.CachedInput = max(read, get(p, "cached_tokens"), get(object, "cached_tokens"), get(object, "prompt_cache_hit_tokens"))
+	}
+	if out <= 0 {
+		audio[1] = 0
+	}
+	if rest := total - u.Input - u.Output; rest > 0 && (u.Input == 0 || out < 0) {
+		u.Input += rest
+	} else if rest > 0 {
+		u.Output, u.Reasoning = u.Output+rest, max(u.Reasoning, rest)
+	}
+	u.CachedInput, u.Reasoning = min(u.CachedInput, u.Input), min(u.Reasoning, u.Output)
+	u.Audio = min(audio[0], u.Input) + min(audio[1], u.Output)
+	return u, true
+}
+
+// oracleUsage is what a document's top-level usage says; ok is false when the oracle has no opinion: keys
+// written with escapes, two members of the same name told apart by order, usage in other places, no JSON object.
+func oracleUsage(data []byte) (u Usage, reported, ok bool) {
+	s := string(data)
+	for _, no := range []string{`\`, "put_tokens_details", "put_token_details", "iterations", "response", "message", "x_groq", "timings", `"batch"`} {
+		if strings.Contains(s, no) {
+			return u, false, false
+		}
+	}
+	for _, once := range []string{`"usage"`, `"prompt_tokens_details"`, `"completion_tokens_details"`} {
+		if strings.Count(s, once) > 1 {
+			return u, false, false
+		}
+	}
+	var doc, object map[string]json.RawMessage
+	if json.Unmarshal(data, &doc) != nil || doc == nil {
+		return u, false, false
+	}
+	if json.Unmarshal(doc["usage"], &object) == nil && object != nil {
+		u, reported = usageOracle(object)
+	} else if strings.Contains(s, `"usage"`) {
+		return u, false, false // in a choice, perhaps
+	}
+	return u, reported, true
+}
+
+func FuzzMeter(f *testing.F) {
+	f.Add([]byte(`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":1}}}`))
+	f.Add([]byte(`{"a":[{"usage":{"prompt_tokens":1}}],"usage": {"input_tokens":1}}`))
+	for _, ending := range []string{".sse", ".json"} {
+		for _, st := range corpus(f, ending) {
+			for _, b := range oracle(string(st.in)) {
+				f.Add([]byte(b.Data))
+			}
+			f.Add(st.in)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m Meter
+		kind := m.Observe(nil, data)
+		checkUsage(t, &m)
+		want, reported, ok := oracleUsage(data)
+		if !ok {
+			return
+		}
+		if kind == Opaque {
+			t.Fatalf("%s: valid, but not understood", data)
+		}
+		reported = reported && (m.Deltas() == 0 || want.Input+want.Output > 0)
+		if got, gotOK := m.Usage(); got != want || gotOK != reported {
+			t.Fatalf("%s: got %+v, %v; want %+v, %v", data, got, gotOK, want, reported)
+		}
+	})
+}
+
+func FuzzWhole(f *testing.F) {
+	f.Add([]byte(`{"a":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":1}}`), uint8(0))
+	f.Add([]byte(`[1,"usage"]`), uint8(1))
+	for _, st := range corpus(f, ".json") {
+		f.Add(st.in, uint8(4))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte, step uint8) {
+		var res Result
+		w := NewWhole(&script{pieces: inSteps(doc, uint16(step))}, WholeOptions{End: func(r Result) { res = r }})
+		out, err := io.ReadAll(w)
+		if !bytes.Equal(out, doc) || err != nil {
+			t.Fatalf("got %q, %v", out, err)
+		}
+		once := find(64<<10, doc)
+		if u, ok := readUsage(once.found); string(once.object.bytes()) != "batch" && (u != res.Usage || ok != res.Reported) {
+			t.Fatalf("in pieces %+v, at once %+v", res, u)
+		}
+		if want, reported, ok := oracleUsage(doc); ok && (res.Usage != want || res.Reported != reported) {
+			t.Fatalf("got %+v, want %+v, %v", res, want, reported)
+		}
+	})
+}

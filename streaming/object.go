@@ -1,0 +1,85 @@
+package streaming
+
+// object holds the members of a usage object as written. Servers name the same count differently; doc.go lists
+// who uses which name.
+type object struct {
+	prompt, input, completion, output, total []byte
+	inputDetails, outputDetails              []byte
+	cacheRead, cacheWrite                    []byte
+	cachedTokens, cacheHit                   []byte
+	iterations                               []byte
+}
+
+// read reports whether the object is whole.
+func (o *object) read(data []byte) bool {
+	c, ok := open(data, '{')
+	for ok {
+		var key, value []byte
+		if key, value, ok = c.next(); !ok {
+			break
+		}
+		switch string(key) {
+		case "prompt_tokens":
+			o.prompt = value
+		case "input_tokens":
+			o.input = value
+		case "completion_tokens":
+			o.completion = value
+		case "output_tokens":
+			o.output = value
+		case "total_tokens":
+			o.total = value
+		case "prompt_tokens_details", "input_tokens_details", "input_token_details":
+			o.inputDetails = value
+		case "completion_tokens_details", "output_tokens_details", "output_token_details":
+			o.outputDetails = value
+		case "cache_read_input_tokens":
+			o.cacheRead = value
+		case "cache_creation_input_tokens":
+			o.cacheWrite = value
+		case "cached_tokens":
+			o.cachedTokens = value
+		case "prompt_cache_hit_tokens":
+			o.cacheHit = value
+		case "iterations":
+			o.iterations = value
+		}
+	}
+	return c.whole()
+}
+
+func (o *object) in() int64  { return first(readTokens(o.prompt), readTokens(o.input)) }
+func (o *object) out() int64 { return first(readTokens(o.completion), readTokens(o.output)) }
+
+// cached is the part of the prompt that came from a cache, or -1.
+func (o *object) cached() int64 {
+	return max(detail(o.inputDetails, "cached_tokens"), readTokens(o.cachedTokens), readTokens(o.cacheHit))
+}
+
+func detail(object []byte, name string) int64 { return readTokens(member(object, name)) }
+
+// first prefers the chat name of a count. Servers that know both names may leave either one at 0.
+func first(a, b int64) int64 {
+	if a > 0 {
+		return a
+	}
+	return max(a, b)
+}
+
+// readTokens reads a count, or -1 for anything but a plain integer from 0 to maxTokens.
+func readTokens(value []byte) int64 {
+	if len(value) == 0 || len(value) > 13 || len(value) > 1 && value[0] == '0' {
+		return -1
+	}
+	var n int64
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if n > maxTokens {
+		return -1
+	}
+	return n
+}

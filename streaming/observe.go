@@ -1,0 +1,43 @@
+package streaming
+
+// observeLocked meters an event and decides on what of it goes out.
+func (b *Body) observeLocked(ev Event) Kind {
+	b.out = ev.Raw
+	dropLF := b.dropLF
+	b.dropLF = false
+	if ev.Oversize {
+		b.observePieceLocked(ev.Raw, !b.scan.over)
+		return Opaque
+	}
+	if ev.Data == nil && ev.Error != nil {
+		ev.Name, ev.Data = []byte("error"), ev.Error
+	}
+	if ev.Data == nil {
+		if dropLF && string(ev.Raw) == "\n" {
+			b.out = nil
+		}
+		return KeepAlive
+	}
+	b.events++
+	b.unread = false
+	kind := b.meter.Observe(ev.Name, ev.Data)
+	if kind == UsageOnly && b.opt.WithholdUsage {
+		b.out = nil
+		b.dropLF = ev.Raw[len(ev.Raw)-1] == '\r'
+	}
+	return kind
+}
+
+// observePieceLocked meters a piece of an event that is too large to be kept.
+func (b *Body) observePieceLocked(raw []byte, last bool) {
+	b.unread = true
+	if b.large == nil {
+		b.large = newLarge()
+	}
+	b.large.feed(raw)
+	if last {
+		b.events++
+		b.unread = !b.meter.observeLarge(&b.large.find)
+		b.large = nil
+	}
+}

@@ -1,0 +1,57 @@
+package streaming
+
+// word keeps a short string; of a longer one, its length.
+type word struct {
+	text [48]byte
+	n    int
+}
+
+func (w *word) add(part []byte) {
+	if w.n < len(w.text) {
+		copy(w.text[w.n:], part)
+	}
+	w.n += len(part)
+}
+
+// bytes returns the string, or nothing of one that is too long.
+func (w *word) bytes() []byte {
+	if w.n > len(w.text) {
+		return nil
+	}
+	return w.text[:w.n]
+}
+
+// name is a key that counts.
+type name uint8
+
+const (
+	noName name = iota
+	usageName
+	typeName
+	objectName
+	envelopeName
+)
+
+// isWord reports whether the value is a word to be kept.
+func (n name) isWord() bool { return n == typeName || n == objectName }
+
+// nameOf reads a key.
+func (f *finder) nameOf(key []byte) name {
+	switch string(key) {
+	case "usage":
+		return usageName
+	case "type":
+		if f.level == 1 {
+			return typeName
+		}
+	case "object":
+		if f.level == 1 {
+			return objectName
+		}
+	case "response", "message":
+		if f.envelopes && f.level == 1 {
+			return envelopeName
+		}
+	}
+	return noName
+}
