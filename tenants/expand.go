@@ -167,3 +167,10 @@ func environment(list []string) map[string]string {
 	}
 	return env
 }
+
+// Expander replaces ${VAR} and ${VAR:-default} in texts as it is done in config and policy files, by the variables
+// of a list like os.Environ().
+func Expander(environ []string) func(text string) (string, error) {
+	env := environment(environ)
+	return func(text string) (string, error) { return expand(text, env) }
+}

@@ -48,13 +48,14 @@ type cli struct {
 	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
 	Import   importCmd   `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
 	Simulate simulateCmd `cmd:"" help:"Run a traffic scenario through the admission code, beside the ideal."`
+	Load     loadCmd     `cmd:"" help:"Send calls at given rates, and report what became of them."`
 	Mock     mockCmd     `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
 	Keys     keysCmd     `cmd:"" help:"Make API keys and their hashes."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 // planned are the commands whose part is not built yet.
-var planned = []string{"plan", "load", "top", "dashboards"}
+var planned = []string{"plan", "top", "dashboards"}
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {

@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"curls": cmdCurls,
 			"model": cmdModel,
 			"call":  cmdCall,
+			"mock":  cmdMock,
 		},
 	})
 }

@@ -7,9 +7,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"github.com/llmgov/llmgov/internal/simulate"
 )
 
@@ -44,7 +41,10 @@ func (c simulateCmd) Run(e *env) error {
 		return err
 	}
 	opt := simulate.Options{Seeds: c.Seeds}
-	done := showProgress(e.stderr, &opt)
+	bar := newBar(e.stderr, "simulating")
+	if bar != nil {
+		opt.Progress = func(part float64) { _ = bar.Set(int(part * barSteps)) }
+	}
 	var r simulate.Result
 	err = writeFile(c.Log, func(w io.Writer) (err error) {
 		if c.Log != "" {
@@ -53,7 +53,9 @@ func (c simulateCmd) Run(e *env) error {
 		r, err = simulate.Run(e.ctx, s, opt)
 		return err
 	})
-	done()
+	if bar != nil {
+		_ = bar.Clear()
+	}
 	if err != nil {
 		return err
 	}
@@ -81,25 +83,6 @@ func listScenarios(w io.Writer) error {
 		fmt.Fprintf(w, "%-20s %s\n", name, s.About)
 	}
 	return nil
-}
-
-// showProgress draws a bar where somebody can see it. The function it returns
-// takes it away.
-func showProgress(w io.Writer, opt *simulate.Options) (done func()) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return func() {}
-	}
-	const steps = 1000
-	bar := progressbar.NewOptions(steps,
-		progressbar.OptionSetWriter(f),
-		progressbar.OptionSetDescription("simulating"),
-		progressbar.OptionSetWidth(40),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionClearOnFinish(),
-	)
-	opt.Progress = func(part float64) { _ = bar.Set(int(part * steps)) }
-	return func() { _ = bar.Clear() }
 }
 
 // writeFile lets write fill a file, which is left behind only when it is whole. An

@@ -71,8 +71,32 @@ var rules = map[string]rule{
 		may:    []string{"governor", "escrow", "github.com/prometheus/client_golang"},
 		reason: "metrics read the governor's books and nothing else",
 	},
+	"internal/strictyaml": {
+		may:    []string{"go.yaml.in/yaml/v3"},
+		not:    []string{"net", "net/http", "os"},
+		reason: "a reader of texts knows nothing of where they come from, or what they mean",
+	},
+	"internal/dist": {
+		may:    []string{"internal/strictyaml"},
+		not:    []string{"net", "net/http", "os"},
+		reason: "a distribution is drawn from what it is given",
+	},
+	"internal/htmlpage": {
+		not:    []string{"net", "net/http", "os"},
+		reason: "a page is made of its parts, and does not know what it shows",
+	},
+	"internal/load": {
+		may: []string{
+			"streaming", "internal/strictyaml", "internal/dist", "internal/htmlpage", "github.com/tidwall/gjson",
+			"go.yaml.in/yaml/v3", "github.com/HdrHistogram/hdrhistogram-go",
+		},
+		not:    []string{"os"},
+		reason: "a load generator sees the gateway as its clients do, from outside",
+	},
 	"internal/simulate": {
-		may:    []string{"escrow", "escrow/lengths", "go.yaml.in/yaml/v3", "golang.org/x/sync"},
+		may: []string{
+			"escrow", "escrow/lengths", "internal/strictyaml", "internal/dist", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
+		},
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},
 	"internal/durable": {

@@ -58,10 +58,10 @@ func (g *guesses) first(c *call) (expect int64, run time.Duration) {
 		return c.input + expect, g.firstToken(c) + flow(expect, g.speed(c, 0))
 	}
 	law := g.works[c.leaf].Service
-	if !law.varies() {
+	if !varies(law) {
 		return expect, c.run
 	}
-	return expect, law.known(g.runs.ExpectOf(g.kind(c), int64(law.longest()/runUnit)), 0)
+	return expect, knownRun(law, g.runs.ExpectOf(g.kind(c), int64(longestRun(law)/runUnit)), 0)
 }
 
 // start takes a call into the books as it begins to run.
@@ -70,8 +70,8 @@ func (g *guesses) start(c *call) {
 		return
 	}
 	c.learn.output = g.outputs.Start(g.kind(c), c.maxOutput)
-	if law := g.works[c.leaf].Service; law.varies() {
-		c.learn.run = g.runs.Start(g.kind(c), int64(law.longest()/runUnit))
+	if law := g.works[c.leaf].Service; varies(law) {
+		c.learn.run = g.runs.Start(g.kind(c), int64(longestRun(law)/runUnit))
 	}
 }
 
@@ -85,25 +85,25 @@ func (g *guesses) again(c *call, produced int64, age time.Duration) (expect int6
 		return c.input + expect, age + flow(expect-produced, g.speed(c, age))
 	}
 	law := g.works[c.leaf].Service
-	if !law.varies() {
+	if !varies(law) {
 		return expect, c.run
 	}
-	return expect, law.known(g.runs.Reach(&c.learn.run, int64(age/runUnit)), age)
+	return expect, knownRun(law, g.runs.Reach(&c.learn.run, int64(age/runUnit)), age)
 }
 
 // varies says that a law of run times is one to be learned.
-func (d Dist) varies() bool { return !d.zero() && !math.IsInf(d.Max, 1) }
+func varies(d Dist) bool { return !d.Zero() && !math.IsInf(d.Max, 1) }
 
-// longest is the most that a law of run times can give, in whole units.
-func (d Dist) longest() time.Duration {
+// longestRun is the most that a law of run times can give, in whole units.
+func longestRun(d Dist) time.Duration {
 	return time.Duration(d.Max * float64(time.Second)).Truncate(runUnit)
 }
 
-// known is an expected run of so many units. As long as nothing has been learned
+// knownRun is an expected run of so many units. As long as nothing has been learned
 // it is no more than the call's age: a slot is not a limit that a low guess
 // could break, and 0 lets the pool take the mean of all calls.
-func (d Dist) known(units int64, age time.Duration) time.Duration {
-	if expect := time.Duration(units) * runUnit; expect < d.longest() {
+func knownRun(d Dist, units int64, age time.Duration) time.Duration {
+	if expect := time.Duration(units) * runUnit; expect < longestRun(d) {
 		return expect
 	}
 	return age

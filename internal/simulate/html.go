@@ -1,30 +1,24 @@
 package simulate
 
 import (
-	"embed"
-	"encoding/json"
+	_ "embed" // the report's body and script
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/htmlpage"
 )
 
-//go:embed assets/report.html assets/report.css assets/report.js assets/uplot
-var assets embed.FS
+//go:embed assets/report.html
+var reportBody string
 
-var page = template.Must(template.New("report.html").ParseFS(assets, "assets/report.html"))
+//go:embed assets/report.js
+var reportScript string
 
-// asset is a file that is put into every report.
-func asset(name string) string {
-	data, err := assets.ReadFile("assets/" + name)
-	if err != nil {
-		panic("llmgov: BUG: " + err.Error())
-	}
-	return string(data)
-}
+var page = htmlpage.New(reportBody, reportScript)
 
 // card is a headline figure, with what it is to be compared with.
 type card struct{ Title, Value, Beside string }
@@ -42,25 +36,14 @@ type tenantRow struct {
 
 // WriteHTML writes the result as one page that needs nothing but itself.
 func WriteHTML(out io.Writer, r Result) error {
-	data, err := json.Marshal(r.Charts.rounded())
-	if err != nil {
-		return fmt.Errorf("simulate: %w", err)
-	}
 	tenants, more := reportTenants(&r)
 	view := map[string]any{
 		"Name": r.Scenario.Name, "About": r.Scenario.About, "Setting": r.setting(), "Seed": r.Charts.Seed,
 		"Cards": cards(&r), "Figures": figureRows(&r), "Tenants": tenants, "More": more,
 		"Source": string(r.Scenario.Source),
-		// These come from the embedded files and from json.Marshal, which escapes
-		// what could end a script.
-		"PlotCSS": template.CSS(asset("uplot/uPlot.min.css")),
-		"CSS":     template.CSS(asset("report.css")),
-		"Plot":    template.JS("/*!\n" + asset("uplot/LICENSE") + "\n*/\n" + asset("uplot/uPlot.iife.min.js")),
-		"Script":  template.JS(asset("report.js")),
-		"Data":    template.JS(data),
 	}
-	if err := page.Execute(out, view); err != nil {
-		return fmt.Errorf("simulate: writing the report: %w", err)
+	if err := page.Write(out, r.Scenario.Name+" · llmgov simulate", view, r.Charts.rounded()); err != nil {
+		return fmt.Errorf("simulate: %w", err)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 //go:embed scenarios/*.yaml
@@ -42,7 +44,7 @@ func Find(name string) (Scenario, error) {
 	}
 	data, err := scenarioFiles.ReadFile("scenarios/" + strings.ToLower(name) + ".yaml")
 	if err != nil {
-		return Scenario{}, fmt.Errorf("simulate: there is no scenario %q; %s, or write the path of a file, such as ./mine.yaml", name, advise(name, Names()))
+		return Scenario{}, fmt.Errorf("simulate: there is no scenario %q; %s, or write the path of a file, such as ./mine.yaml", name, strictyaml.Advise(name, Names()))
 	}
 	return Parse(strings.ToLower(name)+".yaml", data)
 }

@@ -10,23 +10,24 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // tenants reads a list of siblings.
 func (p *parser) tenants(v value, above string) []Tenant {
 	var list []Tenant
 	taken := map[string]bool{}
-	v.each(func(v value) {
+	v.Each(func(v value) {
 		for _, t := range p.tenant(v, above) {
 			if t.Name != "" && taken[t.Name] {
-				v.problem("there is a tenant %s already; give each its own name", show(t.Name))
+				v.Problem("there is a tenant %s already; give each its own name", strictyaml.Show(t.Name))
 			}
 			taken[t.Name] = true
 			list = append(list, t)
 		}
 	})
-	if v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
-		v.problem("name no tenant; write at least one with a load")
+	if v.Node.Kind == yaml.SequenceNode && len(v.Node.Content) == 0 {
+		v.Problem("name no tenant; write at least one with a load")
 	}
 	return list
 }
@@ -37,33 +38,35 @@ func (p *parser) tenant(v value, above string) []Tenant {
 	own := Work{Cost: p.work.Cost}
 	var teams, zipf value
 	readers := map[string]func(value){
-		"name":      func(v value) { v.name(&t.Name) },
-		"weight":    func(v value) { v.weight(&t.Weight) },
-		"priority":  func(v value) { oneOf(v, &t.Background, map[string]bool{"interactive": false, "background": true}) },
-		"floor_tpm": func(v value) { v.whole(&t.FloorTPM, 0, escrow.MaxLimit) },
-		"credit":    func(v value) { v.duration(&t.Credit, 0, escrow.Window) },
-		"load":      func(v value) { v.load(&t.Load) },
+		"name":   func(v value) { v.Name(&t.Name) },
+		"weight": func(v value) { weight(v, &t.Weight) },
+		"priority": func(v value) {
+			strictyaml.OneOf(v, &t.Background, map[string]bool{"interactive": false, "background": true})
+		},
+		"floor_tpm": func(v value) { v.Whole(&t.FloorTPM, 0, escrow.MaxLimit) },
+		"credit":    func(v value) { v.Duration(&t.Credit, 0, escrow.Window) },
+		"load":      func(v value) { load(v, &t.Load) },
 		"nodes":     notYet("several nodes are"),
 		"teams":     func(v value) { teams = v },
 		"zipf":      func(v value) { zipf = v },
 	}
 	workReaders(readers, &own)
-	there := v.fields(readers)
-	if v.node.Kind != yaml.MappingNode {
+	there := v.Fields(readers)
+	if v.Node.Kind != yaml.MappingNode {
 		return nil
 	}
 	workContradictions(there, &own)
 	p.ownWork(there, &t.Work, own)
 	if _, ok := there["name"]; !ok {
-		v.problem("has no name; write name:")
+		v.Problem("has no name; write name:")
 	}
 	t.contradictions(v, there)
 	path := above + t.Name
-	if zipf.node != nil {
+	if zipf.Node != nil {
 		return p.zipf(zipf, t, above)
 	}
-	p.leaves[path] = teams.node == nil
-	if teams.node != nil {
+	p.leaves[path] = teams.Node == nil
+	if teams.Node != nil {
 		inner := *p
 		inner.work = t.Work // teams inherit what they do not say
 		t.Teams = inner.tenants(teams, path+"/")
@@ -80,7 +83,7 @@ func (p *parser) ownWork(there map[string]value, w *Work, own Work) {
 	if has("service") {
 		w.Service = own.Service
 		if len(w.Classes) > 0 && !has("classes") {
-			there["service"].problem("stands beside the scenario's classes, which say how long a request runs; remove it")
+			there["service"].Problem("stands beside the scenario's classes, which say how long a request runs; remove it")
 		}
 	}
 	if len(w.Classes) > 0 {
@@ -97,27 +100,27 @@ func (t *Tenant) contradictions(v value, there map[string]value) {
 	}
 	switch {
 	case kinds == 0:
-		v.problem("has neither load nor teams; write load: {kind: open, tokens_per_second: 1000}")
+		v.Problem("has neither load nor teams; write load: {kind: open, tokens_per_second: 1000}")
 	case kinds > 1:
-		v.problem("has more than one of load, teams and zipf; give loads to the teams")
+		v.Problem("has more than one of load, teams and zipf; give loads to the teams")
 	}
 	if at, ok := there["priority"]; ok {
 		if _, inner := there["teams"]; inner {
-			at.problem("has no meaning for a tenant with teams; give it to the teams")
+			at.Problem("has no meaning for a tenant with teams; give it to the teams")
 		}
 	}
 	if at, ok := there["weight"]; ok {
 		if _, many := there["zipf"]; many {
-			at.problem("stands beside zipf, which has weights; remove it")
+			at.Problem("stands beside zipf, which has weights; remove it")
 		}
 	}
 }
 
 // weight reads a number of up to three decimals.
-func (v value) weight(into *escrow.Weight) {
+func weight(v value, into *escrow.Weight) {
 	one := float64(escrow.WeightOne)
 	w := float64(*into) / one
-	v.number(&w, 1/one, float64(escrow.MaxWeight)/one)
+	v.Number(&w, 1/one, float64(escrow.MaxWeight)/one)
 	*into = escrow.Weight(math.Round(w * one))
 }
 
@@ -131,26 +134,26 @@ var loadKeys = map[LoadKind][]string{
 	OnOff:      {"tokens_per_second", "requests_per_second", "on", "off", "start"},
 }
 
-func (v value) load(into *Load) {
+func load(v value, into *Load) {
 	l := Load{Start: -1}
 	workers := int64(0)
-	there := v.fields(map[string]func(value){
-		"kind":                func(v value) { oneOf(v, &l.Kind, loadWords) },
-		"tokens_per_second":   func(v value) { v.number(&l.TokensPerSecond, 1e-3, 1e12) },
-		"requests_per_second": func(v value) { v.number(&l.RequestsPerSecond, 1e-6, 1e6) },
-		"workers":             func(v value) { v.whole(&workers, 1, 100_000) },
-		"on":                  func(v value) { v.duration(&l.On, time.Millisecond, day) },
-		"off":                 func(v value) { v.duration(&l.Off, 0, day) },
-		"start":               func(v value) { v.duration(&l.Start, 0, day) },
+	there := v.Fields(map[string]func(value){
+		"kind":                func(v value) { strictyaml.OneOf(v, &l.Kind, loadWords) },
+		"tokens_per_second":   func(v value) { v.Number(&l.TokensPerSecond, 1e-3, 1e12) },
+		"requests_per_second": func(v value) { v.Number(&l.RequestsPerSecond, 1e-6, 1e6) },
+		"workers":             func(v value) { v.Whole(&workers, 1, 100_000) },
+		"on":                  func(v value) { v.Duration(&l.On, time.Millisecond, day) },
+		"off":                 func(v value) { v.Duration(&l.Off, 0, day) },
+		"start":               func(v value) { v.Duration(&l.Start, 0, day) },
 	})
 	l.Workers = int(workers)
 	*into = l
-	if v.node.Kind != yaml.MappingNode {
+	if v.Node.Kind != yaml.MappingNode {
 		return
 	}
 	kind, ok := there["kind"]
 	if !ok {
-		v.problem("has no kind; write kind: open, backlogged, onoff or absent")
+		v.Problem("has no kind; write kind: open, backlogged, onoff or absent")
 		return
 	}
 	allowed := map[string]bool{"kind": true}
@@ -158,18 +161,18 @@ func (v value) load(into *Load) {
 		allowed[key] = true
 		_, has := there[key]
 		if !has && (key == "workers" || key == "on" || key == "off") {
-			v.problem("is %s and has no %s; write it", kind.node.Value, key)
+			v.Problem("is %s and has no %s; write it", kind.Node.Value, key)
 		}
 	}
 	for key, at := range there {
 		if !allowed[key] {
-			at.problem("has no meaning for a load that is %s; remove it", kind.node.Value)
+			at.Problem("has no meaning for a load that is %s; remove it", kind.Node.Value)
 		}
 	}
 	_, tps := there["tokens_per_second"]
 	_, rps := there["requests_per_second"]
 	if allowed["tokens_per_second"] && tps == rps {
-		v.problem("needs one of tokens_per_second and requests_per_second; write exactly one")
+		v.Problem("needs one of tokens_per_second and requests_per_second; write exactly one")
 	}
 }
 
@@ -179,23 +182,23 @@ func (v value) load(into *Load) {
 func (p *parser) zipf(v value, like Tenant, above string) []Tenant {
 	count, exponent, load := int64(0), 1.1, 1.0
 	var weights []escrow.Weight
-	there := v.fields(map[string]func(value){
-		"count":    func(v value) { v.whole(&count, 1, 10_000) },
-		"exponent": func(v value) { v.number(&exponent, 0, 5) },
-		"load":     func(v value) { v.number(&load, 1e-6, 1000) },
+	there := v.Fields(map[string]func(value){
+		"count":    func(v value) { v.Whole(&count, 1, 10_000) },
+		"exponent": func(v value) { v.Number(&exponent, 0, 5) },
+		"load":     func(v value) { v.Number(&load, 1e-6, 1000) },
 		"weights": func(v value) {
-			v.each(func(v value) {
+			v.Each(func(v value) {
 				w := escrow.WeightOne
-				v.weight(&w)
+				weight(v, &w)
 				weights = append(weights, w)
 			})
 		},
 	})
 	if _, ok := there["count"]; !ok {
-		v.problem("has no count; write how many tenants")
+		v.Problem("has no count; write how many tenants")
 	}
 	if p.s.Pool.TPM == 0 {
-		v.problem("needs a pool with tpm, of which load is a multiple")
+		v.Problem("needs a pool with tpm, of which load is a multiple")
 	}
 	if len(weights) == 0 {
 		weights = []escrow.Weight{escrow.WeightOne}

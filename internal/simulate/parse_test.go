@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Every file in testdata/bad ends with the problems that are to be found in it.
@@ -33,7 +34,7 @@ func TestBadFiles(t *testing.T) {
 			}
 		}
 		_, err = Parse(file, data)
-		problems, ok := errors.AsType[Problems](err)
+		problems, ok := errors.AsType[strictyaml.Problems](err)
 		if !ok {
 			t.Errorf("%s: got %v, want Problems", file, err)
 			continue
@@ -170,7 +171,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Parse("fuzz.yaml", data)
 		if err != nil {
-			if _, ok := errors.AsType[Problems](err); !ok {
+			if _, ok := errors.AsType[strictyaml.Problems](err); !ok {
 				t.Fatalf("%v is no list of problems", err)
 			}
 			return

@@ -20,18 +20,6 @@ func randomStream(seed uint64, leaf, purpose int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, uint64(leaf)<<8|uint64(purpose)))
 }
 
-// draw takes one sample, as if the law were scaled by factor.
-func (d Dist) draw(rng *rand.Rand, factor float64) float64 {
-	mean := d.Mean * factor
-	if d.Sigma > 0 {
-		mean = math.Exp(math.Log(mean) - d.Sigma*d.Sigma/2 + d.Sigma*rng.NormFloat64())
-	}
-	return min(max(mean, d.Min), d.Max)
-}
-
-// zero reports a distribution that is not there.
-func (d Dist) zero() bool { return d.Mean == 0 }
-
 func (s Span) draw(rng *rand.Rand) time.Duration {
 	if s.To <= s.From {
 		return s.From
@@ -59,13 +47,13 @@ func (w *Work) draw(rng *rand.Rand, factor float64) sample {
 	if len(w.Classes) > 0 {
 		return w.drawClass(rng, factor)
 	}
-	s := sample{class: -1, output: int64(math.Round(w.Cost.draw(rng, factor)))}
+	s := sample{class: -1, output: int64(math.Round(w.Cost.Draw(rng, factor)))}
 	s.maxOutput = s.output
 	if !math.IsInf(w.Cost.Max, 1) {
 		s.maxOutput = int64(w.Cost.Max)
 	}
-	if !w.Service.zero() {
-		run := w.Service.draw(rng, 1)
+	if !w.Service.Zero() {
+		run := w.Service.Draw(rng, 1)
 		s.run = time.Duration(run * float64(time.Second))
 		s.speed = float64(s.output) / run
 	}
@@ -79,8 +67,8 @@ func (w *Work) drawClass(rng *rand.Rand, factor float64) sample {
 	}
 	c := &w.Classes[k]
 	s := sample{class: k, maxOutput: int64(c.Max)}
-	if !c.Input.zero() {
-		s.input = int64(math.Round(c.Input.draw(rng, 1)))
+	if !c.Input.Zero() {
+		s.input = int64(math.Round(c.Input.Draw(rng, 1)))
 	}
 	out := c.Median * factor * math.Exp(c.Sigma*rng.NormFloat64())
 	s.output = int64(math.Round(min(max(out, 1), c.Max)))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/dist"
 )
 
 // Scenario is traffic upon one pool, as a scenario file describes it. It holds
@@ -120,10 +121,7 @@ type Work struct {
 }
 
 // Dist is a distribution of positive numbers.
-type Dist struct {
-	// Mean is that of the whole law, before it is cut to Min … Max.
-	Mean, Sigma, Min, Max float64
-}
+type Dist = dist.Dist
 
 // Class is a kind of streamed call whose output is lognormal around a median.
 type Class struct {

@@ -1,4 +1,4 @@
-package simulate
+package strictyaml
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a scenario file: where, what, and
+// Problem is one thing that is wrong with a file: where, what, and
 // what to do about it.
 type Problem struct {
 	File string
@@ -44,8 +44,8 @@ func (ps Problems) sorted() Problems {
 	return slices.Compact(ps)
 }
 
-// show quotes a value for a message, cut to a length that fits a terminal.
-func show(text string) string {
+// Show quotes a value for a message, cut to a length that fits a terminal.
+func Show(text string) string {
 	const most = 60
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most-1]) + "…"
@@ -53,8 +53,8 @@ func show(text string) string {
 	return strconv.Quote(text)
 }
 
-// advise names the known word that was probably meant, or all of them.
-func advise(word string, known []string) string {
+// Advise names the known word that was probably meant, or all of them.
+func Advise(word string, known []string) string {
 	known = slices.Sorted(slices.Values(known))
 	best, least := "", len(word)/2+1
 	for _, k := range known {
@@ -67,7 +67,7 @@ func advise(word string, known []string) string {
 		}
 	}
 	if best != "" {
-		return "did you mean " + show(best) + "?"
+		return "did you mean " + Show(best) + "?"
 	}
 	return "known are " + strings.Join(known, ", ")
 }

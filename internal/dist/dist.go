@@ -1,0 +1,85 @@
+// Package dist has the distributions that traffic is drawn from: one number for
+// all calls, or a lognormal law, which is how the lengths of prompts and answers
+// are spread. It reads them from files, and draws from a source that it is given.
+package dist
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
+
+// Dist is a distribution of positive numbers.
+type Dist struct {
+	// Mean is that of the whole law, before it is cut to Min … Max.
+	Mean, Sigma, Min, Max float64
+}
+
+// Constant is always the same.
+func Constant(x float64) Dist { return Dist{Mean: x, Max: math.Inf(1)} }
+
+// Zero reports a distribution that is not there.
+func (d Dist) Zero() bool { return d.Mean == 0 }
+
+// Draw takes one sample, as if the law were scaled by factor.
+func (d Dist) Draw(rng *rand.Rand, factor float64) float64 {
+	mean := d.Mean * factor
+	if d.Sigma > 0 {
+		mean = math.Exp(math.Log(mean) - d.Sigma*d.Sigma/2 + d.Sigma*rng.NormFloat64())
+	}
+	return min(max(mean, d.Min), d.Max)
+}
+
+// Unit says how a distribution's numbers are written.
+type Unit int
+
+const (
+	// Tokens are plain numbers from 1 on.
+	Tokens Unit = iota
+	// Seconds are written as durations.
+	Seconds
+)
+
+func (u Unit) read(v strictyaml.Value, into *float64) {
+	if u == Tokens {
+		v.Number(into, 1, 1e9)
+		return
+	}
+	d := time.Duration(*into * float64(time.Second))
+	v.Duration(&d, time.Millisecond, 24*time.Hour)
+	*into = d.Seconds()
+}
+
+// Readers read the keys of a distribution.
+func (d *Dist) Readers(u Unit) map[string]func(strictyaml.Value) {
+	return map[string]func(strictyaml.Value){
+		"dist": func(v strictyaml.Value) {
+			constant := false
+			strictyaml.OneOf(v, &constant, map[string]bool{"lognormal": false, "constant": true})
+			if constant {
+				d.Sigma, d.Min, d.Max = 0, 0, math.Inf(1)
+			}
+		},
+		"mean":  func(v strictyaml.Value) { u.read(v, &d.Mean) },
+		"sigma": func(v strictyaml.Value) { v.Number(&d.Sigma, 0, 4) },
+		"min":   func(v strictyaml.Value) { u.read(v, &d.Min) },
+		"max":   func(v strictyaml.Value) { u.read(v, &d.Max) },
+	}
+}
+
+// Contradictions reports keys of one distribution that cannot all hold.
+func (d Dist) Contradictions(v strictyaml.Value, there map[string]strictyaml.Value) {
+	if kind, ok := there["dist"]; ok && kind.Node.Value == "constant" {
+		for _, key := range []string{"sigma", "min", "max"} {
+			if at, ok := there[key]; ok {
+				at.Problem("has no meaning for a constant; remove it, or write dist: lognormal")
+			}
+		}
+		return
+	}
+	if d.Mean > d.Max || d.Mean < d.Min {
+		v.Problem("a mean of %g lies outside of min %g and max %g; move one of them", d.Mean, d.Min, d.Max)
+	}
+}

@@ -1,0 +1,188 @@
+package load
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/streaming"
+)
+
+const (
+	// readSize is what is asked of the connection at once.
+	readSize = 16 << 10
+	// errorSize is how much is read of an answer that is none.
+	errorSize = 64 << 10
+	// mostGaps is for how many parts room is made beforehand.
+	mostGaps = 4096
+)
+
+// attempt is one sending of a call, and what came back.
+type attempt struct {
+	sent, headers, first, end time.Duration
+
+	status   int
+	outcome  Outcome
+	kind     string // of a refusal or failure
+	example  string
+	timedOut bool
+	hint     time.Duration
+	retry    retryWord
+	usage    streaming.Usage
+	reported bool
+	gaps     []time.Duration
+}
+
+func (a *attempt) fail(kind, example string) {
+	a.outcome, a.kind, a.example = Failed, kind, example
+}
+
+// errBroken is why a call was broken off by the plan.
+var errBroken = errors.New("load: broken off, as planned")
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, readSize); return &b }}
+
+// reader reads one event stream.
+type reader struct {
+	a     *attempt
+	c     *Call
+	scan  streaming.Scanner
+	meter streaming.Meter
+	last  time.Duration // of the part that came last
+	ended bool          // the proper end came
+}
+
+// stream reads an event stream to its end, or to where the call is to be broken off. now is
+// the time since the start of the run.
+func (a *attempt) stream(body io.Reader, c *Call, now func() time.Duration) error {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	r := reader{a: a, c: c}
+	a.gaps = make([]time.Duration, 0, min(c.Output, mostGaps))
+	defer func() { a.usage, a.reported = r.meter.Usage() }()
+	for {
+		n, err := body.Read(*buf)
+		at := now()
+		r.scan.Feed((*buf)[:n])
+		if stop, cause := r.events(at, r.scan.Next); stop {
+			return cause
+		}
+		if err == io.EOF { // the last event may lack its blank line
+			if stop, cause := r.events(at, r.scan.Flush); stop {
+				return cause
+			}
+		}
+		if err != nil {
+			return a.streamEnd(err, r.ended, at)
+		}
+	}
+}
+
+// events reads the events that are there, and says whether nothing more is to be read.
+func (r *reader) events(at time.Duration, next func() (streaming.Event, bool)) (stop bool, cause error) {
+	for {
+		ev, ok := next()
+		if !ok {
+			return false, nil
+		}
+		switch r.meter.Observe(ev.Name, ev.Data) {
+		case streaming.Delta:
+			r.delta(at)
+			if r.c.BreakAfter > 0 && r.meter.Deltas() >= r.c.BreakAfter {
+				return true, errBroken
+			}
+		case streaming.Failure:
+			r.a.end = at
+			r.a.fail("stream: error event", string(ev.Data))
+			return true, nil
+		case streaming.Final:
+			r.ended, r.a.end = true, at
+		}
+	}
+}
+
+func (r *reader) delta(at time.Duration) {
+	if r.a.first == never {
+		r.a.first = at
+	} else {
+		r.a.gaps = append(r.a.gaps, at-r.last)
+	}
+	r.last = at
+}
+
+// streamEnd judges the end of the connection.
+func (a *attempt) streamEnd(err error, ended bool, at time.Duration) error {
+	switch {
+	case ended:
+		a.outcome = OK
+		return nil
+	case err == io.EOF:
+		a.end = at
+		a.fail("stream: no end", "the stream ended without [DONE] or its like")
+		return nil
+	}
+	return err
+}
+
+// whole reads a plain answer. That it is whole is HTTP's to say: one that is cut off ends with
+// an error.
+func (a *attempt) whole(body io.ReadCloser, now func() time.Duration) error {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	var res streaming.Result
+	answer := streaming.NewWhole(body, streaming.WholeOptions{End: func(r streaming.Result) { res = r }})
+	_, err := io.CopyBuffer(onlyWriter{}, answer, *buf)
+	a.end = now()
+	if err != nil {
+		return err
+	}
+	a.usage, a.reported, a.outcome = res.Usage, res.Reported, OK
+	return nil
+}
+
+// onlyWriter throws away what it gets, and has no ReadFrom that would leave the buffer unused.
+type onlyWriter struct{}
+
+func (onlyWriter) Write(p []byte) (int, error) { return len(p), nil }
+
+// refusal reads an answer that is no success.
+func (a *attempt) refusal(resp *http.Response, now func() time.Duration) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, errorSize))
+	a.end = now()
+	if err != nil {
+		return err
+	}
+	a.kind = strconv.Itoa(resp.StatusCode)
+	// The type says which limit it was; some kinds have only a code.
+	for _, path := range []string{"error.type", "error.code"} {
+		if word := gjson.GetBytes(body, path); word.Type == gjson.String && word.Str != "" {
+			a.kind += " " + cut(word.Str, 40)
+			break
+		}
+	}
+	a.hint, a.retry = hintOf(resp.Header), wordOf(resp.Header)
+	a.outcome, a.example = Failed, cut(string(body), 300)
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
+		a.outcome = Refused
+	}
+	return nil
+}
+
+// isStream tells event streams by their content type.
+func isStream(h http.Header) bool {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream"
+}
+
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}

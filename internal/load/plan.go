@@ -1,0 +1,102 @@
+package load
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/dist"
+)
+
+// Plan is the traffic of one run. It holds no state: the same plan and seed ask for the
+// same at the same times.
+type Plan struct {
+	Tenants []Tenant
+	// Warmup comes before For, and what is due in it is sent and not measured.
+	Warmup, For time.Duration
+	Seed        uint64
+	// Timeout ends an attempt, and is the patience of who comes back when told.
+	Timeout time.Duration
+	// MaxInFlight bounds the calls that are open at once. What it holds back is late.
+	MaxInFlight int
+}
+
+// end is when the last call may be due.
+func (p *Plan) end() time.Duration { return p.Warmup + p.For }
+
+// Tenant is who asks for what.
+type Tenant struct {
+	Name, Key, Model string
+	// Rate is calls a second, in the mean.
+	Rate     float64
+	Arrivals Arrivals
+	Path     Path
+	// Prompt and Output are lengths in tokens.
+	Prompt, Output dist.Dist
+	// MaxTokens is what calls declare, if it is not what they want: then the simulated model
+	// server is told the length that was drawn, and others decide for themselves.
+	MaxTokens int64
+	// Stream is the share of calls that are streamed, Disconnect the share of those that
+	// are broken off after a random part of the answer.
+	Stream, Disconnect float64
+	Burst              Burst
+	Storm              Storm
+	Retry              Retry
+}
+
+// Arrivals is the law of the times between calls.
+type Arrivals int
+
+const (
+	// Poisson is many callers who do not know of each other.
+	Poisson Arrivals = iota
+	// Constant is a clock.
+	Constant
+)
+
+// Burst is a number of calls that are due in one instant, again and again. Every 0 is none.
+type Burst struct {
+	Every time.Duration
+	Size  int64
+}
+
+// Storm breaks off a share of a tenant's running streams in one instant, again and again,
+// as the restart of a frontend does. Every 0 is none.
+type Storm struct {
+	Every time.Duration
+	Share float64
+}
+
+// Retry is what callers do who are refused.
+type Retry int
+
+const (
+	// RetryNone gives up.
+	RetryNone Retry = iota
+	// RetryHinted comes back when it is told to, as long as its patience lasts.
+	RetryHinted
+	// RetrySDK does what OpenAI's libraries do: two more attempts, when told, else after half
+	// a second, then a second.
+	RetrySDK
+)
+
+// Path is the endpoint that is called.
+type Path int
+
+// The endpoints.
+const (
+	Chat Path = iota
+	Responses
+	Messages // Anthropic's
+	Embeddings
+)
+
+var paths = [...]string{"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"}
+
+// DefaultTenant asks ten times a second for short chats.
+func DefaultTenant() Tenant {
+	return Tenant{
+		Name: "all", Model: "gpt-4o-mini", Rate: 10,
+		Prompt: dist.Dist{Mean: 500, Sigma: 0.8, Min: 1, Max: 8000},
+		Output: dist.Dist{Mean: 200, Sigma: 0.8, Min: 1, Max: 4000},
+		Stream: 1,
+	}
+}

@@ -1,0 +1,229 @@
+package load
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options are what a run needs beside its plan.
+type Options struct {
+	// URL is the server's, with or without /v1.
+	URL string
+	// Transport is what calls go through; nil is NewTransport.
+	Transport http.RoundTripper
+	// Progress, unless nil, is told about five times a second how far the run is.
+	Progress func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Part                               float64 // of the time in which calls are due
+	Sent, InFlight, OK, Refused, Other int64
+}
+
+// NewTransport is one for so many calls at once, each on a connection of its own.
+func NewTransport(inFlight int) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = inFlight, inFlight
+	t.DisableCompression = true
+	t.ForceAttemptHTTP2 = false
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// Run sends what the plan says, and reports. When ctx ends it sends nothing more, gives up
+// what is open, and reports what there is. There is no error after which nothing could be said.
+func Run(ctx context.Context, p *Plan, opt Options) *Report {
+	r := &runner{
+		plan: p, base: strings.TrimSuffix(strings.TrimSuffix(opt.URL, "/"), "/v1"), transport: opt.Transport,
+		began: time.Now(), slots: make(chan struct{}, p.MaxInFlight), ledger: NewLedger(p),
+		open: make([]openStreams, len(p.Tenants)),
+	}
+	if r.transport == nil {
+		t := NewTransport(p.MaxInFlight)
+		defer t.CloseIdleConnections()
+		r.transport = t
+	}
+	done := make(chan struct{})
+	var telling sync.WaitGroup
+	if opt.Progress != nil {
+		telling.Go(func() { r.tell(done, opt.Progress) })
+	}
+	r.dispatch(ctx)
+	r.calls.Wait()
+	close(done)
+	telling.Wait()
+	return r.ledger.Report(opt.URL)
+}
+
+type runner struct {
+	plan      *Plan
+	base      string
+	transport http.RoundTripper
+	began     time.Time
+	slots     chan struct{} // one is taken while a call is open
+	calls     sync.WaitGroup
+	open      []openStreams // by tenant
+
+	sent, inFlight atomic.Int64
+
+	mu     sync.Mutex
+	ledger *Ledger // guarded by mu
+	counts [Unfinished + 1]int64
+}
+
+// now is the time since the start of the run.
+func (r *runner) now() time.Duration { return time.Since(r.began) }
+
+// dispatch starts each call when it is due.
+func (r *runner) dispatch(ctx context.Context) {
+	schedule := NewSchedule(r.plan)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		ev, ok := schedule.Next()
+		if !ok {
+			ev.At = r.plan.end()
+		}
+		if !r.sleepUntil(ctx, timer, ev.At) {
+			r.locked(func() { r.ledger.CutShort(r.now()) })
+			return
+		}
+		switch {
+		case !ok:
+			return
+		case ev.Storm:
+			r.open[ev.Tenant].storm(r.plan.Tenants[ev.Tenant].Storm.Share)
+			continue
+		}
+		r.locked(func() { r.ledger.Offer(&ev.Call) })
+		held, ok := r.slot(ctx, timer)
+		if !ok {
+			continue // too late for this one, and for those that are still due; they are counted
+		}
+		r.calls.Go(func() { r.call(ctx, ev.Call, held) })
+	}
+}
+
+// sleepUntil is false when ctx has ended.
+func (r *runner) sleepUntil(ctx context.Context, timer *time.Timer, at time.Duration) bool {
+	if wait := at - r.now(); wait > 0 {
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// slot takes the place of one open call, and says whether it had to be waited for. It is not
+// waited for behind the end of the run.
+func (r *runner) slot(ctx context.Context, timer *time.Timer) (held, ok bool) {
+	select {
+	case r.slots <- struct{}{}:
+		return false, true
+	default:
+	}
+	timer.Reset(max(0, r.plan.end()-r.now()))
+	select {
+	case r.slots <- struct{}{}:
+		return true, true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return true, false
+}
+
+// call sees one call through, its retries included. It has a slot when it begins.
+func (r *runner) call(ctx context.Context, c Call, held bool) {
+	t := &r.plan.Tenants[c.Tenant]
+	body := t.body(&c)
+	s := Sample{Tenant: c.Tenant, At: c.At, Held: held, Stream: c.Stream}
+	for {
+		r.sent.Add(1)
+		r.inFlight.Add(1)
+		a := r.attempt(ctx, t, &c, body, s.Attempts)
+		r.inFlight.Add(-1)
+		<-r.slots
+		s.take(a)
+		pause, again := r.plan.comeBack(&c, a, s.Attempts)
+		if !again {
+			break
+		}
+		if !r.waitToReturn(ctx, pause) {
+			s.Outcome = Unfinished
+			break
+		}
+	}
+	r.locked(func() {
+		r.ledger.Add(&s)
+		r.counts[s.Outcome]++
+	})
+}
+
+// waitToReturn waits for the time to come back and then for a slot, unless ctx ends.
+func (r *runner) waitToReturn(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// take adds an attempt to what is known of the call.
+func (s *Sample) take(a *attempt) {
+	if s.Attempts == 0 {
+		s.Left = a.sent
+	}
+	s.Attempts++
+	s.Sent, s.Headers, s.First, s.End = a.sent, a.headers, a.first, a.end
+	s.Outcome, s.TimedOut = a.outcome, a.timedOut
+	s.Usage, s.Reported, s.Gaps = a.usage, a.reported, a.gaps
+	switch a.outcome {
+	case Refused:
+		s.Refusals = append(s.Refusals, Refusal{Kind: a.kind, Took: a.end - a.sent, Hint: a.hint})
+	case Failed:
+		s.Failure, s.Example = a.kind, a.example
+	}
+}
+
+func (r *runner) locked(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// tell reports progress until done.
+func (r *runner) tell(done <-chan struct{}, progress func(Progress)) {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		p := Progress{
+			Part: min(1, r.now().Seconds()/r.plan.end().Seconds()), Sent: r.sent.Load(), InFlight: r.inFlight.Load(),
+		}
+		r.locked(func() {
+			p.OK, p.Refused = r.counts[OK], r.counts[Refused]
+			p.Other = r.counts[Broken] + r.counts[Failed] + r.counts[Unfinished]
+		})
+		progress(p)
+	}
+}

@@ -1,0 +1,52 @@
+package load
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// Outcome is what became of a call in the end.
+type Outcome int
+
+// The outcomes.
+const (
+	OK         Outcome = iota // the whole answer came
+	Refused                   // 429 or 503, and the caller has given up
+	Broken                    // broken off by the plan
+	Failed                    // an error, or an answer that is not whole
+	Unfinished                // the run was cut short
+)
+
+// never is a time at which nothing happened.
+const never = time.Duration(-1)
+
+// Sample is what happened to one call. Times are since the start of the run, or never.
+type Sample struct {
+	Tenant  int
+	At      time.Duration // when it was due
+	Left    time.Duration // when it was first sent
+	Sent    time.Duration // when it was last sent
+	Headers time.Duration // of the last attempt, as the two below
+	First   time.Duration // the first part of the answer
+	End     time.Duration
+	Held    bool // MaxInFlight held it back
+
+	Outcome  Outcome
+	Failure  string // what kind, where it has failed
+	Example  string // of a failure, in full
+	TimedOut bool
+	Stream   bool
+	Attempts int
+	Refusals []Refusal
+	Usage    streaming.Usage
+	Reported bool            // Usage was
+	Gaps     []time.Duration // between parts of the answer
+}
+
+// Refusal is one refused attempt.
+type Refusal struct {
+	Kind string        // its status and what the body says, such as "429 share"
+	Took time.Duration // since it was sent
+	Hint time.Duration // when to come back; 0 for no word
+}

@@ -1,0 +1,161 @@
+package load
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Call is one call, drawn.
+type Call struct {
+	Tenant int
+	// Number counts the tenant's calls.
+	Number         int64
+	At             time.Duration // when it is due, since the start of the run
+	Prompt, Output int64         // tokens
+	Stream         bool
+	// BreakAfter is after how many parts of the answer it is broken off; 0 for never.
+	BreakAfter int64
+	// Luck, of 0 to 1, is what a storm goes by, and the jitter of retries.
+	Luck float64
+}
+
+// Event is what happens next: a call is due, or a storm breaks over a tenant's streams.
+type Event struct {
+	Call
+	Storm bool
+}
+
+// Streams of random numbers. Each tenant has one for when it asks and one for what, so that
+// another rate does not change what is asked for.
+const (
+	streamArrivals = iota
+	streamCalls
+)
+
+func randomStream(seed uint64, tenant, purpose int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(tenant)<<8|uint64(purpose)))
+}
+
+// Schedule gives the events of a run in the order of their times. It is a function of the
+// plan alone.
+type Schedule struct {
+	plan    *Plan
+	sources sources
+	calls   []*rand.Rand
+	number  []int64
+}
+
+// NewSchedule begins at the beginning.
+func NewSchedule(p *Plan) *Schedule {
+	s := &Schedule{plan: p, number: make([]int64, len(p.Tenants))}
+	for i := range p.Tenants {
+		t := &p.Tenants[i]
+		s.calls = append(s.calls, randomStream(p.Seed, i, streamCalls))
+		rng := randomStream(p.Seed, i, streamArrivals)
+		if t.Rate > 0 {
+			s.add(source{tenant: i, next: t.arrivals(rng)})
+		}
+		if t.Burst.Every > 0 {
+			s.add(source{tenant: i, next: repeat(t.Burst.Every, t.Burst.Size)})
+		}
+		if t.Storm.Every > 0 {
+			s.add(source{tenant: i, storm: true, next: repeat(t.Storm.Every, 1)})
+		}
+	}
+	return s
+}
+
+func (s *Schedule) add(src source) {
+	src.order = len(s.sources)
+	src.at = src.next()
+	heap.Push(&s.sources, src)
+}
+
+// Next is the next event, and false behind the end of the run.
+func (s *Schedule) Next() (Event, bool) {
+	if len(s.sources) == 0 || s.sources[0].at >= s.plan.end() {
+		return Event{}, false
+	}
+	src := &s.sources[0]
+	at, tenant, storm := src.at, src.tenant, src.storm
+	src.at = src.next()
+	heap.Fix(&s.sources, 0)
+	if storm {
+		return Event{Call: Call{Tenant: tenant, At: at}, Storm: true}, true
+	}
+	c := s.plan.Tenants[tenant].draw(s.calls[tenant])
+	c.Tenant, c.At, c.Number = tenant, at, s.number[tenant]
+	s.number[tenant]++
+	return Event{Call: c}, true
+}
+
+// draw decides what is asked for. It draws the same number of times for each call, so that
+// a share that is changed does not change all that follows.
+func (t *Tenant) draw(rng *rand.Rand) Call {
+	c := Call{Prompt: tokens(t.Prompt.Draw(rng, 1)), Output: tokens(t.Output.Draw(rng, 1))}
+	streams, breaks, after := rng.Float64(), rng.Float64(), rng.Float64()
+	c.Luck = rng.Float64()
+	c.Stream = t.Path != Embeddings && streams < t.Stream
+	if c.Stream && breaks < t.Disconnect {
+		c.BreakAfter = 1 + int64(after*float64(c.Output))
+	}
+	return c
+}
+
+func tokens(x float64) int64 { return max(1, int64(math.Round(x))) }
+
+// notInThisRun is behind the end of all runs, and small enough to be reckoned with.
+const notInThisRun = 1000 * Longest
+
+// arrivals gives the times of calls, one after the other. They are reckoned from the
+// start, not from each other, so that no rounding adds up.
+func (t *Tenant) arrivals(rng *rand.Rand) func() time.Duration {
+	sum := rng.Float64() // a clock's phase; of no account to a Poisson process, which has none
+	if t.Arrivals == Poisson {
+		sum = rng.ExpFloat64()
+	}
+	rate := t.Rate
+	constant := t.Arrivals == Constant
+	return func() time.Duration {
+		at := time.Duration(min(sum/rate*float64(time.Second), float64(notInThisRun)))
+		if constant {
+			sum++
+		} else {
+			sum += rng.ExpFloat64()
+		}
+		return at
+	}
+}
+
+// repeat gives each multiple of every so many times.
+func repeat(every time.Duration, times int64) func() time.Duration {
+	n := int64(0)
+	return func() time.Duration {
+		at := every * time.Duration(n/times+1)
+		n++
+		return at
+	}
+}
+
+// source is one cause of events, and when it has its next one.
+type source struct {
+	at     time.Duration
+	order  int // among those of one instant
+	tenant int
+	storm  bool
+	next   func() time.Duration
+}
+
+type sources []source
+
+func (s sources) Len() int { return len(s) }
+func (s sources) Less(i, j int) bool {
+	return s[i].at < s[j].at || s[i].at == s[j].at && s[i].order < s[j].order
+}
+func (s sources) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *sources) Push(x any)   { *s = append(*s, x.(source)) }
+
+// Pop is part of heap.Interface. Sources have no end.
+func (s *sources) Pop() any { panic("load: BUG: a source was removed") }
