@@ -417,3 +417,27 @@ func TestTheSameIDAtTwoUpstreams(t *testing.T) {
 		t.Errorf("acme refers to other's response: %d %s", status, body)
 	}
 }
+
+// A tool may not use a model that its caller may not.
+func TestToolsUseModelsOfTheirCaller(t *testing.T) {
+	s := newSDKStack(t, sdkWorld{tenants: []tenants.Tenant{
+		sdkTenant("acme", func(t *tenants.Tenant) { t.Models = []string{"gpt-4o", "gpt-image-1"} }),
+		sdkTenant("other", func(t *tenants.Tenant) { t.Models = []string{"gpt-4o"} }),
+	}})
+	for _, body := range []string{
+		`{"model":"gpt-4o","input":"hi","tools":[{"type":"image_generation","model":"gpt-image-1"}]}`,
+		`{"model":"gpt-4o","input":"hi","tools":[{"type":"image\u005fgeneration","Model":"gpt-image-1"}]}`,
+	} {
+		status, text := s.as("other", http.MethodPost, "/v1/responses", "application/json", body)
+		if status != http.StatusForbidden || !strings.Contains(text, "model_not_allowed") {
+			t.Errorf("%s by who may not: %d %s", body, status, text)
+		}
+		if status, text := s.as("acme", http.MethodPost, "/v1/responses", "application/json", body); status != http.StatusOK {
+			t.Errorf("%s by who may: %d %s", body, status, text)
+		}
+	}
+	body := `{"model":"gpt-4o","input":"hi","tools":[{"type":"image_generation"}],"metadata":{"model":"x"}}`
+	if status, text := s.as("other", http.MethodPost, "/v1/responses", "application/json", body); status != http.StatusOK {
+		t.Errorf("%s: %d %s", body, status, text)
+	}
+}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
 	"slices"
@@ -94,11 +95,21 @@ func (c *call) checkReferences() *refusal {
 	if !c.route.toObjects() && c.route.path != responsesPath && !mayRefer(c.body) {
 		return nil
 	}
-	found, err := references(c.body)
-	if err != nil {
-		return invalid(err.param, err.what)
+	w, drawn := walk{body: c.body}, ""
+	if bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`)) {
+		w.member = func(key, text string, depth int) {
+			if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !c.tenant.MayUse(text) {
+				drawn = text
+			}
+		}
 	}
-	for _, ref := range found {
+	switch err := w.run(); {
+	case err != nil:
+		return invalid(err.param, err.what)
+	case drawn != "":
+		return &refusal{status: http.StatusForbidden, code: codeModel, param: "tools", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(drawn)) + ", which a tool names."}
+	}
+	for _, ref := range w.found {
 		if !c.sees(c.pool.upstream.name, ref.id) {
 			return noObject(ref.key, ref.id)
 		}
