@@ -13,6 +13,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	p.advance(now)
 	e := p.entryOf(&c)
 	ticket := p.claimed(&c)
+	p.demanded(&c, &e, ticket)
 	ans := p.answer(now, &c, &e, ticket)
 	switch ans.Verdict {
 	case Admitted:

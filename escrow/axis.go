@@ -41,6 +41,7 @@ func newAxis(now time.Time, k Axis, cfg Config) axisBooks {
 		a.ledger = NewLedger(now, limit, paceSlots)
 	}
 	a.pace = newPace(now, limit, cfg.Burst, ring)
+	a.pace.share(cfg.Shared)
 	a.pace.loosen(a.apart())
 	return a
 }
@@ -93,9 +94,10 @@ func (a *axisBooks) bookAt(at time.Time, c int64) {
 }
 
 // resize changes the limit and the burst. What is booked stays booked.
-func (a *axisBooks) resize(limit int64, burst time.Duration) {
+func (a *axisBooks) resize(limit int64, cfg Config) {
 	a.limit = limit
-	a.pace.resize(limit, burst)
+	a.pace.share(cfg.Shared)
+	a.pace.resize(limit, cfg.Burst)
 	a.pace.loosen(a.apart()) // by parts of the new limit
 	a.pace.ring.limit = limit
 	l, unit := a.booked()

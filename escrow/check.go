@@ -135,7 +135,7 @@ func (a *axisBooks) check(k Axis, held, coming int64) error {
 	if err := l.check(k); err != nil {
 		return err
 	}
-	if a.pace.level > a.pace.burst {
+	if a.pace.level > a.pace.burst && !a.pace.granted {
 		return fmt.Errorf("escrow: the level of %s is at %d, above its burst of %d", k, a.pace.level, a.pace.burst)
 	}
 	return a.pace.ring.check(k)

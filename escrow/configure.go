@@ -19,11 +19,11 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {
 		case a.on && limit > 0 && (sameRule || Axis(k) != Tokens):
-			a.resize(limit, cfg.Burst)
+			a.resize(limit, cfg)
 		case a.on || limit > 0:
 			old := *a
 			*a = newAxis(now, Axis(k), cfg)
-			a.era = old.era + 1
+			a.era, a.pace.spent = old.era+1, old.pace.spent
 			if old.on && a.on {
 				a.inherit(&old)
 			}

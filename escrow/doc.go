@@ -59,6 +59,9 @@
 //	Add, Update, Remove  change the tree
 //	Configure            changes the limits, in O(calls and nodes)
 //	Remember             books what was used before the pool began
+//	Allow, Share         of a limit shared with other processes: what may be handed out
+//	                     here, and how much of a node's claim counts here
+//	Bookings, Demand     tell what whoever shares it out has to know
 //	State, Node          report
 //
 // # Words

@@ -42,6 +42,8 @@ const (
 // node is one claim: its tags among its siblings, and what lies below it.
 type node struct {
 	parent NodeID
+	claim  Node  // as it was described
+	share  int64 // of the claim, in millionths, that counts here: see Pool.Share
 	weight Weight
 	floor  int64 // tokens a minute
 	credit time.Duration

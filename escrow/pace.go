@@ -39,6 +39,12 @@ type pace struct {
 	lead         int64 // dispatched ahead of a fluid server at limit units a Window
 	leadFraction int64 // of a unit that it has fallen, in 1/windowMicros
 
+	// granted says that level and rate follow an allowance instead, and spent counts
+	// what was handed out: see grant.go.
+	granted   bool
+	allowance Allowance
+	spent     int64
+
 	last time.Time
 }
 
@@ -60,6 +66,9 @@ func (p *pace) resize(limit int64, burst time.Duration) {
 	p.burst = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
 	p.level, p.fraction, p.leadFraction = min(p.level, p.burst), 0, 0
 	p.rate = p.steady()
+	if p.granted {
+		p.follow()
+	}
 }
 
 // loosen sets the least slack of the string, if its ring is apart from what the limit
@@ -71,8 +80,12 @@ func (p *pace) loosen(apart bool) {
 	}
 }
 
-// steady is the rate at which a saturated ring neither fills nor drains.
+// steady is the rate at which a saturated ring neither fills nor drains; or that of
+// the allowance in force.
 func (p *pace) steady() int64 {
+	if p.granted && p.rate > 0 {
+		return p.rate
+	}
 	n := int64(len(p.ring.slots))
 	return p.limit * p.scale * (n - 1) / n
 }
@@ -80,6 +93,12 @@ func (p *pace) steady() int64 {
 // advance brings level and lead to now. busy says that calls are queued.
 func (p *pace) advance(now time.Time, busy bool) {
 	if !now.After(p.last) {
+		return
+	}
+	if p.granted {
+		p.ring.Advance(now)
+		p.last, p.lead = now, 0
+		p.follow()
 		return
 	}
 	if now.Sub(p.ring.startOf(p.ring.cur)) > 2*Window {
@@ -200,6 +219,7 @@ func (p *pace) need(c int64) int64 { return min(c, p.burst) }
 // take pays for a dispatched call of cost c, of which so much is expected to be
 // really taken.
 func (p *pace) take(c, expected int64) {
+	p.spent += c
 	p.level -= c
 	p.lead += expected
 	p.largest = max(p.largest, c)
@@ -210,6 +230,11 @@ func (p *pace) take(c, expected int64) {
 // the ring as well, which blocks until it has left the window, and need not be waited
 // for twice.
 func (p *pace) correct(d, more int64) {
+	p.spent += max(0, d)
+	if p.granted {
+		p.level -= max(0, d)
+		return
+	}
 	p.level = max(min(p.burst, p.level-d), p.burst-p.limit-p.base)
 	p.lead = max(0, p.lead+more)
 }

@@ -39,6 +39,9 @@ type Config struct {
 	// MaxQueue bounds how many calls may wait; 0 means that none may. As many places
 	// of refused calls may be kept besides.
 	MaxQueue int
+	// Shared says that the limits are shared with other processes: what may be handed
+	// out is what Allow says, and nothing without it.
+	Shared bool
 	// TicketWait is how long a call that comes back to its place in time may queue
 	// at least, up to a minute; 0 means that no places are kept.
 	TicketWait time.Duration
@@ -78,6 +81,7 @@ type Pool struct {
 	axes  [rollingAxes]axisBooks
 	tree
 	tickets tickets
+	asks    []ask // by leaf, of a shared pool: see Demand
 
 	running int64
 	refunds int64 // tokens expected back from running calls

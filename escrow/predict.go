@@ -180,7 +180,10 @@ func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
 func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Duration {
 	c := e.cost[a.axis]
 	sim := a.pace
-	sim.level = min(sim.burst, sim.level+refund)
+	sim.level = min(sim.burst, sim.level+sim.back(refund))
+	if sim.rate == 0 && sim.granted {
+		sim.rate = sim.steady() // more is to come
+	}
 	ledger := sim.ring
 	if a.ledger != nil {
 		ledger = a.ledger
@@ -203,7 +206,7 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 			room += ledger.slots[(ledger.cur+k)%n]
 			unspent += sim.ring.slots[(sim.ring.cur+k)%n]
 		}
-		if sim.level < sim.burst {
+		if sim.level < sim.burst && !sim.granted {
 			sim.rate = sim.idleRate(unspent)
 		}
 	}
@@ -223,7 +226,7 @@ func (a *axisBooks) planFree(now time.Time, e *entry) time.Duration {
 func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) time.Duration {
 	c := e.cost[a.axis]
 	wait := time.Duration(0)
-	if lack := ahead + a.pace.need(c) - a.pace.level - refund; lack > 0 {
+	if lack := ahead + a.pace.need(c) - a.pace.level - a.pace.back(refund); lack > 0 {
 		wait = a.pace.refillTime(lack, max(1, a.pace.steady()))
 	}
 	if a.cal != nil {

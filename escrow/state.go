@@ -50,7 +50,7 @@ type NodeState struct {
 // Node reports one node. Of Root, Running is not counted: see State.
 func (p *Pool) Node(i NodeID) NodeState {
 	n := &p.nodes[i]
-	return NodeState{Node{n.weight, n.floor, n.credit}, int(n.waiting()), int(n.running)}
+	return NodeState{n.claim, int(n.waiting()), int(n.running)}
 }
 
 // Running reports whether h names a running call.

@@ -52,7 +52,7 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 	} else {
 		t.nodes = append(t.nodes, node{})
 	}
-	t.nodes[i] = node{parent: parent, rank: none, at: -1, floorIn: none, floorAt: -1, leaf: noCalls}
+	t.nodes[i] = node{parent: parent, rank: none, at: -1, floorIn: none, floorAt: -1, share: shareWhole, leaf: noCalls}
 	t.nodes[parent].children++
 	t.describe(i, n)
 	return i
@@ -68,6 +68,8 @@ func (t *tree) describe(i NodeID, n Node) {
 		panic("escrow: BUG: a node's weight, floor or credit is out of range")
 	}
 	nd := &t.nodes[i]
+	nd.claim = n
+	n = n.scaled(nd.share)
 	p := t.nodes[nd.parent].inner
 	p.weights += n.Weight - nd.weight
 	if v := t.virtualOf(p); nd.weight > 0 && nd.weight != n.Weight {

@@ -87,6 +87,16 @@ func mulDivCeil(a, b, c int64) int64 {
 	return int64(min(q, math.MaxInt64))
 }
 
+// mulDivFloor is a·b/c rounded down, at most what an int64 holds. a, b ≥ 0 and c > 0.
+func mulDivFloor(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, math.MaxInt64))
+}
+
 // signedMulDiv is mulDivCeil for an a of either sign, rounding its size up.
 func signedMulDiv(a, b, c int64) int64 {
 	if a < 0 {

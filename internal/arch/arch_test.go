@@ -35,6 +35,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
+	"federation": {
+		may:    []string{"escrow"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "the protocol is pure: what runs it, and what stores keep, are below it",
+	},
 	"governor": {
 		may:    []string{"escrow", "escrow/lengths", "escrow/budget"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
@@ -95,7 +100,7 @@ var rules = map[string]rule{
 	},
 	"internal/simulate": {
 		may: []string{
-			"escrow", "escrow/lengths", "internal/strictyaml", "internal/dist", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
+			"escrow", "escrow/lengths", "federation", "internal/strictyaml", "internal/dist", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
 		},
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},

@@ -1,0 +1,189 @@
+package escrow
+
+import "time"
+
+// Allowance is what a pool may hand out of one axis while its limit is shared with
+// other processes: an envelope, Level and Rate from Since until Until. It takes the
+// place of the taut string, which whoever shares the limit out draws over the use of
+// all (package federation).
+type Allowance struct {
+	Since, Until time.Time
+	// Level is what might be handed out at Since, and Rate, in units a Window, what is
+	// added as time passes.
+	Level, Rate int64
+	// Spent is Pool.Spent as of Since.
+	Spent int64
+}
+
+// Left is what may still be handed out at now, given Pool.Spent as of now. It is
+// negative where more was taken than was allowed, as by a call that took more than it
+// declared.
+func (a Allowance) Left(now time.Time, spent int64) int64 {
+	left := a.Spent - spent
+	if now.Before(a.Until) {
+		left += a.Level + mulDivFloor(a.Rate, max(0, int64(now.Sub(a.Since)/time.Microsecond)), windowMicros)
+	}
+	return min(left, MaxLimit)
+}
+
+// Allow puts an allowance of an axis in force, in place of the one before. It changes
+// nothing in a pool that is not Shared, nor of an axis without a limit. Call Pump
+// afterwards.
+func (p *Pool) Allow(now time.Time, k Axis, a Allowance) {
+	p.advance(now)
+	if pace := &p.axes[k].pace; pace.granted {
+		pace.allowance = a
+		pace.follow()
+	}
+}
+
+// Spent is how much of an axis was handed out since the pool began: what calls were
+// booked at, and what they took beyond that. What they gave back is not taken off.
+func (p *Pool) Spent(k Axis) int64 { return p.axes[k].pace.spent }
+
+// Allowed is the allowance of an axis in force, and what is left of it.
+func (p *Pool) Allowed(now time.Time, k Axis) (a Allowance, left int64) {
+	p.advance(now)
+	pace := &p.axes[k].pace
+	if !pace.granted {
+		return Allowance{}, 0
+	}
+	return pace.allowance, pace.level
+}
+
+// share decides whether the level follows an allowance from now on, or the string.
+func (p *pace) share(shared bool) {
+	if shared == p.granted {
+		return
+	}
+	p.granted, p.allowance, p.level = shared, Allowance{Spent: p.spent}, 0
+	p.rate = p.steady()
+}
+
+// back is what of a refund may be handed out again: of an allowance none, for it
+// is for whoever shares the limit out.
+func (p *pace) back(refund int64) int64 {
+	if p.granted {
+		return 0
+	}
+	return refund
+}
+
+// follow brings level and rate to what the allowance says.
+func (p *pace) follow() {
+	p.level, p.fraction, p.rate = p.allowance.Left(p.last, p.spent), 0, 0
+	if p.last.Before(p.allowance.Until) {
+		p.rate = min(p.allowance.Rate, p.limit) * p.scale
+	}
+}
+
+// Booking is what a pool has booked in a stretch of time that ends at End: calls that
+// ran and run, or what running calls are expected to take in it.
+type Booking struct {
+	End  time.Time
+	Axis Axis
+	Cost int64
+}
+
+// Bookings tells of all that is booked in the last Window and planned for the next,
+// but for what is held, which it returns: that counts at all times. Stretches in which
+// nothing is booked are left out.
+func (p *Pool) Bookings(now time.Time, tell func(Booking)) (held Cost) {
+	p.advance(now)
+	for k := range p.axes {
+		a := &p.axes[k]
+		if !a.on {
+			continue
+		}
+		l, unit := a.booked()
+		for slot := l.cur - int64(len(l.slots)) + 1; slot <= l.cur; slot++ {
+			if c := *l.at(slot); c != 0 {
+				tell(Booking{l.startOf(slot + 1), Axis(k), ceilDiv(c, unit)})
+			}
+		}
+		held[k] = l.held
+		if a.cal != nil {
+			a.cal.planned(func(end time.Time, grains int64) { tell(Booking{end, Axis(k), ceilDiv(grains, unit)}) })
+		}
+	}
+	return held
+}
+
+// planned tells what is planned for each slot of the next Window.
+func (c *calendar) planned(tell func(end time.Time, grains int64)) {
+	rate := c.rate
+	for slot := c.ledger.cur + 1; slot <= c.ledger.cur+calendarSlots; slot++ {
+		if rate += *c.at(slot); rate > 0 {
+			tell(c.ledger.startOf(slot+1), rate)
+		}
+	}
+}
+
+// Demand is what is asked for at one node.
+type Demand struct {
+	// Offered is the virtual cost of all calls that were ever offered here, but for those
+	// that came back from a refusal; Units what they were expected to take.
+	Offered int64
+	Units   Cost
+	// Waiting is the virtual cost of what waits below the node, kept places included, and
+	// WaitingUnits what it will be booked at.
+	Waiting      int64
+	WaitingUnits Cost
+}
+
+// Demand reports what is asked for at a leaf.
+func (p *Pool) Demand(i NodeID) Demand {
+	n, a := &p.nodes[i], p.asked(i)
+	return Demand{a.virtual, a.units, n.backlog, n.booked}
+}
+
+// Share scales a node's weight and floor by a part of a million: the part of its
+// demand that comes to this process, where a limit is shared with others. Debt stays
+// what it is in cost. Call Pump afterwards.
+func (p *Pool) Share(i NodeID, ppm int64) {
+	p.nodes[i].share = min(max(ppm, 1), shareWhole)
+	p.describe(i, p.nodes[i].claim)
+}
+
+// shareWhole is the share of a node that all of its demand comes to.
+const shareWhole = 1_000_000
+
+// scaled is what counts of a claim of which so many millionths do.
+func (n Node) scaled(ppm int64) Node {
+	if ppm < shareWhole {
+		n.Weight = max(1, Weight(mulDivCeil(int64(n.Weight), ppm, shareWhole)))
+		n.Floor = n.Floor * ppm / shareWhole // at most a limit, so the product fits
+	}
+	return n
+}
+
+// ceilDiv is a/b rounded up, of an a ≥ 0.
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// ask is what was asked for at a leaf. It is no part of the books, for a refusal
+// leaves these as they were.
+type ask struct {
+	virtual int64
+	units   Cost
+}
+
+// asked is the account of a leaf's asking.
+func (p *Pool) asked(i NodeID) *ask {
+	for int(i) >= len(p.asks) {
+		p.asks = append(p.asks, ask{})
+	}
+	return &p.asks[i]
+}
+
+// demanded notes what a leaf asks for, in a shared pool. Who comes back from a refusal
+// asked before.
+func (p *Pool) demanded(c *Call, e *entry, ticket int32) {
+	if !p.cfg.Shared || ticket >= 0 || c.Claim.Retry == RetryAgain {
+		return
+	}
+	a := p.asked(e.leaf)
+	a.virtual += e.virtual
+	for k := range a.units {
+		a.units[k] += e.expected(Axis(k))
+	}
+}

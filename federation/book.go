@@ -1,0 +1,67 @@
+package federation
+
+import (
+	"cmp"
+	"slices"
+)
+
+// book is amounts by slot, in the order of the slots; zeros are left out.
+type book []Booked
+
+func (b book) find(slot int64) (int, bool) {
+	return slices.BinarySearchFunc(b, slot, func(x Booked, slot int64) int { return cmp.Compare(x.Slot, slot) })
+}
+
+// at is what is in a slot.
+func (b book) at(slot int64) Amounts {
+	if i, ok := b.find(slot); ok {
+		return b[i].Used
+	}
+	return Amounts{}
+}
+
+// set puts an amount into a slot, in place of what was there.
+func (b *book) set(slot int64, x Amounts) {
+	i, there := b.find(slot)
+	switch {
+	case there && x == Amounts{}:
+		*b = slices.Delete(*b, i, i+1)
+	case there:
+		(*b)[i].Used = x
+	case x != Amounts{}:
+		*b = slices.Insert(*b, i, Booked{slot, x})
+	}
+}
+
+// add changes what is in a slot.
+func (b *book) add(slot int64, d Amounts) { b.set(slot, plus(b.at(slot), d)) }
+
+// since drops all before a slot.
+func (b *book) since(slot int64) {
+	i, _ := b.find(slot)
+	*b = slices.Delete(*b, 0, i)
+}
+
+// sum is what is in the slots from … to, both included.
+func (b book) sum(from, to int64) Amounts {
+	var s Amounts
+	i, _ := b.find(from)
+	for ; i < len(b) && b[i].Slot <= to; i++ {
+		s = plus(s, b[i].Used)
+	}
+	return s
+}
+
+func plus(a, b Amounts) Amounts {
+	for k := range a {
+		a[k] += b[k]
+	}
+	return a
+}
+
+func minus(a, b Amounts) Amounts {
+	for k := range a {
+		a[k] -= b[k]
+	}
+	return a
+}

@@ -1,0 +1,66 @@
+// Package federation shares one provider's limit between any number of processes, as if
+// they were one.
+//
+// # Problem
+//
+// Each process that counts for itself multiplies the limit. One that asks a store for
+// every request waits for the store, and stands still with it. A store that hands out
+// parts ahead of time strands what idle processes have, gives most to who asks first,
+// and loses count when a process dies with its part half used.
+//
+// # Picture
+//
+//	process                                            store, one account a pool
+//	escrow.Pool ◄─ Allow, Share ─ Node ─── Beat ────►  Account: book what was used
+//	     │                         ▲                            work out the water level
+//	     └── what was used ────────┘ ◄──── Reply ────           cut the grant to the limit
+//	         what is asked for           a grant
+//
+// Every second a node says what its pool has used, slot by slot, what it still holds, and
+// what is asked for. It gets a grant: so much at once, and a rate, until it expires. The
+// request path never waits for any of this; the pool just hands out no more than the
+// allowance in force.
+//
+// # How much each gets
+//
+// A node tells a curve: how much its callers would use if each unit of weight got so
+// much. Curves add up. The level at which the sum is all there is, is the water level of
+// weighted max-min over all callers of all processes, and a node's curve there is its part.
+// Locally, fair queueing at that rate gives each tenant what it is entitled to
+// everywhere, if its weight counts in each process by the part of its demand that comes
+// there (Share).
+//
+// # Why the limit holds
+//
+// None of the above is needed for that. A grant is cut so that at the end of every slot to
+// come, what is booked in the Window before, and the most that all nodes can have used by
+// then of what they are known to have, is within the limit. It rests on few rules:
+//
+//   - What a node may have used counts until it has said otherwise, and, if it never does,
+//     as if it had used it in the last moment before it expired.
+//   - Only the process itself says what it has not used. What another of the same name
+//     held, which is dead or cut off, is not given back.
+//   - A node takes only the answer to its last beat. To beats before it has been
+//     said that nothing came of them.
+//   - A grant's time begins when the beat was sent, on the node's own clock. No clocks
+//     are compared; they need only run equally fast, to a part in a thousand.
+//   - What is used is booked in the latest slot in which it can have been, and what may be
+//     used is counted from the earliest moment at which the beat can have been sent.
+//   - The Window rolls: one slot more than it has is counted, so no interval of its length
+//     escapes.
+//   - The store's clock never runs backwards. A store that may have lost writes grants
+//     nothing until a Window has passed, or until as many nodes as there are have told all.
+//
+// # What it is not
+//
+// It knows no tenants, files or HTTP. Node and Account are pure: no clock, goroutine or
+// I/O; there is no float in what is booked or granted at last, only in who gets how much.
+//
+// # Further reading
+//
+// Kumar et al., "BwE: Flexible, Hierarchical Bandwidth Allocation for WAN Distributed
+// Computing", SIGCOMM 2015, for curves that add up; the Doorman of Google's YouTube for
+// leases of capacity, wants and a learning mode; Shue, Freedman, Shaikh, "Performance
+// Isolation and Fairness for Multi-Tenant Cloud Storage", OSDI 2012, for weights that
+// follow demand.
+package federation

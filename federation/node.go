@@ -1,0 +1,307 @@
+package federation
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Config is what a Node is told once.
+type Config struct {
+	// Name is the node's, unique among all that share the pool. Instance is the
+	// process's: random, new at each start.
+	Name, Region, Instance string
+	Rules                  Rules
+	// Seed decides on the jitter of the beats.
+	Seed uint64
+}
+
+// Node is one process's side of one pool: it says when to tell the store what, and what
+// follows from the answers. It is pure: it has no clock, and whoever runs it sends what
+// it wants sent. Times are of the process's own monotonic clock. It is not safe for
+// concurrent use.
+type Node struct {
+	cfg Config
+	rng *rand.Rand
+
+	joined     bool
+	fenced     bool
+	full       bool // all is to be told
+	seq, acked int64
+	next, last time.Time // beats: when the next is due, when the last was sent
+
+	// The store's clock: it showed store between sentAt and gotAt.
+	store         int64
+	sentAt, gotAt time.Time
+
+	sent    outstanding
+	known   book           // what the store has of this node
+	unsure  map[int64]bool // slots of which it was told something that it may not have heard
+	slots   map[int64]int64
+	demands demands
+}
+
+// outstanding is the last beat.
+type outstanding struct {
+	seq     int64
+	at      time.Time
+	spent   Amounts
+	booked  book
+	waiting Amounts
+	tree    []Claim
+}
+
+// Report is what a node's pool tells of itself, all as of one moment.
+type Report struct {
+	Limits, Burst, Reserve Amounts
+	// Spent is of escrow.Pool.Spent, and Holding what is left of the allowances in force.
+	Spent   Amounts
+	Holding [axes]Holding
+	// Bookings and Held are of escrow.Pool.Bookings.
+	Bookings []escrow.Booking
+	Held     Amounts
+	// Waiting is what waits in the queue, and Largest the largest call of late.
+	Waiting, Largest Amounts
+	// Tree is all nodes of the pool's tree below its root, parents first.
+	Tree []Claim
+}
+
+// Holding is what is left of an allowance.
+type Holding struct {
+	Left, Rate int64
+	Until      time.Time
+}
+
+// Claim is one node of a pool's tree.
+type Claim struct {
+	ID     escrow.NodeID
+	Path   string // of names, unique; a child's is its parent's, a slash, and its name
+	Parent int    // index in the tree, or -1
+	Weight escrow.Weight
+	Leaf   bool
+	Demand escrow.Demand
+}
+
+// Event is what a node is told: a *Report of its pool, when it is Due, or a *Reply of
+// the store.
+type Event interface{ event() }
+
+func (*Report) event() {}
+func (*Reply) event()  {}
+
+// Command is what is to be done after a step: Send, Allow, Share or Stop.
+type Command interface{ command() }
+
+type (
+	// Send wants a beat sent to the store, and its answer brought to Step. A beat
+	// without an answer is not sent again: the next one says all that it said.
+	Send struct{ Beat *Beat }
+	// Allow puts an allowance in force.
+	Allow struct {
+		Axis      escrow.Axis
+		Allowance escrow.Allowance
+	}
+	// Share sets how much of a node's claim counts here, in millionths.
+	Share struct {
+		ID  escrow.NodeID
+		PPM int64
+	}
+	// Stop says that another process has taken this one's name. What is in force
+	// may not be used any more, and nothing else will come.
+	Stop struct{}
+)
+
+func (Send) command()  {}
+func (Allow) command() {}
+func (Share) command() {}
+func (Stop) command()  {}
+
+// NewNode returns a node that has not spoken yet.
+func NewNode(c Config) *Node {
+	return &Node{
+		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 7)), full: true,
+		unsure: map[int64]bool{}, slots: map[int64]int64{}, demands: newDemands(),
+	}
+}
+
+// Pressure is how much a pool lacks at a moment.
+type Pressure struct {
+	// Waiting is what waits, and Head what the first call in the queue takes.
+	Waiting, Head Amounts
+	Holding       [axes]Holding
+}
+
+// Due reports whether it is time for a beat: in turn; or out of turn, where calls wait for
+// more than is held and the store has not been told of it.
+func (n *Node) Due(now time.Time, p Pressure) bool {
+	switch {
+	case n.fenced:
+		return false
+	case !now.Before(n.next):
+		return true
+	case now.Before(n.last.Add(n.cfg.Rules.Eager)):
+		return false
+	}
+	for k, w := range p.Waiting {
+		if w <= 0 {
+			continue
+		}
+		soon := p.Holding[k].Left + grown(p.Holding[k].Rate, n.cfg.Rules.Beat.Milliseconds(), n.cfg.Rules.window())
+		if soon < p.Head[k] || soon < w && w > 2*n.sent.waiting[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// Step takes in an event, and says what is to be done.
+func (n *Node) Step(now time.Time, e Event) []Command {
+	switch e := e.(type) {
+	case *Report:
+		return n.beat(now, e)
+	case *Reply:
+		return n.answered(now, e)
+	}
+	panic("llmgov: BUG: a node does not know this event")
+}
+
+// beat makes the next beat of what the pool reports.
+func (n *Node) beat(now time.Time, r *Report) []Command {
+	if n.fenced {
+		return nil
+	}
+	n.seq++
+	n.last = now
+	n.next = now.Add(time.Duration(float64(n.cfg.Rules.Beat) * (0.9 + 0.2*n.rng.Float64())))
+	b := &Beat{
+		Node: n.cfg.Name, Region: n.cfg.Region, Instance: n.cfg.Instance,
+		Join: !n.joined, Seq: n.seq, Acked: n.acked, Full: n.full,
+		Limits: r.Limits, Burst: r.Burst, Reserve: r.Reserve,
+		Held: r.Held, Waiting: r.Waiting, Largest: r.Largest,
+	}
+	for k, h := range r.Holding {
+		if left := h.Until.Sub(now); left > 0 {
+			// A millisecond more than there is: the store counts whole ones.
+			b.Holding[k] = Envelope{max(0, h.Left), h.Rate, left.Milliseconds() + 1}
+		}
+	}
+	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, waiting: r.Waiting, tree: r.Tree}
+	if n.joined { // else nothing can have been used yet
+		b.Sent = n.lower(now)
+		n.sent.booked = n.bookings(now, r)
+		b.Booked = n.changes()
+	}
+	b.Curve, b.Demands, b.Under = n.demands.tell(now, n.cfg.Rules, r.Tree)
+	return []Command{Send{b}}
+}
+
+// lower and upper are the least and the most that the store's clock may show at a time.
+func (n *Node) lower(t time.Time) int64 {
+	since := max(0, t.Sub(n.gotAt))
+	return n.store + (since - since/drift).Milliseconds()
+}
+
+func (n *Node) upper(t time.Time) int64 {
+	since := t.Sub(n.sentAt)
+	return n.store + 1 + ceilDiv(int64(since+since.Abs()/drift), int64(time.Millisecond))
+}
+
+// bookings are the pool's, by slot of the store's clock: the last one in which they can
+// have been. Where a stretch of the past was put once, it stays.
+func (n *Node) bookings(now time.Time, r *Report) book {
+	var b book
+	first := floorDiv(n.upper(now), n.cfg.Rules.slot()) - n.cfg.Rules.Slots
+	for end, slot := range n.slots {
+		if slot < first {
+			delete(n.slots, end)
+		}
+	}
+	for _, x := range r.Bookings {
+		slot, ok := n.slots[x.End.UnixNano()]
+		if !ok {
+			slot = floorDiv(n.upper(x.End), n.cfg.Rules.slot())
+			if !x.End.After(now) {
+				n.slots[x.End.UnixNano()] = slot
+			}
+		}
+		if slot >= first {
+			var d Amounts
+			d[x.Axis] = x.Cost
+			b.add(slot, d)
+		}
+	}
+	return b
+}
+
+// changes are the slots in which the store may have something else.
+func (n *Node) changes() []Booked {
+	if n.full {
+		return n.sent.booked
+	}
+	for _, x := range n.sent.booked {
+		if n.known.at(x.Slot) != x.Used {
+			n.unsure[x.Slot] = true
+		}
+	}
+	for _, x := range n.known {
+		if n.sent.booked.at(x.Slot) != x.Used {
+			n.unsure[x.Slot] = true
+		}
+	}
+	var out book
+	for slot := range n.unsure {
+		i, _ := out.find(slot)
+		out = append(out[:i], append(book{{slot, n.sent.booked.at(slot)}}, out[i:]...)...)
+	}
+	return out
+}
+
+// answered takes in the answer to a beat. One to another beat than the last is not
+// taken: the store has been told since that nothing came of it.
+func (n *Node) answered(now time.Time, r *Reply) []Command {
+	if r.Instance != n.cfg.Instance || r.Seq != n.seq || n.fenced || r.Seq <= n.acked {
+		return nil
+	}
+	switch r.Status {
+	case Fenced:
+		n.fenced = true
+		return []Command{Stop{}}
+	case Resend:
+		n.forget(now, r)
+		return nil
+	case Granted, Learning:
+	default:
+		return nil
+	}
+	n.joined, n.full, n.acked = true, false, r.Seq
+	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
+	n.known = n.sent.booked
+	clear(n.unsure)
+	out := n.demands.answered(r, n.sent.tree)
+	if r.Status == Learning {
+		return out
+	}
+	for k, e := range r.Grant {
+		out = append(out, Allow{escrow.Axis(k), escrow.Allowance{
+			Since: n.sent.at, Until: n.sent.at.Add(time.Duration(e.Left)*time.Millisecond - time.Duration(e.Left)*time.Millisecond/drift),
+			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k],
+		}})
+	}
+	return out
+}
+
+// forget makes the next beat tell all, at once, by the clock of a store that knows
+// nothing of this node.
+func (n *Node) forget(now time.Time, r *Reply) {
+	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
+	n.full, n.known, n.next = true, nil, now
+	clear(n.unsure)
+	clear(n.slots)
+}
+
+// drift is the part of a time, one in so many, by which two clocks may differ over it.
+const drift = 1000
+
+// ceilDiv is a/b rounded up, of a b > 0.
+func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }

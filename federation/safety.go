@@ -1,0 +1,116 @@
+package federation
+
+import "math"
+
+// within is the most that may be used of an envelope in so many milliseconds.
+func (e Envelope) within(r Rules, ms int64) int64 {
+	if e.Left <= 0 {
+		return 0
+	}
+	return max(0, e.Level+grown(e.Rate, min(max(ms, 0), e.Left), r.window()))
+}
+
+// grown is what a rate comes to in so many milliseconds, rounded up.
+func grown(rate, ms, window int64) int64 { return -floorDiv(-rate*ms, window) }
+
+// bound is the most that a node may use of an axis within so many milliseconds of its
+// last beat.
+func (m *Member) bound(r Rules, k int, ms int64) int64 {
+	return max(m.Holding[k].within(r, ms), m.Grant[k].within(r, ms))
+}
+
+// expiry is the latest time at which a node may use anything that it is known to have.
+// It counts from the receipt of its beat: by then it was sent.
+func (m *Member) expiry(r Rules) int64 {
+	left := int64(0)
+	for k := range axes {
+		for _, e := range []Envelope{m.Holding[k], m.Grant[k]} {
+			if e.within(r, e.Left) > 0 {
+				left = max(left, e.Left)
+			}
+		}
+	}
+	return m.Seen + left
+}
+
+// rooms tells, slot by slot, what is left of a limit for one node, at the end of the slot,
+// and how long after the node's last beat that is: whatever all others do with what they
+// may have, in the slots up to that one it may use so much. What is used counts in the
+// Slots after it as well, so a limit is kept in every rolling Window if it is kept here;
+// beyond the last slot that is told, bookings and what others may use only become less.
+func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64)) {
+	r := a.Rules
+	now := a.slotOf(a.Now)
+	last := now + r.ttl()/r.slot() + 1
+	if n := len(a.Booked); n > 0 {
+		last = max(last, a.Booked[n-1].Slot)
+	}
+	others := make([]*Member, 0, len(a.Members))
+	held := int64(0)
+	for _, m := range a.Members {
+		held += m.Held[k]
+		if m != of {
+			others = append(others, m)
+		}
+	}
+	used := a.Booked.sum(now-r.Slots, now-1)[k]
+	from, to := 0, 0
+	for from < len(a.Booked) && a.Booked[from].Slot < now-r.Slots {
+		from++
+	}
+	to, _ = a.Booked.find(now)
+	for slot := now; slot <= last; slot++ {
+		if to < len(a.Booked) && a.Booked[to].Slot == slot {
+			used += a.Booked[to].Used[k]
+			to++
+		}
+		for from < len(a.Booked) && a.Booked[from].Slot < slot-r.Slots {
+			used -= a.Booked[from].Used[k]
+			from++
+		}
+		end := (slot + 1) * r.slot()
+		taken := used + held
+		for _, m := range others {
+			// What it had is charged at its expiry: only when that has left the Window, it counts no
+			// more.
+			if a.slotOf(m.expiry(r)) >= slot-r.Slots {
+				taken += m.bound(r, k, end-m.Sent)
+			}
+		}
+		tell(limit-taken, end-of.Sent)
+	}
+}
+
+// cut makes an envelope small enough for the limit, so that what the node may use fits at
+// the end of every slot. It lowers the level first, below zero if need be: then the node
+// has to wait until the rate has made up for it. If the rate itself is too much, it takes
+// that part of it by which the node gets most within a beat.
+func (a *Account) cut(of *Member, k int, limit int64, e Envelope) Envelope {
+	type look struct{ room, ms int64 }
+	var looks []look
+	a.rooms(of, k, limit, func(room, ms int64) { looks = append(looks, look{room, min(ms, e.Left)}) })
+	var best Envelope
+	most := int64(0)
+	for part := int64(4); part >= 0; part-- {
+		try := Envelope{e.Level, e.Rate * part / 4, e.Left}
+		for _, l := range looks {
+			try.Level = min(try.Level, l.room-grown(try.Rate, l.ms, a.Rules.window()))
+		}
+		if gets := try.within(a.Rules, a.Rules.Beat.Milliseconds()); gets > most {
+			best, most = try, gets
+		}
+	}
+	return best
+}
+
+// floorDiv is a/b rounded down, of a b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// whole is a rate, rounded down, and never negative.
+func whole(x float64) int64 { return max(0, int64(math.Floor(x))) }

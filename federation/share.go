@@ -1,0 +1,215 @@
+package federation
+
+// What is in this file decides how much each node gets. None of it is needed for the
+// limit to be kept: that is the work of cut.
+
+// Point is a curve's use at a level: what callers would use if each unit of weight got so
+// much, as a virtual cost a Window. Below the first point a curve goes to zero, after the
+// last it is level, and straight in between.
+type Point struct {
+	Level float64
+	Use   [axes]float64
+}
+
+// at is a curve's use at a level.
+func at(curve []Point, level float64, k int) float64 {
+	var before Point
+	for _, p := range curve {
+		if level < p.Level {
+			return before.Use[k] + (p.Use[k]-before.Use[k])*((level-before.Level)/(p.Level-before.Level))
+		}
+		before = p
+	}
+	return before.Use[k]
+}
+
+// Fill is what an idle pool may hand out at once: it rises by the capacity, and falls by
+// what is used.
+type Fill struct{ Level, Rate, At int64 }
+
+// slack is how far what is given out may run ahead of the room that there is. It trades
+// the use of the limit, which strands a little of what nobody can be sure of, against
+// fairness: where the limit itself decides, who asks first has it.
+
+// fill lets the levels rise by the limits, and fall by what was used.
+func (a *Account) fill(used Amounts) {
+	for k := range a.Fill {
+		f := &a.Fill[k]
+		limit, burst := a.limit(k), int64(0)
+		for _, m := range a.Members {
+			burst = max(burst, m.Burst[k])
+		}
+		second := limit * 1000 / a.Rules.window()
+		if f.At == 0 { // a second at the start, and not a burst: it may be a restart
+			f.At, f.Level = a.Now, second
+		}
+		f.Level = min(f.Level+f.Rate*min(a.Now-f.At, a.Rules.window())/a.Rules.window(), max(burst, second)) - used[k]
+		f.At = a.Now
+	}
+}
+
+// limit is the least that any node heard of knows, less the most that any wants to be
+// withheld; 0 is none.
+func (a *Account) limit(k int) int64 {
+	limit, reserve := int64(0), int64(0)
+	for _, m := range a.Members {
+		if !a.live(m) || m.Limits[k] <= 0 {
+			continue
+		}
+		if limit == 0 || m.Limits[k] < limit {
+			limit = m.Limits[k]
+		}
+		reserve = max(reserve, m.Reserve[k])
+	}
+	return max(limit-reserve, min(limit, 1))
+}
+
+// grant is what a node gets for the next while.
+func (a *Account) grant(m *Member) [axes]Envelope {
+	var capacity, shares [axes]float64
+	for k := range capacity {
+		capacity[k] = a.capacity(k)
+		a.Fill[k].Rate = whole(capacity[k])
+	}
+	a.Level = a.water(capacity)
+	level := a.Level
+	if level < 0 {
+		level = a.highest()
+	}
+	for k := range shares {
+		shares[k] = a.portion(m, k, level, capacity[k])
+	}
+	var g [axes]Envelope
+	for k := range g {
+		limit := a.limit(k)
+		if limit == 0 {
+			continue
+		}
+		e := Envelope{Rate: whole(shares[k]), Left: a.Rules.ttl()}
+		e.Level = a.level(m, k, e.Rate, min(1, shares[k]/max(1, capacity[k])))
+		g[k] = a.cut(m, k, limit, e)
+	}
+	return g
+}
+
+// capacity is how much of an axis may be used a Window from now on, by all: the steepest
+// line that stays under the room that there will be, as a pool's own pace draws it
+// (package escrow).
+func (a *Account) capacity(k int) float64 {
+	r, limit := a.Rules, a.limit(k)
+	now := a.slotOf(a.Now)
+	room := limit - a.Booked.sum(now-r.Slots, now)[k]
+	for _, m := range a.Members {
+		room -= m.Held[k] + m.ahead(r, k, a.Now)
+	}
+	steady := float64(limit) * float64(r.Slots) / float64(r.Slots+1)
+	best := steady
+	second := max(1, 1000/r.slot()) // in slots
+	seconds := r.Slots / second
+	for sec := int64(1); sec <= seconds; sec++ {
+		leaving := now - r.Slots + (sec-1)*second
+		room += a.Booked.sum(leaving, leaving+second-1)[k]
+		room -= a.Booked.sum(now+(sec-1)*second+1, now+sec*second)[k]
+		if sec >= 2 {
+			best = min(best, (float64(room)-0.5*float64(limit)/float64(r.Slots))*float64(seconds)/float64(sec))
+		}
+	}
+	return max(0, best)
+}
+
+// ahead is what a node has probably used since its last beat, and will use of what it may
+// use at once.
+func (m *Member) ahead(r Rules, k int, now int64) int64 {
+	e := m.Grant[k]
+	if e.Left <= 0 {
+		e = m.Holding[k]
+	}
+	return e.within(r, now-m.Sent)
+}
+
+// highest is a level at which everybody has what is asked for.
+func (a *Account) highest() float64 {
+	h := 0.0
+	for _, m := range a.Members {
+		if n := len(m.Curve); n > 0 && a.live(m) {
+			h = max(h, m.Curve[n-1].Level)
+		}
+	}
+	return h
+}
+
+// water is the level at which all that is used comes to what there is, of the axis that
+// is exhausted first; negative if all can have what they ask for.
+func (a *Account) water(capacity [axes]float64) float64 {
+	names := a.names() // floats add up in the same order everywhere
+	fits := func(level float64) bool {
+		for k := range capacity {
+			if a.limit(k) == 0 {
+				continue
+			}
+			sum := 0.0
+			for _, name := range names {
+				if m := a.Members[name]; a.live(m) {
+					sum += at(m.Curve, level, k)
+				}
+			}
+			if sum > capacity[k] {
+				return false
+			}
+		}
+		return true
+	}
+	high := a.highest()
+	if fits(high) {
+		return -1
+	}
+	low := 0.0
+	for range 60 {
+		if mid := (low + high) / 2; fits(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// portion is a node's part of an axis at a level: what its callers use then, and of what
+// nobody asks for, half by that and half by heads, so that who begins to ask finds
+// something.
+func (a *Account) portion(of *Member, k int, level, capacity float64) float64 {
+	sum, live := 0.0, 0
+	for _, name := range a.names() {
+		if m := a.Members[name]; a.live(m) {
+			sum += at(m.Curve, level, k)
+			live++
+		}
+	}
+	own, spare := at(of.Curve, level, k), max(0, capacity-sum)
+	part := spare / float64(live)
+	if sum > 0 {
+		part = part/2 + spare/2*(own/sum)
+	}
+	return own + part
+}
+
+// level is what a node may use at once: what it had left, up to its largest call and a
+// moment of its rate; and if that is not enough for what waits, of what the pool has left
+// over.
+func (a *Account) level(of *Member, k int, rate int64, part float64) int64 {
+	had := min(max(0, of.Holding[k].Level), of.Largest[k]+rate/240)
+	if of.Holding[k].Left <= 0 {
+		had = 0
+	}
+	spare := a.Fill[k].Level - had
+	for _, m := range a.Members {
+		if m != of && a.live(m) {
+			spare -= max(0, m.Grant[k].Level)
+		}
+	}
+	if a.Level >= 0 { // others want it, too
+		spare = whole(float64(max(0, spare)) * part)
+	}
+	want := of.Waiting[k] - had - rate*a.Rules.Beat.Milliseconds()/a.Rules.window()
+	return had + max(0, min(want, spare))
+}
