@@ -15,6 +15,8 @@ type Outlook struct {
 	// which is the longest of what it would wait for.
 	Refused *Rejection
 	Wait    time.Duration
+	// Run is how long it is expected to run when it goes.
+	Run time.Duration
 }
 
 // Check is one limit as a call would meet it.
@@ -156,7 +158,7 @@ func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request
 		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
 		Most: escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1}, MaxWait: maxWait,
 	}
-	p.expectLocked(v, req, &call)
+	o.Run = p.remainingLocked(p.expectLocked(v, req, &call), 0, 0, float64(p.speed)/1000)
 	ans := p.escrow.Foretell(now, call)
 	st := p.escrow.State(now)
 	for k, a := range st.Axes {

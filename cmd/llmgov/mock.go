@@ -24,7 +24,7 @@ type mockCmd struct {
 	HangupRate      float64       `placeholder:"P" help:"Share of calls cut off in mid-answer."`
 	SlowRate        float64       `placeholder:"P" help:"Share of calls with slow chunks."`
 	SlowChunk       time.Duration `placeholder:"DURATION" help:"Pause before a chunk of a slow call."`
-	Usage           string        `placeholder:"WHERE" help:"Where a stream reports usage: chunk, finish or absent. Default chunk."`
+	Usage           string        `placeholder:"WHERE" help:"Where a stream reports usage: chunk, finish, each or absent. Default chunk."`
 	Seed            uint64        `placeholder:"N" help:"Draws of the rates."`
 }
 

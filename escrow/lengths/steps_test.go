@@ -145,3 +145,32 @@ func TestLongerThanAllBins(t *testing.T) {
 		t.Errorf("median %d", got)
 	}
 }
+
+// To ask on behalf of nobody answers what a call would be told that came so far, and
+// changes nothing.
+func TestReachOf(t *testing.T) {
+	b := New(Config{})
+	if got := b.ReachOf(someKind, 1000, 40); got != 1000 {
+		t.Errorf("of what is not known it says %d, want the most", got)
+	}
+	for i := range int64(500) {
+		s := b.Start(someKind, 1000)
+		b.End(&s, 100+i, true)
+	}
+	var asked []int64
+	for range 2 {
+		for _, n := range []int64{-1, 0, 90, 300, 590, 900, 2000} {
+			asked = append(asked, b.ReachOf(someKind, 1000, n))
+		}
+	}
+	s := b.Start(someKind, 1000)
+	for i, n := range []int64{-1, 0, 90, 300, 590, 900, 2000} {
+		told := b.Reach(&s, n)
+		if asked[i] != asked[i+7] || asked[i] < told*99/100 || asked[i] > told*101/100 {
+			t.Errorf("at %d it says %d and then %d, a call is told %d", n, asked[i], asked[i+7], told)
+		}
+	}
+	if b.ReachOf(someKind, 1000, 0) != b.ExpectOf(someKind, 1000) {
+		t.Error("a call that has produced nothing is one that has not begun")
+	}
+}

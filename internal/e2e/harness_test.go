@@ -73,6 +73,7 @@ type stack struct {
 	metrics *telemetry.Metrics
 	client  *http.Client
 	server  *http.Server
+	cut     context.CancelCauseFunc // of all calls in flight
 	closers []func()
 }
 
@@ -123,7 +124,12 @@ func newStack(t *testing.T, w world) *stack {
 	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Log: slog.New(w.logHandler()), Transport: rt})
 	s.gov, s.gateway = gov, gw
 	front := newPipeListener()
-	s.server = &http.Server{Handler: gw, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	base, cut := context.WithCancelCause(context.Background())
+	s.cut = cut
+	s.server = &http.Server{
+		Handler: gw, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+		BaseContext: func(net.Listener) context.Context { return base },
+	}
 	s.serve(s.server, front)
 	clientSide := &http.Transport{DialContext: front.dial, MaxIdleConnsPerHost: 256, DisableCompression: true}
 	s.client = &http.Client{Transport: clientSide}
@@ -212,7 +218,12 @@ func chat(stream bool, maxTokens int, extra string) string {
 
 // post sends a call as a tenant. header is pairs of names and values.
 func (s *stack) post(ctx context.Context, tenant, body string, header ...string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway/v1/chat/completions", strings.NewReader(body))
+	return s.postTo(ctx, "/chat/completions", tenant, body, header...)
+}
+
+// postTo is post to another route.
+func (s *stack) postTo(ctx context.Context, path, tenant, body string, header ...string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway/v1"+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +245,12 @@ type answer struct {
 
 // call sends a call and reads its whole answer.
 func (s *stack) call(ctx context.Context, tenant, body string, header ...string) answer {
-	resp, err := s.post(ctx, tenant, body, header...)
+	return s.callTo(ctx, "/chat/completions", tenant, body, header...)
+}
+
+// callTo is call to another route.
+func (s *stack) callTo(ctx context.Context, path, tenant, body string, header ...string) answer {
+	resp, err := s.postTo(ctx, path, tenant, body, header...)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -248,7 +264,7 @@ func (s *stack) charged(tenant, kind string) int64 {
 	return s.sum("llmgov_tokens_total", map[string]string{"tenant": tenant, "kind": kind})
 }
 
-// sum adds up the series of a counter whose labels match; an empty value
+// sum adds up the series of a counter or a gauge whose labels match; an empty value
 // matches all.
 func (s *stack) sum(name string, labels map[string]string) int64 {
 	families, err := prometheus.Gatherers{s.metrics.Registry()}.Gather()
@@ -262,7 +278,7 @@ func (s *stack) sum(name string, labels map[string]string) int64 {
 		}
 		for _, m := range f.GetMetric() {
 			if matches(m.GetLabel(), labels) {
-				total += m.GetCounter().GetValue()
+				total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
@@ -296,10 +312,13 @@ func (s *stack) checkIdle() {
 }
 
 // errorCode is error.code of a refusal's body.
-func errorCode(body string) string {
+func errorCode(body string) string { return readError(body).Code }
+
+// readError is the error of a refusal's body.
+func readError(body string) struct{ Code, Type, Message string } {
 	var e struct {
-		Error struct{ Code string }
+		Error struct{ Code, Type, Message string }
 	}
 	_ = json.Unmarshal([]byte(body), &e)
-	return e.Error.Code
+	return e.Error
 }

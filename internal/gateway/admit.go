@@ -97,6 +97,9 @@ func (c *call) admit() *refusal {
 
 // acquire asks the governor, and waits.
 func (c *call) acquire(edits []edit) *refusal {
+	if f := c.oneAttempt(); f != nil {
+		return f
+	}
 	lease, rej := c.g.gov.Acquire(c.r.Context(), c.req)
 	if rej != nil && rej.Reason == governor.ReasonUnknown && c.outdated() {
 		c.waited += rej.Waited
@@ -111,6 +114,7 @@ func (c *call) acquire(edits []edit) *refusal {
 	}
 	lease.Waited += c.waited
 	c.lease, c.admitted = lease, time.Now()
+	c.attempt.runs(lease)
 	c.w.queued(lease.Waited)
 	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited)
 	if would := lease.Would; would != nil {

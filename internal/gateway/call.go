@@ -40,6 +40,7 @@ type call struct {
 	withhold bool // the client did not ask for the usage chunk
 
 	req      governor.Request
+	attempt  *attempt      // with an Idempotency-Key
 	waited   time.Duration // in policies before this one; see again
 	lease    governor.Lease
 	admitted time.Time

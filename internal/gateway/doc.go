@@ -7,7 +7,8 @@
 //	          ─► authenticate which tenant
 //	          ─► readBody    strict head; bytes kept
 //	          ─► choosePool  which capacity, and what the body refers to is the caller's
-//	          ─► admit       estimate, clamp, Acquire: this is where it waits
+//	          ─► admit       estimate, clamp, one attempt at a time (attempts),
+//	                         Acquire: this is where it waits
 //	          ─► forward     httputil.ReverseProxy; streaming.Body meters
 //	          ─► finish      lease ended if it is not, counters, one log line
 //

@@ -40,6 +40,7 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	default:
 		c.lease.Break(u)
 	}
+	c.g.attempts.end(c.attempt)
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
 	c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())
 	if outcome == telemetry.Cancelled {
@@ -175,6 +176,7 @@ func (c *call) finish() {
 		}
 	}
 	c.endAdmitted(cause)
+	c.g.attempts.end(c.attempt)
 	c.countTurned()
 	if c.account != nil {
 		c.account.Release()

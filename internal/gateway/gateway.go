@@ -31,8 +31,9 @@ type Gateway struct {
 	// the new one already and world is the old one still.
 	applying sync.Mutex
 
-	objects *objects.Store
-	sockets sockets
+	objects  *objects.Store
+	sockets  sockets
+	attempts attempts
 
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy

@@ -37,6 +37,7 @@ const (
 	codeOverloaded     = "overloaded"
 	codeBudget         = "insufficient_quota"
 	codeStore          = "store_unavailable"
+	codeRunning        = "request_in_progress"
 	codeInternal       = "internal_error"
 	statusClientClosed = 499 // nginx's, for logs only
 )
@@ -138,6 +139,8 @@ func anthropicType(status int) string {
 		return "permission_error"
 	case http.StatusNotFound:
 		return "not_found_error"
+	case http.StatusConflict:
+		return "conflict_error"
 	case http.StatusRequestEntityTooLarge:
 		return "request_too_large"
 	case http.StatusTooManyRequests:

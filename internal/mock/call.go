@@ -15,7 +15,8 @@ type call struct {
 	route route
 
 	model        gjson.Result
-	messages     gjson.Result // chat
+	messages     gjson.Result // chat and messages
+	system       gjson.Result // messages
 	input        gjson.Result // prompt of completions, input of the others
 	instructions gjson.Result // responses
 	stream       gjson.Result
@@ -71,6 +72,15 @@ func (c *call) field(key string) *gjson.Result {
 		case "n":
 			return &c.choices
 		}
+	case routeMessages:
+		switch key {
+		case "messages":
+			return &c.messages
+		case "system":
+			return &c.system
+		case "max_tokens":
+			return &c.maxTokens
+		}
 	case routeResponses:
 		switch key {
 		case "input":
@@ -122,7 +132,7 @@ func (c *call) check() *apiError {
 	case c.model.Type != gjson.String || c.model.Str == "":
 		return badRequest("model", "Invalid type for 'model': expected a non-empty string.")
 	}
-	if c.route == routeChat {
+	if c.route == routeChat || c.route == routeMessages {
 		if !first(c.messages).Exists() {
 			return badRequest("messages", "Missing required parameter: 'messages'.")
 		}

@@ -84,7 +84,9 @@ func (c *chat) token(s *sse, choice, i int) {
 		s.buf = append(s.buf, argument(choice, i, c.j.plan.natural)...)
 		s.buf = append(s.buf, `"}}]`...)
 	}
-	c.close(s)
+	s.buf = append(s.buf, `},"logprobs":null,"finish_reason":null}`...)
+	s.buf = c.j.appendSoFar(s.buf, c.tail)
+	s.close()
 }
 
 func (c *chat) end(s *sse) {

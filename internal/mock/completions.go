@@ -39,7 +39,7 @@ func (c *completions) token(s *sse, choice, i int) {
 	s.buf = append(s.buf, `{"text":"`...)
 	s.buf = append(s.buf, word(choice, i)...)
 	s.buf = appendChoiceEnd(s.buf, choice, "")
-	s.buf = append(s.buf, c.tail...)
+	s.buf = c.j.appendSoFar(s.buf, c.tail)
 	s.close()
 }
 

@@ -18,6 +18,7 @@ const (
 const (
 	UsageChunk  = "chunk"
 	UsageFinish = "finish"
+	UsageEach   = "each"
 	UsageAbsent = "absent"
 )
 
@@ -74,12 +75,16 @@ type Config struct {
 	// SlowChunk is the pause before each chunk of a slow request; required with SlowRate.
 	SlowChunk time.Duration
 
-	// Usage is where streams of chat and completions say what they used. Default "chunk".
+	// Usage is where streams say what they used. Default "chunk".
 	//
 	//	chunk   an extra last chunk with empty choices, only when the request asks for it by
 	//	        stream_options.include_usage: OpenAI's way
 	//	finish  beside the last finish_reason, unasked: llama.cpp's way
+	//	each    in each chunk, what the answer took so far, unasked: vLLM's continuous_usage_stats
 	//	absent  nowhere, even when asked
+	//
+	// Streams of responses and messages have a place for it, at the end, and messages for the
+	// prompt at the start: they know "absent", and messages "each".
 	Usage string
 
 	// Seed makes the draws of the rates repeatable, and sets the ids of one server apart from
@@ -127,8 +132,8 @@ func (c Config) validate() error {
 	check(c.RPM >= 0, "RPM is %d: must be 0 (off) or positive", c.RPM)
 	check(c.Accounting == AdmitMax || c.Accounting == Production || c.Accounting == Settle,
 		"Accounting is %q: must be admit_max, production or settle", c.Accounting)
-	check(c.Usage == UsageChunk || c.Usage == UsageFinish || c.Usage == UsageAbsent,
-		"Usage is %q: must be chunk, finish or absent", c.Usage)
+	check(c.Usage == UsageChunk || c.Usage == UsageFinish || c.Usage == UsageEach || c.Usage == UsageAbsent,
+		"Usage is %q: must be chunk, finish, each or absent", c.Usage)
 	checkRate := func(name string, r float64) {
 		check(r >= 0 && r <= 1, "%s is %v: must be a share from 0 to 1", name, r)
 	}

@@ -67,7 +67,7 @@
 //
 // # Endpoints
 //
-// chat/completions, completions, responses (each plain or streamed), embeddings, moderations,
+// chat/completions, completions, responses, messages (each plain or streamed), embeddings, moderations,
 // models and models/{id}; what an account keeps, which is all in memory and visible to whoever
 // has the key: responses by id, files, uploads, batches and fine_tuning/jobs (both are done when
 // they are first looked at), vector_stores; and realtime, a websocket. Each with or without

@@ -57,6 +57,26 @@ func (e *apiError) append(b []byte) []byte {
 	return append(b, "}}"...)
 }
 
+// anthropicKinds are Anthropic's names for statuses.
+var anthropicKinds = map[int]string{401: "authentication_error", 404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error"}
+
+// appendAnthropic writes the body as Anthropic's API does.
+func (e *apiError) appendAnthropic(b []byte) []byte {
+	kind := anthropicKinds[e.status]
+	switch {
+	case kind != "":
+	case e.status >= 500:
+		kind = "api_error"
+	default:
+		kind = "invalid_request_error"
+	}
+	b = append(b, `{"type":"error","error":{"type":"`...)
+	b = append(b, kind...)
+	b = append(b, `","message":`...)
+	b = gjson.AppendJSONString(b, e.message)
+	return append(b, "}}"...)
+}
+
 func appendOrNull(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)

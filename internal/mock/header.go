@@ -45,7 +45,11 @@ func (j *job) head() *header {
 
 // writeError answers with e.
 func (j *job) writeError(e *apiError) {
-	j.out = e.append(j.out[:0])
+	if j.call.route == routeMessages {
+		j.out = e.appendAnthropic(j.out[:0])
+	} else {
+		j.out = e.append(j.out[:0])
+	}
 	h := j.head()
 	e.set(h)
 	j.writeBody(h, e.status)

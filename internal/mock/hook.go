@@ -120,7 +120,7 @@ func (p *plan) hook(m gjson.Result) {
 				p.pace.speed = 1000 / v.Num
 			}
 		case "usage":
-			if v.Str == UsageChunk || v.Str == UsageFinish || v.Str == UsageAbsent {
+			if v.Str == UsageChunk || v.Str == UsageFinish || v.Str == UsageEach || v.Str == UsageAbsent {
 				p.usage, p.noUsage = v.Str, v.Str == UsageAbsent
 			}
 		case "crlf":

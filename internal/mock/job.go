@@ -38,6 +38,7 @@ type job struct {
 	chat        chat
 	completions completions
 	responses   responses
+	messages    messages
 	embeddings  embeddings
 	moderations moderations
 }
@@ -151,6 +152,8 @@ func (j *job) shape() shape {
 		return &j.completions
 	case routeResponses:
 		return &j.responses
+	case routeMessages:
+		return &j.messages
 	case routeEmbeddings:
 		return &j.embeddings
 	case routeModerations:
@@ -181,6 +184,6 @@ func (j *job) release() {
 		return
 	}
 	j.body.Reset()
-	*j = job{body: j.body, out: j.out[:0], chat: j.chat.reuse(), completions: j.completions.reuse(), responses: j.responses.reuse()}
+	*j = job{body: j.body, out: j.out[:0], chat: j.chat.reuse(), completions: j.completions.reuse(), responses: j.responses.reuse(), messages: j.messages.reuse()}
 	jobs.Put(j)
 }

@@ -16,6 +16,7 @@ const (
 	routeEmbeddings
 	routeResponses
 	routeModerations
+	routeMessages
 )
 
 // routeOf returns the endpoint of a path, with or without the /v1 prefix.
@@ -31,12 +32,14 @@ func routeOf(path string) route {
 		return routeResponses
 	case "/moderations":
 		return routeModerations
+	case "/messages":
+		return routeMessages
 	}
 	return routeNone
 }
 
 func (r route) String() string {
-	return [...]string{"none", "chat", "completions", "embeddings", "responses", "moderations"}[r]
+	return [...]string{"none", "chat", "completions", "embeddings", "responses", "moderations", "messages"}[r]
 }
 
 // PromptTokens returns how many tokens the mock counts for the prompt of a request body sent
@@ -47,7 +50,8 @@ func (r route) String() string {
 //     the "text" of the content parts of chat messages and of the items of a Responses input,
 //     and the strings of prompt, input and instructions;
 //   - each number of a token array counts one;
-//   - each chat message counts 4 more, and each chat request 3 more.
+//   - each message of chat and messages counts 4 more, and each request of theirs 3 more; the
+//     "system" of messages is a text.
 //
 // Tools, images and all else count nothing. A body that is no JSON object has no tokens.
 func PromptTokens(body []byte, path string) int64 {
@@ -60,8 +64,11 @@ func PromptTokens(body []byte, path string) int64 {
 }
 
 func (c *call) promptTokens() int64 {
-	if c.route == routeChat {
+	switch c.route {
+	case routeChat:
 		return 3 + messageTokens(c.messages)
+	case routeMessages:
+		return 3 + messageTokens(c.messages) + contentTokens(c.system)
 	}
 	return inputTokens(c.input) + textTokens(c.instructions)
 }

@@ -19,6 +19,7 @@ func TestPromptTokens(t *testing.T) {
 		{"/v1/responses", `{"input":"12345","instructions":"1"}`, 3},
 		{"/v1/responses", `{"input":[{"role":"user","content":"12345"},{"content":[{"type":"input_text","text":"1"}]}]}`, 3},
 		{"/v1/moderations", `{"input":[{"type":"text","text":"12345"},{"type":"image_url"}]}`, 2},
+		{"/v1/messages", `{"system":"1","messages":[{"content":[{"type":"text","text":"12345"}]}]}`, 3 + 4 + 2 + 1},
 		{"/v1/completions", `{"prompt":`, 0},
 		{"/v1/models", `{"prompt":"a"}`, 0},
 	} {

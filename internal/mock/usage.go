@@ -13,13 +13,14 @@ func (p *plan) reason() string {
 // usageChunk reports whether the stream closes with a chunk that only tells the usage.
 func (j *job) usageChunk() bool { return j.plan.usage == UsageChunk && j.call.includeUsage() }
 
-func appendUsage(b []byte, t *ticket) []byte {
+// appendUsage writes what a request took that has produced so much.
+func appendUsage(b []byte, t *ticket, produced int64) []byte {
 	b = append(b, `{"prompt_tokens":`...)
 	b = strconv.AppendInt(b, t.prompt, 10)
 	b = append(b, `,"completion_tokens":`...)
-	b = strconv.AppendInt(b, t.produced, 10)
+	b = strconv.AppendInt(b, produced, 10)
 	b = append(b, `,"total_tokens":`...)
-	b = strconv.AppendInt(b, t.prompt+t.produced, 10)
+	b = strconv.AppendInt(b, t.prompt+produced, 10)
 	return append(b, `,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":`+
 		`{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
 }
@@ -30,17 +31,27 @@ func (j *job) appendPlainUsage(b []byte) []byte {
 		return b
 	}
 	b = append(b, `,"usage":`...)
-	return appendUsage(b, &j.ticket)
+	return appendUsage(b, &j.ticket, j.ticket.produced)
+}
+
+// appendSoFar closes the chunk of a token.
+func (j *job) appendSoFar(b []byte, tail string) []byte {
+	if j.plan.usage != UsageEach {
+		return append(b, tail...)
+	}
+	b = append(b, `],"usage":`...)
+	b = appendUsage(b, &j.ticket, j.ticket.produced+1)
+	return append(b, '}')
 }
 
 // appendTail closes the chunk that tells why a choice ended. Where usage stands beside the
 // finish_reason, it stands in the last such chunk.
 func (j *job) appendTail(b []byte, tail string, choice int) []byte {
-	if j.plan.usage != UsageFinish || choice != j.plan.choices-1 {
+	if j.plan.usage != UsageFinish && j.plan.usage != UsageEach || choice != j.plan.choices-1 {
 		return append(b, tail...)
 	}
 	b = append(b, `],"usage":`...)
-	b = appendUsage(b, &j.ticket)
+	b = appendUsage(b, &j.ticket, j.ticket.produced)
 	return append(b, '}')
 }
 
@@ -50,7 +61,7 @@ func (j *job) endChunks(s *sse, head []byte) {
 		s.open("")
 		s.buf = append(s.buf, head...)
 		s.buf = append(s.buf, `],"usage":`...)
-		s.buf = appendUsage(s.buf, &j.ticket)
+		s.buf = appendUsage(s.buf, &j.ticket, j.ticket.produced)
 		s.buf = append(s.buf, '}')
 		s.close()
 	}

@@ -1,0 +1,41 @@
+package governor
+
+import "time"
+
+// Remaining is how long the call is expected to run on, by how long calls of its kind
+// ran. It is 0 when the lease has ended. To ask changes nothing.
+func (l Lease) Remaining() time.Duration {
+	if l.pool == nil {
+		return 0
+	}
+	p, now := l.pool, l.g.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.escrow.Running(l.handle) {
+		return 0
+	}
+	st := &p.leases[l.handle.Slot]
+	ran := now.Sub(st.since)
+	speed := float64(p.speed) / 1000
+	produced := int64(min(ran, longestRun).Seconds() * speed)
+	if st.flowing { // a plain answer tells nothing until it is there
+		if produced = st.output; produced > 0 && ran > 0 {
+			speed = float64(produced) / ran.Seconds()
+		}
+	}
+	return p.remainingLocked(st.course, ran, min(produced, st.course.most), speed)
+}
+
+// remainingLocked is how long a call is expected to run on that has run for so long
+// and produced so much: by how long such calls run, where that is known, and else by
+// how much they produce, at so many tokens a second.
+func (p *pool) remainingLocked(c course, ran time.Duration, produced int64, speed float64) time.Duration {
+	if p.rules.Concurrency > 0 {
+		run := time.Duration(p.runs.ReachOf(c.kind, longestRun.Milliseconds(), ran.Milliseconds())) * time.Millisecond
+		if run < longestRun {
+			return max(0, run-ran)
+		}
+	}
+	left := p.outputs.ReachOf(c.kind, c.most, produced) - produced
+	return time.Duration(min(float64(left)/max(speed, 0.001), longestRun.Seconds()) * float64(time.Second))
+}

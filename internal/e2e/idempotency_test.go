@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+const idempotencyKey = "Idempotency-Key"
+
+// keyedRoutes are routes of each dialect, with calls that run for ten seconds.
+var keyedRoutes = map[string]string{
+	"/chat/completions": `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":100`,
+	"/completions":      `{"model":"m","prompt":"x","max_tokens":100`,
+	"/responses":        `{"model":"m","input":"x","max_output_tokens":100`,
+	"/messages":         `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":100`,
+}
+
+// refusedTwin checks a 409 in the caller's dialect, and returns when it says to come back.
+func refusedTwin(t *testing.T, path string, a answer) time.Duration {
+	t.Helper()
+	var body struct {
+		Type  string
+		Error struct{ Type, Code, Message string }
+	}
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil {
+		t.Errorf("%v: %q", err, a.body)
+	}
+	kind, code := "request_in_progress", "request_in_progress"
+	if path == "/messages" {
+		kind, code = "conflict_error", ""
+	}
+	if a.status != http.StatusConflict || body.Error.Type != kind || body.Error.Code != code || (body.Type == "error") != (path == "/messages") {
+		t.Errorf("%s: %d %s", path, a.status, a.body)
+	}
+	ms, err := strconv.Atoi(a.header.Get("retry-after-ms"))
+	seconds, err2 := strconv.Atoi(a.header.Get("Retry-After"))
+	if err != nil || err2 != nil || seconds < 1 || seconds*1000 < ms || seconds*1000 >= ms+1000 {
+		t.Errorf("%s: come back after %q s, %q ms", path, a.header.Get("Retry-After"), a.header.Get("retry-after-ms"))
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// While a call runs, another with its tenant, key and body is told when to come back,
+// and served then; whatever differs is another call. Upstream sees no key.
+func TestIdempotencyKey(t *testing.T) {
+	for path, body := range keyedRoutes {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/stream=%v", path[1:], stream), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { keyIsHeld(t, path, body, stream) })
+			})
+		}
+	}
+}
+
+func keyIsHeld(t *testing.T, path, body string, stream bool) {
+	plain := body + `,"stream":false}`
+	body += fmt.Sprintf(`,"stream":%v}`, stream)
+	var leaked atomic.Int64
+	s := newStack(t, world{
+		mock: mock.Config{TokensPerSecond: 10, FirstToken: 100 * time.Millisecond}, pool: pool(1_000_000, 0, 0),
+		tenants: []tenants.Tenant{tenant("a", 1), tenant("b", 1)},
+		wrap: func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Header.Get(idempotencyKey) != "" {
+					leaked.Add(1)
+				}
+				return next.RoundTrip(r)
+			})
+		},
+	})
+	defer s.close()
+	call := func(tenant, body string, header ...string) answer {
+		return s.callTo(t.Context(), path, tenant, body, header...)
+	}
+	for range 80 { // teach how long such calls are, and how fast
+		call("a", plain)
+	}
+	began := time.Now()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if a := call("a", body, idempotencyKey, "k"); a.status != http.StatusOK || a.err != nil {
+			t.Errorf("the first: %d %s %v", a.status, a.body, a.err)
+		}
+	})
+	for _, at := range []time.Duration{10 * time.Millisecond, 3 * time.Second, 7 * time.Second} {
+		time.Sleep(at - time.Since(began))
+		wait := refusedTwin(t, path, call("a", body, idempotencyKey, "k"))
+		// The call takes 10 s. A quarter is what lengths are known to within a bin.
+		if left := 10*time.Second - at; wait < left*3/4 || wait > left*5/4+time.Second {
+			t.Errorf("after %v it is to come back in %v", at, wait)
+		}
+	}
+	if a := call("a", body[:len(body)-1]+`,"user":"u"}`, idempotencyKey, "k"); a.status != http.StatusBadRequest || !strings.Contains(a.body, "Idempotency-Key") {
+		t.Errorf("another body: %d %s", a.status, a.body)
+	}
+	for _, other := range [][2]string{{"b", "k"}, {"a", "other"}, {"a", ""}} {
+		wg.Go(func() {
+			if a := call(other[0], body, idempotencyKey, other[1]); a.status != http.StatusOK {
+				t.Errorf("tenant %s with key %q: %d %s", other[0], other[1], a.status, a.body)
+			}
+		})
+	}
+	synctest.Wait()
+	twin, tries := call("a", body, idempotencyKey, "k"), 1
+	for ; twin.status == http.StatusConflict; tries++ { // as an SDK does, which tries three times
+		refusedTwin(t, path, twin)
+		seconds, _ := strconv.Atoi(twin.header.Get("Retry-After"))
+		time.Sleep(time.Duration(seconds) * time.Second)
+		twin = call("a", body, idempotencyKey, "k")
+	}
+	if twin.status != http.StatusOK || tries < 2 || tries > 3 {
+		t.Errorf("who came back when told got, at try %d: %d %s", tries, twin.status, twin.body)
+	}
+	wg.Wait()
+	if a := call("a", body, idempotencyKey, "k"); a.status != http.StatusOK {
+		t.Errorf("after the end: %d %s", a.status, a.body)
+	}
+	s.checkIdle()
+	s.checkCharged("at the end")
+	if n := s.sum("llmgov_requests_total", map[string]string{"tenant": "a", "reason": "request_in_progress"}); n != int64(3+tries-1) || leaked.Load() != 0 {
+		t.Errorf("%d refusals are counted, want %d; upstream saw %d keys", n, 3+tries-1, leaked.Load())
+	}
+}
+
+// A call that waits is a call that runs: its twin would take a second place. When its
+// client goes it ends at once, so who times out and tries again is let in, as is who
+// comes back to a kept place, and who comes after any other end.
+func TestIdempotencyKey_Ends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := tenant("a", 1)
+		a.MaxWait = 8 * time.Second
+		s := newStack(t, world{
+			mock: mock.Config{TokensPerSecond: 10}, pool: pool(0, 0, 1), tenants: []tenants.Tenant{a},
+			idle: 5 * time.Second, wrap: panicOn,
+		})
+		defer s.close()
+		long := chat(true, 200, "")
+		key := []string{idempotencyKey, "k"}
+
+		holder, let := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { s.call(holder, "a", long) })
+		synctest.Wait()
+		waiting, hangUp := context.WithCancel(t.Context())
+		wg.Go(func() { s.call(waiting, "a", long, key...) })
+		synctest.Wait()
+		// Nothing is known yet: 200 tokens at 50 a second, behind a wait of 8 s at most.
+		if wait := refusedTwin(t, "", s.call(t.Context(), "a", long, key...)); wait < 4*time.Second || wait > 12*time.Second {
+			t.Errorf("the twin of one that waits is to come back in %v", wait)
+		}
+		hangUp()
+		synctest.Wait()
+		if ans := s.call(t.Context(), "a", long, key...); ans.status != http.StatusTooManyRequests { // after 8 s
+			t.Errorf("who tries again when its first try has gone: %d %s", ans.status, ans.body)
+		}
+		let()
+		wg.Wait()
+		for _, end := range []struct {
+			name   string
+			status int
+			hooks  string
+			header []string
+			ctx    time.Duration
+		}{
+			{name: "whole", status: 200},
+			{name: "upstream cut", status: 200, hooks: `"hangup_after":3`},
+			{name: "error event", status: 200, hooks: `"error_after":3`},
+			{name: "idle", status: 200, hooks: `"stall_after":3`},
+			{name: "upstream's 500", status: 500, hooks: `"error_status":500`},
+			{name: "upstream's 429", status: 429, hooks: `"error_status":429`},
+			{name: "bad priority", status: 400, header: []string{"X-Llmgov-Priority", "high"}},
+			{name: "panic", status: 200, header: []string{"X-Title", "panic"}},
+			{name: "client gone", status: 200, ctx: time.Second},
+		} {
+			body := chat(true, 30, `,"mock":{`+end.hooks+`}`)
+			for try := range 3 { // the next one comes as soon as the one before has ended
+				ctx, cancel := t.Context(), func() {}
+				if end.ctx > 0 {
+					ctx, cancel = context.WithTimeout(ctx, end.ctx)
+				}
+				if ans := s.call(ctx, "a", body, append(end.header, key...)...); ans.status != end.status {
+					t.Errorf("%s, try %d: %d %s %v", end.name, try, ans.status, ans.body, ans.err)
+				}
+				cancel()
+				synctest.Wait()
+			}
+		}
+		s.checkIdle()
+	})
+}

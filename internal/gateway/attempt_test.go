@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Of all that come at once with one name, exactly one is in; who was not let in ends
+// nobody, nor does a second end; and nothing is left.
+func TestAttempts_OneAtATime(t *testing.T) {
+	var s attempts
+	const names = 8
+	var in [names]atomic.Int64
+	var let atomic.Int64
+	var wg sync.WaitGroup
+	for w := range 32 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 1))
+			for range 2000 {
+				n := rng.IntN(names)
+				a := &attempt{name: attemptName{fmt.Sprint(n / 2), fmt.Sprint(n % 2)}, asks: uint64(n)}
+				first := s.begin(a)
+				if first == nil {
+					if now := in[n].Add(1); now != 1 {
+						t.Errorf("%d are in at once", now)
+					}
+					let.Add(1)
+					runtime.Gosched()
+					in[n].Add(-1)
+				} else if first.asks != a.asks {
+					t.Errorf("%v is in the way of %v", first.name, a.name)
+				}
+				s.end(a)
+				s.end(a)
+				s.end(nil)
+			}
+		})
+	}
+	wg.Wait()
+	if len(s.byName) != 0 || let.Load() < names {
+		t.Errorf("%d are left, %d were let in", len(s.byName), let.Load())
+	}
+}
+
+// Two tries of one call ask the same, also where each draws the boundary of its form
+// anew; all else is another call.
+func TestAsks(t *testing.T) {
+	ask := func(method, target, contentType, body string) uint64 {
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		r.Header.Set("Content-Type", contentType)
+		c := &call{r: r, body: []byte(body)}
+		c.at = find(r)
+		c.route = c.at.route
+		return c.asks()
+	}
+	form := func(boundary, text string) uint64 {
+		return ask("POST", "/v1/audio/transcriptions", "multipart/form-data; boundary="+boundary,
+			"--"+boundary+"\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n"+text+"\r\n--"+boundary+"--\r\n")
+	}
+	first := ask("POST", "/v1/embeddings", "", `{"a":1}`)
+	if ask("POST", "/embeddings", "", `{"a":1}`) != first || form("x", "m") != form("yy", "m") {
+		t.Error("a second try asks for something else")
+	}
+	for i, other := range []uint64{
+		ask("POST", "/v1/embeddings", "", `{"a":2}`),
+		ask("POST", "/v1/embeddings?a=1", "", `{"a":1}`),
+		ask("POST", "/v1/moderations", "", `{"a":1}`),
+		ask("POST", "/v1/embeddings", "", ``),
+	} {
+		if other == first {
+			t.Errorf("another call, %d, asks the same", i)
+		}
+	}
+	if form("x", "m") == form("x", "n") {
+		t.Error("another form asks the same")
+	}
+}
