@@ -101,7 +101,7 @@ func (p *Pool) admit(now time.Time, e *entry, ticket int32) Handle {
 	p.arrive(e.leaf)
 	p.redeem(ticket)
 	n := p.put(*e)
-	p.charge(e.leaf, e.virtual, false)
+	p.charge(e.leaf, e.virtual, p.paces(e), false)
 	p.begin(now, n)
 	p.restandUp(e.leaf)
 	return p.handle(n)
@@ -224,7 +224,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			return out
 		}
 		p.dequeue(n)
-		p.charge(leaf, e.virtual, open)
+		p.charge(leaf, e.virtual, p.paces(e), open)
 		p.nodes[leaf].yield(e, e.virtual)
 		e.floored = floored
 		p.payFloor(floored, e.virtual)

@@ -18,6 +18,10 @@ type Call struct {
 	// Expect is how many tokens the call will probably take, Input included; 0 is
 	// Most.
 	Expect int64
+	// Fair is how many of Expect count in the leaf's share: not, for one, what a
+	// provider has in its cache. The books count it, the tags do not move by it. 0 is
+	// all of Expect.
+	Fair int64
 	// Speed is how many tokens a second it will produce; 0 is all at once.
 	Speed int64
 	// Run is how long it will probably run; 0 is as long as others did.

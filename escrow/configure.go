@@ -39,7 +39,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 			// What moved the tags is not moved again: when the call ends, only what it took
 			// beyond what was expected is, in parts of the limits of then.
 			if !e.forced {
-				e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
+				e.virtual = p.moves(e)
 			}
 		}
 	}

@@ -69,6 +69,8 @@
 //	call          what is offered; in the pool's table it is an entry, as is a ticket
 //	place         of a refused call: where its tag was. A ticket keeps it
 //	virtual cost  a call's dominant share of the pool's minute, in tagUnits
+//	fair          said of the tokens of a call that count in its leaf's share: tags move
+//	              by these, and the books by all (Call.Fair)
 //	tag           how far a node has come: the virtual cost it has had over its weight
 //	head          of the queue: the call that Pump tries next
 //	slot          of the pool: what a running call occupies (Slots). Of a ledger or a

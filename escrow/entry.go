@@ -27,13 +27,14 @@ type entry struct {
 
 	// As it was offered: see Call.
 	most  Cost
-	asked struct{ expect, input int64 } // tokens
-	speed int64                         // tokens a second
+	asked struct{ expect, input, fair int64 } // tokens
+	speed int64                               // tokens a second
 	run   time.Duration
 
 	// As it was weighed.
 	expect  int64 // tokens
 	input   int64 // of these
+	fair    int64 // of these, what counts in the share
 	cost    Cost  // what it is paced by, and booked at or held
 	virtual int64 // what it moves tags by, at weight 1
 

@@ -185,7 +185,7 @@ func (m *machine) step(d draw) {
 		m.offer(m.call(d))
 		return
 	case 3, 4:
-		if h, ok := take(d, &m.running); ok && !m.p.Settle(m.now, h, Cost{d.n("actual", 0, 30_000), 1}) {
+		if h, ok := take(d, &m.running); ok && !m.p.SettleFair(m.now, h, Cost{d.n("actual", 0, 30_000), 1}, d.n("fair", 0, 30_000)) {
 			m.fatal("a running call could not be settled")
 		}
 	case 5:
@@ -228,7 +228,7 @@ func (m *machine) call(d draw) Call {
 	return Call{
 		Leaf: pick(d, "leaf", m.leaves...), Background: d.n("background", 0, 3) == 0,
 		Most: Cost{d.n("cost", 0, 20_000), 1}, Input: d.n("input", 0, 3000), Expect: d.n("expect", 0, 20_000),
-		Speed: d.n("speed", 0, 200), Run: time.Duration(d.n("run", 0, 100)) * time.Second,
+		Fair: d.n("fair", 0, 20_000), Speed: d.n("speed", 0, 200), Run: time.Duration(d.n("run", 0, 100)) * time.Second,
 		MaxWait: pick(d, "wait", 0, time.Second, 10*time.Minute),
 		Claim:   Claim{uint64(d.n("key", 0, 5)), Retry(d.n("retry", 0, 2))},
 	}

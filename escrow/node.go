@@ -103,10 +103,11 @@ type inner struct {
 	// do; who is absent falls behind those who are not.
 	mean, meanAt int64
 
-	// In the lead epoch: the virtual cost that went through the node, and the
-	// weight of the children that took it.
+	// In the lead epoch: the virtual cost that went through the node, what it was
+	// paced by, and the weight of the children that took it.
 	epoch   uint64
 	through int64
+	paced   int64
 	leading Weight
 }
 

@@ -8,7 +8,7 @@ func (p *Pool) entryOf(c *Call) entry {
 		leaf: c.Leaf, class: interactive, next: -1, prev: -1,
 		most: c.Most, speed: c.Speed, run: c.Run,
 	}
-	e.asked.expect, e.asked.input = c.Expect, c.Input
+	e.asked.expect, e.asked.input, e.asked.fair = c.Expect, c.Input, c.Fair
 	if c.Background {
 		e.class = background
 	}
@@ -30,8 +30,22 @@ func (p *Pool) price(e *entry) {
 		e.cost[Tokens] = e.expect
 	}
 	e.input = min(max(e.asked.input, 0), e.expect)
-	// A call that takes nothing of any axis still moves a tag, and its kept place shows.
-	e.virtual = max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
+	if e.fair = e.asked.fair; e.fair <= 0 || e.fair > e.expect {
+		e.fair = e.expect
+	}
+	e.virtual = p.moves(e)
+}
+
+// moves is what an entry moves tags by. A call that takes nothing of any axis still
+// moves one, and its kept place shows.
+func (p *Pool) moves(e *entry) int64 { return max(1, p.virtualCost(e.fair, e.cost[Requests], e.run)) }
+
+// paces is the same of all that the books count, as the lead does.
+func (p *Pool) paces(e *entry) int64 {
+	if e.fair == e.expect || e.forced {
+		return e.virtual
+	}
+	return max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
 }
 
 // Clamp cuts a cost to the pool's limits. A call estimated above a whole

@@ -73,7 +73,7 @@ func (p *Pool) runsOn(e *entry, run time.Duration) {
 	if e.forced {
 		return
 	}
-	if v := p.virtualCost(e.expect, e.cost[Requests], run); v > e.virtual {
+	if v := p.virtualCost(e.fair, e.cost[Requests], run); v > e.virtual {
 		p.correct(e.leaf, v-e.virtual)
 		p.payFloor(e.floored, v-e.virtual)
 		e.virtual = v
@@ -109,7 +109,15 @@ func (a *axisBooks) progress(now time.Time, e *entry, taken, expect int64) {
 // A call that never ran is settled with nothing: then it owes nothing. It reports
 // false, and changes nothing, when there is no such call any more. Call Pump
 // afterwards. O(depth · log children).
+//
+// All of its tokens count in the leaf's share; SettleFair tells how many do.
 func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
+	return p.SettleFair(now, h, actual, actual[Tokens])
+}
+
+// SettleFair is Settle for a call of whose tokens only some count in its leaf's share
+// (Call.Fair).
+func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool {
 	n, ok := p.find(h, entryRunning)
 	if !ok {
 		return false
@@ -126,7 +134,7 @@ func (p *Pool) Settle(now time.Time, h Handle, actual Cost) bool {
 	if actual != (Cost{}) { // what never ran teaches nothing
 		run := max(0, now.Sub(e.dispatched))
 		if !e.forced {
-			took = p.virtualCost(actual[Tokens], actual[Requests], run)
+			took = p.virtualCost(min(max(fair, 0), actual[Tokens]), actual[Requests], run)
 		}
 		p.learnRun(run)
 	}

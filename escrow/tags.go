@@ -17,7 +17,9 @@ func (t *tree) virtualOf(p *inner) int64 {
 //
 //   - the lead: those who were served while the pool ran ahead of a fluid server
 //     have taken it together, and who comes back only now starts that much
-//     earlier. It is shared out level by level, in proportion to what went there.
+//     earlier. It is shared out level by level, in proportion to what went there, and
+//     in what tags were moved by, which is less than was paced where not all counts
+//     in shares.
 //   - its credit.
 //
 // It is never before the node's own finish tag, which keeps both from being farmed.
@@ -26,7 +28,7 @@ func (t *tree) startTag(i NodeID) int64 {
 	p := t.nodes[nd.parent].inner
 	back := int64(0)
 	if root := t.nodes[Root].inner; t.lead > 0 && nd.epoch != t.epoch && p.epoch == t.epoch && p.leading > 0 {
-		lead := mulDivCeil(t.lead, p.through, max(1, root.through))
+		lead := mulDivCeil(t.lead, p.through, max(1, root.paced))
 		back = mulDivCeil(lead, int64(WeightOne), int64(p.leading))
 	}
 	if nd.credit > 0 {
@@ -110,18 +112,20 @@ func (t *tree) arrive(i NodeID) {
 }
 
 // charge moves leaf i and all above it past a call of virtual cost c that starts
-// now, and virtual time to where it was taken from. open says whether background
+// now, and virtual time to where it was taken from. paced is what the call takes by
+// the books (Pool.paces). open says whether background
 // calls were in the running for it. The caller restands them.
-func (t *tree) charge(i NodeID, c int64, open bool) {
+func (t *tree) charge(i NodeID, c, paced int64, open bool) {
 	for i != Root {
 		nd := &t.nodes[i]
 		p := t.nodes[nd.parent].inner
 		p.virtual = max(t.virtualOf(p), p.virtualAfter(nd.finish, open))
 		p.idle = t.idles
 		if p.epoch != t.epoch {
-			p.epoch, p.through, p.leading = t.epoch, 0, 0
+			p.epoch, p.through, p.paced, p.leading = t.epoch, 0, 0, 0
 		}
 		p.through += c
+		p.paced += paced
 		if nd.epoch != t.epoch {
 			nd.epoch = t.epoch
 			p.leading += nd.weight

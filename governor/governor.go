@@ -88,7 +88,11 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 
 	// 1 Its tenant's own limits, and those of what that is a team of.
-	b := g.open(a, p.ownHoldCost(req), v.cfg.Shadow || req.Forced)
+	own := ownCost{}
+	if !req.BudgetsOnly {
+		own = p.ownHoldCost(req)
+	}
+	b := g.open(a, own, v.cfg.Shadow || req.Forced)
 	at, rej := g.enter(ctx, b, now, deadline.Sub(now))
 	waited := at.Sub(began)
 	if now = at; rej != nil {
@@ -111,6 +115,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 
 	// 3 The pool's share, with what is left of the wait.
 	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, deadline.Sub(now))
+	l.budgetsOnly = req.BudgetsOnly
 	if rej != nil {
 		rej.Waited += waited
 	}
@@ -135,8 +140,8 @@ func (w TokenWeights) ownCost(u Usage, requests int64) ownCost {
 	return ownCost{
 		ownRequests: requests,
 		ownTokens:   w.cost(u),
-		ownInput:    w.cost(Usage{Input: u.Input, CachedInput: u.CachedInput}),
-		ownOutput:   w.cost(Usage{Output: u.Output, Reasoning: u.Reasoning, Audio: u.Audio}),
+		ownInput:    w.cost(Usage{Input: u.Input, CachedInput: u.CachedInput, AudioInput: u.AudioInput}),
+		ownOutput:   w.cost(Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}),
 	}
 }
 

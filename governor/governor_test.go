@@ -334,17 +334,6 @@ governor: tenant a: there is no pool "nowhere"`
 	}
 }
 
-func TestTokenWeights(t *testing.T) {
-	w := TokenWeights{Input: 1000, CachedInput: 100, Output: 4000, Reasoning: 2000, Audio: 8000}
-	u := Usage{Input: 1000, CachedInput: 600, Output: 100, Reasoning: 50, Audio: 10}
-	if got, want := w.cost(u), int64(400+60+40*4+50*2+10*8); got != want {
-		t.Errorf("cost %d, want %d", got, want)
-	}
-	if got := (TokenWeights{}).cost(u); got != 1100 {
-		t.Errorf("unweighted cost %d, want 1100", got)
-	}
-}
-
 // thousand is a governor of 1,000 tenants with all axes on.
 func thousand(tb testing.TB) *Governor {
 	cfg := Config{Pools: []Pool{{Name: "p", TPM: 1e12, RPM: 1e12, Concurrency: 1e6, MaxQueue: 1000, Burst: time.Minute}}}

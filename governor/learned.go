@@ -45,11 +45,12 @@ func kindOf(v *tenantView, req *Request) lengths.Kind {
 }
 
 // expectLocked completes a call with what it will probably take.
-func (p *pool) expectLocked(v *tenantView, req *Request, call *escrow.Call) course {
+func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
 	c := course{kind: kindOf(v, req), most: req.Output}
 	output := p.outputs.ExpectOf(c.kind, req.Output)
 	call.Input = p.rules.Weights.cost(Usage{Input: req.Input})
 	call.Expect = p.rules.Weights.cost(Usage{Input: req.Input, Output: output})
+	call.Fair = max(1, p.rules.Weights.fair(Usage{Input: req.Input, CachedInput: at.expectCached(req.Input), Output: output}))
 	call.Speed = p.speedLocked()
 	if p.rules.Concurrency > 0 {
 		if run := time.Duration(p.runs.ExpectOf(c.kind, longestRun.Milliseconds())) * time.Millisecond; run < longestRun {
@@ -133,7 +134,8 @@ func (g *Governor) replanRunning(p *pool) {
 
 // learnLocked takes in how a call ended. whole says that it came to its own end;
 // of one that was cut off it is only known that it would have been longer.
-func (p *pool) learnLocked(now time.Time, st *leaseState, output int64, whole bool) {
+func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
+	output := u.Output
 	ran := now.Sub(st.since)
 	p.outputs.End(&st.course.output, output, whole)
 	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
@@ -141,4 +143,15 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, output int64, whole bo
 		sample := min(output*int64(time.Second)/int64(ran)*1000, maxTokens)
 		p.speed += (sample - p.speed) / 16
 	}
+	if at := p.seats[st.tenant]; whole && at != nil && u.Input > 0 {
+		at.cached += (min(u.CachedInput, u.Input)*million/u.Input - at.cached) / 16
+	}
+}
+
+const million = 1_000_000
+
+// expectCached is how much of a prompt will probably come from a cache.
+func (s *seat) expectCached(input int64) int64 {
+	whole, rest := input/million, input%million
+	return whole*s.cached + rest*s.cached/million
 }

@@ -13,6 +13,8 @@ type Lease struct {
 	g      *Governor
 	pool   *pool
 	handle escrow.Handle
+	// budgetsOnly is of the Request.
+	budgetsOnly bool
 	// Waited is how long the call waited to be admitted.
 	Waited time.Duration
 	// Would is, of a shadow, why the call would have been refused; else nil.
@@ -43,9 +45,12 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 	p, now := l.pool, l.g.clock.Now()
 	p.mu.Lock()
 	w := p.rules.Weights
-	cost := escrow.Cost{w.cost(u), requests}
+	cost, actual := escrow.Cost{w.cost(u), requests}, w.ownCost(u, requests)
+	if l.budgetsOnly {
+		cost, actual = escrow.Cost{}, ownCost{}
+	}
 	booked := p.escrow.CostOf(int(l.handle.Slot))
-	st, ok := p.endLocked(now, l.handle, cost, u.Output, whole)
+	st, ok := p.endLocked(now, l.handle, cost, u, whole)
 	if !ok {
 		p.mu.Unlock()
 		return false
@@ -57,7 +62,7 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 	}
 	l.g.pumpAndUnlock(p, now)
 
-	actual, ran := w.ownCost(u, requests), time.Duration(0)
+	ran := time.Duration(0)
 	if requests > 0 {
 		ran = now.Sub(st.since)
 	}

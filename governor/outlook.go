@@ -158,7 +158,7 @@ func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request
 		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
 		Most: escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1}, MaxWait: maxWait,
 	}
-	o.Run = p.remainingLocked(p.expectLocked(v, req, &call), 0, 0, float64(p.speed)/1000)
+	o.Run = p.remainingLocked(p.expectLocked(v, at, req, &call), 0, 0, float64(p.speed)/1000)
 	ans := p.escrow.Foretell(now, call)
 	st := p.escrow.State(now)
 	for k, a := range st.Axes {

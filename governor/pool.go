@@ -73,13 +73,16 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		Most:    escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1},
 		MaxWait: maxWait, Claim: req.Claim,
 	}
+	if req.BudgetsOnly {
+		call.Most = escrow.Cost{}
+	}
 	rej = p.holdSharesLocked(now, at, b)
 	if rej != nil {
 		p.mu.Unlock()
 		g.leave(now, b, ownCost{}, Spend{}, 0)
 		return Lease{}, rej, false
 	}
-	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, req, &call), stream: req.Stream}
+	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call), stream: req.Stream}
 	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
 	switch ans.Verdict {
 	case escrow.Admitted:
@@ -157,7 +160,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 		var ans escrow.Answer
 		switch {
 		case st.waiter == nil: // dispatched to a caller who has gone
-			p.endLocked(now, h, escrow.Cost{}, 0, false)
+			p.endLocked(now, h, escrow.Cost{}, Usage{}, false)
 		case why == timedOut:
 			ans, _ = p.escrow.Refuse(now, h, call.Claim.Key)
 		default:
@@ -228,13 +231,13 @@ func (g *Governor) armLocked(p *pool, now time.Time) {
 
 // endLocked settles a call in the escrow, learns from it, and forgets its state,
 // which it returns. It reports false when the call has ended before.
-func (p *pool) endLocked(now time.Time, h escrow.Handle, actual escrow.Cost, output int64, whole bool) (leaseState, bool) {
-	if !p.escrow.Settle(now, h, actual) {
+func (p *pool) endLocked(now time.Time, h escrow.Handle, actual escrow.Cost, u Usage, whole bool) (leaseState, bool) {
+	if !p.escrow.SettleFair(now, h, actual, p.rules.Weights.fair(u)) {
 		return leaseState{}, false
 	}
 	st := p.leases[h.Slot]
 	p.leases[h.Slot] = leaseState{}
-	p.learnLocked(now, &st, output, whole)
+	p.learnLocked(now, &st, u, whole)
 	return st, true
 }
 

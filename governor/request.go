@@ -31,25 +31,44 @@ type Request struct {
 	// Forced asks for nobody's leave: what was done already is booked whatever the
 	// limits say, and counts in the tenant's share. See Lease.Charge.
 	Forced bool
+	// BudgetsOnly counts the tokens in budgets, and in no limit by the minute and no
+	// share: for what the provider does beside these, such as batches.
+	BudgetsOnly bool
 }
 
-// Usage is what a call really took. CachedInput is part of Input, Reasoning part
-// of Output, and Audio part of both together.
-type Usage struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+// Usage is what a call really took. CachedInput and AudioInput are parts of Input,
+// Reasoning and AudioOutput of Output, and no token is of two parts.
+type Usage struct{ Input, CachedInput, Output, Reasoning, AudioInput, AudioOutput int64 }
 
-// cost weighs a usage. It rounds up, against the requester.
+// Plus adds up what two calls took.
+func (u Usage) Plus(o Usage) Usage {
+	return Usage{
+		Input: u.Input + o.Input, CachedInput: u.CachedInput + o.CachedInput, Output: u.Output + o.Output,
+		Reasoning: u.Reasoning + o.Reasoning, AudioInput: u.AudioInput + o.AudioInput, AudioOutput: u.AudioOutput + o.AudioOutput,
+	}
+}
+
+// cost weighs a usage, each token by its own kind's weight. It rounds up once, at the
+// end, against the requester. Parts that are larger than their whole together are cut.
 func (w TokenWeights) cost(u Usage) int64 {
 	if w == (TokenWeights{}) {
 		return u.Input + u.Output
 	}
 	cached := min(u.CachedInput, u.Input)
 	reasoning := min(u.Reasoning, u.Output)
-	// Which side the audio is on is not known; most of it is in the answer.
-	audioOut := min(u.Audio, u.Output-reasoning)
-	audioIn := min(u.Audio-audioOut, u.Input-cached)
+	audioIn, audioOut := min(u.AudioInput, u.Input-cached), min(u.AudioOutput, u.Output-reasoning)
 	milli := (u.Input-cached-audioIn)*w.Input + cached*w.CachedInput +
 		(u.Output-reasoning-audioOut)*w.Output + reasoning*w.Reasoning + (audioIn+audioOut)*w.Audio
 	return (milli + 999) / 1000
+}
+
+// fair is what of a usage's cost counts in the share: all but what came from a cache,
+// which took nothing from anybody, whatever the provider counts it as. So prompts that
+// are kept alike pay off for who keeps them so.
+func (w TokenWeights) fair(u Usage) int64 {
+	u.Input -= min(u.CachedInput, u.Input)
+	u.CachedInput = 0
+	return w.cost(u)
 }
 
 // most is the most that a call can cost which takes so many tokens, of whatever
@@ -67,7 +86,7 @@ func (w TokenWeights) most(input, output int64) int64 {
 const maxTokens = int64(1e12)
 
 func (u Usage) bounded() Usage {
-	for _, n := range []*int64{&u.Input, &u.CachedInput, &u.Output, &u.Reasoning, &u.Audio} {
+	for _, n := range []*int64{&u.Input, &u.CachedInput, &u.Output, &u.Reasoning, &u.AudioInput, &u.AudioOutput} {
 		*n = bounded(*n)
 	}
 	return u

@@ -14,6 +14,9 @@ type seat struct {
 	tenant  *tenant
 	leaf    escrow.NodeID
 	members []budget.MemberID // in each of pool.shares
+	// cached is which part of the tenant's prompts came from a cache, in millionths: a
+	// moving average.
+	cached int64
 	// gone says that the leaf is given up: who comes to it by an old table is to look
 	// into the new one.
 	gone bool
@@ -184,7 +187,7 @@ func (p *poolView) seatLocked(now time.Time, tb *table) {
 			st = &seat{tenant: v.tenant, leaf: leaf}
 		case st.leaf != leaf:
 			st.gone = true
-			st = &seat{tenant: v.tenant, leaf: leaf, members: st.members}
+			st = &seat{tenant: v.tenant, leaf: leaf, members: st.members, cached: st.cached}
 		}
 		delete(old, v.tenant)
 		p.seats[v.tenant] = st

@@ -14,7 +14,7 @@ import (
 // stream is an answer of testdata, an event stream (.sse) or a plain one (.json), with all that should be known of
 // it. Its .want file has a line for each thing, of a name and a value; the zero ones are left out:
 //
-//	usage input=19 cached=8 output=10 reasoning=4 audio=3   without this line nothing is reported
+//	usage input=19 cached=8 output=10 reasoning=4 audio_in=2 audio_out=1   without this line nothing is reported
 //	reported false                                         what is known of the usage is no report
 //	deltas 2
 //	events 6
@@ -73,7 +73,7 @@ func (st *stream) set(t tester, name, value string) bool {
 		for part := range strings.FieldsSeq(value) {
 			kind, count, _ := strings.Cut(part, "=")
 			u := &st.want.Usage
-			kinds := map[string]*int64{"input": &u.Input, "cached": &u.CachedInput, "output": &u.Output, "reasoning": &u.Reasoning, "audio": &u.Audio}
+			kinds := map[string]*int64{"input": &u.Input, "cached": &u.CachedInput, "output": &u.Output, "reasoning": &u.Reasoning, "audio_in": &u.AudioInput, "audio_out": &u.AudioOutput}
 			if kinds[kind] == nil {
 				return false
 			}

@@ -70,8 +70,8 @@
 //	embeddings       plain                    prompt_ or total_tokens      -                        -                  -
 //	images, audio    last event, or plain     input_tokens                 -                        output_tokens      -
 //
-// Audio is audio_tokens of both details, added up. What decides when servers do not agree with each other or
-// with themselves:
+// Audio is audio_tokens of either details, less what cached_tokens_details says of it: a token is of one kind. What
+// decides when servers do not agree with each other or with themselves:
 //
 //   - All that an answer tells is about the whole of it. Of one count told in several places of a chunk the
 //     place that is furthest down this list holds: timings, a choice, x_groq, usage, the envelope of a typed
@@ -85,7 +85,8 @@
 //   - Anthropic's iterations of compaction are in no other count and are added.
 //   - A part is never larger than its whole. A count that is no plain integer, or over a million million, is not
 //     there.
-//   - The usage of a batch is that of its calls, and is told at each look: it is none.
+//   - The usage of a batch, or of a response that was made in the background, is told at each look. The usage at
+//     the top of an answer that says it is a batch is none here; who knows which look is the first calls ReadUsage.
 //
 // # Non-goals
 //

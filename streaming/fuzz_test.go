@@ -46,8 +46,8 @@ func FuzzScanner(f *testing.F) {
 }
 
 func checkUsage(t *testing.T, m *Meter) {
-	if u, _ := m.Usage(); u.CachedInput > u.Input || u.Reasoning > u.Output || u.Audio > u.Input+u.Output ||
-		min(u.Input, u.CachedInput, u.Output, u.Reasoning, u.Audio) < 0 {
+	if u, _ := m.Usage(); u.CachedInput > u.Input || u.Reasoning > u.Output || u.CachedInput+u.AudioInput > u.Input || u.AudioOutput > u.Output ||
+		min(u.Input, u.CachedInput, u.Output, u.Reasoning, u.AudioInput, u.AudioOutput) < 0 {
 		t.Fatalf("usage %+v", u)
 	}
 }
@@ -127,7 +127,7 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 		u.Output, u.Reasoning = u.Output+rest, max(u.Reasoning, rest)
 	}
 	u.CachedInput, u.Reasoning = min(u.CachedInput, u.Input), min(u.Reasoning, u.Output)
-	u.Audio = min(audio[0], u.Input) + min(audio[1], u.Output)
+	u.AudioInput, u.AudioOutput = min(audio[0], u.Input-u.CachedInput), min(audio[1], u.Output)
 	return u, true
 }
 
@@ -135,7 +135,7 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 // written with escapes, two members of the same name told apart by order, usage in other places, no JSON object.
 func oracleUsage(data []byte) (u Usage, reported, ok bool) {
 	s := string(data)
-	for _, no := range []string{`\`, "put_tokens_details", "put_token_details", "iterations", "response", "message", "x_groq", "timings", `"batch"`} {
+	for _, no := range []string{`\`, "put_tokens_details", "put_token_details", "cached_tokens_details", "iterations", "response", "message", "x_groq", "timings", `"batch"`} {
 		if strings.Contains(s, no) {
 			return u, false, false
 		}
@@ -200,7 +200,7 @@ func FuzzWhole(f *testing.F) {
 			t.Fatalf("got %q, %v", out, err)
 		}
 		once := find(64<<10, doc)
-		if u, ok := readUsage(once.found); string(once.object.bytes()) != "batch" && (u != res.Usage || ok != res.Reported) {
+		if u, ok := ReadUsage(once.found); string(once.object.bytes()) != "batch" && (u != res.Usage || ok != res.Reported) {
 			t.Fatalf("in pieces %+v, at once %+v", res, u)
 		}
 		if want, reported, ok := oracleUsage(doc); ok && (res.Usage != want || res.Reported != reported) {

@@ -95,7 +95,7 @@ func TestReadUsage(t *testing.T) {
 		{
 			`{"prompt_tokens":9,"completion_tokens":8,"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":2},` +
 				`"completion_tokens_details":{"reasoning_tokens":6,"audio_tokens":1}}`,
-			Usage{Input: 9, CachedInput: 5, Output: 8, Reasoning: 6, Audio: 3},
+			Usage{Input: 9, CachedInput: 5, Output: 8, Reasoning: 6, AudioInput: 2, AudioOutput: 1},
 			true,
 		},
 		{
@@ -106,7 +106,13 @@ func TestReadUsage(t *testing.T) {
 		{
 			`{"prompt_tokens":2,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":5},` +
 				`"completion_tokens_details":{"reasoning_tokens":6,"audio_tokens":6}}`,
-			Usage{Input: 2, CachedInput: 2, Output: 3, Reasoning: 3, Audio: 5},
+			Usage{Input: 2, CachedInput: 2, Output: 3, Reasoning: 3, AudioOutput: 3},
+			true,
+		},
+		{ // of the sound, what was cached is cached
+			`{"total_tokens":25,"input_tokens":20,"output_tokens":5,"input_token_details":{"cached_tokens":12,"text_tokens":5,"audio_tokens":15,` +
+				`"cached_tokens_details":{"text_tokens":3,"audio_tokens":9}},"output_token_details":{"text_tokens":1,"audio_tokens":4}}`,
+			Usage{Input: 20, CachedInput: 12, Output: 5, AudioInput: 6, AudioOutput: 4},
 			true,
 		},
 		// The total decides on what contains what.
@@ -142,7 +148,7 @@ func TestReadUsage(t *testing.T) {
 		{``, Usage{}, false},
 	}
 	for _, tt := range tests {
-		if got, ok := readUsage([]byte(tt.object)); got != tt.want || ok != tt.ok {
+		if got, ok := ReadUsage([]byte(tt.object)); got != tt.want || ok != tt.ok {
 			t.Errorf("%s: got %+v, %v; want %+v, %v", tt.object, got, ok, tt.want, tt.ok)
 		}
 	}
@@ -158,8 +164,8 @@ func TestReadUsageOfTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Usage{Input: 10, CachedInput: 2, Output: 20, Reasoning: 4, Audio: 4}
-	if got, ok := readUsage(object); !ok || got != want {
+	want := Usage{Input: 10, CachedInput: 2, Output: 20, Reasoning: 4, AudioInput: 1, AudioOutput: 3}
+	if got, ok := ReadUsage(object); !ok || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, ok, want)
 	}
 }

@@ -18,7 +18,7 @@ func (b *Body) observeLocked(ev Event) Kind {
 		}
 		return KeepAlive
 	}
-	b.events++
+	b.countLocked()
 	b.unread = false
 	kind := b.meter.Observe(ev.Name, ev.Data)
 	if kind == UsageOnly && b.opt.WithholdUsage {
@@ -36,8 +36,16 @@ func (b *Body) observePieceLocked(raw []byte, last bool) {
 	}
 	b.large.feed(raw)
 	if last {
-		b.events++
+		b.countLocked()
 		b.unread = !b.meter.observeLarge(&b.large.find)
 		b.large = nil
+	}
+}
+
+// countLocked counts an event, unless the answer is over: whether what follows is read
+// before the result is known depends on how it comes.
+func (b *Body) countLocked() {
+	if !b.meter.over() {
+		b.events++
 	}
 }

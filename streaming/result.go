@@ -39,7 +39,7 @@ type Result struct {
 	Deltas   int64 // parts of the answer that came, whether the client read them or not
 	Cause    Cause
 	Err      error // what broke the answer off; nil when Completed
-	Events   int64 // events with data, withheld ones included
+	Events   int64 // events with data up to the terminal one, withheld ones included
 }
 
 // verdict judges an end. ended: nothing could have followed; finished: the answer as such is whole; failed:

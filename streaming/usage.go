@@ -10,7 +10,8 @@ type Usage struct {
 	CachedInput int64 // part of Input
 	Output      int64 // the answer, reasoning included
 	Reasoning   int64 // part of Output
-	Audio       int64 // part of Input and Output together
+	AudioInput  int64 // part of Input, as far as it is not CachedInput
+	AudioOutput int64 // part of Output
 }
 
 // counts gathers what the usage objects of one answer tell. All of them speak of the same answer, so nothing is
@@ -18,7 +19,7 @@ type Usage struct {
 // side, input or output, of which it tells nothing but zeros: it was not filled in.
 type counts struct {
 	input, cacheRead, cacheWrite int64
-	cached, audioIn              int64 // of the details
+	cached, audioIn, audioCached int64 // of the details
 	output, reasoning, audioOut  int64
 	total                        int64 // of the last object that told anything
 	compactedIn, compactedOut    int64 // what making room in the conversation took, which is in no other count
@@ -29,8 +30,8 @@ type counts struct {
 	timed    bool // by nothing but timings
 }
 
-// readUsage reads the one usage object of a plain answer.
-func readUsage(usage []byte) (u Usage, reported bool) {
+// ReadUsage reads a usage object that stands alone, as in a plain answer. It reports whether that tells anything.
+func ReadUsage(usage []byte) (u Usage, reported bool) {
 	var o object
 	var c counts
 	reported = o.read(usage) && c.add(&o)
@@ -56,6 +57,7 @@ func (c *counts) add(o *object) bool {
 		take(&c.cacheWrite, cacheWrite)
 		take(&c.cached, o.cached())
 		take(&c.audioIn, detail(o.inputDetails, "audio_tokens"))
+		take(&c.audioCached, detail(member(o.inputDetails, "cached_tokens_details"), "audio_tokens"))
 	}
 	if out > 0 {
 		c.output = out
@@ -106,7 +108,8 @@ func (c *counts) usage() Usage {
 	}
 	u.CachedInput = min(u.Input, max(c.cacheRead, c.cached))
 	u.Reasoning = min(u.Output, reasoning)
-	u.Audio = min(u.Input, c.audioIn) + min(u.Output, c.audioOut)
+	u.AudioInput = min(u.Input-u.CachedInput, max(0, c.audioIn-c.audioCached))
+	u.AudioOutput = min(u.Output, c.audioOut)
 	u.Input += c.compactedIn
 	u.Output += c.compactedOut
 	return u

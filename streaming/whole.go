@@ -73,7 +73,7 @@ func (w *whole) endLocked(err error) func() {
 	w.ended = true
 	var res Result
 	if string(w.find.object.bytes()) != "batch" { // which was metered call by call, if at all, and tells at each look
-		res.Usage, res.Reported = readUsage(w.find.found)
+		res.Usage, res.Reported = ReadUsage(w.find.found)
 	}
 	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, false, false, err)
 	return func() {

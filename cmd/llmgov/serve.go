@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/durable"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/objects"
@@ -130,7 +131,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, owners.Close()) }()
 	metrics.Watch(gov.State, snap.Hash())
-	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log, Objects: owners})
+	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log, Objects: owners, Prompts: bpe.New()})
 	if err != nil {
 		return err
 	}

@@ -7,4 +7,7 @@
 // pass at about a nanosecond a byte, times a ratio for each model that is
 // learned from the usage which upstream reports. It leans high until it has
 // learned, and the settle replaces it in any case.
+//
+// Until enough was learned of a tenant and a model (Estimator.Uncertain), package bpe can
+// count, for models whose vocabulary is public.
 package tokens

@@ -26,6 +26,8 @@ const maxModels = 1024
 type ratio struct {
 	ppm  atomic.Int64 // 0 = nothing learned yet
 	seen atomic.Int64
+	// doubted is how often Uncertain was answered with yes.
+	doubted atomic.Int64
 }
 
 // A ratio outside these bounds says nothing about the model's tokenizer: the
@@ -36,6 +38,10 @@ const (
 	maxRatio = unit * 8
 	// memory is how many reports the moving average spans once it has settled.
 	memory = 32
+	// sure is how many reports of its own an estimate is trusted after, and maxDoubts how
+	// often it is doubted at most, as where reports say nothing or never come.
+	sure      = 8
+	maxDoubts = 64
 )
 
 // NewEstimator returns an Estimator that has learned nothing. parent may be nil.
@@ -54,6 +60,18 @@ func (e *Estimator) Estimate(model string, weight int64) int64 {
 		}
 	}
 	return max(1, estimate(weight, ppm))
+}
+
+// Uncertain reports whether it pays to count a model's next prompt, which costs far more
+// than to estimate it: while few reports have come to this estimator itself. What others
+// send says little: prose, code and other scripts lie apart by a factor of two. It asks
+// for a bounded number of counts a model.
+func (e *Estimator) Uncertain(model string) bool {
+	r := e.find(model)
+	if r == nil {
+		r = e.learn(model)
+	}
+	return r.seen.Load() < sure && r.doubted.Load() < maxDoubts && r.doubted.Add(1) <= maxDoubts
 }
 
 // estimate stays exact to a weight of 2⁴³ at the largest ratio.

@@ -103,6 +103,32 @@ func TestModelsAreBounded(t *testing.T) {
 	}
 }
 
+// A model is uncertain until enough reports of its own have come, whatever others have
+// taught, and is not asked about for ever where none do.
+func TestUncertain(t *testing.T) {
+	shared := NewEstimator(nil)
+	taught, e := NewEstimator(shared), NewEstimator(shared)
+	for range sure {
+		if !taught.Uncertain("m") {
+			t.Fatal("it is sure too soon")
+		}
+		taught.Observe("m", 6400, 100)
+	}
+	if taught.Uncertain("m") || !e.Uncertain("m") || !taught.Uncertain("n") {
+		t.Errorf("taught %v, another tenant %v, another model %v; want false, true, true", taught.Uncertain("m"), e.Uncertain("m"), taught.Uncertain("n"))
+	}
+	n := 1 // asked above
+	for range 1000 {
+		if e.Uncertain("m") {
+			n++
+		}
+		e.Observe("m", 6400, 1_000_000) // a prompt that lies elsewhere
+	}
+	if n != maxDoubts {
+		t.Errorf("it was uncertain %d times, want %d", n, maxDoubts)
+	}
+}
+
 func TestEstimateDoesNotAllocate(t *testing.T) {
 	e, text := NewEstimator(nil), []byte(strings.Repeat("hello world ", 100))
 	e.Observe("m", 6400, 100)

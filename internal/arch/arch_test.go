@@ -49,6 +49,11 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os"},
 		reason: "estimators only count",
 	},
+	"governor/tokens/bpe": {
+		may:    []string{"governor/tokens", "github.com/tidwall/gjson", "github.com/tiktoken-go/tokenizer"},
+		not:    []string{"net/http", "os"},
+		reason: "a counter only counts, and who embeds the governor need not have its vocabularies",
+	},
 	"tenants": {
 		may:    []string{"presets", "github.com/knadh/koanf", "go.yaml.in/yaml/v3", "github.com/fsnotify/fsnotify"},
 		not:    []string{"net/http"},

@@ -86,6 +86,7 @@ type world struct {
 	prices  []tenants.ModelPrice
 	zone    string
 	journal governor.Journal
+	prompts gateway.PromptCounter
 	log     slog.Handler // nil throws it away
 	// wrap stands between the gateway and the model server.
 	wrap func(http.RoundTripper) http.RoundTripper
@@ -121,7 +122,7 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Log: slog.New(w.logHandler()), Transport: rt})
+	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Log: slog.New(w.logHandler()), Transport: rt, Prompts: w.prompts})
 	s.gov, s.gateway = gov, gw
 	front := newPipeListener()
 	base, cut := context.WithCancelCause(context.Background())
@@ -267,9 +268,15 @@ func (s *stack) charged(tenant, kind string) int64 {
 // sum adds up the series of a counter or a gauge whose labels match; an empty value
 // matches all.
 func (s *stack) sum(name string, labels map[string]string) int64 {
-	families, err := prometheus.Gatherers{s.metrics.Registry()}.Gather()
+	s.t.Helper()
+	return counted(s.t, s.metrics, name, labels)
+}
+
+func counted(t *testing.T, m *telemetry.Metrics, name string, labels map[string]string) int64 {
+	t.Helper()
+	families, err := prometheus.Gatherers{m.Registry()}.Gather()
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	total := 0.0
 	for _, f := range families {

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
@@ -473,24 +471,7 @@ func (s *sdkStack) wantUnused(tenant string) {
 // charged sums llmgov_tokens_total over a kind.
 func (s *sdkStack) charged(kind string) int64 {
 	s.t.Helper()
-	families, err := prometheus.Gatherers{s.metrics.Registry()}.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	total := 0.0
-	for _, f := range families {
-		if f.GetName() != "llmgov_tokens_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if l.GetName() == "kind" && l.GetValue() == kind {
-					total += m.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return int64(total)
+	return counted(s.t, s.metrics, "llmgov_tokens_total", map[string]string{"kind": kind})
 }
 
 // wantChargedAsProduced checks that what was charged is what the model server

@@ -79,7 +79,7 @@ func (c *call) admit() *refusal {
 		return c.acquire(edits)
 	}
 	c.req.Model = c.head.model
-	c.req.Input = c.estimates.prompts.Estimate(c.head.model, c.head.weight)
+	c.req.Input = c.estimatePrompt()
 	// By the least that it can have, not by the guess: no call is refused for ever
 	// because of a guess.
 	if f := c.pool.tooLong(tokens.Least(c.head.weight)); f != nil {
@@ -93,6 +93,18 @@ func (c *call) admit() *refusal {
 		c.req.Output = bound * c.head.copies
 	}
 	return c.acquire(edits)
+}
+
+// estimatePrompt is how many tokens the prompt has: as learned, or, as long as little is,
+// as counted, if it can be.
+func (c *call) estimatePrompt() int64 {
+	prompts := c.estimates.prompts
+	if c.g.prompts != nil && c.route.body == jsonBody && prompts.Uncertain(c.head.model) {
+		if n, ok := c.g.prompts.Count(c.world.snap.RealModel(c.head.model), c.body); ok {
+			return max(1, n)
+		}
+	}
+	return prompts.Estimate(c.head.model, c.head.weight)
 }
 
 // acquire asks the governor, and waits.

@@ -50,6 +50,7 @@ type call struct {
 	reader         *bytes.Reader
 	upstreamStatus int
 	answer         io.Closer // the metered body, once there is one
+	owed           string    // the response that is charged when it is done
 	panicked       bool
 	firstToken     time.Duration
 	ending         ending

@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
 )
@@ -107,9 +108,12 @@ func (c *call) answered(res streaming.Result) {
 		c.over(telemetry.Failed, "panic", u)
 		return
 	}
+	if c.head.background && c.later(res) {
+		u, c.ending.estimated = noUsage, false
+	}
 	switch {
 	case res.Cause == streaming.Completed:
-		c.learn(res, u)
+		c.learn(res)
 		c.over(telemetry.OK, "", u)
 	case c.cut():
 		c.over(telemetry.Failed, codeDraining, u)
@@ -123,6 +127,24 @@ func (c *call) answered(res streaming.Result) {
 		}
 		c.failed(class, u)
 	}
+}
+
+// later reports whether the answer of a background response is charged elsewhere: when it
+// is done and somebody looks, or because somebody did already. A stream that tells what
+// it took is charged as all are; one that broke off goes on at the upstream.
+func (c *call) later(res streaming.Result) bool {
+	if c.owed == "" { // of a plain answer that is read after this: see notedAnswer
+		return !res.Reported && !c.head.stream && res.Cause == streaming.Completed
+	}
+	if !res.Reported || res.Cause != streaming.Completed {
+		return true
+	}
+	mine := false
+	c.failure = c.g.objects.Collect(objects.Key{Upstream: c.pool.upstream.name, ID: c.owed}, func(objects.Debt) bool {
+		mine = true
+		return true
+	})
+	return !mine
 }
 
 var causeClass = map[streaming.Cause]string{
@@ -151,10 +173,11 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 }
 
 // learn calibrates the estimates by a whole answer whose usage was reported.
-func (c *call) learn(res streaming.Result, u governor.Usage) {
+func (c *call) learn(res streaming.Result) {
 	if !res.Reported {
 		return
 	}
+	u := res.Usage
 	c.estimates.prompts.Observe(c.head.model, c.head.weight, u.Input)
 	c.estimates.deltas.Observe(c.head.model, res.Deltas*tokens.Scale, u.Output)
 	c.pool.speed.observe(u.Output, time.Since(c.admitted))

@@ -32,11 +32,17 @@ type Gateway struct {
 	applying sync.Mutex
 
 	objects  *objects.Store
+	prompts  PromptCounter // may be nil
 	sockets  sockets
 	attempts attempts
 
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
+}
+
+// PromptCounter counts the tokens of prompts, if it can at once: see package bpe.
+type PromptCounter interface {
+	Count(model string, body []byte) (tokens int64, ok bool)
 }
 
 // Options are the parts that a Gateway is made of.
@@ -47,6 +53,8 @@ type Options struct {
 	Log      *slog.Logger
 	// Objects remembers who made what at the upstreams; nil means one in memory.
 	Objects *objects.Store
+	// Prompts counts prompts while their estimates are uncertain; nil means that nobody does.
+	Prompts PromptCounter
 	// Transport reaches the upstreams; nil means one made for Snapshot's timeouts.
 	Transport http.RoundTripper
 }
@@ -58,7 +66,7 @@ func New(opt Options) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{
-		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects,
+		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
 	}
 	if g.objects == nil {
 		if g.objects, err = objects.Open("", opt.Log); err != nil {
@@ -148,6 +156,10 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		c.refuse(f)
 		return
 	}
+	if f := c.checkBackground(); f != nil {
+		c.refuse(f)
+		return
+	}
 
 	// 3 May it? This is where it waits.
 	if f := c.admit(); f != nil {
@@ -162,6 +174,9 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case c.route.realtime:
 		c.serveRealtime()
 	default:
+		if c.head.background {
+			c.lookAfter()
+		}
 		c.forward()
 	}
 }

@@ -67,7 +67,9 @@ type head struct {
 	endpoint string
 	// unstored answers are not kept by the upstream.
 	unstored bool
-	audio    bool // the answer may be sound, to which later calls can refer
+	// background answers come later, to who asks for them.
+	background bool
+	audio      bool // the answer may be sound, to which later calls can refer
 
 	streamOptions struct {
 		field              // of the whole value; null counts as absent
@@ -244,13 +246,12 @@ func (h *head) readPrompt(v gjson.Result) *badRequest {
 	return nil
 }
 
-// readBackground refuses calls whose answer comes later and elsewhere, where it
-// could not be metered.
 func (h *head) readBackground(v gjson.Result) *badRequest {
-	if v.Type == gjson.False || v.Type == gjson.Null {
-		return nil
+	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
+		return bad("background", "background must be true or false, not %s.", show(v))
 	}
-	return bad("background", "background: %s is not supported yet.", show(v))
+	h.background = v.Type == gjson.True
+	return nil
 }
 
 func (h *head) readStore(v gjson.Result) *badRequest {

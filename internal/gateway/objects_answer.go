@@ -87,6 +87,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 		if err := c.g.objects.Forget(key); err != nil {
 			c.failure = err // it may come back after a restart, and is gone at the upstream
 		}
+		c.collect(key.ID, "", noUsage, false)
 	}
 	resp.Body = newIdleBody(resp.Body, c.world.snap.Config().Timeouts.StreamIdle, c.interrupt)
 	if c.route.shows != 0 {
@@ -100,6 +101,9 @@ func (c *call) objectAnswered(resp *http.Response) error {
 		}
 		if err := c.keepAnswer(string(body)); err != nil {
 			return err
+		}
+		if len(c.at.ids) > 0 {
+			c.seen(c.at.ids[0], gjson.ParseBytes(body))
 		}
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		resp.ContentLength = int64(len(body))
@@ -132,6 +136,10 @@ func (c *call) keepAnswer(body string) error {
 			kind = objects.BatchFile
 		}
 		list = append([]made{{kind: kind, id: id.Str}}, list...)
+	}
+	if c.route.makes && c.route.shows == objects.Batch && !c.owe(objects.Batch, list[0].id, 0) {
+		c.undo(list)
+		return errors.Join(errNotKept, c.failure)
 	}
 	lost, err := c.keep(list, owner)
 	if err != nil && (c.route.makes || c.route.shows == objects.Upload) { // else it was made by another call

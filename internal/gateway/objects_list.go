@@ -59,6 +59,7 @@ func (c *call) serveList() {
 			c.listFailed(err)
 			return
 		}
+		c.seen(item.id, gjson.Parse(item.raw))
 	}
 	c.over(telemetry.OK, "", noUsage)
 	c.w.Header().Set("Content-Type", "application/json")

@@ -34,6 +34,7 @@ func (c *call) note(response string) {
 		list = append(list, made{kind: objects.Response, id: id.Str})
 	}
 	c.noteAll(list)
+	c.oweBackground(gjson.Parse(response))
 }
 
 func (c *call) noteAll(list []made) {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
 )
 
 // errRefusedEvent is an event that ended its session.
@@ -117,9 +119,9 @@ func (s *session) meter(text []byte) (done bool) {
 // it belongs to would be over, and another would have all of it.
 func (s *session) tookLocked(u governor.Usage) {
 	if s.c.charge(u) {
-		s.booked = sum(s.booked, u)
+		s.booked = s.booked.Plus(u)
 	} else { // the policy does not know the tenant any more, or the gateway drains
-		s.usage = sum(s.usage, u)
+		s.usage = s.usage.Plus(u)
 	}
 }
 
@@ -128,14 +130,18 @@ func (c *call) charge(u governor.Usage) bool {
 	if u == noUsage {
 		return true
 	}
-	req := c.req
+	return c.book(c.req, c.account, u)
+}
+
+// book charges what was done already, whatever the limits say.
+func (c *call) book(req governor.Request, account *telemetry.Account, u governor.Usage) bool {
 	req.Input, req.Output, req.Forced = u.Input, u.Output, true
 	lease, rej := c.g.gov.Acquire(context.WithoutCancel(c.r.Context()), req)
 	if rej != nil {
 		return false
 	}
 	lease.Charge(u)
-	c.account.Took(u)
+	account.Took(u)
 	return true
 }
 
@@ -223,18 +229,6 @@ func (s *session) atRest() bool {
 // realtimeUsage reads the usage of one response or transcription. Usage by duration has
 // no tokens.
 func realtimeUsage(v gjson.Result) governor.Usage {
-	return governor.Usage{
-		Input:       max(0, v.Get("input_tokens").Int()),
-		CachedInput: max(0, v.Get("input_token_details.cached_tokens").Int()),
-		Output:      max(0, v.Get("output_tokens").Int()),
-		Reasoning:   max(0, v.Get("output_token_details.reasoning_tokens").Int()),
-		Audio:       max(0, v.Get("input_token_details.audio_tokens").Int()) + max(0, v.Get("output_token_details.audio_tokens").Int()),
-	}
-}
-
-func sum(a, b governor.Usage) governor.Usage {
-	return governor.Usage{
-		Input: a.Input + b.Input, CachedInput: a.CachedInput + b.CachedInput, Output: a.Output + b.Output,
-		Reasoning: a.Reasoning + b.Reasoning, Audio: a.Audio + b.Audio,
-	}
+	u, _ := streaming.ReadUsage([]byte(v.Raw))
+	return governor.Usage(u)
 }

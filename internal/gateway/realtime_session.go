@@ -119,8 +119,8 @@ func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) session
 // settle ends the lease with what was used, before anybody is waited for.
 func (s *session) settle(end sessionEnd) {
 	s.mu.Lock()
-	u := sum(s.usage, s.unfinishedLocked())
-	all := sum(s.booked, u)
+	u := s.usage.Plus(s.unfinishedLocked())
+	all := s.booked.Plus(u)
 	s.mu.Unlock()
 	defer func() { s.c.ending.usage = all }() // for the log
 	code := websocket.CloseStatus(end.err)

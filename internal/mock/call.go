@@ -29,6 +29,7 @@ type call struct {
 	encoding     gjson.Result
 	dimensions   gjson.Result
 	store        gjson.Result // responses
+	background   gjson.Result // responses
 	mock         gjson.Result
 }
 
@@ -91,6 +92,8 @@ func (c *call) field(key string) *gjson.Result {
 			return &c.maxTokens
 		case "store":
 			return &c.store
+		case "background":
+			return &c.background
 		}
 	case routeEmbeddings, routeModerations:
 		switch key {

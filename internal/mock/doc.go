@@ -41,6 +41,11 @@
 // requests may still give something back. What can never fit is refused as "Request too
 // large", without Retry-After and with x-should-retry: false.
 //
+// # Objects
+//
+// A response with background: true is answered as queued. It is produced all the same at
+// once, and shown as done from the second look on; a batch is from the first.
+//
 // # The hook
 //
 // A test steers a single request with the field "mock" in its body. Providers pass over fields

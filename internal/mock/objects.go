@@ -112,14 +112,23 @@ func (v *visit) showBatch() (map[string]any, *apiError) {
 	}
 	id, _ := t.view["input_file_id"].(string)
 	var out []byte
+	var prompt, produced int64
 	if in := v.s.shelf.things[id]; in != nil {
 		for line := range bytes.Lines(in.content) {
+			url, body := gjson.GetBytes(line, "url").Str, gjson.GetBytes(line, "body")
+			prompt += PromptTokens([]byte(body.Raw), url)
+			produced += body.Get("max_tokens").Int()
+			t.view["model"] = body.Get("model").Str
 			out = append(out, `{"custom_id":`...)
 			out = gjson.AppendJSONString(out, gjson.GetBytes(line, "custom_id").Str)
 			out = append(out, `,"response":{"status_code":200,"body":{}}}`+"\n"...)
 		}
 	}
 	t.view["status"] = "completed"
+	t.view["usage"] = map[string]any{
+		"input_tokens": prompt, "input_tokens_details": map[string]any{"cached_tokens": prompt / 2},
+		"output_tokens": produced, "output_tokens_details": map[string]any{"reasoning_tokens": produced / 2}, "total_tokens": prompt + produced,
+	}
 	t.view["output_file_id"] = v.putFile(t.id+"_output.jsonl", "batch_output", out).id
 	t.view["error_file_id"] = v.putFile(t.id+"_error.jsonl", "batch_output", nil).id
 	return t.view, nil
@@ -229,6 +238,23 @@ func (v *visit) search() (map[string]any, *apiError) {
 	return map[string]any{"object": "vector_store.search_results.page", "search_query": []any{v.body.Get("query").Str}, "data": data, "has_more": false, "next_page": nil}, nil
 }
 
+// inBackground reports whether a response is to be asked for later.
+func (c *call) inBackground() bool {
+	return c.route == routeResponses && c.background.Type == gjson.True
+}
+
+// showResponse shows a response that goes on in the background as done at the second look.
+func (v *visit) showResponse() (map[string]any, *apiError) {
+	t, e := v.find()
+	if e != nil {
+		return nil, e
+	}
+	if t.looks++; t.done != nil && t.looks > 1 {
+		t.view, t.done = t.done, nil
+	}
+	return t.view, nil
+}
+
 // maxResponses bounds how many responses are kept: load makes many, and asks for none.
 const maxResponses = 10_000
 
@@ -241,7 +267,11 @@ func (j *job) keepResponse() {
 	defer j.s.shelf.mu.Unlock()
 	view, _ := gjson.ParseBytes(j.responses.plain(nil)).Value().(map[string]any)
 	id, _ := view["id"].(string)
-	j.s.shelf.put("responses", id, "response", view)
+	t := j.s.shelf.put("responses", id, "response", view)
+	if j.call.inBackground() {
+		t.done = view
+		t.view, _ = gjson.ParseBytes(j.responses.appendResponse(nil, "in_progress")).Value().(map[string]any)
+	}
 	item := j.s.shelfID("msg_in_")
 	j.s.shelf.put("responses/"+id+"/input_items", item, "message", map[string]any{
 		"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": "the input"}},

@@ -147,6 +147,9 @@ func (r *responses) appendItem(b []byte, status string) []byte {
 	return append(b, "]}"...)
 }
 
+// pending reports whether a response of that status has no output yet.
+func pending(status string) bool { return status == "queued" || status == "in_progress" }
+
 // appendResponse writes the response object as it is at a status.
 func (r *responses) appendResponse(b []byte, status string) []byte {
 	b = append(b, `{"id":"resp_`...)
@@ -155,7 +158,9 @@ func (r *responses) appendResponse(b []byte, status string) []byte {
 	b = append(b, r.made...)
 	b = append(b, `,"status":"`...)
 	b = append(b, status...)
-	b = append(b, `","background":false,"error":null,"incomplete_details":`...)
+	b = append(b, `","background":`...)
+	b = strconv.AppendBool(b, r.j.call.inBackground())
+	b = append(b, `,"error":null,"incomplete_details":`...)
 	if status == "incomplete" {
 		b = append(b, `{"reason":"max_output_tokens"}`...)
 	} else {
@@ -176,7 +181,7 @@ func (r *responses) appendResponse(b []byte, status string) []byte {
 	b = append(b, `,"model":`...)
 	b = append(b, r.j.call.model.Raw...)
 	b = append(b, `,"output":[`...)
-	if status != "in_progress" {
+	if !pending(status) {
 		b = r.appendItem(b, status)
 	}
 	b = append(b, `],"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},`+
@@ -188,7 +193,7 @@ func (r *responses) appendResponse(b []byte, status string) []byte {
 
 func (r *responses) appendUsage(b []byte, status string) []byte {
 	t := &r.j.ticket
-	if status == "in_progress" || r.j.plan.noUsage || (r.j.plan.usage == UsageAbsent && r.j.call.streams()) {
+	if pending(status) || r.j.plan.noUsage || (r.j.plan.usage == UsageAbsent && r.j.call.streams()) {
 		return append(b, "null"...)
 	}
 	b = append(b, `{"input_tokens":`...)

@@ -26,6 +26,8 @@ type thing struct {
 	id      string
 	view    map[string]any
 	content []byte
+	done    map[string]any // of what goes on in the background: how it will be shown from the second look on
+	looks   int
 }
 
 // fixed are the elements of paths that are no ids.
@@ -47,7 +49,7 @@ type visit struct {
 
 // visits are the routes to the shelf, with a * for each id.
 var visits = map[string]func(*visit) (map[string]any, *apiError){
-	"GET responses/*":             (*visit).show,
+	"GET responses/*":             (*visit).showResponse,
 	"DELETE responses/*":          (*visit).remove,
 	"POST responses/*/cancel":     (*visit).cancel,
 	"GET responses/*/input_items": (*visit).list,

@@ -27,6 +27,9 @@ func (j *job) answer(sh shape) {
 	j.end(completed)
 	j.keepResponse()
 	j.out = sh.plain(j.out[:0])
+	if j.call.inBackground() {
+		j.out = j.responses.appendResponse(j.out[:0], "queued")
+	}
 	j.writeBody(j.head(), 200)
 }
 

@@ -53,7 +53,7 @@ func openDisk(dir string) (d *disk, err error) {
 }
 
 func makeBuckets(tx *bolt.Tx) error {
-	for _, name := range [][]byte{bucketMeta, bucketKept, bucketFading, bucketAges} {
+	for _, name := range [][]byte{bucketMeta, bucketKept, bucketFading, bucketAges, bucketDebts} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}

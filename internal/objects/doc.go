@@ -12,6 +12,7 @@
 //	                                       in memory what does not fade
 //	OwnSoon ──► memory ──► objects.db      responses: within 100 ms, in groups
 //	Owner   ◄── memory, else objects.db
+//	Owe     ──► objects.db ──► memory      what is charged when it is done, by Collect
 //
 // # Rules
 //
@@ -23,6 +24,11 @@
 // What a provider deletes by itself after a month at most (responses, their items and
 // containers, uploads), or what is of no use once it is done (a vector store's file
 // batch), is forgotten a day later. All else is kept until it is deleted.
+//
+// What goes on by itself after its call has ended is charged when it is first seen done,
+// and once: a debt is recorded before the client knows of the object, and whoever
+// collects it first takes it away from all others. A crash between the charge and its
+// record on disk may charge twice; nothing else does.
 //
 // Without a folder all is in memory, and of what fades only the newest million.
 //

@@ -81,7 +81,8 @@ type Store struct {
 	counts  map[group]int // of kept
 	fading  map[Key]Entry // what fades: all of it, or what is yet to be written
 	order   []Key         // of fading, oldest first; without a disk
-	timer   *time.Timer   // of the next write; nil when none is due
+	debts   map[Key]Debt
+	timer   *time.Timer // of the next write; nil when none is due
 	writing sync.WaitGroup
 	closed  bool
 }
@@ -89,7 +90,7 @@ type Store struct {
 // Open opens the store in a folder, which it makes if need be; "" is none. Failures of
 // writing in the background are logged.
 func Open(dir string, log *slog.Logger) (*Store, error) {
-	s := &Store{log: log, kept: map[Key]Entry{}, counts: map[group]int{}, fading: map[Key]Entry{}}
+	s := &Store{log: log, kept: map[Key]Entry{}, counts: map[group]int{}, fading: map[Key]Entry{}, debts: map[Key]Debt{}}
 	if dir == "" {
 		return s, nil
 	}
@@ -97,7 +98,7 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 	if s.disk, err = openDisk(dir); err != nil {
 		return nil, err
 	}
-	if err := s.disk.load(s.keepLocked); err != nil {
+	if err := errors.Join(s.disk.load(s.keepLocked), s.disk.loadDebts(s.debts)); err != nil {
 		return nil, errors.Join(err, s.disk.close())
 	}
 	return s, nil

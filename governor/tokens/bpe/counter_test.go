@@ -1,0 +1,307 @@
+package bpe
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+	"github.com/tiktoken-go/tokenizer/codec"
+	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/governor/tokens"
+)
+
+// loaded is a counter that has its vocabularies.
+func loaded() *Counter {
+	c := New()
+	for _, v := range []*vocabulary{&c.o200k, &c.cl100k} {
+		made := v.make()
+		v.loaded.Store(&made)
+	}
+	return c
+}
+
+const messages = `[
+	{"role":"system","content":"You are a helpful, pattern-following assistant that translates corporate jargon into plain English."},
+	{"role":"system","name":"example_user","content":"New synergies will help drive top-line growth."},
+	{"role":"system","name":"example_assistant","content":"Things working well together will increase revenue."},
+	{"role":"system","name":"example_user","content":"Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage."},
+	{"role":"system","name":"example_assistant","content":"Let's talk later when we're less busy about how to do better."},
+	{"role":"user","content":"This late pivot means we don't have time to boil the ocean for the client deliverable."}]`
+
+const weather = `"messages":[
+	{"role":"system","content":"You are a helpful assistant that can answer to questions about the weather."},
+	{"role":"user","content":"What's the weather like in San Francisco?"}],
+	"tools":[{"type":"function","function":{"name":"get_current_weather","description":"Get the current weather in a given location",
+	"parameters":{"type":"object","properties":{"location":{"type":"string","description":"The city and state, e.g. San Francisco, CA"},
+	"unit":{"type":"string","description":"The unit of temperature to return","enum":["celsius","fahrenheit"]}},"required":["location"]}}}]`
+
+// The examples of OpenAI's cookbook, with the prompt_tokens that the API reported.
+func TestCookbook(t *testing.T) {
+	c := loaded()
+	for _, tt := range []struct {
+		model, body string
+		want        int64
+	}{
+		{"gpt-4o", `{"messages":` + messages + `}`, 124},
+		{"gpt-4o-mini", `{"messages":` + messages + `}`, 124},
+		{"gpt-4", `{"messages":` + messages + `}`, 129},
+		{"gpt-3.5-turbo", `{"messages":` + messages + `}`, 129},
+		{"gpt-4o", `{` + weather + `}`, 101},
+		{"gpt-4", `{` + weather + `}`, 105},
+	} {
+		if got, ok := c.Count(tt.model, []byte(tt.body)); !ok || got != tt.want {
+			t.Errorf("%s: %d tokens, %v; the API reports %d", tt.model, got, ok, tt.want)
+		}
+	}
+}
+
+func TestModels(t *testing.T) {
+	c := loaded()
+	for model, want := range map[string]*vocabulary{
+		"gpt-4o": &c.o200k, "gpt-4o-2024-08-06": &c.o200k, "gpt-4.1-mini": &c.o200k, "gpt-5": &c.o200k, "gpt-5.1": &c.o200k, "o1": &c.o200k,
+		"o3-mini": &c.o200k, "o4-mini": &c.o200k, "chatgpt-4o-latest": &c.o200k, "openai/gpt-4o": &c.o200k, "ft:gpt-4o-mini:org::1": &c.o200k,
+		"gpt-4": &c.cl100k, "gpt-4-turbo": &c.cl100k, "gpt-3.5-turbo": &c.cl100k, "gpt-35-turbo": &c.cl100k,
+		"text-embedding-3-small": &c.cl100k, "text-embedding-ada-002": &c.cl100k,
+		"claude-sonnet-4": nil, "gpt-oss-120b": nil, "o1x": nil, "o10": nil, "gpt-40": nil, "": nil, "m": nil, "gemini-2.5-pro": nil, "davinci-002": nil,
+	} {
+		if got := c.of(model); got != want {
+			t.Errorf("%q has another vocabulary than it should", model)
+		}
+	}
+}
+
+// What a prompt has besides text is not guessed.
+func TestWhatIsNotKnown(t *testing.T) {
+	c := loaded()
+	for body, known := range map[string]bool{
+		`{"messages":[{"role":"user","content":"a"}]}`:                                                     true,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`:                            true,
+		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://a/b"}}]}]}`: false,
+		`{"messages":[{"role":"user","content":[{"type":"input_audio"}]}]}`:                                false,
+		`{"messages":[{"role":"assistant","audio":{"id":"a"}}]}`:                                           false,
+		`{"input":"a"}`: true,
+		`{"input":"a","previous_response_id":null}`:                                             true,
+		`{"input":"a","previous_response_id":"resp_1"}`:                                         false,
+		`{"input":[{"type":"item_reference","id":"a"}]}`:                                        false,
+		`{"input":[{"type":"function_call","name":"f","arguments":"{}"}]}`:                      true,
+		`{"input":"a","tools":[{"type":"web_search"}]}`:                                         false,
+		`{"input":"a","tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`: true,
+		`{"prompt":["a","b"]}`:                                                                  true,
+		`{"prompt":[[1,2],[3]]}`:                                                                true,
+		`{"prompt":{"id":"pmpt_1"}}`:                                                            false,
+		`{"input":"` + strings.Repeat("a ", maxBody/2) + `"}`:                                   false,
+	} {
+		if _, ok := c.Count("gpt-4o", []byte(body)); ok != known {
+			t.Errorf("%.80s: known %v, want %v", body, ok, known)
+		}
+	}
+	if n, ok := c.Count("text-embedding-3-small", []byte(`{"input":[[1,2],[3,4,5]]}`)); !ok || n != 5 {
+		t.Errorf("five tokens are %d, %v", n, ok)
+	}
+}
+
+// exact is the count of the whole texts, uncut.
+func exact(t testing.TB, model string, body []byte) int64 {
+	v := codecs(codec.NewO200kBase())
+	p := prompt{known: true, bare: strings.Contains(model, "embedding")}
+	if p.bare {
+		v, p.old = codec.NewCl100kBase(), true
+	}
+	p.read(string(body))
+	n := p.frame
+	for _, text := range p.texts {
+		k, err := v.Count(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += int64(k)
+	}
+	return n
+}
+
+// The first estimate of a fresh tenant, by bytes and by this package, beside the count of
+// the whole text.
+func TestCorpus(t *testing.T) {
+	files, err := filepath.Glob("../testdata/*.json")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	c := loaded()
+	t.Logf("%-14s %8s %8s %9s %9s", "prompt", "bytes", "tokens", "by bytes", "counted")
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := gjson.GetBytes(body, "model").Str
+		want := exact(t, model, body)
+		guess := tokens.NewEstimator(nil).Estimate(model, tokens.Weigh(body))
+		got, ok := c.Count(model, body)
+		off := func(n int64) float64 { return float64(n-want) / float64(want) * 100 }
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		t.Logf("%-14s %8d %8d %+8.1f%% %+8.1f%%", name, len(body), want, off(guess), off(got))
+		most := 2.0
+		if len(body) > maxCounted { // a sample
+			most = 6
+		}
+		if !ok || off(got) > most || off(got) < -most {
+			t.Errorf("%s: counted %d, %v, of %d tokens", name, got, ok, want)
+		}
+	}
+}
+
+// tape is a vocabulary that notes what is asked of it.
+type tape struct{ bytes, longest int }
+
+func (v *tape) Count(text string) (int, error) {
+	if !utf8.ValidString(text) {
+		panic("a character was cut")
+	}
+	v.bytes, v.longest = v.bytes+len(text), max(v.longest, len(text))
+	return len(text), nil
+}
+
+func taped() (*Counter, *tape) {
+	v := &tape{}
+	c := newCounter(nil, nil)
+	made := codecs(v)
+	c.o200k.loaded.Store(&made)
+	return c, v
+}
+
+// Whatever is sent, a bounded number of bytes is counted, in short pieces: so time is
+// linear in what is counted, and that has an end.
+func TestWorkIsBounded(t *testing.T) {
+	hostile := map[string]string{
+		"a": strings.Repeat("a", 200_000), "spaces": strings.Repeat(" ", 200_000), "lines": strings.Repeat("\n", 100_000),
+		"unicode": strings.Repeat("\u0301\U0010ffff", 20_000), "one word": strings.Repeat("abcdefgh", 20_000), "mixed": strings.Repeat("aA1 \t.é漢", 10_000),
+	}
+	for name, text := range hostile {
+		c, v := taped()
+		body, err := json.Marshal(map[string]any{"input": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, ok := c.Count("gpt-4o", body)
+		if !ok || v.bytes > maxCounted+pieceSize || v.longest > pieceSize {
+			t.Errorf("%s: %v; %d bytes were counted, %d at once", name, ok, v.bytes, v.longest)
+		}
+		if got := float64(n) / float64(len(text)); got < 0.9 || got > 1.1 {
+			t.Errorf("%s: a sample of %d bytes makes %d of %d", name, v.bytes, n, len(text))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c, v := taped()
+		texts := rapid.SliceOfN(rapid.String(), 1, 40).Draw(t, "texts")
+		for i, k := range rapid.SliceOfN(rapid.IntRange(1, 3000), len(texts), len(texts)).Draw(t, "repeat") {
+			texts[i] = strings.Repeat(texts[i], k)
+		}
+		body, err := json.Marshal(map[string]any{"input": texts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := c.Count("gpt-4o-embedding", body); ok == (len(body) > maxBody) {
+			t.Fatalf("a body of %d bytes was counted: %v", len(body), ok)
+		}
+		// Each text may end in a piece of its own.
+		if v.bytes > maxCounted+len(texts)*pieceSize || v.longest > pieceSize {
+			t.Fatalf("%d bytes were counted, %d at once", v.bytes, v.longest)
+		}
+	})
+}
+
+func TestPiecesAreTheText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Repeat(rapid.String().Draw(t, "text"), rapid.IntRange(1, 300).Draw(t, "times"))
+		joined, n := "", 0
+		for piece := range pieces(text) {
+			if n++; piece == "" || len(piece) > pieceSize || !utf8.ValidString(piece) {
+				t.Fatalf("a piece is %d bytes: %q", len(piece), piece)
+			}
+			joined += piece
+		}
+		if joined != text || n > 1+len(text)*2/pieceSize+1 {
+			t.Fatalf("%d pieces of %d bytes do not make the text", n, len(text))
+		}
+	})
+}
+
+// Nobody waits: neither for a vocabulary, nor for others who count.
+func TestNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := []byte(`{"input":"a"}`)
+		load := make(chan struct{})
+		loads := 0
+		c := newCounter(func() codecs { loads++; <-load; return &tape{} }, nil)
+		for range 3 {
+			if _, ok := c.Count("gpt-4o", body); ok {
+				t.Fatal("it is counted without a vocabulary")
+			}
+		}
+		close(load)
+		synctest.Wait()
+		if _, ok := c.Count("gpt-4o", body); !ok || loads != 1 {
+			t.Fatalf("with a vocabulary: %v, after %d loads", ok, loads)
+		}
+		for range cap(c.slots) {
+			c.slots <- struct{}{}
+		}
+		if _, ok := c.Count("gpt-4o", body); ok {
+			t.Fatal("more count at once than may")
+		}
+		<-c.slots
+		if _, ok := c.Count("gpt-4o", body); !ok || len(c.slots) != cap(c.slots)-1 {
+			t.Fatal("a slot was not used, or not given back")
+		}
+	})
+}
+
+func FuzzCount(f *testing.F) {
+	for _, body := range []string{`{"messages":` + messages + `}`, `{` + weather + `}`, `{"input":[{"role":"user","content":[{}]}],"tools":[{}]}`, `{"tools":{"type":"function"}}`} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if !gjson.ValidBytes(body) || !utf8.Valid(body) {
+			return
+		}
+		c, v := taped()
+		n, ok := c.Count("gpt-4o", body)
+		if n < 0 || !ok && n != 0 || v.longest > pieceSize {
+			t.Fatalf("%d tokens, %v; %d bytes at once", n, ok, v.longest)
+		}
+	})
+}
+
+func BenchmarkCount(b *testing.B) {
+	c := loaded()
+	for _, name := range []string{"question", "chat", "prose", "code", "chinese", "long"} {
+		body, err := os.ReadFile("../testdata/" + name + ".json")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) { count(b, c, body) })
+	}
+	for name, text := range map[string]string{"200 kB of a": strings.Repeat("a", 200_000), "200 kB of marks": strings.Repeat("\u0301\U0010ffff", 33_000)} {
+		body, err := json.Marshal(map[string]any{"input": text})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) { count(b, c, body) })
+	}
+}
+
+func count(b *testing.B, c *Counter, body []byte) {
+	b.ReportAllocs()
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, ok := c.Count("gpt-4o", body); !ok {
+			b.Fatal("it was not counted")
+		}
+	}
+}

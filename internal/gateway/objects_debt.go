@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// Background responses and batches go on after their call has been answered, and tell
+// what they took only when they are done. They are charged then, to who made them, when
+// an answer of the upstream first shows it.
+
+// maxUnseen is how many background responses a tenant may have made and not seen the end
+// of before the gateway looks after them itself, one for each that is made.
+const maxUnseen = 16
+
+// ended reports whether an object goes on no more.
+var ended = map[string]bool{"completed": true, "incomplete": true, "failed": true, "cancelled": true, "expired": true}
+
+// checkBackground refuses answers that come later where nobody could be charged for them.
+func (c *call) checkBackground() *refusal {
+	switch {
+	case !c.head.background:
+	case c.route.path != responsesPath:
+		return invalid("background", "background: true is for /v1/responses only.")
+	case c.head.unstored:
+		return invalid("background", "background: true needs store: true, or nobody could ask for the answer.")
+	}
+	return nil
+}
+
+// owe records that an object is to be charged when it is done.
+func (c *call) owe(kind objects.Kind, id string, input int64) bool {
+	key := objects.Key{Upstream: c.pool.upstream.name, ID: id}
+	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
+		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: c.head.model, Input: input,
+	})
+	if err != nil {
+		c.failure = err
+	}
+	return err == nil
+}
+
+// oweBackground does so for a background response, if it is not done yet. It is known
+// when the first event or the whole answer shows it, and done before the client does.
+func (c *call) oweBackground(response gjson.Result) {
+	id := response.Get("id")
+	charged := c.ending.done && c.ending.usage != noUsage // a plain answer that broke off
+	if !c.head.background || c.owed != "" || charged || !isID(id.Str) || ended[response.Get("status").Str] {
+		return
+	}
+	switch {
+	case c.owe(objects.Response, id.Str, c.req.Input):
+		c.owed = id.Str
+	case !c.head.stream: // nobody will: the prompt was read at least
+		c.charge(governor.Usage{Input: c.req.Input})
+	}
+}
+
+// seen charges an object that an answer shows, if it is done and was not charged yet.
+func (c *call) seen(id string, shown gjson.Result) {
+	if ended[shown.Get("status").Str] {
+		usage, reported := streaming.ReadUsage([]byte(shown.Get("usage").Raw))
+		c.collect(id, shown.Get("model").Str, governor.Usage(usage), reported)
+	}
+}
+
+// collect charges an object that is done. Of one that does not tell what it took it is
+// known that its prompt was read.
+func (c *call) collect(id, model string, u governor.Usage, reported bool) {
+	err := c.g.objects.Collect(objects.Key{Upstream: c.pool.upstream.name, ID: id}, func(d objects.Debt) bool {
+		if !reported {
+			u = governor.Usage{Input: d.Input}
+		}
+		if d.Model == "" { // of a batch
+			d.Model = model
+		}
+		return c.chargeDebt(d, u)
+	})
+	if err != nil {
+		c.failure = err
+	}
+}
+
+// chargeDebt charges who made an object, in the pool that took it; if the policy does not
+// know these any more, who asks.
+func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
+	tenant, pool, account := c.tenant, c.pool, (*telemetry.Account)(nil)
+	owner, known := c.world.snap.TenantByName(d.Owner)
+	if p, ok := c.world.poolNamed(d.Pool); ok && known {
+		if account = c.world.accounts[owner.Index][p.Index]; account != nil {
+			tenant, pool = owner, p
+		}
+	}
+	if account == nil {
+		account = c.account
+	}
+	if !account.Hold() {
+		return false
+	}
+	defer account.Release()
+	// Providers do batches beside the limits by the minute, and tell of hours at once.
+	req := governor.Request{Tenant: tenant.Name, Pool: pool.Name, Model: d.Model, ID: c.id, BudgetsOnly: d.Kind == objects.Batch}
+	if price, ok := c.world.snap.Price(d.Model); ok {
+		req.Price = governor.Price(price)
+	}
+	return c.book(req, account, u)
+}
+
+// lookAfter sees to responses that a tenant made and never asked for: before it makes
+// more, the gateway asks for one of them.
+func (c *call) lookAfter() {
+	key, ok := c.g.objects.AnyDebt(c.pool.upstream.name, objects.Response, c.tenant.Name, maxUnseen)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), listPatience)
+	defer cancel()
+	answer, err := c.ask(ctx, http.MethodGet, "/responses/"+key.ID, nil)
+	gone := c.upstreamStatus == http.StatusNotFound
+	c.upstreamStatus = 0 // that was not the call's own answer
+	switch {
+	case gone:
+		c.collect(key.ID, "", noUsage, false)
+	case err == nil:
+		c.seen(key.ID, gjson.ParseBytes(answer))
+	}
+}

@@ -1,0 +1,127 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// Debt is what an object that goes on by itself, such as a batch, will have taken when it
+// is done: who is to be charged, and where.
+type Debt struct {
+	Kind               Kind
+	Owner, Pool, Model string
+	// Input is the prompt as estimated, for an object that never tells.
+	Input int64
+	Made  time.Time
+}
+
+// Owe records that an object is yet to be charged. When it returns without an error that
+// outlives a crash. It is forgotten when the provider has forgotten the object.
+func (s *Store) Owe(ctx context.Context, key Key, d Debt) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.Made = time.Now()
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return errClosed
+	}
+	if s.disk != nil {
+		if err := s.disk.putDebt(key, d); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.debts[key] = d
+	return nil
+}
+
+// Collect lets an object be charged: charge is called at most once for each debt,
+// however many ask at once, and the debt is gone when that reports true. An error means
+// that it may be asked for again after a restart.
+func (s *Store) Collect(key Key, charge func(Debt) bool) error {
+	s.mu.Lock()
+	d, owed := s.debts[key]
+	delete(s.debts, key)
+	s.mu.Unlock()
+	if !owed {
+		return nil
+	}
+	if !charge(d) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.debts[key] = d
+		return nil
+	}
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.removeDebt(key)
+}
+
+// AnyDebt is one of an owner's debts of a kind at an upstream, if there are more than so
+// many: no particular one, so that who asks again and again comes to all of them. It
+// looks at all debts.
+func (s *Store) AnyDebt(upstream string, kind Kind, owner string, beyond int) (found Key, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for key, d := range s.debts {
+		switch {
+		case key.Upstream != upstream || d.Kind != kind || d.Owner != owner:
+		case time.Since(d.Made) > fadesAfter:
+			delete(s.debts, key) // from the disk it goes with the next start
+		default:
+			n, found = n+1, key
+		}
+	}
+	return found, n > beyond
+}
+
+var bucketDebts = []byte("debts")
+
+func (d *disk) putDebt(key Key, debt Debt) error {
+	value, err := json.Marshal(debt)
+	if err != nil {
+		return fmt.Errorf("objects: a debt cannot be written: %w", err)
+	}
+	return d.db.Batch(func(tx *bolt.Tx) error { return tx.Bucket(bucketDebts).Put(keyBytes(key), value) })
+}
+
+func (d *disk) removeDebt(key Key) error {
+	return d.db.Batch(func(tx *bolt.Tx) error { return tx.Bucket(bucketDebts).Delete(keyBytes(key)) })
+}
+
+// loadDebts tells of all debts, and drops those whose objects are forgotten.
+func (d *disk) loadDebts(debts map[Key]Debt) (err error) {
+	defer damaged(d.db.Path(), &err)
+	return d.db.Update(func(tx *bolt.Tx) error {
+		bucket, old := tx.Bucket(bucketDebts), [][]byte{}
+		err := bucket.ForEach(func(k, v []byte) error {
+			upstream, id, ok := strings.Cut(string(k), "\x00")
+			var debt Debt
+			if err := json.Unmarshal(v, &debt); err != nil || !ok {
+				return fmt.Errorf("objects: %s: the debt %q is damaged: put the file aside to start without it", d.db.Path(), k)
+			}
+			if time.Since(debt.Made) > fadesAfter {
+				old = append(old, []byte(string(k)))
+				return nil
+			}
+			debts[Key{upstream, id}] = debt
+			return nil
+		})
+		for _, k := range old {
+			err = errors.Join(err, bucket.Delete(k))
+		}
+		return err
+	})
+}

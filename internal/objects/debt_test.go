@@ -1,0 +1,86 @@
+package objects
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A debt is collected once, however many ask at once, also after a restart; who could not
+// charge it leaves it to the next.
+func TestDebtsAreCollectedOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	key, other := Key{"up", "resp_1"}, Key{"other", "resp_1"}
+	s := open(t, dir)
+	if err := s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Pool: "p", Model: "m", Input: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	collect := func(s *Store, key Key, charged bool) (n int64) {
+		var calls atomic.Int64
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := s.Collect(key, func(d Debt) bool {
+					calls.Add(1)
+					if d.Owner != "acme" || d.Pool != "p" || d.Model != "m" || d.Input != 7 || d.Kind != Response {
+						t.Errorf("after a restart the debt is %+v", d)
+					}
+					return charged
+				}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		return calls.Load()
+	}
+	if n := collect(s, other, true); n != 0 {
+		t.Errorf("what is owed elsewhere was charged %d times", n)
+	}
+	if n := collect(s, key, false); n == 0 {
+		t.Error("a debt that could not be charged was not left to the next")
+	}
+	if n := collect(s, key, true); n != 1 {
+		t.Errorf("a debt was charged %d times", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := collect(open(t, dir), key, true); n != 0 {
+		t.Errorf("after a restart a debt that was collected was charged %d times", n)
+	}
+}
+
+func TestAnyDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, "")
+		for _, id := range []string{"a", "b", "c"} {
+			_ = s.Owe(ctx, Key{"up", id}, Debt{Kind: Response, Owner: "acme"})
+		}
+		_ = s.Owe(ctx, Key{"up", "d"}, Debt{Kind: Batch, Owner: "acme"})
+		_ = s.Owe(ctx, Key{"up", "e"}, Debt{Kind: Response, Owner: "acme/search"})
+		if _, ok := s.AnyDebt("up", Response, "acme", 3); ok {
+			t.Error("three are more than three")
+		}
+		seen := map[string]bool{}
+		for range 200 {
+			if key, ok := s.AnyDebt("up", Response, "acme", 2); ok {
+				seen[key.ID] = true
+			}
+		}
+		if len(seen) != 3 || !seen["a"] || !seen["b"] || !seen["c"] {
+			t.Errorf("found %v, want a, b and c", seen)
+		}
+		time.Sleep(fadesAfter + time.Second)
+		if _, ok := s.AnyDebt("up", Response, "acme", 0); ok {
+			t.Error("what the provider has forgotten is owed still")
+		}
+	})
+}
