@@ -1,4 +1,5 @@
 # make test    all tests; needs Go, and uses the race detector where a C compiler is
+# make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
 # make check   formatting, vet, staticcheck, tests, and 20 s of fuzzing each parser
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make storm   10,000 streams of every dialect that end in every way
@@ -10,10 +11,13 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: test lint check fuzz reloads storm bench
+.PHONY: test test-clients lint check fuzz reloads storm bench
 
 test:
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on -timeout 8m ./...
+
+test-clients:
+	internal/clients/run.sh
 
 lint:
 	@out=$$($(GOFUMPT) -l .) && if [ -n "$$out" ]; then echo "not formatted, run: $(GOFUMPT) -w ."; echo "$$out"; exit 1; fi

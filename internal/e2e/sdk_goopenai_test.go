@@ -164,6 +164,19 @@ func testGoTools(t *testing.T, c *goopenai.Client) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the streamed call (-plain +streamed):\n%s", diff)
 	}
+
+	done, err := c.CreateChatCompletion(t.Context(), goChat(func(r *goopenai.ChatCompletionRequest) {
+		r.Tools = goTools
+		r.Messages = append(r.Messages, choice.Message, goopenai.ChatCompletionMessage{
+			Role: goopenai.ChatMessageRoleTool, ToolCallID: choice.Message.ToolCalls[0].ID, Content: "done",
+		})
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := done.Choices[0].Message; m.Content == "" || len(m.ToolCalls) != 0 {
+		t.Errorf("told what the tool said, it answers %+v", m)
+	}
 }
 
 func testGoCompletions(t *testing.T, c *goopenai.Client) {

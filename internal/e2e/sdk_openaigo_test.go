@@ -167,6 +167,18 @@ func testAITools(t *testing.T, c *openai.Client) {
 	if len(got) != 1 || got[0].Function.Name != want.Name || got[0].Function.Arguments != want.Arguments {
 		t.Errorf("streamed %+v, plain it is %+v", got, want)
 	}
+
+	done, err := c.Chat.Completions.New(t.Context(), aiChat(func(p *openai.ChatCompletionNewParams) {
+		aiTools(p)
+		called := plain.Choices[0].Message
+		p.Messages = append(p.Messages, called.ToParam(), openai.ToolMessage("done", called.ToolCalls[0].ID))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := done.Choices[0].Message; m.Content == "" || len(m.ToolCalls) != 0 {
+		t.Errorf("told what the tool said, it answers %s", m.RawJSON())
+	}
 }
 
 func testAIResponses(t *testing.T, c *openai.Client) {

@@ -82,26 +82,33 @@ func (f *refusal) write(w http.ResponseWriter, d dialect) {
 	if f.final {
 		h.Set("x-should-retry", "false")
 	}
+	if d == anthropic {
+		h.Set("Request-Id", h.Get("X-Request-Id")) // where Anthropic's SDKs look for it
+	}
 	w.WriteHeader(f.status)
 	_, _ = w.Write(f.body(d))
 }
 
 // body is the error object that SDKs parse.
 func (f *refusal) body(d dialect) []byte {
-	kind := f.kind
-	if kind == "" {
-		kind = f.code
-	}
-	var v any
 	if d == anthropic {
-		v = anthropicError{Type: "error", Error: anthropicDetail{Type: anthropicType(f.status), Message: f.message}}
-	} else {
-		detail := openAIDetail{Message: f.message, Type: kind, Code: f.code}
-		if f.param != "" {
-			detail.Param = &f.param
-		}
-		v = openAIError{detail}
+		return encoded(anthropicError{Type: "error", Error: anthropicDetail{Type: anthropicType(f.status), Message: f.message}})
 	}
+	return encoded(openAIError{f.detail()})
+}
+
+func (f *refusal) detail() openAIDetail {
+	detail := openAIDetail{Message: f.message, Type: f.kind, Code: f.code}
+	if f.kind == "" {
+		detail.Type = f.code
+	}
+	if f.param != "" {
+		detail.Param = &f.param
+	}
+	return detail
+}
+
+func encoded(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("llmgov: BUG: an error cannot be encoded: " + err.Error())
@@ -118,6 +125,17 @@ type openAIDetail struct {
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    string  `json:"code"`
+}
+
+// responsesError is the error event of a stream of responses. OpenAI documents what
+// it has itself; many SDKs raise an error only where there is an error object.
+type responsesError struct {
+	Type     string       `json:"type"`
+	Sequence int          `json:"sequence_number"` // required by parsers; nobody has counted
+	Code     string       `json:"code"`
+	Message  string       `json:"message"`
+	Param    *string      `json:"param"`
+	Error    openAIDetail `json:"error"`
 }
 
 type anthropicError struct {
@@ -159,8 +177,12 @@ func anthropicType(status int) string {
 // event is the refusal as an event in mid-stream.
 func (f *refusal) event(d dialect) []byte {
 	b := f.body(d)
+	if d == openAIResponses {
+		e := f.detail()
+		b = encoded(responsesError{Type: "error", Code: e.Code, Message: e.Message, Param: e.Param, Error: e})
+	}
 	out := make([]byte, 0, len(b)+24)
-	if d == anthropic {
+	if d != openAI {
 		out = append(out, "event: error\n"...)
 	}
 	out = append(out, "data: "...)

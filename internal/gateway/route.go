@@ -12,7 +12,8 @@ import (
 type dialect int
 
 const (
-	openAI dialect = iota
+	openAI          dialect = iota
+	openAIResponses         // as openAI, but for its streams of typed events
 	anthropic
 )
 
@@ -60,7 +61,7 @@ var routes = func() map[string]*route {
 	for _, r := range []route{
 		{path: "/chat/completions", bounds: []bound{maxCompletionTokens, maxTokens}, chunked: true},
 		{path: "/completions", bounds: []bound{maxTokens}, chunked: true},
-		{path: "/responses", bounds: []bound{maxOutputTokens}},
+		{path: "/responses", bounds: []bound{maxOutputTokens}, dialect: openAIResponses},
 		{path: "/embeddings"},
 		{path: "/moderations", anyModel: true},
 		{path: "/images/generations", anyModel: true},

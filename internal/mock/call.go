@@ -15,7 +15,7 @@ type call struct {
 	route route
 
 	model        gjson.Result
-	messages     gjson.Result // chat and messages
+	messages     gjson.Result // chat, messages
 	system       gjson.Result // messages
 	input        gjson.Result // prompt of completions, input of the others
 	instructions gjson.Result // responses
@@ -73,15 +73,6 @@ func (c *call) field(key string) *gjson.Result {
 		case "n":
 			return &c.choices
 		}
-	case routeMessages:
-		switch key {
-		case "messages":
-			return &c.messages
-		case "system":
-			return &c.system
-		case "max_tokens":
-			return &c.maxTokens
-		}
 	case routeResponses:
 		switch key {
 		case "input":
@@ -94,7 +85,13 @@ func (c *call) field(key string) *gjson.Result {
 			return &c.store
 		case "background":
 			return &c.background
+		case "tools":
+			return &c.tools
+		case "tool_choice":
+			return &c.toolChoice
 		}
+	case routeMessages, routeCount:
+		return c.messagesField(key)
 	case routeEmbeddings, routeModerations:
 		switch key {
 		case "input":
@@ -126,6 +123,22 @@ func (c *call) chatField(key string) *gjson.Result {
 	return nil
 }
 
+func (c *call) messagesField(key string) *gjson.Result {
+	switch key {
+	case "messages":
+		return &c.messages
+	case "system":
+		return &c.system
+	case "max_tokens":
+		return &c.maxTokens
+	case "tools":
+		return &c.tools
+	case "tool_choice":
+		return &c.toolChoice
+	}
+	return nil
+}
+
 // check returns what is wrong with the call, or nil.
 func (c *call) check() *apiError {
 	switch {
@@ -135,7 +148,7 @@ func (c *call) check() *apiError {
 	case c.model.Type != gjson.String || c.model.Str == "":
 		return badRequest("model", "Invalid type for 'model': expected a non-empty string.")
 	}
-	if c.route == routeChat || c.route == routeMessages {
+	if c.route.hasMessages() {
 		if !first(c.messages).Exists() {
 			return badRequest("messages", "Missing required parameter: 'messages'.")
 		}
@@ -154,6 +167,9 @@ func (c *call) check() *apiError {
 	}
 	if e := checkInt("dimensions", c.dimensions, 1<<16); e != nil {
 		return e
+	}
+	if c.route == routeMessages && c.maxTokens.Type == gjson.Null {
+		return badRequest("max_tokens", "max_tokens: Field required")
 	}
 	return c.checkBounds()
 }
@@ -194,7 +210,7 @@ func (c *call) bound() int {
 
 // streams reports whether the answer is a stream. Only text is streamed.
 func (c *call) streams() bool {
-	return c.stream.Type == gjson.True && c.route != routeEmbeddings && c.route != routeModerations
+	return c.stream.Type == gjson.True && c.route.isText()
 }
 
 func (c *call) includeUsage() bool {

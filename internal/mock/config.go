@@ -29,8 +29,8 @@ type Config struct {
 	// the same, so that the mock can stand behind any pool. Default: a few plausible names.
 	Models []string
 
-	// APIKey, when set, must come with every request to the API, as "Authorization: Bearer"
-	// or "api-key"; without it the answer is OpenAI's 401. Default: no key is asked for.
+	// APIKey, when set, must come with every request to the API, as "Authorization: Bearer",
+	// "api-key" or "x-api-key"; without it the answer is OpenAI's 401. Default: no key is asked for.
 	APIKey string
 
 	// FirstToken is the time from getting a slot to the first token. Default 0: at once.

@@ -26,7 +26,10 @@
 // (max_completion_tokens, max_tokens or max_output_tokens), as of a model that does not know
 // when to stop, else Config.OutputTokens. What the bound has ended says so: finish_reason
 // "length", or status "incomplete". A tool call without a hook is min(bound, OutputTokens)
-// long and whole.
+// long and whole. A call whose last message is a tool's result is answered in text.
+//
+// Prompts are not cached, but on messages what is marked with cache_control is told as if:
+// in system as read from the cache, in messages as written to it.
 //
 // Prompt tokens are produced when the request is admitted. An output token is produced when
 // its event has been written and flushed without error or, in a plain answer, when its time
@@ -72,8 +75,8 @@
 //
 // # Endpoints
 //
-// chat/completions, completions, responses, messages (each plain or streamed), embeddings, moderations,
-// models and models/{id}; what an account keeps, which is all in memory and visible to whoever
+// chat/completions, completions, responses and Anthropic's messages (each plain or streamed),
+// messages/count_tokens, embeddings, moderations, models and models/{id}; what an account keeps, which is all in memory and visible to whoever
 // has the key: responses by id, files, uploads, batches and fine_tuning/jobs (both are done when
 // they are first looked at), vector_stores; and realtime, a websocket. Each with or without
 // /v1; and of its own GET /_stats and POST /_stats/reset, which ask for no key. All else is

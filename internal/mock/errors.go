@@ -57,24 +57,34 @@ func (e *apiError) append(b []byte) []byte {
 	return append(b, "}}"...)
 }
 
-// anthropicKinds are Anthropic's names for statuses.
-var anthropicKinds = map[int]string{401: "authentication_error", 404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error"}
-
-// appendAnthropic writes the body as Anthropic's API does.
+// appendAnthropic writes the body that Anthropic's API has for it.
 func (e *apiError) appendAnthropic(b []byte) []byte {
-	kind := anthropicKinds[e.status]
-	switch {
-	case kind != "":
-	case e.status >= 500:
-		kind = "api_error"
-	default:
-		kind = "invalid_request_error"
-	}
-	b = append(b, `{"type":"error","error":{"type":"`...)
-	b = append(b, kind...)
-	b = append(b, `","message":`...)
+	b = append(b, `{"type":"error","error":{"type":`...)
+	b = gjson.AppendJSONString(b, e.anthropicKind())
+	b = append(b, `,"message":`...)
 	b = gjson.AppendJSONString(b, e.message)
 	return append(b, "}}"...)
+}
+
+// anthropicKind is what Anthropic calls an error with this status.
+func (e *apiError) anthropicKind() string {
+	switch {
+	case e.status == 401:
+		return "authentication_error"
+	case e.status == 403:
+		return "permission_error"
+	case e.status == 404:
+		return "not_found_error"
+	case e.status == 413:
+		return "request_too_large"
+	case e.status == 429:
+		return "rate_limit_error"
+	case e.status == 529:
+		return "overloaded_error"
+	case e.status >= 500:
+		return "api_error"
+	}
+	return "invalid_request_error"
 }
 
 func appendOrNull(b []byte, s string) []byte {

@@ -33,7 +33,7 @@ func (h *header) set(name, value string) {
 // how full the limits are.
 func (j *job) head() *header {
 	h := &header{j.w.Header(), make([]string, 0, 12)}
-	h.set("X-Request-Id", string(j.appendID(make([]byte, 0, 32), "req_")))
+	h.set(j.idHeader(), string(j.appendID(make([]byte, 0, 32), "req_")))
 	h.set("Openai-Processing-Ms", strconv.FormatInt(time.Since(j.start).Milliseconds(), 10))
 	h.h["Openai-Version"] = apiVersion
 	if j.verdict.levels == (levels{}) { // not judged: a bad request, or no limits at all
@@ -43,9 +43,17 @@ func (j *job) head() *header {
 	return h
 }
 
+// idHeader is where an answer's id stands.
+func (j *job) idHeader() string {
+	if j.call.route.isAnthropic() {
+		return "Request-Id"
+	}
+	return "X-Request-Id"
+}
+
 // writeError answers with e.
 func (j *job) writeError(e *apiError) {
-	if j.call.route == routeMessages {
+	if j.call.route.isAnthropic() {
 		j.out = e.appendAnthropic(j.out[:0])
 	} else {
 		j.out = e.append(j.out[:0])

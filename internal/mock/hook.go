@@ -71,7 +71,7 @@ func (s *Server) plan(c *call, seq uint64) plan {
 // allows, else as the server is set. A tool call is no longer than the server is set, so that
 // its arguments are whole unless the hook wants them cut.
 func (p *plan) setLength(c *call, usual int) {
-	if c.route == routeEmbeddings || c.route == routeModerations {
+	if !c.route.isText() {
 		p.choices = 1
 		return
 	}

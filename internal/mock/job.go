@@ -41,6 +41,7 @@ type job struct {
 	messages    messages
 	embeddings  embeddings
 	moderations moderations
+	count       count
 }
 
 // shape is how an endpoint clothes tokens. Its methods append to a buffer and do no I/O.
@@ -152,12 +153,14 @@ func (j *job) shape() shape {
 		return &j.completions
 	case routeResponses:
 		return &j.responses
-	case routeMessages:
-		return &j.messages
 	case routeEmbeddings:
 		return &j.embeddings
 	case routeModerations:
 		return &j.moderations
+	case routeMessages:
+		return &j.messages
+	case routeCount:
+		return &j.count
 	default:
 		return &j.chat
 	}

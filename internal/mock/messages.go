@@ -1,75 +1,86 @@
 package mock
 
-import "strconv"
+import (
+	"strconv"
 
-// messages is the shape of Anthropic's /v1/messages: one block of text. Usage comes in two
-// parts, the prompt's at the start, and the output's, which is cumulative, at the end.
+	"github.com/tidwall/gjson"
+)
+
+// messages is the shape of Anthropic's /v1/messages: one block, of text or a tool's call.
 type messages struct {
-	j  *job
-	id []byte
+	j     *job
+	id    []byte
+	delta []byte // of a delta: all up to its text
+	tool  string // JSON name of the tool to be called; "" = answer in text
 }
 
 func (m *messages) prepare(j *job, _ string) {
 	m.j = j
-	m.id = j.appendID(m.id[:0], "msg_")
+	m.id = j.appendID(m.id[:0], "")
+	m.tool = ""
+	m.delta = append(m.delta[:0], `{"type":"content_block_delta","index":0,"delta":{"type":`...)
+	if j.call.callsTool() {
+		m.tool = j.call.toolName()
+		m.delta = append(m.delta, `"input_json_delta","partial_json":"`...)
+	} else {
+		m.delta = append(m.delta, `"text_delta","text":"`...)
+	}
 }
 
-func (m *messages) reuse() messages { return messages{id: m.id[:0]} }
-
-// open begins an event, up to the fields of its own.
-func (m *messages) open(s *sse, name string) {
-	s.open(name)
-	s.buf = append(s.buf, `{"type":"`...)
-	s.buf = append(s.buf, name...)
-	s.buf = append(s.buf, '"')
-}
-
-func (m *messages) close(s *sse, rest string) {
-	s.buf = append(s.buf, rest...)
-	s.buf = append(s.buf, '}')
-	s.close()
-}
+func (m *messages) reuse() messages { return messages{id: m.id[:0], delta: m.delta[:0]} }
 
 func (m *messages) begin(s *sse) {
-	m.open(s, "message_start")
-	s.buf = append(s.buf, `,"message":`...)
-	s.buf = m.appendMessage(s.buf, 0, "")
-	s.buf = m.appendUsage(s.buf, 1) // it says 1 before there is anything
-	m.close(s, "}")
-	m.open(s, "content_block_start")
-	m.close(s, `,"index":0,"content_block":{"type":"text","text":""}`)
+	s.open("message_start")
+	s.buf = append(s.buf, `{"type":"message_start","message":`...)
+	s.buf = m.appendHead(s.buf)
+	s.buf = append(s.buf, `"content":[],"stop_reason":null,"stop_sequence":null`...)
+	s.buf = m.appendUsage(s.buf, 1) // what Anthropic's begin with, whatever comes
+	s.buf = append(s.buf, "}}"...)
+	s.close()
+
+	s.open("content_block_start")
+	s.buf = append(s.buf, `{"type":"content_block_start","index":0,"content_block":`...)
+	if m.tool == "" {
+		s.buf = append(s.buf, `{"type":"text","text":""}`...)
+	} else {
+		s.buf = m.appendCall(s.buf)
+		s.buf = append(s.buf, "{}}"...)
+	}
+	s.buf = append(s.buf, '}')
+	s.close()
+	m.bare(s, "ping", `{"type":"ping"}`)
 }
 
 func (m *messages) token(s *sse, choice, i int) {
-	m.open(s, "content_block_delta")
-	s.buf = append(s.buf, `,"index":0,"delta":{"type":"text_delta","text":"`...)
-	s.buf = append(s.buf, word(choice, i)...)
-	m.close(s, `"}`)
+	s.open("content_block_delta")
+	s.buf = append(s.buf, m.delta...)
+	if m.tool == "" {
+		s.buf = append(s.buf, word(choice, i)...)
+	} else {
+		s.buf = append(s.buf, argument(choice, i, m.j.plan.natural)...)
+	}
+	s.buf = append(s.buf, `"}}`...)
+	s.close()
 	if m.j.plan.usage == UsageEach {
-		m.delta(s, "", m.j.ticket.produced+1)
+		m.change(s, "", m.j.ticket.produced+1)
 	}
 }
 
 func (m *messages) end(s *sse) {
-	m.open(s, "content_block_stop")
-	m.close(s, `,"index":0`)
-	m.delta(s, m.reason(), m.j.ticket.produced)
-	m.open(s, "message_stop")
-	m.close(s, "")
+	m.bare(s, "content_block_stop", `{"type":"content_block_stop","index":0}`)
+	m.change(s, m.reason(), m.j.ticket.produced)
+	m.bare(s, "message_stop", `{"type":"message_stop"}`)
 }
 
-// delta tells of the message itself: why it ends, and what it has produced in all.
-func (m *messages) delta(s *sse, reason string, produced int64) {
-	m.open(s, "message_delta")
-	s.buf = append(s.buf, `,"delta":{"stop_reason":`...)
+// change tells of the message itself: why it ends, and what it has produced in all.
+func (m *messages) change(s *sse, reason string, produced int64) {
+	s.open("message_delta")
+	s.buf = append(s.buf, `{"type":"message_delta","delta":{"stop_reason":`...)
 	s.buf = appendOrNull(s.buf, reason)
 	s.buf = append(s.buf, `,"stop_sequence":null}`...)
-	if m.j.plan.usage != UsageAbsent {
-		s.buf = append(s.buf, `,"usage":{"output_tokens":`...)
-		s.buf = strconv.AppendInt(s.buf, produced, 10)
-		s.buf = append(s.buf, '}')
-	}
-	m.close(s, "")
+	s.buf = m.appendUsage(s.buf, produced)
+	s.buf = append(s.buf, '}')
+	s.close()
 }
 
 func (m *messages) broken(s *sse, e *apiError) {
@@ -78,46 +89,117 @@ func (m *messages) broken(s *sse, e *apiError) {
 	s.close()
 }
 
+// bare sends an event that is always the same.
+func (m *messages) bare(s *sse, name, data string) {
+	s.open(name)
+	s.buf = append(s.buf, data...)
+	s.close()
+}
+
 func (m *messages) plain(b []byte) []byte {
-	b = m.appendMessage(b, m.j.plan.length, m.reason())
-	if !m.j.plan.noUsage {
-		b = m.appendUsage(b, m.j.ticket.produced)
+	b = m.appendHead(b)
+	b = append(b, `"content":[`...)
+	if m.tool == "" {
+		b = append(b, `{"type":"text","text":"`...)
+		b = appendWords(b, 0, m.j.plan.length)
+		b = append(b, `"}`...)
+	} else {
+		b = m.appendCall(b)
+		b = m.appendInput(b)
+		b = append(b, '}')
 	}
+	b = append(b, `],"stop_reason":"`...)
+	b = append(b, m.reason()...)
+	b = append(b, `","stop_sequence":null`...)
+	b = m.appendUsage(b, m.j.ticket.produced)
 	return append(b, '}')
 }
 
-// reason returns why the answer ends.
+// appendHead begins a message.
+func (m *messages) appendHead(b []byte) []byte {
+	b = append(b, `{"id":"msg_`...)
+	b = append(b, m.id...)
+	b = append(b, `","type":"message","role":"assistant","model":`...)
+	b = append(b, m.j.call.model.Raw...)
+	return append(b, ',')
+}
+
+// appendCall begins a tool's call up to its input.
+func (m *messages) appendCall(b []byte) []byte {
+	b = append(b, `{"type":"tool_use","id":"toolu_`...)
+	b = append(b, m.id...)
+	b = append(b, `","name":`...)
+	b = append(b, m.tool...)
+	return append(b, `,"input":`...)
+}
+
+// appendInput writes a tool's input as the object that its deltas would come to. Of one that
+// was cut there is nothing that could be read.
+func (m *messages) appendInput(b []byte) []byte {
+	if n := m.j.plan.natural; n > 1 && !m.j.plan.cut {
+		b = append(b, `{"text":"`...)
+		b = appendWords(b, 0, n-2)
+		return append(b, `"}`...)
+	}
+	return append(b, "{}"...)
+}
+
 func (m *messages) reason() string {
-	if m.j.plan.cut {
+	switch {
+	case m.j.plan.cut:
 		return "max_tokens"
+	case m.tool != "":
+		return "tool_use"
 	}
 	return "end_turn"
 }
 
-// appendMessage writes the message with its first n tokens, up to its usage.
-func (m *messages) appendMessage(b []byte, n int, reason string) []byte {
-	b = append(b, `{"id":"`...)
-	b = append(b, m.id...)
-	b = append(b, `","type":"message","role":"assistant","model":`...)
-	b = append(b, m.j.call.model.Raw...)
-	b = append(b, `,"content":[`...)
-	if reason != "" {
-		b = append(b, `{"type":"text","text":"`...)
-		b = appendWords(b, 0, n)
-		b = append(b, `"}`...)
-	}
-	b = append(b, `],"stop_reason":`...)
-	b = appendOrNull(b, reason)
-	return append(b, `,"stop_sequence":null`...)
-}
-
-func (m *messages) appendUsage(b []byte, produced int64) []byte {
-	if m.j.plan.usage == UsageAbsent && m.j.call.streams() {
+// appendUsage writes the usage field. Anthropic's input_tokens are those that the cache had no
+// part in.
+func (m *messages) appendUsage(b []byte, output int64) []byte {
+	if m.j.plan.noUsage || (m.j.plan.usage == UsageAbsent && m.j.call.streams()) {
 		return b
 	}
+	read, written := marked(m.j.call.system), int64(0)
+	m.j.call.messages.ForEach(func(_, message gjson.Result) bool {
+		written += marked(message.Get("content"))
+		return true
+	})
 	b = append(b, `,"usage":{"input_tokens":`...)
-	b = strconv.AppendInt(b, m.j.ticket.prompt, 10)
-	b = append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":`...)
-	b = strconv.AppendInt(b, produced, 10)
+	b = strconv.AppendInt(b, m.j.ticket.prompt-read-written, 10)
+	b = append(b, `,"cache_creation_input_tokens":`...)
+	b = strconv.AppendInt(b, written, 10)
+	b = append(b, `,"cache_read_input_tokens":`...)
+	b = strconv.AppendInt(b, read, 10)
+	b = append(b, `,"output_tokens":`...)
+	b = strconv.AppendInt(b, output, 10)
+	return append(b, `,"service_tier":"standard"}`...)
+}
+
+// marked counts the tokens of the blocks that have a cache_control.
+func marked(content gjson.Result) (n int64) {
+	if !content.IsArray() {
+		return 0
+	}
+	content.ForEach(func(_, block gjson.Result) bool {
+		if block.Get("cache_control").IsObject() {
+			n += textTokens(block.Get("text"))
+		}
+		return true
+	})
+	return n
+}
+
+// count is the shape of /v1/messages/count_tokens.
+type count struct {
+	unstreamed
+	j *job
+}
+
+func (c *count) prepare(j *job, _ string) { c.j = j }
+
+func (c *count) plain(b []byte) []byte {
+	b = append(b, `{"input_tokens":`...)
+	b = strconv.AppendInt(b, c.j.ticket.prompt, 10)
 	return append(b, '}')
 }

@@ -17,6 +17,7 @@ const (
 	routeResponses
 	routeModerations
 	routeMessages
+	routeCount
 )
 
 // routeOf returns the endpoint of a path, with or without the /v1 prefix.
@@ -34,12 +35,25 @@ func routeOf(path string) route {
 		return routeModerations
 	case "/messages":
 		return routeMessages
+	case "/messages/count_tokens":
+		return routeCount
 	}
 	return routeNone
 }
 
+// hasMessages reports whether the prompt is a list of messages.
+func (r route) hasMessages() bool { return r == routeChat || r.isAnthropic() }
+
+// isAnthropic reports whether the endpoint is one of Anthropic's API.
+func (r route) isAnthropic() bool { return r == routeMessages || r == routeCount }
+
+// isText reports whether the answer is made of tokens.
+func (r route) isText() bool {
+	return r != routeEmbeddings && r != routeModerations && r != routeCount
+}
+
 func (r route) String() string {
-	return [...]string{"none", "chat", "completions", "embeddings", "responses", "moderations", "messages"}[r]
+	return [...]string{"none", "chat", "completions", "embeddings", "responses", "moderations", "messages", "count_tokens"}[r]
 }
 
 // PromptTokens returns how many tokens the mock counts for the prompt of a request body sent
@@ -47,11 +61,10 @@ func (r route) String() string {
 // it is one that anybody can compute:
 //
 //   - each text counts one token per four bytes, rounded up. Texts are the string content or
-//     the "text" of the content parts of chat messages and of the items of a Responses input,
-//     and the strings of prompt, input and instructions;
+//     the "text" of the content parts of messages, of system and of the items of a Responses
+//     input, and the strings of prompt, input and instructions;
 //   - each number of a token array counts one;
-//   - each message of chat and messages counts 4 more, and each request of theirs 3 more; the
-//     "system" of messages is a text.
+//   - each message counts 4 more, and each request that has messages 3 more.
 //
 // Tools, images and all else count nothing. A body that is no JSON object has no tokens.
 func PromptTokens(body []byte, path string) int64 {
@@ -64,10 +77,7 @@ func PromptTokens(body []byte, path string) int64 {
 }
 
 func (c *call) promptTokens() int64 {
-	switch c.route {
-	case routeChat:
-		return 3 + messageTokens(c.messages)
-	case routeMessages:
+	if c.route.hasMessages() {
 		return 3 + messageTokens(c.messages) + contentTokens(c.system)
 	}
 	return inputTokens(c.input) + textTokens(c.instructions)

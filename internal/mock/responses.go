@@ -6,11 +6,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// responses is the shape of /v1/responses: one message of one text part, told either as a
-// whole or as the chain of typed events that OpenAI sends.
+// responses is the shape of /v1/responses: one message of one text part or one call of a tool,
+// told either as a whole or as the chain of typed events that OpenAI sends.
 type responses struct {
 	j     *job
-	id    []byte // number of the answer, shared by resp_… and msg_…
+	id    []byte // number of the answer, shared by resp_…, msg_…, fc_… and call_…
+	tool  string // JSON name of the tool to be called; "" = answer in text
 	delta []byte // of a delta: all between its sequence number and its text
 	made  string
 	seq   int64 // sequence number of the next event
@@ -19,7 +20,11 @@ type responses struct {
 func (r *responses) prepare(j *job, created string) {
 	r.j, r.made, r.seq = j, created, 0
 	r.id = j.appendID(r.id[:0], "")
-	r.delta = r.appendPlace(r.delta[:0], true)
+	r.tool = ""
+	if j.call.callsTool() {
+		r.tool = j.call.toolName()
+	}
+	r.delta = r.appendPlace(r.delta[:0], r.tool == "")
 	r.delta = append(r.delta, `,"delta":"`...)
 }
 
@@ -44,8 +49,8 @@ func (r *responses) close(s *sse) {
 
 // appendPlace says which item, and which part of it, an event is about.
 func (r *responses) appendPlace(b []byte, part bool) []byte {
-	b = append(b, `,"item_id":"msg_`...)
-	b = append(b, r.id...)
+	b = append(b, `,"item_id":"`...)
+	b = r.appendItemID(b)
 	b = append(b, `","output_index":0`...)
 	if part {
 		b = append(b, `,"content_index":0`...)
@@ -64,6 +69,9 @@ func (r *responses) begin(s *sse) {
 	s.buf = append(s.buf, `,"output_index":0,"item":`...)
 	s.buf = r.appendItem(s.buf, "in_progress")
 	r.close(s)
+	if r.tool != "" {
+		return
+	}
 
 	r.open(s, "response.content_part.added")
 	s.buf = r.appendPlace(s.buf, true)
@@ -73,6 +81,10 @@ func (r *responses) begin(s *sse) {
 }
 
 func (r *responses) token(s *sse, choice, i int) {
+	if r.tool != "" {
+		r.argument(s, choice, i)
+		return
+	}
 	r.open(s, "response.output_text.delta")
 	s.buf = append(s.buf, r.delta...)
 	s.buf = append(s.buf, word(choice, i)...)
@@ -81,8 +93,26 @@ func (r *responses) token(s *sse, choice, i int) {
 }
 
 func (r *responses) end(s *sse) {
-	length, status := r.j.plan.length, r.status()
+	status := r.status()
+	if r.tool == "" {
+		r.endText(s)
+	} else {
+		r.endCall(s)
+	}
 
+	r.open(s, "response.output_item.done")
+	s.buf = append(s.buf, `,"output_index":0,"item":`...)
+	s.buf = r.appendItem(s.buf, status)
+	r.close(s)
+
+	r.open(s, "response."+status)
+	s.buf = append(s.buf, `,"response":`...)
+	s.buf = r.appendResponse(s.buf, status)
+	r.close(s)
+}
+
+func (r *responses) endText(s *sse) {
+	length := r.j.plan.length
 	r.open(s, "response.output_text.done")
 	s.buf = r.appendPlace(s.buf, true)
 	s.buf = append(s.buf, `,"text":"`...)
@@ -94,16 +124,6 @@ func (r *responses) end(s *sse) {
 	s.buf = r.appendPlace(s.buf, true)
 	s.buf = append(s.buf, `,"part":`...)
 	s.buf = r.appendPart(s.buf, length)
-	r.close(s)
-
-	r.open(s, "response.output_item.done")
-	s.buf = append(s.buf, `,"output_index":0,"item":`...)
-	s.buf = r.appendItem(s.buf, status)
-	r.close(s)
-
-	r.open(s, "response."+status)
-	s.buf = append(s.buf, `,"response":`...)
-	s.buf = r.appendResponse(s.buf, status)
 	r.close(s)
 }
 
@@ -136,8 +156,11 @@ func (r *responses) appendPart(b []byte, n int) []byte {
 
 // appendItem writes the message: empty while in progress, with its text after.
 func (r *responses) appendItem(b []byte, status string) []byte {
-	b = append(b, `{"id":"msg_`...)
-	b = append(b, r.id...)
+	if r.tool != "" {
+		return r.appendCall(b, status)
+	}
+	b = append(b, `{"id":"`...)
+	b = r.appendItemID(b)
 	b = append(b, `","type":"message","status":"`...)
 	b = append(b, status...)
 	b = append(b, `","role":"assistant","content":[`...)

@@ -94,13 +94,14 @@ func (s *Server) authorised(r *http.Request) bool {
 	if s.cfg.APIKey == "" {
 		return true
 	}
-	return r.Header.Get("Authorization") == "Bearer "+s.cfg.APIKey || r.Header.Get("Api-Key") == s.cfg.APIKey
+	return r.Header.Get("Authorization") == "Bearer "+s.cfg.APIKey || r.Header.Get("Api-Key") == s.cfg.APIKey ||
+		r.Header.Get("X-Api-Key") == s.cfg.APIKey
 }
 
 func unauthorised(r *http.Request) *apiError {
 	e := badRequest("", "You didn't provide an API key. You need to provide your API key in an Authorization header "+
 		"using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).")
-	if r.Header.Get("Authorization") != "" || r.Header.Get("Api-Key") != "" {
+	if r.Header.Get("Authorization") != "" || r.Header.Get("Api-Key") != "" || r.Header.Get("X-Api-Key") != "" {
 		e.message, e.code = "Incorrect API key provided.", "invalid_api_key"
 	}
 	e.status = 401

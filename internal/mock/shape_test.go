@@ -82,6 +82,16 @@ func TestPlainShapes(t *testing.T) {
 		{"responses cut", "/v1/responses", `{"model":"m","input":[{"role":"user","content":"hello"}],"max_output_tokens":2}`, want{
 			"status": `"incomplete"`, "incomplete_details.reason": `"max_output_tokens"`, "max_output_tokens": "2", "usage.output_tokens": "2",
 		}},
+		{"responses tool", "/v1/responses", `{"model":"m","input":"hello","tools":[{"type":"function","name":"look_up"}]}`, want{
+			"output.#": "1", "output.0.type": `"function_call"`, "output.0.name": `"look_up"`, "output.0.status": `"completed"`,
+			"output.0.arguments": `"{\"text\":\" the\"}"`, "usage.output_tokens": "3",
+		}},
+		{"responses tool of the provider", "/v1/responses", `{"model":"m","input":"hello","tools":[{"type":"file_search"}]}`, want{
+			"output.0.type": `"message"`,
+		}},
+		{"responses after a tool", "/v1/responses", `{"model":"m","input":[{"type":"function_call_output","output":"b"}],"tools":[{"type":"function","name":"look_up"}]}`, want{
+			"output.0.content.0.text": `" the quick brown"`,
+		}},
 		{"embeddings", "/v1/embeddings", `{"model":"m","input":["a","hello"]}`, want{
 			"object": `"list"`, "data.#": "2", "data.1.index": "1", "data.1.object": `"embedding"`, "data.1.embedding.#": "8",
 			"usage": `{"prompt_tokens":3,"total_tokens":3}`,
@@ -157,6 +167,7 @@ func TestKey(t *testing.T) {
 	}{
 		{"Authorization", "Bearer sk-1", 200, ""},
 		{"Api-Key", "sk-1", 200, ""},
+		{"X-Api-Key", "sk-1", 200, ""},
 		{"Authorization", "Bearer sk-2", 401, "invalid_api_key"},
 		{"Api-Key", "", 401, ""},
 	} {

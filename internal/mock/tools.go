@@ -6,23 +6,52 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// callsTool reports whether the answer is a call of a tool: when there are tools, they are not
-// forbidden, and the last message is not the result of one.
+// callsTool reports whether the answer is a call of a tool: when there are tools that a caller
+// runs, they are not forbidden, and the last message is not the result of one.
 func (c *call) callsTool() bool {
-	if !first(c.tools).Exists() || c.toolChoice.Str == "none" {
+	if !c.tool().Exists() || c.toolChoice.Str == "none" || c.toolChoice.Get("type").Str == "none" {
 		return false
 	}
-	role := ""
-	c.messages.ForEach(func(_, m gjson.Result) bool {
-		role = m.Get("role").Str
-		return true
-	})
-	return role != "tool"
+	return !c.bringsResult()
 }
 
-// toolName returns the name of the first tool as JSON.
+// bringsResult reports whether the last message is the result of a tool, as each API has it.
+func (c *call) bringsResult() bool {
+	switch c.route {
+	case routeResponses:
+		return last(c.input).Get("type").Str == "function_call_output"
+	case routeMessages:
+		return last(last(c.messages).Get("content")).Get("type").Str == "tool_result"
+	}
+	return last(c.messages).Get("role").Str == "tool"
+}
+
+// last returns the last element of an array.
+func last(v gjson.Result) (e gjson.Result) {
+	if v.IsArray() {
+		v.ForEach(func(_, x gjson.Result) bool {
+			e = x
+			return true
+		})
+	}
+	return e
+}
+
+// tool returns the first tool, or nothing when it is one that the provider runs itself.
+func (c *call) tool() gjson.Result {
+	tool := first(c.tools)
+	switch kind := tool.Get("type").Str; {
+	case c.route == routeChat:
+		return tool.Get("function")
+	case kind == "function", c.route == routeMessages && (kind == "" || kind == "custom"):
+		return tool
+	}
+	return gjson.Result{}
+}
+
+// toolName returns the name of that tool as JSON.
 func (c *call) toolName() string {
-	if name := c.tools.Get("0.function.name"); name.Type == gjson.String {
+	if name := c.tool().Get("name"); name.Type == gjson.String {
 		return name.Raw
 	}
 	return `"tool"`
