@@ -240,7 +240,7 @@ func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
 	if !p.hasSlot(e.class) {
 		return time.Time{}
 	}
-	var at time.Time
+	at := p.held
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {

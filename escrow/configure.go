@@ -24,6 +24,9 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 			old := *a
 			*a = newAxis(now, Axis(k), cfg)
 			a.era, a.pace.spent = old.era+1, old.pace.spent
+			if a.on {
+				a.pace.slow(p.part)
+			}
 			if old.on && a.on {
 				a.inherit(&old)
 			}

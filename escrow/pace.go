@@ -26,12 +26,14 @@ type pace struct {
 	ring  *Ledger // what was dispatched when; unless they are apart, the axis's ledger
 
 	base  int64 // one second of limit: the level at the start
-	burst int64 // the most that the level saves up, at least base
+	whole int64 // the most that the level saves up, at least base
+	burst int64 // the part of it that is handed out
 
 	level    int64 // what may be dispatched now; negative is the debt of a call larger than burst
 	rate     int64 // at which the level rises, in 1/scale units a Window
 	fraction int64 // of a unit that it has risen, in 1/(scale·windowMicros)
 	scale    int64 // keeps a rate of few requests a minute from being rounded away
+	part     int64 // of the limit's rate, in parts of WholePace
 
 	largest  int64 // of the calls of late, decaying
 	minSlack int64 // of the string, where the ring is not what the limit counts
@@ -51,7 +53,7 @@ type pace struct {
 const windowMicros = int64(Window / time.Microsecond)
 
 func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace {
-	p := pace{ring: ring, last: now}
+	p := pace{ring: ring, last: now, part: WholePace}
 	p.resize(limit, burst)
 	// A pool starts with one second, not with its burst: after a restart the
 	// ring is empty because it was lost, not because the minute was idle.
@@ -63,7 +65,14 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace
 func (p *pace) resize(limit int64, burst time.Duration) {
 	p.limit, p.scale = limit, max(1, min(1000, MaxLimit/limit))
 	p.base = max(1, limit/int64(Window/time.Second))
-	p.burst = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
+	p.whole = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
+	p.slow(p.part)
+}
+
+// slow makes it a part of the rate that is handed out, and of the burst.
+func (p *pace) slow(part int64) {
+	p.part = part
+	p.burst = mulDivCeil(p.whole, part, WholePace)
 	p.level, p.fraction, p.leadFraction = min(p.level, p.burst), 0, 0
 	p.rate = p.steady()
 	if p.granted {
@@ -87,7 +96,7 @@ func (p *pace) steady() int64 {
 		return p.rate
 	}
 	n := int64(len(p.ring.slots))
-	return p.limit * p.scale * (n - 1) / n
+	return mulDivCeil(p.limit*p.scale*(n-1)/n, p.part, WholePace)
 }
 
 // advance brings level and lead to now. busy says that calls are queued.

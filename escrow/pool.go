@@ -83,6 +83,9 @@ type Pool struct {
 	tickets tickets
 	asks    []ask // by leaf, of a shared pool: see Demand
 
+	part int64     // of the rate that is handed out; see Throttle
+	held time.Time // until when nothing is; zero for no hold
+
 	running int64
 	refunds int64 // tokens expected back from running calls
 
@@ -96,7 +99,7 @@ func New(now time.Time, cfg Config) *Pool {
 	if err := cfg.Validate(); err != nil {
 		panic("escrow: BUG: " + err.Error())
 	}
-	p := &Pool{cfg: cfg, start: now, tree: newTree()}
+	p := &Pool{cfg: cfg, start: now, part: WholePace, tree: newTree()}
 	p.minute = cfg.TPM
 	for k := range p.axes {
 		p.axes[k] = newAxis(now, Axis(k), cfg)
@@ -155,12 +158,18 @@ func (p *Pool) advance(now time.Time) {
 		p.epoch++ // the pool is no longer ahead of the fluid server
 	}
 	p.expire()
+	if !p.held.IsZero() && !p.held.After(now) {
+		p.holdUntil(now, time.Time{})
+	}
 }
 
 func (p *Pool) waiting() int32 { return p.nodes[Root].waiting() }
 
 // fits reports whether a call may go now, if it is its turn; else, what it lacks.
 func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
+	if p.heldFor(now) > 0 {
+		return p.lackOfHold(), false
+	}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if a.on && (a.pace.level < a.pace.need(e.cost[k]) || !a.hasRoom(now, e)) {

@@ -72,7 +72,11 @@ func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, refund int64) time.D
 			wait = max(wait, a.waitBehind(now, e, ahead[k], back))
 		}
 	}
-	return wait
+	held := p.heldFor(now)
+	if ahead == (Cost{}) {
+		return max(wait, held)
+	}
+	return wait + held // what goes before it begins to go then
 }
 
 // maxWalk bounds how many nodes and calls a prediction looks at: what is beyond

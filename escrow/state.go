@@ -20,12 +20,16 @@ type State struct {
 	Running int64
 	Waiting int
 	Tickets int // kept places
+	// Part is how much of the rate is handed out, in parts of WholePace, and Held is
+	// until when nothing is; zero for no hold. See Throttle.
+	Part int64
+	Held time.Time
 }
 
 // State reports the books as of now. O(1) but for FullAt, which walks slots.
 func (p *Pool) State(now time.Time) State {
 	p.advance(now)
-	s := State{Slots: p.cfg.Slots, Running: p.running, Waiting: int(p.waiting()), Tickets: p.Tickets()}
+	s := State{Slots: p.cfg.Slots, Running: p.running, Waiting: int(p.waiting()), Tickets: p.Tickets(), Part: p.part, Held: p.held}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {

@@ -60,6 +60,10 @@
 //
 // # Changes
 //
+// What a provider says of itself, and what is gone of it, is told by Throttle as cuts: of
+// the rate, of the limits, or of everything for a while. They end by themselves, and who
+// waits meanwhile waits in fair order.
+//
 // Apply puts another configuration in force. A table says who there is, and is
 // immutable; pools and tenants live on from one to the next, by name, with all that
 // counts in them, also for the minute in which they are in no table. A tenant's seat
@@ -70,7 +74,7 @@
 //
 // The escrow and the quotas are plain state; this package is their shell: one lock
 // for each pool and each quota, never nested, but that Apply takes those of all pools
-// at once, and never held while waiting; two timers for each pool; no goroutine of
+// at once, and never held while waiting; three timers for each pool; no goroutine of
 // its own.
 //
 // # What it is not

@@ -16,7 +16,10 @@ type pool struct {
 
 	mu     sync.Mutex
 	rules  Pool          // in force
-	set    escrow.Config // what they are to the escrow
+	base   escrow.Config // what they are to the escrow
+	set    escrow.Config // and what cuts leave of that
+	cuts   []Cut
+	thaw   Timer // when the next of them ends; nil before the first
 	escrow *escrow.Pool
 	leases []leaseState // by the slot of an escrow handle
 	out    []escrow.Handle
@@ -255,6 +258,8 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 		rej.Limit, rej.Used, rej.Asked = a.Limit, a.Used, min(cost[ans.Axis], a.Limit)
 	}
 	switch {
+	case s.Held.After(now):
+		rej.Reason = ReasonThrottled
 	case ans.Verdict == escrow.PoolFull:
 		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:

@@ -113,13 +113,14 @@ const (
 	ReasonUnknown   // no such tenant or pool
 	ReasonBudget    // a budget is spent
 	ReasonStore     // the journal cannot be written
+	ReasonThrottled // all of the pool is cut; see Governor.Throttle
 
 	NumReasons = int(iota)
 )
 
 var reasonNames = [NumReasons]string{
 	"", "requests", "tokens", "concurrency", "share", "queue_full", "overloaded", "draining", "cancelled", "unknown",
-	"budget", "store",
+	"budget", "store", "throttled",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
@@ -164,6 +165,9 @@ func (r *Rejection) Error() string {
 		return fmt.Sprintf("The queue of pool %s is full: %d calls wait. %s", r.Pool, r.Used, r.again())
 	case ReasonQueueFull:
 		return fmt.Sprintf("Tenant %s has as many calls waiting as it may (%d). %s", r.Tenant, r.Used, r.again())
+	}
+	if r.Reason == ReasonThrottled {
+		return fmt.Sprintf("The provider of pool %s has asked for a pause. %s", r.Pool, r.again())
 	}
 	whose := "pool " + r.Pool
 	if r.Own {

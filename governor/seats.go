@@ -59,13 +59,11 @@ const (
 // configureLocked brings a pool to what the table says. Call pumpAndUnlock afterwards.
 func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, past *Past) {
 	rules := p.cfg.escrow(tb.burst(p))
-	switch {
-	case p.escrow == nil:
-		p.escrow = escrow.New(now, rules)
-	case p.set != rules:
-		p.escrow.Configure(now, rules)
+	p.rules, p.base = p.cfg, rules
+	if p.escrow == nil {
+		p.escrow, p.set = escrow.New(now, rules), rules
 	}
-	p.rules, p.set = p.cfg, rules
+	p.limitLocked(now)
 	p.plantLocked(tb)
 	p.seatLocked(now, tb)
 	p.splitLocked(now, tb, zone, past)

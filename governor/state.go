@@ -79,6 +79,8 @@ type PoolState struct {
 	TicketsDue int // of Tickets
 	Leases     []LeaseInfo
 	Budgets    []BudgetState
+	// Cuts are those in force; see Governor.Throttle.
+	Cuts []Cut
 }
 
 // LeaseInfo describes one lease, or a call that waits for one.
@@ -154,7 +156,7 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
-	ps.Leases = p.leasesLocked(now)
+	ps.Leases, ps.Cuts = p.leasesLocked(now), slices.Clone(p.cuts)
 	for i, v := range tb.inOrder.tenants {
 		p.addToLocked(&tenants[i], now, v.access[p.index].seat)
 	}

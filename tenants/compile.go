@@ -22,6 +22,7 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	cfg.Timezone = cmp.Or(cfg.Timezone, "UTC")
 	for i := range cfg.Pools {
 		p := &cfg.Pools[i]
+		p.Upstreams = append([]PoolUpstream(nil), p.Upstreams...)
 		p.Models, p.Budgets = slices.Clone(p.Models), append([]Budget(nil), p.Budgets...)
 		p.Aliases = append([]Alias(nil), p.Aliases...)
 		for _, a := range p.Aliases {
@@ -141,27 +142,11 @@ func (c *compiler) pools() {
 		if p.TPM == 0 && p.RPM == 0 && p.Concurrency == 0 {
 			c.r.at(path, "pool has no limit: set tpm, rpm or concurrency")
 		}
-		c.poolUpstream(p, path)
+		c.poolUpstreams(p, path)
 	}
 	c.cfg.DefaultPool = c.defaultPool("default_pool", c.cfg.DefaultPool)
 	if c.cfg.DefaultPool == "" && len(c.cfg.Pools) == 1 {
 		c.cfg.DefaultPool = c.cfg.Pools[0].Name
-	}
-}
-
-func (c *compiler) poolUpstream(p *Pool, path string) {
-	names := make([]string, len(c.cfg.Upstreams))
-	for i, u := range c.cfg.Upstreams {
-		names[i] = u.Name
-	}
-	switch {
-	case len(names) == 0 || p.Upstream == unreadable || slices.Contains(names, p.Upstream):
-	case p.Upstream != "":
-		c.r.at(child(path, "upstream"), "there is no upstream %s; %s", show(p.Upstream), advise(p.Upstream, names))
-	case len(names) == 1:
-		p.Upstream = names[0]
-	default:
-		c.r.at(path, "has no upstream and there are %d to choose from; write upstream", len(names))
 	}
 }
 

@@ -66,12 +66,28 @@ type Timeouts struct {
 type Upstream struct {
 	// Name is what pools call it.
 	Name string
-	// BaseURL is absolute, http or https, without query; a slash at its end is removed.
+	// BaseURL is absolute, http or https; a slash at its end is removed. Only that of an azure has a query, which is
+	// api-version=….
 	BaseURL string
 	// APIKey is sent to the provider; empty sends none.
 	APIKey string
-	// Kind is the provider's dialect; only "openai", the default, is supported.
+	// Kind is the provider's dialect: OpenAI, which is the default, Azure or Anthropic.
 	Kind string
+}
+
+// The kinds of upstreams.
+const (
+	OpenAI    = "openai"
+	Azure     = "azure"
+	Anthropic = "anthropic"
+)
+
+// PoolUpstream is one of a pool's upstreams.
+type PoolUpstream struct {
+	// Name is that of the Upstream.
+	Name string
+	// Weight is its part of the calls, beside the weights of the others: 1 to 1000. 0 becomes 1.
+	Weight int64
 }
 
 // Accounting is the rule by which a pool counts tokens; it mirrors how the pool's provider counts.
@@ -99,8 +115,9 @@ type Pool struct {
 	Models []string
 	// Aliases are those of Models that the upstream knows by another name; sorted by name.
 	Aliases []Alias
-	// Upstream is the name of the provider. Left empty it becomes the only one, when there is only one.
-	Upstream string
+	// Upstreams are the providers that share the pool's calls by weight; in a Snapshot at least one. Left empty it
+	// becomes the only one there is, when there is only one.
+	Upstreams []PoolUpstream
 	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.
 	// 0 turns an axis off; at least one must be on.
 	TPM, RPM, Concurrency int64

@@ -28,7 +28,7 @@ var configShape = shape[configFile]{
 		settingField("store"),
 		{
 			name: "upstreams", about: "The providers, by name.", read: readUpstreams,
-			kind: mapOf(anyName, func() schema { return upstreamShape.schema(&Upstream{Kind: "openai"}) }, 1),
+			kind: mapOf(anyName, func() schema { return upstreamShape.schema(&Upstream{Kind: OpenAI}) }, 1),
 		},
 		{
 			name: "pools", about: "The shared capacities, by name.", read: readPools,
@@ -111,9 +111,12 @@ func readUpstreams(v value, c *configFile) {
 		v.problem("is empty; write at least one upstream with its base_url")
 	}
 	for _, p := range list {
-		u := Upstream{Name: p.key, Kind: "openai"}
+		u := Upstream{Name: p.key, Kind: OpenAI}
 		p.checkName()
 		read(p.value, upstreamShape, &u)
+		if complaint := checkQueryOf(&u); complaint != "" {
+			v.r.at(child(p.path, "base_url"), "value (not shown) %s", complaint)
+		}
 		c.upstreams = append(c.upstreams, u)
 	}
 }

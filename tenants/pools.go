@@ -16,7 +16,11 @@ var poolShape = shape[Pool]{
 		},
 		{
 			name: "upstream", about: "The upstream that the calls go to. May be left out when there is one.",
-			kind: nameKind, read: func(v value, p *Pool) { p.Upstream = v.name() },
+			kind: nameKind, read: func(v value, p *Pool) { v.poolUpstream(p) },
+		},
+		{
+			name: "upstreams", about: "The upstreams that share the calls by weight, instead of upstream.",
+			kind: poolUpstreamList, read: func(v value, p *Pool) { v.poolUpstreams(p) },
 		},
 		amountField("tpm", "Tokens in a rolling 60 s. 0 is off; one of tpm, rpm and concurrency must be on.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.TPM }),
@@ -56,10 +60,10 @@ var poolShape = shape[Pool]{
 			kind: budgetList, read: func(v value, p *Pool) { p.Budgets = v.budgets() },
 		},
 	},
-	notYet: []string{"upstreams", "on_store_loss", "tenant_limits", "expect_nodes"},
+	notYet: []string{"on_store_loss", "tenant_limits", "expect_nodes"},
 	also: schema{"required": []any{"models"}, "anyOf": []any{
 		axisOn("tpm"), axisOn("rpm"), axisOn("concurrency"),
-	}},
+	}, "not": schema{"required": []any{"upstream", "upstreams"}}},
 }
 
 // axisOn is that a limit is written and not off.

@@ -30,8 +30,8 @@ type Snapshot struct {
 func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	for i := range cfg.Upstreams {
 		u := &cfg.Upstreams[i]
-		u.Kind = cmp.Or(u.Kind, "openai")
-		u.BaseURL = strings.TrimRight(u.BaseURL, "/")
+		u.Kind = cmp.Or(u.Kind, OpenAI)
+		u.BaseURL = plainBase(u.BaseURL)
 	}
 	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{

@@ -158,11 +158,11 @@ func TestBuild_Copies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list[0].Name != "b" || list[0].Weight != 0 || cfg.Pools[0].Upstream != "" {
+	if list[0].Name != "b" || list[0].Weight != 0 || cfg.Pools[0].Upstreams != nil {
 		t.Error("Build wrote to its arguments")
 	}
 	cfg.Pools[0].Models[0], list[0].Models[0], list[0].Keys[0], cfg.Upstreams[0].Name = "x", "x", Key{}, "x"
-	if p := s.Pools()[0]; p.Models[0] != "m" || p.Upstream != "u" || s.Config().Upstreams[0].Name != "u" {
+	if p := s.Pools()[0]; p.Models[0] != "m" || p.Upstreams[0].Name != "u" || s.Config().Upstreams[0].Name != "u" {
 		t.Errorf("pool %v changed with the arguments", p)
 	}
 	if b, _, ok := s.Lookup("kb"); !ok || !b.MayUse("m") || b.Keys[0].Hash != HashKey("kb") {

@@ -2,14 +2,16 @@ package tenants
 
 import (
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 )
 
 var upstreamShape = shape[Upstream]{
 	fields: []field[Upstream]{
 		{
-			name: "base_url", about: "Where the provider's routes begin, such as https://api.openai.com/v1.",
-			kind: stringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^?#]*)?$`),
+			name: "base_url", about: "Where the provider's routes begin, such as https://api.openai.com/v1. Of an azure it is the resource; with ?api-version=… its deployments are called.",
+			kind: stringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^?#]*)?(\?api-version=[0-9A-Za-z.-]+)?$`),
 			read: func(v value, u *Upstream) { u.BaseURL = v.baseURL() },
 		},
 		{
@@ -18,30 +20,41 @@ var upstreamShape = shape[Upstream]{
 			start: func(u *Upstream) any { return u.APIKey },
 		},
 		{
-			name: "kind", about: "The provider's dialect.", kind: wordKind("openai"),
-			read: func(v value, u *Upstream) { u.Kind = v.kind() }, start: func(u *Upstream) any { return u.Kind },
+			name: "kind", about: "The provider's dialect.", kind: wordKind(upstreamKinds...),
+			read: func(v value, u *Upstream) { u.Kind = v.upstreamKind() }, start: func(u *Upstream) any { return u.Kind },
 		},
 	},
-	also: schema{"required": []any{"base_url"}},
+	also: schema{
+		"required": []any{"base_url"},
+		"if":       schema{"not": schema{"required": []any{"kind"}, "properties": schema{"kind": orVariable(schema{"const": Azure})}}},
+		"then":     schema{"properties": schema{"base_url": schema{"not": schema{"pattern": `^[^$]*\?`}}}},
+	},
 }
+
+// upstreamKinds are the kinds of upstreams, as files name them.
+var upstreamKinds = []string{OpenAI, Azure, Anthropic}
 
 // secretPattern matches what can be sent in a header.
 const secretPattern = `^[!-~]*$`
 
-// kind reads an upstream's dialect.
-func (v value) kind() string {
+// upstreamKind reads an upstream's dialect.
+func (v value) upstreamKind() string {
 	text, ok := v.scalar()
 	if !ok {
-		return "openai"
+		return OpenAI
 	}
-	switch text {
-	case "openai":
-	case "azure", "anthropic":
-		v.problem("%s is not supported yet; write openai", text)
-	default:
-		v.problem("%s is no kind of upstream; write openai", v.say(text))
+	if complaint := checkUpstreamKind(text); complaint != "" {
+		v.problem("%s %s", v.say(text), complaint)
+		return unreadable // its base_url is not held to the rules of another
 	}
-	return "openai"
+	return text
+}
+
+func checkUpstreamKind(text string) string {
+	if slices.Contains(upstreamKinds, text) {
+		return ""
+	}
+	return "is no kind of upstream; " + advise(text, upstreamKinds)
 }
 
 func (v value) secret() string {
@@ -71,7 +84,16 @@ func (v value) baseURL() string {
 		v.problem("%s %s", shown, complaint)
 		return unread
 	}
-	return strings.TrimRight(text, "/")
+	return plainBase(text)
+}
+
+// plainBase is a base_url without slashes at the end of its path.
+func plainBase(text string) string {
+	path, query, has := strings.Cut(text, "?")
+	if has {
+		query = "?" + query
+	}
+	return strings.TrimRight(path, "/") + query
 }
 
 // checkBaseURL complains about an address to which no route can be appended.
@@ -86,10 +108,21 @@ func checkBaseURL(text string) string {
 		return "names no host; write one such as https://api.openai.com/v1"
 	case u.User != nil:
 		return "holds a user or password; use api_key"
-	case u.RawQuery != "" || u.ForceQuery:
-		return "has a query; remove ? and what follows"
 	case strings.Contains(text, "#"):
 		return "has a fragment; remove # and what follows"
+	case (u.RawQuery != "" || u.ForceQuery) && !apiVersion.MatchString(u.RawQuery):
+		return "has a query; remove ? and what follows, or, with kind azure, write ?api-version=2024-10-21 and nothing else there"
+	}
+	return ""
+}
+
+// apiVersion is the one query that a base_url may have.
+var apiVersion = regexp.MustCompile(`^api-version=[0-9A-Za-z.-]+$`)
+
+// checkQueryOf complains about a query of a base_url that means nothing to its kind.
+func checkQueryOf(u *Upstream) string {
+	if strings.Contains(u.BaseURL, "?") && u.Kind != Azure && u.Kind != unreadable {
+		return "has an api-version, which only kind azure knows; remove ? and what follows, or write kind: azure"
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +22,10 @@ func verify(r *report, cfg *Config, list []Tenant) {
 		if complaint := checkSecret(u.APIKey); complaint != "" {
 			r.at(child(path, "api_key"), "value (not shown) %s", complaint)
 		}
-		if u.Kind != "" && u.Kind != "openai" {
-			r.at(child(path, "kind"), "%s is not supported yet; write openai", u.Kind)
+		if complaint := checkUpstreamKind(cmp.Or(u.Kind, OpenAI)); complaint != "" {
+			r.at(child(path, "kind"), "%s %s", show(u.Kind), complaint)
+		} else if complaint := checkQueryOf(&u); complaint != "" {
+			r.at(child(path, "base_url"), "value (not shown) %s", complaint)
 		}
 	}
 	for i := range cfg.Pools {
@@ -94,6 +97,10 @@ func (v *verifier) pool(p *Pool) {
 	}
 	v.duration(child(path, "ticket_wait"), p.TicketWait, maxTicketWait)
 	v.budgets(child(path, "budgets"), p.Budgets)
+	for i, u := range p.Upstreams {
+		v.amounts(item(child(path, "upstreams"), i), 0, maxUpstreamWeight, amounts{"weight": u.Weight})
+	}
+	checkUpstreams(v.r, child(path, "upstreams"), p.Upstreams)
 }
 
 func (v *verifier) tenant(t *Tenant) {

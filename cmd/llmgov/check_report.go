@@ -66,7 +66,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 	for i := range pools {
 		p := &pools[i]
 		pr := poolReport{
-			Name: p.Name, Upstream: p.Upstream, Models: p.Models, Limits: snap.PoolLimits(p), Usable: p.UsableTPM(),
+			Name: p.Name, Upstream: p.UpstreamNames(), Models: p.Models, Limits: snap.PoolLimits(p), Usable: p.UsableTPM(),
 			Floors: snap.Floors(p), Tenants: []rowsReport{}, Aliases: map[string]string{},
 		}
 		for _, a := range p.Aliases {
@@ -114,7 +114,9 @@ func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 // unused notes upstreams that no pool leads to.
 func (r *report) unused(snap *tenants.Snapshot) {
 	for _, u := range snap.Config().Upstreams {
-		if !slices.ContainsFunc(snap.Pools(), func(p tenants.Pool) bool { return p.Upstream == u.Name }) {
+		if !slices.ContainsFunc(snap.Pools(), func(p tenants.Pool) bool {
+			return slices.ContainsFunc(p.Upstreams, func(m tenants.PoolUpstream) bool { return m.Name == u.Name })
+		}) {
 			r.Notes = append(r.Notes, "upstream "+u.Name+": no pool uses it")
 		}
 	}
@@ -127,7 +129,11 @@ func (r *report) write(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	for _, p := range r.Pools {
-		fmt.Fprintf(w, "\nPool %s, upstream %s, models %s\n\n", p.Name, p.Upstream, strings.Join(p.models(), ", "))
+		upstream := "upstream"
+		if strings.Contains(p.Upstream, ", ") {
+			upstream = "upstreams"
+		}
+		fmt.Fprintf(w, "\nPool %s, %s %s, models %s\n\n", p.Name, upstream, p.Upstream, strings.Join(p.models(), ", "))
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		p.write(tw)
 		if err := tw.Flush(); err != nil {

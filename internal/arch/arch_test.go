@@ -114,6 +114,10 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http"},
 		reason: "what is kept on disk knows the governor's records, and not what they are for",
 	},
+	"internal/upstreams": {
+		not:    []string{"net", "os", "log", "log/slog", "context"},
+		reason: "what is believed of upstreams is decided by what is told, at the time that is told",
+	},
 	"internal/objects": {
 		may:    []string{"go.etcd.io/bbolt"},
 		not:    []string{"net", "net/http"},
@@ -122,7 +126,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"governor", "governor/tokens", "escrow", "escrow/budget", "tenants", "streaming", "internal/telemetry",
-			"internal/objects", "github.com/tidwall/gjson", "github.com/coder/websocket",
+			"internal/objects", "internal/upstreams", "github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",
 	},

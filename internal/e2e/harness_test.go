@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,9 @@ type world struct {
 	log     slog.Handler // nil throws it away
 	// wrap stands between the gateway and the model server.
 	wrap func(http.RoundTripper) http.RoundTripper
+	// others are more upstreams, by name; nil is one that cannot be reached.
+	others map[string]http.Handler
+	tune   func(*tenants.Config)
 }
 
 // pool is a pool of every model.
@@ -116,7 +120,7 @@ func newStack(t *testing.T, w world) *stack {
 
 	cfg := w.config()
 	transport := gateway.NewTransport(cfg.Timeouts)
-	transport.DialContext = upstream.dial
+	transport.DialContext = s.dialer(w, upstream)
 	s.closers = append(s.closers, transport.CloseIdleConnections)
 	var rt http.RoundTripper = transport
 	if w.wrap != nil {
@@ -138,14 +142,39 @@ func newStack(t *testing.T, w world) *stack {
 	return s
 }
 
+// dialer leads to the upstreams by their names.
+func (s *stack) dialer(w world, first *pipeListener) func(context.Context, string, string) (net.Conn, error) {
+	hosts := map[string]*pipeListener{"mock:80": first}
+	for name, h := range w.others {
+		if h != nil {
+			l := newPipeListener()
+			s.serve(&http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}, l)
+			hosts[name+":80"] = l
+		}
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		l := hosts[addr]
+		if l == nil {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}
+		return l.dial(ctx, network, addr)
+	}
+}
+
 // config has the world's pool, in front of the model server.
 func (w world) config() tenants.Config {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1", APIKey: "upstream-key"}}
+	for name := range w.others {
+		cfg.Upstreams = append(cfg.Upstreams, tenants.Upstream{Name: name, BaseURL: "http://" + name + "/v1", APIKey: "key-of-" + name})
+	}
 	cfg.Pools = []tenants.Pool{w.pool}
 	cfg.Prices, cfg.Timezone = w.prices, w.zone
 	if w.idle > 0 {
 		cfg.Timeouts.StreamIdle = w.idle
+	}
+	if w.tune != nil {
+		w.tune(&cfg)
 	}
 	return cfg
 }

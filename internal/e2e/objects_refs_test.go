@@ -389,9 +389,9 @@ func TestTheSameIDAtTwoUpstreams(t *testing.T) {
 		},
 		config: func(c *tenants.Config) {
 			c.Upstreams = append(c.Upstreams, tenants.Upstream{Name: "second", BaseURL: there.URL + "/v1"})
-			c.Pools[0].Upstream = "up"
+			c.Pools[0].Upstreams = []tenants.PoolUpstream{{Name: "up"}}
 			p := tenants.DefaultPool("local", "local")
-			p.RPM, p.Upstream = 1000, "second"
+			p.RPM, p.Upstreams = 1000, []tenants.PoolUpstream{{Name: "second"}}
 			c.Pools = append(c.Pools, p)
 		},
 	})

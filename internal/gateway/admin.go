@@ -140,8 +140,55 @@ type poolView struct {
 	Running      int64      `json:"running"`
 	Waiting      int        `json:"waiting"`
 	BurstSeconds float64    `json:"burst_seconds"`
+	// RateRatio is the part of the rate that is handed out, and HeldUntil until when
+	// nothing is, because upstreams are missing or have asked for a pause.
+	RateRatio float64        `json:"rate_ratio"`
+	HeldUntil *time.Time     `json:"held_until"`
+	Upstreams []upstreamView `json:"upstreams"`
 
 	Budgets []budgetView `json:"budgets"`
+}
+
+// upstreamView is what is believed of one of a pool's upstreams.
+type upstreamView struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Weight int64  `json:"weight"`
+	// State is up, busy (it has asked for a pause), open (it fails, and is left out) or
+	// probing (the next call tells whether it works again).
+	State string     `json:"state"`
+	Until *time.Time `json:"until"`
+	// TPM and RPM are what it has declared of late; null where it has not.
+	TPM *int64 `json:"declared_tpm"`
+	RPM *int64 `json:"declared_rpm"`
+}
+
+// upstreamViews are those of a pool.
+func (p *poolSide) upstreamViews(now time.Time) []upstreamView {
+	var out []upstreamView
+	for i, m := range p.set.Members {
+		s := m.State(now)
+		v := upstreamView{Name: m.Name, Kind: p.upstreams[i].kind, Weight: m.Weight, State: "up"}
+		switch {
+		case s.Busy:
+			v.State = "busy"
+		case s.Probing:
+			v.State = "probing"
+		case !s.Up:
+			v.State = "open"
+		}
+		if s.Retry.After(now) && !s.Probing {
+			v.Until = &s.Retry
+		}
+		if s.Tokens > 0 {
+			v.TPM = &s.Tokens
+		}
+		if s.Requests > 0 {
+			v.RPM = &s.Requests
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // budgetView is one budget, or a tenant's part of a pool's; money is in dollars.
@@ -191,9 +238,12 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 			continue // a policy is being taken over
 		}
 		pv := poolView{
-			Name: p.Config.Name, Upstream: t.Upstream, Models: t.Models, Accounting: string(t.Accounting),
+			Name: p.Config.Name, Upstream: t.UpstreamNames(), Models: t.Models, Accounting: string(t.Accounting),
 			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, BurstSeconds: p.Config.Burst.Seconds(),
-			Budgets: budgetViews(p.Budgets),
+			Budgets: budgetViews(p.Budgets), Upstreams: t.upstreamViews(time.Now()), RateRatio: float64(p.Part) / governor.Whole,
+		}
+		if !p.Held.IsZero() {
+			pv.RateRatio, pv.HeldUntil = 0, &p.Held
 		}
 		for _, axis := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
 			if a := p.Axes[axis]; a.On {

@@ -47,6 +47,9 @@ func (c *call) use(p *poolSide) *refusal {
 		return c.again(c.choosePool)
 	}
 	c.account = account
+	if c.may = p.serving(c.route, c.realModel()); c.may == 0 {
+		return c.servedByNone()
+	}
 	return nil
 }
 
@@ -63,7 +66,7 @@ func (c *call) admit() *refusal {
 	if c.route.chunked && c.head.stream {
 		edits, c.withhold = c.head.askForUsage(edits)
 	}
-	if real := c.world.snap.RealModel(c.head.model); real != c.head.model {
+	if real := c.realModel(); real != c.head.model || c.head.named {
 		var f *refusal
 		if edits, f = c.rename(edits, real); f != nil {
 			return f
@@ -109,8 +112,11 @@ func (c *call) estimatePrompt() int64 {
 
 // acquire asks the governor, and waits.
 func (c *call) acquire(edits []edit) *refusal {
-	if f := c.oneAttempt(); f != nil {
+	if f := c.onlyOne(); f != nil {
 		return f
+	}
+	if c.asked.IsZero() {
+		c.asked = time.Now()
 	}
 	lease, rej := c.g.gov.Acquire(c.r.Context(), c.req)
 	if rej != nil && rej.Reason == governor.ReasonUnknown && c.outdated() {
@@ -126,7 +132,7 @@ func (c *call) acquire(edits []edit) *refusal {
 	}
 	lease.Waited += c.waited
 	c.lease, c.admitted = lease, time.Now()
-	c.attempt.runs(lease)
+	c.ongoing.runs(lease)
 	c.w.queued(lease.Waited)
 	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited)
 	if would := lease.Would; would != nil {
@@ -162,15 +168,19 @@ func (c *call) readHints() *refusal {
 		if err != nil || d < 0 {
 			return invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+quoted(text)+".")
 		}
-		c.req.MaxWait = &d
+		c.req.MaxWait, c.hint = &d, &d
 	}
 	if c.waited > 0 {
-		left := c.tenant.MaxWait
-		if c.req.MaxWait != nil {
-			left = min(left, *c.req.MaxWait)
-		}
-		left = max(0, left-c.waited)
+		left := max(0, c.maxWait()-c.waited)
 		c.req.MaxWait = &left
 	}
 	return nil
+}
+
+// maxWait is how long the call may wait in all.
+func (c *call) maxWait() time.Duration {
+	if c.hint != nil {
+		return min(c.tenant.MaxWait, *c.hint)
+	}
+	return c.tenant.MaxWait
 }

@@ -53,6 +53,9 @@ func (g *Gateway) apply(snap *tenants.Snapshot) error {
 	}
 	g.used.follow(snap)
 	g.world.Store(w)
+	for _, p := range w.pools {
+		g.believe(p) // there may be other upstreams, or weights
+	}
 	w.retain(g.metrics)
 	g.metrics.PolicyInForce(snap.Hash(), time.Now())
 	return nil

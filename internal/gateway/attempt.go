@@ -2,135 +2,182 @@ package gateway
 
 import (
 	"bytes"
-	"fmt"
-	"hash/maphash"
 	"net/http"
-	"sync"
+	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// attempts are the calls with an Idempotency-Key that have not ended, waiting ones
-// included: while one is there, no other with its tenant and key is let in. An answer
-// is not kept, so who comes back after the end is served anew. It holds nothing that a
-// call in flight does not hold anyway. The zero attempts are ready.
-type attempts struct {
-	mu     sync.Mutex
-	byName map[attemptName]*attempt
+// try is a call on its way to one upstream. Most calls have one.
+type try struct {
+	up    *upstream
+	index int // of it, in its pool
+	began time.Time
+	probe bool // to be told to the upstream's breaker
+	told  bool // what came of it has been
+
+	sent, bodySent atomic.Bool // the upstream has got the headers; has got it all
+	reader         *bytes.Reader
+	status         int
+	busy           bool // the answer says to come back later
 }
 
-// attemptName has the names themselves: by a hash of them one tenant's key could stand
-// in another's way.
-type attemptName struct{ tenant, key string }
-
-// attempt is one call with an Idempotency-Key. A nil attempt is one without.
-type attempt struct {
-	name  attemptName
-	asks  uint64 // hash of what it asks for
-	until time.Time
-	lease atomic.Pointer[governor.Lease] // once it is admitted
-}
-
-// begin lets an attempt in, or returns the one that is in its way.
-func (s *attempts) begin(a *attempt) (first *attempt) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if first := s.byName[a.name]; first != nil {
-		return first
+// firstTry chooses the upstream that the call goes to. It waits while all are busy, if
+// the call may wait still.
+func (c *call) firstTry() *refusal {
+	if c.route.toObjects() && !c.route.realtime {
+		c.may &= -c.may // what is made anew is made at the first, where lists look for it
 	}
-	if s.byName == nil {
-		s.byName = map[attemptName]*attempt{}
-	}
-	s.byName[a.name] = a
-	return nil
-}
-
-// end forgets an attempt. A second end finds nothing, nor does that of one which was
-// not let in.
-func (s *attempts) end(a *attempt) {
-	if a == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byName[a.name] == a {
-		delete(s.byName, a.name)
+	for {
+		ch := c.pool.set.Choose(time.Now(), c.may)
+		if ch.OK {
+			c.goTo(&c.first, ch.Index, ch.Probe)
+			return nil
+		}
+		if i, ok := c.pool.set.Answering(time.Now(), c.may); ok && !ch.Busy {
+			c.goTo(&c.first, i, false)
+			return nil
+		}
+		if !ch.Busy || !c.admitAnew(ch.At) {
+			return c.noneReady(ch)
+		}
 	}
 }
 
-// runs notes that an attempt waits no longer.
-func (a *attempt) runs(l governor.Lease) {
-	if a != nil {
-		a.lease.Store(&l)
+// noneReady refuses a call for which no upstream is ready.
+func (c *call) noneReady(ch upstreams.Choice) *refusal {
+	left := max(time.Until(ch.At), c.comeBack, time.Millisecond)
+	again := " " + comeAgain(left)
+	if ch.Busy {
+		c.failed("busy", noUsage)
+		return &refusal{
+			status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonRequests.String(), retryAfter: left,
+			message: "The upstreams of pool " + c.pool.Name + " have asked for a pause." + again,
+		}
 	}
-}
-
-// oneAttempt refuses a call while another with its Idempotency-Key has not ended.
-func (c *call) oneAttempt() *refusal {
-	key := c.r.Header.Get("Idempotency-Key")
-	if key == "" || c.r.Method != http.MethodPost || c.attempt != nil {
-		return nil
-	}
-	a := &attempt{name: attemptName{c.tenant.Name, key}, asks: c.asks(), until: time.Now().Add(c.maxWait())}
-	first := c.g.attempts.begin(a)
-	if first == nil {
-		c.attempt = a
-		return nil
-	}
-	if first.asks != a.asks {
-		return invalid("idempotency-key", "A call with this Idempotency-Key and another path, query or body is still running. Use a key for one call and its retries only.")
-	}
-	left := max(time.Second, c.remaining(first))
+	c.failed("unavailable", noUsage)
 	return &refusal{
-		status: http.StatusConflict, code: codeRunning, retryAfter: left,
-		message: fmt.Sprintf("A call with this Idempotency-Key is still running. Please try again in %.3fs.", left.Seconds()),
+		status: http.StatusServiceUnavailable, code: codeUpstream, retryAfter: left,
+		message: "The upstreams of pool " + c.pool.Name + " did not answer of late." + again,
 	}
 }
 
-// maxWait is how long the governor lets the call wait.
-func (c *call) maxWait() time.Duration {
-	if c.req.MaxWait != nil {
-		return min(c.tenant.MaxWait, *c.req.MaxWait)
-	}
-	return c.tenant.MaxWait
+// goTo begins a try.
+func (c *call) goTo(t *try, index int, probe bool) {
+	t.up, t.index, t.probe, t.began = c.pool.upstreams[index], index, probe, time.Now()
+	c.try = t
+	c.tried = c.tried.With(index)
 }
 
-// remaining is how long the first attempt at this call is expected to take still. Of one
-// that waits it is at most what a call would wait that came now, and run then.
-func (c *call) remaining(first *attempt) time.Duration {
-	if lease := first.lease.Load(); lease != nil {
-		return lease.Remaining()
+// attempts sends a call to one upstream after the other, until one of them has an
+// answer to be passed on. Nothing of an answer has reached the client before RoundTrip
+// returns, and nothing is tried again after.
+type attempts struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := callOf(r)
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
+		// httputil.ReverseProxy has made it for this one request; a trace of our own
+		// would be merged with that one by reflection.
+		c.try.watch(trace)
 	}
-	wait := max(0, time.Until(first.until))
-	o, _ := c.g.gov.Explain(c.req)
-	switch {
-	case o.Refused == nil:
-		wait = min(wait, o.Wait)
-	case o.Refused.RetryAfter > 0:
-		wait = min(wait, o.Refused.RetryAfter)
+	for {
+		resp, err := a.next.RoundTrip(r)
+		said := c.judge(resp, err)
+		c.tell(said)
+		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {
+			return resp, err
+		}
+		r = c.redirect(r)
 	}
-	return wait + o.Run
 }
 
-// asks is a hash of all that makes two calls the same: path, query and body. What parts a
-// form is left out, for it is drawn anew on each try.
-func (c *call) asks() uint64 {
-	var h maphash.Hash
-	h.SetSeed(claimSeed)
-	for _, s := range []string{c.at.path, c.r.URL.RawQuery} {
-		_, _ = h.WriteString(s)
-		_ = h.WriteByte(0)
+// watch notes how far a try has got.
+func (t *try) watch(trace *httptrace.ClientTrace) {
+	trace.WroteHeaders = func() { t.sent.Store(true) }
+	trace.WroteRequest = func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) }
+}
+
+// tryAgain chooses where a call goes whose try came to nothing: to another upstream, or
+// to any once it has waited its turn again. What the try may have taken is charged.
+func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) bool {
+	if !c.mayRepeat(said) {
+		return false
 	}
-	if c.route.body != formBody {
-		_, _ = h.Write(c.body)
-		return h.Sum64()
+	spent := c.guess()
+	ch := c.pool.set.Choose(time.Now(), c.may&^c.tried)
+	for ready := time.Now().Add(c.comeBack); !ch.OK; ready = ch.At {
+		if said != upstreams.Busy || !ready.After(time.Now()) || !c.admitAnew(ready) {
+			return false
+		}
+		c.tried = 0
+		ch = c.pool.set.Choose(time.Now(), c.may)
 	}
-	boundary, _ := plainBoundary(c.r.Header.Get("Content-Type")) // readForm has found it good
-	for part := range bytes.SplitSeq(c.body, []byte(boundary)) {
-		_, _ = h.Write(part)
-		_ = h.WriteByte(0)
+	c.lost = c.lost.Plus(spent)
+	c.pool.metrics.UpstreamError(c.classOf(err))
+	if resp != nil {
+		_ = resp.Body.Close()
 	}
-	return h.Sum64()
+	c.goTo(&try{}, ch.Index, ch.Probe)
+	return true
+}
+
+// mayRepeat reports whether sending a call again can do no harm: it has not arrived, was
+// answered with a refusal, or makes nothing that would then be there twice. (Calls to
+// objects have one upstream, so they are repeated there alone, after a pause.)
+func (c *call) mayRepeat(said upstreams.Outcome) bool {
+	if said != upstreams.Silent || !c.try.sent.Load() {
+		return true
+	}
+	return !c.route.toObjects() && (c.route.path != responsesPath || c.head.unstored)
+}
+
+// mostTurns is how often a call is admitted anew.
+const mostTurns = 10
+
+// admitAnew gives the lease back whole and asks for another, with what is left of the
+// wait: the pool admits nobody until its upstreams are ready again, and then in fair
+// order. It reports false when that is too late, or the governor knows that it will be.
+func (c *call) admitAnew(ready time.Time) bool {
+	c.comeBack = max(c.comeBack, time.Until(ready))
+	left := c.maxWait() - time.Since(c.asked)
+	if c.may != c.pool.set.All() || c.tenant.Shadow || c.turns >= mostTurns || time.Until(ready) > left {
+		return false // or the pool goes on without this call's upstreams, and it would be admitted at once
+	}
+	c.turns++
+	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
+	waited := c.lease.Waited
+	if c.lost == noUsage {
+		c.lease.Release()
+	} else {
+		c.lease.Break(c.lost)
+		c.paid, c.lost = c.paid.Plus(c.lost), noUsage
+	}
+	req := c.req
+	req.MaxWait = &left
+	lease, rej := c.g.gov.Acquire(c.r.Context(), req)
+	if rej != nil {
+		c.comeBack = max(c.comeBack, rej.RetryAfter)
+		return false
+	}
+	lease.Waited += waited
+	c.lease, c.admitted = lease, time.Now()
+	c.comeBack = 0
+	c.showStanding()
+	c.w.queued(lease.Waited)
+	return true
+}
+
+// redirect is the request for a later try.
+func (c *call) redirect(r *http.Request) *http.Request {
+	trace := &httptrace.ClientTrace{}
+	c.try.watch(trace)
+	out := r.WithContext(httptrace.WithClientTrace(c.ctx, trace))
+	out.Header = c.upstreamHeader(r.Header)
+	c.aim(out)
+	return out
 }

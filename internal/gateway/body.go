@@ -57,9 +57,28 @@ func (c *call) readHead() *refusal {
 	default:
 		c.head, err = readHead(c.body)
 	}
+	if err == nil && c.at.deployment != "" {
+		err = c.head.deployed(c.at.deployment, c.route)
+	}
 	if err != nil {
 		return invalid(err.param, err.what)
 	}
+	return nil
+}
+
+// deployed takes the model from the path, which the body may only repeat.
+func (h *head) deployed(model string, r *route) *badRequest {
+	switch {
+	case h.model != "" && h.model != model:
+		return bad("model", "The path names the deployment %q and the body the model %q. Name one, or both alike.", model, h.model)
+	case h.model == "" && r.body == formBody:
+		return bad("model", "Name the deployment %q as model in the form too.", model)
+	case h.model == "" && h.empty:
+		return bad("", "The body is empty.")
+	case len(model) > 256:
+		return bad("model", "The deployment's name is longer than 256 bytes.")
+	}
+	h.named, h.model = h.model == "", model
 	return nil
 }
 

@@ -1,17 +1,16 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -40,24 +39,36 @@ type call struct {
 	withhold bool // the client did not ask for the usage chunk
 
 	req      governor.Request
-	attempt  *attempt      // with an Idempotency-Key
-	waited   time.Duration // in policies before this one; see again
+	ongoing  *ongoingCall   // with an Idempotency-Key
+	hint     *time.Duration // the wait that the caller allows
+	waited   time.Duration  // in policies before this one; see again
 	lease    governor.Lease
 	admitted time.Time
 
-	interrupt      context.CancelCauseFunc
-	sent, bodySent atomic.Bool // the upstream has got the headers; has got it all
-	reader         *bytes.Reader
-	upstreamStatus int
-	answer         io.Closer // the metered body, once there is one
-	owed           string    // the response that is charged when it is done
-	panicked       bool
-	firstToken     time.Duration
-	ending         ending
-	failure        error    // for the log
-	turned         *refusal // what llmgov answered itself
-	rejected       bool     // by the governor, which has been counted
-	shown          bool     // the rate headers are set
+	may   upstreams.Mask // of the pool's upstreams, those that can serve it
+	tried upstreams.Mask // since it was admitted
+	try   *try           // on the way; the first one is first
+	first try
+	said  upstreams.Told // by the last answer
+	asked time.Time      // when it first asked to be admitted
+	turns int            // how often it was admitted anew
+	// comeBack is when to come back, if the last answer says so.
+	comeBack time.Duration
+	// lost is what tries took that came to nothing, and paid what of that was charged
+	// with leases before this one.
+	lost, paid governor.Usage
+
+	ctx        context.Context // of the tries
+	interrupt  context.CancelCauseFunc
+	answer     io.Closer // the metered body, once there is one
+	owed       string    // the response that is charged when it is done
+	panicked   bool
+	firstToken time.Duration
+	ending     ending
+	failure    error    // for the log
+	turned     *refusal // what llmgov answered itself
+	rejected   bool     // by the governor, which has been counted
+	shown      bool     // the rate headers are set
 }
 
 // dialect is how to speak to the caller, also before its route is known.

@@ -7,14 +7,19 @@
 //	          ─► authenticate which tenant
 //	          ─► readBody    strict head; bytes kept
 //	          ─► choosePool  which capacity, and what the body refers to is the caller's
-//	          ─► admit       estimate, clamp, one attempt at a time (attempts),
+//	          ─► admit       estimate, clamp, one call at a time for an Idempotency-Key,
 //	                         Acquire: this is where it waits
-//	          ─► forward     httputil.ReverseProxy; streaming.Body meters
+//	          ─► firstTry    which of the pool's upstreams
+//	          ─► forward     httputil.ReverseProxy; attempts tries others; streaming.Body meters
 //	          ─► finish      lease ended if it is not, counters, one log line
 //
 // Routes to what an upstream keeps (files, batches, stored responses …) are a table,
 // objectRoutes, and go the same way: what an answer shows is recorded before it is
 // passed on, lists are filtered (filter), and realtime is a session of its own.
+//
+// A call is tried at one upstream after the other until there is an answer to pass on
+// (attempts), and admitted anew where all have asked for a pause. What is believed of
+// upstreams is package upstreams' business, and told to the governor (believe).
 //
 // A call value goes that way once, left to right, and carries everything.
 //

@@ -31,17 +31,19 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	if c.ending.done {
 		return
 	}
-	c.ending.done = true
-	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
+	u = u.Plus(c.lost)
 	switch {
-	case !c.sent.Load():
+	case !c.try.sent.Load() && u == noUsage:
 		c.lease.Release()
 	case outcome == telemetry.OK:
 		c.lease.Settle(u)
 	default:
 		c.lease.Break(u)
 	}
-	c.g.attempts.end(c.attempt)
+	c.g.ongoing.end(c.ongoing)
+	u = u.Plus(c.paid)
+	c.ending.done = true
+	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
 	c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())
 	if outcome == telemetry.Cancelled {
@@ -61,7 +63,7 @@ func (c *call) failed(class string, u governor.Usage) {
 // what it produces, so without a byte there was only the prompt; of a plain
 // answer a part was produced that nobody saw.
 func (c *call) guess() governor.Usage {
-	if !c.sent.Load() || c.upstreamStatus != 0 && c.upstreamStatus/100 != 2 {
+	if !c.try.sent.Load() || c.try.status != 0 && c.try.status/100 != 2 {
 		return noUsage
 	}
 	return c.usageOf(streaming.Result{Cause: streaming.ClientGone})
@@ -89,12 +91,12 @@ func (c *call) outputOf(deltas int64) int64 {
 
 // brokeOff is what a client gets when the upstream breaks off in mid-stream.
 func (c *call) brokeOff(err error) []byte {
-	f := refusal{code: codeUpstream, message: "The upstream " + c.pool.upstream.name + " broke off the stream."}
+	f := refusal{code: codeUpstream, message: "The upstream " + c.try.up.name + " broke off the stream."}
 	switch {
 	case c.cut():
 		f.code, f.message = codeDraining, "This gateway is shutting down."
 	case err == streaming.ErrIdle:
-		f.code, f.message = codeUpstreamLate, "The upstream "+c.pool.upstream.name+" sent nothing for too long."
+		f.code, f.message = codeUpstreamLate, "The upstream "+c.try.up.name+" sent nothing for too long."
 	}
 	f.status = http.StatusBadGateway
 	return f.event(c.dialect())
@@ -140,7 +142,7 @@ func (c *call) later(res streaming.Result) bool {
 		return true
 	}
 	mine := false
-	c.failure = c.g.objects.Collect(objects.Key{Upstream: c.pool.upstream.name, ID: c.owed}, func(objects.Debt) bool {
+	c.failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.owed}, func(objects.Debt) bool {
 		mine = true
 		return true
 	})
@@ -167,7 +169,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
 	case !c.head.stream || res.Cause == streaming.Completed: // nothing on routes whose calls hold no output
-		u.Output = c.pool.speed.produced(time.Since(c.admitted), c.req.Output)
+		u.Output = c.pool.speed.produced(time.Since(c.try.began), c.req.Output)
 	}
 	return u
 }
@@ -180,7 +182,7 @@ func (c *call) learn(res streaming.Result) {
 	u := res.Usage
 	c.estimates.prompts.Observe(c.head.model, c.head.weight, u.Input)
 	c.estimates.deltas.Observe(c.head.model, res.Deltas*tokens.Scale, u.Output)
-	c.pool.speed.observe(u.Output, time.Since(c.admitted))
+	c.pool.speed.observe(u.Output, time.Since(c.try.began))
 	if took := u.Input + u.Output; took > 0 {
 		c.pool.metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))
 	}
@@ -199,7 +201,8 @@ func (c *call) finish() {
 		}
 	}
 	c.endAdmitted(cause)
-	c.g.attempts.end(c.attempt)
+	c.g.ongoing.end(c.ongoing)
+	c.giveUp()
 	c.countTurned()
 	if c.account != nil {
 		c.account.Release()
@@ -226,8 +229,8 @@ func (c *call) endAdmitted(cause any) {
 		c.over(telemetry.Cancelled, "", c.guess())
 	case c.panicked:
 		c.over(telemetry.Failed, "panic", c.guess())
-	case c.upstreamStatus >= 500, c.upstreamStatus == http.StatusTooManyRequests:
-		c.failed(strconv.Itoa(c.upstreamStatus), noUsage)
+	case c.try.status >= 500, c.try.status == http.StatusTooManyRequests:
+		c.failed(strconv.Itoa(c.try.status), noUsage)
 	default:
 		c.over(telemetry.OK, "", noUsage) // the caller's own error, passed on
 	}
@@ -259,7 +262,7 @@ func (c *call) logLine() {
 	if c.turned != nil && status == 0 {
 		status = c.turned.status
 	}
-	var buf [18]slog.Attr
+	var buf [19]slog.Attr
 	attrs := append(buf[:0], slog.String("id", c.id), slog.String("path", brief(c.r.URL.Path)), slog.Int("status", status))
 	add := func(name, value string) {
 		if value != "" {
@@ -272,6 +275,9 @@ func (c *call) logLine() {
 	if c.pool != nil {
 		add("pool", c.pool.Name)
 		add("model", c.head.model)
+	}
+	if c.try.up != nil && len(c.pool.upstreams) > 1 {
+		add("upstream", c.try.up.name)
 	}
 	if c.turned != nil {
 		add("refused", c.turned.code)

@@ -114,7 +114,7 @@ func explained(snap *tenants.Snapshot, q *Question) (*Explanation, *governor.Req
 	}
 	req := q.request(snap, t, p)
 	x := &Explanation{
-		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: q.Model, Upstream: p.Upstream, UpstreamModel: snap.RealModel(q.Model),
+		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: q.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(q.Model),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: priorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
 	}

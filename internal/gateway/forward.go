@@ -7,9 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/http/httputil"
-	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -44,32 +43,11 @@ func (c *call) forward() {
 			}
 		})()
 	}
-	c.interrupt = cancel
+	c.ctx, c.interrupt = ctx, cancel
 	r := c.r.WithContext(ctx)
 	r.ContentLength, r.TransferEncoding, r.Trailer = int64(len(c.body)), nil, nil
-	r.Body = http.NoBody // see rewrite
-	// A connection that the upstream closed while it idled took nothing: the
-	// transport may send the body again on another. What makes an object is not: it
-	// might be there twice.
-	if !c.route.toObjects() {
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
-	}
+	r.Body = http.NoBody // see aim
 	c.g.proxy.ServeHTTP(&c.w, r)
-}
-
-// watched notes how far a call has got on its way to the upstream. It adds to the
-// trace that httputil.ReverseProxy has made for this one request; a trace of its
-// own would be merged with that one by reflection.
-type watched struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
-	c := callOf(r)
-	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
-		trace.WroteHeaders = func() { c.sent.Store(true) }
-		trace.WroteRequest = func(info httptrace.WroteRequestInfo) { c.bodySent.Store(info.Err == nil) }
-	}
-	return w.next.RoundTrip(r)
 }
 
 // passed are the request headers that reach the upstream. All others stop here:
@@ -87,26 +65,44 @@ var passed = map[string]bool{
 // rewrite makes the upstream's request of the caller's.
 func rewrite(pr *httputil.ProxyRequest) {
 	c := callOf(pr.In)
-	query := pr.Out.URL.RawQuery
-	if c.route.toObjects() {
-		query = c.query.Encode()
-	}
-	pr.Out.URL = c.pool.upstream.url(c.at.path, query)
+	pr.Out.Header = c.upstreamHeader(pr.Out.Header)
 	pr.Out.Host = ""
+	c.aim(pr.Out)
+}
+
+// aim gives a request the address of the try's upstream, and the call's body.
+func (c *call) aim(out *http.Request) {
+	out.URL = c.try.up.url(c.at.path, c.realModel(), c.passedQuery())
 	// Of a kind that the transport knows to be in memory, so that it leaves along
 	// with the headers in one write. The transport may read it after the handler
 	// has returned, so its bytes are never reused.
-	c.reader = bytes.NewReader(c.body)
-	pr.Out.Body = io.NopCloser(c.reader)
+	c.try.reader = bytes.NewReader(c.body)
+	out.Body = io.NopCloser(c.try.reader)
 	if len(c.body) == 0 {
-		pr.Out.Body = http.NoBody
+		out.Body = http.NoBody
 	}
-	pr.Out.Header = c.upstreamHeader(pr.Out.Header)
+	// A connection that the upstream closed while it idled took nothing: the
+	// transport may send the body again on another. What makes an object is not: it
+	// might be there twice.
+	if !c.route.toObjects() {
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	}
 }
 
-// url is where a path below /v1 is at the upstream.
-func (u *upstream) url(path, query string) *url.URL {
-	return &url.URL{Scheme: u.base.Scheme, Host: u.base.Host, Path: u.base.Path + path, RawQuery: query}
+// realModel is what the upstreams call the model.
+func (c *call) realModel() string { return c.world.snap.RealModel(c.head.model) }
+
+// passedQuery is what of the query goes to the upstream.
+func (c *call) passedQuery() string {
+	switch {
+	case c.route.toObjects():
+		return c.query.Encode()
+	case c.at.azure && c.r.URL.RawQuery != "": // the api-version is between the caller and this gateway
+		values := c.r.URL.Query()
+		values.Del(apiVersionKey)
+		return values.Encode()
+	}
+	return c.r.URL.RawQuery
 }
 
 // upstreamHeader makes the upstream's headers of the caller's.
@@ -123,9 +119,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 	case formBody:
 		h["Content-Type"] = in["Content-Type"][:1]
 	}
-	if up := &c.pool.upstream; up.bearer != "" {
-		h["Authorization"] = []string{up.bearer}
-	}
+	c.try.up.sign(h)
 	h["X-Request-Id"] = []string{c.id}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
 	return h
@@ -136,8 +130,8 @@ var contentJSON = []string{"application/json"}
 // forgetBody lets go of a body that the upstream has: streams last, and prompts
 // are large.
 func (c *call) forgetBody() {
-	if c.bodySent.Load() {
-		c.reader.Reset(nil)
+	if c.try.bodySent.Load() {
+		c.try.reader.Reset(nil)
 		c.body = nil
 	}
 }
@@ -152,12 +146,13 @@ var errUpstreamKey = errors.New("the upstream refuses the key it was given")
 // metered.
 func modifyResponse(resp *http.Response) error {
 	c := callOf(resp.Request)
-	c.sent.Store(true)
-	c.upstreamStatus = resp.StatusCode
 	if resp.StatusCode == http.StatusUnauthorized {
 		return errUpstreamKey
 	}
 	renameHeaders(resp.Header)
+	if c.try.busy {
+		showRetry(resp.Header, c.comeBack)
+	}
 	c.forgetBody()
 	idle := c.world.snap.Config().Timeouts.StreamIdle
 	switch {
@@ -227,36 +222,59 @@ func upstreamFailed(_ http.ResponseWriter, r *http.Request, err error) {
 
 // unanswered answers when the upstream did not, or cannot be passed on.
 func (c *call) unanswered(err error) {
-	name := c.pool.upstream.name
+	name := c.try.up.name
 	c.failure = err
 	f := &refusal{status: http.StatusBadGateway, code: codeUpstream}
-	class := "broken"
-	timeout, ok := errors.AsType[net.Error](err)
+	class := c.classOf(err)
 	switch {
 	case c.gone():
 		c.over(telemetry.Cancelled, "", c.guess())
 		c.refuse(&refusal{status: statusClientClosed})
 		return
 	case c.cut():
-		f.status, f.code, class, f.message = http.StatusServiceUnavailable, codeDraining, codeDraining, "This gateway is shutting down."
+		f.status, f.code, f.message = http.StatusServiceUnavailable, codeDraining, "This gateway is shutting down."
 	case errors.Is(err, errNotKept):
 		c.over(telemetry.Failed, codeStore, noUsage)
 		c.refuse(&refusal{status: http.StatusServiceUnavailable, code: codeStore, message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
 		return
 	case errors.Is(err, errUnreadable):
-		class, f.message = "unreadable", "The upstream "+name+" answered with something else than what was asked for."
+		f.message = "The upstream " + name + " answered with something else than what was asked for."
 	case errors.Is(err, errUpstreamKey):
-		class, f.message = "401", "The upstream "+name+" refuses the gateway's key. Tell whoever runs this gateway."
-	case !c.sent.Load():
-		class, f.message = "connect", "The upstream "+name+" cannot be reached."
-	case ok && timeout.Timeout():
-		class, f.message = "timeout", "The upstream "+name+" did not answer in time."
+		f.message = "The upstream " + name + " refuses the gateway's key. Tell whoever runs this gateway."
+	case class == classConnect:
+		f.message = "The upstream " + name + " cannot be reached."
+	case class == classTimeout:
+		f.message = "The upstream " + name + " did not answer in time."
 		f.status, f.code = http.StatusGatewayTimeout, codeUpstreamLate
 	default:
 		f.message = "The upstream " + name + " failed before it answered."
 	}
 	c.failed(class, c.guess())
 	c.refuse(f)
+}
+
+// The classes of upstreams that did not answer.
+const (
+	classConnect = "connect"
+	classTimeout = "timeout"
+)
+
+// classOf names what a try came to that is not passed on.
+func (c *call) classOf(err error) string {
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case c.cut():
+		return codeDraining
+	case errors.Is(err, errUnreadable):
+		return "unreadable"
+	case c.try.status != 0 && c.try.status/100 != 2:
+		return strconv.Itoa(c.try.status)
+	case !c.try.sent.Load():
+		return classConnect
+	case ok && timeout.Timeout():
+		return classTimeout
+	}
+	return "broken"
 }
 
 // ErrDraining is the cause with which a server's base context is cancelled to

@@ -31,10 +31,15 @@ type Gateway struct {
 	// the new one already and world is the old one still.
 	applying sync.Mutex
 
-	objects  *objects.Store
-	prompts  PromptCounter // may be nil
-	sockets  sockets
-	attempts attempts
+	// believing is held while what is believed of a pool's upstreams is told to the
+	// governor; declared is what was said of their limits last, by pool.
+	believing sync.Mutex
+	declared  map[string]string
+
+	objects *objects.Store
+	prompts PromptCounter // may be nil
+	sockets sockets
+	ongoing ongoing
 
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
@@ -67,6 +72,7 @@ func New(opt Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
+		declared: map[string]string{},
 	}
 	if g.objects == nil {
 		if g.objects, err = objects.Open("", opt.Log); err != nil {
@@ -76,6 +82,7 @@ func New(opt Options) (*Gateway, error) {
 	g.used.follow(opt.Snapshot)
 	g.world.Store(w)
 	w.retain(g.metrics)
+	g.metrics.WatchUpstreams(g.upstreamStates)
 	transport := opt.Transport
 	if transport == nil {
 		transport = NewTransport(opt.Snapshot.Config().Timeouts)
@@ -83,7 +90,7 @@ func New(opt Options) (*Gateway, error) {
 	g.transport = transport
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
-		Transport:      watched{transport},
+		Transport:      attempts{transport},
 		ModifyResponse: modifyResponse,
 		ErrorHandler:   upstreamFailed,
 		BufferPool:     newBufferPool(),
@@ -112,7 +119,8 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 
 // ServeHTTP walks one request through the gateway. Read it top to bottom.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r)}
+	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r), interrupt: func(error) {}}
+	c.try = &c.first
 	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle, c.showOwn)
 	// Until the body is there; net/http drains it even where nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.began.Add(bodyTimeout))
@@ -167,7 +175,11 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// 4 Pass it on, and meter the answer.
+	// 4 Pass it on, to the upstream whose turn it is, and meter the answer.
+	if f := c.firstTry(); f != nil {
+		c.refuse(f)
+		return
+	}
 	switch {
 	case c.route.list:
 		c.serveList()

@@ -57,6 +57,7 @@ const maxCopies = 4096
 type head struct {
 	model   string
 	modelAt field // of its value in a JSON body
+	named   bool  // the model by the path alone
 	stream  bool
 	bounds  [numBounds]field
 	copies  int64 // how many answers are produced: n or best_of, for each prompt

@@ -17,7 +17,7 @@ type modelObject struct {
 // this tenant may use, and which pool serves it.
 func (c *call) serveModels() {
 	c.showStanding()
-	id := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(c.r.URL.Path, "/v1"), "/models"), "/")
+	id := strings.TrimPrefix(c.r.URL.Path[strings.Index(c.r.URL.Path, "/models")+len("/models"):], "/")
 	if id != "" {
 		p, ok := c.world.snap.PoolOf(id)
 		if !ok || !c.tenant.MayUse(id) {

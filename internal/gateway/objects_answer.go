@@ -67,7 +67,7 @@ func offspring(kind objects.Kind, raw string) []made {
 // keep records objects that are not known yet. It returns those that it could not.
 func (c *call) keep(list []made, owner string) ([]made, error) {
 	for i, m := range list {
-		key := objects.Key{Upstream: c.pool.upstream.name, ID: m.id}
+		key := objects.Key{Upstream: c.try.up.name, ID: m.id}
 		if _, known := c.g.objects.Owner(key); known {
 			continue
 		}
@@ -83,7 +83,7 @@ func (c *call) keep(list []made, owner string) ([]made, error) {
 // recorded before the client can know of it.
 func (c *call) objectAnswered(resp *http.Response) error {
 	if c.route.forgets {
-		key := objects.Key{Upstream: c.pool.upstream.name, ID: c.at.ids[0]}
+		key := objects.Key{Upstream: c.try.up.name, ID: c.at.ids[0]}
 		if err := c.g.objects.Forget(key); err != nil {
 			c.failure = err // it may come back after a restart, and is gone at the upstream
 		}
@@ -118,7 +118,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 func (c *call) keepAnswer(body string) error {
 	owner := c.tenant.Name
 	if len(c.at.ids) > 0 {
-		e, ok := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: c.at.ids[0]})
+		e, ok := c.g.objects.Owner(objects.Key{Upstream: c.try.up.name, ID: c.at.ids[0]})
 		if ok {
 			owner = e.Owner
 		}
@@ -130,7 +130,7 @@ func (c *call) keepAnswer(body string) error {
 			return errUnreadable
 		}
 		// Whose it was before, if the upstream gives ids out again, does not matter.
-		_ = c.g.objects.Forget(objects.Key{Upstream: c.pool.upstream.name, ID: id.Str})
+		_ = c.g.objects.Forget(objects.Key{Upstream: c.try.up.name, ID: id.Str})
 		kind := c.route.shows
 		if kind == objects.File && isBatch(c.head.purpose) {
 			kind = objects.BatchFile
@@ -171,7 +171,7 @@ func (c *call) undo(list []made) {
 			continue
 		}
 		if _, err := c.ask(ctx, method, path, nil); err != nil {
-			c.g.log.Error("an object that nobody owns is left at the upstream", "upstream", c.pool.upstream.name, "id", m.id, "error", err.Error())
+			c.g.log.Error("an object that nobody owns is left at the upstream", "upstream", c.try.up.name, "id", m.id, "error", err.Error())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,13 +43,20 @@ func (c *call) checkBatch() *refusal {
 		}
 		found, _ := references(c.body) // which have been checked
 		for _, ref := range found {
-			e, _ := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: ref.id})
-			if ref.key == "input_file_id" && e.Kind != objects.BatchFile {
+			if ref.key == "input_file_id" && !c.isBatchFile(ref.id) {
 				return invalid(ref.key, "A batch is made of a file that was uploaded with purpose batch, and "+ref.id+" was not.")
 			}
 		}
 	}
 	return nil
+}
+
+// isBatchFile reports whether a file was checked as one of calls, where the call goes.
+func (c *call) isBatchFile(id string) bool {
+	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
+		e, _ := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: id})
+		return e.Kind == objects.BatchFile && objects.Visible(e.Owner, c.tenant.Name)
+	})
 }
 
 // checkCalls checks the lines of each part that may be the file.
@@ -118,7 +126,7 @@ func (c *call) checkLine(line []byte) *refusal {
 		return invalid(err.param, err.what)
 	}
 	for _, ref := range w.found {
-		if f == nil && !c.sees(c.pool.upstream.name, ref.id) {
+		if f == nil && !c.pin(ref.id) {
 			f = noObject(ref.key, ref.id)
 		}
 	}

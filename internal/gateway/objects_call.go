@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // granted refuses a place that the tenant is not granted.
@@ -38,8 +39,31 @@ func (c *call) othersModel(model string) bool {
 	if !strings.HasPrefix(model, "ft:") || slices.Contains(c.tenant.Models, model) {
 		return false
 	}
-	e, known := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: model})
-	return known && !objects.Visible(e.Owner, c.tenant.Name)
+	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
+		e, known := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: model})
+		return known && !objects.Visible(e.Owner, c.tenant.Name)
+	})
+}
+
+// holding are those of the pool's upstreams where the tenant sees an object.
+func (c *call) holding(id string) (some upstreams.Mask) {
+	for i, u := range c.pool.upstreams {
+		if c.sees(u.name, id) {
+			some = some.With(i)
+		}
+	}
+	return some
+}
+
+// pin leaves the call only the upstreams that have an object. It reports false when the
+// tenant sees it at none of them.
+func (c *call) pin(id string) bool {
+	left := c.may & c.holding(id)
+	if left == 0 {
+		return false
+	}
+	c.may = left
+	return true
 }
 
 func noObject(param, id string) *refusal {
@@ -62,21 +86,27 @@ func (c *call) chooseHome() *refusal {
 	}
 	for _, isDefault := range []bool{true, false} {
 		for _, p := range c.world.pools {
-			if (p.Name == c.tenant.DefaultPool) == isDefault && c.world.accounts[c.tenant.Index][p.Index] != nil && c.seesAll(p.upstream.name) {
-				return c.use(p)
+			if (p.Name == c.tenant.DefaultPool) == isDefault && c.world.accounts[c.tenant.Index][p.Index] != nil && c.seesAll(p) {
+				if f := c.use(p); f != nil {
+					return f
+				}
+				for _, id := range c.at.ids {
+					if !c.pin(id) { // an upstream that has it does not have the route
+						return c.servedByNone()
+					}
+				}
+				return nil
 			}
 		}
 	}
 	return noObject("", c.at.ids[len(c.at.ids)-1])
 }
 
-func (c *call) seesAll(upstream string) bool {
-	for _, id := range c.at.ids {
-		if !c.sees(upstream, id) {
-			return false
-		}
-	}
-	return true
+// seesAll reports whether one of a pool's upstreams has all that the path names.
+func (c *call) seesAll(p *poolSide) bool {
+	return slices.ContainsFunc(p.upstreams, func(u *upstream) bool {
+		return !slices.ContainsFunc(c.at.ids, func(id string) bool { return !c.sees(u.name, id) })
+	})
 }
 
 // checkReferences refuses a query or a body that refers to what the tenant does not see.
@@ -84,6 +114,10 @@ func (c *call) checkReferences() *refusal {
 	switch {
 	case c.othersModel(c.head.model):
 		return noModel(c.head.model)
+	case strings.HasPrefix(c.head.model, "ft:"):
+		c.pin(c.head.model) // where it was tuned, if that is known
+	}
+	switch {
 	case c.route.list:
 		return c.readPage()
 	case c.route.realtime:
@@ -110,7 +144,7 @@ func (c *call) checkReferences() *refusal {
 		return &refusal{status: http.StatusForbidden, code: codeModel, param: "tools", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(drawn)) + ", which a tool names."}
 	}
 	for _, ref := range w.found {
-		if !c.sees(c.pool.upstream.name, ref.id) {
+		if !c.pin(ref.id) {
 			return noObject(ref.key, ref.id)
 		}
 	}
@@ -126,6 +160,9 @@ func (c *call) checkObjectQuery() *refusal {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
 		return invalid("", "The query cannot be read.")
+	}
+	if c.at.azure {
+		values.Del(apiVersionKey)
 	}
 	for key, v := range values {
 		name, _, _ := strings.Cut(key, "[")
@@ -166,7 +203,7 @@ func (c *call) readPage() *refusal {
 		return invalid("before", "Say after or before, not both.")
 	}
 	for _, cursor := range [][2]string{{"after", p.after}, {"before", p.before}} {
-		if cursor[1] != "" && !c.sees(c.pool.upstream.name, cursor[1]) {
+		if cursor[1] != "" && !c.pin(cursor[1]) {
 			return noObject(cursor[0], cursor[1])
 		}
 	}

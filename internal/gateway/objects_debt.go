@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -37,7 +38,7 @@ func (c *call) checkBackground() *refusal {
 
 // owe records that an object is to be charged when it is done.
 func (c *call) owe(kind objects.Kind, id string, input int64) bool {
-	key := objects.Key{Upstream: c.pool.upstream.name, ID: id}
+	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
 		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: c.head.model, Input: input,
 	})
@@ -74,7 +75,7 @@ func (c *call) seen(id string, shown gjson.Result) {
 // collect charges an object that is done. Of one that does not tell what it took it is
 // known that its prompt was read.
 func (c *call) collect(id, model string, u governor.Usage, reported bool) {
-	err := c.g.objects.Collect(objects.Key{Upstream: c.pool.upstream.name, ID: id}, func(d objects.Debt) bool {
+	err := c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: id}, func(d objects.Debt) bool {
 		if !reported {
 			u = governor.Usage{Input: d.Input}
 		}
@@ -116,15 +117,17 @@ func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
 // lookAfter sees to responses that a tenant made and never asked for: before it makes
 // more, the gateway asks for one of them.
 func (c *call) lookAfter() {
-	key, ok := c.g.objects.AnyDebt(c.pool.upstream.name, objects.Response, c.tenant.Name, maxUnseen)
+	key, ok := c.g.objects.AnyDebt(c.try.up.name, objects.Response, c.tenant.Name, maxUnseen)
 	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), listPatience)
 	defer cancel()
+	own, comeBack := c.try, c.comeBack
+	c.try = &try{up: own.up, index: own.index, began: time.Now()} // its answer is not the call's own
 	answer, err := c.ask(ctx, http.MethodGet, "/responses/"+key.ID, nil)
-	gone := c.upstreamStatus == http.StatusNotFound
-	c.upstreamStatus = 0 // that was not the call's own answer
+	gone := c.try.status == http.StatusNotFound
+	c.try, c.comeBack = own, comeBack
 	switch {
 	case gone:
 		c.collect(key.ID, "", noUsage, false)

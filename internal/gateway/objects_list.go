@@ -38,7 +38,7 @@ var errUnreadable = errors.New("the upstream's answer cannot be read")
 
 // serveList answers a list with the tenant's part of it.
 func (c *call) serveList() {
-	c.sent.Store(true) // it counts as a request also where the answer is known without asking
+	c.try.sent.Store(true) // it counts as a request also where the answer is known without asking
 	found := listed{}
 	if c.hasAny(c.route.shows) || c.route.shows == objects.File && c.hasAny(objects.BatchFile) {
 		ctx, cancel := context.WithTimeout(c.r.Context(), c.world.snap.Config().Timeouts.UpstreamHeader)
@@ -67,14 +67,14 @@ func (c *call) serveList() {
 }
 
 func (c *call) hasAny(kind objects.Kind) bool {
-	return c.g.objects.Any(c.pool.upstream.name, kind, c.tenant.Name)
+	return c.g.objects.Any(c.try.up.name, kind, c.tenant.Name)
 }
 
 // findOwn reads the upstream's list for what the tenant sees.
 func (c *call) findOwn(ctx context.Context, p page) (listed, error) {
 	until := time.Now().Add(listPatience)
 	f := filter{
-		sees:     func(id string) bool { return c.sees(c.pool.upstream.name, id) },
+		sees:     func(id string) bool { return c.sees(c.try.up.name, id) },
 		fetch:    func(cursor string) (listPage, error) { return c.fetchPage(ctx, p, cursor) },
 		enough:   func(pages int) bool { return pages >= maxPages || time.Now().After(until) },
 		backward: p.before != "",
@@ -122,17 +122,17 @@ func parsePage(body string) (listPage, error) {
 // ask sends a request of the gateway's own to the upstream, with the tenant's headers,
 // and reads the answer.
 func (c *call) ask(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.pool.upstream.url(path, query.Encode()).String(), http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, method, c.try.up.url(path, c.realModel(), query.Encode()).String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	r.Header = c.upstreamHeader(c.r.Header)
 	resp, err := c.g.transport.RoundTrip(r)
+	c.tell(c.judge(resp, err))
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	c.upstreamStatus = resp.StatusCode
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -152,6 +152,9 @@ func (c *call) listFailed(err error) {
 	if said, ok := errors.AsType[*upstreamSaid](err); ok {
 		if said.contentType != "" {
 			c.w.Header().Set("Content-Type", said.contentType)
+		}
+		if c.try.busy {
+			showRetry(c.w.Header(), c.comeBack)
 		}
 		c.w.WriteHeader(said.status)
 		_, _ = c.w.Write(said.body)
@@ -180,7 +183,7 @@ func (l *listed) json() []byte {
 // keepShown records what an object that is shown has brought forth. It belongs to whom
 // the object belongs.
 func (c *call) keepShown(kind objects.Kind, id, raw string) error {
-	e, ok := c.g.objects.Owner(objects.Key{Upstream: c.pool.upstream.name, ID: id})
+	e, ok := c.g.objects.Owner(objects.Key{Upstream: c.try.up.name, ID: id})
 	if !ok {
 		return nil // somebody deleted it a moment ago
 	}

@@ -42,7 +42,7 @@ func (c *call) noteAll(list []made) {
 		if c.head.unstored && !m.recalled { // nobody can ask for it
 			continue
 		}
-		key := objects.Key{Upstream: c.pool.upstream.name, ID: m.id}
+		key := objects.Key{Upstream: c.try.up.name, ID: m.id}
 		if _, known := c.g.objects.Owner(key); !known {
 			c.g.objects.OwnSoon(key, m.kind, c.tenant.Name)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // offered are the subprotocols that pass between client and upstream. Others are hints
@@ -79,8 +80,37 @@ func (c *call) serveRealtime() {
 	s.run(draining)
 }
 
-// dialRealtime opens the upstream's side.
+// dialRealtime opens the upstream's side, at another one if the first does not work.
 func (c *call) dialRealtime() (*websocket.Conn, error) {
+	for {
+		conn, resp, err := c.dialOnce()
+		if resp != nil && resp.StatusCode == http.StatusSwitchingProtocols && err != nil {
+			resp = nil // it was no answer
+		}
+		var said upstreams.Outcome
+		if resp != nil {
+			said = c.judge(resp, nil)
+		} else {
+			said = c.judge(nil, err)
+		}
+		c.tell(said)
+		switch {
+		case err == nil:
+			return conn, nil
+		case said != upstreams.Served && said != upstreams.Abandoned && c.tryAgain(said, nil, err):
+			continue
+		case resp == nil || resp.StatusCode/100 == 2:
+			return nil, err
+		case resp.StatusCode == http.StatusUnauthorized:
+			return nil, errUpstreamKey
+		}
+		body, _ := io.ReadAll(resp.Body) // in memory, and at most a kilobyte
+		return nil, &upstreamSaid{resp.StatusCode, resp.Header.Get("Content-Type"), body}
+	}
+}
+
+// dialOnce opens the side of the try's upstream.
+func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.snap.Config().Timeouts.UpstreamHeader)
 	defer cancel()
 	var protocols []string
@@ -90,8 +120,8 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 		}
 	}
 	query := maps.Clone(c.query)
-	query.Set("model", c.world.snap.RealModel(c.head.model))
-	conn, resp, err := websocket.Dial(ctx, c.pool.upstream.url(c.at.path, query.Encode()).String(), &websocket.DialOptions{
+	query.Set("model", c.realModel())
+	return websocket.Dial(ctx, c.try.up.url(c.at.path, c.realModel(), query.Encode()).String(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
 			Transport:     c.g.transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -99,18 +129,4 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 		HTTPHeader:   c.upstreamHeader(c.r.Header),
 		Subprotocols: protocols,
 	})
-	if resp != nil {
-		c.sent.Store(true)
-		c.upstreamStatus = resp.StatusCode
-	}
-	switch {
-	case err == nil:
-		return conn, nil
-	case resp == nil || resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusSwitchingProtocols:
-		return nil, err
-	case resp.StatusCode == http.StatusUnauthorized:
-		return nil, errUpstreamKey
-	}
-	body, _ := io.ReadAll(resp.Body) // in memory, and at most a kilobyte
-	return nil, &upstreamSaid{resp.StatusCode, resp.Header.Get("Content-Type"), body}
 }

@@ -49,7 +49,7 @@ func (c *call) checkEvent(kind websocket.MessageType, text []byte) *refusal {
 		return invalid(err.param, err.what)
 	}
 	for _, ref := range w.found {
-		if f == nil && ref.key != "id" && !c.sees(c.pool.upstream.name, ref.id) { // items are of the session
+		if f == nil && ref.key != "id" && !c.sees(c.try.up.name, ref.id) { // items are of the session
 			f = noObject(ref.key, ref.id)
 		}
 	}

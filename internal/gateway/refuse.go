@@ -56,6 +56,8 @@ func rejected(rej *governor.Rejection) *refusal {
 		f.status, f.code = http.StatusServiceUnavailable, codeOverloaded
 	case governor.ReasonDraining:
 		f.status, f.code = http.StatusServiceUnavailable, codeDraining
+	case governor.ReasonThrottled: // SDKs know no such type
+		f.kind = governor.ReasonRequests.String()
 	case governor.ReasonCancelled:
 		f.status = statusClientClosed
 	default:
@@ -73,12 +75,7 @@ func (f *refusal) write(w http.ResponseWriter, d dialect) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Del("Content-Length")
-	if f.retryAfter > 0 {
-		// Rounded up: who comes back too early is refused again.
-		ms := (f.retryAfter + time.Millisecond - 1) / time.Millisecond
-		h.Set("retry-after-ms", strconv.FormatInt(int64(ms), 10))
-		h.Set("Retry-After", strconv.FormatInt(max(1, int64((f.retryAfter+time.Second-1)/time.Second)), 10))
-	}
+	showRetry(h, f.retryAfter)
 	if f.final {
 		h.Set("x-should-retry", "false")
 	}
@@ -87,6 +84,21 @@ func (f *refusal) write(w http.ResponseWriter, d dialect) {
 	}
 	w.WriteHeader(f.status)
 	_, _ = w.Write(f.body(d))
+}
+
+// showRetry tells when to come back, if that is known. It is rounded up: who comes back
+// too early is refused again.
+func showRetry(h http.Header, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	h.Set("retry-after-ms", strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10))
+	h.Set("Retry-After", strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10))
+}
+
+// comeAgain says the same to people.
+func comeAgain(d time.Duration) string {
+	return "Please try again in " + strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + "s."
 }
 
 // body is the error object that SDKs parse.

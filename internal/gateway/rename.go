@@ -24,8 +24,11 @@ func (c *call) rename(edits []edit, real string) ([]edit, *refusal) {
 	return append(edits, edit{at.start, at.end, real}), nil
 }
 
-// rename replaces the value of model in a JSON body.
+// rename replaces the value of model in a JSON body, or adds it.
 func (h *head) rename(edits []edit, real string) []edit {
+	if h.named {
+		return append(edits, edit{h.open, h.open, member("model", string(gjson.AppendJSONString(nil, real)), false)})
+	}
 	return append(edits, edit{h.modelAt.start, h.modelAt.end, string(gjson.AppendJSONString(nil, real))})
 }
 

@@ -81,12 +81,16 @@ var routes = func() map[string]*route {
 
 // place is what a request's path and method name.
 type place struct {
-	route  *route   // set also when only the method is wrong
-	path   string   // below /v1, as the upstream gets it
-	ids    []string // in the path
-	wrong  bool     // there is no such place, or not with this method
-	models bool
-	usage  bool
+	route *route   // set also when only the method is wrong
+	path  string   // below /v1, as the upstream gets it
+	ids   []string // in the path
+	wrong bool     // there is no such place, or not with this method
+	// azure places are those of Azure's SDKs, which begin with /openai and have an
+	// api-version in the query; some name the model as a deployment.
+	azure      bool
+	deployment string
+	models     bool
+	usage      bool
 }
 
 // grant is what a tenant must be granted for the place.
@@ -102,7 +106,35 @@ func (p *place) grant() tenants.Routes {
 
 // find names the place that a request is for.
 func find(r *http.Request) place {
-	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/openai/"); ok {
+		return findAzure(r, rest)
+	}
+	return findBelow(r, strings.TrimPrefix(r.URL.Path, "/v1"))
+}
+
+// apiVersionKey is what every call of Azure's SDKs has in its query.
+const apiVersionKey = "api-version"
+
+// findAzure finds a place by what Azure's SDKs call it, behind /openai/.
+func findAzure(r *http.Request, rest string) place {
+	if r.URL.RawPath != "" {
+		return place{wrong: true}
+	}
+	if behind, ok := strings.CutPrefix(rest, "deployments/"); ok {
+		model, path, _ := strings.Cut(behind, "/")
+		route := routes["/"+path]
+		if route == nil || model == "" {
+			return place{wrong: true}
+		}
+		return place{route: route, path: "/" + path, wrong: r.Method != http.MethodPost, azure: true, deployment: model}
+	}
+	at := findBelow(r, "/"+strings.TrimPrefix(rest, "v1/"))
+	at.azure = true
+	return at
+}
+
+// findBelow finds a place by its path below /v1.
+func findBelow(r *http.Request, path string) place {
 	if (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet {
 		return place{models: true}
 	}

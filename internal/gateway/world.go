@@ -1,10 +1,7 @@
 package gateway
 
 import (
-	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -37,17 +35,11 @@ type estimates struct {
 // poolSide is a pool as the gateway sees it.
 type poolSide struct {
 	*tenants.Pool
-	upstream upstream
-	metrics  *telemetry.Pool
-	inputMax int64 // a prompt above this alone is more than the pool's minute; 0 = no limit
-	speed    *speed
-}
-
-// upstream is where a pool's calls go.
-type upstream struct {
-	name   string
-	base   *url.URL
-	bearer string // the Authorization header, empty for none
+	upstreams []*upstream
+	set       *upstreams.Set // the same, as what is chosen from
+	metrics   *telemetry.Pool
+	inputMax  int64 // a prompt above this alone is more than the pool's minute; 0 = no limit
+	speed     *speed
 }
 
 // speed is a moving average of output tokens a second over whole calls, for
@@ -78,7 +70,7 @@ func (s *speed) produced(d time.Duration, bound int64) int64 {
 // newWorld resolves a snapshot. What calls have taught in the world before lives on,
 // by the names of tenants and pools; before is nil for the first one.
 func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*world, error) {
-	upstreams, err := newUpstreams(snap.Config().Upstreams)
+	byName, err := newUpstreams(snap.Config().Upstreams)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +82,8 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	pools, list := snap.Pools(), snap.Tenants()
 	for i := range pools {
 		p := &pools[i]
-		side := &poolSide{Pool: p, upstream: upstreams[p.Upstream], metrics: m.Pool(p.Name), speed: speeds[p.Name]}
+		side := &poolSide{Pool: p, metrics: m.Pool(p.Name), speed: speeds[p.Name]}
+		side.upstreams, side.set = newSet(p, byName, before.setOf(p.Name))
 		if side.speed == nil {
 			side.speed = &speed{}
 		}
@@ -131,21 +124,14 @@ func (w *world) learned() (map[string]*speed, map[string]*estimates) {
 	return speeds, learned
 }
 
-func newUpstreams(list []tenants.Upstream) (map[string]upstream, error) {
-	upstreams := map[string]upstream{}
-	for _, u := range list {
-		base, err := url.Parse(u.BaseURL)
-		if err != nil {
-			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
+// setOf is what is believed of a pool's upstreams, or nil.
+func (w *world) setOf(pool string) *upstreams.Set {
+	if w != nil {
+		if p, ok := w.poolNamed(pool); ok {
+			return p.set
 		}
-		base.Path = strings.TrimSuffix(base.Path, "/")
-		up := upstream{name: u.Name, base: base}
-		if u.APIKey != "" {
-			up.bearer = "Bearer " + u.APIKey
-		}
-		upstreams[u.Name] = up
 	}
-	return upstreams, nil
+	return nil
 }
 
 func (w *world) poolNamed(name string) (*poolSide, bool) {

@@ -43,8 +43,9 @@ var (
 	descTickets      = desc("tickets", "Kept places of refused calls: waiting for the time that was told, or due.", "pool", "state")
 	descBudget       = desc("budget_used_ratio", "How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.", "tenant", "per")
 	descConcurrency  = desc("concurrency_limit", "Calls that may run at once.", "pool")
+	descRate         = desc("pool_rate_ratio", "The part of a pool's rate that is handed out: less than 1 while upstreams are missing or have asked for a pause, 0 while all have.", "pool")
 	leaseStates      = []string{"waiting", "running", "streaming"}
-	allDescs         = []*prometheus.Desc{descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descConcurrency, descTickets, descBudget}
+	allDescs         = []*prometheus.Desc{descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descConcurrency, descTickets, descBudget, descRate}
 	poolAxes         = []escrow.Axis{escrow.Tokens, escrow.Requests}
 	noTenant, noPool = "", ""
 )
@@ -70,6 +71,11 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 	spent := fullest{}
 	for _, p := range s.Pools {
 		collectPool(gauge, p)
+		rate := float64(p.Part) / governor.Whole
+		if !p.Held.IsZero() {
+			rate = 0
+		}
+		ch <- prometheus.MustNewConstMetric(descRate, prometheus.GaugeValue, rate, p.Config.Name)
 		spent.add(noTenant, p.Budgets)
 		for _, l := range p.Leases {
 			if l.State != "waiting" {

@@ -31,6 +31,9 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	}
 	m := New()
 	m.Watch(g.State, "abc")
+	m.WatchUpstreams(func() []UpstreamState {
+		return []UpstreamState{{Pool: "p", Upstream: "u", Up: true, Tries: map[string]int64{"served": 1}}}
+	})
 	m.WatchStore(func() bool { return true })
 	m.Turned("", "", "", "invalid_api_key")
 	m.Overhead.Observe(1e-5)

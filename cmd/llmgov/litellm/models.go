@@ -39,7 +39,7 @@ func (c *converter) deployment(item node) {
 	}
 	switch {
 	case !known && !base.there(), who == "azure", who == "azure_ai", who == "anthropic", who == "bedrock", who == "vertex_ai":
-		model.note("only upstreams of OpenAI's dialect are supported yet, so the models of %s are left out", who)
+		model.note("only upstreams of OpenAI's dialect are imported yet, so the models of %s are left out", who)
 		item.takeAll()
 		return
 	case !known:

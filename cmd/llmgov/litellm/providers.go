@@ -56,7 +56,7 @@ var reasons = map[string]string{}
 
 func init() {
 	for reason, keys := range map[string]string{
-		"only upstreams of OpenAI's dialect are supported yet": "api_version azure_ad_token azure_deployment " +
+		"only upstreams of OpenAI's dialect are imported yet": "api_version azure_ad_token azure_deployment " +
 			"custom_llm_provider aws_access_key_id aws_secret_access_key aws_region_name vertex_project vertex_location vertex_credentials",
 		"bodies are forwarded as they are": "drop_params modify_params additional_drop_params allowed_openai_params temperature max_tokens " +
 			"top_p seed extra_body merge_reasoning_content_in_choices",

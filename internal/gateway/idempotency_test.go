@@ -13,8 +13,8 @@ import (
 
 // Of all that come at once with one name, exactly one is in; who was not let in ends
 // nobody, nor does a second end; and nothing is left.
-func TestAttempts_OneAtATime(t *testing.T) {
-	var s attempts
+func TestOngoing_OneAtATime(t *testing.T) {
+	var s ongoing
 	const names = 8
 	var in [names]atomic.Int64
 	var let atomic.Int64
@@ -24,7 +24,7 @@ func TestAttempts_OneAtATime(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(w), 1))
 			for range 2000 {
 				n := rng.IntN(names)
-				a := &attempt{name: attemptName{fmt.Sprint(n / 2), fmt.Sprint(n % 2)}, asks: uint64(n)}
+				a := &ongoingCall{name: ongoingName{fmt.Sprint(n / 2), fmt.Sprint(n % 2)}, asks: uint64(n)}
 				first := s.begin(a)
 				if first == nil {
 					if now := in[n].Add(1); now != 1 {

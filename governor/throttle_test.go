@@ -1,0 +1,141 @@
+package governor
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Of a pool that is cut whole nothing is to be had until then: who does not wait is told
+// when, who waits goes when it ends, tenants by turns, whoever had asked more often and
+// first. A policy that is applied meanwhile does not end it.
+func TestThrottle_All(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{
+			Pools:   []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000, TicketWait: 10 * time.Second}},
+			Tenants: []Tenant{{Name: "many", Weight: 1000, MaxWait: time.Minute}, {Name: "few", Weight: 1000, MaxWait: time.Minute}, {Name: "none", Weight: 1000}},
+		}
+		g := must(t, cfg)
+		time.Sleep(5 * time.Minute)
+		until := time.Now().Add(20 * time.Second)
+		g.Throttle("p", []Cut{{Part: Whole, Until: until}})
+		g.Throttle("nowhere", []Cut{{Part: Whole, Until: until}})
+
+		_, rej := g.Acquire(t.Context(), demand("none", 100))
+		if rej == nil || rej.Reason != ReasonThrottled || rej.RetryAfter != 20*time.Second {
+			t.Fatalf("who does not wait got %+v, want to be told 20 s", rej)
+		}
+		if s := g.State().Pools[0]; len(s.Cuts) != 1 || !s.Held.Equal(until) {
+			t.Errorf("the state shows %v and %v", s.Cuts, s.Held)
+		}
+		var (
+			all   sync.WaitGroup
+			mu    sync.Mutex
+			order []string
+		)
+		ask := func(tenant string) {
+			all.Go(func() {
+				l, rej := g.Acquire(t.Context(), demand(tenant, 2_000))
+				if rej != nil {
+					t.Errorf("%s: %v", tenant, rej)
+					return
+				}
+				if time.Now().Before(until) {
+					t.Errorf("%s went %v before the end", tenant, time.Until(until))
+				}
+				mu.Lock()
+				order = append(order, tenant)
+				mu.Unlock()
+				l.Settle(Usage{Output: 2_000})
+			})
+		}
+		for range 30 {
+			ask("many")
+		}
+		synctest.Wait()
+		for range 10 {
+			ask("few")
+		}
+		synctest.Wait()
+		time.Sleep(5 * time.Second)
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		all.Go(func() {
+			if _, rej := g.Acquire(gone, demand("few", 100)); rej == nil || rej.Reason != ReasonCancelled {
+				t.Errorf("who went away got %v", rej)
+			}
+		})
+		synctest.Wait()
+		leave()
+		all.Wait()
+		few := 0
+		for _, tenant := range order[:20] {
+			if tenant == "few" {
+				few++
+			}
+		}
+		if few < 9 {
+			t.Errorf("of the first 20 calls %d are of the tenant that asked later, want all its 10: %v", few, order)
+		}
+		if running, waiting := g.Leases(); running != 0 || waiting != 0 {
+			t.Errorf("%d leases and %d calls are left", running, waiting)
+		}
+	})
+}
+
+// Limits and rate are cut as long as is said, each cut for itself, and come back by
+// themselves.
+func TestThrottle_Parts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", TPM: 600_000, RPM: 100, HeadroomPPM: 10_000, MaxQueue: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000}},
+		})
+		now := time.Now()
+		g.Throttle("p", []Cut{
+			{Part: Whole / 4, Until: now.Add(10 * time.Second)},
+			{Part: Whole / 2, Until: now.Add(20 * time.Second)},
+			{TPM: 200_000, RPM: 1000, Until: now.Add(30 * time.Second)},
+		})
+		for i, want := range []struct{ part, tpm, rpm int64 }{
+			{Whole / 4, 394_000, 1}, {Whole / 2, 394_000, 1}, {Whole, 394_000, 1}, {Whole, 594_000, 99},
+		} {
+			s := g.State().Pools[0]
+			got := struct{ part, tpm, rpm int64 }{s.Part, s.Axes[escrow.Tokens].Limit, s.Axes[escrow.Requests].Limit}
+			if got != want || !s.Held.IsZero() {
+				t.Errorf("after %d s: %+v held until %v, want %+v", 10*i, got, s.Held, want)
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+		}
+		if cuts := g.State().Pools[0].Cuts; len(cuts) != 0 {
+			t.Errorf("%v are left", cuts)
+		}
+	})
+}
+
+// Parts that together leave nothing hold the pool until the first of them is back.
+func TestThrottle_SumIsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", TPM: 600_000, MaxQueue: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Minute}},
+		})
+		now := time.Now()
+		g.Throttle("p", []Cut{{Part: 750_000, Until: now.Add(30 * time.Second)}, {Part: 250_000, Until: now.Add(7 * time.Second)}})
+		l, rej := g.Acquire(t.Context(), demand("a", 100))
+		if rej != nil || time.Since(now) != 7*time.Second {
+			t.Fatalf("admitted after %v (%v), want 7 s", time.Since(now), rej)
+		}
+		l.Settle(Usage{Output: 1})
+		if s := g.State().Pools[0]; s.Part != Whole/4 {
+			t.Errorf("a part of %d is handed out, want a quarter", s.Part)
+		}
+	})
+}

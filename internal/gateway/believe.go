@@ -1,0 +1,70 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
+
+// noteEvents tells the governor, and whoever reads the log, what has changed with an
+// upstream.
+func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Events) {
+	g.believe(p)
+	about := []any{slog.String("pool", p.Name), slog.String("upstream", m.Name)}
+	now := time.Now()
+	if e.Opened {
+		g.log.Warn("upstream fails, and is left out", append(about, slog.Float64("probed_in_seconds", m.State(now).Retry.Sub(now).Seconds()))...)
+	}
+	if e.Closed {
+		g.log.Info("upstream works again", about...)
+	}
+	if e.Paused {
+		g.log.Warn("upstream asks for a pause", append(about, slog.Float64("seconds", m.State(now).Retry.Sub(now).Seconds()))...)
+	}
+}
+
+// believe tells the governor what cannot be had of a pool's upstreams.
+func (g *Gateway) believe(p *poolSide) {
+	g.believing.Lock()
+	defer g.believing.Unlock()
+	p, there := g.world.Load().poolNamed(p.Name)
+	if !there {
+		return // the call has outlived its pool
+	}
+	var cuts []governor.Cut
+	tpm, rpm := int64(0), int64(0)
+	for _, c := range p.set.Cuts(time.Now(), p.TPM, p.RPM) {
+		cuts = append(cuts, governor.Cut(c))
+		tpm, rpm = tpm+c.TPM, rpm+c.RPM
+	}
+	g.gov.Throttle(p.Name, cuts)
+	declared := ""
+	if tpm > 0 || rpm > 0 {
+		declared = fmt.Sprint(tpm, " ", rpm)
+	}
+	if declared != g.declared[p.Name] {
+		g.declared[p.Name] = declared
+		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", tpm, "rpm_below_configured", rpm)
+	}
+}
+
+// upstreamStates are what is believed of all upstreams, for the metrics.
+func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
+	var out []telemetry.UpstreamState
+	now := time.Now()
+	for _, p := range g.world.Load().pools {
+		for _, m := range p.set.Members {
+			s := m.State(now)
+			one := telemetry.UpstreamState{Pool: p.Name, Upstream: m.Name, Up: s.Up, Busy: s.Busy, Tries: map[string]int64{}}
+			for i, n := range m.Tries() {
+				one.Tries[upstreams.Outcome(i).String()] = n
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}

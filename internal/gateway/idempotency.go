@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// ongoing are the calls with an Idempotency-Key that have not ended, waiting ones
+// included: while one is there, no other with its tenant and key is let in. An answer
+// is not kept, so who comes back after the end is served anew. It holds nothing that a
+// call in flight does not hold anyway. The zero value is ready.
+type ongoing struct {
+	mu     sync.Mutex
+	byName map[ongoingName]*ongoingCall
+}
+
+// ongoingName has the names themselves: by a hash of them one tenant's key could stand
+// in another's way.
+type ongoingName struct{ tenant, key string }
+
+// ongoingCall is one call with an Idempotency-Key. A nil ongoingCall is one without.
+type ongoingCall struct {
+	name  ongoingName
+	asks  uint64 // hash of what it asks for
+	until time.Time
+	lease atomic.Pointer[governor.Lease] // once it is admitted
+}
+
+// begin lets a call in, or returns the one that is in its way.
+func (s *ongoing) begin(a *ongoingCall) (first *ongoingCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := s.byName[a.name]; first != nil {
+		return first
+	}
+	if s.byName == nil {
+		s.byName = map[ongoingName]*ongoingCall{}
+	}
+	s.byName[a.name] = a
+	return nil
+}
+
+// end forgets a call. A second end finds nothing, nor does that of one which was
+// not let in.
+func (s *ongoing) end(a *ongoingCall) {
+	if a == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byName[a.name] == a {
+		delete(s.byName, a.name)
+	}
+}
+
+// runs notes that a call waits no longer.
+func (a *ongoingCall) runs(l governor.Lease) {
+	if a != nil {
+		a.lease.Store(&l)
+	}
+}
+
+// onlyOne refuses a call while another with its Idempotency-Key has not ended.
+func (c *call) onlyOne() *refusal {
+	key := c.r.Header.Get("Idempotency-Key")
+	if key == "" || c.r.Method != http.MethodPost || c.ongoing != nil {
+		return nil
+	}
+	a := &ongoingCall{name: ongoingName{c.tenant.Name, key}, asks: c.asks(), until: time.Now().Add(c.maxWait())}
+	first := c.g.ongoing.begin(a)
+	if first == nil {
+		c.ongoing = a
+		return nil
+	}
+	if first.asks != a.asks {
+		return invalid("idempotency-key", "A call with this Idempotency-Key and another path, query or body is still running. Use a key for one call and its retries only.")
+	}
+	left := max(time.Second, c.remaining(first))
+	return &refusal{
+		status: http.StatusConflict, code: codeRunning, retryAfter: left,
+		message: fmt.Sprintf("A call with this Idempotency-Key is still running. Please try again in %.3fs.", left.Seconds()),
+	}
+}
+
+// remaining is how long the first of two such calls is expected to take still. Of one
+// that waits it is at most what a call would wait that came now, and run then.
+func (c *call) remaining(first *ongoingCall) time.Duration {
+	if lease := first.lease.Load(); lease != nil {
+		return lease.Remaining()
+	}
+	wait := max(0, time.Until(first.until))
+	o, _ := c.g.gov.Explain(c.req)
+	switch {
+	case o.Refused == nil:
+		wait = min(wait, o.Wait)
+	case o.Refused.RetryAfter > 0:
+		wait = min(wait, o.Refused.RetryAfter)
+	}
+	return wait + o.Run
+}
+
+// asks is a hash of all that makes two calls the same: path, query and body. What parts a
+// form is left out, for it is drawn anew on each try.
+func (c *call) asks() uint64 {
+	var h maphash.Hash
+	h.SetSeed(claimSeed)
+	for _, s := range []string{c.at.path, c.r.URL.RawQuery} {
+		_, _ = h.WriteString(s)
+		_ = h.WriteByte(0)
+	}
+	if c.route.body != formBody {
+		_, _ = h.Write(c.body)
+		return h.Sum64()
+	}
+	boundary, _ := plainBoundary(c.r.Header.Get("Content-Type")) // readForm has found it good
+	for part := range bytes.SplitSeq(c.body, []byte(boundary)) {
+		_, _ = h.Write(part)
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
+}

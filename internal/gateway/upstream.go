@@ -1,0 +1,162 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/llmgov/llmgov/internal/upstreams"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// upstream is a provider that calls go to.
+type upstream struct {
+	name string
+	kind string
+	base url.URL // where routes begin
+	// version is the api-version of an Azure resource, empty for none, and deployments
+	// says that its deployments are called, and not /openai/v1.
+	version     string
+	deployments bool
+	// keyHeader and key are what it knows the gateway by; none without a key.
+	keyHeader string
+	key       []string
+}
+
+// newUpstreams resolves those of a configuration, by name.
+func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
+	byName := map[string]*upstream{}
+	for _, u := range list {
+		base, err := url.Parse(u.BaseURL)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
+		}
+		up := &upstream{name: u.Name, kind: u.Kind, version: base.Query().Get("api-version")}
+		up.base = url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/")}
+		scheme := ""
+		switch u.Kind {
+		case tenants.Azure:
+			up.keyHeader = "Api-Key"
+			up.placeAzure()
+		case tenants.Anthropic:
+			up.keyHeader = "X-Api-Key"
+			if up.base.Path == "" {
+				up.base.Path = "/v1"
+			}
+		default:
+			up.keyHeader, scheme = "Authorization", "Bearer "
+		}
+		if u.APIKey != "" {
+			up.key = []string{scheme + u.APIKey}
+		}
+		byName[u.Name] = up
+	}
+	return byName, nil
+}
+
+// placeAzure finds where the routes of an Azure resource begin, of which people write
+// the address with and without the path that its documentation shows.
+func (u *upstream) placeAzure() {
+	root, v1 := strings.CutSuffix(u.base.Path, "/openai/v1")
+	if !v1 {
+		root = strings.TrimSuffix(root, "/openai")
+	}
+	u.deployments = !v1 && u.version != ""
+	if u.base.Path = root + "/openai"; !u.deployments {
+		u.base.Path += "/v1"
+	}
+}
+
+// byDeployment are the routes that an Azure resource with an api-version has below each
+// deployment; the others it has beside them.
+var byDeployment = map[string]bool{
+	"/chat/completions": true, "/completions": true, "/embeddings": true, "/images/generations": true, "/images/edits": true,
+	"/audio/speech": true, "/audio/transcriptions": true, "/audio/translations": true,
+}
+
+// notAzure are routes that Azure's OpenAI resources do not have.
+var notAzure = map[string]bool{"/moderations": true, "/images/variations": true}
+
+// serves reports whether the upstream has a route, for a model.
+func (u *upstream) serves(r *route, model string) bool {
+	switch {
+	case u.kind == tenants.Anthropic:
+		return r.dialect == anthropic
+	case u.kind == tenants.Azure && (r.dialect == anthropic || notAzure[r.path]):
+		return false
+	}
+	return !u.deployments || !byDeployment[r.path] || isID(model) // it becomes a part of the path
+}
+
+// url is where a path below /v1 is at the upstream.
+func (u *upstream) url(path, model, query string) *url.URL {
+	at := u.base
+	at.RawQuery = query
+	if u.version == "" {
+		at.Path += path
+		return &at
+	}
+	values, _ := url.ParseQuery(query) // it has been read before
+	values.Set("api-version", u.version)
+	switch {
+	case !u.deployments:
+	case byDeployment[path]:
+		at.Path += "/deployments/" + model
+	case values.Has("model"): // realtime
+		values.Del("model")
+		values.Set("deployment", model)
+	}
+	at.Path += path
+	at.RawQuery = values.Encode()
+	return &at
+}
+
+// anthropicVersion is what callers without a version of their own mean.
+var anthropicVersion = []string{"2023-06-01"}
+
+// sign sets the headers that only this upstream is sent.
+func (u *upstream) sign(h http.Header) {
+	if u.key != nil {
+		h[u.keyHeader] = u.key
+	}
+	if _, said := h["Anthropic-Version"]; u.kind == tenants.Anthropic && !said {
+		h["Anthropic-Version"] = anthropicVersion
+	}
+}
+
+// newSet is a pool's upstreams as what is chosen from. What is believed of those that
+// were there before lives on.
+func newSet(p *tenants.Pool, byName map[string]*upstream, before *upstreams.Set) ([]*upstream, *upstreams.Set) {
+	var list []*upstream
+	var specs []upstreams.Spec
+	for _, m := range p.Upstreams {
+		u := byName[m.Name]
+		list = append(list, u)
+		specs = append(specs, upstreams.Spec{Name: u.name, Weight: m.Weight, Identity: fmt.Sprint(u.kind, u.base.String(), u.version, u.key)})
+	}
+	return list, upstreams.New(specs, before)
+}
+
+// serving are those of a pool's upstreams that have a route.
+func (p *poolSide) serving(r *route, model string) (some upstreams.Mask) {
+	for i, u := range p.upstreams {
+		if u.serves(r, model) {
+			some = some.With(i)
+		}
+	}
+	return some
+}
+
+// servedByNone refuses a call to a route that the pool's upstreams do not have.
+func (c *call) servedByNone() *refusal {
+	var kinds []string
+	for _, u := range c.pool.upstreams {
+		kinds = append(kinds, u.name+" ("+u.kind+")")
+	}
+	return &refusal{
+		status: http.StatusNotFound, code: codeNotFound,
+		message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + brief(c.r.URL.Path) + " for " + quoted(brief(c.head.model)) +
+			": it has " + strings.Join(kinds, ", ") + ".",
+	}
+}

@@ -1,0 +1,44 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// UpstreamState is what is believed of a pool's upstream, and what came of the tries
+// there, by their outcome.
+type UpstreamState struct {
+	Pool, Upstream string
+	Up, Busy       bool
+	Tries          map[string]int64
+}
+
+// upstreams reads them at scrape time.
+type upstreams struct{ states func() []UpstreamState }
+
+// WatchUpstreams registers the gauges that tell of the pools' upstreams.
+func (m *Metrics) WatchUpstreams(states func() []UpstreamState) {
+	m.registry.MustRegister(&upstreams{states})
+}
+
+var (
+	descUpstreamUp    = desc("upstream_up", "Whether an upstream of a pool works, by its last calls; 0 while it is left out or probed.", "pool", "upstream")
+	descUpstreamBusy  = desc("upstream_busy", "Whether an upstream has asked for a pause that is not over.", "pool", "upstream")
+	descUpstreamTries = desc("upstream_tries_total", "Calls sent to an upstream, by what came of them.", "pool", "upstream", "outcome")
+)
+
+// Describe implements prometheus.Collector.
+func (u *upstreams) Describe(ch chan<- *prometheus.Desc) {
+	ch <- descUpstreamUp
+	ch <- descUpstreamBusy
+	ch <- descUpstreamTries
+}
+
+// Collect implements prometheus.Collector.
+func (u *upstreams) Collect(ch chan<- prometheus.Metric) {
+	gauge := map[bool]float64{true: 1}
+	for _, s := range u.states() {
+		ch <- prometheus.MustNewConstMetric(descUpstreamUp, prometheus.GaugeValue, gauge[s.Up], s.Pool, s.Upstream)
+		ch <- prometheus.MustNewConstMetric(descUpstreamBusy, prometheus.GaugeValue, gauge[s.Busy], s.Pool, s.Upstream)
+		for outcome, n := range s.Tries {
+			ch <- prometheus.MustNewConstMetric(descUpstreamTries, prometheus.CounterValue, float64(n), s.Pool, s.Upstream, outcome)
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package upstreams
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var t0 = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+
+func setOf(weights ...int64) *Set {
+	var list []Spec
+	for i, w := range weights {
+		list = append(list, Spec{Name: string(rune('a' + i)), Weight: w})
+	}
+	return New(list, nil)
+}
+
+// Weights 5, 1 and 1 go a a b a c a a, for ever, and never five in a row at once.
+func TestChoose_Smooth(t *testing.T) {
+	s := setOf(5, 1, 1)
+	got := ""
+	for range 14 {
+		got += s.Members[s.Choose(t0, s.All()).Index].Name
+	}
+	if want := "aabacaaaabacaa"; got != want {
+		t.Errorf("calls go %s, want %s", got, want)
+	}
+}
+
+// Whatever the weights and whoever may be asked, nobody is further from its part than
+// one call for each of the others, and nobody is asked who may not.
+func TestChoose_Weights(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		weights := rapid.SliceOfN(rapid.Int64Range(1, 1000), 1, 8).Draw(t, "weights")
+		s := setOf(weights...)
+		among := Mask(rapid.Uint64Range(1, 1<<len(weights)-1).Draw(t, "among"))
+		total, calls := int64(0), int64(500)
+		got := make([]int64, len(weights))
+		for i, w := range weights {
+			if among>>i&1 == 1 {
+				total += w
+			}
+		}
+		for range calls {
+			c := s.Choose(t0, among)
+			if !c.OK || among>>c.Index&1 == 0 {
+				t.Fatalf("%+v of %b", c, among)
+			}
+			got[c.Index]++
+		}
+		for i, w := range weights {
+			if fair := float64(calls) * float64(w) / float64(total); among>>i&1 == 1 && (float64(got[i]) < fair-8 || float64(got[i]) > fair+8) {
+				t.Errorf("weight %d of %d got %d of %d calls", w, total, got[i], calls)
+			}
+		}
+	})
+}
+
+// step is one report, or one look, at a time.
+type step struct {
+	at      time.Duration
+	outcome Outcome
+	times   int
+	probe   bool
+	up      bool
+	ready   bool
+}
+
+func TestBreaker(t *testing.T) {
+	for name, steps := range map[string][]step{
+		"one error does nothing":        {{at: 0, outcome: Failed, times: 1, up: true, ready: true}},
+		"four do nothing":               {{at: 0, outcome: Silent, times: 4, up: true, ready: true}},
+		"five open it":                  {{at: 0, outcome: Failed, times: 5}},
+		"under half do not":             {{at: 0, outcome: Served, times: 6, up: true, ready: true}, {at: 1, outcome: Failed, times: 5, up: true, ready: true}},
+		"half do":                       {{at: 0, outcome: Served, times: 5, up: true, ready: true}, {at: 1, outcome: Failed, times: 5}},
+		"what is old does not count":    {{at: 0, outcome: Failed, times: 4, up: true, ready: true}, {at: 31, outcome: Failed, times: 4, up: true, ready: true}},
+		"busy is no failure":            {{at: 0, outcome: Abandoned, times: 50, up: true, ready: true}, {at: 1, outcome: Failed, times: 4, up: true, ready: true}},
+		"open for five seconds":         {{at: 0, outcome: Failed, times: 5}, {at: 4}, {at: 5, ready: true}},
+		"a probe that works closes it":  {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Served, times: 1, probe: true, up: true, ready: true}, {at: 6, outcome: Failed, times: 4, up: true, ready: true}},
+		"a probe that fails doubles it": {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Failed, times: 1, probe: true}, {at: 14}, {at: 15, ready: true}},
+		"late answers close nothing":    {{at: 0, outcome: Failed, times: 5}, {at: 6, outcome: Served, times: 3, ready: true}},
+		"a probe that is given up":      {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Abandoned, times: 1, probe: true, ready: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := setOf(1)
+			m := s.Members[0]
+			for i, st := range steps {
+				now := t0.Add(st.at * time.Second)
+				if st.probe {
+					if c := s.Choose(now, s.All()); !c.OK || !c.Probe {
+						t.Fatalf("step %d: %+v is no probe", i, c)
+					}
+					if c := s.Choose(now, s.All()); c.OK {
+						t.Fatalf("step %d: a second call goes beside the probe", i)
+					}
+				}
+				for range st.times {
+					m.Report(now, Result{Outcome: st.outcome, Probe: st.probe})
+				}
+				m.mu.Lock()
+				r := m.readyLocked(now)
+				m.mu.Unlock()
+				if got := m.State(now); got.Up != st.up || r.ok != st.ready {
+					t.Fatalf("step %d: up %v and ready %v, want %v and %v", i, got.Up, r.ok, st.up, st.ready)
+				}
+			}
+		})
+	}
+}
+
+// Who is busy is left alone as long as it says, or ever longer, and five minutes at most.
+func TestCool(t *testing.T) {
+	for name, c := range map[string]struct {
+		told []time.Duration // each when the pause before is over
+		want time.Duration
+	}{
+		"said":      {[]time.Duration{7 * time.Second}, 7 * time.Second},
+		"not said":  {[]time.Duration{0}, time.Second},
+		"again":     {[]time.Duration{0, 0, 0}, 4 * time.Second},
+		"for ever":  {make([]time.Duration, 9), 30 * time.Second},
+		"a day":     {[]time.Duration{24 * time.Hour}, 5 * time.Minute},
+		"no moment": {[]time.Duration{time.Microsecond}, 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now := setOf(1, 1), t0
+			m := s.Members[0]
+			var e Events
+			paused := 0
+			for _, told := range c.told {
+				if at := m.State(now).Retry; at.After(now) {
+					now = at
+				}
+				if e = m.Report(now, Result{Outcome: Busy, Told: Told{Retry: told}}); e.Paused {
+					paused++
+				}
+			}
+			if again := m.Report(now, Result{Outcome: Busy, Told: Told{Retry: time.Millisecond}}); !e.Cooled || again.Cooled || paused != 1 {
+				t.Errorf("it is told %+v, then %+v, and is news %d times", e, again, paused)
+			}
+			if got := m.State(now); !got.Busy || got.Retry.Sub(now) != c.want || !got.Up {
+				t.Errorf("left alone for %v, want %v", got.Retry.Sub(now), c.want)
+			}
+			if ch := s.Choose(now, s.All()); ch.Index != 1 {
+				t.Error("the busy one is chosen")
+			}
+			if ch := s.Choose(now, 1); ch.OK || !ch.Busy || !ch.At.Equal(now.Add(c.want)) {
+				t.Errorf("alone it is %+v", ch)
+			}
+			if ch := s.Choose(now.Add(c.want), 1); !ch.OK {
+				t.Error("it is not chosen when its pause is over")
+			}
+		})
+	}
+}
+
+// Cuts: what is missing, by weight. If all are busy all is missing; if none works,
+// nothing is held back.
+func TestCuts(t *testing.T) {
+	busy := func(m *Member, d time.Duration) { m.Report(t0, Result{Outcome: Busy, Told: Told{Retry: d}}) }
+	fail := func(m *Member) {
+		for range 5 {
+			m.Report(t0, Result{Outcome: Failed})
+		}
+	}
+	at := func(d time.Duration) time.Time { return t0.Add(d) }
+	for name, c := range map[string]struct {
+		do   func(*Set)
+		want []Cut
+	}{
+		"all well": {func(*Set) {}, nil},
+		"busy":     {func(s *Set) { busy(s.Members[1], 9*time.Second) }, []Cut{{Part: 333_333, Until: at(9 * time.Second)}}},
+		"all busy": {
+			func(s *Set) {
+				busy(s.Members[0], time.Second)
+				busy(s.Members[1], time.Minute)
+				busy(s.Members[2], time.Minute)
+			},
+			[]Cut{{Part: 166_666, Until: at(time.Second)}, {Part: 333_333, Until: at(time.Minute)}, {Part: 500_001, Until: at(time.Minute)}},
+		},
+		"broken": {func(s *Set) { fail(s.Members[0]) }, []Cut{{Part: 166_666, Until: at(brokenFor)}}},
+		"none works": {
+			func(s *Set) { fail(s.Members[0]); busy(s.Members[1], time.Minute); fail(s.Members[2]) },
+			[]Cut{{Until: at(brokenFor)}, {Part: 333_333, Until: at(time.Minute)}, {Until: at(brokenFor)}},
+		},
+		"declared": {
+			func(s *Set) {
+				s.Members[2].Report(t0, Result{Told: Told{Tokens: 100_000, Requests: 5000}, Model: "m"})
+				s.Members[2].Report(t0, Result{Told: Told{Tokens: 120_000, Requests: 4000}, Model: "n"})
+			},
+			[]Cut{{TPM: 180_000, Until: at(limitsLast)}},
+		},
+		"declared enough": {func(s *Set) { s.Members[2].Report(t0, Result{Told: Told{Tokens: 300_001}}) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := setOf(1, 2, 3)
+			c.do(s)
+			if diff := cmp.Diff(c.want, s.Cuts(t0, 600_000, 10_000)); diff != "" {
+				t.Errorf("cuts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is believed lives on in the next Set, of who is the same.
+func TestNew_Remembers(t *testing.T) {
+	a := New([]Spec{{"a", 1, "x"}, {"b", 1, "x"}}, nil)
+	for _, m := range a.Members {
+		m.Report(t0, Result{Outcome: Busy, Told: Told{Retry: time.Minute}})
+	}
+	b := New([]Spec{{"c", 1, "x"}, {"b", 9, "x"}, {"a", 1, "another key"}}, a)
+	for i, want := range []bool{false, true, false} {
+		if got := b.Members[i].State(t0).Busy; got != want {
+			t.Errorf("%s is busy: %v, want %v", b.Members[i].Name, got, want)
+		}
+	}
+}
+
+func TestReadRetry(t *testing.T) {
+	for _, c := range []struct {
+		header []string
+		want   time.Duration
+	}{
+		{nil, 0},
+		{[]string{"Retry-After", "3"}, 3 * time.Second},
+		{[]string{"Retry-After", "1.5"}, 1500 * time.Millisecond},
+		{[]string{"Retry-After", "-3"}, 0},
+		{[]string{"Retry-After", "NaN"}, 0},
+		{[]string{"Retry-After", "1e300"}, 24 * time.Hour},
+		{[]string{"Retry-After", "Mon, 05 Jan 2026 12:00:20 GMT"}, 20 * time.Second},
+		{[]string{"Retry-After", "Mon, 05 Jan 2026 11:00:00 GMT"}, 0},
+		{[]string{"Retry-After", "3", "Retry-After-Ms", "250"}, 250 * time.Millisecond},
+		{[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m0s", "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "20ms"}, 6 * time.Minute},
+		{[]string{"X-Ratelimit-Remaining-Tokens", "7", "X-Ratelimit-Reset-Tokens", "6m0s"}, 0},
+		{[]string{"X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "12"}, 12 * time.Second},
+		{[]string{"Anthropic-Ratelimit-Input-Tokens-Remaining", "0", "Anthropic-Ratelimit-Input-Tokens-Reset", "2026-01-05T12:00:30Z"}, 30 * time.Second},
+	} {
+		h := http.Header{}
+		for i := 0; i+1 < len(c.header); i += 2 {
+			h.Set(c.header[i], c.header[i+1])
+		}
+		if got := ReadRetry(h, t0); got != c.want {
+			t.Errorf("%v is %v, want %v", c.header, got, c.want)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	h := http.Header{"X-Ratelimit-Limit-Tokens": {"30000"}, "Anthropic-Ratelimit-Requests-Limit": {"50"}}
+	if got := Read(h); got != (Told{Tokens: 30_000, Requests: 50}) {
+		t.Errorf("got %+v", got)
+	}
+	h = http.Header{"X-Ratelimit-Limit-Tokens": {"-1"}, "X-Ratelimit-Limit-Requests": {"many"}}
+	if got := Read(h); got != (Told{}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A try and its report allocate nothing.
+func TestNoAllocations(t *testing.T) {
+	s := setOf(1)
+	r := Result{Told: Told{Tokens: 1000, Requests: 10}, Model: "m"}
+	s.Members[0].Report(t0, r)
+	if n := testing.AllocsPerRun(100, func() {
+		s.Choose(t0, s.All())
+		s.Members[0].Report(t0, r)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
