@@ -1,6 +1,7 @@
 # make test    all tests; needs Go, and uses the race detector where a C compiler is
 # make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
 # make check   formatting, vet, staticcheck, tests, and 20 s of fuzzing each parser
+# make model   every small world of the federation to its end, and each rule broken in turn
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make storm   10,000 streams of every dialect that end in every way
 # make bench   CPU cost of a request, side by side with a plain reverse proxy
@@ -11,7 +12,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: test test-clients lint check fuzz reloads storm bench
+.PHONY: test test-clients lint check fuzz model reloads storm bench
 
 test:
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on -timeout 8m ./...
@@ -34,6 +35,10 @@ fuzz:
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime 20s ./$$(dirname $$file); \
 		done; \
 	done
+
+model:
+	go test -run '^TestModel$$' -count 1 -timeout 60m -v ./federation -whole
+	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./federation -mutants
 
 reloads:
 	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e -reloads 200 -call-rate 500

@@ -78,11 +78,12 @@ func (p *pace) follow() {
 }
 
 // Booking is what a pool has booked in a stretch of time that ends at End: calls that
-// ran and run, or what running calls are expected to take in it.
+// ran and run, or, if it is Planned, what running calls are expected to take in it.
 type Booking struct {
-	End  time.Time
-	Axis Axis
-	Cost int64
+	End     time.Time
+	Axis    Axis
+	Cost    int64
+	Planned bool
 }
 
 // Bookings tells of all that is booked in the last Window and planned for the next,
@@ -98,12 +99,12 @@ func (p *Pool) Bookings(now time.Time, tell func(Booking)) (held Cost) {
 		l, unit := a.booked()
 		for slot := l.cur - int64(len(l.slots)) + 1; slot <= l.cur; slot++ {
 			if c := *l.at(slot); c != 0 {
-				tell(Booking{l.startOf(slot + 1), Axis(k), ceilDiv(c, unit)})
+				tell(Booking{l.startOf(slot + 1), Axis(k), ceilDiv(c, unit), false})
 			}
 		}
 		held[k] = l.held
 		if a.cal != nil {
-			a.cal.planned(func(end time.Time, grains int64) { tell(Booking{end, Axis(k), ceilDiv(grains, unit)}) })
+			a.cal.planned(func(end time.Time, grains int64) { tell(Booking{end, Axis(k), ceilDiv(grains, unit), true}) })
 		}
 	}
 	return held

@@ -66,6 +66,24 @@ func TestAllowance_Needed(t *testing.T) {
 	}
 }
 
+// TestAllowance_LargeCall: in a shared pool a call larger than the burst waits for all that
+// it takes: a debt would be another process's.
+func TestAllowance_LargeCall(t *testing.T) {
+	p := New(t0, Config{TPM: 60_000, MaxQueue: 10, Shared: true}) // a burst of a second: 1000
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(time.Minute), Level: 2000, Rate: 60_000})
+	_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{5000, 1}, MaxWait: time.Hour})
+	if ans.Verdict != Queued {
+		t.Fatalf("got %+v for a call of 5000 with 2000 allowed, want it to wait", ans)
+	}
+	if got := p.Pump(t0.Add(2900*time.Millisecond), nil); len(got) > 0 {
+		t.Fatal("a call went before its allowance was there")
+	}
+	if got := p.Pump(t0.Add(3*time.Second), nil); len(got) != 1 {
+		t.Fatalf("got %v, want the call to go as 5000 are allowed", got)
+	}
+}
+
 // TestShare: a share scales what weighs and what is owed, and is undone whole.
 func TestShare(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10})

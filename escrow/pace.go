@@ -222,8 +222,14 @@ func (p *pace) tautRate() int64 {
 }
 
 // need is the level at which a call of cost c may go. One larger than the
-// burst goes when the level is at that, and leaves a debt.
-func (p *pace) need(c int64) int64 { return min(c, p.burst) }
+// burst goes when the level is at that, and leaves a debt; but not beyond an
+// allowance, for what goes beyond that is another process's.
+func (p *pace) need(c int64) int64 {
+	if p.granted {
+		return c
+	}
+	return min(c, p.burst)
+}
 
 // take pays for a dispatched call of cost c, of which so much is expected to be
 // really taken.

@@ -21,6 +21,9 @@ type Account struct {
 	// Booked is the sum over all nodes, those that are no more included.
 	Booked  book
 	Members map[string]*Member
+	// Gone is what those may have used that are no more, in the slot in which they lost
+	// the right to it. It counts until then as well.
+	Gone book
 	// Fill is what an idle pool may hand out at once.
 	Fill [axes]Fill
 	// Level is the water level as of the last beat.
@@ -33,6 +36,7 @@ type Member struct {
 	Seq              int64
 	// Sent and Seen are when its last beat was sent, at the earliest, and received.
 	Sent, Seen             int64
+	Joined, Past           int64 // see Beat
 	Limits, Burst, Reserve Amounts
 	Booked                 book
 	Held                   Amounts
@@ -45,6 +49,9 @@ type Member struct {
 	Last             Reply
 }
 
+// maxBooked bounds what is believed of one node in one slot, so that no sum overflows.
+const maxBooked = 10 * MaxLimit
+
 // Options of NewAccount.
 type Options struct {
 	// Incarnation is of the server that remembers.
@@ -56,9 +63,9 @@ type Options struct {
 
 // NewAccount begins an account at now.
 func NewAccount(r Rules, now int64, o Options) *Account {
-	a := &Account{Rules: r, Incarnation: o.Incarnation, Epoch: 1, Born: now, Learning: now, Now: now, Members: map[string]*Member{}}
+	a := &Account{Rules: r, Incarnation: o.Incarnation, Epoch: max(1, now), Born: now, Learning: now, Now: now, Members: map[string]*Member{}}
 	if !o.Fresh {
-		a.Learning = now + r.window() + r.slot()
+		a.Learning = now + r.ttl() + r.window() + r.slot()
 	}
 	return a
 }
@@ -66,36 +73,51 @@ func NewAccount(r Rules, now int64, o Options) *Account {
 // lost begins a new memory, because the old one has holes.
 func (a *Account) lost(incarnation string) {
 	fresh := NewAccount(a.Rules, a.Now, Options{Incarnation: incarnation})
-	fresh.Epoch = a.Epoch + 1
+	fresh.Epoch = max(a.Epoch+1, a.Now)
 	*a = *fresh
 }
 
 // Beat books what a node tells at now, and answers. incarnation is of the server that
-// remembers; expect is how many nodes have to have told all for grants to be resumed
-// after a loss before a Window has passed, 0 for never.
+// remembers; expect is how many processes run at a time at most: if so many that have
+// run for a Window have told all after a loss, grants are resumed before another has
+// passed. 0 is for never.
 func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply {
-	a.Now = max(a.Now, now)
-	m := a.Members[b.Node]
-	if incarnation != a.Incarnation || m != nil && m.Instance == b.Instance && m.Seq < b.Acked {
-		a.lost(incarnation)
-		m = nil
+	m, r := a.receive(now, incarnation, expect, b)
+	if m == nil {
+		return r
 	}
-	switch {
-	case m != nil && m.Instance != b.Instance && !b.Join:
-		return a.say(b, Fenced)
-	case m != nil && m.Instance == b.Instance && m.Seq == b.Seq:
-		return m.Last // the beat is there twice
-	case m != nil && m.Instance == b.Instance && m.Seq > b.Seq:
-		return a.say(b, Stale)
-	case !b.Full && (m == nil || m.Instance != b.Instance):
-		return a.say(b, Resend)
+	if r.Status == Granted {
+		r.Grant = a.grant(m)
+		r.Level = a.Level
+	}
+	r.Totals = a.totals(b)
+	m.granted(r)
+	return r
+}
+
+// receive books what a node tells. It returns no member where the answer is whole.
+func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*Member, Reply) {
+	a.Now = max(a.Now, now)
+	if incarnation != a.Incarnation || a.forgot(b) {
+		a.lost(incarnation)
 	}
 	a.age()
-	if m != nil && m.Instance != b.Instance {
-		a.retire(m)
-		m = nil
+	m := a.Members[b.Node]
+	known := m != nil && m.Instance == b.Instance
+	switch {
+	case m != nil && !known && !b.Join:
+		return nil, a.say(b, Fenced)
+	case known && m.Seq == b.Seq:
+		return nil, m.Last // the beat is there twice
+	case known && m.Seq > b.Seq:
+		return nil, a.say(b, Stale)
+	case !b.Join && (b.Epoch != a.Epoch || !known && !b.Full):
+		return nil, a.say(b, Resend)
 	}
-	if m == nil {
+	if m != nil && !known {
+		a.retire(m)
+	}
+	if !known {
 		m = &Member{Instance: b.Instance}
 		a.Members[b.Node] = m
 	}
@@ -103,22 +125,35 @@ func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply
 	r := a.say(b, Granted)
 	if a.learns(expect) {
 		r.Status, r.Until = Learning, a.Learning
-	} else {
-		r.Grant = a.grant(m)
-		r.Level = a.Level
 	}
-	r.Totals = a.totals(b)
-	m.Grant, m.Last = r.Grant, r
-	return r
+	return m, r
+}
+
+// granted notes what a node was answered.
+func (m *Member) granted(r Reply) { m.Grant, m.Last = r.Grant, r }
+
+// forgot reports whether a node had an answer of this memory to a later beat than the
+// last that it knows.
+func (a *Account) forgot(b *Beat) bool {
+	m := a.Members[b.Node]
+	return m != nil && m.Instance == b.Instance && b.Epoch == a.Epoch && !b.Full && m.Seq < b.Acked
 }
 
 func (a *Account) say(b *Beat, s Status) Reply {
 	return Reply{Status: s, Instance: b.Instance, Seq: b.Seq, Epoch: a.Epoch, Now: a.Now}
 }
 
-// learns reports whether it is too early to grant anything.
+// learns reports whether it is too early to grant anything. Who has told all and runs
+// since a Window before the memory began leaves no place for others that used anything in
+// it.
 func (a *Account) learns(expect int) bool {
-	if expect > 0 && len(a.Members) >= expect {
+	told := 0
+	for _, m := range a.Members {
+		if m.Joined < a.Born-a.Rules.window()-a.Rules.slot() {
+			told++
+		}
+	}
+	if expect > 0 && told >= expect {
 		a.Learning = min(a.Learning, a.Now)
 	}
 	return a.Now < a.Learning
@@ -131,11 +166,10 @@ func (a *Account) slotOf(t int64) int64 { return floorDiv(t, a.Rules.slot()) }
 func (a *Account) age() {
 	first := a.slotOf(a.Now) - a.Rules.Slots
 	a.Booked.since(first)
-	for _, name := range a.names() {
-		m := a.Members[name]
+	a.Gone.since(first)
+	for name, m := range a.Members {
 		m.Booked.since(first)
 		if a.Now-m.Seen > a.Rules.window()+a.Rules.ttl()+a.Rules.slot() && len(m.Booked) == 0 {
-			a.retire(m) // nothing but what it held
 			delete(a.Members, name)
 		}
 	}
@@ -145,23 +179,32 @@ func (a *Account) age() {
 // answers.
 func (a *Account) names() []string { return slices.Sorted(maps.Keys(a.Members)) }
 
-// retire books all that a node that is no more may have used: what it held last, and
-// might have been granted, as late as it can have used it.
+// retire takes down all that a node that is no more may have used: what it was granted,
+// or held before, as late as it can have used it, and what belonged to no slot yet, now.
 func (a *Account) retire(m *Member) {
 	var most Amounts
 	for k := range most {
-		most[k] = m.bound(a.Rules, k, a.Rules.ttl()) + m.Held[k]
+		most[k] = m.bound(a.Rules, k, a.Rules.ttl())
 	}
-	a.Booked.add(max(a.slotOf(m.expiry(a.Rules)), a.slotOf(a.Now)-a.Rules.Slots), most)
+	expired := m.expiry(a.Rules)
+	a.Gone.add(a.slotOf(expired), most)
+	a.Gone.add(a.slotOf(max(expired, a.Now)), m.Held)
+	for _, x := range m.Booked {
+		if x.Slot > a.slotOf(a.Now) && x.Slot <= m.Past { // it was used before now
+			a.Booked.add(x.Slot, minus(Amounts{}, x.Used))
+			a.Gone.add(x.Slot, x.Used)
+		}
+	}
 }
 
 // book takes in what a node tells.
 func (a *Account) book(m *Member, b *Beat) {
-	first := a.slotOf(a.Now) - a.Rules.Slots
+	now := a.slotOf(a.Now)
+	first, last := now-a.Rules.Slots, now+a.Rules.ahead()
 	var more Amounts
 	change := func(slot int64, x Amounts) {
 		d := minus(x, m.Booked.at(slot))
-		if slot < first || d == (Amounts{}) {
+		if slot < first || slot > last || d == (Amounts{}) {
 			return
 		}
 		m.Booked.set(slot, x)
@@ -180,14 +223,22 @@ func (a *Account) book(m *Member, b *Beat) {
 		}
 	}
 	for _, x := range b.Booked {
-		change(x.Slot, x.Used)
+		change(x.Slot, within(0, x.Used, maxBooked))
 	}
-	more = plus(more, minus(b.Held, m.Held))
+	held := within(0, b.Held, maxBooked)
+	more = plus(more, minus(held, m.Held))
 
 	m.Region, m.Seq, m.Seen, m.Sent = b.Region, b.Seq, a.Now, min(b.Sent, a.Now)
-	m.Limits, m.Burst, m.Reserve = b.Limits, b.Burst, b.Reserve
-	m.Held, m.Holding, m.Grant = b.Held, b.Holding, [axes]Envelope{}
-	m.Waiting, m.Largest, m.Curve = b.Waiting, b.Largest, b.Curve
+	m.Joined, m.Past = b.Joined, min(b.Past, last)
+	if b.Join {
+		m.Joined = a.Now
+	}
+	m.Limits, m.Burst, m.Reserve = within(0, b.Limits, MaxLimit), within(0, b.Burst, MaxLimit), within(0, b.Reserve, MaxLimit)
+	m.Held, m.Grant = held, [axes]Envelope{}
+	for k, e := range b.Holding {
+		m.Holding[k] = e.sane(a.Rules)
+	}
+	m.Waiting, m.Largest, m.Curve = within(0, b.Waiting, maxBooked), within(0, b.Largest, MaxLimit), b.Curve
 	m.Demands = make(map[string]int64, len(b.Demands))
 	for _, d := range b.Demands {
 		m.Demands[d.Path] = d.Rate

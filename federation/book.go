@@ -65,3 +65,11 @@ func minus(a, b Amounts) Amounts {
 	}
 	return a
 }
+
+// within is amounts, each not below low or above high.
+func within(low int64, x Amounts, high int64) Amounts {
+	for k := range x {
+		x[k] = min(max(x[k], low), high)
+	}
+	return x
+}

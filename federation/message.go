@@ -47,9 +47,10 @@ type Beat struct {
 	Node, Region string
 	// Instance names the process: random, new at each start. Join says that it has not
 	// had an answer yet. Seq numbers its beats, and Acked is the last one that was answered.
-	Instance   string
-	Join       bool
-	Seq, Acked int64
+	// Epoch is that of the last answer.
+	Instance          string
+	Join              bool
+	Seq, Acked, Epoch int64
 	// Full says that Booked is all that counts, not only what has changed.
 	Full bool
 
@@ -58,11 +59,14 @@ type Beat struct {
 	// what is never granted.
 	Limits, Burst, Reserve Amounts
 
-	// Sent is the least that the store's clock may have shown as the beat was sent.
-	Sent int64
+	// Sent is the least that the store's clock may have shown as the beat was sent, and
+	// Joined the most as the process had its first answer.
+	Sent, Joined int64
 	// Booked is what calls used, and are planned to use, by slot of the store's clock, the
-	// whole of this node in each slot that is there. Held belongs to no slot yet.
+	// whole of this node in each slot that is there. Up to slot Past it was used before the
+	// beat was sent, also where the slot is still to come. Held belongs to no slot yet.
 	Booked []Booked
+	Past   int64
 	Held   Amounts
 	// Holding is what the node may still hand out, as of Sent, if no answer comes.
 	Holding [axes]Envelope

@@ -29,6 +29,9 @@ type Node struct {
 	fenced     bool
 	full       bool // all is to be told
 	seq, acked int64
+	epoch      int64     // of the last answer
+	first      time.Time // answer
+	now        time.Time // the latest that was told
 	next, last time.Time // beats: when the next is due, when the last was sent
 
 	// The store's clock: it showed store between sentAt and gotAt.
@@ -36,10 +39,19 @@ type Node struct {
 	sentAt, gotAt time.Time
 
 	sent    outstanding
-	known   book           // what the store has of this node
-	unsure  map[int64]bool // slots of which it was told something that it may not have heard
-	slots   map[int64]int64
+	known   book             // what the store has of this node
+	unsure  map[int64]bool   // slots of which it was told something that it may not have heard
+	placed  map[int64]placed // by the end of the stretch
+	past    int64            // the latest slot of these
 	demands demands
+}
+
+// placed is what was booked in a stretch that has ended, and in which slot of the store it
+// is put.
+type placed struct {
+	end  time.Time
+	slot int64
+	used Amounts
 }
 
 // outstanding is the last beat.
@@ -121,7 +133,7 @@ func (Stop) command()  {}
 func NewNode(c Config) *Node {
 	return &Node{
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 7)), full: true,
-		unsure: map[int64]bool{}, slots: map[int64]int64{}, demands: newDemands(),
+		unsure: map[int64]bool{}, placed: map[int64]placed{}, demands: newDemands(),
 	}
 }
 
@@ -157,6 +169,10 @@ func (n *Node) Due(now time.Time, p Pressure) bool {
 
 // Step takes in an event, and says what is to be done.
 func (n *Node) Step(now time.Time, e Event) []Command {
+	if now.Before(n.now) {
+		now = n.now // time never runs backwards
+	}
+	n.now = now
 	switch e := e.(type) {
 	case *Report:
 		return n.beat(now, e)
@@ -176,21 +192,21 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 	n.next = now.Add(time.Duration(float64(n.cfg.Rules.Beat) * (0.9 + 0.2*n.rng.Float64())))
 	b := &Beat{
 		Node: n.cfg.Name, Region: n.cfg.Region, Instance: n.cfg.Instance,
-		Join: !n.joined, Seq: n.seq, Acked: n.acked, Full: n.full,
+		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full,
 		Limits: r.Limits, Burst: r.Burst, Reserve: r.Reserve,
 		Held: r.Held, Waiting: r.Waiting, Largest: r.Largest,
 	}
 	for k, h := range r.Holding {
 		if left := h.Until.Sub(now); left > 0 {
-			// A millisecond more than there is: the store counts whole ones.
-			b.Holding[k] = Envelope{max(0, h.Left), h.Rate, left.Milliseconds() + 1}
+			// A millisecond more than there can be by its clock: the store counts whole ones.
+			b.Holding[k] = Envelope{h.Left, h.Rate, (left + left/drift).Milliseconds() + 1}
 		}
 	}
 	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, waiting: r.Waiting, tree: r.Tree}
 	if n.joined { // else nothing can have been used yet
-		b.Sent = n.lower(now)
+		b.Sent, b.Joined = n.lower(now), n.upper(n.first)
 		n.sent.booked = n.bookings(now, r)
-		b.Booked = n.changes()
+		b.Booked, b.Past = n.changes(), n.past
 	}
 	b.Curve, b.Demands, b.Under = n.demands.tell(now, n.cfg.Rules, r.Tree)
 	return []Command{Send{b}}
@@ -208,30 +224,53 @@ func (n *Node) upper(t time.Time) int64 {
 }
 
 // bookings are the pool's, by slot of the store's clock: the last one in which they can
-// have been. Where a stretch of the past was put once, it stays.
+// have been. Where a stretch that has ended was put once, it stays; also when the pool
+// tells of it no more, until the store's clock is so far as well.
 func (n *Node) bookings(now time.Time, r *Report) book {
+	rules := n.cfg.Rules
+	first := floorDiv(n.lower(now), rules.slot()) - rules.Slots
+	for key, p := range n.placed {
+		if p.slot < first {
+			delete(n.placed, key)
+		} else if now.Sub(p.end) < rules.Window {
+			p.used = Amounts{} // the pool tells what is left of it
+			n.placed[key] = p
+		}
+	}
 	var b book
-	first := floorDiv(n.upper(now), n.cfg.Rules.slot()) - n.cfg.Rules.Slots
-	for end, slot := range n.slots {
-		if slot < first {
-			delete(n.slots, end)
-		}
-	}
 	for _, x := range r.Bookings {
-		slot, ok := n.slots[x.End.UnixNano()]
-		if !ok {
-			slot = floorDiv(n.upper(x.End), n.cfg.Rules.slot())
-			if !x.End.After(now) {
-				n.slots[x.End.UnixNano()] = slot
-			}
+		var d Amounts
+		d[x.Axis] = x.Cost
+		key := x.End.UnixNano()
+		p, there := n.placed[key]
+		if !there {
+			p = n.place(now, x)
 		}
-		if slot >= first {
-			var d Amounts
-			d[x.Axis] = x.Cost
-			b.add(slot, d)
+		if x.End.After(now) {
+			b.add(p.slot, d)
+		} else {
+			p.used = plus(p.used, d)
+			n.placed[key] = p
 		}
 	}
-	return b
+	for _, p := range n.placed {
+		b.add(p.slot, p.used)
+	}
+	i, _ := b.find(first)
+	return b[i:]
+}
+
+// place finds the slot of a booking. What is not planned was used by now.
+func (n *Node) place(now time.Time, x escrow.Booking) placed {
+	at := x.End
+	if !x.Planned && at.After(now) {
+		at = now
+	}
+	p := placed{end: x.End, slot: floorDiv(n.upper(at), n.cfg.Rules.slot())}
+	if !x.Planned {
+		n.past = max(n.past, p.slot)
+	}
+	return p
 }
 
 // changes are the slots in which the store may have something else.
@@ -263,6 +302,9 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	if r.Instance != n.cfg.Instance || r.Seq != n.seq || n.fenced || r.Seq <= n.acked {
 		return nil
 	}
+	if r.Status != Fenced && now.Sub(n.sent.at) > n.cfg.Rules.TTL {
+		return nil // it is worth nothing, and says little of the store's clock
+	}
 	switch r.Status {
 	case Fenced:
 		n.fenced = true
@@ -274,7 +316,10 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	default:
 		return nil
 	}
-	n.joined, n.full, n.acked = true, false, r.Seq
+	if !n.joined {
+		n.first = now
+	}
+	n.joined, n.full, n.acked, n.epoch = true, false, r.Seq, r.Epoch
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
 	n.known = n.sent.booked
 	clear(n.unsure)
@@ -295,9 +340,13 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 // nothing of this node.
 func (n *Node) forget(now time.Time, r *Reply) {
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
-	n.full, n.known, n.next = true, nil, now
+	n.full, n.epoch, n.known, n.next, n.past = true, r.Epoch, nil, now, 0
 	clear(n.unsure)
-	clear(n.slots)
+	for key, p := range n.placed {
+		p.slot = floorDiv(n.upper(p.end), n.cfg.Rules.slot())
+		n.past = max(n.past, p.slot)
+		n.placed[key] = p
+	}
 }
 
 // drift is the part of a time, one in so many, by which two clocks may differ over it.

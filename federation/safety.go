@@ -10,6 +10,11 @@ func (e Envelope) within(r Rules, ms int64) int64 {
 	return max(0, e.Level+grown(e.Rate, min(max(ms, 0), e.Left), r.window()))
 }
 
+// sane is an envelope as a node may have it at all.
+func (e Envelope) sane(r Rules) Envelope {
+	return Envelope{min(max(e.Level, -maxBooked), maxBooked), min(max(e.Rate, 0), MaxLimit), min(max(e.Left, 0), r.ttl())}
+}
+
 // grown is what a rate comes to in so many milliseconds, rounded up.
 func grown(rate, ms, window int64) int64 { return -floorDiv(-rate*ms, window) }
 
@@ -18,6 +23,9 @@ func grown(rate, ms, window int64) int64 { return -floorDiv(-rate*ms, window) }
 func (m *Member) bound(r Rules, k int, ms int64) int64 {
 	return max(m.Holding[k].within(r, ms), m.Grant[k].within(r, ms))
 }
+
+// elapsed is how long it can be by a node's clock, if by the store's it is so long.
+func elapsed(ms int64) int64 { return ms + ceilDiv(ms, drift-1) }
 
 // expiry is the latest time at which a node may use anything that it is known to have.
 // It counts from the receipt of its beat: by then it was sent.
@@ -33,11 +41,16 @@ func (m *Member) expiry(r Rules) int64 {
 	return m.Seen + left
 }
 
+// ahead is how many slots from now on anything may be booked in: plans for a Window, and
+// by how much a node can be wrong about the store's clock.
+func (r Rules) ahead() int64 { return 2 * (r.Slots + r.ttl()/r.slot() + 1) }
+
 // rooms tells, slot by slot, what is left of a limit for one node, at the end of the slot,
-// and how long after the node's last beat that is: whatever all others do with what they
-// may have, in the slots up to that one it may use so much. What is used counts in the
-// Slots after it as well, so a limit is kept in every rolling Window if it is kept here;
-// beyond the last slot that is told, bookings and what others may use only become less.
+// and how long after the node's last beat that may be by its clock: whatever all others do
+// with what they may have, in the slots up to that one it may use so much. What is used
+// counts in the Slots after it as well, so a limit is kept in every rolling Window if it
+// is kept here; beyond the last slot that is told, bookings and what others may use only
+// become less.
 func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64)) {
 	r := a.Rules
 	now := a.slotOf(a.Now)
@@ -46,19 +59,17 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 		last = max(last, a.Booked[n-1].Slot)
 	}
 	others := make([]*Member, 0, len(a.Members))
-	held := int64(0)
+	held, past := int64(0), now
 	for _, m := range a.Members {
 		held += m.Held[k]
+		past = max(past, m.Past)
 		if m != of {
 			others = append(others, m)
 		}
 	}
 	used := a.Booked.sum(now-r.Slots, now-1)[k]
-	from, to := 0, 0
-	for from < len(a.Booked) && a.Booked[from].Slot < now-r.Slots {
-		from++
-	}
-	to, _ = a.Booked.find(now)
+	from, _ := a.Booked.find(now - r.Slots)
+	to, _ := a.Booked.find(now)
 	for slot := now; slot <= last; slot++ {
 		if to < len(a.Booked) && a.Booked[to].Slot == slot {
 			used += a.Booked[to].Used[k]
@@ -69,16 +80,30 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 			from++
 		}
 		end := (slot + 1) * r.slot()
-		taken := used + held
+		taken := used + held + a.Gone.sum(slot-r.Slots, last)[k]
+		if slot < past {
+			taken += a.late(slot, k)
+		}
 		for _, m := range others {
 			// What it had is charged at its expiry: only when that has left the Window, it counts no
 			// more.
 			if a.slotOf(m.expiry(r)) >= slot-r.Slots {
-				taken += m.bound(r, k, end-m.Sent)
+				taken += m.bound(r, k, elapsed(end-m.Sent))
 			}
 		}
-		tell(limit-taken, end-of.Sent)
+		tell(limit-taken, elapsed(end-of.Sent))
 	}
+}
+
+// late is what was used up to a slot and is booked after it, because nobody knows the
+// store's clock better.
+func (a *Account) late(slot int64, k int) (sum int64) {
+	for _, m := range a.Members {
+		if m.Past > slot {
+			sum += m.Booked.sum(slot+1, m.Past)[k]
+		}
+	}
+	return sum
 }
 
 // cut makes an envelope small enough for the limit, so that what the node may use fits at
@@ -86,6 +111,7 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 // has to wait until the rate has made up for it. If the rate itself is too much, it takes
 // that part of it by which the node gets most within a beat.
 func (a *Account) cut(of *Member, k int, limit int64, e Envelope) Envelope {
+	e = Envelope{min(e.Level, limit), min(e.Rate, limit), e.Left}.sane(a.Rules)
 	type look struct{ room, ms int64 }
 	var looks []look
 	a.rooms(of, k, limit, func(room, ms int64) { looks = append(looks, look{room, min(ms, e.Left)}) })

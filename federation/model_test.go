@@ -1,0 +1,93 @@
+package federation
+
+import (
+	"flag"
+	"testing"
+	"time"
+)
+
+var (
+	wholeSearch = flag.Bool("whole", false, "search the small worlds to the end")
+	orders      = flag.Int("orders", 40, "in how many orders to sample each small world")
+	only        = flag.String("world", "", "search only this small world")
+)
+
+// ordinary is how many states of each world are searched if no more is asked for, and
+// sample how many in each other order.
+const ordinary, sample = 15_000, 100
+
+// tiny are rules of which a Window is over in no time.
+func tiny(slots, ttl int64) Rules {
+	const slot = 100 * time.Millisecond
+	return Rules{Window: time.Duration(slots) * slot, Slots: slots, Beat: slot, Eager: slot / 2, TTL: time.Duration(ttl) * slot}
+}
+
+// playgrounds are the small worlds. Of each rule of the protocol there is one in which it
+// matters.
+func playgrounds() []*playground {
+	const tick = 50 * time.Millisecond
+	all := []Envelope{{2, 0, 200}, {}}
+	base := playground{rules: tiny(1, 2), tick: tick, limit: 1, names: 2, procs: 2, ticks: 4, seqs: 2, fresh: true, servers: 1, wishes: all}
+	return []*playground{
+		base.but("superseded", func(g *playground) { g.late, g.ticks = true, 1 }),
+		base.but("messages", func(g *playground) { g.limit, g.twice = 2, 1 }),
+		base.but("rates", func(g *playground) { g.limit, g.wishes = 2, []Envelope{{1, 0, 200}, {0, 1, 200}} }),
+		base.but("pause", func(g *playground) { g.rules, g.seqs, g.ticks = tiny(2, 2), 1, 7 }),
+		base.but("crash", func(g *playground) { g.limit, g.names, g.crash = 2, 1, true }),
+		base.but("fork", func(g *playground) { g.limit, g.names, g.fork, g.twice = 2, 1, true, 1 }),
+		base.but("refunds", func(g *playground) { g.limit, g.names, g.procs, g.seqs, g.ticks, g.refund = 2, 1, 1, 4, 2, true }),
+		base.but("settled", func(g *playground) { g.settle = true }),
+		base.but("settled crash", func(g *playground) { g.names, g.settle, g.crash, g.ticks = 1, true, true, 6 }),
+		base.but("loss", func(g *playground) { g.servers, g.ticks = 2, 5 }),
+		base.but("failover", func(g *playground) { g.servers, g.old = 2, true }),
+		base.but("expected", func(g *playground) { g.names, g.servers, g.expect, g.crash, g.ticks, g.seqs = 1, 2, 1, true, 7, 3 }),
+		base.but("clock", func(g *playground) { g.back = 2 }),
+	}
+}
+
+// but is a playground with a change.
+func (g playground) but(name string, change func(*playground)) *playground {
+	g.name = name
+	change(&g)
+	return &g
+}
+
+// TestModel: whatever happens in a small world, no rolling Window uses more than the limit.
+func TestModel(t *testing.T) {
+	total := 0
+	for _, g := range playgrounds() {
+		if *only != "" && *only != g.name {
+			continue
+		}
+		most := ordinary
+		if *wholeSearch {
+			most = 0
+		}
+		start := time.Now()
+		s := explore(g, most, 0)
+		total += len(s.seen)
+		t.Logf("%-14s %8d states, %v", g.name, len(s.seen), time.Since(start).Round(time.Millisecond))
+		if s.bad != "" {
+			t.Errorf("%s: more than the limit is used within a Window %s", g.name, s.bad)
+		}
+	}
+	t.Logf("%d states", total)
+}
+
+// TestModel_Sampled searches a part of each world in several orders: it finds at once what
+// an orderly search comes to late.
+func TestModel_Sampled(t *testing.T) {
+	total := 0
+	for _, g := range playgrounds() {
+		if *only != "" && *only != g.name {
+			continue
+		}
+		for seed := range uint64(*orders) {
+			s := explore(g, sample, seed+1)
+			total += len(s.seen)
+			if s.bad != "" {
+				t.Fatalf("%s: more than the limit is used within a Window, caught after %d states, seed %d, %s", g.name, total, seed+1, s.bad)
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package federation
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var tryMutants = flag.Bool("mutants", false, "break each rule of the protocol in turn, and see a test fail")
+
+// mutant is a rule of the protocol that is broken in the source: what stands there, and
+// what does instead.
+type mutant struct {
+	rule, file, old, new string
+	world                string // in which it is seen to matter; else test names one
+	test                 string
+}
+
+// mutants are the rules of doc.go, one by one. Each has to be caught.
+var mutants = []mutant{
+	{"a grant counts until it expires, not when it was issued", "safety.go", "return m.Seen + left", "return m.Seen", "pause", ""},
+	{"what a dead process had is not given back", "account.go", "a.Gone.add(a.slotOf(expired), most)", "", "crash", ""},
+	{"what a dead process had counts from now on", "safety.go", "a.Gone.sum(slot-r.Slots, last)", "a.Gone.sum(slot-r.Slots, slot)", "crash", ""},
+	{"only the answer to the last beat is taken", "node.go", "r.Seq != n.seq ||", "", "superseded", ""},
+	{"a grant's time begins when the beat was sent", "node.go", "Since: n.sent.at, Until: n.sent.at.Add(", "Since: now, Until: now.Add(", "", "TestDrift"},
+	{"a rate's time begins when the beat was sent", "node.go", "Since: n.sent.at, Until:", "Since: n.sent.at.Add(-n.cfg.Rules.TTL), Until:", "", "TestDrift"},
+	{"windows roll", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) / a.Rules.Slots * a.Rules.Slots\n	a.Booked", "messages", ""},
+	{"one slot more than a Window has is counted", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) - a.Rules.Slots + 1\n	a.Booked", "messages", ""},
+	{"what a node held before counts beside what it is granted", "account.go", "m.Holding[k] = e.sane(a.Rules)", "m.Holding[k] = Envelope{Left: min(e.Left, 0)}", "messages", ""},
+	{"what may be used is counted from when the beat was sent", "account.go", "min(b.Sent, a.Now)", "a.Now", "", "TestDrift"},
+	{"what is used is booked by the latest that the clock may show", "node.go", "slot: floorDiv(n.upper(at),", "slot: floorDiv(n.lower(at),", "", "TestExactlyOnce"},
+	{"what was used before a beat counts as used, whatever its slot", "safety.go", "if slot < past {", "if slot < now {", "", "TestRooms"},
+	{"what is held counts", "safety.go", "held += m.Held[k]", "held += 0 * m.Held[k]", "settled", ""},
+	{"what a dead process held counts", "account.go", "a.Gone.add(a.slotOf(max(expired, a.Now)), m.Held)", "", "settled crash", ""},
+	{"what was told and not answered is told again", "node.go", "	for slot := range n.unsure {", "	for slot := range n.unsure {\n		if n.known.at(slot) == n.sent.booked.at(slot) {\n			continue\n		}", "refunds", ""},
+	{"what others may use counts", "safety.go", "taken += m.bound(r, k, elapsed(end-m.Sent))", "", "messages", ""},
+	{"what others had counts a Window beyond its expiry", "safety.go", "a.slotOf(m.expiry(r)) >= slot-r.Slots", "a.slotOf(m.expiry(r)) >= slot", "pause", ""},
+	{"who is silent counts until all that it had has left the Window", "account.go", "a.Now-m.Seen > a.Rules.window()+a.Rules.ttl()+a.Rules.slot()", "a.Now-m.Seen > a.Rules.ttl()", "pause", ""},
+	{"another server may have lost writes", "account.go", "incarnation != a.Incarnation ||", "", "failover", ""},
+	{"a new memory grants nothing before it can know", "account.go", "a.Learning = now + r.ttl() + r.window() + r.slot()", "a.Learning = now", "loss", ""},
+	{"a new memory waits for grants of the old one to expire", "account.go", "a.Learning = now + r.ttl() + r.window() + r.slot()", "a.Learning = now + r.window() + r.slot()", "loss", ""},
+	{"only who ran for a Window counts among those who have told all", "account.go", "if m.Joined < a.Born-a.Rules.window()-a.Rules.slot() {", "if m.Joined < a.Born+1e9 {", "expected", ""},
+	{"what was told to another memory does not count as told", "account.go", "b.Epoch != a.Epoch || !known", "!known", "", "TestOtherMemory"},
+	{"clocks may differ by a part in a thousand", "safety.go", "return ms + ceilDiv(ms, drift-1)", "return ms", "", "TestDrift"},
+	{"a grant ends a part in a thousand early", "node.go", "time.Millisecond - time.Duration(e.Left)*time.Millisecond/drift)", "time.Millisecond)", "", "TestDrift"},
+	{"told again, a slot is replaced and not added to", "account.go", "m.Booked.set(slot, x)", "m.Booked.add(slot, x)", "", "TestExactlyOnce"},
+	{"what all is told, what is not told is gone", "account.go", "change(x.Slot, Amounts{})", "change(x.Slot, x.Used)", "", "TestExactlyOnce"},
+	{"a beat that is superseded is not booked", "account.go", "case known && m.Seq > b.Seq:", "case known && m.Seq > b.Seq && false:", "superseded", ""},
+	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},
+}
+
+var states = regexp.MustCompile(`caught after \d+ states`)
+
+// TestMutants breaks each rule, in the source itself, and runs the test that has to fail.
+// Without -mutants it only sees that the source is as the table says.
+func TestMutants(t *testing.T) {
+	if os.Getenv("LLMGOV_MUTANT") != "" {
+		t.Skip("this is one")
+	}
+	for _, m := range mutants {
+		source, err := os.ReadFile(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(source), m.old); n != 1 {
+			t.Errorf("%s: the table of mutants is out of date: %q is there %d times in %s", m.rule, m.old, n, m.file)
+			continue
+		}
+		if !*tryMutants {
+			continue
+		}
+		t.Run(strings.ReplaceAll(m.rule, " ", "-"), func(t *testing.T) { m.caught(t, strings.Replace(string(source), m.old, m.new, 1)) })
+	}
+}
+
+// caught runs the mutant's test over the changed source, and sees it fail.
+func (m *mutant) caught(t *testing.T, source string) {
+	dir := t.TempDir()
+	changed, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace, _ := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	for name, text := range map[string]string{changed: source, overlay: string(replace)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := "^TestModel_Sampled$"
+	if m.test != "" {
+		run = "^" + m.test + "$"
+	}
+	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "60s", "-run", run, "-v", ".", "-world", m.world, "-orders", "8000")
+	test.Env = append(os.Environ(), "LLMGOV_MUTANT=1")
+	out, err := test.CombinedOutput()
+	switch {
+	case err != nil && m.test != "" && strings.Contains(string(out), "--- FAIL"):
+		t.Logf("caught by %s", m.test)
+	case err == nil:
+		t.Errorf("nobody notices: %s\n%.200s", m.rule, out)
+	case !strings.Contains(string(out), "--- FAIL"):
+		t.Errorf("%s: it does not run:\n%.200s", m.rule, out)
+	default:
+		t.Logf("%s", states.Find(out))
+	}
+}

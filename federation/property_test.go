@@ -1,0 +1,374 @@
+package federation
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"pgregory.net/rapid"
+)
+
+func TestBook(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b book
+		oracle := map[int64]Amounts{}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			slot, x := rapid.Int64Range(-5, 10).Draw(t, "slot"), Amounts{rapid.Int64Range(-2, 3).Draw(t, "tokens"), rapid.Int64Range(0, 1).Draw(t, "requests")}
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				b.set(slot, x)
+				oracle[slot] = x
+			case 1:
+				b.add(slot, x)
+				oracle[slot] = plus(oracle[slot], x)
+			case 2:
+				b.since(slot)
+				for s := range oracle {
+					if s < slot {
+						delete(oracle, s)
+					}
+				}
+			case 3:
+				var want Amounts
+				for s, x := range oracle {
+					if s >= slot && s <= slot+4 {
+						want = plus(want, x)
+					}
+				}
+				if got := b.sum(slot, slot+4); got != want {
+					t.Fatalf("from %d to %d there is %v, want %v", slot, slot+4, got, want)
+				}
+			}
+			for i, x := range b {
+				if x.Used == (Amounts{}) || x.Used != oracle[x.Slot] || i > 0 && b[i-1].Slot >= x.Slot {
+					t.Fatalf("slot %d: %v in %v, want %v", x.Slot, x.Used, b, oracle[x.Slot])
+				}
+			}
+			for s, x := range oracle {
+				if b.at(s) != x {
+					t.Fatalf("slot %d: %v, want %v", s, b.at(s), x)
+				}
+			}
+		}
+	})
+}
+
+// drawAccount is an account that random beats of a few nodes came to.
+func drawAccount(t *rapid.T) *Account {
+	a := NewAccount(tiny(5, 2), 10_000, Options{Fresh: true})
+	now := int64(10_000)
+	seqs := map[string]int64{}
+	for range rapid.IntRange(1, 15).Draw(t, "beats") {
+		now += rapid.Int64Range(0, 150).Draw(t, "ms")
+		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
+		b := &Beat{Node: name, Instance: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "instance"), Join: true, Full: rapid.Bool().Draw(t, "full")}
+		seqs[b.Node+b.Instance]++
+		b.Seq, b.Epoch, b.Limits = seqs[b.Node+b.Instance], a.Epoch, Amounts{100, 10}
+		b.Full = b.Full || b.Seq == 1 || a.Members[name] == nil || a.Members[name].Instance != b.Instance
+		b.Sent = now - rapid.Int64Range(0, 100).Draw(t, "ago")
+		for range rapid.IntRange(0, 4).Draw(t, "slots") {
+			b.Booked = append(b.Booked, Booked{a.slotOf(now) + rapid.Int64Range(-6, 6).Draw(t, "slot"), Amounts{rapid.Int64Range(0, 9).Draw(t, "used"), 1}})
+		}
+		b.Past = a.slotOf(now) + rapid.Int64Range(-1, 2).Draw(t, "past")
+		b.Held[0] = rapid.Int64Range(0, 5).Draw(t, "held")
+		b.Holding[0] = drawEnvelope(t)
+		if m, r := a.receive(now, "", 0, b); m != nil {
+			r.Grant[0] = a.cut(m, 0, 100, drawEnvelope(t))
+			m.granted(r)
+		}
+	}
+	return a
+}
+
+func drawEnvelope(t *rapid.T) Envelope {
+	return Envelope{rapid.Int64Range(-5, 60).Draw(t, "level"), rapid.Int64Range(0, 100).Draw(t, "rate"), rapid.Int64Range(0, 200).Draw(t, "left")}
+}
+
+// TestBooked: what all nodes together have booked is the sum of what each has, and of
+// what those had that are no more: it only ever grows beyond that by those.
+func TestBooked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawAccount(t)
+		for slot := a.slotOf(a.Now) - 5; slot < a.slotOf(a.Now)+20; slot++ {
+			var sum Amounts
+			for _, m := range a.Members {
+				sum = plus(sum, m.Booked.at(slot))
+			}
+			if rest := minus(plus(a.Booked.at(slot), a.Gone.at(slot)), sum); rest[0] < 0 || rest[1] < 0 {
+				t.Fatalf("slot %d: %v is booked, the members alone have %v", slot, a.Booked.at(slot), sum)
+			}
+		}
+	})
+}
+
+// room is the dumb twin of rooms: at the end of one slot.
+func room(a *Account, of *Member, k int, limit, slot int64) int64 {
+	r, now := a.Rules, a.slotOf(a.Now)
+	left := limit
+	for _, x := range a.Booked {
+		if x.Slot >= slot-r.Slots && x.Slot <= slot {
+			left -= x.Used[k]
+		}
+	}
+	for _, x := range a.Gone {
+		if x.Slot >= slot-r.Slots {
+			left -= x.Used[k]
+		}
+	}
+	for _, m := range a.Members {
+		left -= m.Held[k]
+		for _, x := range m.Booked {
+			if x.Slot > slot && x.Slot > now && x.Slot <= m.Past {
+				left -= x.Used[k]
+			}
+		}
+		if m == of || m.expiry(r)/r.slot() < slot-r.Slots {
+			continue
+		}
+		most := int64(0)
+		for ms := int64(0); ms <= elapsed((slot+1)*r.slot()-m.Sent) && ms <= r.ttl(); ms++ {
+			for _, e := range []Envelope{m.Holding[k], m.Grant[k]} {
+				if ms <= e.Left && e.Left > 0 {
+					most = max(most, e.Level+(e.Rate*ms+r.window()-1)/r.window())
+				}
+			}
+		}
+		left -= most
+	}
+	return left
+}
+
+// TestRooms: what is left for a node is what a search through everything finds.
+func TestRooms(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawAccount(t)
+		of := a.Members[rapid.SampledFrom(a.names()).Draw(t, "of")]
+		slot := a.slotOf(a.Now)
+		a.rooms(of, 0, 100, func(got, _ int64) {
+			if want := room(a, of, 0, 100, slot); got != want {
+				t.Fatalf("at the end of slot %d there is room for %d, want %d", slot, got, want)
+			}
+			slot++
+		})
+		// Beyond what is told, nothing becomes tighter.
+		tightest := room(a, of, 0, 100, slot-1)
+		for range 20 {
+			if beyond := room(a, of, 0, 100, slot); beyond < tightest {
+				t.Fatalf("at the end of slot %d there is only room for %d, and %d at the last that was told", slot, beyond, tightest)
+			}
+			slot++
+		}
+	})
+}
+
+// TestCut: what is cut fits at all times; and a wish that fits whole is not cut.
+func TestCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawAccount(t)
+		of := a.Members[rapid.SampledFrom(a.names()).Draw(t, "of")]
+		wish := drawEnvelope(t)
+		wish.Level = max(0, wish.Level)
+		got := a.cut(of, 0, 100, wish)
+		fits := func(e Envelope) bool {
+			ok := true
+			a.rooms(of, 0, 100, func(room, ms int64) {
+				if use := e.within(a.Rules, ms); use > 0 && use > room {
+					ok = false
+				}
+			})
+			return ok
+		}
+		if !fits(got) {
+			t.Fatalf("%+v was cut to %+v, which does not fit", wish, got)
+		}
+		if got.Level > wish.Level || got.Rate > wish.Rate || got.Left > wish.Left {
+			t.Fatalf("%+v was cut to %+v, which is more", wish, got)
+		}
+		beat := a.Rules.Beat.Milliseconds()
+		if wish.within(a.Rules, beat) > 0 && fits(wish) && got != wish {
+			t.Fatalf("%+v fits, and was cut to %+v", wish, got)
+		}
+		if more := (Envelope{got.Level + 1, got.Rate, got.Left}); got.Left > 0 && got.Level < wish.Level && fits(more) {
+			t.Fatalf("%+v was cut to %+v, though one more fits", wish, got)
+		}
+	})
+}
+
+// TestExactlyOnce: whatever is lost, late and double, after the first answer that comes
+// the account has booked exactly what the pool has, each stretch in a slot in which it
+// was or a later one.
+func TestExactlyOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := tiny(6, 6)
+		a := NewAccount(rules, 5000, Options{Fresh: true})
+		n := NewNode(Config{Name: "n", Instance: "i", Rules: rules})
+		clock := func(now time.Time) int64 { return 5000 + now.Sub(t0).Milliseconds() }
+		now := t0
+		pool := map[time.Time]int64{} // by end
+		var mail []*Beat
+		beat := func() *Beat {
+			r := &Report{Limits: Amounts{1000, 0}}
+			for end, cost := range pool {
+				if cost > 0 && now.Sub(end) < rules.Window {
+					r.Bookings = append(r.Bookings, escrow.Booking{End: end, Cost: cost})
+				}
+			}
+			return n.Step(now, r)[0].(Send).Beat
+		}
+		deliver := func(b *Beat, answered bool) {
+			r := a.Beat(clock(now), "", 0, b)
+			if answered {
+				now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "back")) * time.Millisecond)
+				n.Step(now, &r)
+			}
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 80).Draw(t, "ms")) * time.Millisecond)
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 5:
+				if rapid.IntRange(0, 5).Draw(t, "loss") == 0 {
+					a = NewAccount(rules, clock(now), Options{})
+				}
+			case 0:
+				if n.joined {
+					pool[now.Truncate(30*time.Millisecond).Add(30*time.Millisecond)] += rapid.Int64Range(1, 5).Draw(t, "cost")
+				}
+			case 1:
+				end := now.Truncate(30 * time.Millisecond)
+				if now.Sub(end) < rules.Window && pool[end] > 0 {
+					pool[end] -= rapid.Int64Range(0, pool[end]).Draw(t, "refund")
+				}
+			case 2:
+				mail = append(mail, beat())
+			case 3, 4:
+				if len(mail) > 0 {
+					deliver(mail[rapid.IntRange(0, len(mail)-1).Draw(t, "letter")], rapid.Bool().Draw(t, "answered"))
+				}
+			}
+		}
+		for range 3 { // a first answer may be that all is to be told
+			deliver(beat(), true)
+		}
+		at := clock(now)
+		deliver(beat(), true)
+		if !n.joined {
+			t.Fatal("the node never joined")
+		}
+		want, got := int64(0), a.Booked.sum(math.MinInt64, math.MaxInt64)[0]
+		sure := int64(0)
+		for end, cost := range pool {
+			if slot := floorDiv(min(clock(end), at), rules.slot()); clock(end) > at-rules.window() {
+				sure += cost
+				if later := a.Booked.sum(slot, math.MaxInt64)[0]; later < cost {
+					t.Fatalf("%d used in slot %d are not booked there or later: %v", cost, slot, a.Booked)
+				}
+			}
+			want += cost
+		}
+		if got < sure || got > want {
+			t.Fatalf("%d is booked, of %d that were used, %d of them surely within the Window", got, want, sure)
+		}
+	})
+}
+
+// TestDrift: a node whose clock runs fast, or slow, by a part in a thousand never uses
+// more of a grant than it is charged for, at any time, nor after it is thought expired.
+func TestDrift(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := DefaultRules()
+		rate := 1 + float64(rapid.IntRange(-1000, 1000).Draw(t, "ppm"))/1e6
+		a := NewAccount(rules, 1_000_000, Options{Fresh: true})
+		n := NewNode(Config{Name: "n", Instance: "i", Rules: rules})
+		real := time.Duration(0)
+		own := func() time.Time { return t0.Add(time.Duration(float64(real) * rate)) }
+		clock := func() int64 { return 1_000_000 + real.Milliseconds() }
+		var allowed escrow.Allowance
+		const limit = MaxLimit
+		for range 3 {
+			r := &Report{Limits: Amounts{limit}, Holding: [axes]Holding{{allowed.Left(own(), 0), allowed.Rate, allowed.Until}}}
+			r.Holding[0].Left = max(0, r.Holding[0].Left)
+			b := n.Step(own(), r)[0].(Send).Beat
+			start := real // of the beat
+			real += time.Duration(rapid.IntRange(0, 400_000).Draw(t, "there")*rapid.IntRange(0, 1).Draw(t, "slow")) * time.Microsecond
+			m, reply := a.receive(clock(), "", 0, b)
+			reply.Grant[0] = a.cut(m, 0, limit, Envelope{rapid.Int64Range(0, limit/100).Draw(t, "level"), rapid.Int64Range(0, limit).Draw(t, "rate"), rules.ttl()})
+			m.granted(reply)
+			real += time.Duration(rapid.IntRange(0, 400_000).Draw(t, "back")*rapid.IntRange(0, 1).Draw(t, "slow")) * time.Microsecond
+			for _, x := range n.Step(own(), &reply) {
+				if x, ok := x.(Allow); ok && x.Axis == 0 {
+					allowed = x.Allowance
+				}
+			}
+			next := real + time.Duration(rapid.IntRange(0, 3500).Draw(t, "until next"))*time.Millisecond
+			for ; real < next; real += 37 * time.Millisecond {
+				used := allowed.Left(own(), 0)
+				end := 1_000_000 + ceilDiv(int64(real), int64(time.Millisecond))
+				if most := m.bound(rules, 0, elapsed(end-m.Sent)); used > most {
+					t.Fatalf("%v after the beat the node may have used %d, it is charged for %d", real-start, used, most)
+				}
+				if used > 0 && clock() > m.expiry(rules) {
+					t.Fatalf("the node may still use %d after its grant has expired", used)
+				}
+			}
+		}
+	})
+}
+
+// TestOtherMemory: what was told to a memory that is lost does not count as told to the
+// next one.
+func TestOtherMemory(t *testing.T) {
+	a := NewAccount(tiny(5, 2), 10_000, Options{})
+	b := &Beat{Node: "n", Instance: "i", Full: true, Seq: 5, Epoch: a.Epoch - 1, Limits: Amounts{100}}
+	if r := a.Beat(10_000, "", 1, b); r.Status != Resend {
+		t.Errorf("all that was told to another memory is answered %q, want %q", r.Status, Resend)
+	}
+	b.Seq, b.Epoch = 6, a.Epoch
+	if r := a.Beat(10_000, "", 1, b); r.Status != Granted {
+		t.Errorf("the only process there may be has told all, and is answered %q", r.Status)
+	}
+}
+
+// TestHostile: no beat, whatever it says, makes the account fail, remember without bound,
+// or give others more than there is.
+func TestHostile(t *testing.T) {
+	wild := rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, -1e12, -1, 0, 1, 999, 1e11, 1e12, math.MaxInt64 - 1, math.MaxInt64})
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(what string) int64 { return wild.Draw(t, what) }
+		amounts := func(what string) Amounts { return Amounts{draw(what), draw(what)} }
+		a := NewAccount(DefaultRules(), 1_000_000, Options{Fresh: true})
+		good := &Beat{Node: "good", Instance: "g", Join: true, Full: true, Seq: 1, Limits: Amounts{600_000, 60}, Burst: Amounts{100_000, 10}, Waiting: Amounts{1e6, 100}, Largest: Amounts{1000, 1}, Curve: []Point{{1, [axes]float64{1e6, 100}}}}
+		a.Beat(1_000_000, "", 0, good)
+		for i := range rapid.IntRange(1, 8).Draw(t, "beats") {
+			b := &Beat{
+				Node: "bad", Instance: fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "instance")), Join: rapid.Bool().Draw(t, "join"), Full: rapid.Bool().Draw(t, "full"),
+				Seq: draw("seq"), Acked: draw("acked"), Epoch: a.Epoch, Limits: Amounts{600_000, 60}, Burst: amounts("burst"), Sent: draw("sent"), Joined: draw("joined"), Past: draw("past"),
+				Held: amounts("held"), Waiting: amounts("waiting"), Largest: amounts("largest"),
+				Curve: []Point{{math.NaN(), [axes]float64{math.Inf(1), math.NaN()}}, {rapid.Float64().Draw(t, "level"), [axes]float64{rapid.Float64().Draw(t, "use"), 1}}},
+			}
+			for k := range b.Holding {
+				b.Holding[k] = Envelope{draw("level"), draw("rate"), draw("left")}
+			}
+			for range 10 {
+				b.Booked = append(b.Booked, Booked{draw("slot"), amounts("used")}, Booked{4000 + rapid.Int64Range(-1000, 2000).Draw(t, "slot"), amounts("used")})
+			}
+			a.Beat(1_000_000+int64(i)*100, "", 0, b)
+			good.Seq, good.Join, good.Acked, good.Epoch = good.Seq+1, true, 0, a.Epoch
+			r := a.Beat(1_000_000+int64(i)*100, "", 0, good)
+			for k, e := range r.Grant {
+				if limit := good.Limits[k]; e.within(a.Rules, a.Rules.ttl()) > limit {
+					t.Fatalf("of %d, one gets %+v", limit, e)
+				}
+			}
+			for slot := range 3 * a.Rules.Slots {
+				if s := a.Booked.at(a.slotOf(a.Now) - a.Rules.Slots + slot); s[0] < 0 || s[1] < 0 {
+					t.Fatalf("less than nothing is booked: %v", s)
+				}
+			}
+			if n := len(a.Booked) + len(a.Gone) + len(a.Members["good"].Booked); n > 2000 {
+				t.Fatalf("the account remembers %d slots", n)
+			}
+		}
+	})
+}
