@@ -205,7 +205,7 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 // bypassed, or large calls would starve behind small ones.
 func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.advance(now)
-	p.wake = time.Time{}
+	p.wake, p.first = time.Time{}, Cost{}
 	for {
 		open := p.hasSlot(background)
 		leaf, floored, ok := p.next(open)
@@ -219,7 +219,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		e := &p.entries[n]
 		lacks, ok := p.fits(now, e)
 		if !ok {
-			p.blocked = lacks
+			p.blocked, p.first = lacks, e.cost
 			p.wake = p.headReadyAt(now, e)
 			return out
 		}

@@ -51,6 +51,13 @@ func (p *Pool) Allowed(now time.Time, k Axis) (a Allowance, left int64) {
 	return pace.allowance, pace.level
 }
 
+// Head is what the first call in the queue will be booked at, as of the last Pump: none
+// where nobody was left waiting. A background call that waits for a slot is not first.
+func (p *Pool) Head() Cost { return p.first }
+
+// Largest is the largest call of late. What it counts for halves in 35 s.
+func (p *Pool) Largest() Cost { return Cost{p.axes[Tokens].pace.largest, 1} }
+
 // share decides whether the level follows an allowance from now on, or the string.
 func (p *pace) share(shared bool) {
 	if shared == p.granted {

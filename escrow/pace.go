@@ -105,7 +105,11 @@ func (p *pace) advance(now time.Time, busy bool) {
 		return
 	}
 	if p.granted {
+		before := p.ring.cur
 		p.ring.Advance(now)
+		for n := p.ring.cur - before; n > 0 && p.largest > 0; n-- {
+			p.forget()
+		}
 		p.last, p.lead = now, 0
 		p.follow()
 		return
@@ -124,7 +128,7 @@ func (p *pace) advance(now time.Time, busy bool) {
 		}
 		p.refill(turn)
 		p.ring.turn()
-		p.largest -= (p.largest + 511) / 512 // half of it in 35 s
+		p.forget()
 		switch {
 		case busy:
 			p.rate = p.tautRate()
@@ -134,6 +138,9 @@ func (p *pace) advance(now time.Time, busy bool) {
 	}
 	p.refill(now)
 }
+
+// forget lets the largest call of late be less so, by a slot: half of it in 35 s.
+func (p *pace) forget() { p.largest -= (p.largest + 511) / 512 }
 
 // idleRate is the refill while nobody waits, given the ring's room. What is unspent
 // needs no string: the level rises until it could hand out all the room, and the

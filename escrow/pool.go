@@ -91,6 +91,7 @@ type Pool struct {
 
 	meanRun time.Duration // of ended calls; 0 before the first
 	blocked Axis          // what the head of the queue lacked at the last Pump
+	first   Cost          // what that call is booked at; nothing when none was left
 	wake    time.Time     // when it may have that; zero when only a verb can tell
 }
 

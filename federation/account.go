@@ -209,7 +209,9 @@ func (a *Account) book(m *Member, b *Beat) {
 		}
 		m.Booked.set(slot, x)
 		a.Booked.add(slot, d)
-		more = plus(more, d)
+		if slot > first+leaving {
+			more = plus(more, d)
+		}
 	}
 	if b.Full {
 		told := map[int64]bool{}
@@ -245,6 +247,10 @@ func (a *Account) book(m *Member, b *Beat) {
 	}
 	a.fill(more)
 }
+
+// leaving is how many slots of the oldest are no news: what changes in them has left
+// the pool's own Window, whose slots are finer.
+const leaving = 2
 
 // totals are the demands of all nodes at what a beat names.
 func (a *Account) totals(b *Beat) []Demand {

@@ -8,7 +8,16 @@ import (
 // book is amounts by slot, in the order of the slots; zeros are left out.
 type book []Booked
 
+// find is where a slot is, or would be. The slots of a busy pool have no gaps, and most
+// are added at the end.
 func (b book) find(slot int64) (int, bool) {
+	n := len(b)
+	if n == 0 || b[n-1].Slot < slot {
+		return n, false
+	}
+	if i := slot - b[0].Slot; i >= 0 && i < int64(n) && b[i].Slot == slot {
+		return int(i), true
+	}
 	return slices.BinarySearchFunc(b, slot, func(x Booked, slot int64) int { return cmp.Compare(x.Slot, slot) })
 }
 

@@ -30,6 +30,17 @@
 // everywhere, if its weight counts in each process by the part of its demand that comes
 // there (Share).
 //
+// The rate that is so shared is the steepest line under the room to come, as a pool's own
+// pace has it. What an idle pool has saved up (Fill) is handed out at once to who lacks
+// it. And no node gets more than its part of the room of any moment to come, so that it
+// is not the limit that decides, which would serve who asks first.
+//
+// What several nodes lose against one is what is on its way: one slot in 241; what is
+// given back, of which the store hears up to a beat later; and under accounting by
+// production about what may be handed out in the life of a grant, for that is counted
+// before it is produced. docs/architecture.md has the figures, and llmgov simulate (d1 to
+// d4) makes them.
+//
 // # Why the limit holds
 //
 // None of the above is needed for that. A grant is cut so that at the end of every slot to

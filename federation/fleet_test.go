@@ -62,24 +62,9 @@ func newFleet(limit int64, weights []escrow.Weight, delays ...time.Duration) *fl
 	return f
 }
 
-func (s *site) holding(now time.Time) (h [axes]Holding) {
-	for k := range h {
-		a, left := s.pool.Allowed(now, escrow.Axis(k))
-		h[k] = Holding{left, a.Rate, a.Until}
-	}
-	return h
-}
-
 func (s *site) report(now time.Time) *Report {
-	r := &Report{Limits: Amounts{s.limit, 0}, Burst: Amounts{s.limit / 6, 0}, Largest: Amounts{8000, 1}}
-	r.Spent[0] = s.pool.Spent(escrow.Tokens)
-	r.Holding = s.holding(now)
-	r.Held = s.pool.Bookings(now, func(b escrow.Booking) { r.Bookings = append(r.Bookings, b) })
-	for _, c := range s.tree {
-		c.Demand = s.pool.Demand(c.ID)
-		r.Tree = append(r.Tree, c)
-	}
-	r.Waiting = s.pool.Demand(escrow.Root).WaitingUnits
+	r := Survey(s.pool, now, s.tree)
+	r.Limits, r.Burst = Amounts{s.limit, 0}, Amounts{s.limit / 6, 0}
 	return r
 }
 
@@ -106,8 +91,7 @@ func (f *fleet) step() {
 		f.do(l.site, s.node.Step(now, l.reply))
 	}
 	for i, s := range f.sites {
-		waiting := s.pool.Demand(escrow.Root).WaitingUnits
-		if s.node.Due(now, Pressure{waiting, Amounts{1000, 1}, s.holding(now)}) {
+		if s.node.Due(now, Pressed(s.pool, now)) {
 			f.beats++
 			f.do(i, s.node.Step(now, s.report(now)))
 		}
@@ -195,6 +179,12 @@ func TestFleet_Saturated(t *testing.T) {
 	}
 	if used < 0.985 {
 		t.Errorf("only %.4f of the limit was used, with calls waiting everywhere", used)
+	}
+	if level := f.account.Fill[0].Level; level > limit/60 {
+		t.Errorf("there is a burst of %d left of a limit that is all used", level)
+	}
+	if most := 1.2 * 4 * f.now.Seconds(); float64(f.beats) > most {
+		t.Errorf("%d beats, of which %.0f would be plenty: what waits has been told", f.beats, most)
 	}
 	if share < 0.74 || share > 0.76 {
 		t.Errorf("the tenant of weight 3 beside one of weight 1 got %.4f, not 0.75", share)

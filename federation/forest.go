@@ -111,33 +111,64 @@ func (f *forest) uses(i int, sum *[axes]float64) {
 	}
 }
 
-// innerPoints is how many levels are looked at between zero and where a branch with
-// children has all that it asks for: in between its curve is not straight.
-const innerPoints = 8
+// bends are the amounts of a branch at which a leaf below it has all that it asks for:
+// between two of them all that is below gets more evenly.
+func (f *forest) bends(i int) []float64 {
+	b := &f.branches[i]
+	if b.leaf {
+		return []float64{b.all}
+	}
+	var levels []float64
+	rising := 0.0 // weight of the children that do not have all they ask for
+	for _, k := range b.kids {
+		kid := &f.branches[k]
+		rising += kid.weight
+		for _, amount := range f.bends(k) {
+			levels = append(levels, amount/kid.weight)
+		}
+	}
+	levels = thin(levels)
+	full, next := 0.0, 0
+	for j, level := range levels {
+		for ; next < len(b.kids) && f.branches[b.kids[next]].fullAt() <= level; next++ {
+			kid := &f.branches[b.kids[next]]
+			full, rising = full+kid.all, rising-kid.weight
+		}
+		levels[j] = full + rising*level
+	}
+	return levels
+}
 
-// curve is what this process's callers would use by level.
+// thin puts levels in order; of more than a curve has points it leaves evenly chosen ones
+// and the last.
+func thin(levels []float64) []float64 {
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	n := len(levels)
+	if n <= curvePoints {
+		return levels
+	}
+	for j := range curvePoints {
+		levels[j] = levels[(j+1)*n/curvePoints-1]
+	}
+	return levels[:curvePoints]
+}
+
+// curve is what this process's callers would use by level. It is exact, as long as it has
+// enough points.
 func (f *forest) curve() []Point {
 	var levels []float64
 	var asking []int
 	for _, i := range f.roots {
-		b := &f.branches[i]
-		if b.own <= 0 {
-			continue
-		}
-		asking = append(asking, i)
-		levels = append(levels, b.fullAt())
-		for j := 1; j < innerPoints && !b.leaf; j++ {
-			levels = append(levels, b.fullAt()*float64(j)/innerPoints)
+		if b := &f.branches[i]; b.own > 0 {
+			asking = append(asking, i)
+			for _, amount := range f.bends(i) {
+				levels = append(levels, amount/b.weight)
+			}
 		}
 	}
-	slices.Sort(levels)
-	levels = slices.Compact(levels)
 	out := make([]Point, 0, min(len(levels), curvePoints))
-	for j := range min(len(levels), curvePoints) {
-		level := levels[j]
-		if len(levels) > curvePoints { // of more, evenly chosen ones and the last
-			level = levels[(j+1)*len(levels)/curvePoints-1]
-		}
+	for _, level := range thin(levels) {
 		p := Point{Level: level}
 		for _, i := range asking {
 			f.give(i, min(f.branches[i].all, f.branches[i].weight*level))

@@ -39,10 +39,11 @@ type Node struct {
 	sentAt, gotAt time.Time
 
 	sent    outstanding
-	known   book             // what the store has of this node
-	unsure  map[int64]bool   // slots of which it was told something that it may not have heard
-	placed  map[int64]placed // by the end of the stretch
-	past    int64            // the latest slot of these
+	allowed [axes]escrow.Allowance // as of the last answer
+	known   book                   // what the store has of this node
+	unsure  map[int64]bool         // slots of which it was told something that it may not have heard
+	placed  map[int64]placed       // by the end of the stretch
+	past    int64                  // the latest slot of these
 	demands demands
 }
 
@@ -59,7 +60,9 @@ type outstanding struct {
 	seq     int64
 	at      time.Time
 	spent   Amounts
+	parts   Amounts // of a unit that the allowances had grown beyond whole ones
 	booked  book
+	limits  Amounts
 	waiting Amounts
 	tree    []Claim
 }
@@ -144,23 +147,29 @@ type Pressure struct {
 	Holding       [axes]Holding
 }
 
-// Due reports whether it is time for a beat: in turn; or out of turn, where calls wait for
-// more than is held and the store has not been told of it.
+// Due reports whether it is time for a beat: in turn; or out of turn, when the last one
+// was answered, and a beat's time will not suffice for the first call that waits, or the
+// time that lies between two beats out of turn for all, of which the store has not been
+// told of half. Where all is used that is rare, for what waits stays the same. Where demand
+// wanders between nodes (d3) the 99th percentile of waits is 0.25 s; it is 0.35 s if for all,
+// too, a beat's time has to suffice.
 func (n *Node) Due(now time.Time, p Pressure) bool {
 	switch {
 	case n.fenced:
 		return false
 	case !now.Before(n.next):
 		return true
-	case now.Before(n.last.Add(n.cfg.Rules.Eager)):
+	case n.acked < n.seq || now.Before(n.last.Add(n.cfg.Rules.Eager)):
 		return false
 	}
 	for k, w := range p.Waiting {
-		if w <= 0 {
+		if w <= 0 || n.sent.limits[k] <= 0 {
 			continue
 		}
-		soon := p.Holding[k].Left + grown(p.Holding[k].Rate, n.cfg.Rules.Beat.Milliseconds(), n.cfg.Rules.window())
-		if soon < p.Head[k] || soon < w && w > 2*n.sent.waiting[k] {
+		within := func(d time.Duration) int64 {
+			return p.Holding[k].Left + grown(p.Holding[k].Rate, d.Milliseconds(), n.cfg.Rules.window())
+		}
+		if within(n.cfg.Rules.Beat) < p.Head[k] || within(n.cfg.Rules.Eager) < w && w > 2*n.sent.waiting[k] {
 			return true
 		}
 	}
@@ -202,7 +211,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 			b.Holding[k] = Envelope{h.Left, h.Rate, (left + left/drift).Milliseconds() + 1}
 		}
 	}
-	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, waiting: r.Waiting, tree: r.Tree}
+	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), limits: r.Limits, waiting: r.Waiting, tree: r.Tree}
 	if n.joined { // else nothing can have been used yet
 		b.Sent, b.Joined = n.lower(now), n.upper(n.first)
 		n.sent.booked = n.bookings(now, r)
@@ -328,12 +337,30 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		return out
 	}
 	for k, e := range r.Grant {
-		out = append(out, Allow{escrow.Axis(k), escrow.Allowance{
-			Since: n.sent.at, Until: n.sent.at.Add(time.Duration(e.Left)*time.Millisecond - time.Duration(e.Left)*time.Millisecond/drift),
+		left := time.Duration(e.Left) * time.Millisecond
+		n.allowed[k] = escrow.Allowance{
+			Since: n.sent.at, Until: n.sent.at.Add(left - left/drift),
 			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k],
-		}})
+		}
+		if e.Rate > 0 {
+			n.allowed[k].Since = n.sent.at.Add(-time.Duration(n.sent.parts[k]/e.Rate) * time.Microsecond)
+		}
+		out = append(out, Allow{escrow.Axis(k), n.allowed[k]})
 	}
 	return out
+}
+
+// parts are what the allowances in force have grown by beyond whole units, of so many
+// parts as the Window has microseconds. They are carried on, as time that has passed: a
+// node that hands out ten requests a second would lose one in twenty else. The store needs
+// not know, for it counts what a rate comes to rounded up.
+func (n *Node) parts(now time.Time) (p Amounts) {
+	for k, a := range n.allowed {
+		if now.Before(a.Until) {
+			p[k] = a.Rate * now.Sub(a.Since).Microseconds() % n.cfg.Rules.Window.Microseconds()
+		}
+	}
+	return p
 }
 
 // forget makes the next beat tell all, at once, by the clock of a store that knows

@@ -6,13 +6,18 @@ import "time"
 type step uint8
 
 const (
-	arrive step = iota // an open load's next request
-	ask                // a worker's next request
-	retry              // a refused caller comes back
-	expire             // a queued caller's patience ends
-	beat               // a running stream reports its progress
-	finish             // a running request ends
-	wake               // the pool asked to be called
+	arrive   step = iota // an open load's next request
+	ask                  // a worker's next request
+	retry                // a refused caller comes back
+	expire               // a queued caller's patience ends
+	beat                 // a running stream reports its progress
+	finish               // a running request ends
+	wake                 // the pool asked to be called
+	look                 // a process looks whether to tell the store
+	told                 // a beat comes to the store
+	answered             // the store's answer comes back
+	crash                // a process ends
+	restart              // and another takes its place
 )
 
 // task is one thing due at a time. Tasks of the same time are done in the order
@@ -25,6 +30,9 @@ type task struct {
 	phase int32
 	call  *call
 	stamp int32 // the attempt that an expire is meant for
+	site  int32 // that all from wake on are of
+
+	letter *letter
 }
 
 func (t *task) before(u *task) bool {

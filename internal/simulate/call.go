@@ -13,10 +13,12 @@ type call struct {
 	leaf     int32
 	phase    int32
 	worker   bool
+	site     *site         // that it came to; nil when none was there
 	deadline time.Duration // when its caller gives up
 	attempts int32
 	handle   escrow.Handle
 	queued   bool
+	gone     bool // with its process
 
 	started time.Duration
 	counted int64 // of its tokens, those that were reported as used
@@ -34,17 +36,18 @@ func (w *world) most(c *call) int64 {
 }
 
 // request makes a new one.
-func (w *world) request(t task, deadline time.Duration) *call {
+func (w *world) request(t task, s *site, deadline time.Duration) *call {
 	l := &w.tree.Leaves[t.leaf]
 	c := &call{
 		sample:   l.Work.draw(w.leafs[t.leaf].arrivals, w.factor(int(t.leaf), w.now)),
 		id:       int32(len(w.trace.Requests)),
 		leaf:     t.leaf,
 		phase:    t.phase,
+		site:     s,
 		deadline: deadline,
 	}
 	w.trace.Requests = append(w.trace.Requests, Request{
-		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run,
+		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: s.number(),
 	})
 	return c
 }
@@ -53,14 +56,15 @@ func (w *world) request(t task, deadline time.Duration) *call {
 func (w *world) offer(c *call) {
 	c.attempts++
 	w.trace.add(w.now, Offered, c.id, c.tokens())
-	expect, run := w.guess.first(c)
-	h, answer := w.pool.Offer(w.clock(), escrow.Call{
-		Leaf:       w.nodes[c.leaf],
+	s := c.site
+	expect, run := s.guess.first(c)
+	h, answer := s.pool.Offer(w.clock(), escrow.Call{
+		Leaf:       s.tree.leaves[c.leaf],
 		Background: w.tree.Leaves[c.leaf].Background,
 		Most:       escrow.Cost{escrow.Tokens: w.most(c), escrow.Requests: 1},
 		Input:      c.input,
 		Expect:     expect,
-		Speed:      w.guess.speed(c, 0),
+		Speed:      s.guess.speed(c, 0),
 		Run:        run,
 		MaxWait:    w.maxWait(c),
 		Claim:      w.claim(c),
@@ -71,7 +75,8 @@ func (w *world) offer(c *call) {
 		w.start(c)
 	case escrow.Queued:
 		c.queued = true
-		w.waiting[h] = c
+		s.waiting[h] = c
+		s.keep(c)
 		until := w.now + answer.Patience
 		w.agenda.plan(task{at: min(until, c.deadline), step: expire, call: c, stamp: c.attempts})
 	default:
@@ -109,10 +114,11 @@ func (w *world) expire(t task) {
 		return
 	}
 	c.queued = false
-	delete(w.waiting, c.handle)
+	delete(c.site.waiting, c.handle)
+	c.site.drop(c)
 	if w.Refuse == Wait || c.deadline <= w.now {
 		// The caller goes away by itself. An open one would be refused just then.
-		if !w.pool.Cancel(w.clock(), c.handle) {
+		if !c.site.pool.Cancel(w.clock(), c.handle) {
 			panic("llmgov: BUG: the pool does not know a call that waits")
 		}
 		if w.Refuse == Wait && !c.worker {
@@ -120,7 +126,7 @@ func (w *world) expire(t task) {
 		}
 		return
 	}
-	answer, ok := w.pool.Refuse(w.clock(), c.handle, 0)
+	answer, ok := c.site.pool.Refuse(w.clock(), c.handle, 0)
 	if !ok {
 		panic("llmgov: BUG: the pool does not know a call that waits")
 	}
@@ -161,11 +167,12 @@ func (w *world) start(c *call) (ended bool) {
 	case escrow.Production:
 		w.use(c, c.input)
 	}
-	w.guess.start(c)
+	c.site.guess.start(c)
 	if c.run <= 0 {
 		w.finish(c)
 		return true
 	}
+	c.site.keep(c)
 	end := w.now + c.run
 	if w.now+beatEvery < end {
 		w.agenda.plan(task{at: w.now + beatEvery, step: beat, call: c})
@@ -197,9 +204,9 @@ func (w *world) beat(c *call) {
 	if w.Pool.Accounting == escrow.Production {
 		w.use(c, c.input+produced)
 	}
-	expect, run := w.guess.again(c, produced, w.now-c.started)
-	w.pool.Progress(w.clock(), c.handle, escrow.Progress{
-		Taken: c.input + produced, Expect: expect, Run: run, Speed: w.guess.speed(c, w.now-c.started),
+	expect, run := c.site.guess.again(c, produced, w.now-c.started)
+	c.site.pool.Progress(w.clock(), c.handle, escrow.Progress{
+		Taken: c.input + produced, Expect: expect, Run: run, Speed: c.site.guess.speed(c, w.now-c.started),
 	})
 	if next := w.now + beatEvery; next < c.started+c.run {
 		w.agenda.plan(task{at: next, step: beat, call: c})
@@ -208,10 +215,11 @@ func (w *world) beat(c *call) {
 
 // finish ends a call, and sends its worker for the next one.
 func (w *world) finish(c *call) {
-	w.guess.end(c)
+	c.site.guess.end(c)
+	c.site.drop(c)
 	w.trace.add(w.now, Settled, c.id, c.tokens())
 	w.use(c, c.tokens())
-	if !w.pool.Settle(w.clock(), c.handle, escrow.Cost{escrow.Tokens: c.tokens(), escrow.Requests: 1}) {
+	if !c.site.pool.Settle(w.clock(), c.handle, escrow.Cost{escrow.Tokens: c.tokens(), escrow.Requests: 1}) {
 		panic("llmgov: BUG: the pool does not know a call that runs")
 	}
 	if c.worker {

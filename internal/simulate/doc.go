@@ -7,9 +7,10 @@
 // numbers, and something to compare with. Package escrow takes the time as an
 // argument everywhere, so ten minutes of a pool take a fraction of a second.
 //
-//	file ──► Scenario ──► plan (of one seed) ──► world ◄──► escrow.Pool
+//	file ──► Scenario ──► plan (of one seed) ──► world ◄──► escrow.Pool; of several nodes:
+//	                         │                    │         one each ◄──► federation.Account
 //	                         │                    │ virtual time: arrivals, streams,
-//	                         │                    │ patience, backoff, retries
+//	                         │                    │ patience, backoff, retries, letters
 //	                         ▼                    ▼
 //	                      oracles ──────► audit ◄── Trace ──► log (JSON lines)
 //	                                       │
@@ -22,9 +23,9 @@
 //     log holds the whole trace, so anybody can compute them again.
 //   - What is shared out is counted as the provider counts it, and rolling sums
 //     are taken over every instant from the first second on, not over windows.
-//   - One stream of random numbers a tenant, and another for its manners: what one
-//     tenant is answered does not change what others ask for. The same
-//     scenario and seed give the same log, byte for byte.
+//   - One stream of random numbers a tenant, others for its manners and for the nodes
+//     that it comes to: what one tenant is answered does not change what others ask for.
+//     The same scenario and seed give the same log, byte for byte.
 //   - The oracle is fluid weighted max-min over the tree (GPS): at every instant,
 //     in steps of 50 ms, the rate goes to those who want something just then. It
 //     sees nothing of the future. The clairvoyant oracle, which shares out each
@@ -67,6 +68,8 @@
 //	estimates: exact                # exact | learned
 //	refuse: wait                    # wait | deny | deny_hinted
 //	patience: 15s                   # of open-loop callers
+//	nodes: {us-east: 1ms, eu-west: 35ms}   # not the default: processes that share the pool by way of
+//	                                # a store, and how far each is from it, one way
 //	tenants:                        # required
 //	  - {name: a, weight: 4, load: {kind: open, tokens_per_second: 1000}}   # or requests_per_second
 //	  - {name: b, load: {kind: backlogged, workers: 32}}
@@ -75,10 +78,14 @@
 //	  - {name: d, load: {kind: absent}}              # until an event
 //	  - {name: org, weight: 2, teams: [{name: x, weight: 3, load: {…}}]}
 //	  - {name: t, zipf: {count: 1000, exponent: 1.1, weights: [8, 4, 1], load: 1.5}}
+//	  - {name: u, nodes: [us-east], load: {…}}       # or {us-east: 0.1, eu-west: 0.9}; else all alike
+//	  - {name: v, rotate: {period: 120s, swing: 0.9, phase: 0.25}, load: {…}}
 //	events:
 //	  - {at: 150s, tenant: org/x, load: {kind: backlogged, workers: 32}}
 //	  - {at: 60s..115s, every: 120s, tenant: d, load: {…}}   # drawn anew each time; repeated until the end
 //	  - {at: 300s, cost_factor: 3, tenant: a}                # without tenant: all
+//	  - {at: 180s, partition: eu-west, for: 30s}             # cut off from the store
+//	  - {at: 240s, crash: us-east, for: 0s}                  # until another process is there
 //
 // A tenant may also have priority (interactive or background), floor_tpm, credit,
 // and cost, classes or service of its own, which its teams inherit. A zipf
@@ -93,8 +100,16 @@
 // seconds), 5–35 ms late, and say by their retry count that they do. Both kinds
 // give up at the end of their patience.
 //
+// Nodes: each is a process with a pool of its own, which gets its part of the limit from a
+// store (package federation). Requests come to the nodes of their tenant by its parts; of a
+// tenant that rotates these wander once around the nodes in a period, between 1 − swing
+// and 1 + swing of what they are, and phase says where they begin, in turns. A way to the store
+// takes 0.9 to 1.2 times the delay. A process that crashes takes with it who waits, and cuts
+// off what runs; workers come to another one 1–2 s later, and requests come to those that
+// are up. Slots are not shared: concurrency is for one node.
+//
 // # Not here
 //
-// Several nodes (nodes, partition, crash), HTTP, tenants' own limits, and the
-// time that the gateway itself takes.
+// HTTP, tenants' own limits, and the time that the gateway and the store themselves
+// take.
 package simulate

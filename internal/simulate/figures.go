@@ -115,8 +115,22 @@ func (a *audit) figures() (Figures, []TenantFigures) {
 	a.dominantShares(&f)
 	a.returners(&f)
 	tenants := a.callers(&f)
-	f.StoreRoundTrips = 0
+	f.StoreRoundTrips = a.roundTrips(f.Admitted)
 	return f, tenants
+}
+
+// roundTrips is how often the store was asked per 1000 requests that were admitted.
+func (a *audit) roundTrips(admitted Value) Value {
+	n := 0
+	for _, b := range a.trace.Beats {
+		if b.At >= a.Warmup {
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return 1000 * Value(n) / admitted
 }
 
 // shares are the figures of who got what.

@@ -99,34 +99,42 @@ func (p *plan) workersDemand(leaf int, now time.Duration, m measure) float64 {
 	return 0
 }
 
-// dropExpired forgets requests whose callers gave up before they were begun.
+// dropExpired forgets requests whose callers gave up before they were begun. All have
+// the same patience, so who came later gives up later.
 func dropExpired(queue []chunk, now time.Duration) []chunk {
-	kept := queue[:0]
-	for _, c := range queue {
-		if c.begun || c.expires >= now {
-			kept = append(kept, c)
-		}
+	late := 0
+	for late < len(queue) && queue[late].expires < now {
+		late++
 	}
-	return kept
+	return keep(queue, late, func(c *chunk) bool { return c.begun })
 }
 
 // serve gives a queue an amount, first come first served.
 func serve(queue []chunk, amount, dt float64) []chunk {
 	const dust = 1e-9
-	kept := queue[:0]
-	for _, c := range queue {
-		if amount > dust {
-			x := min(amount, c.available(dt))
-			amount -= x
-			c.left -= x
-			c.free = max(0, c.free-x)
-			c.begun = true
-		}
-		if c.left > dust {
-			kept = append(kept, c)
+	served := 0
+	for served < len(queue) && amount > dust {
+		c := &queue[served]
+		x := min(amount, c.available(dt))
+		amount -= x
+		c.left -= x
+		c.free = max(0, c.free-x)
+		c.begun = true
+		served++
+	}
+	return keep(queue, served, func(c *chunk) bool { return c.left > dust })
+}
+
+// keep takes out those of the first n that are not to stay.
+func keep(queue []chunk, n int, stays func(*chunk) bool) []chunk {
+	at := n
+	for i := n - 1; i >= 0; i-- {
+		if stays(&queue[i]) {
+			at--
+			queue[at] = queue[i]
 		}
 	}
-	return kept
+	return queue[at:]
 }
 
 // clairvoyant is the oracle that knows each window's demand beforehand, and

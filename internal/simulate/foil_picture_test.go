@@ -26,7 +26,7 @@ func TestTurnPicture(t *testing.T) {
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n")
 	for row, a := range []admission{admissions[0], ours} {
 		p := newPlan(s, 1)
-		w := newWorld(p, a.gate(p.Pool))
+		w := newWorld(p, a.gate)
 		if err := w.run(context.Background(), 0, func(time.Duration) {}); err != nil {
 			t.Fatal(err)
 		}

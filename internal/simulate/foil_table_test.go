@@ -19,7 +19,7 @@ type admission struct {
 	gate func(Pool) gate
 }
 
-var ours = admission{"llmgov", func(p Pool) gate { return newPool(p) }}
+var ours = admission{"llmgov", alone}
 
 // of makes an admission of a rule.
 func of(name string, r func(limit int64) rule) admission {
@@ -190,7 +190,7 @@ func TestOtherBookings(t *testing.T) {
 	known.Estimates = Exact
 	atAdmission := func(p Pool) gate {
 		p.Accounting = escrow.AdmitMax
-		return newPool(p)
+		return alone(p)
 	}
 	unpaced := func(p Pool) gate { return &firstCome{limit: p.TPM} }
 	var table strings.Builder

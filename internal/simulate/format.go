@@ -67,6 +67,9 @@ func (r *Result) setting() string {
 	if s.Pool.Concurrency > 0 {
 		parts = append(parts, thousands(s.Pool.Concurrency)+" slots")
 	}
+	if n := len(r.Scenario.Nodes); n > 0 {
+		parts = append(parts, fmt.Sprint(n, " nodes"))
+	}
 	parts = append(parts, map[Refuse]string{
 		Wait: "callers wait", Deny: "callers are refused and back off", DenyHinted: "callers are refused and come back when told",
 	}[s.Refuse])

@@ -1,12 +1,18 @@
 package simulate
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-// goal is what a named scenario must reach; 0 is no goal.
+// goal is what a named scenario must reach; 0 is no goal. within is how much of it is
+// looked at, 0 for all.
 type goal struct {
 	utilization, misallocation, longRun, share Value
 	first, worth                               Value
 	kept, late                                 Value
+	trips, ofAsked, wait                       Value // of several nodes
+	within                                     time.Duration
 }
 
 // goals are over all seeds of each scenario.
@@ -28,6 +34,11 @@ var goals = map[string]goal{
 	"durations":          {utilization: 0.99, misallocation: 0.03},
 	"durations-weighted": {utilization: 0.99, misallocation: 0.03},
 
+	"d1": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
+	"d2": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
+	"d3": {ofAsked: 0.999, misallocation: 0.001, wait: 0.3, within: 5 * time.Minute},
+	"d4": {utilization: 0.98, misallocation: 0.025, trips: 40},
+
 	"reservation":         {utilization: 0.975, misallocation: 0.025},
 	"reservation-drift3":  {utilization: 0.97},
 	"reservation-drift10": {utilization: 0.95},
@@ -43,7 +54,22 @@ func TestGoals(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s has no goals", name)
 			}
-			f := run(t, name, Options{CheckEvery: 20_000}).Figures
+			o := Options{CheckEvery: 20_000}
+			s, err := Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.within > 0 {
+				s.Duration = g.within
+			}
+			if len(s.Nodes) > 0 {
+				o.Seeds = nodeSeeds
+			}
+			res, err := Run(t.Context(), s, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := res.Figures
 			least := func(what string, got, want Value) {
 				if want > 0 && !(got >= want) {
 					t.Errorf("%s is %.4f, want at least %.4f", what, got, want)
@@ -61,6 +87,9 @@ func TestGoals(t *testing.T) {
 			most("5 seconds' worth for who returns", f.FiveSecondsWorth, g.worth)
 			least("the part of promises kept", f.PromiseKept, g.kept)
 			most("the second wait", f.PromiseLateP95, g.late)
+			most("round trips to the store", f.StoreRoundTrips, g.trips)
+			least("the part served of what was asked for", f.Admitted/f.Requests, g.ofAsked)
+			most("the 99th percentile of waits", f.WaitP99, g.wait)
 			if g.share > 0 {
 				least("the least of dominant shares over the largest", f.DominantRatio, 1-g.share)
 			}

@@ -20,6 +20,9 @@ import (
 // (how long it will run), and worker (it is one of a backlogged tenant's), as
 // far as they are not zero. A refuse says retry_after in seconds, and ticket when
 // the place is kept.
+//
+// Of several nodes the first offer also says node, and each round trip to the store is
+// an event of its own: {"seed":1,"t":12.5,"ev":"beat","node":"us-east"}.
 func writeLog(out io.Writer, p *plan, t *Trace) error {
 	w := bufio.NewWriterSize(out, 1<<16)
 	names := make([][]byte, len(p.tree.Leaves))
@@ -27,15 +30,16 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 		names[i] = strconv.AppendQuote(nil, l.Path)
 	}
 	offered := make([]bool, len(t.Requests))
+	beats := t.Beats
 	var b []byte
 	for i := range t.Events {
 		e := &t.Events[i]
+		for ; len(beats) > 0 && beats[0].At < e.At; beats = beats[1:] {
+			b = appendBeat(b[:0], p, beats[0])
+			w.Write(b)
+		}
 		r := &t.Requests[e.Request]
-		b = append(b[:0], `{"seed":`...)
-		b = strconv.AppendUint(b, p.seed, 10)
-		b = append(b, `,"t":`...)
-		b = appendSeconds(b, e.At)
-		b = append(b, `,"ev":"`...)
+		b = appendStart(b[:0], p, e.At)
 		b = append(b, e.Kind.String()...)
 		b = append(b, `","tenant":`...)
 		b = append(b, names[r.Tenant]...)
@@ -45,7 +49,7 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 		b = strconv.AppendInt(b, e.Tokens, 10)
 		if e.Kind == Offered && !offered[e.Request] {
 			offered[e.Request] = true
-			b = appendFirst(b, r)
+			b = appendFirst(b, r, p.Nodes)
 		}
 		if e.Hint > 0 {
 			b = append(b, `,"retry_after":`...)
@@ -55,17 +59,35 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 			b = append(b, `,"ticket":true`...)
 		}
 		b = append(b, "}\n"...)
-		if _, err := w.Write(b); err != nil {
-			return fmt.Errorf("simulate: writing the log: %w", err)
-		}
+		w.Write(b)
 	}
-	if err := w.Flush(); err != nil {
+	for _, x := range beats {
+		b = appendBeat(b[:0], p, x)
+		w.Write(b)
+	}
+	if err := w.Flush(); err != nil { // the first error of all
 		return fmt.Errorf("simulate: writing the log: %w", err)
 	}
 	return nil
 }
 
-func appendFirst(b []byte, r *Request) []byte {
+// appendStart is what every line begins with.
+func appendStart(b []byte, p *plan, at time.Duration) []byte {
+	b = append(b, `{"seed":`...)
+	b = strconv.AppendUint(b, p.seed, 10)
+	b = append(b, `,"t":`...)
+	b = appendSeconds(b, at)
+	return append(b, `,"ev":"`...)
+}
+
+func appendBeat(b []byte, p *plan, x Told) []byte {
+	b = appendStart(b, p, x.At)
+	b = append(b, `beat","node":`...)
+	b = strconv.AppendQuote(b, p.Nodes[x.Node].Name)
+	return append(b, "}\n"...)
+}
+
+func appendFirst(b []byte, r *Request, nodes []Node) []byte {
 	if r.Input > 0 {
 		b = append(b, `,"input":`...)
 		b = strconv.AppendInt(b, r.Input, 10)
@@ -76,6 +98,10 @@ func appendFirst(b []byte, r *Request) []byte {
 	}
 	if r.Worker {
 		b = append(b, `,"worker":true`...)
+	}
+	if len(nodes) > 0 {
+		b = append(b, `,"node":`...)
+		b = strconv.AppendQuote(b, nodes[r.Node].Name)
 	}
 	return b
 }

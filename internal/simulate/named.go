@@ -39,9 +39,6 @@ func Find(name string) (Scenario, error) {
 		}
 		return Parse(name, data)
 	}
-	if several := []string{"d1", "d2", "d3", "d4"}; slices.Contains(several, strings.ToLower(name)) {
-		return Scenario{}, fmt.Errorf("simulate: scenario %q needs several nodes, which are not supported yet", name)
-	}
 	data, err := scenarioFiles.ReadFile("scenarios/" + strings.ToLower(name) + ".yaml")
 	if err != nil {
 		return Scenario{}, fmt.Errorf("simulate: there is no scenario %q; %s, or write the path of a file, such as ./mine.yaml", name, strictyaml.Advise(name, Names()))

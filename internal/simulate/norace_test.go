@@ -2,4 +2,7 @@
 
 package simulate
 
-var goalSeeds = []uint64{1, 2}
+var (
+	goalSeeds = []uint64{1, 2}
+	nodeSeeds []uint64 // those of the scenario
+)

@@ -54,7 +54,9 @@ type value = strictyaml.Value
 type parser struct {
 	s      *Scenario
 	work   Work
+	where  Spread
 	leaves map[string]bool // by path; false for a tenant with teams
+	index  map[string]int  // of nodes, by name
 }
 
 func (p *parser) scenario(v value) {
@@ -70,7 +72,7 @@ func (p *parser) scenario(v value) {
 		"estimates": func(v value) { strictyaml.OneOf(v, &s.Estimates, estimateWords) },
 		"refuse":    func(v value) { strictyaml.OneOf(v, &s.Refuse, refuseWords) },
 		"patience":  func(v value) { v.Duration(&s.Patience, time.Millisecond, day) },
-		"nodes":     notYet("several nodes are"),
+		"nodes":     p.nodes,
 		"tenants":   func(v value) { tenants = v },
 		"events":    func(v value) { events = v },
 	}
@@ -91,15 +93,14 @@ func (p *parser) scenario(v value) {
 		v.Problem("tenants: is missing; write at least one tenant with a load")
 		return
 	}
+	if at, ok := there["nodes"]; ok && s.Pool.Concurrency > 0 {
+		at.Problem("share no slots; remove concurrency from pool, or the nodes")
+	}
 	p.leaves = map[string]bool{}
 	s.Tenants = p.tenants(tenants, "")
 	if events.Node != nil {
 		events.Each(p.event)
 	}
-}
-
-func notYet(what string) func(value) {
-	return func(v value) { v.Problem("%s not supported yet; remove the key", what) }
 }
 
 var (

@@ -10,36 +10,47 @@ import (
 // event reads one entry of events.
 func (p *parser) event(v value) {
 	var e Event
+	var o Outage
 	readers := map[string]func(value){
 		"at":          func(v value) { span(v, &e.At, 0, longest) },
 		"every":       func(v value) { v.Duration(&e.Every, time.Second, longest) },
 		"tenant":      func(v value) { p.tenantPath(v, &e.Tenant) },
 		"load":        func(v value) { e.Load = new(Load); load(v, e.Load) },
 		"cost_factor": func(v value) { v.Number(&e.CostFactor, 1e-3, 1e3) },
-		"partition":   notYet("partitions are"),
-		"for":         func(value) {},
-		"crash":       notYet("crashes are"),
+		"partition":   func(v value) { p.node(v, &o.Node) },
+		"crash":       func(v value) { o.Crash = true; p.node(v, &o.Node) },
+		"for":         func(v value) { v.Duration(&o.For, time.Millisecond, longest) },
 	}
 	there := v.Fields(readers)
-	p.s.Events = append(p.s.Events, e)
 	has := func(key string) bool { _, ok := there[key]; return ok }
-	if has("partition") || has("crash") {
-		return
-	}
-	if at, ok := there["for"]; ok {
-		at.Problem("has no meaning without partition; remove it")
-	}
 	if !has("at") {
 		v.Problem("has no time; write at:")
 	} else if e.At.To >= p.s.Duration {
 		there["at"].Problem("%v is not before the end at %v; move it, or lengthen the run", e.At.To, p.s.Duration)
 	}
+	kinds := 0
+	for _, key := range []string{"load", "cost_factor", "partition", "crash"} {
+		if has(key) {
+			kinds++
+		}
+	}
+	outage := has("partition") || has("crash")
 	switch {
-	case has("load") == has("cost_factor"):
-		v.Problem("needs one of load and cost_factor; write exactly one")
+	case kinds != 1:
+		v.Problem("needs one of load, cost_factor, partition and crash; write exactly one")
 	case has("load") && !has("tenant"):
 		v.Problem("changes a load and names no tenant; write tenant:")
+	case outage && has("tenant"):
+		there["tenant"].Problem("has no meaning beside a node; remove it")
+	case has("partition") && !has("for"):
+		v.Problem("cuts a node off and does not say how long; write for: 30s")
+	case has("for") && !outage:
+		there["for"].Problem("has no meaning without partition or crash; remove it")
 	}
+	if outage {
+		e.Outage = &o
+	}
+	p.s.Events = append(p.s.Events, e)
 	if has("every") && e.Every < e.At.To-e.At.From {
 		there["every"].Problem("%v is shorter than the range of at; events would overtake each other", e.Every)
 	}

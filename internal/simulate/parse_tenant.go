@@ -34,7 +34,7 @@ func (p *parser) tenants(v value, above string) []Tenant {
 
 // tenant reads one entry, which stands for many when it is a zipf.
 func (p *parser) tenant(v value, above string) []Tenant {
-	t := Tenant{Weight: escrow.WeightOne, Work: p.work}
+	t := Tenant{Weight: escrow.WeightOne, Work: p.work, Spread: p.where}
 	own := Work{Cost: p.work.Cost}
 	var teams, zipf value
 	readers := map[string]func(value){
@@ -46,7 +46,8 @@ func (p *parser) tenant(v value, above string) []Tenant {
 		"floor_tpm": func(v value) { v.Whole(&t.FloorTPM, 0, escrow.MaxLimit) },
 		"credit":    func(v value) { v.Duration(&t.Credit, 0, escrow.Window) },
 		"load":      func(v value) { load(v, &t.Load) },
-		"nodes":     notYet("several nodes are"),
+		"nodes":     func(v value) { p.spread(v, &t.Spread) },
+		"rotate":    func(v value) { p.rotation(v, &t.Spread) },
 		"teams":     func(v value) { teams = v },
 		"zipf":      func(v value) { zipf = v },
 	}
@@ -68,7 +69,7 @@ func (p *parser) tenant(v value, above string) []Tenant {
 	p.leaves[path] = teams.Node == nil
 	if teams.Node != nil {
 		inner := *p
-		inner.work = t.Work // teams inherit what they do not say
+		inner.work, inner.where = t.Work, t.Spread // teams inherit what they do not say
 		t.Teams = inner.tenants(teams, path+"/")
 	}
 	return []Tenant{t}

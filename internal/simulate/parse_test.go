@@ -85,26 +85,30 @@ about: everything there is
 duration: 5m
 warmup: 30s
 seeds: [7]
-pool: {tpm: 1000000, rpm: 500, concurrency: 20, interactive_reserve: 2, burst: 5s, accounting: production, headroom: 0.01, max_queue: 50, ticket_wait: 0s}
+pool: {tpm: 1000000, rpm: 500, burst: 5s, accounting: production, headroom: 0.01, max_queue: 50, ticket_wait: 0s}
 classes:
   - {share: 0.4, median: 100, sigma: 0.5, max: 1000, tokens_per_second: 50, speed_sigma: 0.1, first_token: 100ms..200ms, input: {mean: 500, sigma: 1, max: 9000}}
   - {share: 0.6, median: 20, max: 30}
 estimates: learned
 refuse: deny
 patience: 3s
+nodes: {us-east: 1ms, eu-west: 35ms}
 tenants:
   - name: org
     weight: 2.5
     floor_tpm: 100
     credit: 2s
     cost: {dist: constant, mean: 40}
+    nodes: {us-east: 0.25, eu-west: 0.75}
     teams:
       - {name: x, priority: background, load: {kind: onoff, on: 1s, off: 2s, requests_per_second: 5, start: 0s}}
-      - {name: y, load: {kind: absent}, service: {mean: 2s, sigma: 0.5}}
+      - {name: y, nodes: [eu-west], rotate: {period: 1m, swing: 0.5, phase: 0.125}, load: {kind: absent}, service: {mean: 2s, sigma: 0.5}}
   - {name: t, zipf: {count: 12, exponent: 1, weights: [8, 1], load: 0.5}}
 events:
   - {at: 10s..20s, every: 30s, tenant: org/y, load: {kind: backlogged, workers: 4}}
   - {at: 100s, cost_factor: 3}
+  - {at: 120s, partition: eu-west, for: 5s}
+  - {at: 130s, crash: us-east}
 `
 	s, err := Parse("all.yaml", []byte(file))
 	if err != nil {
@@ -127,6 +131,13 @@ events:
 	if org.Weight != 2500 || org.FloorTPM != 100 || org.Credit != 2*time.Second || !org.Teams[0].Background {
 		t.Errorf("org is %+v", org)
 	}
+	x, y := org.Teams[0].Spread, org.Teams[1].Spread
+	if d := cmp.Diff([]Spread{{Parts: []float64{0.25, 0.75}}, {Parts: []float64{0, 1}, Period: time.Minute, Swing: 0.5, Phase: 0.125}}, []Spread{x, y}); d != "" {
+		t.Errorf("where teams ask, of which one inherits it (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]*Outage{{Node: 1, For: 5 * time.Second}, {Node: 0, Crash: true}}, []*Outage{s.Events[2].Outage, s.Events[3].Outage}); d != "" {
+		t.Errorf("outages (-want +got):\n%s", d)
+	}
 	if got := s.Events[0]; got.At != (Span{10 * time.Second, 20 * time.Second}) || got.Every != 30*time.Second || got.Load.Workers != 4 {
 		t.Errorf("event is %+v", got)
 	}
@@ -143,12 +154,12 @@ func TestNamedScenarios(t *testing.T) {
 			t.Errorf("%s: is named %q, about %q", name, s.Name, s.About)
 		}
 	}
-	for _, name := range []string{"s1", "S1", "s2", "s2b", "s3", "s3b", "s4", "s5", "s2-deny", "s4-deny", "s5-deny", "reservation", "durations", "two-axes", "hierarchy"} {
+	for _, name := range []string{"s1", "S1", "s2", "s2b", "s3", "s3b", "s4", "s5", "s2-deny", "s4-deny", "s5-deny", "reservation", "durations", "two-axes", "hierarchy", "D1", "d2", "d3", "d4"} {
 		if _, err := Find(name); err != nil {
 			t.Error(err)
 		}
 	}
-	for name, want := range map[string]string{"D2": "several nodes", "s6": `no scenario "s6"`, "./none.yaml": "no such file"} {
+	for name, want := range map[string]string{"d5": `no scenario "d5"`, "s6": `no scenario "s6"`, "./none.yaml": "no such file"} {
 		if _, err := Find(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}

@@ -18,6 +18,13 @@ type change struct {
 	leaf   int // -1 for all
 	load   *Load
 	factor float64
+	outage *Outage
+}
+
+// outage is one of a node.
+type outage struct {
+	*Outage
+	from, to time.Duration
 }
 
 // plan is a scenario with all that a seed decides beforehand: what each leaf
@@ -29,6 +36,7 @@ type plan struct {
 	average  []averages // by leaf
 	phases   [][]phase  // by leaf
 	factors  []change   // cost factors, in order
+	outages  []outage   // of nodes, in order
 	returned []returner
 }
 
@@ -49,6 +57,9 @@ func newPlan(s *Scenario, seed uint64) *plan {
 	for _, c := range changes {
 		if c.factor > 0 {
 			p.factors = append(p.factors, c)
+		}
+		if c.outage != nil {
+			p.outages = append(p.outages, outage{c.outage, c.at, c.at + c.outage.For})
 		}
 	}
 	return p
@@ -78,7 +89,7 @@ func (p *plan) changes() []change {
 	for _, e := range p.Events {
 		for base := time.Duration(0); e.At.From+base < p.Duration; base += e.Every {
 			at := e.At.draw(rng) + base
-			all = append(all, change{at, index[e.Tenant], e.Load, e.CostFactor})
+			all = append(all, change{at, index[e.Tenant], e.Load, e.CostFactor, e.Outage})
 			if e.Every == 0 {
 				break
 			}
@@ -145,6 +156,16 @@ func (p *plan) factor(leaf int, at time.Duration) float64 {
 		}
 	}
 	return f
+}
+
+// parted says whether a node is cut off from the store at a time.
+func (p *plan) parted(node int, at time.Duration) bool {
+	for _, o := range p.outages {
+		if !o.Crash && o.Node == node && o.from <= at && at < o.to {
+			return true
+		}
+	}
+	return false
 }
 
 // perSecond is how many requests an open load makes, given what one costs.

@@ -1,10 +1,18 @@
 package simulate
 
-import "github.com/llmgov/llmgov/escrow"
+import (
+	"time"
 
-// newPool is the production admission for a scenario's pool.
-func newPool(p Pool) *escrow.Pool {
-	return escrow.New(epoch, escrow.Config{
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// alone is the admission of a process that has a pool to itself.
+func alone(p Pool) gate { return newPool(p, epoch, false) }
+
+// newPool is the production admission for a scenario's pool, of which others may have
+// their share.
+func newPool(p Pool, now time.Time, shared bool) *escrow.Pool {
+	return escrow.New(now, escrow.Config{
 		TPM:                p.usable(p.TPM),
 		RPM:                p.usable(p.RPM),
 		Slots:              p.Concurrency,
@@ -13,5 +21,6 @@ func newPool(p Pool) *escrow.Pool {
 		Accounting:         p.Accounting,
 		MaxQueue:           p.MaxQueue,
 		TicketWait:         p.TicketWait,
+		Shared:             shared,
 	})
 }

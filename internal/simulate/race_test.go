@@ -3,4 +3,4 @@
 package simulate
 
 // The race detector looks for races, and makes everything ten times as slow.
-var goalSeeds = []uint64{1}
+var goalSeeds, nodeSeeds = []uint64{1}, []uint64{1}

@@ -14,6 +14,8 @@ const (
 	streamManners
 	streamEvents
 	streamPhases
+	streamPlaces
+	streamNetwork
 )
 
 func randomStream(seed uint64, leaf, purpose int) *rand.Rand {

@@ -48,8 +48,13 @@ func recomputed(lines []logLine, limit, duration, warmup float64, weights map[st
 		windows[k] = map[string]float64{}
 	}
 	asked := map[int]bool{}
+	beats := 0.0
 	for _, l := range lines {
 		switch l.Ev {
+		case "beat":
+			if l.T >= warmup {
+				beats++
+			}
 		case "offer":
 			if _, again := firstOffer[l.ID]; !again {
 				firstOffer[l.ID], tenant[l.ID] = l.T, l.Tenant
@@ -95,6 +100,7 @@ func recomputed(lines []logLine, limit, duration, warmup float64, weights map[st
 			}
 		}
 	}
+	out["store_round_trips_per_1000"] = 1000 * beats / float64(len(waits))
 	slices.Sort(waits)
 	slices.Sort(late)
 	out["wait_p50_seconds"] = waits[int(0.5*float64(len(waits)-1))]
@@ -225,6 +231,7 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 		{"s2", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
 		{"s2-deny", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
 		{"reservation", func(s *Scenario) { s.Pool.TPM = 60_000 }, nil},
+		{"d2", nil, nil},
 		// The most is booked at admission, and given back at the end.
 		{"reservation", func(s *Scenario) { s.Pool.TPM, s.Pool.Accounting = 200_000, 0 }, nil},
 	} {

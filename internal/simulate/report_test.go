@@ -9,7 +9,7 @@ import (
 )
 
 func TestTableFitsATerminal(t *testing.T) {
-	for _, name := range []string{"s2-deny", "s5", "two-axes", "durations", "hierarchy"} {
+	for _, name := range []string{"s2-deny", "s5", "two-axes", "durations", "hierarchy", "d4"} {
 		var b strings.Builder
 		if err := WriteTable(&b, run(t, name, Options{Seeds: []uint64{1}})); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ type Options struct {
 	// at the end.
 	CheckEvery int
 
-	// gate, in tests, takes the place of the production pool.
+	// gate, in tests, takes the place of the production pool of a single node.
 	gate func(Pool) gate
 }
 
@@ -50,7 +50,7 @@ func Run(ctx context.Context, s Scenario, o Options) (Result, error) {
 		seeds = s.Seeds
 	}
 	if o.gate == nil {
-		o.gate = func(p Pool) gate { return newPool(p) }
+		o.gate = alone
 	}
 	res := Result{Scenario: s, Seeds: seeds, PerSeed: make([]Figures, len(seeds))}
 	tenants := make([][]TenantFigures, len(seeds))
@@ -62,7 +62,7 @@ func Run(ctx context.Context, s Scenario, o Options) (Result, error) {
 	for i, seed := range seeds {
 		g.Go(func() error {
 			p := newPlan(&s, seed)
-			w := newWorld(p, o.gate(s.Pool))
+			w := newWorld(p, o.gate)
 			if err := w.run(ctx, o.CheckEvery, func(at time.Duration) { progress.report(i, at) }); err != nil {
 				return err
 			}

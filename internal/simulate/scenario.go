@@ -25,6 +25,8 @@ type Scenario struct {
 	Refuse Refuse
 	// Patience is how long an open-loop caller tries before it gives up.
 	Patience time.Duration
+	// Nodes are the processes that share the pool; none for one that has it alone.
+	Nodes []Node
 	// Tenants are the children of the pool.
 	Tenants []Tenant
 	Events  []Event
@@ -82,6 +84,7 @@ type Tenant struct {
 	Credit     time.Duration
 	Load       Load
 	Work       Work
+	Spread     Spread
 	Teams      []Tenant
 }
 
@@ -153,4 +156,14 @@ type Event struct {
 	Load *Load
 	// CostFactor multiplies what requests cost from then on, when it is not 0.
 	CostFactor float64
+	// Outage is of one node for a while, when it is not nil.
+	Outage *Outage
+}
+
+// Outage cuts a node off from the store, or ends its process with all that it has.
+type Outage struct {
+	Node  int // index
+	Crash bool
+	// For is how long; a crashed process is there again after it.
+	For time.Duration
 }

@@ -42,6 +42,14 @@ type Request struct {
 	// counts as soon as it runs, and Run how long it runs.
 	Tokens, Input int64
 	Run           time.Duration
+	// Node is that which it came to, of several.
+	Node int32
+}
+
+// Told says that a node has told the store of itself, and asked for its share.
+type Told struct {
+	At   time.Duration
+	Node int32
 }
 
 // Trace is one run as it was seen from outside. All figures are computed from
@@ -49,6 +57,7 @@ type Request struct {
 type Trace struct {
 	Requests []Request
 	Events   []Occurrence
+	Beats    []Told // round trips to the store
 }
 
 func (t *Trace) add(at time.Duration, k Kind, request int32, tokens int64) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation"
 )
 
 // Leaf is a tenant with a load: a place where requests are offered.
@@ -127,17 +128,29 @@ func (t *Tree) pour(n int, capacity float64, demands, out []float64) {
 	}
 }
 
-// addTo builds the same tree in a pool, and returns the node of every leaf.
-func addTo(pool gate, tenants []Tenant, parent escrow.NodeID) []escrow.NodeID {
-	var leaves []escrow.NodeID
+// planted is the same tree in a pool.
+type planted struct {
+	leaves []escrow.NodeID
+	claims []federation.Claim // all nodes, parents first
+}
+
+func plant(pool gate, tenants []Tenant) planted {
+	var p planted
+	p.add(pool, tenants, escrow.Root, "", -1)
+	return p
+}
+
+// add hangs tenants under a node, which is the claim of an index.
+func (p *planted) add(pool gate, tenants []Tenant, parent escrow.NodeID, above string, claim int) {
 	for i := range tenants {
 		x := &tenants[i]
 		id := pool.Add(parent, escrow.Node{Weight: x.Weight, Floor: x.FloorTPM, Credit: x.Credit})
-		if len(x.Teams) > 0 {
-			leaves = append(leaves, addTo(pool, x.Teams, id)...)
+		at, leaf := len(p.claims), len(x.Teams) == 0
+		p.claims = append(p.claims, federation.Claim{ID: id, Path: above + x.Name, Parent: claim, Weight: x.Weight, Leaf: leaf})
+		if leaf {
+			p.leaves = append(p.leaves, id)
 			continue
 		}
-		leaves = append(leaves, id)
+		p.add(pool, x.Teams, id, above+x.Name+"/", at)
 	}
-	return leaves
 }

@@ -41,40 +41,39 @@ const (
 	lateLeast, lateMost = 5 * time.Millisecond, 35 * time.Millisecond
 	// A running stream reports this often.
 	beatEvery = 250 * time.Millisecond
+	// Workers of a process that is gone come to another this much later.
+	goneLeast, goneMost = time.Second, 2 * time.Second
 )
 
 // world is one run: the traffic of a plan, offered to a gate in virtual time.
 type world struct {
 	*plan
-	pool  gate
-	nodes []escrow.NodeID // by leaf
-	leafs []caller        // by leaf
-	guess guesses
+	sites []*site
+	store *store   // that several sites share; nil for one
+	leafs []caller // by leaf
 
 	agenda  agenda
 	now     time.Duration
-	wakeAt  time.Duration // of the wake that counts; negative for none
-	waiting map[escrow.Handle]*call
 	started []escrow.Handle // scratch of pump
 	trace   Trace
 }
 
 // caller is one leaf's random streams.
-type caller struct{ arrivals, manners *rand.Rand }
+type caller struct{ arrivals, manners, places *rand.Rand }
 
-func newWorld(p *plan, pool gate) *world {
-	w := &world{
-		plan:    p,
-		pool:    pool,
-		wakeAt:  -1,
-		waiting: map[escrow.Handle]*call{},
-		guess:   newGuesses(p),
+// newWorld is a run that has not begun. admit makes the admission of a single process.
+func newWorld(p *plan, admit func(Pool) gate) *world {
+	w := &world{plan: p}
+	if len(p.Nodes) == 0 {
+		w.sites = []*site{newSite(p, admit(p.Pool))}
+	} else {
+		w.federate()
 	}
-	w.nodes = addTo(pool, p.Tenants, escrow.Root)
 	for leaf, phases := range p.phases {
 		w.leafs = append(w.leafs, caller{
 			arrivals: randomStream(p.seed, leaf, streamArrivals),
 			manners:  randomStream(p.seed, leaf, streamManners),
+			places:   randomStream(p.seed, leaf, streamPlaces),
 		})
 		for i := range phases {
 			w.begin(leaf, i)
@@ -134,8 +133,13 @@ func (w *world) run(ctx context.Context, check int, done func(time.Duration)) er
 }
 
 func (w *world) check() error {
-	if err := w.pool.Check(); err != nil {
-		return fmt.Errorf("simulate: scenario %s, seed %d, at %v: the pool's books are wrong: %w", w.Name, w.seed, w.now, err)
+	for _, s := range w.sites {
+		if s.pool == nil { // it is down
+			continue
+		}
+		if err := s.pool.Check(); err != nil {
+			return fmt.Errorf("simulate: scenario %s, seed %d, at %v: the pool's books are wrong: %w", w.Name, w.seed, w.now, err)
+		}
 	}
 	return nil
 }
@@ -144,23 +148,54 @@ func (w *world) clock() time.Time { return epoch.Add(w.now) }
 
 func (w *world) do(t task) {
 	switch t.step {
-	case arrive:
-		ph := &w.phases[t.leaf][t.phase]
-		if t.at >= ph.to {
-			return
+	case arrive, ask:
+		if t.at < w.phases[t.leaf][t.phase].to {
+			w.come(t)
 		}
-		c := w.request(t, w.now+w.Patience)
+	case retry, expire, beat, finish:
+		if !t.call.gone {
+			w.goOn(t)
+		}
+	case wake:
+		if s := w.sites[t.site]; t.at == s.wakeAt {
+			s.wakeAt = -1
+			w.pump(s)
+		}
+	default:
+		w.share(w.sites[t.site], t)
+	}
+}
+
+// come is a new request.
+func (w *world) come(t task) {
+	ph := &w.phases[t.leaf][t.phase]
+	s := w.place(t.leaf)
+	var c *call
+	if t.step == arrive {
+		c = w.request(t, s, w.now+w.Patience)
 		w.agenda.plan(task{at: w.now + w.interval(int(t.leaf), ph), step: arrive, leaf: t.leaf, phase: t.phase})
-		w.offer(c)
-	case ask:
-		ph := &w.phases[t.leaf][t.phase]
-		if t.at >= ph.to {
-			return
-		}
-		c := w.request(t, ph.to)
+	} else {
+		c = w.request(t, s, ph.to)
 		c.worker = true
 		w.trace.Requests[c.id].Worker = true
-		w.offer(c)
+	}
+	if s == nil {
+		w.lost(c)
+		return
+	}
+	w.offer(c)
+	w.pump(s)
+}
+
+// goOn is the next thing in the life of a request.
+func (w *world) goOn(t task) {
+	if t.call.site.pool == nil { // it is down
+		if t.step == retry {
+			w.lost(t.call)
+		}
+		return
+	}
+	switch t.step {
 	case retry:
 		w.offer(t.call)
 	case expire:
@@ -170,39 +205,34 @@ func (w *world) do(t task) {
 		return // nothing is freed that a wake would not find
 	case finish:
 		w.finish(t.call)
-	case wake:
-		if t.at != w.wakeAt {
-			return
-		}
-		w.wakeAt = -1
 	}
-	w.pump()
+	w.pump(t.call.site)
 }
 
 // pump starts what may go now, and plans when to look again.
-func (w *world) pump() {
-	w.started = w.pool.Pump(w.clock(), w.started[:0])
+func (w *world) pump(s *site) {
+	w.started = s.pool.Pump(w.clock(), w.started[:0])
 	for i := 0; i < len(w.started); i++ {
 		h := w.started[i]
-		c := w.waiting[h]
+		c := s.waiting[h]
 		if c == nil {
 			panic("llmgov: BUG: the pool started a call that does not wait")
 		}
-		delete(w.waiting, h)
+		delete(s.waiting, h)
 		if w.start(c) {
 			// It has ended already, which may let others go.
-			w.started = w.pool.Pump(w.clock(), w.started)
+			w.started = s.pool.Pump(w.clock(), w.started)
 		}
 	}
-	next, ok := w.pool.Next()
+	next, ok := s.pool.Next()
 	if !ok {
 		return
 	}
 	// A pool that asks to be called at once is called after the least time that
 	// moves its books.
 	at := max(next.Sub(epoch), w.now+time.Microsecond)
-	if w.wakeAt < 0 || at < w.wakeAt {
-		w.wakeAt = at
-		w.agenda.plan(task{at: at, step: wake})
+	if s.wakeAt < 0 || at < s.wakeAt {
+		s.wakeAt = at
+		w.agenda.plan(task{at: at, step: wake, site: s.index})
 	}
 }

@@ -106,7 +106,7 @@ func TestFiguresTellFirstComeFromFair(t *testing.T) {
 
 // The same seed makes the same log, however many run beside it.
 func TestSameSeedSameLog(t *testing.T) {
-	for _, name := range []string{"s4-deny", "reservation"} {
+	for _, name := range []string{"s4-deny", "reservation", "d3"} {
 		s, err := Find(name)
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestArrivalsDoNotDependOnDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	arrivals := func(g gate) []Request {
-		w := newWorld(newPlan(&s, 1), g)
+		w := newWorld(newPlan(&s, 1), func(Pool) gate { return g })
 		if err := w.run(context.Background(), 0, func(time.Duration) {}); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestArrivalsDoNotDependOnDecisions(t *testing.T) {
 		}
 		return list
 	}
-	fair, unfair := arrivals(newPool(s.Pool)), arrivals(&firstCome{limit: s.Pool.TPM})
+	fair, unfair := arrivals(alone(s.Pool)), arrivals(&firstCome{limit: s.Pool.TPM})
 	if len(fair) != len(unfair) {
 		t.Fatalf("%d requests under one admission, %d under another", len(fair), len(unfair))
 	}
@@ -177,7 +177,7 @@ classes: [{median: 300, max: 2000, tokens_per_second: 50, input: {mean: 100}}]
 estimates: learned
 tenants: [{name: a, load: {kind: open, requests_per_second: 1}}]
 `)
-		w := newWorld(newPlan(s, 1), newPool(s.Pool))
+		w := newWorld(newPlan(s, 1), alone)
 		if err := w.run(context.Background(), 1, func(time.Duration) {}); err != nil {
 			t.Fatal(err)
 		}

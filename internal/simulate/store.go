@@ -1,0 +1,104 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation"
+)
+
+const (
+	// lookEvery is how often a process looks whether it is time to tell the store.
+	lookEvery = 10 * time.Millisecond
+	// A letter takes this many times the delay of its node.
+	fastest, slowest = 0.9, 1.2
+	// storeEpoch is what the store's clock shows at the start.
+	storeEpoch = 1_000_000
+)
+
+// store is what several sites share: the account of the pool, and the way to it.
+type store struct {
+	account *federation.Account
+	rng     *rand.Rand
+	parts   []float64 // scratch of place
+}
+
+// letter is a beat on its way to the store, or the answer on its way back.
+type letter struct {
+	beat  *federation.Beat
+	reply *federation.Reply
+}
+
+func newStore(p *plan) *store {
+	return &store{
+		account: federation.NewAccount(federation.DefaultRules(), storeEpoch, federation.Options{Fresh: true}),
+		rng:     randomStream(p.seed, 0, streamNetwork),
+		parts:   make([]float64, len(p.Nodes)),
+	}
+}
+
+// share is what happens between a site and the store.
+func (w *world) share(s *site, t task) {
+	switch t.step {
+	case look:
+		w.agenda.plan(task{at: w.now + lookEvery, step: look, site: t.site})
+		if s.pool != nil {
+			w.look(s)
+		}
+	case told:
+		r := w.store.account.Beat(storeEpoch+w.now.Milliseconds(), "", 0, t.letter.beat)
+		w.post(s, answered, letter{reply: &r})
+	case answered:
+		if s.pool != nil {
+			w.obey(s, s.side.Step(w.clock(), t.letter.reply))
+			w.pump(s)
+		}
+	case crash:
+		w.down(s)
+	case restart:
+		if s.pool == nil {
+			w.boot(t.site)
+		}
+	}
+}
+
+// look lets a site tell the store what it has to.
+func (w *world) look(s *site) {
+	if !s.side.Due(w.clock(), federation.Pressed(s.shared, w.clock())) {
+		return
+	}
+	r := federation.Survey(s.shared, w.clock(), s.tree.claims)
+	r.Limits = federation.Amounts{w.Pool.usable(w.Pool.TPM), w.Pool.usable(w.Pool.RPM)}
+	for k, l := range r.Limits {
+		r.Burst[k] = int64(float64(l) * w.Pool.Burst.Seconds() / escrow.Window.Seconds())
+	}
+	w.obey(s, s.side.Step(w.clock(), r))
+}
+
+// obey does what a node of the federation says.
+func (w *world) obey(s *site, commands []federation.Command) {
+	for _, c := range commands {
+		switch c := c.(type) {
+		case federation.Send:
+			w.trace.Beats = append(w.trace.Beats, Told{w.now, s.index})
+			w.post(s, told, letter{beat: c.Beat})
+		case federation.Allow:
+			s.shared.Allow(w.clock(), c.Axis, c.Allowance)
+		case federation.Share:
+			s.shared.Share(c.ID, c.PPM)
+		case federation.Stop:
+			panic("llmgov: BUG: a process was fenced by itself")
+		}
+	}
+}
+
+// post sends a letter, which a partition at its start or end swallows.
+func (w *world) post(s *site, what step, l letter) {
+	delay := time.Duration(float64(w.Nodes[s.index].Delay) * (fastest + (slowest-fastest)*w.store.rng.Float64()))
+	at := w.now + delay
+	if w.parted(int(s.index), w.now) || w.parted(int(s.index), at) {
+		return
+	}
+	w.agenda.plan(task{at: at, step: what, site: s.index, letter: &l})
+}
