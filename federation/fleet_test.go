@@ -63,7 +63,8 @@ func newFleet(limit int64, weights []escrow.Weight, delays ...time.Duration) *fl
 }
 
 func (s *site) report(now time.Time) *Report {
-	r := Survey(s.pool, now, s.tree)
+	r := &Report{Tree: Asked(s.pool, s.tree)}
+	r.Survey(s.pool, now)
 	r.Limits, r.Burst = Amounts{s.limit, 0}, Amounts{s.limit / 6, 0}
 	return r
 }

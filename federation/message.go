@@ -58,6 +58,10 @@ type Beat struct {
 	// any node holds. Burst is how much of them an idle pool may hand out at once, Reserve
 	// what is never granted.
 	Limits, Burst, Reserve Amounts
+	// Expect is how many nodes there are, as far as this one was told: after a loss the
+	// store grants again once so many have told all, and not only after a Window. 0 is
+	// not known.
+	Expect int
 
 	// Sent is the least that the store's clock may have shown as the beat was sent, and
 	// Joined the most as the process had its first answer.

@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -11,22 +12,25 @@ func Pressed(p *escrow.Pool, now time.Time) Pressure {
 	return Pressure{Waiting: p.Demand(escrow.Root).WaitingUnits, Head: p.Head(), Holding: holdings(p, now)}
 }
 
-// Survey is a Report of all that the pool itself knows as of now. Limits, Burst and
-// Reserve are for its owner to fill in. tree is all of the pool's, parents first; their
-// demands are filled in.
-func Survey(p *escrow.Pool, now time.Time, tree []Claim) *Report {
-	r := &Report{Holding: holdings(p, now), Tree: make([]Claim, len(tree)), Largest: p.Largest()}
+// Survey fills in all that the pool itself knows as of now. Limits, Burst, Reserve and
+// Tree are for its owner to fill in.
+func (r *Report) Survey(p *escrow.Pool, now time.Time) {
+	r.Holding, r.Largest = holdings(p, now), p.Largest()
 	r.Held = p.Bookings(now, func(b escrow.Booking) { r.Bookings = append(r.Bookings, b) })
 	for k := range r.Spent {
 		r.Spent[k] = p.Spent(escrow.Axis(k))
 		r.Largest[k] = max(r.Largest[k], p.Head()[k])
 	}
-	for i, c := range tree {
-		c.Demand = p.Demand(c.ID)
-		r.Tree[i] = c
-	}
 	r.Waiting = p.Demand(escrow.Root).WaitingUnits
-	return r
+}
+
+// Asked are claims with what is asked of the pool for each now.
+func Asked(p *escrow.Pool, claims []Claim) []Claim {
+	out := slices.Clone(claims)
+	for i := range out {
+		out[i].Demand = p.Demand(out[i].ID)
+	}
+	return out
 }
 
 func holdings(p *escrow.Pool, now time.Time) (h [axes]Holding) {

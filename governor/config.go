@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation"
 )
 
 // Config is all that a Governor needs to know.
@@ -23,6 +24,10 @@ type Config struct {
 	Journal Journal
 	// Past is what was kept of the processes before; nil is nothing.
 	Past *Past
+	// Shared says that TPM and RPM of all pools are shared with other processes. Then
+	// calls go as far as somebody allows it who knows of all: see SharedPools. What a pool
+	// has used is known to them, and not taken from Past.
+	Shared bool
 }
 
 // Pool describes one shared upstream capacity. A limit of 0 is off.
@@ -51,7 +56,27 @@ type Pool struct {
 	Weights TokenWeights
 	// Budgets are shared by the pool's tenants, by weight.
 	Budgets []Budget
+	// ExpectNodes is how many processes share the pool's limits, if they are shared; 0 is
+	// not known. See federation.Beat.
+	ExpectNodes int
+	// OnLoss is what happens when nobody can say how much of limits that are shared may be
+	// used, and LocalPPM, of LossLocal, the part of them that is for then.
+	OnLoss   OnLoss
+	LocalPPM int64
 }
+
+// OnLoss is what a pool hands out of shared limits when it is cut off from who shares
+// them out.
+type OnLoss uint8
+
+const (
+	// LossClosed hands out nothing.
+	LossClosed OnLoss = iota
+	// LossOpen hands out the whole limits, in each process.
+	LossOpen
+	// LossLocal hands out a part that is withheld at all times, for all who are cut off.
+	LossLocal
+)
 
 // TokenWeights is what a token of each kind costs, in thousandths.
 type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
@@ -121,6 +146,12 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("governor: pool %s: headroom of %d ppm is not in 0…999999", p.Name, p.HeadroomPPM))
 		} else if err := p.escrow(p.Burst).Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("governor: pool %s: %w", p.Name, err))
+		}
+		if p.LocalPPM < 0 || p.LocalPPM >= 1_000_000 {
+			errs = append(errs, fmt.Errorf("governor: pool %s: a withheld part of %d ppm is not in 0…999999", p.Name, p.LocalPPM))
+		}
+		if limit := max(p.TPM, p.RPM); c.Shared && limit > federation.MaxLimit {
+			errs = append(errs, fmt.Errorf("governor: pool %s: limit %d is more than can be shared, %d", p.Name, limit, federation.MaxLimit))
 		}
 		errs = append(errs, checkBudgets("pool "+p.Name, p.Budgets))
 	}

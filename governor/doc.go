@@ -58,6 +58,14 @@
 // it would have been refused. Out of its turn it takes capacity, but no turns: neither
 // its siblings nor it, when it is a shadow no more, pay for what it should not have had.
 //
+// # Many processes
+//
+// Where limits of pools are shared with other processes (Config.Shared), a pool hands out
+// what allowances say. SharedPools are for who gets these: they report what was used and
+// is asked for, under the pool's lock for as long as a copy takes, and take what
+// follows. Nobody waits for that in a lock. A pool that nobody has told anything for as
+// long as a grant lasts is cut off, and does what its configuration has for then.
+//
 // # Changes
 //
 // What a provider says of itself, and what is gone of it, is told by Throttle as cuts: of
@@ -81,5 +89,5 @@
 //
 // It knows no HTTP, no policy files and no store. What a call may cost, it is
 // told (see governor/tokens for prompts). It imports package escrow, what lies below
-// that, and the standard library, and can be embedded as it is.
+// that, the messages of package federation, and the standard library, and can be embedded as it is.
 package governor

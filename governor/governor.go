@@ -12,6 +12,7 @@ type Governor struct {
 	clock   Clock
 	zone    *time.Location
 	journal Journal // nil = it forgets
+	shared  bool    // the pools' limits
 	table   atomic.Pointer[table]
 	calls   atomic.Uint64 // the last name of a call in the journal
 	tabs    sync.Pool     // of *tab
@@ -30,7 +31,7 @@ func New(cfg Config) (*Governor, error) {
 		return nil, err
 	}
 	g := &Governor{
-		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, drained: make(chan struct{}),
+		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, drained: make(chan struct{}),
 		tabs:  sync.Pool{New: func() any { return &tab{} }},
 		pools: map[string]*pool{}, tenants: map[string]*tenant{},
 	}

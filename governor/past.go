@@ -107,7 +107,7 @@ func (tb *table) remember(now time.Time, past *Past) {
 // leaves the minute then or earlier, so none is forgotten too soon.
 func (tb *table) rememberCall(now time.Time, r *Record) {
 	began, ended := onClock(now, r.Began), onClock(now, r.Ended)
-	if p := tb.pools[r.Pool]; p != nil {
+	if p := tb.pools[r.Pool]; p != nil && !p.set.Shared { // else who shares it out remembers
 		var first, late escrow.Cost
 		for k := range first {
 			first[k] = min(r.Booked.Pool[k], r.Took.Pool[k])

@@ -28,6 +28,15 @@ type pool struct {
 	shares []*account // the pool's budgets
 	learned
 
+	// Of a pool whose limits are shared: what is told to others, and has come of it.
+	tree     *claimTree
+	ppm      map[string]int64 // shares, by path
+	era      int              // of the books that are reported from
+	allowed  time.Time        // when the last allowances that were granted began
+	learning time.Time        // until when nothing will be granted
+	// aloneUntil is until when allowances of its own are in force.
+	aloneUntil time.Time
+
 	claims  map[claimName]*claim
 	retired []*claim // which are to go when nothing is lost by it
 	sweep   int      // of retired, the next to be looked at
@@ -260,6 +269,8 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	switch {
 	case s.Held.After(now):
 		rej.Reason = ReasonThrottled
+	case p.cutOffLocked(now) && p.rules.OnLoss != LossOpen:
+		p.lostLocked(now, rej)
 	case ans.Verdict == escrow.PoolFull:
 		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:

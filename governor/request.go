@@ -114,13 +114,14 @@ const (
 	ReasonBudget    // a budget is spent
 	ReasonStore     // the journal cannot be written
 	ReasonThrottled // all of the pool is cut; see Governor.Throttle
+	ReasonStoreLost // nobody says how much of a shared limit may be used
 
 	NumReasons = int(iota)
 )
 
 var reasonNames = [NumReasons]string{
 	"", "requests", "tokens", "concurrency", "share", "queue_full", "overloaded", "draining", "cancelled", "unknown",
-	"budget", "store", "throttled",
+	"budget", "store", "throttled", "store_lost",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
@@ -159,6 +160,8 @@ func (r *Rejection) Error() string {
 		return "The caller went away."
 	case ReasonStore:
 		return "This gateway cannot keep its books at the moment. " + r.again()
+	case ReasonStoreLost:
+		return fmt.Sprintf("The limits of pool %s are shared with other gateways, and the store that shares them out grants nothing at the moment. %s", r.Pool, r.again())
 	case ReasonUnknown:
 		return fmt.Sprintf("There is no tenant %q or no pool %q.", r.Tenant, r.Pool)
 	case ReasonOverloaded:

@@ -32,6 +32,7 @@ type claim struct {
 	id   escrow.NodeID
 	up   escrow.NodeID
 	node escrow.Node
+	ppm  int64
 	kept bool // by the configuration that is being applied
 }
 
@@ -57,14 +58,18 @@ const (
 )
 
 // configureLocked brings a pool to what the table says. Call pumpAndUnlock afterwards.
-func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, past *Past) {
+func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, past *Past, shared bool) {
 	rules := p.cfg.escrow(tb.burst(p))
+	rules.Shared = shared
 	p.rules, p.base = p.cfg, rules
 	if p.escrow == nil {
 		p.escrow, p.set = escrow.New(now, rules), rules
 	}
 	p.limitLocked(now)
 	p.plantLocked(tb)
+	if shared {
+		p.listLocked()
+	}
 	p.seatLocked(now, tb)
 	p.splitLocked(now, tb, zone, past)
 }
@@ -142,7 +147,7 @@ func (p *pool) claimLocked(retired map[place]*claim, name claimName, up escrow.N
 	}
 	switch {
 	case c == nil:
-		c = &claim{name: name, id: p.escrow.Add(up, node), up: up, node: node}
+		c = &claim{name: name, id: p.escrow.Add(up, node), up: up, node: node, ppm: wholeClaim}
 	case c.node != node:
 		p.escrow.Update(c.id, node)
 		c.node = node

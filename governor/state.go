@@ -81,6 +81,10 @@ type PoolState struct {
 	Budgets    []BudgetState
 	// Cuts are those in force; see Governor.Throttle.
 	Cuts []Cut
+	// Degraded is the failure mode in force where limits are shared (Governor.Degraded),
+	// and Grant how many tokens may still be handed out, until the allowance expires.
+	Degraded string
+	Grant    int64
 }
 
 // LeaseInfo describes one lease, or a call that waits for one.
@@ -157,6 +161,9 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	defer p.mu.Unlock()
 	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	ps.Leases, ps.Cuts = p.leasesLocked(now), slices.Clone(p.cuts)
+	if p.set.Shared {
+		ps.Degraded, ps.Grant = p.degradedLocked(now), p.grantLocked(now)
+	}
 	for i, v := range tb.inOrder.tenants {
 		p.addToLocked(&tenants[i], now, v.access[p.index].seat)
 	}

@@ -67,9 +67,10 @@ func teamOf(name string) string {
 
 // Apply puts another configuration in force while calls run and wait. All that lives
 // on in it keeps its state: what was used, tags, debt, kept places, leases, lines. Who
-// is gone from it is served to the end of what it has begun. Zone, Clock, Journal and
-// Past are not looked at. On an error nothing is changed.
+// is gone from it is served to the end of what it has begun. Zone, Clock, Journal,
+// Past and Shared are not looked at. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
+	cfg.Shared = g.shared
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (g *Governor) apply(now time.Time, cfg Config, past *Past) {
 		p.mu.Lock()
 	}
 	for _, p := range tb.inOrder.pools {
-		p.configureLocked(now, tb, g.zone, past)
+		p.configureLocked(now, tb, g.zone, past, g.shared)
 	}
 	g.table.Store(tb)
 	for _, p := range tb.inOrder.pools {

@@ -67,6 +67,7 @@ func (p *pool) limitLocked(now time.Time) {
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules
+		p.era++
 	}
 }
 

@@ -13,7 +13,8 @@ type Config struct {
 	Node string `koanf:"node"`
 	// Region is where this process runs. Default "local".
 	Region string `koanf:"region"`
-	// Store is where state is shared. Only "memory", the default, is supported: it shares nothing.
+	// Store is where limits are shared with other gateways: the URL of a PostgreSQL database. "memory", the default,
+	// shares nothing.
 	Store string `koanf:"store"`
 	// DefaultPool serves routes that name no model. Left empty it becomes the only pool, when there is only one.
 	DefaultPool string `koanf:"default_pool"`
@@ -143,6 +144,11 @@ type Pool struct {
 	MaxQueue int
 	// Budgets are shared by the pool's tenants, by weight.
 	Budgets []Budget
+	// StoreLoss is what happens to TPM and RPM when a store that shares them cannot be asked.
+	StoreLoss StoreLoss
+	// ExpectNodes is how many gateways share the store; 0 is not known. After a loss of its data, or when it is new,
+	// granting begins when so many have told what they used, instead of a minute later.
+	ExpectNodes int
 }
 
 // The bounds of what a config may say.
@@ -153,6 +159,7 @@ const (
 	maxTimeout     = 24 * time.Hour
 	maxBodyBytes   = 16 << 30
 	maxQueue       = 10_000_000
+	maxNodes       = 1000
 	maxTokenWeight = 1000 * 1000
 )
 

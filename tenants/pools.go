@@ -59,8 +59,14 @@ var poolShape = shape[Pool]{
 			name: "budgets", about: "Limits by calendar hour, day, week or month that the pool's tenants share by weight.",
 			kind: budgetList, read: func(v value, p *Pool) { p.Budgets = v.budgets() },
 		},
+		storeLossField,
+		{
+			name: "expect_nodes", about: "How many gateways share the store. When its data are new or lost, granting begins when so many have reported, and not after a minute. 0 is not known.",
+			kind: wholeKind(0, maxNodes), read: func(v value, p *Pool) { p.ExpectNodes = int(v.amount(0, maxNodes)) },
+			start: func(p *Pool) any { return p.ExpectNodes },
+		},
 	},
-	notYet: []string{"on_store_loss", "tenant_limits", "expect_nodes"},
+	notYet: []string{"tenant_limits"},
 	also: schema{"required": []any{"models"}, "anyOf": []any{
 		axisOn("tpm"), axisOn("rpm"), axisOn("concurrency"),
 	}, "not": schema{"required": []any{"upstream", "upstreams"}}},

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -40,8 +41,9 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Region }, parse: typed(parseName),
 	},
 	{
-		key: "store", about: "Where state is shared; memory shares nothing.", kind: wordKind("memory"),
-		get: func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true,
+		key: "store", about: "Where limits are shared between gateways: postgres://user:password@host/database. memory shares nothing.",
+		kind: textKind(storePattern),
+		get:  func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true,
 	},
 	{
 		key: "default_pool", about: "The pool of calls to routes that name no model. Left empty: the only pool.", kind: textKind(`^\S*$`),
@@ -133,6 +135,11 @@ func parseTimezone(text string) (string, string) {
 
 func parseBody(text string) (int64, string) { return parseSize(text, 1<<10, maxBodyBytes) }
 
+// storePattern matches what may be a store.
+const storePattern = `^(memory|postgres(ql)?://\S+)$`
+
+const goodStores = "write memory or postgres://user:password@host/database"
+
 // parseStore shows at most the scheme of what it refuses, since the rest may hold a password.
 func parseStore(text string) (string, string) {
 	if text == "memory" {
@@ -140,12 +147,17 @@ func parseStore(text string) (string, string) {
 	}
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
-	case isURL && (scheme == "redis" || scheme == "rediss" || scheme == "postgres"):
-		return "", scheme + ":// is not supported yet; write memory"
+	case isURL && (scheme == "postgres" || scheme == "postgresql"):
+		if u, err := url.Parse(text); err != nil || u.Host == "" || strings.ContainsFunc(text, unicode.IsSpace) {
+			return "", scheme + ":// (not shown) is no address of a database; " + goodStores
+		}
+		return text, ""
+	case isURL && (scheme == "redis" || scheme == "rediss"):
+		return "", scheme + ":// is not supported yet; " + goodStores
 	case isURL:
-		return "", "an address of an unknown kind is no store; write memory"
+		return "", "an address of an unknown kind is no store; " + goodStores
 	}
-	return "", show(text) + " is no store; write memory"
+	return "", show(text) + " is no store; " + goodStores
 }
 
 // parsePolicies reads the comma-separated form of environment and flags.

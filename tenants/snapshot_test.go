@@ -189,7 +189,7 @@ pools.A.models[0]: "m" is also a model of pool "A" at its list; leave it in one
 pools.A.models[1]: "" is no model; write a name or a pattern
 pools.A.tpm: -1 is out of range; use 0 to 1000000000000
 pools: "A" is defined twice; remove one
-store: redis:// is not supported yet; write memory
+store: redis:// is not supported yet; write memory or postgres://user:password@host/database
 `
 	problems, ok := errors.AsType[Problems](err)
 	if !ok {

@@ -101,6 +101,10 @@ func (v *verifier) pool(p *Pool) {
 		v.amounts(item(child(path, "upstreams"), i), 0, maxUpstreamWeight, amounts{"weight": u.Weight})
 	}
 	checkUpstreams(v.r, child(path, "upstreams"), p.Upstreams)
+	v.amounts(path, 0, maxNodes, amounts{"expect_nodes": int64(p.ExpectNodes)})
+	if complaint := p.StoreLoss.complain(); complaint != "" {
+		v.r.at(child(path, "on_store_loss"), "%s", complaint)
+	}
 }
 
 func (v *verifier) tenant(t *Tenant) {

@@ -28,7 +28,7 @@ type serveCmd struct {
 	Config      string `short:"c" placeholder:"FILE" help:"The config file. Without it: quickstart mode, with three tenants whose keys are printed."`
 	Listen      string `placeholder:"ADDR" help:"Where tenants call. Port 0 picks a free one. Default :8080."`
 	AdminListen string `placeholder:"ADDR" help:"Where operators look: metrics and the admin API. Default 127.0.0.1:9090."`
-	Store       string `placeholder:"URL" help:"Where state is shared. Only memory is supported yet."`
+	Store       string `placeholder:"URL" help:"Where limits are shared between gateways: postgres://user:password@host/database. Default memory, which shares nothing."`
 	Node        string `placeholder:"NAME" help:"This process among its like. Default: host name and process id."`
 	Region      string `placeholder:"NAME" help:"Where this process runs. Default local."`
 	Traffic     bool   `help:"Add demo load, in quickstart mode."`
@@ -106,6 +106,7 @@ func (s serveCmd) flags() map[string]string {
 //
 //	data listener ──► Gateway ──► Governor ──► escrow
 //	                     │ ▲ world  └──► Journal (state_dir)
+//	                     │        └──► sharing ──► store, if one is shared
 //	                     └──► objects.Store (state_dir)
 //	admin listener ──► Admin ──► metrics, state
 //	files ──► reloader ──► Gateway.Apply ──► Governor, world
@@ -114,7 +115,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	log := newLogger(e)
 	metrics := telemetry.New()
 	rules := gateway.GovernorConfig(snap)
-	journal, ready, err := openState(cfg.StateDir, &rules, metrics, log)
+	rules.Shared = cfg.Store != notShared
+	journal, err := openState(cfg.StateDir, &rules, log)
 	if err != nil {
 		return err
 	}
@@ -131,6 +133,20 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, owners.Close()) }()
 	metrics.Watch(gov.State, snap.Hash())
+	node := cfg.Node
+	if node == "" {
+		node = defaultNode()
+	}
+	shared, err := newSharing(cfg, node, gov, metrics, log)
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		defer shared.store.Close()
+	}
+	if journal != nil || shared != nil {
+		metrics.WatchStore(func() bool { return (journal == nil || journal.Up()) && shared.Up() })
+	}
 	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log, Objects: owners, Prompts: bpe.New()})
 	if err != nil {
 		return err
@@ -147,10 +163,6 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	ctx, drain := context.WithCancel(e.ctx)
 	defer drain()
-	node := cfg.Node
-	if node == "" {
-		node = defaultNode()
-	}
 	files, err := from.watch(ctx)
 	if err != nil {
 		return errors.Join(err, data.Close(), admin.Close())
@@ -158,7 +170,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	policies := newReloader(files, snap, gw.Apply, metrics, log)
 	dataServer := newServer(gw, log, cfg.Timeouts.ReadHeader)
 	adminServer := newServer(gw.Admin(gateway.AdminOptions{
-		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Ready: ready, Policies: policies,
+		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Policies: policies,
+		Ready: func() error { return whyNot(journal, shared) }, Sharing: shared.view,
 	}), log, cfg.Timeouts.ReadHeader)
 
 	base, cut := context.WithCancelCause(context.Background())
@@ -168,6 +181,13 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	running, ended := context.WithCancel(context.Background())
 	defer ended()
 	var group errgroup.Group
+	if shared != nil {
+		if alone := countedAlone(snap); len(alone) > 0 {
+			log.Warn("the store shares tpm and rpm of pools; this counts in each gateway for itself", "alone", alone)
+		}
+		group.Go(func() error { return shared.Run(running) })
+		shared.await(ctx)
+	}
 	group.Go(func() error { defer drain(); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
@@ -190,18 +210,27 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	return group.Wait()
 }
 
-// openState lets a governor remember over restarts, if there is a folder for it. ready
-// says whether it can be written.
-func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *slog.Logger) (j *durable.Journal, ready func() bool, err error) {
+// openState lets a governor remember over restarts, if there is a folder for it.
+func openState(dir string, rules *governor.Config, log *slog.Logger) (j *durable.Journal, err error) {
 	if dir == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if j, rules.Past, err = durable.Open(durable.Options{Dir: dir, Zone: rules.Zone, Log: log}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rules.Journal = j
-	m.WatchStore(j.Up)
-	return j, j.Up, nil
+	return j, nil
+}
+
+// whyNot is why no calls should be sent here, if none should.
+func whyNot(journal *durable.Journal, shared *sharing) error {
+	switch {
+	case journal != nil && !journal.Up():
+		return errors.New("state_dir cannot be written")
+	case !shared.Ready():
+		return errors.New("another process has this one's node name")
+	}
+	return nil
 }
 
 // shutdown stops admission, and lets what runs come to its end. What is left after

@@ -25,10 +25,13 @@ type AdminOptions struct {
 	Version, Node, Region string
 	// Drain begins a graceful shutdown.
 	Drain func()
-	// Ready says whether calls can be admitted; nil is always.
-	Ready func() bool
+	// Ready says why no calls can be admitted, if they cannot; nil is that they always can.
+	Ready func() error
 	// Policies is who follows the files; nil where there are none.
 	Policies Policies
+	// Sharing is how a pool's limits are shared with other gateways; it answers nil where
+	// they are not, and asks nobody.
+	Sharing func(pool string) *Sharing
 }
 
 // Admin returns the handler of the admin listener.
@@ -68,9 +71,11 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 			http.Error(w, "draining", http.StatusServiceUnavailable)
 			return
 		}
-		if opt.Ready != nil && !opt.Ready() {
-			http.Error(w, "state_dir cannot be written", http.StatusServiceUnavailable)
-			return
+		if opt.Ready != nil {
+			if err := opt.Ready(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
 		}
 		_, _ = w.Write([]byte("ok\n"))
 	})
@@ -147,6 +152,7 @@ type poolView struct {
 	Upstreams []upstreamView `json:"upstreams"`
 
 	Budgets []budgetView `json:"budgets"`
+	Sharing *Sharing     `json:"sharing,omitempty"`
 }
 
 // upstreamView is what is believed of one of a pool's upstreams.
@@ -252,6 +258,9 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		}
 		if p.Slots > 0 {
 			pv.Limits = append(pv.Limits, axisView{Axis: escrow.Slots.String(), Limit: p.Slots, Used: p.Running})
+		}
+		if opt.Sharing != nil {
+			pv.Sharing = opt.Sharing(p.Config.Name)
 		}
 		v.Pools = append(v.Pools, pv)
 	}

@@ -50,7 +50,7 @@ func rejected(rej *governor.Rejection) *refusal {
 		f.kind = governor.ReasonShare.String()
 	case governor.ReasonBudget:
 		f.code, f.final = codeBudget, true
-	case governor.ReasonStore:
+	case governor.ReasonStore, governor.ReasonStoreLost:
 		f.status, f.code = http.StatusServiceUnavailable, codeStore
 	case governor.ReasonOverloaded:
 		f.status, f.code = http.StatusServiceUnavailable, codeOverloaded

@@ -183,6 +183,7 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			HeadroomPPM:        p.HeadroomPPM, Accounting: accounting(p.Accounting),
 			Burst: p.Burst, MaxQueue: p.MaxQueue, TicketWait: p.TicketWait,
 			Weights: governor.TokenWeights(p.TokenWeights), Budgets: budgets(p.Budgets),
+			ExpectNodes: p.ExpectNodes, OnLoss: onLoss(p.StoreLoss), LocalPPM: p.StoreLoss.LocalPPM,
 		})
 	}
 	for i := range list {
@@ -209,6 +210,17 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 		cfg.Tenants = append(cfg.Tenants, tc)
 	}
 	return cfg
+}
+
+// onLoss translates a rule.
+func onLoss(l tenants.StoreLoss) governor.OnLoss {
+	switch l.Rule {
+	case tenants.StoreLossOpen:
+		return governor.LossOpen
+	case tenants.StoreLossLocal:
+		return governor.LossLocal
+	}
+	return governor.LossClosed
 }
 
 // budgets translates a list that was found to be good.

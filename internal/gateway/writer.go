@@ -85,6 +85,9 @@ func (c *call) showStanding() {
 		pool = c.pool.Name
 	}
 	c.shown = true
+	if mode := c.g.gov.Degraded(pool); mode != "" {
+		c.w.Header().Set("X-Llmgov-Degraded", mode)
+	}
 	st := c.g.gov.Standing(c.tenant.Name, pool)
 	h := c.w.Header()
 	showQuota(h, requestHeaders, st.Requests)

@@ -68,7 +68,8 @@ func (w *world) look(s *site) {
 	if !s.side.Due(w.clock(), federation.Pressed(s.shared, w.clock())) {
 		return
 	}
-	r := federation.Survey(s.shared, w.clock(), s.tree.claims)
+	r := &federation.Report{Tree: federation.Asked(s.shared, s.tree.claims)}
+	r.Survey(s.shared, w.clock())
 	r.Limits = federation.Amounts{w.Pool.usable(w.Pool.TPM), w.Pool.usable(w.Pool.RPM)}
 	for k, l := range r.Limits {
 		r.Burst[k] = int64(float64(l) * w.Pool.Burst.Seconds() / escrow.Window.Seconds())

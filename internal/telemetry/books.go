@@ -12,11 +12,11 @@ import (
 // books reads the governor's books at scrape time.
 type books struct{ state func() governor.State }
 
-// WatchStore registers the gauge that says whether what must outlive the process
-// can be written.
+// WatchStore registers the gauge that says whether what must outlive the process can be
+// written, and whether the store that gateways share answers.
 func (m *Metrics) WatchStore(up func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "store_up", Help: "Whether the last thing that was to be kept could be written. Nothing is admitted while it cannot.",
+		Namespace: namespace, Name: "store_up", Help: "Whether the last thing that was to be kept could be written, and the store that gateways share answers.",
 	}, func() float64 {
 		if up() {
 			return 1

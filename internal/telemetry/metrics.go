@@ -48,8 +48,9 @@ type Metrics struct {
 	// upstream sees it, waiting not counted.
 	Overhead prometheus.Histogram
 
-	life   life
-	policy policy
+	life    life
+	policy  policy
+	sharing sharing
 }
 
 // LLM calls last from a fraction of a second to minutes.
@@ -72,7 +73,7 @@ func New() *Metrics {
 			Namespace: namespace, Name: "overhead_seconds", Help: "Time that llmgov adds before the upstream sees a request, waiting not counted.",
 			Buckets: []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 100e-3, 1},
 		}),
-		life: newLife(), policy: newPolicy(),
+		life: newLife(), policy: newPolicy(), sharing: newSharing(),
 	}
 	m.policy.register(m.registry)
 	m.registry.MustRegister(m.requests, m.tokens, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.upstreamErrors, m.Overhead,

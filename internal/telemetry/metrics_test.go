@@ -35,6 +35,8 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 		return []UpstreamState{{Pool: "p", Upstream: "u", Up: true, Tries: map[string]int64{"served": 1}}}
 	})
 	m.WatchStore(func() bool { return true })
+	m.WatchSharing(g.State, func(string) map[string]float64 { return map[string]float64{"eu": 1} })
+	m.StoreAsked("beat", time.Millisecond)
 	m.Turned("", "", "", "invalid_api_key")
 	m.Overhead.Observe(1e-5)
 	p := m.Pool("p")

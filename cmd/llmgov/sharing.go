@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/postgres"
+	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// notShared is the store of a gateway that is alone.
+const notShared = "memory"
+
+// sharing is a gateway's part in limits that it shares with others. nil is of one that is
+// alone.
+type sharing struct {
+	*runner.Runner
+	store *postgres.Store
+	gov   *governor.Governor
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	said map[string]string // by pool, what the log said last
+}
+
+// newSharing prepares it. Whether the store is there is found out by the first beats.
+func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *telemetry.Metrics, log *slog.Logger) (*sharing, error) {
+	if cfg.Store == notShared {
+		return nil, nil
+	}
+	store, err := postgres.Open(cfg.Store, federation.DefaultRules())
+	if err != nil {
+		return nil, fmt.Errorf("llmgov: store: %w", err)
+	}
+	s := &sharing{store: store, gov: gov, log: log, said: map[string]string{}}
+	s.Runner = runner.New(runner.Config{
+		Name: node, Region: cfg.Region, Instance: rand.Text(), Store: store, Pools: s.pools,
+		Told: func(ev runner.Event) {
+			m.StoreAsked(ev.Op, ev.Took)
+			s.tell(ev)
+		},
+	})
+	m.WatchSharing(gov.State, s.regions)
+	return s, nil
+}
+
+// pools are those that have limits to share.
+func (s *sharing) pools() []runner.Pool {
+	var out []runner.Pool
+	for _, p := range s.gov.SharedPools() {
+		out = append(out, p)
+	}
+	return out
+}
+
+// firstAnswer is how long a start waits for the store, so that the first calls find grants.
+const firstAnswer = 1500 * time.Millisecond
+
+// await waits until the store has said how much may be used, or is late.
+func (s *sharing) await(ctx context.Context) {
+	late := time.NewTimer(firstAnswer)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.First():
+	case <-late.C:
+	}
+}
+
+// tell logs what becomes of a pool's beats, when it becomes something else.
+func (s *sharing) tell(ev runner.Event) {
+	if ev.Op != runner.OpBeat {
+		return
+	}
+	now := string(ev.Reply.Status)
+	if ev.Err != nil {
+		now = "lost"
+	}
+	s.mu.Lock()
+	before := s.said[ev.Pool]
+	s.said[ev.Pool] = now
+	s.mu.Unlock()
+	if now == before {
+		return
+	}
+	log := s.log.With("pool", ev.Pool)
+	switch federation.Status(now) {
+	case federation.Granted:
+		log.Info("limits are shared out by the store", "epoch", ev.Reply.Epoch)
+	case federation.Learning:
+		log.Warn("the store is new or has lost data: nothing is granted until it is known what was used", "epoch", ev.Reply.Epoch,
+			"seconds", (ev.Reply.Until-ev.Reply.Now)/1000)
+	case federation.Fenced:
+		log.Error("another process has this one's node name: it admits nothing any more. Give each process a node name of its own, and restart it")
+	case "lost":
+		log.Warn("the store does not answer: what was granted is used until it expires", "error", ev.Err.Error())
+	}
+}
+
+// Ready reports whether calls may be sent here. A store that is lost is no reason to send
+// them elsewhere, where it is lost as well.
+func (s *sharing) Ready() bool { return s == nil || !s.Fenced() }
+
+// Up reports whether the store answers.
+func (s *sharing) Up() bool { return s == nil || s.Runner.Up() }
+
+// view is how a pool's limits are shared, as of the last look.
+func (s *sharing) view(pool string) *gateway.Sharing {
+	if s == nil {
+		return nil
+	}
+	st, ok := s.State(pool)
+	if !ok {
+		return nil
+	}
+	v := &gateway.Sharing{
+		Status: string(st.Reply.Status), Degraded: s.gov.Degraded(pool), Epoch: st.Reply.Epoch,
+		Beats: st.Beats, Failures: st.Failures, AnsweredSeconds: ago(st.Answered), LookedSeconds: ago(st.Looked), Nodes: []gateway.SharingNode{},
+	}
+	if st.Err != nil {
+		v.Error = st.Err.Error()
+	}
+	if st.Reply.Status == federation.Learning {
+		v.LearningSeconds = float64(st.Reply.Until-st.Reply.Now) / 1000
+	}
+	for _, n := range st.View.Nodes {
+		v.Nodes = append(v.Nodes, gateway.SharingNode{
+			Name: n.Name, Region: n.Region, Live: n.Live, SeenSeconds: float64(st.View.Now-n.Seen) / 1000,
+			Tokens: n.Booked[0], Requests: n.Booked[1], WaitingTokens: n.Waiting[0], GrantTPM: n.Grant[0].Rate, GrantRPM: n.Grant[1].Rate,
+		})
+	}
+	return v
+}
+
+// ago is how many seconds ago a time was; -1 of one that was not.
+func ago(t time.Time) float64 {
+	if t.IsZero() {
+		return -1
+	}
+	return time.Since(t).Seconds()
+}
+
+// regions are the regions' parts of what was used of a pool in the last minute: of its
+// tokens, if these are limited.
+func (s *sharing) regions(pool string) map[string]float64 {
+	st, _ := s.State(pool)
+	axis := 0
+	if st.View.Limits[0] == 0 {
+		axis = 1
+	}
+	parts, sum := map[string]float64{}, int64(0)
+	for _, n := range st.View.Nodes {
+		parts[n.Region] += float64(n.Booked[axis])
+		sum += n.Booked[axis]
+	}
+	for region := range parts {
+		parts[region] /= float64(max(1, sum))
+	}
+	return parts
+}
+
+// countedAlone names what a configuration limits that is not shared.
+func countedAlone(snap *tenants.Snapshot) []string {
+	var out []string
+	for _, p := range snap.Pools() {
+		if p.Concurrency > 0 {
+			out = append(out, "concurrency of pool "+p.Name)
+		}
+		if len(p.Budgets) > 0 {
+			out = append(out, "budgets of pool "+p.Name)
+		}
+	}
+	for _, t := range snap.Tenants() {
+		if t.RPM+t.TPM+t.ITPM+t.OTPM+t.Concurrency > 0 || len(t.Budgets)+len(t.Pools) > 0 {
+			return append(out, "limits and budgets of tenants")
+		}
+	}
+	return out
+}

@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/llmgov/llmgov/federation"
+)
+
+// Schema is what a Store keeps its accounts in. To compress them takes longer than to
+// write them.
+var Schema = []string{
+	`CREATE TABLE llmgov_pools (pool text PRIMARY KEY, account bytea NOT NULL, changed timestamptz NOT NULL)`,
+	`ALTER TABLE llmgov_pools ALTER COLUMN account SET STORAGE EXTERNAL`,
+}
+
+// Store is a runner.Store.
+type Store struct {
+	db    *pgxpool.Pool
+	rules federation.Rules
+	made  atomic.Bool // the table is there
+	// clock and incarnation are expressions of SQL.
+	clock, incarnation string
+}
+
+const (
+	// connections are few: a pool has one beat under way at a time.
+	connections    = 4
+	connectTimeout = time.Second
+
+	serverClock = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+	// The timeline is that of the log that is written now: what the last checkpoint says
+	// may be of before a promotion.
+	serverIncarnation = `(SELECT system_identifier FROM pg_control_system())::text || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+)
+
+// Open returns a store at a URL, such as postgres://user:password@host/database. It does
+// not connect: a server that cannot be reached is an error of each Beat.
+func Open(url string, r federation.Rules) (*Store, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err) // pgx leaves out the password
+	}
+	cfg.MaxConns = connections
+	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	// No prepared statements: poolers that hand connections on would lose them.
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	db, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return &Store{db: db, rules: r, clock: serverClock, incarnation: serverIncarnation}, nil
+}
+
+// Close ends all connections. Nothing may be under way.
+func (s *Store) Close() { s.db.Close() }
+
+// Beat implements runner.Store.
+func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
+	reply, err := s.beat(ctx, pool, b)
+	if err != nil {
+		return federation.Reply{}, fmt.Errorf("postgres: %w", s.undone(err))
+	}
+	return reply, nil
+}
+
+func (s *Store) beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
+	conn, err := s.db.Acquire(ctx)
+	if err != nil {
+		return federation.Reply{}, err
+	}
+	defer conn.Release() // which closes it, if it is in the middle of something
+	if err := s.make(ctx, conn); err != nil {
+		return federation.Reply{}, err
+	}
+	row, err := s.lock(ctx, conn, pool)
+	if err != nil {
+		return federation.Reply{}, err
+	}
+	a, err := row.read(s.rules)
+	if err != nil {
+		return federation.Reply{}, err
+	}
+	reply := a.Beat(row.now, row.incarnation, b.Expect, b)
+	account, err := a.Encode()
+	if err != nil {
+		return federation.Reply{}, err
+	}
+	return reply, write(ctx, conn, pool, account)
+}
+
+// row is a pool's row, and what the server says beside it.
+type row struct {
+	account     []byte // empty of a pool that is new
+	now         int64
+	incarnation string
+}
+
+func (w *row) read(r federation.Rules) (*federation.Account, error) {
+	if len(w.account) == 0 {
+		return federation.NewAccount(r, w.now, federation.Options{Incarnation: w.incarnation}), nil
+	}
+	return federation.Decode(w.account, r)
+}
+
+// limits bound how long a transaction may stand in the way of others, and see to it that
+// what is committed is on the disk.
+const limits = `SELECT set_config('idle_in_transaction_session_timeout', '1500', true),
+	set_config('lock_timeout', '1000', true), set_config('synchronous_commit', 'on', true)`
+
+// lock begins a transaction that has the pool's row.
+func (s *Store) lock(ctx context.Context, conn *pgxpool.Conn, pool string) (w row, err error) {
+	var batch pgx.Batch
+	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") // whatever the database has for default
+	batch.Queue(limits)
+	batch.Queue("INSERT INTO llmgov_pools VALUES ($1, '', clock_timestamp()) ON CONFLICT DO NOTHING", pool)
+	batch.Queue("SELECT account FROM llmgov_pools WHERE pool = $1 FOR UPDATE", pool)
+	batch.Queue("SELECT " + s.clock + ", " + s.incarnation)
+	results := conn.SendBatch(ctx, &batch)
+	defer func() { err = errors.Join(err, results.Close()) }()
+	for range 3 {
+		if _, err := results.Exec(); err != nil {
+			return row{}, err
+		}
+	}
+	if err := results.QueryRow().Scan(&w.account); err != nil {
+		return row{}, err
+	}
+	return w, results.QueryRow().Scan(&w.now, &w.incarnation)
+}
+
+// write ends the transaction.
+func write(ctx context.Context, conn *pgxpool.Conn, pool string, account []byte) (err error) {
+	var batch pgx.Batch
+	batch.Queue("UPDATE llmgov_pools SET account = $2, changed = clock_timestamp() WHERE pool = $1", pool, account)
+	batch.Queue("COMMIT")
+	results := conn.SendBatch(ctx, &batch)
+	defer func() { err = errors.Join(err, results.Close()) }()
+	done, err := results.Exec()
+	if err != nil {
+		return err
+	}
+	if done.RowsAffected() != 1 {
+		return errors.New("the pool's row is gone")
+	}
+	_, err = results.Exec()
+	return err
+}
+
+// Look implements runner.Store.
+func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) {
+	var w row
+	err := s.db.QueryRow(ctx, "SELECT account, "+s.clock+" FROM llmgov_pools WHERE pool = $1", pool).Scan(&w.account, &w.now)
+	if errors.Is(err, pgx.ErrNoRows) || missing(err) {
+		return federation.View{}, nil
+	}
+	if err != nil {
+		return federation.View{}, fmt.Errorf("postgres: %w", err)
+	}
+	a, err := w.read(s.rules)
+	if err != nil {
+		return federation.View{}, fmt.Errorf("postgres: %w", err)
+	}
+	return a.View(w.now), nil
+}
+
+// tableLock is the name of the lock under which the table is made.
+const tableLock = 0x6c6c6d676f76
+
+// make sees to it that the table is there. It asks for no rights where it is.
+func (s *Store) make(ctx context.Context, conn *pgxpool.Conn) error {
+	if s.made.Load() {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(tableLock)); err != nil {
+			return err
+		}
+		there := false
+		if err := tx.QueryRow(ctx, "SELECT to_regclass('llmgov_pools') IS NOT NULL").Scan(&there); err != nil || there {
+			return err
+		}
+		for _, sql := range Schema {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("cannot make the table llmgov_pools: %w", err)
+			}
+		}
+		return nil
+	})
+	s.made.Store(err == nil)
+	return err
+}
+
+// undone looks for the table again if that is what an error is about.
+func (s *Store) undone(err error) error {
+	if missing(err) {
+		s.made.Store(false)
+	}
+	return err
+}
+
+// missing reports whether an error says that there is no table.
+func missing(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "42P01"
+}

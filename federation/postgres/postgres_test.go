@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/storetest"
+	"github.com/llmgov/llmgov/internal/pgtest"
+)
+
+func open(t testing.TB, url string) *Store {
+	t.Helper()
+	s, err := Open(url, federation.DefaultRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func exec(t testing.TB, s *Store, sql string, args ...any) {
+	t.Helper()
+	if _, err := s.db.Exec(context.Background(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	url := pgtest.New(t).URL()
+	admin := open(t, url)
+	n := 0
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		n++
+		schema := fmt.Sprint("suite", n)
+		exec(t, admin, "CREATE SCHEMA "+schema)
+		s := open(t, url+"&search_path="+schema)
+		exec(t, s, "CREATE TABLE says (now bigint, incarnation text)")
+		return storetest.Harness{
+			Store: s, Rules: s.rules,
+			SetClock: func(now int64) {
+				s.clock = "(SELECT now FROM says)"
+				exec(t, s, "DELETE FROM says")
+				exec(t, s, "INSERT INTO says VALUES ($1, 'first')", now)
+			},
+			Replace: func(incarnation string) { s.incarnation = "'" + incarnation + "'" },
+			Save: func() func() {
+				exec(t, s, "CREATE TABLE saved AS SELECT * FROM llmgov_pools")
+				return func() {
+					exec(t, s, "UPDATE llmgov_pools p SET account = s.account FROM saved s WHERE s.pool = p.pool")
+				}
+			},
+		}
+	})
+}
+
+// join is the first beat of a node.
+func join(node string) *federation.Beat {
+	return &federation.Beat{
+		Node: node, Instance: node, Join: true, Seq: 1, Full: true, Expect: 1,
+		Limits: federation.Amounts{60_000, 0}, Largest: federation.Amounts{100, 1},
+	}
+}
+
+func beat(t *testing.T, s *Store, b *federation.Beat) federation.Reply {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	r, err := s.Beat(ctx, "p", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestIncarnation: a restart of the server keeps the memory; a replica that takes over
+// begins a new one, for it may lack what was confirmed last.
+func TestIncarnation(t *testing.T) {
+	server := pgtest.New(t)
+	s := open(t, server.URL())
+	first := beat(t, s, join("a"))
+	server.Stop()
+	if _, err := s.Beat(context.Background(), "p", join("b")); err == nil {
+		t.Fatal("a server that does not run has answered")
+	}
+	server.Start()
+	if r := beat(t, s, join("b")); r.Epoch != first.Epoch {
+		t.Fatalf("after a restart: %+v, want the epoch of %+v", r, first)
+	}
+	replica := server.Replica()
+	standby := open(t, replica.URL())
+	if _, err := standby.Beat(context.Background(), "p", join("c")); err == nil {
+		t.Fatal("a standby has booked a beat")
+	}
+	server.Stop()
+	replica.Promote()
+	if r := beat(t, standby, join("c")); r.Epoch <= first.Epoch {
+		t.Fatalf("after a promotion: %+v, want a later epoch than %d", r, first.Epoch)
+	}
+}
+
+// TestStuck: who stops in the middle of a beat does not keep the pool from the others.
+func TestStuck(t *testing.T) {
+	s := open(t, pgtest.New(t).URL())
+	beat(t, s, join("a"))
+	conn, err := s.db.Acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := s.lock(context.Background(), conn, "p"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_, err := s.Beat(ctx, "p", join("b"))
+		cancel()
+		if err == nil {
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("the pool is stuck: %v", err)
+		}
+	}
+	t.Logf("served again after %v", time.Since(began).Round(10*time.Millisecond))
+}
+
+// TestTable: it is made once, by whoever comes first, again if it was dropped, and by
+// nobody who has it already.
+func TestTable(t *testing.T) {
+	url := pgtest.New(t).URL()
+	errs := make(chan error, 8)
+	for i := range cap(errs) {
+		s := open(t, url)
+		go func() {
+			_, err := s.Beat(context.Background(), "p", join(fmt.Sprint(i)))
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	s := open(t, url)
+	beat(t, s, join("x"))
+	exec(t, s, "ALTER DATABASE postgres SET default_transaction_read_only = on")
+	beat(t, open(t, url), join("x"))
+	exec(t, s, "ALTER DATABASE postgres RESET default_transaction_read_only")
+	exec(t, s, "DROP TABLE llmgov_pools")
+	if _, err := s.Beat(context.Background(), "p", join("y")); !missing(err) {
+		t.Errorf("got %v, want that there is no table", err)
+	}
+	beat(t, s, join("y"))
+
+	exec(t, s, "CREATE ROLE guest LOGIN")
+	exec(t, s, "GRANT SELECT, INSERT, UPDATE ON llmgov_pools TO guest")
+	guest := strings.Replace(url, "llmgov@", "guest@", 1)
+	beat(t, open(t, guest), join("z"))
+	exec(t, s, "DROP TABLE llmgov_pools")
+	if _, err := open(t, guest).Beat(context.Background(), "p", join("z")); err == nil || !strings.Contains(err.Error(), "cannot make the table llmgov_pools") {
+		t.Errorf("without the right to make the table: %v", err)
+	}
+}
+
+// TestForeign: an account of another release is left alone.
+func TestForeign(t *testing.T) {
+	s := open(t, pgtest.New(t).URL())
+	beat(t, s, join("a"))
+	other, err := federation.NewAccount(federation.Rules{Window: time.Minute, Slots: 3}, 0, federation.Options{}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, foreign := range []string{"\x02", string(other), "\x01{", "{"} {
+		exec(t, s, "UPDATE llmgov_pools SET account = $1", []byte(foreign))
+		if _, err := s.Beat(context.Background(), "p", join("b")); err == nil {
+			t.Errorf("%q was taken for an account", foreign)
+		}
+		var kept []byte
+		if err := s.db.QueryRow(context.Background(), "SELECT account FROM llmgov_pools").Scan(&kept); err != nil || string(kept) != foreign {
+			t.Errorf("it is %q now, %v", kept, err)
+		}
+	}
+}
+
+// TestURL: what is wrong with an address is said without its password.
+func TestURL(t *testing.T) {
+	_, err := Open("postgres://u:secret@h:port/db", federation.DefaultRules())
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// BenchmarkBeat: what a beat takes, of three nodes with so many tenants that ask.
+func BenchmarkBeat(b *testing.B) {
+	url := pgtest.New(b).URL()
+	for _, tenants := range []int{10, 100, 1000, 4096} {
+		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
+			s := open(b, url)
+			for n := 0; b.Loop(); n++ {
+				next := join(fmt.Sprint("n", n%3))
+				next.Seq = int64(1 + n/3)
+				next.Acked, next.Join, next.Full = next.Seq-1, n < 3, n < 3
+				for i := range tenants {
+					next.Demands = append(next.Demands, federation.Demand{Path: fmt.Sprint("tenant-", i), Rate: int64(n + i)})
+				}
+				if _, err := s.Beat(context.Background(), fmt.Sprint("p", tenants), next); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

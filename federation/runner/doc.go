@@ -1,0 +1,22 @@
+// Package runner runs the protocol of package federation: it beats for the pools of one
+// process, and puts what the store grants in force.
+//
+// # Picture
+//
+//	Pool ──► Pressure ──► Node.Due? ── no ──► look again in 25 ms
+//	                          │ yes
+//	Pool ──► Report ────► Node.Step ──► Store.Beat, at most a second
+//	Pool ◄── Apply ◄───── Node.Step ◄──┘  or an error: the breaker opens
+//
+// # Rules
+//
+// One goroutine a pool, and one beat under way at a time: the answer to a beat that was
+// followed by another would not be taken anyway. Nothing here is on the way of a request:
+// a store that hangs costs grants, which expire, and no call waits for it.
+//
+// A beat is never sent twice. After an error the next one, which says all that it said, is
+// made when the breaker allows it: after a tenth of a second, and twice that after each
+// further error, up to two seconds.
+//
+// A node that was fenced stops for good: another process has its name.
+package runner

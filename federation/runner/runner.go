@@ -1,0 +1,213 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/federation"
+)
+
+// Store keeps one federation.Account a pool, for all nodes. It is safe for concurrent
+// use. Whatever implements it passes the suite of package storetest.
+type Store interface {
+	// Beat books what a node tells, and answers: Account.Beat, in one step. After an
+	// error it is not known whether it was booked.
+	Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error)
+	// Look reads a pool's account. Of a pool that no node has told of it is empty.
+	Look(ctx context.Context, pool string) (federation.View, error)
+}
+
+// Pool is one process's part of a pool whose limit is shared. It is safe for concurrent
+// use. A report is made of what commands were applied before it.
+type Pool interface {
+	Name() string
+	// Pressure is how much it lacks now; ok says that it has limits to share.
+	Pressure(now time.Time) (p federation.Pressure, ok bool)
+	Report(now time.Time) *federation.Report
+	Apply(now time.Time, commands []federation.Command)
+	// Learns says that nothing is granted until then.
+	Learns(until time.Time)
+	// Alone says that no answer has come of late, and how many nodes there were as of the
+	// last one; 0 if that is not known.
+	Alone(now time.Time, nodes int)
+	// Expect is how many nodes there are, or 0.
+	Expect() int
+}
+
+// Config of a Runner.
+type Config struct {
+	// Name is the node's, unique among all that share the store. Instance is the
+	// process's: random, new at each start.
+	Name, Region, Instance string
+	Store                  Store
+	// Rules are federation.DefaultRules unless they are given.
+	Rules federation.Rules
+	// Pools are those that there are now: it is asked again and again, and a pool that
+	// is new gets a node of its own.
+	Pools func() []Pool
+	// Told is called after each round trip to the store, by any goroutine. nil tells
+	// nobody.
+	Told func(Event)
+}
+
+// Event is one round trip to the store.
+type Event struct {
+	Pool string
+	Op   string // OpBeat or OpLook
+	Took time.Duration
+	// Reply is of a beat that was answered.
+	Reply federation.Reply
+	Err   error
+}
+
+// The operations of a Store.
+const (
+	OpBeat = "beat"
+	OpLook = "look"
+)
+
+const (
+	tick = 25 * time.Millisecond
+	// patience is how long an answer is waited for. With the next beat after it a grant
+	// has not expired yet.
+	patience = time.Second
+	// The breaker is open for least after an error, and at most for most.
+	least, most = 100 * time.Millisecond, 2 * time.Second
+	// lookForPools is how often it is asked which pools there are.
+	lookForPools = 250 * time.Millisecond
+)
+
+// Runner beats for the pools of one process.
+type Runner struct {
+	cfg Config
+
+	first chan struct{} // closed when each pool has come to something
+
+	mu     sync.Mutex
+	states map[string]State // guarded by mu
+	begun  map[string]bool  // likewise: pools that have come to nothing yet
+}
+
+// New returns a runner that does nothing yet.
+func New(c Config) *Runner {
+	if c.Rules == (federation.Rules{}) {
+		c.Rules = federation.DefaultRules()
+	}
+	if c.Told == nil {
+		c.Told = func(Event) {}
+	}
+	return &Runner{cfg: c, states: map[string]State{}, first: make(chan struct{})}
+}
+
+// First is closed when the first beat of each pool that there was at the start was
+// answered, or was not.
+func (r *Runner) First() <-chan struct{} { return r.first }
+
+// Run beats until ctx ends, and waits for what is under way.
+func (r *Runner) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	beaten := map[string]bool{}
+	r.begin()
+	look := time.NewTicker(lookForPools)
+	defer look.Stop()
+	for {
+		for _, p := range r.cfg.Pools() {
+			if !beaten[p.Name()] {
+				beaten[p.Name()] = true
+				group.Go(func() { r.beat(ctx, p) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+}
+
+// beat beats for one pool until ctx ends, or another process has the node's name.
+func (r *Runner) beat(ctx context.Context, p Pool) {
+	n := federation.NewNode(federation.Config{
+		Name: r.cfg.Name, Region: r.cfg.Region, Instance: r.cfg.Instance, Rules: r.cfg.Rules, Seed: rand.Uint64(),
+	})
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	var b breaker
+	for {
+		now := time.Now()
+		pressure, ok := p.Pressure(now)
+		if ok && b.closed(now) && n.Due(now, pressure) && r.once(ctx, p, n, &b) {
+			return
+		}
+		r.come(p.Name())
+		if ok {
+			r.look(ctx, p)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// once sends one beat, and says whether it was the last.
+func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breaker) (fenced bool) {
+	now := time.Now()
+	for _, c := range n.Step(now, p.Report(now)) {
+		send, ok := c.(federation.Send)
+		if !ok {
+			panic(fmt.Sprintf("llmgov: BUG: a report was answered by %T", c))
+		}
+		send.Beat.Expect = p.Expect()
+		reply, err := r.send(ctx, p, send.Beat)
+		back := time.Now()
+		if ctx.Err() != nil {
+			return false
+		}
+		ev := Event{Pool: p.Name(), Op: OpBeat, Took: back.Sub(now), Reply: reply, Err: err}
+		if err == nil {
+			commands := n.Step(back, &reply)
+			for _, c := range commands {
+				_, stop := c.(federation.Stop)
+				fenced = fenced || stop
+			}
+			p.Apply(back, commands)
+			if reply.Status == federation.Learning {
+				p.Learns(now.Add(time.Duration(reply.Until-reply.Now) * time.Millisecond))
+			}
+		}
+		b.tell(back, err)
+		r.note(back, &ev, send.Beat)
+		r.cfg.Told(ev)
+	}
+	return fenced
+}
+
+func (r *Runner) send(ctx context.Context, p Pool, b *federation.Beat) (federation.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(patience, r.cfg.Rules.TTL))
+	defer cancel()
+	return r.cfg.Store.Beat(ctx, p.Name(), b)
+}
+
+// breaker keeps a store that does not answer from being asked too often.
+type breaker struct {
+	errors int
+	until  time.Time
+}
+
+func (b *breaker) closed(now time.Time) bool { return !now.Before(b.until) }
+
+func (b *breaker) tell(now time.Time, err error) {
+	if err == nil {
+		*b = breaker{}
+		return
+	}
+	pause := min(least<<min(b.errors, 10), most)
+	b.errors++
+	b.until = now.Add(time.Duration(float64(pause) * (0.5 + 0.5*rand.Float64())))
+}

@@ -1,0 +1,367 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// network is the way to a store: so long there and so long back, or nowhere.
+type network struct {
+	runner.Store
+	delay time.Duration
+	cut   atomic.Bool // what is sent is lost, and is waited for
+	down  atomic.Bool // it is refused at once
+	sent  atomic.Int64
+}
+
+func (n *network) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
+	n.sent.Add(1)
+	if n.down.Load() {
+		return federation.Reply{}, errors.New("connection refused")
+	}
+	if n.cut.Load() {
+		<-ctx.Done()
+		return federation.Reply{}, ctx.Err()
+	}
+	time.Sleep(n.delay)
+	r, err := n.Store.Beat(ctx, pool, b)
+	time.Sleep(n.delay)
+	if n.cut.Load() {
+		<-ctx.Done()
+		return federation.Reply{}, ctx.Err()
+	}
+	return r, err
+}
+
+// site is one process: its governor, its runner and its way to the store.
+type site struct {
+	gov *governor.Governor
+	run *runner.Runner
+	net *network
+}
+
+const limit = 600_000
+
+func config(maxWait time.Duration) governor.Config {
+	return governor.Config{
+		Shared: true,
+		Pools:  []governor.Pool{{Name: "p", TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, {Name: "slots", Concurrency: 3}},
+		Tenants: []governor.Tenant{
+			{Name: "a", Weight: escrow.WeightOne, MaxWait: maxWait},
+			{Name: "b", Weight: 3 * escrow.WeightOne, MaxWait: maxWait},
+		},
+	}
+}
+
+// world is a number of sites on one store, in virtual time.
+type world struct {
+	t     *testing.T
+	sites []*site
+	stop  context.CancelFunc
+	group sync.WaitGroup
+
+	mu   sync.Mutex
+	used []use
+}
+
+type use struct {
+	at     time.Time
+	tenant string
+	cost   int64
+}
+
+func newWorld(t *testing.T, store runner.Store, maxWait time.Duration, delays ...time.Duration) *world {
+	return newWorldOf(t, store, config(maxWait), delays...)
+}
+
+func newWorldOf(t *testing.T, store runner.Store, cfg governor.Config, delays ...time.Duration) *world {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &world{t: t, stop: stop}
+	for i, d := range delays {
+		gov, err := governor.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &site{gov: gov, net: &network{Store: store, delay: d}}
+		s.run = runner.New(runner.Config{
+			Name: fmt.Sprint("n", i), Region: fmt.Sprint("r", i), Instance: fmt.Sprint("i", i), Store: s.net, Pools: poolsOf(gov),
+		})
+		w.sites = append(w.sites, s)
+		w.group.Go(func() {
+			if err := s.run.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, s := range w.sites {
+		<-s.run.First()
+	}
+	return w
+}
+
+func poolsOf(g *governor.Governor) func() []runner.Pool {
+	return func() []runner.Pool {
+		var out []runner.Pool
+		for _, p := range g.SharedPools() {
+			out = append(out, p)
+		}
+		return out
+	}
+}
+
+func (w *world) end() {
+	w.stop()
+	w.group.Wait()
+}
+
+// call is one call of so many tokens, which ends at once.
+func (w *world) call(s *site, tenant string, tokens int64) *governor.Rejection {
+	l, rej := s.gov.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens})
+	if rej != nil {
+		return rej
+	}
+	w.mu.Lock()
+	w.used = append(w.used, use{time.Now(), tenant, tokens})
+	w.mu.Unlock()
+	l.Settle(governor.Usage{Input: tokens})
+	return nil
+}
+
+// flood asks at all sites for so long, with so many callers of each tenant.
+func (w *world) flood(d time.Duration, callers int) {
+	var group sync.WaitGroup
+	end := time.Now().Add(d)
+	for _, s := range w.sites {
+		for _, tenant := range []string{"a", "b"} {
+			for i := range callers {
+				group.Go(func() {
+					for n := 0; time.Now().Before(end); n++ {
+						w.call(s, tenant, int64(300+(i*37+n*101)%900))
+						time.Sleep(20 * time.Millisecond)
+					}
+				})
+			}
+		}
+	}
+	group.Wait()
+}
+
+// peak is the most of any rolling minute.
+func (w *world) peak() int64 {
+	sum, most, from := int64(0), int64(0), 0
+	for _, u := range w.used {
+		for sum += u.cost; !w.used[from].at.After(u.at.Add(-escrow.Window)); from++ {
+			sum -= w.used[from].cost
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// between is what was used from one time until another, and the part of b in it.
+func (w *world) between(from, to time.Time) (sum int64, share float64) {
+	of := map[string]int64{}
+	for _, u := range w.used {
+		if u.at.After(from) && !u.at.After(to) {
+			of[u.tenant] += u.cost
+		}
+	}
+	sum = of["a"] + of["b"]
+	return sum, float64(of["b"]) / float64(max(1, sum))
+}
+
+// TestRun: three governors, each of which has the whole limit in its configuration,
+// together use it once, and share it by weight.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.New(memory.Config{Fresh: true}), 10*time.Second, time.Millisecond, 18*time.Millisecond, 35*time.Millisecond)
+		defer w.end()
+		began := time.Now()
+		w.flood(3*time.Minute, 12)
+		used, share := w.between(began.Add(time.Minute), began.Add(3*time.Minute))
+		t.Logf("%.4f of the limit, share %.4f, peak %.4f", float64(used)/2/limit, share, float64(w.peak())/limit)
+		if peak := w.peak(); peak > limit {
+			t.Errorf("a rolling minute used %d of %d", peak, limit)
+		}
+		if used < 2*limit*97/100 {
+			t.Errorf("only %d of %d were used in two minutes", used, 2*limit)
+		}
+		if share < 0.73 || share > 0.77 {
+			t.Errorf("the tenant of weight 3 beside one of weight 1 got %.3f", share)
+		}
+	})
+}
+
+// TestRun_Partition: a node that is cut off uses what it was granted and then nothing, its
+// calls are refused for that reason; the others go on, and it comes back.
+func TestRun_Partition(t *testing.T) {
+	for _, how := range []string{"silent", "refused"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, memory.New(memory.Config{Fresh: true}), 0, 5*time.Millisecond, 5*time.Millisecond)
+				defer w.end()
+				far := w.sites[1]
+				bad := &far.net.cut
+				if how == "refused" {
+					bad = &far.net.down
+				}
+				w.flood(time.Minute, 4)
+				bad.Store(true)
+				w.flood(20*time.Second, 4)
+				rej := w.call(far, "a", 500)
+				if rej == nil || rej.Reason != governor.ReasonStoreLost || rej.RetryAfter < time.Second {
+					t.Errorf("cut off for 20 s, a call got %+v", rej)
+				}
+				if mode := far.gov.Degraded("p"); mode != "closed" {
+					t.Errorf("the mode is %q", mode)
+				}
+				if far.run.Up() || !w.sites[0].run.Up() {
+					t.Error("the wrong store is down")
+				}
+				if mode := far.gov.Degraded("slots"); mode != "" {
+					t.Errorf("a pool without limits to share is %q", mode)
+				}
+				sent := far.net.sent.Load()
+				time.Sleep(20 * time.Second)
+				if n := far.net.sent.Load() - sent; n > 17 {
+					t.Errorf("%d beats in 20 s to a store that does not answer", n)
+				}
+				bad.Store(false)
+				time.Sleep(4 * time.Second)
+				if rej := w.call(far, "a", 500); rej != nil {
+					t.Errorf("four seconds after the store is back: %v", rej)
+				}
+				w.flood(time.Minute, 4)
+				if peak := w.peak(); peak > limit {
+					t.Errorf("a rolling minute used %d of %d", peak, limit)
+				}
+			})
+		})
+	}
+}
+
+// TestRun_Alone: nodes that are cut off use what their configuration has for that: of a
+// part that is withheld, together no more than it is, and with it no more than the limit.
+func TestRun_Alone(t *testing.T) {
+	for _, rule := range []governor.OnLoss{governor.LossLocal, governor.LossOpen} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := config(0)
+			cfg.Pools[0].OnLoss = rule
+			mode := "open"
+			if rule == governor.LossLocal {
+				cfg.Pools[0].LocalPPM, mode = 200_000, "local"
+			}
+			w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, time.Millisecond)
+			defer w.end()
+			began := time.Now()
+			w.flood(70*time.Second, 8)
+			if used, _ := w.between(began.Add(10*time.Second), time.Now()); rule == governor.LossLocal && (used > limit*8/10 || used < limit*76/100) {
+				t.Errorf("with a fifth withheld, %d of %d were used in a minute", used, limit)
+			}
+			for _, s := range w.sites {
+				s.net.cut.Store(true)
+			}
+			w.flood(2*time.Minute, 8)
+			if got := w.sites[0].gov.Degraded("p"); got != mode {
+				t.Errorf("the mode is %q, want %q", got, mode)
+			}
+			used, _ := w.between(time.Now().Add(-time.Minute), time.Now())
+			t.Logf("%s: %.3f of the limit alone, peak %.3f", mode, float64(used)/limit, float64(w.peak())/limit)
+			switch {
+			case rule == governor.LossLocal && (used > limit/5 || used < limit*18/100 || w.peak() > limit):
+				t.Errorf("alone they used %d of %d, and %d in their largest minute", used, limit, w.peak())
+			case rule == governor.LossOpen && used < limit*19/10:
+				t.Errorf("alone and without a limit between them they used %d of %d", used, limit)
+			}
+			for _, s := range w.sites {
+				s.net.cut.Store(false)
+			}
+			time.Sleep(4 * time.Second)
+			if got := w.sites[0].gov.Degraded("p"); got != "" {
+				t.Errorf("the mode is %q after the store is back", got)
+			}
+		})
+	}
+}
+
+// TestRun_Slow: a store that hangs holds up no call, and no shutdown.
+func TestRun_Slow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.New(memory.Config{Fresh: true}), 0, time.Millisecond)
+		w.sites[0].net.cut.Store(true)
+		for range 200 {
+			began := time.Now()
+			w.call(w.sites[0], "a", 10)
+			if d := time.Since(began); d > 0 {
+				t.Fatalf("a call took %v", d)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		began := time.Now()
+		w.end()
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("the end took %v", d)
+		}
+	})
+}
+
+// TestRun_Learns: a store that knows nothing grants nothing for a minute, and calls are
+// told when to come.
+func TestRun_Learns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.New(memory.Config{}), 0, time.Millisecond)
+		defer w.end()
+		time.Sleep(5 * time.Second)
+		rej := w.call(w.sites[0], "a", 10)
+		if rej == nil || rej.Reason != governor.ReasonStoreLost || rej.RetryAfter < 57*time.Second || rej.RetryAfter > 60*time.Second {
+			t.Fatalf("got %+v", rej)
+		}
+		if mode := w.sites[0].gov.Degraded("p"); mode != "learning" {
+			t.Errorf("the mode is %q", mode)
+		}
+		time.Sleep(rej.RetryAfter + time.Second)
+		if rej := w.call(w.sites[0], "a", 10); rej != nil {
+			t.Errorf("who came back when told got %+v", rej)
+		}
+	})
+}
+
+// TestRun_Fenced: of two processes of one name the older one stops.
+func TestRun_Fenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{Fresh: true})
+		old := newWorld(t, store, 0, time.Millisecond)
+		defer old.end()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		gov, err := governor.New(config(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		young := runner.New(runner.Config{Name: "n0", Instance: "other", Store: store, Pools: poolsOf(gov)})
+		old.group.Go(func() { _ = young.Run(ctx) })
+		<-young.First()
+		time.Sleep(2 * time.Second)
+		if !old.sites[0].run.Fenced() || young.Fenced() {
+			t.Error("the wrong one is fenced")
+		}
+		if rej := old.call(old.sites[0], "a", 10); rej == nil {
+			t.Error("who is fenced has admitted a call")
+		}
+		if _, rej := gov.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10}); rej != nil {
+			t.Error(rej)
+		}
+	})
+}

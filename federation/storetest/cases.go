@@ -1,0 +1,190 @@
+package storetest
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/federation"
+)
+
+// same sends the beats of three nodes which restart, forget answers, repeat themselves
+// and mix things up, to a store that is replaced and loses writes.
+func same(t *testing.T, h Harness) {
+	w := newTwin(t, h)
+	rng := rand.New(rand.NewPCG(3, 4))
+	nodes := []*node{newNode("a", h.Rules, 1), newNode("b", h.Rules, 2), newNode("c", h.Rules, 3)}
+	var old []*federation.Beat
+	seen := map[federation.Status]int{}
+	for range 400 {
+		w.at(w.now + rng.Int64N(700))
+		n := nodes[rng.IntN(len(nodes))]
+		switch what := rng.IntN(100); {
+		case what < 3:
+			n.restart()
+		case what < 6 && len(old) > 0: // what comes late, or twice
+			seen[w.beat(old[rng.IntN(len(old))]).Status]++
+			continue
+		case what < 8 && n.last != nil:
+			w.beat(n.last)
+			continue
+		case what < 9:
+			w.at(w.now - rng.Int64N(5000)) // the clock is put back
+		case what == 9:
+			w.incarnation = time.Duration(rng.Int64()).String()
+			h.Replace(w.incarnation)
+		case what == 10:
+			w.at(w.now + 61_000)
+		}
+		b := n.next()
+		r := w.beat(b)
+		seen[r.Status]++
+		if old = append(old, b); rng.IntN(10) > 0 { // else the answer is lost
+			n.took(r)
+		}
+	}
+	for _, s := range []federation.Status{federation.Granted, federation.Learning, federation.Resend, federation.Stale, federation.Fenced} {
+		if seen[s] == 0 {
+			t.Errorf("no beat was answered with %q: %v", s, seen)
+		}
+	}
+}
+
+// life is that of two processes of one name, beside another: the first is fenced, and
+// what it held counts on.
+func life(t *testing.T, h Harness) {
+	w := newTwin(t, h)
+	a, b := newNode("a", h.Rules, 1), newNode("b", h.Rules, 2)
+	for range 70 {
+		w.at(w.now + 1000)
+		a.took(w.beat(a.next()))
+		b.took(w.beat(b.next()))
+	}
+	r := w.beat(a.next())
+	w.wants(r, federation.Granted)
+	if r.Grant[0].Level == 0 && r.Grant[0].Rate == 0 {
+		t.Fatalf("nothing was granted: %+v", r)
+	}
+	if again := w.beat(a.last); text(again) != text(r) {
+		t.Errorf("the same beat had two answers:\n%s\n%s", text(r), text(again))
+	}
+	w.wants(w.beat(&federation.Beat{Node: "a", Instance: a.last.Instance, Seq: 3, Acked: 2}), federation.Stale)
+	before := *a
+	a.restart()
+	w.wants(w.beat(a.next()), federation.Granted)
+	w.wants(w.beat(before.next()), federation.Fenced)
+	stranger := newNode("x", h.Rules, 5)
+	stranger.full, stranger.joined = false, true
+	w.wants(w.beat(stranger.next()), federation.Resend)
+}
+
+// loss is that of a store's last writes: a node that was answered by more than it
+// remembers tells on it, and nothing is granted for a Window.
+func loss(t *testing.T, h Harness) {
+	w := newTwin(t, h)
+	a := newNode("a", h.Rules, 1)
+	for range 70 {
+		w.at(w.now + 1000)
+		a.took(w.beat(a.next()))
+	}
+	restore, oracle := h.Save(), clone(t, w.oracle)
+	epoch := w.oracle.Epoch
+	w.at(w.now + 1000)
+	r := w.beat(a.next())
+	w.wants(r, federation.Granted)
+	a.took(r)
+	restore()
+	w.oracle = oracle
+	w.at(w.now + 1000)
+	r = w.beat(a.next())
+	w.wants(r, federation.Resend)
+	a.took(r)
+	if w.oracle.Epoch <= epoch {
+		t.Fatalf("the epoch is %d after the loss of %d, want a later one", w.oracle.Epoch, epoch)
+	}
+	r = w.beat(a.next())
+	w.wants(r, federation.Learning)
+	a.took(r)
+	w.at(r.Until - 1)
+	r = w.beat(a.next())
+	w.wants(r, federation.Learning)
+	a.took(r)
+	w.at(r.Until)
+	w.wants(w.beat(a.next()), federation.Granted)
+}
+
+// expect is how many nodes that have run for long enough have to tell all to a memory that
+// is new for granting to begin early. Who has just come may have taken the place of one that
+// used something.
+func expect(t *testing.T, h Harness) {
+	w := newTwin(t, h)
+	a, b, c := newNode("a", h.Rules, 1), newNode("b", h.Rules, 2), newNode("c", h.Rules, 3)
+	for _, n := range []*node{a, b, c} {
+		n.expect = 2
+	}
+	for range 70 {
+		w.at(w.now + 1000)
+		a.took(w.beat(a.next()))
+		b.took(w.beat(b.next()))
+	}
+	w.incarnation = "second"
+	h.Replace(w.incarnation)
+	tell := func(n *node, want federation.Status) {
+		t.Helper()
+		r := w.beat(n.next())
+		w.wants(r, want)
+		n.took(r)
+	}
+	tell(a, federation.Resend)
+	tell(a, federation.Learning)
+	tell(c, federation.Learning)
+	tell(b, federation.Resend)
+	tell(b, federation.Granted)
+	tell(a, federation.Granted)
+}
+
+// pools have nothing to do with each other.
+func pools(t *testing.T, h Harness) {
+	ctx := context.Background()
+	a := newNode("a", h.Rules, 1)
+	if v, err := h.Store.Look(ctx, "one"); err != nil || text(v) != text(federation.View{}) {
+		t.Fatalf("a pool that nobody told of is %+v, %v", v, err)
+	}
+	r, err := h.Store.Beat(ctx, "one", a.next())
+	if err != nil || r.Status != federation.Learning {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if v, err := h.Store.Look(ctx, "two"); err != nil || len(v.Nodes) > 0 {
+		t.Fatalf("the other pool has %+v, %v", v, err)
+	}
+	v, err := h.Store.Look(ctx, "one")
+	if err != nil || len(v.Nodes) != 1 || v.Nodes[0].Name != "a" || v.Nodes[0].Region != "r-a" || !v.Nodes[0].Live {
+		t.Fatalf("the pool has %+v, %v", v, err)
+	}
+}
+
+// gone is the caller: nothing is done for it.
+func gone(t *testing.T, h Harness) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	a := newNode("a", h.Rules, 1)
+	if _, err := h.Store.Beat(ctx, "p", a.next()); err == nil {
+		t.Error("a beat whose context had ended was answered")
+	}
+	if v, err := h.Store.Look(context.Background(), "p"); err != nil || len(v.Nodes) > 0 {
+		t.Errorf("it was booked: %+v, %v", v, err)
+	}
+}
+
+func clone(t *testing.T, a *federation.Account) *federation.Account {
+	b, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := federation.Decode(b, a.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

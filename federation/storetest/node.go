@@ -1,0 +1,92 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/llmgov/llmgov/federation"
+)
+
+// text is a value as it is compared: whether a reply's list is empty or not there makes no
+// difference.
+func text(v any) string {
+	if r, ok := v.(federation.Reply); ok && len(r.Totals) == 0 {
+		r.Totals = nil
+		v = r
+	}
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// node makes beats as a process would, or as one that is out of its mind would.
+type node struct {
+	name, region string
+	life         int // processes of this name so far
+	rules        federation.Rules
+	rng          *rand.Rand
+
+	joined     bool
+	full       bool
+	seq, acked int64
+	epoch      int64
+	first      int64 // answer, by the store's clock
+	store      int64 // its clock as of the last answer
+	holding    [2]federation.Envelope
+	last       *federation.Beat
+	limit      int64
+	expect     int
+}
+
+func newNode(name string, r federation.Rules, seed uint64) *node {
+	return &node{name: name, region: "r-" + name, rules: r, full: true, rng: rand.New(rand.NewPCG(seed, 9)), limit: 600_000}
+}
+
+// restart is another process under the same name.
+func (n *node) restart() {
+	*n = node{name: n.name, region: n.region, life: n.life + 1, rules: n.rules, full: true, rng: n.rng, limit: n.limit, expect: n.expect}
+}
+
+// next is the next beat.
+func (n *node) next() *federation.Beat {
+	n.seq++
+	b := &federation.Beat{
+		Node: n.name, Region: n.region, Instance: fmt.Sprint(n.name, n.life),
+		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full, Expect: n.expect,
+		Limits: federation.Amounts{n.limit, 0}, Burst: federation.Amounts{n.limit / 6, 0},
+		Waiting: federation.Amounts{n.rng.Int64N(20_000), 3}, Largest: federation.Amounts{2000, 1},
+	}
+	if n.joined {
+		b.Sent, b.Joined, b.Holding = n.store, n.first, n.holding
+		b.Held = federation.Amounts{n.rng.Int64N(1000), 0}
+		slot := n.store / (n.rules.Window.Milliseconds() / n.rules.Slots)
+		for i := range int64(n.rng.IntN(4)) {
+			b.Booked = append(b.Booked, federation.Booked{Slot: slot - i, Used: federation.Amounts{n.rng.Int64N(900), 1}})
+		}
+	}
+	b.Curve = []federation.Point{
+		{Level: 1000 * n.rng.Float64(), Use: [2]float64{1000, 1}},
+		{Level: 500_000, Use: [2]float64{float64(n.rng.IntN(600_000)), 100}},
+	}
+	b.Demands = []federation.Demand{{Path: "a", Rate: n.rng.Int64N(1000)}, {Path: "g/" + n.name, Rate: 7}}
+	b.Under = []string{"g"}
+	n.last = b
+	return b
+}
+
+// took takes in the answer to the last beat.
+func (n *node) took(r federation.Reply) {
+	switch r.Status {
+	case federation.Granted, federation.Learning:
+		if !n.joined {
+			n.first = r.Now
+		}
+		n.joined, n.full, n.acked, n.epoch, n.store = true, false, r.Seq, r.Epoch, r.Now
+		n.holding = r.Grant
+	case federation.Resend:
+		n.full, n.epoch, n.store = true, r.Epoch, r.Now
+	}
+}

@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/runner"
+)
+
+// Harness is one store under test. It knows nothing yet.
+type Harness struct {
+	Store runner.Store
+	// Rules are those it was opened with.
+	Rules federation.Rules
+	// SetClock puts the store's clock to a time, at which it stands still; nil where
+	// that cannot be done.
+	SetClock func(now int64)
+	// Replace makes another server of it, with what is remembered now; nil where that
+	// cannot be done.
+	Replace func(incarnation string)
+	// Save returns what brings the store back to what it remembers now, as if all later
+	// writes were lost; nil where that cannot be done.
+	Save func() (restore func())
+}
+
+// Run runs the suite on stores that open makes.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	t.Run("Same", func(t *testing.T) { same(t, open(t)) })
+	t.Run("Life", func(t *testing.T) { life(t, open(t)) })
+	t.Run("Loss", func(t *testing.T) { loss(t, open(t)) })
+	t.Run("Expect", func(t *testing.T) { expect(t, open(t)) })
+	t.Run("Pools", func(t *testing.T) { pools(t, open(t)) })
+	t.Run("Gone", func(t *testing.T) { gone(t, open(t)) })
+	t.Run("Concurrent", func(t *testing.T) { concurrent(t, open(t)) })
+}
+
+// twin is a store, and the account that it has to agree with.
+type twin struct {
+	t           *testing.T
+	h           Harness
+	now         int64
+	incarnation string
+	oracle      *federation.Account
+}
+
+const begin = int64(1_700_000_000_000)
+
+func newTwin(t *testing.T, h Harness) *twin {
+	t.Helper()
+	if h.SetClock == nil || h.Replace == nil || h.Save == nil {
+		t.Fatal("this part of the suite needs a store whose clock and memory can be set")
+	}
+	w := &twin{t: t, h: h, incarnation: "first"}
+	w.at(begin)
+	h.Replace(w.incarnation)
+	return w
+}
+
+func (w *twin) at(now int64) {
+	w.now = now
+	w.h.SetClock(now)
+}
+
+// beat sends a beat, and compares the answer, and all that there is to see.
+func (w *twin) beat(b *federation.Beat) federation.Reply {
+	w.t.Helper()
+	if w.oracle == nil {
+		w.oracle = federation.NewAccount(w.h.Rules, w.now, federation.Options{Incarnation: w.incarnation})
+	}
+	want := w.oracle.Beat(w.now, w.incarnation, b.Expect, b)
+	got, err := w.h.Store.Beat(context.Background(), "p", b)
+	if err != nil {
+		w.t.Fatalf("beat %s %d: %v", b.Node, b.Seq, err)
+	}
+	if diff := cmp.Diff(text(want), text(got)); diff != "" {
+		w.t.Fatalf("beat %s %d at +%d ms (- want, + got):\n%s", b.Node, b.Seq, w.now-begin, diff)
+	}
+	look, err := w.h.Store.Look(context.Background(), "p")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := cmp.Diff(text(w.oracle.View(w.now)), text(look)); diff != "" {
+		w.t.Fatalf("the view after beat %s %d (- want, + got):\n%s", b.Node, b.Seq, diff)
+	}
+	return got
+}
+
+func (w *twin) wants(r federation.Reply, s federation.Status) {
+	w.t.Helper()
+	if r.Status != s {
+		w.t.Fatalf("got %s, want %s", r.Status, s)
+	}
+}

@@ -1,0 +1,293 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation"
+)
+
+// SharedPool is a pool whose limits are shared with other processes (Config.Shared), for
+// who speaks for it with them: it reports what was used here and what is asked for, and
+// takes what may be handed out. It is for one goroutine.
+type SharedPool struct {
+	g    *Governor
+	name string
+
+	// As of the last report. What follows from it is for these alone.
+	pool *pool
+	era  int
+	tree *claimTree
+
+	demands []escrow.Demand // scratch
+}
+
+// SharedPools are all pools that share limits; those too which no configuration has any
+// more, but in which calls run. The same name is always the same pool to others.
+func (g *Governor) SharedPools() []*SharedPool {
+	if !g.shared {
+		return nil
+	}
+	var out []*SharedPool
+	tb := g.table.Load()
+	for _, p := range tb.inOrder.pools {
+		out = append(out, &SharedPool{g: g, name: p.name})
+	}
+	for _, p := range tb.gone {
+		out = append(out, &SharedPool{g: g, name: p.name})
+	}
+	return out
+}
+
+// Name is the pool's.
+func (s *SharedPool) Name() string { return s.name }
+
+// find is the pool of the name, or nil.
+func (s *SharedPool) find() *pool {
+	tb := s.g.table.Load()
+	if p := tb.pools[s.name]; p != nil {
+		return p.pool
+	}
+	for _, p := range tb.gone {
+		if p.name == s.name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Expect is how many nodes there are, as the configuration says; 0 if it does not.
+func (s *SharedPool) Expect() int {
+	p := s.find()
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rules.ExpectNodes
+}
+
+// Pressure is how much the pool lacks now; false if it has nothing to share.
+func (s *SharedPool) Pressure(now time.Time) (federation.Pressure, bool) {
+	p := s.find()
+	if p == nil {
+		return federation.Pressure{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.set.TPM == 0 && p.set.RPM == 0 {
+		return federation.Pressure{}, false
+	}
+	return federation.Pressed(p.escrow, now), true
+}
+
+// Report tells what the pool has used, holds and lacks, all as of now. The pool is locked
+// while it is copied, and not while the report is made of it.
+func (s *SharedPool) Report(now time.Time) *federation.Report {
+	r := &federation.Report{Bookings: make([]escrow.Booking, 0, 2048)}
+	p := s.find()
+	s.pool = p
+	if p == nil {
+		return r
+	}
+	p.mu.Lock()
+	burst := p.set.Burst
+	s.copyLocked(p, now, r)
+	p.mu.Unlock()
+	for k, limit := range r.Limits {
+		r.Burst[k] = int64(float64(limit) * burst.Seconds() / escrow.Window.Seconds())
+	}
+	r.Tree = s.tree.with(s.demands)
+	return r
+}
+
+// copyLocked copies what a report is made of.
+func (s *SharedPool) copyLocked(p *pool, now time.Time, r *federation.Report) {
+	s.era, s.tree = p.era, p.tree
+	r.Limits = escrow.Cost{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM}
+	r.Reserve = escrow.Cost{p.withheld(p.set.TPM), p.withheld(p.set.RPM)}
+	r.Survey(p.escrow, now)
+	s.demands = s.demands[:0]
+	for _, id := range s.tree.leaves {
+		s.demands = append(s.demands, p.escrow.Demand(id))
+	}
+}
+
+// applyStride is how many shares are put in force under one lock.
+const applyStride = 256
+
+// Apply puts in force what follows from the answer to the last report.
+func (s *SharedPool) Apply(now time.Time, commands []federation.Command) {
+	p := s.pool
+	if p == nil || p != s.find() {
+		return
+	}
+	p.mu.Lock()
+	p.learning = time.Time{}
+	for i, c := range commands {
+		if i%applyStride == applyStride-1 {
+			p.mu.Unlock()
+			p.mu.Lock()
+		}
+		switch c := c.(type) {
+		case federation.Allow:
+			if p.era == s.era { // else what was spent is counted from another beginning
+				p.allowed, p.aloneUntil = c.Allowance.Since, time.Time{}
+				p.escrow.Allow(now, c.Axis, p.cutLocked(now, c.Allowance))
+			}
+		case federation.Share:
+			p.shareLocked(s.tree.paths[c.ID], c.PPM)
+		case federation.Stop:
+			p.allowed = time.Time{}
+			for _, k := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
+				p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
+			}
+		}
+	}
+	s.g.pumpAndUnlock(p, now)
+}
+
+// cutLocked is what of an allowance the cuts in force leave. Who allows it learns by what
+// is held of it, and others may have the rest.
+func (p *pool) cutLocked(now time.Time, a escrow.Allowance) escrow.Allowance {
+	a.Rate = a.Rate * p.escrow.State(now).Part / Whole // at most 10¹¹ · 10⁶
+	return a
+}
+
+// Learns says that whoever shares the limits out grants nothing until then, because it
+// does not know what was used before.
+func (s *SharedPool) Learns(until time.Time) {
+	if p := s.find(); p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.learning = until
+	}
+}
+
+// cutOffLocked reports whether the pool hands out nothing, or what it allows itself,
+// because nobody has said of late how much it may. That it may have nothing for now is an
+// answer, too.
+func (p *pool) cutOffLocked(now time.Time) bool {
+	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.allowed) >= answerFor
+}
+
+// answerFor is how long an answer counts: as long as a grant.
+var answerFor = federation.DefaultRules().TTL
+
+// aloneFor is how long what a pool that is cut off allows itself is in force, and
+// aloneAgain how long before that it may be renewed: a beat that nobody answers lies
+// between.
+const aloneFor, aloneAgain = 2200 * time.Millisecond, 2 * time.Second
+
+// Alone tells a pool that is cut off how many nodes there were when that was last known, 0
+// if it never was. It allows itself what its configuration has for then.
+func (s *SharedPool) Alone(now time.Time, nodes int) {
+	p := s.find()
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	if !p.cutOffLocked(now) || now.Before(p.aloneUntil.Add(-aloneAgain)) {
+		p.mu.Unlock()
+		return
+	}
+	nodes = max(nodes, p.rules.ExpectNodes)
+	was := p.aloneUntil
+	p.aloneUntil = time.Time{}
+	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
+		rate := p.aloneRate(limit, nodes)
+		if rate == 0 {
+			continue
+		}
+		a, left := p.escrow.Allowed(now, escrow.Axis(k))
+		if spent := p.escrow.Spent(escrow.Axis(k)); was.IsZero() { // of what was granted nothing is left, but debt
+			left = min(0, a.Left(a.Until.Add(-1), spent))
+		} else if !now.Before(was) {
+			left = a.Left(was.Add(-1), spent)
+		}
+		p.aloneUntil = now.Add(aloneFor)
+		// A second's worth at once, so that calls are whole: with the rate that is the part
+		// again, in any minute.
+		p.escrow.Allow(now, escrow.Axis(k), escrow.Allowance{
+			Since: now, Until: p.aloneUntil, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(escrow.Axis(k)),
+		})
+	}
+	s.g.pumpAndUnlock(p, now)
+}
+
+// aloneRate is how much of a limit one of so many nodes has to itself when it is cut off.
+// Who does not know how many there are has nothing.
+func (p *pool) aloneRate(limit int64, nodes int) int64 {
+	switch {
+	case p.rules.OnLoss == LossOpen:
+		return limit
+	case p.rules.OnLoss == LossLocal && nodes > 0:
+		return p.withheld(limit) / int64(nodes) * 60 / 62 // and two seconds' worth may be saved up
+	}
+	return 0
+}
+
+// withheld is what of a limit is never granted.
+func (p *pool) withheld(limit int64) int64 {
+	if p.rules.OnLoss != LossLocal {
+		return 0
+	}
+	return limit * p.rules.LocalPPM / 1_000_000 // at most 10¹¹ · 10⁶
+}
+
+// lossRetry is when to come back to a pool that was cut off: nobody knows, and most
+// losses are short.
+const lossRetry = time.Second
+
+// lostLocked makes a refusal say that the pool is cut off.
+func (p *pool) lostLocked(now time.Time, rej *Rejection) {
+	rej.Reason, rej.Kept = ReasonStoreLost, false
+	if rej.RetryAfter = max(rej.RetryAfter, lossRetry); !now.Before(p.aloneUntil) {
+		rej.RetryAfter = max(rej.RetryAfter, p.learning.Sub(now))
+	}
+}
+
+// Degraded says which failure mode is in force in a pool that is cut off from who shares
+// its limits out: closed, open or local, as it is configured, or learning while nothing is
+// granted because it is not known what was used. Else it is empty.
+func (g *Governor) Degraded(pool string) string {
+	p := g.table.Load().pools[pool]
+	if p == nil || !g.shared {
+		return ""
+	}
+	now := g.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.degradedLocked(now)
+}
+
+// Modes are the values of Degraded.
+var Modes = []string{modeClosed, modeOpen, modeLocal, modeLearning}
+
+const (
+	modeClosed   = "closed"
+	modeOpen     = "open"
+	modeLocal    = "local"
+	modeLearning = "learning"
+)
+
+func (p *pool) degradedLocked(now time.Time) string {
+	switch {
+	case !p.cutOffLocked(now):
+		return ""
+	case now.Before(p.aloneUntil):
+		return [...]string{LossClosed: modeClosed, LossOpen: modeOpen, LossLocal: modeLocal}[p.rules.OnLoss]
+	case now.Before(p.learning):
+		return modeLearning
+	}
+	return modeClosed
+}
+
+// grantLocked is how many tokens may be handed out until the allowance expires.
+func (p *pool) grantLocked(now time.Time) int64 {
+	a, left := p.escrow.Allowed(now, escrow.Tokens)
+	if !now.Before(a.Until) {
+		return 0
+	}
+	return max(0, left+int64(float64(a.Rate)*a.Until.Sub(now).Seconds()/escrow.Window.Seconds()))
+}

@@ -1,0 +1,224 @@
+package governor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation"
+)
+
+// sharedConfig has a group, a tenant with teams, and one like the group.
+func sharedConfig() Config {
+	return Config{
+		Shared: true,
+		Pools:  []Pool{{Name: "p", TPM: 60_000, RPM: 600, HeadroomPPM: 10_000, Burst: 10 * time.Second, MaxQueue: 100}},
+		Tenants: []Tenant{
+			{Name: "x", Weight: 2000, Group: "free", GroupWeight: 1000},
+			{Name: "free", Weight: 3000},
+			{Name: "acme", Weight: 4000},
+			{Name: "acme/search", Weight: 1000},
+			{Name: "acme/search/deep", Weight: 5000},
+		},
+	}
+}
+
+func shared(t *testing.T, cfg Config) (*Governor, *SharedPool) {
+	t.Helper()
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, g.SharedPools()[0]
+}
+
+func paths(r *federation.Report) (out []string) {
+	for i, c := range r.Tree {
+		kind := "node"
+		if c.Leaf {
+			kind = "leaf"
+		}
+		if c.Parent >= i {
+			kind = "BEFORE ITS PARENT"
+		}
+		out = append(out, fmt.Sprintf("%s %d %s", c.Path, c.Weight, kind))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestShared_Report: what is told of a pool, in names that mean the same everywhere.
+func TestShared_Report(t *testing.T) {
+	g, s := shared(t, sharedConfig())
+	r := s.Report(time.Now())
+	want := []string{
+		"(free) 1000 node", "(free)/x 2000 leaf", "acme 4000 node", "acme/(calls) 1000 leaf", "acme/search 1000 node",
+		"acme/search/(calls) 1000 leaf", "acme/search/deep 5000 leaf", "free 3000 leaf",
+	}
+	if got := paths(r); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if r.Limits != (escrow.Cost{59_400, 594}) || r.Burst != (escrow.Cost{9900, 99}) {
+		t.Errorf("limits %v, burst %v", r.Limits, r.Burst)
+	}
+	allow(s, 5000)
+	l, rej := g.Acquire(context.Background(), Request{Tenant: "x", Pool: "p", Input: 700})
+	if rej != nil {
+		t.Fatal(rej)
+	}
+	r = s.Report(time.Now())
+	sum := escrow.Cost{}
+	for _, b := range r.Bookings {
+		sum[b.Axis] += b.Cost
+	}
+	if sum != (escrow.Cost{700, 1}) || r.Spent != (escrow.Cost{700, 1}) || r.Largest != (escrow.Cost{700, 1}) || r.Holding[0].Left != 4300 {
+		t.Errorf("booked %v, spent %v, largest %v, left %d", sum, r.Spent, r.Largest, r.Holding[0].Left)
+	}
+	for _, c := range r.Tree {
+		if c.Leaf && (c.Demand.Offered > 0) != (c.Path == "(free)/x") {
+			t.Errorf("%s asks for %+v", c.Path, c.Demand)
+		}
+	}
+	l.Settle(Usage{Input: 700})
+}
+
+// allow puts so much in force for a second.
+func allow(s *SharedPool, tokens int64) {
+	now := time.Now()
+	r := s.Report(now)
+	var out []federation.Command
+	for k, level := range []int64{tokens, 100} {
+		out = append(out, federation.Allow{Axis: escrow.Axis(k), Allowance: escrow.Allowance{
+			Since: now, Until: now.Add(time.Second), Level: level, Spent: r.Spent[k],
+		}})
+	}
+	s.Apply(now, out)
+}
+
+// TestShared_Apply: shares stay with their places in the tree over changes of the
+// configuration, also where these come between a report and what follows from it.
+func TestShared_Apply(t *testing.T) {
+	cfg := sharedConfig()
+	g, s := shared(t, cfg)
+	ppm := func(path string) int64 {
+		p := s.find()
+		return p.tree.nodes[p.tree.index[path]].ppm
+	}
+	id := func(r *federation.Report, path string) escrow.NodeID {
+		return r.Tree[slices.IndexFunc(r.Tree, func(c federation.Claim) bool { return c.Path == path })].ID
+	}
+	r := s.Report(time.Now())
+	s.Apply(time.Now(), []federation.Command{federation.Share{ID: id(r, "free"), PPM: 250_000}, federation.Share{ID: id(r, "acme/search/deep"), PPM: 40_000}})
+
+	// search has its place taken by another node: deep leaves it, so it is a leaf now.
+	cfg.Tenants = slices.DeleteFunc(sharedConfig().Tenants, func(t Tenant) bool { return t.Name == "acme/search/deep" })
+	r = s.Report(time.Now())
+	if err := g.Apply(cfg); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(time.Now(), []federation.Command{
+		federation.Share{ID: id(r, "acme/search/deep"), PPM: 70_000}, // is gone
+		federation.Share{ID: id(r, "acme/search"), PPM: 90_000},
+		federation.Allow{Axis: escrow.Tokens, Allowance: escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 50}},
+	})
+	if ppm("free") != 250_000 || ppm("acme/search") != 90_000 || ppm("acme") != wholeClaim {
+		t.Errorf("free %d, acme/search %d, acme %d", ppm("free"), ppm("acme/search"), ppm("acme"))
+	}
+	if h := s.Report(time.Now()).Holding[0]; h.Left != 50 {
+		t.Errorf("the limits are as they were, and the allowance is %+v", h)
+	}
+
+	// With other limits the books may begin anew: what was reported before counts from elsewhere.
+	s.Report(time.Now())
+	cfg.Pools[0].TPM *= 2
+	if err := g.Apply(cfg); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(time.Now(), []federation.Command{federation.Allow{Axis: escrow.Tokens, Allowance: escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 999}}})
+	if h := s.Report(time.Now()).Holding[0]; h.Left != 50 {
+		t.Errorf("an allowance for other limits is in force: %+v", h)
+	}
+
+	if err := g.Apply(sharedConfig()); err != nil {
+		t.Fatal(err)
+	}
+	if got := ppm("acme/search/deep"); got != wholeClaim {
+		t.Errorf("who comes back has a share of %d", got)
+	}
+	if err := g.table.Load().pools["p"].escrow.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestShared_Past: a shared pool's minute is remembered by who shares it out; its
+// tenants' own minutes are not.
+func TestShared_Past(t *testing.T) {
+	past := NewPast(time.Now(), nil)
+	ago := time.Now().Add(-time.Second)
+	took := Charge{Pool: escrow.Cost{500, 1}, Own: [ownAxes]int64{ownRequests: 1, ownTokens: 500}}
+	past.Read(Record{Kind: RecordEnded, Call: 1, Tenant: "free", Pool: "p", Began: ago, Ended: ago, Booked: took, Took: took})
+	cfg := sharedConfig()
+	cfg.Past, cfg.Tenants[1].TPM = past, 1000
+	g, s := shared(t, cfg)
+	if r := s.Report(time.Now()); len(r.Bookings) > 0 {
+		t.Errorf("it tells again of %v", r.Bookings)
+	}
+	if st := g.Standing("free", ""); st.Tokens.Remaining != 500 {
+		t.Errorf("of its own 1000 the tenant has %d left", st.Tokens.Remaining)
+	}
+}
+
+// BenchmarkReport: how long the pool is locked for a report of many tenants, and how long
+// the rest of it takes.
+func BenchmarkReport(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			cfg := Config{Shared: true, Pools: []Pool{{Name: "p", TPM: 1e9, Burst: 10 * time.Second, MaxQueue: 100}}}
+			for i := range n {
+				cfg.Tenants = append(cfg.Tenants, Tenant{Name: fmt.Sprint("t", i), Weight: 1000})
+			}
+			g, err := New(cfg)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := g.SharedPools()[0]
+			allow(s, 1e8)
+			for i := range n {
+				l, rej := g.Acquire(context.Background(), Request{Tenant: fmt.Sprint("t", i), Pool: "p", Input: 10})
+				if rej == nil {
+					l.Settle(Usage{Input: 10})
+				}
+			}
+			p, total := s.find(), time.Duration(0)
+			s.Report(time.Now())
+			for b.Loop() {
+				p.mu.Lock()
+				began := time.Now()
+				s.copyLocked(p, began, &federation.Report{Bookings: make([]escrow.Booking, 0, 2048)})
+				total += time.Since(began)
+				p.mu.Unlock()
+				s.Report(began)
+			}
+			b.ReportMetric(float64(total.Nanoseconds())/float64(b.N), "ns-locked/op")
+		})
+	}
+}
+
+// TestShared_Cut: of what is granted only the part is handed out that the upstreams which
+// are left have, so that others can have the rest.
+func TestShared_Cut(t *testing.T) {
+	g, s := shared(t, sharedConfig())
+	now := time.Now()
+	g.Throttle("p", []Cut{{Part: Whole / 4, Until: now.Add(time.Minute)}})
+	s.Report(now)
+	s.Apply(now, []federation.Command{federation.Allow{Axis: escrow.Tokens, Allowance: escrow.Allowance{
+		Since: now, Until: now.Add(time.Minute), Level: 100, Rate: 40_000,
+	}}})
+	if h := s.Report(now).Holding[escrow.Tokens]; h.Rate != 30_000 || h.Left != 100 {
+		t.Errorf("of 40000 a minute %d are held, and of 100 at once %d", h.Rate, h.Left)
+	}
+}

@@ -1,0 +1,37 @@
+package gateway
+
+// Sharing is how a pool's limits are shared with other gateways, to who looks.
+type Sharing struct {
+	// Status is what the store said last; Degraded is the failure mode in force, if one is.
+	Status   string `json:"status"`
+	Degraded string `json:"degraded,omitempty"`
+	// Error is what was wrong with the last beat, if it had no answer.
+	Error string `json:"error,omitempty"`
+	// Epoch numbers the store's memories: a new one begins when the old one is lost.
+	Epoch    int64 `json:"epoch"`
+	Beats    int64 `json:"beats"`
+	Failures int64 `json:"failures"`
+	// AnsweredSeconds is how long ago the last answer came, and LookedSeconds how old what
+	// follows is.
+	AnsweredSeconds float64 `json:"answered_seconds_ago"`
+	LookedSeconds   float64 `json:"looked_seconds_ago"`
+	// LearningSeconds is for how long nothing will be granted.
+	LearningSeconds float64       `json:"learning_seconds,omitempty"`
+	Nodes           []SharingNode `json:"nodes"`
+}
+
+// SharingNode is one gateway that shares a pool's limits.
+type SharingNode struct {
+	Name   string `json:"name"`
+	Region string `json:"region"`
+	Live   bool   `json:"live"`
+	// SeenSeconds is how long before the look it was heard of.
+	SeenSeconds float64 `json:"seen_seconds_ago"`
+	// Tokens and Requests are what it used in the last minute, WaitingTokens what waits
+	// there, and GrantTPM and GrantRPM the rates of its grant.
+	Tokens        int64 `json:"tokens"`
+	Requests      int64 `json:"requests"`
+	WaitingTokens int64 `json:"waiting_tokens"`
+	GrantTPM      int64 `json:"grant_tpm"`
+	GrantRPM      int64 `json:"grant_rpm"`
+}

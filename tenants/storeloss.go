@@ -1,0 +1,97 @@
+package tenants
+
+import (
+	"encoding/json"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// StoreLoss is what a pool does when the store that shares its limits out between gateways cannot be asked, and what
+// was granted has expired. The zero value is StoreLossClosed.
+type StoreLoss struct {
+	Rule StoreLossRule
+	// LocalPPM is, of StoreLossLocal, the part of tpm and rpm that is withheld from grants at all times, in millionths.
+	// Those who are cut off have it together.
+	LocalPPM int64
+}
+
+// StoreLossRule says which.
+type StoreLossRule string
+
+// The rules.
+const (
+	// StoreLossClosed hands out nothing.
+	StoreLossClosed StoreLossRule = "closed"
+	// StoreLossOpen hands out the whole limit, in each gateway.
+	StoreLossOpen StoreLossRule = "open"
+	// StoreLossLocal hands out the part that was withheld.
+	StoreLossLocal StoreLossRule = "local"
+)
+
+// The bounds of what may be withheld: at least a thousandth, since less is none, and at most nine tenths.
+const (
+	minLocalPPM = 1000
+	maxLocalPPM = 900_000
+)
+
+var storeLossField = field[Pool]{
+	name: "on_store_loss", about: "What is handed out when the store that gateways share cannot be asked: nothing, {local: 0.1} for a part that is withheld at all times, or open for no limit between gateways.",
+	kind: storeLossKind, read: func(v value, p *Pool) { p.StoreLoss = v.storeLoss() },
+	start: func(*Pool) any { return string(StoreLossClosed) },
+}
+
+var localShape = shape[StoreLoss]{
+	fields: []field[StoreLoss]{{
+		name: "local", about: "The part of tpm and rpm that those who are cut off have together.", kind: fractionKind(6, minLocalPPM, maxLocalPPM),
+		read: func(v value, l *StoreLoss) {
+			l.Rule, l.LocalPPM = StoreLossLocal, v.decimal(6, minLocalPPM, maxLocalPPM, minLocalPPM)
+		},
+		start: func(*StoreLoss) any { return json.Number("0.1") },
+	}},
+	also: schema{"required": []any{"local"}},
+}
+
+// storeLossKind is a word, or the mapping.
+func storeLossKind() schema {
+	s := wordKind(string(StoreLossClosed), string(StoreLossOpen))()
+	s["anyOf"] = append(s["anyOf"].([]any), localShape.schema(nil))
+	return s
+}
+
+func (v value) storeLoss() StoreLoss {
+	closed := StoreLoss{}
+	if v.node.Kind == yaml.MappingNode {
+		var l StoreLoss
+		list, _ := v.pairs()
+		if readPairs(list, localShape, &l) && !has(list, "local") {
+			v.problem("says nothing; write closed, open or {local: 0.1}")
+		}
+		return l
+	}
+	text, ok := v.scalar()
+	switch {
+	case !ok || text == string(StoreLossClosed):
+		return closed
+	case text == string(StoreLossOpen):
+		return StoreLoss{Rule: StoreLossOpen}
+	}
+	v.problem("%s is no rule for the loss of a store; write closed, open or {local: 0.1}", v.say(text))
+	return closed
+}
+
+// complain says what is wrong with a rule that was made in code.
+func (l StoreLoss) complain() string {
+	switch l.Rule {
+	case "", StoreLossClosed, StoreLossOpen:
+		if l.LocalPPM == 0 {
+			return ""
+		}
+		return "withholds a part that nobody gets; use StoreLossLocal"
+	case StoreLossLocal:
+		if l.LocalPPM >= minLocalPPM && l.LocalPPM <= maxLocalPPM {
+			return ""
+		}
+		return "withholds a part that is not in 0.001…0.9"
+	}
+	return "is no rule for the loss of a store; use StoreLossClosed, StoreLossOpen or StoreLossLocal"
+}
