@@ -145,13 +145,19 @@ func (a *Account) say(b *Beat, s Status) Reply {
 
 // learns reports whether it is too early to grant anything. Who has told all and runs
 // since a Window before the memory began leaves no place for others that used anything in
-// it.
+// it; and where nobody ran before it began, all begin together, and nothing was used.
 func (a *Account) learns(expect int) bool {
-	told := 0
+	told, before := 0, 0
 	for _, m := range a.Members {
+		if m.Joined < a.Born {
+			before++
+		}
 		if m.Joined < a.Born-a.Rules.window()-a.Rules.slot() {
 			told++
 		}
+	}
+	if before == 0 {
+		told = len(a.Members)
 	}
 	if expect > 0 && told >= expect {
 		a.Learning = min(a.Learning, a.Now)

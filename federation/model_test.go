@@ -40,7 +40,7 @@ func playgrounds() []*playground {
 		base.but("settled crash", func(g *playground) { g.names, g.settle, g.crash, g.ticks = 1, true, true, 6 }),
 		base.but("loss", func(g *playground) { g.servers, g.ticks = 2, 5 }),
 		base.but("failover", func(g *playground) { g.servers, g.old = 2, true }),
-		base.but("expected", func(g *playground) { g.names, g.servers, g.expect, g.crash, g.ticks, g.seqs = 1, 2, 1, true, 7, 3 }),
+		base.but("expected", func(g *playground) { g.procs, g.servers, g.expect, g.crash, g.ticks, g.seqs = 3, 2, 2, true, 7, 3 }),
 		base.but("clock", func(g *playground) { g.back = 2 }),
 	}
 }

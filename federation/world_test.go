@@ -217,7 +217,7 @@ func (w *world) act(i int, tell func(string, *world)) {
 			}
 		}
 	}
-	if len(w.procs) < g.procs && (g.crash || g.fork) {
+	if len(w.procs) < g.procs && (g.crash || g.fork) && (g.expect == 0 || p.name > 0) { // with expect one survives
 		c, q := w.change(i)
 		for _, u := range q.held { // who counts them sees that they end
 			if w.ends(p, u) {
