@@ -15,7 +15,7 @@ RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 .PHONY: test test-clients lint check fuzz model reloads storm bench
 
 test:
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on -timeout 8m ./...
+	CGO_ENABLED=$(if $(RACE),1,0) .ci/test $(RACE) -shuffle=on -timeout 10m
 
 test-clients:
 	internal/clients/run.sh
