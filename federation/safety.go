@@ -58,16 +58,13 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 	if n := len(a.Booked); n > 0 {
 		last = max(last, a.Booked[n-1].Slot)
 	}
-	others := make([]*Member, 0, len(a.Members))
 	held, past := int64(0), now
 	for _, m := range a.Members {
 		held += m.Held[k]
 		past = max(past, m.Past)
-		if m != of {
-			others = append(others, m)
-		}
 	}
-	used := a.Booked.sum(now-r.Slots, now-1)[k]
+	others, steps := int64(0), a.others(of, k, now, last)
+	used, gone := a.Booked.sum(now-r.Slots, now-1)[k], a.Gone.sum(now-r.Slots, last)[k]
 	from, _ := a.Booked.find(now - r.Slots)
 	to, _ := a.Booked.find(now)
 	for slot := now; slot <= last; slot++ {
@@ -79,20 +76,43 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 			used -= a.Booked[from].Used[k]
 			from++
 		}
-		end := (slot + 1) * r.slot()
-		taken := used + held + a.Gone.sum(slot-r.Slots, last)[k]
+		if slot > now {
+			gone -= a.Gone.at(slot - r.Slots - 1)[k]
+		}
+		others += steps[slot-now]
+		taken := used + held + gone + others
 		if slot < past {
 			taken += a.late(slot, k)
 		}
-		for _, m := range others {
-			// What it had is charged at its expiry: only when that has left the Window, it counts no
-			// more.
-			if a.slotOf(m.expiry(r)) >= slot-r.Slots {
-				taken += m.bound(r, k, elapsed(end-m.Sent))
+		tell(limit-taken, elapsed((slot+1)*r.slot()-of.Sent))
+	}
+}
+
+// others are the steps by which what all nodes but one may use changes from slot to slot.
+// Most of them are none: a node's envelopes end within few slots, and what it had is
+// charged at its expiry, so that it counts until that has left the Window.
+func (a *Account) others(of *Member, k int, now, last int64) []int64 {
+	r := a.Rules
+	steps := make([]int64, last-now+2)
+	for _, m := range a.Members {
+		if m == of {
+			continue
+		}
+		counts := min(last, a.slotOf(m.expiry(r))+r.Slots)
+		longest, before := max(m.Holding[k].Left, m.Grant[k].Left), int64(0)
+		for slot := now; slot <= counts; slot++ {
+			ms := elapsed((slot+1)*r.slot() - m.Sent)
+			may := m.bound(r, k, ms)
+			steps[slot-now] += may - before
+			if before = may; ms >= longest {
+				break
 			}
 		}
-		tell(limit-taken, elapsed(end-of.Sent))
+		if counts >= now {
+			steps[counts+1-now] -= before
+		}
 	}
+	return steps
 }
 
 // late is what was used up to a slot and is booked after it, because nobody knows the
