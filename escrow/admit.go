@@ -224,10 +224,11 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			return out
 		}
 		p.dequeue(n)
-		p.charge(leaf, e.virtual, p.paces(e), open)
+		paced := p.paces(e)
+		p.charge(leaf, e.virtual, paced, open)
 		p.nodes[leaf].yield(e, e.virtual)
 		e.floored = floored
-		p.payFloor(floored, e.virtual)
+		p.payFloor(floored, paced)
 		p.begin(now, n)
 		p.restandUp(leaf)
 		out = append(out, p.handle(n))

@@ -69,15 +69,16 @@ func (p *Pool) runsOn(e *entry, run time.Duration) {
 	if run <= e.run || p.cfg.Slots == 0 {
 		return
 	}
+	paced := p.paces(e)
 	e.run = run
 	if e.forced {
 		return
 	}
-	if v := p.virtualCost(e.fair, e.cost[Requests], run); v > e.virtual {
+	if v := p.moves(e); v > e.virtual {
 		p.correct(e.leaf, v-e.virtual)
-		p.payFloor(e.floored, v-e.virtual)
 		e.virtual = v
 	}
+	p.payFloor(e.floored, p.paces(e)-paced)
 }
 
 // progress books what a call has taken, if that is booked while it runs, and plans
@@ -130,20 +131,21 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 			a.settle(e, actual[k])
 		}
 	}
-	took := int64(0)
-	if actual != (Cost{}) { // what never ran teaches nothing
-		run := max(0, now.Sub(e.dispatched))
-		if !e.forced {
-			took = p.virtualCost(min(max(fair, 0), actual[Tokens]), actual[Requests], run)
-		}
+	run := max(0, now.Sub(e.dispatched))
+	if actual[Requests] > 0 { // what never ran teaches nothing, nor a part of what runs
 		p.learnRun(run)
+	}
+	took, booked := int64(0), int64(0) // by what counts in shares, and by what the books count
+	if actual != (Cost{}) && !e.forced {
+		took = p.virtualCost(min(max(fair, 0), actual[Tokens]), actual[Requests], run)
+		booked = p.virtualCost(actual[Tokens], actual[Requests], run)
 	}
 	p.running--
 	p.refunds -= e.refund()
 	leaf := e.leaf
 	p.ended(leaf)
 	p.correct(leaf, took-e.virtual)
-	p.payFloor(e.floored, took-e.virtual)
+	p.payFloor(e.floored, booked-p.paces(e))
 	p.release(n)
 	p.noteIdle()
 	return true

@@ -140,7 +140,7 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	p.outputs.End(&st.course.output, output, whole)
 	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
 	if whole && output > 0 && ran >= time.Millisecond {
-		sample := min(output*int64(time.Second)/int64(ran)*1000, maxTokens)
+		sample := min(output, maxTokens/1000) * 1000 * 1000 / ran.Milliseconds()
 		p.speed += (sample - p.speed) / 16
 	}
 	if at := p.seats[st.tenant]; whole && at != nil && u.Input > 0 {

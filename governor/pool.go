@@ -101,7 +101,9 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		st.since = now
 		s := p.stateLocked(h)
 		*s = st
-		p.startLocked(s)
+		if !req.Forced { // which is no call, and teaches nothing
+			p.startLocked(s)
+		}
 		booked := p.escrow.CostOf(int(h.Slot))
 		p.mu.Unlock()
 		l, rej = g.keepStart(now, p.pool, v.tenant, Lease{g: g, pool: p.pool, handle: h, Would: b.would}, b, booked)

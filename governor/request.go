@@ -29,7 +29,8 @@ type Request struct {
 	// Claim says whether the call was refused before.
 	Claim escrow.Claim
 	// Forced asks for nobody's leave: what was done already is booked whatever the
-	// limits say, and counts in the tenant's share. See Lease.Charge.
+	// limits say, and counts in the tenant's share. Nothing is learned from it. See
+	// Lease.Charge.
 	Forced bool
 	// BudgetsOnly counts the tokens in budgets, and in no limit by the minute and no
 	// share: for what the provider does beside these, such as batches.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -127,8 +128,10 @@ func TestBackgroundResponsesThatNobodyAsksFor(t *testing.T) {
 func TestBackgroundIsRefusedWhereItCannotBeCharged(t *testing.T) {
 	s, _ := laterStack(t, "", sdkWorld{})
 	for path, body := range map[string]string{
-		"/v1/chat/completions": `{"model":"gpt-4o","messages":[{"role":"user","content":"a"}],"background":true}`,
-		"/v1/responses":        `{"model":"gpt-4o","input":"a","background":true,"store":false}`,
+		"/v1/chat/completions":   `{"model":"gpt-4o","messages":[{"role":"user","content":"a"}],"background":true}`,
+		"/v1/responses":          `{"model":"gpt-4o","input":"a","background":true,"store":false}`,
+		"/v1/responses?":         `{"model":"gpt-4o","input":"a","background":"true"}`,
+		"/v1/images/generations": `{"model":"gpt-4o","prompt":"a","background":true}`,
 	} {
 		if status, text := s.as("acme", "POST", path, "application/json", body); status != http.StatusBadRequest || gjson.Get(text, "error.param").Str != "background" {
 			t.Errorf("%s: %d %s", path, status, text)
@@ -136,6 +139,25 @@ func TestBackgroundIsRefusedWhereItCannotBeCharged(t *testing.T) {
 	}
 	if st := s.mock.Stats(); st.Requests != 0 {
 		t.Error("the upstream was asked")
+	}
+}
+
+// What is behind a drawing is something else.
+func TestBackgroundOfImagesPasses(t *testing.T) {
+	got := ""
+	s, _ := laterStack(t, "", sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		got = string(text)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"created":1,"data":[{"b64_json":"AAAA"}],"usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}}`)
+	})})
+	body := `{"model":"gpt-4o","prompt":"a","background":"transparent"}`
+	if status, text := s.as("acme", "POST", "/v1/images/generations", "application/json", body); status != http.StatusOK || got != body {
+		t.Fatalf("%d: %s; the upstream got %s", status, text, got)
+	}
+	s.waitIdle()
+	if u := s.took("acme"); u.Input != 5 || u.Output != 7 {
+		t.Errorf("charged %+v", u)
 	}
 }
 

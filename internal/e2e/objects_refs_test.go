@@ -226,6 +226,7 @@ func TestObjectsThatCannotBeKeptAreNotMade(t *testing.T) {
 		s.mock.ServeHTTP(w, r)
 		return strings.Count(w.Body.String(), `"id"`)
 	}
+	s.as("acme", "GET", "/v1"+o.fill("/batches/{batch}"), "", "") // what a batch makes is there
 	files, stores := count("/v1/files"), count("/v1/vector_stores")
 	store.Close()
 	for _, route := range []string{"POST /files", "POST /vector_stores", "POST /batches", "POST /fine_tuning/jobs", "POST /uploads", "POST /vector_stores/{vector_store}/file_batches"} {

@@ -78,7 +78,7 @@ func (c *call) admit() *refusal {
 	if price, ok := c.world.snap.Price(c.head.model); ok {
 		c.req.Price = governor.Price(price)
 	}
-	if c.route.toObjects() { // a request, and no tokens but those of a socket, as they come
+	if c.route.toObjects() || c.route.free { // a request, and no tokens but those of a socket, as they come
 		return c.acquire(edits)
 	}
 	c.req.Model = c.head.model

@@ -21,6 +21,7 @@ type ending struct {
 	outcome, reason string
 	usage           governor.Usage
 	estimated       bool // usage is what llmgov counted, not what upstream reported
+	later           bool // what it takes is charged elsewhere, and says nothing here
 }
 
 var noUsage governor.Usage
@@ -35,7 +36,7 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	switch {
 	case !c.try.sent.Load() && u == noUsage:
 		c.lease.Release()
-	case outcome == telemetry.OK:
+	case outcome == telemetry.OK && !c.ending.later:
 		c.lease.Settle(u)
 	default:
 		c.lease.Break(u)
@@ -110,8 +111,8 @@ func (c *call) answered(res streaming.Result) {
 		c.over(telemetry.Failed, "panic", u)
 		return
 	}
-	if c.head.background && c.later(res) {
-		u, c.ending.estimated = noUsage, false
+	if c.head.background && c.later(res, u) {
+		u, c.ending.estimated, c.ending.later = noUsage, false, true
 	}
 	switch {
 	case res.Cause == streaming.Completed:
@@ -133,18 +134,17 @@ func (c *call) answered(res streaming.Result) {
 
 // later reports whether the answer of a background response is charged elsewhere: when it
 // is done and somebody looks, or because somebody did already. A stream that tells what
-// it took is charged as all are; one that broke off goes on at the upstream.
-func (c *call) later(res streaming.Result) bool {
+// it took is charged as all are; one that broke off goes on at the upstream, but where
+// it was seen gone already.
+func (c *call) later(res streaming.Result, u governor.Usage) bool {
 	if c.owed == "" { // of a plain answer that is read after this: see notedAnswer
 		return !res.Reported && !c.head.stream && res.Cause == streaming.Completed
 	}
-	if !res.Reported || res.Cause != streaming.Completed {
-		return true
-	}
 	mine := false
-	c.failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.owed}, func(objects.Debt) bool {
-		mine = true
-		return true
+	c.failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.owed}, func(d *objects.Debt) bool {
+		d.Streams, d.Output = false, u.Output
+		mine = d.Untold || res.Reported && res.Cause == streaming.Completed
+		return mine
 	})
 	return !mine
 }

@@ -186,9 +186,8 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case c.route.realtime:
 		c.serveRealtime()
 	default:
-		if c.head.background {
-			c.lookAfter()
-		}
+		c.lookAfter()
+		c.lookBack()
 		c.forward()
 	}
 }

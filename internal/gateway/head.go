@@ -68,8 +68,10 @@ type head struct {
 	endpoint string
 	// unstored answers are not kept by the upstream.
 	unstored bool
-	// background answers come later, to who asks for them.
+	// background answers come later, to who asks for them. A backdrop is a text by the
+	// same name: what is to be behind an image.
 	background bool
+	backdrop   bool
 	audio      bool // the answer may be sound, to which later calls can refer
 
 	streamOptions struct {
@@ -248,6 +250,9 @@ func (h *head) readPrompt(v gjson.Result) *badRequest {
 }
 
 func (h *head) readBackground(v gjson.Result) *badRequest {
+	if h.backdrop = v.Type == gjson.String; h.backdrop {
+		return nil
+	}
 	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
 		return bad("background", "background must be true or false, not %s.", show(v))
 	}

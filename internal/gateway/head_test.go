@@ -55,7 +55,7 @@ func TestReadHead_Accepts(t *testing.T) {
 func TestReadHead_Refuses(t *testing.T) {
 	for _, tc := range []struct{ name, body, param, what string }{
 		{"nothing", ``, "", "not valid JSON"},
-		{"background", `{"background":"yes"}`, "background", "must be true or false"},
+		{"background", `{"background":1}`, "background", "must be true or false"},
 		{"prompt twice", `{"prompt":"a","prompt":["b"]}`, "prompt", "there twice"},
 		{"too many answers", `{"n":1024,"prompt":["a","b","c","d","e"]}`, "n", "5120 answers"},
 		{"truncated", `{"model":"m"`, "", "not valid JSON"},

@@ -63,7 +63,8 @@ func (s *ongoing) end(a *ongoingCall) {
 // runs notes that a call waits no longer.
 func (a *ongoingCall) runs(l governor.Lease) {
 	if a != nil {
-		a.lease.Store(&l)
+		kept := l // l itself would be allocated for every call, of those without a key too
+		a.lease.Store(&kept)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/llmgov/llmgov/governor"
 )
 
 // Of all that come at once with one name, exactly one is in; who was not let in ends
@@ -79,5 +81,16 @@ func TestAsks(t *testing.T) {
 	}
 	if form("x", "m") == form("x", "n") {
 		t.Error("another form asks the same")
+	}
+}
+
+// Calls without a key, which are nearly all, pay nothing for those that have one.
+//
+// Catches: a lease that is moved to the heap before it is known whether anybody keeps it.
+func TestNoAttemptAllocatesNothing(t *testing.T) {
+	var none *ongoingCall
+	var lease governor.Lease
+	if n := testing.AllocsPerRun(100, func() { none.runs(lease) }); n != 0 {
+		t.Errorf("a call without an Idempotency-Key makes %v allocations for it", n)
 	}
 }

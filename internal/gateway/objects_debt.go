@@ -17,16 +17,21 @@ import (
 // what they took only when they are done. They are charged then, to who made them, when
 // an answer of the upstream first shows it.
 
-// maxUnseen is how many background responses a tenant may have made and not seen the end
-// of before the gateway looks after them itself, one for each that is made.
-const maxUnseen = 16
+// maxUnseen is how many background responses or batches a tenant may have made and not
+// seen the end of before the gateway looks after them itself, one for each that is made.
+var maxUnseen = map[objects.Kind]int{objects.Response: 16, objects.Batch: 0}
 
 // ended reports whether an object goes on no more.
 var ended = map[string]bool{"completed": true, "incomplete": true, "failed": true, "cancelled": true, "expired": true}
 
+// imagesPath is the one route where background is not about when the answer comes.
+const imagesPath = "/images/generations"
+
 // checkBackground refuses answers that come later where nobody could be charged for them.
 func (c *call) checkBackground() *refusal {
 	switch {
+	case c.head.backdrop && c.route.path != imagesPath:
+		return invalid("background", "background must be true or false.")
 	case !c.head.background:
 	case c.route.path != responsesPath:
 		return invalid("background", "background: true is for /v1/responses only.")
@@ -41,6 +46,7 @@ func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
 		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: c.head.model, Input: input,
+		Streams: kind == objects.Response && c.head.stream,
 	})
 	if err != nil {
 		c.failure = err
@@ -51,16 +57,18 @@ func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 // oweBackground does so for a background response, if it is not done yet. It is known
 // when the first event or the whole answer shows it, and done before the client does.
 func (c *call) oweBackground(response gjson.Result) {
-	id := response.Get("id")
-	charged := c.ending.done && c.ending.usage != noUsage // a plain answer that broke off
-	if !c.head.background || c.owed != "" || charged || !isID(id.Str) || ended[response.Get("status").Str] {
+	charged := c.ending.done && c.ending.usage != noUsage // a plain answer that told, or broke off
+	if !c.head.background || c.owed != "" || charged {
 		return
 	}
+	id := response.Get("id").Str
 	switch {
-	case c.owe(objects.Response, id.Str, c.req.Input):
-		c.owed = id.Str
-	case !c.head.stream: // nobody will: the prompt was read at least
-		c.charge(governor.Usage{Input: c.req.Input})
+	case isID(id) && !ended[response.Get("status").Str] && c.owe(objects.Response, id, c.req.Input):
+		c.owed = id
+	case c.ending.later: // nobody will tell
+		u := c.guess()
+		c.charge(u)
+		c.ending.usage = u // for the log
 	}
 }
 
@@ -73,16 +81,21 @@ func (c *call) seen(id string, shown gjson.Result) {
 }
 
 // collect charges an object that is done. Of one that does not tell what it took it is
-// known that its prompt was read.
+// known that its prompt was read, and what was streamed of it: when the stream ends.
 func (c *call) collect(id, model string, u governor.Usage, reported bool) {
-	err := c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: id}, func(d objects.Debt) bool {
-		if !reported {
-			u = governor.Usage{Input: d.Input}
+	err := c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: id}, func(d *objects.Debt) bool {
+		switch {
+		case !reported && d.Streams:
+			d.Untold = true
+			return false
+		case !reported:
+			u = governor.Usage{Input: d.Input, Output: d.Output}
 		}
-		if d.Model == "" { // of a batch
-			d.Model = model
+		owed := *d
+		if owed.Model == "" { // of a batch
+			owed.Model = model
 		}
-		return c.chargeDebt(d, u)
+		return c.chargeDebt(owed, u)
 	})
 	if err != nil {
 		c.failure = err
@@ -114,18 +127,41 @@ func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
 	return c.book(req, account, u)
 }
 
-// lookAfter sees to responses that a tenant made and never asked for: before it makes
-// more, the gateway asks for one of them.
+// lookAfter sees to what a tenant made and never asked for: before it makes more, the
+// gateway asks for one of them.
 func (c *call) lookAfter() {
-	key, ok := c.g.objects.AnyDebt(c.try.up.name, objects.Response, c.tenant.Name, maxUnseen)
-	if !ok {
+	kind := objects.Batch
+	if c.head.background {
+		kind = objects.Response
+	} else if !c.route.makes || c.route.shows != kind {
 		return
 	}
+	if key, ok := c.g.objects.AnyDebt(c.try.up.name, kind, c.tenant.Name, maxUnseen[kind]); ok {
+		c.look(kind, key)
+	}
+}
+
+// lookBack sees to a response that is to be deleted: nobody could tell later.
+func (c *call) lookBack() {
+	if !c.route.forgets {
+		return
+	}
+	if key := (objects.Key{Upstream: c.try.up.name, ID: c.at.ids[0]}); c.g.objects.Owes(key) {
+		c.look(objects.Response, key)
+	}
+}
+
+// look asks the upstream for an object that is to be charged.
+func (c *call) look(kind objects.Kind, key objects.Key) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), listPatience)
 	defer cancel()
+	path := "/responses/"
+	if kind == objects.Batch {
+		path = batchesPath + "/"
+	}
 	own, comeBack := c.try, c.comeBack
 	c.try = &try{up: own.up, index: own.index, began: time.Now()} // its answer is not the call's own
-	answer, err := c.ask(ctx, http.MethodGet, "/responses/"+key.ID, nil)
+	answer, err := c.ask(ctx, http.MethodGet, path+key.ID, nil)
 	gone := c.try.status == http.StatusNotFound
 	c.try, c.comeBack = own, comeBack
 	switch {

@@ -118,9 +118,11 @@ func (s *session) meter(text []byte) (done bool) {
 // tookLocked books what was used now, when it was: at the session's end the minutes that
 // it belongs to would be over, and another would have all of it.
 func (s *session) tookLocked(u governor.Usage) {
-	if s.c.charge(u) {
+	switch {
+	case s.over:
+	case s.c.charge(u):
 		s.booked = s.booked.Plus(u)
-	} else { // the policy does not know the tenant any more, or the gateway drains
+	default: // the policy does not know the tenant any more, or the gateway drains
 		s.usage = s.usage.Plus(u)
 	}
 }

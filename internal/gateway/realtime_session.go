@@ -31,6 +31,7 @@ type session struct {
 	heard  int64          // tokens that the next prompt has from before,
 	said   int64          // and the weight of what was said since
 	spoke  bool           // the first delta has come
+	over   bool           // all is settled; what still comes was estimated
 }
 
 // side is where an end came from.
@@ -121,6 +122,7 @@ func (s *session) settle(end sessionEnd) {
 	s.mu.Lock()
 	u := s.usage.Plus(s.unfinishedLocked())
 	all := s.booked.Plus(u)
+	s.over = true
 	s.mu.Unlock()
 	defer func() { s.c.ending.usage = all }() // for the log
 	code := websocket.CloseStatus(end.err)

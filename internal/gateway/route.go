@@ -39,6 +39,8 @@ type route struct {
 	bounds []bound
 	// chunked routes have the extra usage chunk of stream_options.
 	chunked bool
+	// free routes take no tokens: they only count them.
+	free bool
 	// anyModel routes may leave the model out; the tenant's default pool serves it.
 	anyModel bool
 
@@ -64,14 +66,14 @@ var routes = func() map[string]*route {
 		{path: "/responses", bounds: []bound{maxOutputTokens}, dialect: openAIResponses},
 		{path: "/embeddings"},
 		{path: "/moderations", anyModel: true},
-		{path: "/images/generations", anyModel: true},
+		{path: imagesPath, anyModel: true},
 		{path: "/images/edits", anyModel: true, body: formBody},
 		{path: "/images/variations", anyModel: true, body: formBody},
 		{path: "/audio/speech"},
 		{path: "/audio/transcriptions", body: formBody},
 		{path: "/audio/translations", body: formBody},
 		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
-		{path: "/messages/count_tokens", dialect: anthropic},
+		{path: "/messages/count_tokens", dialect: anthropic, free: true},
 	} {
 		r.grant = tenants.RouteInference
 		m[r.path] = &r

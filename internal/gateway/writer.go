@@ -128,5 +128,6 @@ func showAnthropic(h http.Header, axis string, q governor.Quota) {
 	prefix := "Anthropic-Ratelimit-" + axis
 	h.Set(prefix+"-Limit", strconv.FormatInt(q.Limit, 10))
 	h.Set(prefix+"-Remaining", strconv.FormatInt(q.Remaining, 10))
-	h.Set(prefix+"-Reset", time.Now().Add(q.Reset).UTC().Format(time.RFC3339))
+	at := time.Now().Add(q.Reset + time.Second - 1) // rounded up to whole seconds
+	h.Set(prefix+"-Reset", at.UTC().Format(time.RFC3339))
 }

@@ -16,9 +16,14 @@ import (
 type Debt struct {
 	Kind               Kind
 	Owner, Pool, Model string
-	// Input is the prompt as estimated, for an object that never tells.
-	Input int64
-	Made  time.Time
+	// Input is the prompt as estimated, and Output what was streamed of the answer, for an
+	// object that never tells.
+	Input, Output int64
+	Made          time.Time
+
+	// Streams says that the answer is being streamed to its client, and Untold that the
+	// object was seen gone meanwhile and told nothing. A restart ends all streams.
+	Streams, Untold bool `json:"-"`
 }
 
 // Owe records that an object is yet to be charged. When it returns without an error that
@@ -45,27 +50,59 @@ func (s *Store) Owe(ctx context.Context, key Key, d Debt) error {
 	return nil
 }
 
-// Collect lets an object be charged: charge is called at most once for each debt,
-// however many ask at once, and the debt is gone when that reports true. An error means
-// that it may be asked for again after a restart.
-func (s *Store) Collect(key Key, charge func(Debt) bool) error {
-	s.mu.Lock()
-	d, owed := s.debts[key]
-	delete(s.debts, key)
-	s.mu.Unlock()
+// Collect lets an object be charged. All who ask at once take turns, until charge reports
+// true: then the debt is gone. Else it stays, with what charge changed. An error means that
+// it may be asked for again, or without what was changed, after a restart.
+func (s *Store) Collect(key Key, charge func(*Debt) bool) error {
+	d, owed := s.turn(key)
 	if !owed {
 		return nil
 	}
-	if !charge(d) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.debts[key] = d
-		return nil
+	defer s.turnOver(key) // also if charge panics: then the debt is as it was
+	streamed := d.Output
+	gone := charge(&d)
+	s.mu.Lock()
+	s.debts[key] = d
+	if gone {
+		delete(s.debts, key)
 	}
-	if s.disk == nil {
-		return nil
+	s.mu.Unlock()
+	switch {
+	case s.disk == nil:
+	case gone:
+		return s.disk.removeDebt(key)
+	case d.Output != streamed:
+		return s.disk.putDebt(key, d)
 	}
-	return s.disk.removeDebt(key)
+	return nil
+}
+
+// turn waits until nobody else collects a debt, if it is there still then.
+func (s *Store) turn(key Key) (d Debt, owed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.collecting[key] {
+		s.collected.Wait()
+	}
+	if d, owed = s.debts[key]; owed {
+		s.collecting[key] = true
+	}
+	return d, owed
+}
+
+func (s *Store) turnOver(key Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.collecting, key)
+	s.collected.Broadcast()
+}
+
+// Owes reports whether an object is yet to be charged.
+func (s *Store) Owes(key Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, owed := s.debts[key]
+	return owed
 }
 
 // AnyDebt is one of an owner's debts of a kind at an upstream, if there are more than so

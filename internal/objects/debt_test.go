@@ -27,7 +27,7 @@ func TestDebtsAreCollectedOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				if err := s.Collect(key, func(d Debt) bool {
+				if err := s.Collect(key, func(d *Debt) bool {
 					calls.Add(1)
 					if d.Owner != "acme" || d.Pool != "p" || d.Model != "m" || d.Input != 7 || d.Kind != Response {
 						t.Errorf("after a restart the debt is %+v", d)
@@ -81,6 +81,59 @@ func TestAnyDebt(t *testing.T) {
 		time.Sleep(fadesAfter + time.Second)
 		if _, ok := s.AnyDebt("up", Response, "acme", 0); ok {
 			t.Error("what the provider has forgotten is owed still")
+		}
+	})
+}
+
+// Who could not charge a debt may change it: what was streamed outlives a restart, that it
+// is streamed does not.
+func TestDebtsThatStayAreChanged(t *testing.T) {
+	dir, key := filepath.Join(t.TempDir(), "state"), Key{"up", "resp_1"}
+	s := open(t, dir)
+	if err := s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Input: 7, Streams: true}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Debt{{Streams: true}, {Streams: true, Untold: true, Output: 9}, {Output: 9}} {
+		if i == 2 {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir)
+		}
+		if err := s.Collect(key, func(d *Debt) bool {
+			if d.Streams != want.Streams || d.Untold != want.Untold || d.Output != want.Output || d.Input != 7 {
+				t.Errorf("look %d: the debt is %+v, want %+v", i, *d, want)
+			}
+			d.Output, d.Untold = 9, true
+			return false
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Who comes while another tries is not told that nothing is owed: it takes its turn, and
+// finds what the other changed.
+//
+// Catches: a stream whose end comes while a look at its response finds nothing told, and
+// is forgotten, so that nobody is ever charged.
+func TestWhoCollectsTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, key := open(t, ""), Key{"up", "resp_1"}
+		_ = s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Streams: true})
+		looked, second := make(chan bool), false
+		go func() {
+			_ = s.Collect(key, func(d *Debt) bool { <-looked; d.Untold = true; return false })
+		}()
+		synctest.Wait()
+		go func() {
+			_ = s.Collect(key, func(d *Debt) bool { second = d.Untold; return true })
+		}()
+		synctest.Wait()
+		close(looked)
+		synctest.Wait()
+		if !second || s.Owes(key) {
+			t.Errorf("the second was called and knows what the first found: %v; owed still: %v", second, s.Owes(key))
 		}
 	})
 }

@@ -85,12 +85,16 @@ type Store struct {
 	timer   *time.Timer // of the next write; nil when none is due
 	writing sync.WaitGroup
 	closed  bool
+
+	collecting map[Key]bool // debts that somebody collects just now
+	collected  sync.Cond    // one of them is not collected any more
 }
 
 // Open opens the store in a folder, which it makes if need be; "" is none. Failures of
 // writing in the background are logged.
 func Open(dir string, log *slog.Logger) (*Store, error) {
-	s := &Store{log: log, kept: map[Key]Entry{}, counts: map[group]int{}, fading: map[Key]Entry{}, debts: map[Key]Debt{}}
+	s := &Store{log: log, kept: map[Key]Entry{}, counts: map[group]int{}, fading: map[Key]Entry{}, debts: map[Key]Debt{}, collecting: map[Key]bool{}}
+	s.collected.L = &s.mu
 	if dir == "" {
 		return s, nil
 	}

@@ -72,6 +72,7 @@ func (c *Counter) of(model string) *vocabulary {
 		{"gpt-4o", &c.o200k},
 		{"chatgpt-4o", &c.o200k},
 		{"gpt-4.1", &c.o200k},
+		{"gpt-4.5", &c.o200k},
 		{"gpt-5", &c.o200k},
 		{"o1", &c.o200k},
 		{"o3", &c.o200k},
@@ -121,14 +122,15 @@ func (p *prompt) count(v codecs) (int64, bool) {
 		size += len(text)
 	}
 	every := max(1, (size+maxCounted-1)/maxCounted) // 1: all
-	n, counted, all, at := int64(0), int64(0), int64(0), 0
+	n, counted, all, at, read := int64(0), int64(0), int64(0), 0, 0
 	for _, text := range p.texts {
 		for piece := range pieces(text) {
 			weight := tokens.Weigh([]byte(piece))
 			all += weight
-			if at++; at%every != 0 {
+			if at++; at%every != 0 || read >= maxCounted { // so many also where all others are short
 				continue
 			}
+			read += len(piece)
 			k, err := v.Count(piece)
 			if err != nil {
 				return 0, false

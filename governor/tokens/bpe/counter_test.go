@@ -64,7 +64,7 @@ func TestCookbook(t *testing.T) {
 func TestModels(t *testing.T) {
 	c := loaded()
 	for model, want := range map[string]*vocabulary{
-		"gpt-4o": &c.o200k, "gpt-4o-2024-08-06": &c.o200k, "gpt-4.1-mini": &c.o200k, "gpt-5": &c.o200k, "gpt-5.1": &c.o200k, "o1": &c.o200k,
+		"gpt-4o": &c.o200k, "gpt-4o-2024-08-06": &c.o200k, "gpt-4.1-mini": &c.o200k, "gpt-4.5-preview": &c.o200k, "gpt-5": &c.o200k, "gpt-5.1": &c.o200k, "o1": &c.o200k,
 		"o3-mini": &c.o200k, "o4-mini": &c.o200k, "chatgpt-4o-latest": &c.o200k, "openai/gpt-4o": &c.o200k, "ft:gpt-4o-mini:org::1": &c.o200k,
 		"gpt-4": &c.cl100k, "gpt-4-turbo": &c.cl100k, "gpt-3.5-turbo": &c.cl100k, "gpt-35-turbo": &c.cl100k,
 		"text-embedding-3-small": &c.cl100k, "text-embedding-ada-002": &c.cl100k,
@@ -86,6 +86,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"input_audio"}]}]}`:                                false,
 		`{"messages":[{"role":"assistant","audio":{"id":"a"}}]}`:                                           false,
 		`{"input":"a"}`: true,
+		`{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_abcdefghijklmnopqrstuvwx","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","tool_call_id":"call_abcdefghijklmnopqrstuvwx","content":"{\"degrees\":21}"},`, 50), ",") + `]}`: true,
 		`{"input":"a","previous_response_id":null}`:                                             true,
 		`{"input":"a","previous_response_id":"resp_1"}`:                                         false,
 		`{"input":[{"type":"item_reference","id":"a"}]}`:                                        false,
@@ -157,13 +158,13 @@ func TestCorpus(t *testing.T) {
 }
 
 // tape is a vocabulary that notes what is asked of it.
-type tape struct{ bytes, longest int }
+type tape struct{ bytes, longest, calls int }
 
 func (v *tape) Count(text string) (int, error) {
 	if !utf8.ValidString(text) {
 		panic("a character was cut")
 	}
-	v.bytes, v.longest = v.bytes+len(text), max(v.longest, len(text))
+	v.bytes, v.longest, v.calls = v.bytes+len(text), max(v.longest, len(text)), v.calls+1
 	return len(text), nil
 }
 

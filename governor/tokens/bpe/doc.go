@@ -22,8 +22,11 @@
 //   - Work is bounded, whatever the text: at most 16 kB are counted, in pieces so short
 //     that the square of one does not matter. Of longer prompts every so many pieces are
 //     counted, and the rest is taken to be like them.
+//     The texts are few, too, and schemas not deep: each text, and each level of what
+//     nests, costs something by itself.
 //   - What no text tells is not guessed: prompts with images, sound, files or a
-//     conversation that the server keeps, and models of other makers, have no answer.
+//     conversation that the server keeps, and models of other makers, have no answer. Nor
+//     has what says much in a place that has no rule here: it would count as nothing.
 //   - What frames a message or a tool is as OpenAI's cookbook says.
 //
 // # What it is not

@@ -21,6 +21,15 @@ const (
 	perChoice     = 3
 )
 
+const (
+	// maxLeftOut is how much of a body may be parameters and names, which the model does not
+	// read, and a quarter of a larger one.
+	maxLeftOut = 256
+	// maxLooks and maxNesting bound the work beside the bytes that are counted: each text
+	// costs something, however short, and a schema is read once a level.
+	maxLooks, maxNesting = 2048, 8
+)
+
 // prompt is what a body says to the model.
 type prompt struct {
 	texts []string
@@ -28,15 +37,31 @@ type prompt struct {
 	bare  bool  // the texts of embeddings have no frame
 	old   bool  // the vocabulary is cl100k
 	known bool  // there is nothing else in it
+	left  int   // what may be passed over yet, in bytes
+	looks int
 }
 
 func (p *prompt) say(text string) {
+	p.look()
 	if text != "" {
 		p.texts = append(p.texts, text)
 	}
 }
 
+// look counts what is looked at, which may be empty.
+func (p *prompt) look() {
+	p.looks++
+	p.known = p.known && p.looks <= maxLooks
+}
+
+// leave passes over a value that has no rule here.
+func (p *prompt) leave(v gjson.Result) {
+	p.left -= len(v.Raw)
+	p.known = p.known && p.left >= 0
+}
+
 func (p *prompt) read(body string) {
+	p.left = max(maxLeftOut, len(body)/4)
 	gjson.Parse(body).ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "messages":
@@ -57,6 +82,8 @@ func (p *prompt) read(body string) {
 			p.schema(v)
 		case "previous_response_id", "conversation", "functions": // lies elsewhere, or is of old
 			p.known = p.known && v.Type == gjson.Null
+		default:
+			p.leave(v)
 		}
 		return p.known
 	})
@@ -84,9 +111,11 @@ func (p *prompt) plain(v gjson.Result) {
 	switch {
 	case v.Type == gjson.String:
 		p.say(v.Str)
-	case v.Type == gjson.Number:
-		p.frame++
+	case v.IsArray() && !strings.ContainsAny(v.Raw[1:], `"[{`): // of tokens
+		p.look()
+		p.frame += int64(strings.Count(v.Raw, ",") + 1)
 	case v.IsArray():
+		p.look()
 		v.ForEach(func(_, item gjson.Result) bool { p.plain(item); return p.known })
 	default:
 		p.known = false
@@ -111,6 +140,7 @@ func (p *prompt) item(v gjson.Result) {
 }
 
 func (p *prompt) message(m gjson.Result) {
+	p.look()
 	p.frame += perMessage
 	m.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
@@ -122,17 +152,26 @@ func (p *prompt) message(m gjson.Result) {
 		case "content":
 			p.content(v)
 		case "tool_calls":
-			v.ForEach(func(_, call gjson.Result) bool {
-				p.say(call.Get("function.name").Str)
-				p.say(call.Get("function.arguments").Str)
-				p.frame += perMessage
-				return true
-			})
-		case "audio":
+			v.ForEach(func(_, call gjson.Result) bool { p.call(call); return p.known })
+		case "refusal":
+			p.say(v.Str)
+		case "audio", "function_call": // the latter is of old
 			p.known = p.known && v.Type == gjson.Null
+		default:
+			p.leave(v)
 		}
 		return p.known
 	})
+}
+
+func (p *prompt) call(v gjson.Result) {
+	if kind := v.Get("type"); kind.Exists() && kind.Str != "function" {
+		p.known = false
+		return
+	}
+	p.say(v.Get("function.name").Str)
+	p.say(v.Get("function.arguments").Str)
+	p.frame += perMessage
 }
 
 // content reads a text, or its parts.
@@ -151,53 +190,6 @@ func (p *prompt) content(v gjson.Result) {
 			p.known = false
 		}
 		return p.known
-	})
-}
-
-// tools reads the functions that the model may call, in the words of chat or of responses.
-func (p *prompt) tools(v gjson.Result) {
-	if len(v.Array()) == 0 {
-		return
-	}
-	p.frame += perTools
-	v.ForEach(func(_, tool gjson.Result) bool {
-		if tool.Get("type").Str != "function" {
-			p.known = false // what a tool of the provider's own says is not known
-			return false
-		}
-		if f := tool.Get("function"); f.IsObject() {
-			tool = f
-		}
-		p.frame += perTool
-		if p.old {
-			p.frame += perOldTool - perTool
-		}
-		p.say(tool.Get("name").Str + ":" + strings.TrimSuffix(tool.Get("description").Str, "."))
-		p.properties(tool.Get("parameters"))
-		return true
-	})
-}
-
-func (p *prompt) properties(schema gjson.Result) {
-	properties := schema.Get("properties")
-	if !properties.IsObject() || properties.Raw == "{}" {
-		return
-	}
-	p.frame += perProperties
-	properties.ForEach(func(key, v gjson.Result) bool {
-		p.frame += perProperty
-		p.say(key.Str + ":" + v.Get("type").String() + ":" + strings.TrimSuffix(v.Get("description").Str, "."))
-		if choices := v.Get("enum"); choices.IsArray() {
-			p.frame += perEnum
-			choices.ForEach(func(_, choice gjson.Result) bool {
-				p.frame += perChoice
-				p.say(choice.String())
-				return true
-			})
-		}
-		p.properties(v)
-		p.properties(v.Get("items"))
-		return true
 	})
 }
 

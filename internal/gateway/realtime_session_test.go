@@ -1,0 +1,43 @@
+package gateway
+
+import (
+	"io"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// A response that a hang-up leaves unfinished is charged by estimate, and not once more
+// if its end comes from the upstream while the session is being closed.
+func TestRealtimeIsSettledOnce(t *testing.T) {
+	g := newGateway(t, before, answerOK)
+	w := g.world.Load()
+	c := &call{g: g, world: w, r: httptest.NewRequest("GET", "/v1/realtime?model=m", nil), id: "id", head: &head{model: "m", copies: 1}, admitted: time.Now()}
+	c.w.reset(httptest.NewRecorder(), time.Minute, c.showOwn)
+	c.tenant, _ = w.snap.TenantByName("acme")
+	c.estimates, c.route = w.estimates[c.tenant.Index], find(c.r).route
+	if f := c.choosePool(); f != nil {
+		t.Fatal(f.message)
+	}
+	if f := c.admit(); f != nil {
+		t.Fatal(f.message)
+	}
+	c.goTo(&c.first, 0, false)
+	c.try.sent.Store(true)
+	used := func() int64 {
+		st, _ := g.gov.TenantState("acme")
+		return st.Budgets[0].Used
+	}
+
+	s := &session{c: c, rested: make(chan struct{}, 1)}
+	s.meter([]byte(`{"type":"response.created"}`))
+	for range 10 {
+		s.meter([]byte(`{"type":"response.output_text.delta","delta":"a"}`))
+	}
+	s.settle(sessionEnd{ofClient, io.EOF})
+	settled := used()
+	s.meter([]byte(`{"type":"response.done","response":{"usage":{"input_tokens":700,"output_tokens":500,"total_tokens":1200}}}`))
+	if now := used(); settled < 10 || now != settled {
+		t.Errorf("a response of 10 deltas took %d when its client hung up, and %d after its end came", settled, now)
+	}
+}
