@@ -17,7 +17,8 @@ type Cut struct {
 	// is: no call waits for what the missing part took. Where all parts are cut, nothing
 	// is admitted until one that matters ends, and who can wait waits in fair order.
 	Part int64
-	// TPM and RPM are taken off the limits themselves. Of a limit at least 1 is left.
+	// TPM and RPM are taken off the limits themselves, before their headroom is. Of a
+	// limit at least 1 is left.
 	TPM, RPM int64
 	Until    time.Time
 }
@@ -60,10 +61,11 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 
 // limitLocked puts the limits in force that the cuts leave.
 func (p *pool) limitLocked(now time.Time) {
-	rules := p.base
+	rules, tpm, rpm := p.base, p.rules.TPM, p.rules.RPM
 	for _, c := range p.cuts {
-		rules.TPM, rules.RPM = lowered(rules.TPM, c.TPM), lowered(rules.RPM, c.RPM)
+		tpm, rpm = lowered(tpm, c.TPM), lowered(rpm, c.RPM)
 	}
+	rules.TPM, rules.RPM = p.rules.usable(tpm), p.rules.usable(rpm)
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules

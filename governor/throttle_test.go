@@ -104,7 +104,7 @@ func TestThrottle_Parts(t *testing.T) {
 			{TPM: 200_000, RPM: 1000, Until: now.Add(30 * time.Second)},
 		})
 		for i, want := range []struct{ part, tpm, rpm int64 }{
-			{Whole / 4, 394_000, 1}, {Whole / 2, 394_000, 1}, {Whole, 394_000, 1}, {Whole, 594_000, 99},
+			{Whole / 4, 396_000, 1}, {Whole / 2, 396_000, 1}, {Whole, 396_000, 1}, {Whole, 594_000, 99},
 		} {
 			s := g.State().Pools[0]
 			got := struct{ part, tpm, rpm int64 }{s.Part, s.Axes[escrow.Tokens].Limit, s.Axes[escrow.Requests].Limit}

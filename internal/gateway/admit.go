@@ -47,7 +47,7 @@ func (c *call) use(p *poolSide) *refusal {
 		return c.again(c.choosePool)
 	}
 	c.account = account
-	if c.may = p.serving(c.route, c.realModel()); c.may == 0 {
+	if c.may, c.pinned = p.serving(c.route, c.realModel()), false; c.may == 0 {
 		return c.servedByNone()
 	}
 	return nil

@@ -9,7 +9,8 @@ import (
 )
 
 // Apply puts another policy in force, whole, or changes nothing and says why. Calls
-// in flight keep the world that they began with. What was learned lives on, and so
+// in flight keep the world that they began with, but for who is sent back into the queue:
+// see follow. What was learned lives on, and so
 // does every counter of who is still there. The zone in which budgets begin stays
 // that of the first policy.
 //

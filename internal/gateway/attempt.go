@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -29,7 +30,7 @@ type try struct {
 // the call may wait still.
 func (c *call) firstTry() *refusal {
 	if c.route.toObjects() && !c.route.realtime {
-		c.may &= -c.may // what is made anew is made at the first, where lists look for it
+		c.may, c.pinned = c.may&-c.may, true // what is made anew is made at the first, where lists look for it
 	}
 	for {
 		ch := c.pool.set.Choose(time.Now(), c.may)
@@ -49,6 +50,10 @@ func (c *call) firstTry() *refusal {
 
 // noneReady refuses a call for which no upstream is ready.
 func (c *call) noneReady(ch upstreams.Choice) *refusal {
+	if c.gone() {
+		c.over(telemetry.Cancelled, "", noUsage)
+		return &refusal{status: statusClientClosed}
+	}
 	left := max(time.Until(ch.At), c.comeBack, time.Millisecond)
 	again := " " + comeAgain(left)
 	if ch.Busy {
@@ -110,8 +115,9 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	}
 	spent := c.guess()
 	ch := c.pool.set.Choose(time.Now(), c.may&^c.tried)
-	for ready := time.Now().Add(c.comeBack); !ch.OK; ready = ch.At {
-		if said != upstreams.Busy || !ready.After(time.Now()) || !c.admitAnew(ready) {
+	for !ch.OK {
+		at, only := c.pool.set.Pause(time.Now(), c.may)
+		if at.IsZero() || said != upstreams.Busy && !only || !c.admitAnew(at) {
 			return false
 		}
 		c.tried = 0
@@ -136,14 +142,14 @@ func (c *call) mayRepeat(said upstreams.Outcome) bool {
 	return !c.route.toObjects() && (c.route.path != responsesPath || c.head.unstored)
 }
 
-// mostTurns is how often a call is admitted anew.
-const mostTurns = 10
+// mostTurns is how often a call is admitted anew, where pauses are short.
+const mostTurns = 100
 
 // admitAnew gives the lease back whole and asks for another, with what is left of the
 // wait: the pool admits nobody until its upstreams are ready again, and then in fair
 // order. It reports false when that is too late, or the governor knows that it will be.
 func (c *call) admitAnew(ready time.Time) bool {
-	c.comeBack = max(c.comeBack, time.Until(ready))
+	c.comeBack = time.Until(ready)
 	left := c.maxWait() - time.Since(c.asked)
 	if c.may != c.pool.set.All() || c.tenant.Shadow || c.turns >= mostTurns || time.Until(ready) > left {
 		return false // or the pool goes on without this call's upstreams, and it would be admitted at once
@@ -151,6 +157,7 @@ func (c *call) admitAnew(ready time.Time) bool {
 	c.turns++
 	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
 	waited := c.lease.Waited
+	c.ongoing.waits()
 	if c.lost == noUsage {
 		c.lease.Release()
 	} else {
@@ -166,10 +173,20 @@ func (c *call) admitAnew(ready time.Time) bool {
 	}
 	lease.Waited += waited
 	c.lease, c.admitted = lease, time.Now()
+	c.ongoing.runs(lease)
 	c.comeBack = 0
+	c.follow()
 	c.showStanding()
 	c.w.queued(lease.Waited)
 	return true
+}
+
+// follow takes the pool's upstreams as they are now, for who is not bound to one of them:
+// another policy may be in force than when the call came.
+func (c *call) follow() {
+	if p, there := c.g.world.Load().poolNamed(c.pool.Name); there && !c.pinned {
+		c.pool, c.may = p, p.serving(c.route, c.realModel())
+	}
 }
 
 // redirect is the request for a later try.

@@ -45,13 +45,14 @@ type call struct {
 	lease    governor.Lease
 	admitted time.Time
 
-	may   upstreams.Mask // of the pool's upstreams, those that can serve it
-	tried upstreams.Mask // since it was admitted
-	try   *try           // on the way; the first one is first
-	first try
-	said  upstreams.Told // by the last answer
-	asked time.Time      // when it first asked to be admitted
-	turns int            // how often it was admitted anew
+	may    upstreams.Mask // of the pool's upstreams, those that can serve it
+	pinned bool           // to those, for they have what it is about
+	tried  upstreams.Mask // since it was admitted
+	try    *try           // on the way; the first one is first
+	first  try
+	said   upstreams.Told // by the last answer
+	asked  time.Time      // when it first asked to be admitted
+	turns  int            // how often it was admitted anew
 	// comeBack is when to come back, if the last answer says so.
 	comeBack time.Duration
 	// lost is what tries took that came to nothing, and paid what of that was charged

@@ -60,6 +60,13 @@ func (s *ongoing) end(a *ongoingCall) {
 	}
 }
 
+// waits notes that a call waits again.
+func (a *ongoingCall) waits() {
+	if a != nil {
+		a.lease.Store(nil)
+	}
+}
+
 // runs notes that a call waits no longer.
 func (a *ongoingCall) runs(l governor.Lease) {
 	if a != nil {

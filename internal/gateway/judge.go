@@ -26,49 +26,61 @@ func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
 	t.status = resp.StatusCode
 	c.said = upstreams.Read(resp.Header)
 	switch resp.StatusCode {
+	case http.StatusTooManyRequests, statusOverloaded, http.StatusServiceUnavailable,
+		http.StatusUnauthorized, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return c.judgeError(resp, keepError(resp))
+	}
+	return upstreams.Served
+}
+
+// judgeError says what an error says of its upstream. One whose call alone is larger than
+// the limit says nothing of others, and who has not paid is not helped by coming back.
+func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
+	detail := gjson.GetBytes(text, "error")
+	retry := upstreams.ReadRetry(resp.Header, time.Now())
+	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
-		switch c.refusedFor(resp) {
-		case "too large":
-			return upstreams.Served
-		case codeBudget:
+		if detail.Get("code").Str == codeBudget {
 			return upstreams.Failed
+		}
+		if resp.Header.Get("X-Should-Retry") == "false" || strings.HasPrefix(detail.Get("message").Str, "Request too large") {
+			return upstreams.Served
 		}
 	case statusOverloaded:
 	case http.StatusServiceUnavailable:
-		if upstreams.ReadRetry(resp.Header, t.began) == 0 {
+		if retry == 0 {
 			return upstreams.Failed
 		}
-	case http.StatusUnauthorized, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return upstreams.Failed
 	default:
-		return upstreams.Served
+		return upstreams.Failed
 	}
-	t.busy = true
-	c.said.Retry = upstreams.ReadRetry(resp.Header, time.Now())
+	c.try.busy, c.said.Retry = true, retry
 	return upstreams.Busy
 }
 
 // statusOverloaded is Anthropic's.
 const statusOverloaded = 529
 
-// mostError bounds how much of an error is looked at.
-const mostError = 64 << 10
+const (
+	// mostError bounds how much of an error is looked at.
+	mostError = 64 << 10
+	// errorPatience bounds how long it is waited for: the call may go elsewhere.
+	errorPatience = 2 * time.Second
+)
 
-// refusedFor looks into a 429, and keeps it to be passed on. One whose call alone is
-// larger than the limit says nothing of others, and who has not paid is not helped by
-// coming back.
-func (c *call) refusedFor(resp *http.Response) string {
-	body := newIdleBody(resp.Body, c.world.snap.Config().Timeouts.StreamIdle, c.interrupt)
+// keepError reads an error, which is kept to be passed on. So it holds no connection
+// while the call waits. What has not come in time is left out.
+func keepError(resp *http.Response) []byte {
+	body := resp.Body
+	late := time.AfterFunc(errorPatience, func() { _ = body.Close() })
 	text, err := io.ReadAll(io.LimitReader(body, mostError))
-	resp.Body = &kept{io.MultiReader(bytes.NewReader(text), body), body}
-	detail := gjson.GetBytes(text, "error")
-	switch {
-	case err == nil && detail.Get("code").Str == codeBudget:
-		return codeBudget
-	case err == nil && (resp.Header.Get("X-Should-Retry") == "false" || strings.HasPrefix(detail.Get("message").Str, "Request too large")):
-		return "too large"
+	rest := io.Reader(body)
+	if late.Stop(); err != nil {
+		rest, resp.ContentLength = http.NoBody, -1
+		resp.Header.Del("Content-Length")
 	}
-	return ""
+	resp.Body = &kept{io.MultiReader(bytes.NewReader(text), rest), body}
+	return text
 }
 
 // kept is a body of which the beginning was read.
@@ -83,7 +95,7 @@ func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true
 	m := c.pool.set.Members[t.index]
-	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Probe: t.probe, Told: c.said, Model: c.head.model})
+	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.began, Probe: t.probe, Told: c.said, Model: c.head.model})
 	if t.busy {
 		c.comeBack = time.Until(m.State(time.Now()).Retry)
 	}

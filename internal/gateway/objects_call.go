@@ -62,7 +62,7 @@ func (c *call) pin(id string) bool {
 	if left == 0 {
 		return false
 	}
-	c.may = left
+	c.may, c.pinned = left, true
 	return true
 }
 

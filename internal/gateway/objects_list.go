@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 const (
@@ -128,7 +129,11 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 	}
 	r.Header = c.upstreamHeader(c.r.Header)
 	resp, err := c.g.transport.RoundTrip(r)
-	c.tell(c.judge(resp, err))
+	said := c.judge(resp, err)
+	if err != nil && ctx.Err() != nil {
+		said = upstreams.Abandoned // it was not waited for
+	}
+	c.tell(said)
 	if err != nil {
 		return nil, err
 	}

@@ -19,35 +19,27 @@ type breaker struct {
 	at        int64 // the number of the newest slot
 
 	open    bool
+	since   time.Time     // it was opened
 	until   time.Time     // when it may be probed
-	pause   time.Duration // of the last opening
-	probing bool
-	answers bool // the failures were answers
+	pause   time.Duration // between two probes
+	answers bool          // if with errors, or not every call
+	worked  time.Time     // when a call was served last, more or less
 }
 
-// ready reports whether a call may go, and whether it would be the probe.
+// ready reports whether a call may go, and whether it would be a probe.
 func (b *breaker) ready(now time.Time) (ok, probe bool) {
-	if !b.open {
-		return true, false
-	}
-	return !b.probing && !now.Before(b.until), true
+	return !b.open || !now.Before(b.until), b.open
 }
 
-// record notes what came of a call. It reports whether the breaker opened or closed.
-func (b *breaker) record(now time.Time, works, answered, probe bool) (changed bool) {
-	if probe {
-		b.probing = false
-	}
-	switch {
-	case b.open && !probe: // it had begun before
-		return false
-	case b.open && works:
-		*b = breaker{at: b.at}
-		return true
-	case b.open:
-		b.answers = answered
-		b.trip(now, min(2*b.pause, lastPause))
-		return false
+// probed notes that a probe has gone. If it takes its time, as long answers do, there is
+// another after as long a pause.
+func (b *breaker) probed(now time.Time) { b.until = now.Add(b.pause) }
+
+// record notes what came of a call. It reports whether the breaker opened or closed, or
+// a probe of it failed.
+func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
+	if b.open {
+		return !r.Began.Before(b.since) && b.recordOpen(now, works, r)
 	}
 	b.turn(now)
 	if works {
@@ -59,24 +51,44 @@ func (b *breaker) record(now time.Time, works, answered, probe bool) (changed bo
 	if good+bad < leastCalls || bad < good {
 		return false
 	}
-	b.answers = answered
-	b.trip(now, firstPause)
+	if good > 0 {
+		b.worked = now
+	}
+	b.open, b.since, b.pause = true, now, firstPause
+	b.failed(now, r)
 	return true
 }
 
-func (b *breaker) trip(now time.Time, pause time.Duration) {
-	b.open, b.pause, b.until = true, pause, now.Add(pause)
+// recordOpen is record for a call that began since the breaker opened. Only probes close
+// it: else one that serves every other call would open and close all the time.
+func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool) {
+	switch {
+	case works && !r.Probe:
+		b.answers, b.worked = true, now
+	case works:
+		*b = breaker{at: b.at, worked: now}
+	case r.Probe:
+		b.pause = min(2*b.pause, lastPause)
+		b.failed(now, r)
+	}
+	return r.Probe
 }
 
-// turn forgets the slots that are too old.
+// failed notes the failure that opened it, or left it open.
+func (b *breaker) failed(now time.Time, r Result) {
+	b.answers = r.Outcome != Silent || now.Sub(b.worked) < slots*slotTime
+	b.probed(now)
+}
+
+// turn forgets the slots that are too old: all, if the clock was put back.
 func (b *breaker) turn(now time.Time) {
 	newest := now.UnixNano() / int64(slotTime)
-	for n := int64(0); b.at < newest && n < slots; n++ {
+	if newest < b.at || newest-b.at >= slots {
+		*b = breaker{at: newest, worked: b.worked}
+	}
+	for b.at < newest {
 		b.at++
 		b.good[b.at%slots], b.bad[b.at%slots] = 0, 0
-	}
-	if newest > b.at { // all are forgotten
-		b.at = newest
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 		total += m.Weight
 	}
 	var cuts []Cut
-	broken, out := []int{}, 0
+	broken, out := map[int]time.Time{}, 0 // when each of them may be probed, by its cut
 	given := int64(0)
 	for i, m := range s.Members {
 		part := whole * m.Weight / total
@@ -31,7 +31,7 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 			part += whole - given // so that all are all
 		}
 		m.mu.Lock()
-		open, cool, said := m.breaker.open, m.cool, m.believedLocked(now)
+		open, probe, cool, said := m.breaker.open, m.breaker.until, m.cool, m.believedLocked(now)
 		m.mu.Unlock()
 		switch {
 		case cool.After(now):
@@ -39,7 +39,7 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 			cuts = append(cuts, Cut{Part: part, Until: cool})
 		case open:
 			out++
-			broken = append(broken, len(cuts))
+			broken[len(cuts)] = probe
 			cuts = append(cuts, Cut{Part: part, Until: now.Add(brokenFor)})
 		}
 		less := Cut{TPM: lacks(tpm, part, said.tokens), RPM: lacks(rpm, part, said.requests), Until: said.at.Add(limitsLast)}
@@ -47,8 +47,11 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 			cuts = append(cuts, less)
 		}
 	}
-	if out == len(s.Members) { // calls are to be told at once that nothing works
-		for _, i := range broken {
+	if out < len(s.Members) {
+		return cuts
+	}
+	for i, probe := range broken {
+		if cuts[i].Until = probe; out == len(broken) { // calls are to be told at once that nothing works
 			cuts[i].Part = 0
 		}
 	}

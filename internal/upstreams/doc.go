@@ -24,11 +24,12 @@
 // the second, and never two in a row.
 //
 // A breaker opens when half of at least five calls of the last 30 s failed, for 5 s, and
-// twice as long each time a probe fails, up to a minute. Then one real call at a time is
-// the probe; its success closes the breaker. An upstream whose breaker is open and that
-// still answers, if with errors, is used where there is no other: its own answer says
-// more than ours, and nobody can shut a pool for all others by calls that make it fail.
-// One that does not answer at all is not.
+// twice as long each time a probe fails, up to a minute. Then a real call is the probe, and
+// another one after as long, if it has not ended by then; its success closes the breaker.
+// An upstream whose breaker is open and that still answers, if with errors or not every
+// call, is used where there is no other: its own answer says more than ours, and nobody
+// can shut a pool for all others by calls that make it fail, or that last too long. One
+// that does not answer at all is not.
 //
 // Who says that it is busy is left alone for as long as it says, five minutes at most;
 // without a time for a second, and twice as long each time it says so again, up to half
@@ -38,8 +39,9 @@
 // pool's, for five minutes after it has said so last. Where it declares several, by
 // model, the largest counts: the pool is what all its models have together.
 //
-// What an upstream cannot take is cut from the pool by its weight. If all are busy, all
-// is cut. If none works, nothing is, for calls are to be told so at once.
+// What an upstream cannot take is cut from the pool by its weight. If all are busy, or
+// those that work, all is cut until one may be called, or probed. If none works, nothing
+// is, for calls are to be told so at once.
 //
 // The package has no clock: all verbs take the time. It knows of HTTP what Read looks
 // for in headers.

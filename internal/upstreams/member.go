@@ -30,14 +30,15 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // Result is what came of a try, and what the answer said.
 type Result struct {
 	Outcome Outcome
-	Probe   bool // as Choose said
+	Began   time.Time // when it was chosen
+	Probe   bool      // as Choose said
 	Told    Told
 	Model   string // of which the limits are
 }
 
-// Events are what has changed by a Result. Paused says that it asks for a pause, which it
-// has not done of late.
-type Events struct{ Opened, Closed, Cooled, Paused, Limits bool }
+// Events are what has changed by a Result. Probed says that a probe failed, and Paused
+// that it asks for a pause, which it has not done of late.
+type Events struct{ Opened, Probed, Closed, Cooled, Paused, Limits bool }
 
 // Any reports whether anything has.
 func (e Events) Any() bool { return e != Events{} }
@@ -103,11 +104,7 @@ func (s *state) readyLocked(now time.Time) readiness {
 	case ok:
 		return readiness{ok: true, probe: probe}
 	}
-	at := s.breaker.until
-	if !at.After(now) { // a probe is under way
-		at = now.Add(time.Second)
-	}
-	return readiness{answers: s.breaker.answers, at: at}
+	return readiness{answers: s.breaker.answers, at: s.breaker.until}
 }
 
 // Report notes what came of a try.
@@ -117,8 +114,8 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	s.tries[r.Outcome]++
 	switch r.Outcome {
 	case Abandoned:
-		if r.Probe {
-			s.breaker.probing = false
+		if r.Probe && s.breaker.open {
+			s.breaker.until = now
 		}
 		return e
 	case Busy:
@@ -129,9 +126,9 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	case Served:
 		s.pause = 0
 	}
-	works := r.Outcome == Served || r.Outcome == Busy
-	if changed := s.breaker.record(now, works, r.Outcome != Silent, r.Probe); changed {
-		e.Opened, e.Closed = s.breaker.open, !s.breaker.open
+	works, was := r.Outcome == Served || r.Outcome == Busy, s.breaker.open
+	if s.breaker.record(now, works, r) {
+		e.Opened, e.Probed, e.Closed = !was, was && !works, works
 	}
 	e.Limits = s.declareLocked(now, r)
 	return e

@@ -56,8 +56,8 @@ func New(list []Spec, before *Set) *Set {
 // All is the mask of all members.
 func (s *Set) All() Mask { return s.all }
 
-// Choice is where a call goes. If there is no such place, At is when there may be one,
-// and Busy says that it is only busy until then.
+// Choice is where a call goes. If there is no such place, At is when there may be one:
+// if Busy, when the first that asked for a pause may be called again.
 type Choice struct {
 	Index int
 	Probe bool // to be given back with the Result
@@ -80,7 +80,7 @@ func (s *Set) Choose(now time.Time, among Mask) Choice {
 		r := m.readyLocked(now)
 		m.mu.Unlock()
 		if !r.ok {
-			if none.At.IsZero() || r.at.Before(none.At) {
+			if none.At.IsZero() || r.cooled && !none.Busy || r.cooled == none.Busy && r.at.Before(none.At) {
 				none.At, none.Busy = r.at, r.cooled
 			}
 			continue
@@ -106,8 +106,25 @@ func (s *state) take(now time.Time) (probe bool) {
 	if ok, probe := s.breaker.ready(now); !ok || !probe {
 		return false
 	}
-	s.breaker.probing = true
+	s.breaker.probed(now)
 	return true
+}
+
+// Pause is when the first of some members that asked for a pause may be called again, or
+// zero if none did. only says that no other of them may be called meanwhile.
+func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
+	only = true
+	for left := among & s.all; left != 0; left &= left - 1 {
+		m := s.Members[bits.TrailingZeros64(uint64(left))]
+		m.mu.Lock()
+		r := m.readyLocked(now)
+		m.mu.Unlock()
+		only = only && !r.ok
+		if r.cooled && (at.IsZero() || r.at.Before(at)) {
+			at = r.at
+		}
+	}
+	return at, only
 }
 
 // Answering picks one that does not work and says so itself.
@@ -127,8 +144,8 @@ func (s *Set) Answering(now time.Time, among Mask) (i int, ok bool) {
 
 // State is what is believed of a member.
 type State struct {
-	// Up says that its breaker is closed. Probing says that the next call, or one that
-	// runs, tells whether it works again.
+	// Up says that its breaker is closed. Probing says that the next call tells whether
+	// it works again.
 	Up, Probing bool
 	// Retry is when it may be called again; zero for now.
 	Retry time.Time

@@ -1,6 +1,7 @@
 package upstreams
 
 import (
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -65,6 +66,7 @@ type step struct {
 	at      time.Duration
 	outcome Outcome
 	times   int
+	began   time.Duration
 	probe   bool
 	up      bool
 	ready   bool
@@ -82,7 +84,11 @@ func TestBreaker(t *testing.T) {
 		"open for five seconds":         {{at: 0, outcome: Failed, times: 5}, {at: 4}, {at: 5, ready: true}},
 		"a probe that works closes it":  {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Served, times: 1, probe: true, up: true, ready: true}, {at: 6, outcome: Failed, times: 4, up: true, ready: true}},
 		"a probe that fails doubles it": {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Failed, times: 1, probe: true}, {at: 14}, {at: 15, ready: true}},
-		"late answers close nothing":    {{at: 0, outcome: Failed, times: 5}, {at: 6, outcome: Served, times: 3, ready: true}},
+		"late answers close nothing":    {{at: 1, outcome: Failed, times: 5}, {at: 7, outcome: Served, times: 3, ready: true}},
+		"nor do those of no probe":      {{at: 1, outcome: Failed, times: 5}, {at: 3, outcome: Served, times: 9, began: 2}},
+		"their failures do nothing":     {{at: 1, outcome: Failed, times: 5}, {at: 3, outcome: Failed, times: 9, began: 2}, {at: 6, ready: true}},
+		"a late probe of before":        {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Served, times: 1, probe: true, up: true, ready: true}, {at: 6, outcome: Failed, times: 5}, {at: 7, outcome: Failed, times: 1, began: 5}, {at: 11, ready: true}},
+		"a clock that was put back":     {{at: 9999, outcome: Served, times: 9, up: true, ready: true}, {at: 0, outcome: Failed, times: 5}},
 		"a probe that is given up":      {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Abandoned, times: 1, probe: true, ready: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,12 +100,13 @@ func TestBreaker(t *testing.T) {
 					if c := s.Choose(now, s.All()); !c.OK || !c.Probe {
 						t.Fatalf("step %d: %+v is no probe", i, c)
 					}
+					st.began = st.at
 					if c := s.Choose(now, s.All()); c.OK {
 						t.Fatalf("step %d: a second call goes beside the probe", i)
 					}
 				}
 				for range st.times {
-					m.Report(now, Result{Outcome: st.outcome, Probe: st.probe})
+					m.Report(now, Result{Outcome: st.outcome, Began: t0.Add(st.began * time.Second), Probe: st.probe})
 				}
 				m.mu.Lock()
 				r := m.readyLocked(now)
@@ -109,6 +116,26 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// One that serves every other call, and is alone, is asked all the time, and does not
+// open and close with each call.
+func TestBreaker_Half(t *testing.T) {
+	s := setOf(1)
+	opened := 0
+	for i := range 6000 { // a minute
+		now := t0.Add(time.Duration(i) * 10 * time.Millisecond)
+		c := s.Choose(now, s.All())
+		if _, ok := s.Answering(now, s.All()); !ok && !c.OK {
+			t.Fatalf("call %d goes nowhere", i)
+		}
+		if s.Members[0].Report(now.Add(time.Millisecond), Result{Outcome: []Outcome{Served, Silent}[i/7%2], Began: now, Probe: c.Probe}).Opened {
+			opened++
+		}
+	}
+	if opened == 0 || opened > 13 {
+		t.Errorf("it opened %d times in a minute", opened)
 	}
 }
 
@@ -183,8 +210,12 @@ func TestCuts(t *testing.T) {
 		},
 		"broken": {func(s *Set) { fail(s.Members[0]) }, []Cut{{Part: 166_666, Until: at(brokenFor)}}},
 		"none works": {
+			func(s *Set) { fail(s.Members[0]); fail(s.Members[1]); fail(s.Members[2]) },
+			[]Cut{{Until: at(firstPause)}, {Until: at(firstPause)}, {Until: at(firstPause)}},
+		},
+		"who works is busy": {
 			func(s *Set) { fail(s.Members[0]); busy(s.Members[1], time.Minute); fail(s.Members[2]) },
-			[]Cut{{Until: at(brokenFor)}, {Part: 333_333, Until: at(time.Minute)}, {Until: at(brokenFor)}},
+			[]Cut{{Part: 166_666, Until: at(firstPause)}, {Part: 333_333, Until: at(time.Minute)}, {Part: 500_001, Until: at(firstPause)}},
 		},
 		"declared": {
 			func(s *Set) {
@@ -232,6 +263,13 @@ func TestReadRetry(t *testing.T) {
 		{[]string{"Retry-After", "1e300"}, 24 * time.Hour},
 		{[]string{"Retry-After", "Mon, 05 Jan 2026 12:00:20 GMT"}, 20 * time.Second},
 		{[]string{"Retry-After", "Mon, 05 Jan 2026 11:00:00 GMT"}, 0},
+		{[]string{"Retry-After", "Monday, 05-Jan-26 12:00:20 GMT"}, 20 * time.Second},
+		{[]string{"Retry-After", "Mon Jan  5 12:00:20 2026"}, 20 * time.Second},
+		{[]string{"Retry-After", "Mon, 05 Jan 9999 12:00:20 GMT"}, math.MaxInt64},
+		{[]string{"Retry-After", "-Inf", "Retry-After-Ms", "NaN"}, 0},
+		{[]string{"Retry-After", "3", "Retry-After-Ms", "-1"}, 3 * time.Second},
+		{[]string{"Retry-After-Ms", "+Inf"}, 24 * time.Hour},
+		{[]string{"Retry-After", "99999999999999999999h"}, 0},
 		{[]string{"Retry-After", "3", "Retry-After-Ms", "250"}, 250 * time.Millisecond},
 		{[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m0s", "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "20ms"}, 6 * time.Minute},
 		{[]string{"X-Ratelimit-Remaining-Tokens", "7", "X-Ratelimit-Reset-Tokens", "6m0s"}, 0},

@@ -74,12 +74,14 @@ func after(text string, now time.Time) time.Duration {
 	if d, err := time.ParseDuration(text); err == nil {
 		return max(0, d)
 	}
-	for _, layout := range []string{http.TimeFormat, time.RFC3339} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return max(0, at.Sub(now))
-		}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		at, err = time.Parse(time.RFC3339, text)
 	}
-	return 0
+	if err != nil {
+		return 0
+	}
+	return max(0, at.Sub(now))
 }
 
 // span is a number of nanoseconds that may be anything.

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// dialRealtime opens a session, hears its first event, and hangs up.
+func (s *stack) dialRealtime(ctx context.Context, tenant string) (*http.Response, error) {
+	conn, resp, err := websocket.Dial(ctx, "http://gateway/v1/realtime?model=m", &websocket.DialOptions{
+		HTTPClient: s.client, HTTPHeader: http.Header{"Authorization": {"Bearer " + tenant}},
+	})
+	if err != nil {
+		return resp, err
+	}
+	_, first, err := conn.Read(ctx)
+	if err == nil && !strings.Contains(string(first), "session.created") {
+		s.t.Errorf("a session begins with %s", first)
+	}
+	_ = conn.Close(websocket.StatusNormalClosure, "")
+	return resp, err
+}
+
+// caller is a tenant that may open sessions.
+func caller(name string, wait time.Duration) tenants.Tenant {
+	t := tenant(name, 1)
+	t.MaxWait, t.Routes = wait, tenants.RouteInference|tenants.RouteRealtime
+	return t
+}
+
+// A session goes to another upstream as calls do, and waits as they do.
+func TestUpstreams_Realtime(t *testing.T) {
+	hangUp := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	for name, mood := range map[string]http.HandlerFunc{
+		"500": says(500), "401": says(401), "429": says(429, "Retry-After", "7"), "reset": hangUp, "late": sleeps, "refused": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bad := newMoody(t, mock.Config{})
+				others := map[string]http.Handler{"up1": bad}
+				if bad.become(mood); mood == nil {
+					others["up1"] = nil
+				}
+				s := newStack(t, world{pool: behind(1, 100), tenants: []tenants.Tenant{caller("a", 0)}, others: others})
+				defer s.close()
+				if resp, err := s.dialRealtime(t.Context(), "a"); err != nil {
+					t.Errorf("%v %v", resp, err)
+				}
+				synctest.Wait()
+				if n := s.sum("llmgov_requests_total", map[string]string{"outcome": "ok"}); n != 1 {
+					t.Errorf("%d sessions are counted", n)
+				}
+				s.checkIdle()
+			})
+		})
+	}
+}
+
+// Where all ask for a pause, a session that may wait does; who may not is told when to
+// come back; who goes away has cancelled.
+func TestUpstreams_RealtimeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := newMoody(t, mock.Config{})
+		up.become(says(429, "Retry-After", "20"))
+		s := newStack(t, world{pool: only("up1"), tenants: []tenants.Tenant{caller("a", time.Minute), caller("b", 0)}, others: map[string]http.Handler{"up1": up}})
+		defer s.close()
+		resp, err := s.dialRealtime(t.Context(), "b")
+		if err == nil || resp == nil || resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "20" {
+			t.Fatalf("who does not wait: %v %v", resp, err)
+		}
+		time.Sleep(20 * time.Second)
+		ctx, leave := context.WithTimeout(t.Context(), 5*time.Second)
+		defer leave()
+		if _, err := s.dialRealtime(ctx, "a"); err == nil {
+			t.Error("who went away has a session")
+		}
+		synctest.Wait()
+		s.checkIdle()
+		if n := s.sum("llmgov_requests_total", map[string]string{"outcome": "cancelled"}); n != 1 {
+			t.Errorf("%d are counted as cancelled", n)
+		}
+		time.Sleep(15 * time.Second)
+		time.AfterFunc(time.Second, func() { up.become(nil) })
+		began := time.Now()
+		if resp, err := s.dialRealtime(t.Context(), "a"); err != nil || time.Since(began) != 20*time.Second {
+			t.Errorf("after %v: %v %v", time.Since(began), resp, err)
+		}
+		synctest.Wait()
+		s.checkIdle()
+	})
+}
