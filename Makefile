@@ -4,7 +4,7 @@
 # make model   every small world of the federation to its end, and each rule broken in turn
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make storm   10,000 streams of every dialect that end in every way
-# make bench   CPU cost of a request, side by side with a plain reverse proxy
+# make bench   CPU cost and latency of a request and a chunk, side by side with a plain reverse proxy
 
 GOFUMPT     = go run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2

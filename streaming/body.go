@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// readSize is what is asked of upstream at once. It is held for the life of a stream, and the transport
-// below buffers as much again.
+// readSize is what is asked of upstream at once, at the least.
 const readSize = 4 << 10
 
 // Body passes an event stream on and meters it. Read must not be called concurrently with itself; Close may
@@ -15,22 +14,22 @@ const readSize = 4 << 10
 type Body struct {
 	upstream io.ReadCloser
 	opt      Options
-	in       []byte
-	readErr  error // of upstream, seen behind the bytes fed last; of the reader alone
+	in       []byte // for readers with little room; made when one comes
+	readErr  error  // of upstream, seen behind the bytes fed last; set under mu, by the reader alone
 
 	mu        sync.Mutex
 	scan      Scanner // guarded by mu, as all below
 	meter     Meter
 	out       []byte // to be read before anything else
 	events    int64
-	unread    bool      // the last event with data was too large to be understood
-	large     *large    // reads the event that comes in pieces; nil when none does
-	dropLF    bool      // a withheld event ended in CR: its LF, if late, goes the same way
-	told      bool      // First has been called
-	progress  time.Time // of the last Progress
-	idleTimer *time.Timer
-	waiting   time.Time // since when upstream is read; zero when it is not
-	idled     bool      // the idle timer has fired
+	unread    bool        // the last event with data was too large to be understood
+	large     *large      // reads the event that comes in pieces; nil when none does
+	dropLF    bool        // a withheld event ended in CR: its LF, if late, goes the same way
+	told      bool        // First has been called
+	progress  time.Time   // of the last Progress
+	idleTimer *time.Timer // runs from the first wait to the end of upstream
+	waiting   time.Time   // since when upstream is read; zero when it is not
+	idled     bool        // upstream was silent for too long
 	closed    bool
 	left      bool // closed before the terminal event had been read
 	ended     bool // nothing more comes from upstream
@@ -42,7 +41,6 @@ func NewBody(upstream io.ReadCloser, opt Options) *Body {
 	return &Body{
 		upstream: upstream,
 		opt:      opt,
-		in:       make([]byte, readSize),
 		scan:     Scanner{MaxEvent: opt.MaxEvent},
 	}
 }
@@ -64,7 +62,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		case b.readErr != nil:
 			b.finish()
 		default:
-			b.fill()
+			b.fill(p)
 		}
 	}
 }
@@ -129,20 +127,32 @@ func (b *Body) take(p []byte) (n int, call calls, over error) {
 	return n, call, over
 }
 
-// fill waits for upstream once.
-func (b *Body) fill() {
-	b.arm()
-	n, err := b.upstream.Read(b.in)
+// fill waits for upstream once. Nothing that upstream sent before is in p or b.in any more.
+func (b *Body) fill(p []byte) {
+	in := b.arm(p)
+	n, err := b.upstream.Read(in)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.idleTimer != nil {
+	b.waiting = time.Time{}
+	if b.readErr = err; err != nil && b.idleTimer != nil {
 		b.idleTimer.Stop()
-		b.waiting = time.Time{}
 	}
-	b.readErr = err
 	if !b.closed {
-		b.scan.Feed(b.in[:n])
+		b.scan.Feed(in[:n])
 	}
+}
+
+// roomLocked is where upstream is read to: the reader's own buffer, behind room for what is kept of an event. So take
+// never moves an event to the right, over one that is not scanned yet, and most it need not move at all; and since
+// all that was read fits, nothing points into p when Read returns.
+func (b *Body) roomLocked(p []byte) []byte {
+	if kept := len(b.scan.buf); len(p)-kept >= readSize {
+		return p[kept:]
+	}
+	if b.in == nil {
+		b.in = make([]byte, readSize)
+	}
+	return b.in
 }
 
 // finish judges the end of upstream.

@@ -48,7 +48,7 @@ const brokenOff = "data: {\"error\":{\"message\":\"upstream broke off\",\"code\"
 
 func errorEvent(error) []byte { return []byte(brokenOff) }
 
-// drain reads all of a body through buffers of the given size.
+// drain reads all of a body through a buffer of the given size, of which nothing is left from one Read to the next.
 func drain(t tester, body io.Reader, size int) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -56,6 +56,7 @@ func drain(t tester, body io.Reader, size int) string {
 	for {
 		n, err := body.Read(p)
 		out.Write(p[:n])
+		clear(p)
 		if err == io.EOF {
 			return out.String()
 		}
@@ -399,22 +400,35 @@ func TestSlowClientIsNoIdleUpstream(t *testing.T) {
 	})
 }
 
-// TestLateTimer: a timer that fires when its wait is over must not interrupt the next one.
+// TestLateTimer: the timer fires while nothing is waited for, and early in a wait. Each wait has its whole time.
+//
+// Seen to fail with: no regard of whether anything is waited for; the whole time anew whenever the timer fires.
 func TestLateTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := newPipe()
-		body := NewBody(up, Options{Idle: time.Second, Interrupt: func(error) { t.Error("interrupted") }})
-		body.idle() // nothing is waited for
+		up, start := newPipe(), time.Now()
+		var silent []time.Duration
+		body := NewBody(up, Options{Idle: time.Second, Interrupt: func(err error) {
+			silent = append(silent, time.Since(start))
+			up.w.CloseWithError(err)
+		}})
 		go func() {
 			time.Sleep(time.Second / 2)
-			body.idle() // half of the time is left
 			up.send(t, "data: a\n\n")
 		}()
-		if n, err := body.Read(make([]byte, 100)); n == 0 || err != nil {
+		p := make([]byte, 100)
+		if n, err := body.Read(p); n == 0 || err != nil {
 			t.Errorf("Read: %d, %v", n, err)
 		}
+		time.Sleep(1200 * time.Millisecond)
+		if n, err := body.Read(p); n != 0 || err != io.EOF {
+			t.Errorf("Read: %d, %v", n, err)
+		}
+		time.Sleep(time.Minute)
 		body.Close()
 		body.idle()
+		if want := []time.Duration{2700 * time.Millisecond}; !slices.Equal(silent, want) {
+			t.Errorf("interrupted after %v, want %v", silent, want)
+		}
 	})
 }
 

@@ -12,16 +12,33 @@ type chunk struct {
 	delta, block, audio []byte
 }
 
-func readChunk(data []byte) (ch chunk, ok bool) {
+// read reports whether the chunk is whole.
+func (ch *chunk) read(data []byte) bool {
 	c, ok := open(data, '{')
-	for ok {
-		var key, value []byte
-		if key, value, ok = c.next(); !ok {
-			break
+	return ok && ch.readMembers(&c)
+}
+
+// readOn reads a chunk from behind the colon of its choices.
+func (ch *chunk) readOn(data []byte, at int) bool {
+	at = skipSpace(data, at)
+	end := skipValue(data, at)
+	if end < 0 {
+		return false
+	}
+	ch.set(choicesKey, data[at:end])
+	return ch.readMembers(&cursor{data: data, i: end, object: true})
+}
+
+var choicesKey = []byte("choices")
+
+func (ch *chunk) readMembers(c *cursor) bool {
+	for {
+		key, value, ok := c.next()
+		if !ok {
+			return c.whole()
 		}
 		ch.set(key, value)
 	}
-	return ch, c.whole()
 }
 
 func (ch *chunk) set(key, value []byte) {

@@ -16,7 +16,7 @@
 //	                   │  Meter:   event → deltas, usage, proper end or failure
 //	                   │  finder:  the same of an event too large to keep, in passing
 //	                   │  withhold the usage chunk nobody asked for
-//	                   │  idle timer around each wait for upstream
+//	                   │  idle timer over all waits for upstream
 //	                   └► End(Result), once
 //
 //	upstream body ──► Whole ────────────────────────────────────► client
@@ -41,6 +41,8 @@
 //   - The stream ended properly when its dialect says so: [DONE], a finish_reason for every choice seen, or a
 //     terminal event such as response.completed. A clean end of the connection alone is not an end, except
 //     right after an event too large to read which did not tell its type: it may have been the terminal one.
+//   - A chunk costs no allocation and sets no timer. Chunks of one answer begin alike: what is the same, byte by
+//     byte, up to their choices is read once.
 //   - No callback runs under a lock.
 //
 // # Usage

@@ -52,28 +52,30 @@ func checkUsage(t *testing.T, m *Meter) {
 	}
 }
 
-// FuzzBody: how a stream is cut into pieces changes nothing.
+// FuzzBody: how a stream is cut into pieces changes nothing, nor does the room that its reader has.
 func FuzzBody(f *testing.F) {
 	for _, st := range corpus(f, ".sse") {
 		f.Add(st.in, uint16(7), uint16(st.maxEvent), st.withheld > 0)
 		f.Add(st.in[:len(st.in)*2/3], uint16(90), uint16(50), false)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, step, limit uint16, withhold bool) {
-		play := func(pieces ...[]byte) (out string, res Result) {
+		play := func(size int, pieces ...[]byte) (out string, res Result) {
 			body := NewBody(&script{pieces: pieces}, Options{
 				WithholdUsage: withhold, MaxEvent: int(limit), ErrorEvent: errorEvent, End: func(r Result) { res = r },
 			})
-			out = drain(t, body, 1<<10)
+			out = drain(t, body, size)
 			body.Close()
 			return out, res
 		}
 		if len(in) == 0 || len(in) > readSize {
 			return
 		}
-		want, wantRes := play(in)
-		got, res := play(inSteps(in, step)...)
-		if got != want || res != wantRes {
-			t.Fatalf("in pieces of %d: %q, %+v\nat once: %q, %+v", int(step)+1, got, res, want, wantRes)
+		want, wantRes := play(1<<10, in)
+		for _, size := range []int{1 << 10, readSize, 32 << 10} {
+			got, res := play(size, inSteps(in, step)...)
+			if got != want || res != wantRes {
+				t.Fatalf("in pieces of %d, read by %d: %q, %+v\nat once: %q, %+v", int(step)+1, size, got, res, want, wantRes)
+			}
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package streaming
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // A cursor walks the members of one JSON object or array in place. It is here, rather than a JSON library,
 // because a meter looks at five keys of each chunk and must neither allocate (an unescaped string does) nor
@@ -64,6 +68,9 @@ func (c *cursor) whole() bool {
 
 // member returns the value of the last member of that name in an object, or nil.
 func member(object []byte, name string) (found []byte) {
+	if len(object) == 0 { // as most are that chunks are searched for
+		return nil
+	}
 	c, ok := open(object, '{')
 	for ok {
 		var key, value []byte
@@ -184,12 +191,11 @@ const shortString = 16
 func skipString(data []byte, i int) int {
 	from := i + 1
 	// Keys and most values of a chunk are so short that a search costs more to start than to run.
-	for end := min(len(data), from+shortString); i+1 < end; {
-		i++
-		if data[i] == '"' {
-			return i + 1
-		}
-		if data[i] == '\\' {
+	for i := from; i < from+shortString && i+8 <= len(data); i += 8 {
+		if n := special(binary.LittleEndian.Uint64(data[i:])); n < 8 {
+			if data[i+n] == '"' {
+				return i + n + 1
+			}
 			break
 		}
 	}
@@ -204,6 +210,14 @@ func skipString(data []byte, i int) int {
 		}
 		from = end + 1
 	}
+}
+
+// special is the index of the first quote or backslash among eight bytes, 8 if there is none.
+func special(text uint64) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := text^ones*'"', text^ones*'\\'
+	// The top bit is set of the first byte that is zero, and of none before it.
+	return bits.TrailingZeros64(((quote-ones)&^quote|(backslash-ones)&^backslash)&tops) / 8
 }
 
 // escaped reports whether the byte behind text is escaped: an odd number of backslashes ends the text.

@@ -33,9 +33,10 @@ type Meter struct {
 	broken   bool      // a terminal event was seen which says that the answer failed
 	seen     choiceSet // choices that had a chunk
 	finished choiceSet // choices that had a finish_reason
+	begins   prelude
 }
 
-// Observe reads one event. It keeps nothing of name and data.
+// Observe reads one event. Name and data are the caller's again when it returns.
 func (m *Meter) Observe(name, data []byte) Kind {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -45,8 +46,8 @@ func (m *Meter) Observe(name, data []byte) Kind {
 		m.done = true
 		return Final
 	}
-	ch, ok := readChunk(data)
-	if !ok {
+	var ch chunk
+	if !m.begins.read(&ch, data) {
 		return m.opaque(name)
 	}
 	if len(ch.kind) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,40 +27,58 @@ type workload struct {
 	connections int
 	chunks      int // 0: not a stream
 	body        string
+	// together is set where no core is kept busy: then both proxies are measured at the same time.
+	together bool
 }
 
 var workloads = []workload{
-	{name: "chat", title: "plain chat, 2 KB in, 20 tokens out", connections: connections, body: body(20, 0, false)},
-	{name: "burst", title: "stream, 100 chunks at once", connections: connections, chunks: chunks, body: body(chunks, 0, true)},
-	{name: "paced", title: "stream, 100 chunks 4 ms apart", connections: 2 * connections, chunks: chunks, body: body(chunks, 4, true)},
+	{name: "chat", title: "plain chat, 2 KB in, 20 tokens out", connections: connections, body: body(false, `"output_tokens":20`)},
+	{name: baseName, title: "stream, 1 chunk", connections: connections, chunks: 1, body: body(true, `"output_tokens":1`)},
+	{name: "burst", title: "stream, 100 chunks at once", connections: connections, chunks: chunks, body: body(true, `"output_tokens":100`)},
+	{name: "paced", title: "stream, 100 chunks 4 ms apart", connections: connections / 2, chunks: chunks, body: body(true, `"output_tokens":100,"token_ms":4`), together: true},
 }
+
+const (
+	// baseName is the stream that has the cost of a stream and of one chunk: what longer ones take beyond it is that
+	// of their chunks.
+	baseName = "one"
+	// latencyName is what is measured by time: see latency.go.
+	latencyName = "latency"
+)
 
 func workloadNames() (names []string) {
 	for _, w := range workloads {
 		names = append(names, w.name)
 	}
-	return names
+	return append(names, latencyName)
 }
 
-func choose(name string) ([]workload, error) {
-	if name == "" {
-		return workloads, nil
+// choose finds the workloads of a list of names with commas, all if it is empty, and says whether latency is one.
+func choose(names string) (list []workload, withLatency bool, err error) {
+	if names == "" {
+		return workloads, true, nil
 	}
-	for _, w := range workloads {
-		if w.name == name {
-			return []workload{w}, nil
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+		switch {
+		case name == latencyName:
+			withLatency = true
+		case i < 0:
+			return nil, false, fmt.Errorf("-only: there is no workload %q; there are %s", name, strings.Join(workloadNames(), ", "))
+		default:
+			list = append(list, workloads[i])
 		}
 	}
-	return nil, fmt.Errorf("there is no workload %q", name)
+	return list, withLatency, nil
 }
 
 // body is a chat request. Its mock member, which only the model server reads,
 // makes the answer the same however it was clamped.
-func body(tokens, tokenMS int, stream bool) string {
+func body(stream bool, mock string) string {
 	prompt := strings.Repeat("the quick brown fox jumps over the lazy dog ", promptSize/44)
 	return fmt.Sprintf(`{"model":"gpt-4o-mini","temperature":0.7,"max_tokens":%d,"stream":%t,"user":"u-1",`+
 		`"messages":[{"role":"system","content":"You are helpful."},{"role":"user","content":%q}],`+
-		`"mock":{"output_tokens":%d,"token_ms":%d}}`, maxTokens, stream, prompt, tokens, tokenMS)
+		`"mock":{%s}}`, maxTokens, stream, prompt, mock)
 }
 
 // drive keeps all connections busy until the time is over, lets what runs come
@@ -92,13 +111,7 @@ func (w *workload) drive(ctx context.Context, t *target, d time.Duration) (all, 
 
 // once makes one request and checks that its answer is whole.
 func (w *workload) once(ctx context.Context, t *target, tenant int, answer *bytes.Buffer) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url+"/v1/chat/completions", strings.NewReader(w.body))
-	if err != nil {
-		return err
-	}
-	req.Header["Authorization"] = bearers[tenant]
-	req.Header["Content-Type"] = contentType
-	resp, err := t.client.Do(req)
+	resp, err := post(ctx, t, tenant, w.body)
 	if err != nil {
 		return err
 	}
@@ -111,6 +124,16 @@ func (w *workload) once(ctx context.Context, t *target, tenant int, answer *byte
 		return fmt.Errorf("status %d: %.300s", resp.StatusCode, answer.Bytes())
 	}
 	return w.check(answer.Bytes())
+}
+
+func post(ctx context.Context, t *target, tenant int, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header["Authorization"] = bearers[tenant]
+	req.Header["Content-Type"] = contentType
+	return t.client.Do(req)
 }
 
 func (w *workload) check(answer []byte) error {

@@ -1,8 +1,8 @@
 // Command bench says what llmgov costs: the CPU time, allocations and bytes that
-// one request takes in the gateway's own process, beside those of a bare
-// httputil.ReverseProxy.
+// one request takes in the gateway's own process, and how much later the first byte
+// and each chunk of a stream arrive, beside those of a bare httputil.ReverseProxy.
 //
-//	go run ./internal/bench [-seconds N] [-json]
+//	go run ./internal/bench [-seconds N] [-only names] [-json]
 //
 // # What is measured
 //
@@ -21,17 +21,28 @@
 //
 // # How
 //
-// The load is a closed loop over a fixed number of connections, and checks that
+// For the cost, the load is a closed loop over a fixed number of connections, and checks that
 // answers are whole. A process's CPU time is user plus system from its
 // own getrusage(2), asked for over a pipe before and after; it counts in
 // microseconds, over thousands of requests. The machine drifts, so the three are
 // measured one right after the other, in rounds; the ratio is taken within a
-// round, and its median over the rounds is the figure to look at.
+// round, and its median over the rounds is the figure to look at. Streams that take
+// their time leave the cores idle, and go through both proxies at the same time.
+//
+// What one more chunk costs is what a stream of many takes beyond a stream of one,
+// over the chunks that it has more.
+//
+// For the latency, streams begin at fixed times, few enough that no core is busy, and
+// go to the three in turn, at the same time. Each event says when the model server made
+// it, by the clock that its reader reads too. What a proxy adds is the quantile of its
+// waits, less that of the waits for the model server alone, and the ratio of what the two
+// add is taken within a round as well.
 //
 // # What it is not
 //
-// It says nothing of latency, nor of how many requests a second a machine bears:
-// load and servers share its cores.
+// It does not say how many requests a second a machine bears: load and servers share its
+// cores. For the same reason the latencies hold the time until a core was free; where
+// others use the machine too, only the ratio says something.
 package main
 
 import (
@@ -48,8 +59,8 @@ import (
 )
 
 const (
-	defaultSeconds = 75
-	rounds         = 7
+	defaultSeconds = 120
+	rounds         = 9
 	connections    = 16
 )
 
@@ -69,7 +80,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.seconds, "seconds", defaultSeconds, "how long to measure, in `seconds`")
 	flag.BoolVar(&o.json, "json", false, "print JSON instead of a table")
-	flag.StringVar(&o.only, "only", "", "measure only the workload of this `name`: "+strings.Join(workloadNames(), ", "))
+	flag.StringVar(&o.only, "only", "", "measure only the workloads of these `names`, with commas: "+strings.Join(workloadNames(), ", "))
 	flag.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of llmgov to this `file`")
 	flag.StringVar(&o.memProfile, "memprofile", "", "write an allocation profile of llmgov to this `file`; it distorts CPU time")
 	flag.StringVar(&o.role, "role", "", "serve as one of the processes under test (the benchmark starts these itself)")
@@ -92,7 +103,7 @@ func run(o options) error {
 	if o.seconds < 1 || o.seconds > 3600 {
 		return errors.New("-seconds must be from 1 to 3600")
 	}
-	chosen, err := choose(o.only)
+	chosen, withLatency, err := choose(o.only)
 	if err != nil {
 		return err
 	}
@@ -106,7 +117,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, os.Stderr, targets, chosen, time.Duration(o.seconds)*time.Second)
+	r, err := measure(ctx, os.Stderr, targets, chosen, withLatency, time.Duration(o.seconds)*time.Second)
 	if err := errors.Join(err, closeAll()); err != nil {
 		return err
 	}

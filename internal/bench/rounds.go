@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // result is what -json prints.
@@ -15,6 +17,7 @@ type result struct {
 	CPUs      int      `json:"cpus"`
 	Go        string   `json:"go"`
 	Workloads []figure `json:"workloads"`
+	Latency   *latency `json:"latency,omitempty"`
 }
 
 // figure is one workload on all targets. The numbers are medians of the rounds,
@@ -27,6 +30,13 @@ type figure struct {
 
 	Targets [numTargets]cost `json:"targets"` // direct, ReverseProxy, llmgov
 	Ratio   spread           `json:"llmgov_over_reverse_proxy"`
+	Chunk   *chunkCost       `json:"chunk,omitempty"` // of a stream, where that of one chunk was measured too
+}
+
+// chunkCost is what one chunk more takes of each target.
+type chunkCost struct {
+	CPUMicros [numTargets]spread `json:"cpu_us"`
+	Ratio     spread             `json:"llmgov_over_reverse_proxy"`
 }
 
 // cost is what one request takes of a process.
@@ -66,20 +76,34 @@ type sample struct {
 type samples [][numTargets][]sample
 
 // measure warms up and then goes through the rounds. A round is each workload on
-// each target, the targets of a workload right after one another.
-func measure(ctx context.Context, progress io.Writer, targets []*target, list []workload, total time.Duration) (*result, error) {
-	slot := total / time.Duration((rounds+1)*len(list)*numTargets)
+// each target, the targets of a workload right after one another or at once.
+func measure(ctx context.Context, progress io.Writer, targets []*target, list []workload, withLatency bool, total time.Duration) (*result, error) {
+	parts := len(list)
+	if withLatency {
+		parts++
+	}
+	slot := total / time.Duration((rounds+1)*parts*numTargets)
 	all := make(samples, len(list))
+	var waited []latencyRound
 	for round := range rounds + 1 {
 		for i := range list {
-			for j, t := range targets {
-				s, err := measureSlot(ctx, t, &list[i], slot)
-				if err != nil {
-					return nil, err
-				}
+			got, err := measureWorkload(ctx, targets, &list[i], slot)
+			if err != nil {
+				return nil, err
+			}
+			for j, s := range got {
 				if round > 0 { // the first one warms up
 					all[i][j] = append(all[i][j], s)
 				}
+			}
+		}
+		if withLatency {
+			l, err := measureLatency(ctx, targets, numTargets*slot)
+			if err != nil {
+				return nil, err
+			}
+			if round > 0 {
+				waited = append(waited, l)
 			}
 		}
 		if round > 0 {
@@ -87,7 +111,32 @@ func measure(ctx context.Context, progress io.Writer, targets []*target, list []
 		}
 	}
 	fmt.Fprintln(progress)
-	return summarize(list, all), nil
+	r := summarize(list, all)
+	if withLatency {
+		r.Latency = summarizeLatency(waited)
+	}
+	return r, nil
+}
+
+// measureWorkload measures the targets one after the other, or both proxies at once: for as long in all.
+func measureWorkload(ctx context.Context, targets []*target, w *workload, slot time.Duration) (got [numTargets]sample, err error) {
+	turns := [][]int{{direct}, {plain}, {governed}}
+	if w.together {
+		turns = [][]int{{direct}, {plain, governed}}
+	}
+	for _, turn := range turns {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, j := range turn {
+			group.Go(func() (err error) {
+				got[j], err = measureSlot(ctx, targets[j], w, slot*time.Duration(len(turn)))
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return got, err
+		}
+	}
+	return got, nil
 }
 
 func measureSlot(ctx context.Context, t *target, w *workload, d time.Duration) (sample, error) {
@@ -114,6 +163,7 @@ func measureSlot(ctx context.Context, t *target, w *workload, d time.Duration) (
 
 func summarize(list []workload, all samples) *result {
 	r := &result{Rounds: rounds, CPUs: runtime.NumCPU(), Go: runtime.Version()}
+	base := slices.IndexFunc(list, func(w workload) bool { return w.name == baseName })
 	for i, w := range list {
 		f := figure{Name: w.name, Title: w.title, Connections: w.connections, Chunks: w.chunks}
 		for j := range f.Targets {
@@ -124,9 +174,30 @@ func summarize(list []workload, all samples) *result {
 			ratios = append(ratios, s.cpu/all[i][plain][round].cpu)
 		}
 		f.Ratio = spreadOf(ratios)
+		if base >= 0 && w.chunks > 1 {
+			f.Chunk = chunkCostOf(all[base], all[i], w.chunks-1)
+		}
 		r.Workloads = append(r.Workloads, f)
 	}
 	return r
+}
+
+// chunkCostOf spreads what a stream takes beyond one of a single chunk over the n chunks that it has more.
+func chunkCostOf(one, many [numTargets][]sample, n int) *chunkCost {
+	var c chunkCost
+	var each [numTargets][]float64
+	for j := range many {
+		for round, s := range many[j] {
+			each[j] = append(each[j], (s.cpu-one[j][round].cpu)/float64(n))
+		}
+		c.CPUMicros[j] = spreadOf(each[j])
+	}
+	var ratios []float64
+	for round, us := range each[governed] {
+		ratios = append(ratios, us/each[plain][round])
+	}
+	c.Ratio = spreadOf(ratios)
+	return &c
 }
 
 func costOf(target string, list []sample) cost {

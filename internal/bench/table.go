@@ -16,6 +16,9 @@ func writeTable(w io.Writer, r *result) error {
 	for _, f := range r.Workloads {
 		width = max(width, len(f.Title))
 	}
+	if r.Latency != nil {
+		width = max(width, len(r.Latency.Title))
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	row := func(title string, cells ...any) {
 		fmt.Fprintf(tw, "%-*s", width, title)
@@ -29,30 +32,53 @@ func writeTable(w io.Writer, r *result) error {
 		f := &r.Workloads[i]
 		t := &f.Targets
 		row(f.Title)
-		row("  CPU", micros(t[direct].CPUMicros.Median, 1), micros(t[plain].CPUMicros.Median, 1), micros(t[governed].CPUMicros.Median, 1),
-			fmt.Sprintf("%.2f", f.Ratio.Median), fmt.Sprintf("%.2f … %.2f", f.Ratio.Min, f.Ratio.Max))
-		if f.Chunks > 0 {
-			n := f.Chunks
-			row("  CPU a chunk", micros(t[direct].CPUMicros.Median, n), micros(t[plain].CPUMicros.Median, n), micros(t[governed].CPUMicros.Median, n), "", "")
+		row("  CPU", micros(t[direct].CPUMicros), micros(t[plain].CPUMicros), micros(t[governed].CPUMicros),
+			ratio(f.Ratio), leastMost(f.Ratio))
+		if c := f.Chunk; c != nil {
+			row("  CPU of one chunk more", micros(c.CPUMicros[direct]), micros(c.CPUMicros[plain]), micros(c.CPUMicros[governed]),
+				ratio(c.Ratio), leastMost(c.Ratio))
 		}
 		row("  allocations", count(t[direct].Allocs), count(t[plain].Allocs), count(t[governed].Allocs), times(t[governed].Allocs, t[plain].Allocs), "")
 		row("  heap", kilobytes(t[direct].Bytes), kilobytes(t[plain].Bytes), kilobytes(t[governed].Bytes), times(t[governed].Bytes, t[plain].Bytes), "")
 		row("  requests, broken", requests(t[direct]), requests(t[plain]), requests(t[governed]), "", "")
 	}
+	if l := r.Latency; l != nil {
+		row(l.Title)
+		for _, d := range []struct {
+			name string
+			added
+		}{{"first byte, p50", l.FirstByte.P50}, {"first byte, p90", l.FirstByte.P90}, {"chunk, p50", l.Chunk.P50}, {"chunk, p90", l.Chunk.P90}} {
+			of, within := "", ""
+			if d.Ratio != nil {
+				of, within = ratio(*d.Ratio), leastMost(*d.Ratio)
+			}
+			row("  "+d.name, micros(d.Direct), plus(d.ReverseProxy), plus(d.Governed), of, within)
+		}
+		row("  streams, broken", pair(l.Streams[direct], l.Broken[direct]), pair(l.Streams[plain], l.Broken[plain]), pair(l.Streams[governed], l.Broken[governed]), "", "")
+	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nHow to read it: a CPU ratio of 1.40 says that governing a request costs 40 %% more CPU than\n"+
-		"passing it through a bare Go proxy. direct is the model server alone, which both proxies call.\n")
+		"passing it through a bare Go proxy. direct is the model server alone, which both proxies call. Latencies\n"+
+		"with + are what a proxy adds to direct, and their ratio is of what the two add.\n")
 	return err
 }
 
-// micros is the n-th part of a number of µs.
-func micros(us float64, n int) string { return fmt.Sprintf("%.1f µs", us/float64(n)) }
+func micros(us spread) string { return fmt.Sprintf("%.1f µs", us.Median) }
+
+// plus is what a proxy adds.
+func plus(us spread) string { return fmt.Sprintf("%+.1f µs", us.Median) }
+
+func leastMost(s spread) string { return fmt.Sprintf("%.2f … %.2f", s.Min, s.Max) }
+
+func ratio(s spread) string { return fmt.Sprintf("%.2f", s.Median) }
 
 func count(s spread) string { return fmt.Sprintf("%.0f", s.Median) }
 
-func requests(c cost) string { return fmt.Sprintf("%d, %d", c.Requests, c.Broken) }
+func requests(c cost) string { return pair(c.Requests, c.Broken) }
+
+func pair(a, b int64) string { return fmt.Sprintf("%d, %d", a, b) }
 
 func kilobytes(s spread) string { return fmt.Sprintf("%.1f KB", s.Median/1000) }
 

@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -109,6 +111,9 @@ var governed = map[string]func(*head, gjson.Result) *badRequest{
 	"audio":                 func(h *head, v gjson.Result) *badRequest { h.audio = v.IsObject(); return nil },
 }
 
+// governedKeys are those keys: a list is walked in a fraction of the time that a map takes.
+var governedKeys = slices.Collect(maps.Keys(governed))
+
 // readHead reads the governed fields of a JSON body, strictly. body is not kept.
 func readHead(body []byte) (*head, *badRequest) {
 	if err := wellFormed(body); err != nil {
@@ -163,9 +168,9 @@ func governedKey(key string) (string, func(*head, gjson.Result) *badRequest) {
 	if len(key) > 40 { // longer than any fold of a governed key
 		return "", nil
 	}
-	for name, read := range governed {
+	for _, name := range governedKeys {
 		if strings.EqualFold(name, key) {
-			return name, read
+			return name, governed[name]
 		}
 	}
 	return "", nil

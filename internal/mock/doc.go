@@ -67,7 +67,7 @@
 //	  "usage": "absent",      // instead of Config.Usage; "absent" also takes it out of plain answers
 //	  "crlf": true,           // CRLF line ends in streams
 //	  "comments": true,       // ": ping" before each event
-//	  "id": true              // an id line in each event
+//	  "id": true              // an id line in each event; "time": with when it was made, in ns since 1970
 //	}
 //
 // Of several faults in one hook the last counts. A fault at more tokens than the answer has

@@ -33,6 +33,7 @@ type plan struct {
 	usage                 string
 	noUsage               bool // not even in a plain answer
 	crlf, comments, idSSE bool
+	timeSSE               bool // the id is the time
 }
 
 func (p *plan) total() int { return p.choices * p.length }
@@ -128,7 +129,8 @@ func (p *plan) hook(m gjson.Result) {
 		case "comments":
 			p.comments = v.Bool()
 		case "id":
-			p.idSSE = v.Bool()
+			p.timeSSE = v.Str == "time"
+			p.idSSE = v.Bool() || p.timeSSE
 		}
 		return true
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // sse writes server-sent events. Events gather in buf until flush.
@@ -15,13 +16,14 @@ type sse struct {
 	eol      string
 	comments bool // a ": ping" before each event
 	ids      bool // an id line in each event
+	times    bool // the ids are the time
 	sent     int64
 }
 
 func newSSE(j *job) sse {
 	s := sse{
 		buf: j.out[:0], w: j.w, rc: http.NewResponseController(j.w),
-		eol: "\n", comments: j.plan.comments, ids: j.plan.idSSE,
+		eol: "\n", comments: j.plan.comments, ids: j.plan.idSSE, times: j.plan.timeSSE,
 	}
 	if j.plan.crlf {
 		s.eol = "\r\n"
@@ -38,7 +40,11 @@ func (s *sse) open(name string) {
 	}
 	if s.ids {
 		s.buf = append(s.buf, "id: "...)
-		s.buf = strconv.AppendInt(s.buf, s.sent, 10)
+		id := s.sent
+		if s.times {
+			id = time.Now().UnixNano()
+		}
+		s.buf = strconv.AppendInt(s.buf, id, 10)
 		s.line("")
 	}
 	s.sent++

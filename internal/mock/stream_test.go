@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
@@ -134,6 +136,19 @@ func TestLineEndsCommentsAndIDs(t *testing.T) {
 			t.Errorf("%q is not in %q", want, got.body)
 		}
 	}
+}
+
+func TestIDsThatAreTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := inBubble(t, Config{OutputTokens: 2})
+		began := time.Now().UnixNano()
+		got := r.chat(`"stream":true,"mock":{"token_ms":7,"id":"time"}`)
+		for _, want := range []int64{began, began + 7_000_000} {
+			if !strings.Contains(got.body, fmt.Sprintf("\nid: %d\ndata: ", want)) {
+				t.Errorf("no event of %d in %q", want, got.body)
+			}
+		}
+	})
 }
 
 func TestResponsesStream(t *testing.T) {
