@@ -50,21 +50,23 @@ func narrow(list, by []string) []string {
 			if a == "" || b == "" || !overlap(a, b) {
 				continue
 			}
-			if both := common(a, b); !slices.Contains(out, both) {
-				out = append(out, both)
+			for _, both := range common(a, b) {
+				if !slices.Contains(out, both) {
+					out = append(out, both)
+				}
 			}
 		}
 	}
 	return out
 }
 
-// common is a pattern of the names that two overlapping patterns share.
-func common(a, b string) string {
+// common are patterns of the names that two overlapping patterns share.
+func common(a, b string) []string {
 	switch {
 	case match(b, a): // b covers a: its stars stand for those of a as for any character
-		return a
+		return []string{a}
 	case match(a, b):
-		return b
+		return []string{b}
 	}
 	head, tail := a[:strings.IndexByte(a, '*')], a[strings.LastIndexByte(a, '*')+1:]
 	if other := b[:strings.IndexByte(b, '*')]; len(other) > len(head) {
@@ -73,5 +75,11 @@ func common(a, b string) string {
 	if other := b[strings.LastIndexByte(b, '*')+1:]; len(other) > len(tail) {
 		tail = other
 	}
-	return head + "*" + tail
+	all := []string{head + "*" + tail}
+	for n := 1; n <= min(len(head), len(tail)); n++ { // names so short that one letter is of both
+		if strings.HasSuffix(head, tail[:n]) {
+			all = append(all, head+tail[n:])
+		}
+	}
+	return all
 }

@@ -176,6 +176,16 @@ func TestReaches_Oracle(t *testing.T) {
 	})
 }
 
+// TestReaches_Overlap: of "b*" and "*b" together the shortest name is one letter.
+func TestReaches_Overlap(t *testing.T) {
+	s := &Snapshot{cfg: Config{Pools: []Pool{{Name: "p", Models: []string{"*"}}}}}
+	s.routes = newRoutes(s.cfg.Pools)
+	tn := &Tenant{Models: []string{"*gpt"}, Bounds: [][]string{{"gpt*"}, {"gpt"}}}
+	if !s.Reaches(tn, &s.cfg.Pools[0]) {
+		t.Error("a team does not reach the pool of the one model that all its grants allow")
+	}
+}
+
 // TestBuild_Teams: in code a name is the path, and the same follows from it as in files.
 func TestBuild_Teams(t *testing.T) {
 	cfg := configOf([]string{"m", "n"})
