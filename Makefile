@@ -2,6 +2,7 @@
 # make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
 # make check   formatting, vet, staticcheck, tests, and 20 s of fuzzing each parser
 # make model   every small world of the federation to its end, and each rule broken in turn
+# make chaos   all that can happen to gateways that share a limit, for ten minutes
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make storm   10,000 streams of every dialect that end in every way
 # make bench   CPU cost and latency of a request and a chunk, side by side with a plain reverse proxy
@@ -12,7 +13,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: test test-clients lint check fuzz model reloads storm bench
+.PHONY: test test-clients lint check fuzz model chaos reloads storm bench
 
 test:
 	CGO_ENABLED=$(if $(RACE),1,0) .ci/test $(RACE) -shuffle=on -timeout 10m
@@ -39,6 +40,9 @@ fuzz:
 model:
 	go test -run '^TestModel$$' -count 1 -timeout 60m -v ./federation -whole
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./federation -mutants
+
+chaos:
+	go test -run '^(TestChaos|TestSameFlood)$$' -count 1 -timeout 30m -v ./cmd/llmgov -chaos
 
 reloads:
 	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e -reloads 200 -call-rate 500

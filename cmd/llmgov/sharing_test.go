@@ -38,11 +38,12 @@ type fleet struct {
 
 const sharedLimit = 600_000
 
-func newFleet(t *testing.T, n int, extra, store string) *fleet {
+// newFleet starts gateways. Those of one pool and store share its limit.
+func newFleet(t *testing.T, n int, pool, axis string, limit int, store string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, dir: t.TempDir()}
-	f.mock = startMock(t, fmt.Sprint("--tpm=", sharedLimit), "--output-tokens=480")
-	pool := fmt.Sprintf("{models: [\"*\"], tpm: %d, max_queue: 100, expect_nodes: %d%s}", sharedLimit, n, extra)
+	f.mock = startMock(t, fmt.Sprint("--", axis, "=", limit), "--output-tokens=480")
+	rules := fmt.Sprintf("{models: [\"*\"], %s: %d, max_queue: 100, expect_nodes: %d}", axis, limit, n)
 	policy := "tenants:\n"
 	for i, name := range []string{"a", "b"} {
 		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", name, tenants.HashKey("key-of-"+name).String(), 1+2*i)
@@ -51,7 +52,7 @@ func newFleet(t *testing.T, n int, extra, store string) *fleet {
 		t.Fatal(err)
 	}
 	for file, text := range map[string]string{
-		"llmgov.yaml":      "upstreams: {mock: {base_url: " + f.mock + "/v1}}\npools: {p: " + pool + "}\nstore: \"" + store + "\"\n",
+		"llmgov.yaml":      "upstreams: {mock: {base_url: " + f.mock + "/v1}}\npools: {" + pool + ": " + rules + "}\nstore: \"" + store + "\"\n",
 		"tenants/all.yaml": policy,
 	} {
 		if err := os.WriteFile(filepath.Join(f.dir, file), []byte(text), 0o600); err != nil {
@@ -158,7 +159,7 @@ func (f *fleet) snapshot(p *process) *gateway.Sharing {
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	server := pgtest.New(t)
-	shared, alone := newFleet(t, 3, "", server.URL()), newFleet(t, 1, "", "memory")
+	shared, alone := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL()), newFleet(t, 1, "p", "tpm", sharedLimit, "memory")
 	began := time.Now()
 	var both sync.WaitGroup
 	both.Go(func() { alone.flood(alone.gateways, *sharingFor) })

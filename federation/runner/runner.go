@@ -71,9 +71,9 @@ const (
 
 const (
 	tick = 25 * time.Millisecond
-	// patience is how long an answer is waited for. With the next beat after it a grant
-	// has not expired yet.
-	patience = time.Second
+	// patience is how long an answer is waited for: with the next beat after it a grant has
+	// not expired yet, so that a store that is a second away serves as well as a near one.
+	patience = 1250 * time.Millisecond
 	// The breaker is open for least after an error, and at most for most.
 	least, most = 100 * time.Millisecond, 2 * time.Second
 	// lookForPools is how often it is asked which pools there are.

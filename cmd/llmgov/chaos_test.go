@@ -1,0 +1,154 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/pgtest"
+)
+
+var chaosAll = flag.Bool("chaos", false, "let all happen to gateways that can, for ten minutes, and not only what fits into one")
+
+// mishap is something that goes wrong for a while.
+type mishap struct {
+	name string
+	for_ time.Duration
+	do   func()
+	undo func()
+	// late says that calls which were let go before may reach the provider after it: as
+	// many as were in flight.
+	late bool
+	// calm is how long afterwards shares are still not looked at.
+	calm time.Duration
+}
+
+// chaosTPM is the provider's limit, and chaosCall what a call takes of it.
+const chaosTPM, chaosCall = 3_000_000, 490
+
+// TestChaos: whatever happens to four gateways and to the store that they share, the
+// provider, which counts strictly, refuses nothing; and who is entitled to most gets it all
+// the time that nothing is wrong.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	c := newTumult(t, &pgDisaster{pgtest.New(t), t})
+	c.flood()
+	defer c.rest()
+	c.calm(10 * time.Second)
+	if *chaosAll {
+		c.pause = 15 * time.Second
+	}
+	for _, m := range c.mishaps(*chaosAll) {
+		c.suffer(m)
+	}
+	c.calm(5 * time.Second)
+	c.rest()
+	c.report()
+}
+
+// mishaps are what happens, one after the other.
+func (c *tumult) mishaps(all bool) []mishap {
+	list := []mishap{
+		{name: "one of four killed", for_: 4 * time.Second, do: c.gateways[3].kill, undo: func() { c.gateways[3].restart() }},
+		{name: "cut off from the store for 3 s", for_: 3 * time.Second, do: func() { c.ways[0].cut() }, undo: func() { c.ways[0].heal() }},
+		{name: "1000 ms on the way to the store", for_: 6 * time.Second, do: func() { c.delay(time.Second) }, undo: func() { c.delay(0) }},
+	}
+	last := mishap{name: "all data of the store lost", for_: time.Second, do: c.store.Flush, undo: func() {}}
+	if !all {
+		// A memory that is new waits for a minute, for nobody here ran for one.
+		last.for_, last.calm = 8*time.Second, time.Hour
+		return append(list, last)
+	}
+	frozen := c.gateways[1]
+	list = append(list,
+		mishap{name: "cut off from the store for 30 s", for_: 30 * time.Second, do: func() { c.ways[0].cut() }, undo: func() { c.ways[0].heal() }},
+		mishap{name: "two of four cut off for 30 s", for_: 30 * time.Second, do: func() { c.ways[0].cut(); c.ways[1].cut() }, undo: func() { c.ways[0].heal(); c.ways[1].heal() }},
+		mishap{name: "the store stopped for 10 s", for_: 10 * time.Second, do: c.store.Stop, undo: c.store.Start},
+		last,
+		mishap{
+			name: "one of four stopped (SIGSTOP) for 10 s", for_: 10 * time.Second, late: true,
+			do: func() { frozen.signal(syscall.SIGSTOP) }, undo: func() { frozen.signal(syscall.SIGCONT) },
+		},
+	)
+	if clock, ok := c.store.(jumper); ok {
+		list = append(
+			list,
+			mishap{name: "the store's clock put forward by an hour", for_: 10 * time.Second, do: func() { clock.Jump(time.Hour) }, undo: func() {}},
+			mishap{name: "the store's clock put back by two minutes", for_: 10 * time.Second, do: func() { clock.Jump(-2 * time.Minute) }, undo: func() {}},
+		)
+	}
+	if store, ok := c.store.(successor); ok {
+		list = append(list, mishap{name: "another server takes over", for_: 10 * time.Second, do: func() { c.lead(store.Failover()) }, undo: func() {}})
+	}
+	return list
+}
+
+// suffer lets a mishap happen while calls go on, and then waits until calls are served as
+// before.
+func (c *tumult) suffer(m mishap) {
+	c.t.Helper()
+	before := statsOf(c.t, c.mock)
+	began := time.Now()
+	m.do()
+	time.Sleep(m.for_) // of real processes
+	m.undo()
+	over := time.Now()
+	if m.calm == time.Hour {
+		c.note("%-42s %s", m.name, "nothing is granted for a minute, for nobody can tell what was used")
+		c.troubled(began, over.Add(m.calm))
+	} else {
+		back := c.recovered(over)
+		c.troubled(began, over.Add(back+3*time.Second+m.calm))
+		c.note("%-42s at least %3.0f %% of the limit served in each second, and all as before %4.1f s after it", m.name, 100*c.least(began, over), back.Seconds())
+		c.calm(c.pause)
+	}
+	refused := statsOf(c.t, c.mock).Refused - before.Refused
+	switch {
+	case m.late:
+		c.note("%-42s the provider refused %d, of at most %d in flight", "", refused, c.inFlight)
+		if refused > c.inFlight {
+			c.t.Errorf("%s: the provider refused %d, and only %d were in flight", m.name, refused, c.inFlight)
+		}
+	case refused > 0:
+		c.t.Errorf("%s: the provider refused %d", m.name, refused)
+	}
+}
+
+// report compares what tenants were served, while nothing was wrong, with their weights.
+func (c *tumult) report() {
+	c.t.Helper()
+	served, all, weights := map[string]int64{}, int64(0), int64(0)
+	seconds := 0.0
+	for i := range c.buckets {
+		at := c.began.Add(time.Duration(i) * bucket)
+		if i == 0 || c.inTrouble(at) || at.After(c.ended.Add(-bucket)) {
+			continue
+		}
+		seconds += bucket.Seconds()
+		for tenant, n := range c.buckets[i] {
+			served[tenant] += n
+			all += n
+		}
+	}
+	for _, t := range crowd {
+		weights += t.weight
+	}
+	c.note("in the %.0f s in which nothing was wrong %.1f %% of the limit were used", seconds, 100*float64(all)*chaosCall*60/seconds/chaosTPM)
+	for _, t := range crowd {
+		got, want := float64(served[t.name])/float64(all), float64(t.weight)/float64(weights)
+		c.note("  %-4s weight %d: %5.2f %% of them, its share is %5.2f %%", t.name, t.weight, 100*got, 100*want)
+		if t.weight >= 4 && (got < want*0.97 || got > want*1.03) {
+			c.t.Errorf("%s was served %.2f %%, and its share is %.2f %%", t.name, 100*got, 100*want)
+		}
+	}
+	st := statsOf(c.t, c.mock)
+	c.note("the provider served %d calls and refused %d; gateways refused %d", st.Admitted, st.Refused, c.refused.Load())
+	c.t.Log("\n" + strings.Join(c.notes, "\n"))
+}
+
+func (c *tumult) note(format string, args ...any) {
+	c.notes = append(c.notes, fmt.Sprintf(format, args...))
+}

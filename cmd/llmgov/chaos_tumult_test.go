@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// crowd are the tenants. Each asks at every gateway, for more than its share.
+var crowd = []struct {
+	name   string
+	weight int64
+}{{"most", 8}, {"much", 4}, {"some", 2}, {"less", 1}}
+
+// bucket is how finely what is served is counted.
+const bucket = 250 * time.Millisecond
+
+// disaster is a store to which things can happen.
+type disaster interface {
+	Addr() string
+	// At is the store's URL at another address.
+	At(addr string) string
+	Stop()
+	Start()
+	Flush()
+}
+
+// jumper is a store whose clock can be set.
+type jumper interface{ Jump(by time.Duration) }
+
+// successor is a store whose place another server can take, at the address returned.
+type successor interface{ Failover() (addr string) }
+
+// tumult is four gateways that share a limit, the calls that flood them, and what became of
+// these.
+type tumult struct {
+	t        *testing.T
+	store    disaster
+	mock     string
+	config   string
+	gateways [4]*gatewayInTumult
+	ways     [4]*way
+	pause    time.Duration // after each mishap
+	inFlight int64
+	refused  atomic.Int64
+
+	began, ended time.Time
+	stop         context.CancelFunc
+	callers      sync.WaitGroup
+
+	mu      sync.Mutex
+	buckets []map[string]int64
+	trouble [][2]time.Time
+	notes   []string
+}
+
+// gatewayInTumult is a process that may be another one after a while.
+type gatewayInTumult struct {
+	c    *tumult
+	i    int
+	proc atomic.Pointer[process]
+}
+
+func (g *gatewayInTumult) kill()                   { g.proc.Load().kill() }
+func (g *gatewayInTumult) signal(s syscall.Signal) { _ = g.proc.Load().cmd.Process.Signal(s) }
+
+func (g *gatewayInTumult) restart() {
+	p, err := launch(g.c.t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", g.c.config,
+		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", g.i), "--region", fmt.Sprint("r", g.i),
+		"--store", g.c.store.At(g.c.ways[g.i].Listen))
+	if err == nil {
+		g.c.t.Cleanup(p.kill)
+		err = p.listening()
+	}
+	if err != nil {
+		g.c.t.Error(err)
+		return
+	}
+	g.proc.Store(p)
+}
+
+// way is the way of one gateway to the store.
+type way struct {
+	*toxiproxy.Proxy
+	t *testing.T
+}
+
+func newWay(t *testing.T, server *toxiproxy.ApiServer, name, to string) *way {
+	p := toxiproxy.NewProxy(server, name, "127.0.0.1:0", to)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	return &way{p, t}
+}
+
+// cut lets nothing through any more, and says so to nobody.
+func (w *way) cut() { w.toxic("timeout", "timeout", 0) }
+
+// delay puts half of a delay on each direction.
+func (w *way) delay(d time.Duration) { w.toxic("latency", "latency", d.Milliseconds()/2) }
+
+func (w *way) toxic(kind, attribute string, value int64) {
+	for _, stream := range []string{"upstream", "downstream"} {
+		text := fmt.Sprintf(`{"name":%q,"type":%q,"stream":%q,"attributes":{%q:%d}}`, kind+stream, kind, stream, attribute, value)
+		if _, err := w.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+func (w *way) heal() { w.Toxics.ResetToxics(context.Background()) }
+
+func (c *tumult) delay(d time.Duration) {
+	for _, w := range c.ways {
+		if d > 0 {
+			w.delay(d)
+		} else {
+			w.heal()
+		}
+	}
+}
+
+// lead leads all ways to another address.
+func (c *tumult) lead(addr string) {
+	for _, w := range c.ways {
+		if err := w.Update(&toxiproxy.Proxy{Listen: w.Listen, Upstream: addr, Enabled: true}); err != nil {
+			c.t.Error(err)
+		}
+	}
+}
+
+func newTumult(t *testing.T, store disaster) *tumult {
+	t.Helper()
+	c := &tumult{t: t, pause: 4 * time.Second, store: store, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
+	policy := "tenants:\n"
+	for _, x := range crowd {
+		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)
+	}
+	dir := t.TempDir()
+	c.config = filepath.Join(dir, "llmgov.yaml")
+	for file, text := range map[string]string{
+		c.config: fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: %d, expect_nodes: 4}}\n", c.mock, chaosTPM),
+		filepath.Join(dir, "tenants", "all.yaml"): policy,
+	} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := zerolog.Nop()
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log)
+	var starting sync.WaitGroup
+	for i := range c.gateways {
+		c.ways[i] = newWay(t, server, fmt.Sprint("way", i), c.store.Addr())
+		c.gateways[i] = &gatewayInTumult{c: c, i: i}
+		starting.Go(c.gateways[i].restart)
+	}
+	starting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return c
+}
+
+// flood lets every tenant ask at every gateway, with callers enough for some of them to
+// wait at any time.
+func (c *tumult) flood() {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stop, c.began = cancel, time.Now()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: 30 * time.Second}
+	for _, g := range c.gateways {
+		for _, x := range crowd {
+			for range 4 * x.weight {
+				c.inFlight++
+				c.callers.Go(func() {
+					for ctx.Err() == nil {
+						c.call(ctx, client, g, x.name)
+					}
+				})
+			}
+		}
+	}
+	c.inFlight /= int64(len(c.gateways)) // of one gateway
+}
+
+// rest ends the flood.
+func (c *tumult) rest() {
+	c.stop()
+	c.callers.Wait()
+	if c.ended.IsZero() {
+		c.ended = time.Now()
+	}
+}
+
+func (c *tumult) call(ctx context.Context, client *http.Client, g *gatewayInTumult, tenant string) {
+	body := `{"model":"m","messages":[{"role":"user","content":"How long is a piece of string?"}],"max_tokens":480}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.proc.Load().data+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
+	resp, err := client.Do(req)
+	if err != nil {
+		time.Sleep(50 * time.Millisecond) // the gateway is gone
+		return
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		c.refused.Add(1)
+		time.Sleep(50 * time.Millisecond)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := int(time.Since(c.began) / bucket)
+	for len(c.buckets) <= i {
+		c.buckets = append(c.buckets, map[string]int64{})
+	}
+	c.buckets[i][tenant]++
+}
+
+// calm is a time in which nothing goes wrong.
+func (c *tumult) calm(d time.Duration) { time.Sleep(d) }
+
+func (c *tumult) troubled(from, to time.Time) { c.trouble = append(c.trouble, [2]time.Time{from, to}) }
+
+func (c *tumult) inTrouble(at time.Time) bool {
+	for _, x := range c.trouble {
+		if !at.Before(x[0].Add(-bucket)) && at.Before(x[1]) {
+			return true
+		}
+	}
+	return at.Sub(c.began) < 3*time.Second
+}
+
+// served is what was served in the second before a bucket, as a part of the limit.
+func (c *tumult) served(before int) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const second = int(time.Second / bucket)
+	n := int64(0)
+	for i := max(0, before-second); i < min(before, len(c.buckets)); i++ {
+		for _, x := range c.buckets[i] {
+			n += x
+		}
+	}
+	return float64(n*chaosCall*60) / chaosTPM
+}
+
+// least is the smallest part of the limit that was served in a second of a time.
+func (c *tumult) least(from, to time.Time) float64 {
+	part := 1.0
+	for i := int(from.Sub(c.began)/bucket) + int(time.Second/bucket); i <= int(to.Sub(c.began)/bucket); i++ {
+		part = min(part, c.served(i))
+	}
+	return part
+}
+
+// recovered waits until nine tenths of the limit are served again for a second, and tells
+// how long that took.
+func (c *tumult) recovered(since time.Time) time.Duration {
+	c.t.Helper()
+	for time.Since(since) < 90*time.Second {
+		time.Sleep(bucket)
+		if time.Since(since) > time.Second && c.served(int(time.Since(c.began)/bucket)) >= 0.9 {
+			return time.Since(since) - time.Second
+		}
+	}
+	c.t.Error("calls are not served as before after 90 s")
+	return 90 * time.Second
+}
