@@ -50,8 +50,8 @@ func (b Budget) amount(n int64) string {
 // tokens: 2_500_000 is $2.50.
 type Price struct{ Input, CachedInput, Output int64 }
 
-// microUSD is what a usage costs, rounded up.
-func (p Price) microUSD(u Usage) int64 {
+// MicroUSD is what a usage costs, rounded up.
+func (p Price) MicroUSD(u Usage) int64 {
 	cached := min(u.CachedInput, u.Input)
 	var hi, lo, carry uint64
 	for _, part := range [...][2]int64{{u.Input - cached, p.Input}, {cached, p.CachedInput}, {u.Output, p.Output}} {
@@ -73,7 +73,7 @@ func (p Price) bounded() Price {
 type Spend [units]int64
 
 func (p *pool) spend(u Usage, requests int64, price Price) Spend {
-	return Spend{p.rules.Weights.cost(u), requests, price.microUSD(u)}
+	return Spend{p.rules.Weights.cost(u), requests, price.MicroUSD(u)}
 }
 
 // expected is what a call will probably take of budgets. It takes the pool's lock.

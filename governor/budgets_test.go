@@ -40,13 +40,13 @@ func TestPrice_IsExact(t *testing.T) {
 			sum.Add(sum, new(big.Int).Mul(big.NewInt(part[0]), big.NewInt(part[1])))
 		}
 		sum.Add(sum, big.NewInt(999_999)).Div(sum, big.NewInt(1_000_000))
-		if got := p.microUSD(u); big.NewInt(got).Cmp(sum) != 0 {
+		if got := p.MicroUSD(u); big.NewInt(got).Cmp(sum) != 0 {
 			t.Fatalf("%+v at %+v costs %d, want %v", u, p, got, sum)
 		}
 	}
 	// 1000 tokens at $2.50, 400 of them cached at $1.25, and 200 at $10 a million.
 	p := Price{2_500_000, 1_250_000, 10_000_000}
-	if got := p.microUSD(Usage{Input: 1000, CachedInput: 400, Output: 200}); got != 1500+500+2000 {
+	if got := p.MicroUSD(Usage{Input: 1000, CachedInput: 400, Output: 200}); got != 1500+500+2000 {
 		t.Errorf("$%d·10⁻⁶, want $4000·10⁻⁶", got)
 	}
 }

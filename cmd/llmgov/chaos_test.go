@@ -39,7 +39,7 @@ func TestChaos(t *testing.T) {
 	defer c.rest()
 	c.calm(10 * time.Second)
 	if *chaosAll {
-		c.pause = 15 * time.Second
+		c.pause, c.off = 15*time.Second, 0.03
 	}
 	for _, m := range c.mishaps(*chaosAll) {
 		c.suffer(m)
@@ -140,7 +140,7 @@ func (c *tumult) report() {
 	for _, t := range crowd {
 		got, want := float64(served[t.name])/float64(all), float64(t.weight)/float64(weights)
 		c.note("  %-4s weight %d: %5.2f %% of them, its share is %5.2f %%", t.name, t.weight, 100*got, 100*want)
-		if t.weight >= 4 && (got < want*0.97 || got > want*1.03) {
+		if t.weight >= 4 && (got < want*(1-c.off) || got > want*(1+c.off)) {
 			c.t.Errorf("%s was served %.2f %%, and its share is %.2f %%", t.name, 100*got, 100*want)
 		}
 	}

@@ -55,6 +55,7 @@ type tumult struct {
 	gateways [4]*gatewayInTumult
 	ways     [4]*way
 	pause    time.Duration // after each mishap
+	off      float64       // by which part shares may be off: what is short says little
 	inFlight int64
 	refused  atomic.Int64
 
@@ -146,7 +147,7 @@ func (c *tumult) lead(addr string) {
 
 func newTumult(t *testing.T, store disaster) *tumult {
 	t.Helper()
-	c := &tumult{t: t, pause: 4 * time.Second, store: store, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
+	c := &tumult{t: t, pause: 4 * time.Second, off: 0.1, store: store, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
 	policy := "tenants:\n"
 	for _, x := range crowd {
 		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)

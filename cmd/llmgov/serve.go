@@ -21,6 +21,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -147,7 +148,11 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if journal != nil || shared != nil {
 		metrics.WatchStore(func() bool { return (journal == nil || journal.Up()) && shared.Up() })
 	}
-	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Log: log, Objects: owners, Prompts: bpe.New()})
+	tracer, err := tracing.Start(e.ctx, tracing.Options{Version: versionText(), Node: node, Log: log})
+	if err != nil {
+		return err
+	}
+	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Tracer: tracer, Log: log, Objects: owners, Prompts: bpe.New()})
 	if err != nil {
 		return err
 	}
@@ -192,8 +197,11 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
 		<-ctx.Done()
-		shutdown(gov, gw, dataServer, gw.Snapshot().Config().Timeouts.Drain, cut, log)
+		patience := gw.Snapshot().Config().Timeouts.Drain
+		until := time.Now().Add(patience)
+		shutdown(gov, gw, dataServer, patience, cut, log)
 		ended()
+		flush(tracer, until, log)
 		if wait(adminServer, nil, time.Second) != nil { // a scrape that hangs holds nobody up
 			return adminServer.Close()
 		}
@@ -248,6 +256,15 @@ func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, 
 		}
 	}
 	log.Info("stopped")
+}
+
+// flush sends the last spans, in what the calls have left of the time to drain.
+func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(time.Until(until), time.Second))
+	defer cancel()
+	if err := tracer.Shutdown(ctx); err != nil {
+		log.Warn("the last spans are lost", "error", err.Error())
+	}
 }
 
 // wait shuts a server down, and waits for its calls so long: also for the websockets of

@@ -104,6 +104,10 @@ var rules = map[string]rule{
 		may:    []string{"governor", "escrow", "github.com/prometheus/client_golang"},
 		reason: "metrics read the governor's books and nothing else",
 	},
+	"internal/tracing": {
+		may:    []string{"go.opentelemetry.io/otel", "github.com/go-logr/logr"},
+		reason: "spans are made of what they are told, and OpenTelemetry stays behind this door",
+	},
 	"internal/strictyaml": {
 		may:    []string{"go.yaml.in/yaml/v3"},
 		not:    []string{"net", "net/http", "os"},
@@ -149,7 +153,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"governor", "governor/tokens", "escrow", "escrow/budget", "tenants", "streaming", "internal/telemetry",
-			"internal/objects", "internal/upstreams", "github.com/tidwall/gjson", "github.com/coder/websocket",
+			"internal/tracing", "internal/objects", "internal/upstreams", "github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",
 	},

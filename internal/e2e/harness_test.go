@@ -23,6 +23,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -89,6 +90,7 @@ type world struct {
 	journal governor.Journal
 	prompts gateway.PromptCounter
 	log     slog.Handler // nil throws it away
+	tracer  *tracing.Tracer
 	// wrap stands between the gateway and the model server.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// others are more upstreams, by name; nil is one that cannot be reached.
@@ -126,7 +128,7 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Log: slog.New(w.logHandler()), Transport: rt, Prompts: w.prompts})
+	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: slog.New(w.logHandler()), Transport: rt, Prompts: w.prompts})
 	s.gov, s.gateway = gov, gw
 	front := newPipeListener()
 	base, cut := context.WithCancelCause(context.Background())

@@ -51,7 +51,7 @@ func (b *bill) Handle(_ context.Context, r slog.Record) error {
 			pool = a.Value.String()
 		case "input", "output":
 			tokens += a.Value.Int64()
-		case "outcome":
+		case "held": // it was admitted
 			ended = true
 		}
 		return true

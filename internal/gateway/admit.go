@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
 // choosePool finds the pool that serves the model.
@@ -118,14 +119,14 @@ func (c *call) acquire(edits []edit) *refusal {
 	if c.asked.IsZero() {
 		c.asked = time.Now()
 	}
-	lease, rej := c.g.gov.Acquire(c.r.Context(), c.req)
+	lease, rej := c.askGovernor(c.req)
 	if rej != nil && rej.Reason == governor.ReasonUnknown && c.outdated() {
 		c.waited += rej.Waited
 		return c.again(c.choosePool, c.checkReferences, c.admit)
 	}
 	c.showStanding()
 	if rej != nil {
-		c.rejected = true
+		c.rejection = rej
 		c.account.Refused(rej.Reason)
 		c.w.queued(rej.Waited)
 		return rejected(rej)
@@ -134,12 +135,12 @@ func (c *call) acquire(edits []edit) *refusal {
 	c.lease, c.admitted = lease, time.Now()
 	c.ongoing.runs(lease)
 	c.w.queued(lease.Waited)
-	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited)
+	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited, c.spans.Exemplar())
 	if would := lease.Would; would != nil {
 		c.account.ShadowRefused(would.Reason)
 	}
 	c.body = splice(c.body, edits) // not before: who waits holds one body, and can begin again
-	c.g.metrics.Overhead.Observe((time.Since(c.arrived) - lease.Waited).Seconds())
+	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-lease.Waited, c.spans.Exemplar())
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -19,6 +20,7 @@ type try struct {
 	began time.Time
 	probe bool // to be told to the upstream's breaker
 	told  bool // what came of it has been
+	span  *tracing.Try
 
 	sent, bodySent atomic.Bool // the upstream has got the headers; has got it all
 	reader         *bytes.Reader
@@ -75,6 +77,8 @@ func (c *call) goTo(t *try, index int, probe bool) {
 	t.up, t.index, t.probe, t.began = c.pool.upstreams[index], index, probe, time.Now()
 	c.try = t
 	c.tried = c.tried.With(index)
+	c.tries++
+	t.span = c.spanOfTry(t)
 }
 
 // attempts sends a call to one upstream after the other, until one of them has an
@@ -166,7 +170,7 @@ func (c *call) admitAnew(ready time.Time) bool {
 	}
 	req := c.req
 	req.MaxWait = &left
-	lease, rej := c.g.gov.Acquire(c.r.Context(), req)
+	lease, rej := c.askGovernor(req)
 	if rej != nil {
 		c.comeBack = max(c.comeBack, rej.RetryAfter)
 		return false

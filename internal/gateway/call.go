@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -48,6 +49,7 @@ type call struct {
 	may    upstreams.Mask // of the pool's upstreams, those that can serve it
 	pinned bool           // to those, for they have what it is about
 	tried  upstreams.Mask // since it was admitted
+	tries  int            // in all
 	try    *try           // on the way; the first one is first
 	first  try
 	said   upstreams.Told // by the last answer
@@ -61,15 +63,16 @@ type call struct {
 
 	ctx        context.Context // of the tries
 	interrupt  context.CancelCauseFunc
-	answer     io.Closer // the metered body, once there is one
-	owed       string    // the response that is charged when it is done
+	spans      *tracing.Call // nil without tracing
+	answer     io.Closer     // the metered body, once there is one
+	owed       string        // the response that is charged when it is done
 	panicked   bool
 	firstToken time.Duration
 	ending     ending
-	failure    error    // for the log
-	turned     *refusal // what llmgov answered itself
-	rejected   bool     // by the governor, which has been counted
-	shown      bool     // the rate headers are set
+	failure    error               // for the log
+	turned     *refusal            // what llmgov answered itself
+	rejection  *governor.Rejection // by the governor, which has been counted
+	shown      bool                // the rate headers are set
 }
 
 // dialect is how to speak to the caller, also before its route is known.

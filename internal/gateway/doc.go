@@ -11,7 +11,7 @@
 //	                         Acquire: this is where it waits
 //	          ─► firstTry    which of the pool's upstreams
 //	          ─► forward     httputil.ReverseProxy; attempts tries others; streaming.Body meters
-//	          ─► finish      lease ended if it is not, counters, one log line
+//	          ─► finish      lease ended if it is not, counters, and report: one log line, and the span
 //
 // Routes to what an upstream keeps (files, batches, stored responses …) are a table,
 // objectRoutes, and go the same way: what an answer shows is recorded before it is

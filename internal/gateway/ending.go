@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -20,8 +19,10 @@ type ending struct {
 	done            bool
 	outcome, reason string
 	usage           governor.Usage
-	estimated       bool // usage is what llmgov counted, not what upstream reported
-	later           bool // what it takes is charged elsewhere, and says nothing here
+	estimated       bool           // usage is what llmgov counted, not what upstream reported
+	later           bool           // what it takes is charged elsewhere, and says nothing here
+	last            governor.Usage // of usage, what the last try took
+	reported        bool           // by the upstream of the last try, also where estimated is of an earlier one
 }
 
 var noUsage governor.Usage
@@ -32,6 +33,7 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	if c.ending.done {
 		return
 	}
+	c.ending.last = u
 	u = u.Plus(c.lost)
 	switch {
 	case !c.try.sent.Load() && u == noUsage:
@@ -46,7 +48,7 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	c.ending.done = true
 	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
-	c.pool.metrics.Duration.Observe(time.Since(c.admitted).Seconds())
+	telemetry.Observe(c.pool.metrics.Duration, time.Since(c.admitted), c.spans.Exemplar())
 	if outcome == telemetry.Cancelled {
 		c.pool.metrics.Cancelled.Inc()
 	}
@@ -73,7 +75,7 @@ func (c *call) guess() governor.Usage {
 // firstDelta is the first token of a stream.
 func (c *call) firstDelta() {
 	c.firstToken = time.Since(c.admitted)
-	c.pool.metrics.FirstToken.Observe(c.firstToken.Seconds())
+	telemetry.Observe(c.pool.metrics.FirstToken, c.firstToken, c.spans.Exemplar())
 	c.lease.Progress(0)
 }
 
@@ -158,6 +160,7 @@ var causeClass = map[streaming.Cause]string{
 // of that length usually produces.
 func (c *call) usageOf(res streaming.Result) governor.Usage {
 	if res.Reported {
+		c.ending.reported = true
 		return governor.Usage(res.Usage)
 	}
 	c.ending.estimated = true
@@ -194,7 +197,7 @@ func (c *call) finish() {
 	cause := recover()
 	broken := cause != nil // the answer is not whole
 	if cause != nil && cause != http.ErrAbortHandler {
-		c.g.log.Error("panic", "request", c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		c.g.log.Error("panic", "request_id", c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		if c.w.status == 0 {
 			c.refuse(&refusal{status: http.StatusInternalServerError, code: codeInternal, message: "The gateway failed. The request id helps whoever runs it to find out why."})
 			broken = false
@@ -207,7 +210,7 @@ func (c *call) finish() {
 	if c.account != nil {
 		c.account.Release()
 	}
-	c.logLine()
+	c.report()
 	c.w.extend(time.Now()) // for the last flush, which is net/http's
 	if broken {
 		panic(http.ErrAbortHandler) // closes the connection
@@ -239,7 +242,7 @@ func (c *call) endAdmitted(cause any) {
 // countTurned counts a call that llmgov turned away before the governor was
 // asked, which counts its own.
 func (c *call) countTurned() {
-	if c.turned == nil || c.ending.done || c.rejected {
+	if c.turned == nil || c.ending.done || c.rejection != nil {
 		return
 	}
 	tenant, tier, pool := "", "", ""
@@ -251,59 +254,3 @@ func (c *call) countTurned() {
 	}
 	c.g.metrics.Turned(tenant, tier, pool, c.turned.code)
 }
-
-// logLine writes what there is to know of the request in one line, and leaves
-// out what is not there.
-func (c *call) logLine() {
-	if !c.g.log.Enabled(c.r.Context(), slog.LevelInfo) {
-		return
-	}
-	status := c.w.status
-	if c.turned != nil && status == 0 {
-		status = c.turned.status
-	}
-	var buf [19]slog.Attr
-	attrs := append(buf[:0], slog.String("id", c.id), slog.String("path", brief(c.r.URL.Path)), slog.Int("status", status))
-	add := func(name, value string) {
-		if value != "" {
-			attrs = append(attrs, slog.String(name, value))
-		}
-	}
-	if c.tenant != nil {
-		add("tenant", c.tenant.Name)
-	}
-	if c.pool != nil {
-		add("pool", c.pool.Name)
-		add("model", c.head.model)
-	}
-	if c.try.up != nil && len(c.pool.upstreams) > 1 {
-		add("upstream", c.try.up.name)
-	}
-	if c.turned != nil {
-		add("refused", c.turned.code)
-	}
-	if would := c.lease.Would; would != nil {
-		add("shadow", would.Reason.String())
-	}
-	if e := &c.ending; e.done {
-		add("outcome", e.outcome)
-		add("reason", e.reason)
-		attrs = append(attrs, slog.Int64("held", c.req.Input+c.req.Output), slog.Int64("input", e.usage.Input), slog.Int64("output", e.usage.Output))
-		if e.estimated {
-			attrs = append(attrs, slog.Bool("estimated", true))
-		}
-	}
-	if c.lease.Waited > 0 {
-		attrs = append(attrs, slog.Float64("queue_ms", ms(c.lease.Waited)))
-	}
-	if c.firstToken > 0 {
-		attrs = append(attrs, slog.Float64("first_token_ms", ms(c.firstToken)))
-	}
-	if c.failure != nil {
-		add("error", c.failure.Error())
-	}
-	attrs = append(attrs, slog.Float64("ms", ms(time.Since(c.began))))
-	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", attrs...)
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

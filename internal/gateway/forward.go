@@ -59,7 +59,7 @@ var passed = map[string]bool{
 	"Accept": true, "User-Agent": true, "Openai-Beta": true, "X-Client-Request-Id": true,
 	"Anthropic-Version": true, "Anthropic-Beta": true, "Anthropic-Dangerous-Direct-Browser-Access": true,
 	"Http-Referer": true, "X-Title": true, // OpenRouter's attribution
-	"Traceparent": true, "Tracestate": true, "Baggage": true,
+	"Traceparent": true, "Tracestate": true,
 }
 
 // rewrite makes the upstream's request of the caller's.
@@ -120,6 +120,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 		h["Content-Type"] = in["Content-Type"][:1]
 	}
 	c.try.up.sign(h)
+	c.try.span.Inject(h)
 	h["X-Request-Id"] = []string{c.id}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
 	return h

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -22,6 +23,7 @@ import (
 type Gateway struct {
 	gov     *governor.Governor
 	metrics *telemetry.Metrics
+	tracer  *tracing.Tracer // nil without tracing
 	log     *slog.Logger
 	zone    *time.Location
 	world   atomic.Pointer[world]
@@ -56,6 +58,8 @@ type Options struct {
 	Governor *governor.Governor
 	Metrics  *telemetry.Metrics
 	Log      *slog.Logger
+	// Tracer makes spans of calls; nil makes none.
+	Tracer *tracing.Tracer
 	// Objects remembers who made what at the upstreams; nil means one in memory.
 	Objects *objects.Store
 	// Prompts counts prompts while their estimates are uncertain; nil means that nobody does.
@@ -71,7 +75,7 @@ func New(opt Options) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{
-		gov: opt.Governor, metrics: opt.Metrics, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
+		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
 		declared: map[string]string{},
 	}
 	if g.objects == nil {
@@ -121,6 +125,7 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r), interrupt: func(error) {}}
 	c.try = &c.first
+	c.spans = g.tracer.Begin(r, c.began)
 	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle, c.showOwn)
 	// Until the body is there; net/http drains it even where nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.began.Add(bodyTimeout))

@@ -12,8 +12,8 @@ import (
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// judge says what an answer, or none, says of its upstream.
-func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
+// verdict says what an answer, or none, says of its upstream.
+func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t := c.try
 	c.said = upstreams.Told{}
 	switch {

@@ -78,6 +78,7 @@ type shape struct {
 var shapes = func() (m [8][]*shape) {
 	byPath := map[string]*shape{}
 	for _, r := range objectRoutes {
+		r.name = "/v1" + r.path
 		s := byPath[r.path]
 		if s == nil {
 			s = &shape{strings.Split(r.path[1:], "/"), map[string]*route{}}

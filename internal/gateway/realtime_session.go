@@ -82,7 +82,7 @@ func (s *session) run(draining <-chan struct{}) {
 func (s *session) guarded(ctx context.Context, pass func(context.Context) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.c.g.log.Error("panic", "request", s.c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			s.c.g.log.Error("panic", "request_id", s.c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 			err = errPanicked
 		}
 	}()
@@ -124,7 +124,7 @@ func (s *session) settle(end sessionEnd) {
 	all := s.booked.Plus(u)
 	s.over = true
 	s.mu.Unlock()
-	defer func() { s.c.ending.usage = all }() // for the log
+	defer func() { s.c.ending.usage, s.c.ending.last = all, all }() // for the log
 	code := websocket.CloseStatus(end.err)
 	switch {
 	case end.err == errDrained:

@@ -30,6 +30,7 @@ const (
 type route struct {
 	method  string // "" is POST
 	path    string // below /v1; an element such as {file} stands for an id
+	name    string // the same with it, for logs and spans
 	grant   tenants.Routes
 	dialect dialect
 	body    bodyKind
@@ -75,7 +76,7 @@ var routes = func() map[string]*route {
 		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
 		{path: "/messages/count_tokens", dialect: anthropic, free: true},
 	} {
-		r.grant = tenants.RouteInference
+		r.grant, r.name = tenants.RouteInference, "/v1"+r.path
 		m[r.path] = &r
 	}
 	return m

@@ -113,10 +113,20 @@ func (m *Metrics) Account(tenant, tier, pool string) *Account {
 	return a
 }
 
-// Admitted counts what a call holds and how long it waited.
-func (a *Account) Admitted(tokens int64, waited time.Duration) {
+// Admitted counts what a call holds and how long it waited; trace is for Observe.
+func (a *Account) Admitted(tokens int64, waited time.Duration, trace string) {
 	a.held.Add(float64(tokens))
-	a.QueueWait.Observe(waited.Seconds())
+	Observe(a.QueueWait, waited, trace)
+}
+
+// Observe counts a duration. With a trace, which is one that somebody can look at, it
+// becomes the exemplar of its bucket.
+func Observe(o prometheus.Observer, d time.Duration, trace string) {
+	if trace == "" {
+		o.Observe(d.Seconds())
+		return
+	}
+	o.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": trace})
 }
 
 // Refused counts a refusal by the governor.

@@ -92,7 +92,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 // Registry is where the metrics are, for tests and for more collectors.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
-// Handler serves /metrics.
+// Handler serves /metrics: as OpenMetrics, which has exemplars, to who asks for it.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, EnableOpenMetrics: true})
 }

@@ -46,7 +46,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	p.Cancelled.Inc()
 	p.UpstreamError("503")
 	a := m.Account("acme", "pro", "p")
-	a.Admitted(500, time.Second)
+	a.Admitted(500, time.Second, "")
 	a.Refused(governor.ReasonTokens)
 	a.Refused(governor.ReasonCancelled)
 	a.ShadowRefused(governor.ReasonTokens)

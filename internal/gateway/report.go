@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
+)
+
+// summary is how a call ended, in the words of metrics: its log line and its span say the
+// same. What is not known is empty.
+type summary struct {
+	status             int
+	route              string
+	tenant, key        string
+	pool, model        string
+	outcome            string
+	reason, axis, code string
+}
+
+// report writes what there is to tell of a call, once, at its end.
+func (c *call) report() {
+	logged := c.g.log.Enabled(c.r.Context(), slog.LevelInfo)
+	if !logged && c.spans == nil {
+		return
+	}
+	s := c.summary()
+	c.endSpans(&s)
+	if logged {
+		c.logLine(&s)
+	}
+}
+
+func (c *call) summary() summary {
+	s := summary{status: c.w.status, route: c.at.name(), outcome: telemetry.OK}
+	if c.tenant != nil {
+		s.tenant, s.key = c.tenant.Name, c.key.Name
+	}
+	if c.pool != nil {
+		s.pool = c.pool.Name
+	}
+	if c.head != nil {
+		s.model = brief(c.head.model)
+	}
+	if f := c.turned; f != nil {
+		s.outcome, s.reason, s.code = telemetry.Refused, f.code, f.code
+		if s.status == 0 {
+			s.status = f.status
+		}
+	}
+	if would := c.lease.Would; would != nil {
+		s.axis = would.Axis
+	}
+	switch rej := c.rejection; {
+	case c.ending.done:
+		s.outcome, s.reason = c.ending.outcome, c.ending.reason
+	case rej == nil:
+	case rej.Reason == governor.ReasonCancelled:
+		s.outcome, s.reason, s.code = telemetry.Cancelled, "", ""
+	default:
+		s.reason, s.axis = rej.Reason.String(), rej.Axis
+	}
+	return s
+}
+
+// name is the place as its route has it, without what a caller put into it.
+func (p *place) name() string {
+	switch {
+	case p.models:
+		return "/v1/models"
+	case p.usage:
+		return "/v1/usage"
+	case p.wrong:
+		return ""
+	}
+	return p.route.name
+}
+
+// logLine writes the call's one line at info, and leaves out what is not there.
+func (c *call) logLine(s *summary) {
+	var room [26]slog.Attr // for all that a line can say
+	l := line(room[:0]).text("request_id", c.id).text("trace_id", c.spans.TraceID()).text("method", brief(c.r.Method)).text("route", s.route)
+	if path := c.r.URL.Path; path != s.route {
+		l = l.text("path", brief(path))
+	}
+	l = append(l, slog.Int("status", s.status))
+	l = l.text("outcome", s.outcome).text("reason", s.reason).text("axis", s.axis).text("code", s.code)
+	l = l.text("tenant", s.tenant).text("key", s.key).text("pool", s.pool).text("model", s.model)
+	l = c.took(c.ran(l))
+	if c.failure != nil {
+		l = l.text("error", c.failure.Error())
+	}
+	l = append(l, slog.Float64("duration_ms", ms(time.Since(c.began))))
+	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", l...)
+}
+
+// ran adds what there is to tell of a call's way.
+func (c *call) ran(l line) line {
+	if c.head != nil && c.head.stream {
+		l = append(l, slog.Bool("stream", true))
+	}
+	if c.tries > 0 {
+		l = append(l.text("upstream", c.try.up.name), slog.Int("tries", c.tries))
+	}
+	if would := c.lease.Would; would != nil {
+		l = l.text("shadow", would.Reason.String())
+	}
+	waited := c.lease.Waited
+	if c.rejection != nil {
+		waited = c.waited + c.rejection.Waited
+	}
+	if waited > 0 {
+		l = append(l, slog.Float64("queue_ms", ms(waited)))
+	}
+	if c.firstToken > 0 {
+		l = append(l, slog.Float64("first_token_ms", ms(c.firstToken)))
+	}
+	return l
+}
+
+// took adds what a call that was admitted held, and what it took.
+func (c *call) took(l line) line {
+	e := &c.ending
+	if !e.done {
+		return l
+	}
+	l = append(l, slog.Int64("held", c.req.Input+c.req.Output), slog.Int64("input", e.usage.Input), slog.Int64("output", e.usage.Output))
+	if e.usage.CachedInput > 0 {
+		l = append(l, slog.Int64("cached_input", e.usage.CachedInput))
+	}
+	if e.usage.Reasoning > 0 {
+		l = append(l, slog.Int64("reasoning", e.usage.Reasoning))
+	}
+	if e.estimated {
+		l = append(l, slog.Bool("estimated", true))
+	}
+	if p := c.req.Price; p != (governor.Price{}) {
+		l = append(l, slog.Float64("held_usd", usd(p, governor.Usage{Input: c.req.Input, Output: c.req.Output})), slog.Float64("usd", usd(p, e.usage)))
+	}
+	return l
+}
+
+func usd(p governor.Price, u governor.Usage) float64 { return float64(p.MicroUSD(u)) / 1e6 }
+
+// line is a log line in the making.
+type line []slog.Attr
+
+func (l line) text(name, value string) line {
+	if value == "" {
+		return l
+	}
+	return append(l, slog.String(name, value))
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
+
+// askGovernor asks for a lease, and waits.
+func (c *call) askGovernor(req governor.Request) (governor.Lease, *governor.Rejection) {
+	if c.spans == nil {
+		return c.g.gov.Acquire(c.r.Context(), req)
+	}
+	asked := tracing.Asked{Began: time.Now(), Tenant: req.Tenant, Pool: req.Pool, Held: req.Input + req.Output, Outcome: "admitted"}
+	lease, rej := c.g.gov.Acquire(c.r.Context(), req)
+	why := lease.Would
+	asked.Waited, asked.Shadow = lease.Waited, why != nil
+	if rej != nil {
+		asked.Waited, asked.Outcome, why = rej.Waited, telemetry.Refused, rej
+	}
+	if rej != nil && rej.Reason == governor.ReasonCancelled {
+		asked.Outcome, why = telemetry.Cancelled, nil
+	}
+	if why != nil {
+		asked.Reason, asked.Axis, asked.Of = why.Reason.String(), why.Axis, "pool"
+		if why.Own {
+			asked.Of = "tenant"
+		}
+		asked.Limit, asked.Used, asked.Tried, asked.RetryAfter = why.Limit, why.Used, why.Asked, why.RetryAfter
+	}
+	c.spans.Asked(asked)
+	return lease, rej
+}
+
+// spanOfTry begins the span of a try.
+func (c *call) spanOfTry(t *try) *tracing.Try {
+	if c.spans == nil {
+		return nil
+	}
+	return c.spans.Try(tracing.Target{
+		Number: c.tries, Upstream: t.up.name, Kind: t.up.kind, Base: &t.up.base, Method: c.r.Method, Route: c.route.path,
+		Model: c.realModel(), Stream: c.head.stream, MaxTokens: c.head.bound(c.route), Choices: c.head.copies,
+	})
+}
+
+// judge says what an answer, or none, says of its upstream. A try that has come to
+// nothing ends with it.
+func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
+	said := c.verdict(resp, err)
+	if c.spans == nil {
+		return said
+	}
+	failure := ""
+	switch {
+	case said == upstreams.Abandoned && c.gone():
+		failure = telemetry.Cancelled
+	case resp == nil:
+		failure = c.classOf(err)
+	case resp.StatusCode >= 400:
+		failure = strconv.Itoa(resp.StatusCode)
+	}
+	// Who went has the last try, and what that took is told at the end.
+	c.try.span.Answered(c.try.status, said.String(), failure, said != upstreams.Served && said != upstreams.Abandoned)
+	return said
+}
+
+// endSpans ends what spans have not ended.
+func (c *call) endSpans(s *summary) {
+	if c.spans == nil {
+		return
+	}
+	took := tracing.Took{}
+	if e := &c.ending; e.done {
+		took = tracing.Took{
+			Input: e.last.Input, CachedInput: e.last.CachedInput, Output: e.last.Output, Reasoning: e.last.Reasoning,
+			Estimated: e.estimated && !e.reported, Failure: e.reason,
+		}
+		if e.outcome == telemetry.Cancelled {
+			took.Failure = telemetry.Cancelled
+		}
+	}
+	if c.firstToken > 0 {
+		took.FirstChunk = c.admitted.Add(c.firstToken).Sub(c.try.began)
+	}
+	c.try.span.End(took)
+	c.spans.End(tracing.End{
+		Method: c.r.Method, Route: s.route, Status: s.status, ID: c.id, Tenant: s.tenant, Key: s.key, Pool: s.pool, Model: s.model,
+		Outcome: s.outcome, Reason: s.reason, Axis: s.axis, Failed: s.outcome == telemetry.Failed || s.status >= 500,
+	})
+}
