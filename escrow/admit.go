@@ -14,6 +14,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	e := p.entryOf(&c)
 	ticket := p.claimed(&c)
 	p.demanded(&c, &e, ticket)
+	p.toldOf(c.Leaf).note(&e)
 	ans := p.answer(now, &c, &e, ticket)
 	switch ans.Verdict {
 	case Admitted:
@@ -22,6 +23,9 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 		return p.queue(&e, ticket), ans
 	}
 	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
+	if !ans.Ticket {
+		p.toldOf(c.Leaf).turnAway(&c, &e)
+	}
 	return Handle{}, ans
 }
 
@@ -174,12 +178,18 @@ func (p *Pool) Cancel(now time.Time, h Handle) bool {
 		return false
 	}
 	p.advance(now)
+	p.toldOf(p.entries[n].leaf).turned += p.entries[n].virtual
+	p.withdraw(n)
+	return true
+}
+
+// withdraw takes a queued call away.
+func (p *Pool) withdraw(n int32) {
 	leaf := p.entries[n].leaf
 	p.dequeue(n)
 	p.release(n)
 	p.restandUp(leaf)
 	p.noteIdle()
-	return true
 }
 
 // Refuse withdraws a call that has waited as long as it may, and answers when its
@@ -192,11 +202,13 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 		return Answer{}, false
 	}
 	p.advance(now)
-	e := p.entries[n] // a copy: Cancel frees the entry
-	p.Cancel(now, h)
+	e := p.entries[n] // a copy: withdraw frees the entry
+	p.withdraw(n)
 	e.next, e.prev = -1, -1
 	ans := p.forecast(now, &e)
-	ans.Ticket = p.keep(now, &e, key, ans.Wait)
+	if ans.Ticket = p.keep(now, &e, key, ans.Wait); !ans.Ticket {
+		p.toldOf(e.leaf).turned += e.virtual
+	}
 	return ans, true
 }
 
@@ -220,6 +232,9 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		lacks, ok := p.fits(now, e)
 		if !ok {
 			p.blocked, p.first = lacks, e.cost
+			if lacks == Tokens {
+				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
+			}
 			p.wake = p.headReadyAt(now, e)
 			return out
 		}

@@ -23,7 +23,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 		case a.on || limit > 0:
 			old := *a
 			*a = newAxis(now, Axis(k), cfg)
-			a.era, a.pace.spent = old.era+1, old.pace.spent
+			a.era, a.pace.spent, a.pace.handed = old.era+1, old.pace.spent, old.pace.handed
 			if a.on {
 				a.pace.slow(p.part)
 			}

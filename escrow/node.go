@@ -73,6 +73,7 @@ type node struct {
 	// the node's tag has been moved past the first of them, as nothing waited.
 	promised, passed int64
 	running          int32 // calls below; not counted for Root, see Pool.running
+	received         int64 // virtual cost of all that it was served; not counted for Root
 
 	*inner // of a node with children
 	leaf   // of one without

@@ -47,6 +47,8 @@ type pace struct {
 	allowance Allowance
 	spent     int64
 
+	handed int64 // out by now, what was given back taken off
+
 	last time.Time
 }
 
@@ -242,6 +244,7 @@ func (p *pace) need(c int64) int64 {
 // really taken.
 func (p *pace) take(c, expected int64) {
 	p.spent += c
+	p.handed += c
 	p.level -= c
 	p.lead += expected
 	p.largest = max(p.largest, c)
@@ -253,6 +256,7 @@ func (p *pace) take(c, expected int64) {
 // for twice.
 func (p *pace) correct(d, more int64) {
 	p.spent += max(0, d)
+	p.handed += d
 	if p.granted {
 		p.level -= max(0, d)
 		return

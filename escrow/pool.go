@@ -81,7 +81,9 @@ type Pool struct {
 	axes  [rollingAxes]axisBooks
 	tree
 	tickets tickets
-	asks    []ask // by leaf, of a shared pool: see Demand
+	asks    []ask  // by leaf, of a shared pool: see Demand
+	told    []told // by leaf: see Account
+	idle    idleness
 
 	part int64     // of the rate that is handed out; see Throttle
 	held time.Time // until when nothing is; zero for no hold
@@ -131,7 +133,13 @@ func (p *Pool) Update(i NodeID, n Node) { p.describe(i, n) }
 // or children. The NodeID may be given out again.
 func (p *Pool) Remove(now time.Time, i NodeID) bool {
 	p.advance(now)
-	return p.remove(i)
+	if !p.remove(i) {
+		return false
+	}
+	if int(i) < len(p.told) {
+		p.told[i] = told{}
+	}
+	return true
 }
 
 // advance brings the books to now. Every verb that decides or books begins with it.
@@ -140,6 +148,9 @@ func (p *Pool) advance(now time.Time) {
 		p.now = us
 	}
 	p.lead = 0
+	if p.axes[Tokens].on {
+		p.watch()
+	}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {

@@ -173,6 +173,7 @@ func (t *tree) ended(i NodeID) {
 // move shifts one node's tag by a virtual cost, of either sign, over its weight.
 func (t *tree) move(i NodeID, c int64) {
 	nd := &t.nodes[i]
+	nd.received += c
 	p := t.nodes[nd.parent].inner
 	nd.finish = min(nd.finish+nd.over(c), t.virtualOf(p)+maxAhead)
 	p.latest = max(p.latest, nd.finish)

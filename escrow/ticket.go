@@ -151,6 +151,8 @@ func (p *Pool) drop(n int32) {
 // expire ends the tickets that nobody came for.
 func (p *Pool) expire() {
 	for ends := &p.tickets.ends; len(*ends) > 0 && (*ends)[0].key <= p.now; {
+		e := &p.entries[(*ends)[0].id]
+		p.toldOf(e.leaf).turned += e.virtual
 		p.drop((*ends)[0].id)
 	}
 }

@@ -82,8 +82,12 @@
 //
 // The escrow and the quotas are plain state; this package is their shell: one lock
 // for each pool and each quota, never nested, but that Apply takes those of all pools
-// at once, and never held while waiting; three timers for each pool; no goroutine of
+// at once, and never held while waiting; four timers for each pool; no goroutine of
 // its own.
+//
+// What tenants had of a pool, and what was their due, is measured once a second, by
+// package fairness, from the scheduler's own counters: they are copied under the pool's
+// lock, and looked at under one that is taken before it, and never on the request path.
 //
 // # What it is not
 //

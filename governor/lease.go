@@ -55,6 +55,7 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 		p.mu.Unlock()
 		return false
 	}
+	l.g.stirLocked(p, now)
 	b, spent := st.tab, Spend{}
 	if l.g.journal != nil || len(b.caps) > 0 || len(b.parts) > 0 {
 		spent = p.spend(u, requests, b.price)

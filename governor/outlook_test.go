@@ -32,6 +32,8 @@ func TestExplain_IsWhatHappens(t *testing.T) {
 		// The books, and what is learned, are brought up to date by whoever asks.
 		v, p, a := g.table.Load().find(&req)
 		p.expected(v, &req)
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.escrow.Foretell(g.clock.Now(), escrow.Call{Leaf: a.seat.leaf, Most: escrow.Cost{1, 1}})
 	})
 	if diff := cmp.Diff(unasked, asked); diff != "" {

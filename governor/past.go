@@ -25,6 +25,7 @@ type Past struct {
 	lived   time.Time // until when the process may have, at the latest
 	running map[uint64]Record
 	ended   []Record
+	cut     int
 	last    uint64         // name of a call
 	used    map[string]Use // by tenant, once it was asked for
 }
@@ -82,8 +83,12 @@ func (p *Past) Cut() []Record {
 	for _, r := range cut {
 		p.Read(r)
 	}
+	p.cut += len(cut)
 	return cut
 }
+
+// CutOff is how many calls were in flight when the journal broke off.
+func (p *Past) CutOff() int { return p.cut }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

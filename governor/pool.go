@@ -37,6 +37,14 @@ type pool struct {
 	// aloneUntil is until when allowances of its own are in force.
 	aloneUntil time.Time
 
+	measure   measure // has a lock of its own
+	view      *claimsView
+	measureAt Timer     // nil before the first
+	measuring bool      // it runs, or its function does
+	stirred   bool      // calls came or ended since the last look
+	stirredAt time.Time // when it began to be measured
+	reshared  bool      // shares have changed, and view has not yet
+
 	claims  map[claimName]*claim
 	retired []*claim // which are to go when nothing is lost by it
 	sweep   int      // of retired, the next to be looked at
@@ -57,7 +65,7 @@ type leaseState struct {
 	course  course
 	waiter  *waiter // nil once dispatched
 	stream  bool
-	since   time.Time // of the dispatch
+	since   time.Time // when it was dispatched, or, while it waits, when it came
 	output  int64     // tokens, as Progress told
 	flowing bool      // the first byte was seen
 }
@@ -96,6 +104,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	}
 	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call), stream: req.Stream}
 	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
+	g.stirLocked(p.pool, now)
 	switch ans.Verdict {
 	case escrow.Admitted:
 		st.since = now
@@ -109,7 +118,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		l, rej = g.keepStart(now, p.pool, v.tenant, Lease{g: g, pool: p.pool, handle: h, Would: b.would}, b, booked)
 		return l, rej, false
 	case escrow.Queued:
-		st.waiter = newWaiter()
+		st.waiter, st.since = newWaiter(), now
 		*p.stateLocked(h) = st
 		g.pumpAndUnlock(p.pool, now)
 		l, rej = g.queue(ctx, p.pool, h, &st, now, now.Add(ans.Patience), call)

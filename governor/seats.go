@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/fairness"
 )
 
 // seat is a tenant's place in a pool. It is guarded by the pool's lock.
@@ -14,6 +15,8 @@ type seat struct {
 	tenant  *tenant
 	leaf    escrow.NodeID
 	members []budget.MemberID // in each of pool.shares
+	// measured is what the meter knows of the leaf; see measure.
+	measured *fairness.Leaf
 	// cached is which part of the tenant's prompts came from a cache, in millionths: a
 	// moving average.
 	cached int64
@@ -71,6 +74,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 		p.listLocked()
 	}
 	p.seatLocked(now, tb)
+	p.viewLocked()
 	p.splitLocked(now, tb, zone, past)
 }
 
@@ -187,10 +191,10 @@ func (p *poolView) seatLocked(now time.Time, tb *table) {
 		st := old[v.tenant]
 		switch {
 		case st == nil:
-			st = &seat{tenant: v.tenant, leaf: leaf}
+			st = &seat{tenant: v.tenant, leaf: leaf, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
 		case st.leaf != leaf:
 			st.gone = true
-			st = &seat{tenant: v.tenant, leaf: leaf, members: st.members, cached: st.cached}
+			st = &seat{tenant: v.tenant, leaf: leaf, members: st.members, cached: st.cached, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
 		}
 		delete(old, v.tenant)
 		p.seats[v.tenant] = st

@@ -222,3 +222,41 @@ func TestShared_Cut(t *testing.T) {
 		t.Errorf("of 40000 a minute %d are held, and of 100 at once %d", h.Rate, h.Left)
 	}
 }
+
+// TestShared_Measured: what tenants are entitled to here is by the shares that they have
+// here.
+func TestShared_Measured(t *testing.T) {
+	_, s := shared(t, sharedConfig())
+	s.Report(time.Now())
+	weights := func() (free, acme float64) {
+		p := s.find()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.viewLocked()
+		part := make([]float64, len(p.view.leaves))
+		p.view.tree.Guaranteed(part)
+		for st, i := range p.view.index {
+			switch st.name {
+			case "free":
+				free = part[i]
+			case "acme", "acme/search", "acme/search/deep":
+				acme += part[i]
+			}
+		}
+		return free, acme
+	}
+	if free, acme := weights(); free/acme < 0.74 || free/acme > 0.76 {
+		t.Fatalf("free has %v and acme %v, want 3 to 4", free, acme)
+	}
+	for id, path := range s.tree.paths {
+		if path == "acme" {
+			s.Apply(time.Now(), []federation.Command{federation.Share{ID: id, PPM: 250_000}})
+		}
+	}
+	if !s.find().reshared {
+		t.Error("the meter is not told of new shares")
+	}
+	if free, acme := weights(); free/acme < 2.9 || free/acme > 3.1 {
+		t.Errorf("free has %v and acme %v where a quarter of acme is, want 3 to 1", free, acme)
+	}
+}

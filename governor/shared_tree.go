@@ -93,6 +93,7 @@ func (p *pool) shareLocked(path string, ppm int64) {
 	if i, ok := p.tree.index[path]; ok && p.tree.nodes[i].ppm != ppm {
 		p.tree.nodes[i].ppm = ppm
 		p.escrow.Share(p.tree.nodes[i].id, ppm)
+		p.reshared = true
 	}
 }
 

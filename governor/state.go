@@ -85,6 +85,12 @@ type PoolState struct {
 	// and Grant how many tokens may still be handed out, until the allowance expires.
 	Degraded string
 	Grant    int64
+	// Shares are of all tenants that may use it; Jain and Deviation say how fairly it was
+	// shared in the last minute (see fairness.Figures), and Unused how many tokens it could
+	// have handed out so far while calls waited for them.
+	Shares          []TenantShare
+	Jain, Deviation float64
+	Unused          int64
 }
 
 // LeaseInfo describes one lease, or a call that waits for one.
@@ -92,7 +98,7 @@ type LeaseInfo struct {
 	ID, Tenant, Pool string
 	// State is waiting, running (admitted, nothing produced yet) or streaming.
 	State      string
-	Age        time.Duration // since the dispatch
+	Age        time.Duration // since the dispatch, or, while it waits, since it came
 	Held, Used int64         // tokens
 	Stream     bool
 }
@@ -157,6 +163,7 @@ func (g *Governor) State() State {
 // state copies a pool's books, and puts what they have of each tenant to the
 // tenant's.
 func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolState {
+	figures, view := p.measure.figures()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
@@ -164,6 +171,8 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	if p.set.Shared {
 		ps.Degraded, ps.Grant = p.degradedLocked(now), p.grantLocked(now)
 	}
+	ps.Jain, ps.Deviation, ps.Unused = figures.Jain, figures.Deviation, p.escrow.Unused(now)
+	ps.Shares = p.sharesLocked(now, tb, figures, view)
 	for i, v := range tb.inOrder.tenants {
 		p.addToLocked(&tenants[i], now, v.access[p.index].seat)
 	}
@@ -208,10 +217,10 @@ func states(now time.Time, accounts []*account) []BudgetState {
 func (p *pool) infoLocked(now time.Time, slot int, st *leaseState) LeaseInfo {
 	info := LeaseInfo{
 		ID: st.id, Tenant: st.tenant.name, Pool: p.name,
-		State: "waiting", Used: st.used(), Stream: st.stream, Held: p.escrow.CostOf(slot)[escrow.Tokens],
+		State: "waiting", Used: st.used(), Stream: st.stream, Held: p.escrow.CostOf(slot)[escrow.Tokens], Age: now.Sub(st.since),
 	}
 	if st.waiter == nil {
-		info.State, info.Age = "running", now.Sub(st.since)
+		info.State = "running"
 		if st.flowing && st.stream {
 			info.State = "streaming"
 		}

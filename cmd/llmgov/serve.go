@@ -117,7 +117,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	metrics := telemetry.New()
 	rules := gateway.GovernorConfig(snap)
 	rules.Shared = cfg.Store != notShared
-	journal, err := openState(cfg.StateDir, &rules, log)
+	journal, err := openState(cfg.StateDir, &rules, metrics, log)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 }
 
 // openState lets a governor remember over restarts, if there is a folder for it.
-func openState(dir string, rules *governor.Config, log *slog.Logger) (j *durable.Journal, err error) {
+func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *slog.Logger) (j *durable.Journal, err error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -227,6 +227,7 @@ func openState(dir string, rules *governor.Config, log *slog.Logger) (j *durable
 		return nil, err
 	}
 	rules.Journal = j
+	m.Expired.Add(float64(rules.Past.CutOff()))
 	return j, nil
 }
 

@@ -35,6 +35,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
+	"escrow/fairness": {
+		may:    []string{"escrow"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "a measure is told what happened, and decides nothing",
+	},
 	"federation": {
 		may:    []string{"escrow"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
@@ -64,7 +69,7 @@ var rules = map[string]rule{
 		reason: "a server for tests is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/lengths", "escrow/budget", "federation"},
+		may:    []string{"escrow", "escrow/lengths", "escrow/budget", "escrow/fairness", "federation"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP and no store",
 	},
@@ -132,7 +137,7 @@ var rules = map[string]rule{
 	},
 	"internal/simulate": {
 		may: []string{
-			"escrow", "escrow/lengths", "federation", "internal/strictyaml", "internal/dist", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
+			"escrow", "escrow/lengths", "escrow/fairness", "federation", "internal/strictyaml", "internal/dist", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
 		},
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},

@@ -45,6 +45,9 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	guarded.HandleFunc("GET /api/v1/tenants", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"tenants": g.tenantViews()})
 	})
+	guarded.HandleFunc("GET /api/v1/fairness", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, map[string]any{"pools": g.fairnessViews()})
+	})
 	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})
 	})
@@ -153,6 +156,11 @@ type poolView struct {
 
 	Budgets []budgetView `json:"budgets"`
 	Sharing *Sharing     `json:"sharing,omitempty"`
+
+	// Fairness lists the tenants that ask for most, and Leases those that are oldest.
+	Fairness    fairnessView `json:"fairness"`
+	LeasesTotal int          `json:"leases_total"`
+	Leases      []leaseView  `json:"leases"`
 }
 
 // upstreamView is what is believed of one of a pool's upstreams.
@@ -238,7 +246,9 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		status := opt.Policies.Status()
 		v.Policy = &status
 	}
-	for _, p := range g.gov.State().Pools {
+	s := g.gov.State()
+	for i := range s.Pools {
+		p := &s.Pools[i]
 		t, ok := w.poolNamed(p.Config.Name)
 		if !ok {
 			continue // a policy is being taken over
@@ -247,6 +257,7 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 			Name: p.Config.Name, Upstream: t.UpstreamNames(), Models: t.Models, Accounting: string(t.Accounting),
 			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, BurstSeconds: p.Config.Burst.Seconds(),
 			Budgets: budgetViews(p.Budgets), Upstreams: t.upstreamViews(time.Now()), RateRatio: float64(p.Part) / governor.Whole,
+			Fairness: fairnessOf(p, snapshotTop), LeasesTotal: len(p.Leases), Leases: oldest(viewsOf(p.Leases), snapshotTop),
 		}
 		if !p.Held.IsZero() {
 			pv.RateRatio, pv.HeldUntil = 0, &p.Held
@@ -282,17 +293,19 @@ func budgetViews(list []governor.BudgetState) []budgetView {
 	return out
 }
 
+func viewsOf(list []governor.LeaseInfo) []leaseView {
+	out := make([]leaseView, 0, len(list))
+	for _, l := range list {
+		out = append(out, leaseView{l.ID, l.Tenant, l.Pool, l.State, l.Age.Seconds(), l.Held, l.Used, l.Stream})
+	}
+	return out
+}
+
 func leaseViews(s governor.State) []leaseView {
-	out := []leaseView{}
-	add := func(list []governor.LeaseInfo) {
-		for _, l := range list {
-			out = append(out, leaseView{l.ID, l.Tenant, l.Pool, l.State, l.Age.Seconds(), l.Held, l.Used, l.Stream})
-		}
+	out := viewsOf(s.Gone)
+	for i := range s.Pools {
+		out = append(out, viewsOf(s.Pools[i].Leases)...)
 	}
-	for _, p := range s.Pools {
-		add(p.Leases)
-	}
-	add(s.Gone)
 	slices.SortFunc(out, func(a, b leaseView) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }

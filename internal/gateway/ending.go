@@ -27,6 +27,9 @@ type ending struct {
 
 var noUsage governor.Usage
 
+// classIdle is the failure of an answer that fell silent.
+const classIdle = "idle"
+
 // over ends the lease with what was used, and counts it. The first ending counts:
 // the stream, the error handler and the deferred finish may all come here.
 func (c *call) over(outcome, reason string, u governor.Usage) {
@@ -49,8 +52,11 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
 	telemetry.Observe(c.pool.metrics.Duration, time.Since(c.admitted), c.spans.Exemplar())
-	if outcome == telemetry.Cancelled {
+	switch {
+	case outcome == telemetry.Cancelled:
 		c.pool.metrics.Cancelled.Inc()
+	case reason == classIdle:
+		c.g.metrics.Expired.Inc()
 	}
 }
 
@@ -128,7 +134,7 @@ func (c *call) answered(res streaming.Result) {
 		c.failure = res.Err
 		class := causeClass[res.Cause]
 		if res.Err == streaming.ErrIdle {
-			class = "idle"
+			class = classIdle
 		}
 		c.failed(class, u)
 	}

@@ -194,7 +194,7 @@ func (b *objectBody) Read(p []byte) (int, error) {
 		b.c.over(telemetry.Failed, codeDraining, noUsage)
 	case errors.Is(err, streaming.ErrIdle):
 		b.c.failure = err
-		b.c.failed("idle", noUsage)
+		b.c.failed(classIdle, noUsage)
 	default:
 		b.c.failure = err
 		b.c.failed("truncated", noUsage)

@@ -136,6 +136,9 @@ func (s *session) settle(end sessionEnd) {
 		s.c.failure = end.err
 		s.c.over(telemetry.Cancelled, "", u)
 	default:
+		if end.err == errIdleSession {
+			s.c.g.metrics.Expired.Inc()
+		}
 		s.c.over(telemetry.OK, "", u)
 	}
 }

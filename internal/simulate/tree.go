@@ -1,9 +1,8 @@
 package simulate
 
 import (
-	"slices"
-
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/fairness"
 	"github.com/llmgov/llmgov/federation"
 )
 
@@ -18,113 +17,33 @@ type Leaf struct {
 
 // Tree is the claims on a pool, for the oracles.
 type Tree struct {
+	*fairness.Tree
 	Leaves []Leaf
-	nodes  []treeNode
-}
-
-type treeNode struct {
-	weight   float64
-	children []int // nodes; none for a leaf
-	leaf     int   // index into Leaves, -1 for an inner node
-
-	// Scratch of MaxMin, by child: what it wants, in the order of want over weight.
-	wants []want
-}
-
-type want struct {
-	node   int
-	amount float64
-	level  float64 // amount over weight
 }
 
 // NewTree is the tree of a scenario's tenants.
 func NewTree(tenants []Tenant) *Tree {
-	t := &Tree{}
-	t.grow(1, tenants, "", 1)
+	t := &Tree{Tree: fairness.NewTree()}
+	t.grow(fairness.Root, tenants, "")
+	guaranteed := make([]float64, len(t.Leaves))
+	t.Guaranteed(guaranteed)
+	for i := range t.Leaves {
+		t.Leaves[i].Guaranteed = guaranteed[i]
+	}
 	return t
 }
 
-// grow adds an inner node with its tenants, and returns its index.
-func (t *Tree) grow(weight float64, tenants []Tenant, above string, part float64) int {
-	at := len(t.nodes)
-	t.nodes = append(t.nodes, treeNode{weight: weight, leaf: -1})
-	all := 0.0
-	for i := range tenants {
-		all += float64(tenants[i].Weight)
-	}
-	children := make([]int, len(tenants))
+// grow adds tenants below a node.
+func (t *Tree) grow(parent int, tenants []Tenant, above string) {
 	for i := range tenants {
 		x := &tenants[i]
-		own, path := part*float64(x.Weight)/all, above+x.Name
+		path := above + x.Name
 		if len(x.Teams) > 0 {
-			children[i] = t.grow(float64(x.Weight), x.Teams, path+"/", own)
+			t.grow(t.Inner(parent, float64(x.Weight)), x.Teams, path+"/")
 			continue
 		}
-		children[i] = len(t.nodes)
-		t.nodes = append(t.nodes, treeNode{weight: float64(x.Weight), leaf: len(t.Leaves)})
-		t.Leaves = append(t.Leaves, Leaf{Path: path, Tenant: x, Guaranteed: own})
-	}
-	t.nodes[at].children = children
-	return at
-}
-
-// MaxMin shares a capacity between leaves by weighted max-min fairness at every
-// node of the tree: nobody gets more than it demands, and nobody could be given
-// more but at the cost of a sibling that has less for its weight. What siblings
-// leave goes to siblings before it goes to cousins. It writes each leaf's part
-// to out. It uses scratch space of the tree, so it is not for two goroutines.
-func (t *Tree) MaxMin(capacity float64, demands, out []float64) {
-	clear(out)
-	t.demand(0, demands)
-	t.pour(0, capacity, demands, out)
-}
-
-// demand fills in what each child of node n wants, and returns the sum.
-func (t *Tree) demand(n int, demands []float64) float64 {
-	node := &t.nodes[n]
-	if node.leaf >= 0 {
-		return demands[node.leaf]
-	}
-	sum := 0.0
-	wants := node.wants[:0]
-	for _, c := range node.children {
-		if amount := t.demand(c, demands); amount > 0 {
-			wants = append(wants, want{c, amount, amount / t.nodes[c].weight})
-			sum += amount
-		}
-	}
-	node.wants = wants
-	return sum
-}
-
-// pour gives node n a capacity, to be shared by its children. The ones that
-// want least for their weight are filled first; as soon as one cannot be, it
-// and all after it get the same for their weight.
-func (t *Tree) pour(n int, capacity float64, demands, out []float64) {
-	node := &t.nodes[n]
-	if node.leaf >= 0 {
-		out[node.leaf] = min(capacity, demands[node.leaf])
-		return
-	}
-	slices.SortFunc(node.wants, func(a, b want) int {
-		switch {
-		case a.level < b.level:
-			return -1
-		case a.level > b.level:
-			return 1
-		}
-		return a.node - b.node // sums of floats are to be the same every time
-	})
-	weights := 0.0
-	for _, w := range node.wants {
-		weights += t.nodes[w.node].weight
-	}
-	for _, w := range node.wants {
-		weight := t.nodes[w.node].weight
-		part := min(w.amount, capacity*weight/weights)
-		t.pour(w.node, part, demands, out)
-		capacity -= part
-		weights -= weight
+		t.Leaf(parent, float64(x.Weight))
+		t.Leaves = append(t.Leaves, Leaf{Path: path, Tenant: x})
 	}
 }
 

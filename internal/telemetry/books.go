@@ -10,7 +10,10 @@ import (
 )
 
 // books reads the governor's books at scrape time.
-type books struct{ state func() governor.State }
+type books struct {
+	state func() governor.State
+	life  *life
+}
 
 // WatchStore registers the gauge that says whether what must outlive the process can be
 // written, and whether the store that gateways share answers.
@@ -28,24 +31,24 @@ func (m *Metrics) WatchStore(up func() bool) {
 // Watch registers the gauges that are read from a governor's books, and says which
 // policy these begin with.
 func (m *Metrics) Watch(state func() governor.State, policyHash string) {
-	m.registry.MustRegister(&books{state})
+	m.registry.MustRegister(&books{state, &m.life})
 	m.PolicyInForce(policyHash, time.Now())
 }
 
 var (
-	descInflight     = desc("inflight_requests", "Calls that run.", "tenant", "pool")
-	descLimit        = desc("limit", "A limit, by axis; tenant is empty for a pool's own, pool for a tenant's over all pools.", "tenant", "pool", "axis")
-	descUsed         = desc("used", "What counts against a limit now.", "tenant", "pool", "axis")
-	descQueue        = desc("queue_depth", "Calls that wait; pool is empty for those over a limit of their own tenant.", "tenant", "pool")
-	descPoolLimit    = desc("pool_tokens_limit", "Tokens a rolling minute of a pool, headroom taken off.", "pool")
-	descPoolRolling  = desc("pool_tokens_rolling", "Tokens that count against the pool's limit now: of the last 60 s, and held.", "pool")
-	descLeases       = desc("leases", "Leases by state.", "pool", "state")
-	descTickets      = desc("tickets", "Kept places of refused calls: waiting for the time that was told, or due.", "pool", "state")
-	descBudget       = desc("budget_used_ratio", "How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.", "tenant", "per")
-	descConcurrency  = desc("concurrency_limit", "Calls that may run at once.", "pool")
-	descRate         = desc("pool_rate_ratio", "The part of a pool's rate that is handed out: less than 1 while upstreams are missing or have asked for a pause, 0 while all have.", "pool")
+	descInflight    = desc("inflight_requests", "Calls that run.", "tenant", "pool")
+	descLimit       = desc("limit", "A limit, by axis; tenant is empty for a pool's own, pool for a tenant's over all pools.", "tenant", "pool", "axis")
+	descUsed        = desc("used", "What counts against a limit now.", "tenant", "pool", "axis")
+	descQueue       = desc("queue_depth", "Calls that wait; pool is empty for those over a limit of their own tenant.", "tenant", "pool")
+	descPoolLimit   = desc("pool_tokens_limit", "Tokens a rolling minute of a pool, headroom taken off.", "pool")
+	descPoolRolling = desc("pool_tokens_rolling", "Tokens that count against the pool's limit now: of the last 60 s, and held.", "pool")
+	descLeases      = desc("leases", "Leases by state.", "pool", "state")
+	descTickets     = desc("tickets", "Kept places of refused calls: waiting for the time that was told, or due.", "pool", "state")
+	descBudget      = desc("budget_used_ratio", "How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.", "tenant", "per")
+	descConcurrency = desc("concurrency_limit", "Calls that may run at once.", "pool")
+	descRate        = desc("pool_rate_ratio", "The part of a pool's rate that is handed out: less than 1 while upstreams are missing or have asked for a pause, 0 while all have.", "pool")
+
 	leaseStates      = []string{"waiting", "running", "streaming"}
-	allDescs         = []*prometheus.Desc{descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descConcurrency, descTickets, descBudget, descRate}
 	poolAxes         = []escrow.Axis{escrow.Tokens, escrow.Requests}
 	noTenant, noPool = "", ""
 )
@@ -56,26 +59,25 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (b *books) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range allDescs {
+	for _, d := range []*prometheus.Desc{
+		descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descTickets, descBudget,
+		descConcurrency, descRate,
+	} {
 		ch <- d
 	}
+	describeShares(ch)
 }
 
 // Collect implements prometheus.Collector.
 func (b *books) Collect(ch chan<- prometheus.Metric) {
 	s := b.state()
-	gauge := func(d *prometheus.Desc, v int64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
-	}
+	w := writer{ch: ch, crowd: b.life.crowd(), others: map[otherSeries]float64{}}
 	inflight := map[[2]string]int64{}
 	spent := fullest{}
-	for _, p := range s.Pools {
-		collectPool(gauge, p)
-		rate := float64(p.Part) / governor.Whole
-		if !p.Held.IsZero() {
-			rate = 0
-		}
-		ch <- prometheus.MustNewConstMetric(descRate, prometheus.GaugeValue, rate, p.Config.Name)
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		collectPool(&w, p)
+		collectShares(&w, p)
 		spent.add(noTenant, p.Budgets)
 		for _, l := range p.Leases {
 			if l.State != "waiting" {
@@ -83,22 +85,24 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for _, t := range s.Tenants {
+	for i := range s.Tenants {
+		t := &s.Tenants[i]
 		name := t.Config.Name
-		spent.add(name, t.Budgets)
+		spent.add(w.crowd.name(name, noPool), t.Budgets)
 		for _, l := range t.Limits {
-			gauge(descLimit, l.Limit, name, l.Pool, l.Axis)
-			gauge(descUsed, l.Used, name, l.Pool, l.Axis)
+			w.gauge(descLimit, float64(l.Limit), name, l.Pool, l.Axis)
+			w.gauge(descUsed, float64(l.Used), name, l.Pool, l.Axis)
 		}
-		gauge(descQueue, int64(t.InLine), name, noPool)
+		w.gauge(descQueue, float64(t.InLine), name, noPool)
 		for pool, n := range t.Queued {
-			gauge(descQueue, int64(n), name, pool)
-			gauge(descInflight, inflight[[2]string{name, pool}], name, pool)
+			w.gauge(descQueue, float64(n), name, pool)
+			w.gauge(descInflight, float64(inflight[[2]string{name, pool}]), name, pool)
 		}
 	}
 	for who, ratio := range spent {
-		ch <- prometheus.MustNewConstMetric(descBudget, prometheus.GaugeValue, ratio, who[0], who[1])
+		w.write(descBudget, prometheus.GaugeValue, ratio, who[0], who[1])
 	}
+	w.flush()
 }
 
 // fullest is the most that is used of any budget, by tenant and period.
@@ -114,32 +118,38 @@ func (f fullest) add(tenant string, budgets []governor.BudgetState) {
 	}
 }
 
-func collectPool(gauge func(*prometheus.Desc, int64, ...string), p governor.PoolState) {
+func collectPool(w *writer, p *governor.PoolState) {
 	name := p.Config.Name
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) { w.write(d, prometheus.GaugeValue, v, labels...) }
+	rate := float64(p.Part) / governor.Whole
+	if !p.Held.IsZero() {
+		rate = 0
+	}
+	gauge(descRate, rate, name)
 	for _, axis := range poolAxes {
 		if a := p.Axes[axis]; a.On {
-			gauge(descLimit, a.Limit, noTenant, name, axis.String())
-			gauge(descUsed, a.Used, noTenant, name, axis.String())
+			gauge(descLimit, float64(a.Limit), noTenant, name, axis.String())
+			gauge(descUsed, float64(a.Used), noTenant, name, axis.String())
 		}
 	}
 	if a := p.Axes[escrow.Tokens]; a.On {
-		gauge(descPoolLimit, a.Limit, name)
-		gauge(descPoolRolling, a.Used, name)
+		gauge(descPoolLimit, float64(a.Limit), name)
+		gauge(descPoolRolling, float64(a.Used), name)
 	}
 	if p.Slots > 0 {
-		gauge(descConcurrency, p.Slots, name)
-		gauge(descLimit, p.Slots, noTenant, name, escrow.Slots.String())
-		gauge(descUsed, p.Running, noTenant, name, escrow.Slots.String())
+		gauge(descConcurrency, float64(p.Slots), name)
+		gauge(descLimit, float64(p.Slots), noTenant, name, escrow.Slots.String())
+		gauge(descUsed, float64(p.Running), noTenant, name, escrow.Slots.String())
 	}
 	if p.Config.TicketWait > 0 {
-		gauge(descTickets, int64(p.Tickets-p.TicketsDue), name, "waiting")
-		gauge(descTickets, int64(p.TicketsDue), name, "due")
+		gauge(descTickets, float64(p.Tickets-p.TicketsDue), name, "waiting")
+		gauge(descTickets, float64(p.TicketsDue), name, "due")
 	}
 	states := map[string]int64{}
 	for _, l := range p.Leases {
 		states[l.State]++
 	}
 	for _, state := range leaseStates {
-		gauge(descLeases, states[state], name, state)
+		gauge(descLeases, float64(states[state]), name, state)
 	}
 }

@@ -35,21 +35,30 @@ func (m *Metrics) Pool(name string) *Pool {
 // broken, truncated, event, idle, draining, or its status.
 func (p *Pool) UpstreamError(class string) { p.errors.WithLabelValues(class).Inc() }
 
-// Account is the children of one tenant in one pool: those that each request
-// touches are resolved ahead, the rare ones when they happen.
+// Account is what one tenant counts in of one pool.
 type Account struct {
-	QueueWait prometheus.Observer
+	*children
 
 	metrics *Metrics
-	who     who
+	who     who          // as the policy has it
 	calls   atomic.Int64 // that count here; see closed
 	gone    atomic.Bool  // the policy does not know the tenant in this pool
+	shadows atomic.Int64 // counted in shadowed
+}
+
+// children are the series of one tenant in one pool, or of all those together that have
+// none of their own: those that each request touches are resolved ahead, the rare ones
+// when they happen.
+type children struct {
+	QueueWait prometheus.Observer
+
+	who      who // as they are labelled
+	accounts int // that count in them; guarded by life.mu
 
 	ok       prometheus.Counter
 	outcomes *outcomes
 	tokens   *prometheus.CounterVec
 	shadowed *prometheus.CounterVec
-	shadows  atomic.Int64 // counted in shadowed
 
 	held, input, output, refunded prometheus.Counter
 }
@@ -92,25 +101,48 @@ func (m *Metrics) Account(tenant, tier, pool string) *Account {
 		a.gone.Store(false)
 		return a
 	}
-	of := prometheus.Labels{"tenant": tenant, "tier": tier, "pool": pool}
-	tokens := m.tokens.MustCurryWith(of)
-	a := &Account{
-		QueueWait: m.queueWait.WithLabelValues(tier, pool),
-		metrics:   m, who: w,
-		outcomes: &outcomes{vec: m.requests.MustCurryWith(of), made: map[outcome]prometheus.Counter{}},
-		tokens:   tokens,
-		shadowed: m.shadowRefused.MustCurryWith(of),
-		held:     tokens.WithLabelValues(held),
-		input:    tokens.WithLabelValues(input),
-		output:   tokens.WithLabelValues(output),
-		refunded: tokens.WithLabelValues(refunded),
+	label := l.labelLocked(w)
+	c := l.children[label]
+	if c == nil {
+		c = m.newChildren(label)
+		l.children[label] = c
 	}
-	a.ok = a.outcomes.of(OK, "")
+	c.accounts++
+	a := &Account{children: c, metrics: m, who: w}
 	l.accounts[w] = a
-	for _, shared := range w.shared() {
-		l.users[shared]++
-	}
+	l.countLocked(a, 1)
 	return a
+}
+
+func (m *Metrics) newChildren(w who) *children {
+	of := prometheus.Labels{"tenant": w.tenant, "tier": w.tier, "pool": w.pool}
+	tokens := m.tokens.MustCurryWith(of)
+	c := &children{
+		QueueWait: m.queueWait.WithLabelValues(w.tier, w.pool),
+		who:       w,
+		outcomes:  &outcomes{vec: m.requests.MustCurryWith(of), made: map[outcome]prometheus.Counter{}},
+		tokens:    tokens,
+		shadowed:  m.shadowRefused.MustCurryWith(of),
+		held:      tokens.WithLabelValues(held),
+		input:     tokens.WithLabelValues(input),
+		output:    tokens.WithLabelValues(output),
+		refunded:  tokens.WithLabelValues(refunded),
+	}
+	c.ok = c.outcomes.of(OK, "")
+	return c
+}
+
+// delete takes all of its series away.
+func (c *children) delete() {
+	for _, kind := range kinds {
+		c.tokens.DeleteLabelValues(kind)
+	}
+	for r := range governor.NumReasons {
+		c.shadowed.DeleteLabelValues(governor.Reason(r).String())
+	}
+	for _, o := range c.outcomes.all() {
+		c.outcomes.vec.DeleteLabelValues(o.outcome, o.reason)
+	}
 }
 
 // Admitted counts what a call holds and how long it waited; trace is for Observe.

@@ -5,8 +5,6 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/llmgov/llmgov/governor"
 )
 
 // who names the series of a tenant in a pool; with names left out, of all that
@@ -18,9 +16,12 @@ type who struct{ tenant, tier, pool string }
 // in them.
 type life struct {
 	mu             sync.Mutex
+	most           int                            // see MaxAccounts
 	tenants, pools map[string]bool                // that the policy knows
-	accounts       map[who]*Account               // whose series are there
-	users          map[who]int                    // how many of them a tenant has, a pool, and a tier in a pool
+	accounts       map[who]*Account               // by who they are
+	children       map[who]*children              // by what they are labelled
+	users          map[who]int                    // how many accounts a label has, of a tenant, a pool, both, and a tier in a pool
+	others         map[who]int                    // how many a tenant has that count with others, in all and in a pool
 	turned         map[string]map[turned]struct{} // what was turned away, by tenant
 }
 
@@ -28,7 +29,10 @@ type life struct {
 type turned struct{ tier, pool, reason string }
 
 func newLife() life {
-	return life{pools: map[string]bool{}, accounts: map[who]*Account{}, users: map[who]int{}, turned: map[string]map[turned]struct{}{}}
+	return life{
+		most: MaxAccounts, pools: map[string]bool{}, accounts: map[who]*Account{}, children: map[who]*children{},
+		users: map[who]int{}, others: map[who]int{}, turned: map[string]map[turned]struct{}{},
+	}
 }
 
 // closed is what calls are counted up from when the series are gone: none ever
@@ -82,6 +86,7 @@ func (m *Metrics) Retain(pools []string, reaches map[string][]string) {
 	for tenant := range tenantsBefore {
 		m.forgetTenantLocked(tenant)
 	}
+	m.forgetTenantLocked(Other)
 	for pool := range poolsBefore {
 		m.forgetPoolLocked(pool)
 	}
@@ -92,32 +97,18 @@ func (m *Metrics) buryLocked(a *Account) {
 	if !a.gone.Load() || !a.calls.CompareAndSwap(0, closed) {
 		return
 	}
-	w, l := a.who, &m.life
-	delete(l.accounts, w)
-	for _, kind := range kinds {
-		a.tokens.DeleteLabelValues(kind)
-	}
-	for r := range governor.NumReasons {
-		a.shadowed.DeleteLabelValues(governor.Reason(r).String())
-	}
-	for _, o := range a.outcomes.all() {
-		a.outcomes.vec.DeleteLabelValues(o.outcome, o.reason)
-	}
-	for _, shared := range w.shared() {
-		if l.users[shared]--; l.users[shared] == 0 {
-			delete(l.users, shared)
-		}
+	w, l := a.children.who, &m.life
+	delete(l.accounts, a.who)
+	l.countLocked(a, -1)
+	if a.accounts--; a.accounts == 0 {
+		delete(l.children, w)
+		a.children.delete()
 	}
 	if l.users[who{tier: w.tier, pool: w.pool}] == 0 {
 		m.queueWait.DeleteLabelValues(w.tier, w.pool)
 	}
 	m.forgetTenantLocked(w.tenant)
 	m.forgetPoolLocked(w.pool)
-}
-
-// shared are the names under which accounts are counted.
-func (w who) shared() [3]who {
-	return [3]who{{tenant: w.tenant}, {pool: w.pool}, {tier: w.tier, pool: w.pool}}
 }
 
 // forgetTenantLocked deletes what is left of a tenant.
@@ -157,6 +148,10 @@ func (m *Metrics) Turned(tenant, tier, pool, reason string) {
 		defer l.mu.Unlock()
 		if !l.tenants[tenant] || pool != "" && !l.pools[pool] {
 			return
+		}
+		one := who{tenant: tenant}
+		if l.others[one] > 0 && l.users[one] == 0 || l.turned[tenant] == nil && len(l.turned) >= l.most {
+			tenant = Other
 		}
 		if l.turned[tenant] == nil {
 			l.turned[tenant] = map[turned]struct{}{}

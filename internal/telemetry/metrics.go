@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -47,6 +48,8 @@ type Metrics struct {
 	// Overhead is the time that llmgov itself adds to a request before the
 	// upstream sees it, waiting not counted.
 	Overhead prometheus.Histogram
+	// Expired is leases that nobody ended in time.
+	Expired prometheus.Counter
 
 	life    life
 	policy  policy
@@ -63,9 +66,9 @@ func New() *Metrics {
 		requests:       counter("requests_total", "Requests by outcome; reason says why one was refused or failed.", "tenant", "tier", "pool", "outcome", "reason"),
 		tokens:         counter("tokens_total", "Tokens by kind; reasoning is part of output, cached_input of input.", "tenant", "tier", "pool", "kind"),
 		shadowRefused:  counter("shadow_refused_total", "Calls of tenants in shadow that went although a limit would have refused them, by its reason.", "tenant", "tier", "pool", "reason"),
-		queueWait:      histogram("queue_wait_seconds", "Time from the request's arrival at the limits to its admission.", seconds, "tier", "pool"),
-		firstToken:     histogram("time_to_first_token_seconds", "Time from admission to the first token of a stream.", seconds, "pool"),
-		duration:       histogram("request_duration_seconds", "Time from admission to the end of the answer.", seconds, "pool"),
+		queueWait:      native("queue_wait_seconds", "Time from the request's arrival at the limits to its admission.", "tier", "pool"),
+		firstToken:     native("time_to_first_token_seconds", "Time from admission to the first token of a stream.", "pool"),
+		duration:       native("request_duration_seconds", "Time from admission to the end of the answer.", "pool"),
 		estimateError:  histogram("estimate_error_ratio", "Tokens held divided by tokens really taken, of calls whose usage was reported.", []float64{.25, .5, .8, .9, 1, 1.1, 1.25, 2, 4, 10, 30, 100}, "pool"),
 		cancelled:      counter("client_cancelled_total", "Calls whose client went away after admission.", "pool"),
 		upstreamErrors: counter("upstream_errors_total", "Calls that the upstream failed.", "pool", "class"),
@@ -73,16 +76,28 @@ func New() *Metrics {
 			Namespace: namespace, Name: "overhead_seconds", Help: "Time that llmgov adds before the upstream sees a request, waiting not counted.",
 			Buckets: []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 100e-3, 1},
 		}),
+		Expired: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "lease_expired_total", Help: "Leases that nobody ended in time: of answers that fell silent, and of calls in flight when the process before this one died.",
+		}),
 		life: newLife(), policy: newPolicy(), sharing: newSharing(),
 	}
 	m.policy.register(m.registry)
-	m.registry.MustRegister(m.requests, m.tokens, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.upstreamErrors, m.Overhead,
+	m.registry.MustRegister(m.requests, m.tokens, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.upstreamErrors, m.Overhead, m.Expired,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+// native is a histogram of seconds that has native buckets, too, for those Prometheus
+// servers that ask for them.
+func native(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: seconds,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+	}, labels)
 }
 
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {

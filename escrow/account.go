@@ -1,0 +1,117 @@
+package escrow
+
+import "time"
+
+// WholeMinute is the virtual cost of one Window of a pool, in which Account is told.
+const WholeMinute = tagUnit
+
+// Account is what a leaf has had of its share, and what it asks for, as virtual costs:
+// what tags move by. These are the scheduler's own counters; who wants to know what came
+// of a stretch of time takes differences.
+type Account struct {
+	// Received is all that it was ever served, put right by what calls really took.
+	Received int64
+	// Waiting is what waits there, kept places included; and Kept is these.
+	Waiting, Kept int64
+	// Turned is what ever went away from there unserved: refused for good, withdrawn from
+	// the queue, or not come back for. Of calls that are refused at once and say that they
+	// were before, none counts again.
+	Turned int64
+	// Usual is what a call of the leaf moves tags by: an average of late.
+	Usual int64
+	// Debt is how far the leaf's tag is past its siblings' virtual time: what it has had
+	// before its turn, as a call that took more than it declared.
+	Debt int64
+}
+
+// Account reports that of a leaf.
+func (p *Pool) Account(i NodeID) Account {
+	n := &p.nodes[i]
+	a := Account{Received: n.received, Waiting: n.backlog, Kept: n.promised}
+	if int(i) < len(p.told) {
+		a.Turned, a.Usual = p.told[i].turned, p.told[i].usual
+	}
+	if ahead := n.finish - p.virtualOf(p.nodes[n.parent].inner); ahead > 0 {
+		a.Debt = mulDivFloor(ahead, int64(n.weight), int64(WeightOne))
+	}
+	return a
+}
+
+// TokensOf is a virtual cost as tokens: 0 in a pool without a limit of these.
+func (p *Pool) TokensOf(virtual int64) int64 {
+	return signedMulDiv(virtual, p.cfg.TPM, tagUnit)
+}
+
+// told is what a leaf's callers asked for. It is no part of the books, for a refusal
+// leaves these as they were.
+type told struct{ turned, usual int64 }
+
+// toldOf is that of a leaf.
+func (p *Pool) toldOf(i NodeID) *told {
+	for int(i) >= len(p.told) {
+		p.told = append(p.told, told{})
+	}
+	return &p.told[i]
+}
+
+// note takes in a call that is offered.
+func (l *told) note(e *entry) {
+	if l.usual == 0 {
+		l.usual = e.virtual
+	}
+	l.usual += (e.virtual - l.usual) / 8
+}
+
+// turnAway takes in that a call is refused for good. Who says that it was refused
+// before was taken in then.
+func (l *told) turnAway(c *Call, e *entry) {
+	if c.Claim.Retry != RetryAgain {
+		l.turned += e.virtual
+	}
+}
+
+// idleness watches for tokens that a pool could hand out, and does not, while calls wait
+// for them.
+type idleness struct {
+	unused int64 // in all, so far
+
+	since   int64 // µs of the pool, when the stretch began that is looked at
+	handed  int64 // pace.handed then
+	busy    bool  // calls have waited for tokens in all of it
+	short   int64 // what was handed out less than the rate, since there was none
+	largest int64 // of the heads of the queue that waited for tokens in it
+}
+
+// lookEvery is how long a stretch is, in µs: each is rounded to a token.
+const lookEvery = int64(time.Second / time.Microsecond)
+
+// watch brings it to now, before anything changes. Beyond a second of the rate and a
+// call, which I2 leaves to every pool, what is short is unused, as far as the ledger has
+// room for it: a pool whose minute is full does not have it.
+func (p *Pool) watch() {
+	u, a := &p.idle, &p.axes[Tokens]
+	if p.waiting() == 0 || p.blocked != Tokens || !p.held.IsZero() {
+		u.busy = false
+	}
+	elapsed := p.now - u.since
+	if elapsed < lookEvery {
+		return
+	}
+	rate := a.pace.steady() / a.pace.scale
+	u.short += mulDivFloor(rate, min(elapsed, windowMicros), windowMicros) - (a.pace.handed - u.handed)
+	if slack := a.pace.base + max(a.pace.largest, u.largest); u.busy && u.short > slack {
+		u.unused += min(u.short-slack, max(0, a.limit-a.used()-slack))
+		u.short = slack
+	} else if !u.busy {
+		u.short = min(u.short, 0)
+	}
+	u.short = max(u.short, -a.limit)
+	u.since, u.handed, u.busy, u.largest = p.now, a.pace.handed, true, 0
+}
+
+// Unused is how many tokens the pool could have handed out by now, and did not, while
+// calls waited for them: what Pump, called in time, leaves no room for.
+func (p *Pool) Unused(now time.Time) int64 {
+	p.advance(now)
+	return p.idle.unused
+}

@@ -1,0 +1,181 @@
+package governor
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/fairness"
+)
+
+// measureEvery is how often a pool that is used is looked at.
+const measureEvery = time.Second
+
+// measure is the meter of a pool's shares. Its lock is taken before the pool's.
+type measure struct {
+	mu     sync.Mutex
+	meter  *fairness.Meter
+	view   *claimsView // that it has planted
+	sample []escrow.Account
+}
+
+// claimsView is a pool's tree as its meter sees it. It is immutable.
+type claimsView struct {
+	tree   *fairness.Tree
+	leaves []*fairness.Leaf
+	floors []fairness.Floor
+	ids    []escrow.NodeID // of leaves
+	index  map[*tenant]int // into leaves
+}
+
+// viewLocked makes the view of a pool's claims anew, after they or their seats have
+// changed.
+func (p *pool) viewLocked() {
+	v := &claimsView{tree: fairness.NewTree(), index: map[*tenant]int{}}
+	below, seats := map[escrow.NodeID][]*claim{}, map[escrow.NodeID]*seat{}
+	for _, c := range p.claims {
+		below[c.up] = append(below[c.up], c)
+	}
+	for _, st := range p.seats {
+		seats[st.leaf] = st
+	}
+	var grow func(up escrow.NodeID, at int)
+	grow = func(up escrow.NodeID, at int) {
+		slices.SortFunc(below[up], func(a, b *claim) int { return cmp.Compare(a.id, b.id) })
+		for _, c := range below[up] {
+			node, weight := 0, float64(c.node.Weight)*float64(c.ppm)/wholeClaim
+			if st := seats[c.id]; st != nil {
+				node = v.tree.Leaf(at, weight)
+				v.index[st.tenant] = len(v.leaves)
+				v.leaves, v.ids = append(v.leaves, st.measured), append(v.ids, st.leaf)
+			} else {
+				node = v.tree.Inner(at, weight)
+				grow(c.id, node)
+			}
+			if c.node.Floor > 0 && p.base.TPM > 0 {
+				part := float64(c.node.Floor) / float64(p.base.TPM)
+				v.floors = append(v.floors, fairness.Floor{Node: node, Virtual: int64(part * float64(escrow.WholeMinute))})
+			}
+		}
+	}
+	grow(escrow.Root, fairness.Root)
+	p.view, p.reshared = v, false
+}
+
+// stirLocked sees to it that the pool is measured from now on, as long as there is
+// anything to measure.
+func (g *Governor) stirLocked(p *pool, now time.Time) {
+	p.stirred = true
+	if p.measuring {
+		return
+	}
+	p.measuring, p.stirredAt = true, now
+	if p.measureAt == nil {
+		p.measureAt = g.clock.AfterFunc(measureEvery, func() { g.measurePool(p) })
+	} else {
+		p.measureAt.Reset(measureEvery)
+	}
+}
+
+// measurePool takes in what came of the last second.
+func (g *Governor) measurePool(p *pool) {
+	m := &p.measure
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := g.clock.Now()
+	p.mu.Lock()
+	p.stirred = false
+	if p.reshared {
+		p.viewLocked()
+	}
+	view, s := p.view, p.sampleLocked(now, m.sample[:0])
+	p.mu.Unlock()
+
+	m.sample = s.Leaves
+	m.plant(view, s.Since)
+	m.meter.Step(now, s)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.measuring = p.stirred || !m.meter.Quiet(); p.measuring {
+		p.measureAt.Reset(measureEvery)
+	}
+}
+
+// sampleLocked is what the scheduler's counters say now.
+func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sample {
+	s := fairness.Sample{Since: p.stirredAt, Burst: p.set.Burst, TPM: p.set.TPM, Leaves: into}
+	if st := p.escrow.State(now); st.Held.IsZero() {
+		s.Part = float64(st.Part) / Whole
+	}
+	for _, id := range p.view.ids {
+		s.Leaves = append(s.Leaves, p.escrow.Account(id))
+	}
+	return s
+}
+
+// plant brings the meter to a view of the pool's claims.
+func (m *measure) plant(v *claimsView, since time.Time) {
+	if m.meter == nil {
+		m.meter = fairness.NewMeter(since)
+	}
+	if m.view != v {
+		m.view = v
+		m.meter.Plant(v.tree, v.leaves, v.floors)
+	}
+}
+
+// figures are those of the last time that the pool was measured, and whose they are.
+func (m *measure) figures() (fairness.Figures, *claimsView) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.meter == nil {
+		return fairness.Figures{Jain: 1}, nil
+	}
+	return m.meter.Figures(), m.view
+}
+
+// TenantShare is what a tenant has of a pool, and what of it is its due.
+type TenantShare struct {
+	Tenant string
+	// LeafFigures are of the last minute, and of all time.
+	fairness.LeafFigures
+	// Weight is the claim on its parent's share, Debt in tokens what it has had before
+	// its turn.
+	Weight escrow.Weight
+	Debt   int64
+	// Queued calls wait, the first of them for so long, and Running ones run.
+	Queued, Running int
+	OldestWait      time.Duration
+}
+
+// sharesLocked lists the shares of all who may use the pool, in the table's order.
+func (p *poolView) sharesLocked(now time.Time, tb *table, f fairness.Figures, v *claimsView) []TenantShare {
+	oldest := map[*tenant]time.Duration{}
+	for slot := range p.leases {
+		if st := &p.leases[slot]; st.waiter != nil {
+			oldest[st.tenant] = max(oldest[st.tenant], now.Sub(st.since))
+		}
+	}
+	var out []TenantShare
+	for _, t := range tb.inOrder.tenants {
+		st := t.access[p.index].seat
+		if st == nil || st.gone {
+			continue
+		}
+		node := p.escrow.Node(st.leaf)
+		s := TenantShare{
+			Tenant: t.name, Weight: t.cfg.Weight, Debt: p.escrow.TokensOf(p.escrow.Account(st.leaf).Debt),
+			Queued: node.Queued, Running: node.Running, OldestWait: oldest[t.tenant],
+		}
+		if v != nil {
+			if i, ok := v.index[t.tenant]; ok {
+				s.LeafFigures = f.Leaves[i]
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package governor
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// ask keeps workers of each tenant asking for calls of 1000 tokens for so long.
+func ask(t *testing.T, g *Governor, d time.Duration, workers map[string]int) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), d)
+	defer stop()
+	var wg sync.WaitGroup
+	for name, n := range workers {
+		for range n {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if l, rej := g.Acquire(ctx, demand(name, 1000)); rej == nil {
+						l.Settle(Usage{Output: 1000})
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// sharesOf are those of the only pool, by tenant.
+func sharesOf(g *Governor) (PoolState, map[string]TenantShare) {
+	p, by := g.State().Pools[0], map[string]TenantShare{}
+	for _, s := range p.Shares {
+		by[s.Tenant] = s
+	}
+	return p, by
+}
+
+// TestShares: what is measured of groups, teams and floors while they ask for all, when
+// some leave, when others come into the policy, and when nobody asks any more.
+func TestShares(t *testing.T) {
+	base := []Tenant{
+		{Name: "pro", Weight: 2000, MaxWait: time.Hour},
+		{Name: "f1", Weight: 1000, Group: "free", GroupWeight: 1000, MaxWait: time.Hour},
+		{Name: "f2", Weight: 1000, Group: "free", GroupWeight: 1000, MaxWait: time.Hour},
+		{Name: "org", Weight: 2000, MaxWait: time.Hour},
+		{Name: "org/a", Weight: 3000, MaxWait: time.Hour},
+		{Name: "small", Weight: 1, Floor: 60_000, MaxWait: time.Hour},
+	}
+	cfg := Config{Pools: []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}}, Tenants: base}
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, cfg)
+		check := func(what string, want map[string]float64) {
+			t.Helper()
+			p, by := sharesOf(g)
+			if p.Jain < .995 || p.Deviation > .06 {
+				t.Errorf("%s: Jain's index is %.4f and the deviation %.4f: %+v", what, p.Jain, p.Deviation, p.Shares)
+			}
+			if limit := int64(600_000) * 6 / 100; p.Unused > limit {
+				t.Errorf("%s: %d tokens are unused", what, p.Unused)
+			}
+			for name, part := range want {
+				if got := by[name]; math.Abs(got.Entitled-part) > .02 || math.Abs(got.Received-part) > .02 {
+					t.Errorf("%s: %s is entitled to %.3f, and received %.3f, want %.3f", what, name, got.Entitled, got.Received, part)
+				}
+			}
+		}
+		all := map[string]int{"pro": 8, "f1": 8, "f2": 8, "org": 8, "org/a": 8, "small": 8}
+		ask(t, g, 3*time.Minute, all)
+		check("all ask", map[string]float64{"pro": .36, "f1": .09, "f2": .09, "org": .09, "org/a": .27, "small": .1})
+		_, by := sharesOf(g)
+		if got := by["f1"].Guaranteed; math.Abs(got-.1) > .001 {
+			t.Errorf("by weight alone f1 has %.3f, want a tenth", got)
+		}
+
+		delete(all, "pro")
+		ask(t, g, 3*time.Minute, all)
+		check("pro does not", map[string]float64{"pro": 0, "f1": .15, "f2": .15, "org": .15, "org/a": .45, "small": .1})
+		_, by = sharesOf(g)
+		// Of its 240,000 a minute pro lent all that the others had beyond theirs.
+		if lent := by["pro"].Lent; lent < 2*200_000 || lent > 3*240_000 || by["pro"].Borrowed > lent/50 {
+			t.Errorf("pro lent %.0f and borrowed %.0f in three minutes", lent, by["pro"].Borrowed)
+		}
+
+		cfg.Tenants = append(base[:len(base):len(base)], Tenant{Name: "new", Weight: 2000, MaxWait: time.Hour})
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		was := by["pro"].Lent
+		all["new"] = 8
+		ask(t, g, 3*time.Minute, all)
+		check("there is another", map[string]float64{"pro": 0, "new": .36, "f1": .09, "org/a": .27, "small": .1})
+		if _, by = sharesOf(g); by["pro"].Lent < was {
+			t.Errorf("what pro lent fell from %.0f to %.0f", was, by["pro"].Lent)
+		}
+
+		time.Sleep(2 * time.Minute)
+		check("nobody asks", map[string]float64{"new": 0, "f1": 0, "small": 0})
+		if p := g.pools["p"]; p.measuring {
+			t.Error("an idle pool is still measured")
+		}
+		ask(t, g, 20*time.Second, map[string]int{"f1": 8})
+		if _, by = sharesOf(g); by["f1"].Received < .3 || math.Abs(by["f1"].Received-by["f1"].Entitled) > .02 {
+			t.Errorf("who comes to an idle pool received %.3f, and is entitled to %.3f", by["f1"].Received, by["f1"].Entitled)
+		}
+	})
+}
+
+// TestShares_Calls: what waits and runs is told by tenant, and for how long it has.
+func TestShares_Calls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
+			Tenants: []Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Hour}, {Name: "b", Weight: escrow.WeightOne, MaxWait: time.Hour}},
+		})
+		l, rej := g.Acquire(t.Context(), demand("a", 1000))
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		for range 2 {
+			go g.Acquire(ctx, demand("b", 60_000))
+			time.Sleep(5 * time.Second)
+		}
+		synctest.Wait()
+		p, by := sharesOf(g)
+		if a, b := by["a"], by["b"]; a.Running != 1 || a.Queued != 0 || b.Running != 0 || b.Queued != 2 || b.OldestWait != 10*time.Second {
+			t.Errorf("a %+v\nb %+v", a, b)
+		}
+		if d := by["b"].Demand; d < 2 || d > 2.01 {
+			t.Errorf("b asks for %.3f of the minute, want 2", d)
+		}
+		for _, info := range p.Leases {
+			if want := 5 * time.Second; info.State == "waiting" && info.Age != want && info.Age != 2*want {
+				t.Errorf("a call that waits is %v old", info.Age)
+			}
+		}
+		l.Settle(Usage{Output: 3000})
+		if _, by = sharesOf(g); by["a"].Debt < 2000 || by["b"].Debt != 0 {
+			t.Errorf("debts are %d and %d tokens, want some 3000 and none", by["a"].Debt, by["b"].Debt)
+		}
+		stop()
+		synctest.Wait()
+	})
+}
