@@ -52,4 +52,4 @@ storm:
 
 bench:
 	go run ./internal/bench
-	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./tenants ./streaming
+	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./federation ./federation/runner ./tenants ./streaming

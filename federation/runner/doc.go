@@ -5,7 +5,7 @@
 //
 //	Pool ──► Pressure ──► Node.Due? ── no ──► look again in 25 ms
 //	                          │ yes
-//	Pool ──► Report ────► Node.Step ──► Store.Beat, at most a second
+//	Pool ──► Report ────► Node.Step ──► Store.Beat, 1.25 s at most
 //	Pool ◄── Apply ◄───── Node.Step ◄──┘  or an error: the breaker opens
 //
 // # Rules
