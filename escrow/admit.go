@@ -33,6 +33,8 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 // Of one that would queue, Wait is the predicted time until its turn.
 func (p *Pool) Foretell(now time.Time, c Call) Answer {
 	p.advance(now)
+	p.looking = true
+	defer func() { p.looking = false }()
 	e := p.entryOf(&c)
 	ans := p.answer(now, &c, &e, -1)
 	if ans.Verdict == Queued {

@@ -116,17 +116,14 @@ func (p *pace) advance(now time.Time, busy bool) {
 		p.follow()
 		return
 	}
-	if now.Sub(p.ring.startOf(p.ring.cur)) > 2*Window {
-		p.ring.Advance(now)
-		p.level, p.fraction, p.rate = p.burst, 0, p.steady()
-		p.lead, p.leadFraction = 0, 0
-		p.last = now
-		return
-	}
 	for {
 		turn := p.ring.startOf(p.ring.cur + 1)
 		if now.Before(turn) {
 			break
+		}
+		if !busy && p.rested() {
+			p.rest(now)
+			return
 		}
 		p.refill(turn)
 		p.ring.turn()
@@ -143,6 +140,18 @@ func (p *pace) advance(now time.Time, busy bool) {
 
 // forget lets the largest call of late be less so, by a slot: half of it in 35 s.
 func (p *pace) forget() { p.largest -= (p.largest + 511) / 512 }
+
+// rested reports whether nothing changes any more while nobody asks.
+func (p *pace) rested() bool {
+	return p.ring.booked == 0 && p.level == p.burst && p.lead == 0 && p.largest == 0
+}
+
+// rest lets a rested pace be idle until now, to the very state in which turn after turn
+// would leave it: who only looks, in between, must not change what is decided.
+func (p *pace) rest(now time.Time) {
+	p.ring.Advance(now)
+	p.last = p.last.Add(now.Sub(p.last).Truncate(time.Microsecond))
+}
 
 // idleRate is the refill while nobody waits, given the ring's room. What is unspent
 // needs no string: the level rises until it could hand out all the room, and the

@@ -8,6 +8,8 @@ import "time"
 // others as well. It costs what a refused Offer does.
 func (p *Pool) Forecast(now time.Time, c Call) Answer {
 	p.advance(now)
+	p.looking = true
+	defer func() { p.looking = false }()
 	e := p.entryOf(&c)
 	return p.forecast(now, &e)
 }

@@ -51,10 +51,14 @@ func (t *tree) fluid(i NodeID) int64 {
 	if t.nodes[i].promised == 0 {
 		return v
 	}
-	if t.now-p.meanAt >= meanEvery || p.meanAt == 0 {
-		p.mean, p.meanAt = v+t.meanOf(p, v), t.now
+	if t.now-p.meanAt < meanEvery && p.meanAt != 0 {
+		return min(p.mean, v)
 	}
-	return min(p.mean, v)
+	mean := v + t.meanOf(p, v)
+	if !t.looking { // who only looks must not change what is decided next
+		p.mean, p.meanAt = mean, t.now
+	}
+	return min(mean, v)
 }
 
 // meanOf is the mean, by weight, of the tags at which what stands below the children

@@ -30,7 +30,9 @@ type tree struct {
 
 	lead  int64  // what was dispatched ahead of a fluid server, beyond a second; a virtual cost
 	epoch uint64 // of the lead: a new one begins while there is none
-	idles uint64 // how often the pool fell idle
+
+	looking bool   // nothing that is worked out now is to be kept
+	idles   uint64 // how often the pool fell idle
 }
 
 func newTree() tree {

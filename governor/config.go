@@ -28,6 +28,15 @@ type Config struct {
 	// calls go as far as somebody allows it who knows of all: see SharedPools. What a pool
 	// has used is known to them, and not taken from Past.
 	Shared bool
+	// Observer is told what happens; nil means that nobody listens.
+	Observer Observer
+	// Recorded makes all decisions a function of what the Observer is told, so that who
+	// tells another governor the same at the same times (see Ask) has them again. Each is
+	// then made in an instant of its own, one after the other over all pools, in which
+	// the Observer is called.
+	Recorded bool
+	// Revision names the configuration to the Observer.
+	Revision string
 }
 
 // Pool describes one shared upstream capacity. A limit of 0 is off.

@@ -89,6 +89,14 @@
 // package fairness, from the scheduler's own counters: they are copied under the pool's
 // lock, and looked at under one that is taken before it, and never on the request path.
 //
+// # Events
+//
+// An Observer is told of each decision and each end, of configurations and of cuts, as
+// values. Whoever shows, counts or writes what happens does it from there; this package
+// does not. A governor that is Recorded lives on a timeline (timeline.go), so that what
+// its Observer is told is enough to have the same decided again: there is one lock over
+// all, each call walks as a coroutine, and no two things happen at once.
+//
 // # What it is not
 //
 // It knows no HTTP, no policy files and no store. What a call may cost, it is

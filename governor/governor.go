@@ -17,6 +17,9 @@ type Governor struct {
 	calls   atomic.Uint64 // the last name of a call in the journal
 	tabs    sync.Pool     // of *tab
 
+	observer Observer  // nil = nobody listens
+	line     *timeline // nil = it is not recorded
+
 	drained   chan struct{} // closed by Drain
 	drainOnce sync.Once
 
@@ -31,24 +34,44 @@ func New(cfg Config) (*Governor, error) {
 		return nil, err
 	}
 	g := &Governor{
-		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, drained: make(chan struct{}),
+		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, observer: cfg.Observer, drained: make(chan struct{}),
 		tabs:  sync.Pool{New: func() any { return &tab{} }},
 		pools: map[string]*pool{}, tenants: map[string]*tenant{},
 	}
 	if g.clock == nil {
 		g.clock = SystemClock{}
 	}
-	now := g.clock.Now()
+	if cfg.Recorded {
+		g.line = newTimeline(g.clock)
+		g.clock = g.line
+	}
 	if cfg.Past != nil {
 		cfg.Past.Cut()
-		cfg.Past.Uses.advance(now)
+		cfg.Past.Uses.advance(g.clock.Now())
 		g.calls.Store(cfg.Past.last)
 	}
-	g.apply(now, cfg, cfg.Past)
+	if g.line == nil {
+		g.begin(&cfg)
+		return g, nil
+	}
+	if g.observer != nil {
+		e := Event{Kind: EventStarted, At: g.line.origin, Revision: cfg.Revision, Config: &cfg}
+		if cfg.Past != nil {
+			e.Past = cfg.Past.State()
+		}
+		g.observer.Observe(e)
+	}
+	g.line.live(func() { g.begin(&cfg) })
+	return g, nil
+}
+
+// begin puts the first configuration in force, over what is remembered.
+func (g *Governor) begin(cfg *Config) {
+	now := g.clock.Now()
+	g.apply(now, *cfg, cfg.Past)
 	if cfg.Past != nil {
 		g.table.Load().remember(now, cfg.Past)
 	}
-	return g, nil
 }
 
 // Acquire asks for one call: the tenant's own limits first, then the budgets, then
@@ -60,16 +83,27 @@ func New(cfg Config) (*Governor, error) {
 // It takes two uncontended locks and no allocation when nobody waits, one more for
 // each team or limit in a pool, and two more where there are budgets or a journal.
 func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection) {
+	if g.line != nil {
+		return g.ask(ctx, req)
+	}
+	return g.walk(ctx, &req)
+}
+
+// walk takes a call through its limits, and tells what came of it.
+func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	began := g.clock.Now()
-	lease, rej, again := g.tryAcquire(ctx, &req, began, began)
+	lease, rej, again := g.tryAcquire(ctx, req, began, began)
 	for again { // its seat was given up since it looked; by now there is another table
-		lease, rej, again = g.tryAcquire(ctx, &req, began, g.clock.Now())
+		lease, rej, again = g.tryAcquire(ctx, req, began, g.clock.Now())
 	}
 	for _, r := range [...]*Rejection{rej, lease.Would} {
 		if r != nil {
 			r.Pool = req.Pool
 		}
+	}
+	if g.observer != nil {
+		g.tellDecision(req, began, &lease, rej)
 	}
 	return lease, rej
 }
@@ -94,6 +128,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 		own = p.ownHoldCost(req)
 	}
 	b := g.open(a, own, v.cfg.Shadow || req.Forced)
+	b.asked = req.call
 	at, rej := g.enter(ctx, b, now, deadline.Sub(now))
 	waited := at.Sub(began)
 	if now = at; rej != nil {
@@ -148,7 +183,41 @@ func (w TokenWeights) ownCost(u Usage, requests int64) ownCost {
 
 // Drain stops admission: calls that wait are refused, and so is whatever comes
 // later. Leases go on until they end.
-func (g *Governor) Drain() { g.drainOnce.Do(func() { close(g.drained) }) }
+func (g *Governor) Drain() {
+	g.drainOnce.Do(func() {
+		g.within(func() {
+			close(g.drained)
+			if g.line != nil {
+				g.line.drain()
+				g.record(Event{Kind: EventDrained})
+			}
+		})
+	})
+}
+
+// within does what the governor is told in an instant of its own, if it is recorded.
+func (g *Governor) within(tell func()) {
+	if g.line == nil {
+		tell()
+		return
+	}
+	g.line.instant(tell)
+}
+
+// look brings the books to now, for who is about to read them.
+func (g *Governor) look() {
+	if g.line != nil {
+		g.line.catchUp()
+	}
+}
+
+// record tells an event that only records have, as of now.
+func (g *Governor) record(e Event) {
+	if g.line != nil && g.observer != nil {
+		e.At = g.line.now
+		g.observer.Observe(e)
+	}
+}
 
 // Draining says whether Drain was called.
 func (g *Governor) Draining() bool {

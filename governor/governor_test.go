@@ -338,12 +338,14 @@ governor: tenant a: there is no pool "nowhere"`
 }
 
 // thousand is a governor of 1,000 tenants with all axes on.
-func thousand(tb testing.TB) *Governor {
+func thousand(tb testing.TB) *Governor { return must(tb, thousandConfig()) }
+
+func thousandConfig() Config {
 	cfg := Config{Pools: []Pool{{Name: "p", TPM: 1e12, RPM: 1e12, Concurrency: 1e6, MaxQueue: 1000, Burst: time.Minute}}}
 	for i := range 1000 {
 		cfg.Tenants = append(cfg.Tenants, Tenant{Name: fmt.Sprintf("tenant-%d", i), Weight: 1000, RPM: 1e9, TPM: 1e12, Concurrency: 1e6, MaxWait: time.Second})
 	}
-	return must(tb, cfg)
+	return cfg
 }
 
 func TestAcquireDoesNotAllocate(t *testing.T) {
@@ -362,6 +364,11 @@ func TestAcquireDoesNotAllocate(t *testing.T) {
 		t.Errorf("Acquire and Settle allocate %v times", n)
 	}
 }
+
+// idleObserver listens, and does nothing with it.
+type idleObserver struct{}
+
+func (idleObserver) Observe(Event) {}
 
 func BenchmarkAcquireSettle(b *testing.B) {
 	g := thousand(b)
@@ -385,6 +392,21 @@ func BenchmarkAcquireSettle(b *testing.B) {
 			i++
 		}
 	})
+	// With somebody who listens, and written down.
+	for _, recorded := range []bool{false, true} {
+		b.Run(map[bool]string{false: "observed", true: "recorded"}[recorded], func(b *testing.B) {
+			cfg := thousandConfig()
+			cfg.Observer, cfg.Recorded = idleObserver{}, recorded
+			g = must(b, cfg)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				run(b, i)
+				i++
+			}
+		})
+	}
+	g = thousand(b)
 	b.Run("parallel", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {

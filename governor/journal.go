@@ -64,7 +64,7 @@ func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, b *ta
 		return l, nil
 	}
 	b.call = 0
-	l.Release()
+	l.endNow(Usage{}, 0, EndReleased)
 	return Lease{}, &Rejection{Reason: ReasonStore, Tenant: t.name, Pool: p.name, RetryAfter: storeRetry}
 }
 

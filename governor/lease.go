@@ -23,25 +23,33 @@ type Lease struct {
 
 // Settle ends the lease of a call that came to its end, with what it really took.
 // It reports whether it was this call that ended it.
-func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1, true) }
+func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1, EndSettled) }
 
 // Break ends the lease of a call that broke off, with what it had taken by then.
 // Nothing is learned from it but that it would have been longer. It reports whether
 // it was this call that ended it.
-func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, false) }
+func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, EndBroken) }
 
 // Charge ends a lease that was forced for what another call, which goes on, has taken
 // so far. It counts as no request.
-func (l Lease) Charge(u Usage) bool { return l.end(u.bounded(), 0, false) }
+func (l Lease) Charge(u Usage) bool { return l.end(u.bounded(), 0, EndCharged) }
 
 // Release ends the lease of a call that never reached the upstream: everything
 // is given back. It reports whether it was this call that ended it.
-func (l Lease) Release() bool { return l.end(Usage{}, 0, false) }
+func (l Lease) Release() bool { return l.end(Usage{}, 0, EndReleased) }
 
-func (l Lease) end(u Usage, requests int64, whole bool) bool {
-	if l.pool == nil {
+func (l Lease) end(u Usage, requests int64, how Ending) (ended bool) {
+	switch {
+	case l.pool == nil:
 		return false
+	case l.g.line == nil:
+		return l.endNow(u, requests, how)
 	}
+	l.g.line.instant(func() { ended = l.endNow(u, requests, how) })
+	return ended
+}
+
+func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	p, now := l.pool, l.g.clock.Now()
 	p.mu.Lock()
 	w := p.rules.Weights
@@ -50,7 +58,7 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 		cost, actual = escrow.Cost{}, ownCost{}
 	}
 	booked := p.escrow.CostOf(int(l.handle.Slot))
-	st, ok := p.endLocked(now, l.handle, cost, u, whole)
+	st, ok := p.endLocked(now, l.handle, cost, u, how == EndSettled)
 	if !ok {
 		p.mu.Unlock()
 		return false
@@ -70,7 +78,11 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 	if l.g.journal != nil {
 		l.g.keepEnd(now, p, &st, Charge{booked, b.cost, b.spend}, Charge{cost, actual, spent})
 	}
+	asked := b.asked
 	l.g.leave(now, b, actual, spent, ran)
+	if l.g.observer != nil {
+		l.g.tellEnd(now, p, &st, asked, how, u)
+	}
 	return true
 }
 
@@ -78,11 +90,17 @@ func (l Lease) end(u Usage, requests int64, whole bool) bool {
 // second is often enough. Where the provider counts production, they are booked
 // as of now.
 func (l Lease) Progress(output int64) {
-	if l.pool == nil {
-		return
+	switch {
+	case l.pool == nil:
+	case l.g.line == nil:
+		l.progress(bounded(output))
+	default:
+		l.g.line.instant(func() { l.progress(bounded(output)) })
 	}
+}
+
+func (l Lease) progress(output int64) {
 	p, now := l.pool, l.g.clock.Now()
-	output = bounded(output)
 	p.mu.Lock()
 	if !p.escrow.Running(l.handle) {
 		p.mu.Unlock()
@@ -90,6 +108,9 @@ func (l Lease) Progress(output int64) {
 	}
 	st := &p.leases[l.handle.Slot]
 	st.flowing, st.output = true, output
+	if l.g.line != nil {
+		l.g.record(Event{Kind: EventProgress, Call: st.tab.asked, Usage: Usage{Output: output}})
+	}
 	p.progressLocked(now, l.handle, st)
 	grown := p.grownLocked(st)
 	if p.escrow.Waiting() > 0 { // when it will have room may be known only now

@@ -17,6 +17,8 @@ type Outlook struct {
 	Wait    time.Duration
 	// Run is how long it is expected to run when it goes.
 	Run time.Duration
+
+	decided bool // nobody needs to be asked any more, only how things stand
 }
 
 // Check is one limit as a call would meet it.
@@ -35,30 +37,32 @@ type Check struct {
 // Explain tells what a call would meet now, and changes nothing. It reports false
 // when there is no such tenant or pool, or the one may not use the other.
 func (g *Governor) Explain(req Request) (Outlook, bool) {
+	g.look()
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	for {
 		v, p, a := g.table.Load().find(&req)
 		if v == nil {
 			return Outlook{}, false
 		}
-		if o, again := g.explain(v, p, a, req); !again {
+		o := Outlook{}
+		if again := g.explain(v, p, a, req, &o); !again {
 			return o, true
 		}
 	}
 }
 
 // explain asks all limits; again says that the seat was given up in this instant.
-func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request) (o Outlook, again bool) {
+func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o *Outlook) (again bool) {
 	now, maxWait := g.clock.Now(), v.cfg.MaxWait
 	if req.MaxWait != nil {
 		maxWait = min(maxWait, *req.MaxWait)
 	}
-	if g.Draining() {
+	if g.Draining() && o.Refused == nil {
 		o.Refused = &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry}
 	}
 	cost, spend := p.ownHoldCost(&req), p.expected(v, &req)
 	for i := range a.chain {
-		a.chain[i].foretell(now, cost, maxWait, &o)
+		a.chain[i].foretell(now, cost, maxWait, o)
 	}
 	b := tab{spend: spend}
 	for i := range a.chain {
@@ -70,11 +74,11 @@ func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request) (
 		o.spend(now, q.caps, &b, nobody, Rejection{Own: true, Tenant: q.owner})
 		q.mu.Unlock()
 	}
-	again = !p.foretell(now, v, a.seat, &req, &b, maxWait, &o)
-	if o.Refused != nil {
+	again = !p.foretell(now, v, a.seat, &req, &b, maxWait, o)
+	if o.Refused != nil && !o.decided { // else it is known to others already
 		o.Refused.Pool = p.name
 	}
-	return o, again
+	return again
 }
 
 // refuse keeps the first refusal, which is the one that the call would get.
@@ -127,14 +131,16 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(i int) budget.MemberID, of Rejection) {
 	var worst *Rejection
 	for i, a := range accounts {
-		a = a.clone() // to ask is to be reckoned with
-		used := a.used(now) * a.scale
-		_, ans := a.hold(now, member(i), b.spend)
-		c := Check{Tenant: of.Tenant, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: used, Asked: b.spend[a.Unit]}
+		c := Check{Tenant: of.Tenant, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.used(now) * a.scale, Asked: b.spend[a.Unit]}
 		if !of.Own {
 			c.Tenant, c.Pool = "", of.Pool
 		}
-		if !ans.OK {
+		if o.decided {
+			o.Checks = append(o.Checks, c)
+			continue
+		}
+		a = a.clone() // to ask is to be reckoned with
+		if _, ans := a.hold(now, member(i), b.spend); !ans.OK {
 			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
 			rej.Own, rej.Tenant = of.Own, of.Tenant
 			c.Wait, worst = rej.RetryAfter, worst.worse(rej)

@@ -8,6 +8,7 @@ func (l Lease) Remaining() time.Duration {
 	if l.pool == nil {
 		return 0
 	}
+	l.g.look()
 	p, now := l.pool, l.g.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

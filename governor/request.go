@@ -35,6 +35,8 @@ type Request struct {
 	// BudgetsOnly counts the tokens in budgets, and in no limit by the minute and no
 	// share: for what the provider does beside these, such as batches.
 	BudgetsOnly bool
+
+	call uint64 // which one it is, of those recorded
 }
 
 // Usage is what a call really took. CachedInput and AudioInput are parts of Input,

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -117,7 +118,7 @@ func (p *poolView) plantLocked(tb *table) {
 		}
 		c.kept = false
 	}
-	p.retired = slices.AppendSeq(p.retired[:0], maps.Values(retired))
+	p.retired = slices.SortedFunc(maps.Values(retired), func(a, b *claim) int { return cmp.Compare(a.id, b.id) }) // not by chance
 }
 
 func (p *poolView) plantTenantLocked(retired map[place]*claim, v *tenantView, up escrow.NodeID) {
@@ -200,7 +201,7 @@ func (p *poolView) seatLocked(now time.Time, tb *table) {
 		p.seats[v.tenant] = st
 		v.access[p.index].seat = st
 	}
-	for _, st := range old {
+	for _, st := range slices.SortedFunc(maps.Values(old), func(a, b *seat) int { return cmp.Compare(a.leaf, b.leaf) }) {
 		st.gone = true
 		for i, m := range st.members {
 			p.shares[i].split.Remove(now, m)

@@ -143,6 +143,7 @@ type State struct {
 
 // State copies the books. Each pool and tenant is consistent in itself.
 func (g *Governor) State() State {
+	g.look()
 	tb := g.table.Load()
 	now := g.clock.Now()
 	var s State
@@ -282,6 +283,7 @@ func (g *Governor) Leases() (running, waiting int) {
 // TenantState copies the books of one tenant, as [Governor.State] has them. Its cost
 // does not grow with the number of tenants.
 func (g *Governor) TenantState(name string) (TenantState, bool) {
+	g.look()
 	tb, now := g.table.Load(), g.clock.Now()
 	v := tb.tenants[name]
 	if v == nil {

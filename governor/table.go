@@ -67,8 +67,8 @@ func teamOf(name string) string {
 
 // Apply puts another configuration in force while calls run and wait. All that lives
 // on in it keeps its state: what was used, tags, debt, kept places, leases, lines. Who
-// is gone from it is served to the end of what it has begun. Zone, Clock, Journal,
-// Past and Shared are not looked at. On an error nothing is changed.
+// is gone from it is served to the end of what it has begun. Zone, Clock, Journal, Past,
+// Shared and Observer are not looked at. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
 	cfg.Shared = g.shared
 	if err := cfg.Validate(); err != nil {
@@ -76,7 +76,13 @@ func (g *Governor) Apply(cfg Config) error {
 	}
 	g.applying.Lock()
 	defer g.applying.Unlock()
-	g.apply(g.clock.Now(), cfg, nil)
+	g.within(func() {
+		now := g.clock.Now()
+		if g.observer != nil {
+			g.observer.Observe(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: &cfg})
+		}
+		g.apply(now, cfg, nil)
+	})
 	return nil
 }
 

@@ -26,14 +26,27 @@ type Cut struct {
 // Throttle puts cuts in force in a pool, instead of those before, and lets each end at
 // its time. They stay over Apply. Of a pool that is not there it changes nothing.
 func (g *Governor) Throttle(pool string, cuts []Cut) {
+	g.within(func() { g.throttle(pool, cuts) })
+}
+
+func (g *Governor) throttle(pool string, cuts []Cut) {
 	p := g.table.Load().pools[pool]
 	if p == nil {
 		return
 	}
+	sorted := slices.SortedFunc(slices.Values(cuts), func(a, b Cut) int { return a.Until.Compare(b.Until) })
 	p.mu.Lock()
-	p.cuts = slices.SortedFunc(slices.Values(cuts), func(a, b Cut) int { return a.Until.Compare(b.Until) })
-	g.throttleLocked(p.pool, g.clock.Now())
-	g.pumpAndUnlock(p.pool, g.clock.Now())
+	if slices.Equal(sorted, p.cuts) {
+		p.mu.Unlock()
+		return
+	}
+	now := g.clock.Now()
+	p.cuts = sorted
+	if g.observer != nil {
+		g.observer.Observe(Event{Kind: EventThrottled, At: now, Request: Request{Pool: pool}, Cuts: slices.Clone(sorted)})
+	}
+	g.throttleLocked(p.pool, now)
+	g.pumpAndUnlock(p.pool, now)
 }
 
 // throttleLocked brings the escrow to what the cuts are now, and comes back when the

@@ -17,7 +17,10 @@ const (
 
 // waiter is a parked call. wake may be called any number of times, from
 // anywhere, and never blocks.
-type waiter struct{ ch chan struct{} }
+type waiter struct {
+	ch    chan struct{}
+	fiber *fiber // of a call that is parked on a timeline
+}
 
 func newWaiter() *waiter { return &waiter{ch: make(chan struct{}, 1)} }
 
@@ -26,11 +29,17 @@ func (w *waiter) wake() {
 	case w.ch <- struct{}{}:
 	default:
 	}
+	if w.fiber != nil {
+		w.fiber.wake()
+	}
 }
 
 // park waits until w is woken, the time is until, the caller goes, or the
 // governor drains.
 func (g *Governor) park(ctx context.Context, w *waiter, until time.Time) cause {
+	if g.line != nil {
+		return g.line.park(w, until)
+	}
 	d := until.Sub(g.clock.Now())
 	if d <= 0 {
 		return timedOut

@@ -31,6 +31,8 @@ type Config struct {
 	Timeouts Timeouts `koanf:"timeouts"`
 	// MaxBody is the largest request body, in bytes. Default 32 MiB.
 	MaxBody int64 `koanf:"max_body"`
+	// DecisionLog is where decisions are written down.
+	DecisionLog DecisionLog `koanf:"decision_log"`
 	// Policies are the globs of the policy files, relative to the config file. Default "tenants/*.yaml".
 	// [Build] takes tenants instead and does not look at them.
 	Policies []string `koanf:"policies"`
@@ -49,6 +51,16 @@ type Admin struct {
 	Listen string `koanf:"listen"`
 	// Token is what callers present; empty asks for none.
 	Token string `koanf:"token"`
+}
+
+// DecisionLog is the log of all decisions, in files that are rotated.
+type DecisionLog struct {
+	// Path is the file. Empty, the default, writes none. A relative one is below the working directory.
+	Path string `koanf:"path"`
+	// MaxSize is how large a file may grow, in bytes. Default 100 MiB.
+	MaxSize int64 `koanf:"max_size"`
+	// Keep is how many older files are kept. Default 5.
+	Keep int64 `koanf:"keep"`
 }
 
 // Timeouts bound the stages of a request and of a shutdown.
@@ -160,6 +172,8 @@ const (
 	maxBodyBytes   = 16 << 30
 	maxQueue       = 10_000_000
 	maxNodes       = 1000
+	maxLogSize     = 1 << 40
+	maxLogsKept    = 1000
 	maxTokenWeight = 1000 * 1000
 )
 
@@ -175,8 +189,9 @@ func DefaultConfig() Config {
 			ReadHeader: 10 * time.Second, UpstreamHeader: 2 * time.Minute,
 			StreamIdle: 2 * time.Minute, Drain: 30 * time.Second,
 		},
-		MaxBody:  32 << 20,
-		Policies: []string{"tenants/*.yaml"},
+		MaxBody:     32 << 20,
+		DecisionLog: DecisionLog{MaxSize: 100 << 20, Keep: 5},
+		Policies:    []string{"tenants/*.yaml"},
 	}
 }
 

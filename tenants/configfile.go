@@ -49,17 +49,24 @@ var configShape = shape[configFile]{
 		},
 		settingField("max_body"),
 		{
+			name: "decision_log", about: "What was decided, written down to be replayed.",
+			kind: func() schema { return decisionLogShape.schema(&configFile{}) },
+			read: func(v value, c *configFile) { read(v, decisionLogShape, c) },
+		},
+		{
 			name: "policies", about: "Globs of the policy files, relative to this file.",
 			kind: listOf(textKind(`.`), 0, false), read: readPolicies,
 			start: func(*configFile) any { return DefaultConfig().Policies },
 		},
 	},
-	notYet: []string{"decision_log"},
 }
 
 var (
 	adminShape = shape[configFile]{fields: []field[configFile]{
 		settingField("admin.listen"), settingField("admin.token"),
+	}}
+	decisionLogShape = shape[configFile]{fields: []field[configFile]{
+		settingField("decision_log.path"), settingField("decision_log.max_size"), settingField("decision_log.keep"),
 	}}
 	timeoutShape = shape[configFile]{fields: []field[configFile]{
 		settingField("timeouts.read_header"), settingField("timeouts.upstream_header"),

@@ -67,12 +67,15 @@ func zoneKind() schema {
 	return s
 }
 
-func sizeKind() schema {
-	return schema{"anyOf": []any{
-		schema{"type": "integer", "minimum": 1 << 10, "maximum": maxBodyBytes},
-		schema{"type": "string", "pattern": `^[0-9]+ ?(B|KB|MB|GB|KiB|MiB|GiB)?$`, "examples": []any{"32MiB"}},
-		schema{"$ref": "#/$defs/variable"},
-	}}
+// sizeKindTo is a number of bytes, at least a KiB.
+func sizeKindTo(most int64) kind {
+	return func() schema {
+		return schema{"anyOf": []any{
+			schema{"type": "integer", "minimum": 1 << 10, "maximum": most},
+			schema{"type": "string", "pattern": `^[0-9]+ ?(B|KB|MB|GB|KiB|MiB|GiB)?$`, "examples": []any{"32MiB"}},
+			schema{"$ref": "#/$defs/variable"},
+		}}
+	}
 }
 
 // listOf is a list of at least so many.

@@ -47,6 +47,7 @@ prices:
   "*":        {input: 0, output: 0.000001}
 timeouts: {read_header: 1s, upstream_header: 2m, stream_idle: 90s, drain: 0s}
 max_body: 512KiB
+decision_log: {path: log/d.jsonl, max_size: 1GB, keep: 0}
 policies: [policies/*.yaml, /common/base.yaml]
 `
 
@@ -106,7 +107,7 @@ func TestLoad_Everything(t *testing.T) {
 		Listen: "127.0.0.1:8080", Admin: Admin{"[::1]:9090", "t0k"}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
 		Timeouts: Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
-		MaxBody:  512 << 10, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
+		MaxBody:  512 << 10, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
 		Upstreams: []Upstream{
 			{"local", "http://localhost:11434/v1", "", "openai"},
 			{"openai", "https://api.openai.com/v1", "sk-$x", "openai"},
@@ -175,7 +176,8 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
-		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_POLICIES=tenants/a.yaml",
+		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB",
+		"LLMGOV_DECISION_LOG_PATH=d.jsonl", "LLMGOV_DECISION_LOG_MAX_SIZE=2KiB", "LLMGOV_DECISION_LOG_KEEP=7", "LLMGOV_POLICIES=tenants/a.yaml",
 		"LLMGOV_SERVICE_HOST=10.0.0.1", "LLMGOV_PORT=tcp://10.0.0.1:80", "LLMGOV_POOLS_MAIN_TPM=9", "LLMGOV_ADMIN=x",
 	}, "\n")})
 	if err != nil {
@@ -185,6 +187,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	want.Listen, want.Admin, want.Node, want.Region, want.DefaultPool = ":1", Admin{":2", "t"}, "n", "r", "main"
 	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
 	want.StateDir, want.KeysFile, want.Timezone = "/state", "k.yaml", "Asia/Tokyo"
+	want.DecisionLog = DecisionLog{"d.jsonl", 2 << 10, 7}
 	want.MaxBody, want.Policies = 1<<20, []string{"tenants/a.yaml"}
 	got := *s.Config()
 	got.Pools, got.Upstreams = nil, nil

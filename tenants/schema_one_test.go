@@ -85,7 +85,8 @@ func TestSchema_OneDefect(t *testing.T) {
 		"a port that is none":                  root("listen: \":080\""),
 		"a size of an unknown unit":            root("max_body: 5XB"),
 		"a size that is too small":             root("max_body: 10"),
-		"a part that is not built yet":         root("decision_log: {}"),
+		"a decision log of nothing":            root("decision_log: {max_size: 10}"),
+		"an unknown key of the decision log":   root("decision_log: {file: x}"),
 		"an unknown key of admin":              root("admin: {lisen: \":1\"}"),
 		"a folder with a space at its end":     root("state_dir: \"x \""),
 	} {

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -78,8 +79,20 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0),
 	},
 	{
-		key: "max_body", about: "The largest request body.", kind: sizeKind,
+		key: "max_body", about: "The largest request body.", kind: sizeKindTo(maxBodyBytes),
 		get: func(c *Config) any { return c.MaxBody }, parse: typed(parseBody),
+	},
+	{
+		key: "decision_log.path", about: "The file in which all decisions are written down, as JSON lines. Left empty, none is.",
+		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.DecisionLog.Path }, parse: typed(parseLogPath),
+	},
+	{
+		key: "decision_log.max_size", about: "How large that file may grow before another one is begun.", kind: sizeKindTo(maxLogSize),
+		get: func(c *Config) any { return c.DecisionLog.MaxSize }, parse: typed(parseLogSize),
+	},
+	{
+		key: "decision_log.keep", about: "How many older ones are kept.", kind: wholeKind(0, maxLogsKept),
+		get: func(c *Config) any { return c.DecisionLog.Keep }, parse: typed(parseLogsKept),
 	},
 	{key: "policies", get: func(c *Config) any { return c.Policies }, parse: typed(parsePolicies)},
 }
@@ -111,6 +124,22 @@ func parseSecret(text string) (string, string) { return text, checkSecret(text) 
 func parseKeysFile(text string) (string, string) {
 	text, complaint := parseDir(text)
 	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as llmgov.keys.yaml", 1)
+}
+
+// parseLogPath reads the name of a file, by the rule for folders.
+func parseLogPath(text string) (string, string) {
+	text, complaint := parseDir(text)
+	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as /var/log/llmgov/decisions.jsonl", 1)
+}
+
+func parseLogSize(text string) (int64, string) { return parseSize(text, 1<<10, maxLogSize) }
+
+func parseLogsKept(text string) (int64, string) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > maxLogsKept {
+		return 0, "is out of range; write a whole number from 0 to " + strconv.Itoa(maxLogsKept)
+	}
+	return n, ""
 }
 
 // parseDir reads the name of a folder. Whether it is there, and may be written, is for who opens it to find.

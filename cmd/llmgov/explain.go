@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	neturl "net/url"
 	"os"
 	"time"
 
@@ -11,8 +12,9 @@ import (
 )
 
 type explainCmd struct {
-	Tenant   string         `required:"" placeholder:"NAME" help:"Whose call: a tenant, or a team by its path, such as acme/search."`
-	Model    string         `required:"" placeholder:"NAME" help:"What it asks for."`
+	Tenant   string         `placeholder:"NAME" help:"Whose call: a tenant, or a team by its path, such as acme/search."`
+	Model    string         `placeholder:"NAME" help:"What it asks for."`
+	Request  string         `placeholder:"ID" help:"Instead of all else: a call that was refused, by its x-request-id. Only the running gateway knows."`
 	Tokens   *int64         `placeholder:"N" help:"Tokens in all. Default: --input, and what is held for a call that does not bound its answer."`
 	Input    *int64         `placeholder:"N" help:"Tokens of the prompt, of those in all. Default 0."`
 	Priority string         `placeholder:"CLASS" help:"interactive or background."`
@@ -25,12 +27,16 @@ type explainCmd struct {
 // Help is shown below the flags.
 func (explainCmd) Help() string {
 	return `Example: llmgov explain --tenant acme --model gpt-4o --tokens 20000
+         llmgov explain --request req_2f6a0c1d9b3e4f5a6b7c8d9e
 
 Exit codes: 0 there is an answer, also when the call would be refused, 1 there is no such tenant or model, or the files
 are bad, 2 the command was called wrongly.`
 }
 
 func (c explainCmd) Run(e *env) error {
+	if c.Request != "" {
+		return c.past(e)
+	}
 	q := &gateway.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
 	if err := q.Validate(); err != nil {
 		return &usageError{err.Error()}
@@ -57,9 +63,31 @@ func (c explainCmd) Run(e *env) error {
 	return a.write(e.stdout)
 }
 
+// past explains a call that was refused.
+func (c explainCmd) past(e *env) error {
+	if c.Tenant != "" || c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
+		return &usageError{"--request asks about a call that came, of which all is known; leave the other flags out"}
+	}
+	_, cfg, err := c.files(e)
+	if err != nil {
+		return err
+	}
+	a := &answer{}
+	if a.Explanation, _, err = c.ask(e, cfg, neturl.Values{"request": {c.Request}}); err != nil {
+		if _, wrongly := errors.AsType[*usageError](err); wrongly {
+			return err
+		}
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	if c.JSON {
+		return writeJSON(e, a.Explanation)
+	}
+	return a.write(e.stdout)
+}
+
 // complete puts what a running gateway says in the place of what the files say.
 func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *gateway.Question) error {
-	live, where, err := c.ask(e, cfg, q)
+	live, where, err := c.ask(e, cfg, q.Values())
 	if err == nil {
 		a.Explanation = live
 		if snap != nil && live.PolicyHash != snap.Hash() {

@@ -28,7 +28,7 @@ type saidError struct{ where, what string }
 func (e *saidError) Error() string { return "the gateway at " + e.where + " says: " + e.what }
 
 // ask asks the running gateway, and says which one that is.
-func (c explainCmd) ask(e *env, cfg *tenants.Config, q *gateway.Question) (x *gateway.Explanation, where string, err error) {
+func (c explainCmd) ask(e *env, cfg *tenants.Config, query neturl.Values) (x *gateway.Explanation, where string, err error) {
 	if c.Admin == "" {
 		where, err = adminOf(cfg.Admin.Listen)
 	} else {
@@ -39,7 +39,7 @@ func (c explainCmd) ask(e *env, cfg *tenants.Config, q *gateway.Question) (x *ga
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, askPatience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where+"/api/v1/explain?"+q.Values().Encode(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where+"/api/v1/explain?"+query.Encode(), http.NoBody)
 	if err != nil {
 		return nil, "", err
 	}

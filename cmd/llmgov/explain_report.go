@@ -22,6 +22,10 @@ func (a *answer) note(format string, args ...any) {
 }
 
 func (a *answer) write(w io.Writer) error {
+	if a.Pool == "" { // refused before a pool was known
+		_, err := fmt.Fprintln(w, a.conclusion())
+		return err
+	}
 	fmt.Fprintf(w, "%s\n\n", a.title())
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	live := a.Decision != nil
@@ -73,6 +77,9 @@ func (a *answer) title() string {
 
 // conclusion is what would come of it now, in a sentence.
 func (a *answer) conclusion() string {
+	if a.At != nil {
+		return a.outcome()
+	}
 	if a.WithoutShadow == nil {
 		return "It would " + a.would(a.Decision)
 	}
@@ -80,6 +87,23 @@ func (a *answer) conclusion() string {
 		return "It would be admitted now, also without shadow."
 	}
 	return "It would be admitted now, because of shadow. Without that it would " + a.would(a.WithoutShadow)
+}
+
+// outcome is what came of a call that was refused, or only let go because of shadow.
+func (a *answer) outcome() string {
+	d, text := a.Decision, "was refused"
+	if a.WithoutShadow != nil {
+		d, text = a.WithoutShadow, "was admitted because of shadow; it would have been refused"
+	}
+	text = "Request " + a.Request + " of " + a.Tenant + " " + text + " at " + a.At.Format(time.RFC3339)
+	if a.Waited > 0 {
+		text += " after " + seconds(a.Waited)
+	}
+	if d.Limit != nil {
+		l := &a.Limits[*d.Limit]
+		text += " by " + l.Key + " of " + owner(l)
+	}
+	return fmt.Sprintf("%s, with %d %s: %s", text, d.Status, d.Code, d.Message)
 }
 
 func (a *answer) would(d *gateway.Decision) string {

@@ -29,6 +29,7 @@ func cmdCall(ts *testscript.TestScript, _ bool, args []string) {
 	req, err := http.NewRequest(http.MethodPost, ts.Getenv("DATA")+"/v1/chat/completions", strings.NewReader(chat))
 	ts.Check(err)
 	req.Header.Set("Authorization", "Bearer "+args[1])
+	req.Header.Set("X-Request-Id", "call-"+args[1])
 	resp, err := http.DefaultClient.Do(req)
 	ts.Check(err)
 	defer resp.Body.Close()

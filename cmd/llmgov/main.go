@@ -48,6 +48,7 @@ type cli struct {
 	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
 	Import   importCmd   `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
 	Simulate simulateCmd `cmd:"" help:"Run a traffic scenario through the admission code, beside the ideal."`
+	Plan     planCmd     `cmd:"" help:"Replay a decision log against a candidate policy: who would be refused, or admitted, that was not."`
 	Load     loadCmd     `cmd:"" help:"Send calls at given rates, and report what became of them."`
 	Mock     mockCmd     `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
 	Keys     keysCmd     `cmd:"" help:"Make API keys and their hashes."`
@@ -55,7 +56,7 @@ type cli struct {
 }
 
 // planned are the commands whose part is not built yet.
-var planned = []string{"plan", "top", "dashboards"}
+var planned = []string{"top", "dashboards"}
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {

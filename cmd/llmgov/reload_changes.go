@@ -23,6 +23,9 @@ var atStart = []struct {
 	{"region", func(c *tenants.Config) any { return c.Region }},
 	{"store", func(c *tenants.Config) any { return c.Store }},
 	{"state_dir", func(c *tenants.Config) any { return c.StateDir }},
+	{"decision_log.path", func(c *tenants.Config) any { return c.DecisionLog.Path }},
+	{"decision_log.max_size", func(c *tenants.Config) any { return c.DecisionLog.MaxSize }},
+	{"decision_log.keep", func(c *tenants.Config) any { return c.DecisionLog.Keep }},
 	// What was used of a budget is booked in periods of the zone before.
 	{"timezone", func(c *tenants.Config) any { return c.Timezone }},
 	{"timeouts.read_header", func(c *tenants.Config) any { return c.Timeouts.ReadHeader }},

@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits,
 			"start": cmdStart,
-			"stop":  cmdStop,
+			"end":   cmdEnd,
 			"get":   cmdGet,
 			"curls": cmdCurls,
 			"model": cmdModel,
@@ -162,7 +162,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 // scriptEnv is the script's environment: what the script sets for llmgov.
 func scriptEnv(ts *testscript.TestScript) []string {
 	env := []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
-	for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_API_KEY", "LLMGOV_LISTEN", "LLMGOV_ADMIN_LISTEN", "LLMGOV_KEYS_FILE"} {
+	for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_API_KEY", "LLMGOV_LISTEN", "LLMGOV_ADMIN_LISTEN", "LLMGOV_KEYS_FILE", "LLMGOV_DECISION_LOG_PATH"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
@@ -195,8 +195,9 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("ADMIN_ADDR", strings.TrimPrefix(p.admin, "http://"))
 }
 
-// stop SIGNAL: sends a signal, and waits until llmgov has ended with 0.
-func cmdStop(ts *testscript.TestScript, _ bool, args []string) {
+// end SIGNAL: sends a signal, and waits until llmgov has ended with 0. (stop is a command
+// of testscript itself, and ends the script.)
+func cmdEnd(ts *testscript.TestScript, _ bool, args []string) {
 	p := processOf(ts)
 	sig := map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT}[args[0]]
 	ts.Check(p.cmd.Process.Signal(sig))

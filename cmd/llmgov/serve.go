@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,7 +18,9 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
+	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/durable"
+	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -103,10 +106,14 @@ func (s serveCmd) flags() map[string]string {
 	return m
 }
 
+// keptEvents is how many events a reader of /api/v1/events may fall behind.
+const keptEvents = 4096
+
 // serve runs until the context ends, then drains.
 //
 //	data listener ──► Gateway ──► Governor ──► escrow
 //	                     │ ▲ world  └──► Journal (state_dir)
+//	                     │        └──► events.Ring, decisions.Writer (decision_log)
 //	                     │        └──► sharing ──► store, if one is shared
 //	                     └──► objects.Store (state_dir)
 //	admin listener ──► Admin ──► metrics, state
@@ -120,6 +127,19 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	journal, err := openState(cfg.StateDir, &rules, metrics, log)
 	if err != nil {
 		return err
+	}
+	ring := events.NewRing(keptEvents)
+	rules.Observer = ring
+	if cfg.DecisionLog.Path != "" {
+		w, failed := decisions.Open(decisions.Options{
+			Path: cfg.DecisionLog.Path, MaxSize: cfg.DecisionLog.MaxSize, Keep: int(cfg.DecisionLog.Keep), Log: log,
+		})
+		if failed != nil {
+			return fmt.Errorf("llmgov: %w", failed)
+		}
+		defer func() { err = errors.Join(err, w.Close()) }()
+		rules.Observer, rules.Recorded = observers{ring, w}, true
+		metrics.WatchDecisionLog(w.Lost)
 	}
 	gov, err := governor.New(rules)
 	if err != nil {
@@ -152,7 +172,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if err != nil {
 		return err
 	}
-	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Tracer: tracer, Log: log, Objects: owners, Prompts: bpe.New()})
+	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Tracer: tracer, Log: log, Objects: owners, Prompts: bpe.New(), Events: ring})
 	if err != nil {
 		return err
 	}
@@ -172,12 +192,14 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if err != nil {
 		return errors.Join(err, data.Close(), admin.Close())
 	}
+	closing := make(chan struct{})
 	policies := newReloader(files, snap, gw.Apply, metrics, log)
 	dataServer := newServer(gw, log, cfg.Timeouts.ReadHeader)
 	adminServer := newServer(gw.Admin(gateway.AdminOptions{
 		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Policies: policies,
-		Ready: func() error { return whyNot(journal, shared) }, Sharing: shared.view,
+		Ready: func() error { return whyNot(journal, shared) }, Sharing: shared.view, Closing: closing,
 	}), log, cfg.Timeouts.ReadHeader)
+	adminServer.RegisterOnShutdown(sync.OnceFunc(func() { close(closing) }))
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -216,6 +238,15 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	greet(e, snap, from.demo, data.Addr(), admin.Addr())
 	return group.Wait()
+}
+
+// observers are told one after the other.
+type observers []governor.Observer
+
+func (list observers) Observe(e governor.Event) {
+	for _, o := range list {
+		o.Observe(e)
+	}
 }
 
 // openState lets a governor remember over restarts, if there is a folder for it.

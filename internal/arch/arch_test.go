@@ -155,10 +155,25 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http"},
 		reason: "who made what is kept without knowing what it is for",
 	},
+	"internal/events": {
+		may:    []string{"governor"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
+		reason: "whoever listens, and however it is told: nobody slows admission down",
+	},
+	"internal/decisions": {
+		may:    []string{"governor", "escrow"},
+		not:    []string{"net", "net/http"},
+		reason: "what was decided is written down as the governor tells it",
+	},
+	"internal/plan": {
+		may:    []string{"governor", "internal/decisions"},
+		not:    []string{"net", "net/http", "os", "math/rand", "math/rand/v2"},
+		reason: "a replay depends on the record and the policy, and on nothing else",
+	},
 	"internal/gateway": {
 		may: []string{
 			"governor", "governor/tokens", "escrow", "escrow/budget", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/objects", "internal/upstreams", "github.com/tidwall/gjson", "github.com/coder/websocket",
+			"internal/tracing", "internal/objects", "internal/upstreams", "internal/events", "github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",
 	},

@@ -88,9 +88,11 @@ type world struct {
 	prices  []tenants.ModelPrice
 	zone    string
 	journal governor.Journal
-	prompts gateway.PromptCounter
-	log     slog.Handler // nil throws it away
-	tracer  *tracing.Tracer
+	// recorder is told all that the governor is, and decides.
+	recorder governor.Observer
+	prompts  gateway.PromptCounter
+	log      slog.Handler // nil throws it away
+	tracer   *tracing.Tracer
 	// wrap stands between the gateway and the model server.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// others are more upstreams, by name; nil is one that cannot be reached.
@@ -128,7 +130,7 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, gov := build(t, cfg, w.tenants, w.journal, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: slog.New(w.logHandler()), Transport: rt, Prompts: w.prompts})
+	gw, gov := build(t, cfg, w.tenants, w.journal, w.recorder, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: slog.New(w.logHandler()), Transport: rt, Prompts: w.prompts})
 	s.gov, s.gateway = gov, gw
 	front := newPipeListener()
 	base, cut := context.WithCancelCause(context.Background())
@@ -190,7 +192,7 @@ func (w world) logHandler() slog.Handler {
 
 // build makes a gateway of a policy, and the governor below it. opt says how it
 // counts, logs, and reaches its upstream.
-func build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, journal governor.Journal, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+func build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, journal governor.Journal, recorder governor.Observer, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
 	t.Helper()
 	snap, err := tenants.Build(cfg, list)
 	if err != nil {
@@ -198,6 +200,7 @@ func build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, journal gove
 	}
 	rules := gateway.GovernorConfig(snap)
 	rules.Journal = journal
+	rules.Observer, rules.Recorded = recorder, recorder != nil
 	gov, err := governor.New(rules)
 	if err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func newSDKStack(t *testing.T, w sdkWorld) *sdkStack {
 	transport := gateway.NewTransport(cfg.Timeouts)
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &sdkLog{}
-	gw, gov := build(t, cfg, w.tenants, nil, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.objects})
+	gw, gov := build(t, cfg, w.tenants, nil, nil, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.objects})
 	s.gov, s.gw = gov, gw
 	s.data = sdkServe(t, gw)
 	s.admin = sdkServe(t, gw.Admin(gateway.AdminOptions{Drain: func() {}}))

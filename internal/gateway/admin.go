@@ -32,6 +32,8 @@ type AdminOptions struct {
 	// Sharing is how a pool's limits are shared with other gateways; it answers nil where
 	// they are not, and asks nobody.
 	Sharing func(pool string) *Sharing
+	// Closing ends the streams of events; nil is never.
+	Closing <-chan struct{}
 }
 
 // Admin returns the handler of the admin listener.
@@ -59,6 +61,11 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 		opt.Drain()
 	})
 	guarded.HandleFunc("GET /api/v1/explain", answering(g.explain))
+	if g.events != nil {
+		guarded.HandleFunc("GET /api/v1/events", answering(func(w http.ResponseWriter, r *http.Request) error {
+			return g.followEvents(w, r, opt.Closing)
+		}))
+	}
 	g.handleKeys(guarded, opt)
 	if opt.Token != "" {
 		guarded.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -127,6 +127,7 @@ func (c *call) acquire(edits []edit) *refusal {
 	c.showStanding()
 	if rej != nil {
 		c.rejection = rej
+		c.noteReasons(rej, false)
 		c.account.Refused(rej.Reason)
 		c.w.queued(rej.Waited)
 		return rejected(rej)
@@ -138,6 +139,7 @@ func (c *call) acquire(edits []edit) *refusal {
 	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited, c.spans.Exemplar())
 	if would := lease.Would; would != nil {
 		c.account.ShadowRefused(would.Reason)
+		c.noteReasons(would, true)
 	}
 	c.body = splice(c.body, edits) // not before: who waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-lease.Waited, c.spans.Exemplar())

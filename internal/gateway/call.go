@@ -89,6 +89,9 @@ func (c *call) refuse(f *refusal) {
 	if c.tenant != nil && !c.shown {
 		c.showStanding()
 	}
+	if c.tenant != nil && c.rejection == nil { // who has no key could make all others be forgotten
+		c.g.refused.keep(&pastRefusal{at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, id: c.id, said: f})
+	}
 	f.write(&c.w, c.dialect())
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/tenants"
@@ -12,6 +13,12 @@ import (
 
 // Explanation is what a call would meet, and why.
 type Explanation struct {
+	// Request and At are of a call that came: its id, and when it was decided. Waited is
+	// how long it had waited by then.
+	Request string     `json:"request,omitempty"`
+	At      *time.Time `json:"at,omitempty"`
+	Waited  float64    `json:"waited_seconds,omitempty"`
+
 	Tenant string `json:"tenant"`
 	Tier   string `json:"tier"`
 	Pool   string `json:"pool"`
@@ -64,6 +71,14 @@ func ExplainFiles(snap *tenants.Snapshot, q *Question) (*Explanation, error) {
 
 // explain answers GET /api/v1/explain.
 func (g *Gateway) explain(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	if query := r.URL.Query(); query.Has("request") {
+		x, err := g.explainRefusal(query)
+		if err == nil {
+			respond(w, x)
+		}
+		return err
+	}
 	q, err := readQuestion(r.URL.Query())
 	if err != nil {
 		return err
@@ -75,7 +90,6 @@ func (g *Gateway) explain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	respond(w, x)
 	return nil
 }
@@ -113,8 +127,13 @@ func explained(snap *tenants.Snapshot, q *Question) (*Explanation, *governor.Req
 		return nil, nil, nil, err
 	}
 	req := q.request(snap, t, p)
+	return explainedCall(snap, t, p, req), req, p, nil
+}
+
+// explainedCall is what the policy alone says of a call of a tenant to a pool.
+func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, req *governor.Request) *Explanation {
 	x := &Explanation{
-		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: q.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(q.Model),
+		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(req.Model),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: priorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
 	}
@@ -124,7 +143,7 @@ func explained(snap *tenants.Snapshot, q *Question) (*Explanation, *governor.Req
 	if req.MaxWait != nil {
 		x.MaxWait = min(x.MaxWait, req.MaxWait.Seconds())
 	}
-	return x, req, p, nil
+	return x
 }
 
 // notAsked is the answer to a question about calls that nobody makes.

@@ -332,10 +332,11 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 					t.Errorf("by %q, want %q", got, tc.decider)
 				}
 				began := time.Now()
-				w := s.call("a", body, tc.header...)
+				w := s.call("a", body, append(tc.header, "X-Request-Id", "this-call")...)
 				if diff := cmp.Diff(d.said(), answered(w)); diff != "" {
 					t.Errorf("what was foretold was not answered (-foretold +answered):\n%s", diff)
 				}
+				s.explainedAfterwards(x, answered(w))
 				waited := time.Since(began) - s.takes
 				if foretold := time.Duration(d.Wait * float64(time.Second)); tc.exact && (waited-foretold).Abs() > time.Second {
 					t.Errorf("it waited %v, and not %v", waited, foretold)
@@ -343,6 +344,49 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// explainedAfterwards checks that the same is told of a call after the fact, if it was
+// refused, or would have been but for shadow.
+func (s *explainSite) explainedAfterwards(foretold *Explanation, got said) {
+	s.t.Helper()
+	past := s.ask("request=this-call")
+	if strict := foretold.WithoutShadow; got.Status == http.StatusOK && (strict == nil || strict.Outcome != outcomeRefuse) {
+		if past.Code != http.StatusNotFound {
+			s.t.Errorf("a call that was admitted is told of as refused: %s", past.Body)
+		}
+		return
+	}
+	x := s.explain("request=this-call")
+	if got.Status == http.StatusOK {
+		x.Decision, foretold.Decision = x.WithoutShadow, foretold.WithoutShadow
+		got = foretold.Decision.said()
+	}
+	if diff := cmp.Diff(got, x.Decision.said()); diff != "" {
+		s.t.Errorf("what was answered is not told afterwards (-answered +told):\n%s", diff)
+	}
+	if got, want := s.decider(x), s.decider(foretold); got != want {
+		s.t.Errorf("afterwards it was by %q, not %q", got, want)
+	}
+	want := foretold.Limits
+	if foretold.Decision.Code == codeTooLarge {
+		want = []ExplainedLimit{} // the governor was not asked
+	}
+	if foretold.WithoutShadow == nil { // a shadow counts itself by then
+		if diff := cmp.Diff(places(want), places(x.Limits)); diff != "" {
+			s.t.Errorf("the limits are not those that were foretold (-foretold +told):\n%s", diff)
+		}
+	}
+}
+
+// places is what is the same of limits before and after a call was refused: all but
+// what the refusal has changed.
+func places(list []ExplainedLimit) map[string]float64 {
+	out := map[string]float64{}
+	for _, l := range list {
+		out[l.Of+" "+l.Kind+" "+l.Key+" "+l.From] = *l.Used
+	}
+	return out
 }
 
 // decider is the limit that decides, as "of kind axis from".

@@ -107,20 +107,7 @@ func decides(o *governor.Outlook, c *governor.Check) bool {
 	if rej == nil {
 		return o.Wait > 0 && c.Wait > 0
 	}
-	of, pool := "", rej.Pool
-	if rej.Own {
-		of = rej.Tenant
-		if !rej.InPool {
-			pool = ""
-		}
-	}
-	if c.Tenant != of || c.Pool != pool {
-		return false
-	}
-	if rej.Budget.Limit > 0 {
-		return c.Budget == rej.Budget
-	}
-	return c.Budget.Limit == 0 && c.Axis == rej.Axis
+	return c.Of(rej)
 }
 
 func explainLimit(snap *tenants.Snapshot, c *governor.Check) ExplainedLimit {

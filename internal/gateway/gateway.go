@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -40,6 +41,8 @@ type Gateway struct {
 
 	objects *objects.Store
 	prompts PromptCounter // may be nil
+	events  *events.Ring  // may be nil
+	refused refusals
 	sockets sockets
 	ongoing ongoing
 
@@ -64,6 +67,8 @@ type Options struct {
 	Objects *objects.Store
 	// Prompts counts prompts while their estimates are uncertain; nil means that nobody does.
 	Prompts PromptCounter
+	// Events has what the Governor tells, for who follows it; nil where nobody does.
+	Events *events.Ring
 	// Transport reaches the upstreams; nil means one made for Snapshot's timeouts.
 	Transport http.RoundTripper
 }
@@ -76,7 +81,7 @@ func New(opt Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
-		declared: map[string]string{},
+		events: opt.Events, declared: map[string]string{},
 	}
 	if g.objects == nil {
 		if g.objects, err = objects.Open("", opt.Log); err != nil {

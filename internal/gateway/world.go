@@ -173,7 +173,7 @@ func reachable(snap *tenants.Snapshot, t *tenants.Tenant) []int {
 
 // GovernorConfig is what a snapshot means to a governor.
 func GovernorConfig(snap *tenants.Snapshot) governor.Config {
-	cfg := governor.Config{Zone: snap.Location()}
+	cfg := governor.Config{Zone: snap.Location(), Revision: snap.Hash()}
 	pools, list, callable := snap.Pools(), snap.Tenants(), snap.Callable()
 	for i := range pools {
 		p := &pools[i]

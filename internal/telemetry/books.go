@@ -28,6 +28,13 @@ func (m *Metrics) WatchStore(up func() bool) {
 	}))
 }
 
+// WatchDecisionLog registers the counter of what the decision log lacks.
+func (m *Metrics) WatchDecisionLog(lost func() uint64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: namespace, Name: "decision_log_lost_total", Help: "Lines of the decision log that could not be written.",
+	}, func() float64 { return float64(lost()) }))
+}
+
 // Watch registers the gauges that are read from a governor's books, and says which
 // policy these begin with.
 func (m *Metrics) Watch(state func() governor.State, policyHash string) {

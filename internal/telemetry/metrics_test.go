@@ -37,6 +37,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	m.WatchStore(func() bool { return true })
 	m.WatchSharing(g.State, func(string) map[string]float64 { return map[string]float64{"eu": 1} })
 	m.StoreAsked("beat", time.Millisecond)
+	m.WatchDecisionLog(func() uint64 { return 1 })
 	m.Turned("", "", "", "invalid_api_key")
 	m.Overhead.Observe(1e-5)
 	p := m.Pool("p")

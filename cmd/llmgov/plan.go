@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/plan"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+type planCmd struct {
+	Log    string `required:"" placeholder:"FILE" help:"The decision log, as decision_log.path names it. Its older files, .1 and so on, are read too."`
+	Config string `short:"c" required:"" placeholder:"FILE" help:"The config file of the candidate."`
+	Allow  int    `placeholder:"N" help:"How many calls that were admitted may be refused before this fails. Default 0."`
+	JSON   bool   `name:"json" help:"Print one JSON object instead of a table."`
+}
+
+// Help is shown below the flags.
+func (planCmd) Help() string {
+	return `Example: llmgov plan --log /var/log/llmgov/decisions.jsonl -c candidate/llmgov.yaml
+
+Exit codes: 0 no more calls that were admitted would be refused than --allow says, 1 more would be, or the log or the
+files are bad, 2 the command was called wrongly.`
+}
+
+func (c planCmd) Run(e *env) error {
+	if c.Allow < 0 {
+		return &usageError{fmt.Sprintf("--allow must not be negative, as %d is", c.Allow)}
+	}
+	snap, err := tenants.Load(c.Config, tenants.Options{Env: e.vars})
+	if err != nil {
+		return err
+	}
+	runs, err := plan.ReadRuns(decisions.Read(decisions.Files(c.Log)))
+	if err != nil {
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	report, err := plan.Compare(runs, candidate(snap))
+	if err != nil {
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	if c.JSON {
+		err = writeJSON(e, report)
+	} else {
+		err = report.Write(e.stdout)
+	}
+	if err == nil && report.NowRefused > c.Allow {
+		err = fmt.Errorf("llmgov: %d calls that were admitted would be refused, and --allow says %d", report.NowRefused, c.Allow)
+	}
+	return err
+}
+
+// candidate is a policy as a plan asks it.
+func candidate(snap *tenants.Snapshot) plan.Policy {
+	return plan.Policy{
+		Governor: gateway.GovernorConfig(snap),
+		Ask: func(req *governor.Request) *decisions.Why {
+			if code := gateway.Reroute(snap, req); code != "" {
+				return &decisions.Why{Reason: code, Own: true, Tenant: req.Tenant}
+			}
+			return nil
+		},
+	}
+}

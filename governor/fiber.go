@@ -1,0 +1,133 @@
+package governor
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+)
+
+// fiber is the walk of one call on a timeline: a coroutine, which runs until it has to
+// wait, and on when it is woken.
+type fiber struct {
+	line   *timeline
+	number uint64 // of the call
+	resume func() (struct{}, bool)
+	wait   func(struct{}) bool
+	ready  bool // to run
+	gone   bool // the caller is
+	ended  bool
+}
+
+// wake lets it run on, in its turn.
+func (f *fiber) wake() {
+	if !f.ready && !f.ended {
+		f.ready = true
+		f.line.ready = append(f.line.ready, f)
+	}
+}
+
+// run lets a call walk until it waits, or to its end.
+func (t *timeline) run(f *fiber) {
+	t.runs = f
+	_, waits := f.resume()
+	t.runs, f.ended = nil, !waits
+}
+
+// park is park of a governor on a timeline.
+func (t *timeline) park(w *waiter, until time.Time) cause {
+	f := t.runs
+	look := func() (cause, bool) {
+		woke := false
+		select {
+		case <-w.ch:
+			woke = true
+		default:
+		}
+		switch {
+		case f.gone:
+			return gone, true
+		case t.drains:
+			return draining, true
+		case !t.now.Before(until):
+			return timedOut, true
+		}
+		return woken, woke
+	}
+	why, done := look()
+	if done {
+		return why
+	}
+	w.fiber = f
+	t.parked[f] = struct{}{}
+	timer := t.AfterFunc(until.Sub(t.now), f.wake)
+	f.wait(struct{}{})
+	timer.Stop()
+	delete(t.parked, f)
+	w.fiber = nil
+	why, _ = look()
+	return why
+}
+
+// drain wakes all who wait, those first who came first.
+func (t *timeline) drain() {
+	t.drains = true
+	for _, f := range slices.SortedFunc(maps.Keys(t.parked), func(a, b *fiber) int { return cmp.Compare(a.number, b.number) }) {
+		f.wake()
+	}
+}
+
+// Ask is Acquire for who does not wait, of a governor that is Recorded: done is told what
+// was decided, at once or later, within an instant, in which it must ask for nothing
+// more. leave says that the caller is gone, whom done is told of too if he waited.
+func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func()) {
+	t, f := g.line, &fiber{line: g.line}
+	t.instant(func() {
+		t.calls++
+		f.number, req.call = t.calls, t.calls
+		if g.observer != nil {
+			g.observer.Observe(Event{Kind: EventAsked, At: t.now, Call: req.call, Request: req})
+		}
+		// Its stop is never called: it always comes to its end.
+		f.resume, _ = iter.Pull(func(wait func(struct{}) bool) {
+			f.wait = wait
+			done(g.walk(context.Background(), &req))
+		})
+		t.run(f)
+	})
+	return func() {
+		t.instant(func() {
+			if f.ended || f.gone {
+				return
+			}
+			if g.observer != nil {
+				g.observer.Observe(Event{Kind: EventLeft, At: t.now, Call: f.number})
+			}
+			f.gone = true
+			f.wake()
+		})
+	}
+}
+
+// ask is Acquire on a timeline.
+func (g *Governor) ask(ctx context.Context, req Request) (lease Lease, rej *Rejection) {
+	decided := make(chan struct{})
+	leave := g.Ask(req, func(l Lease, r *Rejection) {
+		lease, rej = l, r
+		close(decided)
+	})
+	select {
+	case <-decided:
+		return lease, rej
+	default:
+	}
+	select {
+	case <-decided:
+	case <-ctx.Done():
+		leave()
+		<-decided
+	}
+	return lease, rej
+}

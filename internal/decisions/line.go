@@ -1,0 +1,195 @@
+package decisions
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// Line is one line. What does not apply is left out.
+type Line struct {
+	// At is when, in nanoseconds since the start of the run.
+	At   int64 `json:"t"`
+	Kind Kind  `json:"ev"`
+	// Call is which call it is of, of this run.
+	Call uint64 `json:"n,omitempty"`
+
+	Ask    *Ask   `json:"ask,omitempty"`
+	Waited int64  `json:"waited,omitempty"` // nanoseconds
+	Why    *Why   `json:"why,omitempty"`    // of a shadow that was admitted: why it would have been refused
+	Ending string `json:"ending,omitempty"`
+	Usage  *Usage `json:"usage,omitempty"`
+	Output int64  `json:"output,omitempty"`
+	Pool   string `json:"pool,omitempty"`
+	Cuts   []Cut  `json:"cuts,omitempty"`
+	Lines  uint64 `json:"lines,omitempty"` // that are lost
+
+	Start  *Start  `json:"start,omitempty"`
+	Policy *Policy `json:"policy,omitempty"`
+}
+
+// Kind says what a line tells.
+type Kind string
+
+// The kinds of lines.
+const (
+	Started   Kind = "start"    // a run begins
+	Continued Kind = "continue" // a file begins, in a run that goes on
+	Asked     Kind = "ask"
+	Admitted  Kind = "admit"
+	Refused   Kind = "refuse"
+	Left      Kind = "leave"
+	Progress  Kind = "progress"
+	Ended     Kind = "end"
+	Throttled Kind = "throttle"
+	Applied   Kind = "apply"
+	Drained   Kind = "drain"
+	Lost      Kind = "lost"
+)
+
+// Version is that of the format.
+const Version = 1
+
+// Start is what a run or a file begins with.
+type Start struct {
+	Version int `json:"version"`
+	// Time is the time of the wall at 0.
+	Time time.Time           `json:"time"`
+	Zone string              `json:"zone"`
+	Past *governor.PastState `json:"past,omitempty"`
+}
+
+// Policy is a policy as the governor has it.
+type Policy struct {
+	Hash    string            `json:"hash"`
+	Pools   []governor.Pool   `json:"pools"`
+	Tenants []governor.Tenant `json:"tenants"`
+}
+
+// Ask is what a call asks for.
+type Ask struct {
+	Request     string         `json:"request,omitempty"`
+	Tenant      string         `json:"tenant"`
+	Pool        string         `json:"pool"`
+	Model       string         `json:"model,omitempty"`
+	Input       int64          `json:"input"`
+	Output      int64          `json:"output"`
+	Price       governor.Price `json:"price,omitzero"`
+	MaxWait     *int64         `json:"max_wait,omitempty"` // nanoseconds
+	Stream      bool           `json:"stream,omitempty"`
+	Background  bool           `json:"background,omitempty"`
+	Claim       escrow.Claim   `json:"claim,omitzero"`
+	Forced      bool           `json:"forced,omitempty"`
+	BudgetsOnly bool           `json:"budgets_only,omitempty"`
+}
+
+// Why is why a call was refused: whose limit, and how it stood.
+type Why struct {
+	Reason     string `json:"reason"`
+	Own        bool   `json:"own,omitempty"`
+	Tenant     string `json:"tenant,omitempty"`
+	Axis       string `json:"axis,omitempty"`
+	Limit      int64  `json:"limit"`
+	Used       int64  `json:"used"`
+	Asked      int64  `json:"asked"`
+	RetryAfter int64  `json:"retry_after"` // nanoseconds
+}
+
+// Usage is what a call took.
+type Usage struct {
+	Input       int64 `json:"input"`
+	CachedInput int64 `json:"cached_input,omitempty"`
+	Output      int64 `json:"output"`
+	Reasoning   int64 `json:"reasoning,omitempty"`
+	AudioInput  int64 `json:"audio_input,omitempty"`
+	AudioOutput int64 `json:"audio_output,omitempty"`
+}
+
+// Cut is a governor.Cut; Until is in nanoseconds since the start.
+type Cut struct {
+	Part  int64 `json:"part"`
+	TPM   int64 `json:"tpm,omitempty"`
+	RPM   int64 `json:"rpm,omitempty"`
+	Until int64 `json:"until"`
+}
+
+// lineOf is an event of a run that began at origin.
+func lineOf(e *governor.Event, origin time.Time) Line {
+	l := Line{At: int64(e.At.Sub(origin)), Call: e.Call, Kind: kinds[e.Kind]}
+	switch e.Kind {
+	case governor.EventStarted:
+		l.Start = &Start{Version: Version, Time: origin.Round(0).UTC(), Zone: "UTC", Past: e.Past}
+		if e.Config.Zone != nil {
+			l.Start.Zone = e.Config.Zone.String()
+		}
+		l.Policy = policyOf(e)
+	case governor.EventApplied:
+		l.Policy = policyOf(e)
+	case governor.EventAsked:
+		l.Ask = askOf(&e.Request)
+	case governor.EventAdmitted, governor.EventRefused:
+		l.Waited, l.Why = int64(e.Waited), WhyOf(e.Refused)
+	case governor.EventEnded:
+		usage := Usage(e.Usage)
+		l.Ending, l.Usage = e.Ending.String(), &usage
+	case governor.EventProgress:
+		l.Output = e.Usage.Output
+	case governor.EventThrottled:
+		l.Pool = e.Request.Pool
+		for _, c := range e.Cuts {
+			l.Cuts = append(l.Cuts, Cut{c.Part, c.TPM, c.RPM, int64(c.Until.Sub(origin))})
+		}
+	}
+	return l
+}
+
+var kinds = map[governor.EventKind]Kind{
+	governor.EventStarted: Started, governor.EventAsked: Asked, governor.EventAdmitted: Admitted, governor.EventRefused: Refused,
+	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
+	governor.EventApplied: Applied, governor.EventDrained: Drained,
+}
+
+func policyOf(e *governor.Event) *Policy {
+	return &Policy{e.Revision, e.Config.Pools, e.Config.Tenants}
+}
+
+func askOf(r *governor.Request) *Ask {
+	a := &Ask{
+		Request: r.ID, Tenant: r.Tenant, Pool: r.Pool, Model: r.Model, Input: r.Input, Output: r.Output, Price: r.Price,
+		Stream: r.Stream, Background: r.Background, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly,
+	}
+	if r.MaxWait != nil {
+		wait := int64(*r.MaxWait)
+		a.MaxWait = &wait
+	}
+	return a
+}
+
+// Of is the request again.
+func (a *Ask) Of() governor.Request {
+	r := governor.Request{
+		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price,
+		Stream: a.Stream, Background: a.Background, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly,
+	}
+	if a.MaxWait != nil {
+		wait := time.Duration(*a.MaxWait)
+		r.MaxWait = &wait
+	}
+	return r
+}
+
+// WhyOf is a rejection as lines have it; nil is none.
+func WhyOf(rej *governor.Rejection) *Why {
+	if rej == nil {
+		return nil
+	}
+	w := &Why{
+		Reason: rej.Reason.String(), Own: rej.Own, Tenant: rej.Tenant, Axis: rej.Axis,
+		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: int64(rej.RetryAfter),
+	}
+	if rej.Budget.Limit > 0 {
+		w.Axis = rej.Budget.Name()
+	}
+	return w
+}

@@ -1,0 +1,73 @@
+package decisions
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+)
+
+// maxLine bounds a line: the policy of very many tenants.
+const maxLine = 1 << 30
+
+// Files are those of a log, the oldest first.
+func Files(path string) []string {
+	list := []string{path}
+	for i := 1; ; i++ {
+		older := fmt.Sprint(path, ".", i)
+		if _, err := os.Stat(older); errors.Is(err, fs.ErrNotExist) {
+			return list
+		}
+		list = append([]string{older}, list...)
+	}
+}
+
+// Read yields the lines of files. Of a line that cannot be read it yields one that says
+// that one is lost: a process was killed, or a disk was full. An error ends it.
+func Read(paths []string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		for _, path := range paths {
+			if err := readFile(path, yield); err != nil {
+				if !errors.Is(err, errEnough) {
+					yield(Line{}, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+var errEnough = errors.New("enough")
+
+func readFile(path string, yield func(Line, error) bool) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(io.Reader(file))
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var l Line
+		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Kind == "" {
+			l = Line{Kind: Lost, Lines: 1}
+		}
+		if l.Start != nil && l.Start.Version != Version {
+			return fmt.Errorf("%s: it is of version %d of the format, and this llmgov reads %d", path, l.Start.Version, Version)
+		}
+		if !yield(l, nil) {
+			return errEnough
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

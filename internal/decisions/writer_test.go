@@ -1,0 +1,248 @@
+package decisions
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// notes is a log that is written by another goroutine.
+type notes struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (n *notes) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.buf.Write(b)
+}
+
+func (n *notes) count(text string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Count(n.buf.String(), text)
+}
+
+func open(t *testing.T, path string, size int64, keep int) (*Writer, *notes) {
+	t.Helper()
+	n := &notes{}
+	w, err := Open(Options{Path: path, MaxSize: size, Keep: keep, Log: slog.New(slog.NewTextHandler(n, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, n
+}
+
+var origin = time.Date(2026, 11, 21, 17, 0, 0, 0, time.UTC)
+
+func starts(w *Writer) {
+	w.Observe(governor.Event{Kind: governor.EventStarted, At: origin, Revision: "r", Config: &governor.Config{Pools: []governor.Pool{{Name: "p", RPM: 9}}}})
+}
+
+// asks observes the nth call of a run, and waits until the writer has taken it: so what
+// goes to which file does not depend on how fast it is.
+func asks(w *Writer, n int) {
+	w.Observe(governor.Event{Kind: governor.EventAsked, At: origin.Add(time.Duration(n)), Call: uint64(n), Request: governor.Request{Tenant: "a", Pool: "p"}})
+	for len(w.queue) > 0 {
+		time.Sleep(time.Millisecond) // of a poll
+	}
+}
+
+func lines(t *testing.T, path string) []Line {
+	t.Helper()
+	var out []Line
+	for l, err := range Read(Files(path)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// Files are begun anew when they are full, the oldest go, and what is left is whole and
+// in order, each with the policy.
+func TestWriter_Rotates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.jsonl")
+	w, log := open(t, path, 2000, 3)
+	starts(w)
+	for n := range 100 {
+		asks(w, n+1)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if list := Files(path); len(list) != 4 || list[0] != path+".3" || list[3] != path {
+		t.Fatalf("files %q", list)
+	}
+	next := uint64(0)
+	for _, file := range Files(path) {
+		info, err := os.Stat(file)
+		if err != nil || info.Size() > 2000 {
+			t.Errorf("%s has %d bytes, %v", file, info.Size(), err)
+		}
+		for l, err := range Read([]string{file}) {
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case l.Kind == Continued:
+				if l.Policy.Hash != "r" || len(l.Policy.Pools) != 1 || !l.Start.Time.Equal(origin) {
+					t.Errorf("%s begins with %+v", file, l)
+				}
+				if next > 0 && l.At != int64(next-1) {
+					t.Errorf("%s begins at %d, behind %d", file, l.At, next-1)
+				}
+			case next == 0 || l.Call == next:
+				next = l.Call + 1
+			default:
+				t.Fatalf("behind %d comes %d", next-1, l.Call)
+			}
+		}
+	}
+	if next != 101 || log.buf.Len() > 0 || w.Lost() > 0 {
+		t.Errorf("the last is %d, %d are lost: %s", next-1, w.Lost(), log.buf.String())
+	}
+}
+
+// What was written before a restart stays, and a line that a kill has torn costs itself
+// alone.
+func TestWriter_GoesOnBehindATornLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.jsonl")
+	if err := os.WriteFile(path, []byte(`{"t":1,"ev":"drain"}`+"\n"+`{"t":2,"ev":"as`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := open(t, path, 1<<20, 3)
+	starts(w)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []Kind
+	for _, l := range lines(t, path) {
+		kinds = append(kinds, l.Kind)
+	}
+	if diff := cmp.Diff([]Kind{Drained, Lost, Started}, kinds); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A full disk costs lines: they are counted, it is said once, and nobody waits.
+func TestWriter_OnAFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no disk here that is always full")
+	}
+	w, log := open(t, "/dev/full", 1<<20, 3)
+	starts(w)
+	for n := range 10 {
+		asks(w, n+1)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if w.Lost() != 11 || log.count("the decision log cannot be written") != 1 || log.count("no space left") != 1 {
+		t.Errorf("%d are lost: %s", w.Lost(), log.buf.String())
+	}
+}
+
+// Where files cannot be rotated the log goes on in the one that there is, says so once,
+// and once that it is over.
+func TestWriter_WhereItCannotRotate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.jsonl")
+	if err := os.MkdirAll(filepath.Join(path+".1", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, log := open(t, path, 1000, 1)
+	starts(w)
+	for n := range 40 {
+		asks(w, n+1)
+	}
+	for range 500 {
+		if log.count("cannot be rotated") == 1 {
+			break
+		}
+		time.Sleep(time.Millisecond) // of a poll
+	}
+	if err := os.RemoveAll(path + ".1"); err != nil {
+		t.Fatal(err)
+	}
+	asks(w, 41)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w.Lost() > 0 || log.count("cannot be rotated") != 1 || log.count("is written again") != 1 {
+		t.Errorf("%d are lost: %s", w.Lost(), log.buf.String())
+	}
+	list := lines(t, path)
+	if len(list) != 43 || list[0].Kind != Started || list[41].Kind != Continued || list[42].Call != 41 {
+		t.Errorf("%d lines, the last is %+v", len(list), list[len(list)-1])
+	}
+}
+
+// Whoever decides is not held up by a disk that takes nothing: what the queue cannot
+// hold is lost, and the log says how much that is.
+func TestWriter_HoldsNobodyUp(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "d.jsonl")
+	w, _ := open(t, fifo, 1<<30, 0)
+	w.files.file.Close() // and from here on a pipe that nobody reads
+	r, stuck, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.files.file = stuck
+	starts(w)
+	const n = 20_000
+	for i := range n {
+		w.Observe(governor.Event{Kind: governor.EventDrained, At: origin, Call: uint64(i)})
+	}
+	if w.Lost() < n-queued-10_000 || w.Lost() == 0 {
+		t.Errorf("of %d events that nobody takes %d are lost", n, w.Lost())
+	}
+	lost := make(chan uint64)
+	go func() {
+		out, told := new(bytes.Buffer), uint64(0)
+		_, _ = out.ReadFrom(r)
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			var k uint64
+			if _, err := fmt.Sscanf(line, `{"t":0,"ev":"lost","lines":%d}`, &k); err == nil {
+				told += k
+			}
+		}
+		lost <- told
+	}()
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if told := <-lost; told != w.Lost() {
+		t.Errorf("%d are lost, and the log tells of %d", w.Lost(), told)
+	}
+}
+
+// What a governor is asked for can be read again, whatever it is.
+func TestAsk_IsReadAgain(t *testing.T) {
+	wait := 3 * time.Second
+	req := governor.Request{
+		Tenant: "a", Pool: "p", Model: "m", ID: "i", Input: 1, Output: 2, Price: governor.Price{Input: 3}, MaxWait: &wait,
+		Stream: true, Background: true, Claim: escrow.Claim{Key: 1<<64 - 1}, Forced: true, BudgetsOnly: true,
+	}
+	v := reflect.ValueOf(req)
+	for i := range v.NumField() {
+		if v.Type().Field(i).IsExported() && v.Field(i).IsZero() {
+			t.Errorf("%s is not looked at", v.Type().Field(i).Name)
+		}
+	}
+	if got := askOf(&req).Of(); !reflect.DeepEqual(got, req) {
+		t.Errorf("%+v is read again as %+v", req, got)
+	}
+}

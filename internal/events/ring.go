@@ -1,0 +1,113 @@
+package events
+
+import (
+	"context"
+	"sync"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// Event is an event and its place in the order in which the ring has them, from 1.
+type Event struct {
+	Seq uint64
+	governor.Event
+}
+
+// Ring keeps the last events. It is a governor.Observer, and safe for concurrent use.
+type Ring struct {
+	mu      sync.Mutex
+	slots   []governor.Event
+	next    uint64 // the number of the event to come
+	readers map[*Reader]struct{}
+}
+
+// NewRing returns a ring of so many events.
+func NewRing(size int) *Ring {
+	return &Ring{slots: make([]governor.Event, size), next: 1, readers: map[*Reader]struct{}{}}
+}
+
+// Observe takes in an event, but for what only records need. It waits for nobody.
+func (r *Ring) Observe(e governor.Event) {
+	if int(e.Kind) >= governor.NumEventKinds {
+		return
+	}
+	r.mu.Lock()
+	r.slots[r.next%uint64(len(r.slots))] = e
+	r.next++
+	for reader := range r.readers {
+		reader.wake()
+	}
+	r.mu.Unlock()
+}
+
+// Next is the number of the event to come.
+func (r *Ring) Next() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.next
+}
+
+// Follow returns a reader whose first event is that of a number, or the oldest after it
+// that is there. It must be closed.
+func (r *Ring) Follow(from uint64) *Reader {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reader := &Reader{ring: r, next: from, more: make(chan struct{}, 1)}
+	r.readers[reader] = struct{}{}
+	reader.wake()
+	return reader
+}
+
+// Reader follows a ring. It is for one goroutine.
+type Reader struct {
+	ring *Ring
+	next uint64
+	more chan struct{}
+}
+
+func (d *Reader) wake() {
+	select {
+	case d.more <- struct{}{}:
+	default:
+	}
+}
+
+// Read appends what there is, at most cap(into) events, to into[:0]. Before the first of
+// them lost events were overwritten. Where there is nothing it waits until there is, or
+// ctx ends: then it returns nothing.
+func (d *Reader) Read(ctx context.Context, into []Event) (events []Event, lost uint64) {
+	for {
+		if events, lost = d.take(into[:0]); len(events) > 0 {
+			return events, lost
+		}
+		select {
+		case <-d.more:
+		case <-ctx.Done():
+			return nil, 0
+		}
+	}
+}
+
+func (d *Reader) take(into []Event) (events []Event, lost uint64) {
+	r := d.ring
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	oldest := uint64(1)
+	if size := uint64(len(r.slots)); r.next > size {
+		oldest = r.next - size
+	}
+	if d.next < oldest {
+		lost, d.next = oldest-d.next, oldest
+	}
+	for ; d.next < r.next && len(into) < cap(into); d.next++ {
+		into = append(into, Event{d.next, r.slots[d.next%uint64(len(r.slots))]})
+	}
+	return into, lost
+}
+
+// Close lets go of the ring.
+func (d *Reader) Close() {
+	d.ring.mu.Lock()
+	defer d.ring.mu.Unlock()
+	delete(d.ring.readers, d)
+}

@@ -1,0 +1,194 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/events"
+)
+
+const (
+	// heartbeatEvery keeps proxies from taking a quiet stream for a dead one.
+	heartbeatEvery = 15 * time.Second
+	// eventPatience is how long a reader may take none of what it is sent.
+	eventPatience = 30 * time.Second
+	// eventsAtOnce is how many events are copied under the ring's lock.
+	eventsAtOnce = 64
+	// eventsRetry is when a browser is to come back after the stream broke off.
+	eventsRetry = 2 * time.Second
+)
+
+// eventBoot tells the numbers of this process's events from those of others.
+var eventBoot = strconv.FormatInt(time.Now().UnixMilli(), 36)
+
+// eventFilter says which events a reader wants; what is empty wants all.
+type eventFilter struct {
+	tenants, pools []string
+	kinds          [governor.NumEventKinds]bool
+}
+
+// readEventFilter reads the query: each name may be there several times, and have
+// several values between commas.
+func (g *Gateway) readEventFilter(query url.Values) (eventFilter, error) {
+	var f eventFilter
+	w := g.world.Load()
+	if !query.Has("kind") {
+		for k := range f.kinds {
+			f.kinds[k] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		for _, value := range strings.Split(strings.Join(query[name], ","), ",") {
+			switch name {
+			case "tenant":
+				if _, ok := w.snap.TenantByName(value); !ok {
+					return f, &adminError{http.StatusNotFound, "tenant_not_found", "There is no tenant " + quoted(brief(value)) + " in the policy. GET /api/v1/tenants lists all."}
+				}
+				f.tenants = append(f.tenants, value)
+			case "pool":
+				if _, ok := w.poolNamed(value); !ok {
+					return f, &adminError{http.StatusNotFound, "pool_not_found", "There is no pool " + quoted(brief(value)) + ". GET /api/v1/snapshot lists all."}
+				}
+				f.pools = append(f.pools, value)
+			case "kind":
+				k := kindNamed(value)
+				if k == 0 {
+					return f, badQuestion("kind must be admitted, refused, ended, reloaded or throttled, not " + quoted(brief(value)) + ".")
+				}
+				f.kinds[k] = true
+			default:
+				return f, badQuestion("There is no parameter " + quoted(brief(name)) + "; there are tenant, pool and kind.")
+			}
+		}
+	}
+	return f, nil
+}
+
+// kindNamed is 0 where there is none.
+func kindNamed(name string) governor.EventKind {
+	for k := governor.EventKind(1); int(k) < governor.NumEventKinds; k++ {
+		if k.String() == name {
+			return k
+		}
+	}
+	return 0
+}
+
+// wants reports whether a reader is told of an event. A tenant's teams are part of it;
+// what concerns all, as a reload does, is of each tenant and pool.
+func (f *eventFilter) wants(e *governor.Event) bool {
+	if !f.kinds[e.Kind] {
+		return false
+	}
+	of := func(name string) bool {
+		return e.Request.Tenant == name || strings.HasPrefix(e.Request.Tenant, name+"/")
+	}
+	return (len(f.tenants) == 0 || e.Request.Tenant == "" || slices.ContainsFunc(f.tenants, of)) &&
+		(len(f.pools) == 0 || e.Request.Pool == "" || slices.Contains(f.pools, e.Request.Pool))
+}
+
+// followEvents answers GET /api/v1/events with a stream that ends when the reader goes,
+// or closing is closed.
+func (g *Gateway) followEvents(w http.ResponseWriter, r *http.Request, closing <-chan struct{}) error {
+	filter, err := g.readEventFilter(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	from, foreign := g.resumeAt(r.Header.Get("Last-Event-ID"))
+	reader := g.events.Follow(from)
+	defer reader.Close()
+	s := eventStream{w: w, control: http.NewResponseController(w)}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	s.printf("retry: %d\n\n", eventsRetry.Milliseconds())
+	if foreign {
+		s.lost(nil)
+	}
+	s.send()
+	buf := make([]events.Event, 0, eventsAtOnce)
+	for s.err == nil && ctx.Err() == nil {
+		quiet, stop := context.WithTimeout(ctx, heartbeatEvery)
+		list, lost := reader.Read(quiet, buf)
+		stop()
+		if lost > 0 {
+			s.lost(&lost)
+		}
+		for i := range list {
+			if filter.wants(&list[i].Event) {
+				s.event(&list[i])
+			}
+		}
+		if len(list) == 0 && ctx.Err() == nil {
+			s.printf(": still here\n\n")
+		}
+		s.send()
+	}
+	return nil
+}
+
+// resumeAt is the event to begin with for who got an id last: the next one, or, after a
+// restart, the first there is. Who got none begins with what comes.
+func (g *Gateway) resumeAt(id string) (from uint64, foreign bool) {
+	boot, number, ok := strings.Cut(id, "-")
+	n, err := strconv.ParseUint(number, 10, 64)
+	next := g.events.Next()
+	switch {
+	case id == "":
+		return next, false
+	case !ok || err != nil || boot != eventBoot || n >= next:
+		return 1, true
+	}
+	return n + 1, false
+}
+
+// eventStream writes server-sent events; after an error it writes nothing.
+type eventStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     []byte
+	err     error
+}
+
+func (s *eventStream) printf(format string, args ...any) { s.buf = fmt.Appendf(s.buf, format, args...) }
+
+// lost tells how many events were overwritten before they were read; nil is unknown.
+func (s *eventStream) lost(n *uint64) {
+	data, _ := json.Marshal(map[string]*uint64{"lost": n})
+	s.printf("event: lost\ndata: %s\n\n", data)
+}
+
+func (s *eventStream) event(e *events.Event) {
+	s.printf("id: %s-%d\nevent: %s\ndata: %s\n\n", eventBoot, e.Seq, e.Kind, encoded(viewEvent(&e.Event)))
+}
+
+// send writes what there is, to a reader that takes it in time.
+func (s *eventStream) send() {
+	if s.err != nil || len(s.buf) == 0 {
+		return
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(eventPatience))
+	if _, s.err = s.w.Write(s.buf); s.err == nil {
+		s.err = s.control.Flush()
+	}
+	s.buf = s.buf[:0]
+}

@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/decisions"
+)
+
+// Outcome is what became of a call.
+type Outcome string
+
+// The outcomes of calls. Of an open one the record ends before it is decided.
+const (
+	Open     Outcome = "open"
+	Admitted Outcome = "admitted"
+	Refused  Outcome = "refused"
+	Left     Outcome = "left" // its caller went away while it waited
+)
+
+// Decision is how a call was decided.
+type Decision struct {
+	Outcome Outcome
+	At      int64 // nanoseconds of the run
+	Waited  time.Duration
+	Why     *decisions.Why // also of a shadow that was admitted
+}
+
+// Call is a call of a record.
+type Call struct {
+	Number  uint64
+	At      int64
+	Request governor.Request
+	Decided Decision
+	// Took is what it took, and Ran how long; Ending is empty if it ran on.
+	Took     governor.Usage
+	Ran      time.Duration
+	Ending   string
+	progress []progress
+	leftAt   int64 // 0 = never
+	lines    struct{ ask, left, end int64 }
+}
+
+type progress struct {
+	line   int64
+	after  time.Duration
+	output int64
+}
+
+// change is what was told of all calls: an apply, a throttle, or a drain.
+type change struct {
+	decisions.Line
+	line int64
+}
+
+// Run is one life of a gateway.
+type Run struct {
+	Start   decisions.Start
+	Policy  *decisions.Policy
+	Calls   []*Call
+	changes []change
+	byID    map[uint64]*Call
+	// Lost is how many lines are missing, and Late says that the run's beginning is.
+	Lost uint64
+	Late bool
+}
+
+// ReadRuns takes in the lines of a log.
+func ReadRuns(lines iter.Seq2[decisions.Line, error]) ([]*Run, error) {
+	var runs []*Run
+	var run *Run
+	n := int64(0)
+	for l, err := range lines {
+		if err != nil {
+			return nil, err
+		}
+		n++
+		if l.Start != nil && (l.Kind == decisions.Started || run == nil) {
+			run = &Run{Start: *l.Start, Policy: l.Policy, byID: map[uint64]*Call{}, Late: l.Kind == decisions.Continued}
+			runs = append(runs, run)
+			continue
+		}
+		if run == nil {
+			return nil, fmt.Errorf("line %d is no beginning of a decision log", n)
+		}
+		run.take(&l, n)
+	}
+	return runs, nil
+}
+
+func (r *Run) take(l *decisions.Line, line int64) {
+	switch l.Kind {
+	case decisions.Asked:
+		c := &Call{Number: l.Call, At: l.At, Request: l.Ask.Of(), Decided: Decision{Outcome: Open}}
+		c.lines.ask = line
+		r.Calls = append(r.Calls, c)
+		r.byID[l.Call] = c
+		return
+	case decisions.Applied, decisions.Throttled, decisions.Drained:
+		r.changes = append(r.changes, change{*l, line})
+		return
+	case decisions.Lost:
+		r.Lost += l.Lines
+		return
+	case decisions.Continued:
+		return
+	}
+	c := r.byID[l.Call]
+	if c == nil {
+		if !r.Late { // else it may have asked before the log begins
+			r.Lost++
+		}
+		return
+	}
+	switch l.Kind {
+	case decisions.Admitted, decisions.Refused:
+		c.Decided = Decision{Outcome: Admitted, At: l.At, Waited: time.Duration(l.Waited), Why: l.Why}
+		if l.Kind == decisions.Refused {
+			c.Decided.Outcome = refusedAs(l.Why)
+		}
+	case decisions.Left:
+		c.leftAt, c.lines.left = l.At, line
+	case decisions.Progress:
+		c.progress = append(c.progress, progress{line, time.Duration(l.At - c.Decided.At), l.Output})
+	case decisions.Ended:
+		c.Took, c.Ran, c.Ending, c.lines.end = governor.Usage(*l.Usage), time.Duration(l.At-c.Decided.At), l.Ending, line
+	}
+}
+
+func refusedAs(why *decisions.Why) Outcome {
+	if why.Reason == governor.ReasonCancelled.String() {
+		return Left
+	}
+	return Refused
+}
+
+// Same reports whether two decisions are one, to the nanosecond and the token.
+func (d *Decision) Same(o *Decision) bool {
+	if (d.Why == nil) != (o.Why == nil) || d.Why != nil && *d.Why != *o.Why {
+		return false
+	}
+	return d.Outcome == o.Outcome && d.At == o.At && d.Waited == o.Waited
+}

@@ -1,0 +1,285 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/decisions"
+)
+
+// The tests below were seen to fail with timers that go off at the time of the machine,
+// with woken calls that run when there is a core, and with reads of the books that are
+// ahead of what is due.
+
+func busyConfig(accounting escrow.Accounting) governor.Config {
+	return governor.Config{
+		Pools: []governor.Pool{
+			{Name: "p", TPM: 600_000, Concurrency: 12, InteractiveReserve: 2, MaxQueue: 30, Accounting: accounting, Burst: time.Second, TicketWait: 5 * time.Second},
+			{Name: "q", TPM: 300_000, RPM: 3000, MaxQueue: 20, Accounting: accounting, TicketWait: time.Second, Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 200_000, Per: budget.Hour}}},
+		},
+		Tenants: []governor.Tenant{
+			{Name: "a", Weight: 4000, MaxWait: 2 * time.Second, TPM: 400_000},
+			{Name: "a/x", Weight: 3000, MaxWait: 3 * time.Second, RPM: 600},
+			{Name: "a/y", Weight: 1000, Background: true, MaxWait: time.Second},
+			{Name: "b", Weight: 2000, RPM: 900, Concurrency: 4, MaxWait: time.Second, Floor: 10_000},
+			{Name: "c", Weight: 1000, Shadow: true, RPM: 60, InPool: map[string]governor.Limits{"p": {Concurrency: 1}}},
+			{Name: "d", Weight: 1000, Group: "g", GroupWeight: 1000, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 50, Per: budget.Day}}},
+		},
+	}
+}
+
+// storm lets many goroutines ask at once for so long: streams, calls that break off,
+// callers that go, and what else there is; a reload and a pause of an upstream too.
+func storm(g *governor.Governor, cfg governor.Config, lasts time.Duration) {
+	ctx, stop := context.WithTimeout(context.Background(), lasts)
+	defer stop()
+	var wg sync.WaitGroup
+	names := []string{"a", "a/x", "a/y", "b", "c", "d"}
+	for i := range 48 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 7))
+			for n := 0; ctx.Err() == nil; n++ {
+				req := governor.Request{
+					ID: fmt.Sprint(i, "-", n), Tenant: names[r.IntN(len(names))], Pool: []string{"p", "q"}[r.IntN(2)], Model: fmt.Sprint("m", r.IntN(2)),
+					Input: r.Int64N(300), Output: r.Int64N(300), Stream: r.IntN(2) == 0, Background: r.IntN(4) == 0, Forced: r.IntN(50) == 0,
+					Claim: escrow.Claim{Key: r.Uint64N(50)},
+				}
+				one, gone := context.WithTimeout(ctx, time.Duration(r.IntN(400))*time.Millisecond)
+				l, rej := g.Acquire(one, req)
+				gone()
+				if rej != nil {
+					time.Sleep(time.Duration(r.IntN(30)) * time.Millisecond)
+					continue
+				}
+				for produced := int64(0); r.IntN(4) > 0; {
+					time.Sleep(time.Duration(r.IntN(8)) * time.Millisecond)
+					produced += r.Int64N(40)
+					l.Progress(produced)
+				}
+				u := governor.Usage{Input: req.Input, CachedInput: req.Input / 3, Output: r.Int64N(250)}
+				switch r.IntN(6) {
+				case 0:
+					l.Break(u)
+				case 1:
+					l.Release()
+				default:
+					l.Settle(u)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ { // who looks changes nothing
+			g.State()
+			g.Standing("a", "p")
+			g.Explain(governor.Request{Tenant: "b", Pool: "q"})
+			time.Sleep(3 * time.Millisecond)
+		}
+	})
+	time.Sleep(lasts / 3)
+	g.Throttle("p", []governor.Cut{{Part: governor.Whole, Until: time.Now().Add(lasts / 10)}, {Part: governor.Whole / 2, TPM: 1000, Until: time.Now().Add(lasts / 5)}})
+	time.Sleep(lasts / 3)
+	cfg.Tenants = cfg.Tenants[:5] // d is gone
+	cfg.Pools[0].TPM /= 2
+	if err := g.Apply(cfg); err != nil {
+		panic(err)
+	}
+	wg.Wait()
+	g.Drain()
+}
+
+func read(t *testing.T, path string) *Run {
+	t.Helper()
+	runs, err := ReadRuns(decisions.Read(decisions.Files(path)))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	if runs[0].Lost > 0 || runs[0].Late {
+		t.Fatalf("%d lines are lost", runs[0].Lost)
+	}
+	return runs[0]
+}
+
+// recorded has traffic decided by a governor that writes it down, and all of it decided
+// again by what was written.
+func recorded(t *testing.T, cfg governor.Config, traffic func(*governor.Governor)) (run *Run, outcomes map[Outcome]int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	w, err := decisions.Open(decisions.Options{Path: path, MaxSize: 1 << 20, Keep: 99, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Recorded, cfg.Observer = true, w
+	g, err := governor.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic(g)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run = read(t, path)
+	results, err := run.Replay(run.OwnPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes = map[Outcome]int{}
+	differ := 0
+	for i, c := range run.Calls {
+		outcomes[c.Decided.Outcome]++
+		if !c.Decided.Same(&results[i].Decision) {
+			if differ++; differ < 4 {
+				t.Errorf("call %d of %s at %d: %+v %+v, now %+v %+v", c.Number, c.Request.Tenant, c.At, c.Decided, c.Decided.Why, results[i].Decision, results[i].Why)
+			}
+		}
+	}
+	t.Logf("%v, %d differ", outcomes, differ)
+	return run, outcomes
+}
+
+// What was decided among real goroutines, on a real clock, is decided again to the
+// nanosecond.
+func TestReplay_DecidesTheSame(t *testing.T) {
+	for _, accounting := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
+		t.Run(fmt.Sprint(accounting), func(t *testing.T) {
+			t.Parallel()
+			run, outcomes := recorded(t, busyConfig(accounting), func(g *governor.Governor) { storm(g, busyConfig(accounting), 2*time.Second) })
+			if outcomes[Admitted] < 100 || outcomes[Refused] < 100 || outcomes[Left] < 5 || outcomes[Open] > 0 {
+				t.Errorf("it was no storm: %v", outcomes)
+			}
+			waited := 0
+			for _, c := range run.Calls {
+				if c.Decided.Outcome == Admitted && c.Decided.Waited > 0 {
+					waited++
+				}
+			}
+			if waited < 5 {
+				t.Errorf("only %d calls waited and went", waited)
+			}
+		})
+	}
+}
+
+// So is what was decided over many minutes, with pauses in which all that counts fades,
+// and somebody who looks at the books now and then; and what began with a past.
+func TestReplay_OverManyMinutes(t *testing.T) {
+	for _, accounting := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
+		for seed := range uint64(3) {
+			t.Run(fmt.Sprint(accounting, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cfg := busyConfig(accounting)
+					cfg.Past = governor.NewPast(time.Now(), time.UTC)
+					for n := range uint64(20) {
+						r := governor.Record{
+							Kind: governor.RecordAdmitted, Call: n + 1, Tenant: "d", Pool: "q", Held: time.Now(), Began: time.Now(),
+							Booked: governor.Charge{Pool: escrow.Cost{20_000, 1}, Own: [4]int64{1, 20_000}, Spend: governor.Spend{5000, 1}},
+						}
+						cfg.Past.Read(r)
+						cfg.Past.Uses.Read(&r)
+					}
+					run, outcomes := recorded(t, cfg, func(g *governor.Governor) { minutes(g, seed) })
+					if outcomes[Admitted] < 300 || outcomes[Refused] < 100 {
+						t.Errorf("it was little: %v", outcomes)
+					}
+					if run.Start.Past == nil || len(run.Start.Past.Ended) != 20 {
+						t.Errorf("its past is %+v", run.Start.Past)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A log whose beginning was rotated away is decided again but for its first minutes, and
+// comes out nearly as it was.
+func TestReplay_WithoutTheBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "decisions.jsonl")
+		w, err := decisions.Open(decisions.Options{Path: path, MaxSize: 100 << 10, Keep: 2, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := busyConfig(escrow.AdmitMax)
+		cfg.Pools[1].Budgets, cfg.Tenants[5].Budgets = nil, nil // of which more is lost than a minute
+		plain := cfg
+		cfg.Recorded, cfg.Observer = true, w
+		g, err := governor.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		minutes(g, 1)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		runs, err := ReadRuns(decisions.Read(decisions.Files(path)))
+		if err != nil || len(runs) != 1 || !runs[0].Late {
+			t.Fatalf("%d runs, %v", len(runs), err)
+		}
+		report, err := Compare(runs, Policy{Governor: plain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = report.Write(t.Output())
+		imposed := 0
+		for _, c := range runs[0].Calls {
+			if runs[0].takenAsItWas(c) {
+				imposed++
+			}
+		}
+		if report.Exact || imposed < 10 || report.Calls-imposed < 100 || len(report.Flips) > (report.Calls-imposed)/20 {
+			t.Errorf("of %d calls %d are taken as they were, and %d come out otherwise", report.Calls, imposed, len(report.Flips))
+		}
+	})
+}
+
+// minutes are bursts of calls with pauses in between, and looks at the books.
+func minutes(g *governor.Governor, seed uint64) {
+	var wg sync.WaitGroup
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		r := rand.New(rand.NewPCG(seed, 9))
+		for ctx.Err() == nil {
+			time.Sleep(time.Duration(r.Int64N(int64(time.Second) << r.IntN(7))))
+			g.State()
+			g.Standing("b", "p")
+			g.Explain(governor.Request{Tenant: []string{"a/x", "b", "d"}[r.IntN(3)], Pool: []string{"p", "q"}[r.IntN(2)], Input: 100})
+		}
+	}()
+	names := []string{"a", "a/x", "a/y", "b", "c", "d"}
+	r := rand.New(rand.NewPCG(seed, 8))
+	for range 8 {
+		for i := range 150 {
+			req := governor.Request{
+				ID: fmt.Sprint(i), Tenant: names[r.IntN(len(names))], Pool: []string{"p", "q"}[r.IntN(2)], Model: "m",
+				Input: r.Int64N(6000), Output: r.Int64N(6000), Background: r.IntN(4) == 0, Claim: escrow.Claim{Key: r.Uint64N(20)},
+			}
+			runs, took := time.Duration(r.Int64N(int64(15*time.Second))), r.Int64N(3000)
+			wg.Go(func() {
+				l, rej := g.Acquire(ctx, req)
+				if rej != nil {
+					return
+				}
+				time.Sleep(runs / 2)
+				l.Progress(took / 2)
+				time.Sleep(runs / 2)
+				l.Settle(governor.Usage{Input: req.Input, Output: took})
+			})
+			time.Sleep(time.Duration(r.Int64N(int64(200 * time.Millisecond))))
+		}
+		time.Sleep(time.Duration(r.Int64N(int64(4 * time.Minute))))
+	}
+	wg.Wait()
+	stop()
+	g.Drain()
+	time.Sleep(time.Minute) // who looks has gone
+}
