@@ -16,6 +16,8 @@ type Account struct {
 	// Epoch numbers the memories; Born is when this one began, and Learning until when
 	// nothing is granted of it.
 	Epoch, Born, Learning int64
+	// Lost says that somebody knows of a memory before this one.
+	Lost bool
 	// Now is the latest time that was seen. It never runs backwards.
 	Now int64
 	// Booked is the sum over all nodes, those that are no more included.
@@ -73,7 +75,7 @@ func NewAccount(r Rules, now int64, o Options) *Account {
 // lost begins a new memory, because the old one has holes.
 func (a *Account) lost(incarnation string) {
 	fresh := NewAccount(a.Rules, a.Now, Options{Incarnation: incarnation})
-	fresh.Epoch = max(a.Epoch+1, a.Now)
+	fresh.Epoch, fresh.Lost = max(a.Epoch+1, a.Now), true
 	*a = *fresh
 }
 
@@ -101,6 +103,7 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	if incarnation != a.Incarnation || a.forgot(b) {
 		a.lost(incarnation)
 	}
+	a.Lost = a.Lost || b.Epoch != 0 && b.Epoch != a.Epoch
 	a.age()
 	m := a.Members[b.Node]
 	known := m != nil && m.Instance == b.Instance
@@ -143,26 +146,40 @@ func (a *Account) say(b *Beat, s Status) Reply {
 	return Reply{Status: s, Instance: b.Instance, Seq: b.Seq, Epoch: a.Epoch, Now: a.Now}
 }
 
-// learns reports whether it is too early to grant anything. Who has told all and runs
-// since a Window before the memory began leaves no place for others that used anything in
-// it; and where nobody ran before it began, all begin together, and nothing was used.
+// learns reports whether it is too early to grant anything. It is not where as many as
+// ever run at a time ran since a Window before the memory began, and have told all: they
+// left no place for others that used anything in it. Nor where so many run side by side,
+// and nobody knows of a memory before: then it is the first, and nothing was used. That is
+// wrong only if it was lost, and all that knew it ended before they could tell.
 func (a *Account) learns(expect int) bool {
-	told, before := 0, 0
+	if expect <= 0 || a.Now >= a.Learning {
+		return a.Now < a.Learning
+	}
+	told := 0
 	for _, m := range a.Members {
-		if m.Joined < a.Born {
-			before++
-		}
 		if m.Joined < a.Born-a.Rules.window()-a.Rules.slot() {
 			told++
 		}
 	}
-	if before == 0 {
-		told = len(a.Members)
-	}
-	if expect > 0 && told >= expect {
-		a.Learning = min(a.Learning, a.Now)
+	if told >= expect || !a.Lost && a.together() >= expect {
+		a.Learning = a.Now
 	}
 	return a.Now < a.Learning
+}
+
+// together is how many are known to have run at a time.
+func (a *Account) together() int {
+	most := 0
+	for _, last := range a.Members {
+		n := 0
+		for _, m := range a.Members {
+			if m.Joined <= last.Joined && last.Joined <= m.Sent {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // slotOf is the slot of a time.

@@ -61,6 +61,14 @@
 //     escapes.
 //   - The store's clock never runs backwards. A store that may have lost writes grants
 //     nothing until a Window has passed, or until as many nodes as there are have told all.
+//     So does one that knows nothing, unless as many nodes as there are run side by side,
+//     and none of them knows of a memory before.
+//   - What a rate comes to is charged rounded up. What it has come to beyond whole units is
+//     carried to the next grant, and that is less than a unit.
+//
+// What is not covered: a store that loses everything while all who knew of it end, too, may
+// take itself for a new one; and where its clock jumps ahead, what was used before counts
+// for so much shorter.
 //
 // # What it is not
 //

@@ -7,14 +7,14 @@ import (
 )
 
 var (
-	wholeSearch = flag.Bool("whole", false, "search the small worlds to the end")
+	wholeSearch = flag.Bool("whole", false, "search the small worlds to the end, or until there are very many states")
 	orders      = flag.Int("orders", 40, "in how many orders to sample each small world")
 	only        = flag.String("world", "", "search only this small world")
 )
 
 // ordinary is how many states of each world are searched if no more is asked for, and
-// sample how many in each other order.
-const ordinary, sample = 15_000, 100
+// many if all are; sample is how many in each other order.
+const ordinary, many, sample = 7_500, 1_500_000, 100
 
 // tiny are rules of which a Window is over in no time.
 func tiny(slots, ttl int64) Rules {
@@ -31,6 +31,9 @@ func playgrounds() []*playground {
 	return []*playground{
 		base.but("superseded", func(g *playground) { g.late, g.ticks = true, 1 }),
 		base.but("messages", func(g *playground) { g.limit, g.twice = 2, 1 }),
+		base.but("rolling", func(g *playground) {
+			g.running, g.rules, g.names, g.procs, g.ticks, g.seqs, g.wishes = true, tiny(2, 1), 1, 1, 7, 4, all[:1]
+		}),
 		base.but("rates", func(g *playground) { g.limit, g.wishes = 2, []Envelope{{1, 0, 200}, {0, 1, 200}} }),
 		base.but("pause", func(g *playground) { g.rules, g.seqs, g.ticks = tiny(2, 2), 1, 7 }),
 		base.but("crash", func(g *playground) { g.limit, g.names, g.crash = 2, 1, true }),
@@ -41,7 +44,16 @@ func playgrounds() []*playground {
 		base.but("loss", func(g *playground) { g.servers, g.ticks = 2, 5 }),
 		base.but("failover", func(g *playground) { g.servers, g.old = 2, true }),
 		base.but("expected", func(g *playground) { g.procs, g.servers, g.expect, g.crash, g.ticks, g.seqs = 3, 2, 2, true, 7, 3 }),
-		base.but("clock", func(g *playground) { g.back = 2 }),
+		base.but("survivor", func(g *playground) {
+			g.running, g.procs, g.servers, g.expect, g.crash, g.renamed, g.ticks, g.seqs, g.wishes = true, 4, 2, 2, true, true, 1, 3, all[:1]
+		}),
+		base.but("restarted", func(g *playground) {
+			g.running, g.names, g.servers, g.old, g.expect, g.crash, g.ticks, g.seqs = true, 1, 2, true, 1, true, 2, 3
+		}),
+		base.but("begin", func(g *playground) { g.fresh, g.procs, g.expect, g.crash, g.ticks, g.seqs = false, 3, 2, true, 2, 3 }),
+		base.but("clock", func(g *playground) {
+			g.running, g.rules, g.limit, g.back, g.ticks, g.wishes = true, tiny(3, 3), 3, 4, 5, []Envelope{{3, 0, 300}, {0, 3, 300}}
+		}),
 	}
 }
 
@@ -61,12 +73,16 @@ func TestModel(t *testing.T) {
 		}
 		most := ordinary
 		if *wholeSearch {
-			most = 0
+			most = many
 		}
 		start := time.Now()
 		s := explore(g, most, 0)
 		total += len(s.seen)
-		t.Logf("%-14s %8d states, %v", g.name, len(s.seen), time.Since(start).Round(time.Millisecond))
+		end := "the end"
+		if len(s.seen) == most {
+			end = "the bound"
+		}
+		t.Logf("%-14s %8d states, to %s, %v", g.name, len(s.seen), end, time.Since(start).Round(time.Millisecond))
 		if s.bad != "" {
 			t.Errorf("%s: more than the limit is used within a Window %s", g.name, s.bad)
 		}

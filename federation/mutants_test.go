@@ -27,9 +27,12 @@ var mutants = []mutant{
 	{"what a dead process had is not given back", "account.go", "a.Gone.add(a.slotOf(expired), most)", "", "crash", ""},
 	{"what a dead process had counts from now on", "safety.go", "a.Gone.sum(now-r.Slots, last)[k]", "a.Gone.sum(now-r.Slots, now)[k]", "crash", ""},
 	{"only the answer to the last beat is taken", "node.go", "r.Seq != n.seq ||", "", "superseded", ""},
-	{"a grant's time begins when the beat was sent", "node.go", "Since: n.sent.at, Until: n.sent.at.Add(", "Since: now, Until: now.Add(", "", "TestDrift"},
-	{"a rate's time begins when the beat was sent", "node.go", "Since: n.sent.at, Until:", "Since: n.sent.at.Add(-n.cfg.Rules.TTL), Until:", "", "TestDrift"},
-	{"windows roll", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) / a.Rules.Slots * a.Rules.Slots\n	a.Booked", "messages", ""},
+	{"a grant's time begins when the beat was sent", "node.go", "Since: n.sent.at.Add(-n.carried(k, e.Rate)), Until: n.sent.at.Add(", "Since: now, Until: now.Add(", "", "TestDrift"},
+	{"a rate's time begins when the beat was sent", "node.go", "Since: n.sent.at.Add(-n.carried(k, e.Rate)),", "Since: n.sent.at.Add(-n.carried(k, e.Rate) - n.cfg.Rules.Eager),", "", "TestDrift"},
+	{"less than a unit is carried on", "node.go", "% n.cfg.Rules.Window.Microseconds()", "% (2 * n.cfg.Rules.Window.Microseconds())", "", "TestCarried"},
+	{"what is less than a unit is not lost", "node.go", "if rate <= 0 {", "if rate > 0 {", "", "TestCarried"},
+	{"what a rate comes to is charged rounded up", "safety.go", "return -floorDiv(-rate*ms, window)", "return floorDiv(rate*ms, window)", "", "TestDrift"},
+	{"windows roll", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) / a.Rules.Slots * a.Rules.Slots\n	a.Booked", "rolling", ""},
 	{"one slot more than a Window has is counted", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) - a.Rules.Slots + 1\n	a.Booked", "messages", ""},
 	{"what a node held before counts beside what it is granted", "account.go", "m.Holding[k] = e.sane(a.Rules)", "m.Holding[k] = Envelope{Left: min(e.Left, 0)}", "messages", ""},
 	{"what may be used is counted from when the beat was sent", "account.go", "min(b.Sent, a.Now)", "a.Now", "", "TestDrift"},
@@ -45,11 +48,14 @@ var mutants = []mutant{
 	{"a new memory grants nothing before it can know", "account.go", "a.Learning = now + r.ttl() + r.window() + r.slot()", "a.Learning = now", "loss", ""},
 	{"a new memory waits for grants of the old one to expire", "account.go", "a.Learning = now + r.ttl() + r.window() + r.slot()", "a.Learning = now + r.window() + r.slot()", "loss", ""},
 	{"only who ran for a Window counts among those who have told all", "account.go", "if m.Joined < a.Born-a.Rules.window()-a.Rules.slot() {", "if m.Joined < a.Born+1e9 {", "expected", ""},
+	{"who ran one after the other did not run side by side", "account.go", "m.Joined <= last.Joined && last.Joined <= m.Sent", "m.Joined <= last.Joined", "survivor", ""},
+	{"a memory is not the first if a node knows of another", "account.go", "a.Lost || b.Epoch != 0 && b.Epoch != a.Epoch", "a.Lost", "", "TestBegin"},
+	{"a memory is not the first if it came of another", "account.go", "max(a.Epoch+1, a.Now), true", "max(a.Epoch+1, a.Now), false", "restarted", ""},
 	{"what was told to another memory does not count as told", "account.go", "b.Epoch != a.Epoch || !known", "!known", "", "TestOtherMemory"},
 	{"clocks may differ by a part in a thousand", "safety.go", "return ms + ceilDiv(ms, drift-1)", "return ms", "", "TestDrift"},
 	{"a grant ends a part in a thousand early", "node.go", "n.sent.at.Add(left - left/drift)", "n.sent.at.Add(left)", "", "TestDrift"},
 	{"told again, a slot is replaced and not added to", "account.go", "m.Booked.set(slot, x)", "m.Booked.add(slot, x)", "", "TestExactlyOnce"},
-	{"what all is told, what is not told is gone", "account.go", "change(x.Slot, Amounts{})", "change(x.Slot, x.Used)", "", "TestExactlyOnce"},
+	{"what all is told, what is not told is gone", "account.go", "change(x.Slot, Amounts{})", "change(x.Slot, x.Used)", "", "TestAllTold"},
 	{"a beat that is superseded is not booked", "account.go", "case known && m.Seq > b.Seq:", "case known && m.Seq > b.Seq && false:", "superseded", ""},
 	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},
 }
@@ -96,7 +102,7 @@ func (m *mutant) caught(t *testing.T, source string) {
 	if m.test != "" {
 		run = "^" + m.test + "$"
 	}
-	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "60s", "-run", run, "-v", ".", "-world", m.world, "-orders", "8000")
+	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "60s", "-run", run, "-v", ".", "-world", m.world, "-orders", "8000", "-rapid.checks", "1000", "-rapid.nofailfile")
 	test.Env = append(os.Environ(), "LLMGOV_MUTANT=1")
 	out, err := test.CombinedOutput()
 	switch {

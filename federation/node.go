@@ -334,16 +334,14 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	clear(n.unsure)
 	out := n.demands.answered(r, n.sent.tree)
 	if r.Status == Learning {
+		n.next = n.last.Add(n.cfg.Rules.Eager) // it ends as soon as all have told enough
 		return out
 	}
 	for k, e := range r.Grant {
 		left := time.Duration(e.Left) * time.Millisecond
 		n.allowed[k] = escrow.Allowance{
-			Since: n.sent.at, Until: n.sent.at.Add(left - left/drift),
+			Since: n.sent.at.Add(-n.carried(k, e.Rate)), Until: n.sent.at.Add(left - left/drift),
 			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k],
-		}
-		if e.Rate > 0 {
-			n.allowed[k].Since = n.sent.at.Add(-time.Duration(n.sent.parts[k]/e.Rate) * time.Microsecond)
 		}
 		out = append(out, Allow{escrow.Axis(k), n.allowed[k]})
 	}
@@ -352,8 +350,9 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 
 // parts are what the allowances in force have grown by beyond whole units, of so many
 // parts as the Window has microseconds. They are carried on, as time that has passed: a
-// node that hands out ten requests a second would lose one in twenty else. The store needs
-// not know, for it counts what a rate comes to rounded up.
+// node that hands out ten requests a second would lose one in twenty else. With less than
+// a unit more, whole units are at most what the rate comes to rounded up, and that is what
+// the store counts. So it need not know.
 func (n *Node) parts(now time.Time) (p Amounts) {
 	for k, a := range n.allowed {
 		if now.Before(a.Until) {
@@ -361,6 +360,14 @@ func (n *Node) parts(now time.Time) (p Amounts) {
 		}
 	}
 	return p
+}
+
+// carried is in how long a rate comes to the parts that are carried on.
+func (n *Node) carried(k int, rate int64) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(n.sent.parts[k]/rate) * time.Microsecond
 }
 
 // forget makes the next beat tell all, at once, by the clock of a store that knows

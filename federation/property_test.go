@@ -238,7 +238,7 @@ func TestExactlyOnce(t *testing.T) {
 			case 1:
 				end := now.Truncate(30 * time.Millisecond)
 				if now.Sub(end) < rules.Window && pool[end] > 0 {
-					pool[end] -= rapid.Int64Range(0, pool[end]).Draw(t, "refund")
+					pool[end] -= rapid.SampledFrom([]int64{1, pool[end]}).Draw(t, "refund")
 				}
 			case 2:
 				mail = append(mail, beat())
@@ -273,44 +273,118 @@ func TestExactlyOnce(t *testing.T) {
 	})
 }
 
+// TestAllTold: what was booked of a node is gone if the node tells all, and does not tell
+// of that any more.
+func TestAllTold(t *testing.T) {
+	rules := tiny(6, 6)
+	n := NewNode(Config{Name: "n", Instance: "i", Rules: rules})
+	beat := func(cost int64) *Beat {
+		r := &Report{Limits: Amounts{100}}
+		if cost > 0 {
+			r.Bookings = []escrow.Booking{{End: t0, Cost: cost}}
+		}
+		return n.Step(t0, r)[0].(Send).Beat
+	}
+	joined := NewAccount(rules, 5000, Options{Fresh: true}).Beat(5000, "", 0, beat(0))
+	n.Step(t0, &joined)
+	a := NewAccount(rules, 6000, Options{})
+	resend := a.Beat(6000, "", 0, beat(7))
+	n.Step(t0, &resend)
+	for _, cost := range []int64{7, 0, 3} { // none of these is answered
+		b := beat(cost)
+		a.Beat(6000, "", 0, b)
+		if got := a.Booked.sum(math.MinInt64, math.MaxInt64)[0]; !b.Full || got != cost {
+			t.Errorf("%d is booked, all that was told is %d (all: %t)", got, cost, b.Full)
+		}
+	}
+}
+
+// moments are those of a stretch at which to look: now and then, and the last before an
+// allowance ends.
+func moments(from, to, end time.Duration) []time.Duration {
+	out := []time.Duration{from}
+	for at := from; at < to; at += 37 * time.Millisecond {
+		out = append(out, at)
+	}
+	if from < end && end < to {
+		out = append(out, end)
+	}
+	return append(out, to)
+}
+
 // TestDrift: a node whose clock runs fast, or slow, by a part in a thousand never uses
 // more of a grant than it is charged for, at any time, nor after it is thought expired.
 func TestDrift(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := DefaultRules()
-		rate := 1 + float64(rapid.IntRange(-1000, 1000).Draw(t, "ppm"))/1e6
+		rate := 1 + float64(rapid.SampledFrom([]int{-1000, -999, 0, 500, 1000}).Draw(t, "ppm"))/1e6
 		a := NewAccount(rules, 1_000_000, Options{Fresh: true})
 		n := NewNode(Config{Name: "n", Instance: "i", Rules: rules})
 		real := time.Duration(0)
-		own := func() time.Time { return t0.Add(time.Duration(float64(real) * rate)) }
-		clock := func() int64 { return 1_000_000 + real.Milliseconds() }
-		var allowed escrow.Allowance
+		own := func(real time.Duration) time.Time { return t0.Add(time.Duration(float64(real) * rate)) }
+		clock := func(real time.Duration) int64 { return 1_000_000 + real.Milliseconds() }
+		way := rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 99_500 * time.Microsecond, 400 * time.Millisecond})
+		next := rapid.SampledFrom([]time.Duration{time.Millisecond, 900 * time.Millisecond, 1003 * time.Millisecond, 3500 * time.Millisecond})
 		const limit = MaxLimit
+		grants := rapid.SampledFrom([]int64{0, 1, 7, 600, 599_999, limit})
+		var allowed escrow.Allowance
 		for range 3 {
-			r := &Report{Limits: Amounts{limit}, Holding: [axes]Holding{{allowed.Left(own(), 0), allowed.Rate, allowed.Until}}}
-			r.Holding[0].Left = max(0, r.Holding[0].Left)
-			b := n.Step(own(), r)[0].(Send).Beat
+			r := &Report{Limits: Amounts{limit}, Holding: [axes]Holding{{max(0, allowed.Left(own(real), 0)), allowed.Rate, allowed.Until}}}
+			b := n.Step(own(real), r)[0].(Send).Beat
 			start := real // of the beat
-			real += time.Duration(rapid.IntRange(0, 400_000).Draw(t, "there")*rapid.IntRange(0, 1).Draw(t, "slow")) * time.Microsecond
-			m, reply := a.receive(clock(), "", 0, b)
-			reply.Grant[0] = a.cut(m, 0, limit, Envelope{rapid.Int64Range(0, limit/100).Draw(t, "level"), rapid.Int64Range(0, limit).Draw(t, "rate"), rules.ttl()})
+			real += way.Draw(t, "there")
+			m, reply := a.receive(clock(real), "", 0, b)
+			reply.Grant[0] = a.cut(m, 0, limit, Envelope{grants.Draw(t, "level") / 100, grants.Draw(t, "rate"), rules.ttl()})
 			m.granted(reply)
-			real += time.Duration(rapid.IntRange(0, 400_000).Draw(t, "back")*rapid.IntRange(0, 1).Draw(t, "slow")) * time.Microsecond
-			for _, x := range n.Step(own(), &reply) {
+			real += way.Draw(t, "back")
+			for _, x := range n.Step(own(real), &reply) {
 				if x, ok := x.(Allow); ok && x.Axis == 0 {
 					allowed = x.Allowance
 				}
 			}
-			next := real + time.Duration(rapid.IntRange(0, 3500).Draw(t, "until next"))*time.Millisecond
-			for ; real < next; real += 37 * time.Millisecond {
-				used := allowed.Left(own(), 0)
-				end := 1_000_000 + ceilDiv(int64(real), int64(time.Millisecond))
+			from := real
+			real += next.Draw(t, "until next")
+			for _, at := range moments(from, real, time.Duration(float64(allowed.Until.Sub(t0)-1)/rate)) {
+				used := allowed.Left(own(at), 0)
+				end := 1_000_000 + ceilDiv(int64(at), int64(time.Millisecond))
 				if most := m.bound(rules, 0, elapsed(end-m.Sent)); used > most {
-					t.Fatalf("%v after the beat the node may have used %d, it is charged for %d", real-start, used, most)
+					t.Fatalf("%v after the beat the node may have used %d, it is charged for %d", at-start, used, most)
 				}
-				if used > 0 && clock() > m.expiry(rules) {
+				if used > 0 && clock(at) > m.expiry(rules) {
 					t.Fatalf("the node may still use %d after its grant has expired", used)
 				}
+			}
+		}
+	})
+}
+
+// TestCarried: a node that hands out all it may at once never hands out more of a grant
+// than its rate comes to rounded up; and over many grants what the rates come to, but for
+// one unit.
+func TestCarried(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := DefaultRules()
+		n := NewNode(Config{Name: "n", Instance: "i", Rules: rules})
+		now := t0
+		var allowed escrow.Allowance
+		var spent int64
+		due := 0.0
+		for i := range 100 {
+			r := &Report{Limits: Amounts{1e6}, Spent: Amounts{spent}}
+			b, sent, before := n.Step(now, r)[0].(Send).Beat, now, spent
+			rate := rapid.Int64Range(1, 3000).Draw(t, "rate")
+			reply := Reply{Status: Granted, Instance: "i", Seq: b.Seq, Epoch: 1, Now: 1000 + now.Sub(t0).Milliseconds(), Grant: [axes]Envelope{{0, rate, rules.ttl()}}}
+			allowed = n.Step(now, &reply)[0].(Allow).Allowance
+			for range rapid.IntRange(1, 3).Draw(t, "looks") {
+				now = now.Add(time.Duration(rapid.IntRange(1, 800_000).Draw(t, "us")) * time.Microsecond)
+				spent += allowed.Left(now, spent)
+				if most := ceilDiv(rate*now.Sub(sent).Microseconds(), rules.Window.Microseconds()); spent-before > most {
+					t.Fatalf("in %v at %d a Window %d were handed out, want at most %d", now.Sub(sent), rate, spent-before, most)
+				}
+			}
+			due += float64(rate) * now.Sub(sent).Seconds() / rules.Window.Seconds()
+			if less := due - float64(spent); less < -0.001 || less > 1.01 {
+				t.Fatalf("after %d grants %d were handed out, and the rates come to %.3f", i+1, spent, due)
 			}
 		}
 	})
@@ -327,6 +401,57 @@ func TestOtherMemory(t *testing.T) {
 	b.Seq, b.Epoch = 6, a.Epoch
 	if r := a.Beat(10_000, "", 1, b); r.Status != Granted {
 		t.Errorf("the only process there may be has told all, and is answered %q", r.Status)
+	}
+}
+
+// TestBegin: a new memory grants at once where it is the first, and as many nodes as there
+// are at most run side by side; else only when so many have told all that ran long before.
+func TestBegin(t *testing.T) {
+	rules := tiny(5, 2)
+	for _, c := range []struct {
+		what  string
+		beats string // of which node, in turn; a dot is a loss of all, a comma one that is known
+		want  Status
+	}{
+		{"one of two", "aa", Learning},
+		{"two, the second of which may be no more", "aba", Learning},
+		{"two, the first of which may be no more", "aabb", Learning},
+		{"two side by side", "abab", Granted},
+		{"two side by side, and one that was before", "caabab", Granted},
+		{"both after a loss", "abab.aabbab", Granted},
+		{"one after a loss, and a new one", "abab.aacac", Learning},
+		{"a new one after a loss, and one that knows", "abab.ccaac", Learning},
+		{"new ones after a loss of which nobody knows", "abab.cdcd", Granted},
+		{"new ones after a loss that is known", "abab,cdcd", Learning},
+		{"new ones, and one that knows has no time to tell", "abab.cdacd", Learning},
+	} {
+		now, server := t0, 0
+		clock := func() int64 { return 10_000 + now.Sub(t0).Milliseconds() }
+		a, nodes := NewAccount(rules, clock(), Options{Incarnation: "0"}), map[rune]*Node{}
+		var r Reply
+		for _, name := range c.beats {
+			now = now.Add(10 * time.Millisecond)
+			if name == '.' || name == ',' {
+				now = now.Add(3 * rules.Window)
+				server++
+			}
+			if name == '.' {
+				a = NewAccount(rules, clock(), Options{Incarnation: fmt.Sprint(server)})
+			}
+			if name == '.' || name == ',' {
+				continue
+			}
+			n := nodes[name]
+			if n == nil {
+				n = NewNode(Config{Name: string(name), Instance: string(name), Rules: rules})
+				nodes[name] = n
+			}
+			r = a.Beat(clock(), fmt.Sprint(server), 2, n.Step(now, &Report{Limits: Amounts{100}})[0].(Send).Beat)
+			n.Step(now, &r)
+		}
+		if r.Status != c.want {
+			t.Errorf("%s (%s): the last beat is answered %q, want %q", c.what, c.beats, r.Status, c.want)
+		}
 	}
 }
 

@@ -48,12 +48,14 @@ type playground struct {
 	servers        int // ever, at most
 	expect         int
 	wishes         []Envelope
-	crash, fork    bool // a process dies and begins anew; two have one name
-	refund, settle bool // calls give back; calls count when they end
-	old            bool // another server may remember less
-	back           int  // tick at which the store's clock is put back by a slot
-	late           bool // what is superseded arrives as well
-	twice          int  // messages that may arrive twice
+	crash, fork    bool  // a process dies and begins anew; two have one name
+	refund, settle bool  // calls give back; calls count when they end
+	old            bool  // another server may remember less
+	back           int64 // by how many slots the store's clock is put back, at the first tick
+	running        bool  // the processes have joined before it begins
+	renamed        bool  // who comes instead of a process that dies has another name
+	late           bool  // what is superseded arrives as well
+	twice          int   // messages that may arrive twice
 }
 
 // proc is a process: its node, and a pool that is as small as can be.
@@ -75,9 +77,16 @@ type unit struct {
 
 func newWorld(g *playground) *world {
 	w := &world{rules: g, used: make([]int, g.ticks+1)}
-	w.account = NewAccount(g.rules, w.clock(), Options{Incarnation: "0", Fresh: g.fresh})
+	born := w.clock() - g.back*g.rules.slot() // else it learns again when the clock is put back
+	w.account = NewAccount(g.rules, born, Options{Incarnation: "0", Fresh: g.fresh})
 	for name := range g.names {
-		w.procs = append(w.procs, w.proc(name))
+		p := w.proc(name)
+		if w.procs = append(w.procs, p); g.running {
+			b := p.node.Step(w.now(), w.report(p))[0].(Send).Beat
+			m, r := w.account.receive(w.clock(), "0", g.expect, b)
+			m.granted(r)
+			p.node.Step(w.now(), &r)
+		}
 	}
 	return w
 }
@@ -91,8 +100,8 @@ func (w *world) proc(name int) *proc {
 // clock is the store's, and now that of the processes.
 func (w *world) clock() int64 {
 	ms := 1000 + w.rules.rules.slot()/4 + int64(w.tick)*w.rules.tick.Milliseconds()
-	if back := w.rules.back; back > 0 && w.tick >= back {
-		ms -= w.rules.rules.slot()
+	if w.tick > 0 {
+		ms -= w.rules.back * w.rules.rules.slot()
 	}
 	return ms
 }
@@ -142,7 +151,7 @@ func (w *world) next(tell func(what string, next *world)) {
 	for j := range w.replies {
 		w.answer(j, tell)
 	}
-	if w.server+1 < g.servers {
+	if w.server+1 < g.servers && !g.old && w.survived() {
 		c := w.copied()
 		c.server++
 		c.account = NewAccount(g.rules, w.clock(), Options{Incarnation: fmt.Sprint(c.server)})
@@ -168,6 +177,19 @@ func (w *world) next(tell func(what string, next *world)) {
 		c.account.age() // as the next beat would
 		tell("tick", c)
 	}
+}
+
+// survived reports whether all may be lost: not where a new memory may grant before a
+// Window has passed, if nobody is left who knows of the old one. Where it can be so, the
+// first process never dies.
+func (w *world) survived() bool {
+	return w.rules.expect == 0 || w.procs[0].node.epoch > 0 && w.account.Epoch < w.clock()
+}
+
+// mortal reports whether a process may die.
+func (w *world) mortal(i int) bool {
+	g := w.rules
+	return (g.crash || g.fork) && len(w.procs) < g.procs && (i > 0 || g.expect == 0 || g.old || g.servers == 1)
 }
 
 // act tells what a process may do of itself.
@@ -217,7 +239,7 @@ func (w *world) act(i int, tell func(string, *world)) {
 			}
 		}
 	}
-	if len(w.procs) < g.procs && (g.crash || g.fork) && (g.expect == 0 || p.name > 0) { // with expect one survives
+	if w.mortal(i) {
 		c, q := w.change(i)
 		for _, u := range q.held { // who counts them sees that they end
 			if w.ends(p, u) {
@@ -225,7 +247,11 @@ func (w *world) act(i int, tell func(string, *world)) {
 			}
 		}
 		q.dead, q.held = g.crash, nil
-		c.procs = append(c.procs, c.proc(p.name))
+		name := p.name
+		if g.renamed {
+			name = len(c.procs)
+		}
+		c.procs = append(c.procs, c.proc(name))
 		tell(p.node.cfg.Instance+" has a successor", c)
 	}
 }
@@ -239,7 +265,7 @@ func (w *world) ends(p *proc, u unit) bool {
 // report is what a process's pool tells.
 func (w *world) report(p *proc) *Report {
 	r := &Report{Limits: Amounts{w.rules.limit}, Burst: Amounts{w.rules.limit}, Spent: Amounts{p.spent}, Held: Amounts{int64(len(p.held))}}
-	r.Holding[0] = Holding{p.allowance.Left(w.now(), p.spent), p.allowance.Rate, p.allowance.Until}
+	r.Holding[0] = Holding{p.allowance.Left(w.now(), p.spent), p.allowance.Rate / w.shorter(), p.allowance.Until}
 	for at, n := range p.booked {
 		if n > 0 && w.tick-at <= w.span() {
 			end := t0.Add(time.Duration(at)*w.rules.tick + w.rules.tick/2)
@@ -314,6 +340,7 @@ func (w *world) answer(j int, tell func(string, *world)) {
 	for _, x := range commands {
 		if x, ok := x.(Allow); ok && x.Axis == 0 {
 			p.allowance = x.Allowance
+			p.allowance.Rate *= w.shorter()
 		}
 	}
 	if was := w.procs[i].node; p.node.acked == was.acked && p.node.epoch == was.epoch && p.node.fenced == was.fenced && len(commands) == 0 {
@@ -335,6 +362,9 @@ func (w *world) answer(j int, tell func(string, *world)) {
 // span is how many ticks are in a Window.
 func (w *world) span() int { return int(w.rules.rules.Window / w.rules.tick) }
 
+// shorter is how often a Window fits into that of a pool, which reckons rates by its own.
+func (w *world) shorter() int64 { return int64(escrow.Window / w.rules.rules.Window) }
+
 // over reports whether more than the limit was used within a Window.
 func (w *world) over() bool {
 	sum := 0
@@ -345,7 +375,7 @@ func (w *world) over() bool {
 }
 
 // key is the world, but for what can make no difference any more.
-func (w *world) key() [32]byte {
+func (w *world) key() [16]byte {
 	b := make([]byte, 0, 1024)
 	put := func(x ...int64) {
 		for _, x := range x {
@@ -373,7 +403,8 @@ func (w *world) key() [32]byte {
 		}
 	}
 	slices.SortFunc(mail, bytes.Compare)
-	return sha256.Sum256(append(b, bytes.Join(mail, []byte("|"))...))
+	sum := sha256.Sum256(append(b, bytes.Join(mail, []byte("|"))...))
+	return [16]byte(sum[:])
 }
 
 func (w *world) putProc(b []byte, p *proc) []byte {
@@ -388,7 +419,7 @@ func (w *world) putProc(b []byte, p *proc) []byte {
 		return b
 	}
 	put(bit(n.joined), bit(n.full), n.seq, n.acked, n.epoch, n.store, n.past)
-	put(int64(n.sentAt.Sub(t0)), int64(n.gotAt.Sub(t0)), int64(n.first.Sub(t0)), int64(n.sent.at.Sub(t0)), p.spent-n.sent.spent[0])
+	put(int64(n.sentAt.Sub(t0)), int64(n.gotAt.Sub(t0)), int64(n.first.Sub(t0)), int64(n.sent.at.Sub(t0)), p.spent-n.sent.spent[0], n.sent.parts[0])
 	b = putBook(putBook(b, n.sent.booked), n.known)
 	for _, slot := range slices.Sorted(maps.Keys(n.unsure)) {
 		put(slot)
@@ -434,7 +465,7 @@ func putEnvelope(b []byte, e Envelope) []byte {
 
 func putAccount(b []byte, a *Account) []byte {
 	b = append(append(b, a.Incarnation...), '|')
-	for _, x := range []int64{a.Epoch, a.Born, max(0, a.Learning-a.Now), a.Now} {
+	for _, x := range []int64{a.Epoch, bit(a.Lost), a.Born, max(0, a.Learning-a.Now), a.Now} {
 		b = binary.AppendVarint(b, x)
 	}
 	b = putBook(putBook(b, a.Booked), a.Gone)
@@ -470,7 +501,7 @@ func putBeat(b []byte, x *Beat) []byte {
 // there are so many, or one has used too much. With a seed it goes its ways in another
 // order.
 type search struct {
-	seen map[[32]byte]struct{}
+	seen map[[16]byte]struct{}
 	most int
 	rng  *rand.Rand
 	told bool
@@ -483,7 +514,7 @@ type search struct {
 func explore(g *playground, most int, seed uint64) *search {
 	s := &search{}
 	for _, told := range []bool{false, true} {
-		again := &search{seen: map[[32]byte]struct{}{}, most: most, told: told}
+		again := &search{seen: map[[16]byte]struct{}{}, most: most, told: told}
 		if seed > 0 {
 			again.rng = rand.New(rand.NewPCG(seed, 1))
 		}

@@ -144,6 +144,34 @@ func expect(t *testing.T, h Harness) {
 	tell(a, federation.Granted)
 }
 
+// first is of the first memory there is: it grants as soon as as many as are expected run
+// side by side. One that follows it does not.
+func first(t *testing.T, h Harness) {
+	w := newTwin(t, h)
+	a, b := newNode("a", h.Rules, 1), newNode("b", h.Rules, 2)
+	tell := func(n *node, want federation.Status) {
+		t.Helper()
+		n.expect = 2
+		w.at(w.now + 100)
+		r := w.beat(n.next())
+		w.wants(r, want)
+		n.took(r)
+	}
+	tell(a, federation.Learning)
+	tell(b, federation.Learning)
+	tell(a, federation.Learning)
+	tell(b, federation.Learning) // a may be no more
+	tell(a, federation.Granted)
+	w.incarnation = "second"
+	h.Replace(w.incarnation)
+	a.restart()
+	b.restart()
+	for range 3 {
+		tell(a, federation.Learning)
+		tell(b, federation.Learning)
+	}
+}
+
 // pools have nothing to do with each other.
 func pools(t *testing.T, h Harness) {
 	ctx := context.Background()

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Run("Life", func(t *testing.T) { life(t, open(t)) })
 	t.Run("Loss", func(t *testing.T) { loss(t, open(t)) })
 	t.Run("Expect", func(t *testing.T) { expect(t, open(t)) })
+	t.Run("First", func(t *testing.T) { first(t, open(t)) })
 	t.Run("Pools", func(t *testing.T) { pools(t, open(t)) })
 	t.Run("Gone", func(t *testing.T) { gone(t, open(t)) })
 	t.Run("Concurrent", func(t *testing.T) { concurrent(t, open(t)) })
