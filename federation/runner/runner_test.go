@@ -50,6 +50,8 @@ type site struct {
 	gov *governor.Governor
 	run *runner.Runner
 	net *network
+	// leave ends it.
+	leave context.CancelFunc
 }
 
 const limit = 600_000
@@ -69,6 +71,7 @@ func config(maxWait time.Duration) governor.Config {
 type world struct {
 	t     *testing.T
 	sites []*site
+	ctx   context.Context
 	stop  context.CancelFunc
 	group sync.WaitGroup
 
@@ -78,6 +81,7 @@ type world struct {
 
 type use struct {
 	at     time.Time
+	site   *site
 	tenant string
 	cost   int64
 }
@@ -87,28 +91,37 @@ func newWorld(t *testing.T, store runner.Store, maxWait time.Duration, delays ..
 }
 
 func newWorldOf(t *testing.T, store runner.Store, cfg governor.Config, delays ...time.Duration) *world {
-	ctx, stop := context.WithCancel(context.Background())
-	w := &world{t: t, stop: stop}
-	for i, d := range delays {
-		gov, err := governor.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &site{gov: gov, net: &network{Store: store, delay: d}}
-		s.run = runner.New(runner.Config{
-			Name: fmt.Sprint("n", i), Region: fmt.Sprint("r", i), Instance: fmt.Sprint("i", i), Store: s.net, Pools: poolsOf(gov),
-		})
-		w.sites = append(w.sites, s)
-		w.group.Go(func() {
-			if err := s.run.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+	w := &world{t: t}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	for _, d := range delays {
+		w.join(store, cfg, d)
 	}
 	for _, s := range w.sites {
 		<-s.run.First()
 	}
 	return w
+}
+
+// join begins another site.
+func (w *world) join(store runner.Store, cfg governor.Config, delay time.Duration) *site {
+	gov, err := governor.New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	i := len(w.sites)
+	s := &site{gov: gov, net: &network{Store: store, delay: delay}}
+	s.run = runner.New(runner.Config{
+		Name: fmt.Sprint("n", i), Region: fmt.Sprint("r", i), Instance: fmt.Sprint("i", i), Store: s.net, Pools: poolsOf(gov),
+	})
+	w.sites = append(w.sites, s)
+	ctx, leave := context.WithCancel(w.ctx)
+	s.leave = leave
+	w.group.Go(func() {
+		if err := s.run.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return s
 }
 
 func poolsOf(g *governor.Governor) func() []runner.Pool {
@@ -133,17 +146,19 @@ func (w *world) call(s *site, tenant string, tokens int64) *governor.Rejection {
 		return rej
 	}
 	w.mu.Lock()
-	w.used = append(w.used, use{time.Now(), tenant, tokens})
+	w.used = append(w.used, use{time.Now(), s, tenant, tokens})
 	w.mu.Unlock()
 	l.Settle(governor.Usage{Input: tokens})
 	return nil
 }
 
 // flood asks at all sites for so long, with so many callers of each tenant.
-func (w *world) flood(d time.Duration, callers int) {
+func (w *world) flood(d time.Duration, callers int) { w.floodAt(w.sites, d, callers) }
+
+func (w *world) floodAt(sites []*site, d time.Duration, callers int) {
 	var group sync.WaitGroup
 	end := time.Now().Add(d)
-	for _, s := range w.sites {
+	for _, s := range sites {
 		for _, tenant := range []string{"a", "b"} {
 			for i := range callers {
 				group.Go(func() {

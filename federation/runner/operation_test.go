@@ -1,0 +1,111 @@
+package runner_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// rampTo is how long after a time some sites had a part of the limit for a second, for the
+// first time.
+func (w *world) rampTo(part float64, since time.Time, sites map[*site]bool) time.Duration {
+	sum, from := int64(0), 0
+	for i, u := range w.used {
+		if sites[u.site] {
+			sum += u.cost
+		}
+		for ; !w.used[from].at.After(u.at.Add(-time.Second)); from++ {
+			if sites[w.used[from].site] {
+				sum -= w.used[from].cost
+			}
+		}
+		if u.at.Sub(since) >= time.Second && float64(sum) >= part*limit/60 && i > from {
+			return u.at.Sub(since)
+		}
+	}
+	return time.Hour
+}
+
+// TestRun_OneEightOne: one gateway becomes eight, and those one again. No rolling minute is
+// above the limit, all of it is used but for what those held who went, and who comes has its
+// part within seconds.
+func TestRun_OneEightOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, cfg := memory.New(memory.Config{Fresh: true}), config(10*time.Second)
+		w := newWorldOf(t, store, cfg, 5*time.Millisecond)
+		defer w.end()
+		w.flood(90*time.Second, 40)
+		came := map[*site]bool{}
+		for i := range 7 {
+			came[w.join(store, cfg, time.Duration(5+7*i)*time.Millisecond)] = true
+		}
+		eight := time.Now()
+		w.flood(2*time.Minute, 12)
+		ramp := w.rampTo(0.95*7/8, eight, came)
+		used, _ := w.between(eight.Add(10*time.Second), eight.Add(2*time.Minute))
+		t.Logf("from one to eight: the seven have their part after %v, and %.4f of the limit is used", ramp, float64(used)*60/110/limit)
+		if ramp > 5*time.Second || used < limit*110/60*97/100 {
+			t.Error("the ramp takes too long, or too little is used")
+		}
+		for s := range came {
+			s.leave()
+		}
+		one := time.Now()
+		w.floodAt(w.sites[:1], 2*time.Minute, 40)
+		back := w.rampTo(0.95, one, map[*site]bool{w.sites[0]: true})
+		used, _ = w.between(one.Add(10*time.Second), one.Add(2*time.Minute))
+		t.Logf("from eight to one: it has the limit after %v, and %.4f of it is used; peak %.4f", back, float64(used)*60/110/limit, float64(w.peak())/limit)
+		if back > 10*time.Second || used < limit*110/60*95/100 {
+			t.Error("the ramp takes too long, or too little is used")
+		}
+		if w.peak() > limit {
+			t.Errorf("a rolling minute used %d of %d", w.peak(), limit)
+		}
+	})
+}
+
+// TestRun_Reload: weights that change, at one gateway after the other, count from when all
+// have them; a limit that is lowered at one of them counts for all.
+func TestRun_Reload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(10 * time.Second)
+		w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, 18*time.Millisecond, 35*time.Millisecond)
+		defer w.end()
+		began := time.Now()
+		w.flood(90*time.Second, 12)
+		if _, share := w.between(began.Add(30*time.Second), began.Add(90*time.Second)); share < 0.73 || share > 0.77 {
+			t.Errorf("weights 1 and 3: the latter has %.3f", share)
+		}
+		apply := func(change func(*governor.Config)) {
+			cfg.Tenants = append([]governor.Tenant(nil), cfg.Tenants...)
+			cfg.Pools = append([]governor.Pool(nil), cfg.Pools...)
+			change(&cfg)
+			for i, s := range w.sites {
+				time.AfterFunc(time.Duration(i)*2*time.Second, func() {
+					if err := s.gov.Apply(cfg); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		apply(func(c *governor.Config) { c.Tenants[1].Weight = escrow.WeightOne })
+		began = time.Now()
+		w.flood(30*time.Second, 12)
+		if used, share := w.between(began.Add(10*time.Second), began.Add(30*time.Second)); share < 0.48 || share > 0.52 || used < limit/3*95/100 {
+			t.Errorf("weights 1 and 1, 6 s to 26 s after all have them: %d used, the latter has %.3f", used, share)
+		}
+		if w.peak() > limit {
+			t.Errorf("a rolling minute used %d of %d", w.peak(), limit)
+		}
+		apply(func(c *governor.Config) { c.Pools[0].TPM = limit / 2 })
+		began = time.Now()
+		w.flood(150*time.Second, 12)
+		if used, _ := w.between(began.Add(90*time.Second), began.Add(150*time.Second)); used > limit/2 || used < limit/2*95/100 {
+			t.Errorf("with half the limit %d of %d are used in a minute", used, limit/2)
+		}
+	})
+}
