@@ -266,7 +266,9 @@ func (a *Account) book(m *Member, b *Beat) {
 	m.Waiting, m.Largest, m.Curve = within(0, b.Waiting, maxBooked), within(0, b.Largest, MaxLimit), b.Curve
 	m.Demands = make(map[string]int64, len(b.Demands))
 	for _, d := range b.Demands {
-		m.Demands[d.Path] = d.Rate
+		if d.Rate > 0 { // as nodes tell them
+			m.Demands[d.Path] = d.Rate
+		}
 	}
 	a.fill(more)
 }

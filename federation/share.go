@@ -1,7 +1,9 @@
 package federation
 
 // What is in this file decides how much each node gets. None of it is needed for the
-// limit to be kept: that is the work of cut.
+// limit to be kept: that is the work of cut. Products of floats are rounded, by float64(), before
+// they are added to anything: else some processors do both at once, and come to something else
+// than a store that does not.
 
 // Point is a curve's use at a level: what callers would use if each unit of weight got so
 // much, as a virtual cost a Window. Below the first point a curve goes to zero, after the
@@ -16,7 +18,7 @@ func at(curve []Point, level float64, k int) float64 {
 	var before Point
 	for _, p := range curve {
 		if level < p.Level {
-			return before.Use[k] + (p.Use[k]-before.Use[k])*((level-before.Level)/(p.Level-before.Level))
+			return before.Use[k] + float64((p.Use[k]-before.Use[k])*((level-before.Level)/(p.Level-before.Level)))
 		}
 		before = p
 	}
@@ -205,7 +207,7 @@ func (a *Account) portion(of *Member, k int, level, capacity float64) float64 {
 	own, spare := at(of.Curve, level, k), max(0, capacity-sum)
 	part := spare / float64(live)
 	if sum > 0 {
-		part = part/2 + spare/2*(own/sum)
+		part = part/2 + float64(spare/2*(own/sum))
 	}
 	return own + part
 }

@@ -13,7 +13,7 @@ type Config struct {
 	Node string `koanf:"node"`
 	// Region is where this process runs. Default "local".
 	Region string `koanf:"region"`
-	// Store is where limits are shared with other gateways: the URL of a PostgreSQL database. "memory", the default,
+	// Store is where limits are shared with other gateways: the URL of a PostgreSQL database or of Redis. "memory", the default,
 	// shares nothing.
 	Store string `koanf:"store"`
 	// DefaultPool serves routes that name no model. Left empty it becomes the only pool, when there is only one.

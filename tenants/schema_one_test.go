@@ -79,7 +79,7 @@ func TestSchema_OneDefect(t *testing.T) {
 		"an empty mapping of pools":            {"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\npools: {}\n"},
 		"a price of one side":                  root("prices: {gpt-4o: {input: 1}}"),
 		"a negative price":                     root("prices: {gpt-4o: {input: -1, output: 1}}"),
-		"a store that is not there yet":        root("store: redis://r"),
+		"a store of an unknown kind":           root("store: etcd://r"),
 		"the local zone":                       root("timezone: Local"),
 		"an address without a port":            root("listen: localhost"),
 		"a port that is none":                  root("listen: \":080\""),

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Region }, parse: typed(parseName),
 	},
 	{
-		key: "store", about: "Where limits are shared between gateways: postgres://user:password@host/database. memory shares nothing.",
+		key: "store", about: "Where limits are shared between gateways: postgres://user:password@host/database or redis://user:password@host:6379. memory shares nothing.",
 		kind: textKind(storePattern),
 		get:  func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true,
 	},
@@ -165,9 +166,12 @@ func parseTimezone(text string) (string, string) {
 func parseBody(text string) (int64, string) { return parseSize(text, 1<<10, maxBodyBytes) }
 
 // storePattern matches what may be a store.
-const storePattern = `^(memory|postgres(ql)?://\S+)$`
+const storePattern = `^(memory|(postgres(ql)?|rediss?(\+sentinel)?)://\S+)$`
 
-const goodStores = "write memory or postgres://user:password@host/database"
+const goodStores = "write memory, postgres://user:password@host/database or redis://user:password@host:6379"
+
+// storeSchemes are those of addresses of stores.
+var storeSchemes = []string{"postgres", "postgresql", "redis", "rediss", "redis+sentinel", "rediss+sentinel"}
 
 // parseStore shows at most the scheme of what it refuses, since the rest may hold a password.
 func parseStore(text string) (string, string) {
@@ -176,13 +180,11 @@ func parseStore(text string) (string, string) {
 	}
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
-	case isURL && (scheme == "postgres" || scheme == "postgresql"):
+	case isURL && slices.Contains(storeSchemes, scheme):
 		if u, err := url.Parse(text); err != nil || u.Host == "" || strings.ContainsFunc(text, unicode.IsSpace) {
 			return "", scheme + ":// (not shown) is no address of a database; " + goodStores
 		}
 		return text, ""
-	case isURL && (scheme == "redis" || scheme == "rediss"):
-		return "", scheme + ":// is not supported yet; " + goodStores
 	case isURL:
 		return "", "an address of an unknown kind is no store; " + goodStores
 	}

@@ -172,7 +172,7 @@ func TestBuild_Copies(t *testing.T) {
 
 func TestBuild_Problems(t *testing.T) {
 	cfg := configOf([]string{"m", ""}, []string{"m"})
-	cfg.Listen, cfg.Timeouts.Drain, cfg.Store = "8080", -time.Second, "redis://h"
+	cfg.Listen, cfg.Timeouts.Drain, cfg.Store = "8080", -time.Second, "etcd://h"
 	cfg.Upstreams[0].BaseURL = "u"
 	cfg.Pools[0].TPM, cfg.Pools[0].HeadroomPPM, cfg.Pools[0].Accounting = -1, 500_000, "x"
 	cfg.Pools[1].Name = "A"
@@ -189,7 +189,7 @@ pools.A.models[0]: "m" is also a model of pool "A" at its list; leave it in one
 pools.A.models[1]: "" is no model; write a name or a pattern
 pools.A.tpm: -1 is out of range; use 0 to 1000000000000
 pools: "A" is defined twice; remove one
-store: redis:// is not supported yet; write memory or postgres://user:password@host/database
+store: an address of an unknown kind is no store; write memory, postgres://user:password@host/database or redis://user:password@host:6379
 `
 	problems, ok := errors.AsType[Problems](err)
 	if !ok {

@@ -32,7 +32,7 @@ type serveCmd struct {
 	Config      string `short:"c" placeholder:"FILE" help:"The config file. Without it: quickstart mode, with three tenants whose keys are printed."`
 	Listen      string `placeholder:"ADDR" help:"Where tenants call. Port 0 picks a free one. Default :8080."`
 	AdminListen string `placeholder:"ADDR" help:"Where operators look: metrics and the admin API. Default 127.0.0.1:9090."`
-	Store       string `placeholder:"URL" help:"Where limits are shared between gateways: postgres://user:password@host/database. Default memory, which shares nothing."`
+	Store       string `placeholder:"URL" help:"Where limits are shared between gateways: postgres://user:password@host/database or redis://user:password@host:6379. Default memory, which shares nothing."`
 	Node        string `placeholder:"NAME" help:"This process among its like. Default: host name and process id."`
 	Region      string `placeholder:"NAME" help:"Where this process runs. Default local."`
 	Traffic     bool   `help:"Add demo load, in quickstart mode."`

@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/postgres"
+	"github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway"
@@ -24,7 +26,7 @@ const notShared = "memory"
 // alone.
 type sharing struct {
 	*runner.Runner
-	store *postgres.Store
+	store store
 	gov   *governor.Governor
 	log   *slog.Logger
 
@@ -37,7 +39,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	if cfg.Store == notShared {
 		return nil, nil
 	}
-	store, err := postgres.Open(cfg.Store, federation.DefaultRules())
+	store, err := openStore(cfg.Store, log)
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
@@ -51,6 +53,20 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	})
 	m.WatchSharing(gov.State, s.regions)
 	return s, nil
+}
+
+// store is what limits are shared by.
+type store interface {
+	runner.Store
+	Close()
+}
+
+// openStore opens what an address names. It does not connect.
+func openStore(address string, log *slog.Logger) (store, error) {
+	if strings.HasPrefix(address, "redis") {
+		return redis.Open(address, federation.DefaultRules(), func(harm string) { log.Warn(harm, "store", "redis") })
+	}
+	return postgres.Open(address, federation.DefaultRules())
 }
 
 // pools are those that have limits to share.

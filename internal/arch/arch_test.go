@@ -55,6 +55,11 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os", "log", "log/slog"},
 		reason: "a store keeps accounts, and does not know what they are for",
 	},
+	"federation/redis": {
+		may:    []string{"federation", "github.com/redis/go-redis/v9"},
+		not:    []string{"net/http", "log", "log/slog"},
+		reason: "a store keeps accounts, and does not know what they are for",
+	},
 	"federation/storetest": {
 		may:    []string{"federation", "federation/runner", "github.com/anishathalye/porcupine", "github.com/google/go-cmp/cmp"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
@@ -66,6 +71,9 @@ var rules = map[string]rule{
 		reason: "what runs the protocol is told of pools and stores, and returns what went wrong",
 	},
 	"internal/pgtest": {
+		reason: "a server for tests is another program",
+	},
+	"internal/redistest": {
 		reason: "a server for tests is another program",
 	},
 	"governor": {

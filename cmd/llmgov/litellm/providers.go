@@ -66,7 +66,7 @@ func init() {
 		"answers are not cached":                          "cache cache_params enable_caching_on_provider_specific_optional_params",
 		"there are no callbacks; metrics are at /metrics": "success_callback failure_callback callbacks service_callback service_callbacks callback_settings langfuse_default_tags",
 		"a model has one upstream":                        "routing_strategy routing_strategy_args weight order model_group_alias provider_budget_config",
-		"state is not shared between processes yet":       "redis_host redis_port redis_password redis_url cache_kwargs use_redis_transaction_buffer",
+		"limits are shared by what store names":           "redis_host redis_port redis_password redis_url cache_kwargs use_redis_transaction_buffer",
 		"policies are files, and there is no database":    "database_url database_connection_pool_limit store_model_in_db store_prompts_in_spend_logs proxy_batch_write_at disable_spend_logs",
 		"alerts are made from the metrics":                "alerting alerting_threshold alert_types alerting_args spend_report_frequency alert_to_webhook_url",
 		"prompts are not looked into":                     "guardrails prompts guardrail",

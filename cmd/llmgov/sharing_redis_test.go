@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/redistest"
+)
+
+// TestSharingRedis: what three gateways share through Redis they use once. A restart of it is
+// a loss of memory, which nobody who has run for less than a minute can make up for.
+func TestSharingRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	f := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL())
+	const d = 6 * time.Second
+	f.flood(f.gateways, d)
+	served, limit := f.served.Load(), int64(sharedLimit/490*d/time.Minute)
+	t.Logf("in %v three gateways were served %d calls, of %d", d, served, limit)
+	if served < limit*70/100 || served > limit*140/100 {
+		t.Errorf("in %v three gateways were served %d calls, of %d", d, served, limit)
+	}
+	before := f.snapshot(f.gateways[0])
+	if before == nil || before.Status != "granted" || len(before.Nodes) != 3 {
+		t.Errorf("the snapshot shows %+v", before)
+	}
+	server.Stop()
+	server.Start()
+	redistest.Eventually(t, "the store is new", func() bool {
+		now := f.snapshot(f.gateways[0])
+		return now.Status == "learning" && now.Epoch > before.Epoch && now.LearningSeconds > 50
+	})
+	if st := statsOf(t, f.mock); st.Refused != 0 {
+		t.Errorf("the provider refused %d of %d", st.Refused, st.Admitted)
+	}
+}

@@ -1,0 +1,110 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/redistest"
+)
+
+// BenchmarkBeat: what a beat takes of the server's processor, in microseconds, of a pool whose
+// limit is asked for twice over.
+func BenchmarkBeat(b *testing.B) {
+	server := redistest.New(b)
+	s := open(b, server.URL())
+	s.use(saidServer)
+	for _, x := range []struct{ nodes, tenants int }{{4, 100}, {4, 4096}, {20, 100}, {100, 100}, {1000, 100}} {
+		b.Run(fmt.Sprintf("%dx%d", x.nodes, x.tenants), func(b *testing.B) {
+			f := newFleet(b, s, x.nodes, x.tenants)
+			before := cpu(b, s)
+			for b.Loop() {
+				f.beat()
+			}
+			b.ReportMetric((cpu(b, s)-before)/float64(b.N), "redis-µs/op")
+			const looks = 20
+			before = cpu(b, s)
+			for range looks {
+				if _, err := s.Look(context.Background(), f.pool); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric((cpu(b, s)-before)/looks, "look-µs/op")
+		})
+	}
+}
+
+// cpu is how many microseconds the server has worked, whatever else the machine does.
+func cpu(b *testing.B, s *Store) (us float64) {
+	info := fmt.Sprint(do(b, s, "INFO", "cpu"))
+	for _, field := range []string{"used_cpu_user:", "used_cpu_sys:"} {
+		_, after, _ := strings.Cut(info, field)
+		number, _, _ := strings.Cut(after, "\r")
+		seconds, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		us += seconds * 1e6
+	}
+	return us
+}
+
+// fleet beats for many nodes of one pool.
+type fleet struct {
+	b       *testing.B
+	s       *Store
+	pool    string
+	n       int
+	tenants int
+	replies []federation.Reply
+	seqs    []int64
+}
+
+// newFleet joins them, and lets each tell of a Window.
+func newFleet(b *testing.B, s *Store, nodes, tenants int) *fleet {
+	f := &fleet{b: b, s: s, pool: b.Name(), tenants: tenants, replies: make([]federation.Reply, nodes), seqs: make([]int64, nodes)}
+	for range 3 * nodes {
+		f.beat()
+	}
+	if f.replies[nodes-1].Status != federation.Granted {
+		b.Fatalf("%+v", f.replies[nodes-1])
+	}
+	return f
+}
+
+func (f *fleet) beat() {
+	i := f.n % len(f.replies)
+	f.n++
+	name, last := fmt.Sprint("node-", i), f.replies[i]
+	x := join(name)
+	x.Limits, x.Burst = federation.Amounts{6_000_000, 6000}, federation.Amounts{1_000_000, 1000}
+	x.Expect, x.Seq, x.Acked, x.Epoch, x.Holding = len(f.replies), f.seqs[i]+1, f.seqs[i], last.Epoch, last.Grant
+	f.seqs[i]++
+	slots := int64(4)
+	if x.Join, x.Full = x.Seq == 1, x.Seq <= 2; x.Full {
+		slots = 240
+	}
+	now := last.Now / 250
+	if !x.Join {
+		x.Sent, x.Joined, x.Past = last.Now, last.Now, now+1
+		for slot := range slots {
+			x.Booked = append(x.Booked, federation.Booked{Slot: now + 1 - slot, Used: federation.Amounts{20_000 / int64(len(f.replies)), 1}})
+		}
+	}
+	for p := range 64 {
+		x.Curve = append(x.Curve, federation.Point{Level: float64(p*p+i+1) * 1e4, Use: [2]float64{float64(p+1) * 187_500 / float64(len(f.replies)), float64(p)}})
+	}
+	for t := range f.tenants {
+		x.Demands = append(x.Demands, federation.Demand{Path: fmt.Sprint("tier/tenant-", t), Rate: int64(f.n + t)})
+	}
+	x.Under = []string{"tier"}
+	do(f.b, f.s, "HSET", "said", "now", 1e9+f.n*1000/len(f.replies), "incarnation", "x")
+	reply, err := f.s.Beat(context.Background(), f.pool, x)
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	f.replies[i] = reply
+}

@@ -1,0 +1,30 @@
+// Package redis keeps the accounts of pools in Redis.
+//
+// # Picture
+//
+//	Beat ──► EVALSHA beat · key of the pool · beat as JSON            one round trip
+//	         server.lua     clock, name of the history, role
+//	         state.lua      read what there is, write what has changed
+//	         account.lua    Account.Beat, as in Go
+//	         share.lua, safety.lua, book.lua
+//	      ◄── reply
+//
+// One hash a pool holds the account, by member, so that a beat reads and writes no more than
+// it needs. It is one key, so that it is there or is gone as a whole, and a cluster has all of it
+// on one node.
+//
+// # Rules
+//
+//   - The scripts do what package federation does, in the same order and under the same
+//     names; the suite compares the two after every beat.
+//   - The time is the server's.
+//   - The incarnation is the name of the server's history (master_replid). It is another one
+//     after each start and each promotion, both of which may lose what was confirmed. So a restart
+//     begins a new epoch, however the server writes to its disk.
+//   - A key that is gone, evicted or flushed, is an account that is new: nothing is granted of it
+//     at first.
+//   - After an error it is not known whether a beat was booked. It is never sent again, not by the
+//     client either; the next one says all that it said. A script that the server does not
+//     have is sent whole: then nothing was run.
+//   - A replica is never asked: what it says is old, and what it is told is lost.
+package redis

@@ -1,0 +1,119 @@
+-- How an account lies in Redis: one hash a pool, so that it is there or is gone as a whole.
+--
+--   account     the account itself, and the names of its members in order
+--   booked      what all have used, by slot        gone     what those may have that are no more
+--   totals      the demands of all live members, by path
+--   n:NAME      a member                           b:NAME   what it has used, by slot
+--   c:NAME      its curve                          d:NAME   its demands, by path
+--   r:NAME      what it was answered last
+--
+-- All that is written is written at the end, so that a beat that fails leaves no trace.
+
+local KEY = KEYS[1]
+local VERSION = 1
+
+-- KEEP is for how long an account is kept that nobody asks for.
+local KEEP = 7 * 24 * 3600 * 1000
+
+-- Envelopes are {level, rate, left}.
+local LEVEL, RATE, LEFT = 1, 2, 3
+
+local account             -- see newAccount
+local members = {}        -- by name
+local booked, gone        -- books
+local totals              -- by path
+
+-- MANY is how many fields one command gets: Lua's stack has an end.
+local MANY = 4000
+
+-- readRaw is the values of prefix and name, by name. What is not there is left out.
+local function readRaw(prefix, names)
+  local values = {}
+  for first = 1, #names, MANY do
+    local fields = {}
+    for i = first, min(#names, first + MANY - 1) do fields[#fields + 1] = prefix .. names[i] end
+    for i, blob in ipairs(redis.call('HMGET', KEY, unpack(fields))) do
+      values[names[first + i - 1]] = blob or nil
+    end
+  end
+  return values
+end
+
+local function read(prefix, names)
+  local values = readRaw(prefix, names)
+  for name, blob in pairs(values) do values[name] = cmsgpack.unpack(blob) end
+  return values
+end
+
+-- load reads what every beat needs, and reports whether there is anything, and what is wrong with it.
+local function load()
+  local blob = redis.call('HMGET', KEY, 'account', 'booked', 'gone', 'totals')
+  if not blob[1] then
+    if redis.call('EXISTS', KEY) == 1 then return false, 'it is no account' end
+    return false
+  end
+  account = cmsgpack.unpack(blob[1])
+  if account.version ~= VERSION then return false, 'it is of version ' .. tostring(account.version) end
+  if account.rules ~= RULES then return false, 'its rules are ' .. tostring(account.rules) .. ', not ' .. RULES end
+  booked, gone, totals = cmsgpack.unpack(blob[2]), cmsgpack.unpack(blob[3]), cmsgpack.unpack(blob[4])
+  members = read('n:', account.names)
+  return true
+end
+
+-- newAccount begins an account.
+local function newAccount(now, incarnation)
+  account = {
+    version = VERSION, rules = RULES,
+    incarnation = incarnation, epoch = max(1, now), lost = false, born = now, learning = now + TTL + WINDOW + SLOT,
+    now = now, level = 0, fill = {{level = 0, rate = 0, at = 0}, {level = 0, rate = 0, at = 0}},
+    names = {},
+  }
+  members, booked, gone, totals = {}, newBook(), newBook(), {}
+end
+
+-- What is to be written: values by field, and fields to be dropped. emptied says that nothing
+-- stays of what is there.
+local changed, dropped, emptied = {}, {}, false
+
+local function writeRaw(field, blob)
+  changed[#changed + 1] = field
+  changed[#changed + 1] = blob
+end
+
+local function write(field, value) writeRaw(field, cmsgpack.pack(value)) end
+
+-- forget drops all that there is of a member, but for what is written of it.
+local function forget(name)
+  for _, prefix in ipairs({'n:', 'b:', 'c:', 'd:', 'r:'}) do dropped[#dropped + 1] = prefix .. name end
+end
+
+-- before is the order of names: of their bytes, and not that of the server's language.
+local function before(x, y)
+  for i = 1, min(#x, #y) do
+    local p, q = string.byte(x, i), string.byte(y, i)
+    if p ~= q then return p < q end
+  end
+  return #x < #y
+end
+
+-- enlist puts a name in its place.
+local function enlist(name)
+  local names, i = account.names, 1
+  while names[i] and before(names[i], name) do i = i + 1 end
+  table.insert(names, i, name)
+end
+
+local function save()
+  if emptied then redis.call('DEL', KEY) end
+  write('account', account)
+  write('booked', booked)
+  write('gone', gone)
+  write('totals', totals)
+  for first = 1, #dropped, MANY do
+    redis.call('HDEL', KEY, unpack(dropped, first, min(#dropped, first + MANY - 1)))
+  end
+  for first = 1, #changed, MANY do
+    redis.call('HSET', KEY, unpack(changed, first, min(#changed, first + MANY - 1)))
+  end
+  redis.call('PEXPIRE', KEY, KEEP)
+end

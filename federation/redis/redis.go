@@ -1,0 +1,98 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/llmgov/llmgov/federation"
+)
+
+// Store is a runner.Store.
+type Store struct {
+	client     redis.UniversalClient
+	rules      string
+	beat, look script
+	warn       func(string)
+	warned     atomic.Bool
+}
+
+// Open returns a store at a URL, such as redis://user:password@host:6379. It does not connect: a
+// server that cannot be reached is an error of each Beat. warn is told once of settings of the
+// server that will do harm.
+func Open(url string, r federation.Rules, warn func(string)) (*Store, error) {
+	a, err := parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	s := &Store{client: a.client(), rules: rulesText(r), warn: warn}
+	s.use(luaServer)
+	return s, nil
+}
+
+// use sets what the scripts ask the server by.
+func (s *Store) use(server string) {
+	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)
+}
+
+// Close ends all connections. Nothing may be under way.
+func (s *Store) Close() { _ = s.client.Close() }
+
+// key is a pool's. What is in braces decides on the node of a cluster, and has to be the whole name.
+func key(pool string) string { return "llmgov:{" + url.QueryEscape(pool) + "}" }
+
+// Beat implements runner.Store.
+func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
+	text, err := beatText(b)
+	if err != nil {
+		return federation.Reply{}, fmt.Errorf("redis: a beat cannot be written down: %w", err)
+	}
+	answer, err := s.beat.run(ctx, s.client, key(pool), s.rules, text)
+	if err != nil {
+		return federation.Reply{}, explain(err)
+	}
+	reply, err := readReply(answer, b)
+	if err != nil {
+		return federation.Reply{}, fmt.Errorf("redis: %w", err)
+	}
+	return reply, nil
+}
+
+// Look implements runner.Store.
+func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) {
+	answer, err := s.look.run(ctx, s.client, key(pool), s.rules)
+	if errors.Is(err, redis.Nil) {
+		return federation.View{}, nil
+	}
+	if err != nil {
+		return federation.View{}, explain(err)
+	}
+	v, policy, err := readView(answer)
+	if err != nil {
+		return federation.View{}, fmt.Errorf("redis: %w", err)
+	}
+	if policy != "noeviction" && s.warned.CompareAndSwap(false, true) {
+		s.warn("the server's maxmemory-policy is " + policy + ": when its memory is full it forgets pools, of which nothing is granted " +
+			"then until it is known again what was used; set noeviction")
+	}
+	return v, nil
+}
+
+// rights are what a user of Redis needs on the keys of pools.
+const rights = "+evalsha +eval +time +info +hmget +hset +hdel +del +exists +pexpire"
+
+// explain says of an error what is to be done, where that is known.
+func explain(err error) error {
+	if why, ok := strings.CutPrefix(err.Error(), "FOREIGN "); ok {
+		return fmt.Errorf("redis: %w (%s)", federation.ErrEncoding, why)
+	}
+	if redis.HasErrorPrefix(err, "NOPERM") || strings.Contains(err.Error(), "can't run this command") {
+		return fmt.Errorf("redis: %w (the user needs ~llmgov:* %s)", err, rights)
+	}
+	return fmt.Errorf("redis: %w", err)
+}

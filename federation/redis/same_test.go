@@ -1,0 +1,282 @@
+package redis
+
+import (
+	gocmp "cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/redistest"
+)
+
+// TestSame: whatever beats come, the scripts answer what an Account does, and show the same.
+// The beats are what nodes never say as well: what is negative, too much, or out of the Window.
+func TestSame(t *testing.T) {
+	server := redistest.New(t)
+	short := federation.Rules{Window: time.Second, Slots: 8, Beat: 100 * time.Millisecond, TTL: 260 * time.Millisecond}
+	var stores []*Store
+	all := []federation.Rules{short, federation.DefaultRules()}
+	for _, r := range all {
+		s, err := Open(server.URL(), r, func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		s.use(saidServer)
+		stores = append(stores, s)
+	}
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		i := rapid.IntRange(0, len(all)-1).Draw(t, "rules")
+		w := &world{s: stores[i], rules: all[i], pool: fmt.Sprint("p", n), now: rapid.Int64Range(100_000, 200_000).Draw(t, "begin"), incarnation: "first", processes: map[string]*process{}, lives: map[string]int{}}
+		w.names = names[:rapid.SampledFrom([]int{1, 2, 3, len(names)}).Draw(t, "nodes")]
+		w.wild = rapid.IntRange(0, 3).Draw(t, "wild") == 0
+		w.expect = rapid.SampledFrom([]int{0, 1, 1, 1, 2}).Draw(t, "expect")
+		w.limits = federation.Amounts{rapid.SampledFrom([]int64{100, 60_000, 1e9, 1e11}).Draw(t, "limit"), 0}
+		w.limits[1] = rapid.SampledFrom([]int64{0, w.limits[0] / 100}).Draw(t, "other limit")
+		for range rapid.IntRange(1, 40).Draw(t, "beats") {
+			w.step(t)
+		}
+	})
+}
+
+// world is a store and an account that are told the same.
+type world struct {
+	s           *Store
+	rules       federation.Rules
+	pool        string
+	now         int64
+	incarnation string
+	oracle      *federation.Account
+
+	wild      bool // whether nodes say what they never do
+	expect    int
+	limits    federation.Amounts
+	names     []string
+	lives     map[string]int
+	processes map[string]*process
+	sent      []*federation.Beat
+}
+
+// process is what one knows of itself.
+type process struct {
+	seq, acked, epoch, joined, sent int64
+	told                            bool // all
+	holding                         [2]federation.Envelope
+}
+
+// names are in another order by their bytes than by what people think.
+var names = []string{"a", "B", "b", "ä", "a-", "a1", "Z", "z"}
+
+func (w *world) step(t *rapid.T) {
+	ttl, window := w.rules.TTL.Milliseconds(), w.rules.Window.Milliseconds()
+	switch rapid.IntRange(0, 60).Draw(t, "what") {
+	case 0:
+		w.incarnation += "x"
+	case 1:
+		w.now += window + 2*ttl
+	case 2:
+		w.now += 4 * window
+	case 3:
+		w.now -= ttl
+	case 4, 5:
+		if len(w.sent) > 0 {
+			w.tell(t, rapid.SampledFrom(w.sent).Draw(t, "again"))
+			return
+		}
+	case 6, 7, 8, 9:
+		w.now += ttl
+	}
+	w.now += rapid.Int64Range(0, ttl/3).Draw(t, "ms")
+	b := w.beat(t)
+	w.took(b, w.tell(t, b))
+}
+
+// tell compares the answers to a beat, and all that there is to see after it.
+func (w *world) tell(t *rapid.T, b *federation.Beat) federation.Reply {
+	ctx := context.Background()
+	if err := w.s.client.HSet(ctx, "said", "now", w.now, "incarnation", w.incarnation).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if w.oracle == nil {
+		w.oracle = federation.NewAccount(w.rules, w.now, federation.Options{Incarnation: w.incarnation})
+	}
+	want := w.oracle.Beat(w.now, w.incarnation, b.Expect, b)
+	got, err := w.s.Beat(ctx, w.pool, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text(want), text(got)); diff != "" {
+		t.Fatalf("%s (- want, + got):\n%s", text(b), diff)
+	}
+	look, err := w.s.Look(ctx, w.pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text(w.oracle.View(w.now)), text(look)); diff != "" {
+		t.Fatalf("the view after %s (- want, + got):\n%s", text(b), diff)
+	}
+	if n := w.s.client.HLen(ctx, key(w.pool)).Val(); n != int64(4+5*len(w.oracle.Members)) {
+		t.Fatalf("of %d members %d fields are kept", len(w.oracle.Members), n)
+	}
+	w.sent = append(w.sent, b)
+	return want
+}
+
+func text(v any) string {
+	if r, ok := v.(federation.Reply); ok && len(r.Totals) == 0 {
+		r.Totals = nil
+		v = r
+	}
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// took takes in an answer, as a node does.
+func (w *world) took(b *federation.Beat, r federation.Reply) {
+	p := w.processes[b.Node+" "+b.Instance]
+	switch r.Status {
+	case federation.Granted, federation.Learning:
+		if p.acked == 0 {
+			p.joined = r.Now
+		}
+		p.acked, p.epoch, p.sent, p.told, p.holding = r.Seq, r.Epoch, r.Now, true, r.Grant
+	case federation.Resend:
+		p.epoch, p.sent, p.told = r.Epoch, r.Now, false
+	}
+}
+
+// amount draws one up to most; or, where nodes are wild, what cannot be.
+func (w *world) amount(t *rapid.T, most int64, label string) int64 {
+	if w.wild {
+		switch rapid.IntRange(0, 30).Draw(t, "of "+label) {
+		case 0:
+			return -rapid.Int64Range(1, most).Draw(t, label)
+		case 1:
+			return 2e12
+		}
+	}
+	return rapid.Int64Range(0, most).Draw(t, label)
+}
+
+// amounts draws a part of the limits, one in so many at most.
+func (w *world) amounts(t *rapid.T, part int64, label string) federation.Amounts {
+	return federation.Amounts{w.amount(t, w.limits[0]/part+1, label), w.amount(t, w.limits[1]/part+1, label)}
+}
+
+func (w *world) beat(t *rapid.T) *federation.Beat {
+	node := rapid.SampledFrom(w.names).Draw(t, "node")
+	life := w.lives[node]
+	switch rapid.IntRange(0, 20).Draw(t, "process") {
+	case 0, 1:
+		w.lives[node]++ // it is started again
+		life++
+	case 2:
+		life = max(0, life-1) // the one before is still there
+	}
+	b := &federation.Beat{
+		Node: node, Region: "r", Instance: fmt.Sprint(life),
+		Expect: w.expect, Limits: w.limits, Burst: w.amounts(t, 6, "burst"),
+	}
+	p := w.processes[b.Node+" "+b.Instance]
+	if p == nil {
+		p = &process{}
+		w.processes[b.Node+" "+b.Instance] = p
+	}
+	p.seq++
+	b.Seq, b.Acked, b.Epoch, b.Join, b.Full = p.seq, p.acked, p.epoch, p.acked == 0, !p.told
+	b.Waiting, b.Largest = w.amounts(t, 1, "waiting"), w.amounts(t, 50, "largest")
+	if !b.Join {
+		b.Sent, b.Joined, b.Holding = p.sent+rapid.Int64Range(0, max(0, w.now-p.sent)).Draw(t, "sent"), p.joined, p.holding
+		w.used(t, b)
+	}
+	if w.wild || rapid.IntRange(0, 20).Draw(t, "odd") == 0 {
+		w.odd(t, b)
+	}
+	w.asks(t, b)
+	return b
+}
+
+// used draws what a node has used, and will.
+func (w *world) used(t *rapid.T, b *federation.Beat) {
+	slot := w.rules.Window.Milliseconds() / w.rules.Slots
+	b.Past, b.Held = w.now/slot+rapid.Int64Range(-1, 2).Draw(t, "past"), w.amounts(t, 50, "held")
+	for i := range rapid.IntRange(0, 4).Draw(t, "recent slots") {
+		b.Booked = append(b.Booked, federation.Booked{Slot: w.now/slot + 2 - int64(i), Used: w.amounts(t, 4*w.rules.Slots, "used")})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "slots") {
+		at := w.now/slot + rapid.Int64Range(-w.rules.Slots-2, 2*w.rules.Slots+8).Draw(t, "slot")
+		b.Booked = append(b.Booked, federation.Booked{Slot: at, Used: w.amounts(t, 30, "used")})
+	}
+	if left := rapid.IntRange(0, 3).Draw(t, "left"); left < 3 {
+		for k := range b.Holding {
+			b.Holding[k].Level = b.Holding[k].Level * int64(left) / 2
+		}
+	}
+}
+
+// odd makes a beat say what is seldom said.
+func (w *world) odd(t *rapid.T, b *federation.Beat) {
+	often := func(label string) bool { return rapid.IntRange(0, 6).Draw(t, label) == 0 }
+	if often("joins again") {
+		b.Join = !b.Join
+	}
+	if often("tells all") {
+		b.Full = !b.Full
+	}
+	if often("was answered") {
+		b.Acked += 3
+	}
+	if often("another epoch") {
+		b.Epoch--
+	}
+	if often("another limit") {
+		b.Limits = w.amounts(t, 1, "limit")
+	}
+	if often("withholds") {
+		b.Reserve = w.amounts(t, 2, "reserve")
+	}
+	if often("another time") {
+		b.Sent = w.now - w.amount(t, w.rules.TTL.Milliseconds(), "sent")
+		b.Joined = w.now - w.amount(t, 3*w.rules.Window.Milliseconds(), "joined")
+	}
+	if often("another past") {
+		b.Past += rapid.Int64Range(-5, 5+3*w.rules.Slots).Draw(t, "past")
+	}
+	if often("holds") {
+		b.Holding[0] = federation.Envelope{
+			Level: w.amount(t, w.limits[0], "level") - w.limits[0]/2, Rate: w.amount(t, w.limits[0], "rate"),
+			Left: w.amount(t, 2*w.rules.TTL.Milliseconds(), "left"),
+		}
+	}
+}
+
+// asks draws who asks for what.
+func (w *world) asks(t *rapid.T, b *federation.Beat) {
+	scale := float64(w.limits[0])
+	for range rapid.IntRange(0, 5).Draw(t, "points") {
+		b.Curve = append(b.Curve, federation.Point{
+			Level: rapid.Float64Range(0, 1e6).Draw(t, "level"),
+			Use:   [2]float64{rapid.Float64Range(0, scale).Draw(t, "tokens"), rapid.Float64Range(0, scale/100).Draw(t, "requests")},
+		})
+	}
+	slices.SortFunc(b.Curve, func(x, y federation.Point) int { return gocmp.Compare(x.Level, y.Level) })
+	paths := []string{"a", "g/a", "g/b", "gg/a", "ü/x y", "g"}
+	for range rapid.IntRange(0, 4).Draw(t, "demands") {
+		b.Demands = append(b.Demands, federation.Demand{Path: rapid.SampledFrom(paths).Draw(t, "path"), Rate: rapid.Int64Range(-1, 1e12).Draw(t, "rate")})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "groups") {
+		b.Under = append(b.Under, rapid.SampledFrom([]string{"g", "gg", "ü"}).Draw(t, "under"))
+	}
+}

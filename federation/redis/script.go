@@ -1,0 +1,62 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed lua/server.lua
+	luaServer string
+	//go:embed lua/book.lua
+	luaBook string
+	//go:embed lua/state.lua
+	luaState string
+	//go:embed lua/safety.lua
+	luaSafety string
+	//go:embed lua/share.lua
+	luaShare string
+	//go:embed lua/account.lua
+	luaAccount string
+	//go:embed lua/beat.lua
+	luaBeat string
+	//go:embed lua/look.lua
+	luaLook string
+)
+
+// script is what a server runs, and the name that it has there.
+type script struct{ text, sha string }
+
+// newScript puts a script together, of which server says what the server is.
+func newScript(server, main string) script {
+	text := strings.Join([]string{server, luaBook, luaState, luaSafety, luaShare, luaAccount, main}, "\n")
+	sum := sha1.Sum([]byte(text))
+	return script{text, hex.EncodeToString(sum[:])}
+}
+
+// once is a command that is not sent again, whatever becomes of it. Without it the client of
+// a cluster does.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// run runs a script on a key. Where the server does not have it, nothing was run, and it is
+// sent whole.
+func (s script) run(ctx context.Context, c redis.UniversalClient, key string, args ...any) (any, error) {
+	send := func(name, payload string) (any, error) {
+		cmd := redis.NewCmd(ctx, append([]any{name, payload, 1, key}, args...)...)
+		cmd.SetFirstKeyPos(3)
+		_ = c.Process(ctx, once{cmd})
+		return cmd.Result()
+	}
+	reply, err := send("evalsha", s.sha)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return send("eval", s.text)
+	}
+	return reply, err
+}

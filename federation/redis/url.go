@@ -1,0 +1,177 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	// connections are few: a pool has one beat under way at a time.
+	connections    = 4
+	connectTimeout = time.Second
+	// answerTimeout bounds what the context of a beat bounds as well.
+	answerTimeout = time.Second
+)
+
+// address is what a URL says. Its errors do not show the URL, which may hold a password.
+type address struct {
+	hosts             []string
+	user, password    string
+	db                int
+	cluster, sentinel bool
+	// of Sentinel
+	master                         string
+	sentinelUser, sentinelPassword string
+	tls                            *tls.Config
+}
+
+const (
+	defaultPort  = "6379"
+	sentinelPort = "26379"
+)
+
+// parse reads one of
+//
+//	redis://user:password@host:6379/0             one server; rediss:// is with TLS
+//	redis://user:password@host:6379,host:6379     a cluster; one host is one with ?cluster=true
+//	redis+sentinel://user:password@host:26379,host:26379/0?master=NAME
+//
+// With TLS ca, cert and key are files, and server_name is whom certificates are of, if not the
+// host. With Sentinel sentinel_user and sentinel_password are its own.
+func parse(text string) (*address, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("the address is no URL")
+	}
+	a := &address{user: u.User.Username()}
+	a.password, _ = u.User.Password()
+	scheme, sentinel := strings.CutSuffix(u.Scheme, "+sentinel")
+	if a.sentinel = sentinel; scheme != "redis" && scheme != "rediss" {
+		return nil, fmt.Errorf("%s:// is no scheme of Redis", u.Scheme)
+	}
+	q := u.Query()
+	port := defaultPort
+	if sentinel {
+		port = sentinelPort
+	}
+	if a.hosts, err = hosts(u.Host, port); err != nil {
+		return nil, err
+	}
+	a.cluster = !sentinel && (len(a.hosts) > 1 || q.Get("cluster") == "true")
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		if a.db, err = strconv.Atoi(db); err != nil || a.db < 0 {
+			return nil, fmt.Errorf("/%s is no number of a database", db)
+		}
+	}
+	if a.db > 0 && a.cluster {
+		return nil, errors.New("a cluster has database 0 only")
+	}
+	if a.master = q.Get("master"); sentinel != (a.master != "") {
+		return nil, errors.New("redis+sentinel:// and ?master=NAME belong together")
+	}
+	a.sentinelUser, a.sentinelPassword = q.Get("sentinel_user"), q.Get("sentinel_password")
+	if scheme == "rediss" {
+		if a.tls, err = encrypted(q); err != nil {
+			return nil, err
+		}
+	}
+	return a, a.unknown(q)
+}
+
+// unknown complains of a parameter that says nothing here.
+func (a *address) unknown(q url.Values) error {
+	known := []string{"cluster", "master"}
+	if a.sentinel {
+		known = append(known, "sentinel_user", "sentinel_password")
+	}
+	if a.tls != nil {
+		known = append(known, "ca", "cert", "key", "server_name")
+	}
+	for name := range q {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("?%s= says nothing in this address; it may have %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// hosts are those of a list with commas, each with a port.
+func hosts(list, port string) (out []string, err error) {
+	for h := range strings.SplitSeq(list, ",") {
+		if _, _, err := net.SplitHostPort(h); err != nil {
+			h = net.JoinHostPort(strings.Trim(h, "[]"), port)
+		}
+		if host, _, _ := net.SplitHostPort(h); host == "" {
+			return nil, errors.New("a host is missing in the address")
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+// encrypted is what TLS is spoken by.
+func encrypted(q url.Values) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: q.Get("server_name")}
+	if file := q.Get("ca"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", file)
+		}
+	}
+	if cert, key := q.Get("cert"), q.Get("key"); cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// quiet is the library's log: what goes wrong is in the errors.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+var silence = sync.OnceFunc(func() { redis.SetLogger(quiet{}) })
+
+// client is what speaks to the servers. It sends nothing again, keeps to the deadlines of
+// contexts, and asks primaries only.
+func (a *address) client() redis.UniversalClient {
+	silence()
+	o := &redis.UniversalOptions{
+		Addrs: a.hosts, MasterName: a.master, Username: a.user, Password: a.password, DB: a.db, TLSConfig: a.tls,
+		SentinelUsername: a.sentinelUser, SentinelPassword: a.sentinelPassword,
+		MaxRetries: -1, ContextTimeoutEnabled: true,
+		DialTimeout: connectTimeout, DialerRetries: 1, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout,
+		PoolSize: connections, PoolTimeout: answerTimeout,
+		// What servers need not know costs rights.
+		DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	switch {
+	case a.sentinel:
+		return redis.NewFailoverClient(o.Failover())
+	case a.cluster:
+		c := o.Cluster()
+		c.DisableRoutingPolicies = true // scripts go to where their key is, and COMMAND need not be asked
+		return redis.NewClusterClient(c)
+	}
+	return redis.NewClient(o.Simple())
+}

@@ -1,0 +1,130 @@
+// Package redistest runs real Redis servers for a test, from the machine's own binary.
+package redistest
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Server is one server, with its data in a folder of the test.
+type Server struct {
+	t    testing.TB
+	args []string
+	dir  string
+	port int
+
+	running *exec.Cmd
+}
+
+// New starts a server on a free port with arguments of redis-server, and stops it when
+// the test ends. Where there is no binary the test is skipped, or fails if the environment has
+// CI=true.
+func New(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return start(t, append([]string{"--save", ""}, args...)...)
+}
+
+func start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	} else if err != nil {
+		t.Skip("no Redis server on this machine; install one, as with apt-get install redis-server")
+	}
+	s := &Server{t: t, args: args, dir: t.TempDir(), port: freePort(t)}
+	t.Cleanup(s.Stop)
+	s.Start()
+	return s
+}
+
+// Port is where the server listens, on 127.0.0.1.
+func (s *Server) Port() int { return s.port }
+
+// Addr is the server's address.
+func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// URL names the server.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Dir is the folder of the server's data.
+func (s *Server) Dir() string { return s.dir }
+
+// Start lets the server run, and waits until it accepts connections.
+func (s *Server) Start() {
+	s.t.Helper()
+	args := append(s.args[:len(s.args):len(s.args)], "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", filepath.Join(s.dir, "log"))
+	s.running = exec.Command("redis-server", args...)
+	if err := s.running.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	for range 300 {
+		if s.answers() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	s.t.Fatalf("redis-server does not accept connections:\n%s", log)
+}
+
+// answers reports whether the server has loaded what it has, and answers.
+func (s *Server) answers() bool {
+	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_, _ = c.Write([]byte("PING\r\n"))
+	answer := make([]byte, 5)
+	_, err = io.ReadFull(c, answer)
+	return err == nil && string(answer) == "+PONG"
+}
+
+// Stop ends the server at once, as if it had crashed. What it has on disk stays.
+func (s *Server) Stop() {
+	if s.running == nil {
+		return
+	}
+	_ = s.running.Process.Kill()
+	_ = s.running.Wait()
+	s.running = nil
+}
+
+// Do runs a command by redis-cli, and returns what it prints.
+func (s *Server) Do(args ...string) string {
+	s.t.Helper()
+	out, err := exec.Command("redis-cli", append([]string{"-p", strconv.Itoa(s.port)}, args...)...).CombinedOutput()
+	if text := strings.TrimSpace(string(out)); err == nil && !strings.HasPrefix(text, "ERR") {
+		return text
+	}
+	s.t.Fatalf("redis-cli %s: %v\n%s", strings.Join(args, " "), err, out)
+	return ""
+}
+
+// Eventually waits until a condition holds.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for range 600 {
+		if holds() {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Fatalf("waited in vain: %s", what)
+}
+
+func freePort(t testing.TB) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
