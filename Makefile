@@ -42,7 +42,7 @@ model:
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./federation -mutants
 
 chaos:
-	go test -run '^(TestChaos|TestSameFlood)$$' -count 1 -timeout 30m -v ./cmd/llmgov -chaos
+	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 30m -v ./cmd/llmgov -chaos
 
 reloads:
 	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e -reloads 200 -call-rate 500

@@ -3,13 +3,47 @@ package main
 import (
 	"context"
 	neturl "net/url"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/redistest"
 )
+
+// redisDisaster is Redis with a replica, and a Sentinel that watches over them. A restart
+// loses all.
+type redisDisaster struct {
+	*redistest.Server
+	t        *testing.T
+	replica  *redistest.Server
+	sentinel *redistest.Server
+}
+
+func newRedisDisaster(t *testing.T) *redisDisaster {
+	primary := redistest.New(t)
+	replica := redistest.New(t, "--replicaof", "127.0.0.1", strconv.Itoa(primary.Port()))
+	return &redisDisaster{primary, t, replica, redistest.NewSentinel(t, "llmgov", primary)}
+}
+
+func (r *redisDisaster) At(addr string) string { return "redis://" + addr }
+
+func (r *redisDisaster) Flush() { r.Do("FLUSHALL") }
+
+// Failover loses the primary, and waits until Sentinel names another.
+func (r *redisDisaster) Failover() string {
+	lost := strconv.Itoa(r.Port())
+	r.Server.Stop()
+	redistest.Eventually(r.t, "another primary", func() bool {
+		now := r.sentinel.Do("SENTINEL", "get-master-addr-by-name", "llmgov")
+		return now != "" && !strings.Contains(now, lost)
+	})
+	r.Server = r.replica
+	return r.Addr()
+}
 
 // pgDisaster is PostgreSQL. A restart loses nothing.
 type pgDisaster struct {

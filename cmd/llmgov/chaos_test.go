@@ -34,7 +34,19 @@ const chaosTPM, chaosCall = 3_000_000, 490
 // the time that nothing is wrong.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	c := newTumult(t, &pgDisaster{pgtest.New(t), t})
+	suffer(t, newRedisDisaster(t))
+}
+
+// TestChaosPostgres is the same with PostgreSQL, which remembers over restarts.
+func TestChaosPostgres(t *testing.T) {
+	if !*chaosAll {
+		t.Skip("takes minutes; make chaos")
+	}
+	suffer(t, &pgDisaster{pgtest.New(t), t})
+}
+
+func suffer(t *testing.T, store disaster) {
+	c := newTumult(t, store)
 	c.flood()
 	defer c.rest()
 	c.calm(10 * time.Second)
@@ -73,15 +85,8 @@ func (c *tumult) mishaps(all bool) []mishap {
 			do: func() { frozen.signal(syscall.SIGSTOP) }, undo: func() { frozen.signal(syscall.SIGCONT) },
 		},
 	)
-	if clock, ok := c.store.(jumper); ok {
-		list = append(
-			list,
-			mishap{name: "the store's clock put forward by an hour", for_: 10 * time.Second, do: func() { clock.Jump(time.Hour) }, undo: func() {}},
-			mishap{name: "the store's clock put back by two minutes", for_: 10 * time.Second, do: func() { clock.Jump(-2 * time.Minute) }, undo: func() {}},
-		)
-	}
 	if store, ok := c.store.(successor); ok {
-		list = append(list, mishap{name: "another server takes over", for_: 10 * time.Second, do: func() { c.lead(store.Failover()) }, undo: func() {}})
+		list = append(list, mishap{name: "a failover by Sentinel", for_: 10 * time.Second, do: func() { c.lead(store.Failover()) }, undo: func() {}})
 	}
 	return list
 }

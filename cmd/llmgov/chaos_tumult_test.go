@@ -39,9 +39,6 @@ type disaster interface {
 	Flush()
 }
 
-// jumper is a store whose clock can be set.
-type jumper interface{ Jump(by time.Duration) }
-
 // successor is a store whose place another server can take, at the address returned.
 type successor interface{ Failover() (addr string) }
 
