@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing/fstest"
 
@@ -85,16 +84,11 @@ func writeNotes(e *env, file string, notes []litellm.Note) {
 	}
 }
 
-var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-
 // loads reports what the loader says of files before they are written. What is not set here will be where llmgov runs.
 func loads(e *env, files []litellm.File) error {
-	fsys, vars := fstest.MapFS{}, []string{}
+	fsys, vars := fstest.MapFS{}, litellm.StandIns(files)
 	for _, f := range files {
 		fsys[f.Name] = &fstest.MapFile{Data: []byte(f.Text)}
-		for _, m := range reference.FindAllStringSubmatch(f.Text, -1) {
-			vars = append(vars, m[1]+"=http://not-set-here")
-		}
 	}
 	for _, v := range e.vars { // only what the files ask for: LLMGOV_… is for the one who serves
 		if !strings.HasPrefix(v, "LLMGOV_") {

@@ -214,9 +214,10 @@ func TestBatchesAreChargedOnce(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		t.Run(fmt.Sprint("list=", list), func(t *testing.T) {
 			w := sdkWorld{config: func(c *tenants.Config) {
-				c.Prices = []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, CachedInput: 500_000, Output: 2_000_000}}}
+				dear := tenants.Price{Input: 1_000_000, CachedInput: 500_000, Output: 2_000_000}
+				c.Prices = []tenants.ModelPrice{{Model: "gpt-4o", Price: dear}, {Model: "*", Price: tenants.Price{Input: 1, CachedInput: 1, Output: 1}}}
 			}}
-			store := openObjects(t, "")
+			store := openObjects(t, t.TempDir())
 			w.objects = store
 			w.tenants = []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) {
 				granted(t)

@@ -29,7 +29,7 @@ func (c *call) choosePool() *refusal {
 		return noModel(c.head.model)
 	}
 	if !c.tenant.MayUse(c.head.model) {
-		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.model) + "."}
+		return mayNot(c.tenant.Name, "model", c.head.model)
 	}
 	return c.use(c.world.pools[p.Index])
 }
@@ -76,9 +76,7 @@ func (c *call) admit() *refusal {
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
 	c.req.Claim = c.claim()
-	if price, ok := c.world.snap.Price(c.head.model); ok {
-		c.req.Price = governor.Price(price)
-	}
+	c.req.Price = c.price()
 	if c.route.toObjects() || c.route.free { // a request, and no tokens but those of a socket, as they come
 		return c.acquire(edits)
 	}

@@ -69,6 +69,7 @@ type call struct {
 	panicked   bool
 	firstToken time.Duration
 	ending     ending
+	dearest    string              // of the models of a batch, or of the calls of its file
 	failure    error               // for the log
 	turned     *refusal            // what llmgov answered itself
 	rejection  *governor.Rejection // by the governor, which has been counted

@@ -75,6 +75,8 @@ type head struct {
 	background bool
 	backdrop   bool
 	audio      bool // the answer may be sound, to which later calls can refer
+	others     []other
+	falls      bool // the provider is to choose a model where this one fails
 
 	streamOptions struct {
 		field              // of the whole value; null counts as absent

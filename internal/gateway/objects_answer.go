@@ -72,7 +72,13 @@ func (c *call) keep(list []made, owner string) ([]made, error) {
 			continue
 		}
 		// Not by the client's context: the object is there, whether or not it is.
-		if err := c.g.objects.Own(context.WithoutCancel(c.r.Context()), key, m.kind, owner); err != nil {
+		ctx, err := context.WithoutCancel(c.r.Context()), error(nil)
+		if m.kind == objects.BatchFile {
+			err = c.g.objects.OwnCalls(ctx, key, owner, c.dearest)
+		} else {
+			err = c.g.objects.Own(ctx, key, m.kind, owner)
+		}
+		if err != nil {
 			return list[i:], errors.Join(errNotKept, err)
 		}
 	}

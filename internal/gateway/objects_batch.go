@@ -55,8 +55,24 @@ func (c *call) checkBatch() *refusal {
 func (c *call) isBatchFile(id string) bool {
 	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
 		e, _ := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: id})
-		return e.Kind == objects.BatchFile && objects.Visible(e.Owner, c.tenant.Name)
+		if e.Kind != objects.BatchFile || !objects.Visible(e.Owner, c.tenant.Name) {
+			return false
+		}
+		c.dearer(e.Model)
+		return true
 	})
+}
+
+// dearer notes a model that a batch asks for, if none that it asks for costs more.
+func (c *call) dearer(model string) {
+	if len(model) > 256 {
+		return // no provider has one of such a name
+	}
+	price, known := c.world.snap.Price(model)
+	old, _ := c.world.snap.Price(c.dearest)
+	if known && (c.dearest == "" || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
+		c.dearest = model
+	}
 }
 
 // checkCalls checks the lines of each part that may be the file.
@@ -114,6 +130,8 @@ func (c *call) checkLine(line []byte) *refusal {
 		case f != nil || depth > 2: // deeper ones are the caller's own, such as in schemas
 		case strings.EqualFold(key, "model") && !c.mayUse(value):
 			f = &refusal{status: http.StatusForbidden, code: codeModel, message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
+		case strings.EqualFold(key, "model"):
+			c.dearer(value)
 		case strings.EqualFold(key, "conversation"):
 			f = invalid("", "conversation is not supported.")
 		case depth == 1 && strings.EqualFold(key, "method") && value != http.MethodPost:
@@ -124,6 +142,16 @@ func (c *call) checkLine(line []byte) *refusal {
 	}
 	if err := w.run(); err != nil {
 		return invalid(err.param, err.what)
+	}
+	others, err := othersOf(line)
+	if err != nil {
+		return invalid("", err.what)
+	}
+	for _, o := range others {
+		if f == nil && !c.mayUse(o.model) {
+			f = mayNot(c.tenant.Name, "", o.model)
+		}
+		c.dearer(o.model)
 	}
 	for _, ref := range w.found {
 		if f == nil && !c.pin(ref.id) {

@@ -123,6 +123,9 @@ func (c *call) checkReferences() *refusal {
 	case c.route.realtime:
 		return c.checkUpgrade()
 	}
+	if f := c.checkOthers(c.head.others); f != nil {
+		return f
+	}
 	if c.route.body != jsonBody {
 		return c.checkBatch()
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -45,7 +46,7 @@ func (c *call) checkBackground() *refusal {
 func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
-		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: c.head.model, Input: input,
+		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.model, c.dearest), Input: input,
 		Streams: kind == objects.Response && c.head.stream,
 	})
 	if err != nil {
@@ -92,8 +93,8 @@ func (c *call) collect(id, model string, u governor.Usage, reported bool) {
 			u = governor.Usage{Input: d.Input, Output: d.Output}
 		}
 		owed := *d
-		if owed.Model == "" { // of a batch
-			owed.Model = model
+		if d.Kind == objects.Batch { // it may say which model its calls asked for
+			owed.Model = cmp.Or(model, d.Model)
 		}
 		return c.chargeDebt(owed, u)
 	})

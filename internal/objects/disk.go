@@ -15,7 +15,7 @@ import (
 )
 
 // disk is objects.db. Keys are upstream, a zero byte, id; values are kind, time and
-// owner. What fades is indexed by time, so that the oldest is found without a search.
+// owner, and after a zero byte a model. What fades is indexed by time, so that the oldest is found without a search.
 type disk struct{ db *bolt.DB }
 
 var (
@@ -161,12 +161,17 @@ func ageBytes(made time.Time, key []byte) []byte {
 
 func entryBytes(e Entry) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{byte(e.Kind)}, uint64(e.Made.Unix()))
-	return append(b, e.Owner...)
+	b = append(b, e.Owner...)
+	if e.Model != "" {
+		b = append(append(b, 0), e.Model...)
+	}
+	return b
 }
 
 func parseEntry(v []byte) (Entry, bool) {
 	if len(v) < 10 {
 		return Entry{}, false
 	}
-	return Entry{Kind(v[0]), string(v[9:]), time.Unix(int64(binary.BigEndian.Uint64(v[1:9])), 0)}, true
+	owner, model, _ := strings.Cut(string(v[9:]), "\x00")
+	return Entry{Kind(v[0]), owner, time.Unix(int64(binary.BigEndian.Uint64(v[1:9])), 0), model}, true
 }

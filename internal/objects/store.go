@@ -45,6 +45,8 @@ type Entry struct {
 	Kind  Kind
 	Owner string
 	Made  time.Time
+	// Model is the dearest that a file of calls asks for, by the prices when it came.
+	Model string
 }
 
 const (
@@ -111,10 +113,19 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 // Own records, as made now, who owns an object. When it returns without an error that
 // outlives a crash.
 func (s *Store) Own(ctx context.Context, key Key, kind Kind, owner string) error {
+	return s.own(ctx, key, Entry{Kind: kind, Owner: owner})
+}
+
+// OwnCalls does so for a file of calls, with the dearest model that they ask for.
+func (s *Store) OwnCalls(ctx context.Context, key Key, owner, model string) error {
+	return s.own(ctx, key, Entry{Kind: BatchFile, Owner: owner, Model: model})
+}
+
+func (s *Store) own(ctx context.Context, key Key, e Entry) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	e := Entry{kind, owner, time.Now()}
+	e.Made = time.Now()
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
@@ -129,7 +140,7 @@ func (s *Store) Own(ctx context.Context, key Key, kind Kind, owner string) error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !kind.fades():
+	case !e.Kind.fades():
 		s.keepLocked(key, e)
 	case s.disk == nil:
 		s.fadeLocked(key, e)
@@ -146,7 +157,7 @@ func (s *Store) OwnSoon(key Key, kind Kind, owner string) {
 	if s.closed || s.disk != nil && len(s.fading) >= maxFading { // the disk fails; it stays hidden
 		return
 	}
-	e := Entry{kind, owner, time.Now()}
+	e := Entry{Kind: kind, Owner: owner, Made: time.Now()}
 	if s.disk == nil {
 		s.fadeLocked(key, e)
 		return

@@ -152,8 +152,8 @@ func TestResponsesFadeAndFilesDoNot(t *testing.T) {
 func TestOldResponsesLeaveTheDisk(t *testing.T) {
 	s := open(t, t.TempDir())
 	now := time.Now()
-	old := Entry{Response, "acme", now.Add(-fadesAfter - time.Hour)}
-	if err := s.disk.putAll(map[Key]Entry{{"up", "old"}: {Response, "acme", now}}); err != nil {
+	old := Entry{Kind: Response, Owner: "acme", Made: now.Add(-fadesAfter - time.Hour)}
+	if err := s.disk.putAll(map[Key]Entry{{"up", "old"}: {Kind: Response, Owner: "acme", Made: now}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.disk.put(Key{"up", "older"}, old); err != nil {
@@ -163,7 +163,7 @@ func TestOldResponsesLeaveTheDisk(t *testing.T) {
 	if err := s.disk.put(Key{"up", "again"}, old); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.disk.putAll(map[Key]Entry{{"up", "again"}: {Response, "acme", now}}); err != nil {
+	if err := s.disk.putAll(map[Key]Entry{{"up", "again"}: {Kind: Response, Owner: "acme", Made: now}}); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]bool{"old": true, "older": false, "again": true} {
@@ -264,4 +264,26 @@ func TestStoreAgreesWithAMap(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The dearest model of a file of calls is known after a restart.
+func TestOwnCalls(t *testing.T) {
+	dir, key := t.TempDir(), Key{"up", "file-calls"}
+	for range 2 {
+		s, err := Open(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, known := s.Owner(key); !known {
+			if err := s.OwnCalls(t.Context(), key, "acme/search", "gpt-4o"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e, _ := s.Owner(key); e.Kind != BatchFile || e.Owner != "acme/search" || e.Model != "gpt-4o" {
+			t.Errorf("it is %+v", e)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

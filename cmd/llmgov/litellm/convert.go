@@ -40,9 +40,12 @@ type converter struct {
 	upstreams []upstream
 	pools     []pool
 	prices    map[string]price
-	names     map[string]string // model_name → what callers ask for, the same where that can be
-	reals     map[string]string // what callers ask for → what upstreams call it
-	slots     int64             // calls at once of a deployment that does not say
+	names     map[string]string   // model_name → what callers ask for, the same where that can be
+	reals     map[string]string   // what callers ask for → what upstreams call it
+	logins    map[string]node     // credentials by name
+	granting  map[string][]string // what else a name in a list of models grants: other names, groups of models
+	weighs    bool                // it was said what rpm and tpm mean
+	slots     int64               // calls at once of a deployment that does not say
 	timeout   time.Duration
 	tierList  []tenant
 	template  bool // the first tier is one for all
@@ -68,7 +71,10 @@ func Convert(source string, data []byte, opt Options) (*Result, error) {
 		return nil, fmt.Errorf("%s: is no config of LiteLLM: it holds no mapping", source)
 	}
 	root := node{tree: &tree{taken: map[*yaml.Node]bool{}}, val: doc.Content[0]}
-	c := &converter{opt: opt, source: source, prices: map[string]price{}, names: map[string]string{}, reals: map[string]string{}}
+	c := &converter{
+		opt: opt, source: source, prices: map[string]price{}, names: map[string]string{}, reals: map[string]string{},
+		logins: map[string]node{}, granting: map[string][]string{},
+	}
 	c.read(root)
 	if len(c.pools) == 0 {
 		return &Result{Notes: sorted(root.tree.notes)}, fmt.Errorf("%s: %w", source, ErrNothing)
@@ -80,8 +86,11 @@ func Convert(source string, data []byte, opt Options) (*Result, error) {
 // read goes through the config. Models come first, since teams name them.
 func (c *converter) read(root node) {
 	list, settings, general := root.get("model_list"), root.get("litellm_settings"), root.get("general_settings")
+	router := root.get("router_settings") // what is in it is listed one by one
 	c.slots = general.get("max_parallel_requests").amount()
-	c.models(list)
+	c.models(list, root.get("credential_list"))
+	c.aliases(router.get("model_group_alias"))
+	c.aliases(settings.get("model_group_alias"))
 	if t := settings.get("request_timeout"); t.there() {
 		if n := t.amount(); n > 0 && n <= 24*3600 {
 			c.timeout = time.Duration(n) * time.Second
@@ -94,7 +103,6 @@ func (c *converter) read(root node) {
 	c.keys(root.get("virtual_keys"))
 	c.whole(settings)
 	c.master(general.get("master_key"))
-	_ = root.get("router_settings") // what is in it is listed one by one
 	entries, keys := root.pairs()
 	for i, n := range entries {
 		if strings.HasPrefix(keys[i], "x-") { // a place for anchors, which nobody reads

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -50,14 +49,11 @@ func transcript(r *Result, err error) string {
 
 // load is what llmgov makes of the files, where every variable is set.
 func load(files []File) (*tenants.Snapshot, error) {
-	fsys, env := fstest.MapFS{}, []string{}
+	fsys := fstest.MapFS{}
 	for _, f := range files {
 		fsys[f.Name] = &fstest.MapFile{Data: []byte(f.Text)}
-		for _, m := range regexp.MustCompile(`\$\{(\w+)\}`).FindAllStringSubmatch(f.Text, -1) {
-			env = append(env, m[1]+"=http://set")
-		}
 	}
-	return tenants.LoadFS(fsys, "llmgov.yaml", tenants.Options{Env: env})
+	return tenants.LoadFS(fsys, "llmgov.yaml", tenants.Options{Env: StandIns(files)})
 }
 
 // TestConvert compares what each config of testdata comes to, word for word, and loads it. Run with -update after a
@@ -181,6 +177,11 @@ func TestConvert_NothingInSilence(t *testing.T) {
 		{minimal + "teams: {a: {frob: 1}}\n", "teams.a.frob"},
 		{minimal + "keys: [{key_alias: a, frob: 1}]\n", "keys[0].frob"},
 		{minimal + "frob: 1\n", "frob"},
+		{minimal + "credential_list: [{credential_name: a, credential_values: {frob: 1}}]\n", "credential_list[0].credential_values.frob"},
+		{minimal + "credential_list: [{credential_name: a, frob: 1}]\n", "credential_list[0].frob"},
+		{minimal + "router_settings: {model_group_alias: {a: {model: m, frob: 1}}}\n", "router_settings.model_group_alias.a.frob"},
+		{minimal + "- {model_name: m, litellm_params: {model: bedrock/m, frob: 1}}\n", "model_list[1].litellm_params.model"},
+		{minimal + "- {model_name: m, litellm_params: {model: azure/m, api_base: 'https://h', frob: 1}}\n", "model_list[1].litellm_params.frob"},
 		{"model_list:\n- {model_name: m, litellm_params: {<<: {rpm: 5, frob: 2}, frob: 1, model: m}}\n", "model_list[0].litellm_params.frob"},
 	} {
 		r, err := convert("c.yaml", c.config)
@@ -276,7 +277,7 @@ func TestConvert_GrantsNoMore(t *testing.T) {
   - {model_name: gpt-4o, litellm_params: {model: openai/gpt-4o, tpm: 1000}}
   - {model_name: mini, litellm_params: {model: openai/gpt-4o-mini, tpm: 1000}}
   - {model_name: eu, litellm_params: {model: openai/gpt-4o, api_base: "https://eu.example/v1", tpm: 1000}}
-  - {model_name: claude, litellm_params: {model: anthropic/claude-sonnet-4}}
+  - {model_name: claude, litellm_params: {model: bedrock/claude-sonnet-4}}
 litellm_settings:
   default_team_params: {tpm_limit: 50, rpm_limit: 5}
   priority_reservation: {dev: 0.1}

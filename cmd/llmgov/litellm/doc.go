@@ -1,6 +1,6 @@
 // Package litellm turns the config of a LiteLLM proxy into files of llmgov.
 //
-//	model_list ───────────► upstreams, pools, prices      models.go, pools.go, providers.go
+//	model_list ───────────► upstreams, pools, prices      models.go, upstreams.go, groups.go, pools.go
 //	teams, keys, budgets ─► tiers, tenants, their teams   teams.go, keys.go
 //	everything else ──────► a list of what has no counterpart, each with its place
 //

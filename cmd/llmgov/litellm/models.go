@@ -1,75 +1,114 @@
 package litellm
 
 import (
-	"fmt"
 	"math/big"
-	"slices"
 	"strings"
 	"unicode"
 )
 
-// upstream is one provider with one key.
-type upstream struct {
-	name, base, key string // base and key as the file will hold them, ${…} included
+// deployment is an entry of model_list that can be served.
+type deployment struct {
+	item, alias, model, params node
+	real                       string // what the provider calls the model
+	up                         upstream
+	provider                   provider
+	limits                     amounts
+	weight                     *big.Rat // nil when it says none
 }
 
 // price is in US dollars a million tokens.
 type price struct{ input, cached, output string }
 
-// models reads model_list.
-func (c *converter) models(list node) {
-	for _, item := range list.items() {
-		c.deployment(item)
+// models reads model_list, where the entries of one model_name are one model.
+func (c *converter) models(list, credentials node) {
+	for _, n := range credentials.items() {
+		c.logins[n.get("credential_name").text()] = n.get("credential_values")
+		n.get("credential_info").takeAll() // it only describes
 	}
+	var order []string
+	groups := map[string][]deployment{}
+	for _, item := range list.items() {
+		d, ok := c.deployment(item)
+		if !ok {
+			item.takeAll()
+			continue
+		}
+		name := d.alias.text()
+		if groups[name] == nil {
+			order = append(order, name)
+		}
+		groups[name] = append(groups[name], d)
+	}
+	for _, name := range order {
+		c.group(groups[name])
+	}
+	c.dropUnused()
 }
 
-func (c *converter) deployment(item node) {
-	alias, params := item.get("model_name"), item.get("litellm_params")
-	model := params.get("model")
-	if model.text() == "" {
+// deployment reads an entry; it reports whether there is something to serve.
+func (c *converter) deployment(item node) (d deployment, ok bool) {
+	d = deployment{item: item, alias: item.get("model_name"), params: item.get("litellm_params")}
+	d.model = d.params.get("model")
+	if d.model.text() == "" {
 		item.note("has no litellm_params.model, and is left out")
-		item.takeAll()
-		return
+		return d, false
 	}
-	who, real := split(model.text())
-	p, known := providers[who]
-	base := params.get("api_base")
+	login := d.params.get("litellm_credential_name")
+	if _, known := c.logins[login.text()]; login.there() && !known {
+		login.note("is not in credential_list, so it adds nothing")
+	}
+	base := c.param(d, "api_base")
 	if !base.there() {
-		base = params.get("base_url")
+		base = c.param(d, "base_url")
 	}
+	var who string
+	if who, d.real, d.provider, ok = servedBy(d, base); !ok {
+		return d, false
+	}
+	if strings.ContainsAny(d.real, " \t\n") || d.real == "" {
+		d.model.note("is no name of a model here, and is left out")
+		return d, false
+	}
+	if d.real == "*" && d.provider.family != "" {
+		d.real = d.provider.family
+	}
+	d.limits = c.amountsOf(d.params)
+	d.weight = weightOf(d.params.get("weight"))
+	d.up = c.upstream(who, d, base)
+	return d, true
+}
+
+// param is what a deployment says, or the credential that it names.
+func (c *converter) param(d deployment, key string) node {
+	if n := d.params.get(key); n.there() {
+		return n
+	}
+	return c.logins[d.params.get("litellm_credential_name").text()].get(key)
+}
+
+// servedBy finds who serves a model, and what it is called there.
+func servedBy(d deployment, base node) (who, real string, p provider, ok bool) {
+	who, real = split(d.model.text())
+	if named := d.params.get("custom_llm_provider").text(); named != "" {
+		who, real = named, strings.TrimPrefix(d.model.text(), named+"/")
+	}
+	p, known := providers[who]
 	switch {
-	case !known && !base.there(), who == "azure", who == "azure_ai", who == "anthropic", who == "bedrock", who == "vertex_ai":
-		model.note("only upstreams of OpenAI's dialect are imported yet, so the models of %s are left out", who)
-		item.takeAll()
-		return
-	case !known:
-		who, real, p = "openai", model.text(), provider{} // somebody's own server, whose model names hold a slash
+	case foreign[who], !known && !base.there():
+		d.model.note("llmgov speaks OpenAI's dialect, and to Azure and Anthropic in theirs, so the models of %s are left out", who)
+		return who, real, p, false
+	case !known: // somebody's own server, whose model names hold a slash
+		return "openai", d.model.text(), provider{own: true}, true
 	case p.base == "" && !base.there():
-		model.note("has no api_base, and is left out")
-		item.takeAll()
-		return
+		d.model.note("has no api_base, and is left out")
+		return who, real, p, false
 	}
-	if strings.ContainsAny(real, " \t\n") || real == "" {
-		model.note("is no name of a model here, and is left out")
-		item.takeAll()
-		return
+	if p.kind != anthropicKind {
+		for _, way := range []string{"responses/", "o_series/", "gpt5_series/"} { // how LiteLLM is to call it
+			real = strings.TrimPrefix(real, way)
+		}
 	}
-	up := c.upstream(who, p, base, params.get("api_key"))
-	name := alias.text()
-	if name != real && !canBeAlias(name, real) {
-		alias.note("is no name that can lead to another one: callers ask for %q", real)
-		name = real
-	}
-	if !c.limits(model, up, name, real, params) {
-		item.takeAll()
-		return
-	}
-	c.names[alias.text()] = name
-	info := item.get("model_info")
-	for _, key := range []string{"id", "mode", "description"} { // they only describe
-		_ = info.get(key)
-	}
-	c.price(name, params, info)
+	return who, real, p, true
 }
 
 // canBeAlias reports whether callers can ask for a model by another name: one word for one model.
@@ -77,48 +116,17 @@ func canBeAlias(name, real string) bool {
 	return name != "" && !strings.ContainsFunc(name+real, func(c rune) bool { return c == '*' || unicode.IsSpace(c) || !unicode.IsPrint(c) })
 }
 
-// upstream is the one with that address and key, made when it is new.
-func (c *converter) upstream(who string, p provider, base, key node) string {
-	address := c.value(base)
-	if address == "" {
-		address = p.base
+// describe takes what model_info says: prices, groups of models that teams are granted, and what only describes.
+func (c *converter) describe(name string, d deployment) {
+	info := d.item.get("model_info")
+	for _, key := range []string{"id", "mode", "description"} {
+		_ = info.get(key)
 	}
-	address = strings.TrimRight(address, "/")
-	if strings.HasPrefix(who, "ollama") && !strings.HasSuffix(address, "/v1") && !strings.HasSuffix(address, "}") {
-		address += "/v1" // where it speaks OpenAI's dialect
+	for _, group := range info.get("access_groups").items() {
+		c.granting[group.text()] = append(c.granting[group.text()], name)
+		group.tree.taken[group.val] = true
 	}
-	secret := c.value(key)
-	if secret == "" && p.key != "" {
-		secret = "${" + p.key + "}"
-	} else if secret != "" && !strings.HasPrefix(secret, "${") {
-		key.note("stands in the file as it is; better put it into the environment, and write ${NAME}")
-		c.secrets = true
-	}
-	for _, u := range c.upstreams {
-		if u.base == address && u.key == secret {
-			return u.name
-		}
-	}
-	u := upstream{c.uniqueUpstream(who), address, secret}
-	c.upstreams = append(c.upstreams, u)
-	return u.name
-}
-
-// uniqueUpstream is name, or name-2 and so on, as an upstream.
-func (c *converter) uniqueUpstream(name string) string {
-	return unique(name, func(n string) bool {
-		return slices.ContainsFunc(c.upstreams, func(u upstream) bool { return u.name == n })
-	})
-}
-
-// unique is name, or the first of name-2 and so on that is not taken.
-func unique(name string, taken func(string) bool) string {
-	for i, n := 2, name; ; i++ {
-		if !taken(n) {
-			return n
-		}
-		n = fmt.Sprintf("%s-%d", name, i)
-	}
+	c.price(name, d.params, info)
 }
 
 // price reads what the tokens of a model cost, by the name that callers ask for.
@@ -149,8 +157,10 @@ func (c *converter) price(name string, params, info node) {
 	if p.input == "" || p.output == "" {
 		return
 	}
-	if _, known := c.prices[name]; !known {
+	if first, known := c.prices[name]; !known {
 		c.prices[name] = p
+	} else if first != p {
+		in.note("%q costs what its first deployment says, also where this one serves it", name)
 	}
 }
 

@@ -1,48 +1,79 @@
 package litellm
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// pool is a model, or several without limits of their own, of one upstream. Its models are the names that callers ask
-// for.
+// amounts are limits, of which 0 is none.
+type amounts struct{ tpm, rpm, concurrency int64 }
+
+// member is an upstream of a pool.
+type member struct {
+	name   string
+	weight int64
+}
+
+// pool is a model, or several without limits of their own, of the same upstreams. Its models are the names that callers
+// ask for.
 type pool struct {
-	name, upstream        string
-	models                []string
-	tpm, rpm, concurrency int64
-	unlimited             bool
+	name      string
+	upstreams []member
+	models    []string
+	amounts
+	unlimited  bool
+	ownServers bool // that count tokens as they are produced, or Anthropic, which does too
 }
 
 // unlimitedConcurrency is what a pool gets that had no limit: llmgov shares something, so there must be some.
 const unlimitedConcurrency = 256
 
-// limits puts a name for a model into a pool, unless it leads elsewhere already: who was granted this one is not
-// granted that one.
-func (c *converter) limits(model node, up, name, real string, params node) (put bool) {
-	own := pool{tpm: params.get("tpm").amount(), rpm: params.get("rpm").amount(), concurrency: params.get("max_parallel_requests").amount()}
+// amountsOf reads the limits of a deployment.
+func (c *converter) amountsOf(params node) amounts {
+	own := amounts{params.get("tpm").amount(), params.get("rpm").amount(), params.get("max_parallel_requests").amount()}
 	if own.concurrency == 0 {
 		own.concurrency = c.slots
 	}
-	if p := c.poolOf(name); p != nil && (p.upstream != up || c.reals[name] != real) {
-		model.note("%q leads to %q of upstream %s already, and a name leads to one model of one upstream yet: this deployment and its limits are left out",
-			name, c.reals[name], p.upstream)
+	if rate := params.get("rpm"); !c.weighs && own.rpm+own.tpm > 0 {
+		if own.rpm == 0 {
+			rate = params.get("tpm")
+		}
+		c.weighs = true
+		rate.note("LiteLLM chooses between deployments by rpm or tpm, and keeps to them with some settings only; here they are limits, of all deployments of a model together")
+	}
+	return own
+}
+
+// place puts a name for a model into a pool, unless it leads elsewhere already: who was granted this one is not
+// granted that one.
+func (c *converter) place(model node, own pool, name, real string) (put bool) {
+	if p := c.poolOf(name); p != nil && (p.key() != own.key() || c.reals[name] != real) {
+		model.note("%q leads to %q of upstream %s already, and a name leads to one model of one pool: this deployment and its limits are left out",
+			name, c.reals[name], p.key())
 		return false
 	}
-	if p := c.sharing(up, real); p != nil {
+	if p := c.sharing(&own, real); p != nil {
 		c.serve(p, name, real)
 		p.add(model, real, own)
 		return true
 	}
-	if own.tpm > 0 || own.rpm > 0 || own.concurrency > 0 {
-		own.name, own.upstream = c.uniquePool(name), up
+	c.overlapping(model, &own, real)
+	if own.amounts != (amounts{}) {
+		own.name = c.uniquePool(name)
 		c.pools = append(c.pools, own)
 		c.serve(&c.pools[len(c.pools)-1], name, real)
 		return true
 	}
-	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.unlimited && p.upstream == up })
+	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.unlimited && slices.Equal(p.upstreams, own.upstreams) })
 	if i < 0 {
 		i = len(c.pools)
-		c.pools = append(c.pools, pool{name: c.uniquePool(up), upstream: up, concurrency: unlimitedConcurrency, unlimited: true})
+		own.concurrency, own.unlimited = unlimitedConcurrency, true
+		if own.name = c.uniquePool(name); len(own.upstreams) == 1 {
+			own.name = c.uniquePool(own.upstreams[0].name)
+		}
+		c.pools = append(c.pools, own)
 		model.note("has no rpm or tpm, and a pool needs a limit: pool %s has concurrency %d; write what your contract says",
-			c.pools[i].name, unlimitedConcurrency)
+			own.name, unlimitedConcurrency)
 	}
 	c.serve(&c.pools[i], name, real)
 	return true
@@ -65,15 +96,33 @@ func (c *converter) poolOf(name string) *pool {
 	return &c.pools[i]
 }
 
-// sharing is the pool that has a model of an upstream already, by whatever name, or nil: it is one capacity.
-func (c *converter) sharing(up, real string) *pool {
-	i := slices.IndexFunc(c.pools, func(p pool) bool {
-		return p.upstream == up && slices.ContainsFunc(p.models, func(name string) bool { return c.reals[name] == real })
-	})
+// serves reports whether a pool has what upstreams call real, by whatever name.
+func (c *converter) serves(p *pool, real string) bool {
+	return slices.ContainsFunc(p.models, func(name string) bool { return c.reals[name] == real })
+}
+
+// sharing is the pool that has a model of the same upstreams already, or nil: it is one capacity.
+func (c *converter) sharing(own *pool, real string) *pool {
+	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.key() == own.key() && c.serves(&p, real) })
 	if i < 0 {
 		return nil
 	}
 	return &c.pools[i]
+}
+
+// overlapping says which upstreams serve a model in another pool too.
+func (c *converter) overlapping(model node, own *pool, real string) {
+	for _, p := range c.pools {
+		var both []string
+		for _, m := range own.upstreams {
+			if slices.ContainsFunc(p.upstreams, func(o member) bool { return o.name == m.name }) {
+				both = append(both, m.name)
+			}
+		}
+		if len(both) > 0 && c.serves(&p, real) {
+			model.note("%q of upstream %s is in pool %s too, and each pool keeps to its own limits", real, strings.Join(both, ", "), p.name)
+		}
+	}
 }
 
 // add takes in the limits of another deployment of a model that the pool has.
@@ -82,8 +131,8 @@ func (p *pool) add(model node, real string, more pool) {
 		model.note("%q is there twice with the same upstream, once without limits: it has none", real)
 		return
 	}
-	if sum := [3]int64{both(p.tpm, more.tpm), both(p.rpm, more.rpm), both(p.concurrency, more.concurrency)}; sum != [3]int64{} {
-		p.tpm, p.rpm, p.concurrency = sum[0], sum[1], sum[2]
+	if sum := (amounts{both(p.tpm, more.tpm), both(p.rpm, more.rpm), both(p.concurrency, more.concurrency)}); sum != (amounts{}) {
+		p.amounts = sum
 	}
 	model.note("%q is there twice with the same upstream: limits that both have are added up", real)
 }

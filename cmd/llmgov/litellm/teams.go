@@ -202,13 +202,19 @@ func (c *converter) grants(t *tenant, list node) (some bool) {
 			t.models = nil
 			return true
 		}
-		switch m, known := c.names[name]; {
-		case !known:
+		also := c.granting[name]
+		if m, known := c.names[name]; known {
+			also = append([]string{m}, also...)
+		}
+		if len(also) == 0 {
 			it.note("no model of this name was imported, so it is not granted")
-		case c.beyond(m):
-			it.note("%q would grant models of other upstreams too, so it is not granted; list models", m)
-		case !slices.Contains(t.models, m):
-			t.models = append(t.models, m)
+		}
+		for _, m := range also {
+			if c.beyond(m) {
+				it.note("%q would grant models of other upstreams too, so it is not granted; list models", m)
+			} else if !slices.Contains(t.models, m) {
+				t.models = append(t.models, m)
+			}
 		}
 	}
 	if len(list.items()) > 0 && t.models == nil {
@@ -227,7 +233,7 @@ func (c *converter) beyond(pattern string) bool {
 	}
 	own := slices.IndexFunc(c.pools, func(p pool) bool { return slices.Contains(p.models, pattern) })
 	return slices.ContainsFunc(c.pools, func(p pool) bool {
-		return own < 0 || p.upstream != c.pools[own].upstream && slices.ContainsFunc(p.models, func(m string) bool {
+		return own < 0 || p.key() != c.pools[own].key() && slices.ContainsFunc(p.models, func(m string) bool {
 			return strings.HasPrefix(m, head) || strings.HasPrefix(head, strings.SplitN(m, "*", 2)[0]) && strings.Contains(m, "*")
 		})
 	})

@@ -46,13 +46,16 @@ func (c *converter) config() string {
 	b.WriteString(c.header() + "upstreams:\n")
 	for _, u := range c.upstreams {
 		fmt.Fprintf(&b, "  %s:\n    base_url: %s\n", quote(u.name), quote(u.base))
+		if u.kind != "" {
+			fmt.Fprintf(&b, "    kind: %s\n", u.kind)
+		}
 		if u.key != "" {
 			fmt.Fprintf(&b, "    api_key: %s\n", quote(u.key))
 		}
 	}
 	b.WriteString("pools:\n")
 	for _, p := range c.pools {
-		fmt.Fprintf(&b, "  %s:\n    models: %s\n    upstream: %s\n", quote(p.name), c.served(p.models), quote(p.upstream))
+		fmt.Fprintf(&b, "  %s:\n    models: %s\n    %s\n", quote(p.name), c.served(p.models), p.from())
 		for _, l := range []struct {
 			key string
 			n   int64
@@ -60,6 +63,9 @@ func (c *converter) config() string {
 			if l.n > 0 {
 				fmt.Fprintf(&b, "    %s: %d\n", l.key, l.n)
 			}
+		}
+		if p.ownServers && p.tpm > 0 {
+			b.WriteString("    accounting: production\n")
 		}
 		if c.budget != "" {
 			if missing := c.unpriced(p.models); len(missing) > 0 {
@@ -85,6 +91,22 @@ func (c *converter) config() string {
 	}
 	b.WriteString("policies: [\"tenants/*.yaml\"]\n")
 	return b.String()
+}
+
+// from are the upstreams of a pool.
+func (p *pool) from() string {
+	if len(p.upstreams) == 1 {
+		return "upstream: " + quote(p.upstreams[0].name)
+	}
+	var list []string
+	for _, m := range p.upstreams {
+		one := "{name: " + quote(m.name)
+		if m.weight > 1 {
+			one += fmt.Sprintf(", weight: %d", m.weight)
+		}
+		list = append(list, one+"}")
+	}
+	return "upstreams: [" + strings.Join(list, ", ") + "]"
 }
 
 // served are the models of a pool, those with what the upstream calls them where that is another name.

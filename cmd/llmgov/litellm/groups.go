@@ -1,0 +1,218 @@
+package litellm
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// group makes what LiteLLM calls a model group, all deployments of one model_name, a model of a pool.
+func (c *converter) group(list []deployment) {
+	list = alike(list)
+	first := list[0]
+	name, real := first.alias.text(), first.real
+	if name != real && !canBeAlias(name, real) {
+		first.alias.note("is no name that can lead to another one: callers ask for what the provider calls it, %q", real)
+		name = real
+	}
+	own := pool{name: name, amounts: sumOf(list)}
+	for _, d := range list {
+		own.upstreams = append(own.upstreams, member{name: c.have(d.up)})
+		own.ownServers = own.ownServers || d.provider.own || d.provider.kind == tenants.Anthropic
+	}
+	share(own.upstreams, list)
+	own.merge(list)
+	if !c.place(first.model, own, name, real) {
+		for _, d := range list {
+			d.item.takeAll()
+		}
+		return
+	}
+	if !slices.ContainsFunc(list, func(d deployment) bool { return d.provider.kind != tenants.Anthropic }) {
+		first.model.note("callers reach it by /v1/messages alone; LiteLLM translated other routes for it")
+	}
+	c.names[first.alias.text()] = name
+	for _, d := range list {
+		c.describe(name, d)
+	}
+}
+
+// alike leaves those out that call the model by another name than most, or than the first of as many: a name leads to
+// one model on all upstreams of a pool.
+func alike(list []deployment) []deployment {
+	count, best := map[string]int{}, list[0].real
+	for _, d := range list {
+		count[d.real]++
+	}
+	for _, d := range list {
+		if count[d.real] > count[best] {
+			best = d.real
+		}
+	}
+	return slices.DeleteFunc(list, func(d deployment) bool {
+		if d.real == best {
+			return false
+		}
+		d.model.note("%q is %q at its other upstreams, and all upstreams of a pool are asked by one name: this deployment and its limits are left out; "+
+			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), best, best)
+		d.item.takeAll()
+		return true
+	})
+}
+
+// sumOf are the limits of all together: those that each has, added up.
+func sumOf(list []deployment) amounts {
+	sum := list[0].limits
+	for _, d := range list[1:] {
+		sum = amounts{both(sum.tpm, d.limits.tpm), both(sum.rpm, d.limits.rpm), both(sum.concurrency, d.limits.concurrency)}
+	}
+	for _, l := range []struct {
+		key string
+		sum int64
+		of  func(amounts) int64
+	}{
+		{"tpm", sum.tpm, func(a amounts) int64 { return a.tpm }},
+		{"rpm", sum.rpm, func(a amounts) int64 { return a.rpm }},
+		{"max_parallel_requests", sum.concurrency, func(a amounts) int64 { return a.concurrency }},
+	} {
+		for _, d := range list {
+			if l.sum == 0 && l.of(d.limits) > 0 {
+				d.model.note("has %s, which not all deployments of %q have, so all together have none", l.key, d.alias.text())
+			}
+		}
+	}
+	return sum
+}
+
+// share sets weights: what the deployments say, or their rpm, or their tpm, whichever all of them have.
+func share(members []member, list []deployment) {
+	for _, of := range []func(deployment) *big.Rat{
+		func(d deployment) *big.Rat { return d.weight },
+		func(d deployment) *big.Rat { return positive(d.limits.rpm) },
+		func(d deployment) *big.Rat { return positive(d.limits.tpm) },
+	} {
+		var parts []*big.Rat
+		for _, d := range list {
+			if part := of(d); part != nil {
+				parts = append(parts, part)
+			}
+		}
+		if len(parts) == len(list) {
+			for i, w := range whole(parts) {
+				members[i].weight = w
+			}
+			return
+		}
+	}
+	for i, d := range list {
+		members[i].weight = 1
+		if d.weight != nil {
+			d.params.get("weight").note("not all deployments of %q have one, so all count alike", d.alias.text())
+		}
+	}
+}
+
+func positive(n int64) *big.Rat {
+	if n == 0 {
+		return nil
+	}
+	return big.NewRat(n, 1)
+}
+
+// weightOf reads a weight, nil when there is none.
+func weightOf(n node) *big.Rat {
+	if n.text() == "" {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(n.text())
+	if !ok || r.Sign() <= 0 {
+		n.note("is no weight above 0, so it is as if it were not there")
+		return nil
+	}
+	return r
+}
+
+// maxWeight is the largest weight of an upstream.
+const maxWeight = 1000
+
+// whole makes whole numbers from 1 to maxWeight of parts, in the same proportions as far as that goes.
+func whole(parts []*big.Rat) []int64 {
+	most := slices.MaxFunc(parts, (*big.Rat).Cmp)
+	common := big.NewInt(1) // of the denominators
+	for _, p := range parts {
+		g := new(big.Int).GCD(nil, nil, common, p.Denom())
+		common.Mul(common, new(big.Int).Div(p.Denom(), g))
+	}
+	divisor := new(big.Int)
+	for _, p := range parts {
+		divisor.GCD(nil, nil, divisor, new(big.Int).Div(new(big.Int).Mul(p.Num(), common), p.Denom()))
+	}
+	scale := new(big.Rat).SetFrac(common, divisor)
+	if new(big.Rat).Mul(most, scale).Cmp(big.NewRat(maxWeight, 1)) > 0 {
+		scale.Quo(big.NewRat(maxWeight, 1), most)
+	}
+	out := make([]int64, len(parts))
+	for i, p := range parts {
+		rounded, _ := new(big.Rat).SetString(new(big.Rat).Mul(p, scale).FloatString(0))
+		out[i] = max(rounded.Num().Int64(), 1)
+	}
+	return out
+}
+
+// merge makes one of members that are the same upstream.
+func (p *pool) merge(list []deployment) {
+	var once []member
+	for i, m := range p.upstreams {
+		at := slices.IndexFunc(once, func(o member) bool { return o.name == m.name })
+		if at < 0 {
+			once = append(once, m)
+			continue
+		}
+		once[at].weight = min(once[at].weight+m.weight, maxWeight)
+		list[i].model.note("%q is there twice with the same upstream: limits that both have are added up", list[i].real)
+	}
+	if len(once) == 1 {
+		once[0].weight = 1
+	}
+	p.upstreams = once
+}
+
+// aliases reads other names for model groups.
+func (c *converter) aliases(n node) {
+	list, names := n.pairs()
+	for i, it := range list {
+		it.tree.taken[it.val] = true
+		target, asked := it.text(), names[i]
+		if target == "" {
+			target = it.get("model").text()
+		}
+		name, known := c.names[target]
+		_, served := c.reals[asked]
+		switch {
+		case !known:
+			it.note("no model of the name %q was imported, so it is left out", target)
+		case served:
+			it.note("%q is a model already, so it is left out", asked)
+		case !canBeAlias(asked, c.reals[name]):
+			it.note("is no name that can lead to another one, so it is left out")
+		default:
+			c.serve(c.poolOf(name), asked, c.reals[name])
+			c.names[asked], c.granting[target] = asked, append(c.granting[target], asked)
+			if p, priced := c.prices[name]; priced {
+				c.prices[asked] = p
+			}
+		}
+	}
+}
+
+// key are the names of a pool's upstreams.
+func (p *pool) key() string {
+	var names []string
+	for _, m := range p.upstreams {
+		names = append(names, m.name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
