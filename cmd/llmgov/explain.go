@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	neturl "net/url"
-	"os"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/gateway"
@@ -41,7 +40,7 @@ func (c explainCmd) Run(e *env) error {
 	if err := q.Validate(); err != nil {
 		return &usageError{err.Error()}
 	}
-	snap, cfg, err := c.files(e)
+	snap, cfg, err := loadFiles(e, c.Config)
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (c explainCmd) past(e *env) error {
 	if c.Tenant != "" || c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
 		return &usageError{"--request asks about a call that came, of which all is known; leave the other flags out"}
 	}
-	_, cfg, err := c.files(e)
+	_, cfg, err := loadFiles(e, c.Config)
 	if err != nil {
 		return err
 	}
@@ -107,21 +106,4 @@ func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *ten
 	}
 	a.note("%v. So this is by the files alone: what is used, and what would be decided now, is not known.", err)
 	return nil
-}
-
-// files are the policy and the settings. Without files there are settings alone.
-func (c explainCmd) files(e *env) (*tenants.Snapshot, *tenants.Config, error) {
-	config := c.Config
-	if config == "" {
-		if _, err := os.Stat(defaultConfig); err != nil {
-			cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
-			return nil, &cfg, err
-		}
-		config = defaultConfig
-	}
-	snap, err := tenants.Load(config, tenants.Options{Env: e.vars})
-	if err != nil {
-		return nil, nil, err
-	}
-	return snap, snap.Config(), nil
 }

@@ -44,6 +44,7 @@ type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Run the gateway. Without a config file it starts in quickstart mode."`
 	Check    checkCmd    `cmd:"" help:"Check config and policy files, and print the limits that they come to."`
 	Explain  explainCmd  `cmd:"" help:"Show the limits that a call would meet, strictest first, and what would be decided now."`
+	Top      topCmd      `cmd:"" help:"Watch a running gateway in a terminal: pools, shares, queues, leases, nodes."`
 	Presets  presetsCmd  `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`
 	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
 	Import   importCmd   `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
@@ -56,7 +57,7 @@ type cli struct {
 }
 
 // planned are the commands whose part is not built yet.
-var planned = []string{"top", "dashboards"}
+var planned = []string{"dashboards"}
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {

@@ -149,6 +149,11 @@ var rules = map[string]rule{
 		},
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},
+	"internal/top": {
+		may:    []string{"internal/gateway", "charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog"},
+		reason: "a picture is made of what it is told, and asks through a function",
+	},
 	"internal/durable": {
 		may:    []string{"governor", "go.etcd.io/bbolt"},
 		not:    []string{"net", "net/http"},

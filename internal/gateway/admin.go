@@ -154,6 +154,7 @@ type poolView struct {
 	Limits       []axisView `json:"limits"`
 	Running      int64      `json:"running"`
 	Waiting      int        `json:"waiting"`
+	OldestWait   float64    `json:"oldest_wait_seconds"`
 	BurstSeconds float64    `json:"burst_seconds"`
 	// RateRatio is the part of the rate that is handed out, and HeldUntil until when
 	// nothing is, because upstreams are missing or have asked for a pause.
@@ -262,7 +263,7 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		}
 		pv := poolView{
 			Name: p.Config.Name, Upstream: t.UpstreamNames(), Models: t.Models, Accounting: string(t.Accounting),
-			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, BurstSeconds: p.Config.Burst.Seconds(),
+			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, OldestWait: oldestWait(p), BurstSeconds: p.Config.Burst.Seconds(),
 			Budgets: budgetViews(p.Budgets), Upstreams: t.upstreamViews(time.Now()), RateRatio: float64(p.Part) / governor.Whole,
 			Fairness: fairnessOf(p, snapshotTop), LeasesTotal: len(p.Leases), Leases: oldest(viewsOf(p.Leases), snapshotTop),
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/llmgov/llmgov/governor"
 )
@@ -37,7 +38,7 @@ type fairnessView struct {
 // poolFairness is that of one pool, in a list of them.
 type poolFairness struct {
 	Name string `json:"name"`
-	fairnessView
+	FairnessView
 }
 
 // snapshotTop is how many tenants and leases of a pool the snapshot lists: it is asked for every
@@ -66,6 +67,15 @@ func fairnessOf(p *governor.PoolState, most int) fairnessView {
 		})
 	}
 	return v
+}
+
+// oldestWait is for how many seconds the first of those has waited that wait for a pool.
+func oldestWait(p *governor.PoolState) float64 {
+	d := time.Duration(0)
+	for i := range p.Shares {
+		d = max(d, p.Shares[i].OldestWait)
+	}
+	return d.Seconds()
 }
 
 // stir is how much goes on at a tenant.

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	neturl "net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// askPatience is how long a gateway may take to answer: it only looks into its books.
+const askPatience = 5 * time.Second
+
+// maxAnswer is the largest answer that is read, in bytes: ten thousand tenants are four million.
+const maxAnswer = 64 << 20
+
+// loadFiles reads the policy and the settings. Without files there are settings alone.
+func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error) {
+	if config == "" {
+		if _, err := os.Stat(defaultConfig); err != nil {
+			cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
+			return nil, &cfg, err
+		}
+		config = defaultConfig
+	}
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars})
+	if err != nil {
+		return nil, nil, err
+	}
+	return snap, snap.Config(), nil
+}
+
+// adminSide is the admin side of a running gateway.
+type adminSide struct{ where, token string }
+
+// adminSideOf is the one whose address was given, else that of the config.
+func adminSideOf(given string, cfg *tenants.Config) (*adminSide, error) {
+	where, err := "", error(nil)
+	if given == "" {
+		where, err = adminOf(cfg.Admin.Listen)
+	} else {
+		where, err = adminAt(given)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &adminSide{where: where, token: cfg.Admin.Token}, nil
+}
+
+// get asks for a path.
+func (a *adminSide) get(ctx context.Context, path string) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.where+path, http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, fmt.Errorf("no gateway answers at %s (%w)", a.where, cause(err))
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return 0, nil, fmt.Errorf("the gateway at %s broke off (%w)", a.where, cause(err))
+	}
+	return resp.StatusCode, body, nil
+}
+
+// whatItSaid is why there is no answer, if whatever listens there said so.
+func whatItSaid(status int, body []byte) error {
+	var said struct{ Error struct{ Message string } }
+	switch err := json.Unmarshal(body, &said); {
+	case err == nil && said.Error.Message != "":
+		return errors.New(strings.TrimSuffix(said.Error.Message, "."))
+	case status == http.StatusUnauthorized:
+		return errors.New("the admin token is missing or wrong; set admin.token as that gateway has it")
+	}
+	return nil
+}
+
+// cause is why a request failed, without its address.
+func cause(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	if u, ok := errors.AsType[*neturl.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// adminOf is where a gateway that listens so can be asked from this machine.
+func adminOf(listen string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || port == "0" {
+		return "", fmt.Errorf("admin.listen (%s) does not say where a gateway can be asked; name it with --admin", listen)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
+}
+
+// adminAt is the address that was given.
+func adminAt(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := neturl.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
+		return "", &usageError{"--admin " + text + " is no address; write one such as http://127.0.0.1:9090"}
+	}
+	return strings.TrimRight(text, "/"), nil
+}

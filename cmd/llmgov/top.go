@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/llmgov/llmgov/internal/top"
+)
+
+type topCmd struct {
+	Config string `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
+	Admin  string `placeholder:"URL" help:"The admin side of the gateway to watch. Default: where the config has it."`
+	Once   bool   `help:"Print what there is now as plain text, and end: for scripts and bug reports."`
+}
+
+// Help is shown below the flags.
+func (topCmd) Help() string {
+	return `Example: llmgov top --admin http://127.0.0.1:9090
+
+Shows pools, tenants, leases and the gateways that share limits, every second; ? shows the keys. A gateway behind a
+token is asked with admin.token of the config, or LLMGOV_ADMIN_TOKEN. NO_COLOR leaves the colours out.`
+}
+
+// onceWidth is how wide --once prints where nobody's terminal says.
+const onceWidth = 120
+
+func (c topCmd) Run(e *env) error {
+	_, cfg, err := loadFiles(e, c.Config)
+	if err != nil {
+		return err
+	}
+	side, err := adminSideOf(c.Admin, cfg)
+	if err != nil {
+		return err
+	}
+	opt := top.Options{Ask: side.read, Where: side.where, Glyphs: glyphs(e.vars), Now: time.Now}
+	width, isTerminal := terminalWidth(e)
+	if c.Once {
+		if err := top.Once(e.ctx, opt, e.stdout, width); err != nil {
+			return fmt.Errorf("llmgov: %w", err)
+		}
+		return nil
+	}
+	if !isTerminal || lookup(e.vars, "TERM") == "dumb" {
+		return &usageError{"top draws on a terminal, and this is none that it can draw on; --once prints what there is now"}
+	}
+	return top.Run(e.ctx, opt, e.stdout, e.vars)
+}
+
+// terminalWidth is how wide the output is, and whether it is a terminal.
+func terminalWidth(e *env) (int, bool) {
+	f, ok := e.stdout.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return onceWidth, false
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width, true
+	}
+	return onceWidth, true
+}
+
+// read asks for a path, and decodes the answer.
+func (a *adminSide) read(ctx context.Context, path string, into any) error {
+	status, body, err := a.get(ctx, path)
+	if err != nil {
+		return err
+	}
+	if status == http.StatusOK && json.Unmarshal(body, into) == nil {
+		return nil
+	}
+	if err = whatItSaid(status, body); err == nil {
+		err = fmt.Errorf("status %d, and nothing that can be shown; is it a gateway, and not an older one?", status)
+	}
+	return &saidError{a.where, err.Error()}
+}
+
+// glyphs are what a terminal of this locale can show.
+func glyphs(vars []string) top.Glyphs {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := lookup(vars, name); locale != "" {
+			if l := strings.ToLower(locale); strings.Contains(l, "utf-8") || strings.Contains(l, "utf8") {
+				return top.Unicode
+			}
+			return top.ASCII
+		}
+	}
+	return top.ASCII
+}

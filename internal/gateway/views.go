@@ -1,0 +1,14 @@
+package gateway
+
+// What the admin API answers, for who asks it from Go.
+type (
+	Snapshot     = snapshotView
+	PoolView     = poolView
+	AxisView     = axisView
+	UpstreamView = upstreamView
+	BudgetView   = budgetView
+	LeaseView    = leaseView
+	FairnessView = fairnessView
+	ShareView    = shareView
+	PoolFairness = poolFairness
+)
