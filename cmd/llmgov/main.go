@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"syscall"
 	_ "time/tzdata" // budgets begin in zones that the machine may not know
 
@@ -41,30 +40,24 @@ type env struct {
 }
 
 type cli struct {
-	Serve    serveCmd    `cmd:"" help:"Run the gateway. Without a config file it starts in quickstart mode."`
-	Check    checkCmd    `cmd:"" help:"Check config and policy files, and print the limits that they come to."`
-	Explain  explainCmd  `cmd:"" help:"Show the limits that a call would meet, strictest first, and what would be decided now."`
-	Top      topCmd      `cmd:"" help:"Watch a running gateway in a terminal: pools, shares, queues, leases, nodes."`
-	Presets  presetsCmd  `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`
-	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
-	Import   importCmd   `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
-	Simulate simulateCmd `cmd:"" help:"Run a traffic scenario through the admission code, beside the ideal."`
-	Plan     planCmd     `cmd:"" help:"Replay a decision log against a candidate policy: who would be refused, or admitted, that was not."`
-	Load     loadCmd     `cmd:"" help:"Send calls at given rates, and report what became of them."`
-	Mock     mockCmd     `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
-	Keys     keysCmd     `cmd:"" help:"Make API keys and their hashes."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Serve      serveCmd      `cmd:"" help:"Run the gateway. Without a config file it starts in quickstart mode."`
+	Check      checkCmd      `cmd:"" help:"Check config and policy files, and print the limits that they come to."`
+	Explain    explainCmd    `cmd:"" help:"Show the limits that a call would meet, strictest first, and what would be decided now."`
+	Top        topCmd        `cmd:"" help:"Watch a running gateway in a terminal: pools, shares, queues, leases, nodes."`
+	Presets    presetsCmd    `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`
+	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
+	Import     importCmd     `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
+	Simulate   simulateCmd   `cmd:"" help:"Run a traffic scenario through the admission code, beside the ideal."`
+	Plan       planCmd       `cmd:"" help:"Replay a decision log against a candidate policy: who would be refused, or admitted, that was not."`
+	Load       loadCmd       `cmd:"" help:"Send calls at given rates, and report what became of them."`
+	Mock       mockCmd       `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
+	Keys       keysCmd       `cmd:"" help:"Make API keys and their hashes."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Dashboards dashboardsCmd `cmd:"" help:"Write Grafana dashboards, Prometheus rules and alerts."`
 }
-
-// planned are the commands whose part is not built yet.
-var planned = []string{"dashboards"}
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && slices.Contains(planned, args[0]) {
-		fmt.Fprintf(stderr, "llmgov: %s is not supported yet\n", args[0])
-		return exitUsage
-	}
 	exited, code := false, exitOK
 	var c cli
 	parser, err := kong.New(&c,

@@ -154,6 +154,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, owners.Close()) }()
 	metrics.Watch(gov.State, snap.Hash())
+	metrics.WatchDraining(gov.Draining)
 	node := cfg.Node
 	if node == "" {
 		node = defaultNode()

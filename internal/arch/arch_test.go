@@ -99,6 +99,10 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os"},
 		reason: "presets are texts, and what reads them is elsewhere",
 	},
+	"dashboards": {
+		not:    []string{"net", "net/http", "os"},
+		reason: "dashboards are texts that are made of names, and what writes them is elsewhere",
+	},
 	"cmd/llmgov/litellm": {
 		may:    []string{"tenants", "go.yaml.in/yaml/v3"},
 		not:    []string{"net", "net/http", "os"},

@@ -20,12 +20,21 @@ type books struct {
 func (m *Metrics) WatchStore(up func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "store_up", Help: "Whether the last thing that was to be kept could be written, and the store that gateways share answers.",
-	}, func() float64 {
-		if up() {
-			return 1
-		}
-		return 0
-	}))
+	}, func() float64 { return number(up()) }))
+}
+
+// WatchDraining registers the gauge that says whether the process was told to stop.
+func (m *Metrics) WatchDraining(draining func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "draining", Help: "Whether the process was told to stop, admits nothing, and waits for its calls to end.",
+	}, func() float64 { return number(draining()) }))
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // WatchDecisionLog registers the counter of what the decision log lacks.

@@ -35,6 +35,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 		return []UpstreamState{{Pool: "p", Upstream: "u", Up: true, Tries: map[string]int64{"served": 1}}}
 	})
 	m.WatchStore(func() bool { return true })
+	m.WatchDraining(g.Draining)
 	m.WatchSharing(g.State, func(string) map[string]float64 { return map[string]float64{"eu": 1} })
 	m.StoreAsked("beat", time.Millisecond)
 	m.WatchDecisionLog(func() uint64 { return 1 })

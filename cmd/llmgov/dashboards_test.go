@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/dashboards"
+	"github.com/llmgov/llmgov/internal/pgtest"
+)
+
+var withPrometheus = flag.Bool("prometheus", false, "ask a real Prometheus every query of the dashboards and rules: make test-dashboards")
+
+// question is a query of a panel, variable, annotation, rule or alert.
+type question struct {
+	of, expr string
+	labels   []string // that its legend names
+}
+
+// TestDashboards asks a real Prometheus, which scrapes two real gateways under load, every
+// query there is. Each must have an answer; those of alerts when what they are for is provoked.
+func TestDashboards(t *testing.T) {
+	if !*withPrometheus {
+		t.Skip("needs -prometheus, and a minute or two: make test-dashboards")
+	}
+	w := newWatched(t)
+	asked := append(panelQuestions("llmgov"), panelQuestions("llmgov-text")...)
+	w.open = append(append(asked, ruleQuestions()...), formats...)
+	t.Logf("%d queries of dashboards, %d of rules", len(asked), len(w.open)-len(asked))
+	w.until(4*time.Minute, "nobody's doing", calm)
+
+	// What comes takes away what calm questions need: the files of one gateway, then the other, then the store.
+	w.rewrite(w.dirs[0], "weight: 3", "weight: 4")
+	w.until(30*time.Second, "LlmgovPoliciesDiffer", only("LlmgovPoliciesDiffer", "annotation Policy reloads"))
+	w.rewrite(w.dirs[0], "weight: 4", "wait: 4")
+	w.until(30*time.Second, "LlmgovPolicyReloadFailing", only("LlmgovPolicyReloadFailing"))
+	w.drain(w.gateways[1])
+	w.until(30*time.Second, "LlmgovDrainingLong", only("LlmgovDrainingLong"))
+	w.gateways[1].kill()
+	w.until(30*time.Second, "LlmgovGatewayDown", only("LlmgovGatewayDown"))
+	w.postgres.Stop()
+	w.until(30*time.Second, "the store is lost", only("LlmgovStoreDown", "LlmgovDegraded", "annotation Degraded", "Refused without a grant"))
+
+	for _, q := range w.open {
+		if !slices.Contains(needNotBe, q.of) {
+			t.Errorf("%s has no data: %s", q.of, q.expr)
+		} else if w.answered(q) {
+			t.Logf("%s has data by chance", q.of)
+		}
+	}
+	for _, name := range []string{"LlmgovPolicyReloadFailing", "LlmgovStoreDown", "LlmgovDegraded", "LlmgovUpstreamDown", "LlmgovGatewayDown"} {
+		waitFor(t, 20*time.Second, name+" is not pending", func() bool { return w.alerting()[name] })
+	}
+}
+
+// formats are that one job is scraped as OpenMetrics, and the other as text.
+var formats = []question{
+	{of: "OpenMetrics", expr: `llmgov_request_duration_seconds_bucket{job="llmgov", le="5.0"}`},
+	{of: "text", expr: `llmgov_request_duration_seconds_bucket{job="llmgov-text", le="5"}`},
+}
+
+// needNotBe are alerts on what must not be: no traffic brings it about for sure. What they
+// say when it is so nevertheless is in dashboards/testdata/alerts.test.yml.
+var needNotBe = []string{"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow"}
+
+// provoked are questions that have an answer only then.
+var provoked = []string{
+	"LlmgovPoliciesDiffer", "LlmgovPolicyReloadFailing", "LlmgovStoreDown", "LlmgovDegraded", "LlmgovDrainingLong", "LlmgovGatewayDown",
+	"annotation Policy reloads", "annotation Degraded", "Refused without a grant",
+}
+
+func calm(q question) bool {
+	return !slices.Contains(provoked, q.of) && !slices.Contains(needNotBe, q.of)
+}
+
+func only(names ...string) func(question) bool {
+	return func(q question) bool { return slices.Contains(names, q.of) }
+}
+
+// watched is two gateways that share limits, their traffic, and who watches them.
+type watched struct {
+	*prometheus
+	postgres *pgtest.Server
+	dirs     []string
+	gateways []*process
+	open     []question // not yet answered
+}
+
+func newWatched(t *testing.T) *watched {
+	t.Helper()
+	w := &watched{postgres: pgtest.New(t)}
+	good := startMock(t, "--first-token=20ms", "--tokens-per-second=500")
+	shaky := startMock(t, "--error-rate=0.4", "--hangup-rate=0.2", "--tokens-per-second=500")
+	strict := startMock(t, "--rpm=1")
+	for range 2 {
+		w.dirs = append(w.dirs, dashboardSite(t, w.postgres.URL(), good, shaky, strict))
+	}
+	w.gateways = make([]*process, len(w.dirs))
+	var starting sync.WaitGroup
+	for i, dir := range w.dirs {
+		starting.Go(func() { w.gateways[i] = w.start(t, dir, i) })
+	}
+	starting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	if err := run(t.Context(), []string{"dashboards", "export", filepath.Join(w.dirs[0], "export")}, nil, io.Discard, os.Stderr); err != exitOK {
+		t.Fatalf("export ends with %d", err)
+	}
+	w.prometheus = startPrometheus(t, filepath.Join(w.dirs[0], "export", "prometheus"), w.gateways[0].admin, w.gateways[1].admin)
+	ctx, stop := context.WithCancel(t.Context())
+	var calling sync.WaitGroup
+	for _, c := range dashboardCallers {
+		for range c.workers {
+			calling.Go(func() { c.run(ctx, w.gateways) })
+		}
+	}
+	t.Cleanup(func() { stop(); calling.Wait() })
+	return w
+}
+
+func (w *watched) start(t *testing.T, dir string, i int) *process {
+	p, err := launch(dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", "llmgov.yaml",
+		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", i), "--region", []string{"eu", "us"}[i])
+	if err == nil {
+		t.Cleanup(p.kill)
+		err = p.listening()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return p
+}
+
+// until asks what is wanted, again and again, until all of it has been answered.
+func (w *watched) until(most time.Duration, what string, wanted func(question) bool) {
+	w.t.Helper()
+	began := time.Now()
+	waitFor(w.t, most, what, func() bool {
+		w.open = slices.DeleteFunc(w.open, func(q question) bool { return wanted(q) && w.answered(q) })
+		return !slices.ContainsFunc(w.open, wanted)
+	})
+	w.t.Logf("%s: %d left after %v", what, len(w.open), time.Since(began).Round(time.Second))
+}
+
+// answered asks a question, and looks whether the answer has the labels that are shown.
+func (w *watched) answered(q question) bool {
+	found, err := w.values(q.expr)
+	if err != nil {
+		w.t.Errorf("%s: %v", q.of, err)
+		return true
+	}
+	for _, label := range q.labels {
+		if len(found) > 0 && !slices.ContainsFunc(found, func(m map[string]string) bool { return m[label] != "" }) {
+			w.t.Errorf("%s shows {{%s}}, which %s has not: %v", q.of, label, q.expr, slices.Sorted(maps.Keys(found[0])))
+		}
+	}
+	return len(found) > 0
+}
+
+func (w *watched) rewrite(dir, from, to string) {
+	file := filepath.Join(dir, "tenants", "all.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(read(file), from, to, 1)), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// drain tells a gateway to stop while an answer takes longer than it may.
+func (w *watched) drain(p *process) {
+	c := caller{tenant: "eager", model: "slow", body: `"stream":true,"max_tokens":2000,"mock":{"token_ms":100}`}
+	go c.call(w.t.Context(), p)
+	time.Sleep(time.Second) // for the call to be there; if it is not, the drain is over before it is seen
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
+
+// panelQuestions are those of all dashboards, with what Grafana puts in for variables.
+func panelQuestions(job string) (all []question) {
+	for _, d := range dashboards.All() {
+		fill := strings.NewReplacer("$__rate_interval", "10s", "$__range", "1m", "$job", job, "$instance", ".*", "$pool", ".*", "$region", ".*")
+		tenant := ".*"
+		if strings.HasSuffix(d.UID, "-tenant") {
+			tenant = "(acme|small|shade)"
+		}
+		add := func(of, expr, legend string) {
+			q := question{of: of, expr: strings.ReplaceAll(fill.Replace(expr), "$tenant", tenant)}
+			for _, m := range legendLabel.FindAllStringSubmatch(legend, -1) {
+				q.labels = append(q.labels, m[1])
+			}
+			all = append(all, q)
+		}
+		for _, v := range d.Templating.List {
+			if m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition); m != nil {
+				add("variable "+v.Name, "group by ("+m[2]+") ("+m[1]+")", "{{"+m[2]+"}}")
+			}
+		}
+		for _, a := range d.Annotations.List {
+			add("annotation "+a.Name, a.Expr, a.TitleFormat+a.TextFormat)
+		}
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				add(p.Title, q.Expr, q.LegendFormat)
+			}
+		}
+	}
+	return all
+}
+
+func ruleQuestions() (all []question) {
+	for _, g := range dashboards.Rules() {
+		for _, r := range g.Rules {
+			all = append(all, question{of: r.Record + r.Alert, expr: r.Expr})
+		}
+	}
+	return all
+}

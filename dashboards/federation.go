@@ -1,0 +1,47 @@
+package dashboards
+
+// federation is how gateways share limits, and what becomes of them without the store.
+func federation() Dashboard {
+	region := values("region", "Region", `label_values(llmgov_region_share_ratio{@gateway}, region)`)
+	d := dashboard("federation", "Federation", "How gateways share the limits of pools by way of a store. Empty with store: memory.", region)
+	const degraded = `max by (pool, mode) (llmgov_degraded{@gateway, @pool})`
+	d.row("At a glance",
+		stat("Store", "lost: the last beat of some pool was not answered in some gateway, or its state_dir cannot be written.", "none", 6,
+			query(`min(llmgov_store_up{@gateway})`, "")).from(bad, 1.0, good).mapped(onOff("lost", bad, "up", good)).anyway("none"),
+		stat("Degraded pools", "Pools of which some gateway has no grant, and for which on_store_loss decides.", "none", 6,
+			query(`count(max by (pool) (llmgov_degraded{@gateway, @pool}) == 1) or vector(0)`, "")).from(good, 1.0, bad),
+		stat("Latency of beats", "99th percentile of a store's answer to a beat. Above a quarter of a second grants come late, above a second not at all. No call waits for it.", "s", 6,
+			query(quantile(.99, "", `llmgov_store_latency_seconds_bucket{@gateway, op="beat"}`, "$__rate_interval"), "")).from(good, .25, fair, 1.0, bad),
+		stat("Round trips", "How often the store is asked a second, by all gateways.", "ops", 6, query(`sum(rate(llmgov_store_round_trips_total{@gateway}[$__rate_interval]))`, "")),
+	)
+	d.row("Who uses the limit",
+		series("Use of the minute", "Tokens of the last 60 s in all gateways, as a part of the limit that they share.", "percentunit", 12,
+			query(poolUsed("pool", `{@gateway, @pool}`), "{{pool}}")).from(good, .9, fair, 1.0, bad).line(),
+		series("By region", "Which part of what all gateways used of a pool in the last minute was used in each region.", "percentunit", 12,
+			query(`max by (pool, region) (llmgov_region_share_ratio{@gateway, @pool, @region})`, "{{pool}} {{region}}")),
+		series("By gateway", "Tokens of the last 60 s in each gateway, held ones included.", "short", 12,
+			query(`sum by (instance, pool) (llmgov_pool_tokens_rolling{@gateway, @pool})`, "{{instance}} {{pool}}")).stacked(),
+		series("Grants", "Tokens that each gateway may still hand out by the grant in force. 0 while calls wait: others have it, or the store is lost.", "short", 12,
+			query(`sum by (instance, pool) (llmgov_grant_tokens{@gateway, @pool})`, "{{instance}} {{pool}}")),
+	)
+	d.row("The store",
+		timeline("Store as seen by each gateway", "lost: the last beat of some pool was not answered, or state_dir cannot be written.", 12, onOff("lost", bad, "up", good),
+			query(`min by (instance) (llmgov_store_up{@gateway})`, "{{instance}}")).from(bad, 1.0, good),
+		timeline("Failure modes in force", "closed: nothing is handed out. open: the whole limit in each gateway. local: the part that is withheld. learning: the store is new, and grants nothing yet.", 12,
+			onOff("no", good, "in force", bad), query(degraded, "{{pool}} {{mode}}")).from(good, 1.0, bad),
+		series("Latency by operation", "Median and 99th percentile. beat: a report and a grant. look: what others do.", "s", 8,
+			query(quantile(.5, "op", `llmgov_store_latency_seconds_bucket{@gateway}`, "$__rate_interval"), "{{op}} median"),
+			query(quantile(.99, "op", `llmgov_store_latency_seconds_bucket{@gateway}`, "$__rate_interval"), "{{op}} 99 %")).from(good, .25, fair, 1.0, bad).line(),
+		series("Round trips by gateway", "How often each gateway asks the store a second.", "ops", 8,
+			query(`sum by (instance) (rate(llmgov_store_round_trips_total{@gateway}[$__rate_interval]))`, "{{instance}}")),
+		series("Refused without a grant", "Calls a second that were refused because nobody says how much may be used (store_lost), or because state_dir cannot be written (store).", "reqps", 8,
+			query(`sum by (instance, reason) (rate(llmgov_requests_total{@gateway, @pool, outcome="refused", reason=~"store|store_lost"}[$__rate_interval]))`, "{{instance}} {{reason}}")).anyway("none"),
+	)
+	d.row("Policies",
+		series("Revisions", "Gateways by the policy that they have in force. More than one for long: files differ. While they do, the least tpm that any of them knows holds.", "short", 12,
+			query(`count by (hash) (llmgov_policy_revision_info{@gateway})`, "{{hash}}")).stacked(),
+		series("Age of the policy", "Time since each gateway took over the policy that it has in force.", "s", 12,
+			query(`time() - llmgov_policy_reload_timestamp_seconds{@gateway}`, "{{instance}}")),
+	)
+	return *d
+}

@@ -1,0 +1,217 @@
+package dashboards
+
+// Dashboard is one of Grafana's, as far as ours use it.
+type Dashboard struct {
+	UID           string      `json:"uid"`
+	Title         string      `json:"title"`
+	Description   string      `json:"description"`
+	Tags          []string    `json:"tags"`
+	SchemaVersion int         `json:"schemaVersion"`
+	Version       int         `json:"version"`
+	Style         string      `json:"style"`
+	Timezone      string      `json:"timezone"`
+	Editable      bool        `json:"editable"`
+	GraphTooltip  int         `json:"graphTooltip"` // 1: the cross-hair is in all panels at once
+	Refresh       string      `json:"refresh"`
+	Time          TimeRange   `json:"time"`
+	Templating    Templating  `json:"templating"`
+	Annotations   Annotations `json:"annotations"`
+	Links         []Link      `json:"links"`
+	Panels        []Panel     `json:"panels"`
+}
+
+// TimeRange is what is shown at first.
+type TimeRange struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Source names a data source.
+type Source struct {
+	Type string `json:"type"`
+	UID  string `json:"uid"`
+}
+
+// Templating has the variables.
+type Templating struct {
+	List []Variable `json:"list"`
+}
+
+// Variable is chosen from at the top of a dashboard.
+type Variable struct {
+	Name       string         `json:"name"`
+	Label      string         `json:"label"`
+	Type       string         `json:"type"`
+	Datasource *Source        `json:"datasource,omitempty"`
+	Definition string         `json:"definition,omitempty"`
+	Query      any            `json:"query"` // a plugin's name, or a VariableQuery
+	Refresh    int            `json:"refresh"`
+	Regex      string         `json:"regex"`
+	Sort       int            `json:"sort"`
+	Multi      bool           `json:"multi"`
+	IncludeAll bool           `json:"includeAll"`
+	AllValue   string         `json:"allValue,omitempty"`
+	Current    *VariableValue `json:"current,omitempty"`
+	Hide       int            `json:"hide"`
+	Options    []string       `json:"options"` // always empty: they are asked for
+}
+
+// VariableQuery asks Prometheus for the values of a variable.
+type VariableQuery struct {
+	Query string `json:"query"`
+	RefID string `json:"refId"`
+}
+
+// VariableValue is what is chosen at first.
+type VariableValue struct {
+	Selected bool   `json:"selected"`
+	Text     string `json:"text"`
+	Value    string `json:"value"`
+}
+
+// Annotations has what is marked in all panels.
+type Annotations struct {
+	List []Annotation `json:"list"`
+}
+
+// Annotation is marked where its query has values.
+type Annotation struct {
+	Name        string `json:"name"`
+	Datasource  Source `json:"datasource"`
+	Enable      bool   `json:"enable"`
+	Expr        string `json:"expr"`
+	Step        string `json:"step"`
+	IconColor   string `json:"iconColor"`
+	TitleFormat string `json:"titleFormat"`
+	TextFormat  string `json:"textFormat"`
+	TagKeys     string `json:"tagKeys"`
+}
+
+// Link leads from a dashboard to others.
+type Link struct {
+	Title       string   `json:"title"`
+	Type        string   `json:"type"`
+	Icon        string   `json:"icon"`
+	Tooltip     string   `json:"tooltip"`
+	URL         string   `json:"url"`
+	Tags        []string `json:"tags"`
+	AsDropdown  bool     `json:"asDropdown"`
+	TargetBlank bool     `json:"targetBlank"`
+	IncludeVars bool     `json:"includeVars"`
+	KeepTime    bool     `json:"keepTime"`
+}
+
+// Panel is one picture, or the title of a row.
+type Panel struct {
+	ID              int              `json:"id"`
+	Type            string           `json:"type"`
+	Title           string           `json:"title"`
+	Description     string           `json:"description,omitempty"`
+	GridPos         GridPos          `json:"gridPos"`
+	Datasource      *Source          `json:"datasource,omitempty"`
+	Targets         []Target         `json:"targets,omitempty"`
+	FieldConfig     *FieldConfig     `json:"fieldConfig,omitempty"`
+	Options         any              `json:"options,omitempty"` // of its type, see options.go
+	Transformations []Transformation `json:"transformations,omitempty"`
+	Collapsed       *bool            `json:"collapsed,omitempty"` // of a row
+}
+
+// GridPos is a place on a grid of 24 columns.
+type GridPos struct {
+	H int `json:"h"`
+	W int `json:"w"`
+	X int `json:"x"`
+	Y int `json:"y"`
+}
+
+// Target is a query.
+type Target struct {
+	RefID        string `json:"refId"`
+	Datasource   Source `json:"datasource"`
+	Expr         string `json:"expr"`
+	LegendFormat string `json:"legendFormat"`
+	EditorMode   string `json:"editorMode"`
+	Format       string `json:"format"`
+	Range        bool   `json:"range"`
+	Instant      bool   `json:"instant"`
+}
+
+// FieldConfig says how values are shown.
+type FieldConfig struct {
+	Defaults  Field      `json:"defaults"`
+	Overrides []Override `json:"overrides"`
+}
+
+// Field is how one is shown.
+type Field struct {
+	Unit       string     `json:"unit"`
+	Min        *float64   `json:"min,omitempty"`
+	Max        *float64   `json:"max,omitempty"`
+	Decimals   *int       `json:"decimals,omitempty"`
+	NoValue    string     `json:"noValue,omitempty"`
+	Color      Color      `json:"color"`
+	Thresholds Thresholds `json:"thresholds"`
+	Mappings   []Mapping  `json:"mappings"`
+	Links      []DataLink `json:"links"`
+	Custom     any        `json:"custom,omitempty"` // of its type, see options.go
+}
+
+// Color says where colours come from.
+type Color struct {
+	Mode string `json:"mode"`
+}
+
+// Thresholds give values colours.
+type Thresholds struct {
+	Mode  string      `json:"mode"`
+	Steps []Threshold `json:"steps"`
+}
+
+// Threshold is the colour from a value on; the first is from nil, and for all below.
+type Threshold struct {
+	Color string   `json:"color"`
+	Value *float64 `json:"value"`
+}
+
+// Mapping gives values a text.
+type Mapping struct {
+	Type    string                 `json:"type"`
+	Options map[string]MappingText `json:"options"`
+}
+
+// MappingText is what is shown for a value.
+type MappingText struct {
+	Text  string `json:"text"`
+	Color string `json:"color"`
+	Index int    `json:"index"`
+}
+
+// DataLink leads from a value to elsewhere.
+type DataLink struct {
+	Title string `json:"title"`
+	URL   string `json:"url"`
+}
+
+// Override changes fields that a matcher finds.
+type Override struct {
+	Matcher    Matcher    `json:"matcher"`
+	Properties []Property `json:"properties"`
+}
+
+// Matcher finds fields.
+type Matcher struct {
+	ID      string `json:"id"`
+	Options string `json:"options"`
+}
+
+// Property is what of a field is changed.
+type Property struct {
+	ID    string `json:"id"`
+	Value any    `json:"value"`
+}
+
+// Transformation changes what a table shows.
+type Transformation struct {
+	ID      string `json:"id"`
+	Options any    `json:"options"`
+}

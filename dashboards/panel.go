@@ -1,0 +1,167 @@
+package dashboards
+
+import "strconv"
+
+// prometheus is the data source that is chosen at the top of a dashboard.
+var prometheus = Source{Type: "prometheus", UID: "${datasource}"}
+
+// Colours that mean the same everywhere.
+const (
+	good    = "green"
+	fair    = "yellow"
+	bad     = "red"
+	neutral = "blue"
+)
+
+// query is one of a panel's.
+func query(expr, legend string) Target {
+	return Target{Datasource: prometheus, Expr: expand(expr), LegendFormat: legend, EditorMode: "code", Format: "time_series", Range: true}
+}
+
+// now is a query for the present values, as rows of a table.
+func now(expr string) Target {
+	q := query(expr, "")
+	q.Format, q.Range, q.Instant = "table", false, true
+	return q
+}
+
+// panel has what all types have. Its place is given by the row that it is put in.
+func panel(kind, title, description, unit string, w, h int, queries []Target) Panel {
+	for i := range queries {
+		queries[i].RefID = string(rune('A' + i))
+	}
+	return Panel{
+		Type: kind, Title: title, Description: description, GridPos: GridPos{W: w, H: h}, Datasource: &prometheus, Targets: queries,
+		FieldConfig: &FieldConfig{Overrides: []Override{}, Defaults: Field{
+			Unit: unit, Color: Color{Mode: "palette-classic"}, Thresholds: steps(neutral), Mappings: []Mapping{}, Links: []DataLink{},
+		}},
+	}
+}
+
+// series draws values over time.
+func series(title, description, unit string, w int, queries ...Target) Panel {
+	p := panel("timeseries", title, description, unit, w, 8, queries)
+	p.FieldConfig.Defaults.Min = new(float64)
+	p.FieldConfig.Defaults.Custom = seriesCustom{
+		DrawStyle: "line", LineWidth: 1, FillOpacity: 10, ShowPoints: "never", Stacking: stacking{Mode: "none", Group: "A"}, ThresholdsStyle: modeStyle{Mode: "off"},
+	}
+	p.Options = seriesOptions{
+		Legend:  legend{ShowLegend: true, DisplayMode: "table", Placement: "bottom", Calcs: []string{"lastNotNull", "max"}},
+		Tooltip: tooltip{Mode: "multi", Sort: "desc"},
+	}
+	return p
+}
+
+// stat shows the last value, large.
+func stat(title, description, unit string, w int, queries ...Target) Panel {
+	p := panel("stat", title, description, unit, w, 4, queries)
+	p.FieldConfig.Defaults.Color.Mode = "thresholds"
+	p.Options = statOptions{ColorMode: "value", GraphMode: "area", JustifyMode: "auto", Orientation: "auto", ReduceOptions: last(), TextMode: "auto"}
+	return p
+}
+
+// bars shows the last values beside each other.
+func bars(title, description, unit string, w int, queries ...Target) Panel {
+	p := panel("bargauge", title, description, unit, w, 8, queries)
+	p.FieldConfig.Defaults.Color.Mode = "thresholds"
+	p.FieldConfig.Defaults.Min = new(float64)
+	p.Options = barOptions{DisplayMode: "gradient", Orientation: "horizontal", ReduceOptions: last(), ShowUnfilled: true, MinVizHeight: 10}
+	return p
+}
+
+// timeline shows which state there was when.
+func timeline(title, description string, w int, mapping Mapping, queries ...Target) Panel {
+	p := panel("state-timeline", title, description, "none", w, 6, queries)
+	p.FieldConfig.Defaults.Color.Mode = "thresholds"
+	p.FieldConfig.Defaults.Mappings = []Mapping{mapping}
+	p.FieldConfig.Defaults.Custom = timelineCustom{FillOpacity: 70}
+	p.Options = timelineOptions{
+		MergeValues: true, ShowValue: "auto", AlignValue: "left", RowHeight: .9,
+		Legend:  legend{DisplayMode: "list", Placement: "bottom", Calcs: []string{}},
+		Tooltip: tooltip{Mode: "single", Sort: "none"},
+	}
+	return p
+}
+
+// heatmap draws the buckets of a histogram over time.
+func heatmap(title, description, unit string, w int, buckets string) Panel {
+	q := query("sum by (le) (increase("+buckets+"[$__rate_interval]))", "{{le}}")
+	q.Format = "heatmap"
+	p := panel("heatmap", title, description, unit, w, 8, []Target{q})
+	p.Options = heatmapOptions{
+		CellGap: 1, FilterValues: heatmapFilter{LE: 1e-9}, Legend: heatmapShow{Show: true}, RowsFrame: heatmapRows{Layout: "auto"},
+		Color:   heatmapColor{Mode: "scheme", Scheme: "Oranges", Scale: "exponential", Exponent: .5, Steps: 64, Fill: "dark-orange"},
+		Tooltip: heatmapTooltip{Show: true}, YAxis: heatmapAxis{AxisPlacement: "left", Unit: unit},
+	}
+	return p
+}
+
+func last() reduce { return reduce{Calcs: []string{"lastNotNull"}} }
+
+// from sets thresholds: the colour below all, then pairs of a value and the colour from there on.
+func (p Panel) from(first string, pairs ...any) Panel {
+	p.FieldConfig.Defaults.Thresholds = steps(first, pairs...)
+	return p
+}
+
+func steps(first string, pairs ...any) Thresholds {
+	t := Thresholds{Mode: "absolute", Steps: []Threshold{{Color: first}}}
+	for i := 0; i < len(pairs); i += 2 {
+		value := pairs[i].(float64)
+		t.Steps = append(t.Steps, Threshold{Color: pairs[i+1].(string), Value: &value})
+	}
+	return t
+}
+
+// line draws the thresholds into a series.
+func (p Panel) line() Panel {
+	c := p.FieldConfig.Defaults.Custom.(seriesCustom)
+	c.ThresholdsStyle.Mode = "dashed"
+	p.FieldConfig.Defaults.Custom = c
+	return p
+}
+
+// stacked puts series on top of each other.
+func (p Panel) stacked() Panel {
+	c := p.FieldConfig.Defaults.Custom.(seriesCustom)
+	c.Stacking.Mode, c.FillOpacity = "normal", 30
+	p.FieldConfig.Defaults.Custom = c
+	return p
+}
+
+// upTo ends the axis at a value that cannot, or should not, be exceeded.
+func (p Panel) upTo(most float64) Panel {
+	p.FieldConfig.Defaults.Max = &most
+	return p
+}
+
+// anyway is what is shown where there are no series, which is the usual case.
+func (p Panel) anyway(text string) Panel {
+	p.FieldConfig.Defaults.NoValue = text
+	return p
+}
+
+// toTenant leads from each series to its tenant's own page.
+func (p Panel) toTenant() Panel {
+	p.FieldConfig.Defaults.Links = []DataLink{{Title: "Tenant ${__field.labels.tenant}", URL: tenantPage("${__field.labels.tenant}")}}
+	return p
+}
+
+func tenantPage(tenant string) string {
+	return "/d/" + uid("tenant") + "?var-tenant=" + tenant + "&${datasource:queryparam}&${job:queryparam}&${__url_time_range}"
+}
+
+// onOff says what 0 and 1 mean.
+func onOff(off, offColor, on, onColor string) Mapping {
+	m := Mapping{Type: "value", Options: map[string]MappingText{}}
+	for i, text := range []MappingText{{Text: off, Color: offColor}, {Text: on, Color: onColor, Index: 1}} {
+		m.Options[strconv.Itoa(i)] = text
+	}
+	return m
+}
+
+// mapped gives values a text.
+func (p Panel) mapped(m Mapping) Panel {
+	p.FieldConfig.Defaults.Mappings = []Mapping{m}
+	return p
+}
