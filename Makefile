@@ -1,6 +1,7 @@
 # make test    all tests; needs Go, and uses the race detector where a C compiler is
 # make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
+# make test-console   the console in a real browser; installs Chromium and Node.js where it may
 # make check   formatting, vet, staticcheck, tests, and 20 s of fuzzing each parser
 # make model   every small world of the federation to its end, and each rule broken in turn
 # make chaos   all that can happen to gateways that share a limit, for ten minutes
@@ -14,7 +15,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: test test-clients test-dashboards lint check fuzz model chaos reloads storm bench
+.PHONY: test test-clients test-console test-dashboards lint check fuzz model chaos reloads storm bench
 
 test:
 	CGO_ENABLED=$(if $(RACE),1,0) .ci/test $(RACE) -shuffle=on -timeout 10m
@@ -24,6 +25,9 @@ test-clients:
 
 test-dashboards:
 	dashboards/check.sh
+
+test-console:
+	internal/console/run.sh
 
 lint:
 	@out=$$($(GOFUMPT) -l .) && if [ -n "$$out" ]; then echo "not formatted, run: $(GOFUMPT) -w ."; echo "$$out"; exit 1; fi

@@ -108,6 +108,7 @@ func (q *quickstart) welcome(data, admin string) string {
 	curl("", "chat/completions", chat+`}`)
 	curl("N", "chat/completions", chat+`,"stream":true}`)
 	curl("", "embeddings", `{"model":"text-embedding-3-small","input":"hello"}`)
+	fmt.Fprintf(&b, "Watch: %s/console/\n", admin)
 	fmt.Fprintf(&b, "Look: %s/metrics, %s/api/v1/snapshot, %s/api/v1/leases. Stop with Ctrl-C.\n", admin, admin, admin)
 	return b.String()
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
+	"github.com/llmgov/llmgov/internal/console"
 	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/durable"
 	"github.com/llmgov/llmgov/internal/events"
@@ -198,7 +199,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	dataServer := newServer(gw, log, cfg.Timeouts.ReadHeader)
 	adminServer := newServer(gw.Admin(gateway.AdminOptions{
 		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Policies: policies,
-		Ready: func() error { return whyNot(journal, shared) }, Sharing: shared.view, Closing: closing,
+		Ready: func() error { return whyNot(journal, shared) }, Sharing: shared.view,
+		Console: console.Handler(), Closing: closing,
 	}), log, cfg.Timeouts.ReadHeader)
 	adminServer.RegisterOnShutdown(sync.OnceFunc(func() { close(closing) }))
 

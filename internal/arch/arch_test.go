@@ -139,6 +139,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os"},
 		reason: "a page is made of its parts, and does not know what it shows",
 	},
+	"internal/console": {
+		may:    []string{"internal/htmlpage"},
+		not:    []string{"os", "encoding/json"},
+		reason: "the console is files for a browser; all that it shows comes from the admin side",
+	},
 	"internal/load": {
 		may: []string{
 			"streaming", "internal/strictyaml", "internal/dist", "internal/htmlpage", "github.com/tidwall/gjson",

@@ -49,3 +49,54 @@ tenants:
 		}
 	})
 }
+
+// The operator sees the policy in force, and for each limit whose it is.
+func TestAdminPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStack(t, world{pool: pool(0, 1, 0), tenants: []tenants.Tenant{tenant("first", 1)}})
+		defer s.close()
+		s.apply(fromFiles(t, "tpm: 60000", `
+tenants:
+  acme:
+    rpm: 100
+    teams:
+      search: {weight: 3, rpm: 200, keys: [KEY(a)]}
+  ann: {keys: [KEY(b)]}
+`))
+		type limit struct {
+			Key, From, Of string
+			Value         any
+		}
+		var got struct {
+			Pools []struct {
+				Name    string
+				Limits  []limit
+				Tenants []struct {
+					Name   string
+					Share  float64 `json:"share_ratio"`
+					Limits []limit
+				}
+			}
+		}
+		s.admin("/api/v1/policy", &got)
+		if len(got.Pools) != 1 || len(got.Pools[0].Limits) == 0 {
+			t.Fatalf("pools: %+v", got.Pools)
+		}
+		shares := map[string]float64{}
+		var rpm limit
+		for _, one := range got.Pools[0].Tenants {
+			shares[one.Name] = one.Share
+			for _, l := range one.Limits {
+				if one.Name == "acme/search" && l.Key == "rpm" && l.Of != "" {
+					rpm = l
+				}
+			}
+		}
+		if diff := cmp.Diff(map[string]float64{"acme": 0, "acme/search": 0.5, "ann": 0.5}, shares); diff != "" {
+			t.Errorf("shares (-want +got):\n%s", diff)
+		}
+		if rpm.Of != "acme" || rpm.Value != 100.0 || rpm.From == "" {
+			t.Errorf("the team's strictest rpm is its parent's, as written in a file; got %+v", rpm)
+		}
+	})
+}

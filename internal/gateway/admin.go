@@ -32,6 +32,9 @@ type AdminOptions struct {
 	// Sharing is how a pool's limits are shared with other gateways; it answers nil where
 	// they are not, and asks nobody.
 	Sharing func(pool string) *Sharing
+	// Console answers below /console/; nil is that there is none. It holds nothing but the
+	// page itself, and needs no token.
+	Console http.Handler
 	// Closing ends the streams of events; nil is never.
 	Closing <-chan struct{}
 }
@@ -50,6 +53,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	guarded.HandleFunc("GET /api/v1/fairness", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"pools": g.fairnessViews()})
 	})
+	guarded.HandleFunc("GET /api/v1/policy", func(w http.ResponseWriter, _ *http.Request) { respond(w, g.policyView()) })
 	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})
 	})
@@ -89,6 +93,10 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 		}
 		_, _ = w.Write([]byte("ok\n"))
 	})
+	if opt.Console != nil {
+		mux.Handle("GET /console/", opt.Console)
+		mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusFound))
+	}
 	mux.Handle("/", withToken(opt.Token, guarded))
 	// A page elsewhere must not be able to drain a gateway on its reader's machine.
 	return http.NewCrossOriginProtection().Handler(mux)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 )
 
 //go:embed assets/page.html assets/page.css assets/charts.js assets/uplot
@@ -22,6 +23,15 @@ func asset(name string) string {
 		panic("llmgov: BUG: " + err.Error())
 	}
 	return string(data)
+}
+
+// UPlot is the chart library: uPlot.iife.min.js, uPlot.min.css and its LICENSE.
+func UPlot() fs.FS {
+	dir, err := fs.Sub(assets, "assets/uplot")
+	if err != nil {
+		panic("llmgov: BUG: " + err.Error())
+	}
+	return dir
 }
 
 // Page is a kind of report.

@@ -53,13 +53,13 @@ function writeConfig(dir, upstream, tenants) {
   }));
 }
 
-// Process is a child whose output is kept.
-class Process {
+// Process is a child whose output is kept. The console's tests have it too.
+export class Process {
   output = '';
 
-  constructor(binary, args) {
+  constructor(binary, args, options) {
     this.name = args[0];
-    this.child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(binary, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
     this.exited = new Promise((resolve) => this.child.on('close', resolve));
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {

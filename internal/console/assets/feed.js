@@ -1,0 +1,86 @@
+// Keeps the state fresh: the snapshot each second, what the view needs besides every two,
+// and the events as they come. Nothing is asked for by a page that nobody sees.
+
+import { get, request } from './api.js';
+import { changed, happened, sampled, state } from './state.js';
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy' };
+
+// needs tells what the view wants to be asked for.
+export async function poll(needs) {
+  for (let turn = 0; ; turn++) {
+    if (!document.hidden && !state.paused) {
+      try {
+        sampled(await get('api/v1/snapshot'));
+        state.problem = '';
+        for (const name of needs()) if (turn % 2 === 0 || !state.answers[name]) await refresh(name);
+      } catch (error) {
+        state.problem = error.status ? error.message : 'the gateway does not answer';
+        changed();
+      }
+    }
+    await sleep(1000);
+  }
+}
+
+export async function refresh(name) {
+  state.answers[name] = await get(paths[name]);
+  changed();
+}
+
+// explain asks why a request was refused, once.
+export function explain(id) {
+  if (state.explained.has(id)) return;
+  state.explained.set(id, {});
+  get(`api/v1/explain?request=${encodeURIComponent(id)}`).then(
+    (answer) => state.explained.set(id, { answer }),
+    (error) => {
+      state.explained.set(id, { error: error.message });
+      if (!error.status) setTimeout(() => state.explained.delete(id), 2000);
+    },
+  ).finally(changed);
+}
+
+// follow reads the events for ever. The first time it asks for all that are kept: by the
+// id of an event that no process has.
+export async function follow() {
+  let last = '0-0';
+  for (;;) {
+    try {
+      const answer = await request('api/v1/events', { headers: { 'Last-Event-ID': last } });
+      state.live = 'live';
+      changed();
+      for await (const message of messages(answer.body)) {
+        if (message.id) last = message.id;
+        if (message.event === 'lost') state.lost += JSON.parse(message.data).lost ?? 0;
+        else if (message.data) happened(received(message));
+      }
+    } catch { /* comes back below */ }
+    state.live = 'lost';
+    changed();
+    await sleep(2000);
+  }
+}
+
+function received({ id, data }) {
+  const event = JSON.parse(data);
+  return { ...event, id, at: Date.parse(event.time) };
+}
+
+// messages are those of a stream of server-sent events. EventSource could not send a token.
+async function* messages(body) {
+  let rest = '';
+  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+    const blocks = (rest + chunk).split('\n\n');
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const message = {};
+      for (const line of block.split('\n')) {
+        const colon = line.indexOf(': ');
+        if (colon > 0) message[line.slice(0, colon)] = line.slice(colon + 2);
+      }
+      yield message;
+    }
+  }
+}

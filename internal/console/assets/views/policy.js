@@ -1,0 +1,58 @@
+// The policy in force: what applies to whom, and where it is written.
+
+import { h } from '../dom.js';
+import { clock, percent } from '../format.js';
+import { matches, panel, poolChoice, tenantLink, toTenant } from '../parts.js';
+import { drawNow, state } from '../state.js';
+import { table } from '../table.js';
+
+export const title = 'Policy';
+export const needs = ['policy'];
+
+export function view() {
+  const rows = [];
+  for (const p of (state.answers.policy?.pools ?? []).filter((one) => !state.pool || one.name === state.pool)) {
+    if (matches(p.name)) for (const l of p.limits) rows.push({ ...l, tenant: '', pool: p.name });
+    for (const t of p.tenants) {
+      if (!matches(t.name, t.tier)) continue;
+      rows.push({ tenant: t.name, pool: p.name, key: 'share', value: percent(t.share_ratio), computed: true });
+      for (const l of t.limits) rows.push({ ...l, tenant: t.name, pool: p.name });
+    }
+  }
+  return [
+    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, `${rows.length} settings`), poolChoice((p) => { state.pool = p; drawNow(); }), status()),
+    problems(),
+    h('section', { class: 'panel list' }, table({
+      name: 'Policy', rows, columns, keyOf: (r) => `${r.pool}\n${r.tenant}\n${r.of ?? ''}\n${r.key}`,
+      open: (r) => (r.tenant ? toTenant(r.tenant) : location.hash), rowClass: (r) => (r.tenant ? null : 'of-pool'),
+      empty: state.answers.policy ? 'No tenant and no pool has that in its name.' : 'Asking the gateway …',
+    })),
+  ];
+}
+
+// limitsTable is a short list of the same, for one tenant.
+export function limitsTable(rows) {
+  const own = columns.slice(1);
+  return h('div', { class: 'flat', role: 'region', tabindex: '0', 'aria-label': 'Settings' }, h('table', null, h('thead', null, h('tr', null, own.map((c) => h('th', { scope: 'col', class: c.kind }, c.name)))),
+    h('tbody', null, rows.map((r) => h('tr', { key: `${r.pool}\n${r.of ?? ''}\n${r.key}` }, own.map((c) => h('td', { class: c.kind }, c.of(r))))))));
+}
+
+const columns = [
+  { name: 'Tenant', kind: 'name', of: (r) => tenantLink(r.tenant) ?? h('b', null, 'pool') },
+  { name: 'Pool', of: (r) => r.pool },
+  { name: 'Setting', of: (r) => [h('span', { class: 'mono' }, r.key), r.of && h('span', { class: 'soft' }, ` of ${r.of}`)] },
+  { name: 'Value', kind: 'number', of: (r) => String(r.value) },
+  { name: 'Where', kind: 'from', of: (r) => (r.computed ? h('span', { class: 'soft' }, 'while all ask') : h('span', { class: r.from ? 'mono' : 'soft' }, r.from || 'default')) },
+];
+
+function status() {
+  const p = state.snapshot?.policy;
+  return h('span', { class: 'count' }, h('span', { class: 'mono' }, (state.snapshot?.policy_hash ?? '').slice(0, 12)), p && ` in force since ${clock(p.loaded_at)}`);
+}
+
+function problems() {
+  const p = state.snapshot?.policy;
+  if (!p || p.success) return null;
+  return panel('The files have changed, and are not in force', h('ul', { class: 'problems' }, p.problems.map((one) => h('li', null,
+    h('span', { class: 'mono' }, `${one.file}:${one.line}:${one.column}`), ` ${one.message}`))));
+}

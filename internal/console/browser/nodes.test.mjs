@@ -1,0 +1,60 @@
+// Three gateways share a limit over a real PostgreSQL, and one is cut off from it.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { accessible, go, keyOf, keysOf, open, picture, Site, sleep, until } from './site.mjs';
+
+const site = new Site();
+const nodes = {};
+let browser, cable;
+
+before(async () => {
+  const port = await site.postgres();
+  cable = await site.cable(port);
+  const mock = await site.mock('--first-token', '100ms', '--tokens-per-second', '400');
+  for (const [node, region, at] of [['gw-us-1', 'us-east', port], ['gw-eu-1', 'eu-west', cable.port], ['gw-ap-1', 'ap-south', port]]) {
+    nodes[node] = await site.gateway(node, {
+      'llmgov.yaml': {
+        store: `postgres://llmgov@127.0.0.1:${at}/postgres?sslmode=disable`,
+        upstreams: { openai: { base_url: `${mock}/v1`, api_key: 'sk-up' } },
+        pools: { 'gpt-4o': { models: ['gpt-4o'], tpm: 300000, on_store_loss: { local: 0.1 }, expect_nodes: 3 } },
+      },
+      'tenants/all.yaml': { tenants: { shop: { weight: 2, max_wait: '3s', keys: keysOf('shop') }, docs: { max_wait: '3s', keys: keysOf('docs') } } },
+    }, '--node', node, '--region', region);
+  }
+  const like = { prompt: 300, output: 300, model: 'gpt-4o', stream: 0 };
+  for (const [node, rate] of [['gw-us-1', 3], ['gw-eu-1', 2], ['gw-ap-1', 1]]) {
+    site.load(nodes[node].url, [{ ...like, name: 'shop', key: keyOf('shop'), rate }, { ...like, name: 'docs', key: keyOf('docs'), rate: rate / 2 }]);
+  }
+  browser = await site.browser();
+});
+after(() => site.stop());
+
+test('a node that is cut off is shown as such, here and there', async () => {
+  const here = await open(browser, nodes['gw-eu-1'].admin);
+  const there = await open(browser, nodes['gw-us-1'].admin);
+  for (const page of [here, there]) {
+    await go(page, '#/nodes');
+    await until('three nodes are there and live', async () => (await page.locator('.node.reached').count()) === 3, 60);
+    assert.equal(await page.locator('.node.lost').count(), 0);
+    await accessible(page);
+  }
+  await sleep(process.env.PICTURES ? 30_000 : 0); // so that there is something to see
+  cable.cut();
+  await here.locator('.alarm', { hasText: 'cut off from the store' }).waitFor({ timeout: 60_000 });
+  // At first it goes on with what it was granted, then with the part that is withheld for it.
+  await until('it says how it goes on', async () => /gw-eu-1[\s\S]*local/.test(await here.locator('.node.lost').innerText()), 60);
+  await until('the others see it', async () => (await there.locator('.node.lost').count()) === 1, 60);
+  assert.match(await there.locator('.node.lost').innerText(), /gw-eu-1[\s\S]*cut off/);
+  assert.equal(await there.locator('.node.reached').count(), 2);
+  for (const page of [here, there]) await accessible(page);
+  await picture(there, 'node-cut-off', 400);
+  await picture(here, 'node-degraded', 520);
+  await go(here, '#/overview');
+  await here.locator('.pool .badge.bad', { hasText: 'degraded: local' }).waitFor();
+  cable.mend();
+  await go(here, '#/nodes');
+  for (const page of [here, there]) await until('all are back', async () => (await page.locator('.node.reached').count()) === 3, 60);
+  for (const page of [here, there]) assert.deepEqual(page.complaints, []);
+});
