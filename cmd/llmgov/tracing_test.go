@@ -108,6 +108,8 @@ func TestTracing_FlushedByADrain(t *testing.T) {
 	p := tracedProcess(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_BSP_SCHEDULE_DELAY=3600000")
 	p.ask(t)
 	p.end(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
 	byName := map[string]*tracepb.Span{}
 	for _, span := range s.got {
