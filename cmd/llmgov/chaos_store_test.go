@@ -14,31 +14,34 @@ import (
 	"github.com/llmgov/llmgov/internal/redistest"
 )
 
-// redisDisaster is Redis with a replica, and a Sentinel that watches over them. A restart
-// loses all.
+// redisDisaster is Redis with a replica. A restart loses all.
 type redisDisaster struct {
 	*redistest.Server
-	t        *testing.T
-	replica  *redistest.Server
-	sentinel *redistest.Server
+	t       *testing.T
+	replica *redistest.Server
 }
 
 func newRedisDisaster(t *testing.T) *redisDisaster {
 	primary := redistest.New(t)
 	replica := redistest.New(t, "--replicaof", "127.0.0.1", strconv.Itoa(primary.Port()))
-	return &redisDisaster{primary, t, replica, redistest.NewSentinel(t, "llmgov", primary)}
+	return &redisDisaster{primary, t, replica}
 }
 
 func (r *redisDisaster) At(addr string) string { return "redis://" + addr }
 
 func (r *redisDisaster) Flush() { r.Do("FLUSHALL") }
 
-// Failover loses the primary, and waits until Sentinel names another.
+// Failover loses the primary, and waits until a Sentinel names another. It has watched only
+// since then: before, it would have made one of each restart.
 func (r *redisDisaster) Failover() string {
+	sentinel := redistest.NewSentinel(r.t, "llmgov", r.Server)
+	redistest.Eventually(r.t, "a replica", func() bool {
+		return strings.Contains(sentinel.Do("SENTINEL", "replicas", "llmgov"), strconv.Itoa(r.replica.Port()))
+	})
 	lost := strconv.Itoa(r.Port())
 	r.Server.Stop()
 	redistest.Eventually(r.t, "another primary", func() bool {
-		now := r.sentinel.Do("SENTINEL", "get-master-addr-by-name", "llmgov")
+		now := sentinel.Do("SENTINEL", "get-master-addr-by-name", "llmgov")
 		return now != "" && !strings.Contains(now, lost)
 	})
 	r.Server = r.replica
