@@ -33,7 +33,7 @@ type Config struct {
 	// Recorded makes all decisions a function of what the Observer is told, so that who
 	// tells another governor the same at the same times (see Ask) has them again. Each is
 	// then made in an instant of its own, one after the other over all pools, in which
-	// the Observer is called.
+	// the Observer is called. It cannot be had with Shared.
 	Recorded bool
 	// Revision names the configuration to the Observer.
 	Revision string
@@ -140,6 +140,9 @@ const maxTokenWeight = 1_000_000
 // Validate reports everything that is wrong.
 func (c Config) Validate() error {
 	var errs []error
+	if c.Shared && c.Recorded {
+		errs = append(errs, errors.New("governor: Shared and Recorded do not go together: what others leave of a limit is not told to the Observer"))
+	}
 	pools, tenants := map[string]bool{}, map[string]bool{}
 	for _, p := range c.Pools {
 		if pools[p.Name] || p.Name == "" {

@@ -322,10 +322,12 @@ func checkEmpty(t *testing.T, g *Governor) {
 
 func TestValidate(t *testing.T) {
 	_, err := New(Config{
+		Shared: true, Recorded: true,
 		Pools:   []Pool{{Name: "p", TPM: -1}, {Name: "p", HeadroomPPM: 1_000_000}},
 		Tenants: []Tenant{{Name: "", Weight: 1}, {Name: "a", Pools: []string{"nowhere"}, RPM: -5}},
 	})
-	want := `governor: pool p: escrow: tokens a minute -1 is not in 0…1000000000000
+	want := `governor: Shared and Recorded do not go together: what others leave of a limit is not told to the Observer
+governor: pool p: escrow: tokens a minute -1 is not in 0…1000000000000
 governor: pool name "p" is empty or taken
 governor: pool p: headroom of 1000000 ppm is not in 0…999999
 governor: tenant name "" is empty or taken

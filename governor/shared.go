@@ -67,18 +67,28 @@ func (s *SharedPool) Expect() int {
 	return p.rules.ExpectNodes
 }
 
-// Pressure is how much the pool lacks now; false if it has nothing to share.
+// Pressure is how much the pool lacks now; false if it has nothing to share. What no
+// configuration has any more is spoken for only as long as something of it counts: its
+// limits would hold for others, too.
 func (s *SharedPool) Pressure(now time.Time) (federation.Pressure, bool) {
 	p := s.find()
 	if p == nil {
 		return federation.Pressure{}, false
 	}
+	gone := s.g.table.Load().pools[s.name] == nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.set.TPM == 0 && p.set.RPM == 0 {
+	if p.set.TPM == 0 && p.set.RPM == 0 || gone && p.quietLocked(now) {
 		return federation.Pressure{}, false
 	}
 	return federation.Pressed(p.escrow, now), true
+}
+
+// quietLocked reports whether nothing runs or waits, and nothing was used in the last
+// minute.
+func (p *pool) quietLocked(now time.Time) bool {
+	st := p.escrow.State(now)
+	return st.Running == 0 && st.Waiting == 0 && st.Axes[escrow.Tokens].Used == 0 && st.Axes[escrow.Requests].Used == 0
 }
 
 // Report tells what the pool has used, holds and lacks, all as of now. The pool is locked
@@ -150,8 +160,13 @@ func (s *SharedPool) Apply(now time.Time, commands []federation.Command) {
 // cutLocked is what of an allowance the cuts in force leave. Who allows it learns by what
 // is held of it, and others may have the rest.
 func (p *pool) cutLocked(now time.Time, a escrow.Allowance) escrow.Allowance {
-	a.Rate = a.Rate * p.escrow.State(now).Part / Whole // at most 10¹¹ · 10⁶
+	a.Rate = p.leftLocked(now, a.Rate)
 	return a
+}
+
+// leftLocked is what of a rate the cuts in force leave.
+func (p *pool) leftLocked(now time.Time, rate int64) int64 {
+	return rate * p.escrow.State(now).Part / Whole // at most 10¹¹ · 10⁶
 }
 
 // Learns says that whoever shares the limits out grants nothing until then, because it
@@ -195,7 +210,7 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 	was := p.aloneUntil
 	p.aloneUntil = time.Time{}
 	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
-		rate := p.aloneRate(limit, nodes)
+		rate := p.leftLocked(now, p.aloneRate(limit, nodes))
 		if rate == 0 {
 			continue
 		}

@@ -223,6 +223,19 @@ func TestShared_Cut(t *testing.T) {
 	}
 }
 
+// TestShared_CutAlone: nor does a pool that is cut off allow itself more than they have.
+func TestShared_CutAlone(t *testing.T) {
+	cfg := sharedConfig()
+	cfg.Pools[0].OnLoss = LossOpen
+	g, s := shared(t, cfg)
+	now := time.Now()
+	g.Throttle("p", []Cut{{Part: Whole / 4, Until: now.Add(time.Minute)}})
+	s.Alone(now, 1)
+	if h := s.Report(now).Holding[escrow.Tokens]; h.Rate != 60_000*99/100*3/4 {
+		t.Errorf("with a quarter missing it allows itself %d a minute", h.Rate)
+	}
+}
+
 // TestShared_Measured: what tenants are entitled to here is by the shares that they have
 // here.
 func TestShared_Measured(t *testing.T) {

@@ -39,6 +39,10 @@ type address struct {
 	tls                            *tls.Config
 }
 
+// errReserved is of a password that ends where the host should begin. What follows it is
+// not shown.
+var errReserved = errors.New("the address has an @ behind its host: write / and ? of a password as %2F and %3F")
+
 const (
 	defaultPort  = "6379"
 	sentinelPort = "26379"
@@ -72,6 +76,9 @@ func parse(text string) (*address, error) {
 		return nil, err
 	}
 	a.cluster = !sentinel && (len(a.hosts) > 1 || q.Get("cluster") == "true")
+	if strings.Contains(u.Path, "@") {
+		return nil, errReserved
+	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		if a.db, err = strconv.Atoi(db); err != nil || a.db < 0 {
 			return nil, fmt.Errorf("/%s is no number of a database", db)
@@ -102,6 +109,9 @@ func (a *address) unknown(q url.Values) error {
 		known = append(known, "ca", "cert", "key", "server_name")
 	}
 	for name := range q {
+		if strings.Contains(name, "@") {
+			return errReserved
+		}
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("?%s= says nothing in this address; it may have %s", name, strings.Join(known, ", "))
 		}

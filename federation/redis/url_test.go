@@ -59,6 +59,8 @@ func TestURL(t *testing.T) {
 		"redis://u:secret@a,,b":            "a host is missing",
 		"redis://u:secret@h/x":             "/x is no number of a database",
 		"redis://u:secret@h/-1":            "/-1 is no number of a database",
+		"redis://u:12/secret@h":            "has an @ behind its host",
+		"redis://u:12?secret@h":            "has an @ behind its host",
 		"redis://u:secret@a,b/1":           "database 0 only",
 		"redis+sentinel://u:secret@h":      "belong together",
 		"redis://u:secret@h?master=m":      "belong together",

@@ -11,7 +11,8 @@
 // # Rules
 //
 // One goroutine a pool, and one beat under way at a time: the answer to a beat that was
-// followed by another would not be taken anyway. Nothing here is on the way of a request:
+// followed by another would not be taken anyway. What the account shows is read beside the
+// beats, so that a store that is far away delays none. Nothing here is on the way of a request:
 // a store that hangs costs grants, which expire, and no call waits for it.
 //
 // A beat is never sent twice. After an error the next one, which says all that it said, is

@@ -2,34 +2,48 @@ package runner
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
 // lookEvery is how often the account of a pool is read, for who wants to see it, and for
-// how many nodes there are.
+// how many nodes there are. It is longer than an answer is waited for.
 const lookEvery = 5 * time.Second
 
-// look does what is to be done between beats: it tells a pool that it is alone, and reads
-// the account if that is due and the store answers.
-func (r *Runner) look(ctx context.Context, p Pool) {
+// looks are those of one pool. No beat waits for them.
+type looks struct {
+	begun time.Time // the last one
+	group sync.WaitGroup
+}
+
+// look does what is to be done between beats: it tells a pool that it is alone, or begins
+// to read the account if that is due.
+func (r *Runner) look(ctx context.Context, p Pool, l *looks) {
 	now := time.Now()
 	s, _ := r.State(p.Name())
 	if s.alone() {
 		p.Alone(now, len(s.View.Nodes))
 		return
 	}
-	if now.Sub(s.Looked) < lookEvery {
+	if now.Sub(l.begun) < lookEvery {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(patience, r.cfg.Rules.Beat/4))
+	l.begun = now
+	l.group.Go(func() { r.read(ctx, p.Name()) })
+}
+
+// read reads the account of a pool.
+func (r *Runner) read(ctx context.Context, pool string) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	v, err := r.cfg.Store.Look(ctx, p.Name())
-	r.cfg.Told(Event{Pool: p.Name(), Op: OpLook, Took: time.Since(now), Err: err})
+	v, err := r.cfg.Store.Look(ctx, pool)
+	now := time.Now()
+	r.cfg.Told(Event{Pool: pool, Op: OpLook, Took: now.Sub(began), Err: err})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s = r.states[p.Name()]
-	if s.Looked = now; err == nil {
-		s.View = v
+	if s, ok := r.states[pool]; ok && err == nil {
+		s.View, s.Looked = v, now
+		r.states[pool] = s
 	}
-	r.states[p.Name()] = s
 }

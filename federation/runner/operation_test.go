@@ -109,3 +109,60 @@ func TestRun_Reload(t *testing.T) {
 		}
 	})
 }
+
+// TestRun_Removed: what one gateway's configuration has no more counts for others for as
+// long as something of it counts, and not after that; and that its last beat failed means
+// nothing then.
+func TestRun_Removed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(10 * time.Second)
+		w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, time.Millisecond, time.Millisecond)
+		defer w.end()
+		w.flood(20*time.Second, 12)
+		w.sites[1].net.down.Store(true)
+		time.Sleep(3 * time.Second)
+		without, twice := cfg, cfg
+		without.Pools = cfg.Pools[1:]
+		twice.Pools = append([]governor.Pool(nil), cfg.Pools...)
+		twice.Pools[0].TPM = 2 * limit
+		for i, c := range []governor.Config{without, without, twice} {
+			if err := w.sites[i].gov.Apply(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.sites[1].run.Up() {
+			t.Error("what was used of the pool can be told to nobody, and the store is up")
+		}
+		time.Sleep(65 * time.Second)
+		sent := w.sites[0].net.sent.Load()
+		began := time.Now()
+		w.floodAt(w.sites[2:], 2*time.Minute, 40)
+		if n := w.sites[0].net.sent.Load() - sent; n > 0 {
+			t.Errorf("%d beats for a pool that is gone for a minute", n)
+		}
+		if used, _ := w.between(began.Add(time.Minute), began.Add(2*time.Minute)); used < 2*limit*95/100 {
+			t.Errorf("%d of %d are used in a minute: the limit of who has the pool no more holds", used, 2*limit)
+		}
+		if !w.sites[1].run.Up() {
+			t.Error("the store is down for a pool that is gone")
+		}
+	})
+}
+
+// TestRun_Far: of a store that takes a second to answer it is known as well who shares it,
+// and no beat is late for that.
+func TestRun_Far(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.New(memory.Config{Fresh: true}), 10*time.Second, 500*time.Millisecond, time.Millisecond)
+		defer w.end()
+		w.floodAt(w.sites[:1], 10*time.Second, 12)
+		sent := w.sites[0].net.sent.Load()
+		w.floodAt(w.sites[:1], time.Minute, 12)
+		if s, _ := w.sites[0].run.State("p"); len(s.View.Nodes) != 2 {
+			t.Errorf("after a minute the far one knows of %d nodes", len(s.View.Nodes))
+		}
+		if n := w.sites[0].net.sent.Load() - sent; n < 50 {
+			t.Errorf("%d beats in a minute", n)
+		}
+	})
+}

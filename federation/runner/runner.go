@@ -137,6 +137,8 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var b breaker
+	var l looks
+	defer l.group.Wait()
 	for {
 		now := time.Now()
 		pressure, ok := p.Pressure(now)
@@ -145,7 +147,9 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 		}
 		r.come(p.Name())
 		if ok {
-			r.look(ctx, p)
+			r.look(ctx, p, &l)
+		} else {
+			r.forget(p.Name())
 		}
 		select {
 		case <-ctx.Done():

@@ -45,6 +45,17 @@ func (n *network) Beat(ctx context.Context, pool string, b *federation.Beat) (fe
 	return r, err
 }
 
+func (n *network) Look(ctx context.Context, pool string) (federation.View, error) {
+	answer := time.NewTimer(2 * n.delay)
+	defer answer.Stop()
+	select {
+	case <-ctx.Done():
+		return federation.View{}, ctx.Err()
+	case <-answer.C:
+		return n.Store.Look(ctx, pool)
+	}
+}
+
 // site is one process: its governor, its runner and its way to the store.
 type site struct {
 	gov *governor.Governor

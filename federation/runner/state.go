@@ -80,7 +80,15 @@ func (r *Runner) note(now time.Time, ev *Event, sent *federation.Beat) {
 	r.states[ev.Pool] = s
 }
 
-// Up reports whether the last beat of every pool was answered.
+// forget drops the state of a pool that has nothing to share any more: what was wrong with
+// its last beat is wrong no more.
+func (r *Runner) forget(pool string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.states, pool)
+}
+
+// Up reports whether the last beat of every pool that has something to share was answered.
 func (r *Runner) Up() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
