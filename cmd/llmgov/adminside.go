@@ -22,14 +22,22 @@ const askPatience = 5 * time.Second
 // maxAnswer is the largest answer that is read, in bytes: ten thousand tenants are four million.
 const maxAnswer = 64 << 20
 
+// configHere is the config that was named, else llmgov.yaml where there is one.
+func configHere(named string) string {
+	if named != "" {
+		return named
+	}
+	if _, err := os.Stat(defaultConfig); err != nil {
+		return ""
+	}
+	return defaultConfig
+}
+
 // loadFiles reads the policy and the settings. Without files there are settings alone.
 func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error) {
-	if config == "" {
-		if _, err := os.Stat(defaultConfig); err != nil {
-			cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
-			return nil, &cfg, err
-		}
-		config = defaultConfig
+	if config = configHere(config); config == "" {
+		cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
+		return nil, &cfg, err
 	}
 	snap, err := tenants.Load(config, tenants.Options{Env: e.vars})
 	if err != nil {
@@ -41,18 +49,27 @@ func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error
 // adminSide is the admin side of a running gateway.
 type adminSide struct{ where, token string }
 
+// loadAdmin reads where the admin side is, though all else in the files be wrong.
+func loadAdmin(e *env, config string) (tenants.Admin, error) {
+	if config = configHere(config); config == "" {
+		cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
+		return cfg.Admin, err
+	}
+	return tenants.LoadAdmin(config, tenants.Options{Env: e.vars})
+}
+
 // adminSideOf is the one whose address was given, else that of the config.
-func adminSideOf(given string, cfg *tenants.Config) (*adminSide, error) {
+func adminSideOf(given string, cfg tenants.Admin) (*adminSide, error) {
 	where, err := "", error(nil)
 	if given == "" {
-		where, err = adminOf(cfg.Admin.Listen)
+		where, err = adminOf(cfg.Listen)
 	} else {
 		where, err = adminAt(given)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &adminSide{where: where, token: cfg.Admin.Token}, nil
+	return &adminSide{where: where, token: cfg.Token}, nil
 }
 
 // get asks for a path.

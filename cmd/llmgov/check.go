@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -29,12 +28,7 @@ Exit codes: 0 all is good, 1 there are problems, 2 the command was called wrongl
 const defaultConfig = "llmgov.yaml"
 
 func (c checkCmd) Run(e *env) error {
-	config := c.Config
-	if config == "" {
-		if _, err := os.Stat(defaultConfig); err == nil {
-			config = defaultConfig
-		}
-	}
+	config := configHere(c.Config)
 	files := distinct(c.Files)
 	if config == "" {
 		return c.alone(e, files)

@@ -9,7 +9,7 @@ import (
 )
 
 type dashboardsCmd struct {
-	Export dashboardsExportCmd `cmd:"" help:"Write them into a folder."`
+	Export dashboardsExportCmd `cmd:"" help:"Write dashboards for Grafana, and rules and alerts for Prometheus, into a folder."`
 }
 
 // Help is shown below the flags.

@@ -37,6 +37,9 @@ func (c explainCmd) Run(e *env) error {
 		return c.past(e)
 	}
 	q := &gateway.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
+	if c.Tenant == "" || c.Model == "" {
+		return &usageError{"whose call is it, and of which model? Say --tenant and --model, or --request of one that was refused"}
+	}
 	if err := q.Validate(); err != nil {
 		return &usageError{err.Error()}
 	}
@@ -67,12 +70,12 @@ func (c explainCmd) past(e *env) error {
 	if c.Tenant != "" || c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
 		return &usageError{"--request asks about a call that came, of which all is known; leave the other flags out"}
 	}
-	_, cfg, err := loadFiles(e, c.Config)
+	admin, err := loadAdmin(e, c.Config)
 	if err != nil {
 		return err
 	}
 	a := &answer{}
-	if a.Explanation, _, err = c.ask(e, cfg, neturl.Values{"request": {c.Request}}); err != nil {
+	if a.Explanation, _, err = c.ask(e, admin, neturl.Values{"request": {c.Request}}); err != nil {
 		if _, wrongly := errors.AsType[*usageError](err); wrongly {
 			return err
 		}
@@ -86,7 +89,7 @@ func (c explainCmd) past(e *env) error {
 
 // complete puts what a running gateway says in the place of what the files say.
 func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *gateway.Question) error {
-	live, where, err := c.ask(e, cfg, q.Values())
+	live, where, err := c.ask(e, cfg.Admin, q.Values())
 	if err == nil {
 		a.Explanation = live
 		if snap != nil && live.PolicyHash != snap.Hash() {

@@ -16,8 +16,8 @@ type saidError struct{ where, what string }
 func (e *saidError) Error() string { return "the gateway at " + e.where + " says: " + e.what }
 
 // ask asks the running gateway, and says which one that is.
-func (c explainCmd) ask(e *env, cfg *tenants.Config, query neturl.Values) (x *gateway.Explanation, where string, err error) {
-	side, err := adminSideOf(c.Admin, cfg)
+func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *gateway.Explanation, where string, err error) {
+	side, err := adminSideOf(c.Admin, admin)
 	if err != nil {
 		return nil, "", err
 	}

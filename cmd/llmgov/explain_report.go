@@ -49,6 +49,7 @@ func (a *answer) write(w io.Writer) error {
 	}
 	if live {
 		fmt.Fprintf(w, "\n%s\n", a.conclusion())
+		a.notePace()
 	}
 	if len(a.notes) > 0 {
 		fmt.Fprintln(w)
@@ -59,6 +60,20 @@ func (a *answer) write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// notePace explains a pool that is not full and yet in the way.
+func (a *answer) notePace() {
+	d := a.Decision
+	if a.WithoutShadow != nil {
+		d = a.WithoutShadow
+	}
+	if d.Limit == nil {
+		return
+	}
+	if l := &a.Limits[*d.Limit]; l.Kind == "pool" && *l.Left >= l.Asked && *l.Wait > 0 {
+		a.note("pool %s has room in its minute; but it hands that out at an even pace, by weight, and in parts to gateways that share it: this call's turn is later.", l.Pool)
+	}
 }
 
 // title says which call is explained.

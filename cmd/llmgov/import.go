@@ -109,7 +109,7 @@ func writeNew(dir string, r *litellm.Result) error {
 		}
 	}
 	if len(there) > 0 {
-		return fmt.Errorf("llmgov: would overwrite %s; remove it, or write elsewhere with -o", strings.Join(there, ", "))
+		return fmt.Errorf("llmgov: would overwrite %s; remove what is there, or write elsewhere with -o", strings.Join(there, ", "))
 	}
 	if others, _ := fs.Glob(os.DirFS(dir), "tenants/*.yaml"); len(others) > 0 {
 		return fmt.Errorf("llmgov: %s has other policy files already (%s), which the new llmgov.yaml would take in; write elsewhere with -o",

@@ -37,6 +37,9 @@ func (c planCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
 	}
+	if len(runs) == 0 {
+		return fmt.Errorf("llmgov: %s is empty: no gateway with this decision_log has been started", c.Log)
+	}
 	report, err := plan.Compare(runs, candidate(snap))
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)

@@ -32,11 +32,11 @@ token is asked with admin.token of the config, or LLMGOV_ADMIN_TOKEN. NO_COLOR l
 const onceWidth = 120
 
 func (c topCmd) Run(e *env) error {
-	_, cfg, err := loadFiles(e, c.Config)
+	admin, err := loadAdmin(e, c.Config)
 	if err != nil {
 		return err
 	}
-	side, err := adminSideOf(c.Admin, cfg)
+	side, err := adminSideOf(c.Admin, admin)
 	if err != nil {
 		return err
 	}

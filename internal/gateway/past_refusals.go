@@ -80,7 +80,7 @@ func (g *Gateway) explainRefusal(query url.Values) (*Explanation, error) {
 	id := query.Get("request")
 	p := g.refused.find(id)
 	if p == nil {
-		return nil, &adminError{http.StatusNotFound, "request_not_found", "None of the last refusals is of a request with the id " + quoted(brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key."}
+		return nil, &adminError{http.StatusNotFound, "request_not_found", "None of the last refusals is of a request with the id " + quoted(brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
 	}
 	return p.explain(), nil
 }

@@ -83,7 +83,7 @@ func ReadRuns(lines iter.Seq2[decisions.Line, error]) ([]*Run, error) {
 			continue
 		}
 		if run == nil {
-			return nil, fmt.Errorf("line %d is no beginning of a decision log", n)
+			return nil, fmt.Errorf("line %d is no beginning of a decision log; name the file as decision_log.path does", n)
 		}
 		run.take(&l, n)
 	}

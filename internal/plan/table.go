@@ -47,7 +47,7 @@ func (r *Report) worth() string {
 	case r.Late:
 		text = fmt.Sprintf("The log's beginning is gone, so its first two minutes are taken as they were; behind them %d calls come out otherwise by its own policy.", r.Differ)
 	case r.LostLines > 0:
-		text = fmt.Sprintf("%d lines of the log are lost: by its own policy %d calls come out otherwise.", r.LostLines, r.Differ)
+		text = fmt.Sprintf("Of the log %d lines are lost: by its own policy %d calls come out otherwise.", r.LostLines, r.Differ)
 	default:
 		text = fmt.Sprintf("By its own policy %d calls come out otherwise than they were decided, and %d at another time or with other figures: this is another version of llmgov, or the log was changed.", r.Differ, r.Inexact)
 	}

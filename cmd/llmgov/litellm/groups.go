@@ -55,8 +55,8 @@ func alike(list []deployment) []deployment {
 		if d.real == best {
 			return false
 		}
-		d.model.note("%q is %q at its other upstreams, and all upstreams of a pool are asked by one name: this deployment and its limits are left out; "+
-			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), best, best)
+		d.model.note("%q is %q here and %q at its other upstreams, and all upstreams of a pool are asked by one name: this deployment and its limits are left out; "+
+			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), d.real, best, best)
 		d.item.takeAll()
 		return true
 	})

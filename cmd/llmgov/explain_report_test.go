@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmgov/llmgov/internal/gateway"
+)
+
+// Used and asked may be less than the limit, and the call wait all the same: that is said.
+func TestPaceIsExplained(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		kind       string
+		left, wait float64
+		want       bool
+	}{
+		{"a pool's pace", "pool", 500, 14, true},
+		{"a pool that is full", "pool", 100, 14, false},
+		{"a pool with room now", "pool", 500, 0, false},
+		{"a tenant's own", "limit", 500, 14, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			used, decides := 0.0, 0
+			a := &answer{Explanation: &gateway.Explanation{
+				Pool: "p", Decision: &gateway.Decision{Outcome: "refuse", Limit: &decides},
+				Limits: []gateway.ExplainedLimit{{Of: "p", Kind: c.kind, Pool: "p", Key: "tpm", Asked: 400, Used: &used, Left: &c.left, Wait: &c.wait}},
+			}}
+			var out strings.Builder
+			if err := a.write(&out); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(out.String(), "\nNote: pool p has room in its minute"); got != c.want {
+				t.Errorf("noted %v, want %v:\n%s", got, c.want, out.String())
+			}
+		})
+	}
+}
