@@ -10,20 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/governor/tokens/bpe"
-	"github.com/llmgov/llmgov/internal/console"
-	"github.com/llmgov/llmgov/internal/decisions"
-	"github.com/llmgov/llmgov/internal/durable"
-	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
@@ -107,9 +100,6 @@ func (s serveCmd) flags() map[string]string {
 	return m
 }
 
-// keptEvents is how many events a reader of /api/v1/events may fall behind.
-const keptEvents = 4096
-
 // serve runs until the context ends, then drains.
 //
 //	data listener ──► Gateway ──► Governor ──► escrow
@@ -121,64 +111,11 @@ const keptEvents = 4096
 //	files ──► reloader ──► Gateway.Apply ──► Governor, world
 func serve(e *env, from source, demoLoad bool) (err error) {
 	snap, cfg := from.snap, from.snap.Config()
-	log := newLogger(e)
-	metrics := telemetry.New()
-	rules := gateway.GovernorConfig(snap)
-	rules.Shared = cfg.Store != notShared
-	journal, err := openState(cfg.StateDir, &rules, metrics, log)
-	if err != nil {
+	p := &parts{log: newLogger(e), metrics: telemetry.New()}
+	defer func() { err = errors.Join(err, p.close()) }()
+	if err := p.build(e.ctx, snap); err != nil {
 		return err
 	}
-	ring := events.NewRing(keptEvents)
-	rules.Observer = ring
-	if cfg.DecisionLog.Path != "" {
-		w, failed := decisions.Open(decisions.Options{
-			Path: cfg.DecisionLog.Path, MaxSize: cfg.DecisionLog.MaxSize, Keep: int(cfg.DecisionLog.Keep), Log: log,
-		})
-		if failed != nil {
-			return fmt.Errorf("llmgov: %w", failed)
-		}
-		defer func() { err = errors.Join(err, w.Close()) }()
-		rules.Observer, rules.Recorded = observers{ring, w}, true
-		metrics.WatchDecisionLog(w.Lost)
-	}
-	gov, err := governor.New(rules)
-	if err != nil {
-		return err
-	}
-	if journal != nil {
-		defer func() { err = errors.Join(err, journal.Close(gov.Shares())) }()
-	}
-	owners, err := objects.Open(cfg.StateDir, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, owners.Close()) }()
-	metrics.Watch(gov.State, snap.Hash())
-	metrics.WatchDraining(gov.Draining)
-	node := cfg.Node
-	if node == "" {
-		node = defaultNode()
-	}
-	shared, err := newSharing(cfg, node, gov, metrics, log)
-	if err != nil {
-		return err
-	}
-	if shared != nil {
-		defer shared.store.Close()
-	}
-	if journal != nil || shared != nil {
-		metrics.WatchStore(func() bool { return (journal == nil || journal.Up()) && shared.Up() })
-	}
-	tracer, err := tracing.Start(e.ctx, tracing.Options{Version: versionText(), Node: node, Log: log})
-	if err != nil {
-		return err
-	}
-	gw, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: metrics, Tracer: tracer, Log: log, Objects: owners, Prompts: bpe.New(), Events: ring})
-	if err != nil {
-		return err
-	}
-
 	data, err := listen(cfg.Listen, "--listen")
 	if err != nil {
 		return err
@@ -194,15 +131,9 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if err != nil {
 		return errors.Join(err, data.Close(), admin.Close())
 	}
-	closing := make(chan struct{})
-	policies := newReloader(files, snap, gw.Apply, metrics, log)
-	dataServer := newServer(gw, log, cfg.Timeouts.ReadHeader)
-	adminServer := newServer(gw.Admin(gateway.AdminOptions{
-		Token: cfg.Admin.Token, Version: versionText(), Node: node, Region: cfg.Region, Drain: drain, Policies: policies,
-		Ready: func() error { return whyNot(journal, shared) }, Sharing: shared.view,
-		Console: console.Handler(), Closing: closing,
-	}), log, cfg.Timeouts.ReadHeader)
-	adminServer.RegisterOnShutdown(sync.OnceFunc(func() { close(closing) }))
+	policies := newReloader(files, snap, p.gateway.Apply, p.metrics, p.log)
+	dataServer := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
+	adminServer := p.adminServer(cfg, drain, policies)
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -211,69 +142,36 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	running, ended := context.WithCancel(context.Background())
 	defer ended()
 	var group errgroup.Group
-	if shared != nil {
+	if p.shared != nil {
 		if alone := countedAlone(snap); len(alone) > 0 {
-			log.Warn("the store shares tpm and rpm of pools; this counts in each gateway for itself", "alone", alone)
+			p.log.Warn("the store shares tpm and rpm of pools; this counts in each gateway for itself", "alone", alone)
 		}
-		group.Go(func() error { return shared.Run(running) })
-		shared.await(ctx)
+		group.Go(func() error { return p.shared.Run(running) })
+		p.shared.await(ctx)
 	}
 	group.Go(func() error { defer drain(); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
 		<-ctx.Done()
-		patience := gw.Snapshot().Config().Timeouts.Drain
+		patience := p.gateway.Snapshot().Config().Timeouts.Drain
 		until := time.Now().Add(patience)
-		shutdown(gov, gw, dataServer, patience, cut, log)
+		shutdown(p.governor, p.gateway, dataServer, patience, cut, p.log)
 		ended()
-		flush(tracer, until, log)
+		flush(p.tracer, until, p.log)
 		if wait(adminServer, nil, time.Second) != nil { // a scrape that hangs holds nobody up
 			return adminServer.Close()
 		}
 		return nil
 	})
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
-	if journal != nil {
-		group.Go(func() error { return journal.Run(running, gov.Shares) })
+	if p.journal != nil {
+		group.Go(func() error { return p.journal.Run(running, p.governor.Shares) })
 	}
 	if demoLoad {
 		group.Go(func() error { traffic(ctx, url(data.Addr()), from.demo); return nil })
 	}
 	greet(e, snap, from.demo, data.Addr(), admin.Addr())
 	return group.Wait()
-}
-
-// observers are told one after the other.
-type observers []governor.Observer
-
-func (list observers) Observe(e governor.Event) {
-	for _, o := range list {
-		o.Observe(e)
-	}
-}
-
-// openState lets a governor remember over restarts, if there is a folder for it.
-func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *slog.Logger) (j *durable.Journal, err error) {
-	if dir == "" {
-		return nil, nil
-	}
-	if j, rules.Past, err = durable.Open(durable.Options{Dir: dir, Zone: rules.Zone, Log: log}); err != nil {
-		return nil, err
-	}
-	rules.Journal = j
-	m.Expired.Add(float64(rules.Past.CutOff()))
-	return j, nil
-}
-
-// whyNot is why no calls should be sent here, if none should.
-func whyNot(journal *durable.Journal, shared *sharing) error {
-	switch {
-	case journal != nil && !journal.Up():
-		return errors.New("state_dir cannot be written")
-	case !shared.Ready():
-		return errors.New("another process has this one's node name")
-	}
-	return nil
 }
 
 // shutdown stops admission, and lets what runs come to its end. What is left after

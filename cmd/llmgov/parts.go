@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens/bpe"
+	"github.com/llmgov/llmgov/internal/console"
+	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/durable"
+	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// parts are what a gateway that serves is made of.
+type parts struct {
+	log     *slog.Logger
+	metrics *telemetry.Metrics
+
+	node     string
+	journal  *durable.Journal // nil without a state_dir
+	governor *governor.Governor
+	shared   *sharing // nil where no store is shared
+	tracer   *tracing.Tracer
+	gateway  *gateway.Gateway
+
+	closers []func() error // of what was opened, in that order
+}
+
+// keptEvents is how many events a reader of /api/v1/events may fall behind.
+const keptEvents = 4096
+
+// build opens all that a policy asks for. Call close afterwards, also after an error.
+func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
+	cfg := snap.Config()
+	if p.node = cfg.Node; p.node == "" {
+		p.node = defaultNode()
+	}
+	rules := gateway.GovernorConfig(snap)
+	rules.Shared = cfg.Store != notShared
+	if p.journal, err = openState(cfg.StateDir, &rules, p.metrics, p.log); err != nil {
+		return err
+	}
+	ring := events.NewRing(keptEvents)
+	rules.Observer = ring
+	if err := p.record(&cfg.DecisionLog, ring, &rules); err != nil {
+		return err
+	}
+	if p.governor, err = governor.New(rules); err != nil {
+		return err
+	}
+	if p.journal != nil {
+		p.later(func() error { return p.journal.Close(p.governor.Shares()) })
+	}
+	owners, err := objects.Open(cfg.StateDir, p.log)
+	if err != nil {
+		return err
+	}
+	p.later(owners.Close)
+	if p.shared, err = newSharing(cfg, p.node, p.governor, p.metrics, p.log); err != nil {
+		return err
+	}
+	if p.shared != nil {
+		p.later(func() error { p.shared.store.Close(); return nil })
+	}
+	p.watch(snap.Hash())
+	if p.tracer, err = tracing.Start(ctx, tracing.Options{Version: versionText(), Node: p.node, Log: p.log}); err != nil {
+		return err
+	}
+	p.gateway, err = gateway.New(gateway.Options{
+		Snapshot: snap, Governor: p.governor, Metrics: p.metrics, Tracer: p.tracer, Log: p.log, Objects: owners, Prompts: bpe.New(), Events: ring,
+	})
+	return err
+}
+
+// record lets all decisions be written down, where the config asks for it.
+func (p *parts) record(to *tenants.DecisionLog, ring *events.Ring, rules *governor.Config) error {
+	if to.Path == "" {
+		return nil
+	}
+	w, err := decisions.Open(decisions.Options{Path: to.Path, MaxSize: to.MaxSize, Keep: int(to.Keep), Log: p.log})
+	if err != nil {
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	p.later(w.Close)
+	rules.Observer, rules.Recorded = observers{ring, w}, true
+	p.metrics.WatchDecisionLog(w.Lost)
+	return nil
+}
+
+// watch lets the metrics read what they show.
+func (p *parts) watch(hash string) {
+	p.metrics.Watch(p.governor.State, hash)
+	p.metrics.WatchDraining(p.governor.Draining)
+	if p.journal != nil || p.shared != nil {
+		p.metrics.WatchStore(func() bool { return (p.journal == nil || p.journal.Up()) && p.shared.Up() })
+	}
+}
+
+// adminServer is the admin side. Its streams of events end when it is shut down.
+func (p *parts) adminServer(cfg *tenants.Config, drain func(), policies *reloader) *http.Server {
+	closing := make(chan struct{})
+	s := newServer(p.gateway.Admin(gateway.AdminOptions{
+		Token: cfg.Admin.Token, Version: versionText(), Node: p.node, Region: cfg.Region, Drain: drain, Policies: policies,
+		Ready: func() error { return whyNot(p.journal, p.shared) }, Sharing: p.shared.view,
+		Console: console.Handler(), Closing: closing,
+	}), p.log, cfg.Timeouts.ReadHeader)
+	s.RegisterOnShutdown(sync.OnceFunc(func() { close(closing) }))
+	return s
+}
+
+func (p *parts) later(closer func() error) { p.closers = append(p.closers, closer) }
+
+// close closes what was opened, the last first.
+func (p *parts) close() (err error) {
+	for _, closer := range slices.Backward(p.closers) {
+		err = errors.Join(err, closer())
+	}
+	return err
+}
+
+// observers are told one after the other.
+type observers []governor.Observer
+
+func (list observers) Observe(e governor.Event) {
+	for _, o := range list {
+		o.Observe(e)
+	}
+}
+
+// openState lets a governor remember over restarts, if there is a folder for it.
+func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *slog.Logger) (j *durable.Journal, err error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if j, rules.Past, err = durable.Open(durable.Options{Dir: dir, Zone: rules.Zone, Log: log}); err != nil {
+		return nil, err
+	}
+	rules.Journal = j
+	m.Expired.Add(float64(rules.Past.CutOff()))
+	return j, nil
+}
+
+// whyNot is why no calls should be sent here, if none should.
+func whyNot(journal *durable.Journal, shared *sharing) error {
+	switch {
+	case journal != nil && !journal.Up():
+		return errors.New("state_dir cannot be written")
+	case !shared.Ready():
+		return errors.New("another process has this one's node name")
+	}
+	return nil
+}
