@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,7 +225,8 @@ func (c *tumult) call(ctx context.Context, client *http.Client, g *gatewayInTumu
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		c.refused.Add(1)
-		time.Sleep(50 * time.Millisecond)
+		ms, _ := strconv.Atoi(resp.Header.Get("Retry-After-Ms"))
+		time.Sleep(min(max(time.Duration(ms)*time.Millisecond, 50*time.Millisecond), 2*time.Second)) // as SDKs do
 		return
 	}
 	c.mu.Lock()
