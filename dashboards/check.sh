@@ -4,19 +4,13 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-install() { # install PROGRAM PACKAGE
-	if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-		echo "test-dashboards needs $1: install it, from https://prometheus.io or your system's packages" >&2
-		exit 1
-	fi
-	apt-get update -q
-	DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "$2"
-}
-for program in prometheus promtool; do
-	command -v "$program" >/dev/null || install "$program" prometheus
-done
-if ! command -v initdb >/dev/null && ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
-	install "a PostgreSQL server" postgresql
+target=test-dashboards
+source ../.ci/tools.sh
+
+need prometheus prometheus
+need promtool prometheus
+if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
+	need initdb postgresql
 fi
 
 # testdata/export is what is exported: the tests of the package see to that.

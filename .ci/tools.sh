@@ -1,0 +1,38 @@
+# What the scripts of tests with other programs share. They set `target` to their make target.
+
+# need COMMAND PACKAGE… installs Debian's packages where a command is missing.
+need() {
+	if command -v "$1" >/dev/null; then return; fi
+	if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
+		echo "$target needs $1: install it, with your system's packages or from its site" >&2
+		exit 1
+	fi
+	apt-get update -q
+	DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${@:2}"
+}
+
+# npm_packages installs exactly what package-lock.json says; it is left out where that has been
+# done since the file changed. It sets `node`: tests run on the Node.js that is among the
+# packages, so the engines that these ask for are not npm's own.
+npm_packages() {
+	need npm nodejs npm
+	if ! cmp -s package-lock.json node_modules/.installed; then
+		npm ci --loglevel=error
+		cp package-lock.json node_modules/.installed
+	fi
+	node=$(find node_modules/node-linux-* -path '*/bin/node' -perm -u+x 2>/dev/null | head -n 1 || true)
+	if [ -z "$node" ]; then # no package for this system: its own has to do
+		node=node
+		"$node" -e 'if (process.versions.node.split(".")[0] < 22) { console.error(`'"$target"' needs Node.js 22 or later, not ${process.version}`); process.exit(1) }'
+	fi
+}
+
+# build_llmgov ROOT builds the command, sets LLMGOV to it, and takes it away at the end.
+build_llmgov() {
+	local binary
+	binary=$(mktemp -d)
+	# shellcheck disable=SC2064 # now is when the folder is known
+	trap "rm -rf '$binary'" EXIT
+	go build -o "$binary/llmgov" "$1/cmd/llmgov"
+	export LLMGOV="$binary/llmgov"
+}
