@@ -1,12 +1,8 @@
 package governor
 
 import (
-	"context"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // A floor is a part of the pool's tokens a minute, as the pool counts them: what
@@ -18,22 +14,12 @@ func TestCachedInputStretchesNoFloor(t *testing.T) {
 		cfg := cachedWorld(TokenWeights{1000, 1000, 1000, 1000, 1000})
 		cfg.Tenants[0].Floor, cfg.Tenants[1].Floor = 150_000, 150_000
 		g := must(t, cfg)
-		ctx, stop := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		var kept, fresh atomic.Int64
-		prompts(ctx, g, &wg, "kept", 60, 900, &kept)
-		prompts(ctx, g, &wg, "fresh", 60, 0, &fresh)
-		time.Sleep(3 * time.Minute)
-		kept.Store(0)
-		fresh.Store(0)
-		time.Sleep(10 * time.Minute)
-		a, b := kept.Load()*110, fresh.Load()*110 // tokens a minute
+		kept, fresh := keptAndFresh(t, g)
+		a, b := kept*110, fresh*110 // tokens a minute
 		t.Logf("kept %d, fresh %d a minute", a, b)
 		if b < 150_000*97/100 {
 			t.Errorf("beside a tenant whose prompts are cached, one with a floor of 150000 gets %d", b)
 		}
-		stop()
-		wg.Wait()
 	})
 }
 
@@ -44,21 +30,11 @@ func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
 		cfg := cachedWorld(TokenWeights{1000, 1000, 1000, 1000, 1000})
 		cfg.Tenants[0].Floor = 150_000
 		g := must(t, cfg)
-		ctx, stop := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		var kept, fresh atomic.Int64
-		prompts(ctx, g, &wg, "kept", 60, 900, &kept)
-		prompts(ctx, g, &wg, "fresh", 60, 0, &fresh)
-		time.Sleep(3 * time.Minute)
-		kept.Store(0)
-		fresh.Store(0)
-		time.Sleep(10 * time.Minute)
-		a, b := kept.Load()*110, fresh.Load()*110
+		kept, fresh := keptAndFresh(t, g)
+		a, b := kept*110, fresh*110
 		t.Logf("kept %d, fresh %d a minute", a, b)
 		if b < 600_000*2/13*9/10 {
 			t.Errorf("who has no floor gets %d a minute, want two calls for eleven", b)
 		}
-		stop()
-		wg.Wait()
 	})
 }

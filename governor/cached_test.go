@@ -56,23 +56,31 @@ func TestCachedInputCountsInNoShare(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := must(t, cachedWorld(tt.w))
-				ctx, stop := context.WithCancel(t.Context())
-				var wg sync.WaitGroup
-				var kept, fresh atomic.Int64
-				prompts(ctx, g, &wg, "kept", 60, 900, &kept)
-				prompts(ctx, g, &wg, "fresh", 60, 0, &fresh)
-				time.Sleep(3 * time.Minute)
-				kept.Store(0)
-				fresh.Store(0)
-				time.Sleep(10 * time.Minute)
+				kept, fresh := keptAndFresh(t, g)
 				cost := tt.w.cost(Usage{Input: 1000, CachedInput: 900, Output: 100})
-				booked := [2]float64{float64(kept.Load() * cost), float64(fresh.Load() * 1100)}
+				booked := [2]float64{float64(kept * cost), float64(fresh * 1100)}
 				all := booked[0] + booked[1]
 				t.Logf("%.4f of the limit is used", all/6_000_000)
 				near(t, map[string]float64{"kept": booked[0] / all, "fresh": booked[1] / all}, map[string]float64{"kept": tt.kept, "fresh": tt.fresh})
-				stop()
-				wg.Wait()
 			})
 		})
 	}
+}
+
+// keptAndFresh floods a pool for 13 minutes with prompts of two tenants, of which one has most
+// in the cache, and counts the calls of each in the last ten.
+func keptAndFresh(t *testing.T, g *Governor) (kept, fresh int64) {
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var a, b atomic.Int64
+	prompts(ctx, g, &wg, "kept", 60, 900, &a)
+	prompts(ctx, g, &wg, "fresh", 60, 0, &b)
+	time.Sleep(3 * time.Minute)
+	a.Store(0)
+	b.Store(0)
+	time.Sleep(10 * time.Minute)
+	kept, fresh = a.Load(), b.Load()
+	stop()
+	wg.Wait()
+	return kept, fresh
 }

@@ -15,15 +15,15 @@ var chaosAll = flag.Bool("chaos", false, "let all happen to gateways that can, f
 
 // mishap is something that goes wrong for a while.
 type mishap struct {
-	name string
-	for_ time.Duration
-	do   func()
-	undo func()
+	name  string
+	lasts time.Duration
+	do    func()
+	undo  func()
 	// late says that calls which were let go before may reach the provider after it: as
 	// many as were in flight.
 	late bool
-	// calm is how long afterwards shares are still not looked at.
-	calm time.Duration
+	// forgets says that nothing is granted any more until all is over.
+	forgets bool
 }
 
 // chaosTPM is the provider's limit, and chaosCall what a call takes of it.
@@ -49,14 +49,14 @@ func suffer(t *testing.T, store disaster) {
 	c := newTumult(t, store)
 	c.flood()
 	defer c.rest()
-	c.calm(10 * time.Second)
+	time.Sleep(10 * time.Second)
 	if *chaosAll {
 		c.pause, c.off = 15*time.Second, 0.03
 	}
 	for _, m := range c.mishaps(*chaosAll) {
 		c.suffer(m)
 	}
-	c.calm(5 * time.Second)
+	time.Sleep(5 * time.Second)
 	c.rest()
 	c.report()
 }
@@ -64,29 +64,29 @@ func suffer(t *testing.T, store disaster) {
 // mishaps are what happens, one after the other.
 func (c *tumult) mishaps(all bool) []mishap {
 	list := []mishap{
-		{name: "one of four killed", for_: 4 * time.Second, do: c.gateways[3].kill, undo: func() { c.gateways[3].restart() }},
-		{name: "cut off from the store for 3 s", for_: 3 * time.Second, do: func() { c.ways[0].cut() }, undo: func() { c.ways[0].heal() }},
-		{name: "1000 ms on the way to the store", for_: 6 * time.Second, do: func() { c.delay(time.Second) }, undo: func() { c.delay(0) }},
+		{name: "one of four killed", lasts: 4 * time.Second, do: c.gateways[3].kill, undo: func() { c.gateways[3].restart() }},
+		{name: "cut off from the store for 3 s", lasts: 3 * time.Second, do: func() { c.ways[0].cut() }, undo: func() { c.ways[0].heal() }},
+		{name: "1000 ms on the way to the store", lasts: 6 * time.Second, do: func() { c.delay(time.Second) }, undo: func() { c.delay(0) }},
 	}
-	last := mishap{name: "all data of the store lost", for_: time.Second, do: c.store.Flush, undo: func() {}}
+	last := mishap{name: "all data of the store lost", lasts: time.Second, do: c.store.Flush, undo: func() {}}
 	if !all {
 		// A memory that is new waits for a minute, for nobody here ran for one.
-		last.for_, last.calm = 8*time.Second, time.Hour
+		last.lasts, last.forgets = 8*time.Second, true
 		return append(list, last)
 	}
 	frozen := c.gateways[1]
 	list = append(list,
-		mishap{name: "cut off from the store for 30 s", for_: 30 * time.Second, do: func() { c.ways[0].cut() }, undo: func() { c.ways[0].heal() }},
-		mishap{name: "two of four cut off for 30 s", for_: 30 * time.Second, do: func() { c.ways[0].cut(); c.ways[1].cut() }, undo: func() { c.ways[0].heal(); c.ways[1].heal() }},
-		mishap{name: "the store stopped for 10 s", for_: 10 * time.Second, do: c.store.Stop, undo: c.store.Start},
+		mishap{name: "cut off from the store for 30 s", lasts: 30 * time.Second, do: func() { c.ways[0].cut() }, undo: func() { c.ways[0].heal() }},
+		mishap{name: "two of four cut off for 30 s", lasts: 30 * time.Second, do: func() { c.ways[0].cut(); c.ways[1].cut() }, undo: func() { c.ways[0].heal(); c.ways[1].heal() }},
+		mishap{name: "the store stopped for 10 s", lasts: 10 * time.Second, do: c.store.Stop, undo: c.store.Start},
 		last,
 		mishap{
-			name: "one of four stopped (SIGSTOP) for 10 s", for_: 10 * time.Second, late: true,
+			name: "one of four stopped (SIGSTOP) for 10 s", lasts: 10 * time.Second, late: true,
 			do: func() { frozen.signal(syscall.SIGSTOP) }, undo: func() { frozen.signal(syscall.SIGCONT) },
 		},
 	)
 	if store, ok := c.store.(successor); ok {
-		list = append(list, mishap{name: "a failover by Sentinel", for_: 10 * time.Second, do: func() { c.lead(store.Failover()) }, undo: func() {}})
+		list = append(list, mishap{name: "a failover by Sentinel", lasts: 10 * time.Second, do: func() { c.lead(store.Failover()) }, undo: func() {}})
 	}
 	return list
 }
@@ -98,17 +98,17 @@ func (c *tumult) suffer(m mishap) {
 	before := statsOf(c.t, c.mock)
 	began := time.Now()
 	m.do()
-	time.Sleep(m.for_) // of real processes
+	time.Sleep(m.lasts) // of real processes
 	m.undo()
 	over := time.Now()
-	if m.calm == time.Hour {
+	if m.forgets {
 		c.note("%-42s %s", m.name, "nothing is granted for a minute, for nobody can tell what was used")
-		c.troubled(began, over.Add(m.calm))
+		c.troubled(began, over.Add(time.Hour))
 	} else {
 		back := c.recovered(over)
-		c.troubled(began, over.Add(back+3*time.Second+m.calm))
+		c.troubled(began, over.Add(back+3*time.Second))
 		c.note("%-42s at least %3.0f %% of the limit served in each second, and all as before %4.1f s after it", m.name, 100*c.least(began, over), back.Seconds())
-		c.calm(c.pause)
+		time.Sleep(c.pause)
 	}
 	refused := statsOf(c.t, c.mock).Refused - before.Refused
 	switch {

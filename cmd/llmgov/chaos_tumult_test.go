@@ -78,18 +78,9 @@ func (g *gatewayInTumult) kill()                   { g.proc.Load().kill() }
 func (g *gatewayInTumult) signal(s syscall.Signal) { _ = g.proc.Load().cmd.Process.Signal(s) }
 
 func (g *gatewayInTumult) restart() {
-	p, err := launch(g.c.t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", g.c.config,
-		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", g.i), "--region", fmt.Sprint("r", g.i),
-		"--store", g.c.store.At(g.c.ways[g.i].Listen))
-	if err == nil {
-		g.c.t.Cleanup(p.kill)
-		err = p.listening()
+	if p := launchNode(g.c.t, g.c.config, g.i, "--region", fmt.Sprint("r", g.i), "--store", g.c.store.At(g.c.ways[g.i].Listen)); p != nil {
+		g.proc.Store(p)
 	}
-	if err != nil {
-		g.c.t.Error(err)
-		return
-	}
-	g.proc.Store(p)
 }
 
 // way is the way of one gateway to the store.
@@ -237,9 +228,6 @@ func (c *tumult) call(ctx context.Context, client *http.Client, g *gatewayInTumu
 	}
 	c.buckets[i][tenant]++
 }
-
-// calm is a time in which nothing goes wrong.
-func (c *tumult) calm(d time.Duration) { time.Sleep(d) }
 
 func (c *tumult) troubled(from, to time.Time) { c.trouble = append(c.trouble, [2]time.Time{from, to}) }
 

@@ -72,14 +72,22 @@ func newFleet(t *testing.T, n int, pool, axis string, limit int, store string) *
 }
 
 func (f *fleet) start(i int) *process {
-	p, err := launch(f.t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", filepath.Join(f.dir, "llmgov.yaml"),
-		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", i), "--region", fmt.Sprint("r", i%2))
+	return launchNode(f.t, filepath.Join(f.dir, "llmgov.yaml"), i, "--region", fmt.Sprint("r", i%2))
+}
+
+// launchNode starts a gateway, and waits until it listens; after an error it is nil. It may
+// be called from any goroutine.
+func launchNode(t *testing.T, config string, i int, args ...string) *process {
+	p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, append([]string{
+		"serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", i),
+	}, args...)...)
 	if err == nil {
-		f.t.Cleanup(p.kill)
+		t.Cleanup(p.kill)
 		err = p.listening()
 	}
 	if err != nil {
-		f.t.Error(err)
+		t.Error(err)
+		return nil
 	}
 	return p
 }

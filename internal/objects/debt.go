@@ -29,16 +29,10 @@ type Debt struct {
 // Owe records that an object is yet to be charged. When it returns without an error that
 // outlives a crash. It is forgotten when the provider has forgotten the object.
 func (s *Store) Owe(ctx context.Context, key Key, d Debt) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.writable(ctx); err != nil {
 		return err
 	}
 	d.Made = time.Now()
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed {
-		return errClosed
-	}
 	if s.disk != nil {
 		if err := s.disk.putDebt(key, d); err != nil {
 			return err

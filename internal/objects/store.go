@@ -121,17 +121,24 @@ func (s *Store) OwnCalls(ctx context.Context, key Key, owner, model string) erro
 	return s.own(ctx, key, Entry{Kind: BatchFile, Owner: owner, Model: model})
 }
 
-func (s *Store) own(ctx context.Context, key Key, e Entry) error {
+// writable is why nothing is recorded any more, if nothing is.
+func (s *Store) writable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	e.Made = time.Now()
 	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed {
+	defer s.mu.Unlock()
+	if s.closed {
 		return errClosed
 	}
+	return nil
+}
+
+func (s *Store) own(ctx context.Context, key Key, e Entry) error {
+	if err := s.writable(ctx); err != nil {
+		return err
+	}
+	e.Made = time.Now()
 	if s.disk != nil {
 		if err := s.disk.put(key, e); err != nil {
 			return err
