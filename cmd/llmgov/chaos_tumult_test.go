@@ -136,7 +136,7 @@ func (c *tumult) lead(addr string) {
 
 func newTumult(t *testing.T, store disaster) *tumult {
 	t.Helper()
-	c := &tumult{t: t, pause: 4 * time.Second, off: 0.1, store: store, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
+	c := &tumult{t: t, pause: 9 * time.Second, off: 0.1, store: store, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
 	policy := "tenants:\n"
 	for _, x := range crowd {
 		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)
