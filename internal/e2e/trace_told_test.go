@@ -26,7 +26,7 @@ import (
 // Of each way that a call can end, its spans and its one log line say all that there is to
 // know, and nothing of what was asked and answered.
 func TestWhatIsToldOfACall(t *testing.T) {
-	for name, c := range toldCases {
+	for name, c := range toldCases() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := c.run(t)
