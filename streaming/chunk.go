@@ -15,30 +15,13 @@ type chunk struct {
 // read reports whether the chunk is whole.
 func (ch *chunk) read(data []byte) bool {
 	c, ok := open(data, '{')
-	return ok && ch.readMembers(&c)
-}
-
-// readOn reads a chunk from behind the colon of its choices.
-func (ch *chunk) readOn(data []byte, at int) bool {
-	at = skipSpace(data, at)
-	end := skipValue(data, at)
-	if end < 0 {
-		return false
-	}
-	ch.set(choicesKey, data[at:end])
-	return ch.readMembers(&cursor{data: data, i: end, object: true})
-}
-
-var choicesKey = []byte("choices")
-
-func (ch *chunk) readMembers(c *cursor) bool {
-	for {
-		key, value, ok := c.next()
-		if !ok {
-			return c.whole()
+	for ok {
+		var key, value []byte
+		if key, value, ok = c.next(); ok {
+			ch.set(key, value)
 		}
-		ch.set(key, value)
 	}
+	return c.whole()
 }
 
 func (ch *chunk) set(key, value []byte) {

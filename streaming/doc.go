@@ -41,8 +41,8 @@
 //   - The stream ended properly when its dialect says so: [DONE], a finish_reason for every choice seen, or a
 //     terminal event such as response.completed. A clean end of the connection alone is not an end, except
 //     right after an event too large to read which did not tell its type: it may have been the terminal one.
-//   - A chunk costs no allocation and sets no timer. Chunks of one answer begin alike: what is the same, byte by
-//     byte, up to their choices is read once.
+//   - A chunk costs no allocation and sets no timer. Parts of one answer differ in little more than their text: one
+//     that is the same, byte by byte, but for that is known for what it is, and not read.
 //   - No callback runs under a lock.
 //
 // # Usage

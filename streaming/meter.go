@@ -33,7 +33,7 @@ type Meter struct {
 	broken   bool      // a terminal event was seen which says that the answer failed
 	seen     choiceSet // choices that had a chunk
 	finished choiceSet // choices that had a finish_reason
-	begins   prelude
+	parts    pattern
 }
 
 // Observe reads one event. Name and data are the caller's again when it returns.
@@ -46,8 +46,17 @@ func (m *Meter) Observe(name, data []byte) Kind {
 		m.done = true
 		return Final
 	}
+	if n := m.parts.matches(name, data); n > 0 {
+		m.deltas += n
+		return Delta
+	}
+	return m.read(name, data)
+}
+
+// read reads an event that is not like the last.
+func (m *Meter) read(name, data []byte) Kind {
 	var ch chunk
-	if !m.begins.read(&ch, data) {
+	if !ch.read(data) {
 		return m.opaque(name)
 	}
 	if len(ch.kind) == 0 {
@@ -65,6 +74,9 @@ func (m *Meter) Observe(name, data []byte) Kind {
 		m.done = true
 		return Final
 	case m.deltas > before:
+		if !usage {
+			m.parts.remember(name, data, m.deltas-before)
+		}
 		return Delta
 	case usage && choices == 0 && len(ch.choices) > 0:
 		return UsageOnly

@@ -1,0 +1,106 @@
+package streaming
+
+import "bytes"
+
+const (
+	longestPattern = 1024 // bytes of a chunk that is remembered
+	mostGaps       = 4
+	// mostUnlike is how many parts in a row may be unlike the one before. Then no more is remembered: there are
+	// servers that tell each time what it took.
+	mostUnlike = 8
+)
+
+// pattern remembers a chunk that was a part of the answer and nothing else. Most of those that follow differ from it
+// in their text alone, and need not be read. The zero value is ready to use.
+type pattern struct {
+	text   []byte        // of the chunk
+	name   []byte        // of its event
+	gaps   [mostGaps]gap // in their order
+	filled int           // of them
+	deltas int64         // that the chunk counts for
+	unlike int           // parts in a row that this one was not like
+}
+
+// gap is where chunks that are alike may differ: in a text that is not empty, or a number.
+type gap struct{ start, end int }
+
+// matches returns for how many deltas a chunk counts that is like the one remembered, and 0 for any other.
+func (p *pattern) matches(name, data []byte) int64 {
+	if len(p.text) == 0 || string(name) != string(p.name) {
+		return 0
+	}
+	at, from := 0, 0
+	for _, g := range p.gaps[:p.filled] {
+		if !bytes.HasPrefix(data[at:], p.text[from:g.start]) {
+			return 0
+		}
+		at = behindVarying(data, at+g.start-from, p.text[g.start] == '"')
+		if at < 0 {
+			return 0
+		}
+		from = g.end
+	}
+	if string(data[at:]) != string(p.text[from:]) {
+		return 0
+	}
+	p.unlike = 0
+	return p.deltas
+}
+
+// remember takes a chunk that counts for so many deltas and tells nothing else.
+func (p *pattern) remember(name, data []byte, deltas int64) {
+	if p.unlike++; p.unlike > mostUnlike || len(data) > longestPattern {
+		p.text = p.text[:0]
+		return
+	}
+	p.text, p.name = append(p.text[:0], data...), append(p.name[:0], name...)
+	p.deltas = deltas
+	p.findGaps()
+}
+
+// findGaps finds where chunks like the one remembered may differ.
+func (p *pattern) findGaps() {
+	p.filled = 0
+	for i := bytes.IndexByte(p.text, '"'); i >= 0 && p.filled < mostGaps; {
+		key, next, isKey := readKey(p.text, i)
+		if !isKey {
+			next = skipString(p.text, i)
+		} else if end := behindVarying(p.text, next, p.text[next] == '"'); varies(key) && end > 0 {
+			p.gaps[p.filled] = gap{next, end}
+			p.filled++
+			next = end
+		}
+		n := bytes.IndexByte(p.text[next:], '"')
+		if n < 0 {
+			return
+		}
+		i = next + n
+	}
+}
+
+// varies knows the keys, at any depth, whose values differ from part to part and say nothing to a Meter but
+// that they are there.
+func varies(key []byte) bool {
+	switch string(key) {
+	case "content", "reasoning_content", "reasoning", "refusal", "arguments",
+		"text", "delta", "thinking", "partial_json",
+		"obfuscation", "sequence_number", "created":
+		return true
+	}
+	return false
+}
+
+// behindVarying returns the index behind a text that is not empty, or behind a number; -1 where there is none.
+func behindVarying(data []byte, i int, text bool) int {
+	if i >= len(data) || (data[i] == '"') != text {
+		return -1
+	}
+	if !text && (data[i] < '0' || data[i] > '9') {
+		return -1
+	}
+	end := skipValue(data, i)
+	if text && end < i+len(`"x"`) {
+		return -1
+	}
+	return end
+}
