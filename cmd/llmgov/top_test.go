@@ -11,22 +11,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
 )
 
-// terminal is a llmgov in a pseudo-terminal, and all that it has written to it.
+// terminal is a llmgov in a pseudo-terminal, all that it has written to it, and what that
+// shows: what changes is drawn piece by piece.
 type terminal struct {
 	*os.File
-	cmd  *exec.Cmd
-	done chan struct{}
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
+	cmd    *exec.Cmd
+	screen vt10x.Terminal
+	done   chan struct{}
+	mu     sync.Mutex
+	text   bytes.Buffer // guarded by mu
 }
 
 func openTerminal(t *testing.T, rows, cols uint16, args ...string) *terminal {
 	t.Helper()
-	term := &terminal{cmd: exec.Command("llmgov", args...), done: make(chan struct{})}
+	term := &terminal{cmd: exec.Command("llmgov", args...), screen: vt10x.New(vt10x.WithSize(int(cols), int(rows))), done: make(chan struct{})}
 	term.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8"}
 	term.cmd.Dir = t.TempDir()
 	f, err := pty.StartWithSize(term.cmd, &pty.Winsize{Rows: rows, Cols: cols})
@@ -42,6 +44,7 @@ func openTerminal(t *testing.T, rows, cols uint16, args ...string) *terminal {
 			term.mu.Lock()
 			term.text.Write(buf[:n])
 			term.mu.Unlock()
+			_, _ = term.screen.Write(buf[:n]) // never fails
 			if err != nil { // the process has ended
 				return
 			}
@@ -61,25 +64,43 @@ func (term *terminal) written() string {
 	return term.text.String()
 }
 
-// press types, and waits until something is drawn that was not there when it did.
+// press types, and waits until something is shown.
 func (term *terminal) press(t *testing.T, keys, want string) {
 	t.Helper()
-	before := len(term.written())
 	if _, err := term.WriteString(keys); err != nil {
 		t.Fatal(err)
 	}
-	term.await(t, before, want)
+	term.await(t, want)
 }
 
-func (term *terminal) await(t *testing.T, from int, want string) {
+func (term *terminal) await(t *testing.T, want string) {
+	t.Helper()
+	term.until(t, "shown", want, true)
+}
+
+func (term *terminal) awaitGone(t *testing.T, unwanted string) {
+	t.Helper()
+	term.until(t, "gone", unwanted, false)
+}
+
+func (term *terminal) until(t *testing.T, what, text string, there bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if strings.Contains(ansi.Strip(term.written()[from:]), want) {
+		shown := term.screen.String()
+		if strings.Contains(shown, text) == there {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%q is not drawn; this is:\n%q", want, term.written()[from:])
+			t.Fatalf("%q is not %s; this is:\n%s", text, what, shown)
 		}
+	}
+}
+
+func (term *terminal) resize(t *testing.T, rows, cols uint16) {
+	t.Helper()
+	term.screen.Resize(int(cols), int(rows))
+	if err := pty.Setsize(term.File, &pty.Winsize{Rows: rows, Cols: cols}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -101,24 +122,19 @@ func TestTop_Terminal(t *testing.T) {
 	admin := strings.TrimPrefix(p.admin, "http://")
 
 	term := openTerminal(t, 24, 80, "top", "--admin", admin)
-	term.await(t, 0, "MINUTE")
+	term.await(t, "MINUTE")
 	term.press(t, "\t", "ENTITLED")
 	term.press(t, "/ent", "filter: ent_")
 	term.press(t, "\r\r", "> tenant enterprise")
 	term.press(t, "?", "DEBT      tokens that it had before its turn")
 	term.press(t, "x", "esc back")
-	before := len(term.written())
-	if err := pty.Setsize(term.File, &pty.Winsize{Rows: 40, Cols: 150}); err != nil {
-		t.Fatal(err)
-	}
-	term.await(t, before, "p pause") // there is room for it now
+	term.resize(t, 40, 150)
+	term.await(t, "p pause") // there is room for it now
 
-	before = len(term.written())
 	p.kill()
-	term.await(t, before, "asking every second: no gateway answers (")
-	before = len(term.written())
+	term.await(t, "asking every second: no gateway answers (")
 	serve(admin)
-	term.await(t, before, "running") // its line is drawn anew
+	term.awaitGone(t, "asking every second")
 
 	if _, err := term.WriteString("q"); err != nil {
 		t.Fatal(err)
