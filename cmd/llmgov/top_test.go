@@ -45,7 +45,7 @@ func openTerminal(t *testing.T, rows, cols uint16, args ...string) *terminal {
 			term.text.Write(buf[:n])
 			term.mu.Unlock()
 			_, _ = term.screen.Write(buf[:n]) // never fails
-			if err != nil { // the process has ended
+			if err != nil {                   // the process has ended
 				return
 			}
 		}
