@@ -101,6 +101,11 @@ type account struct {
 	// What calls in flight hold of the period that ends at ends.
 	ends    time.Time
 	pending int64
+
+	// Where a tenant's budget is kept together with other processes: the part that this
+	// one may have, what counts in the others, what the last call was expected to take, and
+	// what one was refused for want of a part. All in the books' units.
+	part, others, last, lack int64
 }
 
 // nobody is the member that asks where there are none.
@@ -150,7 +155,7 @@ func (a *account) resize(b Budget) bool {
 	}
 	a.Budget = b
 	if a.cap != nil {
-		a.cap.SetLimit(b.Limit / a.scale)
+		a.limitCap()
 	} else {
 		a.split.SetLimit(b.Limit / a.scale)
 	}
@@ -168,8 +173,51 @@ func (a *account) advance(now time.Time) {
 	}
 	if !ends.Equal(a.ends) {
 		a.ends, a.pending = ends, 0
+		if a.isCommon() {
+			a.part, a.others = 0, 0
+			a.limitCap()
+		}
 	}
 }
+
+// isCommon reports whether other processes count against the budget, too.
+func (a *account) isCommon() bool { return a.of != nil && a.of.common != nil && !a.of.common.alone }
+
+// limitCap puts in force what the process may have.
+func (a *account) limitCap() {
+	limit := a.limit()
+	if a.isCommon() {
+		limit = min(limit, a.part)
+	}
+	a.cap.SetLimit(limit)
+}
+
+// wantsPart reports whether calls should wait for a part of a budget that is not spent.
+func (a *account) wantsPart() bool {
+	used := a.cap.Counted()
+	return a.part < min(used+max(1, a.last), a.limit()-a.others) && used+a.others < a.limit()
+}
+
+// usedByAll is what counts here and elsewhere.
+func (a *account) usedByAll(now time.Time) int64 {
+	if !a.isCommon() {
+		return a.used(now)
+	}
+	return a.used(now) + a.others
+}
+
+// lacksPart refuses a call for which the process has too small a part.
+func (a *account) lacksPart(now time.Time, c int64) *Rejection {
+	a.lack = max(a.lack, c)
+	a.of.lackLocked()
+	return &Rejection{
+		Reason: unitReasons[a.Unit], Budget: a.Budget, Resets: a.ends, RetryAfter: partRetry,
+		Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: c * a.scale,
+	}
+}
+
+// unitReasons are why a call is refused that lacks room in a budget which is not spent.
+var unitReasons = [units]Reason{UnitTokens: ReasonTokens, UnitRequests: ReasonRequests, UnitMicroUSD: ReasonTokens}
 
 // units turns an amount into what the books count, rounded up.
 func (a *account) units(n int64) int64 { return (n + a.scale - 1) / a.scale }
@@ -198,6 +246,7 @@ func (a *account) hold(now time.Time, member budget.MemberID, s Spend) (held, bu
 		h, ans = a.ask(now, member, ans.Remaining)
 	}
 	a.pending += h.Amount()
+	a.last = c
 	return held{a, h, a.ends}, ans
 }
 
@@ -228,14 +277,16 @@ func (a *account) settle(now time.Time, h held, s Spend) {
 //   - Calls in flight hold what it needs: soon they end.
 //   - It is reserved for others, whose claims fade with time.
 func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
-	c, used := min(a.units(s[a.Unit]), a.limit()), a.used(now)
+	c, used := min(a.units(s[a.Unit]), a.limit()), a.usedByAll(now)
 	rej := &Rejection{Budget: a.Budget, Resets: a.ends, Limit: a.Limit, Used: used * a.scale, Asked: s[a.Unit]}
 	untilReset := a.ends.Sub(now)
 	switch {
 	case used-a.pending >= a.limit():
 		rej.Reason, rej.RetryAfter, rej.Used = ReasonBudget, untilReset, (used-a.pending)*a.scale
+	case a.isCommon() && a.part < a.limit()-a.others:
+		return a.lacksPart(now, c)
 	case used+c > a.limit() && a.pending > 0:
-		rej.Reason = [units]Reason{UnitTokens: ReasonTokens, UnitRequests: ReasonRequests, UnitMicroUSD: ReasonTokens}[a.Unit]
+		rej.Reason = unitReasons[a.Unit]
 		if meanRun <= 0 {
 			meanRun = time.Second
 		}
@@ -322,11 +373,12 @@ func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location,
 			continue
 		}
 		a := newCap(b, zone, q)
+		a.limitCap()
 		if i >= 0 {
 			st := was[i].cap.State(now)
 			st.Used = a.units(st.Used * was[i].scale)
 			a.cap.Restore(now, st)
-		} else if past != nil {
+		} else if past != nil && q.common == nil {
 			a.restoreCap(now, past.Uses.start[b.Per], past.usedBy(q.owner).Used[b.Per])
 		}
 		q.caps = append(q.caps, a)

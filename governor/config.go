@@ -28,12 +28,16 @@ type Config struct {
 	// calls go as far as somebody allows it who knows of all: see SharedPools. What a pool
 	// has used is known to them, and not taken from Past.
 	Shared bool
+	// SharedLimits says that the tenants' own limits and budgets are kept together with other
+	// processes. Then a process counts up to the part of each that it has: see SharedLimits
+	// of the Governor. What was used of them is known there, and not taken from Past.
+	SharedLimits bool
 	// Observer is told what happens; nil means that nobody listens.
 	Observer Observer
 	// Recorded makes all decisions a function of what the Observer is told, so that who
 	// tells another governor the same at the same times (see Ask) has them again. Each is
 	// then made in an instant of its own, one after the other over all pools, in which
-	// the Observer is called. It cannot be had with Shared.
+	// the Observer is called. It cannot be had with Shared or SharedLimits.
 	Recorded bool
 	// Revision names the configuration to the Observer.
 	Revision string
@@ -140,8 +144,12 @@ const maxTokenWeight = 1_000_000
 // Validate reports everything that is wrong.
 func (c Config) Validate() error {
 	var errs []error
-	if c.Shared && c.Recorded {
-		errs = append(errs, errors.New("governor: Shared and Recorded do not go together: what others leave of a limit is not told to the Observer"))
+	if c.Recorded && (c.Shared || c.SharedLimits) {
+		what := "Shared"
+		if !c.Shared {
+			what = "SharedLimits"
+		}
+		errs = append(errs, fmt.Errorf("governor: %s and Recorded do not go together: what others leave of a limit is not told to the Observer", what))
 	}
 	pools, tenants := map[string]bool{}, map[string]bool{}
 	for _, p := range c.Pools {

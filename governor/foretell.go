@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -9,7 +10,7 @@ import (
 // refuseLocked decides whether a call that does not fit may stand in line. Where
 // teams stand there together, each may have as many calls in it as places are left
 // free, as in the pools: so none can shut the others out.
-func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Duration) *Rejection {
+func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Duration, coming bool) *Rejection {
 	tag := q.line.tagOf(k)
 	rej := q.rejectionLocked(now, c, tag)
 	left := q.bound - len(q.line.calls)
@@ -23,6 +24,9 @@ func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Dur
 	}
 	// How long running calls will take is only a guess, so it refuses nobody who
 	// is ready to wait.
+	if coming {
+		return nil
+	}
 	if maxWait <= 0 || q.rollingLocked(now, c, tag) > maxWait {
 		return rej
 	}
@@ -34,18 +38,23 @@ func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Dur
 func (q *quota) rejectionLocked(now time.Time, c ownCost, tag int64) *Rejection {
 	axis := q.lackingLocked(c)
 	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(time.Millisecond, q.rollingLocked(now, c, tag))}
-	if axis == ownAxes {
+	switch axis {
+	case ownAxes:
 		rej.RetryAfter = max(rej.RetryAfter, q.slotWaitLocked())
 		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
-		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.running, 1
+		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.usedLocked(ownAxes), 1
+		return rej
+	case capAxis:
+		a := q.caps[slices.IndexFunc(q.caps, (*account).wantsPart)]
+		rej = a.lacksPart(now, max(1, a.last))
+		rej.Own, rej.Tenant = true, q.owner
 		return rej
 	}
 	rej.Reason = ReasonTokens
 	if axis == ownRequests {
 		rej.Reason = ReasonRequests
 	}
-	l := q.ledgers[axis]
-	rej.Axis, rej.Limit, rej.Used, rej.Asked = ownAxisName[axis], l.Limit(), l.Used(), c[axis]
+	rej.Axis, rej.Limit, rej.Used, rej.Asked = ownAxisName[axis], q.limits[axis], q.usedLocked(axis), c[axis]
 	return rej
 }
 
@@ -59,22 +68,26 @@ func (q *quota) rollingLocked(now time.Time, c ownCost, tag int64) time.Duration
 		if l == nil {
 			continue
 		}
-		axis := behind(now, l, total[k])
+		axis := q.behindLocked(now, k, total[k])
 		if due := q.due[k]; due > 0 && axis > q.meanRun {
-			axis = min(axis, max(q.meanRun, behind(now, l, total[k]-due)))
+			axis = min(axis, max(q.meanRun, q.behindLocked(now, k, total[k]-due)))
 		}
 		wait = max(wait, axis)
 	}
 	return wait
 }
 
-// behind is when the last of total fits a ledger.
-func behind(now time.Time, l *escrow.Ledger, total int64) time.Duration {
-	if total <= 0 {
+// behindLocked is when the last of total fits a rolling limit.
+func (q *quota) behindLocked(now time.Time, axis int, total int64) time.Duration {
+	l, limit := q.ledgers[axis], q.limits[axis]
+	switch {
+	case total <= 0 || l.Room() >= total:
 		return 0
+	case l.Limit() < limit: // others have a part of it
+		return q.farLocked(axis, total)
 	}
-	full := (total - 1) / l.Limit() // whole minutes that go before
-	at, known := l.FreeAt(total - full*l.Limit())
+	full := (total - 1) / limit // whole minutes that go before
+	at, known := l.FreeAt(total - full*limit)
 	if !known {
 		at = now.Add(escrow.Window)
 	}

@@ -11,8 +11,9 @@ import (
 type Governor struct {
 	clock   Clock
 	zone    *time.Location
-	journal Journal // nil = it forgets
-	shared  bool    // the pools' limits
+	journal Journal  // nil = it forgets
+	shared  bool     // the pools' limits
+	commons *commons // the tenants' limits, with other processes; nil = alone
 	table   atomic.Pointer[table]
 	calls   atomic.Uint64 // the last name of a call in the journal
 	tabs    sync.Pool     // of *tab
@@ -40,6 +41,9 @@ func New(cfg Config) (*Governor, error) {
 	}
 	if g.clock == nil {
 		g.clock = SystemClock{}
+	}
+	if cfg.SharedLimits {
+		g.commons = newCommons()
 	}
 	if cfg.Recorded {
 		g.line = newTimeline(g.clock)

@@ -31,7 +31,8 @@ type inTurn struct {
 // inLine is a call that waits.
 type inLine struct {
 	waiter
-	asked, cost ownCost // cost is what of asked fits the limits at all
+	asked, cost ownCost   // cost is what of asked fits the limits at all
+	least       time.Time // how long it may wait in any case
 	via         *tenant
 	tag, part   int64 // its start, and how far it moves the next of its team
 }
@@ -139,7 +140,7 @@ func (q *quota) partLocked(c ownCost) int64 {
 	}
 	for k, l := range q.ledgers {
 		if l != nil {
-			part = max(part, int64(float64(whole)/float64(l.Limit())*float64(c[k])))
+			part = max(part, int64(float64(whole)/float64(q.limits[k])*float64(c[k])))
 		}
 	}
 	return part
@@ -162,12 +163,15 @@ func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.advanceLocked(now)
+	q.inUseLocked()
 	asked := c
 	c = q.clipLocked(c)
 	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
 		return q.bookLocked(c), nil, nil
 	}
-	rej := q.refuseLocked(now, c, k, maxWait)
+	coming := q.comingLocked(c)
+	rej := q.refuseLocked(now, c, k, maxWait, coming)
+	q.lackLocked()
 	switch {
 	case shadow:
 		return q.bookLocked(c), nil, rej
@@ -175,6 +179,9 @@ func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool
 		return quotaHold{}, nil, rej
 	}
 	w := &inLine{waiter: *newWaiter(), asked: asked, cost: c}
+	if coming {
+		w.least = now.Add(partWait)
+	}
 	q.line.join(w, k, q.partLocked(c))
 	return quotaHold{}, w, nil
 }
@@ -183,6 +190,7 @@ func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool
 // hold began.
 func (g *Governor) standInLine(ctx context.Context, q *quota, w *inLine, deadline time.Time) (quotaHold, time.Time, *Rejection) {
 	why := woken
+	deadline = later(deadline, w.least)
 	for {
 		now := g.clock.Now()
 		q.mu.Lock()

@@ -101,13 +101,13 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 		if l != nil {
 			o.Checks = append(o.Checks, Check{
 				Tenant: q.owner, Pool: q.pool, Axis: ownAxisName[i],
-				Limit: l.Limit(), Used: l.Used(), Asked: c[i], Wait: behind(now, l, total[i]),
+				Limit: q.limits[i], Used: q.usedLocked(i), Asked: c[i], Wait: q.behindLocked(now, i, total[i]),
 			})
 		}
 	}
-	full := q.concurrency > 0 && (q.running >= q.concurrency || len(q.line.calls) > 0)
+	full := q.concurrency > 0 && (q.running >= q.slots || len(q.line.calls) > 0)
 	if q.concurrency > 0 {
-		slot := Check{Tenant: q.owner, Pool: q.pool, Axis: axisConcurrency, Limit: q.concurrency, Used: q.running, Asked: 1}
+		slot := Check{Tenant: q.owner, Pool: q.pool, Axis: axisConcurrency, Limit: q.concurrency, Used: q.usedLocked(ownAxes), Asked: 1}
 		if full {
 			slot.Wait = q.slotWaitLocked()
 		}
@@ -116,7 +116,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
 		return
 	}
-	if rej := q.refuseLocked(now, c, k, maxWait); rej != nil {
+	if rej := q.refuseLocked(now, c, k, maxWait, q.comingLocked(c)); rej != nil {
 		o.refuse(rej)
 		return
 	}
@@ -131,7 +131,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(i int) budget.MemberID, of Rejection) {
 	var worst *Rejection
 	for i, a := range accounts {
-		c := Check{Tenant: of.Tenant, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.used(now) * a.scale, Asked: b.spend[a.Unit]}
+		c := Check{Tenant: of.Tenant, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: b.spend[a.Unit]}
 		if !of.Own {
 			c.Tenant, c.Pool = "", of.Pool
 		}

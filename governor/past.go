@@ -137,6 +137,9 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 
 // remember books what a call of the past took, by the rule of rememberCall.
 func (q *quota) remember(began, ended time.Time, booked, took *[ownAxes]int64) {
+	if q.common != nil {
+		return // who shares the limits out remembers
+	}
 	for k, l := range q.ledgers {
 		if l != nil {
 			first := min(booked[k], took[k], l.Limit())

@@ -17,6 +17,9 @@ const (
 	ownAxes
 
 	ownSlots = 120
+
+	// capAxis is what a call lacks that waits for the part of a budget.
+	capAxis = ownAxes + 1
 )
 
 var ownAxisName = [ownAxes]string{axisRequests, axisTokens, axisInput, axisOutput}
@@ -33,12 +36,16 @@ type quota struct {
 	ledgers     [ownAxes]*escrow.Ledger // nil = no such limit
 	concurrency int64                   // 0 = no limit
 	running     int64
-	line        line
-	bound       int     // of the line
-	due         ownCost // sum over what is held, for predictions
-	ratio       float64 // what calls take of the tokens they declare, as a moving average
-	meanRun     time.Duration
-	caps        []*account // budgets, of a tenant over all pools
+	// What of the limits may be had here: all, or a part. A ledger's own limit is that.
+	limits  [ownAxes]int64
+	slots   int64
+	common  *common // nil = the process is alone
+	line    line
+	bound   int     // of the line
+	due     ownCost // sum over what is held, for predictions
+	ratio   float64 // what calls take of the tokens they declare, as a moving average
+	meanRun time.Duration
+	caps    []*account // budgets, of a tenant over all pools
 }
 
 // quotaHold is a call's cost as it stands in a quota: booked in a slot of each
@@ -51,23 +58,32 @@ type quotaHold struct {
 	booked  bool
 }
 
-func newQuota(owner, pool string) *quota { return &quota{owner: owner, pool: pool, ratio: 1} }
+// newQuota makes a quota without limits. all is nil where it is not kept together with
+// other processes.
+func newQuota(owner, pool string, all *commons) *quota {
+	q := &quota{owner: owner, pool: pool, ratio: 1}
+	if all != nil {
+		q.common = &common{all: all}
+		q.common.handle.q = q
+	}
+	return q
+}
 
 // configure changes the limits while calls run and wait: what was used counts on. A
 // limit that is new begins with nothing used.
 func (q *quota) configure(now time.Time, l Limits, bound int) {
 	q.mu.Lock()
-	for k, limit := range [ownAxes]int64{l.RPM, l.TPM, l.ITPM, l.OTPM} {
+	q.limits = [ownAxes]int64{l.RPM, l.TPM, l.ITPM, l.OTPM}
+	for k, limit := range q.limits {
 		switch {
 		case limit == 0:
 			q.ledgers[k] = nil
 		case q.ledgers[k] == nil:
 			q.ledgers[k] = escrow.NewLedger(now, limit, ownSlots)
-		default:
-			q.ledgers[k].SetLimit(limit)
 		}
 	}
 	q.concurrency, q.bound = l.Concurrency, bound
+	q.limitLocked()
 	for _, w := range q.line.calls {
 		q.line.resize(w, q.clipLocked(w.asked))
 	}
@@ -84,6 +100,9 @@ func (q *quota) advanceLocked(now time.Time) {
 			l.Advance(now)
 		}
 	}
+	if q.common != nil {
+		q.expireLocked(now)
+	}
 }
 
 // clipLocked cuts a cost to the limits: what is larger goes when they are free of
@@ -91,22 +110,25 @@ func (q *quota) advanceLocked(now time.Time) {
 func (q *quota) clipLocked(c ownCost) ownCost {
 	for k, l := range q.ledgers {
 		if l != nil {
-			c[k] = min(c[k], l.Limit())
+			c[k] = min(c[k], q.limits[k])
 		}
 	}
 	return c
 }
 
 // fitsLocked reports whether c fits every limit, else the first it lacks: an index
-// of ledgers, or ownAxes for concurrency.
+// of ledgers, ownAxes for concurrency, or capAxis for a budget's part.
 func (q *quota) fitsLocked(c ownCost) (axis int, ok bool) {
 	for k, l := range q.ledgers {
 		if l != nil && l.Room() < c[k] {
 			return k, false
 		}
 	}
-	if q.concurrency > 0 && q.running >= q.concurrency {
+	if q.concurrency > 0 && q.running >= q.slots {
 		return ownAxes, false
+	}
+	if q.common != nil && !q.common.alone && slices.ContainsFunc(q.caps, (*account).wantsPart) {
+		return capAxis, false
 	}
 	return ownAxes, true
 }
@@ -141,6 +163,7 @@ func (q *quota) bookLocked(c ownCost) quotaHold {
 		}
 	}
 	q.running++
+	q.tookLocked(c)
 	return h
 }
 

@@ -56,10 +56,10 @@ func (q *quota) tighten(now time.Time, st *Standing) {
 	q.advanceLocked(now)
 	for k, quota := range [ownAxes]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
 		if l := q.ledgers[k]; l != nil {
-			quota.tighten(l.Limit(), l.Used(), l.FullAt().Sub(now))
+			quota.tighten(q.limits[k], q.usedLocked(k), l.FullAt().Sub(now))
 		}
 	}
-	st.Concurrent.tighten(q.concurrency, q.running, 0)
+	st.Concurrent.tighten(q.concurrency, q.usedLocked(ownAxes), 0)
 }
 
 // tighten takes over another limit where it leaves less.
@@ -208,7 +208,7 @@ func (p *pool) leasesLocked(now time.Time) []LeaseInfo {
 func states(now time.Time, accounts []*account) []BudgetState {
 	var out []BudgetState
 	for _, a := range accounts {
-		used := a.used(now) * a.scale
+		used := a.usedByAll(now) * a.scale
 		a.advance(now)
 		out = append(out, BudgetState{Budget: a.Budget, Used: used, Resets: a.ends})
 	}
@@ -254,11 +254,11 @@ func (q *quota) state(now time.Time, ts *TenantState) {
 	ts.InLine += len(q.line.calls)
 	for k, l := range q.ledgers {
 		if l != nil {
-			ts.Limits = append(ts.Limits, LimitState{ownAxisName[k], q.pool, l.Limit(), l.Used()})
+			ts.Limits = append(ts.Limits, LimitState{ownAxisName[k], q.pool, q.limits[k], q.usedLocked(k)})
 		}
 	}
 	if q.concurrency > 0 {
-		ts.Limits = append(ts.Limits, LimitState{axisConcurrency, q.pool, q.concurrency, q.running})
+		ts.Limits = append(ts.Limits, LimitState{axisConcurrency, q.pool, q.concurrency, q.usedLocked(ownAxes)})
 	}
 }
 

@@ -53,10 +53,11 @@ type tenant struct {
 	over *quota            // over all pools
 	in   map[string]*quota // in single pools; for Apply alone
 	left time.Time         // when it was found to be gone; for Apply alone
+	all  *commons
 }
 
-func newTenant(name string) *tenant {
-	return &tenant{name: name, over: newQuota(name, ""), in: map[string]*quota{}}
+func newTenant(name string, all *commons) *tenant {
+	return &tenant{name: name, over: newQuota(name, "", all), in: map[string]*quota{}, all: all}
 }
 
 // teamOf is the name of what a team belongs to; "" of a tenant.
@@ -123,7 +124,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	for i, tc := range cfg.Tenants {
 		t := g.tenants[tc.Name]
 		if t == nil {
-			t = newTenant(tc.Name)
+			t = newTenant(tc.Name, g.commons)
 			g.tenants[tc.Name] = t
 		}
 		v := &tenantView{tenant: t, cfg: tc, index: i, access: make([]access, len(cfg.Pools))}
@@ -197,7 +198,7 @@ func (v *tenantView) chainTo(pool string) []link {
 	for ; v != nil; v = v.parent {
 		if _, limited := v.cfg.InPool[pool]; limited {
 			if v.in[pool] == nil { // the turn of who is above to be configured may come later
-				v.in[pool] = newQuota(v.name, pool)
+				v.in[pool] = newQuota(v.name, pool, v.all)
 			}
 			chain = append(chain, link{v.in[pool], via, weight, len(v.teams) > 0})
 		}

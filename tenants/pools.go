@@ -61,12 +61,16 @@ var poolShape = shape[Pool]{
 		},
 		storeLossField,
 		{
+			name: "tenant_limits", about: "How gateways that share a store keep tenants' own limits together: each holds a part of them, and asks for more before it is used up.",
+			kind: wordKind(leased), read: func(v value, _ *Pool) { v.tenantLimits() },
+			start: func(*Pool) any { return leased },
+		},
+		{
 			name: "expect_nodes", about: "How many gateways share the store. When its data are new or lost, granting begins when so many have reported, and not after a minute. 0 is not known.",
 			kind: wholeKind(0, maxNodes), read: func(v value, p *Pool) { p.ExpectNodes = int(v.amount(0, maxNodes)) },
 			start: func(p *Pool) any { return p.ExpectNodes },
 		},
 	},
-	notYet: []string{"tenant_limits"},
 	also: schema{"required": []any{"models"}, "anyOf": []any{
 		axisOn("tpm"), axisOn("rpm"), axisOn("concurrency"),
 	}, "not": schema{"required": []any{"upstream", "upstreams"}}},
@@ -153,6 +157,20 @@ func checkReserve(p *Pool) string {
 		return "leaves background calls no slot; raise max, or remove it"
 	}
 	return fmt.Sprintf("leaves background calls no slot of %d; write at most %d", p.Concurrency, p.Concurrency-1)
+}
+
+// leased is how tenants' own limits are kept together, as files name it. There is no other
+// way yet.
+const leased = "leased"
+
+func (v value) tenantLimits() {
+	switch text, ok := v.scalar(); {
+	case !ok || text == leased:
+	case text == "cached_deny" || text == "strict":
+		v.problem("%s is not supported yet; write leased, or leave it out", v.say(text))
+	default:
+		v.problem("%s is no way to keep limits together; write leased", v.say(text))
+	}
 }
 
 func (v value) accounting() Accounting {

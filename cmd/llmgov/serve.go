@@ -144,7 +144,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	var group errgroup.Group
 	if p.shared != nil {
 		if alone := countedAlone(snap); len(alone) > 0 {
-			p.log.Warn("the store shares tpm and rpm of pools; this counts in each gateway for itself", "alone", alone)
+			p.log.Warn("this counts in each gateway for itself, whatever the store", "alone", alone)
 		}
 		group.Go(func() error { return p.shared.Run(running) })
 		p.shared.await(ctx)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/postgres"
 	"github.com/llmgov/llmgov/federation/redis"
@@ -26,9 +28,10 @@ const notShared = "memory"
 // alone.
 type sharing struct {
 	*runner.Runner
-	store store
-	gov   *governor.Governor
-	log   *slog.Logger
+	limits *runner.LimitsRunner // the tenants' own
+	store  store
+	gov    *governor.Governor
+	log    *slog.Logger
 
 	mu   sync.Mutex
 	said map[string]string // by pool, what the log said last
@@ -44,12 +47,17 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
 	s := &sharing{store: store, gov: gov, log: log, said: map[string]string{}}
+	instance := rand.Text()
 	s.Runner = runner.New(runner.Config{
-		Name: node, Region: cfg.Region, Instance: rand.Text(), Store: store, Pools: s.pools,
+		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.pools,
 		Told: func(ev runner.Event) {
 			m.StoreAsked(ev.Op, ev.Took)
 			s.tell(ev)
 		},
+	})
+	s.limits = runner.NewLimits(runner.LimitsConfig{
+		Instance: instance, Store: store, Limits: s.tenantLimits, More: gov.MoreLimits(),
+		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
 	m.WatchSharing(gov.State, s.regions)
 	return s, nil
@@ -58,6 +66,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 // store is what limits are shared by.
 type store interface {
 	runner.Store
+	runner.LimitStore
 	Close()
 }
 
@@ -76,6 +85,23 @@ func (s *sharing) pools() []runner.Pool {
 		out = append(out, p)
 	}
 	return out
+}
+
+// tenantLimits are those that somebody has to ask the store for.
+func (s *sharing) tenantLimits() []runner.Limits {
+	var out []runner.Limits
+	for _, l := range s.gov.SharedLimits() {
+		out = append(out, l)
+	}
+	return out
+}
+
+// Run speaks with the store until ctx ends.
+func (s *sharing) Run(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { return s.Runner.Run(ctx) })
+	group.Go(func() error { return s.limits.Run(ctx) })
+	return group.Wait()
 }
 
 // firstAnswer is how long a start waits for the store, so that the first calls find grants.
@@ -193,11 +219,6 @@ func countedAlone(snap *tenants.Snapshot) []string {
 		}
 		if len(p.Budgets) > 0 {
 			out = append(out, "budgets of pool "+p.Name)
-		}
-	}
-	for _, t := range snap.Tenants() {
-		if t.RPM+t.TPM+t.ITPM+t.OTPM+t.Concurrency > 0 || len(t.Budgets)+len(t.Pools) > 0 {
-			return append(out, "limits and budgets of tenants")
 		}
 	}
 	return out

@@ -50,6 +50,9 @@ func (b *Cap) Used(now time.Time) int64 {
 	return b.used
 }
 
+// Counted is Used as of the last look.
+func (b *Cap) Counted() int64 { return b.used }
+
 // Limit is what may be used in a period.
 func (b *Cap) Limit() int64 { return b.limit }
 

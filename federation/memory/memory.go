@@ -1,4 +1,4 @@
-// Package memory keeps the accounts of pools for nodes of one process: of tests, and of
+// Package memory keeps the accounts of pools, and of owners of limits, for nodes of one process: of tests, and of
 // programs that embed several governors. What it remembers ends with the process.
 package memory
 
@@ -21,13 +21,15 @@ type Config struct {
 	Fresh bool
 }
 
-// Store is a runner.Store.
+// Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
 	cfg Config
 
 	mu          sync.Mutex
 	accounts    map[string]*federation.Account
 	incarnation string
+	owners      map[string]*owned
+	swept       int64 // when to look for who is forgotten next
 }
 
 // New returns a store that knows nothing.
@@ -39,7 +41,7 @@ func New(c Config) *Store {
 		began := time.Now()
 		c.Now = func() int64 { return began.UnixMilli() + time.Since(began).Milliseconds() }
 	}
-	return &Store{cfg: c, accounts: map[string]*federation.Account{}}
+	return &Store{cfg: c, accounts: map[string]*federation.Account{}, owners: map[string]*owned{}}
 }
 
 // Beat implements runner.Store.

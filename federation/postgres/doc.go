@@ -10,6 +10,10 @@
 // nodes in one order, and the commit, which waits for the disk whatever the server's
 // settings say, is what makes them be remembered.
 //
+// Parts of owners' limits (package federation/parts) go the same way, in a table of their own: many
+// beats in one transaction, which locks the owners' rows in the order of their names, and
+// deletes those that may be forgotten once in a while.
+//
 // # Rules
 //
 //   - The time is the server's, read when the lock is held.
@@ -20,6 +24,6 @@
 //     others: the server ends a transaction that is idle for long.
 //   - After an error it is not known whether a beat was booked. It is never sent again; the
 //     next one says all that it said.
-//   - The table is made when it is not there. Without the right to make it, let somebody
+//   - The tables are made when they are not there. Without the right to make them, let somebody
 //     else: the statements are Schema.
 package postgres

@@ -8,24 +8,18 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/llmgov/llmgov/federation"
 )
 
-// Schema is what a Store keeps its accounts in. To compress them takes longer than to
-// write them.
-var Schema = []string{
-	`CREATE TABLE llmgov_pools (pool text PRIMARY KEY, account bytea NOT NULL, changed timestamptz NOT NULL)`,
-	`ALTER TABLE llmgov_pools ALTER COLUMN account SET STORAGE EXTERNAL`,
-}
-
-// Store is a runner.Store.
+// Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
 	db    *pgxpool.Pool
 	rules federation.Rules
-	made  atomic.Bool // the table is there
+	// pools and parts are the tables.
+	pools, parts table
+	swept        atomic.Int64 // when to look for owners that are forgotten next, by the server's clock
 	// clock and incarnation are expressions of SQL.
 	clock, incarnation string
 }
@@ -56,7 +50,7 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{db: db, rules: r, clock: serverClock, incarnation: serverIncarnation}, nil
+	return &Store{db: db, rules: r, pools: table{name: "llmgov_pools"}, parts: table{name: "llmgov_parts"}, clock: serverClock, incarnation: serverIncarnation}, nil
 }
 
 // Close ends all connections. Nothing may be under way.
@@ -66,7 +60,7 @@ func (s *Store) Close() { s.db.Close() }
 func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
 	reply, err := s.beat(ctx, pool, b)
 	if err != nil {
-		return federation.Reply{}, fmt.Errorf("postgres: %w", s.undone(err))
+		return federation.Reply{}, fmt.Errorf("postgres: %w", s.pools.undone(err))
 	}
 	return reply, nil
 }
@@ -77,7 +71,7 @@ func (s *Store) beat(ctx context.Context, pool string, b *federation.Beat) (fede
 		return federation.Reply{}, err
 	}
 	defer conn.Release() // which closes it, if it is in the middle of something
-	if err := s.make(ctx, conn); err != nil {
+	if err := s.pools.make(ctx, conn); err != nil {
 		return federation.Reply{}, err
 	}
 	row, err := s.lock(ctx, conn, pool)
@@ -169,45 +163,4 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 		return federation.View{}, fmt.Errorf("postgres: %w", err)
 	}
 	return a.View(w.now), nil
-}
-
-// tableLock is the name of the lock under which the table is made.
-const tableLock = 0x6c6c6d676f76
-
-// make sees to it that the table is there. It asks for no rights where it is.
-func (s *Store) make(ctx context.Context, conn *pgxpool.Conn) error {
-	if s.made.Load() {
-		return nil
-	}
-	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(tableLock)); err != nil {
-			return err
-		}
-		there := false
-		if err := tx.QueryRow(ctx, "SELECT to_regclass('llmgov_pools') IS NOT NULL").Scan(&there); err != nil || there {
-			return err
-		}
-		for _, sql := range Schema {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("cannot make the table llmgov_pools: %w", err)
-			}
-		}
-		return nil
-	})
-	s.made.Store(err == nil)
-	return err
-}
-
-// undone looks for the table again if that is what an error is about.
-func (s *Store) undone(err error) error {
-	if missing(err) {
-		s.made.Store(false)
-	}
-	return err
-}
-
-// missing reports whether an error says that there is no table.
-func missing(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code == "42P01"
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/internal/redistest"
 )
 
@@ -16,7 +17,7 @@ import (
 func BenchmarkBeat(b *testing.B) {
 	server := redistest.New(b)
 	s := open(b, server.URL())
-	s.use(saidServer)
+	s.use(saidServer, saidClock)
 	for _, x := range []struct{ nodes, tenants int }{{4, 100}, {4, 4096}, {20, 100}, {100, 100}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", x.nodes, x.tenants), func(b *testing.B) {
 			f := newFleet(b, s, x.nodes, x.tenants)
@@ -107,4 +108,60 @@ func (f *fleet) beat() {
 		f.b.Fatal(err)
 	}
 	f.replies[i] = reply
+}
+
+// BenchmarkShare: what a batch of beats of 200 owners takes of the server's processor, by how many
+// processes each owner has. All want more than there is of three limits, or little.
+func BenchmarkShare(b *testing.B) {
+	server := redistest.New(b)
+	s := open(b, server.URL())
+	const owners = 200
+	for _, x := range []struct {
+		members int
+		hungry  bool
+	}{{2, false}, {2, true}, {8, false}, {8, true}} {
+		b.Run(fmt.Sprintf("%d,hungry=%v", x.members, x.hungry), func(b *testing.B) {
+			members := x.members
+			held := make([][]parts.Reply, members)
+			seq := int64(0)
+			share := func(i int) {
+				batch := make([]*parts.Beat, owners)
+				for o := range batch {
+					next := &parts.Beat{Owner: fmt.Sprint("tenant/", b.Name(), o), Instance: fmt.Sprintf("instance-%08d", i), Seq: seq}
+					for k, name := range []string{"rpm", "tpm", "concurrency"} {
+						c := parts.Claim{Name: name, Kind: []parts.Kind{parts.Rolling, parts.Rolling, parts.Slots}[k], Limit: []int64{600, 1_000_000, 20}[k]}
+						if held[i] != nil {
+							c.Part = held[i][o].Parts[k].Part
+						}
+						c.Used, c.Want = c.Part, c.Limit/20
+						if x.hungry {
+							c.Want, c.Need = 2*c.Limit, c.Part+1
+						}
+						next.Claims = append(next.Claims, c)
+					}
+					batch[o] = next
+				}
+				replies, err := s.Share(context.Background(), batch)
+				if err != nil {
+					b.Fatal(err)
+				}
+				held[i] = replies
+			}
+			round := func() {
+				seq++
+				for i := range members {
+					share(i)
+				}
+			}
+			for range 4 {
+				round()
+			}
+			before := cpu(b, s)
+			for b.Loop() {
+				round()
+			}
+			b.ReportMetric((cpu(b, s)-before)/float64(b.N*members*owners), "redis-µs/beat")
+			b.ReportMetric(float64(len(fmt.Sprint(do(b, s, "GET", partsKey(fmt.Sprint("tenant/", b.Name(), 0)))))), "B/owner")
+		})
+	}
 }

@@ -13,6 +13,9 @@
 // it needs. It is one key, so that it is there or is gone as a whole, and a cluster has all of it
 // on one node.
 //
+// Parts of owners' limits (package federation/parts) are kept beside them, one value an owner:
+// many beats of them go in one round trip, each as a call of parts.lua.
+//
 // # Rules
 //
 //   - The scripts do what package federation does, in the same order and under the same

@@ -13,13 +13,13 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// Store is a runner.Store.
+// Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
-	client     redis.UniversalClient
-	rules      string
-	beat, look script
-	warn       func(string)
-	warned     atomic.Bool
+	client            redis.UniversalClient
+	rules             string
+	beat, look, parts script
+	warn              func(string)
+	warned            atomic.Bool
 }
 
 // Open returns a store at a URL, such as redis://user:password@host:6379. It does not connect: a
@@ -31,13 +31,14 @@ func Open(url string, r federation.Rules, warn func(string)) (*Store, error) {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	s := &Store{client: a.client(), rules: rulesText(r), warn: warn}
-	s.use(luaServer)
+	s.use(luaServer, luaClock)
 	return s, nil
 }
 
-// use sets what the scripts ask the server by.
-func (s *Store) use(server string) {
+// use sets what the scripts ask the server and its clock by.
+func (s *Store) use(server, clock string) {
 	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)
+	s.parts = assemble(clock, luaParts)
 }
 
 // Close ends all connections. Nothing may be under way.
@@ -83,8 +84,8 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 	return v, nil
 }
 
-// rights are what a user of Redis needs on the keys of pools.
-const rights = "+evalsha +eval +time +info +hmget +hset +hdel +del +exists +pexpire"
+// rights are what a user of Redis needs on the keys of pools, and of owners of limits.
+const rights = "+evalsha +eval +time +info +hmget +hset +hdel +del +exists +pexpire +get +set"
 
 // explain says of an error what is to be done, where that is known.
 func explain(err error) error {

@@ -30,6 +30,9 @@ func do(t testing.TB, s *Store, args ...any) any {
 	return v
 }
 
+// saidClock is in place of clock.lua where a test says what time it is.
+const saidClock = `local function clock() return tonumber(redis.call('HGET', 'said', 'now')) end`
+
 // saidServer is in place of server.lua where a test says what the server is.
 const saidServer = `
 local function server()
@@ -45,7 +48,7 @@ func TestStore(t *testing.T) {
 		n++
 		return storetest.Harness{
 			Store: s, Rules: federation.DefaultRules(),
-			SetClock: func(now int64) { s.use(saidServer); do(t, s, "HSET", "said", "now", now) },
+			SetClock: func(now int64) { s.use(saidServer, saidClock); do(t, s, "HSET", "said", "now", now) },
 			Replace:  func(incarnation string) { do(t, s, "HSET", "said", "incarnation", incarnation) },
 			Save: func() func() {
 				do(t, s, "COPY", key("p"), "saved", "REPLACE")

@@ -29,7 +29,7 @@ func TestSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
-		s.use(saidServer)
+		s.use(saidServer, saidClock)
 		stores = append(stores, s)
 	}
 	n := 0

@@ -27,6 +27,10 @@ var (
 	luaBeat string
 	//go:embed lua/look.lua
 	luaLook string
+	//go:embed lua/clock.lua
+	luaClock string
+	//go:embed lua/parts.lua
+	luaParts string
 )
 
 // script is what a server runs, and the name that it has there.
@@ -34,7 +38,11 @@ type script struct{ text, sha string }
 
 // newScript puts a script together, of which server says what the server is.
 func newScript(server, main string) script {
-	text := strings.Join([]string{server, luaBook, luaState, luaSafety, luaShare, luaAccount, main}, "\n")
+	return assemble(server, luaBook, luaState, luaSafety, luaShare, luaAccount, main)
+}
+
+func assemble(pieces ...string) script {
+	text := strings.Join(pieces, "\n")
 	sum := sha1.Sum([]byte(text))
 	return script{text, hex.EncodeToString(sum[:])}
 }

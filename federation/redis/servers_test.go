@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/internal/redistest"
 )
 
@@ -159,9 +160,12 @@ func TestRights(t *testing.T) {
 	if r := beat(t, s, lost); r.Status != federation.Resend { // which begins the account anew
 		t.Errorf("got %+v", r)
 	}
-	for _, one := range strings.Fields("evalsha time info hmget hset pexpire") {
+	for _, one := range strings.Fields("evalsha time info hmget hset pexpire get set") {
 		server.Do("ACL", "SETUSER", "gov", "-"+one)
 		_, err := beatOn(s, "p", join("b"))
+		if err == nil {
+			_, err = share(s, "a", 1, parts.Slots, one)
+		}
 		if err == nil || !strings.Contains(err.Error(), rights) {
 			t.Errorf("without the right to %s: %v", one, err)
 		}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// limited is gateways whose tenants have limits of their own.
+type limited struct {
+	t        *testing.T
+	config   string
+	gateways []*process
+}
+
+func newLimited(t *testing.T, store string) *limited {
+	t.Helper()
+	dir := t.TempDir()
+	policy := "tenants:\n"
+	for name, limits := range map[string]string{
+		"free": "weight: 1", "minute": "rpm: 20", "slots": "concurrency: 3", "budget": "budgets: [{requests: 25, per: month}]",
+	} {
+		policy += fmt.Sprintf("  %s: {keys: [%q], %s}\n", name, tenants.HashKey("key-of-"+name).String(), limits)
+	}
+	l := &limited{t: t, config: filepath.Join(dir, "llmgov.yaml")}
+	for file, text := range map[string]string{
+		l.config: "upstreams: {mock: {base_url: " + startMock(t) + "/v1}}\npools: {p: {models: [\"*\"], rpm: 100000, expect_nodes: 2}}\n" +
+			"store: \"" + store + "\"\npolicies: [tenants.yaml]\n",
+		filepath.Join(dir, "tenants.yaml"): policy,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var starting sync.WaitGroup
+	l.gateways = make([]*process, 2)
+	for i := range l.gateways {
+		starting.Go(func() { l.gateways[i] = launchNode(t, l.config, i) })
+	}
+	starting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	l.await(l.gateways...)
+	return l
+}
+
+// await waits until the store grants.
+func (l *limited) await(gateways ...*process) {
+	l.t.Helper()
+	for _, p := range gateways {
+		redistest.Eventually(l.t, "the store grants", func() bool {
+			status, _ := l.call(p, "free", 0)
+			return status == http.StatusOK
+		})
+	}
+}
+
+// call asks at a gateway, for an answer that takes so many tenths of a second.
+func (l *limited) call(p *process, tenant string, tenths int) (status int, text string) {
+	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"max_tokens":99,"mock":{"output_tokens":%d,"token_ms":100}}`, max(1, tenths))
+	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		l.t.Error(err)
+		return 0, ""
+	}
+	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		l.t.Error(err)
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	answer, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(answer)
+}
+
+// served asks at all gateways in turn for so long, and counts the answers.
+func (l *limited) served(tenant string, d time.Duration, gateways ...*process) (served int, last string) {
+	for end, i := time.Now().Add(d), 0; time.Now().Before(end); i++ {
+		status, text := l.call(gateways[i%len(gateways)], tenant, 0)
+		switch status {
+		case http.StatusOK:
+			served++
+		case http.StatusTooManyRequests:
+			last = text
+			time.Sleep(50 * time.Millisecond)
+		default:
+			l.t.Fatalf("%s: %d %s", tenant, status, text)
+		}
+	}
+	return served, last
+}
+
+// TestTenantLimits: two gateways with a store admit of a tenant's own limits what one would:
+// requests of a minute, calls at once and a budget, also when one of them has been killed
+// and another started in its place.
+func TestTenantLimits(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*testing.T) string{
+		"redis":    func(t *testing.T) string { return redistest.New(t).URL() },
+		"postgres": func(t *testing.T) string { return pgtest.New(t).URL() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLimited(t, store(t))
+			began := time.Now()
+			minute, why := l.served("minute", 5*time.Second, l.gateways...)
+			if minute != 20 || !strings.Contains(why, "Limit 20, Used 20, Requested 1.") {
+				t.Errorf("of 20 requests a minute %d were served; then it says %s", minute, why)
+			}
+			l.slots()
+			budget, why := l.served("budget", 5*time.Second, l.gateways...)
+			if budget != 25 || !strings.Contains(why, "insufficient_quota") {
+				t.Errorf("of a budget of 25 requests %d were served; then it says %s", budget, why)
+			}
+			l.gateways[0].kill()
+			fresh := launchNode(t, l.config, 0)
+			if fresh == nil {
+				t.FailNow()
+			}
+			l.await(fresh)
+			if more, _ := l.served("budget", 3*time.Second, l.gateways[1], fresh); more > 0 {
+				t.Errorf("after one was killed and another started, %d more of the budget were served", more)
+			}
+			more, _ := l.served("minute", time.Second, l.gateways[1], fresh)
+			if took := time.Since(began); more > 0 && took < time.Minute {
+				t.Errorf("%d more of the minute were served within %v", more, took)
+			}
+		})
+	}
+}
+
+// slots looks whether calls at once are counted over all gateways.
+func (l *limited) slots() {
+	var running sync.WaitGroup
+	var served atomic.Int64
+	for i := range 10 {
+		running.Go(func() {
+			switch status, text := l.call(l.gateways[i%2], "slots", 20); {
+			case status == http.StatusOK:
+				served.Add(1)
+			case status != http.StatusTooManyRequests || !strings.Contains(text, `"concurrency"`):
+				l.t.Errorf("slots: %d %s", status, text)
+			}
+		})
+	}
+	running.Wait()
+	if n := served.Load(); n != 3 {
+		l.t.Errorf("of 3 calls at once %d were served", n)
+	}
+}

@@ -1,0 +1,148 @@
+package parts
+
+import "slices"
+
+// Account is what the store of one owner's limits keeps: which process has which part of
+// each. It is pure, and serves as it is where the store can run Go; where it cannot, the same
+// steps run there (package federation/redis), and the conformance suite compares the two. It is
+// not safe for concurrent use. The zero value is one that nobody told anything.
+type Account struct {
+	// Now is the latest time that was seen, in milliseconds. It never runs backwards.
+	Now int64
+	// Members are in the order in which they came.
+	Members []Member
+}
+
+// Member is what is known of a process.
+type Member struct {
+	Instance  string
+	Seq, Seen int64
+	Holds     []Hold
+}
+
+// Hold is what a member has of a limit.
+type Hold struct {
+	Name string
+	Kind Kind
+	Ends int64
+	// Seen is when it was told last.
+	Seen int64
+	Used int64
+	// High is the most that the member may take for its part.
+	High       int64
+	Want, Need int64
+	// Since is from when on Need was more than the part, without a break; 0 if it is not.
+	Since int64
+}
+
+var ttl, window = TTL.Milliseconds(), Window.Milliseconds()
+
+// Beat takes in what a process tells at now, and answers.
+func (a *Account) Beat(now int64, b *Beat) Reply {
+	a.Now = max(a.Now, now)
+	a.age()
+	m := a.member(b.Instance)
+	if b.Seq <= m.Seq {
+		return Reply{}
+	}
+	a.tell(m, b)
+	r := Reply{Seq: b.Seq, Parts: make([]Part, len(b.Claims))}
+	for i, c := range b.Claims {
+		r.Parts[i] = a.grant(m, &m.Holds[i], c.Within().Limit)
+	}
+	m.Holds = slices.DeleteFunc(m.Holds, func(h Hold) bool { return h.idle() || a.over(h) })
+	return r
+}
+
+// member is a process that is known, now at the latest.
+func (a *Account) member(instance string) *Member {
+	i := slices.IndexFunc(a.Members, func(m Member) bool { return m.Instance == instance })
+	if i < 0 {
+		i = len(a.Members)
+		a.Members = append(a.Members, Member{Instance: instance})
+	}
+	return &a.Members[i]
+}
+
+// tell replaces what a member has told before. What is not told any more it has left: it has
+// no part there, and only what it used counts on.
+func (a *Account) tell(m *Member, b *Beat) {
+	before := m.Holds
+	m.Seq, m.Seen, m.Holds = b.Seq, a.Now, nil
+	for _, c := range b.Claims {
+		m.Holds = append(m.Holds, a.told(named(before, c.Name), c.Within()))
+	}
+	for _, h := range before {
+		if h.Kind != Slots && named(m.Holds, h.Name) == nil {
+			m.Holds = append(m.Holds, Hold{Name: h.Name, Kind: h.Kind, Ends: h.Ends, Seen: h.Seen, Used: h.Used, Want: h.Used})
+		}
+	}
+}
+
+// told is a claim as it is kept. What the process says that it has is all that it has: it
+// takes no answer to a beat before this one.
+func (a *Account) told(before *Hold, c Claim) Hold {
+	h := Hold{Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, High: c.Part, Need: c.Need}
+	h.Want = max(c.Want, c.Need, c.Used)
+	if c.Need > c.Part {
+		h.Since = a.Now
+		if before != nil && before.Since > 0 {
+			h.Since = before.Since
+		}
+	}
+	return h
+}
+
+// named is the hold of a name, or nil.
+func named(holds []Hold, name string) *Hold {
+	i := slices.IndexFunc(holds, func(h Hold) bool { return h.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &holds[i]
+}
+
+// age drops what counts no more, and who has nothing left.
+func (a *Account) age() {
+	for i := range a.Members {
+		m := &a.Members[i]
+		m.Holds = slices.DeleteFunc(m.Holds, a.over)
+	}
+	a.Members = slices.DeleteFunc(a.Members, func(m Member) bool { return len(m.Holds) == 0 && m.Seen+ttl < a.Now })
+}
+
+// over reports whether a hold counts no more.
+func (a *Account) over(h Hold) bool { return h.until() < a.Now }
+
+// until is how long a hold counts, if it is told no more. A period lasts a Window longer here:
+// so far the clocks may differ by which processes end it.
+func (h *Hold) until() int64 {
+	switch h.Kind {
+	case Rolling:
+		return h.Seen + ttl + window
+	case Period:
+		return h.Ends + window
+	}
+	return h.Seen + ttl
+}
+
+// idle reports whether a hold is none.
+func (h Hold) idle() bool { return h.belief() == 0 && h.Want == 0 }
+
+// live reports whether who has a hold is heard of.
+func (a *Account) live(h *Hold) bool { return h.Seen+ttl >= a.Now }
+
+// belief is the most that may count against the limit where a hold is.
+func (h *Hold) belief() int64 { return max(h.High, h.Used) }
+
+// Forget is in how many milliseconds the account may be forgotten, if nobody tells anything.
+func (a *Account) Forget() int64 {
+	last := a.Now
+	for _, m := range a.Members {
+		last = max(last, m.Seen+ttl)
+		for _, h := range m.Holds {
+			last = max(last, h.until())
+		}
+	}
+	return last - a.Now
+}

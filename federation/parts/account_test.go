@@ -1,0 +1,277 @@
+package parts
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// claim is of a limit of 10 that is hungry, or not, of one.
+func claim(kind Kind, used, part, want int64) Claim {
+	return Claim{Name: "x", Kind: kind, Limit: 10, Ends: 900_000, Used: used, Part: part, Want: want}
+}
+
+func tell(a *Account, now int64, instance string, seq int64, claims ...Claim) []Part {
+	return a.Beat(now, &Beat{Owner: "o", Instance: instance, Seq: seq, Claims: claims}).Parts
+}
+
+func wants(t *testing.T, got []Part, want ...Part) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+// TestTaken: who was alone has a smaller part once another comes, which gets the rest when the
+// first has said that it knows.
+func TestTaken(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		a := &Account{}
+		wants(t, tell(a, 1000, "a", 1, claim(kind, 0, 0, 50)), Part{10, 0})
+		wants(t, tell(a, 1100, "b", 1, claim(kind, 0, 0, 50)), Part{0, 0})
+		wants(t, tell(a, 2000, "a", 2, claim(kind, 3, 10, 50)), Part{5, 0})
+		wants(t, tell(a, 2100, "b", 2, claim(kind, 0, 0, 50)), Part{0, 3})
+		wants(t, tell(a, 2200, "a", 3, claim(kind, 7, 5, 50)), Part{5, 0})
+		wants(t, tell(a, 2300, "b", 3, claim(kind, 0, 0, 50)), Part{3, 7})
+		wants(t, tell(a, 2400, "a", 4, claim(kind, 2, 5, 2)), Part{2, 0})
+		wants(t, tell(a, 2500, "a", 5, claim(kind, 2, 2, 2)), Part{2, 0})
+		wants(t, tell(a, 2600, "b", 4, claim(kind, 3, 3, 50)), Part{8, 2})
+	}
+}
+
+// TestSilent: what a process that is heard of no more had counts by its kind.
+func TestSilent(t *testing.T) {
+	for _, x := range []struct {
+		kind  Kind
+		until int64 // it counts
+	}{{Slots, 1000 + 2500}, {Rolling, 1000 + 62_500}, {Period, 900_000 + 60_000}} {
+		a := &Account{}
+		wants(t, tell(a, 1000, "a", 1, claim(x.kind, 3, 0, 6)), Part{6, 0})
+		if a.Forget() != x.until-1000 {
+			t.Errorf("%s: it is forgotten after %d ms", x.kind, a.Forget())
+		}
+		wants(t, tell(a, x.until, "b", 1, claim(x.kind, 0, 0, 50)), Part{4, 3})
+		late := claim(x.kind, 0, 0, 50)
+		late.Ends *= 2 // else it is over for all
+		wants(t, tell(a, x.until+1, "b", 2, late), Part{10, 0})
+	}
+}
+
+// TestOver: of a period that is over nobody gets anything.
+func TestOver(t *testing.T) {
+	a := &Account{}
+	wants(t, tell(a, 960_000, "a", 1, claim(Period, 0, 0, 6)), Part{6, 0})
+	wants(t, tell(a, 960_001, "a", 2, claim(Period, 0, 6, 6)), Part{})
+	if len(a.Members[0].Holds) > 0 || a.Forget() != 2500 {
+		t.Errorf("kept: %+v", a)
+	}
+}
+
+// TestLeft: what a process used of a limit that it tells nothing of any more counts on, but for
+// its slots.
+func TestLeft(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		a := &Account{}
+		wants(t, tell(a, 1000, "a", 1, claim(kind, 4, 0, 50)), Part{10, 0})
+		tell(a, 1100, "a", 2)
+		want := Part{6, 4}
+		if kind == Slots {
+			want = Part{10, 0}
+		}
+		wants(t, tell(a, 1200, "b", 1, claim(kind, 0, 0, 50)), want)
+	}
+}
+
+// TestTwice: a beat that comes late or twice changes nothing, and is not answered.
+func TestTwice(t *testing.T) {
+	a := &Account{}
+	wants(t, tell(a, 1000, "a", 2, claim(Slots, 4, 0, 6)), Part{6, 0})
+	for seq := range int64(3) {
+		if r := a.Beat(1100, &Beat{Instance: "a", Seq: seq, Claims: []Claim{claim(Slots, 0, 0, 0)}}); r.Seq != 0 || r.Parts != nil {
+			t.Errorf("beat %d was answered with %+v", seq, r)
+		}
+	}
+	wants(t, tell(a, 1200, "b", 1, claim(Slots, 0, 0, 50)), Part{4, 4})
+}
+
+// TestBack: where the store's clock is put back nothing is forgotten later, or told anew.
+func TestBack(t *testing.T) {
+	a := &Account{}
+	tell(a, 100_000, "a", 1, claim(Rolling, 4, 0, 4))
+	tell(a, 50_000, "b", 1, claim(Rolling, 6, 0, 6))
+	wants(t, tell(a, 162_500, "c", 1, claim(Rolling, 0, 0, 50)), Part{0, 10})
+	wants(t, tell(a, 162_501, "c", 2, claim(Rolling, 0, 0, 50)), Part{10, 0})
+}
+
+// TestIdle: of who has given all back nothing is kept but its last number, for a while.
+func TestIdle(t *testing.T) {
+	a := &Account{}
+	tell(a, 1000, "a", 1, claim(Rolling, 0, 0, 5))
+	tell(a, 1100, "a", 2, claim(Rolling, 0, 5, 0))
+	wants(t, tell(a, 1200, "b", 1, claim(Rolling, 0, 0, 50)), Part{5, 0})
+	tell(a, 1300, "a", 3, claim(Rolling, 0, 0, 0))
+	wants(t, tell(a, 1400, "b", 2, claim(Rolling, 0, 5, 50)), Part{10, 0})
+	if len(a.Members) != 2 || len(a.Members[0].Holds) != 0 {
+		t.Errorf("kept: %+v", a.Members)
+	}
+	tell(a, 3801, "b", 3, claim(Rolling, 0, 10, 50))
+	if len(a.Members) != 1 {
+		t.Errorf("kept: %+v", a.Members)
+	}
+}
+
+// TestShare: max-min, and the floor of the one that has waited longest.
+func TestShare(t *testing.T) {
+	for _, x := range []struct {
+		avail             int64
+		kind              Kind
+		used, want, needs []int64
+		gets              []int64
+	}{
+		{10, Slots, []int64{0, 0}, []int64{3, 7}, []int64{0, 0}, []int64{3, 7}},
+		{10, Slots, []int64{0, 0}, []int64{3, 8}, []int64{0, 0}, []int64{3, 7}},
+		{10, Slots, []int64{0, 0, 0}, []int64{50, 1, 50}, []int64{0, 0, 0}, []int64{4, 1, 5}},
+		{1, Slots, []int64{0, 0}, []int64{5, 5}, []int64{0, 0}, []int64{0, 1}},
+		{1, Slots, []int64{0, 1}, []int64{5, 5}, []int64{1, 0}, []int64{1, 0}},
+		{10, Slots, []int64{5, 5}, []int64{50, 50}, []int64{6, 6}, []int64{5, 5}}, // their own calls make room
+		{10, Rolling, []int64{0, 5}, []int64{50, 50}, []int64{7, 6}, []int64{7, 3}},
+		{10, Rolling, []int64{2, 5}, []int64{50, 50}, []int64{9, 6}, []int64{7, 3}},
+		{10, Rolling, []int64{6, 4}, []int64{50, 50}, []int64{17, 6}, []int64{10, 0}},
+		{10, Rolling, []int64{0, 0}, []int64{50, 50}, []int64{7, 8}, []int64{7, 3}}, // the first has waited longer
+		{10, Period, []int64{5, 4}, []int64{50, 50}, []int64{6, 5}, []int64{6, 4}},
+		{0, Slots, []int64{0, 0}, []int64{5, 5}, []int64{1, 1}, []int64{0, 0}},
+	} {
+		var live []*Hold
+		for i := range x.used {
+			h := &Hold{Kind: x.kind, Used: x.used[i], Want: x.want[i], Need: x.needs[i]}
+			if h.Need > 0 {
+				h.Since = int64(i + 1)
+			}
+			live = append(live, h)
+		}
+		var gets []int64
+		for _, h := range live {
+			gets = append(gets, target(h, live, x.avail))
+		}
+		if !slices.Equal(gets, x.gets) {
+			t.Errorf("%+v: got %v", x, gets)
+		}
+	}
+}
+
+// TestWithin: what no process would tell is bounded, and sums are.
+func TestWithin(t *testing.T) {
+	a := &Account{}
+	wild := Claim{Name: "x", Kind: Slots, Limit: 1 << 62, Used: 1 << 62, Want: -5, Need: 1 << 62}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		tell(a, 1000, name, 1, wild)
+	}
+	wants(t, tell(a, 1000, "z", 1, Claim{Name: "x", Kind: Slots, Limit: -3, Want: 9}), Part{0, 4e15})
+}
+
+// TestEncode: what is written down is read again, and nothing else.
+func TestEncode(t *testing.T) {
+	a := &Account{}
+	tell(a, 1000, "a", 1, claim(Rolling, 4, 0, 50), claim(Period, 4, 0, 50)) // of one name, which is none of ours
+	tell(a, 1200, "b", 7, claim(Slots, 4, 0, 50))
+	b, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := c.Encode(); string(again) != string(b) || len(c.Members) != 2 {
+		t.Errorf("got %+v, want %+v", c, a)
+	}
+	for _, bad := range []string{"", "\x02", "\x01{", string(b[:len(b)-1])} {
+		if _, err := Decode([]byte(bad)); err == nil {
+			t.Errorf("%q was taken for an account", bad)
+		}
+	}
+}
+
+var start = time.Unix(1_000_000, 0)
+
+// TestDue: when a process tells.
+func TestDue(t *testing.T) {
+	h := NewHolder("o", "i", 1)
+	now := start
+	due := func(busy, lacking bool) time.Duration {
+		t.Helper()
+		for d := time.Duration(0); d <= 3*time.Second; d += 10 * time.Millisecond {
+			if h.Due(now.Add(d), busy, lacking) {
+				return d
+			}
+		}
+		return -1
+	}
+	beat := func(c Claim, answer int64) {
+		t.Helper()
+		b := h.Beat(now, c.Need > 0, []Claim{c})
+		now = now.Add(10 * time.Millisecond)
+		if !h.Answered(now, &Reply{Seq: b.Seq, Parts: []Part{{Part: answer}}}) {
+			t.Fatal("the answer was not taken")
+		}
+	}
+	within := func(what string, got, least, most time.Duration) {
+		t.Helper()
+		if got < least || got > most {
+			t.Errorf("%s: due after %v, want %v…%v", what, got, least, most)
+		}
+	}
+	const ms = time.Millisecond
+	within("at first", due(false, false), 0, 0)
+	hungry := Claim{Name: "x", Kind: Rolling, Limit: 10, Want: 20, Need: 5}
+	b := h.Beat(now, true, []Claim{hungry})
+	within("not answered", due(true, true), 900*ms, 1100*ms)
+	h.Answered(now, &Reply{Seq: b.Seq, Parts: []Part{{}}})
+	within("answered", due(true, false), 900*ms, 1100*ms)
+	for _, pause := range []time.Duration{200 * ms, 400 * ms, 800 * ms, 900 * ms} {
+		within("in vain", due(true, true), pause-10*ms, pause+100*ms)
+		beat(hungry, 0)
+	}
+	beat(hungry, 8)
+	within("it brought something", due(true, true), 90*ms, 100*ms)
+	beat(hungry, 4)
+	within("a smaller part", due(true, false), 240*ms, 250*ms)
+	hungry.Need, hungry.Want = 0, 3
+	beat(hungry, 3)
+	within("as small as it wants", due(false, false), 890*ms, 1100*ms)
+	idle := Claim{Name: "x", Kind: Rolling, Limit: 10}
+	beat(idle, 0)
+	within("to give all back", due(false, false), 240*ms, 250*ms)
+	beat(idle, 0)
+	within("nothing is held", due(false, false), -1, -1)
+	within("nothing is held, but a call waits", due(true, true), 90*ms, 100*ms)
+	within("nothing is held, but a call runs", due(true, false), 890*ms, 1100*ms)
+	used := Claim{Name: "x", Kind: Period, Limit: 10, Used: 3, Want: 3}
+	beat(used, 5)
+	within("it has a part", due(false, false), 890*ms, 1100*ms)
+	used.Used, used.Want = 2, 2
+	beat(used, 2)
+	within("its part is more than it told", due(false, false), 890*ms, 1100*ms)
+	beat(used, 2)
+	within("nothing is held of a period", due(false, false), -1, -1)
+	used.Kind = Rolling
+	beat(used, 2)
+	within("what is used will count no more", due(false, false), 890*ms, 1100*ms)
+}
+
+// TestDrift: parts expire a part in a thousand early, counted from when the beat was sent.
+func TestDrift(t *testing.T) {
+	h := NewHolder("o", "i", 1)
+	b := h.Beat(start, true, []Claim{{Name: "x", Kind: Slots, Limit: 5, Want: 5}})
+	answer := &Reply{Seq: b.Seq, Parts: []Part{{Part: 5}}}
+	end := start.Add(2497500 * time.Microsecond)
+	if h.Answered(end, answer) || h.Part(end, "x") != 0 {
+		t.Error("an answer was taken that has expired")
+	}
+	if !h.Answered(start.Add(time.Second), answer) || h.Answered(start.Add(time.Second), answer) {
+		t.Error("an answer is taken once")
+	}
+	if !h.Until().Equal(end) || h.Part(end.Add(-1), "x") != 5 || h.Part(end, "x") != 0 {
+		t.Errorf("it is %d until %v", h.Part(end.Add(-1), "x"), h.Until().Sub(start))
+	}
+}

@@ -1,0 +1,146 @@
+package parts
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// interval is how often a process tells, and eager how soon after a beat it says that it
+	// has taken a smaller part, if others may wait for that.
+	interval = time.Second
+	eager    = 250 * time.Millisecond
+	// least is how soon after a beat the next one follows, if calls wait for more. If that
+	// brought nothing it is twice as long the next time, up to interval.
+	least = 100 * time.Millisecond
+	// drift is the part of a time, one in so many, by which two clocks may differ over it.
+	drift = 1000
+)
+
+// Holder is one process's side of one owner's limits: it says when to tell the store what, and
+// what follows from the answers. It is pure: it has no clock, and does not know what counts
+// against a limit. Times are of the process's own monotonic clock. It is not safe for
+// concurrent use.
+type Holder struct {
+	owner, instance string
+	rng             *rand.Rand
+
+	seq, acked int64
+	sent       sent
+	parts      map[string]int64 // as answered last, less what was left since
+	until      time.Time        // of all of them
+
+	next  time.Time     // when the next beat is due in turn
+	pause time.Duration // how long after the last one the next is due, if something lacks
+	given bool          // the last answer left a part that is smaller, and others may wait for it
+	quiet bool          // nothing is held, and the store knows all there is to tell
+}
+
+// sent is the last beat.
+type sent struct {
+	at     time.Time
+	busy   bool
+	claims []Claim
+}
+
+// NewHolder returns one that has told nothing. The instance has to be new with each: what
+// another one of the same name told would count as later. seed decides on the jitter of the
+// beats.
+func NewHolder(owner, instance string, seed uint64) *Holder {
+	return &Holder{owner: owner, instance: instance, rng: rand.New(rand.NewPCG(seed, 11)), pause: least}
+}
+
+// Due reports whether it is time for a beat. busy says that calls run or wait, lacking that
+// one waits for a larger part.
+func (h *Holder) Due(now time.Time, busy, lacking bool) bool {
+	switch {
+	case h.seq == 0:
+		return true
+	case h.quiet && !busy && !lacking:
+		return false
+	case !now.Before(h.next):
+		return true
+	case h.acked < h.seq:
+		return false // another beat would make its answer worthless
+	case lacking:
+		return !now.Before(h.sent.at.Add(h.pause))
+	}
+	return h.given && !now.Before(h.sent.at.Add(eager))
+}
+
+// Beat makes the next beat of claims as they are now: no answer may have been taken since they
+// were looked up. It fills in what the process has of each limit. busy says that calls run
+// or wait.
+func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
+	h.seq++
+	before := h.parts
+	h.parts = make(map[string]int64, len(claims))
+	for i := range claims {
+		c := &claims[i]
+		c.Part = 0
+		if now.Before(h.until) {
+			c.Part = before[c.Name]
+		}
+		h.parts[c.Name] = c.Part
+	}
+	h.sent = sent{now, busy, claims}
+	h.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*h.rng.Float64())))
+	h.quiet, h.given = false, false
+	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Claims: claims}
+}
+
+// Answered takes in an answer, and reports whether it holds. One to another beat than the last
+// does not: the store has been told since that nothing came of it.
+func (h *Holder) Answered(now time.Time, r *Reply) bool {
+	until := h.sent.at.Add(TTL - TTL/drift)
+	if r.Seq != h.seq || h.acked == h.seq || len(r.Parts) != len(h.sent.claims) || !now.Before(until) {
+		return false
+	}
+	h.acked, h.until, h.quiet = h.seq, until, !h.sent.busy
+	raised, lacked := false, false
+	for i, c := range h.sent.claims {
+		part := r.Parts[i].Part
+		h.parts[c.Name] = part
+		raised = raised || part > c.Part
+		lacked = lacked || c.Need > c.Part
+		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2
+		h.quiet = h.quiet && c.settled() && part <= c.Used
+	}
+	trip := max(least, now.Sub(h.sent.at))
+	if lacked && !raised {
+		h.pause = min(2*max(h.pause, trip), interval)
+	} else {
+		h.pause = trip
+	}
+	return true
+}
+
+// settled reports whether a claim says nothing that time will change: who is silent from now
+// on keeps nothing from the others.
+func (c *Claim) settled() bool {
+	return c.Want <= c.Used && c.Part <= c.Used && (c.Used == 0 || c.Kind == Period)
+}
+
+// Part is what the process may have of a limit.
+func (h *Holder) Part(now time.Time, name string) int64 {
+	if !now.Before(h.until) {
+		return 0
+	}
+	return h.parts[name]
+}
+
+// Until is until when the parts hold.
+func (h *Holder) Until() time.Time { return h.until }
+
+// Quiet reports whether nothing is due until calls come again.
+func (h *Holder) Quiet() bool { return h.quiet }
+
+// Leave makes the last beat: the process keeps nothing of what it does not use.
+func (h *Holder) Leave(now time.Time, claims []Claim) *Beat {
+	b := h.Beat(now, false, claims)
+	for i := range b.Claims {
+		c := &b.Claims[i]
+		c.Part, c.Want, c.Need = min(c.Part, c.Used), c.Used, 0
+	}
+	return b
+}

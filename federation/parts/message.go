@@ -1,0 +1,82 @@
+package parts
+
+import "time"
+
+const (
+	// TTL is how long a part holds, and Window for how long use counts of what is Rolling.
+	TTL    = 2500 * time.Millisecond
+	Window = time.Minute
+	// MaxAmount bounds every amount that is told, so that stores whose only numbers are
+	// floats compute exactly what Go does.
+	MaxAmount = int64(1e15)
+)
+
+// Kind says when use stops counting against a limit.
+type Kind string
+
+// The kinds.
+const (
+	// Rolling: a Window after it was.
+	Rolling Kind = "rolling"
+	// Period: with the period that ends at Ends.
+	Period Kind = "period"
+	// Slots: when what runs ends.
+	Slots Kind = "slots"
+)
+
+// Beat is what one process tells of one owner's limits. Amounts are sums and not
+// differences: told twice, they say the same.
+type Beat struct {
+	// Owner is whose limits these are: the name of the account.
+	Owner string
+	// Instance names the process: random, new at each start. Seq numbers its beats of this
+	// owner from 1 on.
+	Instance string
+	Seq      int64
+	// Claims are those on limits that the process knows; one that it told before and does not
+	// tell now it has left, and its part of it with it.
+	Claims []Claim
+}
+
+// Claim is one process's side of one limit.
+type Claim struct {
+	// Name tells the limit from the owner's others. Of a Period it names the period, too.
+	Name string
+	Kind Kind
+	// Limit is what all processes may have together; it may change.
+	Limit int64
+	// Ends is when a Period is over, in milliseconds since 1970.
+	Ends int64
+	// Used is what counts against the limit here now, and what calls in flight hold.
+	Used int64
+	// Part is what the process may have as it sends this: 0 if that has expired.
+	Part int64
+	// Want is what it would have: Used, what waits for it, and what may come before the
+	// next beat. Need is what it has to have for the call that waits longest, Used included; 0
+	// if none does.
+	Want, Need int64
+}
+
+// Reply answers a beat.
+type Reply struct {
+	// Seq is that of the beat; 0 of one that came late, or twice: it changed nothing.
+	Seq int64
+	// Parts answer the claims, in their order.
+	Parts []Part
+}
+
+// Part is what a process may have of a limit: no more than Part may count against it
+// there, for the TTL from when the beat was sent.
+type Part struct {
+	Part int64
+	// Others is what counts against the limit in other processes.
+	Others int64
+}
+
+// Within is a claim whose amounts are all of 0…MaxAmount.
+func (c Claim) Within() Claim {
+	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Part, &c.Want, &c.Need} {
+		*x = min(max(*x, 0), MaxAmount)
+	}
+	return c
+}

@@ -1,0 +1,86 @@
+package parts
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutant is a rule that is broken in the source: what stands there, what does instead, and
+// the test that has to fail.
+type mutant struct{ rule, file, old, new, test string }
+
+// mutants are the rules one by one, each of which was seen to fail when it was broken.
+var mutants = []mutant{
+	{"what a process may take counts, not only what it was told last", "share.go", "h.High = max(h.High, part)", "h.High = part", "TestSafety"},
+	{"what is granted counts at once", "share.go", "h.High = max(h.High, part)", "", "TestSafety"},
+	{"what is used counts beyond the part", "account.go", "return max(h.High, h.Used)", "return h.High", "TestSafety"},
+	{"what others have is not granted again", "share.go", "min(target(h, live, avail), free)", "min(target(h, live, avail), avail)", "TestSafety"},
+	{"who is silent counts for a Window", "account.go", "return h.Seen + ttl + window", "return h.Seen + ttl", "TestSafety"},
+	{"who is silent counts for a TTL longer, in which it may have used its part", "account.go", "return h.Seen + ttl + window", "return h.Seen + window", "TestSilent"},
+	{"a period counts to its end", "account.go", "return h.Ends + window", "return h.Seen + ttl", "TestSafety"},
+	{"a period ends by the last clock", "account.go", "return h.Ends + window", "return h.Ends", "TestOver"},
+	{"what is left counts on", "account.go", "if h.Kind != Slots && named", "if h.Kind == Slots && named", "TestLeft"},
+	{"a beat that comes late is not taken", "account.go", "b.Seq <= m.", "b.Seq == m.", "TestSafety"},
+	{"a beat that comes twice is not answered twice", "account.go", "b.Seq <= m.", "b.Seq < m.", "TestTwice"},
+	{"only the answer to the last beat is taken", "holder.go", "r.Seq != h.seq || h.acked == h.seq ||", "r.Seq == 0 ||", "TestSafety"},
+	{"a part's time begins when the beat was sent", "holder.go", "until := h.sent.at.Add(TTL - TTL/drift)", "until := now.Add(TTL - TTL/drift)", "TestSafety"},
+	{"clocks may differ by a part in a thousand", "holder.go", "h.sent.at.Add(TTL - TTL/drift)", "h.sent.at.Add(TTL)", "TestDrift"},
+	{"a part that has expired is none", "holder.go", "	if !now.Before(h.until) {\n		return 0\n	}\n", "", "TestSafety"},
+	{"what a process says that it has counts", "account.go", "High: c.Part,", "", "TestSafety"},
+	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "TestBack"},
+	{"what does not divide goes to all in turn", "share.go", "x.call() > level", "x.call() > max(level, even[i])", "TestTurns"},
+	{"who has waited longest is served", "share.go", "if first >= 0 {", "if first >= 1000 {", "TestLarge"},
+	{"a smaller part is acknowledged early", "holder.go", "return h.given &&", "return false &&", "TestDue"},
+	{"nothing is due for who has nothing", "holder.go", "case h.quiet && !busy && !lacking:", "case h.quiet && false:", "TestDue"},
+}
+
+// TestMutants breaks each rule, in the source itself, and runs the test that has to fail.
+// Without -mutants it only sees that the source is as the table says.
+func TestMutants(t *testing.T) {
+	if os.Getenv("LLMGOV_MUTANT") != "" {
+		t.Skip("this is one")
+	}
+	for _, m := range mutants {
+		source, err := os.ReadFile(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(source), m.old); n != 1 {
+			t.Errorf("%s: the table of mutants is out of date: %q is there %d times in %s", m.rule, m.old, n, m.file)
+			continue
+		}
+		if *tryMutants {
+			t.Run(strings.ReplaceAll(m.rule, " ", "-"), func(t *testing.T) { m.caught(t, strings.Replace(string(source), m.old, m.new, 1)) })
+		}
+	}
+}
+
+// caught runs the mutant's test over the changed source, and sees it fail.
+func (m *mutant) caught(t *testing.T, source string) {
+	dir := t.TempDir()
+	changed, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace, _ := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	for name, text := range map[string]string{changed: source, overlay: string(replace)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "60s", "-run", "^"+m.test+"$", ".", "-worlds", "400")
+	test.Env = append(os.Environ(), "LLMGOV_MUTANT=1")
+	switch out, err := test.CombinedOutput(); {
+	case err == nil:
+		t.Errorf("nobody notices: %s", m.rule)
+	case !strings.Contains(string(out), "--- FAIL"):
+		t.Errorf("%s: it does not run:\n%.400s", m.rule, out)
+	default:
+		t.Logf("%.300s", out)
+	}
+}

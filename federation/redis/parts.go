@@ -1,0 +1,107 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// partsKey is an owner's.
+func partsKey(owner string) string { return "llmgov:parts:{" + url.QueryEscape(owner) + "}" }
+
+// Share tells beats of several owners, in one round trip, and returns their answers in the same
+// order. After an error it is not known which of them were booked; the next ones say all that
+// they said.
+func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
+	calls := make([]call, len(beats))
+	for i, b := range beats {
+		calls[i] = call{partsKey(b.Owner), partsArgs(b)}
+	}
+	answers, err := s.parts.runAll(ctx, s.client, calls)
+	if err != nil {
+		return nil, explain(err)
+	}
+	replies := make([]parts.Reply, len(beats))
+	for i, a := range answers {
+		if replies[i], err = readParts(a, len(beats[i].Claims)); err != nil {
+			return nil, fmt.Errorf("redis: %w", err)
+		}
+	}
+	return replies, nil
+}
+
+// partsArgs is a beat as the script reads it.
+func partsArgs(b *parts.Beat) []any {
+	args := append(make([]any, 0, 2+8*len(b.Claims)), b.Instance, b.Seq)
+	for _, c := range b.Claims {
+		c = c.Within()
+		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Part, c.Want, c.Need)
+	}
+	return args
+}
+
+// readParts reads the answer to a beat of so many claims.
+func readParts(answer any, claims int) (parts.Reply, error) {
+	list, _ := answer.([]any)
+	r := reader{left: list}
+	reply := parts.Reply{Seq: r.int()}
+	if reply.Seq == 0 {
+		return reply, r.err
+	}
+	reply.Parts = make([]parts.Part, claims)
+	for i := range reply.Parts {
+		reply.Parts[i] = parts.Part{Part: r.int(), Others: r.int()}
+	}
+	return reply, r.err
+}
+
+// call is one run of a script.
+type call struct {
+	key  string
+	args []any
+}
+
+// runAll runs a script on many keys in one round trip. Those that are told that the server does
+// not have it are sent whole. The first error is that of all.
+func (s script) runAll(ctx context.Context, c redis.UniversalClient, calls []call) ([]any, error) {
+	cmds, _ := pipeline(ctx, c, "evalsha", s.sha, calls)
+	answers := make([]any, len(calls))
+	var again []call
+	var at []int
+	for i, cmd := range cmds {
+		var err error
+		if answers[i], err = cmd.Result(); redis.HasErrorPrefix(err, "NOSCRIPT") {
+			again, at = append(again, calls[i]), append(at, i)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if len(again) == 0 {
+		return answers, nil
+	}
+	cmds, err := pipeline(ctx, c, "eval", s.text, again)
+	if err != nil {
+		return nil, err
+	}
+	for n, cmd := range cmds {
+		answers[at[n]] = cmd.Val()
+	}
+	return answers, nil
+}
+
+// pipeline sends all calls at once.
+func pipeline(ctx context.Context, c redis.UniversalClient, name, payload string, calls []call) ([]*redis.Cmd, error) {
+	cmds := make([]*redis.Cmd, len(calls))
+	p := c.Pipeline()
+	for i, x := range calls {
+		cmds[i] = redis.NewCmd(ctx, append([]any{name, payload, 1, x.key}, x.args...)...)
+		cmds[i].SetFirstKeyPos(3)
+		_ = p.Process(ctx, once{cmds[i]})
+	}
+	_, err := p.Exec(ctx)
+	return cmds, err
+}

@@ -1,0 +1,98 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/federation/storetest"
+	"github.com/llmgov/llmgov/internal/redistest"
+)
+
+func TestParts(t *testing.T) {
+	server := redistest.New(t)
+	n := 0
+	storetest.RunParts(t, func(t *testing.T) storetest.PartsHarness {
+		s := open(t, fmt.Sprintf("%s/%d", server.URL(), n))
+		n++
+		return storetest.PartsHarness{Store: s, SetClock: func(now int64) { s.use(saidServer, saidClock); do(t, s, "HSET", "said", "now", now) }}
+	})
+}
+
+// share tells beats of one process of many owners, and returns the parts that it gets of 10.
+func share(s *Store, instance string, seq int64, kind parts.Kind, owners ...string) (got []int64, err error) {
+	var batch []*parts.Beat
+	for _, o := range owners {
+		batch = append(batch, &parts.Beat{Owner: o, Instance: instance, Seq: seq, Claims: []parts.Claim{
+			{Name: "x", Kind: kind, Limit: 10, Ends: time.Now().Add(time.Hour).UnixMilli(), Want: 10},
+		}})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	r, err := s.Share(ctx, batch)
+	for i := range r {
+		got = append(got, r[i].Parts[0].Part)
+	}
+	return got, err
+}
+
+func wantParts(t *testing.T, got []int64, err error, want ...int64) {
+	t.Helper()
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("got %v, %v, want %v", got, err, want)
+	}
+}
+
+// TestParts_Life: scripts that were flushed are sent again; keys expire when nothing counts any
+// more; what is not ours is left alone.
+func TestParts_Life(t *testing.T) {
+	s := open(t, redistest.New(t).URL())
+	got, err := share(s, "a", 1, parts.Rolling, "p", "q")
+	wantParts(t, got, err, 10, 10)
+	do(t, s, "SCRIPT", "FLUSH")
+	got, err = share(s, "b", 1, parts.Rolling, "p", "q", "r")
+	wantParts(t, got, err, 0, 0, 10)
+	for kind, most := range map[parts.Kind]int64{parts.Slots: 2502, parts.Rolling: 62_502, parts.Period: 3_660_002} {
+		got, err = share(s, "a", 1, kind, string(kind))
+		wantParts(t, got, err, 10)
+		if ms := do(t, s, "PTTL", partsKey(string(kind))).(int64); ms > most || ms < most-2000 {
+			t.Errorf("%s is kept for %d ms, want %d", kind, ms, most)
+		}
+	}
+	do(t, s, "FLUSHALL")
+	got, err = share(s, "b", 2, parts.Rolling, "p")
+	wantParts(t, got, err, 10)
+	for _, foreign := range []string{"\x93\x02\x01\x90", "\x01"} {
+		do(t, s, "SET", partsKey("q"), foreign)
+		if _, err := share(s, "b", 1, parts.Rolling, "p", "q"); !errors.Is(err, federation.ErrEncoding) {
+			t.Errorf("of another release: %v", err)
+		}
+		if kept := do(t, s, "GET", partsKey("q")); kept != foreign {
+			t.Errorf("it is %q now", kept)
+		}
+	}
+}
+
+// TestParts_Cluster: owners lie on different nodes, also when the scripts are not there yet.
+func TestParts_Cluster(t *testing.T) {
+	nodes := redistest.NewCluster(t, 3)
+	s := open(t, "redis://"+nodes[0].Addr()+","+nodes[1].Addr())
+	owners, want := []string{}, []int64{}
+	for i := range 12 {
+		owners, want = append(owners, fmt.Sprintf("{%d", i)), append(want, 10)
+	}
+	got, err := share(s, "a", 1, parts.Rolling, owners...)
+	wantParts(t, got, err, want...)
+	clear(want)
+	got, err = share(s, "b", 1, parts.Rolling, owners...)
+	wantParts(t, got, err, want...)
+	for _, n := range nodes {
+		if n.Do("DBSIZE") == "0" {
+			t.Errorf("of %v none is at %s", owners, n.Addr())
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package runner_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// shares is a store that is some way away, and can be cut off.
+type shares struct {
+	away time.Duration
+	lost atomic.Bool
+
+	store *memory.Store
+	asked atomic.Int64 // beats
+}
+
+func (s *shares) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
+	time.Sleep(s.away)
+	if s.lost.Load() {
+		<-ctx.Done()
+		return nil, errors.New("nobody answers")
+	}
+	defer time.Sleep(s.away)
+	s.asked.Add(int64(len(beats)))
+	return s.store.Share(ctx, beats)
+}
+
+// office is a gateway of a tenant with limits of its own.
+type office struct {
+	*governor.Governor
+	stop context.CancelFunc
+}
+
+// offices starts gateways, and has them ended with the test.
+func offices(t *testing.T, n int, store *shares, tenant governor.Tenant) []*office {
+	t.Helper()
+	store.store = memory.New(memory.Config{})
+	tenant.Name, tenant.Weight = "a", 1000
+	list := make([]*office, n)
+	for i := range list {
+		list[i] = open(t, store, tenant)
+	}
+	return list
+}
+
+func open(t *testing.T, store *shares, tenant governor.Tenant) *office {
+	t.Helper()
+	g, err := governor.New(governor.Config{
+		SharedLimits: true,
+		Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
+		Tenants:      []governor.Tenant{tenant},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	r := runner.NewLimits(runner.LimitsConfig{
+		Instance: rand.Text(), Store: store, More: g.MoreLimits(),
+		Limits: func() (out []runner.Limits) {
+			for _, l := range g.SharedLimits() {
+				out = append(out, l)
+			}
+			return out
+		},
+	})
+	go func() {
+		defer close(done)
+		_ = r.Run(ctx)
+	}()
+	return &office{g, func() { stop(); <-done }}
+}
+
+// letIn is one call that was let in.
+type letIn struct {
+	began, ended time.Time
+	cost         int64
+}
+
+// load has callers ask again and again, every so often, for calls that run so long.
+type load struct {
+	mu   sync.Mutex
+	used []letIn
+}
+
+func (l *load) ask(o *office, every, run time.Duration) (*governor.Rejection, time.Duration) {
+	lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 50, Output: 50})
+	if rej != nil {
+		time.Sleep(every)
+		return rej, rej.Waited
+	}
+	began := time.Now()
+	time.Sleep(run)
+	lease.Settle(governor.Usage{Input: 50, Output: 50})
+	l.mu.Lock()
+	l.used = append(l.used, letIn{began, time.Now(), 100})
+	l.mu.Unlock()
+	time.Sleep(every)
+	return nil, lease.Waited
+}
+
+func (l *load) flood(offices []*office, callers int, d, every, run time.Duration) {
+	var group sync.WaitGroup
+	end := time.Now().Add(d)
+	for _, o := range offices {
+		for range callers {
+			group.Go(func() {
+				for time.Now().Before(end) {
+					l.ask(o, every, run)
+				}
+			})
+		}
+	}
+	group.Wait()
+}
+
+// most is the largest number of calls that began in any so long.
+func (l *load) most(window time.Duration) (most int) {
+	for _, u := range l.used {
+		n := 0
+		for _, v := range l.used {
+			if d := v.began.Sub(u.began); d >= 0 && d < window {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// atOnce is the largest number of calls that ran at the same time.
+func (l *load) atOnce() (most int) {
+	for _, u := range l.used {
+		n := 0
+		for _, v := range l.used {
+			if !v.began.After(u.began) && v.ended.After(u.began) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+func (l *load) since(at time.Time) (n int) {
+	for _, u := range l.used {
+		if u.began.After(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestLimits_Rolling: three gateways admit what one would of a tenant's minute, and hardly
+// less, whoever of them is asked.
+func TestLimits_Rolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 5 * time.Millisecond}
+		list := offices(t, 3, store, governor.Tenant{RPM: 60, MaxWait: 2 * time.Second})
+		var l load
+		began := time.Now()
+		l.flood(list, 3, 4*time.Minute, 100*time.Millisecond, 300*time.Millisecond)
+		most, later := l.most(time.Minute), l.since(began.Add(2*time.Minute))
+		t.Logf("at most %d in a minute, %d in the last two; %d beats", most, later, store.asked.Load())
+		if most > 60 || later < 110 {
+			t.Errorf("of 60 a minute at most %d were served, and %d in the last two minutes", most, later)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+	})
+}
+
+// TestLimits_Slots: three gateways never run more calls of a tenant at once than it may, and
+// mostly as many.
+func TestLimits_Slots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := offices(t, 3, &shares{away: 5 * time.Millisecond}, governor.Tenant{Concurrency: 7, MaxWait: 2 * time.Second})
+		var l load
+		l.flood(list, 5, time.Minute, 10*time.Millisecond, 500*time.Millisecond)
+		if n := l.atOnce(); n != 7 {
+			t.Errorf("%d ran at once, of 7", n)
+		}
+		if n := len(l.used); n < 7*2*60*85/100 {
+			t.Errorf("%d calls of half a second in a minute in 7 places", n)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+	})
+}
+
+// TestLimits_Budget: three gateways spend a budget once, one of which leaves and one dies;
+// what these had not used others have.
+func TestLimits_Budget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 5 * time.Millisecond}
+		tenant := governor.Tenant{Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 30_000, Per: budget.Month}}}
+		list := offices(t, 3, store, tenant)
+		var l load
+		l.flood(list, 1, 3*time.Second, 100*time.Millisecond, 100*time.Millisecond)
+		list[0].stop()
+		l.flood(list[1:], 1, time.Minute, 100*time.Millisecond, 100*time.Millisecond)
+		if n := len(l.used); n != 300 {
+			t.Errorf("of 300 calls that a budget has room for %d were let in", n)
+		}
+		rej, _ := l.ask(list[1], 0, 0)
+		if rej == nil || rej.Reason != governor.ReasonBudget {
+			t.Errorf("then it says %+v", rej)
+		}
+		for _, o := range list[1:] {
+			o.stop()
+		}
+	})
+}
+
+// TestLimits_SlowCaller: a call in a while waits for one round trip, and one that follows
+// for none.
+func TestLimits_SlowCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 20 * time.Millisecond}
+		list := offices(t, 2, store, governor.Tenant{RPM: 60, TPM: 100_000, Concurrency: 5})
+		var l load
+		for i := range 6 {
+			rej, waited := l.ask(list[i%2], 70*time.Second, time.Second)
+			if rej != nil || waited > 70*time.Millisecond {
+				t.Errorf("call %d waited %v: %v", i, waited, rej)
+			}
+		}
+		if rej, waited := l.ask(list[0], 500*time.Millisecond, time.Second); rej != nil || waited == 0 {
+			t.Errorf("waited %v, %v", waited, rej)
+		}
+		if rej, waited := l.ask(list[0], 0, time.Second); rej != nil || waited > 0 {
+			t.Errorf("the next call waited %v, %v", waited, rej)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+		if n := store.asked.Load(); n > 1000 {
+			t.Errorf("eight calls took %d beats", n)
+		}
+	})
+}
+
+// TestLimits_StoreLost: without the store each gateway counts by itself, and with it again
+// they do together.
+func TestLimits_StoreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 5 * time.Millisecond}
+		list := offices(t, 2, store, governor.Tenant{Concurrency: 4})
+		var l load
+		l.flood(list, 6, 5*time.Second, 10*time.Millisecond, 200*time.Millisecond)
+		if n := l.atOnce(); n != 4 {
+			t.Errorf("%d at once, of 4", n)
+		}
+		store.lost.Store(true)
+		time.Sleep(5 * time.Second)
+		l = load{}
+		l.flood(list, 6, 10*time.Second, 10*time.Millisecond, 200*time.Millisecond)
+		if n := l.atOnce(); n != 8 {
+			t.Errorf("without the store %d at once, of 4 in each of two", n)
+		}
+		store.lost.Store(false)
+		time.Sleep(5 * time.Second)
+		l = load{}
+		l.flood(list, 6, 10*time.Second, 10*time.Millisecond, 200*time.Millisecond)
+		if n := l.atOnce(); n != 4 {
+			t.Errorf("with the store back %d at once, of 4", n)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// Sharer is a store of parts of owners' limits.
+type Sharer interface {
+	Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error)
+}
+
+// PartsHarness is one of these under test. It knows nothing yet.
+type PartsHarness struct {
+	Store Sharer
+	// SetClock puts the store's clock to a time, at which it stands still.
+	SetClock func(now int64)
+}
+
+// RunParts runs the suite on stores that open makes.
+func RunParts(t *testing.T, open func(t *testing.T) PartsHarness) {
+	t.Run("Same", func(t *testing.T) { sameParts(t, open(t)) })
+	t.Run("Order", func(t *testing.T) { order(t, open(t)) })
+	t.Run("Gone", func(t *testing.T) { goneParts(t, open(t)) })
+	t.Run("Together", func(t *testing.T) { together(t, open(t)) })
+}
+
+// sameParts tells batches of beats of some processes, which come late, twice, or not at all for
+// a while, and whose limits come, go and change; the store has to answer as accounts do.
+func sameParts(t *testing.T, h PartsHarness) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	w := &crowd{rng: rng, oracles: map[string]*parts.Account{}, members: map[string]*told{}}
+	now := begin
+	seen := map[bool]int{}
+	var old []*parts.Beat
+	for range 600 {
+		switch now += rng.Int64N(400); rng.IntN(40) {
+		case 0:
+			now += 3000
+		case 1:
+			now += 62_000
+		case 2:
+			now -= 2000
+		}
+		h.SetClock(now)
+		var batch []*parts.Beat
+		for range 1 + rng.IntN(5) {
+			if len(old) > 0 && rng.IntN(12) == 0 {
+				batch = append(batch, old[rng.IntN(len(old))])
+				continue
+			}
+			b := w.next(now)
+			batch, old = append(batch, b), append(old, b)
+		}
+		got, err := h.Store.Share(context.Background(), batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := w.answers(now, batch)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("at +%d ms %s (- want, + got):\n%s", now-begin, text(batch), diff)
+		}
+		for _, r := range got {
+			seen[r.Seq > 0]++
+		}
+	}
+	if seen[false] < 20 || seen[true] < 1000 {
+		t.Errorf("so many were answered: %v", seen)
+	}
+}
+
+// crowd is some processes, and accounts that know what a store has to know.
+type crowd struct {
+	rng     *rand.Rand
+	oracles map[string]*parts.Account
+	members map[string]*told
+}
+
+// told is what a process has told and heard.
+type told struct {
+	seq   int64
+	parts map[string]int64
+}
+
+func (w *crowd) answers(now int64, batch []*parts.Beat) []parts.Reply {
+	var out []parts.Reply
+	for _, b := range batch {
+		a := w.oracles[b.Owner]
+		if a == nil {
+			a = &parts.Account{}
+			w.oracles[b.Owner] = a
+		}
+		r := a.Beat(now, b)
+		for i, p := range r.Parts {
+			w.members[b.Owner+b.Instance].parts[b.Claims[i].Name] = p.Part
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// next is a process' next beat.
+func (w *crowd) next(now int64) *parts.Beat {
+	b := &parts.Beat{Owner: []string{"a", "b/{c}", "ü x"}[w.rng.IntN(3)], Instance: []string{"i", "j", "k", "B"}[w.rng.IntN(4)]}
+	m := w.members[b.Owner+b.Instance]
+	if m == nil {
+		m = &told{parts: map[string]int64{}}
+		w.members[b.Owner+b.Instance] = m
+	}
+	m.seq += 1 + w.rng.Int64N(2)
+	b.Seq = m.seq
+	wide := []int64{10, 60_000, parts.MaxAmount, 2 * parts.MaxAmount}
+	for i, kind := range []parts.Kind{parts.Rolling, parts.Slots, parts.Period, parts.Rolling} {
+		if w.rng.IntN(6) == 0 {
+			continue // it knows of none
+		}
+		limit := wide[(i+len(b.Owner))%len(wide)]
+		c := parts.Claim{Name: fmt.Sprint(kind, i), Kind: kind, Limit: limit, Ends: now/100_000*100_000 + 100_000}
+		if w.rng.IntN(20) == 0 {
+			c.Limit /= 2
+		}
+		if w.rng.IntN(20) == 0 {
+			c.Ends -= 170_000
+		}
+		c.Part = m.parts[c.Name]
+		if w.rng.IntN(15) == 0 {
+			c.Part = 0
+		}
+		c.Used = w.rng.Int64N(c.Part + 2)
+		if w.rng.IntN(4) > 0 {
+			c.Want = c.Used + w.rng.Int64N(limit)
+		}
+		if w.rng.IntN(3) > 0 {
+			c.Need = c.Used + w.rng.Int64N(limit)
+		}
+		b.Claims = append(b.Claims, c)
+	}
+	return b
+}
+
+// hungry is a beat of who wants all there is.
+func hungry(owner, instance string, seq, part int64) *parts.Beat {
+	return &parts.Beat{Owner: owner, Instance: instance, Seq: seq, Claims: []parts.Claim{
+		{Name: "x", Kind: parts.Rolling, Limit: 10, Part: part, Want: 100, Need: 1},
+	}}
+}
+
+// order: answers come in the order of the beats, also where several are of one owner; and owners
+// have nothing to do with each other.
+func order(t *testing.T, h PartsHarness) {
+	h.SetClock(begin)
+	got, err := h.Store.Share(context.Background(), []*parts.Beat{
+		hungry("z", "i", 1, 0), hungry("a", "i", 7, 0), hungry("z", "j", 2, 0), hungry("z", "i", 2, 10), hungry("z", "i", 2, 10), {Owner: "m", Instance: "i", Seq: 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []parts.Reply{
+		{Seq: 1, Parts: []parts.Part{{Part: 10}}},
+		{Seq: 7, Parts: []parts.Part{{Part: 10}}},
+		{Seq: 2, Parts: []parts.Part{{}}},
+		{Seq: 2, Parts: []parts.Part{{Part: 5}}},
+		{},
+		{Seq: 3},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("- want, + got:\n%s", diff)
+	}
+	if got, err := h.Store.Share(context.Background(), nil); err != nil || len(got) > 0 {
+		t.Errorf("to nothing there is %v, %v", got, err)
+	}
+}
+
+// goneParts: nothing is done for a caller that is gone.
+func goneParts(t *testing.T, h PartsHarness) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := h.Store.Share(ctx, []*parts.Beat{hungry("a", "i", 1, 0)}); err == nil {
+		t.Error("a beat whose context had ended was answered")
+	}
+	got, err := h.Store.Share(context.Background(), []*parts.Beat{hungry("a", "j", 1, 0)})
+	if err != nil || got[0].Parts[0].Part != 10 {
+		t.Errorf("it was booked: %v, %v", got, err)
+	}
+}
+
+// together: processes tell many beats at once, in any order of owners. None waits for
+// another in a circle, and what all have is never more than the limit.
+func together(t *testing.T, h PartsHarness) {
+	var group sync.WaitGroup
+	const processes, rounds = 4, 12
+	held := make([][]int64, processes)
+	for i := range processes {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 1))
+			held[i] = make([]int64, 20)
+			for round := range int64(rounds) {
+				names := rng.Perm(len(held[i]))
+				var batch []*parts.Beat
+				for _, n := range names {
+					batch = append(batch, hungry(fmt.Sprint("o", n), fmt.Sprint("i", i), round+1, held[i][n]))
+				}
+				got, err := h.Store.Share(context.Background(), batch)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for at, n := range names {
+					held[i][n] = got[at].Parts[0].Part
+				}
+			}
+		})
+	}
+	group.Wait()
+	for n := range held[0] {
+		sum := int64(0)
+		for i := range processes {
+			sum += held[i][n]
+		}
+		if sum > 10 || sum < 5 {
+			t.Errorf("owner %d: %d of 10 are held", n, sum)
+		}
+	}
+}

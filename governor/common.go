@@ -1,0 +1,180 @@
+package governor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// commons are the quotas of a governor that are kept together with other processes
+// (Config.SharedLimits): a process may have a part of each limit, and counts as if that
+// were all (see package federation/parts).
+type commons struct {
+	more chan struct{} // takes a word when there are some to be taken
+
+	mu     sync.Mutex
+	listed map[*quota]bool // those that have come into use, or lack a part, since they were taken
+}
+
+func newCommons() *commons {
+	return &commons{more: make(chan struct{}, 1), listed: map[*quota]bool{}}
+}
+
+func (c *commons) list(q *quota) {
+	c.mu.Lock()
+	c.listed[q] = true
+	c.mu.Unlock()
+	select {
+	case c.more <- struct{}{}:
+	default: // it is known
+	}
+}
+
+// take hands them over.
+func (c *commons) take() (list []*quota) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for q := range c.listed {
+		list = append(list, q)
+	}
+	clear(c.listed)
+	return list
+}
+
+// partAxes are the axes of own limits: the rolling ones, and calls at once.
+const partAxes = ownAxes + 1
+
+// common is what a quota knows of its part. The quota's lock guards it.
+type common struct {
+	all    *commons
+	handle SharedLimits // for who speaks for it
+
+	inUse  bool
+	lacks  bool              // a call was kept waiting, or refused, for want of a part
+	alone  bool              // nobody answers: the process counts by itself
+	until  time.Time         // when the parts expire
+	parts  [partAxes]int64   // what the process may have
+	others [partAxes]int64   // what counts in other processes
+	last   [partAxes]int64   // what the last call took
+	taken  [partAxes]int64   // in all
+	told   [partAxes]int64   // of that, as of the last claims
+	at     time.Time         // of these
+	rate   [partAxes]float64 // a second, of late
+}
+
+// partWait is how long a call may wait for a part that nobody else has, whatever its
+// tenant's max_wait: a round trip to whoever shares the limits out.
+const partWait = 250 * time.Millisecond
+
+// partRetry is when to come back to a part that others may have to give back first.
+const partRetry = time.Second
+
+// inUseLocked sees to it that somebody asks for the quota's parts.
+func (q *quota) inUseLocked() {
+	if q.common != nil && !q.common.inUse {
+		q.common.inUse = true
+		q.common.all.list(q)
+	}
+}
+
+// lackLocked says that a part is too small.
+func (q *quota) lackLocked() {
+	if q.common != nil && !q.common.lacks {
+		q.common.lacks = true
+		q.common.all.list(q)
+	}
+}
+
+// expireLocked lets go of parts that have expired, or are of a period that is over.
+func (q *quota) expireLocked(now time.Time) {
+	for _, a := range q.caps {
+		a.advance(now)
+	}
+	if c := q.common; !c.alone && !c.until.IsZero() && !now.Before(c.until) {
+		q.dropPartsLocked()
+	}
+}
+
+// dropPartsLocked leaves nothing to be handed out.
+func (q *quota) dropPartsLocked() {
+	q.common.until, q.common.parts = time.Time{}, [partAxes]int64{}
+	for _, a := range q.caps {
+		a.part = 0
+	}
+	q.limitLocked()
+}
+
+// limitLocked puts in force what the process may have of the limits.
+func (q *quota) limitLocked() {
+	q.slots = q.concurrency
+	for k, l := range q.ledgers {
+		if l != nil {
+			l.SetLimit(q.limits[k])
+		}
+	}
+	if c := q.common; c != nil && !c.alone {
+		q.slots = min(q.slots, c.parts[ownAxes])
+		for k, l := range q.ledgers {
+			if l != nil {
+				l.SetLimit(min(q.limits[k], c.parts[k]))
+			}
+		}
+	}
+	for _, a := range q.caps {
+		a.limitCap()
+	}
+}
+
+// elsewhereLocked is what of a limit counts in other processes.
+func (q *quota) elsewhereLocked(axis int) int64 {
+	if q.common == nil || q.common.alone {
+		return 0
+	}
+	return q.common.others[axis]
+}
+
+// usedLocked is what counts of a limit, here and elsewhere.
+func (q *quota) usedLocked(axis int) int64 {
+	if axis == ownAxes {
+		return q.running + q.elsewhereLocked(axis)
+	}
+	return q.ledgers[axis].Used() + q.elsewhereLocked(axis)
+}
+
+// comingLocked reports whether a call lacks nothing but a part, which nobody has: there is
+// room for it, and for all who wait, in the limits.
+func (q *quota) comingLocked(cost ownCost) bool {
+	if q.common == nil || q.common.alone {
+		return false
+	}
+	for k, l := range q.ledgers {
+		if l != nil && q.usedLocked(k)+q.line.cost[k]+cost[k] > q.limits[k] {
+			return false
+		}
+	}
+	return q.concurrency == 0 || q.usedLocked(ownAxes)+int64(len(q.line.calls)) < q.concurrency
+}
+
+// tookLocked takes in that a call was booked, for what may come next.
+func (q *quota) tookLocked(cost ownCost) {
+	c := q.common
+	if c == nil {
+		return
+	}
+	for k, n := range cost {
+		c.last[k], c.taken[k] = n, c.taken[k]+n
+	}
+	c.last[ownAxes], c.taken[ownAxes] = 1, c.taken[ownAxes]+1
+}
+
+// farLocked is when there may be room for so much more of a limit than there is, where
+// others have a part in what counts: it is taken to leave evenly.
+func (q *quota) farLocked(axis int, total int64) time.Duration {
+	used := q.usedLocked(axis)
+	lack := used + total - q.limits[axis]
+	if lack <= 0 {
+		return partRetry
+	}
+	return max(partRetry, time.Duration(float64(escrow.Window)*float64(lack)/float64(max(lack, used))))
+}

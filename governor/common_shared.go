@@ -1,0 +1,203 @@
+package governor
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// SharedLimits are a tenant's own limits, or those in one pool, that are kept together
+// with other processes (Config.SharedLimits), for who speaks for them with these. It is
+// for one goroutine.
+type SharedLimits struct {
+	q      *quota
+	claims []parts.Claim // the last
+}
+
+// SharedLimits are those that have come into use, or of which a call lacks a part, since
+// this was asked last. The same limits are always the same pointer. It is for one
+// goroutine.
+func (g *Governor) SharedLimits() (list []*SharedLimits) {
+	if g.commons == nil {
+		return nil
+	}
+	for _, q := range g.commons.take() {
+		list = append(list, &q.common.handle)
+	}
+	return list
+}
+
+// MoreLimits takes a word when there is something for SharedLimits to tell. It is nil if
+// no limits are shared.
+func (g *Governor) MoreLimits() <-chan struct{} {
+	if g.commons == nil {
+		return nil
+	}
+	return g.commons.more
+}
+
+// Owner names the limits to other processes.
+func (s *SharedLimits) Owner() string {
+	if s.q.pool == "" {
+		return s.q.owner
+	}
+	return s.q.owner + " in " + s.q.pool
+}
+
+// What is asked for beyond what is used and waits: what comes in so many seconds if it
+// comes as of late, and no less than the last call took.
+const aheadSeconds = 3
+
+// Claims tells what is used and wanted, as of now. Busy says that calls run or wait, or
+// came since the last claims.
+func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
+	q := s.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	c := q.common
+	busy = q.running > 0 || len(q.line.calls) > 0
+	if dt := now.Sub(c.at).Seconds(); !c.at.IsZero() && dt > 0 {
+		for k, n := range c.taken {
+			c.rate[k] += (float64(n-c.told[k])/dt - c.rate[k]) * min(1, dt/aheadSeconds)
+		}
+	}
+	busy = busy || c.taken != c.told
+	c.told, c.at = c.taken, now
+	c.lacks = false
+	s.claims = s.claims[:0]
+	for k, l := range q.ledgers {
+		if l != nil {
+			s.claims = append(s.claims, q.claimLocked(k, parts.Rolling, q.limits[k], l.Used(), q.line.cost[k], busy))
+		}
+	}
+	if q.concurrency > 0 {
+		s.claims = append(s.claims, q.claimLocked(ownAxes, parts.Slots, q.concurrency, q.running, int64(len(q.line.calls)), busy))
+	}
+	for _, a := range q.caps {
+		s.claims = append(s.claims, a.claim(now, busy, c.rate[ownAxes]*aheadSeconds))
+	}
+	return s.claims, busy
+}
+
+// claimLocked is one limit's. Of an axis of calls at once, those are wanted that may begin.
+func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int64, busy bool) parts.Claim {
+	c := q.common
+	claim := parts.Claim{Name: axisConcurrency, Kind: kind, Limit: limit, Used: used, Part: c.parts[axis], Want: used + waiting}
+	if axis < ownAxes {
+		claim.Name = ownAxisName[axis]
+	}
+	if busy {
+		claim.Want += max(c.last[axis], int64(c.rate[axis]*aheadSeconds))
+	}
+	if first := q.line.first(); first != nil {
+		need := int64(1)
+		if axis < ownAxes {
+			need = first.cost[axis]
+		}
+		claim.Need = used + need
+	}
+	claim.Want = min(limit, max(claim.Want, claim.Need))
+	return claim
+}
+
+// claim is a budget's, of which so many calls are expected. If the process dies, its part
+// is lost until the period ends, so it is small.
+func (a *account) claim(now time.Time, busy bool, calls float64) parts.Claim {
+	a.advance(now)
+	used := a.used(now)
+	c := parts.Claim{
+		Name: a.Name() + " " + strconv.FormatInt(a.ends.Unix(), 10), Kind: parts.Period, Limit: a.limit(), Ends: a.ends.UnixMilli(),
+		Used: used, Part: a.part, Want: used,
+	}
+	if busy {
+		c.Want += max(a.last, int64(calls*float64(a.last)), (a.limit()-used-a.others)/capShare)
+	}
+	if a.lack > 0 {
+		c.Need = used + a.lack
+	}
+	a.lack = 0
+	c.Want = min(c.Limit, max(c.Want, c.Need))
+	return c
+}
+
+// capShare is the part of what is left of a budget that a process asks for in any case, as
+// a divisor.
+const capShare = 256
+
+// Apply puts in force what the process may have until then, in answer to the last claims.
+func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
+	q := s.q
+	q.mu.Lock()
+	q.advanceLocked(now)
+	q.common.alone, q.common.until = false, until
+	for i, p := range list[:min(len(list), len(s.claims))] {
+		q.takePartLocked(s.claims[i].Name, p)
+	}
+	q.limitLocked()
+	q.wakeAndUnlock()
+}
+
+func (q *quota) takePartLocked(name string, p parts.Part) {
+	for k, axis := range ownAxisName {
+		if axis == name {
+			q.common.parts[k], q.common.others[k] = p.Part, p.Others
+			return
+		}
+	}
+	if name == axisConcurrency {
+		q.common.parts[ownAxes], q.common.others[ownAxes] = p.Part, p.Others
+		return
+	}
+	for _, a := range q.caps {
+		if name == a.Name()+" "+strconv.FormatInt(a.ends.Unix(), 10) {
+			a.part, a.others = p.Part, p.Others
+			return
+		}
+	}
+}
+
+// Alone says that nobody answers. From the time on that the parts expire, and until there
+// is an answer again, the process counts by itself.
+func (s *SharedLimits) Alone(now time.Time) {
+	q := s.q
+	q.mu.Lock()
+	q.advanceLocked(now)
+	if now.Before(q.common.until) {
+		q.mu.Unlock()
+		return
+	}
+	q.common.alone = true
+	q.limitLocked()
+	q.wakeAndUnlock()
+}
+
+// Rest reports whether nothing of the limits counts any more by itself, so that nobody
+// needs to speak for them until SharedLimits tells of them again.
+func (s *SharedLimits) Rest(now time.Time) bool {
+	q := s.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	if q.running > 0 || len(q.line.calls) > 0 || q.common.taken != q.common.told || q.common.lacks {
+		return false
+	}
+	for _, l := range q.ledgers {
+		if l != nil && l.Used() > 0 {
+			return false
+		}
+	}
+	q.common.inUse = false
+	q.dropPartsLocked()
+	return true
+}
+
+// wakeAndUnlock lets who is first in line look again.
+func (q *quota) wakeAndUnlock() {
+	first := q.line.first()
+	q.mu.Unlock()
+	if first != nil {
+		first.wake()
+	}
+}

@@ -1,0 +1,266 @@
+package governor
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// inCommon has one tenant with a limit of each kind, all kept together with others.
+func inCommon(t *testing.T) *Governor {
+	t.Helper()
+	g, err := New(Config{
+		SharedLimits: true,
+		Pools:        []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
+		Tenants: []Tenant{{
+			Name: "a", Weight: 1000, RPM: 60, TPM: 10_000, Concurrency: 10,
+			Budgets: []Budget{{Unit: UnitRequests, Limit: 100, Per: budget.Day}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// answer tells the tenant's limits, if there is anything to tell, that it may have so much
+// of each, and that others have so much.
+func answer(t *testing.T, g *Governor, s *SharedLimits, part, others int64) *SharedLimits {
+	t.Helper()
+	for _, more := range g.SharedLimits() {
+		s = more
+	}
+	if s == nil {
+		t.Fatal("there is nothing to ask for")
+	}
+	now := time.Now()
+	claims, _ := s.Claims(now)
+	var list []parts.Part
+	for range claims {
+		list = append(list, parts.Part{Part: part, Others: others})
+	}
+	s.Apply(now, now.Add(2500*time.Millisecond), list)
+	return s
+}
+
+// limitsOf are those of the tenant over all pools.
+func limitsOf(g *Governor) *SharedLimits { return &g.table.Load().tenants["a"].over.common.handle }
+
+func call(g *Governor) (Lease, *Rejection) {
+	return g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
+}
+
+// TestCommon_FirstCallWaits: a call that finds no part waits as long as it takes to get one,
+// though its tenant waits for nothing.
+func TestCommon_FirstCallWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		s := limitsOf(g)
+		go func() {
+			<-g.MoreLimits()
+			time.Sleep(40 * time.Millisecond)
+			answer(t, g, nil, 50, 0)
+		}()
+		l, rej := call(g)
+		if rej != nil || l.Waited != 40*time.Millisecond {
+			t.Fatalf("waited %v, %v", l.Waited, rej)
+		}
+		l.Settle(Usage{Input: 10, Output: 5})
+		if s.Owner() != "a" {
+			t.Errorf("the owner is %q", s.Owner())
+		}
+		began := time.Now()
+		if l, rej = call(g); rej != nil || time.Since(began) > 0 {
+			t.Errorf("the second waited %v, %v", time.Since(began), rej)
+		}
+		l.Release()
+	})
+}
+
+// TestCommon_Parts: a process uses its part and no more, shows the limit and what all use,
+// and asks for more.
+func TestCommon_Parts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, nil, 200, 0)
+		}()
+		l, rej := call(g)
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		defer l.Release()
+		s := answer(t, g, limitsOf(g), 1, 4)
+		_, rej = call(g)
+		if rej == nil || rej.Waited != partWait || rej.RetryAfter < partRetry {
+			t.Fatalf("a second call in a part of one: waited %v, retry %v: %v", rej.Waited, rej.RetryAfter, rej)
+		}
+		if !strings.Contains(rej.Error(), "Limit 60, Used 5, Requested 1.") {
+			t.Error(rej)
+		}
+		if st := g.Standing("a", "p"); st.Requests.Limit != 60 || st.Requests.Remaining != 55 || st.Concurrent.Remaining != 5 {
+			t.Errorf("it stands at %+v", st)
+		}
+		claims, busy := s.Claims(time.Now())
+		for _, c := range claims {
+			if c.Used != map[string]int64{"requests": 1, "tokens": 20, "concurrency": 1}[c.Name] && c.Kind != parts.Period {
+				t.Errorf("used: %+v", c)
+			}
+			if c.Want <= c.Used || c.Want > c.Limit {
+				t.Errorf("wanted: %+v", c)
+			}
+		}
+		if len(claims) != 4 || !busy {
+			t.Errorf("claims %v, busy %v", claims, busy)
+		}
+	})
+}
+
+// TestCommon_NobodyAnswers: a call waits in vain for a moment; once it is known that nobody
+// answers, the process counts by itself, with all of the limits.
+func TestCommon_NobodyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		if _, rej := call(g); rej == nil || rej.Waited != partWait || rej.RetryAfter != partRetry {
+			t.Fatalf("without an answer: %+v", rej)
+		}
+		s := g.SharedLimits()[0]
+		s.Alone(time.Now())
+		for range 10 {
+			if _, rej := call(g); rej != nil {
+				t.Fatal(rej)
+			}
+		}
+		if _, rej := call(g); rej == nil || rej.Reason != ReasonConcurrency || rej.Used != 10 {
+			t.Errorf("beyond its own limit: %+v", rej)
+		}
+	})
+}
+
+// TestCommon_Expires: parts are used until they expire, also when nobody answers, and then
+// waited for anew.
+func TestCommon_Expires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, nil, 200, 4)
+		}()
+		if _, rej := call(g); rej != nil {
+			t.Fatal(rej)
+		}
+		s := limitsOf(g)
+		s.Alone(time.Now()) // an answer was lost
+		if st := g.Standing("a", "p"); st.Requests.Remaining != 55 {
+			t.Errorf("alone while it has a part: %+v", st)
+		}
+		time.Sleep(2400 * time.Millisecond)
+		if _, rej := call(g); rej != nil {
+			t.Fatal(rej)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if _, rej := call(g); rej == nil || rej.Waited != partWait {
+			t.Errorf("with parts that have expired: %+v", rej)
+		}
+	})
+}
+
+// TestCommon_Budget: what others used of a budget counts; one that is spent by all says so,
+// one of which there is no part yet does not; and the next day begins with nothing used.
+func TestCommon_Budget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		s := limitsOf(g)
+		serve := func(part, others int64) {
+			<-g.MoreLimits()
+			answer(t, g, s, part, others)
+		}
+		go serve(200, 0)
+		l, rej := call(g)
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		l.Settle(Usage{Input: 10, Output: 10})
+		of := func(part, others int64) {
+			now := time.Now()
+			claims, _ := s.Claims(now)
+			list := make([]parts.Part, len(claims))
+			for i, c := range claims {
+				list[i] = parts.Part{Part: c.Limit}
+				if c.Kind == parts.Period {
+					list[i] = parts.Part{Part: part, Others: others}
+				}
+			}
+			s.Apply(now, now.Add(2500*time.Millisecond), list)
+		}
+		of(1, 50)
+		if _, rej := call(g); rej == nil || rej.Reason != ReasonRequests || rej.Waited != partWait || rej.Used != 51 || rej.Limit != 100 {
+			t.Errorf("beyond the part: %+v", rej)
+		}
+		of(1, 99)
+		if _, rej := call(g); rej == nil || rej.Reason != ReasonBudget || rej.Used != 100 {
+			t.Errorf("spent by all: %+v", rej)
+		}
+		time.Sleep(time.Until(rej99(t, g).Resets) + time.Millisecond)
+		for len(g.MoreLimits()) > 0 {
+			<-g.MoreLimits()
+		}
+		go serve(200, 0)
+		if _, rej := call(g); rej != nil {
+			t.Errorf("the next day: %+v", rej)
+		}
+	})
+}
+
+func rej99(t *testing.T, g *Governor) *Rejection {
+	t.Helper()
+	_, rej := call(g)
+	if rej == nil {
+		t.Fatal("a spent budget lets a call go")
+	}
+	return rej
+}
+
+// TestCommon_Rest: limits of which nothing counts any more are let go of, and told of again
+// when they come into use.
+func TestCommon_Rest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		s := limitsOf(g)
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, nil, 200, 0)
+		}()
+		l, rej := call(g)
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		if s.Claims(time.Now()); s.Rest(time.Now()) {
+			t.Error("it rests while a call runs")
+		}
+		l.Settle(Usage{Input: 10, Output: 10})
+		if s.Claims(time.Now()); s.Rest(time.Now()) {
+			t.Error("it rests while a minute counts")
+		}
+		time.Sleep(61 * time.Second)
+		if _, busy := s.Claims(time.Now()); busy || !s.Rest(time.Now()) {
+			t.Error("it does not rest, though nothing counts")
+		}
+		if len(g.SharedLimits()) > 0 {
+			t.Error("it is told of while it rests")
+		}
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, nil, 200, 0)
+		}()
+		if _, rej := call(g); rej != nil {
+			t.Errorf("after a rest: %v", rej)
+		}
+	})
+}
