@@ -46,7 +46,7 @@ type Member struct {
 	// has the answer, or what it was granted.
 	Holding, Grant   [axes]Envelope
 	Waiting, Largest Amounts
-	Curve            []Point
+	Curve            curve
 	Demands          map[string]int64
 	Last             Reply
 }

@@ -6,38 +6,72 @@ import (
 )
 
 // BenchmarkBeat is what one beat costs an account of so many nodes that all beat once a
-// second, each asked for 20 tenants.
+// second, each asked for twice its part by 20 tenants; and what it costs a store besides that has
+// to read and write the whole of it.
 func BenchmarkBeat(b *testing.B) {
-	for _, nodes := range []int{4, 100, 1000} {
+	for _, nodes := range []int{8, 64, 250, 1000} {
 		b.Run(fmt.Sprint(nodes, " nodes"), func(b *testing.B) {
-			now := int64(1_700_000_000_000)
-			a := NewAccount(DefaultRules(), now, Options{Fresh: true})
-			seq := int64(1)
-			beat := func(i int) {
-				m := &Beat{
-					Node: fmt.Sprint("n", i), Instance: fmt.Sprint("i", i), Join: seq == 1, Full: seq == 1, Seq: seq, Acked: seq - 1, Epoch: a.Epoch,
-					Limits: Amounts{6_000_000, 6000}, Burst: Amounts{100_000, 100}, Sent: now, Joined: now - 100_000,
-					Waiting: Amounts{1000, 1}, Largest: Amounts{1000, 1},
-					Booked: []Booked{{now / 250, Amounts{100, 1}}, {now/250 - 1, Amounts{100, 1}}},
-					Curve:  []Point{{1000, [2]float64{1000, 1}}, {500_000, [2]float64{6_000_000 / float64(nodes), 100}}},
-				}
-				for t := range 20 {
-					m.Demands = append(m.Demands, Demand{fmt.Sprint("t", t), 100})
-				}
-				if r := a.Beat(now, "", 0, m); r.Status != Granted {
-					b.Fatal(r)
-				}
-			}
-			for i := range nodes {
-				beat(i)
-			}
-			for i := range b.N {
-				if i%nodes == 0 {
-					seq++
-					now += 1000
-				}
-				beat(i % nodes)
+			f := fullAccount(b, nodes)
+			for b.Loop() {
+				f.beat()
 			}
 		})
+		b.Run(fmt.Sprint(nodes, " nodes, kept"), func(b *testing.B) {
+			f := fullAccount(b, nodes)
+			for b.Loop() {
+				kept, err := f.account.Encode()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if f.account, err = Decode(kept, f.account.Rules); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// benchFleet are nodes that beat in turn.
+type benchFleet struct {
+	b        *testing.B
+	account  *Account
+	nodes, n int
+	now      int64
+}
+
+// fullAccount is one that all nodes have told of a Window.
+func fullAccount(b *testing.B, nodes int) *benchFleet {
+	now := int64(1_700_000_000_000)
+	f := &benchFleet{b, NewAccount(DefaultRules(), now, Options{Fresh: true}), nodes, 0, now}
+	for range 2 * nodes {
+		f.beat()
+	}
+	return f
+}
+
+func (f *benchFleet) beat() {
+	i, seq, nodes := f.n%f.nodes, int64(f.n/f.nodes+1), int64(f.nodes)
+	now := f.now + int64(f.n)*1000/nodes
+	f.n++
+	m := &Beat{
+		Node: fmt.Sprint("n", i), Instance: fmt.Sprint("i", i), Join: seq == 1, Full: seq <= 2, Seq: seq, Acked: seq - 1, Epoch: f.account.Epoch,
+		Limits: Amounts{600_000 * nodes, 600 * nodes}, Burst: Amounts{100_000 * nodes, 100 * nodes}, Sent: now, Joined: now - 100_000,
+		Waiting: Amounts{1000, 1}, Largest: Amounts{1000, 1},
+	}
+	slots := int64(4)
+	if m.Full {
+		slots = 240
+	}
+	for slot := range slots {
+		m.Booked = append(m.Booked, Booked{now/250 - slot, Amounts{2000, 2}})
+	}
+	for p := range 64 {
+		m.Curve = append(m.Curve, Point{float64(p*p+1) * float64(10_000+10*i), [2]float64{float64(p+1) * 18_750, float64(p+1) * 15}})
+	}
+	for t := range 20 {
+		m.Demands = append(m.Demands, Demand{fmt.Sprint("t", t), int64(100 + f.n)})
+	}
+	if r := f.account.Beat(now, "", 0, m); r.Status != Granted {
+		f.b.Fatal(r)
 	}
 }

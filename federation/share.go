@@ -5,26 +5,6 @@ package federation
 // they are added to anything: else some processors do both at once, and come to something else
 // than a store that does not.
 
-// Point is a curve's use at a level: what callers would use if each unit of weight got so
-// much, as a virtual cost a Window. Below the first point a curve goes to zero, after the
-// last it is level, and straight in between.
-type Point struct {
-	Level float64
-	Use   [axes]float64
-}
-
-// at is a curve's use at a level.
-func at(curve []Point, level float64, k int) float64 {
-	var before Point
-	for _, p := range curve {
-		if level < p.Level {
-			return before.Use[k] + float64((p.Use[k]-before.Use[k])*((level-before.Level)/(p.Level-before.Level)))
-		}
-		before = p
-	}
-	return before.Use[k]
-}
-
 // Fill is what an idle pool may hand out at once: it rises by the capacity, and falls by
 // what is used.
 type Fill struct{ Level, Rate, At int64 }
@@ -144,53 +124,6 @@ func (m *Member) ahead(r Rules, k int, now int64) int64 {
 		e = m.Holding[k]
 	}
 	return e.within(r, now-m.Sent)
-}
-
-// highest is a level at which everybody has what is asked for.
-func (a *Account) highest() float64 {
-	h := 0.0
-	for _, m := range a.Members {
-		if n := len(m.Curve); n > 0 && a.live(m) {
-			h = max(h, m.Curve[n-1].Level)
-		}
-	}
-	return h
-}
-
-// water is the level at which all that is used comes to what there is, of the axis that
-// is exhausted first; negative if all can have what they ask for.
-func (a *Account) water(capacity [axes]float64) float64 {
-	names := a.names() // floats add up in the same order everywhere
-	fits := func(level float64) bool {
-		for k := range capacity {
-			if a.limit(k) == 0 {
-				continue
-			}
-			sum := 0.0
-			for _, name := range names {
-				if m := a.Members[name]; a.live(m) {
-					sum += at(m.Curve, level, k)
-				}
-			}
-			if sum > capacity[k] {
-				return false
-			}
-		}
-		return true
-	}
-	high := a.highest()
-	if fits(high) {
-		return -1
-	}
-	low := 0.0
-	for range 60 {
-		if mid := (low + high) / 2; fits(mid) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low
 }
 
 // portion is a node's part of an axis at a level: what its callers use then, and of what

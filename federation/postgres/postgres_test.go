@@ -175,7 +175,7 @@ func TestForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, foreign := range []string{"\x02", string(other), "\x01{", "{"} {
+	for _, foreign := range []string{"\x01", string(other), "\x02{", "{"} {
 		exec(t, s, "UPDATE llmgov_pools SET account = $1", []byte(foreign))
 		if _, err := s.Beat(context.Background(), "p", join("b")); err == nil {
 			t.Errorf("%q was taken for an account", foreign)

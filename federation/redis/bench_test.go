@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func BenchmarkBeat(b *testing.B) {
 	server := redistest.New(b)
 	s := open(b, server.URL())
 	s.use(saidServer, saidClock)
-	for _, x := range []struct{ nodes, tenants int }{{4, 100}, {4, 4096}, {20, 100}, {100, 100}, {1000, 100}} {
+	for _, x := range []struct{ nodes, tenants int }{{4, 100}, {4, 4096}, {8, 100}, {64, 100}, {250, 100}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", x.nodes, x.tenants), func(b *testing.B) {
 			f := newFleet(b, s, x.nodes, x.tenants)
 			before := cpu(b, s)
@@ -62,12 +63,13 @@ type fleet struct {
 	tenants int
 	replies []federation.Reply
 	seqs    []int64
+	joined  []int64
 }
 
-// newFleet joins them, and lets each tell of a Window.
+// newFleet joins them, and lets each tell of a Window, and have some grants.
 func newFleet(b *testing.B, s *Store, nodes, tenants int) *fleet {
-	f := &fleet{b: b, s: s, pool: b.Name(), tenants: tenants, replies: make([]federation.Reply, nodes), seqs: make([]int64, nodes)}
-	for range 3 * nodes {
+	f := &fleet{b: b, s: s, pool: b.Name(), tenants: tenants, replies: make([]federation.Reply, nodes), seqs: make([]int64, nodes), joined: make([]int64, nodes)}
+	for range 6 * nodes {
 		f.beat()
 	}
 	if f.replies[nodes-1].Status != federation.Granted {
@@ -81,7 +83,8 @@ func (f *fleet) beat() {
 	f.n++
 	name, last := fmt.Sprint("node-", i), f.replies[i]
 	x := join(name)
-	x.Limits, x.Burst = federation.Amounts{6_000_000, 6000}, federation.Amounts{1_000_000, 1000}
+	nodes := int64(len(f.replies))
+	x.Limits, x.Burst = federation.Amounts{600_000 * nodes, 600 * nodes}, federation.Amounts{100_000 * nodes, 100 * nodes}
 	x.Expect, x.Seq, x.Acked, x.Epoch, x.Holding = len(f.replies), f.seqs[i]+1, f.seqs[i], last.Epoch, last.Grant
 	f.seqs[i]++
 	slots := int64(4)
@@ -90,13 +93,14 @@ func (f *fleet) beat() {
 	}
 	now := last.Now / 250
 	if !x.Join {
-		x.Sent, x.Joined, x.Past = last.Now, last.Now, now+1
+		x.Sent, x.Joined, x.Past = last.Now, f.joined[i], now+1
 		for slot := range slots {
-			x.Booked = append(x.Booked, federation.Booked{Slot: now + 1 - slot, Used: federation.Amounts{20_000 / int64(len(f.replies)), 1}})
+			x.Booked = append(x.Booked, federation.Booked{Slot: now + 1 - slot, Used: federation.Amounts{2000, 2}})
 		}
 	}
+	asked := 1 + 0.1*math.Sin(float64(f.n)/float64(len(f.replies))) // it goes up and down in seconds
 	for p := range 64 {
-		x.Curve = append(x.Curve, federation.Point{Level: float64(p*p+i+1) * 1e4, Use: [2]float64{float64(p+1) * 187_500 / float64(len(f.replies)), float64(p)}})
+		x.Curve = append(x.Curve, federation.Point{Level: float64(p*p+1) * float64(10_000+10*i), Use: [2]float64{asked * float64(p+1) * 18_750, asked * float64(p+1) * 15}})
 	}
 	for t := range f.tenants {
 		x.Demands = append(x.Demands, federation.Demand{Path: fmt.Sprint("tier/tenant-", t), Rate: int64(f.n + t)})
@@ -107,7 +111,9 @@ func (f *fleet) beat() {
 	if err != nil {
 		f.b.Fatal(err)
 	}
-	f.replies[i] = reply
+	if f.replies[i] = reply; x.Join {
+		f.joined[i] = reply.Now
+	}
 }
 
 // BenchmarkShare: what a batch of beats of 200 owners takes of the server's processor, by how many

@@ -6,7 +6,8 @@
 //	         server.lua     clock, name of the history, role
 //	         state.lua      read what there is, write what has changed
 //	         account.lua    Account.Beat, as in Go
-//	         share.lua, safety.lua, book.lua
+//	         share.lua, water.lua, safety.lua, book.lua
+//	         survey.lua     what is the same of all members, added up once
 //	      ◄── reply
 //
 // One hash a pool holds the account, by member, so that a beat reads and writes no more than
@@ -20,6 +21,9 @@
 //
 //   - The scripts do what package federation does, in the same order and under the same
 //     names; the suite compares the two after every beat.
+//   - A beat reads a short record of every member, so it is these that its time goes by. What is long lies
+//     beside them, and is read only of who needs it: of a curve the record has a few points on either side of
+//     the water level.
 //   - The time is the server's.
 //   - The incarnation is the name of the server's history (master_replid). It is another one
 //     after each start and each promotion, both of which may lose what was confirmed. So a restart

@@ -17,8 +17,12 @@ var (
 	luaBook string
 	//go:embed lua/state.lua
 	luaState string
+	//go:embed lua/survey.lua
+	luaSurvey string
 	//go:embed lua/safety.lua
 	luaSafety string
+	//go:embed lua/water.lua
+	luaWater string
 	//go:embed lua/share.lua
 	luaShare string
 	//go:embed lua/account.lua
@@ -38,7 +42,7 @@ type script struct{ text, sha string }
 
 // newScript puts a script together, of which server says what the server is.
 func newScript(server, main string) script {
-	return assemble(server, luaBook, luaState, luaSafety, luaShare, luaAccount, main)
+	return assemble(server, luaBook, luaState, luaSurvey, luaSafety, luaWater, luaShare, luaAccount, main)
 }
 
 func assemble(pieces ...string) script {

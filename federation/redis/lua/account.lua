@@ -46,22 +46,26 @@ local function age()
       forget(name)
     else
       names[#names + 1] = name
-      if silenced then write('n:' .. name, m) end
+      if silenced then writeMember(name) end
     end
   end
   account.names = names
 end
 
--- together is how many are known to have run at a time.
+-- together is how many are known to have run at a time: as many as had joined by when one did, but for
+-- those that had told last before it.
 local function together()
-  local most = 0
-  for _, last in ipairs(account.names) do
-    local began, n = members[last].joined, 0
-    for _, name in ipairs(account.names) do
-      local m = members[name]
-      if m.joined <= began and began <= m.sent then n = n + 1 end
-    end
-    most = max(most, n)
+  local began, ended = {}, {}
+  for _, name in ipairs(account.names) do
+    local m = members[name]
+    if m.joined <= m.sent then began[#began + 1], ended[#ended + 1] = m.joined, m.sent end
+  end
+  table.sort(began)
+  table.sort(ended)
+  local most, over = 0, 0
+  for n, t in ipairs(began) do
+    while ended[over + 1] < t do over = over + 1 end
+    most = max(most, n - over)
   end
   return most
 end
@@ -125,12 +129,9 @@ local function rebook(m, book, b)
   return more
 end
 
--- redraw takes in a node's curve. With the member itself lies only its last point.
+-- redraw takes in a node's curve. Of it only what is needed in most beats lies with the member itself.
 local function redraw(m, b)
-  local points = {}
-  for i, p in ipairs(b.Curve) do points[i] = struct.pack(POINT, p.Level, p.Use[1], p.Use[2]) end
-  m.top = points[#points] or ''
-  fresh[b.Node] = table.concat(points)
+  fresh[b.Node], m.top = curveOf(b.Curve)
   writeRaw('c:' .. b.Node, fresh[b.Node])
 end
 
@@ -157,6 +158,7 @@ local function book(m, b, known)
   m.counted = true
   write('b:' .. b.Node, own)
   write('d:' .. b.Node, demands)
+  survey()
   fill(more)
 end
 
@@ -222,7 +224,8 @@ local function beat(now, incarnation, b)
     end
   end
   tell(r, b)
-  write('n:' .. b.Node, m)
+  m.near = near(fresh[b.Node], account.level)
+  writeMember(b.Node)
   write('r:' .. b.Node, r)
   return r
 end

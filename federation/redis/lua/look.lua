@@ -7,13 +7,14 @@ if problem then return redis.error_reply('FOREIGN ' .. problem) end
 if not there then return false end
 account.now = max(account.now, now)
 local from, to = slotOf(account.now) - SLOTS, slotOf(account.now)
+survey()
 local memory = redis.call('INFO', 'memory')
 local full = string.match(memory, '\nmaxmemory:0%s') and 'noeviction' or string.match(memory, 'maxmemory_policy:([%w-]+)')
 local view = {
   full or 'not known',
   account.epoch, account.now, account.learning > account.now and account.learning or 0,
   string.format('%.17g', account.level),
-  limitOf(1), limitOf(2), bookSum(booked, from, to, 1), bookSum(booked, from, to, 2),
+  sums[1].limit, sums[2].limit, bookSum(booked, from, to, 1), bookSum(booked, from, to, 2),
 }
 local books = read('b:', account.names)
 for _, name in ipairs(account.names) do

@@ -45,12 +45,18 @@ local function charge(of, k, now, last)
   local charged, steps = {}, {}
   for slot = now, last + 1 do charged[slot], steps[slot] = 0, 0 end
   for _, name in ipairs(account.names) do
-    local m = members[name]
-    local until_ = m == of and now - 1 or min(last, slotOf(expiry(m)) + SLOTS)
-    local most = max(m.holding[k][LEFT], m.grant[k][LEFT])
+    local m, until_ = members[name], last
+    if m == of then
+      until_ = now - 1
+    elseif slotOf(m.seen) + SLOTS < last then -- for most it is the last, whenever they expire
+      until_ = min(last, slotOf(expiry(m)) + SLOTS)
+    end
+    local h, g, sent = m.holding[k], m.grant[k], m.sent
+    local most = max(h[LEFT], g[LEFT])
     for slot = now, until_ do
-      local ms = elapsed((slot + 1) * SLOT - m.sent)
-      local x = bound(m, k, ms)
+      local ms = elapsed((slot + 1) * SLOT - sent)
+      local x, y = within(h, ms), within(g, ms)
+      if y > x then x = y end
       if ms >= most then
         steps[slot], steps[until_ + 1] = steps[slot] + x, steps[until_ + 1] - x
         break
@@ -85,8 +91,6 @@ end
 local function rooms(of, k, limit)
   local now = slotOf(account.now)
   local last = max(now + floor(TTL / SLOT) + 1, bookLast(booked))
-  local held = 0
-  for _, name in ipairs(account.names) do held = held + members[name].held[k] end
   local used = bookSum(booked, now - SLOTS, now - 1, k)
   local lost = bookSum(gone, now - SLOTS, last, k)
   local others = charge(of, k, now, last)
@@ -99,7 +103,7 @@ local function rooms(of, k, limit)
       lost = lost - bookAt(gone, slot - SLOTS - 1, k)
       after = after - (at[slot] or 0)
     end
-    room[#room + 1] = limit - (used + held + lost + after + others[slot])
+    room[#room + 1] = limit - (used + sums[k].held + lost + after + others[slot])
     ms[#ms + 1] = elapsed((slot + 1) * SLOT - of.sent)
   end
   return room, ms

@@ -10,7 +10,7 @@
 -- All that is written is written at the end, so that a beat that fails leaves no trace.
 
 local KEY = KEYS[1]
-local VERSION = 1
+local VERSION = 2
 
 -- KEEP is for how long an account is kept that nobody asks for.
 local KEEP = 7 * 24 * 3600 * 1000
@@ -45,6 +45,47 @@ local function read(prefix, names)
   return values
 end
 
+-- A member is written down as its numbers and then its strings, in a fixed order: each beat reads them
+-- all, and this takes a third of the time of a cmsgpack.
+local MEMBER = '<' .. string.rep('d', 33) .. string.rep('I4c0', 4)
+local LATER, LATER_SIZE = '<ddd', 24
+
+local function packMember(m)
+  local h, i, g, j, top, later = m.holding[1], m.holding[2], m.grant[1], m.grant[2], m.top, {}
+  for n, x in ipairs(m.later) do later[n] = struct.pack(LATER, x[1], x[2], x[3]) end
+  later = table.concat(later)
+  return struct.pack(MEMBER,
+    m.seq, m.seen, m.sent, m.joined, m.latest, m.counted and 1 or 0,
+    m.limits[1], m.limits[2], m.burst[1], m.burst[2], m.reserve[1], m.reserve[2], m.held[1], m.held[2],
+    h[1], h[2], h[3], i[1], i[2], i[3], g[1], g[2], g[3], j[1], j[2], j[3],
+    m.waiting[1], m.waiting[2], m.largest[1], m.largest[2], top[1], top[2], top[3],
+    #m.instance, m.instance, #m.region, m.region, #m.near, m.near, #later, later)
+end
+
+local function unpackLater(packed)
+  local later = {}
+  for at = 1, #packed, LATER_SIZE do
+    local slot, tokens, requests = struct.unpack(LATER, packed, at)
+    later[#later + 1] = {slot, tokens, requests}
+  end
+  return later
+end
+
+local function unpackMember(blob)
+  local seq, seen, sent, joined, latest, counted,
+    limit1, limit2, burst1, burst2, reserve1, reserve2, held1, held2,
+    h1, h2, h3, i1, i2, i3, g1, g2, g3, j1, j2, j3,
+    waiting1, waiting2, largest1, largest2, top1, top2, top3,
+    instance, region, near, later = struct.unpack(MEMBER, blob)
+  return {
+    seq = seq, seen = seen, sent = sent, joined = joined, latest = latest, counted = counted == 1,
+    limits = {limit1, limit2}, burst = {burst1, burst2}, reserve = {reserve1, reserve2}, held = {held1, held2},
+    holding = {{h1, h2, h3}, {i1, i2, i3}}, grant = {{g1, g2, g3}, {j1, j2, j3}},
+    waiting = {waiting1, waiting2}, largest = {largest1, largest2}, top = {top1, top2, top3},
+    instance = instance, region = region, near = near, later = unpackLater(later),
+  }
+end
+
 -- load reads what every beat needs, and reports whether there is anything, and what is wrong with it.
 local function load()
   local blob = redis.call('HMGET', KEY, 'account', 'booked', 'gone', 'totals')
@@ -56,7 +97,7 @@ local function load()
   if account.version ~= VERSION then return false, 'it is of version ' .. tostring(account.version) end
   if account.rules ~= RULES then return false, 'its rules are ' .. tostring(account.rules) .. ', not ' .. RULES end
   booked, gone, totals = cmsgpack.unpack(blob[2]), cmsgpack.unpack(blob[3]), cmsgpack.unpack(blob[4])
-  members = read('n:', account.names)
+  for name, blob in pairs(readRaw('n:', account.names)) do members[name] = unpackMember(blob) end
   return true
 end
 
@@ -81,6 +122,8 @@ local function writeRaw(field, blob)
 end
 
 local function write(field, value) writeRaw(field, cmsgpack.pack(value)) end
+
+local function writeMember(name) writeRaw('n:' .. name, packMember(members[name])) end
 
 -- forget drops all that there is of a member, but for what is written of it.
 local function forget(name)

@@ -1,0 +1,28 @@
+-- What is the same of all members whoever beats: it is added up once a beat.
+
+-- live reports whether a node is heard of.
+local function live(m) return account.now - m.seen <= SILENT end
+
+-- sums are of each axis: its limit (Account.limit), the largest burst, what is held, and what live members may use
+-- at once.
+local sums
+
+local function survey()
+  sums = {}
+  for k = 1, AXES do
+    local limit, reserve, burst, held, granted = 0, 0, 0, 0, 0
+    for _, name in ipairs(account.names) do
+      local m = members[name]
+      burst, held = max(burst, m.burst[k]), held + m.held[k]
+      if live(m) then
+        local known = m.limits[k]
+        if known > 0 then
+          if limit == 0 or known < limit then limit = known end
+          reserve = max(reserve, m.reserve[k])
+        end
+        granted = granted + max(0, m.grant[k][LEVEL])
+      end
+    end
+    sums[k] = {limit = max(limit - reserve, min(limit, 1)), burst = burst, held = held, granted = granted}
+  end
+end
