@@ -225,7 +225,7 @@ func together(t *testing.T, h PartsHarness) {
 		for i := range processes {
 			sum += held[i][n]
 		}
-		if sum > 10 || sum < 5 {
+		if sum < 1 || sum > 10 { // who is done first cannot give up what others want since
 			t.Errorf("owner %d: %d of 10 are held", n, sum)
 		}
 	}
