@@ -1,0 +1,239 @@
+package parts
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// playground is a small world, in which all that can happen is tried.
+type playground struct {
+	name         string
+	kind         Kind
+	limit, procs int64
+	beats        int64   // of each process
+	jumps        []int64 // what time may pass at once, each once
+	crash, twice bool
+}
+
+// small is one state of a playground.
+type small struct {
+	g       *playground
+	now     int64
+	jumps   []int64
+	account Account
+	procs   []tiny
+	crashed bool
+	mail    []note
+	used    []int64 // when, by all that ever were
+}
+
+// tiny is a process. Of its calls it is known when they were let in; running ones that
+// were let in before it was cut off are excused.
+type tiny struct {
+	h       Holder
+	used    []int64
+	excused int
+}
+
+// note is a beat or an answer on its way to or from a process.
+type note struct {
+	of    int
+	beat  *Beat
+	reply *Reply
+	again bool // it was there once
+}
+
+func (w *small) clone() *small {
+	c := *w
+	c.account.Members = slices.Clone(w.account.Members)
+	for i := range c.account.Members {
+		c.account.Members[i].Holds = slices.Clone(c.account.Members[i].Holds)
+	}
+	c.procs, c.mail, c.used, c.jumps = slices.Clone(w.procs), slices.Clone(w.mail), slices.Clone(w.used), slices.Clone(w.jumps)
+	for i := range c.procs {
+		c.procs[i].h.parts = maps.Clone(c.procs[i].h.parts)
+		c.procs[i].used = slices.Clone(c.procs[i].used)
+	}
+	return &c
+}
+
+// key tells states apart, but for when beats are due: they are told at any time.
+func (w *small) key() [32]byte {
+	slices.SortStableFunc(w.mail, func(a, b note) int { return a.of - b.of })
+	var b strings.Builder
+	fmt.Fprint(&b, w.now, w.jumps, w.account, w.crashed, w.used)
+	for _, p := range w.procs {
+		fmt.Fprint(&b, "|", p.h.instance, p.h.seq, p.h.acked, p.h.parts, p.h.until.UnixMilli(), p.h.sent.at.UnixMilli(), p.h.sent.claims, p.used, p.excused)
+	}
+	for _, m := range w.mail {
+		fmt.Fprint(&b, "|", m.of, m.again)
+		if m.beat != nil {
+			fmt.Fprint(&b, *m.beat)
+		} else {
+			fmt.Fprint(&b, *m.reply)
+		}
+	}
+	return sha256.Sum256([]byte(b.String()))
+}
+
+func (w *small) clock() time.Time { return time.UnixMilli(w.now) }
+
+// counts is what counts of when something was used.
+func (w *small) counts(used []int64) (n int64) {
+	for _, at := range used {
+		if w.g.kind != Rolling || at+window > w.now {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *small) over() bool {
+	if w.g.kind != Slots {
+		return w.counts(w.used) > w.g.limit
+	}
+	n := int64(0)
+	for _, p := range w.procs {
+		if w.clock().Before(p.h.Until()) {
+			n += int64(len(p.used) - p.excused)
+		}
+	}
+	return n > w.g.limit
+}
+
+// next tells of each step that can come now.
+func (w *small) next(tell func(what string, next *small)) {
+	for i := range w.procs {
+		w.process(i, tell)
+	}
+	for k, m := range w.mail {
+		c := w.clone()
+		if !w.g.twice || m.again {
+			c.mail = slices.Delete(c.mail, k, k+1)
+		} else {
+			c.mail[k].again = true
+		}
+		c.deliver(m)
+		tell(fmt.Sprintf("arrives %d %v", m.of, m.beat != nil), c)
+	}
+	for k, ms := range w.jumps {
+		c := w.clone()
+		c.now += ms
+		c.jumps = slices.Delete(c.jumps, k, k+1)
+		for i := range c.procs {
+			if p := &c.procs[i]; !c.clock().Before(p.h.Until()) {
+				p.excused = len(p.used)
+			}
+		}
+		tell(fmt.Sprintf("%d ms pass", ms), c)
+	}
+}
+
+// process tells what a process may do.
+func (w *small) process(i int, tell func(what string, next *small)) {
+	p := w.procs[i]
+	used := w.counts(p.used)
+	if p.h.seq < w.g.beats {
+		for _, want := range []int64{w.g.limit, 0} {
+			c := w.clone()
+			claims := []Claim{{Name: "x", Kind: w.g.kind, Limit: w.g.limit, Ends: 1e9, Used: used, Want: max(want, used)}}
+			c.mail = append(c.mail, note{of: i, beat: c.procs[i].h.Beat(c.clock(), true, claims)})
+			tell(fmt.Sprintf("%d wants %d", i, want), c)
+		}
+	}
+	if used < p.h.Part(w.clock(), "x") {
+		c := w.clone()
+		c.procs[i].used = append(c.procs[i].used, c.now)
+		if w.g.kind != Slots {
+			c.used = append(c.used, c.now)
+		}
+		tell(fmt.Sprintf("%d uses one", i), c)
+	}
+	if w.g.kind == Slots && len(p.used) > 0 {
+		c := w.clone()
+		q := &c.procs[i]
+		q.used, q.excused = q.used[1:], max(q.excused-1, 0)
+		tell(fmt.Sprintf("%d ends one", i), c)
+	}
+	if w.g.crash && !w.crashed {
+		c := w.clone()
+		c.crashed = true
+		c.procs[i] = tiny{h: *NewHolder("o", fmt.Sprint(i, "again"), 1)}
+		c.mail = slices.DeleteFunc(c.mail, func(m note) bool { return m.of == i && m.reply != nil })
+		tell(fmt.Sprintf("%d is started again", i), c)
+	}
+}
+
+func (w *small) deliver(m note) {
+	if m.reply != nil {
+		w.procs[m.of].h.Answered(w.clock(), m.reply)
+		return
+	}
+	r := w.account.Beat(w.now, m.beat)
+	if r.Seq > 0 && m.beat.Instance == w.procs[m.of].h.instance {
+		w.mail = append(w.mail, note{of: m.of, reply: &r})
+	}
+}
+
+// search visits states, each once.
+type search struct {
+	seen map[[32]byte]struct{}
+	most int
+	path []string
+	bad  string
+}
+
+func (s *search) visit(w *small) {
+	if s.bad != "" || len(s.seen) >= s.most {
+		return
+	}
+	key := w.key()
+	if _, there := s.seen[key]; there {
+		return
+	}
+	s.seen[key] = struct{}{}
+	if w.over() {
+		s.bad = strings.Join(s.path, "\n")
+		return
+	}
+	w.next(func(what string, next *small) {
+		s.path = append(s.path, what)
+		s.visit(next)
+		s.path = s.path[:len(s.path)-1]
+	})
+}
+
+// TestModel: whatever happens in a small world, no more is used than the limit.
+func TestModel(t *testing.T) {
+	most := 3_000
+	if *wholeSearch {
+		most = 2_000_000
+	}
+	ttl := TTL.Milliseconds()
+	for _, g := range []playground{
+		{name: "slots", kind: Slots, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl / 2, ttl/2 + 1}},
+		{name: "slots twice", kind: Slots, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl + 1}, twice: true},
+		{name: "slots given back", kind: Slots, limit: 1, procs: 2, beats: 3},
+		{name: "rolling", kind: Rolling, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl - 10, window}},
+		{name: "rolling crash", kind: Rolling, limit: 1, procs: 2, beats: 1, jumps: []int64{ttl - 10, window, 20}, crash: true},
+		{name: "period crash", kind: Period, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl + window + 1}, crash: true},
+		{name: "two", kind: Period, limit: 2, procs: 2, beats: 2},
+	} {
+		w := &small{g: &g, now: 1_000_000, jumps: g.jumps}
+		for i := range g.procs {
+			w.procs = append(w.procs, tiny{h: *NewHolder("o", fmt.Sprint(i), 1)})
+		}
+		s := &search{seen: map[[32]byte]struct{}{}, most: most}
+		began := time.Now()
+		s.visit(w)
+		t.Logf("%-16s %8d states, all: %v, %v", g.name, len(s.seen), len(s.seen) < most, time.Since(began).Round(time.Millisecond))
+		if s.bad != "" {
+			t.Errorf("%s: more than the limit is used after:\n%s", g.name, s.bad)
+		}
+	}
+}
