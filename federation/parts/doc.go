@@ -26,5 +26,13 @@
 // that has waited longest for a single call that is larger: it gets what that needs.
 //
 // A part expires when no beat is answered. What its process may have used by then
-// counts on, for a Window or to the end of the period: it is not known whether it died.
+// counts on, for a Window or to the end of the period: it is not known whether it died. Calls
+// that run count no more: they end, and the process begins no other.
+//
+// # What is not covered
+//
+// A store that forgets learns of parts that hold only as their processes tell it, within a
+// second or so; by then others may have been given the same. What a process had used of a period
+// is gone with it, if the store forgets and the process ends. And calls that still run in a process
+// that is cut off count nowhere until it is heard of again.
 package parts

@@ -69,8 +69,8 @@ func (h *Holder) Due(now time.Time, busy, lacking bool) bool {
 }
 
 // Beat makes the next beat of claims as they are now: no answer may have been taken since they
-// were looked up. It fills in what the process has of each limit. busy says that calls run
-// or wait.
+// were looked up. It keeps them, and fills in what the process has of each limit. busy says that
+// calls run or wait.
 func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	h.seq++
 	before := h.parts

@@ -210,7 +210,7 @@ func (s *search) visit(w *small) {
 
 // TestModel: whatever happens in a small world, no more is used than the limit.
 func TestModel(t *testing.T) {
-	most := 3_000
+	most := 2_000
 	if *wholeSearch {
 		most = 2_000_000
 	}

@@ -268,7 +268,7 @@ func TestSafety(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		w := newWorld(seed, 2+int(seed%4))
 		most := map[Kind]bool{}
-		for range 8000 {
+		for range 5000 {
 			w.step()
 			if over := w.over(); over != "" {
 				t.Fatalf("seed %d, after %d s: %s", seed, (w.now-1_000_000)/1000, over)
