@@ -20,11 +20,12 @@ import (
 )
 
 const (
-	// connections are few: a pool has one beat under way at a time.
-	connections    = 4
+	// connections are few: a pool has one beat under way at a time, and tenants' limits are
+	// told of in batches.
+	connections    = 8
 	connectTimeout = time.Second
-	// answerTimeout bounds what the context of a beat bounds as well.
-	answerTimeout = time.Second
+	// answerTimeout is for who sets no deadline: the context of a beat bounds it closer.
+	answerTimeout = 5 * time.Second
 )
 
 // address is what a URL says. Its errors do not show the URL, which may hold a password.
