@@ -96,9 +96,11 @@ func (q *quota) expireLocked(now time.Time) {
 	}
 }
 
-// dropPartsLocked leaves nothing to be handed out.
+// dropPartsLocked leaves nothing to be handed out. What others use is not known from then on;
+// of a budget it can only have become more.
 func (q *quota) dropPartsLocked() {
-	q.common.until, q.common.parts = time.Time{}, [partAxes]int64{}
+	c := q.common
+	c.until, c.parts, c.others = time.Time{}, [partAxes]int64{}, [partAxes]int64{}
 	for _, a := range q.caps {
 		a.part = 0
 	}

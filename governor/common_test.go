@@ -171,6 +171,32 @@ func TestCommon_Expires(t *testing.T) {
 	})
 }
 
+// TestCommon_OldNews: what others used when that was last known refuses nobody who comes when it
+// is not known any more.
+func TestCommon_OldNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, nil, 0, 100)
+		}()
+		if _, rej := call(g); rej == nil || rej.Reason != ReasonRequests {
+			t.Fatalf("beside others who used all: %+v", rej)
+		}
+		for len(g.MoreLimits()) > 0 {
+			<-g.MoreLimits()
+		}
+		time.Sleep(time.Minute)
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, limitsOf(g), 100, 0)
+		}()
+		if l, rej := call(g); rej != nil {
+			t.Errorf("a minute later: waited %v, %v", l.Waited, rej)
+		}
+	})
+}
+
 // TestCommon_Budget: what others used of a budget counts; one that is spent by all says so,
 // one of which there is no part yet does not; and the next day begins with nothing used.
 func TestCommon_Budget(t *testing.T) {
