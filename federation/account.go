@@ -18,7 +18,7 @@ type Account struct {
 	Epoch, Born, Learning int64
 	// Lost says that somebody knows of a memory before this one.
 	Lost bool
-	// Now is the latest time that was seen. It never runs backwards.
+	// Now is the latest time that was seen. It never runs backwards within one memory.
 	Now int64
 	// Booked is the sum over all nodes, those that are no more included.
 	Booked  book
@@ -99,6 +99,10 @@ func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply
 
 // receive books what a node tells. It returns no member where the answer is whole.
 func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*Member, Reply) {
+	if a.Now-now > a.Rules.ttl()+a.Rules.window()+a.Rules.slot() { // to learn anew takes less than to wait for it
+		a.Now = now
+		a.lost(incarnation)
+	}
 	a.Now = max(a.Now, now)
 	if incarnation != a.Incarnation || a.forgot(b) {
 		a.lost(incarnation)
@@ -251,7 +255,9 @@ func (a *Account) book(m *Member, b *Beat) {
 		change(x.Slot, within(0, x.Used, maxBooked))
 	}
 	held := within(0, b.Held, maxBooked)
-	more = plus(more, minus(held, m.Held))
+	if more = plus(more, minus(held, m.Held)); b.Full { // all of it is of before, and nobody was granted anything meanwhile
+		more = Amounts{}
+	}
 
 	m.Region, m.Seq, m.Seen, m.Sent = b.Region, b.Seq, a.Now, min(b.Sent, a.Now)
 	m.Joined, m.Past = b.Joined, min(b.Past, last)

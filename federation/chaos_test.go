@@ -28,6 +28,7 @@ type chaos struct {
 	account    *Account
 	server     int
 	slow       time.Duration // by how much the store's clock is behind
+	calm       bool          // nothing goes wrong by itself, and calls are small and many
 	limit      int64
 	sites      []*host
 	mail       []parcel
@@ -123,7 +124,7 @@ func (c *chaos) back(e *entry, cost int64) {
 
 // disturb lets go wrong what goes wrong.
 func (c *chaos) disturb() {
-	if c.rng.IntN(100) > 0 {
+	if c.calm || c.rng.IntN(100) > 0 {
 		return
 	}
 	i := c.rng.IntN(len(c.sites))
@@ -145,8 +146,11 @@ func (c *chaos) disturb() {
 		h.cut = c.now + for_
 		c.note("%s is cut off for %v", h.instance, for_)
 	case 3:
-		c.slow += for_ / 4
-		c.note("the store's clock is put back by %v", for_/4)
+		if for_ /= 4; c.rng.IntN(4) == 0 {
+			for_ += time.Hour
+		}
+		c.slow += for_
+		c.note("the store's clock is put back by %v", for_)
 	case 4:
 		if c.now > 100*time.Second && c.server == 0 {
 			c.server++
@@ -228,6 +232,11 @@ func (c *chaos) post() {
 func (c *chaos) send(l parcel) {
 	for range 1 + c.rng.IntN(20)/19 {
 		delay := time.Duration(c.rng.Int64N(int64(60 * time.Millisecond)))
+		if c.calm {
+			l.at = c.now + delay
+			c.mail = append(c.mail, l)
+			return
+		}
 		switch c.rng.IntN(60) {
 		case 0:
 			continue
@@ -278,11 +287,15 @@ func (h *host) report(now time.Time) *Report {
 
 // offer lets calls come: more than there is room for.
 func (c *chaos) offer(h *host) {
-	if c.rng.Float64() > 0.02 {
+	often, size := 0.02, int64(2800)
+	if c.calm { // all is used, all the time
+		often, size = 0.2, 280
+	}
+	if c.rng.Float64() > often {
 		return
 	}
-	most := 200 + c.rng.Int64N(2800)
-	if c.rng.IntN(30) == 0 {
+	most := size/14 + c.rng.Int64N(size)
+	if !c.calm && c.rng.IntN(30) == 0 {
 		most *= 5
 	}
 	j := &job{actual: 1 + c.rng.Int64N(most)}

@@ -59,16 +59,20 @@
 //     used is counted from the earliest moment at which the beat can have been sent.
 //   - The Window rolls: one slot more than it has is counted, so no interval of its length
 //     escapes.
-//   - The store's clock never runs backwards. A store that may have lost writes grants
-//     nothing until a Window has passed, or until as many nodes as there are have told all.
+//   - The store's clock never runs backwards; where it is put back by more than a Window, its
+//     memory is of no use. Where it jumps ahead, so that it shows more than it can by a node's
+//     own, that node tells again what it has used, by the new clock, and takes nothing that is
+//     granted until all others have had the time to do so, too.
+//   - A store that may have lost writes grants nothing until a Window has passed, or until as
+//     many nodes as there are have told all.
 //     So does one that knows nothing, unless as many nodes as there are run side by side,
 //     and none of them knows of a memory before.
 //   - What a rate comes to is charged rounded up. What it has come to beyond whole units is
 //     carried to the next grant, and that is less than a unit.
 //
 // What is not covered: a store that loses everything while all who knew of it end, too, may
-// take itself for a new one; and where its clock jumps ahead, what was used before counts
-// for so much shorter.
+// take itself for a new one; and where its clock jumps ahead, what those used before who do
+// not reach it then counts for so much shorter.
 //
 // # What it is not
 //

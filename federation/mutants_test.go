@@ -41,7 +41,7 @@ var mutants = []mutant{
 	{"what is held counts", "safety.go", "held += m.Held[k]", "held += 0 * m.Held[k]", "settled", ""},
 	{"what a dead process held counts", "account.go", "a.Gone.add(a.slotOf(max(expired, a.Now)), m.Held)", "", "settled crash", ""},
 	{"what was told and not answered is told again", "node.go", "	for slot := range n.unsure {", "	for slot := range n.unsure {\n		if n.known.at(slot) == n.sent.booked.at(slot) {\n			continue\n		}", "refunds", ""},
-	{"what others may use counts", "safety.go", "others += steps[slot-now]", "", "messages", ""},
+	{"what others may use counts", "safety.go", "others += steps[slot-now]", "others += 0 * steps[slot-now]", "messages", ""},
 	{"what others had counts a Window beyond its expiry", "safety.go", "a.slotOf(m.expiry(r))+r.Slots", "a.slotOf(m.expiry(r))", "pause", ""},
 	{"who is silent counts until all that it had has left the Window", "account.go", "a.Now-m.Seen > a.Rules.window()+a.Rules.ttl()+a.Rules.slot()", "a.Now-m.Seen > a.Rules.ttl()", "pause", ""},
 	{"another server may have lost writes", "account.go", "incarnation != a.Incarnation ||", "", "failover", ""},
@@ -57,6 +57,8 @@ var mutants = []mutant{
 	{"told again, a slot is replaced and not added to", "account.go", "m.Booked.set(slot, x)", "m.Booked.add(slot, x)", "", "TestExactlyOnce"},
 	{"what all is told, what is not told is gone", "account.go", "change(x.Slot, Amounts{})", "change(x.Slot, x.Used)", "", "TestAllTold"},
 	{"a beat that is superseded is not booked", "account.go", "case known && m.Seq > b.Seq:", "case known && m.Seq > b.Seq && false:", "superseded", ""},
+	{"what is granted after the store's clock has jumped ahead is not taken", "node.go", "n.wary = now.Add(n.cfg.Rules.TTL)", "n.wary = now", "", "TestClockAhead"},
+	{"a clock that is put back far is a loss of memory", "account.go", "if a.Now-now > ", "if false && a.Now-now > ", "", "TestClockBack"},
 	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},
 }
 

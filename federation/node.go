@@ -32,6 +32,7 @@ type Node struct {
 	epoch      int64     // of the last answer
 	first      time.Time // answer
 	now        time.Time // the latest that was told
+	wary       time.Time // until when nothing that is granted is taken
 	next, last time.Time // beats: when the next is due, when the last was sent
 
 	// The store's clock: it showed store between sentAt and gotAt.
@@ -314,6 +315,10 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	if r.Status != Fenced && now.Sub(n.sent.at) > n.cfg.Rules.TTL {
 		return nil // it is worth nothing, and says little of the store's clock
 	}
+	ahead := n.joined && r.Now > n.upper(now)
+	if ahead { // the account has forgotten what others used, until they have told it again
+		n.wary = now.Add(n.cfg.Rules.TTL)
+	}
 	switch r.Status {
 	case Fenced:
 		n.fenced = true
@@ -332,8 +337,12 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
 	n.known = n.sent.booked
 	clear(n.unsure)
+	if ahead { // what is told again is all, and so no news
+		n.full = true
+		n.replace()
+	}
 	out := n.demands.answered(r, n.sent.tree)
-	if r.Status == Learning {
+	if r.Status == Learning || now.Before(n.wary) {
 		n.next = n.last.Add(n.cfg.Rules.Eager) // it ends as soon as all have told enough
 		return out
 	}
@@ -376,6 +385,11 @@ func (n *Node) forget(now time.Time, r *Reply) {
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
 	n.full, n.epoch, n.known, n.next, n.past = true, r.Epoch, nil, now, 0
 	clear(n.unsure)
+	n.replace()
+}
+
+// replace puts what was used where it belongs by the store's clock, which is another one now.
+func (n *Node) replace() {
 	for key, p := range n.placed {
 		p.slot = floorDiv(n.upper(p.end), n.cfg.Rules.slot())
 		n.past = max(n.past, p.slot)

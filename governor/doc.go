@@ -54,6 +54,9 @@
 // A Lease ends exactly once. It names its state by slot and generation, so a
 // late Settle finds nothing, and never a stranger's lease.
 //
+// Who wants calls ended early asks for it (Interrupt), and each call ends itself, by the
+// context that it was given for that. So there is one way for a lease to end.
+//
 // A Shadow goes whatever the limits say, is booked like everybody, and tells whether
 // it would have been refused. Out of its turn it takes capacity, but no turns: neither
 // its siblings nor it, when it is a shadow no more, pay for what it should not have had.

@@ -57,17 +57,19 @@ func newPool(name string) *pool {
 
 // leaseState is what is known of a queued or running call.
 type leaseState struct {
-	id      string
-	tenant  *tenant
-	leaf    escrow.NodeID
-	tab     *tab
-	input   int64
-	course  course
-	waiter  *waiter // nil once dispatched
-	stream  bool
-	since   time.Time // when it was dispatched, or, while it waits, when it came
-	output  int64     // tokens, as Progress told
-	flowing bool      // the first byte was seen
+	id     string
+	tenant *tenant
+	leaf   escrow.NodeID
+	tab    *tab
+	input  int64
+	course course
+	waiter *waiter // nil once dispatched
+	stream bool
+	// interrupt is of the Request.
+	interrupt context.CancelCauseFunc
+	since     time.Time // when it was dispatched, or, while it waits, when it came
+	output    int64     // tokens, as Progress told
+	flowing   bool      // the first byte was seen
 }
 
 // used is how many tokens a call has taken so far.
@@ -102,7 +104,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		g.leave(now, b, ownCost{}, Spend{}, 0)
 		return Lease{}, rej, false
 	}
-	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call), stream: req.Stream}
+	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call), stream: req.Stream, interrupt: req.Interrupt}
 	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
 	g.stirLocked(p.pool, now)
 	switch ans.Verdict {

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -35,6 +36,10 @@ type Request struct {
 	// BudgetsOnly counts the tokens in budgets, and in no limit by the minute and no
 	// share: for what the provider does beside these, such as batches.
 	BudgetsOnly bool
+	// Interrupt, where it is given, is told to end the call early, and why: see
+	// Governor.Interrupt. It must not block. It may be called before Acquire returns the
+	// lease, and when that has ended just now; what context.WithCancelCause returns will do.
+	Interrupt context.CancelCauseFunc
 
 	call uint64 // which one it is, of those recorded
 }

@@ -43,18 +43,7 @@ func (g *Governor) SharedPools() []*SharedPool {
 func (s *SharedPool) Name() string { return s.name }
 
 // find is the pool of the name, or nil.
-func (s *SharedPool) find() *pool {
-	tb := s.g.table.Load()
-	if p := tb.pools[s.name]; p != nil {
-		return p.pool
-	}
-	for _, p := range tb.gone {
-		if p.name == s.name {
-			return p
-		}
-	}
-	return nil
-}
+func (s *SharedPool) find() *pool { return s.g.poolOf(s.name) }
 
 // Expect is how many nodes there are, as the configuration says; 0 if it does not.
 func (s *SharedPool) Expect() int {

@@ -21,6 +21,9 @@ type Options struct {
 	Flags map[string]string
 	// More are policy files beside those that Policies finds, named as the user names them.
 	More []string
+	// Store says what is wrong with the address of a store that is shared, beyond its scheme, and shows no secret.
+	// Whoever opens stores knows; nil asks nobody.
+	Store func(address string) error
 }
 
 // Overlay is cfg with the environment and the flags of opt laid over it. The error is [Problems].
@@ -48,6 +51,11 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 
 	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices}
 	must(k.Unmarshal("", &merged))
+	if merged.Store != base.Store && opt.Store != nil {
+		if err := opt.Store(merged.Store); err != nil {
+			r.at("store", "%v", err)
+		}
+	}
 	return merged
 }
 

@@ -35,6 +35,7 @@ type disaster interface {
 	Addr() string
 	// At is the store's URL at another address.
 	At(addr string) string
+	Pid() int
 	Stop()
 	Start()
 	Flush()

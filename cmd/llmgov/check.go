@@ -34,7 +34,7 @@ func (c checkCmd) Run(e *env) error {
 		return c.alone(e, files)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
-	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files})
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: checkStore})
 	if err != nil {
 		return c.bad(e, err)
 	}

@@ -44,7 +44,7 @@ func (s serveCmd) Run(e *env) error {
 	hangup := make(chan os.Signal, 1) // before the files are read: what changes later may be told at once
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	opt := tenants.Options{Env: e.vars, Flags: s.flags()}
+	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: checkStore}
 	var snap *tenants.Snapshot
 	var q *quickstart
 	var err error

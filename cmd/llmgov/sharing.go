@@ -70,6 +70,14 @@ type store interface {
 	Close()
 }
 
+// checkStore says what is wrong with an address for openStore.
+func checkStore(address string) error {
+	if strings.HasPrefix(address, "redis") {
+		return redis.Check(address)
+	}
+	return postgres.Check(address)
+}
+
 // openStore opens what an address names. It does not connect.
 func openStore(address string, log *slog.Logger) (store, error) {
 	if strings.HasPrefix(address, "redis") {
@@ -191,10 +199,18 @@ func ago(t time.Time) float64 {
 	return time.Since(t).Seconds()
 }
 
+// lookFor is how long what was seen of all gateways is worth showing: two looks that fail
+// are one too many.
+const lookFor = 15 * time.Second
+
 // regions are the regions' parts of what was used of a pool in the last minute: of its
-// tokens, if these are limited.
+// tokens, if these are limited. There are none where that is not known, as while the store
+// is lost.
 func (s *sharing) regions(pool string) map[string]float64 {
 	st, _ := s.State(pool)
+	if time.Since(st.Looked) > lookFor {
+		return nil
+	}
 	axis := 0
 	if st.View.Limits[0] == 0 {
 		axis = 1

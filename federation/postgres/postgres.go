@@ -38,9 +38,9 @@ const (
 // Open returns a store at a URL, such as postgres://user:password@host/database. It does
 // not connect: a server that cannot be reached is an error of each Beat.
 func Open(url string, r federation.Rules) (*Store, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+	cfg, err := parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err) // pgx leaves out the password
+		return nil, err
 	}
 	cfg.MaxConns = connections
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
@@ -51,6 +51,20 @@ func Open(url string, r federation.Rules) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	return &Store{db: db, rules: r, pools: table{name: "llmgov_pools"}, parts: table{name: "llmgov_parts"}, clock: serverClock, incarnation: serverIncarnation}, nil
+}
+
+// Check says what is wrong with a URL for Open.
+func Check(url string) error {
+	_, err := parse(url)
+	return err
+}
+
+func parse(url string) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err) // pgx leaves out the password
+	}
+	return cfg, nil
 }
 
 // Close ends all connections. Nothing may be under way.

@@ -35,6 +35,14 @@ func Open(url string, r federation.Rules, warn func(string)) (*Store, error) {
 	return s, nil
 }
 
+// Check says what is wrong with a URL for Open.
+func Check(url string) error {
+	if _, err := parse(url); err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	return nil
+}
+
 // use sets what the scripts ask the server and its clock by.
 func (s *Store) use(server, clock string) {
 	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)

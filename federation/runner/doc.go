@@ -19,5 +19,7 @@
 // made when the breaker allows it: after a tenth of a second, and twice that after each
 // further error, up to two seconds.
 //
-// A node that was fenced stops for good: another process has its name.
+// A node that was fenced stops for good: another process has its name. Its calls go on, and
+// so do those of one that is cut off: they count with the others for a Window. When that is
+// over somebody may be told (Config.Uncounted), and end them.
 package runner

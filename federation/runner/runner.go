@@ -51,6 +51,14 @@ type Config struct {
 	// Told is called after each round trip to the store, by any goroutine. nil tells
 	// nobody.
 	Told func(Event)
+	// Uncounted is called once when what runs in a pool may count with no other node any
+	// more: this one was fenced, or is cut off from the store, and it has been a Window since
+	// the last beat that was booked. Until then all that runs counts as planned. What has
+	// ended or was booked when it began is of no interest by then; who counts calls when they
+	// end, or by what they produce, may want to end them (governor.Governor.Interrupt). The
+	// cause is ErrFenced or ErrCutOff. No beat is sent for the pool until it returns. nil
+	// tells nobody.
+	Uncounted func(pool string, cause error)
 }
 
 // Event is one round trip to the store.
@@ -99,6 +107,9 @@ func New(c Config) *Runner {
 	if c.Told == nil {
 		c.Told = func(Event) {}
 	}
+	if c.Uncounted == nil {
+		c.Uncounted = func(string, error) {}
+	}
 	return &Runner{cfg: c, states: map[string]State{}, first: make(chan struct{})}
 }
 
@@ -139,10 +150,13 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 	var b breaker
 	var l looks
 	defer l.group.Wait()
+	var c counted
+	c.book(r, time.Now()) // nothing runs yet
 	for {
 		now := time.Now()
 		pressure, ok := p.Pressure(now)
-		if ok && b.closed(now) && n.Due(now, pressure) && r.once(ctx, p, n, &b) {
+		if ok && b.closed(now) && n.Due(now, pressure) && r.once(ctx, p, n, &b, &c) {
+			c.outlive(ctx, r, p.Name())
 			return
 		}
 		r.come(p.Name())
@@ -150,6 +164,10 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 			r.look(ctx, p, &l)
 		} else {
 			r.forget(p.Name())
+			c.book(r, now)
+		}
+		if b.errors > 0 {
+			c.lapse(r, now, p.Name(), ErrCutOff)
 		}
 		select {
 		case <-ctx.Done():
@@ -160,12 +178,12 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 }
 
 // once sends one beat, and says whether it was the last.
-func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breaker) (fenced bool) {
+func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breaker, c *counted) (fenced bool) {
 	now := time.Now()
-	for _, c := range n.Step(now, p.Report(now)) {
-		send, ok := c.(federation.Send)
+	for _, command := range n.Step(now, p.Report(now)) {
+		send, ok := command.(federation.Send)
 		if !ok {
-			panic(fmt.Sprintf("llmgov: BUG: a report was answered by %T", c))
+			panic(fmt.Sprintf("llmgov: BUG: a report was answered by %T", command))
 		}
 		send.Beat.Expect = p.Expect()
 		reply, err := r.send(ctx, p, send.Beat)
@@ -176,11 +194,14 @@ func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breake
 		ev := Event{Pool: p.Name(), Op: OpBeat, Took: back.Sub(now), Reply: reply, Err: err}
 		if err == nil {
 			commands := n.Step(back, &reply)
-			for _, c := range commands {
-				_, stop := c.(federation.Stop)
+			for _, command := range commands {
+				_, stop := command.(federation.Stop)
 				fenced = fenced || stop
 			}
 			p.Apply(back, commands)
+			if reply.Status == federation.Granted || reply.Status == federation.Learning {
+				c.book(r, now)
+			}
 			if reply.Status == federation.Learning {
 				p.Learns(now.Add(time.Duration(reply.Until-reply.Now) * time.Millisecond))
 			}

@@ -36,6 +36,8 @@ func same(t *testing.T, h Harness) {
 			h.Replace(w.incarnation)
 		case what == 10:
 			w.at(w.now + 61_000)
+		case what == 11:
+			w.at(w.now - 70_000)
 		}
 		b := n.next()
 		r := w.beat(b)

@@ -80,6 +80,9 @@ var rules = map[string]rule{
 	"internal/redistest": {
 		reason: "a server for tests is another program",
 	},
+	"internal/wallclock": {
+		reason: "the process whose clock is stepped is another program",
+	},
 	"governor": {
 		may:    []string{"escrow", "escrow/lengths", "escrow/budget", "escrow/fairness", "federation", "federation/parts"},
 		not:    []string{"net/http", "log", "log/slog", "os"},

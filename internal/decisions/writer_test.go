@@ -229,7 +229,7 @@ func TestWriter_HoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What a governor is asked for can be read again, whatever it is.
+// What a governor is asked for can be read again, whatever it is but a function.
 func TestAsk_IsReadAgain(t *testing.T) {
 	wait := 3 * time.Second
 	req := governor.Request{
@@ -238,7 +238,7 @@ func TestAsk_IsReadAgain(t *testing.T) {
 	}
 	v := reflect.ValueOf(req)
 	for i := range v.NumField() {
-		if v.Type().Field(i).IsExported() && v.Field(i).IsZero() {
+		if v.Type().Field(i).IsExported() && v.Field(i).Kind() != reflect.Func && v.Field(i).IsZero() {
 			t.Errorf("%s is not looked at", v.Type().Field(i).Name)
 		}
 	}

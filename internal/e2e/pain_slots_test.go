@@ -69,7 +69,7 @@ func TestP16_FailuresUpstreamFreeTheSlot(t *testing.T) {
 				if a := s.callTo(t.Context(), d.path, "a", d.call(true, 20, hooks)); a.status != want {
 					t.Errorf("%s with %s: %d %s", d.name, hooks, a.status, a.body)
 				}
-				time.Sleep(2 * time.Second) // a provider that says 429 is left alone for a second
+				time.Sleep(time.Minute) // a provider that says 429 is left alone for a second, one that fails often for longer
 				if a := s.callTo(t.Context(), d.path, "a", d.call(true, 5, "")); a.status != http.StatusOK || a.err != nil {
 					t.Errorf("%s after %s: %d %s", d.name, hooks, a.status, a.body)
 				}

@@ -335,6 +335,25 @@ func TestRealtimeDrains(t *testing.T) {
 	s.wantChargedAsProduced("acme")
 }
 
+// A session that the governor ends is told so, and is charged what was produced; its lease
+// ends once.
+func TestRealtimeInterrupted(t *testing.T) {
+	s := realtimeStack(t, nil, sdkWorld{mock: mock.Config{TokensPerSecond: 100}})
+	busy, resting := s.phone("acme"), s.phone("acme")
+	busy.say(respond)
+	busy.until("response.created")
+	if n := s.gov.Interrupt(s.gov.State().Pools[0].Config.Name, errOfOperator); n != 2 {
+		t.Errorf("%d of two sessions were asked to end", n)
+	}
+	for _, p := range []*phone{busy, resting} {
+		last, code := p.over()
+		if last.Error.Code != "store_unavailable" || !strings.Contains(last.Error.Message, "had to end the call early") || code != websocket.StatusGoingAway {
+			t.Errorf("a session that was ended early hears %+v, and is closed with %d, want 1001", last, code)
+		}
+	}
+	s.waitIdle()
+}
+
 func TestRealtimeEndsWhenNothingIsSaid(t *testing.T) {
 	s := realtimeStack(t, nil, sdkWorld{config: func(c *tenants.Config) { c.Timeouts.StreamIdle = 100 * time.Millisecond }})
 	if _, code := s.phone("acme").over(); code != websocket.StatusGoingAway {

@@ -75,7 +75,7 @@ func (c *call) admit() *refusal {
 	}
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
-	c.req.Claim = c.claim()
+	c.req.Claim, c.req.Interrupt = c.claim(), c.interrupted
 	c.req.Price = c.price()
 	if c.route.toObjects() || c.route.free { // a request, and no tokens but those of a socket, as they come
 		return c.acquire(edits)

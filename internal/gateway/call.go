@@ -63,6 +63,7 @@ type call struct {
 
 	ctx        context.Context // of the tries
 	interrupt  context.CancelCauseFunc
+	early      early
 	spans      *tracing.Call // nil without tracing
 	answer     io.Closer     // the metered body, once there is one
 	owed       string        // the response that is charged when it is done

@@ -103,7 +103,7 @@ func (c *call) brokeOff(err error) []byte {
 	f := refusal{code: codeUpstream, message: "The upstream " + c.try.up.name + " broke off the stream."}
 	switch {
 	case c.cut():
-		f.code, f.message = codeDraining, "This gateway is shutting down."
+		f = c.cutRefusal()
 	case err == streaming.ErrIdle:
 		f.code, f.message = codeUpstreamLate, "The upstream "+c.try.up.name+" sent nothing for too long."
 	}
@@ -127,7 +127,8 @@ func (c *call) answered(res streaming.Result) {
 		c.learn(res)
 		c.over(telemetry.OK, "", u)
 	case c.cut():
-		c.over(telemetry.Failed, codeDraining, u)
+		c.failure = c.why()
+		c.over(telemetry.Failed, c.cutRefusal().code, u)
 	case res.Cause == streaming.ClientGone:
 		c.over(telemetry.Cancelled, "", u)
 	default:

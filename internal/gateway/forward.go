@@ -38,12 +38,13 @@ func (c *call) forward() {
 	defer cancel(nil)
 	if c.route.makes {
 		defer context.AfterFunc(c.r.Context(), func() {
-			if c.cut() {
+			if c.drained() {
 				cancel(ErrDraining)
 			}
 		})()
 	}
 	c.ctx, c.interrupt = ctx, cancel
+	c.endBy(cancel)
 	r := c.r.WithContext(ctx)
 	r.ContentLength, r.TransferEncoding, r.Trailer = int64(len(c.body)), nil, nil
 	r.Body = http.NoBody // see aim
@@ -233,7 +234,10 @@ func (c *call) unanswered(err error) {
 		c.refuse(&refusal{status: statusClientClosed})
 		return
 	case c.cut():
-		f.status, f.code, f.message = http.StatusServiceUnavailable, codeDraining, "This gateway is shutting down."
+		*f = c.cutRefusal()
+		c.over(telemetry.Failed, f.code, c.guess()) // which is no failure of the upstream
+		c.refuse(f)
+		return
 	case errors.Is(err, errNotKept):
 		c.over(telemetry.Failed, codeStore, noUsage)
 		c.refuse(&refusal{status: http.StatusServiceUnavailable, code: codeStore, message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
@@ -264,8 +268,6 @@ const (
 func (c *call) classOf(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case c.cut():
-		return codeDraining
 	case errors.Is(err, errUnreadable):
 		return "unreadable"
 	case c.try.status != 0 && c.try.status/100 != 2:
@@ -281,9 +283,6 @@ func (c *call) classOf(err error) string {
 // ErrDraining is the cause with which a server's base context is cancelled to
 // cut the calls that a drain could not wait for.
 var ErrDraining = errors.New("gateway: shutting down")
-
-// cut reports whether the call was cut by a drain.
-func (c *call) cut() bool { return context.Cause(c.r.Context()) == ErrDraining }
 
 // gone reports whether the client went away.
 func (c *call) gone() bool { return c.r.Context().Err() != nil && !c.cut() }

@@ -197,7 +197,8 @@ func (b *objectBody) Read(p []byte) (int, error) {
 		b.c.over(telemetry.OK, "", noUsage)
 	case b.c.gone(): // finish sees to it
 	case b.c.cut():
-		b.c.over(telemetry.Failed, codeDraining, noUsage)
+		b.c.failure = b.c.why()
+		b.c.over(telemetry.Failed, b.c.cutRefusal().code, noUsage)
 	case errors.Is(err, streaming.ErrIdle):
 		b.c.failure = err
 		b.c.failed(classIdle, noUsage)

@@ -76,9 +76,13 @@ func (c *call) checkMember(key, value string, depth int) *refusal {
 
 // realtimeEvent is the refusal as an event of the session.
 func (f *refusal) realtimeEvent() []byte {
+	kind := codeInvalid
+	if f.status >= http.StatusInternalServerError {
+		kind = "server_error"
+	}
 	b, err := json.Marshal(map[string]any{
 		"type": "error", "event_id": "event_llmgov",
-		"error": map[string]any{"type": codeInvalid, "code": f.code, "message": f.message, "param": f.param, "event_id": nil},
+		"error": map[string]any{"type": kind, "code": f.code, "message": f.message, "param": f.param, "event_id": nil},
 	})
 	if err != nil {
 		panic("llmgov: BUG: an error cannot be encoded: " + err.Error())

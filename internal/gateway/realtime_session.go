@@ -53,6 +53,7 @@ var (
 	errIdleSession = errors.New("nothing was said for too long")
 	errPanicked    = errors.New("the gateway failed")
 	errDrained     = errors.New("this gateway is shutting down")
+	errEndedEarly  = errors.New("this gateway had to end the session early")
 )
 
 // run passes messages on until either side goes, nothing comes for too long, or the
@@ -60,20 +61,25 @@ var (
 func (s *session) run(draining <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.c.r.Context()))
 	defer cancel()
-	ends := make(chan sessionEnd, 3)
-	s.idle = time.AfterFunc(s.patience(), func() {
+	ends := make(chan sessionEnd, 4)
+	end := func(err error) {
 		select {
-		case ends <- sessionEnd{ofGateway, errIdleSession}:
+		case ends <- sessionEnd{ofGateway, err}:
 		default: // it has ended
 		}
-	})
+	}
+	s.idle = time.AfterFunc(s.patience(), func() { end(errIdleSession) })
 	defer s.idle.Stop()
+	s.c.endBy(func(error) { end(errEndedEarly) })
 	var both sync.WaitGroup
 	both.Go(func() { ends <- sessionEnd{ofClient, s.guarded(ctx, s.fromClient)} })
 	both.Go(func() { ends <- sessionEnd{ofUpstream, s.guarded(ctx, s.fromUpstream)} })
-	end := s.wait(ends, draining)
-	s.settle(end)
-	s.closeBoth(end)
+	over := s.wait(ends, draining)
+	s.settle(over)
+	if over.err == errEndedEarly {
+		s.apologize(ctx)
+	}
+	s.closeBoth(over)
 	cancel()
 	both.Wait()
 }
@@ -129,6 +135,9 @@ func (s *session) settle(end sessionEnd) {
 	switch {
 	case end.err == errDrained:
 		s.c.over(telemetry.Failed, codeDraining, u)
+	case end.err == errEndedEarly:
+		s.c.failure = s.c.why()
+		s.c.over(telemetry.Failed, codeStore, u)
 	case end.from == ofUpstream && code == -1:
 		s.c.failure = end.err
 		s.c.failed("truncated", u)
@@ -141,6 +150,14 @@ func (s *session) settle(end sessionEnd) {
 		}
 		s.c.over(telemetry.OK, "", u)
 	}
+}
+
+// apologize tells the client, if it listens, that its session ends early.
+func (s *session) apologize(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // the upstream goes on until it is closed
+	defer cancel()
+	f := s.c.cutRefusal()
+	_ = s.client.Write(ctx, websocket.MessageText, f.realtimeEvent())
 }
 
 // closeBoth tells both sides of the end, the other side in the words of that which ended.

@@ -51,6 +51,9 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("postgres://llmgov@127.0.0.1:%d/postgres?sslmode=disable", s.port)
 }
 
+// Pid is the process's that makes all others of a server that runs.
+func (s *Server) Pid() int { return s.running.Process.Pid }
+
 // Start lets the server run, and waits until it accepts connections.
 func (s *Server) Start() {
 	s.t.Helper()

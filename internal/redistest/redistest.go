@@ -56,6 +56,9 @@ func (s *Server) URL() string { return "redis://" + s.Addr() }
 // Dir is the folder of the server's data.
 func (s *Server) Dir() string { return s.dir }
 
+// Pid is the process's, of a server that runs.
+func (s *Server) Pid() int { return s.running.Process.Pid }
+
 // Start lets the server run, and waits until it accepts connections.
 func (s *Server) Start() {
 	s.t.Helper()

@@ -32,7 +32,7 @@ func (m *Metrics) Pool(name string) *Pool {
 }
 
 // UpstreamError counts a failure of the upstream by class: connect, timeout,
-// broken, truncated, event, idle, draining, or its status.
+// broken, truncated, event, idle, or its status.
 func (p *Pool) UpstreamError(class string) { p.errors.WithLabelValues(class).Inc() }
 
 // Account is what one tenant counts in of one pool.

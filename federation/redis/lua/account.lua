@@ -142,6 +142,7 @@ local function book(m, b, known)
   local more = rebook(m, own, b)
   local held = clamp(b.Held, MAX_BOOKED)
   for k = 1, AXES do more[k] = more[k] + held[k] - m.held[k] end
+  if b.Full then more = {0, 0} end -- all of it is of before, and nobody was granted anything meanwhile
 
   m.region, m.seq, m.seen, m.sent = b.Region, b.Seq, account.now, min(b.Sent, account.now)
   m.joined = b.Join and account.now or b.Joined
@@ -164,6 +165,10 @@ end
 
 -- receive books what a node tells. It returns no member where the answer is whole.
 local function receive(now, incarnation, b)
+  if account.now - now > TTL + WINDOW + SLOT then -- to learn anew takes less than to wait for it
+    account.now = now
+    lost(incarnation)
+  end
   account.now = max(account.now, now)
   if incarnation ~= account.incarnation or forgot(b) then lost(incarnation) end
   account.lost = account.lost or b.Epoch ~= 0 and b.Epoch ~= account.epoch

@@ -1,0 +1,45 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Why what runs in a pool counts with nobody else any more.
+var (
+	// ErrFenced says that another process has this one's node name.
+	ErrFenced = errors.New("another process has this node's name")
+	// ErrCutOff says that the store has not answered for a Window.
+	ErrCutOff = errors.New("the store that shares the limit out does not answer")
+)
+
+// counted is until when what runs in a pool counts with all others in any case: for a
+// Window since the last beat that was booked was sent.
+type counted struct {
+	until time.Time
+	told  bool
+}
+
+// book notes when a beat was sent that was booked.
+func (c *counted) book(r *Runner, sent time.Time) { *c = counted{until: sent.Add(r.cfg.Rules.Window)} }
+
+// lapse tells, once, that this is over.
+func (c *counted) lapse(r *Runner, now time.Time, pool string, cause error) {
+	if c.told || now.Before(c.until) {
+		return
+	}
+	c.told = true
+	r.cfg.Uncounted(pool, cause)
+}
+
+// outlive waits, for a node that was fenced, until that is over.
+func (c *counted) outlive(ctx context.Context, r *Runner, pool string) {
+	over := time.NewTimer(time.Until(c.until))
+	defer over.Stop()
+	select {
+	case <-ctx.Done():
+	case <-over.C:
+		c.lapse(r, time.Now(), pool, ErrFenced)
+	}
+}
