@@ -13,7 +13,6 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	p.advance(now)
 	e := p.entryOf(&c)
 	ticket := p.claimed(&c)
-	p.demanded(&c, &e, ticket)
 	p.toldOf(c.Leaf).note(&e)
 	ans := p.answer(now, &c, &e, ticket)
 	switch ans.Verdict {
@@ -23,6 +22,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 		return p.queue(&e, ticket), ans
 	}
 	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
+	p.sentAway(&c, &e, ticket, ans.Ticket)
 	if !ans.Ticket {
 		p.toldOf(c.Leaf).turnAway(&c, &e)
 	}

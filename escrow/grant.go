@@ -81,6 +81,9 @@ func (p *pace) follow() {
 	p.level, p.fraction, p.rate = p.allowance.Left(p.last, p.spent), 0, 0
 	if p.last.Before(p.allowance.Until) {
 		p.rate = min(p.allowance.Rate, p.limit) * p.scale
+		// Within a minute of the largest rate, the product stays below 2⁶³.
+		grown := p.allowance.Rate * max(0, int64(p.last.Sub(p.allowance.Since)/time.Microsecond))
+		p.fraction = grown % windowMicros * p.scale
 	}
 }
 
@@ -129,21 +132,48 @@ func (c *calendar) planned(tell func(end time.Time, grains int64)) {
 
 // Demand is what is asked for at one node.
 type Demand struct {
-	// Offered is the virtual cost of all calls that were ever offered here, but for those
-	// that came back from a refusal; Units what they were expected to take.
-	Offered int64
-	Units   Cost
+	// Served is the virtual cost of all calls that were ever let go here, and Units what
+	// they were expected to take.
+	Served int64
+	Units  Cost
 	// Waiting is the virtual cost of what waits below the node, kept places included, and
 	// WaitingUnits what it will be booked at.
 	Waiting      int64
 	WaitingUnits Cost
+	// Kept is how much of Waiting are kept places, and Late, of a leaf, how much of these are
+	// some to which nobody has come back when told: to most of them nobody will.
+	Kept, Late int64
+	// Again is the virtual cost of all calls that were ever refused here with a place kept,
+	// and may have one already: nobody knows whether they were refused before, or it is
+	// known that they were.
+	Again int64
+	// Away is that of all that were refused, and have no place.
+	Away int64
+	// Call is the virtual cost of the last call that was refused, and CallUnits what it was
+	// expected to take.
+	Call      int64
+	CallUnits Cost
 }
 
-// Demand reports what is asked for at a leaf.
+// Demand reports what is asked for at a node; of all but leaves, only what waits.
 func (p *Pool) Demand(i NodeID) Demand {
-	n, a := &p.nodes[i], p.asked(i)
-	return Demand{a.virtual, a.units, n.backlog, n.booked}
+	n := &p.nodes[i]
+	d := Demand{Waiting: n.backlog, WaitingUnits: n.booked, Kept: n.promised}
+	if n.inner != nil {
+		return d
+	}
+	for t := n.tickets.head; t >= 0 && p.micros(p.entries[t].told)+lateAfter <= p.now; t = p.entries[t].next {
+		d.Late += p.entries[t].virtual
+	}
+	a := p.asked(i)
+	d.Served, d.Units, d.Again, d.Away = a.served, a.units, a.again, a.away
+	d.Call, d.CallUnits = a.call, a.callUnits
+	return d
 }
+
+// lateAfter is how long after the time that it was told nobody is expected at a place any
+// more, in µs: a call takes that to come.
+const lateAfter = int64(250 * time.Millisecond / time.Microsecond)
 
 // Share scales a node's weight and floor by a part of a million: the part of its
 // demand that comes to this process, where a limit is shared with others. Debt stays
@@ -171,8 +201,8 @@ func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 // ask is what was asked for at a leaf. It is no part of the books, for a refusal
 // leaves these as they were.
 type ask struct {
-	virtual int64
-	units   Cost
+	served, again, away, call int64
+	units, callUnits          Cost
 }
 
 // asked is the account of a leaf's asking.
@@ -183,15 +213,33 @@ func (p *Pool) asked(i NodeID) *ask {
 	return &p.asks[i]
 }
 
-// demanded notes what a leaf asks for, in a shared pool. Who comes back from a refusal
-// asked before.
-func (p *Pool) demanded(c *Call, e *entry, ticket int32) {
-	if !p.cfg.Shared || ticket >= 0 || c.Claim.Retry == RetryAgain {
+// letGo notes what a leaf is served, in a shared pool.
+func (p *Pool) letGo(e *entry) {
+	if !p.cfg.Shared || e.forced {
 		return
 	}
 	a := p.asked(e.leaf)
-	a.virtual += e.virtual
+	a.served += e.virtual
 	for k := range a.units {
 		a.units[k] += e.expected(Axis(k))
+	}
+}
+
+// sentAway notes what a leaf is refused, in a shared pool. Who has a key, or comes for the
+// first time, has one place at most; who came back to its place had it before.
+func (p *Pool) sentAway(c *Call, e *entry, ticket int32, kept bool) {
+	if !p.cfg.Shared {
+		return
+	}
+	a := p.asked(e.leaf)
+	a.call = e.virtual
+	for k := range a.callUnits {
+		a.callUnits[k] = e.expected(Axis(k))
+	}
+	if !kept {
+		a.away += e.virtual
+	}
+	if ticket < 0 && c.Claim.Key == 0 && c.Claim.Retry != RetryFirst {
+		a.again += e.virtual
 	}
 }

@@ -101,3 +101,66 @@ func TestShare(t *testing.T) {
 		t.Errorf("the whole of weight 2 is %+v", got)
 	}
 }
+
+// TestDemand: whoever asks again and again is told apart from who comes back when told.
+func TestDemand(t *testing.T) {
+	one := ceilDiv(tagUnit, 60) // a call of 1000 at a limit of 60,000
+	for name, c := range map[string]struct {
+		claim []Claim
+		again int64
+	}{
+		"nobody knows":              {[]Claim{{}, {}, {}}, 3},
+		"each for the first time":   {[]Claim{{Retry: RetryFirst}, {Retry: RetryFirst}, {Retry: RetryFirst}}, 0},
+		"the same, before its time": {[]Claim{{Retry: RetryFirst}, {Retry: RetryAgain}, {Retry: RetryAgain}}, 2},
+		"each with a key":           {[]Claim{{Key: 1}, {Key: 2}, {Key: 3}}, 0},
+	} {
+		p := New(t0, Config{TPM: 60_000, MaxQueue: 10, TicketWait: 10 * time.Second, Shared: true})
+		leaf := p.Add(Root, Node{Weight: WeightOne})
+		for _, claim := range c.claim {
+			if _, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}, Claim: claim}); !ans.Ticket {
+				t.Fatalf("%s: got %+v, want a place kept", name, ans)
+			}
+		}
+		d := p.Demand(leaf)
+		if d.Again != c.again*one || d.Kept != 3*one || d.Waiting != 3*one || d.Late != 0 || d.Away != 0 || d.Served != 0 {
+			t.Errorf("%s: of three refused %+v is asked for, want %d again", name, d, c.again)
+		}
+		// Told whole seconds, all of them could be back by then.
+		p.Pump(t0.Add(6*time.Second), nil)
+		if d := p.Demand(leaf); d.Late != 3*one {
+			t.Errorf("%s: nobody came back, and %d is late", name, d.Late)
+		}
+	}
+
+	p := New(t0, Config{TPM: 60_000, MaxQueue: 10, Shared: true}) // and no places
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}})
+	if d := p.Demand(leaf); d.Away != one || d.Call != one || d.CallUnits != (Cost{1000, 1}) || d.Waiting != 0 {
+		t.Errorf("of a call that was refused for good %+v is asked for", d)
+	}
+	p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(time.Minute), Level: 1000})
+	if _, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}}); ans.Verdict != Admitted {
+		t.Fatalf("got %+v", ans)
+	}
+	if d := p.Demand(leaf); d.Served != one || d.Units != (Cost{1000, 1}) {
+		t.Errorf("of a call that was served %+v is told", d)
+	}
+}
+
+// TestAllowance_Next: a shared pool looks again when there is a whole unit, counting what
+// its allowance had grown to before: not when there would be one from now on.
+func TestAllowance_Next(t *testing.T) {
+	p := New(t0, Config{RPM: 600, MaxQueue: 10, Shared: true})
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	p.Allow(t0, Requests, Allowance{Since: t0, Until: t0.Add(time.Minute), Rate: 400}) // one each 150 ms
+	p.Offer(t0, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: time.Hour})
+	for _, ms := range []int{20, 60, 110, 140} {
+		p.Pump(t0.Add(time.Duration(ms)*time.Millisecond), nil)
+		if next, ok := p.Next(); !ok || next.After(t0.Add(150*time.Millisecond)) {
+			t.Errorf("after %d ms it looks again after %v, want 150 ms", ms, next.Sub(t0))
+		}
+	}
+	if got := p.Pump(t0.Add(150*time.Millisecond), nil); len(got) != 1 {
+		t.Error("after 150 ms there is no whole request")
+	}
+}

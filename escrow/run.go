@@ -7,6 +7,7 @@ func (p *Pool) begin(now time.Time, n int32) {
 	e := &p.entries[n]
 	e.state, e.next, e.prev, e.dispatched = entryRunning, -1, -1, now
 	p.running++
+	p.letGo(e)
 	p.refunds += e.refund()
 	for k := range p.axes {
 		a := &p.axes[k]

@@ -41,7 +41,7 @@ type Member struct {
 	Joined, Past           int64 // see Beat
 	Limits, Burst, Reserve Amounts
 	Booked                 book
-	Held                   Amounts
+	Held, Parts            Amounts
 	// Of the two envelopes it uses one, and which is not known: what it held, until it
 	// has the answer, or what it was granted.
 	Holding, Grant   [axes]Envelope
@@ -265,7 +265,7 @@ func (a *Account) book(m *Member, b *Beat) {
 		m.Joined = a.Now
 	}
 	m.Limits, m.Burst, m.Reserve = within(0, b.Limits, MaxLimit), within(0, b.Burst, MaxLimit), within(0, b.Reserve, MaxLimit)
-	m.Held, m.Grant = held, [axes]Envelope{}
+	m.Held, m.Parts, m.Grant = held, within(0, b.Parts, a.Rules.window()), [axes]Envelope{}
 	for k, e := range b.Holding {
 		m.Holding[k] = e.sane(a.Rules)
 	}

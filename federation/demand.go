@@ -15,6 +15,8 @@ const (
 	curvePoints = 64
 	// memory is the time constant of what is remembered of demand.
 	memory = 3 * time.Second
+	// doubt is that of what is remembered of how callers behave.
+	doubt = 10 * time.Second
 	// leastShare is the least part of its weight that a claim has anywhere, in millionths:
 	// whoever begins to ask there is served until its demand is known.
 	leastShare = 20_000
@@ -32,36 +34,71 @@ type demands struct {
 
 func newDemands() demands { return demands{map[string]*demand{}, map[string]int64{}} }
 
-// demand is what is known of one leaf's.
+// demand is what is known of one leaf's: what it uses, and what those could use who were
+// not served yet. How often somebody asks says nothing of that: who is refused may ask
+// again at once, or when told, or never.
 type demand struct {
-	at      time.Time
-	offered int64   // as of then
-	units   Amounts // likewise
-	// rate is what calls were offered here of late, as a virtual cost a Window, and use in
-	// units a Window; own and with are these with what waits.
-	rate, own float64
-	use, with [axes]float64
+	at    time.Time
+	known escrow.Demand // as of then
+	// rate is what was served here of late, and away what was refused without a place kept,
+	// as a virtual cost a Window; use is in units a Window.
+	rate, away float64
+	use        [axes]float64
+	// served and again are what was served, and refused to who may have a place already, over
+	// a longer time: see trust.
+	served, again float64
+	// own is what could be used here, and with what that comes to in units.
+	own  float64
+	with [axes]float64
 	// told is what the last beat said, and others what all others ask for.
 	told   int64
 	others float64
 }
 
-// observe brings a leaf's demand to now.
+// observe brings a leaf's demand to now: what it is served; what waits, which could all go
+// within a beat; and of what was refused what places are kept for, as far as these are
+// trusted. Where none are, as much again as it has, so that it gets more step by step.
 func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 	if dt := now.Sub(d.at).Seconds(); !d.at.IsZero() && dt > 0 {
-		part := 1 - math.Exp(-dt/memory.Seconds())
 		window := r.Window.Seconds() / dt
-		d.rate += (float64(e.Offered-d.offered)*window - d.rate) * part
+		follow := func(x *float64, now, then int64, memory time.Duration) {
+			*x += (float64(max(0, now-then))*window - *x) * (1 - math.Exp(-dt/memory.Seconds()))
+		}
+		follow(&d.rate, e.Served, d.known.Served, memory)
+		follow(&d.away, e.Away, d.known.Away, memory)
+		follow(&d.served, e.Served, d.known.Served, doubt)
+		follow(&d.again, e.Again, d.known.Again, doubt)
 		for k := range d.use {
-			d.use[k] += (float64(e.Units[k]-d.units[k])*window - d.use[k]) * part
+			follow(&d.use[k], e.Units[k], d.known.Units[k], memory)
 		}
 	}
-	d.at, d.offered, d.units = now, e.Offered, e.Units
+	d.at, d.known = now, e
 	beats := r.Window.Seconds() / r.Beat.Seconds()
-	d.own = d.rate + float64(e.Waiting)*beats
-	for k := range d.with {
-		d.with[k] = d.use[k] + float64(e.WaitingUnits[k])*beats
+	kept := d.trust() * float64(e.Kept-e.Late)
+	there := float64(e.Waiting-e.Kept) + kept
+	d.own, d.with = d.rate+there*beats, d.use
+	refused := 0.0
+	if e.Kept == 0 {
+		refused = min(d.away, d.own)
 	}
+	if e.Kept > e.Late || d.away >= float64(e.Call) { // at least one of them is there
+		refused = max(refused, (float64(e.Call)-kept)*beats)
+	}
+	d.own += refused
+	for k := range d.with {
+		d.with[k] += float64(e.WaitingUnits[k])*(there/max(1, float64(e.Waiting)))*beats +
+			float64(e.CallUnits[k])*(refused/max(1, float64(e.Call)))
+	}
+}
+
+// trust is how many of the places that are kept are believed to be of different callers.
+// Who comes back when told has one, and is served once for it. Who asks again at once gets
+// one more each time: the more often, the less all these places say.
+func (d *demand) trust() float64 {
+	if d.again <= d.served {
+		return 1
+	}
+	return (d.served / d.again) * (d.served / d.again)
 }
 
 // tell is what a beat says of what is asked for.

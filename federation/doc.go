@@ -24,7 +24,9 @@
 // # How much each gets
 //
 // A node tells a curve: how much its callers would use if each unit of weight got so
-// much. Curves add up. The level at which the sum is all there is, is the water level of
+// much. What they would use is not how often they ask, for who is refused may ask again at
+// once, or never: it is what they are served, what waits, and what places are kept for, as far
+// as somebody comes back to such places. Curves add up. The level at which the sum is all there is, is the water level of
 // weighted max-min over all callers of all processes, and a node's curve there is its part.
 // Locally, fair queueing at that rate gives each tenant what it is entitled to
 // everywhere, if its weight counts in each process by the part of its demand that comes
@@ -67,8 +69,8 @@
 //     many nodes as there are have told all.
 //     So does one that knows nothing, unless as many nodes as there are run side by side,
 //     and none of them knows of a memory before.
-//   - What a rate comes to is charged rounded up. What it has come to beyond whole units is
-//     carried to the next grant, and that is less than a unit.
+//   - What a rate has come to beyond whole units is less than a unit, is carried to the next
+//     grant, and is told. A grant is charged for the whole units that it makes with that.
 //
 // What is not covered: a store that loses everything while all who knew of it end, too, may
 // take itself for a new one; and where its clock jumps ahead, what those used before who do

@@ -22,6 +22,8 @@ type fleet struct {
 	used    []use
 	beats   int
 	ran     func(leaf int, cost int64) // what is done with what went
+	axis    escrow.Axis
+	pumped  func(site int, h escrow.Handle) // a call that waited goes
 }
 
 type site struct {
@@ -30,7 +32,7 @@ type site struct {
 	node   *Node
 	leaves []escrow.NodeID
 	tree   []Claim
-	limit  int64
+	limits Amounts
 	queued map[escrow.Handle]int // leaves
 }
 
@@ -47,10 +49,16 @@ type use struct {
 }
 
 func newFleet(limit int64, weights []escrow.Weight, delays ...time.Duration) *fleet {
-	f := &fleet{rng: rand.New(rand.NewPCG(1, 2)), account: NewAccount(DefaultRules(), 1_000_000, Options{Fresh: true})}
+	return newFleetOf(escrow.Tokens, limit, weights, delays...)
+}
+
+// newFleetOf is one whose limit is of an axis.
+func newFleetOf(k escrow.Axis, limit int64, weights []escrow.Weight, delays ...time.Duration) *fleet {
+	f := &fleet{axis: k, rng: rand.New(rand.NewPCG(1, 2)), account: NewAccount(DefaultRules(), 1_000_000, Options{Fresh: true})}
 	for i, d := range delays {
-		s := &site{delay: d, limit: limit, queued: map[escrow.Handle]int{}}
-		s.pool = escrow.New(t0, escrow.Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 100_000, Shared: true})
+		s := &site{delay: d, queued: map[escrow.Handle]int{}}
+		s.limits[k] = limit
+		s.pool = escrow.New(t0, escrow.Config{TPM: s.limits[escrow.Tokens], RPM: s.limits[escrow.Requests], Burst: 10 * time.Second, MaxQueue: 100_000, Shared: true, TicketWait: 10 * time.Second})
 		s.node = NewNode(Config{Name: fmt.Sprint("n", i), Region: "r", Instance: fmt.Sprint("i", i), Rules: DefaultRules(), Seed: uint64(i)})
 		for j, w := range weights {
 			id := s.pool.Add(escrow.Root, escrow.Node{Weight: w})
@@ -59,13 +67,18 @@ func newFleet(limit int64, weights []escrow.Weight, delays ...time.Duration) *fl
 		}
 		f.sites = append(f.sites, s)
 	}
+	f.pumped = func(i int, h escrow.Handle) {
+		leaf := f.sites[i].queued[h]
+		delete(f.sites[i].queued, h)
+		f.went(i, leaf, h)
+	}
 	return f
 }
 
 func (s *site) report(now time.Time) *Report {
 	r := &Report{Tree: Asked(s.pool, s.tree)}
 	r.Survey(s.pool, now)
-	r.Limits, r.Burst = Amounts{s.limit, 0}, Amounts{s.limit / 6, 0}
+	r.Limits, r.Burst = s.limits, Amounts{s.limits[0] / 6, s.limits[1] / 6}
 	return r
 }
 
@@ -85,7 +98,7 @@ func (f *fleet) step() {
 	for _, l := range due {
 		s := f.sites[l.site]
 		if l.beat != nil {
-			r := f.account.Beat(1_000_000+f.now.Milliseconds(), "", 0, l.beat)
+			r := f.account.Beat(1_000_000+f.now.Milliseconds(), "", len(f.sites), l.beat)
 			f.mail = append(f.mail, letter{f.now + s.delay, l.site, nil, &r})
 			continue
 		}
@@ -97,9 +110,7 @@ func (f *fleet) step() {
 			f.do(i, s.node.Step(now, s.report(now)))
 		}
 		for _, h := range s.pool.Pump(now, nil) {
-			leaf := s.queued[h]
-			delete(s.queued, h)
-			f.went(i, leaf, h)
+			f.pumped(i, h)
 		}
 	}
 }

@@ -74,6 +74,10 @@ type Beat struct {
 	Held   Amounts
 	// Holding is what the node may still hand out, as of Sent, if no answer comes.
 	Holding [axes]Envelope
+	// Parts are what that had grown to by Sent beyond whole units, and what the grant that
+	// answers begins with: in parts of a unit, of which it has as many as the Window has
+	// milliseconds.
+	Parts Amounts
 
 	// What follows decides how much the node gets, and never how much all get.
 

@@ -31,7 +31,7 @@ var mutants = []mutant{
 	{"a rate's time begins when the beat was sent", "node.go", "Since: n.sent.at.Add(-n.carried(k, e.Rate)),", "Since: n.sent.at.Add(-n.carried(k, e.Rate) - n.cfg.Rules.Eager),", "", "TestDrift"},
 	{"less than a unit is carried on", "node.go", "% n.cfg.Rules.Window.Microseconds()", "% (2 * n.cfg.Rules.Window.Microseconds())", "", "TestCarried"},
 	{"what is less than a unit is not lost", "node.go", "if rate <= 0 {", "if rate > 0 {", "", "TestCarried"},
-	{"what a rate comes to is charged rounded up", "safety.go", "return -floorDiv(-rate*ms, window)", "return floorDiv(rate*ms, window)", "", "TestDrift"},
+	{"what a node has beyond whole units counts", "safety.go", "return floorDiv(parts+rate*ms, window)", "return floorDiv(rate*ms, window)", "", "TestDrift"},
 	{"windows roll", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) / a.Rules.Slots * a.Rules.Slots\n	a.Booked", "rolling", ""},
 	{"one slot more than a Window has is counted", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) - a.Rules.Slots + 1\n	a.Booked", "messages", ""},
 	{"what a node held before counts beside what it is granted", "account.go", "m.Holding[k] = e.sane(a.Rules)", "m.Holding[k] = Envelope{Left: min(e.Left, 0)}", "messages", ""},

@@ -74,6 +74,7 @@ func drawAccount(t *rapid.T) *Account {
 		b.Past = a.slotOf(now) + rapid.Int64Range(-1, 2).Draw(t, "past")
 		b.Held[0] = rapid.Int64Range(0, 5).Draw(t, "held")
 		b.Holding[0] = drawEnvelope(t)
+		b.Parts[0] = rapid.Int64Range(0, a.Rules.window()).Draw(t, "parts")
 		if m, r := a.receive(now, "", 0, b); m != nil {
 			r.Grant[0] = a.cut(m, 0, 100, drawEnvelope(t))
 			m.granted(r)
@@ -131,7 +132,7 @@ func room(a *Account, of *Member, k int, limit, slot int64) int64 {
 		for ms := int64(0); ms <= elapsed((slot+1)*r.slot()-m.Sent) && ms <= r.ttl(); ms++ {
 			for _, e := range []Envelope{m.Holding[k], m.Grant[k]} {
 				if ms <= e.Left && e.Left > 0 {
-					most = max(most, e.Level+(e.Rate*ms+r.window()-1)/r.window())
+					most = max(most, e.Level+floorDiv(m.Parts[k]+e.Rate*ms, r.window()))
 				}
 			}
 		}
@@ -174,7 +175,7 @@ func TestCut(t *testing.T) {
 		fits := func(e Envelope) bool {
 			ok := true
 			a.rooms(of, 0, 100, func(room, ms int64) {
-				if use := e.within(a.Rules, ms); use > 0 && use > room {
+				if use := e.within(a.Rules, of.Parts[0], ms); use > 0 && use > room {
 					ok = false
 				}
 			})
@@ -187,7 +188,7 @@ func TestCut(t *testing.T) {
 			t.Fatalf("%+v was cut to %+v, which is more", wish, got)
 		}
 		beat := a.Rules.Beat.Milliseconds()
-		if wish.within(a.Rules, beat) > 0 && fits(wish) && got != wish {
+		if wish.within(a.Rules, of.Parts[0], beat) > 0 && fits(wish) && got != wish {
 			t.Fatalf("%+v fits, and was cut to %+v", wish, got)
 		}
 		// Where there is less than no room, the level is as far below zero, also where nothing
@@ -195,7 +196,7 @@ func TestCut(t *testing.T) {
 		under := func(e Envelope) bool {
 			ok := true
 			a.rooms(of, 0, 100, func(room, ms int64) {
-				ok = ok && e.Level+grown(e.Rate, min(ms, e.Left), a.Rules.window()) <= room
+				ok = ok && e.Level+grown(of.Parts[0], e.Rate, min(ms, e.Left), a.Rules.window()) <= room
 			})
 			return ok
 		}
@@ -491,7 +492,7 @@ func TestHostile(t *testing.T) {
 			good.Seq, good.Join, good.Acked, good.Epoch = good.Seq+1, true, 0, a.Epoch
 			r := a.Beat(1_000_000+int64(i)*100, "", 0, good)
 			for k, e := range r.Grant {
-				if limit := good.Limits[k]; e.within(a.Rules, a.Rules.ttl()) > limit {
+				if limit := good.Limits[k]; e.within(a.Rules, 0, a.Rules.ttl()) > limit {
 					t.Fatalf("of %d, one gets %+v", limit, e)
 				}
 			}

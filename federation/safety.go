@@ -2,12 +2,13 @@ package federation
 
 import "math"
 
-// within is the most that may be used of an envelope in so many milliseconds.
-func (e Envelope) within(r Rules, ms int64) int64 {
+// within is the most that may be used of an envelope in so many milliseconds, by a node that
+// has parts of a unit already.
+func (e Envelope) within(r Rules, parts, ms int64) int64 {
 	if e.Left <= 0 {
 		return 0
 	}
-	return max(0, e.Level+grown(e.Rate, min(max(ms, 0), e.Left), r.window()))
+	return max(0, e.Level+grown(parts, e.Rate, min(max(ms, 0), e.Left), r.window()))
 }
 
 // sane is an envelope as a node may have it at all.
@@ -15,13 +16,14 @@ func (e Envelope) sane(r Rules) Envelope {
 	return Envelope{min(max(e.Level, -maxBooked), maxBooked), min(max(e.Rate, 0), MaxLimit), min(max(e.Left, 0), r.ttl())}
 }
 
-// grown is what a rate comes to in so many milliseconds, rounded up.
-func grown(rate, ms, window int64) int64 { return -floorDiv(-rate*ms, window) }
+// grown is what a rate comes to in so many milliseconds, beside parts of a unit: in whole
+// units, for less cannot be used.
+func grown(parts, rate, ms, window int64) int64 { return floorDiv(parts+rate*ms, window) }
 
 // bound is the most that a node may use of an axis within so many milliseconds of its
 // last beat.
 func (m *Member) bound(r Rules, k int, ms int64) int64 {
-	return max(m.Holding[k].within(r, ms), m.Grant[k].within(r, ms))
+	return max(m.Holding[k].within(r, m.Parts[k], ms), m.Grant[k].within(r, m.Parts[k], ms))
 }
 
 // elapsed is how long it can be by a node's clock, if by the store's it is so long.
@@ -33,7 +35,7 @@ func (m *Member) expiry(r Rules) int64 {
 	left := int64(0)
 	for k := range axes {
 		for _, e := range []Envelope{m.Holding[k], m.Grant[k]} {
-			if e.within(r, e.Left) > 0 {
+			if e.within(r, m.Parts[k], e.Left) > 0 {
 				left = max(left, e.Left)
 			}
 		}
@@ -140,13 +142,22 @@ func (a *Account) cut(of *Member, k int, limit int64, e Envelope) Envelope {
 	for part := int64(4); part >= 0; part-- {
 		try := Envelope{e.Level, e.Rate * part / 4, e.Left}
 		for _, l := range looks {
-			try.Level = min(try.Level, l.room-grown(try.Rate, l.ms, a.Rules.window()))
+			try.Level = min(try.Level, l.room-grown(of.Parts[k], try.Rate, l.ms, a.Rules.window()))
 		}
-		if gets := try.within(a.Rules, a.Rules.Beat.Milliseconds()); gets > most {
+		if gets := of.gets(a.Rules, k, try); gets > most {
 			best, most = try, gets
 		}
 	}
 	return best
+}
+
+// gets is what a node gets of an envelope within a beat, in parts of a unit: where it takes
+// longer to get a whole one, it is not nothing.
+func (m *Member) gets(r Rules, k int, e Envelope) int64 {
+	if e.Left <= 0 || e.Level < -MaxLimit {
+		return 0
+	}
+	return e.Level*r.window() + m.Parts[k] + e.Rate*min(r.Beat.Milliseconds(), e.Left)
 }
 
 // floorDiv is a/b rounded down, of a b > 0.

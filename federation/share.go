@@ -1,5 +1,7 @@
 package federation
 
+import "math"
+
 // What is in this file decides how much each node gets. None of it is needed for the
 // limit to be kept: that is the work of cut. Products of floats are rounded, by float64(), before
 // they are added to anything: else some processors do both at once, and come to something else
@@ -21,8 +23,9 @@ func (a *Account) fill(used Amounts) {
 		if f.At == 0 { // a second at the start, and not a burst: it may be a restart
 			f.At, f.Level = a.Now, second
 		}
-		f.Level = min(f.Level+f.Rate*min(a.Now-f.At, a.Rules.window())/a.Rules.window(), max(burst, second)) - used[k]
-		f.At = a.Now
+		rise := f.Rate * min(a.Now-f.At, a.Rules.window())
+		f.Level = min(f.Level+rise/a.Rules.window(), max(burst, second)) - used[k]
+		f.At = a.Now - rise%a.Rules.window()/max(1, f.Rate) // less than a unit is for the next time
 	}
 }
 
@@ -63,7 +66,7 @@ func (a *Account) grant(m *Member) [axes]Envelope {
 		if limit == 0 {
 			continue
 		}
-		e := Envelope{Rate: whole(shares[k]), Left: a.Rules.ttl()}
+		e := Envelope{Rate: whole(math.Ceil(shares[k])), Left: a.Rules.ttl()}
 		e.Level = a.level(m, k, e.Rate, min(1, shares[k]/max(1, capacity[k])))
 		e = a.fair(m, k, limit, e, shares[k]/max(1, capacity[k]))
 		g[k] = a.cut(m, k, limit, e)
@@ -111,7 +114,7 @@ func (a *Account) fair(of *Member, k int, limit int64, e Envelope, part float64)
 	for slot := now; slot <= now+r.ttl()/r.slot()+1; slot++ {
 		room += a.Booked.at(slot - r.Slots - 1)[k] - a.Booked.at(slot)[k]
 		own := whole(part * float64(max(0, room)))
-		e.Level = min(e.Level, own-grown(e.Rate, min(e.Left, (slot+1)*r.slot()-of.Sent), r.window()))
+		e.Level = min(e.Level, own-grown(of.Parts[k], e.Rate, min(e.Left, (slot+1)*r.slot()-of.Sent), r.window()))
 	}
 	return e
 }
@@ -123,7 +126,7 @@ func (m *Member) ahead(r Rules, k int, now int64) int64 {
 	if e.Left <= 0 {
 		e = m.Holding[k]
 	}
-	return e.within(r, now-m.Sent)
+	return e.within(r, m.Parts[k], now-m.Sent)
 }
 
 // portion is a node's part of an axis at a level: what its callers use then, and of what

@@ -472,7 +472,7 @@ func putAccount(b []byte, a *Account) []byte {
 	for _, name := range a.names() {
 		m := a.Members[name]
 		b = append(append(append(append(b, name...), '|'), m.Instance...), '|')
-		for _, x := range []int64{m.Seq, m.Sent, m.Seen, m.Joined, m.Past, m.Held[0]} {
+		for _, x := range []int64{m.Seq, m.Sent, m.Seen, m.Joined, m.Past, m.Held[0], m.Parts[0]} {
 			b = binary.AppendVarint(b, x)
 		}
 		b = putEnvelope(putEnvelope(putBook(b, m.Booked), m.Holding[0]), m.Grant[0])
@@ -491,7 +491,7 @@ func putReply(b []byte, r Reply) []byte {
 
 func putBeat(b []byte, x *Beat) []byte {
 	b = append(append(b, x.Instance...), '|')
-	for _, v := range []int64{bit(x.Join), x.Seq, x.Acked, x.Epoch, bit(x.Full), x.Sent, x.Joined, x.Past, x.Held[0]} {
+	for _, v := range []int64{bit(x.Join), x.Seq, x.Acked, x.Epoch, bit(x.Full), x.Sent, x.Joined, x.Past, x.Held[0], x.Parts[0]} {
 		b = binary.AppendVarint(b, v)
 	}
 	return putEnvelope(putBook(b, x.Booked), x.Holding[0])

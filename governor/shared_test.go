@@ -79,7 +79,7 @@ func TestShared_Report(t *testing.T) {
 		t.Errorf("booked %v, spent %v, largest %v, left %d", sum, r.Spent, r.Largest, r.Holding[0].Left)
 	}
 	for _, c := range r.Tree {
-		if c.Leaf && (c.Demand.Offered > 0) != (c.Path == "(free)/x") {
+		if c.Leaf && (c.Demand.Served+c.Demand.Waiting > 0) != (c.Path == "(free)/x") {
 			t.Errorf("%s asks for %+v", c.Path, c.Demand)
 		}
 	}

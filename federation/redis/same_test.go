@@ -254,6 +254,7 @@ func (w *world) odd(t *rapid.T, b *federation.Beat) {
 	if often("another past") {
 		b.Past += rapid.Int64Range(-5, 5+3*w.rules.Slots).Draw(t, "past")
 	}
+	b.Parts = federation.Amounts{w.amount(t, w.rules.Window.Milliseconds(), "parts"), w.amount(t, w.rules.Window.Milliseconds(), "parts")}
 	if often("holds") {
 		b.Holding[0] = federation.Envelope{
 			Level: w.amount(t, w.limits[0], "level") - w.limits[0]/2, Rate: w.amount(t, w.limits[0], "rate"),

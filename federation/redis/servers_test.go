@@ -255,7 +255,7 @@ func TestForeign(t *testing.T) {
 	if after := fmt.Sprint(do(t, s, "HGETALL", key("p"))); after != before {
 		t.Error("an account of other rules was changed")
 	}
-	do(t, s, "HSET", key("p"), "account", "\x81\xa7version\x02")
+	do(t, s, "HSET", key("p"), "account", "\x81\xa7version\x03")
 	if _, err := beatOn(s, "p", join("b")); !errors.Is(err, federation.ErrEncoding) {
 		t.Errorf("of another version: %v", err)
 	}

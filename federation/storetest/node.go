@@ -62,6 +62,7 @@ func (n *node) next() *federation.Beat {
 	if n.joined {
 		b.Sent, b.Joined, b.Holding = n.store, n.first, n.holding
 		b.Held = federation.Amounts{n.rng.Int64N(1000), 0}
+		b.Parts = federation.Amounts{n.rng.Int64N(n.rules.Window.Milliseconds()), 0}
 		slot := n.store / (n.rules.Window.Milliseconds() / n.rules.Slots)
 		for i := range int64(n.rng.IntN(4)) {
 			b.Booked = append(b.Booked, federation.Booked{Slot: slot - i, Used: federation.Amounts{n.rng.Int64N(900), 1}})

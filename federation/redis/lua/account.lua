@@ -147,7 +147,7 @@ local function book(m, b, known)
   m.region, m.seq, m.seen, m.sent = b.Region, b.Seq, account.now, min(b.Sent, account.now)
   m.joined = b.Join and account.now or b.Joined
   m.limits, m.burst, m.reserve = clamp(b.Limits, MAX_LIMIT), clamp(b.Burst, MAX_LIMIT), clamp(b.Reserve, MAX_LIMIT)
-  m.held, m.grant = held, {{0, 0, 0}, {0, 0, 0}}
+  m.held, m.parts, m.grant = held, clamp(b.Parts, WINDOW), {{0, 0, 0}, {0, 0, 0}}
   for k, e in ipairs(b.Holding) do m.holding[k] = sane(e.Level, e.Rate, e.Left) end
   m.waiting, m.largest = clamp(b.Waiting, MAX_BOOKED), clamp(b.Largest, MAX_LIMIT)
   redraw(m, b)

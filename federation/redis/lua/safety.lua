@@ -1,14 +1,15 @@
 -- What keeps the limit (safety.go).
 
--- grown is what a rate comes to in so many milliseconds, rounded up.
-local function grown(rate, ms) return ceil(rate * ms / WINDOW) end
+-- grown is what a rate comes to in so many milliseconds, beside parts of a unit.
+local function grown(parts, rate, ms) return floor((parts + rate * ms) / WINDOW) end
 
--- within is the most that may be used of an envelope in so many milliseconds.
-local function within(e, ms)
+-- within is the most that may be used of an envelope in so many milliseconds, by a node that has
+-- parts of a unit already.
+local function within(e, parts, ms)
   local left = e[LEFT]
   if left <= 0 then return 0 end
   if ms > left then ms = left elseif ms < 0 then ms = 0 end
-  local most = e[LEVEL] + ceil(e[RATE] * ms / WINDOW)
+  local most = e[LEVEL] + floor((parts + e[RATE] * ms) / WINDOW)
   if most < 0 then return 0 end
   return most
 end
@@ -20,7 +21,7 @@ end
 
 -- bound is the most that a node may use of an axis within so many milliseconds of its last beat.
 local function bound(m, k, ms)
-  local h, g = within(m.holding[k], ms), within(m.grant[k], ms)
+  local h, g = within(m.holding[k], m.parts[k], ms), within(m.grant[k], m.parts[k], ms)
   if h > g then return h end
   return g
 end
@@ -33,8 +34,8 @@ local function expiry(m)
   local left = 0
   for k = 1, AXES do
     local h, g = m.holding[k], m.grant[k]
-    if h[LEFT] > left and within(h, h[LEFT]) > 0 then left = h[LEFT] end
-    if g[LEFT] > left and within(g, g[LEFT]) > 0 then left = g[LEFT] end
+    if h[LEFT] > left and within(h, m.parts[k], h[LEFT]) > 0 then left = h[LEFT] end
+    if g[LEFT] > left and within(g, m.parts[k], g[LEFT]) > 0 then left = g[LEFT] end
   end
   return m.seen + left
 end
@@ -55,7 +56,7 @@ local function charge(of, k, now, last)
     local most = max(h[LEFT], g[LEFT])
     for slot = now, until_ do
       local ms = elapsed((slot + 1) * SLOT - sent)
-      local x, y = within(h, ms), within(g, ms)
+      local x, y = within(h, m.parts[k], ms), within(g, m.parts[k], ms)
       if y > x then x = y end
       if ms >= most then
         steps[slot], steps[until_ + 1] = steps[slot] + x, steps[until_ + 1] - x
@@ -118,12 +119,12 @@ local function cut(of, k, limit, e)
   for part = 4, 0, -1 do
     local level, rate = e[LEVEL], floor(e[RATE] * part / 4)
     for i = 1, #room do
-      local fits = room[i] - grown(rate, min(ms[i], e[LEFT]))
+      local fits = room[i] - grown(of.parts[k], rate, min(ms[i], e[LEFT]))
       if fits < level then level = fits end
     end
-    local try = {level, rate, e[LEFT]}
-    local gets = within(try, BEAT)
-    if gets > most then best, most = try, gets end
+    local gets = level * WINDOW + of.parts[k] + rate * min(BEAT, e[LEFT])
+    if e[LEFT] <= 0 or level < -MAX_LIMIT then gets = 0 end
+    if gets > most then best, most = {level, rate, e[LEFT]}, gets end
   end
   return best
 end

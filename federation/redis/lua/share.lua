@@ -10,9 +10,9 @@ local function fill(used)
     if f.at == 0 then -- a second at the start, and not a burst: it may be a restart
       f.at, f.level = account.now, second
     end
-    local rise = floor(f.rate * min(account.now - f.at, WINDOW) / WINDOW)
-    f.level = min(f.level + rise, max(sums[k].burst, second)) - used[k]
-    f.at = account.now
+    local rise = f.rate * min(account.now - f.at, WINDOW)
+    f.level = min(f.level + floor(rise / WINDOW), max(sums[k].burst, second)) - used[k]
+    f.at = account.now - floor(rise % WINDOW / max(1, f.rate)) -- less than a unit is for the next time
   end
 end
 
@@ -21,7 +21,7 @@ end
 local function ahead(m, k)
   local e = m.grant[k]
   if e[LEFT] <= 0 then e = m.holding[k] end
-  return within(e, account.now - m.sent)
+  return within(e, m.parts[k], account.now - m.sent)
 end
 
 -- capacityOf is how much of an axis may be handed out a Window from now on, by all.
@@ -68,7 +68,7 @@ local function fair(of, k, limit, e, part)
   for slot = now, now + floor(TTL / SLOT) + 1 do
     room = room + bookAt(booked, slot - SLOTS - 1, k) - bookAt(booked, slot, k)
     local own = whole(part * max(0, room))
-    e[LEVEL] = min(e[LEVEL], own - grown(e[RATE], min(e[LEFT], (slot + 1) * SLOT - of.sent)))
+    e[LEVEL] = min(e[LEVEL], own - grown(of.parts[k], e[RATE], min(e[LEFT], (slot + 1) * SLOT - of.sent)))
   end
   return e
 end
@@ -89,7 +89,7 @@ local function grant(m)
     if limits[k] ~= 0 then
       local share = portion(own[k], all[k], capacity[k])
       local part = share / max(1, capacity[k])
-      local e = {0, whole(share), TTL}
+      local e = {0, whole(ceil(share)), TTL}
       e[LEVEL] = atOnce(m, k, e[RATE], min(1, part))
       granted[k] = cut(m, k, limits[k], fair(m, k, limits[k], e, part))
     end

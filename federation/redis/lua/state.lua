@@ -47,7 +47,7 @@ end
 
 -- A member is written down as its numbers and then its strings, in a fixed order: each beat reads them
 -- all, and this takes a third of the time of a cmsgpack.
-local MEMBER = '<' .. string.rep('d', 33) .. string.rep('I4c0', 4)
+local MEMBER = '<' .. string.rep('d', 35) .. string.rep('I4c0', 4)
 local LATER, LATER_SIZE = '<ddd', 24
 
 local function packMember(m)
@@ -56,7 +56,7 @@ local function packMember(m)
   later = table.concat(later)
   return struct.pack(MEMBER,
     m.seq, m.seen, m.sent, m.joined, m.latest, m.counted and 1 or 0,
-    m.limits[1], m.limits[2], m.burst[1], m.burst[2], m.reserve[1], m.reserve[2], m.held[1], m.held[2],
+    m.limits[1], m.limits[2], m.burst[1], m.burst[2], m.reserve[1], m.reserve[2], m.held[1], m.held[2], m.parts[1], m.parts[2],
     h[1], h[2], h[3], i[1], i[2], i[3], g[1], g[2], g[3], j[1], j[2], j[3],
     m.waiting[1], m.waiting[2], m.largest[1], m.largest[2], top[1], top[2], top[3],
     #m.instance, m.instance, #m.region, m.region, #m.near, m.near, #later, later)
@@ -73,13 +73,13 @@ end
 
 local function unpackMember(blob)
   local seq, seen, sent, joined, latest, counted,
-    limit1, limit2, burst1, burst2, reserve1, reserve2, held1, held2,
+    limit1, limit2, burst1, burst2, reserve1, reserve2, held1, held2, parts1, parts2,
     h1, h2, h3, i1, i2, i3, g1, g2, g3, j1, j2, j3,
     waiting1, waiting2, largest1, largest2, top1, top2, top3,
     instance, region, near, later = struct.unpack(MEMBER, blob)
   return {
     seq = seq, seen = seen, sent = sent, joined = joined, latest = latest, counted = counted == 1,
-    limits = {limit1, limit2}, burst = {burst1, burst2}, reserve = {reserve1, reserve2}, held = {held1, held2},
+    limits = {limit1, limit2}, burst = {burst1, burst2}, reserve = {reserve1, reserve2}, held = {held1, held2}, parts = {parts1, parts2},
     holding = {{h1, h2, h3}, {i1, i2, i3}}, grant = {{g1, g2, g3}, {j1, j2, j3}},
     waiting = {waiting1, waiting2}, largest = {largest1, largest2}, top = {top1, top2, top3},
     instance = instance, region = region, near = near, later = unpackLater(later),
