@@ -211,7 +211,7 @@ func (a *account) lacksPart(now time.Time, c int64) *Rejection {
 	a.lack = max(a.lack, c)
 	a.of.lackLocked()
 	return &Rejection{
-		Reason: unitReasons[a.Unit], Budget: a.Budget, Resets: a.ends, RetryAfter: partRetry,
+		Reason: unitReasons[a.Unit], Budget: a.Budget, Resets: a.ends, RetryAfter: partRetry, Elsewhere: true,
 		Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: c * a.scale,
 	}
 }

@@ -1,6 +1,8 @@
 package governor
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +63,7 @@ type common struct {
 	told   [partAxes]int64   // of that, as of the last claims
 	at     time.Time         // of these
 	rate   [partAxes]float64 // a second, of late
+	heard  chan struct{}     // closed when there is an answer, or none will come; nil if nobody waits for that
 }
 
 // partWait is how long a call may wait for a part that nobody else has, whatever its
@@ -75,6 +78,62 @@ func (q *quota) inUseLocked() {
 	if q.common != nil && !q.common.inUse {
 		q.common.inUse = true
 		q.common.all.list(q)
+	}
+}
+
+// Refresh asks what counts elsewhere of a tenant's own limits, and of those above it, where
+// nobody speaks for them because no calls come here. It waits for the answer as long as a
+// call may wait for a part.
+func (g *Governor) Refresh(ctx context.Context, tenant string) {
+	ctx, cancel := context.WithTimeout(ctx, partWait)
+	defer cancel()
+	v := g.table.Load().tenants[tenant]
+	if v == nil {
+		return
+	}
+	var heard []<-chan struct{}
+	for i := range v.access {
+		for _, k := range v.access[i].chain {
+			heard = append(heard, k.q.ask())
+		}
+	}
+	for _, c := range heard {
+		select {
+		case <-c:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// answered is closed.
+var answered = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// ask sees to it that somebody asks for the quota's parts, and returns what is closed when
+// there is an answer: at once where one is in force, or there is nobody to ask.
+func (q *quota) ask() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := q.common
+	if c == nil || c.inUse || !q.limitedLocked() {
+		return answered
+	}
+	q.inUseLocked()
+	if c.heard == nil {
+		c.heard = make(chan struct{})
+	}
+	return c.heard
+}
+
+// limitedLocked reports whether there is any limit.
+func (q *quota) limitedLocked() bool {
+	return q.concurrency > 0 || len(q.caps) > 0 || slices.ContainsFunc(q.ledgers[:], func(l *escrow.Ledger) bool { return l != nil })
+}
+
+// hearLocked tells those who wait for an answer that they need wait no longer.
+func (q *quota) hearLocked() {
+	if c := q.common; c.heard != nil {
+		close(c.heard)
+		c.heard = nil
 	}
 }
 

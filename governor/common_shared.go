@@ -136,6 +136,7 @@ func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
 		q.takePartLocked(s.claims[i].Name, p)
 	}
 	q.limitLocked()
+	q.hearLocked()
 	q.wakeAndUnlock()
 }
 
@@ -164,6 +165,7 @@ func (s *SharedLimits) Alone(now time.Time) {
 	q := s.q
 	q.mu.Lock()
 	q.advanceLocked(now)
+	q.hearLocked()
 	if now.Before(q.common.until) {
 		q.mu.Unlock()
 		return

@@ -228,6 +228,8 @@ func TestCommon_Budget(t *testing.T) {
 		of(1, 50)
 		if _, rej := call(g); rej == nil || rej.Reason != ReasonRequests || rej.Waited != partWait || rej.Used != 51 || rej.Limit != 100 {
 			t.Errorf("beyond the part: %+v", rej)
+		} else if want := "Other gateways hold what is left of the budget of tenant a (requests per day: Limit 100, Used 51, Requested 1). Please try again in 1.000s."; rej.Error() != want {
+			t.Errorf("beyond the part, the caller is told %q", rej)
 		}
 		of(1, 99)
 		if _, rej := call(g); rej == nil || rej.Reason != ReasonBudget || rej.Used != 100 {
@@ -287,6 +289,47 @@ func TestCommon_Rest(t *testing.T) {
 		}()
 		if _, rej := call(g); rej != nil {
 			t.Errorf("after a rest: %v", rej)
+		}
+	})
+}
+
+// TestCommon_Refresh: what others used is asked for where no calls come, and waited for; not
+// for long, and not where it is known.
+func TestCommon_Refresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		used := func() (took time.Duration, of int64) {
+			began := time.Now()
+			g.Refresh(t.Context(), "a")
+			st, _ := g.TenantState("a")
+			return time.Since(began), st.Budgets[0].Used
+		}
+		if took, _ := used(); took != partWait {
+			t.Errorf("without an answer it took %v", took)
+		}
+		s := limitsOf(g)
+		s.Claims(time.Now())
+		if !s.Rest(time.Now()) {
+			t.Fatal("it does not rest")
+		}
+		go func() {
+			<-g.MoreLimits()
+			time.Sleep(20 * time.Millisecond)
+			answer(t, g, s, 0, 40)
+		}()
+		if took, of := used(); took != 20*time.Millisecond || of != 40 {
+			t.Errorf("it took %v, and %d are used", took, of)
+		}
+		if took, of := used(); took != 0 || of != 40 {
+			t.Errorf("asked again it took %v, and %d are used", took, of)
+		}
+		s.Rest(time.Now())
+		go func() {
+			time.Sleep(20 * time.Millisecond)
+			s.Alone(time.Now())
+		}()
+		if took, _ := used(); took != 20*time.Millisecond {
+			t.Errorf("where nobody answers it took %v", took)
 		}
 	})
 }

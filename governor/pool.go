@@ -139,6 +139,8 @@ func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, d
 	switch {
 	case done:
 		return p.escrow.Force(now, call, true), escrow.Answer{Verdict: escrow.Admitted}
+	case !b.shadow && p.dryLocked(now):
+		return p.offerDryLocked(now, call)
 	case !b.shadow:
 		return p.escrow.Offer(now, call)
 	}

@@ -151,6 +151,8 @@ type Rejection struct {
 	// the tenant's share that is used up, they are those of the tenant.
 	Budget Budget
 	Resets time.Time
+	// Elsewhere says that other processes have what is left of the budget.
+	Elsewhere bool
 	// RetryAfter is when the call's turn would come, as far as that can be known.
 	RetryAfter time.Duration
 	// Kept says that the call's place in the queue is kept until it comes back.
@@ -203,10 +205,12 @@ func (r *Rejection) budgetError(whose string) string {
 	b := r.Budget
 	figures := fmt.Sprintf("(%s: Limit %s, Used %s, Requested %s)", b.Name(), b.amount(r.Limit), b.amount(r.Used), b.amount(r.Asked))
 	resets := r.Resets.Format(time.RFC3339)
-	switch r.Reason {
-	case ReasonBudget:
+	switch {
+	case r.Elsewhere:
+		return fmt.Sprintf("Other gateways hold what is left of the budget of %s %s. %s", whose, figures, r.again())
+	case r.Reason == ReasonBudget:
 		return fmt.Sprintf("The budget of %s is spent %s. It resets at %s. %s", whose, figures, resets, r.again())
-	case ReasonShare:
+	case r.Reason == ReasonShare:
 		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. It resets at %s. %s", r.Tenant, whose, figures, resets, r.again())
 	default:
 		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. %s", whose, figures, r.again())

@@ -175,6 +175,30 @@ func (p *pool) cutOffLocked(now time.Time) bool {
 	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.allowed) >= answerFor
 }
 
+// dryLocked reports whether the pool is cut off and allows itself nothing.
+func (p *pool) dryLocked(now time.Time) bool {
+	if !p.cutOffLocked(now) {
+		return false
+	}
+	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
+		if a, _ := p.escrow.Allowed(now, escrow.Axis(k)); limit > 0 && (a.Rate == 0 || !now.Before(a.Until)) {
+			return true
+		}
+	}
+	return false
+}
+
+// offerDryLocked offers a call to such a pool. When its turn comes nobody knows, so no place
+// is kept, and who comes back waits no longer than it would have.
+func (p *pool) offerDryLocked(now time.Time, call escrow.Call) (escrow.Handle, escrow.Answer) {
+	call.Claim = escrow.Claim{Retry: escrow.RetryFirst}
+	ans := p.escrow.Foretell(now, call)
+	if ans.Verdict == escrow.Admitted || ans.Verdict == escrow.Queued {
+		return p.escrow.Offer(now, call)
+	}
+	return escrow.Handle{}, ans
+}
+
 // answerFor is how long an answer counts: as long as a grant.
 var answerFor = federation.DefaultRules().TTL
 

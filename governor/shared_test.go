@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -234,6 +235,26 @@ func TestShared_CutAlone(t *testing.T) {
 	if h := s.Report(now).Holding[escrow.Tokens]; h.Rate != 60_000*99/100*3/4 {
 		t.Errorf("with a quarter missing it allows itself %d a minute", h.Rate)
 	}
+}
+
+// TestShared_CutRetry: who comes back when told to a pool that is cut off, and hands out
+// nothing, is told again, and does not wait for a place that was never promised.
+func TestShared_CutRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := sharedConfig()
+		cfg.Pools[0].TicketWait = 10 * time.Second
+		g, s := shared(t, cfg)
+		allow(s, 1000)
+		time.Sleep(5 * time.Second)
+		for range 5 {
+			s.Alone(time.Now(), 2)
+			_, rej := g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 10, Output: 10})
+			if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != 0 || rej.Kept {
+				t.Fatalf("got %+v", rej)
+			}
+			time.Sleep(rej.RetryAfter)
+		}
+	})
 }
 
 // TestShared_Measured: what tenants are entitled to here is by the shares that they have

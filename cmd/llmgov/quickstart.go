@@ -96,6 +96,9 @@ func (q *quickstart) welcome(data, admin string) string {
 		where = q.upstream.BaseURL
 	}
 	fmt.Fprintf(&b, "\nQuickstart: pool \"demo\", %d tokens a minute, in front of %s.\n", demoTPM, where)
+	if here := configHere(""); here != "" {
+		fmt.Fprintf(&b, "There is a %s here, which is not used. To use it: llmgov serve -c %s\n", here, here)
+	}
 	fmt.Fprintf(&b, "Three tenants share it by weight:\n\n")
 	for _, t := range demoTenants {
 		fmt.Fprintf(&b, "  %-11s weight %d   %s\n", t.Name, t.Weight/1000, q.keys[t.Name])

@@ -39,18 +39,19 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestSilent: what a process that is heard of no more had counts by its kind.
+// TestSilent: what a process that is heard of no more had counts by its kind, and as if it were used.
 func TestSilent(t *testing.T) {
 	for _, x := range []struct {
 		kind  Kind
 		until int64 // it counts
-	}{{Slots, 1000 + 2500}, {Rolling, 1000 + 62_500}, {Period, 900_000 + 60_000}} {
+		used  int64
+	}{{Slots, 1000 + 2500, 3}, {Rolling, 1000 + 62_500, 6}, {Period, 900_000 + 60_000, 6}} {
 		a := &Account{}
 		wants(t, tell(a, 1000, "a", 1, claim(x.kind, 3, 0, 6)), Part{6, 0})
 		if a.Forget() != x.until-1000 {
 			t.Errorf("%s: it is forgotten after %d ms", x.kind, a.Forget())
 		}
-		wants(t, tell(a, x.until, "b", 1, claim(x.kind, 0, 0, 50)), Part{4, 3})
+		wants(t, tell(a, x.until, "b", 1, claim(x.kind, 0, 0, 50)), Part{4, x.used})
 		late := claim(x.kind, 0, 0, 50)
 		late.Ends *= 2 // else it is over for all
 		wants(t, tell(a, x.until+1, "b", 2, late), Part{10, 0})

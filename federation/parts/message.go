@@ -69,7 +69,8 @@ type Reply struct {
 // there, for the TTL from when the beat was sent.
 type Part struct {
 	Part int64
-	// Others is what counts against the limit in other processes.
+	// Others is what counts against the limit in other processes; of one that is silent, all
+	// that it may have used.
 	Others int64
 }
 

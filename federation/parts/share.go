@@ -19,12 +19,16 @@ func (a *Account) grant(m *Member, h *Hold, limit int64) Part {
 				continue
 			}
 			free = less(free, x.belief())
-			others = min(others+x.Used, maxSum)
 		}
+		counts := x.Used
 		if a.live(x) {
 			live = append(live, x)
 		} else {
-			avail = less(avail, x.belief())
+			counts = x.belief() // nobody gives back what it has not used
+			avail = less(avail, counts)
+		}
+		if o != m {
+			others = min(others+counts, maxSum)
 		}
 	}
 	part := min(target(h, live, avail), free)

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"math"
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -82,6 +84,7 @@ type usageAncestorPool struct {
 
 // serveUsage answers GET /v1/usage from the books of the tenant that asks.
 func (c *call) serveUsage() {
+	c.g.gov.Refresh(c.r.Context(), c.tenant.Name)
 	c.showStanding()
 	st, _ := c.g.gov.TenantState(c.tenant.Name)
 	t := c.tenant
@@ -156,6 +159,9 @@ func usageBudgets(st governor.TenantState, pool string) []usageBudget {
 		u := usageBudget{Name: b.Name, Unit: b.Unit, Per: b.Per, Used: b.Used, ResetsAt: b.ResetsAt}
 		if pool == "" {
 			left := max(0, b.Limit-b.Used)
+			if b.Unit == governor.UnitMicroUSD.String() {
+				left = math.Round(left*float64(budget.USD)) / float64(budget.USD) // a difference of dollars has crumbs
+			}
 			u.Limit, u.Remaining = &b.Limit, &left
 		}
 		out = append(out, u)

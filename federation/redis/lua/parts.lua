@@ -143,16 +143,16 @@ local function grant(m, h, limit)
     local x = h
     if o ~= m then
       x = named(o[HOLDS], h[NAME])
-      if x then
-        free = max(free - belief(x), 0)
-        others = min(others + x[USED], MAX_SUM)
-      end
+      if x then free = max(free - belief(x), 0) end
     end
+    local counts = x and x[USED]
     if x and x[TOLD] + TTL >= now then
       live[#live + 1] = x
     elseif x then
-      avail = max(avail - belief(x), 0)
+      counts = belief(x) -- nobody gives back what it has not used
+      avail = max(avail - counts, 0)
     end
+    if x and o ~= m then others = min(others + counts, MAX_SUM) end
   end
   local part = min(target(h, live, avail), free)
   h[HIGH] = max(h[HIGH], part)
