@@ -14,7 +14,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	}
 	p.advance(now)
 	sameRule := cfg.Accounting == p.cfg.Accounting
-	p.cfg, p.minute = cfg, cfg.TPM
+	p.cfg, p.minute, p.slots = cfg, cfg.TPM, cfg.Slots
 	for k := range p.axes {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {

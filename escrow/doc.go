@@ -59,6 +59,7 @@
 //	Add, Update, Remove  change the tree
 //	Configure            changes the limits, in O(calls and nodes)
 //	Throttle             hands out a part of the rate, or nothing for a while
+//	Narrow               has only some of the slots used
 //	Remember             books what was used before the pool began
 //	Allow, Share         of a limit shared with other processes: what may be handed out
 //	                     here, and how much of a node's claim counts here

@@ -180,7 +180,7 @@ func (m *machine) node(d draw) Node {
 
 // step takes one verb.
 func (m *machine) step(d draw) {
-	switch d.n("verb", 0, 10) {
+	switch d.n("verb", 0, 11) {
 	default:
 		m.offer(m.call(d))
 		return
@@ -216,6 +216,8 @@ func (m *machine) step(d draw) {
 		}
 	case 9:
 		m.now = m.now.Add(time.Duration(pick(d, "dt", d.n("ms", 0, 500), d.n("ms", 0, 20_000))) * time.Millisecond)
+	case 11:
+		m.p.Narrow(d.n("slots", min(1, m.p.cfg.Slots), m.p.cfg.Slots))
 	case 10:
 		if c, owes := m.call(d), d.n("owes", 0, 1) == 0; owes || m.p.Foretell(m.now, c).Verdict != Admitted {
 			m.running = append(m.running, m.p.Force(m.now, c, owes))

@@ -28,7 +28,7 @@ type Config struct {
 	// off.
 	TPM, RPM int64
 	// Slots is how many calls may run at once, and InteractiveReserve how many of
-	// them background calls leave free.
+	// them background calls leave free. Narrow has fewer of them used.
 	Slots, InteractiveReserve int64
 	// Burst is how much unused rate an idle pool may hand out at once, 0 to a
 	// minute. It is never less than one second.
@@ -88,6 +88,7 @@ type Pool struct {
 	part int64     // of the rate that is handed out; see Throttle
 	held time.Time // until when nothing is; zero for no hold
 
+	slots   int64 // of cfg.Slots, that may be used; see Narrow
 	running int64
 	refunds int64 // tokens expected back from running calls
 
@@ -102,7 +103,7 @@ func New(now time.Time, cfg Config) *Pool {
 	if err := cfg.Validate(); err != nil {
 		panic("escrow: BUG: " + err.Error())
 	}
-	p := &Pool{cfg: cfg, start: now, part: WholePace, tree: newTree()}
+	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, tree: newTree()}
 	p.minute = cfg.TPM
 	for k := range p.axes {
 		p.axes[k] = newAxis(now, Axis(k), cfg)
@@ -194,6 +195,6 @@ func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 // hasSlot reports whether a call of a class may occupy one more slot. Of background
 // calls one says that they are open: see tree.open.
 func (p *Pool) hasSlot(class rank) bool {
-	free := p.cfg.Slots - p.running
-	return p.cfg.Slots == 0 || free > 0 && (class == interactive || free > p.cfg.InteractiveReserve)
+	free := p.slots - p.running
+	return p.slots == 0 || free > 0 && (class == interactive || free > p.reserve())
 }

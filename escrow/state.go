@@ -16,7 +16,7 @@ type AxisState struct {
 // State is a copy of a pool's books, for headers, metrics and the console.
 type State struct {
 	Axes    [rollingAxes]AxisState // by Tokens and Requests
-	Slots   int64                  // 0 = no limit
+	Slots   int64                  // that may be used; 0 = no limit
 	Running int64
 	Waiting int
 	Tickets int // kept places
@@ -29,7 +29,7 @@ type State struct {
 // State reports the books as of now. O(1) but for FullAt, which walks slots.
 func (p *Pool) State(now time.Time) State {
 	p.advance(now)
-	s := State{Slots: p.cfg.Slots, Running: p.running, Waiting: int(p.waiting()), Tickets: p.Tickets(), Part: p.part, Held: p.held}
+	s := State{Slots: p.slots, Running: p.running, Waiting: int(p.waiting()), Tickets: p.Tickets(), Part: p.part, Held: p.held}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {
@@ -40,6 +40,9 @@ func (p *Pool) State(now time.Time) State {
 	}
 	return s
 }
+
+// InFlight is how many calls run.
+func (p *Pool) InFlight() int64 { return p.running }
 
 // Waiting is how many calls are queued.
 func (p *Pool) Waiting() int { return int(p.waiting()) }

@@ -76,10 +76,13 @@ func (p *pool) spend(u Usage, requests int64, price Price) Spend {
 	return Spend{p.rules.Weights.cost(u), requests, price.MicroUSD(u)}
 }
 
-// expected is what a call will probably take of budgets. It takes the pool's lock.
-func (p *pool) expected(v *tenantView, req *Request) Spend {
+// expected is what a call will probably take of budgets, also for who only looks. It takes
+// the pool's lock.
+func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.lookLocked(looks)
+	defer p.lookLocked(false)
 	output := p.outputs.ExpectOf(kindOf(v, req), req.Output)
 	s := p.spend(Usage{Input: req.Input, Output: output}, 1, req.Price)
 	s[UnitTokens] = max(1, s[UnitTokens]) // a spent budget bars also who declares nothing

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation"
 )
@@ -51,6 +52,11 @@ type Pool struct {
 	TPM, RPM, Concurrency int64
 	// InteractiveReserve is how many of Concurrency background calls leave free.
 	InteractiveReserve int64
+	// Adaptive finds out how many calls the upstream can take at once, between
+	// MinConcurrency, where it begins, and Concurrency. The zero value leaves it at
+	// Concurrency.
+	Adaptive       adaptive.Law
+	MinConcurrency int64
 	// HeadroomPPM is the part of TPM and RPM left unused, in millionths.
 	HeadroomPPM int64
 	// Accounting is how the provider counts.
@@ -166,6 +172,11 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("governor: pool %s: headroom of %d ppm is not in 0…999999", p.Name, p.HeadroomPPM))
 		} else if err := p.escrow(p.Burst).Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("governor: pool %s: %w", p.Name, err))
+		}
+		if p.Adaptive > adaptive.AIMD {
+			errs = append(errs, fmt.Errorf("governor: pool %s: there is no adaptive law %d", p.Name, p.Adaptive))
+		} else if p.Adaptive != adaptive.Fixed && (p.MinConcurrency < 1 || p.MinConcurrency > p.Concurrency) {
+			errs = append(errs, fmt.Errorf("governor: pool %s: least concurrency %d is not in 1…%d", p.Name, p.MinConcurrency, p.Concurrency))
 		}
 		if p.LocalPPM < 0 || p.LocalPPM >= 1_000_000 {
 			errs = append(errs, fmt.Errorf("governor: pool %s: a withheld part of %d ppm is not in 0…999999", p.Name, p.LocalPPM))

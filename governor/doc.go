@@ -69,6 +69,13 @@
 // follows. Nobody waits for that in a lock. A pool that nobody has told anything for as
 // long as a grant lasts is cut off, and does what its configuration has for then.
 //
+// # Limits that move
+//
+// Of a pool whose concurrency is adaptive only as many slots are used as a limiter says
+// (package adaptive), which is told, under the pool's lock, what calls see of the upstream: the time to the
+// first token, or of whole answers to the end, and what the upstream refuses
+// (Lease.Overloaded). Refusals of ours it is not told.
+//
 // # Changes
 //
 // What a provider says of itself, and what is gone of it, is told by Throttle as cuts: of

@@ -23,17 +23,19 @@ const (
 )
 
 // These are told of by a governor that is Recorded, so that all it is told is there:
-// it starts, a call asks, its caller is gone, it has produced so much, all are drained.
+// it starts, a call asks, its caller is gone, it has produced so much, all are drained, the
+// upstream has refused it for want of capacity.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
 	EventAsked
 	EventLeft
 	EventProgress
 	EventDrained
+	EventOverloaded
 )
 
 var eventNames = [...]string{
-	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained",
+	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -142,7 +142,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 
 	// 2 Budgets, the tenants' here, and the pool's under its lock.
 	if g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted {
-		if rej := g.spendFrom(b, now, p.expected(v, req)); rej != nil {
+		if rej := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
 			g.leave(now, b, ownCost{}, Spend{}, 0)
 			rej.Waited = waited
 			return Lease{}, rej, false

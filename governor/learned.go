@@ -31,6 +31,12 @@ func newLearned() learned {
 	return learned{outputs: lengths.New(lengths.Config{}), runs: lengths.New(lengths.Config{}), speed: firstSpeed}
 }
 
+// lookLocked says that who asks what is expected only looks, or no more.
+func (l *learned) lookLocked(on bool) {
+	l.outputs.Looking(on)
+	l.runs.Looking(on)
+}
+
 // course is what one call is expected to do, and how far it has come.
 type course struct {
 	kind   lengths.Kind
@@ -72,6 +78,7 @@ func (p *pool) startLocked(st *leaseState) {
 	if p.rules.Concurrency > 0 {
 		c.run = p.runs.Start(c.kind, longestRun.Milliseconds())
 	}
+	p.sightLocked(st)
 }
 
 // progressLocked tells the escrow how far a running call has come, and what it is

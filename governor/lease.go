@@ -63,6 +63,7 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 		p.mu.Unlock()
 		return false
 	}
+	p.endedLocked(now, &st, u, how)
 	l.g.stirLocked(p, now)
 	b, spent := st.tab, Spend{}
 	if l.g.journal != nil || len(b.caps) > 0 || len(b.parts) > 0 {
@@ -107,6 +108,9 @@ func (l Lease) progress(output int64) {
 		return
 	}
 	st := &p.leases[l.handle.Slot]
+	if !st.flowing && st.stream {
+		p.observeLocked(now, st, st.input)
+	}
 	st.flowing, st.output = true, output
 	if l.g.line != nil {
 		l.g.record(Event{Kind: EventProgress, Call: st.tab.asked, Usage: Usage{Output: output}})

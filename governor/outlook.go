@@ -60,7 +60,7 @@ func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o
 	if g.Draining() && o.Refused == nil {
 		o.Refused = &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry}
 	}
-	cost, spend := p.ownHoldCost(&req), p.expected(v, &req)
+	cost, spend := p.ownHoldCost(&req), p.expected(v, &req, true)
 	for i := range a.chain {
 		a.chain[i].foretell(now, cost, maxWait, o)
 	}
@@ -159,6 +159,8 @@ func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request
 	if at.gone {
 		return false
 	}
+	p.lookLocked(true)
+	defer p.lookLocked(false)
 	o.spend(now, p.shares, b, func(i int) budget.MemberID { return at.members[i] }, Rejection{Tenant: v.name, Pool: p.name})
 	call := escrow.Call{
 		Leaf: at.leaf, Background: req.Background || v.cfg.Background,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 )
 
 // pool is the shell around an escrow.Pool: its lock, its timer, and what a
@@ -27,6 +28,7 @@ type pool struct {
 	armed  time.Time  // when timer fires; zero when it is stopped
 	shares []*account // the pool's budgets
 	learned
+	limiter *adaptive.Limiter // of calls at once; nil where that is fixed
 
 	// Of a pool whose limits are shared: what is told to others, and has come of it.
 	tree     *claimTree
@@ -70,6 +72,11 @@ type leaseState struct {
 	since     time.Time // when it was dispatched, or, while it waits, when it came
 	output    int64     // tokens, as Progress told
 	flowing   bool      // the first byte was seen
+
+	// Of calls that a limiter learns from: whether they are background, and what it was like
+	// when they were dispatched.
+	background bool
+	sight      sight
 }
 
 // used is how many tokens a call has taken so far.
@@ -104,7 +111,10 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		g.leave(now, b, ownCost{}, Spend{}, 0)
 		return Lease{}, rej, false
 	}
-	st := leaseState{id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call), stream: req.Stream, interrupt: req.Interrupt}
+	st := leaseState{
+		id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call),
+		stream: req.Stream, background: call.Background, interrupt: req.Interrupt,
+	}
 	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
 	g.stirLocked(p.pool, now)
 	switch ans.Verdict {

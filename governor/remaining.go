@@ -15,6 +15,8 @@ func (l Lease) Remaining() time.Duration {
 	if !p.escrow.Running(l.handle) {
 		return 0
 	}
+	p.lookLocked(true)
+	defer p.lookLocked(false)
 	st := &p.leases[l.handle.Slot]
 	ran := now.Sub(st.since)
 	speed := float64(p.speed) / 1000

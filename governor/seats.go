@@ -69,6 +69,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 	if p.escrow == nil {
 		p.escrow, p.set = escrow.New(now, rules), rules
 	}
+	p.adaptLocked()
 	p.limitLocked(now)
 	p.plantLocked(tb)
 	if shared {

@@ -84,6 +84,7 @@ func (p *pool) limitLocked(now time.Time) {
 		p.set = rules
 		p.era++
 	}
+	p.narrowLocked()
 }
 
 // lowered is a limit of which so much is cut; one that is off stays off.

@@ -43,6 +43,10 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 			clock.now = clock.now.Add(time.Duration(eyes.Int64N(int64(next.Sub(clock.now)) + 1)))
 			g.State()
 			g.Standing("a", "p")
+			g.Explain(Request{Tenant: string('a' + rune(eyes.IntN(3))), Pool: "p", Input: 100, Output: 900})
+			if len(leases) > 0 {
+				leases[eyes.IntN(len(leases))].Remaining()
+			}
 		}
 		clock.now = next
 		g.Throttle("nowhere", nil) // so that those are known who are let go by then

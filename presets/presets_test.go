@@ -37,12 +37,14 @@ func load(t *testing.T, config string, policies ...string) *tenants.Snapshot {
 func TestGovernor(t *testing.T) {
 	type numbers struct {
 		TPM, RPM, Slots, Reserve int64
+		Law                      tenants.Law
+		Least                    int64
 		Patience                 time.Duration
 	}
 	for name, want := range map[string]numbers{
-		"quiet":      {0, 10, 1, 0, 30 * time.Second},
-		"balanced":   {100_000, 60, 5, 2, time.Minute},
-		"aggressive": {500_000, 300, 20, 5, 2 * time.Minute},
+		"quiet":      {0, 10, 1, 0, "", 0, 30 * time.Second},
+		"balanced":   {100_000, 60, 5, 2, "", 0, time.Minute},
+		"aggressive": {500_000, 300, 20, 5, tenants.Gradient, 8, 2 * time.Minute},
 	} {
 		p, ok := presets.Find(name)
 		if !ok || p.Kind != "governor" {
@@ -54,7 +56,7 @@ func TestGovernor(t *testing.T) {
 			t.Fatalf("%s: no pool for any model", name)
 		}
 		time := s.Config().Timeouts
-		got := numbers{pool.TPM, pool.RPM, pool.Concurrency, pool.InteractiveReserve, time.StreamIdle}
+		got := numbers{pool.TPM, pool.RPM, pool.Concurrency, pool.InteractiveReserve, pool.Adaptive, pool.MinConcurrency, time.StreamIdle}
 		if diff := cmp.Diff(want, got); diff != "" || time.UpstreamHeader != time.StreamIdle {
 			t.Errorf("%s (-want +got):\n%s%v", name, diff, time)
 		}

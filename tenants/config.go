@@ -116,6 +116,16 @@ const (
 	SettleOnly Accounting = "settle"
 )
 
+// Law is how an adaptive limit on calls in flight moves.
+type Law string
+
+const (
+	// Gradient lowers it to what runs less what waits upstream, which it reads from latency.
+	Gradient Law = "gradient"
+	// AIMD lowers it by a tenth when calls take a fifth longer than at rest, and raises it by one.
+	AIMD Law = "aimd"
+)
+
 // TokenWeights says what each kind of token counts for, in thousandths: 1000 is one token.
 type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 
@@ -137,6 +147,10 @@ type Pool struct {
 	// InteractiveReserve is how many of Concurrency's slots background calls leave free: less than Concurrency. 0, the
 	// default, is none.
 	InteractiveReserve int64
+	// Adaptive is the law by which the limit on calls in flight moves, between MinConcurrency, which becomes 4 when it is 0, and
+	// Concurrency. It is "" where it does not, and then MinConcurrency is 0.
+	Adaptive       Law
+	MinConcurrency int64
 	// Accounting is AdmitMax when left empty.
 	Accounting Accounting
 	// TokenWeights are all 1000 when left all zero.
@@ -210,6 +224,7 @@ func (p *Pool) fill() {
 	if p.TokenWeights == (TokenWeights{}) {
 		p.TokenWeights = TokenWeights{1000, 1000, 1000, 1000, 1000}
 	}
+	p.beginAt()
 	if p.DefaultMaxOutput == 0 {
 		p.DefaultMaxOutput = 4096
 	}

@@ -143,6 +143,10 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	l.amount("tpm", p.TPM)
 	l.amount("rpm", p.RPM)
 	l.amount("concurrency", p.Concurrency)
+	if p.Adaptive != "" {
+		l.add("adaptive", string(p.Adaptive), s.PoolOrigin(p, child("concurrency", "adaptive")))
+		l.add("min", number(p.MinConcurrency), s.PoolOrigin(p, child("concurrency", "min")))
+	}
 	if p.InteractiveReserve > 0 {
 		l.add("interactive_reserve", number(p.InteractiveReserve),
 			s.PoolOrigin(p, child("concurrency", "interactive_reserve")))

@@ -111,11 +111,31 @@ func (v value) burst() time.Duration { return v.duration(0, maxBurst) }
 var concurrencyShape = shape[Pool]{
 	fields: []field[Pool]{
 		amountField("max", "Calls at once.", 1, maxAmount, func(p *Pool) *int64 { return &p.Concurrency }),
-		amountField("interactive_reserve", "How many of max background calls leave free: less than max.", 0, maxAmount,
+		amountField("interactive_reserve", "How many of max background calls leave free: less than max. Of an adaptive limit at most half of what it is.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.InteractiveReserve }),
+		{
+			name: "adaptive", about: "Find out how many calls the upstream can take at once, up to max, by this law.",
+			kind: wordKind(laws...), read: func(v value, p *Pool) { p.Adaptive = v.law() },
+		},
+		amountField("min", "Where an adaptive limit begins, and what it never falls below. 4 when left out, or max if that is less.", 1, maxAmount,
+			func(p *Pool) *int64 { return &p.MinConcurrency }),
 	},
-	notYet: []string{"adaptive", "min"},
-	also:   schema{"required": []any{"max"}},
+	also: schema{"required": []any{"max"}, "dependentRequired": schema{"min": []any{"adaptive"}}},
+}
+
+// laws are those of adaptive limits, as files name them.
+var laws = []string{string(Gradient), string(AIMD)}
+
+func (v value) law() Law {
+	text, ok := v.scalar()
+	if !ok {
+		return ""
+	}
+	if complaint := checkLaw(Law(text)); complaint != "" {
+		v.problem("%s %s", v.say(text), complaint)
+		return ""
+	}
+	return Law(text)
 }
 
 // concurrencyKind is a number, or the mapping.
@@ -139,13 +159,46 @@ func (v value) concurrency(p *Pool) {
 	switch {
 	case known && !has(list, "max"):
 		v.problem("has no max; write one, such as {max: 64}")
-	case known && !v.r.refused[child(v.path, "max")] && !v.r.refused[reserve]:
+	case known && !v.refusedAny("max", "min", "adaptive", "interactive_reserve"):
+		p.beginAt()
+		if complaint := checkLeast(p); complaint != "" {
+			v.r.at(child(v.path, "min"), "%d %s", p.MinConcurrency, complaint)
+		}
 		if complaint := checkReserve(p); complaint != "" {
 			v.r.at(reserve, "%d %s", p.InteractiveReserve, complaint)
 		}
 		return
 	}
-	p.InteractiveReserve = 0
+	p.InteractiveReserve, p.Adaptive, p.MinConcurrency = 0, "", 0
+}
+
+func (v value) refusedAny(keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return v.r.refused[child(v.path, key)] })
+}
+
+// beginAt completes an adaptive limit that does not say where it begins.
+func (p *Pool) beginAt() {
+	if p.Adaptive != "" && p.MinConcurrency == 0 {
+		p.MinConcurrency = min(4, p.Concurrency)
+	}
+}
+
+// checkLeast complains about where an adaptive limit begins.
+func checkLeast(p *Pool) string {
+	switch {
+	case p.Adaptive == "" && p.MinConcurrency > 0:
+		return "is of an adaptive limit only; write adaptive: gradient beside it, or remove it"
+	case p.Adaptive != "" && p.MinConcurrency > p.Concurrency:
+		return fmt.Sprintf("is above max; write at most %d", p.Concurrency)
+	}
+	return ""
+}
+
+func checkLaw(law Law) string {
+	if slices.Contains(laws, string(law)) {
+		return ""
+	}
+	return "is no law of an adaptive limit; " + advise(string(law), laws)
 }
 
 // checkReserve complains about a reserve that leaves background calls without a slot.

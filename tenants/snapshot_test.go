@@ -116,6 +116,7 @@ func TestSnapshot_Hash(t *testing.T) {
 		"a price":       {map[string]string{"llmgov.yaml": goodConfig + "prices: {x: {input: 1, output: 1}}\n"}, false, false},
 		"ticket wait":   {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "tpm", "ticket_wait: 9s, tpm", 1)}, false, false},
 		"pool budget":   {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "tpm", "budgets: [{tokens: 1, per: day}], tpm", 1)}, false, false},
+		"law":           {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "tpm", "concurrency: {max: 9, adaptive: aimd}, tpm", 1)}, false, false},
 		"reserve":       {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "tpm", "concurrency: {max: 2, interactive_reserve: 1}, tpm", 1)}, false, false},
 		"priority":      {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{priority: background, keys", 1)}, false, false},
 		"floor":         {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{floor_tpm: 1, keys", 1)}, false, false},

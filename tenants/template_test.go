@@ -119,6 +119,7 @@ func TestBuild_TemplateProblems(t *testing.T) {
 	cfg.Prices = []ModelPrice{{"m", Price{Input: -1}}, {"", Price{}}, {"m", Price{}}}
 	p := &cfg.Pools[0]
 	p.Concurrency, p.InteractiveReserve, p.TicketWait = 4, 4, -1
+	p.Adaptive, p.MinConcurrency = "vegas", 5
 	p.Budgets = []Budget{{"words", 5, "year"}, {Tokens, 0, Day}}
 	of := func(name string, edit func(*Tenant)) Tenant {
 		tn := tenant(name, name)
@@ -144,6 +145,8 @@ func TestBuild_TemplateProblems(t *testing.T) {
 		`prices: "" is no model`,
 		`prices: "m" is priced twice`,
 		"pools.A.interactive_reserve: 4 leaves background calls no slot of 4; write at most 3",
+		`pools.A.adaptive: "vegas" is no law of an adaptive limit; known are aimd, gradient`,
+		"pools.A.min: 5 is above max; write at most 4",
 		"pools.A.ticket_wait: -1ns is out of range",
 		`pools.A.budgets[0]: "words" is no unit of a budget`,
 		`pools.A.budgets[0]: "year" is no period of a budget`,

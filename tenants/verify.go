@@ -95,6 +95,13 @@ func (v *verifier) pool(p *Pool) {
 	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
 		v.r.at(child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)
 	}
+	if complaint := checkLaw(p.Adaptive); complaint != "" && p.Adaptive != "" {
+		v.r.at(child(path, "adaptive"), "%s %s", show(string(p.Adaptive)), complaint)
+	}
+	v.amounts(path, 0, maxAmount, amounts{"min": p.MinConcurrency})
+	if complaint := checkLeast(p); complaint != "" && p.MinConcurrency > 0 {
+		v.r.at(child(path, "min"), "%d %s", p.MinConcurrency, complaint)
+	}
 	v.duration(child(path, "ticket_wait"), p.TicketWait, maxTicketWait)
 	v.budgets(child(path, "budgets"), p.Budgets)
 	for i, u := range p.Upstreams {

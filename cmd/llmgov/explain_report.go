@@ -151,6 +151,9 @@ func valueOf(l *gateway.ExplainedLimit) string {
 	if l.Kind == "budget" {
 		return amount(l.Limit) + " " + l.Axis // such as tokens per day
 	}
+	if l.Most > 0 {
+		return amount(l.Limit) + " (adaptive, up to " + amount(l.Most) + ")"
+	}
 	return amount(l.Limit)
 }
 

@@ -7,6 +7,14 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway"
 )
 
+// A limit that moves is told as it is now, with what it may come to.
+func TestAdaptiveLimitIsExplained(t *testing.T) {
+	l := gateway.ExplainedLimit{Of: "p", Kind: "pool", Pool: "p", Key: "concurrency", Axis: "concurrency", Limit: 32, Most: 256}
+	if got := valueOf(&l); got != "32 (adaptive, up to 256)" {
+		t.Errorf("it is told as %q", got)
+	}
+}
+
 // Used and asked may be less than the limit, and the call wait all the same: that is said.
 func TestPaceIsExplained(t *testing.T) {
 	for _, c := range []struct {

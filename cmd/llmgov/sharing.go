@@ -230,7 +230,7 @@ func (s *sharing) regions(pool string) map[string]float64 {
 func countedAlone(snap *tenants.Snapshot) []string {
 	var out []string
 	for _, p := range snap.Pools() {
-		if p.Concurrency > 0 {
+		if p.Concurrency > 0 && p.Adaptive == "" { // that finds out what others leave
 			out = append(out, "concurrency of pool "+p.Name)
 		}
 		if len(p.Budgets) > 0 {

@@ -43,6 +43,7 @@ type Book struct {
 	experts list
 	learned int // nodes that had Enough
 	doubts  int64
+	looking bool
 }
 
 // Stream is one call that runs. Its owner keeps it until End and does not copy
@@ -215,6 +216,9 @@ func (b *Book) ask(s *Stream, produced int64) int64 {
 	}
 	n := &b.nodes[s.node]
 	if n.news >= n.due {
+		if b.looking {
+			defer b.restore(b.keep(s.node))
+		}
 		b.refresh(s.node)
 	}
 	return min(max(int64(math.Ceil(n.mean(produced))), produced), most)

@@ -1,7 +1,36 @@
 package lengths
 
+import "slices"
+
 // ExpectOf is Expect of a call that has not begun.
 func (b *Book) ExpectOf(k Kind, most int64) int64 { return b.ReachOf(k, most, 0) }
+
+// Looking says whether those who ask from now on only look. They are answered as others would be, but
+// a table that is built for them is not kept, or what others are answered later would hang on
+// who has looked before.
+func (b *Book) Looking(on bool) { b.looking = on }
+
+// kept is a node and those above it as they were.
+type kept struct {
+	at    [levels]int32
+	nodes [levels]node
+}
+
+func (b *Book) keep(i int32) (k kept) {
+	for l := 0; i != 0; l, i = l+1, b.nodes[i].parent {
+		k.at[l], k.nodes[l] = i, b.nodes[i]
+		k.nodes[l].table = slices.Clone(b.nodes[i].table)
+	}
+	return k
+}
+
+func (b *Book) restore(k kept) {
+	for l, i := range k.at {
+		if i != 0 {
+			b.nodes[i] = k.nodes[l]
+		}
+	}
+}
 
 // ReachOf is Reach of a call that nobody learns from: to ask changes nothing.
 func (b *Book) ReachOf(k Kind, most, produced int64) int64 {

@@ -31,6 +31,10 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "an estimator is told what happened, and knows no clock",
 	},
+	"escrow/adaptive": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "an estimator is told what happened and when, and has no clock",
+	},
 	"escrow/budget": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
@@ -84,7 +88,7 @@ var rules = map[string]rule{
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/lengths", "escrow/budget", "escrow/fairness", "federation", "federation/parts"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "federation", "federation/parts"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP and no store",
 	},
@@ -201,7 +205,7 @@ var rules = map[string]rule{
 	},
 	"internal/gateway": {
 		may: []string{
-			"governor", "governor/tokens", "escrow", "escrow/budget", "tenants", "streaming", "internal/telemetry",
+			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "tenants", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/objects", "internal/upstreams", "internal/events", "github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -45,6 +45,7 @@ const (
 	Throttled Kind = "throttle"
 	Applied   Kind = "apply"
 	Drained   Kind = "drain"
+	Overload  Kind = "overload" // the upstream refused the call for want of capacity
 	Lost      Kind = "lost"
 )
 
@@ -147,7 +148,7 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 var kinds = map[governor.EventKind]Kind{
 	governor.EventStarted: Started, governor.EventAsked: Asked, governor.EventAdmitted: Admitted, governor.EventRefused: Refused,
 	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
-	governor.EventApplied: Applied, governor.EventDrained: Drained,
+	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload,
 }
 
 func policyOf(e *governor.Event) *Policy {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 )
@@ -155,15 +156,17 @@ type snapshotView struct {
 }
 
 type poolView struct {
-	Name         string     `json:"name"`
-	Upstream     string     `json:"upstream"`
-	Models       []string   `json:"models"`
-	Accounting   string     `json:"accounting"`
-	Limits       []axisView `json:"limits"`
-	Running      int64      `json:"running"`
-	Waiting      int        `json:"waiting"`
-	OldestWait   float64    `json:"oldest_wait_seconds"`
-	BurstSeconds float64    `json:"burst_seconds"`
+	Name       string     `json:"name"`
+	Upstream   string     `json:"upstream"`
+	Models     []string   `json:"models"`
+	Accounting string     `json:"accounting"`
+	Limits     []axisView `json:"limits"`
+	// Adaptive is of a limit on calls at once that moves; what it is now stands in Limits.
+	Adaptive     *adaptiveView `json:"adaptive,omitempty"`
+	Running      int64         `json:"running"`
+	Waiting      int           `json:"waiting"`
+	OldestWait   float64       `json:"oldest_wait_seconds"`
+	BurstSeconds float64       `json:"burst_seconds"`
 	// RateRatio is the part of the rate that is handed out, and HeldUntil until when
 	// nothing is, because upstreams are missing or have asked for a pause.
 	RateRatio float64        `json:"rate_ratio"`
@@ -232,6 +235,20 @@ type budgetView struct {
 	ResetsAt time.Time `json:"resets_at"`
 }
 
+// adaptiveView is how a limit on calls at once moves.
+type adaptiveView struct {
+	Law string `json:"law"`
+	Min int64  `json:"min"`
+	Max int64  `json:"max"`
+}
+
+func adaptiveOf(p *governor.Pool) *adaptiveView {
+	if p.Adaptive == adaptive.Fixed {
+		return nil
+	}
+	return &adaptiveView{p.Adaptive.String(), p.MinConcurrency, p.Concurrency}
+}
+
 // axisView is one limit; of a pool's rolling limits headroom is taken off. Pool is
 // set for a tenant's limits in one pool.
 type axisView struct {
@@ -271,7 +288,7 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		}
 		pv := poolView{
 			Name: p.Config.Name, Upstream: t.UpstreamNames(), Models: t.Models, Accounting: string(t.Accounting),
-			Limits: []axisView{}, Running: p.Running, Waiting: p.Waiting, OldestWait: oldestWait(p), BurstSeconds: p.Config.Burst.Seconds(),
+			Limits: []axisView{}, Adaptive: adaptiveOf(&p.Config), Running: p.Running, Waiting: p.Waiting, OldestWait: oldestWait(p), BurstSeconds: p.Config.Burst.Seconds(),
 			Budgets: budgetViews(p.Budgets), Upstreams: t.upstreamViews(time.Now()), RateRatio: float64(p.Part) / governor.Whole,
 			Fairness: fairnessOf(p, snapshotTop), LeasesTotal: len(p.Leases), Leases: oldest(viewsOf(p.Leases), snapshotTop),
 		}

@@ -98,6 +98,9 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err := a.next.RoundTrip(r)
 		said := c.judge(resp, err)
 		c.tell(said)
+		if c.overloads(said, err) {
+			c.lease.Overloaded()
+		}
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {
 			return resp, err
 		}

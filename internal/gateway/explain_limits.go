@@ -30,6 +30,8 @@ type ExplainedLimit struct {
 	Left  *float64 `json:"left,omitempty"`
 	// Wait is until there is room, as far as that can be known.
 	Wait *float64 `json:"wait_seconds,omitempty"`
+	// Most is what an adaptive limit may grow to: Limit is what it is now.
+	Most float64 `json:"most,omitempty"`
 	// From is file:line:col; "" for a default, and for what no file says.
 	From string `json:"from"`
 }
@@ -125,6 +127,11 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) ExplainedLimit {
 		l.Kind = kindBudget
 	case c.Tenant == "":
 		l.Kind = kindPool
+	}
+	for _, p := range snap.Pools() {
+		if p.Name == c.Pool && p.Adaptive != "" && l.Kind == kindPool && l.Axis == "concurrency" {
+			l.Most = float64(p.Concurrency)
+		}
 	}
 	l.Key, l.From = written(snap, c)
 	return l

@@ -105,6 +105,16 @@ func (c *call) tell(said upstreams.Outcome) {
 	}
 }
 
+// overloads reports whether what came of a try says that the upstream has more to do than it
+// can: then its pool's limit on calls at once is too high, if that moves.
+func (c *call) overloads(said upstreams.Outcome, err error) bool {
+	switch {
+	case c.try.busy, c.try.status == http.StatusServiceUnavailable, c.try.status == http.StatusGatewayTimeout:
+		return true
+	}
+	return said == upstreams.Silent && c.classOf(err) == classTimeout
+}
+
 // giveUp ends a try of which nothing was told.
 func (c *call) giveUp() {
 	if c.try.up != nil && !c.try.told {

@@ -5,6 +5,7 @@ type (
 	Snapshot     = snapshotView
 	PoolView     = poolView
 	AxisView     = axisView
+	AdaptiveView = adaptiveView
 	UpstreamView = upstreamView
 	BudgetView   = budgetView
 	LeaseView    = leaseView

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
@@ -180,7 +181,8 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 		cfg.Pools = append(cfg.Pools, governor.Pool{
 			Name: p.Name, TPM: p.TPM, RPM: p.RPM, Concurrency: p.Concurrency,
 			InteractiveReserve: p.InteractiveReserve,
-			HeadroomPPM:        p.HeadroomPPM, Accounting: accounting(p.Accounting),
+			Adaptive:           laws[p.Adaptive], MinConcurrency: p.MinConcurrency,
+			HeadroomPPM: p.HeadroomPPM, Accounting: accounting(p.Accounting),
 			Burst: p.Burst, MaxQueue: p.MaxQueue, TicketWait: p.TicketWait,
 			Weights: governor.TokenWeights(p.TokenWeights), Budgets: budgets(p.Budgets),
 			ExpectNodes: p.ExpectNodes, OnLoss: onLoss(p.StoreLoss), LocalPPM: p.StoreLoss.LocalPPM,
@@ -211,6 +213,8 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 	}
 	return cfg
 }
+
+var laws = map[tenants.Law]adaptive.Law{tenants.Gradient: adaptive.Gradient, tenants.AIMD: adaptive.AIMD}
 
 // onLoss translates a rule.
 func onLoss(l tenants.StoreLoss) governor.OnLoss {

@@ -38,15 +38,16 @@ type Call struct {
 	Took     governor.Usage
 	Ran      time.Duration
 	Ending   string
-	progress []progress
-	leftAt   int64 // 0 = never
+	progress []progress // and what the upstream refused
+	leftAt   int64      // 0 = never
 	lines    struct{ ask, left, end int64 }
 }
 
 type progress struct {
-	line   int64
-	after  time.Duration
-	output int64
+	line       int64
+	after      time.Duration
+	output     int64
+	overloaded bool // the upstream was, instead
 }
 
 // change is what was told of all calls: an apply, a throttle, or a drain.
@@ -123,7 +124,9 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	case decisions.Left:
 		c.leftAt, c.lines.left = l.At, line
 	case decisions.Progress:
-		c.progress = append(c.progress, progress{line, time.Duration(l.At - c.Decided.At), l.Output})
+		c.progress = append(c.progress, progress{line: line, after: time.Duration(l.At - c.Decided.At), output: l.Output})
+	case decisions.Overload:
+		c.progress = append(c.progress, progress{line: line, after: time.Duration(l.At - c.Decided.At), overloaded: true})
 	case decisions.Ended:
 		c.Took, c.Ran, c.Ending, c.lines.end = governor.Usage(*l.Usage), time.Duration(l.At-c.Decided.At), l.Ending, line
 	}

@@ -224,7 +224,7 @@ func (v *replay) Observe(e governor.Event) {
 		how = governor.EndSettled.String()
 	default:
 		for _, p := range c.progress {
-			v.at(d.At+int64(p.after), p.line, func() error { c.lease.Progress(p.output); return nil })
+			v.at(d.At+int64(p.after), p.line, func() error { p.tell(c.lease); return nil })
 		}
 	}
 	line := c.lines.end
@@ -232,6 +232,15 @@ func (v *replay) Observe(e governor.Event) {
 		line = math.MaxInt64
 	}
 	v.at(d.At+int64(c.result.Ran), line, func() error { end(c.lease, how, c.result.Took); return nil })
+}
+
+// tell tells of a running call what was told.
+func (p progress) tell(l governor.Lease) {
+	if p.overloaded {
+		l.Overloaded()
+		return
+	}
+	l.Progress(p.output)
 }
 
 // end ends a lease as it was ended.

@@ -41,7 +41,14 @@ func aboutPool(d *Data, v *gateway.PoolView, p *pen) []string {
 	lines := []string{clean(fmt.Sprintf("upstream %s; accounting %s; models %s", v.Upstream, v.Accounting, strings.Join(v.Models, " ")))}
 	for _, a := range v.Limits {
 		part := float64(a.Used) / float64(max(a.Limit, 1))
-		lines = append(lines, p.gauge(a.Axis, part, percent(part)+" "+whole(a.Used)+" of "+whole(a.Limit)))
+		name, words := a.Axis, percent(part)+" "+whole(a.Used)+" of "+whole(a.Limit)
+		if name == "concurrency" {
+			name = "at once"
+			if v.Adaptive != nil {
+				words += fmt.Sprintf(", %s from %s to %s", v.Adaptive.Law, whole(v.Adaptive.Min), whole(v.Adaptive.Max))
+			}
+		}
+		lines = append(lines, p.gauge(name, part, words))
 	}
 	for i := range v.Budgets {
 		b := &v.Budgets[i]

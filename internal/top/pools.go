@@ -71,8 +71,8 @@ func poolList(g Glyphs) *list[gateway.PoolView] {
 			{title: "TOKENS", width: 9, right: true, text: func(p *P) string { return usedOf(p, "tokens") }},
 			{title: "REQUESTS", width: 9, right: true, rank: 6, text: func(p *P) string { return usedOf(p, "requests") }},
 			{title: "RUN", width: 7, right: true, rank: 3, text: func(p *P) string {
-				if _, _, ok := used(p, "slots"); ok {
-					return usedOf(p, "slots")
+				if _, _, ok := used(p, "concurrency"); ok {
+					return usedOf(p, "concurrency")
 				}
 				return short(p.Running)
 			}},

@@ -71,8 +71,8 @@ func sample() *site {
 		Pools: []gateway.PoolView{
 			{
 				Name: "gpt-4o", Upstream: "openai, azure", Models: []string{"gpt-4o", "gpt-4o-2024-*"}, Accounting: "production",
-				Limits:  []gateway.AxisView{{Axis: "tokens", Limit: 297_000, Used: 289_411}, {Axis: "requests", Limit: 4950, Used: 1203}, {Axis: "slots", Limit: 32, Used: 12}},
-				Running: 12, Waiting: 12, OldestWait: 3.42, RateRatio: 0.5, BurstSeconds: 5,
+				Limits:   []gateway.AxisView{{Axis: "tokens", Limit: 297_000, Used: 289_411}, {Axis: "requests", Limit: 4950, Used: 1203}, {Axis: "concurrency", Limit: 32, Used: 12}},
+				Adaptive: &gateway.AdaptiveView{Law: "gradient", Min: 4, Max: 256}, Running: 12, Waiting: 12, OldestWait: 3.42, RateRatio: 0.5, BurstSeconds: 5,
 				Upstreams: []gateway.UpstreamView{{Name: "openai", Weight: 1, State: "up"}, {Name: "azure", Weight: 1, State: "busy", Until: &held}},
 				Budgets:   []gateway.BudgetView{{Name: "usd per day", Unit: "usd", Per: "day", Limit: 500, Used: 123.4, ResetsAt: noon.Add(12 * time.Hour)}},
 				Fairness:  gateway.FairnessView{Jain: 0.996, Deviation: 0.034, Unused: 120, TenantsTotal: 3, Tenants: shares},

@@ -2,7 +2,7 @@
 
 import { chartInto, tops } from '../chart.js';
 import { h } from '../dom.js';
-import { duration, percent, short } from '../format.js';
+import { duration, full, percent, short } from '../format.js';
 import { axisName, badge, feed, matches, meter, newest, panel, poolChoice, poolsShown, receivedOf, scaleOf, shareBar, tenantLink, use, waits } from '../parts.js';
 import { colourOf, drawNow, refusedLately, state } from '../state.js';
 
@@ -38,7 +38,7 @@ function poolPanel(pool, refused) {
   return h('section', { class: 'panel pool', key: pool.name },
     h('h2', null, h('span', null, 'Pool ', h('b', null, pool.name)), h('span', { class: 'signs' }, signs(pool))),
     h('div', { class: 'meters' },
-      pool.limits.map((l) => meter(axisName(l.axis), l.used, l.limit)),
+      pool.limits.map((l) => meter(axisName(l.axis), l.used, l.limit, { note: l.axis === 'concurrency' && pool.adaptive && `adaptive (${pool.adaptive.law}), from ${full(pool.adaptive.min)} to ${full(pool.adaptive.max)}` })),
       pool.budgets.map((b) => meter(b.name, b.used, b.limit)),
       h('dl', { class: 'facts' },
         fact('running', short(pool.running)), fact('waiting', short(pool.waiting)),

@@ -51,7 +51,7 @@ function limitRow(l, decides) {
   return h('li', { class: decides ? 'decides' : null },
     h('div', { class: 'what' },
       h('span', null, h('b', null, l.kind === 'pool' ? `pool ${l.of}` : l.of), ' ', h('span', { class: 'mono' }, l.key), ' ', h('span', { class: 'soft' }, axisName(l.axis)), decides && [' ', badge('refused', 'decided')]),
-      h('span', { class: 'figure' }, h('b', null, full(l.used)), ' used, ', full(l.asked), ' asked, of ', full(l.limit))),
+      h('span', { class: 'figure' }, h('b', null, full(l.used)), ' used, ', full(l.asked), ' asked, of ', full(l.limit), l.most && ` (adaptive, up to ${full(l.most)})`)),
     bar([{ part: (l.used + l.asked) / l.limit, class: 'asked' }, { part: l.used / l.limit, class: 'fill' }]),
     h('small', null, l.wait_seconds > 0 ? `room in ${duration(l.wait_seconds)}` : `${percent(Math.max(0, l.left) / l.limit)} left`, ' · ', h('span', { class: 'mono' }, l.from || 'default')));
 }

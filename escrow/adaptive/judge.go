@@ -1,0 +1,149 @@
+package adaptive
+
+import "time"
+
+const (
+	overloadCut = 0.8 // of the limit, when the upstream refuses
+	aimdCut     = 0.9
+	aimdBusy    = 0.2 // of the base, as excess
+	// toleratedFirst is how many may wait, as a part of those that run, where the first token
+	// says so; tolerated where the whole answer does, which is also slower where more share a
+	// server and it still does more. It is never less than fewest.
+	toleratedFirst, tolerated, fewest = 0.05, 0.1, 0.75
+	// certain is how many standard errors an excess must be.
+	certain = 2
+	// holds is for how many rounds a knee that was found is kept.
+	holds = 5
+	// light is the part of the limit up to which the upstream is taken to be at rest, and
+	// drained what is left of the limit to have it so.
+	light, drained = 0.8, 0.8
+	// restEvery is how often it is seen at rest at least.
+	restEvery = 5 * time.Minute
+	// far is the part of the limit below which a base that was measured there says too little.
+	far = 0.6
+	// noLess is the part of the throughput that a drained round of four fifths has at least,
+	// if what was drained did little.
+	noLess = 0.93
+)
+
+// judge ends a round.
+func (l *Limiter) judge(now time.Time) {
+	r := &l.round
+	t := r.tally()
+	if !t.known() || l.run == 0 {
+		r.end(false, false, true)
+		l.turn(now, false)
+		return
+	}
+	atOnce := r.atOnce()
+	excess, err := t.excess()
+	waiting := atOnce * excess / l.run
+	busy := excess > certain*err && l.busy(t, excess, waiting, atOnce)
+	was := l.Limit()
+	asMuch := l.draining && l.asMuch(atOnce, excess)
+	rest := l.draining && !asMuch || !busy && atOnce <= light*l.limit
+	r.end(rest, l.draining, busy)
+	if rest {
+		l.rested, l.restedAt = now, atOnce
+	}
+	l.before = seen{atOnce, excess}
+	switch {
+	case asMuch:
+		l.draining = false
+		l.set(drained * l.limit)
+		l.settle()
+	case l.draining:
+		l.draining = false
+	case atOnce < l.limit/2: // it is not the limit that matters
+	case busy && l.restedAt < far*l.limit && t.sum < t.bases && l.canDrain():
+		l.draining = true // a server that many share is slower without any queue
+	case busy:
+		l.lower(atOnce, waiting)
+		if l.fall.inVain(l.before, l.limit <= float64(l.cfg.Min)) {
+			l.forget()
+		}
+	default:
+		l.fall = fall{}
+		if 2*r.full >= r.all {
+			l.rise(now)
+		}
+	}
+	l.turn(now, l.Limit() != was)
+}
+
+// busy reports whether too many wait upstream.
+func (l *Limiter) busy(t *tally, excess, waiting, atOnce float64) bool {
+	if l.cfg.Law == AIMD {
+		return excess*float64(t.n) > aimdBusy*t.bases
+	}
+	part := tolerated
+	if t == &l.round.streams {
+		part = toleratedFirst
+	}
+	return waiting > max(fewest, part*atOnce)
+}
+
+// asMuch reports whether a drained round did as much as the one before it: then the limit
+// is beyond the knee, whatever the base says, and is not to be measured by.
+func (l *Limiter) asMuch(atOnce, excess float64) bool {
+	return atOnce/max(l.run-(l.before.excess-excess), 0.001) > noLess*l.before.atOnce/l.run
+}
+
+// lower takes back what was too much.
+func (l *Limiter) lower(atOnce, waiting float64) {
+	if l.cfg.Law == AIMD {
+		l.set(l.limit * aimdCut)
+	} else {
+		l.set(min(l.limit, max(atOnce-waiting, l.limit/2)))
+	}
+	l.settle()
+}
+
+// settle begins to look for the knee close by.
+func (l *Limiter) settle() { l.ramping, l.step, l.hold = false, 1, holds }
+
+// rise lets the limit grow, or has the upstream seen at rest first.
+func (l *Limiter) rise(now time.Time) {
+	switch {
+	case now.Sub(l.rested) >= restEvery && l.canDrain():
+		l.draining = true
+	case l.ramping:
+		l.set(l.limit + max(1, l.limit/2))
+	case l.cfg.Law == AIMD:
+		l.set(l.limit + 1)
+	case l.hold > 0:
+		l.hold--
+	default:
+		l.set(l.limit + l.step)
+		l.step = min(2*l.step, l.limit/2)
+	}
+}
+
+func (l *Limiter) canDrain() bool { return drained*l.limit >= float64(l.cfg.Min) }
+
+// forget learns all bases anew, where they are.
+func (l *Limiter) forget() {
+	clear(l.bases)
+	l.fall, l.ramping = fall{}, true
+}
+
+// seen is what a round has come to: how many ran, and by how much they took longer.
+type seen struct{ atOnce, excess float64 }
+
+// fall is how a limit falls, round after round.
+type fall struct {
+	most    seen // where calls waited most
+	floored int  // rounds at the least limit
+}
+
+// inVain reports whether calls take as long as when many more ran: then it is no queue
+// that they wait in.
+func (f *fall) inVain(s seen, least bool) bool {
+	if f.most == (seen{}) || s.excess > 1.25*f.most.excess {
+		*f = fall{most: s}
+	}
+	if least {
+		f.floored++
+	}
+	return s.excess >= 0.8*f.most.excess && (s.atOnce <= 0.6*f.most.atOnce || f.floored >= 4)
+}

@@ -1,0 +1,280 @@
+package adaptive
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// chat are streams of some ten seconds, as own servers have them.
+func chat(length float64) shape {
+	return shape{weight: 1, model: "m", stream: true, first: 200 * time.Millisecond, spread: 0.3, speed: 40, length: length}
+}
+
+// whole are the same in one piece.
+func whole(length float64) shape {
+	s := chat(length)
+	s.stream = false
+	return s
+}
+
+// embed are calls of which the whole is the first token.
+func embed() shape {
+	return shape{weight: 1, model: "e", first: 50 * time.Millisecond, spread: 0.4, speed: 1e9, length: 1, fixed: true}
+}
+
+func (s shape) mean() time.Duration {
+	return s.first + time.Duration(s.length/s.speed*float64(time.Second))
+}
+
+var laws = []Law{Gradient, AIMD}
+
+func limiterOf(law Law) *Limiter { return New(Config{Law: law, Min: 4, Max: 256}) }
+
+// flooded is a server of so many slots that is asked for half as much again as it can.
+func flooded(law Law, slots int, s shape) *world {
+	var l *Limiter
+	if law != Fixed {
+		l = limiterOf(law)
+	}
+	w := newWorld(1, l, slots, 1.5*float64(slots)/s.mean().Seconds(), s)
+	w.limit = int64(slots)
+	return w
+}
+
+// near is the part of all arrivals at which the limit was within a quarter of the knee.
+func (w *world) near(knee int) float64 {
+	n := 0
+	for _, l := range w.limits {
+		if math.Abs(l-float64(knee)) <= float64(knee)/4+1 {
+			n++
+		}
+	}
+	return float64(n) / float64(len(w.limits))
+}
+
+// Under half as much again as a server can do, the limit finds its knee, from 4, and stays
+// there: what is done is what the best fixed limit does, and the first token comes as soon.
+// Refusals of ours, of a third of all calls, do not lower it: who counts these as overload
+// ends at a limit of one and serves half (45 % in the library that was measured).
+func TestFindsTheKnee(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		knee    int
+		shape   shape
+		settles float64 // within so many lengths of a call
+		later   float64 // the first token, at the median, as a multiple
+		near    float64 // of the time the limit is near the knee, at least
+	}{
+		{"streams of 10 s", 32, chat(400), 9, 2, 0.85},
+		{"streams of 10 s, knee at 8", 8, chat(400), 9, 2, 0.85},
+		{"streams of 10 s, knee at 128", 128, chat(400), 9, 2, 0.85},
+		{"streams of 2 s", 32, chat(80), 12, 2, 0.85},
+		{"streams of 60 s", 32, chat(2400), 9, 2, 0.85},
+		{"whole answers of 10 s", 32, whole(400), 40, 12, 0.75},
+		{"embeddings", 16, embed(), 800, 1.5, 0.6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			length := c.shape.mean()
+			lasts := max(150*length, 15*time.Minute)
+			best := flooded(Fixed, c.knee, c.shape)
+			best.run(20 * length).reset()
+			best.run(lasts)
+			t.Logf("%-8s limit %6.1f            goodput %6.2f/s  first token p50 %5.3f p95 %6.3f", Fixed, float64(c.knee), best.goodput(), best.firstToken(.5).Seconds(), best.firstToken(.95).Seconds())
+			for _, law := range laws {
+				w := flooded(law, c.knee, c.shape)
+				settled := 0.0
+				for w.limiter.ramping && settled <= 2*c.settles {
+					w.run(length / 4)
+					settled += 0.25
+				}
+				w.run(20 * length).reset()
+				w.run(lasts)
+				t.Logf("%-8s limit %6.1f (%3d…%3d)  goodput %6.2f/s  first token p50 %5.3f p95 %6.3f  settled after %.1f calls, near for %.0f %%", law, w.meanLimit(), w.least, w.most,
+					w.goodput(), w.firstToken(.5).Seconds(), w.firstToken(.95).Seconds(), settled, 100*w.near(c.knee))
+				if law == AIMD && c.knee == 8 {
+					continue // which is a limit up to its tenth above a knee of 8, and one call waits
+				}
+				if settled > c.settles || w.near(c.knee) < c.near {
+					t.Errorf("%s settles after %.1f calls, and is near the knee of %d for %.0f %% of the time", law, settled, c.knee, 100*w.near(c.knee))
+				}
+				if w.goodput() < 0.9*best.goodput() {
+					t.Errorf("%s does %.2f calls a second, and the best fixed limit %.2f", law, w.goodput(), best.goodput())
+				}
+				if w.turned == 0 {
+					t.Error("no call was refused by us")
+				}
+				if law == Gradient && w.firstToken(.5).Seconds() > c.later*best.firstToken(.5).Seconds() {
+					t.Errorf("the first token comes after %v, and after %v at the best fixed limit", w.firstToken(.5), best.firstToken(.5))
+				}
+			}
+		})
+	}
+}
+
+// The knee halves, and is twice what it was: the limit is there within so many lengths of
+// a call.
+func TestFollowsTheKnee(t *testing.T) {
+	for _, s := range []shape{chat(400), whole(400)} {
+		for _, law := range laws {
+			w := flooded(law, 32, s)
+			w.run(60 * s.mean())
+			for _, knee := range []int{16, 64, 32} {
+				w.slots = knee
+				w.rate = func(time.Duration) float64 { return 1.5 * float64(knee) / s.mean().Seconds() }
+				took := 0.0
+				for ; took < 100; took += 0.25 {
+					w.reset()
+					if w.run(s.mean() / 4); w.near(knee) == 1 && took > 0 {
+						break
+					}
+				}
+				w.run(10 * s.mean()).reset()
+				w.run(60 * s.mean())
+				t.Logf("stream %-5v %-8s knee %d: there after %.1f calls, then limit %.1f (%d…%d), goodput %.2f/s of %.2f", s.stream, law, knee, took, w.meanLimit(), w.least, w.most, w.goodput(), float64(knee)/s.mean().Seconds())
+				bound := map[Law]float64{Gradient: 40, AIMD: 60}[law]
+				if took > bound || w.goodput() < 0.85*float64(knee)/s.mean().Seconds() {
+					t.Errorf("stream %v, %s: the knee of %d is found after %.1f calls, and %.2f calls a second are done", s.stream, law, knee, took, w.goodput())
+				}
+			}
+		}
+	}
+}
+
+// A server that all calls share, faster in all with each more and ever less so, and without
+// any queue: as long as it is worth it, the limit grows. A limit that took each longer answer for
+// a queue would stay at its least.
+func TestSharedServer(t *testing.T) {
+	for _, c := range []struct {
+		shape
+		sharp float64
+		least float64 // of what it can do
+	}{{whole(400), 4, 0.9}, {whole(40), 4, 0.9}, {whole(400), 2, 0.85}, {whole(40), 2, 0.8}} {
+		for _, law := range laws {
+			s := c.shape
+			w := newWorld(1, limiterOf(law), 0, 100/s.mean().Seconds(), s)
+			w.share = func(n int) float64 { return math.Pow(1+math.Pow(float64(n)/32, c.sharp), -1/c.sharp) }
+			w.run(100 * s.mean()).reset()
+			w.run(100 * s.mean())
+			n := w.meanLimit()
+			part := n / 32 * w.share(int(n))
+			t.Logf("%v tokens, sharp %v, %s: limit %.1f, %.0f %% of what it can do", s.length, c.sharp, law, n, 100*part)
+			if part < c.least || n > 128 {
+				t.Errorf("%v tokens, sharp %v, %s: at a limit of %.1f it does %.0f %% of what it can", s.length, c.sharp, law, n, 100*part)
+			}
+		}
+	}
+}
+
+// For hours: under a flood the limit is where it was after an hour, and where fewer ask than
+// could be served it does not move at all.
+func TestDoesNotDrift(t *testing.T) {
+	for _, s := range []shape{chat(400), whole(400)} {
+		for _, law := range laws {
+			w := flooded(law, 32, s)
+			w.run(time.Hour).reset()
+			w.run(time.Hour)
+			first := w.meanLimit()
+			w.run(5 * time.Hour).reset()
+			w.run(time.Hour)
+			t.Logf("stream %v %s: %.1f in the second hour, %.1f in the eighth", s.stream, law, first, w.meanLimit())
+			if r := w.meanLimit() / first; r > 1.1 || r < 0.9 || w.meanLimit() > 1.25*32 {
+				t.Errorf("stream %v %s: the limit is %.1f in the second hour and %.1f in the eighth", s.stream, law, first, w.meanLimit())
+			}
+			w.rate = func(time.Duration) float64 { return 8 / s.mean().Seconds() } // a quarter
+			w.run(10 * time.Minute).reset()
+			w.run(6 * time.Hour)
+			if w.least != w.most {
+				t.Errorf("stream %v %s: at a quarter of the knee it moves between %d and %d", s.stream, law, w.least, w.most)
+			}
+		}
+	}
+}
+
+// Few calls, a handful a minute, of very different lengths: nothing moves. The next flood
+// finds the limit that the last one left.
+func TestFewCalls(t *testing.T) {
+	for _, law := range laws {
+		w := flooded(law, 32, chat(400))
+		w.run(20 * time.Minute)
+		w.rate = func(time.Duration) float64 { return 6.0 / 60 }
+		w.run(30 * time.Minute).reset()
+		w.run(12 * time.Hour)
+		if w.least != w.most || w.least < 24 {
+			t.Errorf("%s: at six calls a minute it moves between %d and %d", law, w.least, w.most)
+		}
+	}
+}
+
+// What kinds of calls there are, and how long their answers, is no overload: fast and slow
+// models, short and long prompts and answers, first these and then those.
+func TestKindsAndLengths(t *testing.T) {
+	fast := shape{weight: 1, model: "fast", stream: true, first: 100 * time.Millisecond, spread: 0.3, speed: 100, length: 500}
+	slow := shape{weight: 1, model: "slow", stream: true, first: 3 * time.Second, spread: 0.3, speed: 20, length: 100}
+	for _, law := range laws {
+		w := newWorld(1, limiterOf(law), 32, 6, fast, slow)
+		w.run(30 * time.Minute)
+		for i := range 8 {
+			w.shapes[0].weight, w.shapes[1].weight = float64(1+9*(i%2)), float64(10-9*(i%2))
+			w.run(time.Minute).reset()
+			w.run(10 * time.Minute)
+			if w.near(32) < 0.8 {
+				t.Errorf("%s: with %.0f calls of the fast model to %.0f of the slow one the limit is %.1f (%d…%d)", law, w.shapes[0].weight, w.shapes[1].weight, w.meanLimit(), w.least, w.most)
+			}
+		}
+
+		// Fewer than could be served: nothing waits, so whatever comes, it stays.
+		w.rate = func(time.Duration) float64 { return 1.5 }
+		w.run(3 * time.Minute).reset()
+		for i := range 8 {
+			w.shapes[0].weight, w.shapes[1].weight = float64(1+99*(i%2)), float64(100-99*(i%2))
+			w.run(10 * time.Minute)
+		}
+		if w.least < 24 {
+			t.Errorf("%s: slow models beside fast ones lower it to %d", law, w.least)
+		}
+
+		w = flooded(law, 32, chat(80))
+		w.run(5 * time.Minute)
+		for _, length := range []float64{2000, 80, 800} {
+			w.shapes[0].length = length
+			w.run(3 * w.shapes[0].mean()).reset()
+			w.run(40 * w.shapes[0].mean())
+			if w.near(32) < 0.8 {
+				t.Errorf("%s: with answers of %.0f tokens it is %.1f (%d…%d)", law, length, w.meanLimit(), w.least, w.most)
+			}
+		}
+	}
+}
+
+// The whole server becomes half as fast, for good: for a while that is taken for a queue, and then
+// learned. Without that the limit stays at its least.
+func TestSlowerForGood(t *testing.T) {
+	for _, law := range laws {
+		w := flooded(law, 32, whole(400))
+		w.run(10 * time.Minute)
+		w.shapes[0].speed, w.shapes[0].first = 20, 400*time.Millisecond
+		length := w.shapes[0].mean()
+		w.run(60 * length).reset()
+		w.run(60 * length)
+		t.Logf("%s: limit %.1f (%d…%d)", law, w.meanLimit(), w.least, w.most)
+		if w.near(32) < 0.8 {
+			t.Errorf("%s: the limit is %.1f (%d…%d)", law, w.meanLimit(), w.least, w.most)
+		}
+	}
+}
+
+// A server that refuses what it has no slot for is not asked for much more than it has.
+func TestRefusingServer(t *testing.T) {
+	for _, law := range laws {
+		w := flooded(law, 32, chat(400))
+		w.refuses = 1
+		w.run(10 * time.Minute).reset()
+		w.run(30 * time.Minute)
+		sent := float64(w.done + w.refused)
+		t.Logf("%s: limit %.1f (%d…%d), goodput %.2f/s, refused %.1f %%", law, w.meanLimit(), w.least, w.most, w.goodput(), 100*float64(w.refused)/sent)
+		if w.near(32) < 0.8 || w.goodput() < 0.85*32/10.2 || float64(w.refused) > 0.05*sent {
+			t.Errorf("%s: the limit is %.1f, %.2f calls a second are done, and %d of %.0f are refused", law, w.meanLimit(), w.goodput(), w.refused, sent)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package adaptive
+
+import "time"
+
+// Law is how a limit moves.
+type Law uint8
+
+// The laws. A Fixed limit does not move.
+const (
+	Fixed Law = iota
+	Gradient
+	AIMD
+)
+
+func (l Law) String() string { return [...]string{"fixed", "gradient", "aimd"}[l] }
+
+// Config is what a limit may be: 1 ≤ Min ≤ Max.
+type Config struct {
+	Law      Law
+	Min, Max int64
+}
+
+// Sample is what one call saw of the upstream.
+type Sample struct {
+	Kind Kind
+	// Began is when it was sent, and Running how many were in flight then, it included.
+	Began   time.Time
+	Running int64
+	// Full says that no other could have been sent then.
+	Full bool
+	// Latency is how long it took until the first token, or until the end where that is
+	// all there is to see.
+	Latency time.Duration
+}
+
+// Limiter is a limit that moves. It is not safe for concurrent use.
+type Limiter struct {
+	cfg   Config
+	limit float64
+	round round
+	bases bases
+
+	run     float64 // seconds that calls run, a moving average; 0 before the first
+	ramping bool    // nothing was ever busy
+	step    float64 // by which it grows next,
+	hold    int     // after so many rounds
+	fall    fall
+
+	before   seen      // in the last round
+	draining bool      // the round is one that measures at rest
+	rested   time.Time // when the last such was, or a light one,
+	restedAt float64   // and how many ran then
+	changed  time.Time // when the limit was; zero before the first change
+}
+
+// New returns a limit that begins at its least.
+func New(cfg Config) *Limiter {
+	return &Limiter{cfg: cfg, limit: float64(cfg.Min), ramping: true, bases: bases{}}
+}
+
+// Configure changes law and bounds. What was learned stays, as far as the bounds let it.
+func (l *Limiter) Configure(cfg Config) {
+	if cfg == l.cfg {
+		return
+	}
+	l.cfg, l.draining = cfg, false
+	l.set(l.limit)
+}
+
+// Limit is how many calls may be in flight.
+func (l *Limiter) Limit() int64 {
+	limit := l.limit
+	if l.draining {
+		limit = drained * limit
+	}
+	return min(max(int64(limit+0.5), l.cfg.Min), l.cfg.Max)
+}
+
+// set moves the limit, within its bounds.
+func (l *Limiter) set(limit float64) {
+	l.limit = min(max(limit, float64(l.cfg.Min)), float64(l.cfg.Max))
+}
+
+// Ended tells how long a call was in flight, whatever became of it.
+func (l *Limiter) Ended(ran time.Duration) {
+	s := ran.Seconds()
+	if l.run == 0 {
+		l.run = s
+	}
+	l.run += (s - l.run) / 16
+}
+
+// Overloaded tells that the upstream refused a call for want of capacity, or did not
+// answer it in time. All that were sent under one limit say so once.
+func (l *Limiter) Overloaded(now, began time.Time) {
+	if began.Before(l.changed) {
+		return
+	}
+	l.set(l.limit * overloadCut)
+	l.settle()
+	l.turn(now, true)
+}
+
+// Observe tells what a call saw.
+func (l *Limiter) Observe(now time.Time, s Sample) {
+	if s.Latency <= 0 || s.Began.Before(l.changed) {
+		return
+	}
+	if l.rested.IsZero() {
+		l.rested = now
+	}
+	if patience := max(time.Minute, time.Duration(2*l.run*float64(time.Second))); now.Sub(l.round.last) > patience {
+		l.round = round{} // its first calls are of another time
+	}
+	if l.draining && !s.Full { // it rests by itself
+		l.draining = false
+		l.turn(now, true)
+		return
+	}
+	l.round.add(now, &s, l.bases.of(now, s.Kind))
+	if l.full() {
+		l.judge(now)
+	}
+}
+
+// full reports whether the round has seen enough.
+func (l *Limiter) full() bool {
+	r := &l.round
+	return r.all >= mostCalls || r.all >= int(min(max(l.limit/2, 5), 32)) && r.last.Sub(r.first) >= leastRound
+}
+
+// Calls that come quickly are short, so that what they wait is a large part of how long they
+// run: then a round is made of more of them.
+const (
+	leastRound = time.Second
+	mostCalls  = 256
+)
+
+// turn begins another round; moved says that the limit is another.
+func (l *Limiter) turn(now time.Time, moved bool) {
+	l.round = round{}
+	if moved {
+		l.changed = now
+	}
+}

@@ -1,0 +1,129 @@
+package adaptive
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is told, in whatever order: the limit stays within its bounds, memory too, the same
+// is answered to who tells the same, and where all calls of a kind take as long as each other
+// nothing lowers it, but a drained round by a fifth.
+func TestAnything(t *testing.T) {
+	type told struct {
+		after  time.Duration
+		verb   int
+		sample Sample
+		ran    time.Duration
+		cfg    Config
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		steady := rapid.Bool().Draw(t, "steady")
+		kinds := rapid.SampledFrom([]int{1, 3, 2 * mostKinds}).Draw(t, "kinds")
+		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) told {
+			kind := rapid.IntRange(0, kinds-1).Draw(t, "kind")
+			latency := time.Duration(kind%7+1) * 100 * time.Millisecond
+			if !steady {
+				latency = time.Duration(rapid.Int64Range(-1, 20_000).Draw(t, "latency")) * time.Millisecond
+			}
+			least := rapid.Int64Range(1, 50).Draw(t, "min")
+			return told{
+				after: time.Duration(rapid.SampledFrom([]int{0, 1, 50, 90_000}).Draw(t, "ms")) * time.Millisecond,
+				verb:  rapid.IntRange(0, 60).Draw(t, "verb"),
+				sample: Sample{
+					Kind:    Kind{fmt.Sprint(kind), kind%2 == 0, int64(kind)},
+					Running: rapid.Int64Range(1, 300).Draw(t, "running"), Full: rapid.Bool().Draw(t, "full"), Latency: latency,
+				},
+				ran: time.Duration(rapid.Int64Range(0, 100_000).Draw(t, "ran")) * time.Millisecond,
+				cfg: Config{Law: rapid.SampledFrom(laws).Draw(t, "law"), Min: least, Max: least + rapid.Int64Range(0, 300).Draw(t, "more")},
+			}
+		}), 50, 2000).Draw(t, "told")
+		tell := func() (limits []int64) {
+			l, now := New(list[0].cfg), start
+			for _, x := range list {
+				now = now.Add(x.after)
+				before := l.limit
+				switch {
+				case x.verb == 0 && !steady:
+					l.Configure(x.cfg)
+				case x.verb == 1 && !steady:
+					l.Overloaded(now, now.Add(-x.ran))
+				case x.verb < 10:
+					l.Ended(x.ran)
+				default:
+					x.sample.Began = now.Add(-x.sample.Latency)
+					l.Observe(now, x.sample)
+				}
+				limit := l.Limit()
+				if limit < l.cfg.Min || limit > l.cfg.Max {
+					t.Fatalf("the limit is %d, of %d…%d", limit, l.cfg.Min, l.cfg.Max)
+				}
+				if len(l.bases) > mostKinds {
+					t.Fatalf("%d kinds are remembered", len(l.bases))
+				}
+				if steady && l.limit < before && !(before*drained-l.limit < 1e-9) {
+					t.Fatalf("all take as long as ever, and the limit falls from %.1f to %.1f", before, l.limit)
+				}
+				limits = append(limits, limit)
+			}
+			return limits
+		}
+		if a, b := tell(), tell(); !slices.Equal(a, b) {
+			t.Fatalf("told the same it answers otherwise")
+		}
+	})
+}
+
+// What the upstream refuses counts once for all calls that were sent under one limit.
+func TestOverloadedCountsOnce(t *testing.T) {
+	l := New(Config{Law: Gradient, Min: 1, Max: 100})
+	l.set(50)
+	now := start
+	for range 30 {
+		l.Overloaded(now.Add(time.Second), now)
+	}
+	if l.Limit() != 40 {
+		t.Errorf("after 30 refusals of calls that were sent at once the limit of 50 is %d, want 40", l.Limit())
+	}
+	l.Overloaded(now.Add(3*time.Second), now.Add(2*time.Second))
+	if l.Limit() != 32 {
+		t.Errorf("after one that was sent later it is %d, want 32", l.Limit())
+	}
+}
+
+// Another configuration keeps what was found, within its bounds.
+func TestConfigureKeepsWhatWasFound(t *testing.T) {
+	l := New(Config{Law: Gradient, Min: 4, Max: 256})
+	l.set(60)
+	for _, c := range []struct {
+		cfg  Config
+		want int64
+	}{
+		{Config{AIMD, 4, 256}, 60}, {Config{AIMD, 4, 50}, 50}, {Config{Gradient, 4, 256}, 50}, {Config{Gradient, 70, 256}, 70},
+	} {
+		if l.Configure(c.cfg); l.Limit() != c.want {
+			t.Errorf("under %+v the limit is %d, want %d", c.cfg, l.Limit(), c.want)
+		}
+	}
+}
+
+// Which of many kinds is forgotten does not hang on the order of a map.
+func TestForgetsTheSame(t *testing.T) {
+	remembered := func() []string {
+		bs := bases{}
+		for i := range 2 * mostKinds {
+			bs.of(start, Kind{Model: fmt.Sprint(i)})
+		}
+		var names []string
+		for k := range bs {
+			names = append(names, k.model)
+		}
+		return slices.Sorted(slices.Values(names))
+	}
+	if a, b := remembered(), remembered(); len(a) != mostKinds || !slices.Equal(a, b) {
+		t.Errorf("of the same kinds %d and %d are remembered, and not the same", len(a), len(b))
+	}
+}

@@ -1,0 +1,225 @@
+package governor
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/adaptive"
+)
+
+// server has so many slots, and lets who finds none wait without a word.
+type server chan struct{}
+
+// serve takes a call through it: first token, and answer.
+func (s server) serve(l Lease, stream bool, first, rest time.Duration, output int64) {
+	s <- struct{}{}
+	time.Sleep(first)
+	if stream {
+		l.Progress(0)
+	}
+	time.Sleep(rest)
+	<-s
+	l.Settle(Usage{Input: 100, Output: output})
+}
+
+func (g *Governor) slotsOf(pool string) int64 {
+	p := g.table.Load().pools[pool]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.escrow.State(g.clock.Now()).Slots
+}
+
+// adaptivePool is one of which a limit between 4 and 200 is found.
+func adaptivePool() Pool {
+	return Pool{Name: "p", Concurrency: 200, Adaptive: adaptive.Gradient, MinConcurrency: 4, MaxQueue: 1000}
+}
+
+// A tenant floods a pool with twice what its upstream can do, and comes back at once when it
+// is refused; three ask for a little less than their shares. The limit finds the upstream's
+// 20 slots although most of what is asked for is refused, and the polite have what they ask
+// for. Elsewhere such refusals lowered the limit to 1, and the loud one had 96 % of the grants.
+func TestAdaptive_LoudAndPolite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slots = 20
+		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "loud", Weight: 1000}}}
+		for _, name := range []string{"a", "b", "c"} {
+			cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1000, MaxWait: 10 * time.Second})
+		}
+		g := must(t, cfg)
+		ctx, stop := context.WithCancel(t.Context())
+		upstream := make(server, slots)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		grants, refused, least, counting := map[string]int{}, map[string]int{}, int64(math.MaxInt64), false
+		ask := func(name string, r *rand.Rand) {
+			l, rej := g.Acquire(ctx, Request{Tenant: name, Pool: "p", Model: "m", Input: 100, Output: 4000, Stream: true})
+			mu.Lock()
+			if counting && rej != nil {
+				refused[name]++
+			} else if counting {
+				grants[name]++
+				least = min(least, g.slotsOf("p"))
+			}
+			mu.Unlock()
+			if rej != nil {
+				time.Sleep(100 * time.Millisecond)
+				return
+			}
+			upstream.serve(l, true, 100*time.Millisecond, time.Duration(math.Min(10, r.ExpFloat64())*3*float64(time.Second)), 100)
+		}
+		for i, workers := range map[string]int{"loud": 40, "a": 4, "b": 4, "c": 4} {
+			for n := range workers {
+				wg.Go(func() {
+					r := rand.New(rand.NewPCG(uint64(n), uint64(i[0])))
+					for ctx.Err() == nil {
+						ask(i, r)
+					}
+				})
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		mu.Lock()
+		counting = true
+		mu.Unlock()
+		time.Sleep(20 * time.Minute)
+		stop()
+		wg.Wait()
+		all := grants["loud"] + grants["a"] + grants["b"] + grants["c"]
+		t.Logf("granted %v, refused %v, least limit %d", grants, refused, least)
+		if want := 20 * 60 * slots / 3.1; float64(all) < 0.9*want {
+			t.Errorf("%d calls were served, the upstream can do %.0f", all, want)
+		}
+		if least < 13 {
+			t.Errorf("the limit fell to %d, of %d", least, slots)
+		}
+		if refused["loud"] < all {
+			t.Errorf("only %d calls were refused", refused["loud"])
+		}
+		if part := float64(grants["loud"]) / float64(all); part > 0.5 {
+			t.Errorf("the loud one has %.0f %% of the grants", 100*part)
+		}
+	})
+}
+
+// What a pool learns from, and what not: the first token of streams, whole answers by their length,
+// refusals of the upstream. An error of the caller's, calls that name no model, that were not
+// sent, or that are charged and no calls, teach nothing.
+func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+		p := g.table.Load().pools["p"]
+		take := func(req Request) Lease {
+			req.Tenant, req.Pool = "a", "p"
+			l, rej := g.Acquire(t.Context(), req)
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			time.Sleep(time.Second)
+			return l
+		}
+		for range 20 {
+			take(Request{}).Settle(Usage{Output: 10})
+			take(Request{Model: "m"}).Release()
+			take(Request{Model: "m"}).Settle(Usage{})
+			take(Request{Model: "m", Forced: true}).Charge(Usage{Output: 10})
+		}
+		if fresh := adaptive.New(adaptive.Config{Law: adaptive.Gradient, Min: 4, Max: 200}); !reflect.DeepEqual(p.limiter, fresh) {
+			t.Fatalf("what is no call has taught something: %+v", p.limiter)
+		}
+		for range 60 {
+			take(Request{Model: "m"}).Settle(Usage{Output: 10})
+		}
+		if g.slotsOf("p") != 4 {
+			t.Errorf("one call at a time has moved the limit to %d", g.slotsOf("p"))
+		}
+		var leases []Lease
+		for range 4 {
+			leases = append(leases, take(Request{Model: "m"}))
+		}
+		if _, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}); rej == nil || rej.Limit != 4 || rej.Reason != ReasonConcurrency {
+			t.Errorf("a fifth call is refused by %+v, want a limit of 4", rej)
+		}
+		if st := g.Standing("a", "p"); st.Concurrent.Limit != 4 || st.Concurrent.Remaining != 0 {
+			t.Errorf("the tenant stands at %+v, want 0 left of 4", st.Concurrent)
+		}
+		for _, l := range leases {
+			l.Settle(Usage{Output: 10})
+		}
+	})
+}
+
+// A reload moves the bounds and keeps what was found; who waits goes when it rises. A refusal of
+// the upstream lowers it.
+func TestAdaptive_Reload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Minute}}}
+		cfg.Pools[0].MinConcurrency = 40
+		g := must(t, cfg)
+		with := func(change func(*Pool)) {
+			t.Helper()
+			change(&cfg.Pools[0])
+			if err := g.Apply(cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(want int64) {
+			t.Helper()
+			if got := g.slotsOf("p"); got != want {
+				t.Fatalf("the limit is %d, want %d", got, want)
+			}
+		}
+		expect(40)
+		with(func(p *Pool) { p.MinConcurrency = 2 })
+		expect(40)
+		with(func(p *Pool) { p.Adaptive, p.TPM = adaptive.AIMD, 1_000_000 })
+		expect(40)
+		with(func(p *Pool) { p.Concurrency = 30 })
+		expect(30)
+		g.Throttle("p", []Cut{{TPM: 10, Until: time.Now().Add(time.Minute)}}) // which changes limits
+		expect(30)
+		l, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
+		l.Overloaded()
+		expect(24)
+		l.Release()
+		l.Overloaded() // too late
+		expect(24)
+
+		var wg sync.WaitGroup
+		var leases []Lease
+		for range 24 {
+			l, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
+			leases = append(leases, l)
+		}
+		wg.Go(func() {
+			l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
+			if rej != nil {
+				t.Errorf("who waits for a limit that rises is refused: %v", rej)
+			}
+			l.Release()
+		})
+		synctest.Wait()
+		if _, waiting := g.Leases(); waiting != 1 {
+			t.Fatalf("%d calls wait, want 1", waiting)
+		}
+		with(func(p *Pool) { p.MinConcurrency = 26 })
+		wg.Wait()
+		expect(26)
+		for _, l := range leases {
+			l.Release()
+		}
+		with(func(p *Pool) { p.Adaptive, p.MinConcurrency = adaptive.Fixed, 0 })
+		expect(30)
+		with(func(p *Pool) { p.Adaptive, p.MinConcurrency = adaptive.Gradient, 3 })
+		expect(3)
+		cfg.Pools[0].MinConcurrency = 31
+		if err := g.Apply(cfg); err == nil {
+			t.Error("a least limit of 31, of 30, was taken")
+		}
+	})
+}

@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/plan"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// adaptiveWorld is a model server with a knee at so many slots behind a limit that is to find it.
+func adaptiveWorld(law tenants.Law, slots int) world {
+	p := pool(0, 0, 128)
+	p.Adaptive, p.MinConcurrency = law, 4
+	w := world{pool: p, mock: mock.Config{Slots: slots, FirstToken: 200 * time.Millisecond, TokensPerSecond: 50}}
+	for i, name := range []string{"a", "b", "c"} {
+		t := tenant(name, 1)
+		t.MaxWait = []time.Duration{0, 2 * time.Second, 10 * time.Second}[i]
+		t.Background = name == "c"
+		w.tenants = append(w.tenants, t)
+	}
+	return w
+}
+
+// flood asks as three tenants, of whom one does not wait, for answers of 4 s in the mean, at a
+// rate in all, and counts what comes of it.
+func flood(s *stack, rate float64, lasts time.Duration) (served, refused int64) {
+	ctx, stop := context.WithTimeout(s.t.Context(), lasts)
+	defer stop()
+	var ok, no atomic.Int64
+	var wg sync.WaitGroup
+	for i, name := range []string{"a", "b", "c"} {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 7))
+			for ctx.Err() == nil {
+				time.Sleep(time.Duration(r.ExpFloat64() / rate * 3 * float64(time.Second)))
+				n := int(min(1500, max(5, 190*math.Exp(0.8*r.NormFloat64()-0.32))))
+				stream := r.IntN(4) > 0
+				wg.Go(func() {
+					a := s.call(s.t.Context(), name, chat(stream, 2000, `,"mock":{"output_tokens":`+strconv.Itoa(n)+`}`))
+					switch {
+					case a.err != nil:
+						s.t.Error(a.err)
+					case a.status == http.StatusOK:
+						ok.Add(1)
+					case a.status == http.StatusTooManyRequests:
+						no.Add(1)
+						if limit := a.header.Get("X-Ratelimit-Limit-Concurrent"); limit == "128" || limit == "" {
+							s.t.Errorf("a refusal names a limit of %q calls at once", limit)
+						}
+					default:
+						s.t.Errorf("status %d: %s", a.status, a.body)
+					}
+				})
+			}
+		})
+	}
+	wg.Wait()
+	return ok.Load(), no.Load()
+}
+
+// The whole stack before a server with 16 slots, asked for half as much again as it can do:
+// the limit is near its knee, what is done is what it can do, and few calls wait upstream. The
+// metric and the header tell the limit as it is.
+func TestAdaptive_FindsTheKnee(t *testing.T) {
+	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
+		synctest.Test(t, func(t *testing.T) {
+			const slots = 16
+			w := adaptiveWorld(law, slots)
+			s := newStack(t, w)
+			defer s.close()
+			rate := 1.5 * slots / 4.0
+			flood(s, rate, 2*time.Minute)
+			var limits, queued []int64
+			done := make(chan struct{})
+			var watch sync.WaitGroup
+			watch.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					case <-time.After(time.Second):
+						limits = append(limits, s.sum("llmgov_concurrency_limit", map[string]string{"pool": "p"}))
+						queued = append(queued, s.mock.Stats().Queued)
+					}
+				}
+			})
+			const minutes = 6
+			served, refused := flood(s, rate, minutes*time.Minute)
+			close(done)
+			watch.Wait()
+			near, waits := 0, int64(0)
+			for i, limit := range limits {
+				if limit >= slots*3/4 && limit <= slots*5/4 {
+					near++
+				}
+				waits += queued[i]
+			}
+			best := slots / 4.0 * 60 * minutes
+			t.Logf("%s: near for %d of %d s, %.2f wait upstream, %d served of %.0f, %d refused", law, near, len(limits), float64(waits)/float64(len(limits)), served, best, refused)
+			if near < len(limits)*8/10 {
+				t.Errorf("%s: the limit is near the knee of %d for %d s of %d: %v", law, slots, near, len(limits), limits)
+			}
+			if float64(served) < 0.9*best {
+				t.Errorf("%s: %d calls are served, the server can do %.0f", law, served, best)
+			}
+			if part := float64(waits) / float64(len(limits)) / slots; part > 0.15 {
+				t.Errorf("%s: %.0f %% of its slots wait upstream", law, 100*part)
+			}
+			if refused < served/5 {
+				t.Errorf("%s: only %d calls were refused", law, refused)
+			}
+			s.checkIdle()
+		})
+	}
+}
+
+// A server that refuses is asked for less, by each of its ways to do so; one that fails otherwise is
+// not. A caller's own mistakes are no sign of anything.
+func TestAdaptive_Overload(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fails  string
+		lowers bool
+	}{
+		{"503", `{"error_status":503}`, true},
+		{"529", `{"error_status":529}`, true},
+		{"504", `{"error_status":504}`, true},
+		{"429", `{"error_status":429}`, true},
+		{"500", `{"error_status":500}`, false},
+		{"400", `{"error_status":400}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := adaptiveWorld(tenants.Gradient, 0)
+				w.pool.MinConcurrency = 20
+				s := newStack(t, w)
+				defer s.close()
+				s.pools(t, func(p *tenants.Pool) { p.MinConcurrency = 4 }, w)
+				for range 3 {
+					s.call(t.Context(), "a", chat(true, 10, `,"mock":`+c.fails))
+					time.Sleep(time.Minute)
+				}
+				if got := s.sum("llmgov_concurrency_limit", nil); (got < 20) != c.lowers {
+					t.Errorf("behind three answers of %s the limit of 20 is %d", c.name, got)
+				}
+			})
+		})
+	}
+}
+
+// pools puts another pool in force.
+func (s *stack) pools(t *testing.T, change func(*tenants.Pool), w world) {
+	t.Helper()
+	change(&w.pool)
+	snap, err := tenants.Build(w.config(), w.tenants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.gateway.Apply(snap); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What an adaptive pool has decided is decided again from the record, without one call that comes
+// out otherwise: the limit moves by what is in it.
+func TestPlan_OfAnAdaptivePool(t *testing.T) {
+	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
+		path := filepath.Join(t.TempDir(), "decisions.jsonl")
+		w := adaptiveWorld(law, 16)
+		w.mock.ErrorRate = 0.01
+		var snap *tenants.Snapshot
+		var limit int64
+		synctest.Test(t, func(t *testing.T) {
+			log, err := decisions.Open(decisions.Options{Path: path, MaxSize: 64 << 20, Keep: 1, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.recorder = log
+			s := newStack(t, w)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for range 5 { // some are refused upstream
+					time.Sleep(30 * time.Second)
+					s.call(t.Context(), "b", chat(true, 10, `,"mock":{"error_status":503}`))
+				}
+			})
+			mixedFlood(s)
+			wg.Wait()
+			limit = s.sum("llmgov_concurrency_limit", nil)
+			snap = s.gateway.Snapshot()
+			s.close()
+			if err := log.Close(); err != nil || log.Lost() > 0 {
+				t.Fatalf("%d lines are lost, %v", log.Lost(), err)
+			}
+		})
+		runs, err := plan.ReadRuns(decisions.Read(decisions.Files(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := plan.Compare(runs, plan.Policy{Governor: gateway.GovernorConfig(snap)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d calls, limit %d at the end", law, report.Calls, limit)
+		if !report.Exact || len(report.Flips) > 0 || report.Calls < 500 || limit == 4 {
+			t.Errorf("%s: of %d calls %d come out otherwise by their own policy, and %d by the same one; the limit is %d", law, report.Calls, report.Differ, len(report.Flips), limit)
+		}
+	}
+}
+
+// mixedFlood is a flood in which errors are none of the test's business.
+func mixedFlood(s *stack) {
+	ctx, stop := context.WithTimeout(s.t.Context(), 3*time.Minute)
+	defer stop()
+	var wg sync.WaitGroup
+	for i := range 30 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 9))
+			for ctx.Err() == nil {
+				s.call(s.t.Context(), string(rune('a'+i%3)), chat(r.IntN(2) == 0, 2000, `,"mock":{"output_tokens":`+strconv.Itoa(1+r.IntN(300))+`}`))
+				time.Sleep(time.Duration(200+r.IntN(800)) * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+}
