@@ -106,9 +106,9 @@ type account struct {
 	pending int64
 
 	// Where a tenant's budget is kept together with other processes: the part that this
-	// one may have, what counts in the others, what the last call was expected to take, and
-	// what one was refused for want of a part. All in the books' units.
-	part, others, last, lack int64
+	// one may have, what counts in the others, what of that calls in flight there hold, and
+	// what the last call was expected to take. All in the books' units.
+	part, others, othersPending, last int64
 }
 
 // nobody is the member that asks where there are none.
@@ -176,46 +176,10 @@ func (a *account) advance(now time.Time) {
 	}
 	if !ends.Equal(a.ends) {
 		a.ends, a.pending = ends, 0
-		if a.isCommon() {
-			a.part, a.others = 0, 0
+		if a.of != nil && a.of.common != nil {
+			a.part, a.others, a.othersPending = 0, 0, 0
 			a.limitCap()
 		}
-	}
-}
-
-// isCommon reports whether other processes count against the budget, too.
-func (a *account) isCommon() bool { return a.of != nil && a.of.common != nil && !a.of.common.alone }
-
-// limitCap puts in force what the process may have.
-func (a *account) limitCap() {
-	limit := a.limit()
-	if a.isCommon() {
-		limit = min(limit, a.part)
-	}
-	a.cap.SetLimit(limit)
-}
-
-// wantsPart reports whether calls should wait for a part of a budget that is not spent.
-func (a *account) wantsPart() bool {
-	used := a.cap.Counted()
-	return a.part < min(used+max(1, a.last), a.limit()-a.others) && used+a.others < a.limit()
-}
-
-// usedByAll is what counts here and elsewhere.
-func (a *account) usedByAll(now time.Time) int64 {
-	if !a.isCommon() {
-		return a.used(now)
-	}
-	return a.used(now) + a.others
-}
-
-// lacksPart refuses a call for which the process has too small a part.
-func (a *account) lacksPart(now time.Time, c int64) *Rejection {
-	a.lack = max(a.lack, c)
-	a.of.lackLocked()
-	return &Rejection{
-		Reason: unitReasons[a.Unit], Budget: a.Budget, Resets: a.ends, RetryAfter: partRetry, Elsewhere: true,
-		Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: c * a.scale,
 	}
 }
 
@@ -240,12 +204,13 @@ func (a *account) used(now time.Time) int64 {
 // asks. An expectation is a guess, and most so at the start, when nothing is learned
 // because nothing has ended: if nothing is in flight that could give anything back,
 // a call of which there is no room for all goes with what is left. So no guess bars
-// who has something left until the reset, and the budget is exceeded by one call.
+// who has something left until the reset, and the budget is exceeded by one call. What is
+// left of a part is not meant: there is more elsewhere.
 func (a *account) hold(now time.Time, member budget.MemberID, s Spend) (held, budget.Answer) {
 	a.advance(now)
 	c := min(a.units(s[a.Unit]), a.limit())
 	h, ans := a.ask(now, member, c)
-	if !ans.OK && a.pending == 0 && ans.Remaining > 0 {
+	if !ans.OK && a.inFlight() == 0 && ans.Remaining > 0 && !a.short() {
 		h, ans = a.ask(now, member, ans.Remaining)
 	}
 	a.pending += h.Amount()
@@ -280,15 +245,15 @@ func (a *account) settle(now time.Time, h held, s Spend) {
 //   - Calls in flight hold what it needs: soon they end.
 //   - It is reserved for others, whose claims fade with time.
 func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
-	c, used := min(a.units(s[a.Unit]), a.limit()), a.usedByAll(now)
+	c, used, inFlight := min(a.units(s[a.Unit]), a.limit()), a.usedByAll(now), a.inFlight()
 	rej := &Rejection{Budget: a.Budget, Resets: a.ends, Limit: a.Limit, Used: used * a.scale, Asked: s[a.Unit]}
 	untilReset := a.ends.Sub(now)
 	switch {
-	case used-a.pending >= a.limit():
-		rej.Reason, rej.RetryAfter, rej.Used = ReasonBudget, untilReset, (used-a.pending)*a.scale
-	case a.isCommon() && a.part < a.limit()-a.others:
+	case a.short():
 		return a.lacksPart(now, c)
-	case used+c > a.limit() && a.pending > 0:
+	case used-inFlight >= a.limit():
+		rej.Reason, rej.RetryAfter, rej.Used = ReasonBudget, untilReset, (used-inFlight)*a.scale
+	case used+c > a.limit() && inFlight > 0:
 		rej.Reason = unitReasons[a.Unit]
 		if meanRun <= 0 {
 			meanRun = time.Second
@@ -342,7 +307,12 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 		case ans.OK:
 			a.settle(now, h, Spend{})
 		default:
-			worst = worst.worse(a.rejection(now, member(i), b.spend, ans, b.meanRun))
+			if a.short() {
+				a.of.lackLocked(ownCost{})
+			}
+			if !b.shadow || !a.short() { // else it would have waited
+				worst = worst.worse(a.rejection(now, member(i), b.spend, ans, b.meanRun))
+			}
 			if b.shadow {
 				h.hold, _ = a.ask(now, member(i), 0)
 				out = append(out, h)

@@ -53,12 +53,12 @@ type common struct {
 	handle SharedLimits // for who speaks for it
 
 	inUse  bool
-	lacks  bool              // a call was kept waiting, or refused, for want of a part
+	lacks  bool              // a call waits, was refused, or will come, for which there is no part
 	alone  bool              // nobody answers: the process counts by itself
 	until  time.Time         // when the parts expire
 	parts  [partAxes]int64   // what the process may have
 	others [partAxes]int64   // what counts in other processes
-	last   [partAxes]int64   // what the last call took
+	last   [partAxes]int64   // what the last call took, or lacked
 	taken  [partAxes]int64   // in all
 	told   [partAxes]int64   // of that, as of the last claims
 	at     time.Time         // of these
@@ -73,9 +73,9 @@ const partWait = 250 * time.Millisecond
 // partRetry is when to come back to a part that others may have to give back first.
 const partRetry = time.Second
 
-// inUseLocked sees to it that somebody asks for the quota's parts.
+// inUseLocked sees to it that somebody asks for the quota's parts, if it limits anything.
 func (q *quota) inUseLocked() {
-	if q.common != nil && !q.common.inUse {
+	if q.common != nil && !q.common.inUse && q.limitedLocked() {
 		q.common.inUse = true
 		q.common.all.list(q)
 	}
@@ -137,11 +137,32 @@ func (q *quota) hearLocked() {
 	}
 }
 
-// lackLocked says that a part is too small.
-func (q *quota) lackLocked() {
-	if q.common != nil && !q.common.lacks {
+// lackLocked says that a part is too small for a call.
+func (q *quota) lackLocked(c ownCost) {
+	if q.common == nil {
+		return
+	}
+	for k, n := range c {
+		q.common.last[k] = max(q.common.last[k], n)
+	}
+	q.common.last[ownAxes] = 1
+	if !q.common.lacks {
 		q.common.lacks = true
 		q.common.all.list(q)
+	}
+}
+
+// expect asks for a part, if there is none, for a call that waits elsewhere first.
+func (q *quota) expect(now time.Time, c ownCost) {
+	if q.common == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	c = q.clipLocked(c)
+	if _, fits := q.fitsLocked(c); !fits {
+		q.lackLocked(c)
 	}
 }
 
@@ -156,7 +177,7 @@ func (q *quota) expireLocked(now time.Time) {
 }
 
 // dropPartsLocked leaves nothing to be handed out. What others use is not known from then on;
-// of a budget it can only have become more.
+// of a budget the last that was heard is shown.
 func (q *quota) dropPartsLocked() {
 	c := q.common
 	c.until, c.parts, c.others = time.Time{}, [partAxes]int64{}, [partAxes]int64{}
@@ -168,23 +189,29 @@ func (q *quota) dropPartsLocked() {
 
 // limitLocked puts in force what the process may have of the limits.
 func (q *quota) limitLocked() {
-	q.slots = q.concurrency
+	q.slots = q.mayHaveLocked(ownAxes, q.concurrency)
 	for k, l := range q.ledgers {
+		limit := q.mayHaveLocked(k, q.limits[k])
 		if l != nil {
-			l.SetLimit(q.limits[k])
-		}
-	}
-	if c := q.common; c != nil && !c.alone {
-		q.slots = min(q.slots, c.parts[ownAxes])
-		for k, l := range q.ledgers {
-			if l != nil {
-				l.SetLimit(min(q.limits[k], c.parts[k]))
-			}
+			l.SetLimit(limit)
 		}
 	}
 	for _, a := range q.caps {
 		a.limitCap()
 	}
+}
+
+// mayHaveLocked is what the process may have of a limit. Of one that is not there it has no
+// part: the store is told so, and gives it to others.
+func (q *quota) mayHaveLocked(axis int, limit int64) int64 {
+	c := q.common
+	if c == nil || c.alone {
+		return limit
+	}
+	if limit == 0 {
+		c.parts[axis], c.others[axis] = 0, 0
+	}
+	return min(limit, c.parts[axis])
 }
 
 // elsewhereLocked is what of a limit counts in other processes.

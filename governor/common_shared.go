@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
@@ -49,15 +48,16 @@ func (s *SharedLimits) Owner() string {
 // comes as of late, and no less than the last call took.
 const aheadSeconds = 3
 
-// Claims tells what is used and wanted, as of now. Busy says that calls run or wait, or
-// came since the last claims.
+// Claims tells what is used and wanted, as of now, and not what it has of that. Busy says that calls run or wait, or
+// that some came since the last claims, or were refused.
 func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	q := s.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.advanceLocked(now)
 	c := q.common
-	busy = q.running > 0 || len(q.line.calls) > 0
+	lacks := c.lacks || len(q.line.calls) > 0
+	busy = q.running > 0 || lacks
 	if dt := now.Sub(c.at).Seconds(); !c.at.IsZero() && dt > 0 {
 		for k, n := range c.taken {
 			c.rate[k] += (float64(n-c.told[k])/dt - c.rate[k]) * min(1, dt/aheadSeconds)
@@ -76,7 +76,7 @@ func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 		s.claims = append(s.claims, q.claimLocked(ownAxes, parts.Slots, q.concurrency, q.running, int64(len(q.line.calls)), busy))
 	}
 	for _, a := range q.caps {
-		s.claims = append(s.claims, a.claim(now, busy, c.rate[ownAxes]*aheadSeconds))
+		s.claims = append(s.claims, a.claim(now, busy, lacks, c.rate[ownAxes]*aheadSeconds+float64(len(q.line.calls))))
 	}
 	return s.claims, busy
 }
@@ -84,7 +84,7 @@ func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 // claimLocked is one limit's. Of an axis of calls at once, those are wanted that may begin.
 func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int64, busy bool) parts.Claim {
 	c := q.common
-	claim := parts.Claim{Name: axisConcurrency, Kind: kind, Limit: limit, Used: used, Part: c.parts[axis], Want: used + waiting}
+	claim := parts.Claim{Name: axisConcurrency, Kind: kind, Limit: limit, Used: used, Want: used + waiting}
 	if axis < ownAxes {
 		claim.Name = ownAxisName[axis]
 	}
@@ -101,30 +101,6 @@ func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int6
 	claim.Want = min(limit, max(claim.Want, claim.Need))
 	return claim
 }
-
-// claim is a budget's, of which so many calls are expected. If the process dies, its part
-// is lost until the period ends, so it is small.
-func (a *account) claim(now time.Time, busy bool, calls float64) parts.Claim {
-	a.advance(now)
-	used := a.used(now)
-	c := parts.Claim{
-		Name: a.Name() + " " + strconv.FormatInt(a.ends.Unix(), 10), Kind: parts.Period, Limit: a.limit(), Ends: a.ends.UnixMilli(),
-		Used: used, Part: a.part, Want: used,
-	}
-	if busy {
-		c.Want += max(a.last, int64(calls*float64(a.last)), (a.limit()-used-a.others)/capShare)
-	}
-	if a.lack > 0 {
-		c.Need = used + a.lack
-	}
-	a.lack = 0
-	c.Want = min(c.Limit, max(c.Want, c.Need))
-	return c
-}
-
-// capShare is the part of what is left of a budget that a process asks for in any case, as
-// a divisor.
-const capShare = 256
 
 // Apply puts in force what the process may have until then, in answer to the last claims.
 func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
@@ -152,8 +128,8 @@ func (q *quota) takePartLocked(name string, p parts.Part) {
 		return
 	}
 	for _, a := range q.caps {
-		if name == a.Name()+" "+strconv.FormatInt(a.ends.Unix(), 10) {
-			a.part, a.others = p.Part, p.Others
+		if name == a.periodName() {
+			a.take(p)
 			return
 		}
 	}

@@ -185,6 +185,7 @@ func TestCommon_OldNews(t *testing.T) {
 		}
 		for len(g.MoreLimits()) > 0 {
 			<-g.MoreLimits()
+			answer(t, g, limitsOf(g), 0, 100)
 		}
 		time.Sleep(time.Minute)
 		go func() {

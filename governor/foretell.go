@@ -41,6 +41,9 @@ func (q *quota) rejectionLocked(now time.Time, c ownCost, tag int64) *Rejection 
 	switch axis {
 	case ownAxes:
 		rej.RetryAfter = max(rej.RetryAfter, q.slotWaitLocked())
+		if q.slots == 0 { // no call's end makes room
+			rej.RetryAfter = max(rej.RetryAfter, partRetry)
+		}
 		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
 		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.usedLocked(ownAxes), 1
 		return rej

@@ -98,7 +98,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	began := g.clock.Now()
 	lease, rej, again := g.tryAcquire(ctx, req, began, began)
-	for again { // its seat was given up since it looked; by now there is another table
+	for again { // its seat was given up since it looked, and by now there is another table; or it has to wait for a part
 		lease, rej, again = g.tryAcquire(ctx, req, began, g.clock.Now())
 	}
 	for _, r := range [...]*Rejection{rej, lease.Would} {
@@ -133,7 +133,8 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 	b := g.open(a, own, v.cfg.Shadow || req.Forced)
 	b.asked = req.call
-	at, rej := g.enter(ctx, b, now, deadline.Sub(now))
+	least := began.Add(partWait)
+	at, rej := g.enter(ctx, b, now, least, deadline.Sub(now))
 	waited := at.Sub(began)
 	if now = at; rej != nil {
 		rej.Waited = waited
@@ -142,10 +143,10 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 
 	// 2 Budgets, the tenants' here, and the pool's under its lock.
 	if g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted {
-		if rej := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
+		if rej, short := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
 			g.leave(now, b, ownCost{}, Spend{}, 0)
 			rej.Waited = waited
-			return Lease{}, rej, false
+			return Lease{}, rej, short && now.Before(later(deadline, least))
 		}
 		b.price = req.Price
 		if g.journal != nil {

@@ -157,8 +157,9 @@ type link struct {
 
 // join holds a call's cost of a quota if it fits. Over a limit it answers with a
 // place in the line, in which the call is to stand, or refuses. A shadow is held
-// in any case, and the refusal is only told.
-func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool) (quotaHold, *inLine, *Rejection) {
+// in any case, and the refusal is only told. least is until when it may wait for a part,
+// whatever maxWait is.
+func (k *link) join(now, least time.Time, c ownCost, maxWait time.Duration, shadow bool) (quotaHold, *inLine, *Rejection) {
 	q := k.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,7 +172,7 @@ func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool
 	}
 	coming := q.comingLocked(c)
 	rej := q.refuseLocked(now, c, k, maxWait, coming)
-	q.lackLocked()
+	q.lackLocked(c)
 	switch {
 	case shadow:
 		return q.bookLocked(c), nil, rej
@@ -180,7 +181,7 @@ func (k *link) join(now time.Time, c ownCost, maxWait time.Duration, shadow bool
 	}
 	w := &inLine{waiter: *newWaiter(), asked: asked, cost: c}
 	if coming {
-		w.least = now.Add(partWait)
+		w.least = least
 	}
 	q.line.join(w, k, q.partLocked(c))
 	return quotaHold{}, w, nil
@@ -204,6 +205,7 @@ func (g *Governor) standInLine(ctx context.Context, q *quota, w *inLine, deadlin
 		if why == gone || why == draining || !now.Before(deadline) {
 			q.line.leave(w, false)
 			rej := q.rejectionLocked(now, w.cost, w.tag)
+			q.lackLocked(w.cost)
 			q.mu.Unlock()
 			rej.because(why)
 			return quotaHold{}, now, rej

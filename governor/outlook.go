@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"math"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -97,11 +98,15 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 	c = q.clipLocked(c)
 	tag := q.line.tagOf(k)
 	total := q.line.ahead(tag).plus(c, 1)
+	coming, longest := q.comingLocked(c), time.Duration(math.MaxInt64)
+	if coming {
+		longest = partWait
+	}
 	for i, l := range q.ledgers {
 		if l != nil {
 			o.Checks = append(o.Checks, Check{
 				Tenant: q.owner, Pool: q.pool, Axis: ownAxisName[i],
-				Limit: q.limits[i], Used: q.usedLocked(i), Asked: c[i], Wait: q.behindLocked(now, i, total[i]),
+				Limit: q.limits[i], Used: q.usedLocked(i), Asked: c[i], Wait: min(longest, q.behindLocked(now, i, total[i])),
 			})
 		}
 	}
@@ -109,14 +114,14 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 	if q.concurrency > 0 {
 		slot := Check{Tenant: q.owner, Pool: q.pool, Axis: axisConcurrency, Limit: q.concurrency, Used: q.usedLocked(ownAxes), Asked: 1}
 		if full {
-			slot.Wait = q.slotWaitLocked()
+			slot.Wait = min(longest, q.slotWaitLocked())
 		}
 		o.Checks = append(o.Checks, slot)
 	}
 	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
 		return
 	}
-	if rej := q.refuseLocked(now, c, k, maxWait, q.comingLocked(c)); rej != nil {
+	if rej := q.refuseLocked(now, c, k, maxWait, coming); rej != nil {
 		o.refuse(rej)
 		return
 	}
@@ -124,7 +129,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 	if full {
 		wait = max(wait, q.slotWaitLocked())
 	}
-	o.Wait = max(o.Wait, wait) // it waits for all at once
+	o.Wait = max(o.Wait, min(longest, wait)) // it waits for all at once
 }
 
 // spend adds what budgets would say.
@@ -139,7 +144,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 			o.Checks = append(o.Checks, c)
 			continue
 		}
-		a = a.clone() // to ask is to be reckoned with
+		a = a.ifAsked() // to ask is to be reckoned with
 		if _, ans := a.hold(now, member(i), b.spend); !ans.OK {
 			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
 			rej.Own, rej.Tenant = of.Own, of.Tenant

@@ -127,7 +127,7 @@ func (q *quota) fitsLocked(c ownCost) (axis int, ok bool) {
 	if q.concurrency > 0 && q.running >= q.slots {
 		return ownAxes, false
 	}
-	if q.common != nil && !q.common.alone && slices.ContainsFunc(q.caps, (*account).wantsPart) {
+	if slices.ContainsFunc(q.caps, (*account).wantsPart) {
 		return capAxis, false
 	}
 	return ownAxes, true

@@ -2,6 +2,7 @@ package governor
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -37,15 +38,19 @@ func (g *Governor) open(a *access, c ownCost, shadow bool) *tab {
 
 // enter holds a call's cost of every quota of its chain, all or none. Over one of
 // them the call waits, in that quota's line and beside the pool's queue, where it
-// blocks nobody else; what it has of the others is held for so long, not booked. It
-// returns the time at which it had all.
-func (g *Governor) enter(ctx context.Context, b *tab, now time.Time, maxWait time.Duration) (time.Time, *Rejection) {
+// blocks nobody else; what it has of the others is held for so long, not booked. For parts
+// that nobody has it waits until least, whatever maxWait is. It returns the time at which it
+// had all.
+func (g *Governor) enter(ctx context.Context, b *tab, now, least time.Time, maxWait time.Duration) (time.Time, *Rejection) {
 	deadline := now.Add(maxWait)
 	for i := range b.chain {
 		k := &b.chain[i]
-		h, w, rej := k.join(now, b.cost, deadline.Sub(now), b.shadow)
+		h, w, rej := k.join(now, least, b.cost, deadline.Sub(now), b.shadow)
 		if w != nil {
 			b.suspend(now)
+			for _, later := range b.chain[i+1:] {
+				later.q.expect(now, b.cost)
+			}
 			h, now, rej = g.standInLine(ctx, k.q, w, deadline)
 		}
 		if b.shadow {
@@ -81,8 +86,9 @@ func (b *tab) resume(now time.Time) {
 	}
 }
 
-// spendFrom holds a call's expected cost of its tenants' budgets, all or none.
-func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) *Rejection {
+// spendFrom holds a call's expected cost of its tenants' budgets, all or none. Short says that
+// it may have it if it waits for a part.
+func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, short bool) {
 	b.spend, b.at = s, now
 	for i := range b.chain {
 		q := b.chain[i].q
@@ -90,15 +96,15 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) *Rejection {
 		if i == 0 {
 			b.meanRun = q.meanRun
 		}
-		var rej *Rejection
 		b.caps, rej = holdAll(now, q.caps, b.caps, nobody, b)
+		short = rej != nil && rej.Reason != ReasonBudget && slices.ContainsFunc(q.caps, (*account).wantsPart)
 		q.mu.Unlock()
 		if rej != nil {
 			rej.Own, rej.Tenant = true, q.owner
-			return rej
+			return rej, short
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // leave ends a call's tab with what it really took, of limits and of budgets, and

@@ -26,8 +26,8 @@ type Hold struct {
 	Kind Kind
 	Ends int64
 	// Seen is when it was told last.
-	Seen int64
-	Used int64
+	Seen       int64
+	Used, Held int64
 	// High is the most that the member may take for its part.
 	High       int64
 	Want, Need int64
@@ -51,7 +51,36 @@ func (a *Account) Beat(now int64, b *Beat) Reply {
 		r.Parts[i] = a.grant(m, &m.Holds[i], c.Within().Limit)
 	}
 	m.Holds = slices.DeleteFunc(m.Holds, func(h Hold) bool { return h.idle() || a.over(h) })
+	if b.Left {
+		a.bequeath(m)
+	}
 	return r
+}
+
+// heir is the Instance of what all who have left used of periods: kept one by one, they would
+// be more with each restart of a process.
+const heir = ""
+
+// bequeath takes over what one who leaves used of periods.
+func (a *Account) bequeath(m *Member) {
+	var left []Hold
+	m.Holds = slices.DeleteFunc(m.Holds, func(h Hold) bool {
+		if h.Kind == Period {
+			left = append(left, h)
+		}
+		return h.Kind == Period
+	})
+	for _, h := range left {
+		to := a.member(heir)
+		to.Seen = a.Now
+		x := named(to.Holds, h.Name)
+		if x == nil {
+			to.Holds = append(to.Holds, Hold{Name: h.Name, Kind: Period})
+			x = &to.Holds[len(to.Holds)-1]
+		}
+		x.Seen, x.Ends, x.Used = a.Now, max(x.Ends, h.Ends), min(x.Used+h.belief(), maxSum)
+		x.Want = x.Used
+	}
 }
 
 // member is a process that is known, now at the latest.
@@ -82,7 +111,7 @@ func (a *Account) tell(m *Member, b *Beat) {
 // told is a claim as it is kept. What the process says that it has is all that it has: it
 // takes no answer to a beat before this one.
 func (a *Account) told(before *Hold, c Claim) Hold {
-	h := Hold{Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, High: c.Part, Need: c.Need}
+	h := Hold{Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need}
 	h.Want = max(c.Want, c.Need, c.Used)
 	if c.Need > c.Part {
 		h.Since = a.Now

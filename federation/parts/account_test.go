@@ -27,15 +27,15 @@ func wants(t *testing.T, got []Part, want ...Part) {
 func TestTaken(t *testing.T) {
 	for _, kind := range []Kind{Rolling, Slots, Period} {
 		a := &Account{}
-		wants(t, tell(a, 1000, "a", 1, claim(kind, 0, 0, 50)), Part{10, 0})
-		wants(t, tell(a, 1100, "b", 1, claim(kind, 0, 0, 50)), Part{0, 0})
-		wants(t, tell(a, 2000, "a", 2, claim(kind, 3, 10, 50)), Part{5, 0})
-		wants(t, tell(a, 2100, "b", 2, claim(kind, 0, 0, 50)), Part{0, 3})
-		wants(t, tell(a, 2200, "a", 3, claim(kind, 7, 5, 50)), Part{5, 0})
-		wants(t, tell(a, 2300, "b", 3, claim(kind, 0, 0, 50)), Part{3, 7})
-		wants(t, tell(a, 2400, "a", 4, claim(kind, 2, 5, 2)), Part{2, 0})
-		wants(t, tell(a, 2500, "a", 5, claim(kind, 2, 2, 2)), Part{2, 0})
-		wants(t, tell(a, 2600, "b", 4, claim(kind, 3, 3, 50)), Part{8, 2})
+		wants(t, tell(a, 1000, "a", 1, claim(kind, 0, 0, 50)), Part{Part: 10, Others: 0})
+		wants(t, tell(a, 1100, "b", 1, claim(kind, 0, 0, 50)), Part{Part: 0, Others: 0})
+		wants(t, tell(a, 2000, "a", 2, claim(kind, 3, 10, 50)), Part{Part: 5, Others: 0})
+		wants(t, tell(a, 2100, "b", 2, claim(kind, 0, 0, 50)), Part{Part: 0, Others: 3})
+		wants(t, tell(a, 2200, "a", 3, claim(kind, 7, 5, 50)), Part{Part: 5, Others: 0})
+		wants(t, tell(a, 2300, "b", 3, claim(kind, 0, 0, 50)), Part{Part: 3, Others: 7})
+		wants(t, tell(a, 2400, "a", 4, claim(kind, 2, 5, 2)), Part{Part: 2, Others: 0})
+		wants(t, tell(a, 2500, "a", 5, claim(kind, 2, 2, 2)), Part{Part: 2, Others: 0})
+		wants(t, tell(a, 2600, "b", 4, claim(kind, 3, 3, 50)), Part{Part: 8, Others: 2})
 	}
 }
 
@@ -47,21 +47,33 @@ func TestSilent(t *testing.T) {
 		used  int64
 	}{{Slots, 1000 + 2500, 3}, {Rolling, 1000 + 62_500, 6}, {Period, 900_000 + 60_000, 6}} {
 		a := &Account{}
-		wants(t, tell(a, 1000, "a", 1, claim(x.kind, 3, 0, 6)), Part{6, 0})
+		wants(t, tell(a, 1000, "a", 1, claim(x.kind, 3, 0, 6)), Part{Part: 6, Others: 0})
 		if a.Forget() != x.until-1000 {
 			t.Errorf("%s: it is forgotten after %d ms", x.kind, a.Forget())
 		}
-		wants(t, tell(a, x.until, "b", 1, claim(x.kind, 0, 0, 50)), Part{4, x.used})
+		wants(t, tell(a, x.until, "b", 1, claim(x.kind, 0, 0, 50)), Part{Part: 4, Others: x.used})
 		late := claim(x.kind, 0, 0, 50)
 		late.Ends *= 2 // else it is over for all
-		wants(t, tell(a, x.until+1, "b", 2, late), Part{10, 0})
+		wants(t, tell(a, x.until+1, "b", 2, late), Part{Part: 10, Others: 0})
 	}
+}
+
+// TestHeld: what calls in other processes may give back is told, as long as these are heard of.
+func TestHeld(t *testing.T) {
+	a := &Account{}
+	c := claim(Period, 7, 0, 7)
+	c.Held = 3
+	tell(a, 1000, "a", 1, c)
+	tell(a, 1000, "b", 1, c)
+	wants(t, tell(a, 1000, "b", 2, c), Part{Part: 3, Others: 7, Held: 3})
+	wants(t, tell(a, 1000, "c", 1, claim(Period, 0, 0, 5)), Part{Others: 14, Held: 6})
+	wants(t, tell(a, 3501, "c", 2, claim(Period, 0, 0, 5)), Part{Others: 14})
 }
 
 // TestOver: of a period that is over nobody gets anything.
 func TestOver(t *testing.T) {
 	a := &Account{}
-	wants(t, tell(a, 960_000, "a", 1, claim(Period, 0, 0, 6)), Part{6, 0})
+	wants(t, tell(a, 960_000, "a", 1, claim(Period, 0, 0, 6)), Part{Part: 6, Others: 0})
 	wants(t, tell(a, 960_001, "a", 2, claim(Period, 0, 6, 6)), Part{})
 	if len(a.Members[0].Holds) > 0 || a.Forget() != 2500 {
 		t.Errorf("kept: %+v", a)
@@ -73,26 +85,46 @@ func TestOver(t *testing.T) {
 func TestLeft(t *testing.T) {
 	for _, kind := range []Kind{Rolling, Slots, Period} {
 		a := &Account{}
-		wants(t, tell(a, 1000, "a", 1, claim(kind, 4, 0, 50)), Part{10, 0})
+		wants(t, tell(a, 1000, "a", 1, claim(kind, 4, 0, 50)), Part{Part: 10, Others: 0})
 		tell(a, 1100, "a", 2)
-		want := Part{6, 4}
+		want := Part{Part: 6, Others: 4}
 		if kind == Slots {
-			want = Part{10, 0}
+			want = Part{Part: 10, Others: 0}
 		}
 		wants(t, tell(a, 1200, "b", 1, claim(kind, 0, 0, 50)), want)
+	}
+}
+
+// TestLeaves: of those who have left nothing is kept but what they used, of periods in one sum.
+func TestLeaves(t *testing.T) {
+	for kind, want := range map[Kind]Part{Rolling: {Part: 4, Others: 6}, Period: {Part: 4, Others: 6}, Slots: {Part: 4, Others: 6}} {
+		a := &Account{}
+		for i, instance := range []string{"a", "b", "c"} {
+			now := 1000 + int64(i)
+			wants(t, tell(a, now, instance, 1, claim(kind, 2, 0, 4)), Part{Part: 4, Others: 2 * int64(i)})
+			a.Beat(now, &Beat{Instance: instance, Seq: 2, Left: true, Claims: []Claim{claim(kind, 2, 2, 2)}})
+			if r := a.Beat(now, &Beat{Instance: instance, Seq: 2, Left: true, Claims: []Claim{claim(kind, 2, 2, 2)}}); r.Seq != 0 {
+				t.Error("a last beat was taken twice")
+			}
+		}
+		wants(t, tell(a, 1100, "d", 1, claim(kind, 0, 0, 50)), want)
+		tell(a, 3600, "d", 2, claim(kind, 0, 4, 4))
+		if members := map[Kind]int{Rolling: 4, Period: 2, Slots: 1}[kind]; len(a.Members) != members {
+			t.Errorf("%s: kept %+v", kind, a.Members)
+		}
 	}
 }
 
 // TestTwice: a beat that comes late or twice changes nothing, and is not answered.
 func TestTwice(t *testing.T) {
 	a := &Account{}
-	wants(t, tell(a, 1000, "a", 2, claim(Slots, 4, 0, 6)), Part{6, 0})
+	wants(t, tell(a, 1000, "a", 2, claim(Slots, 4, 0, 6)), Part{Part: 6, Others: 0})
 	for seq := range int64(3) {
 		if r := a.Beat(1100, &Beat{Instance: "a", Seq: seq, Claims: []Claim{claim(Slots, 0, 0, 0)}}); r.Seq != 0 || r.Parts != nil {
 			t.Errorf("beat %d was answered with %+v", seq, r)
 		}
 	}
-	wants(t, tell(a, 1200, "b", 1, claim(Slots, 0, 0, 50)), Part{4, 4})
+	wants(t, tell(a, 1200, "b", 1, claim(Slots, 0, 0, 50)), Part{Part: 4, Others: 4})
 }
 
 // TestBack: where the store's clock is put back nothing is forgotten later, or told anew.
@@ -100,8 +132,8 @@ func TestBack(t *testing.T) {
 	a := &Account{}
 	tell(a, 100_000, "a", 1, claim(Rolling, 4, 0, 4))
 	tell(a, 50_000, "b", 1, claim(Rolling, 6, 0, 6))
-	wants(t, tell(a, 162_500, "c", 1, claim(Rolling, 0, 0, 50)), Part{0, 10})
-	wants(t, tell(a, 162_501, "c", 2, claim(Rolling, 0, 0, 50)), Part{10, 0})
+	wants(t, tell(a, 162_500, "c", 1, claim(Rolling, 0, 0, 50)), Part{Part: 0, Others: 10})
+	wants(t, tell(a, 162_501, "c", 2, claim(Rolling, 0, 0, 50)), Part{Part: 10, Others: 0})
 }
 
 // TestIdle: of who has given all back nothing is kept but its last number, for a while.
@@ -109,9 +141,9 @@ func TestIdle(t *testing.T) {
 	a := &Account{}
 	tell(a, 1000, "a", 1, claim(Rolling, 0, 0, 5))
 	tell(a, 1100, "a", 2, claim(Rolling, 0, 5, 0))
-	wants(t, tell(a, 1200, "b", 1, claim(Rolling, 0, 0, 50)), Part{5, 0})
+	wants(t, tell(a, 1200, "b", 1, claim(Rolling, 0, 0, 50)), Part{Part: 5, Others: 0})
 	tell(a, 1300, "a", 3, claim(Rolling, 0, 0, 0))
-	wants(t, tell(a, 1400, "b", 2, claim(Rolling, 0, 5, 50)), Part{10, 0})
+	wants(t, tell(a, 1400, "b", 2, claim(Rolling, 0, 5, 50)), Part{Part: 10, Others: 0})
 	if len(a.Members) != 2 || len(a.Members[0].Holds) != 0 {
 		t.Errorf("kept: %+v", a.Members)
 	}
@@ -167,7 +199,7 @@ func TestWithin(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		tell(a, 1000, name, 1, wild)
 	}
-	wants(t, tell(a, 1000, "z", 1, Claim{Name: "x", Kind: Slots, Limit: -3, Want: 9}), Part{0, 4e15})
+	wants(t, tell(a, 1000, "z", 1, Claim{Name: "x", Kind: Slots, Limit: -3, Want: 9}), Part{Part: 0, Others: 4e15})
 }
 
 // TestEncode: what is written down is read again, and nothing else.
@@ -227,6 +259,9 @@ func TestDue(t *testing.T) {
 	hungry := Claim{Name: "x", Kind: Rolling, Limit: 10, Want: 20, Need: 5}
 	b := h.Beat(now, true, []Claim{hungry})
 	within("not answered", due(true, true), 900*ms, 1100*ms)
+	h.Lost()
+	within("lost, and a call waits", due(true, true), 90*ms, 100*ms)
+	within("lost", due(true, false), 900*ms, 1100*ms)
 	h.Answered(now, &Reply{Seq: b.Seq, Parts: []Part{{}}})
 	within("answered", due(true, false), 900*ms, 1100*ms)
 	for _, pause := range []time.Duration{200 * ms, 400 * ms, 800 * ms, 900 * ms} {

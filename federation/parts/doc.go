@@ -27,7 +27,8 @@
 //
 // A part expires when no beat is answered. What its process may have used by then
 // counts on, for a Window or to the end of the period: it is not known whether it died. Calls
-// that run count no more: they end, and the process begins no other.
+// that run count no more: they end, and the process begins no other. Who leaves says so; what all
+// of those used of a period is kept in one sum.
 //
 // # What is not covered
 //

@@ -2,6 +2,7 @@ package parts
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -34,6 +35,9 @@ type Holder struct {
 	pause time.Duration // how long after the last one the next is due, if something lacks
 	given bool          // the last answer left a part that is smaller, and others may wait for it
 	quiet bool          // nothing is held, and the store knows all there is to tell
+	lost  bool          // the last beat is not answered any more
+	lacks bool          // a call waits for more than was answered
+	empty bool          // nothing is held or used
 }
 
 // sent is the last beat.
@@ -60,7 +64,7 @@ func (h *Holder) Due(now time.Time, busy, lacking bool) bool {
 		return false
 	case !now.Before(h.next):
 		return true
-	case h.acked < h.seq:
+	case h.acked < h.seq && !h.lost:
 		return false // another beat would make its answer worthless
 	case lacking:
 		return !now.Before(h.sent.at.Add(h.pause))
@@ -85,7 +89,7 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	}
 	h.sent = sent{now, busy, claims}
 	h.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*h.rng.Float64())))
-	h.quiet, h.given = false, false
+	h.quiet, h.given, h.lost = false, false, false
 	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Claims: claims}
 }
 
@@ -96,13 +100,15 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 	if r.Seq != h.seq || h.acked == h.seq || len(r.Parts) != len(h.sent.claims) || !now.Before(until) {
 		return false
 	}
-	h.acked, h.until, h.quiet = h.seq, until, !h.sent.busy
+	h.acked, h.until, h.quiet, h.lacks, h.empty = h.seq, until, !h.sent.busy, false, true
 	raised, lacked := false, false
 	for i, c := range h.sent.claims {
 		part := r.Parts[i].Part
 		h.parts[c.Name] = part
 		raised = raised || part > c.Part
 		lacked = lacked || c.Need > c.Part
+		h.lacks = h.lacks || c.Need > part
+		h.empty = h.empty && part == 0 && c.Used == 0
 		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2
 		h.quiet = h.quiet && c.settled() && part <= c.Used
 	}
@@ -113,6 +119,12 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		h.pause = trip
 	}
 	return true
+}
+
+// Lost says that the last beat is not answered any more.
+func (h *Holder) Lost() {
+	h.lost = true
+	h.lacks = slices.ContainsFunc(h.sent.claims, func(c Claim) bool { return c.Need > c.Part })
 }
 
 // settled reports whether a claim says nothing that time will change: who is silent from now
@@ -135,9 +147,17 @@ func (h *Holder) Until() time.Time { return h.until }
 // Quiet reports whether nothing is due until calls come again.
 func (h *Holder) Quiet() bool { return h.quiet }
 
+// Lacks reports whether a call waited for more than was answered.
+func (h *Holder) Lacks() bool { return h.lacks }
+
+// Empty reports whether the store keeps nothing of the process, if it is quiet: another Holder
+// may go on.
+func (h *Holder) Empty() bool { return h.empty }
+
 // Leave makes the last beat: the process keeps nothing of what it does not use.
 func (h *Holder) Leave(now time.Time, claims []Claim) *Beat {
 	b := h.Beat(now, false, claims)
+	b.Left = true
 	for i := range b.Claims {
 		c := &b.Claims[i]
 		c.Part, c.Want, c.Need = min(c.Part, c.Used), c.Used, 0

@@ -33,6 +33,8 @@ type Beat struct {
 	// owner from 1 on.
 	Instance string
 	Seq      int64
+	// Left says that the process ends: nobody of its Instance will tell anything again.
+	Left bool
 	// Claims are those on limits that the process knows; one that it told before and does not
 	// tell now it has left, and its part of it with it.
 	Claims []Claim
@@ -47,8 +49,9 @@ type Claim struct {
 	Limit int64
 	// Ends is when a Period is over, in milliseconds since 1970.
 	Ends int64
-	// Used is what counts against the limit here now, and what calls in flight hold.
-	Used int64
+	// Used is what counts against the limit here now, and what calls in flight hold. Held is
+	// that part of it which these may give back.
+	Used, Held int64
 	// Part is what the process may have as it sends this: 0 if that has expired.
 	Part int64
 	// Want is what it would have: Used, what waits for it, and what may come before the
@@ -70,13 +73,13 @@ type Reply struct {
 type Part struct {
 	Part int64
 	// Others is what counts against the limit in other processes; of one that is silent, all
-	// that it may have used.
-	Others int64
+	// that it may have used. Held is what of it calls in flight may give back.
+	Others, Held int64
 }
 
 // Within is a claim whose amounts are all of 0…MaxAmount.
 func (c Claim) Within() Claim {
-	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Part, &c.Want, &c.Need} {
+	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need} {
 		*x = min(max(*x, 0), MaxAmount)
 	}
 	return c

@@ -10,7 +10,7 @@ func (a *Account) grant(m *Member, h *Hold, limit int64) Part {
 	if a.over(*h) {
 		return Part{}
 	}
-	free, avail, others := limit, limit, int64(0)
+	r, free, avail := Part{}, limit, limit
 	var live []*Hold
 	for i := range a.Members {
 		o, x := &a.Members[i], h
@@ -23,12 +23,15 @@ func (a *Account) grant(m *Member, h *Hold, limit int64) Part {
 		counts := x.Used
 		if a.live(x) {
 			live = append(live, x)
+			if o != m {
+				r.Held = min(r.Held+x.Held, maxSum)
+			}
 		} else {
 			counts = x.belief() // nobody gives back what it has not used
 			avail = less(avail, counts)
 		}
 		if o != m {
-			others = min(others+counts, maxSum)
+			r.Others = min(r.Others+counts, maxSum)
 		}
 	}
 	part := min(target(h, live, avail), free)
@@ -36,7 +39,8 @@ func (a *Account) grant(m *Member, h *Hold, limit int64) Part {
 	if h.Need <= part {
 		h.Since = 0
 	}
-	return Part{part, others}
+	r.Part = part
+	return r
 }
 
 // maxSum bounds sums, which floats keep exactly up to 2⁵³.

@@ -99,6 +99,14 @@ func (w *world) step() {
 				w.procs = slices.Delete(w.procs, i, i+1)
 				w.start()
 				continue
+			case 3:
+				if p.asleep < w.now {
+					claims, _, _ := w.claims(p)
+					w.send(letter{from: p, beat: p.h.Leave(w.clock(p), claims)})
+					w.procs = slices.Delete(w.procs, i, i+1)
+					w.start()
+					continue
+				}
 			case 1, 2:
 				p.asleep = w.now + w.rng.Int64N(10_000)
 			}

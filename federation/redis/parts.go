@@ -36,10 +36,10 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 
 // partsArgs is a beat as the script reads it.
 func partsArgs(b *parts.Beat) []any {
-	args := append(make([]any, 0, 2+8*len(b.Claims)), b.Instance, b.Seq)
+	args := append(make([]any, 0, 3+9*len(b.Claims)), b.Instance, b.Seq, b.Left)
 	for _, c := range b.Claims {
 		c = c.Within()
-		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Part, c.Want, c.Need)
+		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need)
 	}
 	return args
 }
@@ -54,7 +54,7 @@ func readParts(answer any, claims int) (parts.Reply, error) {
 	}
 	reply.Parts = make([]parts.Part, claims)
 	for i := range reply.Parts {
-		reply.Parts[i] = parts.Part{Part: r.int(), Others: r.int()}
+		reply.Parts[i] = parts.Part{Part: r.int(), Others: r.int(), Held: r.int()}
 	}
 	return reply, r.err
 }

@@ -2,7 +2,11 @@ package runner
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,7 +29,7 @@ type Limits interface {
 	Claims(now time.Time) (claims []parts.Claim, busy bool)
 	// Apply takes the answer to the last claims, which holds until then.
 	Apply(now, until time.Time, list []parts.Part)
-	// Alone says that nobody answers.
+	// Alone says that nobody answers, until Apply.
 	Alone(now time.Time)
 	// Rest reports whether nobody needs to speak for the limits until they are told of anew.
 	Rest(now time.Time) bool
@@ -53,8 +57,10 @@ const batch = 256
 // LimitsRunner beats for the limits of one process.
 type LimitsRunner struct {
 	cfg     LimitsConfig
-	known   map[Limits]*owner // all that were ever in use: what a holder counts goes on
+	known   map[Limits]*owner // all of which the store may keep anything
 	inUse   map[*owner]bool
+	holders int       // that there ever were
+	heard   time.Time // when the last beat was sent that was answered, of whomever
 	breaker breaker
 	answers chan answer
 	asking  sync.WaitGroup
@@ -64,8 +70,11 @@ type LimitsRunner struct {
 type owner struct {
 	Limits
 	held *parts.Holder
-	// lacking says that a call waits for a part, and asked that an answer is awaited.
-	busy, lacking, asked bool
+	// heard is when the last beat was sent that was answered, or when calls came.
+	heard time.Time
+	// lacking says that a call waits for a part, asked that an answer is awaited, and alone
+	// that none is.
+	busy, lacking, asked, alone bool
 }
 
 // answer is what came back of a batch.
@@ -97,36 +106,46 @@ func (r *LimitsRunner) Run(ctx context.Context) error {
 		case a := <-r.answers:
 			r.answered(a)
 		case <-r.cfg.More:
-			r.meet()
-			r.beat(ctx, time.Now())
+			now := time.Now()
+			r.beat(ctx, now, slices.Values(r.meet(now)))
 		case <-ticker.C:
-			r.beat(ctx, time.Now())
+			r.beat(ctx, time.Now(), maps.Keys(r.inUse))
 		}
 	}
 }
 
 // meet takes in limits that have come into use, or lack a part.
-func (r *LimitsRunner) meet() {
+func (r *LimitsRunner) meet(now time.Time) (list []*owner) {
 	for _, l := range r.cfg.Limits() {
 		o := r.known[l]
 		if o == nil {
-			o = &owner{Limits: l, held: parts.NewHolder(l.Owner(), r.cfg.Instance, rand.Uint64())}
+			r.holders++ // one that another goes on for must not be taken for it
+			instance := r.cfg.Instance + "." + strconv.Itoa(r.holders)
+			o = &owner{Limits: l, held: parts.NewHolder(l.Owner(), instance, rand.Uint64())}
 			r.known[l] = o
 		}
-		r.inUse[o], o.lacking, o.busy = true, true, true
+		if len(r.inUse) == 0 {
+			r.heard = now
+		}
+		if !r.inUse[o] {
+			r.inUse[o], o.heard = true, now
+		}
+		o.lacking, o.busy = true, true
+		list = append(list, o)
 	}
+	return list
 }
 
-// beat tells of the limits of which that is due.
-func (r *LimitsRunner) beat(ctx context.Context, now time.Time) {
+// beat tells of those limits of which that is due.
+func (r *LimitsRunner) beat(ctx context.Context, now time.Time, list iter.Seq[*owner]) {
 	open := !r.breaker.closed(now)
 	var due []*owner
-	for o := range r.inUse {
-		switch {
-		case o.asked || !o.held.Due(now, o.busy, o.lacking):
-		case open:
+	for o := range list {
+		if !o.alone && r.silent(o, now) {
+			o.alone = true
 			o.Alone(now)
-		default:
+		}
+		if !open && !o.asked && o.held.Due(now, o.busy, o.lacking) {
 			due = append(due, o)
 		}
 	}
@@ -135,6 +154,13 @@ func (r *LimitsRunner) beat(ctx context.Context, now time.Time) {
 		r.ask(ctx, now, due[:n:n])
 		due = due[n:]
 	}
+}
+
+// silent reports whether nobody answers: not for so long as parts hold. Before that, calls are
+// told to come back, or else each moment that the store is away would give each gateway all of
+// the limits.
+func (r *LimitsRunner) silent(o *owner, now time.Time) bool {
+	return now.Sub(o.heard) >= parts.TTL || now.Sub(r.heard) >= parts.TTL
 }
 
 func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner) {
@@ -166,15 +192,27 @@ func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat) ([]parts.R
 
 func (r *LimitsRunner) answered(a answer) {
 	r.breaker.tell(a.at, a.err)
+	if a.err == nil {
+		r.heard = a.sent
+	}
 	for i, o := range a.owners {
 		o.asked = false
+		if a.err != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
+			o.held.Lost()
+			o.lacking = o.lacking || o.held.Lacks()
+			continue
+		}
+		o.heard, o.alone = a.sent, false
+		o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
+		o.lacking = o.lacking || o.held.Lacks()
 		switch {
-		case a.err != nil || i >= len(a.replies):
-			o.Alone(a.at)
-		case o.held.Answered(a.at, &a.replies[i]):
-			o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
-			if o.held.Quiet() && o.Rest(a.at) {
-				delete(r.inUse, o)
+		case !o.held.Quiet():
+		case !o.Rest(a.at):
+			o.busy = true // calls came in the meantime, of which nobody else would tell
+		default:
+			delete(r.inUse, o)
+			if o.held.Empty() {
+				delete(r.known, o.Limits)
 			}
 		}
 	}
@@ -185,7 +223,7 @@ func (r *LimitsRunner) leave() {
 	r.asking.Wait()
 	now := time.Now()
 	var beats []*parts.Beat
-	for o := range r.inUse {
+	for _, o := range r.known {
 		claims, _ := o.Claims(now)
 		beats = append(beats, o.held.Leave(now, claims))
 	}

@@ -19,8 +19,9 @@ import (
 
 // shares is a store that is some way away, and can be cut off.
 type shares struct {
-	away time.Duration
-	lost atomic.Bool
+	away  time.Duration
+	lost  atomic.Bool
+	fails int // so many are not taken at first
 
 	store *memory.Store
 	asked atomic.Int64 // beats
@@ -28,6 +29,10 @@ type shares struct {
 
 func (s *shares) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
 	time.Sleep(s.away)
+	if s.fails > 0 {
+		s.fails--
+		return nil, errors.New("not now")
+	}
 	if s.lost.Load() {
 		<-ctx.Done()
 		return nil, errors.New("nobody answers")
@@ -57,11 +62,16 @@ func offices(t *testing.T, n int, store *shares, tenant governor.Tenant) []*offi
 
 func open(t *testing.T, store *shares, tenant governor.Tenant) *office {
 	t.Helper()
-	g, err := governor.New(governor.Config{
+	return openWith(t, store, governor.Config{
 		SharedLimits: true,
 		Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
 		Tenants:      []governor.Tenant{tenant},
 	})
+}
+
+func openWith(t *testing.T, store runner.LimitStore, cfg governor.Config) *office {
+	t.Helper()
+	g, err := governor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,5 +292,61 @@ func TestLimits_StoreLost(t *testing.T) {
 		for _, o := range list {
 			o.stop()
 		}
+	})
+}
+
+// TestLimits_Blip: a store that does not answer for a moment is waited for, also where nothing
+// was held before: no gateway counts for itself.
+func TestLimits_Blip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 5 * time.Millisecond}
+		list := offices(t, 2, store, governor.Tenant{Concurrency: 4})
+		for range 3 {
+			var l load
+			store.lost.Store(true)
+			time.AfterFunc(time.Second, func() { store.lost.Store(false) })
+			l.flood(list, 6, 10*time.Second, 10*time.Millisecond, 200*time.Millisecond)
+			if n := l.atOnce(); n != 4 {
+				t.Errorf("%d ran at once, of 4", n)
+			}
+			time.Sleep(time.Minute)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+	})
+}
+
+// TestLimits_GivenBack: a call that waits has its part soon after another gateway has no more
+// use for it.
+func TestLimits_GivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 5 * time.Millisecond}
+		list := offices(t, 2, store, governor.Tenant{Concurrency: 4, MaxWait: 10 * time.Second})
+		var l load
+		l.flood(list[:1], 4, 5*time.Second, 10*time.Millisecond, 200*time.Millisecond)
+		for range 5 {
+			rej, waited := l.ask(list[1], 0, 50*time.Millisecond)
+			if rej != nil || waited > 1500*time.Millisecond {
+				t.Errorf("waited %v: %v", waited, rej)
+			}
+			l.flood(list[:1], 4, 5*time.Second, 10*time.Millisecond, 200*time.Millisecond)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+	})
+}
+
+// TestLimits_LostBeat: a call that waits for a part is told of again soon after a beat was lost.
+func TestLimits_LostBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 5 * time.Millisecond, fails: 1}
+		list := offices(t, 1, store, governor.Tenant{Concurrency: 4})
+		var l load
+		if rej, waited := l.ask(list[0], 0, time.Second); rej != nil || waited < 50*time.Millisecond {
+			t.Errorf("waited %v: %v", waited, rej)
+		}
+		list[0].stop()
 	})
 }

@@ -135,6 +135,7 @@ func (w *crowd) next(now int64) *parts.Beat {
 			c.Part = 0
 		}
 		c.Used = w.rng.Int64N(c.Part + 2)
+		c.Held = w.rng.Int64N(c.Used + 1)
 		if w.rng.IntN(4) > 0 {
 			c.Want = c.Used + w.rng.Int64N(limit)
 		}
@@ -143,6 +144,7 @@ func (w *crowd) next(now int64) *parts.Beat {
 		}
 		b.Claims = append(b.Claims, c)
 	}
+	b.Left = w.rng.IntN(30) == 0 // and comes back nevertheless
 	return b
 }
 

@@ -1,8 +1,8 @@
 -- The account of an owner's limits (package federation/parts), under the same names and in the
 -- same order.
 --
--- KEYS[1] is the owner's. ARGV is the instance, seq, and of each claim name, kind, limit, ends,
--- used, part, want, need. It returns seq, and of each claim part, others.
+-- KEYS[1] is the owner's. ARGV is the instance, seq, 1 if it has left, and of each claim name, kind, limit, ends,
+-- used, held, part, want, need. It returns seq, and of each claim part, others, held.
 --
 -- All lies in one value: {VERSION, now, members}, with members of {instance, seq, seen, holds}.
 local VERSION = 1
@@ -10,7 +10,7 @@ local TTL, WINDOW = 2500, 60000
 local MAX_SUM = 4e15
 local INSTANCE, SEQ, SEEN, HOLDS = 1, 2, 3, 4
 -- Of a hold. USED and WANT are as of the claim.
-local NAME, KIND, ENDS, TOLD, USED, HIGH, WANT, NEED, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local NAME, KIND, ENDS, TOLD, USED, HELD, HIGH, WANT, NEED, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 local floor, min, max = math.floor, math.min, math.max
 local now, members = 0, {}
@@ -60,20 +60,20 @@ end
 -- tell replaces what a member has told before, and returns the limits of its claims.
 local function tell(m, seq)
   local before, holds, limits = m[HOLDS], {}, {}
-  for i = 3, #ARGV, 8 do
-    local limit, ends, used = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
-    local part, want, need = tonumber(ARGV[i + 5]), tonumber(ARGV[i + 6]), tonumber(ARGV[i + 7])
+  for i = 4, #ARGV, 9 do
+    local limit, ends, used, held = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5])
+    local part, want, need = tonumber(ARGV[i + 6]), tonumber(ARGV[i + 7]), tonumber(ARGV[i + 8])
     local since = 0
     if need > part then
       local was = named(before, ARGV[i])
       since = was and was[SINCE] > 0 and was[SINCE] or now
     end
-    holds[#holds + 1] = {ARGV[i], ARGV[i + 1], ends, now, used, part, max(want, need, used), need, since}
+    holds[#holds + 1] = {ARGV[i], ARGV[i + 1], ends, now, used, held, part, max(want, need, used), need, since}
     limits[#limits + 1] = limit
   end
   for _, h in ipairs(before) do
     if h[KIND] ~= 'slots' and not named(holds, h[NAME]) then -- it has left it
-      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, h[USED], 0, 0}
+      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0}
     end
   end
   m[SEQ], m[SEEN], m[HOLDS] = seq, now, holds
@@ -135,10 +135,10 @@ local function target(h, live, avail)
   end
 end
 
--- grant answers a claim: its part, and what others use.
+-- grant answers a claim: its part, what others use, and what of that they hold.
 local function grant(m, h, limit)
-  if over(h) then return 0, 0 end
-  local free, avail, others, live = limit, limit, 0, {}
+  if over(h) then return 0, 0, 0 end
+  local free, avail, others, held, live = limit, limit, 0, 0, {}
   for _, o in ipairs(members) do
     local x = h
     if o ~= m then
@@ -148,6 +148,7 @@ local function grant(m, h, limit)
     local counts = x and x[USED]
     if x and x[TOLD] + TTL >= now then
       live[#live + 1] = x
+      if o ~= m then held = min(held + x[HELD], MAX_SUM) end
     elseif x then
       counts = belief(x) -- nobody gives back what it has not used
       avail = max(avail - counts, 0)
@@ -157,7 +158,28 @@ local function grant(m, h, limit)
   local part = min(target(h, live, avail), free)
   h[HIGH] = max(h[HIGH], part)
   if h[NEED] <= part then h[SINCE] = 0 end
-  return part, others
+  return part, others, held
+end
+
+-- bequeath takes over what one who leaves used of periods.
+local function bequeath(m)
+  local keep, left = {}, {}
+  for _, h in ipairs(m[HOLDS]) do
+    local list = h[KIND] == 'period' and left or keep
+    list[#list + 1] = h
+  end
+  m[HOLDS] = keep
+  for _, h in ipairs(left) do
+    local to = member('')
+    to[SEEN] = now
+    local x = named(to[HOLDS], h[NAME])
+    if not x then
+      x = {h[NAME], 'period', 0, 0, 0, 0, 0, 0, 0, 0}
+      to[HOLDS][#to[HOLDS] + 1] = x
+    end
+    x[TOLD], x[ENDS], x[USED] = now, max(x[ENDS], h[ENDS]), min(x[USED] + belief(h), MAX_SUM)
+    x[WANT] = x[USED]
+  end
 end
 
 -- forget is in how many milliseconds the account may be forgotten.
@@ -182,9 +204,10 @@ local m, seq, reply = member(ARGV[1]), tonumber(ARGV[2]), {0}
 if seq > m[SEQ] then -- else it came late, or twice
   reply[1] = seq
   for i, limit in ipairs(tell(m, seq)) do
-    reply[2 * i], reply[2 * i + 1] = grant(m, m[HOLDS][i], limit)
+    reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = grant(m, m[HOLDS][i], limit)
   end
   drop(m[HOLDS], idle)
+  if ARGV[3] == '1' then bequeath(m) end
 end
 redis.call('SET', KEYS[1], cmsgpack.pack({VERSION, now, members}), 'PX', forget() + 1)
 return reply

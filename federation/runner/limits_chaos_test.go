@@ -1,0 +1,216 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// rough is a store some of whose answers come late, or never, but not for so long that
+// anybody counts alone.
+type rough struct {
+	store *memory.Store
+	mu    sync.Mutex
+	rng   *rand.Rand
+	lost  map[string]bool // the last one, by who asked
+}
+
+func (r *rough) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
+	r.mu.Lock()
+	there, back := time.Duration(r.rng.Int64N(30))*time.Millisecond, time.Duration(r.rng.Int64N(30))*time.Millisecond
+	lost := r.rng.IntN(12) == 0
+	for _, b := range beats {
+		lost = lost && !r.lost[b.Instance+b.Owner]
+	}
+	for _, b := range beats {
+		r.lost[b.Instance+b.Owner] = lost
+	}
+	reached := r.rng.IntN(2) == 0
+	r.mu.Unlock()
+	time.Sleep(there)
+	if lost && !reached {
+		return nil, errors.New("not reached")
+	}
+	replies, err := r.store.Share(ctx, beats)
+	time.Sleep(back)
+	if lost {
+		return nil, errors.New("no answer")
+	}
+	return replies, err
+}
+
+// booked is what calls of one tenant had of a limit, and when.
+type booked struct {
+	began, ended time.Time
+	tokens       int64
+	tenant       string
+}
+
+// TestLimits_Chaos: whatever is reloaded or lost, and whoever ends and starts, a tenant and its
+// teams stay within limits of each kind, and no call waits longer than it may.
+func TestLimits_Chaos(t *testing.T) {
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
+	}
+}
+
+const maxWait = time.Second
+
+func chaosTenants(round int) []governor.Tenant {
+	all := []governor.Tenant{
+		{
+			Name: "a", Weight: 1000, RPM: 90, Concurrency: 9, MaxWait: maxWait,
+			Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 20_000, Per: budget.Hour}},
+			InPool:  map[string]governor.Limits{"p": {TPM: 9000}},
+		},
+		{Name: "a/x", Weight: 1000, RPM: 60, MaxWait: maxWait},
+		{Name: "a/y", Weight: 1000, Concurrency: 5, MaxWait: maxWait, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 150, Per: budget.Hour}}},
+	}
+	if round%3 == 1 { // what nobody looks at comes and goes
+		all[0].TPM, all[1].Concurrency = 5000, 3
+	}
+	if round%4 == 3 {
+		all = all[:2]
+	}
+	return all
+}
+
+// disorder is gateways that come and go, and what they let in.
+type disorder struct {
+	t     *testing.T
+	seed  uint64
+	store *rough
+	end   time.Time
+
+	mu      sync.Mutex
+	rng     *rand.Rand
+	all     []booked
+	refused map[governor.Reason]int
+}
+
+// random is a random number below n.
+func (d *disorder) random(n int64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.Int64N(n)
+}
+
+func (d *disorder) config(round int) governor.Config {
+	return governor.Config{
+		SharedLimits: true,
+		Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
+		Tenants:      chaosTenants(round),
+	}
+}
+
+// ask is one call.
+func (d *disorder) ask(o *office) {
+	tenant, tokens := []string{"a", "a/x", "a/y"}[d.random(3)], 1+d.random(600)
+	lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens})
+	if rej != nil {
+		d.waited(rej.Waited, tenant)
+		d.mu.Lock()
+		d.refused[rej.Reason]++
+		d.mu.Unlock()
+		return
+	}
+	d.waited(lease.Waited, tenant)
+	began := time.Now()
+	time.Sleep(time.Duration(d.random(1500)) * time.Millisecond)
+	lease.Settle(governor.Usage{Input: tokens})
+	d.mu.Lock()
+	d.all = append(d.all, booked{began, time.Now(), tokens, tenant})
+	d.mu.Unlock()
+}
+
+func (d *disorder) waited(so time.Duration, tenant string) {
+	if so > maxWait {
+		d.t.Errorf("seed %d: %s waited %v", d.seed, tenant, so)
+	}
+}
+
+// live has a gateway serve callers, and be reloaded all the while, until it ends.
+func (d *disorder) live() {
+	o := openWith(d.t, d.store, d.config(0))
+	until := time.Now().Add(time.Duration(20+d.random(100)) * time.Second)
+	var callers sync.WaitGroup
+	for range 6 {
+		callers.Go(func() {
+			for time.Now().Before(until) {
+				time.Sleep(time.Duration(d.random(400)) * time.Millisecond)
+				d.ask(o)
+			}
+		})
+	}
+	for round := 1; time.Now().Before(until); round++ {
+		time.Sleep(7 * time.Second)
+		if err := o.Governor.Apply(d.config(round)); err != nil {
+			d.t.Error(err)
+		}
+	}
+	callers.Wait()
+	o.stop()
+}
+
+// check looks whether more than a limit was used in any so long; 0 is at once.
+func (d *disorder) check(what string, limit int64, window time.Duration, of func(b booked) int64) {
+	most := int64(0)
+	for _, x := range d.all {
+		n := int64(0)
+		for _, y := range d.all {
+			if ago := x.began.Sub(y.began); ago >= 0 && (ago < window || window == 0 && y.ended.After(x.began)) {
+				n += of(y)
+			}
+		}
+		most = max(most, n)
+	}
+	if d.t.Logf("%s: %d of %d", what, most, limit); most > limit {
+		d.t.Errorf("seed %d: %s: %d of %d", d.seed, what, most, limit)
+	}
+}
+
+func chaos(t *testing.T, seed uint64) {
+	time.Sleep(57 * time.Minute) // in three minutes another period begins
+	d := &disorder{
+		t: t, seed: seed, end: time.Now().Add(6 * time.Minute), rng: rand.New(rand.NewPCG(seed, 3)), refused: map[governor.Reason]int{},
+		store: &rough{store: memory.New(memory.Config{}), rng: rand.New(rand.NewPCG(seed, 4)), lost: map[string]bool{}},
+	}
+	var gateways sync.WaitGroup
+	for range 3 {
+		gateways.Go(func() {
+			for time.Now().Before(d.end) {
+				d.live()
+			}
+		})
+	}
+	gateways.Wait()
+	tokens := func(b booked) int64 { return b.tokens }
+	of := func(names ...string) func(b booked) int64 {
+		return func(b booked) int64 { return map[bool]int64{true: 1}[slices.Contains(names, b.tenant)] }
+	}
+	d.check("requests", 90, time.Minute, of("a", "a/x", "a/y"))
+	d.check("tokens", 9000, time.Minute, tokens)
+	d.check("calls", 9, 0, of("a", "a/x", "a/y"))
+	d.check("requests of x", 60, time.Minute, of("a/x"))
+	d.check("calls of y", 5, 0, of("a/y"))
+	spent := map[time.Time]int64{}
+	for _, b := range d.all {
+		spent[b.began.Truncate(time.Hour)] += b.tokens
+	}
+	for hour, n := range spent {
+		if n > 20_000+599 { // the last one goes with what is left
+			t.Errorf("seed %d: %d of a budget of 20,000 for %v", seed, n, hour)
+		}
+	}
+	t.Logf("%d calls, refused %v, spent %v", len(d.all), d.refused, spent)
+}

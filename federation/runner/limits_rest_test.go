@@ -1,0 +1,76 @@
+package runner
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// still are limits of which nothing is used.
+type still struct {
+	rests  atomic.Bool
+	claims atomic.Int64 // so often asked for
+}
+
+func (s *still) Owner() string { return "a" }
+
+func (s *still) Claims(time.Time) ([]parts.Claim, bool) {
+	s.claims.Add(1)
+	return []parts.Claim{{Name: "x", Kind: parts.Slots, Limit: 10}}, false
+}
+
+func (s *still) Apply(_, _ time.Time, _ []parts.Part) {}
+func (s *still) Alone(time.Time)                      {}
+func (s *still) Rest(time.Time) bool                  { return s.rests.Load() }
+
+// nothing is a store that grants nothing.
+type nothing struct{ instances []string }
+
+func (n *nothing) Share(_ context.Context, beats []*parts.Beat) (replies []parts.Reply, _ error) {
+	for _, b := range beats {
+		n.instances = append(n.instances, b.Instance)
+		replies = append(replies, parts.Reply{Seq: b.Seq, Parts: make([]parts.Part, len(b.Claims))})
+	}
+	return replies, nil
+}
+
+// TestLimits_Rest: limits that do not rest are told of again, though nothing was used as of the
+// last time; those that rest are forgotten, and have another holder when they come back.
+func TestLimits_Rest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store, more := &still{}, &nothing{}, make(chan struct{})
+		r := NewLimits(LimitsConfig{Instance: "i", Store: store, More: more, Limits: func() []Limits { return []Limits{s} }})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = r.Run(ctx)
+		}()
+		more <- struct{}{}
+		time.Sleep(5 * time.Second)
+		if n := s.claims.Load(); n < 4 {
+			t.Errorf("told %d times in 5 s", n)
+		}
+		s.rests.Store(true)
+		time.Sleep(2 * time.Second)
+		n := s.claims.Load()
+		time.Sleep(time.Minute)
+		if s.claims.Load() > n {
+			t.Error("told of while it rests")
+		}
+		more <- struct{}{}
+		time.Sleep(time.Second)
+		stop()
+		<-done
+		if last := len(store.instances) - 1; store.instances[0] != "i.1" || store.instances[last] != "i.2" {
+			t.Errorf("told as %v", store.instances)
+		}
+		if len(r.known) > 0 {
+			t.Errorf("%d are known", len(r.known))
+		}
+	})
+}

@@ -1,0 +1,240 @@
+package governor
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// desk answers for all limits of a governor, some way away.
+type desk struct {
+	g    *Governor
+	away time.Duration
+	done chan struct{}
+
+	mu    sync.Mutex
+	part  func(c parts.Claim) parts.Part
+	known map[*SharedLimits]bool
+}
+
+// asked is the answer that grants what is asked for, and knows of nobody else.
+func asked(c parts.Claim) parts.Part { return parts.Part{Part: max(c.Want, c.Need)} }
+
+// openDesk answers whenever something is new, until the test is over.
+func openDesk(t *testing.T, away time.Duration, cfg Config) *desk {
+	t.Helper()
+	cfg.SharedLimits = true
+	if cfg.Pools == nil {
+		cfg.Pools = []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}}
+	}
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{g: g, away: away, part: asked, known: map[*SharedLimits]bool{}, done: make(chan struct{})}
+	var under sync.WaitGroup
+	under.Go(func() {
+		for {
+			select {
+			case <-d.done:
+				return
+			case <-g.MoreLimits():
+				for _, s := range g.SharedLimits() {
+					apply := d.tell(s)
+					under.Go(func() { time.Sleep(d.away); apply() })
+				}
+			}
+		}
+	})
+	t.Cleanup(func() { close(d.done); under.Wait() })
+	return d
+}
+
+// tell makes the answer to what limits tell now.
+func (d *desk) tell(s *SharedLimits) (apply func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[s] = true
+	now := time.Now()
+	claims, _ := s.Claims(now)
+	list := make([]parts.Part, len(claims))
+	for i, c := range claims {
+		list[i] = d.part(c)
+	}
+	return func() { s.Apply(time.Now(), now.Add(2500*time.Millisecond), list) }
+}
+
+// answer is a round trip at once.
+func (d *desk) answer(s *SharedLimits) { d.tell(s)() }
+
+// answers has it answer in another way.
+func (d *desk) answers(part func(c parts.Claim) parts.Part) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.part = part
+}
+
+// owners is how many have been told of.
+func (d *desk) owners() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.known)
+}
+
+// ask is a call of so many tokens.
+func (d *desk) ask(tenant string, tokens int64) (Lease, *Rejection) {
+	return d.g.Acquire(context.Background(), Request{Tenant: tenant, Pool: "p", Input: tokens})
+}
+
+func (d *desk) limits(tenant string) *SharedLimits {
+	return &d.g.table.Load().tenants[tenant].over.common.handle
+}
+
+// TestCommon_AfterRest: what others had before limits were let go of refuses nobody later.
+func TestCommon_AfterRest(t *testing.T) {
+	for name, tenant := range map[string]Tenant{
+		"rolling": {RPM: 10},
+		"slots":   {Concurrency: 10},
+		"budget":  {Budgets: []Budget{{Unit: UnitRequests, Limit: 10, Per: budget.Month}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tenant.Name, tenant.Weight = "a", 1000
+				d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{tenant}})
+				l, rej := d.ask("a", 10)
+				if rej != nil {
+					t.Fatal(rej)
+				}
+				l.Release()
+				d.answers(func(c parts.Claim) parts.Part { return parts.Part{Part: c.Used, Others: c.Limit - c.Used} })
+				time.Sleep(time.Minute + time.Second)
+				d.answer(d.limits("a"))
+				if !d.limits("a").Rest(time.Now()) {
+					t.Fatal("it does not rest")
+				}
+				d.answers(asked)
+				time.Sleep(time.Hour)
+				if l, rej = d.ask("a", 10); rej != nil || l.Waited != d.away {
+					t.Errorf("after an hour: waited %v: %v", l.Waited, rej)
+				}
+			})
+		})
+	}
+}
+
+// TestCommon_LimitComesBack: a limit that was taken away and comes back has no part until
+// somebody says so.
+func TestCommon_LimitComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{
+			Pools:   []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, RPM: 1000, TPM: 1000, Concurrency: 10}},
+		}
+		d := openDesk(t, 10*time.Millisecond, cfg)
+		l, rej := d.ask("a", 10)
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		l.Release()
+		reload := func(tpm, concurrency int64) {
+			t.Helper()
+			cfg.Tenants[0].TPM, cfg.Tenants[0].Concurrency = tpm, concurrency
+			if err := d.g.Apply(cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reload(0, 0)
+		d.answer(d.limits("a")) // by which the store has it that these parts are left
+		reload(1000, 10)
+		if l, rej := d.ask("a", 10); rej != nil || l.Waited != d.away {
+			t.Errorf("waited %v: %v", l.Waited, rej)
+		}
+	})
+}
+
+// TestCommon_LargeBudget: who counts in other units tells the same amounts.
+func TestCommon_LargeBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 100 * budget.MaxLimit
+		cfg := Config{
+			Pools:   []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{Unit: UnitMicroUSD, Limit: limit, Per: budget.Month}}}},
+		}
+		d := openDesk(t, 10*time.Millisecond, cfg)
+		price := Price{Input: 1_000_000}
+		l, rej := d.g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1000, Price: price})
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		defer l.Release()
+		s := d.limits("a")
+		claims, _ := s.Claims(time.Now())
+		if c := claims[0]; c.Limit != limit || c.Used != 1000 || c.Want > limit {
+			t.Errorf("it tells %+v", c)
+		}
+		s.Apply(time.Now(), time.Now().Add(time.Second), []parts.Part{{Part: 5000, Others: 250}})
+		a := d.g.table.Load().tenants["a"].over.caps[0]
+		if a.part != 50 || a.others != 3 {
+			t.Errorf("in the books it is a part of %d, and %d in others", a.part, a.others)
+		}
+	})
+}
+
+// TestCommon_Chain: a call that finds no part of any of several limits asks for all of them at
+// once, and waits for parts no longer than one would.
+func TestCommon_Chain(t *testing.T) {
+	for _, away := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			d := openDesk(t, away, Config{
+				Tenants: []Tenant{
+					{Name: "a", Weight: 1000, RPM: 10, InPool: map[string]Limits{"p": {RPM: 10}}},
+					{Name: "a/b", Weight: 1000, Concurrency: 10, InPool: map[string]Limits{"p": {TPM: 1000}}},
+				},
+			})
+			l, rej := d.ask("a/b", 10)
+			if away < partWait && (rej != nil || l.Waited != away) {
+				t.Errorf("waited %v: %v", l.Waited, rej)
+			}
+			if away > partWait && (rej == nil || rej.Waited != partWait) {
+				t.Errorf("without an answer: waited %v: %v", l.Waited, rej)
+			}
+		})
+	}
+}
+
+// TestCommon_NoSlot: who was refused for want of a part comes back when there may be one, not
+// when a call would end of which none runs; and finds it.
+func TestCommon_NoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDesk(t, 2*partWait, Config{Tenants: []Tenant{{Name: "a", Weight: 1000, Concurrency: 10}}})
+		_, rej := d.ask("a", 10)
+		if rej == nil || rej.Reason != ReasonConcurrency || rej.RetryAfter != partRetry {
+			t.Fatalf("without an answer: %+v", rej)
+		}
+		time.Sleep(rej.RetryAfter)
+		if l, rej := d.ask("a", 10); rej != nil || l.Waited > 0 {
+			t.Errorf("waited %v: %v", l.Waited, rej)
+		}
+	})
+}
+
+// TestCommon_Unlimited: of who has no limits nothing is told.
+func TestCommon_Unlimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDesk(t, 0, Config{Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000, RPM: 1}}})
+		for _, name := range []string{"a", "b"} {
+			if _, rej := d.ask(name, 10); rej != nil {
+				t.Fatal(rej)
+			}
+		}
+		synctest.Wait()
+		if n := d.owners(); n != 1 {
+			t.Errorf("%d owners are told of", n)
+		}
+	})
+}
