@@ -58,6 +58,8 @@ type common struct {
 	until  time.Time         // when the parts expire
 	parts  [partAxes]int64   // what the process may have
 	others [partAxes]int64   // what counts in other processes
+	// leaving is when what others used of rolling limits leaves the minute.
+	leaving [ownAxes]leaving
 	last   [partAxes]int64   // what the last call took, or lacked
 	taken  [partAxes]int64   // in all
 	told   [partAxes]int64   // of that, as of the last claims
@@ -254,15 +256,4 @@ func (q *quota) tookLocked(cost ownCost) {
 		c.last[k], c.taken[k] = n, c.taken[k]+n
 	}
 	c.last[ownAxes], c.taken[ownAxes] = 1, c.taken[ownAxes]+1
-}
-
-// farLocked is when there may be room for so much more of a limit than there is, where
-// others have a part in what counts: it is taken to leave evenly.
-func (q *quota) farLocked(axis int, total int64) time.Duration {
-	used := q.usedLocked(axis)
-	lack := used + total - q.limits[axis]
-	if lack <= 0 {
-		return partRetry
-	}
-	return max(partRetry, time.Duration(float64(escrow.Window)*float64(lack)/float64(max(lack, used))))
 }

@@ -13,8 +13,11 @@ func (a *account) isCommon() bool { return a.of != nil && a.of.common != nil && 
 // limitCap puts in force what the process may have.
 func (a *account) limitCap() {
 	limit := a.limit()
-	if a.isCommon() {
+	switch {
+	case a.isCommon():
 		limit = min(limit, a.part)
+	case a.of.common != nil: // what others used of a period stays used
+		limit = max(0, limit-a.others)
 	}
 	a.cap.SetLimit(limit)
 }
@@ -38,9 +41,6 @@ func (a *account) elsewhere() int64 {
 
 // usedByAll is what counts here and elsewhere.
 func (a *account) usedByAll(now time.Time) int64 {
-	if !a.isCommon() {
-		return a.used(now)
-	}
 	return a.used(now) + a.others
 }
 

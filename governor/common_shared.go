@@ -109,17 +109,18 @@ func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
 	q.advanceLocked(now)
 	q.common.alone, q.common.until = false, until
 	for i, p := range list[:min(len(list), len(s.claims))] {
-		q.takePartLocked(s.claims[i].Name, p)
+		q.takePartLocked(now, s.claims[i].Name, p)
 	}
 	q.limitLocked()
 	q.hearLocked()
 	q.wakeAndUnlock()
 }
 
-func (q *quota) takePartLocked(name string, p parts.Part) {
+func (q *quota) takePartLocked(now time.Time, name string, p parts.Part) {
 	for k, axis := range ownAxisName {
 		if axis == name {
 			q.common.parts[k], q.common.others[k] = p.Part, p.Others
+			q.common.leaving[k].hear(now, p.Others)
 			return
 		}
 	}
@@ -161,8 +162,8 @@ func (s *SharedLimits) Rest(now time.Time) bool {
 	if q.running > 0 || len(q.line.calls) > 0 || q.common.taken != q.common.told || q.common.lacks {
 		return false
 	}
-	for _, l := range q.ledgers {
-		if l != nil && l.Used() > 0 {
+	for k, l := range q.ledgers {
+		if l != nil && !parts.Crumb(l.Used(), q.limits[k]) {
 			return false
 		}
 	}

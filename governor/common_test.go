@@ -274,8 +274,21 @@ func TestCommon_Rest(t *testing.T) {
 			t.Error("it rests while a call runs")
 		}
 		l.Settle(Usage{Input: 10, Output: 10})
+		if s.Claims(time.Now()); !s.Rest(time.Now()) {
+			t.Error("it does not rest for one call of sixty")
+		}
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, nil, 200, 0)
+		}()
+		for range 9 {
+			if l, rej = call(g); rej != nil {
+				t.Fatal(rej)
+			}
+			l.Settle(Usage{Input: 10, Output: 10})
+		}
 		if s.Claims(time.Now()); s.Rest(time.Now()) {
-			t.Error("it rests while a minute counts")
+			t.Error("it rests while much of a minute counts")
 		}
 		time.Sleep(61 * time.Second)
 		if _, busy := s.Claims(time.Now()); busy || !s.Rest(time.Now()) {
@@ -290,6 +303,30 @@ func TestCommon_Rest(t *testing.T) {
 		}()
 		if _, rej := call(g); rej != nil {
 			t.Errorf("after a rest: %v", rej)
+		}
+	})
+}
+
+// TestCommon_SpentStaysSpent: a gateway that has lost its store goes on counting what others
+// used of a budget: that does not come back before the period ends.
+func TestCommon_SpentStaysSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := inCommon(t)
+		s := limitsOf(g)
+		go func() {
+			<-g.MoreLimits()
+			answer(t, g, nil, 200, 3)
+		}()
+		if l, rej := call(g); rej != nil {
+			t.Fatal(rej)
+		} else {
+			l.Settle(Usage{Input: 10, Output: 10})
+		}
+		answer(t, g, s, 200, 99)
+		time.Sleep(3 * time.Second)
+		s.Alone(time.Now())
+		if _, rej := call(g); rej == nil || rej.Reason != ReasonBudget || rej.Used != 100 {
+			t.Errorf("alone, with a budget of 100 of which all have used 100: %+v", rej)
 		}
 	})
 }

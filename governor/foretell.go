@@ -87,7 +87,7 @@ func (q *quota) behindLocked(now time.Time, axis int, total int64) time.Duration
 	case total <= 0 || l.Room() >= total:
 		return 0
 	case l.Limit() < limit: // others have a part of it
-		return q.farLocked(axis, total)
+		return q.farLocked(now, axis, total)
 	}
 	full := (total - 1) / limit // whole minutes that go before
 	at, known := l.FreeAt(total - full*limit)

@@ -127,11 +127,16 @@ func (h *Holder) Lost() {
 	h.lacks = slices.ContainsFunc(h.sent.claims, func(c Claim) bool { return c.Need > c.Part })
 }
 
-// settled reports whether a claim says nothing that time will change: who is silent from now
-// on keeps nothing from the others.
+// settled reports whether a claim says nothing that time will change, or nothing that matters:
+// who is silent from now on keeps nothing from the others that they would miss.
 func (c *Claim) settled() bool {
-	return c.Want <= c.Used && c.Part <= c.Used && (c.Used == 0 || c.Kind == Period)
+	return c.Want <= c.Used && c.Part <= c.Used && (c.Kind == Period || c.Used == 0 || c.Kind == Rolling && Crumb(c.Used, c.Limit))
 }
+
+// Crumb reports whether use is so small a part of a rolling limit that it need not be told how
+// it leaves: it counts a Window longer than the process is heard of, and callers that come now
+// and then would else be told of all the time.
+func Crumb(used, limit int64) bool { return used <= limit/16 }
 
 // Part is what the process may have of a limit.
 func (h *Holder) Part(now time.Time, name string) int64 {

@@ -264,6 +264,40 @@ func TestLimits_SlowCaller(t *testing.T) {
 	})
 }
 
+// TestLimits_RetryAfter: a call that is refused is told when there will be room, by what all
+// gateways used and when, and finds it then.
+func TestLimits_RetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := offices(t, 2, &shares{away: 5 * time.Millisecond}, governor.Tenant{RPM: 20})
+		var l load
+		began := time.Now()
+		var rej *governor.Rejection
+		for i := 0; rej == nil || len(l.used) < 20; i++ {
+			rej, _ = l.ask(list[i%2], time.Second, 10*time.Millisecond)
+		}
+		for _, wait := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+			time.Sleep(wait)
+			for i, o := range list {
+				rej, _ := l.ask(o, 0, 0)
+				if rej == nil {
+					t.Fatal("a spent minute lets a call go")
+				}
+				if at := time.Since(began) + rej.RetryAfter; at < time.Minute || at > 65*time.Second {
+					t.Errorf("gateway %d says %v, which is %v after the first call", i, rej.RetryAfter, at)
+				}
+			}
+		}
+		rej, _ = l.ask(list[0], 0, 0)
+		time.Sleep(rej.RetryAfter)
+		if rej, waited := l.ask(list[0], 0, 0); rej != nil {
+			t.Errorf("who came back when told waited %v: %v", waited, rej)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+	})
+}
+
 // TestLimits_StoreLost: without the store each gateway counts by itself, and with it again
 // they do together.
 func TestLimits_StoreLost(t *testing.T) {

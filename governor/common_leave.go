@@ -1,0 +1,69 @@
+package governor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// leaving is what others used of a rolling limit, by when that was heard of, the oldest first.
+// It was used then or a little before, and leaves the minute in the same order.
+type leaving []heard
+
+// heard is how much more others had used than before.
+type heard struct {
+	at     time.Time
+	amount int64
+}
+
+// hear takes in what others use now. What is heard of within a second is one.
+func (l *leaving) hear(now time.Time, used int64) {
+	list := *l
+	for len(list) > 0 && now.Sub(list[0].at) > escrow.Window+time.Second {
+		list = slices.Delete(list, 0, 1)
+	}
+	for _, h := range list {
+		used -= h.amount
+	}
+	for ; used < 0 && len(list) > 0; list = slices.Delete(list, 0, 1) {
+		if list[0].amount += used; list[0].amount > 0 {
+			break
+		}
+		used = list[0].amount
+	}
+	switch n := len(list); {
+	case used <= 0:
+	case n > 0 && now.Sub(list[n-1].at) < time.Second:
+		list[n-1].amount += used
+	default:
+		list = append(list, heard{now, used})
+	}
+	*l = list
+}
+
+// farLocked is when there will be room for so much more of a limit than there is, where others
+// have a part in what counts, if nobody uses any more: when enough of what was used here, and
+// of what was used there, has left.
+func (q *quota) farLocked(now time.Time, axis int, total int64) time.Duration {
+	l := q.ledgers[axis]
+	lack := q.usedLocked(axis) + total - q.limits[axis]
+	if lack <= 0 {
+		return partRetry // others are asked to give back what they do not use
+	}
+	best, last := escrow.Window, now
+	for i := 0; ; i++ {
+		at, known := last, true
+		if lack > 0 {
+			at, known = l.FreeAt(l.Room() + lack)
+		}
+		if known {
+			best = min(best, max(at.Sub(now), last.Sub(now)))
+		}
+		if lack <= 0 || i >= len(q.common.leaving[axis]) {
+			return max(partRetry, best)
+		}
+		h := q.common.leaving[axis][i]
+		lack, last = lack-h.amount, h.at.Add(escrow.Window)
+	}
+}
