@@ -53,19 +53,19 @@ type common struct {
 	handle SharedLimits // for who speaks for it
 
 	inUse  bool
-	lacks  bool              // a call waits, was refused, or will come, for which there is no part
-	alone  bool              // nobody answers: the process counts by itself
-	until  time.Time         // when the parts expire
-	parts  [partAxes]int64   // what the process may have
-	others [partAxes]int64   // what counts in other processes
+	lacks  bool            // a call waits, was refused, or will come, for which there is no part
+	alone  bool            // nobody answers: the process counts by itself
+	until  time.Time       // when the parts expire
+	parts  [partAxes]int64 // what the process may have
+	others [partAxes]int64 // what counts in other processes
 	// leaving is when what others used of rolling limits leaves the minute.
 	leaving [ownAxes]leaving
-	last   [partAxes]int64   // what the last call took, or lacked
-	taken  [partAxes]int64   // in all
-	told   [partAxes]int64   // of that, as of the last claims
-	at     time.Time         // of these
-	rate   [partAxes]float64 // a second, of late
-	heard  chan struct{}     // closed when there is an answer, or none will come; nil if nobody waits for that
+	last    [partAxes]int64   // what the last call took, or lacked
+	taken   [partAxes]int64   // in all
+	told    [partAxes]int64   // of that, as of the last claims
+	at      time.Time         // of these
+	rate    [partAxes]float64 // a second, of late
+	heard   chan struct{}     // closed when there is an answer, or none will come; nil if nobody waits for that
 }
 
 // partWait is how long a call may wait for a part that nobody else has, whatever its

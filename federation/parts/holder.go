@@ -149,6 +149,9 @@ func (h *Holder) Part(now time.Time, name string) int64 {
 // Until is until when the parts hold.
 func (h *Holder) Until() time.Time { return h.until }
 
+// Remind makes a beat due, also where nothing has changed.
+func (h *Holder) Remind() { h.quiet = false }
+
 // Quiet reports whether nothing is due until calls come again.
 func (h *Holder) Quiet() bool { return h.quiet }
 

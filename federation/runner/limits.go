@@ -61,6 +61,7 @@ type LimitsRunner struct {
 	inUse   map[*owner]bool
 	holders int       // that there ever were
 	heard   time.Time // when the last beat was sent that was answered, of whomever
+	minded  time.Time // when it was last looked for limits to tell of again
 	breaker breaker
 	answers chan answer
 	asking  sync.WaitGroup
@@ -109,7 +110,9 @@ func (r *LimitsRunner) Run(ctx context.Context) error {
 			now := time.Now()
 			r.beat(ctx, now, slices.Values(r.meet(now)))
 		case <-ticker.C:
-			r.beat(ctx, time.Now(), maps.Keys(r.inUse))
+			now := time.Now()
+			r.remind(now)
+			r.beat(ctx, now, maps.Keys(r.inUse))
 		}
 	}
 }
@@ -124,16 +127,38 @@ func (r *LimitsRunner) meet(now time.Time) (list []*owner) {
 			o = &owner{Limits: l, held: parts.NewHolder(l.Owner(), instance, rand.Uint64())}
 			r.known[l] = o
 		}
-		if len(r.inUse) == 0 {
-			r.heard = now
-		}
-		if !r.inUse[o] {
-			r.inUse[o], o.heard = true, now
-		}
+		r.use(o, now)
 		o.lacking, o.busy = true, true
 		list = append(list, o)
 	}
 	return list
+}
+
+// use begins to tell of limits.
+func (r *LimitsRunner) use(o *owner, now time.Time) {
+	if len(r.inUse) == 0 {
+		r.heard = now
+	}
+	if !r.inUse[o] {
+		r.inUse[o], o.heard = true, now
+	}
+}
+
+// remindEvery is how often the store is told again what was used of limits that rest: it may
+// have lost its data, and budgets last for long.
+const remindEvery = time.Minute
+
+func (r *LimitsRunner) remind(now time.Time) {
+	if now.Sub(r.minded) < time.Second {
+		return
+	}
+	r.minded = now
+	for _, o := range r.known {
+		if !r.inUse[o] && now.Sub(o.heard) >= remindEvery {
+			r.use(o, now)
+			o.held.Remind()
+		}
+	}
 }
 
 // beat tells of those limits of which that is due.

@@ -264,6 +264,33 @@ func TestLimits_SlowCaller(t *testing.T) {
 	})
 }
 
+// TestLimits_StoreForgets: a store that has lost its data is told within a minute what was used of
+// budgets, also by gateways at which nobody asks.
+func TestLimits_StoreForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shares{away: 5 * time.Millisecond}
+		tenant := governor.Tenant{Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 10_000, Per: budget.Month}}}
+		list := offices(t, 2, store, tenant)
+		var l load
+		l.flood(list[:1], 1, 10*time.Second, 100*time.Millisecond, 100*time.Millisecond)
+		spent := len(l.used)
+		store.store = memory.New(memory.Config{})
+		time.Sleep(61 * time.Second)
+		l.flood(list[1:], 1, time.Minute, 100*time.Millisecond, 100*time.Millisecond)
+		if spent != 50 || len(l.used) != 100 {
+			t.Errorf("of 100 calls that a budget has room for one gateway let %d in, and another then %d", spent, len(l.used)-spent)
+		}
+		before := store.asked.Load()
+		time.Sleep(10 * time.Minute)
+		if n := store.asked.Load() - before; n < 18 || n > 24 {
+			t.Errorf("in ten minutes in which nobody asks two gateways told %d times", n)
+		}
+		for _, o := range list {
+			o.stop()
+		}
+	})
+}
+
 // TestLimits_RetryAfter: a call that is refused is told when there will be room, by what all
 // gateways used and when, and finds it then.
 func TestLimits_RetryAfter(t *testing.T) {
