@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -416,5 +417,27 @@ func BenchmarkAcquireSettle(b *testing.B) {
 				run(b, i)
 			}
 		})
+	})
+}
+
+// A refusal of a pool that has used little of its minute says why.
+func TestRejection_Pace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := New(Config{
+			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := Request{Tenant: "a", Pool: "p", Input: 900}
+		if _, rej := g.Acquire(t.Context(), req); rej != nil {
+			t.Fatal(rej)
+		}
+		_, rej := g.Acquire(t.Context(), req)
+		const want = "Rate limit reached for pool p on tokens per min (TPM): Limit 60000, Used 900, Requested 900. There is room in the minute, but it is handed out little by little. Please try again in "
+		if rej == nil || !strings.HasPrefix(rej.Error(), want) {
+			t.Errorf("%v", rej)
+		}
 	})
 }

@@ -193,6 +193,9 @@ func (r *Rejection) Error() string {
 		return r.budgetError(whose)
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
+	if !r.Own && r.Axis != axisConcurrency && r.Asked <= r.Limit-r.Used {
+		what += " There is room in the minute, but it is handed out little by little."
+	}
 	if r.Reason == ReasonShare {
 		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
 			r.Pool, r.Tenant, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
