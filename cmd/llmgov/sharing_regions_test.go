@@ -54,7 +54,7 @@ func TestSharing_Regions(t *testing.T) {
 		s.Runner = runner.New(runner.Config{Name: "n", Region: "here", Instance: "i", Store: store, Pools: s.pools})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); _ = s.Run(ctx) }()
+		go func() { defer close(done); _ = s.Runner.Run(ctx) }()
 		for _, x := range []struct {
 			lost  bool
 			after time.Duration
