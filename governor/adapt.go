@@ -45,14 +45,15 @@ func (p *pool) sightLocked(st *leaseState) {
 }
 
 // observeLocked tells the limiter for how long a call has waited for what it was after, of
-// so many tokens.
+// so many tokens. The limit held calls also where others found no slot since: of those that
+// come all at once only the last finds the pool full.
 func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
 	if p.limiter == nil || st.sight.atOnce == 0 {
 		return
 	}
 	p.limiter.Observe(now, adaptive.Sample{
 		Kind:  adaptive.Kind{Model: st.course.kind.Model, Stream: st.stream, Tokens: tokens},
-		Began: st.since, Latency: now.Sub(st.since), Running: st.sight.atOnce, Full: st.sight.full,
+		Began: st.since, Latency: now.Sub(st.since), Running: st.sight.atOnce, Full: st.sight.full || !p.held.Before(st.since),
 	})
 	p.narrowLocked()
 }
@@ -75,18 +76,25 @@ func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 }
 
 // Overloaded tells that the upstream refused the call for want of capacity, or did not
-// answer it in time. It is called beside what ends the lease, or before another try.
-func (l Lease) Overloaded() {
+// answer it in time, and that there was no other to send it to. It is called beside what ends
+// the lease, or before it is sent again.
+func (l Lease) Overloaded() { l.failed(EventOverloaded) }
+
+// Retried tells that the call goes to another upstream, for the one before has failed it: how
+// long it takes now is of none of them.
+func (l Lease) Retried() { l.failed(EventRetried) }
+
+func (l Lease) failed(how EventKind) {
 	switch {
 	case l.pool == nil:
 	case l.g.line == nil:
-		l.overloaded()
+		l.failedNow(how)
 	default:
-		l.g.line.instant(l.overloaded)
+		l.g.line.instant(func() { l.failedNow(how) })
 	}
 }
 
-func (l Lease) overloaded() {
+func (l Lease) failedNow(how EventKind) {
 	p, now := l.pool, l.g.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,11 +103,11 @@ func (l Lease) overloaded() {
 	}
 	st := &p.leases[l.handle.Slot]
 	if l.g.line != nil {
-		l.g.record(Event{Kind: EventOverloaded, Call: st.tab.asked})
+		l.g.record(Event{Kind: how, Call: st.tab.asked})
 	}
-	if p.limiter != nil && st.sight.atOnce > 0 {
+	if how == EventOverloaded && p.limiter != nil && st.sight.atOnce > 0 {
 		p.limiter.Overloaded(now, st.since)
 		p.narrowLocked()
 	}
-	st.sight = sight{} // how long it takes now is no more of one upstream
+	st.sight = sight{}
 }

@@ -183,12 +183,23 @@ func TestAdaptive_Reload(t *testing.T) {
 		expect(30)
 		g.Throttle("p", []Cut{{TPM: 10, Until: time.Now().Add(time.Minute)}}) // which changes limits
 		expect(30)
-		l, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
-		l.Overloaded()
-		expect(24)
-		l.Release()
-		l.Overloaded() // too late
-		expect(24)
+		for range 9 {
+			l, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
+			l.Retried()
+			l.Overloaded() // by which of them?
+			expect(30)
+			l.Release()
+		}
+		for _, want := range []int64{30, 30, 24} { // three in a row
+			l, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
+			l.Overloaded()
+			expect(want)
+			l.Overloaded() // of one call once
+			expect(want)
+			l.Release()
+			l.Overloaded() // too late
+			expect(want)
+		}
 
 		var wg sync.WaitGroup
 		var leases []Lease

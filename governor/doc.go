@@ -74,7 +74,8 @@
 // Of a pool whose concurrency is adaptive only as many slots are used as a limiter says
 // (package adaptive), which is told, under the pool's lock, what calls see of the upstream: the time to the
 // first token, or of whole answers to the end, and what the upstream refuses
-// (Lease.Overloaded). Refusals of ours it is not told.
+// while no other upstream is ready (Lease.Overloaded); of a call that was sent on to another it is told nothing more
+// (Lease.Retried). Refusals of ours it is not told.
 //
 // # Changes
 //

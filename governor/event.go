@@ -24,7 +24,7 @@ const (
 
 // These are told of by a governor that is Recorded, so that all it is told is there:
 // it starts, a call asks, its caller is gone, it has produced so much, all are drained, the
-// upstream has refused it for want of capacity.
+// upstream has refused it for want of capacity, it has gone to another.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
 	EventAsked
@@ -32,10 +32,11 @@ const (
 	EventProgress
 	EventDrained
 	EventOverloaded
+	EventRetried
 )
 
 var eventNames = [...]string{
-	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded",
+	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -29,6 +29,7 @@ type pool struct {
 	shares []*account // the pool's budgets
 	learned
 	limiter *adaptive.Limiter // of calls at once; nil where that is fixed
+	held    time.Time         // when a call last found no slot free
 
 	// Of a pool whose limits are shared: what is told to others, and has come of it.
 	tree     *claimTree
@@ -117,6 +118,9 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	}
 	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
 	g.stirLocked(p.pool, now)
+	if ans.Verdict != escrow.Admitted && !p.escrow.HasSlot(call.Background) {
+		p.held = now
+	}
 	switch ans.Verdict {
 	case escrow.Admitted:
 		st.since = now

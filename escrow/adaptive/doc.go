@@ -38,7 +38,7 @@
 //	       so, 1 in 10 where whole answers do.
 //	       Gradient: the limit is what runs less what waits, at least half of it.
 //	       AIMD:     busy is a latency of 1.2 bases; then nine tenths.
-//	full   else, if half of the round's calls saw no slot left: the limit grows, until the
+//	full   else, if half of the round's calls saw no slot left, or others came to none since: the limit grows, until the
 //	       first busy round by a half. Then Gradient holds for five rounds and tries 1
 //	       more, then 2, 4, 8, … as long as nothing waits; AIMD 1 more each round.
 //	light  else, or where not half of the limit runs, nothing changes.
@@ -47,7 +47,8 @@
 //
 // It is what a kind of call takes where nothing waits: by model, streamed or not, and size (of
 // the prompt, where the first token is waited for; of the answer, where all of it is).
-// So slow models beside fast ones are no overload. It is the median of the first seven calls
+// So slow models beside fast ones are no overload. Kinds that are not known yet, or too many to be
+// remembered, have one base together, which is vaguer. A base is the median of the first seven calls
 // of a kind, and then follows what rounds see in which at most four fifths of the limit run.
 // Where there are no such rounds, one in five minutes is drained: it runs at four fifths.
 // Else the base would be of another day; and if it followed the others, it would take in their
@@ -66,7 +67,9 @@
 //
 //   - Min ≤ Limit ≤ Max, always.
 //   - Only what the upstream did counts: latency, and its refusals and timeouts
-//     (Overloaded), of which all that came of one limit count once. Nothing else lowers it.
+//     (Overloaded), where these are more than 1 in 12 of late; then all that came of one limit
+//     count once. Fewer come of other things, such as one upstream of many, and would end at
+//     a limit of few calls. Nothing else lowers it.
 //   - It grows only if it was the limit that calls were held by.
 //   - Memory is bounded, whatever names models have.
 //

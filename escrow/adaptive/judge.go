@@ -4,8 +4,11 @@ import "time"
 
 const (
 	overloadCut = 0.8 // of the limit, when the upstream refuses
-	aimdCut     = 0.9
-	aimdBusy    = 0.2 // of the base, as excess
+	// refusals is the part of calls up to which a refusal is none of the limit's doing, and
+	// refusedOf over how many calls. Three in a row are more.
+	refusals, refusedOf = 0.08, 32
+	aimdCut             = 0.9
+	aimdBusy            = 0.2 // of the base, as excess
 	// toleratedFirst is how many may wait, as a part of those that run, where the first token
 	// says so; tolerated where the whole answer does, which is also slower where more share a
 	// server and it still does more. It is never less than fewest.
@@ -124,6 +127,7 @@ func (l *Limiter) canDrain() bool { return drained*l.limit >= float64(l.cfg.Min)
 // forget learns all bases anew, where they are.
 func (l *Limiter) forget() {
 	clear(l.bases)
+	l.others = [2]base{}
 	l.fall, l.ramping = fall{}, true
 }
 

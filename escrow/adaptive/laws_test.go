@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -275,6 +276,44 @@ func TestRefusingServer(t *testing.T) {
 		t.Logf("%s: limit %.1f (%d…%d), goodput %.2f/s, refused %.1f %%", law, w.meanLimit(), w.least, w.most, w.goodput(), 100*float64(w.refused)/sent)
 		if w.near(32) < 0.8 || w.goodput() < 0.85*32/10.2 || float64(w.refused) > 0.05*sent {
 			t.Errorf("%s: the limit is %.1f, %.2f calls a second are done, and %d of %.0f are refused", law, w.meanLimit(), w.goodput(), w.refused, sent)
+		}
+	}
+}
+
+// A pool of many models, each asked for with prompts of many sizes, finds its knee as soon, though few
+// kinds are known then, and most never. Without a base for those it takes 20 lengths of a call with 10 kinds,
+// 215 with 150, and stays at 4 with 400.
+func TestManyKinds(t *testing.T) {
+	for _, law := range laws {
+		for _, kinds := range []int{10, 150, 400} {
+			var shapes []shape
+			for i := range kinds {
+				s := chat(80)
+				s.model, s.first = fmt.Sprint(i), time.Duration(i%20+2)*50*time.Millisecond
+				shapes = append(shapes, s)
+			}
+			w := newWorld(1, limiterOf(law), 32, 1.5*32/shapes[0].mean().Seconds(), shapes...)
+			w.run(20 * shapes[0].mean()).reset()
+			w.run(30 * time.Minute)
+			t.Logf("%s, %d kinds: limit %.1f (%d…%d), near for %.0f %%", law, kinds, w.meanLimit(), w.least, w.most, 100*w.near(32))
+			if w.least < 12 || w.near(32) < 0.8 {
+				t.Errorf("%s: with %d kinds of calls the limit is %.1f (%d…%d)", law, kinds, w.meanLimit(), w.least, w.most)
+			}
+		}
+	}
+}
+
+// Refusals that come now and then, whatever runs, are none of the limit's doing: who takes each
+// for a sign serves a sixth of what the server can do where one in a hundred is refused.
+func TestRefusalsNowAndThen(t *testing.T) {
+	for _, law := range laws {
+		w := flooded(law, 128, chat(80))
+		w.odd = 100
+		w.run(5 * time.Minute).reset()
+		w.run(15 * time.Minute)
+		t.Logf("%s: limit %.1f (%d…%d), goodput %.1f/s, refused %d of %d", law, w.meanLimit(), w.least, w.most, w.goodput(), w.refused, w.done)
+		if best := 128 / chat(80).mean().Seconds(); w.goodput() < 0.9*best || w.refused == 0 {
+			t.Errorf("%s does %.1f calls a second of %.1f, with one in 100 refused", law, w.goodput(), best)
 		}
 	}
 }

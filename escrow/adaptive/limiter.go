@@ -26,7 +26,7 @@ type Sample struct {
 	// Began is when it was sent, and Running how many were in flight then, it included.
 	Began   time.Time
 	Running int64
-	// Full says that no other could have been sent then.
+	// Full says that no other could have been sent then, or that one could not since.
 	Full bool
 	// Latency is how long it took until the first token, or until the end where that is
 	// all there is to see.
@@ -35,16 +35,18 @@ type Sample struct {
 
 // Limiter is a limit that moves. It is not safe for concurrent use.
 type Limiter struct {
-	cfg   Config
-	limit float64
-	round round
-	bases bases
+	cfg    Config
+	limit  float64
+	round  round
+	bases  bases
+	others [2]base // of calls whose kind is not known yet; of streams, and of whole answers
 
 	run     float64 // seconds that calls run, a moving average; 0 before the first
 	ramping bool    // nothing was ever busy
 	step    float64 // by which it grows next,
 	hold    int     // after so many rounds
 	fall    fall
+	refused float64 // part of the last calls that the upstream refused
 
 	before   seen      // in the last round
 	draining bool      // the round is one that measures at rest
@@ -83,6 +85,9 @@ func (l *Limiter) set(limit float64) {
 
 // Ended tells how long a call was in flight, whatever became of it.
 func (l *Limiter) Ended(ran time.Duration) {
+	if ran <= 0 {
+		return // the clock was put back
+	}
 	s := ran.Seconds()
 	if l.run == 0 {
 		l.run = s
@@ -91,11 +96,16 @@ func (l *Limiter) Ended(ran time.Duration) {
 }
 
 // Overloaded tells that the upstream refused a call for want of capacity, or did not
-// answer it in time. All that were sent under one limit say so once.
+// answer it in time. It counts if that comes of more than a few calls. All that were sent
+// under one limit say so once.
 func (l *Limiter) Overloaded(now, began time.Time) {
 	if began.Before(l.changed) {
 		return
 	}
+	if l.refused += (1 - l.refused) / refusedOf; l.refused < refusals {
+		return
+	}
+	l.refused = 0
 	l.set(l.limit * overloadCut)
 	l.settle()
 	l.turn(now, true)
@@ -106,18 +116,18 @@ func (l *Limiter) Observe(now time.Time, s Sample) {
 	if s.Latency <= 0 || s.Began.Before(l.changed) {
 		return
 	}
+	l.refused -= l.refused / refusedOf
 	if l.rested.IsZero() {
 		l.rested = now
 	}
 	if patience := max(time.Minute, time.Duration(2*l.run*float64(time.Second))); now.Sub(l.round.last) > patience {
 		l.round = round{} // its first calls are of another time
 	}
-	if l.draining && !s.Full { // it rests by itself
-		l.draining = false
-		l.turn(now, true)
-		return
+	others := &l.others[0]
+	if !s.Kind.Stream {
+		others = &l.others[1]
 	}
-	l.round.add(now, &s, l.bases.of(now, s.Kind))
+	l.round.add(now, &s, l.bases.of(now, s.Kind), others)
 	if l.full() {
 		l.judge(now)
 	}

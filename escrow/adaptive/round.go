@@ -24,7 +24,7 @@ type tally struct {
 	vague        float64 // sum of 1 in so many that each base is made of
 }
 
-func (r *round) add(now time.Time, s *Sample, b *base) {
+func (r *round) add(now time.Time, s *Sample, b, others *base) {
 	r.all++
 	r.running += float64(s.Running)
 	if s.Full {
@@ -41,7 +41,10 @@ func (r *round) add(now time.Time, s *Sample, b *base) {
 	latency := s.Latency.Seconds()
 	if b.level == 0 {
 		b.learn(latency)
-		return
+		if b = others; b.level == 0 {
+			b.learn(latency)
+			return
+		}
 	}
 	excess := latency - b.level
 	t.n++

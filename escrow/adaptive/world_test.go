@@ -20,12 +20,14 @@ type world struct {
 	limit   int64
 	rate    func(at time.Duration) float64 // of arrivals, a second
 	shapes  []shape
+	odd     int // one in so many calls is refused, whatever runs; 0 none
 	refuses int // the server refuses calls beyond slots and so many that wait; 0 never
 
 	slots   int // of the server
 	running int // in them
 	queue   []*job
 	flying  int64
+	sent    int
 	held    []*job // by the limit
 	turned  int    // by a full line before the limit
 
@@ -153,7 +155,8 @@ func (w *world) pump() {
 		w.held = w.held[1:]
 		w.flying++
 		j.sent, j.running, j.full = w.now, w.flying, w.flying >= w.allowed()
-		if w.refuses > 0 && w.running >= w.slots && len(w.queue) >= w.refuses {
+		w.sent++
+		if w.odd > 0 && w.sent%w.odd == 0 || w.refuses > 0 && w.running >= w.slots && len(w.queue) >= w.refuses {
 			w.refused++
 			w.after(5*time.Millisecond, func() {
 				w.flying--

@@ -46,6 +46,7 @@ const (
 	Applied   Kind = "apply"
 	Drained   Kind = "drain"
 	Overload  Kind = "overload" // the upstream refused the call for want of capacity
+	Retried   Kind = "retry"    // the call went to another upstream
 	Lost      Kind = "lost"
 )
 
@@ -149,6 +150,7 @@ var kinds = map[governor.EventKind]Kind{
 	governor.EventStarted: Started, governor.EventAsked: Asked, governor.EventAdmitted: Admitted, governor.EventRefused: Refused,
 	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
 	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload,
+	governor.EventRetried: Retried,
 }
 
 func policyOf(e *governor.Event) *Policy {

@@ -181,7 +181,9 @@ func TestPlan_OfAnAdaptivePool(t *testing.T) {
 	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
 		path := filepath.Join(t.TempDir(), "decisions.jsonl")
 		w := adaptiveWorld(law, 16)
-		w.mock.ErrorRate = 0.01
+		w.mock.ErrorRate = 0.01 // of which some are sent to the other upstream
+		w.pool.Upstreams = behind(3, 1).Upstreams
+		w.others = map[string]http.Handler{"up1": newMoody(t, mock.Config{Slots: 4, FirstToken: 300 * time.Millisecond, TokensPerSecond: 50})}
 		var snap *tenants.Snapshot
 		var limit int64
 		synctest.Test(t, func(t *testing.T) {
@@ -195,7 +197,9 @@ func TestPlan_OfAnAdaptivePool(t *testing.T) {
 			wg.Go(func() {
 				for range 5 { // some are refused upstream
 					time.Sleep(30 * time.Second)
-					s.call(t.Context(), "b", chat(true, 10, `,"mock":{"error_status":503}`))
+					for range 5 {
+						s.call(t.Context(), "b", chat(true, 10, `,"mock":{"error_status":503}`))
+					}
 				}
 			})
 			mixedFlood(s)

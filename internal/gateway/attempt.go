@@ -98,9 +98,6 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err := a.next.RoundTrip(r)
 		said := c.judge(resp, err)
 		c.tell(said)
-		if c.overloads(said, err) {
-			c.lease.Overloaded()
-		}
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {
 			return resp, err
 		}
@@ -117,11 +114,20 @@ func (t *try) watch(trace *httptrace.ClientTrace) {
 // tryAgain chooses where a call goes whose try came to nothing: to another upstream, or
 // to any once it has waited its turn again. What the try may have taken is charged.
 func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) bool {
-	if !c.mayRepeat(said) {
+	may, ch := c.mayRepeat(said), upstreams.Choice{}
+	if may {
+		ch = c.pool.set.Choose(time.Now(), c.may&^c.tried)
+	}
+	switch {
+	case ch.OK:
+		c.lease.Retried()
+	case c.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
+		c.lease.Overloaded()
+	}
+	if !may {
 		return false
 	}
 	spent := c.guess()
-	ch := c.pool.set.Choose(time.Now(), c.may&^c.tried)
 	for !ch.OK {
 		at, only := c.pool.set.Pause(time.Now(), c.may)
 		if at.IsZero() || said != upstreams.Busy && !only || !c.admitAnew(at) {

@@ -106,7 +106,7 @@ func (c *call) tell(said upstreams.Outcome) {
 }
 
 // overloads reports whether what came of a try says that the upstream has more to do than it
-// can: then its pool's limit on calls at once is too high, if that moves.
+// can: then its pool's limit on calls at once is too high, if that moves and no other is ready.
 func (c *call) overloads(said upstreams.Outcome, err error) bool {
 	switch {
 	case c.try.busy, c.try.status == http.StatusServiceUnavailable, c.try.status == http.StatusGatewayTimeout:

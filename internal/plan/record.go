@@ -38,16 +38,16 @@ type Call struct {
 	Took     governor.Usage
 	Ran      time.Duration
 	Ending   string
-	progress []progress // and what the upstream refused
+	progress []progress // and what upstreams failed
 	leftAt   int64      // 0 = never
 	lines    struct{ ask, left, end int64 }
 }
 
 type progress struct {
-	line       int64
-	after      time.Duration
-	output     int64
-	overloaded bool // the upstream was, instead
+	kind   decisions.Kind // or Overload, or Retried
+	line   int64
+	after  time.Duration
+	output int64
 }
 
 // change is what was told of all calls: an apply, a throttle, or a drain.
@@ -123,10 +123,8 @@ func (r *Run) take(l *decisions.Line, line int64) {
 		}
 	case decisions.Left:
 		c.leftAt, c.lines.left = l.At, line
-	case decisions.Progress:
-		c.progress = append(c.progress, progress{line: line, after: time.Duration(l.At - c.Decided.At), output: l.Output})
-	case decisions.Overload:
-		c.progress = append(c.progress, progress{line: line, after: time.Duration(l.At - c.Decided.At), overloaded: true})
+	case decisions.Progress, decisions.Overload, decisions.Retried:
+		c.progress = append(c.progress, progress{l.Kind, line, time.Duration(l.At - c.Decided.At), l.Output})
 	case decisions.Ended:
 		c.Took, c.Ran, c.Ending, c.lines.end = governor.Usage(*l.Usage), time.Duration(l.At-c.Decided.At), l.Ending, line
 	}

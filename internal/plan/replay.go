@@ -236,11 +236,14 @@ func (v *replay) Observe(e governor.Event) {
 
 // tell tells of a running call what was told.
 func (p progress) tell(l governor.Lease) {
-	if p.overloaded {
+	switch p.kind {
+	case decisions.Overload:
 		l.Overloaded()
-		return
+	case decisions.Retried:
+		l.Retried()
+	default:
+		l.Progress(p.output)
 	}
-	l.Progress(p.output)
 }
 
 // end ends a lease as it was ended.
