@@ -55,7 +55,7 @@ func suffer(t *testing.T, store disaster) {
 	defer c.rest()
 	time.Sleep(10 * time.Second)
 	if *chaosAll {
-		c.pause, c.off = 15*time.Second, 0.05 // on a machine that others use as well it was up to 0.046
+		c.pause, c.off = 15*time.Second, 0.03
 	}
 	for _, m := range c.mishaps(*chaosAll) {
 		c.suffer(m)
