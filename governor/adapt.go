@@ -21,6 +21,7 @@ func (p *pool) adaptLocked() {
 		p.limiter = nil
 	case p.limiter == nil:
 		p.limiter = adaptive.New(cfg)
+		p.limiter.Begin(p.escrow.InFlight())
 	default:
 		p.limiter.Configure(cfg)
 	}

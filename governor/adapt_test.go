@@ -154,6 +154,30 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 	})
 }
 
+// A limit that becomes adaptive begins at what runs, not at its least, to which all would
+// have to come to their end first.
+func TestAdaptive_BeginsAtWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
+		pool := &cfg.Pools[0]
+		law := pool.Adaptive
+		pool.Adaptive, pool.MinConcurrency, pool.Concurrency = adaptive.Fixed, 0, 64
+		g := must(t, cfg)
+		for range 20 {
+			if _, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}); rej != nil {
+				t.Fatal(rej)
+			}
+		}
+		pool.Adaptive, pool.MinConcurrency = law, 2
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if got := g.slotsOf("p"); got != 20 {
+			t.Errorf("with 20 calls in flight the limit begins at %d", got)
+		}
+	})
+}
+
 // A reload moves the bounds and keeps what was found; who waits goes when it rises. A refusal of
 // the upstream lowers it.
 func TestAdaptive_Reload(t *testing.T) {

@@ -60,6 +60,10 @@ func New(cfg Config) *Limiter {
 	return &Limiter{cfg: cfg, limit: float64(cfg.Min), ramping: true, bases: bases{}}
 }
 
+// Begin begins at what runs already, within the bounds: where a limit that stood still becomes
+// one that moves, calls go on as they do.
+func (l *Limiter) Begin(running int64) { l.set(float64(running)) }
+
 // Configure changes law and bounds. What was learned stays, as far as the bounds let it.
 func (l *Limiter) Configure(cfg Config) {
 	if cfg == l.cfg {
