@@ -149,14 +149,7 @@ const maxTokenWeight = 1_000_000
 
 // Validate reports everything that is wrong.
 func (c Config) Validate() error {
-	var errs []error
-	if c.Recorded && (c.Shared || c.SharedLimits) {
-		what := "Shared"
-		if !c.Shared {
-			what = "SharedLimits"
-		}
-		errs = append(errs, fmt.Errorf("governor: %s and Recorded do not go together: what others leave of a limit is not told to the Observer", what))
-	}
+	errs := c.recordable()
 	pools, tenants := map[string]bool{}, map[string]bool{}
 	for _, p := range c.Pools {
 		if pools[p.Name] || p.Name == "" {
@@ -222,6 +215,19 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// recordable lists what is shared though all decisions are to be recorded.
+func (c Config) recordable() (errs []error) {
+	for _, x := range []struct {
+		what string
+		set  bool
+	}{{"Shared", c.Shared}, {"SharedLimits", c.SharedLimits}} {
+		if c.Recorded && x.set {
+			errs = append(errs, fmt.Errorf("governor: %s and Recorded do not go together: what others leave of a limit is not told to the Observer", x.what))
+		}
+	}
+	return errs
 }
 
 // checkLimits reports what is out of range.
