@@ -23,7 +23,7 @@ type shares struct {
 	lost  atomic.Bool
 	fails int // so many are not taken at first
 
-	store *memory.Store
+	store atomic.Pointer[memory.Store]
 	asked atomic.Int64 // beats
 }
 
@@ -39,7 +39,7 @@ func (s *shares) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply,
 	}
 	defer time.Sleep(s.away)
 	s.asked.Add(int64(len(beats)))
-	return s.store.Share(ctx, beats)
+	return s.store.Load().Share(ctx, beats)
 }
 
 // office is a gateway of a tenant with limits of its own.
@@ -51,7 +51,7 @@ type office struct {
 // offices starts gateways, and has them ended with the test.
 func offices(t *testing.T, n int, store *shares, tenant governor.Tenant) []*office {
 	t.Helper()
-	store.store = memory.New(memory.Config{})
+	store.store.Store(memory.New(memory.Config{}))
 	tenant.Name, tenant.Weight = "a", 1000
 	list := make([]*office, n)
 	for i := range list {
@@ -274,7 +274,7 @@ func TestLimits_StoreForgets(t *testing.T) {
 		var l load
 		l.flood(list[:1], 1, 10*time.Second, 100*time.Millisecond, 100*time.Millisecond)
 		spent := len(l.used)
-		store.store = memory.New(memory.Config{})
+		store.store.Store(memory.New(memory.Config{}))
 		time.Sleep(61 * time.Second)
 		l.flood(list[1:], 1, time.Minute, 100*time.Millisecond, 100*time.Millisecond)
 		if spent != 50 || len(l.used) != 100 {
