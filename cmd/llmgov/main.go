@@ -8,15 +8,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	_ "time/tzdata" // budgets begin in zones that the machine may not know
 
 	"github.com/alecthomas/kong"
 )
-
-// version is set by the linker on a release.
-var version = ""
 
 func main() {
 	// The first signal drains; a second one ends the process the usual way.
@@ -95,20 +91,3 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 type usageError struct{ what string }
 
 func (e *usageError) Error() string { return "llmgov: " + e.what }
-
-type versionCmd struct{}
-
-func (versionCmd) Run(e *env) error {
-	fmt.Fprintln(e.stdout, "llmgov", versionText())
-	return nil
-}
-
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// version is set by the linker on a release: -ldflags '-X main.version=v1.2.3'.
+var version = ""
+
+type versionCmd struct{}
+
+// Help is shown below the flags.
+func (versionCmd) Help() string { return `Example: llmgov version` }
+
+func (versionCmd) Run(e *env) error {
+	info, _ := debug.ReadBuildInfo()
+	fmt.Fprintf(e.stdout, "llmgov %s%s %s %s/%s\n", versionOf(version, info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return nil
+}
+
+// versionText is the version alone.
+func versionText() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(version, info)
+}
+
+// versionOf is what the linker was told, else what go install or go build knew of the module.
+// info is nil in a binary that was built without modules.
+func versionOf(linked string, info *debug.BuildInfo) string {
+	switch {
+	case linked != "":
+		return linked
+	case info != nil && info.Main.Version != "":
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// commitOf is the commit that a binary was built from, where it is known: a build with
+// -buildvcs=false, or without the repository, knows none.
+func commitOf(info *debug.BuildInfo) string {
+	var revision, at, changed string
+	if info != nil {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				revision = fmt.Sprintf("%.12s", s.Value)
+			case s.Key == "vcs.time":
+				at = " of " + s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = ", with changes"
+			}
+		}
+	}
+	if revision == "" {
+		return ""
+	}
+	return " (commit " + revision + at + changed + ")"
+}
