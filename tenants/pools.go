@@ -148,6 +148,11 @@ func concurrencyKind() schema {
 // concurrency reads a pool's limit on calls in flight: a number, or a mapping that says more about it. When that is
 // refused, the pool still has a limit and no reserve.
 func (v value) concurrency(p *Pool) {
+	if law, found := v.bareLaw(); found {
+		v.problem("%s needs a max, which it moves up to; write {adaptive: %s, max: 64}", v.say(v.node.Value), law)
+		p.Concurrency = 1
+		return
+	}
 	if v.node.Kind != yaml.MappingNode {
 		p.Concurrency = v.amount(0, maxAmount)
 		return
@@ -170,6 +175,18 @@ func (v value) concurrency(p *Pool) {
 		return
 	}
 	p.InteractiveReserve, p.Adaptive, p.MinConcurrency = 0, "", 0
+}
+
+// bareLaw is the law that was probably meant by a word in place of the number or mapping.
+func (v value) bareLaw() (law string, found bool) {
+	if v.skip() || v.node.Kind != yaml.ScalarNode {
+		return "", false
+	}
+	word, found := nearest(v.node.Value, append([]string{"adaptive"}, laws...))
+	if word == "adaptive" {
+		word = string(Gradient)
+	}
+	return word, found
 }
 
 func (v value) refusedAny(keys ...string) bool {
