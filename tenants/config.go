@@ -71,7 +71,8 @@ type Timeouts struct {
 	UpstreamHeader time.Duration `koanf:"upstream_header"`
 	// StreamIdle is the longest silence inside a stream. Default 120s.
 	StreamIdle time.Duration `koanf:"stream_idle"`
-	// Drain is how long a shutdown waits for what is in flight; 0 does not wait. Default 30s.
+	// Drain is how long a shutdown waits for what is in flight, listening for the first sixth
+	// of it; 0 does not wait. Default 30s.
 	Drain time.Duration `koanf:"drain"`
 }
 

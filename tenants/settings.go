@@ -76,7 +76,7 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight.", kind: durationKind,
+		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight. For a sixth of it, 5s at most, new calls are still told to go elsewhere.", kind: durationKind,
 		get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0),
 	},
 	{

@@ -15,10 +15,28 @@ import (
 )
 
 func main() {
-	// The first signal drains; a second one ends the process the usual way.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	os.Exit(run(untilSignalled(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// errAskedToStop is why the context of a process ends that others still count on, and not
+// because of somebody at its terminal.
+var errAskedToStop = errors.New("asked to stop")
+
+// untilSignalled ends with the first signal, which drains; a second one ends the process
+// the usual way.
+func untilSignalled() context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		first := <-signals
+		signal.Stop(signals)
+		if first == syscall.SIGTERM {
+			end(errAskedToStop)
+		}
+		end(nil)
+	}()
+	return ctx
 }
 
 // Exit codes.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -281,9 +280,9 @@ func quickstartKey(t *testing.T, p *process, tenant string) string {
 	return strings.TrimSuffix(m, `"`)
 }
 
-func startQuickstart(t *testing.T) *process {
+func startQuickstart(t *testing.T, env ...string) *process {
 	t.Helper()
-	p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	p, err := launch(t.TempDir(), append(env, "PATH="+os.Getenv("PATH")), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,80 +291,6 @@ func startQuickstart(t *testing.T) *process {
 		t.Fatal(err)
 	}
 	return p
-}
-
-// A signal during a stream: the stream comes to its end, nobody else comes in,
-// and the process ends with 0.
-func TestDrain(t *testing.T) {
-	p := startQuickstart(t)
-	body := `{"model":"gpt-4o","messages":[{"role":"user","content":"x"}],"stream":true,"mock":{"output_tokens":60,"token_ms":25}}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+quickstartKey(t, p, "enterprise"))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	stream := bufio.NewReader(resp.Body)
-	if _, err := stream.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := poll(func() error {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
-		if err != nil {
-			return nil
-		}
-		conn.Close()
-		return fmt.Errorf("new connections are still taken")
-	}); err != nil {
-		t.Error(err)
-	}
-	ready, err := http.Get(p.admin + "/readyz")
-	if err != nil {
-		t.Fatalf("the admin side is gone before the stream: %v", err)
-	}
-	ready.Body.Close()
-	if ready.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("/readyz says %d while draining", ready.StatusCode)
-	}
-
-	rest, err := io.ReadAll(stream)
-	if err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
-		t.Errorf("the stream ends with %v: %.300q", err, rest)
-	}
-	if n := strings.Count(string(rest), `"content":" `); n != 60 {
-		t.Errorf("%d words of 60 came", n)
-	}
-	code, err := p.exit()
-	if err != nil || code != 0 {
-		t.Errorf("exit code %d, %v:\n%s", code, err, read(p.stderr))
-	}
-}
-
-// POST /api/v1/drain does what the signal does, and is answered also when
-// nothing runs, so that the process ends at once.
-func TestDrain_ByAdmin(t *testing.T) {
-	for range 5 {
-		p := startQuickstart(t)
-		resp, err := http.Post(p.admin+"/api/v1/drain", "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusAccepted {
-			t.Errorf("status %d", resp.StatusCode)
-		}
-		if code, err := p.exit(); err != nil || code != 0 {
-			t.Errorf("exit code %d, %v", code, err)
-		}
-	}
 }
 
 // Headers beyond the limit are refused before anything else is looked at.

@@ -15,10 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -125,15 +122,15 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		data.Close()
 		return err
 	}
-	ctx, drain := context.WithCancel(e.ctx)
-	defer drain()
+	ctx, end := context.WithCancelCause(e.ctx)
+	defer end(nil)
 	files, err := from.watch(ctx)
 	if err != nil {
 		return errors.Join(err, data.Close(), admin.Close())
 	}
 	policies := newReloader(files, snap, p.gateway.Apply, p.metrics, p.log)
 	dataServer := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
-	adminServer := p.adminServer(cfg, drain, policies)
+	adminServer := p.adminServer(cfg, func() { end(errAskedToStop) }, policies)
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -149,16 +146,16 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		group.Go(func() error { return p.shared.Run(running) })
 		p.shared.await(ctx)
 	}
-	group.Go(func() error { defer drain(); return ignoreClosed(dataServer.Serve(data)) })
-	group.Go(func() error { defer drain(); return ignoreClosed(adminServer.Serve(admin)) })
+	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
+	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })
 	group.Go(func() error {
 		<-ctx.Done()
 		patience := p.gateway.Snapshot().Config().Timeouts.Drain
 		until := time.Now().Add(patience)
-		shutdown(p.governor, p.gateway, dataServer, patience, cut, p.log)
+		shutdown(p.governor, p.gateway, dataServer, patience, graceOf(context.Cause(ctx), patience), cut, p.log)
 		ended()
 		flush(p.tracer, until, p.log)
-		if wait(adminServer, nil, time.Second) != nil { // a scrape that hangs holds nobody up
+		if wait(adminServer, nil, time.Second, 0) != nil { // a scrape that hangs holds nobody up
 			return adminServer.Close()
 		}
 		return nil
@@ -171,46 +168,6 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		group.Go(func() error { traffic(ctx, url(data.Addr()), from.demo); return nil })
 	}
 	greet(e, snap, from.demo, data.Addr(), admin.Addr())
-	return group.Wait()
-}
-
-// shutdown stops admission, and lets what runs come to its end. What is left after
-// the time for it is cut: streams end in an error event, and all is settled.
-func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, patience time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
-	gov.Drain()
-	running, _ := gov.Leases()
-	log.Info("draining", "running", running, "at_most", patience.String())
-	if wait(server, gw, patience) != nil {
-		running, _ = gov.Leases()
-		log.Warn("drain took too long, cutting what is left", "running", running)
-		cut(gateway.ErrDraining)
-		if wait(server, gw, time.Second) != nil {
-			_ = server.Close()
-		}
-	}
-	log.Info("stopped")
-}
-
-// flush sends the last spans, in what the calls have left of the time to drain.
-func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), max(time.Until(until), time.Second))
-	defer cancel()
-	if err := tracer.Shutdown(ctx); err != nil {
-		log.Warn("the last spans are lost", "error", err.Error())
-	}
-}
-
-// wait shuts a server down, and waits for its calls so long: also for the websockets of
-// a gateway, if it is one's, which the server does not know of.
-func wait(server *http.Server, gw *gateway.Gateway, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if gw == nil {
-		return server.Shutdown(ctx)
-	}
-	var group errgroup.Group
-	group.Go(func() error { return server.Shutdown(ctx) })
-	group.Go(func() error { return gw.Drain(ctx) })
 	return group.Wait()
 }
 

@@ -84,10 +84,10 @@ func (p *process) ask(t *testing.T, header ...string) {
 	}
 }
 
-// end drains the process, and waits for its end.
+// end drains the process without a grace, and waits for its end.
 func (p *process) end(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	select {

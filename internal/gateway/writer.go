@@ -64,6 +64,9 @@ func (w *writer) extend(now time.Time) {
 // are set once, and again if something cleared them.
 func (c *call) showOwn() {
 	c.w.Header().Set("X-Request-Id", c.id)
+	if c.g.gov.Draining() { // the next call of who keeps connections is for another gateway
+		c.w.Header().Set("Connection", "close")
+	}
 	if c.shown {
 		c.showStanding()
 		c.w.queued(c.lease.Waited)

@@ -84,9 +84,9 @@ export class Process {
     }
   }
 
-  // end stops the process as an operator does, and returns what was wrong with it.
+  // end stops the process as somebody at its terminal does, without a grace, and returns what was wrong with it.
   async end() {
-    this.child.kill('SIGTERM');
+    this.child.kill('SIGINT');
     const code = await this.exited;
     const problems = [];
     if (code !== 0) problems.push(`llmgov ${this.name} ended with ${code}:\n${this.output}`);
