@@ -154,8 +154,7 @@ func (s *Snapshot) Location() *time.Location { return s.zone }
 type ModelInfo struct{ Name, Pool string }
 
 // ModelsFor lists, sorted by name, the models that t may use and that somebody wrote down by name, in a pool or in
-// the tenant's own grant. A glob stands for names that only the upstream knows, so it is not listed: a pool of globs
-// alone shows nothing, although its models can be called.
+// the tenant's own grant. A glob stands for names that only the upstream knows, so it is not listed.
 func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
 	var list []ModelInfo
 	for name, i := range s.routes.exact {

@@ -21,6 +21,9 @@
 // (attempts), and admitted anew where all have asked for a pause. What is believed of
 // upstreams is package upstreams' business, and told to the governor (believe).
 //
+// What is answered here (models, usage) goes no further than authenticate. A list of models
+// has what the policy names, and what upstreams list for its patterns (shelf).
+//
 // A call value goes that way once, left to right, and carries everything.
 //
 // # Rules

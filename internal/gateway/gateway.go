@@ -46,6 +46,8 @@ type Gateway struct {
 	sockets sockets
 	ongoing ongoing
 
+	listings listings
+
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
 }
@@ -82,6 +84,7 @@ func New(opt Options) (*Gateway, error) {
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
 		events: opt.Events, declared: map[string]string{},
+		listings: listings{due: map[string]time.Time{}},
 	}
 	if g.objects == nil {
 		if g.objects, err = objects.Open("", opt.Log); err != nil {

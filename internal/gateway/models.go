@@ -1,9 +1,14 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/governor"
 )
 
 type modelObject struct {
@@ -14,9 +19,18 @@ type modelObject struct {
 }
 
 // serveModels answers GET /v1/models and /v1/models/{id} from the policy: what
-// this tenant may use, and which pool serves it.
+// this tenant may use, and which pool serves it. Where a pool has patterns, the list
+// has the names that its upstreams know. A single name is not looked up: providers take
+// more names than they list.
 func (c *call) serveModels() {
 	c.showStanding()
+	if wait := c.g.listings.take(c.tenant.Name, c.began); wait > 0 {
+		c.refuse(&refusal{
+			status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonRequests.String(), retryAfter: wait,
+			message: "Tenant " + c.tenant.Name + " asks for models more than 10 times a second. " + comeAgain(wait),
+		})
+		return
+	}
 	id := strings.TrimPrefix(c.r.URL.Path[strings.Index(c.r.URL.Path, "/models")+len("/models"):], "/")
 	if id != "" {
 		p, ok := c.world.snap.PoolOf(id)
@@ -27,11 +41,79 @@ func (c *call) serveModels() {
 		c.writeJSON(modelObject{ID: id, Object: "model", OwnedBy: p.Name})
 		return
 	}
+	pools := c.listed() // by model
 	data := []modelObject{}
-	for _, m := range c.world.snap.ModelsFor(c.tenant) {
-		data = append(data, modelObject{ID: m.Name, Object: "model", OwnedBy: m.Pool})
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		data = append(data, modelObject{ID: name, Object: "model", OwnedBy: pools[name]})
 	}
 	c.writeJSON(map[string]any{"object": "list", "data": data})
+}
+
+// listed are the models that can be named, with the pools that serve them: those of the
+// policy, and those that upstreams have told of for patterns of pools.
+func (c *call) listed() map[string]string {
+	pools := map[string]string{}
+	for _, m := range c.world.snap.ModelsFor(c.tenant) {
+		pools[m.Name] = m.Pool
+	}
+	open := c.patterned()
+	c.lookUp(open)
+	for _, p := range open {
+		for _, u := range p.upstreams {
+			for _, name := range u.shelf.seen() {
+				if c.lists(p, u, name) {
+					pools[name] = p.Name
+				}
+			}
+		}
+	}
+	return pools
+}
+
+// patterned are the pools that the tenant may use and that have patterns.
+func (c *call) patterned() (open []*poolSide) {
+	for i, account := range c.world.accounts[c.tenant.Index] {
+		p := c.world.pools[i]
+		if account != nil && slices.ContainsFunc(p.Models, func(m string) bool { return strings.Contains(m, "*") }) {
+			open = append(open, p)
+		}
+	}
+	return open
+}
+
+// lookUp asks the upstreams of pools for their models, all at once, and waits a little for
+// those that were never heard.
+func (c *call) lookUp(open []*poolSide) {
+	ctx, cancel := context.WithTimeout(c.r.Context(), shelfPatience)
+	defer cancel()
+	var waits []<-chan struct{}
+	for _, p := range open {
+		for _, u := range p.upstreams {
+			if u.listsModels() {
+				waits = append(waits, u.lookUp(c.g.transport))
+			}
+		}
+	}
+	for _, there := range waits {
+		if there == nil {
+			continue
+		}
+		select {
+		case <-there:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lists reports whether a model that one of a pool's upstreams has is listed as the pool's. Tuned
+// models are for those who had them tuned: a provider lists everybody's.
+func (c *call) lists(p *poolSide, u *upstream, name string) bool {
+	serving, ok := c.world.snap.PoolOf(name)
+	if !ok || serving.Index != p.Index || !c.tenant.MayUse(name) {
+		return false
+	}
+	return !strings.HasPrefix(name, "ft:") || c.sees(u.name, name)
 }
 
 func (c *call) writeJSON(v any) {

@@ -22,7 +22,11 @@ type upstream struct {
 	// keyHeader and key are what it knows the gateway by; none without a key.
 	keyHeader string
 	key       []string
+	shelf     *shelf // what it says it has
 }
+
+// identity is the same for the same upstream in the policies before and after, also under another name.
+func (u *upstream) identity() string { return fmt.Sprint(u.kind, u.base.String(), u.version, u.key) }
 
 // newUpstreams resolves those of a configuration, by name.
 func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
@@ -133,7 +137,7 @@ func newSet(p *tenants.Pool, byName map[string]*upstream, before *upstreams.Set)
 	for _, m := range p.Upstreams {
 		u := byName[m.Name]
 		list = append(list, u)
-		specs = append(specs, upstreams.Spec{Name: u.name, Weight: m.Weight, Identity: fmt.Sprint(u.kind, u.base.String(), u.version, u.key)})
+		specs = append(specs, upstreams.Spec{Name: u.name, Weight: m.Weight, Identity: u.identity()})
 	}
 	return list, upstreams.New(specs, before)
 }

@@ -75,6 +75,12 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	if err != nil {
 		return nil, err
 	}
+	shelves := before.shelves()
+	for _, u := range byName {
+		if u.shelf = shelves[u.identity()]; u.shelf == nil {
+			u.shelf = &shelf{}
+		}
+	}
 	w := &world{snap: snap, shares: sync.OnceValue(func() [][]int64 { return sharesOf(snap) })}
 	speeds, learned := before.learned()
 	if w.shared = learned[""]; w.shared == nil {

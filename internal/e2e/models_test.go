@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// lister is an upstream that lists models, after a while.
+type lister struct {
+	asked  atomic.Int64
+	late   time.Duration
+	status int
+	body   string // "" is a list of names
+	names  []string
+	key    string // that it was asked with
+}
+
+func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.asked.Add(1)
+	l.key = r.Header.Get("Authorization") + r.URL.Path
+	select {
+	case <-time.After(l.late):
+	case <-r.Context().Done():
+		return
+	}
+	if l.status != 0 {
+		w.WriteHeader(l.status)
+	}
+	if l.body != "" {
+		fmt.Fprint(w, l.body)
+		return
+	}
+	var list []string
+	for _, n := range l.names {
+		list = append(list, fmt.Sprintf(`{"id":%q,"object":"model","owned_by":"org-of-the-account"}`, n))
+	}
+	fmt.Fprintf(w, `{"object":"list","data":[%s]}`, strings.Join(list, ","))
+}
+
+// listing is a stack whose pool is served by listers, and a tenant for each of some grants.
+func listing(t *testing.T, models []string, listers map[string]*lister, grants map[string][]string) *stack {
+	p := pool(1000, 0, 0)
+	p.Models, p.Upstreams = models, nil
+	w := world{others: map[string]http.Handler{}}
+	for name, l := range listers {
+		w.others[name] = l
+		p.Upstreams = append(p.Upstreams, tenants.PoolUpstream{Name: name, Weight: 1})
+	}
+	w.pool = p
+	for name, models := range grants {
+		one := tenant(name, 1)
+		one.Models = models
+		w.tenants = append(w.tenants, one)
+	}
+	return newStack(t, w)
+}
+
+// models are the names that a tenant is told.
+func (s *stack) models(key string) []string {
+	s.t.Helper()
+	a := s.usage("/v1/models", key)
+	var list struct {
+		Object string
+		Data   []struct{ ID, Object, Owned_By string }
+	}
+	if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != http.StatusOK || list.Object != "list" {
+		s.t.Fatalf("%d %s, %v", a.status, a.body, err)
+	}
+	names := []string{}
+	for _, m := range list.Data {
+		if m.Object != "model" || m.Owned_By != "p" {
+			s.t.Errorf("it lists %+v", m)
+		}
+		names = append(names, m.ID)
+	}
+	return names
+}
+
+func (s *stack) wantModels(key string, want ...string) {
+	s.t.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), s.models(key)); diff != "" {
+		s.t.Errorf("the models of %s (- want, + got):\n%s", key, diff)
+	}
+}
+
+// A pool's patterns are listed by the names that its upstreams know, as far as a tenant may use them.
+func TestModels_OfPatterns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listers := map[string]*lister{
+			"one": {names: []string{"gpt-4o", "o3", "gpt-4o-mini", "ft:gpt-4o:org::somebodys", "", strings.Repeat("gpt-4o", 50)}},
+			"two": {body: `[{"id":"gpt-4o-2024"},{"id":"gpt-4o"},{"id":7},"gpt-4o-text"]`},
+		}
+		s := listing(t, []string{"named", "gpt-4o*", "ft:*"}, listers, map[string][]string{
+			"all": {"*"}, "some": {"gpt-4o-*", "gpt-4o-by-name"}, "one": {"named"},
+		})
+		defer s.close()
+		s.wantModels("all", "gpt-4o", "gpt-4o-2024", "gpt-4o-mini", "named")
+		s.wantModels("some", "gpt-4o-2024", "gpt-4o-by-name", "gpt-4o-mini")
+		s.wantModels("one", "named")
+		if got, want := listers["one"].key, "Bearer key-of-one/v1/models"; got != want {
+			t.Errorf("it was asked as %q, want %q", got, want)
+		}
+		for path, want := range map[string]int{"gpt-4o-mini": 200, "named": 200, "gpt-4o-unlisted": 200, "o3": 404} {
+			if a := s.usage("/v1/models/"+path, "all"); a.status != want {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+	})
+}
+
+// A list is kept for five minutes, asked for by one caller for all, and outlives an upstream that
+// fails.
+func TestModels_Kept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lister{names: []string{"a"}, late: time.Second}
+		s := listing(t, []string{"*"}, map[string]*lister{"one": l}, map[string][]string{"all": {"*"}})
+		defer s.close()
+		asked := func(want int64) {
+			t.Helper()
+			if got := l.asked.Load(); got != want {
+				t.Errorf("it was asked %d times, want %d", got, want)
+			}
+		}
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() { s.wantModels("all", "a") })
+		}
+		group.Wait()
+		asked(1)
+		time.Sleep(5*time.Minute - 2*time.Second)
+		l.names = []string{"a", "b"}
+		s.wantModels("all", "a")
+		asked(1)
+
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		s.wantModels("all", "a") // while it is asked
+		if time.Since(began) > 0 {
+			t.Errorf("it took %s", time.Since(began))
+		}
+		time.Sleep(2 * time.Second)
+		s.wantModels("all", "a", "b")
+		asked(2)
+
+		l.status, l.names = http.StatusInternalServerError, nil
+		for range 3 {
+			time.Sleep(5 * time.Minute)
+			s.wantModels("all", "a", "b")
+		}
+		time.Sleep(2 * time.Second)
+		asked(5)
+	})
+}
+
+// An upstream that does not tell holds up nobody for long, and hides nothing.
+func TestModels_NotTold(t *testing.T) {
+	for name, l := range map[string]*lister{
+		"hangs":     {late: time.Hour},
+		"fails":     {status: http.StatusUnauthorized, names: []string{"a"}},
+		"no list":   {body: `{"models":[]}`},
+		"no JSON":   {body: `<html>{"data":[{"id":"a"}]}`},
+		"too large": {body: `{"data":[{"id":"a"}],"x":"` + strings.Repeat("x", 9<<20) + `"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := listing(t, []string{"*", "named"}, map[string]*lister{"one": l, "two": {names: []string{"b"}}}, map[string][]string{"all": {"*"}})
+				defer s.close()
+				for _, atMost := range []time.Duration{2 * time.Second, 0} {
+					began := time.Now()
+					s.wantModels("all", "b", "named")
+					if took := time.Since(began); took > atMost {
+						t.Errorf("it took %s, at most %s", took, atMost)
+					}
+				}
+				time.Sleep(15 * time.Second) // of a question, 10
+				asked := l.asked.Load()
+				*l = lister{names: []string{"late"}}
+				s.wantModels("all", "b", "named")
+				if asked != 1 || l.asked.Load() != 0 {
+					t.Errorf("it was asked %d times, and again %d", asked, l.asked.Load())
+				}
+				time.Sleep(time.Minute)
+				s.wantModels("all", "b", "late", "named")
+			})
+		})
+	}
+}
+
+// Who asks all the time is told to wait, and its limits are left alone.
+func TestModels_TooOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, other := tenant("a", 1), tenant("b", 1)
+		one.RPM = 1
+		s := newStack(t, world{mock: mock.Config{Models: []string{"m"}}, pool: pool(1_000_000, 0, 0), tenants: []tenants.Tenant{one, other}})
+		defer s.close()
+		for i := range 50 {
+			if a := s.usage("/v1/models", "a"); a.status != http.StatusOK {
+				t.Fatalf("%d: %d %s", i, a.status, a.body)
+			}
+		}
+		for _, path := range []string{"/v1/models", "/v1/models/m"} {
+			a := s.usage(path, "a")
+			if a.status != http.StatusTooManyRequests || !strings.Contains(a.body, `"type":"requests","param":null,"code":"rate_limit_exceeded"`) || a.header.Get("retry-after-ms") != "100" {
+				t.Errorf("%d %s %v", a.status, a.body, a.header)
+			}
+		}
+		s.wantModels("b", "m")
+		time.Sleep(100 * time.Millisecond)
+		s.wantModels("a", "m")
+		if a := s.call(t.Context(), "a", chat(false, 5, "")); a.status != http.StatusOK {
+			t.Errorf("a call: %d %s", a.status, a.body)
+		}
+	})
+}

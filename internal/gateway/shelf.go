@@ -1,0 +1,137 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// How lists of models are asked for.
+const (
+	shelfFresh    = 5 * time.Minute  // a list is not asked for again before
+	shelfRetry    = 30 * time.Second // after an upstream has not told
+	shelfTimeout  = 10 * time.Second // of one question
+	shelfPatience = 2 * time.Second  // of a caller, for lists that were never heard
+	shelfBytes    = 8 << 20
+	shelfModels   = 5000 // of an upstream; more are left out
+)
+
+// shelf is which models an upstream says it has: for patterns in pools to be listed by name.
+// It asks when somebody wants to know, once at a time, and keeps what it heard last.
+type shelf struct {
+	mu     sync.Mutex
+	models []string // nil was never heard
+	due    time.Time
+	asking chan struct{} // closed when the answer is there; nil while nobody asks
+	asked  time.Time
+}
+
+// lookUp asks the upstream, if it is time to. The channel is closed when there is something to
+// see; nil is that there is nothing worth waiting for.
+func (u *upstream) lookUp(through http.RoundTripper) <-chan struct{} {
+	s := u.shelf
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.asking == nil {
+		if now.Before(s.due) {
+			return nil
+		}
+		s.asking, s.asked = make(chan struct{}), now
+		go u.fill(through)
+	}
+	// What was heard before does while it is asked for anew, and one caller's patience shows
+	// that an upstream is slow.
+	if s.models != nil || now.Sub(s.asked) >= shelfPatience {
+		return nil
+	}
+	return s.asking
+}
+
+// fill asks the upstream, for whoever waits and whoever comes later.
+func (u *upstream) fill(through http.RoundTripper) {
+	ctx, cancel := context.WithTimeout(context.Background(), shelfTimeout)
+	defer cancel()
+	models, err := u.askModels(ctx, through)
+	s := u.shelf
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.due = time.Now().Add(shelfRetry); err == nil {
+		s.models, s.due = models, time.Now().Add(shelfFresh)
+	}
+	close(s.asking)
+	s.asking = nil
+}
+
+// seen is what was heard last.
+func (s *shelf) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.models
+}
+
+// askModels asks an upstream what it has.
+func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]string, error) {
+	query := ""
+	if u.kind == tenants.Anthropic { // it tells twenty, if nothing is said
+		query = "limit=1000"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url("/models", "", query).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	u.sign(r.Header)
+	resp, err := through.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, shelfBytes))
+	if err != nil {
+		return nil, err
+	}
+	list := gjson.ParseBytes(body)
+	if !list.IsArray() { // as OpenAI and Anthropic have it
+		list = list.Get("data")
+	}
+	if resp.StatusCode != http.StatusOK || !gjson.ValidBytes(body) || !list.IsArray() { // so is what is cut off
+		return nil, fmt.Errorf("gateway: upstream %s lists no models: %s", u.name, resp.Status)
+	}
+	return idsIn(list), nil
+}
+
+// idsIn are the ids of what is in a list.
+func idsIn(list gjson.Result) []string {
+	models := []string{}
+	list.ForEach(func(_, v gjson.Result) bool {
+		if id := v.Get("id"); id.Type == gjson.String && id.Str != "" && len(id.Str) <= 256 {
+			models = append(models, id.Str)
+		}
+		return len(models) < shelfModels
+	})
+	return models
+}
+
+// listsModels reports whether what the upstream lists is what can be called. An Azure resource
+// lists the models that could be deployed, and what is called are its deployments.
+func (u *upstream) listsModels() bool { return u.kind != tenants.Azure }
+
+// shelves are what was heard of all upstreams so far, by their identities.
+func (w *world) shelves() map[string]*shelf {
+	all := map[string]*shelf{}
+	if w != nil {
+		for _, p := range w.pools {
+			for _, u := range p.upstreams {
+				all[u.identity()] = u.shelf
+			}
+		}
+	}
+	return all
+}
