@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -130,6 +131,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	policies := newReloader(files, snap, p.gateway.Apply, p.metrics, p.log)
 	dataServer := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
+	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway says what is too much
 	adminServer := p.adminServer(cfg, func() { end(errAskedToStop) }, policies)
 
 	base, cut := context.WithCancelCause(context.Background())
@@ -179,7 +181,7 @@ func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http
 		Handler:           h,
 		ReadHeaderTimeout: readHeader,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    gateway.MaxHeader,
 		Protocols:         &protocols,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

@@ -143,8 +143,8 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	// 1 Which place is it for, and who asks?
 	c.at = find(r)
 	c.route = c.at.route
-	if c.at.wrong {
-		c.refuse(&refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + r.Method + " " + brief(r.URL.Path) + "."})
+	if f := c.unfit(); f != nil {
+		c.refuse(f)
 		return
 	}
 	if f := c.authenticate(); f != nil {

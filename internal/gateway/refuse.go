@@ -171,7 +171,7 @@ func anthropicType(status int) string {
 		return "not_found_error"
 	case http.StatusConflict:
 		return "conflict_error"
-	case http.StatusRequestEntityTooLarge:
+	case http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
 		return "request_too_large"
 	case http.StatusTooManyRequests:
 		return "rate_limit_error"

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Headers beyond the limit are refused before anything else is looked at, in the caller's
+// dialect, over HTTP/1 and 2.
+func TestServe_LargeHeaders(t *testing.T) {
+	p := startQuickstart(t)
+	key := quickstartKey(t, p, "pro")
+	const (
+		openAI    = `"type":"request_too_large","param":null,"code":"request_too_large"}}`
+		anthropic = `{"type":"error","error":{"type":"request_too_large","message":"The headers have `
+	)
+	for _, c := range []struct {
+		path   string
+		size   int
+		status int
+		want   string
+	}{
+		{"/v1/models", 32 << 10, http.StatusOK, `"object":"list"`},
+		{"/v1/models", 65 << 10, http.StatusRequestHeaderFieldsTooLarge, openAI},
+		{"/v1/models", 250 << 10, http.StatusRequestHeaderFieldsTooLarge, openAI},
+		{"/v1/models?padding=" + strings.Repeat("x", 40<<10), 30 << 10, http.StatusRequestHeaderFieldsTooLarge, openAI},
+		{"/v1/messages", 65 << 10, http.StatusRequestHeaderFieldsTooLarge, anthropic},
+	} {
+		for _, version := range []int{1, 2} {
+			status, body := p.padded(t, version, c.path, key, c.size)
+			if status != c.status || !strings.Contains(body, c.want) {
+				t.Errorf("HTTP/%d %.20s with %d bytes gets %d %.200q, want %d %s", version, c.path, c.size, status, body, c.status, c.want)
+			}
+		}
+	}
+	// What the server itself refuses.
+	if status, _ := p.padded(t, 1, "/v1/models", key, 512<<10); status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("512 KiB get %d", status)
+	}
+}
+
+// padded sends a request with so many bytes of headers.
+func (p *process) padded(t *testing.T, version int, path, key string, size int) (status int, body string) {
+	t.Helper()
+	var protocols http.Protocols
+	protocols.SetHTTP1(version == 1)
+	protocols.SetUnencryptedHTTP2(version == 2)
+	transport := &http.Transport{Protocols: &protocols}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.data+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("X-Padding", strings.Repeat("x", size))
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}

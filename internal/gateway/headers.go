@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// MaxHeader is how many bytes of headers a request may have. A server around a Gateway should
+// read more than that: what is too large for the server it refuses by itself, in plain text,
+// which no SDK understands.
+const MaxHeader = 64 << 10
+
+// unfit refuses what is wrong whoever asks: more headers than MaxHeader, or no such place.
+func (c *call) unfit() *refusal {
+	if n := headerBytes(c.r); n > MaxHeader {
+		return &refusal{
+			status: http.StatusRequestHeaderFieldsTooLarge, code: codeTooLarge,
+			message: "The headers have " + strconv.Itoa(n) + " bytes, more than " + strconv.Itoa(MaxHeader) + ". Send what is long in the body.",
+		}
+	}
+	if c.at.wrong {
+		return &refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + c.r.Method + " " + brief(c.r.URL.Path) + "."}
+	}
+	return nil
+}
+
+// headerBytes is how long a request's headers are, with its first line.
+func headerBytes(r *http.Request) int {
+	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	return n
+}
