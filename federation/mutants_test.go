@@ -1,14 +1,10 @@
 package federation
 
 import (
-	"encoding/json"
 	"flag"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/mutation"
 )
 
 var tryMutants = flag.Bool("mutants", false, "break each rule of the protocol in turn, and see a test fail")
@@ -29,18 +25,18 @@ var mutants = []mutant{
 	{"only the answer to the last beat is taken", "node.go", "r.Seq != n.seq ||", "", "superseded", ""},
 	{"a grant's time begins when the beat was sent", "node.go", "Since: n.sent.at.Add(-n.carried(k, e.Rate)), Until: n.sent.at.Add(", "Since: now, Until: now.Add(", "", "TestDrift"},
 	{"a rate's time begins when the beat was sent", "node.go", "Since: n.sent.at.Add(-n.carried(k, e.Rate)),", "Since: n.sent.at.Add(-n.carried(k, e.Rate) - n.cfg.Rules.Eager),", "", "TestDrift"},
-	{"less than a unit is carried on", "node.go", "% n.cfg.Rules.Window.Microseconds()", "% (2 * n.cfg.Rules.Window.Microseconds())", "", "TestCarried"},
-	{"what is less than a unit is not lost", "node.go", "if rate <= 0 {", "if rate > 0 {", "", "TestCarried"},
+	{"less than a unit is carried on", "node_clock.go", "% n.cfg.Rules.Window.Microseconds()", "% (2 * n.cfg.Rules.Window.Microseconds())", "", "TestCarried"},
+	{"what is less than a unit is not lost", "node_clock.go", "if rate <= 0 {", "if rate > 0 {", "", "TestCarried"},
 	{"what a node has beyond whole units counts", "safety.go", "return floorDiv(parts+rate*ms, window)", "return floorDiv(rate*ms, window)", "", "TestDrift"},
 	{"windows roll", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) / a.Rules.Slots * a.Rules.Slots\n	a.Booked", "rolling", ""},
 	{"one slot more than a Window has is counted", "account.go", "	first := a.slotOf(a.Now) - a.Rules.Slots\n	a.Booked", "	first := a.slotOf(a.Now) - a.Rules.Slots + 1\n	a.Booked", "messages", ""},
 	{"what a node held before counts beside what it is granted", "account.go", "m.Holding[k] = e.sane(a.Rules)", "m.Holding[k] = Envelope{Left: min(e.Left, 0)}", "messages", ""},
 	{"what may be used is counted from when the beat was sent", "account.go", "min(b.Sent, a.Now)", "a.Now", "", "TestDrift"},
-	{"what is used is booked by the latest that the clock may show", "node.go", "slot: floorDiv(n.upper(at),", "slot: floorDiv(n.lower(at),", "", "TestExactlyOnce"},
+	{"what is used is booked by the latest that the clock may show", "node_book.go", "slot: floorDiv(n.upper(at),", "slot: floorDiv(n.lower(at),", "", "TestExactlyOnce"},
 	{"what was used before a beat counts as used, whatever its slot", "safety.go", "if slot < past {", "if slot < now {", "", "TestRooms"},
 	{"what is held counts", "safety.go", "held += m.Held[k]", "held += 0 * m.Held[k]", "settled", ""},
 	{"what a dead process held counts", "account.go", "a.Gone.add(a.slotOf(max(expired, a.Now)), m.Held)", "", "settled crash", ""},
-	{"what was told and not answered is told again", "node.go", "	for slot := range n.unsure {", "	for slot := range n.unsure {\n		if n.known.at(slot) == n.sent.booked.at(slot) {\n			continue\n		}", "refunds", ""},
+	{"what was told and not answered is told again", "node_book.go", "	for slot := range n.unsure {", "	for slot := range n.unsure {\n		if n.known.at(slot) == n.sent.booked.at(slot) {\n			continue\n		}", "refunds", ""},
 	{"what others may use counts", "safety.go", "others += steps[slot-now]", "others += 0 * steps[slot-now]", "messages", ""},
 	{"what others had counts a Window beyond its expiry", "safety.go", "a.slotOf(m.expiry(r))+r.Slots", "a.slotOf(m.expiry(r))", "pause", ""},
 	{"who is silent counts until all that it had has left the Window", "account.go", "a.Now-m.Seen > a.Rules.window()+a.Rules.ttl()+a.Rules.slot()", "a.Now-m.Seen > a.Rules.ttl()", "pause", ""},
@@ -62,59 +58,15 @@ var mutants = []mutant{
 	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},
 }
 
-var states = regexp.MustCompile(`caught after \d+ states`)
-
 // TestMutants breaks each rule, in the source itself, and runs the test that has to fail.
 // Without -mutants it only sees that the source is as the table says.
 func TestMutants(t *testing.T) {
-	if os.Getenv("LLMGOV_MUTANT") != "" {
-		t.Skip("this is one")
-	}
+	var list []mutation.Mutant
 	for _, m := range mutants {
-		source, err := os.ReadFile(m.file)
-		if err != nil {
-			t.Fatal(err)
+		if m.test == "" {
+			m.test = "TestModel_Sampled"
 		}
-		if n := strings.Count(string(source), m.old); n != 1 {
-			t.Errorf("%s: the table of mutants is out of date: %q is there %d times in %s", m.rule, m.old, n, m.file)
-			continue
-		}
-		if !*tryMutants {
-			continue
-		}
-		t.Run(strings.ReplaceAll(m.rule, " ", "-"), func(t *testing.T) { m.caught(t, strings.Replace(string(source), m.old, m.new, 1)) })
+		list = append(list, mutation.Mutant{Rule: m.rule, File: m.file, Old: m.old, New: m.new, Test: m.test, Args: []string{"-world", m.world}})
 	}
-}
-
-// caught runs the mutant's test over the changed source, and sees it fail.
-func (m *mutant) caught(t *testing.T, source string) {
-	dir := t.TempDir()
-	changed, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
-	path, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace, _ := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	for name, text := range map[string]string{changed: source, overlay: string(replace)} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := "^TestModel_Sampled$"
-	if m.test != "" {
-		run = "^" + m.test + "$"
-	}
-	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "60s", "-run", run, "-v", ".", "-world", m.world, "-orders", "8000", "-rapid.checks", "1000", "-rapid.nofailfile")
-	test.Env = append(os.Environ(), "LLMGOV_MUTANT=1")
-	out, err := test.CombinedOutput()
-	switch {
-	case err != nil && m.test != "" && strings.Contains(string(out), "--- FAIL"):
-		t.Logf("caught by %s", m.test)
-	case err == nil:
-		t.Errorf("nobody notices: %s\n%.200s", m.rule, out)
-	case !strings.Contains(string(out), "--- FAIL"):
-		t.Errorf("%s: it does not run:\n%.200s", m.rule, out)
-	default:
-		t.Logf("%s", states.Find(out))
-	}
+	mutation.Run(t, *tryMutants, list, "-orders", "8000", "-rapid.checks", "1000", "-rapid.nofailfile")
 }

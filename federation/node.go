@@ -48,14 +48,6 @@ type Node struct {
 	demands demands
 }
 
-// placed is what was booked in a stretch that has ended, and in which slot of the store it
-// is put.
-type placed struct {
-	end  time.Time
-	slot int64
-	used Amounts
-}
-
 // outstanding is the last beat.
 type outstanding struct {
 	seq     int64
@@ -67,71 +59,6 @@ type outstanding struct {
 	waiting Amounts
 	tree    []Claim
 }
-
-// Report is what a node's pool tells of itself, all as of one moment.
-type Report struct {
-	Limits, Burst, Reserve Amounts
-	// Spent is of escrow.Pool.Spent, and Holding what is left of the allowances in force.
-	Spent   Amounts
-	Holding [axes]Holding
-	// Bookings and Held are of escrow.Pool.Bookings.
-	Bookings []escrow.Booking
-	Held     Amounts
-	// Waiting is what waits in the queue, and Largest the largest call of late.
-	Waiting, Largest Amounts
-	// Tree is all nodes of the pool's tree below its root, parents first.
-	Tree []Claim
-}
-
-// Holding is what is left of an allowance.
-type Holding struct {
-	Left, Rate int64
-	Until      time.Time
-}
-
-// Claim is one node of a pool's tree.
-type Claim struct {
-	ID     escrow.NodeID
-	Path   string // of names, unique; a child's is its parent's, a slash, and its name
-	Parent int    // index in the tree, or -1
-	Weight escrow.Weight
-	Leaf   bool
-	Demand escrow.Demand
-}
-
-// Event is what a node is told: a *Report of its pool, when it is Due, or a *Reply of
-// the store.
-type Event interface{ event() }
-
-func (*Report) event() {}
-func (*Reply) event()  {}
-
-// Command is what is to be done after a step: Send, Allow, Share or Stop.
-type Command interface{ command() }
-
-type (
-	// Send wants a beat sent to the store, and its answer brought to Step. A beat
-	// without an answer is not sent again: the next one says all that it said.
-	Send struct{ Beat *Beat }
-	// Allow puts an allowance in force.
-	Allow struct {
-		Axis      escrow.Axis
-		Allowance escrow.Allowance
-	}
-	// Share sets how much of a node's claim counts here, in millionths.
-	Share struct {
-		ID  escrow.NodeID
-		PPM int64
-	}
-	// Stop says that another process has taken this one's name. What is in force
-	// may not be used any more, and nothing else will come.
-	Stop struct{}
-)
-
-func (Send) command()  {}
-func (Allow) command() {}
-func (Share) command() {}
-func (Stop) command()  {}
 
 // NewNode returns a node that has not spoken yet.
 func NewNode(c Config) *Node {
@@ -224,90 +151,6 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 	return []Command{Send{b}}
 }
 
-// lower and upper are the least and the most that the store's clock may show at a time.
-func (n *Node) lower(t time.Time) int64 {
-	since := max(0, t.Sub(n.gotAt))
-	return n.store + (since - since/drift).Milliseconds()
-}
-
-func (n *Node) upper(t time.Time) int64 {
-	since := t.Sub(n.sentAt)
-	return n.store + 1 + ceilDiv(int64(since+since.Abs()/drift), int64(time.Millisecond))
-}
-
-// bookings are the pool's, by slot of the store's clock: the last one in which they can
-// have been. Where a stretch that has ended was put once, it stays; also when the pool
-// tells of it no more, until the store's clock is so far as well.
-func (n *Node) bookings(now time.Time, r *Report) book {
-	rules := n.cfg.Rules
-	first := floorDiv(n.lower(now), rules.slot()) - rules.Slots
-	for key, p := range n.placed {
-		if p.slot < first {
-			delete(n.placed, key)
-		} else if now.Sub(p.end) < rules.Window {
-			p.used = Amounts{} // the pool tells what is left of it
-			n.placed[key] = p
-		}
-	}
-	var b book
-	for _, x := range r.Bookings {
-		var d Amounts
-		d[x.Axis] = x.Cost
-		key := x.End.UnixNano()
-		p, there := n.placed[key]
-		if !there {
-			p = n.place(now, x)
-		}
-		if x.End.After(now) {
-			b.add(p.slot, d)
-		} else {
-			p.used = plus(p.used, d)
-			n.placed[key] = p
-		}
-	}
-	for _, p := range n.placed {
-		b.add(p.slot, p.used)
-	}
-	i, _ := b.find(first)
-	return b[i:]
-}
-
-// place finds the slot of a booking. What is not planned was used by now.
-func (n *Node) place(now time.Time, x escrow.Booking) placed {
-	at := x.End
-	if !x.Planned && at.After(now) {
-		at = now
-	}
-	p := placed{end: x.End, slot: floorDiv(n.upper(at), n.cfg.Rules.slot())}
-	if !x.Planned {
-		n.past = max(n.past, p.slot)
-	}
-	return p
-}
-
-// changes are the slots in which the store may have something else.
-func (n *Node) changes() []Booked {
-	if n.full {
-		return n.sent.booked
-	}
-	for _, x := range n.sent.booked {
-		if n.known.at(x.Slot) != x.Used {
-			n.unsure[x.Slot] = true
-		}
-	}
-	for _, x := range n.known {
-		if n.sent.booked.at(x.Slot) != x.Used {
-			n.unsure[x.Slot] = true
-		}
-	}
-	var out book
-	for slot := range n.unsure {
-		i, _ := out.find(slot)
-		out = append(out[:i], append(book{{slot, n.sent.booked.at(slot)}}, out[i:]...)...)
-	}
-	return out
-}
-
 // answered takes in the answer to a beat. One to another beat than the last is not
 // taken: the store has been told since that nothing came of it.
 func (n *Node) answered(now time.Time, r *Reply) []Command {
@@ -358,59 +201,3 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	}
 	return out
 }
-
-// parts are what the allowances in force have grown by beyond whole units, of so many
-// parts as the Window has microseconds. They are carried on, as time that has passed: a
-// node that hands out ten requests a second would lose one in twenty else. The store is
-// told, and counts whole units of what they and the rate come to: were it not, it would have
-// to count a unit more for each node, and eight with twenty requests a second would lose one
-// in a hundred of these.
-func (n *Node) parts(now time.Time) (p Amounts) {
-	for k, a := range n.allowed {
-		if now.Before(a.Until) {
-			p[k] = a.Rate * now.Sub(a.Since).Microseconds() % n.cfg.Rules.Window.Microseconds()
-		}
-	}
-	return p
-}
-
-// told are parts as the store reckons with them: it looks at whole milliseconds, so nothing
-// is lost by it.
-func told(parts Amounts) (p Amounts) {
-	for k, x := range parts {
-		p[k] = x / 1000
-	}
-	return p
-}
-
-// carried is in how long a rate comes to the parts that are carried on.
-func (n *Node) carried(k int, rate int64) time.Duration {
-	if rate <= 0 {
-		return 0
-	}
-	return time.Duration(n.sent.parts[k]/rate) * time.Microsecond
-}
-
-// forget makes the next beat tell all, at once, by the clock of a store that knows
-// nothing of this node.
-func (n *Node) forget(now time.Time, r *Reply) {
-	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
-	n.full, n.epoch, n.known, n.next, n.past = true, r.Epoch, nil, now, 0
-	clear(n.unsure)
-	n.replace()
-}
-
-// replace puts what was used where it belongs by the store's clock, which is another one now.
-func (n *Node) replace() {
-	for key, p := range n.placed {
-		p.slot = floorDiv(n.upper(p.end), n.cfg.Rules.slot())
-		n.past = max(n.past, p.slot)
-		n.placed[key] = p
-	}
-}
-
-// drift is the part of a time, one in so many, by which two clocks may differ over it.
-const drift = 1000
-
-// ceilDiv is a/b rounded up, of a b > 0.
-func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }

@@ -1,12 +1,9 @@
 package parts
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/mutation"
 )
 
 // mutant is a rule that is broken in the source: what stands there, what does instead, and
@@ -43,46 +40,9 @@ var mutants = []mutant{
 // TestMutants breaks each rule, in the source itself, and runs the test that has to fail.
 // Without -mutants it only sees that the source is as the table says.
 func TestMutants(t *testing.T) {
-	if os.Getenv("LLMGOV_MUTANT") != "" {
-		t.Skip("this is one")
-	}
+	var list []mutation.Mutant
 	for _, m := range mutants {
-		source, err := os.ReadFile(m.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(source), m.old); n != 1 {
-			t.Errorf("%s: the table of mutants is out of date: %q is there %d times in %s", m.rule, m.old, n, m.file)
-			continue
-		}
-		if *tryMutants {
-			t.Run(strings.ReplaceAll(m.rule, " ", "-"), func(t *testing.T) { m.caught(t, strings.Replace(string(source), m.old, m.new, 1)) })
-		}
+		list = append(list, mutation.Mutant{Rule: m.rule, File: m.file, Old: m.old, New: m.new, Test: m.test})
 	}
-}
-
-// caught runs the mutant's test over the changed source, and sees it fail.
-func (m *mutant) caught(t *testing.T, source string) {
-	dir := t.TempDir()
-	changed, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
-	path, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace, _ := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	for name, text := range map[string]string{changed: source, overlay: string(replace)} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "60s", "-run", "^"+m.test+"$", ".", "-worlds", "400")
-	test.Env = append(os.Environ(), "LLMGOV_MUTANT=1")
-	switch out, err := test.CombinedOutput(); {
-	case err == nil:
-		t.Errorf("nobody notices: %s", m.rule)
-	case !strings.Contains(string(out), "--- FAIL"):
-		t.Errorf("%s: it does not run:\n%.400s", m.rule, out)
-	default:
-		t.Logf("%.300s", out)
-	}
+	mutation.Run(t, *tryMutants, list, "-worlds", "400")
 }

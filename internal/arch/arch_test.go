@@ -84,6 +84,9 @@ var rules = map[string]rule{
 	"internal/redistest": {
 		reason: "a server for tests is another program",
 	},
+	"internal/mutation": {
+		reason: "what is broken and tested is another program",
+	},
 	"internal/wallclock": {
 		reason: "the process whose clock is stepped is another program",
 	},

@@ -1,0 +1,106 @@
+package federation
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// placed is what was booked in a stretch that has ended, and in which slot of the store it
+// is put.
+type placed struct {
+	end  time.Time
+	slot int64
+	used Amounts
+}
+
+// bookings are the pool's, by slot of the store's clock: the last one in which they can
+// have been. Where a stretch that has ended was put once, it stays; also when the pool
+// tells of it no more, until the store's clock is so far as well.
+func (n *Node) bookings(now time.Time, r *Report) book {
+	rules := n.cfg.Rules
+	first := floorDiv(n.lower(now), rules.slot()) - rules.Slots
+	for key, p := range n.placed {
+		if p.slot < first {
+			delete(n.placed, key)
+		} else if now.Sub(p.end) < rules.Window {
+			p.used = Amounts{} // the pool tells what is left of it
+			n.placed[key] = p
+		}
+	}
+	var b book
+	for _, x := range r.Bookings {
+		var d Amounts
+		d[x.Axis] = x.Cost
+		key := x.End.UnixNano()
+		p, there := n.placed[key]
+		if !there {
+			p = n.place(now, x)
+		}
+		if x.End.After(now) {
+			b.add(p.slot, d)
+		} else {
+			p.used = plus(p.used, d)
+			n.placed[key] = p
+		}
+	}
+	for _, p := range n.placed {
+		b.add(p.slot, p.used)
+	}
+	i, _ := b.find(first)
+	return b[i:]
+}
+
+// place finds the slot of a booking. What is not planned was used by now.
+func (n *Node) place(now time.Time, x escrow.Booking) placed {
+	at := x.End
+	if !x.Planned && at.After(now) {
+		at = now
+	}
+	p := placed{end: x.End, slot: floorDiv(n.upper(at), n.cfg.Rules.slot())}
+	if !x.Planned {
+		n.past = max(n.past, p.slot)
+	}
+	return p
+}
+
+// changes are the slots in which the store may have something else.
+func (n *Node) changes() []Booked {
+	if n.full {
+		return n.sent.booked
+	}
+	for _, x := range n.sent.booked {
+		if n.known.at(x.Slot) != x.Used {
+			n.unsure[x.Slot] = true
+		}
+	}
+	for _, x := range n.known {
+		if n.sent.booked.at(x.Slot) != x.Used {
+			n.unsure[x.Slot] = true
+		}
+	}
+	var out book
+	for slot := range n.unsure {
+		i, _ := out.find(slot)
+		out = append(out[:i], append(book{{slot, n.sent.booked.at(slot)}}, out[i:]...)...)
+	}
+	return out
+}
+
+// forget makes the next beat tell all, at once, by the clock of a store that knows
+// nothing of this node.
+func (n *Node) forget(now time.Time, r *Reply) {
+	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
+	n.full, n.epoch, n.known, n.next, n.past = true, r.Epoch, nil, now, 0
+	clear(n.unsure)
+	n.replace()
+}
+
+// replace puts what was used where it belongs by the store's clock, which is another one now.
+func (n *Node) replace() {
+	for key, p := range n.placed {
+		p.slot = floorDiv(n.upper(p.end), n.cfg.Rules.slot())
+		n.past = max(n.past, p.slot)
+		n.placed[key] = p
+	}
+}

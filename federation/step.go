@@ -1,0 +1,72 @@
+package federation
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Report is what a node's pool tells of itself, all as of one moment.
+type Report struct {
+	Limits, Burst, Reserve Amounts
+	// Spent is of escrow.Pool.Spent, and Holding what is left of the allowances in force.
+	Spent   Amounts
+	Holding [axes]Holding
+	// Bookings and Held are of escrow.Pool.Bookings.
+	Bookings []escrow.Booking
+	Held     Amounts
+	// Waiting is what waits in the queue, and Largest the largest call of late.
+	Waiting, Largest Amounts
+	// Tree is all nodes of the pool's tree below its root, parents first.
+	Tree []Claim
+}
+
+// Holding is what is left of an allowance.
+type Holding struct {
+	Left, Rate int64
+	Until      time.Time
+}
+
+// Claim is one node of a pool's tree.
+type Claim struct {
+	ID     escrow.NodeID
+	Path   string // of names, unique; a child's is its parent's, a slash, and its name
+	Parent int    // index in the tree, or -1
+	Weight escrow.Weight
+	Leaf   bool
+	Demand escrow.Demand
+}
+
+// Event is what a node is told: a *Report of its pool, when it is Due, or a *Reply of
+// the store.
+type Event interface{ event() }
+
+func (*Report) event() {}
+func (*Reply) event()  {}
+
+// Command is what is to be done after a step: Send, Allow, Share or Stop.
+type Command interface{ command() }
+
+type (
+	// Send wants a beat sent to the store, and its answer brought to Step. A beat
+	// without an answer is not sent again: the next one says all that it said.
+	Send struct{ Beat *Beat }
+	// Allow puts an allowance in force.
+	Allow struct {
+		Axis      escrow.Axis
+		Allowance escrow.Allowance
+	}
+	// Share sets how much of a node's claim counts here, in millionths.
+	Share struct {
+		ID  escrow.NodeID
+		PPM int64
+	}
+	// Stop says that another process has taken this one's name. What is in force
+	// may not be used any more, and nothing else will come.
+	Stop struct{}
+)
+
+func (Send) command()  {}
+func (Allow) command() {}
+func (Share) command() {}
+func (Stop) command()  {}
