@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,36 +16,59 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// lister is an upstream that lists models, after a while.
+// lister is an upstream that lists models.
 type lister struct {
-	asked  atomic.Int64
+	mu    sync.Mutex
+	says  shown
+	asked int
+	as    string // with which key, and where
+}
+
+// shown is what it answers, after a while.
+type shown struct {
 	late   time.Duration
 	status int
 	body   string // "" is a list of names
 	names  []string
-	key    string // that it was asked with
 }
 
 func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	l.asked.Add(1)
-	l.key = r.Header.Get("Authorization") + r.URL.Path
+	l.mu.Lock()
+	l.asked++
+	l.as = r.Header.Get("Authorization") + r.URL.Path
+	says := l.says
+	l.mu.Unlock()
 	select {
-	case <-time.After(l.late):
+	case <-time.After(says.late):
 	case <-r.Context().Done():
 		return
 	}
-	if l.status != 0 {
-		w.WriteHeader(l.status)
+	if says.status != 0 {
+		w.WriteHeader(says.status)
 	}
-	if l.body != "" {
-		fmt.Fprint(w, l.body)
+	if says.body != "" {
+		fmt.Fprint(w, says.body)
 		return
 	}
 	var list []string
-	for _, n := range l.names {
+	for _, n := range says.names {
 		list = append(list, fmt.Sprintf(`{"id":%q,"object":"model","owned_by":"org-of-the-account"}`, n))
 	}
 	fmt.Fprintf(w, `{"object":"list","data":[%s]}`, strings.Join(list, ","))
+}
+
+// now changes what it answers.
+func (l *lister) now(says shown) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.says = says
+}
+
+// calls is how often it was asked, and how.
+func (l *lister) calls() (n int, as string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked, l.as
 }
 
 // listing is a stack whose pool is served by listers, and a tenant for each of some grants.
@@ -99,8 +121,8 @@ func (s *stack) wantModels(key string, want ...string) {
 func TestModels_OfPatterns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listers := map[string]*lister{
-			"one": {names: []string{"gpt-4o", "o3", "gpt-4o-mini", "ft:gpt-4o:org::somebodys", "", strings.Repeat("gpt-4o", 50)}},
-			"two": {body: `[{"id":"gpt-4o-2024"},{"id":"gpt-4o"},{"id":7},"gpt-4o-text"]`},
+			"one": {says: shown{names: []string{"gpt-4o", "o3", "gpt-4o-mini", "ft:gpt-4o:org::somebodys", "", strings.Repeat("gpt-4o", 50)}}},
+			"two": {says: shown{body: `[{"id":"gpt-4o-2024"},{"id":"gpt-4o"},{"id":7},"gpt-4o-text"]`}},
 		}
 		s := listing(t, []string{"named", "gpt-4o*", "ft:*"}, listers, map[string][]string{
 			"all": {"*"}, "some": {"gpt-4o-*", "gpt-4o-by-name"}, "one": {"named"},
@@ -109,8 +131,8 @@ func TestModels_OfPatterns(t *testing.T) {
 		s.wantModels("all", "gpt-4o", "gpt-4o-2024", "gpt-4o-mini", "named")
 		s.wantModels("some", "gpt-4o-2024", "gpt-4o-by-name", "gpt-4o-mini")
 		s.wantModels("one", "named")
-		if got, want := listers["one"].key, "Bearer key-of-one/v1/models"; got != want {
-			t.Errorf("it was asked as %q, want %q", got, want)
+		if _, got := listers["one"].calls(); got != "Bearer key-of-one/v1/models" {
+			t.Errorf("it was asked as %q", got)
 		}
 		for path, want := range map[string]int{"gpt-4o-mini": 200, "named": 200, "gpt-4o-unlisted": 200, "o3": 404} {
 			if a := s.usage("/v1/models/"+path, "all"); a.status != want {
@@ -124,12 +146,12 @@ func TestModels_OfPatterns(t *testing.T) {
 // fails.
 func TestModels_Kept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lister{names: []string{"a"}, late: time.Second}
+		l := &lister{says: shown{names: []string{"a"}, late: time.Second}}
 		s := listing(t, []string{"*"}, map[string]*lister{"one": l}, map[string][]string{"all": {"*"}})
 		defer s.close()
-		asked := func(want int64) {
+		asked := func(want int) {
 			t.Helper()
-			if got := l.asked.Load(); got != want {
+			if got, _ := l.calls(); got != want {
 				t.Errorf("it was asked %d times, want %d", got, want)
 			}
 		}
@@ -140,7 +162,7 @@ func TestModels_Kept(t *testing.T) {
 		group.Wait()
 		asked(1)
 		time.Sleep(5*time.Minute - 2*time.Second)
-		l.names = []string{"a", "b"}
+		l.now(shown{names: []string{"a", "b"}, late: time.Second})
 		s.wantModels("all", "a")
 		asked(1)
 
@@ -154,7 +176,7 @@ func TestModels_Kept(t *testing.T) {
 		s.wantModels("all", "a", "b")
 		asked(2)
 
-		l.status, l.names = http.StatusInternalServerError, nil
+		l.now(shown{status: http.StatusInternalServerError})
 		for range 3 {
 			time.Sleep(5 * time.Minute)
 			s.wantModels("all", "a", "b")
@@ -166,7 +188,7 @@ func TestModels_Kept(t *testing.T) {
 
 // An upstream that does not tell holds up nobody for long, and hides nothing.
 func TestModels_NotTold(t *testing.T) {
-	for name, l := range map[string]*lister{
+	for name, says := range map[string]shown{
 		"hangs":     {late: time.Hour},
 		"fails":     {status: http.StatusUnauthorized, names: []string{"a"}},
 		"no list":   {body: `{"models":[]}`},
@@ -175,7 +197,8 @@ func TestModels_NotTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := listing(t, []string{"*", "named"}, map[string]*lister{"one": l, "two": {names: []string{"b"}}}, map[string][]string{"all": {"*"}})
+				l := &lister{says: says}
+				s := listing(t, []string{"*", "named"}, map[string]*lister{"one": l, "two": {says: shown{names: []string{"b"}}}}, map[string][]string{"all": {"*"}})
 				defer s.close()
 				for _, atMost := range []time.Duration{2 * time.Second, 0} {
 					began := time.Now()
@@ -185,11 +208,10 @@ func TestModels_NotTold(t *testing.T) {
 					}
 				}
 				time.Sleep(15 * time.Second) // of a question, 10
-				asked := l.asked.Load()
-				*l = lister{names: []string{"late"}}
+				l.now(shown{names: []string{"late"}})
 				s.wantModels("all", "b", "named")
-				if asked != 1 || l.asked.Load() != 0 {
-					t.Errorf("it was asked %d times, and again %d", asked, l.asked.Load())
+				if n, _ := l.calls(); n != 1 {
+					t.Errorf("it was asked %d times", n)
 				}
 				time.Sleep(time.Minute)
 				s.wantModels("all", "b", "late", "named")
