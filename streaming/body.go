@@ -25,10 +25,13 @@ type Body struct {
 	unread    bool        // the last event with data was too large to be understood
 	large     *large      // reads the event that comes in pieces; nil when none does
 	dropLF    bool        // a withheld event ended in CR: its LF, if late, goes the same way
-	told      bool        // First has been called
+	due       calls       // at the next Read or Close
+	told      bool        // First has been called, or is due
 	progress  time.Time   // of the last Progress
 	idleTimer *time.Timer // runs from the first wait to the end of upstream
 	waiting   time.Time   // since when upstream is read; zero when it is not
+	begun     bool        // something was passed on
+	quiet     bool        // Quiet has been called, or need not be
 	idled     bool        // upstream was silent for too long
 	closed    bool
 	left      bool // closed before the terminal event had been read
@@ -51,9 +54,13 @@ func (b *Body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	b.mu.Lock()
+	due := b.takeDueLocked()
+	b.mu.Unlock()
+	due.run(&b.opt)
 	for {
-		n, call, over := b.take(p)
-		call.run(&b.opt)
+		n, end, over := b.take(p)
+		end()
 		switch {
 		case n > 0:
 			return n, nil
@@ -87,19 +94,21 @@ func (b *Body) Close() error {
 		}
 		b.observeLocked(ev)
 	}
-	end := b.endLocked(ErrClosed, nil)
+	due, end := b.takeDueLocked(), b.endLocked(ErrClosed, nil)
 	b.mu.Unlock()
+	due.run(&b.opt)
 	err := b.upstream.Close()
 	end()
 	return err
 }
 
-// take fills p with what is there. It returns an error when nothing will come any more.
-func (b *Body) take(p []byte) (n int, call calls, over error) {
+// take fills p with what is there. It returns what makes the result known, once there is one, and an error when
+// nothing will come any more.
+func (b *Body) take(p []byte) (n int, end func(), over error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return 0, call, ErrClosed
+		return 0, nothingToTell, ErrClosed
 	}
 	before := b.meter.Deltas()
 	for n < len(p) {
@@ -113,18 +122,20 @@ func (b *Body) take(p []byte) (n int, call calls, over error) {
 		c := copy(p[n:], b.out)
 		n, b.out = n+c, b.out[c:]
 	}
+	b.begun = b.begun || n > 0
 	if b.meter.Deltas() > before {
-		call = b.callsLocked()
+		b.dueLocked()
 	}
+	end = nothingToTell
 	if b.meter.over() {
 		// Nothing that counts can follow. Whoever holds capacity for the answer hears of it before the client
 		// can, and does not wait for upstream to close.
-		call.end = b.reportLocked(nil)
+		end = b.reportLocked(nil)
 	}
 	if b.ended {
 		over = io.EOF
 	}
-	return n, call, over
+	return n, end, over
 }
 
 // fill waits for upstream once. Nothing that upstream sent before is in p or b.in any more.
@@ -210,10 +221,12 @@ func (b *Body) reportLocked(err error) func() {
 		return nothingToTell
 	}
 	b.reported = true
+	due := b.takeDueLocked()
 	res := Result{Deltas: b.meter.Deltas(), Events: b.events}
 	res.Usage, res.Reported = b.meter.Usage()
 	res.Cause, res.Err = b.verdictLocked(err)
 	return func() {
+		due.run(&b.opt)
 		if b.opt.End != nil {
 			b.opt.End(res)
 		}

@@ -445,6 +445,49 @@ func TestIdleAfterTheEnd(t *testing.T) {
 	})
 }
 
+// TestQuiet: whoever waits for the first bytes is told once that they let wait for themselves, and of no later silence.
+//
+// Seen to fail with: no regard of what was passed on; a call each time that the timer fires.
+func TestQuiet(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		idle  time.Duration
+		waits []time.Duration // before each event
+		quiet []time.Duration
+	}{
+		{"first late", time.Minute, []time.Duration{time.Second, time.Second}, []time.Duration{quietAfter}},
+		{"first late, for ever", 0, []time.Duration{5 * time.Minute}, []time.Duration{quietAfter}},
+		{"first at once", time.Minute, []time.Duration{0, time.Second, 30 * time.Second}, nil},
+		{"silent", time.Minute, []time.Duration{10 * time.Minute}, []time.Duration{quietAfter}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up, start := newPipe(), time.Now()
+				var quiet []time.Duration
+				body := NewBody(up, Options{
+					Idle: tt.idle, Quiet: func() { quiet = append(quiet, time.Since(start)) },
+					Interrupt: func(err error) { up.w.CloseWithError(err) },
+				})
+				go func() {
+					for _, d := range tt.waits {
+						time.Sleep(d)
+						if _, err := io.WriteString(up.w, "data: a\n\n"); err != nil {
+							return
+						}
+					}
+					up.w.Close()
+				}()
+				drain(t, body, 100)
+				time.Sleep(time.Hour) // for all that may come still
+				synctest.Wait()
+				if !slices.Equal(quiet, tt.quiet) {
+					t.Errorf("told at %v, want %v", quiet, tt.quiet)
+				}
+			})
+		})
+	}
+}
+
 func TestFirstAndProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, start := newPipe(), time.Now()

@@ -1,6 +1,9 @@
 package streaming
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // arm begins one wait for upstream, and returns where to read to. Only such waits count as silence: a slow client
 // is none of upstream's.
@@ -11,23 +14,39 @@ func (b *Body) arm(p []byte) []byte {
 	return b.roomLocked(p)
 }
 
+// quietAfter is how long the first bytes may take before that is told.
+const quietAfter = 10 * time.Millisecond
+
 // armLocked starts the timer at the first wait. Later waits let it run on, for most of them end long before it
 // fires, and to set it anew for each would cost as much as to read what came.
 func (b *Body) armLocked() {
-	if b.opt.Idle <= 0 || b.closed {
+	if b.closed || b.opt.Idle <= 0 && b.opt.Quiet == nil {
 		return
 	}
 	b.waiting = time.Now()
-	if b.idleTimer == nil {
-		b.idleTimer = time.AfterFunc(b.opt.Idle, b.idle)
+	if b.idleTimer != nil {
+		return
 	}
+	first := b.patience()
+	if b.opt.Quiet != nil {
+		first = min(first, quietAfter)
+	}
+	b.idleTimer = time.AfterFunc(first, b.idle)
+}
+
+// patience is how long upstream may be silent.
+func (b *Body) patience() time.Duration {
+	if b.opt.Idle <= 0 {
+		return math.MaxInt64
+	}
+	return b.opt.Idle
 }
 
 // idle is called by the timer, and sets it anew unless a wait has been on for too long. One that begins before
 // it is called again can last to its end.
 func (b *Body) idle() {
 	b.mu.Lock()
-	left := b.opt.Idle
+	left := b.patience()
 	if !b.waiting.IsZero() {
 		left -= time.Since(b.waiting)
 	}
@@ -36,7 +55,12 @@ func (b *Body) idle() {
 		b.idleTimer.Reset(left)
 	}
 	b.idled = b.idled || !over && left <= 0
+	quiet := !over && !b.begun && !b.quiet && b.opt.Quiet != nil
+	b.quiet = true
 	b.mu.Unlock()
+	if quiet {
+		b.opt.Quiet()
+	}
 	switch {
 	case over || left > 0:
 	case b.opt.Interrupt != nil:

@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -239,6 +240,43 @@ func TestHeaders_BehindEarlyHints(t *testing.T) {
 		t.Errorf("behind a 103: %d, %v", reply.status, reply.header)
 	}
 	sdkWantRateHeaders(t, reply.header)
+}
+
+// The head of a stream does not wait for its first event, and what is about the connection to
+// the upstream stays there.
+func TestHeadersOfAStream(t *testing.T) {
+	first := make(chan struct{})
+	s := newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		h := w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Connection", "x-hop")
+		h.Set("X-Hop", "1")
+		h.Set("Keep-Alive", "timeout=5")
+		h.Add("X-End", "1")
+		h.Add("X-End", "2")
+		_ = http.NewResponseController(w).Flush()
+		<-first
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n")
+	})})
+	resp, err := s.client.Do(s.request(http.MethodPost, "/v1/chat/completions", sdkChat(`,"stream":true`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	close(first) // not before its head has come
+	if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasSuffix(string(body), "[DONE]\n\n") {
+		t.Errorf("%q, %v", body, err)
+	}
+	sdkWantRateHeaders(t, resp.Header)
+	for _, name := range []string{"X-Hop", "Keep-Alive", "Connection"} {
+		if v := resp.Header.Values(name); v != nil {
+			t.Errorf("%s of the upstream's connection was passed on: %q", name, v)
+		}
+	}
+	if v := resp.Header.Values("X-End"); !slices.Equal(v, []string{"1", "2"}) {
+		t.Errorf("X-End: %q", v)
+	}
 }
 
 // Connections that send nothing, or read nothing, end.

@@ -22,8 +22,8 @@ type try struct {
 	told  bool // what came of it has been
 	span  *tracing.Try
 
-	sent, bodySent atomic.Bool // the upstream has got the headers; has got it all
-	reader         *bytes.Reader
+	sent, bodySent atomic.Bool  // the upstream has got the headers; has got it all
+	reader         bytes.Reader // of the body
 	status         int
 	busy           bool // the answer says to come back later
 }
@@ -81,34 +81,26 @@ func (c *call) goTo(t *try, index int, probe bool) {
 	t.span = c.spanOfTry(t)
 }
 
-// attempts sends a call to one upstream after the other, until one of them has an
-// answer to be passed on. Nothing of an answer has reached the client before RoundTrip
-// returns, and nothing is tried again after.
-type attempts struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
-	c := callOf(r)
-	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
-		// httputil.ReverseProxy has made it for this one request; a trace of our own
-		// would be merged with that one by reflection.
-		c.try.watch(trace)
-	}
+// send sends a call to one upstream after the other, until one of them has an answer to
+// be passed on. Nothing of an answer has reached the client before it returns, and nothing
+// is tried again after.
+func (c *call) send() (*http.Response, error) {
 	for {
-		resp, err := a.next.RoundTrip(r)
+		resp, err := c.g.transport.RoundTrip(c.outgoing())
 		said := c.judge(resp, err)
 		c.tell(said)
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {
 			return resp, err
 		}
-		r = c.redirect(r)
 	}
 }
 
-// watch notes how far a try has got.
-func (t *try) watch(trace *httptrace.ClientTrace) {
-	trace.WroteHeaders = func() { t.sent.Store(true) }
-	trace.WroteRequest = func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) }
+// trace notes how far a try has got.
+func (t *try) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		WroteHeaders: func() { t.sent.Store(true) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
+	}
 }
 
 // tryAgain chooses where a call goes whose try came to nothing: to another upstream, or
@@ -200,14 +192,4 @@ func (c *call) follow() {
 	if p, there := c.g.world.Load().poolNamed(c.pool.Name); there && !c.pinned {
 		c.pool, c.may = p, p.serving(c.route, c.realModel())
 	}
-}
-
-// redirect is the request for a later try.
-func (c *call) redirect(r *http.Request) *http.Request {
-	trace := &httptrace.ClientTrace{}
-	c.try.watch(trace)
-	out := r.WithContext(httptrace.WithClientTrace(c.ctx, trace))
-	out.Header = c.upstreamHeader(r.Header)
-	c.aim(out)
-	return out
 }

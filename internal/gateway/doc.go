@@ -10,7 +10,8 @@
 //	          ─► admit       estimate, clamp, one call at a time for an Idempotency-Key,
 //	                         Acquire: this is where it waits
 //	          ─► firstTry    which of the pool's upstreams
-//	          ─► forward     httputil.ReverseProxy; attempts tries others; streaming.Body meters
+//	          ─► forward     send tries one upstream after the other; takeOver has
+//	                         streaming.Body meter the answer; pass gives it to the client
 //	          ─► finish      lease ended if it is not, counters, and report: one log line, and the span
 //
 // Routes to what an upstream keeps (files, batches, stored responses …) are a table,
@@ -18,7 +19,7 @@
 // passed on, lists are filtered (filter), and realtime is a session of its own.
 //
 // A call is tried at one upstream after the other until there is an answer to pass on
-// (attempts), and admitted anew where all have asked for a pause. What is believed of
+// (send), and admitted anew where all have asked for a pause. What is believed of
 // upstreams is package upstreams' business, and told to the governor (believe).
 //
 // What is answered here (models, usage) goes no further than authenticate. A list of models

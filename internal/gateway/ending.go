@@ -218,7 +218,7 @@ func (c *call) finish() {
 		c.account.Release()
 	}
 	c.report()
-	c.w.extend(time.Now()) // for the last flush, which is net/http's
+	c.w.end()
 	if broken {
 		panic(http.ErrAbortHandler) // closes the connection
 	}

@@ -7,25 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httputil"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/streaming"
 )
-
-// callKey carries the call through httputil.ReverseProxy.
-type callKey struct{}
-
-func callOf(r *http.Request) *call {
-	c, ok := r.Context().Value(callKey{}).(*call)
-	if !ok {
-		panic("llmgov: BUG: a request without its call")
-	}
-	return c
-}
 
 // forward passes the call on. Its context ends with the client's, which cancels
 // the upstream at once, and can be broken off when the stream falls silent.
@@ -34,7 +21,7 @@ func (c *call) forward() {
 	if c.route.makes { // the object may be there already: that is recorded, whoever still listens
 		parent = context.WithoutCancel(parent)
 	}
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, callKey{}, c))
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	if c.route.makes {
 		defer context.AfterFunc(c.r.Context(), func() {
@@ -45,10 +32,17 @@ func (c *call) forward() {
 	}
 	c.ctx, c.interrupt = ctx, cancel
 	c.endBy(cancel)
-	r := c.r.WithContext(ctx)
-	r.ContentLength, r.TransferEncoding, r.Trailer = int64(len(c.body)), nil, nil
-	r.Body = http.NoBody // see aim
-	c.g.proxy.ServeHTTP(&c.w, r)
+	resp, err := c.send()
+	if err == nil {
+		if err = c.takeOver(resp); err != nil {
+			_ = resp.Body.Close()
+		}
+	}
+	if err != nil {
+		c.unanswered(err)
+		return
+	}
+	c.pass(resp)
 }
 
 // passed are the request headers that reach the upstream. All others stop here:
@@ -63,24 +57,21 @@ var passed = map[string]bool{
 	"Traceparent": true, "Tracestate": true,
 }
 
-// rewrite makes the upstream's request of the caller's.
-func rewrite(pr *httputil.ProxyRequest) {
-	c := callOf(pr.In)
-	pr.Out.Header = c.upstreamHeader(pr.Out.Header)
-	pr.Out.Host = ""
-	c.aim(pr.Out)
-}
-
-// aim gives a request the address of the try's upstream, and the call's body.
-func (c *call) aim(out *http.Request) {
-	out.URL = c.try.up.url(c.at.path, c.realModel(), c.passedQuery())
-	// Of a kind that the transport knows to be in memory, so that it leaves along
-	// with the headers in one write. The transport may read it after the handler
-	// has returned, so its bytes are never reused.
-	c.try.reader = bytes.NewReader(c.body)
-	out.Body = io.NopCloser(c.try.reader)
-	if len(c.body) == 0 {
-		out.Body = http.NoBody
+// outgoing is the call as the try's upstream is to get it.
+func (c *call) outgoing() *http.Request {
+	t := c.try
+	out := &http.Request{
+		Method: c.r.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		URL:    t.up.url(c.at.path, c.realModel(), c.passedQuery()),
+		Header: c.upstreamHeader(c.r.Header),
+		Body:   http.NoBody,
+	}
+	if len(c.body) > 0 {
+		// Of a kind that the transport knows to be in memory, so that it leaves along
+		// with the headers in one write. The transport may read it after the handler
+		// has returned, so its bytes are never reused.
+		t.reader.Reset(c.body)
+		out.Body, out.ContentLength = io.NopCloser(&t.reader), int64(len(c.body))
 	}
 	// A connection that the upstream closed while it idled took nothing: the
 	// transport may send the body again on another. What makes an object is not: it
@@ -88,6 +79,7 @@ func (c *call) aim(out *http.Request) {
 	if !c.route.toObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
 	}
+	return out.WithContext(httptrace.WithClientTrace(c.ctx, t.trace()))
 }
 
 // realModel is what the upstreams call the model.
@@ -124,10 +116,17 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 	c.try.span.Inject(h)
 	h["X-Request-Id"] = []string{c.id}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
+	if _, said := h["User-Agent"]; !said {
+		h["User-Agent"] = unsaid // else net/http names itself
+	}
 	return h
 }
 
-var contentJSON = []string{"application/json"}
+var (
+	contentJSON = []string{"application/json"}
+	identity    = []string{"identity"}
+	unsaid      = []string{""}
+)
 
 // forgetBody lets go of a body that the upstream has: streams last, and prompts
 // are large.
@@ -136,90 +135,6 @@ func (c *call) forgetBody() {
 		c.try.reader.Reset(nil)
 		c.body = nil
 	}
-}
-
-var identity = []string{"identity"}
-
-// errUpstreamKey is the upstream refusing the operator's key, which is no
-// business of the tenant.
-var errUpstreamKey = errors.New("the upstream refuses the key it was given")
-
-// modifyResponse takes the upstream's answer over: its headers renamed, its body
-// metered.
-func modifyResponse(resp *http.Response) error {
-	c := callOf(resp.Request)
-	if resp.StatusCode == http.StatusUnauthorized {
-		return errUpstreamKey
-	}
-	renameHeaders(resp.Header)
-	if c.try.busy {
-		showRetry(resp.Header, c.comeBack)
-	}
-	c.forgetBody()
-	idle := c.world.snap.Config().Timeouts.StreamIdle
-	switch {
-	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
-		resp.Body = newIdleBody(resp.Body, idle, c.interrupt)
-	case c.route.toObjects():
-		return c.objectAnswered(resp)
-	case isEventStream(resp.Header):
-		resp.Header.Del("Content-Length") // withholding and errors change it
-		resp.ContentLength = -1
-		if c.shows() {
-			resp.Body = &notedEvents{ReadCloser: resp.Body, c: c}
-		}
-		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
-			WithholdUsage: c.withhold,
-			Idle:          idle,
-			Interrupt:     c.interrupt,
-			ErrorEvent:    c.brokeOff,
-			First:         c.firstDelta,
-			Progress:      c.progress,
-			End:           c.answered,
-		})
-		c.answer = resp.Body
-	default:
-		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.interrupt), streaming.WholeOptions{End: c.answered})
-		if c.shows() {
-			resp.Body = &notedAnswer{ReadCloser: resp.Body, c: c}
-		}
-		c.answer = resp.Body
-	}
-	return nil
-}
-
-// isEventStream reports whether an answer is an event stream that can be read. One
-// that is encoded, though identity was asked for, passes as it is and is charged
-// by estimate.
-func isEventStream(h http.Header) bool {
-	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	encoding := h.Get("Content-Encoding")
-	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
-}
-
-// renameHeaders keeps the upstream's own limits apart from the tenant's, and
-// what only concerns the operator's account to the gateway.
-func renameHeaders(h http.Header) {
-	for name, values := range h {
-		for _, prefix := range []string{"X-Ratelimit-", "Anthropic-Ratelimit-"} {
-			if rest, ok := strings.CutPrefix(name, prefix); ok {
-				delete(h, name)
-				h["X-Upstream-Ratelimit-"+rest] = values
-			}
-		}
-	}
-	if id := h["X-Request-Id"]; id != nil {
-		h["X-Upstream-Request-Id"] = id
-		delete(h, "X-Request-Id")
-	}
-	delete(h, "Set-Cookie")
-	delete(h, "Openai-Organization")
-	delete(h, "Openai-Project")
-}
-
-// upstreamFailed answers when the upstream did not.
-func upstreamFailed(_ http.ResponseWriter, r *http.Request, err error) {
-	callOf(r).unanswered(err)
 }
 
 // unanswered answers when the upstream did not, or cannot be passed on.
@@ -286,16 +201,3 @@ var ErrDraining = errors.New("gateway: shutting down")
 
 // gone reports whether the client went away.
 func (c *call) gone() bool { return c.r.Context().Err() != nil && !c.cut() }
-
-// bufferPool lends copy buffers to the proxy.
-type bufferPool struct{ pool sync.Pool }
-
-func newBufferPool() *bufferPool {
-	return &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
-}
-
-// Get implements httputil.BufferPool.
-func (p *bufferPool) Get() []byte { return p.pool.Get().(*[32 << 10]byte)[:] }
-
-// Put implements httputil.BufferPool.
-func (p *bufferPool) Put(b []byte) { p.pool.Put((*[32 << 10]byte)(b)) }

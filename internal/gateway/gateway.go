@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,10 +45,9 @@ type Gateway struct {
 	sockets sockets
 	ongoing ongoing
 
-	listings listings
-
+	listings  listings
 	transport http.RoundTripper
-	proxy     *httputil.ReverseProxy
+	buffers   sync.Pool // of *[bufferSize]byte, to copy answers
 }
 
 // PromptCounter counts the tokens of prompts, if it can at once: see package bpe.
@@ -83,7 +81,7 @@ func New(opt Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
-		events: opt.Events, declared: map[string]string{},
+		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
 		listings: listings{due: map[string]time.Time{}},
 	}
 	if g.objects == nil {
@@ -95,19 +93,10 @@ func New(opt Options) (*Gateway, error) {
 	g.world.Store(w)
 	w.retain(g.metrics)
 	g.metrics.WatchUpstreams(g.upstreamStates)
-	transport := opt.Transport
-	if transport == nil {
-		transport = NewTransport(opt.Snapshot.Config().Timeouts)
+	if g.transport == nil {
+		g.transport = NewTransport(opt.Snapshot.Config().Timeouts)
 	}
-	g.transport = transport
-	g.proxy = &httputil.ReverseProxy{
-		Rewrite:        rewrite,
-		Transport:      attempts{transport},
-		ModifyResponse: modifyResponse,
-		ErrorHandler:   upstreamFailed,
-		BufferPool:     newBufferPool(),
-		ErrorLog:       slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
-	}
+	g.buffers.New = func() any { return new([bufferSize]byte) }
 	return g, nil
 }
 
@@ -134,7 +123,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r), interrupt: func(error) {}}
 	c.try = &c.first
 	c.spans = g.tracer.Begin(r, c.began)
-	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle, c.showOwn)
+	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle)
 	// Until the body is there; net/http drains it even where nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.began.Add(bodyTimeout))
 	c.showOwn()

@@ -13,7 +13,7 @@ func TestRealtimeIsSettledOnce(t *testing.T) {
 	g := newGateway(t, before, answerOK)
 	w := g.world.Load()
 	c := &call{g: g, world: w, r: httptest.NewRequest("GET", "/v1/realtime?model=m", nil), id: "id", head: &head{model: "m", copies: 1}, admitted: time.Now()}
-	c.w.reset(httptest.NewRecorder(), time.Minute, c.showOwn)
+	c.w.reset(httptest.NewRecorder(), time.Minute)
 	c.tenant, _ = w.snap.TenantByName("acme")
 	c.estimates, c.route = w.estimates[c.tenant.Index], find(c.r).route
 	if f := c.choosePool(); f != nil {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -14,14 +15,16 @@ type writer struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	status   int
-	own      func() // sets the headers that are llmgov's own
 	patience time.Duration
-	deadline time.Time
+
+	mu       sync.Mutex // held while something is written
+	begun    bool       // guarded by mu: the body has begun, or the call is over
+	deadline time.Time  // guarded by mu
 }
 
-func (w *writer) reset(rw http.ResponseWriter, patience time.Duration, own func()) {
+func (w *writer) reset(rw http.ResponseWriter, patience time.Duration) {
 	w.ResponseWriter, w.control = rw, http.NewResponseController(rw)
-	w.patience, w.own = patience, own
+	w.patience = patience
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -29,14 +32,8 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *writer) WriteHeader(status int) {
-	if status >= 200 {
-		if w.status == 0 {
-			w.status = status
-		}
-		// The proxy clears all headers behind an informational answer.
-		if _, there := w.Header()["X-Request-Id"]; !there {
-			w.own()
-		}
+	if w.status == 0 && status >= 200 {
+		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -46,8 +43,38 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = true
 	w.extend(time.Now())
 	return w.ResponseWriter.Write(p)
+}
+
+// pass writes a piece of an answer, which is to reach the client now.
+func (w *writer) pass(p []byte, now bool) error {
+	if _, err := w.Write(p); err != nil || !now {
+		return err
+	}
+	return w.control.Flush()
+}
+
+// begin sends the head of an answer whose body lets wait for itself. Any goroutine may call
+// it, also when the call is over.
+func (w *writer) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.begun {
+		w.extend(time.Now())
+		_ = w.control.Flush()
+	}
+}
+
+// end lets nothing more be begun, and leaves net/http the time for its last flush.
+func (w *writer) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = true
+	w.extend(time.Now())
 }
 
 // extend moves the write deadline, not on each chunk but when a quarter of the
@@ -60,16 +87,11 @@ func (w *writer) extend(now time.Time) {
 	}
 }
 
-// showOwn sets the headers that are llmgov's own, as far as they are known. They
-// are set once, and again if something cleared them.
+// showOwn sets the headers that every answer has.
 func (c *call) showOwn() {
-	c.w.Header().Set("X-Request-Id", c.id)
+	c.w.Header()["X-Request-Id"] = []string{c.id}
 	if c.g.gov.Draining() { // the next call of who keeps connections is for another gateway
 		c.w.Header().Set("Connection", "close")
-	}
-	if c.shown {
-		c.showStanding()
-		c.w.queued(c.lease.Waited)
 	}
 }
 

@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// errUpstreamKey is the upstream refusing the operator's key, which is no
+// business of the tenant.
+var errUpstreamKey = errors.New("the upstream refuses the key it was given")
+
+// takeOver makes the upstream's answer the caller's: its headers renamed, its body
+// metered.
+func (c *call) takeOver(resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		return errUpstreamKey
+	case http.StatusSwitchingProtocols: // to what nobody asked for
+		return errUnreadable
+	}
+	renameHeaders(resp.Header)
+	if c.try.busy {
+		showRetry(resp.Header, c.comeBack)
+	}
+	c.forgetBody()
+	idle := c.world.snap.Config().Timeouts.StreamIdle
+	switch {
+	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
+		resp.Body = newIdleBody(resp.Body, idle, c.interrupt)
+	case c.route.toObjects():
+		return c.objectAnswered(resp)
+	case isEventStream(resp.Header):
+		resp.Header.Del("Content-Length") // withholding and errors change it
+		resp.ContentLength = -1
+		if c.shows() {
+			resp.Body = &notedEvents{ReadCloser: resp.Body, c: c}
+		}
+		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
+			WithholdUsage: c.withhold,
+			Idle:          idle,
+			Interrupt:     c.interrupt,
+			ErrorEvent:    c.brokeOff,
+			Quiet:         c.w.begin,
+			First:         c.firstDelta,
+			Progress:      c.progress,
+			End:           c.answered,
+		})
+		c.answer = resp.Body
+	default:
+		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.interrupt), streaming.WholeOptions{End: c.answered})
+		if c.shows() {
+			resp.Body = &notedAnswer{ReadCloser: resp.Body, c: c}
+		}
+		c.answer = resp.Body
+	}
+	return nil
+}
+
+// isEventStream reports whether an answer is an event stream that can be read. One
+// that is encoded, though identity was asked for, passes as it is and is charged
+// by estimate.
+func isEventStream(h http.Header) bool {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	encoding := h.Get("Content-Encoding")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
+}
+
+// renameHeaders keeps the upstream's own limits apart from the tenant's, and
+// what only concerns the operator's account to the gateway.
+func renameHeaders(h http.Header) {
+	for name, values := range h {
+		for _, prefix := range []string{"X-Ratelimit-", "Anthropic-Ratelimit-"} {
+			if rest, ok := strings.CutPrefix(name, prefix); ok {
+				delete(h, name)
+				h["X-Upstream-Ratelimit-"+rest] = values
+			}
+		}
+	}
+	if id := h["X-Request-Id"]; id != nil {
+		h["X-Upstream-Request-Id"] = id
+		delete(h, "X-Request-Id")
+	}
+	delete(h, "Set-Cookie")
+	delete(h, "Openai-Organization")
+	delete(h, "Openai-Project")
+}
+
+// hops are the headers that are about the connection to the upstream, and not about the answer.
+var hops = map[string]bool{
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
+	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+}
+
+// bufferSize is how much of an answer is passed on at once.
+const bufferSize = 32 << 10
+
+// pass gives the client an answer that was taken over.
+func (c *call) pass(resp *http.Response) {
+	own := c.w.Header()
+	for _, line := range resp.Header["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			resp.Header.Del(strings.TrimSpace(name))
+		}
+	}
+	for name, values := range resp.Header {
+		if _, said := own[name]; !said && !hops[name] {
+			own[name] = values
+		}
+	}
+	c.w.WriteHeader(resp.StatusCode)
+	err := c.copy(resp)
+	_ = resp.Body.Close() // not deferred: after a panic it is finish that ends the answer, and says why
+	if err != nil {
+		panic(http.ErrAbortHandler) // the answer is not whole, so the connection has to end
+	}
+}
+
+// copy passes a body on. What has no length goes to the client as it comes.
+func (c *call) copy(resp *http.Response) error {
+	buf := c.g.buffers.Get().(*[bufferSize]byte)
+	defer c.g.buffers.Put(buf)
+	for {
+		n, err := resp.Body.Read(buf[:])
+		if n > 0 {
+			if err := c.w.pass(buf[:n], resp.ContentLength < 0); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
