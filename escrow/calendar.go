@@ -1,6 +1,9 @@
 package escrow
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // calendarSlots is how finely a calendar's minute is cut: a quarter of a second,
 // the beat at which streams are planned anew.
@@ -64,12 +67,12 @@ func (c *calendar) advance(now time.Time) {
 // at is where the change at a slot to come lies in the ring.
 func (c *calendar) at(slot int64) *int64 { return &c.change[slot%int64(len(c.change))] }
 
-// lay plans so many grains from now on, so many of them a slot, and books those of
-// the current slot.
+// lay plans so many grains from now on, so many of them a slot, or, with 0, all at
+// once; and books those of the current slot.
 func (c *calendar) lay(now time.Time, remaining, perSlot int64) plan {
 	cur := c.ledger.cur
-	perSlot = max(1, perSlot)
-	p := plan{from: cur, perSlot: perSlot, first: min(remaining, c.left(now, perSlot))}
+	p := plan{from: cur, perSlot: max(1, perSlot), first: min(remaining, c.left(now, perSlot))}
+	perSlot = p.perSlot
 	remaining -= p.first
 	p.to, p.rest = cur+1+remaining/perSlot, remaining%perSlot
 	if p.to > cur+horizon {
@@ -81,8 +84,11 @@ func (c *calendar) lay(now time.Time, remaining, perSlot int64) plan {
 }
 
 // left is what of a whole slot's grains falls into the rest of the current slot,
-// rounded up.
+// rounded up: of what comes all at once, all.
 func (c *calendar) left(now time.Time, perSlot int64) int64 {
+	if perSlot <= 0 {
+		return math.MaxInt64
+	}
 	left := c.ledger.startOf(c.ledger.cur + 1).Sub(now)
 	return mulDivCeil(perSlot, int64(max(0, left)), int64(c.ledger.slot))
 }
@@ -164,8 +170,8 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, perSlot int64) bool {
 		return true
 	}
 	n, ring := int64(len(l.slots)), int64(len(c.change))
-	rate, perSlot := c.rate, max(1, perSlot)
 	first := min(remaining, c.left(now, perSlot))
+	rate, perSlot := c.rate, max(1, perSlot)
 	remaining -= first
 	if sum += first; sum > l.limit {
 		return false
@@ -196,7 +202,9 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, perSlot int64) bool {
 func (c *calendar) freeAt(atOnce, remaining, perSlot int64) time.Time {
 	l := c.ledger
 	n := int64(len(l.slots))
-	perSlot = max(1, perSlot)
+	if perSlot <= 0 {
+		atOnce, remaining, perSlot = atOnce+remaining, 0, 1
+	}
 	sum, rate, at := l.booked, c.rate, l.cur
 	for j := range n + 1 {
 		if room := l.limit - sum; room < atOnce {

@@ -93,10 +93,11 @@ func (p *Pool) learnRun(run time.Duration) {
 	p.meanRun += (run - p.meanRun) / 16
 }
 
-// perSlot is how many grains a call produces in one slot of the calendar.
+// perSlot is how many grains a call produces in one slot of the calendar; 0 is all at
+// once.
 func (e *entry) perSlot() int64 {
 	if e.speed <= 0 {
-		return (e.expect - e.input) * grain
+		return 0
 	}
 	return min(e.speed, MaxLimit) * grain / (calendarSlots / int64(Window/time.Second))
 }

@@ -92,11 +92,7 @@ func (a *axisBooks) progress(now time.Time, e *entry, taken, expect int64) {
 		a.cal.replace(e.plan, (taken-e.taken)*grain)
 		a.cal.lift(e.plan)
 		e.taken = taken
-		perSlot := e.perSlot()
-		if e.speed <= 0 {
-			perSlot = rest * grain
-		}
-		e.plan = a.cal.lay(now, rest*grain, perSlot)
+		e.plan = a.cal.lay(now, rest*grain, e.perSlot())
 	case a.apart():
 		if more := taken + rest - e.held; more > 0 {
 			a.ledger.Hold(more)

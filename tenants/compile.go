@@ -148,9 +148,6 @@ func (c *compiler) pools() {
 		if len(p.Models) == 0 {
 			c.r.at(child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")
 		}
-		if p.TPM == 0 && p.RPM == 0 && p.Concurrency == 0 {
-			c.r.at(path, "pool has no limit: set tpm, rpm or concurrency")
-		}
 		c.poolUpstreams(p, path)
 	}
 	c.cfg.DefaultPool = c.defaultPool("default_pool", c.cfg.DefaultPool)

@@ -137,7 +137,7 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 		t.Errorf("location %s in time zone %s", name, s.Config().Timezone)
 	}
 	for i, p := range s.Pools() {
-		if p.Index != i || p.TPM+p.RPM+p.Concurrency <= 0 || len(p.Upstreams) == 0 || p.HeadroomPPM > maxHeadroomPPM {
+		if p.Index != i || p.TPM < 0 || p.RPM < 0 || p.Concurrency < 0 || len(p.Upstreams) == 0 || p.HeadroomPPM > maxHeadroomPPM {
 			t.Errorf("pool %+v", p)
 		}
 		if p.InteractiveReserve < 0 || p.InteractiveReserve > 0 && p.InteractiveReserve >= p.Concurrency || p.TicketWait < 0 {

@@ -71,14 +71,7 @@ var poolShape = shape[Pool]{
 			start: func(p *Pool) any { return p.ExpectNodes },
 		},
 	},
-	also: schema{"required": []any{"models"}, "anyOf": []any{
-		axisOn("tpm"), axisOn("rpm"), axisOn("concurrency"),
-	}, "not": schema{"required": []any{"upstream", "upstreams"}}},
-}
-
-// axisOn is that a limit is written and not off.
-func axisOn(key string) schema {
-	return schema{"required": []any{key}, "properties": schema{key: schema{"not": schema{"const": 0}}}}
+	also: schema{"required": []any{"models"}, "not": schema{"required": []any{"upstream", "upstreams"}}},
 }
 
 var weightShape = shape[TokenWeights]{
@@ -110,7 +103,7 @@ func (v value) burst() time.Duration { return v.duration(0, maxBurst) }
 
 var concurrencyShape = shape[Pool]{
 	fields: []field[Pool]{
-		amountField("max", "Calls at once.", 1, maxAmount, func(p *Pool) *int64 { return &p.Concurrency }),
+		amountField("max", "Calls at once. 256 when left out of an adaptive limit.", 1, maxAmount, func(p *Pool) *int64 { return &p.Concurrency }),
 		amountField("interactive_reserve", "How many of max background calls leave free: less than max. Of an adaptive limit at most half of what it is.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.InteractiveReserve }),
 		{
@@ -120,7 +113,10 @@ var concurrencyShape = shape[Pool]{
 		amountField("min", "Where an adaptive limit begins, and what it never falls below. 4 when left out, or max if that is less.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.MinConcurrency }),
 	},
-	also: schema{"required": []any{"max"}, "dependentRequired": schema{"min": []any{"adaptive"}}},
+	also: schema{
+		"anyOf":             []any{schema{"required": []any{"max"}}, schema{"required": []any{"adaptive"}}},
+		"dependentRequired": schema{"min": []any{"adaptive"}},
+	},
 }
 
 // laws are those of adaptive limits, as files name them.
@@ -149,7 +145,7 @@ func concurrencyKind() schema {
 // refused, the pool still has a limit and no reserve.
 func (v value) concurrency(p *Pool) {
 	if law, found := v.bareLaw(); found {
-		v.problem("%s needs a max, which it moves up to; write {adaptive: %s, max: 64}", v.say(v.node.Value), law)
+		v.problem("%s is no number of calls; write {adaptive: %s}", v.say(v.node.Value), law)
 		p.Concurrency = 1
 		return
 	}
@@ -162,9 +158,12 @@ func (v value) concurrency(p *Pool) {
 	known := readPairs(list, concurrencyShape, p)
 	reserve := child(v.path, "interactive_reserve")
 	switch {
-	case known && !has(list, "max"):
+	case known && !has(list, "max") && !has(list, "adaptive"):
 		v.problem("has no max; write one, such as {max: 64}")
 	case known && !v.refusedAny("max", "min", "adaptive", "interactive_reserve"):
+		if !has(list, "max") {
+			p.Concurrency = mostFound
+		}
 		p.beginAt()
 		if complaint := checkLeast(p); complaint != "" {
 			v.r.at(child(v.path, "min"), "%d %s", p.MinConcurrency, complaint)
@@ -192,6 +191,9 @@ func (v value) bareLaw() (law string, found bool) {
 func (v value) refusedAny(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return v.r.refused[child(v.path, key)] })
 }
+
+// mostFound is max where an adaptive limit does not say it.
+const mostFound = 256
 
 // beginAt completes an adaptive limit that does not say where it begins.
 func (p *Pool) beginAt() {

@@ -19,11 +19,8 @@ func TestSchema_OneDefect(t *testing.T) {
 	for what, sections := range map[string]map[string]string{
 		"a mapping of concurrency without max": pool("rpm: 1, concurrency: {interactive_reserve: 1}"),
 		"a max of 0":                           pool("concurrency: {max: 0}"),
-		"an adaptive limit without max":        pool("rpm: 1, concurrency: {adaptive: gradient, min: 4}"),
 		"a law of adaptive limits":             pool("concurrency: {adaptive: vegas, max: 8}"),
 		"a min of a fixed limit":               pool("concurrency: {min: 2, max: 8}"),
-		"no limit":                             pool("burst: 1s"),
-		"only limits that are off":             pool("tpm: 0, rpm: 0, concurrency: 0"),
 		"an unknown key of a pool":             pool("rpm: 1, tmp: 1"),
 		"a rule of accounting":                 pool("rpm: 1, accounting: sometimes"),
 		"headroom":                             pool("rpm: 1, headroom: 0.5"),

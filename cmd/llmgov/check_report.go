@@ -79,6 +79,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 			}
 		}
 		r.Pools = append(r.Pools, pr)
+		r.unlimited(p)
 		r.unreached(snap, p)
 	}
 	r.unused(snap)
@@ -108,6 +109,13 @@ func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 	}
 	for _, m := range list {
 		r.Notes = append(r.Notes, "pool "+p.Name+": no tenant may call its model "+m)
+	}
+}
+
+// unlimited notes a pool that shares nothing out.
+func (r *report) unlimited(p *tenants.Pool) {
+	if p.TPM == 0 && p.RPM == 0 && p.Concurrency == 0 {
+		r.Notes = append(r.Notes, "pool "+p.Name+": has no limit, so nothing of it is shared out; set tpm, rpm or concurrency")
 	}
 }
 

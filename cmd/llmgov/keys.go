@@ -14,9 +14,15 @@ type keysCmd struct {
 	Hash keysHashCmd `cmd:"" help:"Print the hash of a key: of the argument, or of the line on standard input."`
 }
 
+// Help is shown below the flags.
+func (keysCmd) Help() string { return `Example: llmgov keys new acme` }
+
 type keysNewCmd struct {
 	Name string `arg:"" optional:"" help:"Part of the key, so that people can tell keys apart." default:"key"`
 }
+
+// Help is shown below the flags.
+func (keysNewCmd) Help() string { return `Example: llmgov keys new acme` }
 
 func (k keysNewCmd) Run(e *env) error {
 	if err := tenants.CheckKeyLabel(k.Name); err != nil {
@@ -30,6 +36,9 @@ func (k keysNewCmd) Run(e *env) error {
 type keysHashCmd struct {
 	Key string `arg:"" optional:"" help:"The key; read from standard input when left out, which keeps it out of the shell's history."`
 }
+
+// Help is shown below the flags.
+func (keysHashCmd) Help() string { return `Example: llmgov keys hash <acme.key` }
 
 func (k keysHashCmd) Run(e *env) error {
 	if k.Key == "" {

@@ -70,6 +70,9 @@ type cli struct {
 	Dashboards dashboardsCmd `cmd:"" help:"Write Grafana dashboards, Prometheus rules and alerts."`
 }
 
+// Help is shown below the flags.
+func (cli) Help() string { return `Example: llmgov serve -c llmgov.yaml` }
+
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {
 	exited, code := false, exitOK

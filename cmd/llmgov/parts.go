@@ -74,7 +74,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	if p.shared != nil {
 		p.later(func() error { p.shared.store.Close(); return nil })
 	}
-	p.watch(snap.Hash())
+	p.watch(snap)
 	if p.tracer, err = tracing.Start(ctx, tracing.Options{Version: versionText(), Node: p.node, Log: p.log}); err != nil {
 		return err
 	}
@@ -100,11 +100,12 @@ func (p *parts) record(to *tenants.DecisionLog, ring *events.Ring, rules *govern
 }
 
 // watch lets the metrics read what they show.
-func (p *parts) watch(hash string) {
-	p.metrics.Watch(p.governor.State, hash)
+func (p *parts) watch(snap *tenants.Snapshot) {
+	p.metrics.Watch(p.governor.State, snap.Hash())
 	p.metrics.WatchDraining(p.governor.Draining)
-	if p.journal != nil || p.shared != nil {
-		p.metrics.WatchStore(func() bool { return (p.journal == nil || p.journal.Up()) && p.shared.Up() })
+	p.metrics.WatchStore(func() bool { return (p.journal == nil || p.journal.Up()) && p.shared.Up() })
+	if p.shared == nil {
+		p.metrics.WatchAlone(p.governor.State, snap.Config().Region)
 	}
 }
 

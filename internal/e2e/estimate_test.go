@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -26,6 +27,8 @@ func (c *counter) Count(model string, _ []byte) (int64, bool) {
 	c.asked = append(c.asked, model)
 	return c.says, c.knows
 }
+
+func (c *counter) AtLeast(string, []byte) int64 { return 0 }
 
 // A prompt is counted while little is learned of the tenant and the model; then the
 // estimate is as good, and nobody counts. Where the counter does not know, or has to be
@@ -75,6 +78,43 @@ func TestPromptsAreCountedUntilTheEstimateIsLearned(t *testing.T) {
 				t.Errorf("%s: another tenant's prompt is held at %d tokens, counted are %d", tt.name, got, tt.spoken)
 			}
 			s.close()
+		}
+	})
+}
+
+// A prompt that has more tokens than the pool has in a minute is told so at once, also where
+// no more than a little too many; one that fits is not, nor one that nobody can count.
+func TestPromptsThatAreTooLongAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pool(3000, 0, 0)
+		p.Models = []string{"gpt-4o", "m"}
+		s := newStack(t, world{pool: p, prompts: bpe.New(), tenants: []tenants.Tenant{tenant("a", 1)}})
+		defer s.close()
+		for _, tt := range []struct {
+			model, path string
+			words       int
+			want        int
+		}{
+			{"gpt-4o", "/chat/completions", 3100, http.StatusRequestEntityTooLarge},
+			{"gpt-4o", "/messages", 3100, http.StatusRequestEntityTooLarge},
+			{"gpt-4o", "/chat/completions", 20_000, http.StatusRequestEntityTooLarge},
+			{"m", "/chat/completions", 6200, http.StatusRequestEntityTooLarge},
+			{"m", "/chat/completions", 3100, http.StatusTooManyRequests},
+			{"gpt-4o", "/chat/completions", 2800, http.StatusTooManyRequests}, // its turn comes
+		} {
+			body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":%q}],"max_tokens":5}`, tt.model, strings.Repeat("word ", tt.words))
+			rsp, err := s.postTo(t.Context(), tt.path, "a", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(rsp.Body)
+			rsp.Body.Close()
+			if rsp.StatusCode != tt.want {
+				t.Errorf("%d words for %s: status %d, want %d: %s", tt.words, tt.model, rsp.StatusCode, tt.want, text)
+			}
+			if tt.want == http.StatusRequestEntityTooLarge && !strings.Contains(string(text), "request_too_large") {
+				t.Errorf("%d words: %s", tt.words, text)
+			}
 		}
 	})
 }

@@ -111,3 +111,29 @@ func TestConcurrencyIsExact(t *testing.T) {
 		}
 	}
 }
+
+// A pool with every axis off shares nothing out: its tenants' own limits are all there is.
+func TestPoolWithoutLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bound := tenant("bound", 1)
+		bound.RPM = 3
+		s := newStack(t, world{pool: pool(0, 0, 0), tenants: []tenants.Tenant{tenant("free", 1), bound}})
+		defer s.close()
+		for name, want := range map[string]int{"free": 100, "bound": 3} {
+			served := 0
+			for range 100 {
+				a := s.call(t.Context(), name, chat(true, 30, ""))
+				if a.status == http.StatusOK {
+					served++
+				}
+				if limit := a.header.Get("X-Ratelimit-Limit-Tokens"); limit != "" {
+					t.Errorf("%s is told of a limit of %s tokens", name, limit)
+				}
+			}
+			if served != want {
+				t.Errorf("%s was served %d times, want %d", name, served, want)
+			}
+		}
+		s.checkIdle()
+	})
+}

@@ -171,6 +171,8 @@ func TestHeaders_OfTheUpstream(t *testing.T) {
 		h.Set("Content-Type", "application/json")
 		h.Set("X-Ratelimit-Limit-Requests", "7")
 		h.Set("X-Ratelimit-Reset-Tokens", "6m0s")
+		h.Set("Ratelimit", `"default";r=50;t=30`)
+		h.Set("Ratelimit-Policy", `"default";q=100;w=60`)
 		h.Set("X-Request-Id", "req_upstream")
 		h.Set("Retry-After", "17")
 		h.Set("Retry-After-Ms", "16500")
@@ -195,6 +197,7 @@ func TestHeaders_OfTheUpstream(t *testing.T) {
 		delete(got, name)
 	}
 	if diff := cmp.Diff(map[string]string{
+		"X-Upstream-Ratelimit": `"default";r=50;t=30`, "X-Upstream-Ratelimit-Policy": `"default";q=100;w=60`,
 		"X-Upstream-Ratelimit-Limit-Requests": "7", "X-Upstream-Ratelimit-Reset-Tokens": "6m0s", "X-Upstream-Request-Id": "req_upstream",
 		"Retry-After": "17", "Retry-After-Ms": "16500", "X-Should-Retry": "false", "Openai-Processing-Ms": "12",
 	}, got); diff != "" {

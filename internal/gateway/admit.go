@@ -82,9 +82,7 @@ func (c *call) admit() *refusal {
 	}
 	c.req.Model = c.head.model
 	c.req.Input = c.estimatePrompt()
-	// By the least that it can have, not by the guess: no call is refused for ever
-	// because of a guess.
-	if f := c.pool.tooLong(tokens.Least(c.head.weight)); f != nil {
+	if f := c.pool.tooLong(c.leastPrompt()); f != nil {
 		return f
 	}
 	if c.route.bounds != nil {
@@ -107,6 +105,17 @@ func (c *call) estimatePrompt() int64 {
 		}
 	}
 	return prompts.Estimate(c.head.model, c.head.weight)
+}
+
+// leastPrompt is how many tokens the prompt has at the least, not by the guess: no call is
+// refused for ever because of a guess. Counting is for what may be too much for the pool.
+func (c *call) leastPrompt() int64 {
+	least := tokens.Least(c.head.weight)
+	most := c.pool.inputMax
+	if c.g.prompts == nil || c.route.body != jsonBody || most == 0 || least > most || c.head.weight/tokens.Scale <= most/2 {
+		return least
+	}
+	return max(least, c.g.prompts.AtLeast(c.world.snap.RealModel(c.head.model), c.body))
 }
 
 // acquire asks the governor, and waits.

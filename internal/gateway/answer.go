@@ -73,10 +73,11 @@ func isEventStream(h http.Header) bool {
 // what only concerns the operator's account to the gateway.
 func renameHeaders(h http.Header) {
 	for name, values := range h {
-		for _, prefix := range []string{"X-Ratelimit-", "Anthropic-Ratelimit-"} {
-			if rest, ok := strings.CutPrefix(name, prefix); ok {
+		for _, prefix := range []string{"X-", "Anthropic-", ""} { // the last is the IETF's
+			rest, ok := strings.CutPrefix(name, prefix+"Ratelimit")
+			if ok && (rest == "" || rest[0] == '-') {
 				delete(h, name)
-				h["X-Upstream-Ratelimit-"+rest] = values
+				h["X-Upstream-Ratelimit"+rest] = values
 			}
 		}
 	}

@@ -50,9 +50,11 @@ type Gateway struct {
 	buffers   sync.Pool // of *[bufferSize]byte, to copy answers
 }
 
-// PromptCounter counts the tokens of prompts, if it can at once: see package bpe.
+// PromptCounter counts the tokens of prompts: if it can at once, or, taking its time, those
+// that a prompt has at the least. See package bpe.
 type PromptCounter interface {
 	Count(model string, body []byte) (tokens int64, ok bool)
+	AtLeast(model string, body []byte) int64
 }
 
 // Options are the parts that a Gateway is made of.

@@ -94,6 +94,34 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
+// Who shares nothing may hand out what is left of the minute, and uses it all in one region.
+func TestMetricsOfOneAlone(t *testing.T) {
+	state := governor.State{Pools: make([]governor.PoolState, 3)}
+	for i, name := range []string{"idle", "busy", "over"} {
+		p := &state.Pools[i]
+		p.Config.Name = name
+		p.Axes[escrow.Tokens].On, p.Axes[escrow.Tokens].Limit = true, 1000
+	}
+	state.Pools[1].Axes[escrow.Tokens].Used = 400
+	state.Pools[2].Axes[escrow.Tokens].Used = 1100 // a limit that was lowered
+	m := New()
+	m.WatchAlone(func() governor.State { return state }, "eu")
+	want := `# HELP llmgov_grant_tokens Tokens that may still be handed out: by the grant in force, until it expires; of a gateway that shares nothing, all that is left of the minute.
+# TYPE llmgov_grant_tokens gauge
+llmgov_grant_tokens{pool="busy"} 600
+llmgov_grant_tokens{pool="idle"} 1000
+llmgov_grant_tokens{pool="over"} 0
+# HELP llmgov_region_share_ratio Which part of what all gateways used of a pool in the last minute was used in a region.
+# TYPE llmgov_region_share_ratio gauge
+llmgov_region_share_ratio{pool="busy",region="eu"} 1
+llmgov_region_share_ratio{pool="idle",region="eu"} 0
+llmgov_region_share_ratio{pool="over",region="eu"} 1
+`
+	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "llmgov_grant_tokens", "llmgov_region_share_ratio"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTokensAddUp(t *testing.T) {
 	m, _ := busy(t)
 	const want = `

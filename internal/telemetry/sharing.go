@@ -5,10 +5,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 )
 
-// sharing is what is measured where limits are shared with other gateways.
+// sharing is what is measured of the store that limits are shared by.
 type sharing struct {
 	trips   prometheus.Counter
 	latency *prometheus.HistogramVec
@@ -32,19 +33,47 @@ func (m *Metrics) StoreAsked(op string, took time.Duration) {
 // WatchSharing registers what is measured of limits that are shared. regions says which
 // part of what all used of a pool in the last minute was used in each region.
 func (m *Metrics) WatchSharing(state func() governor.State, regions func(pool string) map[string]float64) {
-	m.registry.MustRegister(m.sharing.trips, m.sharing.latency, &shares{state, regions})
+	m.watchSharing(&shares{
+		state: state,
+		grant: func(p *governor.PoolState) int64 { return p.Grant },
+		used:  func(p *governor.PoolState) map[string]float64 { return regions(p.Config.Name) },
+	})
+}
+
+// WatchAlone registers the same of a process that shares no limits: it may hand out all
+// that is left of a pool's minute, and what is used of it is used in region.
+func (m *Metrics) WatchAlone(state func() governor.State, region string) {
+	m.watchSharing(&shares{
+		state: state,
+		grant: func(p *governor.PoolState) int64 {
+			tokens := p.Axes[escrow.Tokens]
+			return max(0, tokens.Limit-tokens.Used)
+		},
+		used: func(p *governor.PoolState) map[string]float64 {
+			counts := p.Axes[escrow.Tokens]
+			if !counts.On {
+				counts = p.Axes[escrow.Requests]
+			}
+			return map[string]float64{region: number(counts.Used > 0)}
+		},
+	})
+}
+
+func (m *Metrics) watchSharing(s *shares) {
+	m.registry.MustRegister(m.sharing.trips, m.sharing.latency, s)
 }
 
 var (
-	descGrant    = desc("grant_tokens", "Tokens that may still be handed out by the grant in force, until it expires.", "pool")
+	descGrant    = desc("grant_tokens", "Tokens that may still be handed out: by the grant in force, until it expires; of a gateway that shares nothing, all that is left of the minute.", "pool")
 	descRegion   = desc("region_share_ratio", "Which part of what all gateways used of a pool in the last minute was used in a region.", "pool", "region")
 	descDegraded = desc("degraded", "Whether a failure mode is in force in a pool: 1 of closed, open, local and learning, or none.", "pool", "mode")
 )
 
 // shares reads how limits are shared at scrape time. It asks no store.
 type shares struct {
-	state   func() governor.State
-	regions func(pool string) map[string]float64
+	state func() governor.State
+	grant func(*governor.PoolState) int64
+	used  func(*governor.PoolState) map[string]float64 // which part of it, by region
 }
 
 // Describe implements prometheus.Collector.
@@ -56,9 +85,11 @@ func (s *shares) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *shares) Collect(ch chan<- prometheus.Metric) {
-	for _, p := range s.state().Pools {
+	pools := s.state().Pools
+	for i := range pools {
+		p := &pools[i]
 		name := p.Config.Name
-		ch <- prometheus.MustNewConstMetric(descGrant, prometheus.GaugeValue, float64(p.Grant), name)
+		ch <- prometheus.MustNewConstMetric(descGrant, prometheus.GaugeValue, float64(s.grant(p)), name)
 		for _, mode := range governor.Modes {
 			on := 0.0
 			if mode == p.Degraded {
@@ -66,7 +97,7 @@ func (s *shares) Collect(ch chan<- prometheus.Metric) {
 			}
 			ch <- prometheus.MustNewConstMetric(descDegraded, prometheus.GaugeValue, on, name, mode)
 		}
-		for region, part := range s.regions(name) {
+		for region, part := range s.used(p) {
 			ch <- prometheus.MustNewConstMetric(descRegion, prometheus.GaugeValue, part, name, region)
 		}
 	}

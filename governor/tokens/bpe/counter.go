@@ -27,6 +27,7 @@ type Counter struct {
 // vocabulary is one that is loaded when it is first asked for.
 type vocabulary struct {
 	make   func() codecs
+	asked  sync.Once // by who does not wait
 	once   sync.Once
 	loaded atomic.Pointer[codecs]
 }
@@ -51,13 +52,19 @@ func (v *vocabulary) get() codecs {
 	if at := v.loaded.Load(); at != nil {
 		return *at
 	}
+	v.asked.Do(func() { go v.wait() })
+	return nil
+}
+
+// wait returns the vocabulary, loaded by who asks first.
+func (v *vocabulary) wait() codecs {
 	v.once.Do(func() {
-		go func() {
+		if v.loaded.Load() == nil {
 			made := v.make()
 			v.loaded.Store(&made)
-		}()
+		}
 	})
-	return nil
+	return *v.loaded.Load()
 }
 
 // of is the vocabulary of a model, or nil. Providers put an owner before the name, and
@@ -107,16 +114,46 @@ func (c *Counter) Count(model string, body []byte) (int64, bool) {
 	default:
 		return 0, false
 	}
+	n, _, ok := c.count(model, body, v, vocabulary)
+	return n, ok
+}
+
+// AtLeast is a number of tokens that the prompt in such a body has at the least, or 0 where
+// that cannot be told. Unlike Count it waits, for the vocabulary and for others that count;
+// takes bodies of any size; and answers for models whose vocabulary is not public, too.
+func (c *Counter) AtLeast(model string, body []byte) int64 {
+	v := c.of(model)
+	foreign := v == nil
+	if foreign {
+		v = &c.o200k
+	}
+	vocabulary := v.wait()
+	c.slots <- struct{}{}
+	defer func() { <-c.slots }()
+	n, all, ok := c.count(model, body, v, vocabulary)
+	switch {
+	case !ok:
+		return 0
+	case foreign:
+		return n / 2 // no vocabulary in use says the same in half the tokens of the largest
+	case !all:
+		return n - n/4 // what was not counted may be easier than what was
+	}
+	return n
+}
+
+// count is how many tokens the prompt in a body has, and whether all of it was counted.
+func (c *Counter) count(model string, body []byte, v *vocabulary, loaded codecs) (n int64, all, ok bool) {
 	p := prompt{known: true, bare: strings.Contains(model, "embedding"), old: v == &c.cl100k}
 	p.read(string(body))
 	if !p.known {
-		return 0, false
+		return 0, false, false
 	}
-	return p.count(vocabulary)
+	return p.count(loaded)
 }
 
-// count adds up the texts and what frames them.
-func (p *prompt) count(v codecs) (int64, bool) {
+// count adds up the texts and what frames them, and says whether all was counted.
+func (p *prompt) count(v codecs) (found int64, whole, ok bool) {
 	size := 0
 	for _, text := range p.texts {
 		size += len(text)
@@ -133,7 +170,7 @@ func (p *prompt) count(v codecs) (int64, bool) {
 			read += len(piece)
 			k, err := v.Count(piece)
 			if err != nil {
-				return 0, false
+				return 0, false, false
 			}
 			n, counted = n+int64(k), counted+weight
 		}
@@ -141,5 +178,5 @@ func (p *prompt) count(v codecs) (int64, bool) {
 	if counted < all { // the rest is like what was counted
 		n = int64(float64(n) * float64(all) / float64(max(1, counted)))
 	}
-	return max(0, n+p.frame), true
+	return max(0, n+p.frame), counted == all, true
 }

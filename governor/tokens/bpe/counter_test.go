@@ -107,6 +107,32 @@ func TestWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// What a prompt has at the least is no more than it has: counted where little is to count,
+// taken down where it is a sample or another maker's model, and 0 where nobody can tell.
+func TestAtLeast(t *testing.T) {
+	c := New() // with nothing loaded: it waits
+	said := func(text string) []byte { return []byte(`{"input":"` + text + `"}`) }
+	short, long, huge := said(strings.Repeat("one two ", 500)), said(strings.Repeat("one two ", 10_000)), said(strings.Repeat("one two ", maxBody/4))
+	mixed := said(strings.Repeat("a, b; 19 ", 5_000) + strings.Repeat("communication ", 5_000))
+	for _, tt := range []struct {
+		name, model string
+		body        []byte
+		least, most float64 // of what it has
+	}{
+		{"short", "gpt-4o", short, 1, 1},
+		{"long", "gpt-4o", long, 0.7, 1},
+		{"larger than a count looks at", "gpt-4o", huge, 0.7, 1},
+		{"not the same all along", "gpt-4o", mixed, 0.6, 1},
+		{"of another maker", "claude-sonnet-4", short, 0.49, 0.5},
+		{"with what is no text", "gpt-4o", []byte(`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://a/b"}}]}]}`), 0, 0},
+	} {
+		has := float64(exact(t, tt.model, tt.body))
+		if got := float64(c.AtLeast(tt.model, tt.body)); got < tt.least*has-10 || got > tt.most*has+10 || tt.most == 0 && got != 0 {
+			t.Errorf("%s: it has %.0f tokens, at least %.0f", tt.name, has, got)
+		}
+	}
+}
+
 // exact is the count of the whole texts, uncut.
 func exact(t testing.TB, model string, body []byte) int64 {
 	v := codecs(codec.NewO200kBase())
