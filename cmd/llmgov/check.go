@@ -65,18 +65,23 @@ func (c checkCmd) alone(e *env, files []string) error {
 	return nil
 }
 
-// bad reports problems: on standard error as every command does, and as JSON to who asked for it.
+// bad reports problems, which are what was asked for. What is no problem of a file is left to who reports errors.
 func (c checkCmd) bad(e *env, err error) error {
 	problems, ok := errors.AsType[tenants.Problems](err)
-	if c.JSON {
+	switch {
+	case c.JSON:
 		if !ok {
 			problems = tenants.Problems{{What: err.Error()}}
 		}
 		if err := writeJSON(e, map[string]any{"ok": false, "problems": problems}); err != nil {
 			return err
 		}
+		return errTold
+	case !ok:
+		return err
 	}
-	return err
+	fmt.Fprintln(e.stdout, err)
+	return errTold
 }
 
 func writeJSON(e *env, v any) error {

@@ -99,6 +99,9 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 		return exitUsage
 	}
 	if err := kctx.Run(&env{ctx: ctx, vars: vars, stdout: stdout, stderr: stderr}); err != nil {
+		if errors.Is(err, errTold) {
+			return exitBad
+		}
 		fmt.Fprintf(stderr, "%v\n", err)
 		if _, ok := errors.AsType[*usageError](err); ok {
 			return exitUsage
@@ -107,6 +110,9 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 	}
 	return exitOK
 }
+
+// errTold is that the thing asked about is bad, which the command's output says.
+var errTold = errors.New("llmgov: BUG: told already")
 
 // usageError is a command that was called wrongly.
 type usageError struct{ what string }
