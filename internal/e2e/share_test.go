@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"sync"
@@ -95,8 +96,22 @@ func (s *stack) received() (sum [4]int64) {
 	return sum
 }
 
-// The same over real sockets in real time.
+// The same over real sockets in real time. A busy machine, which keeps callers from asking, can
+// spoil that, but not make it right: so it may be tried again.
 func TestSharesInRealTime(t *testing.T) {
+	for try := 1; ; try++ {
+		wrong := sharesInRealTime(t)
+		if wrong == nil {
+			return
+		}
+		if try == 3 {
+			t.Fatal(wrong)
+		}
+		t.Logf("try %d: %v", try, wrong)
+	}
+}
+
+func sharesInRealTime(t *testing.T) (wrong []string) {
 	const tpm = 600_000 // 10,000 a second: 50 calls of 200
 	s := newSDKStack(t, sdkWorld{mock: mock.Config{TPM: tpm}, pool: pool(tpm, 0, 0), tenants: fourTenants()})
 
@@ -137,20 +152,22 @@ func TestSharesInRealTime(t *testing.T) {
 	stop()
 	wg.Wait()
 
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	t.Logf("served %v of %d; the idle tenant after %v", got[:3], total, returned)
 	for i, share := range []float64{4. / 7, 2. / 7, 1. / 7} {
 		if is := float64(got[i]) / float64(total); math.Abs(is-share) > 0.1*share {
-			t.Errorf("%c was served %.3f, want %.3f ± 10 %%", 'a'+i, is, share)
+			complain("%c was served %.3f, want %.3f ± 10 %%", 'a'+i, is, share)
 		}
 	}
 	// Half a second is what virtual time shows; a busy machine may take longer.
 	if served[3].Load() != 1 || returned > 2*time.Second {
-		t.Errorf("the idle tenant returned: served %d times, after %v", served[3].Load(), returned)
+		complain("the idle tenant returned: served %d times, after %v", served[3].Load(), returned)
 	}
 	if whole := float64(total) * 200 / 8 * 60 / tpm; whole < 0.8 {
-		t.Errorf("the flood got %.2f of the limit, want all of it", whole)
+		complain("the flood got %.2f of the limit, want all of it", whole)
 	}
 	if st := s.mock.Stats(); st.Refused != 0 {
 		t.Errorf("the model server, given the same limit, refused %d", st.Refused)
 	}
+	return wrong
 }
