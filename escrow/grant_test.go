@@ -66,6 +66,25 @@ func TestAllowance_Needed(t *testing.T) {
 	}
 }
 
+// TestAllowance_Promise: who is granted hardly anything at the moment is not told to come back in an hour, whether
+// or not others wait: more is granted soon after it is asked for.
+func TestAllowance_Promise(t *testing.T) {
+	for _, waiting := range []int{0, 1} {
+		for _, rate := range []int64{0, 1, 60} {
+			p := New(t0, Config{TPM: 60_000, MaxQueue: 10, Shared: true})
+			leaf := p.Add(Root, Node{Weight: WeightOne})
+			p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(2 * time.Second), Rate: rate})
+			for range waiting {
+				p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, MaxWait: time.Hour})
+			}
+			_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}})
+			if ans.Verdict == Admitted || ans.Wait < 100*time.Millisecond || ans.Wait > Window/2 {
+				t.Errorf("%d wait, granted %d a minute: %+v, want a promise of some seconds", waiting, rate, ans)
+			}
+		}
+	}
+}
+
 // TestAllowance_LargeCall: in a shared pool a call larger than the burst waits for all that
 // it takes: a debt would be another process's.
 func TestAllowance_LargeCall(t *testing.T) {

@@ -101,6 +101,19 @@ func (p *pace) steady() int64 {
 	return mulDivCeil(p.limit*p.scale*(n-1)/n, p.part, WholePace)
 }
 
+// leastComing is the part of the whole rate that a process that shares it can count on.
+const leastComing = 64
+
+// coming is the rate to reckon with from now on. An allowance of hardly anything, which who has just
+// come has, and who asked for nothing, is not the last: there is more a second or two after it
+// is asked for.
+func (p *pace) coming() int64 {
+	if !p.granted {
+		return p.steady()
+	}
+	return max(p.rate, p.limit*p.scale/leastComing, 1)
+}
+
 // advance brings level and lead to now. busy says that calls are queued.
 func (p *pace) advance(now time.Time, busy bool) {
 	if !now.After(p.last) {

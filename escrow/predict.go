@@ -187,8 +187,8 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 	c := e.cost[a.axis]
 	sim := a.pace
 	sim.level = min(sim.burst, sim.level+sim.back(refund))
-	if sim.rate == 0 && sim.granted {
-		sim.rate = sim.steady() // more is to come
+	if sim.granted {
+		sim.rate = sim.coming()
 	}
 	ledger := sim.ring
 	if a.ledger != nil {
@@ -233,7 +233,7 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 	c := e.cost[a.axis]
 	wait := time.Duration(0)
 	if lack := ahead + a.pace.need(c) - a.pace.level - a.pace.back(refund); lack > 0 {
-		wait = a.pace.refillTime(lack, max(1, a.pace.steady()))
+		wait = a.pace.refillTime(lack, max(1, a.pace.coming()))
 	}
 	if a.cal != nil {
 		return max(wait, a.planFree(now, e))
