@@ -102,7 +102,7 @@ func (p *pace) steady() int64 {
 }
 
 // leastComing is the part of the whole rate that a process that shares it can count on.
-const leastComing = 64
+const leastComing = 256
 
 // coming is the rate to reckon with from now on. An allowance of hardly anything, which who has just
 // come has, and who asked for nothing, is not the last: there is more a second or two after it
