@@ -217,7 +217,8 @@ func (m *machine) step(d draw) {
 	case 9:
 		m.now = m.now.Add(time.Duration(pick(d, "dt", d.n("ms", 0, 500), d.n("ms", 0, 20_000))) * time.Millisecond)
 	case 11:
-		m.p.Narrow(d.n("slots", min(1, m.p.cfg.Slots), m.p.cfg.Slots))
+		slots := d.n("slots", 0, m.p.cfg.Slots)
+		m.p.Narrow(slots, d.n("open", 0, slots))
 	case 10:
 		if c, owes := m.call(d), d.n("owes", 0, 1) == 0; owes || m.p.Foretell(m.now, c).Verdict != Admitted {
 			m.running = append(m.running, m.p.Force(m.now, c, owes))

@@ -1,24 +1,16 @@
 package escrow
 
-// Narrow lets only so many of Config.Slots be used, 1 to all of them: what can be used at once
-// was found to be less than it may be. Calls that run beyond that run on, and none is
-// dispatched until there are fewer. What a call moves tags by does not change, so
-// shares stay as they are while that number moves. Of fewer slots background calls leave at
-// most half of them free, or a large reserve would be all there is. Configure takes it back. Call
-// Pump afterwards. It panics on a number out of range. O(1).
-func (p *Pool) Narrow(slots int64) {
-	if slots < min(1, p.cfg.Slots) || slots > p.cfg.Slots {
+// Narrow lets only so many of Config.Slots be used, and background calls only begin while
+// fewer than open run: what can be used at once was found to be less than it may be, or others
+// have the rest. Calls that run beyond that run on, and none is dispatched until there are
+// fewer. What a call moves tags by does not change, so shares stay as they are while these
+// numbers move. Configure takes it back. It changes nothing in a pool without Slots. Call Pump
+// afterwards. It panics on numbers out of range. O(1).
+func (p *Pool) Narrow(slots, open int64) {
+	if slots < 0 || slots > p.cfg.Slots || open > slots {
 		panic("escrow: BUG: narrowed to a number of slots that is out of range")
 	}
-	p.slots = slots
-}
-
-// reserve is how many slots background calls leave free now.
-func (p *Pool) reserve() int64 {
-	if p.slots == p.cfg.Slots {
-		return p.cfg.InteractiveReserve
-	}
-	return min(p.cfg.InteractiveReserve, p.slots/2)
+	p.slots, p.open = slots, open
 }
 
 // HasSlot reports whether one more call could run, as far as slots go.

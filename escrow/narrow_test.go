@@ -6,9 +6,9 @@ import (
 )
 
 // A pool narrowed below what runs dispatches nothing until fewer run, goes on when it is
-// widened, keeps its shares and charges meanwhile, and leaves background calls half of
-// what is left, whatever the reserve. Mutations seen: charges by the narrowed number (a call's cost
-// moves); a reserve that is not cut (no background call ever goes).
+// widened, keeps its shares and charges meanwhile, and lets background calls begin while as few
+// run as it is told. Mutations seen: charges by the narrowed number (a call's cost moves); the
+// reserve of the configuration (no background call ever goes).
 func TestNarrow(t *testing.T) {
 	now := t0
 	p := New(now, Config{Slots: 8, InteractiveReserve: 4, MaxQueue: 10})
@@ -26,7 +26,7 @@ func TestNarrow(t *testing.T) {
 		runs = append(runs, h)
 	}
 	moved := p.nodes[leaf].finish
-	p.Narrow(4)
+	p.Narrow(4, 2)
 	if got := p.State(now).Slots; got != 4 {
 		t.Fatalf("State has %d slots, want 4", got)
 	}
@@ -47,7 +47,7 @@ func TestNarrow(t *testing.T) {
 		t.Fatal("another call went than the one that waited")
 	}
 	behind, _ := offer(false)
-	p.Narrow(5)
+	p.Narrow(5, 3)
 	if out := p.Pump(now, nil); len(out) != 1 || out[0] != behind {
 		t.Fatalf("when it is widened %v goes, want %v", out, behind)
 	}
@@ -55,7 +55,7 @@ func TestNarrow(t *testing.T) {
 		p.Settle(now, h, Cost{0, 1})
 	}
 
-	p.Narrow(4)
+	p.Narrow(4, 2)
 	for n, want := range []Verdict{Admitted, Admitted, Queued} {
 		if _, v := offer(true); v != want {
 			t.Errorf("with %d of 4 running a background call is %v, want %v", n, v, want)
@@ -65,8 +65,12 @@ func TestNarrow(t *testing.T) {
 		t.Error("Configure has left it narrowed")
 	}
 
+	if p.Narrow(0, 0); p.HasSlot(false) || p.HasSlot(true) {
+		t.Error("a pool narrowed to nothing has a slot")
+	}
+
 	q := New(now, Config{Slots: 8, MaxQueue: 10})
-	q.Narrow(1)
+	q.Narrow(1, 1)
 	other := q.Add(Root, Node{Weight: WeightOne})
 	for range 6 {
 		q.Force(now, Call{Leaf: other, Most: Cost{0, 1}}, true)

@@ -89,6 +89,7 @@ type Pool struct {
 	held time.Time // until when nothing is; zero for no hold
 
 	slots   int64 // of cfg.Slots, that may be used; see Narrow
+	open    int64 // below so many that run, background calls may begin
 	running int64
 	refunds int64 // tokens expected back from running calls
 
@@ -103,7 +104,7 @@ func New(now time.Time, cfg Config) *Pool {
 	if err := cfg.Validate(); err != nil {
 		panic("escrow: BUG: " + err.Error())
 	}
-	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, tree: newTree()}
+	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, open: cfg.Slots - cfg.InteractiveReserve, tree: newTree()}
 	p.minute = cfg.TPM
 	for k := range p.axes {
 		p.axes[k] = newAxis(now, Axis(k), cfg)
@@ -195,6 +196,9 @@ func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 // hasSlot reports whether a call of a class may occupy one more slot. Of background
 // calls one says that they are open: see tree.open.
 func (p *Pool) hasSlot(class rank) bool {
-	free := p.slots - p.running
-	return p.slots == 0 || free > 0 && (class == interactive || free > p.reserve())
+	most := p.slots
+	if class == background {
+		most = p.open
+	}
+	return p.cfg.Slots == 0 || p.running < most
 }

@@ -47,9 +47,25 @@ func (p *Pool) InFlight() int64 { return p.running }
 // Waiting is how many calls are queued.
 func (p *Pool) Waiting() int { return int(p.waiting()) }
 
+// Queued is how many calls of each class wait.
+func (p *Pool) Queued() (ofInteractive, ofBackground int) {
+	n := &p.nodes[Root]
+	return int(n.queued[interactive]), int(n.queued[background])
+}
+
+// Top is the node below Root that a node is, or is below.
+func (p *Pool) Top(i NodeID) NodeID {
+	for p.nodes[i].parent != Root {
+		i = p.nodes[i].parent
+	}
+	return i
+}
+
 // NodeState is what is known of one node.
 type NodeState struct {
 	Node
+	// Counts is what of the weight counts here: see Share.
+	Counts Weight
 	// Queued and Running are calls below the node.
 	Queued, Running int
 }
@@ -57,7 +73,7 @@ type NodeState struct {
 // Node reports one node. Of Root, Running is not counted: see State.
 func (p *Pool) Node(i NodeID) NodeState {
 	n := &p.nodes[i]
-	return NodeState{n.claim, int(n.waiting()), int(n.running)}
+	return NodeState{n.claim, n.weight, int(n.waiting()), int(n.running)}
 }
 
 // Running reports whether h names a running call.

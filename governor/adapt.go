@@ -27,22 +27,36 @@ func (p *pool) adaptLocked() {
 	}
 }
 
-// narrowLocked has as many slots used as the limiter says, or all. Call pumpAndUnlock
-// afterwards, or nobody learns of one more.
+// narrowLocked has as many slots used as the limiter says, or all, and as the process has. Of
+// fewer slots than there may be background calls leave at most half of them free, or a large reserve would be all
+// there is. Call pumpAndUnlock afterwards, or nobody learns of one more.
 func (p *pool) narrowLocked() {
-	slots := p.rules.Concurrency
+	slots, reserve := p.rules.Concurrency, p.rules.InteractiveReserve
 	if p.limiter != nil {
 		slots = p.limiter.Limit()
 	}
-	p.escrow.Narrow(slots)
+	if slots < p.rules.Concurrency {
+		reserve = min(reserve, slots/2)
+	}
+	open := slots - reserve
+	if p.lent != nil {
+		slots, open = p.mayHaveLocked(slots)
+	}
+	p.escrow.Narrow(slots, open)
 }
 
 // sightLocked notes what it is like as a call is dispatched, if something can be learned
 // from it: what names no model is no work for one.
 func (p *pool) sightLocked(st *leaseState) {
 	if p.limiter != nil && st.course.kind.Model != "" {
-		st.sight = sight{p.escrow.InFlight(), !p.escrow.HasSlot(st.background)}
+		st.sight = sight{p.escrow.InFlight(), p.fullLocked(st.background)}
 	}
+}
+
+// fullLocked reports whether no other call could go, by the limit on calls at once, and not because
+// others have the rest.
+func (p *pool) fullLocked(background bool) bool {
+	return !p.escrow.HasSlot(background) && (p.limiter == nil || p.lent == nil || p.limiter.Limit() <= p.lent.part)
 }
 
 // observeLocked tells the limiter for how long a call has waited for what it was after, of

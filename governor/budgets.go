@@ -109,6 +109,8 @@ type account struct {
 	// one may have, what counts in the others, what of that calls in flight there hold, and
 	// what the last call was expected to take. All in the books' units.
 	part, others, othersPending, last int64
+
+	lent *lentAccount // of a pool's budget that is split over processes; else nil
 }
 
 // nobody is the member that asks where there are none.
@@ -132,8 +134,11 @@ func newCap(b Budget, zone *time.Location, of *quota) *account {
 	return a
 }
 
-func newSplit(b Budget, zone *time.Location) *account {
+func newSplit(b Budget, zone *time.Location, l *lent) *account {
 	a := newAccount(b)
+	if l != nil {
+		a.lent = &lentAccount{lent: l, members: map[budget.MemberID]*lentPart{}}
+	}
 	a.split = budget.NewSplit(budget.Config{Limit: b.Limit / a.scale, Period: b.Per, Zone: zone})
 	return a
 }
@@ -180,6 +185,10 @@ func (a *account) advance(now time.Time) {
 			a.part, a.others, a.othersPending = 0, 0, 0
 			a.limitCap()
 		}
+		if a.lent != nil {
+			a.othersPending, a.lent.all.told = 0, 0
+			a.lent.drop()
+		}
 	}
 }
 
@@ -221,6 +230,9 @@ func (a *account) hold(now time.Time, member budget.MemberID, s Spend) (held, bu
 func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
 	if a.cap != nil {
 		return a.cap.Hold(now, c)
+	}
+	if a.lent != nil {
+		return a.askLent(now, member, c)
 	}
 	return a.split.Hold(now, member, c)
 }
@@ -281,6 +293,9 @@ func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	member := func(i int) budget.MemberID { return st.members[i] }
 	if b.parts, rej = holdAll(now, p.shares, b.parts, member, b); rej != nil {
 		rej.Tenant = st.tenant.name
+		if rej.Elsewhere && p.lent.until.IsZero() {
+			p.lostLocked(now, rej)
+		}
 	}
 	return rej
 }
@@ -307,8 +322,12 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 		case ans.OK:
 			a.settle(now, h, Spend{})
 		default:
-			if a.short() {
+			switch {
+			case !a.short():
+			case a.of != nil:
 				a.of.lackLocked(ownCost{})
+			default:
+				a.lackLocked()
 			}
 			if !b.shadow || !a.short() { // else it would have waited
 				worst = worst.worse(a.rejection(now, member(i), b.spend, ans, b.meanRun))

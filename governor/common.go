@@ -9,24 +9,37 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// commons are the quotas of a governor that are kept together with other processes
-// (Config.SharedLimits): a process may have a part of each limit, and counts as if that
+// commons are the quotas of a governor, and the slots of pools, that are kept together with other
+// processes (Config.SharedLimits, SharedSlots): a process may have a part of each limit, and counts as if that
 // were all (see package federation/parts).
 type commons struct {
 	more chan struct{} // takes a word when there are some to be taken
 
 	mu     sync.Mutex
 	listed map[*quota]bool // those that have come into use, or lack a part, since they were taken
+	pools  map[*pool]bool  // likewise, those whose slots have
 }
 
 func newCommons() *commons {
-	return &commons{more: make(chan struct{}, 1), listed: map[*quota]bool{}}
+	return &commons{more: make(chan struct{}, 1), listed: map[*quota]bool{}, pools: map[*pool]bool{}}
 }
 
 func (c *commons) list(q *quota) {
 	c.mu.Lock()
 	c.listed[q] = true
 	c.mu.Unlock()
+	c.tell()
+}
+
+// listPool lists a pool whose slots are kept together with other processes.
+func (c *commons) listPool(p *pool) {
+	c.mu.Lock()
+	c.pools[p] = true
+	c.mu.Unlock()
+	c.tell()
+}
+
+func (c *commons) tell() {
 	select {
 	case c.more <- struct{}{}:
 	default: // it is known
@@ -41,6 +54,17 @@ func (c *commons) take() (list []*quota) {
 		list = append(list, q)
 	}
 	clear(c.listed)
+	return list
+}
+
+// takePools hands over those of pools.
+func (c *commons) takePools() (list []*pool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range c.pools {
+		list = append(list, p)
+	}
+	clear(c.pools)
 	return list
 }
 

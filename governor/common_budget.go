@@ -24,6 +24,9 @@ func (a *account) limitCap() {
 
 // short reports whether the process has less of a budget that is not spent than others leave.
 func (a *account) short() bool {
+	if a.split != nil {
+		return a.lent != nil && a.lent.short
+	}
 	left := a.limit() - a.elsewhere()
 	return a.isCommon() && a.cap.Counted() < left && a.part < left
 }
@@ -41,12 +44,15 @@ func (a *account) elsewhere() int64 {
 
 // usedByAll is what counts here and elsewhere.
 func (a *account) usedByAll(now time.Time) int64 {
+	if a.split != nil {
+		return a.used(now)
+	}
 	return a.used(now) + a.others
 }
 
 // inFlight is what calls in flight hold, here and elsewhere.
 func (a *account) inFlight() int64 {
-	if !a.isCommon() {
+	if a.lent == nil && !a.isCommon() {
 		return a.pending
 	}
 	return a.pending + a.othersPending
@@ -63,6 +69,9 @@ func (a *account) lacksPart(now time.Time, c int64) *Rejection {
 // ifAsked is a copy to try a call on, which has what others do not use.
 func (a *account) ifAsked() *account {
 	c := a.clone()
+	if c.split != nil { // which has what is left
+		c.lent = nil
+	}
 	if c.isCommon() {
 		c.part = c.limit() - c.elsewhere()
 		c.limitCap()

@@ -27,8 +27,8 @@ func (g *Governor) SharedLimits() (list []*SharedLimits) {
 	return list
 }
 
-// MoreLimits takes a word when there is something for SharedLimits to tell. It is nil if
-// no limits are shared.
+// MoreLimits takes a word when there is something for SharedLimits or SharedSlots to tell. It is
+// nil if neither are shared.
 func (g *Governor) MoreLimits() <-chan struct{} {
 	if g.commons == nil {
 		return nil

@@ -33,12 +33,15 @@ type Config struct {
 	// processes. Then a process counts up to the part of each that it has: see SharedLimits
 	// of the Governor. What was used of them is known there, and not taken from Past.
 	SharedLimits bool
+	// SharedSlots says that Concurrency and Budgets of all pools are split over the processes that
+	// share their limits, of which Shared has to say so, too: see SharedSlots of the Governor.
+	SharedSlots bool
 	// Observer is told what happens; nil means that nobody listens.
 	Observer Observer
 	// Recorded makes all decisions a function of what the Observer is told, so that who
 	// tells another governor the same at the same times (see Ask) has them again. Each is
 	// then made in an instant of its own, one after the other over all pools, in which
-	// the Observer is called. It cannot be had with Shared or SharedLimits.
+	// the Observer is called. It cannot be had with Shared, SharedLimits or SharedSlots.
 	Recorded bool
 	// Revision names the configuration to the Observer.
 	Revision string
@@ -150,6 +153,9 @@ const maxTokenWeight = 1_000_000
 // Validate reports everything that is wrong.
 func (c Config) Validate() error {
 	errs := c.recordable()
+	if c.SharedSlots && !c.Shared {
+		errs = append(errs, errors.New("governor: SharedSlots is of pools whose limits are shared: set Shared, too"))
+	}
 	pools, tenants := map[string]bool{}, map[string]bool{}
 	for _, p := range c.Pools {
 		if pools[p.Name] || p.Name == "" {
@@ -222,7 +228,7 @@ func (c Config) recordable() (errs []error) {
 	for _, x := range []struct {
 		what string
 		set  bool
-	}{{"Shared", c.Shared}, {"SharedLimits", c.SharedLimits}} {
+	}{{"Shared", c.Shared}, {"SharedLimits", c.SharedLimits}, {"SharedSlots", c.SharedSlots}} {
 		if c.Recorded && x.set {
 			errs = append(errs, fmt.Errorf("governor: %s and Recorded do not go together: what others leave of a limit is not told to the Observer", x.what))
 		}

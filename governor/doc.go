@@ -69,6 +69,11 @@
 // follows. Nobody waits for that in a lock. A pool that nobody has told anything for as
 // long as a grant lasts is cut off, and does what its configuration has for then.
 //
+// Calls at once are split over processes beside that (Config.SharedSlots): a pool has a part of
+// its slots until that expires, and lets calls begin in it as if it were all. So are pools' budgets, and in
+// them what each member may use by its share. SharedSlots are for who
+// speaks for them, as SharedLimits are of tenants' own limits.
+//
 // # Limits that move
 //
 // Of a pool whose concurrency is adaptive only as many slots are used as a limiter says

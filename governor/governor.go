@@ -13,10 +13,12 @@ type Governor struct {
 	zone    *time.Location
 	journal Journal  // nil = it forgets
 	shared  bool     // the pools' limits
-	commons *commons // the tenants' limits, with other processes; nil = alone
+	commons *commons // the tenants' limits, and the pools' slots, with other processes; nil = alone
 	table   atomic.Pointer[table]
 	calls   atomic.Uint64 // the last name of a call in the journal
 	tabs    sync.Pool     // of *tab
+
+	sharedLimits, sharedSlots bool // which of commons there are
 
 	observer Observer  // nil = nobody listens
 	line     *timeline // nil = it is not recorded
@@ -42,7 +44,7 @@ func New(cfg Config) (*Governor, error) {
 	if g.clock == nil {
 		g.clock = SystemClock{}
 	}
-	if cfg.SharedLimits {
+	if g.sharedLimits, g.sharedSlots = cfg.SharedLimits, cfg.SharedSlots; cfg.SharedLimits || cfg.SharedSlots {
 		g.commons = newCommons()
 	}
 	if cfg.Recorded {
@@ -155,7 +157,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 
 	// 3 The pool's share, with what is left of the wait.
-	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, deadline.Sub(now))
+	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, deadline.Sub(now), least.Sub(now))
 	l.budgetsOnly = req.BudgetsOnly
 	if rej != nil {
 		rej.Waited += waited

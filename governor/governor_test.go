@@ -338,6 +338,9 @@ governor: tenant a: there is no pool "nowhere"`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
+	if _, err := New(Config{SharedSlots: true}); err == nil || err.Error() != "governor: SharedSlots is of pools whose limits are shared: set Shared, too" {
+		t.Errorf("got %v", err)
+	}
 }
 
 // thousand is a governor of 1,000 tenants with all axes on.

@@ -14,6 +14,7 @@ type learned struct {
 	outputs *lengths.Book // in tokens
 	runs    *lengths.Book // in milliseconds
 	speed   int64         // output tokens in 1000 s, a moving average
+	ran     time.Duration // the longest that a call did
 
 	replan     Timer
 	replanning bool // the timer runs, or its function does
@@ -59,11 +60,21 @@ func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.
 	call.Fair = max(1, p.rules.Weights.fair(Usage{Input: req.Input, CachedInput: at.expectCached(req.Input), Output: output}))
 	call.Speed = p.speedLocked()
 	if p.rules.Concurrency > 0 {
-		if run := time.Duration(p.runs.ExpectOf(c.kind, longestRun.Milliseconds())) * time.Millisecond; run < longestRun {
-			call.Run = run
-		}
+		call.Run = p.boundRun(p.runs.ExpectOf(c.kind, longestRun.Milliseconds()), 0)
 	}
 	return c
+}
+
+// boundRun is how long a call of an age is taken to run that is expected to run so long: not twice
+// as long as any has, or it has itself. While few calls have ended nobody knows how long those will that
+// have not, and who is charged for ten minutes and given most of that back stands before
+// all others for minutes. 0 is nothing that is known.
+func (l *learned) boundRun(expected int64, age time.Duration) time.Duration {
+	run := time.Duration(expected) * time.Millisecond
+	if run >= longestRun {
+		return 0
+	}
+	return min(run, 2*max(l.ran, age))
 }
 
 // speedLocked is how much cost a second of output is.
@@ -92,10 +103,8 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 		told.Speed = p.speedLocked()
 	}
 	if p.rules.Concurrency > 0 {
-		run := time.Duration(p.runs.Reach(&st.course.run, now.Sub(st.since).Milliseconds())) * time.Millisecond
-		if run < longestRun {
-			told.Run = run
-		}
+		age := now.Sub(st.since)
+		told.Run = p.boundRun(p.runs.Reach(&st.course.run, age.Milliseconds()), age)
 	}
 	p.escrow.Progress(now, h, told)
 }
@@ -146,6 +155,11 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	ran := now.Sub(st.since)
 	p.outputs.End(&st.course.output, output, whole)
 	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
+	l := &p.learned
+	l.ran = max(l.ran, ran)
+	if p.lent != nil {
+		p.lent.longest.note(now, ran)
+	}
 	if whole && output > 0 && ran >= time.Millisecond {
 		sample := min(output, maxTokens/1000) * 1000 * 1000 / ran.Milliseconds()
 		p.speed += (sample - p.speed) / 16

@@ -183,8 +183,8 @@ func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request
 			o.Checks = append(o.Checks, c)
 		}
 	}
-	if st.Slots > 0 {
-		c := Check{Pool: p.name, Axis: axisConcurrency, Limit: st.Slots, Used: st.Running, Asked: 1}
+	if limit, used := p.slotsLocked(); limit > 0 {
+		c := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1}
 		if ans.Verdict != escrow.Admitted && ans.Axis == escrow.Slots {
 			c.Wait = ans.Wait
 		}

@@ -37,6 +37,7 @@ type pool struct {
 	era      int              // of the books that are reported from
 	allowed  time.Time        // when the last allowances that were granted began
 	learning time.Time        // until when nothing will be granted
+	lent     *lent            // of calls at once; nil where they are not split
 	// aloneUntil is until when allowances of its own are in force.
 	aloneUntil time.Time
 
@@ -90,8 +91,8 @@ func (st *leaseState) used() int64 {
 
 // acquire asks the pool for a call whose own limits are held already, and gives
 // these back when the pool refuses, or when the seat is gone and the call is to look
-// for another.
-func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, maxWait time.Duration) (l Lease, rej *Rejection, again bool) {
+// for another. least is how long it may wait for a slot that nobody has, whatever maxWait is.
+func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, maxWait, least time.Duration) (l Lease, rej *Rejection, again bool) {
 	p.mu.Lock()
 	if at.gone {
 		p.mu.Unlock()
@@ -106,11 +107,20 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	if req.BudgetsOnly {
 		call.Most = escrow.Cost{}
 	}
+	p.expireLocked(now)
+	if p.slotsComingLocked(call.Background) {
+		call.MaxWait = max(maxWait, least)
+	}
 	rej = p.holdSharesLocked(now, at, b)
 	if rej != nil {
+		var w *waiter
+		if rej.Elsewhere && least > 0 && !p.lent.alone {
+			w = newWaiter()
+			p.lent.waiting = append(p.lent.waiting, w)
+		}
 		p.mu.Unlock()
 		g.leave(now, b, ownCost{}, Spend{}, 0)
-		return Lease{}, rej, false
+		return Lease{}, rej, w != nil && g.park(ctx, w, now.Add(least)) == woken
 	}
 	st := leaseState{
 		id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call),
@@ -119,7 +129,10 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
 	g.stirLocked(p.pool, now)
 	if ans.Verdict != escrow.Admitted && !p.escrow.HasSlot(call.Background) {
-		p.held = now
+		if p.fullLocked(call.Background) {
+			p.held = now
+		}
+		p.lackSlotLocked(now, at.leaf, ans.Verdict == escrow.Queued)
 	}
 	switch ans.Verdict {
 	case escrow.Admitted:
@@ -231,6 +244,7 @@ func (p *pool) stateLocked(h escrow.Handle) *leaseState {
 // unlocks, and wakes those dispatched.
 func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
 	p.sweepLocked(now)
+	p.expireLocked(now)
 	var buf [16]*waiter
 	wake := buf[:0]
 	p.out = p.escrow.Pump(now, p.out[:0])
@@ -290,7 +304,10 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
 	}
 	if ans.Axis == escrow.Slots {
-		rej.Limit, rej.Used, rej.Asked = s.Slots, s.Running, 1
+		rej.Limit, rej.Used = p.slotsLocked()
+		if rej.Asked = 1; p.lent != nil && rej.Used < rej.Limit {
+			rej.RetryAfter = max(rej.RetryAfter, partRetry)
+		}
 	} else {
 		a := s.Axes[ans.Axis]
 		rej.Limit, rej.Used, rej.Asked = a.Limit, a.Used, min(cost[ans.Axis], a.Limit)
@@ -298,7 +315,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	switch {
 	case s.Held.After(now):
 		rej.Reason = ReasonThrottled
-	case p.cutOffLocked(now) && p.rules.OnLoss != LossOpen:
+	case p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slotsLostLocked()):
 		p.lostLocked(now, rej)
 	case ans.Verdict == escrow.PoolFull:
 		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)

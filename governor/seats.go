@@ -78,6 +78,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 	p.seatLocked(now, tb)
 	p.viewLocked()
 	p.splitLocked(now, tb, zone, past)
+	p.lendLocked()
 }
 
 // burst is how much of an idle pool may be used at once: all, where there is nobody
@@ -225,10 +226,11 @@ func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, pa
 			p.shares = append(p.shares, was[i])
 			continue
 		}
-		a := newSplit(b, zone)
+		a := newSplit(b, zone, p.lent)
 		if i >= 0 {
+			was[i].split.OnlyHere(now)
 			a.split.Restore(now, was[i].restated(now, a.scale))
-		} else if past != nil {
+		} else if past != nil && p.lent == nil {
 			a.restoreSplit(now, past, p.name, func(name string) {
 				if v := tb.tenants[name]; v != nil && parts[v.index] > 0 {
 					a.split.Add(now, name, parts[v.index])

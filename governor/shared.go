@@ -45,6 +45,17 @@ func (s *SharedPool) Name() string { return s.name }
 // find is the pool of the name, or nil.
 func (s *SharedPool) find() *pool { return s.g.poolOf(s.name) }
 
+// Rated reports whether a pool has a limit on tokens or requests a minute.
+func (g *Governor) Rated(pool string) bool {
+	p := g.poolOf(pool)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.set.TPM > 0 || p.set.RPM > 0
+}
+
 // Expect is how many nodes there are, as the configuration says; 0 if it does not.
 func (s *SharedPool) Expect() int {
 	p := s.find()
@@ -67,7 +78,7 @@ func (s *SharedPool) Pressure(now time.Time) (federation.Pressure, bool) {
 	gone := s.g.table.Load().pools[s.name] == nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.set.TPM == 0 && p.set.RPM == 0 || gone && p.quietLocked(now) {
+	if p.set.TPM == 0 && p.set.RPM == 0 && (p.lent == nil || p.set.Slots == 0) || gone && p.quietLocked(now) {
 		return federation.Pressure{}, false
 	}
 	return federation.Pressed(p.escrow, now), true
@@ -138,6 +149,10 @@ func (s *SharedPool) Apply(now time.Time, commands []federation.Command) {
 			p.shareLocked(s.tree.paths[c.ID], c.PPM)
 		case federation.Stop:
 			p.allowed = time.Time{}
+			if p.lent != nil {
+				p.lent.fenced = true
+				p.narrowLocked()
+			}
 			for _, k := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
 				p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
 			}
@@ -177,6 +192,9 @@ func (p *pool) cutOffLocked(now time.Time) bool {
 
 // dryLocked reports whether the pool is cut off and allows itself nothing.
 func (p *pool) dryLocked(now time.Time) bool {
+	if p.slotsLostLocked() && p.ownSlotsLocked() == 0 {
+		return true
+	}
 	if !p.cutOffLocked(now) {
 		return false
 	}
@@ -215,6 +233,10 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 		return
 	}
 	p.mu.Lock()
+	if l := p.lent; l != nil && l.nodes != nodes {
+		l.nodes = nodes
+		p.narrowLocked()
+	}
 	if !p.cutOffLocked(now) || now.Before(p.aloneUntil.Add(-aloneAgain)) {
 		p.mu.Unlock()
 		return
@@ -270,7 +292,7 @@ const lossRetry = time.Second
 // lostLocked makes a refusal say that the pool is cut off.
 func (p *pool) lostLocked(now time.Time, rej *Rejection) {
 	rej.Reason, rej.Kept = ReasonStoreLost, false
-	if rej.RetryAfter = max(rej.RetryAfter, lossRetry); !now.Before(p.aloneUntil) {
+	if rej.RetryAfter = max(rej.RetryAfter, lossRetry); !now.Before(p.aloneUntil) && p.cutOffLocked(now) {
 		rej.RetryAfter = max(rej.RetryAfter, p.learning.Sub(now))
 	}
 }
@@ -301,11 +323,11 @@ const (
 
 func (p *pool) degradedLocked(now time.Time) string {
 	switch {
-	case !p.cutOffLocked(now):
+	case !p.cutOffLocked(now) && !p.slotsLostLocked():
 		return ""
-	case now.Before(p.aloneUntil):
+	case now.Before(p.aloneUntil), !p.cutOffLocked(now) && p.lent.alone && p.ownSlotsLocked() > 0:
 		return [...]string{LossClosed: modeClosed, LossOpen: modeOpen, LossLocal: modeLocal}[p.rules.OnLoss]
-	case now.Before(p.learning):
+	case p.cutOffLocked(now) && now.Before(p.learning):
 		return modeLearning
 	}
 	return modeClosed

@@ -27,12 +27,14 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	p, v := tb.pools[pool], tb.tenants[tenant]
 	if p != nil {
 		p.mu.Lock()
+		p.expireLocked(now)
 		s := p.escrow.State(now)
+		slots, running := p.slotsLocked()
 		p.mu.Unlock()
 		tokens, requests := s.Axes[escrow.Tokens], s.Axes[escrow.Requests]
 		st.Tokens.tighten(tokens.Limit, tokens.Used, tokens.FullAt.Sub(now))
 		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
-		st.Concurrent.tighten(s.Slots, s.Running, 0)
+		st.Concurrent.tighten(slots, running, 0)
 	}
 	if v == nil {
 		return st
@@ -81,6 +83,8 @@ type PoolState struct {
 	Budgets    []BudgetState
 	// Cuts are those in force; see Governor.Throttle.
 	Cuts []Cut
+	// SlotsUsed are the calls that run in all processes, of which State.Slots may.
+	SlotsUsed int64
 	// Degraded is the failure mode in force where limits are shared (Governor.Degraded),
 	// and Grant how many tokens may still be handed out, until the allowance expires.
 	Degraded string
@@ -168,6 +172,8 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
+	p.expireLocked(now)
+	ps.Slots, ps.SlotsUsed = p.slotsLocked()
 	ps.Leases, ps.Cuts = p.leasesLocked(now), slices.Clone(p.cuts)
 	if p.set.Shared {
 		ps.Degraded, ps.Grant = p.degradedLocked(now), p.grantLocked(now)

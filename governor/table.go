@@ -69,9 +69,9 @@ func teamOf(name string) string {
 // Apply puts another configuration in force while calls run and wait. All that lives
 // on in it keeps its state: what was used, tags, debt, kept places, leases, lines. Who
 // is gone from it is served to the end of what it has begun. Zone, Clock, Journal, Past,
-// Shared and Observer are not looked at. On an error nothing is changed.
+// Shared, SharedLimits, SharedSlots and Observer are not looked at. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
-	cfg.Shared = g.shared
+	cfg.Shared, cfg.SharedSlots = g.shared, g.sharedSlots
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -107,6 +107,14 @@ func (g *Governor) apply(now time.Time, cfg Config, past *Past) {
 	}
 }
 
+// tenantCommons are those of tenants' limits.
+func (g *Governor) tenantCommons() *commons {
+	if !g.sharedLimits {
+		return nil
+	}
+	return g.commons
+}
+
 // newTable finds, or makes, the pools and tenants of a configuration, with the state
 // that those of its names have.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
@@ -115,6 +123,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 		p := g.pools[pc.Name]
 		if p == nil {
 			p = newPool(pc.Name)
+			p.lent = newLent(p, g)
 			g.pools[pc.Name] = p
 		}
 		v := &poolView{pool: p, cfg: pc, index: i}
@@ -124,7 +133,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	for i, tc := range cfg.Tenants {
 		t := g.tenants[tc.Name]
 		if t == nil {
-			t = newTenant(tc.Name, g.commons)
+			t = newTenant(tc.Name, g.tenantCommons())
 			g.tenants[tc.Name] = t
 		}
 		v := &tenantView{tenant: t, cfg: tc, index: i, access: make([]access, len(cfg.Pools))}

@@ -48,7 +48,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	}
 	rules := gateway.GovernorConfig(snap)
 	rules.Shared = cfg.Store != notShared
-	rules.SharedLimits = rules.Shared
+	rules.SharedLimits, rules.SharedSlots = rules.Shared, rules.Shared
 	if p.journal, err = openState(cfg.StateDir, &rules, p.metrics, p.log); err != nil {
 		return err
 	}

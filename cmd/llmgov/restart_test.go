@@ -67,7 +67,10 @@ func startMock(t *testing.T, args ...string) (url string) {
 	return url
 }
 
-type mockStats struct{ Admitted, Refused, Running int64 }
+type mockStats struct {
+	Admitted, Refused, Running int64
+	Peak                       int64 `json:"peak_running"`
+}
 
 func statsOf(t *testing.T, mock string) (s mockStats) {
 	t.Helper()

@@ -142,9 +142,6 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	defer ended()
 	var group errgroup.Group
 	if p.shared != nil {
-		if alone := countedAlone(snap); len(alone) > 0 {
-			p.log.Warn("this counts in each gateway for itself, whatever the store", "alone", alone)
-		}
 		group.Go(func() error { return p.shared.Run(running) })
 		p.shared.await(ctx)
 	}

@@ -28,7 +28,7 @@ const notShared = "memory"
 // alone.
 type sharing struct {
 	*runner.Runner
-	limits *runner.LimitsRunner // the tenants' own
+	limits *runner.LimitsRunner // the tenants' own, and the pools' calls at once and budgets
 	store  store
 	gov    *governor.Governor
 	log    *slog.Logger
@@ -56,7 +56,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
-		Instance: instance, Store: store, Limits: s.tenantLimits, More: gov.MoreLimits(),
+		Instance: instance, Store: store, Limits: s.limitsToTell, More: gov.MoreLimits(),
 		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
 	m.WatchSharing(gov.State, s.regions)
@@ -95,10 +95,13 @@ func (s *sharing) pools() []runner.Pool {
 	return out
 }
 
-// tenantLimits are those that somebody has to ask the store for.
-func (s *sharing) tenantLimits() []runner.Limits {
+// limitsToTell are the tenants' own, and the pools' calls at once and budgets, that somebody has to ask the store for.
+func (s *sharing) limitsToTell() []runner.Limits {
 	var out []runner.Limits
 	for _, l := range s.gov.SharedLimits() {
+		out = append(out, l)
+	}
+	for _, l := range s.gov.SharedSlots() {
 		out = append(out, l)
 	}
 	return out
@@ -131,7 +134,7 @@ func (s *sharing) tell(ev runner.Event) {
 	if ev.Op != runner.OpBeat {
 		return
 	}
-	now := string(ev.Reply.Status)
+	now := s.status(ev.Pool, ev.Reply.Status)
 	if ev.Err != nil {
 		now = "lost"
 	}
@@ -156,6 +159,15 @@ func (s *sharing) tell(ev runner.Event) {
 	}
 }
 
+// status is what an answer says of a pool. Of one that has no rolling minute nothing needs to be
+// learned.
+func (s *sharing) status(pool string, of federation.Status) string {
+	if of == federation.Learning && !s.gov.Rated(pool) {
+		of = federation.Granted
+	}
+	return string(of)
+}
+
 // Ready reports whether calls may be sent here. A store that is lost is no reason to send
 // them elsewhere, where it is lost as well.
 func (s *sharing) Ready() bool { return s == nil || !s.Fenced() }
@@ -173,13 +185,13 @@ func (s *sharing) view(pool string) *gateway.Sharing {
 		return nil
 	}
 	v := &gateway.Sharing{
-		Status: string(st.Reply.Status), Degraded: s.gov.Degraded(pool), Epoch: st.Reply.Epoch,
+		Status: s.status(pool, st.Reply.Status), Degraded: s.gov.Degraded(pool), Epoch: st.Reply.Epoch,
 		Beats: st.Beats, Failures: st.Failures, AnsweredSeconds: ago(st.Answered), LookedSeconds: ago(st.Looked), Nodes: []gateway.SharingNode{},
 	}
 	if st.Err != nil {
 		v.Error = st.Err.Error()
 	}
-	if st.Reply.Status == federation.Learning {
+	if v.Status == string(federation.Learning) {
 		v.LearningSeconds = float64(st.Reply.Until-st.Reply.Now) / 1000
 	}
 	for _, n := range st.View.Nodes {
@@ -224,18 +236,4 @@ func (s *sharing) regions(pool string) map[string]float64 {
 		parts[region] /= float64(max(1, sum))
 	}
 	return parts
-}
-
-// countedAlone names what a configuration limits that is not shared.
-func countedAlone(snap *tenants.Snapshot) []string {
-	var out []string
-	for _, p := range snap.Pools() {
-		if p.Concurrency > 0 && p.Adaptive == "" { // that finds out what others leave
-			out = append(out, "concurrency of pool "+p.Name)
-		}
-		if len(p.Budgets) > 0 {
-			out = append(out, "budgets of pool "+p.Name)
-		}
-	}
-	return out
 }

@@ -69,21 +69,27 @@ func (l *limited) await(gateways ...*process) {
 
 // call asks at a gateway, for an answer that takes so many tenths of a second.
 func (l *limited) call(p *process, tenant string, tenths int) (status int, text string) {
+	status, text, err := l.try(p, tenant, tenths)
+	if err != nil {
+		l.t.Error(err)
+	}
+	return status, text
+}
+
+func (l *limited) try(p *process, tenant string, tenths int) (status int, text string, err error) {
 	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"max_tokens":99,"mock":{"output_tokens":%d,"token_ms":100}}`, max(1, tenths))
 	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
-		l.t.Error(err)
-		return 0, ""
+		return 0, "", err
 	}
 	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		l.t.Error(err)
-		return 0, ""
+		return 0, "", err
 	}
 	defer resp.Body.Close()
 	answer, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(answer)
+	return resp.StatusCode, string(answer), nil
 }
 
 // served asks at all gateways in turn for so long, and counts the answers.

@@ -6,12 +6,16 @@ import "fmt"
 // after every step; it costs O(everything).
 func (s *Split) Check() error {
 	var total, left, sum, quiet, asked int64
+	away := s.rest
 	count := 0
 	for i := range s.members {
 		m := &s.members[i]
 		sum += m.weight
+		if m.last == s.round {
+			away += m.away
+		}
 		switch {
-		case m.used < 0 || m.idle < 0:
+		case m.used < 0 || m.idle < 0 || m.away < 0 && m.last == s.round:
 			return fmt.Errorf("budget: %q used %d and let %d µs pass", m.name, m.used, m.idle)
 		case m.last == s.round && m.gone:
 			left += m.used
@@ -26,6 +30,8 @@ func (s *Split) Check() error {
 	switch {
 	case left > s.left || total+s.left != s.total:
 		return fmt.Errorf("budget: members used %d and those gone %d; the books say %d in all, %d by those gone", total, left, s.total, s.left)
+	case away != s.away || s.rest < 0 || s.rest > s.left:
+		return fmt.Errorf("budget: %d was used elsewhere, %d of it by those gone; the books say %d", away, s.rest, s.away)
 	case sum != s.sum || sum > MaxWeights:
 		return fmt.Errorf("budget: weights sum to %d, the books say %d", sum, s.sum)
 	case quiet != s.quiet:

@@ -50,10 +50,15 @@ func (s *Split) takeOut(i int32) {
 func (s *Split) lift(i int32) {
 	s.takeOut(i)
 	m := &s.members[i]
-	if m.last != s.round {
-		m.last, m.used, m.idle = s.round, 0, 0
-	}
+	s.enter(m)
 	m.idle = max(m.idle, s.clock()-s.spent(m))
+}
+
+// enter begins a member's books of the period, if it has none.
+func (s *Split) enter(m *member) {
+	if m.last != s.round {
+		m.last, m.used, m.idle, m.away = s.round, 0, 0, 0
+	}
 }
 
 // place puts a member that has asked back among the others, at its position.
@@ -128,7 +133,7 @@ func (s *Split) advance(now time.Time) {
 func (s *Split) open(from time.Time) {
 	s.from = from.Truncate(time.Microsecond)
 	s.asked.reset(int64(s.win.end.Sub(s.from) / time.Microsecond))
-	s.total, s.left = 0, 0
+	s.total, s.left, s.away, s.rest = 0, 0, 0, 0
 	for _, i := range s.gone {
 		s.members[i] = member{gen: s.members[i].gen + 1}
 		s.free = append(s.free, i)

@@ -48,6 +48,9 @@ type Split struct {
 
 	total int64 // used by all, those gone included; at most the limit while calls take what they hold
 	left  int64 // part of total that was used by who is gone since
+	away  int64 // part of total that was used in other processes: see Elsewhere
+	rest  int64 // part of left that was
+	heard bool  // of such use
 	round int64 // counts the periods in which anybody asked, from 2
 
 	members []member
@@ -69,6 +72,7 @@ type member struct {
 	// Books of the round in which it asked last.
 	used int64
 	idle int64 // µs of the window that it let pass while it was behind
+	away int64 // of used, in other processes
 }
 
 // NewSplit returns an untouched budget without members.
@@ -156,6 +160,7 @@ func (s *Split) Remove(now time.Time, id MemberID) {
 	s.takeOut(i)
 	m := &s.members[i]
 	if m.last == s.round {
+		s.total, s.away, m.used, m.away = s.total-m.away, s.away-m.away, m.used-m.away, 0
 		s.left += m.used
 	}
 	s.sum -= m.weight

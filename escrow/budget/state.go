@@ -137,7 +137,7 @@ func (s *Split) restoreMember(st MemberState) {
 		s.quiet += m.weight
 		return
 	}
-	m.last = s.round
+	m.last, m.away = s.round, 0
 	m.used = min(max(0, st.Used), maxUsed-s.total)
 	m.idle = min(max(0, int64(st.Idle/time.Microsecond)), s.asked.span)
 	s.total += m.used

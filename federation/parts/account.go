@@ -9,6 +9,9 @@ import "slices"
 type Account struct {
 	// Now is the latest time that was seen, in milliseconds. It never runs backwards.
 	Now int64
+	// Began is since when it has been told of without a break of a TTL. Before it is a TTL old
+	// there may be parts of which it knows nothing: it was lost, or its clock has jumped.
+	Began int64
 	// Members are in the order in which they came.
 	Members []Member
 }
@@ -31,6 +34,9 @@ type Hold struct {
 	// High is the most that the member may take for its part.
 	High       int64
 	Want, Need int64
+	Limit      int64
+	// Spare, Weight, Calm, CalmUse and Tail are of the Claim.
+	Spare, Weight, Calm, CalmUse, Tail int64
 	// Since is from when on Need was more than the part, without a break; 0 if it is not.
 	Since int64
 }
@@ -39,6 +45,9 @@ var ttl, window = TTL.Milliseconds(), Window.Milliseconds()
 
 // Beat takes in what a process tells at now, and answers.
 func (a *Account) Beat(now int64, b *Beat) Reply {
+	if a.Now == 0 || now-a.Now > ttl {
+		a.Began = now
+	}
 	a.Now = max(a.Now, now)
 	a.age()
 	m := a.member(b.Instance)
@@ -47,8 +56,8 @@ func (a *Account) Beat(now int64, b *Beat) Reply {
 	}
 	a.tell(m, b)
 	r := Reply{Seq: b.Seq, Parts: make([]Part, len(b.Claims))}
-	for i, c := range b.Claims {
-		r.Parts[i] = a.grant(m, &m.Holds[i], c.Within().Limit)
+	for i := range b.Claims {
+		r.Parts[i] = a.grant(m, &m.Holds[i])
 	}
 	m.Holds = slices.DeleteFunc(m.Holds, func(h Hold) bool { return h.idle() || a.over(h) })
 	if b.Left {
@@ -111,8 +120,13 @@ func (a *Account) tell(m *Member, b *Beat) {
 // told is a claim as it is kept. What the process says that it has is all that it has: it
 // takes no answer to a beat before this one.
 func (a *Account) told(before *Hold, c Claim) Hold {
-	h := Hold{Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need}
+	h := Hold{
+		Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need,
+		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail,
+	}
 	h.Want = max(c.Want, c.Need, c.Used)
+	h.Spare = min(c.Spare, h.Want-max(c.Need, c.Used))
+	h.CalmUse = min(c.CalmUse, h.firm())
 	if c.Need > c.Part {
 		h.Since = a.Now
 		if before != nil && before.Since > 0 {
@@ -152,7 +166,7 @@ func (h *Hold) until() int64 {
 	case Period:
 		return h.Ends + window
 	}
-	return h.Seen + ttl
+	return h.Seen + ttl + h.Tail
 }
 
 // idle reports whether a hold is none.

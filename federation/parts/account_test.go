@@ -218,7 +218,7 @@ func TestEncode(t *testing.T) {
 	if again, _ := c.Encode(); string(again) != string(b) || len(c.Members) != 2 {
 		t.Errorf("got %+v, want %+v", c, a)
 	}
-	for _, bad := range []string{"", "\x02", "\x01{", string(b[:len(b)-1])} {
+	for _, bad := range []string{"", "\x01", "\x02{", string(b[:len(b)-1])} {
 		if _, err := Decode([]byte(bad)); err == nil {
 			t.Errorf("%q was taken for an account", bad)
 		}
@@ -290,6 +290,17 @@ func TestDue(t *testing.T) {
 	within("its part is more than it told", due(false, false), 890*ms, 1100*ms)
 	beat(used, 2)
 	within("nothing is held of a period", due(false, false), -1, -1)
+	used.Kind, used.Used = Slots, 5
+	beat(used, 2)
+	within("more runs than its part", due(false, false), 240*ms, 250*ms)
+	used.Used = 2
+	beat(used, 2)
+	hungry = Claim{Name: "x", Kind: Slots, Limit: 10, Used: 2, Want: 20, Need: 3, Tail: 1}
+	for range 4 {
+		beat(hungry, 2)
+	}
+	within("in vain for slots of all", due(true, true), 490*ms, 500*ms)
+	beat(used, 2)
 	used.Kind = Rolling
 	beat(used, 2)
 	within("what is used will count no more", due(false, false), 890*ms, 1100*ms)

@@ -1,5 +1,5 @@
-// Package parts keeps a tenant's own limits over many processes: so many requests or
-// tokens in a minute, so many calls at once, so much of a budget in a period.
+// Package parts keeps limits over many processes, tenants' own, and pools' calls at once and budgets: so many
+// requests or tokens in a minute, so many calls at once, so much of a budget in a period.
 //
 // # Picture
 //
@@ -25,15 +25,22 @@
 // round trip. Where all want more than there is, all get the same part, but for the one
 // that has waited longest for a single call that is larger: it gets what that needs.
 //
+// Who tells weights has as much of what there is too little of as those who ask there are due. It
+// tells in two sums who wants more than there is for his weight and who does not (Claim.Calm);
+// with each beat these come nearer to weighted max-min over all who ask anywhere. And nobody has what
+// is only for what may come (Claim.Spare) while anybody waits.
+//
 // A part expires when no beat is answered. What its process may have used by then
 // counts on, for a Window or to the end of the period: it is not known whether it died. Calls
-// that run count no more: they end, and the process begins no other. Who leaves says so; what all
+// that run count no more: they end, and the process begins no other; but where the limit is a
+// provider's they count for as long as they may run on (Claim.Tail). Who leaves says so; what all
 // of those used of a period is kept in one sum.
 //
 // # What is not covered
 //
 // A store that forgets learns of parts that hold only as their processes tell it, within a
-// second or so; by then others may have been given the same. What a process had used of a period
+// second or so; by then others may have been given the same, where claims have no Tail: of those that have,
+// nothing new is granted until all parts of before have expired. What a process had used of a period
 // is gone with it, if the store forgets and the process ends. And calls that still run in a process
-// that is cut off count nowhere until it is heard of again.
+// that is cut off count nowhere, after their Tail, until it is heard of again.
 package parts

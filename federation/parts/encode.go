@@ -9,7 +9,7 @@ import (
 
 // encoding is the version of how accounts are written down: the first byte. Whoever finds
 // another one keeps its hands off.
-const encoding = 1
+const encoding = 2
 
 // ErrEncoding says that an account was written by another release.
 var ErrEncoding = errors.New("federation: the account in the store is of another release of llmgov; run the same one everywhere")

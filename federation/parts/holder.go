@@ -101,20 +101,23 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		return false
 	}
 	h.acked, h.until, h.quiet, h.lacks, h.empty = h.seq, until, !h.sent.busy, false, true
-	raised, lacked := false, false
+	raised, lacked, longest := false, false, interval
 	for i, c := range h.sent.claims {
 		part := r.Parts[i].Part
 		h.parts[c.Name] = part
+		if c.Tail > 0 {
+			longest = interval / 2 // slots that become free are for who waits
+		}
 		raised = raised || part > c.Part
 		lacked = lacked || c.Need > c.Part
 		h.lacks = h.lacks || c.Need > part
 		h.empty = h.empty && part == 0 && c.Used == 0
-		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2
+		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2 || c.Kind == Slots && c.Used > part
 		h.quiet = h.quiet && c.settled() && part <= c.Used
 	}
 	trip := max(least, now.Sub(h.sent.at))
 	if lacked && !raised {
-		h.pause = min(2*max(h.pause, trip), interval)
+		h.pause = min(2*max(h.pause, trip), longest)
 	} else {
 		h.pause = trip
 	}

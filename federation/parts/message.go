@@ -20,7 +20,7 @@ const (
 	Rolling Kind = "rolling"
 	// Period: with the period that ends at Ends.
 	Period Kind = "period"
-	// Slots: when what runs ends.
+	// Slots: when what runs ends; of a process that is heard of no more, a Tail later.
 	Slots Kind = "slots"
 )
 
@@ -45,7 +45,8 @@ type Claim struct {
 	// Name tells the limit from the owner's others. Of a Period it names the period, too.
 	Name string
 	Kind Kind
-	// Limit is what all processes may have together; it may change.
+	// Limit is what all processes may have together. Of several the least holds, while it is
+	// on its way to all.
 	Limit int64
 	// Ends is when a Period is over, in milliseconds since 1970.
 	Ends int64
@@ -58,6 +59,15 @@ type Claim struct {
 	// next beat. Need is what it has to have for the call that waits longest, Used included; 0
 	// if none does.
 	Want, Need int64
+	// Spare is how much of Want is only for what may come: nobody has it while another waits.
+	Spare int64
+	// Weight weighs those who want more than they have, and Calm those who want no more than
+	// the amount CalmUse, which they use. 0 is a weight of 1, so that who tells none of this gets
+	// as much as the others.
+	Weight, Calm, CalmUse int64
+	// Tail is, of Slots, for how many milliseconds what runs may run on in a process that is
+	// heard of no more. If it is not 0, an account that may not know of all parts grants none.
+	Tail int64
 }
 
 // Reply answers a beat.
@@ -79,7 +89,7 @@ type Part struct {
 
 // Within is a claim whose amounts are all of 0…MaxAmount.
 func (c Claim) Within() Claim {
-	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need} {
+	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail} {
 		*x = min(max(*x, 0), MaxAmount)
 	}
 	return c

@@ -2,14 +2,16 @@ package parts
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
 // grant answers a claim: what its process should have, but no more than all others leave.
-func (a *Account) grant(m *Member, h *Hold, limit int64) Part {
+func (a *Account) grant(m *Member, h *Hold) Part {
 	if a.over(*h) {
 		return Part{}
 	}
+	limit := a.limit(h)
 	r, free, avail := Part{}, limit, limit
 	var live []*Hold
 	for i := range a.Members {
@@ -35,12 +37,26 @@ func (a *Account) grant(m *Member, h *Hold, limit int64) Part {
 		}
 	}
 	part := min(target(h, live, avail), free)
+	if h.Tail > 0 && a.Now <= a.Began+ttl {
+		part = min(part, h.High) // others may have parts that they have not told yet
+	}
 	h.High = max(h.High, part)
 	if h.Need <= part {
 		h.Since = 0
 	}
 	r.Part = part
 	return r
+}
+
+// limit is the least that any knows of those who are heard of.
+func (a *Account) limit(h *Hold) int64 {
+	least := h.Limit
+	for i := range a.Members {
+		if x := named(a.Members[i].Holds, h.Name); x != nil && a.live(x) && x.Limit > 0 {
+			least = min(least, x.Limit)
+		}
+	}
+	return least
 }
 
 // maxSum bounds sums, which floats keep exactly up to 2⁵³.
@@ -50,27 +66,44 @@ const maxSum = 4 * MaxAmount
 func less(x, y int64) int64 { return max(x-y, 0) }
 
 // target is what one of those who are heard of should have of avail: what it wants, if all
-// can have that. Else all get the same; but for the one that has waited longest for a call
-// that is larger: it gets so much, as far as there is. It gets no more for what it used before
-// that, or who makes large calls would have all in the end.
+// can have that; else what it wants for what there is, and as much of the rest as the others.
+// Where there is too little for that, all get the same by weight; but for the one that has
+// waited longest for a single call that is larger: it gets so much, as far as there is. It gets no
+// more for what it used before that, or who makes large calls would have all in the end.
 func target(h *Hold, live []*Hold, avail int64) int64 {
-	if fit(live, avail) {
+	at := slices.Index(live, h)
+	if rest := avail - sum(live, (*Hold).want); rest >= 0 {
 		return h.Want
 	}
-	even, level := share(live, avail)
+	if rest := avail - sum(live, (*Hold).firm); rest >= 0 {
+		return h.firm() + even(live, rest)[at]
+	}
+	parts, level := weigh(live, avail)
 	first := -1
 	for i, x := range live {
-		if x.Since > 0 && x.call() > level && (first < 0 || x.Since < live[first].Since) {
+		if x.lacks(parts[i], level) && (first < 0 || x.Since < live[first].Since) {
 			first = i
 		}
 	}
 	if first >= 0 {
-		floor := min(live[first].call(), avail)
+		least := min(live[first].call(), avail)
 		rest := slices.Delete(slices.Clone(live), first, first+1)
-		even, _ = share(rest, avail-floor)
-		even = slices.Insert(even, first, floor)
+		parts, _ = weigh(rest, avail-least)
+		parts = slices.Insert(parts, first, least)
 	}
-	return even[slices.Index(live, h)]
+	return parts[at]
+}
+
+func (h *Hold) want() int64 { return h.Want }
+
+// firm is what is wanted for what there is.
+func (h *Hold) firm() int64 { return h.Want - h.Spare }
+
+func sum(live []*Hold, of func(*Hold) int64) (n int64) {
+	for _, x := range live {
+		n = min(n+of(x), maxSum)
+	}
+	return n
 }
 
 // call is what has to be free at once for the call that waits longest. What is used becomes
@@ -82,31 +115,64 @@ func (h *Hold) call() int64 {
 	return h.Need - h.Used
 }
 
-// fit reports whether all can have what they want.
-func fit(live []*Hold, avail int64) bool {
-	for _, x := range live {
-		if avail -= x.Want; avail < 0 {
-			return false
-		}
+// lacks reports whether a call waits that would never go with such a part, where the least that
+// anybody has who wants more is level. By weight that may be nothing, of others than this one.
+func (h *Hold) lacks(part, level int64) bool {
+	if h.Weight > 0 {
+		level = part
 	}
-	return true
+	return h.Since > 0 && h.call() > level
 }
 
-// share divides so much by max-min: nobody gets more than it wants, and nobody could get more
-// but from who has no more than it. What does not divide goes to those who want most. Level is
-// the least that any has of those who do not get all they want.
-func share(live []*Hold, avail int64) (parts []int64, level int64) {
-	order := make([]int, len(live))
-	for i := range order {
-		order[i] = i
+// stake is what somebody wants, with what weight.
+type stake struct{ want, weight int64 }
+
+// even divides what is left for what may come.
+func even(live []*Hold, avail int64) []int64 {
+	stakes := make([]stake, len(live))
+	for i, x := range live {
+		stakes[i] = stake{x.Spare, 1}
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(live[i].Want, live[j].Want) })
-	parts, level = make([]int64, len(live)), -1
-	for n, i := range order {
-		parts[i] = min(live[i].Want, avail/int64(len(order)-n))
-		if avail -= parts[i]; level < 0 && parts[i] < live[i].Want {
+	parts, _ := share(stakes, avail)
+	return parts
+}
+
+// weigh divides what is wanted for what there is, by the weights of those who want it.
+func weigh(live []*Hold, avail int64) (parts []int64, level int64) {
+	stakes := make([]stake, 0, 2*len(live))
+	for _, x := range live {
+		stakes = append(stakes, stake{x.CalmUse, max(1, x.Calm)}, stake{x.firm() - x.CalmUse, max(1, x.Weight)})
+	}
+	both, level := share(stakes, avail)
+	for i := range live {
+		parts = append(parts, both[2*i]+both[2*i+1])
+	}
+	return parts, level
+}
+
+// share divides so much by weighted max-min: nobody gets more than it wants, and nobody could get
+// more but from who has no more for its weight. What does not divide goes to those who want most.
+// Level is the least that any has of those who do not get all they want.
+func share(stakes []stake, avail int64) (parts []int64, level int64) {
+	order, weights := make([]int, 0, len(stakes)), int64(0)
+	for i, x := range stakes {
+		if x.want > 0 {
+			order = append(order, i)
+			weights += x.weight
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(stakes[i].full(), stakes[j].full()) })
+	parts, level = make([]int64, len(stakes)), -1
+	for _, i := range order {
+		x := stakes[i]
+		parts[i] = min(x.want, int64(math.Ceil(float64(float64(avail)*float64(x.weight))/float64(weights)-0.5)))
+		avail, weights = avail-parts[i], weights-x.weight
+		if level < 0 && parts[i] < x.want {
 			level = parts[i]
 		}
 	}
 	return parts, level
 }
+
+// full is at how much for each unit of weight a stake has all it wants.
+func (s stake) full() float64 { return float64(s.want) / float64(s.weight) }

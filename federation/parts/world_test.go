@@ -21,6 +21,12 @@ type world struct {
 	mail    []letter
 	used    []use            // of all processes that ever were, Rolling
 	spent   map[string]int64 // by period
+
+	only    Kind  // if it is not empty, others are not wanted
+	tail    int64 // of claims on slots
+	ahead   int64 // of the store's clock
+	forgets bool  // the store does at times, and its clock jumps ahead
+	dead    []*process
 }
 
 type use struct{ at, n int64 }
@@ -96,11 +102,16 @@ func (w *world) step() {
 		if !w.calm {
 			switch w.rng.IntN(4000) {
 			case 0:
+				w.dead = append(w.dead, p)
 				w.procs = slices.Delete(w.procs, i, i+1)
 				w.start()
 				continue
 			case 3:
 				if p.asleep < w.now {
+					p.running = slices.DeleteFunc(p.running, func(c call) bool { return w.tail > 0 && c.ends <= w.now })
+					if w.tail > 0 && len(p.running) > 0 {
+						break // it waits for them
+					}
 					claims, _, _ := w.claims(p)
 					w.send(letter{from: p, beat: p.h.Leave(w.clock(p), claims)})
 					w.procs = slices.Delete(w.procs, i, i+1)
@@ -116,6 +127,32 @@ func (w *world) step() {
 		}
 	}
 	w.deliver()
+	if w.forgets && w.lull() {
+		switch w.rng.IntN(8000) {
+		case 0:
+			w.account = Account{}
+		case 1:
+			w.ahead += w.rng.Int64N(20_000)
+		}
+	}
+}
+
+// lull is whether all processes are heard of, and no answer is on its way: what runs where nobody
+// hears of it a store that forgets will not know.
+func (w *world) lull() bool {
+	for _, p := range w.dead {
+		for _, c := range p.running {
+			if c.ends > w.now {
+				return false
+			}
+		}
+	}
+	for _, p := range w.procs {
+		if p.asleep >= w.now-2500 || !w.clock(p).Before(p.h.Until()) && len(p.running) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // live is what a process does in a moment.
@@ -132,7 +169,9 @@ func (w *world) live(p *process) {
 		if !w.calm && w.rng.IntN(300) == 0 {
 			p.hungry[kind] = !p.hungry[kind]
 		}
-		w.admit(p, kind)
+		if w.only == "" || w.only == kind {
+			w.admit(p, kind)
+		}
 	}
 	claims, busy, lacking := w.claims(p)
 	if p.h.Due(now, busy, lacking) {
@@ -194,6 +233,9 @@ func (w *world) admit(p *process, kind Kind) {
 // claims are what a process tells.
 func (w *world) claims(p *process) (claims []Claim, busy, lacking bool) {
 	for _, kind := range []Kind{Rolling, Slots, Period} {
+		if w.only != "" && w.only != kind {
+			continue
+		}
 		c := Claim{Name: w.name(p, kind), Kind: kind, Limit: w.limits[kind], Used: w.count(p, kind)}
 		c.Want = c.Used
 		if kind == Period {
@@ -202,6 +244,10 @@ func (w *world) claims(p *process) (claims []Claim, busy, lacking bool) {
 		if p.hungry[kind] {
 			c.Need, c.Want = c.Used+p.size[kind], c.Used+p.size[kind]+w.limits[kind]
 			busy, lacking = true, true
+		}
+		if kind == Slots && w.tail > 0 {
+			c.Tail, c.Weight, c.Spare = w.tail, 1+w.rng.Int64N(5), w.rng.Int64N(3)
+			c.Want += c.Spare
 		}
 		claims = append(claims, c)
 	}
@@ -238,7 +284,7 @@ func (w *world) deliver() {
 		case l.reply != nil:
 			l.from.h.Answered(w.clock(l.from), l.reply)
 		default:
-			r := w.account.Beat(w.now, l.beat)
+			r := w.account.Beat(w.now+w.ahead, l.beat)
 			w.send(letter{from: l.from, reply: &r})
 		}
 	}

@@ -36,10 +36,10 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 
 // partsArgs is a beat as the script reads it.
 func partsArgs(b *parts.Beat) []any {
-	args := append(make([]any, 0, 3+9*len(b.Claims)), b.Instance, b.Seq, b.Left)
+	args := append(make([]any, 0, 3+14*len(b.Claims)), b.Instance, b.Seq, b.Left)
 	for _, c := range b.Claims {
 		c = c.Within()
-		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need)
+		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail)
 	}
 	return args
 }

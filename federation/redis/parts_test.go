@@ -66,7 +66,7 @@ func TestParts_Life(t *testing.T) {
 	do(t, s, "FLUSHALL")
 	got, err = share(s, "b", 2, parts.Rolling, "p")
 	wantParts(t, got, err, 10)
-	for _, foreign := range []string{"\x93\x02\x01\x90", "\x01"} {
+	for _, foreign := range []string{"\x94\x01\x01\x01\x90", "\x01"} {
 		do(t, s, "SET", partsKey("q"), foreign)
 		if _, err := share(s, "b", 1, parts.Rolling, "p", "q"); !errors.Is(err, federation.ErrEncoding) {
 			t.Errorf("of another release: %v", err)

@@ -19,7 +19,7 @@
 // made when the breaker allows it: after a tenth of a second, and twice that after each
 // further error, up to two seconds.
 //
-// Tenants' own limits (LimitsRunner) are of many owners, and few of them in use: one goroutine
+// Tenants' own limits, and pools' calls at once (LimitsRunner), are of many owners, and few of them in use: one goroutine
 // beats for all that are, many in one round trip. A call may wait for a part of these, so one
 // that finds none is beaten for at once, and again as soon as that may help. Nobody counts alone
 // before the store has been silent for as long as parts hold.

@@ -142,6 +142,11 @@ func (w *crowd) next(now int64) *parts.Beat {
 		if w.rng.IntN(3) > 0 {
 			c.Need = c.Used + w.rng.Int64N(limit)
 		}
+		if kind == parts.Slots && w.rng.IntN(5) > 0 {
+			c.Spare, c.Weight = w.rng.Int64N(limit), w.rng.Int64N(1e6)
+			c.Calm, c.CalmUse = w.rng.Int64N(1e6), w.rng.Int64N(limit)
+			c.Tail = w.rng.Int64N(5000)
+		}
 		b.Claims = append(b.Claims, c)
 	}
 	b.Left = w.rng.IntN(30) == 0 // and comes back nevertheless

@@ -301,7 +301,7 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 			}
 		}
 		if p.Slots > 0 {
-			pv.Limits = append(pv.Limits, axisView{Axis: escrow.Slots.String(), Limit: p.Slots, Used: p.Running})
+			pv.Limits = append(pv.Limits, axisView{Axis: escrow.Slots.String(), Limit: p.Slots, Used: p.SlotsUsed})
 		}
 		if opt.Sharing != nil {
 			pv.Sharing = opt.Sharing(p.Config.Name)

@@ -2,23 +2,24 @@
 -- same order.
 --
 -- KEYS[1] is the owner's. ARGV is the instance, seq, 1 if it has left, and of each claim name, kind, limit, ends,
--- used, held, part, want, need. It returns seq, and of each claim part, others, held.
+-- used, held, part, want, need, spare, weight, calm, calm use, tail. It returns seq, and of each claim part, others, held.
 --
--- All lies in one value: {VERSION, now, members}, with members of {instance, seq, seen, holds}.
-local VERSION = 1
+-- All lies in one value: {VERSION, now, began, members}, with members of {instance, seq, seen, holds}.
+local VERSION = 2
 local TTL, WINDOW = 2500, 60000
 local MAX_SUM = 4e15
 local INSTANCE, SEQ, SEEN, HOLDS = 1, 2, 3, 4
 -- Of a hold. USED and WANT are as of the claim.
 local NAME, KIND, ENDS, TOLD, USED, HELD, HIGH, WANT, NEED, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local LIMIT, SPARE, WEIGHT, CALM, CALM_USE, TAIL = 11, 12, 13, 14, 15, 16
 
-local floor, min, max = math.floor, math.min, math.max
-local now, members = 0, {}
+local ceil, min, max = math.ceil, math.min, math.max
+local now, began, members = 0, 0, {}
 
 local function until_(h)
   if h[KIND] == 'rolling' then return h[TOLD] + TTL + WINDOW end
   if h[KIND] == 'period' then return h[ENDS] + WINDOW end
-  return h[TOLD] + TTL
+  return h[TOLD] + TTL + h[TAIL]
 end
 
 local function over(h) return until_(h) < now end
@@ -57,54 +58,62 @@ local function member(instance)
   return members[#members]
 end
 
--- tell replaces what a member has told before, and returns the limits of its claims.
+-- tell replaces what a member has told before.
 local function tell(m, seq)
-  local before, holds, limits = m[HOLDS], {}, {}
-  for i = 4, #ARGV, 9 do
-    local limit, ends, used, held = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5])
-    local part, want, need = tonumber(ARGV[i + 6]), tonumber(ARGV[i + 7]), tonumber(ARGV[i + 8])
+  local before, holds = m[HOLDS], {}
+  for i = 4, #ARGV, 14 do
+    local n = {}
+    for k = 2, 13 do n[k] = tonumber(ARGV[i + k]) end
+    local limit, ends, used, held, part, want, need, spare = n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]
     local since = 0
     if need > part then
       local was = named(before, ARGV[i])
       since = was and was[SINCE] > 0 and was[SINCE] or now
     end
-    holds[#holds + 1] = {ARGV[i], ARGV[i + 1], ends, now, used, held, part, max(want, need, used), need, since}
-    limits[#limits + 1] = limit
+    want = max(want, need, used)
+    spare = min(spare, want - max(need, used))
+    holds[#holds + 1] = {ARGV[i], ARGV[i + 1], ends, now, used, held, part, want, need, since, limit, spare, n[10], n[11], min(n[12], want - spare), n[13]}
   end
   for _, h in ipairs(before) do
     if h[KIND] ~= 'slots' and not named(holds, h[NAME]) then -- it has left it
-      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0}
+      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, 0}
     end
   end
   m[SEQ], m[SEEN], m[HOLDS] = seq, now, holds
-  return limits
 end
 
--- share divides so much by max-min.
-local function share(live, avail)
-  local order, parts, level = {}, {}, -1
-  for i, x in ipairs(live) do -- in the order of what they want
-    local at = i
-    while at > 1 and live[order[at - 1]][WANT] > x[WANT] do
-      order[at], at = order[at - 1], at - 1
+-- share divides so much by weighted max-min, of stakes {want, weight}.
+local function share(stakes, avail)
+  local order, weights, parts, level = {}, 0, {}, -1
+  for i, x in ipairs(stakes) do -- in the order of how much for each unit of weight they want
+    parts[i] = 0
+    if x[1] > 0 then
+      local at = #order + 1
+      while at > 1 and stakes[order[at - 1]][1] / stakes[order[at - 1]][2] > x[1] / x[2] do
+        order[at], at = order[at - 1], at - 1
+      end
+      order[at] = i
+      weights = weights + x[2]
     end
-    order[at] = i
   end
-  for n, i in ipairs(order) do
-    local want = live[i][WANT]
-    parts[i] = min(want, floor(avail / (#order - n + 1)))
-    avail = avail - parts[i]
+  for _, i in ipairs(order) do
+    local want, weight = stakes[i][1], stakes[i][2]
+    parts[i] = min(want, ceil(avail * weight / weights - 0.5))
+    avail, weights = avail - parts[i], weights - weight
     if level < 0 and parts[i] < want then level = parts[i] end
   end
   return parts, level
 end
 
-local function fit(live, avail)
-  for _, x in ipairs(live) do
-    avail = avail - x[WANT]
-    if avail < 0 then return false end
-  end
-  return true
+local function want(h) return h[WANT] end
+
+-- firm is what is wanted for what there is.
+local function firm(h) return h[WANT] - h[SPARE] end
+
+local function sum(live, of)
+  local n = 0
+  for _, x in ipairs(live) do n = min(n + of(x), MAX_SUM) end
+  return n
 end
 
 -- call is what has to be free at once for the call that waits longest.
@@ -113,31 +122,71 @@ local function call(h)
   return h[NEED] - h[USED]
 end
 
+-- lacks reports whether a call waits that would never go with such a part.
+local function lacks(h, part, level)
+  if h[WEIGHT] > 0 then level = part end
+  return h[SINCE] > 0 and call(h) > level
+end
+
+-- even divides what is left for what may come.
+local function even(live, avail)
+  local stakes = {}
+  for i, x in ipairs(live) do stakes[i] = {x[SPARE], 1} end
+  return (share(stakes, avail))
+end
+
+-- weigh divides what is wanted for what there is, by the weights of those who want it.
+local function weigh(live, avail)
+  local stakes, parts = {}, {}
+  for i, x in ipairs(live) do
+    stakes[2 * i - 1] = {x[CALM_USE], max(1, x[CALM])}
+    stakes[2 * i] = {firm(x) - x[CALM_USE], max(1, x[WEIGHT])}
+  end
+  local both, level = share(stakes, avail)
+  for i in ipairs(live) do parts[i] = both[2 * i - 1] + both[2 * i] end
+  return parts, level
+end
+
 -- target is what one of those who are heard of should have of avail.
 local function target(h, live, avail)
-  if fit(live, avail) then return h[WANT] end
-  local even, level = share(live, avail)
+  local at
+  for i, x in ipairs(live) do
+    if x == h then at = i end
+  end
+  if avail >= sum(live, want) then return h[WANT] end
+  local rest = avail - sum(live, firm)
+  if rest >= 0 then return firm(h) + even(live, rest)[at] end
+  local parts, level = weigh(live, avail)
   local first
   for i, x in ipairs(live) do
-    if x[SINCE] > 0 and call(x) > level and (not first or x[SINCE] < live[first][SINCE]) then first = i end
+    if lacks(x, parts[i], level) and (not first or x[SINCE] < live[first][SINCE]) then first = i end
   end
   if first then
     local least = min(call(live[first]), avail)
-    local rest = {}
+    local others = {}
     for i, x in ipairs(live) do
-      if i ~= first then rest[#rest + 1] = x end
+      if i ~= first then others[#others + 1] = x end
     end
-    even = share(rest, avail - least)
-    table.insert(even, first, least)
+    parts = weigh(others, avail - least)
+    table.insert(parts, first, least)
   end
-  for i, x in ipairs(live) do
-    if x == h then return even[i] end
+  return parts[at]
+end
+
+-- limit_ is the least that any knows of those who are heard of.
+local function limit_(h)
+  local least = h[LIMIT]
+  for _, m in ipairs(members) do
+    local x = named(m[HOLDS], h[NAME])
+    if x and x[TOLD] + TTL >= now and x[LIMIT] > 0 then least = min(least, x[LIMIT]) end
   end
+  return least
 end
 
 -- grant answers a claim: its part, what others use, and what of that they hold.
-local function grant(m, h, limit)
+local function grant(m, h)
   if over(h) then return 0, 0, 0 end
+  local limit = limit_(h)
   local free, avail, others, held, live = limit, limit, 0, 0, {}
   for _, o in ipairs(members) do
     local x = h
@@ -156,6 +205,7 @@ local function grant(m, h, limit)
     if x and o ~= m then others = min(others + counts, MAX_SUM) end
   end
   local part = min(target(h, live, avail), free)
+  if h[TAIL] > 0 and now <= began + TTL then part = min(part, h[HIGH]) end
   h[HIGH] = max(h[HIGH], part)
   if h[NEED] <= part then h[SINCE] = 0 end
   return part, others, held
@@ -174,7 +224,7 @@ local function bequeath(m)
     to[SEEN] = now
     local x = named(to[HOLDS], h[NAME])
     if not x then
-      x = {h[NAME], 'period', 0, 0, 0, 0, 0, 0, 0, 0}
+      x = {h[NAME], 'period', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
       to[HOLDS][#to[HOLDS] + 1] = x
     end
     x[TOLD], x[ENDS], x[USED] = now, max(x[ENDS], h[ENDS]), min(x[USED] + belief(h), MAX_SUM)
@@ -196,18 +246,21 @@ local blob = redis.call('GET', KEYS[1])
 if blob then
   local kept = cmsgpack.unpack(blob)
   if type(kept) ~= 'table' or kept[1] ~= VERSION then return redis.error_reply('FOREIGN it is no account of version ' .. VERSION) end
-  now, members = kept[2], kept[3]
+  now, began, members = kept[2], kept[3], kept[4]
 end
-now = max(now, clock())
+local clock_ = clock()
+if now == 0 or clock_ - now > TTL then began = clock_ end
+now = max(now, clock_)
 age()
 local m, seq, reply = member(ARGV[1]), tonumber(ARGV[2]), {0}
 if seq > m[SEQ] then -- else it came late, or twice
   reply[1] = seq
-  for i, limit in ipairs(tell(m, seq)) do
-    reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = grant(m, m[HOLDS][i], limit)
+  tell(m, seq)
+  for i = 1, (#ARGV - 3) / 14 do
+    reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = grant(m, m[HOLDS][i])
   end
   drop(m[HOLDS], idle)
   if ARGV[3] == '1' then bequeath(m) end
 end
-redis.call('SET', KEYS[1], cmsgpack.pack({VERSION, now, members}), 'PX', forget() + 1)
+redis.call('SET', KEYS[1], cmsgpack.pack({VERSION, now, began, members}), 'PX', forget() + 1)
 return reply

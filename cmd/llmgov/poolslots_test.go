@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// TestPoolSlots: two gateways with a store run as many calls at once as their pool may, by the count
+// of the provider, and by weight; also when one of them has been killed.
+func TestPoolSlots(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*testing.T) string{
+		"redis":    func(t *testing.T) string { return redistest.New(t).URL() },
+		"postgres": func(t *testing.T) string { return pgtest.New(t).URL() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			poolSlots(t, store(t))
+		})
+	}
+}
+
+// poolGateways starts two with a store, a pool of such limits, and two tenants.
+func poolGateways(t *testing.T, store, mock, limits string) *limited {
+	t.Helper()
+	dir := t.TempDir()
+	l := &limited{t: t, config: filepath.Join(dir, "llmgov.yaml")}
+	policy := "tenants:\n"
+	for tenant, weight := range map[string]int{"heavy": 3, "light": 1} {
+		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 5s}\n", tenant, tenants.HashKey("key-of-"+tenant).String(), weight)
+	}
+	for file, text := range map[string]string{
+		l.config:                           fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], %s}}\nstore: %q\npolicies: [tenants.yaml]\n", mock, limits, store),
+		filepath.Join(dir, "tenants.yaml"): policy,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		l.gateways = append(l.gateways, launchNode(t, l.config, i))
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return l
+}
+
+func poolSlots(t *testing.T, store string) {
+	const slots = 8
+	mock := startMock(t)
+	l := poolGateways(t, store, mock, fmt.Sprint("concurrency: ", slots))
+	for range 3 { // how long calls run is learned while nobody waits
+		for i, tenant := range []string{"heavy", "light"} {
+			redistest.Eventually(t, "a call is served", func() bool {
+				status, _ := l.call(l.gateways[i], tenant, 4)
+				return status == http.StatusOK
+			})
+		}
+	}
+
+	var ending sync.WaitGroup
+	var killed atomic.Bool
+	served := map[string]*atomic.Int64{"heavy": {}, "light": {}}
+	end := time.Now().Add(16 * time.Second)
+	for i, tenant := range []string{"heavy", "light"} { // each at one of them
+		for range 16 {
+			ending.Go(func() {
+				for time.Now().Before(end) && !(i == 0 && killed.Load()) {
+					switch status, text, err := l.try(l.gateways[i], tenant, 4); {
+					case status == http.StatusOK:
+						served[tenant].Add(1)
+					case status != http.StatusTooManyRequests && (i > 0 || !killed.Load()):
+						t.Errorf("%s: %d %s %v", tenant, status, text, err)
+					}
+				}
+			})
+		}
+	}
+	time.Sleep(3 * time.Second)
+	heavy, light := served["heavy"].Load(), served["light"].Load()
+	time.Sleep(5 * time.Second)
+	heavy, light = served["heavy"].Load()-heavy, served["light"].Load()-light
+	if ratio := float64(heavy) / float64(max(1, light)); ratio < 2.2 || ratio > 4 || heavy+light < slots*5 {
+		t.Errorf("of weights 3 and 1 %d and %d calls were served", heavy, light)
+	}
+	limit, used := slotsShown(t, l.gateways[1])
+	if limit != slots || used < slots-2 || used > slots {
+		t.Errorf("the snapshot shows %d of %d", used, limit)
+	}
+	killed.Store(true)
+	l.gateways[0].kill()
+	time.Sleep(5 * time.Second)
+	if n := statsOf(t, mock).Running; n < slots-1 {
+		t.Errorf("some seconds after one was killed %d of %d run", n, slots)
+	}
+	ending.Wait()
+	if peak := statsOf(t, mock).Peak; peak != slots {
+		t.Errorf("the provider had %d calls at once, of %d", peak, slots)
+	}
+}
+
+// TestPoolBudget: two gateways with a store spend a pool's budget once, and each tenant its share.
+func TestPoolBudget(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*testing.T) string{
+		"redis":    func(t *testing.T) string { return redistest.New(t).URL() },
+		"postgres": func(t *testing.T) string { return pgtest.New(t).URL() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := poolGateways(t, store(t), startMock(t), "concurrency: 100, budgets: [{requests: 40, per: month}]")
+			redistest.Eventually(t, "a call is served", func() bool {
+				status, _ := l.call(l.gateways[0], "light", 0)
+				return status == http.StatusOK
+			})
+			if light, why := l.served("light", 4*time.Second, l.gateways...); light != 9 || !strings.Contains(why, "share") {
+				t.Errorf("of 10 that are its share a tenant was served %d; then it says %s", light+1, why)
+			}
+			if heavy, why := l.served("heavy", 6*time.Second, l.gateways...); heavy != 30 || !strings.Contains(why, "insufficient_quota") {
+				t.Errorf("of 30 that are its share a tenant was served %d; then it says %s", heavy, why)
+			}
+		})
+	}
+}
+
+// slotsShown is what a gateway's snapshot has of its pool's calls at once.
+func slotsShown(t *testing.T, p *process) (limit, used int64) {
+	t.Helper()
+	resp, err := http.Get(p.admin + "/api/v1/snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var snapshot struct {
+		Pools []struct {
+			Limits []struct {
+				Axis        string
+				Limit, Used int64
+			}
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&snapshot); err != nil || len(snapshot.Pools) != 1 {
+		t.Fatal(snapshot, err)
+	}
+	for _, l := range snapshot.Pools[0].Limits {
+		if l.Axis == "concurrency" {
+			limit, used = l.Limit, l.Used
+		}
+	}
+	return limit, used
+}

@@ -1,0 +1,101 @@
+package budget
+
+import "time"
+
+// Elsewhere sets what a member has used in other processes in this period, instead of what was
+// said of that before. It counts as if it had been used here.
+func (s *Split) Elsewhere(now time.Time, id MemberID, amount int64) {
+	s.advance(now)
+	if i, ok := s.find(id); ok && !s.members[i].gone {
+		s.setAway(i, amount)
+	}
+}
+
+// setAway changes what counts of a member's use elsewhere. It was just now; but of what is heard of
+// for the first time, or was of somebody gone, nobody knows when it was: then the member has let pass
+// no more than it is behind with all that it used.
+func (s *Split) setAway(i int32, amount int64) {
+	m := &s.members[i]
+	was := int64(0)
+	if m.last == s.round {
+		was = m.away
+	}
+	amount = max(0, amount)
+	if amount == was {
+		return
+	}
+	back := min(s.rest, max(0, amount-was))
+	s.setRest(s.rest - back)
+	d := min(amount, maxUsed-(s.total-was)) - was
+	if s.heard && back == 0 {
+		s.lift(i)
+	} else {
+		s.takeOut(i)
+		s.enter(m)
+	}
+	m.used, m.away = m.used+d, m.away+d
+	s.total, s.away = s.total+d, s.away+d
+	m.idle = max(m.idle, s.clock()-s.spent(m))
+	s.place(i)
+}
+
+// setRest changes what who is gone used elsewhere.
+func (s *Split) setRest(rest int64) {
+	d := min(max(0, rest), maxUsed-(s.total-s.rest)) - s.rest
+	s.total, s.left, s.away, s.rest = s.total+d, s.left+d, s.away+d, s.rest+d
+}
+
+// ElsewhereInAll sets what was used in other processes in all. What is more than of the members
+// that are here was used by those who are gone.
+func (s *Split) ElsewhereInAll(now time.Time, amount int64) {
+	s.advance(now)
+	s.heard = true
+	s.setRest(amount - (s.away - s.rest))
+}
+
+// Counted is Used as of the last look.
+func (s *Split) Counted() int64 { return s.total }
+
+// Here is what of Counted was used in this process.
+func (s *Split) Here() int64 { return s.total - s.away }
+
+// HereBy is what a member used in this process.
+func (s *Split) HereBy(now time.Time, id MemberID) int64 {
+	s.advance(now)
+	if i, ok := s.find(id); ok && s.members[i].last == s.round {
+		return s.members[i].used - s.members[i].away
+	}
+	return 0
+}
+
+// Room is the most that a call of a member might take now.
+func (s *Split) Room(now time.Time, id MemberID) int64 {
+	s.advance(now)
+	i, ok := s.find(id)
+	if !ok || s.members[i].gone {
+		return 0
+	}
+	s.lift(i)
+	defer s.place(i)
+	return s.room(&s.members[i])
+}
+
+// Name is a member's.
+func (s *Split) Name(id MemberID) string {
+	if i, ok := s.find(id); ok {
+		return s.members[i].name
+	}
+	return ""
+}
+
+// OnlyHere forgets what was used in other processes.
+func (s *Split) OnlyHere(now time.Time) {
+	s.advance(now)
+	for i := range s.members {
+		if m := &s.members[i]; m.last == s.round && !m.gone {
+			s.setAway(int32(i), 0)
+		}
+	}
+	s.setRest(0)
+	s.heard = false
+}

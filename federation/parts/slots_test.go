@@ -1,0 +1,109 @@
+package parts
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestSlots_Tail: what runs in a process that is heard of no more counts for as long as it may run
+// on; then it is free.
+func TestSlots_Tail(t *testing.T) {
+	a := &Account{}
+	c := claim(Slots, 0, 0, 6)
+	c.Tail = 4000
+	wants(t, tell(a, 1000, "a", 1, c), Part{}) // others may have parts that they have not told yet
+	wants(t, tell(a, 3500, "a", 2, c), Part{})
+	wants(t, tell(a, 3501, "a", 3, c), Part{Part: 6})
+	c.Want = 50
+	wants(t, tell(a, 16_001, "b", 1, c), Part{}) // so far no clock runs in between
+	wants(t, tell(a, 18_501, "b", 2, c), Part{})
+	wants(t, tell(a, 18_502, "b", 3, c), Part{Part: 10})
+
+	a = &Account{}
+	other := claim(Slots, 0, 0, 1)
+	other.Name = "y"
+	c.Used, c.Part, c.Want = 3, 6, 6
+	tell(a, 1000, "a", 1, c)
+	for now := int64(3000); now <= 7000; now += 2000 { // the account is known all along
+		tell(a, now, "z", now, other)
+	}
+	c.Used, c.Part, c.Want = 0, 0, 50
+	wants(t, tell(a, 7500, "b", 1, c), Part{Part: 4, Others: 6})
+	wants(t, tell(a, 7501, "b", 2, c), Part{Part: 10})
+}
+
+// TestSlots_Least: of limits that differ the least holds, of those who are heard of.
+func TestSlots_Least(t *testing.T) {
+	a := &Account{}
+	least := claim(Slots, 0, 0, 1)
+	least.Limit = 5
+	wants(t, tell(a, 1000, "a", 1, claim(Slots, 0, 0, 50)), Part{Part: 10})
+	wants(t, tell(a, 1100, "b", 1, least), Part{})
+	wants(t, tell(a, 1200, "a", 2, claim(Slots, 4, 10, 50)), Part{Part: 4})
+	wants(t, tell(a, 1300, "a", 3, claim(Slots, 4, 4, 50)), Part{Part: 4})
+	wants(t, tell(a, 3601, "a", 4, claim(Slots, 4, 4, 50)), Part{Part: 10})
+}
+
+// TestSlots_Weights: who is known to want more gets it by weight, who has all he wants has that,
+// and what is for what may come is nobody's while somebody waits.
+func TestSlots_Weights(t *testing.T) {
+	for _, x := range []struct {
+		what  string
+		avail int64
+		holds []Hold
+		gets  []int64
+	}{
+		{"all hungry", 50, []Hold{{Want: 100, Weight: 3}, {Want: 100, Weight: 1}, {Want: 100, Weight: 1}}, []int64{30, 10, 10}},
+		{"one has all it wants", 50, []Hold{{Want: 100, CalmUse: 6, Calm: 3, Weight: 1}, {Want: 100, Weight: 1}}, []int64{28, 22}},
+		{"who was calm wants too much", 50, []Hold{{Want: 50, CalmUse: 50, Calm: 1}, {Want: 20, Weight: 1}}, []int64{30, 20}},
+		{"spare is for all", 50, []Hold{{Want: 40, Spare: 30, Weight: 1}, {Want: 30, Spare: 20, Weight: 1}}, []int64{25, 25}},
+		{"spare is nobody's", 50, []Hold{{Want: 40, Spare: 30, Weight: 1}, {Want: 60, Weight: 1}}, []int64{10, 40}},
+		{"nobody waits for ever", 4, []Hold{{Want: 50, Weight: 100}, {Want: 50, Need: 1, Since: 1, Weight: 1}}, []int64{3, 1}},
+		{"but for who can", 4, []Hold{{Want: 50, Need: 5, Used: 4, Since: 1, Weight: 100}, {Want: 50, Need: 2, Used: 1, Weight: 100}}, []int64{2, 2}},
+	} {
+		var live []*Hold
+		for i := range x.holds {
+			x.holds[i].Kind = Slots
+			live = append(live, &x.holds[i])
+		}
+		var gets []int64
+		for _, h := range live {
+			gets = append(gets, target(h, live, x.avail))
+		}
+		if fmt.Sprint(gets) != fmt.Sprint(x.gets) {
+			t.Errorf("%s: got %v, want %v", x.what, gets, x.gets)
+		}
+	}
+}
+
+// TestSlots_Safety: what runs is within the limit, also where it runs on in processes that are cut
+// off, late, paused or dead, in a store that forgets all or whose clock jumps ahead.
+func TestSlots_Safety(t *testing.T) {
+	full := 0
+	for seed := range uint64(2 * *worlds) {
+		w := newWorld(seed, 2+int(seed%4))
+		w.limits[Slots] += 2
+		w.only, w.tail, w.forgets = Slots, 8200, seed%2 == 0
+		most := 0
+		for range 5000 {
+			w.step()
+			n := 0
+			for _, p := range append(w.procs, w.dead...) {
+				for _, c := range p.running {
+					if c.ends > w.now {
+						n++
+					}
+				}
+			}
+			if most = max(most, n); int64(n) > w.limits[Slots] {
+				t.Fatalf("seed %d, after %d s: %d run, of %d", seed, (w.now-1_000_000)/1000, n, w.limits[Slots])
+			}
+		}
+		if int64(most) == w.limits[Slots] {
+			full++
+		}
+	}
+	if t.Logf("in %d of %d worlds all run", full, 2**worlds); full < *worlds {
+		t.Errorf("only in %d of %d worlds all run", full, 2**worlds)
+	}
+}

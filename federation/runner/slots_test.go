@@ -1,0 +1,336 @@
+package runner_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// TestSlots: gateways run as many calls at once as their pool may, never more, and hardly less.
+func TestSlots(t *testing.T) {
+	for _, n := range []int{1, 3, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 24)
+			list := f.joinAll(n, nil)
+			var group sync.WaitGroup
+			for _, b := range list {
+				f.flood(&group, b, "a", 40, time.Minute, time.Second)
+			}
+			time.Sleep(5 * time.Second)
+			f.reset()
+			time.Sleep(50 * time.Second)
+			used := f.seen().busy.Seconds() / 50 / 24
+			t.Logf("%d gateways: at most %d of 24 at once, %.1f %% used", n, f.seen().most, 100*used)
+			group.Wait()
+			if f.safe(); used < 0.97 {
+				t.Errorf("%.1f %% of the slots were used", 100*used)
+			}
+			f.stop()
+		})
+	}
+}
+
+// TestSlots_Weights: tenants have slots by weight, wherever their calls come in.
+func TestSlots_Weights(t *testing.T) {
+	for name, where := range map[string]map[string][]int{
+		"each at one":   {"a": {0}, "b": {1}, "c": {2}},
+		"one at all":    {"a": {0, 1, 2}, "b": {1}, "c": {2}},
+		"all at two":    {"a": {0, 1}, "b": {0, 1}, "c": {0, 1}},
+		"overlapping":   {"a": {0, 1}, "b": {1, 2}, "c": {2, 0}},
+		"all but one":   {"a": {0}, "b": {0}, "c": {1}},
+		"small at many": {"a": {0}, "b": {0, 1, 2}, "c": {1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 50)
+				list := f.joinAll(3, nil)
+				var group sync.WaitGroup
+				for tenant, at := range where {
+					for _, i := range at {
+						f.flood(&group, list[i], tenant, 120/len(at), 2*time.Minute, time.Second)
+					}
+				}
+				time.Sleep(20 * time.Second)
+				f.reset()
+				time.Sleep(90 * time.Second)
+				all := f.seen().busy.Seconds()
+				t.Logf("%.1f %% used, a %.1f %%, b %.1f %%, c %.1f %%", all/90/50*100,
+					f.seen().had["a"].Seconds()/all*100, f.seen().had["b"].Seconds()/all*100, f.seen().had["c"].Seconds()/all*100)
+				for tenant, due := range map[string]float64{"a": 0.6, "b": 0.2, "c": 0.2} {
+					if got := f.seen().had[tenant].Seconds() / all; got < due*0.95-0.005 || got > due*1.05+0.005 {
+						t.Errorf("%s had %.1f %% of what was used, and is due %.0f %%", tenant, 100*got, 100*due)
+					}
+				}
+				if all < 0.96*90*50 {
+					t.Errorf("%.1f %% of the slots were used", all/90/50*100)
+				}
+				group.Wait()
+				f.safe()
+				f.stop()
+			})
+		})
+	}
+}
+
+// TestSlots_Little: a gateway at which somebody asks for less than is due to it has no more by its
+// weight than that, and the others the rest.
+func TestSlots_Little(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 50)
+		list := f.joinAll(2, nil)
+		var group sync.WaitGroup
+		f.flood(&group, list[0], "a", 6, 2*time.Minute, time.Second) // of 30 that are due
+		f.flood(&group, list[0], "b", 100, 2*time.Minute, time.Second)
+		f.flood(&group, list[1], "c", 100, 2*time.Minute, time.Second)
+		time.Sleep(20 * time.Second)
+		f.reset()
+		time.Sleep(90 * time.Second)
+		got := f.seen().had["c"].Seconds() / 90
+		if t.Logf("c: %.2f slots of 22 that are due", got); got < 21 || got > 23.5 {
+			t.Errorf("c had %.1f slots of 50, and is due 22", got)
+		}
+		group.Wait()
+		f.safe()
+		f.stop()
+	})
+}
+
+// TestSlots_Moved: a gateway where calls begin to come in has its part within a beat or two of
+// one that had all, and has all again soon after the other has no calls any more.
+func TestSlots_Moved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 24)
+		list := f.joinAll(2, nil)
+		var group sync.WaitGroup
+		f.flood(&group, list[0], "b", 60, 2*time.Minute, time.Second)
+		time.Sleep(20 * time.Second)
+		if n := f.at(list[0]); n != 24 {
+			t.Errorf("who is alone runs %d of 24", n)
+		}
+		f.flood(&group, list[1], "c", 60, 20*time.Second, time.Second)
+		began := time.Now()
+		for f.at(list[1]) < 12 && time.Since(began) < 10*time.Second {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if t.Logf("half after %v", time.Since(began)); time.Since(began) > 4*time.Second {
+			t.Errorf("after %v the second runs %d of 24", time.Since(began), f.at(list[1]))
+		}
+		time.Sleep(time.Until(began.Add(20 * time.Second)))
+		for f.at(list[1]) > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		began = time.Now()
+		for f.at(list[0]) < 24 && time.Since(began) < 10*time.Second {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if t.Logf("all after %v", time.Since(began)); time.Since(began) > 2*time.Second {
+			t.Errorf("after %v the first runs %d of 24", time.Since(began), f.at(list[0]))
+		}
+		group.Wait()
+		f.safe()
+		f.stop()
+	})
+}
+
+// TestSlots_Impatient: calls that may not wait are served where slots are free, wherever these
+// lie: from the store within a round trip.
+func TestSlots_Impatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 24)
+		list := f.joinAll(3, nil)
+		time.Sleep(5 * time.Second)
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() { f.call(list[1], "now", false, time.Second) })
+		}
+		group.Wait()
+		if len(f.seen().refused) > 0 || f.seen().waited > 250*time.Millisecond {
+			t.Errorf("of 16 calls where 24 are free: refused %v, waited %v", f.seen().refused, f.seen().waited)
+		}
+		f.safe()
+		f.stop()
+	})
+}
+
+// TestSlots_Crash: what a gateway that dies had is free as soon as what ran there has ended.
+func TestSlots_Crash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 24)
+		list := f.joinAll(3, nil)
+		var group, dead sync.WaitGroup
+		for _, b := range list[1:] {
+			f.flood(&group, b, "b", 40, time.Minute, 2*time.Second)
+		}
+		f.flood(&dead, list[0], "b", 40, 20*time.Second, 2*time.Second)
+		time.Sleep(20 * time.Second)
+		list[0].way.cut.Store(true) // its calls run on, as they may with the provider
+		time.Sleep(8 * time.Second)
+		f.reset()
+		time.Sleep(20 * time.Second)
+		if used := f.seen().busy.Seconds() / 20 / 24; used < 0.95 {
+			t.Errorf("some seconds after one died the others use %.1f %%", 100*used)
+		}
+		dead.Wait()
+		group.Wait()
+		f.safe()
+		f.stop()
+	})
+}
+
+// TestSlots_CutOff: what a gateway that is cut off runs is within the limit with what the others do,
+// under closed and local; and with open nothing is promised.
+func TestSlots_CutOff(t *testing.T) {
+	for name, edit := range map[string]func(p *governor.Pool){
+		"closed": nil,
+		"local":  func(p *governor.Pool) { p.OnLoss, p.LocalPPM, p.ExpectNodes = governor.LossLocal, 250_000, 3 },
+		"open":   func(p *governor.Pool) { p.OnLoss = governor.LossOpen },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 24)
+				list := f.joinAll(3, edit)
+				var group sync.WaitGroup
+				for _, b := range list {
+					f.flood(&group, b, "b", 40, 90*time.Second, 2*time.Second)
+				}
+				time.Sleep(20 * time.Second)
+				list[0].way.cut.Store(true)
+				time.Sleep(15 * time.Second)
+				mode := list[0].Degraded("p")
+				alone, others := f.at(list[0]), f.at(list[1])+f.at(list[2])
+				t.Logf("%s: it runs %d, the others %d; refused %v", mode, alone, others, f.seen().refused)
+				for what, want := range map[string]map[string]int{"alone": {"closed": 0, "local": 2, "open": 24}, "others": {"closed": 24, "local": 18, "open": 24}} {
+					got := map[string]int{"alone": alone, "others": others}[what]
+					if got > want[name] || got < want[name]-1 {
+						t.Errorf("%s %d run, want %d", what, got, want[name])
+					}
+				}
+				if mode != name || list[1].Degraded("p") != "" {
+					t.Errorf("degraded: %q, and the others %q", mode, list[1].Degraded("p"))
+				}
+				list[0].way.cut.Store(false)
+				time.Sleep(10 * time.Second)
+				if n := f.at(list[0]); n < 4 || list[0].Degraded("p") != "" {
+					t.Errorf("with the store back it runs %d: %s", n, list[0].Degraded("p"))
+				}
+				group.Wait()
+				if name != "open" {
+					f.safe()
+				}
+				f.stop()
+			})
+		})
+	}
+}
+
+// TestSlots_Lowered: where a reload lowers the limit no call begins beyond it as soon as one
+// gateway has read it, and all calls go on; what is raised holds when all have.
+func TestSlots_Lowered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 24)
+		list := f.joinAll(3, nil)
+		var group sync.WaitGroup
+		for _, b := range list {
+			f.flood(&group, b, "b", 40, 90*time.Second, time.Second)
+		}
+		apply := func(b *berth, limit int64) {
+			if err := b.Apply(f.config(func(p *governor.Pool) { p.Concurrency = limit })); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		apply(list[0], 12)
+		time.Sleep(8 * time.Second)
+		f.reset()
+		f.limitTo(12)
+		time.Sleep(5 * time.Second)
+		for _, b := range list[1:] {
+			apply(b, 12)
+		}
+		time.Sleep(10 * time.Second)
+		if f.seen().most != 12 {
+			t.Errorf("of 12 that one knows of, and then all, %d ran", f.seen().most)
+		}
+		f.limitTo(30)
+		apply(list[0], 30)
+		time.Sleep(5 * time.Second)
+		f.reset()
+		time.Sleep(2 * time.Second)
+		if f.seen().most != 12 {
+			t.Errorf("of 12 that two know of %d ran", f.seen().most)
+		}
+		apply(list[1], 30)
+		apply(list[2], 30)
+		time.Sleep(5 * time.Second)
+		f.reset()
+		time.Sleep(5 * time.Second)
+		if f.seen().most != 30 {
+			t.Errorf("of 30 that all know of %d ran", f.seen().most)
+		}
+		group.Wait()
+		f.safe()
+		f.stop()
+	})
+}
+
+// TestSlots_Reserve: background calls leave the reserve free over all gateways, and interactive
+// ones find it wherever they come in.
+func TestSlots_Reserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 24)
+		list := f.joinAll(3, func(p *governor.Pool) { p.InteractiveReserve = 6 })
+		var group sync.WaitGroup
+		end := time.Now().Add(40 * time.Second)
+		for _, b := range list[:2] {
+			for range 30 {
+				group.Go(func() {
+					for time.Now().Before(end) {
+						f.call(b, "b", true, time.Second+f.random(time.Second))
+					}
+				})
+			}
+		}
+		time.Sleep(15 * time.Second)
+		if f.seen().most != 18 {
+			t.Errorf("in the background %d run, of 18", f.seen().most)
+		}
+		for range 6 {
+			group.Go(func() { f.call(list[2], "c", false, 8*time.Second) })
+		}
+		time.Sleep(3 * time.Second)
+		if n := f.at(list[2]); n != 6 || len(f.seen().refused) > 0 {
+			t.Errorf("of 6 interactive calls %d run, refused %v", n, f.seen().refused)
+		}
+		group.Wait()
+		f.safe()
+		f.stop()
+	})
+}
+
+// TestSlots_Adaptive: where each gateway finds out for itself what the upstream can do, the most that it
+// may be holds over all; and one alone comes to all of it.
+func TestSlots_Adaptive(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 24)
+			list := f.joinAll(n, func(p *governor.Pool) { p.Adaptive, p.MinConcurrency = adaptive.Gradient, 4 })
+			var group sync.WaitGroup
+			for _, b := range list {
+				f.flood(&group, b, "a", 40, 4*time.Minute, time.Second)
+			}
+			time.Sleep(2 * time.Minute)
+			f.reset()
+			time.Sleep(time.Minute)
+			if most := f.seen().most; most != 24 {
+				t.Errorf("%d gateways have at most %d of 24 at once", n, most)
+			}
+			group.Wait()
+			f.safe()
+			f.stop()
+		})
+	}
+}
