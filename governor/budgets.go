@@ -109,6 +109,8 @@ type account struct {
 	// one may have, what counts in the others, what of that calls in flight there hold, and
 	// what the last call was expected to take. All in the books' units.
 	part, others, othersPending, last int64
+	known                             int64 // elsewhere as used here
+	noRoom                            noRoom
 
 	lent *lentAccount // of a pool's budget that is split over processes; else nil
 }
@@ -182,7 +184,7 @@ func (a *account) advance(now time.Time) {
 	if !ends.Equal(a.ends) {
 		a.ends, a.pending = ends, 0
 		if a.of != nil && a.of.common != nil {
-			a.part, a.others, a.othersPending = 0, 0, 0
+			a.part, a.others, a.othersPending, a.known = 0, 0, 0, 0
 			a.limitCap()
 		}
 		if a.lent != nil {

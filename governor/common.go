@@ -3,70 +3,10 @@ package governor
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 )
-
-// commons are the quotas of a governor, and the slots of pools, that are kept together with other
-// processes (Config.SharedLimits, SharedSlots): a process may have a part of each limit, and counts as if that
-// were all (see package federation/parts).
-type commons struct {
-	more chan struct{} // takes a word when there are some to be taken
-
-	mu     sync.Mutex
-	listed map[*quota]bool // those that have come into use, or lack a part, since they were taken
-	pools  map[*pool]bool  // likewise, those whose slots have
-}
-
-func newCommons() *commons {
-	return &commons{more: make(chan struct{}, 1), listed: map[*quota]bool{}, pools: map[*pool]bool{}}
-}
-
-func (c *commons) list(q *quota) {
-	c.mu.Lock()
-	c.listed[q] = true
-	c.mu.Unlock()
-	c.tell()
-}
-
-// listPool lists a pool whose slots are kept together with other processes.
-func (c *commons) listPool(p *pool) {
-	c.mu.Lock()
-	c.pools[p] = true
-	c.mu.Unlock()
-	c.tell()
-}
-
-func (c *commons) tell() {
-	select {
-	case c.more <- struct{}{}:
-	default: // it is known
-	}
-}
-
-// take hands them over.
-func (c *commons) take() (list []*quota) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for q := range c.listed {
-		list = append(list, q)
-	}
-	clear(c.listed)
-	return list
-}
-
-// takePools hands over those of pools.
-func (c *commons) takePools() (list []*pool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for p := range c.pools {
-		list = append(list, p)
-	}
-	clear(c.pools)
-	return list
-}
 
 // partAxes are the axes of own limits: the rolling ones, and calls at once.
 const partAxes = ownAxes + 1
@@ -90,7 +30,21 @@ type common struct {
 	at      time.Time         // of these
 	rate    [partAxes]float64 // a second, of late
 	heard   chan struct{}     // closed when there is an answer, or none will come; nil if nobody waits for that
+
+	calledBy
+	// known is what is known elsewhere as used here, and let how many calls have been let in,
+	// in all and as of the last claims.
+	known        [partAxes]int64
+	let, toldLet int64
+	// noRoom is which limits had none, and refuses that calls were refused by that since the last
+	// claims.
+	noRoom  [partAxes]noRoom
+	refuses bool
 }
+
+// calledBy is which calls come to a limit: such as ask whether they may go, such as find a part,
+// or both.
+type calledBy struct{ asking, leased bool }
 
 // partWait is how long a call may wait for a part that nobody else has, whatever its
 // tenant's max_wait: a round trip to whoever shares the limits out.

@@ -79,13 +79,14 @@ func (a *account) ifAsked() *account {
 	return c
 }
 
-// claim is a budget's, of which so many calls are expected; lacks says that one waits, or was
+// claim is a budget's, of which so many calls are expected, if ahead says so; lacks says that one waits, or was
 // refused. If the process dies, its part is lost until the period ends, so it is small.
-func (a *account) claim(now time.Time, busy, lacks bool, calls float64) parts.Claim {
+func (a *account) claim(now time.Time, ahead, lacks bool, calls float64) parts.Claim {
 	a.advance(now)
 	used, need := a.used(now), int64(0)
 	want := used
-	if busy {
+	a.known = used
+	if ahead {
 		want += max(a.last, int64(calls*float64(a.last)), (a.limit()-used-a.others)/capShare)
 	}
 	if lacks && a.wantsPart() {

@@ -27,8 +27,16 @@ func (g *Governor) SharedLimits() (list []*SharedLimits) {
 	return list
 }
 
-// MoreLimits takes a word when there is something for SharedLimits or SharedSlots to tell. It is
-// nil if neither are shared.
+// SharedCalls are those that ask whether they may go, since this was asked last.
+func (g *Governor) SharedCalls() []*SharedCall {
+	if g.commons == nil {
+		return nil
+	}
+	return g.commons.takeCalls()
+}
+
+// MoreLimits takes a word when there is something for SharedLimits, SharedCalls or SharedSlots to
+// tell. It is nil if nothing is shared.
 func (g *Governor) MoreLimits() <-chan struct{} {
 	if g.commons == nil {
 		return nil
@@ -48,14 +56,41 @@ func (s *SharedLimits) Owner() string {
 // comes as of late, and no less than the last call took.
 const aheadSeconds = 3
 
+// Asks reports whether calls ask for these limits before they go.
+func (s *SharedLimits) Asks() bool {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return s.q.common.asking
+}
+
 // Claims tells what is used and wanted, as of now, and not what it has of that. Busy says that calls run or wait, or
 // that some came since the last claims, or were refused.
 func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	s.q.advanceLocked(now)
+	return s.claimLocked(now)
+}
+
+// GiveUp is Claims, and gives up what the process may have and does not use.
+func (s *SharedLimits) GiveUp(now time.Time) (claims []parts.Claim) {
 	q := s.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.advanceLocked(now)
-	c := q.common
+	claims, _ = s.claimLocked(now)
+	for k := range q.common.parts {
+		q.common.parts[k] = min(q.common.parts[k], q.common.known[k])
+	}
+	for _, a := range q.caps {
+		a.part = min(a.part, a.known)
+	}
+	q.limitLocked()
+	return claims
+}
+
+func (s *SharedLimits) claimLocked(now time.Time) (claims []parts.Claim, busy bool) {
+	q, c := s.q, s.q.common
 	lacks := c.lacks || len(q.line.calls) > 0
 	busy = q.running > 0 || lacks
 	if dt := now.Sub(c.at).Seconds(); !c.at.IsZero() && dt > 0 {
@@ -63,35 +98,38 @@ func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 			c.rate[k] += (float64(n-c.told[k])/dt - c.rate[k]) * min(1, dt/aheadSeconds)
 		}
 	}
-	busy = busy || c.taken != c.told
-	c.told, c.at = c.taken, now
-	c.lacks = false
+	busy = busy || c.taken != c.told || c.let != c.toldLet || c.refuses
+	c.told, c.toldLet, c.at = c.taken, c.let, now
+	c.lacks, c.refuses = false, false
 	s.claims = s.claims[:0]
+	waiting, calls := q.line.wanting()
+	ahead := busy && c.leased
 	for k, l := range q.ledgers {
 		if l != nil {
-			s.claims = append(s.claims, q.claimLocked(k, parts.Rolling, q.limits[k], l.Used(), q.line.cost[k], busy))
+			s.claims = append(s.claims, q.claimLocked(k, parts.Rolling, q.limits[k], l.Used(), waiting[k], ahead))
 		}
 	}
 	if q.concurrency > 0 {
-		s.claims = append(s.claims, q.claimLocked(ownAxes, parts.Slots, q.concurrency, q.running, int64(len(q.line.calls)), busy))
+		s.claims = append(s.claims, q.claimLocked(ownAxes, parts.Slots, q.concurrency, q.running, calls, ahead))
 	}
 	for _, a := range q.caps {
-		s.claims = append(s.claims, a.claim(now, busy, lacks, c.rate[ownAxes]*aheadSeconds+float64(len(q.line.calls))))
+		s.claims = append(s.claims, a.claim(now, ahead, lacks && c.leased, c.rate[ownAxes]*aheadSeconds+float64(calls)))
 	}
 	return s.claims, busy
 }
 
 // claimLocked is one limit's. Of an axis of calls at once, those are wanted that may begin.
-func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int64, busy bool) parts.Claim {
+func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int64, ahead bool) parts.Claim {
 	c := q.common
+	c.known[axis] = used
 	claim := parts.Claim{Name: axisConcurrency, Kind: kind, Limit: limit, Used: used, Want: used + waiting}
 	if axis < ownAxes {
 		claim.Name = ownAxisName[axis]
 	}
-	if busy {
+	if ahead {
 		claim.Want += max(c.last[axis], int64(c.rate[axis]*aheadSeconds))
 	}
-	if first := q.line.first(); first != nil {
+	if first := q.line.first(); first != nil && !first.asks {
 		need := int64(1)
 		if axis < ownAxes {
 			need = first.cost[axis]
@@ -159,7 +197,7 @@ func (s *SharedLimits) Rest(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.advanceLocked(now)
-	if q.running > 0 || len(q.line.calls) > 0 || q.common.taken != q.common.told || q.common.lacks {
+	if q.running > 0 || len(q.line.calls) > 0 || q.common.taken != q.common.told || q.common.let != q.common.toldLet || q.common.lacks || q.common.refuses {
 		return false
 	}
 	for k, l := range q.ledgers {

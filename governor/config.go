@@ -85,6 +85,9 @@ type Pool struct {
 	// used, and LocalPPM, of LossLocal, the part of them that is for then.
 	OnLoss   OnLoss
 	LocalPPM int64
+	// TenantLimits is how its calls are counted against their tenants' own limits, if these are
+	// kept together with other processes.
+	TenantLimits LimitsMode
 }
 
 // OnLoss is what a pool hands out of shared limits when it is cut off from who shares
@@ -176,6 +179,9 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("governor: pool %s: there is no adaptive law %d", p.Name, p.Adaptive))
 		} else if p.Adaptive != adaptive.Fixed && (p.MinConcurrency < 1 || p.MinConcurrency > p.Concurrency) {
 			errs = append(errs, fmt.Errorf("governor: pool %s: least concurrency %d is not in 1…%d", p.Name, p.MinConcurrency, p.Concurrency))
+		}
+		if p.TenantLimits > LimitsStrict {
+			errs = append(errs, fmt.Errorf("governor: pool %s: there is no way %d to count against tenants' limits", p.Name, p.TenantLimits))
 		}
 		if p.LocalPPM < 0 || p.LocalPPM >= 1_000_000 {
 			errs = append(errs, fmt.Errorf("governor: pool %s: a withheld part of %d ppm is not in 0…999999", p.Name, p.LocalPPM))

@@ -74,6 +74,11 @@
 // them what each member may use by its share. SharedSlots are for who
 // speaks for them, as SharedLimits are of tenants' own limits.
 //
+// Tenants' own limits are kept together with other processes in one of two ways (Pool.TenantLimits). A process
+// has a part of each, and counts as if that were all; or calls ask (SharedCall), for all quotas of their chain and
+// their budgets at once, are booked in all or in none, and hold nothing while they wait. What nobody
+// answers in time is up to Pool.OnLoss.
+//
 // # Limits that move
 //
 // Of a pool whose concurrency is adaptive only as many slots are used as a limiter says

@@ -135,8 +135,19 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 	b := g.open(a, own, v.cfg.Shadow || req.Forced)
 	b.asked = req.call
-	least := began.Add(partWait)
-	at, rej := g.enter(ctx, b, now, least, deadline.Sub(now))
+	least, spends := began.Add(partWait), g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted
+	asks, at := g.consults(p) && !req.Forced, now
+	if asks {
+		spend := Spend{}
+		if spends {
+			spend = p.expected(v, req, false)
+		}
+		if at, rej = g.enterAsking(ctx, p, b, now, deadline.Sub(now), spend); rej != nil {
+			g.leave(at, b, ownCost{}, Spend{}, 0)
+		}
+	} else {
+		at, rej = g.enter(ctx, b, now, least, deadline.Sub(now))
+	}
 	waited := at.Sub(began)
 	if now = at; rej != nil {
 		rej.Waited = waited
@@ -144,11 +155,13 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 
 	// 2 Budgets, the tenants' here, and the pool's under its lock.
-	if g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted {
-		if rej, short := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
-			g.leave(now, b, ownCost{}, Spend{}, 0)
-			rej.Waited = waited
-			return Lease{}, rej, short && now.Before(later(deadline, least))
+	if spends {
+		if !asks { // else it holds them already
+			if rej, short := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
+				g.leave(now, b, ownCost{}, Spend{}, 0)
+				rej.Waited = waited
+				return Lease{}, rej, short && now.Before(later(deadline, least))
+			}
 		}
 		b.price = req.Price
 		if g.journal != nil {

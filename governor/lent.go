@@ -22,8 +22,7 @@ type lent struct {
 	// part is how many calls may run here, open below how many of them background calls may
 	// begin, and others how many run in other processes.
 	part, open, others int64
-	nodes              int                        // how many processes there were, as last known; 0 if that never was
-	refused            map[escrow.NodeID]*refused // by what is below the root
+	refused            map[escrow.NodeID]*turnedAway // by what is below the root
 	longest            longest
 	waiting            []*waiter // calls that lack a part of a budget
 }
@@ -36,8 +35,8 @@ func (l *lent) hear() {
 	l.waiting = nil
 }
 
-// refused are calls that were, for want of a slot.
-type refused struct {
+// turnedAway are calls that were refused for want of a slot.
+type turnedAway struct {
 	at    time.Time // the last
 	calls int64     // since the last claims
 }
@@ -47,7 +46,7 @@ func newLent(p *pool, g *Governor) *lent {
 	if g.commons == nil || !g.sharedSlots {
 		return nil
 	}
-	l := &lent{all: g.commons, refused: map[escrow.NodeID]*refused{}}
+	l := &lent{all: g.commons, refused: map[escrow.NodeID]*turnedAway{}}
 	l.handle = SharedSlots{g: g, p: p}
 	return l
 }
@@ -96,7 +95,7 @@ func (p *pool) mayHaveLocked(slots int64) (most, open int64) {
 
 // ownSlotsLocked is how many slots the pool allows itself when nobody answers.
 func (p *pool) ownSlotsLocked() int64 {
-	nodes := int64(max(p.lent.nodes, p.rules.ExpectNodes))
+	nodes := int64(max(p.nodes, p.rules.ExpectNodes))
 	switch {
 	case p.rules.OnLoss == LossOpen:
 		return p.rules.Concurrency
@@ -147,12 +146,12 @@ func (p *pool) lackSlotLocked(now time.Time, leaf escrow.NodeID, queued bool) {
 	if !queued {
 		top := p.escrow.Top(leaf)
 		if l.refused[top] == nil {
-			l.refused[top] = &refused{}
+			l.refused[top] = &turnedAway{}
 		}
 		l.refused[top].at = now
 		l.refused[top].calls++
 	}
-	if !l.lacks {
+	if !l.lacks && p.escrow.InFlight() < p.mostSlotsLocked(p.rules.Concurrency-p.withheld(p.rules.Concurrency)) { // else it has all there are
 		l.lacks = true
 		l.all.listPool(p)
 	}

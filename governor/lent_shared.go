@@ -71,11 +71,15 @@ func (s *SharedSlots) slotClaims(now time.Time, there bool) {
 	p := s.p
 	limit := p.rules.Concurrency - p.withheld(p.rules.Concurrency)
 	waits, behind := p.lackingSlotsLocked()
+	refused := p.refusedLocked(now)
+	if p.lent.fenced { // none of them can begin here
+		waits, behind, refused = 0, 0, 0
+	}
 	all := p.stakesLocked(now, waits > 0)
 	all.Name, all.Kind, all.Limit = axisConcurrency, parts.Slots, limit
 	all.Used, all.Tail = p.escrow.InFlight(), p.lent.longest.tail(now, p.oldestLocked(now)).Milliseconds()
 	open, ahead := all, p.aheadLocked(there)
-	want(&all, waits+p.refusedLocked(now), ahead, p.mostSlotsLocked(limit))
+	want(&all, waits+refused, ahead, p.mostSlotsLocked(limit))
 	s.claims = append(s.claims, all)
 	if r := p.rules.InteractiveReserve; r > 0 && p.limiter == nil {
 		open.Name, open.Limit = slotsBackground, max(0, limit-r)

@@ -33,6 +33,7 @@ type inLine struct {
 	waiter
 	asked, cost ownCost   // cost is what of asked fits the limits at all
 	least       time.Time // how long it may wait in any case
+	asks        bool      // it asks whether it may go, and is let in by that alone
 	via         *tenant
 	tag, part   int64 // its start, and how far it moves the next of its team
 }
@@ -42,6 +43,16 @@ func (l *line) first() *inLine {
 		return nil
 	}
 	return l.calls[0]
+}
+
+// wanting is the cost and the number of those that wait for a part.
+func (l *line) wanting() (cost ownCost, calls int64) {
+	for _, w := range l.calls {
+		if !w.asks {
+			cost, calls = cost.plus(w.cost, 1), calls+1
+		}
+	}
+	return cost, calls
 }
 
 // tagOf is where a call that came by k would stand.

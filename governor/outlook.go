@@ -63,7 +63,7 @@ func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o
 	}
 	cost, spend := p.ownHoldCost(&req), p.expected(v, &req, true)
 	for i := range a.chain {
-		a.chain[i].foretell(now, cost, maxWait, o)
+		a.chain[i].foretell(now, cost, maxWait, g.consults(p), o)
 	}
 	b := tab{spend: spend}
 	for i := range a.chain {
@@ -89,8 +89,8 @@ func (o *Outlook) refuse(rej *Rejection) {
 	}
 }
 
-// foretell adds what a quota would say.
-func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outlook) {
+// foretell adds what a quota would say; asks is of calls that ask others, who are not asked for this.
+func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bool, o *Outlook) {
 	q := k.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,7 +100,9 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 	total := q.line.ahead(tag).plus(c, 1)
 	coming, longest := q.comingLocked(c), time.Duration(math.MaxInt64)
 	if coming {
-		longest = partWait
+		if longest = partWait; asks {
+			longest = 0
+		}
 	}
 	for i, l := range q.ledgers {
 		if l != nil {
@@ -118,7 +120,12 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, o *Outl
 		}
 		o.Checks = append(o.Checks, slot)
 	}
-	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
+	if _, fits := q.fitsLocked(c); (fits || asks && coming) && len(q.line.calls) == 0 {
+		return
+	}
+	if asks && !coming && (maxWait <= 0 || q.rollingLocked(now, c, tag) > maxWait) {
+		axis := max(0, q.overAxisLocked(q.line.cost.plus(c, 1), int64(len(q.line.calls)+1)))
+		o.refuse(q.overLocked(now, axis, c, q.waitLocked(now, axis, total)))
 		return
 	}
 	if rej := q.refuseLocked(now, c, k, maxWait, coming); rej != nil {

@@ -40,6 +40,10 @@ type pool struct {
 	lent     *lent            // of calls at once; nil where they are not split
 	// aloneUntil is until when allowances of its own are in force.
 	aloneUntil time.Time
+	// unheard is when a call that asked by what tenants' limits it may go was not answered last,
+	// zero if one was since, and nodes how many there were as of the last look.
+	unheard time.Time
+	nodes   int
 
 	measure   measure // has a lock of its own
 	view      *claimsView
@@ -315,7 +319,8 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	switch {
 	case s.Held.After(now):
 		rej.Reason = ReasonThrottled
-	case p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slotsLostLocked()):
+	case p.lent != nil && p.lent.fenced,
+		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slotsLostLocked()):
 		p.lostLocked(now, rej)
 	case ans.Verdict == escrow.PoolFull:
 		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)

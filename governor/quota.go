@@ -71,8 +71,11 @@ func newQuota(owner, pool string, all *commons) *quota {
 
 // configure changes the limits while calls run and wait: what was used counts on. A
 // limit that is new begins with nothing used.
-func (q *quota) configure(now time.Time, l Limits, bound int) {
+func (q *quota) configure(now time.Time, l Limits, bound int, by calledBy) {
 	q.mu.Lock()
+	if q.common != nil {
+		q.common.calledBy = by
+	}
 	q.limits = [ownAxes]int64{l.RPM, l.TPM, l.ITPM, l.OTPM}
 	for k, limit := range q.limits {
 		switch {
@@ -151,6 +154,11 @@ func (q *quota) lackingLocked(c ownCost) int {
 }
 
 func (q *quota) bookLocked(c ownCost) quotaHold {
+	q.tookLocked(c)
+	return q.countLocked(c)
+}
+
+func (q *quota) countLocked(c ownCost) quotaHold {
 	h := quotaHold{cost: c, ledgers: q.ledgers, booked: true}
 	for k, l := range q.ledgers {
 		if l != nil {
@@ -163,7 +171,6 @@ func (q *quota) bookLocked(c ownCost) quotaHold {
 		}
 	}
 	q.running++
-	q.tookLocked(c)
 	return h
 }
 

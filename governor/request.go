@@ -171,6 +171,9 @@ func (r *Rejection) Error() string {
 	case ReasonStore:
 		return "This gateway cannot keep its books at the moment. " + r.again()
 	case ReasonStoreLost:
+		if r.Own {
+			return fmt.Sprintf("The limits of tenant %s are counted over all gateways, and the store that counts them does not answer at the moment. %s", r.Tenant, r.again())
+		}
 		return fmt.Sprintf("The limits of pool %s are shared with other gateways, and the store that shares them out grants nothing at the moment. %s", r.Pool, r.again())
 	case ReasonUnknown:
 		return fmt.Sprintf("There is no tenant %q or no pool %q.", r.Tenant, r.Pool)

@@ -233,8 +233,8 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 		return
 	}
 	p.mu.Lock()
-	if l := p.lent; l != nil && l.nodes != nodes {
-		l.nodes = nodes
+	if p.nodes != nodes {
+		p.nodes = nodes
 		p.narrowLocked()
 	}
 	if !p.cutOffLocked(now) || now.Before(p.aloneUntil.Add(-aloneAgain)) {
@@ -322,11 +322,14 @@ const (
 )
 
 func (p *pool) degradedLocked(now time.Time) string {
+	rule := [...]string{LossClosed: modeClosed, LossOpen: modeOpen, LossLocal: modeLocal}[p.rules.OnLoss]
 	switch {
+	case p.unheardLocked(now):
+		return rule
 	case !p.cutOffLocked(now) && !p.slotsLostLocked():
 		return ""
 	case now.Before(p.aloneUntil), !p.cutOffLocked(now) && p.lent.alone && p.ownSlotsLocked() > 0:
-		return [...]string{LossClosed: modeClosed, LossOpen: modeOpen, LossLocal: modeLocal}[p.rules.OnLoss]
+		return rule
 	case p.cutOffLocked(now) && now.Before(p.learning):
 		return modeLearning
 	}

@@ -184,18 +184,19 @@ func (g *Governor) forget(now time.Time, tb *table) {
 
 // configure brings a tenant's quotas to what the table says.
 func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, past *Past) {
-	bound := 0
+	bound, by := 0, calledBy{}
 	for i, p := range tb.inOrder.pools {
 		if !v.present(p) {
 			continue
 		}
-		bound = max(bound, p.cfg.MaxQueue)
+		leased := p.cfg.TenantLimits == LimitsLeased
+		bound, by = max(bound, p.cfg.MaxQueue), calledBy{by.asking || !leased, by.leased || leased}
 		v.access[i].chain = v.chainTo(p.name)
 		if q := v.in[p.name]; q != nil { // also where it has no limits any more, for which calls may wait
-			q.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue)
+			q.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!leased, leased})
 		}
 	}
-	v.over.configure(now, v.cfg.limits(), bound)
+	v.over.configure(now, v.cfg.limits(), bound, by)
 	v.over.configureCaps(now, v.cfg.Budgets, zone, past)
 }
 

@@ -173,6 +173,9 @@ type Pool struct {
 	Budgets []Budget
 	// StoreLoss is what happens to TPM and RPM when a store that shares them cannot be asked.
 	StoreLoss StoreLoss
+	// TenantLimits is how its calls are counted against tenants' own limits, where a store shares these. "" becomes
+	// LimitsLeased.
+	TenantLimits LimitsMode
 	// ExpectNodes is how many gateways share the store; 0 is not known. After a loss of its data, or when it is new,
 	// granting begins when so many have told what they used, instead of a minute later.
 	ExpectNodes int
@@ -221,6 +224,9 @@ func DefaultPool(name string, models ...string) Pool {
 func (p *Pool) fill() {
 	if p.Accounting == "" {
 		p.Accounting = AdmitMax
+	}
+	if p.TenantLimits == "" {
+		p.TenantLimits = LimitsLeased
 	}
 	if p.TokenWeights == (TokenWeights{}) {
 		p.TokenWeights = TokenWeights{1000, 1000, 1000, 1000, 1000}

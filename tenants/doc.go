@@ -50,7 +50,7 @@
 //
 // A file that is not understood in full is refused in full, with every problem at once, sorted by place:
 //
-//   - unknown keys, and keys whose part is not built yet ("not supported yet"), are problems, never ignored;
+//   - unknown keys are problems, never ignored;
 //   - a key written twice, an anchor, an alias, a merge key, an explicit tag, a second document, a byte order mark
 //     are problems: each makes a file mean something else than it seems to;
 //   - a number is written as a number (`rpm: 60`, not `rpm: "60"`), a duration with its unit, an amount within its

@@ -153,6 +153,9 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	}
 	l.decimal("headroom", "headroom", p.HeadroomPPM, 6)
 	l.text("accounting", string(p.Accounting))
+	if p.TenantLimits != LimitsLeased {
+		l.text("tenant_limits", string(p.TenantLimits))
+	}
 	l.budgets(p.Budgets, func(i int) string { return s.PoolOrigin(p, item("budgets", i)) })
 	return l.list
 }

@@ -60,11 +60,7 @@ var poolShape = shape[Pool]{
 			kind: budgetList, read: func(v value, p *Pool) { p.Budgets = v.budgets() },
 		},
 		storeLossField,
-		{
-			name: "tenant_limits", about: "How gateways that share a store keep tenants' own limits together: each holds a part of them, and asks for more before it is used up.",
-			kind: wordKind(leased), read: func(v value, _ *Pool) { v.tenantLimits() },
-			start: func(*Pool) any { return leased },
-		},
+		tenantLimitsField,
 		{
 			name: "expect_nodes", about: "How many gateways share the store. When its data are new or lost, granting begins when so many have reported, and not after a minute. 0 is not known.",
 			kind: wholeKind(0, maxNodes), read: func(v value, p *Pool) { p.ExpectNodes = int(v.amount(0, maxNodes)) },
@@ -229,20 +225,6 @@ func checkReserve(p *Pool) string {
 		return "leaves background calls no slot; raise max, or remove it"
 	}
 	return fmt.Sprintf("leaves background calls no slot of %d; write at most %d", p.Concurrency, p.Concurrency-1)
-}
-
-// leased is how tenants' own limits are kept together, as files name it. There is no other
-// way yet.
-const leased = "leased"
-
-func (v value) tenantLimits() {
-	switch text, ok := v.scalar(); {
-	case !ok || text == leased:
-	case text == "cached_deny" || text == "strict":
-		v.problem("%s is not supported yet; write leased, or leave it out", v.say(text))
-	default:
-		v.problem("%s is no way to keep limits together; write leased", v.say(text))
-	}
 }
 
 func (v value) accounting() Accounting {

@@ -112,6 +112,9 @@ func (v *verifier) pool(p *Pool) {
 	if complaint := p.StoreLoss.complain(); complaint != "" {
 		v.r.at(child(path, "on_store_loss"), "%s", complaint)
 	}
+	if complaint := p.TenantLimits.complain(); complaint != "" && p.TenantLimits != "" {
+		v.r.at(child(path, "tenant_limits"), "%s %s", show(string(p.TenantLimits)), complaint)
+	}
 }
 
 func (v *verifier) tenant(t *Tenant) {

@@ -40,8 +40,6 @@ type field[T any] struct {
 // shape is what may stand in one kind of mapping.
 type shape[T any] struct {
 	fields []field[T]
-	// notYet are keys that are documented and not built.
-	notYet []string
 	// also is what the schema says of the mapping as a whole.
 	also schema
 }
@@ -169,9 +167,6 @@ func readPairs[T any](list []pair, s shape[T], into *T) (known bool) {
 		switch {
 		case i >= 0:
 			s.fields[i].read(p.value, into)
-		case slices.Contains(s.notYet, p.key):
-			known = false
-			p.r.add(p.at, "%s is not supported yet; remove it", spell(p.path))
 		default:
 			known = false
 			p.r.add(p.at, "unknown key %s; %s", show(p.key), advise(p.key, s.names()))

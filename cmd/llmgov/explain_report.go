@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // answer is what explain prints: what a gateway says, or the files alone.
@@ -86,8 +87,12 @@ func (a *answer) title() string {
 	if a.UpstreamModel != a.Model {
 		text += " (" + a.UpstreamModel + ")"
 	}
-	return fmt.Sprintf("%s in pool %s: %d tokens of input and %d of output, %s, waits at most %s.",
+	text = fmt.Sprintf("%s in pool %s: %d tokens of input and %d of output, %s, waits at most %s.",
 		text, a.Pool, a.Input, a.Output, a.Priority, time.Duration(a.MaxWait*float64(time.Second)))
+	if a.TenantLimits != "" && a.TenantLimits != string(tenants.LimitsLeased) {
+		text += "\nWith a shared store, that is asked for the limits of the tenant before each call (tenant_limits: " + a.TenantLimits + ")."
+	}
+	return text
 }
 
 // conclusion is what would come of it now, in a sentence.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/federation"
+	limitparts "github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/postgres"
 	"github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -56,7 +57,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
-		Instance: instance, Store: store, Limits: s.limitsToTell, More: gov.MoreLimits(),
+		Instance: instance, Store: store, Limits: s.limitsToTell, Calls: s.tenantCalls, More: gov.MoreLimits(),
 		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
 	m.WatchSharing(gov.State, s.regions)
@@ -105,6 +106,32 @@ func (s *sharing) limitsToTell() []runner.Limits {
 		out = append(out, l)
 	}
 	return out
+}
+
+// tenantCalls are those that wait for the store to let them go.
+func (s *sharing) tenantCalls() []runner.Call {
+	var out []runner.Call
+	for _, c := range s.gov.SharedCalls() {
+		out = append(out, tenantCall{c})
+	}
+	return out
+}
+
+// tenantCall is a call of the governor's, to the runner.
+type tenantCall struct{ *governor.SharedCall }
+
+// Limits are those that hold for it.
+func (c tenantCall) Limits() []runner.AskedLimits {
+	var out []runner.AskedLimits
+	for _, l := range c.SharedCall.Limits() {
+		out = append(out, l)
+	}
+	return out
+}
+
+// Takes are what it takes of the claims of one of them.
+func (c tenantCall) Takes(l runner.AskedLimits, beat int) []limitparts.Take {
+	return c.SharedCall.Takes(l.(*governor.SharedLimits), beat)
 }
 
 // Run speaks with the store until ctx ends.

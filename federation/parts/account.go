@@ -39,25 +39,45 @@ type Hold struct {
 	Spare, Weight, Calm, CalmUse, Tail int64
 	// Since is from when on Need was more than the part, without a break; 0 if it is not.
 	Since int64
+	// Marks are when Used came to be, of a Rolling hold that is Timed; the oldest first.
+	Marks []Mark
+
+	given int64 // what the part has to be for calls that were let in just now
 }
 
 var ttl, window = TTL.Milliseconds(), Window.Milliseconds()
 
 // Beat takes in what a process tells at now, and answers.
 func (a *Account) Beat(now int64, b *Beat) Reply {
-	if a.Now == 0 || now-a.Now > ttl {
-		a.Began = now
-	}
-	a.Now = max(a.Now, now)
-	a.age()
+	a.advance(now)
 	m := a.member(b.Instance)
 	if b.Seq <= m.Seq {
 		return Reply{}
 	}
 	a.tell(m, b)
+	return a.answer(m, b)
+}
+
+// advance brings the account to now.
+func (a *Account) advance(now int64) {
+	if a.Now == 0 || now-a.Now > ttl {
+		a.Began = now
+	}
+	a.Now = max(a.Now, now)
+	a.age()
+}
+
+// answer answers what was taken in.
+func (a *Account) answer(m *Member, b *Beat) Reply {
 	r := Reply{Seq: b.Seq, Parts: make([]Part, len(b.Claims))}
 	for i := range b.Claims {
-		r.Parts[i] = a.grant(m, &m.Holds[i])
+		h := &m.Holds[i]
+		r.Parts[i] = a.grant(m, h)
+		if b.Timed && h.Kind == Rolling {
+			h.mark(a.Now)
+		} else {
+			h.Marks = nil
+		}
 	}
 	m.Holds = slices.DeleteFunc(m.Holds, func(h Hold) bool { return h.idle() || a.over(h) })
 	if b.Left {
@@ -112,7 +132,7 @@ func (a *Account) tell(m *Member, b *Beat) {
 	}
 	for _, h := range before {
 		if h.Kind != Slots && named(m.Holds, h.Name) == nil {
-			m.Holds = append(m.Holds, Hold{Name: h.Name, Kind: h.Kind, Ends: h.Ends, Seen: h.Seen, Used: h.Used, Want: h.Used})
+			m.Holds = append(m.Holds, Hold{Name: h.Name, Kind: h.Kind, Ends: h.Ends, Seen: h.Seen, Used: h.Used, Want: h.Used, Marks: h.Marks})
 		}
 	}
 }
@@ -127,6 +147,9 @@ func (a *Account) told(before *Hold, c Claim) Hold {
 	h.Want = max(c.Want, c.Need, c.Used)
 	h.Spare = min(c.Spare, h.Want-max(c.Need, c.Used))
 	h.CalmUse = min(c.CalmUse, h.firm())
+	if before != nil {
+		h.Marks = before.Marks
+	}
 	if c.Need > c.Part {
 		h.Since = a.Now
 		if before != nil && before.Since > 0 {

@@ -36,6 +36,12 @@
 // provider's they count for as long as they may run on (Claim.Tail). Who leaves says so; what all
 // of those used of a period is kept in one sum.
 //
+// A process may also have each call let in (Ask): it tells of all owners whose limits hold for the same calls,
+// in one step, gives up what it has and does not use, and each call is added to its parts of all of them, or of none,
+// if nobody has what it takes. There is no other book for that. So limits are the same ones for processes that
+// hold parts ahead and for calls that ask, an Ask that is told twice lets nobody in twice, and what was let in
+// and came to nothing is gone with the next beat.
+//
 // # What is not covered
 //
 // A store that forgets learns of parts that hold only as their processes tell it, within a

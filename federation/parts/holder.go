@@ -93,6 +93,18 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Claims: claims}
 }
 
+// Ask makes the beat of an Ask: what the process has and does not use it gives up for it, so that
+// the calls find there whatever nobody uses.
+func (h *Holder) Ask(now time.Time, claims []Claim) *Beat {
+	b := h.Beat(now, true, claims)
+	for i := range b.Claims {
+		c := &b.Claims[i]
+		c.Part = min(c.Part, c.Used)
+		h.parts[c.Name] = c.Part
+	}
+	return b
+}
+
 // Answered takes in an answer, and reports whether it holds. One to another beat than the last
 // does not: the store has been told since that nothing came of it.
 func (h *Holder) Answered(now time.Time, r *Reply) bool {

@@ -35,6 +35,9 @@ type Beat struct {
 	Seq      int64
 	// Left says that the process ends: nobody of its Instance will tell anything again.
 	Left bool
+	// Timed asks the account to remember when what is used came to be, for what it tells calls
+	// that it does not let in (Ask).
+	Timed bool
 	// Claims are those on limits that the process knows; one that it told before and does not
 	// tell now it has left, and its part of it with it.
 	Claims []Claim

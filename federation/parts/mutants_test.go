@@ -15,7 +15,7 @@ var mutants = []mutant{
 	{"what a process may take counts, not only what it was told last", "share.go", "h.High = max(h.High, part)", "h.High = part", "TestSafety"},
 	{"what is granted counts at once", "share.go", "h.High = max(h.High, part)", "", "TestSafety"},
 	{"what is used counts beyond the part", "account.go", "return max(h.High, h.Used)", "return h.High", "TestSafety"},
-	{"what others have is not granted again", "share.go", "min(target(h, live, avail), free)", "min(target(h, live, avail), avail)", "TestSafety"},
+	{"what others have is not granted again", "share.go", "min(max(target(h, live, avail), h.given), free)", "min(max(target(h, live, avail), h.given), avail)", "TestSafety"},
 	{"who is silent counts for a Window", "account.go", "return h.Seen + ttl + window", "return h.Seen + ttl", "TestSafety"},
 	{"who is silent counts for a TTL longer, in which it may have used its part", "account.go", "return h.Seen + ttl + window", "return h.Seen + window", "TestSilent"},
 	{"a period counts to its end", "account.go", "return h.Ends + window", "return h.Seen + ttl", "TestSafety"},
@@ -45,6 +45,12 @@ var mutants = []mutant{
 	{"by weight only who would have nothing is served first", "share.go", "		level = part\n", "		level = 0\n", "TestSlots_Weights"},
 	{"what more runs than the part is told as it ends", "holder.go", " || c.Kind == Slots && c.Used > part", "", "TestDue"},
 	{"slots are asked for again soon", "holder.go", "longest = interval / 2", "longest = interval", "TestDue"},
+	{"a call that is asked for is let in by all limits or by none", "ask.go", "	if v.In {\n		v.Given", "	if v.In || len(c) > 1 {\n		v.Given", "TestAsk_Oracle"},
+	{"what others have is not free", "ask.go", "o != m && x != nil", "o == m && x != nil", "TestAsk_Oracle"},
+	{"what a call was let in with counts for the next", "ask.go", "h.High = h.belief() + amount", "", "TestAsk_Oracle"},
+	{"the rest is only had where nothing is in flight", "ask.go", "free > 0 && !a.inFlight", "free > 0 || !a.inFlight", "TestAsk_Oracle"},
+	{"what is let in is a part of the part", "ask.go", "h.given = h.Used", "h.given = 0", "TestAsk_Oracle"},
+	{"an ask that comes twice changes nothing", "ask.go", "late = late || b.Seq <= members[i].Seq", "late = false", "TestAsk_Twice"},
 	{"nothing is due for who has nothing", "holder.go", "case h.quiet && !busy && !lacking:", "case h.quiet && false:", "TestDue"},
 }
 

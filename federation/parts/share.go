@@ -36,7 +36,7 @@ func (a *Account) grant(m *Member, h *Hold) Part {
 			r.Others = min(r.Others+counts, maxSum)
 		}
 	}
-	part := min(target(h, live, avail), free)
+	part := min(max(target(h, live, avail), h.given), free)
 	if h.Tail > 0 && a.Now <= a.Began+ttl {
 		part = min(part, h.High) // others may have parts that they have not told yet
 	}

@@ -12,7 +12,7 @@
 //
 // Parts of owners' limits (package federation/parts) go the same way, in a table of their own: many
 // beats in one transaction, which locks the owners' rows in the order of their names, and
-// deletes those that may be forgotten once in a while.
+// deletes those that may be forgotten once in a while. An Ask locks all owners of its calls so.
 //
 // # Rules
 //

@@ -16,42 +16,65 @@ import (
 // order. After an error it is not known whether they were booked; the next ones say all that
 // they said.
 func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
-	replies, err := s.share(ctx, beats)
+	replies := make([]parts.Reply, len(beats))
+	err := s.tell(ctx, s.db, beats, func(now int64, accounts []*parts.Account) {
+		for i, b := range beats {
+			replies[i] = accounts[i].Beat(now, b)
+		}
+	})
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", s.parts.undone(err))
+		return nil, err
 	}
 	return replies, nil
 }
 
-func (s *Store) share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
-	conn, err := s.db.Acquire(ctx)
+// Ask tells owners that hold for the same calls, in one transaction.
+func (s *Store) Ask(ctx context.Context, q *parts.Ask) (answer parts.Answer, err error) {
+	err = s.tell(ctx, s.askDB, q.Beats, func(now int64, accounts []*parts.Account) { answer = q.Tell(now, accounts) })
 	if err != nil {
-		return nil, err
+		return parts.Answer{}, err
+	}
+	return answer, nil
+}
+
+// tell has step done to the accounts of beats' owners, in one transaction.
+func (s *Store) tell(ctx context.Context, db *pgxpool.Pool, beats []*parts.Beat, step func(now int64, accounts []*parts.Account)) error {
+	if err := s.transact(ctx, db, beats, step); err != nil {
+		return fmt.Errorf("postgres: %w", s.parts.undone(err))
+	}
+	return nil
+}
+
+func (s *Store) transact(ctx context.Context, db *pgxpool.Pool, beats []*parts.Beat, step func(now int64, accounts []*parts.Account)) error {
+	conn, err := db.Acquire(ctx)
+	if err != nil {
+		return err
 	}
 	defer conn.Release() // which closes it, if it is in the middle of something
 	if err := s.parts.make(ctx, conn); err != nil {
-		return nil, err
+		return err
 	}
 	rows, now, err := s.lockOwners(ctx, conn, owners(beats))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	accounts := make(map[string]*parts.Account, len(rows))
 	for _, w := range rows {
 		if accounts[w.owner], err = w.read(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	replies := make([]parts.Reply, len(beats))
+	list := make([]*parts.Account, len(beats))
 	for i, b := range beats {
-		replies[i] = accounts[b.Owner].Beat(now, b)
+		list[i] = accounts[b.Owner]
 	}
+	step(now, list)
 	for i := range rows {
 		if err := rows[i].write(accounts[rows[i].owner]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return replies, s.writeOwners(ctx, conn, now, rows)
+	return s.writeOwners(ctx, conn, now, rows)
 }
 
 // owners are those of beats, once each, in the order of their bytes. All lock them in that

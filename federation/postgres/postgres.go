@@ -16,6 +16,7 @@ import (
 // Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
 	db    *pgxpool.Pool
+	askDB *pgxpool.Pool // for calls that ask
 	rules federation.Rules
 	// pools and parts are the tables.
 	pools, parts table
@@ -25,8 +26,10 @@ type Store struct {
 }
 
 const (
-	// connections are few: a pool has one beat under way at a time.
+	// connections are few: a pool has one beat under way at a time. Calls that ask have others, or
+	// beats would wait for them.
 	connections    = 4
+	askConnections = 16
 	connectTimeout = time.Second
 
 	serverClock = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
@@ -50,7 +53,14 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{db: db, rules: r, pools: table{name: "llmgov_pools"}, parts: table{name: "llmgov_parts"}, clock: serverClock, incarnation: serverIncarnation}, nil
+	asks := cfg.Copy()
+	asks.MaxConns = askConnections
+	askDB, err := pgxpool.NewWithConfig(context.Background(), asks)
+	if err != nil {
+		db.Close()
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return &Store{db: db, askDB: askDB, rules: r, pools: table{name: "llmgov_pools"}, parts: table{name: "llmgov_parts"}, clock: serverClock, incarnation: serverIncarnation}, nil
 }
 
 // Check says what is wrong with a URL for Open.
@@ -68,7 +78,10 @@ func parse(url string) (*pgxpool.Config, error) {
 }
 
 // Close ends all connections. Nothing may be under way.
-func (s *Store) Close() { s.db.Close() }
+func (s *Store) Close() {
+	s.askDB.Close()
+	s.db.Close()
+}
 
 // Beat implements runner.Store.
 func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {

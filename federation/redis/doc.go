@@ -15,7 +15,8 @@
 // on one node.
 //
 // Parts of owners' limits (package federation/parts) are kept beside them, one value an owner:
-// many beats of them go in one round trip, each as a call of parts.lua.
+// many beats of them go in one round trip, each as a call of parts.lua. An Ask is one call over
+// several keys, which are on one node: what is in braces is the tenant that all of them belong to.
 //
 // # Rules
 //

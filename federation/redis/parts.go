@@ -3,15 +3,11 @@ package redis
 import (
 	"context"
 	"fmt"
-	"net/url"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/llmgov/llmgov/federation/parts"
 )
-
-// partsKey is an owner's.
-func partsKey(owner string) string { return "llmgov:parts:{" + url.QueryEscape(owner) + "}" }
 
 // Share tells beats of several owners, in one round trip, and returns their answers in the same
 // order. After an error it is not known which of them were booked; the next ones say all that
@@ -36,7 +32,7 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 
 // partsArgs is a beat as the script reads it.
 func partsArgs(b *parts.Beat) []any {
-	args := append(make([]any, 0, 3+14*len(b.Claims)), b.Instance, b.Seq, b.Left)
+	args := append(make([]any, 0, 5+14*len(b.Claims)), b.Instance, b.Seq, b.Left, b.Timed, len(b.Claims))
 	for _, c := range b.Claims {
 		c = c.Within()
 		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail)
@@ -48,15 +44,20 @@ func partsArgs(b *parts.Beat) []any {
 func readParts(answer any, claims int) (parts.Reply, error) {
 	list, _ := answer.([]any)
 	r := reader{left: list}
+	reply := r.reply(claims)
+	return reply, r.err
+}
+
+func (r *reader) reply(claims int) parts.Reply {
 	reply := parts.Reply{Seq: r.int()}
 	if reply.Seq == 0 {
-		return reply, r.err
+		return reply
 	}
 	reply.Parts = make([]parts.Part, claims)
 	for i := range reply.Parts {
 		reply.Parts[i] = parts.Part{Part: r.int(), Others: r.int(), Held: r.int()}
 	}
-	return reply, r.err
+	return reply
 }
 
 // call is one run of a script.

@@ -90,6 +90,17 @@ func TestParts_Cluster(t *testing.T) {
 	clear(want)
 	got, err = share(s, "b", 1, parts.Rolling, owners...)
 	wantParts(t, got, err, want...)
+	for i := range 12 { // one step over several owners
+		tenant := fmt.Sprintf("{%d}", i)
+		q := &parts.Ask{Calls: []parts.Call{nil}}
+		for i, owner := range []string{tenant + "/t in p", tenant + "/t", tenant + " in p", tenant} {
+			q.Beats = append(q.Beats, &parts.Beat{Owner: owner, Instance: "a", Seq: 1, Claims: []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 10}}})
+			q.Calls[0] = append(q.Calls[0], parts.Take{Beat: i, Amount: 1})
+		}
+		if ans, err := s.Ask(context.Background(), q); err != nil || !ans.Verdicts[0].In {
+			t.Errorf("of %s it is answered %+v, %v", tenant, ans, err)
+		}
+	}
 	for _, n := range nodes {
 		if n.Do("DBSIZE") == "0" {
 			t.Errorf("of %v none is at %s", owners, n.Addr())

@@ -15,11 +15,11 @@ import (
 
 // Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
-	client            redis.UniversalClient
-	rules             string
-	beat, look, parts script
-	warn              func(string)
-	warned            atomic.Bool
+	client, askClient      redis.UniversalClient // one for calls that ask
+	rules                  string
+	beat, look, parts, ask script
+	warn                   func(string)
+	warned                 atomic.Bool
 }
 
 // Open returns a store at a URL, such as redis://user:password@host:6379. It does not connect: a
@@ -30,7 +30,7 @@ func Open(url string, r federation.Rules, warn func(string)) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
-	s := &Store{client: a.client(), rules: rulesText(r), warn: warn}
+	s := &Store{client: a.client(connections), askClient: a.client(askConnections), rules: rulesText(r), warn: warn}
 	s.use(luaServer, luaClock)
 	return s, nil
 }
@@ -46,11 +46,14 @@ func Check(url string) error {
 // use sets what the scripts ask the server and its clock by.
 func (s *Store) use(server, clock string) {
 	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)
-	s.parts = assemble(clock, luaParts)
+	s.parts, s.ask = assemble(clock, luaParts, luaShareParts), assemble(clock, luaParts, luaAskParts)
 }
 
 // Close ends all connections. Nothing may be under way.
-func (s *Store) Close() { _ = s.client.Close() }
+func (s *Store) Close() {
+	_ = s.askClient.Close()
+	_ = s.client.Close()
+}
 
 // key is a pool's. What is in braces decides on the node of a cluster, and has to be the whole name.
 func key(pool string) string { return "llmgov:{" + url.QueryEscape(pool) + "}" }

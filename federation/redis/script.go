@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -35,6 +36,10 @@ var (
 	luaClock string
 	//go:embed lua/parts.lua
 	luaParts string
+	//go:embed lua/share_parts.lua
+	luaShareParts string
+	//go:embed lua/ask_parts.lua
+	luaAskParts string
 )
 
 // script is what a server runs, and the name that it has there.
@@ -57,11 +62,16 @@ type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-// run runs a script on a key. Where the server does not have it, nothing was run, and it is
-// sent whole.
+// run runs a script on a key.
 func (s script) run(ctx context.Context, c redis.UniversalClient, key string, args ...any) (any, error) {
+	return s.runOver(ctx, c, []any{key}, args)
+}
+
+// runOver runs a script on keys, of one slot of a cluster. Where the server does not have it, nothing
+// was run, and it is sent whole.
+func (s script) runOver(ctx context.Context, c redis.UniversalClient, keys, args []any) (any, error) {
 	send := func(name, payload string) (any, error) {
-		cmd := redis.NewCmd(ctx, append([]any{name, payload, 1, key}, args...)...)
+		cmd := redis.NewCmd(ctx, slices.Concat([]any{name, payload, len(keys)}, keys, args)...)
 		cmd.SetFirstKeyPos(3)
 		_ = c.Process(ctx, once{cmd})
 		return cmd.Result()

@@ -21,8 +21,9 @@ import (
 
 const (
 	// connections are few: a pool has one beat under way at a time, and tenants' limits are
-	// told of in batches.
+	// told of in batches. Calls that ask have others, or beats would wait for them.
 	connections    = 8
+	askConnections = 32
 	connectTimeout = time.Second
 	// answerTimeout is for who sets no deadline: the context of a beat bounds it closer.
 	answerTimeout = 5 * time.Second
@@ -165,7 +166,7 @@ var silence = sync.OnceFunc(func() { redis.SetLogger(quiet{}) })
 
 // client is what speaks to the servers. It sends nothing again, keeps to the deadlines of
 // contexts, and asks primaries only.
-func (a *address) client() redis.UniversalClient {
+func (a *address) client(connections int) redis.UniversalClient {
 	silence()
 	o := &redis.UniversalOptions{
 		Addrs: a.hosts, MasterName: a.master, Username: a.user, Password: a.password, DB: a.db, TLSConfig: a.tls,

@@ -24,6 +24,10 @@
 // that finds none is beaten for at once, and again as soon as that may help. Nobody counts alone
 // before the store has been silent for as long as parts hold.
 //
+// Calls that go only if the store lets them in (Call) are told of at once, those of one tenant and its
+// teams together, and one batch after the other: the answer to a beat that was followed by another is worthless. Who
+// has given up by then is not let in. What is used no more is told in the next tick where such calls come.
+//
 // A node that was fenced stops for good: another process has its name. Its calls go on, and
 // so do those of one that is cut off: they count with the others for a Window. When that is
 // over somebody may be told (Config.Uncounted), and end them.

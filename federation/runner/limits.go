@@ -19,6 +19,8 @@ type LimitStore interface {
 	// Share books what beats tell, and answers them in their order. After an error it is not
 	// known which were booked.
 	Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error)
+	// Ask is parts.Ask.Tell, in one step. After an error it is not known whether it was booked.
+	Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error)
 }
 
 // Limits are one owner's limits as one process keeps them. All but Owner is called by one
@@ -44,6 +46,8 @@ type LimitsConfig struct {
 	// More takes a word when there are some.
 	Limits func() []Limits
 	More   <-chan struct{}
+	// Calls are those that ask whether they may go, since it was asked last; nil is none.
+	Calls func() []Call
 	// Told is called after each round trip to the store. nil tells nobody.
 	Told func(op string, took time.Duration, err error)
 }
@@ -63,7 +67,10 @@ type LimitsRunner struct {
 	heard   time.Time // when the last beat was sent that was answered, of whomever
 	minded  time.Time // when it was last looked for limits to tell of again
 	breaker breaker
+	asks    breaker           // for calls: a store that is too far for these serves beats still
+	roots   map[string][]Call // that wait to be told of, by the root of their limits
 	answers chan answer
+	asked   chan askAnswer
 	asking  sync.WaitGroup
 }
 
@@ -76,6 +83,7 @@ type owner struct {
 	// lacking says that a call waits for a part, asked that an answer is awaited, and alone
 	// that none is.
 	busy, lacking, asked, alone bool
+	asks                        bool // as Asks said last
 }
 
 // answer is what came back of a batch.
@@ -91,7 +99,13 @@ func NewLimits(c LimitsConfig) *LimitsRunner {
 	if c.Told == nil {
 		c.Told = func(string, time.Duration, error) {}
 	}
-	return &LimitsRunner{cfg: c, known: map[Limits]*owner{}, inUse: map[*owner]bool{}, answers: make(chan answer)}
+	if c.Calls == nil {
+		c.Calls = func() []Call { return nil }
+	}
+	return &LimitsRunner{
+		cfg: c, known: map[Limits]*owner{}, inUse: map[*owner]bool{}, roots: map[string][]Call{},
+		answers: make(chan answer), asked: make(chan askAnswer),
+	}
 }
 
 // Run beats until ctx ends. Then it gives back what is not used, and waits for what is
@@ -106,8 +120,14 @@ func (r *LimitsRunner) Run(ctx context.Context) error {
 			return nil
 		case a := <-r.answers:
 			r.answered(a)
+			r.askAll(ctx)
+		case a := <-r.asked:
+			r.decide(a)
+			r.askAll(ctx)
 		case <-r.cfg.More:
 			now := time.Now()
+			r.queue(now)
+			r.askAll(ctx)
 			r.beat(ctx, now, slices.Values(r.meet(now)))
 		case <-ticker.C:
 			now := time.Now()
@@ -120,18 +140,24 @@ func (r *LimitsRunner) Run(ctx context.Context) error {
 // meet takes in limits that have come into use, or lack a part.
 func (r *LimitsRunner) meet(now time.Time) (list []*owner) {
 	for _, l := range r.cfg.Limits() {
-		o := r.known[l]
-		if o == nil {
-			r.holders++ // one that another goes on for must not be taken for it
-			instance := r.cfg.Instance + "." + strconv.Itoa(r.holders)
-			o = &owner{Limits: l, held: parts.NewHolder(l.Owner(), instance, rand.Uint64())}
-			r.known[l] = o
-		}
-		r.use(o, now)
+		o := r.owner(l, now)
 		o.lacking, o.busy = true, true
 		list = append(list, o)
 	}
 	return list
+}
+
+// owner is who has limits, of which it begins to tell.
+func (r *LimitsRunner) owner(l Limits, now time.Time) *owner {
+	o := r.known[l]
+	if o == nil {
+		r.holders++ // one that another goes on for must not be taken for it
+		instance := r.cfg.Instance + "." + strconv.Itoa(r.holders)
+		o = &owner{Limits: l, held: parts.NewHolder(l.Owner(), instance, rand.Uint64())}
+		r.known[l] = o
+	}
+	r.use(o, now)
+	return o
 }
 
 // use begins to tell of limits.
@@ -164,19 +190,27 @@ func (r *LimitsRunner) remind(now time.Time) {
 // beat tells of those limits of which that is due.
 func (r *LimitsRunner) beat(ctx context.Context, now time.Time, list iter.Seq[*owner]) {
 	open := !r.breaker.closed(now)
-	var due []*owner
+	var due, waitedFor []*owner
 	for o := range list {
 		if !o.alone && r.silent(o, now) {
 			o.alone = true
 			o.Alone(now)
 		}
-		if !open && !o.asked && o.held.Due(now, o.busy, o.lacking) {
+		switch beat := !open && !o.asked && (o.held.Due(now, o.busy, o.lacking) || o.asks && o.Limits.(AskedLimits).Gives(now)); {
+		case beat && o.asks:
+			waitedFor = append(waitedFor, o)
+		case beat:
 			due = append(due, o)
 		}
 	}
+	r.askBatches(ctx, now, due, patience)
+	r.askBatches(ctx, now, waitedFor, askPatience) // else calls that ask would wait for a beat that is lost
+}
+
+func (r *LimitsRunner) askBatches(ctx context.Context, now time.Time, due []*owner, most time.Duration) {
 	for len(due) > 0 {
 		n := min(batch, len(due))
-		r.ask(ctx, now, due[:n:n])
+		r.ask(ctx, now, due[:n:n], most)
 		due = due[n:]
 	}
 }
@@ -188,16 +222,18 @@ func (r *LimitsRunner) silent(o *owner, now time.Time) bool {
 	return now.Sub(o.heard) >= parts.TTL || now.Sub(r.heard) >= parts.TTL
 }
 
-func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner) {
+func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, most time.Duration) {
 	beats := make([]*parts.Beat, len(list))
 	for i, o := range list {
 		var claims []parts.Claim
 		claims, o.busy = o.Claims(now)
 		o.asked, o.lacking = true, false
 		beats[i] = o.held.Beat(now, o.busy, claims)
+		o.asks = asked(o.Limits)
+		beats[i].Timed = o.asks
 	}
 	r.asking.Go(func() {
-		replies, err := r.send(ctx, beats)
+		replies, err := r.send(ctx, beats, most)
 		a := answer{sent: now, at: time.Now(), owners: list, replies: replies, err: err}
 		select {
 		case r.answers <- a:
@@ -206,8 +242,8 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner) {
 	})
 }
 
-func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat, most time.Duration) ([]parts.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	began := time.Now()
 	replies, err := r.cfg.Store.Share(ctx, beats)
@@ -221,26 +257,32 @@ func (r *LimitsRunner) answered(a answer) {
 		r.heard = a.sent
 	}
 	for i, o := range a.owners {
-		o.asked = false
-		if a.err != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
-			o.held.Lost()
-			o.lacking = o.lacking || o.held.Lacks()
-			continue
-		}
-		o.heard, o.alone = a.sent, false
-		o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
+		r.put(o, &a, i)
+	}
+}
+
+// put puts in force what one owner was answered, if it was, and reports whether it was.
+func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
+	o.asked = false
+	if a.err != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
+		o.held.Lost()
 		o.lacking = o.lacking || o.held.Lacks()
-		switch {
-		case !o.held.Quiet():
-		case !o.Rest(a.at):
-			o.busy = true // calls came in the meantime, of which nobody else would tell
-		default:
-			delete(r.inUse, o)
-			if o.held.Empty() {
-				delete(r.known, o.Limits)
-			}
+		return false
+	}
+	o.heard, o.alone = a.sent, false
+	o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
+	o.lacking = o.lacking || o.held.Lacks()
+	switch {
+	case !o.held.Quiet():
+	case !o.Rest(a.at):
+		o.busy = true // calls came in the meantime, of which nobody else would tell
+	default:
+		delete(r.inUse, o)
+		if o.held.Empty() {
+			delete(r.known, o.Limits)
 		}
 	}
+	return true
 }
 
 // leave tells of all limits once more, and keeps nothing of what is not used.
@@ -254,7 +296,7 @@ func (r *LimitsRunner) leave() {
 	}
 	for len(beats) > 0 {
 		n := min(batch, len(beats))
-		if _, err := r.send(context.Background(), beats[:n]); err != nil {
+		if _, err := r.send(context.Background(), beats[:n], patience); err != nil {
 			return // what was held expires, or is lost with its period
 		}
 		beats = beats[n:]

@@ -25,7 +25,24 @@ type rough struct {
 	lost  map[string]bool // the last one, by who asked
 }
 
-func (r *rough) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
+func (r *rough) Share(ctx context.Context, beats []*parts.Beat) (replies []parts.Reply, err error) {
+	err = r.way(beats, func() (err error) {
+		replies, err = r.store.Share(ctx, beats)
+		return err
+	})
+	return replies, err
+}
+
+func (r *rough) Ask(ctx context.Context, q *parts.Ask) (answer parts.Answer, err error) {
+	err = r.way(q.Beats, func() (err error) {
+		answer, err = r.store.Ask(ctx, q)
+		return err
+	})
+	return answer, err
+}
+
+// way is the one there and back.
+func (r *rough) way(beats []*parts.Beat, tell func() error) error {
 	r.mu.Lock()
 	there, back := time.Duration(r.rng.Int64N(30))*time.Millisecond, time.Duration(r.rng.Int64N(30))*time.Millisecond
 	lost := r.rng.IntN(12) == 0
@@ -39,14 +56,14 @@ func (r *rough) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 	r.mu.Unlock()
 	time.Sleep(there)
 	if lost && !reached {
-		return nil, errors.New("not reached")
+		return errors.New("not reached")
 	}
-	replies, err := r.store.Share(ctx, beats)
+	err := tell()
 	time.Sleep(back)
 	if lost {
-		return nil, errors.New("no answer")
+		return errors.New("no answer")
 	}
-	return replies, err
+	return err
 }
 
 // booked is what calls of one tenant had of a limit, and when.
@@ -59,12 +76,22 @@ type booked struct {
 // TestLimits_Chaos: whatever is reloaded or lost, and whoever ends and starts, a tenant and its
 // teams stay within limits of each kind, and no call waits longer than it may.
 func TestLimits_Chaos(t *testing.T) {
-	for seed := range uint64(8) {
-		synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
+	for name, modes := range map[string][]governor.LimitsMode{
+		"leased": {governor.LimitsLeased}, "strict": {governor.LimitsStrict}, "cached_deny": {governor.LimitsCachedDeny},
+		"changing": {governor.LimitsLeased, governor.LimitsStrict, governor.LimitsCachedDeny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				synctest.Test(t, func(t *testing.T) { chaos(t, seed, modes) })
+			}
+		})
 	}
 }
 
-const maxWait = time.Second
+const (
+	maxWait = time.Second
+	askWait = 50 * time.Millisecond // beyond that, for the last answer
+)
 
 func chaosTenants(round int) []governor.Tenant {
 	all := []governor.Tenant{
@@ -91,6 +118,7 @@ type disorder struct {
 	seed  uint64
 	store *rough
 	end   time.Time
+	modes []governor.LimitsMode
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -108,7 +136,7 @@ func (d *disorder) random(n int64) int64 {
 func (d *disorder) config(round int) governor.Config {
 	return governor.Config{
 		SharedLimits: true,
-		Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
+		Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: d.modes[round%len(d.modes)]}},
 		Tenants:      chaosTenants(round),
 	}
 }
@@ -134,7 +162,7 @@ func (d *disorder) ask(o *office) {
 }
 
 func (d *disorder) waited(so time.Duration, tenant string) {
-	if so > maxWait {
+	if so > maxWait+askWait {
 		d.t.Errorf("seed %d: %s waited %v", d.seed, tenant, so)
 	}
 }
@@ -179,10 +207,10 @@ func (d *disorder) check(what string, limit int64, window time.Duration, of func
 	}
 }
 
-func chaos(t *testing.T, seed uint64) {
+func chaos(t *testing.T, seed uint64, modes []governor.LimitsMode) {
 	time.Sleep(57 * time.Minute) // in three minutes another period begins
 	d := &disorder{
-		t: t, seed: seed, end: time.Now().Add(6 * time.Minute), rng: rand.New(rand.NewPCG(seed, 3)), refused: map[governor.Reason]int{},
+		t: t, seed: seed, modes: modes, end: time.Now().Add(6 * time.Minute), rng: rand.New(rand.NewPCG(seed, 3)), refused: map[governor.Reason]int{},
 		store: &rough{store: memory.New(memory.Config{}), rng: rand.New(rand.NewPCG(seed, 4)), lost: map[string]bool{}},
 	}
 	var gateways sync.WaitGroup

@@ -38,6 +38,10 @@ func (n *nothing) Share(_ context.Context, beats []*parts.Beat) (replies []parts
 	return replies, nil
 }
 
+func (n *nothing) Ask(context.Context, *parts.Ask) (parts.Answer, error) {
+	panic("nobody asks")
+}
+
 // TestLimits_Rest: limits that do not rest are told of again, though nothing was used as of the
 // last time; those that rest are forgotten, and have another holder when they come back.
 func TestLimits_Rest(t *testing.T) {

@@ -25,21 +25,39 @@ type shares struct {
 
 	store atomic.Pointer[memory.Store]
 	asked atomic.Int64 // beats
+	asks  atomic.Int64
 }
 
 func (s *shares) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
-	time.Sleep(s.away)
-	if s.fails > 0 {
-		s.fails--
-		return nil, errors.New("not now")
-	}
-	if s.lost.Load() {
-		<-ctx.Done()
-		return nil, errors.New("nobody answers")
+	if err := s.way(ctx); err != nil {
+		return nil, err
 	}
 	defer time.Sleep(s.away)
 	s.asked.Add(int64(len(beats)))
 	return s.store.Load().Share(ctx, beats)
+}
+
+func (s *shares) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
+	if err := s.way(ctx); err != nil {
+		return parts.Answer{}, err
+	}
+	defer time.Sleep(s.away)
+	s.asks.Add(1)
+	return s.store.Load().Ask(ctx, q)
+}
+
+// way is the one there.
+func (s *shares) way(ctx context.Context) error {
+	time.Sleep(s.away)
+	if s.fails > 0 {
+		s.fails--
+		return errors.New("not now")
+	}
+	if s.lost.Load() {
+		<-ctx.Done()
+		return errors.New("nobody answers")
+	}
+	return nil
 }
 
 // office is a gateway of a tenant with limits of its own.
@@ -85,12 +103,32 @@ func openWith(t *testing.T, store runner.LimitStore, cfg governor.Config) *offic
 			}
 			return out
 		},
+		Calls: func() (out []runner.Call) {
+			for _, c := range g.SharedCalls() {
+				out = append(out, asking{c})
+			}
+			return out
+		},
 	})
 	go func() {
 		defer close(done)
 		_ = r.Run(ctx)
 	}()
 	return &office{g, func() { stop(); <-done }}
+}
+
+// asking is a call of a governor's, to a runner.
+type asking struct{ *governor.SharedCall }
+
+func (c asking) Limits() (out []runner.AskedLimits) {
+	for _, l := range c.SharedCall.Limits() {
+		out = append(out, l)
+	}
+	return out
+}
+
+func (c asking) Takes(l runner.AskedLimits, beat int) []parts.Take {
+	return c.SharedCall.Takes(l.(*governor.SharedLimits), beat)
 }
 
 // letIn is one call that was let in.

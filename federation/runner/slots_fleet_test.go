@@ -39,6 +39,10 @@ func (n *wire) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, e
 	return r, err
 }
 
+func (n *wire) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
+	return n.parts.Load().Ask(ctx, q)
+}
+
 // berth is a gateway whose pool's calls at once are split over all.
 type berth struct {
 	*governor.Governor

@@ -1,12 +1,15 @@
 package runner_test
 
 import (
+	"context"
+	"crypto/rand"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -333,4 +336,41 @@ func TestSlots_Adaptive(t *testing.T) {
 			f.stop()
 		})
 	}
+}
+
+// TestSlots_Fenced: who is fenced begins no call and holds no slot, however many ask there, and says why.
+func TestSlots_Fenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 24)
+		list := f.joinAll(2, nil)
+		var group sync.WaitGroup
+		for _, b := range list {
+			f.flood(&group, b, "b", 40, time.Minute, time.Second)
+			f.flood(&group, b, "now", 4, time.Minute, time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		ctx, end := context.WithCancel(t.Context())
+		for range 2 { // the second fences the first
+			r := runner.New(runner.Config{Name: "same", Instance: rand.Text(), Store: list[0].way, Pools: poolsOf(list[0].Governor)})
+			group.Go(func() { _ = r.Run(ctx) })
+			time.Sleep(2 * time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		f.reset()
+		time.Sleep(30 * time.Second)
+		if n := f.at(list[0]); n > 0 {
+			t.Errorf("%d run where it is fenced", n)
+		}
+		if used := f.seen().busy.Seconds() / 30 / 24; used < 0.9 {
+			t.Errorf("%.0f %% of the slots were used", 100*used)
+		}
+		rej := f.call(list[0], "now", false, time.Second)
+		if rej == nil || rej.Reason != governor.ReasonStoreLost {
+			t.Errorf("refused by %v, want it said that it is fenced", rej)
+		}
+		f.safe()
+		end()
+		group.Wait()
+		f.stop()
+	})
 }

@@ -16,6 +16,7 @@ import (
 // Sharer is a store of parts of owners' limits.
 type Sharer interface {
 	Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error)
+	Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error)
 }
 
 // PartsHarness is one of these under test. It knows nothing yet.
@@ -31,13 +32,16 @@ func RunParts(t *testing.T, open func(t *testing.T) PartsHarness) {
 	t.Run("Order", func(t *testing.T) { order(t, open(t)) })
 	t.Run("Gone", func(t *testing.T) { goneParts(t, open(t)) })
 	t.Run("Together", func(t *testing.T) { together(t, open(t)) })
+	t.Run("Asks", func(t *testing.T) { sameAsks(t, open(t)) })
+	t.Run("Replayed", func(t *testing.T) { replayed(t, open(t)) })
+	t.Run("Rush", func(t *testing.T) { rush(t, open(t)) })
 }
 
 // sameParts tells batches of beats of some processes, which come late, twice, or not at all for
 // a while, and whose limits come, go and change; the store has to answer as accounts do.
 func sameParts(t *testing.T, h PartsHarness) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	w := &crowd{rng: rng, oracles: map[string]*parts.Account{}, members: map[string]*told{}}
+	w := newCrowd(rng, "a", "b/{c}", "ü x")
 	now := begin
 	seen := map[bool]int{}
 	var old []*parts.Beat
@@ -80,8 +84,30 @@ func sameParts(t *testing.T, h PartsHarness) {
 // crowd is some processes, and accounts that know what a store has to know.
 type crowd struct {
 	rng     *rand.Rand
+	owners  []string
 	oracles map[string]*parts.Account
 	members map[string]*told
+}
+
+func newCrowd(rng *rand.Rand, owners ...string) *crowd {
+	return &crowd{rng: rng, owners: owners, oracles: map[string]*parts.Account{}, members: map[string]*told{}}
+}
+
+// oracle is an owner's account as it has to be.
+func (w *crowd) oracle(owner string) *parts.Account {
+	a := w.oracles[owner]
+	if a == nil {
+		a = &parts.Account{}
+		w.oracles[owner] = a
+	}
+	return a
+}
+
+// heard takes in an answer to a beat.
+func (w *crowd) heard(b *parts.Beat, r parts.Reply) {
+	for i, p := range r.Parts {
+		w.members[b.Owner+b.Instance].parts[b.Claims[i].Name] = p.Part
+	}
 }
 
 // told is what a process has told and heard.
@@ -93,15 +119,8 @@ type told struct {
 func (w *crowd) answers(now int64, batch []*parts.Beat) []parts.Reply {
 	var out []parts.Reply
 	for _, b := range batch {
-		a := w.oracles[b.Owner]
-		if a == nil {
-			a = &parts.Account{}
-			w.oracles[b.Owner] = a
-		}
-		r := a.Beat(now, b)
-		for i, p := range r.Parts {
-			w.members[b.Owner+b.Instance].parts[b.Claims[i].Name] = p.Part
-		}
+		r := w.oracle(b.Owner).Beat(now, b)
+		w.heard(b, r)
 		out = append(out, r)
 	}
 	return out
@@ -109,7 +128,12 @@ func (w *crowd) answers(now int64, batch []*parts.Beat) []parts.Reply {
 
 // next is a process' next beat.
 func (w *crowd) next(now int64) *parts.Beat {
-	b := &parts.Beat{Owner: []string{"a", "b/{c}", "ü x"}[w.rng.IntN(3)], Instance: []string{"i", "j", "k", "B"}[w.rng.IntN(4)]}
+	return w.beat(w.owners[w.rng.IntN(len(w.owners))], []string{"i", "j", "k", "B"}[w.rng.IntN(4)], now)
+}
+
+// beat is the next one of a process of an owner.
+func (w *crowd) beat(owner, instance string, now int64) *parts.Beat {
+	b := &parts.Beat{Owner: owner, Instance: instance, Timed: w.rng.IntN(8) > 0}
 	m := w.members[b.Owner+b.Instance]
 	if m == nil {
 		m = &told{parts: map[string]int64{}}

@@ -34,6 +34,9 @@ type Explanation struct {
 	MaxWait    float64 `json:"max_wait_seconds"`
 	Shadow     bool    `json:"shadow"`
 	PolicyHash string  `json:"policy_hash"`
+	// TenantLimits is how the tenant's own limits are kept together with other gateways that
+	// share a store: leased, cached_deny or strict.
+	TenantLimits string `json:"tenant_limits"`
 	// Limits are all that apply, the strictest first.
 	Limits []ExplainedLimit `json:"limits"`
 	// Decision is what would come of it now; nil where only the files were asked.
@@ -136,6 +139,7 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(req.Model),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: priorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
+		TenantLimits: string(p.TenantLimits),
 	}
 	if req.Background || t.Background {
 		x.Priority = priorityBackground

@@ -67,7 +67,7 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 		}
 		x.Limits, x.Decision, x.WithoutShadow = nil, nil, nil
 		if diff := cmp.Diff(&Explanation{
-			Tenant: "org/x", Pool: "p", Model: "m", Upstream: "u", UpstreamModel: "real", Tokens: 1200, Input: 1000, Output: 200,
+			Tenant: "org/x", Pool: "p", Model: "m", TenantLimits: "leased", Upstream: "u", UpstreamModel: "real", Tokens: 1200, Input: 1000, Output: 200,
 			Priority: "background", MaxWait: 90, Shadow: true, PolicyHash: s.gateway.Snapshot().Hash(),
 		}, x); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -192,6 +192,7 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			Burst: p.Burst, MaxQueue: p.MaxQueue, TicketWait: p.TicketWait,
 			Weights: governor.TokenWeights(p.TokenWeights), Budgets: budgets(p.Budgets),
 			ExpectNodes: p.ExpectNodes, OnLoss: onLoss(p.StoreLoss), LocalPPM: p.StoreLoss.LocalPPM,
+			TenantLimits: limitsModes[p.TenantLimits],
 		})
 	}
 	for i := range list {
@@ -221,6 +222,10 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 }
 
 var laws = map[tenants.Law]adaptive.Law{tenants.Gradient: adaptive.Gradient, tenants.AIMD: adaptive.AIMD}
+
+var limitsModes = map[tenants.LimitsMode]governor.LimitsMode{
+	tenants.LimitsLeased: governor.LimitsLeased, tenants.LimitsCachedDeny: governor.LimitsCachedDeny, tenants.LimitsStrict: governor.LimitsStrict,
+}
 
 // onLoss translates a rule.
 func onLoss(l tenants.StoreLoss) governor.OnLoss {

@@ -18,7 +18,7 @@ type sharing struct {
 func newSharing() sharing {
 	return sharing{
 		trips: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "store_round_trips_total", Help: "How often the store that gateways share was asked something. No call waits for it.",
+			Namespace: namespace, Name: "store_round_trips_total", Help: "How often the store that gateways share was asked something. Calls wait for what is asked of it as ask; see llmgov_store_latency_seconds.",
 		}),
 		latency: histogram("store_latency_seconds", "How long the store took to answer, or to fail.", []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, "op"),
 	}

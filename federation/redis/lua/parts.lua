@@ -1,9 +1,6 @@
 -- The account of an owner's limits (package federation/parts), under the same names and in the
 -- same order.
 --
--- KEYS[1] is the owner's. ARGV is the instance, seq, 1 if it has left, and of each claim name, kind, limit, ends,
--- used, held, part, want, need, spare, weight, calm, calm use, tail. It returns seq, and of each claim part, others, held.
---
 -- All lies in one value: {VERSION, now, began, members}, with members of {instance, seq, seen, holds}.
 local VERSION = 2
 local TTL, WINDOW = 2500, 60000
@@ -12,8 +9,13 @@ local INSTANCE, SEQ, SEEN, HOLDS = 1, 2, 3, 4
 -- Of a hold. USED and WANT are as of the claim.
 local NAME, KIND, ENDS, TOLD, USED, HELD, HIGH, WANT, NEED, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local LIMIT, SPARE, WEIGHT, CALM, CALM_USE, TAIL = 11, 12, 13, 14, 15, 16
+-- MARKS are {second, amount, second, amount, …}, of a hold that is timed.
+local MARKS = 17
+-- Of a beat: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, and of each name, kind, limit,
+-- ends, used, held, part, want, need, spare, weight, calm, calm use, tail.
+local HEAD, CLAIM = 5, 14
 
-local ceil, min, max = math.ceil, math.min, math.max
+local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
 local now, began, members = 0, 0, {}
 
 local function until_(h)
@@ -58,25 +60,25 @@ local function member(instance)
   return members[#members]
 end
 
--- tell replaces what a member has told before.
-local function tell(m, seq)
+-- tell replaces what a member has told before by the beat that begins at ARGV[at].
+local function tell(m, seq, at)
   local before, holds = m[HOLDS], {}
-  for i = 4, #ARGV, 14 do
+  for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do
     local n = {}
     for k = 2, 13 do n[k] = tonumber(ARGV[i + k]) end
     local limit, ends, used, held, part, want, need, spare = n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]
-    local since = 0
-    if need > part then
-      local was = named(before, ARGV[i])
-      since = was and was[SINCE] > 0 and was[SINCE] or now
-    end
+    local since, was = 0, named(before, ARGV[i])
+    if need > part then since = was and was[SINCE] > 0 and was[SINCE] or now end
     want = max(want, need, used)
     spare = min(spare, want - max(need, used))
-    holds[#holds + 1] = {ARGV[i], ARGV[i + 1], ends, now, used, held, part, want, need, since, limit, spare, n[10], n[11], min(n[12], want - spare), n[13]}
+    holds[#holds + 1] = {
+      ARGV[i], ARGV[i + 1], ends, now, used, held, part, want, need, since,
+      limit, spare, n[10], n[11], min(n[12], want - spare), n[13], was and was[MARKS],
+    }
   end
   for _, h in ipairs(before) do
     if h[KIND] ~= 'slots' and not named(holds, h[NAME]) then -- it has left it
-      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, 0}
+      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, 0, h[MARKS]}
     end
   end
   m[SEQ], m[SEEN], m[HOLDS] = seq, now, holds
@@ -204,7 +206,7 @@ local function grant(m, h)
     end
     if x and o ~= m then others = min(others + counts, MAX_SUM) end
   end
-  local part = min(target(h, live, avail), free)
+  local part = min(max(target(h, live, avail), h.given or 0), free)
   if h[TAIL] > 0 and now <= began + TTL then part = min(part, h[HIGH]) end
   h[HIGH] = max(h[HIGH], part)
   if h[NEED] <= part then h[SINCE] = 0 end
@@ -242,25 +244,60 @@ local function forget()
   return last - now
 end
 
-local blob = redis.call('GET', KEYS[1])
-if blob then
-  local kept = cmsgpack.unpack(blob)
-  if type(kept) ~= 'table' or kept[1] ~= VERSION then return redis.error_reply('FOREIGN it is no account of version ' .. VERSION) end
-  now, began, members = kept[2], kept[3], kept[4]
+-- mark takes in what a hold has used, as of now.
+local function mark(h)
+  local old, more, marks, from = h[MARKS] or {}, h[USED], {}, 1
+  for i = 2, #old, 2 do more = more - old[i] end
+  while more < 0 and from < #old do
+    if old[from + 1] + more > 0 then
+      old[from + 1] = old[from + 1] + more
+      break
+    end
+    more, from = more + old[from + 1], from + 2
+  end
+  for i = from, #old do marks[#marks + 1] = old[i] end
+  if more > 0 then
+    local n, second = #marks, floor(now / 1000)
+    if n > 0 and marks[n - 1] == second then
+      marks[n] = marks[n] + more
+    else
+      marks[n + 1], marks[n + 2] = second, more
+    end
+  end
+  h[MARKS] = marks
 end
-local clock_ = clock()
-if now == 0 or clock_ - now > TTL then began = clock_ end
-now = max(now, clock_)
-age()
-local m, seq, reply = member(ARGV[1]), tonumber(ARGV[2]), {0}
-if seq > m[SEQ] then -- else it came late, or twice
-  reply[1] = seq
-  tell(m, seq)
-  for i = 1, (#ARGV - 3) / 14 do
-    reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = grant(m, m[HOLDS][i])
+
+-- load puts in place what is kept of an owner, as of now.
+local function load(key)
+  now, began, members = 0, 0, {}
+  local blob = redis.call('GET', key)
+  if blob then
+    local kept = cmsgpack.unpack(blob)
+    if type(kept) ~= 'table' or kept[1] ~= VERSION then return redis.error_reply('FOREIGN it is no account of version ' .. VERSION) end
+    now, began, members = kept[2], kept[3], kept[4]
+  end
+  local clock_ = clock()
+  if now == 0 or clock_ - now > TTL then began = clock_ end
+  now = max(now, clock_)
+  age()
+end
+
+local function save(key)
+  for _, m in ipairs(members) do
+    for _, h in ipairs(m[HOLDS]) do h.given = nil end
+  end
+  redis.call('SET', key, cmsgpack.pack({VERSION, now, began, members}), 'PX', forget() + 1)
+end
+
+-- answer adds the answer to a beat that was taken in: its seq, and of each claim part, others, held.
+local function answer(m, seq, at, reply)
+  reply[#reply + 1] = seq
+  for i = 1, tonumber(ARGV[at + 4]) do
+    local h = m[HOLDS][i]
+    local n = #reply
+    reply[n + 1], reply[n + 2], reply[n + 3] = grant(m, h)
+    if ARGV[at + 3] == '1' and h[KIND] == 'rolling' then mark(h) else h[MARKS] = nil end
   end
   drop(m[HOLDS], idle)
-  if ARGV[3] == '1' then bequeath(m) end
+  if ARGV[at + 2] == '1' then bequeath(m) end
 end
-redis.call('SET', KEYS[1], cmsgpack.pack({VERSION, now, began, members}), 'PX', forget() + 1)
-return reply

@@ -1,0 +1,140 @@
+package parts
+
+import (
+	"slices"
+	"strings"
+)
+
+// Ask is what one process tells of owners whose limits hold for the same calls, and these calls,
+// which go only if they are let in: each by all limits that hold for it, or by none.
+//
+// It is told in one step, of all its owners. What it lets in is part of what the process may have
+// from then on, and is told as used from the next beat on, so there is no second book, and
+// told twice it says the same: an Ask one of whose beats comes late, or twice, changes nothing.
+type Ask struct {
+	// Beats are of owners of one Root, one of each.
+	Beats []*Beat
+	Calls []Call
+}
+
+// Root is what an owner has in common with all whose limits may hold for the same call: the
+// tenant, of "tenant/team in pool". What lies on many servers is divided by it.
+func Root(owner string) string {
+	tenant, _, _ := strings.Cut(owner, " in ")
+	tenant, _, _ = strings.Cut(tenant, "/")
+	return tenant
+}
+
+// Call is what one call takes, of claims of an Ask's beats.
+type Call []Take
+
+// Take is so much of one claim: the Claim'th of the Beat'th beat.
+type Take struct {
+	Beat, Claim int
+	Amount      int64
+	// Rest says that what is left will do, if that is less and nothing in flight will give
+	// anything back.
+	Rest bool
+}
+
+// Answer answers an Ask: its beats and its calls, in their order.
+type Answer struct {
+	Replies  []Reply
+	Verdicts []Verdict
+}
+
+// Verdict is what came of a call.
+type Verdict struct {
+	In bool
+	// Given is how much of each Take the call was let in with: all, or the Rest.
+	Given []int64
+	// Lacks is which Take there was no room for, of a call that was not let in, and Wait in how
+	// many milliseconds there will be, if nobody else comes; 0 is not known.
+	Lacks int
+	Wait  int64
+}
+
+// Tell takes in an Ask at now, over the accounts of its beats' owners, and answers.
+func (q *Ask) Tell(now int64, accounts []*Account) Answer {
+	ans := Answer{make([]Reply, len(q.Beats)), make([]Verdict, len(q.Calls))}
+	members, late := make([]*Member, len(q.Beats)), false
+	for i, b := range q.Beats {
+		a := accounts[i]
+		a.advance(now)
+		members[i] = a.member(b.Instance)
+		late = late || b.Seq <= members[i].Seq
+	}
+	if late {
+		return ans
+	}
+	for i, b := range q.Beats {
+		accounts[i].tell(members[i], b)
+	}
+	for i, c := range q.Calls {
+		ans.Verdicts[i] = q.let(c, accounts, members)
+	}
+	for i, b := range q.Beats {
+		ans.Replies[i] = accounts[i].answer(members[i], b)
+	}
+	return ans
+}
+
+// let lets a call in, or says what it lacks: of several limits, that which takes longest to
+// have room.
+func (q *Ask) let(c Call, accounts []*Account, members []*Member) Verdict {
+	amounts := make([]int64, len(c))
+	v := Verdict{In: true, Wait: -1}
+	for i, t := range c {
+		a, m := accounts[t.Beat], members[t.Beat]
+		free := a.free(m, &m.Holds[t.Claim])
+		amounts[i] = min(max(t.Amount, 0), MaxAmount)
+		if amounts[i] > free && t.Rest && free > 0 && !a.inFlight(m, &m.Holds[t.Claim]) {
+			amounts[i] = free
+		}
+		if amounts[i] > free {
+			v.In = false
+			if wait := a.wait(&m.Holds[t.Claim], amounts[i]-free); wait > v.Wait {
+				v.Lacks, v.Wait = i, wait
+			}
+		}
+	}
+	v.Wait = max(v.Wait, 0)
+	if v.In {
+		v.Given = amounts
+		for i, t := range c {
+			members[t.Beat].Holds[t.Claim].give(amounts[i])
+		}
+	}
+	return v
+}
+
+// give lets a member use so much more.
+func (h *Hold) give(amount int64) {
+	h.High = h.belief() + amount
+	h.Used, h.Want = min(h.Used+amount, maxSum), max(h.Want, h.Used+amount)
+	h.Held = min(h.Held+amount, maxSum)
+	h.given = h.Used
+}
+
+// free is what nobody has of a limit.
+func (a *Account) free(m *Member, h *Hold) int64 {
+	if a.over(*h) {
+		return 0
+	}
+	free := less(a.limit(h), h.belief())
+	for i := range a.Members {
+		o := &a.Members[i]
+		if x := named(o.Holds, h.Name); o != m && x != nil {
+			free = less(free, x.belief())
+		}
+	}
+	return free
+}
+
+// inFlight reports whether calls in flight, of who is heard of, may give back something.
+func (a *Account) inFlight(m *Member, h *Hold) bool {
+	return slices.ContainsFunc(a.Members, func(o Member) bool {
+		x := named(o.Holds, h.Name)
+		return x != nil && x.Held > 0 && (a.live(x) || o.Instance == m.Instance)
+	})
+}

@@ -1,0 +1,79 @@
+package parts
+
+// Mark is how much came to be used in a second of the store's clock.
+type Mark struct{ Second, Amount int64 }
+
+// mark takes in what a hold has used, as of now. What is used no more is what came first: that is
+// so of what leaves the Window, and of what calls give back it errs on the late side.
+func (h *Hold) mark(now int64) {
+	more := h.Used
+	for _, m := range h.Marks {
+		more -= m.Amount
+	}
+	marks := append([]Mark(nil), h.Marks...)
+	for ; more < 0 && len(marks) > 0; marks = marks[1:] {
+		if marks[0].Amount+more > 0 {
+			marks[0].Amount += more
+			break
+		}
+		more += marks[0].Amount
+	}
+	if second := now / 1000; more > 0 {
+		if n := len(marks); n > 0 && marks[n-1].Second == second {
+			marks[n-1].Amount += more
+		} else {
+			marks = append(marks, Mark{second, more})
+		}
+	}
+	h.Marks = marks
+}
+
+const (
+	// heard is how long it takes at most until the store hears that something has left a
+	// process's Window, and giveBack until who does not use a part has given it back.
+	heard, giveBack = 700, 1000
+	// seconds are those of a Window, and some that the last ones take to be heard of.
+	seconds = 66
+)
+
+// wait is in how many milliseconds so much more will have left a limit than is free, if nobody
+// else comes; 0 if that is not known.
+func (a *Account) wait(h *Hold, lack int64) int64 {
+	switch {
+	case a.over(*h) || h.Kind == Slots:
+		return 0
+	case h.Kind == Period:
+		return less(h.Ends, a.Now)
+	}
+	var leaves [seconds]int64 // by the second in which that leaves, from now on
+	soon := int64(0)
+	first := a.Now / 1000
+	in := func(second int64) int64 { return min(max(second-first, 0), seconds-1) }
+	for i := range a.Members {
+		x := named(a.Members[i].Holds, h.Name)
+		if x == nil {
+			continue
+		}
+		rest := x.belief()
+		for _, m := range x.Marks {
+			leaves[in(m.Second+1+window/1000)] += m.Amount
+			rest -= m.Amount
+		}
+		switch {
+		case rest <= 0:
+		case a.live(x) && x.High > x.Used:
+			soon += rest
+		default:
+			leaves[in(x.until()/1000+1)] += rest
+		}
+	}
+	if lack -= soon; lack <= 0 {
+		return giveBack
+	}
+	for i, amount := range leaves {
+		if lack -= amount; lack <= 0 {
+			return max((first+int64(i))*1000-a.Now, 0) + heard
+		}
+	}
+	return window
+}

@@ -1,0 +1,12 @@
+-- KEYS[1] is an owner's, ARGV a beat. It returns the answer, or 0 to one that came late, or twice.
+local foreign = load(KEYS[1])
+if foreign then return foreign end
+local m, seq, reply = member(ARGV[1]), tonumber(ARGV[2]), {}
+if seq > m[SEQ] then
+  tell(m, seq, 1)
+  answer(m, seq, 1, reply)
+else
+  reply[1] = 0
+end
+save(KEYS[1])
+return reply

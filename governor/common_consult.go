@@ -1,0 +1,217 @@
+package governor
+
+import (
+	"context"
+	"time"
+)
+
+// askAgain is how soon a call asks again that was told that there is no room, though by what is
+// known here there is; each time it is twice as long, up to askSeldom.
+const (
+	askAgain  = 50 * time.Millisecond
+	askSeldom = time.Second
+)
+
+// inquiry is a call on its way to be let in by limits that others count against, too.
+type inquiry struct {
+	g        *Governor
+	pool     *poolView
+	tab      *tab
+	spend    Spend
+	deadline time.Time // until when it may wait for room
+
+	in    *link // in whose line it stands, or nil
+	w     *inLine
+	next  time.Time // when it asks again, whatever is known by then
+	again time.Time // before that it does not
+	pause time.Duration
+	why   *Rejection // why it waits
+	room  time.Time  // when there will be room, as that says
+}
+
+// enterAsking is enter for a pool whose calls ask, all of a call's limits and budgets at once.
+// What does not fit them now waits in the line of one that it lacks, holding nothing, and the
+// first of the line asks again when it was told that there will be room, or sooner if there is by
+// what is known here.
+func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now time.Time, maxWait time.Duration, s Spend) (time.Time, *Rejection) {
+	e := &inquiry{g: g, pool: p, tab: b, spend: s, deadline: now.Add(maxWait), pause: askAgain}
+	for {
+		k, rej, wait := e.ahead(now)
+		if rej == nil {
+			c := g.consult(ctx, b, s)
+			now = g.clock.Now()
+			g.heard(p, now, c)
+			switch c.outcome() {
+			case letIn:
+				e.leave(true)
+				return now, nil
+			case lost:
+				e.leave(false)
+				return now, e.alone(now)
+			case left:
+				return now, e.end(now, gone)
+			}
+			k, rej, wait = c.refusal(now)
+			e.pause = min(2*e.pause, askSeldom)
+			e.again = now.Add(e.pause)
+		}
+		if b.shadow {
+			e.force(now, rej)
+			return now, nil
+		}
+		if rej = e.stand(now, k, rej, wait); rej != nil {
+			e.leave(false)
+			return now, rej
+		}
+		why := woken
+		if now, why = e.await(ctx); why != woken {
+			return now, e.end(now, why)
+		}
+	}
+}
+
+// ahead says why a call need not ask: others wait for a limit that it would take of, or it is
+// known that one has no room.
+func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
+	for i := range e.tab.chain {
+		k := &e.tab.chain[i]
+		q := k.q
+		q.mu.Lock()
+		q.advanceLocked(now)
+		c := q.clipLocked(e.tab.cost)
+		if first := q.line.first(); first != nil && first != e.w {
+			wait := q.rollingLocked(now, c, q.line.tagOf(k))
+			rej := q.overLocked(now, max(0, q.overAxisLocked(c.plus(first.cost, 1), 2)), c, wait)
+			q.mu.Unlock()
+			return k, rej, wait
+		}
+		var rej *Rejection
+		var wait time.Duration
+		if e.pool.cfg.TenantLimits == LimitsCachedDeny && e.w == nil {
+			rej, wait = q.remembersLocked(now, c, e.spend)
+		}
+		q.mu.Unlock()
+		if rej != nil {
+			return k, rej, wait
+		}
+	}
+	return nil, nil, 0
+}
+
+// stand puts a call into the line of what it lacks, or keeps it there; or it says why it is
+// refused.
+func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
+	switch left := e.deadline.Sub(now); {
+	case left <= 0 || rej.Budget.Limit > 0:
+		return rej
+	case rej.Axis != axisConcurrency && wait > left: // of slots it is only a guess
+		return rej
+	}
+	e.next = now.Add(max(wait, askAgain))
+	if rej.Axis == axisConcurrency {
+		e.next = now.Add(e.pause)
+	}
+	e.why, e.room = rej, now.Add(rej.RetryAfter)
+	if e.in == k {
+		return nil
+	}
+	e.leave(false)
+	q := k.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if full := q.fullLocked(k, rej); full != nil {
+		return full
+	}
+	c := q.clipLocked(e.tab.cost)
+	e.in, e.w = k, &inLine{waiter: *newWaiter(), asked: e.tab.cost, cost: c, asks: true}
+	q.line.join(e.w, k, q.partLocked(c))
+	return nil
+}
+
+// await waits until it is the call's turn to ask.
+func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
+	q := e.in.q
+	for {
+		now := e.g.clock.Now()
+		until := e.deadline
+		q.mu.Lock()
+		first := q.line.first() == e.w
+		q.mu.Unlock()
+		if first {
+			until = e.next
+			if e.fits(now) {
+				until = e.again
+			}
+			if !now.Before(until) {
+				return now, woken
+			}
+		}
+		if !now.Before(e.deadline) {
+			return now, timedOut
+		}
+		if why := e.g.park(ctx, &e.w.waiter, earlier(until, e.deadline)); why == gone || why == draining {
+			return e.g.clock.Now(), why
+		}
+	}
+}
+
+// fits reports whether there is room in all limits by what is known here.
+func (e *inquiry) fits(now time.Time) bool {
+	for i := range e.tab.chain {
+		q := e.tab.chain[i].q
+		q.mu.Lock()
+		q.advanceLocked(now)
+		c := q.clipLocked(e.tab.cost)
+		axis := q.overAxisLocked(c, 1)
+		q.mu.Unlock()
+		if axis >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// end refuses a call whose wait is over, for what it waited for.
+func (e *inquiry) end(now time.Time, why cause) *Rejection {
+	e.leave(false)
+	rej := e.why
+	switch {
+	case rej == nil: // it waited for an answer
+		rej = &Rejection{Own: true, Tenant: e.tab.chain[0].q.owner}
+	case rej.Axis != axisConcurrency: // else it is a guess, as good as before
+		rej.RetryAfter = max(e.room.Sub(now), time.Millisecond)
+	}
+	if why == gone && e.g.Draining() {
+		why = draining
+	}
+	rej.because(why)
+	return rej
+}
+
+// leave takes the call out of the line in which it stands.
+func (e *inquiry) leave(served bool) {
+	if e.in == nil {
+		return
+	}
+	q := e.in.q
+	q.mu.Lock()
+	q.line.leave(e.w, served)
+	q.mu.Unlock()
+	e.in, e.w = nil, nil
+}
+
+// force books the call of a shadow that would have been refused.
+func (e *inquiry) force(now time.Time, rej *Rejection) {
+	e.tab.note(rej)
+	e.tab.let(now, e.spend, e.tab.expected)
+}
+
+// expected is what a call is expected to take of a budget, in its books' units.
+func (b *tab) expected(a *account) int64 { return min(a.units(b.spend[a.Unit]), a.limit()) }
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,169 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// outcome is what came of the call, once nobody waits for it any more.
+func (c *SharedCall) outcome() consulted {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// refusal explains why a call was not let in: by which limit, and when that will have room.
+func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, t := &c.tab.chain[0], take{axis: ownRequests}
+	if c.verdict.Lacks < len(c.takes) {
+		t = c.takes[c.verdict.Lacks]
+		k = t.link
+	}
+	wait := time.Duration(c.verdict.Wait) * time.Millisecond
+	q := k.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	if t.budget != nil {
+		a := t.budget
+		rej := a.refusal(now, c.spend, q.meanRun)
+		a.noRoom.remember(now, a.units(c.spend[a.Unit]), rej.RetryAfter)
+		rej.Own, rej.Tenant = true, q.owner
+		return k, rej, rej.RetryAfter
+	}
+	cost := q.clipLocked(c.tab.cost)
+	if t.axis == ownAxes {
+		wait = max(q.slotWaitLocked(), time.Millisecond)
+	}
+	q.common.noRoom[t.axis].remember(now, cost.amountOf(t.axis), wait)
+	return k, q.overLocked(now, t.axis, cost, wait), wait
+}
+
+// refusal explains why a budget has no room for a call, by what all use: it is spent, or calls in
+// flight hold it, or else others have it and do not use it.
+func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Rejection {
+	c, used, inFlight := min(a.units(s[a.Unit]), a.limit()), a.usedByAll(now), a.inFlight()
+	if used-inFlight >= a.limit() || used+c > a.limit() && inFlight > 0 {
+		return a.ifAsked().rejection(now, nobody(0), s, budget.Answer{}, meanRun)
+	}
+	return a.lacksPart(now, c)
+}
+
+// overLocked explains that a limit has no room for a call, and when it will have, as far as that
+// is known.
+func (q *quota) overLocked(now time.Time, axis int, c ownCost, wait time.Duration) *Rejection {
+	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(wait, time.Millisecond)}
+	if axis == ownAxes {
+		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
+		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.usedLocked(ownAxes), 1
+		return rej
+	}
+	rej.Reason = ReasonTokens
+	if axis == ownRequests {
+		rej.Reason = ReasonRequests
+	}
+	rej.Axis, rej.Limit, rej.Asked = ownAxisName[axis], q.limits[axis], c[axis]
+	if q.ledgers[axis] != nil {
+		rej.Used = q.usedLocked(axis)
+	}
+	return rej
+}
+
+// overAxisLocked is the first limit that has no room for so many calls that take so much, by what
+// is known here of all who use it; -1 if there is none.
+func (q *quota) overAxisLocked(sum ownCost, calls int64) int {
+	for k, amount := range sum {
+		if q.overOnLocked(k, amount) {
+			return k
+		}
+	}
+	if q.overOnLocked(ownAxes, calls) {
+		return ownAxes
+	}
+	return -1
+}
+
+// waitLocked is how long it takes until a limit has room for a call, by what is known here.
+func (q *quota) waitLocked(now time.Time, axis int, c ownCost) time.Duration {
+	if axis == ownAxes {
+		return q.slotWaitLocked()
+	}
+	if q.ledgers[axis] == nil {
+		return 0
+	}
+	return q.behindLocked(now, axis, c[axis])
+}
+
+// fullLocked is why a call may not stand in line: a rejection that says so, or nil.
+func (q *quota) fullLocked(k *link, rej *Rejection) *Rejection {
+	switch left, has := q.bound-len(q.line.calls), q.line.teams[k.via].calls; {
+	case left <= 0:
+		rej.Reason, rej.Used = ReasonQueueFull, int64(len(q.line.calls))
+		return rej
+	case k.shared && has >= left:
+		rej.Reason, rej.Tenant, rej.Used = ReasonQueueFull, k.via.name, int64(has)
+		return rej
+	}
+	return nil
+}
+
+// noRoom is what is known of a limit that had no room: for so much, until then.
+type noRoom struct {
+	amount int64
+	until  time.Time
+}
+
+// remember takes in that a limit has no room for so much.
+func (n *noRoom) remember(now time.Time, amount int64, wait time.Duration) {
+	if !now.Before(n.until) || amount <= n.amount {
+		*n = noRoom{amount, now.Add(wait)}
+	}
+}
+
+// amountOf is what a call takes on an axis.
+func (c ownCost) amountOf(axis int) int64 {
+	if axis == ownAxes {
+		return 1
+	}
+	return c[axis]
+}
+
+// remembersLocked is why a call is refused without asking: a limit had no room, that was to last
+// until later, and nothing else was heard since. What was heard is of the last moments: somebody
+// speaks for the limits as long as calls are refused.
+func (q *quota) remembersLocked(now time.Time, c ownCost, s Spend) (*Rejection, time.Duration) {
+	if !now.Before(q.common.until) {
+		return nil, 0
+	}
+	for k := range q.common.noRoom {
+		n := &q.common.noRoom[k]
+		if !now.Before(n.until) || c.amountOf(k) < n.amount || !q.overOnLocked(k, c.amountOf(k)) {
+			continue
+		}
+		q.common.refuses = true
+		wait := n.until.Sub(now)
+		return q.overLocked(now, k, c, wait), wait
+	}
+	for _, a := range q.caps {
+		amount := a.units(s[a.Unit])
+		if a.advance(now); !now.Before(a.noRoom.until) || amount < a.noRoom.amount || a.usedByAll(now)+amount <= a.limit() {
+			continue
+		}
+		q.common.refuses = true
+		rej := a.refusal(now, s, q.meanRun)
+		rej.Own, rej.Tenant = true, q.owner
+		return rej, rej.RetryAfter
+	}
+	return nil, 0
+}
+
+// overOnLocked reports whether a limit that is there has no room for so much, by what is known here.
+func (q *quota) overOnLocked(axis int, amount int64) bool {
+	if axis == ownAxes {
+		return q.concurrency > 0 && q.usedLocked(axis)+amount > q.concurrency
+	}
+	return q.ledgers[axis] != nil && q.usedLocked(axis)+amount > q.limits[axis]
+}
