@@ -146,7 +146,7 @@ func (a *Account) told(before *Hold, c Claim) Hold {
 	}
 	h.Want = max(c.Want, c.Need, c.Used)
 	h.Spare = min(c.Spare, h.Want-max(c.Need, c.Used))
-	h.CalmUse = min(c.CalmUse, h.firm())
+	h.CalmUse = min(c.CalmUse, h.Want-h.Spare)
 	if before != nil {
 		h.Marks = before.Marks
 	}

@@ -23,7 +23,8 @@
 //
 // What nobody wants stays in the account, where whoever begins to ask finds it in one
 // round trip. Where all want more than there is, all get the same part, but for the one
-// that has waited longest for a single call that is larger: it gets what that needs.
+// that has waited longest for a single call that is larger: it gets what that needs. Of a
+// period only what is not used is divided so: nobody gives back the rest.
 //
 // Who tells weights has as much of what there is too little of as those who ask there are due. It
 // tells in two sums who wants more than there is for his weight and who does not (Claim.Calm);

@@ -69,14 +69,16 @@ func less(x, y int64) int64 { return max(x-y, 0) }
 // can have that; else what it wants for what there is, and as much of the rest as the others.
 // Where there is too little for that, all get the same by weight; but for the one that has
 // waited longest for a single call that is larger: it gets so much, as far as there is. It gets no
-// more for what it used before that, or who makes large calls would have all in the end.
+// more for what it used before that, or who makes large calls would have all in the end. What is used
+// of a Period nobody gives back, so that what is left is divided: else who used little would be due
+// what there is not, and keep what others could use.
 func target(h *Hold, live []*Hold, avail int64) int64 {
 	at := slices.Index(live, h)
-	if rest := avail - sum(live, (*Hold).want); rest >= 0 {
+	if avail = less(avail, sum(live, (*Hold).gone)); avail >= sum(live, (*Hold).want) {
 		return h.Want
 	}
 	if rest := avail - sum(live, (*Hold).firm); rest >= 0 {
-		return h.firm() + even(live, rest)[at]
+		return h.gone() + h.firm() + even(live, rest)[at]
 	}
 	parts, level := weigh(live, avail)
 	first := -1
@@ -91,13 +93,21 @@ func target(h *Hold, live []*Hold, avail int64) int64 {
 		parts, _ = weigh(rest, avail-least)
 		parts = slices.Insert(parts, first, least)
 	}
-	return parts[at]
+	return h.gone() + parts[at]
 }
 
-func (h *Hold) want() int64 { return h.Want }
+// gone is what was used and never becomes free.
+func (h *Hold) gone() int64 {
+	if h.Kind == Period {
+		return h.Used
+	}
+	return 0
+}
 
-// firm is what is wanted for what there is.
-func (h *Hold) firm() int64 { return h.Want - h.Spare }
+// want is what is wanted beside that, and firm what of it is for what there is.
+func (h *Hold) want() int64 { return h.Want - h.gone() }
+
+func (h *Hold) firm() int64 { return less(h.Want-h.Spare, h.gone()) }
 
 func sum(live []*Hold, of func(*Hold) int64) (n int64) {
 	for _, x := range live {
@@ -106,14 +116,8 @@ func sum(live []*Hold, of func(*Hold) int64) (n int64) {
 	return n
 }
 
-// call is what has to be free at once for the call that waits longest. What is used becomes
-// free by itself, but of a Period.
-func (h *Hold) call() int64 {
-	if h.Kind == Period {
-		return h.Need
-	}
-	return h.Need - h.Used
-}
+// call is what has to be free at once for the call that waits longest.
+func (h *Hold) call() int64 { return h.Need - h.Used }
 
 // lacks reports whether a call waits that would never go with such a part, where the least that
 // anybody has who wants more is level. By weight that may be nothing, of others than this one.
@@ -141,7 +145,8 @@ func even(live []*Hold, avail int64) []int64 {
 func weigh(live []*Hold, avail int64) (parts []int64, level int64) {
 	stakes := make([]stake, 0, 2*len(live))
 	for _, x := range live {
-		stakes = append(stakes, stake{x.CalmUse, max(1, x.Calm)}, stake{x.firm() - x.CalmUse, max(1, x.Weight)})
+		calm := less(x.CalmUse, x.gone())
+		stakes = append(stakes, stake{calm, max(1, x.Calm)}, stake{less(x.firm(), calm), max(1, x.Weight)})
 	}
 	both, level := share(stakes, avail)
 	for i := range live {

@@ -41,14 +41,14 @@ local function drop(list, dropped)
   end
 end
 
-local function gone(m) return #m[HOLDS] == 0 and m[SEEN] + TTL < now end
+local function ended(m) return #m[HOLDS] == 0 and m[SEEN] + TTL < now end
 
 local function idle(h) return belief(h) == 0 and h[WANT] == 0 or over(h) end
 
 -- age drops what counts no more, and who has nothing left.
 local function age()
   for _, m in ipairs(members) do drop(m[HOLDS], over) end
-  drop(members, gone)
+  drop(members, ended)
 end
 
 -- member is a process that is known, now at the latest.
@@ -107,10 +107,13 @@ local function share(stakes, avail)
   return parts, level
 end
 
-local function want(h) return h[WANT] end
+-- gone is what was used and never becomes free.
+local function gone(h) return h[KIND] == 'period' and h[USED] or 0 end
 
--- firm is what is wanted for what there is.
-local function firm(h) return h[WANT] - h[SPARE] end
+-- want is what is wanted beside that, and firm what of it is for what there is.
+local function want(h) return h[WANT] - gone(h) end
+
+local function firm(h) return max(h[WANT] - h[SPARE] - gone(h), 0) end
 
 local function sum(live, of)
   local n = 0
@@ -119,10 +122,7 @@ local function sum(live, of)
 end
 
 -- call is what has to be free at once for the call that waits longest.
-local function call(h)
-  if h[KIND] == 'period' then return h[NEED] end
-  return h[NEED] - h[USED]
-end
+local function call(h) return h[NEED] - h[USED] end
 
 -- lacks reports whether a call waits that would never go with such a part.
 local function lacks(h, part, level)
@@ -141,8 +141,9 @@ end
 local function weigh(live, avail)
   local stakes, parts = {}, {}
   for i, x in ipairs(live) do
-    stakes[2 * i - 1] = {x[CALM_USE], max(1, x[CALM])}
-    stakes[2 * i] = {firm(x) - x[CALM_USE], max(1, x[WEIGHT])}
+    local calm = max(x[CALM_USE] - gone(x), 0)
+    stakes[2 * i - 1] = {calm, max(1, x[CALM])}
+    stakes[2 * i] = {max(firm(x) - calm, 0), max(1, x[WEIGHT])}
   end
   local both, level = share(stakes, avail)
   for i in ipairs(live) do parts[i] = both[2 * i - 1] + both[2 * i] end
@@ -155,9 +156,10 @@ local function target(h, live, avail)
   for i, x in ipairs(live) do
     if x == h then at = i end
   end
+  avail = max(avail - sum(live, gone), 0)
   if avail >= sum(live, want) then return h[WANT] end
   local rest = avail - sum(live, firm)
-  if rest >= 0 then return firm(h) + even(live, rest)[at] end
+  if rest >= 0 then return gone(h) + firm(h) + even(live, rest)[at] end
   local parts, level = weigh(live, avail)
   local first
   for i, x in ipairs(live) do
@@ -172,7 +174,7 @@ local function target(h, live, avail)
     parts = weigh(others, avail - least)
     table.insert(parts, first, least)
   end
-  return parts[at]
+  return gone(h) + parts[at]
 end
 
 -- limit_ is the least that any knows of those who are heard of.
