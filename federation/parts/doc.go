@@ -29,7 +29,7 @@
 // Who tells weights has as much of what there is too little of as those who ask there are due. It
 // tells in two sums who wants more than there is for his weight and who does not (Claim.Calm);
 // with each beat these come nearer to weighted max-min over all who ask anywhere. And nobody has what
-// is only for what may come (Claim.Spare) while anybody waits.
+// is only for what may come (Claim.Spare) while anybody waits, or while there is not something of it for each.
 //
 // A part expires when no beat is answered. What its process may have used by then
 // counts on, for a Window or to the end of the period: it is not known whether it died. Calls

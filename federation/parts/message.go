@@ -62,7 +62,8 @@ type Claim struct {
 	// next beat. Need is what it has to have for the call that waits longest, Used included; 0
 	// if none does.
 	Want, Need int64
-	// Spare is how much of Want is only for what may come: nobody has it while another waits.
+	// Spare is how much of Want is only for what may come: nobody has it while another waits, or
+	// while there is less of it than there are processes.
 	Spare int64
 	// Weight weighs those who want more than they have, and Calm those who want no more than
 	// the amount CalmUse, which they use. 0 is a weight of 1, so that who tells none of this gets

@@ -41,6 +41,7 @@ var mutants = []mutant{
 	{"it does not know them before all have expired", "share.go", "a.Now <= a.Began+ttl", "a.Now <= a.Began", "TestSlots_Safety"},
 	{"the least limit holds", "share.go", "least = min(least, x.Limit)", "", "TestSlots_Least"},
 	{"what is spare is nobody's while somebody waits", "share.go", "less(h.Want-h.Spare, h.gone())", "less(h.Want, h.gone())", "TestSlots_Weights"},
+	{"what is spare is for all or for nobody", "share.go", "if rest < int64(len(live)) {", "if rest < 0 {", "TestSlots_Weights"},
 	{"who wants more gets it by weight", "share.go", "less(x.firm(), calm), max(1, x.Weight)", "less(x.firm(), calm), 1", "TestSlots_Weights"},
 	{"who has all that is wanted has no more for its weight", "share.go", "stake{calm, max(1, x.Calm)}", "stake{0, max(1, x.Calm)}", "TestSlots_Weights"},
 	{"by weight only who would have nothing is served first", "share.go", "		level = part\n", "		level = 0\n", "TestSlots_Weights"},

@@ -66,7 +66,8 @@ const maxSum = 4 * MaxAmount
 func less(x, y int64) int64 { return max(x-y, 0) }
 
 // target is what one of those who are heard of should have of avail: what it wants, if all
-// can have that; else what it wants for what there is, and as much of the rest as the others.
+// can have that; else what it wants for what there is, and as much of the rest as the others, if that
+// is something for each.
 // Where there is too little for that, all get the same by weight; but for the one that has
 // waited longest for a single call that is larger: it gets so much, as far as there is. It gets no
 // more for what it used before that, or who makes large calls would have all in the end. What is used
@@ -78,6 +79,9 @@ func target(h *Hold, live []*Hold, avail int64) int64 {
 		return h.Want
 	}
 	if rest := avail - sum(live, (*Hold).firm); rest >= 0 {
+		if rest < int64(len(live)) {
+			return h.gone() + h.firm() // else some would have it while nothing runs, and others find nothing
+		}
 		return h.gone() + h.firm() + even(live, rest)[at]
 	}
 	parts, level := weigh(live, avail)

@@ -57,6 +57,8 @@ func TestSlots_Weights(t *testing.T) {
 		{"one has all it wants", 50, []Hold{{Want: 100, CalmUse: 6, Calm: 3, Weight: 1}, {Want: 100, Weight: 1}}, []int64{28, 22}},
 		{"who was calm wants too much", 50, []Hold{{Want: 50, CalmUse: 50, Calm: 1}, {Want: 20, Weight: 1}}, []int64{30, 20}},
 		{"spare is for all", 50, []Hold{{Want: 40, Spare: 30, Weight: 1}, {Want: 30, Spare: 20, Weight: 1}}, []int64{25, 25}},
+		{"spare for a few is nobody's", 4, []Hold{{Want: 1, Spare: 1}, {Want: 3, Spare: 2}, {Want: 1, Spare: 1}, {Want: 1, Spare: 1}}, []int64{0, 1, 0, 0}},
+		{"spare for each", 4, []Hold{{Want: 1, Spare: 1}, {Want: 2, Spare: 2}, {Want: 2, Spare: 2}}, []int64{1, 1, 2}},
 		{"spare is nobody's", 50, []Hold{{Want: 40, Spare: 30, Weight: 1}, {Want: 60, Weight: 1}}, []int64{10, 40}},
 		{"nobody waits for ever", 4, []Hold{{Want: 50, Weight: 100}, {Want: 50, Need: 1, Since: 1, Weight: 1}}, []int64{3, 1}},
 		{"but for who can", 4, []Hold{{Want: 50, Need: 5, Used: 4, Since: 1, Weight: 100}, {Want: 50, Need: 2, Used: 1, Weight: 100}}, []int64{2, 2}},

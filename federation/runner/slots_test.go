@@ -102,6 +102,25 @@ func TestSlots_Little(t *testing.T) {
 	})
 }
 
+// TestSlots_Few: of fewer slots than gateways a single call finds one wherever it comes in, while
+// nothing else runs; also one that may not wait.
+func TestSlots_Few(t *testing.T) {
+	for limit, gateways := range map[int]int{1: 2, 2: 3, 4: 8} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, limit)
+			list := f.joinAll(gateways, nil)
+			for i := range 4 * gateways {
+				time.Sleep(2 * time.Second) // in which the one before gives its slot back
+				if rej := f.call(list[i%gateways], "now", false, 200*time.Millisecond); rej != nil {
+					t.Errorf("of %d slots and %d gateways, none of which has calls: %s", limit, gateways, rej.Reason)
+				}
+			}
+			f.safe()
+			f.stop()
+		})
+	}
+}
+
 // TestSlots_Moved: a gateway where calls begin to come in has its part within a beat or two of
 // one that had all, and has all again soon after the other has no calls any more.
 func TestSlots_Moved(t *testing.T) {

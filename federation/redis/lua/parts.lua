@@ -159,7 +159,8 @@ local function target(h, live, avail)
   avail = max(avail - sum(live, gone), 0)
   if avail >= sum(live, want) then return h[WANT] end
   local rest = avail - sum(live, firm)
-  if rest >= 0 then return gone(h) + firm(h) + even(live, rest)[at] end
+  if rest >= #live then return gone(h) + firm(h) + even(live, rest)[at] end
+  if rest >= 0 then return gone(h) + firm(h) end
   local parts, level = weigh(live, avail)
   local first
   for i, x in ipairs(live) do
