@@ -9,8 +9,9 @@ import "slices"
 type Account struct {
 	// Now is the latest time that was seen, in milliseconds. It never runs backwards.
 	Now int64
-	// Began is since when it has been told of without a break of a TTL. Before it is a TTL old
-	// there may be parts of which it knows nothing: it was lost, or its clock has jumped.
+	// Began is since when it has been told of without a break of a TTL. Before it is twice that old
+	// there may be parts, and calls that run, of which it knows nothing: it was lost, or its clock has
+	// jumped, and who cannot reach it for a while tries again only every other second or so.
 	Began int64
 	// Members are in the order in which they came.
 	Members []Member

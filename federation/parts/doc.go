@@ -47,7 +47,8 @@
 //
 // A store that forgets learns of parts that hold only as their processes tell it, within a
 // second or so; by then others may have been given the same, where claims have no Tail: of those that have,
-// nothing new is granted until all parts of before have expired. What a process had used of a period
-// is gone with it, if the store forgets and the process ends. And calls that still run in a process
-// that is cut off count nowhere, after their Tail, until it is heard of again.
+// nothing new is granted for twice a TTL: until all parts of before have expired, and who tried in vain to
+// tell what runs has tried again. What a process had used of a period is gone with it, if the store
+// forgets and the process ends. And calls that still run in a process that is cut off count nowhere, after
+// their Tail, until it is heard of again.
 package parts

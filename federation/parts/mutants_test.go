@@ -38,7 +38,7 @@ var mutants = []mutant{
 	{"what runs on counts", "account.go", "return h.Seen + ttl + h.Tail", "return h.Seen + ttl", "TestSlots_Safety"},
 	{"an account that may not know all parts grants none", "share.go", "part = min(part, h.High)", "_ = part", "TestSlots_Safety"},
 	{"who has not been told for a TTL may not know all parts", "account.go", "a.Now == 0 || now-a.Now > ttl", "a.Now == 0", "TestSlots_Safety"},
-	{"it does not know them before all have expired", "share.go", "a.Now <= a.Began+ttl", "a.Now <= a.Began", "TestSlots_Safety"},
+	{"it does not know them before all have had time to tell", "share.go", "a.Now <= a.Began+2*ttl", "a.Now <= a.Began+ttl", "TestSlots_Tail"},
 	{"the least limit holds", "share.go", "least = min(least, x.Limit)", "", "TestSlots_Least"},
 	{"what is spare is nobody's while somebody waits", "share.go", "less(h.Want-h.Spare, h.gone())", "less(h.Want, h.gone())", "TestSlots_Weights"},
 	{"what is spare is for all or for nobody", "share.go", "if rest < int64(len(live)) {", "if rest < 0 {", "TestSlots_Weights"},

@@ -37,7 +37,7 @@ func (a *Account) grant(m *Member, h *Hold) Part {
 		}
 	}
 	part := min(max(target(h, live, avail), h.given), free)
-	if h.Tail > 0 && a.Now <= a.Began+ttl {
+	if h.Tail > 0 && a.Now <= a.Began+2*ttl {
 		part = min(part, h.High) // others may have parts that they have not told yet
 	}
 	h.High = max(h.High, part)

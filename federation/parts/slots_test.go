@@ -13,11 +13,13 @@ func TestSlots_Tail(t *testing.T) {
 	c.Tail = 4000
 	wants(t, tell(a, 1000, "a", 1, c), Part{}) // others may have parts that they have not told yet
 	wants(t, tell(a, 3500, "a", 2, c), Part{})
-	wants(t, tell(a, 3501, "a", 3, c), Part{Part: 6})
+	wants(t, tell(a, 6000, "a", 3, c), Part{})
+	wants(t, tell(a, 6001, "a", 4, c), Part{Part: 6})
 	c.Want = 50
 	wants(t, tell(a, 16_001, "b", 1, c), Part{}) // so far no clock runs in between
 	wants(t, tell(a, 18_501, "b", 2, c), Part{})
-	wants(t, tell(a, 18_502, "b", 3, c), Part{Part: 10})
+	wants(t, tell(a, 21_001, "b", 3, c), Part{})
+	wants(t, tell(a, 21_002, "b", 4, c), Part{Part: 10})
 
 	a = &Account{}
 	other := claim(Slots, 0, 0, 1)

@@ -133,7 +133,7 @@ func (f *fleet) joinAll(n int, edit func(*governor.Pool)) []*berth {
 	for range n {
 		f.join(f.config(edit))
 	}
-	time.Sleep(3 * time.Second) // in which a new store learns who has what
+	time.Sleep(6 * time.Second) // in which a new store learns who has what
 	var group sync.WaitGroup
 	for _, b := range f.berths { // how long calls run is learned while nobody waits
 		for _, tenant := range []string{"a", "b", "c"} {

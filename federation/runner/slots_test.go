@@ -3,12 +3,14 @@ package runner_test
 import (
 	"context"
 	"crypto/rand"
+	mathrand "math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 )
@@ -245,6 +247,35 @@ func TestSlots_CutOff(t *testing.T) {
 				}
 				f.stop()
 			})
+		})
+	}
+}
+
+// TestSlots_Lost: where the way to the store hangs for a while, and its data is lost meanwhile, no more run
+// than there are slots, though all learn at another time that it is back.
+func TestSlots_Lost(t *testing.T) {
+	for seed := range uint64(12) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 24)
+			f.rng = mathrand.New(mathrand.NewPCG(seed, 9))
+			list := f.joinAll(8, nil)
+			var group sync.WaitGroup
+			for _, b := range list {
+				f.flood(&group, b, "b", 30, 60*time.Second, 50*time.Second)
+			}
+			time.Sleep(30 * time.Second)
+			for _, b := range list {
+				b.way.cut.Store(true)
+			}
+			time.Sleep(12*time.Second + f.random(5*time.Second))
+			fresh := memory.New(memory.Config{Fresh: true})
+			for _, b := range list {
+				b.way.parts.Store(fresh)
+				b.way.cut.Store(false)
+			}
+			group.Wait()
+			f.safe()
+			f.stop()
 		})
 	}
 }

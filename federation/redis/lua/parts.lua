@@ -210,7 +210,7 @@ local function grant(m, h)
     if x and o ~= m then others = min(others + counts, MAX_SUM) end
   end
   local part = min(max(target(h, live, avail), h.given or 0), free)
-  if h[TAIL] > 0 and now <= began + TTL then part = min(part, h[HIGH]) end
+  if h[TAIL] > 0 and now <= began + 2 * TTL then part = min(part, h[HIGH]) end
   h[HIGH] = max(h[HIGH], part)
   if h[NEED] <= part then h[SINCE] = 0 end
   return part, others, held
