@@ -145,6 +145,9 @@ func (a *Account) told(before *Hold, c Claim) Hold {
 		Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need,
 		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail,
 	}
+	if c.Tail > 0 {
+		h.Tail = max(c.Tail, ttl) // so far the clock may jump ahead and nobody notices
+	}
 	h.Want = max(c.Want, c.Need, c.Used)
 	h.Spare = min(c.Spare, h.Want-max(c.Need, c.Used))
 	h.CalmUse = min(c.CalmUse, h.Want-h.Spare)

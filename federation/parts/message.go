@@ -70,7 +70,7 @@ type Claim struct {
 	// as much as the others.
 	Weight, Calm, CalmUse int64
 	// Tail is, of Slots, for how many milliseconds what runs may run on in a process that is
-	// heard of no more. If it is not 0, an account that may not know of all parts grants none.
+	// heard of no more, a TTL at least. If it is not 0, an account that may not know of all parts grants none.
 	Tail int64
 }
 

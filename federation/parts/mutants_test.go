@@ -36,6 +36,7 @@ var mutants = []mutant{
 	{"who has waited longest is served", "share.go", "if first >= 0 {", "if first >= 1000 {", "TestLarge"},
 	{"a smaller part is acknowledged early", "holder.go", "return h.given &&", "return false &&", "TestDue"},
 	{"what runs on counts", "account.go", "return h.Seen + ttl + h.Tail", "return h.Seen + ttl", "TestSlots_Safety"},
+	{"what runs on counts for a TTL at least", "account.go", "h.Tail = max(c.Tail, ttl)", "h.Tail = c.Tail", "TestSlots_Jump"},
 	{"an account that may not know all parts grants none", "share.go", "part = min(part, h.High)", "_ = part", "TestSlots_Safety"},
 	{"who has not been told for a TTL may not know all parts", "account.go", "a.Now == 0 || now-a.Now > ttl", "a.Now == 0", "TestSlots_Safety"},
 	{"it does not know them before all have had time to tell", "share.go", "a.Now <= a.Began+2*ttl", "a.Now <= a.Began+ttl", "TestSlots_Tail"},

@@ -34,6 +34,20 @@ func TestSlots_Tail(t *testing.T) {
 	wants(t, tell(a, 7501, "b", 2, c), Part{Part: 10})
 }
 
+// TestSlots_Jump: where the store's clock jumps ahead by as much as it may while nobody tells anything, what
+// runs counts, however short it would run on.
+func TestSlots_Jump(t *testing.T) {
+	a := &Account{}
+	c := claim(Slots, 10, 10, 10)
+	c.Tail = 100
+	for seq := range int64(8) {
+		tell(a, 1000+1000*seq, "a", 1+seq, c)
+	}
+	wants(t, tell(a, 8900, "b", 1, claim(Slots, 0, 0, 50)), Part{Others: 10})
+	wants(t, tell(a, 8900+2500, "b", 2, claim(Slots, 0, 0, 50)), Part{Others: 10})
+	wants(t, tell(a, 8000+5001, "b", 3, claim(Slots, 0, 0, 50)), Part{Part: 10})
+}
+
 // TestSlots_Least: of limits that differ the least holds, of those who are heard of.
 func TestSlots_Least(t *testing.T) {
 	a := &Account{}
