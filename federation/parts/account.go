@@ -55,8 +55,7 @@ func (a *Account) Beat(now int64, b *Beat) Reply {
 	if b.Seq <= m.Seq {
 		return Reply{}
 	}
-	a.tell(m, b)
-	return a.answer(m, b)
+	return a.answer(m, b, a.tell(m, b))
 }
 
 // advance brings the account to now.
@@ -69,11 +68,11 @@ func (a *Account) advance(now int64) {
 }
 
 // answer answers what was taken in.
-func (a *Account) answer(m *Member, b *Beat) Reply {
+func (a *Account) answer(m *Member, b *Beat, of peers) Reply {
 	r := Reply{Seq: b.Seq, Parts: make([]Part, len(b.Claims))}
 	for i := range b.Claims {
 		h := &m.Holds[i]
-		r.Parts[i] = a.grant(m, h)
+		r.Parts[i] = a.grant(m, h, of[h.Name])
 		if b.Timed && h.Kind == Rolling {
 			h.mark(a.Now)
 		} else {
@@ -100,14 +99,19 @@ func (a *Account) bequeath(m *Member) {
 		}
 		return h.Kind == Period
 	})
+	if len(left) == 0 {
+		return
+	}
+	to := a.member(heir)
+	to.Seen = a.Now
+	at := byName(to.Holds)
 	for _, h := range left {
-		to := a.member(heir)
-		to.Seen = a.Now
-		x := named(to.Holds, h.Name)
-		if x == nil {
-			to.Holds = append(to.Holds, Hold{Name: h.Name, Kind: Period})
-			x = &to.Holds[len(to.Holds)-1]
+		i, there := at[h.Name]
+		if !there {
+			i = len(to.Holds)
+			at[h.Name], to.Holds = i, append(to.Holds, Hold{Name: h.Name, Kind: Period})
 		}
+		x := &to.Holds[i]
 		x.Seen, x.Ends, x.Used = a.Now, max(x.Ends, h.Ends), min(x.Used+h.belief(), maxSum)
 		x.Want = x.Used
 	}
@@ -124,18 +128,24 @@ func (a *Account) member(instance string) *Member {
 }
 
 // tell replaces what a member has told before. What is not told any more it has left: it has
-// no part there, and only what it used counts on.
-func (a *Account) tell(m *Member, b *Beat) {
-	before := m.Holds
-	m.Seq, m.Seen, m.Holds = b.Seq, a.Now, nil
+// no part there, and only what it used counts on. It returns who has what of all that is told.
+func (a *Account) tell(m *Member, b *Beat) peers {
+	before, at := m.Holds, byName(m.Holds)
+	m.Seq, m.Seen, m.Holds = b.Seq, a.Now, make([]Hold, 0, len(before))
 	for _, c := range b.Claims {
-		m.Holds = append(m.Holds, a.told(named(before, c.Name), c.Within()))
+		var was *Hold
+		if i, there := at[c.Name]; there {
+			was = &before[i]
+		}
+		m.Holds = append(m.Holds, a.told(was, c.Within()))
 	}
+	told := byName(m.Holds)
 	for _, h := range before {
-		if h.Kind != Slots && named(m.Holds, h.Name) == nil {
+		if _, there := told[h.Name]; h.Kind != Slots && !there {
 			m.Holds = append(m.Holds, Hold{Name: h.Name, Kind: h.Kind, Ends: h.Ends, Seen: h.Seen, Used: h.Used, Want: h.Used, Marks: h.Marks})
 		}
 	}
+	return a.peers(b)
 }
 
 // told is a claim as it is kept. What the process says that it has is all that it has: it
@@ -163,13 +173,13 @@ func (a *Account) told(before *Hold, c Claim) Hold {
 	return h
 }
 
-// named is the hold of a name, or nil.
-func named(holds []Hold, name string) *Hold {
-	i := slices.IndexFunc(holds, func(h Hold) bool { return h.Name == name })
-	if i < 0 {
-		return nil
+// byName is where the hold of each name is.
+func byName(holds []Hold) map[string]int {
+	at := make(map[string]int, len(holds))
+	for i := range holds {
+		at[holds[i].Name] = i
 	}
-	return &holds[i]
+	return at
 }
 
 // age drops what counts no more, and who has nothing left.

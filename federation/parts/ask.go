@@ -67,33 +67,36 @@ func (q *Ask) Tell(now int64, accounts []*Account) Answer {
 	if late {
 		return ans
 	}
+	of := make([]peers, len(q.Beats))
 	for i, b := range q.Beats {
-		accounts[i].tell(members[i], b)
+		of[i] = accounts[i].tell(members[i], b)
 	}
 	for i, c := range q.Calls {
-		ans.Verdicts[i] = q.let(c, accounts, members)
+		ans.Verdicts[i] = q.let(c, accounts, members, of)
 	}
 	for i, b := range q.Beats {
-		ans.Replies[i] = accounts[i].answer(members[i], b)
+		ans.Replies[i] = accounts[i].answer(members[i], b, of[i])
 	}
 	return ans
 }
 
 // let lets a call in, or says what it lacks: of several limits, that which takes longest to
 // have room.
-func (q *Ask) let(c Call, accounts []*Account, members []*Member) Verdict {
+func (q *Ask) let(c Call, accounts []*Account, members []*Member, all []peers) Verdict {
 	amounts := make([]int64, len(c))
 	v := Verdict{In: true, Wait: -1}
 	for i, t := range c {
 		a, m := accounts[t.Beat], members[t.Beat]
-		free := a.free(m, &m.Holds[t.Claim])
+		h := &m.Holds[t.Claim]
+		of := all[t.Beat][h.Name]
+		free := a.free(h, of)
 		amounts[i] = min(max(t.Amount, 0), MaxAmount)
-		if amounts[i] > free && t.Rest && free > 0 && !a.inFlight(m, &m.Holds[t.Claim]) {
+		if amounts[i] > free && t.Rest && free > 0 && !a.inFlight(of) {
 			amounts[i] = free
 		}
 		if amounts[i] > free {
 			v.In = false
-			if wait := a.wait(&m.Holds[t.Claim], amounts[i]-free); wait > v.Wait {
+			if wait := a.wait(h, of, amounts[i]-free); wait > v.Wait {
 				v.Lacks, v.Wait = i, wait
 			}
 		}
@@ -117,24 +120,18 @@ func (h *Hold) give(amount int64) {
 }
 
 // free is what nobody has of a limit.
-func (a *Account) free(m *Member, h *Hold) int64 {
+func (a *Account) free(h *Hold, of []peer) int64 {
 	if a.over(*h) {
 		return 0
 	}
-	free := less(a.limit(h), h.belief())
-	for i := range a.Members {
-		o := &a.Members[i]
-		if x := named(o.Holds, h.Name); o != m && x != nil {
-			free = less(free, x.belief())
-		}
+	free := a.limit(h, of)
+	for _, x := range of {
+		free = less(free, x.belief())
 	}
 	return free
 }
 
 // inFlight reports whether calls in flight, of who is heard of, may give back something.
-func (a *Account) inFlight(m *Member, h *Hold) bool {
-	return slices.ContainsFunc(a.Members, func(o Member) bool {
-		x := named(o.Holds, h.Name)
-		return x != nil && x.Held > 0 && (a.live(x) || o.Instance == m.Instance)
-	})
+func (a *Account) inFlight(of []peer) bool {
+	return slices.ContainsFunc(of, func(x peer) bool { return x.Held > 0 && a.live(x.Hold) })
 }

@@ -201,9 +201,9 @@ func TestWait(t *testing.T) {
 		{Instance: "j", Holds: []Hold{{Name: "x", Kind: Rolling, Seen: 100_000, Used: 1, High: 4, Marks: []Mark{{60, 1}}}}},
 		{Instance: "k", Holds: []Hold{{Name: "x", Kind: Rolling, Seen: 80_000, Used: 2, High: 2}}},
 	}}
-	h := &a.Members[0].Holds[0]
+	h, of := &a.Members[0].Holds[0], a.peers(&Beat{Claims: []Claim{{Name: "x"}}})["x"]
 	for lack, want := range map[int64]int64{1: 1000, 3: 1000, 4: 11_200, 6: 11_200, 7: 21_200, 8: 31_200, 9: 31_200, 10: 43_200, 99: 60_000} {
-		if got := a.wait(h, lack); got != want {
+		if got := a.wait(h, of, lack); got != want {
 			t.Errorf("for %d more it takes %d ms, want %d", lack, got, want)
 		}
 	}

@@ -38,7 +38,7 @@ const (
 
 // wait is in how many milliseconds so much more will have left a limit than is free, if nobody
 // else comes; 0 if that is not known.
-func (a *Account) wait(h *Hold, lack int64) int64 {
+func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 	switch {
 	case a.over(*h) || h.Kind == Slots:
 		return 0
@@ -49,11 +49,7 @@ func (a *Account) wait(h *Hold, lack int64) int64 {
 	soon := int64(0)
 	first := a.Now / 1000
 	in := func(second int64) int64 { return min(max(second-first, 0), seconds-1) }
-	for i := range a.Members {
-		x := named(a.Members[i].Holds, h.Name)
-		if x == nil {
-			continue
-		}
+	for _, x := range of {
 		rest := x.belief()
 		for _, m := range x.Marks {
 			leaves[in(m.Second+1+window/1000)] += m.Amount
@@ -61,7 +57,7 @@ func (a *Account) wait(h *Hold, lack int64) int64 {
 		}
 		switch {
 		case rest <= 0:
-		case a.live(x) && x.High > x.Used:
+		case a.live(x.Hold) && x.High > x.Used:
 			soon += rest
 		default:
 			leaves[in(x.until()/1000+1)] += rest

@@ -7,33 +7,28 @@ import (
 )
 
 // grant answers a claim: what its process should have, but no more than all others leave.
-func (a *Account) grant(m *Member, h *Hold) Part {
+func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 	if a.over(*h) {
 		return Part{}
 	}
-	limit := a.limit(h)
+	limit := a.limit(h, of)
 	r, free, avail := Part{}, limit, limit
-	var live []*Hold
-	for i := range a.Members {
-		o, x := &a.Members[i], h
-		if o != m {
-			if x = named(o.Holds, h.Name); x == nil {
-				continue
-			}
-			free = less(free, x.belief())
-		}
+	live := make([]*Hold, 0, len(of))
+	for _, x := range of {
 		counts := x.Used
-		if a.live(x) {
-			live = append(live, x)
-			if o != m {
-				r.Held = min(r.Held+x.Held, maxSum)
-			}
+		if a.live(x.Hold) {
+			live = append(live, x.Hold)
 		} else {
 			counts = x.belief() // nobody gives back what it has not used
 			avail = less(avail, counts)
 		}
-		if o != m {
-			r.Others = min(r.Others+counts, maxSum)
+		if x.m == m {
+			continue
+		}
+		free = less(free, x.belief())
+		r.Others = min(r.Others+counts, maxSum)
+		if a.live(x.Hold) {
+			r.Held = min(r.Held+x.Held, maxSum)
 		}
 	}
 	part := min(max(target(h, live, avail), h.given), free)
@@ -49,10 +44,10 @@ func (a *Account) grant(m *Member, h *Hold) Part {
 }
 
 // limit is the least that any knows of those who are heard of.
-func (a *Account) limit(h *Hold) int64 {
+func (a *Account) limit(h *Hold, of []peer) int64 {
 	least := h.Limit
-	for i := range a.Members {
-		if x := named(a.Members[i].Holds, h.Name); x != nil && a.live(x) && x.Limit > 0 {
+	for _, x := range of {
+		if a.live(x.Hold) && x.Limit > 0 {
 			least = min(least, x.Limit)
 		}
 	}

@@ -7,27 +7,23 @@ local HEARD, GIVE_BACK, SECONDS = 700, 1000, 66
 local accounts, argument, late = {}, 1, false
 
 -- free is what nobody has of a limit.
-local function free(m, h)
+local function free(h, of)
   if over(h) then return 0 end
-  local left = max(limit_(h) - belief(h), 0)
-  for _, o in ipairs(members) do
-    local x = named(o[HOLDS], h[NAME])
-    if o ~= m and x then left = max(left - belief(x), 0) end
-  end
+  local left = limit_(h, of)
+  for i = 2, #of, 2 do left = max(left - belief(of[i]), 0) end
   return left
 end
 
 -- in_flight tells whether calls in flight may give back something.
-local function in_flight(m, h)
-  for _, o in ipairs(members) do
-    local x = named(o[HOLDS], h[NAME])
-    if x and x[HELD] > 0 and (o == m or x[TOLD] + TTL >= now) then return true end
+local function in_flight(of)
+  for i = 2, #of, 2 do
+    if of[i][HELD] > 0 and of[i][TOLD] + TTL >= now then return true end
   end
   return false
 end
 
 -- wait is in how many milliseconds so much more will have left a limit; 0 is not known.
-local function wait(h, lack)
+local function wait(h, of, lack)
   if over(h) or h[KIND] == 'slots' then return 0 end
   if h[KIND] == 'period' then return max(h[ENDS] - now, 0) end
   local leaves, soon, first = {}, 0, floor(now / 1000)
@@ -35,19 +31,17 @@ local function wait(h, lack)
     local i = min(max(second - first, 0), SECONDS - 1)
     leaves[i] = (leaves[i] or 0) + amount
   end
-  for _, m in ipairs(members) do
-    local x = named(m[HOLDS], h[NAME])
-    if x then
-      local rest, marks = belief(x), x[MARKS] or {}
-      for i = 1, #marks, 2 do
-        add(marks[i] + 1 + WINDOW / 1000, marks[i + 1])
-        rest = rest - marks[i + 1]
-      end
-      if rest > 0 and x[TOLD] + TTL >= now and x[HIGH] > x[USED] then
-        soon = soon + rest
-      elseif rest > 0 then
-        add(floor(until_(x) / 1000) + 1, rest)
-      end
+  for k = 2, #of, 2 do
+    local x = of[k]
+    local rest, marks = belief(x), x[MARKS] or {}
+    for i = 1, #marks, 2 do
+      add(marks[i] + 1 + WINDOW / 1000, marks[i + 1])
+      rest = rest - marks[i + 1]
+    end
+    if rest > 0 and x[TOLD] + TTL >= now and x[HIGH] > x[USED] then
+      soon = soon + rest
+    elseif rest > 0 then
+      add(floor(until_(x) / 1000) + 1, rest)
     end
   end
   lack = lack - soon
@@ -68,11 +62,12 @@ local function let(takes, reply)
     local a = t.account
     put(a)
     local h = a.member[HOLDS][t.claim]
-    local left = free(a.member, h)
-    if t.amount > left and t.rest and left > 0 and not in_flight(a.member, h) then t.amount = left end
+    local of = a.of[h[NAME]]
+    local left = free(h, of)
+    if t.amount > left and t.rest and left > 0 and not in_flight(of) then t.amount = left end
     if t.amount > left then
       is_in = 0
-      local w = wait(h, t.amount - left)
+      local w = wait(h, of, t.amount - left)
       if w > longest then lacks, longest = i - 1, w end
     end
   end
@@ -108,7 +103,7 @@ if late then
 end
 for _, a in ipairs(accounts) do
   put(a)
-  tell(a.member, a.seq, a.at)
+  a.of = tell(a.member, a.seq, a.at)
 end
 local verdicts, reply = {}, {}
 while argument <= #ARGV do
@@ -123,7 +118,7 @@ while argument <= #ARGV do
 end
 for i, a in ipairs(accounts) do
   put(a)
-  answer(a.member, a.seq, a.at, reply)
+  answer(a.member, a.seq, a.at, a.of, reply)
   save(KEYS[i])
 end
 for _, v in ipairs(verdicts) do reply[#reply + 1] = v end

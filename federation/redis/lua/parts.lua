@@ -28,17 +28,24 @@ local function over(h) return until_(h) < now end
 
 local function belief(h) return max(h[HIGH], h[USED]) end
 
-local function named(holds, name)
-  for _, h in ipairs(holds) do
-    if h[NAME] == name then return h end
-  end
+-- by_name is the hold of each name.
+local function by_name(holds)
+  local of = {}
+  for _, h in ipairs(holds) do of[h[NAME]] = h end
+  return of
 end
 
 -- drop takes out of a list what is to be dropped.
 local function drop(list, dropped)
-  for i = #list, 1, -1 do
-    if dropped(list[i]) then table.remove(list, i) end
+  local all, kept = #list, 0
+  for i = 1, all do
+    local x = list[i]
+    if not dropped(x) then
+      kept = kept + 1
+      list[kept] = x
+    end
   end
+  for i = all, kept + 1, -1 do list[i] = nil end
 end
 
 local function ended(m) return #m[HOLDS] == 0 and m[SEEN] + TTL < now end
@@ -60,14 +67,31 @@ local function member(instance)
   return members[#members]
 end
 
--- tell replaces what a member has told before by the beat that begins at ARGV[at].
+-- peers are, by the names that the beat at ARGV[at] tells of, what members have of each: {member, hold, …}.
+local function peers(at)
+  local of = {}
+  for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do of[ARGV[i]] = {} end
+  for _, m in ipairs(members) do
+    for _, h in ipairs(m[HOLDS]) do
+      local list = of[h[NAME]]
+      if list then
+        local n = #list
+        list[n + 1], list[n + 2] = m, h
+      end
+    end
+  end
+  return of
+end
+
+-- tell replaces what a member has told before by the beat that begins at ARGV[at], and returns its peers.
 local function tell(m, seq, at)
   local before, holds = m[HOLDS], {}
+  local known = by_name(before)
   for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do
     local n = {}
     for k = 2, 13 do n[k] = tonumber(ARGV[i + k]) end
     local limit, ends, used, held, part, want, need, spare = n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]
-    local since, was = 0, named(before, ARGV[i])
+    local since, was = 0, known[ARGV[i]]
     if need > part then since = was and was[SINCE] > 0 and was[SINCE] or now end
     want = max(want, need, used)
     spare = min(spare, want - max(need, used))
@@ -76,12 +100,14 @@ local function tell(m, seq, at)
       limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS],
     }
   end
+  local told = by_name(holds)
   for _, h in ipairs(before) do
-    if h[KIND] ~= 'slots' and not named(holds, h[NAME]) then -- it has left it
+    if h[KIND] ~= 'slots' and not told[h[NAME]] then -- it has left it
       holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, 0, h[MARKS]}
     end
   end
   m[SEQ], m[SEEN], m[HOLDS] = seq, now, holds
+  return peers(at)
 end
 
 -- share divides so much by weighted max-min, of stakes {want, weight}.
@@ -179,35 +205,34 @@ local function target(h, live, avail)
 end
 
 -- limit_ is the least that any knows of those who are heard of.
-local function limit_(h)
+local function limit_(h, of)
   local least = h[LIMIT]
-  for _, m in ipairs(members) do
-    local x = named(m[HOLDS], h[NAME])
-    if x and x[TOLD] + TTL >= now and x[LIMIT] > 0 then least = min(least, x[LIMIT]) end
+  for i = 2, #of, 2 do
+    local x = of[i]
+    if x[TOLD] + TTL >= now and x[LIMIT] > 0 then least = min(least, x[LIMIT]) end
   end
   return least
 end
 
 -- grant answers a claim: its part, what others use, and what of that they hold.
-local function grant(m, h)
+local function grant(m, h, of)
   if over(h) then return 0, 0, 0 end
-  local limit = limit_(h)
+  local limit = limit_(h, of)
   local free, avail, others, held, live = limit, limit, 0, 0, {}
-  for _, o in ipairs(members) do
-    local x = h
-    if o ~= m then
-      x = named(o[HOLDS], h[NAME])
-      if x then free = max(free - belief(x), 0) end
-    end
-    local counts = x and x[USED]
-    if x and x[TOLD] + TTL >= now then
+  for i = 1, #of, 2 do
+    local o, x = of[i], of[i + 1]
+    local counts, here = x[USED], x[TOLD] + TTL >= now
+    if here then
       live[#live + 1] = x
-      if o ~= m then held = min(held + x[HELD], MAX_SUM) end
-    elseif x then
+    else
       counts = belief(x) -- nobody gives back what it has not used
       avail = max(avail - counts, 0)
     end
-    if x and o ~= m then others = min(others + counts, MAX_SUM) end
+    if o ~= m then
+      free = max(free - belief(x), 0)
+      others = min(others + counts, MAX_SUM)
+      if here then held = min(held + x[HELD], MAX_SUM) end
+    end
   end
   local part = min(max(target(h, live, avail), h.given or 0), free)
   if h[TAIL] > 0 and now <= began + 2 * TTL then part = min(part, h[HIGH]) end
@@ -224,13 +249,15 @@ local function bequeath(m)
     list[#list + 1] = h
   end
   m[HOLDS] = keep
+  if #left == 0 then return end
+  local to = member('')
+  local of = by_name(to[HOLDS])
+  to[SEEN] = now
   for _, h in ipairs(left) do
-    local to = member('')
-    to[SEEN] = now
-    local x = named(to[HOLDS], h[NAME])
+    local x = of[h[NAME]]
     if not x then
       x = {h[NAME], 'period', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-      to[HOLDS][#to[HOLDS] + 1] = x
+      to[HOLDS][#to[HOLDS] + 1], of[h[NAME]] = x, x
     end
     x[TOLD], x[ENDS], x[USED] = now, max(x[ENDS], h[ENDS]), min(x[USED] + belief(h), MAX_SUM)
     x[WANT] = x[USED]
@@ -293,12 +320,12 @@ local function save(key)
 end
 
 -- answer adds the answer to a beat that was taken in: its seq, and of each claim part, others, held.
-local function answer(m, seq, at, reply)
+local function answer(m, seq, at, of, reply)
   reply[#reply + 1] = seq
   for i = 1, tonumber(ARGV[at + 4]) do
     local h = m[HOLDS][i]
     local n = #reply
-    reply[n + 1], reply[n + 2], reply[n + 3] = grant(m, h)
+    reply[n + 1], reply[n + 2], reply[n + 3] = grant(m, h, of[h[NAME]])
     if ARGV[at + 3] == '1' and h[KIND] == 'rolling' then mark(h) else h[MARKS] = nil end
   end
   drop(m[HOLDS], idle)
