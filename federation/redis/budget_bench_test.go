@@ -16,7 +16,7 @@ func BenchmarkBudget(b *testing.B) {
 	s := open(b, server.URL())
 	s.use(saidServer, saidClock)
 	do(b, s, "HSET", "said", "now", 1_000_000)
-	for _, x := range []struct{ gateways, tenants, told int }{{3, 100, 10}, {3, 1000, 100}, {3, 1000, 1000}, {8, 1000, 100}, {8, 1000, 1000}} {
+	for _, x := range []struct{ gateways, tenants, told int }{{4, 10, 10}, {4, 100, 100}, {3, 1000, 100}, {3, 1000, 1000}, {8, 1000, 100}, {8, 1000, 1000}} {
 		b.Run(fmt.Sprintf("%dx%d/%d", x.gateways, x.tenants, x.told), func(b *testing.B) {
 			seq := int64(0)
 			beat := func(gateway, tenants int) {
