@@ -285,6 +285,31 @@ func TestAsk_Waits(t *testing.T) {
 	})
 }
 
+// TestAsk_GivenBack: what a call does not take any more another gateway has at once.
+func TestAsk_GivenBack(t *testing.T) {
+	for name, tenant := range map[string]governor.Tenant{
+		"slots":  {Concurrency: 2},
+		"budget": {Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 2000, Per: budget.Month}}},
+		"minute": {TPM: 2000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			list := askers(t, 2, strict, tenant)
+			l, _ := one(list[0], "a", 1000)
+			one(list[0], "a", 1000)
+			time.Sleep(3 * time.Second)
+			l.Settle(governor.Usage{Input: 100})
+			began := time.Now()
+			for _, rej := one(list[1], "a", 900); rej != nil; _, rej = one(list[1], "a", 900) {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if took := time.Since(began); took > 60*time.Millisecond {
+				t.Errorf("%s: it took %v", name, took)
+			}
+			stopAll(list)
+		})
+	}
+}
+
 // TestAsk_InLine: calls that wait at one gateway go in their order, one after another.
 func TestAsk_InLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -225,12 +225,7 @@ func (r *LimitsRunner) silent(o *owner, now time.Time) bool {
 func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, most time.Duration) {
 	beats := make([]*parts.Beat, len(list))
 	for i, o := range list {
-		var claims []parts.Claim
-		claims, o.busy = o.Claims(now)
-		o.asked, o.lacking = true, false
-		beats[i] = o.held.Beat(now, o.busy, claims)
-		o.asks = asked(o.Limits)
-		beats[i].Timed = o.asks
+		beats[i] = o.beat(now)
 	}
 	r.asking.Go(func() {
 		replies, err := r.send(ctx, beats, most)
@@ -240,6 +235,21 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 		case <-ctx.Done():
 		}
 	})
+}
+
+// beat is the next of an owner's. What calls that ask have given back is given up by it: what is
+// still part of what the process may have would be nobody's until the beat after.
+func (o *owner) beat(now time.Time) (b *parts.Beat) {
+	if o.asks && o.Limits.(AskedLimits).Gives(now) {
+		b, o.busy = o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now)), true
+	} else {
+		var claims []parts.Claim
+		claims, o.busy = o.Claims(now)
+		b = o.held.Beat(now, o.busy, claims)
+	}
+	o.asked, o.lacking, o.asks = true, false, asked(o.Limits)
+	b.Timed = o.asks
+	return b
 }
 
 func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat, most time.Duration) ([]parts.Reply, error) {
