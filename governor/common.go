@@ -36,9 +36,10 @@ type common struct {
 	// in all and as of the last claims.
 	known        [partAxes]int64
 	let, toldLet int64
-	// noRoom is which limits had none, and refuses that calls were refused by that since the last
-	// claims.
+	// noRoom is which limits had none, lacked the one that the last call was refused by, and
+	// refuses that calls were refused by what is known of that since the last claims.
 	noRoom  [partAxes]noRoom
+	lacked  int
 	refuses bool
 }
 

@@ -120,6 +120,30 @@ func TestAsked_Refused(t *testing.T) {
 	}
 }
 
+// TestAsked_InLine: calls that wait behind one that was refused, though by what is known here there
+// is room, name a limit that is there, and no moment that has come.
+func TestAsked_InLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := New(Config{
+			SharedLimits: true, Pools: []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: LimitsStrict}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: 40 * time.Millisecond, Concurrency: 10}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go decideNext(g, "concurrency", 0)
+		go call(g)
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, rej := g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10})
+		if rej == nil || rej.Axis != "concurrency" || rej.Limit != 10 || rej.RetryAfter < askAgain {
+			t.Errorf("it says %+v", rej)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
 // TestAsked_Explain: who explains a call that nothing stands in the way of says so, though the
 // process holds no part.
 func TestAsked_Explain(t *testing.T) {

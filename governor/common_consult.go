@@ -81,7 +81,8 @@ func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
 		c := q.clipLocked(e.tab.cost)
 		if first := q.line.first(); first != nil && first != e.w {
 			wait := q.rollingLocked(now, c, q.line.tagOf(k))
-			rej := q.overLocked(now, max(0, q.overAxisLocked(c.plus(first.cost, 1), 2)), c, wait)
+			axis := q.inTheWayLocked(c.plus(first.cost, 1), 2)
+			rej := q.overLocked(now, axis, c, max(wait, q.waitLocked(now, axis, c)))
 			q.mu.Unlock()
 			return k, rej, wait
 		}
@@ -179,7 +180,7 @@ func (e *inquiry) end(now time.Time, why cause) *Rejection {
 	case rej == nil: // it waited for an answer
 		rej = &Rejection{Own: true, Tenant: e.tab.chain[0].q.owner}
 	case rej.Axis != axisConcurrency: // else it is a guess, as good as before
-		rej.RetryAfter = max(e.room.Sub(now), time.Millisecond)
+		rej.RetryAfter = max(e.room.Sub(now), askAgain)
 	}
 	if why == gone && e.g.Draining() {
 		why = draining

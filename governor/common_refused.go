@@ -38,6 +38,7 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 	if t.axis == ownAxes {
 		wait = max(q.slotWaitLocked(), time.Millisecond)
 	}
+	q.common.lacked = t.axis
 	q.common.noRoom[t.axis].remember(now, cost.amountOf(t.axis), wait)
 	return k, q.overLocked(now, t.axis, cost, wait), wait
 }
@@ -55,7 +56,7 @@ func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Reject
 // overLocked explains that a limit has no room for a call, and when it will have, as far as that
 // is known.
 func (q *quota) overLocked(now time.Time, axis int, c ownCost, wait time.Duration) *Rejection {
-	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(wait, time.Millisecond)}
+	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(wait, askAgain)}
 	if axis == ownAxes {
 		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
 		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.usedLocked(ownAxes), 1
@@ -84,6 +85,30 @@ func (q *quota) overAxisLocked(sum ownCost, calls int64) int {
 		return ownAxes
 	}
 	return -1
+}
+
+// inTheWayLocked is what such calls wait for: a limit that has no room for them by what is known
+// here, or the one that had none for the last that asked, if it is there still, or any.
+func (q *quota) inTheWayLocked(sum ownCost, calls int64) int {
+	if axis := q.overAxisLocked(sum, calls); axis >= 0 {
+		return axis
+	}
+	if q.limitsLocked(q.common.lacked) {
+		return q.common.lacked
+	}
+	axis := 0
+	for axis < ownAxes && !q.limitsLocked(axis) {
+		axis++
+	}
+	return axis
+}
+
+// limitsLocked reports whether there is a limit on an axis.
+func (q *quota) limitsLocked(axis int) bool {
+	if axis == ownAxes {
+		return q.concurrency > 0
+	}
+	return q.ledgers[axis] != nil
 }
 
 // waitLocked is how long it takes until a limit has room for a call, by what is known here.
@@ -163,7 +188,7 @@ func (q *quota) remembersLocked(now time.Time, c ownCost, s Spend) (*Rejection, 
 // overOnLocked reports whether a limit that is there has no room for so much, by what is known here.
 func (q *quota) overOnLocked(axis int, amount int64) bool {
 	if axis == ownAxes {
-		return q.concurrency > 0 && q.usedLocked(axis)+amount > q.concurrency
+		return q.limitsLocked(axis) && q.usedLocked(axis)+amount > q.concurrency
 	}
-	return q.ledgers[axis] != nil && q.usedLocked(axis)+amount > q.limits[axis]
+	return q.limitsLocked(axis) && q.usedLocked(axis)+amount > q.limits[axis]
 }

@@ -124,7 +124,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 		return
 	}
 	if asks && !coming && (maxWait <= 0 || q.rollingLocked(now, c, tag) > maxWait) {
-		axis := max(0, q.overAxisLocked(q.line.cost.plus(c, 1), int64(len(q.line.calls)+1)))
+		axis := q.inTheWayLocked(q.line.cost.plus(c, 1), int64(len(q.line.calls)+1))
 		o.refuse(q.overLocked(now, axis, c, q.waitLocked(now, axis, total)))
 		return
 	}
