@@ -22,8 +22,9 @@ const (
 	LimitsStrict
 )
 
-// askWait is how long a call waits to be told whether it may go, whatever its tenant's max_wait.
-// Then the pool does what its configuration has for when nobody can say (Pool.OnLoss).
+// askWait is how long a call waits to be told whether it may go, whatever its tenant's max_wait,
+// from when those were answered who asked before it. Then the pool does what its configuration has
+// for when nobody can say (Pool.OnLoss).
 const askWait = 50 * time.Millisecond
 
 // consults reports whether calls to a pool ask others before they go.
@@ -50,10 +51,12 @@ type SharedCall struct {
 	limits []*SharedLimits
 
 	decided chan struct{} // closed when it is
+	most    time.Time     // until when others may go before it
 
 	mu      sync.Mutex // guards what follows, and the tab until it is decided
 	state   consulted
-	takes   []take // of limits, in the order in which they were told
+	since   time.Time // when nobody asked before it any more, or the last of these was answered
+	takes   []take    // of limits, in the order in which they were told
 	verdict parts.Verdict
 }
 
@@ -64,33 +67,60 @@ type take struct {
 	budget *account // nil of an axis
 }
 
-// consult asks, and waits for the answer, but not longer than askWait.
-func (g *Governor) consult(ctx context.Context, b *tab, s Spend) *SharedCall {
-	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{})}
+// consult asks, and waits for the answer, but not longer than askWait once it is its turn. That
+// may take until deadline, and partWait in any case.
+func (g *Governor) consult(ctx context.Context, b *tab, s Spend, deadline time.Time) *SharedCall {
+	now := g.clock.Now()
+	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{}), since: now, most: later(deadline, now.Add(partWait))}
 	for i := range b.chain {
 		if b.chain[i].q.speaks() {
 			c.limits = append(c.limits, &b.chain[i].q.common.handle)
 		}
 	}
 	if len(c.limits) == 0 { // nobody need be asked
-		c.Let(g.clock.Now(), parts.Verdict{})
+		c.Let(now, parts.Verdict{})
 		return c
 	}
 	g.commons.askFor(c)
+	for wait := askWait; wait > 0; wait = c.lateAt().Sub(g.clock.Now()) {
+		if g.hears(ctx, c, wait) {
+			return c
+		}
+	}
+	c.give(lost)
+	return c
+}
+
+// hears waits for the answer to a call so long, and reports whether it has come, or nobody waits
+// for it any more.
+func (g *Governor) hears(ctx context.Context, c *SharedCall, wait time.Duration) bool {
 	late := make(chan struct{})
-	timer := g.clock.AfterFunc(askWait, func() { close(late) })
+	timer := g.clock.AfterFunc(wait, func() { close(late) })
 	defer timer.Stop()
 	select {
 	case <-c.decided:
-		return c
+		return true
 	case <-late:
-		c.give(lost)
+		return false
 	case <-ctx.Done():
-		c.give(left)
 	case <-g.drained:
-		c.give(left)
 	}
-	return c
+	c.give(left)
+	return true
+}
+
+// lateAt is when nobody has answered the call for too long.
+func (c *SharedCall) lateAt() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.since.Add(askWait)
+}
+
+// Next says that calls that had asked before this one were answered just now.
+func (c *SharedCall) Next(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since = earlier(now, c.most)
 }
 
 // give ends the wait for an answer, if there is none yet.

@@ -38,7 +38,7 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 	for {
 		k, rej, wait := e.ahead(now)
 		if rej == nil {
-			c := g.consult(ctx, b, s)
+			c := g.consult(ctx, b, s, e.deadline)
 			now = g.clock.Now()
 			g.heard(p, now, c)
 			switch c.outcome() {

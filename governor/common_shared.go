@@ -101,7 +101,7 @@ func (s *SharedLimits) claimLocked(now time.Time) (claims []parts.Claim, busy bo
 	busy = busy || c.taken != c.told || c.let != c.toldLet || c.refuses
 	c.told, c.toldLet, c.at = c.taken, c.let, now
 	c.lacks, c.refuses = false, false
-	s.claims = s.claims[:0]
+	s.claims = make([]parts.Claim, 0, len(s.claims)) // the last ones may still be on their way
 	waiting, calls := q.line.wanting()
 	ahead := busy && c.leased
 	for k, l := range q.ledgers {

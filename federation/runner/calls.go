@@ -13,6 +13,8 @@ import (
 type Call interface {
 	// Limits are those that hold for it. All are of one parts.Root.
 	Limits() []AskedLimits
+	// Next says that calls that had asked before it were answered just now.
+	Next(now time.Time)
 	// Gone reports whether nobody waits for it any more.
 	Gone() bool
 	// Takes are what it takes of the last claims of one of its limits, which are those of a beat.
@@ -69,12 +71,14 @@ func (r *LimitsRunner) queue(now time.Time) {
 			c.Lose() // it is known to be lost, and not only slow
 			continue
 		}
-		root := parts.Root(c.Limits()[0].Owner())
+		root := rootOf(c)
 		r.roots[root] = append(r.roots[root], c)
 	}
 }
 
-// askAll tells of calls of each root of whose owners no beat is under way.
+func rootOf(c Call) string { return parts.Root(c.Limits()[0].Owner()) }
+
+// askAll tells of calls of each root that has no other calls under way.
 func (r *LimitsRunner) askAll(ctx context.Context) {
 	for root, calls := range r.roots {
 		calls = slices.DeleteFunc(calls, Call.Gone)
@@ -88,14 +92,15 @@ func (r *LimitsRunner) askAll(ctx context.Context) {
 	}
 }
 
-// askFor tells of calls, unless a beat of some owner is under way.
+// askFor tells of calls, unless others that are told of some owner are under way. A beat of its own
+// it overtakes: should that come later, it changes nothing.
 func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 	now := time.Now()
 	var owners []*owner
 	for _, c := range calls {
 		for _, l := range c.Limits() {
 			o := r.owner(l, now)
-			if o.asked {
+			if o.asking {
 				return false
 			}
 			if !slices.Contains(owners, o) {
@@ -106,7 +111,8 @@ func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 	q := &parts.Ask{}
 	places := make(map[Limits]int, len(owners))
 	for i, o := range owners {
-		o.asked, o.asks, o.busy, o.lacking = true, true, true, false
+		o.told()
+		o.asking, o.asks, o.busy, o.lacking = true, true, true, false
 		b := o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
 		b.Timed = true
 		q.Beats = append(q.Beats, b)
@@ -119,17 +125,18 @@ func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 		}
 		q.Calls = append(q.Calls, takes)
 	}
-	r.asking.Go(func() { r.sendAsk(ctx, now, owners, calls, q) })
+	turns := turnsOf(owners)
+	r.asking.Go(func() { r.sendAsk(ctx, now, owners, turns, calls, q) })
 	return true
 }
 
-func (r *LimitsRunner) sendAsk(ctx context.Context, now time.Time, owners []*owner, calls []Call, q *parts.Ask) {
+func (r *LimitsRunner) sendAsk(ctx context.Context, now time.Time, owners []*owner, turns []int, calls []Call, q *parts.Ask) {
 	limited, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	got, err := r.cfg.Store.Ask(limited, q)
 	back := time.Now()
 	r.cfg.Told(OpAsk, back.Sub(now), err)
-	a := askAnswer{answer{sent: now, at: back, owners: owners, replies: got.Replies, err: err}, calls, got.Verdicts}
+	a := askAnswer{answer{sent: now, at: back, owners: owners, turns: turns, replies: got.Replies, err: err}, calls, got.Verdicts}
 	select {
 	case r.asked <- a:
 	case <-ctx.Done():
@@ -144,6 +151,11 @@ func (r *LimitsRunner) sendAsk(ctx context.Context, now time.Time, owners []*own
 func (r *LimitsRunner) decide(a askAnswer) {
 	r.asks.tell(a.at, a.err)
 	valid := a.err == nil && len(a.verdicts) == len(a.calls)
+	if a.err == nil {
+		for _, c := range r.roots[rootOf(a.calls[0])] {
+			c.Next(a.at)
+		}
+	}
 	if valid {
 		r.heard = a.sent
 		for i, c := range a.calls {

@@ -84,12 +84,28 @@ type owner struct {
 	// that none is.
 	busy, lacking, asked, alone bool
 	asks                        bool // as Asks said last
+	asking                      bool // what is awaited is the answer to calls
+	turn                        int  // how often it was told of
+}
+
+// told says that an answer is awaited, and to nothing before.
+func (o *owner) told() {
+	o.asked, o.turn = true, o.turn+1
+}
+
+// turnsOf is what was told last of each.
+func turnsOf(list []*owner) (turns []int) {
+	for _, o := range list {
+		turns = append(turns, o.turn)
+	}
+	return turns
 }
 
 // answer is what came back of a batch.
 type answer struct {
 	sent, at time.Time
 	owners   []*owner
+	turns    []int // of each, when it was told of
 	replies  []parts.Reply
 	err      error
 }
@@ -227,9 +243,10 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 	for i, o := range list {
 		beats[i] = o.beat(now)
 	}
+	turns := turnsOf(list)
 	r.asking.Go(func() {
 		replies, err := r.send(ctx, beats, most)
-		a := answer{sent: now, at: time.Now(), owners: list, replies: replies, err: err}
+		a := answer{sent: now, at: time.Now(), owners: list, turns: turns, replies: replies, err: err}
 		select {
 		case r.answers <- a:
 		case <-ctx.Done():
@@ -247,7 +264,8 @@ func (o *owner) beat(now time.Time) (b *parts.Beat) {
 		claims, o.busy = o.Claims(now)
 		b = o.held.Beat(now, o.busy, claims)
 	}
-	o.asked, o.lacking, o.asks = true, false, asked(o.Limits)
+	o.told()
+	o.lacking, o.asks = false, asked(o.Limits)
 	b.Timed = o.asks
 	return b
 }
@@ -273,7 +291,10 @@ func (r *LimitsRunner) answered(a answer) {
 
 // put puts in force what one owner was answered, if it was, and reports whether it was.
 func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
-	o.asked = false
+	if a.turns[i] != o.turn {
+		return false // calls have overtaken it, which told all that it did
+	}
+	o.asked, o.asking = false, false
 	if a.err != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
 		o.held.Lost()
 		o.lacking = o.lacking || o.held.Lacks()
