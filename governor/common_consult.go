@@ -2,6 +2,7 @@ package governor
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -30,9 +31,9 @@ type inquiry struct {
 }
 
 // enterAsking is enter for a pool whose calls ask, all of a call's limits and budgets at once.
-// What does not fit them now waits in the line of one that it lacks, holding nothing, and the
-// first of the line asks again when it was told that there will be room, or sooner if there is by
-// what is known here.
+// What does not fit them now waits in the line of one that it lacks, holding nothing. The first of
+// the line asks again when it was told that there will be room, or sooner if there is by what is
+// known here, and with it those behind it for whom there is as well.
 func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now time.Time, maxWait time.Duration, s Spend) (time.Time, *Rejection) {
 	e := &inquiry{g: g, pool: p, tab: b, spend: s, deadline: now.Add(maxWait), pause: askAgain}
 	for {
@@ -79,7 +80,7 @@ func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
 		q.mu.Lock()
 		q.advanceLocked(now)
 		c := q.clipLocked(e.tab.cost)
-		if first := q.line.first(); first != nil && first != e.w {
+		if first := q.line.first(); k != e.in && !q.mayAskLocked(q.line.after(q.line.tagOf(k)), c) {
 			wait := q.rollingLocked(now, c, q.line.tagOf(k))
 			axis := q.inTheWayLocked(c.plus(first.cost, 1), 2)
 			rej := q.overLocked(now, axis, c, max(wait, q.waitLocked(now, axis, c)))
@@ -113,13 +114,16 @@ func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Durati
 		e.next = now.Add(e.pause)
 	}
 	e.why, e.room = rej, now.Add(rej.RetryAfter)
-	if e.in == k {
-		return nil
+	if e.in != k {
+		e.leave(false)
 	}
-	e.leave(false)
 	q := k.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if e.in == k {
+		e.w.asking = false
+		return nil
+	}
 	if full := q.fullLocked(k, rej); full != nil {
 		return full
 	}
@@ -129,23 +133,40 @@ func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Durati
 	return nil
 }
 
+// mayAskLocked reports whether a call that takes so much may ask, before which so many stand in line:
+// all of these ask, and there is room for all together by what is known here.
+func (q *quota) mayAskLocked(before int, c ownCost) bool {
+	for _, w := range q.line.calls[:before] {
+		if !w.asking {
+			return false
+		}
+		c = c.plus(w.cost, 1)
+	}
+	return before == 0 || q.overAxisLocked(c, int64(before)+1) < 0
+}
+
 // await waits until it is the call's turn to ask.
 func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
 	q := e.in.q
 	for {
 		now := e.g.clock.Now()
-		until := e.deadline
+		until, asks := e.deadline, true
 		q.mu.Lock()
-		first := q.line.first() == e.w
+		q.advanceLocked(now)
+		before := slices.Index(q.line.calls, e.w)
+		turn := q.mayAskLocked(before, e.w.cost)
 		q.mu.Unlock()
-		if first {
+		switch fits := e.fits(now); {
+		case turn && fits:
+			until = e.again
+		case before == 0:
 			until = e.next
-			if e.fits(now) {
-				until = e.again
-			}
-			if !now.Before(until) {
-				return now, woken
-			}
+		default:
+			asks = false
+		}
+		if asks && !now.Before(until) {
+			e.begin()
+			return now, woken
 		}
 		if !now.Before(e.deadline) {
 			return now, timedOut
@@ -154,6 +175,15 @@ func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
 			return e.g.clock.Now(), why
 		}
 	}
+}
+
+// begin has the call ask, and the next one look whether it may, too.
+func (e *inquiry) begin() {
+	q := e.in.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e.w.asking = true
+	q.line.wakeNext()
 }
 
 // fits reports whether there is room in all limits by what is known here.

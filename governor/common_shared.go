@@ -210,11 +210,8 @@ func (s *SharedLimits) Rest(now time.Time) bool {
 	return true
 }
 
-// wakeAndUnlock lets who is first in line look again.
+// wakeAndUnlock lets who is next in line look again.
 func (q *quota) wakeAndUnlock() {
-	first := q.line.first()
+	q.line.wakeNext()
 	q.mu.Unlock()
-	if first != nil {
-		first.wake()
-	}
 }

@@ -34,6 +34,7 @@ type inLine struct {
 	asked, cost ownCost   // cost is what of asked fits the limits at all
 	least       time.Time // how long it may wait in any case
 	asks        bool      // it asks whether it may go, and is let in by that alone
+	asking      bool      // it does so at the moment
 	via         *tenant
 	tag, part   int64 // its start, and how far it moves the next of its team
 }
@@ -43,6 +44,16 @@ func (l *line) first() *inLine {
 		return nil
 	}
 	return l.calls[0]
+}
+
+// wakeNext lets the first look again that is not asking already.
+func (l *line) wakeNext() {
+	for _, w := range l.calls {
+		if !w.asking {
+			w.wake()
+			return
+		}
+	}
 }
 
 // wanting is the cost and the number of those that wait for a part.
@@ -111,7 +122,7 @@ func (l *line) leave(w *inLine, served bool) {
 		l.moveUp(w, i)
 	}
 	l.teams[w.via] = turn
-	l.calls[0].wake()
+	l.wakeNext()
 }
 
 // moveUp gives the calls behind place at the turns of those before them in their

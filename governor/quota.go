@@ -90,11 +90,8 @@ func (q *quota) configure(now time.Time, l Limits, bound int, by calledBy) {
 	for _, w := range q.line.calls {
 		q.line.resize(w, q.clipLocked(w.asked))
 	}
-	first := q.line.first()
+	q.line.wakeNext() // it may fit now
 	q.mu.Unlock()
-	if first != nil {
-		first.wake() // it may fit now
-	}
 }
 
 func (q *quota) advanceLocked(now time.Time) {
@@ -208,9 +205,7 @@ func (q *quota) resume(now time.Time, h *quotaHold) {
 		}
 	}
 	h.booked = true
-	if first := q.line.first(); first != nil {
-		first.wake() // it can now know when this leaves
-	}
+	q.line.wakeNext() // it can now know when this leaves
 }
 
 // leaveLocked ends a call's hold with what it really took. A call that never ran,

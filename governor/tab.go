@@ -119,11 +119,8 @@ func (g *Governor) leave(now time.Time, b *tab, actual ownCost, spent Spend, ran
 			caps[0].account.settle(now, caps[0], spent)
 			caps = caps[1:]
 		}
-		first := q.line.first()
+		q.line.wakeNext()
 		q.mu.Unlock()
-		if first != nil {
-			first.wake()
-		}
 	}
 	clear(b.holds)
 	clear(b.caps)

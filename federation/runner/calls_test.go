@@ -371,6 +371,34 @@ func TestAsk_InLine(t *testing.T) {
 	})
 }
 
+// TestAsk_LineEnds: a line that came of more than fit for a moment is worked off as there is room, though
+// more come all the time than would go one after the other.
+func TestAsk_LineEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := askers(t, 1, strict, governor.Tenant{Concurrency: 100, MaxWait: 5 * time.Second})[0]
+		var group sync.WaitGroup
+		call := func(run, most time.Duration) {
+			group.Go(func() {
+				l, rej := one(a, "a", 100)
+				if rej != nil || l.Waited > most {
+					t.Errorf("waited %v: %v", l.Waited, rej)
+				}
+				time.Sleep(run)
+				l.Settle(governor.Usage{Input: 50})
+			})
+		}
+		for range 130 {
+			call(300*time.Millisecond, 500*time.Millisecond)
+		}
+		for i := range 1000 {
+			call(50*time.Millisecond, max(50*time.Millisecond, 500*time.Millisecond-time.Duration(i)*time.Millisecond))
+			time.Sleep(5 * time.Millisecond)
+		}
+		group.Wait()
+		a.stop()
+	})
+}
+
 // TestAsk_Team: a call that its team has room for and its tenant has not leaves nothing behind.
 func TestAsk_Team(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
