@@ -68,10 +68,10 @@ type take struct {
 }
 
 // consult asks, and waits for the answer, but not longer than askWait once it is its turn. That
-// may take until deadline, and partWait in any case.
-func (g *Governor) consult(ctx context.Context, b *tab, s Spend, deadline time.Time) *SharedCall {
+// may take until most.
+func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time) *SharedCall {
 	now := g.clock.Now()
-	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{}), since: now, most: later(deadline, now.Add(partWait))}
+	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{}), since: now, most: most}
 	for i := range b.chain {
 		if b.chain[i].q.speaks() {
 			c.limits = append(c.limits, &b.chain[i].q.common.handle)

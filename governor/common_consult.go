@@ -36,10 +36,11 @@ type inquiry struct {
 // known here, and with it those behind it for whom there is as well.
 func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now time.Time, maxWait time.Duration, s Spend) (time.Time, *Rejection) {
 	e := &inquiry{g: g, pool: p, tab: b, spend: s, deadline: now.Add(maxWait), pause: askAgain}
+	most := later(e.deadline, now.Add(partWait))
 	for {
 		k, rej, wait := e.ahead(now)
 		if rej == nil {
-			c := g.consult(ctx, b, s, e.deadline)
+			c := g.consult(ctx, b, s, most)
 			now = g.clock.Now()
 			g.heard(p, now, c)
 			switch c.outcome() {
@@ -57,6 +58,9 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 			e.again = now.Add(e.pause)
 		}
 		if b.shadow {
+			k.q.mu.Lock()
+			rej = e.inVainLocked(now, k, rej, wait)
+			k.q.mu.Unlock()
 			e.force(now, rej)
 			return now, nil
 		}
@@ -100,32 +104,39 @@ func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
 	return nil, nil, 0
 }
 
-// stand puts a call into the line of what it lacks, or keeps it there; or it says why it is
-// refused.
-func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
+// inVainLocked says why a call is refused that need not wait, or may not; it is nil for one that may.
+func (e *inquiry) inVainLocked(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
 	switch left := e.deadline.Sub(now); {
 	case left <= 0 || rej.Budget.Limit > 0:
 		return rej
 	case rej.Axis != axisConcurrency && wait > left: // of slots it is only a guess
 		return rej
+	case e.in == k:
+		return nil
 	}
-	e.next = now.Add(max(wait, askAgain))
-	if rej.Axis == axisConcurrency {
-		e.next = now.Add(e.pause)
-	}
-	e.why, e.room = rej, now.Add(rej.RetryAfter)
+	return k.q.fullLocked(k, rej)
+}
+
+// stand puts a call into the line of what it lacks, or keeps it there; or it says why it is
+// refused.
+func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
 	if e.in != k {
 		e.leave(false)
 	}
 	q := k.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if why := e.inVainLocked(now, k, rej, wait); why != nil {
+		return why
+	}
+	e.next = now.Add(max(wait, askAgain))
+	if rej.Axis == axisConcurrency {
+		e.next = now.Add(e.pause)
+	}
+	e.why, e.room = rej, now.Add(rej.RetryAfter)
 	if e.in == k {
 		e.w.asking = false
 		return nil
-	}
-	if full := q.fullLocked(k, rej); full != nil {
-		return full
 	}
 	c := q.clipLocked(e.tab.cost)
 	e.in, e.w = k, &inLine{waiter: *newWaiter(), asked: e.tab.cost, cost: c, asks: true}
@@ -231,9 +242,11 @@ func (e *inquiry) leave(served bool) {
 	e.in, e.w = nil, nil
 }
 
-// force books the call of a shadow that would have been refused.
+// force books the call of a shadow, which would have been refused if rej says why.
 func (e *inquiry) force(now time.Time, rej *Rejection) {
-	e.tab.note(rej)
+	if rej != nil {
+		e.tab.note(rej)
+	}
 	e.tab.let(now, e.spend, e.tab.expected)
 }
 

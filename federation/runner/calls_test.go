@@ -474,6 +474,19 @@ func TestAsk_Shadow(t *testing.T) {
 	})
 }
 
+// TestAsk_ShadowWaits: a shadow's call that would have gone when it had waited would not have been refused.
+func TestAsk_ShadowWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := askers(t, 1, strict, governor.Tenant{Concurrency: 2, MaxWait: time.Minute, Shadow: true})
+		for i := range 4 {
+			if l, rej := one(list[0], "a", 1); rej != nil || l.Would != nil {
+				t.Errorf("call %d: %v, would %v", i, rej, l.Would)
+			}
+		}
+		stopAll(list)
+	})
+}
+
 // TestAsk_Modes: pools of different modes count against the same limits, and what was counted in
 // one mode counts on in another.
 func TestAsk_Modes(t *testing.T) {
