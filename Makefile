@@ -23,7 +23,7 @@ build:
 	CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags '-s -w$(if $(VERSION), -X main.version=$(VERSION))' -o bin/llmgov ./cmd/llmgov
 
 test:
-	CGO_ENABLED=$(if $(RACE),1,0) .ci/test $(RACE) -shuffle=on -timeout 10m
+	CGO_ENABLED=$(if $(RACE),1,0) .ci/test $(RACE) -shuffle=on -timeout 20m
 
 test-clients:
 	internal/clients/run.sh
