@@ -209,7 +209,7 @@ test('it works by keyboard', async () => {
   await page.keyboard.press('j');
   assert.equal(await page.evaluate(() => [...document.querySelectorAll('td.name a')].indexOf(document.activeElement)), 1);
   await page.keyboard.press('Enter');
-  await page.waitForSelector('h1');
+  await page.waitForFunction(() => location.hash.startsWith('#/tenant/')); // the list has a heading too
   await page.keyboard.press('Escape');
   await page.waitForFunction(() => location.hash === '#/tenants');
   await page.keyboard.press('/');
