@@ -57,24 +57,24 @@ func (c *commons) takeCalls() []*SharedCall {
 	return list
 }
 
-// take hands them over.
-func (c *commons) take() (list []*quota) {
+// take hands over quotas, and takePools pools.
+func (c *commons) take() []*quota {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for q := range c.listed {
-		list = append(list, q)
-	}
-	clear(c.listed)
-	return list
+	return taken(c.listed)
 }
 
-// takePools hands over those of pools.
-func (c *commons) takePools() (list []*pool) {
+func (c *commons) takePools() []*pool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for p := range c.pools {
-		list = append(list, p)
+	return taken(c.pools)
+}
+
+// taken empties a list.
+func taken[T comparable](listed map[T]bool) (list []T) {
+	for x := range listed {
+		list = append(list, x)
 	}
-	clear(c.pools)
+	clear(listed)
 	return list
 }
