@@ -151,7 +151,7 @@ func (p *pool) lackSlotLocked(now time.Time, leaf escrow.NodeID, queued bool) {
 		l.refused[top].at = now
 		l.refused[top].calls++
 	}
-	if !l.lacks && p.escrow.InFlight() < p.mostSlotsLocked(p.rules.Concurrency-p.withheld(p.rules.Concurrency)) { // else it has all there are
+	if !l.lacks && p.escrow.InFlight() < p.mostSlotsLocked() { // else it has all there are
 		l.lacks = true
 		l.all.listPool(p)
 	}

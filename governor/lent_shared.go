@@ -69,7 +69,7 @@ func (s *SharedSlots) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 // slotClaims adds those on slots.
 func (s *SharedSlots) slotClaims(now time.Time, there bool) {
 	p := s.p
-	limit := p.rules.Concurrency - p.withheld(p.rules.Concurrency)
+	limit := p.grantedSlots()
 	waits, behind := p.lackingSlotsLocked()
 	refused := p.refusedLocked(now)
 	if p.lent.fenced { // none of them can begin here
@@ -79,7 +79,7 @@ func (s *SharedSlots) slotClaims(now time.Time, there bool) {
 	all.Name, all.Kind, all.Limit = axisConcurrency, parts.Slots, limit
 	all.Used, all.Tail = p.escrow.InFlight(), p.lent.longest.tail(now, p.oldestLocked(now)).Milliseconds()
 	open, ahead := all, p.aheadLocked(there)
-	want(&all, waits+refused, ahead, p.mostSlotsLocked(limit))
+	want(&all, waits+refused, ahead, p.mostSlotsLocked())
 	s.claims = append(s.claims, all)
 	if r := p.rules.InteractiveReserve; r > 0 && p.limiter == nil {
 		open.Name, open.Limit = slotsBackground, max(0, limit-r)
@@ -182,12 +182,15 @@ func (p *pool) lackingSlotsLocked() (waits, behind int64) {
 	return waits, behind
 }
 
-// mostSlotsLocked is how many slots of a limit could be used here.
-func (p *pool) mostSlotsLocked(limit int64) int64 {
+// grantedSlots is how many slots there are for all processes that are not cut off.
+func (p *pool) grantedSlots() int64 { return p.rules.Concurrency - p.withheld(p.rules.Concurrency) }
+
+// mostSlotsLocked is how many of these could be used here.
+func (p *pool) mostSlotsLocked() int64 {
 	if p.limiter != nil {
-		limit = min(limit, p.limiter.Limit())
+		return min(p.grantedSlots(), p.limiter.Limit())
 	}
-	return limit
+	return p.grantedSlots()
 }
 
 // Apply puts in force what the process may have until then, in answer to the last claims.
