@@ -30,15 +30,7 @@ func (e *inquiry) alone(now time.Time) *Rejection {
 	e.pool.mu.Lock()
 	rules, nodes := &e.pool.cfg, max(e.pool.cfg.ExpectNodes, e.pool.nodes)
 	e.pool.mu.Unlock()
-	part := func(limit int64) int64 {
-		switch {
-		case rules.OnLoss == LossOpen:
-			return limit
-		case rules.OnLoss == LossLocal && nodes > 0:
-			return int64(float64(limit) / float64(nodes) * float64(rules.LocalPPM) / 1_000_000)
-		}
-		return 0
-	}
+	part := func(limit int64) int64 { return rules.ownPart(limit, nodes) }
 	b := e.tab
 	b.spend, b.at = e.spend, now
 	for i := range b.chain {

@@ -95,14 +95,7 @@ func (p *pool) mayHaveLocked(slots int64) (most, open int64) {
 
 // ownSlotsLocked is how many slots the pool allows itself when nobody answers.
 func (p *pool) ownSlotsLocked() int64 {
-	nodes := int64(max(p.nodes, p.rules.ExpectNodes))
-	switch {
-	case p.rules.OnLoss == LossOpen:
-		return p.rules.Concurrency
-	case p.rules.OnLoss == LossLocal && nodes > 0:
-		return p.withheld(p.rules.Concurrency) / nodes
-	}
-	return 0
+	return p.rules.ownPart(p.rules.Concurrency, max(p.nodes, p.rules.ExpectNodes))
 }
 
 // slotsLostLocked reports whether nobody says how many slots may be used.

@@ -183,7 +183,9 @@ func (p *pool) lackingSlotsLocked() (waits, behind int64) {
 }
 
 // grantedSlots is how many slots there are for all processes that are not cut off.
-func (p *pool) grantedSlots() int64 { return p.rules.Concurrency - p.withheld(p.rules.Concurrency) }
+func (p *pool) grantedSlots() int64 {
+	return p.rules.Concurrency - p.rules.withheld(p.rules.Concurrency)
+}
 
 // mostSlotsLocked is how many of these could be used here.
 func (p *pool) mostSlotsLocked() int64 {

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -115,7 +116,7 @@ func (s *SharedPool) Report(now time.Time) *federation.Report {
 func (s *SharedPool) copyLocked(p *pool, now time.Time, r *federation.Report) {
 	s.era, s.tree = p.era, p.tree
 	r.Limits = escrow.Cost{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM}
-	r.Reserve = escrow.Cost{p.withheld(p.set.TPM), p.withheld(p.set.RPM)}
+	r.Reserve = escrow.Cost{p.rules.withheld(p.set.TPM), p.rules.withheld(p.set.RPM)}
 	r.Survey(p.escrow, now)
 	s.demands = s.demands[:0]
 	for _, id := range s.tree.leaves {
@@ -265,24 +266,35 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 	s.g.pumpAndUnlock(p, now)
 }
 
-// aloneRate is how much of a limit one of so many nodes has to itself when it is cut off.
-// Who does not know how many there are has nothing.
+// aloneRate is the rate of a limit that one of so many nodes has to itself when it is cut off.
 func (p *pool) aloneRate(limit int64, nodes int) int64 {
+	rate := p.rules.ownPart(limit, nodes)
+	if p.rules.OnLoss == LossLocal {
+		rate = rate * 60 / 62 // two seconds' worth may be saved up
+	}
+	return rate
+}
+
+// ownPart is how much of a limit one of so many nodes has to itself when it is cut off.
+// Who does not know how many there are has nothing.
+func (c *Pool) ownPart(limit int64, nodes int) int64 {
 	switch {
-	case p.rules.OnLoss == LossOpen:
+	case c.OnLoss == LossOpen:
 		return limit
-	case p.rules.OnLoss == LossLocal && nodes > 0:
-		return p.withheld(limit) / int64(nodes) * 60 / 62 // and two seconds' worth may be saved up
+	case c.OnLoss == LossLocal && nodes > 0:
+		return c.withheld(limit) / int64(nodes)
 	}
 	return 0
 }
 
 // withheld is what of a limit is never granted.
-func (p *pool) withheld(limit int64) int64 {
-	if p.rules.OnLoss != LossLocal {
+func (c *Pool) withheld(limit int64) int64 {
+	if c.OnLoss != LossLocal {
 		return 0
 	}
-	return limit * p.rules.LocalPPM / 1_000_000 // at most 10¹¹ · 10⁶
+	hi, lo := bits.Mul64(uint64(limit), uint64(c.LocalPPM))
+	q, _ := bits.Div64(hi, lo, 1_000_000)
+	return int64(q)
 }
 
 // lossRetry is when to come back to a pool that was cut off: nobody knows, and most
