@@ -177,7 +177,8 @@ func (s *sharing) tell(ev runner.Event) {
 	case federation.Granted:
 		log.Info("limits are shared out by the store", "epoch", ev.Reply.Epoch)
 	case federation.Learning:
-		log.Warn("the store is new or has lost data: nothing is granted until it is known what was used", "epoch", ev.Reply.Epoch,
+		log.Warn("the store is new or has lost data: nothing is granted until it is known what was used. "+
+			"Where the pool's expect_nodes says how many gateways there are, that takes a second or two", "epoch", ev.Reply.Epoch,
 			"seconds", (ev.Reply.Until-ev.Reply.Now)/1000)
 	case federation.Fenced:
 		log.Error("another process has this one's node name: it admits nothing any more. Give each process a node name of its own, and restart it")
