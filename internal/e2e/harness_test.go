@@ -98,6 +98,16 @@ type world struct {
 	// others are more upstreams, by name; nil is one that cannot be reached.
 	others map[string]http.Handler
 	tune   func(*tenants.Config)
+	// version is of HTTP, on both sides of the gateway: 0 is 1, 2 is what upstreams speak behind TLS.
+	version int
+}
+
+// protocols are what the world speaks.
+func (w world) protocols() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(w.version != 2)
+	p.SetUnencryptedHTTP2(w.version == 2)
+	return &p
 }
 
 // pool is a pool of every model.
@@ -120,11 +130,11 @@ func newStack(t *testing.T, w world) *stack {
 		t.Fatal(err)
 	}
 	upstream := newPipeListener()
-	s.serve(&http.Server{Handler: s.mock}, upstream)
+	s.serve(&http.Server{Handler: s.mock, Protocols: w.protocols()}, upstream)
 
 	cfg := w.config()
 	transport := gateway.NewTransport(cfg.Timeouts)
-	transport.DialContext = s.dialer(w, upstream)
+	transport.DialContext, transport.Protocols = s.dialer(w, upstream), w.protocols()
 	s.closers = append(s.closers, transport.CloseIdleConnections)
 	var rt http.RoundTripper = transport
 	if w.wrap != nil {
@@ -136,11 +146,11 @@ func newStack(t *testing.T, w world) *stack {
 	base, cut := context.WithCancelCause(context.Background())
 	s.cut = cut
 	s.server = &http.Server{
-		Handler: gw, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+		Handler: gw, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
 		BaseContext: func(net.Listener) context.Context { return base },
 	}
 	s.serve(s.server, front)
-	clientSide := &http.Transport{DialContext: front.dial, MaxIdleConnsPerHost: 256, DisableCompression: true}
+	clientSide := &http.Transport{DialContext: front.dial, MaxIdleConnsPerHost: 256, DisableCompression: true, Protocols: w.protocols()}
 	s.client = &http.Client{Transport: clientSide}
 	s.closers = append(s.closers, clientSide.CloseIdleConnections)
 	return s
@@ -152,7 +162,7 @@ func (s *stack) dialer(w world, first *pipeListener) func(context.Context, strin
 	for name, h := range w.others {
 		if h != nil {
 			l := newPipeListener()
-			s.serve(&http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}, l)
+			s.serve(&http.Server{Handler: h, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}, l)
 			hosts[name+":80"] = l
 		}
 	}

@@ -22,7 +22,7 @@ func TestInterrupted(t *testing.T) {
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				st := newStorm(t, d)
+				st := newStorm(t, d, 1)
 				defer st.close()
 				st.calibrate()
 				whole, cut, refused := 0, 0, 0

@@ -220,7 +220,7 @@ func TestP11_EveryRouteHoldsTokens(t *testing.T) {
 // charged, to the token, and at no time was a call refused that it had room for.
 func TestP13_BudgetsCountWhatWasCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newStorm(t, dialects[0], tenants.Budget{Unit: tenants.Tokens, Limit: 150_000, Per: tenants.Month})
+		st := newStorm(t, dialects[0], 1, tenants.Budget{Unit: tenants.Tokens, Limit: 150_000, Per: tenants.Month})
 		defer st.close()
 		st.calibrate()
 		st.rage(280)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -27,19 +28,21 @@ var streams = flag.Int("streams", 2500, "how many streams end in every way, over
 // went; a lease that a panic leaves; usage that is told so far added up.
 func TestStreamsEndEveryWay(t *testing.T) {
 	for _, d := range dialects {
-		t.Run(d.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				st := newStorm(t, d)
-				defer st.close()
-				st.calibrate()
-				n := *streams / len(dialects)
-				st.rage(n - n/8)
-				st.checkCharged("before the drain")
-				st.drain(n / 8)
-				st.checkCharged("after the drain")
-				st.checkRaged()
+		for _, version := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s over HTTP/%d", d.name, version), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					st := newStorm(t, d, version)
+					defer st.close()
+					st.calibrate()
+					n := *streams / len(dialects) / 2
+					st.rage(n - n/8)
+					st.checkCharged("before the drain")
+					st.drain(n / 8)
+					st.checkCharged("after the drain")
+					st.checkRaged()
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -50,14 +53,14 @@ type storm struct {
 	ended [numEndings]atomic.Int64
 }
 
-func newStorm(t *testing.T, d dialect, budgets ...tenants.Budget) *storm {
+func newStorm(t *testing.T, d dialect, version int, budgets ...tenants.Budget) *storm {
 	a, b := tenant("a", 2), tenant("b", 1)
 	a.MaxWait, b.MaxWait, b.Concurrency = time.Hour, time.Hour, 20
 	a.Budgets, b.Budgets = budgets, budgets
 	return &storm{d: d, stack: newStack(t, world{
 		mock: mock.Config{FirstToken: 300 * time.Millisecond, TokensPerSecond: 50},
 		pool: pool(0, 0, 60), tenants: []tenants.Tenant{a, b},
-		idle: 5 * time.Second, wrap: panicOn,
+		idle: 5 * time.Second, wrap: panicOn, version: version,
 	})}
 }
 
