@@ -83,7 +83,7 @@ func TestAbuse_Upgrade(t *testing.T) {
 	}
 }
 
-// A call whose answer was lost is not sent again behind the caller's back.
+// A call whose answer was lost is sent again once at most, and charged for both, whatever its headers say.
 func TestAbuse_NoReplay(t *testing.T) {
 	for _, key := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		var calls atomic.Int64
@@ -97,8 +97,12 @@ func TestAbuse_NoReplay(t *testing.T) {
 		for range 3 { // leave connections idle
 			s.post("/v1/chat/completions", sdkChat(``))
 		}
-		if reply := s.post("/v1/chat/completions", sdkChat(`,"x":"cut"`), key, "k"); reply.status != 502 || calls.Load() != 1 {
-			t.Errorf("%s: status %d after %d calls upstream, want 502 after one", key, reply.status, calls.Load())
+		before := s.charged("input")
+		if reply := s.post("/v1/chat/completions", sdkChat(`,"x":"cut"`), key, "k"); reply.status != 502 || calls.Load() != 2 {
+			t.Errorf("%s: status %d after %d calls upstream, want 502 after two", key, reply.status, calls.Load())
+		}
+		if n := s.charged("input") - before; n < before/3*2 {
+			t.Errorf("%s: for both %d tokens are charged, and for three before them %d", key, n, before)
 		}
 	}
 }

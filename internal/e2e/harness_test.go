@@ -162,7 +162,12 @@ func (s *stack) dialer(w world, first *pipeListener) func(context.Context, strin
 	for name, h := range w.others {
 		if h != nil {
 			l := newPipeListener()
-			s.serve(&http.Server{Handler: h, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}, l)
+			s.serve(&http.Server{
+				Handler: h, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+				ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+					return context.WithValue(ctx, lineKey{}, &line{Conn: conn})
+				},
+			}, l)
 			hosts[name+":80"] = l
 		}
 	}

@@ -22,6 +22,7 @@ type try struct {
 	told  bool // what came of it has been
 	span  *tracing.Try
 
+	reused         bool         // the connection is kept from an earlier call
 	sent, bodySent atomic.Bool  // the upstream has got the headers; has got it all
 	reader         bytes.Reader // of the body
 	status         int
@@ -98,6 +99,7 @@ func (c *call) send() (*http.Response, error) {
 // trace notes how far a try has got.
 func (t *try) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
+		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
 		WroteHeaders: func() { t.sent.Store(true) },
 		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
 	}
@@ -108,7 +110,7 @@ func (t *try) trace() *httptrace.ClientTrace {
 func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) bool {
 	may, ch := c.mayRepeat(said), upstreams.Choice{}
 	if may {
-		ch = c.pool.set.Choose(time.Now(), c.may&^c.tried)
+		ch = c.next(said)
 	}
 	switch {
 	case ch.OK:
@@ -137,11 +139,22 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	return true
 }
 
+// next chooses an upstream that the call has not been to; the same, where only the connection was lost.
+func (c *call) next(said upstreams.Outcome) upstreams.Choice {
+	if said == upstreams.Stale {
+		c.afresh = true
+		if ch := c.pool.set.Choose(time.Now(), c.may&upstreams.Mask(0).With(c.try.index)); ch.OK {
+			return ch
+		}
+	}
+	return c.pool.set.Choose(time.Now(), c.may&^c.tried)
+}
+
 // mayRepeat reports whether sending a call again can do no harm: it has not arrived, was
 // answered with a refusal, or makes nothing that would then be there twice. (Calls to
 // objects have one upstream, so they are repeated there alone, after a pause.)
 func (c *call) mayRepeat(said upstreams.Outcome) bool {
-	if said != upstreams.Silent || !c.try.sent.Load() {
+	if said != upstreams.Silent && said != upstreams.Stale || !c.try.sent.Load() {
 		return true
 	}
 	return !c.route.toObjects() && (c.route.path != responsesPath || c.head.unstored)

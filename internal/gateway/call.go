@@ -55,6 +55,7 @@ type call struct {
 	said   upstreams.Told // by the last answer
 	asked  time.Time      // when it first asked to be admitted
 	turns  int            // how often it was admitted anew
+	afresh bool           // it was sent once more, since its connection was lost
 	// comeBack is when to come back, if the last answer says so.
 	comeBack time.Duration
 	// lost is what tries took that came to nothing, and paid what of that was charged

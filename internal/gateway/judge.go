@@ -19,6 +19,8 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	switch {
 	case err != nil && (c.gone() || c.cut()):
 		return upstreams.Abandoned
+	case err != nil && c.stale(err):
+		return upstreams.Stale
 	case err != nil:
 		return upstreams.Silent
 	}
@@ -31,6 +33,16 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return c.judgeError(resp, keepError(resp))
 	}
 	return upstreams.Served
+}
+
+// staleWithin is how soon it shows that a connection was closed when a call was sent: in a round trip.
+const staleWithin = time.Second
+
+// stale reports whether a connection that was kept from an earlier call was lost at once. The upstream
+// has most likely closed it, as servers do after some idle seconds, just when this call was sent. The
+// call is sent once more, and no oftener: an upstream that closes every connection fails.
+func (c *call) stale(err error) bool {
+	return c.try.reused && !c.afresh && c.classOf(err) != classTimeout && time.Since(c.try.began) < staleWithin
 }
 
 // judgeError says what an error says of its upstream. One whose call alone is larger than

@@ -17,13 +17,15 @@ const (
 	Failed
 	// Silent is no answer.
 	Silent
+	// Stale says nothing of the upstream: a connection that was kept from an earlier call is lost.
+	Stale
 	// Abandoned says nothing of the upstream: the caller went away.
 	Abandoned
 
 	numOutcomes = int(iota)
 )
 
-var outcomeNames = [numOutcomes]string{"served", "busy", "failed", "silent", "abandoned"}
+var outcomeNames = [numOutcomes]string{"served", "busy", "failed", "silent", "stale", "abandoned"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
@@ -113,7 +115,7 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	defer s.mu.Unlock()
 	s.tries[r.Outcome]++
 	switch r.Outcome {
-	case Abandoned:
+	case Stale, Abandoned:
 		if r.Probe && s.breaker.open {
 			s.breaker.until = now
 		}
