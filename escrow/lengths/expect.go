@@ -19,7 +19,7 @@ type kept struct {
 func (b *Book) keep(i int32) (k kept) {
 	for l := 0; i != 0; l, i = l+1, b.nodes[i].parent {
 		k.at[l], k.nodes[l] = i, b.nodes[i]
-		k.nodes[l].table = slices.Clone(b.nodes[i].table)
+		b.nodes[i].table = slices.Clone(b.nodes[i].table)
 	}
 	return k
 }
