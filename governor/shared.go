@@ -323,6 +323,19 @@ func (g *Governor) Degraded(pool string) string {
 	return p.degradedLocked(now)
 }
 
+// Free reports whether nobody holds the pool's lock just now. If it never is, the pool is stuck.
+func (g *Governor) Free(pool string) bool {
+	p := g.table.Load().pools[pool]
+	if p == nil {
+		return true
+	}
+	free := p.mu.TryLock()
+	if free {
+		p.mu.Unlock()
+	}
+	return free
+}
+
 // Modes are the values of Degraded.
 var Modes = []string{modeClosed, modeOpen, modeLocal, modeLearning}
 

@@ -80,7 +80,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	}
 
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /livez", g.live)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if g.gov.Draining() {
 			http.Error(w, "draining", http.StatusServiceUnavailable)
@@ -100,7 +100,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	}
 	mux.Handle("/", withToken(opt.Token, guarded))
 	// A page elsewhere must not be able to drain a gateway on its reader's machine.
-	return http.NewCrossOriginProtection().Handler(mux)
+	return crashing(http.NewCrossOriginProtection().Handler(mux))
 }
 
 // withToken asks for the admin token, as a bearer. Without one it asks that the

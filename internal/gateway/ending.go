@@ -205,6 +205,7 @@ func (c *call) finish() {
 	broken := cause != nil // the answer is not whole
 	if cause != nil && cause != http.ErrAbortHandler {
 		c.g.log.Error("panic", "request_id", c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		crash(cause)
 		if c.w.status == 0 {
 			c.refuse(&refusal{status: http.StatusInternalServerError, code: codeInternal, message: "The gateway failed. The request id helps whoever runs it to find out why."})
 			broken = false

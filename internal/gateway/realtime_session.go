@@ -89,6 +89,7 @@ func (s *session) guarded(ctx context.Context, pass func(context.Context) error)
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.c.g.log.Error("panic", "request_id", s.c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			crash(cause)
 			err = errPanicked
 		}
 	}()
