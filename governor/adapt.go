@@ -117,9 +117,7 @@ func (l Lease) failedNow(how EventKind) {
 		return
 	}
 	st := &p.leases[l.handle.Slot]
-	if l.g.line != nil {
-		l.g.record(Event{Kind: how, Call: st.tab.asked})
-	}
+	l.g.record(Event{Kind: how, Call: st.tab.asked})
 	if how == EventOverloaded && p.limiter != nil && st.sight.atOnce > 0 {
 		p.limiter.Overloaded(now, st.since)
 		p.narrowLocked()

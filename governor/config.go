@@ -43,6 +43,10 @@ type Config struct {
 	// then made in an instant of its own, one after the other over all pools, in which
 	// the Observer is called. It cannot be had with Shared, SharedLimits or SharedSlots.
 	Recorded bool
+	// Detailed has the Observer told of the events from EventStarted on, too, as Recorded does,
+	// but makes nothing of it: calls are decided as they would be. Who tells another governor
+	// the same has nearly the same decisions.
+	Detailed bool
 	// Revision names the configuration to the Observer.
 	Revision string
 }

@@ -116,7 +116,9 @@
 // values. Whoever shows, counts or writes what happens does it from there; this package
 // does not. A governor that is Recorded lives on a timeline (timeline.go), so that what
 // its Observer is told is enough to have the same decided again: there is one lock over
-// all, each call walks as a coroutine, and no two things happen at once.
+// all, each call walks as a coroutine, and no two things happen at once. With other processes
+// that cannot be, for what they leave of a limit comes from outside, and calls wait for it within
+// their walk. A governor that is Detailed tells as much, call by call in order, and is as it would be.
 //
 // # What it is not
 //

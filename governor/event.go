@@ -22,7 +22,7 @@ const (
 	NumEventKinds = int(iota) + 1
 )
 
-// These are told of by a governor that is Recorded, so that all it is told is there:
+// These are told of by a governor that is Recorded or Detailed, so that all it is told is there:
 // it starts, a call asks, its caller is gone, it has produced so much, all are drained, the
 // upstream has refused it for want of capacity, it has gone to another.
 const (
@@ -45,7 +45,7 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind EventKind
 	At   time.Time
-	// Call is which call it is of, of those that a Recorded governor was asked for.
+	// Call is which call it is of, of those that a Recorded or Detailed governor was asked for.
 	Call uint64
 	// Request is the call. Of an end it has what a lease knows: ID, Tenant, Pool, Model,
 	// Stream and Input. Of cuts it has the Pool.
@@ -66,7 +66,7 @@ type Event struct {
 	// changed.
 	Revision string
 	Config   *Config
-	// Past is what a governor starts with, if it remembers anything.
+	// Past is what a governor starts with, if it remembers anything that no others keep.
 	Past *PastState
 }
 
@@ -87,6 +87,24 @@ var endingNames = [NumEndings]string{"settled", "broken", "charged", "released"}
 
 func (e Ending) String() string { return endingNames[e] }
 
+// record tells an event that only records have, as of now.
+func (g *Governor) record(e Event) {
+	if g.detailed {
+		e.At = g.clock.Now()
+		g.observer.Observe(e)
+	}
+}
+
+// tellStart tells what a governor begins with. What it remembers of limits that others keep, too,
+// it does not go by.
+func (g *Governor) tellStart(cfg *Config) {
+	e := Event{Kind: EventStarted, Revision: cfg.Revision, Config: cfg}
+	if cfg.Past != nil && !cfg.Shared {
+		e.Past = cfg.Past.State()
+	}
+	g.record(e)
+}
+
 // tellDecision tells how a call that came at began was decided.
 func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Rejection) {
 	e := Event{Kind: EventAdmitted, Call: req.call, Request: *req, Waited: l.Waited, Refused: l.Would}
@@ -94,6 +112,9 @@ func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Re
 		e.Kind, e.Waited, e.Refused = EventRefused, rej.Waited, rej
 	}
 	e.At = began.Add(e.Waited)
+	if g.detailed && g.line == nil && rej != nil && rej.Reason == ReasonCancelled {
+		g.observer.Observe(Event{Kind: EventLeft, At: e.At, Call: req.call})
+	}
 	g.observer.Observe(e)
 }
 

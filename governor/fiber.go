@@ -85,11 +85,8 @@ func (t *timeline) drain() {
 func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func()) {
 	t, f := g.line, &fiber{line: g.line}
 	t.instant(func() {
-		t.calls++
-		f.number, req.call = t.calls, t.calls
-		if g.observer != nil {
-			g.observer.Observe(Event{Kind: EventAsked, At: t.now, Call: req.call, Request: req})
-		}
+		f.number = g.asked.Add(1)
+		req.call = f.number
 		// Its stop is never called: it always comes to its end.
 		f.resume, _ = iter.Pull(func(wait func(struct{}) bool) {
 			f.wait = wait
@@ -102,9 +99,7 @@ func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func())
 			if f.ended || f.gone {
 				return
 			}
-			if g.observer != nil {
-				g.observer.Observe(Event{Kind: EventLeft, At: t.now, Call: f.number})
-			}
+			g.record(Event{Kind: EventLeft, Call: f.number})
 			f.gone = true
 			f.wake()
 		})

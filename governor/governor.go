@@ -16,11 +16,13 @@ type Governor struct {
 	commons *commons // the tenants' limits, and the pools' slots, with other processes; nil = alone
 	table   atomic.Pointer[table]
 	calls   atomic.Uint64 // the last name of a call in the journal
+	asked   atomic.Uint64 // how many calls have asked, of those told of one by one
 	tabs    sync.Pool     // of *tab
 
 	sharedLimits, sharedSlots bool // which of commons there are
 
 	observer Observer  // nil = nobody listens
+	detailed bool      // somebody listens, to all that is told
 	line     *timeline // nil = it is not recorded
 
 	drained   chan struct{} // closed by Drain
@@ -44,6 +46,7 @@ func New(cfg Config) (*Governor, error) {
 	if g.clock == nil {
 		g.clock = SystemClock{}
 	}
+	g.detailed = g.observer != nil && (cfg.Detailed || cfg.Recorded)
 	if g.sharedLimits, g.sharedSlots = cfg.SharedLimits, cfg.SharedSlots; cfg.SharedLimits || cfg.SharedSlots {
 		g.commons = newCommons()
 	}
@@ -56,18 +59,12 @@ func New(cfg Config) (*Governor, error) {
 		cfg.Past.Uses.advance(g.clock.Now())
 		g.calls.Store(cfg.Past.last)
 	}
+	g.tellStart(&cfg)
 	if g.line == nil {
 		g.begin(&cfg)
-		return g, nil
+	} else {
+		g.line.live(func() { g.begin(&cfg) })
 	}
-	if g.observer != nil {
-		e := Event{Kind: EventStarted, At: g.line.origin, Revision: cfg.Revision, Config: &cfg}
-		if cfg.Past != nil {
-			e.Past = cfg.Past.State()
-		}
-		g.observer.Observe(e)
-	}
-	g.line.live(func() { g.begin(&cfg) })
 	return g, nil
 }
 
@@ -92,6 +89,9 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 	if g.line != nil {
 		return g.ask(ctx, req)
 	}
+	if g.detailed {
+		req.call = g.asked.Add(1)
+	}
 	return g.walk(ctx, &req)
 }
 
@@ -99,6 +99,9 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	began := g.clock.Now()
+	if g.detailed {
+		g.observer.Observe(Event{Kind: EventAsked, At: began, Call: req.call, Request: *req})
+	}
 	lease, rej, again := g.tryAcquire(ctx, req, began, began)
 	for again { // its seat was given up since it looked, and by now there is another table; or it has to wait for a part
 		lease, rej, again = g.tryAcquire(ctx, req, began, g.clock.Now())
@@ -209,8 +212,8 @@ func (g *Governor) Drain() {
 			close(g.drained)
 			if g.line != nil {
 				g.line.drain()
-				g.record(Event{Kind: EventDrained})
 			}
+			g.record(Event{Kind: EventDrained})
 		})
 	})
 }
@@ -228,14 +231,6 @@ func (g *Governor) within(tell func()) {
 func (g *Governor) look() {
 	if g.line != nil {
 		g.line.catchUp()
-	}
-}
-
-// record tells an event that only records have, as of now.
-func (g *Governor) record(e Event) {
-	if g.line != nil && g.observer != nil {
-		e.At = g.line.now
-		g.observer.Observe(e)
 	}
 }
 

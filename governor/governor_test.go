@@ -399,10 +399,13 @@ func BenchmarkAcquireSettle(b *testing.B) {
 		}
 	})
 	// With somebody who listens, and written down.
-	for _, recorded := range []bool{false, true} {
-		b.Run(map[bool]string{false: "observed", true: "recorded"}[recorded], func(b *testing.B) {
+	for name, set := range map[string]func(*Config){
+		"observed": func(*Config) {}, "detailed": func(c *Config) { c.Detailed = true }, "recorded": func(c *Config) { c.Recorded = true },
+	} {
+		b.Run(name, func(b *testing.B) {
 			cfg := thousandConfig()
-			cfg.Observer, cfg.Recorded = idleObserver{}, recorded
+			cfg.Observer = idleObserver{}
+			set(&cfg)
 			g = must(b, cfg)
 			b.ReportAllocs()
 			i := 0

@@ -112,7 +112,7 @@ func (l Lease) progress(output int64) {
 		p.observeLocked(now, st, st.input)
 	}
 	st.flowing, st.output = true, output
-	if l.g.line != nil {
+	if l.g.detailed {
 		l.g.record(Event{Kind: EventProgress, Call: st.tab.asked, Usage: Usage{Output: output}})
 	}
 	p.progressLocked(now, l.handle, st)

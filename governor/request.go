@@ -41,7 +41,7 @@ type Request struct {
 	// lease, and when that has ended just now; what context.WithCancelCause returns will do.
 	Interrupt context.CancelCauseFunc
 
-	call uint64 // which one it is, of those recorded
+	call uint64 // which one it is, of those told of one by one
 }
 
 // Usage is what a call really took. CachedInput and AudioInput are parts of Input,

@@ -297,6 +297,19 @@ func (c *Pool) withheld(limit int64) int64 {
 	return int64(q)
 }
 
+// Together is the pool as all processes that share it have it together: without what is never
+// granted.
+func (c Pool) Together() Pool {
+	for _, limit := range []*int64{&c.TPM, &c.RPM, &c.Concurrency} {
+		if *limit > 0 {
+			*limit = max(1, *limit-c.withheld(*limit))
+		}
+	}
+	c.InteractiveReserve = max(0, min(c.InteractiveReserve, c.Concurrency-1))
+	c.MinConcurrency = min(c.MinConcurrency, c.Concurrency)
+	return c
+}
+
 // lossRetry is when to come back to a pool that was cut off: nobody knows, and most
 // losses are short.
 const lossRetry = time.Second

@@ -19,7 +19,7 @@ type tab struct {
 	shadow bool       // it goes whatever the limits say,
 	would  *Rejection // and would have been refused
 
-	asked  uint64 // which call it is, of those recorded
+	asked  uint64 // which call it is, of those told of one by one
 	call   uint64 // in the journal; 0 = not there
 	price  Price
 	spend  Spend     // as expected

@@ -29,7 +29,6 @@ type timeline struct {
 	runs   *fiber   // the call that walks now; nil between them
 	parked map[*fiber]struct{}
 	told   time.Time // the last instant in which something was told
-	calls  uint64    // that have asked
 	drains bool
 	alarm  Timer // wakes the timeline for the first of agenda
 	armed  time.Time
