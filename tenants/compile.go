@@ -57,7 +57,6 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	c := compiler{r: r, cfg: &cfg, tenants: list, reached: map[string][]int{}, said: map[string]bool{}}
 	c.tree()
 	c.listeners()
-	c.decisionLog()
 	c.upstreams()
 	c.pools()
 	c.models()
@@ -104,14 +103,6 @@ func (c *compiler) listeners() {
 			path = "listen" // the other one is a default
 		}
 		c.r.at(path, "listen and admin.listen are both %s; give each its own port", show(admin))
-	}
-}
-
-// decisionLog refuses a log that could not be decided again.
-func (c *compiler) decisionLog() {
-	if c.cfg.DecisionLog.Path != "" && c.cfg.Store != "memory" {
-		c.r.at(child("decision_log", "path"),
-			"what other gateways leave of a limit is not in the log, so that nothing could be planned with it; remove it, or set store: memory")
 	}
 }
 

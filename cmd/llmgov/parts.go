@@ -30,7 +30,8 @@ type parts struct {
 	node     string
 	journal  *durable.Journal // nil without a state_dir
 	governor *governor.Governor
-	shared   *sharing // nil where no store is shared
+	shared   *sharing             // nil where no store is shared
+	seen     func(nodes []string) // is told which gateways share limits; nil without a decision_log
 	tracer   *tracing.Tracer
 	gateway  *gateway.Gateway
 
@@ -68,7 +69,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 		return err
 	}
 	p.later(owners.Close)
-	if p.shared, err = newSharing(cfg, p.node, p.governor, p.metrics, p.log); err != nil {
+	if p.shared, err = newSharing(cfg, p.node, p.governor, p.metrics, p.seen, p.log); err != nil {
 		return err
 	}
 	if p.shared != nil {
@@ -84,17 +85,19 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	return err
 }
 
-// record lets all decisions be written down, where the config asks for it.
+// record lets all decisions be written down, where the config asks for it: to the nanosecond, or
+// nearly, where others have a part in them.
 func (p *parts) record(to *tenants.DecisionLog, ring *events.Ring, rules *governor.Config) error {
 	if to.Path == "" {
 		return nil
 	}
-	w, err := decisions.Open(decisions.Options{Path: to.Path, MaxSize: to.MaxSize, Keep: int(to.Keep), Log: p.log})
+	w, err := decisions.Open(decisions.Options{Path: to.Path, MaxSize: to.MaxSize, Keep: int(to.Keep), Node: p.node, Log: p.log})
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
 	}
 	p.later(w.Close)
-	rules.Observer, rules.Recorded = observers{ring, w}, true
+	rules.Observer, rules.Recorded, rules.Detailed = observers{ring, w}, !rules.Shared, true
+	p.seen = w.See
 	p.metrics.WatchDecisionLog(w.Lost)
 	return nil
 }

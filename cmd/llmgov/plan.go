@@ -11,15 +11,19 @@ import (
 )
 
 type planCmd struct {
-	Log    string `required:"" placeholder:"FILE" help:"The decision log, as decision_log.path names it. Its older files, .1 and so on, are read too."`
-	Config string `short:"c" required:"" placeholder:"FILE" help:"The config file of the candidate."`
-	Allow  int    `placeholder:"N" help:"How many calls that were admitted may be refused before this fails. Default 0."`
-	JSON   bool   `name:"json" help:"Print one JSON object instead of a table."`
+	Log    []string `required:"" sep:"none" placeholder:"FILE" help:"A decision log, as decision_log.path names it. Its older files, .1 and so on, are read too. Give it again for each gateway that shares the limits."`
+	Config string   `short:"c" required:"" placeholder:"FILE" help:"The config file of the candidate."`
+	Allow  int      `placeholder:"N" help:"How many calls that were admitted may be refused before this fails. Default 0."`
+	JSON   bool     `name:"json" help:"Print one JSON object instead of a table."`
 }
 
 // Help is shown below the flags.
 func (planCmd) Help() string {
 	return `Example: llmgov plan --log /var/log/llmgov/decisions.jsonl -c candidate/llmgov.yaml
+         llmgov plan --log gw-1/decisions.jsonl --log gw-2/decisions.jsonl -c candidate/llmgov.yaml
+
+The logs of gateways that share their limits through a store are decided together, as if one gateway had the limits to
+itself.
 
 Exit codes: 0 no more calls that were admitted would be refused than --allow says, 1 more would be, or the log or the
 files are bad, 2 the command was called wrongly.`
@@ -33,14 +37,11 @@ func (c planCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	runs, err := plan.ReadRuns(decisions.Read(decisions.Files(c.Log)))
+	logs, err := c.logs()
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
 	}
-	if len(runs) == 0 {
-		return fmt.Errorf("llmgov: %s is empty: no gateway with this decision_log has been started", c.Log)
-	}
-	report, err := plan.Compare(runs, candidate(snap))
+	report, err := plan.Compare(logs, candidate(snap))
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
 	}
@@ -53,6 +54,22 @@ func (c planCmd) Run(e *env) error {
 		err = fmt.Errorf("llmgov: %d calls that were admitted would be refused, and --allow says %d", report.NowRefused, c.Allow)
 	}
 	return err
+}
+
+// logs are those that are named.
+func (c planCmd) logs() (list []plan.Log, err error) {
+	files, err := decisions.Logs(c.Log)
+	if err != nil {
+		return nil, err
+	}
+	for i, path := range c.Log {
+		log, err := plan.ReadLog(path, decisions.Read(files[i]))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, log)
+	}
+	return list, nil
 }
 
 // candidate is a policy as a plan asks it.

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,13 +35,15 @@ type sharing struct {
 	store  store
 	gov    *governor.Governor
 	log    *slog.Logger
+	seen   func(nodes []string) // is told which gateways there are; nil where nobody wants to know
 
 	mu   sync.Mutex
-	said map[string]string // by pool, what the log said last
+	said map[string]string   // by pool, what the log said last
+	live map[string][]string // by pool, the gateways that share it
 }
 
 // newSharing prepares it. Whether the store is there is found out by the first beats.
-func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *telemetry.Metrics, log *slog.Logger) (*sharing, error) {
+func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *telemetry.Metrics, seen func([]string), log *slog.Logger) (*sharing, error) {
 	if cfg.Store == notShared {
 		return nil, nil
 	}
@@ -47,13 +51,14 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
-	s := &sharing{store: store, gov: gov, log: log, said: map[string]string{}}
+	s := &sharing{store: store, gov: gov, log: log, seen: seen, said: map[string]string{}, live: map[string][]string{}}
 	instance := rand.Text()
 	s.Runner = runner.New(runner.Config{
 		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.pools,
 		Told: func(ev runner.Event) {
 			m.StoreAsked(ev.Op, ev.Took)
 			s.tell(ev)
+			s.see(ev)
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
@@ -185,6 +190,25 @@ func (s *sharing) tell(ev runner.Event) {
 	case "lost":
 		log.Warn("the store does not answer: what was granted is used until it expires", "error", ev.Err.Error())
 	}
+}
+
+// see takes in which gateways a look at a pool has found.
+func (s *sharing) see(ev runner.Event) {
+	if ev.Op != runner.OpLook || ev.Err != nil || s.seen == nil {
+		return
+	}
+	var live []string
+	for _, n := range ev.View.Nodes {
+		if n.Live {
+			live = append(live, n.Name)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[ev.Pool] = live
+	all := slices.Concat(slices.Collect(maps.Values(s.live))...)
+	slices.Sort(all)
+	s.seen(slices.Compact(all))
 }
 
 // status is what an answer says of a pool. Of one that has no rolling minute nothing needs to be

@@ -39,7 +39,7 @@ func (r *Runner) read(ctx context.Context, pool string) {
 	defer cancel()
 	v, err := r.cfg.Store.Look(ctx, pool)
 	now := time.Now()
-	r.cfg.Told(Event{Pool: pool, Op: OpLook, Took: now.Sub(began), Err: err})
+	r.cfg.Told(Event{Pool: pool, Op: OpLook, Took: now.Sub(began), View: v, Err: err})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s, ok := r.states[pool]; ok && err == nil {

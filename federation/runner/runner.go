@@ -66,8 +66,9 @@ type Event struct {
 	Pool string
 	Op   string // OpBeat or OpLook
 	Took time.Duration
-	// Reply is of a beat that was answered.
+	// Reply is of a beat that was answered, and View of a look.
 	Reply federation.Reply
+	View  federation.View
 	Err   error
 }
 

@@ -24,6 +24,8 @@ type Line struct {
 	Pool   string `json:"pool,omitempty"`
 	Cuts   []Cut  `json:"cuts,omitempty"`
 	Lines  uint64 `json:"lines,omitempty"` // that are lost
+	// Nodes are the gateways that were seen to share limits.
+	Nodes []string `json:"nodes,omitempty"`
 
 	Start  *Start  `json:"start,omitempty"`
 	Policy *Policy `json:"policy,omitempty"`
@@ -48,6 +50,7 @@ const (
 	Overload  Kind = "overload" // the upstream refused the call for want of capacity
 	Retried   Kind = "retry"    // the call went to another upstream
 	Lost      Kind = "lost"
+	Seen      Kind = "nodes" // from here on other gateways share the limits
 )
 
 // Version is that of the format.
@@ -60,6 +63,9 @@ type Start struct {
 	Time time.Time           `json:"time"`
 	Zone string              `json:"zone"`
 	Past *governor.PastState `json:"past,omitempty"`
+	// Node is the gateway's name, and Shared says that others have a part in its limits.
+	Node   string `json:"node,omitempty"`
+	Shared bool   `json:"shared,omitempty"`
 }
 
 // Policy is a policy as the governor has it.
@@ -121,7 +127,7 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 	l := Line{At: int64(e.At.Sub(origin)), Call: e.Call, Kind: kinds[e.Kind]}
 	switch e.Kind {
 	case governor.EventStarted:
-		l.Start = &Start{Version: Version, Time: origin.Round(0).UTC(), Zone: "UTC", Past: e.Past}
+		l.Start = &Start{Version: Version, Time: origin.Round(0).UTC(), Zone: "UTC", Past: e.Past, Shared: e.Config.Shared}
 		if e.Config.Zone != nil {
 			l.Start.Zone = e.Config.Zone.String()
 		}

@@ -26,6 +26,29 @@ func Files(path string) []string {
 	}
 }
 
+// Logs are the files of several logs; it is an error if a file is of two.
+func Logs(paths []string) ([][]string, error) {
+	var logs [][]string
+	seen := map[string]os.FileInfo{}
+	for _, path := range paths {
+		files := Files(path)
+		for _, file := range files {
+			info, err := os.Stat(file)
+			if err != nil {
+				return nil, err
+			}
+			for other, was := range seen {
+				if os.SameFile(info, was) {
+					return nil, fmt.Errorf("%s and %s are one file; name each log once, as decision_log.path does", other, file)
+				}
+			}
+			seen[file] = info
+		}
+		logs = append(logs, files)
+	}
+	return logs, nil
+}
+
 // Read yields the lines of files. Of a line that cannot be read it yields one that says
 // that one is lost: a process was killed, or a disk was full. An error ends it.
 func Read(paths []string) iter.Seq2[Line, error] {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,9 @@ const (
 	queued = 8192
 	// batchBytes is how much is written at once, at most.
 	batchBytes = 256 << 10
+	// markEvery is how often it is written which gateways share limits: so until when a log goes is
+	// known, though no calls come.
+	markEvery = time.Minute
 )
 
 // Options say where a Writer writes.
@@ -25,7 +29,9 @@ type Options struct {
 	// kept.
 	MaxSize int64
 	Keep    int
-	Log     *slog.Logger
+	// Node names the gateway.
+	Node string
+	Log  *slog.Logger
 }
 
 // Writer is a governor.Observer that writes down all it is told. Close it when the
@@ -38,12 +44,14 @@ type Writer struct {
 	done  chan struct{}
 	once  sync.Once
 	lost  atomic.Uint64 // lines, in all
+	seen  atomic.Pointer[[]string]
 
 	// Of the writing goroutine:
 	told    uint64 // how many of lost the log tells
 	origin  time.Time
 	policy  *Policy
 	start   Start
+	nodes   *[]string // of seen, those that the log tells
 	batch   []byte
 	lines   uint64 // in batch
 	last    int64  // the instant of the last line,
@@ -71,6 +79,14 @@ func (w *Writer) Observe(e governor.Event) {
 	}
 }
 
+// See takes in which gateways share limits now, to be written with the next event. They are not to be
+// changed.
+func (w *Writer) See(nodes []string) {
+	if was := w.seen.Load(); was == nil || !slices.Equal(*was, nodes) {
+		w.seen.Store(&nodes)
+	}
+}
+
 // Lost is how many lines could not be written.
 func (w *Writer) Lost() uint64 { return w.lost.Load() }
 
@@ -83,10 +99,15 @@ func (w *Writer) Close() error {
 
 func (w *Writer) run() {
 	defer close(w.done)
+	marks := time.NewTicker(markEvery)
+	defer marks.Stop()
 	for {
 		select {
 		case e := <-w.queue:
 			w.take(&e)
+			w.flush()
+		case <-marks.C:
+			w.mark()
 			w.flush()
 		case <-w.quit:
 			for {
@@ -127,11 +148,23 @@ func (w *Writer) add(e *governor.Event) {
 		w.policy = l.Policy
 	}
 	if l.Start != nil {
+		l.Start.Node = w.opt.Node
 		w.start = *l.Start
 		w.start.Past = nil
 	}
 	w.last = l.At
 	w.append(&l)
+	if w.seen.Load() != w.nodes {
+		w.mark()
+	}
+}
+
+// mark tells which gateways share limits, if that is known.
+func (w *Writer) mark() {
+	if w.nodes = w.seen.Load(); w.nodes != nil {
+		w.last = max(w.last, int64(time.Since(w.origin)))
+		w.append(&Line{At: w.last, Kind: Seen, Nodes: *w.nodes})
+	}
 }
 
 func (w *Writer) append(l *Line) {
@@ -155,8 +188,12 @@ func (w *Writer) flush() {
 	batch := w.batch
 	w.batch, w.lines = w.batch[:0], 0
 	err := w.files.makeRoom(int64(len(batch)), func() []byte {
-		head, _ := json.Marshal(&Line{At: w.written, Kind: Continued, Start: &w.start, Policy: w.policy})
-		return append(head, '\n')
+		head := Line{At: w.written, Kind: Continued, Start: &w.start, Policy: w.policy}
+		if w.nodes != nil {
+			head.Nodes = *w.nodes
+		}
+		text, _ := json.Marshal(&head)
+		return append(text, '\n')
 	})
 	w.report("the decision log cannot be rotated", err)
 	if failed := w.files.write(batch); failed != nil {

@@ -211,11 +211,11 @@ func TestPlan_OfAnAdaptivePool(t *testing.T) {
 				t.Fatalf("%d lines are lost, %v", log.Lost(), err)
 			}
 		})
-		runs, err := plan.ReadRuns(decisions.Read(decisions.Files(path)))
+		record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := plan.Compare(runs, plan.Policy{Governor: gateway.GovernorConfig(snap)})
+		report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: gateway.GovernorConfig(snap)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,12 +96,12 @@ func TestPlan_OfMixedTraffic(t *testing.T) {
 					t.Fatalf("%d lines are lost, %v", log.Lost(), err)
 				}
 			})
-			runs, err := plan.ReadRuns(decisions.Read(decisions.Files(path)))
+			record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			compare := func(snap *tenants.Snapshot) *plan.Report {
-				report, err := plan.Compare(runs, plan.Policy{Governor: gateway.GovernorConfig(snap), Ask: func(req *governor.Request) *decisions.Why {
+				report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: gateway.GovernorConfig(snap), Ask: func(req *governor.Request) *decisions.Why {
 					if code := gateway.Reroute(snap, req); code != "" {
 						return &decisions.Why{Reason: code}
 					}

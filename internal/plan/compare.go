@@ -10,7 +10,8 @@ import (
 	"github.com/llmgov/llmgov/internal/decisions"
 )
 
-// Report is what a candidate would have changed. Of calls that were forced, and of those
+// Report is what a candidate would have changed, against what the log's own policy comes to when
+// all is decided again by it: both ways assume the same. Of calls that were forced, and of those
 // that the log leaves open, it tells nothing.
 type Report struct {
 	From    time.Time `json:"from"`
@@ -18,14 +19,26 @@ type Report struct {
 	Calls   int       `json:"calls"`
 	// Exact says that the log's own policy decides all as it was. Else Differ calls come
 	// out otherwise by that, and Inexact more at another time or with other figures;
-	// LostLines are missing, or the log's beginning is.
+	// LostLines are missing, or the log's beginning is. Taken are those of Calls that are not
+	// decided again, by neither policy.
 	Exact     bool   `json:"exact"`
 	Differ    int    `json:"differ"`
 	Inexact   int    `json:"inexact"`
+	Taken     int    `json:"taken_as_they_were"`
 	LostLines uint64 `json:"lost_lines"`
 	Late      bool   `json:"begins_late"`
+	// KnownFrom is when calls begin to be decided again, if it is Late.
+	KnownFrom time.Time `json:"known_from,omitzero"`
 	// Reloads are changes of the policy in the log; the candidate holds for all of it.
 	Reloads int `json:"reloads"`
+
+	// Shared says that the gateways shared limits. Then they are decided as if they were one that
+	// has them to itself, and nothing is exact. Missing are those that no log tells of, and
+	// Unwatched says that nobody has seen which there were.
+	Shared    bool        `json:"shared"`
+	Logs      []LogReport `json:"logs"`
+	Missing   []Missing   `json:"missing"`
+	Unwatched bool        `json:"unwatched"`
 
 	NowRefused  int `json:"now_refused"`
 	NowAdmitted int `json:"now_admitted"`
@@ -83,36 +96,29 @@ type Flip struct {
 	Why     *decisions.Why `json:"why,omitempty"`
 }
 
-// Compare has runs decided again, by their own policy and by a candidate.
-func Compare(runs []*Run, candidate Policy) (*Report, error) {
-	r := &Report{Exact: true, Flips: []Flip{}}
+// Compare has logs decided again, by their own policy and by a candidate. Runs in which limits
+// were shared are decided together, and each of the others for itself. It takes over the logs.
+func Compare(logs []Log, candidate Policy) (*Report, error) {
+	if err := checkTwice(logs); err != nil {
+		return nil, err
+	}
+	r := &Report{Flips: []Flip{}, Logs: logReports(logs), Missing: []Missing{}}
+	shared, runs := sharedOf(logs)
+	if len(shared) > 0 {
+		r.Shared = true
+		fleet := together(shared)
+		runs = append(runs, fleet)
+		r.Missing = missingFrom(shared, fleet.decidedFrom())
+		r.Unwatched = !slices.ContainsFunc(shared, func(r *Run) bool { return len(r.seen) > 0 })
+	}
+	slices.SortStableFunc(runs, func(a, b *Run) int { return a.begins().Compare(b.begins()) })
 	tenants := map[string]*TenantReport{}
 	for _, run := range runs {
-		own, err := run.Replay(run.OwnPolicy())
-		if err != nil {
+		if err := r.compare(run, candidate, tenants); err != nil {
 			return nil, err
-		}
-		after, err := run.Replay(candidate)
-		if err != nil {
-			return nil, err
-		}
-		r.about(run)
-		for i, c := range run.Calls {
-			if c.Decided.Outcome == Open {
-				continue
-			}
-			switch {
-			case c.Decided.Outcome != own[i].Outcome:
-				r.Differ++
-			case !c.Decided.Same(&own[i].Decision):
-				r.Inexact++
-			}
-			if !c.Request.Forced {
-				r.add(tenants, run, c, &after[i])
-			}
 		}
 	}
-	r.Exact = r.Differ == 0 && r.Inexact == 0 && r.LostLines == 0 && !r.Late
+	r.Exact = !r.Shared && r.Differ == 0 && r.Inexact == 0 && r.LostLines == 0 && !r.Late
 	for _, name := range slices.Sorted(maps.Keys(tenants)) {
 		t := tenants[name]
 		t.finish()
@@ -121,16 +127,46 @@ func Compare(runs []*Run, candidate Policy) (*Report, error) {
 	return r, nil
 }
 
+// compare has a run decided again.
+func (r *Report) compare(run *Run, candidate Policy, tenants map[string]*TenantReport) error {
+	before, err := run.Replay(run.OwnPolicy())
+	if err != nil {
+		return err
+	}
+	after, err := run.Replay(candidate)
+	if err != nil {
+		return err
+	}
+	r.about(run)
+	for i, c := range run.Calls {
+		if c.Decided.Outcome == Open {
+			continue
+		}
+		switch {
+		case c.Decided.Outcome != before[i].Outcome:
+			r.Differ++
+		case !c.Decided.Same(&before[i].Decision):
+			r.Inexact++
+		}
+		if !c.Request.Forced {
+			r.add(tenants, run, c, &before[i], &after[i])
+		}
+	}
+	return nil
+}
+
 // about adds up what is told of runs.
 func (r *Report) about(run *Run) {
 	if r.From.IsZero() {
-		r.From = run.Start.Time
+		r.From = run.begins()
 	}
 	if n := len(run.Calls); n > 0 {
-		r.Seconds += time.Duration(run.Calls[n-1].At).Seconds()
+		r.Seconds += time.Duration(run.Calls[n-1].At - run.begin).Seconds()
 	}
 	r.LostLines += run.Lost
-	r.Late = r.Late || run.Late
+	if run.Late {
+		r.Late, r.KnownFrom = true, run.decidedFrom()
+	}
 	for i := range run.changes {
 		if run.changes[i].Kind == decisions.Applied {
 			r.Reloads++
@@ -139,21 +175,24 @@ func (r *Report) about(run *Run) {
 }
 
 // add counts a call on both of its ways.
-func (r *Report) add(tenants map[string]*TenantReport, run *Run, c *Call, after *Result) {
+func (r *Report) add(tenants map[string]*TenantReport, run *Run, c *Call, before, after *Result) {
 	t := tenants[c.Request.Tenant]
 	if t == nil {
 		t = &TenantReport{Tenant: c.Request.Tenant, by: map[Refusals]int{}}
 		tenants[t.Tenant] = t
 	}
 	r.Calls++
+	if run.takenAsItWas(c) {
+		r.Taken++
+	}
 	t.Calls++
-	t.Before.add(&c.Decided, c.Took.Input+c.Took.Output, &t.waits[0])
-	t.After.add(&after.Decision, after.Took.Input+after.Took.Output, &t.waits[1])
-	if c.Decided.Outcome == after.Outcome {
+	t.Before.add(before, &t.waits[0])
+	t.After.add(after, &t.waits[1])
+	if before.Outcome == after.Outcome || before.Outcome == Open {
 		return
 	}
 	switch {
-	case after.Outcome == Refused && c.Decided.Outcome == Admitted:
+	case after.Outcome == Refused && before.Outcome == Admitted:
 		r.NowRefused++
 		t.NowRefused++
 		t.by[Refusals{Of: whose(after.Why, c), Axis: after.Why.Axis, Reason: after.Why.Reason}]++
@@ -163,7 +202,7 @@ func (r *Report) add(tenants map[string]*TenantReport, run *Run, c *Call, after 
 	}
 	r.Flips = append(r.Flips, Flip{
 		Request: c.Request.ID, Tenant: c.Request.Tenant, Model: c.Request.Model, At: run.Start.Time.Add(time.Duration(c.At)),
-		Before: c.Decided.Outcome, After: after.Outcome, Was: c.Decided.Why, Why: after.Why,
+		Before: before.Outcome, After: after.Outcome, Was: before.Why, Why: after.Why,
 	})
 }
 
@@ -175,11 +214,11 @@ func whose(why *decisions.Why, c *Call) string {
 	return "pool " + c.Request.Pool
 }
 
-func (s *Side) add(d *Decision, tokens int64, waits *[]time.Duration) {
+func (s *Side) add(d *Result, waits *[]time.Duration) {
 	switch d.Outcome {
 	case Admitted:
 		s.Admitted++
-		s.Tokens += tokens
+		s.Tokens += d.Took.Input + d.Took.Output
 		*waits = append(*waits, d.Waited)
 		if d.Why != nil {
 			s.WouldRefuse++

@@ -56,48 +56,71 @@ type change struct {
 	line int64
 }
 
-// Run is one life of a gateway.
+// Run is one life of a gateway, or what gateways did that share limits (see together).
 type Run struct {
 	Start   decisions.Start
 	Policy  *decisions.Policy
 	Calls   []*Call
 	changes []change
-	byID    map[uint64]*Call
-	// Lost is how many lines are missing, and Late says that the run's beginning is.
-	Lost uint64
-	Late bool
+	seen    []sighting
+	open    map[uint64]*Call // that have not ended
+	names   map[string]string
+	// Lost is how many lines are missing, and Late says that the run's beginning is: what was
+	// before since is not known.
+	Lost  uint64
+	Late  bool
+	since int64
+
+	begin, end int64 // the first line and the last, and
+	lines      int64 // how many there are
+	// fleet says that it is of all that gateways did that share limits.
+	fleet bool
 }
 
-// ReadRuns takes in the lines of a log.
-func ReadRuns(lines iter.Seq2[decisions.Line, error]) ([]*Run, error) {
-	var runs []*Run
+// sighting is which gateways there were.
+type sighting struct {
+	at    int64
+	nodes []string
+}
+
+// ReadLog takes in the lines of a log.
+func ReadLog(path string, lines iter.Seq2[decisions.Line, error]) (Log, error) {
+	log := Log{Path: path}
 	var run *Run
 	n := int64(0)
 	for l, err := range lines {
 		if err != nil {
-			return nil, err
+			return Log{}, err
 		}
 		n++
 		if l.Start != nil && (l.Kind == decisions.Started || run == nil) {
-			run = &Run{Start: *l.Start, Policy: l.Policy, byID: map[uint64]*Call{}, Late: l.Kind == decisions.Continued}
-			runs = append(runs, run)
-			continue
+			run = &Run{Start: *l.Start, Policy: l.Policy, open: map[uint64]*Call{}, names: map[string]string{}, Late: l.Kind == decisions.Continued}
+			run.since, run.begin, run.end = l.At, l.At, l.At
+			log.Runs = append(log.Runs, run)
 		}
 		if run == nil {
-			return nil, fmt.Errorf("line %d is no beginning of a decision log; name the file as decision_log.path does", n)
+			return Log{}, fmt.Errorf("%s: line %d is no beginning of a decision log; name the file as decision_log.path does", path, n)
 		}
 		run.take(&l, n)
 	}
-	return runs, nil
+	if run == nil {
+		return Log{}, fmt.Errorf("%s is empty: no gateway with this decision_log has been started", path)
+	}
+	return log, nil
 }
 
 func (r *Run) take(l *decisions.Line, line int64) {
+	r.lines++
+	r.end = max(r.end, l.At)
 	switch l.Kind {
 	case decisions.Asked:
 		c := &Call{Number: l.Call, At: l.At, Request: l.Ask.Of(), Decided: Decision{Outcome: Open}}
 		c.lines.ask = line
+		for _, name := range []*string{&c.Request.Tenant, &c.Request.Pool, &c.Request.Model} {
+			*name = r.once(*name)
+		}
 		r.Calls = append(r.Calls, c)
-		r.byID[l.Call] = c
+		r.open[l.Call] = c
 		return
 	case decisions.Applied, decisions.Throttled, decisions.Drained:
 		r.changes = append(r.changes, change{*l, line})
@@ -105,10 +128,13 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	case decisions.Lost:
 		r.Lost += l.Lines
 		return
-	case decisions.Continued:
+	case decisions.Started, decisions.Continued, decisions.Seen:
+		if l.Nodes != nil {
+			r.seen = append(r.seen, sighting{l.At, l.Nodes})
+		}
 		return
 	}
-	c := r.byID[l.Call]
+	c := r.open[l.Call]
 	if c == nil {
 		if !r.Late { // else it may have asked before the log begins
 			r.Lost++
@@ -120,6 +146,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 		c.Decided = Decision{Outcome: Admitted, At: l.At, Waited: time.Duration(l.Waited), Why: l.Why}
 		if l.Kind == decisions.Refused {
 			c.Decided.Outcome = refusedAs(l.Why)
+			delete(r.open, l.Call)
 		}
 	case decisions.Left:
 		c.leftAt, c.lines.left = l.At, line
@@ -127,7 +154,16 @@ func (r *Run) take(l *decisions.Line, line int64) {
 		c.progress = append(c.progress, progress{l.Kind, line, time.Duration(l.At - c.Decided.At), l.Output})
 	case decisions.Ended:
 		c.Took, c.Ran, c.Ending, c.lines.end = governor.Usage(*l.Usage), time.Duration(l.At-c.Decided.At), l.Ending, line
+		delete(r.open, l.Call)
 	}
+}
+
+// once is a text that is kept once, however many calls have it.
+func (r *Run) once(text string) string {
+	if _, ok := r.names[text]; !ok {
+		r.names[text] = text
+	}
+	return r.names[text]
 }
 
 func refusedAs(why *decisions.Why) Outcome {

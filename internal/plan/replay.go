@@ -69,7 +69,7 @@ func (r *Run) Replay(p Policy) ([]Result, error) {
 		run: r, policy: p, guess: guessOf(r), calls: make([]replayed, len(r.Calls)), byCall: map[uint64]*replayed{},
 		clock: &clock{origin: r.Start.Time, now: r.Start.Time},
 	}
-	cfg := p.Governor
+	cfg := r.config(p.Governor)
 	cfg.Zone, cfg.Clock, cfg.Observer, cfg.Recorded = zone, v.clock, v, true
 	if r.Start.Past != nil {
 		cfg.Past = r.Start.Past.Past(r.Start.Time, zone)
@@ -113,10 +113,24 @@ func (v *replay) plan() {
 // rolling minute may have held by then is over.
 const warmUp = 2 * time.Minute
 
-// takenAsItWas reports whether a call is not decided again: what counted when it came is
-// not known.
+// takenAsItWas reports whether a call is not decided again: what counted when it came is not
+// known, or one of several gateways refused it for a reason that the others did not have.
 func (r *Run) takenAsItWas(c *Call) bool {
-	return r.Late && c.At < r.Calls[0].At+int64(warmUp)
+	if r.Late && c.At < r.knownFrom() {
+		return true
+	}
+	return r.fleet && c.Decided.Outcome == Refused && ofNoPolicy[c.Decided.Why.Reason]
+}
+
+// knownFrom is the instant from which on calls of a run whose beginning is gone are decided again.
+func (r *Run) knownFrom() int64 { return r.since + int64(warmUp) }
+
+// decidedFrom is when calls begin to be decided again.
+func (r *Run) decidedFrom() time.Time {
+	if r.Late {
+		return r.Start.Time.Add(time.Duration(r.knownFrom()))
+	}
+	return r.begins()
 }
 
 // impose has a call go, or not, as it did, so that it counts for those that come later.
@@ -178,7 +192,7 @@ func (v *replay) change(c *change) error {
 	switch c.Kind {
 	case decisions.Applied:
 		if v.policy.Own {
-			return v.gov.Apply(configOf(c.Policy))
+			return v.gov.Apply(v.run.config(configOf(c.Policy)))
 		}
 	case decisions.Throttled:
 		var cuts []governor.Cut

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -12,6 +13,9 @@ import (
 func (r *Report) Write(w io.Writer) error {
 	fmt.Fprintf(w, "%d calls of %d tenants in %s from %s. %s\n\n", r.Calls, len(r.Tenants),
 		time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), r.From.Format(time.RFC3339), r.worth())
+	if err := r.writeLogs(w); err != nil {
+		return err
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(tw, "  TENANT\tCALLS\tADMITTED\tREFUSED\tNOW REFUSED\tNOW ADMITTED\tWAIT P50\tWAIT P99\tTOKENS\n")
 	for _, t := range r.Tenants {
@@ -42,6 +46,8 @@ func (r *Report) Write(w io.Writer) error {
 func (r *Report) worth() string {
 	text := ""
 	switch {
+	case r.Shared:
+		text = r.sharedWorth()
 	case r.Exact:
 		text = "By its own policy the log comes out as it was decided, call by call."
 	case r.Late:
@@ -55,6 +61,52 @@ func (r *Report) worth() string {
 		text += fmt.Sprintf(" The policy was changed %d times; the candidate holds for all of it.", r.Reloads)
 	}
 	return text
+}
+
+// sharedWorth is worth where limits were shared.
+func (r *Report) sharedWorth() string {
+	gateways := "They went through one gateway that shares its limits through a store, and are"
+	if n := len(r.Logs); n > 1 {
+		gateways = fmt.Sprintf("They went through %d gateways that share their limits, and are", n)
+	}
+	again := r.Calls - r.Taken
+	text := fmt.Sprintf("%s decided here as if one gateway had these to itself, which is close, not exact: by the log's own policy %d of %d calls come out as they were decided.",
+		gateways, again-r.Differ, again)
+	if r.Late {
+		text += fmt.Sprintf(" The beginning of a log is gone, so that until %s calls are taken as they were.", clockTime(r.KnownFrom))
+	}
+	if r.LostLines > 0 {
+		text += fmt.Sprintf(" %d lines are lost.", r.LostLines)
+	}
+	for _, m := range r.Missing {
+		text += fmt.Sprintf(" No log given tells what %s did, which shared the limits from %s to %s: without its calls fewer are refused here than would be.",
+			m.Node, clockTime(m.From), clockTime(m.To))
+	}
+	if r.Unwatched && len(r.Logs) == 1 {
+		text += " Nobody has seen which other gateways there were: if there were any, give their logs too, or fewer calls are refused here than would be."
+	}
+	return text
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// writeLogs writes what each of several logs tells of.
+func (r *Report) writeLogs(w io.Writer) error {
+	if len(r.Logs) < 2 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "  LOG\tNODE\tCALLS\tFROM\tTO\n")
+	for i := range r.Logs {
+		l := &r.Logs[i]
+		apart := ""
+		if l.Apart {
+			apart = "\tno other log tells of this time: is a clock wrong, or the log of another day?"
+		}
+		fmt.Fprintf(tw, "  %s\t%s\t%d\t%s\t%s%s\n", l.Path, strings.Join(l.Nodes, ", "), l.Calls, clockTime(l.From), clockTime(l.To), apart)
+	}
+	fmt.Fprintln(tw)
+	return tw.Flush()
 }
 
 func (r *Report) conclusion() string {
