@@ -115,7 +115,11 @@ func read(t *testing.T, path string) *Run {
 // again by what was written.
 func recorded(t *testing.T, cfg governor.Config, traffic func(*governor.Governor)) (run *Run, outcomes map[Outcome]int) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	return recordedIn(t, filepath.Join(t.TempDir(), "decisions.jsonl"), cfg, traffic)
+}
+
+func recordedIn(t *testing.T, path string, cfg governor.Config, traffic func(*governor.Governor)) (run *Run, outcomes map[Outcome]int) {
+	t.Helper()
 	w, err := decisions.Open(decisions.Options{Path: path, MaxSize: 1 << 20, Keep: 99, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

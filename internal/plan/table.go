@@ -73,17 +73,17 @@ func (r *Report) sharedWorth() string {
 	text := fmt.Sprintf("%s decided here as if one gateway had these to itself, which is close, not exact: by the log's own policy %d of %d calls come out as they were decided.",
 		gateways, again-r.Differ, again)
 	if r.Late {
-		text += fmt.Sprintf(" The beginning of a log is gone, so that until %s calls are taken as they were.", clockTime(r.KnownFrom))
+		text += fmt.Sprintf("\nThe beginning of a log is gone, so that until %s calls are taken as they were.", clockTime(r.KnownFrom))
 	}
 	if r.LostLines > 0 {
-		text += fmt.Sprintf(" %d lines are lost.", r.LostLines)
+		text += fmt.Sprintf("\n%d lines are lost.", r.LostLines)
 	}
 	for _, m := range r.Missing {
-		text += fmt.Sprintf(" No log given tells what %s did, which shared the limits from %s to %s: without its calls fewer are refused here than would be.",
+		text += fmt.Sprintf("\nNo log given tells what %s did, which shared the limits from %s to %s: without its calls fewer are refused here than would be.",
 			m.Node, clockTime(m.From), clockTime(m.To))
 	}
 	if r.Unwatched && len(r.Logs) == 1 {
-		text += " Nobody has seen which other gateways there were: if there were any, give their logs too, or fewer calls are refused here than would be."
+		text += "\nNobody has seen which other gateways there were: if there were any, give their logs too, or fewer calls are refused here than would be."
 	}
 	return text
 }
