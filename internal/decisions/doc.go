@@ -16,7 +16,12 @@
 // governor), each with its instant to the nanosecond, so that the same can be decided
 // again: package plan does. A run begins with a line that has the policy and what
 // counted before. When a file is full it becomes .1, and .1 becomes .2; each file begins
-// with the policy in force.
+// with the policy in force. One process at a time writes a file.
+//
+// Of gateways that share limits each has a log. Its governor is Detailed, and not Recorded, for what
+// the others leave of a limit is not told to it: so lines of different calls may be a little out of
+// order, and all of them together can be decided again, nearly. Which gateways were there is written when that
+// changes, and once a minute, so that a log that is missing is missed.
 //
 // # What it is not
 //

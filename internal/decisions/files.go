@@ -36,6 +36,11 @@ func (f *files) open() error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
+	if info.Mode().IsRegular() {
+		if err := lock(file); err != nil {
+			return errors.Join(err, file.Close())
+		}
+	}
 	f.file, f.size, f.torn = file, 0, false
 	if info.Mode().IsRegular() && info.Size() > 0 {
 		last := []byte{0}

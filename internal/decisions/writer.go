@@ -63,7 +63,7 @@ type Writer struct {
 func Open(opt Options) (*Writer, error) {
 	f, err := openFiles(opt.Path, opt.MaxSize, opt.Keep)
 	if err != nil {
-		return nil, fmt.Errorf("decision_log.path: %w. Name a file in a folder that can be written", err)
+		return nil, fmt.Errorf("decision_log.path: %w. Name a file of this gateway's own, in a folder that can be written", err)
 	}
 	w := &Writer{opt: opt, files: f, queue: make(chan governor.Event, queued), quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()

@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,6 +137,117 @@ func TestWriter_GoesOnBehindATornLine(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Kind{Drained, Lost, Started}, kinds); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A file is written by one process at a time, also when it has been begun anew.
+func TestOpen_AFileOfAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.jsonl")
+	f, err := openFiles(path, 10, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := Open(Options{Path: path, MaxSize: 10}); err == nil || !strings.Contains(err.Error(), "d.jsonl is written by another process. Name a file of this gateway's own") {
+			t.Errorf("another one: %v", err)
+		}
+		if err := errors.Join(f.write([]byte("0123456789\n")), f.makeRoom(1, func() []byte { return []byte("\n") })); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := open(t, path, 10, 1)
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Which gateways share limits is written when it changes and each minute, and again in each file; and
+// who wrote the log.
+func TestWriter_TellsWhoSharesLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "d.jsonl")
+		w, err := Open(Options{Path: path, MaxSize: 2000, Keep: 9, Node: "a", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		tell := func(kind governor.EventKind) {
+			w.Observe(governor.Event{Kind: kind, At: time.Now(), Config: &governor.Config{Shared: true}})
+			synctest.Wait()
+		}
+		tell(governor.EventStarted)
+		tell(governor.EventDrained)
+		w.See([]string{"a"})
+		tell(governor.EventDrained)
+		w.See([]string{"a"})
+		tell(governor.EventDrained)
+		w.See([]string{"a", "b"})
+		time.Sleep(2*time.Minute + time.Second)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range lines(t, path) {
+			got = append(got, fmt.Sprint(l.Kind, l.Nodes, time.Duration(l.At)))
+			if s := l.Start; s != nil && (s.Node != "a" || !s.Shared || !s.Time.Equal(began)) {
+				t.Errorf("it begins with %+v", s)
+			}
+		}
+		want := []string{"start[] 0s", "drain[] 0s", "drain[] 0s", "nodes[a] 0s", "drain[] 0s", "nodes[a b] 1m0s", "nodes[a b] 2m0s"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A file that goes on has who shares limits at its head.
+func TestWriter_RotatesWhoSharesLimits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.jsonl")
+	w, _ := open(t, path, 2000, 99)
+	starts(w)
+	w.See([]string{"a", "b"})
+	for n := range 50 {
+		asks(w, n+1)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	heads := 0
+	for _, l := range lines(t, path) {
+		if l.Kind == Continued {
+			if heads++; len(l.Nodes) != 2 {
+				t.Errorf("a file begins with %v", l.Nodes)
+			}
+		}
+	}
+	if heads == 0 {
+		t.Error("there is one file")
+	}
+}
+
+// No file is read for two logs, by whatever name.
+func TestLogs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "a.1", "b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	got, err := Logs([]string{a, b})
+	if diff := cmp.Diff([][]string{{a + ".1", a}, {b}}, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	if err := os.Symlink(a, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []string{a, a + ".1", dir + "/./a", filepath.Join(dir, "link")} {
+		if _, err := Logs([]string{a, b, again}); err == nil || !strings.Contains(err.Error(), " are one file; name each log once") {
+			t.Errorf("%s: %v", again, err)
+		}
 	}
 }
 

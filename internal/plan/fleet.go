@@ -21,9 +21,9 @@ func together(runs []*Run) *Run {
 	all := &Run{fleet: true, Start: decisions.Start{Time: first.begins(), Zone: first.Start.Zone}, Policy: first.Policy}
 	for _, r := range runs {
 		r.breakOff()
-		r.moveTo(all.Start.Time, all.lines)
+		r.moveTo(all.Start.Time)
 		all.Calls = append(all.Calls, r.Calls...)
-		all.lines, all.end = all.lines+r.lines, max(all.end, r.end)
+		all.end = max(all.end, r.end)
 		all.Lost += r.Lost
 		if r.Late {
 			all.Late, all.since = true, max(all.since, r.begin)
@@ -55,29 +55,22 @@ func (r *Run) breakOff() {
 	}
 }
 
-// moveTo counts time from another origin, and lines from another one on.
-func (r *Run) moveTo(origin time.Time, line int64) {
+// moveTo counts time from another origin.
+func (r *Run) moveTo(origin time.Time) {
 	by := int64(r.Start.Time.Sub(origin))
 	r.Start.Time = origin
 	for _, c := range r.Calls {
 		c.At += by
-		c.lines.ask += line
 		if c.Decided.Outcome != Open {
 			c.Decided.At += by
 		}
 		if c.leftAt > 0 {
-			c.leftAt, c.lines.left = c.leftAt+by, c.lines.left+line
-		}
-		if c.lines.end > 0 {
-			c.lines.end += line
-		}
-		for i := range c.progress {
-			c.progress[i].line += line
+			c.leftAt += by
 		}
 	}
 	for i := range r.changes {
 		c := &r.changes[i]
-		c.At, c.line = c.At+by, c.line+line
+		c.At += by
 		for k := range c.Cuts {
 			c.Cuts[k].Until += by
 		}

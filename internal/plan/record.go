@@ -71,8 +71,7 @@ type Run struct {
 	Late  bool
 	since int64
 
-	begin, end int64 // the first line and the last, and
-	lines      int64 // how many there are
+	begin, end int64 // the first line and the last
 	// fleet says that it is of all that gateways did that share limits.
 	fleet bool
 }
@@ -110,7 +109,6 @@ func ReadLog(path string, lines iter.Seq2[decisions.Line, error]) (Log, error) {
 }
 
 func (r *Run) take(l *decisions.Line, line int64) {
-	r.lines++
 	r.end = max(r.end, l.At)
 	switch l.Kind {
 	case decisions.Asked:
