@@ -3,9 +3,9 @@
 //
 // # Picture
 //
-//	decision log ──► runs of calls ──► governor, on a clock of its own ──► flips
-//	                                      ▲
-//	                          policy of the log, or a candidate
+//	decision logs ──► runs of calls ──► governor, on a clock of its own ──► flips
+//	    those of gateways that share        ▲
+//	    limits are one run        policy of the log, or a candidate
 //
 // # Rules
 //
@@ -18,6 +18,18 @@
 // as long after as it did. What was never let go, and now is, takes what calls of its
 // kind took in the record. Callers do not change their minds: who was refused and came
 // back does so in any case.
+//
+// What a candidate changes is what it decides otherwise than the policy of the log does,
+// when both decide again: so what is not as it was, is so on both sides.
+//
+// # Gateways that share limits
+//
+// What a store leaves to each gateway, when, is in no log. Together they do nearly what one
+// would that has the limits to itself, so that is what their calls are decided by: all in one run,
+// by the time on the wall, which is as good as their clocks. What one of them was told alone
+// counts for its part: a pause of an upstream, as one of so many; its end, for what it had in
+// flight and who waited there; a policy, from when the first of them has it. What it refused as it shut
+// down, or was cut off, stays refused. None of this is ever called exact.
 //
 // # What it is not
 //

@@ -180,11 +180,6 @@ func partOf(amount, gateways int64) int64 {
 	return int64(math.Ceil(float64(amount) / float64(gateways)))
 }
 
-// ofNoPolicy are reasons for which calls were refused whatever the policy says: they stay refused.
-var ofNoPolicy = map[string]bool{
-	governor.ReasonDraining.String(): true, governor.ReasonStore.String(): true, governor.ReasonStoreLost.String(): true,
-}
-
 // config is a configuration as a run is decided by it.
 func (r *Run) config(cfg governor.Config) governor.Config {
 	if r.fleet {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
 )
@@ -176,6 +177,31 @@ func TestCompare_WithoutWhatIsWithheld(t *testing.T) {
 	})
 	if r.Differ > 0 || r.Tenants[0].After.Admitted != 1 {
 		t.Errorf("%d come out otherwise: %+v", r.Differ, r.Tenants[0].After)
+	}
+}
+
+// Budgets of which it is not known what was used before are told of, whoever has them.
+func TestCompare_BudgetsFromZero(t *testing.T) {
+	plain, capped := slots(1), slots(1)
+	capped.Tenants[0].Budgets = []governor.Budget{{Unit: governor.UnitRequests, Limit: 9, Per: budget.Month}}
+	whole, late := started("a", 0, plain), started("a", 0, plain)
+	whole.Start.Shared, late.Start.Shared, late.Kind = false, false, decisions.Continued
+	for name, c := range map[string]struct {
+		candidate *decisions.Policy
+		lines     []decisions.Line
+		want      bool
+	}{
+		"none":                 {plain, []decisions.Line{started("a", 0, plain)}, false},
+		"of the log":           {plain, []decisions.Line{started("a", 0, capped)}, true},
+		"of the log, later":    {plain, []decisions.Line{started("a", 0, plain), applied(1, capped)}, true},
+		"of the candidate":     {capped, []decisions.Line{started("a", 0, plain)}, true},
+		"beginning is gone":    {capped, []decisions.Line{late}, true},
+		"known from the start": {capped, []decisions.Line{whole}, false},
+	} {
+		r := compared(t, c.candidate, c.lines)
+		if r.BudgetsFromZero != c.want || c.want != strings.Contains(r.worth(), "What was used of budgets before that is not known") {
+			t.Errorf("%s: %v: %s", name, r.BudgetsFromZero, r.worth())
+		}
 	}
 }
 

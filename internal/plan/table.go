@@ -57,8 +57,11 @@ func (r *Report) worth() string {
 	default:
 		text = fmt.Sprintf("By its own policy %d calls come out otherwise than they were decided, and %d at another time or with other figures: this is another version of llmgov, or the log was changed.", r.Differ, r.Inexact)
 	}
+	if r.BudgetsFromZero {
+		text += "\nWhat was used of budgets before that is not known: they begin with nothing used, and refuse fewer calls here than they would."
+	}
 	if r.Reloads > 0 {
-		text += fmt.Sprintf(" The policy was changed %d times; the candidate holds for all of it.", r.Reloads)
+		text += fmt.Sprintf("\nThe policy was changed %d times; the candidate holds for all of it.", r.Reloads)
 	}
 	return text
 }
