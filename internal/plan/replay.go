@@ -36,16 +36,16 @@ type Result struct {
 
 // replay has a run decided again.
 type replay struct {
-	run    *Run
-	policy Policy
-	clock  *clock
-	gov    *governor.Governor
-	guess  *guess
-	inputs inputs
-	calls  []replayed
-	byCall map[uint64]*replayed
-	asked  uint64
-	open   int // calls that are not decided
+	run     *Run
+	policy  Policy
+	clock   *clock
+	gov     *governor.Governor
+	guess   *guess
+	inputs  inputs
+	came    int                  // of the run's calls
+	byCall  map[uint64]*replayed // that are not decided
+	asked   uint64
+	results []Result
 }
 
 // replayed is a call on its second way.
@@ -53,7 +53,7 @@ type replayed struct {
 	*Call
 	lease  governor.Lease
 	leave  func()
-	result Result
+	result *Result
 	// imposed says that it goes as it did, whatever the policy says.
 	imposed bool
 }
@@ -66,7 +66,7 @@ func (r *Run) Replay(p Policy) ([]Result, error) {
 		return nil, fmt.Errorf("the log is of the time zone %q: %w", r.Start.Zone, err)
 	}
 	v := &replay{
-		run: r, policy: p, guess: guessOf(r), calls: make([]replayed, len(r.Calls)), byCall: map[uint64]*replayed{},
+		run: r, policy: p, guess: guessOf(r), results: make([]Result, len(r.Calls)), byCall: map[uint64]*replayed{},
 		clock: &clock{origin: r.Start.Time, now: r.Start.Time},
 	}
 	cfg := r.config(p.Governor)
@@ -77,23 +77,27 @@ func (r *Run) Replay(p Policy) ([]Result, error) {
 	if v.gov, err = governor.New(cfg); err != nil {
 		return nil, err
 	}
-	v.plan()
+	for i := range r.changes {
+		c := &r.changes[i]
+		v.at(c.At, c.line, func() error { return v.change(c) })
+	}
 	if err := v.live(); err != nil {
 		return nil, err
 	}
-	results := make([]Result, len(v.calls))
-	for i := range v.calls {
-		results[i] = v.calls[i].result
-	}
+	clear(v.byCall)
 	v.gov.Drain() // calls that wait still are coroutines
-	return results, nil
+	return v.results, nil
 }
 
-// plan puts what was told from outside on the list.
-func (v *replay) plan() {
-	for i, c := range v.run.Calls {
-		call := &v.calls[i]
-		*call = replayed{Call: c, result: Result{Decision: Decision{Outcome: Open}}}
+// come puts the calls on the list that come before what stands there.
+func (v *replay) come() {
+	for ; v.came < len(v.results); v.came++ {
+		c := v.run.Calls[v.came]
+		if len(v.inputs) > 0 && v.inputs[0].at < c.At {
+			return
+		}
+		call := &replayed{Call: c, result: &v.results[v.came]}
+		call.result.Outcome = Open
 		if v.run.takenAsItWas(c) {
 			v.impose(call)
 			continue
@@ -103,15 +107,11 @@ func (v *replay) plan() {
 			v.at(c.leftAt, c.lines.left, func() error { v.left(call); return nil })
 		}
 	}
-	for i := range v.run.changes {
-		c := &v.run.changes[i]
-		v.at(c.At, c.line, func() error { return v.change(c) })
-	}
 }
 
 // impose has a call go, or not, as it did, so that it counts for those that come later.
 func (v *replay) impose(c *replayed) {
-	c.result = Result{c.Decided, c.Took, c.Ran}
+	*c.result = Result{c.Decided, c.Took, c.Ran}
 	if c.Decided.Outcome != Admitted {
 		return
 	}
@@ -122,7 +122,7 @@ func (v *replay) impose(c *replayed) {
 // live goes through the list, and lets the governor's alarm go off in between, until
 // there is nothing more to be told, and all are decided.
 func (v *replay) live() error {
-	for len(v.inputs) > 0 || v.open > 0 {
+	for v.come(); len(v.inputs) > 0 || len(v.byCall) > 0; v.come() {
 		next := int64(math.MaxInt64)
 		if len(v.inputs) > 0 {
 			next = v.inputs[0].at
@@ -153,7 +153,6 @@ func (v *replay) ask(c *replayed) {
 	}
 	v.asked++
 	v.byCall[v.asked] = c
-	v.open++
 	c.leave = v.gov.Ask(req, func(l governor.Lease, _ *governor.Rejection) { c.lease = l })
 }
 
@@ -189,14 +188,14 @@ func (v *replay) Observe(e governor.Event) {
 	if c == nil || e.Kind != governor.EventAdmitted && e.Kind != governor.EventRefused {
 		return
 	}
-	v.open--
+	delete(v.byCall, e.Call)
 	d := Decision{Outcome: Admitted, At: int64(e.At.Sub(v.clock.origin)), Waited: e.Waited, Why: decisions.WhyOf(e.Refused)}
 	if c.imposed {
 		d = c.Decided
 	}
 	if d.Outcome == Admitted && e.Kind == governor.EventRefused {
 		d.Outcome = refusedAs(d.Why)
-		c.result = Result{Decision: d}
+		*c.result = Result{Decision: d}
 		return
 	}
 	if was := c.Decided; was.Outcome == Refused && was.Why.Reason == governor.ReasonStore.String() {
@@ -204,7 +203,7 @@ func (v *replay) Observe(e governor.Event) {
 		v.at(d.At, c.lines.ask, func() error { c.lease.Release(); return nil })
 		return
 	}
-	c.result = Result{d, c.Took, c.Ran}
+	*c.result = Result{d, c.Took, c.Ran}
 	how := c.Ending
 	switch {
 	case how == "" && c.Decided.Outcome == Admitted:
