@@ -26,7 +26,14 @@ func TestPlanFleet(t *testing.T) {
 			l := newLogged(t, redistest.New(t).URL(), mode)
 			var asking sync.WaitGroup
 			asking.Go(func() { l.served("free", time.Second, l.gateways...) })
-			served, _ := l.served("minute", 4*time.Second, l.gateways...)
+			served := 0
+			for range 2 { // and once more, in vain
+				redistest.Eventually(t, "all of the limit is used", func() bool {
+					n, _ := l.served("minute", time.Second, l.gateways...)
+					served += n
+					return served >= 20
+				})
+			}
 			asking.Wait()
 			if served != 20 {
 				t.Fatalf("of 20 calls %d were served", served)
@@ -34,7 +41,7 @@ func TestPlanFleet(t *testing.T) {
 			logs := l.logs()
 
 			same, code := planned(t, logs, l.config)
-			if minute := same.Tenants[1]; code != 0 || !same.Shared || same.Exact || len(same.Missing) > 0 || same.Differ > same.Calls/20 || minute.Before.Admitted != 20 {
+			if minute := same.Tenants[1]; code != 0 || !same.Shared || same.Exact || len(same.Missing) > 0 || same.Differ > minute.Calls || minute.Before.Admitted != 20 {
 				t.Errorf("by the same policy it ends with %d, and of %d calls %d come out otherwise; of minute's %d are admitted; missing %v",
 					code, same.Calls, same.Differ, minute.Before.Admitted, same.Missing)
 			}
