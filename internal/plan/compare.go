@@ -17,6 +17,7 @@ func Compare(logs []Log, candidate Policy) (*Report, error) {
 	}
 	r := &Report{Flips: []Flip{}, Logs: logReports(logs), Missing: []Missing{}}
 	shared, runs := sharedOf(logs)
+	r.Alone = len(runs)
 	if len(shared) > 0 {
 		r.Shared = true
 		fleet := together(shared)

@@ -29,7 +29,7 @@ func together(runs []*Run) *Run {
 			all.Late, all.since = true, max(all.since, r.begin)
 		}
 	}
-	slices.SortFunc(all.Calls, func(a, b *Call) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.lines.ask, b.lines.ask)) })
+	slices.SortStableFunc(all.Calls, func(a, b *Call) int { return cmp.Compare(a.At, b.At) })
 	all.changes = changesOf(runs)
 	return all
 }

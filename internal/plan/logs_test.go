@@ -213,8 +213,12 @@ func TestCompare_GatewaysThatShareNothing(t *testing.T) {
 		first.Start.Shared = false
 		logs = append(logs, []decisions.Line{first, line(time.Second, decisions.Asked, 1), line(time.Second, decisions.Admitted, 1)})
 	}
-	if r := compared(t, slots(1), logs...); !r.Exact || r.Shared || r.Calls != 2 {
+	if r := compared(t, slots(1), logs...); !r.Exact || r.Shared || r.Calls != 2 || r.Alone != 2 {
 		t.Errorf("%+v", r)
+	}
+	logs[0][0].Start.Shared = true
+	if r := compared(t, slots(1), logs...); r.Exact || r.Calls != 2 || r.Differ > 0 || !strings.Contains(r.worth(), "1 runs were without a store") {
+		t.Errorf("where one shares: %+v", r)
 	}
 }
 

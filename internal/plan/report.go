@@ -38,6 +38,8 @@ type Report struct {
 	Logs      []LogReport `json:"logs"`
 	Missing   []Missing   `json:"missing"`
 	Unwatched bool        `json:"unwatched"`
+	// Alone are runs of gateways that shared nothing at the time: each is decided for itself.
+	Alone int `json:"runs_alone"`
 	// BudgetsFromZero says that there are budgets, and not what was used of them before the log begins.
 	BudgetsFromZero bool `json:"budgets_from_zero"`
 

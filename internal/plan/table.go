@@ -78,6 +78,9 @@ func (r *Report) sharedWorth() string {
 	if r.Late {
 		text += fmt.Sprintf("\nThe beginning of a log is gone, so that until %s calls are taken as they were.", clockTime(r.KnownFrom))
 	}
+	if r.Alone > 0 {
+		text += fmt.Sprintf("\n%d runs were without a store: each of these is decided for itself.", r.Alone)
+	}
 	if r.LostLines > 0 {
 		text += fmt.Sprintf("\n%d lines are lost.", r.LostLines)
 	}
