@@ -42,11 +42,11 @@ func (p *Pool) TokensOf(virtual int64) int64 {
 	return signedMulDiv(virtual, p.cfg.TPM, tagUnit)
 }
 
-// told is what a leaf's callers asked for. It is no part of the books, for a refusal
-// leaves these as they were.
+// told is what a leaf's callers asked for. It is no part of the books, since a refusal leaves these
+// as they were.
 type told struct{ turned, usual int64 }
 
-// toldOf is that of a leaf.
+// toldOf returns what was asked for at a leaf.
 func (p *Pool) toldOf(i NodeID) *told {
 	for int(i) >= len(p.told) {
 		p.told = append(p.told, told{})
@@ -62,32 +62,31 @@ func (l *told) note(e *entry) {
 	l.usual += (e.virtual - l.usual) / 8
 }
 
-// turnAway takes in that a call is refused for good. Who says that it was refused
-// before was taken in then.
+// turnAway takes in that a call is refused for good. A call that says that it was refused before
+// was counted then.
 func (l *told) turnAway(c *Call, e *entry) {
 	if c.Claim.Retry != RetryAgain {
 		l.turned += e.virtual
 	}
 }
 
-// idleness watches for tokens that a pool could hand out, and does not, while calls wait
-// for them.
+// idleness watches for tokens that a pool could hand out but does not, while calls wait for them.
 type idleness struct {
 	unused int64 // in all, so far
 
-	since   int64 // µs of the pool, when the stretch began that is looked at
+	since   int64 // µs of the pool, when the present stretch began
 	handed  int64 // pace.handed then
 	busy    bool  // calls have waited for tokens in all of it
-	short   int64 // what was handed out less than the rate, since there was none
+	short   int64 // what was handed out less than the rate because there was none
 	largest int64 // of the heads of the queue that waited for tokens in it
 }
 
-// lookEvery is how long a stretch is, in µs: each is rounded to a token.
+// lookEvery is how long a stretch is, in µs. Each stretch is rounded to a token.
 const lookEvery = int64(time.Second / time.Microsecond)
 
-// watch brings it to now, before anything changes. Beyond a second of the rate and a
-// call, which I2 leaves to every pool, what is short is unused, as far as the ledger has
-// room for it: a pool whose minute is full does not have it.
+// watch brings it to now, before anything changes. What was handed out less than the rate is
+// unused, beyond a second of the rate and one call, which I2 leaves to every pool, and so far as
+// the ledger has room for it: a pool whose minute is full has none to hand out.
 func (p *Pool) watch() {
 	u, a := &p.idle, &p.axes[Tokens]
 	if p.waiting() == 0 || p.blocked != Tokens || !p.held.IsZero() {

@@ -140,14 +140,14 @@ type Demand struct {
 	// WaitingUnits what it will be booked at.
 	Waiting      int64
 	WaitingUnits Cost
-	// Kept is how much of Waiting are kept places, and Late, of a leaf, how much of these are
-	// some to which nobody has come back when told: to most of them nobody will.
+	// Kept is how much of Waiting are kept places. Late, for a leaf, is how much of that nobody has
+	// come back to although told to; nobody will come back to most of these.
 	Kept, Late int64
-	// Again is the virtual cost of all calls that were ever refused here with a place kept,
-	// and may have one already: nobody knows whether they were refused before, or it is
-	// known that they were.
+	// Again is the virtual cost of all calls that were ever refused here with a place kept, and
+	// whose callers may have another place already: they were refused before, or nobody knows
+	// whether they were.
 	Again int64
-	// Away is that of all that were refused, and have no place.
+	// Away is the virtual cost of all calls that were refused and have no place.
 	Away int64
 	// Call is the virtual cost of the last call that was refused, and CallUnits what it was
 	// expected to take.
@@ -155,7 +155,7 @@ type Demand struct {
 	CallUnits Cost
 }
 
-// Demand reports what is asked for at a node; of all but leaves, only what waits.
+// Demand reports what is asked for at a node; for inner nodes only what waits.
 func (p *Pool) Demand(i NodeID) Demand {
 	n := &p.nodes[i]
 	d := Demand{Waiting: n.backlog, WaitingUnits: n.booked, Kept: n.promised}
@@ -171,22 +171,21 @@ func (p *Pool) Demand(i NodeID) Demand {
 	return d
 }
 
-// lateAfter is how long after the time that it was told nobody is expected at a place any
-// more, in µs: a call takes that to come.
+// lateAfter is how long after the promised time, in µs, nobody is expected at a place any more: the
+// time that a call takes to arrive.
 const lateAfter = int64(250 * time.Millisecond / time.Microsecond)
 
-// Share scales a node's weight and floor by a part of a million: the part of its
-// demand that comes to this process, where a limit is shared with others. Debt stays
-// what it is in cost. Call Pump afterwards.
+// Share scales a node's weight and floor by ppm millionths: the part of its demand that comes to
+// this process, where a limit is shared with others. Debt keeps its cost. Call Pump afterwards.
 func (p *Pool) Share(i NodeID, ppm int64) {
 	p.nodes[i].share = min(max(ppm, 1), shareWhole)
 	p.describe(i, p.nodes[i].claim)
 }
 
-// shareWhole is the share of a node that all of its demand comes to.
+// shareWhole is the share of a node all of whose demand comes to this process.
 const shareWhole = 1_000_000
 
-// scaled is what counts of a claim of which so many millionths do.
+// scaled is the claim as it counts at a share of ppm millionths.
 func (n Node) scaled(ppm int64) Node {
 	if ppm < shareWhole {
 		n.Weight = max(1, Weight(mulDivCeil(int64(n.Weight), ppm, shareWhole)))
@@ -195,11 +194,11 @@ func (n Node) scaled(ppm int64) Node {
 	return n
 }
 
-// ceilDiv is a/b rounded up, of an a ≥ 0.
+// ceilDiv is a/b rounded up, for a ≥ 0.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// ask is what was asked for at a leaf. It is no part of the books, for a refusal
-// leaves these as they were.
+// ask is what was asked for at a leaf. It is no part of the books, since a refusal leaves these as
+// they were.
 type ask struct {
 	served, again, away, call int64
 	units, callUnits          Cost
@@ -225,8 +224,8 @@ func (p *Pool) letGo(e *entry) {
 	}
 }
 
-// sentAway notes what a leaf is refused, in a shared pool. Who has a key, or comes for the
-// first time, has one place at most; who came back to its place had it before.
+// sentAway notes what a leaf is refused, in a shared pool. A caller with a key, or one that comes
+// for the first time, has one place at most; one that came back to its place had it before.
 func (p *Pool) sentAway(c *Call, e *entry, ticket int32, kept bool) {
 	if !p.cfg.Shared {
 		return

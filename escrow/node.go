@@ -99,9 +99,9 @@ type inner struct {
 	// latest is the largest finish tag ever given: virtual time once all is idle.
 	latest int64
 	idle   uint64 // the idle period up to which virtual is right
-	// mean is the mean tag of the children that wait or have kept places, by weight,
-	// as of meanAt. Where all are present they are close together, and virtual will
-	// do; who is absent falls behind those who are not.
+	// mean is the mean tag, by weight, of the children that wait or have kept places, as of meanAt.
+	// If all of them are present their tags are close together, and virtual will do; those that are
+	// absent fall behind.
 	mean, meanAt int64
 
 	// In the lead epoch: the virtual cost that went through the node, what it was

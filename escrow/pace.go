@@ -10,17 +10,14 @@ const paceSlots = 600
 // once a second. Looking every slot costs ten times as much and gains nothing.
 const lookahead = 60
 
-// pace hands out one axis of a pool over time. Without it the first tenants of
-// a minute would take the whole minute, in whatever order they are served, and
-// who comes later would find nothing.
+// pace hands out one axis of a pool over time. Without it the first tenants of a minute would take
+// the whole minute, in whatever order they are served, and those who come later would find nothing.
 //
-// It is one level that refills at a rate. The rate is a taut string: the
-// steepest line which, starting from what the level holds now, stays under the
-// room that the ring of past dispatches will have, at every second of the next
-// Window. So an idle pool gives its burst at once, a saturated one runs at its
-// limit, and what a burst took too early is paid back by a slower refill: no
-// second book of burst tokens is needed, and settles, refunds and restarts
-// heal by themselves.
+// It is one level that refills at a rate. The rate is a taut string: the steepest line which,
+// starting from what the level holds now, stays under the room that the ring of past dispatches
+// will have, at every second of the next Window. So an idle pool gives its burst at once, a
+// saturated one runs at its limit, and what a burst took too early is paid back by a slower refill:
+// no second book of burst tokens is needed, and settles, refunds and restarts heal by themselves.
 type pace struct {
 	limit int64   // units a Window
 	ring  *Ledger // what was dispatched when; unless they are apart, the axis's ledger
@@ -101,12 +98,12 @@ func (p *pace) steady() int64 {
 	return mulDivCeil(p.limit*p.scale*(n-1)/n, p.part, WholePace)
 }
 
-// leastComing is the part of the whole rate that a process that shares it can count on.
+// A process that shares a limit can count on 1/leastComing of the whole rate.
 const leastComing = 256
 
-// coming is the rate to reckon with from now on. An allowance of hardly anything, which who has just
-// come has, and who asked for nothing, is not the last: there is more a second or two after it
-// is asked for.
+// coming is the rate to expect from now on. A tiny allowance, which a process gets that has just
+// joined or asked for nothing, does not last: there is more within a second or two of asking for
+// it.
 func (p *pace) coming() int64 {
 	if !p.granted {
 		return p.steady()
@@ -206,19 +203,18 @@ func (p *pace) rise(micros int64) {
 	}
 }
 
-// apartSlack is the slack of a string that is drawn over dispatches while the
-// provider counts something else, which a ledger of its own sees to. Drawn as
-// tight as over the limit itself, it hands every gap that the ledger makes on to
-// the next minute: 96.6 % of a pool whose calls have unknown lengths instead of
-// 98.8 %. With none at all a burst is paid back at once, by a stall.
+// apartSlack is the slack of a string drawn over dispatches while the provider counts something
+// else, which a ledger of its own sees to. Drawn as tight as over the limit itself, the string
+// passes every gap that the ledger makes on to the next minute: 96.6 % of a pool whose calls have
+// unknown lengths, instead of 98.8 %. With no string at all a burst is paid back at once, by a
+// stall.
 const apartSlack = 6 * time.Second
 
-// slack is that of the string: how far the ring may stray from a straight
-// line because calls are whole. With none at all a saturated pool loses 1 % of
-// its limit; with a second of it, one whose calls take up to a seventh of the minute
-// loses 6 % instead of 3. With a fixed second, a gap of a second, such as the one
-// behind the first second's start, comes back every minute for ever where calls
-// are small and all alike.
+// slack is how far the ring may stray from a straight line because calls are indivisible. With none
+// at all a saturated pool loses 1 % of its limit. With a second of it, a pool whose calls take up
+// to a seventh of the minute loses 6 % instead of 3. With a fixed second, a gap of a second, such
+// as the one after the start's first second, comes back every minute for ever if calls are small
+// and all alike.
 func (p *pace) slack() int64 {
 	calls := 2 * p.largest
 	return max(p.minSlack, p.base/4, min(p.base, calls), calls-p.base)
@@ -262,8 +258,7 @@ func (p *pace) need(c int64) int64 {
 	return min(c, p.burst)
 }
 
-// take pays for a dispatched call of cost c, of which so much is expected to be
-// really taken.
+// take pays for a dispatched call of cost c, which is expected to really take the amount expected.
 func (p *pace) take(c, expected int64) {
 	p.spent += c
 	p.handed += c

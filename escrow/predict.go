@@ -51,8 +51,8 @@ func (p *Pool) predict(now time.Time, e *entry) (rolling, slot time.Duration) {
 	return rolling, slot
 }
 
-// surely reports whether a call is served within a wait even if all that waits
-// goes before it: so that most calls are queued without a look at who is ahead.
+// surely reports whether a call is served within wait even if everything that waits goes before it.
+// So most calls are queued without looking at what is ahead of them.
 func (p *Pool) surely(now time.Time, e *entry, wait time.Duration) bool {
 	return wait > 0 && p.rolling(now, e, p.nodes[Root].booked, 0) <= wait
 }

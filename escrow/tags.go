@@ -11,18 +11,15 @@ func (t *tree) virtualOf(p *inner) int64 {
 	return p.virtual
 }
 
-// startTag is the tag of node i if something came to it now, while nothing waits
-// below it: virtual time, or before that by what it has to catch up; of these, the
-// larger counts:
-//
-//   - the lead: those who were served while the pool ran ahead of a fluid server
-//     have taken it together, and who comes back only now starts that much
-//     earlier. It is shared out level by level, in proportion to what went there, and
-//     in what tags were moved by, which is less than was paced where not all counts
-//     in shares.
+// startTag is the tag that node i would have if something came to it now, while nothing waits below
+// it: virtual time, or earlier by what it has to catch up on, which is the larger of:
+//   - the lead: those who were served while the pool ran ahead of a fluid server have taken it
+//     together, and a node that comes back only now starts earlier by its part of it. It is divided
+//     level by level, in proportion to what went there, and in what tags were moved by. That is
+//     less than what was paced if not everything counts in shares.
 //   - its credit.
 //
-// It is never before the node's own finish tag, which keeps both from being farmed.
+// It is never before the node's own finish tag, so that neither can be exploited.
 func (t *tree) startTag(i NodeID) int64 {
 	nd := &t.nodes[i]
 	p := t.nodes[nd.parent].inner
@@ -38,13 +35,12 @@ func (t *tree) startTag(i NodeID) int64 {
 	return max(t.fluid(nd.parent)-back, nd.finish)
 }
 
-// meanEvery is how long a mean is good for, in µs of the pool.
+// meanEvery is how long a mean is valid, in µs of the pool.
 const meanEvery = 50_000
 
-// fluid is where the fluid system stands below an inner node: where children that
-// return start. Among children some of which are absent, with only their places kept,
-// virtual time runs with those who are present and have had more than the others;
-// the mean does not.
+// fluid is where the fluid system stands below an inner node: where children that return start. If
+// some children are absent, with only their places kept, virtual time follows those that are
+// present and have had more than the others; the mean does not.
 func (t *tree) fluid(i NodeID) int64 {
 	p := t.nodes[i].inner
 	v := t.virtualOf(p)

@@ -5,12 +5,12 @@ import "time"
 // WholePace is the whole of a pool's rate, in the parts that Throttle takes.
 const WholePace = 1_000_000
 
-// Throttle lets the pool hand out only a part of its rate, in millionths, and before
-// a time nothing at all: because whom it is handed out for has said so, or is partly
-// gone. The zero time holds nothing back. The account of the minute stays as it is,
-// and so does the order of who waits. When a hold ends the pool begins with a second
-// of its rate, as a new one does: who has just said that it is full is not given a
-// burst. Call Pump afterwards. It panics on a part that is not in 1…WholePace.
+// Throttle lets the pool hand out only a part of its rate, in millionths, and nothing at all before
+// until; a zero until does not stop it. It is for a provider that has asked for less, or is partly
+// gone. The books of the minute stay as they are, and so does the order of calls that wait. After
+// such a stop the pool begins with one second of its rate, as a new one does: a provider that has
+// just said that it is full is not sent a burst. Call Pump afterwards. It panics if part is not in
+// 1…WholePace.
 func (p *Pool) Throttle(now time.Time, part int64, until time.Time) {
 	if part < 1 || part > WholePace {
 		panic("escrow: BUG: a part of the pace is out of range")

@@ -2,11 +2,11 @@ package escrow
 
 import "time"
 
-// A ticket is the kept place of a refused call. It keeps the tag that the call had, and
-// no capacity: holding tokens for who is absent would idle 1.7 % of the pool for
-// every second of it. Only calls that are present are served. Who comes back at or
-// after the promised time queues with the old tag, even if it is not ready to wait;
-// who does not come has cost nothing.
+// A ticket is the kept place of a refused call. It keeps the tag that the call had, but no
+// capacity: holding tokens for an absent caller would idle 1.7 % of the pool for every
+// second of it. Only calls that are present are served. A call that comes back at or after
+// the promised time queues with the old tag, even if it is not ready to wait; one that
+// does not come back has cost nothing.
 
 const (
 	// ticketReach is the longest predicted wait for which a place is kept.
@@ -15,30 +15,29 @@ const (
 	ticketGrace = 6 * time.Second
 )
 
-// Retry is what is known of whether a call was offered, and refused, before.
+// Retry is whether a call was offered, and refused, before.
 type Retry uint8
 
-// Clients that count their retries say whether they come for the first time; of
-// others it is not known.
+// Clients that count their retries say whether they come for the first time; for others it is
+// unknown.
 const (
 	RetryUnknown Retry = iota
 	RetryFirst
 	RetryAgain
 )
 
-// Claim is how a call that comes back is recognised: by its key, which is the same
-// each time and nobody else's; else by its count of retries: then it takes the first
-// place of its leaf, if that is due. So does who gives neither, but only from the next
-// whole second on: until then nobody can be back who was told whole seconds, and it
-// would be a newcomer that takes another's place. A key that is not known is that of
-// a newcomer, unless its retries were counted.
+// Claim is how a call that comes back is recognised: by its key, which is the same each time and
+// nobody else's; or else by its count of retries, and then it takes the first place of its leaf, if
+// that is due. A call that gives neither does so, too, but only from the next whole second on:
+// callers that were told whole seconds cannot be back before that, so it would be a newcomer taking
+// another's place. An unknown key belongs to a newcomer, unless its retries were counted.
 type Claim struct {
 	Key   uint64 // 0 is none
 	Retry Retry
 }
 
-// tickets are all kept places of a pool, by when they end and by key. Those of a
-// leaf are in leaf.tickets.
+// tickets are all kept places of a pool, by when they end and by key. Those of a leaf are in
+// leaf.tickets.
 type tickets struct {
 	ends  heap             // by promised + ticketGrace, in µs of the pool
 	byKey map[uint64]int32 // entries of those with a key
@@ -50,7 +49,7 @@ type ticketOrder Pool
 func (p *ticketOrder) moved(id int32, at int) { p.entries[id].at = int32(at) }
 func (p *ticketOrder) tie(a, b int32) bool    { return a < b }
 
-// claimed is the ticket that a call comes back with: -1 for none.
+// claimed is the ticket with which a call comes back; -1 if it has none.
 func (p *Pool) claimed(c *Call) int32 {
 	if len(p.tickets.ends) == 0 {
 		return -1

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// Account is what the store of a pool keeps: who has used what, who may use what, and
-// how much each gets. It is pure, and serves as it is where the store can run Go; where
-// it cannot, the same steps run there (package federation/redis), and the conformance
-// suite compares the two. It is not safe for concurrent use.
+// Account is what the store of a pool keeps: who has used what, who may use what, and how much each
+// gets. It is pure, and serves as it is where the store can run Go; elsewhere the same steps are
+// written anew (package federation/redis), and the conformance suite compares the two. It is not
+// safe for concurrent use. Times are milliseconds of the store's clock.
 type Account struct {
 	Rules Rules
-	// Incarnation is of the server that remembers: another one may have lost writes.
+	// Incarnation names the server that remembers. Another one may have lost writes.
 	Incarnation string
-	// Epoch numbers the memories; Born is when this one began, and Learning until when
-	// nothing is granted of it.
+	// Epoch numbers the memories. Born is when this one began, and Learning until when nothing is
+	// granted from it.
 	Epoch, Born, Learning int64
-	// Lost says that somebody knows of a memory before this one.
+	// Lost says that some node knows of an earlier memory.
 	Lost bool
-	// Now is the latest time that was seen. It never runs backwards within one memory.
+	// Now is the latest time seen. It never runs backwards within one memory.
 	Now int64
-	// Booked is the sum over all nodes, those that are no more included.
+	// Booked is the sum over all nodes, including those that are gone.
 	Booked  book
 	Members map[string]*Member
-	// Gone is what those may have used that are no more, in the slot in which they lost
-	// the right to it. It counts until then as well.
+	// Gone is what nodes that are gone may have used, in the slot in which they lost the right to
+	// it. It also counts before that slot.
 	Gone book
 	// Fill is what an idle pool may hand out at once.
 	Fill [axes]Fill
@@ -36,13 +36,14 @@ type Account struct {
 type Member struct {
 	Region, Instance string
 	Seq              int64
-	// Sent and Seen are when its last beat was sent, at the earliest, and received.
+	// Sent is the earliest time at which its last beat can have been sent, and Seen is when that
+	// was received.
 	Sent, Seen             int64
 	Joined, Past           int64 // see Beat
 	Limits, Burst, Reserve Amounts
 	Booked                 book
 	Held, Parts            Amounts
-	// Of the two envelopes it uses one, and which is not known: what it held, until it
+	// The node uses one of these two envelopes, but which one is unknown: what it held, until it
 	// has the answer, or what it was granted.
 	Holding, Grant   [axes]Envelope
 	Waiting, Largest Amounts
@@ -56,10 +57,9 @@ const maxBooked = 10 * MaxLimit
 
 // Options of NewAccount.
 type Options struct {
-	// Incarnation is of the server that remembers.
+	// Incarnation names the server that remembers.
 	Incarnation string
-	// Fresh says that nobody can have used anything before: then there is nothing to
-	// learn.
+	// Fresh says that nobody can have used anything before, so that there is nothing to learn.
 	Fresh bool
 }
 
@@ -72,17 +72,17 @@ func NewAccount(r Rules, now int64, o Options) *Account {
 	return a
 }
 
-// lost begins a new memory, because the old one has holes.
+// lost begins a new memory, because the old one has gaps.
 func (a *Account) lost(incarnation string) {
 	fresh := NewAccount(a.Rules, a.Now, Options{Incarnation: incarnation})
 	fresh.Epoch, fresh.Lost = max(a.Epoch+1, a.Now), true
 	*a = *fresh
 }
 
-// Beat books what a node tells at now, and answers. incarnation is of the server that
-// remembers; expect is how many processes run at a time at most: if so many that have
-// run for a Window have told all after a loss, grants are resumed before another has
-// passed. 0 is for never.
+// Beat books what a node tells at now, and answers. incarnation names the server that remembers.
+// expect is how many processes run at the same time at most; 0 is unknown. After a loss, grants are
+// resumed once that many processes that ran for a Window before it have told everything. If that is
+// unknown, grants are resumed a Window later.
 func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply {
 	m, r := a.receive(now, incarnation, expect, b)
 	if m == nil {
@@ -97,9 +97,9 @@ func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply
 	return r
 }
 
-// receive books what a node tells. It returns no member where the answer is whole.
+// receive books what a node tells. It returns no member if the reply is complete.
 func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*Member, Reply) {
-	if a.Now-now > a.Rules.ttl()+a.Rules.window()+a.Rules.slot() { // to learn anew takes less than to wait for it
+	if a.Now-now > a.Rules.ttl()+a.Rules.window()+a.Rules.slot() { // learning anew takes less time than waiting until then
 		a.Now = now
 		a.lost(incarnation)
 	}
@@ -115,7 +115,7 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	case m != nil && !known && !b.Join:
 		return nil, a.say(b, Fenced)
 	case known && m.Seq == b.Seq:
-		return nil, m.Last // the beat is there twice
+		return nil, m.Last // the beat arrived twice
 	case known && m.Seq > b.Seq:
 		return nil, a.say(b, Stale)
 	case !b.Join && (b.Epoch != a.Epoch || !known && !b.Full):
@@ -136,11 +136,11 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	return m, r
 }
 
-// granted notes what a node was answered.
+// granted notes the answer to a node.
 func (m *Member) granted(r Reply) { m.Grant, m.Last = r.Grant, r }
 
-// forgot reports whether a node had an answer of this memory to a later beat than the
-// last that it knows.
+// forgot reports whether the node has had an answer, from this memory, to a later beat than the
+// last one that the memory knows.
 func (a *Account) forgot(b *Beat) bool {
 	m := a.Members[b.Node]
 	return m != nil && m.Instance == b.Instance && b.Epoch == a.Epoch && !b.Full && m.Seq < b.Acked
@@ -150,11 +150,12 @@ func (a *Account) say(b *Beat, s Status) Reply {
 	return Reply{Status: s, Instance: b.Instance, Seq: b.Seq, Epoch: a.Epoch, Now: a.Now}
 }
 
-// learns reports whether it is too early to grant anything. It is not where as many as
-// ever run at a time ran since a Window before the memory began, and have told all: they
-// left no place for others that used anything in it. Nor where so many run side by side,
-// and nobody knows of a memory before: then it is the first, and nothing was used. That is
-// wrong only if it was lost, and all that knew it ended before they could tell.
+// learns reports whether it is too early to grant anything. Two things end that early. Either as
+// many nodes as ever run at the same time have run since a Window before this memory began, and
+// have told everything: then no others can have used anything in that time. Or that many run side
+// by side, and none knows of an earlier memory: then this is the first one, and nothing was used
+// before. The latter is wrong only if a memory was lost, and all nodes that knew it ended before
+// they could say so.
 func (a *Account) learns(expect int) bool {
 	if expect <= 0 || a.Now >= a.Learning {
 		return a.Now < a.Learning
@@ -171,7 +172,7 @@ func (a *Account) learns(expect int) bool {
 	return a.Now < a.Learning
 }
 
-// together is how many are known to have run at a time.
+// together is how many nodes are known to have run at the same time.
 func (a *Account) together() int {
 	most := 0
 	for _, last := range a.Members {
@@ -189,7 +190,7 @@ func (a *Account) together() int {
 // slotOf is the slot of a time.
 func (a *Account) slotOf(t int64) int64 { return floorDiv(t, a.Rules.slot()) }
 
-// age drops what has left the Window, and who has nothing left in it.
+// age drops what has left the Window, and members that have nothing left in it.
 func (a *Account) age() {
 	first := a.slotOf(a.Now) - a.Rules.Slots
 	a.Booked.since(first)
@@ -202,12 +203,11 @@ func (a *Account) age() {
 	}
 }
 
-// names are those of the members, in order, so that the same beats have the same
-// answers.
+// names are the members' names in order, so that the same beats get the same answers.
 func (a *Account) names() []string { return slices.Sorted(maps.Keys(a.Members)) }
 
-// retire takes down all that a node that is no more may have used: what it was granted,
-// or held before, as late as it can have used it, and what belonged to no slot yet, now.
+// retire books everything that a node which is gone may have used: what it was granted or held
+// before that, as late as it can have used it; and what belonged to no slot yet, now.
 func (a *Account) retire(m *Member) {
 	var most Amounts
 	for k := range most {
@@ -255,7 +255,7 @@ func (a *Account) book(m *Member, b *Beat) {
 		change(x.Slot, within(0, x.Used, maxBooked))
 	}
 	held := within(0, b.Held, maxBooked)
-	if more = plus(more, minus(held, m.Held)); b.Full { // all of it is of before, and nobody was granted anything meanwhile
+	if more = plus(more, minus(held, m.Held)); b.Full { // all of it is old, and nobody was granted anything meanwhile
 		more = Amounts{}
 	}
 
@@ -279,11 +279,11 @@ func (a *Account) book(m *Member, b *Beat) {
 	a.fill(more)
 }
 
-// leaving is how many slots of the oldest are no news: what changes in them has left
-// the pool's own Window, whose slots are finer.
+// leaving is in how many of the oldest slots changes are ignored: what changes there has left the
+// pool's own Window, whose slots are finer.
 const leaving = 2
 
-// totals are the demands of all nodes at what a beat names.
+// totals are the demands of all nodes for what a beat names.
 func (a *Account) totals(b *Beat) []Demand {
 	sums := map[string]int64{}
 	for _, d := range b.Demands {
@@ -306,5 +306,5 @@ func (a *Account) totals(b *Beat) []Demand {
 	return out
 }
 
-// live reports whether a node is heard of.
+// live reports whether a node is still heard of.
 func (a *Account) live(m *Member) bool { return a.Now-m.Seen <= a.Rules.silent() }

@@ -8,8 +8,8 @@ import (
 // book is amounts by slot, in the order of the slots; zeros are left out.
 type book []Booked
 
-// find is where a slot is, or would be. The slots of a busy pool have no gaps, and most
-// are added at the end.
+// find is the index of a slot, or where it would be. The slots of a busy pool have no gaps, and
+// most are added at the end.
 func (b book) find(slot int64) (int, bool) {
 	n := len(b)
 	if n == 0 || b[n-1].Slot < slot {
@@ -45,7 +45,7 @@ func (b *book) set(slot int64, x Amounts) {
 // add changes what is in a slot.
 func (b *book) add(slot int64, d Amounts) { b.set(slot, plus(b.at(slot), d)) }
 
-// since drops all before a slot.
+// since drops everything before a slot.
 func (b *book) since(slot int64) {
 	i, _ := b.find(slot)
 	*b = slices.Delete(*b, 0, i)
@@ -75,7 +75,7 @@ func minus(a, b Amounts) Amounts {
 	return a
 }
 
-// within is amounts, each not below low or above high.
+// within cuts each amount to low…high.
 func within(low int64, x Amounts, high int64) Amounts {
 	for k := range x {
 		x[k] = min(max(x[k], low), high)

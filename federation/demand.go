@@ -15,18 +15,18 @@ const (
 	curvePoints = 64
 	// memory is the time constant of what is remembered of demand.
 	memory = 3 * time.Second
-	// doubt is that of what is remembered of how callers behave.
+	// doubt is the time constant of what is remembered of how callers behave.
 	doubt = 10 * time.Second
-	// leastShare is the least part of its weight that a claim has anywhere, in millionths:
-	// whoever begins to ask there is served until its demand is known.
+	// leastShare is the least part of its weight, in millionths, that a claim has anywhere, so that
+	// callers that begin to come are served until their demand is known.
 	leastShare = 20_000
 	wholeShare = 1_000_000
-	// most is how many leaves a beat tells of: those with the largest demands. Others count
+	// mostDemands is how many leaves a beat tells of: those with the largest demands. Others count
 	// as if they asked nowhere else.
 	mostDemands = 4096
 )
 
-// demands is what is known of who asks for what of one pool, here and elsewhere.
+// demands is what is known of the demand for one pool, here and elsewhere.
 type demands struct {
 	leaves map[string]*demand // by path
 	shares map[string]int64   // by path, as of the last Share
@@ -34,30 +34,30 @@ type demands struct {
 
 func newDemands() demands { return demands{map[string]*demand{}, map[string]int64{}} }
 
-// demand is what is known of one leaf's: what it uses, and what those could use who were
-// not served yet. How often somebody asks says nothing of that: who is refused may ask
-// again at once, or when told, or never.
+// demand is what is known of the demand at one leaf: what it uses, and what callers could use that
+// were not served yet. How often they ask says nothing of that: a caller that is refused may ask
+// again at once, or when told to, or never.
 type demand struct {
 	at    time.Time
-	known escrow.Demand // as of then
-	// rate is what was served here of late, and away what was refused without a place kept,
-	// as a virtual cost a Window; use is in units a Window.
+	known escrow.Demand // as of the last observation
+	// rate is what was served here of late, and away what was refused without a place being kept,
+	// both as a virtual cost a Window. use is in units a Window.
 	rate, away float64
 	use        [axes]float64
-	// served and again are what was served, and refused to who may have a place already, over
-	// a longer time: see trust.
+	// served and again are, over a longer time, what was served, and what was refused to callers
+	// that may have a place already: see trust.
 	served, again float64
-	// own is what could be used here, and with what that comes to in units.
+	// own is what could be used here; and what that comes to in units.
 	own  float64
 	with [axes]float64
-	// told is what the last beat said, and others what all others ask for.
+	// told is what the last beat said, and others what all other nodes ask for.
 	told   int64
 	others float64
 }
 
-// observe brings a leaf's demand to now: what it is served; what waits, which could all go
-// within a beat; and of what was refused what places are kept for, as far as these are
-// trusted. Where none are, as much again as it has, so that it gets more step by step.
+// observe brings a leaf's demand to now: what it is served; what waits, all of which could go
+// within a beat; and what was refused with a place kept, so far as those places are trusted. If no
+// places are kept, the demand is twice what the leaf has, so that it gets more step by step.
 func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 	if dt := now.Sub(d.at).Seconds(); !d.at.IsZero() && dt > 0 {
 		window := r.Window.Seconds() / dt
@@ -81,7 +81,7 @@ func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 	if e.Kept == 0 {
 		refused = min(d.away, d.own)
 	}
-	if e.Kept > e.Late || d.away >= float64(e.Call) { // at least one of them is there
+	if e.Kept > e.Late || d.away >= float64(e.Call) { // at least one of these callers is there
 		refused = max(refused, (float64(e.Call)-kept)*beats)
 	}
 	d.own += refused
@@ -91,9 +91,9 @@ func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 	}
 }
 
-// trust is how many of the places that are kept are believed to be of different callers.
-// Who comes back when told has one, and is served once for it. Who asks again at once gets
-// one more each time: the more often, the less all these places say.
+// trust is the part of the kept places that is believed to belong to different callers. A caller
+// that comes back when told to has one place, and is served once for it. One that asks again at
+// once gets another place each time: the more often that happens, the less all these places say.
 func (d *demand) trust() float64 {
 	if d.again <= d.served {
 		return 1
@@ -101,7 +101,7 @@ func (d *demand) trust() float64 {
 	return (d.served / d.again) * (d.served / d.again)
 }
 
-// tell is what a beat says of what is asked for.
+// tell is what a beat says about demand.
 func (ds *demands) tell(now time.Time, r Rules, tree []Claim) (curve []Point, list []Demand, under []string) {
 	known := ds.leaves
 	ds.leaves = make(map[string]*demand, len(tree))
@@ -130,7 +130,7 @@ func (ds *demands) tell(now time.Time, r Rules, tree []Claim) (curve []Point, li
 	return f.curve(), list, under
 }
 
-// answered takes in what all ask for, and how high the water stands.
+// answered takes in what all nodes ask for, and the water level.
 func (ds *demands) answered(r *Reply, tree []Claim) []Command {
 	for _, d := range ds.leaves {
 		d.others = 0
@@ -152,7 +152,7 @@ func (ds *demands) answered(r *Reply, tree []Claim) []Command {
 		ppm := f.branches[i].share()
 		was, told := ds.shares[c.Path]
 		if d := ppm - was; told && max(d, -d)*100 < was {
-			ppm = was // less than a hundredth is not worth moving tags for
+			ppm = was // a change of less than a hundredth is not worth moving tags
 		}
 		if shares[c.Path] = ppm; ppm != was {
 			out = append(out, Share{c.ID, ppm})

@@ -1,39 +1,29 @@
 package federation
 
 import (
-	"bytes"
 	"encoding/binary"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/llmgov/llmgov/federation/internal/envelope"
 )
 
-// encoding is the version of how accounts are written down: the first byte. Whoever finds
-// another one keeps its hands off: what it does not understand may be what was used.
+// encoding is the version of how accounts are written down.
 const encoding = 2
 
 // ErrEncoding says that an account was written by another release, or by other rules.
-var ErrEncoding = errors.New("federation: the account in the store is of another release of llmgov; run the same one everywhere")
+var ErrEncoding = envelope.ErrOther
 
 // Encode writes an account down, for stores that keep it as it is. (In JSON the largest
 // accounts take six times as long.)
-func (a *Account) Encode() ([]byte, error) {
-	out := bytes.NewBuffer([]byte{encoding})
-	if err := gob.NewEncoder(out).Encode(a); err != nil {
-		return nil, fmt.Errorf("federation: an account cannot be written down: %w", err)
-	}
-	return out.Bytes(), nil
-}
+func (a *Account) Encode() ([]byte, error) { return envelope.Seal(encoding, a) }
 
 // Decode reads what Encode wrote. The rules have to be those that it was kept by.
 func Decode(b []byte, r Rules) (*Account, error) {
-	if len(b) == 0 || b[0] != encoding {
-		return nil, fmt.Errorf("%w (it is not of encoding %d)", ErrEncoding, encoding)
-	}
 	a := &Account{}
-	if err := gob.NewDecoder(bytes.NewReader(b[1:])).Decode(a); err != nil {
-		return nil, fmt.Errorf("federation: the account in the store cannot be read: %w", err)
+	if err := envelope.Open(encoding, b, a); err != nil {
+		return nil, err
 	}
 	if a.Rules != r {
 		return nil, fmt.Errorf("%w (rules %+v, not %+v)", ErrEncoding, a.Rules, r)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// forest is a pool's tree with what is asked for at each node of it, by all: it works out
-// how weighted max-min over all processes would share the pool, and which part of that is
-// this one's. With the shares that follow from it, local fair queueing gives each leaf
-// what flat weighted max-min over all regions would.
+// forest is a pool's tree with the demand of all nodes at each of its claims. It computes how
+// weighted max-min over all processes would share the pool, and which part of that is this one's.
+// With the shares that follow from it, local fair queueing gives each leaf what flat weighted
+// max-min over all regions would.
 type forest struct {
 	branches []branch // by index in the tree
 	roots    []int

@@ -15,21 +15,21 @@ const axes = len(Amounts{})
 // exceeds 2⁵³: stores whose only numbers are floats compute exactly what Go does.
 const MaxLimit = int64(1e11)
 
-// Rules are the constants of the protocol. All nodes of a pool have the same.
+// Rules are the constants of the protocol. They are the same for all nodes of a pool.
 type Rules struct {
-	// Window is that of the limits, in Slots slots. One slot in Slots+1 of a saturated
+	// Window is the window of the limits, divided into Slots. One slot in Slots+1 of a saturated
 	// limit is lost.
 	Window time.Duration
 	Slots  int64
-	// Beat is how often a node tells what it has used, and Eager how soon after a beat it
-	// may do so out of turn.
+	// Beat is how often a node tells what it has used, and Eager how soon after a beat it may tell
+	// out of turn.
 	Beat, Eager time.Duration
-	// TTL is how long a grant may be used. It has to outlast a beat that is lost and the
-	// round trip of the next.
+	// TTL is how long a grant may be used. It has to be longer than the time until the next beat is
+	// answered after one was lost.
 	TTL time.Duration
 }
 
-// DefaultRules are those that llmgov runs by.
+// DefaultRules are the rules by which llmgov runs.
 func DefaultRules() Rules {
 	return Rules{Window: escrow.Window, Slots: 240, Beat: time.Second, Eager: 250 * time.Millisecond, TTL: 2500 * time.Millisecond}
 }
@@ -38,57 +38,56 @@ func (r Rules) slot() int64   { return r.window() / r.Slots }
 func (r Rules) window() int64 { return r.Window.Milliseconds() }
 func (r Rules) ttl() int64    { return r.TTL.Milliseconds() }
 
-// silent is after how long without a beat a node gets no share any more.
+// silent is after how many milliseconds without a beat a node gets no share any more.
 func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 
-// Beat is what a node tells the store of one pool. Times are milliseconds of the
-// store's clock, amounts are sums and not differences: told twice, they say the same.
+// Beat is what a node tells the store of one pool. Times are milliseconds of the store's clock.
+// Amounts are sums, not differences: repeated, they say the same.
 type Beat struct {
 	Node, Region string
-	// Instance names the process: random, new at each start. Join says that it has not
-	// had an answer yet. Seq numbers its beats, and Acked is the last one that was answered.
-	// Epoch is that of the last answer.
+	// Instance names the process: random, and new at each start. Join says that it has not had an
+	// answer yet. Seq numbers its beats, Acked is the last one that was answered, and Epoch is that
+	// of the last answer.
 	Instance          string
 	Join              bool
 	Seq, Acked, Epoch int64
-	// Full says that Booked is all that counts, not only what has changed.
+	// Full says that Booked is everything that counts, not only what has changed.
 	Full bool
 
-	// Limits are the pool's as the node knows them, less headroom; 0 is none. The least of
-	// any node holds. Burst is how much of them an idle pool may hand out at once, Reserve
-	// what is never granted.
+	// Limits are the pool's as the node knows them, less headroom; 0 is no limit. The lowest of any
+	// node holds. Burst is how much of them an idle pool may hand out at once, and Reserve is what
+	// is never granted.
 	Limits, Burst, Reserve Amounts
-	// Expect is how many nodes there are, as far as this one was told: after a loss the
-	// store grants again once so many have told all, and not only after a Window. 0 is
-	// not known.
+	// Expect is how many nodes there are according to this one's configuration; 0 is unknown. After
+	// a loss the store grants again as soon as that many have told everything, rather than only
+	// after a Window.
 	Expect int
 
-	// Sent is the least that the store's clock may have shown as the beat was sent, and
-	// Joined the most as the process had its first answer.
+	// Sent is the least that the store's clock may have shown when the beat was sent, and Joined
+	// the most that it may have shown when the process had its first answer.
 	Sent, Joined int64
-	// Booked is what calls used, and are planned to use, by slot of the store's clock, the
-	// whole of this node in each slot that is there. Up to slot Past it was used before the
-	// beat was sent, also where the slot is still to come. Held belongs to no slot yet.
+	// Booked is what calls have used and are planned to use, by slot of the store's clock; for each
+	// slot named it is all of this node. Up to slot Past it was used before the beat was sent, even
+	// if the slot is still to come. Held belongs to no slot yet.
 	Booked []Booked
 	Past   int64
 	Held   Amounts
 	// Holding is what the node may still hand out, as of Sent, if no answer comes.
 	Holding [axes]Envelope
-	// Parts are what that had grown to by Sent beyond whole units, and what the grant that
-	// answers begins with: in parts of a unit, of which it has as many as the Window has
-	// milliseconds.
+	// Parts are the fractions of a unit to which that had grown by Sent, and with which the grant
+	// in the answer begins. A unit has as many parts as the Window has milliseconds.
 	Parts Amounts
 
-	// What follows decides how much the node gets, and never how much all get.
+	// What follows decides how much the node gets, but never how much all nodes get.
 
-	// Waiting is what waits in the queue, and Largest the largest call of late.
+	// Waiting is what waits in the queue, and Largest is the largest call of late.
 	Waiting, Largest Amounts
-	// Curve is how much the node's callers would use by level.
+	// Curve is how much the node's callers would use at each level.
 	Curve []Point
 	// Demands are those of single leaves, by path.
 	Demands []Demand
-	// Under are the paths of inner nodes that the node has callers below. It wants to know
-	// of all demands there, of which it tells only its own.
+	// Under are paths of inner nodes below which the node has callers. It wants to know of all
+	// demands there, of which it tells only its own.
 	Under []string
 }
 
@@ -98,8 +97,8 @@ type Booked struct {
 	Used Amounts
 }
 
-// Envelope bounds what may be used from a time on: Level at once, and Rate units a
-// Window as time passes, for Left milliseconds.
+// Envelope bounds what may be used from a time on: Level at once, and Rate units a Window as time
+// passes, for Left milliseconds.
 type Envelope struct{ Level, Rate, Left int64 }
 
 // Demand is what is asked for at one leaf of the tree, as a virtual cost a Window.
@@ -108,18 +107,18 @@ type Demand struct {
 	Rate int64
 }
 
-// Status is what the store says to a beat.
+// Status is the store's answer to a beat.
 type Status string
 
 const (
-	// Granted: it was booked, and Grant holds.
+	// Granted: it was booked, and Grant is valid.
 	Granted Status = "granted"
-	// Learning: it was booked, and nothing is granted yet, for the store does not know
-	// what was used before it knew anything.
+	// Learning: it was booked, but nothing is granted yet, since the store does not know what was
+	// used earlier.
 	Learning Status = "learning"
-	// Resend: the store knows nothing of the node. It wants to be told all.
+	// Resend: the store knows nothing of the node, and has to be told everything.
 	Resend Status = "resend"
-	// Stale: a later beat was there before.
+	// Stale: a later beat came first.
 	Stale Status = "stale"
 	// Fenced: another process has taken the node's name.
 	Fenced Status = "fenced"
@@ -134,13 +133,12 @@ type Reply struct {
 	Epoch int64
 	// Now is the store's clock.
 	Now int64
-	// Grant is what may be used from when the beat was sent.
+	// Grant is what may be used, from when the beat was sent.
 	Grant [axes]Envelope
-	// Level is how much each unit of weight gets, as a virtual cost a Window: the water
-	// level. It is negative if all that is asked for can be had.
+	// Level is the water level: how much each unit of weight gets, as a virtual cost a Window. It
+	// is negative if everybody can have what they ask for.
 	Level float64
-	// Totals are the demands of all nodes, at the leaves that the beat named, and at all
-	// below the paths that it named.
+	// Totals are the demands of all nodes, at the leaves and below the paths that the beat named.
 	Totals []Demand
 	// Until is when Learning ends.
 	Until int64

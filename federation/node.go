@@ -7,32 +7,31 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Config is what a Node is told once.
+// Config describes a Node.
 type Config struct {
-	// Name is the node's, unique among all that share the pool. Instance is the
-	// process's: random, new at each start.
+	// Name is the node's, unique among all that share the pool. Instance names the process: random,
+	// and new at each start.
 	Name, Region, Instance string
 	Rules                  Rules
-	// Seed decides on the jitter of the beats.
+	// Seed sets the jitter of the beats.
 	Seed uint64
 }
 
-// Node is one process's side of one pool: it says when to tell the store what, and what
-// follows from the answers. It is pure: it has no clock, and whoever runs it sends what
-// it wants sent. Times are of the process's own monotonic clock. It is not safe for
-// concurrent use.
+// Node is one process's side of one pool: it says when to tell the store what, and what follows
+// from the answers. It is pure: it has no clock, and whoever runs it sends what it wants sent.
+// Times are of the process's own monotonic clock. It is not safe for concurrent use.
 type Node struct {
 	cfg Config
 	rng *rand.Rand
 
 	joined     bool
 	fenced     bool
-	full       bool // all is to be told
+	full       bool // everything is to be told
 	seq, acked int64
 	epoch      int64     // of the last answer
-	first      time.Time // answer
-	now        time.Time // the latest that was told
-	wary       time.Time // until when nothing that is granted is taken
+	first      time.Time // when the first answer came
+	now        time.Time // the latest time seen
+	wary       time.Time // until then no grant is taken
 	next, last time.Time // beats: when the next is due, when the last was sent
 
 	// The store's clock: it showed store between sentAt and gotAt.
@@ -41,9 +40,9 @@ type Node struct {
 
 	sent    outstanding
 	allowed [axes]escrow.Allowance // as of the last answer
-	known   book                   // what the store has of this node
-	unsure  map[int64]bool         // slots of which it was told something that it may not have heard
-	placed  map[int64]placed       // by the end of the stretch
+	known   book                   // what the store knows of this node
+	unsure  map[int64]bool         // slots of which it may not have heard what it was told
+	placed  map[int64]placed       // by when the stretch ended
 	past    int64                  // the latest slot of these
 	demands demands
 }
@@ -70,17 +69,17 @@ func NewNode(c Config) *Node {
 
 // Pressure is how much a pool lacks at a moment.
 type Pressure struct {
-	// Waiting is what waits, and Head what the first call in the queue takes.
+	// Waiting is what waits, and Head is what the first call in the queue takes.
 	Waiting, Head Amounts
 	Holding       [axes]Holding
 }
 
-// Due reports whether it is time for a beat: in turn; or out of turn, when the last one
-// was answered, and a beat's time will not suffice for the first call that waits, or the
-// time that lies between two beats out of turn for all, of which the store has not been
-// told of half. Where all is used that is rare, for what waits stays the same. Where demand
-// wanders between nodes (d3) the 99th percentile of waits is 0.25 s; it is 0.35 s if for all,
-// too, a beat's time has to suffice.
+// Due reports whether it is time for a beat: a regular one; or, if the last one was answered, one
+// out of turn, which there is in two cases. Either what a beat's time brings will not suffice for
+// the first call that waits; or, for all that wait, what comes between two beats out of turn will
+// not, and the store has not been told of half of them. Where everything is used that is rare,
+// since what waits stays about the same. Where demand wanders between nodes (d3) the 99th
+// percentile of waits is 0.25 s; it is 0.35 s if a beat's time has to suffice for all that wait.
 func (n *Node) Due(now time.Time, p Pressure) bool {
 	switch {
 	case n.fenced:
@@ -105,7 +104,7 @@ func (n *Node) Due(now time.Time, p Pressure) bool {
 	return false
 }
 
-// Step takes in an event, and says what is to be done.
+// Step takes in an event, and returns what is to be done.
 func (n *Node) Step(now time.Time, e Event) []Command {
 	if now.Before(n.now) {
 		now = n.now // time never runs backwards
@@ -120,7 +119,7 @@ func (n *Node) Step(now time.Time, e Event) []Command {
 	panic("llmgov: BUG: a node does not know this event")
 }
 
-// beat makes the next beat of what the pool reports.
+// beat makes the next beat from the pool's report.
 func (n *Node) beat(now time.Time, r *Report) []Command {
 	if n.fenced {
 		return nil
@@ -136,12 +135,12 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 	}
 	for k, h := range r.Holding {
 		if left := h.Until.Sub(now); left > 0 {
-			// A millisecond more than there can be by its clock: the store counts whole ones.
+			// One millisecond more than is possible by its clock, since the store counts whole ones.
 			b.Holding[k] = Envelope{h.Left, h.Rate, (left + left/drift).Milliseconds() + 1}
 		}
 	}
 	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), limits: r.Limits, waiting: r.Waiting, tree: r.Tree}
-	if n.joined { // else nothing can have been used yet
+	if n.joined { // before that nothing can have been used
 		b.Sent, b.Joined = n.lower(now), n.upper(n.first)
 		n.sent.booked = n.bookings(now, r)
 		b.Booked, b.Past = n.changes(), n.past
@@ -151,14 +150,14 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 	return []Command{Send{b}}
 }
 
-// answered takes in the answer to a beat. One to another beat than the last is not
-// taken: the store has been told since that nothing came of it.
+// answered takes in the answer to a beat. An answer to another beat than the last is not taken: by
+// the last beat the store knows that it was not.
 func (n *Node) answered(now time.Time, r *Reply) []Command {
 	if r.Instance != n.cfg.Instance || r.Seq != n.seq || n.fenced || r.Seq <= n.acked {
 		return nil
 	}
 	if r.Status != Fenced && now.Sub(n.sent.at) > n.cfg.Rules.TTL {
-		return nil // it is worth nothing, and says little of the store's clock
+		return nil // it came too late to be of use, and says little of the store's clock
 	}
 	ahead := n.joined && r.Now > n.upper(now)
 	if ahead { // the account has forgotten what others used, until they have told it again
@@ -182,7 +181,7 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
 	n.known = n.sent.booked
 	clear(n.unsure)
-	if ahead { // what is told again is all, and so no news
+	if ahead { // everything will be told again anyway
 		n.full = true
 		n.replace()
 	}

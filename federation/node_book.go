@@ -6,17 +6,16 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// placed is what was booked in a stretch that has ended, and in which slot of the store it
-// is put.
+// placed is what was booked in a stretch that has ended, and in which slot of the store.
 type placed struct {
 	end  time.Time
 	slot int64
 	used Amounts
 }
 
-// bookings are the pool's, by slot of the store's clock: the last one in which they can
-// have been. Where a stretch that has ended was put once, it stays; also when the pool
-// tells of it no more, until the store's clock is so far as well.
+// bookings are the pool's, by the latest slot of the store's clock in which they can have been
+// used. A stretch that has ended stays where it was put, even when the pool tells of it no more,
+// until the store's clock is past it too.
 func (n *Node) bookings(now time.Time, r *Report) book {
 	rules := n.cfg.Rules
 	first := floorDiv(n.lower(now), rules.slot()) - rules.Slots
@@ -24,7 +23,7 @@ func (n *Node) bookings(now time.Time, r *Report) book {
 		if p.slot < first {
 			delete(n.placed, key)
 		} else if now.Sub(p.end) < rules.Window {
-			p.used = Amounts{} // the pool tells what is left of it
+			p.used = Amounts{} // the pool still tells what is left of it
 			n.placed[key] = p
 		}
 	}
@@ -64,7 +63,7 @@ func (n *Node) place(now time.Time, x escrow.Booking) placed {
 	return p
 }
 
-// changes are the slots in which the store may have something else.
+// changes are the slots about which the store may know something else.
 func (n *Node) changes() []Booked {
 	if n.full {
 		return n.sent.booked
@@ -87,8 +86,8 @@ func (n *Node) changes() []Booked {
 	return out
 }
 
-// forget makes the next beat tell all, at once, by the clock of a store that knows
-// nothing of this node.
+// forget makes the next beat tell everything, at once, by the clock of a store that knows nothing
+// of this node.
 func (n *Node) forget(now time.Time, r *Reply) {
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
 	n.full, n.epoch, n.known, n.next, n.past = true, r.Epoch, nil, now, 0
@@ -96,7 +95,7 @@ func (n *Node) forget(now time.Time, r *Reply) {
 	n.replace()
 }
 
-// replace puts what was used where it belongs by the store's clock, which is another one now.
+// replace moves what was used to its slots by the store's clock, which is another one now.
 func (n *Node) replace() {
 	for key, p := range n.placed {
 		p.slot = floorDiv(n.upper(p.end), n.cfg.Rules.slot())

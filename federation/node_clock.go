@@ -2,7 +2,7 @@ package federation
 
 import "time"
 
-// drift is the part of a time, one in so many, by which two clocks may differ over it.
+// Two clocks may differ by 1/drift of any stretch of time.
 const drift = 1000
 
 // ceilDiv is a/b rounded up, of a b > 0.
@@ -19,12 +19,11 @@ func (n *Node) upper(t time.Time) int64 {
 	return n.store + 1 + ceilDiv(int64(since+since.Abs()/drift), int64(time.Millisecond))
 }
 
-// parts are what the allowances in force have grown by beyond whole units, of so many
-// parts as the Window has microseconds. They are carried on, as time that has passed: a
-// node that hands out ten requests a second would lose one in twenty else. The store is
-// told, and counts whole units of what they and the rate come to: were it not, it would have
-// to count a unit more for each node, and eight with twenty requests a second would lose one
-// in a hundred of these.
+// parts are the fractions of a unit to which the allowances in force have grown, of as many parts a
+// unit as the Window has microseconds. They are carried on as time that has passed: otherwise a
+// node that hands out ten requests a second would lose one in twenty. The store is told of them,
+// and counts the whole units to which they and the rate come. Else it would have to count a unit
+// more for each node, and eight nodes with twenty requests a second would lose one in a hundred.
 func (n *Node) parts(now time.Time) (p Amounts) {
 	for k, a := range n.allowed {
 		if now.Before(a.Until) {
@@ -34,8 +33,8 @@ func (n *Node) parts(now time.Time) (p Amounts) {
 	return p
 }
 
-// told are parts as the store reckons with them: it looks at whole milliseconds, so nothing
-// is lost by it.
+// told is parts as the store computes with them: it looks at whole milliseconds, so nothing is
+// lost.
 func told(parts Amounts) (p Amounts) {
 	for k, x := range parts {
 		p[k] = x / 1000
@@ -43,7 +42,7 @@ func told(parts Amounts) (p Amounts) {
 	return p
 }
 
-// carried is in how long a rate comes to the parts that are carried on.
+// carried is how long a rate takes to come to the parts that are carried on.
 func (n *Node) carried(k int, rate int64) time.Duration {
 	if rate <= 0 {
 		return 0

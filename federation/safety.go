@@ -2,8 +2,8 @@ package federation
 
 import "math"
 
-// within is the most that may be used of an envelope in so many milliseconds, by a node that
-// has parts of a unit already.
+// within is the most that may be used of an envelope in so many milliseconds, by a node that has
+// fractions of a unit already.
 func (e Envelope) within(r Rules, parts, ms int64) int64 {
 	if e.Left <= 0 {
 		return 0
@@ -11,13 +11,13 @@ func (e Envelope) within(r Rules, parts, ms int64) int64 {
 	return max(0, e.Level+grown(parts, e.Rate, min(max(ms, 0), e.Left), r.window()))
 }
 
-// sane is an envelope as a node may have it at all.
+// sane is the envelope cut to what a node can possibly have.
 func (e Envelope) sane(r Rules) Envelope {
 	return Envelope{min(max(e.Level, -maxBooked), maxBooked), min(max(e.Rate, 0), MaxLimit), min(max(e.Left, 0), r.ttl())}
 }
 
-// grown is what a rate comes to in so many milliseconds, beside parts of a unit: in whole
-// units, for less cannot be used.
+// grown is what a rate comes to in so many milliseconds, together with fractions of a unit: in
+// whole units, since less cannot be used.
 func grown(parts, rate, ms, window int64) int64 { return floorDiv(parts+rate*ms, window) }
 
 // bound is the most that a node may use of an axis within so many milliseconds of its
@@ -26,11 +26,11 @@ func (m *Member) bound(r Rules, k int, ms int64) int64 {
 	return max(m.Holding[k].within(r, m.Parts[k], ms), m.Grant[k].within(r, m.Parts[k], ms))
 }
 
-// elapsed is how long it can be by a node's clock, if by the store's it is so long.
+// elapsed is how much time can have passed by a node's clock, if ms have passed by the store's.
 func elapsed(ms int64) int64 { return ms + ceilDiv(ms, drift-1) }
 
-// expiry is the latest time at which a node may use anything that it is known to have.
-// It counts from the receipt of its beat: by then it was sent.
+// expiry is the latest time at which a node may use anything that it is known to have. It counts
+// from the receipt of its beat, which was sent by then.
 func (m *Member) expiry(r Rules) int64 {
 	left := int64(0)
 	for k := range axes {
@@ -43,16 +43,15 @@ func (m *Member) expiry(r Rules) int64 {
 	return m.Seen + left
 }
 
-// ahead is how many slots from now on anything may be booked in: plans for a Window, and
-// by how much a node can be wrong about the store's clock.
+// ahead is for how many slots from now on anything may be booked: plans reach a Window ahead, and a
+// node may be wrong about the store's clock.
 func (r Rules) ahead() int64 { return 2 * (r.Slots + r.ttl()/r.slot() + 1) }
 
-// rooms tells, slot by slot, what is left of a limit for one node, at the end of the slot,
-// and how long after the node's last beat that may be by its clock: whatever all others do
-// with what they may have, in the slots up to that one it may use so much. What is used
-// counts in the Slots after it as well, so a limit is kept in every rolling Window if it
-// is kept here; beyond the last slot that is told, bookings and what others may use only
-// become less.
+// rooms tells, slot by slot, what is left of a limit for one node at the end of the slot, and how
+// long after the node's last beat that may be by its clock: in the slots up to that one it may use
+// so much, whatever all others do with what they may have. What is used also counts in the Slots
+// after it, so a limit that is kept here is kept in every rolling Window. Beyond the last slot that
+// is told, bookings and what others may use only decrease.
 func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64)) {
 	r := a.Rules
 	now := a.slotOf(a.Now)
@@ -90,9 +89,9 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 	}
 }
 
-// others are the steps by which what all nodes but one may use changes from slot to slot.
-// Most of them are none: a node's envelopes end within few slots, and what it had is
-// charged at its expiry, so that it counts until that has left the Window.
+// others are the steps by which what all nodes but one may use changes from slot to slot. Most are
+// zero: a node's envelopes end within few slots, and what it had is charged at its expiry, so that
+// it counts until that has left the Window.
 func (a *Account) others(of *Member, k int, now, last int64) []int64 {
 	r := a.Rules
 	steps := make([]int64, last-now+2)
@@ -117,8 +116,8 @@ func (a *Account) others(of *Member, k int, now, last int64) []int64 {
 	return steps
 }
 
-// late is what was used up to a slot and is booked after it, because nobody knows the
-// store's clock better.
+// late is what was used up to a slot but is booked after it, because nodes do not know the store's
+// clock exactly.
 func (a *Account) late(slot int64, k int) (sum int64) {
 	for _, m := range a.Members {
 		if m.Past > slot {
@@ -128,10 +127,10 @@ func (a *Account) late(slot int64, k int) (sum int64) {
 	return sum
 }
 
-// cut makes an envelope small enough for the limit, so that what the node may use fits at
-// the end of every slot. It lowers the level first, below zero if need be: then the node
-// has to wait until the rate has made up for it. If the rate itself is too much, it takes
-// that part of it by which the node gets most within a beat.
+// cut makes an envelope so small that what the node may use fits the limit at the end of every
+// slot. It lowers the level first, below zero if need be: then the node has to wait until the rate
+// has made up for it. If the rate itself is too high, it takes the part of it by which the node
+// gets most within a beat.
 func (a *Account) cut(of *Member, k int, limit int64, e Envelope) Envelope {
 	e = Envelope{min(e.Level, limit), min(e.Rate, limit), e.Left}.sane(a.Rules)
 	type look struct{ room, ms int64 }
@@ -151,8 +150,8 @@ func (a *Account) cut(of *Member, k int, limit int64, e Envelope) Envelope {
 	return best
 }
 
-// gets is what a node gets of an envelope within a beat, in parts of a unit: where it takes
-// longer to get a whole one, it is not nothing.
+// gets is what a node gets of an envelope within a beat, in parts of a unit: an envelope that takes
+// longer to make a whole unit is not worthless.
 func (m *Member) gets(r Rules, k int, e Envelope) int64 {
 	if e.Left <= 0 || e.Level < -MaxLimit {
 		return 0

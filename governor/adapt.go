@@ -6,14 +6,15 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 )
 
-// sight is what the pool looked like to a call when it was dispatched. The zero value is of
-// one that tells nothing of the upstream.
+// sight is the state of the pool as a call saw it at its dispatch. The limiter needs it to judge
+// the call's latency. The zero value belongs to calls from which nothing is to be learned.
 type sight struct {
-	atOnce int64 // calls that ran, it included
-	full   bool  // no other like it could have gone
+	atOnce int64 // calls in flight, this one included
+	full   bool  // whether a further call of its kind would have been held back
 }
 
-// adaptLocked brings the pool's limiter to its rules. What it has found out stays.
+// adaptLocked configures the pool's limiter by the pool's rules. What the limiter has found out so
+// far is kept.
 func (p *pool) adaptLocked() {
 	cfg := adaptive.Config{Law: p.rules.Adaptive, Min: p.rules.MinConcurrency, Max: p.rules.Concurrency}
 	switch {
@@ -27,9 +28,10 @@ func (p *pool) adaptLocked() {
 	}
 }
 
-// narrowLocked has as many slots used as the limiter says, or all, and as the process has. Of
-// fewer slots than there may be background calls leave at most half of them free, or a large reserve would be all
-// there is. Call pumpAndUnlock afterwards, or nobody learns of one more.
+// narrowLocked limits the slots in use to what the limiter allows and, where slots are divided over
+// processes, to this process's part of them. If that is fewer than configured, the interactive
+// reserve shrinks to at most half of it: a large reserve would otherwise leave background calls
+// nothing. Call pumpAndUnlock afterwards, because a call that waits may fit now.
 func (p *pool) narrowLocked() {
 	slots, reserve := p.rules.Concurrency, p.rules.InteractiveReserve
 	if p.limiter != nil {
@@ -40,28 +42,28 @@ func (p *pool) narrowLocked() {
 	}
 	open := slots - reserve
 	if p.lent != nil {
-		slots, open = p.mayHaveLocked(slots)
+		slots, open = p.usableSlotsLocked(slots)
 	}
 	p.escrow.Narrow(slots, open)
 }
 
-// sightLocked notes what it is like as a call is dispatched, if something can be learned
-// from it: what names no model is no work for one.
+// sightLocked notes the state of the pool as a call is dispatched. Calls that name no model are
+// skipped: they are no work for a model, and their latency says nothing.
 func (p *pool) sightLocked(st *leaseState) {
 	if p.limiter != nil && st.course.kind.Model != "" {
 		st.sight = sight{p.escrow.InFlight(), p.fullLocked(st.background)}
 	}
 }
 
-// fullLocked reports whether no other call could go, by the limit on calls at once, and not because
-// others have the rest.
+// fullLocked reports whether the limit on calls at once keeps a further call from being dispatched.
+// It does not if the only reason is that other processes have the rest of the slots.
 func (p *pool) fullLocked(background bool) bool {
 	return !p.escrow.HasSlot(background) && (p.limiter == nil || p.lent == nil || p.limiter.Limit() <= p.lent.part)
 }
 
-// observeLocked tells the limiter for how long a call has waited for what it was after, of
-// so many tokens. The limit held calls also where others found no slot since: of those that
-// come all at once only the last finds the pool full.
+// observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so
+// many tokens. The limit also held calls back if another one found no slot since st began: of calls
+// that arrive together only the last finds the pool full.
 func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
 	if p.limiter == nil || st.sight.atOnce == 0 {
 		return
@@ -73,9 +75,9 @@ func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
 	p.narrowLocked()
 }
 
-// endedLocked tells the limiter of a call's end. The length of a stream is its own, but that of
-// an answer that came as a whole is how long its caller has waited. What took no token was
-// an error, which comes at once, or no call.
+// endedLocked tells the limiter that a call has ended. How long a stream takes is up to the stream,
+// but an answer that comes as a whole is a sample of latency. A call that took no tokens is
+// ignored: it was an error, which comes at once, or never reached the upstream.
 func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 	if p.limiter == nil || st.sight.atOnce == 0 || u == (Usage{}) {
 		return
@@ -90,13 +92,13 @@ func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 	}
 }
 
-// Overloaded tells that the upstream refused the call for want of capacity, or did not
-// answer it in time, and that there was no other to send it to. It is called beside what ends
-// the lease, or before it is sent again.
+// Overloaded reports that the upstream refused the call for want of capacity, or did not answer in
+// time, and that no other upstream was left to try. Call it before the lease is ended, or before
+// the call is sent again.
 func (l Lease) Overloaded() { l.failed(EventOverloaded) }
 
-// Retried tells that the call goes to another upstream, for the one before has failed it: how
-// long it takes now is of none of them.
+// Retried reports that the call is sent to another upstream because the one before failed it. From
+// then on its latency is not taken for a sample, since it is no single upstream's.
 func (l Lease) Retried() { l.failed(EventRetried) }
 
 func (l Lease) failed(how EventKind) {

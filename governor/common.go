@@ -8,63 +8,68 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// partAxes are the axes of own limits: the rolling ones, and calls at once.
+// partAxes counts the axes of own limits that are divided into parts: the rolling ones, and calls
+// at once.
 const partAxes = ownAxes + 1
 
-// common is what a quota knows of its part. The quota's lock guards it.
+// common is what a quota knows of its parts, where its limits are kept together with other
+// processes. An array is indexed by axis; index ownAxes is calls at once. The quota's lock guards
+// it.
 type common struct {
 	all    *commons
-	handle SharedLimits // for who speaks for it
+	handle SharedLimits // the quota's side towards whoever speaks for it
 
-	inUse  bool
-	lacks  bool            // a call waits, was refused, or will come, for which there is no part
-	alone  bool            // nobody answers: the process counts by itself
-	until  time.Time       // when the parts expire
-	parts  [partAxes]int64 // what the process may have
-	others [partAxes]int64 // what counts in other processes
-	// leaving is when what others used of rolling limits leaves the minute.
+	inUse  bool            // somebody speaks for the quota
+	lacks  bool            // since the last claims a call found too small a part, or one is expected to
+	alone  bool            // nobody answers: the process counts by itself, against the whole limits
+	until  time.Time       // when the parts expire; zero when they have
+	parts  [partAxes]int64 // what this process may use of each limit
+	others [partAxes]int64 // what counts against each limit in other processes
+	// leaving is when what others used of the rolling limits leaves the minute.
 	leaving [ownAxes]leaving
-	last    [partAxes]int64   // what the last call took, or lacked
-	taken   [partAxes]int64   // in all
-	told    [partAxes]int64   // of that, as of the last claims
-	at      time.Time         // of these
-	rate    [partAxes]float64 // a second, of late
-	heard   chan struct{}     // closed when there is an answer, or none will come; nil if nobody waits for that
+	last    [partAxes]int64   // what the last call took, or could not get
+	taken   [partAxes]int64   // by all calls so far
+	told    [partAxes]int64   // taken, as of the last claims
+	at      time.Time         // when the last claims were made
+	rate    [partAxes]float64 // a second, smoothed
+	heard   chan struct{}     // closed when an answer comes, or none will; nil if nobody waits for one
 
 	calledBy
-	// known is what is known elsewhere as used here, and let how many calls have been let in,
-	// in all and as of the last claims.
+	// known is how much the store believes is used here, and let counts the calls that the store
+	// let in: in all, and as of the last claims.
 	known        [partAxes]int64
 	let, toldLet int64
-	// noRoom is which limits had none, lacked the one that the last call was refused by, and
-	// refuses that calls were refused by what is known of that since the last claims.
+	// noRoom remembers which limits had no room, lacked is the axis for which the last call was
+	// refused, and refuses says that calls were refused from that memory since the last claims.
 	noRoom  [partAxes]noRoom
 	lacked  int
 	refuses bool
 }
 
-// calledBy is which calls come to a limit: such as ask whether they may go, such as find a part,
-// or both.
+// calledBy says which kinds of calls a limit applies to: calls that ask the store before they go,
+// and calls that go within a leased part. It may be both.
 type calledBy struct{ asking, leased bool }
 
-// partWait is how long a call may wait for a part that nobody else has, whatever its
-// tenant's max_wait: a round trip to whoever shares the limits out.
+// partWait is how long a call may wait for a part that no other process has, even if its tenant's
+// MaxWait is shorter: about a round trip to the store.
 const partWait = 250 * time.Millisecond
 
-// partRetry is when to come back to a part that others may have to give back first.
+// partRetry is when to retry a call for which other processes may have to give something back
+// first.
 const partRetry = time.Second
 
-// inUseLocked sees to it that somebody asks for the quota's parts, if it limits anything.
-func (q *quota) inUseLocked() {
+// announceLocked lists the quota so that somebody asks the store for its parts, unless somebody
+// does already or it limits nothing.
+func (q *quota) announceLocked() {
 	if q.common != nil && !q.common.inUse && q.limitedLocked() {
 		q.common.inUse = true
 		q.common.all.list(q)
 	}
 }
 
-// Refresh asks what counts elsewhere of a tenant's own limits, and of those above it, where
-// nobody speaks for them because no calls come here. It waits for the answer as long as a
-// call may wait for a part.
+// Refresh asks the store what other processes use of a tenant's own limits, and of those above it,
+// where this process does not ask anyway because no calls come here. It waits for the answers, but
+// at most for partWait (250 ms) or until ctx ends.
 func (g *Governor) Refresh(ctx context.Context, tenant string) {
 	ctx, cancel := context.WithTimeout(ctx, partWait)
 	defer cancel()
@@ -86,11 +91,11 @@ func (g *Governor) Refresh(ctx context.Context, tenant string) {
 	}
 }
 
-// answered is closed.
+// answered is a closed channel.
 var answered = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// ask sees to it that somebody asks for the quota's parts, and returns what is closed when
-// there is an answer: at once where one is in force, or there is nobody to ask.
+// ask makes sure that the store is asked for the quota's parts. It returns a channel that is closed
+// when the answer is in force: at once if one is already, or if there is nobody to ask.
 func (q *quota) ask() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,19 +103,19 @@ func (q *quota) ask() <-chan struct{} {
 	if c == nil || c.inUse || !q.limitedLocked() {
 		return answered
 	}
-	q.inUseLocked()
+	q.announceLocked()
 	if c.heard == nil {
 		c.heard = make(chan struct{})
 	}
 	return c.heard
 }
 
-// limitedLocked reports whether there is any limit.
+// limitedLocked reports whether the quota has any limit.
 func (q *quota) limitedLocked() bool {
 	return q.concurrency > 0 || len(q.caps) > 0 || slices.ContainsFunc(q.ledgers[:], func(l *escrow.Ledger) bool { return l != nil })
 }
 
-// hearLocked tells those who wait for an answer that they need wait no longer.
+// hearLocked releases those who wait for an answer from the store.
 func (q *quota) hearLocked() {
 	if c := q.common; c.heard != nil {
 		close(c.heard)
@@ -118,8 +123,9 @@ func (q *quota) hearLocked() {
 	}
 }
 
-// lackLocked says that a part is too small for a call.
-func (q *quota) lackLocked(c ownCost) {
+// askForMoreLocked notes that the part is too small for a call of cost c, and lists the quota so
+// that the store is asked for more at once.
+func (q *quota) askForMoreLocked(c ownCost) {
 	if q.common == nil {
 		return
 	}
@@ -133,8 +139,9 @@ func (q *quota) lackLocked(c ownCost) {
 	}
 }
 
-// expect asks for a part, if there is none, for a call that waits elsewhere first.
-func (q *quota) expect(now time.Time, c ownCost) {
+// askAhead asks the store for a part for a call that first has to wait elsewhere, so that the part
+// is here when the call's turn comes.
+func (q *quota) askAhead(now time.Time, c ownCost) {
 	if q.common == nil {
 		return
 	}
@@ -143,11 +150,11 @@ func (q *quota) expect(now time.Time, c ownCost) {
 	q.advanceLocked(now)
 	c = q.clipLocked(c)
 	if _, fits := q.fitsLocked(c); !fits {
-		q.lackLocked(c)
+		q.askForMoreLocked(c)
 	}
 }
 
-// expireLocked lets go of parts that have expired, or are of a period that is over.
+// expireLocked gives up parts that have expired, and parts of budget periods that are over.
 func (q *quota) expireLocked(now time.Time) {
 	for _, a := range q.caps {
 		a.advance(now)
@@ -157,8 +164,8 @@ func (q *quota) expireLocked(now time.Time) {
 	}
 }
 
-// dropPartsLocked leaves nothing to be handed out. What others use is not known from then on;
-// of a budget the last that was heard is shown.
+// dropPartsLocked leaves this process without any part. What others use of the limits is unknown
+// from then on; of a budget the last known figure is still shown.
 func (q *quota) dropPartsLocked() {
 	c := q.common
 	c.until, c.parts, c.others = time.Time{}, [partAxes]int64{}, [partAxes]int64{}
@@ -168,11 +175,11 @@ func (q *quota) dropPartsLocked() {
 	q.limitLocked()
 }
 
-// limitLocked puts in force what the process may have of the limits.
+// limitLocked puts in force what this process may use of each limit.
 func (q *quota) limitLocked() {
-	q.slots = q.mayHaveLocked(ownAxes, q.concurrency)
+	q.slots = q.usableLocked(ownAxes, q.concurrency)
 	for k, l := range q.ledgers {
-		limit := q.mayHaveLocked(k, q.limits[k])
+		limit := q.usableLocked(k, q.limits[k])
 		if l != nil {
 			l.SetLimit(limit)
 		}
@@ -182,9 +189,10 @@ func (q *quota) limitLocked() {
 	}
 }
 
-// mayHaveLocked is what the process may have of a limit. Of one that is not there it has no
-// part: the store is told so, and gives it to others.
-func (q *quota) mayHaveLocked(axis int, limit int64) int64 {
+// usableLocked is how much of a limit this process may use: its part, or all of it when nobody
+// shares it or nobody answers. Where there is no limit the part is set to 0, which the next claims
+// tell the store.
+func (q *quota) usableLocked(axis int, limit int64) int64 {
 	c := q.common
 	if c == nil || c.alone {
 		return limit
@@ -195,7 +203,7 @@ func (q *quota) mayHaveLocked(axis int, limit int64) int64 {
 	return min(limit, c.parts[axis])
 }
 
-// elsewhereLocked is what of a limit counts in other processes.
+// elsewhereLocked is what counts against a limit in other processes, as far as known.
 func (q *quota) elsewhereLocked(axis int) int64 {
 	if q.common == nil || q.common.alone {
 		return 0
@@ -203,7 +211,7 @@ func (q *quota) elsewhereLocked(axis int) int64 {
 	return q.common.others[axis]
 }
 
-// usedLocked is what counts of a limit, here and elsewhere.
+// usedLocked is what counts against a limit in all processes.
 func (q *quota) usedLocked(axis int) int64 {
 	if axis == ownAxes {
 		return q.running + q.elsewhereLocked(axis)
@@ -211,9 +219,9 @@ func (q *quota) usedLocked(axis int) int64 {
 	return q.ledgers[axis].Used() + q.elsewhereLocked(axis)
 }
 
-// comingLocked reports whether a call lacks nothing but a part, which nobody has: there is
-// room for it, and for all who wait, in the limits.
-func (q *quota) comingLocked(cost ownCost) bool {
+// partFreeLocked reports whether a call lacks nothing but a part that no process has: within the
+// limits themselves there is room for it and for all who wait in line.
+func (q *quota) partFreeLocked(cost ownCost) bool {
 	if q.common == nil || q.common.alone {
 		return false
 	}
@@ -225,8 +233,8 @@ func (q *quota) comingLocked(cost ownCost) bool {
 	return q.concurrency == 0 || q.usedLocked(ownAxes)+int64(len(q.line.calls)) < q.concurrency
 }
 
-// tookLocked takes in that a call was booked, for what may come next.
-func (q *quota) tookLocked(cost ownCost) {
+// noteBookedLocked notes what a call took, so that claims can ask ahead for the next ones.
+func (q *quota) noteBookedLocked(cost ownCost) {
 	c := q.common
 	if c == nil {
 		return

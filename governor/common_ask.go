@@ -8,67 +8,68 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// LimitsMode is how the calls of a pool are counted against their tenants' own limits, where
-// these are kept together with other processes (Config.SharedLimits).
+// LimitsMode is how the calls of a pool are counted against their tenants' own limits, where these
+// are kept together with other processes (Config.SharedLimits).
 type LimitsMode uint8
 
 const (
-	// LimitsLeased lets calls go while they fit into the parts that the process has.
+	// LimitsLeased lets calls go while they fit within the parts that this process holds. The
+	// default.
 	LimitsLeased LimitsMode = iota
-	// LimitsCachedDeny is LimitsStrict, but while it is known of a limit that it has no room,
-	// nobody is asked.
+	// LimitsCachedDeny is LimitsStrict, but does not ask while a limit is known to have no room.
 	LimitsCachedDeny
-	// LimitsStrict asks for each call whether it may go.
+	// LimitsStrict asks the store before each call.
 	LimitsStrict
 )
 
-// askWait is how long a call waits to be told whether it may go, whatever its tenant's max_wait,
-// from when those were answered who asked before it. Then the pool does what its configuration has
-// for when nobody can say (Pool.OnLoss).
+// askWait is how long a call waits for the store's answer, even if its tenant's MaxWait is shorter.
+// It is counted from when the calls that asked before it were answered. After that the pool does
+// what its configuration says for a store that does not answer (Pool.OnLoss).
 const askWait = 50 * time.Millisecond
 
-// consults reports whether calls to a pool ask others before they go.
+// consults reports whether calls to a pool ask the store before they go.
 func (g *Governor) consults(p *poolView) bool {
 	return g.commons != nil && p.cfg.TenantLimits != LimitsLeased
 }
 
-// consulted is what came of a SharedCall.
+// consulted is the outcome of a SharedCall.
 type consulted int
 
 const (
-	asking  consulted = iota // and not answered
-	letIn                    // it is booked in all limits
+	asking  consulted = iota // no answer yet
+	letIn                    // it is booked against all its limits
 	refused                  // some limit has no room for it
-	lost                     // nobody answers
-	left                     // its caller does not wait any more
+	lost                     // nobody answered
+	left                     // its caller waits no more
 )
 
-// SharedCall is a call that asks whether it may go, for who can ask those who keep the limits.
-// It goes if all limits that hold for it let it in, and is booked in all or none.
+// SharedCall is a call that asks the store whether it may go, as seen by whoever talks to the
+// store. It goes if all limits that hold for it have room, and is booked against all of them or
+// none.
 type SharedCall struct {
 	tab    *tab
 	spend  Spend
 	limits []*SharedLimits
 
-	decided chan struct{} // closed when it is
-	most    time.Time     // until when others may go before it
+	decided chan struct{} // closed with the decision
+	most    time.Time     // until when calls that asked before it may extend its wait
 
-	mu      sync.Mutex // guards what follows, and the tab until it is decided
+	mu      sync.Mutex // guards what follows, and tab until the decision
 	state   consulted
-	since   time.Time // when nobody asked before it any more, or the last of these was answered
-	takes   []take    // of limits, in the order in which they were told
+	since   time.Time // since when it is its turn: when it asked, or the calls before it were last answered
+	takes   []take    // what it takes of limits, in the order in which the store was told
 	verdict parts.Verdict
 }
 
-// take is what a call takes of one limit: on an axis, or of a budget.
+// take is what a call takes of one limit: of an axis, or of a budget.
 type take struct {
 	link   *link
 	axis   int
-	budget *account // nil of an axis
+	budget *account // nil for an axis
 }
 
-// consult asks, and waits for the answer, but not longer than askWait once it is its turn. That
-// may take until most.
+// consult asks the store and waits for the answer, at most askWait once it is the call's turn. Its
+// turn comes no later than most.
 func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time) *SharedCall {
 	now := g.clock.Now()
 	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{}), since: now, most: most}
@@ -77,7 +78,7 @@ func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time)
 			c.limits = append(c.limits, &b.chain[i].q.common.handle)
 		}
 	}
-	if len(c.limits) == 0 { // nobody need be asked
+	if len(c.limits) == 0 { // there is nothing to ask about
 		c.Let(now, parts.Verdict{})
 		return c
 	}
@@ -91,8 +92,8 @@ func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time)
 	return c
 }
 
-// hears waits for the answer to a call so long, and reports whether it has come, or nobody waits
-// for it any more.
+// hears waits for the answer to a call, at most for wait. It reports whether the call is decided,
+// or nobody waits for it any more.
 func (g *Governor) hears(ctx context.Context, c *SharedCall, wait time.Duration) bool {
 	late := make(chan struct{})
 	timer := g.clock.AfterFunc(wait, func() { close(late) })
@@ -109,21 +110,21 @@ func (g *Governor) hears(ctx context.Context, c *SharedCall, wait time.Duration)
 	return true
 }
 
-// lateAt is when nobody has answered the call for too long.
+// lateAt is when the answer is overdue.
 func (c *SharedCall) lateAt() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.since.Add(askWait)
 }
 
-// Next says that calls that had asked before this one were answered just now.
+// Next says that calls that had asked before this one have just been answered.
 func (c *SharedCall) Next(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since = earlier(now, c.most)
 }
 
-// give ends the wait for an answer, if there is none yet.
+// give ends the wait for an answer, unless there is one.
 func (c *SharedCall) give(state consulted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +133,8 @@ func (c *SharedCall) give(state consulted) {
 	}
 }
 
-// speaks reports whether the quota limits anything, and says that it is in use if so.
+// speaks reports whether the quota limits anything. If so, whoever takes the call speaks for it
+// from now on.
 func (q *quota) speaks() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,15 +148,15 @@ func (q *quota) speaks() bool {
 // Limits are those that hold for the call.
 func (c *SharedCall) Limits() []*SharedLimits { return c.limits }
 
-// Gone reports whether nobody waits for the call any more.
+// Gone reports whether nobody waits for the answer any more.
 func (c *SharedCall) Gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state != asking
 }
 
-// Takes are what the call takes of the last claims of one of its limits, which are those of a
-// beat.
+// Takes lists what the call takes of a limit's last claims, which are in the Ask's beat of this
+// number. It is empty if nobody waits for the answer any more.
 func (c *SharedCall) Takes(s *SharedLimits, beat int) (list []parts.Take) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +171,7 @@ func (c *SharedCall) Takes(s *SharedLimits, beat int) (list []parts.Take) {
 	return nil
 }
 
-// takesOf adds what the call takes of a quota, as far as that was claimed.
+// takesOf lists what the call takes of one quota, so far as it was claimed, and remembers it.
 func (c *SharedCall) takesOf(k *link, claims []parts.Claim, beat int) (list []parts.Take) {
 	q := k.q
 	q.mu.Lock()
@@ -202,12 +204,12 @@ func (c *SharedCall) takesOf(k *link, claims []parts.Claim, beat int) (list []pa
 	return list
 }
 
-// Let books the call in all its limits, which let it in, and reports whether it is still there
-// to go.
+// Let books the call against all its limits, which have let it in. It reports whether somebody
+// still waits for it.
 func (c *SharedCall) Let(now time.Time, v parts.Verdict) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, n := range v.Given { // also for who is gone: it is known elsewhere as used
+	for i, n := range v.Given { // even if nobody waits: the store counts it as used
 		c.takes[i].known(n)
 	}
 	if c.state != asking {
@@ -219,8 +221,8 @@ func (c *SharedCall) Let(now time.Time, v parts.Verdict) bool {
 	return true
 }
 
-// given is how much of a budget the call was let in with, in its books' units: what it asked
-// for, if that is not known.
+// given is how much of a budget the call was let in with, in the books' units. If the answer does
+// not say, it is what the call asked for.
 func (c *SharedCall) given(a *account) int64 {
 	for i, t := range c.takes {
 		if t.budget == a && i < len(c.verdict.Given) {
@@ -230,7 +232,8 @@ func (c *SharedCall) given(a *account) int64 {
 	return min(a.units(c.spend[a.Unit]), a.limit())
 }
 
-// Refuse says that the call was not let in, and why. Then its limits know what others use.
+// Refuse says that the call was not let in, and why. Apply the answer to its limits first: the
+// refusal is explained by what others use.
 func (c *SharedCall) Refuse(v parts.Verdict) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +243,7 @@ func (c *SharedCall) Refuse(v parts.Verdict) {
 	}
 }
 
-// Lose says that nobody answers.
+// Lose says that nobody answered.
 func (c *SharedCall) Lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -16,11 +15,8 @@ func inStore(t *testing.T, mode LimitsMode) *Governor {
 	t.Helper()
 	g, err := New(Config{
 		Shared: true, SharedLimits: true,
-		Pools: []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: mode}},
-		Tenants: []Tenant{{
-			Name: "a", Weight: 1000, RPM: 60, TPM: 10_000, Concurrency: 10,
-			Budgets: []Budget{{Unit: UnitRequests, Limit: 100, Per: budget.Day}},
-		}},
+		Pools:   []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: mode}},
+		Tenants: []Tenant{limitedTenant()},
 	})
 	if err != nil {
 		t.Fatal(err)

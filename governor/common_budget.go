@@ -7,10 +7,11 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// isCommon reports whether other processes count against the budget, too.
+// isCommon reports whether calls in other processes count against the budget, too.
 func (a *account) isCommon() bool { return a.of != nil && a.of.common != nil && !a.of.common.alone }
 
-// limitCap puts in force what the process may have.
+// limitCap puts in force how much of a tenant's budget this process may use. When nobody answers,
+// what others are known to have used of the period stays used.
 func (a *account) limitCap() {
 	limit := a.limit()
 	switch {
@@ -22,7 +23,8 @@ func (a *account) limitCap() {
 	a.cap.SetLimit(limit)
 }
 
-// short reports whether the process has less of a budget that is not spent than others leave.
+// short reports whether this process lacks a part although the budget has room: more than its part
+// is neither used nor known to be others'.
 func (a *account) short() bool {
 	if a.split != nil {
 		return a.lent != nil && a.lent.short
@@ -31,10 +33,10 @@ func (a *account) short() bool {
 	return a.isCommon() && a.cap.Counted() < left && a.part < left
 }
 
-// wantsPart reports whether calls like the last one should wait for a part.
+// wantsPart reports whether calls like the last one should wait for a larger part.
 func (a *account) wantsPart() bool { return a.short() && a.part < a.cap.Counted()+max(1, a.last) }
 
-// elsewhere is what counts in other processes, as far as that is known now.
+// elsewhere is what counts in other processes, or 0 if that is unknown now.
 func (a *account) elsewhere() int64 {
 	if !a.isCommon() || a.of.common.until.IsZero() {
 		return 0
@@ -42,7 +44,7 @@ func (a *account) elsewhere() int64 {
 	return a.others
 }
 
-// usedByAll is what counts here and elsewhere.
+// usedByAll is what counts here and in other processes, in the books' units.
 func (a *account) usedByAll(now time.Time) int64 {
 	if a.split != nil {
 		return a.used(now)
@@ -50,7 +52,7 @@ func (a *account) usedByAll(now time.Time) int64 {
 	return a.used(now) + a.others
 }
 
-// inFlight is what calls in flight hold, here and elsewhere.
+// inFlight is what calls in flight hold, here and in other processes.
 func (a *account) inFlight() int64 {
 	if a.lent == nil && !a.isCommon() {
 		return a.pending
@@ -58,7 +60,7 @@ func (a *account) inFlight() int64 {
 	return a.pending + a.othersPending
 }
 
-// lacksPart explains why a call has to wait for which the process has too small a part.
+// lacksPart is the refusal of a call that has to wait because this process's part is too small.
 func (a *account) lacksPart(now time.Time, c int64) *Rejection {
 	return &Rejection{
 		Reason: unitReasons[a.Unit], Budget: a.Budget, Resets: a.ends, RetryAfter: partRetry, Elsewhere: true,
@@ -66,10 +68,11 @@ func (a *account) lacksPart(now time.Time, c int64) *Rejection {
 	}
 }
 
-// ifAsked is a copy to try a call on, which has what others do not use.
+// ifAsked is a copy of the account to try a call on, as if this process had been given all that
+// others do not use.
 func (a *account) ifAsked() *account {
 	c := a.clone()
-	if c.split != nil { // which has what is left
+	if c.split != nil { // without parts it has all that is left
 		c.lent = nil
 	}
 	if c.isCommon() {
@@ -79,8 +82,9 @@ func (a *account) ifAsked() *account {
 	return c
 }
 
-// claim is a budget's, of which so many calls are expected, if ahead says so; lacks says that one waits, or was
-// refused. If the process dies, its part is lost until the period ends, so it is small.
+// claim is the claim on a budget: ahead asks for so many further calls (calls) in advance, and
+// lacks says that a call waits or was refused. What is asked for in advance is kept small, since a
+// part is lost until the end of the period if its process dies.
 func (a *account) claim(now time.Time, ahead, lacks bool, calls float64) parts.Claim {
 	a.advance(now)
 	used, need := a.used(now), int64(0)
@@ -99,15 +103,14 @@ func (a *account) claim(now time.Time, ahead, lacks bool, calls float64) parts.C
 	}
 }
 
-// take takes in what a claim was answered, in the books' units.
+// take takes in the answer to a claim, converted to the books' units.
 func (a *account) take(p parts.Part) {
 	a.part, a.others, a.othersPending = p.Part/a.scale, a.units(p.Others), a.units(p.Held)
 }
 
-// periodName names a budget's present period to other processes, which may count it in
-// other units.
+// periodName names the budget and its present period to other processes. It says nothing of the
+// books' units, which may differ there.
 func (a *account) periodName() string { return a.Name() + " " + strconv.FormatInt(a.ends.Unix(), 10) }
 
-// capShare is the part of what is left of a budget that a process asks for in any case, as
-// a divisor.
+// A process asks in advance for at least 1/capShare of what is left of a budget.
 const capShare = 256

@@ -6,34 +6,37 @@ import (
 	"time"
 )
 
-// askAgain is how soon a call asks again that was told that there is no room, though by what is
-// known here there is; each time it is twice as long, up to askSeldom.
+// A call that the store refused, although by what is known here there was room, asks again
+// after askAgain, and after twice as long each further time, up to askSeldom.
 const (
 	askAgain  = 50 * time.Millisecond
 	askSeldom = time.Second
 )
 
-// inquiry is a call on its way to be let in by limits that others count against, too.
+// inquiry is a call that the store has to let in, on its way through its limits. See enterAsking.
 type inquiry struct {
 	g        *Governor
 	pool     *poolView
 	tab      *tab
 	spend    Spend
-	deadline time.Time // until when it may wait for room
+	deadline time.Time // until when it may wait for room in a limit
 
-	in    *link // in whose line it stands, or nil
+	in    *link // the link in whose line it stands, or nil
 	w     *inLine
-	next  time.Time // when it asks again, whatever is known by then
-	again time.Time // before that it does not
-	pause time.Duration
-	why   *Rejection // why it waits
-	room  time.Time  // when there will be room, as that says
+	next  time.Time     // when it asks again even if nothing has changed
+	again time.Time     // before that it does not ask again
+	pause time.Duration // between two questions; doubles each time
+	why   *Rejection    // what it waits for, as a refusal
+	room  time.Time     // when there will be room, according to why
 }
 
-// enterAsking is enter for a pool whose calls ask, all of a call's limits and budgets at once.
-// What does not fit them now waits in the line of one that it lacks, holding nothing. The first of
-// the line asks again when it was told that there will be room, or sooner if there is by what is
-// known here, and with it those behind it for whom there is as well.
+// enterAsking does what enter does, for pools whose calls ask the store: one question covers all of
+// a call's limits and budgets. A call that does not fit waits in the line of one limit that it
+// lacks, and holds nothing meanwhile. The first in a line asks again when there should be room by
+// the store's answer, or sooner if there is by what is known here. Those behind it for whom there
+// is room as well ask at the same time.
+//
+// It returns the time at which all was booked.
 func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now time.Time, maxWait time.Duration, s Spend) (time.Time, *Rejection) {
 	e := &inquiry{g: g, pool: p, tab: b, spend: s, deadline: now.Add(maxWait), pause: askAgain}
 	most := later(e.deadline, now.Add(partWait))
@@ -42,7 +45,7 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 		if rej == nil {
 			c := g.consult(ctx, b, s, most)
 			now = g.clock.Now()
-			g.heard(p, now, c)
+			g.noteAnswered(p, now, c)
 			switch c.outcome() {
 			case letIn:
 				e.leave(true)
@@ -59,7 +62,7 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 		}
 		if b.shadow {
 			k.q.mu.Lock()
-			rej = e.inVainLocked(now, k, rej, wait)
+			rej = e.cannotWaitLocked(now, k, rej, wait)
 			k.q.mu.Unlock()
 			e.force(now, rej)
 			return now, nil
@@ -75,8 +78,9 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 	}
 }
 
-// ahead says why a call need not ask: others wait for a limit that it would take of, or it is
-// known that one has no room.
+// ahead says why a call need not ask: others wait in line before it for one of its limits, or,
+// under cached_deny, a limit is known to have no room. It returns the link it lacks, the refusal,
+// and how long until there is room.
 func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
 	for i := range e.tab.chain {
 		k := &e.tab.chain[i]
@@ -104,12 +108,13 @@ func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
 	return nil, nil, 0
 }
 
-// inVainLocked says why a call is refused that need not wait, or may not; it is nil for one that may.
-func (e *inquiry) inVainLocked(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
+// cannotWaitLocked returns the refusal if a call cannot wait for room in k: it may not wait that
+// long, or the line is full. It is nil if the call may wait.
+func (e *inquiry) cannotWaitLocked(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
 	switch left := e.deadline.Sub(now); {
 	case left <= 0 || rej.Budget.Limit > 0:
 		return rej
-	case rej.Axis != axisConcurrency && wait > left: // of slots it is only a guess
+	case rej.Axis != axisConcurrency && wait > left: // for slots, wait is only a guess
 		return rej
 	case e.in == k:
 		return nil
@@ -117,8 +122,8 @@ func (e *inquiry) inVainLocked(now time.Time, k *link, rej *Rejection, wait time
 	return k.q.fullLocked(k, rej)
 }
 
-// stand puts a call into the line of what it lacks, or keeps it there; or it says why it is
-// refused.
+// stand puts a call into the line of the limit that it lacks, or keeps it there. It returns a
+// refusal if the call cannot wait.
 func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
 	if e.in != k {
 		e.leave(false)
@@ -126,7 +131,7 @@ func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Durati
 	q := k.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if why := e.inVainLocked(now, k, rej, wait); why != nil {
+	if why := e.cannotWaitLocked(now, k, rej, wait); why != nil {
 		return why
 	}
 	e.next = now.Add(max(wait, askAgain))
@@ -144,8 +149,9 @@ func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Durati
 	return nil
 }
 
-// mayAskLocked reports whether a call that takes so much may ask, before which so many stand in line:
-// all of these ask, and there is room for all together by what is known here.
+// mayAskLocked reports whether a call of cost c, with so many calls before it in line, may ask now:
+// all of those are asking already, and by what is known here there is room for all of them
+// together.
 func (q *quota) mayAskLocked(before int, c ownCost) bool {
 	for _, w := range q.line.calls[:before] {
 		if !w.asking {
@@ -188,7 +194,7 @@ func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
 	}
 }
 
-// begin has the call ask, and the next one look whether it may, too.
+// begin marks the call as asking, and wakes the next in line, for whom there may be room too.
 func (e *inquiry) begin() {
 	q := e.in.q
 	q.mu.Lock()
@@ -197,7 +203,7 @@ func (e *inquiry) begin() {
 	q.line.wakeNext()
 }
 
-// fits reports whether there is room in all limits by what is known here.
+// fits reports whether all limits have room for the call, by what is known here.
 func (e *inquiry) fits(now time.Time) bool {
 	for i := range e.tab.chain {
 		q := e.tab.chain[i].q
@@ -213,14 +219,15 @@ func (e *inquiry) fits(now time.Time) bool {
 	return true
 }
 
-// end refuses a call whose wait is over, for what it waited for.
+// end ends a call's wait without success, and returns the refusal: by what it waited for, or
+// because the caller went or the governor drains.
 func (e *inquiry) end(now time.Time, why cause) *Rejection {
 	e.leave(false)
 	rej := e.why
 	switch {
-	case rej == nil: // it waited for an answer
+	case rej == nil: // it waited for the store's answer
 		rej = &Rejection{Own: true, Tenant: e.tab.chain[0].q.owner}
-	case rej.Axis != axisConcurrency: // else it is a guess, as good as before
+	case rej.Axis != axisConcurrency: // for slots the guess is as good as before
 		rej.RetryAfter = max(e.room.Sub(now), askAgain)
 	}
 	if why == gone && e.g.Draining() {
@@ -230,7 +237,7 @@ func (e *inquiry) end(now time.Time, why cause) *Rejection {
 	return rej
 }
 
-// leave takes the call out of the line in which it stands.
+// leave takes the call out of the line in which it stands, if any. served says that it goes.
 func (e *inquiry) leave(served bool) {
 	if e.in == nil {
 		return
@@ -242,7 +249,7 @@ func (e *inquiry) leave(served bool) {
 	e.in, e.w = nil, nil
 }
 
-// force books the call of a shadow, which would have been refused if rej says why.
+// force books the call of a shadow. rej is why it would have been refused, or nil.
 func (e *inquiry) force(now time.Time, rej *Rejection) {
 	if rej != nil {
 		e.tab.note(rej)
@@ -250,7 +257,7 @@ func (e *inquiry) force(now time.Time, rej *Rejection) {
 	e.tab.let(now, e.spend, e.tab.expected)
 }
 
-// expected is what a call is expected to take of a budget, in its books' units.
+// expected is what the call will probably take of a budget, in the units of its books.
 func (b *tab) expected(a *account) int64 { return min(a.units(b.spend[a.Unit]), a.limit()) }
 
 func earlier(a, b time.Time) time.Time {

@@ -7,17 +7,17 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// leaving is what others used of a rolling limit, by when that was heard of, the oldest first.
-// It was used then or a little before, and leaves the minute in the same order.
+// leaving lists what others have used of a rolling limit, oldest first, by when this process heard
+// of it. It was used then or shortly before, and leaves the minute in the same order.
 type leaving []heard
 
-// heard is how much more others had used than before.
+// heard is by how much the use of others had grown.
 type heard struct {
 	at     time.Time
 	amount int64
 }
 
-// hear takes in what others use now. What is heard of within a second is one.
+// hear takes in how much others use now. What is heard within one second is merged.
 func (l *leaving) hear(now time.Time, used int64) {
 	list := *l
 	for len(list) > 0 && now.Sub(list[0].at) > escrow.Window+time.Second {
@@ -42,14 +42,14 @@ func (l *leaving) hear(now time.Time, used int64) {
 	*l = list
 }
 
-// farLocked is when there will be room for so much more of a limit than there is, where others
-// have a part in what counts, if nobody uses any more: when enough of what was used here, and
-// of what was used there, has left.
-func (q *quota) farLocked(now time.Time, axis int, total int64) time.Duration {
+// waitInCommonLocked is how long it takes until a rolling limit that others use as well has room
+// for total, if nobody uses more in the meantime: until enough of what was used here, and of what
+// was used elsewhere, has left the minute. It is partRetry at least.
+func (q *quota) waitInCommonLocked(now time.Time, axis int, total int64) time.Duration {
 	l := q.ledgers[axis]
 	lack := q.usedLocked(axis) + total - q.limits[axis]
 	if lack <= 0 {
-		return partRetry // others are asked to give back what they do not use
+		return partRetry // others have parts that they do not use, and will be asked to give them back
 	}
 	best, last := escrow.Window, now
 	for i := 0; ; i++ {

@@ -2,8 +2,8 @@ package governor
 
 import "time"
 
-// let books a call in all quotas that hold for it: its cost, and of each budget what given says.
-// The call's part of each is part of what the process may have.
+// let books a call that was let in against all quotas that hold for it: its cost, and of each
+// budget what given says. What it takes is added to this process's parts.
 func (b *tab) let(now time.Time, s Spend, given func(*account) int64) {
 	b.spend, b.at = s, now
 	for i := len(b.holds); i < len(b.chain); i++ {
@@ -15,7 +15,7 @@ func (b *tab) let(now time.Time, s Spend, given func(*account) int64) {
 	}
 }
 
-// letLocked books a call in the next quota of its chain, which is locked.
+// letLocked books a call against the next quota of its chain, which is locked.
 func (b *tab) letLocked(now time.Time, q *quota, given func(*account) int64) {
 	if len(b.holds) == 0 {
 		b.meanRun = q.meanRun
@@ -26,7 +26,7 @@ func (b *tab) letLocked(now time.Time, q *quota, given func(*account) int64) {
 	}
 }
 
-// letLocked books a cost beside what there is of parts.
+// letLocked books a cost and enlarges the parts by it.
 func (q *quota) letLocked(cost ownCost) quotaHold {
 	c := q.common
 	for k, n := range cost {
@@ -38,7 +38,7 @@ func (q *quota) letLocked(cost ownCost) quotaHold {
 	return q.countLocked(cost)
 }
 
-// let holds so much, in the books' units, beside what there is of a part.
+// let holds an amount, in the books' units, and enlarges the part by it.
 func (a *account) let(now time.Time, amount int64) held {
 	a.advance(now)
 	a.part += amount
@@ -50,7 +50,7 @@ func (a *account) let(now time.Time, amount int64) held {
 	return held{a, h, a.ends}
 }
 
-// known takes in that so much more is known elsewhere as used here.
+// known notes that the store now believes that so much more is used here.
 func (t *take) known(amount int64) {
 	q := t.link.q
 	q.mu.Lock()
@@ -62,7 +62,8 @@ func (t *take) known(amount int64) {
 	q.common.known[t.axis] += amount
 }
 
-// Gives reports whether less counts than is known elsewhere, so that others may have it.
+// Gives reports whether less is used here than the store believes, so that others could have the
+// difference.
 func (s *SharedLimits) Gives(now time.Time) bool {
 	q := s.q
 	q.mu.Lock()

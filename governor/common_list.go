@@ -2,16 +2,17 @@ package governor
 
 import "sync"
 
-// commons are the quotas of a governor, and the slots of pools, that are kept together with other
-// processes (Config.SharedLimits, SharedSlots): a process may have a part of each limit, and counts as if that
-// were all (see package federation/parts).
+// commons are the quotas of a governor, and the slots of its pools, that are kept together with
+// other processes (Config.SharedLimits, Config.SharedSlots). A process has a part of each limit and
+// counts as if that were all of it; see package federation/parts. Here wait those for whom the
+// store has to be asked.
 type commons struct {
-	more chan struct{} // takes a word when there are some to be taken
+	more chan struct{} // holds an element when something below waits to be taken
 
 	mu     sync.Mutex
-	listed map[*quota]bool // those that have come into use, or lack a part, since they were taken
-	pools  map[*pool]bool  // likewise, those whose slots have
-	asking []*SharedCall   // that ask whether they may go, since they were taken
+	listed map[*quota]bool // came into use, or lack a part, since they were last taken
+	pools  map[*pool]bool  // likewise, pools with slots or budgets that are divided
+	asking []*SharedCall   // calls that asked since they were last taken
 }
 
 func newCommons() *commons {
@@ -25,7 +26,7 @@ func (c *commons) list(q *quota) {
 	c.tell()
 }
 
-// listPool lists a pool whose slots are kept together with other processes.
+// listPool lists a pool whose slots or budgets are kept together with other processes.
 func (c *commons) listPool(p *pool) {
 	c.mu.Lock()
 	c.pools[p] = true
@@ -33,11 +34,11 @@ func (c *commons) listPool(p *pool) {
 	c.tell()
 }
 
-// tell says that there is something to be taken.
+// tell wakes whoever takes what is listed.
 func (c *commons) tell() {
 	select {
 	case c.more <- struct{}{}:
-	default: // it is known
+	default: // there is one already
 	}
 }
 
@@ -48,7 +49,7 @@ func (c *commons) askFor(call *SharedCall) {
 	c.tell()
 }
 
-// takeCalls hands over those that ask.
+// takeCalls hands over the calls that ask.
 func (c *commons) takeCalls() []*SharedCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +58,7 @@ func (c *commons) takeCalls() []*SharedCall {
 	return list
 }
 
-// take hands over quotas, and takePools pools.
+// take hands over the listed quotas, and takePools the listed pools.
 func (c *commons) take() []*quota {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +71,7 @@ func (c *commons) takePools() []*pool {
 	return taken(c.pools)
 }
 
-// taken empties a list.
+// taken empties a set into a list.
 func taken[T comparable](listed map[T]bool) (list []T) {
 	for x := range listed {
 		list = append(list, x)

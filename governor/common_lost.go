@@ -2,30 +2,29 @@ package governor
 
 import "time"
 
-// heard takes in whether those who keep tenants' limits have answered a call of a pool.
-func (g *Governor) heard(p *poolView, now time.Time, c *SharedCall) {
+// noteAnswered notes on the pool whether the store has answered one of its calls.
+func (g *Governor) noteAnswered(p *poolView, now time.Time, c *SharedCall) {
 	state := c.outcome()
 	if state == left || len(c.limits) == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.unheard = time.Time{}
+	p.unanswered = time.Time{}
 	if state == lost {
-		p.unheard = now
+		p.unanswered = now
 	}
 }
 
-// unheardLocked reports whether calls of the pool asked of late whether they may go, and nobody
-// answered.
-func (p *pool) unheardLocked(now time.Time) bool {
-	return !p.unheard.IsZero() && now.Sub(p.unheard) < answerFor
+// unansweredLocked reports whether the store left the last call of the pool that asked it
+// unanswered, within the time for which an answer would count.
+func (p *pool) unansweredLocked(now time.Time) bool {
+	return !p.unanswered.IsZero() && now.Sub(p.unanswered) < answerFor
 }
 
-// alone does with a call that nobody has answered what the pool's configuration has for then.
-// Closed refuses it. Open lets it go as far as the whole limits reach, of what this process
-// counts, and local as far as its part of a part of them does; of budgets what others used stays
-// used.
+// alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open
+// lets it go while this process by itself stays within the whole limits, and local while it stays
+// within its part of the withheld share. What others are known to have used of budgets stays used.
 func (e *inquiry) alone(now time.Time) *Rejection {
 	e.pool.mu.Lock()
 	rules, nodes := &e.pool.cfg, max(e.pool.cfg.ExpectNodes, e.pool.nodes)
@@ -50,8 +49,8 @@ func (e *inquiry) alone(now time.Time) *Rejection {
 	return nil
 }
 
-// letAlone books a call in the next quota of its chain if it fits into parts of its limits, or
-// says why it does not.
+// letAlone books a call against the next quota of its chain if it fits within the given parts of
+// its limits. Otherwise it returns the refusal.
 func (b *tab) letAlone(now time.Time, q *quota, part func(limit int64) int64) *Rejection {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +62,7 @@ func (b *tab) letAlone(now time.Time, q *quota, part func(limit int64) int64) *R
 	return nil
 }
 
-// aloneLocked is why a call does not fit into parts of the limits, if it does not.
+// aloneLocked returns why a call does not fit within the given parts of the limits; nil if it does.
 func (q *quota) aloneLocked(now time.Time, c ownCost, s Spend, part func(limit int64) int64) *Rejection {
 	for k, l := range q.ledgers {
 		if l != nil && l.Used()+c[k] > part(q.limits[k]) {

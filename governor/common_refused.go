@@ -6,14 +6,15 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 )
 
-// outcome is what came of the call, once nobody waits for it any more.
+// outcome is what became of the call.
 func (c *SharedCall) outcome() consulted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// refusal explains why a call was not let in: by which limit, and when that will have room.
+// refusal explains why the store did not let the call in: the link that lacks room, the refusal,
+// and how long until there is room; 0 if that is unknown.
 func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,8 +44,8 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 	return k, q.overLocked(now, t.axis, cost, wait), wait
 }
 
-// refusal explains why a budget has no room for a call, by what all use: it is spent, or calls in
-// flight hold it, or else others have it and do not use it.
+// refusal explains why a budget has no room for a call, by what all processes use: it is spent, or
+// held by calls in flight, or other processes hold parts of it that they do not use.
 func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Rejection {
 	c, used, inFlight := min(a.units(s[a.Unit]), a.limit()), a.usedByAll(now), a.inFlight()
 	if used-inFlight >= a.limit() || used+c > a.limit() && inFlight > 0 {
@@ -53,8 +54,8 @@ func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Reject
 	return a.lacksPart(now, c)
 }
 
-// overLocked explains that a limit has no room for a call, and when it will have, as far as that
-// is known.
+// overLocked is the refusal by the limit on an axis, for which there will be room after wait, if
+// that is known.
 func (q *quota) overLocked(now time.Time, axis int, c ownCost, wait time.Duration) *Rejection {
 	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(wait, askAgain)}
 	if axis == ownAxes {
@@ -73,8 +74,8 @@ func (q *quota) overLocked(now time.Time, axis int, c ownCost, wait time.Duratio
 	return rej
 }
 
-// overAxisLocked is the first limit that has no room for so many calls that take so much, by what
-// is known here of all who use it; -1 if there is none.
+// overAxisLocked returns the first axis whose limit has no room for so many calls of cost sum, by
+// what is known here of all processes, or -1.
 func (q *quota) overAxisLocked(sum ownCost, calls int64) int {
 	for k, amount := range sum {
 		if q.overOnLocked(k, amount) {
@@ -87,8 +88,8 @@ func (q *quota) overAxisLocked(sum ownCost, calls int64) int {
 	return -1
 }
 
-// inTheWayLocked is what such calls wait for: a limit that has no room for them by what is known
-// here, or the one that had none for the last that asked, if it is there still, or any.
+// inTheWayLocked returns the axis to blame for such calls having to wait: one that is full by what
+// is known here, else the one that the last refused call lacked, else any that has a limit.
 func (q *quota) inTheWayLocked(sum ownCost, calls int64) int {
 	if axis := q.overAxisLocked(sum, calls); axis >= 0 {
 		return axis
@@ -119,10 +120,11 @@ func (q *quota) waitLocked(now time.Time, axis int, c ownCost) time.Duration {
 	if q.ledgers[axis] == nil {
 		return 0
 	}
-	return q.behindLocked(now, axis, c[axis])
+	return q.waitForRoomLocked(now, axis, c[axis])
 }
 
-// fullLocked is why a call may not stand in line: a rejection that says so, or nil.
+// fullLocked returns rej, restated, if the call may not stand in line because the line, or its
+// team's share of it, is full. It is nil if it may.
 func (q *quota) fullLocked(k *link, rej *Rejection) *Rejection {
 	switch left, has := q.bound-len(q.line.calls), q.line.teams[k.via].calls; {
 	case left <= 0:
@@ -135,20 +137,21 @@ func (q *quota) fullLocked(k *link, rej *Rejection) *Rejection {
 	return nil
 }
 
-// noRoom is what is known of a limit that had no room: for so much, until then.
+// noRoom remembers that a limit had no room for an amount, and until when that is expected to last.
 type noRoom struct {
 	amount int64
 	until  time.Time
 }
 
-// remember takes in that a limit has no room for so much.
+// remember notes that there was no room for an amount, unless a smaller one is already known not to
+// fit.
 func (n *noRoom) remember(now time.Time, amount int64, wait time.Duration) {
 	if !now.Before(n.until) || amount <= n.amount {
 		*n = noRoom{amount, now.Add(wait)}
 	}
 }
 
-// amountOf is what a call takes on an axis.
+// amountOf is what a call takes on an axis; one slot on the axis of calls at once.
 func (c ownCost) amountOf(axis int) int64 {
 	if axis == ownAxes {
 		return 1
@@ -156,9 +159,9 @@ func (c ownCost) amountOf(axis int) int64 {
 	return c[axis]
 }
 
-// remembersLocked is why a call is refused without asking: a limit had no room, that was to last
-// until later, and nothing else was heard since. What was heard is of the last moments: somebody
-// speaks for the limits as long as calls are refused.
+// remembersLocked returns the refusal of a call that need not ask: a limit had no room, was
+// expected to have none until later, and by what was heard since still has none. That knowledge is
+// seconds old at most, since somebody speaks for the limits as long as calls are refused.
 func (q *quota) remembersLocked(now time.Time, c ownCost, s Spend) (*Rejection, time.Duration) {
 	if !now.Before(q.common.until) {
 		return nil, 0
@@ -185,7 +188,8 @@ func (q *quota) remembersLocked(now time.Time, c ownCost, s Spend) (*Rejection, 
 	return nil, 0
 }
 
-// overOnLocked reports whether a limit that is there has no room for so much, by what is known here.
+// overOnLocked reports whether an axis has a limit with no room for an amount, by what is known
+// here of all processes.
 func (q *quota) overOnLocked(axis int, amount int64) bool {
 	if axis == ownAxes {
 		return q.limitsLocked(axis) && q.usedLocked(axis)+amount > q.concurrency

@@ -6,17 +6,16 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// SharedLimits are a tenant's own limits, or those in one pool, that are kept together
-// with other processes (Config.SharedLimits), for who speaks for them with these. It is
-// for one goroutine.
+// SharedLimits are a tenant's own limits, over all pools or in one, as seen by whoever talks to the
+// store that keeps them together with other processes (Config.SharedLimits). A value is for one
+// goroutine.
 type SharedLimits struct {
 	q      *quota
-	claims []parts.Claim // the last
+	claims []parts.Claim // as last made
 }
 
-// SharedLimits are those that have come into use, or of which a call lacks a part, since
-// this was asked last. The same limits are always the same pointer. It is for one
-// goroutine.
+// SharedLimits returns the limits that have come into use, or of which a call lacks a part, since
+// it was last called. The same limits are always the same pointer. It is for one goroutine.
 func (g *Governor) SharedLimits() (list []*SharedLimits) {
 	if g.commons == nil {
 		return nil
@@ -27,7 +26,7 @@ func (g *Governor) SharedLimits() (list []*SharedLimits) {
 	return list
 }
 
-// SharedCalls are those that ask whether they may go, since this was asked last.
+// SharedCalls returns the calls that have asked whether they may go since it was last called.
 func (g *Governor) SharedCalls() []*SharedCall {
 	if g.commons == nil {
 		return nil
@@ -35,8 +34,8 @@ func (g *Governor) SharedCalls() []*SharedCall {
 	return g.commons.takeCalls()
 }
 
-// MoreLimits takes a word when there is something for SharedLimits, SharedCalls or SharedSlots to
-// tell. It is nil if nothing is shared.
+// MoreLimits returns a channel that holds an element when SharedLimits, SharedCalls or SharedSlots
+// has something to return. It is nil if nothing is shared.
 func (g *Governor) MoreLimits() <-chan struct{} {
 	if g.commons == nil {
 		return nil
@@ -52,19 +51,19 @@ func (s *SharedLimits) Owner() string {
 	return s.q.owner + " in " + s.q.pool
 }
 
-// What is asked for beyond what is used and waits: what comes in so many seconds if it
-// comes as of late, and no less than the last call took.
+// Beyond what is used and waited for, claims ask for what comes in aheadSeconds at the present
+// rate, and for no less than the last call took.
 const aheadSeconds = 3
 
-// Asks reports whether calls ask for these limits before they go.
+// Asks reports whether there are calls that ask before they go by these limits.
 func (s *SharedLimits) Asks() bool {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	return s.q.common.asking
 }
 
-// Claims tells what is used and wanted, as of now, and not what it has of that. Busy says that calls run or wait, or
-// that some came since the last claims, or were refused.
+// Claims states what is used and wanted now, but not which parts this process has: the caller knows
+// that. busy says that calls run or wait, or that some came or were refused since the last claims.
 func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	return s.claimLocked(now)
 }
 
-// GiveUp is Claims, and gives up what the process may have and does not use.
+// GiveUp is Claims, and gives up all of the parts that is not used.
 func (s *SharedLimits) GiveUp(now time.Time) (claims []parts.Claim) {
 	q := s.q
 	q.mu.Lock()
@@ -101,7 +100,7 @@ func (s *SharedLimits) claimLocked(now time.Time) (claims []parts.Claim, busy bo
 	busy = busy || c.taken != c.told || c.let != c.toldLet || c.refuses
 	c.told, c.toldLet, c.at = c.taken, c.let, now
 	c.lacks, c.refuses = false, false
-	s.claims = make([]parts.Claim, 0, len(s.claims)) // the last ones may still be on their way
+	s.claims = make([]parts.Claim, 0, len(s.claims)) // the last ones may still be in transit
 	waiting, calls := q.line.wanting()
 	ahead := busy && c.leased
 	for k, l := range q.ledgers {
@@ -118,7 +117,8 @@ func (s *SharedLimits) claimLocked(now time.Time) (claims []parts.Claim, busy bo
 	return s.claims, busy
 }
 
-// claimLocked is one limit's. Of an axis of calls at once, those are wanted that may begin.
+// claimLocked is the claim on one limit, of which waiting is wanted by calls in line. ahead asks
+// for more in advance.
 func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int64, ahead bool) parts.Claim {
 	c := q.common
 	c.known[axis] = used
@@ -140,7 +140,7 @@ func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int6
 	return claim
 }
 
-// Apply puts in force what the process may have until then, in answer to the last claims.
+// Apply puts in force the answer to the last claims, which holds until the given time.
 func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
 	q := s.q
 	q.mu.Lock()
@@ -174,8 +174,8 @@ func (q *quota) takePartLocked(now time.Time, name string, p parts.Part) {
 	}
 }
 
-// Alone says that nobody answers. From the time on that the parts expire, and until there
-// is an answer again, the process counts by itself.
+// Alone says that nobody answers. Once the parts have expired, and until Apply, this process counts
+// by itself against the whole limits.
 func (s *SharedLimits) Alone(now time.Time) {
 	q := s.q
 	q.mu.Lock()
@@ -190,8 +190,9 @@ func (s *SharedLimits) Alone(now time.Time) {
 	q.wakeAndUnlock()
 }
 
-// Rest reports whether nothing of the limits counts any more by itself, so that nobody
-// needs to speak for them until SharedLimits tells of them again.
+// Rest reports whether nobody needs to speak for the limits until SharedLimits returns them again:
+// no call runs or waits, and nothing worth mentioning is used. What this process held of them is
+// then given up.
 func (s *SharedLimits) Rest(now time.Time) bool {
 	q := s.q
 	q.mu.Lock()
@@ -210,7 +211,7 @@ func (s *SharedLimits) Rest(now time.Time) bool {
 	return true
 }
 
-// wakeAndUnlock lets who is next in line look again.
+// wakeAndUnlock lets the first in line look again.
 func (q *quota) wakeAndUnlock() {
 	q.line.wakeNext()
 	q.mu.Unlock()

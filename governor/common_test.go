@@ -11,16 +11,21 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// inCommon has one tenant with a limit of each kind, all kept together with others.
+// limitedTenant has a limit of each kind.
+func limitedTenant() Tenant {
+	return Tenant{
+		Name: "a", Weight: 1000, RPM: 60, TPM: 10_000, Concurrency: 10,
+		Budgets: []Budget{{Unit: UnitRequests, Limit: 100, Per: budget.Day}},
+	}
+}
+
+// inCommon has one tenant, all of whose limits are kept together with others.
 func inCommon(t *testing.T) *Governor {
 	t.Helper()
 	g, err := New(Config{
 		SharedLimits: true,
 		Pools:        []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
-		Tenants: []Tenant{{
-			Name: "a", Weight: 1000, RPM: 60, TPM: 10_000, Concurrency: 10,
-			Budgets: []Budget{{Unit: UnitRequests, Limit: 100, Per: budget.Day}},
-		}},
+		Tenants:      []Tenant{limitedTenant()},
 	})
 	if err != nil {
 		t.Fatal(err)

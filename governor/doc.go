@@ -3,11 +3,10 @@
 //
 // # Problem
 //
-// A limit that is checked first and charged when the answer is there lets fifty
-// calls at once walk through a budget of ten. Limits that are charged one after
-// another leave the first one charged when the last one refuses. A slot that
-// is freed by whoever happens to notice the end of a stream leaks when nobody
-// does.
+// A limit that is checked first and charged when the answer is there lets fifty calls at
+// once through a budget of ten. Limits that are charged one after another leave the first
+// one charged when the last one refuses. And a slot that is freed by whoever happens to
+// notice the end of a stream leaks when nobody does.
 //
 // # Picture
 //
@@ -22,107 +21,113 @@
 //	                      │                    └───────────┴── Settle, Break or Release
 //	                      └─────────────────────────────────── exactly once
 //
-// # Who belongs to whom
+// # Teams
 //
-// "acme/search" is a team of acme. Its share is carved out of acme's (a pool's tree
-// is pool → group → tenant → team → …, and who has teams has its own calls as a leaf
-// beside them), and every limit and budget of acme holds for it too. So a call holds
-// a chain of quotas, the innermost first:
+// "acme/search" is a team of acme. Its share is carved out of acme's: a pool's tree is
+// pool → group → tenant → team → …, and the own calls of a tenant with teams are a leaf
+// beside them. Every limit and budget of acme holds for the team too. So a call holds a
+// chain of quotas, the innermost first:
 //
 //	acme/search in the pool ─► acme/search ─► acme in the pool ─► acme ─► the pool
 //
-// Over one of them it waits in that quota's line, with what it has of the others held
-// and not booked. Where several teams stand in a line, their weights decide who is
-// next, and none may fill it, as in the pool.
+// If one of them has no room, the call waits in that quota's line, and what it has of the
+// others is held but not booked. Where several teams wait in one line, their weights decide
+// who is next, and none may fill it, as in the pool.
 //
 // # Rules
 //
-// Everything is held before and settled after; nothing is checked and charged
-// later. The tenant's own limits are held first: a call over one of them waits
-// in the tenant's own line and blocks nobody else. Then the pool's share is
-// asked for, and a refusal there gives the tenant's hold back whole. While a
-// call waits for the pool its own cost is held, not booked, so that the
-// tenant's minute begins when the call does.
+// Everything is held before the call and settled after it; nothing is checked first and
+// charged later. The tenant's own limits are held first: a call that exceeds one of them
+// waits in the tenant's own line and blocks nobody else. Then the pool's share is asked for,
+// and if that is refused, everything held is given back. While a call waits for the pool its
+// own cost is held, not booked, so that the tenant's minute begins when the call does.
 //
-// Budgets hold what a call is expected to take. A budget that has no room is not
-// waited for: if it is spent the next period is far, and if calls in flight hold it
-// they end when they do.
+// Budgets hold what a call is expected to take. Nobody waits for a budget that has no room:
+// if it is spent the next period is far away, and if calls in flight hold it, who knows when
+// they end.
 //
-// What must outlive the process is told to a Journal, record by record, before the
-// call goes; what it remembers is the Past that a new governor begins with.
+// What must outlive the process is written to a Journal, record by record, before the call
+// goes. What a journal remembers is the Past that a new governor begins with.
 //
-// A Lease ends exactly once. It names its state by slot and generation, so a
-// late Settle finds nothing, and never a stranger's lease.
+// A Lease ends exactly once. It names its state by slot and generation, so a late Settle
+// finds nothing, and never another call's lease.
 //
-// Who wants calls ended early asks for it (Interrupt), and each call ends itself, by the
-// context that it was given for that. So there is one way for a lease to end.
+// Interrupt asks calls to end early, by a function that each of them brought along; then
+// each ends its own lease. So there is one way for a lease to end.
 //
-// A Shadow goes whatever the limits say, is booked like everybody, and tells whether
-// it would have been refused. Out of its turn it takes capacity, but no turns: neither
-// its siblings nor it, when it is a shadow no more, pay for what it should not have had.
+// A Shadow's calls go whatever the limits say. They are booked like all others, and each
+// lease tells whether it would have been refused. Out of its turn a shadow takes capacity,
+// but no turns: neither its siblings, nor the shadow itself once it is one no more, pay for
+// what it should not have had.
 //
 // # Many processes
 //
 // Where limits of pools are shared with other processes (Config.Shared), a pool hands out
-// what allowances say. SharedPools are for who gets these: they report what was used and
-// is asked for, under the pool's lock for as long as a copy takes, and take what
-// follows. Nobody waits for that in a lock. A pool that nobody has told anything for as
-// long as a grant lasts is cut off, and does what its configuration has for then.
+// what it is allowed to. SharedPools are for whoever obtains these allowances: they report
+// what was used and is asked for, which takes the pool's lock for no longer than a copy, and
+// put in force what follows. No lock is held while waiting for an answer. A pool that has
+// been told nothing for as long as a grant lasts is cut off, and does what its configuration
+// has for that case.
 //
-// Calls at once are split over processes beside that (Config.SharedSlots): a pool has a part of
-// its slots until that expires, and lets calls begin in it as if it were all. So are pools' budgets, and in
-// them what each member may use by its share. SharedSlots are for who
-// speaks for them, as SharedLimits are of tenants' own limits.
+// Slots, that is calls at once, are divided over the processes beside that
+// (Config.SharedSlots): a pool has a part of its slots until the part expires, and uses it as
+// if it were all. The same holds for pools' budgets, and within them for what each member may
+// use by its share. SharedSlots are for whoever speaks for these, as SharedLimits are for
+// tenants' own limits.
 //
-// Tenants' own limits are kept together with other processes in one of two ways (Pool.TenantLimits). A process
-// has a part of each, and counts as if that were all; or calls ask (SharedCall), for all quotas of their chain and
-// their budgets at once, are booked in all or in none, and hold nothing while they wait. What nobody
-// answers in time is up to Pool.OnLoss.
+// Tenants' own limits are kept together with other processes in one of two ways
+// (Pool.TenantLimits). Either a process has a part of each limit, and counts as if that were
+// all of it. Or each call asks first (SharedCall), for all quotas of its chain and their
+// budgets at once; it is booked in all of them or in none, and holds nothing while it waits.
+// What happens to a call that nobody answers in time is up to Pool.OnLoss.
 //
-// # Limits that move
+// # Adaptive limits
 //
-// Of a pool whose concurrency is adaptive only as many slots are used as a limiter says
-// (package adaptive), which is told, under the pool's lock, what calls see of the upstream: the time to the
-// first token, or of whole answers to the end, and what the upstream refuses
-// while no other upstream is ready (Lease.Overloaded); of a call that was sent on to another it is told nothing more
-// (Lease.Retried). Refusals of ours it is not told.
+// Of a pool whose concurrency is adaptive, only as many slots are used as a limiter says
+// (package adaptive). Under the pool's lock it is told what calls learn about the upstream:
+// how long the first token took, or the whole answer where it comes as one, and what the
+// upstream refused while no other upstream was left (Lease.Overloaded). Of a call that is
+// sent on to another upstream it is told nothing more (Lease.Retried), and nothing of calls
+// that this package refuses.
 //
 // # Changes
 //
-// What a provider says of itself, and what is gone of it, is told by Throttle as cuts: of
-// the rate, of the limits, or of everything for a while. They end by themselves, and who
-// waits meanwhile waits in fair order.
+// Throttle says what is missing of a pool for a time, because its provider said so or an
+// upstream is gone, as cuts: of the rate, of the limits, or of everything. They end by
+// themselves, and calls that wait meanwhile wait in fair order.
 //
-// Apply puts another configuration in force. A table says who there is, and is
-// immutable; pools and tenants live on from one to the next, by name, with all that
-// counts in them, also for the minute in which they are in no table. A tenant's seat
-// in a pool is its leaf there; who comes to a seat that was given up looks again.
-// Nodes that no table has any more stay until nothing is lost by their removal.
+// Apply puts another configuration in force. A table holds a configuration and is immutable.
+// Pools and tenants live on from one table to the next by name, with everything that counts
+// in them, and for a minute even if no table has them. A tenant's seat in a pool is its leaf
+// there; a call that comes to a seat that was given up looks again. Nodes that no table has
+// any more stay until nothing is lost by their removal.
 //
 // # Locks
 //
-// The escrow and the quotas are plain state; this package is their shell: one lock
-// for each pool and each quota, never nested, but that Apply takes those of all pools
-// at once, and never held while waiting; four timers for each pool; no goroutine of
-// its own.
+// The escrow and the quotas are plain state, and this package is their shell. Each pool and
+// each quota has a lock. They are never nested, except that Apply takes those of all pools at
+// once, and never held while waiting. There are four timers for each pool, and no goroutines
+// of this package's own.
 //
-// What tenants had of a pool, and what was their due, is measured once a second, by
-// package fairness, from the scheduler's own counters: they are copied under the pool's
-// lock, and looked at under one that is taken before it, and never on the request path.
+// What tenants had of a pool, and what they were entitled to, is measured once a second by
+// package fairness, from the scheduler's own counters. These are copied under the pool's
+// lock, and evaluated under a lock of the meter's, which is taken before it. None of that is
+// on the way of a request.
 //
 // # Events
 //
 // An Observer is told of each decision and each end, of configurations and of cuts, as
-// values. Whoever shows, counts or writes what happens does it from there; this package
-// does not. A governor that is Recorded lives on a timeline (timeline.go), so that what
-// its Observer is told is enough to have the same decided again: there is one lock over
-// all, each call walks as a coroutine, and no two things happen at once. With other processes
-// that cannot be, for what they leave of a limit comes from outside, and calls wait for it within
-// their walk. A governor that is Detailed tells as much, call by call in order, and is as it would be.
+// values. Whatever shows, counts or writes down what happens does it from there; this package
+// does not. A governor that is Recorded lives on a timeline (timeline.go), so that what its
+// Observer is told is enough to make the same decisions again: one lock covers everything,
+// each call walks as a coroutine, and no two things happen at the same time. That is not possible
+// with other processes: what they leave of a limit comes from outside, and calls wait for it within
+// their walk. A governor that is Detailed reports as much, call by call in order, and decides as it would
+// without.
 //
 // # What it is not
 //
-// It knows no HTTP, no policy files and no store. What a call may cost, it is
-// told (see governor/tokens for prompts). It imports package escrow, what lies below
-// that, the messages of package federation, and the standard library, and can be embedded as it is.
+// It knows no HTTP, no policy files and no store. It is told what a call may cost (see
+// governor/tokens for prompts). It imports package escrow and the packages below that, the
+// messages of package federation, and the standard library, and can be embedded as it is.
 package governor

@@ -2,12 +2,12 @@ package governor
 
 import "time"
 
-// Observer is told what was decided, and what came of it. It is called by many
-// goroutines at once, some of which hold a lock, beside a call that is on its way: it must
-// be quick, and must not call back.
+// Observer is told what was decided, and what became of it. It is called by many goroutines at
+// once, some of which hold locks, and while a call waits for it: it must be quick, and must not
+// call back into the Governor.
 type Observer interface{ Observe(Event) }
 
-// EventKind says what an Event tells.
+// EventKind says what an Event is about.
 type EventKind uint8
 
 // A call is admitted or refused, and once admitted it ends. Another configuration is
@@ -22,9 +22,9 @@ const (
 	NumEventKinds = int(iota) + 1
 )
 
-// These are told of by a governor that is Recorded or Detailed, so that all it is told is there:
-// it starts, a call asks, its caller is gone, it has produced so much, all are drained, the
-// upstream has refused it for want of capacity, it has gone to another.
+// A governor that is Recorded or Detailed reports these too; together they are all that it was told: it
+// started, a call asked, its caller went away, it has produced so much, the governor was drained,
+// the upstream refused the call for want of capacity, and the call went on to another upstream.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
 	EventAsked
@@ -41,32 +41,30 @@ var eventNames = [...]string{
 
 func (k EventKind) String() string { return eventNames[k] }
 
-// Event is one thing that happened, with all that is known of it. It may be kept.
+// Event is one thing that happened, with all that is known of it. It may be kept, but not changed.
 type Event struct {
 	Kind EventKind
 	At   time.Time
-	// Call is which call it is of, of those that a Recorded or Detailed governor was asked for.
+	// Call numbers the calls of a governor that is Recorded or Detailed.
 	Call uint64
-	// Request is the call. Of an end it has what a lease knows: ID, Tenant, Pool, Model,
-	// Stream and Input. Of cuts it has the Pool.
+	// Request is the call. For an end it has only what the lease knows: ID, Tenant, Pool, Model,
+	// Stream and Input. For cuts it has the Pool.
 	Request Request
 	// Waited is how long an admitted or refused call had waited.
 	Waited time.Duration
-	// Refused is why a call was refused or, of a shadow that was admitted, would have
-	// been.
+	// Refused is why a call was refused; for a shadow, why it would have been.
 	Refused *Rejection
-	// Ending, Usage and Ran are of an end: of which kind it was, what the call took,
-	// and how long it ran.
+	// Ending, Usage and Ran are set for an end: how the call ended, what it took, and how long it
+	// ran.
 	Ending Ending
 	Usage  Usage
 	Ran    time.Duration
-	// Cuts are those in force from now on in a pool.
+	// Cuts are all that are in force in a pool from now on.
 	Cuts []Cut
-	// Revision is that of the Config now in force, and Config is that; it is not to be
-	// changed.
+	// Revision names the Config now in force, and Config is that.
 	Revision string
 	Config   *Config
-	// Past is what a governor starts with, if it remembers anything that no others keep.
+	// Past is what a governor that starts remembers, if anything, of limits that no other process keeps.
 	Past *PastState
 }
 
@@ -87,7 +85,7 @@ var endingNames = [NumEndings]string{"settled", "broken", "charged", "released"}
 
 func (e Ending) String() string { return endingNames[e] }
 
-// record tells an event that only records have, as of now.
+// record reports an event that only detailed governors report, as of now.
 func (g *Governor) record(e Event) {
 	if g.detailed {
 		e.At = g.clock.Now()
@@ -105,7 +103,7 @@ func (g *Governor) tellStart(cfg *Config) {
 	g.record(e)
 }
 
-// tellDecision tells how a call that came at began was decided.
+// tellDecision reports the decision on a call that came at began.
 func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Rejection) {
 	e := Event{Kind: EventAdmitted, Call: req.call, Request: *req, Waited: l.Waited, Refused: l.Would}
 	if rej != nil {
@@ -118,7 +116,7 @@ func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Re
 	g.observer.Observe(e)
 }
 
-// tellEnd tells how a lease ended.
+// tellEnd reports how a lease ended.
 func (g *Governor) tellEnd(now time.Time, p *pool, st *leaseState, asked uint64, how Ending, u Usage) {
 	g.observer.Observe(Event{
 		Kind: EventEnded, At: now, Call: asked, Ending: how, Usage: u, Ran: now.Sub(st.since),

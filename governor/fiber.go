@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// fiber is the walk of one call on a timeline: a coroutine, which runs until it has to
-// wait, and on when it is woken.
+// fiber is the walk of one call through its limits on a timeline: a coroutine that runs until it
+// has to wait, and continues when it is woken.
 type fiber struct {
 	line   *timeline
 	number uint64 // of the call
 	resume func() (struct{}, bool)
 	wait   func(struct{}) bool
-	ready  bool // to run
-	gone   bool // the caller is
+	ready  bool // woken, and waiting for its turn to run
+	gone   bool // its caller went away
 	ended  bool
 }
 
-// wake lets it run on, in its turn.
+// wake lets the fiber continue when its turn comes.
 func (f *fiber) wake() {
 	if !f.ready && !f.ended {
 		f.ready = true
@@ -29,14 +29,14 @@ func (f *fiber) wake() {
 	}
 }
 
-// run lets a call walk until it waits, or to its end.
+// run lets a call walk until it waits or ends.
 func (t *timeline) run(f *fiber) {
 	t.runs = f
 	_, waits := f.resume()
 	t.runs, f.ended = nil, !waits
 }
 
-// park is park of a governor on a timeline.
+// park is Governor.park on a timeline.
 func (t *timeline) park(w *waiter, until time.Time) cause {
 	f := t.runs
 	look := func() (cause, bool) {
@@ -71,7 +71,7 @@ func (t *timeline) park(w *waiter, until time.Time) cause {
 	return why
 }
 
-// drain wakes all who wait, those first who came first.
+// drain wakes all that wait, in the order in which they came.
 func (t *timeline) drain() {
 	t.drains = true
 	for _, f := range slices.SortedFunc(maps.Keys(t.parked), func(a, b *fiber) int { return cmp.Compare(a.number, b.number) }) {
@@ -79,15 +79,15 @@ func (t *timeline) drain() {
 	}
 }
 
-// Ask is Acquire for who does not wait, of a governor that is Recorded: done is told what
-// was decided, at once or later, within an instant, in which it must ask for nothing
-// more. leave says that the caller is gone, whom done is told of too if he waited.
+// Ask is Acquire for callers that do not block, on a governor that is Recorded. done is called with
+// the decision, at once or later, within an instant; it must not ask the governor for anything.
+// leave says that the caller went away; if the call still waits, done is called for it as well.
 func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func()) {
 	t, f := g.line, &fiber{line: g.line}
 	t.instant(func() {
 		f.number = g.asked.Add(1)
 		req.call = f.number
-		// Its stop is never called: it always comes to its end.
+		// The stop function is never needed: the coroutine always runs to its end.
 		f.resume, _ = iter.Pull(func(wait func(struct{}) bool) {
 			f.wait = wait
 			done(g.walk(context.Background(), &req))

@@ -7,9 +7,10 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// refuseLocked decides whether a call that does not fit may stand in line. Where
-// teams stand there together, each may have as many calls in it as places are left
-// free, as in the pools: so none can shut the others out.
+// refuseLocked decides whether a call that does not fit may wait in line; nil says that it may.
+// Where several teams share a line, each may have at most as many calls in it as there are places
+// left free, as in the pools, so that none can shut the others out. coming says that the call lacks
+// only a part, which nobody else has.
 func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Duration, coming bool) *Rejection {
 	tag := q.line.tagOf(k)
 	rej := q.rejectionLocked(now, c, tag)
@@ -22,7 +23,7 @@ func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Dur
 		rej.Reason, rej.Tenant, rej.Used = ReasonQueueFull, k.via.name, int64(has)
 		return rej
 	}
-	// How long running calls will take is only a guess, so it refuses nobody who
+	// How long running calls will take is only a guess, so that refuses no call that
 	// is ready to wait.
 	if coming {
 		return nil
@@ -33,15 +34,15 @@ func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Dur
 	return nil
 }
 
-// rejectionLocked explains why c does not go now, and when it would, behind those of
-// its tag.
+// rejectionLocked explains why c does not go now, and when it would, behind all that have its tag
+// or a lower one.
 func (q *quota) rejectionLocked(now time.Time, c ownCost, tag int64) *Rejection {
 	axis := q.lackingLocked(c)
 	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(time.Millisecond, q.rollingLocked(now, c, tag))}
 	switch axis {
 	case ownAxes:
 		rej.RetryAfter = max(rej.RetryAfter, q.slotWaitLocked())
-		if q.slots == 0 { // no call's end makes room
+		if q.slots == 0 { // there is no call whose end would make room
 			rej.RetryAfter = max(rej.RetryAfter, partRetry)
 		}
 		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
@@ -61,9 +62,9 @@ func (q *quota) rejectionLocked(now time.Time, c ownCost, tag int64) *Rejection 
 	return rej
 }
 
-// rollingLocked is when the rolling limits will have room for c behind the line,
-// if nobody else comes: when bookings leave, or when running calls are expected to
-// give back what they do not take, if that comes sooner.
+// rollingLocked is how long it takes until the rolling limits have room for c behind the line, if
+// nobody else comes: until bookings leave the minute, or until running calls are expected to give
+// back what they do not take, if that is sooner.
 func (q *quota) rollingLocked(now time.Time, c ownCost, tag int64) time.Duration {
 	total := q.line.ahead(tag).plus(c, 1)
 	wait := time.Duration(0)
@@ -71,25 +72,26 @@ func (q *quota) rollingLocked(now time.Time, c ownCost, tag int64) time.Duration
 		if l == nil {
 			continue
 		}
-		axis := q.behindLocked(now, k, total[k])
+		axis := q.waitForRoomLocked(now, k, total[k])
 		if due := q.due[k]; due > 0 && axis > q.meanRun {
-			axis = min(axis, max(q.meanRun, q.behindLocked(now, k, total[k]-due)))
+			axis = min(axis, max(q.meanRun, q.waitForRoomLocked(now, k, total[k]-due)))
 		}
 		wait = max(wait, axis)
 	}
 	return wait
 }
 
-// behindLocked is when the last of total fits a rolling limit.
-func (q *quota) behindLocked(now time.Time, axis int, total int64) time.Duration {
+// waitForRoomLocked is how long it takes until a rolling limit has room for total, which may be
+// several calls and more than the limit.
+func (q *quota) waitForRoomLocked(now time.Time, axis int, total int64) time.Duration {
 	l, limit := q.ledgers[axis], q.limits[axis]
 	switch {
 	case total <= 0 || l.Room() >= total:
 		return 0
-	case l.Limit() < limit: // others have a part of it
-		return q.farLocked(now, axis, total)
+	case l.Limit() < limit: // other processes use it, too
+		return q.waitInCommonLocked(now, axis, total)
 	}
-	full := (total - 1) / limit // whole minutes that go before
+	full := (total - 1) / limit // whole minutes before that
 	at, known := l.FreeAt(total - full*limit)
 	if !known {
 		at = now.Add(escrow.Window)
@@ -97,7 +99,8 @@ func (q *quota) behindLocked(now time.Time, axis int, total int64) time.Duration
 	return max(0, time.Duration(full)*escrow.Window+at.Sub(now))
 }
 
-// slotWaitLocked guesses when a slot frees, by how long calls ran so far.
+// slotWaitLocked guesses how long it takes until a slot is free, from how long calls have run so
+// far.
 func (q *quota) slotWaitLocked() time.Duration {
 	if q.concurrency == 0 {
 		return 0

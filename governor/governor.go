@@ -13,13 +13,13 @@ type Governor struct {
 	zone    *time.Location
 	journal Journal  // nil = it forgets
 	shared  bool     // the pools' limits
-	commons *commons // the tenants' limits, and the pools' slots, with other processes; nil = alone
+	commons *commons // what is kept together with other processes; nil = nothing
 	table   atomic.Pointer[table]
-	calls   atomic.Uint64 // the last name of a call in the journal
-	asked   atomic.Uint64 // how many calls have asked, of those told of one by one
+	calls   atomic.Uint64 // the last call's number in the journal
+	asked   atomic.Uint64 // how many calls have asked, if it is detailed
 	tabs    sync.Pool     // of *tab
 
-	sharedLimits, sharedSlots bool // which of commons there are
+	sharedLimits, sharedSlots bool // what of commons there is
 
 	observer Observer  // nil = nobody listens
 	detailed bool      // somebody listens, to all that is told
@@ -28,12 +28,12 @@ type Governor struct {
 	drained   chan struct{} // closed by Drain
 	drainOnce sync.Once
 
-	applying sync.Mutex // guards what is below
+	applying sync.Mutex // guards what follows
 	pools    map[string]*pool
 	tenants  map[string]*tenant
 }
 
-// New returns a Governor for cfg, or all that is wrong with cfg.
+// New returns a Governor for cfg, or an error that names all that is wrong with cfg.
 func New(cfg Config) (*Governor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func New(cfg Config) (*Governor, error) {
 	return g, nil
 }
 
-// begin puts the first configuration in force, over what is remembered.
+// begin puts the first configuration in force, and books what is remembered.
 func (g *Governor) begin(cfg *Config) {
 	now := g.clock.Now()
 	g.apply(now, *cfg, cfg.Past)
@@ -95,7 +95,7 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 	return g.walk(ctx, &req)
 }
 
-// walk takes a call through its limits, and tells what came of it.
+// walk takes a call through its limits, and reports the decision.
 func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	began := g.clock.Now()
@@ -103,7 +103,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 		g.observer.Observe(Event{Kind: EventAsked, At: began, Call: req.call, Request: *req})
 	}
 	lease, rej, again := g.tryAcquire(ctx, req, began, began)
-	for again { // its seat was given up since it looked, and by now there is another table; or it has to wait for a part
+	for again { // its seat was given up by a new table, or it waited for a part of a budget
 		lease, rej, again = g.tryAcquire(ctx, req, began, g.clock.Now())
 	}
 	for _, r := range [...]*Rejection{rej, lease.Would} {
@@ -117,7 +117,8 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	return lease, rej
 }
 
-// tryAcquire walks one call, that began its wait before, through its limits.
+// tryAcquire walks a call, which came at began, through its limits once. again says that it has to
+// be tried anew.
 func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time.Time) (l Lease, rej *Rejection, again bool) {
 	v, p, a := g.table.Load().find(req)
 	if v == nil {
@@ -131,7 +132,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 		deadline = began.Add(min(v.cfg.MaxWait, *req.MaxWait))
 	}
 
-	// 1 Its tenant's own limits, and those of what that is a team of.
+	// 1 The tenant's own limits, and those of what it is a team of.
 	own := ownCost{}
 	if !req.BudgetsOnly {
 		own = p.ownHoldCost(req)
@@ -157,9 +158,9 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 		return Lease{}, rej, false
 	}
 
-	// 2 Budgets, the tenants' here, and the pool's under its lock.
+	// 2 Budgets: the tenants' here, the pool's in step 3 under its lock.
 	if spends {
-		if !asks { // else it holds them already
+		if !asks { // else the store let it in, and it holds them already
 			if rej, short := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
 				g.leave(now, b, ownCost{}, Spend{}, 0)
 				rej.Waited = waited
@@ -193,8 +194,8 @@ func (p *poolView) ownHoldCost(req *Request) ownCost {
 	}
 }
 
-// ownCost is what a usage takes of own limits: weighed like the pool's cost, so that
-// both count alike.
+// ownCost is what a usage takes of own limits. It is weighed like the pool's cost, so that both
+// count alike.
 func (w TokenWeights) ownCost(u Usage, requests int64) ownCost {
 	return ownCost{
 		ownRequests: requests,
@@ -204,8 +205,8 @@ func (w TokenWeights) ownCost(u Usage, requests int64) ownCost {
 	}
 }
 
-// Drain stops admission: calls that wait are refused, and so is whatever comes
-// later. Leases go on until they end.
+// Drain stops admission for good: calls that wait are refused, and so is whatever comes later.
+// Leases live on until they end.
 func (g *Governor) Drain() {
 	g.drainOnce.Do(func() {
 		g.within(func() {
@@ -218,7 +219,7 @@ func (g *Governor) Drain() {
 	})
 }
 
-// within does what the governor is told in an instant of its own, if it is recorded.
+// within runs tell; in an instant of its own if the governor is recorded.
 func (g *Governor) within(tell func()) {
 	if g.line == nil {
 		tell()
@@ -227,14 +228,14 @@ func (g *Governor) within(tell func()) {
 	g.line.instant(tell)
 }
 
-// look brings the books to now, for who is about to read them.
+// look brings a recorded governor's books to now, for readers.
 func (g *Governor) look() {
 	if g.line != nil {
 		g.line.catchUp()
 	}
 }
 
-// Draining says whether Drain was called.
+// Draining reports whether Drain was called.
 func (g *Governor) Draining() bool {
 	select {
 	case <-g.drained:

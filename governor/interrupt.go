@@ -2,9 +2,9 @@ package governor
 
 import "context"
 
-// Interrupt asks all calls that run in a pool to end early, each by its Request.Interrupt
-// and for this cause, and returns how many were asked. Each ends its own lease, once, with
-// what it has taken by then, and holds all it holds until it has. Who waits goes on waiting.
+// Interrupt asks all calls that run in a pool to end early, by calling each Request.Interrupt with
+// the cause, and returns how many were asked. Each call still ends its own lease, with what it has
+// taken by then, and holds everything until it does. Calls that wait go on waiting.
 func (g *Governor) Interrupt(pool string, cause error) int {
 	p := g.poolOf(pool)
 	if p == nil {
@@ -20,7 +20,7 @@ func (g *Governor) Interrupt(pool string, cause error) int {
 	return len(ask)
 }
 
-// interrupts are those of the calls that run.
+// interrupts lists the Interrupt functions of the calls that run.
 func (p *pool) interrupts() (out []context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,8 +32,8 @@ func (p *pool) interrupts() (out []context.CancelCauseFunc) {
 	return out
 }
 
-// poolOf is the pool of a name, also one that no configuration has any more, but in which
-// calls run; or nil.
+// poolOf returns the pool of a name, even if no configuration has it any more but calls run in it;
+// or nil.
 func (g *Governor) poolOf(name string) *pool {
 	tb := g.table.Load()
 	if p := tb.pools[name]; p != nil {

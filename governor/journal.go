@@ -6,20 +6,19 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Journal keeps records over the end of the process.
+// Journal keeps records beyond the end of the process.
 type Journal interface {
-	// Append keeps r before it returns: if the process is killed in the next
-	// instant, r is read again. An error means that r is not kept, and that the call
-	// it would have admitted is refused. It is called by many goroutines at once.
+	// Append returns once r is safe: it will be read again even if the process is killed in the
+	// next instant. An error means that r is not kept; a call that it would have admitted is then
+	// refused. It is called by many goroutines at once.
 	Append(r Record) error
 }
 
-// RecordKind says what a Record tells.
+// RecordKind says what a Record is about.
 type RecordKind uint8
 
-// A call is admitted, may turn out to take more than it was booked at, and ends.
-// Running repeats the admission of a call that is in flight still, so that a
-// journal can drop what lies further back.
+// A call is admitted, turns out to take more than it was booked at, and ends. Running repeats the
+// admission of a call that is still in flight, so that a journal can drop older segments.
 const (
 	RecordAdmitted RecordKind = iota + 1
 	RecordRunning
@@ -27,30 +26,30 @@ const (
 	RecordEnded
 )
 
-// Record is one line of a journal. An end tells all that is known of its call, so
-// that it is understood without its beginning.
+// Record is one entry of a journal. An end holds all that is known of its call, so that it makes
+// sense without the admission.
 type Record struct {
 	Kind RecordKind
-	// Call names the call; names are not used twice.
+	// Call names the call. No name is used twice.
 	Call         uint64
 	Tenant, Pool string
-	// Held is when the budgets were held, Began when the call was dispatched, and
-	// Ended when it ended, by the clock on the wall.
+	// Held is when the budgets were held, Began when the call was dispatched, and Ended when it
+	// ended, all by the wall clock.
 	Held, Began, Ended time.Time
-	// Booked is what the call was booked at when it began, or grew to; Took is what
-	// it took.
+	// Booked is what the call was booked at when it began, or has grown to; Took is what it really
+	// took.
 	Booked, Took Charge
 }
 
-// Charge is what a call counts as, in each of the books.
+// Charge is what a call counts as in each set of books.
 type Charge struct {
 	Pool  escrow.Cost
 	Own   [ownAxes]int64 // requests, tokens, input, output
 	Spend Spend
 }
 
-// keepStart journals an admission. If that fails the call is taken back whole: one
-// that nobody will remember must not reach the provider.
+// keepStart journals an admission. If that fails the call is taken back whole: a call that nobody
+// will remember must not reach the provider.
 func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, b *tab, booked escrow.Cost) (Lease, *Rejection) {
 	if g.journal == nil {
 		return l, nil
@@ -68,8 +67,8 @@ func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, b *ta
 	return Lease{}, &Rejection{Reason: ReasonStore, Tenant: t.name, Pool: p.name, RetryAfter: storeRetry}
 }
 
-// keepEnd journals the end of a call. If that fails its admission stands, and after
-// a restart it counts at what it was booked at.
+// keepEnd journals the end of a call. If that fails the admission stands, and after a restart the
+// call counts at what it was booked at.
 func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took Charge) {
 	b := st.tab
 	if b.call == 0 {
@@ -81,9 +80,9 @@ func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took 
 	})
 }
 
-// grownLocked is a record of a running call that has produced more than the journal
-// knows of, if it has. There is a margin, so that few are written. Where the
-// provider counts the most at the admission, the journal knows of that.
+// grownLocked returns a record of a running call that has produced more than the journal knows of;
+// the zero Record if it has not. What is recorded includes a margin, so that few records are
+// written. Where the provider counts the most at admission, the journal knows already.
 func (p *pool) grownLocked(st *leaseState) Record {
 	b := st.tab
 	if b.call == 0 || p.rules.Accounting == escrow.AdmitMax {

@@ -7,24 +7,23 @@ import (
 	"github.com/llmgov/llmgov/escrow/lengths"
 )
 
-// learned is what a pool has learned of the calls that it served: how many tokens
-// each kind produces, for how long it runs, and how fast tokens come. It is
-// guarded by the pool's lock.
+// learned is what a pool has learned from the calls it served: how many tokens each kind produces,
+// how long it runs, and how fast tokens come. The pool's lock guards it.
 type learned struct {
 	outputs *lengths.Book // in tokens
 	runs    *lengths.Book // in milliseconds
 	speed   int64         // output tokens in 1000 s, a moving average
-	ran     time.Duration // the longest that a call did
+	ran     time.Duration // by the call that ran longest
 
 	replan     Timer
 	replanning bool // the timer runs, or its function does
 }
 
 const (
-	// firstSpeed is what is assumed of a pool that has served nobody yet: 50 tokens
-	// a second, as hosted models of today do.
+	// firstSpeed is assumed of a pool that has served nobody yet: 50 tokens a second, in the unit
+	// of learned.speed.
 	firstSpeed = 50_000
-	// longestRun is the longest that a call is expected to run.
+	// longestRun is the longest time that a call is expected to run.
 	longestRun = 10 * time.Minute
 )
 
@@ -32,13 +31,14 @@ func newLearned() learned {
 	return learned{outputs: lengths.New(lengths.Config{}), runs: lengths.New(lengths.Config{}), speed: firstSpeed}
 }
 
-// lookLocked says that who asks what is expected only looks, or no more.
+// lookLocked begins (on) or ends a stretch in which expectations are only looked up and nothing may
+// be learned from the questions.
 func (l *learned) lookLocked(on bool) {
 	l.outputs.Looking(on)
 	l.runs.Looking(on)
 }
 
-// course is what one call is expected to do, and how far it has come.
+// course is what a call is expected to do, and how far it has come.
 type course struct {
 	kind   lengths.Kind
 	most   int64 // output tokens
@@ -46,12 +46,12 @@ type course struct {
 	run    lengths.Stream
 }
 
-// kindOf is what a call is told apart by, when lengths are learned.
+// kindOf is the kind under which the length of a call is learned.
 func kindOf(v *tenantView, req *Request) lengths.Kind {
 	return lengths.Kind{Tenant: v.name, Tier: v.cfg.Tier, Model: req.Model}
 }
 
-// expectLocked completes a call with what it will probably take.
+// expectLocked fills in what a call will probably take, and returns its course.
 func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
 	c := course{kind: kindOf(v, req), most: req.Output}
 	output := p.outputs.ExpectOf(c.kind, req.Output)
@@ -65,10 +65,10 @@ func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.
 	return c
 }
 
-// boundRun is how long a call of an age is taken to run that is expected to run so long: not twice
-// as long as any has, or it has itself. While few calls have ended nobody knows how long those will that
-// have not, and who is charged for ten minutes and given most of that back stands before
-// all others for minutes. 0 is nothing that is known.
+// boundRun is how long a call of that age is taken to run that is expected to run for so many ms:
+// at most twice as long as any call has, or as it has itself. While few calls have ended, the
+// expectation is longestRun or close to it; charged for that, and given most of it back later, a
+// tenant would stand before all others for minutes. 0 means unknown.
 func (l *learned) boundRun(expected int64, age time.Duration) time.Duration {
 	run := time.Duration(expected) * time.Millisecond
 	if run >= longestRun {
@@ -77,12 +77,12 @@ func (l *learned) boundRun(expected int64, age time.Duration) time.Duration {
 	return min(run, 2*max(l.ran, age))
 }
 
-// speedLocked is how much cost a second of output is.
+// speedLocked is the cost of one second of output.
 func (p *pool) speedLocked() int64 {
 	return max(1, p.rules.Weights.cost(Usage{Output: p.speed})/1000)
 }
 
-// startLocked lets a call's course begin, as it is dispatched.
+// startLocked begins a call's course, at its dispatch.
 func (p *pool) startLocked(st *leaseState) {
 	c := &st.course
 	c.output = p.outputs.Start(c.kind, c.most)
@@ -92,8 +92,8 @@ func (p *pool) startLocked(st *leaseState) {
 	p.sightLocked(st)
 }
 
-// progressLocked tells the escrow how far a running call has come, and what it is
-// expected to take now.
+// progressLocked tells the escrow how far a running call has come, and what it is now expected to
+// take in all.
 func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 	var told escrow.Progress
 	if st.flowing {
@@ -110,14 +110,14 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 }
 
 const (
-	// replanEvery is how often calls that occupy slots are looked at while others
-	// wait for them: the longer a call runs, the longer it can be expected to.
+	// While calls wait, running calls are looked at again after replanEvery: the longer a call has
+	// run, the longer it can be expected to run.
 	replanEvery = 250 * time.Millisecond
-	// replanStride is how many calls are looked at under one lock.
+	// replanStride is how many calls are looked at before the lock is given to others.
 	replanStride = 256
 )
 
-// replanLaterLocked sees to it that running calls are looked at, if any wait.
+// replanLaterLocked sets the timer for looking at running calls, if any wait.
 func (g *Governor) replanLaterLocked(p *pool) {
 	if p.rules.Concurrency == 0 || p.replanning || p.escrow.Waiting() == 0 {
 		return
@@ -130,7 +130,7 @@ func (g *Governor) replanLaterLocked(p *pool) {
 	}
 }
 
-// replanRunning raises what running calls are charged for their slots.
+// replanRunning updates what running calls are charged for their slots.
 func (g *Governor) replanRunning(p *pool) {
 	now := g.clock.Now()
 	for from, more := 0, true; more; from += replanStride {
@@ -148,8 +148,8 @@ func (g *Governor) replanRunning(p *pool) {
 	g.pumpAndUnlock(p, now)
 }
 
-// learnLocked takes in how a call ended. whole says that it came to its own end;
-// of one that was cut off it is only known that it would have been longer.
+// learnLocked learns from a call that has ended. whole says that it came to its own end; of one
+// that was cut off it is only known that it would have been longer.
 func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	output := u.Output
 	ran := now.Sub(st.since)
@@ -169,9 +169,10 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	}
 }
 
+// million is the whole, where parts are in millionths.
 const million = 1_000_000
 
-// expectCached is how much of a prompt will probably come from a cache.
+// expectCached is how much of a prompt will probably be read from the provider's cache.
 func (s *seat) expectCached(input int64) int64 {
 	whole, rest := input/million, input%million
 	return whole*s.cached + rest*s.cached/million

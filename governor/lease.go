@@ -6,36 +6,36 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Lease is all that one call holds. It ends exactly once, by the first Settle
-// or Release; later ones find nothing, however late they come. The zero Lease
-// holds nothing. A Lease is a small value that may be copied.
+// Lease is all that one call holds. It ends exactly once, by the first call of Settle, Break,
+// Charge or Release; later ones do nothing. The zero Lease holds nothing. A Lease is a small value
+// that may be copied, and is safe for concurrent use.
 type Lease struct {
-	g      *Governor
-	pool   *pool
-	handle escrow.Handle
-	// budgetsOnly is of the Request.
-	budgetsOnly bool
+	g           *Governor
+	pool        *pool
+	handle      escrow.Handle
+	budgetsOnly bool // as in the Request
 	// Waited is how long the call waited to be admitted.
 	Waited time.Duration
-	// Would is, of a shadow, why the call would have been refused; else nil.
+	// Would is why a shadow's call would have been refused; nil if it would not, or for other
+	// calls.
 	Would *Rejection
 }
 
-// Settle ends the lease of a call that came to its end, with what it really took.
-// It reports whether it was this call that ended it.
+// Settle ends the lease of a call that came to its end, with what it really took. It reports
+// whether this call of Settle ended it.
 func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1, EndSettled) }
 
-// Break ends the lease of a call that broke off, with what it had taken by then.
-// Nothing is learned from it but that it would have been longer. It reports whether
-// it was this call that ended it.
+// Break ends the lease of a call that was broken off, with what it had taken by then. Nothing is
+// learned from it, but that it would have been longer. It reports whether this call of Break ended
+// it.
 func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, EndBroken) }
 
-// Charge ends a lease that was forced for what another call, which goes on, has taken
-// so far. It counts as no request.
+// Charge ends a lease that was forced (Request.Forced) with what another call, which goes on, has
+// taken so far. It counts as no request. It reports whether this call of Charge ended the lease.
 func (l Lease) Charge(u Usage) bool { return l.end(u.bounded(), 0, EndCharged) }
 
-// Release ends the lease of a call that never reached the upstream: everything
-// is given back. It reports whether it was this call that ended it.
+// Release ends the lease of a call that never reached the upstream, and gives everything back. It
+// reports whether this call of Release ended it.
 func (l Lease) Release() bool { return l.end(Usage{}, 0, EndReleased) }
 
 func (l Lease) end(u Usage, requests int64, how Ending) (ended bool) {
@@ -87,9 +87,8 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	return true
 }
 
-// Progress tells how many tokens the call has produced so far. A few times a
-// second is often enough. Where the provider counts production, they are booked
-// as of now.
+// Progress tells how many tokens the call has produced so far. Calling it a few times a second is
+// enough. Where the provider counts tokens as they are produced, they are booked now.
 func (l Lease) Progress(output int64) {
 	switch {
 	case l.pool == nil:
@@ -117,12 +116,12 @@ func (l Lease) progress(output int64) {
 	}
 	p.progressLocked(now, l.handle, st)
 	grown := p.grownLocked(st)
-	if p.escrow.Waiting() > 0 { // when it will have room may be known only now
+	if p.escrow.Waiting() > 0 { // this may tell when there will be room
 		l.g.pumpAndUnlock(p, now)
 	} else {
 		p.mu.Unlock()
 	}
 	if grown.Kind != 0 {
-		_ = l.g.journal.Append(grown) // it says so itself, once, and the call is on its way
+		_ = l.g.journal.Append(grown) // the journal reports errors itself, and the call is under way
 	}
 }

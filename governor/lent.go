@@ -7,24 +7,23 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// lent is what a pool knows of its part of the calls that may run at once, and of its budgets, where
-// these are split over processes (Config.SharedSlots; see package federation/parts). The pool's lock
-// guards it.
+// lent is what a pool knows of its part of the slots and budgets that are divided over processes
+// (Config.SharedSlots; see package federation/parts). The pool's lock guards it.
 type lent struct {
 	all    *commons
 	handle SharedSlots
 
-	inUse  bool
-	lacks  bool      // a call found no slot since the last claims
+	inUse  bool      // somebody speaks for them
+	lacks  bool      // a call found no slot, or no part of a budget, since the last claims
 	alone  bool      // nobody answers
-	fenced bool      // another process has this one's name
+	fenced bool      // another process has taken this one's name
 	until  time.Time // when the part expires; zero when it has
-	// part is how many calls may run here, open below how many of them background calls may
-	// begin, and others how many run in other processes.
+	// part is how many calls may run here. Background calls may begin while fewer than open run
+	// here. others is how many run in other processes.
 	part, open, others int64
-	refused            map[escrow.NodeID]*turnedAway // by what is below the root
+	refused            map[escrow.NodeID]*turnedAway // by the top-level node they belong to
 	longest            longest
-	waiting            []*waiter // calls that lack a part of a budget
+	waiting            []*waiter // calls that wait for a part of a budget
 }
 
 // hear wakes the calls that wait for a part of a budget.
@@ -37,11 +36,12 @@ func (l *lent) hear() {
 
 // turnedAway are calls that were refused for want of a slot.
 type turnedAway struct {
-	at    time.Time // the last
+	at    time.Time // of the last one
 	calls int64     // since the last claims
 }
 
-// newLent is of a pool that has not been told anything.
+// newLent returns the state of a pool that has not been told anything; nil where nothing is
+// divided.
 func newLent(p *pool, g *Governor) *lent {
 	if g.commons == nil || !g.sharedSlots {
 		return nil
@@ -51,21 +51,22 @@ func newLent(p *pool, g *Governor) *lent {
 	return l
 }
 
-// lendLocked sees to it that somebody speaks for the pool's slots and budgets, if it has any.
-func (p *pool) lendLocked() {
-	if l := p.lent; l != nil && !l.inUse && p.lendsLocked() {
+// announceLocked lists the pool so that somebody speaks for its slots and budgets, unless somebody
+// does already or it has none.
+func (p *pool) announceLocked() {
+	if l := p.lent; l != nil && !l.inUse && p.dividedLocked() {
 		l.inUse = true
 		l.all.listPool(p)
 	}
 }
 
-// lendsLocked reports whether there is anything to be split.
-func (p *pool) lendsLocked() bool { return p.rules.Concurrency > 0 || len(p.shares) > 0 }
+// dividedLocked reports whether the pool has slots or budgets to divide.
+func (p *pool) dividedLocked() bool { return p.rules.Concurrency > 0 || len(p.shares) > 0 }
 
-// onLoss is what the pool's configuration has for when nobody answers.
+// onLoss is what the pool does when nobody answers, by its configuration.
 func (l *lent) onLoss() OnLoss { return l.handle.p.rules.OnLoss }
 
-// expireLocked lets go of a part that has expired. Whoever lets calls begin asks this first.
+// expireLocked gives up a part that has expired. Call it before calls may be dispatched.
 func (p *pool) expireLocked(now time.Time) {
 	if l := p.lent; l != nil && !l.until.IsZero() && !now.Before(l.until) {
 		l.dropLocked()
@@ -75,9 +76,9 @@ func (p *pool) expireLocked(now time.Time) {
 
 func (l *lent) dropLocked() { l.until, l.part, l.open, l.others = time.Time{}, 0, 0, 0 }
 
-// mayHaveLocked is how many of slots may be used here, and below how many background calls may
-// begin.
-func (p *pool) mayHaveLocked(slots int64) (most, open int64) {
+// usableSlotsLocked is how many of the given slots may be used here (most). Background calls may
+// begin while fewer than open are in use.
+func (p *pool) usableSlotsLocked(slots int64) (most, open int64) {
 	l := p.lent
 	switch {
 	case l.fenced:
@@ -98,13 +99,13 @@ func (p *pool) ownSlotsLocked() int64 {
 	return p.rules.ownPart(p.rules.Concurrency, max(p.nodes, p.rules.ExpectNodes))
 }
 
-// slotsLostLocked reports whether nobody says how many slots may be used.
+// slotsLostLocked reports whether the pool's slots are divided and it has no part of them now.
 func (p *pool) slotsLostLocked() bool {
 	return p.lent != nil && p.rules.Concurrency > 0 && p.lent.until.IsZero()
 }
 
-// slotsComingLocked reports whether a call lacks nothing but a part, which nobody has, as far
-// as that is known.
+// slotsComingLocked reports whether a call lacks nothing but a part that no process has, as far as
+// is known.
 func (p *pool) slotsComingLocked(background bool) bool {
 	l := p.lent
 	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(background) {
@@ -117,7 +118,7 @@ func (p *pool) slotsComingLocked(background bool) bool {
 	return used+int64(p.escrow.Waiting()) < limit
 }
 
-// slotsLocked is how many calls may run at once, in all processes, and how many do.
+// slotsLocked is how many calls may run at once in all processes, and how many do.
 func (p *pool) slotsLocked() (limit, used int64) {
 	limit = p.rules.Concurrency
 	if p.limiter != nil {
@@ -130,7 +131,8 @@ func (p *pool) slotsLocked() (limit, used int64) {
 	return limit, used
 }
 
-// lackSlotLocked says that a call of a leaf has found no slot.
+// lackSlotLocked notes that a call of a leaf found no slot, and lists the pool so that the store is
+// asked for more at once. queued says that the call waits; else it was refused.
 func (p *pool) lackSlotLocked(now time.Time, leaf escrow.NodeID, queued bool) {
 	l := p.lent
 	if l == nil {
@@ -144,24 +146,26 @@ func (p *pool) lackSlotLocked(now time.Time, leaf escrow.NodeID, queued bool) {
 		l.refused[top].at = now
 		l.refused[top].calls++
 	}
-	if !l.lacks && p.escrow.InFlight() < p.mostSlotsLocked() { // else it has all there are
+	if !l.lacks && p.escrow.InFlight() < p.mostSlotsLocked() { // otherwise this process has all slots
 		l.lacks = true
 		l.all.listPool(p)
 	}
 }
 
-// longest is how long the longest call ran of those that ended in the last minute or two, and how many
-// these were.
+// longest is how long the longest call ran, of those that ended within the last one to two minutes,
+// and how many these were.
 type longest struct {
 	now, before ended
 	since       time.Time
 }
 
+// ended is the same for the calls of one minute.
 type ended struct {
 	most  time.Duration
 	calls int
 }
 
+// note takes in that a call has ended.
 func (l *longest) note(now time.Time, ran time.Duration) {
 	if now.Sub(l.since) >= parts.Window {
 		if l.before = l.now; now.Sub(l.since) >= 2*parts.Window {
@@ -172,11 +176,12 @@ func (l *longest) note(now time.Time, ran time.Duration) {
 	l.now = ended{max(l.now.most, ran), l.now.calls + 1}
 }
 
-// enough is of how many calls the longest is taken to be that there are.
+// enough is how many calls have to have ended for the longest to be taken as a measure.
 const enough = 32
 
-// tail is for how long calls may run on of which the oldest has run so long: a quarter longer than any
-// has of late. It is a Window at most, and where too few have ended.
+// tail is how long calls here may go on running if this process is heard of no more, given how long
+// the oldest has run already: a quarter longer than any has of late, but at most a Window. Where
+// too few have ended to know, it is a Window.
 func (l *longest) tail(now time.Time, oldest time.Duration) time.Duration {
 	if l.now.calls+l.before.calls < enough || now.Sub(l.since) >= 2*parts.Window {
 		return parts.Window
@@ -185,7 +190,7 @@ func (l *longest) tail(now time.Time, oldest time.Duration) time.Duration {
 	return min(most+most/4, parts.Window)
 }
 
-// oldestLocked is for how long the call that runs longest has.
+// oldestLocked is how long the oldest running call has run.
 func (p *pool) oldestLocked(now time.Time) (age time.Duration) {
 	for i := range p.leases {
 		if st := &p.leases[i]; st.tenant != nil && st.waiter == nil {

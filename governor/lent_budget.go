@@ -7,40 +7,41 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// Of a pool's budget a process has a part, as of a tenant's, so that all of them together use no
-// more than there is; and of what each member may use of it, by its share and by what is reserved for
-// nobody, another part; but for who may use all that is left: near the end of a budget one process
-// would have the last of the one, and another that of the other. Shares are reckoned by what all processes used: a claim tells what a member
-// used here, and is answered by what it did elsewhere.
+// A pool's budget is divided over processes in two ways at once. Each process has a part of the
+// whole, so that all together use no more than there is; and a part of what each member may use by
+// its share. A member that may use all that is left needs no part of the second kind: near the end of
+// a budget one process might hold the last of the one, and another the last of the other. Shares are
+// computed from what all processes used: a claim says what a member used here, the answer what it used elsewhere.
 
 // lentAccount is what a pool's budget knows of its parts, in the books' units. The pool's lock
 // guards it.
 type lentAccount struct {
 	*lent
 	all     lentPart
-	members map[budget.MemberID]*lentPart // of whom calls come
+	members map[budget.MemberID]*lentPart // whose calls come here
 	short   bool                          // the last call that asked lacked a part
 }
 
-// lentPart is one part: of a budget, or of what a member may use of it.
+// lentPart is one part: of a budget, or of what one member may use of it.
 type lentPart struct {
-	part, told, last int64     // what may be used, what was told to be, and what the last call took
-	lacks            bool      // a call did since the last claims
-	at               time.Time // of the last call
+	part, told, last int64     // what may be used here; what was used here as of the last claim; and what the last call asked for
+	lacks            bool      // a call lacked room in it since the last claims
+	at               time.Time // when the last call asked
 }
 
-// whole reports whether nobody says how much may be used, and all that is known to be left may be.
+// whole reports whether this process may use all that is known to be left, because nobody says how
+// much and the pool is not configured to close.
 func (l *lentAccount) whole() bool {
 	return l.until.IsZero() && l.alone && l.onLoss() != LossClosed
 }
 
-// drop lets go of all parts.
+// drop gives up all parts.
 func (l *lentAccount) drop() {
 	l.all.part = 0
 	clear(l.members)
 }
 
-// askLent asks a split of which the process has parts.
+// askLent holds c of a split of which this process has parts, or refuses if a part is too small.
 func (a *account) askLent(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
 	l := a.lent
 	if l.short = false; l.whole() {
@@ -59,7 +60,7 @@ func (a *account) askLent(now time.Time, member budget.MemberID, c int64) (budge
 	all, own := l.all.part-a.split.Here(), m.part-a.split.HereBy(now, member)
 	left := a.limit() - a.split.Counted()
 	switch {
-	case c > own && own < room && room < left: // who may use all that is left needs no part but of that
+	case c > own && own < room && room < left: // a member that may use all that is left needs no part of its own
 		l.short, m.lacks = true, true
 	case c > all && all < left:
 		l.short, l.all.lacks = true, true
@@ -69,16 +70,17 @@ func (a *account) askLent(now time.Time, member budget.MemberID, c int64) (budge
 	return budget.Hold{}, budget.Answer{Remaining: max(0, min(all, own, room))}
 }
 
-// lackLocked says that the process has too small a part of a pool's budget.
-func (a *account) lackLocked() {
+// askForMoreLocked notes that the part of a pool's budget is too small, and lists the pool so that
+// the store is asked for more at once.
+func (a *account) askForMoreLocked() {
 	if l := a.lent.lent; !l.lacks {
 		l.lacks = true
 		l.all.listPool(l.handle.p)
 	}
 }
 
-// claim is that on a part, where so much was used here, may be in all processes, and is wanted
-// beyond that in any case.
+// claim is the claim on a part, of which here was used in this process, limit may be used in all of
+// them, and more is wanted in advance in any case.
 func (m *lentPart) claim(a *account, name string, here, limit, more int64) parts.Claim {
 	need := int64(0)
 	if m.lacks {

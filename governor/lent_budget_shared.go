@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	// membersTold is how many members of a budget, of whom no calls come, are told of in one beat:
-	// more take turns. membersEvery is how often they are: what is not told stays as it was.
+	// In one beat at most membersTold members of a budget are told of whose calls do not come here;
+	// others take their turns. That happens every membersEvery: what is not told stays as it was.
 	membersTold  = 100
 	membersEvery = 900 * time.Millisecond
-	// memberRests is for how long calls of a member come, after the last.
+	// A member is taken to have calls here until memberRests after its last one.
 	memberRests = 5 * time.Second
 )
 
-// budgetClaim is what a claim on a budget is of.
+// budgetClaim says what a claim on a budget is about.
 type budgetClaim struct {
 	*account
-	part   *lentPart // nil where only what was used elsewhere is asked
+	part   *lentPart // nil where the claim only asks what is used elsewhere
 	member budget.MemberID
-	ofOne  bool // the member's; else all
-	at     int  // in the list of claims
+	ofOne  bool // about what the member may use; else about all of the budget
+	at     int  // its index among the claims
 }
 
-// budgetClaims adds a pool's claims on its budgets.
+// budgetClaims adds the claims on the pool's budgets. there says that the configuration still has
+// the pool.
 func (s *SharedSlots) budgetClaims(now time.Time, there bool) {
 	s.budgets = s.budgets[:0]
 	turn := now.Sub(s.toldAt) >= membersEvery && len(s.p.shares) > 0
@@ -57,7 +58,7 @@ func (s *SharedSlots) budgetClaims(now time.Time, there bool) {
 	}
 }
 
-// memberClaims adds those of members of whom calls come. Of others the part is left.
+// memberClaims adds those for the members whose calls come here, and gives up the parts of others.
 func (s *SharedSlots) memberClaims(now time.Time, a *account, there bool) {
 	for id, m := range a.lent.members {
 		name := a.split.Name(id)
@@ -70,7 +71,7 @@ func (s *SharedSlots) memberClaims(now time.Time, a *account, there bool) {
 	}
 }
 
-// otherClaims adds those of members whose turn it is to be told of: of a budget the i-th of all.
+// otherClaims adds those for members whose turn it is to be told of, on the i-th budget.
 func (s *SharedSlots) otherClaims(now time.Time, a *account, i int) {
 	for n := range min(len(s.order), membersTold) {
 		st := s.order[(s.told+n)%len(s.order)]
@@ -81,7 +82,7 @@ func (s *SharedSlots) otherClaims(now time.Time, a *account, i int) {
 	}
 }
 
-// memberName names a member's claim. No tenant's name has a space.
+// memberName names a member's claim. No tenant's name contains a space.
 func memberName(a *account, tenant string) string { return a.periodName() + " of " + tenant }
 
 func (s *SharedSlots) add(c parts.Claim, of budgetClaim) {
@@ -89,7 +90,7 @@ func (s *SharedSlots) add(c parts.Claim, of budgetClaim) {
 	s.claims, s.budgets = append(s.claims, c), append(s.budgets, of)
 }
 
-// orderSeats lists the pool's seats in the order of names, if others have come.
+// orderSeats lists the pool's seats by name, if they have changed.
 func (s *SharedSlots) orderSeats() {
 	if s.orderOf == s.p.tree {
 		return
@@ -101,7 +102,7 @@ func (s *SharedSlots) orderSeats() {
 	slices.SortFunc(s.order, func(a, b *seat) int { return strings.Compare(a.tenant.name, b.tenant.name) })
 }
 
-// takeBudgetsLocked takes in what claims on budgets were answered.
+// takeBudgetsLocked takes in the answers to the claims on budgets.
 func (s *SharedSlots) takeBudgetsLocked(now time.Time, list []parts.Part) {
 	all := map[*account]int64{}
 	for _, c := range s.budgets {

@@ -10,23 +10,23 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// SharedSlots are the calls at once, and the budgets, of a pool where these are split over processes
-// (Config.SharedSlots), for who speaks for them with the others. They are for one goroutine.
+// SharedSlots are the slots and budgets of a pool, where these are divided over processes
+// (Config.SharedSlots), as seen by whoever talks to the others. They are for one goroutine.
 type SharedSlots struct {
 	g      *Governor
 	p      *pool
-	claims []parts.Claim // the last
+	claims []parts.Claim // as last made
 
-	budgets []budgetClaim // what claims on budgets are of
-	told    int           // of the members, the next to be told of
-	toldAt  time.Time     // when members were told of last
-	order   []*seat       // as of
+	budgets []budgetClaim // what the claims on budgets are about
+	told    int           // index in order of the member to be told of next
+	toldAt  time.Time     // when members were last told of
+	order   []*seat       // seats by name, as of orderOf
 	orderOf *claimTree
 }
 
-// SharedSlots are those that have come into use, or of which a call lacks one, since this was
-// asked last. The same pool's are always the same pointer. MoreLimits takes a word when there
-// are some. It is for one goroutine.
+// SharedSlots returns those that have come into use, or lack a slot for a call, since it was last
+// called. Those of the same pool are always the same pointer. It is for one goroutine; see
+// MoreLimits.
 func (g *Governor) SharedSlots() (list []*SharedSlots) {
 	if g.commons == nil {
 		return nil
@@ -37,22 +37,24 @@ func (g *Governor) SharedSlots() (list []*SharedSlots) {
 	return list
 }
 
-// Owner names the slots to other processes. No tenant's name has a space.
+// Owner names the pool to other processes. No tenant's name contains a space.
 func (s *SharedSlots) Owner() string { return "pool " + s.p.name }
 
-// The claims on a pool's slots: on all of them, and on those that background calls may have.
-// Who has a part of the latter may begin background calls while fewer run there than that; all
-// that run count, so that of all slots those that are for interactive calls stay free.
+// A pool's slots are claimed twice: all of them, and, under this name, those that background calls
+// may begin in. A process that has a part of the latter may begin background calls while fewer
+// calls than that run there. All calls count, so that of all slots those of the interactive reserve
+// stay free.
 const slotsBackground = "background"
 
-// Claims tells how many calls run and wait, as of now. Somebody speaks for the slots at all times.
+// Claims tells how many calls run and wait now, and what is used of budgets. busy is true as long
+// as the configuration has the pool, or calls run in it: its slots are always spoken for.
 func (s *SharedSlots) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	p, there := s.p, s.g.table.Load().pools[s.p.name] != nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expireLocked(now)
 	s.claims = s.claims[:0]
-	if !p.lendsLocked() { // of which the store learns that the part is left
+	if !p.dividedLocked() { // without a claim the store takes the part back
 		p.lent.dropLocked()
 		return nil, false
 	}
@@ -66,13 +68,13 @@ func (s *SharedSlots) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	return s.claims, there || p.escrow.InFlight() > 0
 }
 
-// slotClaims adds those on slots.
+// slotClaims adds the claims on slots.
 func (s *SharedSlots) slotClaims(now time.Time, there bool) {
 	p := s.p
 	limit := p.grantedSlots()
 	waits, behind := p.lackingSlotsLocked()
 	refused := p.refusedLocked(now)
-	if p.lent.fenced { // none of them can begin here
+	if p.lent.fenced { // no call can begin here
 		waits, behind, refused = 0, 0, 0
 	}
 	all := p.stakesLocked(now, waits > 0)
@@ -88,8 +90,8 @@ func (s *SharedSlots) slotClaims(now time.Time, there bool) {
 	}
 }
 
-// aheadLocked is how many slots are wanted for calls that may come before the next beat, beside
-// those that end: of a pool that is gone none.
+// aheadLocked is how many slots are wanted in advance, for calls that may come before the next
+// beat, beyond those that become free. It is 0 for a pool that is gone.
 func (p *pool) aheadLocked(there bool) int64 {
 	if !there || p.lent.fenced {
 		return 0
@@ -97,7 +99,8 @@ func (p *pool) aheadLocked(there bool) int64 {
 	return 1 + p.rules.Concurrency/32 + int64(math.Sqrt(float64(p.escrow.InFlight())))
 }
 
-// want completes a claim, where so many calls wait and may come, and most could run here at all.
+// want fills in what a claim wants: waits are the calls that wait or may come back, ahead is wanted
+// in advance, and most is what could be used here at all.
 func want(c *parts.Claim, waits, ahead, most int64) {
 	firm := max(c.Used, min(c.Used+waits, most))
 	c.Want = max(firm, min(firm+ahead, most))
@@ -106,8 +109,8 @@ func want(c *parts.Claim, waits, ahead, most int64) {
 	}
 }
 
-// stakesLocked is what a claim says of who asks: those who have all they want, if the slots that
-// are here go by weight, and those who do not.
+// stakesLocked fills in the weights of a claim: of those who have all they want if the slots here
+// are shared by weight (Calm), and of those who do not (Weight).
 func (p *pool) stakesLocked(now time.Time, waits bool) (c parts.Claim) {
 	var list []slotStake
 	known, slots := int64(0), p.escrow.InFlight()
@@ -127,7 +130,7 @@ func (p *pool) stakesLocked(now time.Time, waits bool) (c parts.Claim) {
 		}
 	}
 	slices.SortFunc(list, func(a, b slotStake) int { return cmp.Compare(a.want*b.weight, b.want*a.weight) })
-	c.CalmUse = slots - known // of those who are gone
+	c.CalmUse = slots - known // what runs in nodes that are gone
 	slots = known
 	for _, x := range list {
 		if float64(x.want) > float64(slots)*(float64(x.weight)/float64(c.Weight)) {
@@ -139,13 +142,13 @@ func (p *pool) stakesLocked(now time.Time, waits bool) (c parts.Claim) {
 	return c
 }
 
-// slotStake is how many slots somebody wants, and with what weight.
+// slotStake is how many slots a top-level node wants, and its weight.
 type slotStake struct{ want, weight int64 }
 
-// refusedFor is for how long who was refused for want of a slot is taken to want one.
+// refusedFor is how long a call that was refused for want of a slot is taken to want one.
 const refusedFor = 2 * time.Second
 
-// refusedLocked is how many slots are wanted for calls that were refused, and may come back.
+// refusedLocked is how many slots are wanted for calls that were refused and may come back.
 func (p *pool) refusedLocked(now time.Time) (n int64) {
 	for id, r := range p.lent.refused {
 		n += p.lent.again(id, int64(p.escrow.Node(id).Running))
@@ -156,7 +159,8 @@ func (p *pool) refusedLocked(now time.Time) (n int64) {
 	return n
 }
 
-// again is how many slots somebody wants who was refused. How often says little: no more than run.
+// again is how many slots a node wants for its refused calls, where it runs so many. At most as
+// many as run: how often calls are refused says little, for each may retry many times.
 func (l *lent) again(id escrow.NodeID, running int64) int64 {
 	if r := l.refused[id]; r != nil {
 		return min(r.calls, max(1, running))
@@ -164,8 +168,8 @@ func (l *lent) again(id escrow.NodeID, running int64) int64 {
 	return 0
 }
 
-// lackingSlotsLocked is how many calls wait for a slot; and how many of those in the background
-// for one that these may have.
+// lackingSlotsLocked is how many calls wait for a slot, and how many background calls wait for one
+// that background calls may use.
 func (p *pool) lackingSlotsLocked() (waits, behind int64) {
 	first, later := p.escrow.Queued()
 	if !p.escrow.HasSlot(true) {
@@ -195,7 +199,7 @@ func (p *pool) mostSlotsLocked() int64 {
 	return p.grantedSlots()
 }
 
-// Apply puts in force what the process may have until then, in answer to the last claims.
+// Apply puts in force the answer to the last claims, which holds until the given time.
 func (s *SharedSlots) Apply(now, until time.Time, list []parts.Part) {
 	p := s.p
 	p.mu.Lock()
@@ -207,7 +211,7 @@ func (s *SharedSlots) Apply(now, until time.Time, list []parts.Part) {
 			l.open = list[i].Part
 		case axisConcurrency:
 			l.part, l.others = list[i].Part, list[i].Others
-			l.open = l.part // unless it is told
+			l.open = l.part // unless background calls are claimed separately
 		}
 	}
 	s.takeBudgetsLocked(now, list)
@@ -217,8 +221,8 @@ func (s *SharedSlots) Apply(now, until time.Time, list []parts.Part) {
 	s.g.pumpAndUnlock(p, now)
 }
 
-// Alone says that nobody answers. From the time on that the part expires, and until there is an
-// answer again, the pool uses what its configuration has for then.
+// Alone says that nobody answers. Once the part has expired, and until Apply, the pool uses what
+// its configuration has for that case.
 func (s *SharedSlots) Alone(now time.Time) {
 	p := s.p
 	p.mu.Lock()
@@ -229,13 +233,13 @@ func (s *SharedSlots) Alone(now time.Time) {
 	s.g.pumpAndUnlock(p, now)
 }
 
-// Rest reports whether nobody needs to speak for them: the pool has no limit on them any more, or is
-// gone, and nothing runs in it.
+// Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it
+// is gone and nothing runs in it.
 func (s *SharedSlots) Rest(time.Time) bool {
 	p, there := s.p, s.g.table.Load().pools[s.p.name] != nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lendsLocked() && (there || p.escrow.InFlight() > 0) {
+	if p.dividedLocked() && (there || p.escrow.InFlight() > 0) {
 		return false
 	}
 	p.lent.inUse = false

@@ -10,14 +10,14 @@ import (
 	"github.com/llmgov/llmgov/escrow/fairness"
 )
 
-// measureEvery is how often a pool that is used is looked at.
+// measureEvery is how often a pool that is in use is measured.
 const measureEvery = time.Second
 
-// measure is the meter of a pool's shares. Its lock is taken before the pool's.
+// measure is the meter of a pool's shares. Its lock is taken before the pool's lock.
 type measure struct {
 	mu     sync.Mutex
 	meter  *fairness.Meter
-	view   *claimsView // that it has planted
+	view   *claimsView // of the claims that the meter has now
 	sample []escrow.Account
 }
 
@@ -30,8 +30,7 @@ type claimsView struct {
 	index  map[*tenant]int // into leaves
 }
 
-// viewLocked makes the view of a pool's claims anew, after they or their seats have
-// changed.
+// viewLocked makes the pool's claimsView anew, after claims or seats have changed.
 func (p *pool) viewLocked() {
 	v := &claimsView{tree: fairness.NewTree(), index: map[*tenant]int{}}
 	below, seats := map[escrow.NodeID][]*claim{}, map[escrow.NodeID]*seat{}
@@ -64,8 +63,7 @@ func (p *pool) viewLocked() {
 	p.view, p.reshared = v, false
 }
 
-// stirLocked sees to it that the pool is measured from now on, as long as there is
-// anything to measure.
+// stirLocked notes that calls came or ended, and starts measuring the pool unless it runs.
 func (g *Governor) stirLocked(p *pool, now time.Time) {
 	p.stirred = true
 	if p.measuring {
@@ -79,7 +77,7 @@ func (g *Governor) stirLocked(p *pool, now time.Time) {
 	}
 }
 
-// measurePool takes in what came of the last second.
+// measurePool measures the last second of a pool, and goes on while there is something to measure.
 func (g *Governor) measurePool(p *pool) {
 	m := &p.measure
 	m.mu.Lock()
@@ -104,7 +102,7 @@ func (g *Governor) measurePool(p *pool) {
 	}
 }
 
-// sampleLocked is what the scheduler's counters say now.
+// sampleLocked copies the scheduler's counters.
 func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sample {
 	s := fairness.Sample{Since: p.stirredAt, Burst: p.set.Burst, TPM: p.set.TPM, Leaves: into}
 	if st := p.escrow.State(now); st.Held.IsZero() {
@@ -116,7 +114,7 @@ func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sampl
 	return s
 }
 
-// plant brings the meter to a view of the pool's claims.
+// plant gives the meter a view of the pool's claims.
 func (m *measure) plant(v *claimsView, since time.Time) {
 	if m.meter == nil {
 		m.meter = fairness.NewMeter(since)
@@ -127,7 +125,7 @@ func (m *measure) plant(v *claimsView, since time.Time) {
 	}
 }
 
-// figures are those of the last time that the pool was measured, and whose they are.
+// figures are those of the pool's last measurement, and the view that they belong to.
 func (m *measure) figures() (fairness.Figures, *claimsView) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,21 +135,21 @@ func (m *measure) figures() (fairness.Figures, *claimsView) {
 	return m.meter.Figures(), m.view
 }
 
-// TenantShare is what a tenant has of a pool, and what of it is its due.
+// TenantShare is what a tenant had of a pool, and what it was entitled to.
 type TenantShare struct {
 	Tenant string
 	// LeafFigures are of the last minute, and of all time.
 	fairness.LeafFigures
-	// Weight is the claim on its parent's share, Debt in tokens what it has had before
-	// its turn.
+	// Weight is the claim on the parent's share. Debt is, in tokens, what the tenant had before its
+	// turn.
 	Weight escrow.Weight
 	Debt   int64
-	// Queued calls wait, the first of them for so long, and Running ones run.
+	// Queued calls wait, the first of them for OldestWait; Running calls run.
 	Queued, Running int
 	OldestWait      time.Duration
 }
 
-// sharesLocked lists the shares of all who may use the pool, in the table's order.
+// sharesLocked lists the shares of all that may use the pool, in the table's order.
 func (p *poolView) sharesLocked(now time.Time, tb *table, f fairness.Figures, v *claimsView) []TenantShare {
 	oldest := map[*tenant]time.Duration{}
 	for slot := range p.leases {

@@ -10,33 +10,33 @@ import (
 
 // Outlook is what a call would meet if it came now.
 type Outlook struct {
-	// Checks are the limits that hold for it, in the order in which they are asked.
+	// Checks are the limits that hold for the call, in the order in which they are asked.
 	Checks []Check
-	// Refused is why it would be refused, if it would; else it would go after Wait,
-	// which is the longest of what it would wait for.
+	// Refused is why the call would be refused; nil if it would not, and then it would go after
+	// Wait, the longest of its waits.
 	Refused *Rejection
 	Wait    time.Duration
-	// Run is how long it is expected to run when it goes.
+	// Run is how long the call is expected to run once it goes.
 	Run time.Duration
 
-	decided bool // nobody needs to be asked any more, only how things stand
+	decided bool // the decision is known; only how the limits stand is asked
 }
 
 // Check is one limit as a call would meet it.
 type Check struct {
-	// Tenant and Pool say whose limit it is: a tenant's over all pools, a tenant's in
-	// one, or, without a tenant, a pool's. Axis is what it limits.
+	// Tenant and Pool say whose limit it is: a tenant's over all pools, a tenant's in one pool, or,
+	// without a Tenant, a pool's. Axis is what it limits.
 	Tenant, Pool, Axis string
-	// Budget is set for a budget: Limit, Used and Asked are in its unit.
+	// Budget is set for a budget; Limit, Used and Asked are in its unit.
 	Budget             Budget
 	Limit, Used, Asked int64
-	// Wait is how long it takes until there is room for the call behind those who wait
-	// already, as far as that can be known; 0 is now.
+	// Wait is how long it takes until there is room for the call behind those that wait already, as
+	// far as can be known; 0 is now.
 	Wait time.Duration
 }
 
-// Explain tells what a call would meet now, and changes nothing. It reports false
-// when there is no such tenant or pool, or the one may not use the other.
+// Explain tells what a call would meet now, and changes nothing. It reports false if the tenant or
+// the pool does not exist, or the tenant may not use the pool.
 func (g *Governor) Explain(req Request) (Outlook, bool) {
 	g.look()
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
@@ -52,7 +52,8 @@ func (g *Governor) Explain(req Request) (Outlook, bool) {
 	}
 }
 
-// explain asks all limits; again says that the seat was given up in this instant.
+// explain asks all limits. again says that the tenant's seat was just given up, and everything has
+// to be asked anew.
 func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o *Outlook) (again bool) {
 	now, maxWait := g.clock.Now(), v.cfg.MaxWait
 	if req.MaxWait != nil {
@@ -76,20 +77,21 @@ func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o
 		q.mu.Unlock()
 	}
 	again = !p.foretell(now, v, a.seat, &req, &b, maxWait, o)
-	if o.Refused != nil && !o.decided { // else it is known to others already
+	if o.Refused != nil && !o.decided { // rej belongs to others, who set it
 		o.Refused.Pool = p.name
 	}
 	return again
 }
 
-// refuse keeps the first refusal, which is the one that the call would get.
+// refuse keeps the first refusal: the one that the call would get.
 func (o *Outlook) refuse(rej *Rejection) {
 	if o.Refused == nil {
 		o.Refused = rej
 	}
 }
 
-// foretell adds what a quota would say; asks is of calls that ask others, who are not asked for this.
+// foretell adds what a quota would say. asks says that such a call asks the store, which is not
+// asked for this.
 func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bool, o *Outlook) {
 	q := k.q
 	q.mu.Lock()
@@ -98,7 +100,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 	c = q.clipLocked(c)
 	tag := q.line.tagOf(k)
 	total := q.line.ahead(tag).plus(c, 1)
-	coming, longest := q.comingLocked(c), time.Duration(math.MaxInt64)
+	coming, longest := q.partFreeLocked(c), time.Duration(math.MaxInt64)
 	if coming {
 		if longest = partWait; asks {
 			longest = 0
@@ -108,7 +110,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 		if l != nil {
 			o.Checks = append(o.Checks, Check{
 				Tenant: q.owner, Pool: q.pool, Axis: ownAxisName[i],
-				Limit: q.limits[i], Used: q.usedLocked(i), Asked: c[i], Wait: min(longest, q.behindLocked(now, i, total[i])),
+				Limit: q.limits[i], Used: q.usedLocked(i), Asked: c[i], Wait: min(longest, q.waitForRoomLocked(now, i, total[i])),
 			})
 		}
 	}
@@ -136,7 +138,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 	if full {
 		wait = max(wait, q.slotWaitLocked())
 	}
-	o.Wait = max(o.Wait, min(longest, wait)) // it waits for all at once
+	o.Wait = max(o.Wait, min(longest, wait)) // waits of several limits overlap
 }
 
 // spend adds what budgets would say.
@@ -151,7 +153,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 			o.Checks = append(o.Checks, c)
 			continue
 		}
-		a = a.ifAsked() // to ask is to be reckoned with
+		a = a.ifAsked() // as if the store had been asked for a part
 		if _, ans := a.hold(now, member(i), b.spend); !ans.OK {
 			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
 			rej.Own, rej.Tenant = of.Own, of.Tenant
@@ -164,7 +166,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 	}
 }
 
-// foretell adds what the pool would say, if the seat is not gone.
+// foretell adds what the pool would say. It reports false if the seat was given up.
 func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request, b *tab, maxWait time.Duration, o *Outlook) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

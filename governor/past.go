@@ -10,24 +10,22 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 )
 
-// Past is what a journal remembers of the calls that count still. Read the records
-// of the last minute, and those of calls that run for longer, in their order; of
-// calls whose end is not among them it is assumed that they took what they were
-// booked at, and that the end of the process was theirs.
+// Past is what a journal remembers of calls that still count. Read the records of the last minute,
+// and those of calls that ran longer, in their order. A call whose end is missing is assumed to
+// have taken what it was booked at, and to have ended with the process.
 type Past struct {
 	// Uses is what was used of budgets.
 	Uses *Uses
-	// Shares is how pools' budgets stood between their tenants. It may be older
-	// than Uses.
+	// Shares is how pools' budgets stood between their tenants. It may be older than Uses.
 	Shares []ShareState
 
 	now     time.Time
-	lived   time.Time // until when the process may have, at the latest
+	lived   time.Time // the latest that the process may have lived
 	running map[uint64]Record
 	ended   []Record
 	cut     int
-	last    uint64         // name of a call
-	used    map[string]Use // by tenant, once it was asked for
+	last    uint64         // the last call's number in the journal
+	used    map[string]Use // by tenant; nil until first needed
 }
 
 // usedBy is what a tenant used in the present periods.
@@ -38,21 +36,20 @@ func (p *Past) usedBy(tenant string) Use {
 	return p.used[tenant]
 }
 
-// NewPast returns a past in which nothing happened. now is the time at which it is
-// read.
+// NewPast returns a past in which nothing happened. now is when it is read.
 func NewPast(now time.Time, zone *time.Location) *Past {
 	return &Past{Uses: NewUses(zone), now: now.Round(0), lived: now.Round(0), running: map[uint64]Record{}}
 }
 
-// LivedUntil tells by when the process whose past this is had ended, at the latest.
-// Unless it is told, that is now.
+// LivedUntil says that the process whose past this is had ended by that time at the latest. The
+// default is now.
 func (p *Past) LivedUntil(at time.Time) {
 	if at = at.Round(0); at.Before(p.lived) {
 		p.lived = at
 	}
 }
 
-// Read takes in a record, but not what was used of budgets: that is for Uses.
+// Read takes in a record, but not what it says of budgets, which is for Uses.
 func (p *Past) Read(r Record) {
 	p.last = max(p.last, r.Call)
 	switch r.Kind {
@@ -71,8 +68,8 @@ func (p *Past) Read(r Record) {
 	}
 }
 
-// Cut ends the calls that were in flight when the journal broke off, and returns
-// the records of that.
+// Cut ends the calls that were in flight when the journal broke off, and returns the records of
+// their ends.
 func (p *Past) Cut() []Record {
 	var cut []Record
 	for _, call := range slices.Sorted(maps.Keys(p.running)) {
@@ -106,13 +103,13 @@ func (tb *table) remember(now time.Time, past *Past) {
 
 // rememberCall books a call that has ended.
 //
-// What is counted at the admission counts at that time, as far as it was booked
-// then, and what the call took beyond that counts at its end. Tokens that are
-// counted when they are produced, or at the end, count at the end: each of them
-// leaves the minute then or earlier, so none is forgotten too soon.
+// What the provider counts at admission is booked at that time, so far as it was booked then; what
+// the call took beyond that is booked at its end. Tokens that are counted as they are produced, or
+// at the end, are booked at the end: each of them leaves the minute then or earlier, so none is
+// forgotten too soon.
 func (tb *table) rememberCall(now time.Time, r *Record) {
 	began, ended := onClock(now, r.Began), onClock(now, r.Ended)
-	if p := tb.pools[r.Pool]; p != nil && !p.set.Shared { // else who shares it out remembers
+	if p := tb.pools[r.Pool]; p != nil && !p.set.Shared { // whoever shares it out remembers
 		var first, late escrow.Cost
 		for k := range first {
 			first[k] = min(r.Booked.Pool[k], r.Took.Pool[k])
@@ -126,7 +123,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 	}
 	name := r.Tenant
 	for tb.tenants[name] == nil && name != "" {
-		name = teamOf(name) // a team that is gone counts in what it belonged to
+		name = teamOf(name) // a team that is gone counts in its parent
 	}
 	if v := tb.tenants[name]; v != nil {
 		for _, k := range v.chainTo(r.Pool) {
@@ -149,9 +146,8 @@ func (q *quota) remember(began, ended time.Time, booked, took *[ownAxes]int64) {
 	}
 }
 
-// onClock is a time of the clock on the wall as one of the clock that now is of: as
-// long ago as the wall says. What lies ahead, as the wall's clock was put back, the
-// ledgers take for now.
+// onClock converts a time of the wall clock to the clock of now: as long ago as the wall clock
+// says. A time in the future, after the wall clock was put back, is taken for now by the ledgers.
 func onClock(now, at time.Time) time.Time { return now.Add(at.Sub(now.Round(0))) }
 
 // restoreCap gives a tenant's budget what its calls have used since start.
@@ -165,8 +161,8 @@ type ShareState struct {
 	Unit  Unit
 	Per   budget.Period
 	State budget.SplitState
-	// Absent are tenants that the pool's budgets know and State does not name: they
-	// have not been heard of for a whole period.
+	// Absent are tenants that the pool's budgets know but State does not name, since nothing was
+	// heard of them for a whole period.
 	Absent []string
 }
 
@@ -195,11 +191,11 @@ func (g *Governor) Shares() []ShareState {
 	return out
 }
 
-// restoreSplit gives a pool's budget what its tenants have used. Of the saved state
-// it takes who was there, and how much of its share each has let pass; what was used
-// it takes from Uses, which is as new as the last record. know adds a tenant that
-// the saved state knows, if there is still one of that name: who is new is added
-// afterwards, and has its share kept from the start.
+// restoreSplit gives a pool's budget what its tenants have used. From the saved state it takes
+// which tenants there were, and how much of its share each has let pass; what was used it takes
+// from Uses, which is as new as the last record. know adds a tenant of the saved state, if it still
+// exists. Tenants that are new are added afterwards, and have their shares kept for them from the
+// start.
 func (a *account) restoreSplit(now time.Time, past *Past, pool string, know func(tenant string)) {
 	used := map[string]int64{}
 	for who, n := range past.Uses.by(a.Budget) {
@@ -217,7 +213,7 @@ func (a *account) restoreSplit(now time.Time, past *Past, pool string, know func
 			st.From = s.State.From
 		}
 		for _, m := range s.State.Members {
-			if !same { // who asked in the period before is known to be there
+			if !same { // of an earlier period only the names matter
 				m = budget.MemberState{Name: m.Name}
 			}
 			m.Used = used[m.Name]

@@ -10,9 +10,10 @@ import (
 type PastState struct {
 	Uses   []OwnerUse
 	Shares []ShareState
-	// Ended are calls of the last minutes.
+	// Ended are the calls of the last minutes.
 	Ended []Record
-	Last  uint64
+	// Last is the last call's number in the journal.
+	Last uint64
 }
 
 // OwnerUse is what one Owner used.
@@ -33,7 +34,7 @@ func (p *Past) State() *PastState {
 	return s
 }
 
-// Past is the past that it was, as read at now.
+// Past returns the past that was copied, as read at now.
 func (s *PastState) Past(now time.Time, zone *time.Location) *Past {
 	p := NewPast(now, zone)
 	for _, u := range s.Uses {

@@ -9,53 +9,53 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 )
 
-// pool is the shell around an escrow.Pool: its lock, its timer, and what a
-// lease needs beyond what the escrow books.
+// pool is the shell around an escrow.Pool: its lock, its timers, and what a lease needs beyond what
+// the escrow books.
 type pool struct {
 	name string
-	left time.Time // when it was found to be gone; for Apply alone
+	left time.Time // when a configuration first lacked it; for Apply alone
 
 	mu     sync.Mutex
-	rules  Pool          // in force
-	base   escrow.Config // what they are to the escrow
-	set    escrow.Config // and what cuts leave of that
+	rules  Pool          // as configured
+	base   escrow.Config // the same, for the escrow
+	set    escrow.Config // base less what cuts take away; in force
 	cuts   []Cut
-	thaw   Timer // when the next of them ends; nil before the first
+	thaw   Timer // when the next cut ends; nil before the first
 	escrow *escrow.Pool
-	leases []leaseState // by the slot of an escrow handle
-	out    []escrow.Handle
+	leases []leaseState    // by the slot of their escrow handles
+	out    []escrow.Handle // scratch of pumpAndUnlock
 	timer  Timer
-	armed  time.Time  // when timer fires; zero when it is stopped
+	armed  time.Time  // when timer fires; zero if it is stopped
 	shares []*account // the pool's budgets
 	learned
 	limiter *adaptive.Limiter // of calls at once; nil where that is fixed
 	held    time.Time         // when a call last found no slot free
 
-	// Of a pool whose limits are shared: what is told to others, and has come of it.
+	// For a pool whose limits are shared: what others are told, and what they have granted.
 	tree     *claimTree
-	ppm      map[string]int64 // shares, by path
-	era      int              // of the books that are reported from
-	allowed  time.Time        // when the last allowances that were granted began
+	ppm      map[string]int64 // shares of claims, by path
+	era      int              // counts up when reports begin to count anew
+	allowed  time.Time        // when the allowances last granted began
 	learning time.Time        // until when nothing will be granted
-	lent     *lent            // of calls at once; nil where they are not split
-	// aloneUntil is until when allowances of its own are in force.
+	lent     *lent            // slots and budgets that are divided; nil where they are not
+	// aloneUntil is until when allowances that the pool gave itself are in force.
 	aloneUntil time.Time
-	// unheard is when a call that asked by what tenants' limits it may go was not answered last,
-	// zero if one was since, and nodes how many there were as of the last look.
-	unheard time.Time
-	nodes   int
+	// unanswered is when the last call that asked the store got no answer; zero if it got one.
+	// nodes is how many nodes there were when that was last known.
+	unanswered time.Time
+	nodes      int
 
-	measure   measure // has a lock of its own
+	measure   measure // with a lock of its own
 	view      *claimsView
-	measureAt Timer     // nil before the first
-	measuring bool      // it runs, or its function does
-	stirred   bool      // calls came or ended since the last look
-	stirredAt time.Time // when it began to be measured
-	reshared  bool      // shares have changed, and view has not yet
+	measureAt Timer     // nil before the first measurement
+	measuring bool      // the timer runs, or its function does
+	stirred   bool      // calls came or ended since the last measurement
+	stirredAt time.Time // when measuring began
+	reshared  bool      // shares have changed, but view has not yet
 
 	claims  map[claimName]*claim
-	retired []*claim // which are to go when nothing is lost by it
-	sweep   int      // of retired, the next to be looked at
+	retired []*claim // to be removed once nothing is lost by it
+	sweep   int      // index in retired of the next to be looked at
 	seats   map[*tenant]*seat
 }
 
@@ -63,39 +63,10 @@ func newPool(name string) *pool {
 	return &pool{name: name, learned: newLearned(), claims: map[claimName]*claim{}, seats: map[*tenant]*seat{}}
 }
 
-// leaseState is what is known of a queued or running call.
-type leaseState struct {
-	id     string
-	tenant *tenant
-	leaf   escrow.NodeID
-	tab    *tab
-	input  int64
-	course course
-	waiter *waiter // nil once dispatched
-	stream bool
-	// interrupt is of the Request.
-	interrupt context.CancelCauseFunc
-	since     time.Time // when it was dispatched, or, while it waits, when it came
-	output    int64     // tokens, as Progress told
-	flowing   bool      // the first byte was seen
-
-	// Of calls that a limiter learns from: whether they are background, and what it was like
-	// when they were dispatched.
-	background bool
-	sight      sight
-}
-
-// used is how many tokens a call has taken so far.
-func (st *leaseState) used() int64 {
-	if !st.flowing {
-		return 0
-	}
-	return st.input + st.output
-}
-
-// acquire asks the pool for a call whose own limits are held already, and gives
-// these back when the pool refuses, or when the seat is gone and the call is to look
-// for another. least is how long it may wait for a slot that nobody has, whatever maxWait is.
+// acquire asks the pool to admit a call whose own limits are held already. If the pool refuses, it
+// gives these back. again says that the seat is gone, or that a part of a budget has come, and that
+// the call has to be tried anew. least is how long the call may wait for a slot or a part that no
+// other process has, whatever maxWait is.
 func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, maxWait, least time.Duration) (l Lease, rej *Rejection, again bool) {
 	p.mu.Lock()
 	if at.gone {
@@ -143,7 +114,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		st.since = now
 		s := p.stateLocked(h)
 		*s = st
-		if !req.Forced { // which is no call, and teaches nothing
+		if !req.Forced { // what is forced is no call, and teaches nothing
 			p.startLocked(s)
 		}
 		booked := p.escrow.CostOf(int(h.Slot))
@@ -164,8 +135,9 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	return Lease{}, rej, false
 }
 
-// offerLocked offers a call. What was done already is booked, and owed for. The call
-// of a shadow goes in any case, and has no place kept: it will not come back for it.
+// offerLocked offers a call to the escrow. What was done already is booked in any case, as debt.
+// The call of a shadow goes in any case too, and no place is kept for it, since it will not come
+// back.
 func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
 	switch {
 	case done:
@@ -180,15 +152,15 @@ func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, d
 	switch ans.Verdict {
 	case escrow.Admitted:
 		return p.escrow.Offer(now, call)
-	case escrow.Queued: // it would have gone in its turn
+	case escrow.Queued: // it would have gone when its turn came
 	default:
 		b.note(p.rejectionLocked(now, t, call.Leaf, call.Most, ans))
 	}
 	return p.escrow.Force(now, call, false), escrow.Answer{Verdict: escrow.Admitted}
 }
 
-// queue waits for h to be dispatched. While it waits its own limits are held
-// rather than booked, so that their minute begins when the call does.
+// queue waits for h to be dispatched. Meanwhile the call's own limits are held rather than booked,
+// so that their minute begins when the call does.
 func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *leaseState, since, deadline time.Time, call escrow.Call) (Lease, *Rejection) {
 	b := c.tab
 	b.suspend(since)
@@ -196,7 +168,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 		why := g.park(ctx, c.waiter, deadline)
 		now := g.clock.Now()
 		p.mu.Lock()
-		if why == timedOut { // this may be the very instant of its turn
+		if why == timedOut { // its turn may come in this very instant
 			g.pumpAndUnlock(p, now)
 			p.mu.Lock()
 		}
@@ -217,7 +189,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 		}
 		var ans escrow.Answer
 		switch {
-		case st.waiter == nil: // dispatched to a caller who has gone
+		case st.waiter == nil: // dispatched, but its caller has gone
 			p.endLocked(now, h, escrow.Cost{}, Usage{}, false)
 		case why == timedOut:
 			ans, _ = p.escrow.Refuse(now, h, call.Claim.Key)
@@ -236,16 +208,8 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 	}
 }
 
-// stateLocked is the lease state of a handle.
-func (p *pool) stateLocked(h escrow.Handle) *leaseState {
-	for int(h.Slot) >= len(p.leases) {
-		p.leases = append(p.leases, leaseState{})
-	}
-	return &p.leases[h.Slot]
-}
-
-// pumpAndUnlock dispatches what may go, arms the timer for what may go later,
-// unlocks, and wakes those dispatched.
+// pumpAndUnlock dispatches the calls that may go, sets the timer for those that may go later,
+// unlocks the pool, and wakes the dispatched calls.
 func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
 	p.sweepLocked(now)
 	p.expireLocked(now)
@@ -266,7 +230,7 @@ func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
 	}
 }
 
-// armLocked sets the pool's timer to when the head of its queue may go.
+// armLocked sets the pool's timer to when the next call in its queue may go.
 func (g *Governor) armLocked(p *pool, now time.Time) {
 	at, ok := p.escrow.Next()
 	switch {
@@ -288,55 +252,9 @@ func (g *Governor) armLocked(p *pool, now time.Time) {
 	}
 }
 
-// endLocked settles a call in the escrow, learns from it, and forgets its state,
-// which it returns. It reports false when the call has ended before.
-func (p *pool) endLocked(now time.Time, h escrow.Handle, actual escrow.Cost, u Usage, whole bool) (leaseState, bool) {
-	if !p.escrow.SettleFair(now, h, actual, p.rules.Weights.fair(u)) {
-		return leaseState{}, false
-	}
-	st := p.leases[h.Slot]
-	p.leases[h.Slot] = leaseState{}
-	p.learnLocked(now, &st, u, whole)
-	return st, true
-}
-
-// rejectionLocked explains an escrow's answer.
-func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cost escrow.Cost, ans escrow.Answer) *Rejection {
-	s := p.escrow.State(now)
-	rej := &Rejection{
-		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
-		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
-	}
-	if ans.Axis == escrow.Slots {
-		rej.Limit, rej.Used = p.slotsLocked()
-		if rej.Asked = 1; p.lent != nil && rej.Used < rej.Limit {
-			rej.RetryAfter = max(rej.RetryAfter, partRetry)
-		}
-	} else {
-		a := s.Axes[ans.Axis]
-		rej.Limit, rej.Used, rej.Asked = a.Limit, a.Used, min(cost[ans.Axis], a.Limit)
-	}
-	switch {
-	case s.Held.After(now):
-		rej.Reason = ReasonThrottled
-	case p.lent != nil && p.lent.fenced,
-		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slotsLostLocked()):
-		p.lostLocked(now, rej)
-	case ans.Verdict == escrow.PoolFull:
-		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)
-	case ans.Verdict == escrow.LeafFull:
-		rej.Reason, rej.Used = ReasonQueueFull, int64(p.escrow.Node(leaf).Queued)
-	case ans.Behind:
-		rej.Reason = ReasonShare
-	default:
-		rej.Reason = [...]Reason{escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Slots: ReasonConcurrency}[ans.Axis]
-	}
-	return rej
-}
-
-// close gives up all seats in a pool that is gone, if nothing runs in it and nothing
-// of it counts any more. Calls may be on their way to it still, in the lines of their
-// tenants: they are to look again.
+// close gives up all seats of a pool that is gone, if nothing runs in it and nothing of it counts
+// any more. Calls that still wait for their tenants' own limits will look again. It reports whether
+// it did.
 func (p *pool) close(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

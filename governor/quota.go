@@ -18,48 +18,51 @@ const (
 
 	ownSlots = 120
 
-	// capAxis is what a call lacks that waits for the part of a budget.
+	// capAxis is the axis of a call that waits for a part of a budget.
 	capAxis = ownAxes + 1
 )
 
+// ownAxisName names the rolling axes.
 var ownAxisName = [ownAxes]string{axisRequests, axisTokens, axisInput, axisOutput}
 
-// ownCost is what a call takes of own limits.
+// ownCost is what a call takes of own limits, by rolling axis.
 type ownCost [ownAxes]int64
 
-// quota is the running state of one set of own limits, a tenant's over all pools or
-// in one of them: what counts against them, and the calls that wait for them.
+// quota is the running state of one set of own limits, a tenant's over all pools or in one of them:
+// what counts against them, and which calls wait for them.
 type quota struct {
-	owner, pool string // whose, and in which pool; empty for all
+	owner, pool string // whose limits, and in which pool; "" is over all
 
 	mu          sync.Mutex
 	ledgers     [ownAxes]*escrow.Ledger // nil = no such limit
 	concurrency int64                   // 0 = no limit
 	running     int64
-	// What of the limits may be had here: all, or a part. A ledger's own limit is that.
-	limits  [ownAxes]int64
-	slots   int64
-	common  *common // nil = the process is alone
-	line    line
-	bound   int     // of the line
-	due     ownCost // sum over what is held, for predictions
-	ratio   float64 // what calls take of the tokens they declare, as a moving average
+	// limits are the whole limits, as configured, by axis. This process may use its ledgers' own limits
+	// of these, and slots of concurrency: all of them, or its part.
+	limits [ownAxes]int64
+	slots  int64
+	common *common // nil = nobody else counts against the limits
+	line   line
+	bound  int     // how many may wait in line
+	due    ownCost // what all that is held is expected to give back
+	ratio  float64 // tokens that calls take of those they declare, smoothed
+	// meanRun is how long calls run, as a moving average; 0 before the first has ended.
 	meanRun time.Duration
-	caps    []*account // budgets, of a tenant over all pools
+	caps    []*account // a tenant's budgets, where the quota is over all pools
 }
 
-// quotaHold is a call's cost as it stands in a quota: booked in a slot of each
-// ledger, or held while the call waits elsewhere.
+// quotaHold is a call's cost as it stands in a quota: booked in a slot of each ledger or, while the
+// call waits elsewhere, held.
 type quotaHold struct {
 	cost    ownCost
-	due     ownCost // what of it is expected back
+	due     ownCost // what of it is expected to be given back
 	slot    [ownAxes]int64
-	ledgers [ownAxes]*escrow.Ledger // that it is in: a reload may have put others in their place
+	ledgers [ownAxes]*escrow.Ledger // that it stands in; a reload may have replaced them in the quota
 	booked  bool
 }
 
-// newQuota makes a quota without limits. all is nil where it is not kept together with
-// other processes.
+// newQuota makes a quota without limits. all is nil where it is not kept together with other
+// processes.
 func newQuota(owner, pool string, all *commons) *quota {
 	q := &quota{owner: owner, pool: pool, ratio: 1}
 	if all != nil {
@@ -69,8 +72,8 @@ func newQuota(owner, pool string, all *commons) *quota {
 	return q
 }
 
-// configure changes the limits while calls run and wait: what was used counts on. A
-// limit that is new begins with nothing used.
+// configure changes the limits while calls run and wait. What was used counts on; a new limit
+// begins with nothing used.
 func (q *quota) configure(now time.Time, l Limits, bound int, by calledBy) {
 	q.mu.Lock()
 	if q.common != nil {
@@ -90,7 +93,7 @@ func (q *quota) configure(now time.Time, l Limits, bound int, by calledBy) {
 	for _, w := range q.line.calls {
 		q.line.resize(w, q.clipLocked(w.asked))
 	}
-	q.line.wakeNext() // it may fit now
+	q.line.wakeNext() // the first in line may fit now
 	q.mu.Unlock()
 }
 
@@ -105,8 +108,8 @@ func (q *quota) advanceLocked(now time.Time) {
 	}
 }
 
-// clipLocked cuts a cost to the limits: what is larger goes when they are free of
-// use, and what it takes beyond them is debt.
+// clipLocked cuts a cost to the limits. A call that exceeds one goes when nothing else uses the
+// limit, and what it really takes beyond it is debt.
 func (q *quota) clipLocked(c ownCost) ownCost {
 	for k, l := range q.ledgers {
 		if l != nil {
@@ -116,8 +119,8 @@ func (q *quota) clipLocked(c ownCost) ownCost {
 	return c
 }
 
-// fitsLocked reports whether c fits every limit, else the first it lacks: an index
-// of ledgers, ownAxes for concurrency, or capAxis for a budget's part.
+// fitsLocked reports whether c fits every limit. If not, axis is the first that it lacks: an index
+// of ledgers, ownAxes for calls at once, or capAxis for a part of a budget.
 func (q *quota) fitsLocked(c ownCost) (axis int, ok bool) {
 	for k, l := range q.ledgers {
 		if l != nil && l.Room() < c[k] {
@@ -133,16 +136,16 @@ func (q *quota) fitsLocked(c ownCost) (axis int, ok bool) {
 	return ownAxes, true
 }
 
-// lackingLocked is the axis that keeps c waiting: its own, or that of the call
-// which is first in line.
+// lackingLocked is the axis that keeps c waiting: one that c itself lacks, or one that the first
+// call in line lacks.
 func (q *quota) lackingLocked(c ownCost) int {
 	axis, fits := q.fitsLocked(c)
 	if first := q.line.first(); fits && first != nil {
 		axis, fits = q.fitsLocked(first.cost)
 	}
 	if fits && q.concurrency == 0 {
-		// Who is first has been woken and not yet run. It lacks nothing any more, but
-		// some limit has made the line; ownAxes if that is there no longer.
+		// The first in line has been woken but has not run yet. It lacks nothing any more, but
+		// some limit made it wait; ownAxes if that limit is gone.
 		if axis = slices.IndexFunc(q.ledgers[:], func(l *escrow.Ledger) bool { return l != nil }); axis < 0 {
 			axis = ownAxes
 		}
@@ -151,7 +154,7 @@ func (q *quota) lackingLocked(c ownCost) int {
 }
 
 func (q *quota) bookLocked(c ownCost) quotaHold {
-	q.tookLocked(c)
+	q.noteBookedLocked(c)
 	return q.countLocked(c)
 }
 
@@ -171,8 +174,7 @@ func (q *quota) countLocked(c ownCost) quotaHold {
 	return h
 }
 
-// suspend turns a booking into a hold, which counts at every instant, while its
-// call waits elsewhere.
+// suspend turns a booking into a hold, which counts at any time, while its call waits elsewhere.
 func (q *quota) suspend(now time.Time, h *quotaHold) {
 	if !h.booked {
 		return
@@ -205,11 +207,11 @@ func (q *quota) resume(now time.Time, h *quotaHold) {
 		}
 	}
 	h.booked = true
-	q.line.wakeNext() // it can now know when this leaves
+	q.line.wakeNext() // now it can be known when this leaves the minute
 }
 
-// leaveLocked ends a call's hold with what it really took. A call that never ran,
-// for which ran is 0, teaches nothing.
+// leaveLocked replaces a call's hold by what it really took. ran is 0 for a call that never ran,
+// from which nothing is learned.
 func (q *quota) leaveLocked(now time.Time, h *quotaHold, actual ownCost, ran time.Duration) {
 	q.advanceLocked(now)
 	for k, l := range h.ledgers {
@@ -229,7 +231,7 @@ func (q *quota) leaveLocked(now time.Time, h *quotaHold, actual ownCost, ran tim
 	}
 }
 
-// learnLocked takes in how a call went, for predictions.
+// learnLocked learns from a call, for predictions.
 func (q *quota) learnLocked(held, actual ownCost, ran time.Duration) {
 	if q.meanRun == 0 {
 		q.meanRun = ran
@@ -240,8 +242,8 @@ func (q *quota) learnLocked(held, actual ownCost, ran time.Duration) {
 	}
 }
 
-// idle reports whether nothing runs under a tenant's limits, and nothing that it has
-// used of a budget counts any more.
+// idle reports whether no call runs or waits, and nothing that was used of a budget counts any
+// more.
 func (q *quota) idle(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

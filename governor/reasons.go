@@ -1,8 +1,8 @@
 package governor
 
-// Reasons tells how all limits stand that hold for a call which has just been refused.
-// The one that refused it is told as it stood then. It changes nothing, and costs
-// little more than the refusal did.
+// Reasons tells how all limits stand that hold for a call that has just been refused. The limit
+// that refused it is shown as it stood then. It changes nothing, and costs little more than the
+// refusal did.
 func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	o := Outlook{Refused: rej, decided: true}
@@ -15,7 +15,7 @@ func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
 		again = g.explain(v, p, a, req, &o)
 	}
 	if rej.Reason == ReasonQueueFull || rej.Reason == ReasonOverloaded {
-		return o // its figures are of the queue
+		return o // rej's figures are those of the queue
 	}
 	for i := range o.Checks {
 		if c := &o.Checks[i]; c.Of(rej) {
@@ -25,7 +25,7 @@ func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
 	return o
 }
 
-// Of reports whether it is this limit that has refused.
+// Of reports whether rej is a refusal by this limit.
 func (c *Check) Of(rej *Rejection) bool {
 	of, pool := "", rej.Pool
 	if rej.Own {

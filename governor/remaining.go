@@ -2,8 +2,8 @@ package governor
 
 import "time"
 
-// Remaining is how long the call is expected to run on, by how long calls of its kind
-// ran. It is 0 when the lease has ended. To ask changes nothing.
+// Remaining is how much longer the call is expected to run, given how long calls of its kind ran.
+// It is 0 if the lease has ended. It changes nothing.
 func (l Lease) Remaining() time.Duration {
 	if l.pool == nil {
 		return 0
@@ -21,7 +21,7 @@ func (l Lease) Remaining() time.Duration {
 	ran := now.Sub(st.since)
 	speed := float64(p.speed) / 1000
 	produced := int64(min(ran, longestRun).Seconds() * speed)
-	if st.flowing { // a plain answer tells nothing until it is there
+	if st.flowing { // only streams report progress
 		if produced = st.output; produced > 0 && ran > 0 {
 			speed = float64(produced) / ran.Seconds()
 		}
@@ -29,9 +29,9 @@ func (l Lease) Remaining() time.Duration {
 	return p.remainingLocked(st.course, ran, min(produced, st.course.most), speed)
 }
 
-// remainingLocked is how long a call is expected to run on that has run for so long
-// and produced so much: by how long such calls run, where that is known, and else by
-// how much they produce, at so many tokens a second.
+// remainingLocked is how much longer a call is expected to run that has run for so long and
+// produced so much. It goes by how long such calls run, if that is known, and else by how much they
+// produce, at speed tokens a second.
 func (p *pool) remainingLocked(c course, ran time.Duration, produced int64, speed float64) time.Duration {
 	if p.rules.Concurrency > 0 {
 		run := time.Duration(p.runs.ReachOf(c.kind, longestRun.Milliseconds(), ran.Milliseconds())) * time.Millisecond

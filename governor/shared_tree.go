@@ -9,15 +9,15 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// claimTree is a shared pool's tree, as a configuration has it, in the words in which it
-// is told to other processes. It is immutable.
+// claimTree is a shared pool's tree as the configuration has it, in the form in which other
+// processes are told of it. It is immutable.
 //
-// Paths are of names, for other processes number their nodes otherwise: acme/search, in
-// a tier that is a node (free)/acme/search, and (calls) for the calls of one's own beside
+// Nodes are told by paths of names, since each process numbers them in its own way: acme/search;
+// (free)/acme/search in a tier that is a node; and acme/(calls) for acme's own calls, beside its
 // teams.
 type claimTree struct {
 	claims []federation.Claim // parents first; Demand is not filled in
-	nodes  []*claim           // likewise
+	nodes  []*claim           // in the same order
 	leaves []escrow.NodeID
 	paths  map[escrow.NodeID]string
 	index  map[string]int // by path
@@ -25,7 +25,7 @@ type claimTree struct {
 
 const ownCalls = "(calls)"
 
-// newClaimTree lists the claims that are in force.
+// newClaimTree makes the tree of the claims in force.
 func newClaimTree(claims map[claimName]*claim) *claimTree {
 	t := &claimTree{paths: make(map[escrow.NodeID]string, len(claims)), index: make(map[string]int, len(claims))}
 	below := map[escrow.NodeID][]*claim{}
@@ -55,8 +55,7 @@ func (t *claimTree) list(below map[escrow.NodeID][]*claim, up escrow.NodeID, pat
 	}
 }
 
-// label is a claim's name among its siblings. own says that it is the calls of its
-// parent.
+// label is a claim's name among its siblings. own says that these are its parent's own calls.
 func (c *claim) label(own bool) string {
 	switch {
 	case c.name.kind == groupClaim:
@@ -67,7 +66,7 @@ func (c *claim) label(own bool) string {
 	return c.name.name[strings.LastIndexByte(c.name.name, '/')+1:]
 }
 
-// with is the tree with the demands of its leaves.
+// with returns the tree's claims with the demands of its leaves filled in.
 func (t *claimTree) with(leaves []escrow.Demand) []federation.Claim {
 	out := slices.Clone(t.claims)
 	i := 0
@@ -80,8 +79,8 @@ func (t *claimTree) with(leaves []escrow.Demand) []federation.Claim {
 	return out
 }
 
-// shareLocked sets how much of a claim counts here. Who comes to a path later has the
-// share of the path.
+// shareLocked sets how much of the claim at a path counts here. It is kept for claims that come to
+// the path later.
 func (p *pool) shareLocked(path string, ppm int64) {
 	if path == "" {
 		return
@@ -97,8 +96,8 @@ func (p *pool) shareLocked(path string, ppm int64) {
 	}
 }
 
-// listLocked brings the tree that is told to others to what the configuration has, and
-// gives nodes that are new or have moved the shares of their paths.
+// listLocked makes the tree anew from the configuration, and gives nodes that are new or have moved
+// the shares of their paths.
 func (p *pool) listLocked() {
 	p.tree = newClaimTree(p.claims)
 	for path := range p.ppm {
@@ -118,5 +117,5 @@ func (p *pool) listLocked() {
 	}
 }
 
-// wholeClaim is the share of a claim that all of its demand comes to, in millionths.
+// wholeClaim is the share, in millionths, of a claim all of whose demand comes to this process.
 const wholeClaim = 1_000_000

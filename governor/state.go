@@ -7,73 +7,6 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Quota is one axis as a caller sees it: the strictest of the limits that apply
-// to it.
-type Quota struct {
-	Limit, Remaining int64
-	// Reset is how long it takes until all of it is free again.
-	Reset time.Duration
-}
-
-// Standing is where a tenant stands in a pool. An axis without a limit has a
-// Limit of 0.
-type Standing struct{ Requests, Tokens, Concurrent Quota }
-
-// Standing reports the strictest limit of each axis: of the tenant, of what it is a
-// team of, and of the pool. Without a pool's name it reports those over all pools.
-func (g *Governor) Standing(tenant, pool string) Standing {
-	var st Standing
-	tb, now := g.table.Load(), g.clock.Now()
-	p, v := tb.pools[pool], tb.tenants[tenant]
-	if p != nil {
-		p.mu.Lock()
-		p.expireLocked(now)
-		s := p.escrow.State(now)
-		slots, running := p.slotsLocked()
-		p.mu.Unlock()
-		tokens, requests := s.Axes[escrow.Tokens], s.Axes[escrow.Requests]
-		st.Tokens.tighten(tokens.Limit, tokens.Used, tokens.FullAt.Sub(now))
-		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
-		st.Concurrent.tighten(slots, running, 0)
-	}
-	if v == nil {
-		return st
-	}
-	if p != nil && v.access[p.index].chain != nil {
-		for _, k := range v.access[p.index].chain {
-			k.q.tighten(now, &st)
-		}
-		return st
-	}
-	for ; v != nil; v = v.parent {
-		v.over.tighten(now, &st)
-	}
-	return st
-}
-
-// tighten takes over a quota's limits where they leave less.
-func (q *quota) tighten(now time.Time, st *Standing) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	for k, quota := range [ownAxes]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
-		if l := q.ledgers[k]; l != nil {
-			quota.tighten(q.limits[k], q.usedLocked(k), l.FullAt().Sub(now))
-		}
-	}
-	st.Concurrent.tighten(q.concurrency, q.usedLocked(ownAxes), 0)
-}
-
-// tighten takes over another limit where it leaves less.
-func (q *Quota) tighten(limit, used int64, reset time.Duration) {
-	if limit <= 0 {
-		return
-	}
-	if left := max(0, limit-used); q.Limit == 0 || left < q.Remaining {
-		*q = Quota{Limit: limit, Remaining: left, Reset: max(0, reset)}
-	}
-}
-
 // PoolState is a copy of a pool's books.
 type PoolState struct {
 	Config Pool
@@ -83,14 +16,14 @@ type PoolState struct {
 	Budgets    []BudgetState
 	// Cuts are those in force; see Governor.Throttle.
 	Cuts []Cut
-	// SlotsUsed are the calls that run in all processes, of which State.Slots may.
+	// SlotsUsed is how many calls run in all processes, of the State.Slots that may.
 	SlotsUsed int64
-	// Degraded is the failure mode in force where limits are shared (Governor.Degraded),
-	// and Grant how many tokens may still be handed out, until the allowance expires.
+	// Degraded is the failure mode in force where limits are shared (Governor.Degraded), and Grant
+	// how many tokens may still be handed out before the allowance expires.
 	Degraded string
 	Grant    int64
-	// Shares are of all tenants that may use it; Jain and Deviation say how fairly it was
-	// shared in the last minute (see fairness.Figures), and Unused how many tokens it could
+	// Shares are those of all tenants that may use the pool. Jain and Deviation say how fairly it
+	// was shared in the last minute (see fairness.Figures), and Unused how many tokens it could
 	// have handed out so far while calls waited for them.
 	Shares          []TenantShare
 	Jain, Deviation float64
@@ -100,9 +33,9 @@ type PoolState struct {
 // LeaseInfo describes one lease, or a call that waits for one.
 type LeaseInfo struct {
 	ID, Tenant, Pool string
-	// State is waiting, running (admitted, nothing produced yet) or streaming.
+	// State is waiting, running (admitted, but nothing produced yet) or streaming.
 	State      string
-	Age        time.Duration // since the dispatch, or, while it waits, since it came
+	Age        time.Duration // since its dispatch or, while it waits, since it came
 	Held, Used int64         // tokens
 	Stream     bool
 }
@@ -112,21 +45,21 @@ type TenantState struct {
 	Config  Tenant
 	Limits  []LimitState
 	Running int64
-	// InLine is how many calls wait for the tenant's own limits; Queued how many
-	// wait in each pool that the tenant may use, by name.
+	// InLine is how many calls wait for the tenant's own limits; Queued is how many wait in each
+	// pool that the tenant may use, by the pool's name.
 	InLine int
 	Queued map[string]int
-	// Budgets are the tenant's own, and then its parts of its pools' budgets.
+	// Budgets are the tenant's own, followed by its parts of its pools' budgets.
 	Budgets []BudgetState
 }
 
 // BudgetState is one budget in its present period.
 type BudgetState struct {
 	Budget
-	// Pool names the pool whose budget this is a tenant's part of: Used is then the
-	// tenant's, and Limit what all have. It is empty for a budget as a whole.
+	// Pool names the pool of whose budget this is a tenant's part: Used is then the tenant's, and
+	// Limit is everybody's. It is empty for a whole budget.
 	Pool string
-	// Used is what is settled, and held by calls in flight.
+	// Used is what is settled or held by calls in flight.
 	Used   int64
 	Resets time.Time
 }
@@ -141,11 +74,11 @@ type LimitState struct {
 type State struct {
 	Pools   []PoolState
 	Tenants []TenantState
-	// Gone is what runs and waits in pools that the configuration has no more.
+	// Gone is what runs and waits in pools that no configuration has any more.
 	Gone []LeaseInfo
 }
 
-// State copies the books. Each pool and tenant is consistent in itself.
+// State copies the books. Each pool and tenant is consistent in itself, but not with the others.
 func (g *Governor) State() State {
 	g.look()
 	tb := g.table.Load()
@@ -165,8 +98,7 @@ func (g *Governor) State() State {
 	return s
 }
 
-// state copies a pool's books, and puts what they have of each tenant to the
-// tenant's.
+// state copies a pool's books, and adds what they say of each tenant to the tenants.
 func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolState {
 	figures, view := p.measure.figures()
 	p.mu.Lock()
@@ -186,7 +118,7 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	return ps
 }
 
-// addToLocked puts what the pool's books have of a tenant to the tenant's.
+// addToLocked adds what the pool's books say of a tenant.
 func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
 	if st == nil || st.gone {
 		return
@@ -200,7 +132,7 @@ func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
 	}
 }
 
-// leasesLocked lists what runs and waits, of those too who are gone.
+// leasesLocked lists the calls that run and wait, even those of tenants that are gone.
 func (p *pool) leasesLocked(now time.Time) []LeaseInfo {
 	var out []LeaseInfo
 	for slot := range p.leases {
@@ -248,7 +180,7 @@ func (v *tenantView) state(now time.Time) TenantState {
 	return ts
 }
 
-// state adds what a quota has to its tenant's.
+// state adds the quota to its tenant's state.
 func (q *quota) state(now time.Time, ts *TenantState) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -268,8 +200,8 @@ func (q *quota) state(now time.Time, ts *TenantState) {
 	}
 }
 
-// Leases counts what is held: calls that run, and calls that wait, over all
-// pools, those included that the configuration has no more.
+// Leases counts the calls that run and those that wait, over all pools, even those that no
+// configuration has any more.
 func (g *Governor) Leases() (running, waiting int) {
 	tb := g.table.Load()
 	pools := slices.Clone(tb.gone)
@@ -286,8 +218,8 @@ func (g *Governor) Leases() (running, waiting int) {
 	return running, waiting
 }
 
-// TenantState copies the books of one tenant, as [Governor.State] has them. Its cost
-// does not grow with the number of tenants.
+// TenantState copies the books of one tenant, as [Governor.State] does for all. Its cost does not
+// grow with the number of tenants. It reports false for an unknown tenant.
 func (g *Governor) TenantState(name string) (TenantState, bool) {
 	g.look()
 	tb, now := g.table.Load(), g.clock.Now()

@@ -6,41 +6,39 @@ import (
 	"time"
 )
 
-// tab is what one call holds beside the pool's share: of quotas and of budgets, its
-// tenant's and those of what that is a team of. It belongs to the call: whoever ends
-// that, ends it.
+// tab is what one call holds beyond the pool's share: of quotas and budgets, of its tenant and of
+// what that is a team of. It belongs to its call, and to whoever ends that.
 type tab struct {
 	chain []link      // the quotas that hold for it, its own tenant's first
-	holds []quotaHold // in each of chain, as far as it has come
-	cost  ownCost     // as asked
+	holds []quotaHold // in each quota of chain, as far as the call has come
+	cost  ownCost     // as asked for
 	caps  []held      // of tenants' budgets, in the order of chain
 	parts []held      // of the pool's budgets
 
 	shadow bool       // it goes whatever the limits say,
 	would  *Rejection // and would have been refused
 
-	asked  uint64 // which call it is, of those told of one by one
-	call   uint64 // in the journal; 0 = not there
+	asked  uint64 // the call's number, if the governor is detailed
+	call   uint64 // its number in the journal; 0 = it is not there
 	price  Price
-	spend  Spend     // as expected
-	at     time.Time // when it was held
-	logged int64     // tokens of a running call that the journal knows of
-	// meanRun is how long the tenant's calls ran, when this one came.
+	spend  Spend     // what it is expected to spend
+	at     time.Time // when its budgets were held
+	logged int64     // tokens that the journal knows of
+	// meanRun is how long the tenant's calls ran on average when this one came.
 	meanRun time.Duration
 }
 
-// open gives a call its tab.
+// open gives a call its tab. leave takes it back.
 func (g *Governor) open(a *access, c ownCost, shadow bool) *tab {
 	b := g.tabs.Get().(*tab)
 	*b = tab{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], parts: b.parts[:0]}
 	return b
 }
 
-// enter holds a call's cost of every quota of its chain, all or none. Over one of
-// them the call waits, in that quota's line and beside the pool's queue, where it
-// blocks nobody else; what it has of the others is held for so long, not booked. For parts
-// that nobody has it waits until least, whatever maxWait is. It returns the time at which it
-// had all.
+// enter holds a call's cost of every quota of its chain, all or none. Where one has no room the
+// call waits in that quota's line, not in the pool's queue, and blocks no other tenant; what it has
+// of the other quotas is meanwhile held, not booked. For a part that no other process has it may
+// wait until least, whatever maxWait is. It returns the time at which it had everything.
 func (g *Governor) enter(ctx context.Context, b *tab, now, least time.Time, maxWait time.Duration) (time.Time, *Rejection) {
 	deadline := now.Add(maxWait)
 	for i := range b.chain {
@@ -49,7 +47,7 @@ func (g *Governor) enter(ctx context.Context, b *tab, now, least time.Time, maxW
 		if w != nil {
 			b.suspend(now)
 			for _, later := range b.chain[i+1:] {
-				later.q.expect(now, b.cost)
+				later.q.askAhead(now, b.cost)
 			}
 			h, now, rej = g.standInLine(ctx, k.q, w, deadline)
 		}
@@ -72,22 +70,22 @@ func (b *tab) note(rej *Rejection) {
 	}
 }
 
-// suspend holds what was booked, while the call waits.
+// suspend turns what was booked into holds while the call waits.
 func (b *tab) suspend(now time.Time) {
 	for i := range b.holds {
 		b.chain[i].q.suspend(now, &b.holds[i])
 	}
 }
 
-// resume books it, as the call starts.
+// resume books the holds as the call starts.
 func (b *tab) resume(now time.Time) {
 	for i := range b.holds {
 		b.chain[i].q.resume(now, &b.holds[i])
 	}
 }
 
-// spendFrom holds a call's expected cost of its tenants' budgets, all or none. Short says that
-// it may have it if it waits for a part.
+// spendFrom holds what a call is expected to take of its tenants' budgets, all or none. short says
+// that a refused call may go if it waits for a part.
 func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, short bool) {
 	b.spend, b.at = s, now
 	for i := range b.chain {
@@ -107,8 +105,8 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 	return nil, false
 }
 
-// leave ends a call's tab with what it really took, of limits and of budgets, and
-// wakes who is first in the lines. Its holds of the pool's budgets have been settled.
+// leave ends a call's tab with what the call really took of limits and budgets, and wakes the first
+// in each line. What it held of the pool's budgets has to be settled before.
 func (g *Governor) leave(now time.Time, b *tab, actual ownCost, spent Spend, ran time.Duration) {
 	caps := b.caps
 	for i := range b.holds {

@@ -9,9 +9,8 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// table is who there is, as a configuration has it. It is immutable, but for what is
-// behind the pointers to pools and tenants, whose state lives on from one table to
-// the next.
+// table is a configuration with the state of its pools and tenants. It is immutable, but for what
+// its pools and tenants point to, which lives on from one table to the next.
 type table struct {
 	pools   map[string]*poolView
 	tenants map[string]*tenantView
@@ -19,7 +18,7 @@ type table struct {
 		pools   []*poolView
 		tenants []*tenantView
 	}
-	gone []*pool // in which something may run still, or count
+	gone []*pool // pools of earlier tables in which something may still run or count
 }
 
 // poolView is a pool as a table has it.
@@ -37,39 +36,39 @@ type tenantView struct {
 	parent *tenantView // nil at the top
 	teams  []*tenantView
 	access []access // by pool
-	// budgeted says that it has budgets, or what it is a team of.
+	// budgeted says that it, or what it is a team of, has budgets.
 	budgeted bool
 }
 
-// access is how a tenant comes to a pool.
+// access is how a tenant reaches a pool.
 type access struct {
-	seat  *seat  // nil where it may not
-	chain []link // also of who is there for its teams
+	seat  *seat  // nil where it may not use the pool
+	chain []link // also for tenants that are only there for their teams
 }
 
-// tenant is the state of a tenant, or of a team, that lives on.
+// tenant is the state of a tenant or team, which lives on from table to table.
 type tenant struct {
 	name string
 	over *quota            // over all pools
 	in   map[string]*quota // in single pools; for Apply alone
-	left time.Time         // when it was found to be gone; for Apply alone
-	all  *commons
+	left time.Time         // when a configuration first lacked it; for Apply alone
+	all  *commons          // what its quotas are kept in common with; nil = nothing
 }
 
 func newTenant(name string, all *commons) *tenant {
 	return &tenant{name: name, over: newQuota(name, "", all), in: map[string]*quota{}, all: all}
 }
 
-// teamOf is the name of what a team belongs to; "" of a tenant.
+// teamOf is the name of what a team belongs to; "" for a tenant.
 func teamOf(name string) string {
 	i := strings.LastIndexByte(name, '/')
 	return name[:max(0, i)]
 }
 
-// Apply puts another configuration in force while calls run and wait. All that lives
-// on in it keeps its state: what was used, tags, debt, kept places, leases, lines. Who
-// is gone from it is served to the end of what it has begun. Zone, Clock, Journal, Past,
-// Shared, SharedLimits, SharedSlots and Observer are not looked at. On an error nothing is changed.
+// Apply puts another configuration in force while calls run and wait. Whatever is still there by
+// name keeps its state: what was used, tags, debt, kept places, leases, lines. Calls of tenants and
+// pools that are gone are served to their end. Zone, Clock, Journal, Past, Shared, SharedLimits,
+// SharedSlots and Observer are ignored. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
 	cfg.Shared, cfg.SharedSlots = g.shared, g.sharedSlots
 	if err := cfg.Validate(); err != nil {
@@ -87,9 +86,9 @@ func (g *Governor) Apply(cfg Config) error {
 	return nil
 }
 
-// apply makes a new table. Limits that fall hold from here on, those that rise from
-// when the pool is pumped; the new table is published in between, so that whoever
-// finds its seat gone by the old one finds the new one there.
+// apply makes a new table. Limits that fall hold from here on, those that rise once their pool is
+// pumped. The new table is published in between, so that a call that finds its seat gone in the old
+// one finds its new seat.
 func (g *Governor) apply(now time.Time, cfg Config, past *Past) {
 	tb := g.newTable(now, cfg)
 	for _, v := range tb.inOrder.tenants {
@@ -107,7 +106,7 @@ func (g *Governor) apply(now time.Time, cfg Config, past *Past) {
 	}
 }
 
-// tenantCommons are those of tenants' limits.
+// tenantCommons are the commons for tenants' limits; nil where these are not shared.
 func (g *Governor) tenantCommons() *commons {
 	if !g.sharedLimits {
 		return nil
@@ -115,8 +114,8 @@ func (g *Governor) tenantCommons() *commons {
 	return g.commons
 }
 
-// newTable finds, or makes, the pools and tenants of a configuration, with the state
-// that those of its names have.
+// newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
+// their state.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	tb := &table{pools: map[string]*poolView{}, tenants: map[string]*tenantView{}}
 	for i, pc := range cfg.Pools {
@@ -153,8 +152,8 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	return tb
 }
 
-// forget lets go of what is gone for so long that nothing of it counts any more: who
-// comes back sooner finds what it had used.
+// forget drops the state of pools and tenants that have been gone for so long that nothing of it
+// counts any more. What comes back sooner finds what it had used.
 func (g *Governor) forget(now time.Time, tb *table) {
 	for name, p := range g.pools {
 		switch {
@@ -182,7 +181,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 	}
 }
 
-// configure brings a tenant's quotas to what the table says.
+// configure puts the table's limits and budgets in force in a tenant's quotas.
 func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, past *Past) {
 	bound, by := 0, calledBy{}
 	for i, p := range tb.inOrder.pools {
@@ -192,7 +191,7 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, pa
 		leased := p.cfg.TenantLimits == LimitsLeased
 		bound, by = max(bound, p.cfg.MaxQueue), calledBy{by.asking || !leased, by.leased || leased}
 		v.access[i].chain = v.chainTo(p.name)
-		if q := v.in[p.name]; q != nil { // also where it has no limits any more, for which calls may wait
+		if q := v.in[p.name]; q != nil { // even if it has no limits any more: calls may wait in it
 			q.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!leased, leased})
 		}
 	}
@@ -200,14 +199,14 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, pa
 	v.over.configureCaps(now, v.cfg.Budgets, zone, past)
 }
 
-// chainTo lists the quotas that hold for the tenant's calls to a pool: in the pool
-// and over all of them, of its own and of what it is a team of.
+// chainTo lists the quotas that hold for the tenant's calls to a pool: in the pool and over all
+// pools, its own and those of what it is a team of.
 func (v *tenantView) chainTo(pool string) []link {
 	var chain []link
 	via, weight := v.tenant, escrow.WeightOne
 	for ; v != nil; v = v.parent {
 		if _, limited := v.cfg.InPool[pool]; limited {
-			if v.in[pool] == nil { // the turn of who is above to be configured may come later
+			if v.in[pool] == nil { // it may belong to a parent that is configured later
 				v.in[pool] = newQuota(v.name, pool, v.all)
 			}
 			chain = append(chain, link{v.in[pool], via, weight, len(v.teams) > 0})
@@ -221,12 +220,13 @@ func (v *tenantView) chainTo(pool string) []link {
 // calls reports whether calls to a pool may come in the tenant's own name.
 func (v *tenantView) calls(p *poolView) bool { return !v.cfg.NoCalls && v.cfg.mayUse(p.name) }
 
-// present reports whether they may come in that, or in the name of a team.
+// present reports whether they may come in its own name, or in that of a team.
 func (v *tenantView) present(p *poolView) bool {
 	return v.calls(p) || slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) })
 }
 
-// find is what a request names, or nils.
+// find returns what a request names, or nils if the tenant may not use the pool, or one of them is
+// unknown.
 func (tb *table) find(req *Request) (*tenantView, *poolView, *access) {
 	v, p := tb.tenants[req.Tenant], tb.pools[req.Pool]
 	if v == nil || p == nil || v.access[p.index].seat == nil {

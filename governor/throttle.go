@@ -7,24 +7,24 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Whole is all of a pool, in the millionths that a Cut takes of it.
+// Whole is all of a pool's rate, in the millionths in which Cut.Part is given.
 const Whole = escrow.WholePace
 
-// Cut is what cannot be had of a pool until a time, whatever its configuration says,
-// because its provider has said so or a part of that is gone.
+// Cut is what is missing of a pool for a time, whatever its configuration says, because its
+// provider said so or an upstream is gone.
 type Cut struct {
-	// Part of the rate, in millionths. What the rest has used of the minute stays as it
-	// is: no call waits for what the missing part took. Where all parts are cut, nothing
-	// is admitted until one that matters ends, and who can wait waits in fair order.
+	// Part of the rate that is missing, in millionths. What was used of the minute stays as it is:
+	// no call waits for what the missing part had used. If nothing is left of the rate, nothing is
+	// admitted until a cut ends that matters; calls that can wait do so in fair order.
 	Part int64
-	// TPM and RPM are taken off the limits themselves, before their headroom is. Of a
-	// limit at least 1 is left.
+	// TPM and RPM are taken off the limits themselves, before headroom is. Of a limit at least 1 is
+	// left.
 	TPM, RPM int64
 	Until    time.Time
 }
 
-// Throttle puts cuts in force in a pool, instead of those before, and lets each end at
-// its time. They stay over Apply. Of a pool that is not there it changes nothing.
+// Throttle replaces the cuts of a pool, each of which ends at its time. They survive Apply. For an
+// unknown pool it does nothing.
 func (g *Governor) Throttle(pool string, cuts []Cut) {
 	g.within(func() { g.throttle(pool, cuts) })
 }
@@ -49,7 +49,7 @@ func (g *Governor) throttle(pool string, cuts []Cut) {
 	g.pumpAndUnlock(p.pool, now)
 }
 
-// throttleLocked brings the escrow to what the cuts are now, and comes back when the
+// throttleLocked puts the cuts that are left in force in the escrow, and sets a timer for when the
 // next one ends. Call pumpAndUnlock afterwards.
 func (g *Governor) throttleLocked(p *pool, now time.Time) {
 	p.cuts = slices.DeleteFunc(p.cuts, func(c Cut) bool { return !c.Until.After(now) })
@@ -72,7 +72,7 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 	p.thaw.Reset(next.Sub(now))
 }
 
-// limitLocked puts the limits in force that the cuts leave.
+// limitLocked puts in force the limits that the cuts leave.
 func (p *pool) limitLocked(now time.Time) {
 	rules, tpm, rpm := p.base, p.rules.TPM, p.rules.RPM
 	for _, c := range p.cuts {
@@ -87,7 +87,7 @@ func (p *pool) limitLocked(now time.Time) {
 	p.narrowLocked()
 }
 
-// lowered is a limit of which so much is cut; one that is off stays off.
+// lowered is a limit less by; 0, no limit, stays 0.
 func lowered(limit, by int64) int64 {
 	if limit == 0 || by <= 0 {
 		return limit
@@ -95,8 +95,8 @@ func lowered(limit, by int64) int64 {
 	return max(1, limit-by)
 }
 
-// remaining is the part of the rate that cuts leave, which are sorted by their end. Where
-// they leave nothing it is what there is when that changes, and when that is.
+// remaining is the part of the rate that cuts leave, and zero. If they leave nothing, it is the
+// part there will be when that changes, and when that is. Cuts are sorted by when they end.
 func remaining(cuts []Cut) (part int64, hold time.Time) {
 	part = Whole
 	for _, c := range cuts {

@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// timeline makes all that a governor decides a function of what it is told, and when: so
-// that who keeps what it was told can have the same decided again, or see what another
-// configuration would have made of it. See Config.Recorded.
+// timeline makes everything that a governor decides a function of what it is told, and when.
+// Whoever keeps what it was told can have the same decided again, or see what another configuration
+// would have decided. See Config.Recorded.
 //
-// Without it calls walk through their limits at once, timers go off when the machine
-// gets to it, and who is woken runs when there is a core: in which order they come to
-// a lock is nobody's to say. With it there is one instant after the other. In each, one
-// thing is told (a call asks, ends, leaves, …), and all that follows from it happens,
-// calls that are woken included, before the next begins. No two are at the same time.
-// Timers go off at the very time that they were set to, however late the machine is:
-// before something is told, what was due by then is lived through. So time within
-// is exact, and only what is told has a time of the real clock.
+// Without a timeline, calls walk through their limits concurrently, timers fire when the machine
+// gets to it, and a woken call runs when a core is free: in which order they reach a lock is up to
+// chance. With it there is one instant after the other, and no two at the same time. In each
+// instant one thing is told (a call asks, ends, leaves, …), and everything that follows from it
+// happens, including the walks of calls that are woken, before the next one begins. Timers fire at
+// exactly the time for which they were set, however late the machine is: before anything is told,
+// what was due by then is caught up with. So time on the timeline is exact, and only what is told
+// takes its time from the real clock.
 type timeline struct {
 	clock  Clock // the real one
 	origin time.Time
 
-	mu     sync.Mutex // held for an instant
+	mu     sync.Mutex // held throughout an instant
 	agenda agenda
-	set    uint64   // how many timers were set, for their order
-	ready  []*fiber // woken, in the order in which they were
-	runs   *fiber   // the call that walks now; nil between them
+	set    uint64   // timers set so far, to order those of the same time
+	ready  []*fiber // woken, in that order
+	runs   *fiber   // the call that walks now; nil between walks
 	parked map[*fiber]struct{}
 	told   time.Time // the last instant in which something was told
 	drains bool
-	alarm  Timer // wakes the timeline for the first of agenda
+	alarm  Timer // real timer for the first entry of agenda
 	armed  time.Time
 
-	reading sync.Mutex // guards now, which is read between instants too
+	reading sync.Mutex // guards now, which is also read between instants
 	now     time.Time
 }
 
@@ -57,11 +57,11 @@ func (t *timeline) moveTo(now time.Time) {
 	}
 }
 
-// real is the time of the clock. Its wall goes on from the origin with its monotonic
-// reading, so that who has only the former comes to the same.
+// real is the time by the real clock: the origin, plus what has passed since by the monotonic
+// reading. So the wall clock being set makes no difference.
 func (t *timeline) real() time.Time { return t.origin.Add(t.clock.Now().Sub(t.origin)) }
 
-// instant tells something, and lives through what follows.
+// instant tells something in an instant of its own, with all that follows.
 func (t *timeline) instant(tell func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,15 +75,15 @@ func (t *timeline) instant(tell func()) {
 	t.live(tell)
 }
 
-// live tells something as of the instant that it is, which at first is the origin.
+// live tells something in the present instant, which at first is the origin.
 func (t *timeline) live(tell func()) {
 	tell()
 	t.follow()
 	t.arm()
 }
 
-// catchUp lives through what is due, and lets time go on until now, for who reads the
-// books: without that they would be those of the last instant.
+// catchUp does what is due and moves time on to now, for readers of the books, who would otherwise
+// see those of the last instant.
 func (t *timeline) catchUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +93,7 @@ func (t *timeline) catchUp() {
 	t.arm()
 }
 
-// liveUntil lets timers go off that are due by then, each at its time.
+// liveUntil fires the timers that are due by end, each at its time.
 func (t *timeline) liveUntil(end time.Time) {
 	for len(t.agenda) > 0 && !t.agenda[0].at.After(end) {
 		entry := heap.Pop(&t.agenda).(*entry)
@@ -103,7 +103,7 @@ func (t *timeline) liveUntil(end time.Time) {
 	}
 }
 
-// follow lets run who was woken, until nobody is, and timers go off that are due at once.
+// follow runs woken calls, and timers that are due at once, until there are none.
 func (t *timeline) follow() {
 	for {
 		switch {
@@ -121,7 +121,7 @@ func (t *timeline) follow() {
 	}
 }
 
-// arm sets the alarm for the first of the agenda.
+// arm sets the alarm for the first entry of the agenda.
 func (t *timeline) arm() {
 	if len(t.agenda) == 0 {
 		if t.alarm != nil && !t.armed.IsZero() {
@@ -143,7 +143,7 @@ func (t *timeline) arm() {
 	t.alarm.Reset(wait)
 }
 
-// ring is what the alarm does.
+// ring is the alarm's function.
 func (t *timeline) ring() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,23 +152,23 @@ func (t *timeline) ring() {
 	t.arm()
 }
 
-// AfterFunc sets a timer, as a Clock. It is called within an instant.
+// AfterFunc sets a timer, as a Clock does. Call it within an instant.
 func (t *timeline) AfterFunc(d time.Duration, f func()) Timer {
 	e := &entry{line: t, f: f, place: -1}
 	e.Reset(d)
 	return e
 }
 
-// entry is a timer of a timeline. Its methods are called within an instant.
+// entry is a timer of a timeline. Its methods are to be called within an instant.
 type entry struct {
 	line  *timeline
 	at    time.Time
 	order uint64
-	place int // in the agenda; -1 is nowhere
+	place int // index in the agenda; -1 = it is not there
 	f     func()
 }
 
-// Reset sets it to another time.
+// Reset sets the timer to another time.
 func (e *entry) Reset(d time.Duration) bool {
 	was := e.Stop()
 	t := e.line
@@ -178,7 +178,7 @@ func (e *entry) Reset(d time.Duration) bool {
 	return was
 }
 
-// Stop takes it out.
+// Stop takes the timer off the agenda.
 func (e *entry) Stop() bool {
 	if e.place < 0 {
 		return false
@@ -187,7 +187,8 @@ func (e *entry) Stop() bool {
 	return true
 }
 
-// agenda is timers by time and, of the same time, in the order in which they were set.
+// agenda is a heap of timers by time; those of the same time are in the order in which they were
+// set.
 type agenda []*entry
 
 func (a agenda) Len() int { return len(a) }

@@ -9,14 +9,14 @@ import (
 
 const periods = int(budget.Month) + 1
 
-// Uses adds up what calls have taken of budgets in the present hour, day, week and
-// month, by tenant and pool, from records alone: whether there is a budget or not.
-// So it is exact at every record of a journal, whatever is in between, and a budget
-// that is new in the policy finds what was used before.
+// Uses adds up what calls have taken in the present hour, day, week and month, by tenant and pool,
+// from records alone, whether there is a budget or not. So it is exact at every record of a
+// journal, wherever that breaks off, and a budget that is new in the policy finds what was used
+// before.
 //
-// It counts as package budget does: a call counts in the period in which it was
-// held, at what it holds until it ends; what it takes beyond that counts in the
-// period of its end, if that is a later one.
+// It counts as package budget does: a call counts in the period in which it was held, at what it
+// holds until it ends. What it takes beyond that counts in the period of its end, if that is a
+// later one.
 type Uses struct {
 	zone       *time.Location
 	now        time.Time
@@ -25,11 +25,10 @@ type Uses struct {
 	changed    map[Owner]bool
 }
 
-// Owner is who used what.
+// Owner is a tenant in a pool.
 type Owner struct{ Tenant, Pool string }
 
-// Use is what one Owner used, by period: since when, in Unix seconds, and how much
-// of each Unit.
+// Use is what one Owner used, by period: since when, in Unix seconds, and how much of each Unit.
 type Use struct {
 	Start [periods]int64
 	Used  [periods]Spend
@@ -40,7 +39,7 @@ func NewUses(zone *time.Location) *Uses {
 	return &Uses{zone: zone, rows: map[Owner]*Use{}, changed: map[Owner]bool{}}
 }
 
-// Set puts back what was saved of one owner.
+// Set restores what was saved of one owner.
 func (u *Uses) Set(who Owner, use Use) {
 	u.rows[who] = &use
 	for _, start := range use.Start {
@@ -48,7 +47,7 @@ func (u *Uses) Set(who Owner, use Use) {
 	}
 }
 
-// Changed returns what has changed since it was asked last.
+// Changed returns what has changed since it was last called.
 func (u *Uses) Changed() map[Owner]Use {
 	out := make(map[Owner]Use, len(u.changed))
 	for who := range u.changed {
@@ -74,8 +73,8 @@ func (u *Uses) Read(r *Record) {
 	}
 }
 
-// add counts d in each period in which the call was held, and in others only what
-// it took beyond its hold.
+// add counts d in each period in which the call was held. In other periods it counts only what the
+// call took beyond its hold.
 func (u *Uses) add(r *Record, d Spend) {
 	if d == (Spend{}) {
 		return
@@ -98,8 +97,8 @@ func (u *Uses) add(r *Record, d Spend) {
 	}
 }
 
-// renew begins anew what was counted in a period that is over. What began within
-// the present one counts, also if it was counted in another zone.
+// renew clears what was counted in a period that is over. What began within the present period
+// counts, even if it was counted in another time zone.
 func (u *Uses) renew(row *Use) {
 	for per := range periods {
 		if since := time.Unix(row.Start[per], 0); since.Before(u.start[per]) || !since.Before(u.end[per]) {
@@ -109,7 +108,7 @@ func (u *Uses) renew(row *Use) {
 	}
 }
 
-// maxUse is where books stop.
+// maxUse is where the books stop counting.
 const maxUse = int64(1) << 60
 
 // advance moves to now; time only moves forward.
@@ -125,8 +124,8 @@ func (u *Uses) advance(now time.Time) {
 	}
 }
 
-// ofTenants is what each tenant used in the present periods, with its teams and in all
-// pools, those included that are gone.
+// ofTenants is what each tenant and its teams used in the present periods, in all pools, even those
+// that are gone.
 func (u *Uses) ofTenants() map[string]Use {
 	out := make(map[string]Use, len(u.rows))
 	for who, row := range u.rows {
@@ -144,7 +143,7 @@ func (u *Uses) ofTenants() map[string]Use {
 	return out
 }
 
-// by is what was used of a budget's unit in the present period, by owner.
+// by iterates over what was used of a budget's unit in the present period, by owner.
 func (u *Uses) by(b Budget) iter.Seq2[Owner, int64] {
 	return func(yield func(Owner, int64) bool) {
 		for who, row := range u.rows {

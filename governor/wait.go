@@ -11,15 +11,14 @@ type cause int
 const (
 	woken cause = iota // something changed: look again
 	timedOut
-	gone     // the caller went away
-	draining // the governor shuts down
+	gone     // its caller went away
+	draining // the governor drains
 )
 
-// waiter is a parked call. wake may be called any number of times, from
-// anywhere, and never blocks.
+// waiter is a parked call. wake may be called any number of times, from anywhere, and never blocks.
 type waiter struct {
 	ch    chan struct{}
-	fiber *fiber // of a call that is parked on a timeline
+	fiber *fiber // set while the call is parked on a timeline
 }
 
 func newWaiter() *waiter { return &waiter{ch: make(chan struct{}, 1)} }
@@ -34,8 +33,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// park waits until w is woken, the time is until, the caller goes, or the
-// governor drains.
+// park waits until w is woken, until is reached, the caller goes away, or the governor drains.
 func (g *Governor) park(ctx context.Context, w *waiter, until time.Time) cause {
 	if g.line != nil {
 		return g.line.park(w, until)

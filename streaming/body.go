@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// readSize is what is asked of upstream at once, at the least.
+// readSize is how many bytes are asked of upstream at once, at the least.
 const readSize = 4 << 10
 
-// Body passes an event stream on and meters it. Read must not be called concurrently with itself; Close may
-// be called at any time, and often.
+// Body passes an event stream on and meters it. Read must not be called concurrently with itself;
+// Close may be called at any time, and more than once.
 type Body struct {
 	upstream io.ReadCloser
 	opt      Options
-	in       []byte // for readers with little room; made when one comes
-	readErr  error  // of upstream, seen behind the bytes fed last; set under mu, by the reader alone
+	in       []byte // for readers with little room; made when the first one comes
+	readErr  error  // upstream's error, after the bytes fed last; set under mu by the reader alone
 
 	mu        sync.Mutex
 	scan      Scanner // guarded by mu, as all below
@@ -23,13 +23,13 @@ type Body struct {
 	out       []byte // to be read before anything else
 	events    int64
 	unread    bool        // the last event with data was too large to be understood
-	large     *large      // reads the event that comes in pieces; nil when none does
-	dropLF    bool        // a withheld event ended in CR: its LF, if late, goes the same way
-	due       calls       // at the next Read or Close
+	large     *large      // reads an event that comes in pieces; nil while there is none
+	dropLF    bool        // a withheld event ended in CR: if its LF comes late, it is withheld, too
+	due       calls       // callbacks to be made by the next Read or Close
 	told      bool        // First has been called, or is due
 	progress  time.Time   // of the last Progress
-	idleTimer *time.Timer // runs from the first wait to the end of upstream
-	waiting   time.Time   // since when upstream is read; zero when it is not
+	idleTimer *time.Timer // runs from the first wait until upstream has ended
+	waiting   time.Time   // since when a read of upstream is under way; zero if none is
 	begun     bool        // something was passed on
 	quiet     bool        // Quiet has been called, or need not be
 	idled     bool        // upstream was silent for too long
@@ -48,8 +48,8 @@ func NewBody(upstream io.ReadCloser, opt Options) *Body {
 	}
 }
 
-// Read returns whole events as soon as there is one, and waits for upstream only when there is none. After a
-// break it returns the error event and io.EOF.
+// Read returns whole events as soon as there is one, and waits for upstream only if there is none.
+// After a break it returns the error event, and then io.EOF.
 func (b *Body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -74,8 +74,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 }
 
-// Close ends the stream, if it has not ended, and closes upstream. Events that had come and were not read are
-// still metered: upstream produced them.
+// Close ends the stream, if it has not ended, and closes upstream. Events that had come but were
+// not read are still metered, since upstream produced them.
 func (b *Body) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -102,8 +102,8 @@ func (b *Body) Close() error {
 	return err
 }
 
-// take fills p with what is there. It returns what makes the result known, once there is one, and an error when
-// nothing will come any more.
+// take fills p with what is there. It returns end, which makes the result known, once there is one;
+// and an error when nothing will come any more.
 func (b *Body) take(p []byte) (n int, end func(), over error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,8 +128,8 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 	}
 	end = nothingToTell
 	if b.meter.over() {
-		// Nothing that counts can follow. Whoever holds capacity for the answer hears of it before the client
-		// can, and does not wait for upstream to close.
+		// Nothing that counts can follow. Whoever holds capacity for the answer hears of that before the client
+		// does, and without waiting for upstream to close.
 		end = b.reportLocked(nil)
 	}
 	if b.ended {
@@ -138,7 +138,8 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 	return n, end, over
 }
 
-// fill waits for upstream once. Nothing that upstream sent before is in p or b.in any more.
+// fill reads upstream once. It is called when nothing that upstream sent earlier is in p or b.in
+// any more.
 func (b *Body) fill(p []byte) {
 	in := b.arm(p)
 	n, err := b.upstream.Read(in)
@@ -153,9 +154,10 @@ func (b *Body) fill(p []byte) {
 	}
 }
 
-// roomLocked is where upstream is read to: the reader's own buffer, behind room for what is kept of an event. So take
-// never moves an event to the right, over one that is not scanned yet, and most it need not move at all; and since
-// all that was read fits, nothing points into p when Read returns.
+// roomLocked is where upstream is read to: the reader's own buffer, behind room for what is kept of
+// an event. So take never moves an event to the right, over one that is not scanned yet, and need
+// not move most events at all. And since all that was read fits, nothing points into p when Read
+// returns.
 func (b *Body) roomLocked(p []byte) []byte {
 	if kept := len(b.scan.buf); len(p)-kept >= readSize {
 		return p[kept:]
@@ -190,8 +192,8 @@ func (b *Body) finish() {
 	end()
 }
 
-// flushLocked takes up an event that came without its blank line. It goes to the client when it is whole and
-// the answer is, too: else it is half of something.
+// flushLocked takes an event that came without its blank line. It goes to the client if both it and
+// the answer are whole; otherwise it is half of something.
 func (b *Body) flushLocked() {
 	b.unread = b.unread && !b.scan.over
 	rest, ok := b.scan.Flush()

@@ -93,8 +93,9 @@ func toolsHold(array []byte) bool {
 	return false
 }
 
-// choiceSet is a set of choice indices. Those it has no room for share the last place, so that a server
-// which numbers its choices oddly is judged by the last of them rather than never done.
+// choiceSet is a set of choice indices. Indices that it has no room for share the last place, so
+// that a server which numbers its choices oddly is judged by the last of them, rather than never
+// considered done.
 type choiceSet [2]uint64
 
 func (s *choiceSet) add(index int64) {

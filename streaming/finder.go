@@ -4,9 +4,10 @@ import "bytes"
 
 var byteOrderMark = []byte("\ufeff")
 
-// finder picks the usage object out of the top level of a JSON document that comes in pieces, and the words that
-// say what the document is. It follows strings and brackets and keeps nothing else. Keys deeper down do not
-// fool it, be they the user's own metadata, and a text that quotes JSON does not either.
+// finder picks the usage object out of the top level of a JSON document that comes in pieces, and
+// the words that say what the document is. It follows strings and brackets, and keeps nothing else.
+// It is not fooled by keys deeper down, such as in the user's own metadata, nor by a text that
+// quotes JSON.
 type finder struct {
 	limit     int
 	envelopes bool   // look into "response" and "message", too, in which typed events have their usage
@@ -22,9 +23,9 @@ type finder struct {
 	isKey   bool // the string is a key that may count
 	noting  bool // the string is kept in a word
 	key     word
-	name    name   // of the key whose value comes
+	name    name   // of the key whose value comes next
 	capture bool   // inside the usage object
-	kept    []byte // what came of it
+	kept    []byte // the part of it that has come
 }
 
 // place says where at its level the finder stands.
@@ -146,7 +147,7 @@ func (f *finder) endText() {
 	}
 }
 
-// scalar is told of a value that is no object.
+// scalar notes a value that is no object.
 func (f *finder) scalar() {
 	if f.depth == 0 {
 		f.state = foreign

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// arm begins one wait for upstream, and returns where to read to. Only such waits count as silence: a slow client
-// is none of upstream's.
+// arm begins one wait for upstream, and returns where to read to. Only such waits count as silence:
+// a slow client is not upstream's fault.
 func (b *Body) arm(p []byte) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -14,11 +14,11 @@ func (b *Body) arm(p []byte) []byte {
 	return b.roomLocked(p)
 }
 
-// quietAfter is how long the first bytes may take before that is told.
+// quietAfter is how long to wait for the first bytes before Quiet is called.
 const quietAfter = 10 * time.Millisecond
 
-// armLocked starts the timer at the first wait. Later waits let it run on, for most of them end long before it
-// fires, and to set it anew for each would cost as much as to read what came.
+// armLocked starts the timer at the first wait. It keeps running over later waits: most end long
+// before it fires, and setting it anew for each would cost as much as reading what came.
 func (b *Body) armLocked() {
 	if b.closed || b.opt.Idle <= 0 && b.opt.Quiet == nil {
 		return
@@ -42,8 +42,8 @@ func (b *Body) patience() time.Duration {
 	return b.opt.Idle
 }
 
-// idle is called by the timer, and sets it anew unless a wait has been on for too long. One that begins before
-// it is called again can last to its end.
+// idle is called by the timer. Unless a wait has lasted too long, it sets the timer to the earliest
+// time at which one can have.
 func (b *Body) idle() {
 	b.mu.Lock()
 	left := b.patience()

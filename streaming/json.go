@@ -61,7 +61,7 @@ func (c *cursor) next() (key, value []byte, ok bool) {
 	return key, c.data[i:end], true
 }
 
-// whole reports that the walk reached the closing bracket and that nothing but space follows it.
+// whole reports that the walk has reached the closing bracket, with nothing but space after it.
 func (c *cursor) whole() bool {
 	return c.done && skipSpace(c.data, c.i) == len(c.data)
 }
@@ -159,7 +159,7 @@ func skipValue(data []byte, i int) int {
 	return i
 }
 
-// isLiteral tells the bytes that numbers, true, false and null are made of.
+// isLiteral reports whether numbers, true, false and null may contain the byte.
 func isLiteral(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
 }
@@ -220,7 +220,8 @@ func special(text uint64) int {
 	return bits.TrailingZeros64(((quote-ones)&^quote|(backslash-ones)&^backslash)&tops) / 8
 }
 
-// escaped reports whether the byte behind text is escaped: an odd number of backslashes ends the text.
+// escaped reports whether the byte after text is escaped: whether text ends in an odd number of
+// backslashes.
 func escaped(text []byte) bool {
 	n := 0
 	for n < len(text) && text[len(text)-1-n] == '\\' {

@@ -1,10 +1,10 @@
 package streaming
 
-// maxUsage is the largest usage object that is kept when nothing else is set.
+// maxUsage is the default size of the largest usage object that is kept.
 const maxUsage = 64 << 10
 
-// large reads an event that is too large to be kept, piece by piece: the usage in it and what it is. An answer with
-// an image in it ends in such an event.
+// large reads an event that is too large to be kept, piece by piece: the usage in it, and what it
+// is. An answer with an image in it ends in such an event.
 type large struct {
 	find finder
 	line linePart
@@ -27,8 +27,8 @@ func newLarge() *large {
 	return &large{find: finder{limit: maxUsage, envelopes: true}}
 }
 
-// feed reads the next piece of the raw event. The value of a data line goes to the finder as it lies there: the line
-// ends between several of them are white space in JSON.
+// feed reads the next piece of the raw event. The values of data lines go to the finder as they
+// are: the line ends between them are white space in JSON.
 func (l *large) feed(p []byte) {
 	eol := lineEnds{-1, -1}
 	for i := 0; i < len(p); {

@@ -2,7 +2,7 @@ package streaming
 
 import "bytes"
 
-// Kind says what an event is to the one who forwards it.
+// Kind says what an event means to whoever forwards it.
 type Kind uint8
 
 // The kinds of events. A chunk that is several things at once is the one named last here, except that a
@@ -10,7 +10,7 @@ type Kind uint8
 const (
 	KeepAlive Kind = iota // no data: a comment, an id, a blank line
 	Opaque                // data that is not understood
-	Other                 // understood and of no account: a role, a finish reason, response.created
+	Other                 // understood, but irrelevant: a role, a finish reason, response.created
 	Delta                 // carries a part of the answer
 	UsageOnly             // the extra chunk of include_usage: usage beside empty choices
 	Final                 // the proper end: [DONE], response.completed, response.incomplete
@@ -36,7 +36,7 @@ type Meter struct {
 	parts    pattern
 }
 
-// Observe reads one event. Name and data are the caller's again when it returns.
+// Observe reads one event. It does not keep name and data.
 func (m *Meter) Observe(name, data []byte) Kind {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -53,7 +53,7 @@ func (m *Meter) Observe(name, data []byte) Kind {
 	return m.read(name, data)
 }
 
-// read reads an event that is not like the last.
+// read reads an event that is not like the remembered one.
 func (m *Meter) read(name, data []byte) Kind {
 	var ch chunk
 	if !ch.read(data) {
@@ -100,8 +100,8 @@ func (m *Meter) observeLarge(f *finder) (known bool) {
 	return len(kind) > 0
 }
 
-// Usage returns the usage reported last, and whether there was any. Without one, its Input may be known all the
-// same. Zeros beside an answer are no report: they are what a server writes that does not know yet.
+// Usage returns the usage reported last, and whether any was. Without a report its Input may still
+// be known. Zeros beside an answer are no report: servers write them that do not know yet.
 func (m *Meter) Usage() (u Usage, reported bool) {
 	u = m.counts.usage()
 	return u, m.reported && (u.Input > 0 || u.Output > 0 || m.deltas == 0)
@@ -110,12 +110,13 @@ func (m *Meter) Usage() (u Usage, reported bool) {
 // Deltas returns how many parts of the answer came so far, one for each choice in a chunk.
 func (m *Meter) Deltas() int64 { return m.deltas }
 
-// Finished reports that a proper end was seen: a terminal event, or a finish_reason for each choice so far.
+// Finished reports whether a proper end was seen: a terminal event, or a finish_reason for each
+// choice so far.
 func (m *Meter) Finished() bool {
 	return m.done || m.seen != choiceSet{} && m.seen == m.finished
 }
 
-// over reports that nothing that counts can follow.
+// over reports whether nothing that counts can follow.
 func (m *Meter) over() bool { return m.done || m.broken }
 
 func (m *Meter) fail(fails bool, kind []byte) bool {
@@ -124,10 +125,10 @@ func (m *Meter) fail(fails bool, kind []byte) bool {
 	return fails
 }
 
-// Failed reports that upstream sent an error in the stream.
+// Failed reports whether upstream sent an error in the stream.
 func (m *Meter) Failed() bool { return m.failed }
 
-// opaque judges data that is no JSON object: only the name can say something about it.
+// opaque judges data that is no JSON object, of which only the event's name can say something.
 func (m *Meter) opaque(name []byte) Kind {
 	if string(name) != "error" {
 		return Opaque
@@ -136,8 +137,9 @@ func (m *Meter) opaque(name []byte) Kind {
 	return Failure
 }
 
-// report takes over the usage of a chunk, if it has one, and reports whether there was a usage object at all. Of
-// several the last one in this order wins: what is not usage by name, what is not in its place, what is.
+// report takes over the usage of a chunk, if it has any, and reports whether there was a usage
+// object. Of several, the last in this order wins: objects that are usage but not by name, usage in
+// an unusual place, and usage in its place.
 func (m *Meter) report(ch *chunk) (found bool) {
 	if ch.timings != nil {
 		m.counts.addTimings(ch.timings)

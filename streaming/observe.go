@@ -42,8 +42,8 @@ func (b *Body) observePieceLocked(raw []byte, last bool) {
 	}
 }
 
-// countLocked counts an event, unless the answer is over: whether what follows is read
-// before the result is known depends on how it comes.
+// countLocked counts an event, unless the answer is over. Else the count would depend on the size
+// of the pieces in which upstream sends.
 func (b *Body) countLocked() {
 	if !b.meter.over() {
 		b.events++

@@ -5,26 +5,26 @@ import "bytes"
 const (
 	longestPattern = 1024 // bytes of a chunk that is remembered
 	mostGaps       = 4
-	// mostUnlike is how many parts in a row may be unlike the one before. Then no more is remembered: there are
-	// servers that tell each time what it took.
+	// mostUnlike is how many parts in a row may differ from the one before. After that none is
+	// remembered any more: there are servers that report usage with each part.
 	mostUnlike = 8
 )
 
-// pattern remembers a chunk that was a part of the answer and nothing else. Most of those that follow differ from it
-// in their text alone, and need not be read. The zero value is ready to use.
+// pattern remembers a chunk that was a part of the answer and nothing else. Most chunks after it
+// differ from it only in their text, and need not be read. The zero value is ready to use.
 type pattern struct {
 	text   []byte        // of the chunk
 	name   []byte        // of its event
 	gaps   [mostGaps]gap // in their order
-	filled int           // of them
-	deltas int64         // that the chunk counts for
-	unlike int           // parts in a row that this one was not like
+	filled int           // gaps in use
+	deltas int64         // for which the chunk counts
+	unlike int           // parts in a row that this one did not match
 }
 
-// gap is where chunks that are alike may differ: in a text that is not empty, or a number.
+// gap is where chunks of one pattern may differ: in a string that is not empty, or in a number.
 type gap struct{ start, end int }
 
-// matches returns for how many deltas a chunk counts that is like the one remembered, and 0 for any other.
+// matches returns for how many deltas a chunk counts that matches the pattern, and 0 for any other.
 func (p *pattern) matches(name, data []byte) int64 {
 	if len(p.text) == 0 || string(name) != string(p.name) {
 		return 0
@@ -47,7 +47,7 @@ func (p *pattern) matches(name, data []byte) int64 {
 	return p.deltas
 }
 
-// remember takes a chunk that counts for so many deltas and tells nothing else.
+// remember makes a pattern of a chunk that counts for so many deltas and tells nothing else.
 func (p *pattern) remember(name, data []byte, deltas int64) {
 	if p.unlike++; p.unlike > mostUnlike || len(data) > longestPattern {
 		p.text = p.text[:0]
@@ -58,7 +58,7 @@ func (p *pattern) remember(name, data []byte, deltas int64) {
 	p.findGaps()
 }
 
-// findGaps finds where chunks like the one remembered may differ.
+// findGaps finds where chunks that match may differ.
 func (p *pattern) findGaps() {
 	p.filled = 0
 	for i := bytes.IndexByte(p.text, '"'); i >= 0 && p.filled < mostGaps; {
@@ -78,8 +78,8 @@ func (p *pattern) findGaps() {
 	}
 }
 
-// varies knows the keys, at any depth, whose values differ from part to part and say nothing to a Meter but
-// that they are there.
+// varies reports whether the values of a key, at any depth, differ from part to part and mean
+// nothing to a Meter but that they are there.
 func varies(key []byte) bool {
 	switch string(key) {
 	case "content", "reasoning_content", "reasoning", "refusal", "arguments",
@@ -90,7 +90,8 @@ func varies(key []byte) bool {
 	return false
 }
 
-// behindVarying returns the index behind a text that is not empty, or behind a number; -1 where there is none.
+// behindVarying returns the index behind a string that is not empty, or behind a number; -1 if
+// there is none.
 func behindVarying(data []byte, i int, text bool) int {
 	if i >= len(data) || (data[i] == '"') != text {
 		return -1

@@ -28,7 +28,8 @@ var (
 	ErrIdle = errors.New("streaming: upstream idle for too long")
 	// ErrUpstream stands for the error that upstream wrote into the stream itself.
 	ErrUpstream = errors.New("streaming: upstream sent an error event")
-	// ErrClosed is what a Read after Close gets, and the error of an answer closed before its end.
+	// ErrClosed is returned by a Read after Close, and is the error of an answer that was closed
+	// before its end.
 	ErrClosed = errors.New("streaming: body closed")
 )
 
@@ -42,8 +43,9 @@ type Result struct {
 	Events   int64 // events with data up to the terminal one, withheld ones included
 }
 
-// verdict judges an end. ended: nothing could have followed; finished: the answer as such is whole; failed:
-// it held an error event. err is upstream's, and ErrClosed when the reader closed first.
+// verdict judges an end. ended: nothing could have followed; finished: the answer itself is whole;
+// failed: it contained an error event. err is upstream's error, or ErrClosed if the reader closed
+// first.
 func verdict(ended, finished, failed, idle bool, err error) (Cause, error) {
 	switch {
 	case failed:

@@ -2,7 +2,7 @@ package streaming
 
 import "bytes"
 
-// DefaultMaxEvent bounds an event that is read as one when nothing else is set.
+// DefaultMaxEvent is the default of Scanner.MaxEvent, in bytes.
 const DefaultMaxEvent = 1 << 20
 
 // Event is one block of an event stream. Its slices are valid until the next call to the Scanner.
@@ -125,8 +125,8 @@ func (s *Scanner) boundary() (end int, found bool) {
 	return s.pos, false
 }
 
-// size counts the bytes of the event so far. The LF of a closing CRLF is left out: whether it came together
-// with its CR must not decide on whether the event is read.
+// size counts the bytes of the event so far. The LF of a closing CRLF is left out: whether the
+// event is read must not depend on whether that LF came together with its CR.
 func (s *Scanner) size(end int, found bool) int {
 	n := len(s.buf) + end - s.at
 	if found && end-s.at >= 2 && s.in[end-1] == '\n' && s.in[end-2] == '\r' {
@@ -135,8 +135,8 @@ func (s *Scanner) size(end int, found bool) int {
 	return n
 }
 
-// outgrown starts delivering an event in pieces. What was kept of it goes first and alone, because joining
-// it with the fed bytes would make memory depend on the size of a piece.
+// outgrown starts to deliver an event in pieces. What was kept of it goes first and alone: joined
+// with the fed bytes, the memory it takes would depend on the size of a piece.
 func (s *Scanner) outgrown(end int, found bool) Event {
 	s.started, s.over = true, true
 	if len(s.buf) == 0 {
@@ -162,7 +162,7 @@ func (s *Scanner) consume(end int) {
 	s.at, s.pos, s.end, s.midLine, s.afterCR = end, end, 0, false, false
 }
 
-// drop forgets the buffered bytes which the last call delivered.
+// drop forgets the buffered bytes that the last call delivered.
 func (s *Scanner) drop() {
 	if s.spent {
 		s.buf, s.spent = s.buf[:0], false
@@ -228,8 +228,9 @@ func field(line []byte, name string) (value []byte, ok bool) {
 	return rest, true
 }
 
-// lineEnds finds the ends of lines in a text from left to right. It remembers the next LF and the next CR
-// apart, since searching both anew for each line would be quadratic in a text that has only one of them.
+// lineEnds finds the ends of lines in a text from left to right. It remembers the next LF and the
+// next CR separately: searching for both anew for each line would be quadratic in a text that has
+// only one of them.
 type lineEnds struct{ lf, cr int }
 
 func (e *lineEnds) next(b []byte, from int) int {

@@ -26,7 +26,7 @@ func isPartialImage(kind []byte) bool { return bytes.HasSuffix(kind, []byte(".pa
 
 func isFailure(kind []byte) bool { return string(kind) == "error" || string(kind) == "response.failed" }
 
-// isTerminal knows the events that end an answer properly, and behind which nothing comes.
+// isTerminal reports whether an event ends an answer properly, with nothing after it.
 func isTerminal(kind []byte) bool {
 	switch string(kind) {
 	case "response.completed", "response.incomplete", "response.cancelled", "message_stop",

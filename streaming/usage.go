@@ -1,7 +1,7 @@
 package streaming
 
-// maxTokens is the largest count that is believed. Larger ones are a fault upstream, and adding a few of
-// them up must stay far from the end of int64.
+// maxTokens is the largest count that is believed. A larger one is upstream's mistake, and sums of
+// a few must stay far below the end of int64.
 const maxTokens = 1_000_000_000_000
 
 // Usage is what upstream says an answer took, in tokens.
@@ -14,9 +14,10 @@ type Usage struct {
 	AudioOutput int64 // part of Output
 }
 
-// counts gathers what the usage objects of one answer tell. All of them speak of the same answer, so nothing is
-// added up: of each count the last one told holds. What a later object leaves out stays, and so does all of a
-// side, input or output, of which it tells nothing but zeros: it was not filled in.
+// counts gathers what the usage objects of one answer tell. All of them are about the same answer,
+// so nothing is added up: of each count, the last one told holds. What a later object leaves out is
+// kept, and so is all of a side, input or output, for which it tells nothing but zeros: it was not
+// filled in.
 type counts struct {
 	input, cacheRead, cacheWrite int64
 	cached, audioIn, audioCached int64 // of the details
@@ -30,7 +31,8 @@ type counts struct {
 	timed    bool // by nothing but timings
 }
 
-// ReadUsage reads a usage object that stands alone, as in a plain answer. It reports whether that tells anything.
+// ReadUsage reads a usage object that stands alone, as in a plain answer. It reports whether the
+// object tells anything.
 func ReadUsage(usage []byte) (u Usage, reported bool) {
 	var o object
 	var c counts
@@ -38,7 +40,7 @@ func ReadUsage(usage []byte) (u Usage, reported bool) {
 	return c.usage(), reported
 }
 
-// add takes over what an object tells. It reports whether that is anything at all.
+// add takes over what an object tells, and reports whether that is anything at all.
 func (c *counts) add(o *object) bool {
 	in, out, total := o.in(), o.out(), readTokens(o.total)
 	if in < 0 && out < 0 && total < 0 {
@@ -72,8 +74,8 @@ func (c *counts) add(o *object) bool {
 	return true
 }
 
-// addTimings takes over llama.cpp's timings, unless there is usage. Their prompt leaves out what was found in
-// the cache.
+// addTimings takes over llama.cpp's timings, unless there is usage. Their prompt excludes what was
+// found in the cache.
 func (c *counts) addTimings(timings []byte) {
 	in, out := detail(timings, "prompt_n"), detail(timings, "predicted_n")
 	if c.told && !c.timed || in < 0 && out < 0 {
@@ -90,8 +92,8 @@ func take(count *int64, told int64) {
 	}
 }
 
-// usage puts the counts together. What contains what differs from server to server; where there is a total it
-// decides, so that nothing is lost that is in the total, and nothing counted twice.
+// usage puts the counts together. Which count contains which differs from server to server. Where
+// there is a total it decides, so that nothing in the total is lost and nothing is counted twice.
 func (c *counts) usage() Usage {
 	u := Usage{Input: c.input, Output: c.output}
 	if c.cacheApart() {
@@ -115,7 +117,7 @@ func (c *counts) usage() Usage {
 	return u
 }
 
-// cacheApart reports whether the input leaves out what was read from a cache or written to it.
+// cacheApart reports whether the input excludes what was read from a cache or written to it.
 func (c *counts) cacheApart() bool {
 	cache := c.cacheRead + c.cacheWrite
 	switch {
@@ -127,8 +129,8 @@ func (c *counts) cacheApart() bool {
 	return c.apart
 }
 
-// compacted adds up the iterations in which a conversation was shortened before it was answered. Anthropic
-// leaves them out of the counts beside the list, though they took tokens like others.
+// compacted adds up the iterations in which a conversation was shortened before it was answered.
+// Anthropic leaves them out of the counts beside the list, though they took tokens like any others.
 func compacted(iterations []byte) (in, out int64) {
 	c, ok := open(iterations, '[')
 	for ok {

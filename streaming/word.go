@@ -1,6 +1,6 @@
 package streaming
 
-// word keeps a short string; of a longer one, its length.
+// word keeps a short string; of a longer one, only its length.
 type word struct {
 	text [48]byte
 	n    int
@@ -13,7 +13,7 @@ func (w *word) add(part []byte) {
 	w.n += len(part)
 }
 
-// bytes returns the string, or nothing of one that is too long.
+// bytes returns the string, or nothing if it is too long.
 func (w *word) bytes() []byte {
 	if w.n > len(w.text) {
 		return nil

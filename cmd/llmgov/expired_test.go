@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 )
@@ -14,14 +13,7 @@ func TestExpiredByAKill(t *testing.T) {
 	dir := t.TempDir()
 	config := restartConfig(t, dir, startMock(t)+"/v1", "rpm: 1000", true)
 	for life, want := range []string{"0", "2", "0"} {
-		p, err := launch(dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.kill)
-		if err := p.listening(); err != nil {
-			t.Fatal(err)
-		}
+		p := serveIn(t, dir, config)
 		resp, err := http.Get(p.admin + "/metrics")
 		if err != nil {
 			t.Fatal(err)

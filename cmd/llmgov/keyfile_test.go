@@ -25,7 +25,13 @@ func keysFolder(t *testing.T) (config string) {
 
 func serveFolder(t *testing.T, config string) *process {
 	t.Helper()
-	p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	return serveIn(t, t.TempDir(), config)
+}
+
+// serveIn starts a gateway in a folder, at free ports, and waits until it listens.
+func serveIn(t *testing.T, dir, config string) *process {
+	t.Helper()
+	p, err := launch(dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

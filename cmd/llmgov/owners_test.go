@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,17 +15,6 @@ import (
 func TestOwnersOutliveAKill(t *testing.T) {
 	dir := t.TempDir()
 	config := restartConfig(t, dir, startMock(t)+"/v1", "rpm: 1000", true)
-	start := func() *process {
-		p, err := launch(dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.kill)
-		if err := p.listening(); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	respond := func(p *process, tenant, previous string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.data+"/v1/responses", strings.NewReader(`{"model":"m","input":"hi"`+previous+`}`))
 		if err != nil {
@@ -44,7 +32,7 @@ func TestOwnersOutliveAKill(t *testing.T) {
 		}
 		return resp.StatusCode, string(text)
 	}
-	p := start()
+	p := serveIn(t, dir, config)
 	status, text := respond(p, "a", "")
 	id := gjson.Get(text, "id").Str
 	if status != http.StatusOK || id == "" {
@@ -53,7 +41,7 @@ func TestOwnersOutliveAKill(t *testing.T) {
 	time.Sleep(time.Second) // it is written a tenth of that later
 	p.kill()
 	<-p.done
-	p = start()
+	p = serveIn(t, dir, config)
 	previous := `,"previous_response_id":"` + id + `"`
 	if status, text := respond(p, "a", previous); status != http.StatusOK {
 		t.Errorf("its owner gets %d %s", status, text)

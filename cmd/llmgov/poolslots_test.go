@@ -4,15 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/pgtest"
 	"github.com/llmgov/llmgov/internal/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -21,10 +18,7 @@ import (
 // of the provider, and by weight; also when one of them has been killed.
 func TestPoolSlots(t *testing.T) {
 	t.Parallel()
-	for name, store := range map[string]func(*testing.T) string{
-		"redis":    func(t *testing.T) string { return redistest.New(t).URL() },
-		"postgres": func(t *testing.T) string { return pgtest.New(t).URL() },
-	} {
+	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			poolSlots(t, store(t))
@@ -35,20 +29,12 @@ func TestPoolSlots(t *testing.T) {
 // poolGateways starts two with a store, a pool of such limits, and two tenants.
 func poolGateways(t *testing.T, store, mock, limits string) *limited {
 	t.Helper()
-	dir := t.TempDir()
-	l := &limited{t: t, config: filepath.Join(dir, "llmgov.yaml")}
+	l := &limited{t: t}
 	policy := "tenants:\n"
 	for tenant, weight := range map[string]int{"heavy": 3, "light": 1} {
 		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 5s}\n", tenant, tenants.HashKey("key-of-"+tenant).String(), weight)
 	}
-	for file, text := range map[string]string{
-		l.config:                           fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], %s}}\nstore: %q\npolicies: [tenants.yaml]\n", mock, limits, store),
-		filepath.Join(dir, "tenants.yaml"): policy,
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l.configure(mock, limits, store, policy)
 	for i := range 2 {
 		l.gateways = append(l.gateways, launchNode(t, l.config, i))
 	}
@@ -120,10 +106,7 @@ func poolSlots(t *testing.T, store string) {
 // TestPoolBudget: two gateways with a store spend a pool's budget once, and each tenant its share.
 func TestPoolBudget(t *testing.T) {
 	t.Parallel()
-	for name, store := range map[string]func(*testing.T) string{
-		"redis":    func(t *testing.T) string { return redistest.New(t).URL() },
-		"postgres": func(t *testing.T) string { return pgtest.New(t).URL() },
-	} {
+	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := poolGateways(t, store(t), startMock(t), "concurrency: 100, budgets: [{requests: 40, per: month}]")

@@ -140,14 +140,7 @@ func TestKill9(t *testing.T) {
 				var served, refused atomic.Int64
 				began := time.Now()
 				for n := range kills {
-					p, err := launch(dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(p.kill)
-					if err := p.listening(); err != nil {
-						t.Fatal(err)
-					}
+					p := serveIn(t, dir, config)
 					ctx, cancel := context.WithCancel(t.Context())
 					time.AfterFunc(time.Duration(60+20*(n%6))*time.Millisecond, p.kill)
 					go func() { <-p.done; cancel() }()

@@ -17,6 +17,12 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
+// stores start a store of each kind, and answer its URL.
+var stores = map[string]func(*testing.T) string{
+	"redis":    func(t *testing.T) string { return redistest.New(t).URL() },
+	"postgres": func(t *testing.T) string { return pgtest.New(t).URL() },
+}
+
 // limited is gateways whose tenants have limits of their own.
 type limited struct {
 	t        *testing.T
@@ -26,23 +32,14 @@ type limited struct {
 
 func newLimited(t *testing.T, store, pool string) *limited {
 	t.Helper()
-	dir := t.TempDir()
 	policy := "tenants:\n"
 	for name, limits := range map[string]string{
 		"free": "weight: 1", "minute": "rpm: 20", "slots": "concurrency: 3", "budget": "budgets: [{requests: 25, per: month}]",
 	} {
 		policy += fmt.Sprintf("  %s: {keys: [%q], %s}\n", name, tenants.HashKey("key-of-"+name).String(), limits)
 	}
-	l := &limited{t: t, config: filepath.Join(dir, "llmgov.yaml")}
-	for file, text := range map[string]string{
-		l.config: "upstreams: {mock: {base_url: " + startMock(t) + "/v1}}\npools: {p: {models: [\"*\"], rpm: 100000, expect_nodes: 2" + pool + "}}\n" +
-			"store: \"" + store + "\"\npolicies: [tenants.yaml]\n",
-		filepath.Join(dir, "tenants.yaml"): policy,
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l := &limited{t: t}
+	l.configure(startMock(t), "rpm: 100000, expect_nodes: 2"+pool, store, policy)
 	var starting sync.WaitGroup
 	l.gateways = make([]*process, 2)
 	for i := range l.gateways {
@@ -54,6 +51,21 @@ func newLimited(t *testing.T, store, pool string) *limited {
 	}
 	l.await(l.gateways...)
 	return l
+}
+
+// configure writes down what all gateways read: one pool of such limits, a store, and a policy.
+func (l *limited) configure(mock, limits, store, policy string) {
+	l.t.Helper()
+	dir := l.t.TempDir()
+	l.config = filepath.Join(dir, "llmgov.yaml")
+	for file, text := range map[string]string{
+		l.config:                           fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], %s}}\nstore: %q\npolicies: [tenants.yaml]\n", mock, limits, store),
+		filepath.Join(dir, "tenants.yaml"): policy,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			l.t.Fatal(err)
+		}
+	}
 }
 
 // await waits until the store grants.
@@ -77,7 +89,7 @@ func (l *limited) call(p *process, tenant string, tenths int) (status int, text 
 }
 
 func (l *limited) try(p *process, tenant string, tenths int) (status int, text string, err error) {
-	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"max_tokens":99,"mock":{"output_tokens":%d,"token_ms":100}}`, max(1, tenths))
+	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"max_tokens":%d,"mock":{"output_tokens":%d,"token_ms":100}}`, max(99, tenths), max(1, tenths))
 	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
@@ -118,21 +130,16 @@ func (l *limited) served(tenant string, d time.Duration, gateways ...*process) (
 // and another started in its place.
 func TestTenantLimits(t *testing.T) {
 	t.Parallel()
-	onRedis := func(t *testing.T) string { return redistest.New(t).URL() }
-	onPostgres := func(t *testing.T) string { return pgtest.New(t).URL() }
-	for _, c := range []struct {
-		mode, name string
-		store      func(*testing.T) string
-	}{
-		{"leased", "redis", onRedis},
-		{"leased", "postgres", onPostgres},
-		{"strict", "redis", onRedis},
-		{"strict", "postgres", onPostgres},
-		{"cached_deny", "redis", onRedis},
+	for _, c := range []struct{ mode, store string }{
+		{"leased", "redis"},
+		{"leased", "postgres"},
+		{"strict", "redis"},
+		{"strict", "postgres"},
+		{"cached_deny", "redis"},
 	} {
-		t.Run(c.mode+" "+c.name, func(t *testing.T) {
+		t.Run(c.mode+" "+c.store, func(t *testing.T) {
 			t.Parallel()
-			l := newLimited(t, c.store(t), ", tenant_limits: "+c.mode)
+			l := newLimited(t, stores[c.store](t), ", tenant_limits: "+c.mode)
 			began := time.Now()
 			minute, why := l.served("minute", 5*time.Second, l.gateways...)
 			if minute != 20 || !strings.Contains(why, "Limit 20, Used 20, Requested 1.") {
@@ -189,20 +196,12 @@ func (l *limited) crash() {
 
 // untilKilled has a long call run that takes a slot, as soon as there is one.
 func (l *limited) untilKilled(p *process) {
-	body := `{"model":"m","messages":[{"role":"user","content":"Hi"}],"max_tokens":999,"mock":{"output_tokens":300,"token_ms":100}}`
 	for {
-		req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
-		if err != nil {
-			l.t.Error(err)
-			return
-		}
-		req.Header.Set("Authorization", "Bearer key-of-slots")
-		resp, err := http.DefaultClient.Do(req)
+		status, _, err := l.try(p, "slots", 300)
 		if err != nil {
 			return
 		}
-		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
+		if status == http.StatusOK {
 			l.t.Error("it was answered before it was killed")
 			return
 		}

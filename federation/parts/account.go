@@ -2,48 +2,50 @@ package parts
 
 import "slices"
 
-// Account is what the store of one owner's limits keeps: which process has which part of
-// each. It is pure, and serves as it is where the store can run Go; where it cannot, the same
-// steps run there (package federation/redis), and the conformance suite compares the two. It is
-// not safe for concurrent use. The zero value is one that nobody told anything.
+// Account is what the store of one owner's limits keeps: which process has which part of each
+// limit. It is pure, and serves as it is where the store can run Go; elsewhere the same steps are
+// written anew (package federation/redis), and the conformance suite compares the two. It is not
+// safe for concurrent use. The zero value is an account that has been told nothing.
 type Account struct {
-	// Now is the latest time that was seen, in milliseconds. It never runs backwards.
+	// Now is the latest time seen, in milliseconds since 1970. It never runs backwards.
 	Now int64
-	// Began is since when it has been told of without a break of a TTL. Before it is twice that old
-	// there may be parts, and calls that run, of which it knows nothing: it was lost, or its clock has
-	// jumped, and who cannot reach it for a while tries again only every other second or so.
+	// Began is since when the account has been told something at least once a TTL. Until it is
+	// twice a TTL old there may be parts, and calls that run, of which the account knows nothing:
+	// it may have been lost, or the clock may have jumped, and a process that could not reach the
+	// store tries again only every other second or so.
 	Began int64
 	// Members are in the order in which they came.
 	Members []Member
 }
 
-// Member is what is known of a process.
+// Member is what is known of a process. Seq is its last beat, and Seen is when that came.
 type Member struct {
 	Instance  string
 	Seq, Seen int64
 	Holds     []Hold
 }
 
-// Hold is what a member has of a limit.
+// Hold is what a member has of a limit. Times are in milliseconds since 1970.
 type Hold struct {
 	Name string
 	Kind Kind
 	Ends int64
-	// Seen is when it was told last.
+	// Seen is when it was last told of.
 	Seen       int64
 	Used, Held int64
-	// High is the most that the member may take for its part.
+	// High is the most that the member may believe its part to be.
 	High       int64
 	Want, Need int64
 	Limit      int64
-	// Spare, Weight, Calm, CalmUse and Tail are of the Claim.
+	// Spare, Weight, Calm, CalmUse and Tail are as in the Claim.
 	Spare, Weight, Calm, CalmUse, Tail int64
-	// Since is from when on Need was more than the part, without a break; 0 if it is not.
+	// Since is from when on Need has been more than the part; 0 if it is not.
 	Since int64
-	// Marks are when Used came to be, of a Rolling hold that is Timed; the oldest first.
+	// Marks say when Used came to be, oldest first, for a Rolling hold of a process whose beats are
+	// Timed.
 	Marks []Mark
 
-	given int64 // what the part has to be for calls that were let in just now
+	given int64 // the part needed for the calls let in just now
 }
 
 var ttl, window = TTL.Milliseconds(), Window.Milliseconds()
@@ -58,7 +60,7 @@ func (a *Account) Beat(now int64, b *Beat) Reply {
 	return a.answer(m, b, a.tell(m, b))
 }
 
-// advance brings the account to now.
+// advance moves the account to now.
 func (a *Account) advance(now int64) {
 	if a.Now == 0 || now-a.Now > ttl {
 		a.Began = now
@@ -67,7 +69,7 @@ func (a *Account) advance(now int64) {
 	a.age()
 }
 
-// answer answers what was taken in.
+// answer answers a beat that was taken in.
 func (a *Account) answer(m *Member, b *Beat, of peers) Reply {
 	r := Reply{Seq: b.Seq, Parts: make([]Part, len(b.Claims))}
 	for i := range b.Claims {
@@ -86,11 +88,11 @@ func (a *Account) answer(m *Member, b *Beat, of peers) Reply {
 	return r
 }
 
-// heir is the Instance of what all who have left used of periods: kept one by one, they would
-// be more with each restart of a process.
+// heir is the Instance that takes over what processes that have left used of periods. Kept one by
+// one, they would become more with each restart of a process.
 const heir = ""
 
-// bequeath takes over what one who leaves used of periods.
+// bequeath hands what a process that leaves used of periods to the heir.
 func (a *Account) bequeath(m *Member) {
 	var left []Hold
 	m.Holds = slices.DeleteFunc(m.Holds, func(h Hold) bool {
@@ -117,7 +119,7 @@ func (a *Account) bequeath(m *Member) {
 	}
 }
 
-// member is a process that is known, now at the latest.
+// member returns a process's member; if it was unknown, it is from now on.
 func (a *Account) member(instance string) *Member {
 	i := slices.IndexFunc(a.Members, func(m Member) bool { return m.Instance == instance })
 	if i < 0 {
@@ -127,8 +129,9 @@ func (a *Account) member(instance string) *Member {
 	return &a.Members[i]
 }
 
-// tell replaces what a member has told before. What is not told any more it has left: it has
-// no part there, and only what it used counts on. It returns who has what of all that is told.
+// tell replaces what a member told before. A limit that it does not tell of any more it has left:
+// it has no part there, and only what it used counts on. tell returns what everybody has of the
+// limits that are told of.
 func (a *Account) tell(m *Member, b *Beat) peers {
 	before, at := m.Holds, byName(m.Holds)
 	m.Seq, m.Seen, m.Holds = b.Seq, a.Now, make([]Hold, 0, len(before))
@@ -148,15 +151,15 @@ func (a *Account) tell(m *Member, b *Beat) peers {
 	return a.peers(b)
 }
 
-// told is a claim as it is kept. What the process says that it has is all that it has: it
-// takes no answer to a beat before this one.
+// told is a claim as it is kept. What the process says that it has is all that it has, since it
+// takes no answers to earlier beats.
 func (a *Account) told(before *Hold, c Claim) Hold {
 	h := Hold{
 		Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need,
 		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail,
 	}
 	if c.Tail > 0 {
-		h.Tail = max(c.Tail, ttl) // so far the clock may jump ahead and nobody notices
+		h.Tail = max(c.Tail, ttl) // the clock may jump ahead by up to a TTL unnoticed
 	}
 	h.Want = max(c.Want, c.Need, c.Used)
 	h.Spare = min(c.Spare, h.Want-max(c.Need, c.Used))
@@ -173,7 +176,7 @@ func (a *Account) told(before *Hold, c Claim) Hold {
 	return h
 }
 
-// byName is where the hold of each name is.
+// byName maps names to the indices of their holds.
 func byName(holds []Hold) map[string]int {
 	at := make(map[string]int, len(holds))
 	for i := range holds {
@@ -182,7 +185,7 @@ func byName(holds []Hold) map[string]int {
 	return at
 }
 
-// age drops what counts no more, and who has nothing left.
+// age drops holds that count no more, and members that have none left.
 func (a *Account) age() {
 	for i := range a.Members {
 		m := &a.Members[i]
@@ -194,8 +197,8 @@ func (a *Account) age() {
 // over reports whether a hold counts no more.
 func (a *Account) over(h Hold) bool { return h.until() < a.Now }
 
-// until is how long a hold counts, if it is told no more. A period lasts a Window longer here:
-// so far the clocks may differ by which processes end it.
+// until is how long a hold counts if nothing more is told of it. A period counts for a Window
+// longer here, because the clocks of the processes may differ by as much.
 func (h *Hold) until() int64 {
 	switch h.Kind {
 	case Rolling:
@@ -206,16 +209,16 @@ func (h *Hold) until() int64 {
 	return h.Seen + ttl + h.Tail
 }
 
-// idle reports whether a hold is none.
+// idle reports whether a hold is empty.
 func (h Hold) idle() bool { return h.belief() == 0 && h.Want == 0 }
 
-// live reports whether who has a hold is heard of.
+// live reports whether the member of a hold is still heard of.
 func (a *Account) live(h *Hold) bool { return h.Seen+ttl >= a.Now }
 
-// belief is the most that may count against the limit where a hold is.
+// belief is the most that may count against the limit at the member of a hold.
 func (h *Hold) belief() int64 { return max(h.High, h.Used) }
 
-// Forget is in how many milliseconds the account may be forgotten, if nobody tells anything.
+// Forget is in how many milliseconds the account may be dropped, if nothing more is told.
 func (a *Account) Forget() int64 {
 	last := a.Now
 	for _, m := range a.Members {

@@ -5,56 +5,57 @@ import (
 	"strings"
 )
 
-// Ask is what one process tells of owners whose limits hold for the same calls, and these calls,
-// which go only if they are let in: each by all limits that hold for it, or by none.
+// Ask is what one process tells of owners whose limits hold for the same calls, together with these
+// calls. Each call goes only if it is let in, by all limits that hold for it or by none.
 //
-// It is told in one step, of all its owners. What it lets in is part of what the process may have
-// from then on, and is told as used from the next beat on, so there is no second book, and
-// told twice it says the same: an Ask one of whose beats comes late, or twice, changes nothing.
+// All of it is taken in as one step, for all owners. What is let in becomes part of what the
+// process may use, and is told as used from the next beat on. So there are no second books, and
+// repetition is harmless: an Ask of which a beat comes late, or twice, changes nothing.
 type Ask struct {
-	// Beats are of owners of one Root, one of each.
+	// Beats are of owners with the same Root, one beat of each.
 	Beats []*Beat
 	Calls []Call
 }
 
-// Root is what an owner has in common with all whose limits may hold for the same call: the
-// tenant, of "tenant/team in pool". What lies on many servers is divided by it.
+// Root is what an owner has in common with all owners whose limits may hold for the same call: the
+// tenant in "tenant/team in pool". Stores on many servers divide owners by it.
 func Root(owner string) string {
 	tenant, _, _ := strings.Cut(owner, " in ")
 	tenant, _, _ = strings.Cut(tenant, "/")
 	return tenant
 }
 
-// Call is what one call takes, of claims of an Ask's beats.
+// Call is what one call takes of the claims of an Ask's beats.
 type Call []Take
 
-// Take is so much of one claim: the Claim'th of the Beat'th beat.
+// Take is an amount of one claim: Claim is an index into the Claims of the Ask's Beats[Beat].
 type Take struct {
 	Beat, Claim int
 	Amount      int64
-	// Rest says that what is left will do, if that is less and nothing in flight will give
-	// anything back.
+	// Rest says that less will do, namely all that is left, if nothing in flight may give anything
+	// back.
 	Rest bool
 }
 
-// Answer answers an Ask: its beats and its calls, in their order.
+// Answer answers an Ask: its beats and its calls, in the same order.
 type Answer struct {
 	Replies  []Reply
 	Verdicts []Verdict
 }
 
-// Verdict is what came of a call.
+// Verdict is the decision on a call.
 type Verdict struct {
 	In bool
-	// Given is how much of each Take the call was let in with: all, or the Rest.
+	// Given is how much of each Take the call was let in with: all of it, or the rest.
 	Given []int64
-	// Lacks is which Take there was no room for, of a call that was not let in, and Wait in how
-	// many milliseconds there will be, if nobody else comes; 0 is not known.
+	// For a call that was not let in, Lacks is the index of the Take for which there was no room,
+	// and Wait is in how many milliseconds there will be, if nobody else comes; 0 is unknown.
 	Lacks int
 	Wait  int64
 }
 
-// Tell takes in an Ask at now, over the accounts of its beats' owners, and answers.
+// Tell takes in an Ask at now, given the accounts of the owners of its beats, in their order, and
+// answers.
 func (q *Ask) Tell(now int64, accounts []*Account) Answer {
 	ans := Answer{make([]Reply, len(q.Beats)), make([]Verdict, len(q.Calls))}
 	members, late := make([]*Member, len(q.Beats)), false
@@ -80,7 +81,7 @@ func (q *Ask) Tell(now int64, accounts []*Account) Answer {
 	return ans
 }
 
-// let lets a call in, or says what it lacks: of several limits, that which takes longest to
+// let lets a call in, or says what it lacks: of several limits the one that will take longest to
 // have room.
 func (q *Ask) let(c Call, accounts []*Account, members []*Member, all []peers) Verdict {
 	amounts := make([]int64, len(c))
@@ -119,7 +120,7 @@ func (h *Hold) give(amount int64) {
 	h.given = h.Used
 }
 
-// free is what nobody has of a limit.
+// free is what of a limit no member has.
 func (a *Account) free(h *Hold, of []peer) int64 {
 	if a.over(*h) {
 		return 0
@@ -131,7 +132,8 @@ func (a *Account) free(h *Hold, of []peer) int64 {
 	return free
 }
 
-// inFlight reports whether calls in flight, of who is heard of, may give back something.
+// inFlight reports whether calls in flight may give something back, at members that are still heard
+// of.
 func (a *Account) inFlight(of []peer) bool {
 	return slices.ContainsFunc(of, func(x peer) bool { return x.Held > 0 && a.live(x.Hold) })
 }

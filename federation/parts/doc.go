@@ -1,5 +1,6 @@
-// Package parts keeps limits over many processes, tenants' own, and pools' calls at once and budgets: so many
-// requests or tokens in a minute, so many calls at once, so much of a budget in a period.
+// Package parts divides limits over many processes: tenants' own limits, and the slots (calls at
+// once) and budgets of pools. A limit is so many requests or tokens a minute, so many calls at
+// once, or so much of a budget in a period.
 //
 // # Picture
 //
@@ -9,46 +10,47 @@
 //	                                    │  ▼
 //	process ── quota, as if its part were the limit ── calls
 //
-// # Rule
+// # Rules
 //
-// Each process holds a part of a limit, and counts as if that were the whole: what it
-// has used in the last minute, runs now, or has used of a period, stays within its part.
-// The parts together are never more than the limit. So neither is what all have used,
-// whichever way a limit counts: one protocol serves them all.
+// Each process holds a part of a limit, and counts as if that were the whole limit: what it has
+// used in the last minute, runs now, or has used of a period, stays within its part. All parts
+// together are never more than the limit. So neither is what all processes have used, whichever
+// way a limit counts, and one protocol serves all kinds.
 //
-// A process is asked for no part of what it has; it is told a smaller one. Until it has
-// said that it knows, the larger one counts, and as long as more counts than its part,
-// that does. It takes no answer but the one to its last beat, so what it says that it has is
-// all that it has.
+// A process is not asked to give back a part; it is told a smaller one. Until it has said that it
+// knows, the larger one counts, and if more than the part is in use, that counts. A process
+// takes no answer but the one to its last beat, so what it says that it has is all that it has.
 //
-// What nobody wants stays in the account, where whoever begins to ask finds it in one
-// round trip. Where all want more than there is, all get the same part, but for the one
-// that has waited longest for a single call that is larger: it gets what that needs. Of a
-// period only what is not used is divided so: nobody gives back the rest.
+// What nobody wants stays in the account, where a process that begins to ask finds it within one
+// round trip. If more is wanted than there is, all get the same part, except that the one that has
+// waited longest for a single larger call gets what that needs. Of a period only what is left is
+// divided like this, since nobody gives back what was used.
 //
-// Who tells weights has as much of what there is too little of as those who ask there are due. It
-// tells in two sums who wants more than there is for his weight and who does not (Claim.Calm);
-// with each beat these come nearer to weighted max-min over all who ask anywhere. And nobody has what
-// is only for what may come (Claim.Spare) while anybody waits, or while there is not something of it for each.
+// Processes that tell weights get as much of what is scarce as those who ask there are due. To that
+// end a process tells two sums: of those who want more than they have, and of those who do not
+// (Claim.Calm). With each beat the parts come closer to weighted max-min over all who ask anywhere.
+// Nobody gets anything for calls that only may come (Claim.Spare) while any call waits, or while there
+// is less of that than there are processes.
 //
-// A part expires when no beat is answered. What its process may have used by then
-// counts on, for a Window or to the end of the period: it is not known whether it died. Calls
-// that run count no more: they end, and the process begins no other; but where the limit is a
-// provider's they count for as long as they may run on (Claim.Tail). Who leaves says so; what all
-// of those used of a period is kept in one sum.
+// A part expires when no beat is answered. What its process may have used by then counts on, for a
+// Window or to the end of the period, since nobody knows whether the process died. Calls that run do
+// not count on: they end, and the process begins no others. But where the limit is a provider's they
+// count for as long as they may run (Claim.Tail). A process that ends says so; what all such processes
+// used of a period is kept as one sum.
 //
-// A process may also have each call let in (Ask): it tells of all owners whose limits hold for the same calls,
-// in one step, gives up what it has and does not use, and each call is added to its parts of all of them, or of none,
-// if nobody has what it takes. There is no other book for that. So limits are the same ones for processes that
-// hold parts ahead and for calls that ask, an Ask that is told twice lets nobody in twice, and what was let in
-// and came to nothing is gone with the next beat.
+// A process may also have each call let in (Ask). It tells of all owners whose limits hold for the
+// same calls, in one step, and gives up what it has but does not use. Each call is then added to the
+// process's parts of all these limits, or of none if one has no room. There are no other books
+// for that. So the limits are the same for processes that hold parts in advance and for calls that
+// ask, an Ask that arrives twice lets nobody in twice, and a call that was let in but did not go is
+// forgotten with the next beat.
 //
 // # What is not covered
 //
-// A store that forgets learns of parts that hold only as their processes tell it, within a
-// second or so; by then others may have been given the same, where claims have no Tail: of those that have,
-// nothing new is granted for twice a TTL: until all parts of before have expired, and who tried in vain to
-// tell what runs has tried again. What a process had used of a period is gone with it, if the store
-// forgets and the process ends. And calls that still run in a process that is cut off count nowhere, after
-// their Tail, until it is heard of again.
+// A store that loses its data learns of parts only as their processes tell of them, within a second
+// or so, and may meanwhile give the same to others. Where claims have a Tail it grants nothing new
+// for twice a TTL instead: by then all earlier parts have expired, and processes that could not reach
+// the store have tried again. What a process had used of a period is lost if the store loses its
+// data and the process ends. And calls that still run in a process that is cut off count nowhere, once
+// their Tail is over, until the process is heard of again.
 package parts

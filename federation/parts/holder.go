@@ -7,36 +7,35 @@ import (
 )
 
 const (
-	// interval is how often a process tells, and eager how soon after a beat it says that it
-	// has taken a smaller part, if others may wait for that.
+	// A process sends a beat every interval. When it has taken a smaller part for which others may
+	// be waiting, it says so eager after the last beat.
 	interval = time.Second
 	eager    = 250 * time.Millisecond
-	// least is how soon after a beat the next one follows, if calls wait for more. If that
-	// brought nothing it is twice as long the next time, up to interval.
+	// While calls wait for more, the next beat follows least after the last one. Each time that
+	// this brings nothing the pause doubles, up to interval.
 	least = 100 * time.Millisecond
-	// drift is the part of a time, one in so many, by which two clocks may differ over it.
+	// Two clocks may differ by 1/drift of any stretch of time.
 	drift = 1000
 )
 
-// Holder is one process's side of one owner's limits: it says when to tell the store what, and
-// what follows from the answers. It is pure: it has no clock, and does not know what counts
-// against a limit. Times are of the process's own monotonic clock. It is not safe for
-// concurrent use.
+// Holder is one process's side of one owner's limits: it says when to tell the store what, and what
+// follows from the answers. It is pure: it has no clock, and does not know what counts against a
+// limit. Times are of the process's own monotonic clock. It is not safe for concurrent use.
 type Holder struct {
 	owner, instance string
 	rng             *rand.Rand
 
 	seq, acked int64
 	sent       sent
-	parts      map[string]int64 // as answered last, less what was left since
-	until      time.Time        // of all of them
+	parts      map[string]int64 // as last answered, less what was left since
+	until      time.Time        // when all of them expire
 
-	next  time.Time     // when the next beat is due in turn
-	pause time.Duration // how long after the last one the next is due, if something lacks
-	given bool          // the last answer left a part that is smaller, and others may wait for it
+	next  time.Time     // when the next regular beat is due
+	pause time.Duration // how long after the last beat the next one is due while calls wait
+	given bool          // the last answer made a part smaller, and others may be waiting for that
 	quiet bool          // nothing is held, and the store knows all there is to tell
-	lost  bool          // the last beat is not answered any more
-	lacks bool          // a call waits for more than was answered
+	lost  bool          // the last beat will not be answered any more
+	lacks bool          // a call waits for more than was granted
 	empty bool          // nothing is held or used
 }
 
@@ -47,15 +46,14 @@ type sent struct {
 	claims []Claim
 }
 
-// NewHolder returns one that has told nothing. The instance has to be new with each: what
-// another one of the same name told would count as later. seed decides on the jitter of the
-// beats.
+// NewHolder returns a Holder that has told nothing. The instance has to be unused: beats that an
+// earlier Holder sent under it would count as later ones. seed sets the jitter of the beats.
 func NewHolder(owner, instance string, seed uint64) *Holder {
 	return &Holder{owner: owner, instance: instance, rng: rand.New(rand.NewPCG(seed, 11)), pause: least}
 }
 
-// Due reports whether it is time for a beat. busy says that calls run or wait, lacking that
-// one waits for a larger part.
+// Due reports whether it is time for a beat. busy says that calls run or wait, lacking that one
+// waits for a larger part.
 func (h *Holder) Due(now time.Time, busy, lacking bool) bool {
 	switch {
 	case h.seq == 0:
@@ -72,8 +70,8 @@ func (h *Holder) Due(now time.Time, busy, lacking bool) bool {
 	return h.given && !now.Before(h.sent.at.Add(eager))
 }
 
-// Beat makes the next beat of claims as they are now: no answer may have been taken since they
-// were looked up. It keeps them, and fills in what the process has of each limit. busy says that
+// Beat makes the next beat from the present claims; no answer may have been taken since these were
+// made. It keeps the claims, and fills in which part the process has of each limit. busy says that
 // calls run or wait.
 func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	h.seq++
@@ -93,8 +91,8 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Claims: claims}
 }
 
-// Ask makes the beat of an Ask: what the process has and does not use it gives up for it, so that
-// the calls find there whatever nobody uses.
+// Ask makes the beat for an Ask. The process gives up for it what it has but does not use, so that
+// the calls find everything that nobody uses.
 func (h *Holder) Ask(now time.Time, claims []Claim) *Beat {
 	b := h.Beat(now, true, claims)
 	for i := range b.Claims {
@@ -105,8 +103,8 @@ func (h *Holder) Ask(now time.Time, claims []Claim) *Beat {
 	return b
 }
 
-// Answered takes in an answer, and reports whether it holds. One to another beat than the last
-// does not: the store has been told since that nothing came of it.
+// Answered takes in an answer, and reports whether it is valid. An answer to another beat than the
+// last is not: by the last beat the store knows that it was not taken.
 func (h *Holder) Answered(now time.Time, r *Reply) bool {
 	until := h.sent.at.Add(TTL - TTL/drift)
 	if r.Seq != h.seq || h.acked == h.seq || len(r.Parts) != len(h.sent.claims) || !now.Before(until) {
@@ -118,7 +116,7 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		part := r.Parts[i].Part
 		h.parts[c.Name] = part
 		if c.Tail > 0 {
-			longest = interval / 2 // slots that become free are for who waits
+			longest = interval / 2 // slots become free all the time
 		}
 		raised = raised || part > c.Part
 		lacked = lacked || c.Need > c.Part
@@ -136,24 +134,24 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 	return true
 }
 
-// Lost says that the last beat is not answered any more.
+// Lost says that the last beat will not be answered any more.
 func (h *Holder) Lost() {
 	h.lost = true
 	h.lacks = slices.ContainsFunc(h.sent.claims, func(c Claim) bool { return c.Need > c.Part })
 }
 
-// settled reports whether a claim says nothing that time will change, or nothing that matters:
-// who is silent from now on keeps nothing from the others that they would miss.
+// settled reports whether a claim says nothing that time will change, or nothing that matters: a
+// process that is silent from now on keeps nothing from others that they would miss.
 func (c *Claim) settled() bool {
 	return c.Want <= c.Used && c.Part <= c.Used && (c.Kind == Period || c.Used == 0 || c.Kind == Rolling && Crumb(c.Used, c.Limit))
 }
 
-// Crumb reports whether use is so small a part of a rolling limit that it need not be told how
-// it leaves: it counts a Window longer than the process is heard of, and callers that come now
-// and then would else be told of all the time.
+// Crumb reports whether so little is used of a rolling limit that it need not be told how it leaves
+// the minute. It will count for a Window longer than the process is heard of; but else callers that
+// come now and then would have to be told of all the time.
 func Crumb(used, limit int64) bool { return used <= limit/16 }
 
-// Part is what the process may have of a limit.
+// Part is how much of a limit the process may use; 0 once that has expired.
 func (h *Holder) Part(now time.Time, name string) int64 {
 	if !now.Before(h.until) {
 		return 0
@@ -161,23 +159,23 @@ func (h *Holder) Part(now time.Time, name string) int64 {
 	return h.parts[name]
 }
 
-// Until is until when the parts hold.
+// Until is when the parts expire.
 func (h *Holder) Until() time.Time { return h.until }
 
-// Remind makes a beat due, also where nothing has changed.
+// Remind makes a beat due even if nothing has changed.
 func (h *Holder) Remind() { h.quiet = false }
 
-// Quiet reports whether nothing is due until calls come again.
+// Quiet reports whether no beat is due until calls come again.
 func (h *Holder) Quiet() bool { return h.quiet }
 
-// Lacks reports whether a call waited for more than was answered.
+// Lacks reports whether a call waited for more than was granted.
 func (h *Holder) Lacks() bool { return h.lacks }
 
-// Empty reports whether the store keeps nothing of the process, if it is quiet: another Holder
-// may go on.
+// Empty reports, of a Holder that is Quiet, whether the store keeps nothing of it. Another Holder
+// may then take its place.
 func (h *Holder) Empty() bool { return h.empty }
 
-// Leave makes the last beat: the process keeps nothing of what it does not use.
+// Leave makes the last beat, in which the process gives up everything that it does not use.
 func (h *Holder) Leave(now time.Time, claims []Claim) *Beat {
 	b := h.Beat(now, false, claims)
 	b.Left = true

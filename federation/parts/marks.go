@@ -1,10 +1,10 @@
 package parts
 
-// Mark is how much came to be used in a second of the store's clock.
+// Mark is how much came to be used within one second of the store's clock.
 type Mark struct{ Second, Amount int64 }
 
-// mark takes in what a hold has used, as of now. What is used no more is what came first: that is
-// so of what leaves the Window, and of what calls give back it errs on the late side.
+// mark notes what of a hold's use is new now. What is used no more is taken off the oldest marks:
+// that is exact for what leaves the Window, and for what calls give back it errs on the late side.
 func (h *Hold) mark(now int64) {
 	more := h.Used
 	for _, m := range h.Marks {
@@ -29,15 +29,15 @@ func (h *Hold) mark(now int64) {
 }
 
 const (
-	// heard is how long it takes at most until the store hears that something has left a
-	// process's Window, and giveBack until who does not use a part has given it back.
-	heard, giveBack = 700, 1000
-	// seconds are those of a Window, and some that the last ones take to be heard of.
+	// heardMS is how long it takes at most until the store hears that something has left a
+	// process's Window, and giveBackMS until a process has given back a part that it does not use.
+	heardMS, giveBackMS = 700, 1000
+	// seconds are those of a Window, and some more that the last ones take to be heard of.
 	seconds = 66
 )
 
-// wait is in how many milliseconds so much more will have left a limit than is free, if nobody
-// else comes; 0 if that is not known.
+// wait is in how many milliseconds the limit will have room for lack more than is free, if nobody
+// else comes; 0 if that is unknown.
 func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 	switch {
 	case a.over(*h) || h.Kind == Slots:
@@ -64,11 +64,11 @@ func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 		}
 	}
 	if lack -= soon; lack <= 0 {
-		return giveBack
+		return giveBackMS
 	}
 	for i, amount := range leaves {
 		if lack -= amount; lack <= 0 {
-			return max((first+int64(i))*1000-a.Now, 0) + heard
+			return max((first+int64(i))*1000-a.Now, 0) + heardMS
 		}
 	}
 	return window

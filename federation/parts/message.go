@@ -3,11 +3,11 @@ package parts
 import "time"
 
 const (
-	// TTL is how long a part holds, and Window for how long use counts of what is Rolling.
+	// TTL is how long a part holds, and Window how long use counts against a Rolling limit.
 	TTL    = 2500 * time.Millisecond
 	Window = time.Minute
-	// MaxAmount bounds every amount that is told, so that stores whose only numbers are
-	// floats compute exactly what Go does.
+	// MaxAmount bounds every amount in a message, so that stores that have no numbers but floats
+	// compute exactly what Go does.
 	MaxAmount = int64(1e15)
 )
 
@@ -16,82 +16,84 @@ type Kind string
 
 // The kinds.
 const (
-	// Rolling: a Window after it was.
+	// Rolling use counts for a Window.
 	Rolling Kind = "rolling"
-	// Period: with the period that ends at Ends.
+	// Period use counts until the period ends, at Claim.Ends.
 	Period Kind = "period"
-	// Slots: when what runs ends; of a process that is heard of no more, a Tail later.
+	// Slots use counts until the call ends, and if its process is heard of no more, for Claim.Tail
+	// after that.
 	Slots Kind = "slots"
 )
 
-// Beat is what one process tells of one owner's limits. Amounts are sums and not
-// differences: told twice, they say the same.
+// Beat is what one process tells of one owner's limits. Amounts are sums, not differences:
+// repeated, they say the same.
 type Beat struct {
-	// Owner is whose limits these are: the name of the account.
+	// Owner names whose limits these are, and so the account.
 	Owner string
-	// Instance names the process: random, new at each start. Seq numbers its beats of this
-	// owner from 1 on.
+	// Instance names the process: random, and new at each start. Seq numbers its beats of this
+	// owner, from 1 on.
 	Instance string
 	Seq      int64
-	// Left says that the process ends: nobody of its Instance will tell anything again.
+	// Left says that the process ends: this is the last beat of its Instance.
 	Left bool
-	// Timed asks the account to remember when what is used came to be, for what it tells calls
-	// that it does not let in (Ask).
+	// Timed asks the account to remember when use came to be. It needs that to tell calls that it
+	// does not let in (Ask) when there will be room.
 	Timed bool
-	// Claims are those on limits that the process knows; one that it told before and does not
-	// tell now it has left, and its part of it with it.
+	// Claims are on the limits that the process knows. A limit that it told of before but not now
+	// it has left, together with its part.
 	Claims []Claim
 }
 
 // Claim is one process's side of one limit.
 type Claim struct {
-	// Name tells the limit from the owner's others. Of a Period it names the period, too.
+	// Name tells the limit apart from the owner's others. For a Period it also names the period.
 	Name string
 	Kind Kind
-	// Limit is what all processes may have together. Of several the least holds, while it is
-	// on its way to all.
+	// Limit is what all processes may use together. While a change is on its way to all of them,
+	// the lowest counts.
 	Limit int64
 	// Ends is when a Period is over, in milliseconds since 1970.
 	Ends int64
-	// Used is what counts against the limit here now, and what calls in flight hold. Held is
-	// that part of it which these may give back.
+	// Used is what counts against the limit in this process now, including what calls in flight
+	// hold. Held is the part of it that calls in flight may give back.
 	Used, Held int64
-	// Part is what the process may have as it sends this: 0 if that has expired.
+	// Part is what the process may use as it sends this; 0 if that has expired.
 	Part int64
-	// Want is what it would have: Used, what waits for it, and what may come before the
-	// next beat. Need is what it has to have for the call that waits longest, Used included; 0
-	// if none does.
+	// Want is what it would like to have: Used, what waits, and what may come before the next beat.
+	// Need is what it must have for the call that has waited longest, including Used; 0 if none
+	// waits.
 	Want, Need int64
-	// Spare is how much of Want is only for what may come: nobody has it while another waits, or
-	// while there is less of it than there are processes.
+	// Spare is the part of Want that is only for what may come. Nobody gets any while another
+	// process waits, or while there is less of it than there are processes.
 	Spare int64
-	// Weight weighs those who want more than they have, and Calm those who want no more than
-	// the amount CalmUse, which they use. 0 is a weight of 1, so that who tells none of this gets
-	// as much as the others.
+	// Weight is the total weight of those here that want more than they have. Calm is that of those
+	// that want no more than they use, which together is CalmUse. A weight of 0 counts as 1, so
+	// that processes that tell no weights get equal parts.
 	Weight, Calm, CalmUse int64
-	// Tail is, of Slots, for how many milliseconds what runs may run on in a process that is
-	// heard of no more, a TTL at least. If it is not 0, an account that may not know of all parts grants none.
+	// Tail is, for Slots, how many milliseconds calls may go on running in a process that is heard
+	// of no more; it counts as at least a TTL. Where Tail is not 0, an account that may not know of
+	// all parts grants nothing new.
 	Tail int64
 }
 
 // Reply answers a beat.
 type Reply struct {
-	// Seq is that of the beat; 0 of one that came late, or twice: it changed nothing.
+	// Seq is that of the beat. It is 0 for a beat that came late, or twice, and changed nothing.
 	Seq int64
-	// Parts answer the claims, in their order.
+	// Parts answer the claims, in the same order.
 	Parts []Part
 }
 
-// Part is what a process may have of a limit: no more than Part may count against it
-// there, for the TTL from when the beat was sent.
+// Part is what a process may use of a limit: no more than Part may count against it there, for a
+// TTL from when the beat was sent.
 type Part struct {
 	Part int64
-	// Others is what counts against the limit in other processes; of one that is silent, all
-	// that it may have used. Held is what of it calls in flight may give back.
+	// Others is what counts against the limit in other processes; for one that is silent, all that
+	// it may have used. Held is what calls in flight there may give back.
 	Others, Held int64
 }
 
-// Within is a claim whose amounts are all of 0…MaxAmount.
+// Within is the claim with every amount cut to 0…MaxAmount.
 func (c Claim) Within() Claim {
 	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail} {
 		*x = min(max(*x, 0), MaxAmount)

@@ -1,7 +1,7 @@
 package parts
 
-// peers are, by the name of a limit, what members have of it, in their order. There may be thousands of
-// names, so that they are looked up once a beat.
+// peers are what members have of limits, by the limit's name, in the order of the members. They are
+// looked up once for each beat, since there may be thousands of names.
 type peers map[string][]peer
 
 type peer struct {
@@ -9,7 +9,8 @@ type peer struct {
 	*Hold
 }
 
-// peers are those of the limits that a beat tells of. They hold until members or their holds come or go.
+// peers lists those of the limits that a beat tells of. The list is valid until members or their
+// holds come or go.
 func (a *Account) peers(b *Beat) peers {
 	of := make(peers, len(b.Claims))
 	for _, c := range b.Claims {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// grant answers a claim: what its process should have, but no more than all others leave.
+// grant answers a claim: with what its process should have, but no more than all others leave.
 func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 	if a.over(*h) {
 		return Part{}
@@ -19,7 +19,7 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 		if a.live(x.Hold) {
 			live = append(live, x.Hold)
 		} else {
-			counts = x.belief() // nobody gives back what it has not used
+			counts = x.belief() // it is silent, and may have used all of its part
 			avail = less(avail, counts)
 		}
 		if x.m == m {
@@ -33,7 +33,7 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 	}
 	part := min(max(target(h, live, avail), h.given), free)
 	if h.Tail > 0 && a.Now <= a.Began+2*ttl {
-		part = min(part, h.High) // others may have parts that they have not told yet
+		part = min(part, h.High) // others may have parts of which they have not told yet
 	}
 	h.High = max(h.High, part)
 	if h.Need <= part {
@@ -43,7 +43,7 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 	return r
 }
 
-// limit is the least that any knows of those who are heard of.
+// limit is the lowest that any member knows that is still heard of.
 func (a *Account) limit(h *Hold, of []peer) int64 {
 	least := h.Limit
 	for _, x := range of {
@@ -54,20 +54,23 @@ func (a *Account) limit(h *Hold, of []peer) int64 {
 	return least
 }
 
-// maxSum bounds sums, which floats keep exactly up to 2⁵³.
+// maxSum bounds sums. Floats represent integers exactly up to 2⁵³.
 const maxSum = 4 * MaxAmount
 
-// less is what is left, never below zero.
+// less is x-y, but not below zero.
 func less(x, y int64) int64 { return max(x-y, 0) }
 
-// target is what one of those who are heard of should have of avail: what it wants, if all
-// can have that; else what it wants for what there is, and as much of the rest as the others, if that
-// is something for each.
-// Where there is too little for that, all get the same by weight; but for the one that has
-// waited longest for a single call that is larger: it gets so much, as far as there is. It gets no
-// more for what it used before that, or who makes large calls would have all in the end. What is used
-// of a Period nobody gives back, so that what is left is divided: else who used little would be due
-// what there is not, and keep what others could use.
+// target is what one of the live holds should have of avail. There are three cases:
+//   - All can have what they want.
+//   - All can have what they want for calls that are there; the rest is divided evenly, unless
+//     there is not a unit for each.
+//   - There is too little for that: it is divided by weight. But the one that has waited longest
+//     for a single call larger than its part gets what that call needs, so far as there is. It gets
+//     nothing on top of that for what it used before, or those who make large calls would have
+//     everything in the end.
+//
+// What is used of a Period nobody gives back, so only what is left of it is divided. Otherwise
+// members that used little would be due more than there is, and keep what others could use.
 func target(h *Hold, live []*Hold, avail int64) int64 {
 	at := slices.Index(live, h)
 	if avail = less(avail, sum(live, (*Hold).gone)); avail >= sum(live, (*Hold).want) {
@@ -75,7 +78,7 @@ func target(h *Hold, live []*Hold, avail int64) int64 {
 	}
 	if rest := avail - sum(live, (*Hold).firm); rest >= 0 {
 		if rest < int64(len(live)) {
-			return h.gone() + h.firm() // else some would have it while nothing runs, and others find nothing
+			return h.gone() + h.firm() // some would hold it for nothing, and others find none
 		}
 		return h.gone() + h.firm() + even(live, rest)[at]
 	}
@@ -95,7 +98,7 @@ func target(h *Hold, live []*Hold, avail int64) int64 {
 	return h.gone() + parts[at]
 }
 
-// gone is what was used and never becomes free.
+// gone is what was used and never becomes free again.
 func (h *Hold) gone() int64 {
 	if h.Kind == Period {
 		return h.Used
@@ -103,7 +106,7 @@ func (h *Hold) gone() int64 {
 	return 0
 }
 
-// want is what is wanted beside that, and firm what of it is for what there is.
+// want is what is wanted beyond that, and firm the part of it that is for calls that are there.
 func (h *Hold) want() int64 { return h.Want - h.gone() }
 
 func (h *Hold) firm() int64 { return less(h.Want-h.Spare, h.gone()) }
@@ -115,11 +118,12 @@ func sum(live []*Hold, of func(*Hold) int64) (n int64) {
 	return n
 }
 
-// call is what has to be free at once for the call that waits longest.
+// call is what has to be free at once for the call that has waited longest.
 func (h *Hold) call() int64 { return h.Need - h.Used }
 
-// lacks reports whether a call waits that would never go with such a part, where the least that
-// anybody has who wants more is level. By weight that may be nothing, of others than this one.
+// lacks reports whether a call waits that would never go with such a part, where level is the least
+// that any member has that wants more. With weights a part may be small for good, so what counts
+// there is this part alone.
 func (h *Hold) lacks(part, level int64) bool {
 	if h.Weight > 0 {
 		level = part
@@ -127,10 +131,10 @@ func (h *Hold) lacks(part, level int64) bool {
 	return h.Since > 0 && h.call() > level
 }
 
-// stake is what somebody wants, with what weight.
+// stake is how much is wanted, and with what weight.
 type stake struct{ want, weight int64 }
 
-// even divides what is left for what may come.
+// even divides avail evenly among what is wanted for calls that may come.
 func even(live []*Hold, avail int64) []int64 {
 	stakes := make([]stake, len(live))
 	for i, x := range live {
@@ -140,7 +144,7 @@ func even(live []*Hold, avail int64) []int64 {
 	return parts
 }
 
-// weigh divides what is wanted for what there is, by the weights of those who want it.
+// weigh divides avail among what is wanted for calls that are there, by weight.
 func weigh(live []*Hold, avail int64) (parts []int64, level int64) {
 	stakes := make([]stake, 0, 2*len(live))
 	for _, x := range live {
@@ -154,9 +158,10 @@ func weigh(live []*Hold, avail int64) (parts []int64, level int64) {
 	return parts, level
 }
 
-// share divides so much by weighted max-min: nobody gets more than it wants, and nobody could get
-// more but from who has no more for its weight. What does not divide goes to those who want most.
-// Level is the least that any has of those who do not get all they want.
+// share divides avail by weighted max-min: nobody gets more than it wants, and nobody could get
+// more without taking it from one that has no more for its weight. The remainder of the division
+// goes to those that want most. level is the least part of those that do not get all they want; -1
+// if all do.
 func share(stakes []stake, avail int64) (parts []int64, level int64) {
 	order, weights := make([]int, 0, len(stakes)), int64(0)
 	for i, x := range stakes {
@@ -178,5 +183,5 @@ func share(stakes []stake, avail int64) (parts []int64, level int64) {
 	return parts, level
 }
 
-// full is at how much for each unit of weight a stake has all it wants.
+// full is the amount for each unit of weight at which a stake has all it wants.
 func (s stake) full() float64 { return float64(s.want) / float64(s.weight) }

@@ -3,7 +3,6 @@ package redis
 import (
 	gocmp "cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/storetest"
 	"github.com/llmgov/llmgov/internal/redistest"
 )
 
@@ -114,33 +114,21 @@ func (w *world) tell(t *rapid.T, b *federation.Beat) federation.Reply {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(text(want), text(got)); diff != "" {
-		t.Fatalf("%s (- want, + got):\n%s", text(b), diff)
+	if diff := cmp.Diff(storetest.Text(want), storetest.Text(got)); diff != "" {
+		t.Fatalf("%s (- want, + got):\n%s", storetest.Text(b), diff)
 	}
 	look, err := w.s.Look(ctx, w.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(text(w.oracle.View(w.now)), text(look)); diff != "" {
-		t.Fatalf("the view after %s (- want, + got):\n%s", text(b), diff)
+	if diff := cmp.Diff(storetest.Text(w.oracle.View(w.now)), storetest.Text(look)); diff != "" {
+		t.Fatalf("the view after %s (- want, + got):\n%s", storetest.Text(b), diff)
 	}
 	if n := w.s.client.HLen(ctx, key(w.pool)).Val(); n != int64(4+5*len(w.oracle.Members)) {
 		t.Fatalf("of %d members %d fields are kept", len(w.oracle.Members), n)
 	}
 	w.sent = append(w.sent, b)
 	return want
-}
-
-func text(v any) string {
-	if r, ok := v.(federation.Reply); ok && len(r.Totals) == 0 {
-		r.Totals = nil
-		v = r
-	}
-	b, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
 }
 
 // took takes in an answer, as a node does.

@@ -8,30 +8,32 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// Call is one that goes only if all limits that hold for it let it in. Of its methods the first
-// that decides counts.
+// Call is a call that goes only if all limits that hold for it let it in. The first of Let, Refuse
+// and Lose decides; later ones do nothing.
 type Call interface {
-	// Limits are those that hold for it. All are of one parts.Root.
+	// Limits are those that hold for it, all with the same parts.Root.
 	Limits() []AskedLimits
-	// Next says that calls that had asked before it were answered just now.
+	// Next says that calls that had asked before it have just been answered.
 	Next(now time.Time)
 	// Gone reports whether nobody waits for it any more.
 	Gone() bool
-	// Takes are what it takes of the last claims of one of its limits, which are those of a beat.
+	// Takes is what it takes of the last claims of one of its limits, which are in the Ask's beat
+	// of this number.
 	Takes(l AskedLimits, beat int) []parts.Take
-	// Let lets it in, Refuse says that there is no room for it, and Lose that nobody answers.
+	// Let lets it in, and reports whether somebody still waited. Refuse says that there is no room
+	// for it, and Lose that nobody answered.
 	Let(now time.Time, v parts.Verdict) bool
 	Refuse(v parts.Verdict)
 	Lose()
 }
 
-// AskedLimits are those that calls may ask for before they go.
+// AskedLimits are limits for which calls may ask before they go.
 type AskedLimits interface {
 	Limits
-	// GiveUp is Claims, and gives up what the process may have and does not use.
+	// GiveUp is Claims, and gives up what the process may use but does not.
 	GiveUp(now time.Time) []parts.Claim
-	// Asks reports whether there are calls that ask, and Gives whether less is used than
-	// the store was told, which such calls of others may wait for.
+	// Asks reports whether there are calls that ask. Gives reports whether less is used than the
+	// store was told, so that such calls in other processes may be waiting for the difference.
 	Asks() bool
 	Gives(now time.Time) bool
 }
@@ -42,14 +44,14 @@ func asked(l Limits) bool {
 	return ok && a.Asks()
 }
 
-// OpAsk is the operation of a LimitStore that calls wait for.
+// OpAsk is the operation of a LimitStore for which calls wait.
 const OpAsk = "ask"
 
 const (
-	// askPatience is how long an answer to calls is waited for. They wait for less; but what is
-	// answered late says that the store is there, and what others use.
+	// askPatience is how long an answer to calls is waited for. The calls themselves wait less, but
+	// a late answer still shows that the store is there, and what others use.
 	askPatience = 250 * time.Millisecond
-	// mostCalls is how many calls are told of in one round trip.
+	// mostCalls is how many calls are sent in one round trip at most.
 	mostCalls = 64
 )
 
@@ -60,15 +62,15 @@ type askAnswer struct {
 	verdicts []parts.Verdict
 }
 
-// queue takes in calls that ask. Those of one root are told of one after the other, all that
-// have come meanwhile at once: the answer to a beat that was followed by another is worthless.
+// queue takes in calls that ask. Those of one root are sent one batch after the other, each with
+// all that have come meanwhile: the answer to a beat that was followed by another is worthless.
 func (r *LimitsRunner) queue(now time.Time) {
 	for _, c := range r.cfg.Calls() {
 		for _, l := range c.Limits() {
 			r.owner(l, now)
 		}
 		if r.asks.errors > 1 && !r.asks.closed(now) {
-			c.Lose() // it is known to be lost, and not only slow
+			c.Lose() // the store is known to be away, not merely slow
 			continue
 		}
 		root := rootOf(c)
@@ -78,7 +80,7 @@ func (r *LimitsRunner) queue(now time.Time) {
 
 func rootOf(c Call) string { return parts.Root(c.Limits()[0].Owner()) }
 
-// askAll tells of calls of each root that has no other calls under way.
+// askAll sends the waiting calls of each root that has none under way.
 func (r *LimitsRunner) askAll(ctx context.Context) {
 	for root, calls := range r.roots {
 		calls = slices.DeleteFunc(calls, Call.Gone)
@@ -92,8 +94,8 @@ func (r *LimitsRunner) askAll(ctx context.Context) {
 	}
 }
 
-// askFor tells of calls, unless others that are told of some owner are under way. A beat of its own
-// it overtakes: should that come later, it changes nothing.
+// askFor sends calls, unless others of the same owners are under way; it reports whether it did. It
+// may overtake a beat of the same owners, which then changes nothing when it arrives.
 func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 	now := time.Now()
 	var owners []*owner
@@ -146,8 +148,8 @@ func (r *LimitsRunner) sendAsk(ctx context.Context, now time.Time, owners []*own
 	}
 }
 
-// decide lets calls in or not, as they were answered, and puts in force what limits were. Who is
-// let in is booked first, so that nobody else finds its part.
+// decide passes the answer on to the calls, and puts in force what became of their limits. Calls
+// that are let in are booked first, so that no other call finds their parts.
 func (r *LimitsRunner) decide(a askAnswer) {
 	r.asks.tell(a.at, a.err)
 	valid := a.err == nil && len(a.verdicts) == len(a.calls)

@@ -10,25 +10,26 @@
 //
 // # Rules
 //
-// One goroutine a pool, and one beat under way at a time: the answer to a beat that was
-// followed by another would not be taken anyway. What the account shows is read beside the
-// beats, so that a store that is far away delays none. Nothing here is on the way of a request:
-// a store that hangs costs grants, which expire, and no call waits for it.
+// There is one goroutine for each pool, and one beat under way at a time: an answer to a beat that
+// was followed by another would not be taken anyway. What an account shows to readers is fetched
+// beside the beats, so that a store that is far away delays none of them. Nothing here is on the way
+// of a request: a store that hangs costs grants, which expire, and no call waits for it.
 //
-// A beat is never sent twice. After an error the next one, which says all that it said, is
-// made when the breaker allows it: after a tenth of a second, and twice that after each
+// A beat is never sent twice. After an error the next one, which says everything that it said,
+// follows when the breaker allows it: after a tenth of a second, and after twice that for each
 // further error, up to two seconds.
 //
-// Tenants' own limits, and pools' calls at once (LimitsRunner), are of many owners, and few of them in use: one goroutine
-// beats for all that are, many in one round trip. A call may wait for a part of these, so one
-// that finds none is beaten for at once, and again as soon as that may help. Nobody counts alone
-// before the store has been silent for as long as parts hold.
+// Tenants' own limits, and pools' slots and budgets (LimitsRunner), have many owners, few of which
+// are in use: one goroutine beats for all that are, many in one round trip. A call may wait for a
+// part of these, so one that finds none is beaten for at once, and again as soon as that may help.
+// A process counts by itself only after the store has been silent for as long as parts hold.
 //
-// Calls that go only if the store lets them in (Call) are told of at once, those of one tenant and its
-// teams together, and one batch after the other: the answer to a beat that was followed by another is worthless. Who
-// has given up by then is not let in. What is used no more is told in the next tick where such calls come.
+// Calls that go only if the store lets them in (Call) are sent at once: those of one tenant and its
+// teams together, one batch after the other, since the answer to a beat that was followed by another
+// is worthless. A call whose caller has given up by then is not let in. Where calls ask, what
+// is used no more is told with the next tick.
 //
-// A node that was fenced stops for good: another process has its name. Its calls go on, and
-// so do those of one that is cut off: they count with the others for a Window. When that is
-// over somebody may be told (Config.Uncounted), and end them.
+// A node that was fenced stops for good: another process has taken its name. Its calls go on, as do
+// those of a node that is cut off: the other nodes count them for a Window. When that is over
+// somebody may be told (Config.Uncounted) and end them.
 package runner

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// lookEvery is how often the account of a pool is read, for who wants to see it, and for
+// lookEvery is how often the account of a pool is read, for those who want to see it, and to learn
 // how many nodes there are. It is longer than an answer is waited for.
 const lookEvery = 5 * time.Second
 
-// looks are those of one pool. No beat waits for them.
+// looks are the reads of one pool's account. No beat waits for them.
 type looks struct {
-	begun time.Time // the last one
+	begun time.Time // when the last one began
 	group sync.WaitGroup
 }
 
-// look does what is to be done between beats: it tells a pool that it is alone, or begins
-// to read the account if that is due.
+// look does what is due between beats: it tells a pool that it is alone, or begins to read its
+// account.
 func (r *Runner) look(ctx context.Context, p Pool, l *looks) {
 	now := time.Now()
 	s, _ := r.State(p.Name())

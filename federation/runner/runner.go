@@ -10,54 +10,51 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// Store keeps one federation.Account a pool, for all nodes. It is safe for concurrent
-// use. Whatever implements it passes the suite of package storetest.
+// Store keeps one federation.Account for each pool, for all nodes. It is safe for concurrent use.
+// Whatever implements it passes the suite of package storetest.
 type Store interface {
-	// Beat books what a node tells, and answers: Account.Beat, in one step. After an
-	// error it is not known whether it was booked.
+	// Beat is Account.Beat, in one step. After an error it is unknown whether the beat was booked.
 	Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error)
-	// Look reads a pool's account. Of a pool that no node has told of it is empty.
+	// Look reads a pool's account. It is empty if no node has told of the pool.
 	Look(ctx context.Context, pool string) (federation.View, error)
 }
 
-// Pool is one process's part of a pool whose limit is shared. It is safe for concurrent
-// use. A report is made of what commands were applied before it.
+// Pool is this process's side of a pool whose limits are shared. It is safe for concurrent use. A
+// report reflects the commands applied before it.
 type Pool interface {
 	Name() string
 	// Pressure is how much it lacks now; ok says that it has limits to share.
 	Pressure(now time.Time) (p federation.Pressure, ok bool)
 	Report(now time.Time) *federation.Report
 	Apply(now time.Time, commands []federation.Command)
-	// Learns says that nothing is granted until then.
+	// Learns says that nothing is granted until the given time.
 	Learns(until time.Time)
-	// Alone says that no answer has come of late, and how many nodes there were as of the
-	// last one; 0 if that is not known.
+	// Alone says that no answers come, and how many nodes there were according to the last one; 0
+	// if that is unknown.
 	Alone(now time.Time, nodes int)
-	// Expect is how many nodes there are, or 0.
+	// Expect is how many nodes there are according to the configuration, or 0.
 	Expect() int
 }
 
 // Config of a Runner.
 type Config struct {
-	// Name is the node's, unique among all that share the store. Instance is the
-	// process's: random, new at each start.
+	// Name is the node's, unique among all that share the store. Instance names the process:
+	// random, and new at each start.
 	Name, Region, Instance string
 	Store                  Store
-	// Rules are federation.DefaultRules unless they are given.
+	// Rules default to federation.DefaultRules.
 	Rules federation.Rules
-	// Pools are those that there are now: it is asked again and again, and a pool that
-	// is new gets a node of its own.
+	// Pools returns the present pools. It is called again and again; each new pool gets a node of
+	// its own.
 	Pools func() []Pool
-	// Told is called after each round trip to the store, by any goroutine. nil tells
-	// nobody.
+	// Told is called after each round trip to the store, by any goroutine; it may be nil.
 	Told func(Event)
-	// Uncounted is called once when what runs in a pool may count with no other node any
-	// more: this one was fenced, or is cut off from the store, and it has been a Window since
-	// the last beat that was booked. Until then all that runs counts as planned. What has
-	// ended or was booked when it began is of no interest by then; who counts calls when they
-	// end, or by what they produce, may want to end them (governor.Governor.Interrupt). The
-	// cause is ErrFenced or ErrCutOff. No beat is sent for the pool until it returns. nil
-	// tells nobody.
+	// Uncounted is called once when other nodes may have stopped counting what runs in a pool: this
+	// node was fenced, or is cut off from the store, and the last beat that was booked is a Window
+	// ago. Until then all that runs counts as planned. What has ended, or was booked when it began,
+	// is of no interest by then; but where calls are counted when they end, or as they produce, one
+	// may want to end them (governor.Governor.Interrupt). The cause is ErrFenced or ErrCutOff. No
+	// beat is sent for the pool until Uncounted returns. It may be nil.
 	Uncounted func(pool string, cause error)
 }
 
@@ -66,7 +63,7 @@ type Event struct {
 	Pool string
 	Op   string // OpBeat or OpLook
 	Took time.Duration
-	// Reply is of a beat that was answered, and View of a look.
+	// Reply is the answer to a beat, if there was one, and View that to a look.
 	Reply federation.Reply
 	View  federation.View
 	Err   error
@@ -80,27 +77,27 @@ const (
 
 const (
 	tick = 25 * time.Millisecond
-	// patience is how long an answer is waited for: with the next beat after it a grant has
-	// not expired yet, so that a store that is a second away serves as well as a near one.
+	// patience is how long an answer is waited for. The beat after it still comes before a grant
+	// expires, so that a store a second away serves as well as a near one.
 	patience = 1250 * time.Millisecond
 	// The breaker is open for least after an error, and at most for most.
 	least, most = 100 * time.Millisecond, 2 * time.Second
-	// lookForPools is how often it is asked which pools there are.
+	// lookForPools is how often Config.Pools is called.
 	lookForPools = 250 * time.Millisecond
 )
 
-// Runner beats for the pools of one process.
+// Runner sends beats for the pools of one process.
 type Runner struct {
 	cfg Config
 
-	first chan struct{} // closed when each pool has come to something
+	first chan struct{} // closed when the first beat of each pool is done
 
-	mu     sync.Mutex
-	states map[string]State // guarded by mu
-	begun  map[string]bool  // likewise: pools that have come to nothing yet
+	mu         sync.Mutex
+	states     map[string]State // guarded by mu
+	unanswered map[string]bool  // pools whose first beat is not done; guarded by mu
 }
 
-// New returns a runner that does nothing yet.
+// New returns a runner that does nothing before Run.
 func New(c Config) *Runner {
 	if c.Rules == (federation.Rules{}) {
 		c.Rules = federation.DefaultRules()
@@ -114,11 +111,11 @@ func New(c Config) *Runner {
 	return &Runner{cfg: c, states: map[string]State{}, first: make(chan struct{})}
 }
 
-// First is closed when the first beat of each pool that there was at the start was
-// answered, or was not.
+// First is closed when the first beat of each pool that there was at the start has been answered,
+// or has failed.
 func (r *Runner) First() <-chan struct{} { return r.first }
 
-// Run beats until ctx ends, and waits for what is under way.
+// Run sends beats until ctx ends, and then waits for what is under way.
 func (r *Runner) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -141,7 +138,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// beat beats for one pool until ctx ends, or another process has the node's name.
+// beat sends beats for one pool until ctx ends, or another process takes the node's name.
 func (r *Runner) beat(ctx context.Context, p Pool) {
 	n := federation.NewNode(federation.Config{
 		Name: r.cfg.Name, Region: r.cfg.Region, Instance: r.cfg.Instance, Rules: r.cfg.Rules, Seed: rand.Uint64(),
@@ -160,7 +157,7 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 			c.outlive(ctx, r, p.Name())
 			return
 		}
-		r.come(p.Name())
+		r.firstDone(p.Name())
 		if ok {
 			r.look(ctx, p, &l)
 		} else {
@@ -178,7 +175,7 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 	}
 }
 
-// once sends one beat, and says whether it was the last.
+// once sends one beat, and reports whether the node was fenced.
 func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breaker, c *counted) (fenced bool) {
 	now := time.Now()
 	for _, command := range n.Step(now, p.Report(now)) {

@@ -19,6 +19,16 @@ func budgeted(requests int64) func(*governor.Pool) {
 	}
 }
 
+// budgetFleet is gateways with room for all calls that a budget leaves.
+func budgetFleet(t *testing.T, gateways int, edit func(*governor.Pool)) *fleet {
+	t.Helper()
+	f := newFleet(t, 1<<30)
+	for range gateways {
+		f.join(f.config(edit))
+	}
+	return f
+}
+
 // spend has callers of a tenant ask at gateways for so long, and counts the calls that went.
 func (f *fleet) spend(list []*berth, tenant string, d time.Duration) (n int) {
 	var group sync.WaitGroup
@@ -47,10 +57,7 @@ func (f *fleet) spend(list []*berth, tenant string, d time.Duration) (n int) {
 // its calls come in; also when a gateway ends and another begins.
 func TestPoolBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1<<30)
-		for range 3 {
-			f.join(f.config(budgeted(1200))) // a has 600, and b, c and now 200 each
-		}
+		f := budgetFleet(t, 3, budgeted(1200)) // a has 600, and b, c and now 200 each
 		list := f.berths
 		time.Sleep(3 * time.Second)
 		b := f.spend(list, "b", 30*time.Second)
@@ -87,10 +94,7 @@ func TestPoolBudget(t *testing.T) {
 // not refused.
 func TestPoolBudget_First(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1<<30)
-		for range 2 {
-			f.join(f.config(budgeted(100)))
-		}
+		f := budgetFleet(t, 2, budgeted(100))
 		var group sync.WaitGroup
 		for range 10 {
 			group.Go(func() { f.call(f.berths[0], "a", false, time.Second) })
@@ -107,10 +111,7 @@ func TestPoolBudget_First(t *testing.T) {
 // that are cut off meanwhile, and one that dies.
 func TestPoolBudget_Together(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1<<30)
-		for range 3 {
-			f.join(f.config(budgeted(1200)))
-		}
+		f := budgetFleet(t, 3, budgeted(1200))
 		time.Sleep(3 * time.Second)
 		var group sync.WaitGroup
 		spent := map[string]int{}
@@ -151,10 +152,7 @@ func TestPoolBudget_Last(t *testing.T) {
 	for _, gateways := range []int{2, 3, 8} {
 		for range 4 {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 1<<30)
-				for range gateways {
-					f.join(f.config(budgeted(30)))
-				}
+				f := budgetFleet(t, gateways, budgeted(30))
 				time.Sleep(3 * time.Second)
 				var group sync.WaitGroup
 				var all atomic.Int64
@@ -174,13 +172,10 @@ func TestPoolBudget_Last(t *testing.T) {
 // TestPoolBudget_Borrowed: what is reserved for nobody any more is spent once, whoever asks where.
 func TestPoolBudget_Borrowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1<<30)
-		for range 3 {
-			f.join(f.config(func(p *governor.Pool) {
-				budgeted(1200)(p)
-				p.Budgets[0].Per = budget.Hour
-			}))
-		}
+		f := budgetFleet(t, 3, func(p *governor.Pool) {
+			budgeted(1200)(p)
+			p.Budgets[0].Per = budget.Hour
+		})
 		time.Sleep(50 * time.Minute)
 		var group sync.WaitGroup
 		var mu sync.Mutex
@@ -204,10 +199,7 @@ func TestPoolBudget_Borrowed(t *testing.T) {
 // TestPoolBudget_Rested: what a gateway had for a tenant who does not ask there any more others have.
 func TestPoolBudget_Rested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1<<30)
-		for range 2 {
-			f.join(f.config(budgeted(60)))
-		}
+		f := budgetFleet(t, 2, budgeted(60))
 		time.Sleep(3 * time.Second)
 		f.call(f.berths[0], "b", false, time.Second)
 		time.Sleep(8 * time.Second)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -82,6 +83,19 @@ func newFleet(t *testing.T, limit int) *fleet {
 		t: t, store: store, parts: store, limit: limit, rng: mathrand.New(mathrand.NewPCG(5, 5)),
 		sight: sight{had: map[string]time.Duration{}, refused: map[governor.Reason]int{}},
 	}
+}
+
+// withFleet runs a test in virtual time, with gateways that share so many slots. In the end, when its
+// calls have, it looks that there were never too many at once.
+func withFleet(t *testing.T, limit, gateways int, edit func(*governor.Pool), run func(t *testing.T, f *fleet, list []*berth, calls *sync.WaitGroup)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, limit)
+		var calls sync.WaitGroup
+		run(t, f, f.joinAll(gateways, edit), &calls)
+		calls.Wait()
+		f.safe()
+		f.stop()
+	})
 }
 
 func (f *fleet) config(edit func(*governor.Pool)) governor.Config {

@@ -18,23 +18,18 @@ import (
 // TestSlots: gateways run as many calls at once as their pool may, never more, and hardly less.
 func TestSlots(t *testing.T) {
 	for _, n := range []int{1, 3, 8} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 24)
-			list := f.joinAll(n, nil)
-			var group sync.WaitGroup
+		withFleet(t, 24, n, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 			for _, b := range list {
-				f.flood(&group, b, "a", 40, time.Minute, time.Second)
+				f.flood(group, b, "a", 40, time.Minute, time.Second)
 			}
 			time.Sleep(5 * time.Second)
 			f.reset()
 			time.Sleep(50 * time.Second)
 			used := f.seen().busy.Seconds() / 50 / 24
 			t.Logf("%d gateways: at most %d of 24 at once, %.1f %% used", n, f.seen().most, 100*used)
-			group.Wait()
-			if f.safe(); used < 0.97 {
+			if used < 0.97 {
 				t.Errorf("%.1f %% of the slots were used", 100*used)
 			}
-			f.stop()
 		})
 	}
 }
@@ -50,13 +45,10 @@ func TestSlots_Weights(t *testing.T) {
 		"small at many": {"a": {0}, "b": {0, 1, 2}, "c": {1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 50)
-				list := f.joinAll(3, nil)
-				var group sync.WaitGroup
+			withFleet(t, 50, 3, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 				for tenant, at := range where {
 					for _, i := range at {
-						f.flood(&group, list[i], tenant, 120/len(at), 2*time.Minute, time.Second)
+						f.flood(group, list[i], tenant, 120/len(at), 2*time.Minute, time.Second)
 					}
 				}
 				time.Sleep(20 * time.Second)
@@ -73,9 +65,6 @@ func TestSlots_Weights(t *testing.T) {
 				if all < 0.96*90*50 {
 					t.Errorf("%.1f %% of the slots were used", all/90/50*100)
 				}
-				group.Wait()
-				f.safe()
-				f.stop()
 			})
 		})
 	}
@@ -84,13 +73,10 @@ func TestSlots_Weights(t *testing.T) {
 // TestSlots_Little: a gateway at which somebody asks for less than is due to it has no more by its
 // weight than that, and the others the rest.
 func TestSlots_Little(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 50)
-		list := f.joinAll(2, nil)
-		var group sync.WaitGroup
-		f.flood(&group, list[0], "a", 6, 2*time.Minute, time.Second) // of 30 that are due
-		f.flood(&group, list[0], "b", 100, 2*time.Minute, time.Second)
-		f.flood(&group, list[1], "c", 100, 2*time.Minute, time.Second)
+	withFleet(t, 50, 2, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		f.flood(group, list[0], "a", 6, 2*time.Minute, time.Second) // of 30 that are due
+		f.flood(group, list[0], "b", 100, 2*time.Minute, time.Second)
+		f.flood(group, list[1], "c", 100, 2*time.Minute, time.Second)
 		time.Sleep(20 * time.Second)
 		f.reset()
 		time.Sleep(90 * time.Second)
@@ -98,9 +84,6 @@ func TestSlots_Little(t *testing.T) {
 		if t.Logf("c: %.2f slots of 22 that are due", got); got < 21 || got > 23.5 {
 			t.Errorf("c had %.1f slots of 50, and is due 22", got)
 		}
-		group.Wait()
-		f.safe()
-		f.stop()
 	})
 }
 
@@ -108,17 +91,13 @@ func TestSlots_Little(t *testing.T) {
 // nothing else runs; also one that may not wait.
 func TestSlots_Few(t *testing.T) {
 	for limit, gateways := range map[int]int{1: 2, 2: 3, 4: 8} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, limit)
-			list := f.joinAll(gateways, nil)
+		withFleet(t, limit, gateways, nil, func(t *testing.T, f *fleet, list []*berth, _ *sync.WaitGroup) {
 			for i := range 4 * gateways {
 				time.Sleep(2 * time.Second) // in which the one before gives its slot back
 				if rej := f.call(list[i%gateways], "now", false, 200*time.Millisecond); rej != nil {
 					t.Errorf("of %d slots and %d gateways, none of which has calls: %s", limit, gateways, rej.Reason)
 				}
 			}
-			f.safe()
-			f.stop()
 		})
 	}
 }
@@ -126,16 +105,13 @@ func TestSlots_Few(t *testing.T) {
 // TestSlots_Moved: a gateway where calls begin to come in has its part within a beat or two of
 // one that had all, and has all again soon after the other has no calls any more.
 func TestSlots_Moved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 24)
-		list := f.joinAll(2, nil)
-		var group sync.WaitGroup
-		f.flood(&group, list[0], "b", 60, 2*time.Minute, time.Second)
+	withFleet(t, 24, 2, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		f.flood(group, list[0], "b", 60, 2*time.Minute, time.Second)
 		time.Sleep(20 * time.Second)
 		if n := f.at(list[0]); n != 24 {
 			t.Errorf("who is alone runs %d of 24", n)
 		}
-		f.flood(&group, list[1], "c", 60, 20*time.Second, time.Second)
+		f.flood(group, list[1], "c", 60, 20*time.Second, time.Second)
 		began := time.Now()
 		for f.at(list[1]) < 12 && time.Since(began) < 10*time.Second {
 			time.Sleep(10 * time.Millisecond)
@@ -154,9 +130,6 @@ func TestSlots_Moved(t *testing.T) {
 		if t.Logf("all after %v", time.Since(began)); time.Since(began) > 2*time.Second {
 			t.Errorf("after %v the first runs %d of 24", time.Since(began), f.at(list[0]))
 		}
-		group.Wait()
-		f.safe()
-		f.stop()
 	})
 }
 
@@ -182,12 +155,10 @@ func TestSlots_Impatient(t *testing.T) {
 
 // TestSlots_Crash: what a gateway that dies had is free as soon as what ran there has ended.
 func TestSlots_Crash(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 24)
-		list := f.joinAll(3, nil)
-		var group, dead sync.WaitGroup
+	withFleet(t, 24, 3, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		var dead sync.WaitGroup
 		for _, b := range list[1:] {
-			f.flood(&group, b, "b", 40, time.Minute, 2*time.Second)
+			f.flood(group, b, "b", 40, time.Minute, 2*time.Second)
 		}
 		f.flood(&dead, list[0], "b", 40, 20*time.Second, 2*time.Second)
 		time.Sleep(20 * time.Second)
@@ -199,9 +170,6 @@ func TestSlots_Crash(t *testing.T) {
 			t.Errorf("some seconds after one died the others use %.1f %%", 100*used)
 		}
 		dead.Wait()
-		group.Wait()
-		f.safe()
-		f.stop()
 	})
 }
 
@@ -283,12 +251,9 @@ func TestSlots_Lost(t *testing.T) {
 // TestSlots_Lowered: where a reload lowers the limit no call begins beyond it as soon as one
 // gateway has read it, and all calls go on; what is raised holds when all have.
 func TestSlots_Lowered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 24)
-		list := f.joinAll(3, nil)
-		var group sync.WaitGroup
+	withFleet(t, 24, 3, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 		for _, b := range list {
-			f.flood(&group, b, "b", 40, 90*time.Second, time.Second)
+			f.flood(group, b, "b", 40, 90*time.Second, time.Second)
 		}
 		apply := func(b *berth, limit int64) {
 			if err := b.Apply(f.config(func(p *governor.Pool) { p.Concurrency = limit })); err != nil {
@@ -324,19 +289,13 @@ func TestSlots_Lowered(t *testing.T) {
 		if f.seen().most != 30 {
 			t.Errorf("of 30 that all know of %d ran", f.seen().most)
 		}
-		group.Wait()
-		f.safe()
-		f.stop()
 	})
 }
 
 // TestSlots_Reserve: background calls leave the reserve free over all gateways, and interactive
 // ones find it wherever they come in.
 func TestSlots_Reserve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 24)
-		list := f.joinAll(3, func(p *governor.Pool) { p.InteractiveReserve = 6 })
-		var group sync.WaitGroup
+	withFleet(t, 24, 3, func(p *governor.Pool) { p.InteractiveReserve = 6 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 		end := time.Now().Add(40 * time.Second)
 		for _, b := range list[:2] {
 			for range 30 {
@@ -358,9 +317,6 @@ func TestSlots_Reserve(t *testing.T) {
 		if n := f.at(list[2]); n != 6 || len(f.seen().refused) > 0 {
 			t.Errorf("of 6 interactive calls %d run, refused %v", n, f.seen().refused)
 		}
-		group.Wait()
-		f.safe()
-		f.stop()
 	})
 }
 
@@ -368,12 +324,9 @@ func TestSlots_Reserve(t *testing.T) {
 // may be holds over all; and one alone comes to all of it.
 func TestSlots_Adaptive(t *testing.T) {
 	for _, n := range []int{1, 3} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 24)
-			list := f.joinAll(n, func(p *governor.Pool) { p.Adaptive, p.MinConcurrency = adaptive.Gradient, 4 })
-			var group sync.WaitGroup
+		withFleet(t, 24, n, func(p *governor.Pool) { p.Adaptive, p.MinConcurrency = adaptive.Gradient, 4 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 			for _, b := range list {
-				f.flood(&group, b, "a", 40, 4*time.Minute, time.Second)
+				f.flood(group, b, "a", 40, 4*time.Minute, time.Second)
 			}
 			time.Sleep(2 * time.Minute)
 			f.reset()
@@ -381,9 +334,6 @@ func TestSlots_Adaptive(t *testing.T) {
 			if most := f.seen().most; most != 24 {
 				t.Errorf("%d gateways have at most %d of 24 at once", n, most)
 			}
-			group.Wait()
-			f.safe()
-			f.stop()
 		})
 	}
 }

@@ -6,30 +6,29 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// State is how the beats of one pool fare.
+// State tells how the beats of one pool fare.
 type State struct {
 	Beats, Failures int64
-	// Answered is when the last answer came, and Reply is it; Sent is the beat that it
-	// answers. Before the first one Answered is zero.
+	// Answered is when the last answer came (zero if none has), Reply is that answer, and Sent the
+	// beat that it answers.
 	Answered time.Time
 	Sent     *federation.Beat
 	Reply    federation.Reply
-	// Err is what was wrong with the last beat, if it had no answer; Since is when that
-	// began.
+	// Err is the error of the last beat, if it failed, and Since is since when beats have failed.
 	Err   error
 	Since time.Time
-	// View is the pool's account as of Looked, some seconds ago.
+	// View is the pool's account as of Looked, which is some seconds ago.
 	View   federation.View
 	Looked time.Time
 }
 
-// alone reports whether nothing is granted: there is no answer, or none of use. Grants of
-// before may be in force still.
+// alone reports whether nothing is granted: there is no answer, or none of use. Earlier grants may
+// still be in force.
 func (s *State) alone() bool {
 	return s.Err != nil || s.Answered.IsZero() || s.Reply.Status == federation.Learning
 }
 
-// State is how the beats of a pool fare; false if there was none yet.
+// State returns how the beats of a pool fare; false if there were none yet.
 func (r *Runner) State(pool string) (State, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,32 +36,32 @@ func (r *Runner) State(pool string) (State, bool) {
 	return s, ok
 }
 
-// begin notes which pools there are.
+// begin notes the pools that there are at the start.
 func (r *Runner) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begun = map[string]bool{}
+	r.unanswered = map[string]bool{}
 	for _, p := range r.cfg.Pools() {
-		r.begun[p.Name()] = true
+		r.unanswered[p.Name()] = true
 	}
-	if len(r.begun) == 0 {
+	if len(r.unanswered) == 0 {
 		close(r.first)
 	}
 }
 
-// come notes that a pool has come to something.
-func (r *Runner) come(pool string) {
+// firstDone notes that the first beat of a pool is done, or not needed.
+func (r *Runner) firstDone(pool string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.begun[pool] {
+	if !r.unanswered[pool] {
 		return
 	}
-	if delete(r.begun, pool); len(r.begun) == 0 {
+	if delete(r.unanswered, pool); len(r.unanswered) == 0 {
 		close(r.first)
 	}
 }
 
-// note keeps what came of a beat.
+// note keeps the outcome of a beat.
 func (r *Runner) note(now time.Time, ev *Event, sent *federation.Beat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,8 +79,8 @@ func (r *Runner) note(now time.Time, ev *Event, sent *federation.Beat) {
 	r.states[ev.Pool] = s
 }
 
-// forget drops the state of a pool that has nothing to share any more: what was wrong with
-// its last beat is wrong no more.
+// forget drops the state of a pool that has nothing to share any more: an error of its last beat
+// means nothing now.
 func (r *Runner) forget(pool string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +99,7 @@ func (r *Runner) Up() bool {
 	return true
 }
 
-// Fenced reports whether another process has the node's name.
+// Fenced reports whether another process has taken the node's name.
 func (r *Runner) Fenced() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Why what runs in a pool counts with nobody else any more.
+// Why other nodes count what runs in a pool no more.
 var (
-	// ErrFenced says that another process has this one's node name.
+	// ErrFenced says that another process has taken this one's node name.
 	ErrFenced = errors.New("another process has this node's name")
 	// ErrCutOff says that the store has not answered for a Window.
 	ErrCutOff = errors.New("the store that shares the limit out does not answer")
 )
 
-// counted is until when what runs in a pool counts with all others in any case: for a
-// Window since the last beat that was booked was sent.
+// counted is until when all other nodes certainly count what runs in a pool: for a Window since the
+// last beat that was booked was sent.
 type counted struct {
 	until time.Time
 	told  bool
 }
 
-// book notes when a beat was sent that was booked.
+// book notes that a beat sent at this time was booked.
 func (c *counted) book(r *Runner, sent time.Time) { *c = counted{until: sent.Add(r.cfg.Rules.Window)} }
 
-// lapse tells, once, that this is over.
+// lapse says, once, when that time is over.
 func (c *counted) lapse(r *Runner, now time.Time, pool string, cause error) {
 	if c.told || now.Before(c.until) {
 		return
@@ -33,7 +33,7 @@ func (c *counted) lapse(r *Runner, now time.Time, pool string, cause error) {
 	r.cfg.Uncounted(pool, cause)
 }
 
-// outlive waits, for a node that was fenced, until that is over.
+// outlive waits until that time is over, for a node that was fenced.
 func (c *counted) outlive(ctx context.Context, r *Runner, pool string) {
 	over := time.NewTimer(time.Until(c.until))
 	defer over.Stop()

@@ -22,24 +22,10 @@ func sameAsks(t *testing.T, h PartsHarness) {
 	var old []*parts.Ask
 	in := map[bool]int{}
 	for range 800 {
-		switch now += rng.Int64N(300); rng.IntN(60) {
-		case 0:
-			now += 3000
-		case 1:
-			now += 62_000
-		case 2:
-			now -= 2000
-		}
+		now = drift(rng, now+rng.Int64N(300), 60)
 		h.SetClock(now)
 		if rng.IntN(5) == 0 {
-			b := w.next(now)
-			got, err := h.Store.Share(context.Background(), []*parts.Beat{b})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(w.answers(now, []*parts.Beat{b}), got, cmpopts.EquateEmpty()); diff != "" {
-				t.Fatalf("at +%d ms a beat (- want, + got):\n%s", now-begin, diff)
-			}
+			w.share(t, h, now, []*parts.Beat{w.next(now)})
 			continue
 		}
 		q := w.ask(now)
@@ -54,7 +40,7 @@ func sameAsks(t *testing.T, h PartsHarness) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("at +%d ms %s (- want, + got):\n%s", now-begin, text(q), diff)
+			t.Fatalf("at +%d ms %s (- want, + got):\n%s", now-begin, Text(q), diff)
 		}
 		for i, b := range q.Beats {
 			w.heard(b, want.Replies[i])

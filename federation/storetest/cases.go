@@ -68,8 +68,8 @@ func life(t *testing.T, h Harness) {
 	if r.Grant[0].Level == 0 && r.Grant[0].Rate == 0 {
 		t.Fatalf("nothing was granted: %+v", r)
 	}
-	if again := w.beat(a.last); text(again) != text(r) {
-		t.Errorf("the same beat had two answers:\n%s\n%s", text(r), text(again))
+	if again := w.beat(a.last); Text(again) != Text(r) {
+		t.Errorf("the same beat had two answers:\n%s\n%s", Text(r), Text(again))
 	}
 	w.wants(w.beat(&federation.Beat{Node: "a", Instance: a.last.Instance, Seq: 3, Acked: 2}), federation.Stale)
 	before := *a
@@ -178,7 +178,7 @@ func first(t *testing.T, h Harness) {
 func pools(t *testing.T, h Harness) {
 	ctx := context.Background()
 	a := newNode("a", h.Rules, 1)
-	if v, err := h.Store.Look(ctx, "one"); err != nil || text(v) != text(federation.View{}) {
+	if v, err := h.Store.Look(ctx, "one"); err != nil || Text(v) != Text(federation.View{}) {
 		t.Fatalf("a pool that nobody told of is %+v, %v", v, err)
 	}
 	r, err := h.Store.Beat(ctx, "one", a.next())

@@ -28,7 +28,7 @@ func concurrent(t *testing.T, h Harness) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		history = append(history, porcupine.Operation{ClientId: client, Input: b, Call: call, Output: text(r), Return: back})
+		history = append(history, porcupine.Operation{ClientId: client, Input: b, Call: call, Output: Text(r), Return: back})
 		return r
 	}
 	var group sync.WaitGroup
@@ -74,10 +74,10 @@ func model(t *testing.T, r federation.Rules) porcupine.Model {
 				parse(t, state, a)
 			}
 			reply := a.Beat(said.Now, a.Incarnation, b.Expect, b)
-			if text(reply) != output.(string) {
+			if Text(reply) != output.(string) {
 				return false, state
 			}
-			return true, text(a)
+			return true, Text(a)
 		},
 	}
 }

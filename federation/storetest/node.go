@@ -8,9 +8,9 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// text is a value as it is compared: whether a reply's list is empty or not there makes no
+// Text is a value as it is compared: whether a reply's list is empty or not there makes no
 // difference.
-func text(v any) string {
+func Text(v any) string {
 	if r, ok := v.(federation.Reply); ok && len(r.Totals) == 0 {
 		r.Totals = nil
 		v = r

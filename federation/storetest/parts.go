@@ -46,14 +46,7 @@ func sameParts(t *testing.T, h PartsHarness) {
 	seen := map[bool]int{}
 	var old []*parts.Beat
 	for range 600 {
-		switch now += rng.Int64N(400); rng.IntN(40) {
-		case 0:
-			now += 3000
-		case 1:
-			now += 62_000
-		case 2:
-			now -= 2000
-		}
+		now = drift(rng, now+rng.Int64N(400), 40)
 		h.SetClock(now)
 		var batch []*parts.Beat
 		for range 1 + rng.IntN(5) {
@@ -64,21 +57,27 @@ func sameParts(t *testing.T, h PartsHarness) {
 			b := w.next(now)
 			batch, old = append(batch, b), append(old, b)
 		}
-		got, err := h.Store.Share(context.Background(), batch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := w.answers(now, batch)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("at +%d ms %s (- want, + got):\n%s", now-begin, text(batch), diff)
-		}
-		for _, r := range got {
+		for _, r := range w.share(t, h, now, batch) {
 			seen[r.Seq > 0]++
 		}
 	}
 	if seen[false] < 20 || seen[true] < 1000 {
 		t.Errorf("so many were answered: %v", seen)
 	}
+}
+
+// drift lets a clock jump now and then, once in so many times each: over a TTL, over a Window, and
+// back.
+func drift(rng *rand.Rand, now int64, once int) int64 {
+	switch rng.IntN(once) {
+	case 0:
+		return now + 3000
+	case 1:
+		return now + 62_000
+	case 2:
+		return now - 2000
+	}
+	return now
 }
 
 // crowd is some processes, and accounts that know what a store has to know.
@@ -114,6 +113,19 @@ func (w *crowd) heard(b *parts.Beat, r parts.Reply) {
 type told struct {
 	seq   int64
 	parts map[string]int64
+}
+
+// share tells a store of beats, which has to answer them as accounts do.
+func (w *crowd) share(t *testing.T, h PartsHarness, now int64, batch []*parts.Beat) []parts.Reply {
+	t.Helper()
+	got, err := h.Store.Share(context.Background(), batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(w.answers(now, batch), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("at +%d ms %s (- want, + got):\n%s", now-begin, Text(batch), diff)
+	}
+	return got
 }
 
 func (w *crowd) answers(now int64, batch []*parts.Beat) []parts.Reply {

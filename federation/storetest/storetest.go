@@ -76,14 +76,14 @@ func (w *twin) beat(b *federation.Beat) federation.Reply {
 	if err != nil {
 		w.t.Fatalf("beat %s %d: %v", b.Node, b.Seq, err)
 	}
-	if diff := cmp.Diff(text(want), text(got)); diff != "" {
+	if diff := cmp.Diff(Text(want), Text(got)); diff != "" {
 		w.t.Fatalf("beat %s %d at +%d ms (- want, + got):\n%s", b.Node, b.Seq, w.now-begin, diff)
 	}
 	look, err := w.h.Store.Look(context.Background(), "p")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if diff := cmp.Diff(text(w.oracle.View(w.now)), text(look)); diff != "" {
+	if diff := cmp.Diff(Text(w.oracle.View(w.now)), Text(look)); diff != "" {
 		w.t.Fatalf("the view after beat %s %d (- want, + got):\n%s", b.Node, b.Seq, diff)
 	}
 	return got

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -22,49 +21,13 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/pipenet"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// pipeListener is a listener without a network, so that a whole stack can run
-// inside a testing/synctest bubble.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
-
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // stack is client → gateway → model server, over pipes.
 type stack struct {
@@ -129,7 +92,7 @@ func newStack(t *testing.T, w world) *stack {
 	if s.mock, err = mock.New(w.mock); err != nil {
 		t.Fatal(err)
 	}
-	upstream := newPipeListener()
+	upstream := pipenet.Listen()
 	s.serve(&http.Server{Handler: s.mock, Protocols: w.protocols()}, upstream)
 
 	cfg := w.config()
@@ -142,7 +105,7 @@ func newStack(t *testing.T, w world) *stack {
 	}
 	gw, gov := build(t, cfg, w.tenants, w.journal, w.recorder, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: slog.New(w.logHandler()), Transport: rt, Prompts: w.prompts})
 	s.gov, s.gateway = gov, gw
-	front := newPipeListener()
+	front := pipenet.Listen()
 	base, cut := context.WithCancelCause(context.Background())
 	s.cut = cut
 	s.server = &http.Server{
@@ -150,18 +113,18 @@ func newStack(t *testing.T, w world) *stack {
 		BaseContext: func(net.Listener) context.Context { return base },
 	}
 	s.serve(s.server, front)
-	clientSide := &http.Transport{DialContext: front.dial, MaxIdleConnsPerHost: 256, DisableCompression: true, Protocols: w.protocols()}
+	clientSide := &http.Transport{DialContext: front.Dial, MaxIdleConnsPerHost: 256, DisableCompression: true, Protocols: w.protocols()}
 	s.client = &http.Client{Transport: clientSide}
 	s.closers = append(s.closers, clientSide.CloseIdleConnections)
 	return s
 }
 
 // dialer leads to the upstreams by their names.
-func (s *stack) dialer(w world, first *pipeListener) func(context.Context, string, string) (net.Conn, error) {
-	hosts := map[string]*pipeListener{"mock:80": first}
+func (s *stack) dialer(w world, first *pipenet.Listener) func(context.Context, string, string) (net.Conn, error) {
+	hosts := map[string]*pipenet.Listener{"mock:80": first}
 	for name, h := range w.others {
 		if h != nil {
-			l := newPipeListener()
+			l := pipenet.Listen()
 			s.serve(&http.Server{
 				Handler: h, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
 				ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
@@ -176,7 +139,7 @@ func (s *stack) dialer(w world, first *pipeListener) func(context.Context, strin
 		if l == nil {
 			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		}
-		return l.dial(ctx, network, addr)
+		return l.Dial(ctx, network, addr)
 	}
 }
 

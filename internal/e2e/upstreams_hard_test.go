@@ -155,15 +155,22 @@ func TestUpstreams_LateAnswersShutNobodyOut(t *testing.T) {
 	})
 }
 
+// paused is a gateway whose only upstream has asked for a pause of 30 s, with a tenant who waits for
+// a minute.
+func paused(t *testing.T) (*stack, *moody) {
+	t.Helper()
+	up := newMoody(t, mock.Config{})
+	up.become(says(429, "Retry-After", "30"))
+	who := tenant("a", 1)
+	who.MaxWait = time.Minute
+	return newStack(t, world{pool: only("up1"), tenants: []tenants.Tenant{who}, others: map[string]http.Handler{"up1": up}}), up
+}
+
 // Of a call that was sent back into the queue another with its Idempotency-Key is told
 // that it waits.
 func TestUpstreams_IdempotencyKeyOfACallThatWaitsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := newMoody(t, mock.Config{})
-		up.become(says(429, "Retry-After", "30"))
-		who := tenant("a", 1)
-		who.MaxWait = time.Minute
-		s := newStack(t, world{pool: only("up1"), tenants: []tenants.Tenant{who}, others: map[string]http.Handler{"up1": up}})
+		s, up := paused(t)
 		defer s.close()
 		post := func() (int, string, string) {
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway/v1/chat/completions", strings.NewReader(chat(false, 5, "")))
@@ -367,11 +374,7 @@ func TestUpstreams_GoneForLong(t *testing.T) {
 // Who waits for a pause to end is answered when the gateway drains.
 func TestUpstreams_DrainWhileAllPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := newMoody(t, mock.Config{})
-		up.become(says(429, "Retry-After", "30"))
-		who := tenant("a", 1)
-		who.MaxWait = time.Minute
-		s := newStack(t, world{pool: only("up1"), tenants: []tenants.Tenant{who}, others: map[string]http.Handler{"up1": up}})
+		s, _ := paused(t)
 		defer s.close()
 		began := time.Now()
 		time.AfterFunc(5*time.Second, s.gov.Drain)

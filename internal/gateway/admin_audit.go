@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Who may be behind a request to the admin side.
+// Who may be behind a request to the admin API.
 const (
 	actorToken    = "admin token"
 	actorLoopback = "loopback"
@@ -19,8 +19,8 @@ func by(actor string, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), actorOf{}, actor))
 }
 
-// audit writes one line about a change that came over the admin side, and only once it is made. Secrets must not be
-// among the attributes.
+// audit logs one line about a change made through the admin API, once it is made. The attributes
+// must not contain secrets.
 func (g *Gateway) audit(r *http.Request, action string, attrs ...slog.Attr) {
 	actor, _ := r.Context().Value(actorOf{}).(string)
 	g.log.LogAttrs(r.Context(), slog.LevelInfo, "audit", append([]slog.Attr{

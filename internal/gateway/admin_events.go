@@ -19,25 +19,25 @@ import (
 const (
 	// heartbeatEvery keeps proxies from taking a quiet stream for a dead one.
 	heartbeatEvery = 15 * time.Second
-	// eventPatience is how long a reader may take none of what it is sent.
+	// eventPatience is how long a reader may take before it reads what it was sent.
 	eventPatience = 30 * time.Second
 	// eventsAtOnce is how many events are copied under the ring's lock.
 	eventsAtOnce = 64
-	// eventsRetry is when a browser is to come back after the stream broke off.
+	// eventsRetry is when browsers are told to come back after a stream broke off.
 	eventsRetry = 2 * time.Second
 )
 
-// eventBoot tells the numbers of this process's events from those of others.
+// eventBoot tells this process's event numbers from those of other processes.
 var eventBoot = strconv.FormatInt(time.Now().UnixMilli(), 36)
 
-// eventFilter says which events a reader wants; what is empty wants all.
+// eventFilter says which events a reader wants; an empty list wants all.
 type eventFilter struct {
 	tenants, pools []string
 	kinds          [governor.NumEventKinds]bool
 }
 
-// readEventFilter reads the query: each name may be there several times, and have
-// several values between commas.
+// readEventFilter reads the query. A name may occur several times, and may have several values
+// separated by commas.
 func (g *Gateway) readEventFilter(query url.Values) (eventFilter, error) {
 	var f eventFilter
 	w := g.world.Load()
@@ -73,7 +73,7 @@ func (g *Gateway) readEventFilter(query url.Values) (eventFilter, error) {
 	return f, nil
 }
 
-// kindNamed is 0 where there is none.
+// kindNamed returns 0 for an unknown name.
 func kindNamed(name string) governor.EventKind {
 	for k := governor.EventKind(1); int(k) < governor.NumEventKinds; k++ {
 		if k.String() == name {
@@ -83,8 +83,8 @@ func kindNamed(name string) governor.EventKind {
 	return 0
 }
 
-// wants reports whether a reader is told of an event. A tenant's teams are part of it;
-// what concerns all, as a reload does, is of each tenant and pool.
+// wants reports whether the reader wants an event. A tenant's teams count as the tenant; an event
+// that concerns everybody, such as a reload, counts for every tenant and pool.
 func (f *eventFilter) wants(e *governor.Event) bool {
 	if !f.kinds[e.Kind] {
 		return false
@@ -96,8 +96,8 @@ func (f *eventFilter) wants(e *governor.Event) bool {
 		(len(f.pools) == 0 || e.Request.Pool == "" || slices.Contains(f.pools, e.Request.Pool))
 }
 
-// followEvents answers GET /api/v1/events with a stream that ends when the reader goes,
-// or closing is closed.
+// followEvents answers GET /api/v1/events with a stream that ends when the reader goes away, or
+// when closing is closed.
 func (g *Gateway) followEvents(w http.ResponseWriter, r *http.Request, closing <-chan struct{}) error {
 	filter, err := g.readEventFilter(r.URL.Query())
 	if err != nil {
@@ -146,8 +146,9 @@ func (g *Gateway) followEvents(w http.ResponseWriter, r *http.Request, closing <
 	return nil
 }
 
-// resumeAt is the event to begin with for who got an id last: the next one, or, after a
-// restart, the first there is. Who got none begins with what comes.
+// resumeAt is the first event for a reader whose last event had this id: the next one or, if the id
+// is from another process (foreign), the oldest there is. A reader without an id begins with the
+// next event to come.
 func (g *Gateway) resumeAt(id string) (from uint64, foreign bool) {
 	boot, number, ok := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -161,7 +162,7 @@ func (g *Gateway) resumeAt(id string) (from uint64, foreign bool) {
 	return n + 1, false
 }
 
-// eventStream writes server-sent events; after an error it writes nothing.
+// eventStream writes server-sent events; after an error it writes nothing more.
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -171,7 +172,7 @@ type eventStream struct {
 
 func (s *eventStream) printf(format string, args ...any) { s.buf = fmt.Appendf(s.buf, format, args...) }
 
-// lost tells how many events were overwritten before they were read; nil is unknown.
+// lost tells the reader how many events were overwritten before it read them; nil is unknown.
 func (s *eventStream) lost(n *uint64) {
 	data, _ := json.Marshal(map[string]*uint64{"lost": n})
 	s.printf("event: lost\ndata: %s\n\n", data)
@@ -181,7 +182,7 @@ func (s *eventStream) event(e *events.Event) {
 	s.printf("id: %s-%d\nevent: %s\ndata: %s\n\n", eventBoot, e.Seq, e.Kind, encoded(viewEvent(&e.Event)))
 }
 
-// send writes what there is, to a reader that takes it in time.
+// send writes what is buffered, within eventPatience.
 func (s *eventStream) send() {
 	if s.err != nil || len(s.buf) == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// eventView is an event as the stream tells it. What does not apply is left out.
+// eventView is an event as the stream shows it. What does not apply is left out.
 type eventView struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
@@ -37,7 +37,7 @@ type askedView struct {
 	Output int64 `json:"output"`
 }
 
-// refusalView is why: whose limit it was, and how it stood.
+// refusalView explains a refusal: whose limit it was, and how that stood.
 type refusalView struct {
 	Status     int     `json:"status"`
 	Code       string  `json:"code"`
@@ -59,7 +59,7 @@ type tookView struct {
 	Reasoning   int64 `json:"reasoning"`
 }
 
-// cutView is what cannot be had of a pool until a time.
+// cutView is what is missing of a pool until a time.
 type cutView struct {
 	RateRatio float64   `json:"rate_ratio"`
 	TPM       int64     `json:"tpm"`

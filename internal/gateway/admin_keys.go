@@ -11,8 +11,9 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// adminKeys is the part of the admin side that lists, makes and revokes API keys. A change is written to the key file
-// and then taken over from there, as by every process that watches it.
+// adminKeys is the part of the admin API that lists, makes and revokes API keys. A change is
+// written to the key file and taken over from there, as it is by every process that watches the
+// file.
 type adminKeys struct {
 	g        *Gateway
 	policies Policies
@@ -34,7 +35,7 @@ type keyView struct {
 	HashPrefix string            `json:"hash_prefix"`
 	Source     string            `json:"source"`
 	Status     tenants.KeyStatus `json:"status"`
-	Created    *time.Time        `json:"created"` // null for those of policy files
+	Created    *time.Time        `json:"created"` // null for keys in policy files
 	Expires    *time.Time        `json:"expires"`
 	Expired    bool              `json:"expired"`
 	LastUsedAt *time.Time        `json:"last_used_at"` // by this process
@@ -72,7 +73,7 @@ func unlessZero(t time.Time) *time.Time {
 	return &t
 }
 
-// createdKey is a key that was made. Key is the only time that it is shown.
+// createdKey is a key that was just made. This is the only time that Key is shown.
 type createdKey struct {
 	ID      string     `json:"id"`
 	Key     string     `json:"key,omitempty"`
@@ -83,7 +84,7 @@ type createdKey struct {
 	Expires *time.Time `json:"expires"`
 }
 
-// create makes a key, and answers when it opens what it is for.
+// create makes a key, and answers once the key is accepted.
 func (k *adminKeys) create(w http.ResponseWriter, r *http.Request) error {
 	asked, err := readKeyRequest(w, r, time.Now())
 	if err != nil {
@@ -119,7 +120,7 @@ func (k *adminKeys) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// revokedKey is a key that opens nothing any more.
+// revokedKey is a key that is not accepted any more.
 type revokedKey struct {
 	ID      string    `json:"id"`
 	Tenant  string    `json:"tenant"`
@@ -127,7 +128,7 @@ type revokedKey struct {
 	Revoked time.Time `json:"revoked"`
 }
 
-// revoke makes a key open nothing, and answers when that is so.
+// revoke revokes a key, and answers once the key is not accepted any more.
 func (k *adminKeys) revoke(w http.ResponseWriter, r *http.Request) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,8 +155,8 @@ func (k *adminKeys) revoke(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// findKey finds a key by its id or its whole hash: in force, else in the file, where another process may have written
-// it just now.
+// findKey finds a key by its id or its whole hash: among those in force, else in the file, where
+// another process may have just written it.
 func findKey(snap *tenants.Snapshot, file *tenants.KeyFile, ref string) (tenants.KeyInfo, error) {
 	is := func(h tenants.KeyHash) bool { return h.ID() == ref || h.String() == ref }
 	for _, k := range snap.Keys() {
@@ -177,11 +178,11 @@ func findKey(snap *tenants.Snapshot, file *tenants.KeyFile, ref string) (tenants
 			return tenants.KeyInfo{Key: tenants.Key{Hash: k.Hash}}, nil
 		}
 	}
-	// What was asked for is not shown: by mistake it may be a key itself.
+	// The id is not repeated: by mistake it may be a key.
 	return tenants.KeyInfo{}, &adminError{http.StatusNotFound, "key_not_found", "There is no key of this id or hash. GET /api/v1/keys lists all; the path takes an id such as key_0123456789abcdef, or sha256: and the whole hash."}
 }
 
-// file is where changes are written.
+// file is the file to which changes are written.
 func (k *adminKeys) file(snap *tenants.Snapshot) (*tenants.KeyFile, error) {
 	file := snap.KeyFile()
 	if file == nil || k.policies == nil {
@@ -190,10 +191,10 @@ func (k *adminKeys) file(snap *tenants.Snapshot) (*tenants.KeyFile, error) {
 	return file, nil
 }
 
-// takeOver puts what is written in force here. Where policy files are bad at the moment, the key file alone is taken
-// over: a key must be revocable at any time.
+// takeOver puts what was written in force here. If policy files are bad at the moment, only the key
+// file is taken over: it must be possible to revoke a key at any time.
 func (k *adminKeys) takeOver(ctx context.Context, file *tenants.KeyFile) error {
-	_, err := k.policies.Reload(context.WithoutCancel(ctx)) // it is written: who asked may go
+	_, err := k.policies.Reload(context.WithoutCancel(ctx)) // it is written, even if the client has gone
 	if err == nil {
 		return nil
 	}
@@ -203,7 +204,7 @@ func (k *adminKeys) takeOver(ctx context.Context, file *tenants.KeyFile) error {
 	return nil
 }
 
-// keyAttrs are of a change that is written; inForce says whether it counts here already.
+// keyAttrs describe a key for the audit log; inForce says whether the change counts here already.
 func keyAttrs(h tenants.KeyHash, tenant, name string, inForce bool) []slog.Attr {
 	return []slog.Attr{slog.String("key", h.ID()), slog.String("tenant", tenant), slog.String("name", name), slog.Bool("in_force", inForce)}
 }

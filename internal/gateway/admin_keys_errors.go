@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// keyFileError is why the key file was not changed.
+// keyFileError explains why the key file was not changed.
 func keyFileError(err error) *adminError {
 	_, damaged := errors.AsType[tenants.Problems](err)
 	switch {
@@ -22,7 +22,7 @@ func keyFileError(err error) *adminError {
 	return &adminError{http.StatusInternalServerError, "keys_file_failed", fmt.Sprintf("The key file could not be changed: %v.", err)}
 }
 
-// notInForce says that a change is in the file and does not count here.
+// notInForce says that a change was written to the file but does not count here yet.
 func notInForce(what string, err error) *adminError {
 	if err == nil {
 		err = errors.New("the policy or keys_file was changed at the same time")

@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// adminError is an answer of the admin side that says what is wrong.
+// adminError is an error answer of the admin API.
 type adminError struct {
 	status        int
 	code, message string
@@ -18,7 +18,7 @@ type adminError struct {
 
 func (e *adminError) Error() string { return e.message }
 
-// answering writes what a handler of the admin side says is wrong.
+// answering makes a handler of a function that may return an error, which becomes the answer.
 func answering(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := handle(w, r)
@@ -40,7 +40,7 @@ func respondAs(w http.ResponseWriter, status int, v any) {
 	respond(w, v)
 }
 
-// keyRequest is a key to be made, and, unless the caller has brought its hash, the key itself.
+// keyRequest is a key to be made and, unless the caller brought its hash, the key itself.
 type keyRequest struct {
 	tenants.RuntimeKey
 	clear string
@@ -49,7 +49,7 @@ type keyRequest struct {
 // maxKeyRequest is the largest body of a request for a key, in bytes.
 const maxKeyRequest = 64 << 10
 
-// readKeyRequest reads what key is wanted, and makes it.
+// readKeyRequest reads which key is wanted, and makes it.
 func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*keyRequest, error) {
 	var said struct {
 		Tenant    string `json:"tenant"`
@@ -94,7 +94,7 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 	return k, nil
 }
 
-// keyExpiry is when a key is to end: at a time, or after a while; the zero time is never.
+// keyExpiry is when a key expires: at a time, or after a duration; the zero time is never.
 func keyExpiry(at, in string, now time.Time) (time.Time, error) {
 	var end time.Time
 	switch {

@@ -7,14 +7,15 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// lastUses is when each key was last used since this process began, to the second. A reload carries it over.
+// lastUses records when each key was last used since this process began, to the second. It survives
+// reloads.
 type lastUses struct {
-	// The map is immutable, and replaced as a whole by follow; what it points to goes on.
+	// The map is immutable, and replaced as a whole by follow. What it points to is carried over.
 	of atomic.Pointer[map[tenants.KeyHash]*atomic.Int64]
 }
 
-// follow makes room for the keys of a snapshot. It is called before the snapshot is in force, and never twice at the
-// same time.
+// follow makes room for the keys of a snapshot. Call it before the snapshot is in force, by one
+// goroutine at a time.
 func (l *lastUses) follow(snap *tenants.Snapshot) {
 	var before map[tenants.KeyHash]*atomic.Int64
 	if m := l.of.Load(); m != nil {
@@ -29,7 +30,8 @@ func (l *lastUses) follow(snap *tenants.Snapshot) {
 	l.of.Store(&next)
 }
 
-// mark notes that a key is used. It writes once a second, so that many calls by one key are in nobody's way.
+// mark notes that a key is used. It writes at most once a second, so that many calls with one key
+// do not contend.
 func (l *lastUses) mark(h tenants.KeyHash, now time.Time) {
 	at := (*l.of.Load())[h]
 	if second := now.Unix(); at != nil && at.Load() < second { // nil is a key that a reload has just taken away
@@ -37,7 +39,7 @@ func (l *lastUses) mark(h tenants.KeyHash, now time.Time) {
 	}
 }
 
-// last is when a key was used; ok is false where it was not.
+// last returns when a key was last used; ok is false if it was not.
 func (l *lastUses) last(h tenants.KeyHash) (at time.Time, ok bool) {
 	used := (*l.of.Load())[h]
 	if used == nil || used.Load() == 0 {

@@ -10,7 +10,7 @@ type policyView struct {
 	Pools []policyPool `json:"pools"`
 }
 
-// policyPool is a pool with those who may use it.
+// policyPool is a pool, with those who may use it.
 type policyPool struct {
 	Name    string          `json:"name"`
 	Models  []string        `json:"models"`
@@ -23,7 +23,8 @@ type policyTenant struct {
 	Name  string `json:"name"`
 	Tier  string `json:"tier"`
 	Group string `json:"group"`
-	// Share is the part that its own keys have while all ask for more than they get.
+	// Share is the part of the pool that its own keys get while everybody asks for more than they
+	// get.
 	Share  float64         `json:"share_ratio"`
 	Limits []tenants.Limit `json:"limits"`
 }
@@ -44,7 +45,7 @@ func (g *Gateway) policyView() policyView {
 	return v
 }
 
-// limitList is a list that JSON writes as one, also where it is empty.
+// limitList is never nil, so that JSON shows an empty list as [].
 func limitList(limits []tenants.Limit) []tenants.Limit {
 	if limits == nil {
 		return []tenants.Limit{}

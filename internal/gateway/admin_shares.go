@@ -8,8 +8,8 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// shareView is what a tenant has of a pool, and what is its due, as parts of the pool's last
-// minute. docs/api.md says what each is.
+// shareView is what a tenant had of a pool in the pool's last minute, and what it was entitled to,
+// as parts of the whole. docs/api.md explains each field.
 type shareView struct {
 	Name       string  `json:"name"`
 	Weight     float64 `json:"weight"`
@@ -35,17 +35,17 @@ type fairnessView struct {
 	Tenants []shareView `json:"tenants"`
 }
 
-// poolFairness is that of one pool, in a list of them.
+// poolFairness is the fairnessView of one pool in a list.
 type poolFairness struct {
 	Name string `json:"name"`
 	FairnessView
 }
 
-// snapshotTop is how many tenants and leases of a pool the snapshot lists: it is asked for every
+// snapshotTop is how many tenants and leases of a pool the snapshot lists. It is asked for every
 // second, by a page that has no room for more.
 const snapshotTop = 100
 
-// fairnessOf lists at most so many tenants: those that ask for, or had, most.
+// fairnessOf lists at most so many tenants: those that ask for most, or had most.
 func fairnessOf(p *governor.PoolState, most int) fairnessView {
 	v := fairnessView{Jain: p.Jain, Deviation: p.Deviation, Unused: p.Unused, TenantsTotal: len(p.Shares), Tenants: []shareView{}}
 	order := make([]int, len(p.Shares))
@@ -69,7 +69,7 @@ func fairnessOf(p *governor.PoolState, most int) fairnessView {
 	return v
 }
 
-// oldestWait is for how many seconds the first of those has waited that wait for a pool.
+// oldestWait is how many seconds the call that has waited longest for a pool has waited.
 func oldestWait(p *governor.PoolState) float64 {
 	d := time.Duration(0)
 	for i := range p.Shares {
@@ -78,7 +78,7 @@ func oldestWait(p *governor.PoolState) float64 {
 	return d.Seconds()
 }
 
-// stir is how much goes on at a tenant.
+// stir measures how much is going on at a tenant.
 func stir(s *governor.TenantShare) float64 {
 	return max(s.Demand, s.Received, s.Entitled) + float64(s.Running+s.Queued)/1e6
 }
@@ -94,7 +94,7 @@ func (g *Gateway) fairnessViews() []poolFairness {
 	return out
 }
 
-// oldest lists at most so many leases, those that are oldest first.
+// oldest lists at most so many leases, oldest first.
 func oldest(leases []leaseView, most int) []leaseView {
 	slices.SortStableFunc(leases, func(a, b leaseView) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
 	return leases[:min(len(leases), most)]

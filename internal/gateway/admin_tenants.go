@@ -5,8 +5,8 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// tenantView is a tenant or team. Weight is its claim on the share of what it is below: its parent, else its group, else
-// the pool, where a group's claim is GroupWeight.
+// tenantView is a tenant or team. Weight is its claim within its parent's share, else within its
+// group's, else within the pool, where GroupWeight is its group's claim.
 type tenantView struct {
 	Name           string         `json:"name"`
 	Parent         string         `json:"parent"` // of a team
@@ -16,7 +16,7 @@ type tenantView struct {
 	GroupWeight    float64        `json:"group_weight"` // 0 without a group
 	MaxWaitSeconds float64        `json:"max_wait_seconds"`
 	Shadow         bool           `json:"shadow"`
-	ShadowRefused  int64          `json:"shadow_refused"` // calls that went although they would have been refused
+	ShadowRefused  int64          `json:"shadow_refused"` // calls that went although the limits would have refused them
 	Limits         []axisView     `json:"limits"`
 	Running        int64          `json:"running"`
 	Waiting        int            `json:"waiting"` // for own limits
@@ -52,8 +52,8 @@ func (g *Gateway) tenantViews() []tenantView {
 
 func inOnes(w escrow.Weight) float64 { return float64(w) / float64(escrow.WeightOne) }
 
-// shadowRefusals is how many calls of a tenant went, in all pools, although they
-// would have been refused.
+// shadowRefusals is how many calls of a tenant went, in all pools, although its limits would have
+// refused them.
 func (w *world) shadowRefusals(t *tenants.Tenant) int64 {
 	n := int64(0)
 	for _, account := range w.accounts[t.Index] {

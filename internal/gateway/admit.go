@@ -54,8 +54,8 @@ func (c *call) use(p *poolSide) *refusal {
 	return nil
 }
 
-// admit estimates what the call may take, edits its body accordingly, and asks
-// the governor.
+// admit estimates what the call may take, edits its body accordingly, and asks the governor. This
+// is where the call waits.
 func (c *call) admit() *refusal {
 	if f := c.readHints(); f != nil {
 		return f
@@ -77,7 +77,7 @@ func (c *call) admit() *refusal {
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
 	c.req.Claim, c.req.Interrupt = c.claim(), c.interrupted
 	c.req.Price = c.price()
-	if c.route.toObjects() || c.route.free { // a request, and no tokens but those of a socket, as they come
+	if c.route.toObjects() || c.route.free { // one request; a socket's tokens are counted as they come
 		return c.acquire(edits)
 	}
 	c.req.Model = c.head.model
@@ -95,8 +95,8 @@ func (c *call) admit() *refusal {
 	return c.acquire(edits)
 }
 
-// estimatePrompt is how many tokens the prompt has: as learned, or, as long as little is,
-// as counted, if it can be.
+// estimatePrompt is how many tokens the prompt has: by what was learned or, while little is, by
+// counting, if that is possible at once.
 func (c *call) estimatePrompt() int64 {
 	prompts := c.estimates.prompts
 	if c.g.prompts != nil && c.route.body == jsonBody && prompts.Uncertain(c.head.model) {
@@ -107,8 +107,9 @@ func (c *call) estimatePrompt() int64 {
 	return prompts.Estimate(c.head.model, c.head.weight)
 }
 
-// leastPrompt is how many tokens the prompt has at the least, not by the guess: no call is
-// refused for ever because of a guess. Counting is for what may be too much for the pool.
+// leastPrompt is how many tokens the prompt has at the least. It does not rely on the estimate: no
+// call may be refused for ever because of a guess. Only prompts that may be too large for the pool
+// are counted.
 func (c *call) leastPrompt() int64 {
 	least := tokens.Least(c.head.weight)
 	most := c.pool.inputMax
@@ -118,7 +119,7 @@ func (c *call) leastPrompt() int64 {
 	return max(least, c.g.prompts.AtLeast(c.world.snap.RealModel(c.head.model), c.body))
 }
 
-// acquire asks the governor, and waits.
+// acquire asks the governor for a lease, and waits for it.
 func (c *call) acquire(edits []edit) *refusal {
 	if f := c.onlyOne(); f != nil {
 		return f
@@ -148,12 +149,12 @@ func (c *call) acquire(edits []edit) *refusal {
 		c.account.ShadowRefused(would.Reason)
 		c.noteReasons(would, true)
 	}
-	c.body = splice(c.body, edits) // not before: who waits holds one body, and can begin again
+	c.body = splice(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-lease.Waited, c.spans.Exemplar())
 	return nil
 }
 
-// tooLong refuses a prompt that alone is more than the pool's minute.
+// tooLong refuses a prompt that by itself exceeds the pool's minute.
 func (p *poolSide) tooLong(input int64) *refusal {
 	if p.inputMax == 0 || input <= p.inputMax {
 		return nil
@@ -164,7 +165,7 @@ func (p *poolSide) tooLong(input int64) *refusal {
 	}
 }
 
-// readHints reads what the caller may say about how it is to be treated.
+// readHints reads the headers by which callers say how a call is to be treated.
 func (c *call) readHints() *refusal {
 	switch p := c.r.Header.Get("X-Llmgov-Priority"); p {
 	case "", "interactive":

@@ -8,23 +8,22 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Apply puts another policy in force, whole, or changes nothing and says why. Calls
-// in flight keep the world that they began with, but for who is sent back into the queue:
-// see follow. What was learned lives on, and so
-// does every counter of who is still there. The zone in which budgets begin stays
-// that of the first policy.
+// Apply puts another policy in force as a whole, or changes nothing and says why. Calls in flight
+// keep the world that they began with, except those that are sent back into the queue: see follow.
+// What was learned is kept, and so are all counters of tenants and pools that are still there. The
+// time zone in which budgets begin stays that of the first policy.
 //
-// The governor comes first: so whoever finds the new world finds its tenants and
-// pools there too. Who comes from the old one and is not known any more begins
-// again, see again.
+// The governor comes first, so that a call that finds the new world finds its tenants and pools in
+// the governor, too. A call from the old world that the governor does not know any more begins
+// again: see again.
 func (g *Gateway) Apply(snap *tenants.Snapshot) error {
 	g.applying.Lock()
 	defer g.applying.Unlock()
 	return g.apply(snap)
 }
 
-// rekey puts in force what a key file holds now, with the policy that is in force now:
-// neither may be one that was looked at before somebody else changed it.
+// rekey puts the present content of a key file in force, with the policy that is in force now. Both
+// are read under the lock, so that neither is older than a change made by others.
 func (g *Gateway) rekey(file *tenants.KeyFile) error {
 	g.applying.Lock()
 	defer g.applying.Unlock()
@@ -39,7 +38,7 @@ func (g *Gateway) rekey(file *tenants.KeyFile) error {
 	return nil
 }
 
-// apply is Apply, for who holds the lock.
+// apply is Apply; g.applying must be held.
 func (g *Gateway) apply(snap *tenants.Snapshot) error {
 	before := g.world.Load()
 	w, err := newWorld(snap, g.metrics, before)
@@ -65,18 +64,17 @@ func (g *Gateway) apply(snap *tenants.Snapshot) error {
 // Snapshot is the policy in force.
 func (g *Gateway) Snapshot() *tenants.Snapshot { return g.world.Load().snap }
 
-// outdated reports whether another policy is in force than the one that the call
-// began with. It waits for one that is being taken over.
+// outdated reports whether another policy is in force than the one that the call began with. If one
+// is being taken over, it waits for that.
 func (c *call) outdated() bool {
 	c.g.applying.Lock()
 	defer c.g.applying.Unlock()
 	return c.world != c.g.world.Load()
 }
 
-// again begins a call anew, in the policy that is in force now: between the call's
-// first look at its world and its admission the tenant's access to the pool has
-// gone, or the pool has another name. Who is not known any more is told so; all
-// others must not notice.
+// again begins a call anew in the policy that is in force now: between the call's first look at its
+// world and its admission the tenant lost its access to the pool, or the pool was renamed. A tenant
+// that is gone is told so; all others must not notice.
 func (c *call) again(steps ...func() *refusal) *refusal {
 	if !c.outdated() {
 		panic("llmgov: BUG: gateway and governor know different policies")

@@ -10,8 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// noteEvents tells the governor, and whoever reads the log, what has changed with an
-// upstream.
+// noteEvents tells the governor and the log what has changed about an upstream.
 func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Events) {
 	g.believe(p)
 	about := []any{slog.String("pool", p.Name), slog.String("upstream", m.Name)}
@@ -27,7 +26,7 @@ func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Event
 	}
 }
 
-// believe tells the governor what cannot be had of a pool's upstreams.
+// believe tells the governor what is missing of a pool because of its upstreams.
 func (g *Gateway) believe(p *poolSide) {
 	g.believing.Lock()
 	defer g.believing.Unlock()
@@ -52,7 +51,7 @@ func (g *Gateway) believe(p *poolSide) {
 	}
 }
 
-// upstreamStates are what is believed of all upstreams, for the metrics.
+// upstreamStates are what the gateway believes about all upstreams, for the metrics.
 func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 	var out []telemetry.UpstreamState
 	now := time.Now()

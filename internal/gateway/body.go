@@ -50,7 +50,7 @@ func (c *call) readHead() *refusal {
 	case formBody:
 		c.head, err = readForm(c.body, c.r.Header.Get("Content-Type"))
 	case noBody:
-		c.head, c.body = &head{copies: 1, stream: c.route.realtime}, nil // what came with it stops here
+		c.head, c.body = &head{copies: 1, stream: c.route.realtime}, nil // a body is not passed on
 		if c.route.realtime {
 			c.head.model = c.query.Get("model")
 		}
@@ -66,7 +66,7 @@ func (c *call) readHead() *refusal {
 	return nil
 }
 
-// deployed takes the model from the path, which the body may only repeat.
+// deployed takes the model from the path. The body may only repeat it.
 func (h *head) deployed(model string, r *route) *badRequest {
 	switch {
 	case h.model != "" && h.model != model:
@@ -90,12 +90,11 @@ func tooLarge(limit int64) *refusal {
 	return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: "The body is larger than " + bytesText(limit) + "."}
 }
 
-// trusted is how much is allocated on the word of a Content-Length. More is
-// allocated as it comes.
+// trusted is how many bytes are allocated on the word of a Content-Length. Beyond that, memory is
+// allocated as bytes come.
 const trusted = 64 << 10
 
-// readAll reads r to its end: only then does the server watch for the client
-// going away.
+// readAll reads r to its end: only then does net/http notice when the client goes away.
 func readAll(r io.Reader, announced int64) ([]byte, error) {
 	if announced < 0 || announced > trusted {
 		return io.ReadAll(r)
@@ -111,7 +110,7 @@ func readAll(r io.Reader, announced int64) ([]byte, error) {
 	return buf, nil
 }
 
-// checkQuery refuses governed keys in the query, where some servers read them too.
+// checkQuery refuses governed keys in the query, where some servers read them, too.
 func (c *call) checkQuery() *refusal {
 	if c.r.URL.RawQuery == "" {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// call is one request on its way.
+// call is one request on its way through the gateway.
 type call struct {
 	g       *Gateway
 	world   *world
@@ -46,20 +46,19 @@ type call struct {
 	lease    governor.Lease
 	admitted time.Time
 
-	may    upstreams.Mask // of the pool's upstreams, those that can serve it
-	pinned bool           // to those, for they have what it is about
-	tried  upstreams.Mask // since it was admitted
+	may    upstreams.Mask // the pool's upstreams that can serve it
+	pinned bool           // only may can serve it, because they have what it refers to
+	tried  upstreams.Mask // since it was last admitted
 	tries  int            // in all
 	try    *try           // on the way; the first one is first
 	first  try
 	said   upstreams.Told // by the last answer
 	asked  time.Time      // when it first asked to be admitted
 	turns  int            // how often it was admitted anew
-	afresh bool           // it was sent once more, since its connection was lost
-	// comeBack is when to come back, if the last answer says so.
+	afresh bool           // it was sent once more, because its connection was lost
+	// comeBack is when the upstream said to come back, if its last answer did.
 	comeBack time.Duration
-	// lost is what tries took that came to nothing, and paid what of that was charged
-	// with leases before this one.
+	// lost is what failed tries took, and paid what of that was charged with earlier leases.
 	lost, paid governor.Usage
 
 	ctx        context.Context // of the tries
@@ -73,12 +72,12 @@ type call struct {
 	ending     ending
 	dearest    string              // of the models of a batch, or of the calls of its file
 	failure    error               // for the log
-	turned     *refusal            // what llmgov answered itself
+	turned     *refusal            // llmgov's own answer
 	rejection  *governor.Rejection // by the governor, which has been counted
 	shown      bool                // the rate headers are set
 }
 
-// dialect is how to speak to the caller, also before its route is known.
+// dialect is how to speak to the caller, even before the route is known.
 func (c *call) dialect() dialect {
 	if c.route != nil {
 		return c.route.dialect
@@ -92,13 +91,13 @@ func (c *call) refuse(f *refusal) {
 	if c.tenant != nil && !c.shown {
 		c.showStanding()
 	}
-	if c.tenant != nil && c.rejection == nil { // who has no key could make all others be forgotten
+	if c.tenant != nil && c.rejection == nil { // without a key anybody could push all others out
 		c.g.refused.keep(&pastRefusal{at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, id: c.id, said: f})
 	}
 	f.write(&c.w, c.dialect())
 }
 
-// authenticate finds the tenant by the key that came.
+// authenticate finds the tenant by its key.
 func (c *call) authenticate() *refusal {
 	key := bearer(c.r.Header)
 	if key == "" && c.route != nil && c.route.realtime {
@@ -120,7 +119,7 @@ func (c *call) authenticate() *refusal {
 	return nil
 }
 
-// bearer is the key in the first of the headers that SDKs use.
+// bearer is the key, from the first of the headers that SDKs use.
 func bearer(h http.Header) string {
 	if v := h.Get("Authorization"); v != "" {
 		if scheme, key, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {

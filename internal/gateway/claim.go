@@ -10,8 +10,8 @@ import (
 // claimSeed keeps callers from choosing keys that collide.
 var claimSeed = maphash.MakeSeed()
 
-// claim is what tells whether the call was refused before: its Idempotency-Key, or
-// the count of retries that the SDKs of Stainless (openai, anthropic) send.
+// claim tells whether the call was refused before: by its Idempotency-Key, or by the count of
+// retries that Stainless SDKs (openai, anthropic) send.
 func (c *call) claim() escrow.Claim {
 	var claim escrow.Claim
 	if key := c.r.Header.Get("Idempotency-Key"); key != "" {

@@ -16,29 +16,30 @@
 //
 // Routes to what an upstream keeps (files, batches, stored responses …) are a table,
 // objectRoutes, and go the same way: what an answer shows is recorded before it is
-// passed on, lists are filtered (filter), and realtime is a session of its own.
+// passed on, and lists are filtered (filter). A realtime session has code of its own.
 //
 // A call is tried at one upstream after the other until there is an answer to pass on
-// (send), and admitted anew where all have asked for a pause. What is believed of
-// upstreams is package upstreams' business, and told to the governor (believe).
+// (send), and admitted anew if all of them have asked for a pause. What is believed about
+// upstreams is up to package upstreams, and told to the governor (believe).
 //
-// What is answered here (models, usage) goes no further than authenticate. A list of models
-// has what the policy names, and what upstreams list for its patterns (shelf).
+// What the gateway answers itself (models, usage) goes no further than authenticate. A list
+// of models has those that the policy names, and those that upstreams list for its
+// patterns (shelf).
 //
-// A call value goes that way once, left to right, and carries everything.
+// A call value goes this way once, left to right, and carries everything.
 //
 // # Rules
 //
-// The request body is untrusted: what decides about it (model, stream, limits)
-// must mean the same to every JSON reader, or the call is refused. What is not
-// governed passes byte for byte. The snapshot of policies is loaded once a
-// request; only a call that the policy in force has lost, before anything was sent,
-// begins again in that. A lease ends on every way out; what upstream produced is charged,
-// also when nobody reads it to the end. The upstream's key never reaches a
-// tenant, nor a tenant's key the upstream.
+// The request body is untrusted: what decides about it (model, stream, limits) must mean
+// the same to every JSON reader, or the call is refused. What is not governed passes byte for
+// byte. The snapshot of policies is loaded once for each request; only a call whose tenant or
+// pool has gone from the policy in force, before anything was sent, begins again with that
+// policy. A lease ends on every way out. What the upstream produced is charged, even if nobody
+// reads it to the end. The upstream's key never reaches a tenant, nor a tenant's key the
+// upstream.
 //
 // # What it is not
 //
-// It decides nothing about shares and limits: that is package governor's. It
-// talks to no store.
+// It decides nothing about shares and limits: that is package governor's task. It talks to
+// no store.
 package gateway

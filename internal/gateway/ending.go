@@ -19,10 +19,10 @@ type ending struct {
 	done            bool
 	outcome, reason string
 	usage           governor.Usage
-	estimated       bool           // usage is what llmgov counted, not what upstream reported
-	later           bool           // what it takes is charged elsewhere, and says nothing here
-	last            governor.Usage // of usage, what the last try took
-	reported        bool           // by the upstream of the last try, also where estimated is of an earlier one
+	estimated       bool           // usage was counted here, not reported by the upstream
+	later           bool           // the usage is charged elsewhere, and is not known here
+	last            governor.Usage // the part of usage that the last try took
+	reported        bool           // the upstream of the last try reported its usage, even if that of earlier ones is estimated
 }
 
 var noUsage governor.Usage
@@ -30,8 +30,8 @@ var noUsage governor.Usage
 // classIdle is the failure of an answer that fell silent.
 const classIdle = "idle"
 
-// over ends the lease with what was used, and counts it. The first ending counts:
-// the stream, the error handler and the deferred finish may all come here.
+// over ends the lease with what was used, and counts it. Only the first ending counts: the stream,
+// the error handler and the deferred finish may all come here.
 func (c *call) over(outcome, reason string, u governor.Usage) {
 	if c.ending.done {
 		return
@@ -67,10 +67,10 @@ func (c *call) failed(class string, u governor.Usage) {
 	c.over(telemetry.Failed, class, u)
 }
 
-// guess is what a call used that broke off and left nothing to count. What never
-// left took nothing, nor what the upstream answered with an error. A stream sends
-// what it produces, so without a byte there was only the prompt; of a plain
-// answer a part was produced that nobody saw.
+// guess is what a call has used that broke off and left nothing to count. A call that never left
+// took nothing, nor did one that the upstream answered with an error. A stream sends what it
+// produces, so without a byte of it there was only the prompt. Of a plain answer, a part was
+// produced that nobody saw.
 func (c *call) guess() governor.Usage {
 	if !c.try.sent.Load() || c.try.status != 0 && c.try.status/100 != 2 {
 		return noUsage
@@ -85,12 +85,12 @@ func (c *call) firstDelta() {
 	c.lease.Progress(0)
 }
 
-// progress renews the lease by the flow of the stream.
+// progress renews the lease as the stream flows.
 func (c *call) progress(deltas int64) {
 	c.lease.Progress(c.outputOf(deltas))
 }
 
-// outputOf turns deltas into tokens by what the model's streams reported.
+// outputOf converts deltas to tokens, by what streams of the model have reported.
 func (c *call) outputOf(deltas int64) int64 {
 	if deltas == 0 {
 		return 0
@@ -98,7 +98,7 @@ func (c *call) outputOf(deltas int64) int64 {
 	return c.estimates.deltas.Estimate(c.head.model, deltas*tokens.Scale)
 }
 
-// brokeOff is what a client gets when the upstream breaks off in mid-stream.
+// brokeOff is what the client is sent when the upstream breaks off in mid-stream.
 func (c *call) brokeOff(err error) []byte {
 	f := refusal{code: codeUpstream, message: "The upstream " + c.try.up.name + " broke off the stream."}
 	switch {
@@ -111,8 +111,7 @@ func (c *call) brokeOff(err error) []byte {
 	return f.event(c.dialect())
 }
 
-// answered ends the lease of an answer, plain or stream, whichever way it
-// ended.
+// answered ends the lease when an answer, plain or stream, has ended in whatever way.
 func (c *call) answered(res streaming.Result) {
 	u := c.usageOf(res)
 	if c.panicked {
@@ -141,12 +140,11 @@ func (c *call) answered(res streaming.Result) {
 	}
 }
 
-// later reports whether the answer of a background response is charged elsewhere: when it
-// is done and somebody looks, or because somebody did already. A stream that tells what
-// it took is charged as all are; one that broke off goes on at the upstream, but where
-// it was seen gone already.
+// later reports whether the answer of a background response is charged elsewhere: once it is done
+// and somebody looks, or it was already. A stream that tells what it took is charged like any
+// other. One that broke off goes on at the upstream, unless it was seen to be gone.
 func (c *call) later(res streaming.Result, u governor.Usage) bool {
-	if c.owed == "" { // of a plain answer that is read after this: see notedAnswer
+	if c.owed == "" { // for a plain answer that is set later: see notedAnswer
 		return !res.Reported && !c.head.stream && res.Cause == streaming.Completed
 	}
 	mine := false
@@ -162,9 +160,9 @@ var causeClass = map[streaming.Cause]string{
 	streaming.Truncated: "truncated", streaming.UpstreamFailed: "event",
 }
 
-// usageOf is what the upstream reported, else what was counted: the prompt as
-// estimated, and the deltas; where there are none to count, as much as a call
-// of that length usually produces.
+// usageOf is what the upstream reported. Without a report it is what was counted: the estimated
+// prompt, and the deltas; if there are no deltas to count, as much as a call of that length usually
+// produces.
 func (c *call) usageOf(res streaming.Result) governor.Usage {
 	if res.Reported {
 		c.ending.reported = true
@@ -172,13 +170,13 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	}
 	c.ending.estimated = true
 	u := governor.Usage{Input: c.req.Input}
-	if res.Usage.Input > 0 { // a stream that broke off may have told of its prompt
+	if res.Usage.Input > 0 { // even a stream that broke off may have told its prompt
 		u.Input, u.CachedInput = res.Usage.Input, res.Usage.CachedInput
 	}
 	switch {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
-	case !c.head.stream || res.Cause == streaming.Completed: // nothing on routes whose calls hold no output
+	case !c.head.stream || res.Cause == streaming.Completed: // 0 on routes whose calls produce no output tokens
 		u.Output = c.pool.speed.produced(time.Since(c.try.began), c.req.Output)
 	}
 	return u
@@ -198,8 +196,8 @@ func (c *call) learn(res streaming.Result) {
 	}
 }
 
-// finish ends what has not ended, counts, and writes the one log line. It is
-// deferred, so it also runs when a handler panics.
+// finish ends what has not ended, counts the call, and writes its log line. It is deferred, so that
+// it runs even if a handler panics.
 func (c *call) finish() {
 	cause := recover()
 	broken := cause != nil // the answer is not whole
@@ -225,8 +223,8 @@ func (c *call) finish() {
 	}
 }
 
-// endAdmitted ends an admitted call that nobody has ended: the upstream answered
-// with an error, or a handler panicked.
+// endAdmitted ends an admitted call that nothing has ended yet: the upstream answered with an
+// error, or a handler panicked.
 func (c *call) endAdmitted(cause any) {
 	if c.admitted.IsZero() || c.ending.done {
 		return
@@ -247,8 +245,8 @@ func (c *call) endAdmitted(cause any) {
 	}
 }
 
-// countTurned counts a call that llmgov turned away before the governor was
-// asked, which counts its own.
+// countTurned counts a call that llmgov turned away before the governor was asked. The governor
+// counts its own refusals.
 func (c *call) countTurned() {
 	if c.turned == nil || c.ending.done || c.rejection != nil {
 		return

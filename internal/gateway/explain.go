@@ -13,8 +13,8 @@ import (
 
 // Explanation is what a call would meet, and why.
 type Explanation struct {
-	// Request and At are of a call that came: its id, and when it was decided. Waited is
-	// how long it had waited by then.
+	// Request and At are set for a call that came: its id, and when it was decided. Waited is how
+	// long it had waited by then.
 	Request string     `json:"request,omitempty"`
 	At      *time.Time `json:"at,omitempty"`
 	Waited  float64    `json:"waited_seconds,omitempty"`
@@ -39,15 +39,15 @@ type Explanation struct {
 	TenantLimits string `json:"tenant_limits"`
 	// Limits are all that apply, the strictest first.
 	Limits []ExplainedLimit `json:"limits"`
-	// Decision is what would come of it now; nil where only the files were asked.
+	// Decision is what would become of it now; nil if only the files were asked.
 	Decision *Decision `json:"decision,omitempty"`
-	// WithoutShadow is what would come of it if the tenant's limits were enforced; nil
-	// where they are.
+	// WithoutShadow is what would become of it if the tenant's limits were enforced; nil if they
+	// are.
 	WithoutShadow *Decision `json:"without_shadow,omitempty"`
 }
 
-// ExplainFiles tells what the policy says of a call: the limits that apply, and
-// nothing of what is used of them. The question is a valid one.
+// ExplainFiles tells what the policy says of a call: the limits that apply, and nothing of what is
+// used of them. The question must be valid.
 func ExplainFiles(snap *tenants.Snapshot, q *Question) (*Explanation, error) {
 	x, req, _, err := explained(snap, q)
 	if err != nil {
@@ -117,13 +117,13 @@ func (g *Gateway) explanation(q *Question) (*Explanation, error) {
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
 		x.Decision, x.WithoutShadow = &Decision{Outcome: outcomeAdmit}, strict
 	}
-	if f := w.pools[p.Index].tooLong(req.Input); f != nil { // of which no shadow is cast
+	if f := w.pools[p.Index].tooLong(req.Input); f != nil { // even of a shadow
 		x.Decision, x.WithoutShadow = refusedWith(f, nil), nil
 	}
 	return x, nil
 }
 
-// explained is what the policy alone says of a call, and the call.
+// explained returns what the policy alone says of a call, and the call and its pool.
 func explained(snap *tenants.Snapshot, q *Question) (*Explanation, *governor.Request, *tenants.Pool, error) {
 	t, p, err := snap.Ask(q.Tenant, q.Model)
 	if err != nil {
@@ -133,7 +133,7 @@ func explained(snap *tenants.Snapshot, q *Question) (*Explanation, *governor.Req
 	return explainedCall(snap, t, p, req), req, p, nil
 }
 
-// explainedCall is what the policy alone says of a call of a tenant to a pool.
+// explainedCall is what the policy alone says of a tenant's call to a pool.
 func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, req *governor.Request) *Explanation {
 	x := &Explanation{
 		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(req.Model),
@@ -150,7 +150,7 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 	return x
 }
 
-// notAsked is the answer to a question about calls that nobody makes.
+// notAsked is the answer to a question about a call that nobody could make.
 func notAsked(err *tenants.AskError) *adminError {
 	e := &adminError{http.StatusNotFound, "tenant_not_found", sentence(err.What)}
 	switch err.Kind {
@@ -164,7 +164,7 @@ func notAsked(err *tenants.AskError) *adminError {
 	return e
 }
 
-// sentence is a text of package tenants as one of this.
+// sentence turns an error text of package tenants into a sentence.
 func sentence(s string) string {
 	s = strings.ToUpper(s[:1]) + s[1:]
 	if strings.HasSuffix(s, "?") {

@@ -15,22 +15,22 @@ import (
 
 // ExplainedLimit is one limit as a call would meet it. Money is in dollars.
 type ExplainedLimit struct {
-	// Of is whose it is: a tenant's, a team's, or, where Kind is pool or a budget has
-	// Pool set, the pool's. Kind is limit, budget or pool.
+	// Of says whose limit it is: a tenant's, a team's or, if Kind is pool or Pool is set for a
+	// budget, the pool's. Kind is limit, budget or pool.
 	Of   string `json:"of"`
 	Kind string `json:"kind"`
 	// Pool is set for what holds in one pool only.
 	Pool string `json:"pool,omitempty"`
-	// Axis is what it limits, and Key what files call it.
+	// Axis is what it limits, and Key what the files call it.
 	Axis  string   `json:"axis"`
 	Key   string   `json:"key"`
 	Limit float64  `json:"limit"`
 	Used  *float64 `json:"used,omitempty"`
 	Asked float64  `json:"asked"`
 	Left  *float64 `json:"left,omitempty"`
-	// Wait is until there is room, as far as that can be known.
+	// Wait is how long it takes until there is room, as far as can be known.
 	Wait *float64 `json:"wait_seconds,omitempty"`
-	// Most is what an adaptive limit may grow to: Limit is what it is now.
+	// Most is what an adaptive limit may grow to; Limit is what it is now.
 	Most float64 `json:"most,omitempty"`
 	// From is file:line:col; "" for a default, and for what no file says.
 	From string `json:"from"`
@@ -42,8 +42,8 @@ const (
 	kindPool   = "pool"
 )
 
-// Decision is what would come of a call. Status, Code, Type and Message are those of
-// the refusal that it would get.
+// Decision is what would become of a call. Status, Code, Type and Message are those of the refusal
+// that it would get.
 type Decision struct {
 	Outcome    string  `json:"outcome"` // admit, wait or refuse
 	Wait       float64 `json:"wait_seconds"`
@@ -52,7 +52,7 @@ type Decision struct {
 	Type       string  `json:"type"`
 	Message    string  `json:"message"`
 	RetryAfter float64 `json:"retry_after_seconds"`
-	// Limit is which of the limits decides, by its index; null where none does.
+	// Limit is the index of the limit that decides; null if none does.
 	Limit *int `json:"limit"`
 }
 
@@ -62,9 +62,9 @@ const (
 	outcomeRefuse = "refuse"
 )
 
-// explainLimits lists what was looked at, the strictest first: what stands in the
-// way by the time that takes, then the rest by what is left for each that is asked.
-// decider is which of them decides, if any.
+// explainLimits lists the limits, the strictest first: those in the way by how long that takes,
+// then the others by how often the call would still fit. decider is the index of the one that
+// decides, if any.
 func explainLimits(snap *tenants.Snapshot, o *governor.Outlook) (list []ExplainedLimit, decider *int) {
 	checks := slices.Clone(o.Checks)
 	slices.SortStableFunc(checks, func(a, b governor.Check) int {
@@ -94,7 +94,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// scarcity is how often the call would fit what is left.
+// scarcity is how often the call would fit into what is left.
 func scarcity(c *governor.Check) float64 {
 	if c.Asked <= 0 {
 		return math.Inf(1)
@@ -102,8 +102,8 @@ func scarcity(c *governor.Check) float64 {
 	return float64(c.Limit-c.Used) / float64(c.Asked)
 }
 
-// decides reports whether c is what a call would be refused for or, if it would not
-// be refused, what it would wait for.
+// decides reports whether the call would be refused by c or, if it would not be refused, would wait
+// for c.
 func decides(o *governor.Outlook, c *governor.Check) bool {
 	rej := o.Refused
 	if rej == nil {
@@ -137,12 +137,12 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) ExplainedLimit {
 	return l
 }
 
-// limitKeys are what files call the axes.
+// limitKeys are what the files call the axes.
 var limitKeys = map[string]string{
 	"requests": "rpm", "tokens": "tpm", "input_tokens": "itpm", "output_tokens": "otpm", "concurrency": "concurrency",
 }
 
-// written is what files call a limit, and where it is written.
+// written is what the files call a limit, and where it is written.
 func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	var list []tenants.Limit
 	var budgets []tenants.Budget
@@ -150,7 +150,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	pools := snap.Pools()
 	at := slices.IndexFunc(pools, func(p tenants.Pool) bool { return p.Name == c.Pool })
 	if t, ok := snap.TenantByName(c.Tenant); ok {
-		p := &pools[max(0, at)] // any will do for what holds in all
+		p := &pools[max(0, at)] // any pool will do for a limit over all of them
 		list, budgets = snap.Limits(t, p), t.Budgets
 		if at >= 0 {
 			key = "pools." + c.Pool + "." + key
@@ -172,7 +172,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	return key, from
 }
 
-// decided is what comes of a call with such an outlook.
+// decided is what becomes of a call with such an outlook.
 func decided(o *governor.Outlook, decider *int) *Decision {
 	switch {
 	case o.Refused != nil:

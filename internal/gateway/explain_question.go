@@ -13,14 +13,13 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Question asks what a call would meet that does not come.
+// Question asks what a call would meet, without making the call.
 type Question struct {
 	Tenant, Model string
-	// Tokens is what it may take in all, Input its prompt and Output the bound of its
-	// answer. Where nothing is said the prompt is empty, and the answer bounded as that
-	// of a call which does not say.
+	// Tokens is what it may take in all, Input its prompt, and Output the bound of its answer. By
+	// default the prompt is empty, and the answer is bounded as that of a call without a bound.
 	Tokens, Input, Output *int64
-	// Priority is interactive, background, or nothing.
+	// Priority is interactive, background, or empty.
 	Priority string
 	MaxWait  *time.Duration
 }
@@ -30,7 +29,7 @@ const (
 	priorityBackground  = "background"
 )
 
-// saidTokens is a number of tokens, nil where it is not said.
+// saidTokens is a number of tokens; nil if none was given.
 type saidTokens struct {
 	name  string
 	value *int64
@@ -40,7 +39,7 @@ func (q *Question) counts() [3]saidTokens {
 	return [...]saidTokens{{"tokens", q.Tokens}, {"input", q.Input}, {"output", q.Output}}
 }
 
-// Values is the question as a query.
+// Values is the question as a URL query.
 func (q *Question) Values() url.Values {
 	v := url.Values{"tenant": {q.Tenant}, "model": {q.Model}}
 	for _, n := range q.counts() {
@@ -57,7 +56,7 @@ func (q *Question) Values() url.Values {
 	return v
 }
 
-// readQuestion is the question of a query.
+// readQuestion reads a question from a URL query.
 func readQuestion(query url.Values) (*Question, error) {
 	q := &Question{}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -127,7 +126,7 @@ func (q *Question) Validate() error {
 	return nil
 }
 
-// request is the call that is asked about, of a tenant to a pool.
+// request is the governor's request for the call that is asked about.
 func (q *Question) request(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool) *governor.Request {
 	req := &governor.Request{
 		Tenant: t.Name, Pool: p.Name, Model: q.Model, MaxWait: q.MaxWait, Background: q.Priority == priorityBackground,
@@ -142,7 +141,8 @@ func (q *Question) request(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants
 	return req
 }
 
-// bound is the most that the answer may have: cut, or given, as a chat call's is.
+// bound is the most that the answer may have: the caller's bound, cut or supplied as for a chat
+// call.
 func (q *Question) bound(input int64, t *tenants.Tenant, p *tenants.Pool) int64 {
 	bound := int64(0)
 	switch {

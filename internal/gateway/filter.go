@@ -2,8 +2,8 @@ package gateway
 
 import "slices"
 
-// A list of an account's objects has those of all tenants in it. What a tenant is shown
-// of it is found by reading on, page after page.
+// A list of an account's objects contains those of all tenants. The part that a tenant may see
+// is found by reading on, page after page.
 
 // listItem is one object of a list, as the upstream wrote it.
 type listItem struct{ id, raw string }
@@ -14,28 +14,26 @@ type listPage struct {
 	more  bool
 }
 
-// filter reads a list and keeps what is to be seen.
+// filter reads a list and keeps what the tenant may see.
 type filter struct {
 	sees func(id string) bool
-	// fetch reads the page behind a cursor or, backward, that before it; "" is the
-	// beginning.
+	// fetch reads the page after a cursor or, backward, the one before it; "" is the beginning.
 	fetch func(cursor string) (listPage, error)
-	// enough reports that no further page is to be read, however few were found.
+	// enough reports whether to stop after so many pages, however few items were found.
 	enough func(pages int) bool
-	// backward reads towards the beginning. What was found is in the list's order all
-	// the same.
+	// backward reads towards the beginning. The result is in the list's order all the same.
 	backward bool
 }
 
-// listed is what a filter found.
+// listed is the result of a filter.
 type listed struct {
 	items []listItem
-	more  bool // there is more to be seen, or there may be
-	short bool // reading was given up before the list's end
+	more  bool // the tenant may see more, or it is unknown
+	short bool // reading was given up before the end of the list
 }
 
-// run finds the first items after the cursor that are to be seen, at most limit of
-// them; backward, the last before it. It looks for one more, to tell whether there is.
+// run finds the first limit items after the cursor that the tenant may see; backward, the last ones
+// before it. It looks for one more, to tell whether there are any.
 func (f *filter) run(cursor string, limit int) (listed, error) {
 	var found []listItem
 	for pages := 1; ; pages++ {
@@ -57,7 +55,7 @@ func (f *filter) run(cursor string, limit int) (listed, error) {
 			return f.result(found, false, false), nil
 		}
 		next := p.items[f.at(len(p.items)-1, len(p.items))].id
-		if next == cursor || next == "" { // an upstream that does not know cursors would go on for ever
+		if next == cursor || next == "" { // an upstream that ignores cursors would go on for ever
 			return f.result(found, false, false), nil
 		}
 		cursor = next

@@ -11,10 +11,9 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
-// readForm reads the governed fields of a multipart body, such as the model, which must
-// be there at most once. Readers of multipart differ in what they make of unusual
-// headers, so these are refused: a part that another reader took for the model
-// would carry a call past its grant.
+// readForm reads the governed fields of a multipart body, such as the model, each of which may be
+// there at most once. Readers of multipart differ in what they make of unusual headers, so these
+// are refused: a part that another reader took for the model would carry a call past its grant.
 func readForm(body []byte, contentType string) (*head, *badRequest) {
 	boundary, err := plainBoundary(contentType)
 	if err != nil {
@@ -39,7 +38,7 @@ func readForm(body []byte, contentType string) (*head, *badRequest) {
 	}
 }
 
-// plainBoundary is the boundary of a Content-Type that has nothing else.
+// plainBoundary is the boundary of a Content-Type that has no other parameters.
 func plainBoundary(contentType string) (string, *badRequest) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" || len(params) != 1 || strings.ContainsAny(contentType, "*\\") {
@@ -53,7 +52,7 @@ func plainDisposition(part *multipart.Part) bool {
 	return len(lines) == 1 && part.FormName() != "" && !strings.ContainsAny(lines[0], "*\\")
 }
 
-// endsThere refuses what follows the closing boundary.
+// endsThere refuses anything after the closing boundary.
 func endsThere(body []byte, boundary string) *badRequest {
 	end := []byte("--" + boundary + "--")
 	i := bytes.LastIndex(body, end)
@@ -63,8 +62,8 @@ func endsThere(body []byte, boundary string) *badRequest {
 	return nil
 }
 
-// readPart takes over a governed field, and weighs the others: texts as they are,
-// files as an attachment each.
+// readPart takes a governed field over, and weighs the others: texts as they are, each file as an
+// attachment.
 func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest {
 	name := part.FormName()
 	if part.FileName() != "" {
@@ -101,8 +100,8 @@ func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest 
 	return nil
 }
 
-// formRefers reports whether any element of a field's name, such as image[file_id],
-// refers to an object.
+// formRefers reports whether any element of a field's name, such as image[file_id], refers to an
+// object.
 func formRefers(name string) bool {
 	for _, element := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[].", r) }) {
 		if refersTo(element) != none {

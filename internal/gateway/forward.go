@@ -14,11 +14,11 @@ import (
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
-// forward passes the call on. Its context ends with the client's, which cancels
-// the upstream at once, and can be broken off when the stream falls silent.
+// forward passes the call on. Its context ends with the client's, which cancels the upstream at
+// once, or when the stream falls silent.
 func (c *call) forward() {
 	parent := c.r.Context()
-	if c.route.makes { // the object may be there already: that is recorded, whoever still listens
+	if c.route.makes { // the object may exist already, and is recorded even if the client has gone
 		parent = context.WithoutCancel(parent)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -45,11 +45,10 @@ func (c *call) forward() {
 	c.pass(resp)
 }
 
-// passed are the request headers that reach the upstream. All others stop here:
-// hints about tenants, other people's keys and accounts, cookies, ways to make
-// the connection something else, and an Idempotency-Key, which would make the
-// transport send a call again whose answer was lost, and which tenants of one
-// upstream account could take from each other.
+// passed are the request headers that reach the upstream. All others stop here: hints about
+// tenants, keys and accounts of others, cookies, ways to turn the connection into something else,
+// and an Idempotency-Key, which would make the transport resend a call whose answer was lost, and
+// by which tenants of one upstream account could collide.
 var passed = map[string]bool{
 	"Accept": true, "User-Agent": true, "Openai-Beta": true, "X-Client-Request-Id": true,
 	"Anthropic-Version": true, "Anthropic-Beta": true, "Anthropic-Dangerous-Direct-Browser-Access": true,
@@ -57,7 +56,7 @@ var passed = map[string]bool{
 	"Traceparent": true, "Tracestate": true,
 }
 
-// outgoing is the call as the try's upstream is to get it.
+// outgoing is the call as the upstream of the present try is to get it.
 func (c *call) outgoing() *http.Request {
 	t := c.try
 	out := &http.Request{
@@ -73,9 +72,9 @@ func (c *call) outgoing() *http.Request {
 		t.reader.Reset(c.body)
 		out.Body, out.ContentLength = io.NopCloser(&t.reader), int64(len(c.body))
 	}
-	// A connection that the upstream closed while it idled took nothing: the
-	// transport may send the body again on another. What makes an object is not: it
-	// might be there twice.
+	// A connection that the upstream closed while idle has delivered nothing, so the
+	// transport may send the body again on another one. A call that makes an object is
+	// not sent again: the object might exist twice.
 	if !c.route.toObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
 	}
@@ -85,7 +84,7 @@ func (c *call) outgoing() *http.Request {
 // realModel is what the upstreams call the model.
 func (c *call) realModel() string { return c.world.snap.RealModel(c.head.model) }
 
-// passedQuery is what of the query goes to the upstream.
+// passedQuery is the part of the query that goes to the upstream.
 func (c *call) passedQuery() string {
 	switch {
 	case c.route.toObjects():
@@ -98,7 +97,7 @@ func (c *call) passedQuery() string {
 	return c.r.URL.RawQuery
 }
 
-// upstreamHeader makes the upstream's headers of the caller's.
+// upstreamHeader makes the headers for the upstream from the caller's.
 func (c *call) upstreamHeader(in http.Header) http.Header {
 	h := make(http.Header, len(in)+4)
 	for name, values := range in {
@@ -117,7 +116,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 	h["X-Request-Id"] = []string{c.id}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
 	if _, said := h["User-Agent"]; !said {
-		h["User-Agent"] = unsaid // else net/http names itself
+		h["User-Agent"] = unsaid // otherwise net/http would name itself
 	}
 	return h
 }
@@ -128,8 +127,7 @@ var (
 	unsaid      = []string{""}
 )
 
-// forgetBody lets go of a body that the upstream has: streams last, and prompts
-// are large.
+// forgetBody drops the body once the upstream has it: streams last long, and prompts are large.
 func (c *call) forgetBody() {
 	if c.try.bodySent.Load() {
 		c.try.reader.Reset(nil)
@@ -137,7 +135,7 @@ func (c *call) forgetBody() {
 	}
 }
 
-// unanswered answers when the upstream did not, or cannot be passed on.
+// unanswered answers when there is no answer of the upstream's to pass on.
 func (c *call) unanswered(err error) {
 	name := c.try.up.name
 	c.failure = err
@@ -179,7 +177,7 @@ const (
 	classTimeout = "timeout"
 )
 
-// classOf names what a try came to that is not passed on.
+// classOf names the outcome of a try whose answer is not passed on.
 func (c *call) classOf(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {

@@ -29,12 +29,12 @@ type Gateway struct {
 	world   atomic.Pointer[world]
 	used    lastUses
 
-	// applying is held while a policy is taken over: in between, the governor knows
-	// the new one already and world is the old one still.
+	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
+	// but world is still the old one.
 	applying sync.Mutex
 
-	// believing is held while what is believed of a pool's upstreams is told to the
-	// governor; declared is what was said of their limits last, by pool.
+	// believing is held while the governor is told about a pool's upstreams. declared is what the
+	// log last said of their limits, by pool.
 	believing sync.Mutex
 	declared  map[string]string
 
@@ -50,8 +50,8 @@ type Gateway struct {
 	buffers   sync.Pool // of *[bufferSize]byte, to copy answers
 }
 
-// PromptCounter counts the tokens of prompts: if it can at once, or, taking its time, those
-// that a prompt has at the least. See package bpe.
+// PromptCounter counts the tokens of prompts: Count if it can do so at once; AtLeast takes its
+// time, and returns a lower bound. See package bpe.
 type PromptCounter interface {
 	Count(model string, body []byte) (tokens int64, ok bool)
 	AtLeast(model string, body []byte) int64
@@ -65,11 +65,11 @@ type Options struct {
 	Log      *slog.Logger
 	// Tracer makes spans of calls; nil makes none.
 	Tracer *tracing.Tracer
-	// Objects remembers who made what at the upstreams; nil means one in memory.
+	// Objects remembers which tenant made which object at the upstreams; nil remembers in memory.
 	Objects *objects.Store
-	// Prompts counts prompts while their estimates are uncertain; nil means that nobody does.
+	// Prompts counts prompts while estimates are uncertain; nil does not.
 	Prompts PromptCounter
-	// Events has what the Governor tells, for who follows it; nil where nobody does.
+	// Events has what the Governor reports, for readers who follow it; nil if nobody does.
 	Events *events.Ring
 	// Transport reaches the upstreams; nil means one made for Snapshot's timeouts.
 	Transport http.RoundTripper
@@ -126,12 +126,12 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c.try = &c.first
 	c.spans = g.tracer.Begin(r, c.began)
 	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle)
-	// Until the body is there; net/http drains it even where nobody reads it.
+	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.began.Add(bodyTimeout))
 	c.showOwn()
 	defer c.finish()
 
-	// 1 Which place is it for, and who asks?
+	// 1 Which route is it for, and who asks?
 	c.at = find(r)
 	c.route = c.at.route
 	if f := c.unfit(); f != nil {
@@ -196,7 +196,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestID takes over a caller's id when it is fit for logs and headers.
+// requestID takes over the caller's id if it is fit for logs and headers, or makes one.
 func requestID(r *http.Request) string {
 	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
 		return id

@@ -6,11 +6,11 @@ import (
 )
 
 // MaxHeader is how many bytes of headers a request may have. A server around a Gateway should
-// read more than that: what is too large for the server it refuses by itself, in plain text,
-// which no SDK understands.
+// accept more: what is too large for the server it refuses by itself, in plain text, which no SDK
+// understands.
 const MaxHeader = 64 << 10
 
-// unfit refuses what is wrong whoever asks: more headers than MaxHeader, or no such place.
+// unfit refuses what is wrong whoever asks: more headers than MaxHeader, or an unknown route.
 func (c *call) unfit() *refusal {
 	if n := headerBytes(c.r); n > MaxHeader {
 		return &refusal{
@@ -24,7 +24,7 @@ func (c *call) unfit() *refusal {
 	return nil
 }
 
-// headerBytes is how long a request's headers are, with its first line.
+// headerBytes is the length of a request's headers, including its first line.
 func headerBytes(r *http.Request) int {
 	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {

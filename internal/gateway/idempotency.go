@@ -12,20 +12,20 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// ongoing are the calls with an Idempotency-Key that have not ended, waiting ones
-// included: while one is there, no other with its tenant and key is let in. An answer
-// is not kept, so who comes back after the end is served anew. It holds nothing that a
-// call in flight does not hold anyway. The zero value is ready.
+// ongoing are the calls with an Idempotency-Key that have not ended, including those that wait.
+// While one is there, no other with the same tenant and key is let in. Answers are not kept, so a
+// call that comes after the end is served anew. The memory it takes is that of calls in flight. The
+// zero value is ready to use.
 type ongoing struct {
 	mu     sync.Mutex
 	byName map[ongoingName]*ongoingCall
 }
 
-// ongoingName has the names themselves: by a hash of them one tenant's key could stand
-// in another's way.
+// ongoingName is the names themselves, not a hash of them, by which one tenant's key could stand in
+// another's way.
 type ongoingName struct{ tenant, key string }
 
-// ongoingCall is one call with an Idempotency-Key. A nil ongoingCall is one without.
+// ongoingCall is one call with an Idempotency-Key. A nil ongoingCall is a call without one.
 type ongoingCall struct {
 	name  ongoingName
 	asks  uint64 // hash of what it asks for
@@ -47,8 +47,7 @@ func (s *ongoing) begin(a *ongoingCall) (first *ongoingCall) {
 	return nil
 }
 
-// end forgets a call. A second end finds nothing, nor does that of one which was
-// not let in.
+// end forgets a call. It does nothing for a call that was not let in or has ended.
 func (s *ongoing) end(a *ongoingCall) {
 	if a == nil {
 		return
@@ -70,12 +69,12 @@ func (a *ongoingCall) waits() {
 // runs notes that a call waits no longer.
 func (a *ongoingCall) runs(l governor.Lease) {
 	if a != nil {
-		kept := l // l itself would be allocated for every call, of those without a key too
+		kept := l // &l would allocate l for every call, even without a key
 		a.lease.Store(&kept)
 	}
 }
 
-// onlyOne refuses a call while another with its Idempotency-Key has not ended.
+// onlyOne refuses a call while another one with its Idempotency-Key has not ended.
 func (c *call) onlyOne() *refusal {
 	key := c.r.Header.Get("Idempotency-Key")
 	if key == "" || c.r.Method != http.MethodPost || c.ongoing != nil {
@@ -97,8 +96,8 @@ func (c *call) onlyOne() *refusal {
 	}
 }
 
-// remaining is how long the first of two such calls is expected to take still. Of one
-// that waits it is at most what a call would wait that came now, and run then.
+// remaining is how much longer the first of two such calls is expected to take. If it waits, that
+// is at most what a call coming now would wait and run.
 func (c *call) remaining(first *ongoingCall) time.Duration {
 	if lease := first.lease.Load(); lease != nil {
 		return lease.Remaining()
@@ -114,8 +113,8 @@ func (c *call) remaining(first *ongoingCall) time.Duration {
 	return wait + o.Run
 }
 
-// asks is a hash of all that makes two calls the same: path, query and body. What parts a
-// form is left out, for it is drawn anew on each try.
+// asks is a hash of everything that makes two calls the same: path, query and body. The boundary of
+// a form is left out, since it is drawn anew for each try.
 func (c *call) asks() uint64 {
 	var h maphash.Hash
 	h.SetSeed(claimSeed)

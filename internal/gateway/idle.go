@@ -8,8 +8,8 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// idleBody breaks off an answer whose upstream falls silent. (streaming.Body has
-// its own way, for it answers with an event.)
+// idleBody breaks off an answer whose upstream falls silent. (streaming.Body does that by itself,
+// since it ends the stream with an event.)
 type idleBody struct {
 	io.ReadCloser
 	patience time.Duration

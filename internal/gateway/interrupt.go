@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// early is how a call is ended by the governor (governor.Request.Interrupt).
+// early is how the governor ends a call (governor.Request.Interrupt).
 type early struct {
 	mu    sync.Mutex
 	end   context.CancelCauseFunc // guarded by mu; nil before anything was sent
 	cause error                   // guarded by mu
 }
 
-// interrupted ends the call, now or as soon as it is sent. It is called by any goroutine, and
-// also when the call has ended.
+// interrupted ends the call, now or as soon as it is sent. Any goroutine may call it, even after
+// the call has ended.
 func (c *call) interrupted(cause error) {
 	c.early.mu.Lock()
 	defer c.early.mu.Unlock()
@@ -26,7 +26,7 @@ func (c *call) interrupted(cause error) {
 	}
 }
 
-// endBy says what ends the call from now on.
+// endBy sets the function that ends the call from now on.
 func (c *call) endBy(end context.CancelCauseFunc) {
 	c.early.mu.Lock()
 	defer c.early.mu.Unlock()
@@ -35,21 +35,21 @@ func (c *call) endBy(end context.CancelCauseFunc) {
 	}
 }
 
-// why is why the call was ended early; nil if it was not.
+// why is why the governor ended the call early; nil if it did not.
 func (c *call) why() error {
 	c.early.mu.Lock()
 	defer c.early.mu.Unlock()
 	return c.early.cause
 }
 
-// cut reports whether the call was cut: by a drain, or by the governor.
+// cut reports whether the call was cut off, by a drain or by the governor.
 func (c *call) cut() bool { return c.drained() || c.why() != nil }
 
-// drained reports whether the call was cut by a drain.
+// drained reports whether the call was cut off by a drain.
 func (c *call) drained() bool { return context.Cause(c.r.Context()) == ErrDraining }
 
-// cutRefusal is what the caller of a call that was cut is told. Why the governor did it is for
-// the log: it is about this gateway, and not for tenants.
+// cutRefusal is what the caller of a call that was cut off is told. Why the governor did it is only
+// logged: it concerns this gateway, not its tenants.
 func (c *call) cutRefusal() refusal {
 	f := refusal{status: http.StatusServiceUnavailable, code: codeDraining, message: "This gateway is shutting down."}
 	if !c.drained() {

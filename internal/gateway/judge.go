@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// verdict says what an answer, or none, says of its upstream.
+// verdict is what an answer, or its absence, says of its upstream.
 func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t := c.try
 	c.said = upstreams.Told{}
@@ -40,13 +40,13 @@ const staleWithin = time.Second
 
 // stale reports whether a connection that was kept from an earlier call was lost at once. The upstream
 // has most likely closed it, as servers do after some idle seconds, just when this call was sent. The
-// call is sent once more, and no oftener: an upstream that closes every connection fails.
+// call is sent once more, but not again after that: an upstream that closes every connection fails.
 func (c *call) stale(err error) bool {
 	return c.try.reused && !c.afresh && c.classOf(err) != classTimeout && time.Since(c.try.began) < staleWithin
 }
 
-// judgeError says what an error says of its upstream. One whose call alone is larger than
-// the limit says nothing of others, and who has not paid is not helped by coming back.
+// judgeError is what an error answer says of its upstream. A refusal of a call that is too large by
+// itself says nothing of other calls, and an unpaid bill is not helped by coming back.
 func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
 	detail := gjson.GetBytes(text, "error")
 	retry := upstreams.ReadRetry(resp.Header, time.Now())
@@ -76,12 +76,12 @@ const statusOverloaded = 529
 const (
 	// mostError bounds how much of an error is looked at.
 	mostError = 64 << 10
-	// errorPatience bounds how long it is waited for: the call may go elsewhere.
+	// errorPatience bounds how long it is waited for, since the call may go elsewhere.
 	errorPatience = 2 * time.Second
 )
 
-// keepError reads an error, which is kept to be passed on. So it holds no connection
-// while the call waits. What has not come in time is left out.
+// keepError reads an error answer and keeps it to be passed on, so that it holds no connection
+// while the call waits. What does not come in time is left out.
 func keepError(resp *http.Response) []byte {
 	body := resp.Body
 	late := time.AfterFunc(errorPatience, func() { _ = body.Close() })
@@ -95,14 +95,14 @@ func keepError(resp *http.Response) []byte {
 	return text
 }
 
-// kept is a body of which the beginning was read.
+// kept is a body whose beginning has been read.
 type kept struct {
 	io.Reader
 	io.Closer
 }
 
-// tell lets the pool know what came of a try, and the governor if that changes what can
-// be had of the pool.
+// tell lets the pool know what became of a try, and the governor if that changes what can be had of
+// the pool.
 func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true
@@ -117,8 +117,8 @@ func (c *call) tell(said upstreams.Outcome) {
 	}
 }
 
-// overloads reports whether what came of a try says that the upstream has more to do than it
-// can: then its pool's limit on calls at once is too high, if that moves and no other is ready.
+// overloads reports whether the outcome of a try says that the upstream has more to do than it can.
+// If no other upstream is ready, an adaptive limit on calls at once is then too high.
 func (c *call) overloads(said upstreams.Outcome, err error) bool {
 	switch {
 	case c.try.busy, c.try.status == http.StatusServiceUnavailable, c.try.status == http.StatusGatewayTimeout:
@@ -127,7 +127,7 @@ func (c *call) overloads(said upstreams.Outcome, err error) bool {
 	return said == upstreams.Silent && c.classOf(err) == classTimeout
 }
 
-// giveUp ends a try of which nothing was told.
+// giveUp ends a try whose outcome was not told.
 func (c *call) giveUp() {
 	if c.try.up != nil && !c.try.told {
 		c.tell(upstreams.Abandoned)

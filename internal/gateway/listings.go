@@ -12,15 +12,15 @@ const (
 	listingBurst = 50
 )
 
-// listings bound how often each tenant asks for the list of models. That reaches no upstream,
-// so it counts in no limit that is shared; but a list is long, and is made anew for each who asks.
+// listings bound how often each tenant asks for the list of models. That reaches no upstream, so no
+// shared limit counts it; but the list is long, and made anew for each request.
 type listings struct {
 	mu sync.Mutex
-	// due is when all that a tenant has asked for were paid, at the steady rate.
+	// due is when everything that a tenant has asked for would be paid for, at the steady rate.
 	due map[string]time.Time
 }
 
-// take counts a request, or says how long to wait before the next.
+// take counts a request, or returns how long to wait before the next.
 func (l *listings) take(tenant string, now time.Time) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,10 +18,9 @@ type modelObject struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// serveModels answers GET /v1/models and /v1/models/{id} from the policy: what
-// this tenant may use, and which pool serves it. Where a pool has patterns, the list
-// has the names that its upstreams know. A single name is not looked up: providers take
-// more names than they list.
+// serveModels answers GET /v1/models and /v1/models/{id} from the policy: what this tenant may use,
+// and which pool serves it. For pools with patterns, the list has the names that their upstreams
+// list. A single name is not looked up there, since providers accept more names than they list.
 func (c *call) serveModels() {
 	c.showStanding()
 	if wait := c.g.listings.take(c.tenant.Name, c.began); wait > 0 {
@@ -49,8 +48,8 @@ func (c *call) serveModels() {
 	c.writeJSON(map[string]any{"object": "list", "data": data})
 }
 
-// listed are the models that can be named, with the pools that serve them: those of the
-// policy, and those that upstreams have told of for patterns of pools.
+// listed maps models that have a name to the pools that serve them: models of the policy, and those
+// that upstreams list for patterns of pools.
 func (c *call) listed() map[string]string {
 	pools := map[string]string{}
 	for _, m := range c.world.snap.ModelsFor(c.tenant) {
@@ -70,7 +69,7 @@ func (c *call) listed() map[string]string {
 	return pools
 }
 
-// patterned are the pools that the tenant may use and that have patterns.
+// patterned are the pools with patterns that the tenant may use.
 func (c *call) patterned() (open []*poolSide) {
 	for i, account := range c.world.accounts[c.tenant.Index] {
 		p := c.world.pools[i]
@@ -81,7 +80,7 @@ func (c *call) patterned() (open []*poolSide) {
 	return open
 }
 
-// lookUp asks the upstreams of pools for their models, all at once, and waits a little for
+// lookUp asks the upstreams of pools for their models, all at the same time, and waits a little for
 // those that were never heard.
 func (c *call) lookUp(open []*poolSide) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), shelfPatience)
@@ -106,8 +105,8 @@ func (c *call) lookUp(open []*poolSide) {
 	}
 }
 
-// lists reports whether a model that one of a pool's upstreams has is listed as the pool's. Tuned
-// models are for those who had them tuned: a provider lists everybody's.
+// lists reports whether a model of one of a pool's upstreams is listed as the pool's. A tuned model
+// is listed only for the tenant that had it tuned, although a provider lists everybody's.
 func (c *call) lists(p *poolSide, u *upstream, name string) bool {
 	serving, ok := c.world.snap.PoolOf(name)
 	if !ok || serving.Index != p.Index || !c.tenant.MayUse(name) {

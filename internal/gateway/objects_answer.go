@@ -16,17 +16,17 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// errNotKept is a store that cannot keep whose an object is.
+// errNotKept means that it could not be recorded whose an object is.
 var errNotKept = errors.New("it cannot be kept whose the object is")
 
-// undoPatience is how long it may take to undo what cannot be kept.
+// undoPatience is how long it may take to undo what could not be recorded.
 const undoPatience = 10 * time.Second
 
 // made is an object that an answer shows.
 type made struct {
 	kind objects.Kind
 	id   string
-	// recalled items are sent back with their id also when they are not stored.
+	// recalled items are sent back by their id even if they are not stored.
 	recalled bool
 }
 
@@ -64,14 +64,14 @@ func offspring(kind objects.Kind, raw string) []made {
 	return list
 }
 
-// keep records objects that are not known yet. It returns those that it could not.
+// keep records objects that are not known yet. It returns those that it could not record.
 func (c *call) keep(list []made, owner string) ([]made, error) {
 	for i, m := range list {
 		key := objects.Key{Upstream: c.try.up.name, ID: m.id}
 		if _, known := c.g.objects.Owner(key); known {
 			continue
 		}
-		// Not by the client's context: the object is there, whether or not it is.
+		// Not with the client's context: the object is there even if the client has gone.
 		ctx, err := context.WithoutCancel(c.r.Context()), error(nil)
 		if m.kind == objects.BatchFile {
 			err = c.g.objects.OwnCalls(ctx, key, owner, c.dearest)
@@ -85,8 +85,8 @@ func (c *call) keep(list []made, owner string) ([]made, error) {
 	return nil, nil
 }
 
-// objectAnswered takes an answer of 2xx from a route to objects over. What it shows is
-// recorded before the client can know of it.
+// objectAnswered takes over an answer of 2xx to a route to objects. What it shows is recorded
+// before the client can know of it.
 func (c *call) objectAnswered(resp *http.Response) error {
 	if c.route.forgets {
 		key := objects.Key{Upstream: c.try.up.name, ID: c.at.ids[0]}
@@ -119,8 +119,8 @@ func (c *call) objectAnswered(resp *http.Response) error {
 	return nil
 }
 
-// keepAnswer records what an answer shows. What cannot be recorded is undone, for
-// nobody could ever see it.
+// keepAnswer records what an answer shows. An object that cannot be recorded is removed again,
+// since nobody could ever see it.
 func (c *call) keepAnswer(body string) error {
 	owner := c.tenant.Name
 	if len(c.at.ids) > 0 {
@@ -135,7 +135,7 @@ func (c *call) keepAnswer(body string) error {
 		if id.Type != gjson.String || !isID(id.Str) {
 			return errUnreadable
 		}
-		// Whose it was before, if the upstream gives ids out again, does not matter.
+		// If the upstream reuses ids, it does not matter whose it was before.
 		_ = c.g.objects.Forget(objects.Key{Upstream: c.try.up.name, ID: id.Str})
 		kind := c.route.shows
 		if kind == objects.File && isBatch(c.head.purpose) {
@@ -154,7 +154,7 @@ func (c *call) keepAnswer(body string) error {
 	return err
 }
 
-// undo removes from the upstream what was made by this call, as far as that goes.
+// undo removes from the upstream what this call made, as far as possible.
 func (c *call) undo(list []made) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), undoPatience)
 	defer cancel()

@@ -13,23 +13,23 @@ import (
 	"github.com/llmgov/llmgov/internal/objects"
 )
 
-// A batch is a file of calls, which the upstream makes later and by itself. So the calls
-// are checked when the file comes, and batches are made only of files that were.
+// A batch is a file of calls that the upstream makes later, by itself. So the calls
+// are checked when the file comes, and batches are made only of files that were checked.
 
 const filesPath, uploadsPath, batchesPath = "/files", "/uploads", "/batches"
 
-// isBatch reports whether a file is meant to be a batch's.
+// isBatch reports whether a file of this purpose is meant for a batch.
 func isBatch(purpose string) bool { return strings.EqualFold(strings.TrimSpace(purpose), "batch") }
 
-// isInference reports whether a call of a batch is to a route of inference. An upstream
-// need not check that.
+// isInference reports whether a call of a batch is to a route of inference, which upstreams need
+// not check.
 func isInference(url string) bool { return routes[strings.TrimPrefix(url, "/v1")] != nil }
 
-// maxCalls bounds a batch, for checking many short lines takes much longer than sending
-// them. Providers take 50,000 to 100,000.
+// maxCalls bounds a batch, because checking many short lines takes much longer than sending them.
+// Providers take 50,000 to 100,000 calls.
 const maxCalls = 100_000
 
-// checkBatch checks a file of calls, and that a batch is made of one that was checked.
+// checkBatch checks a file of calls, and that a batch is made of a file that was checked.
 func (c *call) checkBatch() *refusal {
 	switch {
 	case c.r.Method != http.MethodPost:
@@ -51,7 +51,7 @@ func (c *call) checkBatch() *refusal {
 	return nil
 }
 
-// isBatchFile reports whether a file was checked as one of calls, where the call goes.
+// isBatchFile reports whether a file at the call's upstream was checked as one of calls.
 func (c *call) isBatchFile(id string) bool {
 	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
 		e, _ := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: id})
@@ -63,10 +63,10 @@ func (c *call) isBatchFile(id string) bool {
 	})
 }
 
-// dearer notes a model that a batch asks for, if none that it asks for costs more.
+// dearer notes a model that a batch asks for, if it is the dearest so far.
 func (c *call) dearer(model string) {
 	if len(model) > 256 {
-		return // no provider has one of such a name
+		return // no provider has a model of such a name
 	}
 	price, known := c.world.snap.Price(model)
 	old, _ := c.world.snap.Price(c.dearest)
@@ -75,7 +75,7 @@ func (c *call) dearer(model string) {
 	}
 }
 
-// checkCalls checks the lines of each part that may be the file.
+// checkCalls checks the lines of each part of the form that may be the file.
 func (c *call) checkCalls() *refusal {
 	boundary, err := plainBoundary(c.r.Header.Get("Content-Type"))
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *call) checkCalls() *refusal {
 	}
 }
 
-// checkLine checks one call of a file: its models, and what it refers to.
+// checkLine checks one call of a file: its models, and the objects that it refers to.
 func (c *call) checkLine(line []byte) *refusal {
 	if len(line) == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (c *call) checkLine(line []byte) *refusal {
 	w := walk{body: line}
 	w.member = func(key, value string, depth int) {
 		switch {
-		case f != nil || depth > 2: // deeper ones are the caller's own, such as in schemas
+		case f != nil || depth > 2: // deeper down keys are the caller's own, as in schemas
 		case strings.EqualFold(key, "model") && !c.mayUse(value):
 			f = &refusal{status: http.StatusForbidden, code: codeModel, message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
 		case strings.EqualFold(key, "model"):

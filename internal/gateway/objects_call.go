@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// granted refuses a place that the tenant is not granted.
+// granted refuses a route that the tenant is not granted.
 func (c *call) granted() *refusal {
 	if c.tenant.Routes.Has(c.at.grant()) {
 		return nil
@@ -20,8 +20,8 @@ func (c *call) granted() *refusal {
 	return &refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.grant().String() + " to its routes."}
 }
 
-// sees reports whether the tenant may see an object. Of one that is another's and one
-// that never was it says the same.
+// sees reports whether the tenant may see an object. It gives the same answer for another tenant's
+// object and for one that does not exist.
 func (c *call) sees(upstream, id string) bool {
 	if !isID(id) {
 		return false
@@ -30,11 +30,11 @@ func (c *call) sees(upstream, id string) bool {
 	return ok && objects.Visible(e.Owner, c.tenant.Name)
 }
 
-// mayUse reports whether the tenant may use a model where the call goes.
+// mayUse reports whether the tenant may use a model at the upstream of the call.
 func (c *call) mayUse(model string) bool { return c.tenant.MayUse(model) && !c.othersModel(model) }
 
-// othersModel reports whether a model was tuned for somebody else. To grant it all the
-// same a policy must say its name.
+// othersModel reports whether a model was tuned for another tenant. To grant it all the same, a
+// policy must name it.
 func (c *call) othersModel(model string) bool {
 	if !strings.HasPrefix(model, "ft:") || slices.Contains(c.tenant.Models, model) {
 		return false
@@ -45,7 +45,7 @@ func (c *call) othersModel(model string) bool {
 	})
 }
 
-// holding are those of the pool's upstreams where the tenant sees an object.
+// holding are the pool's upstreams at which the tenant sees an object.
 func (c *call) holding(id string) (some upstreams.Mask) {
 	for i, u := range c.pool.upstreams {
 		if c.sees(u.name, id) {
@@ -55,8 +55,8 @@ func (c *call) holding(id string) (some upstreams.Mask) {
 	return some
 }
 
-// pin leaves the call only the upstreams that have an object. It reports false when the
-// tenant sees it at none of them.
+// pin restricts the call to the upstreams that have an object. It reports false if the tenant sees
+// it at none of them.
 func (c *call) pin(id string) bool {
 	left := c.may & c.holding(id)
 	if left == 0 {
@@ -70,8 +70,8 @@ func noObject(param, id string) *refusal {
 	return &refusal{status: http.StatusNotFound, code: codeNotFound, param: param, message: "There is no object with the id " + quoted(brief(id)) + "."}
 }
 
-// chooseHome finds the pool of a call to objects: that whose upstream has them all, the
-// tenant's default first, or the default for what is new or a list.
+// chooseHome finds the pool of a call to objects: the one whose upstream has them all, with the
+// tenant's default pool first; or the default for new objects and lists.
 func (c *call) chooseHome() *refusal {
 	if c.head.model != "" && !c.tenant.MayUse(c.head.model) {
 		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.model) + "."}
@@ -102,14 +102,14 @@ func (c *call) chooseHome() *refusal {
 	return noObject("", c.at.ids[len(c.at.ids)-1])
 }
 
-// seesAll reports whether one of a pool's upstreams has all that the path names.
+// seesAll reports whether one of a pool's upstreams has everything that the path names.
 func (c *call) seesAll(p *poolSide) bool {
 	return slices.ContainsFunc(p.upstreams, func(u *upstream) bool {
 		return !slices.ContainsFunc(c.at.ids, func(id string) bool { return !c.sees(u.name, id) })
 	})
 }
 
-// checkReferences refuses a query or a body that refers to what the tenant does not see.
+// checkReferences refuses a query or body that refers to an object that the tenant may not see.
 func (c *call) checkReferences() *refusal {
 	switch {
 	case c.othersModel(c.head.model):
@@ -157,8 +157,8 @@ func (c *call) checkReferences() *refusal {
 // responsesPath is the one route of inference that makes objects.
 const responsesPath = "/responses"
 
-// checkObjectQuery lets pass only what the route is known to have, each key once: what
-// is not known might ask for more than the gateway sees to.
+// checkObjectQuery accepts only keys that the route is known to have, each once. An unknown key
+// might ask for more than the gateway checks.
 func (c *call) checkObjectQuery() *refusal {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
@@ -186,8 +186,8 @@ type page struct {
 	limit         int
 }
 
-// readPage reads what is asked of a list. A cursor must be an object that the tenant
-// sees: a stranger's would tell where it stands.
+// readPage reads which page of a list is asked for. A cursor must be an object that the tenant may
+// see, because another's would reveal its position.
 func (c *call) readPage() *refusal {
 	p := &c.page
 	*p = page{after: c.query.Get("after"), before: c.query.Get("before"), limit: 20}

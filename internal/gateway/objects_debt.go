@@ -14,18 +14,18 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// Background responses and batches go on after their call has been answered, and tell
-// what they took only when they are done. They are charged then, to who made them, when
-// an answer of the upstream first shows it.
+// Background responses and batches go on after their call has been answered, and tell what they
+// took only when they are done. Their maker is charged then, when an answer of the upstream first
+// shows that they are.
 
-// maxUnseen is how many background responses or batches a tenant may have made and not
-// seen the end of before the gateway looks after them itself, one for each that is made.
+// maxUnseen is how many background responses or batches a tenant may have made without seeing their
+// end. After that, the gateway looks after one of them itself for each that is made.
 var maxUnseen = map[objects.Kind]int{objects.Response: 16, objects.Batch: 0}
 
-// ended reports whether an object goes on no more.
+// ended are the states of objects that do not go on.
 var ended = map[string]bool{"completed": true, "incomplete": true, "failed": true, "cancelled": true, "expired": true}
 
-// imagesPath is the one route where background is not about when the answer comes.
+// imagesPath is the one route where "background" does not mean that the answer comes later.
 const imagesPath = "/images/generations"
 
 // checkBackground refuses answers that come later where nobody could be charged for them.
@@ -55,10 +55,10 @@ func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	return err == nil
 }
 
-// oweBackground does so for a background response, if it is not done yet. It is known
-// when the first event or the whole answer shows it, and done before the client does.
+// oweBackground does so for a background response that is not done yet, as soon as the first event
+// or the whole answer shows it, and before the client sees that.
 func (c *call) oweBackground(response gjson.Result) {
-	charged := c.ending.done && c.ending.usage != noUsage // a plain answer that told, or broke off
+	charged := c.ending.done && c.ending.usage != noUsage // a plain answer that told its usage, or broke off
 	if !c.head.background || c.owed != "" || charged {
 		return
 	}
@@ -66,14 +66,14 @@ func (c *call) oweBackground(response gjson.Result) {
 	switch {
 	case isID(id) && !ended[response.Get("status").Str] && c.owe(objects.Response, id, c.req.Input):
 		c.owed = id
-	case c.ending.later: // nobody will tell
+	case c.ending.later: // its usage will not be told
 		u := c.guess()
 		c.charge(u)
 		c.ending.usage = u // for the log
 	}
 }
 
-// seen charges an object that an answer shows, if it is done and was not charged yet.
+// seen charges an object that an answer shows, if it is done and not charged yet.
 func (c *call) seen(id string, shown gjson.Result) {
 	if ended[shown.Get("status").Str] {
 		usage, reported := streaming.ReadUsage([]byte(shown.Get("usage").Raw))
@@ -81,8 +81,8 @@ func (c *call) seen(id string, shown gjson.Result) {
 	}
 }
 
-// collect charges an object that is done. Of one that does not tell what it took it is
-// known that its prompt was read, and what was streamed of it: when the stream ends.
+// collect charges an object that is done. If it does not tell what it took, that is the prompt, and
+// what was streamed of it, which is known when the stream ends.
 func (c *call) collect(id, model string, u governor.Usage, reported bool) {
 	err := c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: id}, func(d *objects.Debt) bool {
 		switch {
@@ -103,8 +103,8 @@ func (c *call) collect(id, model string, u governor.Usage, reported bool) {
 	}
 }
 
-// chargeDebt charges who made an object, in the pool that took it; if the policy does not
-// know these any more, who asks.
+// chargeDebt charges the maker of an object, in the pool that served it. If the policy does not
+// have these any more, the tenant of this call is charged.
 func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
 	tenant, pool, account := c.tenant, c.pool, (*telemetry.Account)(nil)
 	owner, known := c.world.snap.TenantByName(d.Owner)
@@ -120,7 +120,7 @@ func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
 		return false
 	}
 	defer account.Release()
-	// Providers do batches beside the limits by the minute, and tell of hours at once.
+	// Providers run batches outside of the limits by the minute, and report the use of hours at once.
 	req := governor.Request{Tenant: tenant.Name, Pool: pool.Name, Model: d.Model, ID: c.id, BudgetsOnly: d.Kind == objects.Batch}
 	if price, ok := c.world.snap.Price(d.Model); ok {
 		req.Price = governor.Price(price)
@@ -128,7 +128,7 @@ func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
 	return c.book(req, account, u)
 }
 
-// lookAfter sees to what a tenant made and never asked for: before it makes more, the
+// lookAfter looks after things that the tenant made but never asked for: before it makes more, the
 // gateway asks for one of them.
 func (c *call) lookAfter() {
 	kind := objects.Batch
@@ -142,7 +142,8 @@ func (c *call) lookAfter() {
 	}
 }
 
-// lookBack sees to a response that is to be deleted: nobody could tell later.
+// lookBack looks at a response that is about to be deleted, since nobody could tell later what it
+// took.
 func (c *call) lookBack() {
 	if !c.route.forgets {
 		return
@@ -152,7 +153,7 @@ func (c *call) lookBack() {
 	}
 }
 
-// look asks the upstream for an object that is to be charged.
+// look asks the upstream for an object that is still to be charged.
 func (c *call) look(kind objects.Kind, key objects.Key) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), listPatience)
 	defer cancel()

@@ -34,10 +34,10 @@ type upstreamSaid struct {
 
 func (e *upstreamSaid) Error() string { return "the upstream answered " + strconv.Itoa(e.status) }
 
-// errUnreadable is an answer in which no list or object can be found.
+// errUnreadable means that no list or object was found in an answer.
 var errUnreadable = errors.New("the upstream's answer cannot be read")
 
-// serveList answers a list with the tenant's part of it.
+// serveList answers a list with the part of it that the tenant may see.
 func (c *call) serveList() {
 	c.try.sent.Store(true) // it counts as a request also where the answer is known without asking
 	found := listed{}
@@ -71,7 +71,7 @@ func (c *call) hasAny(kind objects.Kind) bool {
 	return c.g.objects.Any(c.try.up.name, kind, c.tenant.Name)
 }
 
-// findOwn reads the upstream's list for what the tenant sees.
+// findOwn reads the upstream's list for what the tenant may see.
 func (c *call) findOwn(ctx context.Context, p page) (listed, error) {
 	until := time.Now().Add(listPatience)
 	f := filter{
@@ -83,8 +83,7 @@ func (c *call) findOwn(ctx context.Context, p page) (listed, error) {
 	return f.run(p.after+p.before, p.limit) // one of them is empty
 }
 
-// fetchPage reads one page of the upstream's list: a large one, for most of it is
-// others'.
+// fetchPage reads one page of the upstream's list: a large one, since most of it is others'.
 func (c *call) fetchPage(ctx context.Context, p page, cursor string) (listPage, error) {
 	query := maps.Clone(c.query)
 	if query == nil {
@@ -152,7 +151,7 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 	return body, nil
 }
 
-// listFailed answers a list that could not be read.
+// listFailed answers when a list could not be read.
 func (c *call) listFailed(err error) {
 	if said, ok := errors.AsType[*upstreamSaid](err); ok {
 		if said.contentType != "" {
@@ -185,8 +184,8 @@ func (l *listed) json() []byte {
 	return append(strconv.AppendBool(b, l.more), '}')
 }
 
-// keepShown records what an object that is shown has brought forth. It belongs to whom
-// the object belongs.
+// keepShown records what an object that is shown has brought forth. It belongs to the object's
+// owner.
 func (c *call) keepShown(kind objects.Kind, id, raw string) error {
 	e, ok := c.g.objects.Owner(objects.Key{Upstream: c.try.up.name, ID: id})
 	if !ok {

@@ -7,33 +7,33 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// reference is an id that a body refers to, and the key under which.
+// reference is an id that a body refers to, and the key under which it does.
 type reference struct{ key, id string }
 
-// referring are the keys whose texts are ids of objects, wherever they stand. One that
-// is there twice, or in another case, is refused: servers read that differently.
+// referring are the keys whose values are ids of objects, wherever they occur. Such a key that
+// occurs twice, or in another case, is refused, because servers read that differently.
 var referring = []string{
 	"file_id", "file_ids", "input_file_id", "training_file", "validation_file", "previous_response_id",
 	"vector_store_id", "vector_store_ids", "batch_id", "container", "container_id", "part_ids",
 }
 
-// looked are the types of items whose content the upstream looks up by their id. A
-// reasoning item may bring its content along instead.
+// looked are the types of items whose content the upstream looks up by their id. A reasoning item
+// may bring its content along instead.
 var looked = map[string]bool{"item_reference": true, "image_generation_call": true, reasoning: true}
 
 const reasoning = "reasoning"
 
-// isNamed reports whether the object under a key names another by its id.
+// isNamed reports whether the object under a key names another object by its id.
 func isNamed(key string) bool {
 	return strings.EqualFold(key, "container") || strings.EqualFold(key, "audio")
 }
 
-// free are the keys of maps that are the caller's own, where a key means nothing.
+// free are the keys of maps that are the caller's own, in which no key has a meaning.
 var free = map[string]bool{"metadata": true, "attributes": true}
 
-// mayRefer reports whether a body of chat or the like can refer to an object: what it
-// could do so by contains "e_id", "r_id", "h_id" or "t_id", is a container or audio, or is written
-// with escapes. Most bodies do not, and are not walked.
+// mayRefer reports whether a body of chat or the like may refer to an object. To do so it has to
+// contain "e_id", "r_id", "h_id" or "t_id", a container or audio, or escapes. Most bodies do not,
+// and are not walked.
 func mayRefer(body []byte) bool {
 	if bytes.Contains(body, []byte(`\u`)) || mayName(body) {
 		return true
@@ -50,8 +50,8 @@ func mayRefer(body []byte) bool {
 	}
 }
 
-// mayName reports whether a text ends in the name of a container or of audio. It looks
-// where texts end, for there are fewer of these than of any letter.
+// mayName reports whether a string ends in the name of a container or of audio. It looks where
+// strings end, since that is rarer than any letter.
 func mayName(body []byte) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(body[at:], '"')
@@ -65,7 +65,7 @@ func mayName(body []byte) bool {
 	}
 }
 
-// none is no index of referring.
+// none is the index of no referring key.
 const none = -1
 
 // frame is an object or array that is being read.
@@ -73,22 +73,22 @@ type frame struct {
 	object bool
 	free   bool   // a map of the caller's own, or within one
 	key    string // of the member being read; "" before it
-	ref    int    // index of that key, or of the key that this array is the value of
-	seen   uint32 // by index
+	ref    int    // index of that key among referring, or of the key whose value this array is
+	seen   uint32 // referring keys that occurred, a bit each
 
-	item    bool     // of the input of a response, where what has an id and no type is a reference
+	item    bool     // an item of a response's input, where an id without a type is a reference
 	typed   bool     // it says what it is,
 	content bool     // or has what only a message has
 	looks   bool     // it is looked up by id,
 	reasons bool     // or is one of reasoning
 	ids     []string // all that it may call its id
-	// sealed counts the texts under encrypted_content, opened its other values: an item
-	// with exactly one text brings its content along.
+	// sealed counts the strings under encrypted_content, and opened its other values. An item with
+	// exactly one string brings its content along.
 	sealed, opened int
 }
 
-// references lists the ids that a JSON body refers to. It reads the body once, from
-// front to back, however deeply it nests. The body must be valid JSON.
+// references lists the ids that a JSON body refers to. It reads the body once, from front to back,
+// however deeply it nests. The body must be valid JSON.
 func references(body []byte) ([]reference, *badRequest) {
 	w := walk{body: body}
 	if err := w.run(); err != nil {
@@ -101,8 +101,8 @@ type walk struct {
 	body  []byte
 	stack []frame
 	found []reference
-	// member, if set, is told of members that are no references, with how deep they are;
-	// what is no text is told as "{".
+	// member, if set, is called for each member that is no reference, with its depth. A value that
+	// is no string is passed as "{".
 	member func(key, text string, depth int)
 }
 
@@ -183,12 +183,12 @@ func (w *walk) close() {
 	w.stack = w.stack[:len(w.stack)-1]
 }
 
-// looked reports whether the upstream looks up what an object calls its id.
+// looked reports whether the upstream looks up the object by the id that it has.
 func (f *frame) looked() bool {
 	return f.looks || f.reasons && (f.sealed != 1 || f.opened > 0) || f.item && !f.typed && !f.content
 }
 
-// text reads a key, or a value that is a text.
+// text reads a key, or a value that is a string.
 func (w *walk) text(f *frame, raw []byte) *badRequest {
 	if f.object && f.key == "" {
 		return f.member(unquoted(raw))
@@ -218,7 +218,7 @@ func (w *walk) text(f *frame, raw []byte) *badRequest {
 func (f *frame) member(key string) *badRequest {
 	f.key, f.ref = key, none
 	if key == "" {
-		f.key = "\x00" // what has no name has been read all the same
+		f.key = "\x00" // an empty key counts as read
 	}
 	if f.free {
 		return nil
@@ -247,7 +247,7 @@ func (f *frame) scalar(raw []byte) *badRequest {
 	return bad(referring[f.ref], "%s must be a text, not %s.", referring[f.ref], brief(string(raw)))
 }
 
-// refersTo finds the referring key that a reader which ignores case takes key for.
+// refersTo returns the index of the referring key that a reader ignoring case takes key for.
 func refersTo(key string) int {
 	if len(key) > 60 { // longer than any fold of one
 		return none
@@ -274,7 +274,7 @@ func stringEnd(body []byte, i int) int {
 	}
 }
 
-// unquoted is a copy of what a string of JSON says.
+// unquoted is a copy of what a JSON string says.
 func unquoted(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1])

@@ -11,12 +11,11 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// shows reports whether the answer of a call of inference may show what later calls can
-// refer to.
+// shows reports whether the answer to a call of inference may show something to which later calls
+// can refer.
 func (c *call) shows() bool { return c.route.path == responsesPath || c.head.audio }
 
-// noteSound records the sound in an answer of chat or a chunk of it: part is message or
-// delta.
+// noteSound records the audio in a chat answer, or in a chunk of one. part is "message" or "delta".
 func (c *call) noteSound(answer gjson.Result, part string) {
 	answer.Get("choices").ForEach(func(_, choice gjson.Result) bool {
 		if id := choice.Get(part + ".audio.id"); id.Type == gjson.String && isID(id.Str) {
@@ -26,8 +25,8 @@ func (c *call) noteSound(answer gjson.Result, part string) {
 	})
 }
 
-// note records a response, or a part of it that an event shows, before the client can
-// know of it. It is written to disk a moment later: what a crash loses is only hidden.
+// note records a response, or a part of it that an event shows, before the client can know of it.
+// It is written to disk a moment later: what a crash loses is only hidden.
 func (c *call) note(response string) {
 	list := offspring(objects.Response, response)
 	if id := gjson.Get(response, "id"); id.Type == gjson.String && isID(id.Str) {
@@ -39,7 +38,7 @@ func (c *call) note(response string) {
 
 func (c *call) noteAll(list []made) {
 	for _, m := range list {
-		if c.head.unstored && !m.recalled { // nobody can ask for it
+		if c.head.unstored && !m.recalled { // nobody can ask for it later
 			continue
 		}
 		key := objects.Key{Upstream: c.try.up.name, ID: m.id}
@@ -49,7 +48,7 @@ func (c *call) noteAll(list []made) {
 	}
 }
 
-// notedAnswer is a plain answer: it is passed on when all of it is there and noted.
+// notedAnswer is a plain answer that is passed on once all of it is here and noted.
 type notedAnswer struct {
 	io.ReadCloser
 	c    *call
@@ -60,7 +59,7 @@ type notedAnswer struct {
 // Read implements io.Reader.
 func (a *notedAnswer) Read(p []byte) (int, error) {
 	if a.text == nil {
-		// What is larger than any response is passed on as it comes, and not noted whole.
+		// What is larger than any response is passed on as it comes, without being noted.
 		text, err := io.ReadAll(io.LimitReader(a.ReadCloser, maxAnswer))
 		a.text, a.err = bytes.NewReader(text), err
 		if a.c.route.path == responsesPath {
@@ -78,8 +77,8 @@ func (a *notedAnswer) Read(p []byte) (int, error) {
 	return a.ReadCloser.Read(p)
 }
 
-// notedEvents is a streamed answer: its events are noted as they come. What reads it
-// passes whole events on, so nobody sees a part of one that is not noted.
+// notedEvents is a streamed answer whose events are noted as they come. Its reader passes only
+// whole events on, so nobody sees a part of one that is not noted.
 type notedEvents struct {
 	io.ReadCloser
 	c    *call
@@ -103,7 +102,7 @@ func (e *notedEvents) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// note reads an event. Most of them are deltas, which show no id that is new.
+// note reads an event. Most are deltas, which show no new id.
 func (e *notedEvents) note(data []byte) {
 	if e.c.route.path != responsesPath {
 		e.c.noteSound(gjson.ParseBytes(data), "delta")

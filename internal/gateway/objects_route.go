@@ -16,8 +16,8 @@ const (
 
 var pageKeys = []string{"after", "before", "limit", "order"}
 
-// objectRoutes are the routes to what an upstream keeps. Nothing passes by its prefix:
-// an account has routes that would lead around the gateway, and every year new ones.
+// objectRoutes are the routes to what an upstream keeps. Nothing is matched by a prefix: an account
+// has routes that would lead around the gateway, and new ones every year.
 var objectRoutes = []*route{
 	{method: get, path: "/responses/{response}", grant: tenants.RouteResponses, body: noBody, shows: objects.Response, query: []string{"include", "include[]"}},
 	{method: remove, path: "/responses/{response}", grant: tenants.RouteResponses, body: noBody, forgets: true},
@@ -68,7 +68,7 @@ var objectRoutes = []*route{
 	{method: get, path: "/realtime", grant: tenants.RouteRealtime, body: noBody, realtime: true, query: []string{"model"}},
 }
 
-// shape is the elements of a path, and the routes that look so, by method.
+// shape is the elements of a path, and the routes that have it, by method.
 type shape struct {
 	elements []string
 	methods  map[string]*route
@@ -90,8 +90,7 @@ var shapes = func() (m [8][]*shape) {
 	return m
 }()
 
-// findObject finds the route to objects that a path has the shape of, to its last
-// element.
+// findObject finds the route to objects whose shape a path has.
 func findObject(method, path string) place {
 	n := strings.Count(path, "/")
 	if n == 0 || n >= len(shapes) || path[0] != '/' {
@@ -107,7 +106,7 @@ func findObject(method, path string) place {
 	return place{wrong: true}
 }
 
-// match compares element by element; where the shape has an id it returns the id.
+// match compares a path with the shape, and returns the path's elements in place of ids.
 func (s *shape) match(elements []string) (ids []string, ok bool) {
 	for i, e := range s.elements {
 		switch {
@@ -124,8 +123,8 @@ func (s *shape) match(elements []string) (ids []string, ok bool) {
 	return ids, true
 }
 
-// isID reports whether a text can be an object's id and nothing else: no way out of
-// its place in a path.
+// isID reports whether a string can be the id of an object and nothing else: it must not lead out
+// of its place in a path.
 func isID(s string) bool {
 	if s == "" || len(s) > 256 || s == "." || s == ".." {
 		return false

@@ -6,9 +6,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A body may name models besides the one that it asks for: those that a provider falls back
-// to when that one fails, and those that its tools ask. Each must be the caller's as well,
-// or a grant of one model would be a grant of all that the provider has.
+// A body may name models besides the one that it asks for: those to which a provider falls back
+// when that one fails, and those that its tools ask. The caller must be granted each of them,
+// or a grant of one model would be a grant of everything that the provider has.
 
 // other is such a model.
 type other struct {
@@ -16,7 +16,7 @@ type other struct {
 	instead      bool // it may answer the call in place of the model that was asked for
 }
 
-// naming are the top-level keys that hold such names.
+// naming are the top-level keys that may contain such names.
 var naming map[string]func(*head, gjson.Result) *badRequest
 
 func init() {
@@ -36,7 +36,7 @@ func init() {
 	}
 }
 
-// refuseAny refuses a list that is not understood, unless it is empty.
+// refuseAny refuses a list that this package does not understand, unless it is empty.
 func refuseAny(name string, v gjson.Result) *badRequest {
 	if v.Type == gjson.Null || (v.IsArray() || v.IsObject()) && len(v.Map())+len(v.Array()) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func refuseAny(name string, v gjson.Result) *badRequest {
 	return bad(name, "%s: %s is not supported. Use fallbacks.", name, show(v))
 }
 
-// readInstead reads a list of names, or of objects that have one as their model.
+// readInstead reads a list of names, or of objects with a model each.
 func (h *head) readInstead(name string, v gjson.Result) *badRequest {
 	if v.Type == gjson.Null {
 		return nil
@@ -64,7 +64,7 @@ func (h *head) readInstead(name string, v gjson.Result) *badRequest {
 	return problem
 }
 
-// readOneInstead reads an object that has a model, and no list of further ones.
+// readOneInstead reads an object with a model, which must not have a list of further ones.
 func (h *head) readOneInstead(name string, v gjson.Result) (problem *badRequest) {
 	models := 0
 	v.ForEach(func(key, value gjson.Result) bool {
@@ -82,7 +82,7 @@ func (h *head) readOneInstead(name string, v gjson.Result) (problem *badRequest)
 	return problem
 }
 
-// another takes up a name.
+// another takes in a name.
 func (h *head) another(param string, v gjson.Result, instead bool) *badRequest {
 	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
 		return bad(param, "%s must name models by strings of 1 to 256 bytes, not %s.", param, show(v))
@@ -91,7 +91,8 @@ func (h *head) another(param string, v gjson.Result, instead bool) *badRequest {
 	return nil
 }
 
-// readExtraBody reads what some SDKs put into the body, and some servers take in place of it.
+// readExtraBody reads extra_body, which some SDKs put into the body, and some servers read as if it
+// were the body.
 func (h *head) readExtraBody(v gjson.Result) (problem *badRequest) {
 	v.ForEach(func(key, value gjson.Result) bool {
 		known, _ := governedKey(key.Str)
@@ -121,18 +122,18 @@ func (h *head) readProviderOptions(v gjson.Result) (problem *badRequest) {
 	return problem
 }
 
-// readRoute notes that the provider is to fall back to a model of its own choice, where none is named.
+// readRoute notes that the provider may fall back to a model of its own choice if none is named.
 func (h *head) readRoute(v gjson.Result) *badRequest {
 	h.falls = h.falls || v.Type == gjson.String && strings.EqualFold(v.Str, "fallback")
 	return nil
 }
 
-// asks are the tools and plugins of a provider that ask other models, which it chooses
-// where none is named; and how many keys can name them.
+// asks are the tools and plugins of a provider that ask other models, and how many keys can name
+// such a model. Without a name the provider chooses.
 var asks = map[string]int{"openrouter:advisor": 1, "openrouter:subagent": 1, "openrouter:fusion": 2, "fusion": 2}
 
-// readTools reads the models of tools: their own, and those of what runs at the provider.
-// A function's parameters are the caller's own, where a model is nothing.
+// readTools reads the models of tools: their own, and those of tools that run at the provider. The
+// parameters of a function are the caller's own, and no model is meant there.
 func (h *head) readTools(name string, v gjson.Result) (problem *badRequest) {
 	if !v.IsArray() {
 		return nil
@@ -167,7 +168,7 @@ func (h *head) readTool(name string, tool gjson.Result) (problem *badRequest) {
 	return problem
 }
 
-// readAsked reads the models that a tool asks, and counts the keys that name any.
+// readAsked reads the models that a tool asks, and counts the keys that name one.
 func (h *head) readAsked(name string, v gjson.Result, named *int) (problem *badRequest) {
 	v.ForEach(func(key, value gjson.Result) bool {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// checkOthers refuses models that are not the caller's, or whose limits are elsewhere.
+// checkOthers refuses models that the caller is not granted, or that another pool limits.
 func (c *call) checkOthers(list []other) *refusal {
 	for _, o := range list {
 		p, served := c.world.snap.PoolOf(o.model)
@@ -34,7 +34,7 @@ func mayNot(tenant, param, model string) *refusal {
 	return &refusal{status: http.StatusForbidden, code: codeModel, param: param, message: "Tenant " + tenant + " may not use the model " + quoted(brief(model)) + "."}
 }
 
-// price is what the call's tokens cost: those of the dearest model that may answer it.
+// price is what the call's tokens cost: as much as with the dearest model that may answer it.
 func (c *call) price() (dearest governor.Price) {
 	at := func(model string) {
 		if p, ok := c.world.snap.Price(model); ok {
@@ -52,7 +52,7 @@ func (c *call) price() (dearest governor.Price) {
 	return dearest
 }
 
-// othersOf are the models that the calls of a batch's line name besides their own.
+// othersOf are the models that a batch's line names besides the one that it asks for.
 func othersOf(line []byte) ([]other, *badRequest) {
 	h := &head{}
 	var problem *badRequest

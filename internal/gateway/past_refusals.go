@@ -15,8 +15,8 @@ import (
 // keptRefusals is how many refusals can be explained afterwards.
 const keptRefusals = 2048
 
-// pastRefusal is a call that was refused, with what it takes to explain that. How it
-// reads is worked out only for who asks.
+// pastRefusal is a call that was refused, with all that it takes to explain why. The explanation is
+// worked out only when somebody asks.
 type pastRefusal struct {
 	id     string
 	at     time.Time
@@ -24,18 +24,18 @@ type pastRefusal struct {
 	tenant *tenants.Tenant
 	req    governor.Request
 	said   *refusal // the answer, or what it would have been:
-	shadow bool     // it went all the same
-	// rejected is the governor's reason, and outlook how all limits stood; nil where
+	shadow bool     // the call went all the same
+	// rejected is the governor's reason, and outlook is how all limits stood; they are nil if
 	// something else was wrong with the call.
 	rejected *governor.Rejection
 	outlook  governor.Outlook
 }
 
-// refusals remembers the last calls that were refused, by their ids.
+// refusals remembers the calls that were refused last, by their ids.
 type refusals struct {
 	mu   sync.Mutex
 	ring []*pastRefusal
-	next int // the place of the one to come
+	next int // index in ring of the next one
 	byID map[string]*pastRefusal
 }
 
@@ -59,7 +59,7 @@ func (r *refusals) find(id string) *pastRefusal {
 	return r.byID[id]
 }
 
-// noteReasons remembers what the governor's refusal of the call was made of.
+// noteReasons remembers why the governor refused the call, or would have.
 func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 	if rej.Reason == governor.ReasonCancelled {
 		return
@@ -70,7 +70,7 @@ func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 	})
 }
 
-// explainRefusal explains a call that was refused.
+// explainRefusal explains why a call was refused.
 func (g *Gateway) explainRefusal(query url.Values) (*Explanation, error) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if name != "request" {

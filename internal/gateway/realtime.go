@@ -14,13 +14,13 @@ import (
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// offered are the subprotocols that pass between client and upstream. Others are hints
-// about accounts and keys, which stop here.
+// offered are the subprotocols that are passed between client and upstream. Others are hints about
+// accounts and keys, which stop here.
 var offered = []string{"realtime", "openai-beta.realtime-v1"}
 
 const keyProtocol = "openai-insecure-api-key."
 
-// subprotocols lists what a client offers.
+// subprotocols lists those that a client offers.
 func subprotocols(h http.Header) []string {
 	var list []string
 	for _, line := range h.Values("Sec-Websocket-Protocol") {
@@ -41,7 +41,7 @@ func offeredKey(h http.Header) string {
 	return ""
 }
 
-// checkUpgrade refuses a call of the realtime route that asks for no websocket.
+// checkUpgrade refuses a call of the realtime route that is no websocket handshake.
 func (c *call) checkUpgrade() *refusal {
 	if c.r.ProtoMajor == 1 && strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
 		return nil
@@ -49,7 +49,7 @@ func (c *call) checkUpgrade() *refusal {
 	return &refusal{status: http.StatusUpgradeRequired, code: codeInvalid, message: "This route is a websocket: ask for it with HTTP/1.1 and Upgrade: websocket."}
 }
 
-// serveRealtime passes a session on, both ways, for the life of its lease.
+// serveRealtime passes a session on in both directions, while its lease lives.
 func (c *call) serveRealtime() {
 	upstream, err := c.dialRealtime()
 	if err != nil {
@@ -60,11 +60,11 @@ func (c *call) serveRealtime() {
 	if p := upstream.Subprotocol(); p != "" {
 		protocols = append(protocols, p)
 	}
-	// The key is sent with intent, and not by a browser that was led here, so the origin
-	// says nothing.
+	// The key is sent on purpose, not by a browser that was lured here, so the origin
+	// does not matter.
 	s := &session{c: c, upstream: upstream, rested: make(chan struct{}, 1)}
 	client, err := websocket.Accept(&c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.pinged})
-	if err != nil { // it has answered
+	if err != nil { // Accept has answered the client
 		_ = upstream.CloseNow()
 		c.failure = err
 		c.over(telemetry.Failed, "handshake", noUsage)
@@ -80,12 +80,12 @@ func (c *call) serveRealtime() {
 	s.run(draining)
 }
 
-// dialRealtime opens the upstream's side, at another one if the first does not work.
+// dialRealtime connects to an upstream, trying others if the first does not work.
 func (c *call) dialRealtime() (*websocket.Conn, error) {
 	for {
 		conn, resp, err := c.dialOnce()
 		if resp != nil && resp.StatusCode == http.StatusSwitchingProtocols && err != nil {
-			resp = nil // it was no answer
+			resp = nil // no answer came
 		}
 		var said upstreams.Outcome
 		if resp != nil {
@@ -109,7 +109,7 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 	}
 }
 
-// dialOnce opens the side of the try's upstream.
+// dialOnce connects to the upstream of the present try.
 func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.snap.Config().Timeouts.UpstreamHeader)
 	defer cancel()

@@ -22,11 +22,11 @@ import (
 // errRefusedEvent is an event that ended its session.
 var errRefusedEvent = errors.New("an event was refused")
 
-// checkEvent refuses what a client may not say: to go on with another model than the one
-// that it was let in with, and to refer to what is not its own.
+// checkEvent refuses what a client may not say: to continue with another model than the one that
+// was admitted, and to refer to objects that are not its own.
 func (c *call) checkEvent(kind websocket.MessageType, text []byte) *refusal {
 	if kind == websocket.MessageBinary {
-		// Sound, unless some reader takes it for JSON, in whatever encoding.
+		// Audio, unless some reader takes it for JSON in some encoding.
 		start := bytes.TrimLeft(text, " \t\r\n\x00\xef\xbb\xbf\xfe\xff")
 		if len(start) == 0 || start[0] != '{' {
 			return nil
@@ -49,15 +49,15 @@ func (c *call) checkEvent(kind websocket.MessageType, text []byte) *refusal {
 		return invalid(err.param, err.what)
 	}
 	for _, ref := range w.found {
-		if f == nil && ref.key != "id" && !c.sees(c.try.up.name, ref.id) { // items are of the session
+		if f == nil && ref.key != "id" && !c.sees(c.try.up.name, ref.id) { // items belong to the session
 			f = noObject(ref.key, ref.id)
 		}
 	}
 	return f
 }
 
-// checkMember checks a member of an event. Depth 1 is the event itself, 2 its session or
-// response; what is deeper has models of its own, such as for transcription.
+// checkMember checks a member of an event. Depth 1 is the event itself, 2 its session or response.
+// What is deeper has models of its own, for example for transcription.
 func (c *call) checkMember(key, value string, depth int) *refusal {
 	switch {
 	case strings.EqualFold(key, "model"):
@@ -74,7 +74,7 @@ func (c *call) checkMember(key, value string, depth int) *refusal {
 	return nil
 }
 
-// realtimeEvent is the refusal as an event of the session.
+// realtimeEvent is the refusal as an event of a realtime session.
 func (f *refusal) realtimeEvent() []byte {
 	kind := codeInvalid
 	if f.status >= http.StatusInternalServerError {
@@ -90,7 +90,7 @@ func (f *refusal) realtimeEvent() []byte {
 	return b
 }
 
-// meter reads an event of the upstream. It reports whether it is the last of a response.
+// meter reads an event of the upstream. It reports whether the event ends a response.
 func (s *session) meter(text []byte) (done bool) {
 	kind := gjson.GetBytes(text, "type").Str
 	s.mu.Lock()
@@ -119,8 +119,8 @@ func (s *session) meter(text []byte) (done bool) {
 	return done
 }
 
-// tookLocked books what was used now, when it was: at the session's end the minutes that
-// it belongs to would be over, and another would have all of it.
+// tookLocked books what was used, now: at the end of the session the minutes to which it belongs
+// would be over, and another minute would have to bear all of it.
 func (s *session) tookLocked(u governor.Usage) {
 	switch {
 	case s.over:
@@ -139,7 +139,7 @@ func (c *call) charge(u governor.Usage) bool {
 	return c.book(c.req, c.account, u)
 }
 
-// book charges what was done already, whatever the limits say.
+// book charges something that was done already, whatever the limits say.
 func (c *call) book(req governor.Request, account *telemetry.Account, u governor.Usage) bool {
 	req.Input, req.Output, req.Forced = u.Input, u.Output, true
 	lease, rej := c.g.gov.Acquire(context.WithoutCancel(c.r.Context()), req)
@@ -166,8 +166,8 @@ func (s *session) noteSaid(text []byte) {
 	}
 }
 
-// soundBytes is how long a token of sound is in base64: a tenth of a second, of which each
-// has 24,000 samples of two bytes.
+// soundBytes is the length of one token of audio in base64: a tenth of a second of 24,000 two-byte
+// samples a second.
 const soundBytes = 6400
 
 // unfinishedLocked is what responses took whose usage nobody will tell.
@@ -179,7 +179,7 @@ func (s *session) unfinishedLocked() governor.Usage {
 	return u
 }
 
-// overLimit refuses another response while what the earlier ones took is above a limit.
+// overLimit refuses a further response while what the earlier ones took exceeds a limit.
 func (s *session) overLimit(text []byte) *refusal {
 	if gjson.GetBytes(text, "type").Str != "response.create" || s.c.tenant.Shadow {
 		return nil
@@ -194,7 +194,7 @@ func (s *session) overLimit(text []byte) *refusal {
 	}
 }
 
-// revoked refuses to go on for a key that could not open the session now.
+// revoked refuses to go on with a key that could not open the session any more.
 func (c *call) revoked() *refusal {
 	t, k, ok := c.g.world.Load().snap.LookupHash(c.key.Hash)
 	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.model) {
@@ -203,7 +203,7 @@ func (c *call) revoked() *refusal {
 	return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key may not use this any more."}
 }
 
-// rest notes that a response has ended, and that the client has all of it.
+// rest notes that a response has ended and the client has received all of it.
 func (s *session) rest() {
 	s.mu.Lock()
 	s.active = max(0, s.active-1)
@@ -232,8 +232,8 @@ func (s *session) atRest() bool {
 	return s.active == 0
 }
 
-// realtimeUsage reads the usage of one response or transcription. Usage by duration has
-// no tokens.
+// realtimeUsage reads the usage of one response or transcription. Usage given as a duration has no
+// tokens.
 func realtimeUsage(v gjson.Result) governor.Usage {
 	u, _ := streaming.ReadUsage([]byte(v.Raw))
 	return governor.Usage(u)

@@ -20,21 +20,21 @@ type session struct {
 	c                *call
 	client, upstream *websocket.Conn
 	idle             *time.Timer
-	rested           chan struct{} // told when a response ended
+	rested           chan struct{} // receives when a response has ended
 
 	mu     sync.Mutex
-	booked governor.Usage // guarded by mu, as all below; what was charged
-	usage  governor.Usage // and what could not be yet
+	booked governor.Usage // guarded by mu, as all below; what was charged so far
+	usage  governor.Usage // what could not be charged yet
 	active int            // responses in course
-	asked  int            // and those that are yet to begin
+	asked  int            // responses asked for that have not begun
 	deltas int64          // of those
-	heard  int64          // tokens that the next prompt has from before,
-	said   int64          // and the weight of what was said since
+	heard  int64          // tokens that the next prompt has from before
+	said   int64          // weight of what was said since
 	spoke  bool           // the first delta has come
-	over   bool           // all is settled; what still comes was estimated
+	over   bool           // everything is settled; what still comes was estimated
 }
 
-// side is where an end came from.
+// side is the side from which a session was ended.
 type side int
 
 const (
@@ -56,8 +56,8 @@ var (
 	errEndedEarly  = errors.New("this gateway had to end the session early")
 )
 
-// run passes messages on until either side goes, nothing comes for too long, or the
-// gateway drains. It ends the lease.
+// run passes messages on until either side goes away, nothing comes for too long, or the gateway
+// drains. It ends the lease.
 func (s *session) run(draining <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.c.r.Context()))
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *session) run(draining <-chan struct{}) {
 	both.Wait()
 }
 
-// guarded makes of a panic the end of this session alone.
+// guarded turns a panic into the end of this session alone.
 func (s *session) guarded(ctx context.Context, pass func(context.Context) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -96,8 +96,8 @@ func (s *session) guarded(ctx context.Context, pass func(context.Context) error)
 	return pass(ctx)
 }
 
-// pinged keeps a session of a client that only shows that it is there. What the upstream
-// pings is answered, and keeps nothing: the client may be gone.
+// pinged keeps a session alive whose client only shows that it is there. Pings of the upstream are
+// answered but keep nothing alive, since the client may be gone.
 func (s *session) pinged(context.Context, []byte) bool {
 	s.idle.Reset(s.patience())
 	return true
@@ -105,7 +105,8 @@ func (s *session) pinged(context.Context, []byte) bool {
 
 func (s *session) patience() time.Duration { return s.c.world.snap.Config().Timeouts.StreamIdle }
 
-// wait waits for the end. While the gateway drains that is when no response is in course.
+// wait waits for the end of the session. While the gateway drains, a session ends as soon as no
+// response is under way.
 func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) sessionEnd {
 	leaving := false
 	for {
@@ -124,7 +125,7 @@ func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) session
 	}
 }
 
-// settle ends the lease with what was used, before anybody is waited for.
+// settle ends the lease with what was used, before anything else is waited for.
 func (s *session) settle(end sessionEnd) {
 	s.mu.Lock()
 	u := s.usage.Plus(s.unfinishedLocked())
@@ -153,7 +154,7 @@ func (s *session) settle(end sessionEnd) {
 	}
 }
 
-// apologize tells the client, if it listens, that its session ends early.
+// apologize tells the client, if it is listening, that its session ends early.
 func (s *session) apologize(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // the upstream goes on until it is closed
 	defer cancel()
@@ -161,7 +162,7 @@ func (s *session) apologize(ctx context.Context) {
 	_ = s.client.Write(ctx, websocket.MessageText, f.realtimeEvent())
 }
 
-// closeBoth tells both sides of the end, the other side in the words of that which ended.
+// closeBoth closes both sides, the other one in the words of the one that ended.
 func (s *session) closeBoth(end sessionEnd) {
 	code, reason := websocket.StatusGoingAway, ""
 	if ce, ok := errors.AsType[websocket.CloseError](end.err); ok {
@@ -226,7 +227,7 @@ func (s *session) fromUpstream(ctx context.Context) error {
 	}
 }
 
-// write bounds how long a side that reads nothing is waited for.
+// write bounds how long to wait for a side that reads nothing.
 func (s *session) write(ctx context.Context, to *websocket.Conn, kind websocket.MessageType, text []byte) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience(), streaming.ErrIdle)
 	defer cancel()

@@ -16,9 +16,9 @@ type refusal struct {
 	kind    string // error.type; "" = the code
 	param   string
 	message string
-	// retryAfter is when to come back; 0 says nothing.
+	// retryAfter is when to come back; 0 is not said.
 	retryAfter time.Duration
-	// final tells SDKs not to come back by themselves.
+	// final tells SDKs not to retry by themselves.
 	final bool
 }
 
@@ -69,7 +69,7 @@ func rejected(rej *governor.Rejection) *refusal {
 // write sends the refusal in the caller's dialect.
 func (f *refusal) write(w http.ResponseWriter, d dialect) {
 	if f.status == statusClientClosed {
-		w.WriteHeader(f.status) // to nobody, or to one who has only stopped sending
+		w.WriteHeader(f.status) // the client has gone, or has only stopped sending
 		return
 	}
 	h := w.Header()
@@ -86,8 +86,8 @@ func (f *refusal) write(w http.ResponseWriter, d dialect) {
 	_, _ = w.Write(f.body(d))
 }
 
-// showRetry tells when to come back, if that is known. It is rounded up: who comes back
-// too early is refused again.
+// showRetry tells when to come back, if that is known. It is rounded up, since a call that comes
+// back too early is refused again.
 func showRetry(h http.Header, d time.Duration) {
 	if d <= 0 {
 		return
@@ -139,11 +139,11 @@ type openAIDetail struct {
 	Code    string  `json:"code"`
 }
 
-// responsesError is the error event of a stream of responses. OpenAI documents what
-// it has itself; many SDKs raise an error only where there is an error object.
+// responsesError is the error event of a Responses stream. Its first fields are what OpenAI
+// documents; many SDKs raise an error only if there is an error object as well.
 type responsesError struct {
 	Type     string       `json:"type"`
-	Sequence int          `json:"sequence_number"` // required by parsers; nobody has counted
+	Sequence int          `json:"sequence_number"` // required by parsers; the true number is unknown
 	Code     string       `json:"code"`
 	Message  string       `json:"message"`
 	Param    *string      `json:"param"`

@@ -11,35 +11,35 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Policies is who follows the files, and applies what they say.
+// Policies follows the files, and applies what they say.
 type Policies interface {
-	// Reload looks at the files now. The error is tenants.Problems, ErrNoFiles, or
-	// says why they could not be read; then nothing has changed.
+	// Reload reads the files now. The error is tenants.Problems, ErrNoFiles, or says why they could
+	// not be read; then nothing has changed.
 	Reload(ctx context.Context) (Reloaded, error)
-	// Status is what has become of the files last.
+	// Status is the outcome of the last reading of the files.
 	Status() PolicyStatus
 }
 
-// ErrNoFiles is the answer of a gateway that runs without files.
+// ErrNoFiles is the error of a gateway that runs without files.
 var ErrNoFiles = errors.New("llmgov was started without a config file, so there is nothing to reload; start it with -c FILE")
 
-// Reloaded is what a reload has come to.
+// Reloaded is the outcome of a reload.
 type Reloaded struct {
 	PolicyHash string `json:"policy_hash"`
 	// Changed says that the files say something else than what was in force.
 	Changed bool `json:"changed"`
 	Tenants int  `json:"tenants"`
-	// NeedsRestart names the settings that have changed since the start and cannot
-	// change while it runs.
+	// NeedsRestart names settings that have changed since the start but cannot change while llmgov
+	// runs.
 	NeedsRestart []string `json:"needs_restart"`
 }
 
-// PolicyStatus is which policy is in force, and what is wrong with the files since.
+// PolicyStatus says which policy is in force, and what has been wrong with the files since.
 type PolicyStatus struct {
 	Hash     string    `json:"hash"`
 	LoadedAt time.Time `json:"loaded_at"`
-	// Success says that the files were good when they were last read. Problems are
-	// what was wrong with them, if they were not.
+	// Success says that the files were good when they were last read. Problems are what was wrong
+	// with them if not.
 	Success      bool       `json:"success"`
 	Problems     []Problem  `json:"problems"`
 	LastErrorAt  *time.Time `json:"last_error_at"`
@@ -55,7 +55,7 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// ProblemsOf are all problems that an error tells of.
+// ProblemsOf lists all problems in an error.
 func ProblemsOf(err error) []Problem {
 	list, ok := errors.AsType[tenants.Problems](err)
 	if !ok {

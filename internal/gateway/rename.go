@@ -32,9 +32,9 @@ func (h *head) rename(edits []edit, real string) []edit {
 	return append(edits, edit{h.modelAt.start, h.modelAt.end, string(gjson.AppendJSONString(nil, real))})
 }
 
-// modelInForm finds the value of the part named model, in a body that readForm has
-// read. multipart does not tell where a part is, so the lines between the parts are
-// counted along; what is found must be what multipart read, or it is refused.
+// modelInForm finds the value of the part named model in a body that readForm has read. Package
+// multipart does not tell where a part is, so the delimiters are searched for again. What is found
+// must be what multipart has read, or the body is refused.
 func modelInForm(body []byte, contentType string) (field, *badRequest) {
 	boundary, problem := plainBoundary(contentType)
 	if problem != nil {
@@ -64,8 +64,8 @@ func modelInForm(body []byte, contentType string) (field, *badRequest) {
 	}
 }
 
-// contentAt is where the content of the next part begins behind at: behind the empty
-// line that follows the next line with the delimiter.
+// contentAt is where the content of the next part after at begins: after the empty line that
+// follows the next delimiter line.
 func contentAt(body []byte, at int, delimiter []byte) int {
 	inHeader := false
 	for at < len(body) {

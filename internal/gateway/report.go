@@ -8,8 +8,8 @@ import (
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
-// summary is how a call ended, in the words of metrics: its log line and its span say the
-// same. What is not known is empty.
+// summary is how a call ended, in the words of the metrics; its log line and its span say the same.
+// What is unknown is empty.
 type summary struct {
 	status             int
 	route              string
@@ -19,7 +19,7 @@ type summary struct {
 	reason, axis, code string
 }
 
-// report writes what there is to tell of a call, once, at its end.
+// report reports a call, once, at its end.
 func (c *call) report() {
 	logged := c.g.log.Enabled(c.r.Context(), slog.LevelInfo)
 	if !logged && c.spans == nil {
@@ -64,7 +64,7 @@ func (c *call) summary() summary {
 	return s
 }
 
-// name is the place as its route has it, without what a caller put into it.
+// name is the place as its route has it, without what a caller put into the path.
 func (p *place) name() string {
 	switch {
 	case p.models:
@@ -77,7 +77,7 @@ func (p *place) name() string {
 	return p.route.name
 }
 
-// logLine writes the call's one line at info, and leaves out what is not there.
+// logLine writes the call's one line at level info, without what does not apply.
 func (c *call) logLine(s *summary) {
 	var room [26]slog.Attr // for all that a line can say
 	l := line(room[:0]).text("request_id", c.id).text("trace_id", c.spans.TraceID()).text("method", brief(c.r.Method)).text("route", s.route)
@@ -95,7 +95,7 @@ func (c *call) logLine(s *summary) {
 	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", l...)
 }
 
-// ran adds what there is to tell of a call's way.
+// ran adds how the call went.
 func (c *call) ran(l line) line {
 	if c.head != nil && c.head.stream {
 		l = append(l, slog.Bool("stream", true))
@@ -119,7 +119,7 @@ func (c *call) ran(l line) line {
 	return l
 }
 
-// took adds what a call that was admitted held, and what it took.
+// took adds what an admitted call held, and what it took.
 func (c *call) took(l line) line {
 	e := &c.ending
 	if !e.done {

@@ -5,16 +5,16 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Reroute makes a call that was asked for under another policy what it is under this
-// one: the pool that serves its model, and its price. Where it would be refused before
-// the governor is asked it answers with the code of that, else with "".
+// Reroute adapts a call that was made under another policy to this one: the pool that serves its
+// model, and its price. It returns the code of the refusal if the call would be refused before the
+// governor is asked, or "".
 func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 	t, ok := snap.TenantByName(req.Tenant)
 	switch {
 	case !ok:
 		return codeKey
 	case req.Model == "" || req.Forced:
-		return "" // it goes by its pool
+		return "" // without a model, or done already, it stays with its pool
 	}
 	p, ok := snap.PoolOf(req.Model)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// dialect is how a route's callers want to be spoken to.
+// dialect is how the callers of a route expect to be answered.
 type dialect int
 
 const (
@@ -17,7 +17,7 @@ const (
 	anthropic
 )
 
-// bodyKind is how a route's body carries the model.
+// bodyKind is how the body of a route carries the model.
 type bodyKind int
 
 const (
@@ -26,7 +26,7 @@ const (
 	noBody            // none, or one that says nothing
 )
 
-// route is one route that reaches an upstream. All are governed.
+// route is one route to an upstream. All are governed.
 type route struct {
 	method  string // "" is POST
 	path    string // below /v1; an element such as {file} stands for an id
@@ -34,22 +34,21 @@ type route struct {
 	grant   tenants.Routes
 	dialect dialect
 	body    bodyKind
-	// bounds are the route's names for the bound on an answer's length, that to be
-	// added first; none where no tokens are produced. What other routes call it
-	// bounds nothing here.
+	// bounds are the route's names for the bound on the length of an answer, the one to add first;
+	// none if no tokens are produced. Names that only other routes have bound nothing here.
 	bounds []bound
-	// chunked routes have the extra usage chunk of stream_options.
+	// chunked routes have stream_options, and its extra usage chunk.
 	chunked bool
 	// free routes take no tokens: they only count them.
 	free bool
-	// anyModel routes may leave the model out; the tenant's default pool serves it.
+	// anyModel routes do not require a model; without one the tenant's default pool serves them.
 	anyModel bool
 
-	// What follows is of routes to objects, which are those that are not inference.
+	// What follows is for routes to objects, that is for all that are not inference.
 
-	// shows is the kind of object that an answer is, or is a list of.
+	// shows is the kind of object that the answer is, or lists.
 	shows objects.Kind
-	// Of an answer of 2xx: what was made, or is no more.
+	// An answer of 2xx means that the object was made, or is gone.
 	makes, forgets bool
 	list           bool     // of all the account's objects of a kind; it is filtered
 	query          []string // the keys that a query may have
@@ -82,32 +81,32 @@ var routes = func() map[string]*route {
 	return m
 }()
 
-// place is what a request's path and method name.
+// place is what the method and path of a request name.
 type place struct {
-	route *route   // set also when only the method is wrong
+	route *route   // even if only the method is wrong
 	path  string   // below /v1, as the upstream gets it
 	ids   []string // in the path
-	wrong bool     // there is no such place, or not with this method
-	// azure places are those of Azure's SDKs, which begin with /openai and have an
-	// api-version in the query; some name the model as a deployment.
+	wrong bool     // there is no such route, or not with this method
+	// azure places are those that Azure's SDKs use: they begin with /openai and have an api-version
+	// in the query. Some name the model as a deployment.
 	azure      bool
 	deployment string
 	models     bool
 	usage      bool
 }
 
-// grant is what a tenant must be granted for the place.
+// grant is what a tenant must be granted to use the place.
 func (p *place) grant() tenants.Routes {
 	switch {
 	case p.models:
 		return tenants.RouteModels
 	case p.usage:
-		return 0 // everybody may see their own
+		return 0 // every tenant may see its own
 	}
 	return p.route.grant
 }
 
-// find names the place that a request is for.
+// find finds the place that a request is for.
 func find(r *http.Request) place {
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/openai/"); ok {
 		return findAzure(r, rest)
@@ -118,7 +117,7 @@ func find(r *http.Request) place {
 // apiVersionKey is what every call of Azure's SDKs has in its query.
 const apiVersionKey = "api-version"
 
-// findAzure finds a place by what Azure's SDKs call it, behind /openai/.
+// findAzure finds a place by the path that Azure's SDKs use, given what follows /openai/.
 func findAzure(r *http.Request, rest string) place {
 	if r.URL.RawPath != "" {
 		return place{wrong: true}
@@ -136,7 +135,7 @@ func findAzure(r *http.Request, rest string) place {
 	return at
 }
 
-// findBelow finds a place by its path below /v1.
+// findBelow finds a place by the path below /v1.
 func findBelow(r *http.Request, path string) place {
 	if (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet {
 		return place{models: true}

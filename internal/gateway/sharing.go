@@ -1,21 +1,20 @@
 package gateway
 
-// Sharing is how a pool's limits are shared with other gateways, to who looks.
+// Sharing tells how a pool's limits are shared with other gateways.
 type Sharing struct {
-	// Status is what the store said last; Degraded is the failure mode in force, if one is.
+	// Status is the store's last answer; Degraded is the failure mode in force, if any.
 	Status   string `json:"status"`
 	Degraded string `json:"degraded,omitempty"`
-	// Error is what was wrong with the last beat, if it had no answer.
+	// Error is the error of the last beat, if it failed.
 	Error string `json:"error,omitempty"`
 	// Epoch numbers the store's memories: a new one begins when the old one is lost.
 	Epoch    int64 `json:"epoch"`
 	Beats    int64 `json:"beats"`
 	Failures int64 `json:"failures"`
-	// AnsweredSeconds is how long ago the last answer came, and LookedSeconds how old what
-	// follows is.
+	// AnsweredSeconds is how long ago the last answer came, and LookedSeconds how old the rest is.
 	AnsweredSeconds float64 `json:"answered_seconds_ago"`
 	LookedSeconds   float64 `json:"looked_seconds_ago"`
-	// LearningSeconds is for how long nothing will be granted.
+	// LearningSeconds is how much longer nothing will be granted.
 	LearningSeconds float64       `json:"learning_seconds,omitempty"`
 	Nodes           []SharingNode `json:"nodes"`
 }
@@ -25,10 +24,10 @@ type SharingNode struct {
 	Name   string `json:"name"`
 	Region string `json:"region"`
 	Live   bool   `json:"live"`
-	// SeenSeconds is how long before the look it was heard of.
+	// SeenSeconds is how long before the look the store last heard of it.
 	SeenSeconds float64 `json:"seen_seconds_ago"`
-	// Tokens and Requests are what it used in the last minute, WaitingTokens what waits
-	// there, and GrantTPM and GrantRPM the rates of its grant.
+	// Tokens and Requests are what it used in the last minute, WaitingTokens what waits there, and
+	// GrantTPM and GrantRPM the rates that it was granted.
 	Tokens        int64 `json:"tokens"`
 	Requests      int64 `json:"requests"`
 	WaitingTokens int64 `json:"waiting_tokens"`

@@ -23,18 +23,19 @@ const (
 	shelfModels   = 5000 // of an upstream; more are left out
 )
 
-// shelf is which models an upstream says it has: for patterns in pools to be listed by name.
-// It asks when somebody wants to know, once at a time, and keeps what it heard last.
+// shelf is the list of models that an upstream says it has, by which patterns in pools are listed
+// by name. The upstream is asked when somebody wants to know, one question at a time, and the last
+// answer is kept.
 type shelf struct {
 	mu     sync.Mutex
-	models []string // nil was never heard
+	models []string // nil if it was never heard
 	due    time.Time
 	asking chan struct{} // closed when the answer is there; nil while nobody asks
 	asked  time.Time
 }
 
-// lookUp asks the upstream, if it is time to. The channel is closed when there is something to
-// see; nil is that there is nothing worth waiting for.
+// lookUp asks the upstream if it is time to. The returned channel is closed when there is something
+// to see; nil means that there is nothing to wait for.
 func (u *upstream) lookUp(through http.RoundTripper) <-chan struct{} {
 	s := u.shelf
 	s.mu.Lock()
@@ -47,15 +48,15 @@ func (u *upstream) lookUp(through http.RoundTripper) <-chan struct{} {
 		s.asking, s.asked = make(chan struct{}), now
 		go u.fill(through)
 	}
-	// What was heard before does while it is asked for anew, and one caller's patience shows
-	// that an upstream is slow.
+	// An old answer will do while the upstream is asked again; and once one caller has waited in
+	// vain, others need not.
 	if s.models != nil || now.Sub(s.asked) >= shelfPatience {
 		return nil
 	}
 	return s.asking
 }
 
-// fill asks the upstream, for whoever waits and whoever comes later.
+// fill asks the upstream, for those who wait and those who come later.
 func (u *upstream) fill(through http.RoundTripper) {
 	ctx, cancel := context.WithTimeout(context.Background(), shelfTimeout)
 	defer cancel()
@@ -70,17 +71,17 @@ func (u *upstream) fill(through http.RoundTripper) {
 	s.asking = nil
 }
 
-// seen is what was heard last.
+// seen is the last answer.
 func (s *shelf) seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.models
 }
 
-// askModels asks an upstream what it has.
+// askModels asks an upstream for its models.
 func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]string, error) {
 	query := ""
-	if u.kind == tenants.Anthropic { // it tells twenty, if nothing is said
+	if u.kind == tenants.Anthropic { // the default is twenty
 		query = "limit=1000"
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url("/models", "", query).String(), nil)
@@ -107,7 +108,7 @@ func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]
 	return idsIn(list), nil
 }
 
-// idsIn are the ids of what is in a list.
+// idsIn are the ids in a list.
 func idsIn(list gjson.Result) []string {
 	models := []string{}
 	list.ForEach(func(_, v gjson.Result) bool {
@@ -119,11 +120,11 @@ func idsIn(list gjson.Result) []string {
 	return models
 }
 
-// listsModels reports whether what the upstream lists is what can be called. An Azure resource
-// lists the models that could be deployed, and what is called are its deployments.
+// listsModels reports whether the upstream lists what can be called. An Azure resource does not: it
+// lists the models that could be deployed, but what is called are its deployments.
 func (u *upstream) listsModels() bool { return u.kind != tenants.Azure }
 
-// shelves are what was heard of all upstreams so far, by their identities.
+// shelves are the shelves of all upstreams, by their identities.
 func (w *world) shelves() map[string]*shelf {
 	all := map[string]*shelf{}
 	if w != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// sockets are the realtime sessions that are open. net/http does not wait for them, nor
-// tell them of a shutdown: to it they are connections given away.
+// sockets are the open realtime sessions. net/http does not wait for them, nor tell them of a
+// shutdown, since it regards them as connections given away.
 type sockets struct {
 	mu       sync.Mutex
 	open     int           // guarded by mu, as all below
@@ -15,7 +15,7 @@ type sockets struct {
 	empty    chan struct{} // closed when open falls to 0; nil while nobody waits
 }
 
-// enter counts a session. Its channel is closed when sessions should come to an end.
+// enter counts a session. The returned channel is closed when sessions should end.
 func (s *sockets) enter() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,9 +58,9 @@ func (s *sockets) drain() <-chan struct{} {
 	return s.empty
 }
 
-// Drain asks realtime sessions to end when they are at rest, and waits until they have
-// ended or ctx has. Those left end when their server's base context is cancelled with
-// [ErrDraining], and another Drain waits for that.
+// Drain asks realtime sessions to end once they are at rest, and waits until they have ended or ctx
+// has. Those that are left end when their server's base context is cancelled with [ErrDraining];
+// call Drain again to wait for that.
 func (g *Gateway) Drain(ctx context.Context) error {
 	select {
 	case <-g.sockets.drain():

@@ -48,8 +48,8 @@ func (c *call) spanOfTry(t *try) *tracing.Try {
 	})
 }
 
-// judge says what an answer, or none, says of its upstream. A try that has come to
-// nothing ends with it.
+// judge decides what an answer, or its absence, says of the upstream. A try that came to nothing
+// ends with that.
 func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
 	said := c.verdict(resp, err)
 	if c.spans == nil {
@@ -64,12 +64,12 @@ func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
 	case resp.StatusCode >= 400:
 		failure = strconv.Itoa(resp.StatusCode)
 	}
-	// Who went has the last try, and what that took is told at the end.
+	// If the client has gone this was the last try, and what it took is told at the end.
 	c.try.span.Answered(c.try.status, said.String(), failure, said != upstreams.Served && said != upstreams.Abandoned)
 	return said
 }
 
-// endSpans ends what spans have not ended.
+// endSpans ends the spans that have not ended.
 func (c *call) endSpans(s *summary) {
 	if c.spans == nil {
 		return

@@ -39,8 +39,8 @@ func member(key, value string, empty bool) string {
 	return `"` + key + `":` + value + `,`
 }
 
-// askForUsage makes a stream report its usage. It reports whether the client
-// did not ask for it, so that the extra chunk is to be withheld.
+// askForUsage makes a stream report its usage. It reports whether the client did not ask for that,
+// so that the extra chunk is to be withheld.
 func (h *head) askForUsage(edits []edit) ([]edit, bool) {
 	so := &h.streamOptions
 	switch {
@@ -56,8 +56,8 @@ func (h *head) askForUsage(edits []edit) ([]edit, bool) {
 	return append(edits, edit{so.open, so.open, member("include_usage", "true", so.empty)}), true
 }
 
-// clamp cuts every bound on the answer's length to most, whosever it is, and adds
-// the route's own when it has none.
+// clamp cuts every bound on the length of the answer to most, also those that other routes use, and
+// adds the route's own if it has none.
 func (h *head) clamp(edits []edit, r *route, most int64) []edit {
 	text := strconv.FormatInt(most, 10)
 	for i := range h.bounds {
@@ -74,9 +74,8 @@ func (h *head) clamp(edits []edit, r *route, most int64) []edit {
 	return edits
 }
 
-// bound is the most tokens that one answer may have, 0 when the body does not say.
-// Where a route has two names for it servers differ in which one they heed, so the
-// larger one counts.
+// bound is the most tokens that one answer may have; 0 if the body does not say. If a route has two
+// names for it, servers differ in which one they obey, so the larger one counts.
 func (h *head) bound(r *route) int64 {
 	most := int64(0)
 	for _, b := range r.bounds {

@@ -8,7 +8,7 @@ import (
 
 func quoted(s string) string { return strconv.Quote(s) }
 
-// brief cuts what a stranger sent for messages and logs.
+// brief cuts text from outside to a length fit for messages and logs.
 func brief(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -10,25 +10,26 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// upstream is a provider that calls go to.
+// upstream is a provider to which calls go.
 type upstream struct {
 	name string
 	kind string
-	base url.URL // where routes begin
-	// version is the api-version of an Azure resource, empty for none, and deployments
-	// says that its deployments are called, and not /openai/v1.
+	base url.URL // where its routes begin
+	// version is the api-version of an Azure resource; empty for none. deployments says that its
+	// deployments are called, rather than /openai/v1.
 	version     string
 	deployments bool
-	// keyHeader and key are what it knows the gateway by; none without a key.
+	// keyHeader and key are how the gateway authenticates there; empty without a key.
 	keyHeader string
 	key       []string
 	shelf     *shelf // what it says it has
 }
 
-// identity is the same for the same upstream in the policies before and after, also under another name.
+// identity is the same for the same upstream in the policies before and after a reload, even under
+// another name.
 func (u *upstream) identity() string { return fmt.Sprint(u.kind, u.base.String(), u.version, u.key) }
 
-// newUpstreams resolves those of a configuration, by name.
+// newUpstreams resolves the upstreams of a configuration, by name.
 func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
 	byName := map[string]*upstream{}
 	for _, u := range list {
@@ -59,8 +60,8 @@ func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
 	return byName, nil
 }
 
-// placeAzure finds where the routes of an Azure resource begin, of which people write
-// the address with and without the path that its documentation shows.
+// placeAzure finds where the routes of an Azure resource begin. People write its address with and
+// without the path that its documentation shows.
 func (u *upstream) placeAzure() {
 	root, v1 := strings.CutSuffix(u.base.Path, "/openai/v1")
 	if !v1 {
@@ -72,8 +73,8 @@ func (u *upstream) placeAzure() {
 	}
 }
 
-// byDeployment are the routes that an Azure resource with an api-version has below each
-// deployment; the others it has beside them.
+// byDeployment are the routes that an Azure resource with an api-version has below each deployment;
+// other routes it has beside the deployments.
 var byDeployment = map[string]bool{
 	"/chat/completions": true, "/completions": true, "/embeddings": true, "/images/generations": true, "/images/edits": true,
 	"/audio/speech": true, "/audio/transcriptions": true, "/audio/translations": true,
@@ -82,7 +83,7 @@ var byDeployment = map[string]bool{
 // notAzure are routes that Azure's OpenAI resources do not have.
 var notAzure = map[string]bool{"/moderations": true, "/images/variations": true}
 
-// serves reports whether the upstream has a route, for a model.
+// serves reports whether the upstream has a route for a model.
 func (u *upstream) serves(r *route, model string) bool {
 	switch {
 	case u.kind == tenants.Anthropic:
@@ -93,7 +94,7 @@ func (u *upstream) serves(r *route, model string) bool {
 	return !u.deployments || !byDeployment[r.path] || isID(model) // it becomes a part of the path
 }
 
-// url is where a path below /v1 is at the upstream.
+// url is the address of a path below /v1 at the upstream.
 func (u *upstream) url(path, model, query string) *url.URL {
 	at := u.base
 	at.RawQuery = query
@@ -119,7 +120,7 @@ func (u *upstream) url(path, model, query string) *url.URL {
 // anthropicVersion is what callers without a version of their own mean.
 var anthropicVersion = []string{"2023-06-01"}
 
-// sign sets the headers that only this upstream is sent.
+// sign sets the headers that are only for this upstream.
 func (u *upstream) sign(h http.Header) {
 	if u.key != nil {
 		h[u.keyHeader] = u.key
@@ -129,8 +130,8 @@ func (u *upstream) sign(h http.Header) {
 	}
 }
 
-// newSet is a pool's upstreams as what is chosen from. What is believed of those that
-// were there before lives on.
+// newSet makes a pool's set of upstreams, from which one is chosen for each try. What was believed
+// about those that were there before is kept.
 func newSet(p *tenants.Pool, byName map[string]*upstream, before *upstreams.Set) ([]*upstream, *upstreams.Set) {
 	var list []*upstream
 	var specs []upstreams.Spec
@@ -142,7 +143,7 @@ func newSet(p *tenants.Pool, byName map[string]*upstream, before *upstreams.Set)
 	return list, upstreams.New(specs, before)
 }
 
-// serving are those of a pool's upstreams that have a route.
+// serving are the pool's upstreams that have a route for a model.
 func (p *poolSide) serving(r *route, model string) (some upstreams.Mask) {
 	for i, u := range p.upstreams {
 		if u.serves(r, model) {
@@ -152,7 +153,7 @@ func (p *poolSide) serving(r *route, model string) (some upstreams.Mask) {
 	return some
 }
 
-// servedByNone refuses a call to a route that the pool's upstreams do not have.
+// servedByNone refuses a call to a route that none of the pool's upstreams has.
 func (c *call) servedByNone() *refusal {
 	var kinds []string
 	for _, u := range c.pool.upstreams {

@@ -10,7 +10,8 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// usageView is what a tenant may know of itself: nothing of others, and nothing of what a pool has used in all.
+// usageView is what a tenant may know of itself: nothing of others, and nothing of what a pool has
+// used in all.
 type usageView struct {
 	Object  string          `json:"object"`
 	Tenant  string          `json:"tenant"`
@@ -29,7 +30,7 @@ type usageView struct {
 	Parents []usageAncestor `json:"parents"`
 }
 
-// usageKey is the key that asks.
+// usageKey is the key of the request.
 type usageKey struct {
 	ID      string     `json:"id"`
 	Name    string     `json:"name"`
@@ -43,7 +44,8 @@ type usageLimit struct {
 	Remaining int64  `json:"remaining"`
 }
 
-// usageBudget is a budget of the tenant's own; or what it has used of a pool's, of which the limit is everybody's.
+// usageBudget is a budget of the tenant's own; or what the tenant has used of a pool's budget,
+// whose limit is everybody's.
 type usageBudget struct {
 	Name      string    `json:"name"`
 	Unit      string    `json:"unit"`
@@ -54,11 +56,11 @@ type usageBudget struct {
 	ResetsAt  time.Time `json:"resets_at"`
 }
 
-// usagePool is what the tenant has in one pool that it may use.
+// usagePool is what the tenant has in one pool.
 type usagePool struct {
 	Name string `json:"name"`
-	// Weight is its claim while others ask too; ShareTPM what that comes to while all ask for more than they get, and
-	// FloorTPM what it gets in any case. 0 is none.
+	// Weight is its claim while others ask, too; ShareTPM is what that comes to while everybody
+	// asks for more than they get, and FloorTPM what it gets in any case. 0 is none.
 	Weight   float64       `json:"weight"`
 	ShareTPM int64         `json:"share_tpm"`
 	FloorTPM int64         `json:"floor_tpm"`
@@ -67,7 +69,7 @@ type usagePool struct {
 	Budgets  []usageBudget `json:"budgets"`
 }
 
-// usageAncestor is what the tenant or team above a team has, as far as it limits that team.
+// usageAncestor is what a tenant or team above a team has, so far as it limits that team.
 type usageAncestor struct {
 	Tenant  string              `json:"tenant"`
 	Running int64               `json:"running"`
@@ -76,7 +78,8 @@ type usageAncestor struct {
 	Pools   []usageAncestorPool `json:"pools"`
 }
 
-// usageAncestorPool is what limits all calls below an ancestor to one pool that the team may use too.
+// usageAncestorPool is what limits all calls below an ancestor to one pool that the team may use as
+// well.
 type usageAncestorPool struct {
 	Name   string       `json:"name"`
 	Limits []usageLimit `json:"limits"`
@@ -114,7 +117,7 @@ func (c *call) serveUsage() {
 	c.writeJSON(v)
 }
 
-// ancestors are the names of those above a team, the nearest first.
+// ancestors are the names of the tenant and teams above a team, the nearest first.
 func ancestors(list []tenants.Tenant, t *tenants.Tenant) []string {
 	var names []string
 	for at := t.Parent; at >= 0; at = list[at].Parent {
@@ -123,7 +126,7 @@ func ancestors(list []tenants.Tenant, t *tenants.Tenant) []string {
 	return names
 }
 
-// usageAbove is what one above the tenant has, with pools where they have limits.
+// usageAbove is what one of them has, with the pools in which it has limits.
 func (c *call) usageAbove(name string) usageAncestor {
 	st, _ := c.g.gov.TenantState(name)
 	v := usageAncestor{
@@ -137,7 +140,7 @@ func (c *call) usageAbove(name string) usageAncestor {
 	return v
 }
 
-// usageLimits are the tenant's limits over all pools, or, with a pool, those in that one.
+// usageLimits are the tenant's limits over all pools or, given a pool, those in it.
 func usageLimits(st governor.TenantState, pool string) []usageLimit {
 	out := []usageLimit{}
 	for _, l := range st.Limits {
@@ -149,7 +152,7 @@ func usageLimits(st governor.TenantState, pool string) []usageLimit {
 	return out
 }
 
-// usageBudgets are the tenant's own budgets, or, with a pool, what it has used of that pool's.
+// usageBudgets are the tenant's own budgets or, given a pool, what it has used of that pool's.
 func usageBudgets(st governor.TenantState, pool string) []usageBudget {
 	out := []usageBudget{}
 	for _, b := range budgetViews(st.Budgets) {
@@ -160,7 +163,7 @@ func usageBudgets(st governor.TenantState, pool string) []usageBudget {
 		if pool == "" {
 			left := max(0, b.Limit-b.Used)
 			if b.Unit == governor.UnitMicroUSD.String() {
-				left = math.Round(left*float64(budget.USD)) / float64(budget.USD) // a difference of dollars has crumbs
+				left = math.Round(left*float64(budget.USD)) / float64(budget.USD) // floats leave a tiny remainder
 			}
 			u.Limit, u.Remaining = &b.Limit, &left
 		}
@@ -169,7 +172,8 @@ func usageBudgets(st governor.TenantState, pool string) []usageBudget {
 	return out
 }
 
-// sharesOf is, by tenant and pool, how many tokens a minute a tenant has while all ask for more than they get.
+// sharesOf is how many tokens a minute each tenant has of each pool while everybody asks for more
+// than they get.
 func sharesOf(snap *tenants.Snapshot) [][]int64 {
 	list, pools := snap.Tenants(), snap.Pools()
 	table := make([][]int64, len(list))

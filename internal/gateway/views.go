@@ -1,6 +1,6 @@
 package gateway
 
-// What the admin API answers, for who asks it from Go.
+// What the admin API answers, for clients in Go.
 type (
 	Snapshot     = snapshotView
 	PoolView     = poolView

@@ -16,18 +16,18 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// world is all that a request needs to know, resolved from one snapshot. It is
-// immutable and loaded once a request.
+// world is everything that a request needs to know, resolved from one snapshot. It is immutable,
+// and each request loads it once.
 type world struct {
 	snap      *tenants.Snapshot
 	pools     []*poolSide
 	accounts  [][]*telemetry.Account // by tenant and pool
 	estimates []*estimates           // by tenant
-	shared    *estimates             // what all have taught, for who is new
-	shares    func() [][]int64       // tokens a minute under contention, by tenant and pool; worked out once
+	shared    *estimates             // what all tenants' calls have taught, for new tenants
+	shares    func() [][]int64       // tokens a minute under contention, by tenant and pool; computed once
 }
 
-// estimates turn what a tenant sends and gets into tokens.
+// estimates convert what a tenant sends and receives into tokens.
 type estimates struct {
 	prompts *tokens.Estimator // the weight of a body → input tokens
 	deltas  *tokens.Estimator // deltas of a stream → output tokens
@@ -43,8 +43,8 @@ type poolSide struct {
 	speed     *speed
 }
 
-// speed is a moving average of output tokens a second over whole calls, for
-// charging calls that broke off and left nothing to count.
+// speed is a moving average of output tokens a second, over whole calls. It serves to charge calls
+// that broke off and left nothing to count.
 type speed struct{ milli atomic.Int64 }
 
 func (s *speed) observe(tokens int64, d time.Duration) {
@@ -59,7 +59,7 @@ func (s *speed) observe(tokens int64, d time.Duration) {
 	s.milli.Store(old + (sample-old)/16) // a lost race loses a sample
 }
 
-// produced guesses what a call has produced in d, and at most the bound.
+// produced guesses how much a call has produced in d; at most the bound.
 func (s *speed) produced(d time.Duration, bound int64) int64 {
 	milli := s.milli.Load()
 	if milli == 0 {
@@ -68,8 +68,8 @@ func (s *speed) produced(d time.Duration, bound int64) int64 {
 	return min(bound, int64(d.Seconds()*float64(milli)/1000)+1)
 }
 
-// newWorld resolves a snapshot. What calls have taught in the world before lives on,
-// by the names of tenants and pools; before is nil for the first one.
+// newWorld resolves a snapshot. What calls have taught in the world before is kept, by the names of
+// tenants and pools; before is nil for the first world.
 func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*world, error) {
 	byName, err := newUpstreams(snap.Config().Upstreams)
 	if err != nil {
@@ -115,8 +115,8 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	return w, nil
 }
 
-// learned is what calls have taught: the speeds of pools, and the estimates of
-// tenants; those without a name are what all have taught.
+// learned is what calls have taught: the speeds of pools, and the estimates of tenants. Those under
+// the name "" are what all calls have taught.
 func (w *world) learned() (map[string]*speed, map[string]*estimates) {
 	if w == nil {
 		return nil, nil
@@ -131,7 +131,7 @@ func (w *world) learned() (map[string]*speed, map[string]*estimates) {
 	return speeds, learned
 }
 
-// setOf is what is believed of a pool's upstreams, or nil.
+// setOf is the set of a pool's upstreams, with what is believed about them; or nil.
 func (w *world) setOf(pool string) *upstreams.Set {
 	if w != nil {
 		if p, ok := w.poolNamed(pool); ok {
@@ -149,7 +149,7 @@ func (w *world) poolNamed(name string) (*poolSide, bool) {
 	return w.pools[i], true
 }
 
-// retain lets the series of all others go.
+// retain drops the metrics of tenants and pools that the world does not have.
 func (w *world) retain(m *telemetry.Metrics) {
 	pools, reaches := []string{}, map[string][]string{}
 	for _, p := range w.pools {
@@ -178,7 +178,7 @@ func reachable(snap *tenants.Snapshot, t *tenants.Tenant) []int {
 	return out
 }
 
-// GovernorConfig is what a snapshot means to a governor.
+// GovernorConfig is the governor's configuration for a snapshot.
 func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 	cfg := governor.Config{Zone: snap.Location(), Revision: snap.Hash()}
 	pools, list, callable := snap.Pools(), snap.Tenants(), snap.Callable()
@@ -204,7 +204,7 @@ func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 			Group: t.Group, GroupWeight: escrow.Weight(t.GroupWeight),
 			Floor: t.FloorTPM, Credit: t.Credit, Background: t.Background,
 			Budgets: budgets(t.Budgets), Shadow: t.Shadow,
-			// Who has no key is there for its teams.
+			// A tenant without a key is there for its teams.
 			NoCalls: !callable[i],
 		}
 		for _, l := range t.Pools {
@@ -238,7 +238,7 @@ func onLoss(l tenants.StoreLoss) governor.OnLoss {
 	return governor.LossClosed
 }
 
-// budgets translates a list that was found to be good.
+// budgets translates a list that has been validated.
 func budgets(list []tenants.Budget) []governor.Budget {
 	var out []governor.Budget
 	for _, b := range list {

@@ -9,8 +9,8 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// writer is the client's side of a call: it remembers the status, and bounds
-// how long a client that reads nothing can hold a lease.
+// writer is the client's side of a call: it remembers the status, and bounds how long a client that
+// reads nothing can hold a lease.
 type writer struct {
 	http.ResponseWriter
 	control  *http.ResponseController
@@ -50,7 +50,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// pass writes a piece of an answer, which is to reach the client now.
+// pass writes a piece of an answer; now says that the piece is to reach the client at once.
 func (w *writer) pass(p []byte, now bool) error {
 	if _, err := w.Write(p); err != nil || !now {
 		return err
@@ -58,8 +58,8 @@ func (w *writer) pass(p []byte, now bool) error {
 	return w.control.Flush()
 }
 
-// begin sends the head of an answer whose body lets wait for itself. Any goroutine may call
-// it, also when the call is over.
+// begin sends the head of an answer whose body is slow to come. Any goroutine may call it, even
+// after the call is over.
 func (w *writer) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *writer) begin() {
 	}
 }
 
-// end lets nothing more be begun, and leaves net/http the time for its last flush.
+// end lets nothing begin any more, and leaves net/http time for its last flush.
 func (w *writer) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,9 +77,9 @@ func (w *writer) end() {
 	w.extend(time.Now())
 }
 
-// extend moves the write deadline, not on each chunk but when a quarter of the
-// patience is gone. It leaves more than a patience at all times: over HTTP/2 a
-// deadline resets the stream even if nobody is writing.
+// extend moves the write deadline: not with each chunk, but when a quarter of the patience has
+// passed. There is always more than a whole patience left, because over HTTP/2 a deadline resets
+// the stream even if nobody is writing.
 func (w *writer) extend(now time.Time) {
 	if w.deadline.Sub(now) < w.patience+w.patience/4 {
 		w.deadline = now.Add(w.patience + w.patience/2)
@@ -90,20 +90,20 @@ func (w *writer) extend(now time.Time) {
 // showOwn sets the headers that every answer has.
 func (c *call) showOwn() {
 	c.w.Header()["X-Request-Id"] = []string{c.id}
-	if c.g.gov.Draining() { // the next call of who keeps connections is for another gateway
+	if c.g.gov.Draining() { // the client's next call should go to another gateway
 		c.w.Header().Set("Connection", "close")
 	}
 }
 
-// queued tells a caller that it waited.
+// queued tells the caller how long it waited.
 func (w *writer) queued(d time.Duration) {
 	if d >= time.Millisecond {
 		w.Header().Set("X-Llmgov-Queue-Ms", strconv.FormatInt(d.Milliseconds(), 10))
 	}
 }
 
-// showStanding sets the rate headers of the strictest limits: of the tenant's
-// own alone as long as the pool is not known.
+// showStanding sets the rate headers, by the limit that leaves least; only by the tenant's own
+// while the pool is unknown.
 func (c *call) showStanding() {
 	pool := ""
 	if c.pool != nil {
@@ -144,8 +144,8 @@ func showQuota(h http.Header, names [3]string, q governor.Quota) {
 	}
 }
 
-// showAnthropic says the same under the names that Anthropic's SDKs read, with
-// the reset as a time.
+// showAnthropic says the same under the names that Anthropic's SDKs read, where the reset is a
+// time.
 func showAnthropic(h http.Header, axis string, q governor.Quota) {
 	if q.Limit == 0 {
 		return

@@ -4,10 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,41 +14,10 @@ import (
 
 	"github.com/llmgov/llmgov/internal/dist"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/pipenet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// pipes is a listener without a network: all of a run takes place in virtual time.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipes) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
-
-func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func (l *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // inBubble runs a plan against a handler in virtual time.
 func inBubble(t *testing.T, h http.Handler, p *Plan, check func(*Report)) {
@@ -59,12 +26,12 @@ func inBubble(t *testing.T, h http.Handler, p *Plan, check func(*Report)) {
 }
 
 func serveAndRun(ctx context.Context, h http.Handler, p *Plan) *Report {
-	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := pipenet.Listen()
 	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	served := make(chan struct{})
 	go func() { defer close(served); _ = server.Serve(l) }()
 	transport := NewTransport(p.MaxInFlight)
-	transport.DialContext = l.dial
+	transport.DialContext = l.Dial
 	defer func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()

@@ -12,37 +12,11 @@ import (
 
 	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
+
+	"github.com/llmgov/llmgov/internal/pipenet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// pipeListener accepts in-memory connections, so that a whole HTTP server runs in a bubble.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error   { close(l.closed); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
-
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // rig is a Server and a client of it.
 type rig struct {
@@ -56,15 +30,15 @@ type rig struct {
 // inBubble serves cfg over pipes. It must be called in a synctest bubble, and its cleanup runs there.
 func inBubble(t *testing.T, cfg Config) *rig {
 	s := mustNew(t, cfg)
-	l := &pipeListener{make(chan net.Conn), make(chan struct{})}
+	l := pipenet.Listen()
 	hs := &http.Server{Handler: s}
 	go hs.Serve(l)
-	tr := &http.Transport{DialContext: l.dial}
+	tr := &http.Transport{DialContext: l.Dial}
 	t.Cleanup(func() {
 		tr.CloseIdleConnections()
 		hs.Close()
 	})
-	return &rig{t, s, "http://mock", &http.Client{Transport: tr}, l.dial}
+	return &rig{t, s, "http://mock", &http.Client{Transport: tr}, l.Dial}
 }
 
 // onSocket serves cfg over TCP.

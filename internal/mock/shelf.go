@@ -3,11 +3,8 @@ package mock
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -19,15 +16,6 @@ type shelf struct {
 	seq    uint64              // guarded by mu, as all below
 	things map[string]*thing   // by id
 	rows   map[string][]*thing // by place, such as "files" or "vector_stores/vs_1/files"; oldest first
-}
-
-// thing is one object on the shelf.
-type thing struct {
-	id      string
-	view    map[string]any
-	content []byte
-	done    map[string]any // of what goes on in the background: how it will be shown from the second look on
-	looks   int
 }
 
 // fixed are the elements of paths that are no ids.
@@ -175,155 +163,4 @@ func (v *visit) readForm() *apiError {
 // place is where the list stands that the path names.
 func (v *visit) place() string {
 	return strings.TrimPrefix(strings.TrimPrefix(v.r.URL.Path, "/v1"), "/")
-}
-
-// put puts a new object on the shelf.
-func (s *shelf) put(place, id, object string, view map[string]any) *thing {
-	view["id"], view["object"], view["created_at"] = id, object, time.Now().Unix()
-	t := &thing{id: id, view: view}
-	if s.things == nil {
-		s.things, s.rows = map[string]*thing{}, map[string][]*thing{}
-	}
-	if _, attached := s.things[id]; !attached || !strings.Contains(place, "/") {
-		s.things[id] = t
-	}
-	s.rows[place] = append(s.rows[place], t)
-	return t
-}
-
-func (s *Server) shelfID(prefix string) string {
-	s.shelf.seq++
-	return string(s.appendID(nil, prefix, s.shelf.seq))
-}
-
-// find returns the object that the path names: the last id, in its list.
-func (v *visit) find() (*thing, *apiError) {
-	if len(v.ids) == 0 {
-		return nil, noThing("")
-	}
-	id := v.ids[len(v.ids)-1]
-	for place, row := range v.s.shelf.rows {
-		if !strings.HasPrefix(v.place()+"/", place+"/"+id+"/") {
-			continue
-		}
-		for _, t := range row {
-			if t.id == id {
-				return t, nil
-			}
-		}
-	}
-	return nil, noThing(id)
-}
-
-func noThing(id string) *apiError {
-	e := badRequest("id", "No such object: "+id)
-	e.status = 404
-	return e
-}
-
-func (v *visit) show() (map[string]any, *apiError) {
-	t, e := v.find()
-	if e != nil {
-		return nil, e
-	}
-	return t.view, nil
-}
-
-func (v *visit) remove() (map[string]any, *apiError) {
-	t, e := v.find()
-	if e != nil {
-		return nil, e
-	}
-	for place, row := range v.s.shelf.rows {
-		if strings.HasPrefix(v.place(), place+"/") {
-			v.s.shelf.rows[place] = slices.DeleteFunc(row, func(o *thing) bool { return o == t })
-		}
-	}
-	if v.s.shelf.things[t.id] == t {
-		delete(v.s.shelf.things, t.id)
-	}
-	return map[string]any{"id": t.id, "object": t.view["object"].(string) + ".deleted", "deleted": true}, nil
-}
-
-func (v *visit) status(to string) (map[string]any, *apiError) {
-	t, e := v.find()
-	if e != nil {
-		return nil, e
-	}
-	t.view["status"] = to
-	return t.view, nil
-}
-
-func (v *visit) cancel() (map[string]any, *apiError) { return v.status("cancelled") }
-func (v *visit) pause() (map[string]any, *apiError)  { return v.status("paused") }
-func (v *visit) resume() (map[string]any, *apiError) { return v.status("running") }
-
-func (v *visit) modify() (map[string]any, *apiError) {
-	t, e := v.find()
-	if e != nil {
-		return nil, e
-	}
-	for _, key := range []string{"name", "metadata", "attributes"} {
-		if x := v.body.Get(key); x.Exists() {
-			t.view[key] = x.Value()
-		}
-	}
-	return t.view, nil
-}
-
-// list is a page of a list, as the query asks for it: newest first, and "before" is the
-// page that ends there.
-func (v *visit) list() (map[string]any, *apiError) {
-	query := v.r.URL.Query()
-	row := slices.Clone(v.s.shelf.rows[v.place()])
-	if purpose := query.Get("purpose"); purpose != "" {
-		row = slices.DeleteFunc(row, func(t *thing) bool { return t.view["purpose"] != purpose })
-	}
-	if query.Get("order") != "asc" {
-		slices.Reverse(row)
-	}
-	limit, most := 20, 100
-	if v.place() == "files" {
-		limit, most = 10_000, 10_000
-	}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > most {
-			return nil, badRequest("limit", "Invalid 'limit': "+text+".")
-		}
-		limit = n
-	}
-	at := func(id string) int { return slices.IndexFunc(row, func(t *thing) bool { return t.id == id }) }
-	more := false
-	if id := query.Get("before"); id != "" {
-		i := at(id)
-		if i < 0 {
-			return nil, noThing(id)
-		}
-		row, more = row[max(0, i-limit):i], i > limit
-	} else {
-		if id := query.Get("after"); id != "" {
-			i := at(id)
-			if i < 0 {
-				return nil, noThing(id)
-			}
-			row = row[i+1:]
-		}
-		more = len(row) > limit
-		row = row[:min(limit, len(row))]
-	}
-	return pageOf(row, more), nil
-}
-
-func pageOf(row []*thing, more bool) map[string]any {
-	data := []any{}
-	page := map[string]any{"object": "list", "has_more": more, "first_id": nil, "last_id": nil}
-	for _, t := range row {
-		data = append(data, t.view)
-	}
-	if len(row) > 0 {
-		page["first_id"], page["last_id"] = row[0].id, row[len(row)-1].id
-	}
-	page["data"] = data
-	return page
 }

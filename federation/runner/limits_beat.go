@@ -1,0 +1,153 @@
+package runner
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// How beats are sent: those that are due, in batches, and how their answers are put in force.
+
+// batch is how many owners' beats are sent in one round trip at most.
+const batch = 256
+
+// beat sends the beats that are due.
+func (r *LimitsRunner) beat(ctx context.Context, now time.Time, list iter.Seq[*owner]) {
+	open := !r.breaker.closed(now)
+	var due, waitedFor []*owner
+	for o := range list {
+		if !o.alone && r.silent(o, now) {
+			o.alone = true
+			o.Alone(now)
+		}
+		switch beat := !open && !o.asked && (o.held.Due(now, o.busy, o.lacking) || o.asks && o.Limits.(AskedLimits).Gives(now)); {
+		case beat && o.asks:
+			waitedFor = append(waitedFor, o)
+		case beat:
+			due = append(due, o)
+		}
+	}
+	r.askBatches(ctx, now, due, patience)
+	r.askBatches(ctx, now, waitedFor, askPatience) // calls that ask may have to wait for these
+}
+
+func (r *LimitsRunner) askBatches(ctx context.Context, now time.Time, due []*owner, most time.Duration) {
+	for len(due) > 0 {
+		n := min(batch, len(due))
+		r.ask(ctx, now, due[:n:n], most)
+		due = due[n:]
+	}
+}
+
+// silent reports whether nobody has answered for as long as parts hold. Until then calls are told
+// to come back: otherwise each moment without the store would give each gateway all of the limits.
+func (r *LimitsRunner) silent(o *owner, now time.Time) bool {
+	return now.Sub(o.heard) >= parts.TTL || now.Sub(r.heard) >= parts.TTL
+}
+
+func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, most time.Duration) {
+	beats := make([]*parts.Beat, len(list))
+	for i, o := range list {
+		beats[i] = o.beat(now)
+	}
+	turns := turnsOf(list)
+	r.asking.Go(func() {
+		replies, err := r.send(ctx, beats, most)
+		a := answer{sent: now, at: time.Now(), owners: list, turns: turns, replies: replies, err: err}
+		select {
+		case r.answers <- a:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// beat makes an owner's next beat. What calls that ask have given back is given up in it: while it
+// still belonged to this process's part nobody else could use it before the beat after.
+func (o *owner) beat(now time.Time) (b *parts.Beat) {
+	if o.asks && o.Limits.(AskedLimits).Gives(now) {
+		b, o.busy = o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now)), true
+	} else {
+		var claims []parts.Claim
+		claims, o.busy = o.Claims(now)
+		b = o.held.Beat(now, o.busy, claims)
+	}
+	o.told()
+	o.lacking, o.asks = false, asked(o.Limits)
+	b.Timed = o.asks
+	return b
+}
+
+func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat, most time.Duration) ([]parts.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	began := time.Now()
+	replies, err := r.cfg.Store.Share(ctx, beats)
+	r.cfg.Told(OpShare, time.Since(began), err)
+	return replies, err
+}
+
+// answer is the answer to a batch of beats.
+type answer struct {
+	sent, at time.Time
+	owners   []*owner
+	turns    []int // of each owner, as its beat was sent
+	replies  []parts.Reply
+	err      error
+}
+
+func (r *LimitsRunner) answered(a answer) {
+	r.breaker.tell(a.at, a.err)
+	if a.err == nil {
+		r.heard = a.sent
+	}
+	for i, o := range a.owners {
+		r.put(o, &a, i)
+	}
+}
+
+// put puts in force what one owner was answered, and reports whether there was a valid answer.
+func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
+	if a.turns[i] != o.turn {
+		return false // calls have overtaken the beat, and told everything that it did
+	}
+	o.asked, o.asking = false, false
+	if a.err != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
+		o.held.Lost()
+		o.lacking = o.lacking || o.held.Lacks()
+		return false
+	}
+	o.heard, o.alone = a.sent, false
+	o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
+	o.lacking = o.lacking || o.held.Lacks()
+	switch {
+	case !o.held.Quiet():
+	case !o.Rest(a.at):
+		o.busy = true // calls came in the meantime, and nobody else would tell of them
+	default:
+		delete(r.inUse, o)
+		if o.held.Empty() {
+			delete(r.known, o.Limits)
+		}
+	}
+	return true
+}
+
+// leave tells of all limits once more, and gives up everything that is not used.
+func (r *LimitsRunner) leave() {
+	r.asking.Wait()
+	now := time.Now()
+	var beats []*parts.Beat
+	for _, o := range r.known {
+		claims, _ := o.Claims(now)
+		beats = append(beats, o.held.Leave(now, claims))
+	}
+	for len(beats) > 0 {
+		n := min(batch, len(beats))
+		if _, err := r.send(context.Background(), beats[:n], patience); err != nil {
+			return // parts expire; of a period they are lost
+		}
+		beats = beats[n:]
+	}
+}

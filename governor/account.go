@@ -1,0 +1,186 @@
+package governor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// The books of one budget, whichever package budget keeps them: a cap for a tenant, a split for
+// a pool.
+
+// account is one budget with its books. It is guarded by the lock of its owner, a
+// tenant or a pool.
+//
+// Package budget counts up to budget.MaxLimit. Of a limit above that, which only
+// money reaches, it counts in units of scale: calls rounded up, the limit down.
+type account struct {
+	Budget
+	scale int64
+	cap   *budget.Cap   // of a tenant
+	split *budget.Split // of a pool, over its tenants
+	of    *quota        // of is whose budget it is; nil for a pool's.
+
+	// Calls in flight hold pending of the period that ends at ends.
+	ends    time.Time
+	pending int64
+
+	// For a tenant's budget that is kept together with other processes, in the books' units: the
+	// part that this process may use, what counts in the others, how much of that is held by calls
+	// in flight there, and what the last call was expected to take.
+	part, others, othersPending, last int64
+	known                             int64 // how much the store believes is used here
+	noRoom                            noRoom
+
+	lent *lentAccount // for a pool's budget that is divided over processes; else nil
+}
+
+// nobody is the member that asks for a tenant's own budget, which has no members.
+var nobody = func(int) budget.MemberID { return budget.MemberID{} }
+
+// held is what one call holds of an account. It keeps the account that it was held of: a reload may
+// have put another in its place.
+type held struct {
+	*account
+	hold budget.Hold
+	till time.Time
+}
+
+func newAccount(b Budget) *account {
+	return &account{Budget: b, scale: (b.Limit-1)/budget.MaxLimit + 1}
+}
+
+func newCap(b Budget, zone *time.Location, of *quota) *account {
+	a := newAccount(b)
+	a.of, a.cap = of, budget.NewCap(b.Limit/a.scale, b.Per, zone)
+	return a
+}
+
+func newSplit(b Budget, zone *time.Location, l *lent) *account {
+	a := newAccount(b)
+	if l != nil {
+		a.lent = &lentAccount{lent: l, members: map[budget.MemberID]*lentPart{}}
+	}
+	a.split = budget.NewSplit(budget.Config{Limit: b.Limit / a.scale, Period: b.Per, Zone: zone})
+	return a
+}
+
+// clone copies an account with its books.
+func (a *account) clone() *account {
+	c := *a
+	if a.cap != nil {
+		books := *a.cap
+		c.cap = &books
+	} else {
+		c.split = a.split.Clone()
+	}
+	return &c
+}
+
+// resize gives the account the limit of a budget of the same name. It reports false, and does
+// nothing, if the books would have to count in other units for it.
+func (a *account) resize(b Budget) bool {
+	if newAccount(b).scale != a.scale {
+		return false
+	}
+	a.Budget = b
+	if a.cap != nil {
+		a.limitCap()
+	} else {
+		a.split.SetLimit(b.Limit / a.scale)
+	}
+	return true
+}
+
+// advance moves the account to now. When a period is over, what calls in flight held of it is
+// forgotten.
+func (a *account) advance(now time.Time) {
+	ends := time.Time{}
+	if a.cap != nil {
+		ends = a.cap.ResetAt(now)
+	} else {
+		ends = a.split.ResetAt(now)
+	}
+	if !ends.Equal(a.ends) {
+		a.ends, a.pending = ends, 0
+		if a.of != nil && a.of.common != nil {
+			a.part, a.others, a.othersPending, a.known = 0, 0, 0, 0
+			a.limitCap()
+		}
+		if a.lent != nil {
+			a.othersPending, a.lent.all.told = 0, 0
+			a.lent.drop()
+		}
+	}
+}
+
+// units converts an amount to the books' units, rounded up.
+func (a *account) units(n int64) int64 { return (n + a.scale - 1) / a.scale }
+
+// limit is the budget's limit in the books' units.
+func (a *account) limit() int64 { return a.Limit / a.scale }
+
+// used is what counts in the present period, settled and held, in the books' units.
+func (a *account) used(now time.Time) int64 {
+	if a.cap != nil {
+		return a.cap.Used(now)
+	}
+	return a.split.Used(now)
+}
+
+// hold sets aside what a call is expected to take, for the member of a split that asks.
+//
+// An expectation is a guess, and a poor one at the start, when no call has ended yet. So if nothing
+// is in flight that could give anything back, a call that does not fit goes with what is left: no
+// guess bars anybody from the rest of a budget until its reset. That exceeds the budget by at most
+// one call. It does not apply to what is left of a part, since there is more elsewhere.
+func (a *account) hold(now time.Time, member budget.MemberID, s Spend) (held, budget.Answer) {
+	a.advance(now)
+	c := min(a.units(s[a.Unit]), a.limit())
+	h, ans := a.ask(now, member, c)
+	if !ans.OK && a.inFlight() == 0 && ans.Remaining > 0 && !a.short() {
+		h, ans = a.ask(now, member, ans.Remaining)
+	}
+	a.pending += h.Amount()
+	a.last = c
+	return held{a, h, a.ends}, ans
+}
+
+func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
+	if a.cap != nil {
+		return a.cap.Hold(now, c)
+	}
+	if a.lent != nil {
+		return a.askLent(now, member, c)
+	}
+	return a.split.Hold(now, member, c)
+}
+
+// settle replaces what a call holds by what it took.
+func (a *account) settle(now time.Time, h held, s Spend) {
+	a.advance(now)
+	if h.till.Equal(a.ends) {
+		a.pending -= h.hold.Amount()
+	}
+	if a.cap != nil {
+		a.cap.Settle(now, h.hold, a.units(s[a.Unit]))
+	} else {
+		a.split.Settle(now, h.hold, a.units(s[a.Unit]))
+	}
+}
+
+// restated is the state of a pool's budget, in units of another scale.
+func (a *account) restated(now time.Time, scale int64) budget.SplitState {
+	st := a.split.State(now)
+	st.Gone = st.Gone * a.scale / scale
+	for i := range st.Members {
+		st.Members[i].Used = st.Members[i].Used * a.scale / scale
+	}
+	return st
+}
+
+// unused reports whether nothing counts against any of the accounts.
+func unused(now time.Time, accounts []*account) bool {
+	return !slices.ContainsFunc(accounts, func(a *account) bool { return a.used(now) > 0 })
+}

@@ -1,0 +1,60 @@
+package governor
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// What a pool knows of a call that waits or runs in it, beside what the escrow books.
+
+// leaseState is what is known of a queued or running call.
+type leaseState struct {
+	id     string
+	tenant *tenant
+	leaf   escrow.NodeID
+	tab    *tab
+	input  int64
+	course course
+	waiter *waiter // nil once it is dispatched
+	stream bool
+	// interrupt is Request.Interrupt.
+	interrupt context.CancelCauseFunc
+	since     time.Time // its dispatch or, while it waits, its arrival
+	output    int64     // tokens, as told by Progress
+	flowing   bool      // the first token was produced
+
+	// For a limiter that learns from the call: whether the call is background, and what the pool
+	// was like at its dispatch.
+	background bool
+	sight      sight
+}
+
+// used is how many tokens a call has taken so far.
+func (st *leaseState) used() int64 {
+	if !st.flowing {
+		return 0
+	}
+	return st.input + st.output
+}
+
+// stateLocked returns the state of the call with a handle.
+func (p *pool) stateLocked(h escrow.Handle) *leaseState {
+	for int(h.Slot) >= len(p.leases) {
+		p.leases = append(p.leases, leaseState{})
+	}
+	return &p.leases[h.Slot]
+}
+
+// endLocked settles a call in the escrow, learns from it, and returns its state, which it clears.
+// It reports false if the call has ended before.
+func (p *pool) endLocked(now time.Time, h escrow.Handle, actual escrow.Cost, u Usage, whole bool) (leaseState, bool) {
+	if !p.escrow.SettleFair(now, h, actual, p.rules.Weights.fair(u)) {
+		return leaseState{}, false
+	}
+	st := p.leases[h.Slot]
+	p.leases[h.Slot] = leaseState{}
+	p.learnLocked(now, &st, u, whole)
+	return st, true
+}

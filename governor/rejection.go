@@ -1,0 +1,163 @@
+package governor
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Why a call was refused, for programs (Reason, Rejection) and for people (Error).
+
+// Reason says why a call was refused. It is a metric label.
+type Reason int
+
+// Requests, tokens and concurrency are the tenant's own limits, or the pool's when nobody else
+// waits. Share is the pool's, while others whose turn is earlier wait too.
+const (
+	ReasonNone Reason = iota
+	ReasonRequests
+	ReasonTokens
+	ReasonConcurrency
+	ReasonShare
+	ReasonQueueFull  // the tenant's own queue is full
+	ReasonOverloaded // the pool's queue is full
+	ReasonDraining
+	ReasonCancelled // the caller went away
+	ReasonUnknown   // no such tenant or pool
+	ReasonBudget    // a budget is spent
+	ReasonStore     // the journal cannot be written
+	ReasonThrottled // all of the pool is cut off for a while; see Governor.Throttle
+	ReasonStoreLost // nobody says how much of a shared limit may be used
+
+	NumReasons = int(iota)
+)
+
+var reasonNames = [NumReasons]string{
+	"", "requests", "tokens", "concurrency", "share", "queue_full", "overloaded", "draining", "cancelled", "unknown",
+	"budget", "store", "throttled", "store_lost",
+}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// Rejection is a refusal, with what it takes to explain it.
+type Rejection struct {
+	Reason Reason
+	// Own says that a limit of the tenant refused, not of the pool.
+	Own bool
+	// InPool says that it was a limit of the tenant in this pool only.
+	InPool bool
+	// Tenant, Pool and Axis name the limit. Limit, Used and Asked are its value, what counts
+	// against it, and what the call wanted of it.
+	Tenant, Pool       string
+	Axis               string
+	Limit, Used, Asked int64
+	// Budget is the budget that refused, if one did, and Resets is when its period ends. Limit,
+	// Used and Asked are then in its unit; if the tenant's share of a pool's budget is used up,
+	// they are those of the tenant.
+	Budget Budget
+	Resets time.Time
+	// Elsewhere says that other processes hold what is left of the budget.
+	Elsewhere bool
+	// RetryAfter is how long it takes until the call's turn would come, as far as can be known.
+	RetryAfter time.Duration
+	// Kept says that the call's place in the queue is kept until it comes back.
+	Kept bool
+	// Waited is how long the call waited before it was refused.
+	Waited time.Duration
+}
+
+// Error is the message for the caller.
+func (r *Rejection) Error() string {
+	switch r.Reason {
+	case ReasonDraining:
+		return "This gateway is shutting down. Please try again."
+	case ReasonCancelled:
+		return "The caller went away."
+	case ReasonStore:
+		return "This gateway cannot keep its books at the moment. " + r.again()
+	case ReasonStoreLost:
+		if r.Own {
+			return fmt.Sprintf("The limits of tenant %s are counted over all gateways, and the store that counts them does not answer at the moment. %s", r.Tenant, r.again())
+		}
+		return fmt.Sprintf("The limits of pool %s are shared with other gateways, and the store that shares them out grants nothing at the moment. %s", r.Pool, r.again())
+	case ReasonUnknown:
+		return fmt.Sprintf("There is no tenant %q or no pool %q.", r.Tenant, r.Pool)
+	case ReasonOverloaded:
+		return fmt.Sprintf("The queue of pool %s is full: %d calls wait. %s", r.Pool, r.Used, r.again())
+	case ReasonQueueFull:
+		return fmt.Sprintf("Tenant %s has as many calls waiting as it may (%d). %s", r.Tenant, r.Used, r.again())
+	}
+	if r.Reason == ReasonThrottled {
+		return fmt.Sprintf("The provider of pool %s has asked for a pause. %s", r.Pool, r.again())
+	}
+	whose := "pool " + r.Pool
+	if r.Own {
+		whose = "tenant " + r.Tenant
+		if r.InPool {
+			whose += " in pool " + r.Pool
+		}
+	}
+	if r.Budget.Limit > 0 {
+		return r.budgetError(whose)
+	}
+	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
+	if !r.Own && r.Axis != axisConcurrency && r.Asked <= r.Limit-r.Used {
+		what += " There is room in the minute, but it is handed out little by little."
+	}
+	if r.Reason == ReasonShare {
+		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
+			r.Pool, r.Tenant, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
+	}
+	return what + " " + r.again()
+}
+
+// budgetError is the message about a budget.
+func (r *Rejection) budgetError(whose string) string {
+	b := r.Budget
+	figures := fmt.Sprintf("(%s: Limit %s, Used %s, Requested %s)", b.Name(), b.amount(r.Limit), b.amount(r.Used), b.amount(r.Asked))
+	resets := r.Resets.Format(time.RFC3339)
+	switch {
+	case r.Elsewhere:
+		return fmt.Sprintf("Other gateways hold what is left of the budget of %s %s. %s", whose, figures, r.again())
+	case r.Reason == ReasonBudget:
+		return fmt.Sprintf("The budget of %s is spent %s. It resets at %s. %s", whose, figures, resets, r.again())
+	case r.Reason == ReasonShare:
+		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. It resets at %s. %s", r.Tenant, whose, figures, resets, r.again())
+	default:
+		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. %s", whose, figures, r.again())
+	}
+}
+
+func (r *Rejection) again() string {
+	when := "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s"
+	if r.RetryAfter >= 2*time.Minute { // nobody wants that to the millisecond
+		when = "Please try again in " + (r.RetryAfter + time.Second - 1).Truncate(time.Second).String()
+	}
+	if r.Kept {
+		return when + "; your place is kept."
+	}
+	return when + "."
+}
+
+// storeRetry is when to come back to a gateway that cannot write. Nobody knows when that ends; a
+// full disk is noticed soon or not at all.
+const storeRetry = time.Second
+
+// drainRetry is when to come back to a gateway that shuts down: by then another should be there.
+const drainRetry = time.Second
+
+const (
+	axisRequests    = "requests"
+	axisTokens      = "tokens"
+	axisInput       = "input_tokens"
+	axisOutput      = "output_tokens"
+	axisConcurrency = "concurrency"
+)
+
+var axisTitle = map[string]string{
+	axisRequests:    "requests per min (RPM)",
+	axisTokens:      "tokens per min (TPM)",
+	axisInput:       "input tokens per min (ITPM)",
+	axisOutput:      "output tokens per min (OTPM)",
+	axisConcurrency: "calls at once (concurrency)",
+}

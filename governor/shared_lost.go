@@ -1,0 +1,214 @@
+package governor
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation"
+)
+
+// What a pool does when it is cut off: nobody says how much of its shared limits it may hand out.
+
+// OnLoss is what a pool admits of its shared limits when it is cut off from whoever shares them
+// out.
+type OnLoss uint8
+
+const (
+	// LossClosed admits nothing.
+	LossClosed OnLoss = iota
+	// LossOpen admits up to the whole limits, in each process.
+	LossOpen
+	// LossLocal admits a part that is withheld at all other times, divided among all processes.
+	LossLocal
+)
+
+// cutOffLocked reports whether the pool has not been told of late how much it may hand out. To be
+// told "nothing for now" is an answer, too.
+func (p *pool) cutOffLocked(now time.Time) bool {
+	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.allowed) >= answerFor
+}
+
+// answerFor is how long an answer counts: as long as a grant.
+var answerFor = federation.DefaultRules().TTL
+
+// dryLocked reports whether the pool is cut off and allows itself nothing.
+func (p *pool) dryLocked(now time.Time) bool {
+	if p.slotsLostLocked() && p.ownSlotsLocked() == 0 {
+		return true
+	}
+	if !p.cutOffLocked(now) {
+		return false
+	}
+	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
+		if a, _ := p.escrow.Allowed(now, escrow.Axis(k)); limit > 0 && (a.Rate == 0 || !now.Before(a.Until)) {
+			return true
+		}
+	}
+	return false
+}
+
+// offerDryLocked offers a call to a dry pool. Nobody knows when its turn will come, so no place is
+// kept for it, and a returning call waits no longer than it would otherwise.
+func (p *pool) offerDryLocked(now time.Time, call escrow.Call) (escrow.Handle, escrow.Answer) {
+	call.Claim = escrow.Claim{Retry: escrow.RetryFirst}
+	ans := p.escrow.Foretell(now, call)
+	if ans.Verdict == escrow.Admitted || ans.Verdict == escrow.Queued {
+		return p.escrow.Offer(now, call)
+	}
+	return escrow.Handle{}, ans
+}
+
+// What a pool that is cut off allows itself is in force for aloneFor. It may be renewed aloneAgain
+// before that ends: longer than it takes to notice that a beat was not answered.
+const aloneFor, aloneAgain = 2200 * time.Millisecond, 2 * time.Second
+
+// Alone tells a pool that no answers come, and how many nodes there were when that was last known;
+// 0 if it never was. Once the pool is cut off it allows itself what its configuration has for that
+// case. Call it again and again.
+func (s *SharedPool) Alone(now time.Time, nodes int) {
+	p := s.find()
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	if p.nodes != nodes {
+		p.nodes = nodes
+		p.narrowLocked()
+	}
+	if !p.cutOffLocked(now) || now.Before(p.aloneUntil.Add(-aloneAgain)) {
+		p.mu.Unlock()
+		return
+	}
+	nodes = max(nodes, p.rules.ExpectNodes)
+	was := p.aloneUntil
+	p.aloneUntil = time.Time{}
+	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
+		rate := p.leftLocked(now, p.aloneRate(limit, nodes))
+		if rate == 0 {
+			continue
+		}
+		a, left := p.escrow.Allowed(now, escrow.Axis(k))
+		if spent := p.escrow.Spent(escrow.Axis(k)); was.IsZero() { // nothing is left of the grant, except debt
+			left = min(0, a.Left(a.Until.Add(-1), spent))
+		} else if !now.Before(was) {
+			left = a.Left(was.Add(-1), spent)
+		}
+		p.aloneUntil = now.Add(aloneFor)
+		// A second's worth may be used at once, as calls are indivisible. Together with the rate
+		// (see aloneRate) that is no more than this node's part in any minute.
+		p.escrow.Allow(now, escrow.Axis(k), escrow.Allowance{
+			Since: now, Until: p.aloneUntil, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(escrow.Axis(k)),
+		})
+	}
+	s.g.pumpAndUnlock(p, now)
+}
+
+// aloneRate is the rate that this process allows itself of a limit while it is cut off as one of so
+// many nodes.
+func (p *pool) aloneRate(limit int64, nodes int) int64 {
+	rate := p.rules.ownPart(limit, nodes)
+	if p.rules.OnLoss == LossLocal {
+		rate = rate * 60 / 62 // two seconds' worth may be saved up
+	}
+	return rate
+}
+
+// ownPart is how much of a limit one of so many nodes may use by itself while it is cut off. Under
+// LossLocal it is 0 if the number of nodes is unknown.
+func (c *Pool) ownPart(limit int64, nodes int) int64 {
+	switch {
+	case c.OnLoss == LossOpen:
+		return limit
+	case c.OnLoss == LossLocal && nodes > 0:
+		return c.withheld(limit) / int64(nodes)
+	}
+	return 0
+}
+
+// withheld is the part of a limit that is never granted, but kept for nodes that are cut off.
+func (c *Pool) withheld(limit int64) int64 {
+	if c.OnLoss != LossLocal {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(limit), uint64(c.LocalPPM))
+	q, _ := bits.Div64(hi, lo, 1_000_000)
+	return int64(q)
+}
+
+// Together is the pool as all processes that share it have it together: without what is never
+// granted.
+func (c Pool) Together() Pool {
+	for _, limit := range []*int64{&c.TPM, &c.RPM, &c.Concurrency} {
+		if *limit > 0 {
+			*limit = max(1, *limit-c.withheld(*limit))
+		}
+	}
+	c.InteractiveReserve = max(0, min(c.InteractiveReserve, c.Concurrency-1))
+	c.MinConcurrency = min(c.MinConcurrency, c.Concurrency)
+	return c
+}
+
+// lossRetry is when to come back to a pool that is cut off. Nobody knows when that ends, but most
+// losses are short.
+const lossRetry = time.Second
+
+// lostLocked makes a refusal say that the pool is cut off.
+func (p *pool) lostLocked(now time.Time, rej *Rejection) {
+	rej.Reason, rej.Kept = ReasonStoreLost, false
+	if rej.RetryAfter = max(rej.RetryAfter, lossRetry); !now.Before(p.aloneUntil) && p.cutOffLocked(now) {
+		rej.RetryAfter = max(rej.RetryAfter, p.learning.Sub(now))
+	}
+}
+
+// Degraded says which failure mode is in force in a pool that is cut off from whoever shares its
+// limits out: closed, open or local, as configured, or learning while nothing is granted because it
+// is unknown what was used before. It is empty if none is.
+func (g *Governor) Degraded(pool string) string {
+	p := g.table.Load().pools[pool]
+	if p == nil || !g.shared {
+		return ""
+	}
+	now := g.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.degradedLocked(now)
+}
+
+// Free reports whether nobody holds the pool's lock at this moment. If it never does, the pool is stuck.
+func (g *Governor) Free(pool string) bool {
+	p := g.table.Load().pools[pool]
+	if p == nil {
+		return true
+	}
+	free := p.mu.TryLock()
+	if free {
+		p.mu.Unlock()
+	}
+	return free
+}
+
+// Modes are the values of Degraded.
+var Modes = []string{modeClosed, modeOpen, modeLocal, modeLearning}
+
+const (
+	modeClosed   = "closed"
+	modeOpen     = "open"
+	modeLocal    = "local"
+	modeLearning = "learning"
+)
+
+func (p *pool) degradedLocked(now time.Time) string {
+	rule := [...]string{LossClosed: modeClosed, LossOpen: modeOpen, LossLocal: modeLocal}[p.rules.OnLoss]
+	switch {
+	case p.unansweredLocked(now):
+		return rule
+	case !p.cutOffLocked(now) && !p.slotsLostLocked():
+		return ""
+	case now.Before(p.aloneUntil), !p.cutOffLocked(now) && p.lent.alone && p.ownSlotsLocked() > 0:
+		return rule
+	case p.cutOffLocked(now) && now.Before(p.learning):
+		return modeLearning
+	}
+	return modeClosed
+}

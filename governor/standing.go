@@ -1,0 +1,76 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// What rate headers say: how much is left to one tenant.
+
+// Quota is one axis as a caller sees it: the limit on it that leaves least.
+type Quota struct {
+	Limit, Remaining int64
+	// Reset is how long it takes until all of it is free again, if nothing more is used.
+	Reset time.Duration
+}
+
+// Standing is where a tenant stands in a pool. An axis without a limit has a
+// Limit of 0.
+type Standing struct{ Requests, Tokens, Concurrent Quota }
+
+// Standing reports, for each axis, the limit that leaves least: of the tenant, of what it is a team
+// of, and of the pool. Without a pool's name it reports limits over all pools. Unknown names have
+// no limits.
+func (g *Governor) Standing(tenant, pool string) Standing {
+	var st Standing
+	tb, now := g.table.Load(), g.clock.Now()
+	p, v := tb.pools[pool], tb.tenants[tenant]
+	if p != nil {
+		p.mu.Lock()
+		p.expireLocked(now)
+		s := p.escrow.State(now)
+		slots, running := p.slotsLocked()
+		p.mu.Unlock()
+		tokens, requests := s.Axes[escrow.Tokens], s.Axes[escrow.Requests]
+		st.Tokens.tighten(tokens.Limit, tokens.Used, tokens.FullAt.Sub(now))
+		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
+		st.Concurrent.tighten(slots, running, 0)
+	}
+	if v == nil {
+		return st
+	}
+	if p != nil && v.access[p.index].chain != nil {
+		for _, k := range v.access[p.index].chain {
+			k.q.tighten(now, &st)
+		}
+		return st
+	}
+	for ; v != nil; v = v.parent {
+		v.over.tighten(now, &st)
+	}
+	return st
+}
+
+// tighten replaces axes of st by the quota's limits where these leave less.
+func (q *quota) tighten(now time.Time, st *Standing) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advanceLocked(now)
+	for k, quota := range [ownAxes]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
+		if l := q.ledgers[k]; l != nil {
+			quota.tighten(q.limits[k], q.usedLocked(k), l.FullAt().Sub(now))
+		}
+	}
+	st.Concurrent.tighten(q.concurrency, q.usedLocked(ownAxes), 0)
+}
+
+// tighten replaces q by another limit if that leaves less.
+func (q *Quota) tighten(limit, used int64, reset time.Duration) {
+	if limit <= 0 {
+		return
+	}
+	if left := max(0, limit-used); q.Limit == 0 || left < q.Remaining {
+		*q = Quota{Limit: limit, Remaining: left, Reset: max(0, reset)}
+	}
+}

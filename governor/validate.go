@@ -1,0 +1,153 @@
+package governor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation"
+)
+
+// What a configuration must be like: Validate finds all that is wrong at once.
+
+// maxTokenWeight keeps weighed counts within an int64.
+const maxTokenWeight = 1_000_000
+
+// Validate reports everything that is wrong.
+func (c Config) Validate() error {
+	var f faults
+	c.checkSharing(&f)
+	pools, tenants := map[string]bool{}, map[string]bool{}
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		if pools[p.Name] || p.Name == "" {
+			f.add("pool name %q is empty or taken", p.Name)
+		}
+		pools[p.Name] = true
+		p.check(&f, c.Shared)
+	}
+	for i := range c.Tenants {
+		t := &c.Tenants[i]
+		if tenants[t.Name] || t.Name == "" {
+			f.add("tenant name %q is empty or taken", t.Name)
+		}
+		tenants[t.Name] = true
+		t.check(&f, pools)
+	}
+	for _, t := range c.Tenants {
+		if up := teamOf(t.Name); strings.Contains(t.Name, "/") && !tenants[up] {
+			f.add("team %s: there is no tenant %q that it could be a team of", t.Name, up)
+		}
+	}
+	return errors.Join(f...)
+}
+
+// faults collects what is wrong with a configuration.
+type faults []error
+
+func (f *faults) add(format string, args ...any) {
+	*f = append(*f, fmt.Errorf("governor: "+format, args...))
+}
+
+// checkSharing finds ways to share limits that do not go together with each other, or with
+// recording: what others leave of a limit would be missing from the record.
+func (c *Config) checkSharing(f *faults) {
+	for _, x := range []struct {
+		what string
+		set  bool
+	}{{"Shared", c.Shared}, {"SharedLimits", c.SharedLimits}, {"SharedSlots", c.SharedSlots}} {
+		if c.Recorded && x.set {
+			f.add("%s and Recorded do not go together: what others leave of a limit is not told to the Observer", x.what)
+		}
+	}
+	if c.SharedSlots && !c.Shared {
+		f.add("SharedSlots is of pools whose limits are shared: set Shared, too")
+	}
+}
+
+// check finds what is wrong with a pool, whose limits are shared with other processes or not.
+func (c *Pool) check(f *faults, shared bool) {
+	for _, weight := range []int64{c.Weights.Input, c.Weights.CachedInput, c.Weights.Output, c.Weights.Reasoning, c.Weights.Audio} {
+		if weight < 0 || weight > maxTokenWeight {
+			f.add("pool %s: token weight %d is not in 0…%d", c.Name, weight, maxTokenWeight)
+		}
+	}
+	if c.HeadroomPPM < 0 || c.HeadroomPPM >= 1_000_000 {
+		f.add("pool %s: headroom of %d ppm is not in 0…999999", c.Name, c.HeadroomPPM)
+	} else if err := c.escrow(c.Burst).Validate(); err != nil {
+		f.add("pool %s: %w", c.Name, err)
+	}
+	if c.Adaptive > adaptive.AIMD {
+		f.add("pool %s: there is no adaptive law %d", c.Name, c.Adaptive)
+	} else if c.Adaptive != adaptive.Fixed && (c.MinConcurrency < 1 || c.MinConcurrency > c.Concurrency) {
+		f.add("pool %s: least concurrency %d is not in 1…%d", c.Name, c.MinConcurrency, c.Concurrency)
+	}
+	if c.TenantLimits > LimitsStrict {
+		f.add("pool %s: there is no way %d to count against tenants' limits", c.Name, c.TenantLimits)
+	}
+	if c.LocalPPM < 0 || c.LocalPPM >= 1_000_000 {
+		f.add("pool %s: a withheld part of %d ppm is not in 0…999999", c.Name, c.LocalPPM)
+	}
+	if limit := max(c.TPM, c.RPM); shared && limit > federation.MaxLimit {
+		f.add("pool %s: limit %d is more than can be shared, %d", c.Name, limit, federation.MaxLimit)
+	}
+	checkBudgets(f, "pool", c.Name, c.Budgets)
+}
+
+// check finds what is wrong with a tenant of a configuration with these pools.
+func (t *Tenant) check(f *faults, pools map[string]bool) {
+	if t.Weight < 1 || t.Weight > escrow.MaxWeight {
+		f.add("tenant %s: weight %d is not in 1…%d", t.Name, t.Weight, escrow.MaxWeight)
+	}
+	if t.Group != "" && (t.GroupWeight < 1 || t.GroupWeight > escrow.MaxWeight) {
+		f.add("tenant %s: weight %d of group %s is not in 1…%d", t.Name, t.GroupWeight, t.Group, escrow.MaxWeight)
+	}
+	if t.Credit < 0 || t.Credit > escrow.Window {
+		f.add("tenant %s: credit %v is not in 0…%v", t.Name, t.Credit, escrow.Window)
+	}
+	t.limits().check(f, t.Name)
+	Limits{TPM: t.Floor}.check(f, t.Name)
+	for name, l := range t.InPool {
+		if l.check(f, t.Name+" in pool "+name); !pools[name] {
+			f.add("tenant %s: limits in pool %q, which is not there", t.Name, name)
+		}
+	}
+	if strings.Contains(t.Name, "/") && t.Group != "" {
+		f.add("team %s: only who is no team can be in a group, not in %s", t.Name, t.Group)
+	}
+	checkBudgets(f, "tenant", t.Name, t.Budgets)
+	for _, name := range t.Pools {
+		if !pools[name] {
+			f.add("tenant %s: there is no pool %q", t.Name, name)
+		}
+	}
+}
+
+// check finds limits that are out of range.
+func (l Limits) check(f *faults, owner string) {
+	for _, limit := range [...]int64{l.RPM, l.TPM, l.ITPM, l.OTPM, l.Concurrency} {
+		if limit < 0 || limit > escrow.MaxLimit {
+			f.add("tenant %s: limit %d is not in 0…%d", owner, limit, escrow.MaxLimit)
+		}
+	}
+}
+
+// checkBudgets finds what is wrong with the budgets of a pool or tenant.
+func checkBudgets(f *faults, kind, name string, list []Budget) {
+	for i, b := range list {
+		switch {
+		case b.Unit < 0 || int(b.Unit) >= units || b.Per < budget.Hour || b.Per > budget.Month:
+			f.add("%s %s: budget %d has no such unit or period", kind, name, i)
+			continue
+		case b.Limit < 1 || b.Limit > MaxBudget:
+			f.add("%s %s: budget of %s: %d is not in 1…%d", kind, name, b.Name(), b.Limit, MaxBudget)
+		}
+		if slices.ContainsFunc(list[:i], func(o Budget) bool { return o.Unit == b.Unit && o.Per == b.Per }) {
+			f.add("%s %s: budget of %s is there twice", kind, name, b.Name())
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package durable
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// How a journal begins: what the folder holds is read, and the calls that the last process left
+// running are ended.
+
+// Open takes a folder for itself, and reads what it remembers.
+func Open(opt Options) (*Journal, *governor.Past, error) {
+	if opt.create == nil {
+		opt.create = func(path string) (file, error) {
+			return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+		}
+	}
+	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("durable: state_dir: %w", err)
+	}
+	books, err := openSaved(opt.Dir, filepath.Join(opt.Dir, "books.db"))
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	j := &Journal{
+		opt: opt, books: books, running: running{at: map[uint64]int{}}, rotated: now,
+		closed: map[uint64]time.Time{}, unsaved: map[governor.Owner]governor.Use{},
+	}
+	past := governor.NewPast(now, opt.Zone)
+	err = j.read(past)
+	if err == nil {
+		err = j.begin(past)
+	}
+	if err != nil {
+		_ = books.db.Close()
+		return nil, nil, err
+	}
+	j.up.Store(true)
+	return j, past, nil
+}
+
+// read takes in all that the folder holds.
+func (j *Journal) read(past *governor.Past) error {
+	var err error
+	if j.since, err = j.books.load(past); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Join(j.opt.Dir, nextSegment))
+	list, err := segments(j.opt.Dir)
+	if err != nil {
+		return fmt.Errorf("durable: state_dir: %w", err)
+	}
+	// Segments are removed once books are saved, so one that is not the first has some.
+	if j.since == 0 && len(list) > 0 && list[0] > 1 {
+		return fmt.Errorf("durable: %s is not there, or empty, though there is a journal: %s", j.books.db.Path(), whatToDo)
+	}
+	for i, n := range list {
+		path, end := segmentPath(j.opt.Dir, n), i >= len(list)-2
+		if info, err := os.Stat(path); err == nil && i == len(list)-1 {
+			// A process that lived would have begun another; with as much again for one
+			// that had no time.
+			past.LivedUntil(info.ModTime().Add(2 * rotateEvery))
+		}
+		var newest time.Time
+		good, err := readSegment(path, end, func(r *governor.Record) {
+			past.Read(*r)
+			for _, at := range [...]time.Time{r.Began, r.Ended} {
+				if at.After(newest) {
+					newest = at
+				}
+			}
+			if n >= j.since {
+				past.Uses.Read(r)
+			}
+		})
+		if err == nil && end {
+			err = cutOff(path, good) // it will not be at the end any more
+		}
+		if err != nil {
+			return err
+		}
+		j.segment = n
+		j.closed[n] = newest
+	}
+	return nil
+}
+
+// begin starts a segment with the ends of the calls that were in flight.
+func (j *Journal) begin(past *governor.Past) error {
+	j.uses = past.Uses
+	j.segment = max(j.segment+1, j.since)
+	cut := past.Cut()
+	j.opt.Log.Info("state_dir is read", "dir", j.opt.Dir, "calls_cut_off", len(cut))
+	for _, r := range cut {
+		var err error
+		if j.buf, err = appendFrame(j.buf, &r); err != nil {
+			return err
+		}
+	}
+	f, size, err := j.newSegment(j.buf)
+	if err == nil {
+		err = j.putInPlace(j.segment)
+	}
+	if err != nil {
+		return fmt.Errorf("durable: state_dir: %w", err)
+	}
+	j.file, j.size, j.dirty = f, size, true
+	// So that one who is started again and again does not read more each time.
+	maps.Copy(j.unsaved, j.uses.Changed())
+	return j.save(past.Shares)
+}

@@ -1,0 +1,180 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// What a journal does beside the calls: fsync every second, a new segment every minute, and the
+// end of segments of which nothing counts any more.
+
+const (
+	// syncEvery is how much a loss of power may lose.
+	syncEvery = time.Second
+	// rotateEvery is how long a segment is written to: a rolling minute.
+	rotateEvery = time.Minute
+	// keepFor is how long after its last record a segment is kept: two of these.
+	keepFor = 2 * rotateEvery
+)
+
+// newSegment writes a segment, which is not in its place yet.
+func (j *Journal) newSegment(frames []byte) (file, int64, error) {
+	f, err := j.opt.create(filepath.Join(j.opt.Dir, nextSegment))
+	if err != nil {
+		return nil, 0, err
+	}
+	b := append([]byte(header), frames...)
+	if _, err := f.Write(b); err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, int64(len(b)), nil
+}
+
+// putInPlace gives what newSegment wrote its name.
+func (j *Journal) putInPlace(n uint64) error {
+	return os.Rename(filepath.Join(j.opt.Dir, nextSegment), segmentPath(j.opt.Dir, n))
+}
+
+// Run syncs and rotates until ctx ends. shares says how the pools' budgets stand
+// between their tenants; it is asked once a minute.
+func (j *Journal) Run(ctx context.Context, shares func() []governor.ShareState) error {
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := j.sync()
+		if err == nil && time.Since(j.rotated) >= rotateEvery {
+			err = j.rotate(shares())
+		}
+		j.complain(err)
+	}
+}
+
+// complain says what went wrong in the background, when it is something new. It is
+// tried again, and until then the segments that are there are kept.
+func (j *Journal) complain(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != j.said {
+		j.opt.Log.Error("state_dir: cannot sync or rotate", "dir", j.opt.Dir, "error", text)
+	}
+	j.said = text
+}
+
+func (j *Journal) sync() error {
+	j.mu.Lock()
+	f, dirty := j.file, j.dirty
+	j.dirty = false
+	j.mu.Unlock()
+	if !dirty {
+		return nil
+	}
+	err := f.Sync() // calls go on being admitted meanwhile
+	if err != nil {
+		j.mu.Lock()
+		j.dirty = true
+		j.mu.Unlock()
+	}
+	return err
+}
+
+// rotate begins a new segment, saves the books as of its beginning, and removes the
+// segments of which nothing counts any more.
+func (j *Journal) rotate(shares []governor.ShareState) error {
+	j.mu.Lock()
+	old, err := j.turnLocked()
+	if err == nil {
+		maps.Copy(j.unsaved, j.uses.Changed())
+	}
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	j.closed[j.segment] = time.Now()
+	j.segment++
+	j.rotated = time.Now()
+	return errors.Join(old.Sync(), old.Close(), syncDir(j.opt.Dir), j.save(shares))
+}
+
+// turnLocked puts a new segment into the place of the present one, which it returns.
+func (j *Journal) turnLocked() (old file, err error) {
+	if err := j.mendLocked(); err != nil {
+		return nil, err
+	}
+	var frames []byte
+	for _, r := range j.running.all() {
+		r.Kind = governor.RecordRunning
+		if frames, err = appendFrame(frames, &r); err != nil {
+			return nil, err
+		}
+	}
+	f, size, err := j.newSegment(frames)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.putInPlace(j.segment + 1); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	old = j.file
+	j.file, j.size, j.dirty = f, size, true
+	return old, nil
+}
+
+// save writes the books as of the beginning of the present segment, and then removes
+// what they make superfluous.
+func (j *Journal) save(shares []governor.ShareState) error {
+	if err := j.books.save(j.segment, j.unsaved, shares); err != nil {
+		return fmt.Errorf("durable: %s: %w", j.books.db.Path(), err)
+	}
+	j.since = j.segment
+	clear(j.unsaved)
+	var errs []error
+	for n, at := range j.closed {
+		if n < j.since && time.Since(at) > keepFor {
+			if err := os.Remove(segmentPath(j.opt.Dir, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				errs = append(errs, err)
+				continue
+			}
+			delete(j.closed, n)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close saves everything and gives the folder up. Run must have ended. What is
+// appended later is not kept.
+func (j *Journal) Close(shares []governor.ShareState) error {
+	j.mu.Lock()
+	f := j.file
+	j.file = nil
+	if f == nil {
+		j.mu.Unlock()
+		return nil
+	}
+	maps.Copy(j.unsaved, j.uses.Changed())
+	j.mu.Unlock()
+	j.segment++ // the next process begins a new one, whose beginning is now
+	return errors.Join(f.Sync(), f.Close(), j.save(shares), syncDir(j.opt.Dir), j.books.db.Close())
+}
+
+// syncDir makes names last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// How the governed fields of a body are read, each by its own rule.
+
+func (h *head) readModel(v gjson.Result) *badRequest {
+	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
+		return bad("model", "model must be a string of 1 to 256 bytes, not %s.", show(v))
+	}
+	h.model = strings.Clone(v.Str)
+	h.modelAt = field{present: true, start: v.Index, end: v.Index + len(v.Raw)}
+	return nil
+}
+
+func (h *head) readStream(v gjson.Result) *badRequest {
+	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
+		return bad("stream", "stream must be true or false, not %s.", show(v))
+	}
+	h.stream = v.Type == gjson.True
+	return nil
+}
+
+func (h *head) readBound(b bound, v gjson.Result) *badRequest {
+	f, err := readCount(boundKeys[b], v)
+	h.bounds[b] = f
+	return err
+}
+
+// readPrompt counts the prompts of a completions call: each element of an array of texts or of
+// token lists gets an answer of its own.
+func (h *head) readPrompt(v gjson.Result) *badRequest {
+	if !v.IsArray() {
+		return nil
+	}
+	n := int64(0)
+	v.ForEach(func(_, item gjson.Result) bool {
+		if item.Type == gjson.Number { // one prompt, as tokens
+			n = 1
+			return false
+		}
+		n++
+		return true
+	})
+	h.prompts = max(1, n)
+	return nil
+}
+
+func (h *head) readBackground(v gjson.Result) *badRequest {
+	if h.backdrop = v.Type == gjson.String; h.backdrop {
+		return nil
+	}
+	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
+		return bad("background", "background must be true or false, not %s.", show(v))
+	}
+	h.background = v.Type == gjson.True
+	return nil
+}
+
+func (h *head) readStore(v gjson.Result) *badRequest {
+	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
+		return bad("store", "store must be true or false, not %s.", show(v))
+	}
+	h.unstored = v.Type == gjson.False
+	return nil
+}
+
+// readConversation refuses to name a conversation: it could be another tenant's, since the routes
+// that make conversations are not governed.
+func (h *head) readConversation(v gjson.Result) *badRequest {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return bad("conversation", "conversation: %s is not supported. Use previous_response_id.", show(v))
+}
+
+func (h *head) readEndpoint(v gjson.Result) *badRequest {
+	if v.Type != gjson.String {
+		return bad("endpoint", "endpoint must be a string, not %s.", show(v))
+	}
+	h.endpoint = strings.Clone(v.Str)
+	return nil
+}
+
+// readIntegrations refuses integrations of fine-tuning jobs: a job reports to them with the
+// account's credentials, wherever the caller wants.
+func (h *head) readIntegrations(v gjson.Result) *badRequest {
+	if v.Type == gjson.Null || v.IsArray() && len(v.Array()) == 0 {
+		return nil
+	}
+	return bad("integrations", "integrations: %s is not supported.", show(v))
+}
+
+func (h *head) readPurpose(v gjson.Result) *badRequest {
+	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
+		return bad("purpose", "purpose must be a string of 1 to 256 bytes, not %s.", show(v))
+	}
+	h.purpose = strings.Clone(v.Str)
+	return nil
+}
+
+func (h *head) readCopies(name string, v gjson.Result) *badRequest {
+	f, err := readCount(name, v)
+	if err == nil && f.value > 1024 {
+		return bad(name, "%s must be at most 1024, not %d.", name, f.value)
+	}
+	h.copies = max(h.copies, f.value)
+	return err
+}
+
+// readCount reads a whole number from 1 on. null counts as not given.
+func readCount(name string, v gjson.Result) (field, *badRequest) {
+	f := field{present: true, start: v.Index, end: v.Index + len(v.Raw)}
+	if v.Type == gjson.Null {
+		return f, nil
+	}
+	if v.Type != gjson.Number {
+		return f, bad(name, "%s must be a whole number, not %s.", name, show(v))
+	}
+	n, err := strconv.ParseInt(v.Raw, 10, 64)
+	if err != nil || n < 1 || n > maxCount {
+		return f, bad(name, "%s must be a whole number from 1 to %d, not %s.", name, maxCount, show(v))
+	}
+	f.value = n
+	return f, nil
+}
+
+func (h *head) readStreamOptions(v gjson.Result) *badRequest {
+	so := &h.streamOptions
+	so.present, so.start, so.end = true, v.Index, v.Index+len(v.Raw)
+	if v.Type == gjson.Null {
+		return nil
+	}
+	if !v.IsObject() {
+		return bad("stream_options", "stream_options must be an object, not %s.", show(v))
+	}
+	so.open, so.empty = v.Index+1, true
+	var problem *badRequest
+	v.ForEach(func(key, value gjson.Result) bool {
+		so.empty = false
+		if !strings.EqualFold(key.Str, "include_usage") {
+			return true
+		}
+		switch {
+		case key.Str != "include_usage":
+			problem = bad("stream_options", "The key %q differs from \"include_usage\" only by case.", key.Str)
+		case so.usageField.present:
+			problem = bad("stream_options", "The key \"include_usage\" is there twice.")
+		case value.Type != gjson.True && value.Type != gjson.False && value.Type != gjson.Null:
+			problem = bad("stream_options", "include_usage must be true or false, not %s.", show(value))
+		}
+		so.usageField = field{present: true, start: value.Index, end: value.Index + len(value.Raw)}
+		so.includeUsage = value.Type == gjson.True
+		return problem == nil
+	})
+	return problem
+}
+
+// show is a value as the client wrote it, cut short for messages.
+func show(v gjson.Result) string {
+	const most = 40
+	if len(v.Raw) <= most {
+		return v.Raw
+	}
+	return strings.ToValidUTF8(v.Raw[:most], "") + "…"
+}
