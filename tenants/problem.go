@@ -27,6 +27,12 @@ func (p Problem) String() string {
 	return place{p.File, p.Line, p.Col}.String() + ": " + p.What
 }
 
+// OfFlag reports whether it is a flag that is wrong, and no file.
+func (p Problem) OfFlag() bool { return strings.HasPrefix(p.File, flagPlace) }
+
+// flagPlace begins the place of what a flag says.
+const flagPlace = "flag "
+
 // Problems is everything wrong with one load, sorted by file and position. It is never empty when returned as an error.
 type Problems []Problem
 

@@ -8,10 +8,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	_ "time/tzdata" // budgets begin in zones that the machine may not know
 
 	"github.com/alecthomas/kong"
+
+	"github.com/llmgov/llmgov/tenants"
 )
 
 func main() {
@@ -42,8 +45,8 @@ func untilSignalled() context.Context {
 // Exit codes.
 const (
 	exitOK    = 0
-	exitBad   = 1 // what was asked about is bad, or could not be done
-	exitUsage = 2
+	exitBad   = 1 // what was asked about is bad, is not there, or could not be done
+	exitUsage = 2 // the command line is wrong, whatever there is to ask about
 )
 
 // env is what a command runs in.
@@ -71,7 +74,12 @@ type cli struct {
 }
 
 // Help is shown below the flags.
-func (cli) Help() string { return `Example: llmgov serve -c llmgov.yaml` }
+func (cli) Help() string {
+	return `Example: llmgov serve -c llmgov.yaml
+
+Exit codes: 0 ok, 1 what was asked about (a file, a tenant, a gateway) is bad or not there, or could not be done, 2 the
+command was called wrongly: a flag, its value, or the name of something built in.`
+}
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {
@@ -103,12 +111,21 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 			return exitBad
 		}
 		fmt.Fprintf(stderr, "%v\n", err)
-		if _, ok := errors.AsType[*usageError](err); ok {
+		if calledWrongly(err) {
 			return exitUsage
 		}
 		return exitBad
 	}
 	return exitOK
+}
+
+// calledWrongly reports whether the command line is at fault, if only in part.
+func calledWrongly(err error) bool {
+	if problems, ok := errors.AsType[tenants.Problems](err); ok {
+		return slices.ContainsFunc(problems, tenants.Problem.OfFlag)
+	}
+	_, ok := errors.AsType[*usageError](err)
+	return ok
 }
 
 // errTold is that the thing asked about is bad, which the command's output says.

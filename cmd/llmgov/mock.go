@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 type mockCmd struct {
@@ -42,6 +43,10 @@ func (m mockCmd) Run(e *env) error {
 	})
 	if err != nil {
 		return &usageError{err.Error()}
+	}
+	flags := tenants.Options{Flags: map[string]string{"listen": m.Listen}} // is written as that of serve
+	if _, err := tenants.Overlay(tenants.DefaultConfig(), flags); err != nil {
+		return err
 	}
 	l, err := listen(m.Listen, "--listen")
 	if err != nil {

@@ -25,7 +25,9 @@ func (simulateCmd) Help() string {
 tenant received beside what a fluid, weighted max-min split would have given it.
 
 Example: llmgov simulate s2 --seeds 1,2 -o report.html
-         llmgov simulate s2 --show >mine.yaml && llmgov simulate mine.yaml`
+         llmgov simulate s2 --show >mine.yaml && llmgov simulate mine.yaml
+
+Exit codes: 0 ok, 1 the file is bad or is not there, 2 the command was called wrongly, or no scenario has that name.`
 }
 
 func (c simulateCmd) Run(e *env) error {
@@ -33,6 +35,9 @@ func (c simulateCmd) Run(e *env) error {
 		return listScenarios(e.stdout)
 	}
 	s, err := simulate.Find(c.Scenario)
+	if errors.Is(err, simulate.ErrUnknown) {
+		return &usageError{err.Error()}
+	}
 	if err != nil {
 		return err
 	}

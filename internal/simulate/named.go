@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,8 +29,11 @@ func Names() []string {
 	return names
 }
 
+// ErrUnknown is that no scenario has the name that was asked for.
+var ErrUnknown = errors.New("simulate: there is no scenario")
+
 // Find returns a named scenario, or reads a file. What looks like a path, or
-// ends in .yaml, is always a file.
+// ends in .yaml, is always a file; any other name that is unknown is [ErrUnknown].
 func Find(name string) (Scenario, error) {
 	ext := filepath.Ext(name)
 	if ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) {
@@ -41,7 +45,7 @@ func Find(name string) (Scenario, error) {
 	}
 	data, err := scenarioFiles.ReadFile("scenarios/" + strings.ToLower(name) + ".yaml")
 	if err != nil {
-		return Scenario{}, fmt.Errorf("simulate: there is no scenario %q; %s, or write the path of a file, such as ./mine.yaml", name, strictyaml.Advise(name, Names()))
+		return Scenario{}, fmt.Errorf("%w %q; %s, or write the path of a file, such as ./mine.yaml", ErrUnknown, name, strictyaml.Advise(name, Names()))
 	}
 	return Parse(strings.ToLower(name)+".yaml", data)
 }
