@@ -220,19 +220,19 @@ func TestModels_NotTold(t *testing.T) {
 	}
 }
 
-// Who asks all the time is told to wait, and its limits are left alone.
-func TestModels_TooOften(t *testing.T) {
+// Who asks all the time for what the gateway knows itself is told to wait, and its limits are left alone.
+func TestLookups_TooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, other := tenant("a", 1), tenant("b", 1)
 		one.RPM = 1
 		s := newStack(t, world{mock: mock.Config{Models: []string{"m"}}, pool: pool(1_000_000, 0, 0), tenants: []tenants.Tenant{one, other}})
 		defer s.close()
 		for i := range 50 {
-			if a := s.usage("/v1/models", "a"); a.status != http.StatusOK {
+			if a := s.usage([]string{"/v1/models", "/v1/usage"}[i%2], "a"); a.status != http.StatusOK {
 				t.Fatalf("%d: %d %s", i, a.status, a.body)
 			}
 		}
-		for _, path := range []string{"/v1/models", "/v1/models/m"} {
+		for _, path := range []string{"/v1/models", "/v1/models/m", "/v1/usage"} {
 			a := s.usage(path, "a")
 			if a.status != http.StatusTooManyRequests || !strings.Contains(a.body, `"type":"requests","param":null,"code":"rate_limit_exceeded"`) || a.header.Get("retry-after-ms") != "100" {
 				t.Errorf("%d %s %v", a.status, a.body, a.header)

@@ -45,7 +45,7 @@ type Gateway struct {
 	sockets sockets
 	ongoing ongoing
 
-	listings  listings
+	lookups   lookups
 	transport http.RoundTripper
 	buffers   sync.Pool // of *[bufferSize]byte, to copy answers
 }
@@ -84,7 +84,7 @@ func New(opt Options) (*Gateway, error) {
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
 		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
-		listings: listings{due: map[string]time.Time{}},
+		lookups: lookups{due: map[string]time.Time{}},
 	}
 	if g.objects == nil {
 		if g.objects, err = objects.Open("", opt.Log); err != nil {
@@ -146,12 +146,8 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		c.refuse(f)
 		return
 	}
-	if c.at.usage {
-		c.serveUsage()
-		return
-	}
-	if c.at.models {
-		c.serveModels()
+	if c.at.usage || c.at.models {
+		c.serveLookup()
 		return
 	}
 

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/llmgov/llmgov/governor"
 )
 
 type modelObject struct {
@@ -23,13 +21,6 @@ type modelObject struct {
 // list. A single name is not looked up there, since providers accept more names than they list.
 func (c *call) serveModels() {
 	c.showStanding()
-	if wait := c.g.listings.take(c.tenant.Name, c.began); wait > 0 {
-		c.refuse(&refusal{
-			status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonRequests.String(), retryAfter: wait,
-			message: "Tenant " + c.tenant.Name + " asks for models more than 10 times a second. " + comeAgain(wait),
-		})
-		return
-	}
 	id := strings.TrimPrefix(c.r.URL.Path[strings.Index(c.r.URL.Path, "/models")+len("/models"):], "/")
 	if id != "" {
 		p, ok := c.world.snap.PoolOf(id)

@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// How often a tenant may ask for what llmgov answers itself.
+const (
+	lookupEvery = 100 * time.Millisecond
+	lookupBurst = 50
+)
+
+// lookups bound how often each tenant asks for what llmgov answers itself: models and usage, of
+// both together. That takes nothing of a pool, so it counts in no limit of a policy; but a list is
+// long, usage may ask the store, and both are made anew for each who asks.
+type lookups struct {
+	mu sync.Mutex
+	// due is when everything that a tenant has asked for would be paid for, at the steady rate.
+	due map[string]time.Time
+}
+
+// take counts a request, or returns how long to wait before the next.
+func (l *lookups) take(tenant string, now time.Time) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := l.due[tenant]
+	if due.Before(now) {
+		due = now
+	}
+	if wait := due.Sub(now) - (lookupBurst-1)*lookupEvery; wait > 0 {
+		return wait
+	}
+	if len(l.due) >= 1024 { // of tenants that may be gone
+		maps.DeleteFunc(l.due, func(_ string, due time.Time) bool { return !due.After(now) })
+	}
+	l.due[tenant] = due.Add(lookupEvery)
+	return 0
+}
+
+// serveLookup answers what llmgov answers itself.
+func (c *call) serveLookup() {
+	switch wait := c.g.lookups.take(c.tenant.Name, c.began); {
+	case wait > 0:
+		c.refuse(&refusal{
+			status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonRequests.String(), retryAfter: wait,
+			message: "Tenant " + c.tenant.Name + " asks for models and usage more than 10 times a second. " + comeAgain(wait),
+		})
+	case c.at.usage:
+		c.serveUsage()
+	default:
+		c.serveModels()
+	}
+}
