@@ -16,7 +16,7 @@ type Outlook struct {
 	// Wait, the longest of its waits.
 	Refused *Rejection
 	Wait    time.Duration
-	// Run is how long the call is expected to run once it goes.
+	// Run is how long the call is expected to run once it goes; 0 if nothing is known of calls like it.
 	Run time.Duration
 
 	decided bool // the decision is known; only how the limits stand is asked

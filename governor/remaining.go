@@ -2,8 +2,9 @@ package governor
 
 import "time"
 
-// Remaining is how much longer the call is expected to run, given how long calls of its kind ran.
-// It is 0 if the lease has ended. It changes nothing.
+// Remaining is how much longer the call is expected to run, given how long calls of its kind ran;
+// while nothing is known of these, as long as it has run so far. It is 0 if the lease has ended. It
+// changes nothing.
 func (l Lease) Remaining() time.Duration {
 	if l.pool == nil {
 		return 0
@@ -31,7 +32,9 @@ func (l Lease) Remaining() time.Duration {
 
 // remainingLocked is how much longer a call is expected to run that has run for so long and
 // produced so much. It goes by how long such calls run, if that is known, and else by how much they
-// produce, at speed tokens a second.
+// produce, at speed tokens a second. If that is not known either, the most that it may produce says
+// little: a call of 2 s may declare tokens for a minute. Then it is expected to run as long again, at
+// most: a caller that comes back at that time waits no longer than twice as long as the call runs.
 func (p *pool) remainingLocked(c course, ran time.Duration, produced int64, speed float64) time.Duration {
 	if p.rules.Concurrency > 0 {
 		run := time.Duration(p.runs.ReachOf(c.kind, longestRun.Milliseconds(), ran.Milliseconds())) * time.Millisecond
@@ -40,5 +43,9 @@ func (p *pool) remainingLocked(c course, ran time.Duration, produced int64, spee
 		}
 	}
 	left := p.outputs.ReachOf(c.kind, c.most, produced) - produced
-	return time.Duration(min(float64(left)/max(speed, 0.001), longestRun.Seconds()) * float64(time.Second))
+	longest := longestRun
+	if !p.outputs.Knows(c.kind, c.most) {
+		longest = min(longest, ran)
+	}
+	return time.Duration(min(float64(left)/max(speed, 0.001), longest.Seconds()) * float64(time.Second))
 }

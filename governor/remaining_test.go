@@ -23,8 +23,15 @@ func TestRemaining(t *testing.T) {
 					t.Errorf("slots %d: %s %v remain, want about %v", slots, what, got, want)
 				}
 			}
-			l, _ := g.Acquire(t.Context(), req)
-			near("of a call of which nothing is known", l.Remaining(), 20*time.Second) // 1000 tokens at 50 a second
+			if o, _ := g.Explain(req); o.Run != 0 {
+				t.Errorf("slots %d: a call of which nothing is known is to run for %v", slots, o.Run)
+			}
+			l, _ := g.Acquire(t.Context(), demand("a", 200)) // at 50 a second
+			began := time.Now()
+			for age, want := range []time.Duration{0, time.Second, 2 * time.Second, time.Second} {
+				time.Sleep(time.Duration(age)*time.Second - time.Since(began))
+				near("of a call of 4 s at most of which nothing is known, as long again", l.Remaining(), want)
+			}
 			l.Release()
 			for range 60 { // 400 tokens in 4 s
 				l, _ := g.Acquire(t.Context(), req)

@@ -134,6 +134,43 @@ func keyIsHeld(t *testing.T, path, body string, stream bool) {
 	}
 }
 
+// Nothing is known of the first calls of all: who comes back when told comes back soon to one that
+// declares tokens for a minute and takes two seconds, and seldom to one that does take its minute.
+func TestIdempotencyKey_Unknown(t *testing.T) {
+	for tokens, most := range map[int]int{20: 2, 600: 7} { // how many ask in vain
+		synctest.Test(t, func(t *testing.T) {
+			s := newStack(t, world{
+				mock: mock.Config{TokensPerSecond: 10, OutputTokens: tokens}, pool: pool(1_000_000, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)},
+			})
+			defer s.close()
+			body := `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":4096`
+			body += fmt.Sprintf(`,"mock":{"output_tokens":%d}}`, tokens)
+			call := func() answer { return s.callTo(t.Context(), "/chat/completions", "a", body, idempotencyKey, "k") }
+			began, lasts := time.Now(), time.Duration(tokens)*time.Second/10
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if a := call(); a.status != http.StatusOK {
+					t.Errorf("the first: %d %s", a.status, a.body)
+				}
+			})
+			synctest.Wait()
+			told := 0
+			for a := call(); a.status == http.StatusConflict; a = call() {
+				told++
+				wait := refusedTwin(t, "/chat/completions", a)
+				if late := time.Since(began) + wait - max(2*lasts, lasts+time.Second); late > 0 {
+					t.Errorf("of %v: who came %v after the first is to come back in %v, %v too late", lasts, time.Since(began), wait, late)
+				}
+				time.Sleep(wait)
+			}
+			if told > most {
+				t.Errorf("of %v: %d came back in vain, want at most %d", lasts, told, most)
+			}
+			wg.Wait()
+		})
+	}
+}
+
 // A call that waits is a call that runs: its twin would take a second place. When its
 // client goes it ends at once, so who times out and tries again is let in, as is who
 // comes back to a kept place, and who comes after any other end.
@@ -156,8 +193,8 @@ func TestIdempotencyKey_Ends(t *testing.T) {
 		waiting, hangUp := context.WithCancel(t.Context())
 		wg.Go(func() { s.call(waiting, "a", long, key...) })
 		synctest.Wait()
-		// Nothing is known yet: 200 tokens at 50 a second, behind a wait of 8 s at most.
-		if wait := refusedTwin(t, "", s.call(t.Context(), "a", long, key...)); wait < 4*time.Second || wait > 12*time.Second {
+		// Of such calls nothing is known yet, of its wait that it is 8 s at most.
+		if wait := refusedTwin(t, "", s.call(t.Context(), "a", long, key...)); wait < time.Second || wait > 8*time.Second {
 			t.Errorf("the twin of one that waits is to come back in %v", wait)
 		}
 		hangUp()
