@@ -151,7 +151,7 @@ func (r *LimitsRunner) sendAsk(ctx context.Context, now time.Time, owners []*own
 // decide passes the answer on to the calls, and puts in force what became of their limits. Calls
 // that are let in are booked first, so that no other call finds their parts.
 func (r *LimitsRunner) decide(a askAnswer) {
-	r.asks.tell(a.at, a.err)
+	r.asks.tell(a.sent, a.at, a.err)
 	valid := a.err == nil && len(a.verdicts) == len(a.calls)
 	if a.err == nil {
 		for _, c := range r.roots[rootOf(a.calls[0])] {

@@ -207,6 +207,48 @@ func TestAsk_Lost(t *testing.T) {
 	}
 }
 
+// TestAsk_Blip: a moment in which the store does not answer is over for all tenants as soon as what was
+// asked in it is given up, however many ask at once.
+func TestAsk_Blip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var list []governor.Tenant
+		for i := range 50 {
+			list = append(list, governor.Tenant{Name: fmt.Sprint("t", i), RPM: 1_000_000})
+		}
+		g := askers(t, 1, strict, list...)[0]
+		ctx, stop := context.WithCancel(t.Context())
+		began, away, last, refused := time.Now(), time.Second, time.Duration(0), 0
+		var mu sync.Mutex
+		var group sync.WaitGroup
+		for _, tenant := range list {
+			group.Go(func() {
+				for ctx.Err() == nil {
+					if l, rej := one(g, tenant.Name, 1); rej == nil {
+						l.Settle(governor.Usage{Input: 1})
+					} else {
+						mu.Lock()
+						last, refused = time.Since(began), refused+1
+						mu.Unlock()
+					}
+					time.Sleep(400 * time.Millisecond) // so nobody waits when what was asked is given up
+				}
+			})
+		}
+		time.Sleep(away - time.Since(began))
+		g.way.lost.Store(true)
+		time.Sleep(450 * time.Millisecond)
+		g.way.lost.Store(false)
+		time.Sleep(5 * time.Second)
+		stop()
+		group.Wait()
+		// An answer is waited for 250 ms.
+		if refused == 0 || last > away+700*time.Millisecond {
+			t.Errorf("%d calls were refused, the last after %v, of a store that was away for 450 ms after %v", refused, last, away)
+		}
+		g.stop()
+	})
+}
+
 // TestAsk_Late: what is let in after the call has given up is given back.
 func TestAsk_Late(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,7 @@ type answer struct {
 }
 
 func (r *LimitsRunner) answered(a answer) {
-	r.breaker.tell(a.at, a.err)
+	r.breaker.tell(a.sent, a.at, a.err)
 	if a.err == nil {
 		r.heard = a.sent
 	}

@@ -204,7 +204,7 @@ func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breake
 				p.Learns(now.Add(time.Duration(reply.Until-reply.Now) * time.Millisecond))
 			}
 		}
-		b.tell(back, err)
+		b.tell(now, back, err)
 		r.note(back, &ev, send.Beat)
 		r.cfg.Told(ev)
 	}
@@ -220,16 +220,24 @@ func (r *Runner) send(ctx context.Context, p Pool, b *federation.Beat) (federati
 // breaker keeps a store that does not answer from being asked too often.
 type breaker struct {
 	errors int
+	failed time.Time // when the last of them was
 	until  time.Time
 }
 
 func (b *breaker) closed(now time.Time) bool { return !now.Before(b.until) }
 
-func (b *breaker) tell(now time.Time, err error) {
+// tell takes in what came of what was sent then. What fails that was on its way when another failed
+// has met the same moment, and says nothing new: with many on their way at once one moment that the
+// store is away would look like a long time.
+func (b *breaker) tell(sent, now time.Time, err error) {
 	if err == nil {
 		*b = breaker{}
 		return
 	}
+	if sent.Before(b.failed) {
+		return
+	}
+	b.failed = now
 	pause := min(least<<min(b.errors, 10), most)
 	b.errors++
 	b.until = now.Add(time.Duration(float64(pause) * (0.5 + 0.5*rand.Float64())))
