@@ -11,6 +11,11 @@ const WholeMinute = tagUnit
 type Account struct {
 	// Received is all that it was ever served, put right by what calls really took.
 	Received int64
+	// Refunded is how much of that was given back, at their ends, by calls that had been charged too much
+	// when they were dispatched: by their marks (Mark), modulo Marks. RefundedLate is of those that
+	// are of older marks than the last ones.
+	Refunded     [Marks]int64
+	RefundedLate int64
 	// Waiting is what waits there, kept places included; and Kept is these.
 	Waiting, Kept int64
 	// Turned is what ever went away from there unserved: refused for good, withdrawn from
@@ -24,12 +29,20 @@ type Account struct {
 	Debt int64
 }
 
+// Marks is how many marks calls are told apart by.
+const Marks = 12
+
+// Mark marks the calls that are dispatched from now on, with a number that grows: so who looks at
+// accounts from time to time can tell which of them gave something back.
+func (p *Pool) Mark(n int64) { p.mark = n }
+
 // Account reports that of a leaf.
 func (p *Pool) Account(i NodeID) Account {
 	n := &p.nodes[i]
 	a := Account{Received: n.received, Waiting: n.backlog, Kept: n.promised}
 	if int(i) < len(p.told) {
 		a.Turned, a.Usual = p.told[i].turned, p.told[i].usual
+		a.Refunded, a.RefundedLate = p.told[i].refunded, p.told[i].late
 	}
 	if ahead := n.finish - p.virtualOf(p.nodes[n.parent].inner); ahead > 0 {
 		a.Debt = mulDivFloor(ahead, int64(n.weight), int64(WeightOne))
@@ -42,9 +55,13 @@ func (p *Pool) TokensOf(virtual int64) int64 {
 	return signedMulDiv(virtual, p.cfg.TPM, tagUnit)
 }
 
-// told is what a leaf's callers asked for. It is no part of the books, since a refusal leaves these
-// as they were.
-type told struct{ turned, usual int64 }
+// told is what a leaf's callers asked for, and what their calls gave back. It is no part of the
+// books, since a refusal leaves these as they were.
+type told struct {
+	turned, usual int64
+	refunded      [Marks]int64
+	late          int64
+}
 
 // toldOf returns what was asked for at a leaf.
 func (p *Pool) toldOf(i NodeID) *told {
@@ -60,6 +77,18 @@ func (l *told) note(e *entry) {
 		l.usual = e.virtual
 	}
 	l.usual += (e.virtual - l.usual) / 8
+}
+
+// noteRefund notes that a running call gives back a part of what it was charged when it was
+// dispatched. What it was charged since then is nobody's refund.
+func (p *Pool) noteRefund(e *entry, took int64) {
+	switch back := e.virtual - e.raised - took; {
+	case back <= 0:
+	case p.mark-e.mark < Marks:
+		p.toldOf(e.leaf).refunded[e.mark%Marks] += back
+	default:
+		p.toldOf(e.leaf).late += back
+	}
 }
 
 // turnAway takes in that a call is refused for good. A call that says that it was refused before

@@ -41,6 +41,8 @@ type entry struct {
 	// Of a running call.
 	floored    NodeID // whose floor it was served for, or Root
 	dispatched time.Time
+	mark       int64               // Pool.mark then
+	raised     int64               // of virtual, since then
 	slots      Cost                // slot of each axis's ring of dispatches that it was booked in
 	eras       [rollingAxes]uint32 // of the books that it is in
 	held       int64               // tokens, under Settled

@@ -83,6 +83,7 @@ type Pool struct {
 	tickets tickets
 	asks    []ask  // by leaf, of a shared pool: see Demand
 	told    []told // by leaf: see Account
+	mark    int64  // see Mark
 	idle    idleness
 
 	part int64     // of the rate that is handed out; see Throttle

@@ -5,7 +5,7 @@ import "time"
 // begin starts entry n: it takes a slot, and each axis books, plans or holds it.
 func (p *Pool) begin(now time.Time, n int32) {
 	e := &p.entries[n]
-	e.state, e.next, e.prev, e.dispatched = entryRunning, -1, -1, now
+	e.state, e.next, e.prev, e.dispatched, e.mark = entryRunning, -1, -1, now, p.mark
 	p.running++
 	p.letGo(e)
 	p.refunds += e.refund()
@@ -77,6 +77,7 @@ func (p *Pool) runsOn(e *entry, run time.Duration) {
 	}
 	if v := p.moves(e); v > e.virtual {
 		p.correct(e.leaf, v-e.virtual)
+		e.raised += v - e.virtual
 		e.virtual = v
 	}
 	p.payFloor(e.floored, p.paces(e)-paced)
@@ -142,6 +143,7 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 	leaf := e.leaf
 	p.ended(leaf)
 	p.correct(leaf, took-e.virtual)
+	p.noteRefund(e, took)
 	p.payFloor(e.floored, booked-p.paces(e))
 	p.release(n)
 	p.noteIdle()

@@ -70,6 +70,10 @@ func (g *Governor) stirLocked(p *pool, now time.Time) {
 		return
 	}
 	p.measuring, p.stirredAt = true, now
+	if p.meteredFrom.IsZero() {
+		p.meteredFrom = now
+	}
+	p.markLocked(now)
 	if p.measureAt == nil {
 		p.measureAt = g.clock.AfterFunc(measureEvery, func() { g.measurePool(p) })
 	} else {
@@ -89,10 +93,11 @@ func (g *Governor) measurePool(p *pool) {
 		p.viewLocked()
 	}
 	view, s := p.view, p.sampleLocked(now, m.sample[:0])
+	p.markLocked(now)
 	p.mu.Unlock()
 
 	m.sample = s.Leaves
-	m.plant(view, s.Since)
+	m.plant(view, p.meteredFrom)
 	m.meter.Step(now, s)
 
 	p.mu.Lock()
@@ -113,6 +118,9 @@ func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sampl
 	}
 	return s
 }
+
+// markLocked marks the calls that are dispatched until the pool is looked at again.
+func (p *pool) markLocked(now time.Time) { p.escrow.Mark(fairness.Mark(now.Sub(p.meteredFrom))) }
 
 // plant gives the meter a view of the pool's claims.
 func (m *measure) plant(v *claimsView, since time.Time) {

@@ -45,13 +45,14 @@ type pool struct {
 	unanswered time.Time
 	nodes      int
 
-	measure   measure // with a lock of its own
-	view      *claimsView
-	measureAt Timer     // nil before the first measurement
-	measuring bool      // the timer runs, or its function does
-	stirred   bool      // calls came or ended since the last measurement
-	stirredAt time.Time // when measuring began
-	reshared  bool      // shares have changed, but view has not yet
+	measure     measure // has a lock of its own
+	view        *claimsView
+	measureAt   Timer     // nil before the first measurement
+	measuring   bool      // the timer runs, or its function does
+	stirred     bool      // calls came or ended since the last measurement
+	stirredAt   time.Time // when measuring began
+	meteredFrom time.Time // when it began for the first time
+	reshared    bool      // shares have changed, but view has not yet
 
 	claims  map[claimName]*claim
 	retired []*claim // to be removed once nothing is lost by it

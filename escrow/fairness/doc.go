@@ -32,7 +32,8 @@
 //   - What was asked for and went away unserved, the fluid server may have served already.
 //     Then those who really got it were entitled to less by so much.
 //   - A call counts for what it moves the tags by: its dominant share of the pool's
-//     minute. What it turns out to have taken is put right when it ends, on both sides.
+//     minute. What it turns out to have taken is put right when it ends, on both sides;
+//     what it gives back of what it was charged, for when it was dispatched.
 //
 // # What it is not
 //

@@ -17,6 +17,7 @@ type Meter struct {
 
 	start, last time.Time
 	slot        int64
+	mark        int64   // of the calls that were dispatched since the last step: the slot in which it was
 	bank        float64 // handed out, and not served by the fluid server yet
 
 	// Scratch, by leaf.
@@ -54,7 +55,7 @@ func (m *Meter) Plant(t *Tree, leaves []*Leaf, floors []Floor) {
 }
 
 // NewLeaf is a leaf whose counters stand there now: what was before does not count.
-func NewLeaf(a escrow.Account) *Leaf { return &Leaf{was: counters{a.Received, a.Turned}} }
+func NewLeaf(a escrow.Account) *Leaf { return &Leaf{was: countersOf(&a)} }
 
 // Sample is what the scheduler says.
 type Sample struct {
@@ -79,6 +80,7 @@ func (m *Meter) Step(now time.Time, s Sample) {
 	if dt <= 0 {
 		return
 	}
+	m.mark = Mark(m.last.Sub(m.start))
 	m.last = now
 	for slot := int64(m.at() / slotLength); m.slot < slot; {
 		m.slot = max(m.slot+1, slot-slots)
@@ -86,7 +88,9 @@ func (m *Meter) Step(now time.Time, s Sample) {
 			l.turn(m.slot)
 		}
 	}
+	m.mark = max(m.mark, m.slot-slots+1) // of a stretch longer than a minute
 	handed, back := m.ask(s)
+	m.takeBack()
 	m.serve(dt, s, m.bank+handed+back, back)
 	m.balance()
 	m.lend(dt, s)
@@ -100,18 +104,18 @@ func (m *Meter) at() time.Duration { return m.last.Sub(m.start) - 1 }
 func (m *Meter) ask(s Sample) (handed, back float64) {
 	for i, l := range m.leaves {
 		a := &s.Leaves[i]
-		received, turned := float64(a.Received-l.was.received), float64(a.Turned-l.was.turned)
-		l.was = counters{a.Received, a.Turned}
+		received, turned := float64(a.Received-l.was.received)+l.refund(m.mark, a), float64(a.Turned-l.was.turned)
+		l.was = countersOf(a)
 		l.waiting, l.usual = float64(a.Waiting), float64(a.Usual)
 		if received != 0 || turned != 0 {
-			l.cellAt(m.slot).add(cell{received: received, turned: turned}, 1)
+			l.cellAt(m.mark).add(cell{received: received, turned: turned}, 1)
 		}
 		handed += received
 		want, turned := l.want(received, turned, float64(a.Kept))
 		l.lag -= received
 		if want < 0 { // calls took less than was thought, and had been served by then
 			back -= want
-			l.entitle(m.slot, want)
+			l.entitle(m.mark, want)
 			l.lag += want
 			want = 0
 		}
@@ -153,7 +157,7 @@ func (m *Meter) serve(dt float64, s Sample, there, back float64) {
 	}
 	for i, l := range m.leaves {
 		l.lag += m.given[i]
-		l.entitle(m.slot, m.given[i]+m.later[i]-l.ahead)
+		l.entitle(m.mark, m.given[i]+m.later[i]-l.ahead)
 		l.ahead = m.later[i]
 	}
 }

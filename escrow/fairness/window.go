@@ -1,11 +1,15 @@
 package fairness
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
 
 // A window is the last minute of a leaf, cut into slots. The oldest slot counts by the
 // part of it that is in the minute still.
 const (
-	slotLength = 5 * time.Second
+	slotLength = window / escrow.Marks
 	slots      = int64(window/slotLength) + 1
 	window     = time.Minute
 )
@@ -31,12 +35,22 @@ type Leaf struct {
 
 	window *[slots]cell // nil while nothing is in it
 
+	back [escrow.Marks]float64 // given back since the last step, by how many slots before the mark
+
 	// Tokens, in all so far.
 	borrowed, lent float64
 }
 
 // counters are a leaf's that only grow, but for corrections.
-type counters struct{ received, turned int64 }
+type counters struct {
+	received, turned int64
+	refunded         [escrow.Marks]int64
+	late             int64
+}
+
+func countersOf(a *escrow.Account) counters {
+	return counters{a.Received, a.Turned, a.Refunded, a.RefundedLate}
+}
 
 // cellAt is the cell of a slot.
 func (l *Leaf) cellAt(slot int64) *cell {

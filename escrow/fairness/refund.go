@@ -1,0 +1,64 @@
+package fairness
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// What a call gives back at its end it was charged when it was dispatched, and that is when it
+// counts less. Counted at its end instead, a pool that has just learned how short calls are would
+// seem to hand out nothing for a minute: it gives back then what was charged before that.
+
+// Mark is what calls are to be marked with (escrow.Pool.Mark) from a time on at which the meter
+// is told of the pool, or at which that begins to be used: so long after the meter's beginning.
+func Mark(at time.Duration) int64 { return int64(at / slotLength) }
+
+// refund takes what calls have given back since the last step off when they were dispatched, and
+// returns how much that is in all.
+func (l *Leaf) refund(mark int64, a *escrow.Account) (sum float64) {
+	for k := range l.back {
+		of := mark - int64(k)
+		l.back[k] = 0
+		if of < 0 {
+			continue
+		}
+		i := of % escrow.Marks
+		back := float64(a.Refunded[i] - l.was.refunded[i])
+		if l.back[k] = back; back != 0 {
+			l.cellAt(of).received -= back
+		}
+		sum += back
+	}
+	return sum + float64(a.RefundedLate-l.was.late) // of what has left the minute
+}
+
+// takeBack takes the same off what leaves were entitled to then. Who waits for nothing had all it
+// asked for, and was entitled to so much less. Those who wait shared what there was, and so they
+// share what there was not.
+func (m *Meter) takeBack() {
+	for k := range min(escrow.Marks, m.mark+1) {
+		backs, entitled := 0.0, 0.0
+		for _, l := range m.leaves {
+			if l.waiting > 0 {
+				backs, entitled = backs+l.back[k], entitled+l.entitledIn(m.mark-k)
+			}
+		}
+		for _, l := range m.leaves {
+			less := l.back[k]
+			if l.waiting > 0 && entitled > 0 {
+				less = backs * l.entitledIn(m.mark-k) / entitled
+				l.lag += l.back[k] - less
+			}
+			l.entitle(m.mark-k, -less)
+		}
+	}
+}
+
+// entitledIn is what the leaf was entitled to in a slot.
+func (l *Leaf) entitledIn(slot int64) float64 {
+	if l.window == nil {
+		return 0
+	}
+	return max(0, l.cellAt(slot).entitled)
+}
