@@ -275,6 +275,7 @@ func TestCommon_Rest(t *testing.T) {
 		if rej != nil {
 			t.Fatal(rej)
 		}
+		synctest.Wait() // the answer is put in force whole
 		if s.Claims(time.Now()); s.Rest(time.Now()) {
 			t.Error("it rests while a call runs")
 		}
@@ -292,6 +293,7 @@ func TestCommon_Rest(t *testing.T) {
 			}
 			l.Settle(Usage{Input: 10, Output: 10})
 		}
+		synctest.Wait()
 		if s.Claims(time.Now()); s.Rest(time.Now()) {
 			t.Error("it rests while much of a minute counts")
 		}

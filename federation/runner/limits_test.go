@@ -338,10 +338,10 @@ func TestLimits_RetryAfter(t *testing.T) {
 		began := time.Now()
 		var rej *governor.Rejection
 		for i := 0; rej == nil || len(l.used) < 20; i++ {
-			rej, _ = l.ask(list[i%2], time.Second, 10*time.Millisecond)
+			rej, _ = l.ask(list[i%2], 100*time.Millisecond, 10*time.Millisecond)
 		}
-		for _, wait := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
-			time.Sleep(wait)
+		for _, at := range []time.Duration{2 * time.Second, 40 * time.Second, 55 * time.Second} {
+			time.Sleep(time.Until(began.Add(at)))
 			for i, o := range list {
 				rej, _ := l.ask(o, 0, 0)
 				if rej == nil {
