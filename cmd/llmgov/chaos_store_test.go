@@ -74,7 +74,7 @@ func (p *pgDisaster) Flush() {
 		return
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "DELETE FROM llmgov_pools"); err != nil {
+	if _, err := conn.Exec(ctx, "DELETE FROM llmgov_pools; DELETE FROM llmgov_parts"); err != nil {
 		p.t.Error(err)
 	}
 }

@@ -44,15 +44,20 @@ type disaster interface {
 // successor is a store whose place another server can take, at the address returned.
 type successor interface{ Failover() (addr string) }
 
+// scene is gateways that share a store, and their ways to it.
+type scene struct {
+	t        *testing.T
+	store    disaster
+	config   string
+	gateways []*gatewayInTumult
+	ways     []*way
+}
+
 // tumult is four gateways that share a limit, the calls that flood them, and what became of
 // these.
 type tumult struct {
-	t        *testing.T
-	store    disaster
+	*scene
 	mock     string
-	config   string
-	gateways [4]*gatewayInTumult
-	ways     [4]*way
 	pause    time.Duration // after each mishap
 	off      float64       // by which part shares may be off: what is short says little
 	inFlight int64
@@ -70,7 +75,7 @@ type tumult struct {
 
 // gatewayInTumult is a process that may be another one after a while.
 type gatewayInTumult struct {
-	c    *tumult
+	c    *scene
 	i    int
 	proc atomic.Pointer[process]
 }
@@ -116,7 +121,7 @@ func (w *way) toxic(kind, attribute string, value int64) {
 
 func (w *way) heal() { w.Toxics.ResetToxics(context.Background()) }
 
-func (c *tumult) delay(d time.Duration) {
+func (c *scene) delay(d time.Duration) {
 	for _, w := range c.ways {
 		if d > 0 {
 			w.delay(d)
@@ -127,7 +132,7 @@ func (c *tumult) delay(d time.Duration) {
 }
 
 // lead leads all ways to another address.
-func (c *tumult) lead(addr string) {
+func (c *scene) lead(addr string) {
 	for _, w := range c.ways {
 		if err := w.Update(&toxiproxy.Proxy{Listen: w.Listen, Upstream: addr, Enabled: true}); err != nil {
 			c.t.Error(err)
@@ -137,17 +142,22 @@ func (c *tumult) lead(addr string) {
 
 func newTumult(t *testing.T, store disaster) *tumult {
 	t.Helper()
-	c := &tumult{t: t, pause: 9 * time.Second, off: 0.1, store: store, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
+	c := &tumult{pause: 9 * time.Second, off: 0.1, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
 	policy := "tenants:\n"
 	for _, x := range crowd {
 		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)
 	}
+	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: %d, expect_nodes: 4}}\n", c.mock, chaosTPM)
+	c.scene = newScene(t, store, 4, config, policy)
+	return c
+}
+
+// newScene starts so many gateways.
+func newScene(t *testing.T, store disaster, n int, config, policy string) *scene {
+	t.Helper()
 	dir := t.TempDir()
-	c.config = filepath.Join(dir, "llmgov.yaml")
-	for file, text := range map[string]string{
-		c.config: fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: %d, expect_nodes: 4}}\n", c.mock, chaosTPM),
-		filepath.Join(dir, "tenants", "all.yaml"): policy,
-	} {
+	c := &scene{t: t, store: store, config: filepath.Join(dir, "llmgov.yaml"), gateways: make([]*gatewayInTumult, n), ways: make([]*way, n)}
+	for file, text := range map[string]string{c.config: config, filepath.Join(dir, "tenants", "all.yaml"): policy} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -155,11 +165,10 @@ func newTumult(t *testing.T, store disaster) *tumult {
 			t.Fatal(err)
 		}
 	}
-	log := zerolog.Nop()
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log)
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	var starting sync.WaitGroup
 	for i := range c.gateways {
-		c.ways[i] = newWay(t, server, fmt.Sprint("way", i), c.store.Addr())
+		c.ways[i] = newWay(t, server, fmt.Sprint("way", i), store.Addr())
 		c.gateways[i] = &gatewayInTumult{c: c, i: i}
 		starting.Go(c.gateways[i].restart)
 	}
