@@ -212,9 +212,10 @@ func (w *want) empty(idle []int) {
 var busySeries = regexp.MustCompile(`(?m)^llmgov_(leases|inflight_requests|queue_depth|used{axis="concurrency")[^ ]* [1-9]`)
 
 func (w *want) metrics(g *gatewayInTumult) string {
-	resp, err := http.Get(g.proc.Load().admin + "/metrics")
+	p := g.proc.Load()
+	resp, err := http.Get(p.admin + "/metrics")
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Fatalf("%v\n%s", err, read(p.stderr))
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)

@@ -23,20 +23,22 @@ func (r *LimitsRunner) beat(ctx context.Context, now time.Time, list iter.Seq[*o
 			o.Alone(now)
 		}
 		switch beat := !open && !o.asked && (o.held.Due(now, o.busy, o.lacking) || o.asks && o.Limits.(AskedLimits).Gives(now)); {
-		case beat && o.asks:
+		case beat && o.asks && r.asks.errors == 0:
 			waitedFor = append(waitedFor, o)
 		case beat:
 			due = append(due, o)
 		}
 	}
-	r.askBatches(ctx, now, due, patience)
-	r.askBatches(ctx, now, waitedFor, askPatience) // calls that ask may have to wait for these
+	r.askBatches(ctx, now, due, patience, &r.breaker)
+	// Calls that ask may have to wait for these. What comes of them makes nobody else beat less often:
+	// the store may be too far for them, and not for others.
+	r.askBatches(ctx, now, waitedFor, askPatience, &r.asks)
 }
 
-func (r *LimitsRunner) askBatches(ctx context.Context, now time.Time, due []*owner, most time.Duration) {
+func (r *LimitsRunner) askBatches(ctx context.Context, now time.Time, due []*owner, most time.Duration, tell *breaker) {
 	for len(due) > 0 {
 		n := min(batch, len(due))
-		r.ask(ctx, now, due[:n:n], most)
+		r.ask(ctx, now, due[:n:n], most, tell)
 		due = due[n:]
 	}
 }
@@ -47,7 +49,7 @@ func (r *LimitsRunner) silent(o *owner, now time.Time) bool {
 	return now.Sub(o.heard) >= parts.TTL || now.Sub(r.heard) >= parts.TTL
 }
 
-func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, most time.Duration) {
+func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, most time.Duration, tell *breaker) {
 	beats := make([]*parts.Beat, len(list))
 	for i, o := range list {
 		beats[i] = o.beat(now)
@@ -55,7 +57,7 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 	turns := turnsOf(list)
 	r.asking.Go(func() {
 		replies, err := r.send(ctx, beats, most)
-		a := answer{sent: now, at: time.Now(), owners: list, turns: turns, replies: replies, err: err}
+		a := answer{tell: tell, sent: now, at: time.Now(), owners: list, turns: turns, replies: replies, err: err}
 		select {
 		case r.answers <- a:
 		case <-ctx.Done():
@@ -90,6 +92,7 @@ func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat, most time.
 
 // answer is the answer to a batch of beats.
 type answer struct {
+	tell     *breaker // of how it went
 	sent, at time.Time
 	owners   []*owner
 	turns    []int // of each owner, as its beat was sent
@@ -98,7 +101,7 @@ type answer struct {
 }
 
 func (r *LimitsRunner) answered(a answer) {
-	r.breaker.tell(a.sent, a.at, a.err)
+	a.tell.tell(a.sent, a.at, a.err)
 	if a.err == nil {
 		r.heard = a.sent
 	}
