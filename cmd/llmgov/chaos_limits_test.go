@@ -55,7 +55,7 @@ func (w *want) ordeals(all bool) []ordeal {
 	if all {
 		frozen := w.gateways[1]
 		list = append(list,
-			ordeal{name: "200 ms on the way to the store", lasts: 6 * time.Second, do: func() { w.delay(200 * time.Millisecond) }, undo: func() { w.delay(0) }},
+			ordeal{name: "50 ms on the way to the store", lasts: 6 * time.Second, do: func() { w.delay(50 * time.Millisecond) }, undo: func() { w.delay(0) }},
 			ordeal{name: "the store stopped (SIGSTOP) for 1 s", lasts: time.Second, do: signal(syscall.SIGSTOP, w.store.Pid()), undo: signal(syscall.SIGCONT, w.store.Pid())},
 			ordeal{
 				name: "one of three stopped (SIGSTOP) for 10 s", lasts: 10 * time.Second, late: true,

@@ -64,6 +64,7 @@ type LimitsRunner struct {
 	reminded time.Time // when limits that rest were last looked through
 	breaker  breaker
 	asks     breaker           // for calls: a store that is too slow for these may do for beats
+	behind   breaker           // for beats of limits that calls ask for, because calls wait for these
 	roots    map[string][]Call // calls that wait to be sent, by the root of their limits
 	answers  chan answer
 	asked    chan askAnswer

@@ -15,24 +15,26 @@ const batch = 256
 
 // beat sends the beats that are due.
 func (r *LimitsRunner) beat(ctx context.Context, now time.Time, list iter.Seq[*owner]) {
-	open := !r.breaker.closed(now)
 	var due, waitedFor []*owner
 	for o := range list {
 		if !o.alone && r.silent(o, now) {
 			o.alone = true
 			o.Alone(now)
 		}
-		switch beat := !open && !o.asked && (o.held.Due(now, o.busy, o.lacking) || o.asks && o.Limits.(AskedLimits).Gives(now)); {
-		case beat && o.asks && r.asks.errors == 0:
+		switch {
+		case o.asked || !o.held.Due(now, o.busy, o.lacking) && !(o.asks && o.Limits.(AskedLimits).Gives(now)):
+		case o.asks && r.behind.closed(now):
 			waitedFor = append(waitedFor, o)
-		case beat:
+		case !o.asks && r.breaker.closed(now):
 			due = append(due, o)
 		}
 	}
 	r.askBatches(ctx, now, due, patience, &r.breaker)
-	// Calls that ask may have to wait for these. What comes of them makes nobody else beat less often:
-	// the store may be too far for them, and not for others.
-	r.askBatches(ctx, now, waitedFor, askPatience, &r.asks)
+	most := patience
+	if r.asks.errors+r.behind.errors == 0 {
+		most = askPatience // because calls that ask may have to wait for these
+	}
+	r.askBatches(ctx, now, waitedFor, most, &r.behind)
 }
 
 func (r *LimitsRunner) askBatches(ctx context.Context, now time.Time, due []*owner, most time.Duration, tell *breaker) {
