@@ -48,7 +48,7 @@ func rations(t *testing.T) (list []*ration) {
 		pool := "concurrency: 100, tenant_limits: " + mode
 		list = append(list,
 			&ration{name: mode + "-slots", mode: mode, pool: pool, tenant: fmt.Sprint("concurrency: ", slotsRation), limit: slotsRation, callers: slotsRation, tenths: 4},
-			&ration{name: mode + "-minute", mode: mode, pool: pool, tenant: fmt.Sprint("rpm: ", minuteRation), limit: minuteRation, callers: 1, pause: 200 * time.Millisecond},
+			&ration{name: mode + "-minute", mode: mode, pool: pool, tenant: fmt.Sprint("rpm: ", minuteRation), limit: minuteRation, callers: 1, pause: 1500 * time.Millisecond},
 			&ration{name: mode + "-budget", mode: mode, pool: pool, tenant: budget, limit: budgetRation, callers: 1, pause: 200 * time.Millisecond},
 		)
 	}
