@@ -140,19 +140,22 @@ func (n node) takeBelow(seen map[*yaml.Node]bool) {
 }
 
 // rest puts on the list what nobody has taken, at the highest place.
-func (n node) rest() {
-	if len(n.path) > 1000 {
-		return // an alias inside of what it stands for
+func (n node) rest() { n.restBelow(map[*yaml.Node]bool{}) }
+
+func (n node) restBelow(seen map[*yaml.Node]bool) {
+	if !n.there() || seen[content(n.val)] {
+		return // an alias, maybe inside of what it stands for
 	}
+	seen[content(n.val)] = true
 	list, _ := n.pairs()
 	for _, p := range list {
 		if n.taken[p.val] {
-			p.rest()
+			p.restBelow(seen)
 			continue
 		}
 		p.note("%s", why(p.path))
 	}
 	for _, it := range n.items() {
-		it.rest()
+		it.restBelow(seen)
 	}
 }
