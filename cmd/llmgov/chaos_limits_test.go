@@ -198,7 +198,7 @@ func (w *want) empty(idle []int) {
 		var callers sync.WaitGroup
 		for range slotsRation {
 			callers.Go(func() {
-				for end := time.Now().Add(5 * time.Second); w.call(w.t.Context(), w.gateways[0], r, 20) != http.StatusOK && time.Now().Before(end); {
+				for end := time.Now().Add(15 * time.Second); w.call(w.t.Context(), w.gateways[0], r, 40) != http.StatusOK && time.Now().Before(end); {
 				}
 			})
 		}
