@@ -164,7 +164,8 @@ func (w *want) spend() {
 		}
 		before := r.provider.count()
 		var callers sync.WaitGroup
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && r.provider.count() < r.limit; {
+		for end, last := time.Now().Add(10*time.Second), int64(-1); time.Now().Before(end) && (r.provider.count() < r.limit || r.provider.count() > last); {
+			last = r.provider.count()
 			for _, g := range w.gateways {
 				for range 10 {
 					callers.Go(func() { w.call(w.t.Context(), g, r, 0) })
