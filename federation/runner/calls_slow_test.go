@@ -69,7 +69,7 @@ func TestAsk_TooFar(t *testing.T) {
 		if n := l.atOnce(); n != 4 {
 			t.Errorf("of 4 calls at once of a tenant that asks nobody there were %d", n)
 		}
-		if n := len(l.used); n < 60*4*5*8/10 {
+		if n := len(l.used); n < 60*4*5/2 {
 			t.Errorf("%d calls of 200 ms were let in, in a minute, 4 at once", n)
 		}
 		for _, o := range list {
