@@ -102,8 +102,8 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call),
 		stream: req.Stream, background: call.Background, interrupt: req.Interrupt,
 	}
+	g.stirLocked(p.pool, now) // first, because a call that goes at once is marked
 	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
-	g.stirLocked(p.pool, now)
 	if ans.Verdict != escrow.Admitted && !p.escrow.HasSlot(call.Background) {
 		if p.fullLocked(call.Background) {
 			p.held = now

@@ -175,17 +175,12 @@ func (g *Governor) Degraded(pool string) string {
 	return p.degradedLocked(now)
 }
 
-// Free reports whether nobody holds the pool's lock at this moment. If it never does, the pool is stuck.
-func (g *Governor) Free(pool string) bool {
-	p := g.table.Load().pools[pool]
-	if p == nil {
-		return true
+// Touch takes the pool's lock and gives it back. If it does not return, the pool is stuck.
+func (g *Governor) Touch(pool string) {
+	if p := g.table.Load().pools[pool]; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 	}
-	free := p.mu.TryLock()
-	if free {
-		p.mu.Unlock()
-	}
-	return free
 }
 
 // Modes are the values of Degraded.

@@ -57,7 +57,7 @@ func TestUpstreams_KeptConnectionIsClosed(t *testing.T) {
 			{"so is a stream", "/chat/completions", chat(true, 5, ""), kept, 0, 200, 2, map[string]int64{"served": 2, "stale": 1}},
 			{"but once", "/chat/completions", chat(false, 5, ""), always, 0, 502, 2, map[string]int64{"served": 1, "stale": 1, "silent": 1}},
 			{"and not what the upstream had for a while", "/chat/completions", chat(false, 5, ""), kept, 2 * time.Second, 502, 1, map[string]int64{"served": 1, "silent": 1}},
-			{"and not what would be there twice", "/responses", `{"model":"m","input":"Hi","store":true}`, kept, 0, 502, 1, map[string]int64{"served": 1, "stale": 1}},
+			{"and not what would be there twice", "/responses", `{"model":"m","input":"Hi","store":true}`, kept, 0, 502, 1, map[string]int64{"served": 1, "silent": 1}},
 		} {
 			t.Run(fmt.Sprintf("HTTP/%d/%s", version, c.name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -90,6 +90,24 @@ func TestUpstreams_KeptConnectionIsClosed(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A stream that is reset is a failure, though others came before it on its connection, which goes on.
+func TestUpstreams_ResetStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := newMoody(t, mock.Config{})
+		s := newStack(t, world{pool: only("up"), tenants: []tenants.Tenant{tenant("a", 1)}, version: 2, others: map[string]http.Handler{"up": up}})
+		defer s.close()
+		s.call(t.Context(), "a", chat(false, 5, ""))
+		up.become(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		if ans := s.call(t.Context(), "a", chat(false, 5, "")); ans.status != http.StatusBadGateway || up.calls.Load() != 2 {
+			t.Errorf("%d %s after %d calls upstream", ans.status, ans.body, up.calls.Load())
+		}
+		if n := s.sum("llmgov_upstream_tries_total", map[string]string{"outcome": "silent"}); n != 1 {
+			t.Errorf("%d tries are silent, want 1", n)
+		}
+		s.checkIdle()
+	})
 }
 
 // A call at a time to a server that closes what is idle for as long as they are apart: every try

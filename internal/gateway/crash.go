@@ -1,12 +1,12 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,38 +41,63 @@ func governing() bool {
 	}
 }
 
-// crashing lets a panic in the governor end the process, where net/http would recover.
+// crashed, deferred, lets a panic in the governor end the process. It lets others pass, which net/http recovers.
+func crashed() {
+	if cause := recover(); cause != nil {
+		crash(cause)
+		panic(cause)
+	}
+}
+
+// crashing is a handler in which a panic in the governor ends the process.
 func crashing(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if cause := recover(); cause != nil {
-				crash(cause)
-				panic(cause)
-			}
-		}()
+		defer crashed()
 		h.ServeHTTP(w, r)
 	})
 }
 
-// stuckAfter is how long a pool may be busy without a break before it is taken to be stuck: less than
+// stuckAfter is how long a pool's lock may be waited for before the pool is taken to be stuck: less than
 // probes wait.
 const stuckAfter = 3 * time.Second
 
-// live answers GET /livez: whether calls can be admitted and ended at all.
-func (g *Gateway) live(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), stuckAfter)
-	defer cancel()
-	retry := time.NewTicker(5 * time.Millisecond)
-	defer retry.Stop()
-	for _, p := range g.world.Load().pools {
-		for !g.gov.Free(p.Name) {
-			select {
-			case <-ctx.Done():
-				http.Error(w, "pool "+p.Name+" is stuck: restart this process, and report what it logged", http.StatusServiceUnavailable)
-				return
-			case <-retry.C:
-			}
-		}
+// pulse finds out whether calls can be admitted and ended at all.
+type pulse struct {
+	mu   sync.Mutex
+	felt chan struct{} // closed when the pools have been reached; nil = nobody tries to
+}
+
+// feel returns what is closed once every pool has been reached. However many ask, one goroutine tries; it
+// ends when the last pool's lock is free, if ever.
+func (p *pulse) feel(g *Gateway) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.felt != nil {
+		return p.felt
 	}
-	_, _ = w.Write([]byte("ok\n"))
+	felt := make(chan struct{})
+	p.felt = felt
+	go func() {
+		for _, pool := range g.world.Load().pools {
+			g.gov.Touch(pool.Name)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.felt = nil
+		close(felt)
+	}()
+	return felt
+}
+
+// live answers GET /livez.
+func (g *Gateway) live(w http.ResponseWriter, r *http.Request) {
+	patience := time.NewTimer(stuckAfter)
+	defer patience.Stop()
+	select {
+	case <-g.pulse.feel(g):
+		_, _ = w.Write([]byte("ok\n"))
+	case <-patience.C:
+		http.Error(w, "a pool is stuck: restart this process, and report what it logged", http.StatusServiceUnavailable)
+	case <-r.Context().Done():
+	}
 }

@@ -45,6 +45,7 @@ type Gateway struct {
 	sockets sockets
 	ongoing ongoing
 
+	pulse     pulse
 	lookups   lookups
 	transport http.RoundTripper
 	buffers   sync.Pool // of *[bufferSize]byte, to copy answers
@@ -129,6 +130,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.began.Add(bodyTimeout))
 	c.showOwn()
+	defer crashed()
 	defer c.finish()
 
 	// 1 Which route is it for, and who asks?

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -40,10 +41,21 @@ const staleWithin = time.Second
 
 // stale reports whether a connection that was kept from an earlier call was lost at once. The upstream
 // has most likely closed it, as servers do after some idle seconds, just when this call was sent. The
-// call is sent once more, but not again after that: an upstream that closes every connection fails.
+// call is sent once more, but not again after that: an upstream that closes every connection fails, and
+// so does one that resets a stream of HTTP/2, whose connection goes on.
 func (c *call) stale(err error) bool {
-	return c.try.reused && !c.afresh && c.classOf(err) != classTimeout && time.Since(c.try.began) < staleWithin
+	return c.try.reused && !c.afresh && c.mayRepeat(upstreams.Stale) && c.classOf(err) != classTimeout &&
+		time.Since(c.try.began) < staleWithin && !errors.As(err, new(streamError))
 }
+
+// streamError is what errors.As makes of net/http's own type for a stream of HTTP/2 that was reset.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (streamError) Error() string { return "the stream was reset" }
 
 // judgeError is what an error answer says of its upstream. A refusal of a call that is too large by
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
