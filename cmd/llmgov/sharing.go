@@ -203,9 +203,13 @@ func (s *sharing) see(ev runner.Event) {
 			live = append(live, n.Name)
 		}
 	}
+	pools := s.pools()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live[ev.Pool] = live
+	maps.DeleteFunc(s.live, func(pool string, _ []string) bool { // of a pool that is gone nobody looks any more
+		return !slices.ContainsFunc(pools, func(p runner.Pool) bool { return p.Name() == pool })
+	})
 	all := slices.Concat(slices.Collect(maps.Values(s.live))...)
 	slices.Sort(all)
 	s.seen(slices.Compact(all))

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,11 +12,13 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// far is a store that takes so long to answer.
+// far is a store that takes so long to answer, in nanoseconds.
 type far struct {
 	*memory.Store
-	takes time.Duration
+	takes *atomic.Int64
 }
+
+func farStore() far { return far{memory.New(memory.Config{}), new(atomic.Int64)} }
 
 func (f far) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
 	replies, _ := f.Store.Share(ctx, beats)
@@ -29,7 +32,7 @@ func (f far) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
 
 func (f far) back(ctx context.Context) error {
 	select {
-	case <-time.After(f.takes):
+	case <-time.After(time.Duration(f.takes.Load())):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -40,7 +43,8 @@ func (f far) back(ctx context.Context) error {
 // gateway counts alone.
 func TestAsk_TooFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := far{memory.New(memory.Config{}), 400 * time.Millisecond}
+		store := farStore()
+		store.takes.Store(int64(400 * time.Millisecond))
 		var list []*office
 		for range 2 {
 			list = append(list, openWith(t, store, governor.Config{
@@ -76,4 +80,47 @@ func TestAsk_TooFar(t *testing.T) {
 			o.stop()
 		}
 	})
+}
+
+// TestAsk_SlowerThanCallsWait: limits that calls may ask for are kept through a store that has become too
+// slow for that, also while nobody asks.
+func TestAsk_SlowerThanCallsWait(t *testing.T) {
+	for _, takes := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
+		t.Run(takes.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := farStore()
+				var list []*office
+				for range 2 {
+					list = append(list, openWith(t, store, governor.Config{
+						SharedLimits: true,
+						Pools: []governor.Pool{
+							{Name: "p", Concurrency: 10_000, MaxQueue: 1000},
+							{Name: "q", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: governor.LimitsStrict},
+						},
+						Tenants: []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 4, MaxWait: time.Second}},
+					}))
+				}
+				for _, o := range list {
+					lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "q", Input: 10})
+					if rej != nil {
+						t.Fatal(rej)
+					}
+					lease.Settle(governor.Usage{})
+				}
+				time.Sleep(300 * time.Millisecond)
+				store.takes.Store(int64(takes))
+				var l load
+				l.flood(list, 4, time.Minute, 10*time.Millisecond, 200*time.Millisecond)
+				if n := l.atOnce(); n > 4 {
+					t.Errorf("of 4 calls at once there were %d", n)
+				}
+				if n := len(l.used); n < 60*4*5/4 {
+					t.Errorf("%d calls of 200 ms were let in, in a minute, 4 at once", n)
+				}
+				for _, o := range list {
+					o.stop()
+				}
+			})
+		})
+	}
 }

@@ -65,6 +65,7 @@ type LimitsRunner struct {
 	breaker  breaker
 	asks     breaker           // for calls: a store that is too slow for these may do for beats
 	behind   breaker           // for beats of limits that calls ask for, because calls wait for these
+	far      bool              // the last of these beats took longer than calls can wait
 	roots    map[string][]Call // calls that wait to be sent, by the root of their limits
 	answers  chan answer
 	asked    chan askAnswer

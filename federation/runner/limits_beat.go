@@ -31,7 +31,7 @@ func (r *LimitsRunner) beat(ctx context.Context, now time.Time, list iter.Seq[*o
 	}
 	r.askBatches(ctx, now, due, patience, &r.breaker)
 	most := patience
-	if r.asks.errors+r.behind.errors == 0 {
+	if r.asks.errors+r.behind.errors == 0 && !r.far {
 		most = askPatience // because calls that ask may have to wait for these
 	}
 	r.askBatches(ctx, now, waitedFor, most, &r.behind)
@@ -104,7 +104,10 @@ type answer struct {
 
 func (r *LimitsRunner) answered(a answer) {
 	a.tell.tell(a.sent, a.at, a.err)
-	if a.err == nil {
+	if a.tell == &r.behind {
+		r.far = a.at.Sub(a.sent) >= askPatience
+	}
+	if a.err == nil && a.sent.After(r.heard) {
 		r.heard = a.sent
 	}
 	for i, o := range a.owners {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"os"
 )
@@ -19,7 +18,7 @@ func Files(path string) []string {
 	list := []string{path}
 	for i := 1; ; i++ {
 		older := fmt.Sprint(path, ".", i)
-		if _, err := os.Stat(older); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(older); err != nil { // what is wrong besides, Logs finds of the newest
 			return list
 		}
 		list = append([]string{older}, list...)

@@ -359,3 +359,14 @@ func TestAsk_IsReadAgain(t *testing.T) {
 		t.Errorf("%+v is read again as %+v", req, got)
 	}
 }
+
+// A path that cannot be looked at is an error, and not looked at for ever.
+func TestLogs_BadPath(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Logs([]string{filepath.Join(file, "decisions.jsonl")}); err == nil {
+		t.Error("a log in a file that is no folder is no error")
+	}
+}

@@ -341,3 +341,25 @@ func TestCompare_WhichLogs(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// A file that goes on from one which is not there is not taken for more of the run before it.
+func TestReadLog_RunWithoutItsBeginning(t *testing.T) {
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	head := func(kind decisions.Kind, at time.Time) decisions.Line {
+		return decisions.Line{Kind: kind, Start: &decisions.Start{Version: decisions.Version, Time: at, Zone: "UTC"}}
+	}
+	lines := []decisions.Line{
+		head(decisions.Started, began), head(decisions.Continued, began), // one run, of two files
+		head(decisions.Continued, began.Add(time.Hour)), head(decisions.Continued, began.Add(time.Hour)),
+	}
+	log, err := ReadLog("decisions.jsonl", func(yield func(decisions.Line, error) bool) {
+		for _, l := range lines {
+			if !yield(l, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || len(log.Runs) != 2 || log.Runs[0].Late || !log.Runs[1].Late {
+		t.Errorf("%d runs, %v; want one, and one without its beginning", len(log.Runs), err)
+	}
+}

@@ -92,7 +92,8 @@ func ReadLog(path string, lines iter.Seq2[decisions.Line, error]) (Log, error) {
 			return Log{}, err
 		}
 		n++
-		if l.Start != nil && (l.Kind == decisions.Started || run == nil) {
+		// A file that goes on from one which is not there may be of another process than those before it.
+		if l.Start != nil && (l.Kind == decisions.Started || run == nil || !l.Start.Time.Equal(run.Start.Time)) {
 			run = &Run{Start: *l.Start, Policy: l.Policy, open: map[uint64]*Call{}, names: map[string]string{}, Late: l.Kind == decisions.Continued}
 			run.since, run.begin, run.end = l.At, l.At, l.At
 			log.Runs = append(log.Runs, run)
