@@ -97,8 +97,8 @@ func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 // the call is sent again.
 func (l Lease) Overloaded() { l.failed(EventOverloaded) }
 
-// Retried reports that the call is sent to another upstream because the one before failed it. From
-// then on its latency is not taken for a sample, since it is no single upstream's.
+// Retried reports that the call is sent again, to another upstream because the one before failed it, or
+// to the same one because the connection was lost. From then on its latency is not taken for a sample, since it is no single upstream's.
 func (l Lease) Retried() { l.failed(EventRetried) }
 
 func (l Lease) failed(how EventKind) {

@@ -159,7 +159,7 @@ func (r *LimitsRunner) decide(a askAnswer) {
 		}
 	}
 	if valid {
-		r.heard = a.sent
+		r.hear(a.sent)
 		for i, c := range a.calls {
 			if a.verdicts[i].In {
 				c.Let(a.at, a.verdicts[i])

@@ -39,23 +39,34 @@ func (f far) back(ctx context.Context) error {
 	}
 }
 
+// farOffices are two gateways with such a store and such tenants. Of their pools one asks for each call.
+func farOffices(t *testing.T, store far, tenants ...governor.Tenant) (list []*office) {
+	t.Helper()
+	for range 2 {
+		list = append(list, openWith(t, store, governor.Config{
+			SharedLimits: true,
+			Pools: []governor.Pool{
+				{Name: "p", Concurrency: 10_000, MaxQueue: 1000},
+				{Name: "q", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: governor.LimitsStrict},
+			},
+			Tenants: tenants,
+		}))
+	}
+	return list
+}
+
+// waits is a tenant of four calls at once that waits for a second.
+func waits(name string) governor.Tenant {
+	return governor.Tenant{Name: name, Weight: 1000, Concurrency: 4, MaxWait: time.Second}
+}
+
 // TestAsk_TooFar: a store that answers too late for calls that ask serves those all the same that hold parts: no
 // gateway counts alone.
 func TestAsk_TooFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := farStore()
 		store.takes.Store(int64(400 * time.Millisecond))
-		var list []*office
-		for range 2 {
-			list = append(list, openWith(t, store, governor.Config{
-				SharedLimits: true,
-				Pools: []governor.Pool{
-					{Name: "p", Concurrency: 10_000, MaxQueue: 1000},
-					{Name: "q", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: governor.LimitsStrict},
-				},
-				Tenants: []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 4, MaxWait: time.Second}, {Name: "b", Weight: 1000, Concurrency: 4}},
-			}))
-		}
+		list := farOffices(t, store, waits("a"), governor.Tenant{Name: "b", Weight: 1000, Concurrency: 4})
 		end := time.Now().Add(time.Minute)
 		for _, o := range list {
 			go func() {
@@ -89,17 +100,7 @@ func TestAsk_SlowerThanCallsWait(t *testing.T) {
 		t.Run(takes.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := farStore()
-				var list []*office
-				for range 2 {
-					list = append(list, openWith(t, store, governor.Config{
-						SharedLimits: true,
-						Pools: []governor.Pool{
-							{Name: "p", Concurrency: 10_000, MaxQueue: 1000},
-							{Name: "q", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: governor.LimitsStrict},
-						},
-						Tenants: []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 4, MaxWait: time.Second}},
-					}))
-				}
+				list := farOffices(t, store, waits("a"))
 				for _, o := range list {
 					lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "q", Input: 10})
 					if rej != nil {

@@ -107,11 +107,18 @@ func (r *LimitsRunner) answered(a answer) {
 	if a.tell == &r.behind {
 		r.far = a.at.Sub(a.sent) >= askPatience
 	}
-	if a.err == nil && a.sent.After(r.heard) {
-		r.heard = a.sent
+	if a.err == nil {
+		r.hear(a.sent)
 	}
 	for i, o := range a.owners {
 		r.put(o, &a, i)
+	}
+}
+
+// hear notes that what was sent then was answered. Answers may come in another order than they were asked for.
+func (r *LimitsRunner) hear(sent time.Time) {
+	if sent.After(r.heard) {
+		r.heard = sent
 	}
 }
 

@@ -48,7 +48,7 @@ const (
 	Applied   Kind = "apply"
 	Drained   Kind = "drain"
 	Overload  Kind = "overload" // the upstream refused the call for want of capacity
-	Retried   Kind = "retry"    // the call went to another upstream
+	Retried   Kind = "retry"    // the call was sent again, most often to another upstream
 	Lost      Kind = "lost"
 	Seen      Kind = "nodes" // from here on other gateways share the limits
 )
