@@ -51,6 +51,30 @@ func TestBudgetIsSpent(t *testing.T) {
 	})
 }
 
+// On /v1/messages the error's code tells a spent budget from a busy minute, because its type is the
+// same for both.
+func TestMessages_SpentBudgetAndBusyMinuteDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spent, busy := tenant("spent", 1), tenant("busy", 1)
+		spent.Budgets = []tenants.Budget{{Unit: tenants.Requests, Limit: 1, Per: tenants.Day}}
+		busy.RPM = 1
+		s := newStack(t, world{pool: pool(0, 0, 100), tenants: []tenants.Tenant{spent, busy}})
+		defer s.close()
+		for name, want := range map[string]string{"spent": "insufficient_quota", "busy": "rate_limit_exceeded"} {
+			for _, stream := range []bool{false, true} {
+				a := s.callTo(t.Context(), "/messages", name, chat(stream, 10, ""))
+				if !stream && a.status == http.StatusOK { // the one that is let in
+					a = s.callTo(t.Context(), "/messages", name, chat(stream, 10, ""))
+				}
+				if e := readError(a.body); a.status != http.StatusTooManyRequests || e.Type != "rate_limit_error" || e.Code != want {
+					t.Errorf("%s: %d %s, want the code %s", name, a.status, a.body, want)
+				}
+			}
+		}
+		s.checkIdle()
+	})
+}
+
 // While nothing can be kept nobody is let in, and nothing stays behind.
 func TestStoreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -104,7 +104,9 @@ func comeAgain(d time.Duration) string {
 // body is the error object that SDKs parse.
 func (f *refusal) body(d dialect) []byte {
 	if d == anthropic {
-		return encoded(anthropicError{Type: "error", Error: anthropicDetail{Type: anthropicType(f.status), Message: f.message}})
+		return encoded(anthropicError{Type: "error", Error: anthropicDetail{
+			Type: anthropicType(f.status), Message: f.message, Code: f.code,
+		}})
 	}
 	return encoded(openAIError{f.detail()})
 }
@@ -155,9 +157,12 @@ type anthropicError struct {
 	Error anthropicDetail `json:"error"`
 }
 
+// anthropicDetail has a code beside Anthropic's own fields, because their types tell a spent budget
+// from a busy minute no more than the status does.
 type anthropicDetail struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
+	Code    string `json:"code"`
 }
 
 // anthropicType is Anthropic's name for a status.

@@ -16,7 +16,7 @@ func TestRefusal_Event(t *testing.T) {
 		{"openai", openAI, `data: {"error":` + detail + "}\n\n"},
 		{"responses", openAIResponses, "event: error\n" +
 			`data: {"type":"error","sequence_number":0,"code":"upstream_error","message":"It broke off.","param":null,"error":` + detail + "}\n\n"},
-		{"anthropic", anthropic, "event: error\n" + `data: {"type":"error","error":{"type":"api_error","message":"It broke off."}}` + "\n\n"},
+		{"anthropic", anthropic, "event: error\n" + `data: {"type":"error","error":{"type":"api_error","message":"It broke off.","code":"upstream_error"}}` + "\n\n"},
 	} {
 		if got := string(f.event(tt.d)); got != tt.want {
 			t.Errorf("%s:\n got %q\nwant %q", tt.name, got, tt.want)
