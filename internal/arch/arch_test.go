@@ -112,6 +112,10 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os"},
 		reason: "a counter only counts, and who embeds the governor need not have its vocabularies",
 	},
+	"internal/answers": {
+		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "what may be passed on is decided by the answer alone",
+	},
 	"tenants": {
 		may:    []string{"presets", "github.com/knadh/koanf", "go.yaml.in/yaml/v3", "github.com/fsnotify/fsnotify"},
 		not:    []string{"net/http"},
@@ -217,7 +221,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/objects", "internal/upstreams", "internal/events", "github.com/tidwall/gjson", "github.com/coder/websocket",
+			"internal/tracing", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",
 	},

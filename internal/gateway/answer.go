@@ -6,23 +6,49 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// errUpstreamKey is the upstream refusing the operator's key, which is no
-// business of the tenant.
-var errUpstreamKey = errors.New("the upstream refuses the key it was given")
+var (
+	// errUpstreamKey is the upstream refusing the operator's key, which is no
+	// business of the tenant.
+	errUpstreamKey = errors.New("the upstream refuses the key it was given")
+	// errRedirected is the upstream sending the caller elsewhere, which is not followed either.
+	errRedirected = errors.New("the upstream redirects to another address")
+)
+
+// withheld returns why an answer with this status is not passed on, or nil if it may be.
+func (c *call) withheld(status int) error {
+	switch {
+	case c.refusesKey(status):
+		return errUpstreamKey
+	case answers.Redirects(status):
+		return errRedirected
+	case !answers.Passes(status):
+		return errUnreadable
+	}
+	return nil
+}
+
+// refusesKey reports whether an answer is about the operator's key or proxy, and not about the call.
+func (c *call) refusesKey(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
+		return true
+	case http.StatusForbidden:
+		return c.try.leaked
+	}
+	return false
+}
 
 // takeOver makes the upstream's answer the caller's: its headers renamed, its body
 // metered.
 func (c *call) takeOver(resp *http.Response) error {
-	switch resp.StatusCode {
-	case http.StatusUnauthorized:
-		return errUpstreamKey
-	case http.StatusSwitchingProtocols: // to what nobody asked for
-		return errUnreadable
+	if err := c.withheld(resp.StatusCode); err != nil {
+		return err
 	}
-	renameHeaders(resp.Header)
+	resp.Header = answers.Headers(resp.Header, c.try.up.secrets)
 	if c.try.busy {
 		showRetry(resp.Header, c.comeBack)
 	}
@@ -69,46 +95,14 @@ func isEventStream(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
 }
 
-// renameHeaders keeps the upstream's own limits apart from the tenant's, and
-// what only concerns the operator's account to the gateway.
-func renameHeaders(h http.Header) {
-	for name, values := range h {
-		for _, prefix := range []string{"X-", "Anthropic-", ""} { // the last is the IETF's
-			rest, ok := strings.CutPrefix(name, prefix+"Ratelimit")
-			if ok && (rest == "" || rest[0] == '-') {
-				delete(h, name)
-				h["X-Upstream-Ratelimit"+rest] = values
-			}
-		}
-	}
-	if id := h["X-Request-Id"]; id != nil {
-		h["X-Upstream-Request-Id"] = id
-		delete(h, "X-Request-Id")
-	}
-	delete(h, "Set-Cookie")
-	delete(h, "Openai-Organization")
-	delete(h, "Openai-Project")
-}
-
-// hops are the headers that are about the connection to the upstream, and not about the answer.
-var hops = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
-	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-}
-
 // bufferSize is how much of an answer is passed on at once.
 const bufferSize = 32 << 10
 
 // pass gives the client an answer that was taken over.
 func (c *call) pass(resp *http.Response) {
 	own := c.w.Header()
-	for _, line := range resp.Header["Connection"] {
-		for name := range strings.SplitSeq(line, ",") {
-			resp.Header.Del(strings.TrimSpace(name))
-		}
-	}
 	for name, values := range resp.Header {
-		if _, said := own[name]; !said && !hops[name] {
+		if _, said := own[name]; !said {
 			own[name] = values
 		}
 	}

@@ -27,6 +27,7 @@ type try struct {
 	reader         bytes.Reader // of the body
 	status         int
 	busy           bool // the answer says to come back later
+	leaked         bool // the answer is an error that contains the upstream's key
 }
 
 // firstTry chooses the upstream that the call goes to. It waits while all are busy, if
@@ -87,7 +88,7 @@ func (c *call) goTo(t *try, index int, probe bool) {
 // is tried again after.
 func (c *call) send() (*http.Response, error) {
 	for {
-		resp, err := c.g.transport.RoundTrip(c.outgoing())
+		resp, err := c.try.up.roundTrip(c.g.transport, c.outgoing())
 		said := c.judge(resp, err)
 		c.tell(said)
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {

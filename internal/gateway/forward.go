@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
@@ -157,6 +158,8 @@ func (c *call) unanswered(err error) {
 		return
 	case errors.Is(err, errUnreadable):
 		f.message = "The upstream " + name + " answered with something else than what was asked for."
+	case errors.Is(err, errRedirected):
+		f.message = "The upstream " + name + " redirects to another address, which is not followed. Tell whoever runs this gateway: its base_url may be wrong."
 	case errors.Is(err, errUpstreamKey):
 		f.message = "The upstream " + name + " refuses the gateway's key. Tell whoever runs this gateway."
 	case class == classConnect:
@@ -181,7 +184,7 @@ const (
 func (c *call) classOf(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, errUnreadable):
+	case errors.Is(err, errUnreadable), c.try.status != 0 && !answers.Passes(c.try.status) && !answers.Redirects(c.try.status):
 		return "unreadable"
 	case c.try.status != 0 && c.try.status/100 != 2:
 		return strconv.Itoa(c.try.status)

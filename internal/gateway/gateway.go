@@ -114,6 +114,8 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 		IdleConnTimeout:       90 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: t.UpstreamHeader,
+		// Of which answers.Headers passes less still.
+		MaxResponseHeaderBytes: 256 << 10,
 		// Bytes pass through as they are, and usage must be readable.
 		DisableCompression: true,
 		// A dead HTTP/2 connection would take every later call with it.

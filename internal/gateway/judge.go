@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -30,8 +31,15 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	c.said = upstreams.Read(resp.Header)
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, statusOverloaded, http.StatusServiceUnavailable,
-		http.StatusUnauthorized, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
+		http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return c.judgeError(resp, keepError(resp))
+	case http.StatusForbidden:
+		c.try.leaked = leaks(resp)
+	case http.StatusSwitchingProtocols: // a session, or errUnreadable
+		return upstreams.Served
+	}
+	if c.withheld(resp.StatusCode) != nil {
+		return upstreams.Failed
 	}
 	return upstreams.Served
 }
@@ -105,6 +113,13 @@ func keepError(resp *http.Response) []byte {
 	}
 	resp.Body = &kept{io.MultiReader(bytes.NewReader(text), rest), body}
 	return text
+}
+
+// leaks reports whether an error answer repeats the key that the upstream was given.
+func leaks(resp *http.Response) bool {
+	body, searched := resp.Body.(*answers.Body)
+	keepError(resp)
+	return searched && body.Found()
 }
 
 // kept is a body whose beginning has been read.

@@ -127,7 +127,7 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 		return nil, err
 	}
 	r.Header = c.upstreamHeader(c.r.Header)
-	resp, err := c.g.transport.RoundTrip(r)
+	resp, err := c.try.up.roundTrip(c.g.transport, r)
 	said := c.judge(resp, err)
 	if err != nil && ctx.Err() != nil {
 		said = upstreams.Abandoned // it was not waited for
@@ -137,14 +137,15 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 		return nil, err
 	}
 	defer resp.Body.Close()
+	if err := c.withheld(resp.StatusCode); err != nil {
+		return nil, err
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, err
 	case len(body) > maxAnswer:
 		return nil, errUnreadable
-	case resp.StatusCode == http.StatusUnauthorized:
-		return nil, errUpstreamKey
 	case resp.StatusCode/100 != 2:
 		return nil, &upstreamSaid{resp.StatusCode, resp.Header.Get("Content-Type"), body}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -88,6 +89,9 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 			resp = nil // no answer came
 		}
 		var said upstreams.Outcome
+		if resp != nil && err != nil {
+			resp.Body = answers.NewBody(resp.Body, c.try.up.secrets)
+		}
 		if resp != nil {
 			said = c.judge(resp, nil)
 		} else {
@@ -101,8 +105,9 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 			continue
 		case resp == nil || resp.StatusCode/100 == 2:
 			return nil, err
-		case resp.StatusCode == http.StatusUnauthorized:
-			return nil, errUpstreamKey
+		}
+		if err := c.withheld(resp.StatusCode); err != nil {
+			return nil, err
 		}
 		body, _ := io.ReadAll(resp.Body) // in memory, and at most a kilobyte
 		return nil, &upstreamSaid{resp.StatusCode, resp.Header.Get("Content-Type"), body}

@@ -89,7 +89,7 @@ func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]
 		return nil, err
 	}
 	u.sign(r.Header)
-	resp, err := through.RoundTrip(r)
+	resp, err := u.roundTrip(through, r)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -22,7 +23,8 @@ type upstream struct {
 	// keyHeader and key are how the gateway authenticates there; empty without a key.
 	keyHeader string
 	key       []string
-	shelf     *shelf // what it says it has
+	secrets   answers.Secrets // that key, as it must not come back
+	shelf     *shelf          // what it says it has
 }
 
 // identity is the same for the same upstream in the policies before and after a reload, even under
@@ -54,6 +56,7 @@ func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
 		}
 		if u.APIKey != "" {
 			up.key = []string{scheme + u.APIKey}
+			up.secrets = answers.NewSecrets(u.APIKey)
 		}
 		byName[u.Name] = up
 	}
@@ -115,6 +118,16 @@ func (u *upstream) url(path, model, query string) *url.URL {
 	at.Path += path
 	at.RawQuery = values.Encode()
 	return &at
+}
+
+// roundTrip sends a request to the upstream. Its key is masked in the body that comes back.
+func (u *upstream) roundTrip(through http.RoundTripper, r *http.Request) (*http.Response, error) {
+	resp, err := through.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = answers.NewBody(resp.Body, u.secrets)
+	return resp, nil
 }
 
 // anthropicVersion is what callers without a version of their own mean.

@@ -1,0 +1,77 @@
+package answers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+const (
+	// mostHeader bounds the length of a header that is passed on, and mostHeaders that of all.
+	mostHeader  = 1 << 10
+	mostHeaders = 8 << 10
+)
+
+// passed are the headers that reach the caller under their own name: those that describe the body,
+// say when to come back, or help to find the call at the provider. All others stay here: they
+// concern the operator's account (cookies, organisations), or tell browsers and SDKs how to behave
+// towards the gateway (CORS, Clear-Site-Data, Strict-Transport-Security, x-should-retry).
+var passed = []string{
+	"Content-Type", "Content-Length", "Content-Encoding", "Content-Disposition", "Content-Language", "Content-Range",
+	"Accept-Ranges", "Cache-Control", "Date", "Etag", "Expires", "Last-Modified", "Vary",
+	"Retry-After", "Retry-After-Ms",
+	"Request-Id", "Apim-Request-Id", "X-Ms-Region", "X-Ms-Request-Id", "Cf-Ray", "X-Generation-Id",
+	"Openai-Processing-Ms", "Openai-Version", "Openai-Model",
+}
+
+// Headers returns the headers of an answer that the caller gets. The upstream's own limits and its
+// request id are renamed, to tell them from the gateway's. A header that is too long, or that
+// contains a secret, is left out.
+func Headers(h http.Header, hide Secrets) http.Header {
+	out := make(http.Header, 16)
+	room := mostHeaders
+	keep := func(name string, values []string) {
+		size := len(name)
+		for _, value := range values {
+			size += len(value)
+			if hide.In(value) {
+				return
+			}
+		}
+		if size > mostHeader || size > room {
+			return
+		}
+		room -= size
+		out[name] = values
+	}
+	for _, name := range passed {
+		if values := h[name]; len(values) > 0 {
+			keep(name, values)
+		}
+	}
+	if values := h["X-Request-Id"]; len(values) > 0 {
+		keep("X-Upstream-Request-Id", values)
+	}
+	for _, limit := range limitsIn(h) {
+		keep(limit.as, h[limit.name])
+	}
+	return out
+}
+
+// limit is a header about the upstream's own limits, and the name under which it is passed on.
+type limit struct{ name, as string }
+
+// limitsIn lists such headers in the order of their names, so that the bound always cuts the same.
+func limitsIn(h http.Header) []limit {
+	var list []limit
+	for name, values := range h {
+		for _, prefix := range []string{"X-", "Anthropic-", ""} { // the last is the IETF's
+			rest, ok := strings.CutPrefix(name, prefix+"Ratelimit")
+			if ok && (rest == "" || rest[0] == '-') && len(values) > 0 {
+				list = append(list, limit{name, "X-Upstream-Ratelimit" + rest})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b limit) int { return strings.Compare(a.name, b.name) })
+	return list
+}
