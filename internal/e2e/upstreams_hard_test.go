@@ -23,7 +23,9 @@ func TestUpstreams_DeclaredFarBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStack(t, world{mock: mock.Config{TPM: 8000}, pool: pool(1_000_000, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)}})
 		defer s.close()
-		s.call(t.Context(), "a", chat(false, 5, ""))
+		for range 3 {
+			s.call(t.Context(), "a", chat(false, 5, ""))
+		}
 		if got := s.gov.State().Pools[0].Axes[escrow.Tokens].Limit; got != 7920 {
 			t.Errorf("of 8000 declared tokens a minute %d are handed out, want 1 %% less", got)
 		}

@@ -522,7 +522,9 @@ func TestUpstreams_DeclaredLimits(t *testing.T) {
 		s := newStack(t, world{mock: mock.Config{TPM: 200_000}, pool: p, tenants: []tenants.Tenant{tenant("a", 1)}})
 		defer s.close()
 		limit := func() int64 { return s.gov.State().Pools[0].Axes[escrow.Tokens].Limit }
-		s.call(t.Context(), "a", chat(false, 5, ""))
+		for range 3 {
+			s.call(t.Context(), "a", chat(false, 5, ""))
+		}
 		if limit() != 200_000 {
 			t.Errorf("the limit is %d, and the provider declared 200000", limit())
 		}

@@ -36,7 +36,8 @@
 // a minute.
 //
 // Limits that an upstream declares count where they are lower than its part of the
-// pool's, for five minutes after it has said so last. Where it declares several, by
+// pool's, once three answers in a row have declared them, and for five minutes after
+// the last that did. Where it declares several, by
 // model, the largest counts: the pool is what all its models have together.
 //
 // What an upstream cannot take is cut from the pool by its weight. If all are busy, or

@@ -62,6 +62,10 @@ const (
 	limitsFresh = time.Minute
 	// mostModels bounds whose limits are remembered.
 	mostModels = 16
+	// agreeing is how many answers in a row must declare the same limits before these count. One header
+	// that is wrong must not take a pool's capacity away for minutes, and an upstream whose limits really
+	// are lower than configured says so with every answer.
+	agreeing = 3
 )
 
 // Member is one upstream of a pool. It is safe for concurrent use.
@@ -88,7 +92,11 @@ type state struct {
 type limits struct {
 	tokens, requests int64
 	at               time.Time
+	said             int // by how many answers in a row, up to agreeing
 }
+
+// agrees reports whether an answer declares the same limits.
+func (l limits) agrees(t Told) bool { return l.tokens == t.Tokens && l.requests == t.Requests }
 
 // readiness is whether a call may go there, else when it may.
 type readiness struct {
@@ -150,15 +158,19 @@ func (s *state) coolLocked(now time.Time, told Told) {
 	}
 }
 
-// declareLocked remembers what an answer says of limits. It reports whether that is
-// news.
+// declareLocked remembers the limits that an answer declares. It reports whether the limits that
+// count may have changed.
 func (s *state) declareLocked(now time.Time, r Result) bool {
 	if r.Told.Tokens == 0 && r.Told.Requests == 0 {
 		return false
 	}
 	old, known := s.limits[r.Model]
-	if old.tokens == r.Told.Tokens && old.requests == r.Told.Requests && now.Sub(old.at) < limitsFresh {
-		return false
+	said := 1
+	if old.agrees(r.Told) {
+		if old.said == agreeing && now.Sub(old.at) < limitsFresh {
+			return false
+		}
+		said = min(old.said+1, agreeing)
 	}
 	if s.limits == nil {
 		s.limits = map[string]limits{}
@@ -166,8 +178,8 @@ func (s *state) declareLocked(now time.Time, r Result) bool {
 	if !known && len(s.limits) >= mostModels {
 		s.forgetOldestLocked()
 	}
-	s.limits[r.Model] = limits{r.Told.Tokens, r.Told.Requests, now}
-	return true
+	s.limits[r.Model] = limits{tokens: r.Told.Tokens, requests: r.Told.Requests, at: now, said: said}
+	return said == agreeing || old.said == agreeing
 }
 
 func (s *state) forgetOldestLocked() {
@@ -183,7 +195,7 @@ func (s *state) forgetOldestLocked() {
 // believedLocked are the largest limits of late, and until when they count.
 func (s *state) believedLocked(now time.Time) (most limits) {
 	for _, l := range s.limits {
-		if now.Sub(l.at) >= limitsLast {
+		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
 			continue
 		}
 		most.tokens, most.requests = max(most.tokens, l.tokens), max(most.requests, l.requests)

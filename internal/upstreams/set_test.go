@@ -219,12 +219,21 @@ func TestCuts(t *testing.T) {
 		},
 		"declared": {
 			func(s *Set) {
-				s.Members[2].Report(t0, Result{Told: Told{Tokens: 100_000, Requests: 5000}, Model: "m"})
-				s.Members[2].Report(t0, Result{Told: Told{Tokens: 120_000, Requests: 4000}, Model: "n"})
+				for range agreeing {
+					s.Members[2].Report(t0, Result{Told: Told{Tokens: 100_000, Requests: 5000}, Model: "m"})
+					s.Members[2].Report(t0, Result{Told: Told{Tokens: 120_000, Requests: 4000}, Model: "n"})
+				}
 			},
 			[]Cut{{TPM: 180_000, Until: at(limitsLast)}},
 		},
-		"declared enough": {func(s *Set) { s.Members[2].Report(t0, Result{Told: Told{Tokens: 300_001}}) }, nil},
+		"declared enough": {
+			func(s *Set) {
+				for range agreeing {
+					s.Members[2].Report(t0, Result{Told: Told{Tokens: 300_001}})
+				}
+			},
+			nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setOf(1, 2, 3)
@@ -233,6 +242,39 @@ func TestCuts(t *testing.T) {
 				t.Errorf("cuts (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// One header takes nothing from a pool; limits count once several answers in a row declare them, and
+// no longer when one declares others.
+func TestAudit_L3_DeclaredLimits(t *testing.T) {
+	s := setOf(1)
+	m := s.Members[0]
+	for i, step := range []struct {
+		told    int64
+		lacking int64
+		news    bool
+	}{
+		{99, 0, false},
+		{99, 0, false},
+		{50, 0, false},
+		{99, 0, false},
+		{99, 0, false},
+		{99, 599_901, true},
+		{99, 599_901, false},
+		{0, 599_901, false}, // it says nothing
+		{500_000, 0, true},
+		{500_000, 0, false},
+		{500_000, 100_000, true},
+	} {
+		news := m.Report(t0, Result{Told: Told{Tokens: step.told}}).Limits
+		lacking := int64(0)
+		for _, cut := range s.Cuts(t0, 600_000, 0) {
+			lacking += cut.TPM
+		}
+		if news != step.news || lacking != step.lacking {
+			t.Errorf("step %d: after %d is declared, %d are lacking (news: %v), want %d (%v)", i, step.told, lacking, news, step.lacking, step.news)
+		}
 	}
 }
 
