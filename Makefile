@@ -58,6 +58,7 @@ model:
 
 chaos:
 	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 30m -v ./cmd/llmgov -chaos
+	go test -run '^TestRefusals_' -count 1 ./federation/runner -promise-worlds 1000
 
 reloads:
 	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e -reloads 200 -call-rate 500

@@ -33,9 +33,13 @@ func (p *Pool) Allow(now time.Time, k Axis, a Allowance) {
 	p.advance(now)
 	if pace := &p.axes[k].pace; pace.granted {
 		pace.allowance = a
+		pace.usual = max(a.Rate, pace.usual-pace.usual/usualFades)
 		pace.follow()
 	}
 }
+
+// usualFades makes the usual rate fall by 1/usualFades with each allowance that is smaller.
+const usualFades = 32
 
 // Spent is how much of an axis was handed out since the pool began: what calls were
 // booked at, and what they took beyond that. What they gave back is not taken off.

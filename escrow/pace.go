@@ -39,10 +39,11 @@ type pace struct {
 	leadFraction int64 // of a unit that it has fallen, in 1/windowMicros
 
 	// granted says that level and rate follow an allowance instead, and spent counts
-	// what was handed out: see grant.go.
+	// what was handed out: see grant.go. usual is the rate of the allowances of late.
 	granted   bool
 	allowance Allowance
 	spent     int64
+	usual     int64
 
 	handed int64 // out by now, what was given back taken off
 
@@ -103,12 +104,13 @@ const leastComing = 256
 
 // coming is the rate to expect from now on. A tiny allowance, which a process gets that has just
 // joined or asked for nothing, does not last: there is more within a second or two of asking for
-// it.
+// it. Neither does a missing one: when allowances come again, they are as large as before.
 func (p *pace) coming() int64 {
 	if !p.granted {
 		return p.steady()
 	}
-	return max(p.rate, p.limit*p.scale/leastComing, 1)
+	usual := min(p.usual, p.limit) * p.scale
+	return max(p.rate, usual, p.limit*p.scale/leastComing, 1)
 }
 
 // advance brings level and lead to now. busy says that calls are queued.

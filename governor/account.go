@@ -25,6 +25,7 @@ type account struct {
 	// Calls in flight hold pending of the period that ends at ends.
 	ends    time.Time
 	pending int64
+	ended   turnover
 
 	// For a tenant's budget that is kept together with other processes, in the books' units: the
 	// part that this process may use, what counts in the others, how much of that is held by calls
@@ -163,11 +164,37 @@ func (a *account) settle(now time.Time, h held, s Spend) {
 	if h.till.Equal(a.ends) {
 		a.pending -= h.hold.Amount()
 	}
+	took := a.units(s[a.Unit])
+	a.ended.note(h.hold.Amount(), took)
 	if a.cap != nil {
-		a.cap.Settle(now, h.hold, a.units(s[a.Unit]))
+		a.cap.Settle(now, h.hold, took)
 	} else {
-		a.split.Settle(now, h.hold, a.units(s[a.Unit]))
+		a.split.Settle(now, h.hold, took)
 	}
+}
+
+// comesBack is how much of what calls in flight hold is expected back when they end.
+func (a *account) comesBack() int64 { return a.ended.back(a.inFlight()) }
+
+// turnover compares what calls held of a budget with what they took, over the calls of late.
+type turnover struct{ held, took float64 }
+
+// note takes in a call that has ended. One that took nothing was refused after all, or failed, and
+// says nothing about those that run.
+func (t *turnover) note(held, took int64) {
+	if held <= 0 || took <= 0 {
+		return
+	}
+	t.held += float64(held) - t.held/16
+	t.took += float64(took) - t.took/16
+}
+
+// back is how much of an amount held is expected back: all of it while no call has ended.
+func (t *turnover) back(held int64) int64 {
+	if t.held == 0 {
+		return held
+	}
+	return int64(float64(held) * max(0, 1-t.took/t.held))
 }
 
 // restated is the state of a pool's budget, in units of another scale.

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
@@ -79,7 +80,8 @@ var unitReasons = [units]Reason{UnitTokens: ReasonTokens, UnitRequests: ReasonRe
 
 // rejection explains why a call was not let in, by what has to happen first:
 //   - The budget is spent: the call may come back in the next period.
-//   - Calls in flight hold what it needs: they will end, after meanRun on average.
+//   - Calls in flight hold what it needs: when they end, after meanRun on average, they give back
+//     what they do not take. If that will not suffice, the call may come back in the next period.
 //   - The rest is reserved for others, whose claims fade with time.
 func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
 	c, used, inFlight := min(a.units(s[a.Unit]), a.limit()), a.usedByAll(now), a.inFlight()
@@ -91,11 +93,10 @@ func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans 
 	case used-inFlight >= a.limit():
 		rej.Reason, rej.RetryAfter, rej.Used = ReasonBudget, untilReset, (used-inFlight)*a.scale
 	case used+c > a.limit() && inFlight > 0:
-		rej.Reason = unitReasons[a.Unit]
-		if meanRun <= 0 {
-			meanRun = time.Second
+		rej.Reason, rej.RetryAfter = unitReasons[a.Unit], untilReset
+		if used-a.comesBack()+c <= a.limit() {
+			rej.RetryAfter = min(cmp.Or(meanRun, time.Second), untilReset)
 		}
-		rej.RetryAfter = min(meanRun, untilReset)
 	default:
 		rej.Reason, rej.RetryAfter = ReasonShare, ans.RetryAt.Sub(now)
 		rej.Limit, rej.Used = ans.Ceiling*a.scale, a.split.UsedBy(now, member)*a.scale

@@ -112,6 +112,88 @@ func TestBudget_OfATenant(t *testing.T) {
 	})
 }
 
+// While calls in flight hold the rest of a budget, a refusal names the budget, and promises their
+// end if they are expected to give enough back, and else the end of the period.
+func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const held, day = 100, 10_000
+		for name, took := range map[string]int64{"nothing comes back": held, "half comes back": held / 2} {
+			g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, day, budget.Day}}}}})
+			hold := func() (Lease, *Rejection) { return g.Acquire(t.Context(), demand("a", held)) }
+			end := func(l Lease) { l.Settle(Usage{Output: took}) }
+			for range 15 { // fewer than it takes to learn lengths, so each is held at what it declares
+				l, _ := hold()
+				time.Sleep(2 * time.Second)
+				end(l)
+			}
+			var running []Lease
+			l, rej := hold()
+			for ; rej == nil; l, rej = hold() {
+				running = append(running, l)
+			}
+			want := 2 * time.Second
+			if took == held {
+				want = rej.Resets.Sub(time.Now())
+			}
+			if rej.Reason != ReasonTokens || rej.Budget.Name() != "tokens per day" || rej.RetryAfter.Round(10*time.Millisecond) != want.Round(10*time.Millisecond) {
+				t.Errorf("%s: promised %v, want %v: %v", name, rej.RetryAfter, want, rej)
+			}
+			if text := rej.Error(); !strings.Contains(text, "tokens per day: Limit 10000") || !strings.Contains(text, "It resets at 2000-01-02T00:00:00Z.") {
+				t.Errorf("%s: %s", name, text)
+			}
+			for _, l := range running {
+				end(l)
+			}
+			if _, rej = hold(); (rej != nil && rej.Reason == ReasonBudget) != (took == held) {
+				t.Errorf("%s: when all have ended, got %v", name, rej)
+			}
+		}
+	})
+}
+
+// In the last seconds of a budget nobody is sent back again and again to a rest that others use up.
+func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 1_000_000, budget.Day}}}}})
+		rng := rand.New(rand.NewPCG(4, 7))
+		var mu sync.Mutex
+		random := func(n int64) int64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return rng.Int64N(n)
+		}
+		var group sync.WaitGroup
+		sentBack, callers := 0, 32
+		for range callers {
+			group.Go(func() {
+				for {
+					tokens := 500 + random(1000)
+					l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: tokens})
+					if rej != nil && rej.RetryAfter > time.Minute {
+						return
+					}
+					if rej != nil {
+						mu.Lock()
+						sentBack++
+						mu.Unlock()
+						time.Sleep(rej.RetryAfter)
+						continue
+					}
+					time.Sleep(time.Second + time.Duration(random(int64(2*time.Second))))
+					if random(10) == 0 { // one of ten runs long
+						time.Sleep(time.Duration(random(int64(45 * time.Second))))
+					}
+					l.Settle(Usage{Input: tokens - tokens/10 + random(tokens/5)})
+				}
+			})
+		}
+		group.Wait()
+		if used := spent(g, 0, 0).Used; used < 990_000 || sentBack > 2*callers {
+			t.Errorf("%d callers were sent back %d times before %d of 1000000 were used", callers, sentBack, used)
+		}
+	})
+}
+
 // A call that is expected to take more than is left goes when nothing is in flight, and
 // what it takes is debt.
 func TestBudget_LargerThanAll(t *testing.T) {

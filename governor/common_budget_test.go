@@ -130,16 +130,22 @@ func TestCommon_Explain(t *testing.T) {
 }
 
 // TestCommon_HeldElsewhere: a budget of which calls in other processes hold the rest is not
-// spent, and who asks for it is told to come back.
+// spent, and who asks for it is told to come back: soon if the call fits when those give all
+// back, else when the budget resets.
 func TestCommon_HeldElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{daily(10_000)}})
-		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000, Held: 1} })
+		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000, Held: 100} })
 		for range 2 {
 			_, rej := d.ask("a", 100)
 			if rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter > time.Second || rej.Used != 10_000 {
 				t.Errorf("held elsewhere: %+v", rej)
 			}
+		}
+		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000, Held: 1} })
+		d.answer(d.limits("a"))
+		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter != rej.Resets.Sub(time.Now()) {
+			t.Errorf("one of 100 tokens is held elsewhere: %+v", rej)
 		}
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000} })
 		d.answer(d.limits("a"))

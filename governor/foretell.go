@@ -35,39 +35,53 @@ func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Dur
 }
 
 // rejectionLocked explains why c does not go now, and when it would, behind all that have its tag
-// or a lower one.
+// or a lower one. Of several limits it names the one that takes longest, because the time is that
+// limit's.
 func (q *quota) rejectionLocked(now time.Time, c ownCost, tag int64) *Rejection {
 	axis := q.lackingLocked(c)
-	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(time.Millisecond, q.rollingLocked(now, c, tag))}
-	switch axis {
-	case ownAxes:
-		rej.RetryAfter = max(rej.RetryAfter, q.slotWaitLocked())
-		if q.slots == 0 { // there is no call whose end would make room
-			rej.RetryAfter = max(rej.RetryAfter, partRetry)
-		}
-		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
-		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.usedLocked(ownAxes), 1
-		return rej
-	case capAxis:
+	slowest, wait := q.slowestLocked(now, c, tag)
+	slots := q.slotWaitLocked()
+	if q.slots == 0 { // there is no call whose end would make room
+		slots = max(slots, partRetry)
+	}
+	switch {
+	case axis == capAxis:
 		a := q.caps[slices.IndexFunc(q.caps, (*account).wantsPart)]
-		rej = a.lacksPart(now, max(1, a.last))
+		rej := a.lacksPart(now, max(1, a.last))
 		rej.Own, rej.Tenant = true, q.owner
 		return rej
+	case axis == ownAxes && wait <= slots:
+		wait = slots
+	case wait > 0:
+		axis = slowest
 	}
-	rej.Reason = ReasonTokens
-	if axis == ownRequests {
+	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(time.Millisecond, wait), Used: q.usedLocked(axis)}
+	switch axis {
+	case ownAxes:
+		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
+		rej.Limit, rej.Asked = q.concurrency, 1
+		return rej
+	case ownRequests:
 		rej.Reason = ReasonRequests
+	default:
+		rej.Reason = ReasonTokens
 	}
-	rej.Axis, rej.Limit, rej.Used, rej.Asked = ownAxisName[axis], q.limits[axis], q.usedLocked(axis), c[axis]
+	rej.Axis, rej.Limit, rej.Asked = ownAxisName[axis], q.limits[axis], c[axis]
 	return rej
 }
 
 // rollingLocked is how long it takes until the rolling limits have room for c behind the line, if
-// nobody else comes: until bookings leave the minute, or until running calls are expected to give
-// back what they do not take, if that is sooner.
+// nobody else comes.
 func (q *quota) rollingLocked(now time.Time, c ownCost, tag int64) time.Duration {
+	_, wait := q.slowestLocked(now, c, tag)
+	return wait
+}
+
+// slowestLocked is the rolling limit that takes longest until it has room for c behind the line,
+// and how long that is: until bookings leave the minute, or until running calls are expected to
+// give back what they do not take, if that is sooner.
+func (q *quota) slowestLocked(now time.Time, c ownCost, tag int64) (slowest int, wait time.Duration) {
 	total := q.line.ahead(tag).plus(c, 1)
-	wait := time.Duration(0)
 	for k, l := range q.ledgers {
 		if l == nil {
 			continue
@@ -76,9 +90,11 @@ func (q *quota) rollingLocked(now time.Time, c ownCost, tag int64) time.Duration
 		if due := q.due[k]; due > 0 && axis > q.meanRun {
 			axis = min(axis, max(q.meanRun, q.waitForRoomLocked(now, k, total[k]-due)))
 		}
-		wait = max(wait, axis)
+		if axis > wait {
+			slowest, wait = k, axis
+		}
 	}
-	return wait
+	return slowest, wait
 }
 
 // waitForRoomLocked is how long it takes until a rolling limit has room for total, which may be

@@ -124,7 +124,7 @@ func (r *Rejection) budgetError(whose string) string {
 	case r.Reason == ReasonShare:
 		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. It resets at %s. %s", r.Tenant, whose, figures, resets, r.again())
 	default:
-		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. %s", whose, figures, r.again())
+		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. It resets at %s. %s", whose, figures, resets, r.again())
 	}
 }
 

@@ -153,11 +153,14 @@ func (c Pool) Together() Pool {
 // losses are short.
 const lossRetry = time.Second
 
-// lostLocked makes a refusal say that the pool is cut off.
+// lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
+// limits would have room says nothing while nothing may be used of them.
 func (p *pool) lostLocked(now time.Time, rej *Rejection) {
-	rej.Reason, rej.Kept = ReasonStoreLost, false
-	if rej.RetryAfter = max(rej.RetryAfter, lossRetry); !now.Before(p.aloneUntil) && p.cutOffLocked(now) {
-		rej.RetryAfter = max(rej.RetryAfter, p.learning.Sub(now))
+	rej.Reason = ReasonStoreLost
+	rej.Kept = false
+	rej.RetryAfter = lossRetry
+	if p.cutOffLocked(now) && !now.Before(p.aloneUntil) {
+		rej.RetryAfter = max(lossRetry, p.learning.Sub(now))
 	}
 }
 

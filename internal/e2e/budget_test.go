@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,7 +19,8 @@ func TestBudgetIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := tenant("a", 1)
 		a.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 2800, Per: tenants.Day}, {Unit: tenants.MicroUSD, Limit: 1e12, Per: tenants.Month}}
-		s := newStack(t, world{pool: pool(0, 0, 100), tenants: []tenants.Tenant{a}, prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 2_000_000}}}, zone: "Asia/Tokyo"})
+		var log strings.Builder
+		s := newStack(t, world{log: slog.NewJSONHandler(&log, nil), pool: pool(0, 0, 100), tenants: []tenants.Tenant{a}, prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 2_000_000}}}, zone: "Asia/Tokyo"})
 		defer s.close()
 		time.Sleep(10 * time.Hour)
 		for range 2 {
@@ -42,6 +44,9 @@ func TestBudgetIsSpent(t *testing.T) {
 		want := fmt.Sprintf("The budget of tenant a is spent (tokens per day: Limit 2800, Used %d, Requested ", in+out)
 		if !strings.Contains(refusal.body, want) || !strings.Contains(refusal.body, "It resets at 2000-01-02T00:00:00+09:00.") {
 			t.Errorf("%s", refusal.body)
+		}
+		if !strings.Contains(log.String(), `"reason":"budget","axis":"tokens per day"`) {
+			t.Errorf("the log does not name the budget: %s", log.String())
 		}
 		time.Sleep(5 * time.Hour)
 		if a := s.call(t.Context(), "a", chat(true, 1400, "")); a.status != http.StatusOK {

@@ -93,17 +93,16 @@ func viewEvent(e *governor.Event) *eventView {
 	return v
 }
 
+// viewRefusal shows a refusal. If it is by a budget, limit, used and asked are in its unit, and
+// dollars in millionths.
 func viewRefusal(rej *governor.Rejection) *refusalView {
 	said := rejected(rej)
 	v := &refusalView{
-		Status: said.status, Code: said.code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: rej.Axis,
+		Status: said.status, Code: said.code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: axisOf(rej),
 		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.message,
 	}
 	if rej.Own {
 		v.Of = rej.Tenant
-	}
-	if rej.Budget.Limit > 0 {
-		v.Axis = rej.Budget.Name() // limit, used and asked in its unit; dollars in millionths
 	}
 	return v
 }

@@ -50,7 +50,7 @@ func (c *call) summary() summary {
 		}
 	}
 	if would := c.lease.Would; would != nil {
-		s.axis = would.Axis
+		s.axis = axisOf(would)
 	}
 	switch rej := c.rejection; {
 	case c.ending.done:
@@ -59,9 +59,17 @@ func (c *call) summary() summary {
 	case rej.Reason == governor.ReasonCancelled:
 		s.outcome, s.reason, s.code = telemetry.Cancelled, "", ""
 	default:
-		s.reason, s.axis = rej.Reason.String(), rej.Axis
+		s.reason, s.axis = rej.Reason.String(), axisOf(rej)
 	}
 	return s
+}
+
+// axisOf is the axis of the limit that refused, or the name of the budget.
+func axisOf(rej *governor.Rejection) string {
+	if rej.Budget.Limit > 0 {
+		return rej.Budget.Name()
+	}
+	return rej.Axis
 }
 
 // name is the place as its route has it, without what a caller put into the path.

@@ -27,7 +27,7 @@ func (c *call) askGovernor(req governor.Request) (governor.Lease, *governor.Reje
 		asked.Outcome, why = telemetry.Cancelled, nil
 	}
 	if why != nil {
-		asked.Reason, asked.Axis, asked.Of = why.Reason.String(), why.Axis, "pool"
+		asked.Reason, asked.Axis, asked.Of = why.Reason.String(), axisOf(why), "pool"
 		if why.Own {
 			asked.Of = "tenant"
 		}

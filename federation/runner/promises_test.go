@@ -1,0 +1,232 @@
+package runner_test
+
+import (
+	"context"
+	"crypto/rand"
+	"flag"
+	mathrand "math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/governor"
+)
+
+var promiseWorlds = flag.Int("promise-worlds", 12, "how many random worlds of refusals there are")
+
+// TestRefusals_PromiseWhatTheLimitNeeds: whatever the limits are, and whether the store is there,
+// lost or just back, no refusal promises more time than the limit that refused needs by itself when
+// all gateways are connected; and a refusal for want of the store promises seconds.
+func TestRefusals_PromiseWhatTheLimitNeeds(t *testing.T) {
+	for seed := range uint64(*promiseWorlds) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newPromiseWorld(t, seed)
+				w.run()
+				if t.Failed() {
+					t.Errorf("%d gateways, %+v", len(w.gateways), w.cfg)
+				}
+			})
+		})
+	}
+}
+
+// promiseWorld is gateways with random limits, and callers that ask more of them than they have.
+type promiseWorld struct {
+	t        *testing.T
+	cfg      governor.Config
+	gateways []*berth
+	fresh    bool // the store knows that nothing was used; else it learns for a minute
+	end      time.Time
+	stop     func()
+
+	mu      sync.Mutex
+	rng     *mathrand.Rand
+	refused map[string]int
+}
+
+const (
+	promiseCallers = 8 // of each tenant at each gateway
+	promiseMost    = 2000
+	promiseLongest = 10 * time.Second
+)
+
+func newPromiseWorld(t *testing.T, seed uint64) *promiseWorld {
+	w := &promiseWorld{t: t, rng: mathrand.New(mathrand.NewPCG(seed, 14)), refused: map[string]int{}}
+	w.cfg = w.randomConfig()
+	gateways := 1 + w.rng.IntN(3)
+	shared := gateways > 1 || w.rng.IntN(2) == 0
+	w.cfg.Shared, w.cfg.SharedSlots, w.cfg.SharedLimits = shared, shared, shared
+	w.fresh = w.rng.IntN(3) > 0
+	store := memory.New(memory.Config{Fresh: w.fresh})
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	w.stop = func() { cancel(); group.Wait() }
+	for range gateways {
+		g, err := governor.New(w.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &berth{Governor: g, way: &wire{network: network{Store: store, delay: 5 * time.Millisecond}}}
+		b.way.parts.Store(store)
+		w.gateways = append(w.gateways, b)
+		if !shared {
+			continue
+		}
+		pools := runner.New(runner.Config{Name: rand.Text(), Instance: rand.Text(), Store: b.way, Pools: poolsOf(g)})
+		limits := runner.NewLimits(runner.LimitsConfig{
+			Instance: rand.Text(), Store: b.way, More: g.MoreLimits(),
+			Limits: func() []runner.Limits { return limitsOf(g) }, Calls: func() []runner.Call { return callsOf(g) },
+		})
+		group.Go(func() { _ = pools.Run(ctx) })
+		group.Go(func() { _ = limits.Run(ctx) })
+	}
+	time.Sleep(2 * time.Second)
+	return w
+}
+
+// limitsOf are all limits of a gateway that are divided.
+func limitsOf(g *governor.Governor) (out []runner.Limits) {
+	for _, l := range g.SharedLimits() {
+		out = append(out, l)
+	}
+	for _, l := range g.SharedSlots() {
+		out = append(out, l)
+	}
+	return out
+}
+
+// callsOf are the calls of a gateway that ask the store.
+func callsOf(g *governor.Governor) (out []runner.Call) {
+	for _, c := range g.SharedCalls() {
+		out = append(out, asking{c})
+	}
+	return out
+}
+
+// oneOf picks one of the values.
+func oneOf[T any](rng *mathrand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
+
+func (w *promiseWorld) randomConfig() governor.Config {
+	rng := w.rng
+	budgets := func(scale int64) []governor.Budget {
+		return oneOf(rng, nil, nil,
+			[]governor.Budget{{Unit: governor.UnitTokens, Limit: scale * 1000, Per: oneOf(rng, budget.Hour, budget.Day)}},
+			[]governor.Budget{{Unit: governor.UnitTokens, Limit: 1e9, Per: budget.Hour}},
+			[]governor.Budget{{Unit: governor.UnitRequests, Limit: scale, Per: budget.Hour}, {Unit: governor.UnitTokens, Limit: scale * 1500, Per: budget.Day}})
+	}
+	p := governor.Pool{
+		Name: "p", TPM: oneOf(rng, int64(0), 60_000, 300_000), RPM: oneOf(rng, int64(0), 0, 120), Concurrency: oneOf(rng, int64(0), 0, 6),
+		Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 1000, Budgets: budgets(400),
+		OnLoss:       oneOf(rng, governor.LossClosed, governor.LossClosed, governor.LossOpen, governor.LossLocal),
+		TenantLimits: oneOf(rng, governor.LimitsLeased, governor.LimitsLeased, governor.LimitsCachedDeny, governor.LimitsStrict),
+	}
+	if p.OnLoss == governor.LossLocal {
+		p.LocalPPM = 100_000
+	}
+	cfg := governor.Config{Pools: []governor.Pool{p}}
+	for _, name := range []string{"a", "b"} {
+		cfg.Tenants = append(cfg.Tenants, governor.Tenant{
+			Name: name, Weight: escrow.Weight(oneOf(rng, 1, 4)) * escrow.WeightOne, MaxWait: oneOf(rng, 0, 0, 2*time.Second),
+			TPM: oneOf(rng, int64(0), 0, 20_000), RPM: oneOf(rng, int64(0), 0, 60), Concurrency: oneOf(rng, int64(0), 0, 4),
+			Budgets: budgets(100),
+		})
+	}
+	return cfg
+}
+
+// run lets callers ask while the store is there, lost for some or all, and back.
+func (w *promiseWorld) run() {
+	w.end = time.Now().Add(70 * time.Second)
+	var group sync.WaitGroup
+	for _, b := range w.gateways {
+		for _, tenant := range w.cfg.Tenants {
+			for caller := range promiseCallers {
+				group.Go(func() { w.caller(b, &tenant, caller) })
+			}
+		}
+	}
+	time.Sleep(w.random(20 * time.Second))
+	all := w.random(2) == 0
+	for i, b := range w.gateways {
+		b.way.cut.Store(all || i == 0)
+	}
+	time.Sleep(16 * time.Second)
+	for _, b := range w.gateways {
+		b.way.cut.Store(false)
+	}
+	group.Wait()
+	w.stop()
+}
+
+func (w *promiseWorld) random(n time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Duration(w.rng.Int64N(int64(n)))
+}
+
+// caller asks again and again. It comes back when told, but after five seconds at the latest.
+func (w *promiseWorld) caller(b *berth, t *governor.Tenant, caller int) {
+	for n := uint64(1); time.Now().Before(w.end); n++ {
+		req := governor.Request{Tenant: t.Name, Pool: "p", Model: "m", Input: 100, Output: int64(w.random(promiseMost - 100))}
+		req.Claim.Key = uint64(caller+1)<<32 | n
+		for time.Now().Before(w.end) {
+			lease, rej := b.Acquire(context.Background(), req)
+			if rej == nil {
+				time.Sleep(100*time.Millisecond + w.random(promiseLongest/10))
+				if w.random(20) == 0 {
+					time.Sleep(w.random(promiseLongest / 2))
+				}
+				lease.Settle(governor.Usage{Input: 100, Output: int64(w.random(time.Duration(req.Output + 1)))})
+				break
+			}
+			w.check(t, rej)
+			time.Sleep(min(rej.RetryAfter, 5*time.Second) + w.random(20*time.Millisecond))
+		}
+	}
+}
+
+// check compares a promise with what the limit that refused needs at most.
+func (w *promiseWorld) check(t *governor.Tenant, rej *governor.Rejection) {
+	least, most := w.needs(t, rej)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused[rej.Reason.String()]++
+	if rej.RetryAfter < least || rej.RetryAfter > most {
+		w.t.Errorf("%v before the end, %v promises %v, want %v … %v: %v", w.end.Sub(time.Now()), rej.Reason, rej.RetryAfter, least, most, rej)
+	}
+}
+
+// needs is the least and the most that a refusal may promise.
+func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Rejection) (least, most time.Duration) {
+	const second = time.Second
+	callers := int64(promiseCallers * len(w.gateways))
+	outstanding := map[string]int64{"requests": callers, "tokens": callers * promiseMost}
+	minutes := func(wants, limit int64) time.Duration {
+		return escrow.Window + time.Duration(float64(escrow.Window)*float64(wants)/float64(limit))
+	}
+	untilReset := rej.Resets.Sub(time.Now())
+	switch {
+	case rej.Reason == governor.ReasonStoreLost && !w.fresh:
+		return second, escrow.Window + second
+	case rej.Reason == governor.ReasonStoreLost:
+		return second, 2 * second
+	case rej.Elsewhere:
+		return second, 2 * second
+	case rej.Reason == governor.ReasonBudget:
+		return untilReset, untilReset
+	case rej.Budget.Limit > 0:
+		return time.Millisecond, untilReset
+	case rej.Axis == "concurrency":
+		return time.Millisecond, second + time.Duration(2*callers)*promiseLongest/time.Duration(rej.Limit)
+	case rej.Own:
+		return time.Millisecond, minutes(outstanding[rej.Axis], rej.Limit) + 2*second
+	}
+	return time.Millisecond, minutes(4*outstanding[rej.Axis], rej.Limit) + 2*second
+}
