@@ -187,6 +187,7 @@ type sdkRecorder struct {
 
 type sdkRequest struct {
 	path   string
+	query  string
 	header http.Header
 	body   string
 }
@@ -198,7 +199,7 @@ func (rec *sdkRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 		rec.mu.Lock()
-		rec.requests = append(rec.requests, sdkRequest{r.URL.Path, r.Header.Clone(), string(body)})
+		rec.requests = append(rec.requests, sdkRequest{r.URL.Path, r.URL.RawQuery, r.Header.Clone(), string(body)})
 		rec.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}

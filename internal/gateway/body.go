@@ -11,13 +11,9 @@ import (
 // bodyTimeout bounds how long a client may take to send its body.
 const bodyTimeout = 2 * time.Minute
 
-// readBody reads the whole body and its head.
+// readBody reads the query, the whole body and its head.
 func (c *call) readBody() *refusal {
-	check := c.checkQuery
-	if c.route.toObjects() {
-		check = c.checkObjectQuery
-	}
-	if f := check(); f != nil {
+	if f := c.readQuery(); f != nil {
 		return f
 	}
 	for _, enc := range c.r.Header.Values("Content-Encoding") {
@@ -108,17 +104,4 @@ func readAll(r io.Reader, announced int64) ([]byte, error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	return buf, nil
-}
-
-// checkQuery refuses governed keys in the query, where some servers read them, too.
-func (c *call) checkQuery() *refusal {
-	if c.r.URL.RawQuery == "" {
-		return nil
-	}
-	for key := range c.r.URL.Query() {
-		if name, read := governedKey(key); read != nil {
-			return invalid(name, "The query says "+quoted(brief(key))+". Say it in the body.")
-		}
-	}
-	return nil
 }

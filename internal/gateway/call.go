@@ -33,7 +33,7 @@ type call struct {
 	account   *telemetry.Account
 	estimates *estimates
 
-	query    url.Values // of a route to objects
+	query    url.Values // what the upstream gets of it
 	page     page       // of a list of them
 	body     []byte
 	head     *head

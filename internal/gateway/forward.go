@@ -62,7 +62,7 @@ func (c *call) outgoing() *http.Request {
 	t := c.try
 	out := &http.Request{
 		Method: c.r.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		URL:    t.up.url(c.at.path, c.realModel(), c.passedQuery()),
+		URL:    t.up.url(c.at.path, c.realModel(), c.query),
 		Header: c.upstreamHeader(c.r.Header),
 		Body:   http.NoBody,
 	}
@@ -84,19 +84,6 @@ func (c *call) outgoing() *http.Request {
 
 // realModel is what the upstreams call the model.
 func (c *call) realModel() string { return c.world.snap.RealModel(c.head.model) }
-
-// passedQuery is the part of the query that goes to the upstream.
-func (c *call) passedQuery() string {
-	switch {
-	case c.route.toObjects():
-		return c.query.Encode()
-	case c.at.azure && c.r.URL.RawQuery != "": // the api-version is between the caller and this gateway
-		values := c.r.URL.Query()
-		values.Del(apiVersionKey)
-		return values.Encode()
-	}
-	return c.r.URL.RawQuery
-}
 
 // upstreamHeader makes the headers for the upstream from the caller's.
 func (c *call) upstreamHeader(in http.Header) http.Header {

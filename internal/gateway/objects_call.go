@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,29 +155,6 @@ func (c *call) checkReferences() *refusal {
 
 // responsesPath is the one route of inference that makes objects.
 const responsesPath = "/responses"
-
-// checkObjectQuery accepts only keys that the route is known to have, each once. An unknown key
-// might ask for more than the gateway checks.
-func (c *call) checkObjectQuery() *refusal {
-	values, err := url.ParseQuery(c.r.URL.RawQuery)
-	if err != nil {
-		return invalid("", "The query cannot be read.")
-	}
-	if c.at.azure {
-		values.Del(apiVersionKey)
-	}
-	for key, v := range values {
-		name, _, _ := strings.Cut(key, "[")
-		if !slices.Contains(c.route.query, key) && (name != "metadata" || !slices.Contains(c.route.query, name)) {
-			return invalid(brief(key), "The query key "+quoted(brief(key))+" is not supported on this route.")
-		}
-		if len(v) > 1 && key != "include[]" && key != "include" {
-			return invalid(brief(key), "The query says "+quoted(brief(key))+" twice.")
-		}
-	}
-	c.query = values
-	return nil
-}
 
 // page is what a query asks of a list.
 type page struct {

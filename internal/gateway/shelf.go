@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -80,9 +81,9 @@ func (s *shelf) seen() []string {
 
 // askModels asks an upstream for its models.
 func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]string, error) {
-	query := ""
+	query := url.Values{}
 	if u.kind == tenants.Anthropic { // the default is twenty
-		query = "limit=1000"
+		query.Set("limit", "1000")
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url("/models", "", query).String(), nil)
 	if err != nil {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,7 +40,7 @@ func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
 		}
-		up := &upstream{name: u.Name, kind: u.Kind, version: base.Query().Get("api-version")}
+		up := &upstream{name: u.Name, kind: u.Kind, version: base.Query().Get(apiVersionKey)}
 		up.base = url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/")}
 		scheme := ""
 		switch u.Kind {
@@ -97,16 +98,18 @@ func (u *upstream) serves(r *route, model string) bool {
 	return !u.deployments || !byDeployment[r.path] || isID(model) // it becomes a part of the path
 }
 
-// url is the address of a path below /v1 at the upstream.
-func (u *upstream) url(path, model, query string) *url.URL {
+// url is the address of a path below /v1 at the upstream. The query is written anew, so that it has
+// one meaning to every reader.
+func (u *upstream) url(path, model string, query url.Values) *url.URL {
 	at := u.base
-	at.RawQuery = query
 	if u.version == "" {
 		at.Path += path
+		at.RawQuery = query.Encode()
 		return &at
 	}
-	values, _ := url.ParseQuery(query) // it has been read before
-	values.Set("api-version", u.version)
+	values := url.Values{}
+	maps.Copy(values, query)
+	values.Set(apiVersionKey, u.version)
 	switch {
 	case !u.deployments:
 	case byDeployment[path]:

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 
 	"github.com/llmgov/llmgov/tenants"
@@ -32,7 +33,11 @@ func TestUpstreamURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := list["u"].url(c.path, "gpt-4o", c.query).String(); got != c.want {
+		query, err := url.ParseQuery(c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list["u"].url(c.path, "gpt-4o", query).String(); got != c.want {
 			t.Errorf("%s %s at %s: %s, want %s", c.kind, c.path, c.base, got, c.want)
 		}
 		h := http.Header{}
