@@ -427,7 +427,8 @@ func TestToolsUseModelsOfTheirCaller(t *testing.T) {
 	}})
 	for _, body := range []string{
 		`{"model":"gpt-4o","input":"hi","tools":[{"type":"image_generation","model":"gpt-image-1"}]}`,
-		`{"model":"gpt-4o","input":"hi","tools":[{"type":"image\u005fgeneration","Model":"gpt-image-1"}]}`,
+		`{"model":"gpt-4o","input":"hi","tools":[{"type":"image\u005fgeneration","model":"gpt-image-1"}]}`,
+		`{"model":"gpt-4o","input":[{"type":"image_generation_call","Model":"gpt-image-1","result":"x"}]}`,
 	} {
 		status, text := s.as("other", http.MethodPost, "/v1/responses", "application/json", body)
 		if status != http.StatusForbidden || !strings.Contains(text, "model_not_allowed") {
@@ -437,7 +438,7 @@ func TestToolsUseModelsOfTheirCaller(t *testing.T) {
 			t.Errorf("%s by who may: %d %s", body, status, text)
 		}
 	}
-	body := `{"model":"gpt-4o","input":"hi","tools":[{"type":"image_generation"}],"metadata":{"model":"x"}}`
+	body := `{"model":"gpt-4o","input":"hi","tools":[{"type":"image_generation","model":"gpt-4o"}],"metadata":{"model":"x"}}`
 	if status, text := s.as("other", http.MethodPost, "/v1/responses", "application/json", body); status != http.StatusOK {
 		t.Errorf("%s: %d %s", body, status, text)
 	}

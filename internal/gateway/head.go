@@ -81,6 +81,8 @@ type head struct {
 
 	open  int  // just behind the body's {
 	empty bool // the body is {}
+
+	scanned int // bytes that were read to find all this, those that were read twice counted twice
 }
 
 // governed are the top-level keys that decide. Every JSON reader must see the same value for them.
@@ -113,44 +115,61 @@ func readHead(body []byte) (*head, *badRequest) {
 	if err := wellFormed(body); err != nil {
 		return nil, err
 	}
+	h := &head{}
+	if err := h.read(body); err != nil {
+		return nil, err
+	}
+	h.weight = tokens.Weigh(body)
+	return h, nil
+}
+
+// read reads the governed fields of a JSON body that is well formed.
+func (h *head) read(body []byte) *badRequest {
 	// gjson wants a string; the body is not changed while the strings live, and
 	// none of them is kept but the model, which is copied.
 	root := gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body)))
 	if !root.IsObject() {
-		return nil, bad("", "The body must be a JSON object.")
+		return bad("", "The body must be a JSON object.")
 	}
-	h := &head{copies: 1, prompts: 1, empty: true, open: bytes.IndexByte(body, '{') + 1}
+	h.copies = 1
+	h.prompts = 1
+	h.empty = true
+	h.open = bytes.IndexByte(body, '{') + 1
 	var problem *badRequest
 	var seen [16]string
 	names := seen[:0]
-	root.ForEach(func(key, value gjson.Result) bool {
+	h.each(root, func(key, value gjson.Result) bool {
 		h.empty = false
 		name, read := governedKey(key.Str)
 		if read == nil {
 			return true
 		}
-		if name != key.Str {
-			problem = bad(name, "The key %q differs from %q only by case, which servers read differently. Write %q.", key.Str, name, name)
-			return false
+		if problem = oneOf(&names, key.Str, name); problem == nil {
+			problem = read(h, value)
 		}
-		for _, n := range names {
-			if n == name {
-				problem = bad(name, "The key %q is there twice; which of its values counts is ambiguous.", name)
-				return false
-			}
-		}
-		names = append(names, name)
-		problem = read(h, value)
 		return problem == nil
 	})
 	if problem != nil {
-		return nil, problem
+		return problem
 	}
-	if h.copies *= h.prompts; h.copies > maxCopies {
-		return nil, bad("n", "The call asks for %d answers, more than %d.", h.copies, maxCopies)
+	h.copies *= h.prompts
+	if h.copies > maxCopies {
+		return bad("n", "The call asks for %d answers, more than %d.", h.copies, maxCopies)
 	}
-	h.weight = tokens.Weigh(body)
-	return h, nil
+	return nil
+}
+
+// oneOf adds a governed key to those that were seen. It refuses a key that is there already, or differs
+// from its name by case.
+func oneOf(seen *[]string, key, name string) *badRequest {
+	if name != key {
+		return bad(name, "The key %q differs from %q only by case, which servers read differently. Write %q.", key, name, name)
+	}
+	if slices.Contains(*seen, name) {
+		return bad(name, "The key %q is there twice; which of its values counts is ambiguous.", name)
+	}
+	*seen = append(*seen, name)
+	return nil
 }
 
 // governedKey returns the governed key that a reader ignoring case would take key for, and its

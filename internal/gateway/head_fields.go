@@ -39,7 +39,7 @@ func (h *head) readPrompt(v gjson.Result) *badRequest {
 		return nil
 	}
 	n := int64(0)
-	v.ForEach(func(_, item gjson.Result) bool {
+	h.each(v, func(_, item gjson.Result) bool {
 		if item.Type == gjson.Number { // one prompt, as tokens
 			n = 1
 			return false
@@ -90,7 +90,7 @@ func (h *head) readEndpoint(v gjson.Result) *badRequest {
 // readIntegrations refuses integrations of fine-tuning jobs: a job reports to them with the
 // account's credentials, wherever the caller wants.
 func (h *head) readIntegrations(v gjson.Result) *badRequest {
-	if v.Type == gjson.Null || v.IsArray() && len(v.Array()) == 0 {
+	if v.Type == gjson.Null || v.IsArray() && isEmpty(v) {
 		return nil
 	}
 	return bad("integrations", "integrations: %s is not supported.", show(v))
@@ -141,7 +141,7 @@ func (h *head) readStreamOptions(v gjson.Result) *badRequest {
 	}
 	so.open, so.empty = v.Index+1, true
 	var problem *badRequest
-	v.ForEach(func(key, value gjson.Result) bool {
+	h.each(v, func(key, value gjson.Result) bool {
 		so.empty = false
 		if !strings.EqualFold(key.Str, "include_usage") {
 			return true
@@ -159,6 +159,23 @@ func (h *head) readStreamOptions(v gjson.Result) *badRequest {
 		return problem == nil
 	})
 	return problem
+}
+
+// each calls f for the members of an object, or the elements of an array, until it returns false. It
+// notes how much it reads, by which tests see that the work stays in proportion to the body.
+func (h *head) each(v gjson.Result, f func(key, value gjson.Result) bool) {
+	h.scanned += len(v.Raw)
+	v.ForEach(f)
+}
+
+// isEmpty reports whether an object or an array has nothing in it.
+func isEmpty(v gjson.Result) bool {
+	empty := v.IsObject() || v.IsArray()
+	v.ForEach(func(_, _ gjson.Result) bool {
+		empty = false
+		return false
+	})
+	return empty
 }
 
 // show is a value as the client wrote it, cut short for messages.

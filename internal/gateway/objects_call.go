@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // granted refuses a route that the tenant is not granted.
@@ -125,32 +126,46 @@ func (c *call) checkReferences() *refusal {
 	if f := c.checkOthers(c.head.others); f != nil {
 		return f
 	}
-	if c.route.body != jsonBody {
-		return c.checkBatch()
+	if c.route.body == jsonBody {
+		if f := c.checkWalk(); f != nil {
+			return f
+		}
 	}
+	return c.checkBatch()
+}
+
+// checkWalk walks through a JSON body for ids of objects, and for models that stand deeper down.
+func (c *call) checkWalk() *refusal {
 	if !c.route.toObjects() && c.route.path != responsesPath && !mayRefer(c.body) {
 		return nil
 	}
-	w, drawn := walk{body: c.body}, ""
-	if bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`)) {
+	w := walk{body: c.body}
+	deeper := ""
+	if c.mayNameDeeper() {
 		w.member = func(key, text string, depth int) {
-			if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !c.tenant.MayUse(text) {
-				drawn = text
+			if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !c.mayUse(text) {
+				deeper = text
 			}
 		}
 	}
-	switch err := w.run(); {
-	case err != nil:
+	if err := w.run(); err != nil {
 		return invalid(err.param, err.what)
-	case drawn != "":
-		return &refusal{status: http.StatusForbidden, code: codeModel, param: "tools", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(drawn)) + ", which a tool names."}
+	}
+	if deeper != "" {
+		return mayNot(c.tenant.Name, "model", deeper)
 	}
 	for _, ref := range w.found {
 		if !c.pin(ref.id) {
 			return noObject(ref.key, ref.id)
 		}
 	}
-	return c.checkBatch()
+	return nil
+}
+
+// mayNameDeeper reports whether a body may name models deeper down: items of images that are drawn, and
+// the graders of a fine-tuning job.
+func (c *call) mayNameDeeper() bool {
+	return c.route.grant == tenants.RouteFineTuning || bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`))
 }
 
 // responsesPath is the one route of inference that makes objects.

@@ -15,7 +15,14 @@ type reference struct{ key, id string }
 var referring = []string{
 	"file_id", "file_ids", "input_file_id", "training_file", "validation_file", "previous_response_id",
 	"vector_store_id", "vector_store_ids", "batch_id", "container", "container_id", "part_ids",
+	"cached_content", skillID,
 }
+
+// skillID is the key of a skill, which is of the whole account, unless it is one of the provider's own.
+const skillID = "skill_id"
+
+// providers is the type of skills that every account has.
+const providers = "anthropic"
 
 // looked are the types of items whose content the upstream looks up by their id. A reasoning item
 // may bring its content along instead.
@@ -32,26 +39,37 @@ func isNamed(key string) bool {
 var free = map[string]bool{"metadata": true, "attributes": true}
 
 // mayRefer reports whether a body of chat or the like may refer to an object. To do so it has to
-// contain "e_id", "r_id", "h_id" or "t_id", a container or audio, or escapes. Most bodies do not,
-// and are not walked.
+// contain "e_id", "r_id", "h_id", "t_id" or "ill_id", a container, audio or cached content, or escapes.
+// Most bodies do not, and are not walked.
 func mayRefer(body []byte) bool {
 	if bytes.Contains(body, []byte(`\u`)) || mayName(body) {
 		return true
 	}
-	for rest := body; ; {
-		i := bytes.IndexByte(rest, '_')
-		if i < 0 || i+2 >= len(rest) {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(body[at:], '_')
+		if i < 0 {
 			return false
 		}
-		if i > 0 && strings.IndexByte("eErRhHtT", rest[i-1]) >= 0 && rest[i+1]|0x20 == 'i' && rest[i+2]|0x20 == 'd' {
+		at += i
+		if at > 0 && at+2 < len(body) && body[at+1]|0x20 == 'i' && body[at+2]|0x20 == 'd' && mayOwnID(body[:at]) {
 			return true
 		}
-		rest = rest[i+1:]
 	}
 }
 
-// mayName reports whether a string ends in the name of a container or of audio. It looks where
-// strings end, since that is rarer than any letter.
+// mayOwnID reports whether a name that goes on with _id may be one of the referring keys.
+func mayOwnID(name []byte) bool {
+	switch name[len(name)-1] | 0x20 {
+	case 'e', 'r', 'h', 't':
+		return true
+	case 'l':
+		return endsIn(name, "ill") // and not call_id, which is everywhere
+	}
+	return false
+}
+
+// mayName reports whether a string ends in the name of a container, of audio or of cached content. It
+// looks where strings end, since that is rarer than any letter.
 func mayName(body []byte) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(body[at:], '"')
@@ -59,10 +77,29 @@ func mayName(body []byte) bool {
 			return false
 		}
 		at += i
-		if at > 0 && (body[at-1] == 'r' && bytes.HasSuffix(body[:at], []byte("ontainer")) || body[at-1] == 'o' && bytes.HasSuffix(body[:at], []byte("udio"))) {
-			return true
+		if at == 0 {
+			continue
+		}
+		switch body[at-1] | 0x20 {
+		case 'r':
+			if endsIn(body[:at], "container") {
+				return true
+			}
+		case 'o':
+			if endsIn(body[:at], "audio") {
+				return true
+			}
+		case 't':
+			if endsIn(body[:at], "cached_content") {
+				return true
+			}
 		}
 	}
+}
+
+// endsIn reports whether a text ends in a name, in whatever case.
+func endsIn(text []byte, name string) bool {
+	return len(text) >= len(name) && strings.EqualFold(string(text[len(text)-len(name):]), name)
 }
 
 // none is the index of no referring key.
@@ -85,6 +122,11 @@ type frame struct {
 	// sealed counts the strings under encrypted_content, and opened its other values. An item with
 	// exactly one string brings its content along.
 	sealed, opened int
+
+	skills []string // ids of skills
+	// provided means that its type says that they are the provider's own, and custom that it says
+	// something else.
+	provided, custom bool
 }
 
 // references lists the ids that a JSON body refers to. It reads the body once, from front to back,
@@ -180,6 +222,11 @@ func (w *walk) close() {
 			w.found = append(w.found, reference{"id", id})
 		}
 	}
+	if !f.provided || f.custom {
+		for _, id := range f.skills {
+			w.found = append(w.found, reference{skillID, id})
+		}
+	}
 	w.stack = w.stack[:len(w.stack)-1]
 }
 
@@ -198,12 +245,16 @@ func (w *walk) text(f *frame, raw []byte) *badRequest {
 	}
 	switch {
 	case f.free:
+	case f.object && f.ref != none && referring[f.ref] == skillID:
+		f.skills = append(f.skills, unquoted(raw))
 	case f.ref != none:
 		w.found = append(w.found, reference{referring[f.ref], unquoted(raw)})
 	case !f.object:
 	case strings.EqualFold(f.key, "type"):
 		kind := unquoted(raw)
 		f.typed = true
+		f.provided = f.provided || kind == providers && f.key == "type"
+		f.custom = f.custom || kind != providers
 		f.reasons = f.reasons || kind == reasoning
 		f.looks = f.looks || kind != reasoning && looked[kind]
 	case strings.EqualFold(f.key, "id"):

@@ -16,6 +16,9 @@ type other struct {
 	instead      bool // it may answer the call in place of the model that was asked for
 }
 
+// maxOthers bounds such models, because each of them is looked up in the policy. Providers take a few.
+const maxOthers = 100
+
 // naming are the top-level keys that may contain such names.
 var naming map[string]func(*head, gjson.Result) *badRequest
 
@@ -28,8 +31,8 @@ func init() {
 		"extra_body":               (*head).readExtraBody,
 		"providerOptions":          (*head).readProviderOptions,
 		"route":                    (*head).readRoute,
-		"plugins":                  func(h *head, v gjson.Result) *badRequest { return h.readTools("plugins", v) },
-		"tools":                    func(h *head, v gjson.Result) *badRequest { return h.readTools("tools", v) },
+		"plugins":                  func(h *head, v gjson.Result) *badRequest { return h.readTools("plugins", v, 1) },
+		"tools":                    func(h *head, v gjson.Result) *badRequest { return h.readTools("tools", v, 1) },
 	}
 	for key, read := range naming {
 		governed[key], governedKeys = read, append(governedKeys, key)
@@ -38,7 +41,7 @@ func init() {
 
 // refuseAny refuses a list that this package does not understand, unless it is empty.
 func refuseAny(name string, v gjson.Result) *badRequest {
-	if v.Type == gjson.Null || (v.IsArray() || v.IsObject()) && len(v.Map())+len(v.Array()) == 0 {
+	if v.Type == gjson.Null || isEmpty(v) {
 		return nil
 	}
 	return bad(name, "%s: %s is not supported. Use fallbacks.", name, show(v))
@@ -53,7 +56,7 @@ func (h *head) readInstead(name string, v gjson.Result) *badRequest {
 		return bad(name, "%s must be a list of models, not %s.", name, show(v))
 	}
 	var problem *badRequest
-	v.ForEach(func(_, item gjson.Result) bool {
+	h.each(v, func(_, item gjson.Result) bool {
 		if item.IsObject() {
 			problem = h.readOneInstead(name, item)
 		} else {
@@ -67,7 +70,7 @@ func (h *head) readInstead(name string, v gjson.Result) *badRequest {
 // readOneInstead reads an object with a model, which must not have a list of further ones.
 func (h *head) readOneInstead(name string, v gjson.Result) (problem *badRequest) {
 	models := 0
-	v.ForEach(func(key, value gjson.Result) bool {
+	h.each(v, func(key, value gjson.Result) bool {
 		if known, _ := governedKey(key.Str); known == "model" {
 			models++
 			problem = h.another(name, value, true)
@@ -87,22 +90,30 @@ func (h *head) another(param string, v gjson.Result, instead bool) *badRequest {
 	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
 		return bad(param, "%s must name models by strings of 1 to 256 bytes, not %s.", param, show(v))
 	}
+	if len(h.others) == maxOthers {
+		return bad(param, "The body names more than %d further models.", maxOthers)
+	}
 	h.others = append(h.others, other{strings.Clone(v.Str), param, instead})
 	return nil
 }
 
 // readExtraBody reads extra_body, which some SDKs put into the body, and some servers read as if it
-// were the body.
+// were the body. There it may name models, as the body may. All else that is governed belongs into the
+// body itself, because two places for one value have no one meaning.
 func (h *head) readExtraBody(v gjson.Result) (problem *badRequest) {
-	v.ForEach(func(key, value gjson.Result) bool {
+	h.each(v, func(key, value gjson.Result) bool {
 		known, _ := governedKey(key.Str)
-		switch read := naming[known]; {
+		read := naming[known]
+		switch {
+		case known == "":
 		case known == "extra_body":
 			problem = bad("extra_body", "extra_body holds another one.")
 		case known == "model":
 			problem = h.another("extra_body", value, true)
 		case read != nil:
 			problem = read(h, value)
+		default:
+			problem = bad("extra_body", "extra_body holds %q. Write it into the body itself.", key.Str)
 		}
 		return problem == nil
 	})
@@ -110,8 +121,8 @@ func (h *head) readExtraBody(v gjson.Result) (problem *badRequest) {
 }
 
 func (h *head) readProviderOptions(v gjson.Result) (problem *badRequest) {
-	v.ForEach(func(_, options gjson.Result) bool {
-		options.ForEach(func(key, value gjson.Result) bool {
+	h.each(v, func(_, options gjson.Result) bool {
+		h.each(options, func(key, value gjson.Result) bool {
 			if strings.EqualFold(key.Str, "models") {
 				problem = h.readInstead("providerOptions", value)
 			}
@@ -128,63 +139,118 @@ func (h *head) readRoute(v gjson.Result) *badRequest {
 	return nil
 }
 
-// asks are the tools and plugins of a provider that ask other models, and how many keys can name
-// such a model. Without a name the provider chooses.
-var asks = map[string]int{"openrouter:advisor": 1, "openrouter:subagent": 1, "openrouter:fusion": 2, "fusion": 2}
+// maxToolDepth is how deeply tools may nest: a tool that brings tools of its own (a namespace, an
+// advisor), which bring some, too. No provider has more.
+const maxToolDepth = 3
+
+// asked are the keys of a tool by which it can name models that it asks.
+type asked struct{ model, analysis bool }
+
+// asks are the tools and plugins of a provider that ask other models, and the keys that must name
+// these. Without a name the provider chooses. The names of Anthropic's advisors end in a date.
+var asks = map[string]asked{
+	"image_generation":            {model: true},
+	"advisor":                     {model: true},
+	"openrouter:advisor":          {model: true},
+	"openrouter:subagent":         {model: true},
+	"openrouter:image_generation": {model: true},
+	"openrouter:fusion":           {model: true, analysis: true},
+	"fusion":                      {model: true, analysis: true},
+}
+
+// need adds the keys that a tool of some kind must have.
+func (a *asked) need(kind string) {
+	if strings.HasPrefix(kind, "advisor_") {
+		kind = "advisor"
+	}
+	a.model = a.model || asks[kind].model
+	a.analysis = a.analysis || asks[kind].analysis
+}
 
 // readTools reads the models of tools: their own, and those of tools that run at the provider. The
-// parameters of a function are the caller's own, and no model is meant there.
-func (h *head) readTools(name string, v gjson.Result) (problem *badRequest) {
+// parameters of a function are the caller's own, and no model is meant there. Each level of tools is
+// read again for those below it, so depth is bounded.
+func (h *head) readTools(name string, v gjson.Result, depth int) (problem *badRequest) {
 	if !v.IsArray() {
 		return nil
 	}
-	v.ForEach(func(_, tool gjson.Result) bool {
-		problem = h.readTool(name, tool)
+	if depth > maxToolDepth {
+		return bad(name, "Tools nest deeper than %d levels.", maxToolDepth)
+	}
+	h.each(v, func(_, tool gjson.Result) bool {
+		problem = h.readTool(name, tool, depth)
 		return problem == nil
 	})
 	return problem
 }
 
-func (h *head) readTool(name string, tool gjson.Result) (problem *badRequest) {
-	kind, needed, named := "", 0, 0
+func (h *head) readTool(name string, tool gjson.Result, depth int) (problem *badRequest) {
+	var needed, named asked
+	kind := ""
 	remote := name == "plugins"
-	tool.ForEach(func(key, value gjson.Result) bool {
+	h.each(tool, func(key, value gjson.Result) bool {
 		if strings.EqualFold(key.Str, "type") || strings.EqualFold(key.Str, "id") {
 			kind = strings.ToLower(value.Str)
-			needed, remote = max(needed, asks[kind]), remote || strings.HasPrefix(kind, "openrouter:")
+			needed.need(kind)
+			remote = remote || strings.HasPrefix(kind, "openrouter:")
 		}
 		return true
 	})
-	problem = h.readAsked(name, tool, &named)
-	tool.ForEach(func(key, value gjson.Result) bool {
+	problem = h.readAsked(name, tool, depth, &named)
+	h.each(tool, func(key, value gjson.Result) bool {
 		if problem == nil && remote && strings.EqualFold(key.Str, "parameters") {
-			problem = h.readAsked(name, value, &named)
+			problem = h.readAsked(name, value, depth, &named)
 		}
 		return problem == nil
 	})
-	if problem == nil && named < needed {
-		problem = bad(name, "%s asks models of the provider's choice. Name them in model and analysis_models.", quoted(brief(kind)))
+	if problem == nil && (needed.model && !named.model || needed.analysis && !named.analysis) {
+		problem = bad(name, "%s asks models of the provider's choice. Name them, in model or, where it has them, analysis_models.", quoted(brief(kind)))
 	}
 	return problem
 }
 
-// readAsked reads the models that a tool asks, and counts the keys that name one.
-func (h *head) readAsked(name string, v gjson.Result, named *int) (problem *badRequest) {
-	v.ForEach(func(key, value gjson.Result) bool {
+// readAsked reads the models that a tool asks, and notes the keys that name one.
+func (h *head) readAsked(name string, v gjson.Result, depth int, named *asked) (problem *badRequest) {
+	var seen asked
+	h.each(v, func(key, value gjson.Result) bool {
 		switch {
-		case strings.EqualFold(key.Str, "model") && value.Type != gjson.Null:
-			*named++
-			problem = h.another(name, value, false)
-		case strings.EqualFold(key.Str, "analysis_models") && value.IsArray():
-			*named++
-			value.ForEach(func(_, item gjson.Result) bool {
-				problem = h.another(name, item, false)
-				return problem == nil
-			})
+		case strings.EqualFold(key.Str, "model"):
+			problem = once(name, key.Str, "model", &seen.model)
+			if problem == nil && value.Type != gjson.Null {
+				named.model = true
+				problem = h.another(name, value, false)
+			}
+		case strings.EqualFold(key.Str, "analysis_models"):
+			problem = once(name, key.Str, "analysis_models", &seen.analysis)
+			if problem == nil && value.IsArray() {
+				named.analysis = !isEmpty(value)
+				problem = h.readAnalysis(name, value)
+			}
 		case strings.EqualFold(key.Str, "tools"):
-			problem = h.readTools("tools", value)
+			problem = h.readTools("tools", value, depth+1)
 		}
 		return problem == nil
 	})
 	return problem
+}
+
+func (h *head) readAnalysis(name string, v gjson.Result) (problem *badRequest) {
+	h.each(v, func(_, item gjson.Result) bool {
+		problem = h.another(name, item, false)
+		return problem == nil
+	})
+	return problem
+}
+
+// once refuses a key that is there twice, or differs from its name by case: a server that does not
+// take it for the name would choose a model by itself.
+func once(param, key, name string, seen *bool) *badRequest {
+	if key != name {
+		return bad(param, "The key %q differs from %q only by case, which servers read differently. Write %q.", key, name, name)
+	}
+	if *seen {
+		return bad(param, "The key %q is there twice in %s; which of its values counts is ambiguous.", name, param)
+	}
+	*seen = true
+	return nil
 }

@@ -56,9 +56,9 @@ func (c *call) price() (dearest governor.Price) {
 func othersOf(line []byte) ([]other, *badRequest) {
 	h := &head{}
 	var problem *badRequest
-	gjson.ParseBytes(line).ForEach(func(key, body gjson.Result) bool {
+	h.each(gjson.ParseBytes(line), func(key, body gjson.Result) bool {
 		if strings.EqualFold(key.Str, "body") {
-			body.ForEach(func(key, value gjson.Result) bool {
+			h.each(body, func(key, value gjson.Result) bool {
 				if known, _ := governedKey(key.Str); naming[known] != nil {
 					problem = naming[known](h, value)
 				}

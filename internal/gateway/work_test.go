@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// nested wraps the text in the middle depth times.
+func nested(depth int, before, middle, after string) string {
+	return strings.Repeat(before, depth) + middle + strings.Repeat(after, depth)
+}
+
+// hostile are bodies that cost much if something in them is read more than a few times. All have about
+// size bytes.
+var hostile = map[string]func(size int) string{
+	"tools in tools": func(size int) string {
+		return `{"tools":` + nested(480, `[{"tools":`, `["`+strings.Repeat("x", size)+`"]`, `}]`) + `}`
+	},
+	"tools three deep, with parameters": func(size int) string {
+		tool := `{"type":"openrouter:x","parameters":{"tools":[{"type":"openrouter:x","parameters":{"tools":[{"type":"openrouter:x","x":"` + strings.Repeat("x", size) + `"}]}}]}}`
+		return `{"tools":[` + tool + `]}`
+	},
+	"tools in plugins": func(size int) string {
+		return `{"plugins":` + nested(240, `[{"id":"a","parameters":{"tools":`, `[{"x":"`+strings.Repeat("x", size)+`"}]`, `}}]`) + `}`
+	},
+	"tools in extra_body": func(size int) string {
+		return `{"extra_body":{"tools":` + nested(480, `[{"tools":`, `["`+strings.Repeat("x", size)+`"]`, `}]`) + `}}`
+	},
+	"extra_body in extra_body": func(size int) string {
+		return nested(900, `{"extra_body":`, `{"x":"`+strings.Repeat("x", size)+`"}`, `}`)
+	},
+	"many extra_body": func(size int) string {
+		return `{"extra_body":{` + strings.Repeat(`"tools":[{"tools":[{}]}],`, size/25) + `"x":1}}`
+	},
+	"keys": func(size int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < size; i++ {
+			fmt.Fprintf(&b, `"key%d":%d,`, i, i)
+		}
+		return `{` + b.String() + `"x":1}`
+	},
+	"keys with escapes":        func(size int) string { return `{` + strings.Repeat(`"\u006dodem":1,`, size/15) + `"x":1}` },
+	"governed keys":            func(size int) string { return `{` + strings.Repeat(`"model":"m",`, size/12) + `"x":1}` },
+	"models":                   func(size int) string { return `{"models":[` + strings.Repeat(`"m",`, size/4) + `"m"]}` },
+	"fallbacks":                func(size int) string { return `{"fallbacks":[{` + strings.Repeat(`"x":1,`, size/6) + `"model":"m"}]}` },
+	"empty arrays":             func(size int) string { return `{"x":[` + strings.Repeat(`[],`, size/3) + `[]]}` },
+	"deep arrays":              func(size int) string { return `{"x":` + nested(900, `[`, strings.Repeat(`1,`, size/2)+`1`, `]`) + `}` },
+	"too deep":                 func(size int) string { return strings.Repeat(`[`, size) },
+	"escapes":                  func(size int) string { return `{"x":"` + strings.Repeat(`\"`, size/2) + `"}` },
+	"backslashes":              func(size int) string { return `{"x":"` + strings.Repeat(`\\`, size/2) + `"}` },
+	"an unterminated string":   func(size int) string { return `{"x":"` + strings.Repeat(`\\`, size/2) },
+	"unterminated strings":     func(size int) string { return `{` + strings.Repeat(`"x":"`, size/5) },
+	"unterminated objects":     func(size int) string { return `{"tools":[{"x":"` + strings.Repeat("x", size) },
+	"context_window_fallbacks": func(size int) string { return `{"context_window_fallbacks":[` + strings.Repeat(`{},`, size/3) + `{}]}` },
+	"references":               func(size int) string { return `{"x":[` + strings.Repeat(`{"file_id":"f"},`, size/16) + `{}]}` },
+	"prompts":                  func(size int) string { return `{"prompt":[` + strings.Repeat(`"",`, size/3) + `""]}` },
+	"stream options":           func(size int) string { return `{"stream_options":{` + strings.Repeat(`"x":1,`, size/6) + `"y":1}}` },
+	"provider options": func(size int) string {
+		return `{"providerOptions":{` + strings.Repeat(`"x":{"models":["m"]},`, size/21) + `"y":1}}`
+	},
+}
+
+// work is what reading a body takes: the bytes that are read once it is known to be JSON, and the
+// steps of the walk for references.
+func work(t *testing.T, body []byte) (scanned int) {
+	h := &head{}
+	if wellFormed(body) != nil {
+		return 0
+	}
+	_ = h.read(body)
+	w := walk{body: body, stack: make([]frame, 1)}
+	w.stack[0].ref = none
+	for i := 0; i < len(body); {
+		next, err := w.step(i)
+		if err != nil {
+			break
+		}
+		if next <= i {
+			t.Fatal("stuck at ", i)
+		}
+		scanned += next - i
+		i = next
+	}
+	return scanned + h.scanned
+}
+
+// However a body nests and repeats, it is read a fixed number of times, and a body of twice the size takes
+// twice the work and twice the allocations.
+func TestAudit_M1_WorkIsLinear(t *testing.T) {
+	const size = 32 << 10
+	// Tools nest three deep, each level is read up to four times, for itself and below those above it.
+	const most = 32
+	for name, build := range hostile {
+		t.Run(name, func(t *testing.T) {
+			var before, allocations float64
+			for n := size; n <= 4*size; n *= 2 {
+				body := []byte(build(n))
+				if got := work(t, body); got > most*len(body) {
+					t.Errorf("of %d bytes %d are read, %d times each", len(body), got, got/len(body))
+				}
+				allocations = testing.AllocsPerRun(1, func() {
+					if h, err := readHead(body); err == nil && h.scanned > 0 {
+						_, _ = references(body)
+					}
+				})
+				if before > 0 && allocations > 2.2*before+100 {
+					t.Errorf("%d bytes take %.0f allocations, half as many %.0f", len(body), allocations, before)
+				}
+				before = allocations
+			}
+		})
+	}
+}
+
+// Tools nest as deeply as providers have them, and no deeper.
+func TestAudit_M1_DepthOfTools(t *testing.T) {
+	for depth, ok := range map[int]bool{1: true, 3: true, 4: false, 400: false} {
+		body := `{"tools":` + nested(depth, `[{"tools":`, `0`, `}]`) + `}`
+		if _, err := readHead([]byte(body)); (err == nil) != ok {
+			t.Errorf("%d levels: %v", depth, err)
+		}
+		inner := `{"plugins":[{"id":"a","parameters":{"tools":` + nested(depth-1, `[{"tools":`, `0`, `}]`) + `}}]}`
+		if _, err := readHead([]byte(inner)); (err == nil) != ok {
+			t.Errorf("%d levels in plugins: %v", depth, err)
+		}
+	}
+	many := `{"models":["m"` + strings.Repeat(`,"m"`, maxOthers) + `]}`
+	if _, err := readHead([]byte(many)); err == nil || !strings.Contains(err.what, "more than 100") {
+		t.Errorf("%d models: %v", maxOthers+1, err)
+	}
+}
