@@ -185,7 +185,7 @@ var rules = map[string]rule{
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},
 	"internal/top": {
-		may:    []string{"internal/gateway", "charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi"},
+		may:    []string{"internal/gateway", "internal/adminapi", "charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "a picture is made of what it is told, and asks through a function",
 	},
@@ -218,10 +218,19 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "math/rand", "math/rand/v2"},
 		reason: "a replay depends on the record and the policy, and on nothing else",
 	},
+	"internal/history": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
+		reason: "a history keeps what it is given, and does not know who shows it",
+	},
+	"internal/adminapi": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "context", "sync"},
+		reason: "types of answers do nothing",
+	},
 	"internal/gateway": {
 		may: []string{
 			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "github.com/tidwall/gjson", "github.com/coder/websocket",
+			"internal/tracing", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",
 	},
