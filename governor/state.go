@@ -16,8 +16,9 @@ type PoolState struct {
 	Budgets    []BudgetState
 	// Cuts are those in force; see Governor.Throttle.
 	Cuts []Cut
-	// SlotsUsed is how many calls run in all processes, of the State.Slots that may.
-	SlotsUsed int64
+	// SlotsUsed is how many calls run in all processes, of the State.Slots that may. SlotsHere is how
+	// many may run in this process.
+	SlotsUsed, SlotsHere int64
 	// Degraded is the failure mode in force where limits are shared (Governor.Degraded), and Grant
 	// how many tokens may still be handed out before the allowance expires.
 	Degraded string
@@ -106,6 +107,7 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	p.expireLocked(now)
 	ps.Slots, ps.SlotsUsed = p.slotsLocked()
+	ps.SlotsHere = p.mostSlotsLocked()
 	ps.Leases, ps.Cuts = p.leasesLocked(now), slices.Clone(p.cuts)
 	if p.set.Shared {
 		ps.Degraded, ps.Grant = p.degradedLocked(now), p.grantLocked(now)

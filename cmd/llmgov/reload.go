@@ -160,6 +160,7 @@ func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
 		r.status.LoadedAt = time.Now()
 	}
 	r.status.Hash, r.status.Success, r.status.Problems, r.status.NeedsRestart = snap.Hash(), true, []gateway.Problem{}, restart
+	r.status.FailingSince = nil
 	return reloadAnswer{Reloaded: gateway.Reloaded{
 		PolicyHash: snap.Hash(), Changed: changed, Tenants: len(snap.Tenants()), NeedsRestart: restart,
 	}}
@@ -176,5 +177,8 @@ func (r *reloader) refuse(err error) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.status.Success {
+		r.status.FailingSince = &now
+	}
 	r.status.Hash, r.status.Success, r.status.Problems, r.status.LastErrorAt = r.current.Hash(), false, problems, &now
 }

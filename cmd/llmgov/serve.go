@@ -160,6 +160,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		return nil
 	})
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
+	group.Go(func() error { return p.gateway.Run(running) })
 	if p.journal != nil {
 		group.Go(func() error { return p.journal.Run(running, p.governor.Shares) })
 	}

@@ -246,6 +246,7 @@ func (s *sharing) view(pool string) *gateway.Sharing {
 	}
 	if st.Err != nil {
 		v.Error = st.Err.Error()
+		v.FailingSince = &st.Since
 	}
 	if v.Status == string(federation.Learning) {
 		v.LearningSeconds = float64(st.Reply.Until-st.Reply.Now) / 1000

@@ -11,33 +11,41 @@ import (
 type Event struct {
 	Seq uint64
 	governor.Event
+	// Failure is set for the failure of a call, which the governor knows nothing of. Of the
+	// governor.Event, it has At, Request and Ran.
+	Failure *Failure
 }
 
 // Ring keeps the last events. It is a governor.Observer, and safe for concurrent use.
 type Ring struct {
 	mu      sync.Mutex
-	slots   []governor.Event
+	slots   []Event
 	next    uint64 // the number of the event to come
 	readers map[*Reader]struct{}
 }
 
 // NewRing returns a ring of so many events.
 func NewRing(size int) *Ring {
-	return &Ring{slots: make([]governor.Event, size), next: 1, readers: map[*Reader]struct{}{}}
+	return &Ring{slots: make([]Event, size), next: 1, readers: map[*Reader]struct{}{}}
 }
 
 // Observe takes in an event, but for what only records need. It waits for nobody.
 func (r *Ring) Observe(e governor.Event) {
-	if int(e.Kind) >= governor.NumEventKinds {
-		return
+	if int(e.Kind) < governor.NumEventKinds {
+		r.add(Event{Event: e})
 	}
+}
+
+// add numbers an event, and wakes the readers.
+func (r *Ring) add(e Event) {
 	r.mu.Lock()
-	r.slots[r.next%uint64(len(r.slots))] = e
+	defer r.mu.Unlock()
+	e.Seq = r.next
+	r.slots[e.Seq%uint64(len(r.slots))] = e
 	r.next++
 	for reader := range r.readers {
 		reader.wake()
 	}
-	r.mu.Unlock()
 }
 
 // Next is the number of the event to come.
@@ -100,7 +108,7 @@ func (d *Reader) take(into []Event) (events []Event, lost uint64) {
 		lost, d.next = oldest-d.next, oldest
 	}
 	for ; d.next < r.next && len(into) < cap(into); d.next++ {
-		into = append(into, Event{d.next, r.slots[d.next%uint64(len(r.slots))]})
+		into = append(into, r.slots[d.next%uint64(len(r.slots))])
 	}
 	return into, lost
 }

@@ -48,6 +48,7 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	guarded.HandleFunc("GET /api/v1/fairness", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"pools": g.fairnessViews()})
 	})
+	guarded.HandleFunc("GET /api/v1/history", answering(g.historyOf))
 	guarded.HandleFunc("GET /api/v1/policy", func(w http.ResponseWriter, _ *http.Request) { respond(w, g.policyView()) })
 	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})

@@ -33,7 +33,7 @@ var eventBoot = strconv.FormatInt(time.Now().UnixMilli(), 36)
 // eventFilter says which events a reader wants; an empty list wants all.
 type eventFilter struct {
 	tenants, pools []string
-	kinds          [governor.NumEventKinds]bool
+	kinds          map[string]bool // by their names; nil wants all
 }
 
 // readEventFilter reads the query. A name may occur several times, and may have several values
@@ -41,30 +41,27 @@ type eventFilter struct {
 func (g *Gateway) readEventFilter(query url.Values) (eventFilter, error) {
 	var f eventFilter
 	w := g.world.Load()
-	if !query.Has("kind") {
-		for k := range f.kinds {
-			f.kinds[k] = true
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		for _, value := range strings.Split(strings.Join(query[name], ","), ",") {
 			switch name {
 			case "tenant":
 				if _, ok := w.snap.TenantByName(value); !ok {
-					return f, &adminError{http.StatusNotFound, "tenant_not_found", "There is no tenant " + quoted(brief(value)) + " in the policy. GET /api/v1/tenants lists all."}
+					return f, tenantNotFound(value)
 				}
 				f.tenants = append(f.tenants, value)
 			case "pool":
 				if _, ok := w.poolNamed(value); !ok {
-					return f, &adminError{http.StatusNotFound, "pool_not_found", "There is no pool " + quoted(brief(value)) + ". GET /api/v1/snapshot lists all."}
+					return f, poolNotFound(value)
 				}
 				f.pools = append(f.pools, value)
 			case "kind":
-				k := kindNamed(value)
-				if k == 0 {
-					return f, badQuestion("kind must be admitted, refused, ended, reloaded or throttled, not " + quoted(brief(value)) + ".")
+				if !eventKinds[value] {
+					return f, badQuestion("kind must be admitted, refused, failed, ended, reloaded or throttled, not " + quoted(brief(value)) + ".")
 				}
-				f.kinds[k] = true
+				if f.kinds == nil {
+					f.kinds = map[string]bool{}
+				}
+				f.kinds[value] = true
 			default:
 				return f, badQuestion("There is no parameter " + quoted(brief(name)) + "; there are tenant, pool and kind.")
 			}
@@ -73,20 +70,27 @@ func (g *Gateway) readEventFilter(query url.Values) (eventFilter, error) {
 	return f, nil
 }
 
-// kindNamed returns 0 for an unknown name.
-func kindNamed(name string) governor.EventKind {
+// eventKinds are the names of all kinds.
+var eventKinds = func() map[string]bool {
+	names := map[string]bool{events.KindFailed: true}
 	for k := governor.EventKind(1); int(k) < governor.NumEventKinds; k++ {
-		if k.String() == name {
-			return k
-		}
+		names[k.String()] = true
 	}
-	return 0
+	return names
+}()
+
+func tenantNotFound(name string) error {
+	return &adminError{http.StatusNotFound, "tenant_not_found", "There is no tenant " + quoted(brief(name)) + " in the policy. GET /api/v1/tenants lists all."}
+}
+
+func poolNotFound(name string) error {
+	return &adminError{http.StatusNotFound, "pool_not_found", "There is no pool " + quoted(brief(name)) + ". GET /api/v1/snapshot lists all."}
 }
 
 // wants reports whether the reader wants an event. A tenant's teams count as the tenant; an event
 // that concerns everybody, such as a reload, counts for every tenant and pool.
-func (f *eventFilter) wants(e *governor.Event) bool {
-	if !f.kinds[e.Kind] {
+func (f *eventFilter) wants(e *events.Event) bool {
+	if f.kinds != nil && !f.kinds[e.Kind()] {
 		return false
 	}
 	of := func(name string) bool {
@@ -134,7 +138,7 @@ func (g *Gateway) followEvents(w http.ResponseWriter, r *http.Request, closing <
 			s.lost(&lost)
 		}
 		for i := range list {
-			if filter.wants(&list[i].Event) {
+			if filter.wants(&list[i]) {
 				s.event(&list[i])
 			}
 		}
@@ -179,7 +183,7 @@ func (s *eventStream) lost(n *uint64) {
 }
 
 func (s *eventStream) event(e *events.Event) {
-	s.printf("id: %s-%d\nevent: %s\ndata: %s\n\n", eventBoot, e.Seq, e.Kind, encoded(viewEvent(&e.Event)))
+	s.printf("id: %s-%d\nevent: %s\ndata: %s\n\n", eventBoot, e.Seq, e.Kind(), encoded(viewEvent(e)))
 }
 
 // send writes what is buffered, within eventPatience.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/events"
 )
 
 // eventView is an event as the stream shows it. What does not apply is left out.
@@ -23,6 +24,8 @@ type eventView struct {
 	Refusal    *refusalView `json:"refusal,omitempty"`
 	// Shadow says that the refusal was not enforced.
 	Shadow bool `json:"shadow,omitempty"`
+
+	Failure *failureView `json:"failure,omitempty"`
 
 	Ending string    `json:"ending,omitempty"`
 	Usage  *tookView `json:"usage,omitempty"`
@@ -52,6 +55,14 @@ type refusalView struct {
 	Message    string  `json:"message"`
 }
 
+// failureView explains why an admitted call failed.
+type failureView struct {
+	Upstream string `json:"upstream,omitempty"`
+	Status   int    `json:"status"` // that the client was answered
+	Class    string `json:"class"`
+	Cause    string `json:"cause,omitempty"`
+}
+
 type tookView struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
@@ -67,18 +78,24 @@ type cutView struct {
 	Until     time.Time `json:"until"`
 }
 
-func viewEvent(e *governor.Event) *eventView {
+func viewEvent(e *events.Event) *eventView {
 	req := &e.Request
 	v := &eventView{
-		Time: e.At.UTC(), Kind: e.Kind.String(), Tenant: req.Tenant, Pool: req.Pool, Model: req.Model, Request: req.ID, Stream: req.Stream,
+		Time: e.At.UTC(), Kind: e.Kind(), Tenant: req.Tenant, Pool: req.Pool, Model: req.Model, Request: req.ID, Stream: req.Stream,
 		PolicyHash: e.Revision,
 	}
-	switch e.Kind {
+	if e.Failure != nil {
+		ran := e.Ran.Seconds()
+		v.Ran = &ran
+		v.Failure = &failureView{e.Failure.Upstream, e.Failure.Status, e.Failure.Class, e.Failure.Cause}
+		return v
+	}
+	switch e.Event.Kind {
 	case governor.EventAdmitted, governor.EventRefused:
 		waited := e.Waited.Seconds()
 		v.Waited, v.Background, v.Asked = &waited, req.Background, &askedView{req.Input, req.Output}
 		if e.Refused != nil {
-			v.Shadow, v.Refusal = e.Kind == governor.EventAdmitted, viewRefusal(e.Refused)
+			v.Shadow, v.Refusal = e.Event.Kind == governor.EventAdmitted, viewRefusal(e.Refused)
 		}
 	case governor.EventEnded:
 		ran := e.Ran.Seconds()

@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // GET /api/v1/snapshot: how each pool stands, its upstreams, and its oldest leases.
@@ -23,6 +24,12 @@ type snapshotView struct {
 	Pools      []poolView `json:"pools"`
 
 	Policy *PolicyStatus `json:"policy,omitempty"`
+
+	// Conditions are all that is not as it should be, errors first.
+	Conditions []adminapi.Condition `json:"conditions"`
+	Process    adminapi.Process     `json:"process"`
+	// Timezone is that of budgets.
+	Timezone string `json:"timezone"`
 }
 
 type poolView struct {
@@ -32,11 +39,13 @@ type poolView struct {
 	Accounting string     `json:"accounting"`
 	Limits     []axisView `json:"limits"`
 	// Adaptive is set if the limit on calls at once moves. Where it is now stands in Limits.
-	Adaptive     *adaptiveView `json:"adaptive,omitempty"`
-	Running      int64         `json:"running"`
-	Waiting      int           `json:"waiting"`
-	OldestWait   float64       `json:"oldest_wait_seconds"`
-	BurstSeconds float64       `json:"burst_seconds"`
+	Adaptive *adaptiveView `json:"adaptive,omitempty"`
+	Running  int64         `json:"running"`
+	Waiting  int           `json:"waiting"`
+	// Failed is how many admitted calls failed in the last minute.
+	Failed       int64   `json:"failed_last_minute"`
+	OldestWait   float64 `json:"oldest_wait_seconds"`
+	BurstSeconds float64 `json:"burst_seconds"`
 	// RateRatio is the part of the rate that is handed out. HeldUntil is until when nothing is
 	// handed out, because upstreams are missing or have asked for a pause.
 	RateRatio float64        `json:"rate_ratio"`
@@ -61,6 +70,8 @@ type upstreamView struct {
 	// next call will tell whether it works again).
 	State string     `json:"state"`
 	Until *time.Time `json:"until"`
+	// Since is when it began to fail; null while it is up or busy.
+	Since *time.Time `json:"down_since"`
 	// TPM and RPM are the limits that it declared of late; null if it did not.
 	TPM *int64 `json:"declared_tpm"`
 	RPM *int64 `json:"declared_rpm"`
@@ -82,6 +93,9 @@ func (p *poolSide) upstreamViews(now time.Time) []upstreamView {
 		}
 		if s.Retry.After(now) && !s.Probing {
 			v.Until = &s.Retry
+		}
+		if !s.Since.IsZero() {
+			v.Since = &s.Since
 		}
 		if s.Tokens > 0 {
 			v.TPM = &s.Tokens
@@ -149,6 +163,7 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		status := opt.Policies.Status()
 		v.Policy = &status
 	}
+	now := time.Now()
 	s := g.gov.State()
 	for i := range s.Pools {
 		p := &s.Pools[i]
@@ -158,27 +173,41 @@ func (g *Gateway) snapshotView(opt AdminOptions) snapshotView {
 		}
 		pv := poolView{
 			Name: p.Config.Name, Upstream: t.UpstreamNames(), Models: t.Models, Accounting: string(t.Accounting),
-			Limits: []axisView{}, Adaptive: adaptiveOf(&p.Config), Running: p.Running, Waiting: p.Waiting, OldestWait: oldestWait(p), BurstSeconds: p.Config.Burst.Seconds(),
-			Budgets: budgetViews(p.Budgets), Upstreams: t.upstreamViews(time.Now()), RateRatio: float64(p.Part) / governor.Whole,
+			Limits: limitsOf(p), Failed: t.failures.Count(now), Adaptive: adaptiveOf(&p.Config), Running: p.Running, Waiting: p.Waiting, OldestWait: oldestWait(p), BurstSeconds: p.Config.Burst.Seconds(),
+			Budgets: budgetViews(p.Budgets), Upstreams: t.upstreamViews(now), RateRatio: float64(p.Part) / governor.Whole,
 			Fairness: fairnessOf(p, snapshotTop), LeasesTotal: len(p.Leases), Leases: oldest(viewsOf(p.Leases), snapshotTop),
 		}
 		if !p.Held.IsZero() {
 			pv.RateRatio, pv.HeldUntil = 0, &p.Held
 		}
-		for _, axis := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
-			if a := p.Axes[axis]; a.On {
-				pv.Limits = append(pv.Limits, axisView{Axis: axis.String(), Limit: a.Limit, Used: a.Used})
-			}
-		}
-		if p.Slots > 0 {
-			pv.Limits = append(pv.Limits, axisView{Axis: escrow.Slots.String(), Limit: p.Slots, Used: p.SlotsUsed})
-		}
 		if opt.Sharing != nil {
 			pv.Sharing = opt.Sharing(p.Config.Name)
+			pv.Sharing.divide(p)
 		}
 		v.Pools = append(v.Pools, pv)
 	}
+	v.Process = processView(g.started, now)
+	v.Timezone = g.zone.String()
+	var notReady error
+	if opt.Ready != nil {
+		notReady = opt.Ready()
+	}
+	v.Conditions = conditionsOf(&v, notReady)
 	return v
+}
+
+// limitsOf lists a pool's limits: on tokens, requests and concurrent calls.
+func limitsOf(p *governor.PoolState) []axisView {
+	out := []axisView{}
+	for _, axis := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
+		if a := p.Axes[axis]; a.On {
+			out = append(out, axisView{Axis: axis.String(), Limit: a.Limit, Used: a.Used})
+		}
+	}
+	if p.Slots > 0 {
+		out = append(out, axisView{Axis: escrow.Slots.String(), Limit: p.Slots, Used: p.SlotsUsed})
+	}
+	return out
 }
 
 func budgetViews(list []governor.BudgetState) []budgetView {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
@@ -53,11 +54,32 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
 	telemetry.Observe(c.pool.metrics.Duration, time.Since(c.admitted), c.spans.Exemplar())
 	switch {
+	case outcome == telemetry.Failed:
+		c.pool.failures.Add(time.Now())
 	case outcome == telemetry.Cancelled:
 		c.pool.metrics.Cancelled.Inc()
-	case reason == classIdle:
+	}
+	if reason == classIdle {
 		c.g.metrics.Expired.Inc()
 	}
+}
+
+// showFailure lets those who follow the events know of a call that failed. It needs the status that
+// the client was answered.
+func (c *call) showFailure() {
+	e := &c.ending
+	if c.g.events == nil || !e.done || e.outcome != telemetry.Failed {
+		return
+	}
+	f := events.Failure{Status: c.w.status, Class: e.reason}
+	if c.try.up != nil {
+		f.Upstream = c.try.up.name
+	}
+	if c.failure != nil {
+		f.Cause = c.failure.Error()
+	}
+	now := time.Now()
+	c.g.events.Fail(now, c.req, now.Sub(c.admitted), f)
 }
 
 func (c *call) failed(class string, u governor.Usage) {
@@ -213,6 +235,7 @@ func (c *call) finish() {
 	c.g.ongoing.end(c.ongoing)
 	c.giveUp()
 	c.countTurned()
+	c.showFailure()
 	if c.account != nil {
 		c.account.Release()
 	}

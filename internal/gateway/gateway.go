@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -26,6 +27,8 @@ type Gateway struct {
 	tracer  *tracing.Tracer // nil without tracing
 	log     *slog.Logger
 	zone    *time.Location
+	started time.Time
+	history *history.Recorder
 	world   atomic.Pointer[world]
 	used    lastUses
 
@@ -84,7 +87,7 @@ func New(opt Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
-		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
+		events: opt.Events, transport: opt.Transport, declared: map[string]string{}, started: time.Now(),
 		lookups: lookups{due: map[string]time.Time{}},
 	}
 	if g.objects == nil {
@@ -92,6 +95,7 @@ func New(opt Options) (*Gateway, error) {
 			return nil, err
 		}
 	}
+	g.history = history.NewRecorder(g.readings)
 	g.used.follow(opt.Snapshot)
 	g.world.Store(w)
 	w.retain(g.metrics)

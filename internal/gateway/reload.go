@@ -40,9 +40,11 @@ type PolicyStatus struct {
 	LoadedAt time.Time `json:"loaded_at"`
 	// Success says that the files were good when they were last read. Problems are what was wrong
 	// with them if not.
-	Success      bool       `json:"success"`
-	Problems     []Problem  `json:"problems"`
-	LastErrorAt  *time.Time `json:"last_error_at"`
+	Success     bool       `json:"success"`
+	Problems    []Problem  `json:"problems"`
+	LastErrorAt *time.Time `json:"last_error_at"`
+	// FailingSince is when they became bad; null while they are good.
+	FailingSince *time.Time `json:"failing_since"`
 	NeedsRestart []string   `json:"needs_restart"`
 }
 

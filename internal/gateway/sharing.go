@@ -1,5 +1,11 @@
 package gateway
 
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
 // Sharing tells how a pool's limits are shared with other gateways.
 type Sharing struct {
 	// Status is the store's last answer; Degraded is the failure mode in force, if any.
@@ -7,6 +13,8 @@ type Sharing struct {
 	Degraded string `json:"degraded,omitempty"`
 	// Error is the error of the last beat, if it failed.
 	Error string `json:"error,omitempty"`
+	// FailingSince is since when beats have failed.
+	FailingSince *time.Time `json:"failing_since,omitempty"`
 	// Epoch numbers the store's memories: a new one begins when the old one is lost.
 	Epoch    int64 `json:"epoch"`
 	Beats    int64 `json:"beats"`
@@ -17,6 +25,25 @@ type Sharing struct {
 	// LearningSeconds is how much longer nothing will be granted.
 	LearningSeconds float64       `json:"learning_seconds,omitempty"`
 	Nodes           []SharingNode `json:"nodes"`
+	// Slots are set if the pool limits concurrent calls.
+	Slots *SharingSlots `json:"slots,omitempty"`
+}
+
+// SharingSlots tells how the slots of a pool are divided over gateways.
+type SharingSlots struct {
+	// Limit and Used are those of all gateways.
+	Limit int64 `json:"limit"`
+	Used  int64 `json:"used"`
+	// GrantHere and UsedHere are those of this gateway.
+	GrantHere int64 `json:"grant_here"`
+	UsedHere  int64 `json:"used_here"`
+}
+
+// divide adds how the pool's slots are divided.
+func (s *Sharing) divide(p *governor.PoolState) {
+	if s != nil && p.Slots > 0 {
+		s.Slots = &SharingSlots{Limit: p.Slots, Used: p.SlotsUsed, GrantHere: p.SlotsHere, UsedHere: p.Running}
+	}
 }
 
 // SharingNode is one gateway that shares a pool's limits.

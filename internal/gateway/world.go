@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -41,6 +42,7 @@ type poolSide struct {
 	metrics   *telemetry.Pool
 	inputMax  int64 // a prompt above this alone is more than the pool's minute; 0 = no limit
 	speed     *speed
+	failures  *history.Minute
 }
 
 // speed is a moving average of output tokens a second, over whole calls. It serves to charge calls
@@ -89,7 +91,7 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	pools, list := snap.Pools(), snap.Tenants()
 	for i := range pools {
 		p := &pools[i]
-		side := &poolSide{Pool: p, metrics: m.Pool(p.Name), speed: speeds[p.Name]}
+		side := &poolSide{Pool: p, metrics: m.Pool(p.Name), speed: speeds[p.Name], failures: before.failuresOf(p.Name)}
 		side.upstreams, side.set = newSet(p, byName, before.setOf(p.Name))
 		if side.speed == nil {
 			side.speed = &speed{}
@@ -139,6 +141,16 @@ func (w *world) setOf(pool string) *upstreams.Set {
 		}
 	}
 	return nil
+}
+
+// failuresOf counts the failed calls of a pool.
+func (w *world) failuresOf(pool string) *history.Minute {
+	if w != nil {
+		if p, ok := w.poolNamed(pool); ok {
+			return p.failures
+		}
+	}
+	return &history.Minute{}
 }
 
 func (w *world) poolNamed(name string) (*poolSide, bool) {

@@ -44,6 +44,8 @@ type Account struct {
 	calls   atomic.Int64 // that count here; see closed
 	gone    atomic.Bool  // the policy does not know the tenant in this pool
 	shadows atomic.Int64 // counted in shadowed
+	refused atomic.Int64
+	failed  atomic.Int64
 }
 
 // children are the series of one tenant in one pool, or of all those together that have
@@ -167,8 +169,15 @@ func (a *Account) Refused(r governor.Reason) {
 		a.outcomes.of(Cancelled, "").Inc()
 		return
 	}
+	a.refused.Add(1)
 	a.outcomes.of(Refused, r.String()).Inc()
 }
+
+// Refusals is how many calls were refused by a limit.
+func (a *Account) Refusals() int64 { return a.refused.Load() }
+
+// Failures is how many admitted calls failed.
+func (a *Account) Failures() int64 { return a.failed.Load() }
 
 // ShadowRefused counts a call that went although it would have been refused.
 func (a *Account) ShadowRefused(r governor.Reason) {
@@ -186,6 +195,9 @@ func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int
 		a.ok.Inc()
 	} else {
 		a.outcomes.of(outcome, reason).Inc()
+	}
+	if outcome == Failed {
+		a.failed.Add(1)
 	}
 	a.Took(u)
 	if back := heldTokens - u.Input - u.Output; back > 0 {

@@ -147,6 +147,8 @@ type State struct {
 	// Up says that its breaker is closed. Probing says that the next call tells whether
 	// it works again.
 	Up, Probing bool
+	// Since is when the breaker opened; zero if it is closed.
+	Since time.Time
 	// Retry is when it may be called again; zero for now.
 	Retry time.Time
 	// Busy says that it asked to be left alone until Retry.
@@ -160,8 +162,13 @@ func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, l := s.readyLocked(now), s.believedLocked(now)
+	var since time.Time
+	if s.breaker.open {
+		since = s.breaker.since
+	}
 	return State{
-		Up: !s.breaker.open, Probing: s.breaker.open && !now.Before(s.breaker.until),
+		Since: since,
+		Up:    !s.breaker.open, Probing: s.breaker.open && !now.Before(s.breaker.until),
 		Retry: r.at, Busy: r.cooled, Tokens: l.tokens, Requests: l.requests,
 	}
 }

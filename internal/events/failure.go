@@ -1,0 +1,36 @@
+package events
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// KindFailed is the name of an event that is a Failure. All others are named by their
+// governor.EventKind.
+const KindFailed = "failed"
+
+// Failure is an admitted call that failed, because its upstream did or because the gateway cut it
+// off.
+type Failure struct {
+	// Upstream is where it was sent last; empty if it was not.
+	Upstream string
+	// Status is what the client was answered, and Class is the reason in the metrics.
+	Status int
+	Class  string
+	// Cause is the error; empty if the answer says it all.
+	Cause string
+}
+
+// Kind names the kind of the event.
+func (e *Event) Kind() string {
+	if e.Failure != nil {
+		return KindFailed
+	}
+	return e.Event.Kind.String()
+}
+
+// Fail adds the failure of a call.
+func (r *Ring) Fail(at time.Time, call governor.Request, ran time.Duration, f Failure) {
+	r.add(Event{Event: governor.Event{At: at, Request: call, Ran: ran}, Failure: &f})
+}

@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/adminapi"
+)
+
+// conditionsOf lists all that is not as it should be, errors first. notReady is why no calls should
+// be sent here, or nil.
+func conditionsOf(v *snapshotView, notReady error) []adminapi.Condition {
+	out := []adminapi.Condition{}
+	for i := range v.Pools {
+		out = append(out, upstreamConditions(&v.Pools[i])...)
+	}
+	out = append(out, storeConditions(v.Pools)...)
+	if notReady != nil {
+		out = append(out, adminapi.Condition{
+			Kind: adminapi.NotReady, Severity: adminapi.Error, Message: "This gateway is not ready: " + notReady.Error() + ".",
+		})
+	}
+	out = append(out, policyConditions(v.Policy)...)
+	if v.Draining {
+		out = append(out, adminapi.Condition{
+			Kind: adminapi.Draining, Severity: adminapi.Warning, Message: "This gateway is draining: it finishes its calls and admits no new ones.",
+		})
+	}
+	slices.SortStableFunc(out, func(a, b adminapi.Condition) int {
+		return cmp.Compare(rank(a.Severity), rank(b.Severity))
+	})
+	return out
+}
+
+func rank(s adminapi.Severity) int {
+	return slices.Index([]adminapi.Severity{adminapi.Error, adminapi.Warning}, s)
+}
+
+// upstreamConditions is an error if all upstreams of a pool are down, and a warning for each that
+// is down while others serve.
+func upstreamConditions(p *poolView) []adminapi.Condition {
+	var out []adminapi.Condition
+	for i := range p.Upstreams {
+		u := &p.Upstreams[i]
+		if u.Since != nil {
+			out = append(out, adminapi.Condition{
+				Kind: adminapi.UpstreamDown, Severity: adminapi.Warning, Since: u.Since, Pool: p.Name, Upstream: u.Name,
+				Message: "Upstream " + u.Name + " of pool " + p.Name + " is down. Others serve its calls.",
+			})
+		}
+	}
+	if len(out) == 0 || len(out) < len(p.Upstreams) {
+		return out
+	}
+	last := slices.MaxFunc(out, func(a, b adminapi.Condition) int { return a.Since.Compare(*b.Since) })
+	all := adminapi.Condition{
+		Kind: adminapi.UpstreamDown, Severity: adminapi.Error, Since: last.Since, Pool: p.Name,
+		Message: fmt.Sprintf("All %d upstreams of pool %s are down.", len(out), p.Name),
+	}
+	if len(out) == 1 {
+		all.Upstream = last.Upstream
+		all.Message = "Upstream " + last.Upstream + " of pool " + p.Name + " is down."
+	}
+	return []adminapi.Condition{all}
+}
+
+// storeConditions are one if the shared store does not answer for some pools, and one if it has
+// lost its data.
+func storeConditions(pools []poolView) []adminapi.Condition {
+	var lost, learning, modes []string
+	var since *time.Time
+	failure := ""
+	for i := range pools {
+		s := pools[i].Sharing
+		switch {
+		case s == nil:
+		case s.Error != "":
+			lost = append(lost, pools[i].Name)
+			if s.FailingSince != nil && (since == nil || s.FailingSince.Before(*since)) {
+				since = s.FailingSince
+			}
+			failure = cmp.Or(failure, s.Error)
+			if s.Degraded != "" && !slices.Contains(modes, s.Degraded) {
+				modes = append(modes, s.Degraded)
+			}
+		case s.LearningSeconds > 0:
+			learning = append(learning, pools[i].Name)
+		}
+	}
+	var out []adminapi.Condition
+	if len(lost) > 0 {
+		text := "The store does not answer for " + poolList(lost) + ": " + failure + ". "
+		if len(modes) == 0 {
+			text += "Calls use what was granted before."
+		} else {
+			text += "Failure mode in force: " + strings.Join(modes, ", ") + "."
+		}
+		out = append(out, adminapi.Condition{Kind: adminapi.StoreLost, Severity: adminapi.Error, Since: since, Message: text})
+	}
+	if len(learning) > 0 {
+		out = append(out, adminapi.Condition{
+			Kind: adminapi.StoreLearning, Severity: adminapi.Warning,
+			Message: "The store is new or has lost data: it grants nothing to " + poolList(learning) + " until it knows what was used.",
+		})
+	}
+	return out
+}
+
+func poolList(names []string) string {
+	if len(names) == 1 {
+		return "pool " + names[0]
+	}
+	return "pools " + strings.Join(names, ", ")
+}
+
+// policyConditions is what is wrong with the files, and what waits for a restart.
+func policyConditions(s *PolicyStatus) []adminapi.Condition {
+	var out []adminapi.Condition
+	if s == nil {
+		return out
+	}
+	if !s.Success {
+		text := "Invalid files; the previous policy stays in force."
+		if len(s.Problems) > 0 {
+			text += " " + s.Problems[0].String()
+		}
+		if more := len(s.Problems) - 1; more > 0 {
+			text += fmt.Sprintf(" (and %d more)", more)
+		}
+		out = append(out, adminapi.Condition{Kind: adminapi.PolicyInvalid, Severity: adminapi.Error, Since: s.FailingSince, Message: text})
+	}
+	if len(s.NeedsRestart) > 0 {
+		out = append(out, adminapi.Condition{
+			Kind: adminapi.RestartNeeded, Severity: adminapi.Warning,
+			Message: "Restart this gateway to apply " + strings.Join(s.NeedsRestart, ", ") + ".",
+		})
+	}
+	return out
+}
+
+// String is file:line:column: message, as far as these are known.
+func (p Problem) String() string {
+	if p.File == "" {
+		return p.Message
+	}
+	if p.Line == 0 {
+		return p.File + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+}

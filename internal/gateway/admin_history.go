@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/history"
+)
+
+// historyTop is how many tenants a history lists if none is named.
+const historyTop = 20
+
+// Run records the history that the admin API shows, until ctx ends.
+func (g *Gateway) Run(ctx context.Context) error { return g.history.Run(ctx) }
+
+// readings are what the history keeps of the present moment.
+func (g *Gateway) readings() []history.Reading {
+	var out []history.Reading
+	w := g.world.Load()
+	s := g.gov.State()
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		side, ok := w.poolNamed(p.Config.Name)
+		if !ok {
+			continue // a policy is being taken over
+		}
+		first := firstLimit(p)
+		r := history.Reading{Pool: p.Config.Name, Used: first.Used, Limit: first.Limit, Running: p.Running, Waiting: int64(p.Waiting)}
+		for k := range p.Shares {
+			share := &p.Shares[k]
+			t := history.TenantReading{Name: share.Tenant, Received: share.Received, Entitled: share.Entitled}
+			if known, ok := w.snap.TenantByName(share.Tenant); ok {
+				if account := w.accounts[known.Index][side.Index]; account != nil {
+					t.Refused = account.Refusals()
+					t.Failed = account.Failures()
+				}
+			}
+			r.Tenants = append(r.Tenants, t)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// firstLimit is the limit that charts of a pool show. Without any, it is how many calls run.
+func firstLimit(p *governor.PoolState) axisView {
+	limits := limitsOf(p)
+	if len(limits) == 0 {
+		return axisView{Axis: escrow.Slots.String(), Used: p.Running}
+	}
+	return limits[0]
+}
+
+// historyOf answers GET /api/v1/history.
+func (g *Gateway) historyOf(rw http.ResponseWriter, r *http.Request) error {
+	w := g.world.Load()
+	query := r.URL.Query()
+	for name := range query {
+		if name != "pool" && name != "tenant" {
+			return badQuestion("There is no parameter " + quoted(brief(name)) + "; there are pool and tenant.")
+		}
+	}
+	name := query.Get("pool")
+	if _, ok := w.poolNamed(name); !ok {
+		return poolNotFound(name)
+	}
+	var names []string
+	for _, value := range query["tenant"] {
+		names = append(names, strings.Split(value, ",")...)
+	}
+	for _, tenant := range names {
+		if _, ok := w.snap.TenantByName(tenant); !ok {
+			return tenantNotFound(tenant)
+		}
+	}
+	h := historyView(g.history.Pool(name, names, historyTop))
+	h.Pool = name
+	h.Axis = g.axisOf(name)
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(h) // one line: these are thousands of numbers
+	return nil
+}
+
+// axisOf is the axis of a pool's first limit.
+func (g *Gateway) axisOf(pool string) string {
+	s := g.gov.State()
+	for i := range s.Pools {
+		if s.Pools[i].Config.Name == pool {
+			return firstLimit(&s.Pools[i]).Axis
+		}
+	}
+	return ""
+}
+
+func historyView(s history.Series) adminapi.History {
+	h := adminapi.History{
+		StepSeconds: history.Step.Seconds(), Times: []int64{}, Tenants: []adminapi.TenantHistory{},
+		TenantsActive: s.Active, TenantsOmitted: s.Omitted,
+	}
+	for i, at := range s.Times {
+		p := &s.Points[i]
+		var limit *int64
+		if p.Limit > 0 {
+			limit = &p.Limit
+		}
+		h.Times = append(h.Times, at.Unix())
+		h.Used = append(h.Used, p.Used)
+		h.Limit = append(h.Limit, limit)
+		h.Running = append(h.Running, p.Running)
+		h.Waiting = append(h.Waiting, p.Waiting)
+		h.Received = append(h.Received, float64(p.Received))
+		h.Refused = append(h.Refused, p.Refused)
+		h.Failed = append(h.Failed, p.Failed)
+	}
+	for _, t := range s.Tenants {
+		h.Tenants = append(h.Tenants, adminapi.TenantHistory(t))
+	}
+	return h
+}

@@ -1,0 +1,173 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/adminapi"
+)
+
+// dead is an upstream that does not answer.
+type dead struct{}
+
+func (dead) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("connection refused")
+}
+
+func (s *eventSite) get(path string, into any) int {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+	if w.Code == http.StatusOK {
+		if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return w.Code
+}
+
+// With a dead upstream, the snapshot says since when and how many calls failed, and each of them is
+// among the events.
+func TestOutage_IsInTheSnapshotAndTheEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEventSite(t, 100)
+		s.gateway.transport = dead{}
+		failed := s.follow("kind=failed", "", nil)
+		for i := range 6 {
+			s.send([]string{"a", "a/x", "b"}[i%3], fmt.Sprint("call-", i))
+		}
+		if got := failed.told(); len(got) != 7 || got[1] != "failed a call-0" {
+			t.Errorf("events: %q", got)
+		}
+		if text := failed.text.String(); !strings.Contains(text, `"failure":{"upstream":"u","status":502,"class":"`) || !strings.Contains(text, "connection refused") {
+			t.Errorf("an event does not say what failed: %s", text)
+		}
+		failed.stop()
+		<-failed.done
+		var v Snapshot
+		s.get("/api/v1/snapshot", &v)
+		if n := v.Pools[0].Failed; n != 6 {
+			t.Errorf("%d calls failed in the last minute, want 6", n)
+		}
+		if len(v.Conditions) != 1 || v.Conditions[0].Kind != adminapi.UpstreamDown || v.Conditions[0].Since == nil {
+			t.Fatalf("conditions: %+v", v.Conditions)
+		}
+		if down := v.Pools[0].Upstreams[0].Since; down == nil || !down.Equal(*v.Conditions[0].Since) {
+			t.Errorf("down since %v, the condition says %v", down, v.Conditions[0].Since)
+		}
+	})
+}
+
+// Whatever is wrong is listed, errors first.
+func TestConditions(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	later := at.Add(time.Minute)
+	down := func(name string, since *time.Time) upstreamView { return upstreamView{Name: name, Since: since} }
+	for name, tc := range map[string]struct {
+		view     snapshotView
+		notReady error
+		want     []string
+	}{
+		"all well": {view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", nil)}}}, Policy: &PolicyStatus{Success: true}}},
+		"one upstream": {
+			view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", &at)}}}},
+			want: []string{"error upstream_down p/u since 0: Upstream u of pool p is down."},
+		},
+		"one of two": {
+			view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", &at), down("v", nil)}}}},
+			want: []string{"warning upstream_down p/u since 0: Upstream u of pool p is down. Others serve its calls."},
+		},
+		"both, since the second went down": {
+			view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", &at), down("v", &later)}}}},
+			want: []string{"error upstream_down p/ since 60: All 2 upstreams of pool p are down."},
+		},
+		"store lost": {
+			view: snapshotView{Pools: []poolView{
+				{Name: "p", Sharing: &Sharing{Error: "timeout", FailingSince: &later}},
+				{Name: "q", Sharing: &Sharing{Error: "timeout", FailingSince: &at, Degraded: "local"}},
+				{Name: "r", Sharing: &Sharing{Degraded: "learning", LearningSeconds: 9}},
+				{Name: "s", Sharing: &Sharing{}},
+			}},
+			want: []string{
+				"error store_lost / since 0: The store does not answer for pools p, q: timeout. Failure mode in force: local.",
+				"warning store_learning /: The store is new or has lost data: it grants nothing to pool r until it knows what was used.",
+			},
+		},
+		"files, restart, draining, not ready": {
+			view: snapshotView{Draining: true, Policy: &PolicyStatus{
+				FailingSince: &at, NeedsRestart: []string{"listen", "store"},
+				Problems: []Problem{{File: "tenants/a.yaml", Line: 2, Column: 5, Message: `unknown key "tmp"`}, {Message: "more"}},
+			}},
+			notReady: errors.New("state_dir cannot be written"),
+			want: []string{
+				"error not_ready /: This gateway is not ready: state_dir cannot be written.",
+				`error policy_invalid / since 0: Invalid files; the previous policy stays in force. tenants/a.yaml:2:5: unknown key "tmp" (and 1 more)`,
+				"warning restart_needed /: Restart this gateway to apply listen, store.",
+				"warning draining /: This gateway is draining: it finishes its calls and admits no new ones.",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, c := range conditionsOf(&tc.view, tc.notReady) {
+				since := ""
+				if c.Since != nil {
+					since = fmt.Sprint(" since ", c.Since.Unix()-at.Unix())
+				}
+				got = append(got, fmt.Sprintf("%s %s %s/%s%s: %s", c.Severity, c.Kind, c.Pool, c.Upstream, since, c.Message))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The history has what each tenant received, and what failed and was refused, step by step.
+func TestHistory_Answers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEventSite(t, 100)
+		done := make(chan error)
+		ctx, end := context.WithCancel(t.Context())
+		go func() { done <- s.gateway.Run(ctx) }()
+		defer func() { end(); <-done }()
+		time.Sleep(time.Second)
+		for i := range 3 {
+			s.send("b", fmt.Sprint("b", i)) // the third is over its rpm
+		}
+		time.Sleep(11 * time.Second)
+		s.gateway.transport = dead{}
+		s.send("a", "a0")
+		time.Sleep(11 * time.Second)
+		var h adminapi.History
+		if code := s.get("/api/v1/history?pool=p", &h); code != http.StatusOK {
+			t.Fatal(code)
+		}
+		if h.Axis != "requests" || h.StepSeconds != 10 || len(h.Times) != 3 || len(h.Used) != 3 || h.Used[1] != 2 || *h.Limit[1] != 5940 {
+			t.Errorf("got %+v", h)
+		}
+		if diff := cmp.Diff([][]uint32{{0, 1, 0}, {0, 0, 1}}, [][]uint32{h.Refused, h.Failed}); diff != "" {
+			t.Errorf("refused and failed (-want +got):\n%s", diff)
+		}
+		var one adminapi.History
+		s.get("/api/v1/history?pool=p&tenant=b", &one)
+		if len(one.Tenants) != 1 || one.Tenants[0].Name != "b" || one.Tenants[0].Received[1] <= 0 || one.Tenants[0].Refused[1] != 1 {
+			t.Errorf("of b: %+v", one.Tenants)
+		}
+		for query, want := range map[string]int{"": 404, "pool=c": 404, "pool=p&tenant=c": 404, "pool=p&step=1": 400} {
+			if code := s.get("/api/v1/history?"+query, nil); code != want {
+				t.Errorf("%q: %d, want %d", query, code, want)
+			}
+		}
+	})
+}
