@@ -68,8 +68,8 @@ type Pool struct {
 	// MaxQueue bounds how many calls may wait for the pool, and, separately, how many may wait for
 	// each tenant's own limits.
 	MaxQueue int
-	// TicketWait is how long a call that was refused, and comes back when told to, may queue. 0
-	// keeps no places.
+	// TicketWait is how long a call that was refused, and comes back when told to, may queue if its
+	// tenant's MaxWait is zero. 0 keeps no places.
 	TicketWait time.Duration
 	// Weights turn kinds of tokens into cost; the zero value counts each as one.
 	Weights TokenWeights

@@ -127,10 +127,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	if g.Draining() {
 		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry, Waited: now.Sub(began)}, false
 	}
-	deadline := began.Add(v.cfg.MaxWait)
-	if req.MaxWait != nil {
-		deadline = began.Add(min(v.cfg.MaxWait, *req.MaxWait))
-	}
+	may := v.waitsOf(p, req, began)
 
 	// 1 The tenant's own limits, and those of what it is a team of.
 	own := ownCost{}
@@ -139,18 +136,18 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 	b := g.open(a, own, v.cfg.Shadow || req.Forced)
 	b.asked = req.call
-	least, spends := began.Add(partWait), g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted
+	spends := g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted
 	asks, at := g.consults(p) && !req.Forced, now
 	if asks {
 		spend := Spend{}
 		if spends {
 			spend = p.expected(v, req, false)
 		}
-		if at, rej = g.enterAsking(ctx, p, b, now, deadline.Sub(now), spend); rej != nil {
+		if at, rej = g.enterAsking(ctx, p, b, now, may.until.Sub(now), spend); rej != nil {
 			g.leave(at, b, ownCost{}, Spend{}, 0)
 		}
 	} else {
-		at, rej = g.enter(ctx, b, now, least, deadline.Sub(now))
+		at, rej = g.enter(ctx, b, now, may)
 	}
 	waited := at.Sub(began)
 	if now = at; rej != nil {
@@ -164,7 +161,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 			if rej, short := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
 				g.leave(now, b, ownCost{}, Spend{}, 0)
 				rej.Waited = waited
-				return Lease{}, rej, short && now.Before(later(deadline, least))
+				return Lease{}, rej, short && now.Before(later(may.until, may.least))
 			}
 		}
 		b.price = req.Price
@@ -174,7 +171,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 
 	// 3 The pool's share, with what is left of the wait.
-	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, deadline.Sub(now), least.Sub(now))
+	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, may)
 	l.budgetsOnly = req.BudgetsOnly
 	if rej != nil {
 		rej.Waited += waited

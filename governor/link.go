@@ -20,8 +20,8 @@ type link struct {
 
 // join holds a call's cost of a quota if it fits. If not, it returns a place in the line, in which
 // the call is to wait, or a refusal. A shadow is always held, and the refusal only returned. For a
-// part that no other process has the call may wait until least, whatever maxWait is.
-func (k *link) join(now, least time.Time, c ownCost, maxWait time.Duration, shadow bool) (quotaHold, *inLine, *Rejection) {
+// part that no other process has the call may wait until may.least, whatever its MaxWait is.
+func (k *link) join(now time.Time, c ownCost, may waits, shadow bool) (quotaHold, *inLine, *Rejection) {
 	q := k.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,7 +33,7 @@ func (k *link) join(now, least time.Time, c ownCost, maxWait time.Duration, shad
 		return q.bookLocked(c), nil, nil
 	}
 	coming := q.partFreeLocked(c)
-	rej := q.refuseLocked(now, c, k, maxWait, coming)
+	rej := q.refuseLocked(now, c, k, may.until.Sub(now), coming)
 	q.askForMoreLocked(c)
 	switch {
 	case shadow:
@@ -43,7 +43,7 @@ func (k *link) join(now, least time.Time, c ownCost, maxWait time.Duration, shad
 	}
 	w := &inLine{waiter: *newWaiter(), asked: asked, cost: c}
 	if coming {
-		w.least = least
+		w.least = may.least
 	}
 	q.line.join(w, k, q.partLocked(c))
 	return quotaHold{}, w, nil

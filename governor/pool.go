@@ -66,9 +66,8 @@ func newPool(name string) *pool {
 
 // acquire asks the pool to admit a call whose own limits are held already. If the pool refuses, it
 // gives these back. again says that the seat is gone, or that a part of a budget has come, and that
-// the call has to be tried anew. least is how long the call may wait for a slot or a part that no
-// other process has, whatever maxWait is.
-func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, maxWait, least time.Duration) (l Lease, rej *Rejection, again bool) {
+// the call has to be tried anew.
+func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, may waits) (l Lease, rej *Rejection, again bool) {
 	p.mu.Lock()
 	if at.gone {
 		p.mu.Unlock()
@@ -78,25 +77,25 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	call := escrow.Call{
 		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
 		Most:    escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1},
-		MaxWait: maxWait, Claim: req.Claim,
+		MaxWait: may.until.Sub(now), Claim: req.Claim,
 	}
 	if req.BudgetsOnly {
 		call.Most = escrow.Cost{}
 	}
 	p.expireLocked(now)
 	if p.slotsComingLocked(call.Background) {
-		call.MaxWait = max(maxWait, least)
+		call.MaxWait = max(call.MaxWait, may.least.Sub(now))
 	}
 	rej = p.holdSharesLocked(now, at, b)
 	if rej != nil {
 		var w *waiter
-		if rej.Elsewhere && least > 0 && !p.lent.alone {
+		if rej.Elsewhere && now.Before(may.least) && !p.lent.alone {
 			w = newWaiter()
 			p.lent.waiting = append(p.lent.waiting, w)
 		}
 		p.mu.Unlock()
 		g.leave(now, b, ownCost{}, Spend{}, 0)
-		return Lease{}, rej, w != nil && g.park(ctx, w, now.Add(least)) == woken
+		return Lease{}, rej, w != nil && g.park(ctx, w, may.least) == woken
 	}
 	st := leaseState{
 		id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call),
@@ -126,7 +125,8 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		st.waiter, st.since = newWaiter(), now
 		*p.stateLocked(h) = st
 		g.pumpAndUnlock(p.pool, now)
-		l, rej = g.queue(ctx, p.pool, h, &st, now, now.Add(ans.Patience), call)
+		patience := min(ans.Patience, max(call.MaxWait, may.back.Sub(now)))
+		l, rej = g.queue(ctx, p.pool, h, &st, now, now.Add(patience), call)
 		return l, rej, false
 	}
 	rej = p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans)

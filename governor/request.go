@@ -19,7 +19,7 @@ type Request struct {
 	Input, Output int64
 	// Price is what the model costs, for budgets in money.
 	Price Price
-	// MaxWait, if set, shortens the tenant's MaxWait; it cannot lengthen it.
+	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither.
 	MaxWait *time.Duration
 	// Stream marks the lease of a stream.
 	Stream bool

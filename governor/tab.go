@@ -37,19 +37,17 @@ func (g *Governor) open(a *access, c ownCost, shadow bool) *tab {
 
 // enter holds a call's cost of every quota of its chain, all or none. Where one has no room the
 // call waits in that quota's line, not in the pool's queue, and blocks no other tenant; what it has
-// of the other quotas is meanwhile held, not booked. For a part that no other process has it may
-// wait until least, whatever maxWait is. It returns the time at which it had everything.
-func (g *Governor) enter(ctx context.Context, b *tab, now, least time.Time, maxWait time.Duration) (time.Time, *Rejection) {
-	deadline := now.Add(maxWait)
+// of the other quotas is meanwhile held, not booked. It returns the time at which it had everything.
+func (g *Governor) enter(ctx context.Context, b *tab, now time.Time, may waits) (time.Time, *Rejection) {
 	for i := range b.chain {
 		k := &b.chain[i]
-		h, w, rej := k.join(now, least, b.cost, deadline.Sub(now), b.shadow)
+		h, w, rej := k.join(now, b.cost, may, b.shadow)
 		if w != nil {
 			b.suspend(now)
 			for _, later := range b.chain[i+1:] {
 				later.q.askAhead(now, b.cost)
 			}
-			h, now, rej = g.standInLine(ctx, k.q, w, deadline)
+			h, now, rej = g.standInLine(ctx, k.q, w, may.until)
 		}
 		if b.shadow {
 			b.note(rej)

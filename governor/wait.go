@@ -5,6 +5,34 @@ import (
 	"time"
 )
 
+// waits is until when a call may wait.
+type waits struct {
+	// until is the end of its tenant's MaxWait, or of its own if that is shorter.
+	until time.Time
+	// back is the same for a call that comes back to its place in the pool's queue when told. If its
+	// tenant's MaxWait is zero, it may wait for the pool's TicketWait; else no longer than any other.
+	back time.Time
+	// least is for a part of a limit that no other process has.
+	least time.Time
+}
+
+// waitsOf says until when a call may wait that came at began. The MaxWait that it brings bounds all of
+// it.
+func (v *tenantView) waitsOf(p *poolView, req *Request, began time.Time) waits {
+	bounded := func(d time.Duration) time.Time {
+		if req.MaxWait != nil {
+			d = min(d, *req.MaxWait)
+		}
+		return began.Add(d)
+	}
+	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(partWait)}
+	w.back = w.until
+	if v.cfg.MaxWait == 0 {
+		w.back = bounded(p.cfg.TicketWait)
+	}
+	return w
+}
+
 // cause is why a wait ended.
 type cause int
 

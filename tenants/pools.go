@@ -49,7 +49,7 @@ var poolShape = shape[Pool]{
 			kind: durationKind, read: func(v value, p *Pool) { p.Burst, p.BurstSet = v.burst(), true },
 			start: func(p *Pool) any { return spellDuration(p.Burst) },
 		},
-		durationField("ticket_wait", "How long a call may wait that was refused and comes back when told; 0s gives no such tickets.", maxTicketWait,
+		durationField("ticket_wait", "How long a call that was refused and comes back when told may wait under max_wait 0s; 0s keeps no places.", maxTicketWait,
 			func(p *Pool) *time.Duration { return &p.TicketWait }),
 		{
 			name: "max_queue", about: "How many calls may wait.", kind: wholeKind(1, maxQueue),
