@@ -95,14 +95,15 @@ func (c *compiler) listeners() {
 	data, admin := c.cfg.Listen, c.cfg.Admin.Listen
 	if !loopback(admin) && c.cfg.Admin.Token == "" {
 		c.r.at(child("admin", "listen"),
-			"%s is not loopback and admin.token is empty; set admin.token, or listen on 127.0.0.1", show(admin))
+			"%s is not loopback and admin.token is empty; set admin.token, or listen on 127.0.0.1",
+			c.r.shown(child("admin", "listen"), admin))
 	}
 	if data == admin && !strings.HasSuffix(data, ":0") {
 		path := child("admin", "listen")
 		if _, chosen := c.r.places[path]; !chosen {
 			path = "listen" // the other one is a default
 		}
-		c.r.at(path, "listen and admin.listen are both %s; give each its own port", show(admin))
+		c.r.at(path, "listen and admin.listen are both %s; give each its own port", c.r.shown(child("admin", "listen"), admin))
 	}
 }
 
@@ -153,7 +154,7 @@ func (c *compiler) defaultPool(path, name string) string {
 		return name
 	}
 	if names := poolNames(c.cfg.Pools); !slices.Contains(names, name) {
-		c.r.at(path, "there is no pool %s; %s", show(name), advise(name, names))
+		c.r.at(path, "there is no pool %s; %s", c.r.shown(path, name), advise(name, names))
 	}
 	return name
 }

@@ -47,10 +47,10 @@ func (c *compiler) repeated(all []listing) {
 		}
 		at := c.r.place(f.path).or("its list")
 		if f.pool == l.pool {
-			c.r.at(l.path, "%s is listed twice; the other is at %s, remove one", show(l.pattern), at)
+			c.r.at(l.path, "%s is listed twice; the other is at %s, remove one", c.r.shown(l.path, l.pattern), at)
 			continue
 		}
-		c.r.at(l.path, "%s is also a model of pool %s at %s; leave it in one", show(l.pattern), show(f.pool.Name), at)
+		c.r.at(l.path, "%s is also a model of pool %s at %s; leave it in one", c.r.shown(l.path, l.pattern), show(f.pool.Name), at)
 	}
 }
 
@@ -65,7 +65,7 @@ func (c *compiler) ambiguous(all []listing) {
 				continue
 			}
 			c.r.at(b.path, "%s overlaps %s of pool %s at %s and neither has more literal characters; make one longer",
-				show(b.pattern), show(a.pattern), show(a.pool.Name), c.r.place(a.path).or("its list"))
+				c.r.shown(b.path, b.pattern), c.r.shown(a.path, a.pattern), show(a.pool.Name), c.r.place(a.path).or("its list"))
 			break // one is enough to act on; a hundred globs make five thousand pairs
 		}
 	}

@@ -86,7 +86,7 @@ func settingField(key string) field[configFile] {
 			}
 			val, complaint := s.parse(text)
 			if complaint != "" {
-				v.r.add(v.r.place(v.path), "%s", s.complain(v.say(text), complaint))
+				v.r.add(v.r.place(v.path), "%s", s.complain(v.say(text), v.plainly(text, complaint)))
 				return
 			}
 			c.settings[v.path] = val

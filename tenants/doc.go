@@ -62,8 +62,10 @@
 // A value that was refused is remembered ([report.refused]), so that what was put in its stead starts no second
 // complaint.
 //
-// `${VAR}` and `${VAR:-default}` are expanded inside scalar values, after parsing, so a value can never grow into
-// structure; `$$` is a dollar sign. Keys, the API keys of upstreams and the admin token never appear in a message.
+// `${VAR}` and `${VAR:-default}` are expanded in the config file alone, inside scalar values and after parsing, so a value
+// can never grow into structure; `$$` is a dollar sign. Policy files and key files are read as written, and `${` in them
+// is a problem: their authors must not read the gateway's environment. Messages show a value as it is written, never what
+// a variable holds. Keys, the API keys of upstreams, the admin token and the store never appear in a message.
 //
 // # Models
 //

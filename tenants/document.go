@@ -26,7 +26,8 @@ type document struct {
 	broken map[*yaml.Node]bool
 }
 
-// parse reads one YAML file. It returns nil after a problem that leaves nothing to read on with.
+// parse reads one YAML file and expands ${…} in it by env, or refuses ${…} if env is nil. It returns nil after a
+// problem that leaves nothing to read on with.
 func parse(r *report, name string, data []byte, env map[string]string) *document {
 	start := place{name, 1, 1}
 	if len(data) > maxFileBytes {

@@ -8,10 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// preparer makes a parsed tree plain: it reports what is not supported in it and expands ${…} in its scalar values.
+// preparer makes a parsed tree plain: it reports YAML that is not supported and expands ${…} in scalar values.
 type preparer struct {
 	r   *report
 	doc *document
+	// env holds the variables of ${…}. If it is nil, ${…} is refused.
 	env map[string]string
 }
 
@@ -76,6 +77,8 @@ func (p *preparer) checkKey(key *yaml.Node) bool {
 		p.r.add(at, "tag %s is not supported; remove it", key.Tag)
 	case key.Tag == "!!null" || key.Value == "":
 		p.r.add(at, "key is empty; write a name before the colon")
+	case p.env == nil && strings.Contains(key.Value, "${"):
+		p.r.add(at, errNoVariables, show(key.Value))
 	default:
 		return true
 	}
@@ -83,6 +86,10 @@ func (p *preparer) checkKey(key *yaml.Node) bool {
 }
 
 func (p *preparer) expandNode(n *yaml.Node) {
+	if p.env == nil {
+		p.refuseVariable(n)
+		return
+	}
 	if !strings.Contains(n.Value, "$") {
 		return
 	}
@@ -92,13 +99,28 @@ func (p *preparer) expandNode(n *yaml.Node) {
 		p.doc.broken[n] = true
 		return
 	}
+	if text == n.Value {
+		return
+	}
 	p.doc.typed[n] = n.Value
 	n.Value = text
+}
+
+// refuseVariable reports ${ in a file that is read as written. The authors of such files, unlike those of the config,
+// must not read the gateway's environment; and a text that would mean its variable elsewhere must not pass as itself.
+func (p *preparer) refuseVariable(n *yaml.Node) {
+	if !strings.Contains(n.Value, "${") {
+		return
+	}
+	p.r.add(p.doc.place(n), errNoVariables, show(n.Value))
+	p.doc.broken[n] = true
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 const (
+	errNoVariables = "%s: variables are expanded only in the config file; write the value itself"
+
 	errUnclosed  = "${ without } in %s; write ${NAME}, or $$ for a dollar sign"
 	errBadName   = "%s is not the name of a variable; write ${NAME} or ${NAME:-default}"
 	errNested    = "${ inside the default of %s is not supported; use one variable"
@@ -168,8 +190,8 @@ func environment(list []string) map[string]string {
 	return env
 }
 
-// Expander replaces ${VAR} and ${VAR:-default} in texts as it is done in config and policy files, by the variables
-// of a list like os.Environ().
+// Expander replaces ${VAR} and ${VAR:-default} in texts as it is done in the config file, by the variables of a list
+// like os.Environ().
 func Expander(environ []string) func(text string) (string, error) {
 	env := environment(environ)
 	return func(text string) (string, error) { return expand(text, env) }

@@ -78,7 +78,7 @@ func (v value) duration(least, most time.Duration) time.Duration {
 	}
 	d, complaint := parseDuration(text, least, most)
 	if complaint != "" {
-		v.problem("%s %s", v.say(text), complaint)
+		v.problem("%s %s", v.say(text), v.plainly(text, complaint))
 		return most
 	}
 	return d
@@ -167,9 +167,11 @@ func spellDecimal(n int64, places int) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
+func noUnit(text string) string { return fmt.Sprintf("has no unit; write %ss or %sms", text, text) }
+
 func parseDuration(text string, least, most time.Duration) (time.Duration, string) {
 	if barePositive.MatchString(text) {
-		return 0, fmt.Sprintf("has no unit; write %ss or %sms", text, text)
+		return 0, noUnit(text)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

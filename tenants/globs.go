@@ -18,13 +18,13 @@ func (l *loader) expandGlobs(globs []string) []string {
 		found, err := l.glob(glob)
 		switch {
 		case errors.Is(err, path.ErrBadPattern):
-			l.r.at(at, "%s is not a glob; write one such as tenants/*.yaml", show(glob))
+			l.r.at(at, "%s is not a glob; write one such as tenants/*.yaml", l.r.shown(at, glob))
 		case err != nil:
-			l.r.at(at, "%s cannot be sought: %v; mend that, or name other folders", show(glob), l.readable(err))
+			l.r.at(at, "%s cannot be sought: %v; mend that, or name other folders", l.r.shown(at, glob), l.readable(err))
 		case slices.Contains(found, l.config):
-			l.r.at(at, "%s matches the config file itself; keep policies in a folder of their own", show(glob))
+			l.r.at(at, "%s matches the config file itself; keep policies in a folder of their own", l.r.shown(at, glob))
 		case len(found) == 0:
-			l.r.at(at, "%s matches no file; create one, or remove the glob", show(glob))
+			l.r.at(at, "%s matches no file; create one, or remove the glob", l.r.shown(at, glob))
 		}
 		for _, name := range found {
 			l.rooted[name] = path.IsAbs(glob)

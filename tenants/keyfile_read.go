@@ -35,7 +35,6 @@ type keyEntry struct {
 // readKeys reads what a key file holds.
 func readKeys(r *report, name string, data []byte) RuntimeKeys {
 	var keys RuntimeKeys
-	// Without an environment: what the file says must not depend on who reads it.
 	if doc := parse(r, name, data, nil); doc != nil {
 		read(rootOf(r, doc), keysShape, &keys)
 	}
@@ -155,7 +154,7 @@ func encodeKeys(keys RuntimeKeys) []byte {
 	return []byte(b.String())
 }
 
-// quote writes a printable text for YAML, with nothing in it that ${…} could be expanded from.
-func quote(text string) string { return strings.ReplaceAll(strconv.Quote(text), "$", "$$") }
+// quote writes a printable text for YAML.
+func quote(text string) string { return strconv.Quote(text) }
 
 func quoteTime(t time.Time) string { return quote(t.UTC().Format(time.RFC3339)) }

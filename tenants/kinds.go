@@ -9,9 +9,11 @@ import (
 // loader takes and cannot refuse all that the loader refuses: how a number is spelled, or where a name leads.
 type kind func() schema
 
+const variableRef = "#/$defs/variable"
+
 // orVariable lets ${…} stand for what s describes: it is expanded before anything is read.
 func orVariable(s schema) schema {
-	return schema{"anyOf": []any{s, schema{"$ref": "#/$defs/variable"}}}
+	return schema{"anyOf": []any{s, schema{"$ref": variableRef}}}
 }
 
 // wholeKind is a whole number.
@@ -73,7 +75,7 @@ func sizeKindTo(most int64) kind {
 		return schema{"anyOf": []any{
 			schema{"type": "integer", "minimum": 1 << 10, "maximum": most},
 			schema{"type": "string", "pattern": `^[0-9]+ ?(B|KB|MB|GB|KiB|MiB|GiB)?$`, "examples": []any{"32MiB"}},
-			schema{"$ref": "#/$defs/variable"},
+			schema{"$ref": variableRef},
 		}}
 	}
 }

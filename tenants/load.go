@@ -163,7 +163,7 @@ func (l *loader) policyFile(name string) *document {
 		return old.doc
 	}
 	before := len(l.r.problems)
-	doc := parse(l.r, shown, data, l.env)
+	doc := parse(l.r, shown, data, nil)
 	if len(l.r.problems) == before {
 		file := l.seen[name]
 		file.doc = doc

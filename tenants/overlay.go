@@ -3,7 +3,6 @@ package tenants
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
@@ -105,8 +104,7 @@ func (s setting) over(r *report, from place, text string) (path string, val any)
 		r.add(from, "%s", s.complain(show(text), complaint))
 		return "", nil
 	}
-	maps.DeleteFunc(r.places, func(path string, _ place) bool { return strings.HasPrefix(path, s.path()+pathSep) })
-	r.places[s.path()] = from
+	r.replaced(s.path(), from)
 	return s.path(), val
 }
 

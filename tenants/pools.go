@@ -162,10 +162,11 @@ func (v value) concurrency(p *Pool) {
 		}
 		p.beginAt()
 		if complaint := checkLeast(p); complaint != "" {
-			v.r.at(child(v.path, "min"), "%d %s", p.MinConcurrency, complaint)
+			least := child(v.path, "min")
+			v.r.at(least, "%s %s", v.r.shownNumber(least, p.MinConcurrency), complaint)
 		}
 		if complaint := checkReserve(p); complaint != "" {
-			v.r.at(reserve, "%d %s", p.InteractiveReserve, complaint)
+			v.r.at(reserve, "%s %s", v.r.shownNumber(reserve, p.InteractiveReserve), complaint)
 		}
 		return
 	}

@@ -69,7 +69,7 @@ func checkUpstreams(r *report, path string, list []PoolUpstream) {
 	}
 	for i, u := range list {
 		if u.Name != unreadable && slices.ContainsFunc(list[:i], func(o PoolUpstream) bool { return o.Name == u.Name }) {
-			r.at(item(path, i), "%s is there twice; remove one, and add up the weights", show(u.Name))
+			r.at(item(path, i), "%s is there twice; remove one, and add up the weights", r.shownIn(item(path, i), "name", u.Name))
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (c *compiler) poolUpstreams(p *Pool, path string) {
 		if _, single := c.r.places[at]; !single {
 			at = item(child(path, "upstreams"), i)
 		}
-		c.r.at(at, "there is no upstream %s; %s", show(u.Name), advise(u.Name, names))
+		c.r.at(at, "there is no upstream %s; %s", c.r.shownIn(at, "name", u.Name), advise(u.Name, names))
 	}
 }
 

@@ -173,12 +173,22 @@ func (c *compiler) needPrices(path, who string, models []string) {
 	const most = 5
 	shown, more := make([]string, min(len(models), most)), ""
 	for i := range shown {
-		shown[i] = show(models[i])
+		shown[i] = c.showModel(models[i])
 	}
 	if n := len(models) - most; n > 0 {
 		more = " and " + strconv.Itoa(n) + " more"
 	}
 	c.r.at(path, "counts usd, but %s what has no price: %s%s; add it to prices", who, strings.Join(shown, ", "), more)
+}
+
+// showModel is a model as a message shows it: as the pool that has it writes it.
+func (c *compiler) showModel(model string) string {
+	for _, p := range c.cfg.Pools {
+		if i := slices.Index(p.Models, model); i >= 0 {
+			return c.r.shown(item(child(child("pools", p.Name), "models"), i), model)
+		}
+	}
+	return show(model)
 }
 
 // unpriced lists what a pattern of t's scope leads to and nothing in prices covers, in the narrower of the grant's and the

@@ -3,9 +3,12 @@ package tenants
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Problem is one thing that is wrong: where, what, and what to do about it.
@@ -92,14 +95,58 @@ func spell(path string) string {
 type report struct {
 	problems Problems
 	places   map[string]place
+	// typed is what values said before ${…} was expanded in them, by path.
+	typed map[string]string
 	// refused are paths of values in whose stead a reader answered something else. Checks of how things fit pass over
 	// them.
 	refused map[string]bool
 }
 
 func newReport() *report {
-	return &report{places: map[string]place{}, refused: map[string]bool{}}
+	return &report{places: map[string]place{}, typed: map[string]string{}, refused: map[string]bool{}}
 }
+
+// found remembers where a value is written and, if a variable was expanded in it, as what.
+func (r *report) found(path string, at place, typed map[*yaml.Node]string, n *yaml.Node) {
+	r.places[path] = at
+	if text, expanded := typed[n]; expanded {
+		r.typed[path] = text
+	}
+}
+
+// replaced remembers that a layer above the file says what the value at path is.
+func (r *report) replaced(path string, from place) {
+	below := path + pathSep
+	maps.DeleteFunc(r.places, func(p string, _ place) bool { return strings.HasPrefix(p, below) })
+	maps.DeleteFunc(r.typed, func(p, _ string) bool { return p == path || strings.HasPrefix(p, below) })
+	r.places[path] = from
+}
+
+// shown is the value at path as a message shows it: as it was written, since a variable may hold a secret.
+func (r *report) shown(path, text string) string {
+	if typed, expanded := r.typed[path]; expanded {
+		return sayTyped(typed)
+	}
+	return show(text)
+}
+
+// shownNumber is shown of a number.
+func (r *report) shownNumber(path string, n int64) string {
+	if typed, expanded := r.typed[path]; expanded {
+		return sayTyped(typed)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// shownIn is shown of the value at path, or of that of its key, whichever was written with a variable.
+func (r *report) shownIn(path, key, text string) string {
+	if _, expanded := r.typed[path]; expanded {
+		return r.shown(path, text)
+	}
+	return r.shown(child(path, key), text)
+}
+
+func sayTyped(typed string) string { return "the value of " + show(typed) }
 
 // add notes a problem at a place.
 func (r *report) add(at place, format string, args ...any) {

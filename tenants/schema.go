@@ -36,7 +36,10 @@ func Schema(kind string) ([]byte, error) {
 		"pattern":     `\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`,
 	}}
 	if kind != "config" {
-		defs["team"] = teamShape.schema(nil)
+		defs["team"] = withoutVariables(teamShape.schema(nil))
+	}
+	if kind == "policy" {
+		delete(defs, "variable")
 	}
 	root["$defs"] = defs
 	return json.MarshalIndent(root, "", "  ")
@@ -50,7 +53,7 @@ func configSchema() schema {
 }
 
 func policySchema() schema {
-	s := policyShape.schema(nil)
+	s := withoutVariables(policyShape.schema(nil)).(schema)
 	s["title"] = "llmgov: policy file"
 	return s
 }
@@ -79,4 +82,40 @@ func (f field[T]) schema(start *T) schema {
 		out["default"] = f.start(start)
 	}
 	return out
+}
+
+// withoutVariables is s without the forms in which ${…} stands for a value: only the config file may have variables.
+// The kinds of values are the same in both files.
+func withoutVariables(s any) any {
+	switch s := s.(type) {
+	case schema:
+		out := schema{}
+		for key, val := range s {
+			out[key] = withoutVariables(val)
+		}
+		return unwrapped(out)
+	case []any:
+		var list []any
+		for _, one := range s {
+			if ref, ok := one.(schema); ok && ref["$ref"] == variableRef {
+				continue
+			}
+			list = append(list, withoutVariables(one))
+		}
+		return list
+	}
+	return s
+}
+
+// unwrapped puts the only form that is left of anyOf in its place.
+func unwrapped(s schema) schema {
+	forms, ok := s["anyOf"].([]any)
+	if !ok || len(forms) != 1 {
+		return s
+	}
+	delete(s, "anyOf")
+	for key, val := range forms[0].(schema) {
+		s[key] = val
+	}
+	return s
 }

@@ -150,7 +150,7 @@ func TestSeen_Problems(t *testing.T) {
 	l := &loader{fsys: files(map[string]string{"llmgov.yaml": goodConfig, "tenants/a.yaml": "tenants: {a: {rpm: \"${NO}\"}}\n"}), config: "llmgov.yaml", shown: "llmgov.yaml"}
 	_, first := load(l)
 	_, second := load(l)
-	if first == nil || second == nil || first.Error() != second.Error() || !strings.Contains(first.Error(), "NO is not set") {
+	if first == nil || second == nil || first.Error() != second.Error() || !strings.Contains(first.Error(), "only in the config file") {
 		t.Errorf("first %v, then %v", first, second)
 	}
 }

@@ -173,7 +173,7 @@ const goodStores = "write memory, postgres://user:password@host/database or redi
 // storeSchemes are those of addresses of stores.
 var storeSchemes = []string{"postgres", "postgresql", "redis", "rediss", "redis+sentinel", "rediss+sentinel"}
 
-// parseStore shows at most the scheme of what it refuses, since the rest may hold a password.
+// parseStore shows at most a known scheme of an address that it refuses, since anything else may be a password.
 func parseStore(text string) (string, string) {
 	if text == "memory" {
 		return text, ""
@@ -182,13 +182,16 @@ func parseStore(text string) (string, string) {
 	switch {
 	case isURL && slices.Contains(storeSchemes, scheme):
 		if u, err := url.Parse(text); err != nil || u.Host == "" || strings.ContainsFunc(text, unicode.IsSpace) {
-			return "", scheme + ":// (not shown) is no address of a database; " + goodStores
+			return "", scheme + "://… (not shown) is not a valid address; " + goodStores
 		}
 		return text, ""
 	case isURL:
-		return "", "an address of an unknown kind is no store; " + goodStores
+		return "", "the address (not shown) has an unknown scheme; " + goodStores
 	}
-	return "", show(text) + " is no store; " + goodStores
+	if near, ok := nearest(text, []string{"memory"}); ok {
+		return "", "value (not shown) is not a store; did you mean " + show(near) + "?"
+	}
+	return "", "value (not shown) is not a store; " + goodStores
 }
 
 // parsePolicies reads the comma-separated form of environment and flags.

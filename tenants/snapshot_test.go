@@ -190,7 +190,7 @@ pools.A.models[0]: "m" is also a model of pool "A" at its list; leave it in one
 pools.A.models[1]: "" is no model; write a name or a pattern
 pools.A.tpm: -1 is out of range; use 0 to 1000000000000
 pools: "A" is defined twice; remove one
-store: an address of an unknown kind is no store; write memory, postgres://user:password@host/database or redis://user:password@host:6379
+store: the address (not shown) has an unknown scheme; write memory, postgres://user:password@host/database or redis://user:password@host:6379
 `
 	problems, ok := errors.AsType[Problems](err)
 	if !ok {

@@ -94,7 +94,7 @@ func (v value) pair(key, val *yaml.Node) pair {
 	if val.Kind == yaml.ScalarNode && !p.isNull() {
 		at = v.doc.place(val)
 	}
-	v.r.places[p.path] = at
+	v.r.found(p.path, at, v.doc.typed, val)
 	return p
 }
 
@@ -112,7 +112,7 @@ func (v value) items() (list []value, ok bool) {
 	}
 	for i, n := range v.node.Content {
 		it := value{v.r, v.doc, n, item(v.path, i)}
-		v.r.places[it.path] = v.doc.place(n)
+		v.r.found(it.path, v.doc.place(n), v.doc.typed, n)
 		list = append(list, it)
 	}
 	return list, true
@@ -142,15 +142,23 @@ func (v value) quoted() bool {
 
 var startsNumber = regexp.MustCompile(`^[-+.]?[0-9][-+.,_%A-Za-z0-9]{0,40}$`)
 
-// say is text as a message shows it, with the ${…} it came from.
+// say is text as a message shows it: as it was written, since a variable may hold a secret.
 func (v value) say(text string) string {
 	if typed, expanded := v.doc.typed[v.node]; expanded {
-		return show(text) + " (from " + show(typed) + ")"
+		return sayTyped(typed)
 	}
 	if !v.quoted() && startsNumber.MatchString(text) {
 		return text // as it stands in the file: quotes would read as part of it
 	}
 	return show(text)
+}
+
+// plainly is a complaint about text that repeats nothing of a variable: that of a missing unit quotes the number.
+func (v value) plainly(text, complaint string) string {
+	if _, expanded := v.doc.typed[v.node]; expanded && complaint == noUnit(text) {
+		return noUnit("5")
+	}
+	return complaint
 }
 
 // read walks the pairs of v into into and reports keys that have no field.

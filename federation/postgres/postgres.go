@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/llmgov/llmgov/federation"
@@ -72,9 +74,19 @@ func Check(url string) error {
 func parse(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err) // pgx leaves out the password
+		return nil, errors.New("postgres: " + withoutAddress(err))
 	}
 	return cfg, nil
+}
+
+// withoutAddress is an error of pgx without the address, from which pgx takes the password before the host, but not
+// those of the query.
+func withoutAddress(err error) string {
+	text := err.Error()
+	if _, isParse := errors.AsType[*pgconn.ParseConfigError](err); isParse {
+		text = text[strings.LastIndex(text, "`: ")+len("`: "):]
+	}
+	return "the address (not shown) cannot be parsed: " + text
 }
 
 // Close ends all connections. Nothing may be under way.
