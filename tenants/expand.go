@@ -77,8 +77,6 @@ func (p *preparer) checkKey(key *yaml.Node) bool {
 		p.r.add(at, "tag %s is not supported; remove it", key.Tag)
 	case key.Tag == "!!null" || key.Value == "":
 		p.r.add(at, "key is empty; write a name before the colon")
-	case p.env == nil && strings.Contains(key.Value, "${"):
-		p.r.add(at, errNoVariables, show(key.Value))
 	default:
 		return true
 	}

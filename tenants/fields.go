@@ -240,6 +240,8 @@ func checkName(name string) string {
 		return "is not UTF-8; write letters and digits"
 	case strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' }):
 		return "holds spaces or unprintable characters; write letters, digits and punctuation"
+	case strings.Contains(name, "${"): // it would pass for the variable; nor could a file of keys hold it
+		return "holds ${, and variables are not expanded in names; write the name itself"
 	}
 	return ""
 }

@@ -28,8 +28,5 @@ func CheckKeyName(name string) error {
 	if complaint := checkName(name); name != "" && complaint != "" {
 		return fmt.Errorf("name: %s %s", show(name), complaint)
 	}
-	if strings.Contains(name, "${") {
-		return fmt.Errorf("name: "+errNoVariables, show(name)) // the key file could not be read again
-	}
 	return nil
 }
