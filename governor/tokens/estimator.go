@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Estimator turns weighed prompts into tokens by a ratio per model, learned
+// Estimator turns the sizes of prompts into tokens by ratios per model, learned
 // from what upstream reports. It is safe for concurrent use; Estimate takes no
 // lock that Observe holds for long, and allocates nothing for a known model.
 //
@@ -15,27 +15,37 @@ import (
 type Estimator struct {
 	parent *Estimator
 	mu     sync.RWMutex
-	models map[string]*ratio
-	other  ratio // beyond maxModels
+	models map[string]*model
+	other  model // beyond maxModels
 }
 
 // maxModels bounds what is learned apart: model names come from callers.
 const maxModels = 1024
 
-// ratio is tokens per Scale units of weight, in millionths.
-type ratio struct {
-	ppm  atomic.Int64 // 0 = nothing learned yet
-	seen atomic.Int64
+// model is what is known of the prompts of one model.
+type model struct {
+	ratios [kinds]ratio
+	// beyond is how many tokens prompts of text have on average beyond what their text explains.
+	beyond atomic.Int64
 	// doubted is how often Uncertain was answered with yes.
 	doubted atomic.Int64
 }
 
-// A ratio outside these bounds says nothing about the model's tokenizer: the
-// prompt lies elsewhere, as in a conversation that the server keeps.
+// ratio is tokens per Scale units of weight, in millionths.
+type ratio struct {
+	ppm  atomic.Int64 // 0 = nothing learned yet
+	seen atomic.Int64
+}
+
+// A ratio of text outside of minRatio and maxRatio says nothing about the model's tokenizer: the
+// prompt lies elsewhere, as in a conversation that the server keeps. How many tokens files and
+// things elsewhere have is known by their kind alone, so their ratios may be anything.
 const (
-	unit     = 1_000_000
-	minRatio = unit / 8
-	maxRatio = unit * 8
+	unit         = 1_000_000
+	minRatio     = unit / 8
+	maxRatio     = unit * 8
+	minFileRatio = unit / 256
+	maxFileRatio = unit * 256
 	// memory is how many reports the moving average spans once it has settled.
 	memory = 32
 	// sure is how many reports of its own an estimate is trusted after, and maxDoubts how
@@ -46,70 +56,139 @@ const (
 
 // NewEstimator returns an Estimator that has learned nothing. parent may be nil.
 func NewEstimator(parent *Estimator) *Estimator {
-	return &Estimator{parent: parent, models: make(map[string]*ratio)}
+	return &Estimator{parent: parent, models: make(map[string]*model)}
 }
 
-// Estimate is how many tokens a prompt of that weight has for a model; at
-// least 1, rounded up.
-func (e *Estimator) Estimate(model string, weight int64) int64 {
-	ppm := int64(unit)
-	for at := e; at != nil; at = at.parent {
-		if r := at.find(model); r != nil && r.ppm.Load() > 0 {
-			ppm = r.ppm.Load()
-			break
+// Estimate is how many tokens a prompt of that size has for a model; at least 1, rounded up.
+func (e *Estimator) Estimate(name string, s Size) int64 {
+	n := int64(0)
+	for k := range s {
+		if s[k] > 0 {
+			n += estimate(s[k], e.ratio(name, Kind(k)))
 		}
 	}
-	return max(1, estimate(weight, ppm))
+	if own := e.find(name); own != nil {
+		n += own.beyond.Load()
+	}
+	return max(1, n)
+}
+
+// ratio is what was learned of a kind, here or by a parent.
+func (e *Estimator) ratio(name string, k Kind) int64 {
+	for at := e; at != nil; at = at.parent {
+		if m := at.find(name); m != nil {
+			if ppm := m.ratios[k].ppm.Load(); ppm > 0 {
+				return ppm
+			}
+		}
+	}
+	return unit
 }
 
 // Uncertain reports whether it pays to count a model's next prompt, which costs far more
 // than to estimate it: while few reports have come to this estimator itself. What others
 // send says little: prose, code and other scripts lie apart by a factor of two. It asks
 // for a bounded number of counts a model.
-func (e *Estimator) Uncertain(model string) bool {
-	r := e.find(model)
-	if r == nil {
-		r = e.learn(model)
-	}
-	return r.seen.Load() < sure && r.doubted.Load() < maxDoubts && r.doubted.Add(1) <= maxDoubts
+func (e *Estimator) Uncertain(name string) bool {
+	m := e.known(name)
+	return m.ratios[Text].seen.Load() < sure && m.doubted.Load() < maxDoubts && m.doubted.Add(1) <= maxDoubts
 }
 
-// estimate stays exact to a weight of 2⁴³ at the largest ratio.
+// estimate stays exact to a weight of 2⁴³ at the largest ratio of text.
 func estimate(weight, ppm int64) int64 {
 	whole, rest := weight/Scale, weight%Scale
 	return (whole*ppm + rest*ppm/Scale + unit - 1) / unit
 }
 
-// Observe learns that a prompt of that weight had so many tokens. Small prompts
+// Observe learns that a prompt of that size had so many tokens. Small prompts
 // teach little, for the overhead of their JSON is most of them; still they
 // count, since callers who send them are judged by them.
-func (e *Estimator) Observe(model string, weight, actual int64) {
-	if weight < Scale || actual < 1 {
+func (e *Estimator) Observe(name string, s Size, actual int64) {
+	if actual < 1 {
 		return
 	}
-	sample := int64(float64(actual) * Scale / float64(weight) * unit)
+	if s.Weight() > s[Text] {
+		e.observeFiles(name, s, actual)
+		return
+	}
+	e.observeText(name, s[Text], actual)
+}
+
+// observeText learns from a prompt that is all text. Tokens beyond what any text has are hidden
+// from this gateway. They will be there again in calls like this one, so they are estimated to be:
+// not in proportion to a text that has nothing to do with them, and for nobody but this tenant.
+func (e *Estimator) observeText(name string, weight, actual int64) {
+	if weight < Scale {
+		return
+	}
+	sample := share(actual, weight)
+	m := e.known(name)
+	e.mu.Lock()
+	n := min(m.ratios[Text].seen.Load()+1, memory)
+	hidden := max(0, actual-estimate(weight, maxRatio))
+	m.beyond.Store(toward(m.beyond.Load(), hidden, n))
+	e.mu.Unlock()
 	if sample < minRatio || sample > maxRatio {
 		return
 	}
 	if e.parent != nil {
-		e.parent.Observe(model, weight, actual)
+		e.parent.observeText(name, weight, actual)
 	}
-	r := e.find(model)
-	if r == nil {
-		r = e.learn(model)
+	e.average(&m.ratios[Text], sample)
+}
+
+// observeFiles learns from a prompt that is not all text, which is believed to be known.
+func (e *Estimator) observeFiles(name string, s Size, actual int64) {
+	text := estimate(s[Text], e.ratio(name, Text))
+	files := s
+	files[Text] = 0
+	guess, left := int64(0), max(0, actual-text)
+	for k := range files {
+		guess += estimate(files[k], e.ratio(name, Kind(k)))
 	}
+	if left < guess && guess < text/2 {
+		return // it may as well be the text that is shorter than it was believed to be
+	}
+	if e.parent != nil && left <= estimate(files.Weight(), maxRatio) {
+		e.parent.observeFiles(name, s, actual)
+	}
+	m := e.known(name)
+	for k := range files {
+		if files[k] > 0 {
+			sample := int64(float64(e.ratio(name, Kind(k))) * float64(left) / float64(max(1, guess)))
+			e.average(&m.ratios[k], min(max(sample, minFileRatio), maxFileRatio))
+		}
+	}
+}
+
+// share is tokens per Scale units of weight, in millionths.
+func share(actual, weight int64) int64 {
+	return int64(float64(actual) * Scale / float64(weight) * unit)
+}
+
+// average takes a sample into a ratio.
+func (e *Estimator) average(r *ratio, sample int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := min(r.seen.Add(1), memory)
-	old := r.ppm.Load()
-	r.ppm.Store(old + (sample-old)/n)
+	r.ppm.Store(toward(r.ppm.Load(), sample, n))
 }
 
-func (e *Estimator) find(model string) *ratio {
+// toward moves an average to a sample that is one of n. It arrives, too, where the steps become
+// smaller than one.
+func toward(old, sample, n int64) int64 {
+	step := (sample - old) / n
+	if step == 0 {
+		return sample
+	}
+	return old + step
+}
+
+func (e *Estimator) find(name string) *model {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if r := e.models[model]; r != nil {
-		return r
+	if m := e.models[name]; m != nil {
+		return m
 	}
 	if len(e.models) >= maxModels {
 		return &e.other
@@ -117,16 +196,24 @@ func (e *Estimator) find(model string) *ratio {
 	return nil
 }
 
-func (e *Estimator) learn(model string) *ratio {
+// known is what is known of a model, which it makes room for.
+func (e *Estimator) known(name string) *model {
+	if m := e.find(name); m != nil {
+		return m
+	}
+	return e.learn(name)
+}
+
+func (e *Estimator) learn(name string) *model {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r := e.models[model]; r != nil {
-		return r
+	if m := e.models[name]; m != nil {
+		return m
 	}
 	if len(e.models) >= maxModels {
 		return &e.other
 	}
-	r := &ratio{}
-	e.models[model] = r
-	return r
+	m := &model{}
+	e.models[name] = m
+	return m
 }

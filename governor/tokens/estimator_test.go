@@ -8,6 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// text is the size of a prompt that is all text.
+func text(weight int64) Size { return Size{Text: weight} }
+
 // The heuristic is a prior: within a factor of 1.6 of what o200k makes of
 // ordinary text, counted once with a real tokenizer.
 func TestPriorIsNearARealTokenizer(t *testing.T) {
@@ -20,45 +23,38 @@ func TestPriorIsNearARealTokenizer(t *testing.T) {
 		{strings.Repeat("敏捷的棕色狐狸跳过了懒狗。", 10), 130},
 		{strings.Repeat("3.14159 26535 89793 ", 10), 100},
 	} {
-		got := NewEstimator(nil).Estimate("m", Weigh([]byte(c.text)))
+		got := NewEstimator(nil).Estimate("m", text(Weigh([]byte(c.text))))
 		if got*16 < c.o200*10 || got*10 > c.o200*16 {
 			t.Errorf("%.20q…: estimated %d tokens, a tokenizer counts about %d", c.text, got, c.o200)
 		}
 	}
 }
 
-func TestAttachmentsAreNotText(t *testing.T) {
-	file := func(n int) []byte { return []byte(`{"data":"` + strings.Repeat("QUFB", n/4) + `"}`) }
-	small, large := Weigh(file(100_000)), Weigh(file(3<<20))
-	if small != large || large > 2*Attachment {
-		t.Errorf("a file of 3 MB weighs %d, one of 100 kB %d, want the same and about %d", large, small, Attachment)
-	}
-	if open := Weigh([]byte(strings.Repeat("A", 1<<20))); open != Attachment {
-		t.Errorf("a file without an end weighs %d, want %d", open, Attachment)
-	}
-	if word := Weigh([]byte(strings.Repeat("a", attachmentRun-1))); word != (attachmentRun-1)*15 {
-		t.Errorf("a long word weighs %d", word)
-	}
-}
-
 // One tenant's reports do not move another's estimates once it has its own; a
-// newcomer starts from what all have learned; and what cannot be is not learned.
+// newcomer starts from what all have learned; and what no text explains is expected of its own
+// tenant's further prompts alone.
 func TestParents(t *testing.T) {
 	shared := NewEstimator(nil)
 	a, b, c := NewEstimator(shared), NewEstimator(shared), NewEstimator(shared)
-	a.Observe("m", 6400, 200)
-	b.Observe("m", 6400, 100)
-	if got := b.Estimate("m", 6400); got != 100 {
+	a.Observe("m", text(6400), 200)
+	b.Observe("m", text(6400), 100)
+	if got := b.Estimate("m", text(6400)); got != 100 {
 		t.Errorf("b's estimate is %d, want its own 100", got)
 	}
-	if got := c.Estimate("m", 6400); got != 150 {
+	if got := c.Estimate("m", text(6400)); got != 150 {
 		t.Errorf("a newcomer's estimate is %d, want the mean of 150", got)
 	}
 	for range 100 {
-		a.Observe("m", 640, 1_000_000) // a prompt that lies elsewhere
+		a.Observe("m", text(640), 1_000_000) // a prompt that lies elsewhere
 	}
-	if got := a.Estimate("m", 6400); got != 200 {
-		t.Errorf("a's estimate moved to %d by reports of prompts that lie elsewhere", got)
+	if got := a.Estimate("m", text(6400)); got < 990_000 || got > 1_000_200 {
+		t.Errorf("a's estimate is %d after reports of a million tokens that no text explains", got)
+	}
+	if got := b.Estimate("m", text(6400)); got != 100 {
+		t.Errorf("b's estimate moved to %d by what a sent", got)
+	}
+	if got := c.Estimate("m", text(6400)); got != 150 {
+		t.Errorf("a newcomer's estimate moved to %d by what a sent", got)
 	}
 }
 
@@ -72,22 +68,22 @@ func TestCalibration(t *testing.T) {
 		if actual*Scale*8 <= weight || actual*Scale >= weight*8 {
 			t.Skip() // not believed
 		}
-		e.Observe("m", weight, actual)
+		e.Observe("m", text(weight), actual)
 		// One report sets the ratio; it is a millionth, so large prompts may be off
 		// by that.
-		if got := e.Estimate("m", weight); got < actual-actual/100_000-1 || got > actual+actual/100_000+1 {
+		if got := e.Estimate("m", text(weight)); got < actual-actual/100_000-1 || got > actual+actual/100_000+1 {
 			t.Fatalf("estimated %d after a report of %d", got, actual)
 		}
 		if actual*2*Scale > weight*8 {
 			return // more than is believed
 		}
 		for range 200 {
-			e.Observe("m", weight, actual*2)
+			e.Observe("m", text(weight), actual*2)
 		}
-		if got := e.Estimate("m", weight); got < actual*2*98/100 || got > actual*2*102/100+1 {
+		if got := e.Estimate("m", text(weight)); got < actual*2*98/100 || got > actual*2*102/100+1 {
 			t.Fatalf("estimated %d after 200 reports of %d", got, actual*2)
 		}
-		if got := e.Estimate("another", weight); got != max(1, (weight+Scale-1)/Scale) {
+		if got := e.Estimate("another", text(weight)); got != max(1, (weight+Scale-1)/Scale) {
 			t.Fatalf("another model's estimate moved to %d for a weight of %d", got, weight)
 		}
 	})
@@ -96,7 +92,7 @@ func TestCalibration(t *testing.T) {
 func TestModelsAreBounded(t *testing.T) {
 	e := NewEstimator(nil)
 	for i := range 5000 {
-		e.Observe(fmt.Sprint(i), 6400, 100)
+		e.Observe(fmt.Sprint(i), text(6400), 100)
 	}
 	if n := len(e.models); n != maxModels {
 		t.Errorf("%d models are kept, want %d", n, maxModels)
@@ -112,7 +108,7 @@ func TestUncertain(t *testing.T) {
 		if !taught.Uncertain("m") {
 			t.Fatal("it is sure too soon")
 		}
-		taught.Observe("m", 6400, 100)
+		taught.Observe("m", text(6400), 100)
 	}
 	if taught.Uncertain("m") || !e.Uncertain("m") || !taught.Uncertain("n") {
 		t.Errorf("taught %v, another tenant %v, another model %v; want false, true, true", taught.Uncertain("m"), e.Uncertain("m"), taught.Uncertain("n"))
@@ -122,7 +118,7 @@ func TestUncertain(t *testing.T) {
 		if e.Uncertain("m") {
 			n++
 		}
-		e.Observe("m", 6400, 1_000_000) // a prompt that lies elsewhere
+		e.Observe("m", text(6400), 1_000_000) // a prompt that lies elsewhere
 	}
 	if n != maxDoubts {
 		t.Errorf("it was uncertain %d times, want %d", n, maxDoubts)
@@ -130,9 +126,9 @@ func TestUncertain(t *testing.T) {
 }
 
 func TestEstimateDoesNotAllocate(t *testing.T) {
-	e, text := NewEstimator(nil), []byte(strings.Repeat("hello world ", 100))
-	e.Observe("m", 6400, 100)
-	if n := testing.AllocsPerRun(100, func() { e.Estimate("m", Weigh(text)) }); n != 0 {
+	e, prompt := NewEstimator(nil), []byte(strings.Repeat("hello world ", 100))
+	e.Observe("m", text(6400), 100)
+	if n := testing.AllocsPerRun(100, func() { e.Estimate("m", text(Weigh(prompt))) }); n != 0 {
 		t.Errorf("an estimate allocates %v times", n)
 	}
 }
@@ -142,5 +138,22 @@ func BenchmarkWeigh(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		Weigh(text)
+	}
+}
+
+func BenchmarkMeasure(b *testing.B) {
+	for name, text := range map[string]string{
+		"prose":  strings.Repeat("The quick brown fox jumps over the lazy dog. ", 100),
+		"quotes": strings.Repeat(`he said \"no\".\n`, 300),
+		"file":   strings.Repeat("QUFB", 1<<20),
+	} {
+		body := []byte(`{"model":"m","messages":[{"role":"user","content":"` + text + `"}],"stream":true}`)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				Measure(body)
+			}
+		})
 	}
 }

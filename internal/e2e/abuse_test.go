@@ -152,26 +152,39 @@ func TestAbuse_Forms(t *testing.T) {
 
 // Sound and images are not prompts of a million tokens.
 func TestAttachmentsAreNotTooLarge(t *testing.T) {
-	s := newSDKStack(t, sdkWorld{
-		upstream: http.HandlerFunc(answers),
-		pool:     sdkPool(func(p *tenants.Pool) { p.TPM, p.Burst, p.BurstSet = 600_000, time.Minute, true }),
-		tenants:  []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.TPM, t.ITPM = 0, 0 })},
+	synctest.Test(t, func(t *testing.T) {
+		w := world{pool: pool(100_000, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)}}
+		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		w.wrap = func(http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(plainAnswer)), Request: r}, nil
+			})
+		}
+		s := newStack(t, w)
+		defer s.close()
+		time.Sleep(time.Minute)
+		var form bytes.Buffer
+		fields := multipart.NewWriter(&form)
+		_ = fields.WriteField("model", "m")
+		file, err := fields.CreateFormFile("file", "speech.mp3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = file.Write(bytes.Repeat([]byte{0xff, 'a', 7}, 1<<20))
+		_ = fields.Close()
+		if got := s.callTo(t.Context(), "/audio/transcriptions", "a", form.String(), "Content-Type", fields.FormDataContentType()); got.status != 200 {
+			t.Errorf("3 MB of sound in a form: %d %s", got.status, got.body)
+		}
+		base64 := strings.Repeat("QUFB", 1<<20)
+		for name, part := range map[string]string{
+			"sound": `{"type":"input_audio","input_audio":{"data":"` + base64 + `","format":"mp3"}}`,
+			"image": `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64 + `"}}`,
+		} {
+			if got := s.call(t.Context(), "a", `{"model":"m","messages":[{"role":"user","content":[`+part+`]}],"max_tokens":1}`); got.status != 200 {
+				t.Errorf("3 MB of %s in a chat: %d %s", name, got.status, got.body)
+			}
+		}
 	})
-	var form bytes.Buffer
-	w := multipart.NewWriter(&form)
-	_ = w.WriteField("model", "gpt-4o")
-	file, err := w.CreateFormFile("file", "speech.mp3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = file.Write(bytes.Repeat([]byte{0xff, 'a', 7}, 1<<20))
-	w.Close()
-	if reply := s.post("/v1/audio/transcriptions", form.String(), "Content-Type", w.FormDataContentType()); reply.status != 200 {
-		t.Errorf("3 MB of sound in a form: %d %s", reply.status, reply.body)
-	}
-	if reply := s.post("/v1/chat/completions", sdkChat(`,"audio":"`+strings.Repeat("QUFB", 1<<20)+`"`)); reply.status != 200 {
-		t.Errorf("3 MB of sound in a chat: %d %s", reply.status, reply.body)
-	}
 }
 
 // An answer in plain JSON that falls silent in the middle is broken off, and so is

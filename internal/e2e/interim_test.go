@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // countedBody is a body that counts what is read of it.
@@ -26,7 +28,11 @@ func (b *countedBody) Read(p []byte) (int, error) {
 // A client that waits to be told to go on (curl does with a megabyte) is told as soon as its call
 // may come, and one that may not is refused before it has sent its body. The upstream is asked for nothing of the kind.
 func TestExpectContinue(t *testing.T) {
-	s := newSDKStack(t, sdkWorld{upstream: http.HandlerFunc(answers)})
+	s := newSDKStack(t, sdkWorld{
+		upstream: http.HandlerFunc(answers),
+		pool:     sdkPool(func(p *tenants.Pool) { p.TPM = 0 }),
+		tenants:  []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.TPM, t.ITPM = 0, 0 })},
+	})
 	client := sdkClient(t, func(rt http.RoundTripper) http.RoundTripper {
 		rt.(*http.Transport).ExpectContinueTimeout = time.Hour
 		return rt

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
@@ -81,7 +80,7 @@ func (c *call) admit() *refusal {
 		return c.acquire(edits)
 	}
 	c.req.Model = c.head.model
-	c.req.Input = c.estimatePrompt()
+	c.req.Input = c.estimatePrompt(c.promptSize())
 	if f := c.pool.tooLong(c.leastPrompt()); f != nil {
 		return f
 	}
@@ -93,30 +92,6 @@ func (c *call) admit() *refusal {
 		c.req.Output = bound * c.head.copies
 	}
 	return c.acquire(edits)
-}
-
-// estimatePrompt is how many tokens the prompt has: by what was learned or, while little is, by
-// counting, if that is possible at once.
-func (c *call) estimatePrompt() int64 {
-	prompts := c.estimates.prompts
-	if c.g.prompts != nil && c.route.body == jsonBody && prompts.Uncertain(c.head.model) {
-		if n, ok := c.g.prompts.Count(c.world.snap.RealModel(c.head.model), c.body); ok {
-			return max(1, n)
-		}
-	}
-	return prompts.Estimate(c.head.model, c.head.weight)
-}
-
-// leastPrompt is how many tokens the prompt has at the least. It does not rely on the estimate: no
-// call may be refused for ever because of a guess. Only prompts that may be too large for the pool
-// are counted.
-func (c *call) leastPrompt() int64 {
-	least := tokens.Least(c.head.weight)
-	most := c.pool.inputMax
-	if c.g.prompts == nil || c.route.body != jsonBody || most == 0 || least > most || c.head.weight/tokens.Scale <= most/2 {
-		return least
-	}
-	return max(least, c.g.prompts.AtLeast(c.world.snap.RealModel(c.head.model), c.body))
 }
 
 // acquire asks the governor for a lease, and waits for it.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -246,7 +247,7 @@ func TestApply_KeepsWhatWasLearned(t *testing.T) {
 		}
 	}
 	was := g.world.Load()
-	acme := was.estimates[0].prompts.Estimate("m", 100_000)
+	acme := was.estimates[0].prompts.Estimate("m", tokens.Size{tokens.Text: 100_000})
 	if err := g.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +255,7 @@ func TestApply_KeepsWhatWasLearned(t *testing.T) {
 	if w.estimates[1] != was.estimates[0] || w.shared != was.shared || w.pools[1].speed != was.pools[0].speed {
 		t.Error("estimates or speed are others")
 	}
-	if got := w.estimates[0].prompts.Estimate("m", 100_000); got != acme {
+	if got := w.estimates[0].prompts.Estimate("m", tokens.Size{tokens.Text: 100_000}); got != acme {
 		t.Errorf("who is new estimates %d, and all have taught %d", got, acme)
 	}
 	if w.accounts[1][1] != was.accounts[0][0] {

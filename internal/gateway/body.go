@@ -45,6 +45,9 @@ func (c *call) readHead() *refusal {
 	switch c.route.body {
 	case formBody:
 		c.head, err = readForm(c.body, c.r.Header.Get("Content-Type"))
+		if err == nil {
+			c.head.weighFiles(c.route.files)
+		}
 	case noBody:
 		c.head, c.body = &head{copies: 1, stream: c.route.realtime}, nil // a body is not passed on
 		if c.route.realtime {

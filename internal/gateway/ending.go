@@ -117,7 +117,7 @@ func (c *call) outputOf(deltas int64) int64 {
 	if deltas == 0 {
 		return 0
 	}
-	return c.estimates.deltas.Estimate(c.head.model, deltas*tokens.Scale)
+	return c.estimates.deltas.Estimate(c.head.model, tokens.Size{tokens.Text: deltas * tokens.Scale})
 }
 
 // brokeOff is what the client is sent when the upstream breaks off in mid-stream.
@@ -210,8 +210,8 @@ func (c *call) learn(res streaming.Result) {
 		return
 	}
 	u := res.Usage
-	c.estimates.prompts.Observe(c.head.model, c.head.weight, u.Input)
-	c.estimates.deltas.Observe(c.head.model, res.Deltas*tokens.Scale, u.Output)
+	c.estimates.prompts.Observe(c.head.model, c.promptSize(), u.Input)
+	c.estimates.deltas.Observe(c.head.model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
 	c.pool.speed.observe(u.Output, time.Since(c.try.began))
 	if took := u.Input + u.Output; took > 0 {
 		c.pool.metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))

@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -141,7 +140,7 @@ func (s *explainSite) weighed(key, body string) int64 {
 	}
 	w := s.gateway.world.Load()
 	t, _, _ := w.snap.Lookup(key)
-	return w.estimates[t.Index].prompts.Estimate("m", h.weight)
+	return w.estimates[t.Index].prompts.Estimate("m", h.prompt.Size)
 }
 
 // said is how a call ends, as far as the caller sees it.
@@ -317,7 +316,7 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 				body, input := plainCall, s.weighed("a", plainCall)
 				if tc.body != "" {
 					h, _ := readHead([]byte(tc.body))
-					body, input = tc.body, tokens.Least(h.weight)
+					body, input = tc.body, h.prompt.Least()
 				}
 				who := "&tenant=a"
 				if strings.Contains(tc.query, "tenant=") {

@@ -62,25 +62,15 @@ func endsThere(body []byte, boundary string) *badRequest {
 	return nil
 }
 
-// readPart takes a governed field over, and weighs the others: texts as they are, each file as an
-// attachment.
+// readPart takes a governed field over, and weighs the others: texts as they are, files by their
+// length.
 func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest {
 	name := part.FormName()
-	if part.FileName() != "" {
-		h.weight += tokens.Attachment
-	}
 	switch {
 	case formRefers(name):
 		return bad(name, "The field %q is not supported in a form.", name)
 	case name != "model" && name != "stream" && name != "purpose":
-		if part.FileName() == "" {
-			text, err := io.ReadAll(part)
-			if err != nil {
-				return bad(name, "The field %q broke off.", name)
-			}
-			h.weight += tokens.Weigh(text)
-		}
-		return nil
+		return h.weighPart(part)
 	case seen[name]:
 		return bad(name, "The field %q is there twice; which of its values counts is ambiguous.", name)
 	}
@@ -98,6 +88,39 @@ func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest 
 		h.stream = string(value) == "true"
 	}
 	return nil
+}
+
+// weighPart weighs a field that decides nothing.
+func (h *head) weighPart(part *multipart.Part) *badRequest {
+	weigh := func(text []byte) { h.prompt.Size[tokens.Text] += tokens.Weigh(text) }
+	if part.FileName() != "" {
+		h.files++
+		weigh = func(text []byte) { h.bytes += int64(len(text)) }
+	}
+	var buf [4 << 10]byte
+	for {
+		n, err := part.Read(buf[:])
+		weigh(buf[:n])
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return bad(part.FormName(), "The field %q broke off.", part.FormName())
+		}
+	}
+}
+
+// weighFiles weighs the files of a form as what the route takes them for.
+func (h *head) weighFiles(kind tokens.Kind) {
+	size := &h.prompt.Size
+	switch kind {
+	case tokens.Image:
+		size[tokens.Image] += tokens.Pictures(h.files)
+	case tokens.Sound:
+		size[tokens.Sound] += tokens.SoundOf(h.bytes)
+	default:
+		size[tokens.Text] += tokens.DocumentOf(h.bytes)
+	}
 }
 
 // formRefers reports whether any element of a field's name, such as image[file_id], refers to an

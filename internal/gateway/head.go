@@ -57,7 +57,9 @@ type head struct {
 	bounds  [numBounds]field
 	copies  int64 // how many answers are produced: n or best_of, for each prompt
 	prompts int64
-	weight  int64 // of what may be prompt, for estimating it; see package tokens
+	prompt  tokens.Body // how large it is, but for the files of a form:
+	files   int64       // how many there are,
+	bytes   int64       // and how long they are together
 	purpose string
 	// endpoint is the route that a batch calls.
 	endpoint string
@@ -119,7 +121,7 @@ func readHead(body []byte) (*head, *badRequest) {
 	if err := h.read(body); err != nil {
 		return nil, err
 	}
-	h.weight = tokens.Weigh(body)
+	h.prompt = tokens.Measure(body)
 	return h, nil
 }
 

@@ -174,7 +174,7 @@ const soundBytes = 6400
 func (s *session) unfinishedLocked() governor.Usage {
 	u := governor.Usage{Output: s.c.outputOf(s.deltas)}
 	if running := int64(s.active + s.asked); running > 0 {
-		u.Input = running * (s.heard + s.c.estimates.prompts.Estimate(s.c.head.model, s.said))
+		u.Input = running * (s.heard + s.c.estimates.prompts.Estimate(s.c.head.model, tokens.Size{tokens.Text: s.said}))
 	}
 	return u
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -39,6 +40,8 @@ type route struct {
 	bounds []bound
 	// chunked routes have stream_options, and its extra usage chunk.
 	chunked bool
+	// files is what the files of a form are.
+	files tokens.Kind
 	// free routes take no tokens: they only count them.
 	free bool
 	// anyModel routes do not require a model; without one the tenant's default pool serves them.
@@ -67,11 +70,11 @@ var routes = func() map[string]*route {
 		{path: "/embeddings"},
 		{path: "/moderations", anyModel: true},
 		{path: imagesPath, anyModel: true},
-		{path: "/images/edits", anyModel: true, body: formBody},
-		{path: "/images/variations", anyModel: true, body: formBody},
+		{path: "/images/edits", anyModel: true, body: formBody, files: tokens.Image},
+		{path: "/images/variations", anyModel: true, body: formBody, files: tokens.Image},
 		{path: "/audio/speech"},
-		{path: "/audio/transcriptions", body: formBody},
-		{path: "/audio/translations", body: formBody},
+		{path: "/audio/transcriptions", body: formBody, files: tokens.Sound},
+		{path: "/audio/translations", body: formBody, files: tokens.Sound},
 		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
 		{path: "/messages/count_tokens", dialect: anthropic, free: true},
 	} {

@@ -168,7 +168,7 @@ func TestCorpus(t *testing.T) {
 		}
 		model := gjson.GetBytes(body, "model").Str
 		want := exact(t, model, body)
-		guess := tokens.NewEstimator(nil).Estimate(model, tokens.Weigh(body))
+		guess := tokens.NewEstimator(nil).Estimate(model, tokens.Measure(body).Size)
 		got, ok := c.Count(model, body)
 		off := func(n int64) float64 { return float64(n-want) / float64(want) * 100 }
 		name := strings.TrimSuffix(filepath.Base(file), ".json")

@@ -1,0 +1,182 @@
+package tokens
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+	"pgregory.net/rapid"
+)
+
+// prose is of n bytes and of base64 digits alone, and a model reads it well.
+func prose(n int) string { return strings.Repeat("HelloMyFriend", n/13+1)[:n] }
+
+// Words that no space parts are text, wherever they stand that a model may read them, and whatever
+// is written around them.
+func TestAudit_H1_WordsWithoutSpacesAreText(t *testing.T) {
+	const n = 400_000
+	long := prose(n)
+	for name, body := range map[string]string{
+		"hyphens":                  `{"messages":[{"role":"user","content":"` + strings.Repeat("a-prompt-", n/9) + `"}]}`,
+		"underscores":              `{"messages":[{"role":"user","content":"` + strings.Repeat("a_prompt_", n/9) + `"}]}`,
+		"escapes":                  `{"messages":[{"role":"user","content":"` + strings.Repeat(`\u0061\u002d`, n/12) + `"}]}`,
+		"letters":                  `{"messages":[{"role":"user","content":"` + long + `"}]}`,
+		"a short data URL":         `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"` + long + `"}}]}]}`,
+		"data: in a text":          `{"messages":[{"role":"user","content":"data:image/png;base64,` + long + `"}]}`,
+		"a text part":              `{"messages":[{"role":"user","content":[{"type":"text","text":"data:image/png;base64,` + long + `"}]}]}`,
+		"a data URL of text":       `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"data:text/plain;base64,` + long + `"}}]}]}`,
+		"a PDF":                    `{"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:application/pdf;base64,` + long + `"}]}]}`,
+		"a document":               `{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"text/plain","data":"` + long + `"}}]}]}`,
+		"a document called image":  `{"messages":[{"role":"user","content":[{"type":"image","type":"document","source":{"type":"text","data":"` + long + `"}}]}]}`,
+		"hyphens in an image":      `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("a-prompt-", n/9) + `"}}]}]}`,
+		"an image without base64":  `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png,` + long + `"}}]}]}`,
+		"an argument":              `{"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"content":[{"type":"image","source":{"type":"base64","data":"` + long + `"}}]}}]}]}`,
+		"a schema":                 `{"tools":[{"type":"function","function":{"parameters":{"messages":[{"content":[{"type":"image","source":{"data":"` + long + `"}}]}]}}}]}`,
+		"metadata":                 `{"metadata":{"type":"image","data":"` + long + `"}}`,
+		"data at the top":          `{"type":"image","data":"` + long + `","b64_json":"` + long + `"}`,
+		"data in a message":        `{"messages":[{"role":"user","type":"image","data":"` + long + `"}]}`,
+		"a result of a tool":       `{"messages":[{"role":"tool","content":"{\"type\":\"image\",\"data\":\"` + long + `\"}"}]}`,
+		"an image of text":         `{"messages":[{"role":"user","content":[{"type":"image","text":"` + long + `"}]}]}`,
+		"a prompt":                 `{"prompt":"` + long + `"}`,
+		"an input":                 `{"input":["` + long + `"]}`,
+		"behind an escaped quote":  `{"input":"\\\"` + long + `"}`,
+		"sound that is text":       `{"messages":[{"role":"user","content":[{"type":"text","input_audio":{"data":"` + long + `"}}]}]}`,
+		"a key":                    `{"` + long + `":1}`,
+		"an object for a list":     `{"messages":{"content":[{"type":"image","source":{"data":"` + long + `"}}]}}`,
+		"a response in an input":   `{"input":[{"response":{"input":[{"type":"image","source":{"data":"` + long + `"}}]}}]}`,
+		"deeper than a part's own": `{"messages":[{"content":[{"type":"image","source":{"x":{"data":"` + long + `"}}}]}]}`,
+	} {
+		got := Measure([]byte(body))
+		least := int64(n * letterWeight * 9 / 10)
+		if name == "escapes" {
+			least /= 6
+		}
+		if got := got.Size[Text] + got.Size[Elsewhere]; got < least {
+			t.Errorf("%s: %d bytes weigh %d tokens", name, n, got/Scale)
+		}
+		if least := got.Least(); least > n/2 {
+			t.Errorf("%s: it has at least %d tokens, which is a guess", name, least)
+		}
+	}
+}
+
+// What is known to be a picture or sound weighs as such, and what is only referred to is noticed,
+// also where escapes or upper case hide it.
+func TestMeasure_Files(t *testing.T) {
+	const n = 400_000
+	base64 := prose(n)
+	image, sound := Pictures(1), SoundOf(n/4*3)
+	for _, c := range []struct {
+		name, body   string
+		image, sound int64
+		unseen       int64
+		files        []File
+	}{
+		{"chat, inline", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64 + `"}}]}]}`, image, 0, 0, nil},
+		{"slashes escaped", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image\/png;base64,` + base64[:n-2] + `\/"}}]}]}`, image, 0, 0, nil},
+		{"type behind", `{"messages":[{"role":"user","content":[{"image_url":{"url":"data:image/png;base64,` + base64 + `"},"type":"image_url"}]}]}`, image, 0, 0, nil},
+		{"chat, by address", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a/b"}},{"type":"image_url","image_url":{"url":"https://a/c"}}]}]}`, 2 * image, 0, 0, nil},
+		{"escaped", `{"messages":[{"role":"user","content":[{"type":"im\u0061ge_url","image_\u0075rl":{"url":"h\u0074tps\u003a//a/b"}}]}]}`, image, 0, 0, nil},
+		{"in upper case", `{"Messages":[{"role":"user","Content":[{"Type":"Image_URL","Image_URL":{"URL":"https://a/b"}}]}]}`, image, 0, 0, nil},
+		{"responses, inline", `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + base64 + `"}]}]}`, image, 0, 0, nil},
+		{"a screenshot", `{"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,` + base64 + `"}}]}`, image, 0, 0, nil},
+		{"an image made before", `{"input":[{"type":"image_generation_call","result":"` + base64 + `"}]}`, image, 0, 0, nil},
+		{"messages, inline", `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + base64 + `"}}]}]}`, image, 0, 0, nil},
+		{"messages, by address", `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://a/b"}}]}]}`, image, 0, 0, nil},
+		{"of a tool", `{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"image","source":{"type":"base64","data":"` + base64 + `"}}]}]}]}`, image, 0, 0, nil},
+		{"an event", `{"type":"conversation.item.create","item":{"type":"message","content":[{"type":"input_image","image_url":"data:image/png;base64,` + base64 + `"}]}}`, image, 0, 0, nil},
+		{"sound", `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"` + base64 + `","format":"mp3"}}]}]}`, 0, sound, 0, nil},
+		{"a document by address", `{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://a/b"}}]}]}`, 0, 0, 1, nil},
+		{"a file by address", `{"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://a/b"}]}]}`, 0, 0, 1, nil},
+		{"two types, by address", `{"messages":[{"role":"user","content":[{"type":"image_url","type":"file","image_url":{"url":"https://a/b"}}]}]}`, 0, 0, 1, nil},
+		{"a file by id", `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}},{"type":"input_image","file_id":"file-2"}]}]}`, 0, 0, 0, []File{{"file-1", Elsewhere}, {"file-2", Image}}},
+		{"a stored prompt", `{"prompt":{"id":"pmpt_1"}}`, 0, 0, 1, nil},
+		{"a tool of the provider", `{"input":"a","tools":[{"type":"web_search"},{"type":"function","name":"f"},{"type":"function","type":"file_search"}]}`, 0, 0, 2, nil},
+		{"Anthropic's own tools", `{"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"custom","name":"g"}]}`, 0, 0, 0, nil},
+		{"an argument is none", `{"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"url":"https://a/b","file_id":"x"}}]}]}`, 0, 0, 0, nil},
+		{"nor is a citation", `{"input":[{"content":[{"type":"output_text","text":"a","annotations":[{"type":"url_citation","url":"https://a/b"}]}]}]}`, 0, 0, 0, nil},
+	} {
+		got := Measure([]byte(c.body))
+		if got.Size[Image] != c.image || got.Size[Sound] != c.sound || got.Unseen != c.unseen || !slices.Equal(got.Files, c.files) {
+			t.Errorf("%s: images %d, sound %d, unseen %d, files %v", c.name, got.Size[Image]/Scale, got.Size[Sound]/Scale, got.Unseen, got.Files)
+		}
+		if c.image+c.sound > 0 && got.Size[Text] > 200*Scale {
+			t.Errorf("%s: its text weighs %d tokens", c.name, got.Size[Text]/Scale)
+		}
+	}
+}
+
+// Of a body without files, every byte is weighed as text, once.
+func TestMeasure_IsWeighWithoutFiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		body := value(t, 0)
+		got := Measure([]byte(body))
+		if want := Weigh([]byte(body)); got.Size != (Size{Text: want}) {
+			t.Fatalf("%s: weighs %v, want %d", body, got.Size, want)
+		}
+	})
+}
+
+// value is JSON as a provider's, without what is a file.
+func value(t *rapid.T, depth int) string {
+	key := rapid.SampledFrom([]string{"messages", "input", "content", "output", "type", "item", "response", "text", "x", `t\u0079pe`})
+	kind := rapid.IntRange(0, 4)
+	if depth > 4 {
+		kind = rapid.IntRange(0, 2)
+	}
+	space := rapid.SampledFrom([]string{"", " ", "\n"}).Draw(t, "space")
+	switch kind.Draw(t, "kind") {
+	case 0:
+		text, _ := json.Marshal(rapid.String().Draw(t, "text"))
+		return string(text)
+	case 1:
+		return fmt.Sprint(rapid.Float64().Draw(t, "number"))
+	case 2:
+		return "null"
+	case 3:
+		var list []string
+		for range rapid.IntRange(0, 3).Draw(t, "length") {
+			list = append(list, space+value(t, depth+1))
+		}
+		return "[" + strings.Join(list, space+",") + space + "]"
+	}
+	var list []string
+	for range rapid.IntRange(0, 3).Draw(t, "length") {
+		list = append(list, space+`"`+key.Draw(t, "key")+`"`+space+":"+value(t, depth+1))
+	}
+	return "{" + strings.Join(list, ",") + space + "}"
+}
+
+// Whatever comes, it is weighed in one pass, and nothing weighs less than nothing.
+func FuzzMeasure(f *testing.F) {
+	f.Add(`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QUFB"}}]}]}`)
+	f.Add(`{"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"https:\/\/a"}}],"tools":[{"type":"web_search"}]}`)
+	f.Add(`{"prompt":{"id":"\ud800"},"messages":[{"content":[{"type":"input_audio","input_audio":{"data":"QUFB"}}]}]`)
+	f.Fuzz(func(t *testing.T, body string) {
+		if !gjson.Valid(body) || strings.Count(body, "[")+strings.Count(body, "{") > 1000 {
+			t.Skip()
+		}
+		got := Measure([]byte(body))
+		for k, w := range got.Size {
+			if w < 0 {
+				t.Errorf("%q: kind %d weighs %d", body, k, w)
+			}
+		}
+		if got.Size[Text] > Weigh([]byte(body)) {
+			t.Errorf("%q: its text weighs %d, more than all of it", body, got.Size[Text])
+		}
+	})
+}
+
+// Strings that are all escapes, or all quotes, are read once.
+func TestMeasure_IsLinear(t *testing.T) {
+	for _, unit := range []string{`\"`, `\\`, `\u0022`, `a\n`} {
+		body := []byte(`{"input":"` + strings.Repeat(unit, 1<<20) + `"}`)
+		if got, want := Measure(body).Size[Text], Weigh(body); got != want {
+			t.Errorf("%s: weighs %d, want %d", unit, got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package tokens
+
+// Kind is how a part of a prompt becomes tokens.
+type Kind uint8
+
+const (
+	// Text is weighed by its bytes.
+	Text Kind = iota
+	// Image is a picture, in the body or by its address.
+	Image
+	// Sound is speech or music in the body.
+	Sound
+	// Elsewhere is text that does not stand in the body as such: a document in base64, which is
+	// weighed as the text that it may hold, or by its id or address; a stored prompt; what a tool of
+	// the provider finds.
+	Elsewhere
+	kinds
+)
+
+// Size is how large a prompt is: the weight of its parts by kind, in units of 1/Scale token.
+type Size [kinds]int64
+
+// Plus is the sum of two sizes.
+func (s Size) Plus(o Size) Size {
+	for k := range s {
+		s[k] += o[k]
+	}
+	return s
+}
+
+// Weight is the weight of all parts together.
+func (s Size) Weight() (sum int64) {
+	for _, w := range s {
+		sum += w
+	}
+	return sum
+}
+
+// Pictures is what n images weigh, whatever their bytes: providers scale a picture down and count
+// its area, and a picture of one colour has few bytes. 1600 tokens are the most that Anthropic
+// counts at 1568 pixels a side (width × height / 750), and a little more than the eight tiles of
+// OpenAI's high detail (85 + 8 × 170). Models that count otherwise are learned.
+//
+// https://docs.anthropic.com/en/docs/build-with-claude/vision#calculate-image-costs
+// https://platform.openai.com/docs/guides/images-vision#calculating-costs
+func Pictures(n int64) int64 { return n * 1600 * Scale }
+
+// SoundOf is what a recording of so many bytes weighs. OpenAI counts ten tokens a second of what is
+// heard, and speech has 2 kB a second or more in the codecs that are sent.
+//
+// https://platform.openai.com/docs/guides/realtime-costs
+func SoundOf(bytes int64) int64 { return bytes * Scale / 200 }
+
+// DocumentOf is what a file of so many bytes weighs that is known by its length alone: as prose.
+func DocumentOf(bytes int64) int64 { return bytes * letterWeight }
+
+// Least is the fewest tokens that a prompt can have: those of its text, by the smallest ratio that
+// is believed. How many tokens files have is only guessed, and no prompt is refused for a guess.
+func (s Size) Least() int64 { return estimate(s[Text], minRatio) }
