@@ -1,5 +1,7 @@
 # make build   bin/llmgov as for a release: no C library, no debugging symbols, no paths of this machine
-# make test    all tests; needs Go, and uses the race detector where a C compiler is
+# make test    every package's tests within minutes; needs only Go
+# make test-race   the same under the race detector; needs a C compiler
+# make test-long   also the long searches, the simulations of hours, and what compares wall-clock times
 # make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
@@ -16,14 +18,20 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-clients test-console test-dashboards lint check fuzz model chaos reloads storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards lint check fuzz model chaos reloads storm bench
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
 	CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags '-s -w$(if $(VERSION), -X main.version=$(VERSION))' -o bin/llmgov ./cmd/llmgov
 
 test:
-	CGO_ENABLED=$(if $(RACE),1,0) .ci/test $(RACE) -shuffle=on -timeout 20m
+	.ci/test -short -shuffle=on -timeout 20m
+
+test-race:
+	CGO_ENABLED=1 .ci/test -short -race -shuffle=on -timeout 40m
+
+test-long:
+	.ci/test -shuffle=on -timeout 40m
 
 test-clients:
 	internal/clients/run.sh
@@ -39,7 +47,7 @@ lint:
 	go vet ./...
 	$(STATICCHECK) ./...
 
-check: lint test fuzz
+check: lint test-race fuzz
 
 # Every fuzz target there is, found by name, 20 s each, of which little is spent on making what is found smaller.
 fuzz:

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestAccount: each thing that can become of a call, and where it is told.
@@ -77,7 +79,7 @@ func TestAccount(t *testing.T) {
 // TestUnused: a pool that is pumped leaves next to nothing unused while calls wait,
 // and one whose owner forgets to, all of its rate but for the first second and call.
 func TestUnused(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(testkit.Rounds(9, 24)) {
 		limit := []int64{30_000, 600_000, 6_000_000}[seed%3]
 		cfg := Config{TPM: limit, Burst: []time.Duration{0, 10, 30}[seed/3%3] * time.Second, MaxQueue: 100_000, Accounting: Accounting(seed / 9 % 3)}
 		w := newWorld(t, seed, cfg, 1000, 3000)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // twin is a calendar that keeps what each slot has in a map, and looks at every
@@ -320,7 +322,7 @@ func streams(t *testing.T, seed uint64, cfg Config, length, input, speed int64, 
 // what is more than planned not booked; Progress that does not replace, or lift, the
 // plan.
 func TestI1_ProductionNeverAboveTheLimit(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(testkit.Rounds(6, 30)) {
 		tpm := []int64{60_000, 600_000, 6000}[seed%3]
 		cfg := Config{TPM: tpm, Burst: []time.Duration{0, 10, 30, 60}[seed%4] * time.Second, TicketWait: 5 * time.Second}
 		worst, used := streams(t, seed, cfg, 1+tpm/100, tpm/100, 300, 5, seed%2 == 0, nil)

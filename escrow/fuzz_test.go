@@ -4,6 +4,8 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // steps and seed say how far TestMachineLongRun goes, and where it begins:
@@ -38,18 +40,19 @@ func (d *byteDraw) n(_ string, lo, hi int64) int64 {
 // what rapid cannot reach in its short ones. A failure names the seed of its pool.
 func TestMachineLongRun(t *testing.T) {
 	const life = 2000 // steps of one pool
-	for from := *seed; *steps > 0; from++ {
+	left := testkit.Rounds(*steps/10, *steps)
+	for from := *seed; left > 0; from++ {
 		d := pcgDraw{rand.New(rand.NewPCG(from, 0))}
 		m := newMachine(d, func(format string, args ...any) {
 			t.Helper()
 			t.Fatalf("-seed %d: "+format, append([]any{from}, args...)...)
 		})
 		m.every = 16
-		for range min(life, *steps) {
+		for range min(life, left) {
 			m.step(d)
 		}
 		m.end()
-		*steps -= life
+		left -= life
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func exp(x float64) float64 { return math.Exp(x) }
@@ -121,7 +123,7 @@ func TestIdlePoolServesItsBurst(t *testing.T) {
 // that are wrong downwards.
 func TestI1_I2_RollingLimitAndWorkConservation(t *testing.T) {
 	var worst float64
-	for seed := range uint64(60) {
+	for seed := range uint64(testkit.Rounds(12, 60)) {
 		limit := []int64{30_000, 600_000, 6_000_000, 10_000_000_000}[seed%4]
 		burst := []time.Duration{0, 1, 5, 10, 20, 30}[seed%6] * time.Second
 		w := newWorld(t, seed, Config{TPM: limit, Burst: burst, MaxQueue: 100_000}, 1000, 3000)

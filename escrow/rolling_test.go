@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // counts is how a provider counts under AdmitMax, and what is true under Settled:
@@ -36,7 +38,7 @@ func (c *counts) sum(now time.Time) (sum int64) {
 // Catches: a window of n slots instead of n+1; a refund in a slot that has left; a hold that is
 // not dropped; places that end late.
 func TestI1_RollingLimitOfTrees(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(testkit.Rounds(6, 24)) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		cfg := Config{
 			TPM: []int64{6000, 60_000, 6_000_000}[seed%3], RPM: []int64{0, 300}[r.IntN(2)], Slots: []int64{0, 20}[r.IntN(2)],

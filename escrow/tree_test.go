@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // claim is a node of a random tree, for the fluid oracle.
@@ -70,7 +72,7 @@ func TestI6_TreesAgainstTheFluidServer(t *testing.T) {
 		long  = 60 * time.Second
 	)
 	worst := 0.0
-	for seed := range uint64(300) {
+	for seed := range uint64(testkit.Rounds(40, 300)) {
 		w := newSim(t, seed, Config{TPM: limit})
 		w.dt = 20 * time.Millisecond
 		r := w.rng

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var seeds = flag.Int("seeds", 2, "how many seeds the random simulation tries")
@@ -373,7 +374,7 @@ func (c *chaos) produce(h *host, x escrow.Handle, j *job) {
 func TestChaos(t *testing.T) {
 	for name, accounting := range map[string]escrow.Accounting{"admit-max": escrow.AdmitMax, "production": escrow.Production, "settled": escrow.Settled, "overrun": escrow.Production} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(*seeds) {
+			for seed := range uint64(testkit.Rounds(1, *seeds)) {
 				c := newChaos(seed+1, accounting)
 				if name != "overrun" {
 					c.over = -1

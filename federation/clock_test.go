@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestClockAhead: where the store's clock jumps ahead, by milliseconds or hours, and all who
@@ -15,7 +16,7 @@ import (
 func TestClockAhead(t *testing.T) {
 	for name, accounting := range map[string]escrow.Accounting{"admit-max": escrow.AdmitMax, "production": escrow.Production, "settled": escrow.Settled} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(*seeds) {
+			for seed := range uint64(testkit.Rounds(1, *seeds)) {
 				c := newChaos(seed+1, accounting)
 				c.calm, c.over = true, -1
 				jump := time.Minute + 30*time.Second

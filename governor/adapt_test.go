@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // server has so many slots, and lets who finds none wait without a word.
@@ -45,6 +46,7 @@ func adaptivePool() Pool {
 // 20 slots although most of what is asked for is refused, and the polite have what they ask
 // for. Elsewhere such refusals lowered the limit to 1, and the loud one had 96 % of the grants.
 func TestAdaptive_LoudAndPolite(t *testing.T) {
+	testkit.Long(t, "simulates half an hour")
 	synctest.Test(t, func(t *testing.T) {
 		const slots = 20
 		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "loud", Weight: 1000}}}

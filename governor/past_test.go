@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // The tests below were seen to fail with: nothing remembered; everything booked a slot
@@ -302,7 +303,7 @@ func cutAt(t *testing.T, a escrow.Accounting, k int, forget bool) (over string) 
 func TestI1_AfterACutAtAnyRecord(t *testing.T) {
 	for _, a := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
 		forgot := 0
-		for k := 1; k <= 60; k++ {
+		for k := testkit.Rounds(10, 1); k <= 60; k += testkit.Rounds(10, 1) {
 			synctest.Test(t, func(t *testing.T) {
 				if over := cutAt(t, a, k, false); over != "" {
 					t.Errorf("accounting %d, cut after %d records:%s", a, k, over)

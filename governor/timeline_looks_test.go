@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // played is what a recorded governor decides of a course of calls by a seed, where
@@ -79,7 +80,7 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 
 // Who looks changes nothing of what is decided.
 func TestTimeline_LooksChangeNothing(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(testkit.Rounds(5, 40)) {
 		want, got := played(t, seed, false), played(t, seed, true)
 		if len(want) < 100 {
 			t.Fatalf("seed %d: only %d decisions", seed, len(want))

@@ -14,12 +14,14 @@ import (
 
 	"github.com/llmgov/llmgov/internal/pgtest"
 	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestChaosLimits: whatever happens to three gateways and to the store that they share, the provider counts no
 // more than docs/federation.md promises: of a pool's calls at once and budget, and of tenants' own limits under each of
 // tenant_limits. Seconds after it all slots are in use again, and in the end nothing is left behind.
 func TestChaosLimits(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
 	t.Parallel()
 	want := newWant(t, newRedisDisaster(t))
 	want.endure()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/wallclock"
 )
 
@@ -37,6 +38,7 @@ const chaosTPM, chaosCall = 3_000_000, 490
 // provider, which counts strictly, refuses nothing; and who is entitled to most gets it all
 // the time that nothing is wrong.
 func TestChaos(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
 	t.Parallel()
 	suffer(t, newRedisDisaster(t))
 }

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestSharingRedis: what three gateways share through Redis they use once. A restart of it is
 // a loss of memory, which nobody who has run for less than a minute can make up for.
 func TestSharingRedis(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
 	t.Parallel()
 	server := redistest.New(t)
 	f := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL())

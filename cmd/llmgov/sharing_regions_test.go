@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // lossy is a store that can be lost.
@@ -41,6 +42,7 @@ func (l *lossy) Look(ctx context.Context, pool string) (federation.View, error) 
 // TestSharing_Regions: where the limit is used is told as long as it is known, and not of a
 // past that nobody has seen the end of.
 func TestSharing_Regions(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
 	synctest.Test(t, func(t *testing.T) {
 		gov, err := governor.New(governor.Config{
 			Shared: true, Pools: []governor.Pool{{Name: "p", TPM: 1000, Burst: time.Second, MaxQueue: 10}},

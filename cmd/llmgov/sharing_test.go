@@ -18,6 +18,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -165,6 +166,7 @@ func (f *fleet) snapshot(p *process) *gateway.Sharing {
 // when one of them is killed and when the store is lost for a while. The provider, which
 // counts strictly, refuses nothing.
 func TestSharing(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
 	t.Parallel()
 	server := pgtest.New(t)
 	shared, alone := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL()), newFleet(t, 1, "p", "tpm", sharedLimit, "memory")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // together is several gateways in front of one server, each with a limiter that sees its own calls
@@ -193,6 +195,7 @@ func (w *together) pump(g *gate) {
 // what they find, nothing waits, but less is used: a limiter that lets calls rest, to see what
 // latency is there, is heard of by the others only with the next beat, if at all.
 func TestTogether(t *testing.T) {
+	testkit.Long(t, "simulates hours of an adaptive limit")
 	const knee, asked = 48, 40.0 // and so many calls a second, of 11 that it serves
 	for _, law := range []Law{Gradient, AIMD} {
 		for _, n := range []int{1, 2, 4, 8} {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // chat are streams of some ten seconds, as own servers have them.
@@ -76,6 +78,9 @@ func TestFindsTheKnee(t *testing.T) {
 		{"embeddings", 16, embed(), 800, 1.5, 0.6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name != "streams of 2 s" {
+				testkit.Long(t, "simulates hours")
+			}
 			length := c.shape.mean()
 			lasts := max(150*length, 15*time.Minute)
 			best := flooded(Fixed, c.knee, c.shape)
@@ -170,6 +175,7 @@ func TestSharedServer(t *testing.T) {
 // For hours: under a flood the limit is where it was after an hour, and where fewer ask than
 // could be served it does not move at all.
 func TestDoesNotDrift(t *testing.T) {
+	testkit.Long(t, "simulates hours of an adaptive limit")
 	for _, s := range []shape{chat(400), whole(400)} {
 		for _, law := range laws {
 			w := flooded(law, 32, s)
@@ -284,6 +290,7 @@ func TestRefusingServer(t *testing.T) {
 // kinds are known then, and most never. Without a base for those it takes 20 lengths of a call with 10 kinds,
 // 215 with 150, and stays at 4 with 400.
 func TestManyKinds(t *testing.T) {
+	testkit.Long(t, "simulates hours of an adaptive limit")
 	for _, law := range laws {
 		for _, kinds := range []int{10, 150, 400} {
 			var shapes []shape

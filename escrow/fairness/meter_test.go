@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -177,7 +178,7 @@ func TestMeter_FairPool(t *testing.T) {
 	both := escrow.Config{TPM: 600_000, RPM: 6000}
 	slots := escrow.Config{Slots: 20}
 	settled := escrow.Config{TPM: 600_000, Accounting: escrow.Settled}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		what     string
 		cfg      escrow.Config
 		do       func(r *rig, c []*caller)
@@ -264,6 +265,9 @@ func TestMeter_FairPool(t *testing.T) {
 		}, []float64{4. / 7, 2. / 7, 1. / 7}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			if i%4 != 0 {
+				testkit.Long(t, "simulates minutes")
+			}
 			r := newRig(t, c.cfg)
 			c.do(r, r.flat(4000, 2000, 1000))
 			r.check(c.what, 0.998, 0.05, c.entitled...)

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // check says what is wrong with a Book's chains and pins, if these calls run.
@@ -71,6 +73,7 @@ func teach(b *Book, k Kind, most, length int64, calls int) {
 // Seen to fail with: delete left out of room; idle that puts all into one list;
 // names not cut.
 func TestMillionNames(t *testing.T) {
+	testkit.Long(t, "learns a million kinds")
 	names := 1_000_000
 	if testing.Short() || raceDetector {
 		names = 50_000

@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // rough is a store some of whose answers come late, or never, but not for so long that
@@ -81,7 +82,7 @@ func TestLimits_Chaos(t *testing.T) {
 		"changing": {governor.LimitsLeased, governor.LimitsStrict, governor.LimitsCachedDeny},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(4) {
+			for seed := range uint64(testkit.Rounds(1, 4)) {
 				synctest.Test(t, func(t *testing.T) { chaos(t, seed, modes) })
 			}
 		})

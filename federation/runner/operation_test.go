@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // rampTo is how long after a time some sites had a part of the limit for a second, for the
@@ -34,6 +35,7 @@ func (w *world) rampTo(part float64, since time.Time, sites map[*site]bool) time
 // above the limit, all of it is used but for what those held who went, and who comes has its
 // part within seconds.
 func TestRun_OneEightOne(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a fleet")
 	synctest.Test(t, func(t *testing.T) {
 		store, cfg := memory.New(memory.Config{Fresh: true}), config(10*time.Second)
 		w := newWorldOf(t, store, cfg, 5*time.Millisecond)
@@ -71,6 +73,7 @@ func TestRun_OneEightOne(t *testing.T) {
 // TestRun_Reload: weights that change, at one gateway after the other, count from when all
 // have them; a limit that is lowered at one of them counts for all.
 func TestRun_Reload(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a fleet")
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(10 * time.Second)
 		w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, 18*time.Millisecond, 35*time.Millisecond)

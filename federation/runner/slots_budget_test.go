@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // budgeted has a pool with a budget of so many requests a month, and room for all else.
@@ -150,7 +151,7 @@ func TestPoolBudget_Together(t *testing.T) {
 // TestPoolBudget_Last: of a small budget all is spent, however many gateways ask for the last of it.
 func TestPoolBudget_Last(t *testing.T) {
 	for _, gateways := range []int{2, 3, 8} {
-		for range 4 {
+		for range testkit.Rounds(1, 4) {
 			synctest.Test(t, func(t *testing.T) {
 				f := budgetFleet(t, gateways, budgeted(30))
 				time.Sleep(3 * time.Second)

@@ -9,12 +9,13 @@ import (
 
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestSlots_Chaos: whoever is cut off, dies, ends or begins, whatever limit a reload brings, and if
 // the store forgets, what runs at once, in those too that are cut off or dead, is within the limit.
 func TestSlots_Chaos(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(testkit.Rounds(2, 12)) {
 		synctest.Test(t, func(t *testing.T) { runRiot(t, seed) })
 	}
 }

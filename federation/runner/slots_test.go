@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestSlots: gateways run as many calls at once as their pool may, never more, and hardly less.
@@ -36,6 +37,7 @@ func TestSlots(t *testing.T) {
 
 // TestSlots_Weights: tenants have slots by weight, wherever their calls come in.
 func TestSlots_Weights(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a fleet")
 	for name, where := range map[string]map[string][]int{
 		"each at one":   {"a": {0}, "b": {1}, "c": {2}},
 		"one at all":    {"a": {0, 1, 2}, "b": {1}, "c": {2}},
@@ -222,7 +224,7 @@ func TestSlots_CutOff(t *testing.T) {
 // TestSlots_Lost: where the way to the store hangs for a while, and its data is lost meanwhile, no more run
 // than there are slots, though all learn at another time that it is back.
 func TestSlots_Lost(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(testkit.Rounds(2, 12)) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 24)
 			f.rng = mathrand.New(mathrand.NewPCG(seed, 9))

@@ -83,10 +83,15 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "what runs the protocol is told of pools and stores, and returns what went wrong",
 	},
+	"internal/testkit": {
+		reason: "how much is tested does not depend on the subject",
+	},
 	"internal/pgtest": {
+		may:    []string{"internal/testkit"},
 		reason: "a server for tests is another program",
 	},
 	"internal/redistest": {
+		may:    []string{"internal/testkit"},
 		reason: "a server for tests is another program",
 	},
 	"internal/pipenet": {

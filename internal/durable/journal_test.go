@@ -20,6 +20,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -190,7 +191,7 @@ func (w *load) call(ctx context.Context, g *life, tenant string, rng *rand.Rand)
 // A process that is killed at any time, over segments and books that are saved, is
 // followed by one that exceeds no limit and knows all budgets to the token.
 func TestKilledAtAnyTime(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(testkit.Rounds(2, 8)) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 77))
 			dir, cfg := t.TempDir(), config()

@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/plan"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -76,6 +77,7 @@ func flood(s *stack, rate float64, lasts time.Duration) (served, refused int64) 
 // the limit is near its knee, what is done is what it can do, and few calls wait upstream. The
 // metric and the header tell the limit as it is.
 func TestAdaptive_FindsTheKnee(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a whole stack")
 	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
 		synctest.Test(t, func(t *testing.T) {
 			const slots = 16
@@ -178,6 +180,7 @@ func (s *stack) pools(t *testing.T, change func(*tenants.Pool), w world) {
 // What an adaptive pool has decided is decided again from the record, without one call that comes
 // out otherwise: the limit moves by what is in it.
 func TestPlan_OfAnAdaptivePool(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a whole stack")
 	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
 		path := filepath.Join(t.TempDir(), "decisions.jsonl")
 		w := adaptiveWorld(law, 16)

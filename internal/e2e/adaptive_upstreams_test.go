@@ -7,12 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // One of two upstreams breaks, or asks for a pause again and again: the limit goes to what the other
 // can do, and stays there. Where each refusal counted it fell to 4, its least, and a quarter was served.
 func TestAdaptive_OneUpstreamBreaks(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a whole stack")
 	for name, mood := range map[string]http.HandlerFunc{
 		"503": says(503), "429": says(429, "Retry-After", "1"), "timeout": sleeps,
 	} {
@@ -44,6 +46,7 @@ func TestAdaptive_OneUpstreamBreaks(t *testing.T) {
 // Calls of a tenant that does not wait come 40 at once, and nobody comes between: of those that go only the
 // last finds the pool full. The limit grows all the same, until all have a place or some would wait upstream.
 func TestAdaptive_Bursts(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a whole stack")
 	for slots, want := range map[int][2]int64{64: {40, 64}, 16: {8, 34}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStack(t, adaptiveWorld(tenants.Gradient, slots))

@@ -37,9 +37,10 @@ func refusedTwin(t *testing.T, path string, a answer) time.Duration {
 	if err := json.Unmarshal([]byte(a.body), &body); err != nil {
 		t.Errorf("%v: %q", err, a.body)
 	}
-	kind, code := "request_in_progress", "request_in_progress"
+	kind := "request_in_progress"
+	const code = "request_in_progress"
 	if path == "/messages" {
-		kind, code = "conflict_error", ""
+		kind = "conflict_error"
 	}
 	if a.status != http.StatusConflict || body.Error.Type != kind || body.Error.Code != code || (body.Type == "error") != (path == "/messages") {
 		t.Errorf("%s: %d %s", path, a.status, a.body)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -236,6 +237,7 @@ func checkGrown(t *testing.T, n int, before, after map[string]int64) {
 // is there fails, no counter goes back, what is used stays used, nothing is left
 // held, and what was charged is what the model server produced.
 func TestReloadsUnderLoad(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

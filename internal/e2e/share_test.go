@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -99,6 +100,7 @@ func (s *stack) received() (sum [4]int64) {
 // The same over real sockets in real time. A busy machine, which keeps callers from asking, can
 // spoil that, but not make it right: so it may be tried again.
 func TestSharesInRealTime(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
 	for try := 1; ; try++ {
 		wrong := sharesInRealTime(t)
 		if wrong == nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -34,7 +35,7 @@ func TestStreamsEndEveryWay(t *testing.T) {
 					st := newStorm(t, d, version)
 					defer st.close()
 					st.calibrate()
-					n := *streams / len(dialects) / 2
+					n := testkit.Rounds(*streams/10, *streams) / len(dialects) / 2
 					st.rage(n - n/8)
 					st.checkCharged("before the drain")
 					st.drain(n / 8)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Server is one server, with its data in a folder of the test.
@@ -33,10 +35,8 @@ type Server struct {
 func New(t testing.TB) *Server {
 	t.Helper()
 	bin, err := binaries()
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip(err)
+	if err != nil {
+		testkit.Missing(t, "PostgreSQL", err)
 	}
 	s := &Server{t: t, bin: bin, data: filepath.Join(folder(t), "data"), port: freePort(t)}
 	s.as = s.someone(filepath.Dir(s.data))

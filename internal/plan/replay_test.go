@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // The tests below were seen to fail with timers that go off at the time of the machine,
@@ -179,7 +180,7 @@ func TestReplay_DecidesTheSame(t *testing.T) {
 // and somebody who looks at the books now and then; and what began with a past.
 func TestReplay_OverManyMinutes(t *testing.T) {
 	for _, accounting := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
-		for seed := range uint64(3) {
+		for seed := range uint64(testkit.Rounds(1, 3)) {
 			t.Run(fmt.Sprint(accounting, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					cfg := busyConfig(accounting)

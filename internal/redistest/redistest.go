@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Server is one server, with its data in a folder of the test.
@@ -33,10 +35,8 @@ func New(t testing.TB, args ...string) *Server {
 
 func start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip("no Redis server on this machine; install one, as with apt-get install redis-server")
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		testkit.Missing(t, "Redis", err)
 	}
 	s := &Server{t: t, args: args, dir: t.TempDir(), port: freePort(t)}
 	t.Cleanup(s.Stop)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // admission is a rule by name.
@@ -93,6 +94,7 @@ events:
 // The same callers under other rules of admission. docs/escrow.md has the table that
 // this prints.
 func TestOtherRules(t *testing.T) {
+	testkit.Long(t, "simulates other rules beside ours")
 	scenarios := append(named(t, "s1", "s2", "s2b", "s3b", "s4"), *scenario(t, turn))
 	scenarios[5].Name = "turn"
 	all := try(t, scenarios, admissions, goalSeeds)
@@ -185,6 +187,7 @@ func TestOtherRules(t *testing.T) {
 // Streams of unknown length, which the provider counts when they are produced. Where
 // it is the pool that runs, nothing differs but when it books how much.
 func TestOtherBookings(t *testing.T) {
+	testkit.Long(t, "simulates other rules beside ours")
 	learned := named(t, "reservation")[0]
 	known := learned
 	known.Estimates = Exact

@@ -3,6 +3,8 @@ package simulate
 import (
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // goal is what a named scenario must reach; 0 is no goal. within is how much of it is
@@ -50,6 +52,9 @@ func TestGoals(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "s2" {
+				testkit.Long(t, "simulates every seed of each scenario")
+			}
 			g, ok := goals[name]
 			if !ok {
 				t.Fatalf("%s has no goals", name)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // nodesOf are n nodes, each 10 ms further from the store than the one before.
@@ -35,6 +37,7 @@ func play(t *testing.T, text string) Result {
 // A flood is admitted as far as the limit goes, through however many nodes it comes; and
 // what the store is asked depends on their number, not on the load.
 func TestNodes_HoweverMany(t *testing.T) {
+	testkit.Long(t, "simulates minutes of many gateways")
 	t.Parallel()
 	for _, limit := range []string{"tpm: 6000000", "tpm: 0, rpm: 6000"} {
 		one := Value(0)
@@ -66,6 +69,7 @@ tenants:
 // Teams of one tenant at different nodes share what is the tenant's by their weights, as
 // if they were at one.
 func TestNodes_TeamsApart(t *testing.T) {
+	testkit.Long(t, "simulates minutes of many gateways")
 	t.Parallel()
 	const top = `
 duration: 6m
@@ -106,6 +110,7 @@ tenants:
 
 // Tokens and requests are both short, and each tenant gets the same of what it uses most.
 func TestNodes_TwoAxes(t *testing.T) {
+	testkit.Long(t, "simulates minutes of many gateways")
 	t.Parallel()
 	f := play(t, nodesOf(4)+`
 duration: 6m
@@ -124,6 +129,7 @@ tenants:
 // does, and share it as well. What is given back, and what is planned, is known to the store
 // only with the next beat, and that is what they use less.
 func TestNodes_Accountings(t *testing.T) {
+	testkit.Long(t, "simulates minutes of many gateways")
 	t.Parallel()
 	for accounting, least := range map[string]Value{"admit_max": 0.9, "production": 0.96, "settle": 0.98} {
 		run := func(nodes string) Figures {
@@ -156,6 +162,7 @@ tenants:
 // One node becomes eight, and they become one again: the limit is kept and used, but for
 // what seven that crash may have used of their grants, which counts for a Window.
 func TestNodes_ComeAndGo(t *testing.T) {
+	testkit.Long(t, "simulates minutes of many gateways")
 	t.Parallel()
 	events := "events:\n"
 	for n := 2; n <= 8; n++ {
@@ -278,6 +285,7 @@ events:
 
 // Requests come by the parts of their tenant, which wander where they rotate.
 func TestNodes_PartsOfRequests(t *testing.T) {
+	testkit.Long(t, "simulates minutes of many gateways")
 	t.Parallel()
 	w := worldOf(t, `
 duration: 4m

@@ -223,7 +223,7 @@ func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, dur
 }
 
 func TestFiguresFollowFromTheLog(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name    string
 		change  func(*Scenario)
 		weights map[string]float64
@@ -235,6 +235,9 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 		// The most is booked at admission, and given back at the end.
 		{"reservation", func(s *Scenario) { s.Pool.TPM, s.Pool.Accounting = 200_000, 0 }, nil},
 	} {
+		if testing.Short() && i > 0 {
+			break // the others take minutes
+		}
 		s, err := Find(c.name)
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 func TestTableFitsATerminal(t *testing.T) {
 	for _, name := range []string{"s2-deny", "s5", "two-axes", "durations", "hierarchy", "d4"} {
 		var b strings.Builder
-		if err := WriteTable(&b, run(t, name, Options{Seeds: []uint64{1}})); err != nil {
+		if err := WriteTable(&b, brief(t, name)); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {
@@ -61,7 +61,7 @@ func TestJSONHasTheDocumentedNames(t *testing.T) {
 }
 
 func TestReportIsOneFile(t *testing.T) {
-	res := run(t, "s5", Options{Seeds: []uint64{1}})
+	res := brief(t, "s5")
 	res.Scenario.About = `</script><b onclick="x">`
 	var b strings.Builder
 	if err := WriteHTML(&b, res); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // firstCome is an admission without fairness or pace: whoever comes first gets
@@ -86,6 +87,22 @@ func run(t *testing.T, name string, o Options) Result {
 	return res
 }
 
+// brief plays two minutes of a scenario, for tests of how a result is shown.
+func brief(t *testing.T, name string) Result {
+	t.Helper()
+	s, err := Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Duration = 2 * time.Minute
+	s.Warmup = time.Minute
+	res, err := Run(t.Context(), s, Options{Seeds: []uint64{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
 func TestFiguresTellFirstComeFromFair(t *testing.T) {
 	one := Options{Seeds: []uint64{1}}
 	unfair := one
@@ -111,7 +128,8 @@ func TestSameSeedSameLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Duration, s.Warmup = 2*time.Minute, time.Minute
+		s.Duration = time.Duration(testkit.Rounds(30, 120)) * time.Second
+		s.Warmup = s.Duration / 2
 		log := func(seeds ...uint64) string {
 			var b bytes.Buffer
 			if _, err := Run(context.Background(), s, Options{Seeds: seeds, Log: &b}); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestOthers: who comes when there are series enough is counted with others, and has
@@ -138,7 +139,7 @@ func scrape(t testing.TB, m *Metrics) (series int, size int) {
 
 // TestManyTenants: ten thousand tenants have no more series than the cap lets them.
 func TestManyTenants(t *testing.T) {
-	m := crowdOf(t, 10_000)
+	m := crowdOf(t, testkit.Rounds(4*MaxAccounts, 10_000))
 	began := time.Now()
 	series, size := scrape(t, m)
 	t.Logf("10,000 tenants: %d series, %d kB, in %v", series, size/1000, time.Since(began))
