@@ -61,6 +61,10 @@ func overview() Dashboard {
 		series("Lost lines of the decision log", "Lines a second that could not be written; 0 as well where there is no log. What is lost cannot be planned with.", "short", 12,
 			query(`sum(rate(llmgov_decision_log_lost_total{@gateway}[$__rate_interval])) or vector(0)`, "lost")),
 	)
+	d.row("Limits of a gateway",
+		series("Memory for bodies", "Request bodies that are read, wait, or are sent on. When body_memory is full, calls with large bodies wait or are refused.", "bytes", 12,
+			query(`sum by (instance) (llmgov_body_memory_bytes{@gateway})`, "{{instance}}")),
+	)
 	return *d
 }
 

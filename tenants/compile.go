@@ -57,6 +57,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	c := compiler{r: r, cfg: &cfg, tenants: list, reached: map[string][]int{}, said: map[string]bool{}}
 	c.tree()
 	c.listeners()
+	c.bodyMemory()
 	c.upstreams()
 	c.pools()
 	c.models()
@@ -104,6 +105,21 @@ func (c *compiler) listeners() {
 			path = "listen" // the other one is a default
 		}
 		c.r.at(path, "listen and admin.listen are both %s; give each its own port", c.r.shown(child("admin", "listen"), admin))
+	}
+}
+
+// bodyMemory checks that the largest body fits into a tenant's memory, and that no tenant can take all there is.
+func (c *compiler) bodyMemory() {
+	m := c.cfg.BodyMemory
+	process := child("body_memory", "process")
+	tenant := child("body_memory", "tenant")
+	if m.Tenant < c.cfg.MaxBody {
+		c.r.at(tenant, "%s bytes are less than max_body (%s), so the largest bodies could never be read; raise it, or lower max_body",
+			c.r.shownNumber(tenant, m.Tenant), c.r.shownNumber("max_body", c.cfg.MaxBody))
+	}
+	if m.Process/2 < m.Tenant {
+		c.r.at(process, "%s bytes are less than twice body_memory.tenant (%s), so one tenant could keep all others out; raise it, or lower that",
+			c.r.shownNumber(process, m.Process), c.r.shownNumber(tenant, m.Tenant))
 	}
 }
 

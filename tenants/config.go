@@ -7,6 +7,10 @@ import "time"
 type Config struct {
 	// Listen is the address of the data side, host:port. Port 0 picks a free one. Default ":8080".
 	Listen string `koanf:"listen"`
+	// H2C lets clients speak HTTP/2 without TLS to Listen, by prior knowledge.
+	H2C bool `koanf:"h2c"`
+	// MaxConnections is how many connections Listen has at most; further ones wait to be accepted. Default 10,000.
+	MaxConnections int64 `koanf:"max_connections"`
 	// Admin is the listener for metrics, the console and the admin API.
 	Admin Admin `koanf:"admin"`
 	// Node names this process among its like. Empty, the default, leaves the choice to whoever starts it.
@@ -31,6 +35,8 @@ type Config struct {
 	Timeouts Timeouts `koanf:"timeouts"`
 	// MaxBody is the largest request body, in bytes. Default 32 MiB.
 	MaxBody int64 `koanf:"max_body"`
+	// BodyMemory bounds how much memory bodies may take together.
+	BodyMemory BodyMemory `koanf:"body_memory"`
 	// DecisionLog is where decisions are written down.
 	DecisionLog DecisionLog `koanf:"decision_log"`
 	// Policies are the globs of the policy files, relative to the config file. Default "tenants/*.yaml".
@@ -49,8 +55,17 @@ type Config struct {
 type Admin struct {
 	// Listen is host:port. Anything but loopback needs a token. Default "127.0.0.1:9090".
 	Listen string `koanf:"listen"`
-	// Token is what callers present; empty asks for none.
+	// Token is what callers present, of at least 16 characters; empty asks for none.
 	Token string `koanf:"token"`
+}
+
+// BodyMemory bounds the memory of request bodies, from before they are read until the upstream has them.
+type BodyMemory struct {
+	// Process is for all bodies together, in bytes: at least twice Tenant. Default 128 MiB.
+	Process int64 `koanf:"process"`
+	// Tenant is for those of one tenant or team, in bytes: at least MaxBody. Default 32 MiB. Bodies up to 64 KiB count
+	// only when such bodies fill a quarter of Process.
+	Tenant int64 `koanf:"tenant"`
 }
 
 // DecisionLog is the log of all decisions, in files that are rotated.
@@ -188,6 +203,7 @@ const (
 	maxTicketWait  = time.Hour
 	maxTimeout     = 24 * time.Hour
 	maxBodyBytes   = 16 << 30
+	maxConnections = 1_000_000
 	maxQueue       = 10_000_000
 	maxNodes       = 1000
 	maxLogSize     = 1 << 40
@@ -198,8 +214,11 @@ const (
 // DefaultConfig is what an empty config file would mean, if it could do without pools and upstreams.
 func DefaultConfig() Config {
 	return Config{
-		Listen:   ":8080",
-		Admin:    Admin{Listen: "127.0.0.1:9090"},
+		Listen: ":8080",
+		Admin:  Admin{Listen: "127.0.0.1:9090"},
+
+		MaxConnections: 10_000,
+
 		Region:   "local",
 		Store:    "memory",
 		Timezone: "UTC",
@@ -208,6 +227,7 @@ func DefaultConfig() Config {
 			StreamIdle: 2 * time.Minute, Drain: 30 * time.Second,
 		},
 		MaxBody:     32 << 20,
+		BodyMemory:  BodyMemory{Process: 128 << 20, Tenant: 32 << 20},
 		DecisionLog: DecisionLog{MaxSize: 100 << 20, Keep: 5},
 		Policies:    []string{"tenants/*.yaml"},
 	}

@@ -18,6 +18,8 @@ type configFile struct {
 var configShape = shape[configFile]{
 	fields: []field[configFile]{
 		settingField("listen"),
+		settingField("h2c"),
+		settingField("max_connections"),
 		{
 			name: "admin", about: "The listener for metrics and the admin API.",
 			kind: func() schema { return adminShape.schema(&configFile{}) },
@@ -49,6 +51,11 @@ var configShape = shape[configFile]{
 		},
 		settingField("max_body"),
 		{
+			name: "body_memory", about: "How much memory bodies may take together.",
+			kind: func() schema { return bodyMemoryShape.schema(&configFile{}) },
+			read: func(v value, c *configFile) { read(v, bodyMemoryShape, c) },
+		},
+		{
 			name: "decision_log", about: "What was decided, written down to be replayed.",
 			kind: func() schema { return decisionLogShape.schema(&configFile{}) },
 			read: func(v value, c *configFile) { read(v, decisionLogShape, c) },
@@ -64,6 +71,9 @@ var configShape = shape[configFile]{
 var (
 	adminShape = shape[configFile]{fields: []field[configFile]{
 		settingField("admin.listen"), settingField("admin.token"),
+	}}
+	bodyMemoryShape = shape[configFile]{fields: []field[configFile]{
+		settingField("body_memory.process"), settingField("body_memory.tenant"),
 	}}
 	decisionLogShape = shape[configFile]{fields: []field[configFile]{
 		settingField("decision_log.path"), settingField("decision_log.max_size"), settingField("decision_log.keep"),

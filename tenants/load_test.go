@@ -16,7 +16,9 @@ import (
 
 const fullConfig = `
 listen: "127.0.0.1:8080"
-admin: {listen: "[::1]:9090", token: "${TOKEN:-t0k}"}
+h2c: true
+max_connections: 500
+admin: {listen: "[::1]:9090", token: "${TOKEN:-t0k-of-sixteen-characters}"}
 node: n1
 region: eu
 store: memory
@@ -47,6 +49,7 @@ prices:
   "*":        {input: 0, output: 0.000001}
 timeouts: {read_header: 1s, upstream_header: 2m, stream_idle: 90s, drain: 0s}
 max_body: 512KiB
+body_memory: {process: 3MiB, tenant: 1MiB}
 decision_log: {path: log/d.jsonl, max_size: 1GB, keep: 0}
 policies: [policies/*.yaml, /common/base.yaml]
 `
@@ -104,10 +107,10 @@ func TestLoad_Everything(t *testing.T) {
 	}
 	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
 	wantConfig := Config{
-		Listen: "127.0.0.1:8080", Admin: Admin{"[::1]:9090", "t0k"}, Node: "n1", Region: "eu", Store: "memory",
+		Listen: "127.0.0.1:8080", H2C: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters"}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
 		Timeouts: Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
-		MaxBody:  512 << 10, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
+		MaxBody:  512 << 10, BodyMemory: BodyMemory{3 << 20, 1 << 20}, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
 		Upstreams: []Upstream{
 			{"local", "http://localhost:11434/v1", "", "openai"},
 			{"openai", "https://api.openai.com/v1", "sk-$x", "openai"},
@@ -173,10 +176,10 @@ func TestLoad_Precedence(t *testing.T) {
 // TestLoad_EveryEnvironmentName sets every setting by its variable.
 func TestLoad_EveryEnvironmentName(t *testing.T) {
 	s, err := loadSections(map[string]string{"env": strings.Join([]string{
-		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
+		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
-		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB",
+		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_BODY_MEMORY_PROCESS=8MiB", "LLMGOV_BODY_MEMORY_TENANT=2MiB",
 		"LLMGOV_DECISION_LOG_PATH=d.jsonl", "LLMGOV_DECISION_LOG_MAX_SIZE=2KiB", "LLMGOV_DECISION_LOG_KEEP=7", "LLMGOV_POLICIES=tenants/a.yaml",
 		"LLMGOV_SERVICE_HOST=10.0.0.1", "LLMGOV_PORT=tcp://10.0.0.1:80", "LLMGOV_POOLS_MAIN_TPM=9", "LLMGOV_ADMIN=x",
 	}, "\n")})
@@ -184,10 +187,13 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := DefaultConfig()
-	want.Listen, want.Admin, want.Node, want.Region, want.DefaultPool = ":1", Admin{":2", "t"}, "n", "r", "main"
+	want.Listen, want.Admin, want.Node, want.Region, want.DefaultPool = ":1", Admin{":2", "t23456789012345x"}, "n", "r", "main"
 	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
 	want.StateDir, want.KeysFile, want.Timezone = "/state", "k.yaml", "Asia/Tokyo"
 	want.DecisionLog = DecisionLog{"d.jsonl", 2 << 10, 7}
+	want.H2C = true
+	want.MaxConnections = 99
+	want.BodyMemory = BodyMemory{8 << 20, 2 << 20}
 	want.MaxBody, want.Policies = 1<<20, []string{"tenants/a.yaml"}
 	got := *s.Config()
 	got.Pools, got.Upstreams = nil, nil

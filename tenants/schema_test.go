@@ -28,7 +28,7 @@ var inexpressible = func() map[string]string {
 		"upstreams of a pool are compared by name":   "upstreams_twice",
 		"keys are compared by hash and by name":      "key_name_twice key_same_mapping teams_same_key",
 		"a team is compared with its parent":         "teams_inert teams_routes",
-		"two settings are compared":                  "listen_same listen_admin_open",
+		"two settings are compared":                  "listen_same listen_admin_open body_memory",
 		"a duration or a size is a text there":       "duration_range size_range size_overflow",
 		"zones are known to the machine":             "timezone_unknown",
 		"the environment fills ${…} later":           "expand_bad_number expand_budget expand_unset",

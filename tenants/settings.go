@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -27,12 +28,20 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Listen }, parse: typed(parseListen),
 	},
 	{
+		key: "h2c", about: "Whether clients may speak HTTP/2 without TLS.", kind: boolKind,
+		get: func(c *Config) any { return c.H2C }, parse: typed(parseSwitch),
+	},
+	{
+		key: "max_connections", about: "How many connections clients may have; further ones wait to be accepted.", kind: wholeKind(leastConnections, maxConnections),
+		get: func(c *Config) any { return c.MaxConnections }, parse: typed(parseConnections),
+	},
+	{
 		key: "admin.listen", about: "Where operators look. Without a token, on loopback only.", kind: listenKind,
 		get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen),
 	},
 	{
-		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\".", kind: textKind(secretPattern),
-		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseSecret), secret: true,
+		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\".", kind: textKind(tokenPattern),
+		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseToken), secret: true,
 	},
 	{
 		key: "node", about: "This process among its like. Left empty: host name and process id.", kind: textKind(`^\S*$`),
@@ -84,6 +93,14 @@ var settings = []setting{
 		get: func(c *Config) any { return c.MaxBody }, parse: typed(parseBody),
 	},
 	{
+		key: "body_memory.process", about: "The memory for all bodies together; at least twice body_memory.tenant.", kind: sizeKindTo(maxBodyBytes),
+		get: func(c *Config) any { return c.BodyMemory.Process }, parse: typed(parseBody),
+	},
+	{
+		key: "body_memory.tenant", about: "The memory for the bodies of one tenant or team; at least max_body.", kind: sizeKindTo(maxBodyBytes),
+		get: func(c *Config) any { return c.BodyMemory.Tenant }, parse: typed(parseBody),
+	},
+	{
 		key: "decision_log.path", about: "The file in which all decisions are written down, as JSON lines. Left empty, none is.",
 		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.DecisionLog.Path }, parse: typed(parseLogPath),
 	},
@@ -119,7 +136,39 @@ func parseOptionalName(text string) (string, string) {
 	return parseName(text)
 }
 
-func parseSecret(text string) (string, string) { return text, checkSecret(text) }
+// leastToken is how long the admin token must be: a shorter one could be found by trying.
+const leastToken = 16
+
+// tokenPattern matches an admin token, or none.
+const tokenPattern = `^([!-~]{16,})?$`
+
+func parseToken(text string) (string, string) {
+	if complaint := checkSecret(text); complaint != "" {
+		return text, complaint
+	}
+	if text != "" && len(text) < leastToken {
+		return "", "is shorter than " + strconv.Itoa(leastToken) + " characters; make one with: openssl rand -hex 24"
+	}
+	return text, ""
+}
+
+func parseSwitch(text string) (bool, string) {
+	if text != "true" && text != "false" {
+		return false, "is neither true nor false"
+	}
+	return text == "true", ""
+}
+
+// leastConnections leaves room for clients beside those without a key.
+const leastConnections = 16
+
+func parseConnections(text string) (int64, string) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < leastConnections || n > maxConnections {
+		return 0, fmt.Sprintf("is out of range; write a whole number from %d to %d", leastConnections, maxConnections)
+	}
+	return n, ""
+}
 
 // parseKeysFile reads the name of a file, by the rule for folders.
 func parseKeysFile(text string) (string, string) {

@@ -17,6 +17,8 @@ var atStart = []struct {
 	of  func(*tenants.Config) any
 }{
 	{"listen", func(c *tenants.Config) any { return c.Listen }},
+	{"h2c", func(c *tenants.Config) any { return c.H2C }},
+	{"max_connections", func(c *tenants.Config) any { return c.MaxConnections }},
 	{"admin.listen", func(c *tenants.Config) any { return c.Admin.Listen }},
 	{"admin.token", func(c *tenants.Config) any { return c.Admin.Token }},
 	{"node", func(c *tenants.Config) any { return c.Node }},

@@ -231,8 +231,13 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "context", "sync"},
 		reason: "types of answers do nothing",
 	},
+	"internal/intake": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog"},
+		reason: "memory is handed out without knowing what arrives in it, or from where",
+	},
 	"internal/gateway": {
 		may: []string{
+			"internal/intake",
 			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "tenants", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",

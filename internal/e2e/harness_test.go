@@ -325,6 +325,9 @@ func (s *stack) checkIdle() {
 			s.t.Errorf("tenant %s: %d run and %d stand in line when all is over", ts.Config.Name, ts.Running, ts.InLine)
 		}
 	}
+	if n := s.sum("llmgov_body_memory_bytes", nil); n != 0 {
+		s.t.Errorf("bodies have %d bytes of memory when all is over", n)
+	}
 	if st := s.mock.Stats(); st.Running != 0 || st.Queued != 0 {
 		s.t.Errorf("the model server still runs %d and queues %d", st.Running, st.Queued)
 	}

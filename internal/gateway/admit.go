@@ -100,7 +100,7 @@ func (c *call) acquire(edits []edit) *refusal {
 		return f
 	}
 	if c.asked.IsZero() {
-		c.asked = time.Now()
+		c.asked = time.Now().Add(-c.waited)
 	}
 	lease, rej := c.askGovernor(c.req)
 	if rej != nil && rej.Reason == governor.ReasonUnknown && c.outdated() {
@@ -124,8 +124,8 @@ func (c *call) acquire(edits []edit) *refusal {
 		c.account.ShadowRefused(would.Reason)
 		c.noteReasons(would, true)
 	}
-	c.body = splice(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
-	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-lease.Waited, c.spans.Exemplar())
+	c.body = spliceInPlace(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
+	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(lease.Waited-c.memory.Waited), c.spans.Exemplar())
 	return nil
 }
 
@@ -154,7 +154,8 @@ func (c *call) readHints() *refusal {
 		if err != nil || d < 0 {
 			return invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+quoted(text)+".")
 		}
-		c.req.MaxWait, c.hint = &d, &d
+		c.hint = &d
+		c.req.MaxWait = &d
 	}
 	if c.waited > 0 {
 		left := max(0, c.maxWait()-c.waited)

@@ -51,6 +51,7 @@ func (g *Gateway) apply(snap *tenants.Snapshot) error {
 		before.retain(g.metrics)
 		return err
 	}
+	g.intake.SetBounds(bodyBounds(snap))
 	g.used.follow(snap)
 	g.world.Store(w)
 	for _, p := range w.pools {

@@ -1,19 +1,16 @@
 package gateway
 
 import (
-	"errors"
-	"io"
 	"net/http"
-	"os"
 	"time"
 )
-
-// bodyTimeout bounds how long a client may take to send its body.
-const bodyTimeout = 2 * time.Minute
 
 // readBody reads the query, the whole body and its head.
 func (c *call) readBody() *refusal {
 	if f := c.readQuery(); f != nil {
+		return f
+	}
+	if f := c.readHints(); f != nil {
 		return f
 	}
 	for _, enc := range c.r.Header.Values("Content-Encoding") {
@@ -21,22 +18,11 @@ func (c *call) readBody() *refusal {
 			return invalid("", "A body with Content-Encoding "+quoted(enc)+" cannot be governed. Send it as it is.")
 		}
 	}
-	limit := c.world.snap.Config().MaxBody
-	if c.r.ContentLength > limit {
-		return tooLarge(limit)
-	}
-	body, err := readAll(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, limit), c.r.ContentLength)
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return tooLarge(limit)
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return &refusal{status: http.StatusRequestTimeout, code: codeInvalid, message: "The body did not come within " + bodyTimeout.String() + "."}
-		}
-		return invalid("", "The body broke off before its end.")
+	if f := c.receive(); f != nil {
+		return f
 	}
 	_ = c.w.control.SetReadDeadline(time.Time{}) // from here on reading only watches for the client going
-	c.body, c.arrived = body, time.Now()
+	c.arrived = time.Now()
 	return c.readHead()
 }
 
@@ -49,7 +35,7 @@ func (c *call) readHead() *refusal {
 			c.head.weighFiles(c.route.files)
 		}
 	case noBody:
-		c.head, c.body = &head{copies: 1, stream: c.route.realtime}, nil // a body is not passed on
+		c.head = &head{copies: 1, stream: c.route.realtime}
 		if c.route.realtime {
 			c.head.model = c.query.Get("model")
 		}
@@ -87,24 +73,4 @@ func invalid(param, what string) *refusal {
 
 func tooLarge(limit int64) *refusal {
 	return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: "The body is larger than " + bytesText(limit) + "."}
-}
-
-// trusted is how many bytes are allocated on the word of a Content-Length. Beyond that, memory is
-// allocated as bytes come.
-const trusted = 64 << 10
-
-// readAll reads r to its end: only then does net/http notice when the client goes away.
-func readAll(r io.Reader, announced int64) ([]byte, error) {
-	if announced < 0 || announced > trusted {
-		return io.ReadAll(r)
-	}
-	buf := make([]byte, announced)
-	if _, err := io.ReadFull(r, buf); err != nil {
-		return nil, err
-	}
-	var rest [1]byte
-	if n, err := r.Read(rest[:]); n != 0 || !errors.Is(err, io.EOF) {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return buf, nil
 }

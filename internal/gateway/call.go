@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -36,13 +37,14 @@ type call struct {
 	query    url.Values // what the upstream gets of it
 	page     page       // of a list of them
 	body     []byte
+	memory   intake.Claim // of body
 	head     *head
 	withhold bool // the client did not ask for the usage chunk
 
 	req      governor.Request
 	ongoing  *ongoingCall   // with an Idempotency-Key
 	hint     *time.Duration // the wait that the caller allows
-	waited   time.Duration  // in policies before this one; see again
+	waited   time.Duration  // for its body's turn, and in policies before this one; see again
 	lease    governor.Lease
 	admitted time.Time
 

@@ -233,6 +233,7 @@ func (c *call) finish() {
 	}
 	c.endAdmitted(cause)
 	c.g.ongoing.end(c.ongoing)
+	c.memory.Release()
 	c.giveUp()
 	c.countTurned()
 	c.showFailure()

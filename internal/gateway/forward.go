@@ -115,12 +115,16 @@ var (
 	unsaid      = []string{""}
 )
 
-// forgetBody drops the body once the upstream has it: streams last long, and prompts are large.
+// forgetBody drops the body once the upstream has it: streams last long, and prompts are large. If
+// the transport may still read it for the first try, it is kept until the call ends.
 func (c *call) forgetBody() {
-	if c.try.bodySent.Load() {
-		c.try.reader.Reset(nil)
-		c.body = nil
+	if !c.try.bodySent.Load() || c.tries > 1 && !c.first.bodySent.Load() {
+		return
 	}
+	c.try.reader.Reset(nil)
+	c.first.reader.Reset(nil)
+	c.body = nil
+	c.memory.Release()
 }
 
 // unanswered answers when there is no answer of the upstream's to pass on.

@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/history"
+	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -48,6 +49,7 @@ type Gateway struct {
 	sockets sockets
 	ongoing ongoing
 
+	intake    *intake.Intake
 	pulse     pulse
 	lookups   lookups
 	transport http.RoundTripper
@@ -96,6 +98,8 @@ func New(opt Options) (*Gateway, error) {
 		}
 	}
 	g.history = history.NewRecorder(g.readings)
+	g.intake = intake.New(bodyBounds(opt.Snapshot))
+	g.metrics.WatchBodies(g.intake.Bytes)
 	g.used.follow(opt.Snapshot)
 	g.world.Store(w)
 	w.retain(g.metrics)
@@ -134,7 +138,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c.spans = g.tracer.Begin(r, c.began)
 	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.
-	_ = c.w.control.SetReadDeadline(c.began.Add(bodyTimeout))
+	_ = c.w.control.SetReadDeadline(c.began.Add(lapTime))
 	c.showOwn()
 	defer crashed()
 	defer c.finish()

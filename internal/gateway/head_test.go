@@ -137,6 +137,14 @@ func TestSplice(t *testing.T) {
 			if string(in) != body {
 				t.Errorf("the body itself was changed to %q", in)
 			}
+			roomy := append(make([]byte, 0, 40), body...)
+			got := spliceInPlace(roomy, tc.edits)
+			if string(got) != tc.want || cap(got) > 0 && &got[:1][0] != &roomy[0] {
+				t.Errorf("in place: got %q, want %q; the buffer is the same: %v", got, tc.want, &got[:1][0] == &roomy[0])
+			}
+			if got := string(spliceInPlace([]byte(body)[:10:10], tc.edits)); got != tc.want {
+				t.Errorf("without room: got %q, want %q", got, tc.want)
+			}
 		})
 	}
 }

@@ -114,7 +114,7 @@ func (c *call) ran(l line) line {
 	if would := c.lease.Would; would != nil {
 		l = l.text("shadow", would.Reason.String())
 	}
-	waited := c.lease.Waited
+	waited := max(c.lease.Waited, c.waited)
 	if c.rejection != nil {
 		waited = c.waited + c.rejection.Waited
 	}

@@ -11,17 +11,39 @@ type edit struct {
 	text       string
 }
 
-// splice applies edits that do not overlap. Every other byte stays as it was.
+// splice applies edits that do not overlap, in a copy. Every other byte stays as it was.
 func splice(body []byte, edits []edit) []byte {
 	if len(edits) == 0 {
 		return body
 	}
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
-	size := len(body)
-	for _, e := range edits {
-		size += len(e.text) - (e.end - e.start)
+	return apply(make([]byte, 0, len(body)+inserted(edits)), body, edits)
+}
+
+// spliceInPlace is splice without a copy, if there is enough room behind the body: a second large
+// body would be memory that nobody counts.
+func spliceInPlace(body []byte, edits []edit) []byte {
+	room := inserted(edits)
+	if len(body)+room > cap(body) {
+		return splice(body, edits)
 	}
-	out := make([]byte, 0, size)
+	// The body moves to the end of its buffer, and is copied from there to the front.
+	moved := body[:len(body)+room]
+	copy(moved[room:], body)
+	return apply(body[:0], moved[room:], edits)
+}
+
+// inserted is how much longer edits can make a body.
+func inserted(edits []edit) int {
+	n := 0
+	for _, e := range edits {
+		n += len(e.text)
+	}
+	return n
+}
+
+// apply appends the edited body to out.
+func apply(out, body []byte, edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 	at := 0
 	for _, e := range edits {
 		out = append(out, body[at:e.start]...)

@@ -93,6 +93,16 @@ func (c *call) showOwn() {
 	if c.g.gov.Draining() { // the client's next call should go to another gateway
 		c.w.Header().Set("Connection", "close")
 	}
+	if c.r.ContentLength < 0 { // net/http hides a Content-Length beside it, of which another reader may have made two requests
+		c.closeAfter()
+	}
+}
+
+// closeAfter ends the connection after the answer.
+func (c *call) closeAfter() {
+	if c.r.ProtoMajor == 1 { // other calls share a connection of HTTP/2
+		c.w.Header().Set("Connection", "close")
+	}
 }
 
 // queued tells the caller how long it waited.

@@ -30,6 +30,13 @@ func (m *Metrics) WatchDraining(draining func() bool) {
 	}, func() float64 { return number(draining()) }))
 }
 
+// WatchBodies registers the gauge of the memory that request bodies take.
+func (m *Metrics) WatchBodies(bytes func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "body_memory_bytes", Help: "Memory of request bodies that are read, wait, or are sent on.",
+	}, func() float64 { return float64(bytes()) }))
+}
+
 func number(yes bool) float64 {
 	if yes {
 		return 1

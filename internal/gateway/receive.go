@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/intake"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// A client has lapTime for each lap of its body, and bodyTimeout for all of it. So a sender that has
+// stopped holds memory for seconds, and a slow one that goes on is served.
+const (
+	lap         = 256 << 10
+	lapTime     = 15 * time.Second
+	bodyTimeout = 2 * time.Minute
+)
+
+// bodyBounds is the memory for bodies under a policy.
+func bodyBounds(snap *tenants.Snapshot) intake.Bounds {
+	m := snap.Config().BodyMemory
+	return intake.Bounds{Process: m.Process, Tenant: m.Tenant}
+}
+
+// receive reads the body, as soon as there is memory for it.
+func (c *call) receive() *refusal {
+	limit := c.world.snap.Config().MaxBody
+	announced := c.r.ContentLength
+	if announced > limit {
+		return tooLarge(limit)
+	}
+	if c.route.body == noBody {
+		return c.notReceived(c.discard(limit), limit)
+	}
+	ask := intake.Ask{Tenant: c.tenant.Name, Bytes: announced, Readers: c.readers(), Wait: c.maxWait()}
+	if announced < 0 {
+		ask.Bytes = min(limit, intake.Small)
+	}
+	if announced > intake.Small && ask.Wait > 0 {
+		_ = c.w.control.SetReadDeadline(c.began.Add(ask.Wait + lapTime)) // an expired one would end a stream of HTTP/2
+	}
+	err := c.g.intake.Ask(c.r.Context(), &c.memory, ask)
+	if err == nil {
+		c.body, err = c.memory.Read(c.r.Context(), c.paced(), announced, limit)
+	}
+	c.waited += c.memory.Waited
+	return c.notReceived(err, limit)
+}
+
+// readers is how many bodies of the tenant may be on their way in: as many as may run, as many that
+// wait behind them, and some more, because bodies that are small do not take long.
+func (c *call) readers() int {
+	if c.tenant.Concurrency == 0 {
+		return 0
+	}
+	return int(min(2*c.tenant.Concurrency, 1<<20)) + 4
+}
+
+// discard reads a body that is not passed on.
+func (c *call) discard(limit int64) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(c.paced(), limit+1))
+	if err == nil && n > limit {
+		return intake.ErrTooLarge
+	}
+	return err
+}
+
+// paced is the body as its client sends it, if that is fast enough.
+func (c *call) paced() io.Reader {
+	return &pacedBody{c: c, until: time.Now().Add(bodyTimeout)}
+}
+
+type pacedBody struct {
+	c     *call
+	until time.Time
+	left  int // bytes of this lap
+}
+
+// Read implements io.Reader.
+func (b *pacedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		b.left = lap
+		end := time.Now().Add(lapTime)
+		if end.After(b.until) {
+			end = b.until
+		}
+		_ = b.c.w.control.SetReadDeadline(end)
+	}
+	n, err := b.c.r.Body.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// notReceived is the refusal of a call whose body could not be read, if it could not.
+func (c *call) notReceived(err error, limit int64) *refusal {
+	if err == nil {
+		return nil
+	}
+	c.memory.Release()
+	if full, ok := errors.AsType[*intake.Refused](err); ok {
+		return c.noMemory(full)
+	}
+	if errors.Is(err, intake.ErrTooLarge) {
+		return tooLarge(limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &refusal{
+			status: http.StatusRequestTimeout, code: codeInvalid,
+			message: "The body came too slowly: each " + bytesText(lap) + " within " + lapTime.String() + ", and all of it within " + bodyTimeout.String() + ".",
+		}
+	}
+	return invalid("", "The body broke off before its end.")
+}
+
+// noMemory refuses a call for whose body there is no memory.
+func (c *call) noMemory(full *intake.Refused) *refusal {
+	m := c.world.snap.Config().BodyMemory
+	c.w.queued(c.memory.Waited)
+	c.closeAfter() // otherwise net/http would read some of the body before it answers
+	again := " " + comeAgain(full.RetryAfter)
+	if full.Process {
+		return &refusal{
+			status: http.StatusServiceUnavailable, code: codeOverloaded, retryAfter: full.RetryAfter,
+			message: "Bodies of calls fill the memory that this gateway has for them (" + bytesText(m.Process) + ")." + again,
+		}
+	}
+	f := &refusal{
+		status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonConcurrency.String(), retryAfter: full.RetryAfter,
+		message: "Bodies of calls of tenant " + c.tenant.Name + " fill its memory for them (" + bytesText(m.Tenant) + ")." + again,
+	}
+	if full.Readers {
+		f.message = "Tenant " + c.tenant.Name + " sends too many bodies at the same time for its concurrency." + again
+	}
+	return f
+}
