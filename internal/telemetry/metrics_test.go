@@ -36,6 +36,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	})
 	m.WatchStore(func() bool { return true })
 	m.WatchDraining(g.Draining)
+	m.WatchBodies(func() int64 { return 1 })
 	m.WatchSharing(g.State, func(string) map[string]float64 { return map[string]float64{"eu": 1} })
 	m.StoreAsked("beat", time.Millisecond)
 	m.WatchDecisionLog(func() uint64 { return 1 })
