@@ -21,6 +21,8 @@ type account struct {
 	cap   *budget.Cap   // of a tenant
 	split *budget.Split // of a pool, over its tenants
 	of    *quota        // of is whose budget it is; nil for a pool's.
+	first *account      // see origin
+	began uint64        // the last call that ended before it was there, by the tally
 
 	// Calls in flight hold pending of the period that ends at ends.
 	ends    time.Time

@@ -46,7 +46,7 @@ func (b Budget) amount(n int64) string {
 }
 
 // configureCaps replaces a tenant's budgets by a list. Those that stay keep what was used of them.
-func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location, past *Past) {
+func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location, r *recall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	was := q.caps
@@ -63,8 +63,11 @@ func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location,
 			st := was[i].cap.State(now)
 			st.Used = a.units(st.Used * was[i].scale)
 			a.cap.Restore(now, st)
-		} else if past != nil && q.common == nil {
-			a.restoreCap(now, past.Uses.start[b.Per], past.usedBy(q.owner).Used[b.Per])
+			a.first, a.began = was[i].origin(), was[i].began
+		} else if r.knows(q.common != nil) {
+			used, start, last := r.ofTenant(now, q.owner, b)
+			a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used)})
+			a.began = last
 		}
 		q.caps = append(q.caps, a)
 	}

@@ -106,7 +106,8 @@
 //
 // The escrow and the quotas are plain state, and this package is their shell. Each pool and
 // each quota has a lock. They are never nested, except that Apply takes those of all pools at
-// once, and never held while waiting. There are four timers for each pool, and no goroutines
+// once, and never held while waiting. The lock of the tally, which counts what calls have used, may be
+// taken under any of them, and none under it. There are four timers for each pool, and no goroutines
 // of this package's own.
 //
 // What tenants had of a pool, and what they were entitled to, is measured once a second by

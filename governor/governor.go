@@ -15,6 +15,7 @@ type Governor struct {
 	shared  bool     // the pools' limits
 	commons *commons // what is kept together with other processes; nil = nothing
 	table   atomic.Pointer[table]
+	tally   *tally
 	calls   atomic.Uint64 // the last call's number in the journal
 	asked   atomic.Uint64 // how many calls have asked, if it is detailed
 	tabs    sync.Pool     // of *tab
@@ -59,6 +60,7 @@ func New(cfg Config) (*Governor, error) {
 		cfg.Past.Uses.advance(g.clock.Now())
 		g.calls.Store(cfg.Past.last)
 	}
+	g.tally = newTally(g.zone, cfg.Past)
 	g.tellStart(&cfg)
 	if g.line == nil {
 		g.begin(&cfg)
@@ -71,7 +73,11 @@ func New(cfg Config) (*Governor, error) {
 // begin puts the first configuration in force, and books what is remembered.
 func (g *Governor) begin(cfg *Config) {
 	now := g.clock.Now()
-	g.apply(now, *cfg, cfg.Past)
+	r := &recall{tally: g.tally, starting: true}
+	if cfg.Past != nil {
+		r.shares = cfg.Past.Shares
+	}
+	g.apply(now, *cfg, r)
 	if cfg.Past != nil {
 		g.table.Load().remember(now, cfg.Past)
 	}
@@ -164,11 +170,11 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 				return Lease{}, rej, short && now.Before(later(may.until, may.least))
 			}
 		}
-		b.price = req.Price
 		if g.journal != nil {
 			b.call = g.calls.Add(1)
 		}
 	}
+	b.price = req.Price
 
 	// 3 The pool's share, with what is left of the wait.
 	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, may)

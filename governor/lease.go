@@ -65,11 +65,11 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	}
 	p.endedLocked(now, &st, u, how)
 	l.g.stirLocked(p, now)
-	b, spent := st.tab, Spend{}
-	if l.g.journal != nil || len(b.caps) > 0 || len(b.parts) > 0 {
-		spent = p.spend(u, requests, b.price)
-		p.settleSharesLocked(now, b, spent)
-	}
+	b := st.tab
+	spent := p.spend(u, requests, b.price)
+	b.ended = l.g.tally.note(now, st.tenant.name, p.name, spent)
+	p.bookEndedLocked(now, st.tenant, b.parts, spent)
+	p.settleSharesLocked(now, b, spent)
 	l.g.pumpAndUnlock(p, now)
 
 	ran := time.Duration(0)

@@ -24,16 +24,7 @@ type Past struct {
 	running map[uint64]Record
 	ended   []Record
 	cut     int
-	last    uint64         // the last call's number in the journal
-	used    map[string]Use // by tenant; nil until first needed
-}
-
-// usedBy is what a tenant used in the present periods.
-func (p *Past) usedBy(tenant string) Use {
-	if p.used == nil {
-		p.used = p.Uses.ofTenants()
-	}
-	return p.used[tenant]
+	last    uint64 // the last call's number in the journal
 }
 
 // NewPast returns a past in which nothing happened. now is when it is read.
@@ -150,11 +141,6 @@ func (q *quota) remember(began, ended time.Time, booked, took *[ownAxes]int64) {
 // says. A time in the future, after the wall clock was put back, is taken for now by the ledgers.
 func onClock(now, at time.Time) time.Time { return now.Add(at.Sub(now.Round(0))) }
 
-// restoreCap gives a tenant's budget what its calls have used since start.
-func (a *account) restoreCap(now, start time.Time, used Spend) {
-	a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used[a.Unit])})
-}
-
 // ShareState is how one budget of a pool stands between its tenants.
 type ShareState struct {
 	Pool  string
@@ -193,18 +179,19 @@ func (g *Governor) Shares() []ShareState {
 
 // restoreSplit gives a pool's budget what its tenants have used. From the saved state it takes
 // which tenants there were, and how much of its share each has let pass; what was used it takes
-// from Uses, which is as new as the last record. know adds a tenant of the saved state, if it still
+// from the tally, which is as new as the last record. know adds a tenant of the saved state, if it still
 // exists. Tenants that are new are added afterwards, and have their shares kept for them from the
 // start.
-func (a *account) restoreSplit(now time.Time, past *Past, pool string, know func(tenant string)) {
-	used := map[string]int64{}
-	for who, n := range past.Uses.by(a.Budget) {
-		if who.Pool == pool {
-			used[who.Tenant] = a.units(n)
-		}
+func (a *account) restoreSplit(now time.Time, r *recall, pool string, know func(tenant string)) {
+	used, start := r.ofPool(now, pool, a.Budget)
+	if len(used) == 0 && len(r.shares) == 0 {
+		return
 	}
-	st := budget.SplitState{Start: past.Uses.start[a.Per], From: past.Uses.start[a.Per]}
-	for _, s := range past.Shares {
+	for tenant, n := range used {
+		used[tenant] = a.units(n)
+	}
+	st := budget.SplitState{Start: start, From: start}
+	for _, s := range r.shares {
 		if s.Pool != pool || s.Unit != a.Unit || s.Per != a.Per {
 			continue
 		}

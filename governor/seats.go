@@ -27,7 +27,7 @@ type seat struct {
 }
 
 // configureLocked puts a table's configuration of the pool in force. Call pumpAndUnlock afterwards.
-func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, past *Past, shared bool) {
+func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, r *recall, shared bool) {
 	rules := p.cfg.escrow(tb.burst(p))
 	rules.Shared = shared
 	p.rules, p.base = p.cfg, rules
@@ -42,7 +42,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 	}
 	p.seatLocked(now, tb)
 	p.viewLocked()
-	p.splitLocked(now, tb, zone, past)
+	p.splitLocked(now, tb, zone, r)
 	p.announceLocked()
 }
 

@@ -12,7 +12,7 @@ import (
 // What each tenant's seat has of its pool's budgets, by weight.
 
 // splitLocked puts a table's list of budgets in force in the pool, and each tenant's part of them.
-func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, past *Past) {
+func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, r *recall) {
 	if len(p.cfg.Budgets) == 0 && len(p.shares) == 0 {
 		return
 	}
@@ -29,8 +29,9 @@ func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, pa
 		if i >= 0 {
 			was[i].split.OnlyHere(now)
 			a.split.Restore(now, was[i].restated(now, a.scale))
-		} else if past != nil && p.lent == nil {
-			a.restoreSplit(now, past, p.name, func(name string) {
+			a.first = was[i].origin()
+		} else if r.knows(p.lent != nil) {
+			a.restoreSplit(now, r, p.name, func(name string) {
 				if v := tb.tenants[name]; v != nil && parts[v.index] > 0 {
 					a.split.Add(now, name, parts[v.index])
 				}

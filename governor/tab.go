@@ -24,6 +24,7 @@ type tab struct {
 	spend  Spend     // what it is expected to spend
 	at     time.Time // when its budgets were held
 	logged int64     // tokens that the journal knows of
+	ended  uint64    // its number in the tally; 0 until it has ended
 	// meanRun is how long the tenant's calls ran on average when this one came.
 	meanRun time.Duration
 }
@@ -115,6 +116,7 @@ func (g *Governor) leave(now time.Time, b *tab, actual ownCost, spent Spend, ran
 			caps[0].account.settle(now, caps[0], spent)
 			caps = caps[1:]
 		}
+		q.bookEndedLocked(now, b.ended, b.caps, spent)
 		q.line.wakeNext()
 		q.mu.Unlock()
 	}

@@ -81,7 +81,7 @@ func (g *Governor) Apply(cfg Config) error {
 		if g.observer != nil {
 			g.observer.Observe(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: &cfg})
 		}
-		g.apply(now, cfg, nil)
+		g.apply(now, cfg, &recall{tally: g.tally})
 	})
 	return nil
 }
@@ -89,16 +89,16 @@ func (g *Governor) Apply(cfg Config) error {
 // apply makes a new table. Limits that fall hold from here on, those that rise once their pool is
 // pumped. The new table is published in between, so that a call that finds its seat gone in the old
 // one finds its new seat.
-func (g *Governor) apply(now time.Time, cfg Config, past *Past) {
+func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
 	tb := g.newTable(now, cfg)
 	for _, v := range tb.inOrder.tenants {
-		v.configure(now, tb, g.zone, past)
+		v.configure(now, tb, g.zone, r)
 	}
 	for _, p := range tb.inOrder.pools {
 		p.mu.Lock()
 	}
 	for _, p := range tb.inOrder.pools {
-		p.configureLocked(now, tb, g.zone, past, g.shared)
+		p.configureLocked(now, tb, g.zone, r, g.shared)
 	}
 	g.table.Store(tb)
 	for _, p := range tb.inOrder.pools {
@@ -182,7 +182,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 }
 
 // configure puts the table's limits and budgets in force in a tenant's quotas.
-func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, past *Past) {
+func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r *recall) {
 	bound, by := 0, calledBy{}
 	for i, p := range tb.inOrder.pools {
 		if !v.present(p) {
@@ -196,7 +196,7 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, pa
 		}
 	}
 	v.over.configure(now, v.cfg.limits(), bound, by)
-	v.over.configureCaps(now, v.cfg.Budgets, zone, past)
+	v.over.configureCaps(now, v.cfg.Budgets, zone, r)
 }
 
 // chainTo lists the quotas that hold for the tenant's calls to a pool: in the pool and over all

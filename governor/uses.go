@@ -2,6 +2,7 @@ package governor
 
 import (
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
@@ -37,6 +38,18 @@ type Use struct {
 // NewUses returns an empty account.
 func NewUses(zone *time.Location) *Uses {
 	return &Uses{zone: zone, rows: map[Owner]*Use{}, changed: map[Owner]bool{}}
+}
+
+// clone copies what was used.
+func (u *Uses) clone() *Uses {
+	c := *u
+	c.changed = map[Owner]bool{}
+	c.rows = make(map[Owner]*Use, len(u.rows))
+	for who, row := range u.rows {
+		use := *row
+		c.rows[who] = &use
+	}
+	return &c
 }
 
 // Set restores what was saved of one owner.
@@ -124,23 +137,16 @@ func (u *Uses) advance(now time.Time) {
 	}
 }
 
-// ofTenants is what each tenant and its teams used in the present periods, in all pools, even those
-// that are gone.
-func (u *Uses) ofTenants() map[string]Use {
-	out := make(map[string]Use, len(u.rows))
-	for who, row := range u.rows {
-		u.renew(row)
-		for name := who.Tenant; name != ""; name = teamOf(name) {
-			sum := out[name]
-			for per := range periods {
-				for k, n := range row.Used[per] {
-					sum.Used[per][k] += min(n, maxUse-sum.Used[per][k])
-				}
-			}
-			out[name] = sum
+// ofTenant is what a tenant and its teams used of a budget in the present period, in all pools, even
+// those that are gone.
+func (u *Uses) ofTenant(name string, b Budget) int64 {
+	sum := int64(0)
+	for who, n := range u.by(b) {
+		if team, ok := strings.CutPrefix(who.Tenant, name); ok && (team == "" || team[0] == '/') {
+			sum += min(n, maxUse-sum)
 		}
 	}
-	return out
+	return sum
 }
 
 // by iterates over what was used of a budget's unit in the present period, by owner.

@@ -69,26 +69,32 @@ func newPromiseWorld(t *testing.T, seed uint64) *promiseWorld {
 	var group sync.WaitGroup
 	w.stop = func() { cancel(); group.Wait() }
 	for range gateways {
-		g, err := governor.New(w.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := &berth{Governor: g, way: &wire{network: network{Store: store, delay: 5 * time.Millisecond}}}
-		b.way.parts.Store(store)
-		w.gateways = append(w.gateways, b)
-		if !shared {
-			continue
-		}
-		pools := runner.New(runner.Config{Name: rand.Text(), Instance: rand.Text(), Store: b.way, Pools: poolsOf(g)})
-		limits := runner.NewLimits(runner.LimitsConfig{
-			Instance: rand.Text(), Store: b.way, More: g.MoreLimits(),
-			Limits: func() []runner.Limits { return limitsOf(g) }, Calls: func() []runner.Call { return callsOf(g) },
-		})
-		group.Go(func() { _ = pools.Run(ctx) })
-		group.Go(func() { _ = limits.Run(ctx) })
+		w.gateways = append(w.gateways, begin(ctx, t, &group, store, w.cfg))
 	}
 	time.Sleep(2 * time.Second)
 	return w
+}
+
+// begin starts a gateway that shares all its limits, or none if cfg says so, until ctx ends.
+func begin(ctx context.Context, t *testing.T, group *sync.WaitGroup, store *memory.Store, cfg governor.Config) *berth {
+	t.Helper()
+	g, err := governor.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &berth{Governor: g, way: &wire{network: network{Store: store, delay: 5 * time.Millisecond}}}
+	b.way.parts.Store(store)
+	if !cfg.Shared {
+		return b
+	}
+	pools := runner.New(runner.Config{Name: rand.Text(), Instance: rand.Text(), Store: b.way, Pools: poolsOf(g)})
+	limits := runner.NewLimits(runner.LimitsConfig{
+		Instance: rand.Text(), Store: b.way, More: g.MoreLimits(),
+		Limits: func() []runner.Limits { return limitsOf(g) }, Calls: func() []runner.Call { return callsOf(g) },
+	})
+	group.Go(func() { _ = pools.Run(ctx) })
+	group.Go(func() { _ = limits.Run(ctx) })
+	return b
 }
 
 // limitsOf are all limits of a gateway that are divided.

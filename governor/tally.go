@@ -1,0 +1,114 @@
+package governor
+
+import (
+	"sync"
+	"time"
+)
+
+// tally is what calls have used in the present periods, whether there are budgets or not: those of
+// this process, and those that it remembers from before. Budgets that a later configuration adds
+// begin with it.
+//
+// It counts calls that have ended. A call that runs when a budget is added holds nothing of it, and
+// is booked there when it ends.
+type tally struct {
+	mu    sync.Mutex
+	uses  *Uses
+	ended uint64 // how many calls were counted
+}
+
+func newTally(zone *time.Location, past *Past) *tally {
+	if past == nil {
+		return &tally{uses: NewUses(zone)}
+	}
+	return &tally{uses: past.Uses.clone()} // the journal goes on to use its own
+}
+
+// note counts a call that has ended, and returns its number.
+func (t *tally) note(now time.Time, tenant, pool string, took Spend) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uses.Read(&Record{Kind: RecordEnded, Tenant: tenant, Pool: pool, Held: now, Ended: now, Took: Charge{Spend: took}})
+	t.ended++
+	return t.ended
+}
+
+// ofTenant is what a tenant has used of a budget in the period that began at start, by the calls up to
+// the one of the given number.
+func (t *tally) ofTenant(now time.Time, name string, b Budget) (used int64, start time.Time, last uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uses.advance(now)
+	return t.uses.ofTenant(name, b), t.uses.start[b.Per], t.ended
+}
+
+// ofPool is the same for the tenants of a pool, by name.
+func (t *tally) ofPool(now time.Time, name string, b Budget) (used map[string]int64, start time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uses.advance(now)
+	used = map[string]int64{}
+	for who, n := range t.uses.by(b) {
+		if who.Pool == name {
+			used[who.Tenant] = n
+		}
+	}
+	return used, t.uses.start[b.Per]
+}
+
+// recall is what a new configuration finds of what was used before it.
+type recall struct {
+	*tally
+	shares   []ShareState // how pools' budgets stood when the process before this one ended
+	starting bool         // the process begins
+}
+
+// knows reports whether a new budget begins with what was used. What the processes before this one
+// used of a shared budget is remembered by the store.
+func (r *recall) knows(shared bool) bool { return !r.starting || !shared }
+
+// bookEnded books the call that ended as the given one in the budgets of which it holds nothing,
+// because they came later.
+func (q *quota) bookEndedLocked(now time.Time, ended uint64, list []held, took Spend) {
+	for _, a := range q.caps {
+		if ended <= a.began || a.heldBy(list) {
+			continue
+		}
+		h, _ := a.cap.Hold(now, 0)
+		a.cap.Settle(now, h, a.units(took[a.Unit]))
+	}
+}
+
+// bookEndedLocked does the same for a pool's budgets.
+func (p *pool) bookEndedLocked(now time.Time, t *tenant, list []held, took Spend) {
+	st := p.seats[t]
+	if st == nil {
+		return
+	}
+	for i, a := range p.shares {
+		if a.heldBy(list) {
+			continue
+		}
+		h, _ := a.split.Hold(now, st.members[i], 0)
+		a.split.Settle(now, h, a.units(took[a.Unit]))
+	}
+}
+
+// heldBy reports whether one of the holds is of the account, or of one that it has replaced.
+func (a *account) heldBy(list []held) bool {
+	for _, h := range list {
+		if h.account.origin() == a.origin() {
+			return true
+		}
+	}
+	return false
+}
+
+// origin is the first of accounts that replaced each other, each with all that was held of the one
+// before.
+func (a *account) origin() *account {
+	if a.first != nil {
+		return a.first
+	}
+	return a
+}
