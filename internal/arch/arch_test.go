@@ -203,6 +203,10 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "context"},
 		reason: "what is believed of upstreams is decided by what is told, at the time that is told",
 	},
+	"internal/form": {
+		not:    []string{"net", "net/http", "mime/multipart", "os", "log", "log/slog", "context", "time"},
+		reason: "a form is bytes, and what its fields decide is elsewhere",
+	},
 	"internal/objects": {
 		may:    []string{"go.etcd.io/bbolt"},
 		not:    []string{"net", "net/http"},
@@ -239,7 +243,7 @@ var rules = map[string]rule{
 		may: []string{
 			"internal/intake",
 			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -67,10 +67,7 @@ func (c *call) admit() *refusal {
 		edits, c.withhold = c.head.askForUsage(edits)
 	}
 	if real := c.realModel(); real != c.head.model || c.head.named {
-		var f *refusal
-		if edits, f = c.rename(edits, real); f != nil {
-			return f
-		}
+		edits = c.rename(edits, real)
 	}
 
 	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream

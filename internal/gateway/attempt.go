@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -22,9 +23,10 @@ type try struct {
 	told  bool // what came of it has been
 	span  *tracing.Try
 
-	reused         bool         // the connection is kept from an earlier call
-	sent, bodySent atomic.Bool  // the upstream has got the headers; has got it all
-	reader         bytes.Reader // of the body
+	reused         bool          // the connection is kept from an earlier call
+	sent, bodySent atomic.Bool   // the upstream has got the headers; has got it all
+	reader         bytes.Reader  // of the body
+	form           *form.Encoded // that the body is, if it is one
 	status         int
 	busy           bool // the answer says to come back later
 	leaked         bool // the answer is an error that contains the upstream's key

@@ -30,7 +30,7 @@ func (c *call) readHead() *refusal {
 	var err *badRequest
 	switch c.route.body {
 	case formBody:
-		c.head, err = readForm(c.body, c.r.Header.Get("Content-Type"))
+		c.head, c.form, err = readForm(c.body, c.r.Header.Get("Content-Type"))
 		if err == nil {
 			c.head.weighFiles(c.route.files)
 		}

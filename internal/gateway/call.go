@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -38,6 +39,7 @@ type call struct {
 	page     page       // of a list of them
 	body     []byte
 	memory   intake.Claim // of body
+	form     *form.Form   // that the body is, if it is one; it is written anew
 	head     *head
 	withhold bool // the client did not ask for the usage chunk
 

@@ -5,7 +5,7 @@
 //
 //	ServeHTTP ─► find        which route
 //	          ─► authenticate which tenant
-//	          ─► readBody    strict head; bytes kept
+//	          ─► readBody    query, strict head; bytes kept, forms to be written anew
 //	          ─► choosePool  which capacity, and what the body refers to is the caller's
 //	          ─► admit       estimate, clamp, one call at a time for an Idempotency-Key,
 //	                         Acquire: this is where it waits
@@ -32,7 +32,7 @@
 //
 // The request body is untrusted: what decides about it (model, stream, limits) must mean
 // the same to every JSON reader, or the call is refused. What is not governed passes byte for
-// byte. The snapshot of policies is loaded once for each request; only a call whose tenant or
+// byte, in a form field by field: forms and queries are written anew from what was read. The snapshot of policies is loaded once for each request; only a call whose tenant or
 // pool has gone from the policy in force, before anything was sent, begins again with that
 // policy. A lease ends on every way out. What the upstream produced is charged, even if nobody
 // reads it to the end. The upstream's key never reaches a tenant, nor a tenant's key the

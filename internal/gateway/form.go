@@ -1,113 +1,101 @@
 package gateway
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/form"
 )
 
-// readForm reads the governed fields of a multipart body, such as the model, each of which may be
-// there at most once. Readers of multipart differ in what they make of unusual headers, so these
-// are refused: a part that another reader took for the model would carry a call past its grant.
-func readForm(body []byte, contentType string) (*head, *badRequest) {
-	boundary, err := plainBoundary(contentType)
-	if err != nil {
-		return nil, err
+// readForm reads a multipart body and its governed fields, each of which may be there at most once, and
+// under no other name that a server could take for it.
+func readForm(body []byte, contentType string) (*head, *form.Form, *badRequest) {
+	f, problem := form.Parse(body, contentType)
+	if problem != nil {
+		return nil, nil, bad(problem.Field, "%s", problem.What)
 	}
 	h := &head{copies: 1}
-	seen := map[string]bool{}
-	for parts := multipart.NewReader(bytes.NewReader(body), boundary); ; {
-		part, err := parts.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			return h, endsThere(body, boundary)
-		}
-		if err != nil {
-			return nil, bad("", "The body is not valid multipart/form-data.")
-		}
-		if !plainDisposition(part) {
-			return nil, bad("", "A part's Content-Disposition must be one line, form-data with a plain name.")
-		}
-		if err := h.readPart(part, seen); err != nil {
-			return nil, err
+	var seen []string
+	for i := range f.Parts {
+		if err := h.readPart(&f.Parts[i], &seen); err != nil {
+			return nil, nil, err
 		}
 	}
-}
-
-// plainBoundary is the boundary of a Content-Type that has no other parameters.
-func plainBoundary(contentType string) (string, *badRequest) {
-	kind, params, err := mime.ParseMediaType(contentType)
-	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" || len(params) != 1 || strings.ContainsAny(contentType, "*\\") {
-		return "", bad("", "The Content-Type must be multipart/form-data with a boundary and nothing else, not %q.", contentType)
-	}
-	return params["boundary"], nil
-}
-
-func plainDisposition(part *multipart.Part) bool {
-	lines := part.Header["Content-Disposition"]
-	return len(lines) == 1 && part.FormName() != "" && !strings.ContainsAny(lines[0], "*\\")
-}
-
-// endsThere refuses anything after the closing boundary.
-func endsThere(body []byte, boundary string) *badRequest {
-	end := []byte("--" + boundary + "--")
-	i := bytes.LastIndex(body, end)
-	if i < 0 || len(bytes.TrimSpace(body[i+len(end):])) > 0 {
-		return bad("", "The body goes on behind its closing boundary.")
-	}
-	return nil
+	return h, f, nil
 }
 
 // readPart takes a governed field over, and weighs the others: texts as they are, files by their
 // length.
-func (h *head) readPart(part *multipart.Part, seen map[string]bool) *badRequest {
-	name := part.FormName()
-	switch {
-	case formRefers(name):
-		return bad(name, "The field %q is not supported in a form.", name)
-	case name != "model" && name != "stream" && name != "purpose":
-		return h.weighPart(part)
-	case seen[name]:
-		return bad(name, "The field %q is there twice; which of its values counts is ambiguous.", name)
+func (h *head) readPart(part *form.Part, seen *[]string) *badRequest {
+	if formRefers(part.Name) {
+		return bad(part.Name, "The field %q is not supported in a form.", part.Name)
 	}
-	seen[name] = true
-	value, err := io.ReadAll(io.LimitReader(part, 257))
-	if err != nil || len(value) == 0 || len(value) > 256 {
-		return bad(name, "%s must be 1 to 256 bytes long.", name)
+	if known := formGoverned(part.Name); known != "" {
+		if naming[known] != nil {
+			return bad(part.Name, "The field %q is not supported in a form.", part.Name)
+		}
+		if err := oneOf(seen, part.Name, known); err != nil {
+			return err
+		}
+		if slices.Contains(formFields, known) {
+			return h.readFormField(part)
+		}
+	}
+	h.weighPart(part)
+	return nil
+}
+
+// formFields are the fields of forms that decide about a call.
+var formFields = []string{"model", "stream", "purpose", "n"}
+
+// readFormField reads such a field.
+func (h *head) readFormField(part *form.Part) *badRequest {
+	name, value := part.Name, string(part.Content)
+	if part.IsFile() {
+		return bad(name, "%s must be a text, not a file.", name)
+	}
+	if value == "" || len(value) > 256 || !utf8.ValidString(value) || strings.ContainsFunc(value, isControl) {
+		return bad(name, "%s must be 1 to 256 bytes of plain text.", name)
 	}
 	switch name {
 	case "model":
-		h.model = string(value)
+		h.model = value
 	case "purpose":
-		h.purpose = string(value)
-	default:
-		h.stream = string(value) == "true"
+		h.purpose = value
+	case "stream":
+		return h.readFormStream(part, value)
+	case "n":
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 1 || n > maxN || strconv.FormatInt(n, 10) != value {
+			return bad(name, "n must be a whole number from 1 to %d, not %s.", maxN, strconv.Quote(value))
+		}
+		h.copies = n
 	}
 	return nil
 }
 
+// readFormStream reads true and false as they are written by some languages, and passes on one spelling.
+func (h *head) readFormStream(part *form.Part, value string) *badRequest {
+	value = strings.ToLower(value)
+	if value != "true" && value != "false" {
+		return bad("stream", "stream must be true or false, not %s.", strconv.Quote(value))
+	}
+	h.stream = value == "true"
+	part.Content = []byte(value)
+	return nil
+}
+
 // weighPart weighs a field that decides nothing.
-func (h *head) weighPart(part *multipart.Part) *badRequest {
-	weigh := func(text []byte) { h.prompt.Size[tokens.Text] += tokens.Weigh(text) }
-	if part.FileName() != "" {
+func (h *head) weighPart(part *form.Part) {
+	if part.IsFile() {
 		h.files++
-		weigh = func(text []byte) { h.bytes += int64(len(text)) }
+		h.bytes += int64(len(part.Content))
+		return
 	}
-	var buf [4 << 10]byte
-	for {
-		n, err := part.Read(buf[:])
-		weigh(buf[:n])
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return bad(part.FormName(), "The field %q broke off.", part.FormName())
-		}
-	}
+	h.prompt.Size[tokens.Text] += tokens.Weigh(part.Content)
 }
 
 // weighFiles weighs the files of a form as what the route takes them for.
@@ -121,6 +109,19 @@ func (h *head) weighFiles(kind tokens.Kind) {
 	default:
 		size[tokens.Text] += tokens.DocumentOf(h.bytes)
 	}
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// formGoverned is the governed key for which a server could take a field's name: some ignore case, and
+// some read model[] and model.x as model. Of image[] and the like there may be many.
+func formGoverned(name string) string {
+	base := strings.TrimLeft(name, "[].")
+	if i := strings.IndexAny(base, "[]."); i >= 0 {
+		base = base[:i]
+	}
+	known, _ := governedKey(base)
+	return known
 }
 
 // formRefers reports whether any element of a field's name, such as image[file_id], refers to an

@@ -66,7 +66,12 @@ func (c *call) outgoing() *http.Request {
 		Header: c.upstreamHeader(c.r.Header),
 		Body:   http.NoBody,
 	}
-	if len(c.body) > 0 {
+	switch {
+	case c.form != nil:
+		t.form = c.form.Encode()
+		out.Header["Content-Type"] = []string{t.form.Type}
+		out.Body, out.ContentLength = io.NopCloser(t.form.Reader()), t.form.Size
+	case len(c.body) > 0:
 		// Of a kind that the transport knows to be in memory, so that it leaves along
 		// with the headers in one write. The transport may read it after the handler
 		// has returned, so its bytes are never reused.
@@ -77,9 +82,17 @@ func (c *call) outgoing() *http.Request {
 	// transport may send the body again on another one. A call that makes an object is
 	// not sent again: the object might exist twice.
 	if !c.route.toObjects() {
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(c.readAgain(t)), nil }
 	}
 	return out.WithContext(httptrace.WithClientTrace(c.ctx, t.trace()))
+}
+
+// readAgain reads the body that a try sends from its beginning.
+func (c *call) readAgain(t *try) io.Reader {
+	if t.form != nil {
+		return t.form.Reader()
+	}
+	return bytes.NewReader(c.body)
 }
 
 // realModel is what the upstreams call the model.
@@ -93,11 +106,8 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 			h[name] = values
 		}
 	}
-	switch c.route.body {
-	case jsonBody:
+	if c.route.body == jsonBody {
 		h["Content-Type"] = contentJSON // what the head was read as
-	case formBody:
-		h["Content-Type"] = in["Content-Type"][:1]
 	}
 	c.try.up.sign(h)
 	c.try.span.Inject(h)
@@ -121,9 +131,12 @@ func (c *call) forgetBody() {
 	if !c.try.bodySent.Load() || c.tries > 1 && !c.first.bodySent.Load() {
 		return
 	}
-	c.try.reader.Reset(nil)
-	c.first.reader.Reset(nil)
+	for _, t := range []*try{c.try, &c.first} {
+		t.reader.Reset(nil)
+		t.form = nil
+	}
 	c.body = nil
+	c.form = nil
 	c.memory.Release()
 }
 

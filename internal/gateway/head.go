@@ -44,6 +44,9 @@ const (
 
 var boundKeys = [numBounds]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
 
+// maxN bounds n and best_of.
+const maxN = 1024
+
 // maxCopies bounds how many answers a call may ask for: n or best_of, times the prompts of a
 // completions call.
 const maxCopies = 4096

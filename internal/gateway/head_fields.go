@@ -106,8 +106,8 @@ func (h *head) readPurpose(v gjson.Result) *badRequest {
 
 func (h *head) readCopies(name string, v gjson.Result) *badRequest {
 	f, err := readCount(name, v)
-	if err == nil && f.value > 1024 {
-		return bad(name, "%s must be at most 1024, not %d.", name, f.value)
+	if err == nil && f.value > maxN {
+		return bad(name, "%s must be at most %d, not %d.", name, maxN, f.value)
 	}
 	h.copies = max(h.copies, f.value)
 	return err

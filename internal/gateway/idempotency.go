@@ -1,10 +1,10 @@
 package gateway
 
 import (
-	"bytes"
 	"fmt"
 	"hash/maphash"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,23 +113,28 @@ func (c *call) remaining(first *ongoingCall) time.Duration {
 	return wait + o.Run
 }
 
-// asks is a hash of everything that makes two calls the same: path, query and body. The boundary of
-// a form is left out, since it is drawn anew for each try.
+// asks is a hash of everything that makes two calls the same: path, query and body. Of a form that is
+// what was read, since its boundary is drawn anew for each try.
 func (c *call) asks() uint64 {
 	var h maphash.Hash
 	h.SetSeed(claimSeed)
-	for _, s := range []string{c.at.path, c.r.URL.RawQuery} {
+	text := func(s string) {
 		_, _ = h.WriteString(s)
 		_ = h.WriteByte(0)
 	}
-	if c.route.body != formBody {
+	text(c.at.path)
+	text(c.r.URL.RawQuery)
+	if c.form == nil {
 		_, _ = h.Write(c.body)
 		return h.Sum64()
 	}
-	boundary, _ := plainBoundary(c.r.Header.Get("Content-Type")) // readForm has found it good
-	for part := range bytes.SplitSeq(c.body, []byte(boundary)) {
-		_, _ = h.Write(part)
-		_ = h.WriteByte(0)
+	for i := range c.form.Parts {
+		p := &c.form.Parts[i]
+		text(p.Name)
+		text(p.Filename)
+		text(p.Type)
+		text(strconv.Itoa(len(p.Content)))
+		_, _ = h.Write(p.Content)
 	}
 	return h.Sum64()
 }

@@ -59,6 +59,11 @@ func TestAsks(t *testing.T) {
 		c := &call{r: r, body: []byte(body)}
 		c.at = find(r)
 		c.route = c.at.route
+		if c.route.body == formBody {
+			if f := c.readHead(); f != nil {
+				t.Fatal(f.message)
+			}
+		}
 		return c.asks()
 	}
 	form := func(boundary, text string) uint64 {

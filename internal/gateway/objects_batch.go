@@ -1,13 +1,8 @@
 package gateway
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"mime/multipart"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/objects"
@@ -24,10 +19,6 @@ func isBatch(purpose string) bool { return strings.EqualFold(strings.TrimSpace(p
 // isInference reports whether a call of a batch is to a route of inference, which upstreams need
 // not check.
 func isInference(url string) bool { return routes[strings.TrimPrefix(url, "/v1")] != nil }
-
-// maxCalls bounds a batch, because checking many short lines takes much longer than sending them.
-// Providers take 50,000 to 100,000 calls.
-const maxCalls = 100_000
 
 // checkBatch checks a file of calls, and that a batch is made of a file that was checked.
 func (c *call) checkBatch() *refusal {
@@ -73,90 +64,4 @@ func (c *call) dearer(model string) {
 	if known && (c.dearest == "" || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
 		c.dearest = model
 	}
-}
-
-// checkCalls checks the lines of each part of the form that may be the file.
-func (c *call) checkCalls() *refusal {
-	boundary, err := plainBoundary(c.r.Header.Get("Content-Type"))
-	if err != nil {
-		return invalid(err.param, err.what)
-	}
-	for parts := multipart.NewReader(bytes.NewReader(c.body), boundary); ; {
-		part, err := parts.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return invalid("", "The body is not valid multipart/form-data.")
-		}
-		if part.FileName() == "" && !strings.EqualFold(part.FormName(), "file") {
-			continue
-		}
-		if part.Header.Get("Content-Transfer-Encoding") != "" {
-			return invalid("file", "A file of calls with a Content-Transfer-Encoding cannot be checked. Send it as it is.")
-		}
-		text, err := io.ReadAll(part)
-		if err != nil {
-			return invalid("file", "The file broke off.")
-		}
-		n := 0
-		for line := range bytes.Lines(text) {
-			if n++; n > maxCalls {
-				return invalid("file", "The file has more than "+strconv.Itoa(maxCalls)+" lines.")
-			}
-			if f := c.checkLine(bytes.TrimSpace(line)); f != nil {
-				f.param, f.message = "file", "Line "+strconv.Itoa(n)+": "+f.message
-				return f
-			}
-		}
-	}
-}
-
-// checkLine checks one call of a file: its models, and the objects that it refers to.
-func (c *call) checkLine(line []byte) *refusal {
-	if len(line) == 0 {
-		return nil
-	}
-	if bytes.IndexByte(line, '\r') >= 0 { // some readers end lines there
-		return invalid("", "A carriage return must stand at a line's end.")
-	}
-	if err := wellFormed(line); err != nil {
-		return invalid("", err.what)
-	}
-	var f *refusal
-	w := walk{body: line}
-	w.member = func(key, value string, depth int) {
-		switch {
-		case f != nil || depth > 2: // deeper down keys are the caller's own, as in schemas
-		case strings.EqualFold(key, "model") && !c.mayUse(value):
-			f = &refusal{status: http.StatusForbidden, code: codeModel, message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
-		case strings.EqualFold(key, "model"):
-			c.dearer(value)
-		case strings.EqualFold(key, "conversation"):
-			f = invalid("", "conversation is not supported.")
-		case depth == 1 && strings.EqualFold(key, "method") && value != http.MethodPost:
-			f = invalid("", "method must be POST.")
-		case depth == 1 && strings.EqualFold(key, "url") && !isInference(value):
-			f = invalid("", "A batch cannot call "+quoted(brief(value))+".")
-		}
-	}
-	if err := w.run(); err != nil {
-		return invalid(err.param, err.what)
-	}
-	others, err := othersOf(line)
-	if err != nil {
-		return invalid("", err.what)
-	}
-	for _, o := range others {
-		if f == nil && !c.mayUse(o.model) {
-			f = mayNot(c.tenant.Name, "", o.model)
-		}
-		c.dearer(o.model)
-	}
-	for _, ref := range w.found {
-		if f == nil && !c.pin(ref.id) {
-			f = noObject(ref.key, ref.id)
-		}
-	}
-	return f
 }

@@ -2,9 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"strings"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
 )
@@ -50,25 +47,4 @@ func (c *call) price() (dearest governor.Price) {
 		}
 	}
 	return dearest
-}
-
-// othersOf are the models that a batch's line names besides the one that it asks for.
-func othersOf(line []byte) ([]other, *badRequest) {
-	h := &head{}
-	var problem *badRequest
-	h.each(gjson.ParseBytes(line), func(key, body gjson.Result) bool {
-		if strings.EqualFold(key.Str, "body") {
-			h.each(body, func(key, value gjson.Result) bool {
-				if known, _ := governedKey(key.Str); naming[known] != nil {
-					problem = naming[known](h, value)
-				}
-				return problem == nil
-			})
-		}
-		return problem == nil
-	})
-	if problem == nil && h.falls && len(h.others) == 0 {
-		problem = bad("", "route: fallback needs models.")
-	}
-	return h.others, problem
 }

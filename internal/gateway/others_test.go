@@ -40,9 +40,9 @@ func TestReadHead_Others(t *testing.T) {
 		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
 		}
-		others, err := othersOf([]byte(`{"url":"/v1/chat/completions","body":` + body + `}`))
-		if err != nil || len(others) != len(h.others) {
-			t.Errorf("%s in a batch: %v, %v", body, others, err)
+		line, err := readLine([]byte(`{"url":"/v1/chat/completions","body":` + body + `}`))
+		if err != nil || len(line.head.others) != len(h.others) {
+			t.Errorf("%s in a batch: %+v, %v", body, line, err)
 		}
 	}
 	for body, want := range map[string]string{

@@ -99,6 +99,10 @@ func TestAudit_M1_WorkIsLinear(t *testing.T) {
 				if got := work(t, body); got > most*len(body) {
 					t.Errorf("of %d bytes %d are read, %d times each", len(body), got, got/len(body))
 				}
+				line, _ := readLine([]byte(`{"url":"/v1/chat/completions","body":` + string(body) + `}`))
+				if line.head != nil && line.head.scanned > most*len(body) {
+					t.Errorf("of a batch's line of %d bytes %d are read", len(body), line.head.scanned)
+				}
 				allocations = testing.AllocsPerRun(1, func() {
 					if h, err := readHead(body); err == nil && h.scanned > 0 {
 						_, _ = references(body)

@@ -1,0 +1,246 @@
+package form
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const kind = "multipart/form-data; boundary=B"
+
+// body is a form with the boundary B: headers and contents in turn.
+func body(parts ...string) string {
+	var b strings.Builder
+	for i := 0; i+1 < len(parts); i += 2 {
+		b.WriteString("--B\r\n" + parts[i] + "\r\n\r\n" + parts[i+1] + "\r\n")
+	}
+	return b.String() + "--B--\r\n"
+}
+
+func text(name string) string { return `Content-Disposition: form-data; name="` + name + `"` }
+
+const file = "Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav"
+
+func TestParse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body string
+		want []Part
+	}{
+		"a text":                   {body(text("model"), "m"), []Part{{Name: "model", Content: []byte("m")}}},
+		"empty":                    {body(text("model"), ""), []Part{{Name: "model", Content: []byte{}}}},
+		"no line end at the end":   {strings.TrimSuffix(body(text("a"), "1", text("b"), "2"), "\r\n"), []Part{{Name: "a", Content: []byte("1")}, {Name: "b", Content: []byte("2")}}},
+		"a file":                   {body(file, "\x00\xff\n\r\n"), []Part{{Name: "file", Filename: "a.wav", Type: "audio/wav", Content: []byte("\x00\xff\n\r\n")}}},
+		"a file without a type":    {body(text("file")+`; filename="é ;=%22.wav"`, "x"), []Part{{Name: "file", Filename: "é ;=%22.wav", Type: "application/octet-stream", Content: []byte("x")}}},
+		"tokens and odd cases":     {body("content-disposition:FORM-DATA ;  Name=a;filename=b.c", "x"), []Part{{Name: "a", Filename: "b.c", Type: "application/octet-stream", Content: []byte("x")}}},
+		"what changes nothing":     {body(text("a")+"\r\nContent-Length: 9\r\nContent-Transfer-Encoding: binary\r\nContent-Type: text/plain; charset=UTF-8", "x"), []Part{{Name: "a", Content: []byte("x")}}},
+		"many of a name":           {body(text("image[]"), "1", text("image[]"), "2"), []Part{{Name: "image[]", Content: []byte("1")}, {Name: "image[]", Content: []byte("2")}}},
+		"headers in a content":     {body(text("a"), "\r\n"+text("b")+"\r\n\r\nx"), []Part{{Name: "a", Content: []byte("\r\n" + text("b") + "\r\n\r\nx")}}},
+		"half of a boundary":       {body(text("a"), "\r\n--\r\n-B\r\n--b"), []Part{{Name: "a", Content: []byte("\r\n--\r\n-B\r\n--b")}}},
+		"a type in its usual form": {body(text("f")+"; filename=x\r\nContent-Type: AUDIO/Wav;b=1;A=\"2 \"", ""), []Part{{Name: "f", Filename: "x", Type: "audio/wav; a=\"2 \"; b=1", Content: []byte{}}}},
+	} {
+		f, err := Parse([]byte(tc.body), kind)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(tc.want, f.Parts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Whatever some reader takes for another form is refused.
+func TestAudit_M3_Refuses(t *testing.T) {
+	ok, two := text("model"), "\r\n--B\r\n"+text("model")+"\r\n\r\nbad"
+	for name, body := range map[string]string{
+		"nothing":                           "",
+		"no boundary":                       "x",
+		"no parts":                          "--B--\r\n",
+		"no closing boundary":               "--B\r\n" + ok + "\r\n\r\nok\r\n",
+		"a preamble":                        "x\r\n" + body(ok, "ok"),
+		"an empty line before":              "\r\n" + body(ok, "ok"),
+		"a bare CR in the preamble":         "x\r--B\r\n" + text("model") + "\r\n\r\nbad\r" + body(ok, "ok"),
+		"a part delimited by bare LF":       body(text("x"), "foo\n--B\nContent-Disposition: form-data; name=\"model\"\n\nbad", ok, "ok"),
+		"bare LF":                           strings.ReplaceAll(body(ok, "ok"), "\r\n", "\n"),
+		"bare LF behind a boundary":         strings.Replace(body(ok, "ok"), "--B\r\n", "--B\n", 1),
+		"bare LF before a boundary":         strings.Replace(body(ok, "ok"), "ok\r\n", "ok\n", 1),
+		"bare CR before a boundary":         strings.Replace(body(ok, "ok"), "ok\r\n", "ok\r", 1),
+		"nothing before a boundary":         body(ok, "ok--B\r\n"+text("model")+"\r\n\r\nbad"),
+		"a longer boundary":                 body(ok, "ok\r\n--Bx\r\n"+text("model")+"\r\n\r\nbad"),
+		"two closing boundaries":            strings.TrimSuffix(body(ok, "ok"), "\r\n") + two + "\r\n--B--",
+		"two closing boundaries, CR LF":     body(ok, "ok") + "--B--\r\n",
+		"blanks at the end":                 body(ok, "ok") + " ",
+		"an epilogue":                       body(ok, "ok") + "x",
+		"blanks behind a boundary":          strings.Replace(body(ok, "ok"), "--B\r\n", "--B \r\n", 1),
+		"a tab behind a boundary":           strings.Replace(body(ok, "ok"), "--B\r\n", "--B\t\r\n", 1),
+		"blanks behind the closing one":     strings.TrimSuffix(body(ok, "ok"), "\r\n") + " \r\n",
+		"a head that ends with bare LF":     "--B\r\n" + text("x") + "\n\n--B--\r\n--B\r\n" + text("model") + "\r\n\r\nbad\r\n--B--\r\n",
+		"a bare LF in a head":               body(text("x")+"\nContent-Type: a/b", ""),
+		"no empty line":                     "--B\r\n" + ok + "\r\n--B--\r\n",
+		"no head":                           "--B\r\n\r\nok\r\n--B--\r\n",
+		"no head, but an empty line":        body("", "ok"),
+		"a folded line":                     body("Content-Disposition: form-data;\r\n name=\"model\"", "bad"),
+		"no Content-Disposition":            body("Content-Type: text/plain", "bad"),
+		"two":                               body(text("x")+"\r\n"+text("model"), "bad"),
+		"an attachment":                     body(`Content-Disposition: attachment; name="model"`, "bad"),
+		"another parameter":                 body(`Content-Disposition: form-data; x-name="model"; name="x"`, "bad"),
+		"another parameter behind":          body(`Content-Disposition: form-data; name="x"; xname="model"`, "bad"),
+		"two names":                         body(`Content-Disposition: form-data; name="x"; name="model"`, "bad"),
+		"two names, one in capitals":        body(`Content-Disposition: form-data; name="x"; NAME="model"`, "bad"),
+		"an extended name":                  body(`Content-Disposition: form-data; name*=utf-8''model`, "bad"),
+		"an extended filename":              body(text("file")+`; filename="a"; filename*=utf-8''b`, ""),
+		"an empty filename":                 body(text("model")+`; filename=""`, "bad"),
+		"an escape":                         body(`Content-Disposition: form-data; name="mod\el"`, "bad"),
+		"an open quote":                     body(`Content-Disposition: form-data; name="model`, "bad"),
+		"something behind a quote":          body(`Content-Disposition: form-data; name="x"model`, "bad"),
+		"a semicolon at the end":            body(text("x")+`;`, "bad"),
+		"a name with an encoded letter":     body(text("mod%65l"), "bad"),
+		"a name with a blank":               body(text(" model"), "bad"),
+		"a name with a zero byte":           body(text("model\x00"), "bad"),
+		"a name that sets a charset":        body(text("_charset_"), "utf-7"),
+		"no name":                           body(`Content-Disposition: form-data; filename="x"`, "bad"),
+		"quoted-printable":                  body(ok+"\r\nContent-Transfer-Encoding: quoted-printable", "wild-=67=70t"),
+		"base64":                            body(file+"\r\nContent-Transfer-Encoding: base64", "eA=="),
+		"a charset":                         body(ok+"\r\nContent-Type: text/plain; charset=utf-16", "b\x00a\x00d\x00"),
+		"another header":                    body(ok+"\r\nContent-Encoding: gzip", "bad"),
+		"a space before the colon":          body("Content-Disposition : form-data; name=\"model\"", "bad"),
+		"a form in a part":                  body(text("x")+"\r\nContent-Type: multipart/mixed; boundary=C", "bad"),
+		"a form in a file":                  body(text("x")+"; filename=a\r\nContent-Type: multipart/mixed; boundary=C", "bad"),
+		"two types":                         body(file+"\r\nContent-Type: text/plain", ""),
+		"a type that is none":               body(text("x")+"\r\nContent-Type: plain", ""),
+		"a text that is not UTF-8":          body(ok, "\xff"),
+		"a head without an end":             "--B\r\n" + text(strings.Repeat("x", 1<<20)),
+		"a head that is too long":           body(file+`; x="`+strings.Repeat("x", maxHeaders)+`"`, ""),
+		"a filename that is too long":       body(text("f")+`; filename="`+strings.Repeat("x", maxFilename+1)+`"`, ""),
+		"a name that is too long":           body(text(strings.Repeat("x", maxName+1)), ""),
+		"a filename with a control char":    body(text("f")+"; filename=\"a\tb\"", ""),
+		"too many parts":                    body(strings.Split(strings.Repeat(text("x")+"|1|", maxParts+1), "|")...),
+		"a boundary only":                   "--B",
+		"half a closing boundary":           "--B\r\n" + ok + "\r\n\r\nok\r\n--B-",
+		"a delimiter with a doubled letter": "--BB\r\n" + ok + "\r\n\r\nok\r\n--B--",
+	} {
+		if f, err := Parse([]byte(body), kind); err == nil {
+			t.Errorf("%s is read as %q", name, f.Parts)
+		}
+	}
+	for _, kind := range []string{
+		"", "multipart/form-data", "multipart/mixed; boundary=B", "multipart/form-data; boundary=B; charset=utf-7", "multipart/form-data; boundary=B; boundary=C",
+		"multipart/form-data; boundary=", "multipart/form-data; boundary*=us-ascii''B", `multipart/form-data; boundary="B "`, `multipart/form-data; boundary="\B"`,
+		"multipart/form-data; boundary=\"B\u00e9\"", "multipart/form-data; boundary=" + strings.Repeat("B", 71), "application/x-www-form-urlencoded",
+	} {
+		if _, err := Parse([]byte(body(ok, "ok")), kind); err == nil {
+			t.Errorf("the Content-Type %q is accepted", kind)
+		}
+	}
+}
+
+// Each byte of a form is looked at once, and a form twice as large is not twice as many allocations.
+func TestAudit_M1_FormsAreReadOnce(t *testing.T) {
+	for name, build := range map[string]func(n int) string{
+		"a file":             func(n int) string { return body(file, strings.Repeat("x", n)) },
+		"nearly boundaries":  func(n int) string { return body(file, strings.Repeat("\r\n--A", n/5)) },
+		"dashes":             func(n int) string { return body(file, strings.Repeat("-", n)) },
+		"line ends":          func(n int) string { return body(file, strings.Repeat("\r\n\r\n", n/4)) },
+		"never ends":         func(n int) string { return "--B\r\n" + file + "\r\n\r\n" + strings.Repeat("\r\n", n/2) },
+		"a head without end": func(n int) string { return "--B\r\n" + strings.Repeat("a: b\r\n", n/6) + "--B--" },
+		"parts":              func(n int) string { return body(strings.Split(strings.Repeat(text("x")+"||", n/30), "|")...) },
+	} {
+		var before float64
+		for n := 64 << 10; n <= 256<<10; n *= 2 {
+			form := []byte(build(n))
+			allocations := testing.AllocsPerRun(1, func() { _, _ = Parse(form, kind) })
+			if before > 0 && allocations > before+100 {
+				t.Errorf("%s: %d bytes take %.0f allocations, half as many %.0f", name, len(form), allocations, before)
+			}
+			before = allocations
+		}
+	}
+}
+
+// Contents are slices of what was read, also in what is sent.
+func TestContentsAreNotCopied(t *testing.T) {
+	whole := []byte(body(file, strings.Repeat("x", 8<<20)))
+	f, err := Parse(whole, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &f.Parts[0].Content[0] != &whole[bytes.Index(whole, []byte("\r\n\r\n"))+4] {
+		t.Error("the content is a copy")
+	}
+	e := f.Encode()
+	if &e.pieces[1][0] != &f.Parts[0].Content[0] {
+		t.Error("what is sent is a copy")
+	}
+}
+
+// What is written is read as the same form, by this package and by another reader.
+func checkWritten(t *testing.T, f *Form) {
+	t.Helper()
+	e := f.Encode()
+	sent, err := io.ReadAll(e.Reader())
+	if err != nil || int64(len(sent)) != e.Size {
+		t.Fatalf("%d of %d bytes are written: %v", len(sent), e.Size, err)
+	}
+	again, problem := Parse(sent, e.Type)
+	if problem != nil {
+		t.Fatalf("%q is refused: %v", sent, problem)
+	}
+	if diff := cmp.Diff(f, again); diff != "" {
+		t.Fatalf("%q is another form (-want +got):\n%s", sent, diff)
+	}
+	_, params, err := mime.ParseMediaType(e.Type)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := multipart.NewReader(bytes.NewReader(sent), params["boundary"])
+	for i := range f.Parts {
+		p := &f.Parts[i]
+		part, err := parts.NextRawPart()
+		if err != nil {
+			t.Fatalf("%q: %v", sent, err)
+		}
+		content, err := io.ReadAll(part)
+		if err != nil || part.FormName() != p.Name || part.Header.Get("Content-Type") != p.Type || !bytes.Equal(content, p.Content) {
+			t.Fatalf("%q: %q %q %q (%v), want %q", sent, part.FormName(), part.Header, content, err, *p)
+		}
+	}
+	if _, err := parts.NextRawPart(); !errors.Is(err, io.EOF) {
+		t.Fatalf("%q goes on: %v", sent, err)
+	}
+}
+
+func TestEncode(t *testing.T) {
+	f, err := Parse([]byte(body(file, "\r\n--", text("model"), "m", text("prompt"), "", text("f")+"; filename=\"; name=model\"", "-")), kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Text("model", "other")
+	f.Text("file", "not this")
+	if got := string(f.Parts[1].Content) + string(f.Parts[0].Content); got != "other\r\n--" {
+		t.Errorf("the contents become %q", got)
+	}
+	checkWritten(t, f)
+	if a, b := f.Encode(), f.Encode(); a.Type == b.Type {
+		t.Errorf("two forms have the boundary of %s", a.Type)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(body(text("model"), "fast"))
+	f.Add(body(file, "\n--B", text("model"), "fast"))
+	f.Add("--B \r\n\r\n\r\n--B\t\r\nContent-Disposition: form-data;\r\n name=model\r\n\r\nm\r\n--B--")
+	f.Add(body(text("x"), "foo\n--B\n"+text("model")+"\n\nbad", text("model"), "ok"))
+	f.Add(strings.TrimSuffix(body(text("model"), "ok"), "\r\n") + "\r\n--B\r\n" + text("model") + "\r\n\r\nbad\r\n--B--")
+	f.Add(body(`Content-Disposition: form-data; x-name="model"; name="x"`, "bad", text("model"), "ok"))
+	f.Fuzz(func(t *testing.T, body string) {
+		if f, err := Parse([]byte(body), kind); err == nil {
+			checkWritten(t, f)
+		}
+	})
+}

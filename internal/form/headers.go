@@ -1,0 +1,178 @@
+package form
+
+import (
+	"mime"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxHeaders  = 4096 // bytes of all headers of a part
+	maxName     = 256
+	maxFilename = 1024
+)
+
+// headers are what the headers of a part say.
+type headers struct {
+	name, filename string
+	named, filed   bool              // whether there are such parameters
+	kind           string            // the media type, lower case; empty without a Content-Type
+	params         map[string]string // of the media type
+}
+
+// readHeaders reads the headers of a part. Those that would change what the part means are refused, and
+// so are all that are not known.
+func readHeaders(text string) (headers, *Error) {
+	var h headers
+	if !utf8.ValidString(text) {
+		return h, bad("The headers of a part are not valid UTF-8.")
+	}
+	seen := map[string]bool{}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		name, value, ok := strings.Cut(line, ":")
+		name = strings.ToLower(name)
+		value = strings.Trim(value, " \t")
+		if !ok || !isToken(name) || strings.IndexFunc(value, isControl) >= 0 {
+			return h, bad("The line %q is not a header of a part.", line)
+		}
+		if seen[name] {
+			return h, bad("A part has the header %s twice.", name)
+		}
+		seen[name] = true
+		if problem := h.read(name, value); problem != nil {
+			return h, problem
+		}
+	}
+	if !seen["content-disposition"] {
+		return h, bad("A part has no Content-Disposition.")
+	}
+	return h, nil
+}
+
+// read takes one header over.
+func (h *headers) read(name, value string) *Error {
+	switch name {
+	case "content-disposition":
+		return h.readDisposition(value)
+	case "content-type":
+		kind, params, err := mime.ParseMediaType(value)
+		if err != nil || !strings.Contains(kind, "/") {
+			return bad("The Content-Type %q of a part cannot be read.", value)
+		}
+		h.kind = kind
+		h.params = params
+	case "content-length": // it is where the next boundary is
+	case "content-transfer-encoding":
+		switch strings.ToLower(value) {
+		case "7bit", "8bit", "binary": // as it is
+		default:
+			return bad("The Content-Transfer-Encoding %q of a part is not supported. Send it as it is.", value)
+		}
+	default:
+		return bad("The header %s of a part is not supported.", name)
+	}
+	return nil
+}
+
+// readDisposition reads form-data; name="…"; filename="…".
+func (h *headers) readDisposition(value string) *Error {
+	kind, rest, more := strings.Cut(value, ";")
+	if !strings.EqualFold(strings.TrimSpace(kind), "form-data") {
+		return bad("The Content-Disposition %q must be form-data.", value)
+	}
+	for more {
+		var key, text string
+		key, rest, more = strings.Cut(rest, "=")
+		if more {
+			text, rest, more = cutValue(rest)
+		}
+		if !more {
+			return bad("The Content-Disposition %q cannot be read.", value)
+		}
+		if problem := h.param(strings.ToLower(strings.TrimSpace(key)), text); problem != nil {
+			return problem
+		}
+		rest, more = strings.CutPrefix(strings.TrimLeft(rest, " "), ";")
+		if !more && rest != "" {
+			return bad("The Content-Disposition %q cannot be read.", value)
+		}
+	}
+	if !h.named {
+		return bad("A part has no name.")
+	}
+	return nil
+}
+
+// param takes one parameter of the Content-Disposition over.
+func (h *headers) param(key, text string) *Error {
+	switch {
+	case key == "name" && !h.named:
+		h.named = true
+		h.name = text
+		if !isName(text) {
+			return bad("The name %q of a part must be 1 to %d letters, digits and . _ - [ ].", text, maxName)
+		}
+	case key == "filename" && !h.filed:
+		h.filed = true
+		h.filename = text
+		if text == "" || len(text) > maxFilename {
+			return bad("A filename must be 1 to %d bytes long.", maxFilename)
+		}
+	case key == "name" || key == "filename":
+		return bad("A part has two parameters %s.", key)
+	default:
+		return bad("The parameter %q of a Content-Disposition is not supported, only name and filename are.", key)
+	}
+	return nil
+}
+
+// check refuses types that change what the content says.
+func (h *headers) check(file bool) *Error {
+	if strings.HasPrefix(h.kind, "multipart/") {
+		return bad("A part of the type %s is not supported.", h.kind)
+	}
+	if file {
+		return nil
+	}
+	switch strings.ToLower(h.params["charset"]) {
+	case "", "utf-8", "utf8", "us-ascii":
+		return nil
+	}
+	return bad("The charset %q of a field is not supported. Send UTF-8.", h.params["charset"])
+}
+
+// fileType is the media type of a file, in its usual form.
+func (h *headers) fileType() string {
+	if kind := mime.FormatMediaType(h.kind, h.params); kind != "" {
+		return kind
+	}
+	return "application/octet-stream"
+}
+
+// cutValue cuts a quoted string or a token off s. A backslash in a quoted string is read in different
+// ways.
+func cutValue(s string) (value, rest string, ok bool) {
+	if quoted, isQuoted := strings.CutPrefix(s, `"`); isQuoted {
+		value, rest, ok = strings.Cut(quoted, `"`)
+		return value, rest, ok && !strings.Contains(value, `\`)
+	}
+	end := strings.IndexAny(s, "; ")
+	if end < 0 {
+		end = len(s)
+	}
+	return s[:end], s[end:], isToken(s[:end])
+}
+
+// isName reports whether every server reads a name alike.
+func isName(s string) bool {
+	if s == "" || len(s) > maxName || strings.EqualFold(s, "_charset_") { // which says how to read the other fields
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return !isAlnum(r) && !strings.ContainsRune("._-[]", r) }) < 0
+}
+
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !isAlnum(r) && !strings.ContainsRune("!#$%&'+-.^_`|~", r) }) < 0
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }
