@@ -20,6 +20,9 @@ func Alone(names []string, opt Options) (tiers, list int, err error) {
 			l.r.add(place{file: filepath.ToSlash(name)}, "cannot be read: %v; name a policy file", reason(err))
 			continue
 		}
+		if !l.policySize.add(l.r, filepath.ToSlash(name), volumeOf(data)) {
+			continue
+		}
 		if doc := parse(l.r, filepath.ToSlash(name), data, nil); doc != nil {
 			p.readFile(rootOf(l.r, doc))
 		}

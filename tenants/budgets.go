@@ -77,6 +77,7 @@ func (v value) budgets() []Budget {
 	if len(items) == 0 {
 		return nil
 	}
+	items = atMost(v, items, maxEntries)
 	list := make([]Budget, len(items))
 	for i, it := range items {
 		list[i] = it.budget()

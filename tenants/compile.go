@@ -69,6 +69,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 		return nil, err
 	}
 	s := newSnapshot(cfg, list)
+	s.scopes = c.scopes
 	s.origins = newOrigins(r.places)
 	return s, nil
 }
@@ -82,6 +83,8 @@ type compiler struct {
 	complete bool
 	parent   []bool // which tenants have teams, by index
 	routes   routes
+	scopes   [][]string       // what each tenant may use, by index, set by tenantList
+	pairs    int              // of patterns of teams and of their parents
 	reached  map[string][]int // granted pattern → pools
 	said     map[string]bool  // problems that several tenants of a tier share
 }

@@ -78,6 +78,7 @@ func (c *compiler) tenantList() {
 	}
 	owners := make(map[KeyHash]keyAt, len(c.tenants))
 	served := c.served()
+	c.scopes = make([][]string, len(c.tenants))
 	for i := range c.tenants {
 		t := &c.tenants[i]
 		path := t.path()
@@ -89,6 +90,7 @@ func (c *compiler) tenantList() {
 		if t.Models == nil {
 			t.Models = []string{"*"}
 		}
+		c.scopes[i] = c.scope(t, own)
 		t.Routes = cmp.Or(t.Routes, DefaultRoutes)
 		t.DefaultPool = cmp.Or(t.DefaultPool, c.cfg.DefaultPool)
 		c.keys(t, path, owners)
@@ -136,10 +138,37 @@ func (c *compiler) grant(t *Tenant, path string, served func(string) bool) {
 	}
 }
 
+// scope is what t may use, as patterns, from that of its parent. own says that it has models of its own.
+func (c *compiler) scope(t *Tenant, own bool) []string {
+	if len(t.Bounds) == 0 {
+		return t.Models
+	}
+	above := c.scopes[t.Parent]
+	if !own {
+		return above
+	}
+	c.pairs += len(t.Models) * len(above)
+	if c.pairs > maxPairs {
+		if !c.said["pairs"] {
+			c.r.at(child(t.path(), "models"), "the models of teams, this one's the last, make more than %d pairs with those of their parents; write fewer", maxPairs)
+		}
+		c.said["pairs"] = true
+		return above
+	}
+	list := narrow(t.Models, above)
+	if len(list) > maxCommon {
+		c.r.at(child(t.path(), "models"),
+			"these patterns have more than %d in common with those of the parents; write fewer, or names", maxCommon)
+		return above
+	}
+	return t.usable(list)
+}
+
 // within reports whether a pattern of t leads to a model that its parents may use too.
 func (c *compiler) within(t *Tenant, pattern string) bool {
-	if len(t.Bounds) == 0 || !c.grantKnown(t) {
+	if len(t.Bounds) == 0 || !c.grantKnown(t) || c.pairs > maxPairs {
 		return true
 	}
-	return len(c.reach(&Tenant{Models: []string{pattern}, Bounds: t.Bounds})) > 0
+	common := t.usable(narrow([]string{pattern}, c.scopes[t.Parent]))
+	return slices.ContainsFunc(common, func(m string) bool { return len(c.lead(t, m)) > 0 })
 }

@@ -56,6 +56,7 @@
 //   - a number is written as a number (`rpm: 60`, not `rpm: "60"`), a duration with its unit, an amount within its
 //     range; a key with nothing behind it is a problem, not a zero;
 //   - names must lead somewhere: tiers, upstreams, pools, a tenant's model patterns, the globs of `policies`;
+//   - what is far more than anybody needs is refused before it takes memory (bounds.go);
 //   - promises must be possible: the floors of all that may use a pool fit into its tpm less headroom, those of teams into
 //     their parent's, and a budget in money meets no model without a price.
 //

@@ -20,6 +20,7 @@ const maxFileBytes = 10 << 20
 type document struct {
 	name string
 	root *yaml.Node
+	size volume
 	// typed is what scalars said before ${…} was expanded in them.
 	typed map[*yaml.Node]string
 	// broken are the scalars in which that failed. The problem is reported; readers pass over them.
@@ -56,7 +57,7 @@ func parse(r *report, name string, data []byte, env map[string]string) *document
 		syntaxProblem(r, name, data, err)
 		return nil
 	}
-	doc := &document{name: name, root: root, typed: map[*yaml.Node]string{}, broken: map[*yaml.Node]bool{}}
+	doc := &document{name: name, root: root, size: volumeOf(data), typed: map[*yaml.Node]string{}, broken: map[*yaml.Node]bool{}}
 	p := preparer{r: r, doc: doc, env: env}
 	p.prepare(root)
 	if root.Kind != yaml.MappingNode {

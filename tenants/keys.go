@@ -89,6 +89,7 @@ func (v value) keys(zone *time.Location) []Key {
 	if !ok {
 		return []Key{{}}
 	}
+	list = atMost(v, list, maxEntries)
 	keys := make([]Key, len(list)) // none, where they are made at run time
 	for i, it := range list {
 		keys[i] = it.key(zone)

@@ -75,6 +75,8 @@ type loader struct {
 	env    map[string]string
 	r      *report
 
+	policySize volume // of the policy files that were read so far
+
 	keyFile  string      // as the config last named it; empty before the first load
 	keys     runtimeKeys // what it holds
 	keysGood bool        // that it could be read
@@ -84,6 +86,7 @@ type loader struct {
 func (l *loader) begin() {
 	l.r, l.env, l.rooted = newReport(), environment(l.opt.Env), map[string]bool{}
 	l.globs, l.sums = nil, map[string]sum{}
+	l.policySize = volume{}
 	if l.seen == nil {
 		l.seen = map[string]seenFile{}
 	}
@@ -139,6 +142,10 @@ func (l *loader) policies(cfg *Config) []Tenant {
 func (l *loader) files(globs []string) []string {
 	l.globs = globs
 	names := l.expandGlobs(globs)
+	if len(names) > maxPolicyFiles {
+		l.r.at("policies", "there are %d policy files, more than the %d that are supported; put several tenants into one", len(names), maxPolicyFiles)
+		names = names[:maxPolicyFiles]
+	}
 	for _, name := range slices.Sorted(maps.Keys(l.more)) {
 		if !slices.Contains(names, name) && name != l.config {
 			names = append(names, name)
@@ -152,7 +159,7 @@ func (l *loader) policyFile(name string) *document {
 	shown := l.show(name)
 	if old, same := l.same(name); same && old.doc != nil && old.doc.name == shown {
 		l.sums[name] = old.sum
-		return old.doc
+		return l.counted(old.doc)
 	}
 	data, err := l.readFile(name)
 	if err != nil {
@@ -160,7 +167,10 @@ func (l *loader) policyFile(name string) *document {
 		return nil
 	}
 	if old := l.seen[name]; old.doc != nil && old.doc.name == shown {
-		return old.doc
+		return l.counted(old.doc)
+	}
+	if !l.policySize.add(l.r, shown, volumeOf(data)) {
+		return nil
 	}
 	before := len(l.r.problems)
 	doc := parse(l.r, shown, data, nil)
@@ -168,6 +178,14 @@ func (l *loader) policyFile(name string) *document {
 		file := l.seen[name]
 		file.doc = doc
 		l.seen[name] = file
+	}
+	return doc
+}
+
+// counted is a policy file that was parsed before, or nil if it is too much beside the others.
+func (l *loader) counted(doc *document) *document {
+	if !l.policySize.add(l.r, doc.name, doc.size) {
+		return nil
 	}
 	return doc
 }

@@ -279,8 +279,8 @@ func TestLoad_FileLimits(t *testing.T) {
 		return err
 	}
 	large := []byte(goodPolicy + strings.Repeat("#\n", maxFileBytes/2))
-	if err := loadPolicy(&fstest.MapFile{Data: large}); err == nil || !strings.Contains(err.Error(), "file is 10485761 bytes") {
-		t.Errorf("file over 10 MiB: %v", err)
+	if err := loadPolicy(&fstest.MapFile{Data: large}); err == nil || !strings.Contains(err.Error(), "file is larger than the 4 MiB that a policy file may have") {
+		t.Errorf("file over 4 MiB: %v", err)
 	}
 	if err := loadPolicy(&fstest.MapFile{Mode: fs.ModeDir}); err == nil || !strings.Contains(err.Error(), "tenants/a.yaml: cannot be read: it is a directory") {
 		t.Errorf("directory: %v", err)

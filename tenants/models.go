@@ -77,7 +77,7 @@ func plain(pattern string) string {
 }
 
 // modelList reads a list of patterns; an entry that is none reads as "".
-func (v value) modelList() []string { return v.texts(value.pattern) }
+func (v value) modelList() []string { return atMost(v, v.texts(value.pattern), maxEntries) }
 
 func (v value) pattern() string {
 	text, ok := v.scalar()

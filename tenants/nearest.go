@@ -20,12 +20,13 @@ func nearest(word string, known []string) (string, bool) {
 // slips counts the letters to insert, drop, replace or swap with their neighbour to get from a to b
 // (optimal string alignment).
 func slips(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	before := make([]int, len(b)+1)
+	last := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
@@ -37,7 +38,7 @@ func slips(a, b string) int {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
-		before, last = last, row
+		before, last, row = last, row, before
 	}
 	return last[len(b)]
 }

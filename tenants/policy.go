@@ -78,14 +78,15 @@ const (
 
 // policy gathers what all policy files say. Tenants wait until every file was seen, since their tiers may come later.
 type policy struct {
-	r       *report
-	terms   *terms
-	tiers   map[string]draft // a tier is a tenant without a name; Source is where it is defined
-	defined map[string]place // tenants by name
-	waiting []entry          // tenants yet to be read
-	tenants []Tenant
-	shadow  *shade // what the file that is being read says of its tenants; nil for nothing
-	partial bool   // a file could not be read at all, so a name that is missing may be in it
+	r        *report
+	terms    *terms
+	tiers    map[string]draft // a tier is a tenant without a name; Source is where it is defined
+	defined  map[string]place // tenants by name
+	waiting  []entry          // tenants yet to be read
+	tenants  []Tenant
+	shadow   *shade // what the file that is being read says of its tenants; nil for nothing
+	overfull bool   // there are too many tenants, which has been reported
+	partial  bool   // a file could not be read at all, so a name that is missing may be in it
 }
 
 // entry is a tenant as its file has it.
@@ -120,6 +121,10 @@ func (p *policy) readFile(root value) {
 func (p *policy) readTiers(v value) {
 	list, _ := v.pairs()
 	for _, entry := range list {
+		if len(p.tiers) >= maxTiers {
+			p.r.add(entry.at, "there are more than %d tiers, which is as many as are supported", maxTiers)
+			return
+		}
 		entry.checkName()
 		if first, dup := p.tiers[entry.key]; dup {
 			p.r.add(entry.at, "tier %s is defined twice; the other is at %s, remove one", show(entry.key), first.Source)
@@ -149,6 +154,9 @@ func (p *policy) keepTenants(v value) {
 // readTenants reads the tenants of all files, now that all tiers are known.
 func (p *policy) readTenants() []Tenant {
 	for _, entry := range p.waiting {
+		if p.r.full() || p.crowded(entry.pair) {
+			return p.tenants
+		}
 		entry.checkTenantName()
 		list, ok := entry.pairs()
 		if !ok {
@@ -167,6 +175,18 @@ func (p *policy) readTenants() []Tenant {
 		p.keep(&t)
 	}
 	return p.tenants
+}
+
+// crowded reports the tenant or team that is one too many.
+func (p *policy) crowded(e pair) bool {
+	if len(p.tenants) < maxTenants {
+		return false
+	}
+	if !p.overfull {
+		p.r.add(e.at, "there are more than %d tenants and teams, which is as many as are supported", maxTenants)
+	}
+	p.overfull = true
+	return true
 }
 
 // template is the draft to start from: a copy of the tier that the pairs name, or the defaults. known is false when

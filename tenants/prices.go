@@ -147,7 +147,7 @@ func (c *compiler) usdBudgets() {
 			continue
 		}
 		var models []string
-		for _, grant := range t.scope() {
+		for _, grant := range c.scopes[t.Index] {
 			list, known := memo[grant]
 			if !known || len(t.Bounds) > 0 {
 				list = c.unpriced(&priced, t, grant)

@@ -148,8 +148,17 @@ func (r *report) shownIn(path, key, text string) string {
 
 func sayTyped(typed string) string { return "the value of " + show(typed) }
 
+// maxProblems is how many problems are reported.
+const maxProblems = 1000
+
+// full reports whether no more problems are noted.
+func (r *report) full() bool { return len(r.problems) >= maxProblems }
+
 // add notes a problem at a place.
 func (r *report) add(at place, format string, args ...any) {
+	if r.full() {
+		return
+	}
 	r.problems = append(r.problems, Problem{File: at.file, Line: at.line, Col: at.col, What: fmt.Sprintf(format, args...)})
 }
 
@@ -182,7 +191,13 @@ func (r *report) err() error {
 			strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col),
 			strings.Compare(a.What, b.What))
 	})
-	return slices.Compact(r.problems)
+	list := slices.Compact(r.problems)
+	if r.full() {
+		last := list[len(list)-1]
+		last.What = fmt.Sprintf("these are the first %d problems; fix them to see more", maxProblems)
+		list = append(list, last)
+	}
+	return list
 }
 
 // show quotes a value for a message, cut to a length that fits a terminal.

@@ -5,7 +5,15 @@ import "slices"
 // Reaches reports whether t may use any model that p serves. Globs that could have a name in common count as having
 // one.
 func (s *Snapshot) Reaches(t *Tenant, p *Pool) bool {
-	return slices.ContainsFunc(t.scope(), func(grant string) bool { return s.routes.reach(t, grant, p) })
+	return slices.ContainsFunc(s.scope(t), func(grant string) bool { return s.routes.reach(t, grant, p) })
+}
+
+// scope is what t may use, as patterns. Those of the snapshot's own tenants are known.
+func (s *Snapshot) scope(t *Tenant) []string {
+	if t.Index < len(s.tenants) && t == &s.tenants[t.Index] {
+		return s.scopes[t.Index]
+	}
+	return t.scope()
 }
 
 // reach reports whether a pattern of t's scope leads to a model of p.
@@ -28,7 +36,7 @@ func (t *Tenant) grants(grant, m string) bool {
 // reach lists the indices of the pools that t may use.
 func (c *compiler) reach(t *Tenant) []int {
 	var all []int
-	for _, grant := range t.scope() {
+	for _, grant := range c.scopes[t.Index] {
 		if grant != "" { // else refused already
 			all = append(all, c.lead(t, grant)...)
 		}

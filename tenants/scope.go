@@ -39,14 +39,22 @@ func (t *Tenant) scope() []string {
 	for _, bound := range t.Bounds {
 		list = narrow(list, bound)
 	}
+	return t.usable(list)
+}
+
+// usable is list without names that t may not use.
+func (t *Tenant) usable(list []string) []string {
 	return slices.DeleteFunc(list, func(m string) bool { return !isGlob(m) && !t.MayUse(m) })
 }
 
-// narrow lists what names of both lists match, each once.
+// narrow lists what names of both lists match, each once. It stops beyond maxCommon, which the loader refuses.
 func narrow(list, by []string) []string {
 	var out []string
 	for _, a := range list {
 		for _, b := range by {
+			if len(out) > maxCommon {
+				return out
+			}
 			if a == "" || b == "" || !overlap(a, b) {
 				continue
 			}

@@ -173,7 +173,14 @@ func (s *Snapshot) Uncalled(p *Pool) []string {
 	var list []string
 	callable := s.Callable()
 	for _, m := range p.Models {
-		if !slices.ContainsFunc(s.tenants, func(t Tenant) bool { return callable[t.Index] && s.calls(&t, p, m) }) {
+		called := false
+		for i := range s.tenants {
+			if callable[i] && s.calls(&s.tenants[i], p, m) {
+				called = true
+				break
+			}
+		}
+		if !called {
 			list = append(list, m)
 		}
 	}
@@ -185,7 +192,7 @@ func (s *Snapshot) calls(t *Tenant, p *Pool, m string) bool {
 	if !isGlob(m) {
 		return t.MayUse(m)
 	}
-	return slices.ContainsFunc(t.scope(), func(grant string) bool {
+	return slices.ContainsFunc(s.scope(t), func(grant string) bool {
 		if isGlob(grant) {
 			return overlap(grant, m)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type Snapshot struct {
 	prices  pricing
 	zone    *time.Location
 	origins origins
+	scopes  [][]string // what each tenant may use, as patterns
 	hash    string
 	full    [sha256.Size]byte
 	runtime runtimeKeys
@@ -66,15 +68,22 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) 
 	for i := range shared.Upstreams {
 		shared.Upstreams[i].APIKey = ""
 	}
-	people := encode(list)
-	digest := func(cfg Config) (out [sha256.Size]byte) {
-		h := sha256.New()
-		h.Write(encode(cfg))
-		h.Write(people)
-		return [sha256.Size]byte(h.Sum(nil))
+	published, all := sha256.New(), sha256.New()
+	published.Write(encode(shared))
+	all.Write(encode(cfg))
+	encodeList(io.MultiWriter(published, all), list)
+	return hex.EncodeToString(published.Sum(nil)), [sha256.Size]byte(all.Sum(nil))
+}
+
+// encodeList writes tenants as encode does, one after the other: what many of them share takes much room in JSON.
+func encodeList(w io.Writer, list []Tenant) {
+	opening := "["
+	for i := range list {
+		_, _ = io.WriteString(w, opening)
+		_, _ = w.Write(encode(&list[i]))
+		opening = ","
 	}
-	published := digest(shared)
-	return hex.EncodeToString(published[:]), digest(cfg)
+	_, _ = io.WriteString(w, "]")
 }
 
 func encode(part any) []byte {
@@ -162,7 +171,7 @@ func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
 			list = append(list, ModelInfo{name, s.cfg.Pools[i].Name})
 		}
 	}
-	for _, name := range t.scope() {
+	for _, name := range s.scope(t) {
 		if isGlob(name) {
 			continue
 		}

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -10,7 +11,7 @@ const teamSep = "/"
 
 // teamsField is what makes a tenant, or a team, an inner node.
 var teamsField = field[draft]{
-	name: "teams", about: "Its teams, by name, of any depth. They divide its share, and all its limits apply to them too.",
+	name: "teams", about: "Its teams, by name, up to 16 deep. They divide its share, and all its limits apply to them too.",
 	kind: mapOf(tenantName, func() schema { return schema{"$ref": "#/$defs/team"} }, 1),
 	read: func(v value, t *draft) {
 		list, ok := v.pairs()
@@ -53,19 +54,39 @@ func (p *policy) keep(d *draft) {
 }
 
 func (p *policy) readTeam(parent *draft, e pair) {
+	if p.r.full() || p.crowded(e) {
+		return
+	}
+	name := parent.Name + teamSep + e.key
+	if complaint := checkTeamPath(name); complaint != "" {
+		p.r.add(e.at, "team %s %s", show(e.key), complaint)
+		return
+	}
 	e.checkTenantName()
 	list, ok := e.pairs()
 	if !ok {
 		return
 	}
 	t := parent.team()
-	t.Name, t.Source = parent.Name+teamSep+e.key, e.at.String()
+	t.Name = name
+	t.Source = e.at.String()
 	readPairs(list, teamShape, &t)
 	if priority := child(e.path, "priority"); parent.Background && !t.Background && !p.r.refused[priority] {
 		p.r.at(priority, "interactive cannot hold below %s, which is background; remove it, or make that interactive", show(parent.Name))
 		t.Background = true
 	}
 	p.keep(&t)
+}
+
+// checkTeamPath complains about the path to a team.
+func checkTeamPath(path string) string {
+	if strings.Count(path, teamSep) > maxTeamDepth {
+		return "is one level too deep; teams may stand in each other " + strconv.Itoa(maxTeamDepth) + " deep"
+	}
+	if len(path) > maxPath {
+		return "has a name that is longer than " + strconv.Itoa(maxPath) + " bytes with those of its parents; shorten one"
+	}
+	return ""
 }
 
 // checkTenantName complains about the key itself, as the name of a tenant or a team.

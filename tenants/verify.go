@@ -152,6 +152,9 @@ func (v *verifier) tenantName(name string) string {
 			v.r.at("tenants", "name %s %s", show(name), complaint)
 		}
 	}
+	if complaint := checkTeamPath(name); complaint != "" {
+		v.r.at("tenants", "name %s %s", show(name), complaint)
+	}
 	path := child("tenants", name)
 	if v.seen[path] {
 		v.r.at("tenants", "%s is defined twice; remove one", show(name))
