@@ -64,6 +64,10 @@ func overview() Dashboard {
 	d.row("Limits of a gateway",
 		series("Memory for bodies", "Request bodies that are read, wait, or are sent on. When body_memory is full, calls with large bodies wait or are refused.", "bytes", 12,
 			query(`sum by (instance) (llmgov_body_memory_bytes{@gateway})`, "{{instance}}")),
+		series("Connections", "Connections of clients; of these, those that have shown no valid key; and how many of the latter are closed for newer ones, a second.", "short", 12,
+			query(`sum(llmgov_connections{@gateway})`, "all"),
+			query(`sum(llmgov_connections_without_key{@gateway})`, "without a key"),
+			query(`sum(rate(llmgov_connections_closed_total{@gateway}[$__rate_interval]))`, "closed a second")),
 	)
 	return *d
 }

@@ -13,7 +13,7 @@ import (
 type explainCmd struct {
 	Tenant   string         `placeholder:"NAME" help:"Whose call: a tenant, or a team by its path, such as acme/search."`
 	Model    string         `placeholder:"NAME" help:"What it asks for."`
-	Request  string         `placeholder:"ID" help:"Instead of all else: a call that was refused, by its x-request-id. Only the running gateway knows."`
+	Request  string         `placeholder:"ID" help:"Instead of all else: a call that was refused, by its x-request-id. Only the running gateway knows. With --tenant, if several tenants use the same ids."`
 	Tokens   *int64         `placeholder:"N" help:"Tokens in all. Default: --input, and what is held for a call that does not bound its answer."`
 	Input    *int64         `placeholder:"N" help:"Tokens of the prompt, of those in all. Default 0."`
 	Priority string         `placeholder:"CLASS" help:"interactive or background."`
@@ -67,15 +67,19 @@ func (c explainCmd) Run(e *env) error {
 
 // past explains a call that was refused.
 func (c explainCmd) past(e *env) error {
-	if c.Tenant != "" || c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
-		return &usageError{"--request asks about a call that came, of which all is known; leave the other flags out"}
+	if c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
+		return &usageError{"--request already names the call; leave out the other flags, except --tenant"}
 	}
 	admin, err := loadAdmin(e, c.Config)
 	if err != nil {
 		return err
 	}
 	a := &answer{}
-	if a.Explanation, _, err = c.ask(e, admin, neturl.Values{"request": {c.Request}}); err != nil {
+	query := neturl.Values{"request": {c.Request}}
+	if c.Tenant != "" {
+		query.Set("tenant", c.Tenant)
+	}
+	if a.Explanation, _, err = c.ask(e, admin, query); err != nil {
 		if _, wrongly := errors.AsType[*usageError](err); wrongly {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 // Headers beyond the limit are refused before anything else is looked at, in the caller's
 // dialect, over HTTP/1 and 2.
 func TestServe_LargeHeaders(t *testing.T) {
-	p := startQuickstart(t)
+	p := startQuickstart(t, "LLMGOV_H2C=true")
 	key := quickstartKey(t, p, "pro")
 	const (
 		openAI    = `"type":"request_too_large","param":null,"code":"request_too_large"}}`

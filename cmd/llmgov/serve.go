@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
@@ -130,7 +131,12 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		return errors.Join(err, data.Close(), admin.Close())
 	}
 	policies := newReloader(files, snap, p.gateway.Apply, p.metrics, p.log)
+	data = p.bounded(data, cfg)
+	admin = connections.New(admin, adminConnections)
 	dataServer := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
+	if cfg.H2C {
+		speakHTTP2(dataServer)
+	}
 	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway says what is too much
 	adminServer := p.adminServer(cfg, func() { end(errAskedToStop) }, policies)
 
@@ -174,15 +180,45 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeader,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    gateway.MaxHeader,
 		Protocols:         &protocols,
+		ConnContext:       connections.Context,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// speakHTTP2 lets clients speak HTTP/2 without TLS too, with bounds on what a connection can hold.
+func speakHTTP2(s *http.Server) {
+	s.Protocols.SetUnencryptedHTTP2(true)
+	s.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams:          100,
+		MaxReceiveBufferPerStream:     64 << 10,
+		MaxReceiveBufferPerConnection: 256 << 10,
+	}
+}
+
+// Strangers are clients that have shown no valid key or token.
+const (
+	mostStrangers    = 512
+	graceOfStrangers = time.Second
+)
+
+// adminConnections are the bounds of the admin listener.
+var adminConnections = connections.Limits{All: 512, Strangers: 64, Grace: graceOfStrangers}
+
+// bounded bounds the connections of tenants.
+func (p *parts) bounded(l net.Listener, cfg *tenants.Config) net.Listener {
+	all := int(cfg.MaxConnections)
+	b := connections.New(l, connections.Limits{All: all, Strangers: min(all, mostStrangers), Grace: graceOfStrangers})
+	p.metrics.WatchConnections(func() (open, strangers int, closed int64) {
+		s := b.Stats()
+		return s.Open, s.Strangers, s.Closed
+	})
+	return b
 }
 
 func listen(addr, flag string) (net.Listener, error) {

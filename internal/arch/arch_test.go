@@ -235,13 +235,25 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "context", "sync"},
 		reason: "types of answers do nothing",
 	},
+	"internal/connections": {
+		not:    []string{"net/http", "os", "log", "log/slog"},
+		reason: "connections are counted without knowing what is sent on them",
+	},
+	"internal/sampled": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog"},
+		reason: "what may be logged is decided without logging it",
+	},
+	"internal/recent": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "time"},
+		reason: "a memory does not know what it remembers",
+	},
 	"internal/intake": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "memory is handed out without knowing what arrives in it, or from where",
 	},
 	"internal/gateway": {
 		may: []string{
-			"internal/intake",
+			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
 			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "tenants", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",

@@ -8,6 +8,10 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/sampled"
 )
 
 // AdminOptions say what the admin side shows beyond the gateway's own state.
@@ -93,32 +97,51 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 		mux.Handle("GET /console/", opt.Console)
 		mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusFound))
 	}
-	mux.Handle("/", withToken(opt.Token, guarded))
+	mux.Handle("/", g.withToken(opt.Token, guarded))
 	// A web page elsewhere must not be able to drain a gateway on its reader's machine.
-	return crashing(http.NewCrossOriginProtection().Handler(mux))
+	return crashing(inTime(http.NewCrossOriginProtection().Handler(mux)))
+}
+
+// adminBodyTimeout is how long a client of the admin side may take to send a body, which is small.
+const adminBodyTimeout = 10 * time.Second
+
+// inTime bounds the time for a request's body, also for one that nobody reads: net/http does.
+func inTime(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != http.NoBody {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(adminBodyTimeout))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // withToken demands the admin token, as a bearer token. If there is none, it demands that the
 // request is addressed to this machine by a name of its own: a page elsewhere can make its own name
 // lead here, but cannot call itself localhost.
-func withToken(token string, next http.Handler) http.Handler {
+func (g *Gateway) withToken(token string, next http.Handler) http.Handler {
 	if token == "" {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !loopback(r.Host) {
 				http.Error(w, "without an admin token, call this listener as localhost or by its loopback address", http.StatusForbidden)
 				return
 			}
+			connections.Known(r.Context())
 			next.ServeHTTP(w, by(actorLoopback, r))
 		})
 	}
+	wrong := sampled.Gate{Every: time.Minute, Most: 5}
 	want := sha256.Sum256([]byte(token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got := sha256.Sum256([]byte(bearer(r.Header)))
 		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="llmgov admin"`)
 			http.Error(w, "the admin token is missing or wrong", http.StatusUnauthorized)
+			if unlogged, ok := wrong.Pass(time.Now()); ok {
+				g.log.Warn("admin token missing or wrong", "remote", r.RemoteAddr, "method", brief(r.Method), "path", brief(r.URL.Path), "unlogged", unlogged)
+			}
 			return
 		}
+		connections.Known(r.Context())
 		next.ServeHTTP(w, by(actorToken, r))
 	})
 }

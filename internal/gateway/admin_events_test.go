@@ -270,23 +270,3 @@ func TestEvents_BadQuestions(t *testing.T) {
 		}
 	})
 }
-
-// Calls that are refused make others be forgotten only one for one, and an id that
-// comes again is that of the last call.
-func TestPastRefusals_AreBounded(t *testing.T) {
-	var r refusals
-	for i := range 2 * keptRefusals {
-		r.keep(&pastRefusal{id: fmt.Sprint(i)})
-	}
-	last := &pastRefusal{id: fmt.Sprint(2*keptRefusals - 1)}
-	r.keep(last)
-	if len(r.byID) != keptRefusals-1 || r.find("0") != nil || r.find(last.id) != last {
-		t.Errorf("%d refusals are kept", len(r.byID))
-	}
-	for i := range keptRefusals - 1 {
-		r.keep(&pastRefusal{id: fmt.Sprint("new", i)})
-	}
-	if r.find(last.id) != last {
-		t.Error("the last one is forgotten with the one before it of the same id")
-	}
-}

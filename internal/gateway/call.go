@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -89,16 +90,38 @@ func (c *call) dialect() dialect {
 	return openAI
 }
 
+// refusalPatience bounds how long a client may take to read a refusal, which fits into one packet.
+const refusalPatience = 5 * time.Second
+
+// mostStrangers is how many refusals of calls without a valid key may be on their way to their
+// clients by HTTP/2, where one connection has many. Further ones are cut off without an answer.
+const mostStrangers = 256
+
 // refuse answers with a refusal of llmgov's own.
 func (c *call) refuse(f *refusal) {
 	c.turned = f
+	c.w.patience = min(c.w.patience, refusalPatience)
+	if c.tenant == nil && c.r.ProtoMajor > 1 {
+		c.refuseStranger(f)
+		return
+	}
 	if c.tenant != nil && !c.shown {
 		c.showStanding()
 	}
-	if c.tenant != nil && c.rejection == nil { // without a key anybody could push all others out
-		c.g.refused.keep(&pastRefusal{at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, id: c.id, said: f})
+	if c.tenant != nil && c.rejection == nil {
+		c.g.remember(&pastRefusal{at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, id: c.id, said: f})
 	}
 	f.write(&c.w, c.dialect())
+}
+
+// refuseStranger waits until the client has taken the refusal: until then it holds memory.
+func (c *call) refuseStranger(f *refusal) {
+	defer c.g.strangers.Add(-1)
+	if c.g.strangers.Add(1) > mostStrangers {
+		panic(http.ErrAbortHandler)
+	}
+	f.write(&c.w, c.dialect())
+	_ = c.w.control.Flush()
 }
 
 // authenticate finds the tenant by its key.
@@ -117,6 +140,7 @@ func (c *call) authenticate() *refusal {
 	if !ok {
 		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key is not known here."}
 	}
+	connections.Known(c.r.Context())
 	c.g.used.mark(k.Hash, c.began)
 	c.key = k
 	c.tenant, c.estimates = t, c.world.estimates[t.Index]

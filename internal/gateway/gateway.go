@@ -16,6 +16,8 @@ import (
 	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/recent"
+	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
@@ -43,13 +45,15 @@ type Gateway struct {
 	declared  map[string]string
 
 	objects *objects.Store
-	prompts PromptCounter // may be nil
-	events  *events.Ring  // may be nil
-	refused refusals
+	prompts PromptCounter              // may be nil
+	events  *events.Ring               // may be nil
+	refused *recent.Ring[*pastRefusal] // by tenant and request id
 	sockets sockets
 	ongoing ongoing
 
 	intake    *intake.Intake
+	strangers atomic.Int64 // refusals of calls without a valid key that are on their way
+	unknown   sampled.Gate // log lines of such calls
 	pulse     pulse
 	lookups   lookups
 	transport http.RoundTripper
@@ -98,6 +102,8 @@ func New(opt Options) (*Gateway, error) {
 		}
 	}
 	g.history = history.NewRecorder(g.readings)
+	g.refused = recent.New[*pastRefusal](keptRefusals)
+	g.unknown = sampled.Gate{Every: time.Second, Most: 5}
 	g.intake = intake.New(bodyBounds(opt.Snapshot))
 	g.metrics.WatchBodies(g.intake.Bytes)
 	g.used.follow(opt.Snapshot)

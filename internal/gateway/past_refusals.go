@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -31,40 +31,15 @@ type pastRefusal struct {
 	outlook  governor.Outlook
 }
 
-// refusals remembers the calls that were refused last, by their ids.
-type refusals struct {
-	mu   sync.Mutex
-	ring []*pastRefusal
-	next int // index in ring of the next one
-	byID map[string]*pastRefusal
-}
-
-// keep remembers a refusal, and forgets the oldest.
-func (r *refusals) keep(p *pastRefusal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byID == nil {
-		r.ring, r.byID = make([]*pastRefusal, keptRefusals), map[string]*pastRefusal{}
-	}
-	if old := r.ring[r.next]; old != nil && r.byID[old.id] == old { // not if the id came again
-		delete(r.byID, old.id)
-	}
-	r.ring[r.next], r.byID[p.id] = p, p
-	r.next = (r.next + 1) % len(r.ring)
-}
-
-func (r *refusals) find(id string) *pastRefusal {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byID[id]
-}
+// remember keeps a refusal for whoever asks about it later.
+func (g *Gateway) remember(p *pastRefusal) { g.refused.Keep(p.tenant.Name, p.id, p) }
 
 // noteReasons remembers why the governor refused the call, or would have.
 func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 	if rej.Reason == governor.ReasonCancelled {
 		return
 	}
-	c.g.refused.keep(&pastRefusal{
+	c.g.remember(&pastRefusal{
 		id: c.id, at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, said: rejected(rej), shadow: shadow, rejected: rej,
 		outlook: c.g.gov.Reasons(c.req, rej),
 	})
@@ -73,16 +48,36 @@ func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 // explainRefusal explains why a call was refused.
 func (g *Gateway) explainRefusal(query url.Values) (*Explanation, error) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if name != "request" {
-			return nil, badQuestion("request asks about a call that came, of which all else is known; leave " + quoted(brief(name)) + " out.")
+		if name != "request" && name != "tenant" {
+			return nil, badQuestion("request already names the call; leave " + quoted(brief(name)) + " out.")
 		}
 	}
-	id := query.Get("request")
-	p := g.refused.find(id)
-	if p == nil {
-		return nil, &adminError{http.StatusNotFound, "request_not_found", "None of the last refusals is of a request with the id " + quoted(brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
+	p, err := g.pastRefusal(query.Get("request"), query.Get("tenant"))
+	if err != nil {
+		return nil, err
 	}
 	return p.explain(), nil
+}
+
+// pastRefusal finds a refusal by its request id, and by its tenant, if that is given. Ids are
+// callers' to choose, so several tenants may have used one.
+func (g *Gateway) pastRefusal(id, tenant string) (*pastRefusal, error) {
+	found := g.refused.Find(id)
+	if tenant != "" {
+		found = slices.DeleteFunc(found, func(p *pastRefusal) bool { return p.tenant.Name != tenant })
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, &adminError{http.StatusNotFound, "request_not_found", "None of the last refusals is of a request with the id " + quoted(brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
+	}
+	var names []string
+	for _, p := range found {
+		names = append(names, p.tenant.Name)
+	}
+	slices.Sort(names)
+	return nil, &adminError{http.StatusConflict, "request_ambiguous", "Calls of several tenants have the id " + quoted(brief(id)) + ". Add tenant, one of " + brief(strings.Join(names, ", ")) + "."}
 }
 
 func (p *pastRefusal) explain() *Explanation {

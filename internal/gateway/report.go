@@ -27,8 +27,15 @@ func (c *call) report() {
 	}
 	s := c.summary()
 	c.endSpans(&s)
-	if logged {
-		c.logLine(&s)
+	if !logged {
+		return
+	}
+	if c.tenant != nil {
+		c.logLine(&s, 0)
+		return
+	}
+	if unlogged, ok := c.g.unknown.Pass(time.Now()); ok {
+		c.logLine(&s, unlogged)
 	}
 }
 
@@ -85,9 +92,10 @@ func (p *place) name() string {
 	return p.route.name
 }
 
-// logLine writes the call's one line at level info, without what does not apply.
-func (c *call) logLine(s *summary) {
-	var room [26]slog.Attr // for all that a line can say
+// logLine writes the call's one line at level info, without what does not apply. unlogged is how
+// many calls without a valid key had no line since the last one that had.
+func (c *call) logLine(s *summary, unlogged int64) {
+	var room [27]slog.Attr // for all that a line can say
 	l := line(room[:0]).text("request_id", c.id).text("trace_id", c.spans.TraceID()).text("method", brief(c.r.Method)).text("route", s.route)
 	if path := c.r.URL.Path; path != s.route {
 		l = l.text("path", brief(path))
@@ -98,6 +106,9 @@ func (c *call) logLine(s *summary) {
 	l = c.took(c.ran(l))
 	if c.failure != nil {
 		l = l.text("error", c.failure.Error())
+	}
+	if unlogged > 0 {
+		l = append(l, slog.Int64("unlogged", unlogged))
 	}
 	l = append(l, slog.Float64("duration_ms", ms(time.Since(c.began))))
 	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", l...)

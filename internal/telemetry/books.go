@@ -37,6 +37,17 @@ func (m *Metrics) WatchBodies(bytes func() int64) {
 	}, func() float64 { return float64(bytes()) }))
 }
 
+// WatchConnections registers the counts of clients' connections.
+func (m *Metrics) WatchConnections(count func() (open, strangers int, closed int64)) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "connections", Help: "Connections of clients.",
+	}, func() float64 { open, _, _ := count(); return float64(open) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "connections_without_key", Help: "Connections on which no valid key was shown.",
+	}, func() float64 { _, strangers, _ := count(); return float64(strangers) }), prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: namespace, Name: "connections_closed_total", Help: "Connections without a valid key that were closed for newer ones.",
+	}, func() float64 { _, _, closed := count(); return float64(closed) }))
+}
+
 func number(yes bool) float64 {
 	if yes {
 		return 1

@@ -1,0 +1,149 @@
+package connections
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Listener accepts connections as its limits allow.
+type Listener struct {
+	net.Listener
+
+	closing chan struct{}
+	once    sync.Once
+	changed chan struct{} // has one value when there may be room
+
+	mu    sync.Mutex
+	table table // guarded by mu
+}
+
+// New wraps a listener.
+func New(l net.Listener, limits Limits) *Listener {
+	return &Listener{
+		Listener: l, closing: make(chan struct{}), changed: make(chan struct{}, 1),
+		table: table{limits: limits},
+	}
+}
+
+// Accept implements net.Listener. It waits until there is room.
+func (l *Listener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{Conn: inner, of: l}
+	for {
+		ok, old, wait := l.admit(c)
+		if ok {
+			return c, nil
+		}
+		if old != nil {
+			_ = old.Conn.Close()
+			continue
+		}
+		if !l.await(wait) {
+			_ = inner.Close()
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+func (l *Listener) admit(c *Conn) (ok bool, old *Conn, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.table.admit(c, time.Now())
+}
+
+// await waits until something changes, or for a time if there is one. It reports false if the
+// listener was closed.
+func (l *Listener) await(most time.Duration) bool {
+	var over <-chan time.Time
+	if most > 0 {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-l.closing:
+		return false
+	case <-l.changed:
+	case <-over:
+	}
+	return true
+}
+
+// Close implements net.Listener.
+func (l *Listener) Close() error {
+	l.once.Do(func() { close(l.closing) })
+	return l.Listener.Close()
+}
+
+// Stats counts the connections.
+func (l *Listener) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.table.stats()
+}
+
+// change changes the table, and says that there may be room.
+func (l *Listener) change(f func(*table)) {
+	l.mu.Lock()
+	f(&l.table)
+	l.mu.Unlock()
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Conn is a connection of a Listener.
+type Conn struct {
+	net.Conn
+
+	of    *Listener
+	known atomic.Bool
+
+	since    time.Time     // guarded by of.mu
+	stranger *list.Element // guarded by of.mu; nil once it is known
+	removed  bool          // guarded by of.mu
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	c.of.change(func(t *table) { t.remove(c) })
+	return err
+}
+
+// CloseWrite lets net/http say that it is done before it closes a connection on which something was
+// not read.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+type key struct{}
+
+// Context is for http.Server.ConnContext: it lets Known find the connection.
+func Context(ctx context.Context, c net.Conn) context.Context {
+	if c, ok := c.(*Conn); ok {
+		return context.WithValue(ctx, key{}, c)
+	}
+	return ctx
+}
+
+// Known notes that a request with this context had a valid key.
+func Known(ctx context.Context) {
+	c, ok := ctx.Value(key{}).(*Conn)
+	if !ok || c.known.Load() {
+		return
+	}
+	c.known.Store(true)
+	c.of.change(func(t *table) { t.know(c) })
+}
