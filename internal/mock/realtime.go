@@ -15,17 +15,24 @@ import (
 //	session.created
 //	session.update            → session.updated, which may name another model
 //	conversation.item.create  → conversation.item.created
+//	input_audio_buffer.append → speech_started, speech_stopped, committed, and a response: see ear
+//	input_audio_buffer.commit → committed; clear empties the buffer
 //	response.create           → response.created, a delta a token, response.done with usage
 //	response.cancel           → the response in course is done, cancelled
 //
 // A response is a call with limits, slot and pace. Its prompt is all text of the items so
-// far, as of a chat message; its length is response.max_output_tokens, else as set.
+// far, as of a chat message, and the audio that was committed; its length is
+// response.max_output_tokens, else the session's, else as set. What else is said while it speaks is
+// heard afterwards.
 type talk struct {
 	s      *Server
 	conn   *websocket.Conn
 	model  string
 	prompt int64
+	length int64 // of responses, if the session bounds it
+	ear    ear
 	events chan gjson.Result
+	later  []gjson.Result
 }
 
 func (s *Server) serveRealtime(w http.ResponseWriter, r *http.Request) {
@@ -74,6 +81,11 @@ func (t *talk) listen(ctx context.Context) {
 func (t *talk) run(ctx context.Context) {
 	t.say(ctx, map[string]any{"type": "session.created", "session": t.session()})
 	for {
+		for len(t.later) > 0 && ctx.Err() == nil {
+			ev := t.later[0]
+			t.later = t.later[1:]
+			t.hear(ctx, ev)
+		}
 		select {
 		case ev := <-t.events:
 			t.hear(ctx, ev)
@@ -84,7 +96,15 @@ func (t *talk) run(ctx context.Context) {
 }
 
 func (t *talk) session() map[string]any {
-	return map[string]any{"type": "realtime", "object": "realtime.session", "id": "sess_mock", "model": t.model}
+	length := any("inf")
+	if t.length > 0 {
+		length = t.length
+	}
+	input := map[string]any{"turn_detection": t.ear.session()}
+	return map[string]any{
+		"type": "realtime", "object": "realtime.session", "id": "sess_mock", "model": t.model,
+		"max_output_tokens": length, "audio": map[string]any{"input": input},
+	}
 }
 
 func (t *talk) say(ctx context.Context, v map[string]any) bool {
@@ -98,6 +118,10 @@ func (t *talk) hear(ctx context.Context, ev gjson.Result) {
 		if m := ev.Get("session.model"); m.Exists() {
 			t.model = m.Str
 		}
+		if n := lengthIn(ev.Get("session")); n > 0 {
+			t.length = n
+		}
+		t.ear.configure(ev.Get("session"))
 		t.say(ctx, map[string]any{"type": "session.updated", "session": t.session()})
 	case "conversation.item.create":
 		item := ev.Get("item")
@@ -108,6 +132,14 @@ func (t *talk) hear(ctx context.Context, ev gjson.Result) {
 		t.say(ctx, map[string]any{"type": "conversation.item.created", "item": item.Value()})
 	case "response.create":
 		t.respond(ctx, ev)
+	case "input_audio_buffer.append":
+		t.append(ctx, ev.Get("audio").Str)
+	case "input_audio_buffer.commit":
+		t.commit(ctx)
+	case "input_audio_buffer.clear":
+		t.ear.heard = 0
+		t.ear.speaking = false
+		t.say(ctx, map[string]any{"type": "input_audio_buffer.cleared"})
 	case "response.cancel": // of nothing
 	case "mock.close": // a server that ends the session
 		_ = t.conn.Close(websocket.StatusCode(ev.Get("code").Int()), ev.Get("reason").Str)
@@ -123,8 +155,10 @@ func (t *talk) fail(ctx context.Context, code, message string) {
 func (t *talk) respond(ctx context.Context, ev gjson.Result) {
 	seq := t.s.seq.Add(1)
 	length := int64(t.s.cfg.OutputTokens)
-	if n := ev.Get("response.max_output_tokens"); n.Type == gjson.Number {
-		length = min(max(0, n.Int()), maxOutput)
+	for _, n := range []int64{t.length, lengthIn(ev.Get("response"))} {
+		if n > 0 {
+			length = n
+		}
 	}
 	b, tick := &t.s.books, &ticket{prompt: t.prompt, bound: length}
 	b.arrive()
@@ -166,10 +200,11 @@ func (t *talk) produce(ctx context.Context, ev gjson.Result, tick *ticket, id st
 	defer p.stop()
 	for i := range int(length) {
 		select {
-		case ev := <-t.events: // what else is said while it speaks is not heard
+		case ev := <-t.events:
 			if ev.Get("type").Str == "response.cancel" {
 				return "cancelled"
 			}
+			t.later = append(t.later, ev)
 		default:
 		}
 		if !p.wait(ctx, i) || !t.say(ctx, map[string]any{"type": "response.output_text.delta", "response_id": id, "delta": word(0, i)}) {
