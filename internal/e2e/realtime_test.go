@@ -125,8 +125,8 @@ func TestRealtimeIsChargedWhatWasProduced(t *testing.T) {
 		t.Error(err)
 	}
 	s.wantChargedAsProduced("acme")
-	if used := s.used("acme"); used["requests"] != 1 {
-		t.Errorf("a session counts as %d requests, want 1", used["requests"])
+	if used := s.used("acme"); used["requests"] != 4 {
+		t.Errorf("a session with three responses counts as %d requests, want 4", used["requests"])
 	}
 }
 
@@ -267,14 +267,14 @@ func TestRealtimeHangUpIsChargedItsPrompt(t *testing.T) {
 // Tokens count when they are used, and not all at the end, where nobody else could call
 // for a minute. Above the limit there is no other response.
 func TestRealtimeKeepsTheTenantsLimit(t *testing.T) {
-	s := realtimeStack(t, func(t *tenants.Tenant) { t.TPM = 5000 }, sdkWorld{})
+	s := realtimeStack(t, func(t *tenants.Tenant) { t.TPM = 9000 }, sdkWorld{})
 	p := s.phone("acme")
 	for n := int64(1); n <= 3; n++ {
 		p.say(`{"type":"response.create","response":{"max_output_tokens":2000}}`)
 		p.until("response.done")
 		sdkEventually(t, sdkPatience, "what a response took counts", func() bool { return s.used("acme")["tokens"] == 2000*n })
 	}
-	p.say(respond)
+	p.say(`{"type":"response.create","response":{"max_output_tokens":2000}}`)
 	ev, err := p.hear()
 	if err != nil || ev.Type != "error" || ev.Error.Code != "rate_limit_exceeded" {
 		t.Fatalf("above the limit: %+v %v", ev, err)

@@ -102,9 +102,14 @@ func (c *call) guess() governor.Usage {
 
 // firstDelta is the first token of a stream.
 func (c *call) firstDelta() {
+	c.noteFirst()
+	c.lease.Progress(0)
+}
+
+// noteFirst notes how long the first token took.
+func (c *call) noteFirst() {
 	c.firstToken = time.Since(c.admitted)
 	telemetry.Observe(c.pool.metrics.FirstToken, c.firstToken, c.spans.Exemplar())
-	c.lease.Progress(0)
 }
 
 // progress renews the lease as the stream flows.

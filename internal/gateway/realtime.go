@@ -63,7 +63,7 @@ func (c *call) serveRealtime() {
 	}
 	// The key is sent on purpose, not by a browser that was lured here, so the origin
 	// does not matter.
-	s := &session{c: c, upstream: upstream, rested: make(chan struct{}, 1)}
+	s := newSession(c, upstream)
 	client, err := websocket.Accept(&c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.pinged})
 	if err != nil { // Accept has answered the client
 		_ = upstream.CloseNow()

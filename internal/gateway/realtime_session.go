@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
 )
@@ -21,17 +24,39 @@ type session struct {
 	client, upstream *websocket.Conn
 	idle             *time.Timer
 	rested           chan struct{} // receives when a response has ended
+	greeted          chan struct{} // closed when the first event of the upstream has come
+	turned           chan struct{} // receives when the user has stopped speaking, and a response is due
+	complained       time.Time     // when the client was last told that audio is held back; of fromClient
+	greeting         bool          // the answer to greet has not come; of fromUpstream
 
-	mu     sync.Mutex
-	booked governor.Usage // guarded by mu, as all below; what was charged so far
-	usage  governor.Usage // what could not be charged yet
-	active int            // responses in course
-	asked  int            // responses asked for that have not begun
-	deltas int64          // of those
-	heard  int64          // tokens that the next prompt has from before
-	said   int64          // weight of what was said since
-	spoke  bool           // the first delta has come
-	over   bool           // everything is settled; what still comes was estimated
+	mu      sync.Mutex
+	lease   governor.Lease // guarded by mu, as all below; of the session itself, while it is resting
+	resting bool           // no response has a lease
+	open    []*response    // that have not ended
+	asking  int            // responses that wait for a lease
+	active  int            // responses of which the client has seen the beginning, but not the end
+	bound   int64          // tokens that a response may have unless it says; 0 is not known
+	barred  bool           // a response was cancelled since there was room
+	booked  governor.Usage // what was charged so far
+	usage   governor.Usage // what could not be charged yet
+	heard   int64          // tokens that the next prompt has from before
+	said    tokens.Size    // of what was said since
+	spoke   bool           // the first delta has come
+	over    bool           // everything is settled; what still comes was estimated
+
+	boundName string // of that bound, in the version of the API that the upstream speaks
+	responds  bool   // there is a response after each turn of the user
+	stopped   bool   // the user has stopped speaking, and the audio is not committed yet
+}
+
+// newSession makes a session of an admitted call, whose lease it takes over.
+func newSession(c *call, upstream *websocket.Conn) *session {
+	s := &session{
+		c: c, upstream: upstream, rested: make(chan struct{}, 1), greeted: make(chan struct{}), turned: make(chan struct{}, mostOpen),
+		lease: c.lease, resting: true, bound: c.tenant.MaxOutputTokens, boundName: boundKey,
+	}
+	c.lease = governor.Lease{}
+	return s
 }
 
 // side is the side from which a session was ended.
@@ -61,7 +86,7 @@ var (
 func (s *session) run(draining <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.c.r.Context()))
 	defer cancel()
-	ends := make(chan sessionEnd, 4)
+	ends := make(chan sessionEnd, 5)
 	end := func(err error) {
 		select {
 		case ends <- sessionEnd{ofGateway, err}:
@@ -74,6 +99,11 @@ func (s *session) run(draining <-chan struct{}) {
 	var both sync.WaitGroup
 	both.Go(func() { ends <- sessionEnd{ofClient, s.guarded(ctx, s.fromClient)} })
 	both.Go(func() { ends <- sessionEnd{ofUpstream, s.guarded(ctx, s.fromUpstream)} })
+	both.Go(func() {
+		if err := s.guarded(ctx, s.fromTurns); err != nil {
+			ends <- sessionEnd{ofUpstream, err}
+		}
+	})
 	over := s.wait(ends, draining)
 	s.settle(over)
 	if over.err == errEndedEarly {
@@ -127,14 +157,13 @@ func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) session
 
 // settle ends the lease with what was used, before anything else is waited for.
 func (s *session) settle(end sessionEnd) {
-	s.mu.Lock()
-	u := s.usage.Plus(s.unfinishedLocked())
-	all := s.booked.Plus(u)
-	s.over = true
-	s.mu.Unlock()
+	u, all := s.collect()
 	defer func() { s.c.ending.usage, s.c.ending.last = all, all }() // for the log
 	code := websocket.CloseStatus(end.err)
 	switch {
+	case end.from == ofUpstream && errors.Is(end.err, errRefusedEvent):
+		s.c.failure = end.err
+		s.c.over(telemetry.Cancelled, "", u)
 	case end.err == errDrained:
 		s.c.over(telemetry.Failed, codeDraining, u)
 	case end.err == errEndedEarly:
@@ -154,6 +183,33 @@ func (s *session) settle(end sessionEnd) {
 	}
 }
 
+// collect ends the leases of unfinished responses, all but the one that is left to the call. It returns
+// what is to be charged with that one, and what the whole session took.
+func (s *session) collect() (u, all governor.Usage) {
+	s.mu.Lock()
+	s.over = true
+	open, left, booked := s.open, s.resting, s.booked
+	s.open = nil
+	s.c.lease = s.lease
+	u = s.usage
+	s.mu.Unlock()
+	for _, r := range open {
+		took := s.unfinished(r)
+		if r.held && left {
+			r.lease.Break(took)
+			s.c.account.Took(took)
+			booked = booked.Plus(took)
+			continue
+		}
+		if r.held {
+			s.c.lease = r.lease
+			left = true
+		}
+		u = u.Plus(took)
+	}
+	return u, booked.Plus(u)
+}
+
 // apologize tells the client, if it is listening, that its session ends early.
 func (s *session) apologize(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // the upstream goes on until it is closed
@@ -166,13 +222,15 @@ func (s *session) apologize(ctx context.Context) {
 func (s *session) closeBoth(end sessionEnd) {
 	code, reason := websocket.StatusGoingAway, ""
 	if ce, ok := errors.AsType[websocket.CloseError](end.err); ok {
-		code, reason = ce.Code, ce.Reason
+		said := []byte(ce.Reason)
+		s.c.try.up.secrets.Hide(said)
+		code, reason = ce.Code, string(said)
+	} else if errors.Is(end.err, errRefusedEvent) {
+		code, reason = websocket.StatusPolicyViolation, "see the error event"
 	} else if end.from == ofGateway {
 		reason = end.err.Error()
 	} else if end.from == ofUpstream {
 		code, reason = websocket.StatusInternalError, "the upstream broke off"
-	} else if errors.Is(end.err, errRefusedEvent) {
-		code, reason = websocket.StatusPolicyViolation, "see the error event"
 	}
 	var both sync.WaitGroup
 	both.Go(func() { _ = s.client.Close(code, reason) })
@@ -182,6 +240,7 @@ func (s *session) closeBoth(end sessionEnd) {
 
 // fromClient passes on what the client says.
 func (s *session) fromClient(ctx context.Context) error {
+	s.awaitGreeting(ctx)
 	for {
 		kind, text, err := s.client.Read(ctx)
 		if err != nil {
@@ -189,21 +248,22 @@ func (s *session) fromClient(ctx context.Context) error {
 		}
 		s.idle.Reset(s.patience())
 		f := s.c.revoked()
+		var event *clientEvent
 		if f == nil {
-			f = s.c.checkEvent(kind, text)
+			event, f = s.c.checkEvent(text)
 		}
 		if f != nil {
 			_ = s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent())
 			return errRefusedEvent
 		}
-		if f := s.overLimit(text); f != nil {
-			if err := s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent()); err != nil {
+		if f := s.limited(ctx, event); f != nil {
+			if err := s.holdBack(ctx, event.kind, f); err != nil {
 				return err
 			}
 			continue
 		}
-		s.noteSaid(text)
-		if err := s.write(ctx, s.upstream, kind, text); err != nil {
+		s.noteSaid(event)
+		if err := s.write(ctx, s.upstream, kind, event.passed()); err != nil {
 			return err
 		}
 	}
@@ -211,20 +271,83 @@ func (s *session) fromClient(ctx context.Context) error {
 
 // fromUpstream meters what the upstream says, and passes it on.
 func (s *session) fromUpstream(ctx context.Context) error {
-	for {
+	for first := true; ; first = false {
 		kind, text, err := s.upstream.Read(ctx)
 		if err != nil {
 			return err
 		}
 		s.idle.Reset(s.patience())
-		done := s.meter(text)
+		s.c.try.up.secrets.Hide(text)
+		said := gjson.GetBytes(text, "type").Str
+		if said == "session.created" && first {
+			if err := s.greet(ctx, text); err != nil {
+				return err
+			}
+		}
+		if first {
+			close(s.greeted)
+		}
+		if s.forGateway(said, text) {
+			continue
+		}
+		f := s.meter(ctx, said, text)
 		if err := s.write(ctx, s.client, kind, text); err != nil {
 			return err
 		}
-		if done {
-			s.rest()
+		if said == "response.done" {
+			s.noteRest()
+		}
+		if f == nil {
+			continue
+		}
+		if said == "response.created" {
+			if err := s.cancel(ctx, gjson.GetBytes(text, "response.id").Str); err != nil {
+				return err
+			}
+		}
+		if err := s.refuse(ctx, f); err != nil {
+			return err
 		}
 	}
+}
+
+// meter takes in an event of the upstream. It returns a refusal if the event began what the limits have
+// no room for.
+func (s *session) meter(ctx context.Context, kind string, text []byte) *refusal {
+	get := func(path string) gjson.Result { return gjson.GetBytes(text, path) }
+	switch {
+	case kind == "response.created":
+		return s.begun(ctx, get("response.id").Str)
+	case strings.HasPrefix(kind, "response.") && strings.HasSuffix(kind, ".delta"):
+		s.delta(get("response_id").Str)
+	case kind == "response.done":
+		s.done(get("response.id").Str, get("response.usage"))
+	case kind == "conversation.item.input_audio_transcription.completed":
+		s.took(realtimeUsage(get("usage")))
+		return s.spent()
+	case kind == "input_audio_buffer.speech_stopped", kind == "input_audio_buffer.committed":
+		s.noteTurn(kind)
+	case kind == "error":
+		s.notBegun(get("error.event_id").Str)
+	}
+	return nil
+}
+
+// noteRest lets a drain see that the client has received the end of a response.
+func (s *session) noteRest() {
+	s.mu.Lock()
+	s.active = max(0, s.active-1)
+	s.mu.Unlock()
+	select {
+	case s.rested <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) atRest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active == 0
 }
 
 // write bounds how long to wait for a side that reads nothing.

@@ -29,14 +29,15 @@ func TestRealtimeIsSettledOnce(t *testing.T) {
 		return st.Budgets[0].Used
 	}
 
-	s := &session{c: c, rested: make(chan struct{}, 1)}
-	s.meter([]byte(`{"type":"response.created"}`))
+	s := newSession(c, nil)
+	meter := func(kind, text string) { s.meter(t.Context(), kind, []byte(text)) }
+	meter("response.created", `{"type":"response.created","response":{"id":"r"}}`)
 	for range 10 {
-		s.meter([]byte(`{"type":"response.output_text.delta","delta":"a"}`))
+		meter("response.output_text.delta", `{"type":"response.output_text.delta","delta":"a"}`)
 	}
 	s.settle(sessionEnd{ofClient, io.EOF})
 	settled := used()
-	s.meter([]byte(`{"type":"response.done","response":{"usage":{"input_tokens":700,"output_tokens":500,"total_tokens":1200}}}`))
+	meter("response.done", `{"type":"response.done","response":{"usage":{"input_tokens":700,"output_tokens":500,"total_tokens":1200}}}`)
 	if now := used(); settled < 10 || now != settled {
 		t.Errorf("a response of 10 deltas took %d when its client hung up, and %d after its end came", settled, now)
 	}

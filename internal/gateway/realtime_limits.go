@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// limited applies the tenant's limits to an event of the client, and returns why it is not passed on.
+func (s *session) limited(ctx context.Context, e *clientEvent) *refusal {
+	s.clamp(e)
+	s.noteTurns(e)
+	switch e.kind {
+	case kindCreate:
+		return s.ask(ctx, e)
+	case kindAppend, kindCommit:
+		return s.overLimit()
+	}
+	return nil
+}
+
+// clamp keeps the responses of an event within the tenant's max_output_tokens.
+func (s *session) clamp(e *clientEvent) {
+	most := s.c.tenant.MaxOutputTokens
+	if most > 0 {
+		e.clamp(most)
+	}
+	bound, known := e.bound()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case e.kind == kindUpdate && known:
+		s.bound = bound
+	case e.kind == kindCreate && !known && most > 0:
+		e.add(s.boundName, s.bound)
+	}
+}
+
+// overLimit holds audio back while nothing is left of a limit on tokens, because it may make the server
+// start a response. While a response runs it passes, so that the user can interrupt: what the
+// response may take is held already, and may be all there is. It does not if a response had to be
+// cancelled since there was room.
+func (s *session) overLimit() *refusal {
+	if s.c.tenant.Shadow {
+		return nil
+	}
+	s.mu.Lock()
+	held := slices.ContainsFunc(s.open, func(r *response) bool { return r.held })
+	barred := s.barred
+	s.mu.Unlock()
+	if held && !barred {
+		return nil
+	}
+	left := s.c.g.gov.Standing(s.c.tenant.Name, s.c.pool.Name).Tokens
+	if left.Limit == 0 || left.Remaining > 0 {
+		s.mu.Lock()
+		s.barred = false
+		s.mu.Unlock()
+		return nil
+	}
+	return &refusal{
+		status: http.StatusTooManyRequests, code: codeRate,
+		message: "Rate limit reached on tokens per min (TPM): Limit " + strconv.FormatInt(left.Limit, 10) + ". All of it is free again in " + left.Reset.Round(time.Millisecond).String() + ". Audio that is sent meanwhile is not heard.",
+	}
+}
+
+// spent reports why a budget has no room for anything more; nil if it has.
+func (s *session) spent() *refusal {
+	req := s.c.req
+	req.Model = s.c.head.model
+	o, known := s.c.g.gov.Explain(req)
+	if !known || s.c.tenant.Shadow || o.Refused == nil || o.Refused.Reason != governor.ReasonBudget {
+		return nil
+	}
+	return rejected(o.Refused)
+}
+
+// complainEvery is how often a client is told at most that its audio is held back: it sends some fifty
+// events a second.
+const complainEvery = time.Second
+
+// holdBack tells the client that an event is not passed on. After a spent budget the session ends.
+func (s *session) holdBack(ctx context.Context, kind string, f *refusal) error {
+	now := time.Now()
+	if kind == kindAppend && now.Sub(s.complained) < complainEvery {
+		return nil
+	}
+	if kind == kindAppend {
+		s.complained = now
+	}
+	return s.refuse(ctx, f)
+}
+
+// refuse tells the client why something is not done. After a spent budget the session ends.
+func (s *session) refuse(ctx context.Context, f *refusal) error {
+	err := s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent())
+	if err == nil && f.code == codeBudget {
+		return errRefusedEvent
+	}
+	return err
+}
