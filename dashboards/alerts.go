@@ -31,7 +31,7 @@ func gatewayAlerts() []Rule {
 			Alert: "LlmgovPolicyReloadFailing", For: 5 * time.Minute, Severity: warning,
 			Expr:        `llmgov_policy_reload_success == 0`,
 			Summary:     "Gateway {{ $labels.instance }} does not understand its policy files",
-			Description: "The files were changed, and are bad. The last good policy stays in force: what was meant to change has not.",
+			Description: "The files were changed, and are invalid. The last valid policy stays in force; the change has no effect.",
 		},
 		{
 			Alert: "LlmgovPoliciesDiffer", For: 10 * time.Minute, Severity: warning,
@@ -99,9 +99,10 @@ func shareAlerts() []Rule {
 	return []Rule{
 		{
 			Alert: "LlmgovPoolNearlyFull", For: 30 * time.Minute, Severity: info,
-			Expr:        used + ` > 0.95`,
+			// The mean, because a full pool's use moves: one moment below would begin the half hour anew.
+			Expr:        `avg_over_time(` + used + `[5m]) > 0.9`,
 			Summary:     "Pool {{ $labels.pool }} has been full for half an hour",
-			Description: "{{ $value | humanizePercentage }} of its tokens a minute are in use. Shares decide who gets what; whoever asks for more waits or is refused.",
+			Description: "{{ $value | humanizePercentage }} of its fullest limit is in use. Shares decide who gets what; whoever asks for more waits or is refused.",
 		},
 		{
 			Alert: "LlmgovQueueFull", For: 5 * time.Minute, Severity: warning,
@@ -123,8 +124,9 @@ func shareAlerts() []Rule {
 			Description: `Jain's index over received / entitled of its tenants is {{ printf "%.2f" $value }}; it is above 0.97 as a rule.`,
 		},
 		{
-			Alert: "LlmgovUnusedWhileWaiting", For: 5 * time.Minute, Severity: warning,
-			Expr:        unused + ` > 0.02`,
+			Alert: "LlmgovUnusedWhileWaiting", For: 10 * time.Minute, Severity: warning,
+			// A pool that is cut off from its store cannot use its tokens; that has an alert of its own.
+			Expr:        unused + ` > 0.02 unless on (job, pool) max_over_time(llmgov_degraded[10m]) == 1`,
 			Summary:     "Pool {{ $labels.pool }} leaves tokens unused while calls wait for them",
 			Description: "{{ $value | humanizePercentage }} of its limit could have been handed out, and was not.",
 		},
@@ -147,7 +149,9 @@ func storeAlerts() []Rule {
 		},
 		{
 			Alert: "LlmgovDegraded", For: time.Minute, Severity: critical,
-			Expr:        `max by (job, pool, mode) (llmgov_degraded) == 1`,
+			// A new store grants nothing for a minute. Only if that lasts is something wrong.
+			Expr: `max by (job, pool, mode) (llmgov_degraded{mode!="learning"}) == 1
+				or max by (job, pool, mode) (llmgov_degraded{mode="learning"} == 1 and llmgov_degraded{mode="learning"} offset 1m == 1)`,
 			Summary:     "Pool {{ $labels.pool }} is degraded: {{ $labels.mode }}",
 			Description: "Some gateway has no grant from the store. closed: it hands out nothing. local: a withheld part. open: the whole limit, in each gateway. learning: the store is new, or has lost data.",
 		},

@@ -23,6 +23,8 @@ var matchers = strings.NewReplacer(
 	"@job", `job=~"$job"`,
 	"@pool", `pool=~"$pool"`,
 	"@tenant", `tenant=~"$tenant"`,
+	"@one", `tenant=~"$one"`,
+	"@family", `tenant=~"$one(/.*)?"`, // with its teams
 	"@region", `region=~"$region"`,
 )
 
@@ -44,13 +46,20 @@ func dashboard(name, title, description string, more ...Variable) *Dashboard {
 
 func variables() []Variable {
 	source := Variable{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus", Refresh: 1, Options: []string{}}
-	job := values("job", "Job", `label_values(llmgov_policy_reload_success, job)`)
+	// One job: gateways of another, such as a test environment, may have pools of the same names.
+	job := values("job", "Job", `label_values(llmgov_policy_reload_success, job)`).single()
 	instance := values("instance", "Gateway", `label_values(llmgov_policy_reload_success{@job}, instance)`)
 	return []Variable{source, job, instance, values("pool", "Pool", `label_values(llmgov_leases{@gateway}, pool)`)}
 }
 
 func tenants() Variable {
 	return values("tenant", "Tenant", `label_values(llmgov_inflight_requests{@gateway}, tenant)`)
+}
+
+// oneTenant is the tenant of the board about one. It has a name of its own, because boards hand
+// their variables on to each other, and All is no tenant.
+func oneTenant() Variable {
+	return values("one", "Tenant", `label_values(llmgov_inflight_requests{@gateway}, tenant)`).single()
 }
 
 // values is a variable of which several may be chosen, and all are at first.
@@ -63,9 +72,12 @@ func values(name, label, asked string) Variable {
 	}
 }
 
-// one lets only one value be chosen.
-func (v Variable) one() Variable {
-	v.Multi, v.IncludeAll, v.AllValue, v.Current = false, false, "", nil
+// single lets only one value be chosen.
+func (v Variable) single() Variable {
+	v.Multi = false
+	v.IncludeAll = false
+	v.AllValue = ""
+	v.Current = nil
 	return v
 }
 
@@ -73,8 +85,8 @@ func annotations() []Annotation {
 	return []Annotation{
 		{
 			Name: "Policy reloads", Datasource: prometheus, Enable: true, Step: "30s", IconColor: neutral,
-			Expr:        expand(`changes(llmgov_policy_reload_timestamp_seconds{@gateway}[1m]) > 0`),
-			TitleFormat: "Policy taken over", TextFormat: "by {{instance}}", TagKeys: "instance",
+			Expr:        expand(`1000 * llmgov_policy_reload_timestamp_seconds{@gateway}`),
+			TitleFormat: "Policy reloaded", TextFormat: "by {{instance}}", TagKeys: "instance", UseValueForTime: true,
 		},
 		{
 			Name: "Degraded", Datasource: prometheus, Enable: true, Step: "30s", IconColor: bad,
@@ -84,26 +96,74 @@ func annotations() []Annotation {
 	}
 }
 
-// row puts panels below what there is, from left to right, under a title.
-func (d *Dashboard) row(title string, panels ...Panel) {
+// row puts panels under a title, below everything that is there.
+func (d *Dashboard) row(title string, panels ...Panel) *Panel {
+	y := d.bottom()
+	d.add(Panel{Type: "row", Title: title, GridPos: GridPos{H: 1, W: width, Y: y}, Collapsed: new(bool)})
+	at := len(d.Panels) - 1
+	for _, p := range arranged(panels, y+1) {
+		d.add(p)
+	}
+	return &d.Panels[at]
+}
+
+// perPool puts panels under a title, once for each pool that is chosen.
+func (d *Dashboard) perPool(title string, panels ...Panel) {
+	d.row(title, panels...).Repeat = "pool"
+}
+
+// folded puts panels under a title that has to be opened.
+func (d *Dashboard) folded(title string, panels ...Panel) {
+	y := d.bottom()
+	closed := true
+	row := Panel{Type: "row", Title: title, GridPos: GridPos{H: 1, W: width, Y: y}, Collapsed: &closed}
+	for _, p := range arranged(panels, y+1) {
+		d.panels++
+		p.ID = d.panels
+		row.Panels = append(row.Panels, p)
+	}
+	d.add(row)
+}
+
+// AllPanels are the panels of a dashboard, those of folded rows included.
+func (d Dashboard) AllPanels() []Panel {
+	var all []Panel
+	for _, p := range d.Panels {
+		all = append(all, p)
+		all = append(all, p.Panels...)
+	}
+	return all
+}
+
+// bottom is the first free line of the grid.
+func (d *Dashboard) bottom() int {
 	y := 0
 	for _, p := range d.Panels {
 		y = max(y, p.GridPos.Y+p.GridPos.H)
 	}
-	d.add(Panel{Type: "row", Title: title, GridPos: GridPos{H: 1, W: width, Y: y}, Collapsed: new(bool)})
-	x, top, bottom := 0, y+1, y+1
-	for _, p := range panels {
-		if x+p.GridPos.W > width {
-			x, top = 0, bottom
+	return y
+}
+
+// arranged places panels from left to right, in as many lines as they need, from line y on.
+func arranged(panels []Panel, y int) []Panel {
+	x, below := 0, y
+	for i := range panels {
+		at := &panels[i].GridPos
+		if x+at.W > width {
+			x = 0
+			y = below
 		}
-		p.GridPos.X, p.GridPos.Y = x, top
-		x, bottom = x+p.GridPos.W, max(bottom, top+p.GridPos.H)
-		d.add(p)
+		at.X = x
+		at.Y = y
+		x += at.W
+		below = max(below, y+at.H)
 	}
+	return panels
 }
 
 func (d *Dashboard) add(p Panel) {
-	p.ID = len(d.Panels) + 1
+	d.panels++
+	p.ID = d.panels
 	d.Panels = append(d.Panels, p)
 }
 
@@ -115,8 +175,17 @@ func quantile(q float64, by, buckets, over string) string {
 	return fmt.Sprintf("histogram_quantile(%g, sum by (%sle) (rate(%s[%s])))", q, by, buckets, over)
 }
 
-// poolUsed is how much of the minute's tokens is used of each pool. What gateways have
-// that share a limit is added up; of others it is the fullest.
+// axes is how much of each of its limits each pool uses, whether of tokens, requests or slots.
+// The parts of gateways that share a limit are added up; of other gateways it is the fullest.
+func axes(by, matchers string) string {
+	of := strings.Replace(matchers, "{", `{tenant="", `, 1)
+	return fmt.Sprintf(`sum by (%[1]s, axis) (llmgov_used%[2]s and on (job, instance, pool) llmgov_grant_tokens)
+		/ max by (%[1]s, axis) (llmgov_limit%[2]s and on (job, instance, pool) llmgov_grant_tokens)
+		or max by (%[1]s, axis) (llmgov_used%[2]s / llmgov_limit%[2]s)`, by, of)
+}
+
+// poolUsed is how much of the minute's tokens is used of each pool. The parts of gateways that
+// share a limit are added up; of other gateways it is the fullest.
 func poolUsed(by, matchers string) string {
 	return fmt.Sprintf(`sum by (%[1]s) (llmgov_pool_tokens_rolling%[2]s and on (job, instance, pool) llmgov_grant_tokens)
 		/ max by (%[1]s) (llmgov_pool_tokens_limit%[2]s and on (job, instance, pool) llmgov_grant_tokens)

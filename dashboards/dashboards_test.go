@@ -75,31 +75,42 @@ func TestGrafanaKnowsEveryField(t *testing.T) {
 
 func TestPanelsHaveTheirPlaces(t *testing.T) {
 	for _, d := range dashboards.All() {
-		taken := map[[2]int]string{}
-		ids, titles := map[int]bool{}, map[string]bool{}
-		for _, p := range d.Panels {
+		ids := map[int]bool{}
+		titles := map[string]bool{}
+		for _, p := range d.AllPanels() {
 			if ids[p.ID] || titles[p.Title] {
 				t.Errorf("%s: a second panel has the id %d, or the title %q", d.UID, p.ID, p.Title)
 			}
-			ids[p.ID], titles[p.Title] = true, true
-			if p.GridPos.X+p.GridPos.W > 24 {
-				t.Errorf("%s: %s ends in column %d of 24", d.UID, p.Title, p.GridPos.X+p.GridPos.W)
-			}
-			for x := range p.GridPos.W {
-				for y := range p.GridPos.H {
-					at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
-					if taken[at] != "" {
-						t.Fatalf("%s: %s lies on %s at %v", d.UID, p.Title, taken[at], at)
-					}
-					taken[at] = p.Title
-				}
-			}
+			ids[p.ID] = true
+			titles[p.Title] = true
 			refs := map[string]bool{}
 			for _, q := range p.Targets {
 				if refs[q.RefID] {
 					t.Errorf("%s: %s has two queries %s", d.UID, p.Title, q.RefID)
 				}
 				refs[q.RefID] = true
+			}
+			wantApart(t, d.UID, p.Panels)
+		}
+		wantApart(t, d.UID, d.Panels)
+	}
+}
+
+// wantApart fails if panels overlap, or leave the grid.
+func wantApart(t *testing.T, board string, panels []dashboards.Panel) {
+	t.Helper()
+	taken := map[[2]int]string{}
+	for _, p := range panels {
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s: %s ends in column %d of 24", board, p.Title, p.GridPos.X+p.GridPos.W)
+		}
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if taken[at] != "" {
+					t.Fatalf("%s: %s lies on %s at %v", board, p.Title, taken[at], at)
+				}
+				taken[at] = p.Title
 			}
 		}
 	}
@@ -140,7 +151,7 @@ func TestVariablesAreThere(t *testing.T) {
 
 // queries are all of a dashboard's.
 func queries(d dashboards.Dashboard) (all []string) {
-	for _, p := range d.Panels {
+	for _, p := range d.AllPanels() {
 		for _, q := range p.Targets {
 			all = append(all, q.Expr)
 		}

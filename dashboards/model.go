@@ -18,6 +18,8 @@ type Dashboard struct {
 	Annotations   Annotations `json:"annotations"`
 	Links         []Link      `json:"links"`
 	Panels        []Panel     `json:"panels"`
+
+	panels int // with those of folded rows
 }
 
 // TimeRange is what is shown at first.
@@ -85,6 +87,8 @@ type Annotation struct {
 	TitleFormat string `json:"titleFormat"`
 	TextFormat  string `json:"textFormat"`
 	TagKeys     string `json:"tagKeys"`
+	// UseValueForTime marks the time that the query's value names, in milliseconds.
+	UseValueForTime bool `json:"useValueForTime,omitempty"`
 }
 
 // Link leads from a dashboard to others.
@@ -114,6 +118,8 @@ type Panel struct {
 	Options         any              `json:"options,omitempty"` // of its type, see options.go
 	Transformations []Transformation `json:"transformations,omitempty"`
 	Collapsed       *bool            `json:"collapsed,omitempty"` // of a row
+	Repeat          string           `json:"repeat,omitempty"`    // of a row: once for each value of this variable
+	Panels          []Panel          `json:"panels,omitempty"`    // of a collapsed row
 }
 
 // GridPos is a place on a grid of 24 columns.
@@ -158,7 +164,8 @@ type Field struct {
 
 // Color says where colours come from.
 type Color struct {
-	Mode string `json:"mode"`
+	Mode       string `json:"mode"`
+	FixedColor string `json:"fixedColor,omitempty"`
 }
 
 // Thresholds give values colours.

@@ -7,6 +7,8 @@ type legend struct {
 	DisplayMode string   `json:"displayMode"`
 	Placement   string   `json:"placement"`
 	Calcs       []string `json:"calcs"`
+	SortBy      string   `json:"sortBy,omitempty"`
+	SortDesc    bool     `json:"sortDesc,omitempty"`
 }
 
 type tooltip struct {
@@ -27,6 +29,8 @@ type seriesCustom struct {
 	SpanNulls       bool      `json:"spanNulls"`
 	Stacking        stacking  `json:"stacking"`
 	ThresholdsStyle modeStyle `json:"thresholdsStyle"`
+	AxisSoftMax     *float64  `json:"axisSoftMax,omitempty"`
+	AxisWidth       int       `json:"axisWidth"`
 }
 
 type stacking struct {

@@ -1,6 +1,10 @@
 package dashboards
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
 
 // prometheus is the data source that is chosen at the top of a dashboard.
 var prometheus = Source{Type: "prometheus", UID: "${datasource}"}
@@ -9,9 +13,25 @@ var prometheus = Source{Type: "prometheus", UID: "${datasource}"}
 const (
 	good    = "green"
 	fair    = "yellow"
+	held    = "orange" // refused by llmgov, or put off
 	bad     = "red"
 	neutral = "blue"
+	faint   = "text"
 )
+
+// Units. Grafana scales tokens as it does SI units: 225 ktok/min.
+const (
+	tokens          = "si:tok"
+	tokensPerMinute = "si:tok/min"
+)
+
+// outcomeColors are the colours of what became of calls and tries, wherever they are drawn.
+// Otherwise Grafana gives colours by the alphabet, so that failed is green when nothing is
+// cancelled.
+var outcomeColors = map[string]string{
+	"ok": good, "refused": held, "failed": bad, "cancelled": faint, // of calls
+	"served": good, "busy": held, "silent": bad, "stale": fair, "abandoned": faint, // of tries
+}
 
 // query is one of a panel's.
 func query(expr, legend string) Target {
@@ -42,12 +62,32 @@ func panel(kind, title, description, unit string, w, h int, queries []Target) Pa
 func series(title, description, unit string, w int, queries ...Target) Panel {
 	p := panel("timeseries", title, description, unit, w, 8, queries)
 	p.FieldConfig.Defaults.Min = new(float64)
-	p.FieldConfig.Defaults.Custom = seriesCustom{
-		DrawStyle: "line", LineWidth: 1, FillOpacity: 10, ShowPoints: "never", Stacking: stacking{Mode: "none", Group: "A"}, ThresholdsStyle: modeStyle{Mode: "off"},
+	custom := seriesCustom{
+		DrawStyle: "line", LineWidth: 1, ShowPoints: "never", Stacking: stacking{Mode: "none", Group: "A"}, ThresholdsStyle: modeStyle{Mode: "off"},
+		AxisWidth: 60, // the same in all, so that panels beside each other show the same times
 	}
+	if unit == "percentunit" {
+		// Otherwise an axis of zeros alone ends at 10000 %.
+		one, digit := 1.0, 1
+		custom.AxisSoftMax = &one
+		p.FieldConfig.Defaults.Decimals = &digit
+	}
+	p.FieldConfig.Defaults.Custom = custom
 	p.Options = seriesOptions{
-		Legend:  legend{ShowLegend: true, DisplayMode: "table", Placement: "bottom", Calcs: []string{"lastNotNull", "max"}},
+		// last, not lastNotNull: a series that has ended has no last value.
+		Legend:  legend{ShowLegend: true, DisplayMode: "table", Placement: "right", Calcs: []string{"last", "max"}, SortBy: "Last", SortDesc: true},
 		Tooltip: tooltip{Mode: "multi", Sort: "desc"},
+	}
+	return p
+}
+
+// named gives each series whose name contains one of outcomeColors that colour.
+func (p Panel) named() Panel {
+	for _, name := range slices.Sorted(maps.Keys(outcomeColors)) {
+		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, Override{
+			Matcher:    Matcher{ID: "byRegexp", Options: "/\\b" + name + "$/"},
+			Properties: []Property{{ID: "color", Value: Color{Mode: "fixed", FixedColor: outcomeColors[name]}}},
+		})
 	}
 	return p
 }
@@ -56,12 +96,16 @@ func series(title, description, unit string, w int, queries ...Target) Panel {
 func stat(title, description, unit string, w int, queries ...Target) Panel {
 	p := panel("stat", title, description, unit, w, 4, queries)
 	p.FieldConfig.Defaults.Color.Mode = "thresholds"
-	p.Options = statOptions{ColorMode: "value", GraphMode: "area", JustifyMode: "auto", Orientation: "auto", ReduceOptions: last(), TextMode: "auto"}
+	p.Options = statOptions{ColorMode: "value", GraphMode: "none", JustifyMode: "auto", Orientation: "auto", ReduceOptions: last(), TextMode: "auto"}
 	return p
 }
 
-// bars shows the last values beside each other.
+// bars shows the present values beside each other, in the order of the query.
 func bars(title, description, unit string, w int, queries ...Target) Panel {
+	for i := range queries {
+		queries[i].Range = false
+		queries[i].Instant = true
+	}
 	p := panel("bargauge", title, description, unit, w, 8, queries)
 	p.FieldConfig.Defaults.Color.Mode = "thresholds"
 	p.FieldConfig.Defaults.Min = new(float64)
@@ -72,11 +116,12 @@ func bars(title, description, unit string, w int, queries ...Target) Panel {
 // timeline shows which state there was when.
 func timeline(title, description string, w int, mapping Mapping, queries ...Target) Panel {
 	p := panel("state-timeline", title, description, "none", w, 6, queries)
-	p.FieldConfig.Defaults.Color.Mode = "thresholds"
+	// The mapping has the colours. By thresholds Grafana would merge the values, and write 1+.
+	p.FieldConfig.Defaults.Color.Mode = "fixed"
 	p.FieldConfig.Defaults.Mappings = []Mapping{mapping}
 	p.FieldConfig.Defaults.Custom = timelineCustom{FillOpacity: 70}
 	p.Options = timelineOptions{
-		MergeValues: true, ShowValue: "auto", AlignValue: "left", RowHeight: .9,
+		MergeValues: true, ShowValue: "auto", AlignValue: "center", RowHeight: .9,
 		Legend:  legend{DisplayMode: "list", Placement: "bottom", Calcs: []string{}},
 		Tooltip: tooltip{Mode: "single", Sort: "none"},
 	}
@@ -124,8 +169,31 @@ func (p Panel) line() Panel {
 // stacked puts series on top of each other.
 func (p Panel) stacked() Panel {
 	c := p.FieldConfig.Defaults.Custom.(seriesCustom)
-	c.Stacking.Mode, c.FillOpacity = "normal", 30
+	c.Stacking.Mode = "normal"
+	c.FillOpacity = 30
 	p.FieldConfig.Defaults.Custom = c
+	return p
+}
+
+// rising lists the smallest value first.
+func (p Panel) rising() Panel {
+	o := p.Options.(seriesOptions)
+	o.Legend.SortDesc = false
+	p.Options = o
+	return p
+}
+
+// softMax lets the axis reach at least to a value.
+func (p Panel) softMax(least float64) Panel {
+	c := p.FieldConfig.Defaults.Custom.(seriesCustom)
+	c.AxisSoftMax = &least
+	p.FieldConfig.Defaults.Custom = c
+	return p
+}
+
+// colored gives one value a colour of its own, whatever the thresholds say.
+func (p Panel) colored(name, color string) Panel {
+	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override(name, Property{ID: "color", Value: Color{Mode: "fixed", FixedColor: color}}))
 	return p
 }
 
@@ -148,7 +216,7 @@ func (p Panel) toTenant() Panel {
 }
 
 func tenantPage(tenant string) string {
-	return "/d/" + uid("tenant") + "?var-tenant=" + tenant + "&${datasource:queryparam}&${job:queryparam}&${__url_time_range}"
+	return "/d/" + uid("tenant") + "?var-one=" + tenant + "&${datasource:queryparam}&${job:queryparam}&${__url_time_range}"
 }
 
 // onOff says what 0 and 1 mean.

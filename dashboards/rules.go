@@ -34,7 +34,7 @@ func Rules() []Group { return append([]Group{recordings()}, alerts()...) }
 
 // Names of what is recorded: by which labels, what, and how.
 const (
-	used        = "job_pool:llmgov_pool_used:ratio"
+	used        = "job_pool:llmgov_pool_used:ratio" // of the fullest of its limits
 	calls       = "job_tenant_pool_outcome:llmgov_requests:rate5m"
 	failed      = "job_pool:llmgov_requests_failed:ratio_rate5m"
 	taken       = "job_tenant_pool:llmgov_tokens_taken:rate5m"
@@ -48,7 +48,7 @@ const (
 
 func recordings() Group {
 	return Group{Name: "llmgov recordings", Rules: []Rule{
-		{Record: used, Expr: poolUsed("job, pool", "")},
+		{Record: used, Expr: `max by (job, pool) (` + axes("job, pool", "{}") + `)`},
 		{Record: calls, Expr: `sum by (job, tenant, pool, outcome) (rate(llmgov_requests_total[5m]))`},
 		// 0 where none fail; a pool that was asked nothing has no ratio.
 		{Record: failed, Expr: `(sum by (job, pool) (` + calls + `{outcome="failed"}) or 0 * sum by (job, pool) (` + calls + `)) / (sum by (job, pool) (` + calls + `) > 0)`},

@@ -197,7 +197,7 @@ func panelQuestions(job string) (all []question) {
 			tenant = "(acme|small|shade)"
 		}
 		add := func(of, expr, legend string) {
-			q := question{of: of, expr: strings.ReplaceAll(fill.Replace(expr), "$tenant", tenant)}
+			q := question{of: of, expr: strings.NewReplacer("$tenant", tenant, "$one", tenant).Replace(fill.Replace(expr))}
 			for _, m := range legendLabel.FindAllStringSubmatch(legend, -1) {
 				q.labels = append(q.labels, m[1])
 			}
@@ -211,7 +211,7 @@ func panelQuestions(job string) (all []question) {
 		for _, a := range d.Annotations.List {
 			add("annotation "+a.Name, a.Expr, a.TitleFormat+a.TextFormat)
 		}
-		for _, p := range d.Panels {
+		for _, p := range d.AllPanels() {
 			for _, q := range p.Targets {
 				add(p.Title, q.Expr, q.LegendFormat)
 			}

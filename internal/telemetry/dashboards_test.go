@@ -55,7 +55,7 @@ func asked() map[string][]string {
 		for _, a := range d.Annotations.List {
 			all[d.UID] = append(all[d.UID], a.Expr)
 		}
-		for _, p := range d.Panels {
+		for _, p := range d.AllPanels() {
 			for _, q := range p.Targets {
 				all[d.UID+": "+p.Title] = append(all[d.UID+": "+p.Title], q.Expr)
 			}

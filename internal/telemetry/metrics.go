@@ -57,7 +57,7 @@ type Metrics struct {
 }
 
 // LLM calls last from a fraction of a second to minutes.
-var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300}
 
 // New returns an empty registry, with the Go runtime's own metrics beside.
 func New() *Metrics {

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"math"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -35,12 +37,21 @@ func collectShares(w *writer, p *governor.PoolState) {
 	}
 	for i := range p.Shares {
 		s := &p.Shares[i]
-		w.gauge(descEntitled, s.Entitled, s.Tenant, pool)
-		w.gauge(descReceived, s.Received, s.Tenant, pool)
+		w.gauge(descEntitled, share(s.Entitled), s.Tenant, pool)
+		w.gauge(descReceived, share(s.Received), s.Tenant, pool)
 		if tokens {
 			w.counter(descBorrowed, s.Borrowed, s.Tenant, pool)
 			w.counter(descLent, s.Lent, s.Tenant, pool)
 			w.gauge(descDebt, float64(s.Debt), s.Tenant, pool)
 		}
 	}
+}
+
+// share is a share of a pool without the rounding errors of sums that should be 0, which graphs
+// would show as 9.84e-17 %.
+func share(of float64) float64 {
+	if math.Abs(of) < 1e-9 {
+		return 0
+	}
+	return of
 }
