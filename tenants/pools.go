@@ -40,7 +40,7 @@ var poolShape = shape[Pool]{
 			kind: func() schema { start := DefaultPool(""); return weightShape.schema(&start.TokenWeights) },
 			read: func(v value, p *Pool) { v.tokenWeights(&p.TokenWeights) },
 		},
-		amountField("default_max_output", "What a call that declares no maximum is held at, in tokens.", 1, maxAmount,
+		amountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.DefaultMaxOutput }),
 		decimalField("headroom", "The part of tpm and rpm that is left unused.", 6, 0, maxHeadroomPPM, 0,
 			func(p *Pool) *int64 { return &p.HeadroomPPM }),

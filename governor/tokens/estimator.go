@@ -137,27 +137,29 @@ func (e *Estimator) observeText(name string, weight, actual int64) {
 	e.average(&m.ratios[Text], sample)
 }
 
-// observeFiles learns from a prompt that is not all text, which is believed to be known.
+// observeFiles learns from a prompt that is not all text. How long its text is is believed to be
+// known; what is left is divided among the files as it was estimated.
 func (e *Estimator) observeFiles(name string, s Size, actual int64) {
 	text := estimate(s[Text], e.ratio(name, Text))
-	files := s
-	files[Text] = 0
-	guess, left := int64(0), max(0, actual-text)
-	for k := range files {
-		guess += estimate(files[k], e.ratio(name, Kind(k)))
+	s[Text] = 0
+	left, guess := max(0, actual-text), int64(0)
+	var ratios [kinds]int64
+	for k := range s {
+		ratios[k] = e.ratio(name, Kind(k))
+		guess += estimate(s[k], ratios[k])
 	}
 	if left < guess && guess < text/2 {
 		return // it may as well be the text that is shorter than it was believed to be
 	}
-	if e.parent != nil && left <= estimate(files.Weight(), maxRatio) {
-		e.parent.observeFiles(name, s, actual)
-	}
 	m := e.known(name)
-	for k := range files {
-		if files[k] > 0 {
-			sample := int64(float64(e.ratio(name, Kind(k))) * float64(left) / float64(max(1, guess)))
+	for k := range s {
+		if s[k] > 0 {
+			sample := int64(float64(ratios[k]) * float64(left) / float64(max(1, guess)))
 			e.average(&m.ratios[k], min(max(sample, minFileRatio), maxFileRatio))
 		}
+	}
+	if e.parent != nil && left <= estimate(s.Weight(), maxRatio) {
+		e.parent.observeFiles(name, s, left)
 	}
 }
 

@@ -89,6 +89,42 @@ func TestCalibration(t *testing.T) {
 	})
 }
 
+// Files are estimated as those before, by their kind, and teach nothing of texts.
+func TestFilesHaveRatiosOfTheirOwn(t *testing.T) {
+	shared := NewEstimator(nil)
+	e := NewEstimator(shared)
+	e.Observe("m", text(6400), 100)
+	picture := Size{Text: 6400, Image: Pictures(1)}
+	if got := e.Estimate("m", picture); got != 1700 {
+		t.Errorf("the first picture is estimated %d tokens", got)
+	}
+	e.Observe("m", picture, 100+40_000) // as a small model counts them
+	for _, who := range []*Estimator{e, NewEstimator(e), NewEstimator(shared)} {
+		got := who.Estimate("m", picture)
+		if who.parent == shared && who != e {
+			if got != 1700 {
+				t.Errorf("to a newcomer a picture is %d tokens: more than it may learn from others", got)
+			}
+		} else if got < 40_099 || got > 40_101 {
+			t.Errorf("the next picture is estimated %d tokens", got)
+		}
+	}
+	if got := e.Estimate("m", text(6400)); got != 100 {
+		t.Errorf("a text is estimated %d tokens after a picture", got)
+	}
+	e.Observe("m", Size{Text: 64_000_000, Image: Pictures(1)}, 900_000) // a text that was shorter than believed
+	if got := e.Estimate("m", picture); got < 40_099 {
+		t.Errorf("by a long text, a picture has become %d tokens", got)
+	}
+	e.Observe("m", Size{Text: 640, Sound: SoundOf(200_000)}, 10+250)
+	if got := e.Estimate("m", Size{Sound: SoundOf(400_000)}); got != 500 {
+		t.Errorf("twice the sound is %d tokens", got)
+	}
+	if got := NewEstimator(shared).Estimate("m", Size{Sound: SoundOf(400_000)}); got != 500 {
+		t.Errorf("to a newcomer it is %d tokens", got)
+	}
+}
+
 func TestModelsAreBounded(t *testing.T) {
 	e := NewEstimator(nil)
 	for i := range 5000 {

@@ -254,7 +254,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
-			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "tenants", "streaming", "internal/telemetry",
+			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},

@@ -77,17 +77,11 @@ func (c *call) admit() *refusal {
 		return c.acquire(edits)
 	}
 	c.req.Model = c.head.model
-	c.req.Input = c.estimatePrompt(c.promptSize())
+	c.req.Input = c.estimatePrompt()
 	if f := c.pool.tooLong(c.leastPrompt()); f != nil {
 		return f
 	}
-	if c.route.bounds != nil {
-		bound := c.head.bound(c.route)
-		if bound == 0 {
-			bound = c.pool.DefaultMaxOutput
-		}
-		c.req.Output = bound * c.head.copies
-	}
+	c.req.Output = c.mostOutput()
 	return c.acquire(edits)
 }
 

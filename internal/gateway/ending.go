@@ -151,6 +151,7 @@ func (c *call) answered(res streaming.Result) {
 	switch {
 	case res.Cause == streaming.Completed:
 		c.learn(res)
+		c.learnOutput(u.Output)
 		c.over(telemetry.OK, "", u)
 	case c.cut():
 		c.failure = c.why()
@@ -203,6 +204,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	switch {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
+	case c.route.open && res.Cause == streaming.Completed: // providers count no tokens of such models
 	case !c.head.stream || res.Cause == streaming.Completed: // 0 on routes whose calls produce no output tokens
 		u.Output = c.pool.speed.produced(time.Since(c.try.began), c.req.Output)
 	}
@@ -215,7 +217,7 @@ func (c *call) learn(res streaming.Result) {
 		return
 	}
 	u := res.Usage
-	c.estimates.prompts.Observe(c.head.model, c.promptSize(), u.Input)
+	c.estimates.prompts.Observe(c.head.model, c.promptSize(), u.Input-c.head.referred.tokens)
 	c.estimates.deltas.Observe(c.head.model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
 	c.pool.speed.observe(u.Output, time.Since(c.try.began))
 	if took := u.Input + u.Output; took > 0 {

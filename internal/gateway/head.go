@@ -53,16 +53,18 @@ const maxCopies = 4096
 
 // head is what the gateway needs to know of a body, and where to edit it.
 type head struct {
-	model   string
-	modelAt field // of its value in a JSON body
-	named   bool  // the model was named by the path alone
-	stream  bool
-	bounds  [numBounds]field
-	copies  int64 // how many answers are produced: n or best_of, for each prompt
-	prompts int64
-	prompt  tokens.Body // how large it is, but for the files of a form:
-	files   int64       // how many there are,
-	bytes   int64       // and how long they are together
+	model    string
+	modelAt  field // of its value in a JSON body
+	named    bool  // the model was named by the path alone
+	stream   bool
+	bounds   [numBounds]field
+	copies   int64 // how many answers are produced: n or best_of, for each prompt
+	prompts  int64
+	prompt   tokens.Body // how large it is, but for what it refers to,
+	referred referred
+	// and for the files of a form:
+	files   int64 // how many there are,
+	bytes   int64 // and how long they are together
 	purpose string
 	// endpoint is the route that a batch calls.
 	endpoint string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
@@ -28,6 +29,7 @@ type made struct {
 	id   string
 	// recalled items are sent back by their id even if they are not stored.
 	recalled bool
+	size     int64 // as of an objects.Entry, if the answer tells
 }
 
 // offspring lists what an object of a kind has brought forth, as far as it shows.
@@ -50,12 +52,16 @@ func offspring(kind objects.Kind, raw string) []made {
 		root.Get("data.#.fine_tuned_model_checkpoint").ForEach(func(_, v gjson.Result) bool { add(objects.Model, v); return true })
 	case objects.Upload:
 		add(objects.File, root.Get("file.id"))
+		for i := range list {
+			list[i].size = root.Get("file.bytes").Int()
+		}
 	case objects.Response:
 		root.Get("output").ForEach(func(_, item gjson.Result) bool {
 			n := len(list)
 			add(objects.Item, item.Get("id"))
 			add(objects.Container, item.Get("container_id"))
 			for i := range list[n:] {
+				list[n+i].size = tokens.Weigh([]byte(item.Raw))/tokens.Scale + 1
 				list[n+i].recalled = list[n+i].kind == objects.Container || looked[item.Get("type").Str]
 			}
 			return true
@@ -72,13 +78,11 @@ func (c *call) keep(list []made, owner string) ([]made, error) {
 			continue
 		}
 		// Not with the client's context: the object is there even if the client has gone.
-		ctx, err := context.WithoutCancel(c.r.Context()), error(nil)
+		entry := objects.Entry{Kind: m.kind, Owner: owner, Size: m.size}
 		if m.kind == objects.BatchFile {
-			err = c.g.objects.OwnCalls(ctx, key, owner, c.dearest)
-		} else {
-			err = c.g.objects.Own(ctx, key, m.kind, owner)
+			entry.Model = c.dearest
 		}
-		if err != nil {
+		if err := c.g.objects.Own(context.WithoutCancel(c.r.Context()), key, entry); err != nil {
 			return list[i:], errors.Join(errNotKept, err)
 		}
 	}
@@ -141,7 +145,11 @@ func (c *call) keepAnswer(body string) error {
 		if kind == objects.File && isBatch(c.head.purpose) {
 			kind = objects.BatchFile
 		}
-		list = append([]made{{kind: kind, id: id.Str}}, list...)
+		own := made{kind: kind, id: id.Str}
+		if kind == objects.File {
+			own.size = gjson.Get(body, "bytes").Int()
+		}
+		list = append([]made{own}, list...)
 	}
 	if c.route.makes && c.route.shows == objects.Batch && !c.owe(objects.Batch, list[0].id, 0) {
 		c.undo(list)

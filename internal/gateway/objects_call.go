@@ -159,6 +159,7 @@ func (c *call) checkWalk() *refusal {
 			return noObject(ref.key, ref.id)
 		}
 	}
+	c.weighReferences(w.found)
 	return nil
 }
 

@@ -77,6 +77,9 @@ func (c *call) oweBackground(response gjson.Result) {
 func (c *call) seen(id string, shown gjson.Result) {
 	if ended[shown.Get("status").Str] {
 		usage, reported := streaming.ReadUsage([]byte(shown.Get("usage").Raw))
+		if reported {
+			c.g.objects.Resize(objects.Key{Upstream: c.try.up.name, ID: id}, usage.Input+usage.Output)
+		}
 		c.collect(id, shown.Get("model").Str, governor.Usage(usage), reported)
 	}
 }

@@ -30,7 +30,7 @@ func (c *call) noteSound(answer gjson.Result, part string) {
 func (c *call) note(response string) {
 	list := offspring(objects.Response, response)
 	if id := gjson.Get(response, "id"); id.Type == gjson.String && isID(id.Str) {
-		list = append(list, made{kind: objects.Response, id: id.Str})
+		list = append(list, made{kind: objects.Response, id: id.Str, size: responseSize(gjson.Get(response, "usage"))})
 	}
 	c.noteAll(list)
 	c.oweBackground(gjson.Parse(response))
@@ -42,10 +42,23 @@ func (c *call) noteAll(list []made) {
 			continue
 		}
 		key := objects.Key{Upstream: c.try.up.name, ID: m.id}
-		if _, known := c.g.objects.Owner(key); !known {
-			c.g.objects.OwnSoon(key, m.kind, c.tenant.Name)
+		_, known := c.g.objects.Owner(key)
+		switch {
+		case known && m.size > 0:
+			c.g.objects.Resize(key, m.size)
+		case known:
+		case m.kind == objects.Response && m.size == 0: // it has only begun, and may never say what it took
+			c.g.objects.OwnSoon(key, objects.Entry{Kind: m.kind, Owner: c.tenant.Name, Size: c.req.Input + c.req.Output})
+		default:
+			c.g.objects.OwnSoon(key, objects.Entry{Kind: m.kind, Owner: c.tenant.Name, Size: m.size})
 		}
 	}
+}
+
+// responseSize is what a response adds to the prompt of one that continues it, if it tells.
+func responseSize(usage gjson.Result) int64 {
+	u, _ := streaming.ReadUsage([]byte(usage.Raw))
+	return u.Input + u.Output
 }
 
 // notedAnswer is a plain answer that is passed on once all of it is here and noted.

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/objects"
@@ -148,3 +150,6 @@ func ObjectRoutes() []string {
 	}
 	return list
 }
+
+// InferenceRoutes lists the routes that call models, as "/chat/completions", below /v1.
+func InferenceRoutes() []string { return slices.Sorted(maps.Keys(routes)) }

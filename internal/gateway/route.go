@@ -36,10 +36,12 @@ type route struct {
 	dialect dialect
 	body    bodyKind
 	// bounds are the route's names for the bound on the length of an answer, the one to add first;
-	// none if no tokens are produced. Names that only other routes have bound nothing here.
+	// none if no tokens are produced, or on open routes. Names that only other routes have bound nothing here.
 	bounds []bound
 	// chunked routes have stream_options, and its extra usage chunk.
 	chunked bool
+	// open routes produce tokens, and nothing in a call bounds how many.
+	open bool
 	// files is what the files of a form are.
 	files tokens.Kind
 	// free routes take no tokens: they only count them.
@@ -69,12 +71,12 @@ var routes = func() map[string]*route {
 		{path: "/responses", bounds: []bound{maxOutputTokens}, dialect: openAIResponses},
 		{path: "/embeddings"},
 		{path: "/moderations", anyModel: true},
-		{path: imagesPath, anyModel: true},
-		{path: "/images/edits", anyModel: true, body: formBody, files: tokens.Image},
-		{path: "/images/variations", anyModel: true, body: formBody, files: tokens.Image},
-		{path: "/audio/speech"},
-		{path: "/audio/transcriptions", body: formBody, files: tokens.Sound},
-		{path: "/audio/translations", body: formBody, files: tokens.Sound},
+		{path: imagesPath, anyModel: true, open: true},
+		{path: "/images/edits", anyModel: true, body: formBody, files: tokens.Image, open: true},
+		{path: "/images/variations", anyModel: true, body: formBody, files: tokens.Image, open: true},
+		{path: "/audio/speech", open: true},
+		{path: "/audio/transcriptions", body: formBody, files: tokens.Sound, open: true},
+		{path: "/audio/translations", body: formBody, files: tokens.Sound, open: true},
 		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
 		{path: "/messages/count_tokens", dialect: anthropic, free: true},
 	} {

@@ -25,6 +25,7 @@ type world struct {
 	accounts  [][]*telemetry.Account // by tenant and pool
 	estimates []*estimates           // by tenant
 	shared    *estimates             // what all tenants' calls have taught, for new tenants
+	outputs   *outputs               // what calls have taught of answers that nothing bounds
 	shares    func() [][]int64       // tokens a minute under contention, by tenant and pool; computed once
 }
 
@@ -87,6 +88,11 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	speeds, learned := before.learned()
 	if w.shared = learned[""]; w.shared == nil {
 		w.shared = &estimates{tokens.NewEstimator(nil), tokens.NewEstimator(nil)}
+	}
+	if before != nil {
+		w.outputs = before.outputs
+	} else {
+		w.outputs = newOutputs()
 	}
 	pools, list := snap.Pools(), snap.Tenants()
 	for i := range pools {

@@ -29,6 +29,8 @@ type call struct {
 	encoding     gjson.Result
 	dimensions   gjson.Result
 	store        gjson.Result // responses
+	previous     gjson.Result // responses: the id of the one before
+	stored       gjson.Result // responses: a prompt by its id
 	background   gjson.Result // responses
 	mock         gjson.Result
 }
@@ -83,6 +85,10 @@ func (c *call) field(key string) *gjson.Result {
 			return &c.maxTokens
 		case "store":
 			return &c.store
+		case "previous_response_id":
+			return &c.previous
+		case "prompt":
+			return &c.stored
 		case "background":
 			return &c.background
 		case "tools":

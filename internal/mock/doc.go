@@ -76,7 +76,7 @@
 // # Endpoints
 //
 // chat/completions, completions, responses and Anthropic's messages (each plain or streamed),
-// messages/count_tokens, embeddings, moderations, models and models/{id}; what an account keeps, which is all in memory and visible to whoever
+// messages/count_tokens, embeddings, moderations, images and audio, models and models/{id}; what an account keeps, which is all in memory and visible to whoever
 // has the key: responses by id, files, uploads, batches and fine_tuning/jobs (both are done when
 // they are first looked at), vector_stores; and realtime, a websocket. Each with or without
 // /v1; and of its own GET /_stats and POST /_stats/reset, which ask for no key. All else is

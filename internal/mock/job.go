@@ -135,7 +135,7 @@ func (j *job) parse(r *http.Request) (*apiError, error) {
 	if most > maxOutput {
 		return badRequest("n", "The choices together ask for too many tokens: "+strconv.Itoa(most)+"."), nil
 	}
-	j.ticket.prompt, j.ticket.bound = j.call.promptTokens(), int64(most)
+	j.ticket.prompt, j.ticket.bound = j.call.promptTokens()+j.s.farTokens(&j.call, body), int64(most)
 	return nil, nil
 }
 

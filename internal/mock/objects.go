@@ -268,6 +268,7 @@ func (j *job) keepResponse() {
 	view, _ := gjson.ParseBytes(j.responses.plain(nil)).Value().(map[string]any)
 	id, _ := view["id"].(string)
 	t := j.s.shelf.put("responses", id, "response", view)
+	t.took = j.ticket.prompt + j.ticket.produced
 	if j.call.inBackground() {
 		t.done = view
 		t.view, _ = gjson.ParseBytes(j.responses.appendResponse(nil, "in_progress")).Value().(map[string]any)

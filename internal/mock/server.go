@@ -12,6 +12,10 @@ import (
 
 // Server is a simulated model server. It is an http.Handler, and safe for concurrent use. It
 // has no goroutines of its own and needs no closing.
+//
+// Besides PromptTokens it counts what a prompt refers to: all that the response took which
+// previous_response_id names, files by their ids as text, and 1000 tokens for a stored prompt and
+// for each tool that a provider runs.
 type Server struct {
 	cfg    Config
 	models []byte // body of GET /v1/models
@@ -64,6 +68,7 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 		s.writePlain(w, 200, s.models)
 	case isModel && id != "" && r.Method == http.MethodGet:
 		s.writePlain(w, 200, appendModel(nil, id))
+	case s.serveMedia(w, r, path):
 	case path == "/realtime" && r.Method == http.MethodGet:
 		s.serveRealtime(w, r)
 	case s.serveShelf(w, r, path):

@@ -15,6 +15,7 @@ type thing struct {
 	content []byte
 	done    map[string]any // of what goes on in the background: how it will be shown from the second look on
 	looks   int
+	took    int64 // tokens of a response, with all that it continues
 }
 
 // put puts a new object on the shelf.

@@ -1,7 +1,7 @@
 package mock
 
 // Stats are the counters of a Server at one instant. Only calls to the model (chat,
-// completions, responses, messages, embeddings, moderations) count. Each ends in exactly one way, so
+// completions, responses, messages, embeddings, moderations, images, audio) count. Each ends in exactly one way, so
 //
 //	Requests = Completed + Refused + Errors + Hangups + Cancelled + still in progress
 //

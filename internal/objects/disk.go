@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // disk is objects.db. Keys are upstream, a zero byte, id; values are kind, time and
-// owner, and after a zero byte a model. What fades is indexed by time, so that the oldest is found without a search.
+// owner, and after a zero byte each a model and a size. What fades is indexed by time, so that the oldest is found without a search.
 type disk struct{ db *bolt.DB }
 
 var (
@@ -162,8 +163,11 @@ func ageBytes(made time.Time, key []byte) []byte {
 func entryBytes(e Entry) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{byte(e.Kind)}, uint64(e.Made.Unix()))
 	b = append(b, e.Owner...)
-	if e.Model != "" {
+	if e.Model != "" || e.Size != 0 {
 		b = append(append(b, 0), e.Model...)
+	}
+	if e.Size != 0 {
+		b = strconv.AppendInt(append(b, 0), e.Size, 10)
 	}
 	return b
 }
@@ -172,6 +176,9 @@ func parseEntry(v []byte) (Entry, bool) {
 	if len(v) < 10 {
 		return Entry{}, false
 	}
-	owner, model, _ := strings.Cut(string(v[9:]), "\x00")
-	return Entry{Kind(v[0]), owner, time.Unix(int64(binary.BigEndian.Uint64(v[1:9])), 0), model}, true
+	owner, rest, _ := strings.Cut(string(v[9:]), "\x00")
+	model, digits, _ := strings.Cut(rest, "\x00")
+	size, _ := strconv.ParseInt(digits, 10, 64) // none is 0: not known
+	made := time.Unix(int64(binary.BigEndian.Uint64(v[1:9])), 0)
+	return Entry{Kind: Kind(v[0]), Owner: owner, Made: made, Model: model, Size: size}, true
 }

@@ -11,6 +11,7 @@
 //	Own     ──► objects.db ──► memory      files, batches, …: kept before anybody is told;
 //	                                       in memory what does not fade
 //	OwnSoon ──► memory ──► objects.db      responses: within 100 ms, in groups
+//	Resize  ──► memory ──► objects.db      how much of a prompt it would be, once that is known
 //	Owner   ◄── memory, else objects.db
 //	Owe     ──► objects.db ──► memory      what is charged when it is done, by Collect
 //

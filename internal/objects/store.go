@@ -47,6 +47,9 @@ type Entry struct {
 	Made  time.Time
 	// Model is the dearest that a file of calls asks for, by the prices when it came.
 	Model string
+	// Size is how much the object adds to a prompt that refers to it: the bytes of a file, and the
+	// tokens of a response (with all that it continues) or of an item of one. 0 is not known.
+	Size int64
 }
 
 const (
@@ -110,17 +113,6 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// Own records, as made now, who owns an object. When it returns without an error that
-// outlives a crash.
-func (s *Store) Own(ctx context.Context, key Key, kind Kind, owner string) error {
-	return s.own(ctx, key, Entry{Kind: kind, Owner: owner})
-}
-
-// OwnCalls does so for a file of calls, with the dearest model that they ask for.
-func (s *Store) OwnCalls(ctx context.Context, key Key, owner, model string) error {
-	return s.own(ctx, key, Entry{Kind: BatchFile, Owner: owner, Model: model})
-}
-
 // writable is why nothing is recorded any more, if nothing is.
 func (s *Store) writable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -134,7 +126,9 @@ func (s *Store) writable(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) own(ctx context.Context, key Key, e Entry) error {
+// Own records, as made now, who owns an object. When it returns without an error that
+// outlives a crash.
+func (s *Store) Own(ctx context.Context, key Key, e Entry) error {
 	if err := s.writable(ctx); err != nil {
 		return err
 	}
@@ -158,19 +152,42 @@ func (s *Store) own(ctx context.Context, key Key, e Entry) error {
 }
 
 // OwnSoon records at once, but in memory: it is written a moment later.
-func (s *Store) OwnSoon(key Key, kind Kind, owner string) {
+func (s *Store) OwnSoon(key Key, e Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.disk != nil && len(s.fading) >= maxFading { // the disk fails; it stays hidden
 		return
 	}
-	e := Entry{Kind: kind, Owner: owner, Made: time.Now()}
+	e.Made = time.Now()
 	if s.disk == nil {
 		s.fadeLocked(key, e)
 		return
 	}
 	s.fading[key] = e
 	s.writeInLocked(writeWithin)
+}
+
+// Resize records the size of an object that fades, which was not known when it was made. It is
+// written a moment later.
+func (s *Store) Resize(key Key, size int64) {
+	e, ok := s.Owner(key)
+	if !ok || !e.Kind.fades() || size == e.Size {
+		return
+	}
+	e.Size = size
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, pending := s.fading[key]
+	switch {
+	case s.closed:
+	case s.disk == nil && !pending: // it is gone by now
+	case len(s.fading) >= maxFading && !pending: // the disk fails
+	default:
+		s.fading[key] = e
+		if s.disk != nil {
+			s.writeInLocked(writeWithin)
+		}
+	}
 }
 
 // Owner finds whose an object is.

@@ -55,12 +55,12 @@ func TestOwnersOutliveARestart(t *testing.T) {
 	for i, kind := range []Kind{File, Batch, Response, Part} {
 		key := Key{"up", fmt.Sprint("id-", i)}
 		if i%2 == 0 {
-			s.OwnSoon(key, kind, "acme")
-		} else if err := s.Own(ctx, key, kind, "acme/search"); err != nil {
+			s.OwnSoon(key, Entry{Kind: kind, Owner: "acme"})
+		} else if err := s.Own(ctx, key, Entry{Kind: kind, Owner: "acme/search"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Own(ctx, Key{"up", "gone"}, File, "acme"); err != nil {
+	if err := s.Own(ctx, Key{"up", "gone"}, Entry{Kind: File, Owner: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Forget(Key{"up", "gone"}); err != nil {
@@ -95,7 +95,7 @@ func TestOwnersOutliveARestart(t *testing.T) {
 func TestOwnIsOnDiskWhenItReturns(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	if err := s.Own(ctx, Key{"up", "file-1"}, File, "acme"); err != nil {
+	if err := s.Own(ctx, Key{"up", "file-1"}, Entry{Kind: File, Owner: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "objects.db"))
@@ -114,7 +114,7 @@ func TestOwnIsOnDiskWhenItReturns(t *testing.T) {
 func TestSoonIsWrittenSoon(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	s.OwnSoon(Key{"up", "resp_1"}, Response, "acme")
+	s.OwnSoon(Key{"up", "resp_1"}, Entry{Kind: Response, Owner: "acme"})
 	for range 100 { // it has its own goroutine, and a disk below it
 		if _, ok := s.disk.get(Key{"up", "resp_1"}); ok {
 			return
@@ -127,8 +127,8 @@ func TestSoonIsWrittenSoon(t *testing.T) {
 func TestResponsesFadeAndFilesDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, "")
-		s.OwnSoon(Key{"up", "resp_1"}, Response, "acme")
-		if err := s.Own(ctx, Key{"up", "file_1"}, File, "acme"); err != nil {
+		s.OwnSoon(Key{"up", "resp_1"}, Entry{Kind: Response, Owner: "acme"})
+		if err := s.Own(ctx, Key{"up", "file_1"}, Entry{Kind: File, Owner: "acme"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(fadesAfter)
@@ -139,7 +139,7 @@ func TestResponsesFadeAndFilesDoNot(t *testing.T) {
 		if _, ok := s.Owner(Key{"up", "resp_1"}); ok {
 			t.Error("a response is known for ever")
 		}
-		s.OwnSoon(Key{"up", "resp_2"}, Response, "acme")
+		s.OwnSoon(Key{"up", "resp_2"}, Entry{Kind: Response, Owner: "acme"})
 		if len(s.fading) != 1 || len(s.order) != 1 {
 			t.Errorf("%d entries are held, want the newest alone", len(s.fading))
 		}
@@ -178,10 +178,10 @@ func TestClosedStoreRefuses(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Own(ctx, Key{"up", "a"}, File, "acme"); err == nil {
+	if err := s.Own(ctx, Key{"up", "a"}, Entry{Kind: File, Owner: "acme"}); err == nil {
 		t.Error("a closed store says that it keeps an owner")
 	}
-	s.OwnSoon(Key{"up", "b"}, Response, "acme")
+	s.OwnSoon(Key{"up", "b"}, Entry{Kind: Response, Owner: "acme"})
 	if _, ok := s.Owner(Key{"up", "b"}); ok {
 		t.Error("a closed store took an entry")
 	}
@@ -227,13 +227,13 @@ func TestStoreAgreesWithAMap(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(rt, "do") {
 			case 0, 1:
 				want[k] = owner.Draw(rt, "owner")
-				if err := s.Own(ctx, k, kind[k.ID], want[k]); err != nil {
+				if err := s.Own(ctx, k, Entry{Kind: kind[k.ID], Owner: want[k]}); err != nil {
 					rt.Fatal(err)
 				}
 			case 2:
 				if kind[k.ID] == Response {
 					want[k] = owner.Draw(rt, "owner")
-					s.OwnSoon(k, Response, want[k])
+					s.OwnSoon(k, Entry{Kind: Response, Owner: want[k]})
 				}
 			case 3:
 				delete(want, k)
@@ -275,7 +275,7 @@ func TestOwnCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, known := s.Owner(key); !known {
-			if err := s.OwnCalls(t.Context(), key, "acme/search", "gpt-4o"); err != nil {
+			if err := s.Own(t.Context(), key, Entry{Kind: BatchFile, Owner: "acme/search", Model: "gpt-4o"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -284,6 +284,40 @@ func TestOwnCalls(t *testing.T) {
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The size of an object is kept with it, also over a restart, and what is not there does not come
+// to be by it.
+func TestResize(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		s := open(t, dir)
+		key, file, gone := Key{"up", "resp_1"}, Key{"up", "file-1"}, Key{"up", "resp_2"}
+		s.OwnSoon(key, Entry{Kind: Response, Owner: "acme", Size: 7})
+		if err := s.Own(ctx, file, Entry{Kind: File, Owner: "acme", Size: 9}); err != nil {
+			t.Fatal(err)
+		}
+		s.OwnSoon(gone, Entry{Kind: Response, Owner: "acme"})
+		if err := s.Forget(gone); err != nil {
+			t.Fatal(err)
+		}
+		s.Resize(key, 100_000)
+		s.Resize(gone, 100_000)
+		if dir != "" {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir)
+		}
+		if e, _ := s.Owner(key); e.Size != 100_000 || e.Owner != "acme" || e.Model != "" {
+			t.Errorf("folder %q: the response is %+v", dir, e)
+		}
+		if e, _ := s.Owner(file); e.Size != 9 {
+			t.Errorf("folder %q: the file is %+v", dir, e)
+		}
+		if e, known := s.Owner(gone); known {
+			t.Errorf("folder %q: what is gone is %+v", dir, e)
 		}
 	}
 }

@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// hidden is a call whose size stands somewhere. Each costs the provider some 1000 tokens or more.
+type hidden struct {
+	name  string
+	route string // as the gateway lists it
+	body  string
+	kind  string // the Content-Type, if it is not JSON
+	// first is sent once before, and its id takes the place of ID in the body.
+	firstPath, firstBody, firstKind string
+}
+
+const (
+	formKind = "multipart/form-data; boundary=b"
+	// unknown is what the provider's answers have, where nothing bounds them, and the gateway's
+	// default for these.
+	unknown = 1000
+)
+
+// asForm is a form of a file with 80 kB, and fields.
+func asForm(file string, fields ...string) string {
+	text := ""
+	for i := 0; i+1 < len(fields); i += 2 {
+		text += "--b\nContent-Disposition: form-data; name=\"" + fields[i] + "\"\n\n" + fields[i+1] + "\n"
+	}
+	text += "--b\nContent-Disposition: form-data; name=\"" + file + "\"; filename=\"a.bin\"\n\n"
+	return form(text) + strings.Repeat("QUFB", 20_000) + form("\n--b--\n")
+}
+
+// hiding are the ways to hide a size, by the route on which they can be taken.
+func hiding() []hidden {
+	base64 := strings.Repeat("QUFB", 20_000)
+	said := func(text string) string {
+		return `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":` + text + `}]}`
+	}
+	asked := func(text string) string {
+		return `{"model":"m","max_output_tokens":1,"input":[{"role":"user","content":` + text + `}]}`
+	}
+	plain := func(text string) string { return said(`"` + text + `"`) }
+	upload := form("--b\nContent-Disposition: form-data; name=\"purpose\"\n\nuser_data\n--b\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\n\n") +
+		strings.Repeat("word ", 2000) + form("\n--b--\n")
+	const chat, messages, responses = "/chat/completions", "/messages", "/responses"
+	return []hidden{
+		{name: "spaces", route: chat, body: plain(strings.Repeat("word, ", 4000))},
+		{name: "hyphens", route: chat, body: plain(strings.Repeat("word-", 4000))},
+		{name: "underscores", route: chat, body: plain(strings.Repeat("word_", 4000))},
+		{name: "no gaps", route: chat, body: plain(strings.Repeat("Word", 4000))},
+		{name: "escapes", route: chat, body: plain(strings.Repeat(`\u0077\u006f\u0072\u0064\u002d`, 4000))},
+		{name: "another script", route: chat, body: plain(strings.Repeat("敏捷的棕色狐狸", 800))},
+		{name: "escapes of another script", route: chat, body: plain(strings.Repeat(`\u654f\u6377\u7684`, 2000))},
+		{name: "base64 that is none", route: chat, body: plain("data:image/png;base64," + base64)},
+		{name: "a text part that looks like an image", route: chat, body: said(`[{"type":"text","text":"data:image/png;base64,` + base64 + `"}]`)},
+		{name: "images inline", route: chat, body: said(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64 + `"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,QUFB"}}]`)},
+		{name: "images by address", route: chat, body: said(`[` + strings.Repeat(`{"type":"image_url","image_url":{"url":"https://a/b"}},`, 9) + `{"type":"text","text":"a"}]`)},
+		{name: "images by an escaped address", route: chat, body: said(`[` + strings.Repeat(`{"type":"im\u0061ge_url","image\u005furl":{"url":"http\u0073\u003a//a/b"}},`, 9) + `{"type":"text","text":"a"}]`)},
+		{name: "sound", route: chat, body: said(`[{"type":"input_audio","input_audio":{"data":"` + strings.Repeat(base64, 15) + `","format":"mp3"}}]`)},
+		{name: "a document", route: chat, body: said(`[{"type":"file","file":{"file_data":"data:application/pdf;base64,` + base64 + `"}}]`)},
+		{name: "many answers", route: chat, body: `{"model":"m","max_tokens":100,"n":10,"messages":[{"role":"user","content":"a"}]}`},
+		{name: "no bound", route: chat, body: `{"model":"m","messages":[{"role":"user","content":"a"}]}`},
+		{name: "a stream without a bound", route: chat, body: `{"model":"m","stream":true,"messages":[{"role":"user","content":"a"}]}`},
+		{name: "a tool of the provider", route: chat, body: `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"}],"tools":[{"type":"web_search"}]}`},
+		{
+			name: "a file by its id", route: chat, body: said(`[{"type":"file","file":{"file_id":"ID"}}]`),
+			firstPath: "/files", firstBody: upload, firstKind: formKind,
+		},
+
+		{name: "many prompts", route: "/completions", body: `{"model":"m","max_tokens":100,"prompt":["a"` + strings.Repeat(`,"a"`, 9) + `]}`},
+		{name: "hyphens", route: "/completions", body: `{"model":"m","max_tokens":1,"prompt":"` + strings.Repeat("word-", 4000) + `"}`},
+
+		{
+			name: "an earlier response", route: responses, body: `{"model":"m","max_output_tokens":1,"input":"x","previous_response_id":"ID"}`,
+			firstPath: responses, firstBody: `{"model":"m","max_output_tokens":1000,"input":"` + strings.Repeat("word ", 4000) + `"}`,
+		},
+		{name: "a stored prompt", route: responses, body: `{"model":"m","max_output_tokens":1,"input":"x","prompt":{"id":"pmpt_1"}}`},
+		{name: "images inline", route: responses, body: asked(`[{"type":"input_image","image_url":"data:image/png;base64,` + base64 + `"},{"type":"input_image","image_url":"https://a/b"}]`)},
+		{name: "a document", route: responses, body: asked(`[{"type":"input_file","file_data":"data:text/plain;base64,` + base64 + `"}]`)},
+		{name: "a document by its address", route: responses, body: asked(`[{"type":"input_file","file_url":"https://a/b"}]`)},
+		{name: "a file by its id", route: responses, body: asked(`[{"type":"input_file","file_id":"ID"}]`), firstPath: "/files", firstBody: upload, firstKind: formKind},
+		{name: "a tool of the provider", route: responses, body: `{"model":"m","max_output_tokens":1,"input":"x","tools":[{"type":"file_search","vector_store_ids":[]}]}`},
+		{name: "in the background", route: responses, body: `{"model":"m","max_output_tokens":1000,"background":true,"input":"x"}`},
+
+		{name: "hyphens", route: messages, body: plain(strings.Repeat("word-", 4000))},
+		{name: "images", route: messages, body: said(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + base64 + `"}},{"type":"image","source":{"type":"url","url":"https://a/b"}}]`)},
+		{name: "images of a tool", route: messages, body: said(`[{"type":"tool_result","content":[{"type":"image","source":{"type":"url","url":"https://a/b"}},{"type":"image","source":{"type":"url","url":"https://a/b"}}]}]`)},
+		{name: "a document", route: messages, body: said(`[{"type":"document","source":{"type":"base64","media_type":"text/plain","data":"` + base64 + `"}}]`)},
+		{name: "a document by its address", route: messages, body: said(`[{"type":"document","source":{"type":"url","url":"https://a/b"}}]`)},
+		{name: "base64 that is none", route: messages, body: said(`[{"type":"text","text":"` + base64 + `"}]`)},
+
+		{name: "hyphens", route: "/embeddings", body: `{"model":"m","input":["` + strings.Repeat("word-", 4000) + `"]}`},
+		{name: "many inputs", route: "/embeddings", body: `{"model":"m","input":["a"` + strings.Repeat(`,"word-word"`, 1000) + `]}`},
+		{name: "hyphens", route: "/moderations", body: `{"input":"` + strings.Repeat("word-", 4000) + `"}`},
+		{name: "images", route: "/moderations", body: `{"input":[{"type":"image_url","image_url":{"url":"https://a/b"}},{"type":"image_url","image_url":{"url":"https://a/b"}}]}`},
+
+		{name: "what it draws", route: "/images/generations", body: `{"model":"m","prompt":"a"}`},
+		{name: "ten at once", route: "/images/generations", body: `{"model":"m","prompt":"a","n":10}`},
+		{name: "what it draws", route: "/images/edits", kind: formKind, body: asForm("image", "model", "m", "prompt", "a")},
+		{name: "ten at once", route: "/images/edits", kind: formKind, body: asForm("image", "model", "m", "prompt", "a", "n", "10")},
+		{name: "what it draws", route: "/images/variations", kind: formKind, body: asForm("image", "model", "m")},
+		{name: "what it says", route: "/audio/speech", body: `{"model":"m","input":"a","stream_format":"sse"}`},
+		{name: "what it hears", route: "/audio/transcriptions", kind: formKind, body: asForm("file", "model", "m")},
+		{name: "what it hears", route: "/audio/translations", kind: formKind, body: asForm("file", "model", "m")},
+	}
+}
+
+// tokenless are the routes on which calls take no tokens, and why.
+var tokenless = map[string]string{
+	"/messages/count_tokens": "it only counts them",
+}
+
+// Fifty calls at once, on each route and with the size of each hidden in each way, never take more
+// than the limit and what one of them owes. A new route needs a case.
+func TestAudit_FiftyAtOnce(t *testing.T) {
+	tried := map[string]bool{}
+	for _, h := range hiding() {
+		tried[h.route] = true
+		t.Run(h.route+"/"+h.name, func(t *testing.T) {
+			one := h.run(t, 1e12, 1)
+			if one < unknown*7/10 {
+				t.Fatalf("one of these costs %d tokens: too few to tell anything", one)
+			}
+			limit := 10 * one
+			if took := h.run(t, limit, 50); took > limit+one || took < one {
+				t.Errorf("fifty at once took %d tokens of a limit of %d, and one takes %d", took, limit, one)
+			}
+		})
+	}
+	for _, route := range gateway.InferenceRoutes() {
+		if !tried[route] && tokenless[route] == "" {
+			t.Errorf("nothing tries %s: add a case for each way to hide a size there", route)
+		}
+	}
+}
+
+// run sends the call so often at once, and returns how many tokens the provider counts.
+func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
+	synctest.Test(t, func(t *testing.T) {
+		a := tenant("a", 1)
+		a.TPM, a.Routes, a.DefaultPool = limit, tenants.DefaultRoutes|tenants.RouteFiles|tenants.RouteBatches|tenants.RouteRealtime|tenants.RouteResponses, "p"
+		w := world{pool: pool(1e12, 0, 0), tenants: []tenants.Tenant{a}, mock: mock.Config{TPM: 1 << 50, OutputTokens: unknown, FirstToken: 10 * time.Second}}
+		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		w.pool.DefaultMaxOutput = unknown
+		s := newStack(t, w)
+		defer s.close()
+		time.Sleep(time.Minute) // so that the pool has all of its minute
+		body := h.body
+		if h.firstPath != "" {
+			first := s.callTo(t.Context(), h.firstPath, "a", h.firstBody, h.header(h.firstKind)...)
+			id := gjson.Get(first.body, "id").Str
+			if first.status != http.StatusOK || id == "" {
+				t.Fatalf("what it refers to: %d %s", first.status, first.body)
+			}
+			body = strings.ReplaceAll(body, "ID", id)
+			time.Sleep(2 * time.Minute)
+		}
+		before := s.mock.Stats().TokensProduced
+		statuses := atOnce(s, calls, h.route, body, h.header(h.kind)...)
+		took = s.mock.Stats().TokensProduced - before
+		if statuses[http.StatusOK] == 0 || statuses[http.StatusOK]+statuses[http.StatusTooManyRequests] != calls {
+			t.Errorf("the answers were %v", statuses)
+		}
+		s.checkIdle()
+	})
+	return took
+}
+
+func (h hidden) header(kind string) []string {
+	if kind == "" {
+		return nil
+	}
+	return []string{"Content-Type", kind}
+}

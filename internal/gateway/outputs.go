@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"sync"
+
+	"github.com/llmgov/llmgov/escrow/lengths"
+)
+
+// outputs learns how many tokens answers have where nothing bounds them: pictures, speech,
+// transcripts. It is safe for concurrent use.
+type outputs struct {
+	mu   sync.Mutex
+	book *lengths.Book // guarded by mu
+}
+
+const (
+	// longestOutput is more than any answer has.
+	longestOutput = 1 << 20
+	// nearlyAll is the part of calls that take no more than is held for the next one.
+	nearlyAll = 0.95
+	// maxOutputKinds bounds memory, at 9 kB each.
+	maxOutputKinds = 1024
+)
+
+func newOutputs() *outputs {
+	return &outputs{book: lengths.New(lengths.Config{MaxKinds: maxOutputKinds})}
+}
+
+// most is how many tokens an answer of that kind has at most, as far as calls have shown; else
+// unknown.
+func (o *outputs) most(kind lengths.Kind, unknown int64) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.book.Knows(kind, longestOutput) {
+		return unknown
+	}
+	return o.book.Quantile(kind, longestOutput, nearlyAll)
+}
+
+// observe learns from a whole answer.
+func (o *outputs) observe(kind lengths.Kind, output int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.book.Start(kind, longestOutput)
+	o.book.End(&s, output, true)
+}
+
+// outputKind is the kind of the call's answer. One model may serve several routes.
+func (c *call) outputKind() lengths.Kind {
+	return lengths.Kind{Tenant: c.tenant.Name, Tier: c.tenant.Tier, Model: c.route.path + " " + c.head.model}
+}
+
+// mostOutput is how many tokens the answer may have: by the call's own bound, else as calls of its
+// kind have shown, and by the pool's default while nothing is known.
+func (c *call) mostOutput() int64 {
+	switch {
+	case c.route.open:
+		return c.head.copies * c.world.outputs.most(c.outputKind(), c.pool.DefaultMaxOutput)
+	case c.route.bounds == nil:
+		return 0
+	}
+	bound := c.head.bound(c.route)
+	if bound == 0 {
+		bound = c.pool.DefaultMaxOutput
+	}
+	return c.head.copies * bound
+}
+
+// learnOutput learns from a whole answer. One that reports nothing is charged no output, so that
+// none is held for the next ones either.
+func (c *call) learnOutput(output int64) {
+	if c.route.open {
+		c.world.outputs.observe(c.outputKind(), output/max(1, c.head.copies))
+	}
+}
