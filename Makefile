@@ -5,7 +5,8 @@
 # make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
-# make check   formatting, vet, staticcheck, tests, and 20 s of fuzzing each parser
+# make check   formatting, vet, staticcheck, tests, 20 s of fuzzing each parser, and fuzz-readers
+# make fuzz-readers   what upstreams read of random bodies and forms, by other readers, for TIME=60s each; installs them where it may
 # make model   every small world of the federation, and of parts of limits, to its end, and each rule broken in turn
 # make chaos   all that can happen to gateways that share a limit, for ten minutes
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
@@ -18,7 +19,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards lint check fuzz model chaos reloads storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards lint check fuzz fuzz-readers model chaos reloads storm bench
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -47,7 +48,7 @@ lint:
 	go vet ./...
 	$(STATICCHECK) ./...
 
-check: lint test-race fuzz
+check: lint test-race fuzz fuzz-readers
 
 # Every fuzz target there is, found by name, 20 s each, of which little is spent on making what is found smaller.
 fuzz:
@@ -57,6 +58,9 @@ fuzz:
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime 20s -fuzzminimizetime 200x ./$$(dirname $$file); \
 		done; \
 	done
+
+fuzz-readers:
+	TIME=$(or $(TIME),60s) internal/readers/run.sh
 
 model:
 	go test -run '^TestModel$$' -count 1 -timeout 60m -v ./federation -whole

@@ -36,3 +36,14 @@ build_llmgov() {
 	go build -o "$binary/llmgov" "$1/cmd/llmgov"
 	export LLMGOV="$binary/llmgov"
 }
+
+# python_packages FOLDER makes FOLDER/.venv with exactly what FOLDER/requirements.txt says; it is left out
+# where that has been done since the file changed.
+python_packages() {
+	need python3 python3 python3-venv
+	if ! cmp -s "$1/requirements.txt" "$1/.venv/.installed"; then
+		python3 -m venv --clear "$1/.venv"
+		"$1/.venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$1/requirements.txt"
+		cp "$1/requirements.txt" "$1/.venv/.installed"
+	fi
+}

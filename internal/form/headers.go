@@ -2,6 +2,7 @@ package form
 
 import (
 	"mime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -110,13 +111,13 @@ func (h *headers) param(key, text string) *Error {
 		h.named = true
 		h.name = text
 		if !isName(text) {
-			return bad("The name %q of a part must be 1 to %d letters, digits and . _ - [ ].", text, maxName)
+			return bad("The name %q of a part must be 1 to %d letters, digits and . _ - [ ], and none that servers read as something else.", text, maxName)
 		}
 	case key == "filename" && !h.filed:
 		h.filed = true
-		h.filename = text
-		if text == "" || len(text) > maxFilename {
-			return bad("A filename must be 1 to %d bytes long.", maxFilename)
+		h.filename = text[strings.LastIndexByte(text, '/')+1:] // some servers take the folders away
+		if h.filename == "" || len(text) > maxFilename || h.filename == "." || h.filename == ".." {
+			return bad("The filename %q must be 1 to %d bytes long, and not end as a folder.", text, maxFilename)
 		}
 	case key == "name" || key == "filename":
 		return bad("A part has two parameters %s.", key)
@@ -163,10 +164,19 @@ func cutValue(s string) (value, rest string, ok bool) {
 	return s[:end], s[end:], isToken(s[:end])
 }
 
+// special are the names, or elements of names, that mean something to some servers: how to read the other
+// fields, or what JavaScript has in every object.
+var special = []string{"_charset_", "__proto__", "prototype", "constructor"}
+
 // isName reports whether every server reads a name alike.
 func isName(s string) bool {
-	if s == "" || len(s) > maxName || strings.EqualFold(s, "_charset_") { // which says how to read the other fields
+	if s == "" || len(s) > maxName {
 		return false
+	}
+	for element := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		if slices.Contains(special, strings.ToLower(element)) {
+			return false
+		}
 	}
 	return strings.IndexFunc(s, func(r rune) bool { return !isAlnum(r) && !strings.ContainsRune("._-[]", r) }) < 0
 }

@@ -101,11 +101,16 @@ func (h *head) another(param string, v gjson.Result, instead bool) *badRequest {
 // were the body. There it may name models, as the body may. All else that is governed belongs into the
 // body itself, because two places for one value have no one meaning.
 func (h *head) readExtraBody(v gjson.Result) (problem *badRequest) {
+	var seen []string
 	h.each(v, func(key, value gjson.Result) bool {
 		known, _ := governedKey(key.Str)
+		if known == "" {
+			return true
+		}
+		problem = oneOf(&seen, key.Str, known)
 		read := naming[known]
 		switch {
-		case known == "":
+		case problem != nil:
 		case known == "extra_body":
 			problem = bad("extra_body", "extra_body holds another one.")
 		case known == "model":

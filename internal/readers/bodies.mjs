@@ -1,0 +1,3 @@
+import { attempt, serve } from './frames.mjs';
+
+await serve(async (text) => ({ node: await attempt(() => JSON.parse(text.toString('utf8'))) }));
