@@ -15,6 +15,9 @@ const encoding = 2
 // ErrEncoding says that an account was written by another release, or by other rules.
 var ErrEncoding = envelope.ErrOther
 
+// ErrDamaged says that an account cannot be read, or not be used.
+var ErrDamaged = envelope.ErrDamaged
+
 // Encode writes an account down, for stores that keep it as it is. (In JSON the largest
 // accounts take six times as long.)
 func (a *Account) Encode() ([]byte, error) { return envelope.Seal(encoding, a) }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -188,6 +189,10 @@ func (s *sharing) tell(ev runner.Event) {
 	case federation.Fenced:
 		log.Error("another process has this one's node name: it admits nothing any more. Give each process a node name of its own, and restart it")
 	case "lost":
+		if errors.Is(ev.Err, federation.ErrDamaged) || errors.Is(ev.Err, federation.ErrEncoding) {
+			log.Error("the store's account cannot be used: what was granted is used until it expires, and nothing is granted any more", "error", ev.Err.Error())
+			return
+		}
 		log.Warn("the store does not answer: what was granted is used until it expires", "error", ev.Err.Error())
 	}
 }

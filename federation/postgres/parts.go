@@ -61,7 +61,7 @@ func (s *Store) transact(ctx context.Context, db *pgxpool.Pool, beats []*parts.B
 	accounts := make(map[string]*parts.Account, len(rows))
 	for _, w := range rows {
 		if accounts[w.owner], err = w.read(); err != nil {
-			return err
+			return unusable(err, "llmgov_parts", "owner", w.owner)
 		}
 	}
 	list := make([]*parts.Account, len(beats))

@@ -119,7 +119,7 @@ func (s *Store) beat(ctx context.Context, pool string, b *federation.Beat) (fede
 	}
 	a, err := row.read(s.rules)
 	if err != nil {
-		return federation.Reply{}, err
+		return federation.Reply{}, unusable(err, "llmgov_pools", "pool", pool)
 	}
 	reply := a.Beat(row.now, row.incarnation, b.Expect, b)
 	account, err := a.Encode()
@@ -141,6 +141,12 @@ func (w *row) read(r federation.Rules) (*federation.Account, error) {
 		return federation.NewAccount(r, w.now, federation.Options{Incarnation: w.incarnation}), nil
 	}
 	return federation.Decode(w.account, r)
+}
+
+// unusable says how to get rid of an account that cannot be read.
+func unusable(err error, table, column, name string) error {
+	return fmt.Errorf("%w; if no gateway of another release uses it, delete it (DELETE FROM %s WHERE %s = '%s'); then nothing is granted until it is known again what was used",
+		err, table, column, strings.ReplaceAll(name, "'", "''"))
 }
 
 // limits bound how long a transaction may stand in the way of others, and see to it that
@@ -199,7 +205,7 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 	}
 	a, err := w.read(s.rules)
 	if err != nil {
-		return federation.View{}, fmt.Errorf("postgres: %w", err)
+		return federation.View{}, fmt.Errorf("postgres: %w", unusable(err, "llmgov_pools", "pool", pool))
 	}
 	return a.View(w.now), nil
 }

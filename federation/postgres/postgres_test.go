@@ -53,6 +53,15 @@ func TestStore(t *testing.T) {
 					exec(t, s, "UPDATE llmgov_pools p SET account = s.account FROM saved s WHERE s.pool = p.pool")
 				}
 			},
+			Damage: func(with string) { exec(t, s, "UPDATE llmgov_pools SET account = $1", []byte(with)) },
+			Delete: func(advice string) {
+				_, sql, _ := strings.Cut(advice, "(DELETE")
+				sql, _, found := strings.Cut(sql, ");")
+				if !found {
+					t.Fatalf("the error does not say what to delete: %s", advice)
+				}
+				exec(t, s, "DELETE"+sql)
+			},
 		}
 	})
 }

@@ -25,7 +25,7 @@ func (s *Store) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
 	}
 	answer, err := s.ask.runOver(ctx, s.askClient, keys, args)
 	if err != nil {
-		return parts.Answer{}, explain(err)
+		return parts.Answer{}, explain(err, keys...)
 	}
 	return readAnswer(answer, q)
 }

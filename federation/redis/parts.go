@@ -19,7 +19,7 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 	}
 	answers, err := s.parts.runAll(ctx, s.client, calls)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	replies := make([]parts.Reply, len(beats))
 	for i, a := range answers {
@@ -78,18 +78,18 @@ func (s script) runAll(ctx context.Context, c redis.UniversalClient, calls []cal
 		if answers[i], err = cmd.Result(); redis.HasErrorPrefix(err, "NOSCRIPT") {
 			again, at = append(again, calls[i]), append(at, i)
 		} else if err != nil {
-			return nil, err
+			return nil, explain(err, calls[i].key)
 		}
 	}
 	if len(again) == 0 {
 		return answers, nil
 	}
-	cmds, err := pipeline(ctx, c, "eval", s.text, again)
-	if err != nil {
-		return nil, err
-	}
+	cmds, _ = pipeline(ctx, c, "eval", s.text, again)
 	for n, cmd := range cmds {
-		answers[at[n]] = cmd.Val()
+		var err error
+		if answers[at[n]], err = cmd.Result(); err != nil {
+			return nil, explain(err, again[n].key)
+		}
 	}
 	return answers, nil
 }

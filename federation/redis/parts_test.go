@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,35 @@ func TestParts_Cluster(t *testing.T) {
 	for _, n := range nodes {
 		if n.Do("DBSIZE") == "0" {
 			t.Errorf("of %v none is at %s", owners, n.Addr())
+		}
+	}
+}
+
+// An account that is damaged, in whatever way, is left as it is, nothing is granted of it, and the error
+// says which key to delete.
+func TestAudit_L5_DamagedAccountsSayWhatToDelete(t *testing.T) {
+	s := open(t, redistest.New(t).URL())
+	beat(t, s, join("a"))
+	for name, damage := range map[string]func(key string){
+		"garbage in a hash": func(key string) { do(t, s, "DEL", key); do(t, s, "HSET", key, "account", "garbage") },
+		"another type":      func(key string) { do(t, s, "DEL", key); do(t, s, "LPUSH", key, "garbage") },
+		"garbage":           func(key string) { do(t, s, "SET", key, "garbage") },
+		"hardly begun":      func(key string) { do(t, s, "SET", key, "\x94\x02\x01\x01\xa1x") }, // {2, 1, 1, "x"}
+	} {
+		for _, key := range []string{key("p"), partsKey("q")} {
+			damage(key)
+			kept := do(t, s, "DUMP", key)
+			_, err := beatOn(s, "p", join("b"))
+			if key != "llmgov:{p}" {
+				_, err = share(s, "b", 1, parts.Rolling, "p", "q", "r")
+			}
+			if err == nil || !strings.Contains(err.Error(), "DEL '"+key+"'") || !errors.Is(err, federation.ErrDamaged) && !errors.Is(err, federation.ErrEncoding) {
+				t.Errorf("%s in %s: %v", name, key, err)
+			}
+			if do(t, s, "DUMP", key) != kept {
+				t.Errorf("%s in %s was changed", name, key)
+			}
+			do(t, s, "DEL", key)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (fede
 	}
 	answer, err := s.beat.run(ctx, s.client, key(pool), s.rules, text)
 	if err != nil {
-		return federation.Reply{}, explain(err)
+		return federation.Reply{}, explain(err, key(pool))
 	}
 	reply, err := readReply(answer, b)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 		return federation.View{}, nil
 	}
 	if err != nil {
-		return federation.View{}, explain(err)
+		return federation.View{}, explain(err, key(pool))
 	}
 	v, policy, err := readView(answer)
 	if err != nil {
@@ -98,13 +98,39 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 // rights are what a user of Redis needs on the keys of pools, and of owners of limits.
 const rights = "+evalsha +eval +time +info +hmget +hset +hdel +del +exists +pexpire +get +set"
 
-// explain says of an error what is to be done, where that is known.
-func explain(err error) error {
+// explain says of an error what is to be done, if that is known. keys are those that the script was
+// called with.
+func explain(err error, keys ...any) error {
 	if why, ok := strings.CutPrefix(err.Error(), "FOREIGN "); ok {
-		return fmt.Errorf("redis: %w (%s)", federation.ErrEncoding, why)
+		return fmt.Errorf("redis: %w (%s); %s", federation.ErrEncoding, why, remedy(keys))
 	}
 	if redis.HasErrorPrefix(err, "NOPERM") || strings.Contains(err.Error(), "can't run this command") {
 		return fmt.Errorf("redis: %w (the user needs ~llmgov:* %s)", err, rights)
 	}
+	if unusable(err) {
+		return fmt.Errorf("redis: %w (%w); %s", federation.ErrDamaged, err, remedy(keys))
+	}
 	return fmt.Errorf("redis: %w", err)
+}
+
+// unusable reports whether a script failed over what it found, and not over what the server did. A
+// script that fails has written nothing.
+func unusable(err error) bool {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return true
+	}
+	return strings.HasPrefix(err.Error(), "ERR ") && strings.Contains(err.Error(), "user_script") // HasErrorPrefix skips ERR
+}
+
+// remedy is how to get rid of an account.
+func remedy(keys []any) string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, fmt.Sprintf("DEL '%s'", k))
+	}
+	text := "if no gateway of another release uses it, delete it"
+	if len(names) > 1 {
+		text = "it is one of several: find the one that cannot be read, and delete it"
+	}
+	return text + " (" + strings.Join(names, ", ") + "); then nothing is granted until it is known again what was used"
 }

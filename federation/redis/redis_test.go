@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,13 @@ func TestStore(t *testing.T) {
 			Save: func() func() {
 				do(t, s, "COPY", key("p"), "saved", "REPLACE")
 				return func() { do(t, s, "COPY", "saved", key("p"), "REPLACE") }
+			},
+			Damage: func(with string) { do(t, s, "HSET", key("p"), "account", with) },
+			Delete: func(advice string) {
+				if !strings.Contains(advice, "DEL 'llmgov:{p}'") {
+					t.Errorf("the error does not say what to delete: %s", advice)
+				}
+				do(t, s, "DEL", "llmgov:{p}")
 			},
 		}
 	})

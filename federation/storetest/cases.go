@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -191,6 +192,44 @@ func pools(t *testing.T, h Harness) {
 	v, err := h.Store.Look(ctx, "one")
 	if err != nil || len(v.Nodes) != 1 || v.Nodes[0].Name != "a" || v.Nodes[0].Region != "r-a" || !v.Nodes[0].Live {
 		t.Fatalf("the pool has %+v, %v", v, err)
+	}
+}
+
+// damage is done to what is remembered: nothing is granted of it, the error says what to do, and after
+// that it is learnt anew what was used.
+func damage(t *testing.T, h Harness) {
+	if h.Damage == nil {
+		t.Skip("nobody else can write where this store keeps its accounts")
+	}
+	ctx := context.Background()
+	for _, with := range []string{"garbage", "", "\x02garbage", "\x81\xa7version\x02", "\xff\xff\xff\xff", "[]", "\xc0"} {
+		a := newNode("a", h.Rules, 1)
+		if _, err := h.Store.Beat(ctx, "p", a.next()); err != nil {
+			t.Fatal(err)
+		}
+		h.Damage(with)
+		var said error
+		for range 3 {
+			r, err := h.Store.Beat(ctx, "p", a.next())
+			if err == nil && r.Status == federation.Granted {
+				t.Fatalf("%q: granted %+v", with, r)
+			}
+			said = err
+		}
+		if with == "" && said == nil {
+			continue // as good as deleted
+		}
+		if !errors.Is(said, federation.ErrDamaged) && !errors.Is(said, federation.ErrEncoding) {
+			t.Fatalf("%q: %v", with, said)
+		}
+		if _, err := h.Store.Look(ctx, "p"); err == nil {
+			t.Errorf("%q can be looked at", with)
+		}
+		h.Delete(said.Error())
+		b := newNode("b", h.Rules, 2)
+		if r, err := h.Store.Beat(ctx, "p", b.next()); err != nil || r.Status != federation.Learning {
+			t.Errorf("%q, deleted: %+v, %v", with, r, err)
+		}
 	}
 }
 

@@ -24,6 +24,10 @@ type Harness struct {
 	// Save returns what brings the store back to what it remembers now, as if all later
 	// writes were lost; nil where that cannot be done.
 	Save func() (restore func())
+	// Damage puts something else in the place of what is remembered of the pool p; nil where that
+	// cannot be done. Delete does what the error then says; it is given the error's text.
+	Damage func(with string)
+	Delete func(advice string)
 }
 
 // Run runs the suite on stores that open makes.
@@ -34,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Run("Expect", func(t *testing.T) { expect(t, open(t)) })
 	t.Run("First", func(t *testing.T) { first(t, open(t)) })
 	t.Run("Pools", func(t *testing.T) { pools(t, open(t)) })
+	t.Run("Damage", func(t *testing.T) { damage(t, open(t)) })
 	t.Run("Gone", func(t *testing.T) { gone(t, open(t)) })
 	t.Run("Concurrent", func(t *testing.T) { concurrent(t, open(t)) })
 }

@@ -13,6 +13,10 @@ import (
 // off the account: what it does not understand may be what was used.
 var ErrOther = errors.New("federation: the account in the store is of another release of llmgov; run the same one everywhere")
 
+// ErrDamaged says that an account cannot be read, or not be used. Nothing is granted of it, because
+// it may have been most of the limit, until somebody deletes it.
+var ErrDamaged = errors.New("federation: the account in the store is damaged")
+
 // Seal writes an account down in a version.
 func Seal(version byte, account any) ([]byte, error) {
 	out := bytes.NewBuffer([]byte{version})
@@ -29,7 +33,7 @@ func Open(version byte, b []byte, account any) error {
 		return fmt.Errorf("%w (it is not of encoding %d)", ErrOther, version)
 	}
 	if err := gob.NewDecoder(bytes.NewReader(b[1:])).Decode(account); err != nil {
-		return fmt.Errorf("federation: the account in the store cannot be read: %w", err)
+		return fmt.Errorf("%w (%w)", ErrDamaged, err)
 	}
 	return nil
 }
