@@ -176,12 +176,10 @@ func quantile(q float64, by, buckets, over string) string {
 }
 
 // axes is how much of each of its limits each pool uses, whether of tokens, requests or slots.
-// The parts of gateways that share a limit are added up; of other gateways it is the fullest.
+// Each gateway tells what all that share the limit have used, as far as it has heard.
 func axes(by, matchers string) string {
 	of := strings.Replace(matchers, "{", `{tenant="", `, 1)
-	return fmt.Sprintf(`sum by (%[1]s, axis) (llmgov_used%[2]s and on (job, instance, pool) llmgov_grant_tokens)
-		/ max by (%[1]s, axis) (llmgov_limit%[2]s and on (job, instance, pool) llmgov_grant_tokens)
-		or max by (%[1]s, axis) (llmgov_used%[2]s / llmgov_limit%[2]s)`, by, of)
+	return fmt.Sprintf(`max by (%[1]s, axis) (llmgov_used%[2]s / llmgov_limit%[2]s)`, by, of)
 }
 
 // poolUsed is how much of the minute's tokens is used of each pool. The parts of gateways that

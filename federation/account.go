@@ -93,6 +93,7 @@ func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply
 		r.Level = a.Level
 	}
 	r.Totals = a.totals(b)
+	r.Used = a.used()
 	m.granted(r)
 	return r
 }
@@ -134,6 +135,18 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 		r.Status, r.Until = Learning, a.Learning
 	}
 	return m, r
+}
+
+// used is what counts against the limits now: what nodes have used in the last Window and hold, and
+// what nodes that are gone may have used.
+func (a *Account) used() Amounts {
+	now := a.slotOf(a.Now)
+	first, expired := now-a.Rules.Slots, now+a.Rules.ttl()/a.Rules.slot()+1
+	sum := plus(a.Booked.sum(first, now), a.Gone.sum(first, expired))
+	for _, m := range a.Members {
+		sum = plus(sum, m.Held)
+	}
+	return sum
 }
 
 // granted notes the answer to a node.

@@ -142,4 +142,6 @@ type Reply struct {
 	Totals []Demand
 	// Until is when Learning ends.
 	Until int64
+	// Used is what counts against the limits, of all nodes, with all that the beat told.
+	Used Amounts
 }

@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -54,6 +55,7 @@ type outstanding struct {
 	spent   Amounts
 	parts   Amounts // of a unit that the allowances had grown beyond whole ones
 	booked  book
+	held    Amounts
 	limits  Amounts
 	waiting Amounts
 	tree    []Claim
@@ -139,7 +141,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 			b.Holding[k] = Envelope{h.Left, h.Rate, (left + left/drift).Milliseconds() + 1}
 		}
 	}
-	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), limits: r.Limits, waiting: r.Waiting, tree: r.Tree}
+	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: r.Waiting, tree: r.Tree}
 	if n.joined { // before that nothing can have been used
 		b.Sent, b.Joined = n.lower(now), n.upper(n.first)
 		n.sent.booked = n.bookings(now, r)
@@ -186,9 +188,10 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		n.replace()
 	}
 	out := n.demands.answered(r, n.sent.tree)
+	others := Others{n.others(r)}
 	if r.Status == Learning || now.Before(n.wary) {
 		n.next = n.last.Add(n.cfg.Rules.Eager) // it ends as soon as all have told enough
-		return out
+		return append(out, others)
 	}
 	for k, e := range r.Grant {
 		left := time.Duration(e.Left) * time.Millisecond
@@ -198,5 +201,12 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		}
 		out = append(out, Allow{escrow.Axis(k), n.allowed[k]})
 	}
-	return out
+	return append(out, others)
+}
+
+// others is what other nodes have used, according to an answer to the last beat.
+func (n *Node) others(r *Reply) Amounts {
+	now := floorDiv(r.Now, n.cfg.Rules.slot())
+	own := plus(n.sent.booked.sum(now-n.cfg.Rules.Slots, now), n.sent.held)
+	return within(0, minus(r.Used, own), math.MaxInt64)
 }

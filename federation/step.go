@@ -44,7 +44,7 @@ type Event interface{ event() }
 func (*Report) event() {}
 func (*Reply) event()  {}
 
-// Command is what is to be done after a step: Send, Allow, Share or Stop.
+// Command is what is to be done after a step: Send, Allow, Share, Others or Stop.
 type Command interface{ command() }
 
 type (
@@ -61,12 +61,16 @@ type (
 		ID  escrow.NodeID
 		PPM int64
 	}
+	// Others says what counts against the limits because of other nodes, as of the last beat. It is
+	// for people: the allowances regard it already.
+	Others struct{ Used Amounts }
 	// Stop says that another process has taken this one's name. What is in force
 	// may not be used any more, and nothing else will come.
 	Stop struct{}
 )
 
-func (Send) command()  {}
-func (Allow) command() {}
-func (Share) command() {}
-func (Stop) command()  {}
+func (Send) command()   {}
+func (Allow) command()  {}
+func (Share) command()  {}
+func (Others) command() {}
+func (Stop) command()   {}

@@ -133,7 +133,7 @@ func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
 			}
 			want := 2 * time.Second
 			if took == held {
-				want = rej.Resets.Sub(time.Now())
+				want = time.Until(rej.Resets)
 			}
 			if rej.Reason != ReasonTokens || rej.Budget.Name() != "tokens per day" || rej.RetryAfter.Round(10*time.Millisecond) != want.Round(10*time.Millisecond) {
 				t.Errorf("%s: promised %v, want %v: %v", name, rej.RetryAfter, want, rej)

@@ -144,7 +144,7 @@ func TestCommon_HeldElsewhere(t *testing.T) {
 		}
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000, Held: 1} })
 		d.answer(d.limits("a"))
-		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter != rej.Resets.Sub(time.Now()) {
+		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter != time.Until(rej.Resets) {
 			t.Errorf("one of 100 tokens is held elsewhere: %+v", rej)
 		}
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000} })

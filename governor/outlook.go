@@ -182,7 +182,7 @@ func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request
 	}
 	o.Run = p.remainingLocked(p.expectLocked(v, at, req, &call), 0, 0, float64(p.speed)/1000)
 	ans := p.escrow.Foretell(now, call)
-	st := p.escrow.State(now)
+	st := p.booksLocked(now)
 	for k, a := range st.Axes {
 		if a.On {
 			c := Check{Pool: p.name, Axis: escrow.Axis(k).String(), Limit: a.Limit, Used: a.Used, Asked: min(call.Most[k], a.Limit)}

@@ -31,13 +31,14 @@ type pool struct {
 	limiter *adaptive.Limiter // of calls at once; nil where that is fixed
 	held    time.Time         // when a call last found no slot free
 
-	// For a pool whose limits are shared: what others are told, and what they have granted.
-	tree     *claimTree
-	ppm      map[string]int64 // shares of claims, by path
-	era      int              // counts up when reports begin to count anew
-	allowed  time.Time        // when the allowances last granted began
-	learning time.Time        // until when nothing will be granted
-	lent     *lent            // slots and budgets that are divided; nil where they are not
+	// For a pool whose limits are shared: what others are told, and what they have granted and used.
+	tree      *claimTree
+	ppm       map[string]int64 // shares of claims, by path
+	era       int              // counts up when reports begin to count anew
+	allowed   time.Time        // when the allowances last granted began
+	learning  time.Time        // until when nothing will be granted
+	elsewhere elsewhere
+	lent      *lent // slots and budgets that are divided; nil where they are not
 	// aloneUntil is until when allowances that the pool gave itself are in force.
 	aloneUntil time.Time
 	// unanswered is when the last call that asked the store got no answer; zero if it got one.

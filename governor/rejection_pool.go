@@ -10,7 +10,7 @@ import (
 
 // rejectionLocked explains the escrow's answer to a call.
 func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cost escrow.Cost, ans escrow.Answer) *Rejection {
-	s := p.escrow.State(now)
+	s := p.booksLocked(now)
 	rej := &Rejection{
 		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,

@@ -146,6 +146,8 @@ func (s *SharedPool) Apply(now time.Time, commands []federation.Command) {
 			}
 		case federation.Share:
 			p.shareLocked(s.tree.paths[c.ID], c.PPM)
+		case federation.Others:
+			p.elsewhere = elsewhere{c.Used, now}
 		case federation.Stop:
 			p.allowed = time.Time{}
 			if p.lent != nil {

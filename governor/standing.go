@@ -29,7 +29,7 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	if p != nil {
 		p.mu.Lock()
 		p.expireLocked(now)
-		s := p.escrow.State(now)
+		s := p.booksLocked(now)
 		slots, running := p.slotsLocked()
 		p.mu.Unlock()
 		tokens, requests := s.Axes[escrow.Tokens], s.Axes[escrow.Requests]

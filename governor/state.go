@@ -10,7 +10,10 @@ import (
 // PoolState is a copy of a pool's books.
 type PoolState struct {
 	Config Pool
+	// State is that of the pool's books. What is used of its Axes is what all processes have used, as
+	// of the last beat, and what this one has used since. UsedHere is what it has used by itself.
 	escrow.State
+	UsedHere   escrow.Cost
 	TicketsDue int // of Tickets
 	Leases     []LeaseInfo
 	Budgets    []BudgetState
@@ -104,7 +107,10 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	figures, view := p.measure.figures()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ps := PoolState{Config: p.cfg, State: p.escrow.State(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
+	ps := PoolState{Config: p.cfg, State: p.booksLocked(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
+	for k, a := range p.escrow.State(now).Axes {
+		ps.UsedHere[k] = a.Used
+	}
 	p.expireLocked(now)
 	ps.Slots, ps.SlotsUsed = p.slotsLocked()
 	ps.SlotsHere = p.mostSlotsLocked()

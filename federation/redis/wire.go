@@ -78,7 +78,7 @@ func readReply(answer any, b *federation.Beat) (federation.Reply, error) {
 	r := reader{left: list}
 	reply := federation.Reply{
 		Status: federation.Status(r.text()), Instance: b.Instance, Seq: b.Seq,
-		Epoch: r.int(), Now: r.int(), Until: r.int(), Level: r.float(), Grant: r.envelopes(),
+		Epoch: r.int(), Now: r.int(), Until: r.int(), Level: r.float(), Grant: r.envelopes(), Used: r.amounts(),
 	}
 	for len(r.left) > 0 {
 		reply.Totals = append(reply.Totals, federation.Demand{Path: r.text(), Rate: r.int()})

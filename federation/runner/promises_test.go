@@ -205,7 +205,7 @@ func (w *promiseWorld) check(t *governor.Tenant, rej *governor.Rejection) {
 	defer w.mu.Unlock()
 	w.refused[rej.Reason.String()]++
 	if rej.RetryAfter < least || rej.RetryAfter > most {
-		w.t.Errorf("%v before the end, %v promises %v, want %v … %v: %v", w.end.Sub(time.Now()), rej.Reason, rej.RetryAfter, least, most, rej)
+		w.t.Errorf("%v before the end, %v promises %v, want %v … %v: %v", time.Until(w.end), rej.Reason, rej.RetryAfter, least, most, rej)
 	}
 }
 
@@ -217,7 +217,7 @@ func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Rejection) (least
 	minutes := func(wants, limit int64) time.Duration {
 		return escrow.Window + time.Duration(float64(escrow.Window)*float64(wants)/float64(limit))
 	}
-	untilReset := rej.Resets.Sub(time.Now())
+	untilReset := time.Until(rej.Resets)
 	switch {
 	case rej.Reason == governor.ReasonStoreLost && !w.fresh:
 		return second, escrow.Window + second

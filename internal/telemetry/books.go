@@ -72,10 +72,10 @@ func (m *Metrics) Watch(state func() governor.State, policyHash string) {
 var (
 	descInflight    = desc("inflight_requests", "Calls that run.", "tenant", "pool")
 	descLimit       = desc("limit", "A limit, by axis; tenant is empty for a pool's own, pool for a tenant's over all pools.", "tenant", "pool", "axis")
-	descUsed        = desc("used", "What counts against a limit now.", "tenant", "pool", "axis")
+	descUsed        = desc("used", "What counts against a limit now, in all gateways that share it.", "tenant", "pool", "axis")
 	descQueue       = desc("queue_depth", "Calls that wait; pool is empty for those over a limit of their own tenant.", "tenant", "pool")
 	descPoolLimit   = desc("pool_tokens_limit", "Tokens a rolling minute of a pool, headroom taken off.", "pool")
-	descPoolRolling = desc("pool_tokens_rolling", "Tokens that count against the pool's limit now: of the last 60 s, and held.", "pool")
+	descPoolRolling = desc("pool_tokens_rolling", "Tokens of this gateway that count against the pool's limit now: of the last 60 s, and held.", "pool")
 	descLeases      = desc("leases", "Leases by state.", "pool", "state")
 	descTickets     = desc("tickets", "Kept places of refused calls: waiting for the time that was told, or due.", "pool", "state")
 	descBudget      = desc("budget_used_ratio", "How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.", "tenant", "per")
@@ -168,12 +168,12 @@ func collectPool(w *writer, p *governor.PoolState) {
 	}
 	if a := p.Axes[escrow.Tokens]; a.On {
 		gauge(descPoolLimit, float64(a.Limit), name)
-		gauge(descPoolRolling, float64(a.Used), name)
+		gauge(descPoolRolling, float64(p.UsedHere[escrow.Tokens]), name)
 	}
 	if p.Slots > 0 {
 		gauge(descConcurrency, float64(p.Slots), name)
 		gauge(descLimit, float64(p.Slots), noTenant, name, escrow.Slots.String())
-		gauge(descUsed, float64(p.Running), noTenant, name, escrow.Slots.String())
+		gauge(descUsed, float64(p.SlotsUsed), noTenant, name, escrow.Slots.String())
 	}
 	if p.Config.TicketWait > 0 {
 		gauge(descTickets, float64(p.Tickets-p.TicketsDue), name, "waiting")

@@ -157,7 +157,7 @@ llmgov_budget_used_ratio{per="day",tenant="acme"} ` + spent + `
 # HELP llmgov_inflight_requests Calls that run.
 # TYPE llmgov_inflight_requests gauge
 llmgov_inflight_requests{pool="p",tenant="acme"} ` + inflight + `
-# HELP llmgov_pool_tokens_rolling Tokens that count against the pool's limit now: of the last 60 s, and held.
+# HELP llmgov_pool_tokens_rolling Tokens of this gateway that count against the pool's limit now: of the last 60 s, and held.
 # TYPE llmgov_pool_tokens_rolling gauge
 llmgov_pool_tokens_rolling{pool="p"} ` + used + `
 `

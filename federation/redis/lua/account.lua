@@ -1,9 +1,9 @@
 -- The account (account.go).
 
--- Replies are {status, epoch, now, until, level, grants …, path, rate, path, rate …}.
+-- Replies are {status, epoch, now, until, level, grants …, used …, path, rate, path, rate …}.
 local GRANTED, LEARNING, RESEND, STALE, FENCED = 'granted', 'learning', 'resend', 'stale', 'fenced'
 
-local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0} end
+local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0, 0, 0} end
 
 -- lost begins a new memory, because the old one has holes.
 local function lost(incarnation)
@@ -217,6 +217,13 @@ local function tell(r, b)
   end
 end
 
+-- used is what counts against the limit of an axis now (Account.used).
+local function used(k)
+  local now, held = slotOf(account.now), 0
+  for _, m in pairs(members) do held = held + m.held[k] end
+  return bookSum(booked, now - SLOTS, now, k) + bookSum(gone, now - SLOTS, now + floor(TTL / SLOT) + 1, k) + held
+end
+
 -- beat books what a node tells, and answers (Account.Beat).
 local function beat(now, incarnation, b)
   local m, r = receive(now, incarnation, b)
@@ -228,6 +235,7 @@ local function beat(now, incarnation, b)
       for i = 1, 3 do r[2 + 3 * k + i] = m.grant[k][i] end
     end
   end
+  for k = 1, AXES do r[11 + k] = used(k) end
   tell(r, b)
   m.near = near(fresh[b.Node], account.level)
   writeMember(b.Node)

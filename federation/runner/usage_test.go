@@ -1,0 +1,86 @@
+package runner_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// TestUsage_IsOfAllGateways: refusals, rate headers, explanations and the state tell what all
+// gateways have used of a pool's minute, as of the last beat, plus what this one has used since.
+func TestUsage_IsOfAllGateways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 60_000
+		cfg := governor.Config{
+			Shared: true, SharedSlots: true,
+			Pools:   []governor.Pool{{Name: "p", TPM: limit, RPM: 1000, Burst: 50 * time.Second, MaxQueue: 100}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: 5 * time.Second}, {Name: "b", Weight: escrow.WeightOne}},
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		store := memory.New(memory.Config{Fresh: true})
+		var gateways []*berth
+		for range 2 {
+			gateways = append(gateways, begin(ctx, t, &group, store, cfg))
+		}
+		time.Sleep(30 * time.Second) // an idle pool saves up its burst
+		used := int64(0)
+		for range 12 { // until a refusal tells of it
+			for _, b := range gateways {
+				l, rej := b.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 3000})
+				if rej == nil {
+					used += 3000
+					l.Settle(governor.Usage{Output: 3000})
+				}
+			}
+			time.Sleep(2 * time.Second)
+		}
+		for i, b := range gateways {
+			if got := b.State().Pools[0].Axes[escrow.Tokens].Used; got != used {
+				t.Errorf("gateway %d: of the pool's tokens %d are used by its state, want %d", i, got, used)
+			}
+			if here := b.State().Pools[0].UsedHere[escrow.Tokens]; here <= 0 || here >= used {
+				t.Errorf("gateway %d: %d of %d tokens are its own", i, here, used)
+			}
+			if got := b.Standing("b", "p").Tokens; got.Remaining != limit-used || got.Reset < 55*time.Second {
+				t.Errorf("gateway %d: %d tokens remain by the headers, want %d; reset after %v", i, got.Remaining, limit-used, got.Reset)
+			}
+			o, _ := b.Explain(governor.Request{Tenant: "b", Pool: "p", Output: 30_000})
+			for _, c := range o.Checks {
+				if c.Axis == "tokens" && c.Tenant == "" && c.Used != used {
+					t.Errorf("gateway %d: %d are used by its explanation, want %d", i, c.Used, used)
+				}
+			}
+			_, rej := b.Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 60_000})
+			if rej == nil || rej.Used != used || !strings.Contains(rej.Error(), "Limit 60000") {
+				t.Errorf("gateway %d: a refusal says %v, want %d used", i, rej, used)
+			}
+		}
+		l, rej := gateways[0].Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 100})
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		if got := gateways[0].State().Pools[0].Axes[escrow.Tokens].Used; got != used+100 {
+			t.Errorf("with a call since the last beat %d are used, want %d", got, used+100)
+		}
+		l.Release()
+		for _, b := range gateways { // nobody tells any more
+			b.way.cut.Store(true)
+		}
+		time.Sleep(61 * time.Second)
+		for i, b := range gateways {
+			if got := b.State().Pools[0].Axes[escrow.Tokens].Used; got != 0 {
+				t.Errorf("gateway %d: a minute later %d are used", i, got)
+			}
+		}
+		stop()
+		group.Wait()
+	})
+}
