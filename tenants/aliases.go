@@ -48,7 +48,7 @@ func (v value) models(p *Pool) {
 			continue
 		}
 		if ok {
-			it.problem("holds %d aliases; write one an entry, such as {fast: gpt-4o-mini}", len(pairs))
+			it.problem("has %d aliases; write one per entry, such as {fast: gpt-4o-mini}", len(pairs))
 		}
 		p.Models = append(p.Models, "")
 	}
@@ -86,6 +86,42 @@ func (a Alias) complain(real string) string {
 		return "is an alias of itself; write the name alone"
 	}
 	return ""
+}
+
+// aliases checks that each alias leads to a model, and to one whose calls are counted where its own are.
+func (c *compiler) aliases() {
+	names := aliasMap(c.cfg.Pools)
+	for i := range c.cfg.Pools {
+		p := &c.cfg.Pools[i]
+		for _, a := range p.Aliases {
+			at, listed := c.routes.exact[a.Model]
+			if !listed {
+				continue
+			}
+			path := p.aliasPath(a.Name)
+			of := &c.cfg.Pools[at]
+			next, again := names[a.Model]
+			switch {
+			case of != p && p.shares(of):
+				c.r.at(path, "alias %s leads to %s, a model of pool %s, whose limits its calls would pass by; write the alias there",
+					show(a.Name), c.r.shown(path, a.Model), show(of.Name))
+			case of == p && again:
+				c.r.at(path, "alias %s leads to %s, which is an alias itself, of %s; write the model", show(a.Name), c.r.shown(path, a.Model), show(next))
+			}
+		}
+	}
+}
+
+// aliasPath is where an alias of p is listed.
+func (p *Pool) aliasPath(name string) string {
+	return item(child(child("pools", p.Name), "models"), slices.Index(p.Models, name))
+}
+
+// shares reports whether an upstream serves both pools.
+func (p *Pool) shares(o *Pool) bool {
+	return slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool {
+		return slices.ContainsFunc(o.Upstreams, func(other PoolUpstream) bool { return other.Name == u.Name })
+	})
 }
 
 // aliasMap leads from the aliases of all pools to the models' own names.

@@ -14,7 +14,7 @@ func TestAliases(t *testing.T) {
 		"llmgov.yaml": `upstreams: {o: {base_url: "http://o"}}
 pools:
   main: {models: ["gpt-*", {fast: gpt-4o-mini}, {dear: gpt-4o}, {gpt-x: o1}], tpm: 1000}
-  side: {models: {smart: o1, quick: fast}, rpm: 10}
+  side: {models: {smart: o1, quick: o3}, rpm: 10}
 default_pool: main
 prices:
   "f*": {input: 1, output: 1}
@@ -40,7 +40,7 @@ prices:
 		{"gpt-4o", "gpt-4o", "main", 2},
 		{"gpt-5", "gpt-5", "main", 4},
 		{"smart", "o1", "side", 0},
-		{"quick", "fast", "side", 1}, // what the upstream is sent is no alias
+		{"quick", "o3", "side", 0},
 		{"o1", "o1", "", 0},
 		{"f", "f", "", 1},
 	} {

@@ -1,6 +1,11 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // Unit is what a budget counts.
 type Unit string
@@ -43,16 +48,16 @@ var budgetShape = shape[Budget]{
 	fields: []field[Budget]{
 		{
 			name: string(Tokens), about: "Tokens in the period.", kind: wholeKind(1, maxAmount),
-			read: func(v value, b *Budget) { b.Unit, b.Limit = Tokens, v.amount(1, maxAmount) },
+			read: func(v value, b *Budget) { b.Unit, b.Limit = Tokens, v.limit(zeroBudget) },
 		},
 		{
 			name: string(Requests), about: "Requests in the period.", kind: wholeKind(1, maxAmount),
-			read: func(v value, b *Budget) { b.Unit, b.Limit = Requests, v.amount(1, maxAmount) },
+			read: func(v value, b *Budget) { b.Unit, b.Limit = Requests, v.limit(zeroBudget) },
 		},
 		{
 			name: string(MicroUSD), about: "US dollars in the period; every model that it counts needs a price.",
 			kind: fractionKind(6, 1, maxMicroUSD),
-			read: func(v value, b *Budget) { b.Unit, b.Limit = MicroUSD, v.decimal(6, 1, maxMicroUSD, 1) },
+			read: func(v value, b *Budget) { b.Unit, b.Limit = MicroUSD, v.dollars() },
 		},
 		{
 			name: "per", about: "The calendar period, which begins in the config's timezone.", kind: wordKind(periods...),
@@ -64,6 +69,22 @@ var budgetShape = shape[Budget]{
 		schema{"required": []any{string(Requests)}},
 		schema{"required": []any{string(MicroUSD)}},
 	}},
+}
+
+const zeroBudget = "0 would block every call; leave the budget out, or remove the keys to block"
+
+// dollars reads an amount of money.
+func (v value) dollars() int64 {
+	switch amount, signed := strings.CutPrefix(v.node.Value, "$"); {
+	case v.node.Kind != yaml.ScalarNode: // reported below
+	case signed && decimalNumber.MatchString(amount):
+		v.problem("%s has a currency sign; write the number alone, in US dollars", v.say(v.node.Value))
+		return 1
+	case v.node.Value == "0" && !v.quoted():
+		v.problem(zeroBudget)
+		return 1
+	}
+	return v.decimal(6, 1, maxMicroUSD, 1)
 }
 
 func budgetList() schema {
@@ -113,7 +134,7 @@ func (v value) budget() Budget {
 	case !has(list, "per"):
 		v.problem("has no period; write per: hour, day, week or month")
 		return Budget{}
-	case b.Per == "":
+	case b.Per == "" || v.r.refused[amounts[0].path]:
 		return Budget{}
 	}
 	return b
@@ -126,7 +147,7 @@ func (v value) period() Period {
 		return ""
 	}
 	if !slices.Contains(periods, text) {
-		v.problem("%s is no period of a budget; %s", v.say(text), advise(text, periods))
+		v.problem("%s is not a budget period; %s", v.say(text), adviseWord(text, periods))
 		return ""
 	}
 	return Period(text)

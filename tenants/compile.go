@@ -160,6 +160,9 @@ func (c *compiler) pools() {
 			c.r.at(child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")
 		}
 		c.poolUpstreams(p, path)
+		if nodes := child(path, "expect_nodes"); p.ExpectNodes > 0 && c.cfg.Store == "memory" && !c.r.refused[nodes] {
+			c.r.at(nodes, "%s gateways share nothing with store: memory; set store, or remove it", c.r.shownNumber(nodes, int64(p.ExpectNodes)))
+		}
 	}
 	c.cfg.DefaultPool = c.defaultPool("default_pool", c.cfg.DefaultPool)
 	if c.cfg.DefaultPool == "" && len(c.cfg.Pools) == 1 {

@@ -34,6 +34,7 @@ func (c *compiler) models() {
 	}
 	c.repeated(all)
 	c.ambiguous(all)
+	c.aliases()
 }
 
 // repeated reports entries that occur twice, in one pool or in two.
@@ -130,9 +131,9 @@ func (c *compiler) grant(t *Tenant, path string, served func(string) bool) {
 		switch {
 		case m == "" || served == nil: // refused already, or not known
 		case !served(m):
-			c.r.at(item(path, i), "%s grants nothing: no pool has such a model; mend or remove it", show(m))
+			c.r.at(item(path, i), "%s grants nothing: no pool has such a model; fix or remove it", show(m))
 		case !c.within(t, m):
-			c.r.at(item(path, i), "%s grants nothing: its parent %s may not use such a model; mend or remove it, or grant it there too",
+			c.r.at(item(path, i), "%s grants nothing: its parent %s may not use such a model; fix or remove it, or grant it there too",
 				show(m), show(c.tenants[t.Parent].Name))
 		}
 	}

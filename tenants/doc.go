@@ -6,8 +6,8 @@
 //	  │ policies: [tenants/*.yaml]
 //	  └► tenants/acme.yaml ─► tiers (templates) and tenants (who, which keys, which models, which limits)
 //
-// A tier is a template. A tenant starts as a copy of its tier and then replaces what it says itself, so a tenant's
-// `rpm: 0` takes off a limit that its tier has. Tiers and tenants may be spread over any number of policy files and
+// A tier is a template. A tenant starts as a copy of its tier and then replaces what it says itself. No limit of
+// theirs can be 0, which would read as a limit and be none; only a pool's 0 is an axis that is off. Tiers and tenants may be spread over any number of policy files and
 // refer to each other across them; a name may be defined once.
 //
 // With `group: true` a tier is a node as well: its tenants have the tier's weight together ([Tenant.GroupWeight]) and

@@ -149,11 +149,28 @@ func syntaxProblem(r *report, name string, data []byte, err error) {
 	case strings.Contains(what, "cannot start any token") && tabIndent.Match(data):
 		at := tabIndent.FindIndex(data)
 		r.add(placeOf(name, data, at[1]-1), "a tab indents this line; indent with spaces")
+	case strings.Contains(what, "mapping values are not allowed") && joinedBefore(data, line) != "":
+		r.add(startOf(name, data, line-1), spaceMissing, show(joinedBefore(data, line)))
 	case strings.Contains(what, "expected alphabetic or numeric character"):
 		r.add(startOf(name, data, line), "YAML syntax: %s; put quotes around a value that starts with * or &", what)
 	default:
-		r.add(startOf(name, data, line), "YAML syntax: %s; mend this line or the one before it", what)
+		r.add(startOf(name, data, line), "YAML syntax: %s; fix this line or the one before", what)
 	}
+}
+
+// joinedKey matches a line that was meant as a key and its value, and is one text.
+var joinedKey = regexp.MustCompile(`^\s*(?:- )?([A-Za-z_]+:)[^\s/]`)
+
+// joinedBefore is the key of the line before that has no space after its colon, or "".
+func joinedBefore(data []byte, line int) string {
+	lines := bytes.Split(data, []byte("\n"))
+	if line < 2 || line > len(lines) {
+		return ""
+	}
+	if m := joinedKey.FindSubmatch(lines[line-2]); m != nil {
+		return string(m[1])
+	}
+	return ""
 }
 
 // placeOf is the line and column of a byte offset.

@@ -27,14 +27,14 @@ func newDraft(of *terms) draft { return draft{Tenant: Tenant{Weight: defaultWeig
 var commonFields = []field[draft]{
 	decimalField("weight", "Claim on a contended pool, relative to others.", 3, 1, maxWeight, defaultWeight,
 		func(t *draft) *int64 { return &t.Weight }),
-	amountField("rpm", "Own requests in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.RPM }),
-	amountField("tpm", "Own tokens in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.TPM }),
-	amountField("itpm", "Own input tokens in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.ITPM }),
-	amountField("otpm", "Own output tokens in a rolling minute. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.OTPM }),
-	amountField("concurrency", "Own calls at once. 0 is no limit.", 0, maxAmount, func(t *draft) *int64 { return &t.Concurrency }),
+	limitField("rpm", "Own requests in a rolling minute.", func(t *draft) *int64 { return &t.RPM }),
+	limitField("tpm", "Own tokens in a rolling minute.", func(t *draft) *int64 { return &t.TPM }),
+	limitField("itpm", "Own input tokens in a rolling minute.", func(t *draft) *int64 { return &t.ITPM }),
+	limitField("otpm", "Own output tokens in a rolling minute.", func(t *draft) *int64 { return &t.OTPM }),
+	limitField("concurrency", "Own calls at once.", func(t *draft) *int64 { return &t.Concurrency }),
 	durationField("max_wait", "How long a call may wait, in all, before it is refused. 0s refuses at once.", maxMaxWait,
 		func(t *draft) *time.Duration { return &t.MaxWait }),
-	amountField("max_output_tokens", "Cuts what a call may ask for, or is asked for it. 0 is no limit.", 0, maxAmount,
+	limitField("max_output_tokens", "Cuts what a call may ask for, or is asked for it.",
 		func(t *draft) *int64 { return &t.MaxOutputTokens }),
 	{
 		name: "priority", about: "background: its calls go after its own interactive ones, and leave interactive_reserve free.", kind: wordKind(priorities...),
@@ -97,7 +97,7 @@ func (d *draft) tenant() Tenant {
 func (p *policy) checkTier(v value, tier *draft) {
 	path := child(v.path, "tenant_weight")
 	if _, written := p.r.places[path]; written && !tier.group && !p.r.refused[child(v.path, "group")] {
-		p.r.at(path, "does nothing in a tier that is no group; write weight instead, or group: true")
+		p.r.at(path, "does nothing in a tier that is not a group; write weight instead, or group: true")
 	}
 }
 
@@ -116,7 +116,7 @@ func (p *policy) checkMember(v value, t *draft) {
 func (v value) priority() (background bool) {
 	text, ok := v.scalar()
 	if ok && !slices.Contains(priorities, text) {
-		v.problem("%s is no priority; %s", v.say(text), advise(text, priorities))
+		v.problem("%s is not a priority; %s", v.say(text), adviseWord(text, priorities))
 	}
 	return text == "background"
 }

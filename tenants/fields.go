@@ -32,6 +32,15 @@ func (v value) amount(least, most int64) int64 {
 	return n
 }
 
+// limit reads a whole number from 1, and has its own words for 0.
+func (v value) limit(ofZero string) int64 {
+	if v.node.Value == "0" && !v.skip() && !v.quoted() {
+		v.problem("%s", ofZero)
+		return 1
+	}
+	return v.amount(1, maxAmount)
+}
+
 // decimal reads a number with at most places decimals as a whole number of 10^-places. most is in that unit.
 // A bad one reads as fallback.
 func (v value) decimal(places int, least, most, fallback int64) int64 {
@@ -233,7 +242,7 @@ func parseListen(text string) (string, string) {
 func checkName(name string) string {
 	switch {
 	case name == "":
-		return "is no name; write one"
+		return "is not a name; write one"
 	case len(name) > maxName:
 		return fmt.Sprintf("is longer than %d bytes; write a shorter name", maxName)
 	case !utf8.ValidString(name):

@@ -20,7 +20,7 @@ func (l *loader) expandGlobs(globs []string) []string {
 		case errors.Is(err, path.ErrBadPattern):
 			l.r.at(at, "%s is not a glob; write one such as tenants/*.yaml", l.r.shown(at, glob))
 		case err != nil:
-			l.r.at(at, "%s cannot be sought: %v; mend that, or name other folders", l.r.shown(at, glob), l.readable(err))
+			l.r.at(at, "%s cannot be searched: %v; fix that, or name other folders", l.r.shown(at, glob), l.readable(err))
 		case slices.Contains(found, l.config):
 			l.r.at(at, "%s matches the config file itself; keep policies in a folder of their own", l.r.shown(at, glob))
 		case len(found) == 0:

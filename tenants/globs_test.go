@@ -39,7 +39,7 @@ func TestLoad_Folders(t *testing.T) {
 	})
 	for folder, want := range map[string]string{
 		"none":    "",
-		"etc/t/b": "etc/llmgov.yaml:5:12: policies[0]: \"t/*/*.yaml\" cannot be sought: etc/t/b: input/output error; mend that, or name other folders",
+		"etc/t/b": "etc/llmgov.yaml:5:12: policies[0]: \"t/*/*.yaml\" cannot be searched: etc/t/b: input/output error; fix that, or name other folders",
 		"etc/t":   "etc/t: input/output error",
 	} {
 		s, err := LoadFS(deaf{fsys, folder}, "etc/llmgov.yaml", Options{})
@@ -65,10 +65,10 @@ func TestLoad_Pipe(t *testing.T) {
 		if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
 			t.Skipf("no pipes here: %v: %s", err, out)
 		}
-		if _, err := Load(filepath.Join(dir, "llmgov.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), pipe+": cannot be read: it is no regular file") {
+		if _, err := Load(filepath.Join(dir, "llmgov.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), pipe+": cannot be read: it is not a regular file") {
 			t.Errorf("%s: %v", pipe, err)
 		}
-		if err := NewKeyFile(path).Add(runtimeKey("acme", "a")); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		if err := NewKeyFile(path).Add(runtimeKey("acme", "a")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", pipe, err)
 		}
 		if err := os.Remove(path); err != nil {

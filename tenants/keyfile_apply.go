@@ -52,7 +52,7 @@ func (l *loader) readKeys() {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		l.r.add(place{file: l.keys.shown}, "cannot be read: %v; mend it, or name another with keys_file", reason(err))
+		l.r.add(place{file: l.keys.shown}, "cannot be read: %v; fix it, or name another with keys_file", reason(err))
 	default:
 		l.keys.RuntimeKeys = readKeys(l.r, l.keys.shown, data)
 	}

@@ -112,7 +112,7 @@ func (v value) timeInFile() time.Time {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || !writable(at) {
-		v.problem("%s is no time; write one such as 2027-01-31T00:00:00Z", show(text))
+		v.problem("%s is not a time; write one such as 2027-01-31T00:00:00Z", show(text))
 	}
 	return at.UTC()
 }

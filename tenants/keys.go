@@ -148,7 +148,7 @@ func (v value) expiry(zone *time.Location) time.Time {
 	}
 	switch {
 	case err != nil:
-		v.problem("%s is no date; write a day such as 2027-01-31, or an instant such as 2027-01-31T18:00:00Z", v.say(text))
+		v.problem("%s is not a date; write a day such as 2027-01-31, or an instant such as 2027-01-31T18:00:00Z", v.say(text))
 		return time.Time{}
 	case !goodExpiry(at):
 		v.problem("%s is out of range; write a year from %d to %d", v.say(text), firstYear, lastYear)

@@ -124,6 +124,16 @@ func amountField[T any](key, about string, least, most int64, at func(*T) *int64
 	}
 }
 
+// limitField is a whole number from 1. 0 is refused, because it would be read as no limit.
+func limitField[T any](key, about string, at func(*T) *int64) field[T] {
+	return field[T]{
+		name: key, about: about, kind: wholeKind(1, maxAmount),
+		read: func(v value, into *T) {
+			*at(into) = v.limit("0 would be no limit; leave it out, or remove the keys to block")
+		},
+	}
+}
+
 // decimalField is a number with decimals, kept in units of 10^-places; a bad one reads as fallback.
 func decimalField[T any](key, about string, places int, least, most, fallback int64, at func(*T) *int64) field[T] {
 	return field[T]{

@@ -41,5 +41,5 @@ func (m LimitsMode) complain() string {
 	if slices.Contains(limitsModes, string(m)) {
 		return ""
 	}
-	return "is no way to keep limits together; " + advise(string(m), limitsModes)
+	return "is not a way to keep limits together; " + adviseWord(string(m), limitsModes)
 }

@@ -163,7 +163,7 @@ func (l *loader) policyFile(name string) *document {
 	}
 	data, err := l.readFile(name)
 	if err != nil {
-		l.r.add(place{file: shown}, "cannot be read: %v; mend or remove it", reason(err))
+		l.r.add(place{file: shown}, "cannot be read: %v; fix or remove it", reason(err))
 		return nil
 	}
 	if old := l.seen[name]; old.doc != nil && old.doc.name == shown {
@@ -210,7 +210,7 @@ func readPlain(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, nil, errors.New("it is no regular file")
+		return nil, nil, errors.New("it is not a regular file")
 	}
 	return readLimited(fsys, name)
 }

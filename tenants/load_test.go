@@ -59,7 +59,7 @@ tenants:
   acme:
     tier: pro
     weight: 6
-    rpm: 0
+    rpm: 6
     keys: ["` + key1 + `", "` + key2 + `"]
     models: ["gpt-4*", llama]
     default_pool: gpt-4.1
@@ -133,7 +133,7 @@ func TestLoad_Everything(t *testing.T) {
 	}
 	wantTenants := []Tenant{{
 		Name: "acme", Tier: "pro", Parent: -1, Index: 0, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key1)}, {Hash: hash(t, key2)}},
-		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6000, RPM: 0, TPM: 7, ITPM: 5, OTPM: 4,
+		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6000, RPM: 6, TPM: 7, ITPM: 5, OTPM: 4,
 		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
 		FloorTPM: 7, Credit: 5 * time.Second, Budgets: []Budget{{Requests, 9, Hour}, {Tokens, 8, Week}, {MicroUSD, 10_000, Week}},
 		Source: "etc/policies/acme.yaml:3:3",

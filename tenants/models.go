@@ -63,7 +63,7 @@ func overlap(a, b string) bool {
 // checkPattern complains about a pattern that no model name could match.
 func checkPattern(pattern string) string {
 	if pattern == "" {
-		return "is no model; write a name or a pattern"
+		return "is not a model; write a name or a pattern"
 	}
 	return checkName(pattern)
 }

@@ -1,20 +1,51 @@
 package tenants
 
-// nearest is the known word that is the fewest slips away from word, when they are few for its length.
+import "strings"
+
+// nearest is the known word that word was probably meant to be: the same but for case and dashes, the one that is the
+// fewest slips away when they are few for its length, or one that begins as it does.
 func nearest(word string, known []string) (string, bool) {
-	best, least := "", max(1, len(word)/3)+1
 	if len(word) > 64 {
 		return "", false
 	}
+	folded := fold(word)
+	best, least := "", max(1, len(word)/3)+1
 	for _, k := range known {
 		if diff := len(k) - len(word); diff >= least || -diff >= least {
 			continue
 		}
-		if d := slips(word, k); d < least {
-			best, least = k, d
+		if d := slips(folded, fold(k)); d < least {
+			best = k
+			least = d
+		}
+	}
+	if best != "" {
+		return best, true
+	}
+	return sameStart(folded, known)
+}
+
+// sameStart is the known word that shares the most letters with the start of word: four of them, and most of it.
+func sameStart(word string, known []string) (string, bool) {
+	best := ""
+	most := max(4, (2*len(word)+2)/3) - 1
+	for _, k := range known {
+		if n := commonPrefix(word, fold(k)); n > most {
+			best = k
+			most = n
 		}
 	}
 	return best, best != ""
+}
+
+func fold(word string) string { return strings.ReplaceAll(strings.ToLower(word), "-", "_") }
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // slips counts the letters to insert, drop, replace or swap with their neighbour to get from a to b

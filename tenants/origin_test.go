@@ -41,9 +41,9 @@ default_pool: main
   acme:
     tier: pro
     keys: ["` + key1 + `"]
-    rpm: 0
+    rpm: 61
     max_wait: 2m
-    pools: {main: {tpm: 50, rpm: 0}}
+    pools: {main: {tpm: 50, rpm: 4}}
     budgets: [{tokens: 5, per: day}]
   beta: {tier: pro, routes: [files, inference], keys: ["` + key2 + `"]}
   cape: {keys: ["` + key3 + `"]}
@@ -84,7 +84,9 @@ budgets[1] 8 requests per day llmgov.yaml:12:9
 acme
 weight 2 tenants/b.yaml:4:13
 floor_tpm 5 tenants/b.yaml:7:16
+rpm 61 tenants/a.yaml:5:10
 tpm 70 tenants/b.yaml:6:10
+pools.main.rpm 4 tenants/a.yaml:7:34
 pools.main.tpm 50 tenants/a.yaml:7:25
 pools.main.itpm 7 tenants/b.yaml:10:43
 pools.main.otpm 8 tenants/b.yaml:10:52

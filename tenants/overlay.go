@@ -83,7 +83,7 @@ func flags(r *report, given map[string]string) map[string]any {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
 		if i < 0 {
-			r.add(place{file: flagPlace + setting{key: key}.flag()}, "sets %s, which is no setting; remove it", show(key))
+			r.add(place{file: flagPlace + setting{key: key}.flag()}, "sets %s, which is not a setting; remove it", show(key))
 			continue
 		}
 		s := settings[i]

@@ -8,11 +8,11 @@ import (
 // poolLimitShape is what a tenant may limit itself to in one pool.
 var poolLimitShape = shape[PoolLimits]{
 	fields: []field[PoolLimits]{
-		amountField("rpm", "Own requests in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.RPM }),
-		amountField("tpm", "Own tokens in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.TPM }),
-		amountField("itpm", "Own input tokens in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.ITPM }),
-		amountField("otpm", "Own output tokens in a rolling minute in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.OTPM }),
-		amountField("concurrency", "Own calls at once in this pool. 0 is no limit.", 0, maxAmount, func(l *PoolLimits) *int64 { return &l.Concurrency }),
+		limitField("rpm", "Own requests in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.RPM }),
+		limitField("tpm", "Own tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.TPM }),
+		limitField("itpm", "Own input tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.ITPM }),
+		limitField("otpm", "Own output tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.OTPM }),
+		limitField("concurrency", "Own calls at once in this pool.", func(l *PoolLimits) *int64 { return &l.Concurrency }),
 	},
 	also: schema{"minProperties": 1},
 }

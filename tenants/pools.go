@@ -141,7 +141,7 @@ func concurrencyKind() schema {
 // refused, the pool still has a limit and no reserve.
 func (v value) concurrency(p *Pool) {
 	if law, found := v.bareLaw(); found {
-		v.problem("%s is no number of calls; write {adaptive: %s}", v.say(v.node.Value), law)
+		v.problem("%s is not a number of calls; write {adaptive: %s}", v.say(v.node.Value), law)
 		p.Concurrency = 1
 		return
 	}
@@ -214,7 +214,7 @@ func checkLaw(law Law) string {
 	if slices.Contains(laws, string(law)) {
 		return ""
 	}
-	return "is no law of an adaptive limit; " + advise(string(law), laws)
+	return "is not an algorithm of an adaptive limit; " + adviseWord(string(law), laws)
 }
 
 // checkReserve complains about a reserve that leaves background calls without a slot.
@@ -247,5 +247,5 @@ func checkAccounting(text string) string {
 	if slices.Contains(rules, text) {
 		return ""
 	}
-	return "is no rule of accounting; " + advise(text, rules)
+	return "is not an accounting rule; " + adviseWord(text, rules)
 }

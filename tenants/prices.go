@@ -178,7 +178,7 @@ func (c *compiler) needPrices(path, who string, models []string) {
 	if n := len(models) - most; n > 0 {
 		more = " and " + strconv.Itoa(n) + " more"
 	}
-	c.r.at(path, "counts usd, but %s what has no price: %s%s; add it to prices", who, strings.Join(shown, ", "), more)
+	c.r.at(path, "counts usd, but %s models without a price: %s%s; add them to prices", who, strings.Join(shown, ", "), more)
 }
 
 // showModel is a model as a message shows it: as the pool that has it writes it.

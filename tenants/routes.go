@@ -70,7 +70,7 @@ func (v value) route() Routes {
 	}
 	i := slices.Index(routeNames, text)
 	if i < 0 {
-		v.problem("%s is no group of routes; %s", v.say(text), advise(text, routeNames))
+		v.problem("%s is not a group of routes; %s", v.say(text), adviseWord(text, routeNames))
 		return 0
 	}
 	return 1 << i

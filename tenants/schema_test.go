@@ -20,7 +20,7 @@ import (
 var inexpressible = func() map[string]string {
 	why := map[string]string{}
 	for reason, cases := range map[string]string{
-		"names lead to other places and files": "pool_default tenant_models tenant_tier tenant_no_tiers tenant_twice " +
+		"names lead to other places and files": "alias_circle pool_default tenant_models tenant_tier tenant_no_tiers tenant_twice " +
 			"alias_taken pools_unknown pools_unreached upstream_unknown upstream_choice upstreams_unknown price_twice group_weight policy_none policy_glob_config",
 		"whether patterns overlap is for the loader": "pool_ambiguous price_ambiguous",
 		"prices of all models are looked up":         "budget_usd_many budget_usd_narrow budget_usd_prices teams_budget_usd alias_price",
@@ -28,7 +28,7 @@ var inexpressible = func() map[string]string {
 		"upstreams of a pool are compared by name":   "upstreams_twice",
 		"keys are compared by hash and by name":      "key_name_twice key_same_mapping teams_same_key",
 		"a team is compared with its parent":         "teams_inert teams_routes",
-		"two settings are compared":                  "listen_same listen_admin_open body_memory",
+		"two settings are compared":                  "listen_same listen_admin_open body_memory expect_nodes_alone",
 		"a duration or a size is a text there":       "duration_range size_range size_overflow",
 		"zones are known to the machine":             "timezone_unknown",
 		"the environment fills ${…} later":           "expand_bad_number expand_budget expand_unset",

@@ -207,7 +207,7 @@ func parseDir(text string) (string, string) {
 func parseTimezone(text string) (string, string) {
 	_, err := time.LoadLocation(text)
 	if err != nil || text == "" || text == "Local" {
-		return "", "is no time zone; write an IANA name, such as UTC or Europe/Berlin"
+		return "", "is not a time zone; write an IANA name, such as UTC or Europe/Berlin"
 	}
 	return text, ""
 }

@@ -184,10 +184,10 @@ func TestBuild_Problems(t *testing.T) {
 	})
 	const want = `listen: "8080" is not an address; write host:port or :port, such as ":8080"
 tenants.a/b: there is no "a" that it could be a team of; define it, or write the name without a slash
-pools.A.accounting: "x" is no rule of accounting; known are admit_max, production, settle
+pools.A.accounting: "x" is not an accounting rule; use admit_max, production or settle
 pools.A.headroom (millionths): 500000 is out of range; use 0 to 499999
 pools.A.models[0]: "m" is also a model of pool "A" at its list; leave it in one
-pools.A.models[1]: "" is no model; write a name or a pattern
+pools.A.models[1]: "" is not a model; write a name or a pattern
 pools.A.tpm: -1 is out of range; use 0 to 1000000000000
 pools: "A" is defined twice; remove one
 store: the address (not shown) has an unknown scheme; write memory, postgres://user:password@host/database or redis://user:password@host:6379

@@ -75,7 +75,11 @@ func (v value) storeLoss() StoreLoss {
 	case text == string(StoreLossOpen):
 		return StoreLoss{Rule: StoreLossOpen}
 	}
-	v.problem("%s is no rule for the loss of a store; write closed, open or {local: 0.1}", v.say(text))
+	what := "write closed, open or {local: 0.1}"
+	if near, ok := nearest(text, []string{string(StoreLossClosed), string(StoreLossOpen)}); ok {
+		what = "did you mean " + show(near) + "?"
+	}
+	v.problem("%s is not a rule for the loss of a store; %s", v.say(text), what)
 	return closed
 }
 
@@ -93,5 +97,5 @@ func (l StoreLoss) complain() string {
 		}
 		return "withholds a part that is not in 0.001…0.9"
 	}
-	return "is no rule for the loss of a store; use StoreLossClosed, StoreLossOpen or StoreLossLocal"
+	return "is not a rule for the loss of a store; use StoreLossClosed, StoreLossOpen or StoreLossLocal"
 }

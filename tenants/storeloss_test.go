@@ -18,7 +18,7 @@ func TestStoreLoss(t *testing.T) {
 		", tenant_limits: strict":                {TenantLimits: LimitsStrict},
 		", tenant_limits: cached_deny":           {TenantLimits: LimitsCachedDeny},
 	} {
-		s, err := loadSections(map[string]string{"llmgov.yaml": "upstreams: {u: {base_url: \"http://h\"}}\npools: {main: {models: [gpt-4o], tpm: 1000" + text + "}}\n"})
+		s, err := loadSections(map[string]string{"llmgov.yaml": "upstreams: {u: {base_url: \"http://h\"}}\npools: {main: {models: [gpt-4o], tpm: 1000" + text + "}}\nstore: redis://h:6379\n"})
 		if err != nil {
 			t.Fatal(err)
 		}

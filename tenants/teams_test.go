@@ -199,7 +199,7 @@ func TestBuild_Teams(t *testing.T) {
 	search.Group, search.GroupWeight = "g", 1000
 	_, err := Build(cfg, []Tenant{search, tenant("a//b", "4")})
 	for _, want := range []string{
-		`tenants.acme/search: there is no "acme" that it could be a team of`, "tenants.acme/search.group: a team is in no group", `tenants: name "a//b" is no name`,
+		`tenants.acme/search: there is no "acme" that it could be a team of`, "tenants.acme/search.group: a team is in no group", `tenants: name "a//b" is not a name`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -54,7 +54,7 @@ func checkUpstreamKind(text string) string {
 	if slices.Contains(upstreamKinds, text) {
 		return ""
 	}
-	return "is no kind of upstream; " + advise(text, upstreamKinds)
+	return "is not a kind of upstream; " + adviseWord(text, upstreamKinds)
 }
 
 func (v value) secret() string {
@@ -101,7 +101,7 @@ func checkBaseURL(text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || text == "":
-		return "is no URL; write one such as https://api.openai.com/v1"
+		return "is not a URL; write one such as https://api.openai.com/v1"
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "does not begin with http:// or https://; write one such as https://api.openai.com/v1"
 	case u.Hostname() == "":

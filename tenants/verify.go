@@ -189,10 +189,10 @@ func (v *verifier) budgets(path string, list []Budget) {
 		}
 		v.amounts(item(path, i), 1, most, amounts{"limit": b.Limit})
 		if !slices.Contains(units, string(b.Unit)) {
-			v.r.at(item(path, i), "%s is no unit of a budget; %s", show(string(b.Unit)), advise(string(b.Unit), units))
+			v.r.at(item(path, i), "%s is not a budget unit; %s", show(string(b.Unit)), adviseWord(string(b.Unit), units))
 		}
 		if !slices.Contains(periods, string(b.Per)) {
-			v.r.at(item(path, i), "%s is no period of a budget; %s", show(string(b.Per)), advise(string(b.Per), periods))
+			v.r.at(item(path, i), "%s is not a budget period; %s", show(string(b.Per)), adviseWord(string(b.Per), periods))
 		}
 	}
 	repeatedBudgets(v.r, path, list)

@@ -79,6 +79,10 @@ func (v value) pairs() (list []pair, ok bool) {
 		v.problem("has no value; write at least {}, or remove the key")
 		return nil, false
 	case v.node.Kind != yaml.MappingNode:
+		if m := keyValue.FindStringSubmatch(v.node.Value); m != nil {
+			v.problem(spaceMissing, show(m[1]+":"))
+			return nil, false
+		}
 		v.problem("is a %s; write a mapping (key: value)", kindName(v.node))
 		return nil, false
 	}
@@ -177,11 +181,25 @@ func readPairs[T any](list []pair, s shape[T], into *T) (known bool) {
 			s.fields[i].read(p.value, into)
 		default:
 			known = false
-			p.r.add(p.at, "unknown key %s; %s", show(p.key), advise(p.key, s.names()))
+			p.unknown(s.names())
 		}
 	}
 	return known
 }
+
+// unknown reports a key that has no field. YAML takes name:value for one text; the value may be a secret.
+func (p pair) unknown(fields []string) {
+	if name, _, joined := strings.Cut(p.key, ":"); joined && p.isNull() {
+		p.r.add(p.at, spaceMissing, show(name+":"))
+		return
+	}
+	p.r.add(p.at, "unknown key %s; %s", show(p.key), advise(p.key, fields))
+}
+
+const spaceMissing = "a space is missing after the colon of %s"
+
+// keyValue matches a text that was meant as a key and its value.
+var keyValue = regexp.MustCompile(`^([A-Za-z_]+):\S`)
 
 // has reports whether a key was written.
 func has(list []pair, key string) bool {
@@ -194,6 +212,15 @@ func (s shape[T]) names() []string {
 		names[i] = f.name
 	}
 	return names
+}
+
+// adviseWord names the word that was probably meant, or all that may stand there.
+func adviseWord(word string, allowed []string) string {
+	if near, ok := nearest(word, allowed); ok {
+		return "did you mean " + show(near) + "?"
+	}
+	last := len(allowed) - 1
+	return "use " + strings.Join(allowed[:last], ", ") + " or " + allowed[last]
 }
 
 // advise names the known word that was probably meant, or all of them.

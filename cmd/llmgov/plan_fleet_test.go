@@ -46,7 +46,7 @@ func TestPlanFleet(t *testing.T) {
 					code, same.Calls, same.Differ, minute.Before.Admitted, same.Missing)
 			}
 
-			half := minutePolicy(t, "http://mock.invalid", 10, mode, "memory")
+			half := minutePolicy(t, "http://mock.invalid", 10, mode, "redis://store.invalid:6379")
 			got, code := planned(t, logs, half)
 			free, minute := got.Tenants[0], got.Tenants[1]
 			if code != 1 || minute.Before.Admitted != 20 || minute.After.Admitted != 10 || minute.NowRefused != 10 || minute.NowAdmitted != 0 {

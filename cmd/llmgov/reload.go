@@ -172,7 +172,7 @@ func (r *reloader) refuse(err error) {
 	problems := gateway.ProblemsOf(err)
 	if text := err.Error(); text != r.logged {
 		r.logged = text
-		r.log.Error("the files are bad, so the policy before stays in force", "hash", r.current.Hash(), "problems", lines(text))
+		r.log.Error("invalid files; the previous policy stays in force", "hash", r.current.Hash(), "problems", lines(text))
 	}
 	now := time.Now()
 	r.mu.Lock()

@@ -137,7 +137,7 @@ func TestReload_Bad(t *testing.T) {
 		}
 	}
 	s.must(poll(func() error {
-		if len(s.logged("the files are bad")) == 0 {
+		if len(s.logged("invalid files")) == 0 {
 			return errors.New("nothing is logged")
 		}
 		return nil
@@ -159,7 +159,7 @@ func TestReload_Bad(t *testing.T) {
 	if text := s.metrics("llmgov_policy_reload_success"); text != "llmgov_policy_reload_success 0" {
 		t.Error(text)
 	}
-	if lines := s.logged("the files are bad"); len(lines) != 1 || !strings.Contains(lines[0], "a.yaml:2:10: ") {
+	if lines := s.logged("invalid files"); len(lines) != 1 || !strings.Contains(lines[0], "a.yaml:2:10: ") {
 		t.Errorf("logged: %q", lines)
 	}
 
@@ -366,7 +366,7 @@ func TestRestart_EverySettingIsDecided(t *testing.T) {
 	}
 }
 
-// While the files are bad, keys come and go, and neither that nor the reasons make noise.
+// While invalid files, keys come and go, and neither that nor the reasons make noise.
 func TestReload_BadWhileKeysChange(t *testing.T) {
 	s := newSite(t, nil)
 	s.write("tenants/a.yaml", "tenants: {acme: {rmp: 1}}\n")
@@ -389,7 +389,7 @@ func TestReload_BadWhileKeysChange(t *testing.T) {
 		}
 		return nil
 	}))
-	if bad, good := s.logged("the files are bad"), s.logged("policy in force"); len(bad) != 1 || len(good) != 0 {
+	if bad, good := s.logged("invalid files"), s.logged("policy in force"); len(bad) != 1 || len(good) != 0 {
 		t.Errorf("the reasons are logged %d times, a policy %d times:\n%s", len(bad), len(good), read(s.stderr))
 	}
 	if st := s.policy(); st.Success || len(st.Problems) == 0 {

@@ -14,7 +14,7 @@ func (c *converter) group(list []deployment) {
 	first := list[0]
 	name, real := first.alias.text(), first.real
 	if name != real && !canBeAlias(name, real) {
-		first.alias.note("is no name that can lead to another one: callers ask for what the provider calls it, %q", real)
+		first.alias.note("cannot be renamed: callers must use the provider's name, %q", real)
 		name = real
 	}
 	own := pool{name: name, amounts: sumOf(list)}
@@ -196,7 +196,7 @@ func (c *converter) aliases(n node) {
 		case served:
 			it.note("%q is a model already, so it is left out", asked)
 		case !canBeAlias(asked, c.reals[name]):
-			it.note("is no name that can lead to another one, so it is left out")
+			it.note("cannot be renamed, so it is left out")
 		default:
 			c.serve(c.poolOf(name), asked, c.reals[name])
 			c.names[asked], c.granting[target] = asked, append(c.granting[target], asked)
