@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,7 @@ type stack struct {
 	client  *http.Client
 	server  *http.Server
 	cut     context.CancelCauseFunc // of all calls in flight
+	unseen  atomic.Int64            // calls whose clients left without a byte
 	closers []func()
 }
 

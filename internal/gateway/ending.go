@@ -89,10 +89,8 @@ func (c *call) failed(class string, u governor.Usage) {
 	c.over(telemetry.Failed, class, u)
 }
 
-// guess is what a call has used that broke off and left nothing to count. A call that never left
-// took nothing, nor did one that the upstream answered with an error. A stream sends what it
-// produces, so without a byte of it there was only the prompt. Of a plain answer, a part was
-// produced that nobody saw.
+// guess estimates the usage of a broken call that reported none. A call that never left
+// took nothing, nor did one that the upstream answered with an error.
 func (c *call) guess() governor.Usage {
 	if !c.try.sent.Load() || c.try.status != 0 && c.try.status/100 != 2 {
 		return noUsage
@@ -188,9 +186,13 @@ var causeClass = map[streaming.Cause]string{
 	streaming.Truncated: "truncated", streaming.UpstreamFailed: "event",
 }
 
-// usageOf is what the upstream reported. Without a report it is what was counted: the estimated
-// prompt, and the deltas; if there are no deltas to count, as much as a call of that length usually
-// produces.
+// usageOf is what the upstream reported. Without a report it is the estimated prompt and the deltas
+// that were counted.
+//
+// If there are none, the upstream may have produced what nobody saw: a plain answer that broke off, or the
+// reasoning before the first delta of a stream. It is taken to have produced as much as calls of its
+// pool do in the time that it ran, at most what it was held at. A stream that the upstream itself ended
+// before its first delta has produced nothing: otherwise an outage would use up its callers' limits.
 func (c *call) usageOf(res streaming.Result) governor.Usage {
 	if res.Reported {
 		c.ending.reported = true
@@ -205,7 +207,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
 	case c.route.open && res.Cause == streaming.Completed: // providers count no tokens of such models
-	case !c.head.stream || res.Cause == streaming.Completed: // 0 on routes whose calls produce no output tokens
+	case !c.head.stream || res.Cause == streaming.Completed || c.gone(): // 0 on routes whose calls produce no output tokens
 		u.Output = c.pool.speed.produced(time.Since(c.try.began), c.req.Output)
 	}
 	return u
