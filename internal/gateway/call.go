@@ -72,6 +72,7 @@ type call struct {
 	spans      *tracing.Call // nil without tracing
 	answer     io.Closer     // the metered body, once there is one
 	owed       string        // the response that is charged when it is done
+	noted      int           // how many objects of its answer were recorded
 	panicked   bool
 	firstToken time.Duration
 	ending     ending

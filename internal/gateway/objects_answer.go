@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -32,12 +33,16 @@ type made struct {
 	size     int64 // as of an objects.Entry, if the answer tells
 }
 
-// offspring lists what an object of a kind has brought forth, as far as it shows.
+// mostShown bounds how many objects are recorded of one answer. Providers show a hundred in a page, and
+// responses have some dozens of items. Further ones stay hidden from everybody.
+const mostShown = 1000
+
+// offspring lists what an object of a kind has brought forth, as far as it shows. It keeps nothing of raw.
 func offspring(kind objects.Kind, raw string) []made {
 	var list []made
 	add := func(kind objects.Kind, v gjson.Result) {
-		if v.Type == gjson.String && isID(v.Str) {
-			list = append(list, made{kind: kind, id: v.Str})
+		if v.Type == gjson.String && isID(v.Str) && len(list) < mostShown {
+			list = append(list, made{kind: kind, id: strings.Clone(v.Str)})
 		}
 	}
 	root := gjson.Parse(raw)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -19,7 +20,7 @@ func (c *call) shows() bool { return c.route.path == responsesPath || c.head.aud
 func (c *call) noteSound(answer gjson.Result, part string) {
 	answer.Get("choices").ForEach(func(_, choice gjson.Result) bool {
 		if id := choice.Get(part + ".audio.id"); id.Type == gjson.String && isID(id.Str) {
-			c.noteAll([]made{{kind: objects.Item, id: id.Str, recalled: true}})
+			c.noteAll([]made{{kind: objects.Item, id: strings.Clone(id.Str), recalled: true}})
 		}
 		return true
 	})
@@ -28,11 +29,11 @@ func (c *call) noteSound(answer gjson.Result, part string) {
 // note records a response, or a part of it that an event shows, before the client can know of it.
 // It is written to disk a moment later: what a crash loses is only hidden.
 func (c *call) note(response string) {
-	list := offspring(objects.Response, response)
 	if id := gjson.Get(response, "id"); id.Type == gjson.String && isID(id.Str) {
-		list = append(list, made{kind: objects.Response, id: id.Str, size: responseSize(gjson.Get(response, "usage"))})
+		size := responseSize(gjson.Get(response, "usage"))
+		c.noteAll([]made{{kind: objects.Response, id: strings.Clone(id.Str), size: size}})
 	}
-	c.noteAll(list)
+	c.noteAll(offspring(objects.Response, response))
 	c.oweBackground(gjson.Parse(response))
 }
 
@@ -42,16 +43,21 @@ func (c *call) noteAll(list []made) {
 			continue
 		}
 		key := objects.Key{Upstream: c.try.up.name, ID: m.id}
-		_, known := c.g.objects.Owner(key)
-		switch {
-		case known && m.size > 0:
-			c.g.objects.Resize(key, m.size)
-		case known:
-		case m.kind == objects.Response && m.size == 0: // it has only begun, and may never say what it took
-			c.g.objects.OwnSoon(key, objects.Entry{Kind: m.kind, Owner: c.tenant.Name, Size: c.req.Input + c.req.Output})
-		default:
-			c.g.objects.OwnSoon(key, objects.Entry{Kind: m.kind, Owner: c.tenant.Name, Size: m.size})
+		if _, known := c.g.objects.Owner(key); known {
+			if m.size > 0 {
+				c.g.objects.Resize(key, m.size)
+			}
+			continue
 		}
+		if c.noted == mostShown {
+			return
+		}
+		c.noted++
+		size := m.size
+		if m.kind == objects.Response && size == 0 { // it has only begun, and may never say what it took
+			size = c.req.Input + c.req.Output
+		}
+		c.g.objects.OwnSoon(key, objects.Entry{Kind: m.kind, Owner: c.tenant.Name, Size: size})
 	}
 }
 
@@ -60,6 +66,10 @@ func responseSize(usage gjson.Result) int64 {
 	u, _ := streaming.ReadUsage([]byte(usage.Raw))
 	return u.Input + u.Output
 }
+
+// mostNoted bounds how much of a plain answer is held so that it is noted before the client sees it: more
+// than a response with several pictures has.
+const mostNoted = 16 << 20
 
 // notedAnswer is a plain answer that is passed on once all of it is here and noted.
 type notedAnswer struct {
@@ -72,12 +82,16 @@ type notedAnswer struct {
 // Read implements io.Reader.
 func (a *notedAnswer) Read(p []byte) (int, error) {
 	if a.text == nil {
-		// What is larger than any response is passed on as it comes, without being noted.
-		text, err := io.ReadAll(io.LimitReader(a.ReadCloser, maxAnswer))
-		a.text, a.err = bytes.NewReader(text), err
-		if a.c.route.path == responsesPath {
+		// What is larger than any response is passed on as it comes, without being noted. It is metered
+		// like any other: that is done below.
+		text, err := io.ReadAll(io.LimitReader(a.ReadCloser, mostNoted))
+		a.text = bytes.NewReader(text)
+		a.err = err
+		switch {
+		case len(text) == mostNoted:
+		case a.c.route.path == responsesPath:
 			a.c.note(string(text))
-		} else {
+		default:
 			a.c.noteSound(gjson.ParseBytes(text), "message")
 		}
 	}
