@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -233,6 +234,10 @@ func TestEncode(t *testing.T) {
 	checkWritten(t, f)
 	if a, b := f.Encode(), f.Encode(); a.Type == b.Type {
 		t.Errorf("two forms have the boundary of %s", a.Type)
+	}
+	// A word in it could be read as another type: formidable looks for json anywhere.
+	if e := f.Encode(); !regexp.MustCompile(`^multipart/form-data; boundary=[0-9a-f]{32}$`).MatchString(e.Type) {
+		t.Errorf("the Content-Type is %s", e.Type)
 	}
 }
 

@@ -34,10 +34,10 @@ func readHeaders(text string) (headers, *Error) {
 		name = strings.ToLower(name)
 		value = strings.Trim(value, " \t")
 		if !ok || !isToken(name) || strings.IndexFunc(value, isControl) >= 0 {
-			return h, bad("The line %q is not a header of a part.", line)
+			return h, bad("The line %q is not a header of a part.", brief(line))
 		}
 		if seen[name] {
-			return h, bad("A part has the header %s twice.", name)
+			return h, bad("A part has the header %s twice.", brief(name))
 		}
 		seen[name] = true
 		if problem := h.read(name, value); problem != nil {
@@ -58,7 +58,7 @@ func (h *headers) read(name, value string) *Error {
 	case "content-type":
 		kind, params, err := mime.ParseMediaType(value)
 		if err != nil || !strings.Contains(kind, "/") {
-			return bad("The Content-Type %q of a part cannot be read.", value)
+			return bad("The Content-Type %q of a part cannot be read.", brief(value))
 		}
 		h.kind = kind
 		h.params = params
@@ -67,10 +67,10 @@ func (h *headers) read(name, value string) *Error {
 		switch strings.ToLower(value) {
 		case "7bit", "8bit", "binary": // as it is
 		default:
-			return bad("The Content-Transfer-Encoding %q of a part is not supported. Send it as it is.", value)
+			return bad("The Content-Transfer-Encoding %q of a part is not supported. Send it as it is.", brief(value))
 		}
 	default:
-		return bad("The header %s of a part is not supported.", name)
+		return bad("The header %s of a part is not supported.", brief(name))
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (h *headers) read(name, value string) *Error {
 func (h *headers) readDisposition(value string) *Error {
 	kind, rest, more := strings.Cut(value, ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), "form-data") {
-		return bad("The Content-Disposition %q must be form-data.", value)
+		return bad("The Content-Disposition %q must be form-data.", brief(value))
 	}
 	for more {
 		var key, text string
@@ -88,14 +88,14 @@ func (h *headers) readDisposition(value string) *Error {
 			text, rest, more = cutValue(rest)
 		}
 		if !more {
-			return bad("The Content-Disposition %q cannot be read.", value)
+			return bad("The Content-Disposition %q cannot be read.", brief(value))
 		}
 		if problem := h.param(strings.ToLower(strings.TrimSpace(key)), text); problem != nil {
 			return problem
 		}
 		rest, more = strings.CutPrefix(strings.TrimLeft(rest, " "), ";")
 		if !more && rest != "" {
-			return bad("The Content-Disposition %q cannot be read.", value)
+			return bad("The Content-Disposition %q cannot be read.", brief(value))
 		}
 	}
 	if !h.named {
@@ -111,18 +111,18 @@ func (h *headers) param(key, text string) *Error {
 		h.named = true
 		h.name = text
 		if !isName(text) {
-			return bad("The name %q of a part must be 1 to %d letters, digits and . _ - [ ], and none that servers read as something else.", text, maxName)
+			return bad("The name %q of a part must be 1 to %d letters, digits and . _ - [ ], and none that servers read as something else.", brief(text), maxName)
 		}
 	case key == "filename" && !h.filed:
 		h.filed = true
 		h.filename = text[strings.LastIndexByte(text, '/')+1:] // some servers take the folders away
 		if h.filename == "" || len(text) > maxFilename || h.filename == "." || h.filename == ".." {
-			return bad("The filename %q must be 1 to %d bytes long, and not end as a folder.", text, maxFilename)
+			return bad("The filename %q must be 1 to %d bytes long, and not end as a folder.", brief(text), maxFilename)
 		}
 	case key == "name" || key == "filename":
 		return bad("A part has two parameters %s.", key)
 	default:
-		return bad("The parameter %q of a Content-Disposition is not supported, only name and filename are.", key)
+		return bad("The parameter %q of a Content-Disposition is not supported, only name and filename are.", brief(key))
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (h *headers) param(key, text string) *Error {
 // check refuses types that change what the content says.
 func (h *headers) check(file bool) *Error {
 	if strings.HasPrefix(h.kind, "multipart/") {
-		return bad("A part of the type %s is not supported.", h.kind)
+		return bad("A part of the type %s is not supported.", brief(h.kind))
 	}
 	if file {
 		return nil
@@ -139,7 +139,7 @@ func (h *headers) check(file bool) *Error {
 	case "", "utf-8", "utf8", "us-ascii":
 		return nil
 	}
-	return bad("The charset %q of a field is not supported. Send UTF-8.", h.params["charset"])
+	return bad("The charset %q of a field is not supported. Send UTF-8.", brief(h.params["charset"]))
 }
 
 // fileType is the media type of a file, in its usual form.

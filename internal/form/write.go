@@ -3,6 +3,7 @@ package form
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/hex"
 	"io"
 )
 
@@ -16,7 +17,7 @@ type Encoded struct {
 // Encode writes a form, with a boundary of its own. Contents are not copied, so they must not change
 // while it is read.
 func (f *Form) Encode() *Encoded {
-	boundary := rand.Text() // 128 bits, which nobody can put into a content
+	boundary := newBoundary()
 	e := &Encoded{Type: "multipart/form-data; boundary=" + boundary}
 	end := "\r\n"
 	lead := "--"
@@ -32,6 +33,14 @@ func (f *Form) Encode() *Encoded {
 	}
 	e.add([]byte(lead + boundary + "--" + end))
 	return e
+}
+
+// newBoundary draws 128 bits, which nobody can put into a content. They are written in hexadecimal digits,
+// because formidable takes a form with json in its Content-Type for JSON.
+func newBoundary() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
 }
 
 func (e *Encoded) add(piece []byte) {

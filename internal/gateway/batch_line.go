@@ -39,7 +39,7 @@ func readLine(line []byte) (l batchLine, problem *badRequest) {
 	root.ForEach(func(key, value gjson.Result) bool {
 		for _, name := range lineKeys {
 			if strings.EqualFold(name, key.Str) {
-				problem = oneOf(&seen, key.Str, name)
+				seen, problem = oneOf(seen, key.Str, name)
 				if problem == nil {
 					problem = l.read(name, value, line)
 				}

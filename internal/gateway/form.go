@@ -37,7 +37,9 @@ func (h *head) readPart(part *form.Part, seen *[]string) *badRequest {
 		if naming[known] != nil {
 			return bad(part.Name, "The field %q is not supported in a form.", part.Name)
 		}
-		if err := oneOf(seen, part.Name, known); err != nil {
+		var err *badRequest
+		*seen, err = oneOf(*seen, part.Name, known)
+		if err != nil {
 			return err
 		}
 		if slices.Contains(formFields, known) {

@@ -151,7 +151,8 @@ func (h *head) read(body []byte) *badRequest {
 		if read == nil {
 			return true
 		}
-		if problem = oneOf(&names, key.Str, name); problem == nil {
+		names, problem = oneOf(names, key.Str, name)
+		if problem == nil {
 			problem = read(h, value)
 		}
 		return problem == nil
@@ -168,15 +169,14 @@ func (h *head) read(body []byte) *badRequest {
 
 // oneOf adds a governed key to those that were seen. It refuses a key that is there already, or differs
 // from its name by case.
-func oneOf(seen *[]string, key, name string) *badRequest {
+func oneOf(seen []string, key, name string) ([]string, *badRequest) {
 	if name != key {
-		return bad(name, "The key %q differs from %q only by case, which servers read differently. Write %q.", key, name, name)
+		return seen, bad(name, "The key %q differs from %q only by case, which servers read differently. Write %q.", key, name, name)
 	}
-	if slices.Contains(*seen, name) {
-		return bad(name, "The key %q is there twice; which of its values counts is ambiguous.", name)
+	if slices.Contains(seen, name) {
+		return seen, bad(name, "The key %q is there twice; which of its values counts is ambiguous.", name)
 	}
-	*seen = append(*seen, name)
-	return nil
+	return append(seen, name), nil
 }
 
 // governedKey returns the governed key that a reader ignoring case would take key for, and its

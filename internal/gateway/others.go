@@ -107,7 +107,7 @@ func (h *head) readExtraBody(v gjson.Result) (problem *badRequest) {
 		if known == "" {
 			return true
 		}
-		problem = oneOf(&seen, key.Str, known)
+		seen, problem = oneOf(seen, key.Str, known)
 		read := naming[known]
 		switch {
 		case problem != nil:
@@ -140,7 +140,10 @@ func (h *head) readProviderOptions(v gjson.Result) (problem *badRequest) {
 
 // readRoute notes that the provider may fall back to a model of its own choice if none is named.
 func (h *head) readRoute(v gjson.Result) *badRequest {
-	h.falls = h.falls || v.Type == gjson.String && strings.EqualFold(v.Str, "fallback")
+	if v.Type != gjson.String && v.Type != gjson.Null {
+		return bad("route", "route must be a string, not %s.", show(v))
+	}
+	h.falls = h.falls || strings.EqualFold(v.Str, "fallback")
 	return nil
 }
 

@@ -49,6 +49,7 @@ func TestReadHead_Others(t *testing.T) {
 		`{"models":"a"}`:                                  "list of models",
 		`{"models":["a",4]}`:                              "by strings",
 		`{"models":["a"],"models":["b"]}`:                 "twice",
+		`{"route":{"a":1,"a":2}}`:                         "must be a string",
 		`{"Models":["a"]}`:                                "only by case",
 		`{"fallbacks":[{}]}`:                              "names 0",
 		`{"fallbacks":[{"model":"a","\u004dodel":"b"}]}`:  "names 2",

@@ -171,7 +171,8 @@ func eachGoverned(v gjson.Result, read func(name string, v gjson.Result) *badReq
 		if name == "" {
 			return true
 		}
-		if problem = oneOf(&seen, key.Str, name); problem == nil {
+		seen, problem = oneOf(seen, key.Str, name)
+		if problem == nil {
 			problem = read(name, value)
 		}
 		return problem == nil
