@@ -7,11 +7,15 @@ RUN go mod download
 COPY . .
 ARG VERSION TARGETOS TARGETARCH
 RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build
+# Folders that volumes take their owner from, so that nothing needs to run as root.
+RUN mkdir -p /image/var/lib/llmgov /image/monitoring/grafana/dashboards /image/monitoring/grafana/provisioning/dashboards /image/monitoring/prometheus
 
-# One file and the roots of TLS: time zones are in the program, and it writes nowhere but where it is told to.
+# One file, the roots of TLS and licences: time zones are in the program, and it writes nowhere but where it is told to.
 FROM scratch
 LABEL org.opencontainers.image.source=https://github.com/llmgov/llmgov org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build --chown=65532:65532 /image/ /
+COPY --from=build /src/LICENSE /src/THIRD_PARTY_NOTICES /
 COPY --from=build /src/bin/llmgov /
 WORKDIR /etc/llmgov
 USER 65532:65532

@@ -7,6 +7,8 @@
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
 # make check   formatting, vet, staticcheck, tests, 20 s of fuzzing each parser, and fuzz-readers
 # make fuzz-readers   what upstreams read of random bodies and forms, by other readers, for TIME=60s each; installs them where it may
+# make notices THIRD_PARTY_NOTICES, the licences of all that is linked; check-notices compares it
+# make pin     the digests of the images in Dockerfile and compose.yaml; needs Docker and the registries
 # make model   every small world of the federation, and of parts of limits, to its end, and each rule broken in turn
 # make chaos   all that can happen to gateways that share a limit, for ten minutes
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
@@ -19,7 +21,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards lint check fuzz fuzz-readers model chaos reloads storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards lint check fuzz fuzz-readers notices check-notices pin model chaos reloads storm bench
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -61,6 +63,16 @@ fuzz:
 
 fuzz-readers:
 	TIME=$(or $(TIME),60s) internal/readers/run.sh
+
+notices:
+	.ci/notices > THIRD_PARTY_NOTICES.new
+	mv THIRD_PARTY_NOTICES.new THIRD_PARTY_NOTICES
+
+check-notices:
+	.ci/notices --check
+
+pin:
+	.ci/pin
 
 model:
 	go test -run '^TestModel$$' -count 1 -timeout 60m -v ./federation -whole
