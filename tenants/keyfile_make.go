@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -13,6 +14,30 @@ func NewKey(label string) string {
 	var secret [24]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	return "llmg_" + label + "_" + base64.RawURLEncoding.EncodeToString(secret[:])
+}
+
+// The least that a key must be. Only its hash is kept, but that is unsalted: whoever reads it finds a key of fewer bits by
+// trying.
+const (
+	minKeyLength = 20
+	minKeyBits   = 80
+)
+
+// CheckKeyStrength answers why a key could be found from its hash by trying, or nil. Bits are counted as those of as many
+// characters, drawn from the different ones that the key has.
+func CheckKeyStrength(key string) error {
+	seen := map[rune]bool{}
+	length := 0
+	for _, c := range key {
+		seen[c] = true
+		length++
+	}
+	bits := float64(length) * math.Log2(float64(max(len(seen), 1)))
+	if length >= minKeyLength && bits >= minKeyBits {
+		return nil
+	}
+	return fmt.Errorf("the key could be guessed from its hash: it needs %d characters or more, most of them different, "+
+		"and has %d (%d different); make one with llmgov keys new", minKeyLength, length, len(seen))
 }
 
 // CheckKeyLabel answers what is wrong with a label of a key, or nil.

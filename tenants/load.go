@@ -76,6 +76,7 @@ type loader struct {
 	r      *report
 
 	policySize volume // of the policy files that were read so far
+	configMode fs.FileMode
 
 	keyFile  string      // as the config last named it; empty before the first load
 	keys     runtimeKeys // what it holds
@@ -121,6 +122,7 @@ func load(l *loader) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	snap.exposed = exposed(l.r, &snap.cfg, l.shown, l.configMode)
 	return snap.withKeys(l.keys), nil
 }
 
@@ -198,6 +200,9 @@ func (l *loader) readFile(name string) ([]byte, error) {
 		read = readLimited // check may be given a pipe
 	}
 	data, info, err := read(l.fsys, name)
+	if name == l.config && info != nil {
+		l.configMode = info.Mode()
+	}
 	l.sums[name] = sumOf(data, err)
 	l.remember(name, info, l.sums[name])
 	return data, err

@@ -23,6 +23,7 @@ type Snapshot struct {
 	zone    *time.Location
 	origins origins
 	scopes  [][]string // what each tenant may use, as patterns
+	exposed []string   // secrets that others may read, as a person reads it
 	hash    string
 	full    [sha256.Size]byte
 	runtime runtimeKeys

@@ -83,6 +83,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 		r.unreached(snap, p)
 	}
 	r.unused(snap)
+	r.Notes = append(r.Notes, snap.Cautions()...)
 	r.keys(snap, now)
 	r.keyless(snap)
 	r.Notes = append(r.Notes, snap.KeyNotes()...)

@@ -34,7 +34,8 @@ func (k keysNewCmd) Run(e *env) error {
 }
 
 type keysHashCmd struct {
-	Key string `arg:"" optional:"" help:"The key; read from standard input when left out, which keeps it out of the shell's history."`
+	Key  string `arg:"" optional:"" help:"The key; read from standard input when left out, which keeps it out of the shell's history."`
+	Weak bool   `help:"Hash the key even if it could be guessed from its hash. For keys that you cannot change."`
 }
 
 // Help is shown below the flags.
@@ -46,6 +47,9 @@ func (k keysHashCmd) Run(e *env) error {
 		if k.Key = strings.TrimRight(line, "\r\n"); k.Key == "" {
 			return &usageError{fmt.Sprintf("there is no key to hash (%v)", err)}
 		}
+	}
+	if err := tenants.CheckKeyStrength(k.Key); err != nil && !k.Weak {
+		return fmt.Errorf("%w, or add --weak if you cannot change it", err)
 	}
 	fmt.Fprintln(e.stdout, tenants.HashKey(k.Key))
 	return nil

@@ -112,6 +112,9 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	snap, cfg := from.snap, from.snap.Config()
 	p := &parts{log: newLogger(e), metrics: telemetry.New()}
 	defer func() { err = errors.Join(err, p.close()) }()
+	for _, caution := range snap.Cautions() {
+		p.log.Warn(caution)
+	}
 	if err := p.build(e.ctx, snap); err != nil {
 		return err
 	}

@@ -1,0 +1,78 @@
+package tenants
+
+import (
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Cautions lists what a config may say and had better not: secrets that others on the machine may read, and keys that
+// are sent in clear.
+func (s *Snapshot) Cautions() []string {
+	list := slices.Clone(s.exposed)
+	for _, u := range s.cfg.Upstreams {
+		if u.APIKey != "" && inClear(u.BaseURL) {
+			list = append(list, "upstream "+u.Name+": its api_key is sent in clear to "+hostOf(u.BaseURL)+"; use https, unless the network is yours alone")
+		}
+	}
+	return list
+}
+
+// exposed names secrets that are written out in a config file that everybody on the machine may read.
+func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
+	const others = 0o004
+	if runtime.GOOS == "windows" || mode.Perm()&others == 0 {
+		return nil
+	}
+	var keys []string
+	note := func(secret bool, path string) {
+		_, variable := r.typed[path]
+		if secret && !variable && r.places[path].file == name {
+			keys = append(keys, spell(path))
+		}
+	}
+	note(cfg.Admin.Token != "", child("admin", "token"))
+	note(hasPassword(cfg.Store), "store")
+	for _, u := range cfg.Upstreams {
+		note(u.APIKey != "", child(child("upstreams", u.Name), "api_key"))
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return []string{name + ": other users of this machine may read " + strings.Join(keys, ", ") + "; write ${NAME} instead, or run chmod o-r " + name}
+}
+
+// inClear reports whether calls to an address can be read on a network.
+func inClear(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || !strings.EqualFold(u.Scheme, "http") {
+		return false
+	}
+	host := u.Hostname()
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return !strings.EqualFold(host, "localhost")
+	}
+	return !addr.Unmap().IsLoopback()
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// hasPassword reports whether the address of a store holds one.
+func hasPassword(store string) bool {
+	u, err := url.Parse(store)
+	if err != nil {
+		return false
+	}
+	_, inHost := u.User.Password()
+	return inHost || strings.Contains(u.RawQuery, "password=")
+}
