@@ -77,11 +77,12 @@ const (
 	EndBroken
 	EndCharged
 	EndReleased
+	EndPostponed
 
 	NumEndings = int(iota)
 )
 
-var endingNames = [NumEndings]string{"settled", "broken", "charged", "released"}
+var endingNames = [NumEndings]string{"settled", "broken", "charged", "released", "postponed"}
 
 func (e Ending) String() string { return endingNames[e] }
 

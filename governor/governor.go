@@ -178,7 +178,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 
 	// 3 The pool's share, with what is left of the wait.
 	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, may)
-	l.budgetsOnly = req.BudgetsOnly
+	l.budgetsOnly, l.before = req.BudgetsOnly, req.Booked.bounded()
 	if rej != nil {
 		rej.Waited += waited
 	}

@@ -13,7 +13,8 @@ type Lease struct {
 	g           *Governor
 	pool        *pool
 	handle      escrow.Handle
-	budgetsOnly bool // as in the Request
+	budgetsOnly bool  // as in the Request
+	before      Usage // the Request's Booked
 	// Waited is how long the call waited to be admitted.
 	Waited time.Duration
 	// Would is why a shadow's call would have been refused; nil if it would not, or for other
@@ -34,6 +35,12 @@ func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, EndBroken) }
 // taken so far. It counts as no request. It reports whether this call of Charge ended the lease.
 func (l Lease) Charge(u Usage) bool { return l.end(u.bounded(), 0, EndCharged) }
 
+// Postpone ends the lease of a call whose work goes on by itself and is charged when it is done, by a
+// request that says so (Request.Booked). What the lease held of rolling limits stays booked for
+// their minute, because the provider counts it there; its share bears what such calls usually take,
+// and budgets get everything back. It reports whether this call of Postpone ended the lease.
+func (l Lease) Postpone() bool { return l.end(Usage{}, 1, EndPostponed) }
+
 // Release ends the lease of a call that never reached the upstream, and gives everything back. It
 // reports whether this call of Release ended it.
 func (l Lease) Release() bool { return l.end(Usage{}, 0, EndReleased) }
@@ -53,12 +60,15 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	p, now := l.pool, l.g.clock.Now()
 	p.mu.Lock()
 	w := p.rules.Weights
-	cost, actual := escrow.Cost{w.cost(u), requests}, w.ownCost(u, requests)
-	if l.budgetsOnly {
-		cost, actual = escrow.Cost{}, ownCost{}
-	}
+	cost, actual := l.tookLocked(u, requests)
 	booked := p.escrow.CostOf(int(l.handle.Slot))
-	st, ok := p.endLocked(now, l.handle, cost, u, how == EndSettled)
+	fair := w.fair(u)
+	if how == EndPostponed && p.escrow.Running(l.handle) {
+		postponed := &p.leases[l.handle.Slot]
+		cost, actual = booked, postponed.tab.cost
+		fair = w.fair(Usage{Input: postponed.input, Output: p.outputs.Expect(&postponed.course.output)})
+	}
+	st, ok := p.endLocked(now, l.handle, taking{cost, fair, u, how == EndSettled})
 	if !ok {
 		p.mu.Unlock()
 		return false
@@ -85,6 +95,24 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 		l.g.tellEnd(now, p, &st, asked, how, u)
 	}
 	return true
+}
+
+// tookLocked is what a usage takes of the pool's and of tenants' rolling limits.
+func (l Lease) tookLocked(u Usage, requests int64) (escrow.Cost, ownCost) {
+	if l.budgetsOnly {
+		return escrow.Cost{}, ownCost{}
+	}
+	w := l.pool.rules.Weights
+	cost := escrow.Cost{w.cost(u), requests}
+	own := w.ownCost(u, requests)
+	if l.before == (Usage{}) {
+		return cost, own
+	}
+	cost[escrow.Tokens] = max(0, cost[escrow.Tokens]-w.most(l.before.Input, l.before.Output))
+	own[ownTokens] = max(0, own[ownTokens]-w.most(l.before.Input, l.before.Output))
+	own[ownInput] = max(0, own[ownInput]-w.most(l.before.Input, 0))
+	own[ownOutput] = max(0, own[ownOutput]-w.most(0, l.before.Output))
+	return cost, own
 }
 
 // Progress tells how many tokens the call has produced so far. Calling it a few times a second is

@@ -47,14 +47,22 @@ func (p *pool) stateLocked(h escrow.Handle) *leaseState {
 	return &p.leases[h.Slot]
 }
 
+// taking is what an ended call took: of the pool's limits, of its tenant's share, and in tokens.
+type taking struct {
+	cost  escrow.Cost
+	fair  int64
+	usage Usage
+	whole bool // it came to its own end
+}
+
 // endLocked settles a call in the escrow, learns from it, and returns its state, which it clears.
 // It reports false if the call has ended before.
-func (p *pool) endLocked(now time.Time, h escrow.Handle, actual escrow.Cost, u Usage, whole bool) (leaseState, bool) {
-	if !p.escrow.SettleFair(now, h, actual, p.rules.Weights.fair(u)) {
+func (p *pool) endLocked(now time.Time, h escrow.Handle, took taking) (leaseState, bool) {
+	if !p.escrow.SettleFair(now, h, took.cost, took.fair) {
 		return leaseState{}, false
 	}
 	st := p.leases[h.Slot]
 	p.leases[h.Slot] = leaseState{}
-	p.learnLocked(now, &st, u, whole)
+	p.learnLocked(now, &st, took.usage, took.whole)
 	return st, true
 }

@@ -192,7 +192,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 		var ans escrow.Answer
 		switch {
 		case st.waiter == nil: // dispatched, but its caller has gone
-			p.endLocked(now, h, escrow.Cost{}, Usage{}, false)
+			p.endLocked(now, h, taking{})
 		case why == timedOut:
 			ans, _ = p.escrow.Refuse(now, h, call.Claim.Key)
 		default:

@@ -33,6 +33,10 @@ type Request struct {
 	// BudgetsOnly counts the tokens in budgets alone, and in no rolling limit and no share: for
 	// work that the provider does outside of those, such as batches.
 	BudgetsOnly bool
+	// Booked is what rolling limits have booked of it already, when the lease was postponed under
+	// which it was begun: the Input and Output of that one's Request. Only what it takes beyond that
+	// counts there, and in shares. It is for a Forced request.
+	Booked Usage
 	// Interrupt, if set, is called to end the call early, with the cause: see Governor.Interrupt.
 	// It must not block. It may be called before Acquire returns the lease, and shortly after the
 	// lease has ended. What context.WithCancelCause returns will do.

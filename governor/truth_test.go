@@ -250,7 +250,7 @@ func TestDispatchedToOneWhoHasGone(t *testing.T) {
 			runtime.Gosched()
 		}
 		now := g.clock.Now()
-		if _, ok := p.endLocked(now, first.handle, escrow.Cost{0, 1}, Usage{}, true); !ok {
+		if _, ok := p.endLocked(now, first.handle, taking{cost: escrow.Cost{0, 1}, whole: true}); !ok {
 			t.Fatal("the first lease has ended before")
 		}
 		g.pumpAndUnlock(p.pool, now)

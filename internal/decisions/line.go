@@ -90,6 +90,7 @@ type Ask struct {
 	Claim       escrow.Claim   `json:"claim,omitzero"`
 	Forced      bool           `json:"forced,omitempty"`
 	BudgetsOnly bool           `json:"budgets_only,omitempty"`
+	Booked      Usage          `json:"booked,omitzero"`
 }
 
 // Why is why a call was refused: whose limit, and how it stood.
@@ -166,7 +167,7 @@ func policyOf(e *governor.Event) *Policy {
 func askOf(r *governor.Request) *Ask {
 	a := &Ask{
 		Request: r.ID, Tenant: r.Tenant, Pool: r.Pool, Model: r.Model, Input: r.Input, Output: r.Output, Price: r.Price,
-		Stream: r.Stream, Background: r.Background, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly,
+		Stream: r.Stream, Background: r.Background, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked),
 	}
 	if r.MaxWait != nil {
 		wait := int64(*r.MaxWait)
@@ -179,7 +180,7 @@ func askOf(r *governor.Request) *Ask {
 func (a *Ask) Of() governor.Request {
 	r := governor.Request{
 		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price,
-		Stream: a.Stream, Background: a.Background, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly,
+		Stream: a.Stream, Background: a.Background, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked),
 	}
 	if a.MaxWait != nil {
 		wait := time.Duration(*a.MaxWait)

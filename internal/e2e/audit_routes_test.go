@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/gateway"
@@ -20,8 +23,12 @@ type hidden struct {
 	route string // as the gateway lists it
 	body  string
 	kind  string // the Content-Type, if it is not JSON
+	// instant answers come at once, and so all but together.
+	instant bool
 	// first is sent once before, and its id takes the place of ID in the body.
 	firstPath, firstBody, firstKind string
+	// events are said in a realtime session, instead of a body.
+	events []string
 }
 
 const (
@@ -91,7 +98,8 @@ func hiding() []hidden {
 		{name: "a document by its address", route: responses, body: asked(`[{"type":"input_file","file_url":"https://a/b"}]`)},
 		{name: "a file by its id", route: responses, body: asked(`[{"type":"input_file","file_id":"ID"}]`), firstPath: "/files", firstBody: upload, firstKind: formKind},
 		{name: "a tool of the provider", route: responses, body: `{"model":"m","max_output_tokens":1,"input":"x","tools":[{"type":"file_search","vector_store_ids":[]}]}`},
-		{name: "in the background", route: responses, body: `{"model":"m","max_output_tokens":1000,"background":true,"input":"x"}`},
+		{name: "in the background", route: responses, instant: true, body: `{"model":"m","max_output_tokens":1000,"background":true,"input":"x"}`},
+		{name: "in the background, streamed", route: responses, instant: true, body: `{"model":"m","max_output_tokens":1000,"background":true,"stream":true,"mock":{"usage":"absent"},"input":"x"}`},
 
 		{name: "hyphens", route: messages, body: plain(strings.Repeat("word-", 4000))},
 		{name: "images", route: messages, body: said(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + base64 + `"}},{"type":"image","source":{"type":"url","url":"https://a/b"}}]`)},
@@ -113,12 +121,28 @@ func hiding() []hidden {
 		{name: "what it says", route: "/audio/speech", body: `{"model":"m","input":"a","stream_format":"sse"}`},
 		{name: "what it hears", route: "/audio/transcriptions", kind: formKind, body: asForm("file", "model", "m")},
 		{name: "what it hears", route: "/audio/translations", kind: formKind, body: asForm("file", "model", "m")},
+
+		{name: "a response", route: realtimeRoute, events: []string{`{"type":"response.create","response":{"max_output_tokens":1000}}`}},
+		{name: "a response without a bound", route: realtimeRoute, events: []string{`{"type":"response.create"}`}},
+		{name: "hyphens", route: realtimeRoute, events: []string{
+			`{"type":"conversation.item.create","item":{"type":"message","content":[{"type":"input_text","text":"` + strings.Repeat("word-", 4000) + `"}]}}`,
+			`{"type":"response.create","response":{"max_output_tokens":1}}`,
+		}},
 	}
 }
 
-// tokenless are the routes on which calls take no tokens, and why.
+const realtimeRoute = "GET /realtime"
+
+// tokenless are the routes on which calls take no tokens, and why: those of objects by what their
+// paths begin with.
 var tokenless = map[string]string{
 	"/messages/count_tokens": "it only counts them",
+	"/responses":             "a response is charged for when it is made, or seen done",
+	"/files":                 "no model reads a file when it comes",
+	"/uploads":               "nor its parts",
+	"/batches":               "a batch counts in budgets alone, when it is done",
+	"/fine_tuning":           "jobs are not metered",
+	"/vector_stores":         "nor is what is searched",
 }
 
 // Fifty calls at once, on each route and with the size of each hidden in each way, never take more
@@ -138,7 +162,16 @@ func TestAudit_FiftyAtOnce(t *testing.T) {
 			}
 		})
 	}
-	for _, route := range gateway.InferenceRoutes() {
+	routes := gateway.InferenceRoutes()
+	for _, route := range gateway.ObjectRoutes() {
+		if route != realtimeRoute {
+			_, path, _ := strings.Cut(route, " /")
+			first, _, _ := strings.Cut(path, "/")
+			route = "/" + first
+		}
+		routes = append(routes, route)
+	}
+	for _, route := range routes {
 		if !tried[route] && tokenless[route] == "" {
 			t.Errorf("nothing tries %s: add a case for each way to hide a size there", route)
 		}
@@ -151,6 +184,9 @@ func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 		a := tenant("a", 1)
 		a.TPM, a.Routes, a.DefaultPool = limit, tenants.DefaultRoutes|tenants.RouteFiles|tenants.RouteBatches|tenants.RouteRealtime|tenants.RouteResponses, "p"
 		w := world{pool: pool(1e12, 0, 0), tenants: []tenants.Tenant{a}, mock: mock.Config{TPM: 1 << 50, OutputTokens: unknown, FirstToken: 10 * time.Second}}
+		if h.instant {
+			w.mock.FirstToken = 0
+		}
 		w.pool.Burst, w.pool.BurstSet = time.Minute, true
 		w.pool.DefaultMaxOutput = unknown
 		s := newStack(t, w)
@@ -167,7 +203,12 @@ func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 			time.Sleep(2 * time.Minute)
 		}
 		before := s.mock.Stats().TokensProduced
-		statuses := atOnce(s, calls, h.route, body, h.header(h.kind)...)
+		statuses := map[int]int{}
+		if h.events != nil {
+			statuses = h.sessions(s, calls)
+		} else {
+			statuses = atOnce(s, calls, h.route, body, h.header(h.kind)...)
+		}
 		took = s.mock.Stats().TokensProduced - before
 		if statuses[http.StatusOK] == 0 || statuses[http.StatusOK]+statuses[http.StatusTooManyRequests] != calls {
 			t.Errorf("the answers were %v", statuses)
@@ -175,6 +216,48 @@ func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 		s.checkIdle()
 	})
 	return took
+}
+
+// sessions says the events in so many sessions at once, each up to the end of a response or an error,
+// and counts these as if they were answers.
+func (h hidden) sessions(s *stack, calls int) map[int]int {
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	var all sync.WaitGroup
+	for range calls {
+		conn := s.session(s.t.Context(), "a")
+		all.Go(func() {
+			status := h.session(s.t.Context(), conn)
+			mu.Lock()
+			statuses[status]++
+			mu.Unlock()
+			_ = conn.Close(websocket.StatusNormalClosure, "")
+		})
+	}
+	all.Wait()
+	return statuses
+}
+
+// session says the events in one session.
+func (h hidden) session(ctx context.Context, conn *websocket.Conn) (status int) {
+	for _, event := range h.events {
+		if conn.Write(ctx, websocket.MessageText, []byte(event)) != nil {
+			return 0
+		}
+	}
+	for {
+		_, text, err := conn.Read(ctx)
+		switch kind := gjson.GetBytes(text, "type").Str; {
+		case err != nil:
+			return 0
+		case kind == "response.done":
+			return http.StatusOK
+		case kind == "error" && gjson.GetBytes(text, "error.code").Str == "rate_limit_exceeded":
+			return http.StatusTooManyRequests
+		case kind == "error":
+			return http.StatusBadRequest
+		}
+	}
 }
 
 func (h hidden) header(kind string) []string {

@@ -42,6 +42,8 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	switch {
 	case !c.try.sent.Load() && u == noUsage:
 		c.lease.Release()
+	case c.ending.later && u == noUsage:
+		c.lease.Postpone()
 	case outcome == telemetry.OK && !c.ending.later:
 		c.lease.Settle(u)
 	default:

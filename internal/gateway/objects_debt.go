@@ -46,7 +46,7 @@ func (c *call) checkBackground() *refusal {
 func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
-		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.model, c.dearest), Input: input,
+		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.model, c.dearest), Input: input, Bound: c.req.Output,
 		Streams: kind == objects.Response && c.head.stream,
 	})
 	if err != nil {
@@ -68,7 +68,9 @@ func (c *call) oweBackground(response gjson.Result) {
 		c.owed = id
 	case c.ending.later: // its usage will not be told
 		u := c.guess()
-		c.charge(u)
+		req := c.req
+		req.Booked = governor.Usage{Input: req.Input, Output: req.Output}
+		c.book(req, c.account, u)
 		c.ending.usage = u // for the log
 	}
 }
@@ -125,6 +127,9 @@ func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
 	defer account.Release()
 	// Providers run batches outside of the limits by the minute, and report the use of hours at once.
 	req := governor.Request{Tenant: tenant.Name, Pool: pool.Name, Model: d.Model, ID: c.id, BudgetsOnly: d.Kind == objects.Batch}
+	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
+		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
+	}
 	if price, ok := c.world.snap.Price(d.Model); ok {
 		req.Price = governor.Price(price)
 	}

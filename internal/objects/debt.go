@@ -19,7 +19,10 @@ type Debt struct {
 	// Input is the prompt as estimated, and Output what was streamed of the answer, for an
 	// object that never tells.
 	Input, Output int64
-	Made          time.Time
+	// Bound is the most that the answer may have, which limits by the minute have booked already,
+	// like Input.
+	Bound int64
+	Made  time.Time
 
 	// Streams says that the answer is being streamed to its client, and Untold that the
 	// object was seen gone meanwhile and told nothing. A restart ends all streams.

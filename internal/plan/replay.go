@@ -244,6 +244,8 @@ func end(l governor.Lease, how string, u governor.Usage) {
 		l.Break(u)
 	case governor.EndCharged.String():
 		l.Charge(u)
+	case governor.EndPostponed.String():
+		l.Postpone()
 	default:
 		l.Release()
 	}
