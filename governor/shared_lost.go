@@ -154,12 +154,13 @@ func (c Pool) Together() Pool {
 const lossRetry = time.Second
 
 // lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
-// limits would have room says nothing while nothing may be used of them.
+// limits would have room says nothing while nothing may be used of them. Learning takes as long as the
+// store says, unless it ends as soon as the expected nodes have reported.
 func (p *pool) lostLocked(now time.Time, rej *Rejection) {
 	rej.Reason = ReasonStoreLost
 	rej.Kept = false
 	rej.RetryAfter = lossRetry
-	if p.cutOffLocked(now) && !now.Before(p.aloneUntil) {
+	if p.cutOffLocked(now) && !now.Before(p.aloneUntil) && p.rules.ExpectNodes == 0 {
 		rej.RetryAfter = max(lossRetry, p.learning.Sub(now))
 	}
 }

@@ -294,3 +294,20 @@ func TestShared_Measured(t *testing.T) {
 		t.Errorf("free has %v and acme %v where a quarter of acme is, want 3 to 1", free, acme)
 	}
 }
+
+// TestShared_LearningPromises: while the store learns what was used, a refusal promises the time that
+// it takes; seconds, if it ends as soon as the expected nodes have reported.
+func TestShared_LearningPromises(t *testing.T) {
+	for expect, want := range map[int]time.Duration{0: 45 * time.Second, 2: lossRetry} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := sharedConfig()
+			cfg.Pools[0].ExpectNodes = expect
+			g, s := shared(t, cfg)
+			s.Learns(time.Now().Add(45 * time.Second))
+			_, rej := g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700})
+			if rej == nil || rej.Reason != ReasonStoreLost || rej.RetryAfter != want {
+				t.Errorf("with %d nodes expected the promise is %v, want %v", expect, rej, want)
+			}
+		})
+	}
+}

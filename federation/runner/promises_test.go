@@ -64,6 +64,7 @@ func newPromiseWorld(t *testing.T, seed uint64) *promiseWorld {
 	shared := gateways > 1 || w.rng.IntN(2) == 0
 	w.cfg.Shared, w.cfg.SharedSlots, w.cfg.SharedLimits = shared, shared, shared
 	w.fresh = w.rng.IntN(3) > 0
+	w.cfg.Pools[0].ExpectNodes = oneOf(w.rng, 0, gateways)
 	store := memory.New(memory.Config{Fresh: w.fresh})
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -219,7 +220,7 @@ func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Rejection) (least
 	}
 	untilReset := time.Until(rej.Resets)
 	switch {
-	case rej.Reason == governor.ReasonStoreLost && !w.fresh:
+	case rej.Reason == governor.ReasonStoreLost && !w.fresh && w.cfg.Pools[0].ExpectNodes == 0:
 		return second, escrow.Window + second
 	case rej.Reason == governor.ReasonStoreLost:
 		return second, 2 * second
