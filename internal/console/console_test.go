@@ -88,6 +88,23 @@ func TestUnchangedFilesAreNotSentAgain(t *testing.T) {
 	}
 }
 
+// The texts are in the words that operators use.
+func TestTextsArePlainEnglish(t *testing.T) {
+	never := regexp.MustCompile(`At once|at once'|is alone|Nothing is known|It was refused|begins again|were lost on the way|'bar to|Go on|Asking the gateway|while all ask|No decision is like that|has that in its name|'G'`)
+	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if found := never.FindString(read(t, name)); found != "" {
+			t.Errorf("%s says %q", name, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // No name may become more than text, and nothing may be asked of elsewhere.
 func TestAssetsParseNoHTMLAndNameNoHost(t *testing.T) {
 	never := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|\son\w+="|\sstyle="|<script>|https?://`)

@@ -9,8 +9,13 @@
 //	state.js     what is known, and when to draw
 //	dom.js       elements from trees, changed in place
 //	table.js     long tables, of which only what is in sight is there
-//	chart.js     a pool's last minutes
-//	parts.js     what several views show: bars, badges, links, lists
+//	strip.js     what is wrong now, on every page
+//	series.js    the past hour and the seconds since, for charts
+//	chart.js     charts over time
+//	colours.js   a colour for each tenant
+//	names.js     names cut in their middle
+//	events.js    decisions as rows
+//	parts.js     what several views show: bars, badges, links
 //	views/       one file for each view
 //
 // All that comes from outside (names of tenants above all) becomes text nodes; nothing is

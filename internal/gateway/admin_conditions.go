@@ -123,13 +123,14 @@ func policyConditions(s *PolicyStatus) []adminapi.Condition {
 		return out
 	}
 	if !s.Success {
-		text := "Invalid files; the previous policy stays in force."
+		text := "The files cannot be read"
 		if len(s.Problems) > 0 {
-			text += " " + s.Problems[0].String()
+			text = s.Problems[0].String()
 		}
 		if more := len(s.Problems) - 1; more > 0 {
 			text += fmt.Sprintf(" (and %d more)", more)
 		}
+		text += ". The previous policy stays in force."
 		out = append(out, adminapi.Condition{Kind: adminapi.PolicyInvalid, Severity: adminapi.Error, Since: s.FailingSince, Message: text})
 	}
 	if len(s.NeedsRestart) > 0 {

@@ -19,20 +19,23 @@ func NewRecorder(source func() []Reading) *Recorder {
 	return &Recorder{source: source, book: NewBook()}
 }
 
-// Run records until ctx ends.
+// Run records at each step, until ctx ends. A point is thus of the moment that its time says.
 func (r *Recorder) Run(ctx context.Context) error {
-	r.record()
-	ticker := time.NewTicker(Step)
-	defer ticker.Stop()
+	timer := time.NewTimer(untilStep(time.Now()))
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-timer.C:
 			r.record()
+			timer.Reset(untilStep(time.Now()))
 		}
 	}
 }
+
+// untilStep is how long it takes until the next step begins.
+func untilStep(now time.Time) time.Duration { return now.Truncate(Step).Add(Step).Sub(now) }
 
 func (r *Recorder) record() {
 	readings := r.source()

@@ -19,7 +19,7 @@ type pen struct {
 
 // gauge is a line with a bar: what it is of, how full, and in words.
 func (p *pen) gauge(what string, part float64, words string) string {
-	const label = 9
+	const label = 16
 	width := min(max(p.width-label-2-36, 8), maxBar)
 	return fit(what, label, false, "") + " " + p.st.paint(bar, p.glyphs.bar(part, -1, width)) + " " + clean(words)
 }
@@ -43,7 +43,7 @@ func aboutPool(d *Data, v *gateway.PoolView, p *pen) []string {
 		part := float64(a.Used) / float64(max(a.Limit, 1))
 		name, words := a.Axis, percent(part)+" "+whole(a.Used)+" of "+whole(a.Limit)
 		if name == "concurrency" {
-			name = "at once"
+			name = "concurrent calls"
 			if v.Adaptive != nil {
 				words += fmt.Sprintf(", %s from %s to %s", v.Adaptive.Law, whole(v.Adaptive.Min), whole(v.Adaptive.Max))
 			}
@@ -53,7 +53,7 @@ func aboutPool(d *Data, v *gateway.PoolView, p *pen) []string {
 	for i := range v.Budgets {
 		b := &v.Budgets[i]
 		part := b.Used / max(b.Limit, 1e-9)
-		words := percent(part) + " of " + strconv.FormatFloat(b.Limit, 'f', -1, 64) + " " + b.Unit + " a " + b.Per + ", anew in " + span(b.ResetsAt.Sub(d.At).Seconds())
+		words := percent(part) + " of " + strconv.FormatFloat(b.Limit, 'f', -1, 64) + " " + b.Unit + " a " + b.Per + ", resets in " + span(b.ResetsAt.Sub(d.At).Seconds())
 		lines = append(lines, p.gauge("budget", part, words))
 	}
 	line := fmt.Sprintf("running %s  waiting %s", whole(v.Running), whole(int64(v.Waiting)))

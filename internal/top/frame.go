@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // frame is all that is seen: so many lines as the terminal has, none longer than it is wide.
@@ -33,7 +35,7 @@ func (m *Model) body(p *pen, room int) []string {
 		lines = append(lines, s.above(m.data, p)...)
 		const least = 4 // lines of the list
 		if most := max(room-least, 1); len(lines) > most {
-			lines = append(lines[:most-1], p.st.paint(faint, "More fits into a higher window."))
+			lines = append(lines[:most-1], p.st.paint(faint, "Enlarge the window to see more."))
 		}
 		if len(lines) > 0 {
 			lines = append(lines, "")
@@ -65,9 +67,9 @@ func drawList(s *screen, p *pen, from, to, selected int) []string {
 func nothing(s *screen, known int) string {
 	switch what := s.sheet.kind(); {
 	case known > 0:
-		return fmt.Sprintf("None of %s %s has %q in it.", whole(int64(known)), what, s.filter)
+		return fmt.Sprintf("None of %s %s matches %q.", whole(int64(known)), what, s.filter)
 	case what == "nodes":
-		return "This gateway shares its limits with no other (its store is memory)."
+		return "Single gateway. Set store: to share limits between several."
 	default:
 		return "There are no " + what + " now."
 	}
@@ -152,13 +154,26 @@ func (m *Model) trouble() (string, tone) {
 		return "Asking " + m.opt.Where, plain
 	case m.paused:
 		return "Paused. This is how it was at " + d.At.Format("15:04:05") + "; p goes on.", warn
-	case d.Draining:
-		return "This gateway is draining: it takes no new calls.", warn
-	case d.Policy != nil && !d.Policy.Success && len(d.Policy.Problems) > 0:
-		first := d.Policy.Problems[0]
-		return fmt.Sprintf("The files have problems, so an older policy is in force: %s:%d: %s", first.File, first.Line, first.Message), warn
+	case len(d.Conditions) > 0:
+		return conditionLine(d)
 	}
 	return "", plain
+}
+
+// conditionLine is the worst condition, and how many more there are.
+func conditionLine(d *Data) (string, tone) {
+	first := d.Conditions[0]
+	text := first.Message
+	if first.Since != nil {
+		text = "Since " + first.Since.In(d.At.Location()).Format("15:04") + ": " + text
+	}
+	if more := len(d.Conditions) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	if first.Severity == adminapi.Error {
+		return text, bad
+	}
+	return text, warn
 }
 
 // reason is why the gateway did not answer. Where it is stands above.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +16,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // Frames, as they are in testdata. UPDATE_FRAMES=1 writes them anew, to be read as a diff.
@@ -38,7 +39,8 @@ func TestFrames(t *testing.T) {
 		"filter-none":  {80, 24, []string{"tab", "/", "x", "enter"}, nil},
 		"paused":       {80, 24, []string{"p"}, func(b *bench) { b.second() }},
 		"away":         {80, 24, nil, func(b *bench) { b.down = refused; b.second(); b.second() }},
-		"bad-files":    {80, 24, nil, func(b *bench) { b.Policy = badFiles; b.second() }},
+		"bad-files":    {80, 24, nil, func(b *bench) { b.Conditions = []adminapi.Condition{badFiles}; b.second() }},
+		"outage":       {80, 24, nil, func(b *bench) { b.Conditions = []adminapi.Condition{outage(b.now), badFiles}; b.second() }},
 		"tiny":         {30, 8, []string{"tab"}, nil},
 		"pools-wide":   {120, 40, nil, nil},
 		"tenants-wide": {120, 40, []string{"tab"}, nil},
@@ -56,7 +58,15 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-var badFiles = &gateway.PolicyStatus{Problems: []gateway.Problem{{File: "tenants/acme.yaml", Line: 2, Column: 21, Message: `unknown key "tmp"; did you mean "tpm"?`}}}
+var badFiles = adminapi.Condition{
+	Kind: adminapi.PolicyInvalid, Severity: adminapi.Error,
+	Message: `tenants/acme.yaml:2:21: unknown key "tmp"; did you mean "tpm"? The previous policy stays in force.`,
+}
+
+func outage(now time.Time) adminapi.Condition {
+	since := now.Add(-time.Hour)
+	return adminapi.Condition{Kind: adminapi.UpstreamDown, Severity: adminapi.Error, Since: &since, Message: "Upstream openai of pool gpt-4o is down."}
+}
 
 // What --once prints.
 func TestOnce(t *testing.T) {

@@ -20,6 +20,6 @@ Shares are parts of the pool's last minute.
   MINUTE    the rolling minute: of tokens or requests, the fuller one
   RATE      the part of the rate that is handed out; held: an upstream asked
             for a pause
-Columns that do not fit are left out; a wider window has them all.`
+Columns that do not fit are left out. Enlarge the window to see more.`
 
 func helpLines() []string { return strings.Split(helpText, "\n") }

@@ -17,7 +17,7 @@ func short(n int64) string {
 		f, sign = -f, "-"
 	}
 	unit := ""
-	for _, u := range []string{"", "k", "M", "G", "T", "P", "E"} {
+	for _, u := range []string{"", "k", "M", "B", "T", "P", "E"} {
 		unit = u
 		if f < 999.5 {
 			break

@@ -2,26 +2,42 @@
 // and the events as they come. Nothing is asked for by a page that nobody sees.
 
 import { get, request } from './api.js';
+import { assign } from './colours.js';
+import { sample } from './series.js';
 import { changed, happened, sampled, state } from './state.js';
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy' };
+const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy', keys: 'api/v1/keys' };
 
 // needs tells what the view wants to be asked for.
 export async function poll(needs) {
   for (let turn = 0; ; turn++) {
     if (!document.hidden && !state.paused) {
       try {
-        sampled(await get('api/v1/snapshot'));
+        const snapshot = await get('api/v1/snapshot');
+        await colourTenants(snapshot.policy_hash);
+        sample(snapshot);
+        sampled(snapshot);
         state.problem = '';
+        state.problemSince = null;
         for (const name of needs()) if (turn % 2 === 0 || !state.answers[name]) await refresh(name);
       } catch (error) {
-        state.problem = error.status ? error.message : 'the gateway does not answer';
+        state.problem = error.status ? error.message : 'The gateway does not answer';
+        state.problemSince ??= Date.now();
         changed();
       }
     }
     await sleep(1000);
   }
+}
+
+let coloured = ''; // the policy whose tenants have colours
+
+async function colourTenants(policy) {
+  if (policy === coloured) return;
+  const { tenants } = await get(paths.tenants);
+  assign(tenants.map((t) => t.name));
+  coloured = policy;
 }
 
 export async function refresh(name) {

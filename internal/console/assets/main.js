@@ -4,6 +4,7 @@ import { h, render } from './dom.js';
 import { follow, poll, refresh } from './feed.js';
 import { toRequest, toTenant } from './parts.js';
 import { changed, drawNow, onDraw, state } from './state.js';
+import { strip } from './strip.js';
 import * as decisions from './views/decisions.js';
 import * as leases from './views/leases.js';
 import * as nodes from './views/nodes.js';
@@ -17,6 +18,7 @@ const views = { overview, tenants, decisions, leases, nodes, policy, tenant, req
 const tabs = Object.keys(views).slice(0, 6);
 const main = document.getElementById('main');
 const head = document.getElementById('head');
+const wrong = document.getElementById('strip');
 
 // route is the view that the address names, and what it is of.
 function route() {
@@ -31,9 +33,10 @@ function draw() {
   const view = views[name];
   document.title = `${of || view.title} · llmgov`;
   render(head, frame(name));
+  render(wrong, strip(name));
+  document.documentElement.style.setProperty('--strip', `${wrong.offsetHeight}px`); // that lists leave free
   render(main, [
     tabs.includes(name) && h('h1', { class: 'unseen', key: name }, view.title),
-    state.problem && h('p', { class: 'alarm', role: 'alert', key: 'problem' }, h('b', null, 'Not live: '), state.problem),
     h('div', { class: `view-${name}`, key: `${name}/${of}` }, view.view(of)),
   ].filter(Boolean));
 }
@@ -48,9 +51,9 @@ function frame(name) {
       id: 'filter', type: 'search', placeholder: 'Tenant or request  /', 'aria-label': 'Filter by tenant or request', value: state.filter, spellcheck: 'false', autocomplete: 'off',
       oninput: (e) => { state.filter = e.target.value; drawNow(); }, onkeydown: filterKey,
     }),
-    h('span', { class: 'where', title: s ? `version ${s.version}, policy ${s.policy_hash}` : null }, s && [s.node, h('small', null, s.region), s.draining && h('b', { class: 'badge bad' }, 'draining')]),
+    h('span', { class: 'where', title: s ? `version ${s.version}, policy ${s.policy_hash}` : null }, s && [s.node, h('small', null, s.region)]),
     h('span', { class: `live ${live}`, role: 'status' }, live),
-    h('button', { class: 'theme', title: 'Light, dark, as the system (t)', 'aria-label': `Theme: ${theme()}`, onclick: nextTheme }, { auto: '◐', light: '☀', dark: '☾' }[theme()]),
+    h('button', { class: 'theme', title: 'Theme: light, dark, or the system’s (t)', 'aria-label': `Theme: ${theme()}`, onclick: nextTheme }, { auto: '◐', light: '☀', dark: '☾' }[theme()]),
     h('button', { class: 'theme', title: 'Keyboard (?)', 'aria-label': 'Keyboard', onclick: () => document.getElementById('help').showModal() }, '?'),
   ];
 }

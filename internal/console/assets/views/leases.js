@@ -1,8 +1,8 @@
-// What runs and waits now.
+// The calls that run and wait now.
 
 import { h } from '../dom.js';
-import { duration, short } from '../format.js';
-import { badge, bar, matches, poolChoice, requestLink, tenantLink, toRequest } from '../parts.js';
+import { duration, full, plural, short } from '../format.js';
+import { badge, bar, loading, matches, poolChoice, requestLink, tenantLink, toRequest } from '../parts.js';
 import { drawNow, state } from '../state.js';
 import { table } from '../table.js';
 
@@ -13,10 +13,10 @@ export function view() {
   const all = state.answers.leases?.leases;
   const rows = (all ?? []).filter((l) => (!state.pool || l.pool === state.pool) && matches(l.tenant, l.id, l.state)).sort((a, b) => b.age_seconds - a.age_seconds);
   return [
-    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, `${rows.length} calls, the oldest first`), poolChoice((p) => { state.pool = p; drawNow(); })),
+    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, `${plural(rows.length, 'call')}, oldest first`), poolChoice((p) => { state.pool = p; drawNow(); })),
     h('section', { class: 'panel list' }, table({
       name: 'Leases', rows, columns, keyOf: (l) => l.id, open: (l) => toRequest(l.id),
-      empty: !all ? 'Asking the gateway …' : 'No call is in flight.',
+      empty: !all ? loading : 'No calls in flight.',
     })),
   ];
 }
@@ -27,6 +27,6 @@ const columns = [
   { name: 'Tenant', kind: 'name', of: (l) => tenantLink(l.tenant) },
   { name: 'Pool', wide: true, of: (l) => l.pool },
   { name: 'Used of held', kind: 'wide-bar', of: (l) => bar([{ part: l.held_tokens > 0 ? l.used_tokens / l.held_tokens : 0, class: 'fill' }]) },
-  { name: 'Tokens', kind: 'number', of: (l) => h('span', { title: `${l.used_tokens} used of ${l.held_tokens} held` }, short(l.used_tokens), ' / ', short(l.held_tokens)) },
+  { name: 'Tokens', kind: 'number', of: (l) => h('span', { title: `${full(l.used_tokens)} used of ${full(l.held_tokens)} held` }, short(l.used_tokens), ' / ', short(l.held_tokens)) },
   { name: 'Request', wide: true, of: (l) => requestLink(l.id) },
 ];

@@ -1,74 +1,85 @@
-// All pools: what is used of each, by whom, and what was decided last.
+// All pools: how full each is and by whom, what is wrong with it, and what was decided last.
 
-import { chartInto, tops } from '../chart.js';
+import { poolChart, rangeChoice } from '../chart.js';
+import { coloursOf } from '../colours.js';
 import { h } from '../dom.js';
-import { duration, full, percent, short } from '../format.js';
-import { axisName, badge, feed, matches, meter, newest, panel, poolChoice, poolsShown, receivedOf, scaleOf, shareBar, tenantLink, use, waits } from '../parts.js';
-import { colourOf, drawNow, refusedLately, state } from '../state.js';
+import { feed, newest } from '../events.js';
+import { duration, full, percent, plural, short, since } from '../format.js';
+import { axisName, badge, budgetName, busy, matches, meter, panel, poolChoice, poolsShown, receivedOf, scaleOf, shareBar, shareLegend, tenantLink, use, waits } from '../parts.js';
+import { drawNow, refusedLately, state } from '../state.js';
+import { outage } from '../strip.js';
 
-const listed = 8;
+const listed = 8; // tenants with a bar
+const coloured = 12; // tenants with a colour in the chart
 
 export const title = 'Overview';
 export const needs = [];
 
 export function view() {
+  if (!state.snapshot) return [];
   const refused = refusedLately((e) => e.pool);
-  const events = newest(8, (e) => (e.kind === 'refused' || e.kind === 'reloaded' || e.kind === 'throttled' || e.waited_seconds > 0.001) && passes(e));
+  const events = newest(8, (e) => notable(e) && matches(e.tenant, e.request) && (!state.pool || !e.pool || e.pool === state.pool));
   return [
-    h('div', { class: 'bar-tools' }, poolChoice((p) => { state.pool = p; drawNow(); })),
-    poolsShown().sort((a, b) => fullness(b) - fullness(a)).map((p) => poolPanel(p, refused.get(p.name) ?? 0)),
-    panel(h('span', null, 'Waits and refusals', h('a', { class: 'more', href: '#/decisions' }, 'all decisions')),
-      events.length > 0 ? feed(events, 'Latest decisions') : h('p', { class: 'empty' }, 'Nobody has had to wait, and nobody was refused.')),
+    h('div', { class: 'bar-tools' }, rangeChoice(), poolChoice((p) => { state.pool = p; drawNow(); })),
+    poolsShown().sort((a, b) => urgency(b) - urgency(a)).map((p) => poolPanel(p, refused.get(p.name) ?? 0)),
+    panel(h('span', null, 'Refusals, failures and waits', h('a', { class: 'more', href: '#/decisions' }, 'all decisions')),
+      events.length > 0 ? feed(events, 'Latest decisions') : h('p', { class: 'empty' }, 'No call was refused, failed or had to wait.')),
   ];
 }
 
-const passes = (e) => matches(e.tenant, e.request) && (!state.pool || !e.pool || e.pool === state.pool);
+const notable = (e) => ['refused', 'failed', 'reloaded', 'throttled'].includes(e.kind) || e.waited_seconds > 0.001;
 
-// fullness orders pools: those first that have least room.
-function fullness(pool) {
-  let most = 0;
+// urgency orders pools: those that are down, then those with least room.
+function urgency(pool) {
+  let most = outage(pool) ? 10 : 0;
   for (const l of pool.limits) most = Math.max(most, l.used / l.limit);
   return Math.round(10 * most) + (pool.waiting > 0 ? 1 : 0); // in steps, so that they do not change places each second
 }
 
 function poolPanel(pool, refused) {
-  const shares = pool.fairness.tenants.filter((s) => use(s) > 0 && matches(s.name)).sort((a, b) => use(b) - use(a));
-  const coloured = new Set(tops(pool));
+  const shares = pool.fairness.tenants.filter((s) => busy(s) && matches(s.name)).sort((a, b) => use(b) - use(a));
+  const names = shares.slice(0, coloured).map((s) => s.name);
   const scale = scaleOf(shares);
-  return h('section', { class: 'panel pool', key: pool.name },
-    h('h2', null, h('span', null, 'Pool ', h('b', null, pool.name)), h('span', { class: 'signs' }, signs(pool))),
-    h('div', { class: 'meters' },
+  const colours = coloursOf(names);
+  const down = outage(pool);
+  return h('section', { class: `panel pool ${down ? 'down' : ''}`, key: pool.name },
+    h('h2', null, h('span', null, 'Pool ', h('b', null, pool.name)), down && h('strong', { class: 'outage' }, outageOf(pool, down)), h('span', { class: 'signs' }, signs(pool))),
+    h('div', { class: 'head-row' }, h('div', { class: 'meters' },
       pool.limits.map((l) => meter(axisName(l.axis), l.used, l.limit, { note: l.axis === 'concurrency' && pool.adaptive && `adaptive (${pool.adaptive.law}), from ${full(pool.adaptive.min)} to ${full(pool.adaptive.max)}` })),
-      pool.budgets.map((b) => meter(b.name, b.used, b.limit)),
+      pool.budgets.map((b) => meter(budgetName(b), b.used, b.limit, { unit: b.unit }))),
       h('dl', { class: 'facts' },
         fact('running', short(pool.running)), fact('waiting', short(pool.waiting)),
-        fact('refused / min', short(refused)), fact('fairness', pool.fairness.jain_index.toFixed(3), 'Jain’s index of received by entitled: 1 is that all have their due'))),
-    h('div', { class: 'two' },
-      h('figure', null,
-        h('figcaption', null, 'Rolling minute against its limit'),
-        h('div', { class: 'chart', role: 'img', 'aria-label': `Use of pool ${pool.name} in the last minutes`, opaque: true, ref: chartInto(pool) })),
+        fact('refused / min', short(refused)), fact('failed / min', short(pool.failed_last_minute), '', pool.failed_last_minute > 0 ? 'bad' : ''),
+        fact('fairness', pool.fairness.jain_index.toFixed(3), 'Jain’s index of received to entitled shares; 1: every tenant has what it is entitled to'))),
+    h('div', { class: `two ${shares.length === 0 ? 'quiet' : ''}` },
+      poolChart(pool, names),
       h('div', { class: 'shares' },
-        h('p', { class: 'legend' }, h('span', null, h('i', { class: 'key fill' }), 'received'), h('span', null, h('i', { class: 'key mark' }), 'entitled'), h('span', null, h('i', { class: 'key wanted' }), 'asked for'), h('span', { class: 'scale' }, `to ${percent(scale)} of the pool`)),
-        h('ul', null, shares.slice(0, listed).map((s) => shareRow(s, scale, coloured.has(s.name) ? colourOf(s.name) : 'var(--others)'))),
+        shares.length > 0 && shareLegend(scale),
+        h('ul', null, shares.slice(0, listed).map((s) => shareRow(s, scale, colours.get(s.name)))),
         h('a', { class: 'more', href: '#/tenants' }, rest(pool, shares.length)))));
 }
 
-function rest(pool, busy) {
-  const idle = pool.fairness.tenants_total - busy;
-  return [busy > listed && `${busy - listed} more`, idle > 0 && !state.filter && `${idle} idle`].filter(Boolean).join(', ') || 'all in detail';
+const outageOf = (pool, down) => `Upstream down since ${since(down.since)}, ${plural(pool.failed_last_minute, 'call')} failed in the last minute`;
+
+function rest(pool, shown) {
+  const idle = pool.fairness.tenants_total - shown;
+  return [shown > listed && `${shown - listed} more`, idle > 0 && !state.filter && `${idle} idle`].filter(Boolean).join(', ') || 'all tenants';
 }
 
 const shareRow = (s, scale, colour) => h('li', { key: s.name },
-  h('div', { class: 'what' }, tenantLink(s.name), waits(s), h('span', { class: 'figure' }, receivedOf(s))),
+  h('div', { class: 'what' }, h('i', { class: 'dot', style: { '--colour': colour } }), tenantLink(s.name), waits(s), h('span', { class: 'figure', title: 'received of entitled' }, receivedOf(s))),
   shareBar(s, scale, colour));
 
-const fact = (name, value, title) => h('div', { title }, h('dt', null, name), h('dd', null, value));
+const fact = (name, value, title, kind) => h('div', { title: title || null, class: kind || null }, h('dt', null, name), h('dd', null, value));
+
+const states = { up: '', busy: 'paused', open: 'down', probing: 'probing' };
 
 // signs are what is not as always: upstreams that pause or fail, a store that is lost.
-export function signs(pool) {
+function signs(pool) {
   const out = [];
   if (pool.sharing?.degraded) out.push(badge('bad', `degraded: ${pool.sharing.degraded}`));
-  if (pool.held_until) out.push(badge('bad', `held for ${duration(Math.max(0, (Date.parse(pool.held_until) - Date.now()) / 1000))}`));
+  if (pool.held_until) out.push(badge('bad', `paused for ${duration(Math.max(0, (Date.parse(pool.held_until) - Date.now()) / 1000))}`));
   else if (pool.rate_ratio < 1) out.push(badge('warn', `at ${percent(pool.rate_ratio)} of its rate`));
-  return out.concat(pool.upstreams.map((u) => h('span', { class: `upstream ${u.state}`, title: `${u.kind}, weight ${u.weight}: ${u.state}` }, u.name, u.state !== 'up' && ` ${u.state}`)));
+  return out.concat(pool.upstreams.map((u) => h('span', { class: `upstream ${u.state}`, title: `${u.kind}, weight ${u.weight}: ${u.state}` },
+    u.name, states[u.state] && ` ${states[u.state]}`, u.down_since && !outage(pool) && ` since ${since(u.down_since)}`)));
 }

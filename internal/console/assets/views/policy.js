@@ -1,8 +1,8 @@
 // The policy in force: what applies to whom, and where it is written.
 
 import { h } from '../dom.js';
-import { clock, percent } from '../format.js';
-import { matches, panel, poolChoice, tenantLink, toTenant } from '../parts.js';
+import { full, percent, plural, since } from '../format.js';
+import { loading, matches, panel, poolChoice, tenantLink, toTenant } from '../parts.js';
 import { drawNow, state } from '../state.js';
 import { table } from '../table.js';
 
@@ -20,12 +20,12 @@ export function view() {
     }
   }
   return [
-    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, `${rows.length} settings`), poolChoice((p) => { state.pool = p; drawNow(); }), status()),
+    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, plural(rows.length, 'setting')), poolChoice((p) => { state.pool = p; drawNow(); }), status()),
     problems(),
     h('section', { class: 'panel list' }, table({
       name: 'Policy', rows, columns, keyOf: (r) => `${r.pool}\n${r.tenant}\n${r.of ?? ''}\n${r.key}`,
       open: (r) => (r.tenant ? toTenant(r.tenant) : location.hash), rowClass: (r) => (r.tenant ? null : 'of-pool'),
-      empty: state.answers.policy ? 'No tenant and no pool has that in its name.' : 'Asking the gateway …',
+      empty: state.answers.policy ? 'No matching tenant or pool.' : loading,
     })),
   ];
 }
@@ -41,18 +41,18 @@ const columns = [
   { name: 'Tenant', kind: 'name', of: (r) => tenantLink(r.tenant) ?? h('b', null, 'pool') },
   { name: 'Pool', of: (r) => r.pool },
   { name: 'Setting', of: (r) => [h('span', { class: 'mono' }, r.key), r.of && h('span', { class: 'soft' }, ` of ${r.of}`)] },
-  { name: 'Value', kind: 'number', of: (r) => String(r.value) },
-  { name: 'Where', kind: 'from', of: (r) => (r.computed ? h('span', { class: 'soft' }, 'while all ask') : h('span', { class: r.from ? 'mono' : 'soft' }, r.from || 'default')) },
+  { name: 'Value', kind: 'number', of: (r) => (typeof r.value === 'number' ? full(r.value) : String(r.value)) },
+  { name: 'Where', kind: 'from', of: (r) => (r.computed ? h('span', { class: 'soft' }, 'if all tenants ask for more') : h('span', { class: r.from ? 'mono' : 'soft' }, r.from || 'default')) },
 ];
 
 function status() {
   const p = state.snapshot?.policy;
-  return h('span', { class: 'count' }, h('span', { class: 'mono' }, (state.snapshot?.policy_hash ?? '').slice(0, 12)), p && ` in force since ${clock(p.loaded_at)}`);
+  return h('span', { class: 'count' }, h('span', { class: 'mono' }, (state.snapshot?.policy_hash ?? '').slice(0, 12)), p && ` in force since ${since(p.loaded_at)}`);
 }
 
 function problems() {
   const p = state.snapshot?.policy;
   if (!p || p.success) return null;
-  return panel('The files have changed, and are not in force', h('ul', { class: 'problems' }, p.problems.map((one) => h('li', null,
-    h('span', { class: 'mono' }, `${one.file}:${one.line}:${one.column}`), ` ${one.message}`))));
+  return panel('Invalid files; the previous policy stays in force', h('ul', { class: 'problems' }, p.problems.map((one) => h('li', null,
+    one.file && h('span', { class: 'mono' }, one.line ? `${one.file}:${one.line}:${one.column}` : one.file), ` ${one.message}`))));
 }
