@@ -149,6 +149,63 @@ func TestAudit_H3_Waits(t *testing.T) {
 	})
 }
 
+// A response whose client goes while it waits is not asked for.
+func TestAudit_H3_GoesWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := caller("a", 90*time.Second)
+		who.TPM = 1000
+		s := newStack(t, world{mock: mock.Config{OutputTokens: 900}, pool: pool(1_000_000, 0, 4), tenants: []tenants.Tenant{who}})
+		defer s.close()
+		p := &phone{t, s.session(t.Context(), "a")}
+		p.say(`{"type":"response.create","response":{"max_output_tokens":900}}`)
+		p.turn(time.Minute)
+		p.say(`{"type":"response.create","response":{"max_output_tokens":900}}`)
+		time.Sleep(time.Second)
+		_ = p.conn.Close(websocket.StatusNormalClosure, "")
+		time.Sleep(time.Second)
+		s.checkIdle()
+		time.Sleep(2 * time.Minute)
+		if n := s.mock.Stats().OutputTokens; n != 900 {
+			t.Errorf("%d tokens were produced, want those of the first response", n)
+		}
+	})
+}
+
+// A server that responds to turns by itself, whatever it is told, is not asked a second time.
+func TestAudit_H3_RespondsByItself(t *testing.T) {
+	said := make(chan string, 10)
+	s := realtimeStack(t, nil, sdkWorld{upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		vad := `"session":{"audio":{"input":{"turn_detection":{"type":"server_vad"}}}}`
+		for _, event := range []string{
+			`"session.created",` + vad, `"session.updated",` + vad, `"input_audio_buffer.speech_stopped"`, `"input_audio_buffer.committed"`,
+			`"response.created","response":{"id":"one"}`, `"response.done","response":{"id":"one","usage":{"input_tokens":1,"output_tokens":1}}`,
+		} {
+			_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":`+event+`}`))
+		}
+		for {
+			_, text, err := conn.Read(r.Context())
+			if err != nil {
+				return
+			}
+			said <- string(text)
+		}
+	})})
+	p := s.phone("acme")
+	p.turn(sdkPatience)
+	p.say(settled)
+	if greeting := <-said; !strings.Contains(greeting, `"create_response":false`) {
+		t.Errorf("the upstream is first told %s", greeting)
+	}
+	if event := <-said; event != settled {
+		t.Errorf("then it is told %s", event)
+	}
+	_ = p.conn.Close(websocket.StatusNormalClosure, "")
+}
+
 // Fifty sessions at once take no more than the limit and one call's debt.
 func TestAudit_H3_FiftyAtOnce(t *testing.T) {
 	for name, begin := range map[string][]string{

@@ -25,6 +25,7 @@ type session struct {
 	idle             *time.Timer
 	rested           chan struct{} // receives when a response has ended
 	greeted          chan struct{} // closed when the first event of the upstream has come
+	frames           chan message  // what the client says
 	turned           chan struct{} // receives when the user has stopped speaking, and a response is due
 	complained       time.Time     // when the client was last told that audio is held back; of fromClient
 	greeting         bool          // the answer to greet has not come; of fromUpstream
@@ -46,13 +47,20 @@ type session struct {
 
 	boundName string // of that bound, in the version of the API that the upstream speaks
 	responds  bool   // there is a response after each turn of the user
+	left      bool   // the upstream leaves that to the gateway
 	stopped   bool   // the user has stopped speaking, and the audio is not committed yet
+}
+
+// message is one of the client's.
+type message struct {
+	kind websocket.MessageType
+	text []byte
 }
 
 // newSession makes a session of an admitted call, whose lease it takes over.
 func newSession(c *call, upstream *websocket.Conn) *session {
 	s := &session{
-		c: c, upstream: upstream, rested: make(chan struct{}, 1), greeted: make(chan struct{}), turned: make(chan struct{}, mostOpen),
+		c: c, upstream: upstream, rested: make(chan struct{}, 1), greeted: make(chan struct{}), frames: make(chan message), turned: make(chan struct{}, mostOpen),
 		lease: c.lease, resting: true, bound: c.tenant.MaxOutputTokens, boundName: boundKey,
 	}
 	c.lease = governor.Lease{}
@@ -86,7 +94,7 @@ var (
 func (s *session) run(draining <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.c.r.Context()))
 	defer cancel()
-	ends := make(chan sessionEnd, 5)
+	ends := make(chan sessionEnd, 6)
 	end := func(err error) {
 		select {
 		case ends <- sessionEnd{ofGateway, err}:
@@ -97,6 +105,7 @@ func (s *session) run(draining <-chan struct{}) {
 	defer s.idle.Stop()
 	s.c.endBy(func(error) { end(errEndedEarly) })
 	var both sync.WaitGroup
+	both.Go(func() { ends <- sessionEnd{ofClient, s.guarded(ctx, s.readClient)} })
 	both.Go(func() { ends <- sessionEnd{ofClient, s.guarded(ctx, s.fromClient)} })
 	both.Go(func() { ends <- sessionEnd{ofUpstream, s.guarded(ctx, s.fromUpstream)} })
 	both.Go(func() {
@@ -238,15 +247,35 @@ func (s *session) closeBoth(end sessionEnd) {
 	both.Wait()
 }
 
-// fromClient passes on what the client says.
-func (s *session) fromClient(ctx context.Context) error {
-	s.awaitGreeting(ctx)
+// readClient reads what the client says, one message ahead of what is passed on: so it is noticed that the
+// client goes while a response of its waits.
+func (s *session) readClient(ctx context.Context) error {
 	for {
 		kind, text, err := s.client.Read(ctx)
 		if err != nil {
 			return err
 		}
 		s.idle.Reset(s.patience())
+		select {
+		case s.frames <- message{kind, text}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// fromClient passes on what the client says.
+func (s *session) fromClient(ctx context.Context) error {
+	s.awaitGreeting(ctx)
+	for {
+		var kind websocket.MessageType
+		var text []byte
+		select {
+		case said := <-s.frames:
+			kind, text = said.kind, said.text
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		f := s.c.revoked()
 		var event *clientEvent
 		if f == nil {

@@ -70,11 +70,25 @@ func (s *session) tell(ctx context.Context, kind, id, member string) error {
 	return s.write(ctx, s.upstream, websocket.MessageText, []byte(text+"}"))
 }
 
+// noteSession notes whether the upstream has left it to the gateway to respond to turns. One that knows no
+// create_response responds by itself, and would be asked a second time.
+func (s *session) noteSession(text []byte) {
+	left := false
+	for _, path := range []string{"session.turn_detection.create_response", "session.audio.input.turn_detection.create_response"} {
+		left = left || gjson.GetBytes(text, path).Type == gjson.False
+	}
+	s.mu.Lock()
+	s.left = left
+	s.mu.Unlock()
+}
+
 // forGateway reports whether an event of the upstream answers one of the gateway's own.
 func (s *session) forGateway(kind string, text []byte) bool {
-	if kind == "session.updated" && s.greeting {
+	if kind == "session.updated" {
+		s.noteSession(text)
+		greeting := s.greeting
 		s.greeting = false
-		return true
+		return greeting
 	}
 	if kind != "error" {
 		return false
@@ -118,7 +132,7 @@ func (s *session) noteTurn(kind string) {
 	}
 	over := s.stopped
 	s.stopped = false
-	if !over || !s.responds {
+	if !over || !s.responds || !s.left {
 		return
 	}
 	select {
