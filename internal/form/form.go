@@ -14,6 +14,13 @@ type Part struct {
 	Filename string // of a file; empty for a text
 	Type     string // the media type of a file
 	Content  []byte
+	Edits    []Edit // what is sent instead of some of the content; they do not overlap
+}
+
+// Edit replaces Content[Start:End] by a text.
+type Edit struct {
+	Start, End int
+	Text       string
 }
 
 // IsFile reports whether the part is a file.

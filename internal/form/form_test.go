@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -132,7 +133,7 @@ func TestAudit_M3_Refuses(t *testing.T) {
 		"a delimiter with a doubled letter": "--BB\r\n" + ok + "\r\n\r\nok\r\n--B--",
 	} {
 		if f, err := Parse([]byte(body), kind); err == nil {
-			t.Errorf("%s is read as %q", name, f.Parts)
+			t.Errorf("%s is read as %+v", name, f.Parts)
 		}
 	}
 	for _, kind := range []string{
@@ -189,7 +190,10 @@ func TestContentsAreNotCopied(t *testing.T) {
 func checkWritten(t *testing.T, f *Form) {
 	t.Helper()
 	e := f.Encode()
-	sent, err := io.ReadAll(e.Reader())
+	sent, err := io.ReadAll(iotest.OneByteReader(e.Reader()))
+	if whole, _ := io.ReadAll(e.Reader()); !bytes.Equal(whole, sent) {
+		t.Fatalf("a second reader reads %q, the first %q", whole, sent)
+	}
 	if err != nil || int64(len(sent)) != e.Size {
 		t.Fatalf("%d of %d bytes are written: %v", len(sent), e.Size, err)
 	}
@@ -213,7 +217,7 @@ func checkWritten(t *testing.T, f *Form) {
 		}
 		content, err := io.ReadAll(part)
 		if err != nil || part.FormName() != p.Name || part.Header.Get("Content-Type") != p.Type || !bytes.Equal(content, p.Content) {
-			t.Fatalf("%q: %q %q %q (%v), want %q", sent, part.FormName(), part.Header, content, err, *p)
+			t.Fatalf("%q: %q %q %q (%v), want %+v", sent, part.FormName(), part.Header, content, err, *p)
 		}
 	}
 	if _, err := parts.NextRawPart(); !errors.Is(err, io.EOF) {
@@ -238,6 +242,26 @@ func TestEncode(t *testing.T) {
 	// A word in it could be read as another type: formidable looks for json anywhere.
 	if e := f.Encode(); !regexp.MustCompile(`^multipart/form-data; boundary=[0-9a-f]{32}$`).MatchString(e.Type) {
 		t.Errorf("the Content-Type is %s", e.Type)
+	}
+}
+
+// Edits stand in what is sent, in whatever order they are given.
+func TestEncode_Edits(t *testing.T) {
+	f := &Form{Parts: []Part{
+		{Name: "file", Filename: "a", Type: "a/b", Content: []byte("0123456789"), Edits: []Edit{{8, 10, ""}, {3, 3, "x"}, {3, 5, "yz"}, {0, 1, "<"}}},
+		{Name: "empty", Edits: []Edit{{0, 0, "all"}}},
+	}}
+	e := f.Encode()
+	sent, err := io.ReadAll(e.Reader())
+	if err != nil || int64(len(sent)) != e.Size {
+		t.Fatalf("%d of %d bytes are written: %v", len(sent), e.Size, err)
+	}
+	again, problem := Parse(sent, e.Type)
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	if got := string(again.Parts[0].Content) + " " + string(again.Parts[1].Content); got != "<12xyz567 all" {
+		t.Errorf("the contents become %q", got)
 	}
 }
 

@@ -1,10 +1,10 @@
 package form
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"slices"
 )
 
 // Encoded is a form as it is sent.
@@ -28,7 +28,7 @@ func (f *Form) Encode() *Encoded {
 			text += `; filename="` + p.Filename + `"` + end + "Content-Type: " + p.Type
 		}
 		e.add([]byte(text + end + end))
-		e.add(p.Content)
+		e.addContent(p)
 		lead = end + "--"
 	}
 	e.add([]byte(lead + boundary + "--" + end))
@@ -43,16 +43,53 @@ func newBoundary() string {
 	return hex.EncodeToString(b[:])
 }
 
+// addContent adds the content of a part with its edits, in pieces: contents are large.
+func (e *Encoded) addContent(p *Part) {
+	edits := slices.Clone(p.Edits)
+	slices.SortStableFunc(edits, func(a, b Edit) int { return a.Start - b.Start })
+	at := 0
+	for _, edit := range edits {
+		e.add(p.Content[at:edit.Start])
+		e.add([]byte(edit.Text))
+		at = edit.End
+	}
+	e.add(p.Content[at:])
+}
+
 func (e *Encoded) add(piece []byte) {
+	if len(piece) == 0 {
+		return
+	}
 	e.pieces = append(e.pieces, piece)
 	e.Size += int64(len(piece))
 }
 
 // Reader reads the form from its beginning.
-func (e *Encoded) Reader() io.Reader {
-	readers := make([]io.Reader, len(e.pieces))
-	for i, piece := range e.pieces {
-		readers[i] = bytes.NewReader(piece)
+func (e *Encoded) Reader() io.Reader { return &reader{pieces: e.pieces} }
+
+// reader reads pieces one after the other, and lets them go at the end.
+type reader struct {
+	pieces [][]byte
+	at     int // in the first of them
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		if len(r.pieces) == 0 {
+			r.pieces = nil
+			break
+		}
+		m := copy(p[n:], r.pieces[0][r.at:])
+		n += m
+		r.at += m
+		if r.at == len(r.pieces[0]) {
+			r.pieces = r.pieces[1:]
+			r.at = 0
+		}
 	}
-	return io.MultiReader(readers...)
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }

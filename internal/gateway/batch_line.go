@@ -85,7 +85,6 @@ func (c *call) checkCalls() *refusal {
 }
 
 func (c *call) checkLines(part *form.Part) *refusal {
-	var edits []edit
 	n, at := 0, 0
 	for line := range bytes.Lines(part.Content) {
 		n++
@@ -93,19 +92,18 @@ func (c *call) checkLines(part *form.Part) *refusal {
 			return invalid("file", "The file has more than "+strconv.Itoa(maxCalls)+" lines.")
 		}
 		text := bytes.TrimLeft(line, " \t\r\n")
-		more, f := c.checkLine(bytes.TrimRight(text, " \t\r\n"))
+		edits, f := c.checkLine(bytes.TrimRight(text, " \t\r\n"))
 		if f != nil {
 			f.param = "file"
 			f.message = "Line " + strconv.Itoa(n) + ": " + f.message
 			return f
 		}
 		begins := at + len(line) - len(text)
-		for _, e := range more {
-			edits = append(edits, edit{begins + e.start, begins + e.end, e.text})
+		for _, e := range edits {
+			part.Edits = append(part.Edits, form.Edit{Start: begins + e.start, End: begins + e.end, Text: e.text})
 		}
 		at += len(line)
 	}
-	part.Content = splice(part.Content, edits)
 	return nil
 }
 

@@ -69,18 +69,24 @@ func (h *head) readInstead(name string, v gjson.Result) *badRequest {
 
 // readOneInstead reads an object with a model, which must not have a list of further ones.
 func (h *head) readOneInstead(name string, v gjson.Result) (problem *badRequest) {
-	models := 0
+	models, written := 0, ""
 	h.each(v, func(key, value gjson.Result) bool {
-		if known, _ := governedKey(key.Str); known == "model" {
+		known, _ := governedKey(key.Str)
+		switch {
+		case known == "model":
 			models++
+			written = key.Str
 			problem = h.another(name, value, true)
-		} else if naming[known] != nil {
+		case naming[known] != nil:
 			problem = bad(name, "%s holds %q, which is not supported there.", name, known)
 		}
 		return problem == nil
 	})
 	if problem == nil && models != 1 {
 		problem = bad(name, "%s must name models, and %s names %d.", name, show(v), models)
+	}
+	if problem == nil {
+		_, problem = oneOf(nil, written, "model")
 	}
 	return problem
 }

@@ -52,6 +52,7 @@ func TestReadHead_Others(t *testing.T) {
 		`{"route":{"a":1,"a":2}}`:                         "must be a string",
 		`{"Models":["a"]}`:                                "only by case",
 		`{"fallbacks":[{}]}`:                              "names 0",
+		`{"fallbacks":[{"Model":"a"}]}`:                   "only by case",
 		`{"fallbacks":[{"model":"a","\u004dodel":"b"}]}`:  "names 2",
 		`{"fallbacks":[{"model":"a","fallbacks":["b"]}]}`: "not supported there",
 		`{"content_policy_fallbacks":[{"a":["b"]}]}`:      "not supported",

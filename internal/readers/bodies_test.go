@@ -116,12 +116,11 @@ func (n *tally) compareBodies(t *testing.T, tr trial, found map[string]reading[d
 
 // deciding are the keys that decide about a call.
 var deciding = []string{
-	"model", "stream", "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "prompt", "background", "store",
-	"conversation", "models", "fallbacks", "route",
+	"model", "stream", "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "background", "store", "conversation", "route",
 }
 
-// holding are the keys of objects in which some keys decide.
-var holding = []string{"stream_options", "tools", "plugins", "extra_body", "providerOptions"}
+// holding are the keys of values in which something decides: how many there are, or some keys of theirs.
+var holding = []string{"prompt", "models", "fallbacks", "stream_options", "tools", "plugins", "extra_body", "providerOptions"}
 
 // decisive is what decides in a document, under whatever case of a key.
 func decisive(d document) map[string]any {
@@ -132,6 +131,9 @@ func decisive(d document) map[string]any {
 				found[key] = value
 			}
 		}
+	}
+	if prompts, ok := d["prompt"].([]any); ok {
+		found["prompts"] = len(prompts)
 	}
 	if options, ok := d["stream_options"].(document); ok {
 		found["include_usage"] = options["include_usage"]
@@ -212,7 +214,7 @@ func toolModels(v any) (found []any) {
 			continue
 		}
 		kind, _ := object["type"].(string)
-		if model, there := object["model"]; there && model != nil || kind == "image_generation" || strings.HasPrefix(kind, "advisor") {
+		if model, there := object["model"]; there && model != nil || kind == "image_generation" || kind == "advisor" || strings.HasPrefix(kind, "advisor_") {
 			found = append(found, model)
 		}
 		found = append(found, toolModels(object["tools"])...)
