@@ -29,9 +29,9 @@ func (e *AskError) Unwrap() error { return e.Kind }
 // Ask finds who and what a person asks about: the tenant or team of a name, and the pool that serves it a model. The
 // error is an [AskError].
 func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
-	t, ok := s.TenantByName(tenant)
-	if !ok {
-		return nil, nil, &AskError{ErrNoTenant, "there is no tenant " + show(tenant) + "; " + advise(tenant, s.names())}
+	t, err := s.AskTenant(tenant)
+	if err != nil {
+		return nil, nil, err
 	}
 	p, ok := s.PoolOf(model)
 	if !ok {
@@ -48,6 +48,15 @@ func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
 		return nil, nil, &AskError{ErrNoKeys, "tenant " + show(tenant) + " has no keys, so nobody calls in its name; " + s.callers(t)}
 	}
 	return t, p, nil
+}
+
+// AskTenant finds whom a person asks about: the tenant or team of a name. The error is an [AskError].
+func (s *Snapshot) AskTenant(name string) (*Tenant, error) {
+	t, ok := s.TenantByName(name)
+	if !ok {
+		return nil, &AskError{ErrNoTenant, "there is no tenant " + show(name) + "; " + advise(name, s.names())}
+	}
+	return t, nil
 }
 
 func (s *Snapshot) names() []string {

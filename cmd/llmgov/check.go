@@ -12,9 +12,11 @@ import (
 )
 
 type checkCmd struct {
-	Config string   `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
-	JSON   bool     `name:"json" help:"Print one JSON object instead of tables."`
-	Files  []string `arg:"" optional:"" name:"FILE" help:"Policy files to check as if the config named them too. Without a config: by themselves."`
+	Config    string   `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
+	Effective bool     `help:"Print every limit that applies to each tenant, and where it is set, instead of a summary."`
+	Tenant    string   `placeholder:"NAME" help:"Print only what concerns this tenant or team, and its teams."`
+	JSON      bool     `name:"json" help:"Print one JSON object, with everything, instead of tables."`
+	Files     []string `arg:"" optional:"" name:"FILE" help:"Policy files to check as if the config named them too. Without a config: by themselves."`
 }
 
 // Help is shown below the flags.
@@ -39,16 +41,28 @@ func (c checkCmd) Run(e *env) error {
 		return c.bad(e, err)
 	}
 	r := newReport(config, snap, time.Now())
-	if c.JSON {
-		return writeJSON(e, r)
+	if c.Tenant != "" {
+		if _, err := snap.AskTenant(c.Tenant); err != nil {
+			return c.bad(e, err)
+		}
+		r.only(c.Tenant)
 	}
-	return r.write(e.stdout)
+	switch {
+	case c.JSON:
+		return writeJSON(e, r)
+	case c.Effective:
+		return r.writeEffective(e.stdout)
+	}
+	return r.writeSummary(e.stdout)
 }
 
 // alone checks policy files where there is no config.
 func (c checkCmd) alone(e *env, files []string) error {
 	if len(files) == 0 {
 		return &usageError{"there is no " + defaultConfig + " here; name a config with -c, or policy files"}
+	}
+	if c.Effective || c.Tenant != "" {
+		return &usageError{"--effective and --tenant need a config; name one with -c"}
 	}
 	if slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == defaultConfig }) {
 		return &usageError{"name a config with -c; what is named without it is a policy file"}

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/llmgov/llmgov/tenants"
@@ -22,6 +18,7 @@ type report struct {
 	Teams  int          `json:"teams"`
 	Pools  []poolReport `json:"pools"`
 	Notes  []string     `json:"notes"`
+	tenant string       // the only one that is shown, with its teams; empty for all
 }
 
 type poolReport struct {
@@ -131,123 +128,15 @@ func (r *report) unused(snap *tenants.Snapshot) {
 	}
 }
 
-func (r *report) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s is good. Pools: %d, tenants: %d", r.Config, len(r.Pools), r.Count)
-	if r.Teams > 0 {
-		fmt.Fprintf(w, ", teams: %d", r.Teams)
+// only leaves in r what concerns a tenant and its teams.
+func (r *report) only(tenant string) {
+	for i := range r.Pools {
+		p := &r.Pools[i]
+		p.Tenants = slices.DeleteFunc(p.Tenants, func(t rowsReport) bool {
+			return t.Name != tenant && !strings.HasPrefix(t.Name, tenant+"/")
+		})
 	}
-	fmt.Fprintln(w)
-	for _, p := range r.Pools {
-		upstream := "upstream"
-		if strings.Contains(p.Upstream, ", ") {
-			upstream = "upstreams"
-		}
-		fmt.Fprintf(w, "\nPool %s, %s %s, models %s\n\n", p.Name, upstream, p.Upstream, strings.Join(p.models(), ", "))
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		p.write(tw)
-		if err := tw.Flush(); err != nil {
-			return err
-		}
-	}
-	if len(r.Notes) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, n := range r.Notes {
-		if _, err := fmt.Fprintln(w, "Note:", n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// models are the pool's entries, aliases with what they lead to.
-func (p poolReport) models() []string {
-	list := slices.Clone(p.Models)
-	for i, m := range list {
-		if real, ok := p.Aliases[m]; ok {
-			list[i] = m + " (" + real + ")"
-		}
-	}
-	return list
-}
-
-func (p poolReport) write(w io.Writer) {
-	fmt.Fprint(w, "  TENANT\tTIER\tSHARE\tTOKENS/MIN\tLIMIT\tVALUE\tFROM\n")
-	name, tpm := "(the pool)", "-"
-	if p.Usable > 0 {
-		tpm = fmt.Sprint(p.Usable)
-	}
-	share := "100 %"
-	for _, l := range p.Limits {
-		fmt.Fprintf(w, "  %s\t\t%s\t%s\t%s\t%v\t%s\n", name, share, tpm, l.Key, l.Value, line(l.From))
-		name, share, tpm = "", "", ""
-	}
-	if p.Usable > 0 && p.Floors > 0 {
-		fmt.Fprintf(w, "  \t\t\t\tfloors in all\t%d of %d\tall its tenants\n", p.Floors, p.Usable)
-	}
-	for _, t := range p.Tenants {
-		p.writeTenant(w, t)
-	}
-}
-
-func (p poolReport) writeTenant(w io.Writer, t rowsReport) {
-	name, tier, share, tpm := t.Name, t.Tier, fmt.Sprintf("%.2f %%", t.Share*100), "-"
-	if tier == "" {
-		tier = "-"
-	}
-	if p.Usable > 0 {
-		tpm = fmt.Sprint(t.TPM)
-	}
-	if t.Keys == 0 { // only its teams call
-		share, tpm = "-", "-"
-	}
-	if t.Whole > 0 {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\twith its teams\t%s\tall its keys\n", name, tier, share, tpm, p.whole(t))
-		name, tier, share, tpm = "", "", "", ""
-	}
-	for _, l := range t.Limits {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\t%s\n", name, tier, share, tpm, l.Key, p.bounded(l), line(l.From))
-		name, tier, share, tpm = "", "", "", ""
-	}
-}
-
-// whole is what a tenant and its teams have together.
-func (p poolReport) whole(t rowsReport) string {
-	text := fmt.Sprintf("%.2f %%", t.Whole*100)
-	if p.Usable > 0 {
-		text += fmt.Sprintf(", %d", t.WholeTPM)
-	}
-	return text
-}
-
-// bounded is a tenant's limit, whose it is when it is a parent's, and that the pool has less where it does.
-func (p poolReport) bounded(l tenants.Limit) string {
-	text := fmt.Sprint(l.Value)
-	if l.Of != "" {
-		text += " (of " + l.Of + ")"
-	}
-	own, isNumber := l.Value.(json.Number)
-	if !isNumber {
-		return text
-	}
-	n, err := own.Int64()
-	if err != nil {
-		return text
-	}
-	for _, of := range p.Limits {
-		if has, ok := of.Value.(json.Number); ok && of.Key == strings.TrimPrefix(l.Key, "pools."+p.Name+".") {
-			if most, err := has.Int64(); err == nil && most < n {
-				return fmt.Sprintf("%s (the pool has %d)", text, most)
-			}
-		}
-	}
-	return text
-}
-
-// line is a place without its column.
-func line(from string) string {
-	if from == "" {
-		return "default"
-	}
-	return from[:strings.LastIndexByte(from, ':')]
+	r.Pools = slices.DeleteFunc(r.Pools, func(p poolReport) bool { return len(p.Tenants) == 0 })
+	r.Notes = []string{}
+	r.tenant = tenant
 }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// writeSummary prints a line for each tenant in each pool: its share, and what is written about it.
+func (r *report) writeSummary(w io.Writer) error {
+	r.writeHead(w)
+	rows := 0
+	for _, p := range r.Pools {
+		fmt.Fprintf(w, "\n%s\n%s\n", p.title(), p.summary())
+		if len(p.Tenants) > 0 {
+			fmt.Fprintf(w, "\n%s", p.table())
+		}
+		rows += len(p.Tenants)
+	}
+	if rows > 0 && r.tenant == "" {
+		fmt.Fprintln(w, "\nWith --effective: every limit, and where it is set. With --tenant NAME: one tenant alone.")
+	}
+	return r.writeNotes(w)
+}
+
+func (r *report) writeHead(w io.Writer) {
+	if r.tenant != "" {
+		fmt.Fprintf(w, "%s is good.\n", r.Config)
+		return
+	}
+	fmt.Fprintf(w, "%s is good. Pools: %d, tenants: %d", r.Config, len(r.Pools), r.Count)
+	if r.Teams > 0 {
+		fmt.Fprintf(w, ", teams: %d", r.Teams)
+	}
+	fmt.Fprintln(w)
+}
+
+func (r *report) writeNotes(w io.Writer) error {
+	if len(r.Notes) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nNote: %s\n", strings.Join(r.Notes, "\nNote: "))
+	return err
+}
+
+// title is the pool with its upstreams and models.
+func (p poolReport) title() string {
+	upstream := "upstream"
+	if strings.Contains(p.Upstream, ", ") {
+		upstream = "upstreams"
+	}
+	return fmt.Sprintf("Pool %s, %s %s, models %s", p.Name, upstream, p.Upstream, strings.Join(p.models(), ", "))
+}
+
+// summary is what the pool has to share out.
+func (p poolReport) summary() string {
+	parts := written(p.Limits, func(l tenants.Limit) string { return grouped(fmt.Sprint(l.Value)) })
+	if p.Usable > 0 {
+		parts = append(parts, grouped(fmt.Sprint(p.Usable))+" tokens a minute to share")
+	}
+	if p.Usable > 0 && p.Floors > 0 {
+		parts = append(parts, "floors "+grouped(fmt.Sprint(p.Floors)))
+	}
+	if len(parts) == 0 {
+		return "no limits"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// written are the limits that somebody has written down, as spelled.
+func written(limits []tenants.Limit, spelled func(tenants.Limit) string) []string {
+	var parts []string
+	for _, l := range limits {
+		if l.From == "" {
+			continue
+		}
+		text := spelled(l)
+		switch {
+		case l.Key == "routes": // commas part the settings
+			text = "routes " + strings.ReplaceAll(text, ",", "")
+		case !strings.HasPrefix(l.Key, "budgets["):
+			text = l.Key + " " + text
+		}
+		parts = append(parts, text)
+	}
+	return parts
+}
+
+// table has a line for each tenant.
+func (p poolReport) table() string {
+	rows := [][]string{{"TENANT", "TIER", "SHARE", "TOKENS/MIN", "SETTINGS"}}
+	for _, t := range p.Tenants {
+		rows = append(rows, p.row(t))
+	}
+	return aligned(rows, 2, 3)
+}
+
+func (p poolReport) row(t rowsReport) []string {
+	tier, share, tpm := p.cells(t)
+	parts := written(t.Limits, p.bounded)
+	if t.Whole > 0 {
+		parts = slices.Insert(parts, 0, "with its teams "+p.whole(t))
+	}
+	return []string{t.Name, tier, share, tpm, strings.Join(parts, ", ")}
+}
+
+// cells are a tenant's tier, share and tokens a minute.
+func (p poolReport) cells(t rowsReport) (tier, share, tpm string) {
+	tier = t.Tier
+	if tier == "" {
+		tier = "-"
+	}
+	if t.Keys == 0 { // only its teams call
+		return tier, "-", "-"
+	}
+	tpm = "-"
+	if p.Usable > 0 {
+		tpm = grouped(fmt.Sprint(t.TPM))
+	}
+	return tier, fmt.Sprintf("%.2f %%", t.Share*100), tpm
+}
+
+// models are the pool's entries, aliases with what they lead to.
+func (p poolReport) models() []string {
+	list := slices.Clone(p.Models)
+	for i, m := range list {
+		if real, ok := p.Aliases[m]; ok {
+			list[i] = m + " (" + real + ")"
+		}
+	}
+	return list
+}
+
+// aligned writes rows as a table. The columns given are of numbers, and align on the right.
+func aligned(rows [][]string, numbers ...int) string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			gap := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if slices.Contains(numbers, i) {
+				cell = gap + cell
+			} else {
+				cell += gap
+			}
+			line.WriteString("  " + cell)
+		}
+		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return out.String()
+}
+
+// grouped writes the whole number that text begins with in groups of three digits: 20,000,000 tokens per day.
+func grouped(text string) string {
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	for i := digits - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// TestCheck_TwelveTeamsFitOnAScreen: the summary has a line for each tenant in each pool, in columns, and no more than a
+// few others.
+func TestCheck_TwelveTeamsFitOnAScreen(t *testing.T) {
+	var policy strings.Builder
+	policy.WriteString("tiers: {pro: {rpm: 600, tpm: 60000, concurrency: 16, max_wait: 5s, budgets: [{usd: 5000, per: month}]}}\ntenants:\n")
+	for i := range 12 {
+		fmt.Fprintf(&policy, "  team-%d: {tier: pro, weight: %d, keys: [%s]}\n", i, i+1, tenants.HashKey(fmt.Sprint(i)))
+	}
+	r := reportOf(t, "pools: {a: {models: [a], tpm: 2000000}, b: {models: [b], rpm: 5000}}\nprices: {\"*\": {input: 1, output: 1}}\n", policy.String())
+	var out strings.Builder
+	if err := r.writeSummary(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) > 24+14 {
+		t.Errorf("%d lines:\n%s", len(lines), &out)
+	}
+	column := -1
+	for _, l := range lines {
+		if !strings.HasPrefix(l, "  team-") {
+			continue
+		}
+		at := strings.Index(l, "weight ")
+		if at < 0 {
+			at = strings.Index(l, "rpm ")
+		}
+		if column >= 0 && at != column && !strings.Contains(l, "team-0") {
+			t.Errorf("settings begin in column %d and in %d:\n%s", column, at, &out)
+			break
+		}
+		if column < 0 {
+			column = at
+		}
+		if !strings.Contains(l, "tpm 60,000") || !strings.Contains(l, "5,000 usd per month") {
+			t.Errorf("without separators: %s", l)
+		}
+	}
+}
+
+// TestCheck_OwnKeysShareWithTeams: what the README says of acme, its own key and its teams.
+func TestCheck_OwnKeysShareWithTeams(t *testing.T) {
+	r := reportOf(t, "pools: {a: {models: [a], tpm: 300000}}\n", fmt.Sprintf(
+		"tenants: {acme: {keys: [%s], teams: {search: {weight: 3, keys: [%s]}, batch: {priority: background, keys: [%s]}}}}\n",
+		tenants.HashKey("a"), tenants.HashKey("s"), tenants.HashKey("b")))
+	got := map[string]float64{}
+	for _, row := range r.Pools[0].Tenants {
+		got[row.Name] = row.Share
+	}
+	if got["acme/search"] != 0.6 || got["acme/batch"] != 0.2 || got["acme"] != 0.2 {
+		t.Errorf("shares are %v, want 0.6, 0.2 and 0.2", got)
+	}
+	readme := read("../../README.md")
+	if !strings.Contains(readme, "# divide acme's share, 3 : 1 : 1 with acme's own key") {
+		t.Error("README.md says something else")
+	}
+}
+
+// reportOf is the report of a config with one upstream, and of a policy.
+func reportOf(t *testing.T, config, policy string) *report {
+	t.Helper()
+	snap, err := tenants.LoadFS(fstest.MapFS{
+		"llmgov.yaml":    &fstest.MapFile{Data: []byte("upstreams: {o: {base_url: \"https://o/v1\"}}\n" + config)},
+		"tenants/a.yaml": &fstest.MapFile{Data: []byte(policy)},
+	}, "llmgov.yaml", tenants.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newReport("llmgov.yaml", snap, time.Now())
+}
+
+func TestGrouped(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "0": "0", "999": "999", "1000": "1,000", "297000": "297,000", "20000000 tokens per day": "20,000,000 tokens per day",
+		"2500.5000 usd per month": "2,500.5000 usd per month", "0.01": "0.01", "5s": "5s", "admit_max": "admit_max",
+	} {
+		if got := grouped(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
