@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { go, keyOf, keysOf, open, Site, sleep, until } from './site.mjs';
 
 const many = 1000;
-const token = 'the-admin-token';
+const token = 'the-admin-token-of-many';
 const site = new Site();
 let gateway, browser;
 
