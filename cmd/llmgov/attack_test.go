@@ -207,6 +207,26 @@ func noKeyHTTP2(conn net.Conn) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
+// HTTP/2 without TLS is spoken only if the config says so.
+func TestAudit_M2_HTTP2IsOff(t *testing.T) {
+	for env, want := range map[string]bool{"LLMGOV_H2C=false": false, "LLMGOV_H2C=true": true} {
+		p := startQuickstart(t, env)
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		noSettings := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}
+		_, _ = conn.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), noSettings...))
+		head := make([]byte, 4)
+		_, _ = io.ReadFull(conn, head)
+		if spoken := head[3] == 4; spoken != want { // a frame of settings
+			t.Errorf("%s: the server answers %q", env, head)
+		}
+	}
+}
+
 // The pod of the manifest lives through a tenant that sends bodies that never end, and clients
 // without a key that hold on to all they can; and another tenant's calls are answered all the while.
 func TestAudit_H5_MemoryUnderAttack(t *testing.T) {

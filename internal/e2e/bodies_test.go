@@ -252,6 +252,28 @@ func TestAudit_H5_SlowBodies(t *testing.T) {
 	}
 }
 
+// A body that waits for memory while it grows is not taken for one whose client is slow.
+func TestAudit_H5_GrowingBodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := bodies(patient("acme", time.Minute))
+		w.mock = mock.Config{FirstToken: 30 * time.Second}
+		s := newStack(t, w)
+		defer s.close()
+		first := make(chan answer, 1)
+		go func() { first <- s.send("acme", large(850<<10), 0, false) }()
+		synctest.Wait()
+		began := time.Now()
+		a := s.send("acme", large(900<<10), 0, true)
+		if took := time.Since(began); a.status != http.StatusOK || took < 20*time.Second {
+			t.Errorf("after %s: %d %s", took, a.status, a.body)
+		}
+		if a := <-first; a.status != http.StatusOK {
+			t.Errorf("the first: %d %s", a.status, a.body)
+		}
+		s.checkIdle()
+	})
+}
+
 // A request of unknown length ends its connection: beside it there may have been a Content-Length, by
 // which another server may have found a second request in the body.
 func TestAudit_L10_ChunkedEndsTheConnection(t *testing.T) {

@@ -40,8 +40,8 @@ func (c *call) receive() *refusal {
 	if announced < 0 {
 		ask.Bytes = min(limit, intake.Small)
 	}
-	if announced > intake.Small && ask.Wait > 0 {
-		_ = c.w.control.SetReadDeadline(c.began.Add(ask.Wait + lapTime)) // an expired one would end a stream of HTTP/2
+	if ask.Wait > 0 && c.r.ProtoMajor > 1 {
+		_ = c.w.control.SetReadDeadline(c.began.Add(ask.Wait + lapTime)) // an expired one would end the stream
 	}
 	err := c.g.intake.Ask(c.r.Context(), &c.memory, ask)
 	if err == nil {
@@ -71,19 +71,22 @@ func (c *call) discard(limit int64) error {
 
 // paced is the body as its client sends it, if that is fast enough.
 func (c *call) paced() io.Reader {
-	return &pacedBody{c: c, until: time.Now().Add(bodyTimeout)}
+	return &pacedBody{c: c, until: time.Now().Add(bodyTimeout), waited: c.memory.Waited}
 }
 
 type pacedBody struct {
-	c     *call
-	until time.Time
-	left  int // bytes of this lap
+	c      *call
+	until  time.Time
+	left   int           // bytes of this lap
+	waited time.Duration // for memory, until this lap began
 }
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if waited := b.c.memory.Waited; b.left <= 0 || waited != b.waited {
 		b.left = lap
+		b.until = b.until.Add(waited - b.waited) // while it waited, nobody read what the client sent
+		b.waited = waited
 		end := time.Now().Add(lapTime)
 		if end.After(b.until) {
 			end = b.until
