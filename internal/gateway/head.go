@@ -188,10 +188,23 @@ func governedKey(key string) (string, func(*head, gjson.Result) *badRequest) {
 	if len(key) > 40 { // longer than any fold of a governed key
 		return "", nil
 	}
+	plain := isASCII(key) // what is not may fold to a name of another length
 	for _, name := range governedKeys {
+		if plain && len(name) != len(key) {
+			continue
+		}
 		if strings.EqualFold(name, key) {
 			return name, governed[name]
 		}
 	}
 	return "", nil
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }
