@@ -62,14 +62,12 @@ type scan struct {
 
 // part is an object that may say what it is.
 type part struct {
-	kind    Kind // of the files in it
-	types   int
-	tool    bool  // it says that the provider runs it
-	encoded int64 // bytes of its files in base64
-	weight  int64 // of these, as text
-	files   int64 // in base64
-	links   int64 // addresses
-	ids     []string
+	kind  Kind // of the files in it
+	types int
+	tool  bool     // it says that the provider runs it
+	files [][]byte // strings in base64, which are not weighed yet
+	links int64    // addresses
+	ids   []string
 }
 
 // value measures the value that comes next. of is the part that it belongs to, if it does.
@@ -293,36 +291,40 @@ func (s *scan) fileMember(key []byte, first byte, p *part) {
 	}
 }
 
-// file notes a string that is a file or its address.
+// file notes a string that is a file or its address. A file is not weighed before it is known what
+// of.
 func (s *scan) file(key []byte, p *part) {
-	before := s.weight
-	content := inside(s.text())
-	bare := string(key) == "data" || string(key) == "result"
-	if !bare {
-		data, inline := dataOf(content)
-		if !inline && string(key) != "file_data" {
+	raw := s.body[s.at:]
+	raw = raw[:stringLength(raw)]
+	s.at += len(raw)
+	encoded := false
+	switch string(key) {
+	case "data", "result":
+		encoded = isBase64(inside(raw))
+	case "file_data":
+		encoded = isBase64(dataOf(inside(raw)))
+	default:
+		encoded = isBase64(dataOf(inside(raw)))
+		if !encoded {
 			p.links++
-			return
 		}
-		content = data
 	}
-	if len(content) > 0 && isBase64(content) {
-		p.files++
-		p.encoded += int64(len(content))
-		p.weight += s.weight - before
+	if encoded {
+		p.files = append(p.files, raw)
+	} else {
+		s.weight += Weigh(raw)
 	}
 }
 
 // dataOf is the content of an address that begins as data:image/png;base64, does. All else that may
 // be an address is one: it is for the provider to know what it makes of it.
-func dataOf(address []byte) (data []byte, ok bool) {
+func dataOf(address []byte) []byte {
 	const scheme, coding, most = "data:", ";base64,", 128
 	head, _, found := bytes.Cut(address[:min(len(address), most)], []byte(coding))
 	if !found || !bytes.HasPrefix(head, []byte(scheme)) {
-		return nil, false
+		return nil
 	}
-	data = address[len(head)+len(coding):]
-	return data, isBase64(data)
+	return address[len(head)+len(coding):]
 }
 
 // close takes an object's files into account once everything is known of it.
@@ -340,18 +342,21 @@ func (s *scan) close(in place, p *part) {
 // closePart does so for a part of that kind.
 func (s *scan) closePart(p *part, kind Kind) {
 	size := &s.out.Size
-	switch kind {
-	case Image:
-		size[Image] += Pictures(p.files + p.links)
-	case Sound:
-		size[Sound] += SoundOf(p.encoded / 4 * 3)
-	case Elsewhere:
-		size[Elsewhere] += p.weight
+	for _, raw := range p.files {
+		switch kind {
+		case Image:
+			size[Image] += Pictures(1)
+		case Sound:
+			size[Sound] += SoundOf(int64(len(raw)) / 4 * 3)
+		case Elsewhere:
+			size[Elsewhere] += Weigh(raw)
+		default:
+			s.weight += Weigh(raw)
+		}
 	}
-	if kind != Text {
-		s.weight -= p.weight
-	}
-	if kind != Image {
+	if kind == Image {
+		size[Image] += Pictures(p.links)
+	} else {
 		s.out.Unseen += p.links
 		kind = Elsewhere
 	}
@@ -368,7 +373,7 @@ func isBase64(text []byte) bool {
 			return false
 		}
 	}
-	return true
+	return len(text) > 0
 }
 
 var base64Digit = func() (is [256]bool) {

@@ -203,7 +203,7 @@ func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 			time.Sleep(2 * time.Minute)
 		}
 		before := s.mock.Stats().TokensProduced
-		statuses := map[int]int{}
+		var statuses map[int]int
 		if h.events != nil {
 			statuses = h.sessions(s, calls)
 		} else {

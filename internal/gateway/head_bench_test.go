@@ -1,0 +1,26 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+)
+
+func BenchmarkReadHead(b *testing.B) {
+	for name, content := range map[string]string{
+		"question": `"How long is a piece of string?"`,
+		"5kB":      `"` + strings.Repeat("The quick brown fox jumps over the lazy dog. ", 110) + `"`,
+		"100kB":    `"` + strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2200) + `"`,
+		"image":    `[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUFB", 1<<18) + `"}}]`,
+	} {
+		body := []byte(`{"model":"gpt-4o","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":` + content + `}],"max_tokens":100,"stream":true}`)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if _, err := readHead(body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
