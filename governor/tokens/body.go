@@ -19,7 +19,7 @@ type Body struct {
 // File is a file that the provider has.
 type File struct {
 	ID   string
-	Kind Kind // Image or Elsewhere
+	Kind Kind // Image or Document
 }
 
 // Measure weighs a JSON body in one pass. Everything in it is text, keys and quotes too, except
@@ -272,7 +272,7 @@ func (s *scan) itemMember(key []byte, first byte, p *part) {
 var kindOf = map[string]Kind{
 	"image_url": Image, "input_image": Image, "image": Image, "computer_screenshot": Image, "image_generation_call": Image,
 	"input_audio": Sound,
-	"file":        Elsewhere, "input_file": Elsewhere, "document": Elsewhere,
+	"file":        Document, "input_file": Document, "document": Document,
 }
 
 // fileMember measures a member that may be a file: its content, its address or its id.
@@ -348,8 +348,8 @@ func (s *scan) closePart(p *part, kind Kind) {
 			size[Image] += Pictures(1)
 		case Sound:
 			size[Sound] += SoundOf(int64(len(raw)) / 4 * 3)
-		case Elsewhere:
-			size[Elsewhere] += Weigh(raw)
+		case Document:
+			size[Document] += Weigh(raw)
 		default:
 			s.weight += Weigh(raw)
 		}
@@ -358,7 +358,7 @@ func (s *scan) closePart(p *part, kind Kind) {
 		size[Image] += Pictures(p.links)
 	} else {
 		s.out.Unseen += p.links
-		kind = Elsewhere
+		kind = Document
 	}
 	for _, id := range p.ids {
 		s.out.Files = append(s.out.Files, File{id, kind})

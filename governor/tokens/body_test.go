@@ -54,7 +54,7 @@ func TestAudit_H1_WordsWithoutSpacesAreText(t *testing.T) {
 		if name == "escapes" {
 			least /= 6
 		}
-		if got := got.Size[Text] + got.Size[Elsewhere]; got < least {
+		if got := got.Size[Text] + got.Size[Document]; got < least {
 			t.Errorf("%s: %d bytes weigh %d tokens", name, n, got/Scale)
 		}
 		if least := got.Least(); least > n/2 {
@@ -92,7 +92,7 @@ func TestMeasure_Files(t *testing.T) {
 		{"a document by address", `{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://a/b"}}]}]}`, 0, 0, 1, nil},
 		{"a file by address", `{"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://a/b"}]}]}`, 0, 0, 1, nil},
 		{"two types, by address", `{"messages":[{"role":"user","content":[{"type":"image_url","type":"file","image_url":{"url":"https://a/b"}}]}]}`, 0, 0, 1, nil},
-		{"a file by id", `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}},{"type":"input_image","file_id":"file-2"}]}]}`, 0, 0, 0, []File{{"file-1", Elsewhere}, {"file-2", Image}}},
+		{"a file by id", `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}},{"type":"input_image","file_id":"file-2"}]}]}`, 0, 0, 0, []File{{"file-1", Document}, {"file-2", Image}}},
 		{"a stored prompt", `{"prompt":{"id":"pmpt_1"}}`, 0, 0, 1, nil},
 		{"a tool of the provider", `{"input":"a","tools":[{"type":"web_search"},{"type":"function","name":"f"},{"type":"function","type":"file_search"}]}`, 0, 0, 2, nil},
 		{"Anthropic's own tools", `{"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"custom","name":"g"}]}`, 0, 0, 0, nil},

@@ -38,14 +38,11 @@ type ratio struct {
 }
 
 // A ratio of text outside of minRatio and maxRatio says nothing about the model's tokenizer: the
-// prompt lies elsewhere, as in a conversation that the server keeps. How many tokens files and
-// things elsewhere have is known by their kind alone, so their ratios may be anything.
+// prompt lies elsewhere, as in a conversation that the server keeps.
 const (
-	unit         = 1_000_000
-	minRatio     = unit / 8
-	maxRatio     = unit * 8
-	minFileRatio = unit / 256
-	maxFileRatio = unit * 256
+	unit     = 1_000_000
+	minRatio = unit / 8
+	maxRatio = unit * 8
 	// memory is how many reports the moving average spans once it has settled.
 	memory = 32
 	// sure is how many reports of its own an estimate is trusted after, and maxDoubts how
@@ -53,6 +50,13 @@ const (
 	sure      = 8
 	maxDoubts = 64
 )
+
+// least are the smallest ratios that are believed, by kind. What is weighed by its length could
+// otherwise be made to weigh nothing: by many documents without text, and then one full of it.
+var least = [kinds]int64{Text: minRatio, Image: unit / 32, Sound: minRatio, Document: minRatio, Elsewhere: unit / 256}
+
+// maxFileRatio is the largest of what is no text: how many tokens that has is known by its kind alone.
+const maxFileRatio = unit * 256
 
 // NewEstimator returns an Estimator that has learned nothing. parent may be nil.
 func NewEstimator(parent *Estimator) *Estimator {
@@ -155,7 +159,7 @@ func (e *Estimator) observeFiles(name string, s Size, actual int64) {
 	for k := range s {
 		if s[k] > 0 {
 			sample := int64(float64(ratios[k]) * float64(left) / float64(max(1, guess)))
-			e.average(&m.ratios[k], min(max(sample, minFileRatio), maxFileRatio))
+			e.average(&m.ratios[k], min(max(sample, least[k]), maxFileRatio))
 		}
 	}
 	if e.parent != nil && left <= estimate(s.Weight(), maxRatio) {

@@ -125,6 +125,27 @@ func TestFilesHaveRatiosOfTheirOwn(t *testing.T) {
 	}
 }
 
+// However often it is reported that files have no tokens, what is weighed by its length does not
+// come to weigh nothing; nor does a document by what tools have found.
+func TestAudit_H1_FilesCannotBeMadeToWeighNothing(t *testing.T) {
+	e := NewEstimator(nil)
+	const weight = 100_000 * Scale
+	for range 1000 {
+		e.Observe("m", Size{Elsewhere: weight}, 1)
+	}
+	if got := e.Estimate("m", Size{Document: weight}); got != 100_000 {
+		t.Errorf("after tools that found nothing, a document is estimated %d tokens", got)
+	}
+	for _, size := range []Size{{Text: weight}, {Sound: weight}, {Document: weight}} {
+		for range 1000 {
+			e.Observe("m", size, 1)
+		}
+		if got := e.Estimate("m", size); got < 100_000/8 {
+			t.Errorf("after a thousand of %v without tokens, one is estimated %d tokens", size, got)
+		}
+	}
+}
+
 func TestModelsAreBounded(t *testing.T) {
 	e := NewEstimator(nil)
 	for i := range 5000 {

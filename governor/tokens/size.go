@@ -10,9 +10,11 @@ const (
 	Image
 	// Sound is speech or music in the body.
 	Sound
-	// Elsewhere is text that does not stand in the body as such: a document in base64, which is
-	// weighed as the text that it may hold, or by its id or address; a stored prompt; what a tool of
-	// the provider finds.
+	// Document is a file of text, in base64 or by its length, which is weighed as the text that it
+	// may hold.
+	Document
+	// Elsewhere is text of which nothing tells the length: a document by its address, a stored
+	// prompt, what a tool of the provider finds.
 	Elsewhere
 	kinds
 )

@@ -32,7 +32,7 @@ func (c *call) weighReferences(found []reference) {
 		case file.Kind == tokens.Image:
 			r.size[tokens.Image] += tokens.Pictures(1)
 		case n > 0:
-			r.size[tokens.Elsewhere] += tokens.DocumentOf(n)
+			r.size[tokens.Document] += tokens.DocumentOf(n)
 		default:
 			r.unseen++
 		}
