@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/llmgov/llmgov/internal/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -70,11 +71,13 @@ func TestKubernetes(t *testing.T) {
 		t.Errorf("the service chooses others: %s", diff)
 	}
 
-	p := launchDeployed(t, config, env)
-	token := scrape.at("authorization.credentials.key").text()
-	answers(t, p.admin+gateway.at("readinessProbe.httpGet.path").text(), "")
-	answers(t, p.admin+gateway.at("livenessProbe.httpGet.path").text(), "")
-	answers(t, p.admin+scrape.at("path").text(), secretValue(token))
+	t.Run("probes", func(t *testing.T) {
+		p := launchDeployed(t, config, env)
+		token := scrape.at("authorization.credentials.key").text()
+		answers(t, p.admin+gateway.at("readinessProbe.httpGet.path").text(), "")
+		answers(t, p.admin+gateway.at("livenessProbe.httpGet.path").text(), "")
+		answers(t, p.admin+scrape.at("path").text(), secretValue(token))
+	})
 }
 
 // So it is with docs/deploy/compose.yaml, and with the image that both run.
@@ -197,10 +200,11 @@ func podEnv(t *testing.T, container node) []string {
 
 func secretValue(key string) string { return "secret-" + strings.ToLower(key) }
 
-// launchDeployed starts a gateway with the config, at free ports and without a store.
+// launchDeployed starts a gateway with the config, at free ports and with a Redis of its own.
 func launchDeployed(t *testing.T, config string, env []string) *process {
 	t.Helper()
-	p, err := launch(t.TempDir(), append(env, "LLMGOV_LISTEN=127.0.0.1:0", "LLMGOV_ADMIN_LISTEN=127.0.0.1:0", "LLMGOV_STORE=memory"),
+	store := redistest.New(t)
+	p, err := launch(t.TempDir(), append(env, "LLMGOV_LISTEN=127.0.0.1:0", "LLMGOV_ADMIN_LISTEN=127.0.0.1:0", "LLMGOV_STORE="+store.URL()),
 		"serve", "-c", config)
 	if err != nil {
 		t.Fatal(err)
