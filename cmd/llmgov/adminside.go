@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -97,7 +98,7 @@ func (a *adminSide) get(ctx context.Context, path string) (status int, body []by
 
 // whatItSaid is why there is no answer, if whatever listens there said so.
 func whatItSaid(status int, body []byte) error {
-	var said struct{ Error struct{ Message string } }
+	var said adminapi.ErrorAnswer
 	switch err := json.Unmarshal(body, &said); {
 	case err == nil && said.Error.Message != "":
 		return errors.New(strings.TrimSuffix(said.Error.Message, "."))

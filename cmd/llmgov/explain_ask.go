@@ -6,7 +6,7 @@ import (
 	"net/http"
 	neturl "net/url"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -16,7 +16,7 @@ type saidError struct{ where, what string }
 func (e *saidError) Error() string { return "the gateway at " + e.where + " says: " + e.what }
 
 // ask asks the running gateway, and says which one that is.
-func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *gateway.Explanation, where string, err error) {
+func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *adminapi.Explanation, where string, err error) {
 	side, err := adminSideOf(c.Admin, admin)
 	if err != nil {
 		return nil, "", err
@@ -32,8 +32,8 @@ func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *ga
 }
 
 // readExplanation reads an answer, of whatever listens there.
-func readExplanation(status int, body []byte) (*gateway.Explanation, error) {
-	var x gateway.Explanation
+func readExplanation(status int, body []byte) (*adminapi.Explanation, error) {
+	var x adminapi.Explanation
 	if status == http.StatusOK && json.Unmarshal(body, &x) == nil && x.Decision != nil {
 		return &x, nil
 	}

@@ -8,13 +8,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // answer is what explain prints: what a gateway says, or the files alone.
 type answer struct {
-	*gateway.Explanation
+	*adminapi.Explanation
 	notes []string
 }
 
@@ -126,7 +126,7 @@ func (a *answer) outcome() string {
 	return fmt.Sprintf("%s, with %d %s: %s", text, d.Status, d.Code, d.Message)
 }
 
-func (a *answer) would(d *gateway.Decision) string {
+func (a *answer) would(d *adminapi.Decision) string {
 	of := ""
 	if d.Limit != nil {
 		l := &a.Limits[*d.Limit]
@@ -145,14 +145,14 @@ func (a *answer) would(d *gateway.Decision) string {
 }
 
 // owner is whose limit it is.
-func owner(l *gateway.ExplainedLimit) string {
+func owner(l *adminapi.ExplainedLimit) string {
 	if l.Of == l.Pool && (l.Kind == "pool" || l.Kind == "budget") {
 		return "pool " + l.Pool
 	}
 	return l.Of
 }
 
-func valueOf(l *gateway.ExplainedLimit) string {
+func valueOf(l *adminapi.ExplainedLimit) string {
 	if l.Kind == "budget" {
 		return amount(l.Limit) + " " + l.Axis // such as tokens per day
 	}

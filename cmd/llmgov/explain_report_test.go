@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // A limit that moves is told as it is now, with what it may come to.
 func TestAdaptiveLimitIsExplained(t *testing.T) {
-	l := gateway.ExplainedLimit{Of: "p", Kind: "pool", Pool: "p", Key: "concurrency", Axis: "concurrency", Limit: 32, Most: 256}
+	l := adminapi.ExplainedLimit{Of: "p", Kind: "pool", Pool: "p", Key: "concurrency", Axis: "concurrency", Limit: 32, Most: 256}
 	if got := valueOf(&l); got != "32 (adaptive, up to 256)" {
 		t.Errorf("it is told as %q", got)
 	}
@@ -30,9 +30,9 @@ func TestPaceIsExplained(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			used, decides := 0.0, 0
-			a := &answer{Explanation: &gateway.Explanation{
-				Pool: "p", Decision: &gateway.Decision{Outcome: "refuse", Limit: &decides},
-				Limits: []gateway.ExplainedLimit{{Of: "p", Kind: c.kind, Pool: "p", Key: "tpm", Asked: 400, Used: &used, Left: &c.left, Wait: &c.wait}},
+			a := &answer{Explanation: &adminapi.Explanation{
+				Pool: "p", Decision: &adminapi.Decision{Outcome: "refuse", Limit: &decides},
+				Limits: []adminapi.ExplainedLimit{{Of: "p", Kind: c.kind, Pool: "p", Key: "tpm", Asked: 400, Used: &used, Left: &c.left, Wait: &c.wait}},
 			}}
 			var out strings.Builder
 			if err := a.write(&out); err != nil {

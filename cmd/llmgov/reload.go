@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
@@ -34,11 +35,11 @@ type reloader struct {
 	logged  string // the problems that were logged last; empty when there are none
 
 	mu     sync.Mutex
-	status gateway.PolicyStatus // guarded by mu
+	status adminapi.PolicyStatus // guarded by mu
 }
 
 type reloadAnswer struct {
-	gateway.Reloaded
+	adminapi.Reloaded
 	err error
 }
 
@@ -46,8 +47,8 @@ func newReloader(files *tenants.Watcher, from *tenants.Snapshot, apply func(*ten
 	return &reloader{
 		files: files, apply: apply, metrics: m, log: log, start: from.Config(), current: from,
 		asked: make(chan chan reloadAnswer), done: make(chan struct{}),
-		status: gateway.PolicyStatus{
-			Hash: from.Hash(), LoadedAt: time.Now(), Success: true, Problems: []gateway.Problem{}, NeedsRestart: []string{},
+		status: adminapi.PolicyStatus{
+			Hash: from.Hash(), LoadedAt: time.Now(), Success: true, Problems: []adminapi.Problem{}, NeedsRestart: []string{},
 		},
 	}
 }
@@ -92,21 +93,21 @@ func (r *reloader) hungUp() {
 }
 
 // Reload implements gateway.Policies.
-func (r *reloader) Reload(ctx context.Context) (gateway.Reloaded, error) {
+func (r *reloader) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 	answer := make(chan reloadAnswer, 1)
 	select {
 	case r.asked <- answer:
 		a := <-answer
 		return a.Reloaded, a.err
 	case <-r.done:
-		return gateway.Reloaded{}, tenants.ErrWatchEnded
+		return adminapi.Reloaded{}, tenants.ErrWatchEnded
 	case <-ctx.Done():
-		return gateway.Reloaded{}, ctx.Err()
+		return adminapi.Reloaded{}, ctx.Err()
 	}
 }
 
 // Status implements gateway.Policies.
-func (r *reloader) Status() gateway.PolicyStatus {
+func (r *reloader) Status() adminapi.PolicyStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
@@ -159,9 +160,9 @@ func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
 	if changed {
 		r.status.LoadedAt = time.Now()
 	}
-	r.status.Hash, r.status.Success, r.status.Problems, r.status.NeedsRestart = snap.Hash(), true, []gateway.Problem{}, restart
+	r.status.Hash, r.status.Success, r.status.Problems, r.status.NeedsRestart = snap.Hash(), true, []adminapi.Problem{}, restart
 	r.status.FailingSince = nil
-	return reloadAnswer{Reloaded: gateway.Reloaded{
+	return reloadAnswer{Reloaded: adminapi.Reloaded{
 		PolicyHash: snap.Hash(), Changed: changed, Tenants: len(snap.Tenants()), NeedsRestart: restart,
 	}}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -115,9 +115,9 @@ func (s *site) wants(list string) {
 }
 
 // policy is what the snapshot says of the policy.
-func (s *site) policy() gateway.PolicyStatus {
+func (s *site) policy() adminapi.PolicyStatus {
 	s.Helper()
-	var answer struct{ Policy gateway.PolicyStatus }
+	var answer struct{ Policy adminapi.PolicyStatus }
 	s.ask(http.MethodGet, "/api/v1/snapshot", &answer)
 	return answer.Policy
 }

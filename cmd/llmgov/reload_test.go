@@ -19,7 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -64,7 +64,7 @@ func TestReload_EveryWay(t *testing.T) {
 		}, "acme:6 coral:3"},
 		{"POST", func(s *site) {
 			s.write("far/c.yaml", policyOf("coral", 4))
-			var done gateway.Reloaded
+			var done adminapi.Reloaded
 			status := s.ask(http.MethodPost, "/api/v1/reload", &done)
 			if got := s.inForce(); status != 200 || !done.Changed || done.Tenants != 2 || got != "acme:6 coral:4" {
 				s.Errorf("%d %+v, and in force is %q", status, done, got)
@@ -130,7 +130,7 @@ func TestReload_Bad(t *testing.T) {
 		t.Errorf("at the start: %+v", had)
 	}
 	s.write("tenants/a.yaml", "tenants:\n  acme: {rmp: 1}\n")
-	var refused struct{ Problems []gateway.Problem }
+	var refused adminapi.ProblemList
 	for range 3 {
 		if status := s.ask(http.MethodPost, "/api/v1/reload", &refused); status != http.StatusUnprocessableEntity {
 			t.Errorf("status %d", status)
@@ -143,9 +143,9 @@ func TestReload_Bad(t *testing.T) {
 		return nil
 	}))
 	got := s.policy()
-	place := gateway.Problem{File: filepath.ToSlash(s.path("tenants/a.yaml")), Line: 2, Column: 10}
-	for _, list := range [][]gateway.Problem{got.Problems, refused.Problems} {
-		if !slices.ContainsFunc(list, func(p gateway.Problem) bool {
+	place := adminapi.Problem{File: filepath.ToSlash(s.path("tenants/a.yaml")), Line: 2, Column: 10}
+	for _, list := range [][]adminapi.Problem{got.Problems, refused.Problems} {
+		if !slices.ContainsFunc(list, func(p adminapi.Problem) bool {
 			hint := strings.Contains(p.Message, `"rmp"`)
 			p.Message = ""
 			return hint && p == place
@@ -183,7 +183,7 @@ func TestReload_NeedsRestart(t *testing.T) {
 	s := newSite(t, nil)
 	s.write("llmgov.yaml", strings.Replace(siteConfig, `listen: "127.0.0.1:0"`, `listen: "127.0.0.1:1"`, 1)+"timezone: Europe/Berlin\n")
 	s.write("tenants/a.yaml", policyOf("acme", 2))
-	var done gateway.Reloaded
+	var done adminapi.Reloaded
 	want := []string{"listen", "timezone"}
 	if s.ask(http.MethodPost, "/api/v1/reload", &done); !slices.Equal(done.NeedsRestart, want) || s.inForce() != "acme:2" {
 		t.Errorf("%+v, in force %s", done, s.inForce())
@@ -207,7 +207,7 @@ func TestReload_Quickstart(t *testing.T) {
 	s := &site{T: t, process: startQuickstart(t)}
 	had := s.policy()
 	s.must(s.cmd.Process.Signal(syscall.SIGHUP))
-	var refused struct{ Problems []gateway.Problem }
+	var refused adminapi.ProblemList
 	if status := s.ask(http.MethodPost, "/api/v1/reload", &refused); status != http.StatusConflict || len(refused.Problems) != 1 || !strings.Contains(refused.Problems[0].Message, "-c FILE") {
 		t.Errorf("%d %+v", status, refused)
 	}

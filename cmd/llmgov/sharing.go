@@ -20,7 +20,7 @@ import (
 	"github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -237,7 +237,7 @@ func (s *sharing) Ready() bool { return s == nil || !s.Fenced() }
 func (s *sharing) Up() bool { return s == nil || s.Runner.Up() }
 
 // view is how a pool's limits are shared, as of the last look.
-func (s *sharing) view(pool string) *gateway.Sharing {
+func (s *sharing) view(pool string) *adminapi.Sharing {
 	if s == nil {
 		return nil
 	}
@@ -245,9 +245,9 @@ func (s *sharing) view(pool string) *gateway.Sharing {
 	if !ok {
 		return nil
 	}
-	v := &gateway.Sharing{
+	v := &adminapi.Sharing{
 		Status: s.status(pool, st.Reply.Status), Degraded: s.gov.Degraded(pool), Epoch: st.Reply.Epoch,
-		Beats: st.Beats, Failures: st.Failures, AnsweredSeconds: ago(st.Answered), LookedSeconds: ago(st.Looked), Nodes: []gateway.SharingNode{},
+		Beats: st.Beats, Failures: st.Failures, AnsweredSeconds: ago(st.Answered), LookedSeconds: ago(st.Looked), Nodes: []adminapi.SharingNode{},
 	}
 	if st.Err != nil {
 		v.Error = st.Err.Error()
@@ -257,7 +257,7 @@ func (s *sharing) view(pool string) *gateway.Sharing {
 		v.LearningSeconds = float64(st.Reply.Until-st.Reply.Now) / 1000
 	}
 	for _, n := range st.View.Nodes {
-		v.Nodes = append(v.Nodes, gateway.SharingNode{
+		v.Nodes = append(v.Nodes, adminapi.SharingNode{
 			Name: n.Name, Region: n.Region, Live: n.Live, SeenSeconds: float64(st.View.Now-n.Seen) / 1000,
 			Tokens: n.Booked[0], Requests: n.Booked[1], WaitingTokens: n.Waiting[0], GrantTPM: n.Grant[0].Rate, GrantRPM: n.Grant[1].Rate,
 		})

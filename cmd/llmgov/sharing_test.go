@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
@@ -150,14 +150,14 @@ func (f *fleet) saw(what string) bool {
 }
 
 // snapshot is what a gateway says of the pool.
-func (f *fleet) snapshot(p *process) *gateway.Sharing {
+func (f *fleet) snapshot(p *process) *adminapi.Sharing {
 	resp, err := http.Get(p.admin + "/api/v1/snapshot")
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	var v struct {
-		Pools []struct{ Sharing *gateway.Sharing }
+		Pools []struct{ Sharing *adminapi.Sharing }
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
 		f.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/sampled"
 )
@@ -30,7 +31,7 @@ type AdminOptions struct {
 	Policies Policies
 	// Sharing tells how a pool's limits are shared with other gateways, from memory. It returns nil
 	// if they are not.
-	Sharing func(pool string) *Sharing
+	Sharing func(pool string) *adminapi.Sharing
 	// Console answers below /console/; nil if there is none. It holds nothing but the page itself,
 	// and needs no token.
 	Console http.Handler
@@ -47,15 +48,15 @@ func (g *Gateway) Admin(opt AdminOptions) http.Handler {
 	})
 	guarded.HandleFunc("GET /api/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { respond(w, g.snapshotView(opt)) })
 	guarded.HandleFunc("GET /api/v1/tenants", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, map[string]any{"tenants": g.tenantViews()})
+		respond(w, adminapi.TenantList{Tenants: g.tenantViews()})
 	})
 	guarded.HandleFunc("GET /api/v1/fairness", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, map[string]any{"pools": g.fairnessViews()})
+		respond(w, adminapi.FairnessList{Pools: g.fairnessViews()})
 	})
 	guarded.HandleFunc("GET /api/v1/history", answering(g.historyOf))
 	guarded.HandleFunc("GET /api/v1/policy", func(w http.ResponseWriter, _ *http.Request) { respond(w, g.policyView()) })
 	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, map[string]any{"leases": leaseViews(g.gov.State())})
+		respond(w, adminapi.LeaseList{Leases: leaseViews(g.gov.State())})
 	})
 	guarded.HandleFunc("POST /api/v1/reload", func(w http.ResponseWriter, r *http.Request) { g.reload(w, r, opt.Policies) })
 	guarded.HandleFunc("POST /api/v1/drain", func(w http.ResponseWriter, r *http.Request) {

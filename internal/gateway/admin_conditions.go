@@ -12,7 +12,7 @@ import (
 
 // conditionsOf lists all that is not as it should be, errors first. notReady is why no calls should
 // be sent here, or nil.
-func conditionsOf(v *snapshotView, notReady error) []adminapi.Condition {
+func conditionsOf(v *adminapi.Snapshot, notReady error) []adminapi.Condition {
 	out := []adminapi.Condition{}
 	for i := range v.Pools {
 		out = append(out, upstreamConditions(&v.Pools[i])...)
@@ -41,7 +41,7 @@ func rank(s adminapi.Severity) int {
 
 // upstreamConditions is an error if all upstreams of a pool are down, and a warning for each that
 // is down while others serve.
-func upstreamConditions(p *poolView) []adminapi.Condition {
+func upstreamConditions(p *adminapi.Pool) []adminapi.Condition {
 	var out []adminapi.Condition
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
@@ -69,7 +69,7 @@ func upstreamConditions(p *poolView) []adminapi.Condition {
 
 // storeConditions are one if the shared store does not answer for some pools, and one if it has
 // lost its data.
-func storeConditions(pools []poolView) []adminapi.Condition {
+func storeConditions(pools []adminapi.Pool) []adminapi.Condition {
 	var lost, learning, modes []string
 	var since *time.Time
 	failure := ""
@@ -117,7 +117,7 @@ func poolList(names []string) string {
 }
 
 // policyConditions is what is wrong with the files, and what waits for a restart.
-func policyConditions(s *PolicyStatus) []adminapi.Condition {
+func policyConditions(s *adminapi.PolicyStatus) []adminapi.Condition {
 	var out []adminapi.Condition
 	if s == nil {
 		return out
@@ -140,15 +140,4 @@ func policyConditions(s *PolicyStatus) []adminapi.Condition {
 		})
 	}
 	return out
-}
-
-// String is file:line:column: message, as far as these are known.
-func (p Problem) String() string {
-	if p.File == "" {
-		return p.Message
-	}
-	if p.Line == 0 {
-		return p.File + ": " + p.Message
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 }

@@ -48,10 +48,10 @@ func (g *Gateway) readings() []history.Reading {
 }
 
 // firstLimit is the limit that charts of a pool show. Without any, it is how many calls run.
-func firstLimit(p *governor.PoolState) axisView {
+func firstLimit(p *governor.PoolState) adminapi.Limit {
 	limits := limitsOf(p)
 	if len(limits) == 0 {
-		return axisView{Axis: escrow.Slots.String(), Used: p.Running}
+		return adminapi.Limit{Axis: escrow.Slots.String(), Used: p.Running}
 	}
 	return limits[0]
 }

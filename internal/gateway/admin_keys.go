@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -27,35 +28,21 @@ func (g *Gateway) handleKeys(mux *http.ServeMux, opt AdminOptions) {
 	mux.HandleFunc("DELETE /api/v1/keys/{id}", answering(k.revoke))
 }
 
-// keyView is one key in the list.
-type keyView struct {
-	ID         string            `json:"id"`
-	Tenant     string            `json:"tenant"`
-	Name       string            `json:"name"`
-	HashPrefix string            `json:"hash_prefix"`
-	Source     string            `json:"source"`
-	Status     tenants.KeyStatus `json:"status"`
-	Created    *time.Time        `json:"created"` // null for keys in policy files
-	Expires    *time.Time        `json:"expires"`
-	Expired    bool              `json:"expired"`
-	LastUsedAt *time.Time        `json:"last_used_at"` // by this process
-}
-
 func (k *adminKeys) list(w http.ResponseWriter, r *http.Request) {
 	now, only := time.Now(), r.URL.Query().Get("tenant")
-	views := []keyView{}
+	views := []adminapi.Key{}
 	for _, key := range k.g.world.Load().snap.Keys() {
 		if only == "" || key.Tenant == only {
 			views = append(views, k.g.keyView(key, now))
 		}
 	}
-	respond(w, map[string]any{"keys": views})
+	respond(w, adminapi.KeyList{Keys: views})
 }
 
-func (g *Gateway) keyView(k tenants.KeyInfo, now time.Time) keyView {
-	v := keyView{
+func (g *Gateway) keyView(k tenants.KeyInfo, now time.Time) adminapi.Key {
+	v := adminapi.Key{
 		ID: k.Hash.ID(), Tenant: k.Tenant, Name: k.Name, HashPrefix: k.Hash.String()[len("sha256:"):][:12],
-		Source: "policy", Status: k.Status, Created: unlessZero(k.Created), Expires: unlessZero(k.Expires), Expired: k.Expired(now),
+		Source: "policy", Status: string(k.Status), Created: unlessZero(k.Created), Expires: unlessZero(k.Expires), Expired: k.Expired(now),
 	}
 	if k.Runtime {
 		v.Source = "runtime"
@@ -71,17 +58,6 @@ func unlessZero(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-// createdKey is a key that was just made. This is the only time that Key is shown.
-type createdKey struct {
-	ID      string     `json:"id"`
-	Key     string     `json:"key,omitempty"`
-	Hash    string     `json:"hash"`
-	Tenant  string     `json:"tenant"`
-	Name    string     `json:"name"`
-	Created time.Time  `json:"created"`
-	Expires *time.Time `json:"expires"`
 }
 
 // create makes a key, and answers once the key is accepted.
@@ -113,19 +89,11 @@ func (k *adminKeys) create(w http.ResponseWriter, r *http.Request) error {
 		return notInForce("The key "+asked.Hash.ID()+" is written", err)
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	respondAs(w, http.StatusCreated, createdKey{
+	respondAs(w, http.StatusCreated, adminapi.CreatedKey{
 		ID: asked.Hash.ID(), Key: asked.clear, Hash: asked.Hash.String(), Tenant: asked.Tenant, Name: asked.Name,
 		Created: asked.Created, Expires: unlessZero(asked.Expires),
 	})
 	return nil
-}
-
-// revokedKey is a key that is not accepted any more.
-type revokedKey struct {
-	ID      string    `json:"id"`
-	Tenant  string    `json:"tenant"`
-	Name    string    `json:"name"`
-	Revoked time.Time `json:"revoked"`
 }
 
 // revoke revokes a key, and answers once the key is not accepted any more.
@@ -151,7 +119,7 @@ func (k *adminKeys) revoke(w http.ResponseWriter, r *http.Request) error {
 	if opens {
 		return notInForce("The revocation of "+key.Hash.ID()+" is written", err)
 	}
-	respond(w, revokedKey{ID: key.Hash.ID(), Tenant: key.Tenant, Name: key.Name, Revoked: since})
+	respond(w, adminapi.RevokedKey{ID: key.Hash.ID(), Tenant: key.Tenant, Name: key.Name, Revoked: since})
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -29,7 +30,10 @@ func answering(handle func(http.ResponseWriter, *http.Request) error) http.Handl
 		if !ok {
 			e = &adminError{http.StatusInternalServerError, codeInternal, err.Error()}
 		}
-		respondAs(w, e.status, map[string]any{"error": map[string]string{"message": e.message, "code": e.code}})
+		var answer adminapi.ErrorAnswer
+		answer.Error.Code = e.code
+		answer.Error.Message = e.message
+		respondAs(w, e.status, answer)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -54,17 +55,17 @@ func newKeysSite(t *testing.T, token string) *keysSite {
 }
 
 // Reload implements Policies.
-func (s *keysSite) Reload(context.Context) (Reloaded, error) {
+func (s *keysSite) Reload(context.Context) (adminapi.Reloaded, error) {
 	s.reloads++
 	snap, err := tenants.Load(filepath.Join(s.dir, "llmgov.yaml"), tenants.Options{})
 	if err != nil {
-		return Reloaded{}, err
+		return adminapi.Reloaded{}, err
 	}
-	return Reloaded{}, s.gateway.Apply(snap)
+	return adminapi.Reloaded{}, s.gateway.Apply(snap)
 }
 
 // Status implements Policies.
-func (s *keysSite) Status() PolicyStatus { return PolicyStatus{} }
+func (s *keysSite) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus{} }
 
 func keysGateway(t *testing.T, snap *tenants.Snapshot, log *bytes.Buffer) *Gateway {
 	t.Helper()
@@ -122,16 +123,16 @@ func (s *keysSite) opens(key string) int {
 	return w.Code
 }
 
-func (s *keysSite) list(query string) []keyView {
+func (s *keysSite) list(query string) []adminapi.Key {
 	s.t.Helper()
-	var v struct{ Keys []keyView }
+	var v adminapi.KeyList
 	s.must(http.StatusOK, &v, http.MethodGet, "/api/v1/keys"+query, "")
 	return v.Keys
 }
 
 func TestKeys_Life(t *testing.T) {
 	s := newKeysSite(t, "")
-	var made createdKey
+	var made adminapi.CreatedKey
 	s.must(http.StatusCreated, &made, http.MethodPost, "/api/v1/keys", `{"tenant":"acme","name":"ci","expires_in":"720h"}`)
 	if !strings.HasPrefix(made.Key, "llmg_ci_") || made.Hash != tenants.HashKey(made.Key).String() || made.Tenant != "acme" || made.ID != tenants.HashKey(made.Key).ID() {
 		t.Errorf("made %+v", made)
@@ -153,12 +154,12 @@ func TestKeys_Life(t *testing.T) {
 	}
 	for _, k := range list {
 		used, runtime := k.Name == "ci", k.Name == "ci"
-		if (k.LastUsedAt != nil) != used || (k.Source == "runtime") != runtime || k.Expired || k.Status != tenants.KeyOpens || len(k.HashPrefix) != 12 {
+		if (k.LastUsedAt != nil) != used || (k.Source == "runtime") != runtime || k.Expired || k.Status != string(tenants.KeyOpens) || len(k.HashPrefix) != 12 {
 			t.Errorf("listed: %+v", k)
 		}
 	}
 
-	var gone revokedKey
+	var gone adminapi.RevokedKey
 	s.must(http.StatusOK, &gone, http.MethodDelete, "/api/v1/keys/"+made.ID, "")
 	if got := s.opens(made.Key); got != http.StatusUnauthorized || gone.Tenant != "acme" || gone.Name != "ci" {
 		t.Errorf("after %+v the key gets %d", gone, got)
@@ -178,14 +179,14 @@ func TestKeys_Life(t *testing.T) {
 func TestKeys_RevokeOfPolicy(t *testing.T) {
 	for name, ref := range map[string]string{"acme": tenants.HashKey("acme").ID(), "bob": tenants.HashKey("bob").String()} {
 		s := newKeysSite(t, "")
-		var other createdKey
+		var other adminapi.CreatedKey
 		s.must(http.StatusCreated, &other, http.MethodPost, "/api/v1/keys", `{"tenant":"`+name+`"}`)
 		s.must(http.StatusOK, &struct{}{}, http.MethodDelete, "/api/v1/keys/"+ref, "")
 		if s.opens(name) != http.StatusUnauthorized || s.opens(other.Key) != http.StatusOK {
 			t.Errorf("%s: the revoked key gets %d, the other %d", name, s.opens(name), s.opens(other.Key))
 		}
-		i := slices.IndexFunc(s.list(""), func(k keyView) bool { return k.ID == tenants.HashKey(name).ID() })
-		if i < 0 || s.list("")[i].Status != tenants.KeyRevoked {
+		i := slices.IndexFunc(s.list(""), func(k adminapi.Key) bool { return k.ID == tenants.HashKey(name).ID() })
+		if i < 0 || s.list("")[i].Status != string(tenants.KeyRevoked) {
 			t.Errorf("%s: listed as %+v", name, s.list(""))
 		}
 	}
@@ -195,7 +196,7 @@ func TestKeys_RevokeOfPolicy(t *testing.T) {
 func TestKeys_WhilePolicyIsBad(t *testing.T) {
 	s := newKeysSite(t, "")
 	s.write("tenants/b.yaml", "nonsense: 1\n")
-	var made createdKey
+	var made adminapi.CreatedKey
 	s.must(http.StatusCreated, &made, http.MethodPost, "/api/v1/keys", `{"tenant":"acme"}`)
 	s.must(http.StatusOK, &struct{}{}, http.MethodDelete, "/api/v1/keys/"+tenants.HashKey("bob").String(), "")
 	if s.opens(made.Key) != http.StatusOK || s.opens("bob") != http.StatusUnauthorized || s.opens("acme") != http.StatusOK {
@@ -207,7 +208,7 @@ func TestKeys_Expiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newKeysSite(t, "")
 		end := time.Now().Add(time.Hour)
-		var made createdKey
+		var made adminapi.CreatedKey
 		s.must(http.StatusCreated, &made, http.MethodPost, "/api/v1/keys", `{"tenant":"acme","name":"z","expires":"`+end.Format(time.RFC3339)+`"}`)
 		time.Sleep(time.Hour - time.Second)
 		if got := s.opens(made.Key); got != http.StatusOK || s.list("?tenant=acme")[1].Expired {
@@ -222,9 +223,9 @@ func TestKeys_Expiry(t *testing.T) {
 
 func TestKeys_Refused(t *testing.T) {
 	s := newKeysSite(t, "")
-	var made createdKey
+	var made adminapi.CreatedKey
 	s.must(http.StatusCreated, &made, http.MethodPost, "/api/v1/keys", `{"tenant":"acme"}`)
-	var gone createdKey
+	var gone adminapi.CreatedKey
 	s.must(http.StatusCreated, &gone, http.MethodPost, "/api/v1/keys", `{"tenant":"acme"}`)
 	s.must(http.StatusOK, &struct{}{}, http.MethodDelete, "/api/v1/keys/"+gone.ID, "")
 	before := s.reloads
@@ -347,7 +348,7 @@ func TestKeys_Audit(t *testing.T) {
 	s := newKeysSite(t, "t0k")
 	auth := []string{"Authorization", "Bearer t0k"}
 	w := s.ask(http.MethodPost, "/api/v1/keys", `{"tenant":"acme","name":"ci"}`, auth...)
-	var made createdKey
+	var made adminapi.CreatedKey
 	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil {
 		t.Fatal(err)
 	}
@@ -405,12 +406,12 @@ type changing struct {
 }
 
 // Reload implements Policies.
-func (c *changing) Reload(ctx context.Context) (Reloaded, error) {
+func (c *changing) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 	if ctx.Err() != nil {
 		c.t.Error("the reload ends with who asked for it")
 	}
 	c.done.Go(c.change)
-	return Reloaded{}, tenants.Problems{{File: "b.yaml", What: "is bad"}}
+	return adminapi.Reloaded{}, tenants.Problems{{File: "b.yaml", What: "is bad"}}
 }
 
 // A policy that comes while a change of keys is taken over stays in force. That who asked has gone ends nothing.

@@ -54,7 +54,7 @@ func TestOutage_IsInTheSnapshotAndTheEvents(t *testing.T) {
 		}
 		failed.stop()
 		<-failed.done
-		var v Snapshot
+		var v adminapi.Snapshot
 		s.get("/api/v1/snapshot", &v)
 		if n := v.Pools[0].Failed; n != 6 {
 			t.Errorf("%d calls failed in the last minute, want 6", n)
@@ -72,31 +72,33 @@ func TestOutage_IsInTheSnapshotAndTheEvents(t *testing.T) {
 func TestConditions(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	later := at.Add(time.Minute)
-	down := func(name string, since *time.Time) upstreamView { return upstreamView{Name: name, Since: since} }
+	down := func(name string, since *time.Time) adminapi.Upstream {
+		return adminapi.Upstream{Name: name, Since: since}
+	}
 	for name, tc := range map[string]struct {
-		view     snapshotView
+		view     adminapi.Snapshot
 		notReady error
 		want     []string
 	}{
-		"all well": {view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", nil)}}}, Policy: &PolicyStatus{Success: true}}},
+		"all well": {view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", nil)}}}, Policy: &adminapi.PolicyStatus{Success: true}}},
 		"one upstream": {
-			view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", &at)}}}},
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at)}}}},
 			want: []string{"error upstream_down p/u since 0: Upstream u of pool p is down."},
 		},
 		"one of two": {
-			view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", &at), down("v", nil)}}}},
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at), down("v", nil)}}}},
 			want: []string{"warning upstream_down p/u since 0: Upstream u of pool p is down. Others serve its calls."},
 		},
 		"both, since the second went down": {
-			view: snapshotView{Pools: []poolView{{Name: "p", Upstreams: []upstreamView{down("u", &at), down("v", &later)}}}},
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at), down("v", &later)}}}},
 			want: []string{"error upstream_down p/ since 60: All 2 upstreams of pool p are down."},
 		},
 		"store lost": {
-			view: snapshotView{Pools: []poolView{
-				{Name: "p", Sharing: &Sharing{Error: "timeout", FailingSince: &later}},
-				{Name: "q", Sharing: &Sharing{Error: "timeout", FailingSince: &at, Degraded: "local"}},
-				{Name: "r", Sharing: &Sharing{Degraded: "learning", LearningSeconds: 9}},
-				{Name: "s", Sharing: &Sharing{}},
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{
+				{Name: "p", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &later}},
+				{Name: "q", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &at, Degraded: "local"}},
+				{Name: "r", Sharing: &adminapi.Sharing{Degraded: "learning", LearningSeconds: 9}},
+				{Name: "s", Sharing: &adminapi.Sharing{}},
 			}},
 			want: []string{
 				"error store_lost / since 0: The store does not answer for pools p, q: timeout. Failure mode in force: local.",
@@ -104,9 +106,9 @@ func TestConditions(t *testing.T) {
 			},
 		},
 		"files, restart, draining, not ready": {
-			view: snapshotView{Draining: true, Policy: &PolicyStatus{
+			view: adminapi.Snapshot{Draining: true, Policy: &adminapi.PolicyStatus{
 				FailingSince: &at, NeedsRestart: []string{"listen", "store"},
-				Problems: []Problem{{File: "tenants/a.yaml", Line: 2, Column: 5, Message: `unknown key "tmp"`}, {Message: "more"}},
+				Problems: []adminapi.Problem{{File: "tenants/a.yaml", Line: 2, Column: 5, Message: `unknown key "tmp"`}, {Message: "more"}},
 			}},
 			notReady: errors.New("state_dir cannot be written"),
 			want: []string{

@@ -2,48 +2,30 @@ package gateway
 
 import (
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// tenantView is a tenant or team. Weight is its claim within its parent's share, else within its
-// group's, else within the pool, where GroupWeight is its group's claim.
-type tenantView struct {
-	Name           string         `json:"name"`
-	Parent         string         `json:"parent"` // of a team
-	Tier           string         `json:"tier"`
-	Group          string         `json:"group"`
-	Weight         float64        `json:"weight"`
-	GroupWeight    float64        `json:"group_weight"` // 0 without a group
-	MaxWaitSeconds float64        `json:"max_wait_seconds"`
-	Shadow         bool           `json:"shadow"`
-	ShadowRefused  int64          `json:"shadow_refused"` // calls that went although the limits would have refused them
-	Limits         []axisView     `json:"limits"`
-	Running        int64          `json:"running"`
-	Waiting        int            `json:"waiting"` // for own limits
-	Queued         map[string]int `json:"queued"`  // by pool
-	Budgets        []budgetView   `json:"budgets"` // own, then parts of pools'
-}
-
-func (g *Gateway) tenantViews() []tenantView {
-	out := []tenantView{}
+func (g *Gateway) tenantViews() []adminapi.Tenant {
+	out := []adminapi.Tenant{}
 	w := g.world.Load()
 	for _, t := range g.gov.State().Tenants {
 		known, ok := w.snap.TenantByName(t.Config.Name)
 		if !ok {
 			continue // a policy is being taken over
 		}
-		v := tenantView{
+		v := adminapi.Tenant{
 			Name: t.Config.Name, Tier: t.Config.Tier, Group: t.Config.Group,
 			Weight: inOnes(t.Config.Weight), GroupWeight: inOnes(t.Config.GroupWeight),
 			MaxWaitSeconds: t.Config.MaxWait.Seconds(), Shadow: t.Config.Shadow, ShadowRefused: w.shadowRefusals(known),
-			Limits: []axisView{}, Running: t.Running, Waiting: t.InLine, Queued: t.Queued,
+			Limits: []adminapi.Limit{}, Running: t.Running, Waiting: t.InLine, Queued: t.Queued,
 			Budgets: budgetViews(t.Budgets),
 		}
 		if known.Parent >= 0 {
 			v.Parent = w.snap.Tenants()[known.Parent].Name
 		}
 		for _, l := range t.Limits {
-			v.Limits = append(v.Limits, axisView(l))
+			v.Limits = append(v.Limits, adminapi.Limit(l))
 		}
 		out = append(out, v)
 	}

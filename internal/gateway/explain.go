@@ -5,50 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Explanation is what a call would meet, and why.
-type Explanation struct {
-	// Request and At are set for a call that came: its id, and when it was decided. Waited is how
-	// long it had waited by then.
-	Request string     `json:"request,omitempty"`
-	At      *time.Time `json:"at,omitempty"`
-	Waited  float64    `json:"waited_seconds,omitempty"`
-
-	Tenant string `json:"tenant"`
-	Tier   string `json:"tier"`
-	Pool   string `json:"pool"`
-	Model  string `json:"model"`
-	// Upstream is where it would go, and UpstreamModel what the model is called there.
-	Upstream      string `json:"upstream"`
-	UpstreamModel string `json:"upstream_model"`
-	// Tokens is Input and Output together.
-	Tokens     int64   `json:"tokens"`
-	Input      int64   `json:"input"`
-	Output     int64   `json:"output"`
-	Priority   string  `json:"priority"`
-	MaxWait    float64 `json:"max_wait_seconds"`
-	Shadow     bool    `json:"shadow"`
-	PolicyHash string  `json:"policy_hash"`
-	// TenantLimits is how the tenant's own limits are kept together with other gateways that
-	// share a store: leased, cached_deny or strict.
-	TenantLimits string `json:"tenant_limits"`
-	// Limits are all that apply, the strictest first.
-	Limits []ExplainedLimit `json:"limits"`
-	// Decision is what would become of it now; nil if only the files were asked.
-	Decision *Decision `json:"decision,omitempty"`
-	// WithoutShadow is what would become of it if the tenant's limits were enforced; nil if they
-	// are.
-	WithoutShadow *Decision `json:"without_shadow,omitempty"`
-}
-
 // ExplainFiles tells what the policy says of a call: the limits that apply, and nothing of what is
 // used of them. The question must be valid.
-func ExplainFiles(snap *tenants.Snapshot, q *Question) (*Explanation, error) {
+func ExplainFiles(snap *tenants.Snapshot, q *Question) (*adminapi.Explanation, error) {
 	x, req, _, err := explained(snap, q)
 	if err != nil {
 		return nil, err
@@ -98,7 +63,7 @@ func (g *Gateway) explain(w http.ResponseWriter, r *http.Request) error {
 }
 
 // explanation tells what a call would meet now.
-func (g *Gateway) explanation(q *Question) (*Explanation, error) {
+func (g *Gateway) explanation(q *Question) (*adminapi.Explanation, error) {
 	g.applying.Lock() // so that the governor knows the same policy
 	defer g.applying.Unlock()
 	w := g.world.Load()
@@ -115,7 +80,7 @@ func (g *Gateway) explanation(q *Question) (*Explanation, error) {
 	strict := decided(&o, decider)
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
-		x.Decision, x.WithoutShadow = &Decision{Outcome: outcomeAdmit}, strict
+		x.Decision, x.WithoutShadow = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}, strict
 	}
 	if f := w.pools[p.Index].tooLong(req.Input); f != nil { // even of a shadow
 		x.Decision, x.WithoutShadow = refusedWith(f, nil), nil
@@ -124,7 +89,7 @@ func (g *Gateway) explanation(q *Question) (*Explanation, error) {
 }
 
 // explained returns what the policy alone says of a call, and the call and its pool.
-func explained(snap *tenants.Snapshot, q *Question) (*Explanation, *governor.Request, *tenants.Pool, error) {
+func explained(snap *tenants.Snapshot, q *Question) (*adminapi.Explanation, *governor.Request, *tenants.Pool, error) {
 	t, p, err := snap.Ask(q.Tenant, q.Model)
 	if err != nil {
 		return nil, nil, nil, err
@@ -134,8 +99,8 @@ func explained(snap *tenants.Snapshot, q *Question) (*Explanation, *governor.Req
 }
 
 // explainedCall is what the policy alone says of a tenant's call to a pool.
-func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, req *governor.Request) *Explanation {
-	x := &Explanation{
+func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, req *governor.Request) *adminapi.Explanation {
+	x := &adminapi.Explanation{
 		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(req.Model),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: priorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -120,10 +121,10 @@ func (s *explainSite) ask(query string) *httptest.ResponseRecorder {
 	return w
 }
 
-func (s *explainSite) explain(query string) *Explanation {
+func (s *explainSite) explain(query string) *adminapi.Explanation {
 	s.t.Helper()
 	w := s.ask(query)
-	x := &Explanation{}
+	x := &adminapi.Explanation{}
 	if err := json.Unmarshal(w.Body.Bytes(), x); err != nil || w.Code != http.StatusOK {
 		s.t.Fatalf("%d %v: %s", w.Code, err, w.Body)
 	}
@@ -150,9 +151,9 @@ type said struct {
 	RetryAfterMS        string
 }
 
-func (d *Decision) said() said {
+func saidBy(d *adminapi.Decision) said {
 	out := said{d.Status, d.Code, d.Type, d.Message, ""}
-	if d.Outcome != outcomeRefuse {
+	if d.Outcome != adminapi.OutcomeRefuse {
 		out.Status = http.StatusOK
 	}
 	if d.RetryAfter > 0 {
@@ -332,7 +333,7 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 				}
 				began := time.Now()
 				w := s.call("a", body, append(tc.header, "X-Request-Id", "this-call")...)
-				if diff := cmp.Diff(d.said(), answered(w)); diff != "" {
+				if diff := cmp.Diff(saidBy(d), answered(w)); diff != "" {
 					t.Errorf("what was foretold was not answered (-foretold +answered):\n%s", diff)
 				}
 				s.explainedAfterwards(x, answered(w))
@@ -347,10 +348,10 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 
 // explainedAfterwards checks that the same is told of a call after the fact, if it was
 // refused, or would have been but for shadow.
-func (s *explainSite) explainedAfterwards(foretold *Explanation, got said) {
+func (s *explainSite) explainedAfterwards(foretold *adminapi.Explanation, got said) {
 	s.t.Helper()
 	past := s.ask("request=this-call")
-	if strict := foretold.WithoutShadow; got.Status == http.StatusOK && (strict == nil || strict.Outcome != outcomeRefuse) {
+	if strict := foretold.WithoutShadow; got.Status == http.StatusOK && (strict == nil || strict.Outcome != adminapi.OutcomeRefuse) {
 		if past.Code != http.StatusNotFound {
 			s.t.Errorf("a call that was admitted is told of as refused: %s", past.Body)
 		}
@@ -359,9 +360,9 @@ func (s *explainSite) explainedAfterwards(foretold *Explanation, got said) {
 	x := s.explain("request=this-call")
 	if got.Status == http.StatusOK {
 		x.Decision, foretold.Decision = x.WithoutShadow, foretold.WithoutShadow
-		got = foretold.Decision.said()
+		got = saidBy(foretold.Decision)
 	}
-	if diff := cmp.Diff(got, x.Decision.said()); diff != "" {
+	if diff := cmp.Diff(got, saidBy(x.Decision)); diff != "" {
 		s.t.Errorf("what was answered is not told afterwards (-answered +told):\n%s", diff)
 	}
 	if got, want := s.decider(x), s.decider(foretold); got != want {
@@ -369,7 +370,7 @@ func (s *explainSite) explainedAfterwards(foretold *Explanation, got said) {
 	}
 	want := foretold.Limits
 	if foretold.Decision.Code == codeTooLarge {
-		want = []ExplainedLimit{} // the governor was not asked
+		want = []adminapi.ExplainedLimit{} // the governor was not asked
 	}
 	if foretold.WithoutShadow == nil { // a shadow counts itself by then
 		if diff := cmp.Diff(places(want), places(x.Limits)); diff != "" {
@@ -380,7 +381,7 @@ func (s *explainSite) explainedAfterwards(foretold *Explanation, got said) {
 
 // places is what is the same of limits before and after a call was refused: all but
 // what the refusal has changed.
-func places(list []ExplainedLimit) map[string]float64 {
+func places(list []adminapi.ExplainedLimit) map[string]float64 {
 	out := map[string]float64{}
 	for _, l := range list {
 		out[l.Of+" "+l.Kind+" "+l.Key+" "+l.From] = *l.Used
@@ -389,7 +390,7 @@ func places(list []ExplainedLimit) map[string]float64 {
 }
 
 // decider is the limit that decides, as "of kind axis from".
-func (s *explainSite) decider(x *Explanation) string {
+func (s *explainSite) decider(x *adminapi.Explanation) string {
 	if x.Decision.Limit == nil {
 		return ""
 	}

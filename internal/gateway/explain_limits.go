@@ -10,62 +10,14 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
-)
-
-// ExplainedLimit is one limit as a call would meet it. Money is in dollars.
-type ExplainedLimit struct {
-	// Of says whose limit it is: a tenant's, a team's or, if Kind is pool or Pool is set for a
-	// budget, the pool's. Kind is limit, budget or pool.
-	Of   string `json:"of"`
-	Kind string `json:"kind"`
-	// Pool is set for what holds in one pool only.
-	Pool string `json:"pool,omitempty"`
-	// Axis is what it limits, and Key what the files call it.
-	Axis  string   `json:"axis"`
-	Key   string   `json:"key"`
-	Limit float64  `json:"limit"`
-	Used  *float64 `json:"used,omitempty"`
-	Asked float64  `json:"asked"`
-	Left  *float64 `json:"left,omitempty"`
-	// Wait is how long it takes until there is room, as far as can be known.
-	Wait *float64 `json:"wait_seconds,omitempty"`
-	// Most is what an adaptive limit may grow to; Limit is what it is now.
-	Most float64 `json:"most,omitempty"`
-	// From is file:line:col; "" for a default, and for what no file says.
-	From string `json:"from"`
-}
-
-const (
-	kindLimit  = "limit"
-	kindBudget = "budget"
-	kindPool   = "pool"
-)
-
-// Decision is what would become of a call. Status, Code, Type and Message are those of the refusal
-// that it would get.
-type Decision struct {
-	Outcome    string  `json:"outcome"` // admit, wait or refuse
-	Wait       float64 `json:"wait_seconds"`
-	Status     int     `json:"status"`
-	Code       string  `json:"code"`
-	Type       string  `json:"type"`
-	Message    string  `json:"message"`
-	RetryAfter float64 `json:"retry_after_seconds"`
-	// Limit is the index of the limit that decides; null if none does.
-	Limit *int `json:"limit"`
-}
-
-const (
-	outcomeAdmit  = "admit"
-	outcomeWait   = "wait"
-	outcomeRefuse = "refuse"
 )
 
 // explainLimits lists the limits, the strictest first: those in the way by how long that takes,
 // then the others by how often the call would still fit. decider is the index of the one that
 // decides, if any.
-func explainLimits(snap *tenants.Snapshot, o *governor.Outlook) (list []ExplainedLimit, decider *int) {
+func explainLimits(snap *tenants.Snapshot, o *governor.Outlook) (list []adminapi.ExplainedLimit, decider *int) {
 	checks := slices.Clone(o.Checks)
 	slices.SortStableFunc(checks, func(a, b governor.Check) int {
 		return cmp.Or(
@@ -74,7 +26,7 @@ func explainLimits(snap *tenants.Snapshot, o *governor.Outlook) (list []Explaine
 			cmp.Compare(scarcity(&a), scarcity(&b)),
 		)
 	})
-	list = []ExplainedLimit{}
+	list = []adminapi.ExplainedLimit{}
 	for i := range checks {
 		if decider == nil && decides(o, &checks[i]) {
 			decider = &i
@@ -112,24 +64,24 @@ func decides(o *governor.Outlook, c *governor.Check) bool {
 	return c.Of(rej)
 }
 
-func explainLimit(snap *tenants.Snapshot, c *governor.Check) ExplainedLimit {
+func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedLimit {
 	one := 1.0
 	if c.Budget.Unit == governor.UnitMicroUSD {
 		one = float64(budget.USD)
 	}
 	used, left, wait := float64(c.Used)/one, float64(max(0, c.Limit-c.Used))/one, c.Wait.Seconds()
-	l := ExplainedLimit{
-		Of: cmp.Or(c.Tenant, c.Pool), Kind: kindLimit, Pool: c.Pool, Axis: c.Axis,
+	l := adminapi.ExplainedLimit{
+		Of: cmp.Or(c.Tenant, c.Pool), Kind: adminapi.KindLimit, Pool: c.Pool, Axis: c.Axis,
 		Limit: float64(c.Limit) / one, Used: &used, Asked: float64(c.Asked) / one, Left: &left, Wait: &wait,
 	}
 	switch {
 	case c.Budget.Limit > 0:
-		l.Kind = kindBudget
+		l.Kind = adminapi.KindBudget
 	case c.Tenant == "":
-		l.Kind = kindPool
+		l.Kind = adminapi.KindPool
 	}
 	for _, p := range snap.Pools() {
-		if p.Name == c.Pool && p.Adaptive != "" && l.Kind == kindPool && l.Axis == "concurrency" {
+		if p.Name == c.Pool && p.Adaptive != "" && l.Kind == adminapi.KindPool && l.Axis == "concurrency" {
 			l.Most = float64(p.Concurrency)
 		}
 	}
@@ -173,25 +125,25 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 }
 
 // decided is what becomes of a call with such an outlook.
-func decided(o *governor.Outlook, decider *int) *Decision {
+func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
 	switch {
 	case o.Refused != nil:
 		return refusedWith(rejected(o.Refused), decider)
 	case o.Wait > 0:
-		return &Decision{Outcome: outcomeWait, Wait: o.Wait.Seconds(), Limit: decider}
+		return &adminapi.Decision{Outcome: adminapi.OutcomeWait, Wait: o.Wait.Seconds(), Limit: decider}
 	}
-	return &Decision{Outcome: outcomeAdmit}
+	return &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
 }
 
 // refusedWith reads the very answer that the caller would get.
-func refusedWith(f *refusal, decider *int) *Decision {
+func refusedWith(f *refusal, decider *int) *adminapi.Decision {
 	var said openAIError
 	if err := json.Unmarshal(f.body(openAI), &said); err != nil {
 		panic("llmgov: BUG: an error cannot be read back: " + err.Error())
 	}
 	again := (f.retryAfter + time.Millisecond - 1).Truncate(time.Millisecond)
-	return &Decision{
-		Outcome: outcomeRefuse, Status: f.status, Code: said.Error.Code, Type: said.Error.Type, Message: said.Error.Message,
+	return &adminapi.Decision{
+		Outcome: adminapi.OutcomeRefuse, Status: f.status, Code: said.Error.Code, Type: said.Error.Type, Message: said.Error.Message,
 		RetryAfter: again.Seconds(), Limit: decider,
 	}
 }

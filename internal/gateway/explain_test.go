@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // Limits come with the strictest first: what stands in the way by how long, the rest
@@ -59,14 +60,14 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("limits (-want +got):\n%s", diff)
 		}
-		if x.Decision.Outcome != outcomeAdmit || x.Decision.Limit != nil {
+		if x.Decision.Outcome != adminapi.OutcomeAdmit || x.Decision.Limit != nil {
 			t.Errorf("a shadow gets %+v", x.Decision)
 		}
-		if d := x.WithoutShadow; d == nil || d.Outcome != outcomeRefuse || d.Code != codeBudget || *d.Limit != 0 {
+		if d := x.WithoutShadow; d == nil || d.Outcome != adminapi.OutcomeRefuse || d.Code != codeBudget || *d.Limit != 0 {
 			t.Errorf("without shadow %+v", d)
 		}
 		x.Limits, x.Decision, x.WithoutShadow = nil, nil, nil
-		if diff := cmp.Diff(&Explanation{
+		if diff := cmp.Diff(&adminapi.Explanation{
 			Tenant: "org/x", Pool: "p", Model: "m", TenantLimits: "leased", Upstream: "u", UpstreamModel: "real", Tokens: 1200, Input: 1000, Output: 200,
 			Priority: "background", MaxWait: 90, Shadow: true, PolicyHash: s.gateway.Snapshot().Hash(),
 		}, x); diff != "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -46,7 +47,7 @@ func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 }
 
 // explainRefusal explains why a call was refused.
-func (g *Gateway) explainRefusal(query url.Values) (*Explanation, error) {
+func (g *Gateway) explainRefusal(query url.Values) (*adminapi.Explanation, error) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if name != "request" && name != "tenant" {
 			return nil, badQuestion("request already names the call; leave " + quoted(brief(name)) + " out.")
@@ -80,8 +81,8 @@ func (g *Gateway) pastRefusal(id, tenant string) (*pastRefusal, error) {
 	return nil, &adminError{http.StatusConflict, "request_ambiguous", "Calls of several tenants have the id " + quoted(brief(id)) + ". Add tenant, one of " + brief(strings.Join(names, ", ")) + "."}
 }
 
-func (p *pastRefusal) explain() *Explanation {
-	x := &Explanation{Tenant: p.tenant.Name, Tier: p.tenant.Tier, Shadow: p.tenant.Shadow, PolicyHash: p.snap.Hash(), Limits: []ExplainedLimit{}}
+func (p *pastRefusal) explain() *adminapi.Explanation {
+	x := &adminapi.Explanation{Tenant: p.tenant.Name, Tier: p.tenant.Tier, Shadow: p.tenant.Shadow, PolicyHash: p.snap.Hash(), Limits: []adminapi.ExplainedLimit{}}
 	pools := p.snap.Pools()
 	if at := slices.IndexFunc(pools, func(o tenants.Pool) bool { return o.Name == p.req.Pool }); at >= 0 {
 		x = explainedCall(p.snap, p.tenant, &pools[at], &p.req)
@@ -96,7 +97,7 @@ func (p *pastRefusal) explain() *Explanation {
 	x.Limits, decider = explainLimits(p.snap, &p.outlook)
 	x.Decision = refusedWith(p.said, decider)
 	if p.shadow {
-		x.Decision, x.WithoutShadow = &Decision{Outcome: outcomeAdmit}, x.Decision
+		x.Decision, x.WithoutShadow = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}, x.Decision
 	}
 	return x
 }

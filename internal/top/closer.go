@@ -7,7 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // pen is what lines are drawn with.
@@ -37,7 +37,7 @@ func poolScreen(name string, g Glyphs) *screen {
 	}
 }
 
-func aboutPool(d *Data, v *gateway.PoolView, p *pen) []string {
+func aboutPool(d *Data, v *adminapi.Pool, p *pen) []string {
 	lines := []string{clean(fmt.Sprintf("upstream %s; accounting %s; models %s", v.Upstream, v.Accounting, strings.Join(v.Models, " ")))}
 	for _, a := range v.Limits {
 		part := float64(a.Used) / float64(max(a.Limit, 1))
@@ -70,7 +70,7 @@ func aboutPool(d *Data, v *gateway.PoolView, p *pen) []string {
 }
 
 // rateLine is what part of the rate is handed out, and which upstreams are the reason.
-func rateLine(d *Data, v *gateway.PoolView) string {
+func rateLine(d *Data, v *adminapi.Pool) string {
 	line := "rate " + percent(v.RateRatio)
 	if v.HeldUntil != nil {
 		line = "held: nothing is handed out for " + span(v.HeldUntil.Sub(d.At).Seconds())
@@ -108,7 +108,7 @@ func aboutStores(d *Data, p *pen) []string {
 }
 
 // storeLine is what the store said last, and when.
-func storeLine(s *gateway.Sharing) string {
+func storeLine(s *adminapi.Sharing) string {
 	line := fmt.Sprintf("store %s, epoch %d", storeOf(s), s.Epoch)
 	if s.AnsweredSeconds >= 0 {
 		line += ", answered " + span(max(s.AnsweredSeconds, 0.1)) + " ago"
@@ -123,7 +123,7 @@ func storeLine(s *gateway.Sharing) string {
 }
 
 // aboutStore is how the pool is shared with other gateways, and what this one was granted.
-func aboutStore(d *Data, s *gateway.Sharing, p *pen) []string {
+func aboutStore(d *Data, s *adminapi.Sharing, p *pen) []string {
 	live, grant := 0, "nothing"
 	for _, n := range s.Nodes {
 		if n.Live {
@@ -160,7 +160,7 @@ func tenantScreen(name string, g Glyphs) *screen {
 	}
 }
 
-func aboutShare(v *gateway.PoolView, t *gateway.ShareView, p *pen) []string {
+func aboutShare(v *adminapi.Pool, t *adminapi.Share, p *pen) []string {
 	queue := fmt.Sprintf("running %d  queue %d", t.Running, t.Queued)
 	if t.Queued > 0 {
 		queue += ", the first waits " + span(t.OldestWait)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // Ask gets a path of the admin API, and decodes the answer.
@@ -19,9 +19,9 @@ const (
 
 // Data is what was found in one look at the gateway.
 type Data struct {
-	gateway.Snapshot
+	adminapi.Snapshot
 	At     time.Time
-	Leases []gateway.LeaseView
+	Leases []adminapi.Lease
 	// LeasesTotal is how many there are, which may be more than are known.
 	LeasesTotal int
 }
@@ -60,14 +60,14 @@ func (d *Data) sharesMissing() bool {
 }
 
 func (d *Data) fetchShares(ctx context.Context, ask Ask) error {
-	var all struct{ Pools []gateway.PoolFairness }
+	var all adminapi.FairnessList
 	if err := ask(ctx, "/api/v1/fairness", &all); err != nil {
 		return err
 	}
 	for i := range d.Pools {
 		for k := range all.Pools {
 			if all.Pools[k].Name == d.Pools[i].Name {
-				d.Pools[i].Fairness = all.Pools[k].FairnessView
+				d.Pools[i].Fairness = all.Pools[k].Fairness
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (d *Data) fetchShares(ctx context.Context, ask Ask) error {
 // the policy has no more.
 func (d *Data) fetchLeases(ctx context.Context, ask Ask, whole bool) error {
 	if whole {
-		var all struct{ Leases []gateway.LeaseView }
+		var all adminapi.LeaseList
 		err := ask(ctx, "/api/v1/leases", &all)
 		d.Leases, d.LeasesTotal = all.Leases, len(all.Leases)
 		return err
@@ -91,7 +91,7 @@ func (d *Data) fetchLeases(ctx context.Context, ask Ask, whole bool) error {
 }
 
 // pool finds a pool, or nil.
-func (d *Data) pool(name string) *gateway.PoolView {
+func (d *Data) pool(name string) *adminapi.Pool {
 	for i := range d.Pools {
 		if d.Pools[i].Name == name {
 			return &d.Pools[i]

@@ -3,12 +3,12 @@ package top
 import (
 	"cmp"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // leaseList is of all tenants, or of the one that is named.
-func leaseList(tenant string, g Glyphs) *list[gateway.LeaseView] {
-	type L = gateway.LeaseView
+func leaseList(tenant string, g Glyphs) *list[adminapi.Lease] {
+	type L = adminapi.Lease
 	l := &list[L]{
 		what: "leases", glyphs: g,
 		id: func(l *L) string { return l.ID }, find: func(l *L) string { return l.Tenant + "\x00" + l.Pool + "\x00" + l.State + "\x00" + l.ID },

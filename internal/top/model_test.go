@@ -14,7 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // Whole lists are asked for where they are looked at, and only if the snapshot has not all.
@@ -158,7 +158,7 @@ func TestKeys(t *testing.T) {
 		{"? q", "big", "1/1"},
 	} {
 		s := crowd(300)
-		s.Pools[0].Fairness = s.shares[0].FairnessView
+		s.Pools[0].Fairness = s.shares[0].Fairness
 		b := newBench(s, 80, 24)
 		b.second()
 		b.keys(strings.Fields(tc.keys)...)
@@ -293,7 +293,7 @@ func TestCloser_Gone(t *testing.T) {
 		b := newBench(s, 80, 24)
 		b.second()
 		b.keys(strings.Fields(keys)...)
-		s.Pools = []gateway.PoolView{{Name: "other", RateRatio: 1}}
+		s.Pools = []adminapi.Pool{{Name: "other", RateRatio: 1}}
 		b.second()
 		if picture := b.picture(t); !strings.Contains(picture, want) {
 			t.Errorf("%s:\n%s", fmt.Sprint(keys), picture)

@@ -3,14 +3,14 @@ package top
 import (
 	"cmp"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // nodeRow is a gateway that shares a pool's limits.
 type nodeRow struct {
 	pool string
 	this bool
-	gateway.SharingNode
+	adminapi.SharingNode
 }
 
 func nodeList(g Glyphs) *list[nodeRow] {

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"strconv"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // used is how much of a limit is, as a part of 1; nothing where there is no such limit.
-func used(p *gateway.PoolView, axis string) (a gateway.AxisView, part float64, ok bool) {
+func used(p *adminapi.Pool, axis string) (a adminapi.Limit, part float64, ok bool) {
 	for _, a := range p.Limits {
 		if a.Axis == axis {
 			return a, float64(a.Used) / float64(max(a.Limit, 1)), true
@@ -18,7 +18,7 @@ func used(p *gateway.PoolView, axis string) (a gateway.AxisView, part float64, o
 }
 
 // usedOf is how much of a limit is used, such as 213k/297k.
-func usedOf(p *gateway.PoolView, axis string) string {
+func usedOf(p *adminapi.Pool, axis string) string {
 	a, _, ok := used(p, axis)
 	if !ok {
 		return "-"
@@ -27,14 +27,14 @@ func usedOf(p *gateway.PoolView, axis string) string {
 }
 
 // fullest is the rolling limit that most is used of.
-func fullest(p *gateway.PoolView) float64 {
+func fullest(p *adminapi.Pool) float64 {
 	_, tokens, _ := used(p, "tokens")
 	_, requests, _ := used(p, "requests")
 	return max(tokens, requests)
 }
 
 // rateOf is what part of its rate a pool hands out.
-func rateOf(p *gateway.PoolView) string {
+func rateOf(p *adminapi.Pool) string {
 	if p.HeldUntil != nil {
 		return "held"
 	}
@@ -42,7 +42,7 @@ func rateOf(p *gateway.PoolView) string {
 }
 
 // storeOf is how a pool stands with the others that share it.
-func storeOf(s *gateway.Sharing) string {
+func storeOf(s *adminapi.Sharing) string {
 	switch {
 	case s == nil:
 		return "-"
@@ -54,12 +54,12 @@ func storeOf(s *gateway.Sharing) string {
 	return cmp.Or(s.Status, "waiting")
 }
 
-func storeTone(s *gateway.Sharing) tone {
+func storeTone(s *adminapi.Sharing) tone {
 	return when(s != nil && (s.Degraded != "" || s.Error != ""), bad)
 }
 
-func poolList(g Glyphs) *list[gateway.PoolView] {
-	type P = gateway.PoolView
+func poolList(g Glyphs) *list[adminapi.Pool] {
+	type P = adminapi.Pool
 	return &list[P]{
 		what: "pools", glyphs: g,
 		id: func(p *P) string { return p.Name }, find: func(p *P) string { return p.Name },
@@ -83,7 +83,7 @@ func poolList(g Glyphs) *list[gateway.PoolView] {
 			{title: "RATE", width: 4, right: true, rank: 2, text: rateOf, tone: func(p *P) tone { return when(p.RateRatio < 1, bad) }},
 			{
 				title: "STORE", width: 9, name: true, rank: 1, text: func(p *P) string { return storeOf(p.Sharing) }, tone: func(p *P) tone { return storeTone(p.Sharing) },
-				hide: func(l *list[P]) bool { return !(&Data{Snapshot: gateway.Snapshot{Pools: l.all}}).shared() },
+				hide: func(l *list[P]) bool { return !(&Data{Snapshot: adminapi.Snapshot{Pools: l.all}}).shared() },
 			},
 		},
 		orders: []order[P]{

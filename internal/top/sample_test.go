@@ -12,7 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -20,9 +20,9 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 // site is a gateway as its admin API shows it: what it answers is what the gateway's own types
 // make of it.
 type site struct {
-	gateway.Snapshot
-	shares []gateway.PoolFairness // all, where the snapshot has not
-	leases []gateway.LeaseView
+	adminapi.Snapshot
+	shares []adminapi.PoolFairness // all, where the snapshot has not
+	leases []adminapi.Lease
 	down   error
 	asked  []string // paths
 }
@@ -37,9 +37,9 @@ func (s *site) ask(_ context.Context, path string, into any) error {
 	case "/api/v1/snapshot":
 		v = s.Snapshot
 	case "/api/v1/fairness":
-		v = map[string]any{"pools": s.shares}
+		v = adminapi.FairnessList{Pools: s.shares}
 	case "/api/v1/leases":
-		v = map[string]any{"leases": s.leases}
+		v = adminapi.LeaseList{Leases: s.leases}
 	default:
 		return errors.New("no such path: " + path)
 	}
@@ -54,31 +54,31 @@ func (s *site) ask(_ context.Context, path string, into any) error {
 // has asked for a pause, with the store gone; and one that idles.
 func sample() *site {
 	held := noon.Add(8 * time.Second)
-	shares := []gateway.ShareView{
+	shares := []adminapi.Share{
 		{Name: "acme", Weight: 4, Guaranteed: 0.571, Entitled: 0.48, Received: 0.47, Demand: 0.6, Running: 9, Queued: 12, OldestWait: 3.42, Debt: 1024, Lent: 1_188_000},
 		{Name: "acme/search", Weight: 2, Guaranteed: 0.286, Entitled: 0.21, Received: 0.244, Demand: 0.3, Running: 3, Borrowed: 45_210},
 		{Name: "corp-with-a-very-long-name/research-and-development", Weight: 0.5, Guaranteed: 0.143, Entitled: 0.004, Received: 0.004, Demand: 0.004},
 	}
-	leases := []gateway.LeaseView{
+	leases := []adminapi.Lease{
 		{ID: "req_0001", Tenant: "acme", Pool: "gpt-4o", State: "streaming", AgeSeconds: 19.2, HeldTokens: 1400, UsedTokens: 1120, Stream: true},
 		{ID: "req_0002", Tenant: "acme", Pool: "gpt-4o", State: "waiting", AgeSeconds: 3.42, HeldTokens: 4096},
 		{ID: "req_0003", Tenant: "acme/search", Pool: "gpt-4o", State: "running", AgeSeconds: 0.4, HeldTokens: 512},
 	}
 	s := &site{leases: leases}
-	s.Snapshot = gateway.Snapshot{
+	s.Snapshot = adminapi.Snapshot{
 		Version: "v1", Node: "gw-1", Region: "eu", PolicyHash: "5e5bd3f0aa", Tenants: 3,
-		Policy: &gateway.PolicyStatus{Success: true},
-		Pools: []gateway.PoolView{
+		Policy: &adminapi.PolicyStatus{Success: true},
+		Pools: []adminapi.Pool{
 			{
 				Name: "gpt-4o", Upstream: "openai, azure", Models: []string{"gpt-4o", "gpt-4o-2024-*"}, Accounting: "production",
-				Limits:   []gateway.AxisView{{Axis: "tokens", Limit: 297_000, Used: 289_411}, {Axis: "requests", Limit: 4950, Used: 1203}, {Axis: "concurrency", Limit: 32, Used: 12}},
-				Adaptive: &gateway.AdaptiveView{Law: "gradient", Min: 4, Max: 256}, Running: 12, Waiting: 12, OldestWait: 3.42, RateRatio: 0.5, BurstSeconds: 5,
-				Upstreams: []gateway.UpstreamView{{Name: "openai", Weight: 1, State: "up"}, {Name: "azure", Weight: 1, State: "busy", Until: &held}},
-				Budgets:   []gateway.BudgetView{{Name: "usd per day", Unit: "usd", Per: "day", Limit: 500, Used: 123.4, ResetsAt: noon.Add(12 * time.Hour)}},
-				Fairness:  gateway.FairnessView{Jain: 0.996, Deviation: 0.034, Unused: 120, TenantsTotal: 3, Tenants: shares},
-				Sharing: &gateway.Sharing{
+				Limits:   []adminapi.Limit{{Axis: "tokens", Limit: 297_000, Used: 289_411}, {Axis: "requests", Limit: 4950, Used: 1203}, {Axis: "concurrency", Limit: 32, Used: 12}},
+				Adaptive: &adminapi.Adaptive{Law: "gradient", Min: 4, Max: 256}, Running: 12, Waiting: 12, OldestWait: 3.42, RateRatio: 0.5, BurstSeconds: 5,
+				Upstreams: []adminapi.Upstream{{Name: "openai", Weight: 1, State: "up"}, {Name: "azure", Weight: 1, State: "busy", Until: &held}},
+				Budgets:   []adminapi.Budget{{Name: "usd per day", Unit: "usd", Per: "day", Limit: 500, Used: 123.4, ResetsAt: noon.Add(12 * time.Hour)}},
+				Fairness:  adminapi.Fairness{Jain: 0.996, Deviation: 0.034, Unused: 120, TenantsTotal: 3, Tenants: shares},
+				Sharing: &adminapi.Sharing{
 					Status: "ok", Epoch: 3, Beats: 900, AnsweredSeconds: 0.3,
-					Nodes: []gateway.SharingNode{
+					Nodes: []adminapi.SharingNode{
 						{Name: "gw-1", Region: "eu", Live: true, SeenSeconds: 0.2, Tokens: 150_000, Requests: 700, WaitingTokens: 21_000, GrantTPM: 160_000, GrantRPM: 2500},
 						{Name: "gw-2", Region: "us", SeenSeconds: 41, Tokens: 139_411, Requests: 503},
 					},
@@ -87,12 +87,12 @@ func sample() *site {
 			},
 			{
 				Name: "claude", Upstream: "anthropic", Models: []string{"claude-*"}, Accounting: "settle", HeldUntil: &held,
-				Limits:    []gateway.AxisView{{Axis: "tokens", Limit: 1_200_000, Used: 84_000}},
-				Upstreams: []gateway.UpstreamView{{Name: "anthropic", State: "busy", Until: &held}},
-				Fairness:  gateway.FairnessView{Jain: 0.81, Deviation: 0.3, TenantsTotal: 1, Tenants: []gateway.ShareView{{Name: "acme", Weight: 4, Guaranteed: 1, Entitled: 0.07, Received: 0.07, Demand: 0.07}}},
-				Sharing:   &gateway.Sharing{Status: "ok", Degraded: "fail_local", Error: "the store does not answer", Epoch: 3, AnsweredSeconds: 95},
+				Limits:    []adminapi.Limit{{Axis: "tokens", Limit: 1_200_000, Used: 84_000}},
+				Upstreams: []adminapi.Upstream{{Name: "anthropic", State: "busy", Until: &held}},
+				Fairness:  adminapi.Fairness{Jain: 0.81, Deviation: 0.3, TenantsTotal: 1, Tenants: []adminapi.Share{{Name: "acme", Weight: 4, Guaranteed: 1, Entitled: 0.07, Received: 0.07, Demand: 0.07}}},
+				Sharing:   &adminapi.Sharing{Status: "ok", Degraded: "fail_local", Error: "the store does not answer", Epoch: 3, AnsweredSeconds: 95},
 			},
-			{Name: "embeddings", Upstream: "openai", Models: []string{"text-embedding-3-*"}, Limits: []gateway.AxisView{{Axis: "requests", Limit: 500}}, RateRatio: 1, Fairness: gateway.FairnessView{Jain: 1}},
+			{Name: "embeddings", Upstream: "openai", Models: []string{"text-embedding-3-*"}, Limits: []adminapi.Limit{{Axis: "requests", Limit: 500}}, RateRatio: 1, Fairness: adminapi.Fairness{Jain: 1}},
 		},
 	}
 	return s
@@ -100,15 +100,15 @@ func sample() *site {
 
 // crowd is one pool with so many tenants, of which the snapshot has a hundred.
 func crowd(n int) *site {
-	s := &site{Snapshot: gateway.Snapshot{Node: "gw-1", Region: "eu", Tenants: n}}
-	f := gateway.FairnessView{Jain: 1, TenantsTotal: n}
+	s := &site{Snapshot: adminapi.Snapshot{Node: "gw-1", Region: "eu", Tenants: n}}
+	f := adminapi.Fairness{Jain: 1, TenantsTotal: n}
 	for i := range n {
 		part := float64(n-i) / float64(n)
-		f.Tenants = append(f.Tenants, gateway.ShareView{Name: fmt.Sprintf("tenant-%05d", i), Weight: 1, Entitled: part, Received: part, Demand: part, Queued: i % 7})
+		f.Tenants = append(f.Tenants, adminapi.Share{Name: fmt.Sprintf("tenant-%05d", i), Weight: 1, Entitled: part, Received: part, Demand: part, Queued: i % 7})
 	}
-	s.shares = []gateway.PoolFairness{{Name: "big", FairnessView: f}}
+	s.shares = []adminapi.PoolFairness{{Name: "big", Fairness: f}}
 	f.Tenants = f.Tenants[:min(n, 100)]
-	s.Pools = []gateway.PoolView{{Name: "big", RateRatio: 1, Fairness: f, Limits: []gateway.AxisView{{Axis: "tokens", Limit: 1000}}}}
+	s.Pools = []adminapi.Pool{{Name: "big", RateRatio: 1, Fairness: f, Limits: []adminapi.Limit{{Axis: "tokens", Limit: 1000}}}}
 	return s
 }
 

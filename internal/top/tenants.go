@@ -5,14 +5,14 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
 // tenantRow is what a tenant has of one pool.
 type tenantRow struct {
 	pool string
 	most float64 // the largest part that a tenant of the list has, or is entitled to
-	gateway.ShareView
+	adminapi.Share
 }
 
 // tenantList is of all pools, or of the one that is named.

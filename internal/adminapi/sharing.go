@@ -1,10 +1,6 @@
-package gateway
+package adminapi
 
-import (
-	"time"
-
-	"github.com/llmgov/llmgov/governor"
-)
+import "time"
 
 // Sharing tells how a pool's limits are shared with other gateways.
 type Sharing struct {
@@ -37,13 +33,6 @@ type SharingSlots struct {
 	// GrantHere and UsedHere are those of this gateway.
 	GrantHere int64 `json:"grant_here"`
 	UsedHere  int64 `json:"used_here"`
-}
-
-// divide adds how the pool's slots are divided.
-func (s *Sharing) divide(p *governor.PoolState) {
-	if s != nil && p.Slots > 0 {
-		s.Slots = &SharingSlots{Limit: p.Slots, Used: p.SlotsUsed, GrantHere: p.SlotsHere, UsedHere: p.Running}
-	}
 }
 
 // SharingNode is one gateway that shares a pool's limits.

@@ -1,0 +1,88 @@
+package adminapi
+
+import "time"
+
+// Explanation says which limits a call would meet or has met, and the decision with its reason.
+type Explanation struct {
+	// Request and At are set for a call that came: its id, and when it was decided. Waited is how
+	// long it had waited by then.
+	Request string     `json:"request,omitempty"`
+	At      *time.Time `json:"at,omitempty"`
+	Waited  float64    `json:"waited_seconds,omitempty"`
+
+	Tenant string `json:"tenant"`
+	Tier   string `json:"tier"`
+	Pool   string `json:"pool"`
+	Model  string `json:"model"`
+	// Upstream is its destination, and UpstreamModel the name of the model there.
+	Upstream      string `json:"upstream"`
+	UpstreamModel string `json:"upstream_model"`
+	// Tokens is Input and Output together.
+	Tokens     int64   `json:"tokens"`
+	Input      int64   `json:"input"`
+	Output     int64   `json:"output"`
+	Priority   string  `json:"priority"`
+	MaxWait    float64 `json:"max_wait_seconds"`
+	Shadow     bool    `json:"shadow"`
+	PolicyHash string  `json:"policy_hash"`
+	// TenantLimits is how the tenant's own limits are kept together with other gateways that
+	// share a store: leased, cached_deny or strict.
+	TenantLimits string `json:"tenant_limits"`
+	// Limits are all that apply, the strictest first.
+	Limits []ExplainedLimit `json:"limits"`
+	// Decision is the decision if it came now; nil if only the files were asked.
+	Decision *Decision `json:"decision,omitempty"`
+	// WithoutShadow is the decision if the tenant's limits were enforced; nil if they are.
+	WithoutShadow *Decision `json:"without_shadow,omitempty"`
+}
+
+// ExplainedLimit is one limit as a call would meet it. Money is in dollars.
+type ExplainedLimit struct {
+	// Of says whose limit it is: a tenant's, a team's or, if Kind is pool or Pool is set for a
+	// budget, the pool's. Kind is limit, budget or pool.
+	Of   string `json:"of"`
+	Kind string `json:"kind"`
+	// Pool is set for a limit in one pool only.
+	Pool string `json:"pool,omitempty"`
+	// Axis is the quantity that it limits, and Key its name in the files.
+	Axis  string   `json:"axis"`
+	Key   string   `json:"key"`
+	Limit float64  `json:"limit"`
+	Used  *float64 `json:"used,omitempty"`
+	Asked float64  `json:"asked"`
+	Left  *float64 `json:"left,omitempty"`
+	// Wait is how long it takes until there is room, as far as can be known.
+	Wait *float64 `json:"wait_seconds,omitempty"`
+	// Most is the bound of an adaptive limit, whose present value is Limit.
+	Most float64 `json:"most,omitempty"`
+	// From is file:line:col; "" for a default, and for a limit that no file has.
+	From string `json:"from"`
+}
+
+// The kinds of limits in an explanation.
+const (
+	KindLimit  = "limit"
+	KindBudget = "budget"
+	KindPool   = "pool"
+)
+
+// Decision is the outcome for a call. Status, Code, Type and Message are those of the refusal
+// that it would get.
+type Decision struct {
+	Outcome    string  `json:"outcome"` // admit, wait or refuse
+	Wait       float64 `json:"wait_seconds"`
+	Status     int     `json:"status"`
+	Code       string  `json:"code"`
+	Type       string  `json:"type"`
+	Message    string  `json:"message"`
+	RetryAfter float64 `json:"retry_after_seconds"`
+	// Limit is the index of the limit that decides; null if none does.
+	Limit *int `json:"limit"`
+}
+
+// The outcomes of a decision.
+const (
+	OutcomeAdmit  = "admit"
+	OutcomeWait   = "wait"
+	OutcomeRefuse = "refuse"
+)
