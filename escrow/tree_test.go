@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/maxmin"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -23,39 +24,19 @@ func (c *claim) sum() float64 {
 	return c.demand
 }
 
-// pour shares out a rate by weight, level by level, nobody getting more than it
-// asks for: the fluid weighted max-min, by trying each child in turn.
+// pour shares out a rate by weighted max-min, level by level.
 func (c *claim) pour(rate float64, give func(*source, float64)) {
 	if c.src != nil {
 		give(c.src, rate)
 		return
 	}
-	open := map[*claim]bool{}
-	for _, k := range c.children {
-		open[k] = true
+	list := make([]maxmin.Claim, len(c.children))
+	for i, k := range c.children {
+		list[i] = maxmin.Claim{ID: i, Weight: k.weight, Demand: k.demand}
 	}
-	for again := true; again; {
-		again = false
-		weights := 0.0
-		for k := range open {
-			weights += k.weight
-		}
-		for _, k := range c.children {
-			if open[k] && k.demand <= rate*k.weight/weights {
-				delete(open, k)
-				rate -= k.demand
-				k.pour(k.demand, give)
-				again = true
-				break
-			}
-		}
-	}
-	weights := 0.0
-	for k := range open {
-		weights += k.weight
-	}
-	for k := range open {
-		k.pour(rate*k.weight/weights, give)
+	maxmin.Divide(rate, list)
+	for _, x := range list {
+		c.children[x.ID].pour(x.Share, give)
 	}
 }
 

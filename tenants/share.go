@@ -1,6 +1,10 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/llmgov/llmgov/internal/maxmin"
+)
 
 // Share is what one tenant or team has of a pool while all the pool's tenants ask for more than they get.
 type Share struct {
@@ -132,40 +136,18 @@ func divide(claims []*claim, capacity float64) {
 	}
 }
 
-// fill shares capacity by weight within each claim's bounds: it seeks the level at which they come to capacity.
+// fill shares capacity by weight within each claim's bounds. Floors that come to more than the capacity are
+// scaled down, because an own tpm above them allows no more.
 func fill(claims []*claim, capacity float64) {
-	least := 0.0
-	for _, c := range claims {
-		least += c.least
+	list := make([]maxmin.Claim, len(claims))
+	for i, c := range claims {
+		list[i] = maxmin.Claim{ID: i, Weight: c.weight, Floor: c.least, Demand: c.most}
 	}
-	if least > capacity { // an own tpm above them allows no more
-		for _, c := range claims {
-			c.gets = c.least * capacity / least
-		}
-		return
+	maxmin.Divide(capacity, list)
+	for i := range list {
+		c := &list[i]
+		claims[c.ID].gets = c.Share
 	}
-	at := func(level float64) (sum float64) {
-		for _, c := range claims {
-			c.gets = min(max(level*c.weight, c.least), c.most)
-			sum += c.gets
-		}
-		return sum
-	}
-	low, high := 0.0, 0.0
-	for _, c := range claims {
-		high = max(high, c.most/c.weight)
-	}
-	if at(high) <= capacity {
-		return
-	}
-	for range 200 { // halving, until the two meet
-		if middle := (low + high) / 2; at(middle) > capacity {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	at(low)
 }
 
 // Uncalled lists the entries of the pool's models that no tenant may call.

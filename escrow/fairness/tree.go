@@ -1,6 +1,6 @@
 package fairness
 
-import "slices"
+import "github.com/llmgov/llmgov/internal/maxmin"
 
 // Root is the node that all others of a Tree are below.
 const Root = 0
@@ -19,16 +19,8 @@ type node struct {
 	leaf     int   // its number, -1 for an inner node
 	floor    float64
 
-	// Scratch of MaxMin, by child: what it wants.
-	wants []want
-}
-
-type want struct {
-	node   int
-	amount float64
-	level  float64 // amount over weight
-	floor  float64 // of the amount, what comes before all weights
-	pinned bool    // to the floor, which is more than the weight comes to
+	// claims are scratch of MaxMin: what children demand, by the child's number.
+	claims []maxmin.Claim
 }
 
 // NewTree returns a tree that has no leaves.
@@ -100,114 +92,36 @@ func (t *Tree) MaxMin(capacity float64, demands, out []float64) {
 	t.pour(Root, capacity, demands, out)
 }
 
-// demand fills in what each child of node n wants, and returns the sum, and how much of
+// demand fills in the claims of the children of node n, and returns their sum, and how much of
 // it is covered by floors, its own or those below it.
 func (t *Tree) demand(n int, demands []float64) (sum, floor float64) {
 	nd := &t.nodes[n]
 	if nd.leaf >= 0 {
 		return demands[nd.leaf], min(nd.floor, demands[nd.leaf])
 	}
-	wants := nd.wants[:0]
+	nd.claims = nd.claims[:0]
 	for _, c := range nd.children {
 		amount, below := t.demand(c, demands)
-		if amount > 0 {
-			wants = append(wants, want{node: c, amount: amount, level: amount / t.nodes[c].weight, floor: below})
-			sum += amount
-			floor += below
+		if amount <= 0 {
+			continue
 		}
+		nd.claims = append(nd.claims, maxmin.Claim{ID: c, Weight: t.nodes[c].weight, Floor: below, Demand: amount})
+		sum += amount
+		floor += below
 	}
-	nd.wants = wants
 	return sum, max(floor, min(nd.floor, sum))
 }
 
-// pour gives node n a capacity, to be shared by its children. The ones that
-// want least for their weight are filled first; as soon as one cannot be, it
-// and all after it get the same for their weight.
+// pour gives node n a capacity, to be shared by its children.
 func (t *Tree) pour(n int, capacity float64, demands, out []float64) {
 	nd := &t.nodes[n]
 	if nd.leaf >= 0 {
 		out[nd.leaf] = min(capacity, demands[nd.leaf])
 		return
 	}
-	slices.SortFunc(nd.wants, func(a, b want) int {
-		switch {
-		case a.level < b.level:
-			return -1
-		case a.level > b.level:
-			return 1
-		}
-		return a.node - b.node // sums of floats are to be the same every time
-	})
-	capacity = t.pourFloors(nd.wants, capacity, demands, out)
-	weights := t.unpinned(nd.wants)
-	for _, w := range nd.wants {
-		if w.pinned {
-			continue
-		}
-		weight := t.nodes[w.node].weight
-		part := min(w.amount, capacity*weight/weights)
-		t.pour(w.node, part, demands, out)
-		capacity -= part
-		weights -= weight
+	maxmin.Divide(capacity, nd.claims)
+	for i := range nd.claims {
+		child := &nd.claims[i]
+		t.pour(child.ID, child.Share, demands, out)
 	}
-}
-
-// pourFloors gives those children their floors whose weights come to less, and returns
-// what is left for the others. What does not suffice for all floors is shared in
-// proportion to them.
-func (t *Tree) pourFloors(wants []want, capacity float64, demands, out []float64) float64 {
-	floors := 0.0
-	for _, w := range wants {
-		floors += w.floor
-	}
-	if floors == 0 {
-		return capacity
-	}
-	scale := min(1, capacity/floors)
-	left := capacity
-	for again := true; again; {
-		again = false
-		level, bound := t.level(wants, left)
-		for i := range wants {
-			w := &wants[i]
-			if !w.pinned && w.floor > 0 && (scale < 1 || bound && w.floor > level*t.nodes[w.node].weight) {
-				w.pinned, again = true, true
-				left -= w.floor * scale
-			}
-		}
-	}
-	for _, w := range wants {
-		if w.pinned {
-			t.pour(w.node, w.floor*scale, demands, out)
-		}
-	}
-	return max(0, left)
-}
-
-// unpinned is the weight of all children that are not pinned to their floor.
-func (t *Tree) unpinned(wants []want) float64 {
-	weights := 0.0
-	for _, w := range wants {
-		if !w.pinned {
-			weights += t.nodes[w.node].weight
-		}
-	}
-	return weights
-}
-
-// level is what each unit of weight gets of a capacity, and whether anybody wants more
-// than that.
-func (t *Tree) level(wants []want, capacity float64) (level float64, bound bool) {
-	weights := t.unpinned(wants)
-	for _, w := range wants {
-		if w.pinned {
-			continue
-		}
-		if w.level > capacity/weights {
-			return capacity / weights, true
-		}
-		capacity -= w.amount
-		weights -= t.nodes[w.node].weight
-	}
-	return 0, false
 }

@@ -1,9 +1,9 @@
 package parts
 
 import (
-	"cmp"
-	"math"
 	"slices"
+
+	"github.com/llmgov/llmgov/internal/maxmin"
 )
 
 // grant answers a claim: with what its process should have, but no more than all others leave.
@@ -131,57 +131,30 @@ func (h *Hold) lacks(part, level int64) bool {
 	return h.Since > 0 && h.call() > level
 }
 
-// stake is how much is wanted, and with what weight.
-type stake struct{ want, weight int64 }
-
 // even divides avail evenly among what is wanted for calls that may come.
 func even(live []*Hold, avail int64) []int64 {
-	stakes := make([]stake, len(live))
+	claims := make([]maxmin.Whole, len(live))
 	for i, x := range live {
-		stakes[i] = stake{x.Spare, 1}
+		claims[i] = maxmin.Whole{Demand: x.Spare, Weight: 1}
 	}
-	parts, _ := share(stakes, avail)
+	parts, _ := maxmin.DivideWhole(avail, claims)
 	return parts
 }
 
 // weigh divides avail among what is wanted for calls that are there, by weight.
 func weigh(live []*Hold, avail int64) (parts []int64, level int64) {
-	stakes := make([]stake, 0, 2*len(live))
+	claims := make([]maxmin.Whole, 0, 2*len(live))
 	for _, x := range live {
 		calm := less(x.CalmUse, x.gone())
-		stakes = append(stakes, stake{calm, max(1, x.Calm)}, stake{less(x.firm(), calm), max(1, x.Weight)})
+		claims = append(
+			claims,
+			maxmin.Whole{Demand: calm, Weight: max(1, x.Calm)},
+			maxmin.Whole{Demand: less(x.firm(), calm), Weight: max(1, x.Weight)},
+		)
 	}
-	both, level := share(stakes, avail)
+	both, level := maxmin.DivideWhole(avail, claims)
 	for i := range live {
 		parts = append(parts, both[2*i]+both[2*i+1])
 	}
 	return parts, level
 }
-
-// share divides avail by weighted max-min: nobody gets more than it wants, and nobody could get
-// more without taking it from one that has no more for its weight. The remainder of the division
-// goes to those that want most. level is the least part of those that do not get all they want; -1
-// if all do.
-func share(stakes []stake, avail int64) (parts []int64, level int64) {
-	order, weights := make([]int, 0, len(stakes)), int64(0)
-	for i, x := range stakes {
-		if x.want > 0 {
-			order = append(order, i)
-			weights += x.weight
-		}
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(stakes[i].full(), stakes[j].full()) })
-	parts, level = make([]int64, len(stakes)), -1
-	for _, i := range order {
-		x := stakes[i]
-		parts[i] = min(x.want, int64(math.Ceil(float64(float64(avail)*float64(x.weight))/float64(weights)-0.5)))
-		avail, weights = avail-parts[i], weights-x.weight
-		if level < 0 && parts[i] < x.want {
-			level = parts[i]
-		}
-	}
-	return parts, level
-}
-
-// full is the amount for each unit of weight at which a stake has all it wants.
-func (s stake) full() float64 { return float64(s.want) / float64(s.weight) }

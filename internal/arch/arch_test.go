@@ -40,7 +40,7 @@ var rules = map[string]rule{
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
 	"escrow/fairness": {
-		may:    []string{"escrow"},
+		may:    []string{"escrow", "internal/maxmin"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "a measure is told what happened, and decides nothing",
 	},
@@ -54,7 +54,7 @@ var rules = map[string]rule{
 		reason: "the protocol is pure: what runs it, and what stores keep, are below it",
 	},
 	"federation/parts": {
-		may:    []string{"federation/internal/envelope"},
+		may:    []string{"federation/internal/envelope", "internal/maxmin"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the protocol is pure: what runs it, and what stores keep, are beside it",
 	},
@@ -117,12 +117,16 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os"},
 		reason: "a counter only counts, and who embeds the governor need not have its vocabularies",
 	},
+	"internal/maxmin": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "a division is arithmetic: the pure core, stores' accounts and policies all use it",
+	},
 	"internal/answers": {
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "what may be passed on is decided by the answer alone",
 	},
 	"tenants": {
-		may:    []string{"presets", "github.com/knadh/koanf", "go.yaml.in/yaml/v3", "github.com/fsnotify/fsnotify"},
+		may:    []string{"presets", "internal/maxmin", "github.com/knadh/koanf", "go.yaml.in/yaml/v3", "github.com/fsnotify/fsnotify"},
 		not:    []string{"net/http"},
 		reason: "policies do not know who enforces them",
 	},
