@@ -112,14 +112,20 @@ func (l Lease) failed(how EventKind) {
 }
 
 func (l Lease) failedNow(how EventKind) {
-	p, now := l.pool, l.g.clock.Now()
+	l.noteFailed(how)
+	l.g.deliver()
+}
+
+func (l Lease) noteFailed(how EventKind) {
+	p := l.pool
+	now := l.g.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.escrow.Running(l.handle) {
 		return
 	}
 	st := &p.leases[l.handle.Slot]
-	l.g.record(Event{Kind: how, Call: st.tab.asked})
+	l.g.queueDetail(Event{Kind: how, Call: st.tab.asked})
 	if how == EventOverloaded && p.limiter != nil && st.sight.atOnce > 0 {
 		p.limiter.Overloaded(now, st.since)
 		p.narrowLocked()

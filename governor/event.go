@@ -3,8 +3,9 @@ package governor
 import "time"
 
 // Observer is told what was decided, and what became of it. It is called by many goroutines at
-// once, some of which hold locks, and while a call waits for it: it must be quick, and must not
-// call back into the Governor.
+// once, none of which holds a lock, and while a call waits for it: it must be quick, and must not
+// call back into the Governor. Cuts and configurations come in the order in which they were put in
+// force, and the events of a call in the order in which they happened.
 type Observer interface{ Observe(Event) }
 
 // EventKind says what an Event is about.
@@ -86,12 +87,30 @@ var endingNames = [NumEndings]string{"settled", "broken", "charged", "released",
 
 func (e Ending) String() string { return endingNames[e] }
 
-// record reports an event that only detailed governors report, as of now.
-func (g *Governor) record(e Event) {
+// queueDetail queues an event that only detailed governors report, as of now.
+func (g *Governor) queueDetail(e Event) {
 	if g.detailed {
 		e.At = g.clock.Now()
-		g.observer.Observe(e)
+		g.events.add(e)
 	}
+}
+
+// deliver delivers what is queued. On a timeline that is left to the end of the instant.
+func (g *Governor) deliver() {
+	if g.line == nil {
+		g.events.deliver()
+	}
+}
+
+// report delivers an event that happens under no lock, after those that are queued. Only on a
+// timeline, whose lock covers all, it is queued itself.
+func (g *Governor) report(e Event) {
+	if g.line != nil {
+		g.events.add(e)
+		return
+	}
+	g.events.deliver()
+	g.events.observer.Observe(e)
 }
 
 // tellStart tells what a governor begins with. What it remembers of limits that others keep, too,
@@ -101,7 +120,7 @@ func (g *Governor) tellStart(cfg *Config) {
 	if cfg.Past != nil && !cfg.Shared {
 		e.Past = cfg.Past.State()
 	}
-	g.record(e)
+	g.queueDetail(e)
 }
 
 // tellDecision reports the decision on a call that came at began.
@@ -112,14 +131,14 @@ func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Re
 	}
 	e.At = began.Add(e.Waited)
 	if g.detailed && g.line == nil && rej != nil && rej.Reason == ReasonCancelled {
-		g.observer.Observe(Event{Kind: EventLeft, At: e.At, Call: req.call})
+		g.report(Event{Kind: EventLeft, At: e.At, Call: req.call})
 	}
-	g.observer.Observe(e)
+	g.report(e)
 }
 
 // tellEnd reports how a lease ended.
 func (g *Governor) tellEnd(now time.Time, p *pool, st *leaseState, asked uint64, how Ending, u Usage) {
-	g.observer.Observe(Event{
+	g.report(Event{
 		Kind: EventEnded, At: now, Call: asked, Ending: how, Usage: u, Ran: now.Sub(st.since),
 		Request: Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: st.course.kind.Model, Stream: st.stream, Input: st.input},
 	})

@@ -99,7 +99,7 @@ func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func())
 			if f.ended || f.gone {
 				return
 			}
-			g.record(Event{Kind: EventLeft, Call: f.number})
+			g.queueDetail(Event{Kind: EventLeft, Call: f.number})
 			f.gone = true
 			f.wake()
 		})

@@ -22,12 +22,12 @@ type Governor struct {
 
 	sharedLimits, sharedSlots bool // what of commons there is
 
-	observer Observer  // nil = nobody listens
+	events   *outbox
 	detailed bool      // somebody listens, to all that is told
 	line     *timeline // nil = it is not recorded
 
-	drained   chan struct{} // closed by Drain
-	drainOnce sync.Once
+	drains  atomic.Bool   // Drain was called
+	drained chan struct{} // closed by Drain
 
 	applying sync.Mutex // guards what follows
 	pools    map[string]*pool
@@ -40,19 +40,19 @@ func New(cfg Config) (*Governor, error) {
 		return nil, err
 	}
 	g := &Governor{
-		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, observer: cfg.Observer, drained: make(chan struct{}),
+		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, events: newOutbox(cfg.Observer), drained: make(chan struct{}),
 		tabs:  sync.Pool{New: func() any { return &tab{} }},
 		pools: map[string]*pool{}, tenants: map[string]*tenant{},
 	}
 	if g.clock == nil {
 		g.clock = SystemClock{}
 	}
-	g.detailed = g.observer != nil && (cfg.Detailed || cfg.Recorded)
+	g.detailed = g.events.listened() && (cfg.Detailed || cfg.Recorded)
 	if g.sharedLimits, g.sharedSlots = cfg.SharedLimits, cfg.SharedSlots; cfg.SharedLimits || cfg.SharedSlots {
 		g.commons = newCommons()
 	}
 	if cfg.Recorded {
-		g.line = newTimeline(g.clock)
+		g.line = newTimeline(g.clock, g.events)
 		g.clock = g.line
 	}
 	if cfg.Past != nil {
@@ -67,6 +67,7 @@ func New(cfg Config) (*Governor, error) {
 	} else {
 		g.line.live(func() { g.begin(&cfg) })
 	}
+	g.events.deliver()
 	return g, nil
 }
 
@@ -106,7 +107,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
 	began := g.clock.Now()
 	if g.detailed {
-		g.observer.Observe(Event{Kind: EventAsked, At: began, Call: req.call, Request: *req})
+		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: *req})
 	}
 	lease, rej, again := g.tryAcquire(ctx, req, began, began)
 	for again { // its seat was given up by a new table, or it waited for a part of a budget
@@ -117,7 +118,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 			r.Pool = req.Pool
 		}
 	}
-	if g.observer != nil {
+	if g.events.listened() {
 		g.tellDecision(req, began, &lease, rej)
 	}
 	return lease, rej
@@ -211,15 +212,18 @@ func (w TokenWeights) ownCost(u Usage, requests int64) ownCost {
 // Drain stops admission for good: calls that wait are refused, and so is whatever comes later.
 // Leases live on until they end.
 func (g *Governor) Drain() {
-	g.drainOnce.Do(func() {
-		g.within(func() {
-			close(g.drained)
-			if g.line != nil {
-				g.line.drain()
-			}
-			g.record(Event{Kind: EventDrained})
-		})
+	if !g.drains.CompareAndSwap(false, true) {
+		<-g.drained
+		return
+	}
+	g.within(func() {
+		close(g.drained)
+		if g.line != nil {
+			g.line.drain()
+		}
+		g.queueDetail(Event{Kind: EventDrained})
 	})
+	g.deliver()
 }
 
 // within runs tell; in an instant of its own if the governor is recorded.

@@ -91,7 +91,7 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	}
 	asked := b.asked
 	l.g.leave(now, b, actual, spent, ran)
-	if l.g.observer != nil {
+	if l.g.events.listened() {
 		l.g.tellEnd(now, p, &st, asked, how, u)
 	}
 	return true
@@ -139,9 +139,7 @@ func (l Lease) progress(output int64) {
 		p.observeLocked(now, st, st.input)
 	}
 	st.flowing, st.output = true, output
-	if l.g.detailed {
-		l.g.record(Event{Kind: EventProgress, Call: st.tab.asked, Usage: Usage{Output: output}})
-	}
+	l.g.queueDetail(Event{Kind: EventProgress, Call: st.tab.asked, Usage: Usage{Output: output}})
 	p.progressLocked(now, l.handle, st)
 	grown := p.grownLocked(st)
 	if p.escrow.Waiting() > 0 { // this may tell when there will be room
@@ -149,6 +147,7 @@ func (l Lease) progress(output int64) {
 	} else {
 		p.mu.Unlock()
 	}
+	l.g.deliver()
 	if grown.Kind != 0 {
 		_ = l.g.journal.Append(grown) // the journal reports errors itself, and the call is under way
 	}

@@ -74,16 +74,17 @@ func (g *Governor) Apply(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	g.within(func() { g.applyNow(&cfg) })
+	g.deliver()
+	return nil
+}
+
+func (g *Governor) applyNow(cfg *Config) {
 	g.applying.Lock()
 	defer g.applying.Unlock()
-	g.within(func() {
-		now := g.clock.Now()
-		if g.observer != nil {
-			g.observer.Observe(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: &cfg})
-		}
-		g.apply(now, cfg, &recall{tally: g.tally})
-	})
-	return nil
+	now := g.clock.Now()
+	g.events.add(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: cfg})
+	g.apply(now, *cfg, &recall{tally: g.tally})
 }
 
 // apply makes a new table. Limits that fall hold from here on, those that rise once their pool is

@@ -42,11 +42,10 @@ func (g *Governor) throttle(pool string, cuts []Cut) {
 	}
 	now := g.clock.Now()
 	p.cuts = sorted
-	if g.observer != nil {
-		g.observer.Observe(Event{Kind: EventThrottled, At: now, Request: Request{Pool: pool}, Cuts: slices.Clone(sorted)})
-	}
+	g.events.add(Event{Kind: EventThrottled, At: now, Request: Request{Pool: pool}, Cuts: slices.Clone(sorted)})
 	g.throttleLocked(p.pool, now)
 	g.pumpAndUnlock(p.pool, now)
+	g.deliver()
 }
 
 // throttleLocked puts the cuts that are left in force in the escrow, and sets a timer for when the

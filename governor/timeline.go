@@ -21,6 +21,7 @@ import (
 type timeline struct {
 	clock  Clock // the real one
 	origin time.Time
+	events *outbox // delivered after each instant
 
 	mu     sync.Mutex // held throughout an instant
 	agenda agenda
@@ -37,9 +38,9 @@ type timeline struct {
 	now     time.Time
 }
 
-func newTimeline(clock Clock) *timeline {
+func newTimeline(clock Clock, events *outbox) *timeline {
 	now := clock.Now()
-	return &timeline{clock: clock, origin: now, now: now, parked: map[*fiber]struct{}{}}
+	return &timeline{clock: clock, origin: now, events: events, now: now, parked: map[*fiber]struct{}{}}
 }
 
 // Now is the instant, as a Clock.
@@ -63,6 +64,11 @@ func (t *timeline) real() time.Time { return t.origin.Add(t.clock.Now().Sub(t.or
 
 // instant tells something in an instant of its own, with all that follows.
 func (t *timeline) instant(tell func()) {
+	t.passInstant(tell)
+	t.events.deliver()
+}
+
+func (t *timeline) passInstant(tell func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.real()
@@ -85,6 +91,11 @@ func (t *timeline) live(tell func()) {
 // catchUp does what is due and moves time on to now, for readers of the books, who would otherwise
 // see those of the last instant.
 func (t *timeline) catchUp() {
+	t.passUntilNow()
+	t.events.deliver()
+}
+
+func (t *timeline) passUntilNow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.real()
@@ -145,6 +156,11 @@ func (t *timeline) arm() {
 
 // ring is the alarm's function.
 func (t *timeline) ring() {
+	t.passAlarm()
+	t.events.deliver()
+}
+
+func (t *timeline) passAlarm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.armed = time.Time{}

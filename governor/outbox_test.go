@@ -1,0 +1,166 @@
+package governor
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// keyhole is an Observer that tries all locks of its governor.
+type keyhole struct {
+	g     *Governor
+	kinds map[EventKind]bool
+	held  []string // the locks that were not free, with the event that came then
+}
+
+func (k *keyhole) Observe(e Event) {
+	k.kinds[e.Kind] = true
+	if k.g == nil {
+		return // it is not made yet
+	}
+	k.try(e, "applying", &k.g.applying)
+	k.try(e, "outbox", &k.g.events.mu)
+	for _, p := range k.g.pools {
+		k.try(e, "pool", &p.mu)
+		k.try(e, "measure", &p.measure.mu)
+	}
+	for _, t := range k.g.tenants {
+		k.try(e, "quota", &t.over.mu)
+	}
+	if k.g.line != nil {
+		k.try(e, "timeline", &k.g.line.mu)
+	}
+}
+
+func (k *keyhole) try(e Event, name string, mu *sync.Mutex) {
+	if !mu.TryLock() {
+		k.held = append(k.held, name+" at "+e.Kind.String())
+		return
+	}
+	mu.Unlock()
+}
+
+// No lock is held while an Observer is called, whatever happens.
+func TestOutbox_NoLockIsHeld(t *testing.T) {
+	for name, recorded := range map[string]bool{"detailed": false, "recorded": true} {
+		t.Run(name, func(t *testing.T) {
+			k := &keyhole{kinds: map[EventKind]bool{}}
+			cfg := Config{
+				Pools:    []Pool{{Name: "p", RPM: 600, Concurrency: 2}},
+				Tenants:  []Tenant{{Name: "a", Weight: 1000, TPM: 1000}},
+				Observer: k, Detailed: true, Recorded: recorded,
+			}
+			g := must(t, cfg)
+			k.g = g
+			req := Request{Tenant: "a", Pool: "p", Input: 10, Output: 900, Stream: true}
+			l, rej := g.Acquire(t.Context(), req)
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			if _, rej := g.Acquire(t.Context(), req); rej == nil {
+				t.Fatal("a call over the limit goes")
+			}
+			l.Progress(5)
+			l.Retried()
+			l.Overloaded()
+			g.Throttle("p", []Cut{{Part: 1, Until: time.Now().Add(time.Hour)}})
+			if err := g.Apply(cfg); err != nil {
+				t.Fatal(err)
+			}
+			l.Settle(Usage{})
+			g.Drain()
+			if len(k.held) > 0 {
+				t.Errorf("locks are held: %q", k.held)
+			}
+			for kind := EventAdmitted; kind <= EventRetried; kind++ {
+				if !k.kinds[kind] && kind != EventLeft {
+					t.Errorf("%v was not tried", kind)
+				}
+			}
+		})
+	}
+}
+
+// While an Observer is slow, those who queue behind it wait, and the others go on.
+func TestOutbox_ASlowObserverStopsNoPool(t *testing.T) {
+	in := make(chan struct{})
+	out := make(chan struct{})
+	g := must(t, Config{
+		Pools:   []Pool{{Name: "p", RPM: 600}},
+		Tenants: []Tenant{{Name: "a", Weight: 1000}},
+		Observer: observes(func(Event) {
+			in <- struct{}{}
+			<-out
+		}),
+	})
+	throttled := make(chan struct{})
+	go func() {
+		g.Throttle("p", []Cut{{Part: Whole / 2, Until: time.Now().Add(time.Hour)}})
+		close(throttled)
+	}()
+	<-in
+	if part := g.State().Pools[0].Part; part != Whole/2 {
+		t.Errorf("the pool's part is %d", part)
+	}
+	close(out)
+	<-throttled
+}
+
+// Whoever queues them, events are delivered once each and in the order in which they were queued,
+// and before deliver returns.
+func TestOutbox_InOrder(t *testing.T) {
+	const goroutines, each = 8, 500
+	var got, want []uint64
+	o := newOutbox(observes(func(e Event) { got = append(got, e.Call) }))
+	var mu sync.Mutex // the lock under which events happen
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range each {
+				mu.Lock()
+				n := uint64(len(want))
+				want = append(want, n)
+				o.add(Event{Call: n})
+				mu.Unlock()
+				o.deliver()
+			}
+		})
+	}
+	all.Wait()
+	if !slices.Equal(got, want) {
+		t.Errorf("%d of %d events were delivered, or not in order", len(got), len(want))
+	}
+	if len(o.queue) > 0 || o.pending.Load() != 0 || cap(o.queue)+cap(o.batch) > 4*goroutines {
+		t.Errorf("%d events are left, %d pending, in room for %d", len(o.queue), o.pending.Load(), cap(o.queue)+cap(o.batch))
+	}
+}
+
+// An event that happens under no lock comes after those that were queued before it.
+func TestOutbox_AnEndComesAfterItsProgress(t *testing.T) {
+	log := &told{since: time.Unix(0, 0)}
+	g := must(t, Config{
+		Pools:    []Pool{{Name: "p", RPM: 600}},
+		Tenants:  []Tenant{{Name: "a", Weight: 1000}},
+		Observer: log, Detailed: true,
+	})
+	l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p"})
+	if rej != nil {
+		t.Fatal(rej)
+	}
+	g.queueDetail(Event{Kind: EventProgress, Call: 1}) // by a goroutine that has not delivered it yet
+	l.Settle(Usage{})
+	last := log.list[len(log.list)-2:]
+	if last[0][:8] != "progress" || last[1][:5] != "ended" {
+		t.Errorf("the last events are %q", last)
+	}
+}
+
+// A queue that has room already takes no memory.
+func TestOutbox_AllocatesNothing(t *testing.T) {
+	o := newOutbox(observes(func(Event) {}))
+	e := Event{Kind: EventProgress}
+	if n := testing.AllocsPerRun(100, func() { o.add(e); o.deliver() }); n > 0 && !raceDetector {
+		t.Errorf("%v allocations an event", n)
+	}
+}
