@@ -104,22 +104,36 @@
 //
 // # Locks
 //
-// The escrow and the quotas are plain state, and this package is their shell. Each pool and
-// each quota has a lock. They are never nested, except that Apply takes those of all pools at
-// once, and never held while waiting. The lock of the tally, which counts what calls have used, may be
-// taken under any of them, and none under it. There are four timers for each pool, and no goroutines
-// of this package's own.
+// The escrow and the quotas are plain state, and this package is their shell. While a lock is held, only
+// those may be taken that stand below it:
+//
+//	timeline.mu          an instant of a recorded governor, with all that follows from it
+//	Governor.applying    a configuration that is put in force
+//	measure.mu           the meter of a pool's shares
+//	SharedCall.mu        a call that asks the store
+//	pool.mu, quota.mu    a pool's books, a tenant's; never both
+//	commons.mu           the list of what is shared and has come into use
+//	tally.mu             what calls have used of budgets
+//	outbox.mu            events that are to be delivered
+//	timeline.reading     the time of a timeline
+//
+// No lock is taken twice, except that Apply takes those of all pools at once. None is held while
+// waiting, or while an Observer, an Interrupt or a Journal is called; only on a timeline the Journal is
+// asked within the instant, because its answer is part of the decision. A lock that is given back is not
+// taken again in the same step. A test (internal/arch) reads this list and holds the code against it.
+//
+// There are four timers for each pool, and no goroutines of this package's own.
 //
 // What tenants had of a pool, and what they were entitled to, is measured once a second by
 // package fairness, from the scheduler's own counters. These are copied under the pool's
-// lock, and evaluated under a lock of the meter's, which is taken before it. None of that is
-// on the way of a request.
+// lock, and evaluated under the meter's. None of that is on the way of a request.
 //
 // # Events
 //
 // An Observer is told of each decision and each end, of configurations and of cuts, as
 // values. Whatever shows, counts or writes down what happens does it from there; this package
-// does not. A governor that is Recorded lives on a timeline (timeline.go), so that what its
+// does not. Of what happens under a lock an event is queued, and delivered when the lock is free
+// (outbox.go). A governor that is Recorded lives on a timeline (timeline.go), so that what its
 // Observer is told is enough to make the same decisions again: one lock covers everything,
 // each call walks as a coroutine, and no two things happen at the same time. That is not possible
 // with other processes: what they leave of a limit comes from outside, and calls wait for it within

@@ -133,19 +133,28 @@ func (g *Governor) replanLaterLocked(p *pool) {
 // replanRunning updates what running calls are charged for their slots.
 func (g *Governor) replanRunning(p *pool) {
 	now := g.clock.Now()
-	for from, more := 0, true; more; from += replanStride {
-		p.mu.Lock()
-		for slot := from; slot < min(from+replanStride, len(p.leases)); slot++ {
-			if st := &p.leases[slot]; st.tenant != nil && st.waiter == nil {
-				p.progressLocked(now, p.escrow.HandleAt(slot), st)
-			}
-		}
-		if more = from+replanStride < len(p.leases); more {
-			p.mu.Unlock()
-		}
+	from := 0
+	for p.replanSome(now, from) {
+		from += replanStride
 	}
+	p.mu.Lock()
 	p.replanning = false
 	g.pumpAndUnlock(p, now)
+}
+
+// replanSome does so for the next replanStride slots, and reports whether there are more. The lock is
+// not held for all of them at once, because calls want it too.
+func (p *pool) replanSome(now time.Time, from int) (more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := min(from+replanStride, len(p.leases))
+	for slot := from; slot < end; slot++ {
+		st := &p.leases[slot]
+		if st.tenant != nil && st.waiter == nil {
+			p.progressLocked(now, p.escrow.HandleAt(slot), st)
+		}
+	}
+	return end < len(p.leases)
 }
 
 // learnLocked learns from a call that has ended. whole says that it came to its own end; of one

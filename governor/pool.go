@@ -23,10 +23,12 @@ type pool struct {
 	thaw   Timer // when the next cut ends; nil before the first
 	escrow *escrow.Pool
 	leases []leaseState    // by the slot of their escrow handles
-	out    []escrow.Handle // scratch of pumpAndUnlock
-	timer  Timer
-	armed  time.Time  // when timer fires; zero if it is stopped
-	shares []*account // the pool's budgets
+	out    []escrow.Handle // scratch of pumpLocked
+	// dispatched calls are to be woken when the lock is free; see wakeAndUnlock.
+	dispatched []*waiter
+	timer      Timer
+	armed      time.Time  // when timer fires; zero if it is stopped
+	shares     []*account // the pool's budgets
 	learned
 	limiter *adaptive.Limiter // of calls at once; nil where that is fixed
 	held    time.Time         // when a call last found no slot free
@@ -171,13 +173,13 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 		now := g.clock.Now()
 		p.mu.Lock()
 		if why == timedOut { // its turn may come in this very instant
-			g.pumpAndUnlock(p, now)
-			p.mu.Lock()
+			g.pumpLocked(p, now)
 		}
 		st := p.stateLocked(h)
 		if st.waiter == nil && why != gone {
-			began, booked := st.since, p.escrow.CostOf(int(h.Slot))
-			p.mu.Unlock()
+			began := st.since
+			booked := p.escrow.CostOf(int(h.Slot))
+			p.wakeAndUnlock()
 			b.resume(now)
 			l, rej := g.keepStart(began, p, c.tenant, Lease{g: g, pool: p, handle: h, Waited: now.Sub(since)}, b, booked)
 			if rej != nil {
@@ -213,19 +215,32 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 // pumpAndUnlock dispatches the calls that may go, sets the timer for those that may go later,
 // unlocks the pool, and wakes the dispatched calls.
 func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
+	g.pumpLocked(p, now)
+	p.wakeAndUnlock()
+}
+
+// pumpLocked is pumpAndUnlock for callers that hold the lock longer. Call wakeAndUnlock in the end.
+func (g *Governor) pumpLocked(p *pool, now time.Time) {
 	p.sweepLocked(now)
 	p.expireLocked(now)
-	var buf [16]*waiter
-	wake := buf[:0]
 	p.out = p.escrow.Pump(now, p.out[:0])
 	for _, h := range p.out {
 		st := &p.leases[h.Slot]
-		wake = append(wake, st.waiter)
-		st.waiter, st.since = nil, now
+		p.dispatched = append(p.dispatched, st.waiter)
+		st.waiter = nil
+		st.since = now
 		p.startLocked(st)
 	}
 	g.armLocked(p, now)
 	g.replanLaterLocked(p)
+}
+
+// wakeAndUnlock unlocks the pool, and wakes the dispatched calls.
+func (p *pool) wakeAndUnlock() {
+	var buf [16]*waiter
+	wake := append(buf[:0], p.dispatched...)
+	clear(p.dispatched)
+	p.dispatched = p.dispatched[:0]
 	p.mu.Unlock()
 	for _, w := range wake {
 		w.wake()

@@ -122,7 +122,8 @@ func (s *SharedPool) copyLocked(p *pool, now time.Time, r *federation.Report) {
 	}
 }
 
-// applyStride is how many shares are put in force before the lock is given to others.
+// applyStride is how many commands are put in force in one hold of the lock, because a pool may have
+// many thousand shares, and calls want the lock too.
 const applyStride = 256
 
 // Apply puts in force what follows from the answer to the last report.
@@ -131,35 +132,52 @@ func (s *SharedPool) Apply(now time.Time, commands []federation.Command) {
 	if p == nil || p != s.find() {
 		return
 	}
+	for len(commands) > applyStride {
+		s.applySome(now, commands[:applyStride])
+		commands = commands[applyStride:]
+	}
 	p.mu.Lock()
-	p.learning = time.Time{}
-	for i, c := range commands {
-		if i%applyStride == applyStride-1 {
-			p.mu.Unlock()
-			p.mu.Lock()
+	s.applyLocked(now, commands)
+	s.g.pumpAndUnlock(p, now)
+}
+
+func (s *SharedPool) applySome(now time.Time, commands []federation.Command) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.applyLocked(now, commands)
+}
+
+func (s *SharedPool) applyLocked(now time.Time, commands []federation.Command) {
+	s.pool.learning = time.Time{}
+	for _, c := range commands {
+		s.obeyLocked(now, c)
+	}
+}
+
+// obeyLocked puts one command in force.
+func (s *SharedPool) obeyLocked(now time.Time, c federation.Command) {
+	p := s.pool
+	switch c := c.(type) {
+	case federation.Allow:
+		if p.era == s.era { // otherwise Spent counts from another beginning
+			p.allowed = c.Allowance.Since
+			p.aloneUntil = time.Time{}
+			p.escrow.Allow(now, c.Axis, p.cutLocked(now, c.Allowance))
 		}
-		switch c := c.(type) {
-		case federation.Allow:
-			if p.era == s.era { // otherwise Spent counts from another beginning
-				p.allowed, p.aloneUntil = c.Allowance.Since, time.Time{}
-				p.escrow.Allow(now, c.Axis, p.cutLocked(now, c.Allowance))
-			}
-		case federation.Share:
-			p.shareLocked(s.tree.paths[c.ID], c.PPM)
-		case federation.Others:
-			p.elsewhere = elsewhere{c.Used, now}
-		case federation.Stop:
-			p.allowed = time.Time{}
-			if p.lent != nil {
-				p.lent.fenced = true
-				p.narrowLocked()
-			}
-			for _, k := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
-				p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
-			}
+	case federation.Share:
+		p.shareLocked(s.tree.paths[c.ID], c.PPM)
+	case federation.Others:
+		p.elsewhere = elsewhere{c.Used, now}
+	case federation.Stop:
+		p.allowed = time.Time{}
+		if p.lent != nil {
+			p.lent.fenced = true
+			p.narrowLocked()
+		}
+		for _, k := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
+			p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
 		}
 	}
-	s.g.pumpAndUnlock(p, now)
 }
 
 // cutLocked reduces an allowance by the cuts in force. Whoever grants it sees from the next report
