@@ -1,13 +1,12 @@
 package governor
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/maxmin"
 )
 
 // SharedSlots are the slots and budgets of a pool, where these are divided over processes
@@ -112,8 +111,8 @@ func want(c *parts.Claim, waits, ahead, most int64) {
 // stakesLocked fills in the weights of a claim: of those who have all they want if the slots here
 // are shared by weight (Calm), and of those who do not (Weight).
 func (p *pool) stakesLocked(now time.Time, waits bool) (c parts.Claim) {
-	var list []slotStake
-	known, slots := int64(0), p.escrow.InFlight()
+	var list []maxmin.Claim
+	known := int64(0)
 	for _, x := range p.tree.claims {
 		if x.Parent >= 0 {
 			continue
@@ -125,25 +124,22 @@ func (p *pool) stakesLocked(now time.Time, waits bool) (c parts.Claim) {
 			want += int64(n.Queued)
 		}
 		if want > 0 {
-			list = append(list, slotStake{want, int64(n.Counts)})
-			c.Weight += int64(n.Counts)
+			list = append(list, maxmin.Claim{ID: len(list), Weight: float64(n.Counts), Demand: float64(want)})
 		}
 	}
-	slices.SortFunc(list, func(a, b slotStake) int { return cmp.Compare(a.want*b.weight, b.want*a.weight) })
-	c.CalmUse = slots - known // what runs in nodes that are gone
-	slots = known
-	for _, x := range list {
-		if float64(x.want) > float64(slots)*(float64(x.weight)/float64(c.Weight)) {
-			break
+	maxmin.Divide(float64(known), list)
+	c.CalmUse = p.escrow.InFlight() - known // slots of nodes that are gone
+	for i := range list {
+		x := &list[i]
+		if x.Share < x.Demand {
+			c.Weight += int64(x.Weight)
+			continue
 		}
-		slots -= x.want
-		c.CalmUse, c.Calm, c.Weight = c.CalmUse+x.want, c.Calm+x.weight, c.Weight-x.weight
+		c.Calm += int64(x.Weight)
+		c.CalmUse += int64(x.Demand)
 	}
 	return c
 }
-
-// slotStake is how many slots a top-level node wants, and its weight.
-type slotStake struct{ want, weight int64 }
 
 // refusedFor is how long a call that was refused for want of a slot is taken to want one.
 const refusedFor = 2 * time.Second
