@@ -60,14 +60,6 @@ func (a *account) inFlight() int64 {
 	return a.pending + a.othersPending
 }
 
-// lacksPart is the refusal of a call that has to wait because this process's part is too small.
-func (a *account) lacksPart(now time.Time, c int64) *Rejection {
-	return &Rejection{
-		Reason: unitReasons[a.Unit], Budget: a.Budget, Resets: a.ends, RetryAfter: partRetry, Elsewhere: true,
-		Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: c * a.scale,
-	}
-}
-
 // ifAsked is a copy of the account to try a call on, as if this process had been given all that
 // others do not use.
 func (a *account) ifAsked() *account {

@@ -91,7 +91,7 @@ func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
 		if first := q.line.first(); k != e.in && !q.mayAskLocked(q.line.after(q.line.tagOf(k)), c) {
 			wait := q.rollingLocked(now, c, q.line.tagOf(k))
 			axis := q.inTheWayLocked(c.plus(first.cost, 1), 2)
-			rej := q.overLocked(now, axis, c, max(wait, q.waitLocked(now, axis, c)))
+			rej := q.rejectLimitLocked(axis, c, max(wait, q.waitLocked(now, axis, c), askAgain))
 			q.mu.Unlock()
 			return k, rej, wait
 		}
@@ -119,7 +119,7 @@ func (e *inquiry) cannotWaitLocked(now time.Time, k *link, rej *Rejection, wait 
 	case e.in == k:
 		return nil
 	}
-	return k.q.fullLocked(k, rej)
+	return k.q.rejectLineLocked(k, rej)
 }
 
 // stand puts a call into the line of the limit that it lacks, or keeps it there. It returns a
@@ -226,9 +226,9 @@ func (e *inquiry) end(now time.Time, why cause) *Rejection {
 	rej := e.why
 	switch {
 	case rej == nil: // it waited for the store's answer
-		rej = &Rejection{Own: true, Tenant: e.tab.chain[0].q.owner}
+		rej = rejectUnanswered(e.tab.chain[0].q.owner)
 	case rej.Axis != axisConcurrency: // for slots the guess is as good as before
-		rej.RetryAfter = max(e.room.Sub(now), askAgain)
+		rej.retryIn(max(e.room.Sub(now), askAgain))
 	}
 	if why == gone && e.g.Draining() {
 		why = draining

@@ -38,7 +38,7 @@ func (e *inquiry) alone(now time.Time) *Rejection {
 			continue
 		}
 		if rules.OnLoss != LossOpen {
-			rej = &Rejection{Reason: ReasonStoreLost, Own: true, Tenant: rej.Tenant, RetryAfter: lossRetry}
+			rej = rejectOwnLost(rej.Tenant)
 		}
 		if !b.shadow {
 			return rej
@@ -66,16 +66,15 @@ func (b *tab) letAlone(now time.Time, q *quota, part func(limit int64) int64) *R
 func (q *quota) aloneLocked(now time.Time, c ownCost, s Spend, part func(limit int64) int64) *Rejection {
 	for k, l := range q.ledgers {
 		if l != nil && l.Used()+c[k] > part(q.limits[k]) {
-			return q.overLocked(now, k, c, q.waitLocked(now, k, c))
+			return q.rejectLimitLocked(k, c, max(q.waitLocked(now, k, c), askAgain))
 		}
 	}
 	if q.concurrency > 0 && q.running >= part(q.concurrency) {
-		return q.overLocked(now, ownAxes, c, q.slotWaitLocked())
+		return q.rejectLimitLocked(ownAxes, c, max(q.slotWaitLocked(), askAgain))
 	}
 	for _, a := range q.caps {
 		if a.usedByAll(now)+a.units(s[a.Unit]) > part(a.limit()) {
 			rej := a.refusal(now, s, q.meanRun)
-			rej.Own, rej.Tenant = true, q.owner
 			return rej
 		}
 	}

@@ -32,7 +32,6 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 		a := t.budget
 		rej := a.refusal(now, c.spend, q.meanRun)
 		a.noRoom.remember(now, a.units(c.spend[a.Unit]), rej.RetryAfter)
-		rej.Own, rej.Tenant = true, q.owner
 		return k, rej, rej.RetryAfter
 	}
 	cost := q.clipLocked(c.tab.cost)
@@ -41,7 +40,7 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 	}
 	q.common.lacked = t.axis
 	q.common.noRoom[t.axis].remember(now, cost.amountOf(t.axis), wait)
-	return k, q.overLocked(now, t.axis, cost, wait), wait
+	return k, q.rejectLimitLocked(t.axis, cost, max(wait, askAgain)), wait
 }
 
 // refusal explains why a budget has no room for a call, by what all processes use: it is spent, or
@@ -51,27 +50,7 @@ func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Reject
 	if used-inFlight >= a.limit() || used+c > a.limit() && inFlight > 0 {
 		return a.ifAsked().rejection(now, nobody(0), s, budget.Answer{}, meanRun)
 	}
-	return a.lacksPart(now, c)
-}
-
-// overLocked is the refusal by the limit on an axis, for which there will be room after wait, if
-// that is known.
-func (q *quota) overLocked(now time.Time, axis int, c ownCost, wait time.Duration) *Rejection {
-	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(wait, askAgain)}
-	if axis == ownAxes {
-		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
-		rej.Limit, rej.Used, rej.Asked = q.concurrency, q.usedLocked(ownAxes), 1
-		return rej
-	}
-	rej.Reason = ReasonTokens
-	if axis == ownRequests {
-		rej.Reason = ReasonRequests
-	}
-	rej.Axis, rej.Limit, rej.Asked = ownAxisName[axis], q.limits[axis], c[axis]
-	if q.ledgers[axis] != nil {
-		rej.Used = q.usedLocked(axis)
-	}
-	return rej
+	return a.rejectElsewhere(now, c)
 }
 
 // overAxisLocked returns the first axis whose limit has no room for so many calls of cost sum, by
@@ -123,20 +102,6 @@ func (q *quota) waitLocked(now time.Time, axis int, c ownCost) time.Duration {
 	return q.waitForRoomLocked(now, axis, c[axis])
 }
 
-// fullLocked returns rej, restated, if the call may not stand in line because the line, or its
-// team's share of it, is full. It is nil if it may.
-func (q *quota) fullLocked(k *link, rej *Rejection) *Rejection {
-	switch left, has := q.bound-len(q.line.calls), q.line.teams[k.via].calls; {
-	case left <= 0:
-		rej.Reason, rej.Used = ReasonQueueFull, int64(len(q.line.calls))
-		return rej
-	case k.shared && has >= left:
-		rej.Reason, rej.Tenant, rej.Used = ReasonQueueFull, k.via.name, int64(has)
-		return rej
-	}
-	return nil
-}
-
 // noRoom remembers that a limit had no room for an amount, and until when that is expected to last.
 type noRoom struct {
 	amount int64
@@ -173,7 +138,7 @@ func (q *quota) remembersLocked(now time.Time, c ownCost, s Spend) (*Rejection, 
 		}
 		q.common.refuses = true
 		wait := n.until.Sub(now)
-		return q.overLocked(now, k, c, wait), wait
+		return q.rejectLimitLocked(k, c, max(wait, askAgain)), wait
 	}
 	for _, a := range q.caps {
 		amount := a.units(s[a.Unit])
@@ -182,7 +147,6 @@ func (q *quota) remembersLocked(now time.Time, c ownCost, s Spend) (*Rejection, 
 		}
 		q.common.refuses = true
 		rej := a.refusal(now, s, q.meanRun)
-		rej.Own, rej.Tenant = true, q.owner
 		return rej, rej.RetryAfter
 	}
 	return nil, 0

@@ -14,14 +14,8 @@ import (
 func (q *quota) refuseLocked(now time.Time, c ownCost, k *link, maxWait time.Duration, coming bool) *Rejection {
 	tag := q.line.tagOf(k)
 	rej := q.rejectionLocked(now, c, tag)
-	left := q.bound - len(q.line.calls)
-	switch has := q.line.teams[k.via].calls; {
-	case left <= 0:
-		rej.Reason, rej.Used = ReasonQueueFull, int64(len(q.line.calls))
-		return rej
-	case k.shared && has >= left:
-		rej.Reason, rej.Tenant, rej.Used = ReasonQueueFull, k.via.name, int64(has)
-		return rej
+	if full := q.rejectLineLocked(k, rej); full != nil {
+		return full
 	}
 	// How long running calls will take is only a guess, so that refuses no call that
 	// is ready to wait.
@@ -47,27 +41,13 @@ func (q *quota) rejectionLocked(now time.Time, c ownCost, tag int64) *Rejection 
 	switch {
 	case axis == capAxis:
 		a := q.caps[slices.IndexFunc(q.caps, (*account).wantsPart)]
-		rej := a.lacksPart(now, max(1, a.last))
-		rej.Own, rej.Tenant = true, q.owner
-		return rej
+		return a.rejectElsewhere(now, max(1, a.last))
 	case axis == ownAxes && wait <= slots:
 		wait = slots
 	case wait > 0:
 		axis = slowest
 	}
-	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: max(time.Millisecond, wait), Used: q.usedLocked(axis)}
-	switch axis {
-	case ownAxes:
-		rej.Reason, rej.Axis = ReasonConcurrency, axisConcurrency
-		rej.Limit, rej.Asked = q.concurrency, 1
-		return rej
-	case ownRequests:
-		rej.Reason = ReasonRequests
-	default:
-		rej.Reason = ReasonTokens
-	}
-	rej.Axis, rej.Limit, rej.Asked = ownAxisName[axis], q.limits[axis], c[axis]
-	return rej
+	return q.rejectLimitLocked(axis, c, max(time.Millisecond, wait))
 }
 
 // rollingLocked is how long it takes until the rolling limits have room for c behind the line, if

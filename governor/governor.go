@@ -113,11 +113,8 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	for again { // its seat was given up by a new table, or it waited for a part of a budget
 		lease, rej, again = g.tryAcquire(ctx, req, began, g.clock.Now())
 	}
-	for _, r := range [...]*Rejection{rej, lease.Would} {
-		if r != nil {
-			r.Pool = req.Pool
-		}
-	}
+	rej.inPool(req.Pool)
+	lease.Would.inPool(req.Pool)
 	if g.events.listened() {
 		g.tellDecision(req, began, &lease, rej)
 	}
@@ -129,10 +126,10 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time.Time) (l Lease, rej *Rejection, again bool) {
 	v, p, a := g.table.Load().find(req)
 	if v == nil {
-		return Lease{}, &Rejection{Reason: ReasonUnknown, Tenant: req.Tenant, Waited: now.Sub(began)}, false
+		return Lease{}, rejectUnknown(req.Tenant).after(now.Sub(began)), false
 	}
 	if g.Draining() {
-		return Lease{}, &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry, Waited: now.Sub(began)}, false
+		return Lease{}, rejectDraining(req.Tenant).after(now.Sub(began)), false
 	}
 	may := v.waitsOf(p, req, began)
 
@@ -158,8 +155,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	}
 	waited := at.Sub(began)
 	if now = at; rej != nil {
-		rej.Waited = waited
-		return Lease{}, rej, false
+		return Lease{}, rej.after(waited), false
 	}
 
 	// 2 Budgets: the tenants' here, the pool's in step 3 under its lock.
@@ -167,8 +163,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 		if !asks { // else the store let it in, and it holds them already
 			if rej, short := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
 				g.leave(now, b, ownCost{}, Spend{}, 0)
-				rej.Waited = waited
-				return Lease{}, rej, short && now.Before(later(may.until, may.least))
+				return Lease{}, rej.after(waited), short && now.Before(later(may.until, may.least))
 			}
 		}
 		if g.journal != nil {
@@ -180,11 +175,8 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	// 3 The pool's share, with what is left of the wait.
 	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, may)
 	l.budgetsOnly, l.before = req.BudgetsOnly, req.Booked.bounded()
-	if rej != nil {
-		rej.Waited += waited
-	}
 	l.Waited += waited
-	return l, rej, again
+	return l, rej.after(waited), again
 }
 
 // ownHoldCost is the most that a request may take of own limits.

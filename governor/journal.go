@@ -64,7 +64,7 @@ func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, b *ta
 	}
 	b.call = 0
 	l.endNow(Usage{}, 0, EndReleased)
-	return Lease{}, &Rejection{Reason: ReasonStore, Tenant: t.name, Pool: p.name, RetryAfter: storeRetry}
+	return Lease{}, rejectUnkept(t.name, p.name)
 }
 
 // keepEnd journals the end of a call. If that fails the admission stands, and after a restart the

@@ -78,16 +78,6 @@ func (g *Governor) standInLine(ctx context.Context, q *quota, w *inLine, deadlin
 	}
 }
 
-// because overrides the reason of a refusal if the wait was broken off.
-func (r *Rejection) because(why cause) {
-	switch why {
-	case gone:
-		r.Reason = ReasonCancelled
-	case draining:
-		r.Reason, r.RetryAfter = ReasonDraining, drainRetry
-	}
-}
-
 // lookAgainLocked is when w should look again whether it fits: if it is first, as soon as the
 // rolling limits can have room; otherwise it is woken.
 func (q *quota) lookAgainLocked(w *inLine, deadline time.Time) time.Time {

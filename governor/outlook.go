@@ -60,7 +60,7 @@ func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o
 		maxWait = min(maxWait, *req.MaxWait)
 	}
 	if g.Draining() && o.Refused == nil {
-		o.Refused = &Rejection{Reason: ReasonDraining, Tenant: req.Tenant, RetryAfter: drainRetry}
+		o.Refused = rejectDraining(req.Tenant)
 	}
 	cost, spend := p.ownHoldCost(&req), p.expected(v, &req, true)
 	for i := range a.chain {
@@ -73,12 +73,12 @@ func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o
 		if i == 0 {
 			b.meanRun = q.meanRun
 		}
-		o.spend(now, q.caps, &b, nobody, Rejection{Own: true, Tenant: q.owner})
+		o.spend(now, q.caps, &b, nobody, budgetsOf{tenant: q.owner})
 		q.mu.Unlock()
 	}
 	again = !p.foretell(now, v, a.seat, &req, &b, maxWait, o)
 	if o.Refused != nil && !o.decided { // rej belongs to others, who set it
-		o.Refused.Pool = p.name
+		o.Refused.inPool(p.name)
 	}
 	return again
 }
@@ -127,7 +127,7 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 	}
 	if asks && !coming && (maxWait <= 0 || q.rollingLocked(now, c, tag) > maxWait) {
 		axis := q.inTheWayLocked(q.line.cost.plus(c, 1), int64(len(q.line.calls)+1))
-		o.refuse(q.overLocked(now, axis, c, q.waitLocked(now, axis, total)))
+		o.refuse(q.rejectLimitLocked(axis, c, max(q.waitLocked(now, axis, total), askAgain)))
 		return
 	}
 	if rej := q.refuseLocked(now, c, k, maxWait, coming); rej != nil {
@@ -141,13 +141,16 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 	o.Wait = max(o.Wait, min(longest, wait)) // waits of several limits overlap
 }
 
+// budgetsOf says whose budgets a call meets: a tenant's own, or those of a pool that the tenant uses.
+type budgetsOf struct{ tenant, pool string }
+
 // spend adds what budgets would say.
-func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(i int) budget.MemberID, of Rejection) {
+func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(i int) budget.MemberID, of budgetsOf) {
 	var worst *Rejection
 	for i, a := range accounts {
-		c := Check{Tenant: of.Tenant, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: b.spend[a.Unit]}
-		if !of.Own {
-			c.Tenant, c.Pool = "", of.Pool
+		c := Check{Pool: of.pool, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: b.spend[a.Unit]}
+		if of.pool == "" {
+			c.Tenant = of.tenant
 		}
 		if o.decided {
 			o.Checks = append(o.Checks, c)
@@ -156,8 +159,9 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 		a = a.ifAsked() // as if the store had been asked for a part
 		if _, ans := a.hold(now, member(i), b.spend); !ans.OK {
 			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
-			rej.Own, rej.Tenant = of.Own, of.Tenant
-			c.Wait, worst = rej.RetryAfter, worst.worse(rej)
+			rej.of(of.tenant)
+			c.Wait = rej.RetryAfter
+			worst = worst.worse(rej)
 		}
 		o.Checks = append(o.Checks, c)
 	}
@@ -175,7 +179,7 @@ func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request
 	}
 	p.lookLocked(true)
 	defer p.lookLocked(false)
-	o.spend(now, p.shares, b, func(i int) budget.MemberID { return at.members[i] }, Rejection{Tenant: v.name, Pool: p.name})
+	o.spend(now, p.shares, b, func(i int) budget.MemberID { return at.members[i] }, budgetsOf{v.name, p.name})
 	call := escrow.Call{
 		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
 		Most: escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1}, MaxWait: maxWait,

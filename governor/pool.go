@@ -182,10 +182,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 			p.wakeAndUnlock()
 			b.resume(now)
 			l, rej := g.keepStart(began, p, c.tenant, Lease{g: g, pool: p, handle: h, Waited: now.Sub(since)}, b, booked)
-			if rej != nil {
-				rej.Waited = now.Sub(since)
-			}
-			return l, rej
+			return l, rej.after(now.Sub(since))
 		}
 		if why == woken {
 			p.mu.Unlock()
@@ -206,9 +203,8 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 		g.pumpAndUnlock(p, now)
 
 		g.leave(now, b, ownCost{}, Spend{}, 0)
-		rej.Waited = now.Sub(since)
 		rej.because(why)
-		return Lease{}, rej
+		return Lease{}, rej.after(now.Sub(since))
 	}
 }
 

@@ -17,12 +17,15 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	}
 	if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used = p.slotsLocked()
-		if rej.Asked = 1; p.lent != nil && rej.Used < rej.Limit {
+		rej.Asked = 1
+		if p.lent != nil && rej.Used < rej.Limit {
 			rej.RetryAfter = max(rej.RetryAfter, partRetry)
 		}
 	} else {
 		a := s.Axes[ans.Axis]
-		rej.Limit, rej.Used, rej.Asked = a.Limit, a.Used, min(cost[ans.Axis], a.Limit)
+		rej.Limit = a.Limit
+		rej.Used = a.Used
+		rej.Asked = min(cost[ans.Axis], a.Limit)
 	}
 	switch {
 	case s.Held.After(now):
@@ -31,13 +34,30 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slotsLostLocked()):
 		p.lostLocked(now, rej)
 	case ans.Verdict == escrow.PoolFull:
-		rej.Reason, rej.Used = ReasonOverloaded, int64(s.Waiting)
+		rej.Reason = ReasonOverloaded
+		rej.Used = int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:
-		rej.Reason, rej.Used = ReasonQueueFull, int64(p.escrow.Node(leaf).Queued)
+		rej.Reason = ReasonQueueFull
+		rej.Used = int64(p.escrow.Node(leaf).Queued)
 	case ans.Behind:
 		rej.Reason = ReasonShare
 	default:
-		rej.Reason = [...]Reason{escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Slots: ReasonConcurrency}[ans.Axis]
+		rej.Reason = axisReasons[ans.Axis]
 	}
 	return rej
+}
+
+// axisReasons are the reasons for refusing a call that a limit of the pool has no room for.
+var axisReasons = [...]Reason{escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Slots: ReasonConcurrency}
+
+// lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
+// limits would have room says nothing while nothing may be used of them. Learning takes as long as the
+// store says, unless it ends as soon as the expected nodes have reported.
+func (p *pool) lostLocked(now time.Time, rej *Rejection) {
+	rej.Reason = ReasonStoreLost
+	rej.Kept = false
+	rej.RetryAfter = lossRetry
+	if p.cutOffLocked(now) && !now.Before(p.aloneUntil) && p.rules.ExpectNodes == 0 {
+		rej.RetryAfter = max(lossRetry, p.learning.Sub(now))
+	}
 }

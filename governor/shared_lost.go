@@ -153,18 +153,6 @@ func (c Pool) Together() Pool {
 // losses are short.
 const lossRetry = time.Second
 
-// lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
-// limits would have room says nothing while nothing may be used of them. Learning takes as long as the
-// store says, unless it ends as soon as the expected nodes have reported.
-func (p *pool) lostLocked(now time.Time, rej *Rejection) {
-	rej.Reason = ReasonStoreLost
-	rej.Kept = false
-	rej.RetryAfter = lossRetry
-	if p.cutOffLocked(now) && !now.Before(p.aloneUntil) && p.rules.ExpectNodes == 0 {
-		rej.RetryAfter = max(lossRetry, p.learning.Sub(now))
-	}
-}
-
 // Degraded says which failure mode is in force in a pool that is cut off from whoever shares its
 // limits out: closed, open or local, as configured, or learning while nothing is granted because it
 // is unknown what was used before. It is empty if none is.

@@ -97,7 +97,6 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 		short = rej != nil && rej.Reason != ReasonBudget && slices.ContainsFunc(q.caps, (*account).wantsPart)
 		q.mu.Unlock()
 		if rej != nil {
-			rej.Own, rej.Tenant = true, q.owner
 			return rej, short
 		}
 	}

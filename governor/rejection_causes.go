@@ -1,0 +1,172 @@
+package governor
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// Refusals are made in the files rejection*.go, and nowhere else: by one constructor for each cause, and
+// one each for own limits, budgets and pools that fills in the figures of all their causes. A new datum of
+// refusals is a field of Rejection that a constructor fills in.
+
+// rejectUnknown refuses a call that names a tenant or a pool that does not exist.
+func rejectUnknown(tenant string) *Rejection {
+	return &Rejection{Reason: ReasonUnknown, Tenant: tenant}
+}
+
+// rejectDraining refuses a call because the governor drains.
+func rejectDraining(tenant string) *Rejection {
+	return &Rejection{Reason: ReasonDraining, Tenant: tenant, RetryAfter: drainRetry}
+}
+
+// rejectUnkept refuses a call because the journal cannot be written.
+func rejectUnkept(tenant, pool string) *Rejection {
+	return &Rejection{Reason: ReasonStore, Tenant: tenant, Pool: pool, RetryAfter: storeRetry}
+}
+
+// rejectUnanswered refuses a call whose wait for the store's answer was broken off. The reason is given
+// by because.
+func rejectUnanswered(owner string) *Rejection {
+	return &Rejection{Own: true, Tenant: owner}
+}
+
+// rejectOwnLost refuses a call because the store that counts its tenant's limits does not answer.
+func rejectOwnLost(owner string) *Rejection {
+	return &Rejection{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
+}
+
+// rejectLimitLocked refuses a call by an own limit: that on an axis, or, for ownAxes, on concurrent calls.
+func (q *quota) rejectLimitLocked(axis int, asked ownCost, wait time.Duration) *Rejection {
+	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: wait}
+	if axis == ownAxes {
+		rej.Reason = ReasonConcurrency
+		rej.Axis = axisConcurrency
+		rej.Limit = q.concurrency
+		rej.Used = q.usedLocked(ownAxes)
+		rej.Asked = 1
+		return rej
+	}
+	rej.Reason = ReasonTokens
+	if axis == ownRequests {
+		rej.Reason = ReasonRequests
+	}
+	rej.Axis = ownAxisName[axis]
+	rej.Limit = q.limits[axis]
+	rej.Asked = asked[axis]
+	if q.ledgers[axis] != nil {
+		rej.Used = q.usedLocked(axis)
+	}
+	return rej
+}
+
+// rejectLineLocked makes of a refusal by an own limit one by its line, if that, or a team's share of it, is
+// full. It returns nil if the call may wait.
+func (q *quota) rejectLineLocked(k *link, rej *Rejection) *Rejection {
+	left := q.bound - len(q.line.calls)
+	has := q.line.teams[k.via].calls
+	switch {
+	case left <= 0:
+		rej.Used = int64(len(q.line.calls))
+	case k.shared && has >= left:
+		rej.Tenant = k.via.name
+		rej.Used = int64(has)
+	default:
+		return nil
+	}
+	rej.Reason = ReasonQueueFull
+	return rej
+}
+
+// rejection explains why a budget did not let a call in, by what has to happen first:
+//   - The budget is spent: the call may come back in the next period.
+//   - Calls in flight hold what it needs: when they end, after meanRun on average, they give back
+//     what they do not take. If that will not suffice, the call may come back in the next period.
+//   - The rest is reserved for others, whose claims fade with time.
+func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
+	asked := s[a.Unit]
+	c := min(a.units(asked), a.limit())
+	used := a.usedByAll(now)
+	inFlight := a.inFlight()
+	untilReset := a.ends.Sub(now)
+	switch {
+	case a.short():
+		return a.rejectElsewhere(now, c)
+	case used-inFlight >= a.limit():
+		return a.reject(ReasonBudget, used-inFlight, asked, untilReset)
+	case used+c > a.limit() && inFlight > 0:
+		wait := untilReset
+		if used-a.comesBack()+c <= a.limit() {
+			wait = min(cmp.Or(meanRun, time.Second), untilReset)
+		}
+		return a.reject(unitReasons[a.Unit], used, asked, wait)
+	}
+	rej := a.reject(ReasonShare, a.split.UsedBy(now, member), asked, ans.RetryAt.Sub(now))
+	rej.Limit = ans.Ceiling * a.scale
+	return rej
+}
+
+// rejectElsewhere refuses a call that has to wait because this process's part of a budget is too small.
+func (a *account) rejectElsewhere(now time.Time, c int64) *Rejection {
+	rej := a.reject(unitReasons[a.Unit], a.usedByAll(now), c*a.scale, partRetry)
+	rej.Elsewhere = true
+	return rej
+}
+
+// unitReasons are the reasons for refusing a call that a budget has no room for although it is not
+// spent.
+var unitReasons = [units]Reason{UnitTokens: ReasonTokens, UnitRequests: ReasonRequests, UnitMicroUSD: ReasonTokens}
+
+// reject refuses a call by a budget, of which so much is used, in the books' units.
+func (a *account) reject(why Reason, used, asked int64, wait time.Duration) *Rejection {
+	rej := &Rejection{
+		Reason: why, Budget: a.Budget, Resets: a.ends, RetryAfter: max(wait, time.Millisecond),
+		Limit: a.Limit, Used: used * a.scale, Asked: asked,
+	}
+	if a.of != nil {
+		rej.Own = true
+		rej.Tenant = a.of.owner
+	}
+	return rej
+}
+
+// because overrides the reason of a refusal if the wait was broken off.
+func (r *Rejection) because(why cause) {
+	switch why {
+	case gone:
+		r.Reason = ReasonCancelled
+	case draining:
+		r.Reason = ReasonDraining
+		r.RetryAfter = drainRetry
+	}
+}
+
+// worse returns the refusal that will last longer, where a spent budget lasts longest.
+func (r *Rejection) worse(o *Rejection) *Rejection {
+	if r == nil || o.Reason == ReasonBudget && r.Reason != ReasonBudget || (o.Reason == ReasonBudget) == (r.Reason == ReasonBudget) && o.RetryAfter > r.RetryAfter {
+		return o
+	}
+	return r
+}
+
+// after adds to how long the call waited before it was refused. There may be no refusal.
+func (r *Rejection) after(waited time.Duration) *Rejection {
+	if r != nil {
+		r.Waited += waited
+	}
+	return r
+}
+
+// inPool names the pool to which the call was made. There may be no refusal.
+func (r *Rejection) inPool(name string) {
+	if r != nil {
+		r.Pool = name
+	}
+}
+
+// of names the tenant whose call was refused by a budget of its pool.
+func (r *Rejection) of(tenant string) { r.Tenant = tenant }
+
+// retryIn changes when the call may come back.
+func (r *Rejection) retryIn(wait time.Duration) { r.RetryAfter = wait }
