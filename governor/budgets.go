@@ -24,6 +24,14 @@ const (
 
 func (u Unit) String() string { return [units]string{"tokens", "requests", "usd"}[u] }
 
+// Amount is n for people: money in dollars, and all else as it is.
+func (u Unit) Amount(n int64) float64 {
+	if u == UnitMicroUSD {
+		return float64(n) / float64(budget.USD)
+	}
+	return float64(n)
+}
+
 // Budget is what may be used in each period of the calendar.
 type Budget struct {
 	Unit  Unit

@@ -6,6 +6,7 @@ import (
 	neturl "net/url"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -36,7 +37,7 @@ func (c explainCmd) Run(e *env) error {
 	if c.Request != "" {
 		return c.past(e)
 	}
-	q := &gateway.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
+	q := &adminapi.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
 	if c.Tenant == "" || c.Model == "" {
 		return &usageError{"whose call is it, and of which model? Say --tenant and --model, or --request of one that was refused"}
 	}
@@ -92,7 +93,7 @@ func (c explainCmd) past(e *env) error {
 }
 
 // complete puts what a running gateway says in the place of what the files say.
-func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *gateway.Question) error {
+func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question) error {
 	live, where, err := c.ask(e, cfg.Admin, q.Values())
 	if err == nil {
 		a.Explanation = live

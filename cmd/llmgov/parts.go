@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/console"
 	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/durable"
@@ -34,6 +35,7 @@ type parts struct {
 	seen     func(nodes []string) // is told which gateways share limits; nil without a decision_log
 	tracer   *tracing.Tracer
 	gateway  *gateway.Gateway
+	events   *events.Ring
 
 	closers []func() error // of what was opened, in that order
 }
@@ -53,9 +55,9 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	if p.journal, err = openState(cfg.StateDir, &rules, p.metrics, p.log); err != nil {
 		return err
 	}
-	ring := events.NewRing(keptEvents)
-	rules.Observer = ring
-	if err := p.record(&cfg.DecisionLog, ring, &rules); err != nil {
+	p.events = events.NewRing(keptEvents)
+	rules.Observer = p.events
+	if err := p.record(&cfg.DecisionLog, p.events, &rules); err != nil {
 		return err
 	}
 	if p.governor, err = governor.New(rules); err != nil {
@@ -80,7 +82,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 		return err
 	}
 	p.gateway, err = gateway.New(gateway.Options{
-		Snapshot: snap, Governor: p.governor, Metrics: p.metrics, Tracer: p.tracer, Log: p.log, Objects: owners, Prompts: bpe.New(), Events: ring,
+		Snapshot: snap, Governor: p.governor, Metrics: p.metrics, Tracer: p.tracer, Log: p.log, Objects: owners, Prompts: bpe.New(), Events: p.events,
 	})
 	return err
 }
@@ -112,16 +114,29 @@ func (p *parts) watch(snap *tenants.Snapshot) {
 	}
 }
 
-// adminServer is the admin side. Its streams of events end when it is shut down.
-func (p *parts) adminServer(cfg *tenants.Config, drain func(), policies *reloader) *http.Server {
+// adminSide is the admin API and its server. Its streams of events end when the server is shut
+// down.
+func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *reloader) (*admin.API, *http.Server) {
 	closing := make(chan struct{})
-	s := newServer(p.gateway.Admin(gateway.AdminOptions{
-		Token: cfg.Admin.Token, Version: versionText(), Node: p.node, Region: cfg.Region, Drain: drain, Policies: policies,
-		Ready: func() error { return whyNot(p.journal, p.shared) }, Sharing: p.shared.view,
-		Console: console.Handler(), Closing: closing,
-	}), p.log, cfg.Timeouts.ReadHeader)
+	api := admin.New(p.gateway, admin.Options{
+		Governor: p.governor,
+		Log:      p.log,
+		Metrics:  p.metrics.Handler(),
+		Events:   p.events,
+		Token:    cfg.Admin.Token,
+		Version:  versionText(),
+		Node:     p.node,
+		Region:   cfg.Region,
+		Drain:    drain,
+		Ready:    func() error { return whyNot(p.journal, p.shared) },
+		Policies: policies,
+		Sharing:  p.shared.view,
+		Console:  console.Handler(),
+		Closing:  closing,
+	})
+	s := newServer(api, p.log, cfg.Timeouts.ReadHeader)
 	s.RegisterOnShutdown(sync.OnceFunc(func() { close(closing) }))
-	return s
+	return api, s
 }
 
 func (p *parts) later(closer func() error) { p.closers = append(p.closers, closer) }

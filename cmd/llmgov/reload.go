@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -85,14 +85,14 @@ func (r *reloader) Run(ctx context.Context, hangup <-chan os.Signal) error {
 // hungUp is what SIGHUP does.
 func (r *reloader) hungUp() {
 	answer := r.look()
-	if errors.Is(answer.err, gateway.ErrNoFiles) {
+	if errors.Is(answer.err, admin.ErrNoFiles) {
 		r.log.Warn("SIGHUP: " + answer.err.Error())
 		return
 	}
 	r.log.Info("SIGHUP: the files were read again", "good", answer.err == nil, "changed", answer.Changed)
 }
 
-// Reload implements gateway.Policies.
+// Reload implements admin.Policies.
 func (r *reloader) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 	answer := make(chan reloadAnswer, 1)
 	select {
@@ -106,7 +106,7 @@ func (r *reloader) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 	}
 }
 
-// Status implements gateway.Policies.
+// Status implements admin.Policies.
 func (r *reloader) Status() adminapi.PolicyStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *reloader) Status() adminapi.PolicyStatus {
 // look reads the files now.
 func (r *reloader) look() reloadAnswer {
 	if r.files == nil {
-		return reloadAnswer{err: gateway.ErrNoFiles}
+		return reloadAnswer{err: admin.ErrNoFiles}
 	}
 	snap, err := r.files.Reload()
 	if errors.Is(err, tenants.ErrWatchEnded) {
@@ -170,7 +170,7 @@ func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
 // refuse says what is wrong, in the log only when that has not been said yet.
 func (r *reloader) refuse(err error) {
 	r.metrics.PolicyRead(false)
-	problems := gateway.ProblemsOf(err)
+	problems := admin.ProblemsOf(err)
 	if text := err.Error(); text != r.logged {
 		r.logged = text
 		r.log.Error("invalid files; the previous policy stays in force", "hash", r.current.Hash(), "problems", lines(text))

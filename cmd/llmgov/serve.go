@@ -141,7 +141,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		speakHTTP2(dataServer)
 	}
 	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway says what is too much
-	adminServer := p.adminServer(cfg, func() { end(errAskedToStop) }, policies)
+	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies)
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -169,7 +169,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		return nil
 	})
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
-	group.Go(func() error { return p.gateway.Run(running) })
+	group.Go(func() error { return adminAPI.Run(running) })
 	if p.journal != nil {
 		group.Go(func() error { return p.journal.Run(running, p.governor.Shares) })
 	}

@@ -1,4 +1,4 @@
-// Package adminapi has the JSON types of the admin API, for the gateway that answers and for
+// Package adminapi has the JSON types of the admin API, for the admin side that answers and for
 // programs in Go that ask. docs/api.md explains each field.
 //
 //	GET /api/v1/snapshot   Snapshot

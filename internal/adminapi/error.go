@@ -7,3 +7,17 @@ type ErrorAnswer struct {
 		Message string `json:"message"`
 	} `json:"error"`
 }
+
+// Fault is an error that the admin API answers with a status and an ErrorAnswer.
+type Fault struct {
+	Status  int
+	Code    string
+	Message string
+}
+
+func (f *Fault) Error() string { return f.Message }
+
+// BadRequest is the fault of a request that cannot be understood.
+func BadRequest(message string) *Fault {
+	return &Fault{Status: 400, Code: "invalid_request_error", Message: message}
+}

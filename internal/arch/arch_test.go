@@ -235,7 +235,12 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
 		reason: "a history keeps what it is given, and does not know who shows it",
 	},
+	"internal/text": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "context", "time"},
+		reason: "a text is cut without knowing what it says",
+	},
 	"internal/adminapi": {
+		may:    []string{"internal/text"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "context", "sync"},
 		reason: "types of answers do nothing",
 	},
@@ -255,8 +260,16 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "memory is handed out without knowing what arrives in it, or from where",
 	},
+	"internal/admin": {
+		may: []string{
+			"internal/adminapi", "internal/text", "internal/connections", "internal/sampled", "internal/events", "internal/history",
+			"governor", "escrow", "escrow/adaptive", "tenants",
+		},
+		reason: "the admin side sees the gateway through an interface of its own",
+	},
 	"internal/gateway": {
 		may: []string{
+			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
 			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",

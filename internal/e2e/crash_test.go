@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -58,7 +58,7 @@ func TestLivezOfAStuckPool(t *testing.T) {
 		}
 	})})
 	defer s.close()
-	admin := s.gateway.Admin(gateway.AdminOptions{})
+	admin := s.adminAPI(admin.Options{})
 	live := func() int {
 		w := httptest.NewRecorder()
 		admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/livez", nil))

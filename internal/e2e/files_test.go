@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -43,7 +43,7 @@ func (s *stack) apply(snap *tenants.Snapshot) {
 func (s *stack) admin(path string, into any) {
 	s.t.Helper()
 	w := httptest.NewRecorder()
-	s.gateway.Admin(gateway.AdminOptions{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+	s.adminAPI(admin.Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
 		s.t.Fatalf("%s: %v: %s", path, err, w.Body)
 	}

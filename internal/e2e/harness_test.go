@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/pipenet"
@@ -37,6 +38,7 @@ type stack struct {
 	gov     *governor.Governor
 	gateway *gateway.Gateway
 	metrics *telemetry.Metrics
+	log     *slog.Logger
 	client  *http.Client
 	server  *http.Server
 	cut     context.CancelCauseFunc // of all calls in flight
@@ -89,7 +91,7 @@ func tenant(name string, weight int64) tenants.Tenant {
 
 func newStack(t *testing.T, w world) *stack {
 	t.Helper()
-	s := &stack{t: t, metrics: telemetry.New()}
+	s := &stack{t: t, metrics: telemetry.New(), log: slog.New(w.logHandler())}
 	var err error
 	if s.mock, err = mock.New(w.mock); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,7 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, gov := build(t, cfg, w.tenants, w.journal, w.recorder, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: slog.New(w.logHandler()), Transport: rt, Prompts: w.prompts})
+	gw, gov := build(t, cfg, w.tenants, w.journal, w.recorder, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: s.log, Transport: rt, Prompts: w.prompts})
 	s.gov, s.gateway = gov, gw
 	front := pipenet.Listen()
 	base, cut := context.WithCancelCause(context.Background())
@@ -119,6 +121,14 @@ func newStack(t *testing.T, w world) *stack {
 	s.client = &http.Client{Transport: clientSide}
 	s.closers = append(s.closers, clientSide.CloseIdleConnections)
 	return s
+}
+
+// adminAPI is the admin side of the gateway.
+func (s *stack) adminAPI(opt admin.Options) *admin.API {
+	opt.Governor = s.gov
+	opt.Log = s.log
+	opt.Metrics = s.metrics.Handler()
+	return admin.New(s.gateway, opt)
 }
 
 // dialer leads to the upstreams by their names.

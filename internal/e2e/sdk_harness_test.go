@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/objects"
@@ -118,7 +119,7 @@ func newSDKStack(t *testing.T, w sdkWorld) *sdkStack {
 	gw, gov := build(t, cfg, w.tenants, nil, nil, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.objects})
 	s.gov, s.gw = gov, gw
 	s.data = sdkServe(t, gw)
-	s.admin = sdkServe(t, gw.Admin(gateway.AdminOptions{Drain: func() {}}))
+	s.admin = sdkServe(t, admin.New(gw, admin.Options{Governor: gov, Log: slog.New(slog.NewJSONHandler(log, nil)), Metrics: s.metrics.Handler(), Drain: func() {}}))
 	s.client = sdkClient(t, nil)
 	t.Cleanup(func() { // runs first: all servers are still there
 		s.waitIdle()

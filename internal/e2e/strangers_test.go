@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/pipenet"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -65,7 +66,7 @@ func TestAudit_L8_CallsWithoutKeyFillNoLog(t *testing.T) {
 // explained asks the admin side why a call was refused.
 func (s *stack) explained(query string) (status int, body string) {
 	w := httptest.NewRecorder()
-	s.gateway.Admin(gateway.AdminOptions{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/explain?"+query, nil))
+	s.adminAPI(admin.Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/explain?"+query, nil))
 	return w.Code, w.Body.String()
 }
 
@@ -106,7 +107,7 @@ func TestAudit_L8_RefusalsOfOthers(t *testing.T) {
 func (s *stack) adminSide(token string) *pipenet.Listener {
 	l := pipenet.Listen()
 	s.serve(&http.Server{
-		Handler:           s.gateway.Admin(gateway.AdminOptions{Token: token}),
+		Handler:           s.adminAPI(admin.Options{Token: token}),
 		ReadHeaderTimeout: 10 * time.Second,
 	}, l)
 	return l
@@ -153,7 +154,7 @@ func TestAudit_L4_WrongTokensAreLogged(t *testing.T) {
 		w.log = handler
 		s := newStack(t, w)
 		defer s.close()
-		admin := s.gateway.Admin(gateway.AdminOptions{Token: "the-token-of-this-gateway"})
+		admin := s.adminAPI(admin.Options{Token: "the-token-of-this-gateway"})
 		for range 50 {
 			r := httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil)
 			r.Header.Set("Authorization", "Bearer guess")

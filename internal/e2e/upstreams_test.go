@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -239,7 +239,7 @@ func (s *stack) snapshot() (v struct {
 ) {
 	rec := httptest.NewRecorder()
 	req := httptest.NewRequest("GET", "http://localhost/api/v1/snapshot", nil)
-	s.gateway.Admin(gateway.AdminOptions{}).ServeHTTP(rec, req)
+	s.adminAPI(admin.Options{}).ServeHTTP(rec, req)
 	if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil {
 		s.t.Fatal(err)
 	}

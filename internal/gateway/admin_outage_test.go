@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
@@ -68,80 +69,13 @@ func TestOutage_IsInTheSnapshotAndTheEvents(t *testing.T) {
 	})
 }
 
-// Whatever is wrong is listed, errors first.
-func TestConditions(t *testing.T) {
-	at := time.Unix(1_800_000_000, 0)
-	later := at.Add(time.Minute)
-	down := func(name string, since *time.Time) adminapi.Upstream {
-		return adminapi.Upstream{Name: name, Since: since}
-	}
-	for name, tc := range map[string]struct {
-		view     adminapi.Snapshot
-		notReady error
-		want     []string
-	}{
-		"all well": {view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", nil)}}}, Policy: &adminapi.PolicyStatus{Success: true}}},
-		"one upstream": {
-			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at)}}}},
-			want: []string{"error upstream_down p/u since 0: Upstream u of pool p is down."},
-		},
-		"one of two": {
-			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at), down("v", nil)}}}},
-			want: []string{"warning upstream_down p/u since 0: Upstream u of pool p is down. Others serve its calls."},
-		},
-		"both, since the second went down": {
-			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at), down("v", &later)}}}},
-			want: []string{"error upstream_down p/ since 60: All 2 upstreams of pool p are down."},
-		},
-		"store lost": {
-			view: adminapi.Snapshot{Pools: []adminapi.Pool{
-				{Name: "p", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &later}},
-				{Name: "q", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &at, Degraded: "local"}},
-				{Name: "r", Sharing: &adminapi.Sharing{Degraded: "learning", LearningSeconds: 9}},
-				{Name: "s", Sharing: &adminapi.Sharing{}},
-			}},
-			want: []string{
-				"error store_lost / since 0: The store does not answer for pools p, q: timeout. Failure mode in force: local.",
-				"warning store_learning /: The store is new or has lost data: it grants nothing to pool r until it knows what was used.",
-			},
-		},
-		"files, restart, draining, not ready": {
-			view: adminapi.Snapshot{Draining: true, Policy: &adminapi.PolicyStatus{
-				FailingSince: &at, NeedsRestart: []string{"listen", "store"},
-				Problems: []adminapi.Problem{{File: "tenants/a.yaml", Line: 2, Column: 5, Message: `unknown key "tmp"`}, {Message: "more"}},
-			}},
-			notReady: errors.New("state_dir cannot be written"),
-			want: []string{
-				"error not_ready /: This gateway is not ready: state_dir cannot be written.",
-				`error policy_invalid / since 0: tenants/a.yaml:2:5: unknown key "tmp" (and 1 more). The previous policy stays in force.`,
-				"warning restart_needed /: Restart this gateway to apply listen, store.",
-				"warning draining /: This gateway is draining: it finishes its calls and admits no new ones.",
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, c := range conditionsOf(&tc.view, tc.notReady) {
-				since := ""
-				if c.Since != nil {
-					since = fmt.Sprint(" since ", c.Since.Unix()-at.Unix())
-				}
-				got = append(got, fmt.Sprintf("%s %s %s/%s%s: %s", c.Severity, c.Kind, c.Pool, c.Upstream, since, c.Message))
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // The history has what each tenant received, and what failed and was refused, step by step.
 func TestHistory_Answers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEventSite(t, 100)
 		done := make(chan error)
 		ctx, end := context.WithCancel(t.Context())
-		go func() { done <- s.gateway.Run(ctx) }()
+		go func() { done <- s.admin.(*admin.API).Run(ctx) }()
 		defer func() { end(); <-done }()
 		time.Sleep(time.Second)
 		for i := range 3 {

@@ -22,9 +22,9 @@ func (g *Gateway) Apply(snap *tenants.Snapshot) error {
 	return g.apply(snap)
 }
 
-// rekey puts the present content of a key file in force, with the policy that is in force now. Both
+// Rekey puts the present content of a key file in force, with the policy that is in force now. Both
 // are read under the lock, so that neither is older than a change made by others.
-func (g *Gateway) rekey(file *tenants.KeyFile) error {
+func (g *Gateway) Rekey(file *tenants.KeyFile) error {
 	g.applying.Lock()
 	defer g.applying.Unlock()
 	keys, err := file.List()

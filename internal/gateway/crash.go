@@ -89,8 +89,8 @@ func (p *pulse) feel(g *Gateway) <-chan struct{} {
 	return felt
 }
 
-// live answers GET /livez.
-func (g *Gateway) live(w http.ResponseWriter, r *http.Request) {
+// Live answers GET /livez.
+func (g *Gateway) Live(w http.ResponseWriter, r *http.Request) {
 	patience := time.NewTimer(stuckAfter)
 	defer patience.Stop()
 	select {

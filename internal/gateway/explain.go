@@ -13,7 +13,7 @@ import (
 
 // ExplainFiles tells what the policy says of a call: the limits that apply, and nothing of what is
 // used of them. The question must be valid.
-func ExplainFiles(snap *tenants.Snapshot, q *Question) (*adminapi.Explanation, error) {
+func ExplainFiles(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation, error) {
 	x, req, _, err := explained(snap, q)
 	if err != nil {
 		return nil, err
@@ -37,33 +37,17 @@ func ExplainFiles(snap *tenants.Snapshot, q *Question) (*adminapi.Explanation, e
 	return x, nil
 }
 
-// explain answers GET /api/v1/explain.
-func (g *Gateway) explain(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Cache-Control", "no-store")
-	if query := r.URL.Query(); query.Has("request") {
-		x, err := g.explainRefusal(query)
-		if err == nil {
-			respond(w, x)
-		}
-		return err
-	}
-	q, err := readQuestion(r.URL.Query())
-	if err != nil {
-		return err
-	}
+// Explain tells what a call would meet now.
+func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
 	x, err := g.explanation(q)
 	if asked, ok := errors.AsType[*tenants.AskError](err); ok {
-		return notAsked(asked)
+		return nil, notAsked(asked)
 	}
-	if err != nil {
-		return err
-	}
-	respond(w, x)
-	return nil
+	return x, err
 }
 
-// explanation tells what a call would meet now.
-func (g *Gateway) explanation(q *Question) (*adminapi.Explanation, error) {
+// explanation is Explain, with errors as package tenants has them.
+func (g *Gateway) explanation(q *adminapi.Question) (*adminapi.Explanation, error) {
 	g.applying.Lock() // so that the governor knows the same policy
 	defer g.applying.Unlock()
 	w := g.world.Load()
@@ -89,12 +73,12 @@ func (g *Gateway) explanation(q *Question) (*adminapi.Explanation, error) {
 }
 
 // explained returns what the policy alone says of a call, and the call and its pool.
-func explained(snap *tenants.Snapshot, q *Question) (*adminapi.Explanation, *governor.Request, *tenants.Pool, error) {
+func explained(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation, *governor.Request, *tenants.Pool, error) {
 	t, p, err := snap.Ask(q.Tenant, q.Model)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	req := q.request(snap, t, p)
+	req := questioned(q, snap, t, p)
 	return explainedCall(snap, t, p, req), req, p, nil
 }
 
@@ -103,11 +87,11 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 	x := &adminapi.Explanation{
 		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(req.Model),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
-		Priority: priorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
+		Priority: adminapi.PriorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
 		TenantLimits: string(p.TenantLimits),
 	}
 	if req.Background || t.Background {
-		x.Priority = priorityBackground
+		x.Priority = adminapi.PriorityBackground
 	}
 	if req.MaxWait != nil {
 		x.MaxWait = min(x.MaxWait, req.MaxWait.Seconds())
@@ -116,15 +100,17 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 }
 
 // notAsked is the answer to a question about a call that nobody could make.
-func notAsked(err *tenants.AskError) *adminError {
-	e := &adminError{http.StatusNotFound, "tenant_not_found", sentence(err.What)}
+func notAsked(err *tenants.AskError) *adminapi.Fault {
+	e := &adminapi.Fault{Status: http.StatusNotFound, Code: "tenant_not_found", Message: sentence(err.What)}
 	switch err.Kind {
 	case tenants.ErrNoModel:
-		e.code = codeNoModel
+		e.Code = codeNoModel
 	case tenants.ErrNoGrant:
-		e.status, e.code = http.StatusForbidden, codeModel
+		e.Status = http.StatusForbidden
+		e.Code = codeModel
 	case tenants.ErrNoKeys:
-		e.status, e.code = http.StatusConflict, "tenant_without_keys"
+		e.Status = http.StatusConflict
+		e.Code = "tenant_without_keys"
 	}
 	return e
 }
@@ -140,4 +126,39 @@ func sentence(s string) string {
 
 func unknownThere(req *governor.Request) error {
 	return fmt.Errorf("gateway: the governor knows no tenant %q in pool %q", req.Tenant, req.Pool)
+}
+
+// questioned is the governor's request for the call that is asked about.
+func questioned(q *adminapi.Question, snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool) *governor.Request {
+	req := &governor.Request{
+		Tenant: t.Name, Pool: p.Name, Model: q.Model, MaxWait: q.MaxWait, Background: q.Priority == adminapi.PriorityBackground,
+	}
+	if q.Input != nil {
+		req.Input = *q.Input
+	}
+	req.Output = boundOf(q, req.Input, t, p)
+	if price, ok := snap.Price(q.Model); ok {
+		req.Price = governor.Price(price)
+	}
+	return req
+}
+
+// boundOf is the most that the answer may have: the caller's bound, cut or supplied as for a chat
+// call.
+func boundOf(q *adminapi.Question, input int64, t *tenants.Tenant, p *tenants.Pool) int64 {
+	bound := int64(0)
+	switch {
+	case q.Tokens != nil:
+		bound = *q.Tokens - input
+	case q.Output != nil:
+		bound = *q.Output
+	case t.MaxOutputTokens > 0:
+		bound = t.MaxOutputTokens
+	default:
+		bound = p.DefaultMaxOutput
+	}
+	if t.MaxOutputTokens > 0 {
+		bound = min(bound, t.MaxOutputTokens)
+	}
+	return bound
 }

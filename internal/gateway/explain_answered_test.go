@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
@@ -63,7 +64,7 @@ func newExplainSite(t *testing.T, config, policy string) *explainSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.data, s.admin = s.gateway, s.gateway.Admin(AdminOptions{})
+	s.data, s.admin = s.gateway, adminSide(s.gateway, admin.Options{})
 	time.Sleep(time.Minute) // the pace of a pool that has just begun is not what is asked about
 	return s
 }

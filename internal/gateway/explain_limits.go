@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
@@ -65,14 +64,13 @@ func decides(o *governor.Outlook, c *governor.Check) bool {
 }
 
 func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedLimit {
-	one := 1.0
-	if c.Budget.Unit == governor.UnitMicroUSD {
-		one = float64(budget.USD)
-	}
-	used, left, wait := float64(c.Used)/one, float64(max(0, c.Limit-c.Used))/one, c.Wait.Seconds()
+	unit := c.Budget.Unit
+	used := unit.Amount(c.Used)
+	left := unit.Amount(max(0, c.Limit-c.Used))
+	wait := c.Wait.Seconds()
 	l := adminapi.ExplainedLimit{
 		Of: cmp.Or(c.Tenant, c.Pool), Kind: adminapi.KindLimit, Pool: c.Pool, Axis: c.Axis,
-		Limit: float64(c.Limit) / one, Used: &used, Asked: float64(c.Asked) / one, Left: &left, Wait: &wait,
+		Limit: unit.Amount(c.Limit), Used: &used, Asked: unit.Amount(c.Asked), Left: &left, Wait: &wait,
 	}
 	switch {
 	case c.Budget.Limit > 0:

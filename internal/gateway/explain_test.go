@@ -184,24 +184,6 @@ func TestExplain_Refuses(t *testing.T) {
 	})
 }
 
-// A question is the same after its way through a query.
-func TestQuestion_Values(t *testing.T) {
-	n, m, d := int64(12), int64(0), 1500*time.Millisecond
-	for _, q := range []*Question{
-		{Tenant: "a/b", Model: "x&y=z"},
-		{Tenant: "a", Model: "m", Tokens: &n, Input: &m, Priority: "background", MaxWait: &d},
-		{Tenant: "a", Model: "m", Output: &n},
-	} {
-		got, err := readQuestion(q.Values())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(q, got); diff != "" {
-			t.Errorf("(-asked +read):\n%s", diff)
-		}
-	}
-}
-
 // By the files alone there are the same limits as by a gateway that runs on them,
 // and nothing of use.
 func TestExplainFiles(t *testing.T) {
@@ -209,7 +191,7 @@ func TestExplainFiles(t *testing.T) {
 		s := newExplainSite(t, `pools: {p: {models: [m], tpm: 20000, concurrency: 4}}`, "  a: {rpm: 1, budgets: [{tokens: 90000, per: day}], keys: [KEY(a)]}")
 		live := s.explain("tenant=a&model=m&tokens=15000")
 		n := int64(15000)
-		alone, err := ExplainFiles(s.gateway.Snapshot(), &Question{Tenant: "a", Model: "m", Tokens: &n})
+		alone, err := ExplainFiles(s.gateway.Snapshot(), &adminapi.Question{Tenant: "a", Model: "m", Tokens: &n})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/events"
-	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/recent"
@@ -30,8 +29,6 @@ type Gateway struct {
 	tracer  *tracing.Tracer // nil without tracing
 	log     *slog.Logger
 	zone    *time.Location
-	started time.Time
-	history *history.Recorder
 	world   atomic.Pointer[world]
 	used    lastUses
 
@@ -93,7 +90,7 @@ func New(opt Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
-		events: opt.Events, transport: opt.Transport, declared: map[string]string{}, started: time.Now(),
+		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
 		lookups: lookups{due: map[string]time.Time{}},
 	}
 	if g.objects == nil {
@@ -101,7 +98,6 @@ func New(opt Options) (*Gateway, error) {
 			return nil, err
 		}
 	}
-	g.history = history.NewRecorder(g.readings)
 	g.refused = recent.New[*pastRefusal](keptRefusals)
 	g.unknown = sampled.Gate{Every: time.Second, Most: 5}
 	g.intake = intake.New(bodyBounds(opt.Snapshot))

@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -46,14 +44,9 @@ func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 	})
 }
 
-// explainRefusal explains why a call was refused.
-func (g *Gateway) explainRefusal(query url.Values) (*adminapi.Explanation, error) {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if name != "request" && name != "tenant" {
-			return nil, badQuestion("request already names the call; leave " + quoted(brief(name)) + " out.")
-		}
-	}
-	p, err := g.pastRefusal(query.Get("request"), query.Get("tenant"))
+// ExplainRefusal explains why a call was refused.
+func (g *Gateway) ExplainRefusal(request, tenant string) (*adminapi.Explanation, error) {
+	p, err := g.pastRefusal(request, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +64,14 @@ func (g *Gateway) pastRefusal(id, tenant string) (*pastRefusal, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, &adminError{http.StatusNotFound, "request_not_found", "None of the last refusals is of a request with the id " + quoted(brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
+		return nil, &adminapi.Fault{Status: http.StatusNotFound, Code: "request_not_found", Message: "None of the last refusals is of a request with the id " + quoted(brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
 	}
 	var names []string
 	for _, p := range found {
 		names = append(names, p.tenant.Name)
 	}
 	slices.Sort(names)
-	return nil, &adminError{http.StatusConflict, "request_ambiguous", "Calls of several tenants have the id " + quoted(brief(id)) + ". Add tenant, one of " + brief(strings.Join(names, ", ")) + "."}
+	return nil, &adminapi.Fault{Status: http.StatusConflict, Code: "request_ambiguous", Message: "Calls of several tenants have the id " + quoted(brief(id)) + ". Add tenant, one of " + brief(strings.Join(names, ", ")) + "."}
 }
 
 func (p *pastRefusal) explain() *adminapi.Explanation {

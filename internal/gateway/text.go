@@ -3,19 +3,14 @@ package gateway
 import (
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 func quoted(s string) string { return strconv.Quote(s) }
 
 // brief cuts text from outside to a length fit for messages and logs.
-func brief(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func brief(s string) string { return text.Brief(s) }
 
 func bytesText(n int64) string {
 	for _, u := range []struct {

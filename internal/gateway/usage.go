@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"math"
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -85,6 +83,14 @@ type usageAncestorPool struct {
 	Limits []usageLimit `json:"limits"`
 }
 
+// expiry is when a key ends; nil if it does not.
+func expiry(k *tenants.Key) *time.Time {
+	if k.Expires.IsZero() {
+		return nil
+	}
+	return &k.Expires
+}
+
 // serveUsage answers GET /v1/usage from the books of the tenant that asks.
 func (c *call) serveUsage() {
 	c.g.gov.Refresh(c.r.Context(), c.tenant.Name)
@@ -93,7 +99,7 @@ func (c *call) serveUsage() {
 	t := c.tenant
 	v := usageView{
 		Object: "usage", Tenant: t.Name, Tier: t.Tier,
-		Key:    usageKey{ID: c.key.Hash.ID(), Name: c.key.Name, Expires: unlessZero(c.key.Expires)},
+		Key:    usageKey{ID: c.key.Hash.ID(), Name: c.key.Name, Expires: expiry(c.key)},
 		Routes: strings.Split(t.Routes.String(), ", "), Models: t.Models,
 		MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, Running: st.Running, Waiting: st.InLine,
 		Limits: usageLimits(st, ""), Budgets: usageBudgets(st, ""), Pools: []usagePool{}, Parents: []usageAncestor{},
@@ -155,17 +161,22 @@ func usageLimits(st governor.TenantState, pool string) []usageLimit {
 // usageBudgets are the tenant's own budgets or, given a pool, what it has used of that pool's.
 func usageBudgets(st governor.TenantState, pool string) []usageBudget {
 	out := []usageBudget{}
-	for _, b := range budgetViews(st.Budgets) {
+	for _, b := range st.Budgets {
 		if b.Pool != pool {
 			continue
 		}
-		u := usageBudget{Name: b.Name, Unit: b.Unit, Per: b.Per, Used: b.Used, ResetsAt: b.ResetsAt}
+		u := usageBudget{
+			Name:     b.Name(),
+			Unit:     b.Unit.String(),
+			Per:      b.Per.String(),
+			Used:     b.Unit.Amount(b.Used),
+			ResetsAt: b.Resets,
+		}
 		if pool == "" {
-			left := max(0, b.Limit-b.Used)
-			if b.Unit == governor.UnitMicroUSD.String() {
-				left = math.Round(left*float64(budget.USD)) / float64(budget.USD) // floats leave a tiny remainder
-			}
-			u.Limit, u.Remaining = &b.Limit, &left
+			limit := b.Unit.Amount(b.Limit)
+			left := b.Unit.Amount(max(0, b.Limit-b.Used))
+			u.Limit = &limit
+			u.Remaining = &left
 		}
 		out = append(out, u)
 	}

@@ -1,48 +1,16 @@
-package gateway
+package admin
 
 import (
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
-
-// adminError is an error answer of the admin API.
-type adminError struct {
-	status        int
-	code, message string
-}
-
-func (e *adminError) Error() string { return e.message }
-
-// answering makes a handler of a function that may return an error, which becomes the answer.
-func answering(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		err := handle(w, r)
-		if err == nil {
-			return
-		}
-		e, ok := errors.AsType[*adminError](err)
-		if !ok {
-			e = &adminError{http.StatusInternalServerError, codeInternal, err.Error()}
-		}
-		var answer adminapi.ErrorAnswer
-		answer.Error.Code = e.code
-		answer.Error.Message = e.message
-		respondAs(w, e.status, answer)
-	}
-}
-
-// respondAs is respond with a status.
-func respondAs(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	respond(w, v)
-}
 
 // keyRequest is a key to be made and, unless the caller brought its hash, the key itself.
 type keyRequest struct {
@@ -65,18 +33,18 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxKeyRequest))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&said); err != nil {
-		return nil, badKey("The body is not what makes a key: " + err.Error() + `. Send {"tenant": "acme", "name": "ci"}, and if need be expires, expires_in or hash.`)
+		return nil, adminapi.BadRequest("The body is not what makes a key: " + err.Error() + `. Send {"tenant": "acme", "name": "ci"}, and if need be expires, expires_in or hash.`)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, badKey("The body goes on after the JSON object. Send one object.")
+		return nil, adminapi.BadRequest("The body goes on after the JSON object. Send one object.")
 	}
 	k := &keyRequest{RuntimeKey: tenants.RuntimeKey{Tenant: said.Tenant, Created: now.UTC().Truncate(time.Second)}}
 	k.Name = said.Name
 	if said.Tenant == "" {
-		return nil, badKey("tenant is missing: whom is the key for?")
+		return nil, adminapi.BadRequest("tenant is missing: whom is the key for?")
 	}
 	if err := tenants.CheckKeyName(said.Name); err != nil {
-		return nil, badKey(err.Error())
+		return nil, adminapi.BadRequest(err.Error())
 	}
 	var err error
 	if k.Expires, err = keyExpiry(said.Expires, said.ExpiresIn, now); err != nil {
@@ -93,7 +61,7 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 	}
 	var ok bool
 	if k.Hash, ok = tenants.ParseKeyHash(said.Hash); !ok {
-		return nil, badKey("hash (not shown) is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash, or leave it out to get a new key.")
+		return nil, adminapi.BadRequest("hash (not shown) is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash, or leave it out to get a new key.")
 	}
 	return k, nil
 }
@@ -103,16 +71,16 @@ func keyExpiry(at, in string, now time.Time) (time.Time, error) {
 	var end time.Time
 	switch {
 	case at != "" && in != "":
-		return end, badKey("expires and expires_in both say when the key ends. Send one of them.")
+		return end, adminapi.BadRequest("expires and expires_in both say when the key ends. Send one of them.")
 	case at != "":
 		var err error
 		if end, err = time.Parse(time.RFC3339, at); err != nil {
-			return end, badKey("expires: " + quoted(at) + " is no time; write one such as 2027-01-31T00:00:00Z.")
+			return end, adminapi.BadRequest("expires: " + strconv.Quote(at) + " is no time; write one such as 2027-01-31T00:00:00Z.")
 		}
 	case in != "":
 		d, err := time.ParseDuration(in)
 		if err != nil {
-			return end, badKey("expires_in: " + quoted(in) + " is no duration; write one such as 720h.")
+			return end, adminapi.BadRequest("expires_in: " + strconv.Quote(in) + " is no duration; write one such as 720h.")
 		}
 		end = now.Add(d)
 	default:
@@ -120,14 +88,10 @@ func keyExpiry(at, in string, now time.Time) (time.Time, error) {
 	}
 	end = end.UTC().Truncate(time.Second)
 	if end.Year() > 9999 {
-		return end, badKey("The key would end after the year 9999. Leave the end out for a key without one.")
+		return end, adminapi.BadRequest("The key would end after the year 9999. Leave the end out for a key without one.")
 	}
 	if !end.After(now) {
-		return end, badKey("The key would have expired at " + end.Format(time.RFC3339) + ". Write a time to come.")
+		return end, adminapi.BadRequest("The key would have expired at " + end.Format(time.RFC3339) + ". Write a time to come.")
 	}
 	return end, nil
-}
-
-func badKey(message string) *adminError {
-	return &adminError{http.StatusBadRequest, codeInvalid, message}
 }

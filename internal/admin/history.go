@@ -1,32 +1,33 @@
-package gateway
+package admin
 
 import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/history"
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // historyTop is how many tenants a history lists if none is named.
 const historyTop = 20
 
 // Run records the history that the admin API shows, until ctx ends.
-func (g *Gateway) Run(ctx context.Context) error { return g.history.Run(ctx) }
+func (a *API) Run(ctx context.Context) error { return a.history.Run(ctx) }
 
 // readings are what the history keeps of the present moment.
-func (g *Gateway) readings() []history.Reading {
+func (a *API) readings() []history.Reading {
 	var out []history.Reading
-	w := g.world.Load()
-	s := g.gov.State()
+	snap := a.gateway.Snapshot()
+	s := a.Governor.State()
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		side, ok := w.poolNamed(p.Config.Name)
-		if !ok {
+		if !hasPool(snap, p.Config.Name) {
 			continue // a policy is being taken over
 		}
 		first := firstLimit(p)
@@ -34,12 +35,7 @@ func (g *Gateway) readings() []history.Reading {
 		for k := range p.Shares {
 			share := &p.Shares[k]
 			t := history.TenantReading{Name: share.Tenant, Received: share.Received, Entitled: share.Entitled}
-			if known, ok := w.snap.TenantByName(share.Tenant); ok {
-				if account := w.accounts[known.Index][side.Index]; account != nil {
-					t.Refused = account.Refusals()
-					t.Failed = account.Failures()
-				}
-			}
+			t.Refused, t.Failed = a.gateway.Counts(share.Tenant, p.Config.Name)
 			r.Tenants = append(r.Tenants, t)
 		}
 		out = append(out, r)
@@ -56,17 +52,17 @@ func firstLimit(p *governor.PoolState) adminapi.Limit {
 	return limits[0]
 }
 
-// historyOf answers GET /api/v1/history.
-func (g *Gateway) historyOf(rw http.ResponseWriter, r *http.Request) error {
-	w := g.world.Load()
+// showHistory answers GET /api/v1/history.
+func (a *API) showHistory(rw http.ResponseWriter, r *http.Request) error {
+	snap := a.gateway.Snapshot()
 	query := r.URL.Query()
 	for name := range query {
 		if name != "pool" && name != "tenant" {
-			return badQuestion("There is no parameter " + quoted(brief(name)) + "; there are pool and tenant.")
+			return adminapi.BadRequest("There is no parameter " + strconv.Quote(text.Brief(name)) + "; there are pool and tenant.")
 		}
 	}
 	name := query.Get("pool")
-	if _, ok := w.poolNamed(name); !ok {
+	if !hasPool(snap, name) {
 		return poolNotFound(name)
 	}
 	var names []string
@@ -74,21 +70,21 @@ func (g *Gateway) historyOf(rw http.ResponseWriter, r *http.Request) error {
 		names = append(names, strings.Split(value, ",")...)
 	}
 	for _, tenant := range names {
-		if _, ok := w.snap.TenantByName(tenant); !ok {
+		if _, ok := snap.TenantByName(tenant); !ok {
 			return tenantNotFound(tenant)
 		}
 	}
-	h := historyView(g.history.Pool(name, names, historyTop))
+	h := historyView(a.history.Pool(name, names, historyTop))
 	h.Pool = name
-	h.Axis = g.axisOf(name)
+	h.Axis = a.axisOf(name)
 	rw.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(rw).Encode(h) // one line: these are thousands of numbers
 	return nil
 }
 
 // axisOf is the axis of a pool's first limit.
-func (g *Gateway) axisOf(pool string) string {
-	s := g.gov.State()
+func (a *API) axisOf(pool string) string {
+	s := a.Governor.State()
 	for i := range s.Pools {
 		if s.Pools[i].Config.Name == pool {
 			return firstLimit(&s.Pools[i]).Axis

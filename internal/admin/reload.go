@@ -1,4 +1,4 @@
-package gateway
+package admin
 
 import (
 	"context"
@@ -37,12 +37,13 @@ func ProblemsOf(err error) []adminapi.Problem {
 }
 
 // reload answers POST /api/v1/reload.
-func (g *Gateway) reload(w http.ResponseWriter, r *http.Request, policies Policies) {
-	done, err := adminapi.Reloaded{}, ErrNoFiles
-	if policies != nil {
-		done, err = policies.Reload(r.Context())
+func (a *API) reload(w http.ResponseWriter, r *http.Request) {
+	var done adminapi.Reloaded
+	err := ErrNoFiles
+	if a.Policies != nil {
+		done, err = a.Policies.Reload(r.Context())
 	}
-	g.audit(r, "policy.reload", slog.Bool("good", err == nil), slog.Bool("changed", done.Changed))
+	a.audit(r, "policy.reload", slog.Bool("good", err == nil), slog.Bool("changed", done.Changed))
 	if err == nil {
 		respond(w, done)
 		return

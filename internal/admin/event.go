@@ -1,4 +1,4 @@
-package gateway
+package admin
 
 import (
 	"github.com/llmgov/llmgov/governor"
@@ -6,7 +6,8 @@ import (
 	"github.com/llmgov/llmgov/internal/events"
 )
 
-func viewEvent(e *events.Event) *adminapi.Event {
+// viewEvent shows an event. refusal explains rejections.
+func viewEvent(e *events.Event, refusal func(*governor.Rejection) *adminapi.Refusal) *adminapi.Event {
 	req := &e.Request
 	v := &adminapi.Event{
 		Time: e.At.UTC(), Kind: e.Kind(), Tenant: req.Tenant, Pool: req.Pool, Model: req.Model, Request: req.ID, Stream: req.Stream,
@@ -31,7 +32,7 @@ func viewEvent(e *events.Event) *adminapi.Event {
 		v.Asked = &adminapi.Asked{Input: req.Input, Output: req.Output}
 		if e.Refused != nil {
 			v.Shadow = e.Event.Kind == governor.EventAdmitted
-			v.Refusal = viewRefusal(e.Refused)
+			v.Refusal = refusal(e.Refused)
 		}
 	case governor.EventEnded:
 		ran := e.Ran.Seconds()
@@ -53,19 +54,6 @@ func viewEvent(e *events.Event) *adminapi.Event {
 				Until:     c.Until.UTC(),
 			})
 		}
-	}
-	return v
-}
-
-// viewRefusal shows a refusal.
-func viewRefusal(rej *governor.Rejection) *adminapi.Refusal {
-	said := rejected(rej)
-	v := &adminapi.Refusal{
-		Status: said.status, Code: said.code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: axisOf(rej),
-		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.message,
-	}
-	if rej.Own {
-		v.Of = rej.Tenant
 	}
 	return v
 }

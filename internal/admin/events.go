@@ -1,4 +1,4 @@
-package gateway
+package admin
 
 import (
 	"context"
@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 const (
@@ -38,32 +41,32 @@ type eventFilter struct {
 
 // readEventFilter reads the query. A name may occur several times, and may have several values
 // separated by commas.
-func (g *Gateway) readEventFilter(query url.Values) (eventFilter, error) {
+func (a *API) readEventFilter(query url.Values) (eventFilter, error) {
 	var f eventFilter
-	w := g.world.Load()
+	snap := a.gateway.Snapshot()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		for _, value := range strings.Split(strings.Join(query[name], ","), ",") {
 			switch name {
 			case "tenant":
-				if _, ok := w.snap.TenantByName(value); !ok {
+				if _, ok := snap.TenantByName(value); !ok {
 					return f, tenantNotFound(value)
 				}
 				f.tenants = append(f.tenants, value)
 			case "pool":
-				if _, ok := w.poolNamed(value); !ok {
+				if !hasPool(snap, value) {
 					return f, poolNotFound(value)
 				}
 				f.pools = append(f.pools, value)
 			case "kind":
 				if !eventKinds[value] {
-					return f, badQuestion("kind must be admitted, refused, failed, ended, reloaded or throttled, not " + quoted(brief(value)) + ".")
+					return f, adminapi.BadRequest("kind must be admitted, refused, failed, ended, reloaded or throttled, not " + strconv.Quote(text.Brief(value)) + ".")
 				}
 				if f.kinds == nil {
 					f.kinds = map[string]bool{}
 				}
 				f.kinds[value] = true
 			default:
-				return f, badQuestion("There is no parameter " + quoted(brief(name)) + "; there are tenant, pool and kind.")
+				return f, adminapi.BadRequest("There is no parameter " + strconv.Quote(text.Brief(name)) + "; there are tenant, pool and kind.")
 			}
 		}
 	}
@@ -80,11 +83,15 @@ var eventKinds = func() map[string]bool {
 }()
 
 func tenantNotFound(name string) error {
-	return &adminError{http.StatusNotFound, "tenant_not_found", "There is no tenant " + quoted(brief(name)) + " in the policy. GET /api/v1/tenants lists all."}
+	return &adminapi.Fault{Status: http.StatusNotFound, Code: "tenant_not_found", Message: "There is no tenant " + strconv.Quote(text.Brief(name)) + " in the policy. GET /api/v1/tenants lists all."}
 }
 
 func poolNotFound(name string) error {
-	return &adminError{http.StatusNotFound, "pool_not_found", "There is no pool " + quoted(brief(name)) + ". GET /api/v1/snapshot lists all."}
+	return &adminapi.Fault{Status: http.StatusNotFound, Code: "pool_not_found", Message: "There is no pool " + strconv.Quote(text.Brief(name)) + ". GET /api/v1/snapshot lists all."}
+}
+
+func hasPool(snap *tenants.Snapshot, name string) bool {
+	return slices.ContainsFunc(snap.Pools(), func(p tenants.Pool) bool { return p.Name == name })
 }
 
 // wants reports whether the reader wants an event. A tenant's teams count as the tenant; an event
@@ -101,9 +108,9 @@ func (f *eventFilter) wants(e *events.Event) bool {
 }
 
 // followEvents answers GET /api/v1/events with a stream that ends when the reader goes away, or
-// when closing is closed.
-func (g *Gateway) followEvents(w http.ResponseWriter, r *http.Request, closing <-chan struct{}) error {
-	filter, err := g.readEventFilter(r.URL.Query())
+// when Options.Closing is closed.
+func (a *API) followEvents(w http.ResponseWriter, r *http.Request) error {
+	filter, err := a.readEventFilter(r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -111,15 +118,15 @@ func (g *Gateway) followEvents(w http.ResponseWriter, r *http.Request, closing <
 	defer cancel()
 	go func() {
 		select {
-		case <-closing:
+		case <-a.Closing:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	from, foreign := g.resumeAt(r.Header.Get("Last-Event-ID"))
-	reader := g.events.Follow(from)
+	from, foreign := a.resumeAt(r.Header.Get("Last-Event-ID"))
+	reader := a.Events.Follow(from)
 	defer reader.Close()
-	s := eventStream{w: w, control: http.NewResponseController(w)}
+	s := eventStream{refusal: a.gateway.Refusal, w: w, control: http.NewResponseController(w)}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -153,10 +160,10 @@ func (g *Gateway) followEvents(w http.ResponseWriter, r *http.Request, closing <
 // resumeAt is the first event for a reader whose last event had this id: the next one or, if the id
 // is from another process (foreign), the oldest there is. A reader without an id begins with the
 // next event to come.
-func (g *Gateway) resumeAt(id string) (from uint64, foreign bool) {
+func (a *API) resumeAt(id string) (from uint64, foreign bool) {
 	boot, number, ok := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(number, 10, 64)
-	next := g.events.Next()
+	next := a.Events.Next()
 	switch {
 	case id == "":
 		return next, false
@@ -168,6 +175,7 @@ func (g *Gateway) resumeAt(id string) (from uint64, foreign bool) {
 
 // eventStream writes server-sent events; after an error it writes nothing more.
 type eventStream struct {
+	refusal func(*governor.Rejection) *adminapi.Refusal
 	w       http.ResponseWriter
 	control *http.ResponseController
 	buf     []byte
@@ -183,7 +191,11 @@ func (s *eventStream) lost(n *uint64) {
 }
 
 func (s *eventStream) event(e *events.Event) {
-	s.printf("id: %s-%d\nevent: %s\ndata: %s\n\n", eventBoot, e.Seq, e.Kind(), encoded(viewEvent(e)))
+	data, err := json.Marshal(viewEvent(e, s.refusal))
+	if err != nil {
+		panic("llmgov: BUG: an event cannot be encoded: " + err.Error())
+	}
+	s.printf("id: %s-%d\nevent: %s\ndata: %s\n\n", eventBoot, e.Seq, e.Kind(), data)
 }
 
 // send writes what is buffered, within eventPatience.

@@ -1,12 +1,12 @@
-package gateway
+package admin
 
 import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-func (g *Gateway) policyView() adminapi.Policy {
-	snap := g.world.Load().snap
+// policyOf shows a policy.
+func policyOf(snap *tenants.Snapshot) adminapi.Policy {
 	v := adminapi.Policy{Hash: snap.Hash(), Pools: []adminapi.PolicyPool{}}
 	pools := snap.Pools()
 	for i := range pools {

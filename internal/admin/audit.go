@@ -1,4 +1,4 @@
-package gateway
+package admin
 
 import (
 	"context"
@@ -21,9 +21,9 @@ func by(actor string, r *http.Request) *http.Request {
 
 // audit logs one line about a change made through the admin API, once it is made. The attributes
 // must not contain secrets.
-func (g *Gateway) audit(r *http.Request, action string, attrs ...slog.Attr) {
+func (a *API) audit(r *http.Request, action string, attrs ...slog.Attr) {
 	actor, _ := r.Context().Value(actorOf{}).(string)
-	g.log.LogAttrs(r.Context(), slog.LevelInfo, "audit", append([]slog.Attr{
+	a.Log.LogAttrs(r.Context(), slog.LevelInfo, "audit", append([]slog.Attr{
 		slog.String("action", action), slog.String("actor", actor), slog.String("remote", r.RemoteAddr),
 	}, attrs...)...)
 }

@@ -1,4 +1,4 @@
-package gateway
+package admin
 
 import (
 	"cmp"
@@ -51,10 +51,10 @@ func stir(s *governor.TenantShare) float64 {
 	return max(s.Demand, s.Received, s.Entitled) + float64(s.Running+s.Queued)/1e6
 }
 
-// fairnessViews are those of all pools, with all tenants.
-func (g *Gateway) fairnessViews() []adminapi.PoolFairness {
+// fairness is that of all pools, with all tenants.
+func (a *API) fairness() []adminapi.PoolFairness {
 	out := []adminapi.PoolFairness{}
-	s := g.gov.State()
+	s := a.Governor.State()
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		out = append(out, adminapi.PoolFairness{Name: p.Config.Name, Fairness: fairnessOf(p, len(p.Shares))})

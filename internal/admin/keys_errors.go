@@ -1,0 +1,32 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// keyFileError explains why the key file was not changed.
+func keyFileError(err error) *adminapi.Fault {
+	_, damaged := errors.AsType[tenants.Problems](err)
+	switch {
+	case damaged:
+		return &adminapi.Fault{Status: http.StatusConflict, Code: "keys_file_damaged", Message: "The key file is not as llmgov writes it, so it was not changed. Mend it: " + err.Error()}
+	case errors.Is(err, tenants.ErrKeyTaken):
+		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_exists", Message: "A key of this hash is in the key file already. Make another key."}
+	case errors.Is(err, tenants.ErrKeyRevoked):
+		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_revoked", Message: "The key of this hash was revoked, and stays so. Make another key."}
+	}
+	return &adminapi.Fault{Status: http.StatusInternalServerError, Code: "keys_file_failed", Message: fmt.Sprintf("The key file could not be changed: %v.", err)}
+}
+
+// notInForce says that a change was written to the file but does not count here yet.
+func notInForce(what string, err error) *adminapi.Fault {
+	if err == nil {
+		err = errors.New("the policy or keys_file was changed at the same time")
+	}
+	return &adminapi.Fault{Status: http.StatusInternalServerError, Code: "not_in_force", Message: fmt.Sprintf("%s, but does not count here yet: %v.", what, err)}
+}
