@@ -25,7 +25,8 @@ const (
 	settled = `{"type":"session.update","session":{"instructions":"x"}}` // its answer comes behind those to all before
 )
 
-// all says some events while it listens, and reads up to the answer to all of them. It returns the codes
+// all says some events while it listens, and reads up to the answer to all of them and the end of the
+// responses that have begun. It returns the codes
 // of the error events, and how many deltas there were.
 func (p *phone) all(events ...string) (codes []string, deltas int) {
 	p.t.Helper()
@@ -38,6 +39,8 @@ func (p *phone) all(events ...string) (codes []string, deltas int) {
 			}
 		}
 	})
+	answered := false
+	open := 0 // responses that have begun and not ended
 	for {
 		ev, err := p.hear()
 		if err != nil {
@@ -48,7 +51,14 @@ func (p *phone) all(events ...string) (codes []string, deltas int) {
 			codes = append(codes, ev.Error.Code)
 		case strings.HasSuffix(ev.Type, ".delta"):
 			deltas++
+		case ev.Type == "response.created":
+			open++
+		case ev.Type == "response.done":
+			open--
 		case ev.Type == "session.updated":
+			answered = true
+		}
+		if answered && open == 0 {
 			return codes, deltas
 		}
 	}
