@@ -99,7 +99,7 @@ func TestAsked_Refused(t *testing.T) {
 	}{
 		"requests":    {60, "requests per min (RPM): Limit 60, Used 60, Requested 1.", 7 * time.Second},
 		"tokens":      {9990, "tokens per min (TPM): Limit 10000, Used 9990, Requested 20.", 7 * time.Second},
-		"concurrency": {10, "calls at once (concurrency): Limit 10, Used 10, Requested 1.", 100 * time.Millisecond},
+		"concurrency": {10, "concurrent calls (concurrency): Limit 10, Used 10, Requested 1.", 100 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g := inStore(t, LimitsStrict)

@@ -441,7 +441,7 @@ func TestRejection_Pace(t *testing.T) {
 			t.Fatal(rej)
 		}
 		_, rej := g.Acquire(t.Context(), req)
-		const want = "Rate limit reached for pool p on tokens per min (TPM): Limit 60000, Used 900, Requested 900. There is room in the minute, but it is handed out little by little. Please try again in "
+		const want = "Rate limit reached for pool p on tokens per min (TPM): Limit 60000, Used 900, Requested 900. The minute has room, but it is released at a steady rate. Please try again in "
 		if rej == nil || !strings.HasPrefix(rej.Error(), want) {
 			t.Errorf("%v", rej)
 		}

@@ -102,7 +102,7 @@ func (r *Rejection) Error() string {
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
 	if !r.Own && r.Axis != axisConcurrency && r.Asked <= r.Limit-r.Used {
-		what += " There is room in the minute, but it is handed out little by little."
+		what += " The minute has room, but it is released at a steady rate."
 	}
 	if r.Reason == ReasonShare {
 		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
@@ -159,5 +159,5 @@ var axisTitle = map[string]string{
 	axisTokens:      "tokens per min (TPM)",
 	axisInput:       "input tokens per min (ITPM)",
 	axisOutput:      "output tokens per min (OTPM)",
-	axisConcurrency: "calls at once (concurrency)",
+	axisConcurrency: "concurrent calls (concurrency)",
 }

@@ -69,7 +69,7 @@ func TestTeams_AllThatIsAboveHolds(t *testing.T) {
 	}{
 		"the tenant's rpm":          {func(c *Config) { c.Tenants[0].RPM = 2 }, ReasonRequests, "tenant org on requests"},
 		"its tpm":                   {func(c *Config) { c.Tenants[0].TPM = 250 }, ReasonTokens, "tenant org on tokens"},
-		"its concurrency":           {func(c *Config) { c.Tenants[0].Concurrency = 2 }, ReasonConcurrency, "tenant org on calls"},
+		"its concurrency":           {func(c *Config) { c.Tenants[0].Concurrency = 2 }, ReasonConcurrency, "tenant org on concurrent calls"},
 		"its tpm in the pool":       {func(c *Config) { c.Tenants[0].InPool = map[string]Limits{"p": {TPM: 250}} }, ReasonTokens, "tenant org in pool p on tokens"},
 		"its rpm in another pool":   {func(c *Config) { c.Tenants[0].InPool = map[string]Limits{"q": {RPM: 2}} }, ReasonNone, ""},
 		"its budget":                {func(c *Config) { c.Tenants[0].Budgets = day(200) }, ReasonBudget, "budget of tenant org is spent"},

@@ -123,7 +123,7 @@ func cause(err error) error {
 func adminOf(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {
-		return "", fmt.Errorf("admin.listen (%s) does not say where a gateway can be asked; name it with --admin", listen)
+		return "", fmt.Errorf("admin.listen (%s) is not an address to connect to; give one with --admin", listen)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
@@ -138,7 +138,7 @@ func adminAt(text string) (string, error) {
 	}
 	u, err := neturl.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
-		return "", &usageError{"--admin " + text + " is no address; write one such as http://127.0.0.1:9090"}
+		return "", &usageError{"--admin " + text + " is not an address; write one such as http://127.0.0.1:9090"}
 	}
 	return strings.TrimRight(text, "/"), nil
 }

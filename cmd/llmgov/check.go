@@ -23,7 +23,7 @@ type checkCmd struct {
 func (checkCmd) Help() string {
 	return `Example: llmgov check -c llmgov.yaml tenants/new.yaml
 
-Exit codes: 0 all is good, 1 there are problems, 2 the command was called wrongly.`
+Exit codes: 0 all files are valid, 1 there are problems, 2 the command line is wrong.`
 }
 
 // defaultConfig is the config that a command looks for when none is named.
@@ -65,7 +65,7 @@ func (c checkCmd) alone(e *env, files []string) error {
 		return &usageError{"--effective and --tenant need a config; name one with -c"}
 	}
 	if slices.ContainsFunc(files, func(f string) bool { return filepath.Base(f) == defaultConfig }) {
-		return &usageError{"name a config with -c; what is named without it is a policy file"}
+		return &usageError{"name the config with -c; files named without it are policy files"}
 	}
 	tiers, list, err := tenants.Alone(files, tenants.Options{Env: e.vars})
 	if err != nil {

@@ -28,7 +28,7 @@ func (dashboardsExportCmd) Help() string {
 Writes grafana/dashboards and grafana/provisioning for Grafana 9.4 or newer, and rules,
 alerts and an example of a config for Prometheus into prometheus.
 
-Exit codes: 0 ok, 1 a file cannot be written, 2 the command was called wrongly.`
+Exit codes: 0 ok, 1 a file cannot be written, 2 the command line is wrong.`
 }
 
 func (d dashboardsExportCmd) Run(e *env) error {

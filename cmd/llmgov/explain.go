@@ -30,7 +30,7 @@ func (explainCmd) Help() string {
          llmgov explain --request req_2f6a0c1d9b3e4f5a6b7c8d9e
 
 Exit codes: 0 there is an answer, also when the call would be refused, 1 there is no such tenant or model, or the files
-are bad, 2 the command was called wrongly.`
+are invalid, 2 the command line is wrong.`
 }
 
 func (c explainCmd) Run(e *env) error {
@@ -39,7 +39,7 @@ func (c explainCmd) Run(e *env) error {
 	}
 	q := &adminapi.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
 	if c.Tenant == "" || c.Model == "" {
-		return &usageError{"whose call is it, and of which model? Say --tenant and --model, or --request of one that was refused"}
+		return &usageError{"give the call's --tenant and --model, or the --request of a refused call"}
 	}
 	if err := q.Validate(); err != nil {
 		return &usageError{err.Error()}
@@ -98,7 +98,7 @@ func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *ten
 	if err == nil {
 		a.Explanation = live
 		if snap != nil && live.PolicyHash != snap.Hash() {
-			a.note("the gateway at %s has another policy in force (%.12s) than these files say (%.12s); this is by its own.", where, live.PolicyHash, snap.Hash())
+			a.note("the gateway at %s has a policy in force (%.12s) other than these files (%.12s); this is by the gateway's.", where, live.PolicyHash, snap.Hash())
 		}
 		return nil
 	}
@@ -112,6 +112,6 @@ func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *ten
 	case snap == nil:
 		return &usageError{fmt.Sprintf("there is no %s here; name a config with -c, or a gateway with --admin: %v", defaultConfig, err)}
 	}
-	a.note("%v. So this is by the files alone: what is used, and what would be decided now, is not known.", err)
+	a.note("%v. This is from the files alone: current usage, and the decision now, are unknown.", err)
 	return nil
 }

@@ -40,5 +40,5 @@ func readExplanation(status int, body []byte) (*adminapi.Explanation, error) {
 	if err := whatItSaid(status, body); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("status %d, and nothing that explains; is it a gateway, and not an older one?", status)
+	return nil, fmt.Errorf("status %d without an explanation; is this a gateway of this version?", status)
 }

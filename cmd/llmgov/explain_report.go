@@ -73,7 +73,7 @@ func (a *answer) notePace() {
 		return
 	}
 	if l := &a.Limits[*d.Limit]; l.Kind == "pool" && *l.Left >= l.Asked && *l.Wait > 0 {
-		a.note("pool %s has room in its minute; but it hands that out at an even pace, by weight, and in parts to gateways that share it: this call's turn is later.", l.Pool)
+		a.note("pool %s has room in its minute, but releases it at a steady rate, by weight, and in parts to gateways that share it: this call's turn comes later.", l.Pool)
 	}
 }
 
@@ -90,7 +90,7 @@ func (a *answer) title() string {
 	text = fmt.Sprintf("%s in pool %s: %d tokens of input and %d of output, %s, waits at most %s.",
 		text, a.Pool, a.Input, a.Output, a.Priority, time.Duration(a.MaxWait*float64(time.Second)))
 	if a.TenantLimits != "" && a.TenantLimits != string(tenants.LimitsLeased) {
-		text += "\nWith a shared store, that is asked for the limits of the tenant before each call (tenant_limits: " + a.TenantLimits + ")."
+		text += "\nWith a shared store, each call asks it for the tenant's limits (tenant_limits: " + a.TenantLimits + ")."
 	}
 	return text
 }

@@ -89,9 +89,9 @@ func TestReadExplanation(t *testing.T) {
 		what   string // of the error; "" is none
 	}{
 		{200, `{"tenant":"a","limits":[],"decision":{"outcome":"admit"}}`, ""},
-		{200, `{"tenant":"a"}`, "status 200, and nothing that explains"},
-		{200, `<html>`, "status 200, and nothing that explains"},
-		{404, "404 page not found\n", "status 404, and nothing that explains"},
+		{200, `{"tenant":"a"}`, "status 200 without an explanation"},
+		{200, `<html>`, "status 200 without an explanation"},
+		{404, "404 page not found\n", "status 404 without an explanation"},
 		{401, "the admin token is missing or wrong\n", "set admin.token as that gateway has it"},
 		{404, `{"error":{"code":"tenant_not_found","message":"There is no tenant \"x\"."}}`, `There is no tenant "x"`},
 	} {

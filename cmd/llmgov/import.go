@@ -32,7 +32,7 @@ func (importLitellmCmd) Help() string {
 What has no counterpart is listed, each with its place. Teams and keys that LiteLLM keeps in its database are not read;
 its keys are hashed as ours are, so "sha256:" and a token of that database is a key's hash here.
 
-Exit codes: 0 written, 1 nothing could be written, 2 the command was called wrongly.`
+Exit codes: 0 written, 1 nothing could be written, 2 the command line is wrong.`
 }
 
 func (c importLitellmCmd) Run(e *env) error {
@@ -51,7 +51,7 @@ func (c importLitellmCmd) Run(e *env) error {
 		return fmt.Errorf("llmgov: %w", err)
 	}
 	if err := loads(e, result.Files); err != nil {
-		return fmt.Errorf("llmgov: the files that %s comes to are not good, and were not written:\n%w", c.Config, err)
+		return fmt.Errorf("llmgov: the files converted from %s would be invalid, and were not written:\n%w", c.Config, err)
 	}
 	if err := writeNew(c.Out, result); err != nil {
 		return err

@@ -31,7 +31,7 @@ type loadCmd struct {
 	MaxTokens    int64   `placeholder:"N" help:"What each call declares. Default: the length that was drawn."`
 	Stream       float64 `default:"1" placeholder:"P" help:"Share of calls that are streamed. Default ${default}."`
 	Disconnect   float64 `placeholder:"P" help:"Share of streams to break off at a random point."`
-	Retry        string  `default:"none" enum:"none,hinted,sdk" placeholder:"RULE" help:"What refused callers do: none, hinted (come back when told) or sdk (as OpenAI's libraries). Default ${default}."`
+	Retry        string  `default:"none" enum:"none,hinted,sdk" placeholder:"RULE" help:"What refused callers do: none, hinted (obey Retry-After) or sdk (as OpenAI's libraries). Default ${default}."`
 
 	Timeout     time.Duration `default:"60s" placeholder:"DURATION" help:"When an answer is given up. Default ${default}."`
 	MaxInFlight int           `default:"5000" placeholder:"N" help:"Calls that are open at once; more are sent late, and measured so. Default ${default}."`
@@ -95,7 +95,7 @@ func (c loadCmd) limits() ([]load.Limit, error) {
 // plan is what flags and file ask for.
 func (c loadCmd) plan(e *env) (*load.Plan, error) {
 	if u, err := neturl.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &usageError{fmt.Sprintf("--url: %q is no URL; write one such as http://localhost:8080", c.URL)}
+		return nil, &usageError{fmt.Sprintf("--url: %q is not a URL; write one such as http://localhost:8080", c.URL)}
 	}
 	if err := c.ranges(); err != nil {
 		return nil, err

@@ -45,8 +45,8 @@ func untilSignalled() context.Context {
 // Exit codes.
 const (
 	exitOK    = 0
-	exitBad   = 1 // what was asked about is bad, is not there, or could not be done
-	exitUsage = 2 // the command line is wrong, whatever there is to ask about
+	exitBad   = 1 // the command or its check failed, or the target was not found
+	exitUsage = 2 // the command line is wrong, whether or not the target exists
 )
 
 // env is what a command runs in.
@@ -65,7 +65,7 @@ type cli struct {
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
 	Import     importCmd     `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
 	Simulate   simulateCmd   `cmd:"" help:"Run a traffic scenario through the admission code, beside the ideal."`
-	Plan       planCmd       `cmd:"" help:"Replay a decision log against a candidate policy: who would be refused, or admitted, that was not."`
+	Plan       planCmd       `cmd:"" help:"Replay a decision log against a candidate policy: which calls would newly be refused or admitted."`
 	Load       loadCmd       `cmd:"" help:"Send calls at given rates, and report what became of them."`
 	Mock       mockCmd       `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
 	Keys       keysCmd       `cmd:"" help:"Make API keys and their hashes."`
@@ -77,8 +77,8 @@ type cli struct {
 func (cli) Help() string {
 	return `Example: llmgov serve -c llmgov.yaml
 
-Exit codes: 0 ok, 1 what was asked about (a file, a tenant, a gateway) is bad or not there, or could not be done, 2 the
-command was called wrongly: a flag, its value, or the name of something built in.`
+Exit codes: 0 ok, 1 the command or its check failed, or the target (a file, a tenant, a gateway) was not found, 2 the
+command line is wrong: a flag, its value, or the name of something built in.`
 }
 
 // run is main without the process: it returns the exit code.
@@ -131,7 +131,7 @@ func calledWrongly(err error) bool {
 // errTold is that the thing asked about is bad, which the command's output says.
 var errTold = errors.New("llmgov: BUG: told already")
 
-// usageError is a command that was called wrongly.
+// usageError is a wrong command line.
 type usageError struct{ what string }
 
 func (e *usageError) Error() string { return "llmgov: " + e.what }

@@ -25,8 +25,8 @@ func (planCmd) Help() string {
 The logs of gateways that share their limits through a store are decided together, as if one gateway had the limits to
 itself.
 
-Exit codes: 0 no more calls that were admitted would be refused than --allow says, 1 more would be, or the log or the
-files are bad, 2 the command was called wrongly.`
+Exit codes: 0 at most --allow admitted calls would be refused, 1 more would be, or the log or the files are invalid,
+2 the command line is wrong.`
 }
 
 func (c planCmd) Run(e *env) error {

@@ -18,7 +18,7 @@ type presetsCmd struct {
 func (presetsCmd) Help() string {
 	return `Example: llmgov presets show balanced >llmgov.yaml
 
-Exit codes: 0 ok, 2 the command was called wrongly, or there is no such preset.`
+Exit codes: 0 ok, 2 the command line is wrong, or there is no such preset.`
 }
 
 type presetsListCmd struct{}

@@ -17,7 +17,7 @@ func (schemaCmd) Help() string {
 Editors with a YAML language server then complete and check a file that begins with
 # yaml-language-server: $schema=policy.schema.json
 
-Exit codes: 0 ok, 2 the command was called wrongly.`
+Exit codes: 0 ok, 2 the command line is wrong.`
 }
 
 func (s schemaCmd) Run(e *env) error {

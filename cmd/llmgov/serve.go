@@ -26,7 +26,7 @@ type serveCmd struct {
 	Listen      string `placeholder:"ADDR" help:"Where tenants call. Port 0 picks a free one. Default :8080."`
 	AdminListen string `placeholder:"ADDR" help:"Where operators look: metrics and the admin API. Default 127.0.0.1:9090."`
 	Store       string `placeholder:"URL" help:"Where limits are shared between gateways: postgres://user:password@host/database or redis://user:password@host:6379. Default memory, which shares nothing."`
-	Node        string `placeholder:"NAME" help:"This process among its like. Default: host name and process id."`
+	Node        string `placeholder:"NAME" help:"This process's name, unique among gateways that share a store. Default: host name and process id."`
 	Region      string `placeholder:"NAME" help:"Where this process runs. Default local."`
 	Traffic     bool   `help:"Add demo load, in quickstart mode."`
 }

@@ -183,17 +183,17 @@ func (s *sharing) tell(ev runner.Event) {
 	case federation.Granted:
 		log.Info("limits are shared out by the store", "epoch", ev.Reply.Epoch)
 	case federation.Learning:
-		log.Warn("the store is new or has lost data: nothing is granted until it is known what was used. "+
-			"Where the pool's expect_nodes says how many gateways there are, that takes a second or two", "epoch", ev.Reply.Epoch,
+		log.Warn("the store is new or has lost data: nothing is granted until earlier usage is known. "+
+			"If the pool's expect_nodes is set, that takes a second or two", "epoch", ev.Reply.Epoch,
 			"seconds", (ev.Reply.Until-ev.Reply.Now)/1000)
 	case federation.Fenced:
-		log.Error("another process has this one's node name: it admits nothing any more. Give each process a node name of its own, and restart it")
+		log.Error("another process uses this node name, so this process admits no more calls. Give each process its own node name, and restart this one")
 	case "lost":
 		if errors.Is(ev.Err, federation.ErrDamaged) || errors.Is(ev.Err, federation.ErrEncoding) {
-			log.Error("the store's account cannot be used: what was granted is used until it expires, and nothing is granted any more", "error", ev.Err.Error())
+			log.Error("the store's account cannot be used: existing grants are used until they expire, and no more are granted", "error", ev.Err.Error())
 			return
 		}
-		log.Warn("the store does not answer: what was granted is used until it expires", "error", ev.Err.Error())
+		log.Warn("the store does not answer: existing grants are used until they expire", "error", ev.Err.Error())
 	}
 }
 

@@ -37,7 +37,7 @@ func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, 
 	log.Info("draining", "running", running, "at_most", patience.String(), "listens_for", grace.String())
 	if wait(server, gw, patience, grace) != nil {
 		running, _ = gov.Leases()
-		log.Warn("drain took too long, cutting what is left", "running", running)
+		log.Warn("drain took too long, cutting the remaining calls", "running", running)
 		cut(gateway.ErrDraining)
 		if wait(server, gw, time.Second, 0) != nil {
 			_ = server.Close()

@@ -27,7 +27,7 @@ tenant received beside what a fluid, weighted max-min split would have given it.
 Example: llmgov simulate s2 --seeds 1,2 -o report.html
          llmgov simulate s2 --show >mine.yaml && llmgov simulate mine.yaml
 
-Exit codes: 0 ok, 1 the file is bad or is not there, 2 the command was called wrongly, or no scenario has that name.`
+Exit codes: 0 ok, 1 the file is invalid or missing, 2 the command line is wrong, or no scenario has that name.`
 }
 
 func (c simulateCmd) Run(e *env) error {

@@ -76,7 +76,7 @@ func (a *adminSide) read(ctx context.Context, path string, into any) error {
 		return nil
 	}
 	if err = whatItSaid(status, body); err == nil {
-		err = fmt.Errorf("status %d, and nothing that can be shown; is it a gateway, and not an older one?", status)
+		err = fmt.Errorf("status %d without a snapshot; is this a gateway of this version?", status)
 	}
 	return &saidError{a.where, err.Error()}
 }

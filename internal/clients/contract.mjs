@@ -150,7 +150,7 @@ async function seen(client, open, gw) {
     assert.equal(got.status, 429);
     assert.equal(got.kind, client.kinds.rate);
     assert.equal(got.code, client.rateCode ?? 'rate_limit_exceeded');
-    assert.match(got.message, new RegExp(`tenant ${tenant} on calls at once.*Limit 1, Used 1.*Please try again in `));
+    assert.match(got.message, new RegExp(`tenant ${tenant} on concurrent calls.*Limit 1, Used 1.*Please try again in `));
     assert.equal(Number(got.header('retry-after')), Math.ceil(Number(got.header('retry-after-ms')) / 1000));
     assert.match(got.id, /^req_/);
     assert.equal(got.header('x-request-id'), got.id);

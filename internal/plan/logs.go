@@ -57,7 +57,7 @@ func checkTwice(logs []Log) error {
 		for _, r := range l.Runs {
 			k := life{r.Start.Node, r.Start.Time.UnixNano()}
 			if other, ok := in[k]; ok && other != l.Path {
-				return fmt.Errorf("%s and %s tell of one gateway that was started at %s; give each log once", other, l.Path, r.Start.Time.Format(time.RFC3339Nano))
+				return fmt.Errorf("%s and %s are logs of the same gateway, started at %s; give each log once", other, l.Path, r.Start.Time.Format(time.RFC3339Nano))
 			}
 			in[k] = l.Path
 		}

@@ -121,7 +121,7 @@ func TestCompare_RefusedByNoPolicy(t *testing.T) {
 	if b, a := r.Tenants[0].Before, r.Tenants[0].After; r.Taken != 3 || r.Differ > 0 || b.Refused != 3 || a.Refused != 3 || a.Admitted != 1 {
 		t.Errorf("%d are taken as they were, %d differ: %+v, %+v", r.Taken, r.Differ, b, a)
 	}
-	if text := r.worth(); !strings.Contains(text, "2 gateways") || !strings.Contains(text, " 1 of 1 calls come out as they were") {
+	if text := r.worth(); !strings.Contains(text, "2 gateways") || !strings.Contains(text, " 1 of 1 calls are decided as recorded") {
 		t.Errorf("it says %s", text)
 	}
 }
@@ -162,7 +162,7 @@ func TestCompare_LateLog(t *testing.T) {
 	if want := noon.Add(12 * time.Minute); r.Taken != 4 || r.Differ != 1 || !r.KnownFrom.Equal(want) || !r.From.Equal(noon) {
 		t.Errorf("from %s, known from %s: %d are taken as they were, %d come out otherwise", r.From, r.KnownFrom, r.Taken, r.Differ)
 	}
-	if text := r.worth(); !strings.Contains(text, "until 2026-11-21T12:12:00Z calls are taken as they were") {
+	if text := r.worth(); !strings.Contains(text, "so calls until 2026-11-21T12:12:00Z are taken as recorded") {
 		t.Errorf("it says %s", text)
 	}
 }
@@ -199,7 +199,7 @@ func TestCompare_BudgetsFromZero(t *testing.T) {
 		"known from the start": {capped, []decisions.Line{whole}, false},
 	} {
 		r := compared(t, c.candidate, c.lines)
-		if r.BudgetsFromZero != c.want || c.want != strings.Contains(r.worth(), "What was used of budgets before that is not known") {
+		if r.BudgetsFromZero != c.want || c.want != strings.Contains(r.worth(), "Earlier usage of budgets is unknown") {
 			t.Errorf("%s: %v: %s", name, r.BudgetsFromZero, r.worth())
 		}
 	}
@@ -217,7 +217,7 @@ func TestCompare_GatewaysThatShareNothing(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	logs[0][0].Start.Shared = true
-	if r := compared(t, slots(1), logs...); r.Exact || r.Calls != 2 || r.Differ > 0 || !strings.Contains(r.worth(), "1 runs were without a store") {
+	if r := compared(t, slots(1), logs...); r.Exact || r.Calls != 2 || r.Differ > 0 || !strings.Contains(r.worth(), "1 runs had no store") {
 		t.Errorf("where one shares: %+v", r)
 	}
 }
@@ -308,7 +308,7 @@ func TestCompare_MissingLogs(t *testing.T) {
 					t.Errorf("missing is %s", m.Node)
 				}
 			}
-			if got != c.want || r.Unwatched || (got != "") != strings.Contains(r.worth(), "No log given tells what b did") {
+			if got != c.want || r.Unwatched || (got != "") != strings.Contains(r.worth(), "The log of b, which shared the limits") {
 				t.Errorf("missing %q, want %q; it says %s", got, c.want, r.worth())
 			}
 		})
@@ -317,7 +317,7 @@ func TestCompare_MissingLogs(t *testing.T) {
 
 // One log in which nobody was seen says that there may be others.
 func TestCompare_Unwatched(t *testing.T) {
-	const hint = "Nobody has seen which other gateways there were"
+	const hint = "The log does not say which other gateways shared the limits"
 	one := []decisions.Line{started("a", 0, slots(1))}
 	if r := compared(t, slots(1), one); !r.Unwatched || !strings.Contains(r.worth(), hint) {
 		t.Errorf("of one log it says %s", r.worth())
@@ -337,7 +337,7 @@ func TestCompare_WhichLogs(t *testing.T) {
 	}
 	twice := []decisions.Line{started("a", 0, slots(1))}
 	_, err := Compare([]Log{logOf(t, "x", twice), logOf(t, "y", twice)}, candidateOf(slots(1)))
-	if want := "x and y tell of one gateway that was started at 2026-11-21T12:00:00Z; give each log once"; err == nil || err.Error() != want {
+	if want := "x and y are logs of the same gateway, started at 2026-11-21T12:00:00Z; give each log once"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -99,7 +99,7 @@ func ReadLog(path string, lines iter.Seq2[decisions.Line, error]) (Log, error) {
 			log.Runs = append(log.Runs, run)
 		}
 		if run == nil {
-			return Log{}, fmt.Errorf("%s: line %d is no beginning of a decision log; name the file as decision_log.path does", path, n)
+			return Log{}, fmt.Errorf("%s: line %d is not the beginning of a decision log; name the file as decision_log.path does", path, n)
 		}
 		run.take(&l, n)
 	}

@@ -49,16 +49,16 @@ func (r *Report) worth() string {
 	case r.Shared:
 		text = r.sharedWorth()
 	case r.Exact:
-		text = "By its own policy the log comes out as it was decided, call by call."
+		text = "Replayed under its own policy, the log reproduces every decision."
 	case r.Late:
-		text = fmt.Sprintf("The log's beginning is gone, so its first two minutes are taken as they were; behind them %d calls come out otherwise by its own policy.", r.Differ)
+		text = fmt.Sprintf("The log's beginning is missing, so its first two minutes are taken as recorded; after them %d calls are decided differently under its own policy.", r.Differ)
 	case r.LostLines > 0:
-		text = fmt.Sprintf("Of the log %d lines are lost: by its own policy %d calls come out otherwise.", r.LostLines, r.Differ)
+		text = fmt.Sprintf("%d lines of the log are missing; under its own policy %d calls are decided differently.", r.LostLines, r.Differ)
 	default:
-		text = fmt.Sprintf("By its own policy %d calls come out otherwise than they were decided, and %d at another time or with other figures: this is another version of llmgov, or the log was changed.", r.Differ, r.Inexact)
+		text = fmt.Sprintf("Under its own policy %d calls are decided differently, and %d at another time or with other figures: the log is from another version of llmgov, or was changed.", r.Differ, r.Inexact)
 	}
 	if r.BudgetsFromZero {
-		text += "\nWhat was used of budgets before that is not known: they begin with nothing used, and refuse fewer calls here than they would."
+		text += "\nEarlier usage of budgets is unknown: budgets start unused here, so this understates refusals."
 	}
 	if r.Reloads > 0 {
 		text += fmt.Sprintf("\nThe policy was changed %d times; the candidate holds for all of it.", r.Reloads)
@@ -73,23 +73,23 @@ func (r *Report) sharedWorth() string {
 		gateways = fmt.Sprintf("They went through %d gateways that share their limits, and are", n)
 	}
 	again := r.Calls - r.Taken
-	text := fmt.Sprintf("%s decided here as if one gateway had these to itself, which is close, not exact: by the log's own policy %d of %d calls come out as they were decided.",
+	text := fmt.Sprintf("%s decided here as if by one gateway, which is close but not exact: under the log's own policy %d of %d calls are decided as recorded.",
 		gateways, again-r.Differ, again)
 	if r.Late {
-		text += fmt.Sprintf("\nThe beginning of a log is gone, so that until %s calls are taken as they were.", clockTime(r.KnownFrom))
+		text += fmt.Sprintf("\nThe beginning of a log is missing, so calls until %s are taken as recorded.", clockTime(r.KnownFrom))
 	}
 	if r.Alone > 0 {
-		text += fmt.Sprintf("\n%d runs were without a store: each of these is decided for itself.", r.Alone)
+		text += fmt.Sprintf("\n%d runs had no store: each is decided on its own.", r.Alone)
 	}
 	if r.LostLines > 0 {
-		text += fmt.Sprintf("\n%d lines are lost.", r.LostLines)
+		text += fmt.Sprintf("\n%d lines of the logs are missing.", r.LostLines)
 	}
 	for _, m := range r.Missing {
-		text += fmt.Sprintf("\nNo log given tells what %s did, which shared the limits from %s to %s: without its calls fewer are refused here than would be.",
+		text += fmt.Sprintf("\nThe log of %s, which shared the limits from %s to %s, is missing: without its calls this understates refusals.",
 			m.Node, clockTime(m.From), clockTime(m.To))
 	}
 	if r.Unwatched && len(r.Logs) == 1 {
-		text += "\nNobody has seen which other gateways there were: if there were any, give their logs too, or fewer calls are refused here than would be."
+		text += "\nThe log does not say which other gateways shared the limits: if there were any, give their logs too, or this understates refusals."
 	}
 	return text
 }
@@ -107,7 +107,7 @@ func (r *Report) writeLogs(w io.Writer) error {
 		l := &r.Logs[i]
 		apart := ""
 		if l.Apart {
-			apart = "\tno other log tells of this time: is a clock wrong, or the log of another day?"
+			apart = "\tno other log covers this time: is a clock wrong, or the log from another day?"
 		}
 		fmt.Fprintf(tw, "  %s\t%s\t%d\t%s\t%s%s\n", l.Path, strings.Join(l.Nodes, ", "), l.Calls, clockTime(l.From), clockTime(l.To), apart)
 	}
@@ -118,7 +118,7 @@ func (r *Report) writeLogs(w io.Writer) error {
 func (r *Report) conclusion() string {
 	switch {
 	case len(r.Flips) == 0:
-		return "Nothing would be decided otherwise."
+		return "No decision would change."
 	case r.NowRefused == 0:
 		return fmt.Sprintf("No call that was admitted would be refused; %d that were not would be admitted.", r.NowAdmitted)
 	}

@@ -68,7 +68,7 @@ func Convert(source string, data []byte, opt Options) (*Result, error) {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	if doc.Kind != yaml.DocumentNode || content(doc.Content[0]).Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: is no config of LiteLLM: it holds no mapping", source)
+		return nil, fmt.Errorf("%s: is not a config of LiteLLM: it holds no mapping", source)
 	}
 	root := node{tree: &tree{taken: map[*yaml.Node]bool{}}, val: doc.Content[0]}
 	c := &converter{
@@ -137,7 +137,7 @@ func (c *converter) master(key node) {
 		}
 		c.tenants = append(c.tenants, t)
 	case key.there():
-		key.note("opens nothing here: each caller needs a key of a tenant, and admin.token is for the admin side")
+		key.note("has no counterpart: each caller needs a key of a tenant, and admin.token is for the admin side")
 	}
 }
 

@@ -128,7 +128,7 @@ func weightOf(n node) *big.Rat {
 	}
 	r, ok := new(big.Rat).SetString(n.text())
 	if !ok || r.Sign() <= 0 {
-		n.note("is no weight above 0, so it is as if it were not there")
+		n.note("is not a weight above 0, and is ignored")
 		return nil
 	}
 	return r

@@ -88,7 +88,7 @@ func (c *converter) barred(n node) bool {
 	case strings.EqualFold(n.get("blocked").text(), "true"):
 		n.note("is blocked, and left out")
 	case end.there() && end.text() != "null" && expiry(n) == "":
-		end.note("is no time from 2000 to 2999, so it is left out")
+		end.note("is not a time from 2000 to 2999, and is left out")
 	default:
 		return false
 	}

@@ -66,7 +66,7 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 		return d, false
 	}
 	if strings.ContainsAny(d.real, " \t\n") || d.real == "" {
-		d.model.note("is no name of a model here, and is left out")
+		d.model.note("is not a valid name of a model, and is left out")
 		return d, false
 	}
 	if d.real == "*" && d.provider.family != "" {
@@ -168,7 +168,7 @@ func (c *converter) price(name string, params, info node) {
 func perMillion(n node) string {
 	r, ok := new(big.Rat).SetString(n.text())
 	if !ok || r.Sign() < 0 {
-		n.note("is no price, and left out")
+		n.note("is not a price, and is left out")
 		return ""
 	}
 	r.Mul(r, big.NewRat(1_000_000, 1))

@@ -43,7 +43,7 @@ func (c *converter) limitsOf(n node) limits {
 			every.note("is left out, since there is no max_budget beside it")
 		}
 	case !ok || amount.Sign() <= 0:
-		budget.note("is no amount above 0, and left out")
+		budget.note("is not an amount above 0, and is left out")
 	case period(every.text()) == "":
 		budget.note("only budgets by hour, day, week and month (1h, 1d, 7d, 30d) have a counterpart; it is left out")
 	default:
@@ -192,7 +192,7 @@ func (c *converter) tryAdd(n node, name string, by ...string) []string {
 // has no counterpart is not granted, and who is left with nothing is left out.
 func (c *converter) grants(t *tenant, list node) (some bool) {
 	if list.text() != "" {
-		list.note("is no list, so nothing is granted, and its owner is left out")
+		list.note("is not a list, so nothing is granted, and its owner is left out")
 		t.at.takeAll()
 		return false
 	}

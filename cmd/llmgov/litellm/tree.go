@@ -114,7 +114,7 @@ func (n node) amount() int64 {
 	}
 	r, ok := new(big.Rat).SetString(strings.ReplaceAll(n.text(), "_", ""))
 	if !ok || !r.IsInt() || !r.Num().IsInt64() || r.Sign() <= 0 {
-		n.note("is no whole number above 0, and left out")
+		n.note("is not a whole number above 0, and is left out")
 		return 0
 	}
 	return r.Num().Int64()
