@@ -35,8 +35,8 @@ type Config struct {
 	Observer Observer
 	// Recorded makes all decisions a function of what the Observer is told: another governor that
 	// is told the same at the same times (see Ask) decides the same. Decisions are then made one
-	// after the other over all pools, each in an instant of its own, in which the Observer is
-	// called. It excludes Shared, SharedLimits and SharedSlots.
+	// after the other over all pools, each in an instant of its own, after which the Observer
+	// is called. It excludes Shared, SharedLimits and SharedSlots.
 	Recorded bool
 	// Detailed has the Observer told of the events from EventStarted on, too, as Recorded does,
 	// but makes nothing of it: calls are decided as they would be. Who tells another governor
