@@ -44,7 +44,7 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseToken), secret: true,
 	},
 	{
-		key: "node", about: "This process among its like. Left empty: host name and process id.", kind: textKind(`^\S*$`),
+		key: "node", about: "This process's name, unique among gateways that share a store. Left empty: host name and process id.", kind: textKind(`^\S*$`),
 		get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName),
 	},
 	{

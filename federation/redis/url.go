@@ -61,13 +61,13 @@ const (
 func parse(text string) (*address, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, errors.New("the address is no URL")
+		return nil, errors.New("the address is not a URL")
 	}
 	a := &address{user: u.User.Username()}
 	a.password, _ = u.User.Password()
 	scheme, sentinel := strings.CutSuffix(u.Scheme, "+sentinel")
 	if a.sentinel = sentinel; scheme != "redis" && scheme != "rediss" {
-		return nil, fmt.Errorf("%s:// is no scheme of Redis", u.Scheme)
+		return nil, fmt.Errorf("%s:// is not a scheme of Redis", u.Scheme)
 	}
 	q := u.Query()
 	port := defaultPort
@@ -83,7 +83,7 @@ func parse(text string) (*address, error) {
 	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		if a.db, err = strconv.Atoi(db); err != nil || a.db < 0 {
-			return nil, fmt.Errorf("/%s is no number of a database", db)
+			return nil, fmt.Errorf("/%s is not the number of a database", db)
 		}
 	}
 	if a.db > 0 && a.cluster {

@@ -53,12 +53,12 @@ func equal(a, b *address) bool {
 // TestURL: what is wrong with an address is said without its password.
 func TestURL(t *testing.T) {
 	for url, want := range map[string]string{
-		"redis://u:secret@h:port":          "no URL",
-		"http://u:secret@h":                "http:// is no scheme",
+		"redis://u:secret@h:port":          "not a URL",
+		"http://u:secret@h":                "http:// is not a scheme",
 		"redis://u:secret@":                "a host is missing",
 		"redis://u:secret@a,,b":            "a host is missing",
-		"redis://u:secret@h/x":             "/x is no number of a database",
-		"redis://u:secret@h/-1":            "/-1 is no number of a database",
+		"redis://u:secret@h/x":             "/x is not the number of a database",
+		"redis://u:secret@h/-1":            "/-1 is not the number of a database",
 		"redis://u:12/secret@h":            "has an @ behind its host",
 		"redis://u:12?secret@h":            "has an @ behind its host",
 		"redis://u:secret@a,b/1":           "database 0 only",

@@ -56,7 +56,7 @@ func ParseLimits(list string) ([]Limit, error) {
 func parseLimit(text string) (Limit, error) {
 	at := strings.IndexAny(text, "<>")
 	if at < 0 {
-		return Limit{}, fmt.Errorf("%s is no condition; write one such as error>0 or p99>2s", strictyaml.Show(text))
+		return Limit{}, fmt.Errorf("%s is not a condition; write one such as error>0 or p99>2s", strictyaml.Show(text))
 	}
 	name, bound := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])
 	l := Limit{text: text, below: text[at] == '<'}

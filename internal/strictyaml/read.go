@@ -71,7 +71,7 @@ func (v Value) Name(into *string) {
 		return
 	}
 	if !nameForm.MatchString(text) {
-		v.Problem("%s is no name; write letters, digits, '.', '_' and '-', beginning with a letter or digit", Show(text))
+		v.Problem("%s is not a name; write letters, digits, '.', '_' and '-', beginning with a letter or digit", Show(text))
 		return
 	}
 	*into = text
