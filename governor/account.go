@@ -27,7 +27,9 @@ type account struct {
 	// Calls in flight hold pending of the period that ends at ends.
 	ends    time.Time
 	pending int64
-	ended   turnover
+	// committed is the part of pending that commitments hold, which does not come back soon.
+	committed int64
+	ended     turnover
 
 	// For a tenant's budget that is kept together with other processes, in the books' units: the
 	// part that this process may use, what counts in the others, how much of that is held by calls
@@ -48,6 +50,8 @@ type held struct {
 	*account
 	hold budget.Hold
 	till time.Time
+	// committed says that a commitment holds it.
+	committed bool
 }
 
 func newAccount(b Budget) *account {
@@ -106,7 +110,9 @@ func (a *account) advance(now time.Time) {
 		ends = a.split.ResetAt(now)
 	}
 	if !ends.Equal(a.ends) {
-		a.ends, a.pending = ends, 0
+		a.ends = ends
+		a.pending = 0
+		a.committed = 0
 		if a.of != nil && a.of.common != nil {
 			a.part, a.others, a.othersPending, a.known = 0, 0, 0, 0
 			a.limitCap()
@@ -137,17 +143,25 @@ func (a *account) used(now time.Time) int64 {
 // An expectation is a guess, and a poor one at the start, when no call has ended yet. So if nothing
 // is in flight that could give anything back, a call that does not fit goes with what is left: no
 // guess bars anybody from the rest of a budget until its reset. That exceeds the budget by at most
-// one call. It does not apply to what is left of a part, since there is more elsewhere.
-func (a *account) hold(now time.Time, member budget.MemberID, s Spend) (held, budget.Answer) {
+// one call. It does not apply to what is left of a part, since there is more elsewhere; nor to a
+// commitment, which is no guess.
+func (a *account) hold(now time.Time, member budget.MemberID, b *tab) (held, budget.Answer) {
 	a.advance(now)
-	c := min(a.units(s[a.Unit]), a.limit())
+	asked := a.units(b.spend[a.Unit])
+	c := min(asked, a.limit())
+	a.last = c
+	if b.exact {
+		h, ans := a.ask(now, member, asked)
+		a.pending += h.Amount()
+		a.committed += h.Amount()
+		return held{account: a, hold: h, till: a.ends, committed: true}, ans
+	}
 	h, ans := a.ask(now, member, c)
-	if !ans.OK && a.inFlight() == 0 && ans.Remaining > 0 && !a.short() {
+	if !ans.OK && a.inFlight() == a.committed && ans.Remaining > 0 && !a.short() {
 		h, ans = a.ask(now, member, ans.Remaining)
 	}
 	a.pending += h.Amount()
-	a.last = c
-	return held{a, h, a.ends}, ans
+	return held{account: a, hold: h, till: a.ends}, ans
 }
 
 func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
@@ -163,11 +177,17 @@ func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Ho
 // settle replaces what a call holds by what it took.
 func (a *account) settle(now time.Time, h held, s Spend) {
 	a.advance(now)
-	if h.till.Equal(a.ends) {
+	present := h.till.Equal(a.ends)
+	if present {
 		a.pending -= h.hold.Amount()
 	}
 	took := a.units(s[a.Unit])
-	a.ended.note(h.hold.Amount(), took)
+	switch {
+	case !h.committed:
+		a.ended.note(h.hold.Amount(), took)
+	case present:
+		a.committed -= h.hold.Amount()
+	}
 	if a.cap != nil {
 		a.cap.Settle(now, h.hold, took)
 	} else {
@@ -176,7 +196,7 @@ func (a *account) settle(now time.Time, h held, s Spend) {
 }
 
 // comesBack is how much of what calls in flight hold is expected back when they end.
-func (a *account) comesBack() int64 { return a.ended.back(a.inFlight()) }
+func (a *account) comesBack() int64 { return a.ended.back(a.inFlight() - a.committed) }
 
 // turnover compares what calls held of a budget with what they took, over the calls of late.
 type turnover struct{ held, took float64 }

@@ -37,7 +37,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 	var worst *Rejection
 	before := len(out)
 	for i, a := range accounts {
-		h, ans := a.hold(now, member(i), b.spend)
+		h, ans := a.hold(now, member(i), b)
 		switch {
 		case ans.OK && (worst == nil || b.shadow):
 			out = append(out, h)
@@ -52,7 +52,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 				a.askForMoreLocked()
 			}
 			if !b.shadow || !a.short() { // a shadow would have waited for a part, not been refused
-				worst = worst.worse(a.rejection(now, member(i), b.spend, ans, b.meanRun))
+				worst = worst.worse(b.refusal(now, a, member(i), ans))
 			}
 			if b.shadow {
 				h.hold, _ = a.ask(now, member(i), 0)

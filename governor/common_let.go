@@ -47,7 +47,7 @@ func (a *account) let(now time.Time, amount int64) held {
 	a.limitCap()
 	a.pending += h.Amount()
 	a.last = max(1, amount)
-	return held{a, h, a.ends}
+	return held{account: a, hold: h, till: a.ends}
 }
 
 // known notes that the store now believes that so much more is used here.

@@ -131,14 +131,13 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	if g.Draining() {
 		return Lease{}, rejectDraining(req.Tenant).after(now.Sub(began)), false
 	}
+	if req.BudgetsOnly {
+		return g.commit(req, v, p, a, now)
+	}
 	may := v.waitsOf(p, req, began)
 
 	// 1 The tenant's own limits, and those of what it is a team of.
-	own := ownCost{}
-	if !req.BudgetsOnly {
-		own = p.ownHoldCost(req)
-	}
-	b := g.open(a, own, v.cfg.Shadow || req.Forced)
+	b := g.open(a, p.ownHoldCost(req), v.cfg.Shadow || req.Forced)
 	b.asked = req.call
 	spends := g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted
 	asks, at := g.consults(p) && !req.Forced, now
@@ -174,7 +173,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 
 	// 3 The pool's share, with what is left of the wait.
 	l, rej, again = g.acquire(ctx, p, v, a.seat, now, req, b, may)
-	l.budgetsOnly, l.before = req.BudgetsOnly, req.Booked.bounded()
+	l.before = req.Booked.bounded()
 	l.Waited += waited
 	return l, rej.after(waited), again
 }

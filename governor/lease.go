@@ -10,16 +10,24 @@ import (
 // Charge or Release; later ones do nothing. The zero Lease holds nothing. A Lease is a small value
 // that may be copied, and is safe for concurrent use.
 type Lease struct {
-	g           *Governor
-	pool        *pool
-	handle      escrow.Handle
-	budgetsOnly bool  // as in the Request
-	before      Usage // the Request's Booked
+	g          *Governor
+	pool       *pool
+	handle     escrow.Handle
+	commitment *commitment // instead of a handle; nil for calls
+	price      Price       // see At
+	before     Usage       // the Request's Booked
 	// Waited is how long the call waited to be admitted.
 	Waited time.Duration
 	// Would is why a shadow's call would have been refused; nil if it would not, or for other
 	// calls.
 	Would *Rejection
+}
+
+// At is the lease with another price than the Request's, if what ends it was another model's. It
+// applies to leases of Requests that are BudgetsOnly.
+func (l Lease) At(p Price) Lease {
+	l.price = p
+	return l
 }
 
 // Settle ends the lease of a call that came to its end, with what it really took. It reports
@@ -57,6 +65,9 @@ func (l Lease) end(u Usage, requests int64, how Ending) (ended bool) {
 }
 
 func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
+	if l.commitment != nil {
+		return l.commitment.end(l.g, l.pool, l.price, u, how)
+	}
 	p, now := l.pool, l.g.clock.Now()
 	p.mu.Lock()
 	w := p.rules.Weights
@@ -99,9 +110,6 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 
 // tookLocked is what a usage takes of the pool's and of tenants' rolling limits.
 func (l Lease) tookLocked(u Usage, requests int64) (escrow.Cost, ownCost) {
-	if l.budgetsOnly {
-		return escrow.Cost{}, ownCost{}
-	}
 	w := l.pool.rules.Weights
 	cost := escrow.Cost{w.cost(u), requests}
 	own := w.ownCost(u, requests)

@@ -157,7 +157,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 			continue
 		}
 		a = a.ifAsked() // as if the store had been asked for a part
-		if _, ans := a.hold(now, member(i), b.spend); !ans.OK {
+		if _, ans := a.hold(now, member(i), b); !ans.OK {
 			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
 			rej.of(of.tenant)
 			c.Wait = rej.RetryAfter

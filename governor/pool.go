@@ -82,9 +82,6 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		Most:    escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1},
 		MaxWait: may.until.Sub(now), Claim: req.Claim,
 	}
-	if req.BudgetsOnly {
-		call.Most = escrow.Cost{}
-	}
 	p.expireLocked(now)
 	if p.slotsComingLocked(call.Background) {
 		call.MaxWait = max(call.MaxWait, may.least.Sub(now))

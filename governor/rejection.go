@@ -58,6 +58,8 @@ type Rejection struct {
 	Resets time.Time
 	// Elsewhere says that other processes hold what is left of the budget.
 	Elsewhere bool
+	// Committing says that it is for later work, such as a batch, whose most the budget has no room for.
+	Committing bool
 	// RetryAfter is how long it takes until the call's turn would come, as far as can be known.
 	RetryAfter time.Duration
 	// Kept says that the call's place in the queue is kept until it comes back.
@@ -121,6 +123,8 @@ func (r *Rejection) budgetError(whose string) string {
 		return fmt.Sprintf("Other gateways hold what is left of the budget of %s %s. %s", whose, figures, r.again())
 	case r.Reason == ReasonBudget:
 		return fmt.Sprintf("The budget of %s is spent %s. It resets at %s. %s", whose, figures, resets, r.again())
+	case r.Committing:
+		return fmt.Sprintf("This batch may take more than is left of the budget of %s %s. It resets at %s. %s", whose, figures, resets, r.again())
 	case r.Reason == ReasonShare:
 		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. It resets at %s. %s", r.Tenant, whose, figures, resets, r.again())
 	default:

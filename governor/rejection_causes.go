@@ -107,6 +107,31 @@ func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans 
 	return rej
 }
 
+// refusal explains why a budget has no room for what a tab spends.
+func (b *tab) refusal(now time.Time, a *account, member budget.MemberID, ans budget.Answer) *Rejection {
+	if b.exact && a.usedByAll(now)+a.units(b.spend[a.Unit]) > a.limit() {
+		return a.rejectCommitment(now, b.spend[a.Unit])
+	}
+	return a.rejection(now, member, b.spend, ans, b.meanRun)
+}
+
+// rejectCommitment refuses work that may take more than is left of a budget: until the next period or, if
+// what it lacks is held, until some of that may have been given back.
+func (a *account) rejectCommitment(now time.Time, asked int64) *Rejection {
+	used := a.usedByAll(now)
+	settled := used - a.inFlight()
+	wait := a.ends.Sub(now)
+	if settled >= a.limit() {
+		return a.reject(ReasonBudget, settled, asked, wait)
+	}
+	if settled+a.units(asked) <= a.limit() {
+		wait = min(wait, commitRetry)
+	}
+	rej := a.reject(unitReasons[a.Unit], used, asked, wait)
+	rej.Committing = true
+	return rej
+}
+
 // rejectElsewhere refuses a call that has to wait because this process's part of a budget is too small.
 func (a *account) rejectElsewhere(now time.Time, c int64) *Rejection {
 	rej := a.reject(unitReasons[a.Unit], a.usedByAll(now), c*a.scale, partRetry)

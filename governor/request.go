@@ -31,7 +31,8 @@ type Request struct {
 	// share, and nothing is learned from it. See Lease.Charge.
 	Forced bool
 	// BudgetsOnly counts the tokens in budgets alone, and in no rolling limit and no share: for
-	// work that the provider does outside of those, such as batches.
+	// work that the provider does outside of those, such as batches. Budgets hold the most that it may
+	// take until the lease ends, which may be days later. Such a lease takes no slot and does not wait.
 	BudgetsOnly bool
 	// Booked is what rolling limits have booked of it already, when the lease was postponed under
 	// which it was begun: the Input and Output of that one's Request. Only what it takes beyond that

@@ -22,6 +22,7 @@ type tab struct {
 	call   uint64 // its number in the journal; 0 = it is not there
 	price  Price
 	spend  Spend     // what it is expected to spend
+	exact  bool      // spend is the most that a commitment may take: it holds all of it, or nothing
 	at     time.Time // when its budgets were held
 	logged int64     // tokens that the journal knows of
 	ended  uint64    // its number in the tally; 0 until it has ended
@@ -107,10 +108,16 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 // in each line. What it held of the pool's budgets has to be settled before.
 func (g *Governor) leave(now time.Time, b *tab, actual ownCost, spent Spend, ran time.Duration) {
 	caps := b.caps
-	for i := range b.holds {
+	reached := len(b.holds)
+	if b.exact { // a commitment holds nothing of quotas, but of their budgets
+		reached = len(b.chain)
+	}
+	for i := range reached {
 		q := b.chain[i].q
 		q.mu.Lock()
-		q.leaveLocked(now, &b.holds[i], actual, ran)
+		if !b.exact {
+			q.leaveLocked(now, &b.holds[i], actual, ran)
+		}
 		for len(caps) > 0 && caps[0].of == q {
 			caps[0].account.settle(now, caps[0], spent)
 			caps = caps[1:]

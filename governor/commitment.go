@@ -1,0 +1,100 @@
+package governor
+
+import (
+	"cmp"
+	"sync/atomic"
+	"time"
+)
+
+// A commitment is what work that the provider does later, outside of all limits per minute, may take of
+// budgets: a batch, for instance. It takes no slot and no turn, is no call that a drain waits for, and
+// may last for days. Unlike a call, which holds what it is expected to take, it holds the most that it
+// may take, because nothing can stop it once it has begun.
+//
+// A journal learns of it when it ends: whoever made it has to make it anew after a restart.
+type commitment struct {
+	state leaseState
+	ended atomic.Bool
+}
+
+// commitRetry is when to come back if commitments or calls hold what another commitment lacks.
+const commitRetry = time.Minute
+
+// commit holds what a Request that is BudgetsOnly may take of all budgets, or of none. again says that
+// its seat was given up by a new table.
+func (g *Governor) commit(req *Request, v *tenantView, p *poolView, a *access, now time.Time) (l Lease, rej *Rejection, again bool) {
+	b := g.open(a, ownCost{}, v.cfg.Shadow || req.Forced)
+	b.asked = req.call
+	b.price = req.Price
+	b.exact = true
+	rej, _ = g.spendFrom(b, now, p.most(req))
+	if rej == nil {
+		rej, again = p.commitShares(now, a.seat, b)
+	}
+	if rej != nil || again {
+		g.leave(now, b, ownCost{}, Spend{}, 0)
+		return Lease{}, rej, again
+	}
+	c := &commitment{state: leaseState{id: req.ID, tenant: v.tenant, tab: b, input: req.Input, since: now}}
+	c.state.course.kind = kindOf(v, req)
+	return Lease{g: g, pool: p.pool, commitment: c, Would: b.would}, nil, false
+}
+
+// most is the most that a request may take of budgets. A spent budget also bars work that declares no
+// tokens.
+func (p *poolView) most(req *Request) Spend {
+	tokens := p.cfg.Weights.most(req.Input, req.Output)
+	usd := req.Price.MicroUSD(Usage{Input: req.Input, Output: req.Output})
+	return Spend{UnitTokens: max(1, tokens), UnitMicroUSD: usd}
+}
+
+// commitShares holds a commitment's part of the pool's budgets. gone says that the seat was given up.
+func (p *pool) commitShares(now time.Time, at *seat, b *tab) (rej *Rejection, gone bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.gone {
+		return nil, true
+	}
+	return p.holdSharesLocked(now, at, b), false
+}
+
+// end replaces what a commitment holds by what was really taken, at a price.
+func (c *commitment) end(g *Governor, p *pool, price Price, u Usage, how Ending) bool {
+	if !c.ended.CompareAndSwap(false, true) {
+		return false
+	}
+	st := &c.state
+	b := st.tab
+	now := g.clock.Now()
+	p.mu.Lock()
+	spent := p.spend(u, 0, cmp.Or(price, b.price))
+	b.ended = g.tally.note(now, st.tenant.name, p.name, spent)
+	p.bookEndedLocked(now, st.tenant, b.parts, spent)
+	p.settleSharesLocked(now, b, spent)
+	p.mu.Unlock()
+	g.keepCommitment(now, p, st, spent)
+	asked := b.asked
+	g.leave(now, b, ownCost{}, spent, 0)
+	if g.events.listened() {
+		g.tellEnd(now, p, st, asked, how, u)
+	}
+	return true
+}
+
+// keepCommitment journals a commitment that took something, as a call that was admitted when it was
+// made and has ended now.
+func (g *Governor) keepCommitment(now time.Time, p *pool, st *leaseState, spent Spend) {
+	if g.journal == nil || spent == (Spend{}) {
+		return
+	}
+	b := st.tab
+	b.call = g.calls.Add(1)
+	held := Charge{Spend: b.spend}
+	err := g.journal.Append(Record{
+		Kind: RecordAdmitted, Call: b.call, Tenant: st.tenant.name, Pool: p.name,
+		Held: b.at, Began: st.since, Booked: held,
+	})
+	if err == nil { // the journal reports errors itself, and the work is done
+		g.keepEnd(now, p, st, held, Charge{Spend: spent})
+	}
+}
