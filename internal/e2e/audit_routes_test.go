@@ -29,6 +29,8 @@ type hidden struct {
 	firstPath, firstBody, firstKind string
 	// events are said in a realtime session, instead of a body.
 	events []string
+	// worth is how many tokens a batch takes, which counts in budgets alone.
+	worth int64
 }
 
 const (
@@ -60,6 +62,13 @@ func hiding() []hidden {
 	plain := func(text string) string { return said(`"` + text + `"`) }
 	upload := form("--b\nContent-Disposition: form-data; name=\"purpose\"\n\nuser_data\n--b\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\n\n") +
 		strings.Repeat("word ", 2000) + form("\n--b--\n")
+	batch := func(worth int64, name, line string) hidden {
+		line = `{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"a"}]` + line + `}}` + "\n"
+		return hidden{
+			name: name, route: "/batches", body: `{"input_file_id":"ID","endpoint":"/v1/chat/completions","completion_window":"24h"}`, worth: worth,
+			firstPath: "/files", firstBody: batchForm(strings.Repeat(line, 10)), firstKind: formKind,
+		}
+	}
 	const chat, messages, responses = "/chat/completions", "/messages", "/responses"
 	return []hidden{
 		{name: "spaces", route: chat, body: plain(strings.Repeat("word, ", 4000))},
@@ -122,6 +131,10 @@ func hiding() []hidden {
 		{name: "what it hears", route: "/audio/transcriptions", kind: formKind, body: asForm("file", "model", "m")},
 		{name: "what it hears", route: "/audio/translations", kind: formKind, body: asForm("file", "model", "m")},
 
+		batch(10*500, "many lines", `,"max_tokens":500`),
+		batch(10*unknown, "lines without a bound", ``),
+		batch(10*3*500, "lines of many answers", `,"max_tokens":500,"n":3`),
+
 		{name: "a response", route: realtimeRoute, events: []string{`{"type":"response.create","response":{"max_output_tokens":1000}}`}},
 		{name: "a response without a bound", route: realtimeRoute, events: []string{`{"type":"response.create"}`}},
 		{name: "hyphens", route: realtimeRoute, events: []string{
@@ -140,7 +153,6 @@ var tokenless = map[string]string{
 	"/responses":             "a response is charged for when it is made, or seen done",
 	"/files":                 "no model reads a file when it comes",
 	"/uploads":               "nor its parts",
-	"/batches":               "a batch counts in budgets alone, when it is done",
 	"/fine_tuning":           "jobs are not metered",
 	"/vector_stores":         "nor is what is searched",
 }
@@ -183,6 +195,10 @@ func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 	synctest.Test(t, func(t *testing.T) {
 		a := tenant("a", 1)
 		a.TPM, a.Routes, a.DefaultPool = limit, tenants.DefaultRoutes|tenants.RouteFiles|tenants.RouteBatches|tenants.RouteRealtime|tenants.RouteResponses, "p"
+		if h.worth > 0 {
+			a.TPM = 1e12
+			a.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: limit, Per: tenants.Month}}
+		}
 		w := world{pool: pool(1e12, 0, 0), tenants: []tenants.Tenant{a}, mock: mock.Config{TPM: 1 << 50, OutputTokens: unknown, FirstToken: 10 * time.Second}}
 		if h.instant {
 			w.mock.FirstToken = 0
@@ -209,7 +225,7 @@ func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 		} else {
 			statuses = atOnce(s, calls, h.route, body, h.header(h.kind)...)
 		}
-		took = s.mock.Stats().TokensProduced - before
+		took = s.mock.Stats().TokensProduced - before + h.worth*int64(statuses[http.StatusOK])
 		if statuses[http.StatusOK] == 0 || statuses[http.StatusOK]+statuses[http.StatusTooManyRequests] != calls {
 			t.Errorf("the answers were %v", statuses)
 		}

@@ -81,7 +81,7 @@ func (c *call) admit() *refusal {
 	if f := c.pool.tooLong(c.leastPrompt()); f != nil {
 		return f
 	}
-	c.req.Output = c.mostOutput()
+	c.req.Output = c.mostOutput(c.route, c.head)
 	return c.acquire(edits)
 }
 

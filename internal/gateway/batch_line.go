@@ -72,6 +72,7 @@ func (l *batchLine) read(name string, v gjson.Result, line []byte) *badRequest {
 
 // checkCalls checks the lines of each part of the form that may be the file, and lowers their bounds.
 func (c *call) checkCalls() *refusal {
+	c.batch = batchSize{}
 	for i := range c.form.Parts {
 		part := &c.form.Parts[i]
 		if !part.IsFile() && !strings.EqualFold(part.Name, "file") {
@@ -107,8 +108,8 @@ func (c *call) checkLines(part *form.Part) *refusal {
 	return nil
 }
 
-// checkLine checks one call of a file: its models, and the objects that it refers to. It returns what is
-// to be changed in it.
+// checkLine checks one call of a file: its models, and the objects that it refers to. It adds what the
+// call may take to the batch, and returns what is to be changed in it.
 func (c *call) checkLine(line []byte) ([]edit, *refusal) {
 	if len(line) == 0 {
 		return nil, nil
@@ -135,6 +136,10 @@ func (c *call) checkLine(line []byte) ([]edit, *refusal) {
 		if !c.pin(ref.id) {
 			return nil, noObject(ref.key, ref.id)
 		}
+	}
+	if l.head != nil {
+		c.weighReferences(l.head, found)
+		c.batch.add(c, &l)
 	}
 	return edits, nil
 }

@@ -77,6 +77,8 @@ type call struct {
 	firstToken time.Duration
 	ending     ending
 	dearest    string              // of the models of a batch, or of the calls of its file
+	batch      batchSize           // likewise
+	held       governor.Lease      // of a batch that is being created
 	failure    error               // for the log
 	turned     *refusal            // llmgov's own answer
 	rejection  *governor.Rejection // by the governor, which has been counted

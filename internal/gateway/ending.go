@@ -221,7 +221,7 @@ func (c *call) learn(res streaming.Result) {
 		return
 	}
 	u := res.Usage
-	c.estimates.prompts.Observe(c.head.model, c.promptSize(), u.Input-c.head.referred.tokens)
+	c.estimates.prompts.Observe(c.head.model, c.promptSize(c.head), u.Input-c.head.referred.tokens)
 	c.estimates.deltas.Observe(c.head.model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
 	c.pool.speed.observe(u.Output, time.Since(c.try.began))
 	if took := u.Input + u.Output; took > 0 {
@@ -243,6 +243,7 @@ func (c *call) finish() {
 		}
 	}
 	c.endAdmitted(cause)
+	c.held.Release()
 	c.g.ongoing.end(c.ongoing)
 	c.memory.Release()
 	c.giveUp()

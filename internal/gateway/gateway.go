@@ -42,6 +42,7 @@ type Gateway struct {
 	declared  map[string]string
 
 	objects *objects.Store
+	batches batchHolds
 	prompts PromptCounter              // may be nil
 	events  *events.Ring               // may be nil
 	refused *recent.Ring[*pastRefusal] // by tenant and request id
@@ -92,6 +93,7 @@ func New(opt Options) (*Gateway, error) {
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
 		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
 		lookups: lookups{due: map[string]time.Time{}},
+		batches: batchHolds{leases: map[objects.Key]governor.Lease{}},
 	}
 	if g.objects == nil {
 		if g.objects, err = objects.Open("", opt.Log); err != nil {
@@ -109,6 +111,7 @@ func New(opt Options) (*Gateway, error) {
 	if g.transport == nil {
 		g.transport = NewTransport(opt.Snapshot.Config().Timeouts)
 	}
+	g.holdAgain(w)
 	g.buffers.New = func() any { return new([bufferSize]byte) }
 	return g, nil
 }
@@ -202,6 +205,10 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	default:
 		c.lookAfter()
 		c.lookBack()
+		if f := c.holdBatch(); f != nil {
+			c.refuse(f)
+			return
+		}
 		c.forward()
 	}
 }

@@ -86,6 +86,8 @@ func (c *call) keep(list []made, owner string) ([]made, error) {
 		entry := objects.Entry{Kind: m.kind, Owner: owner, Size: m.size}
 		if m.kind == objects.BatchFile {
 			entry.Model = c.dearest
+			entry.Input = c.batch.input
+			entry.Output = c.batch.output
 		}
 		if err := c.g.objects.Own(context.WithoutCancel(c.r.Context()), key, entry); err != nil {
 			return list[i:], errors.Join(errNotKept, err)
@@ -156,7 +158,7 @@ func (c *call) keepAnswer(body string) error {
 		}
 		list = append([]made{own}, list...)
 	}
-	if c.route.makes && c.route.shows == objects.Batch && !c.owe(objects.Batch, list[0].id, 0) {
+	if c.createsBatch() && !c.oweBatch(list[0].id) {
 		c.undo(list)
 		return errors.Join(errNotKept, c.failure)
 	}

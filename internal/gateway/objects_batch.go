@@ -50,6 +50,7 @@ func (c *call) isBatchFile(id string) bool {
 			return false
 		}
 		c.dearer(e.Model)
+		c.batch = batchSize{input: e.Input, output: e.Output}
 		return true
 	})
 }

@@ -159,7 +159,7 @@ func (c *call) checkWalk() *refusal {
 			return noObject(ref.key, ref.id)
 		}
 	}
-	c.weighReferences(w.found)
+	c.weighReferences(c.head, w.found)
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (c *call) checkBackground() *refusal {
 func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
-		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.model, c.dearest), Input: input, Bound: c.req.Output,
+		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.model, c.dearest), Input: input, Bound: max(c.req.Output, c.batch.output),
 		Streams: kind == objects.Response && c.head.stream,
 	})
 	if err != nil {
@@ -89,8 +89,11 @@ func (c *call) seen(id string, shown gjson.Result) {
 // collect charges an object that is done. If it does not tell what it took, that is the prompt, and
 // what was streamed of it, which is known when the stream ends.
 func (c *call) collect(id, model string, u governor.Usage, reported bool) {
-	err := c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: id}, func(d *objects.Debt) bool {
+	key := objects.Key{Upstream: c.try.up.name, ID: id}
+	err := c.g.objects.Collect(key, func(d *objects.Debt) bool {
 		switch {
+		case !reported && d.Kind == objects.Batch:
+			u = noUsage
 		case !reported && d.Streams:
 			d.Untold = true
 			return false
@@ -101,7 +104,7 @@ func (c *call) collect(id, model string, u governor.Usage, reported bool) {
 		if d.Kind == objects.Batch { // it may say which model its calls asked for
 			owed.Model = cmp.Or(model, d.Model)
 		}
-		return c.chargeDebt(owed, u)
+		return c.chargeDebt(key, owed, u)
 	})
 	if err != nil {
 		c.failure = err
@@ -110,7 +113,7 @@ func (c *call) collect(id, model string, u governor.Usage, reported bool) {
 
 // chargeDebt charges the maker of an object, in the pool that served it. If the policy does not
 // have these any more, the tenant of this call is charged.
-func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
+func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) bool {
 	tenant, pool, account := c.tenant, c.pool, (*telemetry.Account)(nil)
 	owner, known := c.world.snap.TenantByName(d.Owner)
 	if p, ok := c.world.poolNamed(d.Pool); ok && known {
@@ -132,6 +135,10 @@ func (c *call) chargeDebt(d objects.Debt, u governor.Usage) bool {
 	}
 	if price, ok := c.world.snap.Price(d.Model); ok {
 		req.Price = governor.Price(price)
+	}
+	if c.g.batches.take(key).At(req.Price).Charge(u) { // it replaces what the batch holds
+		account.Took(u)
+		return true
 	}
 	return c.book(req, account, u)
 }

@@ -45,31 +45,31 @@ func (o *outputs) observe(kind lengths.Kind, output int64) {
 	o.book.End(&s, output, true)
 }
 
-// outputKind is the kind of the call's answer. One model may serve several routes.
-func (c *call) outputKind() lengths.Kind {
-	return lengths.Kind{Tenant: c.tenant.Name, Tier: c.tenant.Tier, Model: c.route.path + " " + c.head.model}
+// outputKind is the kind of a call's answer. One model may serve several routes.
+func (c *call) outputKind(r *route, h *head) lengths.Kind {
+	return lengths.Kind{Tenant: c.tenant.Name, Tier: c.tenant.Tier, Model: r.path + " " + h.model}
 }
 
-// mostOutput is how many tokens the answer may have: by the call's own bound, else as calls of its
-// kind have shown, and by the pool's default while nothing is known.
-func (c *call) mostOutput() int64 {
+// mostOutput is how many tokens the answer to a call of a route may have: by the call's own bound, else
+// as calls of its kind have shown, and by the pool's default while nothing is known.
+func (c *call) mostOutput(r *route, h *head) int64 {
 	switch {
-	case c.route.open:
-		return c.head.copies * c.world.outputs.most(c.outputKind(), c.pool.DefaultMaxOutput)
-	case c.route.bounds == nil:
+	case r.open:
+		return h.copies * c.world.outputs.most(c.outputKind(r, h), c.pool.DefaultMaxOutput)
+	case r.bounds == nil:
 		return 0
 	}
-	bound := c.head.bound(c.route)
+	bound := h.bound(r)
 	if bound == 0 {
 		bound = c.pool.DefaultMaxOutput
 	}
-	return c.head.copies * bound
+	return h.copies * bound
 }
 
 // learnOutput learns from a whole answer. One that reports nothing is charged no output, so that
 // none is held for the next ones either.
 func (c *call) learnOutput(output int64) {
 	if c.route.open {
-		c.world.outputs.observe(c.outputKind(), output/max(1, c.head.copies))
+		c.world.outputs.observe(c.outputKind(c.route, c.head), output/max(1, c.head.copies))
 	}
 }

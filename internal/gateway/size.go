@@ -13,9 +13,9 @@ type referred struct {
 	unseen int64       // things of which nothing is known
 }
 
-// weighReferences weighs what the body refers to: an earlier response brings along all that it
+// weighReferences weighs what a body refers to: an earlier response brings along all that it
 // took, with what it continues itself.
-func (c *call) weighReferences(found []reference) {
+func (c *call) weighReferences(h *head, found []reference) {
 	r := referred{}
 	for _, ref := range found {
 		if ref.key != "previous_response_id" && ref.key != "id" {
@@ -27,7 +27,7 @@ func (c *call) weighReferences(found []reference) {
 			r.unseen++
 		}
 	}
-	for _, file := range c.head.prompt.Files {
+	for _, file := range h.prompt.Files {
 		switch n := c.sizeOf(file.ID); {
 		case file.Kind == tokens.Image:
 			r.size[tokens.Image] += tokens.Pictures(1)
@@ -37,7 +37,7 @@ func (c *call) weighReferences(found []reference) {
 			r.unseen++
 		}
 	}
-	c.head.referred = r
+	h.referred = r
 }
 
 // sizeOf is the size of an object, at whichever upstream may serve the call; 0 is not known.
@@ -51,10 +51,9 @@ func (c *call) sizeOf(id string) (size int64) {
 	return size
 }
 
-// promptSize is how large the prompt is, but for what it continues. What cannot be told is taken to
+// promptSize is how large a prompt is, but for what it continues. What cannot be told is taken to
 // be as long as an answer of which nothing is known.
-func (c *call) promptSize() tokens.Size {
-	h := c.head
+func (c *call) promptSize(h *head) tokens.Size {
 	size := h.prompt.Plus(h.referred.size)
 	size[tokens.Elsewhere] += (h.prompt.Unseen + h.referred.unseen) * c.pool.DefaultMaxOutput * tokens.Scale
 	return size
@@ -63,7 +62,7 @@ func (c *call) promptSize() tokens.Size {
 // estimatePrompt is how many tokens the prompt has: by what was learned or, while little is, by
 // counting, if that is possible at once.
 func (c *call) estimatePrompt() int64 {
-	size, before := c.promptSize(), c.head.referred.tokens
+	size, before := c.promptSize(c.head), c.head.referred.tokens
 	prompts := c.estimates.prompts
 	isText := before == 0 && size[tokens.Text] == size.Weight()
 	if c.g.prompts != nil && c.route.body == jsonBody && isText && prompts.Uncertain(c.head.model) {

@@ -2,6 +2,7 @@ package mock
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"time"
 
@@ -117,7 +118,8 @@ func (v *visit) showBatch() (map[string]any, *apiError) {
 		for line := range bytes.Lines(in.content) {
 			url, body := gjson.GetBytes(line, "url").Str, gjson.GetBytes(line, "body")
 			prompt += PromptTokens([]byte(body.Raw), url)
-			produced += body.Get("max_tokens").Int()
+			answers := max(1, body.Get("n").Int())
+			produced += answers * cmp.Or(body.Get("max_tokens").Int(), int64(v.s.cfg.OutputTokens))
 			t.view["model"] = body.Get("model").Str
 			out = append(out, `{"custom_id":`...)
 			out = gjson.AppendJSONString(out, gjson.GetBytes(line, "custom_id").Str)

@@ -19,8 +19,8 @@ type Debt struct {
 	// Input is the prompt as estimated, and Output what was streamed of the answer, for an
 	// object that never tells.
 	Input, Output int64
-	// Bound is the most that the answer may have, which limits by the minute have booked already,
-	// like Input.
+	// Bound is the most that the answer may have. Of a response, limits by the minute have booked that
+	// already, like Input; of a batch, budgets hold both.
 	Bound int64
 	Made  time.Time
 
@@ -98,8 +98,21 @@ func (s *Store) turnOver(key Key) {
 func (s *Store) Owes(key Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, owed := s.debts[key]
-	return owed
+	d, owed := s.debts[key]
+	return owed && time.Since(d.Made) <= fadesAfter
+}
+
+// Debts are all objects of a kind that are yet to be charged.
+func (s *Store) Debts(kind Kind) map[Key]Debt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[Key]Debt{}
+	for key, d := range s.debts {
+		if d.Kind == kind {
+			found[key] = d
+		}
+	}
+	return found
 }
 
 // AnyDebt is one of an owner's debts of a kind at an upstream, if there are more than so

@@ -16,7 +16,7 @@ import (
 )
 
 // disk is objects.db. Keys are upstream, a zero byte, id; values are kind, time and
-// owner, and after a zero byte each a model and a size. What fades is indexed by time, so that the oldest is found without a search.
+// owner, and after a zero byte each a model, a size, and what a batch of it may take. What fades is indexed by time, so that the oldest is found without a search.
 type disk struct{ db *bolt.DB }
 
 var (
@@ -163,11 +163,16 @@ func ageBytes(made time.Time, key []byte) []byte {
 func entryBytes(e Entry) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{byte(e.Kind)}, uint64(e.Made.Unix()))
 	b = append(b, e.Owner...)
-	if e.Model != "" || e.Size != 0 {
+	calls := e.Input != 0 || e.Output != 0
+	if e.Model != "" || e.Size != 0 || calls {
 		b = append(append(b, 0), e.Model...)
 	}
-	if e.Size != 0 {
+	if e.Size != 0 || calls {
 		b = strconv.AppendInt(append(b, 0), e.Size, 10)
+	}
+	if calls {
+		b = strconv.AppendInt(append(b, 0), e.Input, 10)
+		b = strconv.AppendInt(append(b, 0), e.Output, 10)
 	}
 	return b
 }
@@ -176,9 +181,14 @@ func parseEntry(v []byte) (Entry, bool) {
 	if len(v) < 10 {
 		return Entry{}, false
 	}
-	owner, rest, _ := strings.Cut(string(v[9:]), "\x00")
-	model, digits, _ := strings.Cut(rest, "\x00")
-	size, _ := strconv.ParseInt(digits, 10, 64) // none is 0: not known
+	fields := append(strings.Split(string(v[9:]), "\x00"), "", "", "", "")
+	number := func(i int) int64 {
+		n, _ := strconv.ParseInt(fields[i], 10, 64) // none is 0: not known
+		return n
+	}
 	made := time.Unix(int64(binary.BigEndian.Uint64(v[1:9])), 0)
-	return Entry{Kind: Kind(v[0]), Owner: owner, Made: made, Model: model, Size: size}, true
+	return Entry{
+		Kind: Kind(v[0]), Owner: fields[0], Made: made, Model: fields[1],
+		Size: number(2), Input: number(3), Output: number(4),
+	}, true
 }

@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/objects"
+)
+
+// A batch holds in budgets the most that its calls may take, from before it is sent until it is seen
+// done. The file keeps how much that is, because its lines are read only when it is uploaded; the debt
+// of the batch keeps it over restarts.
+
+// batchSize is the most that the calls of a batch may take, in tokens.
+type batchSize struct{ input, output int64 }
+
+// maxBatchTokens bounds the sums, so that they cannot overflow.
+const maxBatchTokens = int64(1e12)
+
+// add adds a line. One that names no route may be a call of any.
+func (s *batchSize) add(c *call, l *batchLine) {
+	answer := l.head.copies * max(l.head.bound(anyRoute), c.pool.DefaultMaxOutput)
+	if l.route != nil {
+		answer = c.mostOutput(l.route, l.head)
+	}
+	prompt := l.head.referred.tokens + c.estimates.prompts.Estimate(l.head.model, c.promptSize(l.head))
+	s.input = min(s.input+prompt, maxBatchTokens)
+	s.output = min(s.output+answer, maxBatchTokens)
+}
+
+// anyRoute has the bounds of all routes.
+var anyRoute = &route{bounds: []bound{maxTokens, maxCompletionTokens, maxOutputTokens}}
+
+// batchHolds are the leases of batches that were not seen done yet. They are safe for concurrent use.
+type batchHolds struct {
+	mu     sync.Mutex
+	leases map[objects.Key]governor.Lease // guarded by mu
+}
+
+func (b *batchHolds) put(key objects.Key, l governor.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leases[key] = l
+}
+
+// take takes the lease of a batch out. It is the zero Lease if there is none.
+func (b *batchHolds) take(key objects.Key) governor.Lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.leases[key]
+	delete(b.leases, key)
+	return l
+}
+
+// keys are the batches that have a lease.
+func (b *batchHolds) keys() []objects.Key {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.leases))
+}
+
+// forgetBatches gives back what batches hold that nobody is to be charged for any more.
+func (g *Gateway) forgetBatches() {
+	for _, key := range g.batches.keys() {
+		if !g.objects.Owes(key) {
+			g.batches.take(key).Release()
+		}
+	}
+}
+
+// holdAgain holds what unfinished batches may take after a restart.
+func (g *Gateway) holdAgain(w *world) {
+	for key, d := range g.objects.Debts(objects.Batch) {
+		req := governor.Request{
+			Tenant: d.Owner, Pool: d.Pool, Model: d.Model, ID: key.ID, Input: d.Input, Output: d.Bound,
+			BudgetsOnly: true, Forced: true,
+		}
+		if price, ok := w.snap.Price(d.Model); ok {
+			req.Price = governor.Price(price)
+		}
+		lease, rej := g.gov.Acquire(context.Background(), req)
+		if rej == nil { // else the policy does not have its maker or pool any more
+			g.batches.put(key, lease)
+		}
+	}
+}
+
+// holdBatch holds what a batch that is to be created may take. It never waits. A call that is refused
+// here counts as if it had not been admitted.
+func (c *call) holdBatch() *refusal {
+	if !c.createsBatch() {
+		return nil
+	}
+	c.g.forgetBatches()
+	req := governor.Request{
+		Tenant: c.tenant.Name, Pool: c.pool.Name, Model: c.dearest, ID: c.id, Input: c.batch.input, Output: c.batch.output,
+		BudgetsOnly: true,
+	}
+	if price, ok := c.world.snap.Price(c.dearest); ok {
+		req.Price = governor.Price(price)
+	}
+	lease, rej := c.askGovernor(req)
+	if rej == nil {
+		c.held = lease
+		return nil
+	}
+	c.lease.Release()
+	c.admitted = time.Time{}
+	c.rejection = rej
+	c.noteReasons(rej, false)
+	c.account.Refused(rej.Reason)
+	return rejected(rej)
+}
+
+// createsBatch reports whether the call is to create a batch.
+func (c *call) createsBatch() bool { return c.route.makes && c.route.shows == objects.Batch }
+
+// oweBatch hands what the call holds to the batch that it has created.
+func (c *call) oweBatch(id string) bool {
+	if !c.owe(objects.Batch, id, c.batch.input) {
+		return false
+	}
+	c.g.batches.put(objects.Key{Upstream: c.try.up.name, ID: id}, c.held)
+	c.held = governor.Lease{}
+	return true
+}
