@@ -91,6 +91,15 @@ func (p *Pool) noteRefund(e *entry, took int64) {
 	}
 }
 
+// leave takes in that a call went away unserved, from the line or from its kept place.
+func (p *Pool) leave(e *entry) {
+	l := p.toldOf(e.leaf)
+	l.turned += e.virtual
+	if e.back || e.state == entryTicket {
+		p.learnPatience(e, false)
+	}
+}
+
 // turnAway takes in that a call is refused for good. A call that says that it was refused before
 // was counted then.
 func (l *told) turnAway(c *Call, e *entry) {

@@ -79,22 +79,15 @@ func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer
 	if ticket >= 0 {
 		early = max(0, p.entries[ticket].promised.Sub(now))
 	}
-	switch ans.Wait = early; {
-	case ticket >= 0 && early == 0: // it was told to come now, so it is not sent away again
+	ans.Wait = early
+	if ticket >= 0 && early == 0 { // it was told to come now, so it is not sent away again
 		ans.Patience = max(c.MaxWait, p.cfg.TicketWait)
-	case ticket >= 0 && c.MaxWait <= 0: // its place stays
+	} else if c.MaxWait <= 0 || p.tooLong(now, c, e, ans) {
 		ans.Verdict = TooLong
-		return
-	case !p.surely(now, e, c.MaxWait):
-		// A prediction errs by some tenth, so it refuses nobody who might just be
-		// served. And how long running calls will hold their slots is only a guess: it
-		// refuses nobody at all who is ready to wait.
-		rolling, slot := p.predict(now, e)
-		ans.Wait = max(rolling, slot)
-		if c.MaxWait <= 0 || rolling > c.MaxWait+c.MaxWait/8 {
-			ans.Verdict = TooLong
-			return
+		if ticket < 0 { // else its place stays
+			ans.Wait = p.promise(now, e)
 		}
+		return
 	}
 	ans.Verdict = p.queueRoom(c.Leaf)
 	if ans.Verdict != Queued && ans.Wait <= 0 {
@@ -102,10 +95,22 @@ func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer
 	}
 }
 
+// tooLong reports whether a call would wait in vain. A prediction errs by some tenth, so it
+// refuses nobody who might just be served: not for those who may come yet, nor for how long
+// running calls will hold their slots, which is only a guess.
+func (p *Pool) tooLong(now time.Time, c *Call, e *entry, ans *Answer) bool {
+	if p.surely(now, e, c.MaxWait) {
+		return false
+	}
+	rolling, slot := p.predict(now, e, 0)
+	ans.Wait = max(rolling, slot)
+	return rolling > c.MaxWait+c.MaxWait/8
+}
+
 // admit starts a call past the queue, and ends the ticket that it came back with.
 func (p *Pool) admit(now time.Time, e *entry, ticket int32) Handle {
 	p.arrive(e.leaf)
-	p.redeem(ticket)
+	p.redeem(e, ticket)
 	n := p.put(*e)
 	p.charge(e.leaf, e.virtual, p.paces(e), false)
 	p.begin(now, n)
@@ -116,8 +121,7 @@ func (p *Pool) admit(now time.Time, e *entry, ticket int32) Handle {
 // queue lets a call wait, and ends the ticket that it came back with.
 func (p *Pool) queue(e *entry, ticket int32) Handle {
 	p.arrive(e.leaf)
-	p.redeem(ticket)
-	e.back = ticket >= 0
+	p.redeem(e, ticket)
 	n := p.put(*e)
 	p.enqueue(n)
 	p.restandUp(e.leaf)
@@ -180,7 +184,7 @@ func (p *Pool) Cancel(now time.Time, h Handle) bool {
 		return false
 	}
 	p.advance(now)
-	p.toldOf(p.entries[n].leaf).turned += p.entries[n].virtual
+	p.leave(&p.entries[n])
 	p.withdraw(n)
 	return true
 }
@@ -207,6 +211,9 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 	e := p.entries[n] // a copy: withdraw frees the entry
 	p.withdraw(n)
 	e.next, e.prev = -1, -1
+	if e.known && e.turn.IsZero() {
+		e.turn = now // what came after it does not go before it
+	}
 	ans := p.forecast(now, &e)
 	if ans.Ticket = p.keep(now, &e, key, ans.Wait); !ans.Ticket {
 		p.toldOf(e.leaf).turned += e.virtual

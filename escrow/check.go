@@ -71,6 +71,7 @@ func (n *node) sum(e *entry) {
 	n.booked = n.booked.plus(e.cost)
 	if e.state == entryTicket {
 		n.promised += e.virtual
+		n.places++
 	} else {
 		n.queued[e.class]++
 	}
@@ -86,6 +87,12 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 	if n.backlog != sum.backlog || n.booked != sum.booked || n.promised != sum.promised || n.queued != sum.queued || n.running != sum.running {
 		return fmt.Errorf("escrow: I7: below node %d wait %v (cost %d, booked %v, promised %d) and %d run; it counts %v (%d, %v, %d) and %d",
 			i, sum.queued, sum.backlog, sum.booked, sum.promised, sum.running, n.queued, n.backlog, n.booked, n.promised, n.running)
+	}
+	if n.inner == nil && n.places != sum.places {
+		return fmt.Errorf("escrow: I8: leaf %d has %d places, and counts %d", i, sum.places, n.places)
+	}
+	if n.doubted < 0 || n.doubted > n.promised || n.promised == 0 && n.doubted != 0 {
+		return fmt.Errorf("escrow: I8: below node %d, %d of %d in kept places are doubted", i, n.doubted, n.promised)
 	}
 	if i != Root && n.weight > 0 && n.rank != n.standing() {
 		return fmt.Errorf("escrow: node %d stands at %d, not at %d", i, n.rank, n.standing())

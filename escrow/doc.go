@@ -42,7 +42,8 @@
 // A call that may go when nobody waits, or that would be next of all, is admitted at
 // once. A call that has to wait is refused at once when its predicted wait is longer
 // than it is ready to wait, with that time, and its place is kept for when it comes
-// back (a ticket). The head of the queue is not bypassed.
+// back (a ticket). The head of the queue is not bypassed. What a caller is told (a promise) is when its
+// turn will probably come, if others go on coming as they did lately.
 //
 // # Use
 //
@@ -70,6 +71,8 @@
 //
 //	call          what is offered; in the pool's table it is an entry, as is a ticket
 //	place         of a refused call: where its tag was. A ticket keeps it
+//	turn          of a call: when the pool will serve it
+//	promise       to a refused call: after which time it is told to come back
 //	virtual cost  a call's dominant share of the pool's minute, in tagUnits
 //	fair          said of the tokens of a call that count in its leaf's share: tags move
 //	              by these, and the books by all (Call.Fair)

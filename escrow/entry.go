@@ -26,10 +26,12 @@ type entry struct {
 	next, prev int32 // in its entryList, -1 at the ends; the next free entry of a free one
 
 	// As it was offered: see Call.
-	most  Cost
-	asked struct{ expect, input, fair int64 } // tokens
-	speed int64                               // tokens a second
-	run   time.Duration
+	most    Cost
+	asked   struct{ expect, input, fair int64 } // tokens
+	speed   int64                               // tokens a second
+	run     time.Duration
+	maxWait time.Duration
+	known   bool // whether it has no other place: see Claim.known
 
 	// As it was weighed.
 	expect  int64 // tokens
@@ -49,6 +51,10 @@ type entry struct {
 	taken      int64               // tokens that are booked, under Production
 	plan       plan                // of the rest, under Production
 	inputSlot  int64               // of the calendar, in which input was booked
+
+	// Of a ticket, and of a call that has come back to one.
+	length uint8     // of the promise: see patience
+	turn   time.Time // the first promise, by which calls of a leaf that come back are ordered
 
 	// Of a ticket.
 	promised time.Time // when its call was told to come

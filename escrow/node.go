@@ -72,8 +72,11 @@ type node struct {
 	// promised is the virtual cost of the kept places below, and passed how far
 	// the node's tag has been moved past the first of them, as nothing waited.
 	promised, passed int64
-	running          int32 // calls below; not counted for Root, see Pool.running
-	received         int64 // virtual cost of all that it was served; not counted for Root
+	// doubted is how much of promised nobody will probably come for, or will have left: see patience.
+	doubted  int64
+	running  int32 // calls below; not counted for Root, see Pool.running
+	received int64 // virtual cost of all that it was served; not counted for Root
+	flow     flow  // of it, lately; of Root too
 
 	*inner // of a node with children
 	leaf   // of one without
@@ -83,6 +86,9 @@ type node struct {
 type leaf struct {
 	calls   [classes]entryList
 	tickets entryList // by promised time
+	places  int32     // how many tickets
+	// patience is nil until a place is kept.
+	patience *patience
 	// yielded is how much virtual cost of interactive calls was served while
 	// background ones waited, less backgroundShare-1 times what was of these.
 	yielded int64
@@ -114,6 +120,9 @@ type inner struct {
 
 // waiting says how many calls wait below.
 func (n *node) waiting() int32 { return n.queued[interactive] + n.queued[background] }
+
+// expected is the virtual cost of what waits below, and of the kept places that will probably be used.
+func (n *node) expected() int64 { return n.backlog - n.doubted }
 
 // standing is the rank that the node is entitled to.
 func (n *node) standing() rank {

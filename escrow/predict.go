@@ -22,24 +22,49 @@ func (p *Pool) forecast(now time.Time, e *entry) Answer {
 			axis = Slots
 		}
 	}
-	return Answer{Verdict: TooLong, Axis: axis, Behind: p.behind(e.class), Wait: p.wait(now, e)}
+	return Answer{Verdict: TooLong, Axis: axis, Behind: p.behind(e.class), Wait: p.promise(now, e)}
 }
 
-// wait is the prediction that callers are told.
+// wait is the predicted time until a call's turn.
 func (p *Pool) wait(now time.Time, e *entry) time.Duration {
-	rolling, slot := p.predict(now, e)
-	return max(rolling, slot)
+	least, slot := p.predict(now, e, 0)
+	return max(p.turn(now, e, least), slot)
 }
 
-// predict is how long a call would wait for its turn, if nobody else came. Of the
-// rolling axes: until what waits, or may come back, with an earlier tag, and the call
-// itself, have gone at the rate of the limit, and not before the ledger has room for
-// it; or until calls that run have ended and given back what they are expected to, if
-// that comes sooner. Of the slots: a guess from how long calls ran so far.
-func (p *Pool) predict(now time.Time, e *entry) (rolling, slot time.Duration) {
+// turn is how long a call will wait for the rolling axes, if others go on coming as they did lately.
+// It would wait least if nobody else came. Those who come until its turn make that later, and
+// then more of them come: so the turn is moved back, until it stays.
+func (p *Pool) turn(now time.Time, e *entry, least time.Duration) time.Duration {
+	if p.nodes[Root].backlog == 0 {
+		return least
+	}
+	leaf := &p.nodes[e.leaf]
+	own := leaf.flow.needs(p.now, leaf.expected()+e.virtual)
+	latest := max(least, farTurn, own+own/4) // the leaf, too, will go on as it did
+	turn := least
+	for range mostRounds {
+		later, _ := p.predict(now, e, turn)
+		later = min(later, latest)
+		if later <= turn+turn/32 {
+			return max(turn, later)
+		}
+		turn = later
+	}
+	return turn
+}
+
+// mostRounds bounds how often a turn is moved back.
+const mostRounds = 8
+
+// predict is how long a call would wait for its turn, if others came as they did lately for a time,
+// and then nobody else. Of the rolling axes: until what waits, may come back or comes, with an
+// earlier tag, and the call itself, have gone at the rate of the limit, and not before the
+// ledger has room for it; or until calls that run have ended and given back what they are
+// expected to, if that is sooner. Of the slots: a guess from how long calls ran so far.
+func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, slot time.Duration) {
 	var ahead Cost
 	if p.nodes[Root].backlog > 0 {
-		ahead = p.ahead(e)
+		ahead = p.ahead(e, coming)
 	}
 	rolling = p.rolling(now, e, ahead, 0)
 	if p.refunds > 0 && rolling > p.meanRun {
@@ -88,7 +113,8 @@ const maxWalk = 512
 // walk sums what will go before a call.
 type walk struct {
 	*tree
-	left int // how many may still be looked at
+	left   int           // how many may still be looked at
+	coming time.Duration // for which others come as they did lately
 }
 
 // ahead is what will be booked before one more call e, which is at the end of its
@@ -96,12 +122,12 @@ type walk struct {
 // earlier tag, what that is entitled to until the tag that the call needs, and the
 // call that goes past that tag. need is the same as a virtual cost: at which tag the
 // node above will have served it all.
-func (p *Pool) ahead(e *entry) Cost {
-	w := walk{&p.tree, maxWalk}
+func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
+	w := walk{&p.tree, maxWalk, coming}
 	leaf := &p.nodes[e.leaf]
-	need, sum := leaf.backlog, leaf.booked
-	if e.class == interactive && leaf.queued[background] > 0 {
-		need, sum = w.before(leaf)
+	need, sum := leaf.expected(), leaf.bookedFor(leaf.expected())
+	if !e.turn.IsZero() || e.class == interactive && leaf.queued[background] > 0 {
+		need, sum = w.before(leaf, e)
 	}
 	for i := e.leaf; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
@@ -113,28 +139,38 @@ func (p *Pool) ahead(e *entry) Cost {
 		need, sum = need+more, sum.plus(cost)
 	}
 	for k := range sum {
-		sum[k] = min(sum[k], p.nodes[Root].booked[k])
+		if coming == 0 {
+			sum[k] = min(sum[k], p.nodes[Root].booked[k])
+		}
 	}
 	return sum
 }
 
-// before is what stands before an interactive call in its leaf: the background
-// calls do not.
-func (w *walk) before(leaf *node) (need int64, sum Cost) {
+// before is what stands before a call in its leaf: before an interactive one, the background
+// calls do not; before one that has come back, only those whose turn is earlier.
+func (w *walk) before(leaf *node, e *entry) (need int64, booked Cost) {
 	for _, n := range [...]int32{leaf.calls[interactive].head, leaf.tickets.head} {
 		for ; n >= 0 && w.left > 0; n, w.left = w.entries[n].next, w.left-1 {
-			e := &w.entries[n]
-			need, sum = need+e.virtual, sum.plus(e.cost)
+			other := &w.entries[n]
+			if !e.turn.IsZero() && (other.turn.IsZero() || !other.turn.Before(e.turn)) {
+				continue
+			}
+			need += w.expects(other)
 		}
 	}
-	return need, sum
+	return need, leaf.bookedFor(need)
 }
 
 // siblings sums what those beside node i get before a tag, in virtual cost and as
 // it will be booked. The heaps are walked no further down than tags are earlier, so
 // that it costs as many looks as there are siblings before the call, not as there are.
 func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
-	p := w.nodes[w.nodes[i].parent].inner
+	up := &w.nodes[w.nodes[i].parent]
+	p := up.inner
+	own := &w.nodes[i]
+	// What comes of those that do not stand there now.
+	light := up.flow.within(w.now, w.coming) - own.flow.within(w.now, w.coming)
+	weights := p.weights - own.weight
 	for r := range p.heaps {
 		h := p.heaps[r]
 		var stack [64]int32 // enough for a heap of 2³¹: at most 3 are added a level
@@ -155,6 +191,8 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 			if j := NodeID(h[at].id); j != i {
 				more, cost := w.until(j, tail)
 				need, sum = need+more, sum.plus(cost)
+				light -= w.nodes[j].flow.within(w.now, w.coming)
+				weights -= w.nodes[j].weight
 			}
 			for child := fanout*at + 1; child <= fanout*at+fanout && child < len(h) && top < len(stack); child++ {
 				stack[top] = int32(child)
@@ -162,21 +200,33 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 			}
 		}
 	}
+	if light > 0 && weights > 0 {
+		light = min(light, mulDivCeil(max(0, tail-w.virtualOf(p)), int64(weights), int64(WeightOne)))
+		need += light
+		sum = sum.plus(w.nodes[Root].bookedFor(light))
+	}
 	return need, sum
 }
 
-// until is what node j gets before a tag of its siblings: of a part of its backlog,
-// as it is booked on average.
+// until is what node j gets before a tag of its siblings: of its backlog, and of what
+// comes to it.
 func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
 	nd := &w.nodes[j]
 	need = mulDivCeil(max(0, tail-w.keptTag(j)), int64(nd.weight), int64(WeightOne)) + w.headCost(j)
-	if need >= nd.backlog {
-		return nd.backlog, nd.booked
+	need = min(need, nd.expected()+nd.flow.within(w.now, w.coming))
+	return need, nd.bookedFor(need)
+}
+
+// bookedFor is what a virtual cost is booked at, below a node where calls wait or places are kept: as
+// these are on average.
+func (n *node) bookedFor(virtual int64) (c Cost) {
+	if virtual == n.backlog || n.backlog <= 0 {
+		return n.booked
 	}
-	for k := range sum {
-		sum[k] = mulDivCeil(nd.booked[k], need, nd.backlog)
+	for k := range c {
+		c[k] = mulDivCeil(n.booked[k], virtual, n.backlog)
 	}
-	return need, sum
+	return c
 }
 
 // waitAlone is how long a call waits if nothing goes before it and nobody else comes:

@@ -7,6 +7,7 @@ func (p *Pool) entryOf(c *Call) entry {
 	e := entry{
 		leaf: c.Leaf, class: interactive, next: -1, prev: -1,
 		most: c.Most, speed: c.Speed, run: c.Run,
+		maxWait: c.MaxWait, known: c.Claim.known(),
 	}
 	e.asked.expect, e.asked.input, e.asked.fair = c.Expect, c.Input, c.Fair
 	if c.Background {

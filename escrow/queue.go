@@ -9,6 +9,9 @@ func (t *tree) enqueue(n int32) {
 	if e.back { // it goes before those who have come since
 		after = -1
 		for next := list.head; next >= 0 && t.entries[next].back; next = t.entries[next].next {
+			if t.entries[next].turn.After(e.turn) {
+				break
+			}
 			after = next
 		}
 	}
@@ -27,6 +30,10 @@ func (t *tree) dequeue(n int32) {
 // count adds (by = 1) or takes away (by = -1) a queued call, or a ticket, to what its
 // leaf, and all above it, have below them. The caller restands them.
 func (t *tree) count(e *entry, by int64) {
+	if e.state == entryTicket {
+		t.nodes[e.leaf].patience.kept[e.length] += by * e.virtual
+		t.doubt(e.leaf)
+	}
 	for i := e.leaf; ; i = t.nodes[i].parent {
 		nd := &t.nodes[i]
 		nd.backlog += by * e.virtual

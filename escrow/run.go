@@ -6,6 +6,9 @@ import "time"
 func (p *Pool) begin(now time.Time, n int32) {
 	e := &p.entries[n]
 	e.state, e.next, e.prev, e.dispatched, e.mark = entryRunning, -1, -1, now, p.mark
+	if e.back {
+		p.learnPatience(e, true)
+	}
 	p.running++
 	p.letGo(e)
 	p.refunds += e.refund()

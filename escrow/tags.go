@@ -79,7 +79,7 @@ func (t *tree) meanOf(p *inner, tag int64) int64 {
 // the places that are kept for it.
 func (t *tree) keptTag(i NodeID) int64 {
 	if nd := &t.nodes[i]; nd.standing() != none {
-		return nd.finish - nd.redeemable()
+		return nd.finish - min(nd.redeemable(), nd.over(nd.promised-nd.doubted))
 	}
 	return t.startTag(i)
 }
@@ -174,6 +174,10 @@ func (t *tree) ended(i NodeID) {
 func (t *tree) move(i NodeID, c int64) {
 	nd := &t.nodes[i]
 	nd.received += c
+	nd.flow.add(t.now, c)
+	if nd.parent == Root {
+		t.nodes[Root].flow.add(t.now, c)
+	}
 	p := t.nodes[nd.parent].inner
 	nd.finish = min(nd.finish+nd.over(c), t.virtualOf(p)+maxAhead)
 	p.latest = max(p.latest, nd.finish)

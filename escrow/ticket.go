@@ -6,11 +6,12 @@ import "time"
 // capacity: holding tokens for an absent caller would idle 1.7 % of the pool for every
 // second of it. Only calls that are present are served. A call that comes back at or after
 // the promised time queues with the old tag, even if it is not ready to wait; one that
-// does not come back has cost nothing.
+// does not come back has cost nothing. One that comes back and has to be refused again keeps
+// its turn: it goes before those of its leaf that were promised later times.
 
 const (
-	// ticketReach is the longest predicted wait for which a place is kept.
-	ticketReach = 15 * time.Second
+	// ticketReach is the longest promise for which a place is kept: no client waits longer.
+	ticketReach = 20 * time.Minute
 	// ticketGrace is how long after the promised time it is kept.
 	ticketGrace = 6 * time.Second
 )
@@ -35,6 +36,10 @@ type Claim struct {
 	Key   uint64 // 0 is none
 	Retry Retry
 }
+
+// known reports whether the call surely has no other place than the one that it comes back to: a caller
+// that asks again and again without saying so would get a place each time.
+func (c Claim) known() bool { return c.Key != 0 || c.Retry == RetryFirst }
 
 // tickets are all kept places of a pool, by when they end and by key. Those of a leaf are in
 // leaf.tickets.
@@ -80,9 +85,14 @@ func (p *Pool) claimed(c *Call) int32 {
 // micros is a time in µs of the pool, as heaps hold it.
 func (p *Pool) micros(t time.Time) int64 { return int64(t.Sub(p.start) / time.Microsecond) }
 
-// keep gives a refused call a ticket, if its turn is near and there is room.
+// keep gives a refused call a ticket, if there is room: a leaf may have as many as are left free.
 func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) bool {
-	if p.cfg.TicketWait <= 0 || wait > ticketReach || len(p.tickets.ends) >= p.cfg.MaxQueue {
+	reach := ticketReach
+	if !e.known {
+		reach = farTurn
+	}
+	free := p.cfg.MaxQueue - len(p.tickets.ends)
+	if p.cfg.TicketWait <= 0 || wait > reach || int(p.nodes[e.leaf].places) >= free {
 		return false
 	}
 	if _, taken := p.tickets.byKey[key]; taken && key != 0 {
@@ -91,8 +101,17 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 	p.arrive(e.leaf)
 	n := p.put(*e)
 	t := &p.entries[n]
-	t.state, t.promised, t.key = entryTicket, now.Add(wait), key
+	t.state = entryTicket
+	t.promised = now.Add(wait)
 	t.told = now.Add((wait + time.Second - 1).Truncate(time.Second))
+	t.key = key
+	t.length = lengthOf(wait)
+	if p.nodes[e.leaf].patience == nil {
+		p.nodes[e.leaf].patience = &patience{}
+	}
+	if t.turn.IsZero() {
+		t.turn = t.promised
+	}
 	if key != 0 {
 		if p.tickets.byKey == nil {
 			p.tickets.byKey = make(map[uint64]int32)
@@ -106,22 +125,27 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 	}
 	p.link(list, n, after)
 	p.tickets.ends.push(item{p.micros(t.promised.Add(ticketGrace)), n}, (*ticketOrder)(p))
+	p.nodes[e.leaf].places++
 	p.count(t, 1)
 	p.restandUp(e.leaf)
 	return true
 }
 
-// redeem ends ticket n, if there is one, as its call has come: with it comes back
+// redeem ends ticket n, if there is one, as its call e has come: with it comes back
 // what its leaf, and those above, were moved past its place, at most its own cost.
 // So a kept place helps whom it was kept for, and nobody else.
-func (p *Pool) redeem(n int32) {
+func (p *Pool) redeem(e *entry, n int32) {
 	if n < 0 {
 		return
 	}
-	e := &p.entries[n]
-	for i := e.leaf; i != Root; i = p.nodes[i].parent {
+	t := &p.entries[n]
+	e.back = true
+	e.known = true
+	e.turn = t.turn
+	e.length = t.length
+	for i := t.leaf; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
-		back := min(nd.passed, nd.over(e.virtual))
+		back := min(nd.passed, nd.over(t.virtual))
 		nd.finish -= back
 		nd.passed -= back
 	}
@@ -138,6 +162,7 @@ func (p *Pool) drop(n int32) {
 		delete(p.tickets.byKey, e.key)
 	}
 	p.unlink(&p.nodes[leaf].tickets, n)
+	p.nodes[leaf].places--
 	p.count(e, -1)
 	p.release(n)
 	for i := leaf; i != Root; i = p.nodes[i].parent {
@@ -151,7 +176,7 @@ func (p *Pool) drop(n int32) {
 func (p *Pool) expire() {
 	for ends := &p.tickets.ends; len(*ends) > 0 && (*ends)[0].key <= p.now; {
 		e := &p.entries[(*ends)[0].id]
-		p.toldOf(e.leaf).turned += e.virtual
+		p.leave(e)
 		p.drop((*ends)[0].id)
 	}
 }

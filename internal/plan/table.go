@@ -51,7 +51,7 @@ func (r *Report) worth() string {
 	case r.Exact:
 		text = "Replayed under its own policy, the log reproduces every decision."
 	case r.Late:
-		text = fmt.Sprintf("The log's beginning is missing, so its first two minutes are taken as recorded; after them %d calls are decided differently under its own policy.", r.Differ)
+		text = fmt.Sprintf("The log's beginning is missing, so its first three minutes are taken as recorded; after them %d calls are decided differently under its own policy.", r.Differ)
 	case r.LostLines > 0:
 		text = fmt.Sprintf("%d lines of the log are missing; under its own policy %d calls are decided differently.", r.LostLines, r.Differ)
 	default:

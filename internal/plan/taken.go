@@ -7,8 +7,9 @@ import (
 )
 
 // warmUp is how long a log whose beginning is gone is taken as it was: until all that a
-// rolling minute may have held by then is over.
-const warmUp = 2 * time.Minute
+// rolling minute may have held by then is over, and what was served in the two minutes before any
+// call is known, which promises follow from.
+const warmUp = 3 * time.Minute
 
 // takenAsItWas reports whether a call is not decided again: what counted when it came is not
 // known, or one of several gateways refused it for a reason that the others did not have.

@@ -1,0 +1,214 @@
+package escrow
+
+import (
+	"testing"
+	"time"
+)
+
+// crowdedPool is a pool of which a heavy tenant wants more than it gets, and keeps only few calls
+// waiting: it always has the next one. A light tenant of an eighth of its weight asks beside it.
+func crowdedPool(t *testing.T) (w *sim, light *source) {
+	w = newSim(t, 1, Config{TPM: 600_000, MaxQueue: 1000, TicketWait: 10 * time.Second})
+	heavy := w.leaf(Root, Node{Weight: 8 * WeightOne}, 1000)
+	heavy.keep = 2
+	light = w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	light.call = Call{MaxWait: -1, Claim: Claim{Retry: RetryFirst}}
+	w.run(90 * time.Second)
+	return w, light
+}
+
+// TestPromise_CountsThoseWhoComeYet: thirty calls of a ninth of the pool take 27 s of it, also if
+// those of others that are to go before them have not come yet; and each of them has a place.
+func TestPromise_CountsThoseWhoComeYet(t *testing.T) {
+	w, light := crowdedPool(t)
+	var last Answer
+	for n := range 30 {
+		last = w.offer(light)
+		if last.Verdict != TooLong || !last.Ticket {
+			t.Fatalf("call %d: %+v, want a refusal with a place", n, last)
+		}
+	}
+	if last.Wait < 20*time.Second || last.Wait > 40*time.Second {
+		t.Errorf("the 30th call was told %v, want about 27 s", last.Wait)
+	}
+	if ans := w.p.Foretell(w.now, Call{Leaf: light.leaf, Most: Cost{1000, 1}, MaxWait: time.Minute}); ans.Wait < 15*time.Second {
+		t.Errorf("a call that may wait would have its turn in %v, want about 27 s", ans.Wait)
+	}
+}
+
+// TestPromise_FarTurnsAreTrue: callers whose turns are half a minute away come back when told, and are
+// served within the time that they may wait in line.
+func TestPromise_FarTurnsAreTrue(t *testing.T) {
+	w, light := crowdedPool(t)
+	type caller struct {
+		back time.Time
+		key  uint64
+	}
+	var callers []caller
+	ask := func(key uint64, retry Retry) {
+		light.call.Claim = Claim{Key: key, Retry: retry}
+		if ans := w.offer(light); ans.Verdict == TooLong {
+			callers = append(callers, caller{w.now.Add(ans.Wait), key})
+		}
+	}
+	for key := range uint64(30) {
+		ask(key+1, RetryFirst)
+	}
+	told := len(callers)
+	for range 70 * 100 {
+		w.run(w.dt)
+		still := callers
+		callers = nil
+		for _, c := range still {
+			if w.now.Before(c.back) {
+				callers = append(callers, c)
+				continue
+			}
+			ask(c.key, RetryAgain)
+		}
+	}
+	if told < 28 || len(callers) > 0 || light.waiting > 0 {
+		t.Fatalf("of %d that were told to come back, %d were told again and %d wait", told, len(callers), light.waiting)
+	}
+	if light.worst > 10*time.Second {
+		t.Errorf("one of them waited in line for %v", light.worst)
+	}
+}
+
+// TestPromise_RefusedAgainKeepsItsTurn: a caller that came back too early, and waited in line in vain,
+// does not go behind those of its tenant that have come since.
+func TestPromise_RefusedAgainKeepsItsTurn(t *testing.T) {
+	w, light := crowdedPool(t)
+	light.call.Claim.Key = 7
+	first := w.offer(light)
+	for key := range uint64(140) {
+		light.call.Claim.Key = 100 + key
+		w.offer(light)
+	}
+	w.run(first.Wait + w.dt)
+	w.p.held = w.now.Add(time.Minute) // so that it waits in vain
+	h, ans := w.p.Offer(w.now, Call{Leaf: light.leaf, Most: Cost{1000, 1}, Claim: Claim{Key: 7, Retry: RetryAgain}})
+	if ans.Verdict != Queued {
+		t.Fatalf("who came back when told got %+v", ans)
+	}
+	now := w.now.Add(ans.Patience)
+	w.p.held = time.Time{}
+	again, ok := w.p.Refuse(now, h, 7)
+	if !ok || !again.Ticket || again.Wait > 2*time.Second {
+		t.Errorf("was told %v (%+v) after it had waited in vain, want it to be next", again.Wait, again)
+	}
+	if err := w.p.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPromise_LeftCallersAreNotWaitedFor: of a tenant whose callers give up when they are told more
+// than ten seconds, those that are left are not told times that count the others.
+func TestPromise_LeftCallersAreNotWaitedFor(t *testing.T) {
+	w, light := crowdedPool(t)
+	flood := func() (worst time.Duration) {
+		for n := range uint64(60) {
+			light.call.Claim.Key = 1 + n + uint64(w.now.UnixNano())
+			ans := w.offer(light)
+			worst = max(worst, ans.Wait)
+		}
+		return worst
+	}
+	before := flood() // none of them comes back
+	w.run(2 * time.Minute)
+	flood()
+	w.run(2 * time.Minute)
+	if after := flood(); after > before/2 {
+		t.Errorf("the last of 60 callers was told %v when nobody knew them, and %v when all had left twice", before, after)
+	}
+}
+
+// TestPromise_CallersOfWhomNobodyKnows: a caller that may have asked before gets a place only if its
+// turn is near, or it would have one for each time it asks.
+func TestPromise_CallersOfWhomNobodyKnows(t *testing.T) {
+	for _, c := range []struct {
+		claim Claim
+		far   bool
+	}{
+		{Claim{Retry: RetryFirst}, true},
+		{Claim{Key: 9}, true},
+		{Claim{Retry: RetryAgain}, false},
+		{Claim{}, false},
+	} {
+		w, light := crowdedPool(t)
+		for n := range uint64(200) {
+			light.call.Claim = Claim{Key: 100 + n}
+			w.offer(light)
+		}
+		light.call.Claim = c.claim
+		if ans := w.offer(light); ans.Ticket != c.far || ans.Wait < time.Minute {
+			t.Errorf("%+v: %+v, want the place kept: %v", c.claim, ans, c.far)
+		}
+	}
+}
+
+// TestPlaces_OneTenantLeavesSomeFree: a flood of refused calls does not take all places of a pool.
+func TestPlaces_OneTenantLeavesSomeFree(t *testing.T) {
+	w := newSim(t, 1, Config{TPM: 600_000, MaxQueue: 100, TicketWait: 10 * time.Second})
+	w.leaf(Root, Node{Weight: WeightOne}, 1000).keep = 2
+	flood := w.leaf(Root, Node{Weight: WeightOne}, 100)
+	other := w.leaf(Root, Node{Weight: WeightOne}, 100)
+	w.run(time.Minute)
+	for _, s := range []*source{flood, other} {
+		s.call = Call{MaxWait: -1, Claim: Claim{Retry: RetryFirst}}
+	}
+	for range 300 {
+		w.offer(flood)
+	}
+	if got := w.p.Tickets(); got < 40 || got > 60 {
+		t.Errorf("one tenant has %d of 100 places", got)
+	}
+	if ans := w.offer(other); ans.Verdict == TooLong && !ans.Ticket {
+		t.Errorf("the other got %+v", ans)
+	}
+}
+
+// TestPatience: what is learned of one length of promises holds for others, so far as it follows.
+func TestPatience(t *testing.T) {
+	const short, middle, long = 4 * time.Second, 15 * time.Second, 200 * time.Second
+	var l patience
+	doubt := func(d time.Duration) int64 { return l.doubted(100, lengthOf(d)) }
+	for range 60 {
+		l.learn(lengthOf(middle), false)
+		l.learn(lengthOf(short), true)
+	}
+	if doubt(short) != 0 || doubt(middle) < 95 || doubt(long) < 95 {
+		t.Errorf("of callers that stay away for 4 s, and not for 15 s, are doubted %d, %d and %d %%", doubt(short), doubt(middle), doubt(long))
+	}
+	for range 60 {
+		l.learn(lengthOf(long), true)
+	}
+	if doubt(short) != 0 || doubt(middle) > 1 || doubt(long) > 1 {
+		t.Errorf("of callers that stay away for 200 s are doubted %d, %d and %d %%", doubt(short), doubt(middle), doubt(long))
+	}
+	for d := time.Duration(0); d < 2*ticketReach; d += time.Second {
+		if n := lengthOf(d); n >= promiseLengths || n < lengthOf(d-time.Second) {
+			t.Fatalf("%v has length %d", d, n)
+		}
+	}
+}
+
+// TestFlow: what was served lately is an average over one minute at least, and two at most.
+func TestFlow(t *testing.T) {
+	const second = int64(time.Second / time.Microsecond)
+	var f flow
+	for at := int64(0); at < 100; at++ {
+		f.add(at*second, 10)
+	}
+	for _, c := range []struct {
+		at   int64
+		want int64
+	}{{100, 100}, {119, 84}, {121, 66}, {179, 34}, {181, 0}} {
+		if got := f.within(c.at*second, 10*time.Second); got < c.want-1 || got > c.want+1 {
+			t.Errorf("at %d s: %d in ten seconds, want %d", c.at, got, c.want)
+		}
+	}
+	if got := f.needs(100*second, 500); got < 49*time.Second || got > 51*time.Second {
+		t.Errorf("500 take %v, want 50 s", got)
+	}
+}
