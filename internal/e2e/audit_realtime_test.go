@@ -85,19 +85,30 @@ func (p *phone) turn(patience time.Duration) (last event) {
 
 // A server that detects voice activity starts responses by itself. They have the limits of all others.
 func TestAudit_H3_VoiceActivity(t *testing.T) {
-	s := realtimeStack(t, func(t *tenants.Tenant) { t.TPM = 1000 }, sdkWorld{mock: mock.Config{OutputTokens: 550}})
-	p := s.phone("acme")
-	codes, _ := p.all(slices.Repeat([]string{speech, speech, silence}, 50)...)
-	if len(codes) == 0 || codes[0] != "rate_limit_exceeded" {
-		t.Errorf("the client hears of %v", codes)
-	}
-	if took := s.mock.Stats().OutputTokens; took > 1000+550 {
-		t.Errorf("50 turns took %d tokens, with a limit of 1000", took)
-	}
-	if err := p.conn.Close(websocket.StatusNormalClosure, ""); err != nil {
-		t.Error(err)
-	}
-	s.wantChargedAsProduced("acme")
+	synctest.Test(t, func(t *testing.T) {
+		who := caller("a", 0)
+		who.TPM = 1000
+		s := newStack(t, world{mock: mock.Config{OutputTokens: 550}, pool: pool(1_000_000, 0, 4), tenants: []tenants.Tenant{who}})
+		defer s.close()
+		p := &phone{t, s.session(t.Context(), "a")}
+		codes, _ := p.all(slices.Repeat([]string{speech, speech, silence}, 50)...)
+		if len(codes) == 0 || codes[0] != "rate_limit_exceeded" {
+			t.Errorf("the client hears of %v", codes)
+		}
+		time.Sleep(time.Second) // for the responses to turns that were not yet asked for
+		p.all()
+		st := s.mock.Stats()
+		if st.OutputTokens == 0 || st.OutputTokens > 1000+550 {
+			t.Errorf("50 turns took %d tokens, with a limit of 1000", st.OutputTokens)
+		}
+		if err := p.conn.Close(websocket.StatusNormalClosure, ""); err != nil {
+			t.Error(err)
+		}
+		s.checkIdle()
+		if in, out := s.charged("", "input"), s.charged("", "output"); in != st.PromptTokens || out != st.OutputTokens {
+			t.Errorf("charged %d + %d tokens; the model server took %d and produced %d", in, out, st.PromptTokens, st.OutputTokens)
+		}
+	})
 }
 
 // While nothing is left of the minute, audio is held back and responses are refused; then the session

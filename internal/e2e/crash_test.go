@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,21 +43,27 @@ func TestPanicInTheGovernorEndsTheProcess(t *testing.T) {
 	}
 }
 
-// observerOf is told of all that the governor decides.
-type observerOf func(governor.Event)
+// stallingClock is the machine's clock, but for a timer that is not made until release is closed. A
+// pool sets its timers under its lock.
+type stallingClock struct {
+	governor.SystemClock
+	stall          atomic.Bool
+	stuck, release chan struct{}
+}
 
-func (o observerOf) Observe(e governor.Event) { o(e) }
+func (c *stallingClock) AfterFunc(d time.Duration, f func()) governor.Timer {
+	if c.stall.CompareAndSwap(true, false) {
+		close(c.stuck)
+		<-c.release
+	}
+	return c.SystemClock.AfterFunc(d, f)
+}
 
 // A pool whose lock nobody gets makes /livez fail, so that the process is started anew.
 func TestLivezOfAStuckPool(t *testing.T) {
 	t.Parallel() // in real time: in virtual time who waits for a lock holds up the clock
-	stuck, release := make(chan struct{}), make(chan struct{})
-	s := newStack(t, world{pool: pool(60_000, 0, 100), tenants: []tenants.Tenant{tenant("a", 1)}, recorder: observerOf(func(e governor.Event) {
-		if e.Kind == governor.EventThrottled { // while the lock is held
-			close(stuck)
-			<-release
-		}
-	})})
+	clock := &stallingClock{stuck: make(chan struct{}), release: make(chan struct{})}
+	s := newStack(t, world{pool: pool(60_000, 0, 100), tenants: []tenants.Tenant{tenant("a", 1)}, clock: clock})
 	defer s.close()
 	admin := s.adminAPI(admin.Options{})
 	live := func() int {
@@ -67,14 +74,15 @@ func TestLivezOfAStuckPool(t *testing.T) {
 	if code := live(); code != http.StatusOK {
 		t.Errorf("of a pool that is free /livez says %d", code)
 	}
-	var throttling sync.WaitGroup
-	throttling.Go(func() { s.gov.Throttle("p", []governor.Cut{{Until: time.Now().Add(time.Minute)}}) })
-	<-stuck
+	clock.stall.Store(true)
+	var calling sync.WaitGroup
+	calling.Go(func() { s.call(t.Context(), "a", chat(false, 10, "")) })
+	<-clock.stuck
 	if code := live(); code != http.StatusServiceUnavailable {
 		t.Errorf("of a pool that is stuck /livez says %d", code)
 	}
-	close(release)
-	throttling.Wait()
+	close(clock.release)
+	calling.Wait()
 	if code := live(); code != http.StatusOK {
 		t.Errorf("of a pool that is free again /livez says %d", code)
 	}

@@ -57,9 +57,11 @@ type world struct {
 	journal governor.Journal
 	// recorder is told all that the governor is, and decides.
 	recorder governor.Observer
-	prompts  gateway.PromptCounter
-	log      slog.Handler // nil throws it away
-	tracer   *tracing.Tracer
+	// clock is the governor's; nil is the machine's.
+	clock   governor.Clock
+	prompts gateway.PromptCounter
+	log     slog.Handler // nil throws it away
+	tracer  *tracing.Tracer
 	// wrap stands between the gateway and the model server.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// others are more upstreams, by name; nil is one that cannot be reached.
@@ -107,7 +109,7 @@ func newStack(t *testing.T, w world) *stack {
 	if w.wrap != nil {
 		rt = w.wrap(rt)
 	}
-	gw, gov := build(t, cfg, w.tenants, w.journal, w.recorder, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: s.log, Transport: rt, Prompts: w.prompts})
+	gw, gov := buildFor(t, cfg, &w, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: s.log, Transport: rt, Prompts: w.prompts})
 	s.gov, s.gateway = gov, gw
 	front := pipenet.Listen()
 	base, cut := context.WithCancelCause(context.Background())
@@ -184,13 +186,21 @@ func (w world) logHandler() slog.Handler {
 // counts, logs, and reaches its upstream.
 func build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, journal governor.Journal, recorder governor.Observer, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
 	t.Helper()
-	snap, err := tenants.Build(cfg, list)
+	return buildFor(t, cfg, &world{tenants: list, journal: journal, recorder: recorder}, opt)
+}
+
+// buildFor makes them of a policy and the tenants, journal, recorder and clock of a world.
+func buildFor(t *testing.T, cfg tenants.Config, w *world, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+	t.Helper()
+	snap, err := tenants.Build(cfg, w.tenants)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := gateway.GovernorConfig(snap)
-	rules.Journal = journal
-	rules.Observer, rules.Recorded = recorder, recorder != nil
+	rules.Journal = w.journal
+	rules.Observer = w.recorder
+	rules.Recorded = w.recorder != nil
+	rules.Clock = w.clock
 	gov, err := governor.New(rules)
 	if err != nil {
 		t.Fatal(err)
