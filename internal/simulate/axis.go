@@ -57,11 +57,11 @@ func (m measure) mean(a averages) float64 {
 	}
 }
 
-// closedLoop is the most that workers can take a second: each waits for its
+// closedLoop is how many requests workers can make a second at most: each waits for its
 // request to run, and thinks.
-func (m measure) closedLoop(workers int, a averages) float64 {
+func closedLoop(workers int, a averages) float64 {
 	think := (thinkLeast + thinkMost) / 2
-	return float64(workers) * m.mean(a) / (a.run + think.Seconds())
+	return float64(workers) / (a.run + think.Seconds())
 }
 
 // grid sums amounts by leaf and window.

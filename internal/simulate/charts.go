@@ -57,21 +57,18 @@ func (a *audit) charts(tenants []TenantFigures) Charts {
 	fine := newGrid(0, width, a.Duration, len(a.tree.Leaves))
 	a.received(a.trace, m, fine)
 	got.gather(fine, groups)
-	if len(a.meas) == 1 {
-		fine = newGrid(0, width, a.Duration, len(a.tree.Leaves))
-		a.fluid(a.trace.Requests, m, fine)
-		entitled.gather(fine, groups)
+	var ideal []*grid
+	for range a.meas {
+		ideal = append(ideal, newGrid(0, width, a.Duration, len(a.tree.Leaves)))
 	}
+	a.fluid(a.trace.Requests, a.meas, ideal)
+	entitled.gather(ideal[0], groups)
 	waits := a.waitsBy(got, groups)
 	for g, members := range groups {
 		l := Line{Name: nameOf(members, tenants)}
 		for k := range got.cells {
 			l.Received = append(l.Received, Value(got.cells[k][g]/perCell))
-			e := none
-			if len(a.meas) == 1 {
-				e = Value(entitled.cells[k][g] / perCell)
-			}
-			l.Entitled = append(l.Entitled, e)
+			l.Entitled = append(l.Entitled, Value(entitled.cells[k][g]/perCell))
 			w := waits[k][g]
 			slices.Sort(w)
 			l.WaitP50 = append(l.WaitP50, quantile(w, 0.5))

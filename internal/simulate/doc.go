@@ -36,9 +36,9 @@
 //     and patience are the scheduler's trouble; the oracle knows true lengths,
 //     serves streams no faster than they flow, and forgets what nobody waits
 //     for any more. It may catch up one second of rate that was not wanted.
-//   - Where a pool has several limits there is no one rate to share. Amounts are
-//     then dominant shares (the part of the limit that a tenant uses most of), and
-//     the oracle splits what was really handed out in each window.
+//   - If a pool has several limits, the oracle shares out dominant shares (of the limit that a
+//     request takes most of), as many in each step as no limit stands against. A tenant's
+//     amount in a window is its part of the limit of which it has most.
 //
 // # Scenario files
 //

@@ -32,27 +32,28 @@ type audit struct {
 
 func newAudit(p *plan, t *Trace) *audit {
 	a := &audit{plan: p, trace: t, meas: p.Pool.measures()}
-	a.got, a.entitled = a.windows(), a.windows()
-	if len(a.meas) == 1 {
-		m := a.meas[0]
-		p.received(t, m, a.got)
-		p.fluid(t.Requests, m, a.entitled)
-		a.got.scale(1 / a.capacity(m))
-		a.entitled.scale(1 / a.capacity(m))
-		return a
+	var got, entitled []*grid // by measure
+	for _, m := range a.meas {
+		g := a.windows()
+		p.received(t, m, g)
+		got, entitled = append(got, g), append(entitled, a.windows())
 	}
-	a.dominant()
+	p.fluid(t.Requests, a.meas, entitled)
+	a.got, a.entitled = a.dominant(got), a.dominant(entitled)
 	return a
 }
 
 // windows are those of 60 s that figures are taken over; of a shorter run, one.
 func (p *plan) windows() *grid {
-	return newGrid(p.Warmup, min(escrow.Window, p.Duration-p.Warmup), p.Duration, len(p.tree.Leaves))
+	return newGrid(p.Warmup, p.window(), p.Duration, len(p.tree.Leaves))
 }
+
+// window is the length of one.
+func (p *plan) window() time.Duration { return min(escrow.Window, p.Duration-p.Warmup) }
 
 // capacity is a limit over one window.
 func (a *audit) capacity(m measure) float64 {
-	return m.limit * a.got.width.Seconds() / escrow.Window.Seconds()
+	return m.limit * a.window().Seconds() / escrow.Window.Seconds()
 }
 
 func (g *grid) scale(by float64) {
@@ -63,39 +64,15 @@ func (g *grid) scale(by float64) {
 	}
 }
 
-// dominant fills the grids where there are several axes. A leaf's amount is
-// its part of the limit that it uses most of. There is no one rate to be shared
-// then, so what leaves are entitled to is the fair split of what was handed out.
-func (a *audit) dominant() {
-	demand := a.windows()
-	for _, m := range a.meas {
-		got, wanted := a.windows(), a.windows()
-		a.received(a.trace, m, got)
-		for i := range a.trace.Requests {
-			if r := &a.trace.Requests[i]; !r.Worker {
-				wanted.add(r.At, int(r.Tenant), m.of(r))
-			}
-		}
-		got.scale(1 / a.capacity(m))
-		wanted.scale(1 / a.capacity(m))
-		a.got.raise(got)
-		demand.raise(wanted)
+// dominant makes one grid of those of each measure: a leaf's amount is the part of the limit that it
+// has most of.
+func (a *audit) dominant(of []*grid) *grid {
+	all := a.windows()
+	for k, g := range of {
+		g.scale(1 / a.capacity(a.meas[k]))
+		all.raise(g)
 	}
-	for leaf, phases := range a.phases {
-		for i := range phases {
-			if ph := &phases[i]; ph.Kind == Backlogged {
-				for k := range demand.cells {
-					from := demand.from + time.Duration(k)*demand.width
-					if ph.from < from+demand.width && ph.to > from {
-						demand.cells[k][leaf] = float64(escrow.MaxLimit)
-					}
-				}
-			}
-		}
-	}
-	for k := range a.entitled.cells {
-		a.tree.MaxMin(sum(a.got.cells[k]), demand.cells[k], a.entitled.cells[k])
-	}
+	return all
 }
 
 // raise lifts every cell to that of another grid.
@@ -171,7 +148,7 @@ func (a *audit) entitledOfUsed() *grid {
 	m := a.meas[0]
 	m.usable *= got / entitled
 	slower := a.windows()
-	a.fluid(a.trace.Requests, m, slower)
+	a.fluid(a.trace.Requests, []measure{m}, []*grid{slower})
 	for k, row := range slower.cells { // windows differ a little in what was used
 		by := 0.0
 		if s := sum(row); s > 0 {

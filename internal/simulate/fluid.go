@@ -12,12 +12,19 @@ const (
 	fluidStep = 50 * time.Millisecond
 	// fluidSpare is how much unused rate the oracle may catch up.
 	fluidSpare = time.Second
+	// fluidDust is what counts as nothing, in minutes of the pool.
+	fluidDust = 1e-15
 )
 
-// chunk is what is left of one request in the fluid system.
+// amounts are of each measure of a pool.
+type amounts [3]float64
+
+// chunk is what is left of one request in the fluid system: its dominant share, in minutes of the
+// pool.
 type chunk struct {
 	left, free float64
 	speed      float64 // at which all beyond free can be taken; 0 when all is free
+	takes      amounts // of each measure, for each minute of the pool
 	expires    time.Duration
 	begun      bool
 }
@@ -32,68 +39,198 @@ func (c *chunk) available(dt float64) float64 {
 
 // fluid is the oracle that is not clairvoyant: at every instant the rate is
 // shared by weighted max-min between those who want something just then (GPS,
-// generalised to a tree). No request is too large for it, and it sees nothing
-// of the future; so it is what a real scheduler can hope to come near. It steps
-// through time; see fluidStep.
-func (p *plan) fluid(requests []Request, m measure, into ...*grid) {
+// generalised to a tree, and to dominant shares of several limits). No request is too large for it,
+// and it sees nothing of the future; so it is what a real scheduler can hope to come near. It steps
+// through time (see fluidStep), and adds what leaves get of each measure to a grid.
+type fluid struct {
+	*plan
+	measures []measure
+	into     []*grid
+	queues   [][]chunk
+	works    []chunk // of a leaf's workers: what a request is on average
+	demands  []float64
+	shares   []float64
+	spare    amounts
+}
+
+func (p *plan) fluid(requests []Request, measures []measure, into []*grid) {
 	n := len(p.tree.Leaves)
-	queues := make([][]chunk, n)
-	demands, shares := make([]float64, n), make([]float64, n)
-	dt := fluidStep.Seconds()
-	capacity := m.perSecond() * dt
-	spare, mostSpare := 0.0, m.perSecond()*fluidSpare.Seconds()
-	if m.axis == escrow.Slots {
-		mostSpare = 0 // a slot that was idle is gone
+	f := &fluid{
+		plan: p, measures: measures, into: into,
+		queues: make([][]chunk, n), demands: make([]float64, n), shares: make([]float64, n),
+	}
+	for i := range n {
+		f.works = append(f.works, f.average(i))
 	}
 	next := 0
 	for now := time.Duration(0); now < p.Duration; now += fluidStep {
 		for ; next < len(requests) && requests[next].At < now+fluidStep; next++ {
 			if r := &requests[next]; !r.Worker {
-				queues[r.Tenant] = append(queues[r.Tenant], p.chunk(r, m))
+				f.queues[r.Tenant] = append(f.queues[r.Tenant], f.chunk(r))
 			}
 		}
-		for i := range demands {
-			demands[i] = p.workersDemand(i, now, m) * dt
-			queues[i] = dropExpired(queues[i], now)
-			for k := range queues[i] {
-				demands[i] += queues[i][k].available(dt)
-			}
-		}
-		p.tree.MaxMin(capacity+spare, demands, shares)
-		used := 0.0
-		for i, x := range shares {
-			if x == 0 {
-				continue
-			}
-			used += x
-			for _, g := range into {
-				g.add(now, i, x)
-			}
-			queues[i] = serve(queues[i], x, dt)
-		}
-		spare = min(max(capacity+spare-used, 0), mostSpare)
+		f.step(now)
 	}
 }
 
-func (p *plan) chunk(r *Request, m measure) chunk {
-	c := chunk{left: m.of(r), expires: r.At + p.Patience}
-	switch {
-	case r.Run <= 0 || m.axis == escrow.Requests:
-	case m.axis == escrow.Slots:
-		c.speed = 1
-	case p.Pool.Accounting == escrow.Production:
-		c.free = float64(r.Input)
-		c.speed = float64(r.Tokens-r.Input) / r.Run.Seconds()
+// step shares out what there is until the next step.
+func (f *fluid) step(now time.Duration) {
+	dt := fluidStep.Seconds()
+	for i := range f.demands {
+		f.demands[i] = f.workersDemand(i, now) * dt
+		f.queues[i] = dropExpired(f.queues[i], now)
+		for k := range f.queues[i] {
+			f.demands[i] += f.queues[i][k].available(dt)
+		}
+	}
+	var there amounts
+	for k, m := range f.measures {
+		there[k] = m.perSecond()*dt + f.spare[k]
+	}
+	f.share(there, dt)
+	var used amounts
+	for i, x := range f.shares {
+		if x == 0 {
+			continue
+		}
+		takes := f.takes(i, x, dt)
+		for k := range f.measures {
+			f.into[k].add(now, i, takes[k])
+			used[k] += takes[k]
+		}
+		f.queues[i] = serve(f.queues[i], x, dt)
+	}
+	for k, m := range f.measures {
+		f.spare[k] = min(max(there[k]-used[k], 0), m.perSecond()*fluidSpare.Seconds())
+		if m.axis == escrow.Slots {
+			f.spare[k] = 0 // a slot that was idle is gone
+		}
+	}
+}
+
+// share finds the largest total of dominant shares that no limit stands against, split by max-min.
+func (f *fluid) share(there amounts, dt float64) {
+	// So much fits in any case: of no measure is more taken than the dominant share.
+	least := there[0] / f.measures[0].usable
+	for k, m := range f.measures {
+		least = min(least, there[k]/m.usable)
+	}
+	most := sum(f.demands)
+	if len(f.measures) == 1 || most <= least {
+		f.tree.MaxMin(least, f.demands, f.shares)
+		return
+	}
+	f.tree.MaxMin(most, f.demands, f.shares)
+	if f.fits(there, dt) {
+		return
+	}
+	for most-least > least/1000 {
+		middle := (least + most) / 2
+		f.tree.MaxMin(middle, f.demands, f.shares)
+		if f.fits(there, dt) {
+			least = middle
+		} else {
+			most = middle
+		}
+	}
+	f.tree.MaxMin(least, f.demands, f.shares)
+}
+
+// fits reports whether the shares take no more of any measure than there is.
+func (f *fluid) fits(there amounts, dt float64) bool {
+	var used amounts
+	for i, x := range f.shares {
+		takes := f.takes(i, x, dt)
+		for k := range f.measures {
+			if used[k] += takes[k]; used[k] > there[k] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// takes is what a share of a leaf takes of each measure: its requests first, and then its workers.
+func (f *fluid) takes(leaf int, share, dt float64) (sum amounts) {
+	take := func(c *chunk, x float64) {
+		for k := range f.measures {
+			sum[k] += x * c.takes[k]
+		}
+		share -= x
+	}
+	for k := range f.queues[leaf] {
+		if share <= fluidDust {
+			return sum
+		}
+		c := &f.queues[leaf][k]
+		take(c, min(share, c.available(dt)))
+	}
+	take(&f.works[leaf], share)
+	return sum
+}
+
+// weigh makes a chunk of what a request takes of each measure.
+func (f *fluid) weigh(of func(m measure) float64) (c chunk) {
+	for _, m := range f.measures {
+		c.left = max(c.left, of(m)/m.usable)
+	}
+	for k, m := range f.measures {
+		if c.left > 0 {
+			c.takes[k] = of(m) / c.left
+		}
+	}
+	return c
+}
+
+func (f *fluid) chunk(r *Request) chunk {
+	c := f.weigh(func(m measure) float64 { return m.of(r) })
+	c.expires = r.At + f.Patience
+	if r.Run <= 0 {
+		return c
+	}
+	run := r.Run.Seconds()
+	for _, m := range f.measures {
+		if m.axis == escrow.Slots {
+			c.speed = c.left / run
+			return c
+		}
+	}
+	if f.measures[0].axis == escrow.Tokens && f.Pool.Accounting == escrow.Production && r.Tokens > 0 {
+		c.free = c.left * float64(r.Input) / float64(r.Tokens)
+		c.speed = (c.left - c.free) / run
+	}
+	return c
+}
+
+// average is what a request of a leaf is on average.
+func (f *fluid) average(leaf int) chunk {
+	if len(f.measures) == 1 {
+		return f.weigh(func(m measure) float64 { return m.mean(f.plan.average[leaf]) })
+	}
+	// Its dominant share is the mean of those of requests, not that of a mean request.
+	var c chunk
+	f.tree.Leaves[leaf].Work.eachTrial(func(s *sample) {
+		r := Request{Tokens: s.input + s.output, Run: s.run}
+		one := f.weigh(func(m measure) float64 { return m.of(&r) })
+		c.left += one.left / trials
+		for k := range f.measures {
+			c.takes[k] += one.left * one.takes[k] / trials
+		}
+	})
+	for k := range f.measures {
+		if c.left > 0 {
+			c.takes[k] /= c.left
+		}
 	}
 	return c
 }
 
 // workersDemand is what the workers of a leaf want a second at a time.
-func (p *plan) workersDemand(leaf int, now time.Duration, m measure) float64 {
-	for i := range p.phases[leaf] {
-		ph := &p.phases[leaf][i]
+func (f *fluid) workersDemand(leaf int, now time.Duration) float64 {
+	for i := range f.phases[leaf] {
+		ph := &f.phases[leaf][i]
 		if ph.Kind == Backlogged && ph.from <= now && now < ph.to {
-			return m.closedLoop(ph.Workers, p.average[leaf])
+			return closedLoop(ph.Workers, f.plan.average[leaf]) * f.works[leaf].left
 		}
 	}
 	return 0
@@ -111,9 +248,8 @@ func dropExpired(queue []chunk, now time.Duration) []chunk {
 
 // serve gives a queue an amount, first come first served.
 func serve(queue []chunk, amount, dt float64) []chunk {
-	const dust = 1e-9
 	served := 0
-	for served < len(queue) && amount > dust {
+	for served < len(queue) && amount > fluidDust {
 		c := &queue[served]
 		x := min(amount, c.available(dt))
 		amount -= x
@@ -122,7 +258,7 @@ func serve(queue []chunk, amount, dt float64) []chunk {
 		c.begun = true
 		served++
 	}
-	return keep(queue, served, func(c *chunk) bool { return c.left > dust })
+	return keep(queue, served, func(c *chunk) bool { return c.left > fluidDust })
 }
 
 // keep takes out those of the first n that are not to stay.
@@ -154,7 +290,7 @@ func (p *plan) clairvoyant(requests []Request, m measure, out *grid) {
 			if ph.Kind != Backlogged {
 				continue
 			}
-			rate := m.closedLoop(ph.Workers, p.average[leaf])
+			rate := closedLoop(ph.Workers, p.average[leaf]) * m.mean(p.average[leaf])
 			for k := range demand.cells {
 				from := demand.from + time.Duration(k)*demand.width
 				overlap := min(ph.to, from+demand.width) - max(ph.from, from)

@@ -13,7 +13,7 @@ func fluidOf(t *testing.T, text string, requests []Request) [][]float64 {
 	t.Helper()
 	p := newPlan(scenario(t, text), 1)
 	g := newGrid(0, time.Minute, p.Duration, len(p.tree.Leaves))
-	p.fluid(requests, p.Pool.measures()[0], g)
+	p.fluid(requests, p.Pool.measures()[:1], []*grid{g})
 	return g.cells
 }
 
@@ -109,7 +109,7 @@ func TestFluidConserves(t *testing.T) {
 			}
 		}
 		g := newGrid(0, time.Minute, p.Duration, 2)
-		p.fluid(requests, p.Pool.measures()[0], g)
+		p.fluid(requests, p.Pool.measures(), []*grid{g})
 		if a := g.total(0); a > asked+1e-6 {
 			t.Fatalf("gave %g of %g that were asked for", a, asked)
 		}

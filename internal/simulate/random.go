@@ -87,16 +87,22 @@ func (w *Work) drawClass(rng *rand.Rand, factor float64) sample {
 // the cuts at both ends leave no simple formula.
 type averages struct{ tokens, run float64 }
 
-func (w *Work) averages() averages {
-	const trials = 20_000
+func (w *Work) averages() (a averages) {
+	w.eachTrial(func(s *sample) {
+		a.tokens += float64(s.input+s.output) / trials
+		a.run += s.run.Seconds() / trials
+	})
+	return a
+}
+
+// trials are how many requests a work is tried with.
+const trials = 20_000
+
+// eachTrial calls f for requests of a work, always the same.
+func (w *Work) eachTrial(f func(*sample)) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var a averages
 	for range trials {
 		s := w.draw(rng, 1)
-		a.tokens += float64(s.input + s.output)
-		a.run += s.run.Seconds()
+		f(&s)
 	}
-	a.tokens /= trials
-	a.run /= trials
-	return a
 }
