@@ -75,10 +75,34 @@ func (c loadCmd) Run(e *env) error {
 	if err := c.write(e, r); err != nil {
 		return err
 	}
+	return errors.Join(c.broken(r, limits), c.unauthorized(r))
+}
+
+// broken says which limits of --fail-on the run broke.
+func (c loadCmd) broken(r *load.Report, limits []load.Limit) error {
 	if broken := r.Broken(limits); len(broken) > 0 {
 		return fmt.Errorf("llmgov: --fail-on: %s", strings.Join(broken, ", "))
 	}
 	return nil
+}
+
+// unauthorized says that the keys are wrong, if no answer says otherwise.
+func (c loadCmd) unauthorized(r *load.Report) error {
+	if r.Unauthorized == 0 {
+		return nil
+	}
+	return fmt.Errorf("llmgov: each of %d answers was 401: the server does not know the key; %s", r.Unauthorized, c.keyAdvice())
+}
+
+// keyAdvice says where the key is to be corrected.
+func (c loadCmd) keyAdvice() string {
+	switch {
+	case c.Tenants != "":
+		return "check the keys in " + c.Tenants
+	case c.Key == "":
+		return "give one with --key"
+	}
+	return "check --key"
 }
 
 func (c loadCmd) limits() ([]load.Limit, error) {

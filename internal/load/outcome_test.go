@@ -172,6 +172,8 @@ func TestRetries(t *testing.T) {
 		{"hinted is not told", RetryHinted, 1, answer(429, ``), []string{"0 at 0.0"}, false},
 		{"hinted is told not to", RetryHinted, 1, answer(429, ``, "Retry-After", "1", "x-should-retry", "false"), []string{"0 at 0.0"}, false},
 		{"sdk comes back twice when told", RetrySDK, 99, answer(429, ``, soon...), []string{"0 at 0.0", "1 at 1.5", "2 at 3.0"}, false},
+		{"sdk does not stay away for an hour", RetrySDK, 99, answer(429, ``, "Retry-After", "3600"), []string{"0 at 0.0", "1 at 0.4", "2 at 1.2"}, false},
+		{"sdk stays away for a minute", RetrySDK, 1, answer(429, ``, "Retry-After", "60"), []string{"0 at 0.0", "1 at 60.0"}, true},
 		{"sdk backs off by itself", RetrySDK, 99, answer(500, ``), []string{"0 at 0.0", "1 at 0.4", "2 at 1.2"}, false},
 		{"sdk does not repeat what is wrong", RetrySDK, 99, answer(400, ``), []string{"0 at 0.0"}, false},
 		{"sdk is told not to", RetrySDK, 99, answer(429, ``, "x-should-retry", "false"), []string{"0 at 0.0"}, false},
@@ -195,6 +197,46 @@ func TestRetries(t *testing.T) {
 				}
 				if c.ok && f.Times.Latency.Due.Max < 0.3 {
 					t.Errorf("the latency since due is %v: the refusals are not in it", f.Times.Latency.Due.Max)
+				}
+			})
+		})
+	}
+}
+
+// TestUnauthorized: a run stops after ten answers if each of them is a 401, but not if another tenant's key
+// is right, or may be.
+func TestUnauthorized(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		statusB int
+		slowB   time.Duration
+		stopped bool
+	}{
+		{"all keys are wrong", 401, 0, true},
+		{"one key is right", 200, 0, false},
+		{"one key is right, and answers take long", 200, 20 * time.Second, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := steady(5), steady(5)
+				a.Name, b.Name, b.Key = "a", "b", "right"
+				p := plan(30*time.Second, a, b)
+				began := time.Now()
+				r := serveAndRun(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("Authorization") != "Bearer right" {
+						w.WriteHeader(http.StatusUnauthorized)
+						return
+					}
+					time.Sleep(c.slowB)
+					w.WriteHeader(c.statusB)
+					_, _ = io.WriteString(w, plainAnswer)
+				}), p)
+				took := time.Since(began)
+				if c.stopped && (r.Unauthorized < 10 || r.Unauthorized > 12 || took > 3*time.Second) {
+					t.Errorf("it ended after %v and %d answers", took, r.Unauthorized)
+				}
+				if !c.stopped && (r.Unauthorized != 0 || took < 29*time.Second) {
+					t.Errorf("it ended after %v, with %d unauthorized", took, r.Unauthorized)
 				}
 			})
 		})

@@ -73,8 +73,8 @@ const (
 	RetryNone Retry = iota
 	// RetryHinted comes back when it is told to, as long as its patience lasts.
 	RetryHinted
-	// RetrySDK does what OpenAI's libraries do: two more attempts, when told, else after half
-	// a second, then a second.
+	// RetrySDK does what OpenAI's libraries do: two more attempts, when told, if that is within a
+	// minute; else after half a second, then a second.
 	RetrySDK
 )
 

@@ -16,6 +16,8 @@ type Report struct {
 	Seed    uint64  `json:"seed"`
 	Warmup  float64 `json:"warmup_seconds"`
 	Seconds float64 `json:"measured_seconds"`
+	// Unauthorized is how many answers there were, if each of them was a 401; else 0.
+	Unauthorized int64 `json:"-"`
 	// Notes say what is to be known before the figures are believed.
 	Notes   []string  `json:"notes"`
 	Total   Figures   `json:"total"`

@@ -53,6 +53,9 @@ const (
 	sdkRetries = 2
 	sdkFirst   = 500 * time.Millisecond
 	sdkMost    = 8 * time.Second
+	// sdkObeys is the longest time that libraries stay away when told to. Told more, they come back
+	// by their own clock.
+	sdkObeys = time.Minute
 )
 
 // comeBack says how long after its end a caller asks again, if it does.
@@ -66,7 +69,7 @@ func (p *Plan) comeBack(c *Call, a *attempt, tries int) (time.Duration, bool) {
 		if tries > sdkRetries || !a.sdkRetries() {
 			return 0, false
 		}
-		if a.hint > 0 {
+		if a.hint > 0 && a.hint <= sdkObeys {
 			return a.hint, true
 		}
 		pause := min(sdkFirst<<(tries-1), sdkMost)

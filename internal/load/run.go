@@ -54,11 +54,15 @@ func Run(ctx context.Context, p *Plan, opt Options) *Report {
 	if opt.Progress != nil {
 		telling.Go(func() { r.tell(done, opt.Progress) })
 	}
+	ctx, r.stop = context.WithCancel(ctx)
+	defer r.stop()
 	r.dispatch(ctx)
 	r.calls.Wait()
 	close(done)
 	telling.Wait()
-	return r.ledger.Report(opt.URL)
+	report := r.ledger.Report(opt.URL)
+	report.Unauthorized = r.keys.all()
+	return report
 }
 
 type runner struct {
@@ -75,6 +79,8 @@ type runner struct {
 	mu     sync.Mutex
 	ledger *Ledger // guarded by mu
 	counts [Unfinished + 1]int64
+	keys   keyCheck
+	stop   context.CancelFunc
 }
 
 // now is the time since the start of the run.
@@ -101,7 +107,10 @@ func (r *runner) dispatch(ctx context.Context) {
 			r.open[ev.Tenant].storm(r.plan.Tenants[ev.Tenant].Storm.Share)
 			continue
 		}
-		r.locked(func() { r.ledger.Offer(&ev.Call) })
+		r.locked(func() {
+			r.ledger.Offer(&ev.Call)
+			r.keys.sent(ev.Call.Tenant)
+		})
 		held, ok := r.slot(ctx, timer)
 		if !ok {
 			continue // too late for this one, and for those that are still due; they are counted
@@ -152,6 +161,7 @@ func (r *runner) call(ctx context.Context, c Call, held bool) {
 		r.inFlight.Add(-1)
 		<-r.slots
 		s.take(a)
+		r.answered(c.Tenant, a.status)
 		pause, again := r.plan.comeBack(&c, a, s.Attempts)
 		if !again {
 			break
@@ -165,6 +175,18 @@ func (r *runner) call(ctx context.Context, c Call, held bool) {
 		r.ledger.Add(&s)
 		r.counts[s.Outcome]++
 	})
+}
+
+// answered notes the status of an answer, and stops the run if all keys are wrong.
+func (r *runner) answered(tenant, status int) {
+	hopeless := false
+	r.locked(func() {
+		r.keys.answered(tenant, status)
+		hopeless = r.keys.hopeless()
+	})
+	if hopeless {
+		r.stop()
+	}
 }
 
 // waitToReturn waits for the time to come back and then for a slot, unless ctx ends.
