@@ -40,7 +40,7 @@ func WriteHTML(out io.Writer, r Result) error {
 	view := map[string]any{
 		"Name": r.Scenario.Name, "About": r.Scenario.About, "Setting": r.setting(), "Seed": r.Charts.Seed,
 		"Cards": cards(&r), "Figures": figureRows(&r), "Tenants": tenants, "More": more,
-		"Source": string(r.Scenario.Source),
+		"Source": string(r.Scenario.Source), "Argument": r.Scenario.Argument(),
 	}
 	if err := page.Write(out, r.Scenario.Name+" · llmgov simulate", view, r.Charts.rounded()); err != nil {
 		return fmt.Errorf("simulate: %w", err)

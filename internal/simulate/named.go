@@ -41,7 +41,9 @@ func Find(name string) (Scenario, error) {
 		if err != nil {
 			return Scenario{}, fmt.Errorf("simulate: %w; the named scenarios are %s", err, strings.Join(Names(), ", "))
 		}
-		return Parse(name, data)
+		s, err := Parse(name, data)
+		s.File = name
+		return s, err
 	}
 	data, err := scenarioFiles.ReadFile("scenarios/" + strings.ToLower(name) + ".yaml")
 	if err != nil {

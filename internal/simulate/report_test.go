@@ -3,9 +3,12 @@ package simulate
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTableFitsATerminal(t *testing.T) {
@@ -97,5 +100,35 @@ func TestReportIsOneFile(t *testing.T) {
 	}
 	if n := len(page); n > 400_000 {
 		t.Errorf("the report has %d bytes", n)
+	}
+}
+
+// TestReport_SaysHowToRunItAgain: with the path, if the scenario is a file's, whatever its name is.
+func TestReport_SaysHowToRunItAgain(t *testing.T) {
+	named, err := Find("s2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, named.Source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for argument, want := range map[string]string{"s2": "llmgov simulate s2<", file: "llmgov simulate " + file + "<"} {
+		s, err := Find(argument)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Duration = 2 * time.Minute
+		res, err := Run(t.Context(), s, Options{Seeds: []uint64{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := WriteHTML(&b, res); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the report of %s does not say %q", argument, want)
+		}
 	}
 }

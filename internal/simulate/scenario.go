@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -30,8 +32,10 @@ type Scenario struct {
 	// Tenants are the children of the pool.
 	Tenants []Tenant
 	Events  []Event
-	// Source is the file that the scenario was read from.
+	// Source is the text that the scenario was read from, and File the path of the file; empty for a
+	// named scenario.
 	Source []byte
+	File   string
 }
 
 // Pool is the capacity that is shared. A limit of 0 turns its axis off.
@@ -166,4 +170,15 @@ type Outage struct {
 	Crash bool
 	// For is how long; a crashed process is there again after it.
 	For time.Duration
+}
+
+// Argument is how the scenario is called on the command line.
+func (s *Scenario) Argument() string {
+	if s.File == "" {
+		return s.Name
+	}
+	if strings.ContainsAny(s.File, " '\"$\\") {
+		return strconv.Quote(s.File)
+	}
+	return s.File
 }
