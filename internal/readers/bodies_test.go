@@ -45,7 +45,7 @@ func TestBodies(t *testing.T) {
 			start[document](t, node(), "bodies.mjs"),
 		}
 	}
-	next := bodiesToTry(t)
+	next := toTry(t, bodySeeds, "bodies", randomBody)
 	n := &tally{}
 	for more := true; more; {
 		var trials []trial
@@ -70,10 +70,9 @@ func TestBodies(t *testing.T) {
 	n.report(t)
 }
 
-// bodiesToTry returns the seeds, the corpus, and then random bodies until the time is over.
-func bodiesToTry(t *testing.T) func() ([]byte, bool) {
-	list := slices.Clone(bodySeeds)
-	list = append(list, corpus(t, "bodies")...)
+// toTry returns the seeds, the corpus of that name, and then random ones until the time is over.
+func toTry(t *testing.T, seeds []string, name string, made func(*rand.Rand) string) func() ([]byte, bool) {
+	list := slices.Concat(seeds, corpus(t, name))
 	random := rand.New(rand.NewSource(*seed))
 	until := time.Now().Add(*duration)
 	return func() ([]byte, bool) {
@@ -85,7 +84,7 @@ func bodiesToTry(t *testing.T) func() ([]byte, bool) {
 		if !*installed || time.Now().After(until) {
 			return nil, false
 		}
-		return mutated(random, []byte(randomBody(random))), true
+		return mutated(random, []byte(made(random))), true
 	}
 }
 

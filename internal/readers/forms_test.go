@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // fields is a form as a reader has it: texts in base64, and files as their names and contents.
@@ -61,7 +60,7 @@ func TestForms(t *testing.T) {
 			start[fields](t, node(), "forms.mjs"),
 		}
 	}
-	next := formsToTry(t)
+	next := toTry(t, formSeeds, "forms", randomForm)
 	n := &tally{}
 	for more := true; more; {
 		var trials []trial
@@ -84,24 +83,6 @@ func TestForms(t *testing.T) {
 		}
 	}
 	n.report(t)
-}
-
-// formsToTry returns the seeds, the corpus, and then random forms until the time is over.
-func formsToTry(t *testing.T) func() ([]byte, bool) {
-	list := slices.Concat(formSeeds, corpus(t, "forms"))
-	random := rand.New(rand.NewSource(*seed))
-	until := time.Now().Add(*duration)
-	return func() ([]byte, bool) {
-		if len(list) > 0 {
-			body := list[0]
-			list = list[1:]
-			return []byte(body), true
-		}
-		if !*installed || time.Now().After(until) {
-			return nil, false
-		}
-		return mutated(random, []byte(randomForm(random))), true
-	}
 }
 
 // compareForms reports where readers differ from Go's, or refuse, or see another model.
