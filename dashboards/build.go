@@ -146,7 +146,8 @@ func (d *Dashboard) bottom() int {
 
 // arranged places panels from left to right, in as many lines as they need, from line y on.
 func arranged(panels []Panel, y int) []Panel {
-	x, below := 0, y
+	x := 0
+	below := y
 	for i := range panels {
 		at := &panels[i].GridPos
 		if x+at.W > width {

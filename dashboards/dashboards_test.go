@@ -234,7 +234,8 @@ func TestAlertsHaveCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fires, quiet := map[string]bool{}, map[string]bool{}
+	fires := map[string]bool{}
+	quiet := map[string]bool{}
 	for _, c := range regexp.MustCompile(`alertname: (\w+)(.*)\n(\s+exp_alerts:)?(.*)`).FindAllStringSubmatch(string(text), -1) {
 		if strings.Contains(c[2], "exp_alerts: []") || strings.TrimSpace(c[4]) == "[]" {
 			quiet[c[1]] = true

@@ -41,7 +41,9 @@ func query(expr, legend string) Target {
 // now is a query for the present values, as rows of a table.
 func now(expr string) Target {
 	q := query(expr, "")
-	q.Format, q.Range, q.Instant = "table", false, true
+	q.Format = "table"
+	q.Range = false
+	q.Instant = true
 	return q
 }
 
@@ -68,7 +70,8 @@ func series(title, description, unit string, w int, queries ...Target) Panel {
 	}
 	if unit == "percentunit" {
 		// Otherwise an axis of zeros alone ends at 10000 %.
-		one, digit := 1.0, 1
+		one := 1.0
+		digit := 1
 		custom.AxisSoftMax = &one
 		p.FieldConfig.Defaults.Decimals = &digit
 	}

@@ -41,8 +41,10 @@ func (p *Pool) Account(i NodeID) Account {
 	n := &p.nodes[i]
 	a := Account{Received: n.received, Waiting: n.backlog, Kept: n.promised}
 	if int(i) < len(p.told) {
-		a.Turned, a.Usual = p.told[i].turned, p.told[i].usual
-		a.Refunded, a.RefundedLate = p.told[i].refunded, p.told[i].late
+		a.Turned = p.told[i].turned
+		a.Usual = p.told[i].usual
+		a.Refunded = p.told[i].refunded
+		a.RefundedLate = p.told[i].late
 	}
 	if ahead := n.finish - p.virtualOf(p.nodes[n.parent].inner); ahead > 0 {
 		a.Debt = mulDivFloor(ahead, int64(n.weight), int64(WeightOne))
@@ -126,7 +128,8 @@ const lookEvery = int64(time.Second / time.Microsecond)
 // unused, beyond a second of the rate and one call, which I2 leaves to every pool, and so far as
 // the ledger has room for it: a pool whose minute is full has none to hand out.
 func (p *Pool) watch() {
-	u, a := &p.idle, &p.axes[Tokens]
+	u := &p.idle
+	a := &p.axes[Tokens]
 	if p.waiting() == 0 || p.blocked != Tokens || !p.held.IsZero() {
 		u.busy = false
 	}

@@ -13,7 +13,8 @@ import (
 func TestAccount(t *testing.T) {
 	const tpm = 60_000
 	p := New(t0, Config{TPM: tpm, MaxQueue: 1, TicketWait: 10 * time.Second})
-	a, b := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: WeightOne})
+	b := p.Add(Root, Node{Weight: WeightOne})
 	want := func(what string, leaf NodeID, received, waiting, turned int64) {
 		t.Helper()
 		got := p.Account(leaf)

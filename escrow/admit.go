@@ -67,7 +67,8 @@ func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 	p.advance(now)
 	e := p.entryOf(&c)
 	if !owes {
-		e.forced, e.virtual = true, 0
+		e.forced = true
+		e.virtual = 0
 	}
 	return p.admit(now, &e, -1)
 }
@@ -210,12 +211,14 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 	p.advance(now)
 	e := p.entries[n] // a copy: withdraw frees the entry
 	p.withdraw(n)
-	e.next, e.prev = -1, -1
+	e.next = -1
+	e.prev = -1
 	if e.known && e.turn.IsZero() {
 		e.turn = now // what came after it does not go before it
 	}
 	ans := p.forecast(now, &e)
-	if ans.Ticket = p.keep(now, &e, key, ans.Wait); !ans.Ticket {
+	ans.Ticket = p.keep(now, &e, key, ans.Wait)
+	if !ans.Ticket {
 		p.toldOf(e.leaf).turned += e.virtual
 	}
 	return ans, true
@@ -226,7 +229,8 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 // bypassed, or large calls would starve behind small ones.
 func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.advance(now)
-	p.wake, p.first = time.Time{}, Cost{}
+	p.wake = time.Time{}
+	p.first = Cost{}
 	for {
 		open := p.hasSlot(background)
 		leaf, floored, ok := p.next(open)
@@ -240,7 +244,8 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		e := &p.entries[n]
 		lacks, ok := p.fits(now, e)
 		if !ok {
-			p.blocked, p.first = lacks, e.cost
+			p.blocked = lacks
+			p.first = e.cost
 			if lacks == Tokens {
 				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
 			}

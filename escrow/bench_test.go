@@ -48,7 +48,8 @@ func decide(b *testing.B, p *Pool, now time.Time) {
 // BenchmarkFastPath is one call that nobody stands before.
 func BenchmarkFastPath(b *testing.B) {
 	p := New(t0, Config{TPM: MaxLimit, RPM: MaxLimit, Slots: 1000, MaxQueue: 10})
-	leaf, now := p.Add(Root, Node{Weight: WeightOne}), t0
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	now := t0
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
@@ -131,7 +132,8 @@ func BenchmarkProgress(b *testing.B) {
 
 // BenchmarkCalendarFits is the look at every window of a full calendar.
 func BenchmarkCalendarFits(b *testing.B) {
-	c, now := newCalendar(t0, 600_000), t0
+	c := newCalendar(t0, 600_000)
+	now := t0
 	for range 240 {
 		now = now.Add(Window / calendarSlots)
 		c.advance(now)

@@ -74,9 +74,11 @@ func (c *calendar) lay(now time.Time, remaining, perSlot int64) plan {
 	p := plan{from: cur, perSlot: max(1, perSlot), first: min(remaining, c.left(now, perSlot))}
 	perSlot = p.perSlot
 	remaining -= p.first
-	p.to, p.rest = cur+1+remaining/perSlot, remaining%perSlot
+	p.to = cur + 1 + remaining/perSlot
+	p.rest = remaining % perSlot
 	if p.to > cur+horizon {
-		p.to, p.rest = cur+horizon, 0
+		p.to = cur + horizon
+		p.rest = 0
 	}
 	c.ledger.Book(p.in(cur))
 	c.shift(p, 1)
@@ -169,27 +171,33 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, perSlot int64) bool {
 	if sum+c.ahead+remaining <= l.limit {
 		return true
 	}
-	n, ring := int64(len(l.slots)), int64(len(c.change))
+	n := int64(len(l.slots))
+	ring := int64(len(c.change))
 	first := min(remaining, c.left(now, perSlot))
-	rate, perSlot := c.rate, max(1, perSlot)
+	rate := c.rate
+	perSlot = max(1, perSlot)
 	remaining -= first
-	if sum += first; sum > l.limit {
+	sum += first
+	if sum > l.limit {
 		return false
 	}
 	// Both rings are walked in stretches in which neither wraps.
 	for left, at := n-1, l.cur+1; left > 0; {
-		i, k := at%n, at%ring
+		i := at % n
+		k := at % ring
 		stretch := min(left, n-i, ring-k)
 		changes := c.change[k : k+stretch]
 		for x, leaving := range l.slots[i : i+stretch] {
 			rate += changes[x]
 			own := min(perSlot, remaining)
 			remaining -= own
-			if sum += rate - leaving + own; sum > l.limit {
+			sum += rate - leaving + own
+			if sum > l.limit {
 				return false
 			}
 		}
-		left, at = left-stretch, at+stretch
+		left = left - stretch
+		at = at + stretch
 	}
 	// The first window without the current slot, of which only a part is left.
 	rate += *c.at(l.cur + n)
@@ -203,9 +211,13 @@ func (c *calendar) freeAt(atOnce, remaining, perSlot int64) time.Time {
 	l := c.ledger
 	n := int64(len(l.slots))
 	if perSlot <= 0 {
-		atOnce, remaining, perSlot = atOnce+remaining, 0, 1
+		atOnce = atOnce + remaining
+		remaining = 0
+		perSlot = 1
 	}
-	sum, rate, at := l.booked, c.rate, l.cur
+	sum := l.booked
+	rate := c.rate
+	at := l.cur
 	for j := range n + 1 {
 		if room := l.limit - sum; room < atOnce {
 			at = l.cur + j + 1

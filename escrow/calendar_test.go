@@ -136,12 +136,17 @@ func TestCalendarAgainstItsTwin(t *testing.T) {
 				c.advance(now)
 				w.cur = int64(now.Sub(t0) / (Window / calendarSlots))
 			case 1, 2:
-				once, rest, pace := n("once", 0, 2000), n("rest", 0, 4000), n("pace", 0, 1500)
+				once := n("once", 0, 2000)
+				rest := n("rest", 0, 4000)
+				pace := n("pace", 0, 1500)
 				switch n("kind", 0, 5) {
 				case 0: // far beyond the horizon
-					rest, pace = n("rest", 500, 1500), 1
+					rest = n("rest", 500, 1500)
+					pace = 1
 				case 1: // about the limit of 100, for more than a minute
-					once, rest, pace = n("once", 0, 100), n("rest", 95_000, 110_000), n("pace", 410, 420)
+					once = n("once", 0, 100)
+					rest = n("rest", 95_000, 110_000)
+					pace = n("pace", 410, 420)
 				}
 				if got, want := c.fits(now, once, rest, pace), w.fits(now, once, rest, pace); got != want {
 					t.Fatalf("fits(%d, %d, %d) is %v, the twin says %v", once, rest, pace, got, want)
@@ -168,7 +173,8 @@ func TestCalendarAgainstItsTwin(t *testing.T) {
 				w.replace(s.cells, produced)
 				c.lift(s.p)
 				w.lift(s.cells)
-				rest, pace := n("rest", 0, 4000), n("pace", 0, 1500)
+				rest := n("rest", 0, 4000)
+				pace := n("pace", 0, 1500)
 				s.p, s.cells = c.lay(now, rest, pace), w.lay(now, rest, pace)
 			}
 			if got, want := c.ledger.booked, w.window(w.cur); got != want {
@@ -233,13 +239,15 @@ func (p *provider) count(x int64) {
 // over the limit, and the part of the limit used after two minutes.
 func streams(t *testing.T, seed uint64, cfg Config, length, input, speed int64, minutes int, steady bool, excess func(r *rand.Rand, k int, out int64) int64) (worst, used float64) {
 	r := rand.New(rand.NewPCG(seed, 9))
-	cfg.Accounting, cfg.MaxQueue = Production, 1000
+	cfg.Accounting = Production
+	cfg.MaxQueue = 1000
 	p := New(t0, cfg)
 	org := p.Add(Root, Node{Weight: WeightOne, Floor: cfg.TPM / 20})
 	leaves := []NodeID{p.Add(Root, Node{Weight: 3 * WeightOne}), p.Add(org, Node{Weight: WeightOne}), p.Add(org, Node{Weight: 2 * WeightOne})}
 	truth := newProvider()
 	var live []*stream
-	waits, waiting := map[Handle]*stream{}, make([]int, len(leaves))
+	waits := map[Handle]*stream{}
+	waiting := make([]int, len(leaves))
 	busy := []bool{true, true, true}
 	warm := int64(0)
 	for k := range minutes * 6000 {
@@ -265,7 +273,9 @@ func streams(t *testing.T, seed uint64, cfg Config, length, input, speed int64, 
 		}
 		live = still
 		begin := func(h Handle, s *stream) {
-			s.h, s.since, s.next = h, now, now.Add(250*time.Millisecond)
+			s.h = h
+			s.since = now
+			s.next = now.Add(250 * time.Millisecond)
 			truth.count(s.input)
 			live = append(live, s)
 		}
@@ -284,7 +294,8 @@ func streams(t *testing.T, seed uint64, cfg Config, length, input, speed int64, 
 			}
 			for n := 0; busy[l] && waiting[l] < 2 && n < 500; n++ {
 				s := &stream{leaf: l, input: r.Int64N(input + 1), out: 1 + r.Int64N(length), speed: 1 + r.Int64N(speed)}
-				if s.actual = s.out; excess != nil {
+				s.actual = s.out
+				if excess != nil {
 					s.actual = excess(r, k, s.out)
 				}
 				c := Call{
@@ -354,7 +365,8 @@ func TestI1_ProductionBurstAtTheEndOfASlot(t *testing.T) {
 			for _, s := range live {
 				m := s.made(now)
 				truth.count(m - s.counted)
-				if s.counted = m; m == s.out {
+				s.counted = m
+				if m == s.out {
 					p.Settle(now, s.h, Cost{s.input + m, 1})
 					continue
 				}
@@ -375,7 +387,9 @@ func TestI1_ProductionBurstAtTheEndOfASlot(t *testing.T) {
 				if ans.Verdict != Admitted {
 					break
 				}
-				s.h, s.since, s.next = h, now, now.Add(250*time.Millisecond)
+				s.h = h
+				s.since = now
+				s.next = now.Add(250 * time.Millisecond)
 				truth.count(s.input)
 				live = append(live, s)
 			}
@@ -398,7 +412,8 @@ func TestI1_ProductionAllAtOnce(t *testing.T) {
 	p := New(t0, Config{TPM: tpm, Accounting: Production, MaxQueue: 10})
 	leaf := p.Add(Root, Node{Weight: WeightOne})
 	truth := newProvider()
-	worst, now := int64(0), t0
+	worst := int64(0)
+	now := t0
 	for range 40_000 {
 		truth.tick()
 		cost := Cost{100 + r.Int64N(2900), 1}
@@ -429,7 +444,9 @@ func TestI1_ProductionExcessIsBounded(t *testing.T) {
 	now := t0.Add(5 * time.Minute)
 	truth := newProvider()
 	var live []*stream
-	worst, inFlight, admittedOver := int64(0), int64(0), 0
+	worst := int64(0)
+	inFlight := int64(0)
+	admittedOver := 0
 	for k := range 5 * 6000 {
 		truth.tick()
 		factor := int64(1)
@@ -440,7 +457,8 @@ func TestI1_ProductionExcessIsBounded(t *testing.T) {
 		for _, s := range live {
 			m := s.made(now)
 			truth.count(m - s.counted)
-			if s.counted = m; m == s.actual {
+			s.counted = m
+			if m == s.actual {
 				p.Settle(now, s.h, Cost{m, 1})
 				continue
 			}
@@ -461,7 +479,9 @@ func TestI1_ProductionExcessIsBounded(t *testing.T) {
 				admittedOver++
 			}
 			inFlight += s.actual - s.out
-			s.h, s.since, s.next = h, now, now.Add(250*time.Millisecond)
+			s.h = h
+			s.since = now
+			s.next = now.Add(250 * time.Millisecond)
 			live = append(live, s)
 		}
 		worst = max(worst, truth.sum)

@@ -15,7 +15,8 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	p.advance(now)
 	sameRule := cfg.Accounting == p.cfg.Accounting
 	p.cfg, p.minute = cfg, cfg.TPM
-	p.slots, p.open = cfg.Slots, cfg.Slots-cfg.InteractiveReserve
+	p.slots = cfg.Slots
+	p.open = cfg.Slots - cfg.InteractiveReserve
 	for k := range p.axes {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {

@@ -69,7 +69,8 @@ func TestConfigureAccounting(t *testing.T) {
 			if err := p.Check(); err != nil {
 				t.Errorf("%d → %d: %v", from, to, err)
 			}
-			if now = now.Add(2 * Window); p.State(now).Axes[Tokens].Used != 0 {
+			now = now.Add(2 * Window)
+			if p.State(now).Axes[Tokens].Used != 0 {
 				t.Errorf("%d → %d: something counts for ever", from, to)
 			}
 		}

@@ -16,7 +16,8 @@ func TestI4_ReturnBesideAFloor(t *testing.T) {
 	floored := w.leaf(Root, Node{Weight: 100, Floor: 300_000}, 1000)
 	busy := w.leaf(Root, Node{Weight: WeightOne}, 1000)
 	back := w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	floored.keep, busy.keep = 8, 8
+	floored.keep = 8
+	busy.keep = 8
 	w.run(5 * time.Minute)
 	back.keep = 8
 	from := w.now
@@ -37,7 +38,8 @@ func TestFloorIsPaidByWhatCallsTake(t *testing.T) {
 	liar := w.leaf(Root, Node{Weight: WeightOne, Floor: 100_000}, 100)
 	liar.took = func(int64) int64 { return 1000 }
 	other := w.leaf(Root, Node{Weight: 9 * WeightOne}, 1000)
-	liar.keep, other.keep = 8, 8
+	liar.keep = 8
+	other.keep = 8
 	w.run(time.Minute)
 	r := perMinute(w, liar, other)
 	near(t, "who declares a tenth", r[0], 100_000, .05)
@@ -52,7 +54,8 @@ func TestFloorWhereRequestsAreShort(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000, RPM: 600})
 	floored := w.leaf(Root, Node{Weight: WeightOne, Floor: 100_000}, 100)
 	other := w.leaf(Root, Node{Weight: 9 * WeightOne}, 100)
-	floored.keep, other.keep = 8, 8
+	floored.keep = 8
+	other.keep = 8
 	w.run(time.Minute)
 	r := perMinute(w, floored, other)
 	near(t, "the floor", r[0], 10_000, .05)
@@ -68,7 +71,8 @@ func TestFloorWhereRequestsAreShort(t *testing.T) {
 func TestParkedBackgroundDoesNotCatchUp(t *testing.T) {
 	const slots, reserve = 6, 3
 	w := newSim(t, 1, Config{TPM: 600_000, Slots: slots, InteractiveReserve: reserve})
-	a, b := w.leaf(Root, Node{Weight: WeightOne}, 20), w.leaf(Root, Node{Weight: WeightOne}, 20)
+	a := w.leaf(Root, Node{Weight: WeightOne}, 20)
+	b := w.leaf(Root, Node{Weight: WeightOne}, 20)
 	b.call.Background = true
 	b.keep, b.run = 4, w.lognormal(time.Second)
 	for range 100 {
@@ -86,7 +90,10 @@ func TestParkedBackgroundDoesNotCatchUp(t *testing.T) {
 	w.run(10 * time.Minute)
 
 	// From here on slots are plenty, and tokens short.
-	a.cost, a.run, b.cost, b.run = 5000, nil, 5000, nil
+	a.cost = 5000
+	a.run = nil
+	b.cost = 5000
+	b.run = nil
 	w.run(10 * time.Second)
 	w.reset()
 	w.run(time.Minute)
@@ -192,7 +199,8 @@ func TestLastChildGoes(t *testing.T) {
 // Catches: kept places told by their cost alone.
 func TestFreeTicketKeepsItsNode(t *testing.T) {
 	p := New(t0, Config{TPM: 6000, MaxQueue: 10, TicketWait: 10 * time.Second})
-	a, b := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: WeightOne})
+	b := p.Add(Root, Node{Weight: WeightOne})
 	p.Offer(t0, Call{Leaf: b, Most: Cost{1000, 1}, MaxWait: time.Hour})
 	p.Pump(t0, nil)
 	if _, ans := p.Offer(t0, Call{Leaf: a, Most: Cost{0, 1}}); !ans.Ticket {
@@ -264,7 +272,8 @@ func TestRebaseOfTagsFarBack(t *testing.T) {
 //
 // Catches: a wait for room for all of a call at once; one slot early.
 func TestCalendarFreeAt(t *testing.T) {
-	late, waited := 0, 0
+	late := 0
+	waited := 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		c := newCalendar(t0, 50)
@@ -272,13 +281,17 @@ func TestCalendarFreeAt(t *testing.T) {
 		for range 60 {
 			now = now.Add(time.Duration(r.IntN(2000)) * time.Millisecond)
 			c.advance(now)
-			once, rest, pace := r.Int64N(2000), r.Int64N(20_000), 1+r.Int64N(900)
+			once := r.Int64N(2000)
+			rest := r.Int64N(20_000)
+			pace := 1 + r.Int64N(900)
 			if c.fits(now, once, rest, pace) {
 				c.ledger.Book(once)
 				c.lay(now, rest, pace)
 			}
 		}
-		once, rest, pace := r.Int64N(2000), r.Int64N(20_000), 1+r.Int64N(900)
+		once := r.Int64N(2000)
+		rest := r.Int64N(20_000)
+		pace := 1 + r.Int64N(900)
 		at := c.freeAt(once, rest, pace)
 		if at.After(now) {
 			waited++
@@ -334,7 +347,8 @@ func TestI5_NobodyStarves(t *testing.T) {
 func TestUpdateKeepsTheOrderAbove(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, MaxQueue: 10})
 	org := p.Add(Root, Node{Weight: WeightOne})
-	heavy, light := p.Add(org, Node{Weight: WeightOne}), p.Add(org, Node{Weight: WeightOne})
+	heavy := p.Add(org, Node{Weight: WeightOne})
+	light := p.Add(org, Node{Weight: WeightOne})
 	other := p.Add(Root, Node{Weight: WeightOne})
 	p.axes[Tokens].pace.level = -1
 	for leaf, c := range map[NodeID]int64{heavy: 9000, light: 100, other: 500} {

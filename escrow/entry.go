@@ -111,7 +111,8 @@ func (t *tree) link(f *entryList, n, after int32) {
 		e.next = t.entries[after].next
 		t.entries[after].next = n
 	} else {
-		e.next, f.head = f.head, n
+		e.next = f.head
+		f.head = n
 	}
 	if e.next >= 0 {
 		t.entries[e.next].prev = n
@@ -132,5 +133,6 @@ func (t *tree) unlink(f *entryList, n int32) {
 	} else {
 		f.tail = e.prev
 	}
-	e.next, e.prev = -1, -1
+	e.next = -1
+	e.prev = -1
 }

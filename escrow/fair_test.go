@@ -10,7 +10,8 @@ import (
 func TestLeadIsWhatCountsInShares(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := New(now, Config{TPM: 600_000, Burst: Window, MaxQueue: 10})
-	a, b := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: WeightOne})
+	b := p.Add(Root, Node{Weight: WeightOne})
 	take := func(tokens int64) {
 		h, ans := p.Offer(now, Call{Leaf: a, Most: Cost{tokens, 1}, Fair: tokens / 10})
 		if ans.Verdict != Admitted {

@@ -14,10 +14,12 @@ const floorMemory = int64(10 * time.Second / time.Microsecond)
 // dueFloor is the node that its floor entitles to a call now, or Root for none: of
 // several, the one whose floor has waited longest.
 func (t *tree) dueFloor(open bool) NodeID {
-	best, due := Root, t.now
+	best := Root
+	due := t.now
 	for r, h := range t.floors {
 		if len(h) > 0 && (open || rank(r) == interactive) && (h[0].key < due || best == Root && h[0].key == due) {
-			best, due = NodeID(h[0].id), h[0].key
+			best = NodeID(h[0].id)
+			due = h[0].key
 		}
 	}
 	return best

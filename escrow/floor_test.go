@@ -35,7 +35,8 @@ func TestFloorIsALeastShare(t *testing.T) {
 	small := w.leaf(Root, Node{Weight: 100, Floor: 100_000}, 500) // floor above share
 	big := w.leaf(Root, Node{Weight: 4000, Floor: 60_000}, 1000)  // share above floor
 	org := w.p.Add(Root, Node{Weight: 100, Floor: 90_000})        // floor of an inner node
-	a, b := w.leaf(org, Node{Weight: 1000}, 700), w.leaf(org, Node{Weight: 2000}, 700)
+	a := w.leaf(org, Node{Weight: 1000}, 700)
+	b := w.leaf(org, Node{Weight: 2000}, 700)
 	deep := w.p.Add(Root, Node{Weight: 1000})
 	inner := w.leaf(deep, Node{Weight: 10, Floor: 40_000}, 400) // floor below an inner node
 	rest := w.leaf(deep, Node{Weight: 1000}, 1000)
@@ -63,9 +64,12 @@ func TestFloorIsALeastShare(t *testing.T) {
 func TestFloorWithinAFloor(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
 	org := w.p.Add(Root, Node{Weight: 1, Floor: 60_000})
-	a, b := w.leaf(org, Node{Weight: WeightOne, Floor: 60_000}, 500), w.leaf(org, Node{Weight: WeightOne}, 500)
+	a := w.leaf(org, Node{Weight: WeightOne, Floor: 60_000}, 500)
+	b := w.leaf(org, Node{Weight: WeightOne}, 500)
 	other := w.leaf(Root, Node{Weight: 1000 * WeightOne}, 1000)
-	a.keep, b.keep, other.keep = 8, 8, 8
+	a.keep = 8
+	b.keep = 8
+	other.keep = 8
 	w.run(time.Minute)
 	r := perMinute(w, a, b, other)
 	near(t, "the organisation", r[0]+r[1], 60_000, .05)
@@ -125,8 +129,10 @@ func TestCreditIsBounded(t *testing.T) {
 // Catches: tags left as they are when the weight changes.
 func TestWeightsChangeLive(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	a, b := w.leaf(Root, Node{Weight: WeightOne}, 1000), w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	a.keep, b.keep = 4, 4
+	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a.keep = 4
+	b.keep = 4
 	w.run(time.Minute)
 	// a takes 60,000 more than it declared: a debt of 60,000
 	a.took = func(c int64) int64 { a.took = nil; return c + 60_000 }
@@ -149,8 +155,10 @@ func TestWeightsChangeLive(t *testing.T) {
 // Catches: Remove without a look at the tag.
 func TestRemoveKeepsDebt(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	a, b := w.leaf(Root, Node{Weight: WeightOne}, 1000), w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	a.keep, b.keep = 1, 4
+	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a.keep = 1
+	b.keep = 4
 	w.run(time.Minute)
 	a.took = func(c int64) int64 { a.took = nil; return c + 100_000 }
 	w.run(time.Second)

@@ -20,9 +20,11 @@ func (f *flow) add(at, virtual int64) {
 	stretch := at / flowStretch
 	switch {
 	case stretch == f.stretch+1:
-		f.before, f.now = f.now, 0
+		f.before = f.now
+		f.now = 0
 	case stretch > f.stretch:
-		f.before, f.now = 0, 0
+		f.before = 0
+		f.now = 0
 	}
 	f.stretch = max(f.stretch, stretch)
 	f.now += virtual

@@ -25,7 +25,8 @@ func (d pcgDraw) n(_ string, lo, hi int64) int64 { return lo + d.Int64N(hi-lo+1)
 type byteDraw struct{ left []byte }
 
 func (d *byteDraw) n(_ string, lo, hi int64) int64 {
-	v, span := uint64(0), uint64(hi-lo)
+	v := uint64(0)
+	span := uint64(hi - lo)
 	for s := span; s > 0; s >>= 8 {
 		v <<= 8
 		if len(d.left) > 0 {

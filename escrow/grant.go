@@ -67,7 +67,9 @@ func (p *pace) share(shared bool) {
 	if shared == p.granted {
 		return
 	}
-	p.granted, p.allowance, p.level = shared, Allowance{Spent: p.spent}, 0
+	p.granted = shared
+	p.allowance = Allowance{Spent: p.spent}
+	p.level = 0
 	p.rate = p.steady()
 }
 
@@ -82,7 +84,9 @@ func (p *pace) back(refund int64) int64 {
 
 // follow brings level and rate to what the allowance says.
 func (p *pace) follow() {
-	p.level, p.fraction, p.rate = p.allowance.Left(p.last, p.spent), 0, 0
+	p.level = p.allowance.Left(p.last, p.spent)
+	p.fraction = 0
+	p.rate = 0
 	if p.last.Before(p.allowance.Until) {
 		p.rate = min(p.allowance.Rate, p.limit) * p.scale
 		// Within a minute of the largest rate, the product stays below 2⁶³.
@@ -128,7 +132,8 @@ func (p *Pool) Bookings(now time.Time, tell func(Booking)) (held Cost) {
 func (c *calendar) planned(tell func(end time.Time, grains int64)) {
 	rate := c.rate
 	for slot := c.ledger.cur + 1; slot <= c.ledger.cur+calendarSlots; slot++ {
-		if rate += *c.at(slot); rate > 0 {
+		rate += *c.at(slot)
+		if rate > 0 {
 			tell(c.ledger.startOf(slot+1), rate)
 		}
 	}
@@ -170,8 +175,12 @@ func (p *Pool) Demand(i NodeID) Demand {
 		d.Late += p.entries[t].virtual
 	}
 	a := p.asked(i)
-	d.Served, d.Units, d.Again, d.Away = a.served, a.units, a.again, a.away
-	d.Call, d.CallUnits = a.call, a.callUnits
+	d.Served = a.served
+	d.Units = a.units
+	d.Again = a.again
+	d.Away = a.away
+	d.Call = a.call
+	d.CallUnits = a.callUnits
 	return d
 }
 

@@ -37,7 +37,8 @@ func (h *heap) remove(at int, k keeper) {
 	s := *h
 	last := len(s) - 1
 	k.moved(s[at].id, -1)
-	if s[at] = s[last]; at == last {
+	s[at] = s[last]
+	if at == last {
 		*h = s[:last]
 		return
 	}
@@ -60,7 +61,8 @@ func (h heap) fix(at int, k keeper) {
 
 // up moves an item towards the top, and reports whether it has moved.
 func (h heap) up(at int, k keeper) bool {
-	x, from := h[at], at
+	x := h[at]
+	from := at
 	for at > 0 {
 		parent := (at - 1) / fanout
 		if !h.before(x, h[parent], k) {

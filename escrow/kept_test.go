@@ -13,7 +13,8 @@ import (
 func TestI8_ThePlaceIsKeptWhereNobodyElseWaits(t *testing.T) {
 	now := t0
 	p := New(now, Config{TPM: 60_000, MaxQueue: 100, TicketWait: 10 * time.Second})
-	a, b := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: WeightOne})
+	b := p.Add(Root, Node{Weight: WeightOne})
 	for range 60 {
 		p.Offer(now, Call{Leaf: a, Most: Cost{1000, 1}, MaxWait: time.Hour})
 		p.Pump(now, nil)

@@ -46,7 +46,8 @@ func TestI1_LedgerCoversEveryWindow(t *testing.T) {
 			case 0, 1:
 				c := rapid.Int64Range(1, 5000).Draw(t, "c")
 				live = append(live, booking{len(exact.at), l.Slot()})
-				exact.at, exact.amount = append(exact.at, now), append(exact.amount, c)
+				exact.at = append(exact.at, now)
+				exact.amount = append(exact.amount, c)
 				l.Book(c)
 			case 2:
 				if len(live) > 0 {

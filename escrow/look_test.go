@@ -18,7 +18,8 @@ func TestToLookChangesNothing(t *testing.T) {
 			Burst: 10 * time.Second, Accounting: Accounting(rapid.IntRange(0, 2).Draw(t, "accounting")),
 		}
 		now := time.Unix(1_000_000, 0)
-		quiet, seen := New(now, cfg), New(now, cfg)
+		quiet := New(now, cfg)
+		seen := New(now, cfg)
 		var leaves []NodeID
 		for range 6 {
 			n := Node{Weight: WeightOne * Weight(rapid.IntRange(1, 4).Draw(t, "weight"))}
@@ -60,7 +61,8 @@ func TestToLookChangesNothing(t *testing.T) {
 					running = append(running, h)
 				}
 			}
-			out, also := quiet.Pump(now, nil), seen.Pump(now, nil)
+			out := quiet.Pump(now, nil)
+			also := seen.Pump(now, nil)
 			if len(out) != len(also) {
 				t.Fatalf("%d calls go, and %d where somebody has looked", len(out), len(also))
 			}

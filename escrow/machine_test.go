@@ -15,13 +15,16 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	eligible := func(i NodeID) bool {
 		return p.nodes[i].queued[interactive] > 0 || open && p.nodes[i].queued[background] > 0
 	}
-	at, found := Root, false
+	at := Root
+	found := false
 	due := p.now
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		if i := NodeID(i); i != Root && n.weight > 0 && n.floor > 0 && p.minute > 0 && eligible(i) &&
 			(n.due < due || n.due == due && (!found || n.rank < p.nodes[at].rank)) {
-			at, due, found = i, n.due, true
+			at = i
+			due = n.due
+			found = true
 		}
 	}
 	if !eligible(Root) {
@@ -266,9 +269,11 @@ func TestInvariantsUnderAnySequence(t *testing.T) {
 // Tags are shifted back before they overflow, and nobody's turn changes by it.
 func TestRebaseKeepsTheOrder(t *testing.T) {
 	p := New(t0, Config{TPM: 1000, MaxQueue: 100})
-	a, b := p.Add(Root, Node{Weight: 1}), p.Add(Root, Node{Weight: 1})
+	a := p.Add(Root, Node{Weight: 1})
+	b := p.Add(Root, Node{Weight: 1})
 	p.nodes[Root].virtual = rebaseAt - 1
-	p.nodes[a].finish, p.nodes[b].finish = rebaseAt+5, rebaseAt+3
+	p.nodes[a].finish = rebaseAt + 5
+	p.nodes[b].finish = rebaseAt + 3
 	p.Offer(t0, Call{Leaf: a, Most: Cost{1000, 1}, MaxWait: time.Hour})
 	p.Offer(t0, Call{Leaf: b, Most: Cost{1000, 1}, MaxWait: time.Hour})
 	if first, _, _ := p.next(true); first != b {

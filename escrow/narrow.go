@@ -10,7 +10,8 @@ func (p *Pool) Narrow(slots, open int64) {
 	if slots < 0 || slots > p.cfg.Slots || open > slots {
 		panic("escrow: BUG: narrowed to a number of slots that is out of range")
 	}
-	p.slots, p.open = slots, open
+	p.slots = slots
+	p.open = open
 }
 
 // HasSlot reports whether one more call could run, as far as slots go.

@@ -73,7 +73,9 @@ func (p *pace) resize(limit int64, burst time.Duration) {
 func (p *pace) slow(part int64) {
 	p.part = part
 	p.burst = mulDivCeil(p.whole, part, WholePace)
-	p.level, p.fraction, p.leadFraction = min(p.level, p.burst), 0, 0
+	p.level = min(p.level, p.burst)
+	p.fraction = 0
+	p.leadFraction = 0
 	p.rate = p.steady()
 	if p.granted {
 		p.follow()
@@ -124,7 +126,8 @@ func (p *pace) advance(now time.Time, busy bool) {
 		for n := p.ring.cur - before; n > 0 && p.largest > 0; n-- {
 			p.forget()
 		}
-		p.last, p.lead = now, 0
+		p.last = now
+		p.lead = 0
 		p.follow()
 		return
 	}
@@ -189,7 +192,8 @@ func (p *pace) refill(now time.Time) {
 	p.lead -= v / windowMicros
 	p.leadFraction = v % windowMicros
 	if p.lead <= 0 {
-		p.lead, p.leadFraction = 0, 0
+		p.lead = 0
+		p.leadFraction = 0
 	}
 }
 
@@ -201,7 +205,8 @@ func (p *pace) rise(micros int64) {
 	p.level += v / (windowMicros * p.scale)
 	p.fraction = v % (windowMicros * p.scale)
 	if p.level >= p.burst {
-		p.level, p.fraction = p.burst, 0
+		p.level = p.burst
+		p.fraction = 0
 	}
 }
 
@@ -239,7 +244,8 @@ func (p *pace) tautRate() int64 {
 		}
 		for ; leaving > 0; leaving-- {
 			room += r.slots[i]
-			if i++; i == n {
+			i++
+			if i == n {
 				i = 0
 			}
 		}

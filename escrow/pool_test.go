@@ -15,9 +15,12 @@ func exp(x float64) float64 { return math.Exp(x) }
 
 // poisson draws a count with the given small mean.
 func poisson(r *rand.Rand, mean float64) int {
-	n, p, limit := 0, 1.0, math.Exp(-mean)
+	n := 0
+	p := 1.0
+	limit := math.Exp(-mean)
 	for {
-		if p *= r.Float64(); p <= limit {
+		p *= r.Float64()
+		if p <= limit {
 			return n
 		}
 		n++
@@ -140,7 +143,8 @@ func TestI1_I2_RollingLimitAndWorkConservation(t *testing.T) {
 		short := newShortfall(w)
 		for range 60 {
 			for _, p := range w.tenants {
-				p.workers, p.rate = 0, 0
+				p.workers = 0
+				p.rate = 0
 				switch {
 				case saturated:
 					p.workers = 4
@@ -194,7 +198,9 @@ func (s *shortfall) look() {
 		return
 	}
 	if s.since.IsZero() {
-		s.since, s.lead, s.given = s.w.now, float64(p.lead), len(s.w.log)
+		s.since = s.w.now
+		s.lead = float64(p.lead)
+		s.given = len(s.w.log)
 		return
 	}
 	served := 0.0
@@ -235,10 +241,12 @@ func TestI12_DominantSharesEqual(t *testing.T) {
 	from := w.now
 	w.run(10 * Window)
 	got := w.received(from)
-	least, most := math.Inf(1), 0.0
+	least := math.Inf(1)
+	most := 0.0
 	for i, size := range []float64{100, 1000, 8000} {
 		d := max(got[i]/600_000, got[i]/size/600) / 10
-		least, most = min(least, d), max(most, d)
+		least = min(least, d)
+		most = max(most, d)
 	}
 	t.Logf("dominant shares from %.3f to %.3f", least, most)
 	if least/most < 0.99 {
@@ -277,7 +285,8 @@ func TestI7_SettleTwice(t *testing.T) {
 // A refusal leaves no trace but the passing of time.
 func TestI10_RefusalLeavesThePoolAsItWas(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, RPM: 600, Slots: 3, MaxQueue: 4})
-	a, b := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: 3 * WeightOne})
+	a := p.Add(Root, Node{Weight: WeightOne})
+	b := p.Add(Root, Node{Weight: 3 * WeightOne})
 	p.Offer(t0, Call{Leaf: a, Most: Cost{900, 1}, MaxWait: 0})
 	p.Offer(t0, Call{Leaf: b, Most: Cost{900, 1}, MaxWait: time.Minute})
 	p.Pump(t0, nil)

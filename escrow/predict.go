@@ -125,7 +125,8 @@ type walk struct {
 func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 	w := walk{&p.tree, maxWalk, coming}
 	leaf := &p.nodes[e.leaf]
-	need, sum := leaf.expected(), leaf.bookedFor(leaf.expected())
+	need := leaf.expected()
+	sum := leaf.bookedFor(leaf.expected())
 	if !e.turn.IsZero() || e.class == interactive && leaf.queued[background] > 0 {
 		need, sum = w.before(leaf, e)
 	}
@@ -136,7 +137,8 @@ func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 			need += e.virtual
 		}
 		more, cost := w.siblings(i, tail)
-		need, sum = need+more, sum.plus(cost)
+		need = need + more
+		sum = sum.plus(cost)
 	}
 	for k := range sum {
 		if coming == 0 {
@@ -184,13 +186,15 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 			if h[at].key > tail {
 				continue
 			}
-			if w.left--; w.left < 0 {
+			w.left--
+			if w.left < 0 {
 				root := &w.nodes[Root]
 				return root.backlog, root.booked
 			}
 			if j := NodeID(h[at].id); j != i {
 				more, cost := w.until(j, tail)
-				need, sum = need+more, sum.plus(cost)
+				need = need + more
+				sum = sum.plus(cost)
 				light -= w.nodes[j].flow.within(w.now, w.coming)
 				weights -= w.nodes[j].weight
 			}
@@ -244,7 +248,8 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 	if a.ledger != nil {
 		ledger = a.ledger
 	}
-	room, unspent := ledger.Room()+refund, sim.limit-sim.ring.booked+refund
+	room := ledger.Room() + refund
+	unspent := sim.limit - sim.ring.booked + refund
 	if a.cal != nil {
 		room = c // the calendar is asked, once the level suffices
 	}

@@ -55,7 +55,8 @@ func clonePool(p *Pool) *Pool {
 		}
 		l := *p.axes[k].ledger
 		l.slots = append([]int64(nil), l.slots...)
-		a.ledger, a.pace.ring = &l, &l
+		a.ledger = &l
+		a.pace.ring = &l
 	}
 	return &c
 }

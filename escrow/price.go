@@ -9,7 +9,9 @@ func (p *Pool) entryOf(c *Call) entry {
 		most: c.Most, speed: c.Speed, run: c.Run,
 		maxWait: c.MaxWait, known: c.Claim.known(),
 	}
-	e.asked.expect, e.asked.input, e.asked.fair = c.Expect, c.Input, c.Fair
+	e.asked.expect = c.Expect
+	e.asked.input = c.Input
+	e.asked.fair = c.Fair
 	if c.Background {
 		e.class = background
 	}
@@ -24,14 +26,16 @@ func (p *Pool) entryOf(c *Call) entry {
 // and what that moves the tags by.
 func (p *Pool) price(e *entry) {
 	e.cost = p.Clamp(e.most)
-	if e.expect = e.asked.expect; e.expect <= 0 || e.expect > e.cost[Tokens] {
+	e.expect = e.asked.expect
+	if e.expect <= 0 || e.expect > e.cost[Tokens] {
 		e.expect = e.cost[Tokens]
 	}
 	if p.cfg.Accounting != AdmitMax {
 		e.cost[Tokens] = e.expect
 	}
 	e.input = min(max(e.asked.input, 0), e.expect)
-	if e.fair = e.asked.fair; e.fair <= 0 || e.fair > e.expect {
+	e.fair = e.asked.fair
+	if e.fair <= 0 || e.fair > e.expect {
 		e.fair = e.expect
 	}
 	e.virtual = p.moves(e)

@@ -83,7 +83,8 @@ func (g *gaps) after(virtual int64, e *entry) time.Duration {
 // earliest is the first promise that makes no other untrue: from the last of these on, it is as
 // early as that one would still be in time if the call went before it.
 func (g *gaps) earliest(e *entry) time.Duration {
-	before, left := g.all, maxWalk
+	before := g.all
+	left := maxWalk
 	for n := g.nodes[e.leaf].tickets.tail; n >= 0 && left > 0; n = g.entries[n].prev {
 		left--
 		t := &g.entries[n]

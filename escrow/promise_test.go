@@ -151,14 +151,19 @@ func TestPromisesAreKept(t *testing.T) {
 				w.leaf(Root, Node{Weight: WeightOne, Floor: floor}, 1500), w.leaf(org, Node{Weight: WeightOne}, 900), w.leaf(deep, Node{Weight: WeightOne}, 700),
 			} {
 				s.keep = 4
-				s.call.Speed, s.call.Run = 500, time.Second
+				s.call.Speed = 500
+				s.call.Run = time.Second
 			}
 			asker := w.leaf(deep, Node{Weight: WeightOne}, 1000)
 			asker.call.Speed = 500
 			w.run(2 * time.Minute)
-			refused, kept, told, late := 0, 0, 0, time.Duration(0)
+			refused := 0
+			kept := 0
+			told := 0
+			late := time.Duration(0)
 			for key := range uint64(100) {
-				asker.call.MaxWait, asker.call.Claim = -1, Claim{Key: 1000 + key}
+				asker.call.MaxWait = -1
+				asker.call.Claim = Claim{Key: 1000 + key}
 				for tries := 0; ; tries++ {
 					ans := w.offer(asker)
 					if ans.Verdict <= Queued {
@@ -200,7 +205,8 @@ func TestPromiseOfStreamsIsNotTooLong(t *testing.T) {
 	w := newSim(t, 3, Config{TPM: 600_000, Accounting: Production, MaxQueue: 1000})
 	long := w.leaf(Root, Node{Weight: WeightOne}, 3000)
 	long.keep = 3
-	long.call.Speed, long.call.Input = 60, 0
+	long.call.Speed = 60
+	long.call.Input = 0
 	long.run = func() time.Duration { return 50 * time.Second }
 	w.run(5 * time.Minute)
 	back := w.leaf(Root, Node{Weight: WeightOne}, 3000)
@@ -209,7 +215,8 @@ func TestPromiseOfStreamsIsNotTooLong(t *testing.T) {
 	for range 20 {
 		ans := w.p.Forecast(w.now, Call{Leaf: back.leaf, Most: Cost{3000, 1}, Speed: 60})
 		back.worst = 0
-		back.keep, back.call.MaxWait = 0, time.Hour
+		back.keep = 0
+		back.call.MaxWait = time.Hour
 		w.offer(back)
 		for back.waiting > 0 {
 			w.run(w.dt)

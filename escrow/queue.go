@@ -58,7 +58,8 @@ const backgroundShare = 20
 // unless background calls are open and are owed their least share.
 func (t *tree) head(i NodeID, open bool) int32 {
 	l := &t.nodes[i]
-	first, second := l.calls[interactive].head, l.calls[background].head
+	first := l.calls[interactive].head
+	second := l.calls[background].head
 	switch {
 	case second < 0 || !open && first >= 0:
 		return first

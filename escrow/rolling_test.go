@@ -17,7 +17,8 @@ type counts struct {
 }
 
 func (c *counts) add(now time.Time, x int64) int {
-	c.at, c.amount = append(c.at, now), append(c.amount, x)
+	c.at = append(c.at, now)
+	c.amount = append(c.amount, x)
 	return len(c.at) - 1
 }
 
@@ -63,7 +64,8 @@ func TestI1_RollingLimitOfTrees(t *testing.T) {
 		var tokens, requests counts
 		var running []run
 		waiting := map[Handle]int64{}
-		now, holds := t0, int64(0)
+		now := t0
+		holds := int64(0)
 		begin := func(h Handle, c int64) {
 			x := run{h: h, c: c, req: requests.add(now, 1), ends: now.Add(time.Duration(r.ExpFloat64() * float64(10*time.Second)))}
 			if cfg.Accounting == AdmitMax {

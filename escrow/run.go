@@ -5,7 +5,11 @@ import "time"
 // begin starts entry n: it takes a slot, and each axis books, plans or holds it.
 func (p *Pool) begin(now time.Time, n int32) {
 	e := &p.entries[n]
-	e.state, e.next, e.prev, e.dispatched, e.mark = entryRunning, -1, -1, now, p.mark
+	e.state = entryRunning
+	e.next = -1
+	e.prev = -1
+	e.dispatched = now
+	e.mark = p.mark
 	if e.back {
 		p.learnPatience(e, true)
 	}
@@ -24,7 +28,8 @@ func (p *Pool) begin(now time.Time, n int32) {
 		switch {
 		case a.cal != nil:
 			a.cal.ledger.Book(e.input * grain)
-			e.taken, e.inputSlot = e.input, a.cal.ledger.cur
+			e.taken = e.input
+			e.inputSlot = a.cal.ledger.cur
 			e.plan = a.cal.lay(now, (e.expect-e.input)*grain, e.perSlot())
 		case a.apart():
 			a.ledger.Hold(e.cost[k])
@@ -136,7 +141,9 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 	if actual[Requests] > 0 { // what never ran teaches nothing, nor a part of what runs
 		p.learnRun(run)
 	}
-	took, booked := int64(0), int64(0) // by what counts in shares, and by what the books count
+	// by what counts in shares, and by what the books count
+	took := int64(0)
+	booked := int64(0)
 	if actual != (Cost{}) && !e.forced {
 		took = p.virtualCost(min(max(fair, 0), actual[Tokens]), actual[Requests], run)
 		booked = p.virtualCost(actual[Tokens], actual[Requests], run)

@@ -180,7 +180,8 @@ func TestLeadMakesReturnersWhole(t *testing.T) {
 		{"T6", []string{"x", "u"}, []string{"v", "org3"}, map[string]float64{"v": .90, "org3": .90}},
 	} {
 		w := newSim(t, 1, Config{TPM: limit, Burst: 10 * time.Second})
-		ids, leaves := map[string]NodeID{}, map[string]*source{}
+		ids := map[string]NodeID{}
+		leaves := map[string]*source{}
 		for _, o := range []string{"org1", "org2"} {
 			ids[o] = w.p.Add(Root, Node{Weight: Weight(weights[o] * 1000)})
 		}
@@ -200,7 +201,8 @@ func TestLeadMakesReturnersWhole(t *testing.T) {
 		w.run(55 * time.Second)
 
 		// What the fluid server gives each of those that wait now.
-		tops, under := map[string]float64{}, map[string]float64{}
+		tops := map[string]float64{}
+		under := map[string]float64{}
 		busy := append(append([]string{}, c.bursts...), c.later...)
 		for i, l := range busy {
 			again := false
@@ -286,13 +288,15 @@ func TestI12_SlotSeconds(t *testing.T) {
 		w.run(5 * time.Minute)
 		w.reset()
 		w.run(120 * time.Minute)
-		sum, total := time.Duration(0), 0.0
+		sum := time.Duration(0)
+		total := 0.0
 		for i, s := range w.sources {
 			sum += s.slots
 			total += weights[i]
 		}
 		for i, s := range w.sources {
-			got, want := float64(s.slots)/float64(sum), weights[i]/total
+			got := float64(s.slots) / float64(sum)
+			want := weights[i] / total
 			t.Logf("weights %v: calls of kind %d have %.4f of the slot time, want %.4f", weights, i, got, want)
 			if math.Abs(got/want-1) > 0.03 {
 				t.Errorf("I12: weights %v: calls of kind %d have %.4f of the slot time, want %.4f", weights, i, got, want)
@@ -306,7 +310,8 @@ func TestI12_SlotSeconds(t *testing.T) {
 // Catches: the heavier first.
 func TestI4_LightCallsFirst(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, MaxQueue: 10})
-	heavy, light := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: WeightOne})
+	heavy := p.Add(Root, Node{Weight: WeightOne})
+	light := p.Add(Root, Node{Weight: WeightOne})
 	p.axes[Tokens].pace.level = -1
 	p.Offer(t0, Call{Leaf: heavy, Most: Cost{9000, 1}, MaxWait: time.Hour})
 	p.Offer(t0, Call{Leaf: light, Most: Cost{100, 1}, MaxWait: time.Hour})
@@ -320,16 +325,20 @@ func TestI4_LightCallsFirst(t *testing.T) {
 // Catches: a lead that the settles do not lower.
 func TestLeadIsWhatCallsTook(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second})
-	a, b := w.leaf(Root, Node{Weight: WeightOne}, 1000), w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
 	w.run(2 * time.Minute)
-	a.took, a.run = func(int64) int64 { return 50 }, func() time.Duration { return 200 * time.Millisecond }
+	a.took = func(int64) int64 { return 50 }
+	a.run = func() time.Duration { return 200 * time.Millisecond }
 	for range 100 {
 		w.offer(a)
 	}
 	w.run(time.Second)
-	a.took, a.run = nil, nil
+	a.took = nil
+	a.run = nil
 	w.reset()
-	a.keep, b.keep = 8, 8
+	a.keep = 8
+	b.keep = 8
 	w.run(30 * time.Second)
 	if r := float64(b.got) / float64(a.got); r > 1.1 {
 		t.Errorf("after a burst that took a twentieth, the other received %.2f of its", r)
@@ -343,7 +352,8 @@ func TestLeadIsWhatCallsTook(t *testing.T) {
 func TestLeadIsGivenOnce(t *testing.T) {
 	const limit = 600_000
 	w := newSim(t, 1, Config{TPM: limit, Burst: 10 * time.Second})
-	a, b := w.leaf(Root, Node{Weight: WeightOne}, 1000), w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
 	w.run(2 * time.Minute)
 	for range 100 {
 		w.offer(a)

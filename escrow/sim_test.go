@@ -108,7 +108,8 @@ func (w *sim) pump() {
 
 func (w *sim) offer(s *source) Answer {
 	c := s.call
-	c.Leaf, c.Most = s.leaf, Cost{s.cost, 1}
+	c.Leaf = s.leaf
+	c.Most = Cost{s.cost, 1}
 	if c.MaxWait == 0 {
 		c.MaxWait = 1000 * time.Hour
 	}
@@ -155,7 +156,8 @@ func (w *sim) run(d time.Duration) {
 
 // stop withdraws what a source has waiting.
 func (w *sim) stop(s *source) {
-	s.keep, s.rate = 0, 0
+	s.keep = 0
+	s.rate = 0
 	for h, x := range w.of {
 		if x.s == s {
 			w.p.Cancel(w.now, h)
@@ -169,6 +171,10 @@ func (w *sim) stop(s *source) {
 // reset forgets what was counted.
 func (w *sim) reset() {
 	for _, s := range w.sources {
-		s.got, s.calls, s.slots, s.worst, s.first = 0, 0, 0, 0, time.Time{}
+		s.got = 0
+		s.calls = 0
+		s.slots = 0
+		s.worst = 0
+		s.first = time.Time{}
 	}
 }

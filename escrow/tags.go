@@ -52,7 +52,8 @@ func (t *tree) fluid(i NodeID) int64 {
 	}
 	mean := v + t.meanOf(p, v)
 	if !t.looking { // who only looks must not change what is decided next
-		p.mean, p.meanAt = mean, t.now
+		p.mean = mean
+		p.meanAt = t.now
 	}
 	return min(mean, v)
 }
@@ -60,7 +61,8 @@ func (t *tree) fluid(i NodeID) int64 {
 // meanOf is the mean, by weight, of the tags at which what stands below the children
 // begins, relative to a tag. O(children): fluid asks for it at most once in meanEvery.
 func (t *tree) meanOf(p *inner, tag int64) int64 {
-	weights, mean := int64(0), int64(0)
+	weights := int64(0)
+	mean := int64(0)
 	for r := range p.heaps {
 		for _, x := range p.heaps[r] {
 			weights += int64(t.nodes[x.id].weight)
@@ -122,7 +124,10 @@ func (t *tree) charge(i NodeID, c, paced int64, open bool) {
 		p.virtual = max(t.virtualOf(p), p.virtualAfter(nd.finish, open))
 		p.idle = t.idles
 		if p.epoch != t.epoch {
-			p.epoch, p.through, p.paced, p.leading = t.epoch, 0, 0, 0
+			p.epoch = t.epoch
+			p.through = 0
+			p.paced = 0
+			p.leading = 0
 		}
 		p.through += c
 		p.paced += paced
@@ -192,7 +197,9 @@ const rebaseAt = int64(1) << 61
 func (t *tree) rebase(parent NodeID) {
 	p := t.nodes[parent].inner
 	by := p.virtual
-	p.virtual, p.latest, p.mean = 0, max(p.latest-by, 0), p.mean-by
+	p.virtual = 0
+	p.latest = max(p.latest-by, 0)
+	p.mean = p.mean - by
 	for i := range t.nodes {
 		if nd := &t.nodes[i]; nd.parent == parent && NodeID(i) != Root && nd.weight > 0 {
 			// A node long gone may lie further back than an int64 reaches from here. It

@@ -11,7 +11,8 @@ import (
 // it; a burst behind it, which the provider refuses again.
 func TestThrottle_Hold(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, RPM: 60_000, Burst: 30 * time.Second, MaxQueue: 1000})
-	a, b := p.Add(Root, Node{Weight: WeightOne}), p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: WeightOne})
+	b := p.Add(Root, Node{Weight: WeightOne})
 	now := t0.Add(time.Hour) // its burst is full
 	until := now.Add(20 * time.Second)
 	p.Throttle(now, WholePace, until)

@@ -50,7 +50,8 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 	}
 	i := NodeID(len(t.nodes))
 	if k := len(t.spare); k > 0 {
-		i, t.spare = t.spare[k-1], t.spare[:k-1]
+		i = t.spare[k-1]
+		t.spare = t.spare[:k-1]
 	} else {
 		t.nodes = append(t.nodes, node{})
 	}
@@ -79,7 +80,9 @@ func (t *tree) describe(i NodeID, n Node) {
 		p.latest = max(p.latest, nd.finish)
 		nd.passed = min(signedMulDiv(nd.passed, int64(nd.weight), int64(n.Weight)), maxAhead)
 	}
-	nd.weight, nd.floor, nd.credit = n.Weight, n.Floor, n.Credit
+	nd.weight = n.Weight
+	nd.floor = n.Floor
+	nd.credit = n.Credit
 	t.restandUp(i)
 }
 
@@ -95,7 +98,8 @@ func (t *tree) remove(i NodeID) bool {
 		return false
 	}
 	p.weights -= nd.weight
-	if p.children--; p.children == 0 && nd.parent != Root {
+	p.children--
+	if p.children == 0 && nd.parent != Root {
 		up.inner = nil // a leaf again
 	}
 	*nd = node{rank: none, at: -1, floorIn: none, floorAt: -1}
@@ -132,7 +136,8 @@ func (t *tree) moved(id int32, at int) { t.nodes[id].at = int32(at) }
 // tie: of equal starts the one that would finish first goes first, so that light
 // calls do not wait for heavy ones.
 func (t *tree) tie(a, b int32) bool {
-	fa, fb := t.nodes[a].over(t.headCost(NodeID(a))), t.nodes[b].over(t.headCost(NodeID(b)))
+	fa := t.nodes[a].over(t.headCost(NodeID(a)))
+	fb := t.nodes[b].over(t.headCost(NodeID(b)))
 	if fa != fb {
 		return fa < fb
 	}
@@ -221,7 +226,8 @@ func (t *tree) descend(i NodeID, open bool) (NodeID, bool) {
 			return 0, false
 		}
 		// Children are served by tag, whichever class of calls they have.
-		first, second := t.nodes[i].heaps[interactive], t.nodes[i].heaps[background]
+		first := t.nodes[i].heaps[interactive]
+		second := t.nodes[i].heaps[background]
 		switch {
 		case !open || len(second) == 0:
 			i = NodeID(first[0].id)

@@ -40,7 +40,8 @@ func returnAgainst(t *testing.T, acc Accounting, took int64, run time.Duration) 
 		end  time.Time
 	}
 	var running []call
-	leafOf, waiting := map[Handle]NodeID{}, [2]int{}
+	leafOf := map[Handle]NodeID{}
+	waiting := [2]int{}
 	begin := func(h Handle, l NodeID) {
 		running = append(running, call{h, l, now.Add(run)})
 		got[l] += took

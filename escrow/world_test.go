@@ -134,7 +134,9 @@ func (w *world) received(from time.Time) []float64 {
 
 // rollingMax is the largest sum of admitted tokens in any Window, from t0 on.
 func (w *world) rollingMax() int64 {
-	most, sum, j := int64(0), int64(0), 0
+	most := int64(0)
+	sum := int64(0)
+	j := 0
 	for _, a := range w.log {
 		sum += a.cost
 		for a.at.Sub(w.log[j].at) >= Window {

@@ -75,7 +75,8 @@ func NewAccount(r Rules, now int64, o Options) *Account {
 // lost begins a new memory, because the old one has gaps.
 func (a *Account) lost(incarnation string) {
 	fresh := NewAccount(a.Rules, a.Now, Options{Incarnation: incarnation})
-	fresh.Epoch, fresh.Lost = max(a.Epoch+1, a.Now), true
+	fresh.Epoch = max(a.Epoch+1, a.Now)
+	fresh.Lost = true
 	*a = *fresh
 }
 
@@ -132,7 +133,8 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	a.book(m, b)
 	r := a.say(b, Granted)
 	if a.learns(expect) {
-		r.Status, r.Until = Learning, a.Learning
+		r.Status = Learning
+		r.Until = a.Learning
 	}
 	return m, r
 }
@@ -141,7 +143,8 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 // what nodes that are gone may have used.
 func (a *Account) used() Amounts {
 	now := a.slotOf(a.Now)
-	first, expired := now-a.Rules.Slots, now+a.Rules.ttl()/a.Rules.slot()+1
+	first := now - a.Rules.Slots
+	expired := now + a.Rules.ttl()/a.Rules.slot() + 1
 	sum := plus(a.Booked.sum(first, now), a.Gone.sum(first, expired))
 	for _, m := range a.Members {
 		sum = plus(sum, m.Held)
@@ -150,7 +153,10 @@ func (a *Account) used() Amounts {
 }
 
 // granted notes the answer to a node.
-func (m *Member) granted(r Reply) { m.Grant, m.Last = r.Grant, r }
+func (m *Member) granted(r Reply) {
+	m.Grant = r.Grant
+	m.Last = r
+}
 
 // forgot reports whether the node has had an answer, from this memory, to a later beat than the
 // last one that the memory knows.
@@ -240,7 +246,8 @@ func (a *Account) retire(m *Member) {
 // book takes in what a node tells.
 func (a *Account) book(m *Member, b *Beat) {
 	now := a.slotOf(a.Now)
-	first, last := now-a.Rules.Slots, now+a.Rules.ahead()
+	first := now - a.Rules.Slots
+	last := now + a.Rules.ahead()
 	var more Amounts
 	change := func(slot int64, x Amounts) {
 		d := minus(x, m.Booked.at(slot))
@@ -268,12 +275,17 @@ func (a *Account) book(m *Member, b *Beat) {
 		change(x.Slot, within(0, x.Used, maxBooked))
 	}
 	held := within(0, b.Held, maxBooked)
-	if more = plus(more, minus(held, m.Held)); b.Full { // all of it is old, and nobody was granted anything meanwhile
+	more = plus(more, minus(held, m.Held))
+	if b.Full { // all of it is old, and nobody was granted anything meanwhile
 		more = Amounts{}
 	}
 
-	m.Region, m.Seq, m.Seen, m.Sent = b.Region, b.Seq, a.Now, min(b.Sent, a.Now)
-	m.Joined, m.Past = b.Joined, min(b.Past, last)
+	m.Region = b.Region
+	m.Seq = b.Seq
+	m.Seen = a.Now
+	m.Sent = min(b.Sent, a.Now)
+	m.Joined = b.Joined
+	m.Past = min(b.Past, last)
 	if b.Join {
 		m.Joined = a.Now
 	}

@@ -23,7 +23,8 @@ func BenchmarkBeat(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if f.account, err = Decode(kept, f.account.Rules); err != nil {
+				f.account, err = Decode(kept, f.account.Rules)
+				if err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -50,7 +51,9 @@ func fullAccount(b *testing.B, nodes int) *benchFleet {
 }
 
 func (f *benchFleet) beat() {
-	i, seq, nodes := f.n%f.nodes, int64(f.n/f.nodes+1), int64(f.nodes)
+	i := f.n % f.nodes
+	seq := int64(f.n/f.nodes + 1)
+	nodes := int64(f.nodes)
 	now := f.now + int64(f.n)*1000/nodes
 	f.n++
 	m := &Beat{

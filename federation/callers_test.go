@@ -90,7 +90,8 @@ func (c *crowd) until(end time.Duration) {
 
 // turn lets a caller ask, or tire of waiting.
 func (c *crowd) turn(x *caller) {
-	s, now := c.sites[x.site], t0.Add(c.now)
+	s := c.sites[x.site]
+	now := t0.Add(c.now)
 	if x.waits {
 		delete(c.waiting[x.site], x.queue)
 		x.waits = false
@@ -111,7 +112,9 @@ func (c *crowd) turn(x *caller) {
 	case escrow.Admitted:
 		c.serve(x, h)
 	case escrow.Queued:
-		x.waits, x.queue, x.at = true, h, c.now+ans.Patience
+		x.waits = true
+		x.queue = h
+		x.at = c.now + ans.Patience
 		c.waiting[x.site][h] = x
 	default:
 		c.refuse(x, ans)
@@ -139,5 +142,7 @@ func (c *crowd) serve(x *caller, h escrow.Handle) {
 		c.got[x.leaf][x.site]++
 	}
 	s.pool.Settle(t0.Add(c.now), h, cost)
-	x.waits, x.tries, x.at = false, 0, c.now+x.run+10*time.Millisecond+time.Duration(c.rng.Int64N(int64(20*time.Millisecond)))
+	x.waits = false
+	x.tries = 0
+	x.at = c.now + x.run + 10*time.Millisecond + time.Duration(c.rng.Int64N(int64(20*time.Millisecond)))
 }

@@ -100,8 +100,10 @@ func (c *chaos) note(format string, args ...any) {
 // start begins a process.
 func (c *chaos) start(h *host) {
 	c.instances++
-	h.instance, h.stopped = fmt.Sprint("i", c.instances), false
-	h.queued, h.inside = map[escrow.Handle]*job{}, map[escrow.Handle]*job{}
+	h.instance = fmt.Sprint("i", c.instances)
+	h.stopped = false
+	h.queued = map[escrow.Handle]*job{}
+	h.inside = map[escrow.Handle]*job{}
 	h.pool = escrow.New(c.at(h), escrow.Config{TPM: h.limit, Burst: 10 * time.Second, MaxQueue: 50, Shared: true, Accounting: c.accounting})
 	h.leaf = h.pool.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
 	h.tree = []Claim{{ID: h.leaf, Path: "t", Parent: -1, Weight: escrow.WeightOne, Leaf: true}}
@@ -111,7 +113,8 @@ func (c *chaos) start(h *host) {
 
 func (c *chaos) use(cost int64) *entry {
 	e := &entry{c.now, cost}
-	c.entries, c.rolling = append(c.entries, e), c.rolling+cost
+	c.entries = append(c.entries, e)
+	c.rolling = c.rolling + cost
 	return e
 }
 
@@ -147,7 +150,8 @@ func (c *chaos) disturb() {
 		h.cut = c.now + for_
 		c.note("%s is cut off for %v", h.instance, for_)
 	case 3:
-		if for_ /= 4; c.rng.IntN(4) == 0 {
+		for_ /= 4
+		if c.rng.IntN(4) == 0 {
 			for_ += time.Hour
 		}
 		c.slow += for_
@@ -288,9 +292,11 @@ func (h *host) report(now time.Time) *Report {
 
 // offer lets calls come: more than there is room for.
 func (c *chaos) offer(h *host) {
-	often, size := 0.02, int64(2800)
+	often := 0.02
+	size := int64(2800)
 	if c.calm { // all is used, all the time
-		often, size = 0.2, 280
+		often = 0.2
+		size = 280
 	}
 	if c.rng.Float64() > often {
 		return
@@ -318,7 +324,8 @@ func (c *chaos) offer(h *host) {
 
 // begin lets a call go.
 func (c *chaos) begin(h *host, x escrow.Handle, j *job) {
-	j.began, h.inside[x] = c.now, j
+	j.began = c.now
+	h.inside[x] = j
 	switch c.accounting {
 	case escrow.AdmitMax:
 		j.entry = c.use(h.pool.CostOf(int(x.Slot))[0])

@@ -18,7 +18,8 @@ func TestClockAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(testkit.Rounds(1, *seeds)) {
 				c := newChaos(seed+1, accounting)
-				c.calm, c.over = true, -1
+				c.calm = true
+				c.over = -1
 				jump := time.Minute + 30*time.Second
 				low := 1.0
 				for c.now < 4*time.Minute {
@@ -49,7 +50,8 @@ func TestClockAhead(t *testing.T) {
 func TestClockBack(t *testing.T) {
 	for _, by := range []time.Duration{40 * time.Second, time.Hour} {
 		c := newChaos(1, escrow.AdmitMax)
-		c.calm, c.over = true, -1
+		c.calm = true
+		c.over = -1
 		const jump = 90 * time.Second
 		for c.now < 3*time.Minute+50*time.Second {
 			before := c.now

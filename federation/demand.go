@@ -72,11 +72,13 @@ func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 			follow(&d.use[k], e.Units[k], d.known.Units[k], memory)
 		}
 	}
-	d.at, d.known = now, e
+	d.at = now
+	d.known = e
 	beats := r.Window.Seconds() / r.Beat.Seconds()
 	kept := d.trust() * float64(e.Kept-e.Late)
 	there := float64(e.Waiting-e.Kept) + kept
-	d.own, d.with = d.rate+there*beats, d.use
+	d.own = d.rate + there*beats
+	d.with = d.use
 	refused := 0.0
 	if e.Kept == 0 {
 		refused = min(d.away, d.own)
@@ -115,7 +117,8 @@ func (ds *demands) tell(now time.Time, r Rules, tree []Claim) (curve []Point, li
 		}
 		ds.leaves[c.Path] = d
 		d.observe(now, r, c.Demand)
-		if d.told = int64(d.own); d.told > 0 {
+		d.told = int64(d.own)
+		if d.told > 0 {
 			list = append(list, Demand{c.Path, d.told})
 		}
 	}
@@ -154,7 +157,8 @@ func (ds *demands) answered(r *Reply, tree []Claim) []Command {
 		if d := ppm - was; told && max(d, -d)*100 < was {
 			ppm = was // a change of less than a hundredth is not worth moving tags
 		}
-		if shares[c.Path] = ppm; ppm != was {
+		shares[c.Path] = ppm
+		if ppm != was {
 			out = append(out, Share{c.ID, ppm})
 		}
 	}

@@ -44,7 +44,8 @@ var errShort = errors.New("it ends too early")
 // GobEncode implements gob.GobEncoder: slots as how far they are from the one before, and what
 // was used in each.
 func (b book) GobEncode() ([]byte, error) {
-	out, before := make([]byte, 0, 8*len(b)), int64(0)
+	out := make([]byte, 0, 8*len(b))
+	before := int64(0)
 	for _, x := range b {
 		out = binary.AppendVarint(out, x.Slot-before)
 		for _, used := range x.Used {
@@ -60,7 +61,8 @@ func (b *book) GobDecode(in []byte) error {
 	ok := true
 	next := func() int64 {
 		v, n := binary.Varint(in)
-		in, ok = in[max(n, 0):], ok && n > 0
+		in = in[max(n, 0):]
+		ok = ok && n > 0
 		return v
 	}
 	*b = (*b)[:0]
@@ -101,7 +103,8 @@ func (c *curve) GobDecode(in []byte) error {
 	float := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(in[8*i:])) }
 	*c = make(curve, len(in)/pointSize)
 	for i := range *c {
-		p, at := &(*c)[i], i*(1+axes)
+		p := &(*c)[i]
+		at := i * (1 + axes)
 		p.Level = float(at)
 		for k := range p.Use {
 			p.Use[k] = float(at + 1 + k)

@@ -78,7 +78,8 @@ func newFleetOf(k escrow.Axis, limit int64, weights []escrow.Weight, delays ...t
 func (s *site) report(now time.Time) *Report {
 	r := &Report{Tree: Asked(s.pool, s.tree)}
 	r.Survey(s.pool, now)
-	r.Limits, r.Burst = s.limits, Amounts{s.limits[0] / 6, s.limits[1] / 6}
+	r.Limits = s.limits
+	r.Burst = Amounts{s.limits[0] / 6, s.limits[1] / 6}
 	return r
 }
 
@@ -152,7 +153,9 @@ func (f *fleet) offer(i, leaf int, tokens int64) {
 
 // peak is the largest rolling minute, as a part of the limit.
 func (f *fleet) peak(limit int64) float64 {
-	sum, most, from := int64(0), int64(0), 0
+	sum := int64(0)
+	most := int64(0)
+	from := 0
 	for _, u := range f.used {
 		sum += u.cost
 		for f.used[from].at <= u.at-escrow.Window {

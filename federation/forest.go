@@ -30,7 +30,8 @@ func newForest(leaves map[string]*demand, tree []Claim) *forest {
 	f := &forest{branches: make([]branch, len(tree))}
 	for i, c := range tree {
 		b := &f.branches[i]
-		b.weight, b.leaf = float64(c.Weight)/1000, c.Leaf
+		b.weight = float64(c.Weight) / 1000
+		b.leaf = c.Leaf
 		if c.Parent < 0 {
 			f.roots = append(f.roots, i)
 		} else {
@@ -75,7 +76,8 @@ func (f *forest) give(i int, amount float64) {
 	b := &f.branches[i]
 	b.gets = amount
 	if b.leaf {
-		if b.here = 0; b.all > 0 {
+		b.here = 0
+		if b.all > 0 {
 			b.here = amount * (b.own / b.all)
 		}
 		return
@@ -94,7 +96,8 @@ func (f *forest) give(i int, amount float64) {
 		part = min(part, kid.all)
 		f.give(k, part)
 		b.here += kid.here
-		amount, weights = max(0, amount-part), weights-kid.weight
+		amount = max(0, amount-part)
+		weights = weights - kid.weight
 	}
 }
 
@@ -128,11 +131,13 @@ func (f *forest) bends(i int) []float64 {
 		}
 	}
 	levels = thin(levels)
-	full, next := 0.0, 0
+	full := 0.0
+	next := 0
 	for j, level := range levels {
 		for ; next < len(b.kids) && f.branches[b.kids[next]].fullAt() <= level; next++ {
 			kid := &f.branches[b.kids[next]]
-			full, rising = full+kid.all, rising-kid.weight
+			full = full + kid.all
+			rising = rising - kid.weight
 		}
 		levels[j] = full + rising*level
 	}

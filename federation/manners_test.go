@@ -13,7 +13,8 @@ func everywhere(f func(site, leaf int) party) (all []party) {
 	for site := range 4 {
 		for leaf := range 4 {
 			p := f(site, leaf)
-			p.site, p.leaf = site, leaf
+			p.site = site
+			p.leaf = leaf
 			all = append(all, p)
 		}
 	}
@@ -102,7 +103,8 @@ func TestFleet_Manners(t *testing.T) {
 			w.since = 80 * time.Second
 			w.until(w.since + 2*time.Minute)
 			seconds := (w.now - w.since).Seconds()
-			rates, all := make([]float64, len(weights)), 0.0
+			rates := make([]float64, len(weights))
+			all := 0.0
 			for leaf, sites := range w.got {
 				for _, n := range sites {
 					rates[leaf] += float64(n) / seconds
@@ -115,7 +117,8 @@ func TestFleet_Manners(t *testing.T) {
 			if used := all * callCost * 60 / limit; used < 0.985 {
 				t.Errorf("only %.4f of the limit was used", used)
 			}
-			due, of := all-c.light, escrow.Weight(15_000)
+			due := all - c.light
+			of := escrow.Weight(15_000)
 			if c.light > 0 {
 				of -= weights[0]
 			}

@@ -29,28 +29,97 @@ func playgrounds() []*playground {
 	all := []Envelope{{2, 0, 200}, {}}
 	base := playground{rules: tiny(1, 2), tick: tick, limit: 1, names: 2, procs: 2, ticks: 4, seqs: 2, fresh: true, servers: 1, wishes: all}
 	return []*playground{
-		base.but("superseded", func(g *playground) { g.late, g.ticks = true, 1 }),
-		base.but("messages", func(g *playground) { g.limit, g.twice = 2, 1 }),
+		base.but("superseded", func(g *playground) {
+			g.late = true
+			g.ticks = 1
+		}),
+		base.but("messages", func(g *playground) {
+			g.limit = 2
+			g.twice = 1
+		}),
 		base.but("rolling", func(g *playground) {
 			g.running, g.rules, g.names, g.procs, g.ticks, g.seqs, g.wishes = true, tiny(2, 1), 1, 1, 7, 4, all[:1]
 		}),
-		base.but("rates", func(g *playground) { g.limit, g.wishes = 2, []Envelope{{1, 0, 200}, {0, 1, 200}} }),
-		base.but("pause", func(g *playground) { g.rules, g.seqs, g.ticks = tiny(2, 2), 1, 7 }),
-		base.but("crash", func(g *playground) { g.limit, g.names, g.crash = 2, 1, true }),
-		base.but("fork", func(g *playground) { g.limit, g.names, g.fork, g.twice = 2, 1, true, 1 }),
-		base.but("refunds", func(g *playground) { g.limit, g.names, g.procs, g.seqs, g.ticks, g.refund = 2, 1, 1, 4, 2, true }),
+		base.but("rates", func(g *playground) {
+			g.limit = 2
+			g.wishes = []Envelope{{1, 0, 200}, {0, 1, 200}}
+		}),
+		base.but("pause", func(g *playground) {
+			g.rules = tiny(2, 2)
+			g.seqs = 1
+			g.ticks = 7
+		}),
+		base.but("crash", func(g *playground) {
+			g.limit = 2
+			g.names = 1
+			g.crash = true
+		}),
+		base.but("fork", func(g *playground) {
+			g.limit = 2
+			g.names = 1
+			g.fork = true
+			g.twice = 1
+		}),
+		base.but("refunds", func(g *playground) {
+			g.limit = 2
+			g.names = 1
+			g.procs = 1
+			g.seqs = 4
+			g.ticks = 2
+			g.refund = true
+		}),
 		base.but("settled", func(g *playground) { g.settle = true }),
-		base.but("settled crash", func(g *playground) { g.names, g.settle, g.crash, g.ticks = 1, true, true, 6 }),
-		base.but("loss", func(g *playground) { g.servers, g.ticks = 2, 5 }),
-		base.but("failover", func(g *playground) { g.servers, g.old = 2, true }),
-		base.but("expected", func(g *playground) { g.procs, g.servers, g.expect, g.crash, g.ticks, g.seqs = 3, 2, 2, true, 7, 3 }),
+		base.but("settled crash", func(g *playground) {
+			g.names = 1
+			g.settle = true
+			g.crash = true
+			g.ticks = 6
+		}),
+		base.but("loss", func(g *playground) {
+			g.servers = 2
+			g.ticks = 5
+		}),
+		base.but("failover", func(g *playground) {
+			g.servers = 2
+			g.old = true
+		}),
+		base.but("expected", func(g *playground) {
+			g.procs = 3
+			g.servers = 2
+			g.expect = 2
+			g.crash = true
+			g.ticks = 7
+			g.seqs = 3
+		}),
 		base.but("survivor", func(g *playground) {
-			g.running, g.procs, g.servers, g.expect, g.crash, g.renamed, g.ticks, g.seqs, g.wishes = true, 4, 2, 2, true, true, 1, 3, all[:1]
+			g.running = true
+			g.procs = 4
+			g.servers = 2
+			g.expect = 2
+			g.crash = true
+			g.renamed = true
+			g.ticks = 1
+			g.seqs = 3
+			g.wishes = all[:1]
 		}),
 		base.but("restarted", func(g *playground) {
-			g.running, g.names, g.servers, g.old, g.expect, g.crash, g.ticks, g.seqs = true, 1, 2, true, 1, true, 2, 3
+			g.running = true
+			g.names = 1
+			g.servers = 2
+			g.old = true
+			g.expect = 1
+			g.crash = true
+			g.ticks = 2
+			g.seqs = 3
 		}),
-		base.but("begin", func(g *playground) { g.fresh, g.procs, g.expect, g.crash, g.ticks, g.seqs = false, 3, 2, true, 2, 3 }),
+		base.but("begin", func(g *playground) {
+			g.fresh = false
+			g.procs = 3
+			g.expect = 2
+			g.crash = true
+			g.ticks = 2
+			g.seqs = 3
+		}),
 		base.but("clock", func(g *playground) {
 			g.running, g.rules, g.limit, g.back, g.ticks, g.wishes = true, tiny(3, 3), 3, 4, 5, []Envelope{{3, 0, 300}, {0, 3, 300}}
 		}),

@@ -145,7 +145,8 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 	if n.joined { // before that nothing can have been used
 		b.Sent, b.Joined = n.lower(now), n.upper(n.first)
 		n.sent.booked = n.bookings(now, r)
-		b.Booked, b.Past = n.changes(), n.past
+		b.Booked = n.changes()
+		b.Past = n.past
 		b.Parts = told(n.sent.parts)
 	}
 	b.Curve, b.Demands, b.Under = n.demands.tell(now, n.cfg.Rules, r.Tree)
@@ -179,7 +180,10 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	if !n.joined {
 		n.first = now
 	}
-	n.joined, n.full, n.acked, n.epoch = true, false, r.Seq, r.Epoch
+	n.joined = true
+	n.full = false
+	n.acked = r.Seq
+	n.epoch = r.Epoch
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
 	n.known = n.sent.booked
 	clear(n.unsure)

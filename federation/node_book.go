@@ -90,7 +90,11 @@ func (n *Node) changes() []Booked {
 // of this node.
 func (n *Node) forget(now time.Time, r *Reply) {
 	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
-	n.full, n.epoch, n.known, n.next, n.past = true, r.Epoch, nil, now, 0
+	n.full = true
+	n.epoch = r.Epoch
+	n.known = nil
+	n.next = now
+	n.past = 0
 	clear(n.unsure)
 	n.replace()
 }

@@ -15,7 +15,8 @@ func TestBook(t *testing.T) {
 		var b book
 		oracle := map[int64]Amounts{}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			slot, x := rapid.Int64Range(-5, 10).Draw(t, "slot"), Amounts{rapid.Int64Range(-2, 3).Draw(t, "tokens"), rapid.Int64Range(0, 1).Draw(t, "requests")}
+			slot := rapid.Int64Range(-5, 10).Draw(t, "slot")
+			x := Amounts{rapid.Int64Range(-2, 3).Draw(t, "tokens"), rapid.Int64Range(0, 1).Draw(t, "requests")}
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
 				b.set(slot, x)
@@ -65,7 +66,9 @@ func drawAccount(t *rapid.T) *Account {
 		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
 		b := &Beat{Node: name, Instance: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "instance"), Join: true, Full: rapid.Bool().Draw(t, "full")}
 		seqs[b.Node+b.Instance]++
-		b.Seq, b.Epoch, b.Limits = seqs[b.Node+b.Instance], a.Epoch, Amounts{100, 10}
+		b.Seq = seqs[b.Node+b.Instance]
+		b.Epoch = a.Epoch
+		b.Limits = Amounts{100, 10}
 		b.Full = b.Full || b.Seq == 1 || a.Members[name] == nil || a.Members[name].Instance != b.Instance
 		b.Sent = now - rapid.Int64Range(0, 100).Draw(t, "ago")
 		for range rapid.IntRange(0, 4).Draw(t, "slots") {
@@ -106,7 +109,8 @@ func TestBooked(t *testing.T) {
 
 // room is the dumb twin of rooms: at the end of one slot.
 func room(a *Account, of *Member, k int, limit, slot int64) int64 {
-	r, now := a.Rules, a.slotOf(a.Now)
+	r := a.Rules
+	now := a.slotOf(a.Now)
 	left := limit
 	for _, x := range a.Booked {
 		if x.Slot >= slot-r.Slots && x.Slot <= slot {
@@ -266,7 +270,8 @@ func TestExactlyOnce(t *testing.T) {
 		if !n.joined {
 			t.Fatal("the node never joined")
 		}
-		want, got := int64(0), a.Booked.sum(math.MinInt64, math.MaxInt64)[0]
+		want := int64(0)
+		got := a.Booked.sum(math.MinInt64, math.MaxInt64)[0]
 		sure := int64(0)
 		for end, cost := range pool {
 			if slot := floorDiv(min(clock(end), at), rules.slot()); clock(end) > at-rules.window() {
@@ -381,7 +386,9 @@ func TestCarried(t *testing.T) {
 		due := 0.0
 		for i := range 100 {
 			r := &Report{Limits: Amounts{1e6}, Spent: Amounts{spent}}
-			b, sent, before := n.Step(now, r)[0].(Send).Beat, now, spent
+			b := n.Step(now, r)[0].(Send).Beat
+			sent := now
+			before := spent
 			rate := rapid.Int64Range(1, 3000).Draw(t, "rate")
 			reply := Reply{Status: Granted, Instance: "i", Seq: b.Seq, Epoch: 1, Now: 1000 + now.Sub(t0).Milliseconds(), Grant: [axes]Envelope{{0, rate, rules.ttl()}}}
 			allowed = n.Step(now, &reply)[0].(Allow).Allowance
@@ -408,7 +415,8 @@ func TestOtherMemory(t *testing.T) {
 	if r := a.Beat(10_000, "", 1, b); r.Status != Resend {
 		t.Errorf("all that was told to another memory is answered %q, want %q", r.Status, Resend)
 	}
-	b.Seq, b.Epoch = 6, a.Epoch
+	b.Seq = 6
+	b.Epoch = a.Epoch
 	if r := a.Beat(10_000, "", 1, b); r.Status != Granted {
 		t.Errorf("the only process there may be has told all, and is answered %q", r.Status)
 	}
@@ -435,9 +443,11 @@ func TestBegin(t *testing.T) {
 		{"new ones after a loss that is known", "abab,cdcd", Learning},
 		{"new ones, and one that knows has no time to tell", "abab.cdacd", Learning},
 	} {
-		now, server := t0, 0
+		now := t0
+		server := 0
 		clock := func() int64 { return 10_000 + now.Sub(t0).Milliseconds() }
-		a, nodes := NewAccount(rules, clock(), Options{Incarnation: "0"}), map[rune]*Node{}
+		a := NewAccount(rules, clock(), Options{Incarnation: "0"})
+		nodes := map[rune]*Node{}
 		var r Reply
 		for _, name := range c.beats {
 			now = now.Add(10 * time.Millisecond)
@@ -489,7 +499,10 @@ func TestHostile(t *testing.T) {
 				b.Booked = append(b.Booked, Booked{draw("slot"), amounts("used")}, Booked{4000 + rapid.Int64Range(-1000, 2000).Draw(t, "slot"), amounts("used")})
 			}
 			a.Beat(1_000_000+int64(i)*100, "", 0, b)
-			good.Seq, good.Join, good.Acked, good.Epoch = good.Seq+1, true, 0, a.Epoch
+			good.Seq = good.Seq + 1
+			good.Join = true
+			good.Acked = 0
+			good.Epoch = a.Epoch
 			r := a.Beat(1_000_000+int64(i)*100, "", 0, good)
 			for k, e := range r.Grant {
 				if limit := good.Limits[k]; e.within(a.Rules, 0, a.Rules.ttl()) > limit {

@@ -59,13 +59,15 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 	if n := len(a.Booked); n > 0 {
 		last = max(last, a.Booked[n-1].Slot)
 	}
-	held, past := int64(0), now
+	held := int64(0)
+	past := now
 	for _, m := range a.Members {
 		held += m.Held[k]
 		past = max(past, m.Past)
 	}
 	others, steps := int64(0), a.others(of, k, now, last)
-	used, gone := a.Booked.sum(now-r.Slots, now-1)[k], a.Gone.sum(now-r.Slots, last)[k]
+	used := a.Booked.sum(now-r.Slots, now-1)[k]
+	gone := a.Gone.sum(now-r.Slots, last)[k]
 	from, _ := a.Booked.find(now - r.Slots)
 	to, _ := a.Booked.find(now)
 	for slot := now; slot <= last; slot++ {
@@ -100,12 +102,14 @@ func (a *Account) others(of *Member, k int, now, last int64) []int64 {
 			continue
 		}
 		counts := min(last, a.slotOf(m.expiry(r))+r.Slots)
-		longest, before := max(m.Holding[k].Left, m.Grant[k].Left), int64(0)
+		longest := max(m.Holding[k].Left, m.Grant[k].Left)
+		before := int64(0)
 		for slot := now; slot <= counts; slot++ {
 			ms := elapsed((slot+1)*r.slot() - m.Sent)
 			may := m.bound(r, k, ms)
 			steps[slot-now] += may - before
-			if before = may; ms >= longest {
+			before = may
+			if ms >= longest {
 				break
 			}
 		}
@@ -144,7 +148,8 @@ func (a *Account) cut(of *Member, k int, limit int64, e Envelope) Envelope {
 			try.Level = min(try.Level, l.room-grown(of.Parts[k], try.Rate, l.ms, a.Rules.window()))
 		}
 		if gets := of.gets(a.Rules, k, try); gets > most {
-			best, most = try, gets
+			best = try
+			most = gets
 		}
 	}
 	return best

@@ -15,13 +15,15 @@ type Fill struct{ Level, Rate, At int64 }
 func (a *Account) fill(used Amounts) {
 	for k := range a.Fill {
 		f := &a.Fill[k]
-		limit, burst := a.limit(k), int64(0)
+		limit := a.limit(k)
+		burst := int64(0)
 		for _, m := range a.Members {
 			burst = max(burst, m.Burst[k])
 		}
 		second := limit * 1000 / a.Rules.window()
 		if f.At == 0 { // a second at the start, and not a burst: it may be a restart
-			f.At, f.Level = a.Now, second
+			f.At = a.Now
+			f.Level = second
 		}
 		rise := f.Rate * min(a.Now-f.At, a.Rules.window())
 		f.Level = min(f.Level+rise/a.Rules.window(), max(burst, second)) - used[k]
@@ -32,7 +34,8 @@ func (a *Account) fill(used Amounts) {
 // limit is the least that any node heard of knows, less the most that any wants to be
 // withheld; 0 is none.
 func (a *Account) limit(k int) int64 {
-	limit, reserve := int64(0), int64(0)
+	limit := int64(0)
+	reserve := int64(0)
 	for _, m := range a.Members {
 		if !a.live(m) || m.Limits[k] <= 0 {
 			continue
@@ -80,7 +83,8 @@ func (a *Account) grant(m *Member) [axes]Envelope {
 // handed out from now on will be used as late as that: taken off, four nodes under
 // production use 88 % of a limit, and not 96.
 func (a *Account) capacity(k int) float64 {
-	r, limit := a.Rules, a.limit(k)
+	r := a.Rules
+	limit := a.limit(k)
 	now := a.slotOf(a.Now)
 	room := limit - a.Booked.sum(now-r.Slots, now)[k]
 	for _, m := range a.Members {
@@ -106,7 +110,8 @@ func (a *Account) capacity(k int) float64 {
 // nodes under production: 0.4 % of what is used goes to others than it should, and 2.4 %
 // without.
 func (a *Account) fair(of *Member, k int, limit int64, e Envelope, part float64) Envelope {
-	r, now := a.Rules, a.slotOf(a.Now)
+	r := a.Rules
+	now := a.slotOf(a.Now)
 	room := limit - a.Booked.sum(now-r.Slots-1, now-1)[k]
 	for _, m := range a.Members {
 		room -= m.Held[k]
@@ -133,14 +138,16 @@ func (m *Member) ahead(r Rules, k int, now int64) int64 {
 // nobody asks for, half by that and half by heads, so that who begins to ask finds
 // something.
 func (a *Account) portion(of *Member, k int, level, capacity float64) float64 {
-	sum, live := 0.0, 0
+	sum := 0.0
+	live := 0
 	for _, name := range a.names() {
 		if m := a.Members[name]; a.live(m) {
 			sum += at(m.Curve, level, k)
 			live++
 		}
 	}
-	own, spare := at(of.Curve, level, k), max(0, capacity-sum)
+	own := at(of.Curve, level, k)
+	spare := max(0, capacity-sum)
 	part := spare / float64(live)
 	if sum > 0 {
 		part = part/2 + float64(spare/2*(own/sum))

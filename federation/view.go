@@ -33,7 +33,8 @@ type NodeView struct {
 // View reads the account at now.
 func (a *Account) View(now int64) View {
 	a.Now = max(a.Now, now)
-	from, to := a.slotOf(a.Now)-a.Rules.Slots, a.slotOf(a.Now)
+	from := a.slotOf(a.Now) - a.Rules.Slots
+	to := a.slotOf(a.Now)
 	v := View{Epoch: a.Epoch, Now: a.Now, Level: a.Level, Booked: a.Booked.sum(from, to)}
 	if a.Learning > a.Now {
 		v.Learning = a.Learning

@@ -25,7 +25,8 @@ type line struct {
 
 // lineAt is how a curve goes near a level.
 func lineAt(curve []Point, level float64) line {
-	before, after := Point{}, Point{Level: math.Inf(1)}
+	before := Point{}
+	after := Point{Level: math.Inf(1)}
 	i := sort.Search(len(curve), func(i int) bool { return level < curve[i].Level })
 	if i > 0 {
 		before = curve[i-1]
@@ -61,7 +62,8 @@ func (a *Account) water(capacity [axes]float64) float64 {
 		}
 	}
 	names := a.names() // floats add up in the same order everywhere
-	low, high := 0.0, a.highest()
+	low := 0.0
+	high := a.highest()
 	if a.uses(names, high).fits(capacity) {
 		return -1
 	}
@@ -108,7 +110,8 @@ func (a *Account) uses(names []string, level float64) line {
 			continue
 		}
 		l := lineAt(m.Curve, level)
-		sum.from, sum.to = max(sum.from, l.from), min(sum.to, l.to)
+		sum.from = max(sum.from, l.from)
+		sum.to = min(sum.to, l.to)
 		for k := range sum.use {
 			sum.use[k] += l.use[k]
 			sum.slope[k] += l.slope[k]

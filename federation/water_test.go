@@ -26,7 +26,8 @@ func (a *Account) halved(capacity [axes]float64) float64 {
 		}
 		return true
 	}
-	low, high := 0.0, a.highest()
+	low := 0.0
+	high := a.highest()
 	if fits(high) {
 		return -1
 	}
@@ -76,7 +77,8 @@ func TestWater(t *testing.T) {
 			capacity[k] = all[k] * rapid.SampledFrom([]float64{0, 0.001, 0.3, 0.5, 0.9, 1, 1.1, rapid.Float64Range(0.001, 1).Draw(t, "part")}).Draw(t, "capacity")
 		}
 		a.Level = rapid.SampledFrom([]float64{-1, 0, 1, 1000, a.highest() / 2, a.highest(), rapid.Float64Range(0, 1e8).Draw(t, "level")}).Draw(t, "last")
-		got, want := a.water(capacity), a.halved(capacity)
+		got := a.water(capacity)
+		want := a.halved(capacity)
 		if (got < 0) != (want < 0) || math.Abs(got-want) > 1e-9*a.highest() && !a.exhausts(got, capacity) {
 			t.Fatalf("of %v the water stands at %v, by halving at %v; there uses are %v and %v", capacity, got, want,
 				a.uses(a.names(), got).use, a.uses(a.names(), want).use)

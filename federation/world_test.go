@@ -81,7 +81,8 @@ func newWorld(g *playground) *world {
 	w.account = NewAccount(g.rules, born, Options{Incarnation: "0", Fresh: g.fresh})
 	for name := range g.names {
 		p := w.proc(name)
-		if w.procs = append(w.procs, p); g.running {
+		w.procs = append(w.procs, p)
+		if g.running {
 			b := p.node.Step(w.now(), w.report(p))[0].(Send).Beat
 			m, r := w.account.receive(w.clock(), "0", g.expect, b)
 			m.granted(r)
@@ -110,7 +111,10 @@ func (w *world) now() time.Time { return t0.Add(time.Duration(w.tick) * w.rules.
 
 func (w *world) copied() *world {
 	c := *w
-	c.procs, c.beats, c.replies, c.used = slices.Clone(w.procs), slices.Clone(w.beats), slices.Clone(w.replies), slices.Clone(w.used)
+	c.procs = slices.Clone(w.procs)
+	c.beats = slices.Clone(w.beats)
+	c.replies = slices.Clone(w.replies)
+	c.used = slices.Clone(w.used)
 	return &c
 }
 
@@ -120,14 +124,18 @@ func (w *world) change(i int) (*world, *proc) {
 	p := *w.procs[i]
 	n := *p.node
 	n.unsure, n.placed, n.demands = maps.Clone(n.unsure), maps.Clone(n.placed), newDemands()
-	p.node, p.booked, p.held = &n, maps.Clone(p.booked), slices.Clone(p.held)
+	p.node = &n
+	p.booked = maps.Clone(p.booked)
+	p.held = slices.Clone(p.held)
 	c.procs[i] = &p
 	return c, &p
 }
 
 func copyAccount(a *Account) *Account {
 	c := *a
-	c.Booked, c.Gone, c.Members = slices.Clone(a.Booked), slices.Clone(a.Gone), make(map[string]*Member, len(a.Members))
+	c.Booked = slices.Clone(a.Booked)
+	c.Gone = slices.Clone(a.Gone)
+	c.Members = make(map[string]*Member, len(a.Members))
 	for name, m := range a.Members {
 		d := *m
 		d.Booked = slices.Clone(m.Booked)
@@ -164,7 +172,8 @@ func (w *world) next(tell func(what string, next *world)) {
 			tell("the store is copied", c)
 		} else {
 			c := w.copied()
-			c.account, c.copy = copyAccount(w.copy), nil
+			c.account = copyAccount(w.copy)
+			c.copy = nil
 			c.server++
 			tell("the store goes back to the copy", c)
 		}
@@ -194,7 +203,8 @@ func (w *world) mortal(i int) bool {
 
 // act tells what a process may do of itself.
 func (w *world) act(i int, tell func(string, *world)) {
-	g, p := w.rules, w.procs[i]
+	g := w.rules
+	p := w.procs[i]
 	if !p.node.fenced && p.node.seq < int64(g.seqs) {
 		c, q := w.change(i)
 		b := q.node.Step(w.now(), w.report(p))[0].(Send).Beat
@@ -246,7 +256,8 @@ func (w *world) act(i int, tell func(string, *world)) {
 				c.used[w.tick]++
 			}
 		}
-		q.dead, q.held = g.crash, nil
+		q.dead = g.crash
+		q.held = nil
 		name := p.name
 		if g.renamed {
 			name = len(c.procs)
@@ -278,7 +289,8 @@ func (w *world) report(p *proc) *Report {
 // deliver lets a beat arrive. How much its node gets is anybody's guess: of that safety
 // must not depend.
 func (w *world) deliver(j int, tell func(string, *world)) {
-	wishes, b := w.rules.wishes, w.beats[j]
+	wishes := w.rules.wishes
+	b := w.beats[j]
 	for x := 0; x < len(wishes); x++ {
 		c := w.copied()
 		c.account = copyAccount(w.account)
@@ -521,7 +533,8 @@ func explore(g *playground, most int, seed uint64) *search {
 		w := newWorld(g)
 		w.told = told
 		again.visit(w)
-		if s = again; s.bad == "" {
+		s = again
+		if s.bad == "" {
 			break
 		}
 	}
@@ -553,6 +566,7 @@ func (s *search) visit(w *world) {
 	for i := range steps {
 		s.path = append(s.path, "tick "+strconv.Itoa(w.tick)+": "+steps[i].what)
 		s.visit(steps[i].to)
-		s.path, steps[i].to = s.path[:len(s.path)-1], nil
+		s.path = s.path[:len(s.path)-1]
+		steps[i].to = nil
 	}
 }

@@ -114,11 +114,15 @@ func (a *account) advance(now time.Time) {
 		a.pending = 0
 		a.committed = 0
 		if a.of != nil && a.of.common != nil {
-			a.part, a.others, a.othersPending, a.known = 0, 0, 0, 0
+			a.part = 0
+			a.others = 0
+			a.othersPending = 0
+			a.known = 0
 			a.limitCap()
 		}
 		if a.lent != nil {
-			a.othersPending, a.lent.all.told = 0, 0
+			a.othersPending = 0
+			a.lent.all.told = 0
 			a.lent.drop()
 		}
 	}

@@ -33,7 +33,8 @@ func (p *pool) adaptLocked() {
 // reserve shrinks to at most half of it: a large reserve would otherwise leave background calls
 // nothing. Call pumpAndUnlock afterwards, because a call that waits may fit now.
 func (p *pool) narrowLocked() {
-	slots, reserve := p.rules.Concurrency, p.rules.InteractiveReserve
+	slots := p.rules.Concurrency
+	reserve := p.rules.InteractiveReserve
 	if p.limiter != nil {
 		slots = p.limiter.Limit()
 	}

@@ -58,7 +58,10 @@ func TestAdaptive_LoudAndPolite(t *testing.T) {
 		upstream := make(server, slots)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		grants, refused, least, counting := map[string]int{}, map[string]int{}, int64(math.MaxInt64), false
+		grants := map[string]int{}
+		refused := map[string]int{}
+		least := int64(math.MaxInt64)
+		counting := false
 		ask := func(name string, r *rand.Rand) {
 			l, rej := g.Acquire(ctx, Request{Tenant: name, Pool: "p", Model: "m", Input: 100, Output: 4000, Stream: true})
 			mu.Lock()
@@ -117,7 +120,8 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 		g := must(t, Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
 		p := g.table.Load().pools["p"]
 		take := func(req Request) Lease {
-			req.Tenant, req.Pool = "a", "p"
+			req.Tenant = "a"
+			req.Pool = "p"
 			l, rej := g.Acquire(t.Context(), req)
 			if rej != nil {
 				t.Fatal(rej)
@@ -163,14 +167,17 @@ func TestAdaptive_BeginsAtWhatRuns(t *testing.T) {
 		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
 		pool := &cfg.Pools[0]
 		law := pool.Adaptive
-		pool.Adaptive, pool.MinConcurrency, pool.Concurrency = adaptive.Fixed, 0, 64
+		pool.Adaptive = adaptive.Fixed
+		pool.MinConcurrency = 0
+		pool.Concurrency = 64
 		g := must(t, cfg)
 		for range 20 {
 			if _, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}); rej != nil {
 				t.Fatal(rej)
 			}
 		}
-		pool.Adaptive, pool.MinConcurrency = law, 2
+		pool.Adaptive = law
+		pool.MinConcurrency = 2
 		if err := g.Apply(cfg); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +210,10 @@ func TestAdaptive_Reload(t *testing.T) {
 		expect(40)
 		with(func(p *Pool) { p.MinConcurrency = 2 })
 		expect(40)
-		with(func(p *Pool) { p.Adaptive, p.TPM = adaptive.AIMD, 1_000_000 })
+		with(func(p *Pool) {
+			p.Adaptive = adaptive.AIMD
+			p.TPM = 1_000_000
+		})
 		expect(40)
 		with(func(p *Pool) { p.Concurrency = 30 })
 		expect(30)
@@ -250,9 +260,15 @@ func TestAdaptive_Reload(t *testing.T) {
 		for _, l := range leases {
 			l.Release()
 		}
-		with(func(p *Pool) { p.Adaptive, p.MinConcurrency = adaptive.Fixed, 0 })
+		with(func(p *Pool) {
+			p.Adaptive = adaptive.Fixed
+			p.MinConcurrency = 0
+		})
 		expect(30)
-		with(func(p *Pool) { p.Adaptive, p.MinConcurrency = adaptive.Gradient, 3 })
+		with(func(p *Pool) {
+			p.Adaptive = adaptive.Gradient
+			p.MinConcurrency = 3
+		})
 		expect(3)
 		cfg.Pools[0].MinConcurrency = 31
 		if err := g.Apply(cfg); err == nil {

@@ -77,10 +77,12 @@ func walk(t *testing.T, cfg Config, before func(g *Governor, i int, req Request)
 				Tenant: cfg.Tenants[rng.IntN(7)].Name, Pool: "pq"[rng.IntN(2):][:1], Output: rng.Int64N(1000),
 				Claim: escrow.Claim{Key: uint64(i % 50)},
 			}
-			took, until := rng.Int64N(req.Output+1), time.Now().Add(time.Duration(rng.Int64N(int64(2*time.Second))))
+			took := rng.Int64N(req.Output + 1)
+			until := time.Now().Add(time.Duration(rng.Int64N(int64(2 * time.Second))))
 			before(g, i, req)
 			l, rej := g.Acquire(t.Context(), req)
-			if log = append(log, fmt.Sprint(rej)); rej == nil {
+			log = append(log, fmt.Sprint(rej))
+			if rej == nil {
 				running = append(running, end{until, l, took})
 			}
 		}
@@ -148,7 +150,8 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 		}
 		with := func(edit func(*Config)) Config {
 			cfg := base
-			cfg.Pools, cfg.Tenants = append([]Pool{}, cfg.Pools...), append([]Tenant{}, cfg.Tenants...)
+			cfg.Pools = append([]Pool{}, cfg.Pools...)
+			cfg.Tenants = append([]Tenant{}, cfg.Tenants...)
 			edit(&cfg)
 			return cfg
 		}
@@ -161,16 +164,25 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 		l.Settle(Usage{Output: 9000})
 		for name, cfg := range map[string]Config{
 			"limits rise": with(func(c *Config) {
-				c.Pools[0].TPM, c.Tenants[0].TPM, c.Tenants[0].Budgets = 90_000, 50_000, []Budget{{UnitTokens, 2e6, budget.Day}}
+				c.Pools[0].TPM = 90_000
+				c.Tenants[0].TPM = 50_000
+				c.Tenants[0].Budgets = []Budget{{UnitTokens, 2e6, budget.Day}}
 			}),
 			"limits fall below": with(func(c *Config) {
-				c.Pools[0].TPM, c.Tenants[0].TPM, c.Tenants[0].Budgets = 3000, 5, []Budget{{UnitTokens, 7, budget.Day}}
+				c.Pools[0].TPM = 3000
+				c.Tenants[0].TPM = 5
+				c.Tenants[0].Budgets = []Budget{{UnitTokens, 7, budget.Day}}
 			}),
 			"the budget's books change units": with(func(c *Config) { c.Tenants[0].Budgets = []Budget{{UnitTokens, 1e15, budget.Day}} }),
-			"another weight, group and pool":  with(func(c *Config) { c.Tenants[0].Weight, c.Tenants[0].Group, c.Tenants[0].GroupWeight = 5, "g", 7 }),
-			"production":                      with(func(c *Config) { c.Pools[0].Accounting = escrow.Production }),
+			"another weight, group and pool": with(func(c *Config) {
+				c.Tenants[0].Weight = 5
+				c.Tenants[0].Group = "g"
+				c.Tenants[0].GroupWeight = 7
+			}),
+			"production": with(func(c *Config) { c.Pools[0].Accounting = escrow.Production }),
 			"away": with(func(c *Config) {
-				c.Pools, c.Tenants = c.Pools[1:], c.Tenants[1:]
+				c.Pools = c.Pools[1:]
+				c.Tenants = c.Tenants[1:]
 			}),
 		} {
 			apply(t, g, cfg)
@@ -184,9 +196,15 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 				t.Errorf("%s, and back: own limit, pool and budget count %d, %d, %d, want 9000 each", name, own, pool, spent)
 			}
 		}
-		apply(t, g, with(func(c *Config) { c.Pools, c.Tenants = c.Pools[1:], c.Tenants[1:] }))
+		apply(t, g, with(func(c *Config) {
+			c.Pools = c.Pools[1:]
+			c.Tenants = c.Tenants[1:]
+		}))
 		time.Sleep(3 * time.Minute)
-		apply(t, g, with(func(c *Config) { c.Pools, c.Tenants = c.Pools[1:], c.Tenants[1:] }))
+		apply(t, g, with(func(c *Config) {
+			c.Pools = c.Pools[1:]
+			c.Tenants = c.Tenants[1:]
+		}))
 		if len(g.pools) != 1 || len(g.tenants) != 2 {
 			t.Errorf("%d pools and %d tenants are kept, want 1, and 2: the budget of a counts to the end of its day", len(g.pools), len(g.tenants))
 		}
@@ -270,9 +288,19 @@ func TestApply_WhoWaits(t *testing.T) {
 		own  time.Duration // until the call that waits for its own limit goes
 		pool time.Duration // until the one that waits for the pool does
 	}{
-		"rises":     {func(c *Config) { c.Pools[0].TPM, c.Tenants[0].TPM = 600_000, 60_000 }, 0, time.Second},
-		"taken off": {func(c *Config) { c.Pools[0].TPM, c.Pools[0].Concurrency, c.Tenants[0].TPM = 0, 9, 0 }, 0, 0},
-		"falls":     {func(c *Config) { c.Pools[0].TPM, c.Tenants[0].TPM = 12_000, 500 }, time.Minute, 2 * time.Minute},
+		"rises": {func(c *Config) {
+			c.Pools[0].TPM = 600_000
+			c.Tenants[0].TPM = 60_000
+		}, 0, time.Second},
+		"taken off": {func(c *Config) {
+			c.Pools[0].TPM = 0
+			c.Pools[0].Concurrency = 9
+			c.Tenants[0].TPM = 0
+		}, 0, 0},
+		"falls": {func(c *Config) {
+			c.Pools[0].TPM = 12_000
+			c.Tenants[0].TPM = 500
+		}, time.Minute, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -343,7 +371,8 @@ func TestApply_Storm(t *testing.T) {
 				tc.InPool = map[string]Limits{"p": {TPM: pick(0, 1e6), Concurrency: pick(0, 5)}}
 			}
 			if name[0] == 'g' && rng.IntN(2) == 0 {
-				tc.Group, tc.GroupWeight = "g", 2000
+				tc.Group = "g"
+				tc.GroupWeight = 2000
 			}
 			if up := teamOf(name); rng.IntN(6) > 0 && (up == "" || len(cfg.Tenants) > 0 && hasTenant(cfg, up)) {
 				cfg.Tenants = append(cfg.Tenants, tc)

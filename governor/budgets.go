@@ -71,7 +71,8 @@ func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location,
 			st := was[i].cap.State(now)
 			st.Used = a.units(st.Used * was[i].scale)
 			a.cap.Restore(now, st)
-			a.first, a.began = was[i].origin(), was[i].began
+			a.first = was[i].origin()
+			a.began = was[i].began
 		} else if r.knows(q.common != nil) {
 			used, start, last := r.ofTenant(now, q.owner, b)
 			a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used)})

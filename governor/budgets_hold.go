@@ -13,7 +13,8 @@ import (
 func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	var rej *Rejection
 	member := func(i int) budget.MemberID { return st.members[i] }
-	if b.parts, rej = holdAll(now, p.shares, b.parts, member, b); rej != nil {
+	b.parts, rej = holdAll(now, p.shares, b.parts, member, b)
+	if rej != nil {
 		rej.of(st.tenant.name)
 		if rej.Elsewhere && p.lent.until.IsZero() {
 			p.lostLocked(now, rej)

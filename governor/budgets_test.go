@@ -78,7 +78,8 @@ func TestBudget_OfATenant(t *testing.T) {
 		if rej != nil {
 			t.Fatalf("the last 3000 got %v", rej)
 		}
-		if _, rej = g.Acquire(t.Context(), demand("a", 1)); rej == nil || rej.Reason != ReasonTokens {
+		_, rej = g.Acquire(t.Context(), demand("a", 1))
+		if rej == nil || rej.Reason != ReasonTokens {
 			t.Fatalf("while the last 3000 are held, one more got %+v", rej)
 		}
 		time.Sleep(50 * time.Minute)
@@ -144,7 +145,8 @@ func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
 			for _, l := range running {
 				end(l)
 			}
-			if _, rej = hold(); (rej != nil && rej.Reason == ReasonBudget) != (took == held) {
+			_, rej = hold()
+			if (rej != nil && rej.Reason == ReasonBudget) != (took == held) {
 				t.Errorf("%s: when all have ended, got %v", name, rej)
 			}
 		}
@@ -163,7 +165,8 @@ func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 			return rng.Int64N(n)
 		}
 		var group sync.WaitGroup
-		sentBack, callers := 0, 32
+		sentBack := 0
+		callers := 32
 		for range callers {
 			group.Go(func() {
 				for {
@@ -226,14 +229,16 @@ func TestBudget_AGuessBarsNobody(t *testing.T) {
 				m := &memory{left: 1 << 30}
 				cfg.Journal = m
 				g := must(t, cfg)
-				n, rej := 0, (*Rejection)(nil)
+				n := 0
+				rej := (*Rejection)(nil)
 				for range 100 {
 					if n%15 == 14 {
 						cfg.Past = m.past(nil)
 						g = must(t, cfg)
 					}
 					var l Lease
-					if l, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 100, Output: 16_000}); rej != nil {
+					l, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 100, Output: 16_000})
+					if rej != nil {
 						break
 					}
 					time.Sleep(time.Second)
@@ -351,7 +356,8 @@ func TestBudget_OfAPool(t *testing.T) {
 			t.Errorf("who came when told took %d", n)
 		}
 		time.Sleep(30 * time.Minute)
-		if n, _ = take("x"); n < 500 || n > 650 {
+		n, _ = take("x")
+		if n < 500 || n > 650 {
 			t.Errorf("after half an hour of silence of all others x took %d more, want about half of 1125", n)
 		}
 		if s := g.State(); s.Pools[0].Budgets[0].Used != int64(76+n) || s.Tenants[1].Budgets[0].Pool != "p" || s.Tenants[1].Budgets[0].Used != int64(76+n) {
@@ -479,7 +485,8 @@ func TestBudget_StormAddsUp(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(i), 9))
 			wg.Go(func() {
 				time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Minute))))
-				who, pool := rng.IntN(4), rng.IntN(2)
+				who := rng.IntN(4)
+				pool := rng.IntN(2)
 				l, rej := g.Acquire(t.Context(), Request{Tenant: fmt.Sprint(who), Pool: "pq"[pool : pool+1], Output: rng.Int64N(2000), Price: price})
 				if rej != nil {
 					mu.Lock()

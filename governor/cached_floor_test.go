@@ -12,10 +12,13 @@ import (
 func TestCachedInputStretchesNoFloor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cachedWorld(TokenWeights{1000, 1000, 1000, 1000, 1000})
-		cfg.Tenants[0].Floor, cfg.Tenants[1].Floor = 150_000, 150_000
+		cfg.Tenants[0].Floor = 150_000
+		cfg.Tenants[1].Floor = 150_000
 		g := must(t, cfg)
 		kept, fresh := keptAndFresh(t, g)
-		a, b := kept*110, fresh*110 // tokens a minute
+		// tokens a minute
+		a := kept * 110
+		b := fresh * 110
 		t.Logf("kept %d, fresh %d a minute", a, b)
 		if b < 150_000*97/100 {
 			t.Errorf("beside a tenant whose prompts are cached, one with a floor of 150000 gets %d", b)
@@ -31,7 +34,8 @@ func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
 		cfg.Tenants[0].Floor = 150_000
 		g := must(t, cfg)
 		kept, fresh := keptAndFresh(t, g)
-		a, b := kept*110, fresh*110
+		a := kept * 110
+		b := fresh * 110
 		t.Logf("kept %d, fresh %d a minute", a, b)
 		if b < 600_000*2/13*9/10 {
 			t.Errorf("who has no floor gets %d a minute, want two calls for eleven", b)

@@ -79,7 +79,8 @@ func keptAndFresh(t *testing.T, g *Governor) (kept, fresh int64) {
 	a.Store(0)
 	b.Store(0)
 	time.Sleep(10 * time.Minute)
-	kept, fresh = a.Load(), b.Load()
+	kept = a.Load()
+	fresh = b.Load()
 	stop()
 	wg.Wait()
 	return kept, fresh

@@ -128,7 +128,8 @@ func (p *pool) sweepLocked(now time.Time) {
 			p.sweep = (p.sweep + 1) % len(p.retired)
 			continue
 		}
-		p.retired[p.sweep], p.retired[last] = p.retired[last], nil
+		p.retired[p.sweep] = p.retired[last]
+		p.retired[last] = nil
 		p.retired = p.retired[:last]
 	}
 }

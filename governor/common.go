@@ -168,7 +168,9 @@ func (q *quota) expireLocked(now time.Time) {
 // from then on; of a budget the last known figure is still shown.
 func (q *quota) dropPartsLocked() {
 	c := q.common
-	c.until, c.parts, c.others = time.Time{}, [partAxes]int64{}, [partAxes]int64{}
+	c.until = time.Time{}
+	c.parts = [partAxes]int64{}
+	c.others = [partAxes]int64{}
 	for _, a := range q.caps {
 		a.part = 0
 	}
@@ -198,7 +200,8 @@ func (q *quota) usableLocked(axis int, limit int64) int64 {
 		return limit
 	}
 	if limit == 0 {
-		c.parts[axis], c.others[axis] = 0, 0
+		c.parts[axis] = 0
+		c.others[axis] = 0
 	}
 	return min(limit, c.parts[axis])
 }

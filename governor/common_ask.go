@@ -178,17 +178,22 @@ func (c *SharedCall) takesOf(k *link, claims []parts.Claim, beat int) (list []pa
 	defer q.mu.Unlock()
 	cost := q.clipLocked(c.tab.cost)
 	for i := range claims {
-		t, amount, known := take{link: k}, int64(0), false
+		t := take{link: k}
+		amount := int64(0)
+		known := false
 		switch name := claims[i].Name; claims[i].Kind {
 		case parts.Period:
 			for _, a := range q.caps {
 				if a.periodName() == name {
-					t.budget, known = a, true
+					t.budget = a
+					known = true
 					amount = min(a.units(c.spend[a.Unit]), a.limit()) * a.scale
 				}
 			}
 		case parts.Slots:
-			t.axis, amount, known = ownAxes, 1, true
+			t.axis = ownAxes
+			amount = 1
+			known = true
 		default:
 			for axis, of := range ownAxisName {
 				if of == name {

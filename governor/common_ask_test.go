@@ -42,7 +42,8 @@ func decideNext(g *Governor, lacks string, others int64) {
 					list[i].Part += takes[i].Amount
 				}
 				if claim.Name == lacks {
-					v.Lacks, list[i].Others = i, others
+					v.Lacks = i
+					list[i].Others = others
 				}
 			}
 			if v.In {

@@ -79,7 +79,8 @@ func (a *account) ifAsked() *account {
 // part is lost until the end of the period if its process dies.
 func (a *account) claim(now time.Time, ahead, lacks bool, calls float64) parts.Claim {
 	a.advance(now)
-	used, need := a.used(now), int64(0)
+	used := a.used(now)
+	need := int64(0)
 	want := used
 	a.known = used
 	if ahead {

@@ -78,7 +78,8 @@ func TestCommon_GoesWithWhatIsLeft(t *testing.T) {
 func TestCommon_Shadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tenant := daily(10_000)
-		tenant.Shadow, tenant.RPM = true, 10
+		tenant.Shadow = true
+		tenant.RPM = 10
 		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{tenant}})
 		for _, tokens := range []int64{1000, 3000} {
 			l, rej := d.ask("a", tokens)
@@ -101,7 +102,9 @@ func TestCommon_Shadow(t *testing.T) {
 func TestCommon_Explain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tenant := daily(10_000)
-		tenant.RPM, tenant.TPM, tenant.Concurrency = 10, 10_000, 3
+		tenant.RPM = 10
+		tenant.TPM = 10_000
+		tenant.Concurrency = 3
 		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{tenant}})
 		explain := func(tokens int64) Outlook {
 			o, ok := d.g.Explain(Request{Tenant: "a", Pool: "p", Input: tokens})

@@ -104,7 +104,8 @@ func TestCommon_AfterRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tenant.Name, tenant.Weight = "a", 1000
+				tenant.Name = "a"
+				tenant.Weight = 1000
 				d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{tenant}})
 				l, rej := d.ask("a", 10)
 				if rej != nil {
@@ -119,7 +120,8 @@ func TestCommon_AfterRest(t *testing.T) {
 				}
 				d.answers(asked)
 				time.Sleep(time.Hour)
-				if l, rej = d.ask("a", 10); rej != nil || l.Waited != d.away {
+				l, rej = d.ask("a", 10)
+				if rej != nil || l.Waited != d.away {
 					t.Errorf("after an hour: waited %v: %v", l.Waited, rej)
 				}
 			})
@@ -143,7 +145,8 @@ func TestCommon_LimitComesBack(t *testing.T) {
 		l.Release()
 		reload := func(tpm, concurrency int64) {
 			t.Helper()
-			cfg.Tenants[0].TPM, cfg.Tenants[0].Concurrency = tpm, concurrency
+			cfg.Tenants[0].TPM = tpm
+			cfg.Tenants[0].Concurrency = concurrency
 			if err := d.g.Apply(cfg); err != nil {
 				t.Fatal(err)
 			}

@@ -67,12 +67,14 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 			e.force(now, rej)
 			return now, nil
 		}
-		if rej = e.stand(now, k, rej, wait); rej != nil {
+		rej = e.stand(now, k, rej, wait)
+		if rej != nil {
 			e.leave(false)
 			return now, rej
 		}
 		why := woken
-		if now, why = e.await(ctx); why != woken {
+		now, why = e.await(ctx)
+		if why != woken {
 			return now, e.end(now, why)
 		}
 	}
@@ -138,7 +140,8 @@ func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Durati
 	if rej.Axis == axisConcurrency {
 		e.next = now.Add(e.pause)
 	}
-	e.why, e.room = rej, now.Add(rej.RetryAfter)
+	e.why = rej
+	e.room = now.Add(rej.RetryAfter)
 	if e.in == k {
 		e.w.asking = false
 		return nil
@@ -167,7 +170,8 @@ func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
 	q := e.in.q
 	for {
 		now := e.g.clock.Now()
-		until, asks := e.deadline, true
+		until := e.deadline
+		asks := true
 		q.mu.Lock()
 		q.advanceLocked(now)
 		before := slices.Index(q.line.calls, e.w)
@@ -246,7 +250,8 @@ func (e *inquiry) leave(served bool) {
 	q.mu.Lock()
 	q.line.leave(e.w, served)
 	q.mu.Unlock()
-	e.in, e.w = nil, nil
+	e.in = nil
+	e.w = nil
 }
 
 // force books the call of a shadow. rej is why it would have been refused, or nil.

@@ -27,7 +27,8 @@ func (l *leaving) hear(now time.Time, used int64) {
 		used -= h.amount
 	}
 	for ; used < 0 && len(list) > 0; list = slices.Delete(list, 0, 1) {
-		if list[0].amount += used; list[0].amount > 0 {
+		list[0].amount += used
+		if list[0].amount > 0 {
 			break
 		}
 		used = list[0].amount
@@ -51,9 +52,11 @@ func (q *quota) waitInCommonLocked(now time.Time, axis int, total int64) time.Du
 	if lack <= 0 {
 		return partRetry // others have parts that they do not use, and will be asked to give them back
 	}
-	best, last := escrow.Window, now
+	best := escrow.Window
+	last := now
 	for i := 0; ; i++ {
-		at, known := last, true
+		at := last
+		known := true
 		if lack > 0 {
 			at, known = l.FreeAt(l.Room() + lack)
 		}
@@ -64,6 +67,7 @@ func (q *quota) waitInCommonLocked(now time.Time, axis int, total int64) time.Du
 			return max(partRetry, best)
 		}
 		h := q.common.leaving[axis][i]
-		lack, last = lack-h.amount, h.at.Add(escrow.Window)
+		lack = lack - h.amount
+		last = h.at.Add(escrow.Window)
 	}
 }

@@ -5,7 +5,8 @@ import "time"
 // let books a call that was let in against all quotas that hold for it: its cost, and of each
 // budget what given says. What it takes is added to this process's parts.
 func (b *tab) let(now time.Time, s Spend, given func(*account) int64) {
-	b.spend, b.at = s, now
+	b.spend = s
+	b.at = now
 	for i := len(b.holds); i < len(b.chain); i++ {
 		q := b.chain[i].q
 		q.mu.Lock()

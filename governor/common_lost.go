@@ -27,11 +27,13 @@ func (p *pool) unansweredLocked(now time.Time) bool {
 // within its part of the withheld share. What others are known to have used of budgets stays used.
 func (e *inquiry) alone(now time.Time) *Rejection {
 	e.pool.mu.Lock()
-	rules, nodes := &e.pool.cfg, max(e.pool.cfg.ExpectNodes, e.pool.nodes)
+	rules := &e.pool.cfg
+	nodes := max(e.pool.cfg.ExpectNodes, e.pool.nodes)
 	e.pool.mu.Unlock()
 	part := func(limit int64) int64 { return rules.ownPart(limit, nodes) }
 	b := e.tab
-	b.spend, b.at = e.spend, now
+	b.spend = e.spend
+	b.at = now
 	for i := range b.chain {
 		rej := b.letAlone(now, b.chain[i].q, part)
 		if rej == nil {

@@ -18,7 +18,8 @@ func (c *SharedCall) outcome() consulted {
 func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, t := &c.tab.chain[0], take{axis: ownRequests}
+	k := &c.tab.chain[0]
+	t := take{axis: ownRequests}
 	if c.verdict.Lacks < len(c.takes) {
 		t = c.takes[c.verdict.Lacks]
 		k = t.link
@@ -46,7 +47,9 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 // refusal explains why a budget has no room for a call, by what all processes use: it is spent, or
 // held by calls in flight, or other processes hold parts of it that they do not use.
 func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Rejection {
-	c, used, inFlight := min(a.units(s[a.Unit]), a.limit()), a.usedByAll(now), a.inFlight()
+	c := min(a.units(s[a.Unit]), a.limit())
+	used := a.usedByAll(now)
+	inFlight := a.inFlight()
 	if used-inFlight >= a.limit() || used+c > a.limit() && inFlight > 0 {
 		return a.ifAsked().rejection(now, nobody(0), s, budget.Answer{}, meanRun)
 	}

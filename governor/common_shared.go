@@ -98,8 +98,11 @@ func (s *SharedLimits) claimLocked(now time.Time) (claims []parts.Claim, busy bo
 		}
 	}
 	busy = busy || c.taken != c.told || c.let != c.toldLet || c.refuses
-	c.told, c.toldLet, c.at = c.taken, c.let, now
-	c.lacks, c.refuses = false, false
+	c.told = c.taken
+	c.toldLet = c.let
+	c.at = now
+	c.lacks = false
+	c.refuses = false
 	s.claims = make([]parts.Claim, 0, len(s.claims)) // the last ones may still be in transit
 	waiting, calls := q.line.wanting()
 	ahead := busy && c.leased
@@ -145,7 +148,8 @@ func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
 	q := s.q
 	q.mu.Lock()
 	q.advanceLocked(now)
-	q.common.alone, q.common.until = false, until
+	q.common.alone = false
+	q.common.until = until
 	for i, p := range list[:min(len(list), len(s.claims))] {
 		q.takePartLocked(now, s.claims[i].Name, p)
 	}
@@ -157,13 +161,15 @@ func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
 func (q *quota) takePartLocked(now time.Time, name string, p parts.Part) {
 	for k, axis := range ownAxisName {
 		if axis == name {
-			q.common.parts[k], q.common.others[k] = p.Part, p.Others
+			q.common.parts[k] = p.Part
+			q.common.others[k] = p.Others
 			q.common.leaving[k].hear(now, p.Others)
 			return
 		}
 	}
 	if name == axisConcurrency {
-		q.common.parts[ownAxes], q.common.others[ownAxes] = p.Part, p.Others
+		q.common.parts[ownAxes] = p.Part
+		q.common.others[ownAxes] = p.Others
 		return
 	}
 	for _, a := range q.caps {

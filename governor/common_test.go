@@ -80,7 +80,8 @@ func TestCommon_FirstCallWaits(t *testing.T) {
 			t.Errorf("the owner is %q", s.Owner())
 		}
 		began := time.Now()
-		if l, rej = call(g); rej != nil || time.Since(began) > 0 {
+		l, rej = call(g)
+		if rej != nil || time.Since(began) > 0 {
 			t.Errorf("the second waited %v, %v", time.Since(began), rej)
 		}
 		l.Release()
@@ -288,7 +289,8 @@ func TestCommon_Rest(t *testing.T) {
 			answer(t, g, nil, 200, 0)
 		}()
 		for range 9 {
-			if l, rej = call(g); rej != nil {
+			l, rej = call(g)
+			if rej != nil {
 				t.Fatal(rej)
 			}
 			l.Settle(Usage{Input: 10, Output: 10})

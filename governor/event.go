@@ -127,7 +127,9 @@ func (g *Governor) tellStart(cfg *Config) {
 func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Rejection) {
 	e := Event{Kind: EventAdmitted, Call: req.call, Request: *req, Waited: l.Waited, Refused: l.Would}
 	if rej != nil {
-		e.Kind, e.Waited, e.Refused = EventRefused, rej.Waited, rej
+		e.Kind = EventRefused
+		e.Waited = rej.Waited
+		e.Refused = rej
 	}
 	e.At = began.Add(e.Waited)
 	if g.detailed && g.line == nil && rej != nil && rej.Reason == ReasonCancelled {

@@ -33,7 +33,8 @@ func (f *fiber) wake() {
 func (t *timeline) run(f *fiber) {
 	t.runs = f
 	_, waits := f.resume()
-	t.runs, f.ended = nil, !waits
+	t.runs = nil
+	f.ended = !waits
 }
 
 // park is Governor.park on a timeline.
@@ -83,7 +84,8 @@ func (t *timeline) drain() {
 // the decision, at once or later, within an instant; it must not ask the governor for anything.
 // leave says that the caller went away; if the call still waits, done is called for it as well.
 func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func()) {
-	t, f := g.line, &fiber{line: g.line}
+	t := g.line
+	f := &fiber{line: g.line}
 	t.instant(func() {
 		f.number = g.asked.Add(1)
 		req.call = f.number
@@ -110,7 +112,8 @@ func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func())
 func (g *Governor) ask(ctx context.Context, req Request) (lease Lease, rej *Rejection) {
 	decided := make(chan struct{})
 	leave := g.Ask(req, func(l Lease, r *Rejection) {
-		lease, rej = l, r
+		lease = l
+		rej = r
 		close(decided)
 	})
 	select {

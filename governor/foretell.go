@@ -71,7 +71,8 @@ func (q *quota) slowestLocked(now time.Time, c ownCost, tag int64) (slowest int,
 			axis = min(axis, max(q.meanRun, q.waitForRoomLocked(now, k, total[k]-due)))
 		}
 		if axis > wait {
-			slowest, wait = k, axis
+			slowest = k
+			wait = axis
 		}
 	}
 	return slowest, wait
@@ -80,7 +81,8 @@ func (q *quota) slowestLocked(now time.Time, c ownCost, tag int64) (slowest int,
 // waitForRoomLocked is how long it takes until a rolling limit has room for total, which may be
 // several calls and more than the limit.
 func (q *quota) waitForRoomLocked(now time.Time, axis int, total int64) time.Duration {
-	l, limit := q.ledgers[axis], q.limits[axis]
+	l := q.ledgers[axis]
+	limit := q.limits[axis]
 	switch {
 	case total <= 0 || l.Room() >= total:
 		return 0

@@ -17,7 +17,8 @@ func many(n, pools, groups int) Config {
 	for i := range n {
 		tc := Tenant{Name: fmt.Sprintf("tenant-%d", i), Weight: 1000, RPM: 1e4, TPM: 1e6, Concurrency: 100, MaxWait: time.Second}
 		if groups > 0 {
-			tc.Group, tc.GroupWeight = fmt.Sprintf("g%d", i%groups), 1000
+			tc.Group = fmt.Sprintf("g%d", i%groups)
+			tc.GroupWeight = 1000
 		}
 		cfg.Tenants = append(cfg.Tenants, tc)
 	}
@@ -67,7 +68,8 @@ func TestApply_ManyGoWithCalls(t *testing.T) {
 }
 
 func BenchmarkApply(b *testing.B) {
-	flat, grouped := many(10_000, 5, 0), many(10_000, 5, 10)
+	flat := many(10_000, 5, 0)
+	grouped := many(10_000, 5, 10)
 	for name, other := range map[string]Config{"same": flat, "all moved": grouped} {
 		b.Run(name, func(b *testing.B) {
 			g := must(b, flat)

@@ -48,7 +48,9 @@ func New(cfg Config) (*Governor, error) {
 		g.clock = SystemClock{}
 	}
 	g.detailed = g.events.listened() && (cfg.Detailed || cfg.Recorded)
-	if g.sharedLimits, g.sharedSlots = cfg.SharedLimits, cfg.SharedSlots; cfg.SharedLimits || cfg.SharedSlots {
+	g.sharedLimits = cfg.SharedLimits
+	g.sharedSlots = cfg.SharedSlots
+	if cfg.SharedLimits || cfg.SharedSlots {
 		g.commons = newCommons()
 	}
 	if cfg.Recorded {
@@ -140,20 +142,23 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	b := g.open(a, p.ownHoldCost(req), v.cfg.Shadow || req.Forced)
 	b.asked = req.call
 	spends := g.journal != nil || len(p.cfg.Budgets) > 0 || v.budgeted
-	asks, at := g.consults(p) && !req.Forced, now
+	asks := g.consults(p) && !req.Forced
+	at := now
 	if asks {
 		spend := Spend{}
 		if spends {
 			spend = p.expected(v, req, false)
 		}
-		if at, rej = g.enterAsking(ctx, p, b, now, may.until.Sub(now), spend); rej != nil {
+		at, rej = g.enterAsking(ctx, p, b, now, may.until.Sub(now), spend)
+		if rej != nil {
 			g.leave(at, b, ownCost{}, Spend{}, 0)
 		}
 	} else {
 		at, rej = g.enter(ctx, b, now, may)
 	}
 	waited := at.Sub(began)
-	if now = at; rej != nil {
+	now = at
+	if rej != nil {
 		return Lease{}, rej.after(waited), false
 	}
 

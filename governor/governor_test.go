@@ -124,7 +124,8 @@ func TestConcurrencyPeakIsTheLimit(t *testing.T) {
 				Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
 			}
 			if own {
-				cfg.Pools[0].Concurrency, cfg.Tenants[0].Concurrency = 100, 8
+				cfg.Pools[0].Concurrency = 100
+				cfg.Tenants[0].Concurrency = 8
 			}
 			g := must(t, cfg)
 			var running, peak, served atomic.Int64

@@ -183,6 +183,7 @@ const million = 1_000_000
 
 // expectCached is how much of a prompt will probably be read from the provider's cache.
 func (s *seat) expectCached(input int64) int64 {
-	whole, rest := input/million, input%million
+	whole := input / million
+	rest := input % million
 	return whole*s.cached + rest*s.cached/million
 }

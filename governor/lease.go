@@ -68,7 +68,8 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	if l.commitment != nil {
 		return l.commitment.end(l.g, l.pool, l.price, u, how)
 	}
-	p, now := l.pool, l.g.clock.Now()
+	p := l.pool
+	now := l.g.clock.Now()
 	p.mu.Lock()
 	w := p.rules.Weights
 	cost, actual := l.tookLocked(u, requests)
@@ -136,7 +137,8 @@ func (l Lease) Progress(output int64) {
 }
 
 func (l Lease) progress(output int64) {
-	p, now := l.pool, l.g.clock.Now()
+	p := l.pool
+	now := l.g.clock.Now()
 	p.mu.Lock()
 	if !p.escrow.Running(l.handle) {
 		p.mu.Unlock()
@@ -146,7 +148,8 @@ func (l Lease) progress(output int64) {
 	if !st.flowing && st.stream {
 		p.observeLocked(now, st, st.input)
 	}
-	st.flowing, st.output = true, output
+	st.flowing = true
+	st.output = output
 	l.g.queueDetail(Event{Kind: EventProgress, Call: st.tab.asked, Usage: Usage{Output: output}})
 	p.progressLocked(now, l.handle, st)
 	grown := p.grownLocked(st)

@@ -74,7 +74,12 @@ func (p *pool) expireLocked(now time.Time) {
 	}
 }
 
-func (l *lent) dropLocked() { l.until, l.part, l.open, l.others = time.Time{}, 0, 0, 0 }
+func (l *lent) dropLocked() {
+	l.until = time.Time{}
+	l.part = 0
+	l.open = 0
+	l.others = 0
+}
 
 // usableSlotsLocked is how many of the given slots may be used here (most). Background calls may
 // begin while fewer than open are in use.
@@ -168,7 +173,8 @@ type ended struct {
 // note takes in that a call has ended.
 func (l *longest) note(now time.Time, ran time.Duration) {
 	if now.Sub(l.since) >= parts.Window {
-		if l.before = l.now; now.Sub(l.since) >= 2*parts.Window {
+		l.before = l.now
+		if now.Sub(l.since) >= 2*parts.Window {
 			l.before = ended{}
 		}
 		l.now, l.since = ended{}, now

@@ -44,7 +44,8 @@ func (l *lentAccount) drop() {
 // askLent holds c of a split of which this process has parts, or refuses if a part is too small.
 func (a *account) askLent(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
 	l := a.lent
-	if l.short = false; l.whole() {
+	l.short = false
+	if l.whole() {
 		return a.split.Hold(now, member, c)
 	}
 	if l.until.IsZero() {
@@ -55,15 +56,20 @@ func (a *account) askLent(now time.Time, member budget.MemberID, c int64) (budge
 		m = &lentPart{}
 		l.members[member] = m
 	}
-	m.at, m.last, l.all.last = now, c, c
+	m.at = now
+	m.last = c
+	l.all.last = c
 	room := a.split.Room(now, member)
-	all, own := l.all.part-a.split.Here(), m.part-a.split.HereBy(now, member)
+	all := l.all.part - a.split.Here()
+	own := m.part - a.split.HereBy(now, member)
 	left := a.limit() - a.split.Counted()
 	switch {
 	case c > own && own < room && room < left: // a member that may use all that is left needs no part of its own
-		l.short, m.lacks = true, true
+		l.short = true
+		m.lacks = true
 	case c > all && all < left:
-		l.short, l.all.lacks = true, true
+		l.short = true
+		l.all.lacks = true
 	default:
 		return a.split.Hold(now, member, c)
 	}
@@ -87,7 +93,8 @@ func (m *lentPart) claim(a *account, name string, here, limit, more int64) parts
 		need = here + max(1, m.last)
 	}
 	want := max(here, min(limit, max(here+max(more, 4*m.last, 2*(here-m.told)), need)))
-	m.told, m.lacks = here, false
+	m.told = here
+	m.lacks = false
 	return a.lentClaim(name, here, limit, want, min(need, limit))
 }
 

@@ -36,11 +36,13 @@ func (s *SharedSlots) budgetClaims(now time.Time, there bool) {
 		s.orderSeats()
 	}
 	for i, a := range s.p.shares {
-		l, more := a.lent, int64(0)
+		l := a.lent
+		more := int64(0)
 		if a.advance(now); l.until.IsZero() {
 			l.drop()
 		}
-		if there = there && !l.fenced; there {
+		there = there && !l.fenced
+		if there {
 			more = max(1, (a.limit()-a.split.Counted())/capShare)
 		}
 		c := l.all.claim(a, a.periodName(), a.split.Here(), a.limit(), more)
@@ -52,7 +54,9 @@ func (s *SharedSlots) budgetClaims(now time.Time, there bool) {
 		}
 	}
 	if turn {
-		if s.toldAt, s.told = now, s.told+membersTold; s.told >= len(s.order) {
+		s.toldAt = now
+		s.told = s.told + membersTold
+		if s.told >= len(s.order) {
 			s.told = 0
 		}
 	}
@@ -66,7 +70,8 @@ func (s *SharedSlots) memberClaims(now time.Time, a *account, there bool) {
 			delete(a.lent.members, id)
 			continue
 		}
-		here, may := a.split.HereBy(now, id), a.split.UsedBy(now, id)+a.split.Room(now, id)
+		here := a.split.HereBy(now, id)
+		may := a.split.UsedBy(now, id) + a.split.Room(now, id)
 		s.add(m.claim(a, memberName(a, name), here, may, 0), budgetClaim{account: a, part: m, member: id, ofOne: true})
 	}
 }
@@ -87,7 +92,8 @@ func memberName(a *account, tenant string) string { return a.periodName() + " of
 
 func (s *SharedSlots) add(c parts.Claim, of budgetClaim) {
 	of.at = len(s.claims)
-	s.claims, s.budgets = append(s.claims, c), append(s.budgets, of)
+	s.claims = append(s.claims, c)
+	s.budgets = append(s.budgets, of)
 }
 
 // orderSeats lists the pool's seats by name, if they have changed.
@@ -95,7 +101,8 @@ func (s *SharedSlots) orderSeats() {
 	if s.orderOf == s.p.tree {
 		return
 	}
-	s.order, s.orderOf = s.order[:0], s.p.tree
+	s.order = s.order[:0]
+	s.orderOf = s.p.tree
 	for _, st := range s.p.seats {
 		s.order = append(s.order, st)
 	}

@@ -60,7 +60,9 @@ func (s *SharedSlots) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	if p.rules.Concurrency > 0 {
 		s.slotClaims(now, there)
 	} else {
-		p.lent.part, p.lent.open, p.lent.others = 0, 0, 0
+		p.lent.part = 0
+		p.lent.open = 0
+		p.lent.others = 0
 	}
 	s.budgetClaims(now, there)
 	p.lent.lacks = false
@@ -74,16 +76,22 @@ func (s *SharedSlots) slotClaims(now time.Time, there bool) {
 	waits, behind := p.lackingSlotsLocked()
 	refused := p.refusedLocked(now)
 	if p.lent.fenced { // no call can begin here
-		waits, behind, refused = 0, 0, 0
+		waits = 0
+		behind = 0
+		refused = 0
 	}
 	all := p.stakesLocked(now, waits > 0)
-	all.Name, all.Kind, all.Limit = axisConcurrency, parts.Slots, limit
+	all.Name = axisConcurrency
+	all.Kind = parts.Slots
+	all.Limit = limit
 	all.Used, all.Tail = p.escrow.InFlight(), p.lent.longest.tail(now, p.oldestLocked(now)).Milliseconds()
-	open, ahead := all, p.aheadLocked(there)
+	open := all
+	ahead := p.aheadLocked(there)
 	want(&all, waits+refused, ahead, p.mostSlotsLocked())
 	s.claims = append(s.claims, all)
 	if r := p.rules.InteractiveReserve; r > 0 && p.limiter == nil {
-		open.Name, open.Limit = slotsBackground, max(0, limit-r)
+		open.Name = slotsBackground
+		open.Limit = max(0, limit-r)
 		want(&open, behind, ahead, open.Limit)
 		s.claims = append(s.claims, open)
 	}
@@ -103,7 +111,8 @@ func (p *pool) aheadLocked(there bool) int64 {
 func want(c *parts.Claim, waits, ahead, most int64) {
 	firm := max(c.Used, min(c.Used+waits, most))
 	c.Want = max(firm, min(firm+ahead, most))
-	if c.Spare = c.Want - firm; firm > c.Used {
+	c.Spare = c.Want - firm
+	if firm > c.Used {
 		c.Need = c.Used + 1
 	}
 }
@@ -200,13 +209,15 @@ func (s *SharedSlots) Apply(now, until time.Time, list []parts.Part) {
 	p := s.p
 	p.mu.Lock()
 	l := p.lent
-	l.alone, l.until = false, until
+	l.alone = false
+	l.until = until
 	for i, c := range s.claims[:min(len(list), len(s.claims))] {
 		switch c.Name {
 		case slotsBackground:
 			l.open = list[i].Part
 		case axisConcurrency:
-			l.part, l.others = list[i].Part, list[i].Others
+			l.part = list[i].Part
+			l.others = list[i].Others
 			l.open = l.part // unless background calls are claimed separately
 		}
 	}

@@ -56,7 +56,8 @@ func (l *line) wakeNext() {
 func (l *line) wanting() (cost ownCost, calls int64) {
 	for _, w := range l.calls {
 		if !w.asks {
-			cost, calls = cost.plus(w.cost, 1), calls+1
+			cost = cost.plus(w.cost, 1)
+			calls = calls + 1
 		}
 	}
 	return cost, calls
@@ -106,7 +107,8 @@ func (l *line) leave(w *inLine, served bool) {
 	l.calls = slices.Delete(l.calls, i, i+1)
 	l.cost = l.cost.plus(w.cost, -1)
 	if len(l.calls) == 0 {
-		l.virtual, l.teams = 0, nil
+		l.virtual = 0
+		l.teams = nil
 		return
 	}
 	turn := l.teams[w.via]

@@ -35,7 +35,8 @@ func TestLine_OrderAndSums(t *testing.T) {
 				l.leave(l.calls[rapid.IntRange(0, n-1).Draw(t, "who")], false)
 			}
 			var sum ownCost
-			counts, last := map[*tenant]int{}, map[*tenant]*inLine{}
+			counts := map[*tenant]int{}
+			last := map[*tenant]*inLine{}
 			for i, w := range l.calls {
 				sum = sum.plus(w.cost, 1)
 				counts[w.via]++

@@ -33,7 +33,8 @@ type claimsView struct {
 // viewLocked makes the pool's claimsView anew, after claims or seats have changed.
 func (p *pool) viewLocked() {
 	v := &claimsView{tree: fairness.NewTree(), index: map[*tenant]int{}}
-	below, seats := map[escrow.NodeID][]*claim{}, map[escrow.NodeID]*seat{}
+	below := map[escrow.NodeID][]*claim{}
+	seats := map[escrow.NodeID]*seat{}
 	for _, c := range p.claims {
 		below[c.up] = append(below[c.up], c)
 	}
@@ -48,7 +49,8 @@ func (p *pool) viewLocked() {
 			if st := seats[c.id]; st != nil {
 				node = v.tree.Leaf(at, weight)
 				v.index[st.tenant] = len(v.leaves)
-				v.leaves, v.ids = append(v.leaves, st.measured), append(v.ids, st.leaf)
+				v.leaves = append(v.leaves, st.measured)
+				v.ids = append(v.ids, st.leaf)
 			} else {
 				node = v.tree.Inner(at, weight)
 				grow(c.id, node)
@@ -60,7 +62,8 @@ func (p *pool) viewLocked() {
 		}
 	}
 	grow(escrow.Root, fairness.Root)
-	p.view, p.reshared = v, false
+	p.view = v
+	p.reshared = false
 }
 
 // stirLocked notes that calls came or ended, and starts measuring the pool unless it runs.
@@ -69,7 +72,8 @@ func (g *Governor) stirLocked(p *pool, now time.Time) {
 	if p.measuring {
 		return
 	}
-	p.measuring, p.stirredAt = true, now
+	p.measuring = true
+	p.stirredAt = now
 	if p.meteredFrom.IsZero() {
 		p.meteredFrom = now
 	}
@@ -92,7 +96,8 @@ func (g *Governor) measurePool(p *pool) {
 	if p.reshared {
 		p.viewLocked()
 	}
-	view, s := p.view, p.sampleLocked(now, m.sample[:0])
+	view := p.view
+	s := p.sampleLocked(now, m.sample[:0])
 	p.markLocked(now)
 	p.mu.Unlock()
 
@@ -102,7 +107,8 @@ func (g *Governor) measurePool(p *pool) {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.measuring = p.stirred || !m.meter.Quiet(); p.measuring {
+	p.measuring = p.stirred || !m.meter.Quiet()
+	if p.measuring {
 		p.measureAt.Reset(measureEvery)
 	}
 }

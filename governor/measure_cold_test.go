@@ -44,9 +44,11 @@ func TestShares_ColdStart(t *testing.T) {
 		time.Sleep(70*time.Second + time.Second/2)
 		for second := 70; second < 180; second++ {
 			_, by := sharesOf(g)
-			received, entitled := 0.0, 0.0
+			received := 0.0
+			entitled := 0.0
 			for name, s := range by {
-				received, entitled = received+s.Received, entitled+s.Entitled
+				received = received + s.Received
+				entitled = entitled + s.Entitled
 				calls := 0
 				mu.Lock()
 				for _, at := range began[name] {

@@ -33,7 +33,8 @@ func ask(t *testing.T, g *Governor, d time.Duration, workers map[string]int) {
 
 // sharesOf are those of the only pool, by tenant.
 func sharesOf(g *Governor) (PoolState, map[string]TenantShare) {
-	p, by := g.State().Pools[0], map[string]TenantShare{}
+	p := g.State().Pools[0]
+	by := map[string]TenantShare{}
 	for _, s := range p.Shares {
 		by[s.Tenant] = s
 	}
@@ -94,7 +95,8 @@ func TestShares(t *testing.T) {
 		all["new"] = 8
 		ask(t, g, 3*time.Minute, all)
 		check("there is another", map[string]float64{"pro": 0, "new": .36, "f1": .09, "org/a": .27, "small": .1})
-		if _, by = sharesOf(g); by["pro"].Lent < was {
+		_, by = sharesOf(g)
+		if by["pro"].Lent < was {
 			t.Errorf("what pro lent fell from %.0f to %.0f", was, by["pro"].Lent)
 		}
 
@@ -104,7 +106,8 @@ func TestShares(t *testing.T) {
 			t.Error("an idle pool is still measured")
 		}
 		ask(t, g, 20*time.Second, map[string]int{"f1": 8})
-		if _, by = sharesOf(g); by["f1"].Received < .3 || math.Abs(by["f1"].Received-by["f1"].Entitled) > .02 {
+		_, by = sharesOf(g)
+		if by["f1"].Received < .3 || math.Abs(by["f1"].Received-by["f1"].Entitled) > .02 {
 			t.Errorf("who comes to an idle pool received %.3f, and is entitled to %.3f", by["f1"].Received, by["f1"].Entitled)
 		}
 	})
@@ -140,7 +143,8 @@ func TestShares_Calls(t *testing.T) {
 			}
 		}
 		l.Settle(Usage{Output: 3000})
-		if _, by = sharesOf(g); by["a"].Debt < 2000 || by["b"].Debt != 0 {
+		_, by = sharesOf(g)
+		if by["a"].Debt < 2000 || by["b"].Debt != 0 {
 			t.Errorf("debts are %d and %d tokens, want some 3000 and none", by["a"].Debt, by["b"].Debt)
 		}
 		stop()

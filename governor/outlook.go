@@ -55,14 +55,16 @@ func (g *Governor) Explain(req Request) (Outlook, bool) {
 // explain asks all limits. again says that the tenant's seat was just given up, and everything has
 // to be asked anew.
 func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o *Outlook) (again bool) {
-	now, maxWait := g.clock.Now(), v.cfg.MaxWait
+	now := g.clock.Now()
+	maxWait := v.cfg.MaxWait
 	if req.MaxWait != nil {
 		maxWait = min(maxWait, *req.MaxWait)
 	}
 	if g.Draining() && o.Refused == nil {
 		o.Refused = rejectDraining(req.Tenant)
 	}
-	cost, spend := p.ownHoldCost(&req), p.expected(v, &req, true)
+	cost := p.ownHoldCost(&req)
+	spend := p.expected(v, &req, true)
 	for i := range a.chain {
 		a.chain[i].foretell(now, cost, maxWait, g.consults(p), o)
 	}
@@ -100,9 +102,11 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 	c = q.clipLocked(c)
 	tag := q.line.tagOf(k)
 	total := q.line.ahead(tag).plus(c, 1)
-	coming, longest := q.partFreeLocked(c), time.Duration(math.MaxInt64)
+	coming := q.partFreeLocked(c)
+	longest := time.Duration(math.MaxInt64)
 	if coming {
-		if longest = partWait; asks {
+		longest = partWait
+		if asks {
 			longest = 0
 		}
 	}

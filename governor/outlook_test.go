@@ -76,7 +76,8 @@ func TestExplain_Waits(t *testing.T) {
 		if o, _ := g.Explain(demand("b", 2000)); o.Refused != nil || o.Wait < 2*time.Second || o.Wait > 6*time.Second {
 			t.Errorf("behind others: %+v", o)
 		}
-		req, patience := demand("b", 2000), time.Second
+		req := demand("b", 2000)
+		patience := time.Second
 		req.MaxWait = &patience
 		if o, _ := g.Explain(req); o.Refused == nil || o.Refused.RetryAfter < 2*time.Second {
 			t.Errorf("beyond its patience: %+v", o)

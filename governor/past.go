@@ -35,7 +35,8 @@ func NewPast(now time.Time, zone *time.Location) *Past {
 // LivedUntil says that the process whose past this is had ended by that time at the latest. The
 // default is now.
 func (p *Past) LivedUntil(at time.Time) {
-	if at = at.Round(0); at.Before(p.lived) {
+	at = at.Round(0)
+	if at.Before(p.lived) {
 		p.lived = at
 	}
 }
@@ -99,7 +100,8 @@ func (tb *table) remember(now time.Time, past *Past) {
 // at the end, are booked at the end: each of them leaves the minute then or earlier, so none is
 // forgotten too soon.
 func (tb *table) rememberCall(now time.Time, r *Record) {
-	began, ended := onClock(now, r.Began), onClock(now, r.Ended)
+	began := onClock(now, r.Began)
+	ended := onClock(now, r.Ended)
 	if p := tb.pools[r.Pool]; p != nil && !p.set.Shared { // whoever shares it out remembers
 		var first, late escrow.Cost
 		for k := range first {
@@ -155,7 +157,8 @@ type ShareState struct {
 // Shares copies how the pools' budgets stand between their tenants.
 func (g *Governor) Shares() []ShareState {
 	var out []ShareState
-	tb, now := g.table.Load(), g.clock.Now()
+	tb := g.table.Load()
+	now := g.clock.Now()
 	for _, p := range tb.inOrder.pools {
 		p.mu.Lock()
 		for _, a := range p.shares {

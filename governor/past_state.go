@@ -40,6 +40,8 @@ func (s *PastState) Past(now time.Time, zone *time.Location) *Past {
 	for _, u := range s.Uses {
 		p.Uses.Set(u.Owner, u.Use)
 	}
-	p.Shares, p.ended, p.last = slices.Clone(s.Shares), slices.Clone(s.Ended), s.Last
+	p.Shares = slices.Clone(s.Shares)
+	p.ended = slices.Clone(s.Ended)
+	p.last = s.Last
 	return p
 }

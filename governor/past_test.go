@@ -75,7 +75,8 @@ func (m *memory) Append(r Record) error {
 		return errDead
 	}
 	m.records = append(m.records, r)
-	if m.left--; m.left == 0 {
+	m.left--
+	if m.left == 0 {
 		m.die()
 	}
 	return nil
@@ -117,13 +118,16 @@ func (p *provider) add(n int64) *int64 {
 // most is the most that ever counted in any 60 s, knowing how all calls ended.
 func (p *provider) most() (most int64, at time.Time) {
 	slices.SortStableFunc(p.counts, func(a, b count) int { return a.at.Compare(b.at) })
-	first, sum := 0, int64(0)
+	first := 0
+	sum := int64(0)
 	for _, c := range p.counts {
 		for ; !p.counts[first].at.Add(escrow.Window).After(c.at); first++ {
 			sum -= *p.counts[first].what
 		}
-		if sum += *c.what; sum > most {
-			most, at = sum, c.at
+		sum += *c.what
+		if sum > most {
+			most = sum
+			at = c.at
 		}
 	}
 	return most, at
@@ -173,7 +177,8 @@ func (w *crowd) call(ctx context.Context, g *Governor, tenant string, most int64
 		w.mu.Unlock()
 	}
 	accounting := w.cfg.Pools[0].Accounting
-	one, own := w.requests.add(1), w.own[tenant].add(most)
+	one := w.requests.add(1)
+	own := w.own[tenant].add(most)
 	var booked *int64
 	switch accounting {
 	case escrow.AdmitMax:
@@ -226,7 +231,8 @@ func (w *crowd) call(ctx context.Context, g *Governor, tenant string, most int64
 		return // nobody will know how it ended
 	}
 	if end == 0 {
-		took, *one = 0, 0
+		took = 0
+		*one = 0
 	}
 	settled(took)
 	*own = took
@@ -263,7 +269,8 @@ func cutAt(t *testing.T, a escrow.Accounting, k int, forget bool) (over string) 
 	m := &memory{}
 	for life := range 3 {
 		ctx, die := context.WithCancel(t.Context())
-		m.left, m.die = k, die
+		m.left = k
+		m.die = die
 		cfg := w.cfg
 		cfg.Journal = m
 		if !forget {
@@ -333,7 +340,8 @@ func TestPast_AnotherClock(t *testing.T) {
 			at := time.Now().Add(ahead).Round(0)
 			past := NewPast(time.Now(), nil)
 			r := Record{Kind: RecordEnded, Call: 4, Tenant: "a", Pool: "p", Held: at, Began: at, Ended: at}
-			r.Booked, r.Took = Charge{Pool: escrow.Cost{700, 1}}, Charge{Pool: escrow.Cost{700, 1}}
+			r.Booked = Charge{Pool: escrow.Cost{700, 1}}
+			r.Took = Charge{Pool: escrow.Cost{700, 1}}
 			past.Read(r)
 			cfg := crowdConfig(escrow.AdmitMax)
 			cfg.Past = past
@@ -408,7 +416,8 @@ func TestPast_NamesGoOn(t *testing.T) {
 	past.Read(Record{Kind: RecordRunning, Call: 41, Pool: "p", Tenant: "a"})
 	cfg := crowdConfig(escrow.AdmitMax)
 	m := &memory{left: -1}
-	cfg.Past, cfg.Journal = past, m
+	cfg.Past = past
+	cfg.Journal = m
 	if _, rej := must(t, cfg).Acquire(t.Context(), demand("0", 10)); rej != nil || m.records[0].Call != 42 {
 		t.Errorf("%v, %+v", rej, m.records)
 	}

@@ -122,7 +122,8 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 		l, rej = g.keepStart(now, p.pool, v.tenant, Lease{g: g, pool: p.pool, handle: h, Would: b.would}, b, booked)
 		return l, rej, false
 	case escrow.Queued:
-		st.waiter, st.since = newWaiter(), now
+		st.waiter = newWaiter()
+		st.since = now
 		*p.stateLocked(h) = st
 		g.pumpAndUnlock(p.pool, now)
 		patience := min(ans.Patience, max(call.MaxWait, may.back.Sub(now)))

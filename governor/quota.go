@@ -88,7 +88,8 @@ func (q *quota) configure(now time.Time, l Limits, bound int, by calledBy) {
 			q.ledgers[k] = escrow.NewLedger(now, limit, ownSlots)
 		}
 	}
-	q.concurrency, q.bound = l.Concurrency, bound
+	q.concurrency = l.Concurrency
+	q.bound = bound
 	q.limitLocked()
 	for _, w := range q.line.calls {
 		q.line.resize(w, q.clipLocked(w.asked))
@@ -146,7 +147,8 @@ func (q *quota) lackingLocked(c ownCost) int {
 	if fits && q.concurrency == 0 {
 		// The first in line has been woken but has not run yet. It lacks nothing any more, but
 		// some limit made it wait; ownAxes if that limit is gone.
-		if axis = slices.IndexFunc(q.ledgers[:], func(l *escrow.Ledger) bool { return l != nil }); axis < 0 {
+		axis = slices.IndexFunc(q.ledgers[:], func(l *escrow.Ledger) bool { return l != nil })
+		if axis < 0 {
 			axis = ownAxes
 		}
 	}

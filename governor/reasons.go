@@ -19,7 +19,10 @@ func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
 	}
 	for i := range o.Checks {
 		if c := &o.Checks[i]; c.Of(rej) {
-			c.Limit, c.Used, c.Asked, c.Wait = rej.Limit, rej.Used, rej.Asked, rej.RetryAfter
+			c.Limit = rej.Limit
+			c.Used = rej.Used
+			c.Asked = rej.Asked
+			c.Wait = rej.RetryAfter
 		}
 	}
 	return o
@@ -27,7 +30,8 @@ func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
 
 // Of reports whether rej is a refusal by this limit.
 func (c *Check) Of(rej *Rejection) bool {
-	of, pool := "", rej.Pool
+	of := ""
+	pool := rej.Pool
 	if rej.Own {
 		of = rej.Tenant
 		if !rej.InPool {

@@ -10,7 +10,8 @@ func (l Lease) Remaining() time.Duration {
 		return 0
 	}
 	l.g.look()
-	p, now := l.pool, l.g.clock.Now()
+	p := l.pool
+	now := l.g.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.escrow.Running(l.handle) {
@@ -23,7 +24,8 @@ func (l Lease) Remaining() time.Duration {
 	speed := float64(p.speed) / 1000
 	produced := int64(min(ran, longestRun).Seconds() * speed)
 	if st.flowing { // only streams report progress
-		if produced = st.output; produced > 0 && ran > 0 {
+		produced = st.output
+		if produced > 0 && ran > 0 {
 			speed = float64(produced) / ran.Seconds()
 		}
 	}

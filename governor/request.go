@@ -66,7 +66,8 @@ func (w TokenWeights) cost(u Usage) int64 {
 	}
 	cached := min(u.CachedInput, u.Input)
 	reasoning := min(u.Reasoning, u.Output)
-	audioIn, audioOut := min(u.AudioInput, u.Input-cached), min(u.AudioOutput, u.Output-reasoning)
+	audioIn := min(u.AudioInput, u.Input-cached)
+	audioOut := min(u.AudioOutput, u.Output-reasoning)
 	milli := (u.Input-cached-audioIn)*w.Input + cached*w.CachedInput +
 		(u.Output-reasoning-audioOut)*w.Output + reasoning*w.Reasoning + (audioIn+audioOut)*w.Audio
 	return (milli + 999) / 1000
@@ -86,7 +87,8 @@ func (w TokenWeights) most(input, output int64) int64 {
 	if w == (TokenWeights{}) {
 		return input + output
 	}
-	in, out := max(w.Input, w.CachedInput, w.Audio), max(w.Output, w.Reasoning, w.Audio)
+	in := max(w.Input, w.CachedInput, w.Audio)
+	out := max(w.Output, w.Reasoning, w.Audio)
 	return (input*in + output*out + 999) / 1000
 }
 

@@ -32,7 +32,8 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 	rules.Shared = shared
 	p.rules, p.base = p.cfg, rules
 	if p.escrow == nil {
-		p.escrow, p.set = escrow.New(now, rules), rules
+		p.escrow = escrow.New(now, rules)
+		p.set = rules
 	}
 	p.adaptLocked()
 	p.limitLocked(now)

@@ -85,7 +85,8 @@ func (tb *table) parts(p *poolView) []int64 {
 func share(p *poolView, out []int64, siblings []*tenantView, part, sum int64) {
 	for _, v := range siblings {
 		own := partOf(part, int64(v.cfg.Weight), sum)
-		teams, in := []*tenantView(nil), int64(0)
+		teams := []*tenantView(nil)
+		in := int64(0)
 		for _, t := range v.teams {
 			if t.present(p) {
 				teams = append(teams, t)

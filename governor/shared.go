@@ -112,7 +112,8 @@ func (s *SharedPool) Report(now time.Time) *federation.Report {
 
 // copyLocked copies what a report is made from.
 func (s *SharedPool) copyLocked(p *pool, now time.Time, r *federation.Report) {
-	s.era, s.tree = p.era, p.tree
+	s.era = p.era
+	s.tree = p.tree
 	r.Limits = escrow.Cost{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM}
 	r.Reserve = escrow.Cost{p.rules.withheld(p.set.TPM), p.rules.withheld(p.set.RPM)}
 	r.Survey(p.escrow, now)

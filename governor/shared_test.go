@@ -163,7 +163,8 @@ func TestShared_Past(t *testing.T) {
 	took := Charge{Pool: escrow.Cost{500, 1}, Own: [ownAxes]int64{ownRequests: 1, ownTokens: 500}}
 	past.Read(Record{Kind: RecordEnded, Call: 1, Tenant: "free", Pool: "p", Began: ago, Ended: ago, Booked: took, Took: took})
 	cfg := sharedConfig()
-	cfg.Past, cfg.Tenants[1].TPM = past, 1000
+	cfg.Past = past
+	cfg.Tenants[1].TPM = 1000
 	g, s := shared(t, cfg)
 	if r := s.Report(time.Now()); len(r.Bookings) > 0 {
 		t.Errorf("it tells again of %v", r.Bookings)
@@ -194,7 +195,8 @@ func BenchmarkReport(b *testing.B) {
 					l.Settle(Usage{Input: 10})
 				}
 			}
-			p, total := s.find(), time.Duration(0)
+			p := s.find()
+			total := time.Duration(0)
 			s.Report(time.Now())
 			for b.Loop() {
 				p.mu.Lock()

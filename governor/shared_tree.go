@@ -47,7 +47,8 @@ func (t *claimTree) list(below map[escrow.NodeID][]*claim, up escrow.NodeID, pat
 		leaf := c.name.kind == callsClaim
 		t.claims = append(t.claims, federation.Claim{ID: c.id, Path: full, Parent: parent, Weight: c.node.Weight, Leaf: leaf})
 		t.nodes = append(t.nodes, c)
-		t.paths[c.id], t.index[full] = full, at
+		t.paths[c.id] = full
+		t.index[full] = at
 		if leaf {
 			t.leaves = append(t.leaves, c.id)
 		}

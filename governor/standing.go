@@ -24,15 +24,18 @@ type Standing struct{ Requests, Tokens, Concurrent Quota }
 // no limits.
 func (g *Governor) Standing(tenant, pool string) Standing {
 	var st Standing
-	tb, now := g.table.Load(), g.clock.Now()
-	p, v := tb.pools[pool], tb.tenants[tenant]
+	tb := g.table.Load()
+	now := g.clock.Now()
+	p := tb.pools[pool]
+	v := tb.tenants[tenant]
 	if p != nil {
 		p.mu.Lock()
 		p.expireLocked(now)
 		s := p.booksLocked(now)
 		slots, running := p.slotsLocked()
 		p.mu.Unlock()
-		tokens, requests := s.Axes[escrow.Tokens], s.Axes[escrow.Requests]
+		tokens := s.Axes[escrow.Tokens]
+		requests := s.Axes[escrow.Requests]
 		st.Tokens.tighten(tokens.Limit, tokens.Used, tokens.FullAt.Sub(now))
 		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
 		st.Concurrent.tighten(slots, running, 0)

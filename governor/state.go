@@ -114,7 +114,8 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	p.expireLocked(now)
 	ps.Slots, ps.SlotsUsed = p.slotsLocked()
 	ps.SlotsHere = p.mostSlotsLocked()
-	ps.Leases, ps.Cuts = p.leasesLocked(now), slices.Clone(p.cuts)
+	ps.Leases = p.leasesLocked(now)
+	ps.Cuts = slices.Clone(p.cuts)
 	if p.set.Shared {
 		ps.Degraded, ps.Grant = p.degradedLocked(now), p.grantLocked(now)
 	}
@@ -230,7 +231,8 @@ func (g *Governor) Leases() (running, waiting int) {
 // grow with the number of tenants. It reports false for an unknown tenant.
 func (g *Governor) TenantState(name string) (TenantState, bool) {
 	g.look()
-	tb, now := g.table.Load(), g.clock.Now()
+	tb := g.table.Load()
+	now := g.clock.Now()
 	v := tb.tenants[name]
 	if v == nil {
 		return TenantState{}, false

@@ -87,7 +87,8 @@ func (b *tab) resume(now time.Time) {
 // spendFrom holds what a call is expected to take of its tenants' budgets, all or none. short says
 // that a refused call may go if it waits for a part.
 func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, short bool) {
-	b.spend, b.at = s, now
+	b.spend = s
+	b.at = now
 	for i := range b.chain {
 		q := b.chain[i].q
 		q.mu.Lock()

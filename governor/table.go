@@ -70,7 +70,8 @@ func teamOf(name string) string {
 // pools that are gone are served to their end. Zone, Clock, Journal, Past, Shared, SharedLimits,
 // SharedSlots and Observer are ignored. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
-	cfg.Shared, cfg.SharedSlots = g.shared, g.sharedSlots
+	cfg.Shared = g.shared
+	cfg.SharedSlots = g.sharedSlots
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -184,13 +185,15 @@ func (g *Governor) forget(now time.Time, tb *table) {
 
 // configure puts the table's limits and budgets in force in a tenant's quotas.
 func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r *recall) {
-	bound, by := 0, calledBy{}
+	bound := 0
+	by := calledBy{}
 	for i, p := range tb.inOrder.pools {
 		if !v.present(p) {
 			continue
 		}
 		leased := p.cfg.TenantLimits == LimitsLeased
-		bound, by = max(bound, p.cfg.MaxQueue), calledBy{by.asking || !leased, by.leased || leased}
+		bound = max(bound, p.cfg.MaxQueue)
+		by = calledBy{by.asking || !leased, by.leased || leased}
 		v.access[i].chain = v.chainTo(p.name)
 		if q := v.in[p.name]; q != nil { // even if it has no limits any more: calls may wait in it
 			q.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!leased, leased})
@@ -204,7 +207,8 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r 
 // pools, its own and those of what it is a team of.
 func (v *tenantView) chainTo(pool string) []link {
 	var chain []link
-	via, weight := v.tenant, escrow.WeightOne
+	via := v.tenant
+	weight := escrow.WeightOne
 	for ; v != nil; v = v.parent {
 		if _, limited := v.cfg.InPool[pool]; limited {
 			if v.in[pool] == nil { // it may belong to a parent that is configured later
@@ -213,7 +217,8 @@ func (v *tenantView) chainTo(pool string) []link {
 			chain = append(chain, link{v.in[pool], via, weight, len(v.teams) > 0})
 		}
 		chain = append(chain, link{v.over, via, weight, len(v.teams) > 0})
-		via, weight = v.tenant, v.cfg.Weight
+		via = v.tenant
+		weight = v.cfg.Weight
 	}
 	return chain
 }
@@ -229,7 +234,8 @@ func (v *tenantView) present(p *poolView) bool {
 // find returns what a request names, or nils if the tenant may not use the pool, or one of them is
 // unknown.
 func (tb *table) find(req *Request) (*tenantView, *poolView, *access) {
-	v, p := tb.tenants[req.Tenant], tb.pools[req.Pool]
+	v := tb.tenants[req.Tenant]
+	p := tb.pools[req.Pool]
 	if v == nil || p == nil || v.access[p.index].seat == nil {
 		return nil, nil, nil
 	}

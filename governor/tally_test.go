@@ -34,7 +34,8 @@ func TestReload_NewBudgetsCountWhatWasUsed(t *testing.T) {
 
 		budgets := []Budget{{UnitTokens, 2000, budget.Day}, {UnitRequests, 100, budget.Hour}, {UnitTokens, 2000, budget.Month}}
 		pools := []Pool{wide("p", Budget{UnitTokens, 1e6, budget.Day}), wide("q")}
-		cfg.Pools, cfg.Tenants[0].Budgets = pools, budgets
+		cfg.Pools = pools
+		cfg.Tenants[0].Budgets = budgets
 		apply(t, g, cfg)
 		check := func(when string, tokens, requests, ofPool int64) {
 			t.Helper()
@@ -54,10 +55,12 @@ func TestReload_NewBudgetsCountWhatWasUsed(t *testing.T) {
 		call("a", "p", 10).Settle(Usage{Output: 10})
 		check("after another reload and call", 950, 4, 917)
 
-		cfg.Pools, cfg.Tenants[0].Budgets = []Pool{wide("p"), wide("q")}, nil
+		cfg.Pools = []Pool{wide("p"), wide("q")}
+		cfg.Tenants[0].Budgets = nil
 		apply(t, g, cfg)
 		call("a", "p", 1000).Settle(Usage{Output: 900})
-		cfg.Pools, cfg.Tenants[0].Budgets = pools, budgets
+		cfg.Pools = pools
+		cfg.Tenants[0].Budgets = budgets
 		apply(t, g, cfg)
 		check("when they are back", 1850, 5, 1817)
 		time.Sleep(time.Hour)
@@ -94,11 +97,13 @@ func TestReload_NewBudgetsCountWhatTheJournalKnows(t *testing.T) {
 // again, counts once.
 func TestReload_ReplacedBudgetsCountRunningCallsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, cfg := (*Governor)(nil), Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
+		g := (*Governor)(nil)
+		cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
 		var l Lease
 		for i, limit := range []int64{1e11, 1e14, 1e11} {
 			list := []Budget{{UnitMicroUSD, limit, budget.Month}}
-			cfg.Pools, cfg.Tenants[0].Budgets = []Pool{wide("p", list...)}, list
+			cfg.Pools = []Pool{wide("p", list...)}
+			cfg.Tenants[0].Budgets = list
 			if i > 0 {
 				apply(t, g, cfg)
 				continue
@@ -122,10 +127,12 @@ func TestReload_NewBudgetsCountEachCallOnce(t *testing.T) {
 	cfg.Tenants[0].MaxWait = time.Minute
 	with := func(limit int64) Config {
 		c := cfg
-		c.Pools, c.Tenants = []Pool{cfg.Pools[0]}, []Tenant{cfg.Tenants[0]}
+		c.Pools = []Pool{cfg.Pools[0]}
+		c.Tenants = []Tenant{cfg.Tenants[0]}
 		if limit > 0 {
 			list := []Budget{{UnitTokens, limit, budget.Month}}
-			c.Pools[0].Budgets, c.Tenants[0].Budgets = list, list
+			c.Pools[0].Budgets = list
+			c.Tenants[0].Budgets = list
 		}
 		return c
 	}

@@ -52,7 +52,8 @@ func TestTeams_ShareTheirTenantsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near(t, flood(t, cfg, map[string]int{"org/x": 30, "org/y": 60}), map[string]float64{"org/x": 0.075, "org/y": 0.025})
 	})
-	cfg.Tenants[0].TPM, cfg.Tenants[0].RPM = 0, 60
+	cfg.Tenants[0].TPM = 0
+	cfg.Tenants[0].RPM = 60
 	synctest.Test(t, func(t *testing.T) {
 		near(t, flood(t, cfg, map[string]int{"org": 60, "org/x": 8, "org/y": 4}), map[string]float64{"org": 0.02, "org/x": 0.06, "org/y": 0.02})
 	})
@@ -90,7 +91,8 @@ func TestTeams_AllThatIsAboveHolds(t *testing.T) {
 				var leases []Lease
 				for _, who := range []string{"org/x/1", "org/x/2", "org/x/1"} {
 					var l Lease
-					if l, rej = g.Acquire(t.Context(), demand(who, 100)); rej == nil {
+					l, rej = g.Acquire(t.Context(), demand(who, 100))
+					if rej == nil {
 						leases = append(leases, l)
 					}
 					if c.reason == ReasonBudget {
@@ -174,7 +176,8 @@ func TestTeams_ComeAndGo(t *testing.T) {
 			}
 			return cfg
 		}
-		flat, deep := with("a", "b"), with("a", "b", "b/x", "b/y")
+		flat := with("a", "b")
+		deep := with("a", "b", "b/x", "b/y")
 		g := must(t, flat)
 		var got [4]atomic.Int64
 		var lost atomic.Int64
@@ -327,10 +330,18 @@ func TestShadow(t *testing.T) {
 		"pool":              {func(c *Config) { c.Pools[0].TPM = 700 }, ReasonTokens},
 		"the pool's slots":  {func(c *Config) { c.Pools[0].Concurrency = 1 }, ReasonConcurrency},
 		"the pool's budget": {func(c *Config) { c.Pools[0].Budgets = []Budget{{UnitTokens, 700, budget.Day}} }, ReasonTokens},
-		"a tenant's above":  {func(c *Config) { c.Tenants[1].RPM, c.Tenants[0].Name = 1, "b/a" }, ReasonRequests},
-		"it would wait":     {func(c *Config) { c.Tenants[0].RPM, c.Tenants[0].MaxWait = 1, time.Hour }, ReasonNone},
+		"a tenant's above": {func(c *Config) {
+			c.Tenants[1].RPM = 1
+			c.Tenants[0].Name = "b/a"
+		}, ReasonRequests},
+		"it would wait": {func(c *Config) {
+			c.Tenants[0].RPM = 1
+			c.Tenants[0].MaxWait = time.Hour
+		}, ReasonNone},
 		"it would wait for the pool": {func(c *Config) {
-			c.Pools[0].Concurrency, c.Tenants[0].MaxWait, c.Pools[0].Accounting = 1, time.Hour, escrow.Production
+			c.Pools[0].Concurrency = 1
+			c.Tenants[0].MaxWait = time.Hour
+			c.Pools[0].Accounting = escrow.Production
 		}, ReasonNone},
 	} {
 		t.Run(name, func(t *testing.T) {

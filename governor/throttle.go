@@ -75,7 +75,8 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 func (p *pool) limitLocked(now time.Time) {
 	rules, tpm, rpm := p.base, p.rules.TPM, p.rules.RPM
 	for _, c := range p.cuts {
-		tpm, rpm = lowered(tpm, c.TPM), lowered(rpm, c.RPM)
+		tpm = lowered(tpm, c.TPM)
+		rpm = lowered(rpm, c.RPM)
 	}
 	rules.TPM, rules.RPM = p.rules.usable(tpm), p.rules.usable(rpm)
 	if rules != p.set {
@@ -105,7 +106,8 @@ func remaining(cuts []Cut) (part int64, hold time.Time) {
 		if part > 0 {
 			break
 		}
-		part, hold = part+max(0, c.Part), c.Until
+		part = part + max(0, c.Part)
+		hold = c.Until
 	}
 	return part, hold
 }

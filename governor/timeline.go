@@ -189,7 +189,8 @@ func (e *entry) Reset(d time.Duration) bool {
 	was := e.Stop()
 	t := e.line
 	t.set++
-	e.at, e.order = t.now.Add(max(0, d)), t.set
+	e.at = t.now.Add(max(0, d))
+	e.order = t.set
 	heap.Push(&t.agenda, e)
 	return was
 }
@@ -217,7 +218,8 @@ func (a agenda) Less(i, j int) bool {
 
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
-	a[i].place, a[j].place = i, j
+	a[i].place = i
+	a[j].place = j
 }
 
 func (a *agenda) Push(x any) {

@@ -34,7 +34,8 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 		Clock: clock, Observer: log, Recorded: true,
 	})
 	t.Cleanup(g.Drain)
-	rng, eyes := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+	rng := rand.New(rand.NewPCG(seed, 1))
+	eyes := rand.New(rand.NewPCG(seed, 2))
 	var leases []Lease
 	var out []string
 	for i := range 600 {
@@ -81,7 +82,8 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 // Who looks changes nothing of what is decided.
 func TestTimeline_LooksChangeNothing(t *testing.T) {
 	for seed := range uint64(testkit.Rounds(5, 40)) {
-		want, got := played(t, seed, false), played(t, seed, true)
+		want := played(t, seed, false)
+		got := played(t, seed, true)
 		if len(want) < 100 {
 			t.Fatalf("seed %d: only %d decisions", seed, len(want))
 		}

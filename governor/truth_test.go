@@ -144,7 +144,8 @@ func TestTurnAtTheDeadline(t *testing.T) {
 			time.Sleep(5 * time.Minute)
 			l, _ := g.Acquire(t.Context(), demand("a", 1000))
 			l.Settle(Usage{Output: 1000})
-			req, none := demand("a", 500), time.Duration(0)
+			req := demand("a", 500)
+			none := time.Duration(0)
 			req.MaxWait = &none
 			_, rej := g.Acquire(t.Context(), req)
 			if rej == nil {

@@ -126,7 +126,8 @@ const maxUse = int64(1) << 60
 
 // advance moves to now; time only moves forward.
 func (u *Uses) advance(now time.Time) {
-	if now = now.Round(0); now.Before(u.now) {
+	now = now.Round(0)
+	if now.Before(u.now) {
 		return
 	}
 	u.now = now

@@ -21,7 +21,8 @@ const maxTokenWeight = 1_000_000
 func (c Config) Validate() error {
 	var f faults
 	c.checkSharing(&f)
-	pools, tenants := map[string]bool{}, map[string]bool{}
+	pools := map[string]bool{}
+	tenants := map[string]bool{}
 	for i := range c.Pools {
 		p := &c.Pools[i]
 		if pools[p.Name] || p.Name == "" {

@@ -70,7 +70,8 @@ func TestWeightsAgainstTokenByToken(t *testing.T) {
 			t.Skip("that is no weights at all")
 		}
 		u := drawUsage(t)
-		milli, cached := int64(0), int64(0)
+		milli := int64(0)
+		cached := int64(0)
 		for i := range u.Input {
 			switch {
 			case i < u.CachedInput:

@@ -62,7 +62,8 @@ func BenchmarkBody100(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			pieces, p := hundred(), make([]byte, 32<<10)
+			pieces := hundred()
+			p := make([]byte, 32<<10)
 			b.ReportAllocs()
 			for b.Loop() {
 				body := NewBody(&script{pieces: pieces}, opt)
@@ -86,7 +87,9 @@ func BenchmarkWhole(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
-			p, text, in := make([]byte, 32<<10), []byte(doc), bytes.NewReader(nil)
+			p := make([]byte, 32<<10)
+			text := []byte(doc)
+			in := bytes.NewReader(nil)
 			for b.Loop() {
 				in.Reset(text)
 				w := NewWhole(io.NopCloser(in), WholeOptions{})

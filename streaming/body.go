@@ -94,7 +94,8 @@ func (b *Body) Close() error {
 		}
 		b.observeLocked(ev)
 	}
-	due, end := b.takeDueLocked(), b.endLocked(ErrClosed, nil)
+	due := b.takeDueLocked()
+	end := b.endLocked(ErrClosed, nil)
 	b.mu.Unlock()
 	due.run(&b.opt)
 	err := b.upstream.Close()
@@ -120,7 +121,8 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 			b.observeLocked(ev)
 		}
 		c := copy(p[n:], b.out)
-		n, b.out = n+c, b.out[c:]
+		n = n + c
+		b.out = b.out[c:]
 	}
 	b.begun = b.begun || n > 0
 	if b.meter.Deltas() > before {
@@ -146,7 +148,8 @@ func (b *Body) fill(p []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = time.Time{}
-	if b.readErr = err; err != nil && b.idleTimer != nil {
+	b.readErr = err
+	if err != nil && b.idleTimer != nil {
 		b.idleTimer.Stop()
 	}
 	if !b.closed {

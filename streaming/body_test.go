@@ -33,8 +33,10 @@ func (s *script) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, s.pieces[0][s.off:])
-	if s.off += n; s.off == len(s.pieces[0]) {
-		s.pieces, s.off = s.pieces[1:], 0
+	s.off += n
+	if s.off == len(s.pieces[0]) {
+		s.pieces = s.pieces[1:]
+		s.off = 0
 	}
 	return n, nil
 }
@@ -332,7 +334,8 @@ func TestNothingIsHeldBack(t *testing.T) {
 			time.Sleep(time.Minute)
 			up.w.Close()
 		}()
-		start, p := time.Now(), make([]byte, 100)
+		start := time.Now()
+		p := make([]byte, 100)
 		for _, want := range []struct {
 			text string
 			at   time.Duration
@@ -351,7 +354,8 @@ func TestNothingIsHeldBack(t *testing.T) {
 func TestIdle(t *testing.T) {
 	for _, interrupted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			up, start := newPipe(), time.Now()
+			up := newPipe()
+			start := time.Now()
 			var res Result
 			opt := Options{Idle: 10 * time.Second, ErrorEvent: errorEvent, End: func(r Result) { res = r }}
 			if interrupted {
@@ -405,7 +409,8 @@ func TestSlowClientIsNoIdleUpstream(t *testing.T) {
 // Seen to fail with: no regard of whether anything is waited for; the whole time anew whenever the timer fires.
 func TestLateTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, start := newPipe(), time.Now()
+		up := newPipe()
+		start := time.Now()
 		var silent []time.Duration
 		body := NewBody(up, Options{Idle: time.Second, Interrupt: func(err error) {
 			silent = append(silent, time.Since(start))
@@ -462,7 +467,8 @@ func TestQuiet(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				up, start := newPipe(), time.Now()
+				up := newPipe()
+				start := time.Now()
 				var quiet []time.Duration
 				body := NewBody(up, Options{
 					Idle: tt.idle, Quiet: func() { quiet = append(quiet, time.Since(start)) },
@@ -490,7 +496,8 @@ func TestQuiet(t *testing.T) {
 
 func TestFirstAndProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, start := newPipe(), time.Now()
+		up := newPipe()
+		start := time.Now()
 		var first []time.Duration
 		var progress []int64
 		body := NewBody(up, Options{

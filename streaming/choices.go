@@ -5,7 +5,8 @@ func (m *Meter) observeChoices(ch *chunk) (n int) {
 	c, ok := open(ch.choices, '[')
 	for ok {
 		var value []byte
-		if _, value, ok = c.next(); ok {
+		_, value, ok = c.next()
+		if ok {
 			m.observeChoice(ch, value)
 			n++
 		}
@@ -19,7 +20,8 @@ func (m *Meter) observeChoice(ch *chunk, choice []byte) {
 	c, ok := open(choice, '{')
 	for ok {
 		var key, value []byte
-		if key, value, ok = c.next(); !ok {
+		key, value, ok = c.next()
+		if !ok {
 			break
 		}
 		switch string(key) {
@@ -50,7 +52,8 @@ func deltaHolds(delta []byte) bool {
 	c, ok := open(delta, '{')
 	for ok {
 		var key, value []byte
-		if key, value, ok = c.next(); !ok {
+		key, value, ok = c.next()
+		if !ok {
 			break
 		}
 		switch string(key) {
@@ -79,7 +82,8 @@ func toolsHold(array []byte) bool {
 	c, ok := open(array, '[')
 	for ok {
 		var tool []byte
-		if _, tool, ok = c.next(); !ok {
+		_, tool, ok = c.next()
+		if !ok {
 			break
 		}
 		f := member(tool, "function")

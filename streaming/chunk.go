@@ -17,7 +17,8 @@ func (ch *chunk) read(data []byte) bool {
 	c, ok := open(data, '{')
 	for ok {
 		var key, value []byte
-		if key, value, ok = c.next(); ok {
+		key, value, ok = c.next()
+		if ok {
 			ch.set(key, value)
 		}
 	}

@@ -101,9 +101,11 @@ func (st *stream) setCause(name string) bool {
 	switch name {
 	case Completed.String():
 	case Truncated.String():
-		st.want.Cause, st.want.Err = Truncated, io.ErrUnexpectedEOF
+		st.want.Cause = Truncated
+		st.want.Err = io.ErrUnexpectedEOF
 	case UpstreamFailed.String():
-		st.want.Cause, st.want.Err = UpstreamFailed, ErrUpstream
+		st.want.Cause = UpstreamFailed
+		st.want.Err = ErrUpstream
 	default:
 		return false
 	}
@@ -124,7 +126,8 @@ var blankLine = regexp.MustCompile(`\r\n\r\n|\n\r\n|\r\n\n|\n\n|\r\r`)
 // out is what the client should get: all but a withheld event and the half event of a cut stream.
 func (st *stream) out(withhold bool) string {
 	var out strings.Builder
-	rest, events := string(st.in), 0
+	rest := string(st.in)
+	events := 0
 	for rest != "" {
 		end := len(rest)
 		if at := blankLine.FindStringIndex(rest); at != nil {
@@ -135,7 +138,8 @@ func (st *stream) out(withhold bool) string {
 		block := rest[:end]
 		rest = rest[end:]
 		if len(oracle(block)) > 0 {
-			if events++; withhold && events == st.withheld {
+			events++
+			if withhold && events == st.withheld {
 				continue
 			}
 		}

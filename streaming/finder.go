@@ -110,8 +110,10 @@ func (f *finder) text(p []byte) int {
 }
 
 func (f *finder) startText() {
-	f.inText, f.isKey = true, f.state == wantKey
-	if f.noting = f.isKey || f.state == nameValue && f.name.isWord(); f.noting {
+	f.inText = true
+	f.isKey = f.state == wantKey
+	f.noting = f.isKey || f.state == nameValue && f.name.isWord()
+	if f.noting {
 		f.keeper().n = 0
 	}
 }
@@ -160,7 +162,8 @@ func (f *finder) scalar() {
 func (f *finder) open(c byte) bool {
 	f.depth++
 	if f.depth == 1 {
-		f.state, f.level = foreign, 1
+		f.state = foreign
+		f.level = 1
 		if c == '{' {
 			f.state = wantKey
 		}
@@ -173,9 +176,11 @@ func (f *finder) open(c byte) bool {
 	switch {
 	case c != '{':
 	case f.name == envelopeName:
-		f.state, f.level = wantKey, 2
+		f.state = wantKey
+		f.level = 2
 	case f.name == usageName:
-		f.capture, f.kept = true, f.kept[:0]
+		f.capture = true
+		f.kept = f.kept[:0]
 	}
 	return f.capture
 }
@@ -189,7 +194,8 @@ func (f *finder) close() bool {
 	case f.depth < 0:
 		f.state = foreign
 	case f.depth < f.level: // the envelope
-		f.state, f.level = wantColon, f.depth
+		f.state = wantColon
+		f.level = f.depth
 	}
 	return f.depth == f.level && f.capture
 }

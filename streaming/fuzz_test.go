@@ -14,7 +14,8 @@ import (
 func inSteps(in []byte, step uint16) (pieces [][]byte) {
 	for rest := in; len(rest) > 0; {
 		n := min(int(step)+1, len(rest))
-		pieces, rest = append(pieces, rest[:n]), rest[n:]
+		pieces = append(pieces, rest[:n])
+		rest = rest[n:]
 	}
 	return pieces
 }
@@ -34,7 +35,8 @@ func FuzzScanner(f *testing.F) {
 		if !bytes.Equal(raw, in) {
 			t.Fatalf("raw bytes %q, want %q", raw, in)
 		}
-		if _, raw = scan(&Scanner{MaxEvent: int(limit)}, pieces...); !bytes.Equal(raw, in) {
+		_, raw = scan(&Scanner{MaxEvent: int(limit)}, pieces...)
+		if !bytes.Equal(raw, in) {
 			t.Fatalf("MaxEvent %d: raw bytes %q, want %q", limit, raw, in)
 		}
 		var m Meter
@@ -102,13 +104,16 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 		}
 		return max(get(object, a), get(object, b))
 	}
-	in, out := either("prompt_tokens", "input_tokens"), either("completion_tokens", "output_tokens")
+	in := either("prompt_tokens", "input_tokens")
+	out := either("completion_tokens", "output_tokens")
 	total := get(object, "total_tokens")
 	if in < 0 && out < 0 && total < 0 {
 		return Usage{}, false
 	}
-	p, c := sub("prompt_tokens_details"), sub("completion_tokens_details")
-	read, written := max(0, get(object, "cache_read_input_tokens")), max(0, get(object, "cache_creation_input_tokens"))
+	p := sub("prompt_tokens_details")
+	c := sub("completion_tokens_details")
+	read := max(0, get(object, "cache_read_input_tokens"))
+	written := max(0, get(object, "cache_creation_input_tokens"))
 	u := Usage{Input: max(0, in), Output: max(0, out), Reasoning: max(0, get(c, "reasoning_tokens"))}
 	anthropic := in >= 0 && get(object, "prompt_tokens") < 0 && p == nil
 	if read+written > u.Input || total > 0 && total >= u.Input+u.Output+read+written || total <= 0 && anthropic {
@@ -126,10 +131,13 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 	if rest := total - u.Input - u.Output; rest > 0 && (u.Input == 0 || out < 0) {
 		u.Input += rest
 	} else if rest > 0 {
-		u.Output, u.Reasoning = u.Output+rest, max(u.Reasoning, rest)
+		u.Output = u.Output + rest
+		u.Reasoning = max(u.Reasoning, rest)
 	}
-	u.CachedInput, u.Reasoning = min(u.CachedInput, u.Input), min(u.Reasoning, u.Output)
-	u.AudioInput, u.AudioOutput = min(audio[0], u.Input-u.CachedInput), min(audio[1], u.Output)
+	u.CachedInput = min(u.CachedInput, u.Input)
+	u.Reasoning = min(u.Reasoning, u.Output)
+	u.AudioInput = min(audio[0], u.Input-u.CachedInput)
+	u.AudioOutput = min(audio[1], u.Output)
 	return u, true
 }
 

@@ -49,7 +49,8 @@ func (c *cursor) next() (key, value []byte, ok bool) {
 	}
 	c.first = false
 	if c.object {
-		if key, i, ok = readKey(c.data, i); !ok {
+		key, i, ok = readKey(c.data, i)
+		if !ok {
 			return nil, nil, false
 		}
 	}
@@ -74,7 +75,8 @@ func member(object []byte, name string) (found []byte) {
 	c, ok := open(object, '{')
 	for ok {
 		var key, value []byte
-		if key, value, ok = c.next(); ok && string(key) == name {
+		key, value, ok = c.next()
+		if ok && string(key) == name {
 			found = value
 		}
 	}
@@ -169,14 +171,16 @@ func skipNested(data []byte, i int) int {
 	for depth := 0; i < len(data); {
 		switch data[i] {
 		case '"':
-			if i = skipString(data, i); i < 0 {
+			i = skipString(data, i)
+			if i < 0 {
 				return -1
 			}
 			continue
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return i + 1
 			}
 		}
@@ -215,7 +219,8 @@ func skipString(data []byte, i int) int {
 // special is the index of the first quote or backslash among eight bytes, 8 if there is none.
 func special(text uint64) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	quote, backslash := text^ones*'"', text^ones*'\\'
+	quote := text ^ ones*'"'
+	backslash := text ^ ones*'\\'
 	// The top bit is set of the first byte that is zero, and of none before it.
 	return bits.TrailingZeros64(((quote-ones)&^quote|(backslash-ones)&^backslash)&tops) / 8
 }

@@ -45,8 +45,10 @@ func (l *large) feed(p []byte) {
 			if l.line == value {
 				l.find.feed(p[i:end])
 			}
-			if i = end; i < len(p) {
-				l.line, l.at = fieldName, 0
+			i = end
+			if i < len(p) {
+				l.line = fieldName
+				l.at = 0
 				i++
 			}
 		}
@@ -59,7 +61,8 @@ func (l *large) match(p []byte, i int) int {
 		l.line = otherLine // which may end right here
 		return i
 	}
-	if l.at++; l.at == len(dataField) {
+	l.at++
+	if l.at == len(dataField) {
 		l.line = valueStart
 	}
 	return i + 1

@@ -22,7 +22,8 @@ func TestLargeEventsAreReadInPassing(t *testing.T) {
 					t.Fatalf("cut at byte %d: got %q", i, got)
 				}
 				body.Close()
-				if res.Deltas = st.want.Deltas; res != st.want {
+				res.Deltas = st.want.Deltas
+				if res != st.want {
 					t.Fatalf("cut at byte %d: got %+v, want %+v", i, res, st.want)
 				}
 			}

@@ -266,7 +266,8 @@ func TestSpecial(t *testing.T) {
 		for b := range 256 {
 			for at := range 7 {
 				text := []byte("abcdefgh")
-				text[at], text[at+1] = byte(a), byte(b)
+				text[at] = byte(a)
+				text[at+1] = byte(b)
 				want := bytes.IndexAny(text, `"\`)
 				if want < 0 {
 					want = 8

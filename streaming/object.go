@@ -15,7 +15,8 @@ func (o *object) read(data []byte) bool {
 	c, ok := open(data, '{')
 	for ok {
 		var key, value []byte
-		if key, value, ok = c.next(); !ok {
+		key, value, ok = c.next()
+		if !ok {
 			break
 		}
 		switch string(key) {

@@ -10,7 +10,8 @@ func (b *Body) observeLocked(ev Event) Kind {
 		return Opaque
 	}
 	if ev.Data == nil && ev.Error != nil {
-		ev.Name, ev.Data = []byte("error"), ev.Error
+		ev.Name = []byte("error")
+		ev.Data = ev.Error
 	}
 	if ev.Data == nil {
 		if dropLF && string(ev.Raw) == "\n" {

@@ -29,7 +29,8 @@ type calls struct {
 // dueLocked notes the callbacks that the deltas of a Read make due.
 func (b *Body) dueLocked() {
 	if !b.told {
-		b.told, b.due.first = true, true
+		b.told = true
+		b.due.first = true
 	}
 	if b.opt.Progress == nil {
 		return

@@ -29,7 +29,8 @@ func (p *pattern) matches(name, data []byte) int64 {
 	if len(p.text) == 0 || string(name) != string(p.name) {
 		return 0
 	}
-	at, from := 0, 0
+	at := 0
+	from := 0
 	for _, g := range p.gaps[:p.filled] {
 		if !bytes.HasPrefix(data[at:], p.text[from:g.start]) {
 			return 0
@@ -49,11 +50,13 @@ func (p *pattern) matches(name, data []byte) int64 {
 
 // remember makes a pattern of a chunk that counts for so many deltas and tells nothing else.
 func (p *pattern) remember(name, data []byte, deltas int64) {
-	if p.unlike++; p.unlike > mostUnlike || len(data) > longestPattern {
+	p.unlike++
+	if p.unlike > mostUnlike || len(data) > longestPattern {
 		p.text = p.text[:0]
 		return
 	}
-	p.text, p.name = append(p.text[:0], data...), append(p.name[:0], name...)
+	p.text = append(p.text[:0], data...)
+	p.name = append(p.name[:0], name...)
 	p.deltas = deltas
 	p.findGaps()
 }

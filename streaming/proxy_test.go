@@ -79,7 +79,8 @@ func TestThroughReverseProxy(t *testing.T) {
 			chunks := 0
 			for err == nil {
 				var resp openai.ChatCompletionStreamResponse
-				if resp, err = stream.Recv(); err == nil {
+				resp, err = stream.Recv()
+				if err == nil {
 					chunks++
 					if len(resp.Choices) != 1 || resp.Usage != nil {
 						t.Errorf("chunk %d: %+v", chunks, resp)
@@ -98,7 +99,8 @@ func TestThroughReverseProxy(t *testing.T) {
 
 // TestClientGoneThroughReverseProxy: a client that leaves ends the stream and the upstream request.
 func TestClientGoneThroughReverseProxy(t *testing.T) {
-	ended, upstreamGone := make(chan Result, 2), make(chan struct{})
+	ended := make(chan Result, 2)
+	upstreamGone := make(chan struct{})
 	client := proxy(t, func(w http.ResponseWriter, r *http.Request) {
 		serve(hundred()[:3]...)(w, r)
 		<-r.Context().Done()

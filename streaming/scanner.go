@@ -45,11 +45,15 @@ type Scanner struct {
 func (s *Scanner) Feed(p []byte) {
 	if s.at < len(s.in) {
 		p = append(s.in[s.at:len(s.in):len(s.in)], p...)
-		s.pos, s.end = s.pos-s.at, max(0, s.end-s.at)
+		s.pos = s.pos - s.at
+		s.end = max(0, s.end-s.at)
 	} else {
-		s.pos, s.end = 0, 0
+		s.pos = 0
+		s.end = 0
 	}
-	s.in, s.at, s.eol = p, 0, lineEnds{-1, -1}
+	s.in = p
+	s.at = 0
+	s.eol = lineEnds{-1, -1}
 }
 
 // Next returns the next event, and false when more bytes are needed to complete one.
@@ -72,7 +76,8 @@ func (s *Scanner) Next() (Event, bool) {
 	}
 	raw := s.in[s.at:end]
 	if len(s.buf) > 0 {
-		s.buf, s.spent = append(s.buf, raw...), true
+		s.buf = append(s.buf, raw...)
+		s.spent = true
 		raw = s.buf
 	}
 	s.consume(end)
@@ -84,7 +89,9 @@ func (s *Scanner) Next() (Event, bool) {
 func (s *Scanner) Flush() (Event, bool) {
 	s.drop()
 	rest := len(s.buf) > 0
-	s.midLine, s.afterCR, s.over = false, false, false
+	s.midLine = false
+	s.afterCR = false
+	s.over = false
 	if !rest {
 		return Event{}, false
 	}
@@ -138,7 +145,8 @@ func (s *Scanner) size(end int, found bool) int {
 // outgrown starts to deliver an event in pieces. What was kept of it goes first and alone: joined
 // with the fed bytes, the memory it takes would depend on the size of a piece.
 func (s *Scanner) outgrown(end int, found bool) Event {
-	s.started, s.over = true, true
+	s.started = true
+	s.over = true
 	if len(s.buf) == 0 {
 		return s.piece(end, found)
 	}
@@ -159,13 +167,18 @@ func (s *Scanner) piece(end int, found bool) Event {
 
 // consume moves behind the end of an event.
 func (s *Scanner) consume(end int) {
-	s.at, s.pos, s.end, s.midLine, s.afterCR = end, end, 0, false, false
+	s.at = end
+	s.pos = end
+	s.end = 0
+	s.midLine = false
+	s.afterCR = false
 }
 
 // drop forgets the buffered bytes that the last call delivered.
 func (s *Scanner) drop() {
 	if s.spent {
-		s.buf, s.spent = s.buf[:0], false
+		s.buf = s.buf[:0]
+		s.spent = false
 	}
 }
 
@@ -178,12 +191,14 @@ func (s *Scanner) maxEvent() int {
 
 // parse reads the fields of a whole event.
 func (s *Scanner) parse(raw []byte) Event {
-	ev, text := Event{Raw: raw}, raw
+	ev := Event{Raw: raw}
+	text := raw
 	if !s.started {
 		s.started = true
 		text = bytes.TrimPrefix(text, byteOrderMark)
 	}
-	eol, several := lineEnds{-1, -1}, false
+	eol := lineEnds{-1, -1}
+	several := false
 	for i := 0; i < len(text); {
 		end := eol.next(text, i)
 		line := text[i:end]

@@ -26,7 +26,8 @@ func oracle(input string) (blocks []block) {
 		if data != nil {
 			blocks = append(blocks, block{name, strings.Join(data, "\n")})
 		}
-		name, data = "", nil
+		name = ""
+		data = nil
 	}
 	for _, line := range lineEnd.Split(input, -1) {
 		key, value, _ := strings.Cut(line, ":")
@@ -172,7 +173,8 @@ func cutUp(t *rapid.T, in string) (pieces [][]byte) {
 		if rapid.Bool().Draw(t, "small") {
 			n = min(n, 3)
 		}
-		pieces, in = append(pieces, []byte(in[:n])), in[n:]
+		pieces = append(pieces, []byte(in[:n]))
+		in = in[n:]
 	}
 	return pieces
 }
@@ -284,7 +286,8 @@ func TestScannerLinear(t *testing.T) {
 			}
 			var pieces Scanner
 			pieces.MaxEvent = 8 << 20
-			events, one := 0, make([]byte, 1)
+			events := 0
+			one := make([]byte, 1)
 			for _, c := range []byte(strings.Repeat(unit, (1<<20)/len(unit)) + "\n\n") {
 				one[0] = c
 				pieces.Feed(one)

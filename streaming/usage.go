@@ -42,14 +42,18 @@ func ReadUsage(usage []byte) (u Usage, reported bool) {
 
 // add takes over what an object tells, and reports whether that is anything at all.
 func (c *counts) add(o *object) bool {
-	in, out, total := o.in(), o.out(), readTokens(o.total)
+	in := o.in()
+	out := o.out()
+	total := readTokens(o.total)
 	if in < 0 && out < 0 && total < 0 {
 		return false
 	}
 	c.noOutput = (c.noOutput || !c.told) && out < 0
-	c.told, c.timed = true, false
+	c.told = true
+	c.timed = false
 	c.total = max(0, total)
-	cacheRead, cacheWrite := readTokens(o.cacheRead), readTokens(o.cacheWrite)
+	cacheRead := readTokens(o.cacheRead)
+	cacheWrite := readTokens(o.cacheWrite)
 	if max(in, cacheRead, cacheWrite) > 0 {
 		if in >= 0 {
 			c.apart = readTokens(o.prompt) < 0 && !isObject(o.inputDetails)
@@ -77,13 +81,17 @@ func (c *counts) add(o *object) bool {
 // addTimings takes over llama.cpp's timings, unless there is usage. Their prompt excludes what was
 // found in the cache.
 func (c *counts) addTimings(timings []byte) {
-	in, out := detail(timings, "prompt_n"), detail(timings, "predicted_n")
+	in := detail(timings, "prompt_n")
+	out := detail(timings, "predicted_n")
 	if c.told && !c.timed || in < 0 && out < 0 {
 		return
 	}
-	c.told, c.timed = true, true
+	c.told = true
+	c.timed = true
 	cached := max(0, detail(timings, "cache_n"))
-	c.input, c.cached, c.output = max(0, in)+cached, cached, max(0, out)
+	c.input = max(0, in) + cached
+	c.cached = cached
+	c.output = max(0, out)
 }
 
 func take(count *int64, told int64) {
@@ -135,7 +143,8 @@ func compacted(iterations []byte) (in, out int64) {
 	c, ok := open(iterations, '[')
 	for ok {
 		var value []byte
-		if _, value, ok = c.next(); !ok {
+		_, value, ok = c.next()
+		if !ok {
 			break
 		}
 		var o object

@@ -137,7 +137,8 @@ func TestWholeEndOnce(t *testing.T) {
 }
 
 func TestWholeAllocs(t *testing.T) {
-	doc, p := []byte(`{"choices":[{"message":{"content":"a \"b\""}}],"usage":{"prompt_tokens":3}}`), make([]byte, 1<<10)
+	doc := []byte(`{"choices":[{"message":{"content":"a \"b\""}}],"usage":{"prompt_tokens":3}}`)
+	p := make([]byte, 1<<10)
 	r := bytes.NewReader(nil)
 	up := io.NopCloser(r)
 	got := testing.AllocsPerRun(100, func() {

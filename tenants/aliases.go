@@ -58,7 +58,8 @@ func (v value) models(p *Pool) {
 func (p pair) alias(into *Pool) {
 	a := Alias{Name: p.key}
 	var ok bool
-	if a.Model, ok = p.scalar(); !ok {
+	a.Model, ok = p.scalar()
+	if !ok {
 		into.Models = append(into.Models, "")
 		return
 	}

@@ -91,7 +91,8 @@ func BenchmarkCrowd_Look(b *testing.B) {
 	if _, err := load(l); err != nil {
 		b.Fatal(err)
 	}
-	loaded, globs := l.sum(), l.globs
+	loaded := l.sum()
+	globs := l.globs
 	time.Sleep(restless + time.Second) // until stamps tell
 	l.look(globs)
 	b.ReportAllocs()

@@ -23,7 +23,8 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	for i := range cfg.Pools {
 		p := &cfg.Pools[i]
 		p.Upstreams = append([]PoolUpstream(nil), p.Upstreams...)
-		p.Models, p.Budgets = slices.Clone(p.Models), append([]Budget(nil), p.Budgets...)
+		p.Models = slices.Clone(p.Models)
+		p.Budgets = append([]Budget(nil), p.Budgets...)
 		p.Aliases = append([]Alias(nil), p.Aliases...)
 		for _, a := range p.Aliases {
 			if !slices.Contains(p.Models, a.Name) {
@@ -35,7 +36,8 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	list = slices.Clone(list)
 	for i := range list {
 		t := &list[i]
-		t.Keys, t.Models = slices.Clone(t.Keys), slices.Clone(t.Models)
+		t.Keys = slices.Clone(t.Keys)
+		t.Models = slices.Clone(t.Models)
 		t.Budgets = append([]Budget(nil), t.Budgets...)
 		t.Pools = append([]PoolLimits(nil), t.Pools...)
 		sortPoolLimits(t.Pools)
@@ -96,7 +98,8 @@ func (c *compiler) missing(path string, n int) bool {
 }
 
 func (c *compiler) listeners() {
-	data, admin := c.cfg.Listen, c.cfg.Admin.Listen
+	data := c.cfg.Listen
+	admin := c.cfg.Admin.Listen
 	if !loopback(admin) && c.cfg.Admin.Token == "" {
 		c.r.at(child("admin", "listen"),
 			"%s is not loopback and admin.token is empty; set admin.token, or listen on 127.0.0.1",

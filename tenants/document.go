@@ -104,7 +104,8 @@ func checkBytes(r *report, name string, data []byte) bool {
 			return false
 		}
 	}
-	line, col := 1, 1
+	line := 1
+	col := 1
 	for rest := data; len(rest) > 0; {
 		c, size := utf8.DecodeRune(rest)
 		switch {
@@ -115,9 +116,11 @@ func checkBytes(r *report, name string, data []byte) bool {
 			r.add(place{name, line, col}, "control character %U; remove it", c)
 			return false
 		case c == '\n':
-			line, col = line+1, 0
+			line = line + 1
+			col = 0
 		}
-		rest, col = rest[size:], col+1
+		rest = rest[size:]
+		col = col + 1
 	}
 	return true
 }

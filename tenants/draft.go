@@ -87,7 +87,8 @@ var priorities = []string{"interactive", "background"}
 // tenant is the finished draft: in a group, what the draft calls its weight is the group's.
 func (d *draft) tenant() Tenant {
 	if d.group {
-		d.Group, d.GroupWeight = d.Tier, d.Weight
+		d.Group = d.Tier
+		d.GroupWeight = d.Weight
 		d.Weight = cmp.Or(d.tenantWeight, defaultWeight)
 	}
 	return d.Tenant
@@ -103,7 +104,8 @@ func (p *policy) checkTier(v value, tier *draft) {
 
 // checkMember complains about the weight of a tenant that belongs to the other kind of tier.
 func (p *policy) checkMember(v value, t *draft) {
-	own, shared := child(v.path, "tenant_weight"), child(v.path, "weight")
+	own := child(v.path, "tenant_weight")
+	shared := child(v.path, "weight")
 	if _, written := p.r.places[own]; written && !t.group && !p.r.refused[child(child("tiers", t.Tier), "group")] {
 		p.r.at(own, "does nothing, since the tenant is in no tier with group: true; write weight instead")
 	}

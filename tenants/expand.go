@@ -46,7 +46,8 @@ func (p *preparer) prepareMapping(n *yaml.Node) {
 	seen := make(map[string]*yaml.Node, len(n.Content)/2)
 	kept := n.Content[:0]
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, val := n.Content[i], n.Content[i+1]
+		key := n.Content[i]
+		val := n.Content[i+1]
 		p.prepare(val)
 		if !p.checkKey(key) {
 			continue

@@ -81,7 +81,8 @@ func addFloors(list []Tenant, has func(*Tenant) bool, over func(t *Tenant, teams
 
 // teamFloors reports floors of teams that do not fit into their parent's.
 func (c *compiler) teamFloors(t *Tenant, p *Pool, teams floorSum) {
-	path, own := c.origin(teams.largest, "floor_tpm"), c.origin(t, "floor_tpm")
+	path := c.origin(teams.largest, "floor_tpm")
+	own := c.origin(t, "floor_tpm")
 	if c.said[path] || c.r.refused[own] {
 		return
 	}

@@ -80,7 +80,8 @@ func TestKeyFile_Changes(t *testing.T) {
 	if got, err := f.List(); err != nil || len(got.Keys)+len(got.Revoked) != 0 {
 		t.Fatalf("a file that is not there holds %v, %v", got, err)
 	}
-	a, b := runtimeKey("acme", "a"), runtimeKey("$x/t\"", "b")
+	a := runtimeKey("acme", "a")
+	b := runtimeKey("$x/t\"", "b")
 	b.Expires = aTime.Add(time.Hour)
 	b.Name = ""
 	for _, k := range []RuntimeKey{a, b} {
@@ -151,7 +152,8 @@ func TestKeyFile_Encode(t *testing.T) {
 // TestKeyFile_ManyWriters: each has the file open for itself, as processes do, some by a link. Nothing is lost.
 func TestKeyFile_ManyWriters(t *testing.T) {
 	dir := t.TempDir()
-	path, link := filepath.Join(dir, "keys.yaml"), filepath.Join(dir, "link.yaml")
+	path := filepath.Join(dir, "keys.yaml")
+	link := filepath.Join(dir, "link.yaml")
 	if err := NewKeyFile(path).Add(runtimeKey("acme", "first")); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +214,8 @@ func TestKeyFile_Links(t *testing.T) {
 	must(os.Symlink("volume/deep", filepath.Join(dir, "d")))
 	must(os.Symlink("d/one.yaml", filepath.Join(dir, "k.yaml")))
 	must(os.Symlink("../real.yaml", filepath.Join(dir, "volume", "deep", "one.yaml")))
-	f, real := NewKeyFile(filepath.Join(dir, "k.yaml")), filepath.Join(dir, "volume", "real.yaml")
+	f := NewKeyFile(filepath.Join(dir, "k.yaml"))
+	real := filepath.Join(dir, "volume", "real.yaml")
 	must(f.Add(runtimeKey("acme", "a")))
 	must(os.Chmod(real, 0o664))
 	must(f.Add(runtimeKey("acme", "b")))
@@ -244,7 +247,9 @@ func TestKeyFile_Full(t *testing.T) {
 
 // TestSnapshot_Keys checks who opens what, with keys from all places.
 func TestSnapshot_Keys(t *testing.T) {
-	overlaid, twice, revoked := runtimeKey("acme", "overlaid"), runtimeKey("bob", "twice"), runtimeKey("bob", "revoked")
+	overlaid := runtimeKey("acme", "overlaid")
+	twice := runtimeKey("bob", "twice")
+	revoked := runtimeKey("bob", "revoked")
 	fsys := files(map[string]string{
 		"etc/llmgov.yaml": goodConfig + "policies: [\"*.keys.yaml\", \"t/*.yaml\"]\n",
 		"etc/t/a.yaml": fmt.Sprintf("tenants: {acme: {keys: [%q, %q]}, bob: {keys: [%q, %q]}}\n",

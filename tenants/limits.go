@@ -88,7 +88,8 @@ func (s *Snapshot) axis(l *lister, t *Tenant, key string, of func(*Tenant) int64
 	var who *Tenant
 	for a := range s.parents(t) {
 		if n := of(a); n > 0 && (own == 0 || n < own) {
-			own, who = n, a
+			own = n
+			who = a
 		}
 	}
 	if who != nil {

@@ -86,7 +86,8 @@ type loader struct {
 // begin makes the loader forget what it has seen.
 func (l *loader) begin() {
 	l.r, l.env, l.rooted = newReport(), environment(l.opt.Env), map[string]bool{}
-	l.globs, l.sums = nil, map[string]sum{}
+	l.globs = nil
+	l.sums = map[string]sum{}
 	l.policySize = volume{}
 	if l.seen == nil {
 		l.seen = map[string]seenFile{}
@@ -112,7 +113,9 @@ func load(l *loader) (*Snapshot, error) {
 	file := configFile{settings: map[string]any{}}
 	read(rootOf(l.r, doc), configShape, &file)
 	base := DefaultConfig()
-	base.Upstreams, base.Pools, base.Prices = file.upstreams, file.pools, file.prices
+	base.Upstreams = file.upstreams
+	base.Pools = file.pools
+	base.Prices = file.prices
 	cfg := layer(l.r, base, file.settings, l.opt)
 	l.findKeys(cfg.KeysFile)
 	l.readKeys()

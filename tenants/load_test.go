@@ -157,7 +157,9 @@ func TestLoad_Precedence(t *testing.T) {
 		}
 		return s.Config().Region
 	}
-	file, env, flag := "region: file\n", "LLMGOV_REGION=env", "region=flag\n"
+	file := "region: file\n"
+	env := "LLMGOV_REGION=env"
+	flag := "region=flag\n"
 	for _, c := range []struct{ file, env, flag, want string }{
 		{"", "", "", "local"},
 		{file, "", "", "file"},
@@ -187,16 +189,24 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := DefaultConfig()
-	want.Listen, want.Admin, want.Node, want.Region, want.DefaultPool = ":1", Admin{":2", "t23456789012345x"}, "n", "r", "main"
+	want.Listen = ":1"
+	want.Admin = Admin{":2", "t23456789012345x"}
+	want.Node = "n"
+	want.Region = "r"
+	want.DefaultPool = "main"
 	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
-	want.StateDir, want.KeysFile, want.Timezone = "/state", "k.yaml", "Asia/Tokyo"
+	want.StateDir = "/state"
+	want.KeysFile = "k.yaml"
+	want.Timezone = "Asia/Tokyo"
 	want.DecisionLog = DecisionLog{"d.jsonl", 2 << 10, 7}
 	want.H2C = true
 	want.MaxConnections = 99
 	want.BodyMemory = BodyMemory{8 << 20, 2 << 20}
-	want.MaxBody, want.Policies = 1<<20, []string{"tenants/a.yaml"}
+	want.MaxBody = 1 << 20
+	want.Policies = []string{"tenants/a.yaml"}
 	got := *s.Config()
-	got.Pools, got.Upstreams = nil, nil
+	got.Pools = nil
+	got.Upstreams = nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
 	}
@@ -291,7 +301,8 @@ func TestLoad_FileLimits(t *testing.T) {
 	}
 	bomb := "a0: &a0 [" + strings.Repeat("x,", 50) + "]\n"
 	for i := 1; i < 50; i++ {
-		prev, this := string(rune('A'+i-1)), string(rune('A'+i))
+		prev := string(rune('A' + i - 1))
+		this := string(rune('A' + i))
 		bomb += this + ": &" + this + " [" + strings.Repeat("*"+prev+",", 50) + "]\n"
 	}
 	bomb = strings.Replace(bomb, "a0: &a0", "A: &A", 1)

@@ -22,19 +22,23 @@ func literals(pattern string) int {
 
 // match reports whether name is one of pattern's. It allocates nothing and takes at most len(pattern)·len(name) steps.
 func match(pattern, name string) bool {
-	p, n := 0, 0
-	star, resume := -1, 0
+	p := 0
+	n := 0
+	star := -1
+	resume := 0
 	for n < len(name) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
-			star, resume = p, n
+			star = p
+			resume = n
 			p++
 		case p < len(pattern) && pattern[p] == name[n]:
 			p++
 			n++
 		case star >= 0: // let the last star take one character more
 			resume++
-			p, n = star+1, resume
+			p = star + 1
+			n = resume
 		default:
 			return false
 		}
@@ -54,8 +58,10 @@ func overlap(a, b string) bool {
 	case !isGlob(a):
 		return match(b, a)
 	}
-	headA, headB := a[:strings.IndexByte(a, '*')], b[:strings.IndexByte(b, '*')]
-	tailA, tailB := a[strings.LastIndexByte(a, '*')+1:], b[strings.LastIndexByte(b, '*')+1:]
+	headA := a[:strings.IndexByte(a, '*')]
+	headB := b[:strings.IndexByte(b, '*')]
+	tailA := a[strings.LastIndexByte(a, '*')+1:]
+	tailB := b[strings.LastIndexByte(b, '*')+1:]
 	return (strings.HasPrefix(headA, headB) || strings.HasPrefix(headB, headA)) &&
 		(strings.HasSuffix(tailA, tailB) || strings.HasSuffix(tailB, tailA))
 }

@@ -23,7 +23,8 @@ func dumbMatch(pattern, name string) bool {
 
 func TestMatch_Oracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, m := pattern.Draw(t, "pattern"), model.Draw(t, "model")
+		p := pattern.Draw(t, "pattern")
+		m := model.Draw(t, "model")
 		if got, want := match(p, m), dumbMatch(p, m); got != want {
 			t.Fatalf("match(%q, %q) = %v, want %v", p, m, got, want)
 		}
@@ -44,7 +45,8 @@ func TestOverlap_Oracle(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := short.Draw(t, "a"), short.Draw(t, "b")
+		a := short.Draw(t, "a")
+		b := short.Draw(t, "b")
 		want := slices.ContainsFunc(names, func(n string) bool { return match(a, n) && match(b, n) })
 		if got := overlap(a, b); got != want || overlap(b, a) != want {
 			t.Fatalf("overlap(%q, %q) = %v, reversed %v; want %v", a, b, got, overlap(b, a), want)
@@ -98,7 +100,8 @@ func configOf(lists ...[]string) Config {
 
 // dumbPoolOf scores every entry of every pool.
 func dumbPoolOf(lists [][]string, model string) int {
-	best, pool := -1, -1
+	best := -1
+	pool := -1
 	for i, list := range lists {
 		for _, p := range list {
 			score := len(strings.ReplaceAll(p, "*", ""))
@@ -106,7 +109,8 @@ func dumbPoolOf(lists [][]string, model string) int {
 				score = 1000
 			}
 			if dumbMatch(p, model) && score > best {
-				best, pool = score, i
+				best = score
+				pool = i
 			}
 		}
 	}

@@ -9,7 +9,8 @@ func nearest(word string, known []string) (string, bool) {
 		return "", false
 	}
 	folded := fold(word)
-	best, least := "", max(1, len(word)/3)+1
+	best := ""
+	least := max(1, len(word)/3) + 1
 	for _, k := range known {
 		if diff := len(k) - len(word); diff >= least || -diff >= least {
 			continue

@@ -46,7 +46,10 @@ var poolShape = shape[Pool]{
 			func(p *Pool) *int64 { return &p.HeadroomPPM }),
 		{
 			name: "burst", about: "How much unused rate the idle pool hands out at once, as a time up to 1m.",
-			kind: durationKind, read: func(v value, p *Pool) { p.Burst, p.BurstSet = v.burst(), true },
+			kind: durationKind, read: func(v value, p *Pool) {
+				p.Burst = v.burst()
+				p.BurstSet = true
+			},
 			start: func(p *Pool) any { return spellDuration(p.Burst) },
 		},
 		durationField("ticket_wait", "How long a call that was refused and comes back when told may wait under max_wait 0s; 0s keeps no places.", maxTicketWait,
@@ -170,7 +173,9 @@ func (v value) concurrency(p *Pool) {
 		}
 		return
 	}
-	p.InteractiveReserve, p.Adaptive, p.MinConcurrency = 0, "", 0
+	p.InteractiveReserve = 0
+	p.Adaptive = ""
+	p.MinConcurrency = 0
 }
 
 // bareLaw is the law that was probably meant by a word in place of the number or mapping.

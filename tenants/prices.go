@@ -95,7 +95,8 @@ func newPricing(prices []ModelPrice, pools []Pool) pricing {
 // find answers with the index of the price.
 func (p *pricing) find(model string) (at int, ok bool) {
 	if real, isAlias := p.aliases[model]; isAlias {
-		if at, ok = p.exact[model]; ok {
+		at, ok = p.exact[model]
+		if ok {
 			return at, true
 		}
 		model = real
@@ -171,7 +172,8 @@ func (c *compiler) needPrices(path, who string, models []string) {
 	}
 	c.said[key] = true
 	const most = 5
-	shown, more := make([]string, min(len(models), most)), ""
+	shown := make([]string, min(len(models), most))
+	more := ""
 	for i := range shown {
 		shown[i] = c.showModel(models[i])
 	}

@@ -5,8 +5,10 @@ import "testing"
 func TestReaches(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Upstreams = []Upstream{{Name: "u", BaseURL: "http://localhost/v1"}}
-	a, b := DefaultPool("a", "gpt-4o"), DefaultPool("b", "gpt-*", "o3")
-	a.TPM, b.TPM = 1, 1
+	a := DefaultPool("a", "gpt-4o")
+	b := DefaultPool("b", "gpt-*", "o3")
+	a.TPM = 1
+	b.TPM = 1
 	cfg.Pools = []Pool{a, b}
 	for _, c := range []struct {
 		grant string

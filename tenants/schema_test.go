@@ -60,7 +60,8 @@ func compiled(t testing.TB) map[string]*jsonschema.Schema {
 		if err := c.AddResource("file:///schema.json", doc); err != nil {
 			t.Fatal(err)
 		}
-		if out[kind], err = c.Compile("file:///schema.json"); err != nil {
+		out[kind], err = c.Compile("file:///schema.json")
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

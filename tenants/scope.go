@@ -76,7 +76,8 @@ func common(a, b string) []string {
 	case match(a, b):
 		return []string{b}
 	}
-	head, tail := a[:strings.IndexByte(a, '*')], a[strings.LastIndexByte(a, '*')+1:]
+	head := a[:strings.IndexByte(a, '*')]
+	tail := a[strings.LastIndexByte(a, '*')+1:]
 	if other := b[:strings.IndexByte(b, '*')]; len(other) > len(head) {
 		head = other
 	}

@@ -56,8 +56,11 @@ func TestSeen(t *testing.T) {
 		}
 		return ""
 	}
-	a, b := name("tenants/a.yaml"), name("tenants/b.yaml")
-	loaded, docA, docB := l.sum(), l.seen[a].doc, l.seen[b].doc
+	a := name("tenants/a.yaml")
+	b := name("tenants/b.yaml")
+	loaded := l.sum()
+	docA := l.seen[a].doc
+	docB := l.seen[b].doc
 	if l.look([]string{"tenants/*.yaml"}) != loaded {
 		t.Error("nothing has changed, and it looks so")
 	}

@@ -247,7 +247,8 @@ func parseStore(text string) (string, string) {
 func parsePolicies(text string) ([]string, string) {
 	var globs []string
 	for glob := range strings.SplitSeq(text, ",") {
-		if glob = strings.TrimSpace(glob); glob != "" {
+		glob = strings.TrimSpace(glob)
+		if glob != "" {
 			globs = append(globs, glob)
 		}
 	}

@@ -42,7 +42,8 @@ func (s *Snapshot) Shares(p *Pool) []Share {
 		}
 		sh := Share{Tenant: &s.tenants[i], Part: part / capacity, Teams: len(c.members) > 0, Whole: c.gets / capacity}
 		if p.TPM > 0 {
-			sh.TPM, sh.WholeTPM = int64(part+0.5), int64(c.gets+0.5)
+			sh.TPM = int64(part + 0.5)
+			sh.WholeTPM = int64(c.gets + 0.5)
 		}
 		list = append(list, sh)
 	}
@@ -52,7 +53,8 @@ func (s *Snapshot) Shares(p *Pool) []Share {
 // claims are the nodes of p's tree by tenant, nil for who has no part in it, and those right below the pool.
 func (s *Snapshot) claims(p *Pool) (nodes, top []*claim) {
 	nodes = make([]*claim, len(s.tenants))
-	groups, callable := map[string]*claim{}, s.Callable()
+	groups := map[string]*claim{}
+	callable := s.Callable()
 	for i := range s.tenants {
 		t := &s.tenants[i]
 		if !s.Reaches(t, p) {
@@ -114,9 +116,11 @@ func (c *claim) bound() bool {
 		c.own = &claim{keys: true, weight: defaultWeight, most: c.most}
 		c.members = append(c.members, c.own)
 	}
-	least, most := 0.0, 0.0
+	least := 0.0
+	most := 0.0
 	for _, m := range c.members {
-		least, most = least+m.least, most+m.most
+		least = least + m.least
+		most = most + m.most
 	}
 	c.most = min(c.most, most)
 	if c.least == 0 {

@@ -112,7 +112,8 @@ func TestFill(t *testing.T) {
 			c := &claim{weight: float64(rapid.IntRange(1, 1_000_000).Draw(rt, "weight"))}
 			c.least = float64(rapid.IntRange(0, 1000).Draw(rt, "least"))
 			c.most = c.least + float64(rapid.IntRange(0, 10_000).Draw(rt, "room"))
-			least, most = least+c.least, most+c.most
+			least = least + c.least
+			most = most + c.most
 			claims = append(claims, c)
 		}
 		capacity := least + float64(rapid.IntRange(0, 20_000).Draw(rt, "more"))

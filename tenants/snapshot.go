@@ -46,7 +46,8 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 		s.byName[list[i].Name] = i
 	}
 	s.hash, s.full = digests(cfg, list)
-	s.runtime.policy, s.runtime.full = s.byKey, s.full
+	s.runtime.policy = s.byKey
+	s.runtime.full = s.full
 	return s
 }
 
@@ -69,7 +70,8 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) 
 	for i := range shared.Upstreams {
 		shared.Upstreams[i].APIKey = ""
 	}
-	published, all := sha256.New(), sha256.New()
+	published := sha256.New()
+	all := sha256.New()
 	published.Write(encode(shared))
 	all.Write(encode(cfg))
 	encodeList(io.MultiWriter(published, all), list)

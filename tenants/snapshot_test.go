@@ -141,7 +141,8 @@ func TestBuild_SameAsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := DefaultConfig()
-	cfg.Timezone, cfg.Prices = "", []ModelPrice{}
+	cfg.Timezone = ""
+	cfg.Prices = []ModelPrice{}
 	cfg.Upstreams = []Upstream{{Name: "openai", BaseURL: "https://api.openai.com/v1/"}}
 	pool := DefaultPool("main", "gpt-4o")
 	pool.TPM = 1000
@@ -154,7 +155,8 @@ func TestBuild_SameAsFiles(t *testing.T) {
 
 // TestBuild_Copies checks that a snapshot does not change with what it was made from.
 func TestBuild_Copies(t *testing.T) {
-	cfg, list := configOf([]string{"m"}), []Tenant{tenant("b", "kb", "m"), tenant("a", "ka", "m")}
+	cfg := configOf([]string{"m"})
+	list := []Tenant{tenant("b", "kb", "m"), tenant("a", "ka", "m")}
 	s, err := Build(cfg, list)
 	if err != nil {
 		t.Fatal(err)
@@ -173,9 +175,13 @@ func TestBuild_Copies(t *testing.T) {
 
 func TestBuild_Problems(t *testing.T) {
 	cfg := configOf([]string{"m", ""}, []string{"m"})
-	cfg.Listen, cfg.Timeouts.Drain, cfg.Store = "8080", -time.Second, "etcd://h"
+	cfg.Listen = "8080"
+	cfg.Timeouts.Drain = -time.Second
+	cfg.Store = "etcd://h"
 	cfg.Upstreams[0].BaseURL = "u"
-	cfg.Pools[0].TPM, cfg.Pools[0].HeadroomPPM, cfg.Pools[0].Accounting = -1, 500_000, "x"
+	cfg.Pools[0].TPM = -1
+	cfg.Pools[0].HeadroomPPM = 500_000
+	cfg.Pools[0].Accounting = "x"
 	cfg.Pools[1].Name = "A"
 	_, err := Build(cfg, []Tenant{
 		{Name: "a/b", Weight: -1, MaxWait: -1, Models: []string{}},
@@ -219,7 +225,9 @@ func TestOverlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := base
-	want.Listen, want.Region, want.Timeouts.Drain = ":0", "env", 5*time.Second
+	want.Listen = ":0"
+	want.Region = "env"
+	want.Timeouts.Drain = 5 * time.Second
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
 	}

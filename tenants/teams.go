@@ -41,7 +41,10 @@ var keysOrTeams = schema{"anyOf": []any{schema{"required": []any{"keys"}}, schem
 // (inherit); of these three, nothing would tell that they were said.
 func (d *draft) team() draft {
 	t := newDraft(d.terms)
-	t.Tier, t.MaxWait, t.Background, t.Credit = d.Tier, d.MaxWait, d.Background, d.Credit
+	t.Tier = d.Tier
+	t.MaxWait = d.MaxWait
+	t.Background = d.Background
+	t.Credit = d.Credit
 	return t
 }
 
@@ -102,7 +105,8 @@ func (c *compiler) tree() {
 	c.parent = make([]bool, len(c.tenants))
 	for i := range c.tenants {
 		t := &c.tenants[i]
-		t.Index, t.Parent = i, -1
+		t.Index = i
+		t.Parent = -1
 		cut := strings.LastIndex(t.Name, teamSep)
 		if cut < 0 {
 			continue

@@ -54,7 +54,8 @@ func TestTeams_Inherit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant, all := []string{"m", "x-*"}, RouteInference|RouteModels|RouteFiles
+	grant := []string{"m", "x-*"}
+	all := RouteInference | RouteModels | RouteFiles
 	team := func(name string, parent, index int, edit func(*Tenant)) Tenant {
 		tn := Tenant{
 			Name: name, Parent: parent, Index: index, Tier: "pro", Models: grant, DefaultPool: "side", Weight: 1000, Credit: 5 * time.Second,
@@ -65,25 +66,41 @@ func TestTeams_Inherit(t *testing.T) {
 	}
 	want := []Tenant{
 		team("acme", -1, 0, func(t *Tenant) {
-			t.Weight, t.RPM, t.TPM, t.FloorTPM = 2000, 60, 500, 300
-			t.Budgets, t.Pools = []Budget{{Tokens, 9, Day}}, []PoolLimits{{Pool: "main", RPM: 7}}
+			t.Weight = 2000
+			t.RPM = 60
+			t.TPM = 500
+			t.FloorTPM = 300
+			t.Budgets = []Budget{{Tokens, 9, Day}}
+			t.Pools = []PoolLimits{{Pool: "main", RPM: 7}}
 		}),
 		team("acme/labs", 0, 1, func(t *Tenant) {
-			t.Models, t.Bounds, t.Routes = []string{"x-*-mini", "m"}, [][]string{grant}, RouteInference
+			t.Models = []string{"x-*-mini", "m"}
+			t.Bounds = [][]string{grant}
+			t.Routes = RouteInference
 		}),
 		team("acme/search", 0, 2, func(t *Tenant) {
-			t.Weight, t.TPM, t.MaxOutputTokens, t.DefaultPool, t.Background = 3000, 400, 50, "main", true
+			t.Weight = 3000
+			t.TPM = 400
+			t.MaxOutputTokens = 50
+			t.DefaultPool = "main"
+			t.Background = true
 			t.Budgets = []Budget{{Tokens, 10, Day}}
 		}),
 		team("acme/search/ranking", 2, 3, func(t *Tenant) {
-			t.Models, t.Bounds, t.TPM, t.MaxWait = []string{"*"}, [][]string{grant}, 600, 9*time.Second
-			t.MaxOutputTokens, t.DefaultPool, t.Background = 50, "main", true
+			t.Models = []string{"*"}
+			t.Bounds = [][]string{grant}
+			t.TPM = 600
+			t.MaxWait = 9 * time.Second
+			t.MaxOutputTokens = 50
+			t.DefaultPool = "main"
+			t.Background = true
 			t.Budgets = []Budget{{Tokens, 5, Day}, {Tokens, 6, Week}}
 		}),
 	}
 	got := slices.Clone(s.Tenants())
 	for i := range got {
-		got[i].Keys, got[i].Source = nil, ""
+		got[i].Keys = nil
+		got[i].Source = ""
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tenants (-want +got):\n%s", diff)
@@ -148,7 +165,8 @@ func TestReaches_Oracle(t *testing.T) {
 		for _, n := range last {
 			next = append(next, n+"a", n+"b")
 		}
-		names, last = append(names, next...), next
+		names = append(names, next...)
+		last = next
 	}
 	patterns := rapid.SliceOfN(rapid.StringMatching(`[ab*]{1,3}`), 1, 3)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -189,14 +207,18 @@ func TestReaches_Overlap(t *testing.T) {
 // TestBuild_Teams: in code a name is the path, and the same follows from it as in files.
 func TestBuild_Teams(t *testing.T) {
 	cfg := configOf([]string{"m", "n"})
-	acme, search := tenant("acme", "1", "m"), tenant("acme/search", "2")
-	acme.Shadow, acme.Background, acme.Routes = true, true, RouteInference
+	acme := tenant("acme", "1", "m")
+	search := tenant("acme/search", "2")
+	acme.Shadow = true
+	acme.Background = true
+	acme.Routes = RouteInference
 	s := mustBuild(t, cfg, search, tenant("zoo", "3"), acme)
 	got := s.Tenants()[1]
 	if got.Name != "acme/search" || got.Parent != 0 || !got.Shadow || !got.Background || got.Routes != RouteInference || got.MayUse("n") || s.Tenants()[2].Parent != -1 {
 		t.Errorf("team %+v", got)
 	}
-	search.Group, search.GroupWeight = "g", 1000
+	search.Group = "g"
+	search.GroupWeight = 1000
 	_, err := Build(cfg, []Tenant{search, tenant("a//b", "4")})
 	for _, want := range []string{
 		`tenants.acme/search: there is no "acme" that it could be a team of`, "tenants.acme/search.group: a team is in no group", `tenants: name "a//b" is not a name`,

@@ -19,7 +19,8 @@ func TestTemplate_Override(t *testing.T) {
 			t.Fatal(err)
 		}
 		tn := s.Tenants()[0]
-		tn.Keys, tn.Source = nil, ""
+		tn.Keys = nil
+		tn.Source = ""
 		return tn
 	}
 	plain := Tenant{Name: "acme", Parent: -1, Routes: DefaultRoutes, Tier: "pro", Models: []string{"*"}, DefaultPool: "main", Weight: 1000}
@@ -49,10 +50,24 @@ func TestTemplate_Override(t *testing.T) {
 		{"shadow: true", "", with(func(t *Tenant) { t.Shadow = true })},
 		{"shadow: true", ", shadow: false", plain},
 		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3000 })},
-		{"group: true", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 1000 })},
-		{"group: true, weight: 3", "", with(func(t *Tenant) { t.Group, t.GroupWeight = "pro", 3000 })},
-		{"tenant_weight: 0.5, weight: 3, group: true", "", with(func(t *Tenant) { t.Group, t.GroupWeight, t.Weight = "pro", 3000, 500 })},
-		{"weight: 3, group: true, tenant_weight: 2", ", tenant_weight: 4", with(func(t *Tenant) { t.Group, t.GroupWeight, t.Weight = "pro", 3000, 4000 })},
+		{"group: true", "", with(func(t *Tenant) {
+			t.Group = "pro"
+			t.GroupWeight = 1000
+		})},
+		{"group: true, weight: 3", "", with(func(t *Tenant) {
+			t.Group = "pro"
+			t.GroupWeight = 3000
+		})},
+		{"tenant_weight: 0.5, weight: 3, group: true", "", with(func(t *Tenant) {
+			t.Group = "pro"
+			t.GroupWeight = 3000
+			t.Weight = 500
+		})},
+		{"weight: 3, group: true, tenant_weight: 2", ", tenant_weight: 4", with(func(t *Tenant) {
+			t.Group = "pro"
+			t.GroupWeight = 3000
+			t.Weight = 4000
+		})},
 	} {
 		if diff := cmp.Diff(c.want, from(c.tier, c.own)); diff != "" {
 			t.Errorf("tier {%s}, tenant {%s} (-want +got):\n%s", c.tier, c.own, diff)
@@ -114,11 +129,15 @@ prices:
 // TestBuild_TemplateProblems gives Build what files could not say.
 func TestBuild_TemplateProblems(t *testing.T) {
 	cfg := configOf([]string{"m"})
-	cfg.Timezone, cfg.StateDir = "Nowhere", "a\nb"
+	cfg.Timezone = "Nowhere"
+	cfg.StateDir = "a\nb"
 	cfg.Prices = []ModelPrice{{"m", Price{Input: -1}}, {"", Price{}}, {"m", Price{}}}
 	p := &cfg.Pools[0]
-	p.Concurrency, p.InteractiveReserve, p.TicketWait = 4, 4, -1
-	p.Adaptive, p.MinConcurrency = "vegas", 5
+	p.Concurrency = 4
+	p.InteractiveReserve = 4
+	p.TicketWait = -1
+	p.Adaptive = "vegas"
+	p.MinConcurrency = 5
 	p.Budgets = []Budget{{"words", 5, "year"}, {Tokens, 0, Day}}
 	of := func(name string, edit func(*Tenant)) Tenant {
 		tn := tenant(name, name)
@@ -126,9 +145,15 @@ func TestBuild_TemplateProblems(t *testing.T) {
 		return tn
 	}
 	_, err := Build(cfg, []Tenant{
-		of("a", func(t *Tenant) { t.FloorTPM, t.Credit = -1, time.Hour }),
+		of("a", func(t *Tenant) {
+			t.FloorTPM = -1
+			t.Credit = time.Hour
+		}),
 		of("b", func(t *Tenant) { t.Budgets = []Budget{{Tokens, 1, Day}, {Tokens, 2, Day}} }),
-		of("c", func(t *Tenant) { t.Group, t.GroupWeight = "g", 5 }),
+		of("c", func(t *Tenant) {
+			t.Group = "g"
+			t.GroupWeight = 5
+		}),
 		of("d", func(t *Tenant) { t.Group = "g" }),
 		of("e", func(t *Tenant) { t.GroupWeight = 5 }),
 		of("f", func(t *Tenant) { t.FloorTPM = 991 }),

@@ -106,7 +106,8 @@ func (w *Watcher) run(ctx context.Context, s *watching) {
 		var out chan Event
 		var next Event
 		if len(s.pending) > 0 {
-			out, next = w.events, s.pending[0]
+			out = w.events
+			next = s.pending[0]
 		}
 		select {
 		case <-ctx.Done():
@@ -179,7 +180,9 @@ func (s *watching) step() time.Time {
 func (s *watching) load() {
 	snap, err := load(s.loader)
 	first := s.loaded == sum{}
-	s.loaded, s.globs, s.repeats = s.loader.sum(), s.loader.globs, 0
+	s.loaded = s.loader.sum()
+	s.globs = s.loader.globs
+	s.repeats = 0
 	known := s.last
 	s.last = Event{Snapshot: snap, Err: err}
 	switch {
@@ -189,11 +192,14 @@ func (s *watching) load() {
 			s.pending = s.pending[:n-1]
 		}
 		if snap := s.loader.rekeyed(s.good); snap != nil {
-			s.last.Snapshot, s.good, s.pending = snap, snap, nil
+			s.last.Snapshot = snap
+			s.good = snap
+			s.pending = nil
 		}
 		s.pending = append(s.pending, s.last)
 	case first && known.Snapshot != nil && known.Snapshot.Equal(snap):
 	default:
-		s.pending, s.good = []Event{s.last}, snap
+		s.pending = []Event{s.last}
+		s.good = snap
 	}
 }

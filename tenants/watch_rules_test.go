@@ -78,7 +78,8 @@ func TestWatch_Settles(t *testing.T) {
 
 // TestWatch_Busy loads a file in the end that never stops changing.
 func TestWatch_Busy(t *testing.T) {
-	k, n := byLooking, 1
+	k := byLooking
+	n := 1
 	var s *site
 	ready := make(chan struct{})
 	k.looked = func(same bool) {

@@ -72,7 +72,8 @@ func (s *site) watch(k knobs) {
 		default: // nobody has waited for the one before
 		}
 	}
-	s.Watcher, s.end = watch(ctx, l, from, k), end
+	s.Watcher = watch(ctx, l, from, k)
+	s.end = end
 	s.t.Cleanup(func() {
 		end()
 		for range s.Events() { //nolint:revive // until it is closed

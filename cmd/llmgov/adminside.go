@@ -36,7 +36,8 @@ func configHere(named string) string {
 
 // loadFiles reads the policy and the settings. Without files there are settings alone.
 func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error) {
-	if config = configHere(config); config == "" {
+	config = configHere(config)
+	if config == "" {
 		cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
 		return nil, &cfg, err
 	}
@@ -52,7 +53,8 @@ type adminSide struct{ where, token string }
 
 // loadAdmin reads where the admin side is, though all else in the files be wrong.
 func loadAdmin(e *env, config string) (tenants.Admin, error) {
-	if config = configHere(config); config == "" {
+	config = configHere(config)
+	if config == "" {
 		cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
 		return cfg.Admin, err
 	}
@@ -61,7 +63,8 @@ func loadAdmin(e *env, config string) (tenants.Admin, error) {
 
 // adminSideOf is the one whose address was given, else that of the config.
 func adminSideOf(given string, cfg tenants.Admin) (*adminSide, error) {
-	where, err := "", error(nil)
+	where := ""
+	err := error(nil)
 	if given == "" {
 		where, err = adminOf(cfg.Listen)
 	} else {

@@ -87,7 +87,9 @@ func (w *want) endure() {
 		if time.Since(settled) > time.Minute {
 			times = ordeal{}
 		}
-		times.leased, times.all, times.late = max(times.leased, o.leased), max(times.all, o.all), times.late || o.late
+		times.leased = max(times.leased, o.leased)
+		times.all = max(times.all, o.all)
+		times.late = times.late || o.late
 		w.suffer(&o, &times)
 		settled = time.Now()
 	}
@@ -109,12 +111,14 @@ func (w *want) suffer(o, times *ordeal) {
 	took := w.full(o.name)
 	text := fmt.Sprintf("%-42s all slots in use after %4.1f s; at most", o.name, took.Seconds())
 	for _, r := range w.list {
-		most, of := int64(0), o
+		most := int64(0)
+		of := o
 		switch {
 		case strings.HasSuffix(r.name, "slots"):
 			most = r.provider.mock.Stats().PeakRunning
 		case strings.HasSuffix(r.name, "minute"):
-			most, of = r.provider.most(59*time.Second, began), times
+			most = r.provider.most(59*time.Second, began)
+			of = times
 		default:
 			continue
 		}
@@ -175,7 +179,8 @@ func (w *want) spend() {
 			}
 			callers.Wait()
 		}
-		used, forgotten := r.provider.count(), w.forgotten(r)
+		used := r.provider.count()
+		forgotten := w.forgotten(r)
 		w.t.Logf("of %d of %s %d were used, %d of them in the end", r.limit, r.name, used, used-before)
 		if used > r.limit+forgotten || used < r.limit*9/10 {
 			w.t.Errorf("of %d of %s %d were used; gateways that are no more had at most %d", r.limit, r.name, used, forgotten)

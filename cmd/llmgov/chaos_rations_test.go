@@ -112,7 +112,9 @@ type want struct {
 func newWant(t *testing.T, store disaster) *want {
 	w := &want{list: rations(t)}
 	routes := http.NewServeMux()
-	upstreams, pools, policy := "upstreams:\n", "pools:\n", "tenants:\n"
+	upstreams := "upstreams:\n"
+	pools := "pools:\n"
+	policy := "tenants:\n"
 	w.front = httptest.NewServer(routes)
 	t.Cleanup(w.front.Close)
 	for _, r := range w.list {

@@ -57,7 +57,8 @@ func suffer(t *testing.T, store disaster) {
 	defer c.rest()
 	time.Sleep(10 * time.Second)
 	if *chaosAll {
-		c.pause, c.off = 15*time.Second, 0.03
+		c.pause = 15 * time.Second
+		c.off = 0.03
 	}
 	for _, m := range c.mishaps(*chaosAll) {
 		c.suffer(m)
@@ -78,7 +79,8 @@ func (c *tumult) mishaps(all bool) []mishap {
 	last := mishap{name: "all data of the store lost", lasts: time.Second, do: c.store.Flush, undo: func() {}}
 	if !all {
 		// A memory that is new waits for a minute, for nobody here ran for one.
-		last.lasts, last.forgets = 8*time.Second, true
+		last.lasts = 8 * time.Second
+		last.forgets = true
 		return append(list, last)
 	}
 	frozen := c.gateways[1]
@@ -169,7 +171,9 @@ func (c *tumult) suffer(m mishap) {
 // report compares what tenants were served, while nothing was wrong, with their weights.
 func (c *tumult) report() {
 	c.t.Helper()
-	served, all, weights := map[string]int64{}, int64(0), int64(0)
+	served := map[string]int64{}
+	all := int64(0)
+	weights := int64(0)
 	seconds := 0.0
 	for i := range c.buckets {
 		at := c.began.Add(time.Duration(i) * bucket)
@@ -187,7 +191,8 @@ func (c *tumult) report() {
 	}
 	c.note("in the %.0f s in which nothing was wrong %.1f %% of the limit were used", seconds, 100*float64(all)*chaosCall*60/seconds/chaosTPM)
 	for _, t := range crowd {
-		got, want := float64(served[t.name])/float64(all), float64(t.weight)/float64(weights)
+		got := float64(served[t.name]) / float64(all)
+		want := float64(t.weight) / float64(weights)
 		c.note("  %-4s weight %d: %5.2f %% of them, its share is %5.2f %%", t.name, t.weight, 100*got, 100*want)
 		if t.weight >= 4 && (got < want*(1-c.off) || got > want*(1+c.off)) {
 			c.t.Errorf("%s was served %.2f %%, and its share is %.2f %%", t.name, 100*got, 100*want)

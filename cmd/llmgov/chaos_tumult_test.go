@@ -183,7 +183,8 @@ func newScene(t *testing.T, store disaster, n int, config, policy string) *scene
 // wait at any time.
 func (c *tumult) flood() {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.stop, c.began = cancel, time.Now()
+	c.stop = cancel
+	c.began = time.Now()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: 30 * time.Second}
 	for _, g := range c.gateways {
 		for _, x := range crowd {

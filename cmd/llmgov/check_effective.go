@@ -27,14 +27,17 @@ func (r *report) writeEffective(w io.Writer) error {
 // write prints every limit of each tenant in the pool, and where it is set.
 func (p poolReport) write(w io.Writer) {
 	fmt.Fprint(w, "  TENANT\tTIER\tSHARE\tTOKENS/MIN\tLIMIT\tVALUE\tFROM\n")
-	name, tpm := "(the pool)", "-"
+	name := "(the pool)"
+	tpm := "-"
 	if p.Usable > 0 {
 		tpm = grouped(fmt.Sprint(p.Usable))
 	}
 	share := "100 %"
 	for _, l := range p.Limits {
 		fmt.Fprintf(w, "  %s\t\t%s\t%s\t%s\t%s\t%s\n", name, share, tpm, l.Key, grouped(fmt.Sprint(l.Value)), line(l.From))
-		name, share, tpm = "", "", ""
+		name = ""
+		share = ""
+		tpm = ""
 	}
 	if p.Usable > 0 && p.Floors > 0 {
 		fmt.Fprintf(w, "  \t\t\t\tfloors in all\t%s of %s\tall its tenants\n", grouped(fmt.Sprint(p.Floors)), grouped(fmt.Sprint(p.Usable)))
@@ -49,11 +52,17 @@ func (p poolReport) writeTenant(w io.Writer, t rowsReport) {
 	tier, share, tpm := p.cells(t)
 	if t.Whole > 0 {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\twith its teams\t%s\tall its keys\n", name, tier, share, tpm, p.whole(t))
-		name, tier, share, tpm = "", "", "", ""
+		name = ""
+		tier = ""
+		share = ""
+		tpm = ""
 	}
 	for _, l := range t.Limits {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\t%s\n", name, tier, share, tpm, l.Key, p.bounded(l), line(l.From))
-		name, tier, share, tpm = "", "", "", ""
+		name = ""
+		tier = ""
+		share = ""
+		tpm = ""
 	}
 }
 

@@ -28,12 +28,16 @@ func (r *report) keys(snap *tenants.Snapshot, now time.Time) {
 		if k.Status != tenants.KeyOpens || k.Expires.IsZero() || !k.Expired(now.Add(expirySoon)) {
 			continue
 		}
-		name, again, gone := k.Name, "make another with llmgov keys new", "remove it"
+		name := k.Name
+		again := "make another with llmgov keys new"
+		gone := "remove it"
 		if name == "" {
 			name = k.Hash.String()[:15] + "…"
 		}
 		if k.Runtime {
-			name, again, gone = k.Hash.ID(), "make another with POST /api/v1/keys", "revoke it"
+			name = k.Hash.ID()
+			again = "make another with POST /api/v1/keys"
+			gone = "revoke it"
 		}
 		at := k.Expires.In(snap.Location()).Format(time.RFC3339)
 		what := fmt.Sprintf("tenant %s: key %s expires at %s; %s", k.Tenant, name, at, again)
@@ -49,7 +53,8 @@ const manyNames = 5
 
 // keyless notes who has neither a key nor teams.
 func (r *report) keyless(snap *tenants.Snapshot) {
-	list, callable := snap.Tenants(), snap.Callable()
+	list := snap.Tenants()
+	callable := snap.Callable()
 	above := make([]bool, len(list))
 	for i := range list {
 		if list[i].Parent >= 0 {
@@ -62,7 +67,8 @@ func (r *report) keyless(snap *tenants.Snapshot) {
 			names = append(names, list[i].Name)
 		}
 	}
-	what, more := "a key is", ""
+	what := "a key is"
+	more := ""
 	if len(names) > 1 {
 		what = "keys are"
 	}

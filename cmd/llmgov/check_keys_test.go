@@ -42,7 +42,8 @@ func TestNotes_Keys(t *testing.T) {
 	if diff := cmp.Diff(want, r.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	r, late := &report{}, key("late", -2)
+	r = &report{}
+	late := key("late", -2)
 	r.keys(snap.WithKeys(tenants.RuntimeKeys{
 		Keys:    []tenants.RuntimeKey{{Key: late, Tenant: "acme"}, {Key: key("mine", 2), Tenant: "acme"}},
 		Revoked: []tenants.RevokedKey{{Hash: unnamed.Hash}, {Hash: tenants.HashKey("old")}, {Hash: tenants.HashKey("now")}, {Hash: tenants.HashKey("soon")}},
@@ -61,7 +62,8 @@ func TestReport_RuntimeKeys(t *testing.T) {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "o", BaseURL: "http://o"}}
 	pool := tenants.DefaultPool("m", "m", "n")
-	pool.TPM, pool.HeadroomPPM = 900, 0
+	pool.TPM = 900
+	pool.HeadroomPPM = 0
 	cfg.Pools = []tenants.Pool{pool}
 	key := func(name string) []tenants.Key { return []tenants.Key{{Hash: tenants.HashKey(name)}} }
 	snap, err := tenants.Build(cfg, []tenants.Tenant{
@@ -89,11 +91,13 @@ func TestReport_RuntimeKeys(t *testing.T) {
 			Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
 		}, "acme 1 450, bob 1 450, ; 4 notes"}, // nobody may call n
 	} {
-		r, got := newReport("c", snap.WithKeys(c.keys), time.Now()), ""
+		r := newReport("c", snap.WithKeys(c.keys), time.Now())
+		got := ""
 		for _, row := range r.Pools[0].Tenants {
 			got += fmt.Sprintf("%s %d %d, ", row.Name, row.Keys, row.TPM)
 		}
-		if got += fmt.Sprintf("; %d notes", len(r.Notes)); got != c.want {
+		got += fmt.Sprintf("; %d notes", len(r.Notes))
+		if got != c.want {
 			t.Errorf("%v: %s, want %s: %q", c.keys, got, c.want, r.Notes)
 		}
 	}

@@ -59,7 +59,8 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 			r.Teams++
 		}
 	}
-	pools, keys := snap.Pools(), keysOf(snap)
+	pools := snap.Pools()
+	keys := keysOf(snap)
 	for i := range pools {
 		p := &pools[i]
 		pr := poolReport{
@@ -91,7 +92,8 @@ func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share, keys int)
 	t := s.Tenant
 	rows := rowsReport{Name: t.Name, Tier: t.Tier, Group: t.Group, Keys: keys, Share: millionths(s.Part), TPM: s.TPM, Limits: snap.Limits(t, p)}
 	if s.Teams {
-		rows.Whole, rows.WholeTPM = millionths(s.Whole), s.WholeTPM
+		rows.Whole = millionths(s.Whole)
+		rows.WholeTPM = s.WholeTPM
 	}
 	return rows
 }

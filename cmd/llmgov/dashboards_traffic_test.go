@@ -116,7 +116,8 @@ func (c caller) call(ctx context.Context, p *process) {
 		ctx, cancel = context.WithTimeout(ctx, c.leaves)
 		defer cancel()
 	}
-	path, body := c.path, c.body
+	path := c.path
+	body := c.body
 	if path == "" {
 		path = "/v1/chat/completions"
 	}

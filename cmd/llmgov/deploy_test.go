@@ -27,7 +27,8 @@ func TestKubernetes(t *testing.T) {
 	pod := deployment.at("spec.template.spec")
 	gateway := pod.at("containers.0")
 
-	folder, env := podFiles(t, docs, pod), podEnv(t, gateway)
+	folder := podFiles(t, docs, pod)
+	env := podEnv(t, gateway)
 	config := folder + gateway.at("args.2").text()
 	snap, err := tenants.Load(config, tenants.Options{Env: env, Store: checkStore})
 	if err != nil {
@@ -182,7 +183,9 @@ func podEnv(t *testing.T, container node) []string {
 	page := read("../../docs/deploy.md")
 	env := []string{"PATH=" + os.Getenv("PATH")}
 	for _, e := range container.at("env").list() {
-		name, value := e.at("name").text(), "llmgov-abc12" // of the pod
+		// of the pod
+		name := e.at("name").text()
+		value := "llmgov-abc12"
 		all := e.value.(map[string]any)
 		if said, ok := all["value"]; ok {
 			value = fmt.Sprint(said)

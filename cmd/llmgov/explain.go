@@ -50,7 +50,8 @@ func (c explainCmd) Run(e *env) error {
 	}
 	a := &answer{}
 	if snap != nil {
-		if a.Explanation, err = gateway.ExplainFiles(snap, q); err != nil {
+		a.Explanation, err = gateway.ExplainFiles(snap, q)
+		if err != nil {
 			return fmt.Errorf("llmgov: %w", err)
 		}
 	}
@@ -80,7 +81,8 @@ func (c explainCmd) past(e *env) error {
 	if c.Tenant != "" {
 		query.Set("tenant", c.Tenant)
 	}
-	if a.Explanation, _, err = c.ask(e, admin, query); err != nil {
+	a.Explanation, _, err = c.ask(e, admin, query)
+	if err != nil {
 		if _, wrongly := errors.AsType[*usageError](err); wrongly {
 			return err
 		}

@@ -25,7 +25,8 @@ func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *ad
 	if err != nil {
 		return nil, "", err
 	}
-	if x, err = readExplanation(status, body); err != nil {
+	x, err = readExplanation(status, body)
+	if err != nil {
 		return nil, "", &saidError{side.where, err.Error()}
 	}
 	return x, side.where, nil

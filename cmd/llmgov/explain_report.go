@@ -111,9 +111,11 @@ func (a *answer) conclusion() string {
 
 // outcome is what came of a call that was refused, or only let go because of shadow.
 func (a *answer) outcome() string {
-	d, text := a.Decision, "was refused"
+	d := a.Decision
+	text := "was refused"
 	if a.WithoutShadow != nil {
-		d, text = a.WithoutShadow, "was admitted because of shadow; it would have been refused"
+		d = a.WithoutShadow
+		text = "was admitted because of shadow; it would have been refused"
 	}
 	text = "Request " + a.Request + " of " + a.Tenant + " " + text + " at " + a.At.Format(time.RFC3339)
 	if a.Waited > 0 {

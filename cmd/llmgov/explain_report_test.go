@@ -29,7 +29,8 @@ func TestPaceIsExplained(t *testing.T) {
 		{"a tenant's own", "limit", 500, 14, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			used, decides := 0.0, 0
+			used := 0.0
+			decides := 0
 			a := &answer{Explanation: &adminapi.Explanation{
 				Pool: "p", Decision: &adminapi.Decision{Outcome: "refuse", Limit: &decides},
 				Limits: []adminapi.ExplainedLimit{{Of: "p", Kind: c.kind, Pool: "p", Key: "tpm", Asked: 400, Used: &used, Left: &c.left, Wait: &c.wait}},

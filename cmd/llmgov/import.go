@@ -86,7 +86,8 @@ func writeNotes(e *env, file string, notes []litellm.Note) {
 
 // loads reports what the loader says of files before they are written. What is not set here will be where llmgov runs.
 func loads(e *env, files []litellm.File) error {
-	fsys, vars := fstest.MapFS{}, litellm.StandIns(files)
+	fsys := fstest.MapFS{}
+	vars := litellm.StandIns(files)
 	for _, f := range files {
 		fsys[f.Name] = &fstest.MapFile{Data: []byte(f.Text)}
 	}

@@ -97,7 +97,8 @@ type aKey struct{ ID, Key, Hash string }
 // the same folder, and also after a restart.
 func TestKeys_TwoProcesses(t *testing.T) {
 	config := keysFolder(t)
-	one, two := serveFolder(t, config), serveFolder(t, config)
+	one := serveFolder(t, config)
+	two := serveFolder(t, config)
 	var made aKey
 	if got := send(t, http.MethodPost, one.admin+"/api/v1/keys", "", `{"tenant":"a","name":"ci"}`, &made); got != http.StatusCreated {
 		t.Fatalf("status %d", got)

@@ -44,7 +44,8 @@ func (keysHashCmd) Help() string { return `Example: llmgov keys hash <acme.key` 
 func (k keysHashCmd) Run(e *env) error {
 	if k.Key == "" {
 		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-		if k.Key = strings.TrimRight(line, "\r\n"); k.Key == "" {
+		k.Key = strings.TrimRight(line, "\r\n")
+		if k.Key == "" {
 			return &usageError{fmt.Sprintf("there is no key to hash (%v)", err)}
 		}
 	}

@@ -170,8 +170,14 @@ func (c loadCmd) ranges() error {
 // tenant is the one that flags describe, or what those of a file are like.
 func (c loadCmd) tenant() load.Tenant {
 	t := load.DefaultTenant()
-	t.Key, t.Model, t.Stream, t.Disconnect, t.MaxTokens = c.Key, c.Model, c.Stream, c.Disconnect, c.MaxTokens
-	t.Arrivals, t.Path, t.Retry = load.ArrivalWords[c.Arrivals], load.PathWords[c.Path], load.RetryWords[c.Retry]
+	t.Key = c.Key
+	t.Model = c.Model
+	t.Stream = c.Stream
+	t.Disconnect = c.Disconnect
+	t.MaxTokens = c.MaxTokens
+	t.Arrivals = load.ArrivalWords[c.Arrivals]
+	t.Path = load.PathWords[c.Path]
+	t.Retry = load.RetryWords[c.Retry]
 	if c.Rate > 0 {
 		t.Rate = c.Rate
 	}

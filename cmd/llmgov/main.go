@@ -83,13 +83,17 @@ command line is wrong: a flag, its value, or the name of something built in.`
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int {
-	exited, code := false, exitOK
+	exited := false
+	code := exitOK
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("llmgov"),
 		kong.Description("A gateway that shares LLM capacity fairly between tenants."),
 		kong.Writers(stdout, stderr),
-		kong.Exit(func(n int) { exited, code = true, n }),
+		kong.Exit(func(n int) {
+			exited = true
+			code = n
+		}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {

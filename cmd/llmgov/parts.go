@@ -46,13 +46,16 @@ const keptEvents = 4096
 // build opens all that a policy asks for. Call close afterwards, also after an error.
 func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	cfg := snap.Config()
-	if p.node = cfg.Node; p.node == "" {
+	p.node = cfg.Node
+	if p.node == "" {
 		p.node = defaultNode()
 	}
 	rules := gateway.GovernorConfig(snap)
 	rules.Shared = cfg.Store != notShared
-	rules.SharedLimits, rules.SharedSlots = rules.Shared, rules.Shared
-	if p.journal, err = openState(cfg.StateDir, &rules, p.metrics, p.log); err != nil {
+	rules.SharedLimits = rules.Shared
+	rules.SharedSlots = rules.Shared
+	p.journal, err = openState(cfg.StateDir, &rules, p.metrics, p.log)
+	if err != nil {
 		return err
 	}
 	p.events = events.NewRing(keptEvents)
@@ -60,7 +63,8 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	if err := p.record(&cfg.DecisionLog, p.events, &rules); err != nil {
 		return err
 	}
-	if p.governor, err = governor.New(rules); err != nil {
+	p.governor, err = governor.New(rules)
+	if err != nil {
 		return err
 	}
 	if p.journal != nil {
@@ -71,14 +75,16 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 		return err
 	}
 	p.later(owners.Close)
-	if p.shared, err = newSharing(cfg, p.node, p.governor, p.metrics, p.seen, p.log); err != nil {
+	p.shared, err = newSharing(cfg, p.node, p.governor, p.metrics, p.seen, p.log)
+	if err != nil {
 		return err
 	}
 	if p.shared != nil {
 		p.later(func() error { p.shared.store.Close(); return nil })
 	}
 	p.watch(snap)
-	if p.tracer, err = tracing.Start(ctx, tracing.Options{Version: versionText(), Node: p.node, Log: p.log}); err != nil {
+	p.tracer, err = tracing.Start(ctx, tracing.Options{Version: versionText(), Node: p.node, Log: p.log})
+	if err != nil {
 		return err
 	}
 	p.gateway, err = gateway.New(gateway.Options{
@@ -98,7 +104,9 @@ func (p *parts) record(to *tenants.DecisionLog, ring *events.Ring, rules *govern
 		return fmt.Errorf("llmgov: %w", err)
 	}
 	p.later(w.Close)
-	rules.Observer, rules.Recorded, rules.Detailed = observers{ring, w}, !rules.Shared, true
+	rules.Observer = observers{ring, w}
+	rules.Recorded = !rules.Shared
+	rules.Detailed = true
 	p.seen = w.See
 	p.metrics.WatchDecisionLog(w.Lost)
 	return nil
@@ -163,7 +171,8 @@ func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *sl
 	if dir == "" {
 		return nil, nil
 	}
-	if j, rules.Past, err = durable.Open(durable.Options{Dir: dir, Zone: rules.Zone, Log: log}); err != nil {
+	j, rules.Past, err = durable.Open(durable.Options{Dir: dir, Zone: rules.Zone, Log: log})
+	if err != nil {
 		return nil, err
 	}
 	rules.Journal = j

@@ -48,7 +48,8 @@ func TestPlanFleet(t *testing.T) {
 
 			half := minutePolicy(t, "http://mock.invalid", 10, mode, "redis://store.invalid:6379")
 			got, code := planned(t, logs, half)
-			free, minute := got.Tenants[0], got.Tenants[1]
+			free := got.Tenants[0]
+			minute := got.Tenants[1]
 			if code != 1 || minute.Before.Admitted != 20 || minute.After.Admitted != 10 || minute.NowRefused != 10 || minute.NowAdmitted != 0 {
 				t.Errorf("of half the limit it ends with %d: %+v", code, minute)
 			}

@@ -77,9 +77,11 @@ func poolSlots(t *testing.T, store string) {
 		}
 	}
 	time.Sleep(3 * time.Second)
-	heavy, light := served["heavy"].Load(), served["light"].Load()
+	heavy := served["heavy"].Load()
+	light := served["light"].Load()
 	time.Sleep(5 * time.Second)
-	heavy, light = served["heavy"].Load()-heavy, served["light"].Load()-light
+	heavy = served["heavy"].Load() - heavy
+	light = served["light"].Load() - light
 	if ratio := float64(heavy) / float64(max(1, light)); ratio < 2.2 || ratio > 4 || heavy+light < slots*5 {
 		t.Errorf("of weights 3 and 1 %d and %d calls were served", heavy, light)
 	}
@@ -145,7 +147,8 @@ func slotsShown(t *testing.T, p *process) (limit, used int64) {
 	}
 	for _, l := range snapshot.Pools[0].Limits {
 		if l.Axis == "concurrency" {
-			limit, used = l.Limit, l.Used
+			limit = l.Limit
+			used = l.Used
 		}
 	}
 	return limit, used

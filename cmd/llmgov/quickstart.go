@@ -35,7 +35,8 @@ func newQuickstart(vars []string) (*quickstart, error) {
 	for _, t := range demoTenants {
 		q.keys[t.Name] = tenants.NewKey(t.Name)
 	}
-	base, key := lookup(vars, "OPENAI_BASE_URL"), lookup(vars, "OPENAI_API_KEY")
+	base := lookup(vars, "OPENAI_BASE_URL")
+	key := lookup(vars, "OPENAI_API_KEY")
 	if base != "" || key != "" {
 		if base == "" {
 			base = "https://api.openai.com/v1"

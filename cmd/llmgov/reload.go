@@ -154,13 +154,17 @@ func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
 		}
 		r.log.Info("policy in force", attrs...)
 	}
-	r.current, r.logged = snap, ""
+	r.current = snap
+	r.logged = ""
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if changed {
 		r.status.LoadedAt = time.Now()
 	}
-	r.status.Hash, r.status.Success, r.status.Problems, r.status.NeedsRestart = snap.Hash(), true, []adminapi.Problem{}, restart
+	r.status.Hash = snap.Hash()
+	r.status.Success = true
+	r.status.Problems = []adminapi.Problem{}
+	r.status.NeedsRestart = restart
 	r.status.FailingSince = nil
 	return reloadAnswer{Reloaded: adminapi.Reloaded{
 		PolicyHash: snap.Hash(), Changed: changed, Tenants: len(snap.Tenants()), NeedsRestart: restart,
@@ -181,5 +185,8 @@ func (r *reloader) refuse(err error) {
 	if r.status.Success {
 		r.status.FailingSince = &now
 	}
-	r.status.Hash, r.status.Success, r.status.Problems, r.status.LastErrorAt = r.current.Hash(), false, problems, &now
+	r.status.Hash = r.current.Hash()
+	r.status.Success = false
+	r.status.Problems = problems
+	r.status.LastErrorAt = &now
 }

@@ -49,7 +49,10 @@ func restartFor(start, now *tenants.Config) []string {
 // differences count what one policy has that another has not, for the log.
 func differences(before, after *tenants.Snapshot) []any {
 	out := count("tenants", before.Tenants(), after.Tenants(), func(t tenants.Tenant) (string, any) {
-		t.Source, t.Index, t.Parent = "", 0, 0 // its parent is in its name
+		// its parent is in its name
+		t.Source = ""
+		t.Index = 0
+		t.Parent = 0
 		return t.Name, t
 	})
 	return append(out, count("pools", before.Pools(), after.Pools(), func(p tenants.Pool) (string, any) {
@@ -65,7 +68,8 @@ func count[T any](kind string, before, after []T, plain func(T) (name string, wh
 		name, what := plain(one)
 		was[name] = what
 	}
-	added, changed := 0, 0
+	added := 0
+	changed := 0
 	for _, one := range after {
 		name, what := plain(one)
 		old, known := was[name]

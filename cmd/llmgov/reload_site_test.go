@@ -104,7 +104,8 @@ func (s *site) inForce() string {
 // wants waits until these are the tenants in force.
 func (s *site) wants(list string) {
 	s.Helper()
-	began, got := time.Now(), ""
+	began := time.Now()
+	got := ""
 	for got = s.inForce(); got != list; got = s.inForce() {
 		if time.Since(began) > 5*time.Second {
 			s.Fatalf("in force is %q, want %q:\n%s", got, list, read(s.stderr))

@@ -295,7 +295,8 @@ func TestReloader_Refused(t *testing.T) {
 	var log strings.Builder
 	var fails error
 	applied := 0
-	first, second := snapshot(1), snapshot(2)
+	first := snapshot(1)
+	second := snapshot(2)
 	r := newReloader(nil, first, func(*tenants.Snapshot) error { applied++; return fails }, telemetry.New(), slog.New(slog.NewTextHandler(&log, nil)))
 	for i, step := range []struct {
 		snap    *tenants.Snapshot

@@ -73,7 +73,10 @@ func launch(dir string, env []string, args ...string) (*process, error) {
 		return nil, err
 	}
 	defer errs.Close()
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, out, errs
+	p.cmd.Dir = dir
+	p.cmd.Env = env
+	p.cmd.Stdout = out
+	p.cmd.Stderr = errs
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -98,7 +101,8 @@ func (p *process) listening() error {
 		if m == nil {
 			return fmt.Errorf("no first line with both addresses: %q", read(p.stdout))
 		}
-		p.data, p.admin = m[1], m[2]
+		p.data = m[1]
+		p.admin = m[2]
 		return nil
 	})
 }

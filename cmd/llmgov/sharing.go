@@ -289,7 +289,8 @@ func (s *sharing) regions(pool string) map[string]float64 {
 	if st.View.Limits[0] == 0 {
 		axis = 1
 	}
-	parts, sum := map[string]float64{}, int64(0)
+	parts := map[string]float64{}
+	sum := int64(0)
 	for _, n := range st.View.Nodes {
 		parts[n.Region] += float64(n.Booked[axis])
 		sum += n.Booked[axis]

@@ -17,7 +17,8 @@ func TestSharingRedis(t *testing.T) {
 	f := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL())
 	const d = 6 * time.Second
 	f.flood(f.gateways, d)
-	served, limit := f.served.Load(), int64(sharedLimit/490*d/time.Minute)
+	served := f.served.Load()
+	limit := int64(sharedLimit / 490 * d / time.Minute)
 	t.Logf("in %v three gateways were served %d calls, of %d", d, served, limit)
 	if served < limit*70/100 || served > limit*140/100 {
 		t.Errorf("in %v three gateways were served %d calls, of %d", d, served, limit)

@@ -172,13 +172,15 @@ func TestSharing(t *testing.T) {
 	testkit.Long(t, "compares gateways in real time")
 	t.Parallel()
 	server := pgtest.New(t)
-	shared, alone := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL()), newFleet(t, 1, "p", "tpm", sharedLimit, "memory")
+	shared := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL())
+	alone := newFleet(t, 1, "p", "tpm", sharedLimit, "memory")
 	began := time.Now()
 	var both sync.WaitGroup
 	both.Go(func() { alone.flood(alone.gateways, *sharingFor) })
 	shared.flood(shared.gateways, *sharingFor)
 	both.Wait()
-	one, three := alone.served.Load(), shared.served.Load()
+	one := alone.served.Load()
+	three := shared.served.Load()
 	t.Logf("in %v three gateways were served %d calls (%d refused), one %d (%d refused): %.3f; the limit is %d a minute", time.Since(began).Round(time.Second),
 		three, shared.refused.Load(), one, alone.refused.Load(), float64(three)/float64(one), sharedLimit/490)
 	if three > one*110/100 || three < one*88/100 {

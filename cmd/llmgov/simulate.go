@@ -105,7 +105,8 @@ func writeFile(name string, write func(io.Writer) error) error {
 	if err == nil {
 		err = w.Flush()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		_ = os.Remove(name)
 	}
 	return err

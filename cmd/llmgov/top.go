@@ -75,7 +75,8 @@ func (a *adminSide) read(ctx context.Context, path string, into any) error {
 	if status == http.StatusOK && json.Unmarshal(body, into) == nil {
 		return nil
 	}
-	if err = whatItSaid(status, body); err == nil {
+	err = whatItSaid(status, body)
+	if err == nil {
 		err = fmt.Errorf("status %d without a snapshot; is this a gateway of this version?", status)
 	}
 	return &saidError{a.where, err.Error()}

@@ -51,9 +51,12 @@ type base struct {
 // learn takes in one of the first calls. A median, for the very first may have woken
 // up a server.
 func (b *base) learn(latency float64) {
-	if b.seen = append(b.seen, latency); len(b.seen) == firstSeen {
+	b.seen = append(b.seen, latency)
+	if len(b.seen) == firstSeen {
 		slices.Sort(b.seen)
-		b.level, b.of, b.seen = b.seen[firstSeen/2], firstSeen, nil
+		b.level = b.seen[firstSeen/2]
+		b.of = firstSeen
+		b.seen = nil
 	}
 }
 
@@ -87,7 +90,8 @@ func (bs bases) forgetOldest() {
 	found := false
 	for k, b := range bs {
 		if !found || b.last.Before(bs[oldest].last) || b.last.Equal(bs[oldest].last) && before(k, oldest) {
-			oldest, found = k, true
+			oldest = k
+			found = true
 		}
 	}
 	delete(bs, oldest)

@@ -86,11 +86,15 @@ func (w *together) elapse(to time.Time) {
 		g.had += dt * float64(g.flying)
 		w.atOnce += dt * float64(g.flying)
 	}
-	w.now, w.upTo = to, to
+	w.now = to
+	w.upTo = to
 }
 
 func (w *together) reset() {
-	w.since, w.done, w.firsts, w.atOnce = w.now, 0, nil, 0
+	w.since = w.now
+	w.done = 0
+	w.firsts = nil
+	w.atOnce = 0
 	for _, g := range w.gates {
 		g.had = 0
 	}
@@ -102,7 +106,8 @@ func (w *together) beat(g *gate) {
 	g.told, g.wants, g.guess = g.flying, g.flying+int64(g.waiting)+2, g.limiter.Limit()
 	limit := w.median()
 	g.others = 0
-	hungry, left := int64(1), limit
+	hungry := int64(1)
+	left := limit
 	for _, o := range w.gates {
 		if o == g {
 			continue
@@ -124,14 +129,16 @@ func (w *together) beat(g *gate) {
 
 // median is the lower one, by calls.
 func (w *together) median() int64 {
-	list, all := slices.Clone(w.gates), int64(0)
+	list := slices.Clone(w.gates)
+	all := int64(0)
 	slices.SortFunc(list, func(a, b *gate) int { return cmp.Compare(a.guess, b.guess) })
 	for _, g := range list {
 		all += max(1, g.told)
 	}
 	below := int64(0)
 	for _, g := range list {
-		if below += max(1, g.told); 2*below >= all && g.guess > 0 {
+		below += max(1, g.told)
+		if 2*below >= all && g.guess > 0 {
 			return g.guess
 		}
 	}
@@ -214,10 +221,13 @@ func TestTogether(t *testing.T) {
 				w.run(20 * time.Minute)
 				secs := w.now.Sub(w.since).Seconds()
 				slices.Sort(w.firsts)
-				atOnce, served := w.atOnce/secs/knee, float64(w.done)/secs
-				least, most := math.Inf(1), 0.0
+				atOnce := w.atOnce / secs / knee
+				served := float64(w.done) / secs
+				least := math.Inf(1)
+				most := 0.0
 				for _, g := range w.gates {
-					least, most = min(least, g.had/secs), max(most, g.had/secs)
+					least = min(least, g.had/secs)
+					most = max(most, g.had/secs)
 				}
 				t.Logf("%-8v %d gateways, one limit: %-5v %3.0f %% of the knee at once, %.1f served a second, first tokens after %.2f s, one in twenty after %.2f s, each had %.1f to %.1f",
 					law, n, fleet, 100*atOnce, served, w.firsts[len(w.firsts)/2], w.firsts[len(w.firsts)*95/100], least, most)

@@ -47,7 +47,8 @@ func (l *Limiter) judge(now time.Time) {
 	rest := l.draining && !asMuch || !busy && atOnce <= light*l.limit
 	r.end(rest, l.draining, busy)
 	if rest {
-		l.rested, l.restedAt = now, atOnce
+		l.rested = now
+		l.restedAt = atOnce
 	}
 	l.before = seen{atOnce, excess}
 	switch {
@@ -103,7 +104,11 @@ func (l *Limiter) lower(atOnce, waiting float64) {
 }
 
 // settle begins to look for the knee close by.
-func (l *Limiter) settle() { l.ramping, l.step, l.hold = false, 1, holds }
+func (l *Limiter) settle() {
+	l.ramping = false
+	l.step = 1
+	l.hold = holds
+}
 
 // rise lets the limit grow, or has the upstream seen at rest first.
 func (l *Limiter) rise(now time.Time) {
@@ -128,7 +133,8 @@ func (l *Limiter) canDrain() bool { return drained*l.limit >= float64(l.cfg.Min)
 func (l *Limiter) forget() {
 	clear(l.bases)
 	l.others = [2]base{}
-	l.fall, l.ramping = fall{}, true
+	l.fall = fall{}
+	l.ramping = true
 }
 
 // seen is what a round has come to: how many ran, and by how much they took longer.

@@ -222,7 +222,8 @@ func TestKindsAndLengths(t *testing.T) {
 		w := newWorld(1, limiterOf(law), 32, 6, fast, slow)
 		w.run(30 * time.Minute)
 		for i := range 8 {
-			w.shapes[0].weight, w.shapes[1].weight = float64(1+9*(i%2)), float64(10-9*(i%2))
+			w.shapes[0].weight = float64(1 + 9*(i%2))
+			w.shapes[1].weight = float64(10 - 9*(i%2))
 			w.run(time.Minute).reset()
 			w.run(10 * time.Minute)
 			if w.near(32) < 0.8 {
@@ -234,7 +235,8 @@ func TestKindsAndLengths(t *testing.T) {
 		w.rate = func(time.Duration) float64 { return 1.5 }
 		w.run(3 * time.Minute).reset()
 		for i := range 8 {
-			w.shapes[0].weight, w.shapes[1].weight = float64(1+99*(i%2)), float64(100-99*(i%2))
+			w.shapes[0].weight = float64(1 + 99*(i%2))
+			w.shapes[1].weight = float64(100 - 99*(i%2))
 			w.run(10 * time.Minute)
 		}
 		if w.least < 24 {
@@ -260,7 +262,8 @@ func TestSlowerForGood(t *testing.T) {
 	for _, law := range laws {
 		w := flooded(law, 32, whole(400))
 		w.run(10 * time.Minute)
-		w.shapes[0].speed, w.shapes[0].first = 20, 400*time.Millisecond
+		w.shapes[0].speed = 20
+		w.shapes[0].first = 400 * time.Millisecond
 		length := w.shapes[0].mean()
 		w.run(60 * length).reset()
 		w.run(60 * length)
@@ -296,7 +299,8 @@ func TestManyKinds(t *testing.T) {
 			var shapes []shape
 			for i := range kinds {
 				s := chat(80)
-				s.model, s.first = fmt.Sprint(i), time.Duration(i%20+2)*50*time.Millisecond
+				s.model = fmt.Sprint(i)
+				s.first = time.Duration(i%20+2) * 50 * time.Millisecond
 				shapes = append(shapes, s)
 			}
 			w := newWorld(1, limiterOf(law), 32, 1.5*32/shapes[0].mean().Seconds(), shapes...)

@@ -69,7 +69,8 @@ func (l *Limiter) Configure(cfg Config) {
 	if cfg == l.cfg {
 		return
 	}
-	l.cfg, l.draining = cfg, false
+	l.cfg = cfg
+	l.draining = false
 	l.set(l.limit)
 }
 
@@ -106,7 +107,8 @@ func (l *Limiter) Overloaded(now, began time.Time) {
 	if began.Before(l.changed) {
 		return
 	}
-	if l.refused += (1 - l.refused) / refusedOf; l.refused < refusals {
+	l.refused += (1 - l.refused) / refusedOf
+	if l.refused < refusals {
 		return
 	}
 	l.refused = 0

@@ -42,7 +42,8 @@ func TestAnything(t *testing.T) {
 			}
 		}), 50, 2000).Draw(t, "told")
 		tell := func() (limits []int64) {
-			l, now := New(list[0].cfg), start
+			l := New(list[0].cfg)
+			now := start
 			for _, x := range list {
 				now = now.Add(x.after)
 				before := l.limit
@@ -134,7 +135,8 @@ func TestForgetsTheSame(t *testing.T) {
 func TestDrainsToTheEnd(t *testing.T) {
 	l := New(Config{Law: Gradient, Min: 4, Max: 100})
 	l.set(50)
-	now, drained := start, 0
+	now := start
+	drained := 0
 	for i := range 12 * 60 * 10 {
 		now = now.Add(100 * time.Millisecond)
 		before := l.draining

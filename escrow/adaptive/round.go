@@ -30,7 +30,8 @@ func (r *round) add(now time.Time, s *Sample, b, others *base) {
 	if s.Full {
 		r.full++
 	}
-	if r.last = now; r.all == 1 {
+	r.last = now
+	if r.all == 1 {
 		r.first = now
 	}
 	t := &r.plain
@@ -41,14 +42,18 @@ func (r *round) add(now time.Time, s *Sample, b, others *base) {
 	latency := s.Latency.Seconds()
 	if b.level == 0 {
 		b.learn(latency)
-		if b = others; b.level == 0 {
+		b = others
+		if b.level == 0 {
 			b.learn(latency)
 			return
 		}
 	}
 	excess := latency - b.level
 	t.n++
-	t.sum, t.squares, t.bases, t.vague = t.sum+excess, t.squares+excess*excess, t.bases+b.level, t.vague+1/float64(b.of)
+	t.sum = t.sum + excess
+	t.squares = t.squares + excess*excess
+	t.bases = t.bases + b.level
+	t.vague = t.vague + 1/float64(b.of)
 	if b.n == 0 {
 		r.touched = append(r.touched, b)
 	}
@@ -90,6 +95,7 @@ func (r *round) end(rest, drained, busy bool) {
 		if rest || !busy && b.of < memory {
 			b.follow()
 		}
-		b.n, b.sum = 0, 0
+		b.n = 0
+		b.sum = 0
 	}
 }

@@ -82,8 +82,15 @@ func newWorld(seed uint64, l *Limiter, slots int, rate float64, shapes ...shape)
 }
 
 func (w *world) reset() {
-	w.since, w.done, w.tokens, w.refused, w.turned, w.firsts, w.limits = w.now, 0, 0, 0, 0, nil, nil
-	w.least, w.most = math.MaxInt64, 0
+	w.since = w.now
+	w.done = 0
+	w.tokens = 0
+	w.refused = 0
+	w.turned = 0
+	w.firsts = nil
+	w.limits = nil
+	w.least = math.MaxInt64
+	w.most = 0
 }
 
 func (w *world) after(d time.Duration, f func()) {
@@ -135,7 +142,8 @@ func (w *world) draw() *job {
 	x := w.rand.Float64() * sum
 	for i := range w.shapes {
 		s := &w.shapes[i]
-		if x -= s.weight; x > 0 && i < len(w.shapes)-1 {
+		x -= s.weight
+		if x > 0 && i < len(w.shapes)-1 {
 			continue
 		}
 		j := &job{shape: s, tokens: s.length}

@@ -30,7 +30,8 @@ func (b *Cap) Hold(now time.Time, c int64) (Hold, Answer) {
 		return Hold{}, ans
 	}
 	b.used += c
-	ans.OK, ans.Remaining = true, left-c
+	ans.OK = true
+	ans.Remaining = left - c
 	return b.win.hold(c, MemberID{}), ans
 }
 

@@ -26,16 +26,20 @@ func wantUsed(t *testing.T, b interface{ Used(time.Time) int64 }, now time.Time,
 // its period.
 func TestCapOverMidnight(t *testing.T) {
 	b := NewCap(100, Day, nil)
-	noon, late, next := at("2026-05-05 12:00"), at("2026-05-05 23:59"), at("2026-05-06 00:01")
+	noon := at("2026-05-05 12:00")
+	late := at("2026-05-05 23:59")
+	next := at("2026-05-06 00:01")
 
 	a, ans := b.Hold(noon, 60)
 	if want := (Answer{OK: true, Ceiling: 100, Remaining: 40}); ans != want {
 		t.Fatalf("got %+v, want %+v", ans, want)
 	}
-	if _, ans = b.Hold(noon, 50); ans != (Answer{Ceiling: 100, Remaining: 40, RetryAt: at("2026-05-06 00:00")}) {
+	_, ans = b.Hold(noon, 50)
+	if ans != (Answer{Ceiling: 100, Remaining: 40, RetryAt: at("2026-05-06 00:00")}) {
 		t.Errorf("a call that does not fit: %+v", ans)
 	}
-	if _, ans = b.Hold(noon, 101); ans.OK || !ans.RetryAt.IsZero() {
+	_, ans = b.Hold(noon, 101)
+	if ans.OK || !ans.RetryAt.IsZero() {
 		t.Errorf("a call larger than the limit can retry: %+v", ans)
 	}
 	b.Settle(noon, a, 10)
@@ -67,7 +71,8 @@ func TestCapOfMoneyInAZone(t *testing.T) {
 	if ans.OK || !ans.RetryAt.Equal(at("2026-03-01 05:00")) {
 		t.Errorf("%+v", ans)
 	}
-	if _, ans = b.Hold(ans.RetryAt, 2); !ans.OK {
+	_, ans = b.Hold(ans.RetryAt, 2)
+	if !ans.OK {
 		t.Errorf("%+v", ans)
 	}
 }

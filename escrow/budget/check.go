@@ -37,7 +37,8 @@ func (s *Split) Check() error {
 	case quiet != s.quiet:
 		return fmt.Errorf("budget: weight %d is quiet, the books say %d", quiet, s.quiet)
 	}
-	seen, last := 0, int32(none)
+	seen := 0
+	last := int32(none)
 	weight, _, err := s.asked.check(s.asked.root, &seen, &last)
 	if err == nil && (seen != count || weight != asked) {
 		err = fmt.Errorf("budget: %d members asked, weight %d; the tree has %d, weight %d", count, asked, seen, weight)

@@ -33,8 +33,10 @@ func (s *Split) setAway(i int32, amount int64) {
 		s.takeOut(i)
 		s.enter(m)
 	}
-	m.used, m.away = m.used+d, m.away+d
-	s.total, s.away = s.total+d, s.away+d
+	m.used = m.used + d
+	m.away = m.away + d
+	s.total = s.total + d
+	s.away = s.away + d
 	m.idle = max(m.idle, s.clock()-s.spent(m))
 	s.place(i)
 }
@@ -42,7 +44,10 @@ func (s *Split) setAway(i int32, amount int64) {
 // setRest changes what who is gone used elsewhere.
 func (s *Split) setRest(rest int64) {
 	d := min(max(0, rest), maxUsed-(s.total-s.rest)) - s.rest
-	s.total, s.left, s.away, s.rest = s.total+d, s.left+d, s.away+d, s.rest+d
+	s.total = s.total + d
+	s.left = s.left + d
+	s.away = s.away + d
+	s.rest = s.rest + d
 }
 
 // ElsewhereInAll sets what was used in other processes in all. What is more than of the members

@@ -15,11 +15,13 @@ func TestElsewhere_AsOne(t *testing.T) {
 		now := at("2026-05-05 12:00")
 		cfg := Config{Limit: rapid.Int64Range(1, 2000).Draw(t, "limit"), Period: Hour}
 		names := []string{"a", "b", "c", "d"}
-		one, list := NewSplit(cfg), make([]*Split, processes)
+		one := NewSplit(cfg)
+		list := make([]*Split, processes)
 		ids := make([]map[string]MemberID, processes+1)
 		all := append(list, nil)
 		for i := range all {
-			if all[i] = NewSplit(cfg); i == processes {
+			all[i] = NewSplit(cfg)
+			if i == processes {
 				all[i] = one
 			}
 			ids[i] = map[string]MemberID{}
@@ -77,7 +79,8 @@ func TestElsewhere_AsOne(t *testing.T) {
 				list[c.at].Settle(now, c.here, took)
 				one.Settle(now, c.one, took)
 			default:
-				i, cost := rapid.IntRange(0, processes-1).Draw(t, "where"), rapid.Int64Range(1, 500).Draw(t, "cost")
+				i := rapid.IntRange(0, processes-1).Draw(t, "where")
+				cost := rapid.Int64Range(1, 500).Draw(t, "cost")
 				h, got := list[i].Hold(now, ids[i][name], cost)
 				g, want := one.Hold(now, ids[processes][name], cost)
 				if got.OK != want.OK || got.Remaining != want.Remaining || got.Ceiling != want.Ceiling {

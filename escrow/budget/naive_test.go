@@ -45,9 +45,13 @@ func (w *twin) advance(now time.Time) {
 		if any {
 			m.present = m.asked
 		}
-		m.asked, m.used, m.idle = false, 0, 0
+		m.asked = false
+		m.used = 0
+		m.idle = 0
 		if m.gone {
-			m.present, m.added = false, false // its slot is given away
+			// its slot is given away
+			m.present = false
+			m.added = false
 		}
 	}
 }
@@ -108,7 +112,8 @@ func (w *twin) position(m *twinMember) (spent, pos int64) {
 }
 
 func (w *twin) touch(m *twinMember) {
-	m.present, m.asked = true, true
+	m.present = true
+	m.asked = true
 	if spent, _ := w.position(m); m.idle+spent < w.clock() {
 		m.idle = w.clock() - spent
 	}
@@ -150,7 +155,8 @@ func (w *twin) hold(now time.Time, m *twinMember, c int64) Answer {
 	}
 	m.used += c
 	_, m.pos = w.position(m)
-	ans.OK, ans.Remaining = true, room-c
+	ans.OK = true
+	ans.Remaining = room - c
 	return ans
 }
 
@@ -161,7 +167,9 @@ func (w *twin) retryAt(m *twinMember, c, free int64) time.Time {
 	if c > free || w.cfg.NoDecay {
 		return w.end
 	}
-	lo, hi := w.clock(), w.span() // refused at lo, admitted at hi
+	// refused at lo, admitted at hi
+	lo := w.clock()
+	hi := w.span()
 	for hi-lo > 1 {
 		if mid := lo + (hi-lo)/2; c <= free-w.reserved(m, mid) {
 			hi = mid
@@ -194,7 +202,10 @@ func (w *twin) settle(now time.Time, m *twinMember, held int64, period time.Time
 
 func (w *twin) add(now time.Time, m *twinMember, weight int64) {
 	w.advance(now)
-	m.weight, m.gone, m.added, m.present = weight, false, true, true
+	m.weight = weight
+	m.gone = false
+	m.added = true
+	m.present = true
 	if m.asked {
 		_, m.pos = w.position(m)
 	}

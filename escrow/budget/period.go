@@ -54,12 +54,14 @@ func (p Period) Bounds(now time.Time, loc *time.Location) (start, end time.Time)
 		loc = time.UTC
 	}
 	wall := p.first(wallClock(now.In(loc)))
-	start, end = reached(wall, loc), reached(p.next(wall), loc)
+	start = reached(wall, loc)
+	end = reached(p.next(wall), loc)
 	// More than once only where the clock was put back over an edge, or over a
 	// day that does not exist.
 	for !now.Before(end) {
 		wall = p.next(wall)
-		start, end = end, reached(p.next(wall), loc)
+		start = end
+		end = reached(p.next(wall), loc)
 	}
 	return start, end
 }

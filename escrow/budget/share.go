@@ -21,7 +21,8 @@ func (s *Split) weights() int64 { return s.asked.weight() + s.quiet }
 // spent is how many µs of the window m's use is worth, at the rate at which
 // its share would just last. It stops at the whole window. m must be lifted.
 func (s *Split) spent(m *member) int64 {
-	used, share := mul(m.used, s.weights()+m.weight), mul(s.base(), m.weight)
+	used := mul(m.used, s.weights()+m.weight)
+	share := mul(s.base(), m.weight)
 	if !used.less(share) {
 		return s.asked.span
 	}
@@ -57,7 +58,10 @@ func (s *Split) lift(i int32) {
 // enter begins a member's books of the period, if it has none.
 func (s *Split) enter(m *member) {
 	if m.last != s.round {
-		m.last, m.used, m.idle, m.away = s.round, 0, 0, 0
+		m.last = s.round
+		m.used = 0
+		m.idle = 0
+		m.away = 0
 	}
 }
 
@@ -133,7 +137,10 @@ func (s *Split) advance(now time.Time) {
 func (s *Split) open(from time.Time) {
 	s.from = from.Truncate(time.Microsecond)
 	s.asked.reset(int64(s.win.end.Sub(s.from) / time.Microsecond))
-	s.total, s.left, s.away, s.rest = 0, 0, 0, 0
+	s.total = 0
+	s.left = 0
+	s.away = 0
+	s.rest = 0
 	for _, i := range s.gone {
 		s.members[i] = member{gen: s.members[i].gen + 1}
 		s.free = append(s.free, i)

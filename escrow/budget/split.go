@@ -92,8 +92,10 @@ func NewSplit(cfg Config) *Split {
 // Clone copies a budget with its books. The copy's members have the same MemberIDs.
 func (s *Split) Clone() *Split {
 	c := *s
-	c.members, c.free = slices.Clone(s.members), slices.Clone(s.free)
-	c.byName, c.gone = maps.Clone(s.byName), maps.Clone(s.gone)
+	c.members = slices.Clone(s.members)
+	c.free = slices.Clone(s.free)
+	c.byName = maps.Clone(s.byName)
+	c.gone = maps.Clone(s.gone)
 	c.asked.nodes = slices.Clone(s.asked.nodes)
 	return &c
 }
@@ -118,7 +120,8 @@ func (s *Split) Add(now time.Time, name string, weight int64) MemberID {
 	}
 	s.byName[name] = i
 	m := &s.members[i]
-	m.weight, m.gone = weight, false
+	m.weight = weight
+	m.gone = false
 	if m.last == s.round {
 		s.left -= m.used
 		s.place(i)
@@ -164,7 +167,8 @@ func (s *Split) Remove(now time.Time, id MemberID) {
 		s.left += m.used
 	}
 	s.sum -= m.weight
-	m.weight, m.gone = 0, true
+	m.weight = 0
+	m.gone = true
 	delete(s.byName, m.name)
 	s.gone[m.name] = i
 }
@@ -189,7 +193,8 @@ func (s *Split) Hold(now time.Time, id MemberID, c int64) (Hold, Answer) {
 	}
 	m.used += c
 	s.total += c
-	ans.OK, ans.Remaining = true, room-c
+	ans.OK = true
+	ans.Remaining = room - c
 	return s.win.hold(c, id), ans
 }
 

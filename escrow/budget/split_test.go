@@ -37,7 +37,8 @@ func checkAgainstTwin(t *rapid.T) {
 		NoDecay: rapid.Bool().Draw(t, "nodecay"),
 	}
 	weight := rapid.SampledFrom([]int64{1, 333, 1000, 4000, MaxWeight})
-	s, w := NewSplit(cfg), &twin{cfg: cfg}
+	s := NewSplit(cfg)
+	w := &twin{cfg: cfg}
 	now := t0
 	n := rapid.IntRange(1, 9).Draw(t, "members")
 	ids := make([]MemberID, n)
@@ -82,14 +83,16 @@ func checkAgainstTwin(t *rapid.T) {
 			}).Draw(t, "step") * time.Duration(rapid.IntRange(1, 3).Draw(t, "times")))
 		},
 		"weigh": func(t *rapid.T) {
-			i, x := member.Draw(t, "member"), weight.Draw(t, "weight")
+			i := member.Draw(t, "member")
+			x := weight.Draw(t, "weight")
 			if !w.members[i].gone {
 				s.SetWeight(now, ids[i], x)
 				w.setWeight(now, w.members[i], x)
 			}
 		},
 		"come or go": func(t *rapid.T) {
-			i, x := member.Draw(t, "member"), weight.Draw(t, "weight")
+			i := member.Draw(t, "member")
+			x := weight.Draw(t, "weight")
 			if w.members[i].gone {
 				ids[i] = s.Add(now, fmt.Sprint(i), x)
 				w.advance(now)

@@ -122,7 +122,8 @@ func (s *Split) Restore(now time.Time, st SplitState) {
 func (s *Split) restoreMember(st MemberState) {
 	i, known := s.byName[st.Name]
 	if !known {
-		if i, known = s.gone[st.Name]; !known {
+		i, known = s.gone[st.Name]
+		if !known {
 			i = s.slot(st.Name)
 			s.gone[st.Name] = i
 			s.members[i].gone = true
@@ -137,7 +138,8 @@ func (s *Split) restoreMember(st MemberState) {
 		s.quiet += m.weight
 		return
 	}
-	m.last, m.away = s.round, 0
+	m.last = s.round
+	m.away = 0
 	m.used = min(max(0, st.Used), maxUsed-s.total)
 	m.idle = min(max(0, int64(st.Idle/time.Microsecond)), s.asked.span)
 	s.total += m.used

@@ -90,7 +90,8 @@ func overWire(t *rapid.T, st SplitState) SplitState {
 		t.Fatal(err)
 	}
 	var buf bytes.Buffer
-	if err = gob.NewEncoder(&buf).Encode(st); err == nil {
+	err = gob.NewEncoder(&buf).Encode(st)
+	if err == nil {
 		err = gob.NewDecoder(&buf).Decode(&fromGob)
 	}
 	if err != nil {

@@ -176,7 +176,8 @@ func BenchmarkHold(b *testing.B) {
 		for _, kind := range []string{"admit", "refuse"} {
 			b.Run(fmt.Sprintf("members=%d/%s", n, kind), func(b *testing.B) {
 				s, ids := filled(n)
-				now, c := t0.Add(30*time.Minute), int64(10)
+				now := t0.Add(30 * time.Minute)
+				c := int64(10)
 				if kind == "refuse" {
 					c = MaxLimit / 2
 				}

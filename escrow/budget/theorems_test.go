@@ -145,7 +145,8 @@ func TestT4_BackloggedMembersAreFair(t *testing.T) {
 		w.backlog(t, n, most, []int{0, 500})
 		for i := range n {
 			for j := range i {
-				ui, uj := w.UsedBy(w.now, w.ids[i]), w.UsedBy(w.now, w.ids[j])
+				ui := w.UsedBy(w.now, w.ids[i])
+				uj := w.UsedBy(w.now, w.ids[j])
 				// |ui/wi - uj/wj| ≤ most (1/wi + 1/wj), times wi wj.
 				diff := new(big.Int).Sub(product(ui, w.weights[j]), product(uj, w.weights[i]))
 				if diff.Abs(diff).Cmp(product(most, w.weights[i]+w.weights[j])) > 0 {

@@ -22,7 +22,10 @@ type node struct {
 }
 
 // reset empties the tree for a window of span µs.
-func (t *tree) reset(span int64) { t.span, t.root = span, none }
+func (t *tree) reset(span int64) {
+	t.span = span
+	t.root = none
+}
 
 // weight is the sum of all weights.
 func (t *tree) weight() int64 {
@@ -150,7 +153,8 @@ func (t *tree) total() wide {
 // are at their position, or at the present if that is later. idle is the
 // weight of members outside of the tree, which are at the present.
 func (t *tree) unspent(at, idle int64) wide {
-	behind, ahead := idle, t.total()
+	behind := idle
+	ahead := t.total()
 	for i := t.root; i != none; {
 		if t.nodes[i].pos > at {
 			i = t.nodes[i].left
@@ -168,13 +172,15 @@ func (t *tree) unspent(at, idle int64) wide {
 // present it is not. Between two positions unspent is a falling line; the search
 // finds the two, and the rest is a division.
 func (t *tree) earliest(idle int64, want wide) int64 {
-	behind, ahead := idle, t.total()
+	behind := idle
+	ahead := t.total()
 	for i := t.root; i != none; {
 		weight, left := t.upTo(i)
 		weight += behind
 		left = ahead.minus(left)
 		if want.less(mul(weight, t.span-t.nodes[i].pos).plus(left)) {
-			behind, ahead = weight, left
+			behind = weight
+			ahead = left
 			i = t.nodes[i].right // not yet, when the present is there
 			continue
 		}

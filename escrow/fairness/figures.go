@@ -11,13 +11,17 @@ func (m *Meter) lend(dt float64, s Sample) {
 	}
 	at := m.at()
 	full := minute * s.Part * min(1, at.Seconds()/window.Seconds())
-	over, free := m.given, m.later // scratch
-	overs, frees := 0.0, 0.0
+	// scratch
+	over := m.given
+	free := m.later
+	overs := 0.0
+	frees := 0.0
 	for i, l := range m.leaves {
 		sum := l.minute(at)
 		own := m.guaranteed[i] * full
 		over[i], free[i] = max(0, sum.received-own), max(0, own-sum.demand(l))
-		overs, frees = overs+over[i], frees+free[i]
+		overs = overs + over[i]
+		frees = frees + free[i]
 	}
 	if overs == 0 || frees == 0 {
 		return
@@ -58,7 +62,9 @@ type LeafFigures struct {
 func (m *Meter) Figures() Figures {
 	f := Figures{Jain: 1, Leaves: make([]LeafFigures, len(m.leaves))}
 	at := m.at()
-	sum, squares, n := 0.0, 0.0, 0.0
+	sum := 0.0
+	squares := 0.0
+	n := 0.0
 	for i, l := range m.leaves {
 		c := l.minute(at)
 		f.Leaves[i] = LeafFigures{
@@ -68,7 +74,9 @@ func (m *Meter) Figures() Figures {
 		}
 		x, counts := l.ratio(&c)
 		if counts {
-			sum, squares, n = sum+x, squares+x*x, n+1
+			sum = sum + x
+			squares = squares + x*x
+			n = n + 1
 			f.Deviation = max(f.Deviation, x-1, 1-x)
 		}
 	}

@@ -43,14 +43,18 @@ func NewMeter(now time.Time) *Meter { return &Meter{tree: NewTree(), start: now,
 // Plant says who there is from now on: a tree, its leaves in their order, and the floors
 // of its nodes.
 func (m *Meter) Plant(t *Tree, leaves []*Leaf, floors []Floor) {
-	m.tree, m.leaves, m.floors = t, leaves, nil
+	m.tree = t
+	m.leaves = leaves
+	m.floors = nil
 	for _, f := range floors {
 		m.floors = append(m.floors, floor{node: f.Node, minute: float64(f.Virtual)})
 	}
 	n := len(leaves)
 	m.guaranteed = make([]float64, n)
 	t.Guaranteed(m.guaranteed)
-	m.wants, m.given, m.later = make([]float64, n), make([]float64, n), make([]float64, n)
+	m.wants = make([]float64, n)
+	m.given = make([]float64, n)
+	m.later = make([]float64, n)
 	m.balance()
 }
 
@@ -104,9 +108,11 @@ func (m *Meter) at() time.Duration { return m.last.Sub(m.start) - 1 }
 func (m *Meter) ask(s Sample) (handed, back float64) {
 	for i, l := range m.leaves {
 		a := &s.Leaves[i]
-		received, turned := float64(a.Received-l.was.received)+l.refund(m.mark, a), float64(a.Turned-l.was.turned)
+		received := float64(a.Received-l.was.received) + l.refund(m.mark, a)
+		turned := float64(a.Turned - l.was.turned)
 		l.was = countersOf(a)
-		l.waiting, l.usual = float64(a.Waiting), float64(a.Usual)
+		l.waiting = float64(a.Waiting)
+		l.usual = float64(a.Usual)
 		if received != 0 || turned != 0 {
 			l.cellAt(m.mark).add(cell{received: received, turned: turned}, 1)
 		}
@@ -191,7 +197,8 @@ func (m *Meter) payFloors() {
 // balance forgets what the fluid server has served of what has gone away since: it went to
 // those who have really got more than it gave them.
 func (m *Meter) balance() {
-	gone, more := 0.0, 0.0
+	gone := 0.0
+	more := 0.0
 	for _, l := range m.leaves {
 		if over := l.lag - l.waiting; over > 0 {
 			gone += over

@@ -52,7 +52,8 @@ type comeback struct {
 }
 
 func newRig(t *testing.T, cfg escrow.Config) *rig {
-	cfg.MaxQueue, cfg.TicketWait = 10_000, 10*time.Second
+	cfg.MaxQueue = 10_000
+	cfg.TicketWait = 10 * time.Second
 	return &rig{t: t, p: escrow.New(t0, cfg), cfg: cfg, m: NewMeter(t0), now: t0, rng: rand.New(rand.NewPCG(1, 2)), owners: map[escrow.Handle]*caller{}}
 }
 
@@ -185,39 +186,55 @@ func TestMeter_FairPool(t *testing.T) {
 		entitled []float64
 	}{
 		{"all ask for more than they get", limit, func(r *rig, c []*caller) {
-			c[0].keep, c[1].keep, c[2].keep = 8, 8, 8
+			c[0].keep = 8
+			c[1].keep = 8
+			c[2].keep = 8
 			r.run(2 * time.Minute)
 		}, []float64{4. / 7, 2. / 7, 1. / 7}},
 		{"one asks for less", limit, func(r *rig, c []*caller) {
-			c[0].rate, c[1].keep, c[2].keep = 5, 8, 8 // a tenth
+			// a tenth
+			c[0].rate = 5
+			c[1].keep = 8
+			c[2].keep = 8
 			r.run(2 * time.Minute)
 		}, []float64{.1, .6, .3}},
 		{"nobody asks for more than there is", idle, func(r *rig, c []*caller) {
-			c[0].rate, c[1].rate, c[2].rate = 5, 10, 5
+			c[0].rate = 5
+			c[1].rate = 10
+			c[2].rate = 5
 			r.run(2 * time.Minute)
 		}, []float64{.1, .2, .1}},
 		{"calls take a fifth of what they declare", limit, func(r *rig, c []*caller) {
 			for i, keep := range []int{8, 8, 8} {
-				c[i].keep, c[i].cost, c[i].took, c[i].run = keep, 1000, 200, 3*time.Second
+				c[i].keep = keep
+				c[i].cost = 1000
+				c[i].took = 200
+				c[i].run = 3 * time.Second
 			}
 			r.run(3 * time.Minute)
 		}, nil},
 		{"and one of them nothing less", settled, func(r *rig, c []*caller) {
-			c[0].keep, c[0].cost, c[0].took, c[0].run = 8, 1000, 200, 2*time.Second
-			c[1].keep, c[2].keep = 8, 8
+			c[0].keep = 8
+			c[0].cost = 1000
+			c[0].took = 200
+			c[0].run = 2 * time.Second
+			c[1].keep = 8
+			c[2].keep = 8
 			r.run(3 * time.Minute)
 			c[0].cost = 200 // until it is known calls that run seem to take more than they do
 			r.run(time.Minute)
 		}, nil},
 		{"callers come back when told", limit, func(r *rig, c []*caller) {
 			for i, rate := range []float64{40, 20, 10} {
-				c[i].rate, c[i].denied = rate, true
+				c[i].rate = rate
+				c[i].denied = true
 			}
 			r.run(3 * time.Minute)
 		}, nil},
 		{"and one of them asks for little", limit, func(r *rig, c []*caller) {
 			for i, rate := range []float64{40, 20, 3} {
-				c[i].rate, c[i].denied = rate, true
+				c[i].rate = rate
+				c[i].denied = true
 			}
 			r.run(3 * time.Minute)
 		}, []float64{.627, .313, .06}},
@@ -225,7 +242,9 @@ func TestMeter_FairPool(t *testing.T) {
 			for i := range c {
 				c[i].cost = 2000
 			}
-			c[0].keep, c[1].keep, c[2].rate = 4, 4, 1./20
+			c[0].keep = 4
+			c[1].keep = 4
+			c[2].rate = 1. / 20
 			r.run(5 * time.Minute)
 		}, []float64{.6, .3, .1}},
 		{"one comes late", limit, func(r *rig, c []*caller) {
@@ -242,24 +261,32 @@ func TestMeter_FairPool(t *testing.T) {
 			r.run(29 * time.Second)
 		}, nil},
 		{"calls differ in what they take most of, and one comes late", both, func(r *rig, c []*caller) {
-			c[0].keep, c[0].cost = 8, 1000
-			c[1].keep, c[1].cost = 200, 10
+			c[0].keep = 8
+			c[0].cost = 1000
+			c[1].keep = 200
+			c[1].cost = 10
 			r.run(5 * time.Minute)
-			c[2].keep, c[2].cost = 200, 10
+			c[2].keep = 200
+			c[2].cost = 10
 			r.run(2 * time.Minute)
 		}, nil},
 		{"and then they go, and another asks for half", both, func(r *rig, c []*caller) {
-			c[0].keep, c[0].cost = 8, 1000
-			c[1].keep, c[1].cost = 200, 10
+			c[0].keep = 8
+			c[0].cost = 1000
+			c[1].keep = 200
+			c[1].cost = 10
 			r.run(5 * time.Minute)
-			c[0].keep, c[1].keep = 0, 0
+			c[0].keep = 0
+			c[1].keep = 0
 			r.run(30 * time.Second)
-			c[2].rate, c[2].cost = 50, 10
+			c[2].rate = 50
+			c[2].cost = 10
 			r.run(time.Minute)
 		}, []float64{0, 0, .5}},
 		{"slots", slots, func(r *rig, c []*caller) {
 			for i := range c {
-				c[i].keep, c[i].run = 20, 500*time.Millisecond
+				c[i].keep = 20
+				c[i].run = 500 * time.Millisecond
 			}
 			r.run(2 * time.Minute)
 		}, []float64{4. / 7, 2. / 7, 1. / 7}},
@@ -283,7 +310,8 @@ func TestMeter_FairPool(t *testing.T) {
 func TestMeter_Conserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "leaves")
-		tree, m := NewTree(), NewMeter(t0)
+		tree := NewTree()
+		m := NewMeter(t0)
 		var leaves []*Leaf
 		var floors []Floor
 		for range n {
@@ -296,7 +324,9 @@ func TestMeter_Conserves(t *testing.T) {
 		m.Plant(tree, leaves, floors)
 		s := Sample{Part: 1, TPM: 1000, Leaves: make([]escrow.Account, n), Burst: time.Duration(rapid.IntRange(0, 30).Draw(t, "burst")) * time.Second}
 		served := make([][20]int64, n) // by mark, less what was given back
-		asked, mostBack, refunded := make([]float64, n), rapid.SampledFrom([]int64{0, escrow.WholeMinute / 600}).Draw(t, "refund"), 0.0
+		asked := make([]float64, n)
+		mostBack := rapid.SampledFrom([]int64{0, escrow.WholeMinute / 600}).Draw(t, "refund")
+		refunded := 0.0
 		for second := range rapid.IntRange(1, 50).Draw(t, "seconds") {
 			for i := range s.Leaves {
 				a := &s.Leaves[i]
@@ -318,10 +348,12 @@ func TestMeter_Conserves(t *testing.T) {
 				asked[i] += float64(max(0, received) + a.Waiting + turned)
 			}
 			m.Step(t0.Add(time.Duration(second+1)*time.Second), s)
-			entitled, received := 0.0, 0.0
+			entitled := 0.0
+			received := 0.0
 			for i, l := range leaves {
 				c := l.minute(m.at())
-				entitled, received = entitled+c.entitled, received+c.received
+				entitled = entitled + c.entitled
+				received = received + c.received
 				if most := asked[i]; c.entitled > most+1e3 {
 					t.Fatalf("after %d s leaf %d is entitled to %g, and asked for %g", second+1, i, c.entitled/minute, most/minute)
 				}
@@ -347,10 +379,14 @@ func TestMeter_UnfairPool(t *testing.T) {
 		{"they give up after five seconds", func(i int64, b *escrow.Account) { b.Waiting = min(i+1, 5) * second; b.Turned = max(0, i-4) * second }, .5},
 		{"there are few of them", func(i int64, b *escrow.Account) { b.Turned += second / 5 }, .2},
 		{"all wait for the same one", func(i int64, b *escrow.Account) { b.Waiting = 12 * second }, .5},
-		{"the same places are kept for them", func(i int64, b *escrow.Account) { b.Waiting, b.Kept = 12*second, 12*second }, .2},
+		{"the same places are kept for them", func(i int64, b *escrow.Account) {
+			b.Waiting = 12 * second
+			b.Kept = 12 * second
+		}, .2},
 		{"there are none", func(int64, *escrow.Account) {}, 0},
 	} {
-		tree, m := NewTree(), NewMeter(t0)
+		tree := NewTree()
+		m := NewMeter(t0)
 		tree.Leaf(Root, 1)
 		tree.Leaf(Root, 1)
 		m.Plant(tree, []*Leaf{{}, {}}, nil)
@@ -362,14 +398,17 @@ func TestMeter_UnfairPool(t *testing.T) {
 			m.Step(t0.Add(time.Duration(i+1)*time.Second), s)
 		}
 		f := m.Figures()
-		a, b := f.Leaves[0], f.Leaves[1]
+		a := f.Leaves[0]
+		b := f.Leaves[1]
 		if math.Abs(b.Entitled-c.want) > .02 || math.Abs(a.Entitled+b.Entitled-1) > .001 {
 			t.Errorf("%s: who gets nothing is entitled to %.3f, want %.3f, and who gets all to %.3f", c.what, b.Entitled, c.want, a.Entitled)
 		}
 		x := 1 / max(1-c.want, 1e-9) // what the other has of what it is entitled to
-		jain, deviation := (x*x)/(2*x*x), 1.
+		jain := (x * x) / (2 * x * x)
+		deviation := 1.
 		if c.want == 0 {
-			jain, deviation = 1, 0
+			jain = 1
+			deviation = 0
 		}
 		if math.Abs(f.Jain-jain) > .01 || math.Abs(f.Deviation-deviation) > .03 {
 			t.Errorf("%s: Jain's index is %.3f and the deviation %.3f, want %.3f and %.3f", c.what, f.Jain, f.Deviation, jain, deviation)
@@ -406,7 +445,8 @@ func TestMeter_Tree(t *testing.T) {
 	r.m.Plant(tree, leaves, floors)
 	r.run(3 * time.Minute)
 	r.check("all wait", .999, .03, .375, .3, .225, .1)
-	r.callers[2].keep, r.callers[1].keep = 0, 0
+	r.callers[2].keep = 0
+	r.callers[1].keep = 0
 	r.callers[1].rate = 15 // calls of 200 tokens: 180 a minute and 1000 of them
 	r.run(3 * time.Minute)
 	r.check("one is gone, and one asks for little", .999, .03, .6, .3, 0, .1)
@@ -416,7 +456,8 @@ func TestMeter_Tree(t *testing.T) {
 // the other the rest; and then neither uses its half.
 func TestMeter_Lends(t *testing.T) {
 	const second = escrow.WholeMinute / 60
-	tree, m := NewTree(), NewMeter(t0)
+	tree := NewTree()
+	m := NewMeter(t0)
 	tree.Leaf(Root, 1)
 	tree.Leaf(Root, 1)
 	m.Plant(tree, []*Leaf{{}, {}}, nil)
@@ -442,13 +483,15 @@ func TestMeter_Lends(t *testing.T) {
 	}
 	run(60, .2, .4)
 	before = m.Figures()
-	if f = run(60, .2, .4); f.Leaves[0].Lent != before.Leaves[0].Lent || f.Leaves[1].Borrowed != before.Leaves[1].Borrowed {
+	f = run(60, .2, .4)
+	if f.Leaves[0].Lent != before.Leaves[0].Lent || f.Leaves[1].Borrowed != before.Leaves[1].Borrowed {
 		t.Errorf("tenants that use less than their halves lend and borrow: %+v, and before %+v", f, before)
 	}
 	s.Leaves[0].Waiting = escrow.WholeMinute / 10 * 3
 	run(60, .2, .8)
 	before = m.Figures()
-	if f = run(60, .2, .8); f.Leaves[0].Lent > before.Leaves[0].Lent+1 {
+	f = run(60, .2, .8)
+	if f.Leaves[0].Lent > before.Leaves[0].Lent+1 {
 		t.Errorf("who waits for all of its half lends %.0f tokens of it", f.Leaves[0].Lent-before.Leaves[0].Lent)
 	}
 	s.Leaves[0].Waiting = 0
@@ -470,7 +513,8 @@ func TestMeter_Replant(t *testing.T) {
 		}
 		m.Plant(tree, leaves, nil)
 	}
-	a, b := &Leaf{}, NewLeaf(escrow.Account{Received: 1000 * second, Turned: 7 * second})
+	a := &Leaf{}
+	b := NewLeaf(escrow.Account{Received: 1000 * second, Turned: 7 * second})
 	plant(a)
 	for i := range int64(10) {
 		m.Step(m.last.Add(time.Second), Sample{Part: 1, Leaves: []escrow.Account{{Received: (i + 1) * second}}})
@@ -486,7 +530,8 @@ func TestMeter_Replant(t *testing.T) {
 
 func BenchmarkStep(b *testing.B) {
 	const n = 10_000
-	tree, m := NewTree(), NewMeter(t0)
+	tree := NewTree()
+	m := NewMeter(t0)
 	leaves := make([]*Leaf, n)
 	for i := range leaves {
 		tree.Leaf(Root, float64(1+i%7))

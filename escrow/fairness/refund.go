@@ -25,7 +25,8 @@ func (l *Leaf) refund(mark int64, a *escrow.Account) (sum float64) {
 		}
 		i := of % escrow.Marks
 		back := float64(a.Refunded[i] - l.was.refunded[i])
-		if l.back[k] = back; back != 0 {
+		l.back[k] = back
+		if back != 0 {
 			l.cellAt(of).received -= back
 		}
 		sum += back
@@ -38,10 +39,12 @@ func (l *Leaf) refund(mark int64, a *escrow.Account) (sum float64) {
 // share what there was not.
 func (m *Meter) takeBack() {
 	for k := range min(escrow.Marks, m.mark+1) {
-		backs, entitled := 0.0, 0.0
+		backs := 0.0
+		entitled := 0.0
 		for _, l := range m.leaves {
 			if l.waiting > 0 {
-				backs, entitled = backs+l.back[k], entitled+l.entitledIn(m.mark-k)
+				backs = backs + l.back[k]
+				entitled = entitled + l.entitledIn(m.mark-k)
 			}
 		}
 		for _, l := range m.leaves {

@@ -61,9 +61,11 @@ func trial(list []*claim, capacity float64) (out []float64) {
 	at := func(c *claim, level float64) float64 {
 		return min(c.wants(), max(c.least()*scale, c.weight*level))
 	}
-	lo, hi := 0.0, 1e9
+	lo := 0.0
+	hi := 1e9
 	for range 200 {
-		mid, all := (lo+hi)/2, 0.0
+		mid := (lo + hi) / 2
+		all := 0.0
 		for _, c := range list {
 			all += at(c, mid)
 		}
@@ -115,7 +117,8 @@ func TestMaxMinIsTrial(t *testing.T) {
 			got := make([]float64, tree.Leaves())
 			tree.MaxMin(capacity, demands, got)
 			want := trial(list, capacity)
-			given, wanted := 0.0, 0.0
+			given := 0.0
+			wanted := 0.0
 			for i := range want {
 				if math.Abs(got[i]-want[i]) > 1e-6*(1+capacity) {
 					t.Fatalf("leaf %d wants %g: got %g, by trial %g", i, demands[i], got[i], want[i])
@@ -123,7 +126,8 @@ func TestMaxMinIsTrial(t *testing.T) {
 				if got[i] > demands[i]+1e-9 {
 					t.Fatalf("leaf %d wants %g and gets %g", i, demands[i], got[i])
 				}
-				given, wanted = given+got[i], wanted+demands[i]
+				given = given + got[i]
+				wanted = wanted + demands[i]
 			}
 			if most := min(capacity, wanted); math.Abs(given-most) > 1e-6*(1+capacity) {
 				t.Fatalf("%g was shared out, want %g", given, most)
@@ -155,7 +159,8 @@ func TestMaxMin(t *testing.T) {
 		tree := NewTree()
 		org := tree.Inner(Root, 3)
 		tree.Leaf(org, 3)
-		y, b := tree.Leaf(org, 1), tree.Leaf(Root, 1)
+		y := tree.Leaf(org, 1)
+		b := tree.Leaf(Root, 1)
 		for i, n := range []int{org, y, b} {
 			tree.Floor(n, c.floors[i])
 		}

@@ -36,7 +36,9 @@ func TestNothingAllocates(t *testing.T) {
 
 // crowd is 10,000 calls of so many tenants that run, each somewhere.
 func crowd(tenants int) (*Book, []Stream, []int64, []Kind) {
-	b, r, l := New(Config{}), newRand(1), laws[1]
+	b := New(Config{})
+	r := newRand(1)
+	l := laws[1]
 	kinds := make([]Kind, tenants)
 	for i := range kinds {
 		kinds[i] = Kind{fmt.Sprint(i), "gold", "m"}
@@ -45,7 +47,8 @@ func crowd(tenants int) (*Book, []Stream, []int64, []Kind) {
 			b.End(&s, l.draw(r), true)
 		}
 	}
-	calls, at := make([]Stream, 10_000), make([]int64, 10_000)
+	calls := make([]Stream, 10_000)
+	at := make([]int64, 10_000)
 	for i := range calls {
 		calls[i] = b.Start(kinds[i%tenants], l.most)
 		at[i] = r.Int64N(500)
@@ -60,7 +63,8 @@ func BenchmarkReach(b *testing.B) {
 	for _, tenants := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
 			book, calls, at, kinds := crowd(tenants)
-			r, l := newRand(2), laws[1]
+			r := newRand(2)
+			l := laws[1]
 			lengths := make([]int64, len(calls))
 			for i := range lengths {
 				lengths[i] = at[i] + l.draw(r)
@@ -68,10 +72,12 @@ func BenchmarkReach(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if i++; i == len(calls) {
+				i++
+				if i == len(calls) {
 					i = 0
 				}
-				if at[i] += 15; at[i] < lengths[i] {
+				at[i] += 15
+				if at[i] < lengths[i] {
 					book.Reach(&calls[i], at[i])
 					continue
 				}
@@ -88,7 +94,8 @@ func BenchmarkReachSame(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		if i++; i == len(calls) {
+		i++
+		if i == len(calls) {
 			i = 0
 		}
 		book.Reach(&calls[i], at[i])
@@ -100,11 +107,13 @@ func BenchmarkCall(b *testing.B) {
 	for _, tenants := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
 			book, _, _, kinds := crowd(tenants)
-			r, l := newRand(2), laws[1]
+			r := newRand(2)
+			l := laws[1]
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if i++; i == tenants {
+				i++
+				if i == tenants {
 					i = 0
 				}
 				s := book.Start(kinds[i], l.most)

@@ -9,7 +9,8 @@ import "testing"
 func TestBins(t *testing.T) {
 	last := binOf(longest)
 	for b := range last {
-		lo, next := floorOf(b), floorOf(b+1)
+		lo := floorOf(b)
+		next := floorOf(b + 1)
 		if binOf(lo) != b || binOf(next-1) != b || binOf(next) != b+1 {
 			t.Fatalf("bin %d is %d … %d, but these are in %d, %d, and the next in %d", b, lo, next-1, binOf(lo), binOf(next-1), binOf(next))
 		}

@@ -74,7 +74,8 @@ func New(cfg Config) *Book {
 // a kind with calls running is never forgotten.
 func (b *Book) Start(k Kind, most int64) Stream {
 	s := Stream{most: max(most, 0)}
-	if s.node = b.learn(keyOf(k, s.most)); s.node == 0 {
+	s.node = b.learn(keyOf(k, s.most))
+	if s.node == 0 {
 		return s
 	}
 	s.gen = b.nodes[s.node].gen
@@ -83,7 +84,8 @@ func (b *Book) Start(k Kind, most int64) Stream {
 	for i := s.node; i != 0; i = b.nodes[i].parent {
 		n := &b.nodes[i]
 		if n.most < s.most {
-			n.most, n.news = s.most, n.due
+			n.most = s.most
+			n.news = n.due
 		}
 		n.begin()
 		s.eras[level] = n.era
@@ -156,7 +158,8 @@ func (b *Book) End(s *Stream, actual int64, whole bool) {
 // a shorter memory would know how calls begin, and not how they go on.
 func (b *Book) age(i int32) {
 	n := &b.nodes[i]
-	if n.ends++; n.ends >= max(b.cfg.HalfLife, n.running) {
+	n.ends++
+	if n.ends >= max(b.cfg.HalfLife, n.running) {
 		n.fade(1)
 		n.ends = 0
 	}
@@ -168,7 +171,8 @@ func (b *Book) age(i int32) {
 		n.fade(doubtFades)
 		b.doubts++
 	}
-	n.expected, n.observed = 0, 0
+	n.expected = 0
+	n.observed = 0
 	n.news = n.due
 	b.refresh(i)
 }

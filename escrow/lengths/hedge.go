@@ -37,7 +37,8 @@ func (h *Hedge) Hint(x int64) {
 
 // Predict implements Predictor, rounding up; 0 without experts.
 func (h *Hedge) Predict() int64 {
-	sum, weights := 0.0, 0.0
+	sum := 0.0
+	weights := 0.0
 	for i, e := range h.experts {
 		w := math.Exp(-h.eta * h.losses[i])
 		sum += w * float64(e.Predict())

@@ -61,7 +61,8 @@ func (b *Book) learn(k key) int32 {
 	}
 	parent := int32(0)
 	if up, ok := k.up(); ok {
-		if parent = b.learn(up); parent == 0 {
+		parent = b.learn(up)
+		if parent == 0 {
 			return 0
 		}
 		b.pin(parent) // before room is made for its child
@@ -84,9 +85,11 @@ func (b *Book) settle(i int32, k key, parent int32) {
 	// Also a greater most in the same power of two must find its bin.
 	count := binOf(int64(1)<<min(k.most, 62)) + 1
 	if cap(n.bins) < count {
-		n.bins, n.table = make([]bin, count), make([]step, count+1)
+		n.bins = make([]bin, count)
+		n.table = make([]step, count+1)
 	}
-	n.bins, n.table = n.bins[:count], n.table[:count+1]
+	n.bins = n.bins[:count]
+	n.table = n.table[:count+1]
 	clear(n.bins)
 	b.index[k] = i
 	b.idle(i)
@@ -138,7 +141,8 @@ func (b *Book) unpin(i int32) {
 		return
 	}
 	n := &b.nodes[i]
-	if n.pins--; n.pins == 0 {
+	n.pins--
+	if n.pins == 0 {
 		b.idle(i)
 	}
 }
@@ -155,7 +159,8 @@ func (b *Book) idle(i int32) {
 	if n.whole >= b.cfg.Enough {
 		n.list = &b.experts
 	}
-	n.prev, n.next = n.list.last, 0
+	n.prev = n.list.last
+	n.next = 0
 	if n.prev == 0 {
 		n.list.first = i
 	} else {

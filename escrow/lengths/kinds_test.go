@@ -24,9 +24,11 @@ func check(b *Book, calls ...Stream) error {
 		}
 		pins[b.nodes[i].parent]++
 	}
-	idle, learned := 0, 0
+	idle := 0
+	learned := 0
 	for _, l := range []*list{&b.novices, &b.experts} {
-		n, prev := 0, int32(0)
+		n := 0
+		prev := int32(0)
 		for i := l.first; i != 0; i = b.nodes[i].next {
 			if b.nodes[i].prev != prev || b.nodes[i].list != l || b.nodes[i].pins != 0 {
 				return fmt.Errorf("node %d stands in a list and should not", i)
@@ -205,7 +207,8 @@ func TestStaleStream(t *testing.T) {
 // Seen to fail with: unpin of the parent left out of room; pin of the parent left
 // out of learn; a place that keeps the table that was built for who only looked.
 func TestChurn(t *testing.T) {
-	b, r := New(Config{MaxKinds: 20, Enough: 2}), newRand(9)
+	b := New(Config{MaxKinds: 20, Enough: 2})
+	r := newRand(9)
 	var calls []Stream
 	for range 20_000 {
 		if len(calls) == 0 || r.IntN(2) == 0 && len(calls) < 40 {

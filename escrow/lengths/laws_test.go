@@ -11,14 +11,16 @@ import (
 //
 // Seen to fail with: a bin's floor instead of the sum of lengths; half-life 693 → 20.
 func TestLawsAreLearned(t *testing.T) {
-	worlds, most := fewer(40), .03
+	worlds := fewer(40)
+	most := .03
 	if raceDetector {
 		most = .05 // of so few worlds
 	}
 	for _, l := range laws {
 		mean := meanOf(l)
 		for _, flight := range []int{1, 30} {
-			bias, square := 0.0, 0.0
+			bias := 0.0
+			square := 0.0
 			for seed := range worlds {
 				b := New(Config{})
 				w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: flight}
@@ -63,9 +65,11 @@ func TestStartIsNotBiasedToShortCalls(t *testing.T) {
 	for _, l := range laws {
 		mean := meanOf(l)
 		for _, after := range []int{20, 50, 100, 200} {
-			ours, naive := 0.0, 0.0
+			ours := 0.0
+			naive := 0.0
 			for seed := range worlds {
-				b, sum := New(Config{}), 0.0
+				b := New(Config{})
+				sum := 0.0
 				w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: 300}
 				w.ended = func(n int, x int64) {
 					if n <= after {
@@ -96,9 +100,11 @@ func TestCutOffCalls(t *testing.T) {
 	worlds := fewer(20)
 	for _, l := range laws {
 		mean := meanOf(l)
-		ours, naive := 0.0, 0.0
+		ours := 0.0
+		naive := 0.0
 		for seed := range worlds {
-			b, sum := New(Config{}), 0.0
+			b := New(Config{})
+			sum := 0.0
 			w := world{book: b, kind: someKind, law: always(l), rand: newRand(uint64(seed)), flight: 30, cut: .5}
 			w.ended = func(_ int, x int64) { sum += float64(x) }
 			w.run(4000)
@@ -124,12 +130,14 @@ func TestDrift(t *testing.T) {
 		from, to float64
 		within   int // completions, in the middle world
 	}{{180, 540, 300}, {180, 1800, 250}, {540, 180, 450}, {1800, 180, 800}} {
-		a, z := lognormal(c.from, .9, 16384), lognormal(c.to, .9, 16384)
+		a := lognormal(c.from, .9, 16384)
+		z := lognormal(c.to, .9, 16384)
 		mean := meanOf(z)
 		for _, flight := range []int{1, 30} {
 			var took []int
 			for seed := range worlds {
-				b, last := New(Config{}), 0
+				b := New(Config{})
+				last := 0
 				w := world{book: b, kind: someKind, rand: newRand(uint64(seed)), flight: flight}
 				w.law = func(started int) law {
 					if started < before {
@@ -160,8 +168,10 @@ func TestDrift(t *testing.T) {
 func TestNewTenantLearnsFromItsTier(t *testing.T) {
 	worlds := fewer(40)
 	r := newRand(3)
-	tier, own := lognormal(300, .9, 8192), lognormal(900, .9, 8192)
-	tierMean, ownMean := meanOf(tier), meanOf(own)
+	tier := lognormal(300, .9, 8192)
+	own := lognormal(900, .9, 8192)
+	tierMean := meanOf(tier)
+	ownMean := meanOf(own)
 	at := map[int]float64{}
 	for range worlds {
 		b := New(Config{})

@@ -43,10 +43,13 @@ func (s *stay) enter(bin int) {
 // hazard of a bin and the mean length of what ends in it, by going through
 // everything; drawn to what the levels above say, if any.
 func hazard(chain []*level, bin int) (h, v float64) {
-	seen, ended, sum := 1.0, 0.0, 0.0
+	seen := 1.0
+	ended := 0.0
+	sum := 0.0
 	if len(chain) > 1 {
 		h, v = hazard(chain[1:], bin)
-		ended, sum = h, h*v
+		ended = h
+		sum = h * v
 	}
 	for _, x := range chain[0].visits {
 		if x.bin != bin {
@@ -135,7 +138,8 @@ func TestBookSaysWhatTheOracleSays(t *testing.T) {
 						*c.last[i] = visit{bin: binOf(to), fades: c.last[i].fades, part: 1, ended: true, length: to}
 					}
 					l.running--
-					if l.ends++; l.ends >= max(int(cfg.HalfLife), l.running) {
+					l.ends++
+					if l.ends >= max(int(cfg.HalfLife), l.running) {
 						l.ends = 0
 						l.fades++
 					}
@@ -161,7 +165,8 @@ func compare(t *rapid.T, b *Book, kinds []Kind, known map[string]*level) {
 		chain := []*level{own, known[k.Tier+" "+k.Model], known[k.Model]}
 		b.refresh(i)
 		for bin := 0; floorOf(bin) < own.most; bin++ {
-			got, want := b.nodes[i].mean(floorOf(bin)), expected(chain, bin)
+			got := b.nodes[i].mean(floorOf(bin))
+			want := expected(chain, bin)
 			if math.Abs(got-want) > 1e-6*want {
 				t.Fatalf("%v, at %d of %d: expected %.6f, by the oracle %.6f", k, floorOf(bin), own.most, got, want)
 			}
@@ -187,7 +192,8 @@ func TestAnswersAreInBounds(t *testing.T) {
 				b.End(&s, draw.Draw(t, "actual"), rapid.Bool().Draw(t, "whole"))
 			}
 		}
-		k, most := rapid.SampledFrom(kinds).Draw(t, "kind"), draw.Draw(t, "most")
+		k := rapid.SampledFrom(kinds).Draw(t, "kind")
+		most := draw.Draw(t, "most")
 		s := b.Start(k, most)
 		if e := b.Expect(&s); e < 0 || e > most {
 			t.Fatalf("expects %d of at most %d", e, most)

@@ -79,7 +79,9 @@ func hint(name string, r *rand.Rand, actual, most int64) int64 {
 // Seen to fail with: q and 1-q exchanged; leastStep 0.
 func TestPinball(t *testing.T) {
 	for _, q := range []float64{.5, .8, .95} {
-		p, r, over := NewPinball(q, 8192), newRand(1), 0
+		p := NewPinball(q, 8192)
+		r := newRand(1)
+		over := 0
 		if p.Predict() != 8192 {
 			t.Errorf("begins at %d", p.Predict())
 		}
@@ -112,10 +114,12 @@ func TestPinball(t *testing.T) {
 // Seen to fail with: losses not counted; the sign of eta turned.
 func TestHedge(t *testing.T) {
 	for _, good := range []bool{true, false} {
-		r, l := newRand(2), laws[0]
+		r := newRand(2)
+		l := laws[0]
 		learner := NewPinball(.5, l.most)
 		h := NewHedge(0, &Follow{}, learner)
-		mixed, best := 0.0, 0.0
+		mixed := 0.0
+		best := 0.0
 		for i := range 4000 {
 			x := l.draw(r)
 			told := x

@@ -34,10 +34,15 @@ func (n *node) build(parent *node) {
 	most := float64(n.most)
 	n.table[len(n.bins)] = step{mean: most}
 	for i := len(n.bins) - 1; i >= 0; i-- {
-		b, s := &n.bins[i], &n.table[i]
-		others, hazard, gain := prior, 0.0, 0.0
+		b := &n.bins[i]
+		s := &n.table[i]
+		others := prior
+		hazard := 0.0
+		gain := 0.0
 		if parent != nil {
-			others, hazard, gain = kin, parent.table[i].hazard, parent.table[i].gain
+			others = kin
+			hazard = parent.table[i].hazard
+			gain = parent.table[i].gain
 		}
 		at := max(b.seen-b.here/2, b.ended, 0) + others
 		s.hazard = (b.ended + others*hazard) / at
@@ -66,8 +71,10 @@ func (n *node) mean(produced int64) float64 {
 		return float64(n.most)
 	}
 	b := binOf(produced)
-	s, next := n.table[b].mean, n.table[b+1].mean
-	lo, hi := floorOf(b), min(floorOf(b+1), n.most)
+	s := n.table[b].mean
+	next := n.table[b+1].mean
+	lo := floorOf(b)
+	hi := min(floorOf(b+1), n.most)
 	if b == binOf(longest) {
 		hi = n.most
 	}
@@ -84,7 +91,8 @@ func (n *node) quantile(q float64) int64 {
 			alive = left
 			continue
 		}
-		lo, hi := floorOf(b), min(floorOf(b+1), n.most+1)
+		lo := floorOf(b)
+		hi := min(floorOf(b+1), n.most+1)
 		if b == binOf(longest) {
 			hi = n.most + 1
 		}

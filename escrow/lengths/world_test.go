@@ -46,7 +46,8 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 71)) }
 
 // meanOf is a law's mean, from 200,000 draws.
 func meanOf(l law) float64 {
-	r, sum := newRand(0), 0.0
+	r := newRand(0)
+	sum := 0.0
 	const n = 200_000
 	for range n {
 		sum += float64(l.draw(r))
@@ -73,7 +74,9 @@ type running struct {
 
 // run goes on until so many have ended.
 func (w *world) run(ends int) {
-	calls, started, done := make([]running, w.flight), 0, 0
+	calls := make([]running, w.flight)
+	started := 0
+	done := 0
 	start := func() running {
 		l := w.law(started)
 		started++

@@ -40,7 +40,8 @@ func (s *Store) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
 	defer s.mu.Unlock()
 	now := s.cfg.Now()
 	s.forget(now)
-	list, accounts := make([]*owned, len(q.Beats)), make([]*parts.Account, len(q.Beats))
+	list := make([]*owned, len(q.Beats))
+	accounts := make([]*parts.Account, len(q.Beats))
 	for i, b := range q.Beats {
 		list[i] = s.owner(b.Owner)
 		accounts[i] = &list[i].Account

@@ -111,7 +111,8 @@ func (a *Account) bequeath(m *Member) {
 		i, there := at[h.Name]
 		if !there {
 			i = len(to.Holds)
-			at[h.Name], to.Holds = i, append(to.Holds, Hold{Name: h.Name, Kind: Period})
+			at[h.Name] = i
+			to.Holds = append(to.Holds, Hold{Name: h.Name, Kind: Period})
 		}
 		x := &to.Holds[i]
 		x.Seen, x.Ends, x.Used = a.Now, max(x.Ends, h.Ends), min(x.Used+h.belief(), maxSum)
@@ -133,8 +134,11 @@ func (a *Account) member(instance string) *Member {
 // it has no part there, and only what it used counts on. tell returns what everybody has of the
 // limits that are told of.
 func (a *Account) tell(m *Member, b *Beat) peers {
-	before, at := m.Holds, byName(m.Holds)
-	m.Seq, m.Seen, m.Holds = b.Seq, a.Now, make([]Hold, 0, len(before))
+	before := m.Holds
+	at := byName(m.Holds)
+	m.Seq = b.Seq
+	m.Seen = a.Now
+	m.Holds = make([]Hold, 0, len(before))
 	for _, c := range b.Claims {
 		var was *Hold
 		if i, there := at[c.Name]; there {

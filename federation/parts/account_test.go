@@ -288,7 +288,8 @@ func TestDue(t *testing.T) {
 	within("it brought something", due(true, true), 90*ms, 100*ms)
 	beat(hungry, 4)
 	within("a smaller part", due(true, false), 240*ms, 250*ms)
-	hungry.Need, hungry.Want = 0, 3
+	hungry.Need = 0
+	hungry.Want = 3
 	beat(hungry, 3)
 	within("as small as it wants", due(false, false), 890*ms, 1100*ms)
 	idle := Claim{Name: "x", Kind: Rolling, Limit: 10}
@@ -301,12 +302,14 @@ func TestDue(t *testing.T) {
 	used := Claim{Name: "x", Kind: Period, Limit: 10, Used: 3, Want: 3}
 	beat(used, 5)
 	within("it has a part", due(false, false), 890*ms, 1100*ms)
-	used.Used, used.Want = 2, 2
+	used.Used = 2
+	used.Want = 2
 	beat(used, 2)
 	within("its part is more than it told", due(false, false), 890*ms, 1100*ms)
 	beat(used, 2)
 	within("nothing is held of a period", due(false, false), -1, -1)
-	used.Kind, used.Used = Slots, 5
+	used.Kind = Slots
+	used.Used = 5
 	beat(used, 2)
 	within("more runs than its part", due(false, false), 240*ms, 250*ms)
 	used.Used = 2

@@ -58,7 +58,8 @@ type Verdict struct {
 // answers.
 func (q *Ask) Tell(now int64, accounts []*Account) Answer {
 	ans := Answer{make([]Reply, len(q.Beats)), make([]Verdict, len(q.Calls))}
-	members, late := make([]*Member, len(q.Beats)), false
+	members := make([]*Member, len(q.Beats))
+	late := false
 	for i, b := range q.Beats {
 		a := accounts[i]
 		a.advance(now)
@@ -87,7 +88,8 @@ func (q *Ask) let(c Call, accounts []*Account, members []*Member, all []peers) V
 	amounts := make([]int64, len(c))
 	v := Verdict{In: true, Wait: -1}
 	for i, t := range c {
-		a, m := accounts[t.Beat], members[t.Beat]
+		a := accounts[t.Beat]
+		m := members[t.Beat]
 		h := &m.Holds[t.Claim]
 		of := all[t.Beat][h.Name]
 		free := a.free(h, of)
@@ -98,7 +100,8 @@ func (q *Ask) let(c Call, accounts []*Account, members []*Member, all []peers) V
 		if amounts[i] > free {
 			v.In = false
 			if wait := a.wait(h, of, amounts[i]-free); wait > v.Wait {
-				v.Lacks, v.Wait = i, wait
+				v.Lacks = i
+				v.Wait = wait
 			}
 		}
 	}

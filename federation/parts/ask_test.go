@@ -87,7 +87,8 @@ func TestAsk_Oracle(t *testing.T) {
 
 // ask has a process tell what it uses and ask for some calls, of all these owners.
 func (m *member) ask(t *rapid.T, p *plain, owners []string, accounts map[string]*Account) (in int) {
-	q, list := &Ask{}, []*Account{}
+	q := &Ask{}
+	list := []*Account{}
 	m.seq++
 	for _, o := range owners {
 		b := &Beat{Owner: o, Instance: m.name, Seq: m.seq, Timed: true}
@@ -95,15 +96,18 @@ func (m *member) ask(t *rapid.T, p *plain, owners []string, accounts map[string]
 			key := o + l.name
 			m.used[key] -= rapid.Int64Range(0, m.used[key]).Draw(t, "given back")
 			held := rapid.Int64Range(0, m.used[key]).Draw(t, "held")
-			part, want := int64(0), m.used[key]
+			part := int64(0)
+			want := m.used[key]
 			if rapid.IntRange(0, 3).Draw(t, "leased") == 0 {
-				part, want = m.used[key]+rapid.Int64Range(0, 2).Draw(t, "part"), rapid.Int64Range(0, l.limit).Draw(t, "want")
+				part = m.used[key] + rapid.Int64Range(0, 2).Draw(t, "part")
+				want = rapid.Int64Range(0, l.limit).Draw(t, "want")
 			}
 			b.Claims = append(b.Claims, Claim{Name: l.name, Kind: l.kind, Limit: l.limit, Ends: 1_100_000, Used: m.used[key], Held: held, Part: part, Want: want})
 			p.lines = slices.DeleteFunc(p.lines, func(x line) bool { return x.owner == o && x.limit == l.name && x.process == m.name })
 			p.lines = append(p.lines, line{o, l.name, m.name, l.kind, max(part, m.used[key]), held, p.now, 1_100_000})
 		}
-		q.Beats, list = append(q.Beats, b), append(list, accounts[o])
+		q.Beats = append(q.Beats, b)
+		list = append(list, accounts[o])
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "calls") {
 		var c Call
@@ -115,7 +119,8 @@ func (m *member) ask(t *rapid.T, p *plain, owners []string, accounts map[string]
 		}
 		q.Calls = append(q.Calls, c)
 	}
-	ans, let := q.Tell(p.now, list), map[string]int64{}
+	ans := q.Tell(p.now, list)
+	let := map[string]int64{}
 	for n, c := range q.Calls {
 		want, given := p.let(m.name, owners, c)
 		if v := ans.Verdicts[n]; v.In != want || want && !slices.Equal(v.Given, given) {
@@ -184,7 +189,8 @@ func TestMark(t *testing.T) {
 		{5000, 2, []Mark{{3, 2}}},
 		{6000, 0, nil},
 	} {
-		if h.Used = step.used; true {
+		h.Used = step.used
+		if true {
 			h.mark(step.now)
 		}
 		if !slices.Equal(h.Marks, step.want) {
@@ -201,7 +207,8 @@ func TestWait(t *testing.T) {
 		{Instance: "j", Holds: []Hold{{Name: "x", Kind: Rolling, Seen: 100_000, Used: 1, High: 4, Marks: []Mark{{60, 1}}}}},
 		{Instance: "k", Holds: []Hold{{Name: "x", Kind: Rolling, Seen: 80_000, Used: 2, High: 2}}},
 	}}
-	h, of := &a.Members[0].Holds[0], a.peers(&Beat{Claims: []Claim{{Name: "x"}}})["x"]
+	h := &a.Members[0].Holds[0]
+	of := a.peers(&Beat{Claims: []Claim{{Name: "x"}}})["x"]
 	for lack, want := range map[int64]int64{1: 1000, 3: 1000, 4: 11_200, 6: 11_200, 7: 21_200, 8: 31_200, 9: 31_200, 10: 43_200, 99: 60_000} {
 		if got := a.wait(h, of, lack); got != want {
 			t.Errorf("for %d more it takes %d ms, want %d", lack, got, want)

@@ -14,7 +14,8 @@ func calm(procs int, limit int64, kinds ...Kind) *world {
 		w.limits[kind] = limit
 	}
 	for _, p := range w.procs {
-		p.rate, p.wall = 0, 0
+		p.rate = 0
+		p.wall = 0
 		for _, kind := range kinds {
 			p.hungry[kind] = true
 		}

@@ -87,7 +87,9 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	}
 	h.sent = sent{now, busy, claims}
 	h.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*h.rng.Float64())))
-	h.quiet, h.given, h.lost = false, false, false
+	h.quiet = false
+	h.given = false
+	h.lost = false
 	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Claims: claims}
 }
 
@@ -111,7 +113,9 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		return false
 	}
 	h.acked, h.until, h.quiet, h.lacks, h.empty = h.seq, until, !h.sent.busy, false, true
-	raised, lacked, longest := false, false, interval
+	raised := false
+	lacked := false
+	longest := interval
 	for i, c := range h.sent.claims {
 		part := r.Parts[i].Part
 		h.parts[c.Name] = part
@@ -181,7 +185,9 @@ func (h *Holder) Leave(now time.Time, claims []Claim) *Beat {
 	b.Left = true
 	for i := range b.Claims {
 		c := &b.Claims[i]
-		c.Part, c.Want, c.Need = min(c.Part, c.Used), c.Used, 0
+		c.Part = min(c.Part, c.Used)
+		c.Want = c.Used
+		c.Need = 0
 	}
 	return b
 }

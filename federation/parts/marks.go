@@ -63,11 +63,13 @@ func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 			leaves[in(x.until()/1000+1)] += rest
 		}
 	}
-	if lack -= soon; lack <= 0 {
+	lack -= soon
+	if lack <= 0 {
 		return giveBackMS
 	}
 	for i, amount := range leaves {
-		if lack -= amount; lack <= 0 {
+		lack -= amount
+		if lack <= 0 {
 			return max((first+int64(i))*1000-a.Now, 0) + heardMS
 		}
 	}

@@ -54,7 +54,10 @@ func (w *small) clone() *small {
 	for i := range c.account.Members {
 		c.account.Members[i].Holds = slices.Clone(c.account.Members[i].Holds)
 	}
-	c.procs, c.mail, c.used, c.jumps = slices.Clone(w.procs), slices.Clone(w.mail), slices.Clone(w.used), slices.Clone(w.jumps)
+	c.procs = slices.Clone(w.procs)
+	c.mail = slices.Clone(w.mail)
+	c.used = slices.Clone(w.used)
+	c.jumps = slices.Clone(w.jumps)
 	for i := range c.procs {
 		c.procs[i].h.parts = maps.Clone(c.procs[i].h.parts)
 		c.procs[i].used = slices.Clone(c.procs[i].used)
@@ -157,7 +160,8 @@ func (w *small) process(i int, tell func(what string, next *small)) {
 	if w.g.kind == Slots && len(p.used) > 0 {
 		c := w.clone()
 		q := &c.procs[i]
-		q.used, q.excused = q.used[1:], max(q.excused-1, 0)
+		q.used = q.used[1:]
+		q.excused = max(q.excused-1, 0)
 		tell(fmt.Sprintf("%d ends one", i), c)
 	}
 	if w.g.crash && !w.crashed {

@@ -12,7 +12,9 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 		return Part{}
 	}
 	limit := a.limit(h, of)
-	r, free, avail := Part{}, limit, limit
+	r := Part{}
+	free := limit
+	avail := limit
 	live := make([]*Hold, 0, len(of))
 	for _, x := range of {
 		counts := x.Used
@@ -73,7 +75,8 @@ func less(x, y int64) int64 { return max(x-y, 0) }
 // members that used little would be due more than there is, and keep what others could use.
 func target(h *Hold, live []*Hold, avail int64) int64 {
 	at := slices.Index(live, h)
-	if avail = less(avail, sum(live, (*Hold).gone)); avail >= sum(live, (*Hold).want) {
+	avail = less(avail, sum(live, (*Hold).gone))
+	if avail >= sum(live, (*Hold).want) {
 		return h.Want
 	}
 	if rest := avail - sum(live, (*Hold).firm); rest >= 0 {

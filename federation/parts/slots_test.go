@@ -24,12 +24,16 @@ func TestSlots_Tail(t *testing.T) {
 	a = &Account{}
 	other := claim(Slots, 0, 0, 1)
 	other.Name = "y"
-	c.Used, c.Part, c.Want = 3, 6, 6
+	c.Used = 3
+	c.Part = 6
+	c.Want = 6
 	tell(a, 1000, "a", 1, c)
 	for now := int64(3000); now <= 7000; now += 2000 { // the account is known all along
 		tell(a, now, "z", now, other)
 	}
-	c.Used, c.Part, c.Want = 0, 0, 50
+	c.Used = 0
+	c.Part = 0
+	c.Want = 50
 	wants(t, tell(a, 7500, "b", 1, c), Part{Part: 4, Others: 6})
 	wants(t, tell(a, 7501, "b", 2, c), Part{Part: 10})
 }
@@ -101,7 +105,9 @@ func TestSlots_Safety(t *testing.T) {
 	for seed := range uint64(2 * *worlds) {
 		w := newWorld(seed, 2+int(seed%4))
 		w.limits[Slots] += 2
-		w.only, w.tail, w.forgets = Slots, 8200, seed%2 == 0
+		w.only = Slots
+		w.tail = 8200
+		w.forgets = seed%2 == 0
 		most := 0
 		for range 5000 {
 			w.step()
@@ -113,7 +119,8 @@ func TestSlots_Safety(t *testing.T) {
 					}
 				}
 			}
-			if most = max(most, n); int64(n) > w.limits[Slots] {
+			most = max(most, n)
+			if int64(n) > w.limits[Slots] {
 				t.Fatalf("seed %d, after %d s: %d run, of %d", seed, (w.now-1_000_000)/1000, n, w.limits[Slots])
 			}
 		}

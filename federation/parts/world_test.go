@@ -213,7 +213,8 @@ func (w *world) admit(p *process, kind Kind) {
 				p.size[kind] += w.rng.Int64N(max(1, w.limits[kind]/8))
 			}
 		}
-		n, name := p.size[kind], w.name(p, kind)
+		n := p.size[kind]
+		name := w.name(p, kind)
 		if w.count(p, kind)+n > p.h.Part(w.clock(p), name) {
 			return
 		}
@@ -242,11 +243,15 @@ func (w *world) claims(p *process) (claims []Claim, busy, lacking bool) {
 			_, c.Ends = w.period(p)
 		}
 		if p.hungry[kind] {
-			c.Need, c.Want = c.Used+p.size[kind], c.Used+p.size[kind]+w.limits[kind]
-			busy, lacking = true, true
+			c.Need = c.Used + p.size[kind]
+			c.Want = c.Used + p.size[kind] + w.limits[kind]
+			busy = true
+			lacking = true
 		}
 		if kind == Slots && w.tail > 0 {
-			c.Tail, c.Weight, c.Spare = w.tail, 1+w.rng.Int64N(5), w.rng.Int64N(3)
+			c.Tail = w.tail
+			c.Weight = 1 + w.rng.Int64N(5)
+			c.Spare = w.rng.Int64N(3)
 			c.Want += c.Spare
 		}
 		claims = append(claims, c)

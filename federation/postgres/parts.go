@@ -60,7 +60,8 @@ func (s *Store) transact(ctx context.Context, db *pgxpool.Pool, beats []*parts.B
 	}
 	accounts := make(map[string]*parts.Account, len(rows))
 	for _, w := range rows {
-		if accounts[w.owner], err = w.read(); err != nil {
+		accounts[w.owner], err = w.read()
+		if err != nil {
 			return unusable(err, "llmgov_parts", "owner", w.owner)
 		}
 	}
@@ -139,9 +140,13 @@ func (s *Store) lockOwners(ctx context.Context, conn *pgxpool.Conn, names []stri
 
 // writeOwners ends the transaction.
 func (s *Store) writeOwners(ctx context.Context, conn *pgxpool.Conn, now int64, rows []owned) (err error) {
-	names, accounts, expires := make([]string, len(rows)), make([][]byte, len(rows)), make([]int64, len(rows))
+	names := make([]string, len(rows))
+	accounts := make([][]byte, len(rows))
+	expires := make([]int64, len(rows))
 	for i, w := range rows {
-		names[i], accounts[i], expires[i] = w.owner, w.account, w.expires
+		names[i] = w.owner
+		accounts[i] = w.account
+		expires[i] = w.expires
 	}
 	var batch pgx.Batch
 	batch.Queue(`UPDATE llmgov_parts p SET account = d.account, expires = d.expires

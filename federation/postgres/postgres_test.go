@@ -213,7 +213,9 @@ func BenchmarkBeat(b *testing.B) {
 			for n := 0; b.Loop(); n++ {
 				next := join(fmt.Sprint("n", n%3))
 				next.Seq = int64(1 + n/3)
-				next.Acked, next.Join, next.Full = next.Seq-1, n < 3, n < 3
+				next.Acked = next.Seq - 1
+				next.Join = n < 3
+				next.Full = n < 3
 				for i := range tenants {
 					next.Demands = append(next.Demands, federation.Demand{Path: fmt.Sprint("tenant-", i), Rate: int64(n + i)})
 				}

@@ -12,7 +12,8 @@ import (
 // Ask tells owners of the same calls, in one step and one round trip. After an error it is not known
 // whether it was booked; the next one says all that it said.
 func (s *Store) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
-	keys, args := make([]any, len(q.Beats)), []any{}
+	keys := make([]any, len(q.Beats))
+	args := []any{}
 	for i, b := range q.Beats {
 		keys[i] = partsKey(b.Owner)
 		args = append(args, partsArgs(b)...)
@@ -52,7 +53,8 @@ func readAnswer(answer any, q *parts.Ask) (parts.Answer, error) {
 
 // verdict is that of a call of so many takes.
 func (r *reader) verdict(takes int) (v parts.Verdict) {
-	if v.In = r.int() == 1; !v.In {
+	v.In = r.int() == 1
+	if !v.In {
 		v.Lacks, v.Wait = int(r.int()), r.int()
 		return v
 	}

@@ -17,7 +17,8 @@ func BenchmarkAsk(b *testing.B) {
 	s.use(saidServer, saidClock)
 	for _, gateways := range []int{1, 4, 16} {
 		b.Run(fmt.Sprint(gateways), func(b *testing.B) {
-			used, seq := make([]int64, gateways), int64(0)
+			used := make([]int64, gateways)
+			seq := int64(0)
 			owners := []string{b.Name() + "/team", b.Name()}
 			ask := func(i int) {
 				q := &parts.Ask{Calls: []parts.Call{nil}}
@@ -26,7 +27,9 @@ func BenchmarkAsk(b *testing.B) {
 					for k, name := range []string{"requests", "tokens", "input_tokens", "output_tokens", "concurrency"} {
 						c := parts.Claim{Name: name, Kind: parts.Rolling, Limit: 1e12, Used: used[i], Want: used[i]}
 						if name == "concurrency" {
-							c.Kind, c.Used, c.Want = parts.Slots, 3, 3
+							c.Kind = parts.Slots
+							c.Used = 3
+							c.Want = 3
 						}
 						beat.Claims = append(beat.Claims, c)
 						q.Calls[0] = append(q.Calls[0], parts.Take{Beat: at, Claim: k, Amount: 1})
@@ -48,7 +51,8 @@ func BenchmarkAsk(b *testing.B) {
 					ask(i)
 				}
 			}
-			before, n := cpu(b, s), 0
+			before := cpu(b, s)
+			n := 0
 			for b.Loop() {
 				seq++
 				n++

@@ -81,19 +81,29 @@ func newFleet(b *testing.B, s *Store, nodes, tenants int) *fleet {
 func (f *fleet) beat() {
 	i := f.n % len(f.replies)
 	f.n++
-	name, last := fmt.Sprint("node-", i), f.replies[i]
+	name := fmt.Sprint("node-", i)
+	last := f.replies[i]
 	x := join(name)
 	nodes := int64(len(f.replies))
-	x.Limits, x.Burst = federation.Amounts{600_000 * nodes, 600 * nodes}, federation.Amounts{100_000 * nodes, 100 * nodes}
-	x.Expect, x.Seq, x.Acked, x.Epoch, x.Holding = len(f.replies), f.seqs[i]+1, f.seqs[i], last.Epoch, last.Grant
+	x.Limits = federation.Amounts{600_000 * nodes, 600 * nodes}
+	x.Burst = federation.Amounts{100_000 * nodes, 100 * nodes}
+	x.Expect = len(f.replies)
+	x.Seq = f.seqs[i] + 1
+	x.Acked = f.seqs[i]
+	x.Epoch = last.Epoch
+	x.Holding = last.Grant
 	f.seqs[i]++
 	slots := int64(4)
-	if x.Join, x.Full = x.Seq == 1, x.Seq <= 2; x.Full {
+	x.Join = x.Seq == 1
+	x.Full = x.Seq <= 2
+	if x.Full {
 		slots = 240
 	}
 	now := last.Now / 250
 	if !x.Join {
-		x.Sent, x.Joined, x.Past = last.Now, f.joined[i], now+1
+		x.Sent = last.Now
+		x.Joined = f.joined[i]
+		x.Past = now + 1
 		for slot := range slots {
 			x.Booked = append(x.Booked, federation.Booked{Slot: now + 1 - slot, Used: federation.Amounts{2000, 2}})
 		}
@@ -111,7 +121,8 @@ func (f *fleet) beat() {
 	if err != nil {
 		f.b.Fatal(err)
 	}
-	if f.replies[i] = reply; x.Join {
+	f.replies[i] = reply
+	if x.Join {
 		f.joined[i] = reply.Now
 	}
 }
@@ -139,9 +150,11 @@ func BenchmarkShare(b *testing.B) {
 						if held[i] != nil {
 							c.Part = held[i][o].Parts[k].Part
 						}
-						c.Used, c.Want = c.Part, c.Limit/20
+						c.Used = c.Part
+						c.Want = c.Limit / 20
 						if x.hungry {
-							c.Want, c.Need = 2*c.Limit, c.Part+1
+							c.Want = 2 * c.Limit
+							c.Need = c.Part + 1
 						}
 						next.Claims = append(next.Claims, c)
 					}

@@ -33,7 +33,8 @@ func BenchmarkBudget(b *testing.B) {
 			for gateway := range x.gateways {
 				beat(gateway, x.tenants)
 			}
-			before, n := cpu(b, s), 0
+			before := cpu(b, s)
+			n := 0
 			for b.Loop() {
 				beat(n%x.gateways, x.told)
 				n++

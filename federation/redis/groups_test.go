@@ -46,9 +46,12 @@ func TestCluster(t *testing.T) {
 		t.Fatalf("the pools are at %v", at)
 	}
 
-	from, to := nodes[0], nodes[1]
+	from := nodes[0]
+	to := nodes[1]
 	pool := at[from][0]
-	slot, id, here := from.Do("CLUSTER", "KEYSLOT", key(pool)), to.Do("CLUSTER", "MYID"), from.Do("CLUSTER", "MYID")
+	slot := from.Do("CLUSTER", "KEYSLOT", key(pool))
+	id := to.Do("CLUSTER", "MYID")
+	here := from.Do("CLUSTER", "MYID")
 	to.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
 	from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", id)
 	from.Do("MIGRATE", "127.0.0.1", fmt.Sprint(to.Port()), key(pool), "0", "1000")
@@ -63,7 +66,8 @@ func TestCluster(t *testing.T) {
 		t.Errorf("after its slot has moved: %v", err)
 	}
 
-	lost, kept := at[nodes[2]][0], at[nodes[1]][0]
+	lost := at[nodes[2]][0]
+	kept := at[nodes[1]][0]
 	nodes[2].Stop()
 	if _, err := beatOn(s, lost, next("a", replies[lost])); err == nil {
 		t.Error("a node that is lost has answered")

@@ -23,7 +23,8 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 	}
 	replies := make([]parts.Reply, len(beats))
 	for i, a := range answers {
-		if replies[i], err = readParts(a, len(beats[i].Claims)); err != nil {
+		replies[i], err = readParts(a, len(beats[i].Claims))
+		if err != nil {
 			return nil, fmt.Errorf("redis: %w", err)
 		}
 	}
@@ -75,8 +76,10 @@ func (s script) runAll(ctx context.Context, c redis.UniversalClient, calls []cal
 	var at []int
 	for i, cmd := range cmds {
 		var err error
-		if answers[i], err = cmd.Result(); redis.HasErrorPrefix(err, "NOSCRIPT") {
-			again, at = append(again, calls[i]), append(at, i)
+		answers[i], err = cmd.Result()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			again = append(again, calls[i])
+			at = append(at, i)
 		} else if err != nil {
 			return nil, explain(err, calls[i].key)
 		}
@@ -87,7 +90,8 @@ func (s script) runAll(ctx context.Context, c redis.UniversalClient, calls []cal
 	cmds, _ = pipeline(ctx, c, "eval", s.text, again)
 	for n, cmd := range cmds {
 		var err error
-		if answers[at[n]], err = cmd.Result(); err != nil {
+		answers[at[n]], err = cmd.Result()
+		if err != nil {
 			return nil, explain(err, again[n].key)
 		}
 	}

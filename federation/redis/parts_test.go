@@ -82,9 +82,11 @@ func TestParts_Life(t *testing.T) {
 func TestParts_Cluster(t *testing.T) {
 	nodes := redistest.NewCluster(t, 3)
 	s := open(t, "redis://"+nodes[0].Addr()+","+nodes[1].Addr())
-	owners, want := []string{}, []int64{}
+	owners := []string{}
+	want := []int64{}
 	for i := range 12 {
-		owners, want = append(owners, fmt.Sprintf("{%d", i)), append(want, 10)
+		owners = append(owners, fmt.Sprintf("{%d", i))
+		want = append(want, 10)
 	}
 	got, err := share(s, "a", 1, parts.Rolling, owners...)
 	wantParts(t, got, err, want...)

@@ -77,7 +77,8 @@ type process struct {
 var names = []string{"a", "B", "b", "ä", "a-", "a1", "Z", "z"}
 
 func (w *world) step(t *rapid.T) {
-	ttl, window := w.rules.TTL.Milliseconds(), w.rules.Window.Milliseconds()
+	ttl := w.rules.TTL.Milliseconds()
+	window := w.rules.Window.Milliseconds()
 	switch rapid.IntRange(0, 60).Draw(t, "what") {
 	case 0:
 		w.incarnation += "x"
@@ -139,9 +140,15 @@ func (w *world) took(b *federation.Beat, r federation.Reply) {
 		if p.acked == 0 {
 			p.joined = r.Now
 		}
-		p.acked, p.epoch, p.sent, p.told, p.holding = r.Seq, r.Epoch, r.Now, true, r.Grant
+		p.acked = r.Seq
+		p.epoch = r.Epoch
+		p.sent = r.Now
+		p.told = true
+		p.holding = r.Grant
 	case federation.Resend:
-		p.epoch, p.sent, p.told = r.Epoch, r.Now, false
+		p.epoch = r.Epoch
+		p.sent = r.Now
+		p.told = false
 	}
 }
 
@@ -183,10 +190,16 @@ func (w *world) beat(t *rapid.T) *federation.Beat {
 		w.processes[b.Node+" "+b.Instance] = p
 	}
 	p.seq++
-	b.Seq, b.Acked, b.Epoch, b.Join, b.Full = p.seq, p.acked, p.epoch, p.acked == 0, !p.told
+	b.Seq = p.seq
+	b.Acked = p.acked
+	b.Epoch = p.epoch
+	b.Join = p.acked == 0
+	b.Full = !p.told
 	b.Waiting, b.Largest = w.amounts(t, 1, "waiting"), w.amounts(t, 50, "largest")
 	if !b.Join {
-		b.Sent, b.Joined, b.Holding = p.sent+rapid.Int64Range(0, max(0, w.now-p.sent)).Draw(t, "sent"), p.joined, p.holding
+		b.Sent = p.sent + rapid.Int64Range(0, max(0, w.now-p.sent)).Draw(t, "sent")
+		b.Joined = p.joined
+		b.Holding = p.holding
 		w.used(t, b)
 	}
 	if w.wild || rapid.IntRange(0, 20).Draw(t, "odd") == 0 {

@@ -50,7 +50,9 @@ func TestRestart(t *testing.T) {
 			t.Errorf("with appendonly %s, after a restart: %+v, want to be told all in a later epoch than %d", disk, r, first.Epoch)
 		}
 		full := next("a", first)
-		full.Full, full.Expect, full.Seq = true, 0, 3
+		full.Full = true
+		full.Expect = 0
+		full.Seq = 3
 		full.Epoch = beat(t, s, next("a", first)).Epoch
 		if r := beat(t, s, full); r.Status != federation.Learning {
 			t.Errorf("with appendonly %s, after a restart and all was told: %+v", disk, r)
@@ -108,7 +110,8 @@ func TestPaused(t *testing.T) {
 func TestReplica(t *testing.T) {
 	primary := redistest.New(t)
 	replica := redistest.New(t, "--replicaof", "127.0.0.1 "+fmt.Sprint(primary.Port()), "--replica-read-only", "no")
-	a, b := open(t, primary.URL()), open(t, replica.URL())
+	a := open(t, primary.URL())
+	b := open(t, replica.URL())
 	synced := func(s *redistest.Server) func() bool {
 		return func() bool { return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") }
 	}

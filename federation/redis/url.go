@@ -66,7 +66,8 @@ func parse(text string) (*address, error) {
 	a := &address{user: u.User.Username()}
 	a.password, _ = u.User.Password()
 	scheme, sentinel := strings.CutSuffix(u.Scheme, "+sentinel")
-	if a.sentinel = sentinel; scheme != "redis" && scheme != "rediss" {
+	a.sentinel = sentinel
+	if scheme != "redis" && scheme != "rediss" {
 		return nil, fmt.Errorf("%s:// is not a scheme of Redis", u.Scheme)
 	}
 	q := u.Query()
@@ -74,7 +75,8 @@ func parse(text string) (*address, error) {
 	if sentinel {
 		port = sentinelPort
 	}
-	if a.hosts, err = hosts(u.Host, port); err != nil {
+	a.hosts, err = hosts(u.Host, port)
+	if err != nil {
 		return nil, err
 	}
 	a.cluster = !sentinel && (len(a.hosts) > 1 || q.Get("cluster") == "true")
@@ -82,19 +84,23 @@ func parse(text string) (*address, error) {
 		return nil, errReserved
 	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
-		if a.db, err = strconv.Atoi(db); err != nil || a.db < 0 {
+		a.db, err = strconv.Atoi(db)
+		if err != nil || a.db < 0 {
 			return nil, fmt.Errorf("/%s is not the number of a database", db)
 		}
 	}
 	if a.db > 0 && a.cluster {
 		return nil, errors.New("a cluster has database 0 only")
 	}
-	if a.master = q.Get("master"); sentinel != (a.master != "") {
+	a.master = q.Get("master")
+	if sentinel != (a.master != "") {
 		return nil, errors.New("redis+sentinel:// and ?master=NAME belong together")
 	}
-	a.sentinelUser, a.sentinelPassword = q.Get("sentinel_user"), q.Get("sentinel_password")
+	a.sentinelUser = q.Get("sentinel_user")
+	a.sentinelPassword = q.Get("sentinel_password")
 	if scheme == "rediss" {
-		if a.tls, err = encrypted(q); err != nil {
+		a.tls, err = encrypted(q)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +149,8 @@ func encrypted(q url.Values) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("%s holds no certificate", file)
 		}
 	}

@@ -34,7 +34,8 @@ func TestParse(t *testing.T) {
 		if hosts := strings.Fields(c.hosts); !slices.Equal(got.hosts, hosts) {
 			t.Errorf("%s: hosts %v, want %v", c.url, got.hosts, hosts)
 		}
-		if got.hosts = nil; !equal(got, &c.want) {
+		got.hosts = nil
+		if !equal(got, &c.want) {
 			t.Errorf("%s: %+v, want %+v", c.url, got, c.want)
 		}
 	}

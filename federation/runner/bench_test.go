@@ -20,7 +20,8 @@ func BenchmarkAdmission(b *testing.B) {
 	ways := []*network{{}, {}}
 	var governors []*governor.Governor
 	for i, net := range ways {
-		net.Store, net.delay = memory.New(memory.Config{Fresh: true}), 500*time.Microsecond
+		net.Store = memory.New(memory.Config{Fresh: true})
+		net.delay = 500 * time.Microsecond
 		gov, err := governor.New(governor.Config{
 			Shared:  true,
 			Pools:   []governor.Pool{{Name: "p", TPM: 60_000_000_000, Burst: time.Minute, MaxQueue: 1000, OnLoss: governor.LossOpen}},

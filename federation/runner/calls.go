@@ -88,7 +88,8 @@ func (r *LimitsRunner) askAll(ctx context.Context) {
 		if n == 0 || r.askFor(ctx, calls[:n:n]) {
 			calls = calls[n:]
 		}
-		if r.roots[root] = calls; len(calls) == 0 {
+		r.roots[root] = calls
+		if len(calls) == 0 {
 			delete(r.roots, root)
 		}
 	}
@@ -114,7 +115,10 @@ func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 	places := make(map[Limits]int, len(owners))
 	for i, o := range owners {
 		o.told()
-		o.asking, o.asks, o.busy, o.lacking = true, true, true, false
+		o.asking = true
+		o.asks = true
+		o.busy = true
+		o.lacking = false
 		b := o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
 		b.Timed = true
 		q.Beats = append(q.Beats, b)

@@ -38,7 +38,9 @@ func askerOf(t *testing.T, store *memory.Store, pool governor.Pool, list ...gove
 }
 
 func askConfig(pool governor.Pool, list ...governor.Tenant) governor.Config {
-	pool.Name, pool.Concurrency, pool.MaxQueue = "p", 10_000, 1000
+	pool.Name = "p"
+	pool.Concurrency = 10_000
+	pool.MaxQueue = 1000
 	for i := range list {
 		list[i].Weight = 1000
 		if list[i].Name == "" {
@@ -148,7 +150,8 @@ func TestAsk_RetryAfter(t *testing.T) {
 			t.Fatalf("50 s later another gateway says %+v", rej)
 		}
 		time.Sleep(rej.RetryAfter)
-		if _, rej = one(list[1], "a", 1); rej != nil {
+		_, rej = one(list[1], "a", 1)
+		if rej != nil {
 			t.Errorf("who came back when told: %v", rej)
 		}
 		stopAll(list)
@@ -217,7 +220,10 @@ func TestAsk_Blip(t *testing.T) {
 		}
 		g := askers(t, 1, strict, list...)[0]
 		ctx, stop := context.WithCancel(t.Context())
-		began, away, last, refused := time.Now(), time.Second, time.Duration(0), 0
+		began := time.Now()
+		away := time.Second
+		last := time.Duration(0)
+		refused := 0
 		var mu sync.Mutex
 		var group sync.WaitGroup
 		for _, tenant := range list {
@@ -227,7 +233,8 @@ func TestAsk_Blip(t *testing.T) {
 						l.Settle(governor.Usage{Input: 1})
 					} else {
 						mu.Lock()
-						last, refused = time.Since(began), refused+1
+						last = time.Since(began)
+						refused = refused + 1
 						mu.Unlock()
 					}
 					time.Sleep(400 * time.Millisecond) // so nobody waits when what was asked is given up
@@ -536,7 +543,8 @@ func TestAsk_Modes(t *testing.T) {
 		list := askers(t, 2, strict, governor.Tenant{RPM: 30, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 40, Per: budget.Month}}})
 		cfg := askConfig(strict, governor.Tenant{RPM: 30, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 40, Per: budget.Month}}})
 		leased := cfg.Pools[0]
-		leased.Name, leased.TenantLimits = "q", governor.LimitsLeased
+		leased.Name = "q"
+		leased.TenantLimits = governor.LimitsLeased
 		cfg.Pools = append(cfg.Pools, leased)
 		for _, a := range list {
 			if err := a.Governor.Apply(cfg); err != nil {
@@ -558,7 +566,8 @@ func TestAsk_Modes(t *testing.T) {
 		if n := went["0p"] + went["0q"] + went["1p"] + went["1q"]; n != 30 {
 			t.Errorf("of 30 a minute there went %v", went)
 		}
-		cfg.Pools[0].TenantLimits, cfg.Pools[1].TenantLimits = governor.LimitsLeased, governor.LimitsCachedDeny
+		cfg.Pools[0].TenantLimits = governor.LimitsLeased
+		cfg.Pools[1].TenantLimits = governor.LimitsCachedDeny
 		for _, a := range list {
 			if err := a.Governor.Apply(cfg); err != nil {
 				t.Fatal(err)
@@ -644,11 +653,13 @@ func TestAsk_InVain(t *testing.T) {
 		}
 		l.Settle(governor.Usage{Input: 1})
 		time.Sleep(time.Second)
-		if l, rej = one(list[1], "a", 1); rej != nil {
+		l, rej = one(list[1], "a", 1)
+		if rej != nil {
 			t.Fatal(rej)
 		}
 		l.Settle(governor.Usage{Input: 1})
-		if _, rej = one(list[1], "a", 1); rej == nil || rej.Reason != governor.ReasonRequests || rej.Waited > 20*time.Millisecond || rej.RetryAfter < 50*time.Second {
+		_, rej = one(list[1], "a", 1)
+		if rej == nil || rej.Reason != governor.ReasonRequests || rej.Waited > 20*time.Millisecond || rej.RetryAfter < 50*time.Second {
 			t.Errorf("a minute is too long to wait for: %+v", rej)
 		}
 		if st, _ := list[1].TenantState("a"); st.InLine != 0 {

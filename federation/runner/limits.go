@@ -88,7 +88,8 @@ type owner struct {
 
 // told notes that a beat was sent. Only its answer counts from now on.
 func (o *owner) told() {
-	o.asked, o.turn = true, o.turn+1
+	o.asked = true
+	o.turn = o.turn + 1
 }
 
 // turnsOf lists the owners' turns.
@@ -146,7 +147,8 @@ func (r *LimitsRunner) Run(ctx context.Context) error {
 func (r *LimitsRunner) meet(now time.Time) (list []*owner) {
 	for _, l := range r.cfg.Limits() {
 		o := r.owner(l, now)
-		o.lacking, o.busy = true, true
+		o.lacking = true
+		o.busy = true
 		list = append(list, o)
 	}
 	return list
@@ -171,7 +173,8 @@ func (r *LimitsRunner) use(o *owner, now time.Time) {
 		r.heard = now
 	}
 	if !r.inUse[o] {
-		r.inUse[o], o.heard = true, now
+		r.inUse[o] = true
+		o.heard = now
 	}
 }
 

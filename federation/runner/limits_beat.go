@@ -71,7 +71,8 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 // still belonged to this process's part nobody else could use it before the beat after.
 func (o *owner) beat(now time.Time) (b *parts.Beat) {
 	if o.asks && o.Limits.(AskedLimits).Gives(now) {
-		b, o.busy = o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now)), true
+		b = o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
+		o.busy = true
 	} else {
 		var claims []parts.Claim
 		claims, o.busy = o.Claims(now)
@@ -127,13 +128,15 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 	if a.turns[i] != o.turn {
 		return false // calls have overtaken the beat, and told everything that it did
 	}
-	o.asked, o.asking = false, false
+	o.asked = false
+	o.asking = false
 	if a.err != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
 		o.held.Lost()
 		o.lacking = o.lacking || o.held.Lacks()
 		return false
 	}
-	o.heard, o.alone = a.sent, false
+	o.heard = a.sent
+	o.alone = false
 	o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
 	o.lacking = o.lacking || o.held.Lacks()
 	switch {

@@ -45,7 +45,8 @@ func (r *rough) Ask(ctx context.Context, q *parts.Ask) (answer parts.Answer, err
 // way is the one there and back.
 func (r *rough) way(beats []*parts.Beat, tell func() error) error {
 	r.mu.Lock()
-	there, back := time.Duration(r.rng.Int64N(30))*time.Millisecond, time.Duration(r.rng.Int64N(30))*time.Millisecond
+	there := time.Duration(r.rng.Int64N(30)) * time.Millisecond
+	back := time.Duration(r.rng.Int64N(30)) * time.Millisecond
 	lost := r.rng.IntN(12) == 0
 	for _, b := range beats {
 		lost = lost && !r.lost[b.Instance+b.Owner]
@@ -105,7 +106,8 @@ func chaosTenants(round int) []governor.Tenant {
 		{Name: "a/y", Weight: 1000, Concurrency: 5, MaxWait: maxWait, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 150, Per: budget.Hour}}},
 	}
 	if round%3 == 1 { // what nobody looks at comes and goes
-		all[0].TPM, all[1].Concurrency = 5000, 3
+		all[0].TPM = 5000
+		all[1].Concurrency = 3
 	}
 	if round%4 == 3 {
 		all = all[:2]
@@ -144,7 +146,8 @@ func (d *disorder) config(round int) governor.Config {
 
 // ask is one call.
 func (d *disorder) ask(o *office) {
-	tenant, tokens := []string{"a", "a/x", "a/y"}[d.random(3)], 1+d.random(600)
+	tenant := []string{"a", "a/x", "a/y"}[d.random(3)]
+	tokens := 1 + d.random(600)
 	lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens})
 	if rej != nil {
 		d.waited(rej.Waited, tenant)

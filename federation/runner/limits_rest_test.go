@@ -46,7 +46,9 @@ func (n *nothing) Ask(context.Context, *parts.Ask) (parts.Answer, error) {
 // last time; those that rest are forgotten, and have another holder when they come back.
 func TestLimits_Rest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, store, more := &still{}, &nothing{}, make(chan struct{})
+		s := &still{}
+		store := &nothing{}
+		more := make(chan struct{})
 		r := NewLimits(LimitsConfig{Instance: "i", Store: store, More: more, Limits: func() []Limits { return []Limits{s} }})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -70,7 +70,8 @@ type office struct {
 func offices(t *testing.T, n int, store *shares, tenant governor.Tenant) []*office {
 	t.Helper()
 	store.store.Store(memory.New(memory.Config{}))
-	tenant.Name, tenant.Weight = "a", 1000
+	tenant.Name = "a"
+	tenant.Weight = 1000
 	list := make([]*office, n)
 	for i := range list {
 		list[i] = open(t, store, tenant)
@@ -220,7 +221,8 @@ func TestLimits_Rolling(t *testing.T) {
 		var l load
 		began := time.Now()
 		l.flood(list, 3, 4*time.Minute, 100*time.Millisecond, 300*time.Millisecond)
-		most, later := l.most(time.Minute), l.since(began.Add(2*time.Minute))
+		most := l.most(time.Minute)
+		later := l.since(began.Add(2 * time.Minute))
 		t.Logf("at most %d in a minute, %d in the last two; %d beats", most, later, store.asked.Load())
 		if most > 60 || later < 110 {
 			t.Errorf("of 60 a minute at most %d were served, and %d in the last two minutes", most, later)

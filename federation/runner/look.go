@@ -43,7 +43,8 @@ func (r *Runner) read(ctx context.Context, pool string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s, ok := r.states[pool]; ok && err == nil {
-		s.View, s.Looked = v, now
+		s.View = v
+		s.Looked = now
 		r.states[pool] = s
 	}
 }

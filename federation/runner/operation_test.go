@@ -14,7 +14,8 @@ import (
 // rampTo is how long after a time some sites had a part of the limit for a second, for the
 // first time.
 func (w *world) rampTo(part float64, since time.Time, sites map[*site]bool) time.Duration {
-	sum, from := int64(0), 0
+	sum := int64(0)
+	from := 0
 	for i, u := range w.used {
 		if sites[u.site] {
 			sum += u.cost
@@ -37,7 +38,8 @@ func (w *world) rampTo(part float64, since time.Time, sites map[*site]bool) time
 func TestRun_OneEightOne(t *testing.T) {
 	testkit.Long(t, "simulates minutes of a fleet")
 	synctest.Test(t, func(t *testing.T) {
-		store, cfg := memory.New(memory.Config{Fresh: true}), config(10*time.Second)
+		store := memory.New(memory.Config{Fresh: true})
+		cfg := config(10 * time.Second)
 		w := newWorldOf(t, store, cfg, 5*time.Millisecond)
 		defer w.end()
 		w.flood(90*time.Second, 40)
@@ -124,7 +126,8 @@ func TestRun_Removed(t *testing.T) {
 		w.flood(20*time.Second, 12)
 		w.sites[1].net.down.Store(true)
 		time.Sleep(3 * time.Second)
-		without, twice := cfg, cfg
+		without := cfg
+		twice := cfg
 		without.Pools = cfg.Pools[1:]
 		twice.Pools = append([]governor.Pool(nil), cfg.Pools...)
 		twice.Pools[0].TPM = 2 * limit

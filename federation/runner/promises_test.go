@@ -62,7 +62,9 @@ func newPromiseWorld(t *testing.T, seed uint64) *promiseWorld {
 	w.cfg = w.randomConfig()
 	gateways := 1 + w.rng.IntN(3)
 	shared := gateways > 1 || w.rng.IntN(2) == 0
-	w.cfg.Shared, w.cfg.SharedSlots, w.cfg.SharedLimits = shared, shared, shared
+	w.cfg.Shared = shared
+	w.cfg.SharedSlots = shared
+	w.cfg.SharedLimits = shared
 	w.fresh = w.rng.IntN(3) > 0
 	w.cfg.Pools[0].ExpectNodes = oneOf(w.rng, 0, gateways)
 	store := memory.New(memory.Config{Fresh: w.fresh})

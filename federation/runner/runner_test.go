@@ -186,7 +186,9 @@ func (w *world) floodAt(sites []*site, d time.Duration, callers int) {
 
 // peak is the most of any rolling minute.
 func (w *world) peak() int64 {
-	sum, most, from := int64(0), int64(0), 0
+	sum := int64(0)
+	most := int64(0)
+	from := 0
 	for _, u := range w.used {
 		for sum += u.cost; !w.used[from].at.After(u.at.Add(-escrow.Window)); from++ {
 			sum -= w.used[from].cost
@@ -287,7 +289,8 @@ func TestRun_Alone(t *testing.T) {
 			cfg.Pools[0].OnLoss = rule
 			mode := "open"
 			if rule == governor.LossLocal {
-				cfg.Pools[0].LocalPPM, mode = 200_000, "local"
+				cfg.Pools[0].LocalPPM = 200_000
+				mode = "local"
 			}
 			w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, time.Millisecond)
 			defer w.end()

@@ -38,7 +38,9 @@ func runRiot(t *testing.T, seed uint64) {
 	w.edit = func(p *governor.Pool) {
 		p.Concurrency = 20
 		if seed%3 == 1 {
-			p.OnLoss, p.LocalPPM, p.ExpectNodes = governor.LossLocal, 300_000, 4
+			p.OnLoss = governor.LossLocal
+			p.LocalPPM = 300_000
+			p.ExpectNodes = 4
 		}
 		if seed%3 == 2 {
 			p.InteractiveReserve = 5
@@ -110,8 +112,11 @@ func runRiot(t *testing.T, seed uint64) {
 // begin begins a gateway, with callers.
 func (w *riot) begin() {
 	b := w.join(w.config(w.edit))
-	quit, asking := make(chan struct{}), &sync.WaitGroup{}
-	w.quit[b], w.asking[b], w.live = quit, asking, append(w.live, b)
+	quit := make(chan struct{})
+	asking := &sync.WaitGroup{}
+	w.quit[b] = quit
+	w.asking[b] = asking
+	w.live = append(w.live, b)
 	for i := range 16 {
 		asking.Go(func() {
 			for time.Now().Before(w.end) {

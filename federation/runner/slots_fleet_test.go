@@ -177,7 +177,8 @@ func (f *fleet) call(b *berth, tenant string, background bool, run time.Duration
 	f.waited = max(f.waited, lease.Waited)
 	f.running++
 	b.running++
-	if f.most = max(f.most, f.running); f.running > f.limit && f.over == "" {
+	f.most = max(f.most, f.running)
+	if f.running > f.limit && f.over == "" {
 		f.over = fmt.Sprintf("%d run at once, of %d", f.running, f.limit)
 	}
 	f.mu.Unlock()
@@ -219,7 +220,10 @@ func (f *fleet) flood(group *sync.WaitGroup, b *berth, tenant string, callers in
 func (f *fleet) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.had, f.busy, f.most, f.waited = map[string]time.Duration{}, 0, 0, 0
+	f.had = map[string]time.Duration{}
+	f.busy = 0
+	f.most = 0
+	f.waited = 0
 }
 
 // seen is a copy of what was.
@@ -227,7 +231,8 @@ func (f *fleet) seen() sight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.sight
-	s.had, s.refused = maps.Clone(s.had), maps.Clone(s.refused)
+	s.had = maps.Clone(s.had)
+	s.refused = maps.Clone(s.refused)
 	return s
 }
 

@@ -180,8 +180,12 @@ func TestSlots_Crash(t *testing.T) {
 func TestSlots_CutOff(t *testing.T) {
 	for name, edit := range map[string]func(p *governor.Pool){
 		"closed": nil,
-		"local":  func(p *governor.Pool) { p.OnLoss, p.LocalPPM, p.ExpectNodes = governor.LossLocal, 250_000, 3 },
-		"open":   func(p *governor.Pool) { p.OnLoss = governor.LossOpen },
+		"local": func(p *governor.Pool) {
+			p.OnLoss = governor.LossLocal
+			p.LocalPPM = 250_000
+			p.ExpectNodes = 3
+		},
+		"open": func(p *governor.Pool) { p.OnLoss = governor.LossOpen },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -195,7 +199,8 @@ func TestSlots_CutOff(t *testing.T) {
 				list[0].way.cut.Store(true)
 				time.Sleep(15 * time.Second)
 				mode := list[0].Degraded("p")
-				alone, others := f.at(list[0]), f.at(list[1])+f.at(list[2])
+				alone := f.at(list[0])
+				others := f.at(list[1]) + f.at(list[2])
 				t.Logf("%s: it runs %d, the others %d; refused %v", mode, alone, others, f.seen().refused)
 				for what, want := range map[string]map[string]int{"alone": {"closed": 0, "local": 2, "open": 24}, "others": {"closed": 24, "local": 18, "open": 24}} {
 					got := map[string]int{"alone": alone, "others": others}[what]
@@ -326,7 +331,10 @@ func TestSlots_Reserve(t *testing.T) {
 // may be holds over all; and one alone comes to all of it.
 func TestSlots_Adaptive(t *testing.T) {
 	for _, n := range []int{1, 3} {
-		withFleet(t, 24, n, func(p *governor.Pool) { p.Adaptive, p.MinConcurrency = adaptive.Gradient, 4 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		withFleet(t, 24, n, func(p *governor.Pool) {
+			p.Adaptive = adaptive.Gradient
+			p.MinConcurrency = 4
+		}, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 			for _, b := range list {
 				f.flood(group, b, "a", 40, 4*time.Minute, time.Second)
 			}

@@ -157,7 +157,8 @@ func TestUncounted_Held(t *testing.T) {
 			time.Sleep(30 * time.Millisecond)
 		}
 		young := newEmbedder(t, w, store, "young")
-		began, admitted := time.Now(), int64(0)
+		began := time.Now()
+		admitted := int64(0)
 		for old.ended.Load() == 0 && time.Since(began) < 2*time.Minute {
 			l, rej := young.gov.Acquire(w.ctx, governor.Request{Tenant: "a", Pool: "p", Input: each})
 			if rej == nil {

@@ -63,7 +63,8 @@ func (w *crowd) accounts(q *parts.Ask) (list []*parts.Account) {
 
 // ask is one of a process, of some owners, with some calls.
 func (w *crowd) ask(now int64) *parts.Ask {
-	q, instance := &parts.Ask{}, []string{"i", "j", "k"}[w.rng.IntN(3)]
+	q := &parts.Ask{}
+	instance := []string{"i", "j", "k"}[w.rng.IntN(3)]
 	from := w.rng.IntN(len(w.owners))
 	for _, owner := range w.owners[from:] {
 		b := w.beat(owner, instance, now)
@@ -71,7 +72,8 @@ func (w *crowd) ask(now int64) *parts.Ask {
 			c := &b.Claims[i]
 			c.Part = min(c.Part, c.Used)
 			if w.rng.IntN(3) > 0 {
-				c.Want, c.Need = c.Used, 0
+				c.Want = c.Used
+				c.Need = 0
 			}
 		}
 		q.Beats = append(q.Beats, b)

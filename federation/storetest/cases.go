@@ -43,7 +43,8 @@ func same(t *testing.T, h Harness) {
 		b := n.next()
 		r := w.beat(b)
 		seen[r.Status]++
-		if old = append(old, b); rng.IntN(10) > 0 { // else the answer is lost
+		old = append(old, b)
+		if rng.IntN(10) > 0 { // else the answer is lost
 			n.took(r)
 		}
 	}
@@ -58,7 +59,8 @@ func same(t *testing.T, h Harness) {
 // what it held counts on.
 func life(t *testing.T, h Harness) {
 	w := newTwin(t, h)
-	a, b := newNode("a", h.Rules, 1), newNode("b", h.Rules, 2)
+	a := newNode("a", h.Rules, 1)
+	b := newNode("b", h.Rules, 2)
 	for range 70 {
 		w.at(w.now + 1000)
 		a.took(w.beat(a.next()))
@@ -78,7 +80,8 @@ func life(t *testing.T, h Harness) {
 	w.wants(w.beat(a.next()), federation.Granted)
 	w.wants(w.beat(before.next()), federation.Fenced)
 	stranger := newNode("x", h.Rules, 5)
-	stranger.full, stranger.joined = false, true
+	stranger.full = false
+	stranger.joined = true
 	w.wants(w.beat(stranger.next()), federation.Resend)
 }
 
@@ -91,7 +94,8 @@ func loss(t *testing.T, h Harness) {
 		w.at(w.now + 1000)
 		a.took(w.beat(a.next()))
 	}
-	restore, oracle := h.Save(), clone(t, w.oracle)
+	restore := h.Save()
+	oracle := clone(t, w.oracle)
 	epoch := w.oracle.Epoch
 	w.at(w.now + 1000)
 	r := w.beat(a.next())
@@ -122,7 +126,9 @@ func loss(t *testing.T, h Harness) {
 // used something.
 func expect(t *testing.T, h Harness) {
 	w := newTwin(t, h)
-	a, b, c := newNode("a", h.Rules, 1), newNode("b", h.Rules, 2), newNode("c", h.Rules, 3)
+	a := newNode("a", h.Rules, 1)
+	b := newNode("b", h.Rules, 2)
+	c := newNode("c", h.Rules, 3)
 	for _, n := range []*node{a, b, c} {
 		n.expect = 2
 	}
@@ -151,7 +157,8 @@ func expect(t *testing.T, h Harness) {
 // side by side. One that follows it does not.
 func first(t *testing.T, h Harness) {
 	w := newTwin(t, h)
-	a, b := newNode("a", h.Rules, 1), newNode("b", h.Rules, 2)
+	a := newNode("a", h.Rules, 1)
+	b := newNode("b", h.Rules, 2)
 	tell := func(n *node, want federation.Status) {
 		t.Helper()
 		n.expect = 2

@@ -60,7 +60,9 @@ func (n *node) next() *federation.Beat {
 		Waiting: federation.Amounts{n.rng.Int64N(20_000), 3}, Largest: federation.Amounts{2000, 1},
 	}
 	if n.joined {
-		b.Sent, b.Joined, b.Holding = n.store, n.first, n.holding
+		b.Sent = n.store
+		b.Joined = n.first
+		b.Holding = n.holding
 		b.Held = federation.Amounts{n.rng.Int64N(1000), 0}
 		b.Parts = federation.Amounts{n.rng.Int64N(n.rules.Window.Milliseconds()), 0}
 		slot := n.store / (n.rules.Window.Milliseconds() / n.rules.Slots)
@@ -85,9 +87,15 @@ func (n *node) took(r federation.Reply) {
 		if !n.joined {
 			n.first = r.Now
 		}
-		n.joined, n.full, n.acked, n.epoch, n.store = true, false, r.Seq, r.Epoch, r.Now
+		n.joined = true
+		n.full = false
+		n.acked = r.Seq
+		n.epoch = r.Epoch
+		n.store = r.Now
 		n.holding = r.Grant
 	case federation.Resend:
-		n.full, n.epoch, n.store = true, r.Epoch, r.Now
+		n.full = true
+		n.epoch = r.Epoch
+		n.store = r.Now
 	}
 }

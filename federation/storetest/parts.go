@@ -55,7 +55,8 @@ func sameParts(t *testing.T, h PartsHarness) {
 				continue
 			}
 			b := w.next(now)
-			batch, old = append(batch, b), append(old, b)
+			batch = append(batch, b)
+			old = append(old, b)
 		}
 		for _, r := range w.share(t, h, now, batch) {
 			seen[r.Seq > 0]++
@@ -179,8 +180,10 @@ func (w *crowd) beat(owner, instance string, now int64) *parts.Beat {
 			c.Need = c.Used + w.rng.Int64N(limit)
 		}
 		if kind == parts.Slots && w.rng.IntN(5) > 0 {
-			c.Spare, c.Weight = w.rng.Int64N(limit), w.rng.Int64N(1e6)
-			c.Calm, c.CalmUse = w.rng.Int64N(1e6), w.rng.Int64N(limit)
+			c.Spare = w.rng.Int64N(limit)
+			c.Weight = w.rng.Int64N(1e6)
+			c.Calm = w.rng.Int64N(1e6)
+			c.CalmUse = w.rng.Int64N(limit)
 			c.Tail = w.rng.Int64N(5000)
 		}
 		b.Claims = append(b.Claims, c)

@@ -68,7 +68,8 @@ func TestAudit_H1_WordsWithoutSpacesAreText(t *testing.T) {
 func TestMeasure_Files(t *testing.T) {
 	const n = 400_000
 	base64 := prose(n)
-	image, sound := Pictures(1), SoundOf(n/4*3)
+	image := Pictures(1)
+	sound := SoundOf(n / 4 * 3)
 	for _, c := range []struct {
 		name, body   string
 		image, sound int64

@@ -100,7 +100,8 @@ func (e *Estimator) Uncertain(name string) bool {
 
 // estimate stays exact to a weight of 2⁴³ at the largest ratio of text.
 func estimate(weight, ppm int64) int64 {
-	whole, rest := weight/Scale, weight%Scale
+	whole := weight / Scale
+	rest := weight % Scale
 	return (whole*ppm + rest*ppm/Scale + unit - 1) / unit
 }
 
@@ -146,7 +147,8 @@ func (e *Estimator) observeText(name string, weight, actual int64) {
 func (e *Estimator) observeFiles(name string, s Size, actual int64) {
 	text := estimate(s[Text], e.ratio(name, Text))
 	s[Text] = 0
-	left, guess := max(0, actual-text), int64(0)
+	left := max(0, actual-text)
+	guess := int64(0)
 	var ratios [kinds]int64
 	for k := range s {
 		ratios[k] = e.ratio(name, Kind(k))

@@ -35,7 +35,9 @@ func TestPriorIsNearARealTokenizer(t *testing.T) {
 // tenant's further prompts alone.
 func TestParents(t *testing.T) {
 	shared := NewEstimator(nil)
-	a, b, c := NewEstimator(shared), NewEstimator(shared), NewEstimator(shared)
+	a := NewEstimator(shared)
+	b := NewEstimator(shared)
+	c := NewEstimator(shared)
 	a.Observe("m", text(6400), 200)
 	b.Observe("m", text(6400), 100)
 	if got := b.Estimate("m", text(6400)); got != 100 {
@@ -160,7 +162,8 @@ func TestModelsAreBounded(t *testing.T) {
 // taught, and is not asked about for ever where none do.
 func TestUncertain(t *testing.T) {
 	shared := NewEstimator(nil)
-	taught, e := NewEstimator(shared), NewEstimator(shared)
+	taught := NewEstimator(shared)
+	e := NewEstimator(shared)
 	for range sure {
 		if !taught.Uncertain("m") {
 			t.Fatal("it is sure too soon")
@@ -183,7 +186,8 @@ func TestUncertain(t *testing.T) {
 }
 
 func TestEstimateDoesNotAllocate(t *testing.T) {
-	e, prompt := NewEstimator(nil), []byte(strings.Repeat("hello world ", 100))
+	e := NewEstimator(nil)
+	prompt := []byte(strings.Repeat("hello world ", 100))
 	e.Observe("m", text(6400), 100)
 	if n := testing.AllocsPerRun(100, func() { e.Estimate("m", text(Weigh(prompt))) }); n != 0 {
 		t.Errorf("an estimate allocates %v times", n)

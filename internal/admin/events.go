@@ -204,7 +204,8 @@ func (s *eventStream) send() {
 		return
 	}
 	_ = s.control.SetWriteDeadline(time.Now().Add(eventPatience))
-	if _, s.err = s.w.Write(s.buf); s.err == nil {
+	_, s.err = s.w.Write(s.buf)
+	if s.err == nil {
 		s.err = s.control.Flush()
 	}
 	s.buf = s.buf[:0]

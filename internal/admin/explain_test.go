@@ -11,7 +11,9 @@ import (
 
 // A question is the same after its way through a query.
 func TestQuestion_Values(t *testing.T) {
-	n, m, d := int64(12), int64(0), 1500*time.Millisecond
+	n := int64(12)
+	m := int64(0)
+	d := 1500 * time.Millisecond
 	for _, q := range []*adminapi.Question{
 		{Tenant: "a/b", Model: "x&y=z"},
 		{Tenant: "a", Model: "m", Tokens: &n, Input: &m, Priority: "background", MaxWait: &d},

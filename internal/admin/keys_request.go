@@ -47,7 +47,8 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 		return nil, adminapi.BadRequest(err.Error())
 	}
 	var err error
-	if k.Expires, err = keyExpiry(said.Expires, said.ExpiresIn, now); err != nil {
+	k.Expires, err = keyExpiry(said.Expires, said.ExpiresIn, now)
+	if err != nil {
 		return nil, err
 	}
 	if said.Hash == "" {
@@ -60,7 +61,8 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 		return k, nil
 	}
 	var ok bool
-	if k.Hash, ok = tenants.ParseKeyHash(said.Hash); !ok {
+	k.Hash, ok = tenants.ParseKeyHash(said.Hash)
+	if !ok {
 		return nil, adminapi.BadRequest("hash (not shown) is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash, or leave it out to get a new key.")
 	}
 	return k, nil
@@ -74,7 +76,8 @@ func keyExpiry(at, in string, now time.Time) (time.Time, error) {
 		return end, adminapi.BadRequest("expires and expires_in both say when the key ends. Send one of them.")
 	case at != "":
 		var err error
-		if end, err = time.Parse(time.RFC3339, at); err != nil {
+		end, err = time.Parse(time.RFC3339, at)
+		if err != nil {
 			return end, adminapi.BadRequest("expires: " + strconv.Quote(at) + " is no time; write one such as 2027-01-31T00:00:00Z.")
 		}
 	case in != "":

@@ -543,7 +543,8 @@ func (c *lockCheck) callback(x *ast.CallExpr) string {
 		return ""
 	}
 	_, name, _ := strings.Cut(of.Recv().String(), ".")
-	if name = name + "." + sel.Sel.Name; name == "Observer.Observe" || name == "Journal.Append" {
+	name = name + "." + sel.Sel.Name
+	if name == "Observer.Observe" || name == "Journal.Append" {
 		return name
 	}
 	return ""

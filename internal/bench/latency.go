@@ -55,7 +55,8 @@ func measureLatency(ctx context.Context, targets []*target, d time.Duration) (r 
 		group.Go(func() error {
 			t := targets[i%numTargets]
 			err := list[i].read(ctx, t, i%numTenants)
-			if list[i].broken = err != nil; err != nil && bad.Add(1) > 5+int64(i)/20 { // see drive; those are not in the figures
+			list[i].broken = err != nil
+			if err != nil && bad.Add(1) > 5+int64(i)/20 { // see drive; those are not in the figures
 				return fmt.Errorf("%s, %s: %w", t.name, latencyTitle, err)
 			}
 			return nil
@@ -72,7 +73,8 @@ func measureLatency(ctx context.Context, targets []*target, d time.Duration) (r 
 				r[j].broken++
 				continue
 			}
-			first, chunks = append(first, list[i].first), append(chunks, list[i].chunks...)
+			first = append(first, list[i].first)
+			chunks = append(chunks, list[i].chunks...)
 		}
 		r[j].first, r[j].chunk = quantilesOf(first), quantilesOf(chunks)
 	}
@@ -172,8 +174,12 @@ func addedOf(rounds []latencyRound, of func(r *latencyRound, target int) float64
 	var base, byPlain, byGoverned, ratios []float64
 	for i := range rounds {
 		d := of(&rounds[i], direct)
-		p, g := of(&rounds[i], plain)-d, of(&rounds[i], governed)-d
-		base, byPlain, byGoverned, ratios = append(base, d), append(byPlain, p), append(byGoverned, g), append(ratios, g/p)
+		p := of(&rounds[i], plain) - d
+		g := of(&rounds[i], governed) - d
+		base = append(base, d)
+		byPlain = append(byPlain, p)
+		byGoverned = append(byGoverned, g)
+		ratios = append(ratios, g/p)
 	}
 	a := added{Direct: spreadOf(base), ReverseProxy: spreadOf(byPlain), Governed: spreadOf(byGoverned)}
 	if a.ReverseProxy.Min > 0 {

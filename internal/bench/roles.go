@@ -91,7 +91,9 @@ func policy(upstream string) (*tenants.Snapshot, error) {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: upstream + "/v1", APIKey: "upstream-key"}}
 	pool := tenants.DefaultPool("bench", "*")
-	pool.TPM, pool.RPM, pool.Concurrency = poolLimit, poolLimit, 10_000
+	pool.TPM = poolLimit
+	pool.RPM = poolLimit
+	pool.Concurrency = 10_000
 	cfg.Pools = []tenants.Pool{pool}
 	list := make([]tenants.Tenant, numTenants)
 	for i := range list {

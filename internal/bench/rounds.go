@@ -204,8 +204,11 @@ func costOf(target string, list []sample) cost {
 	c := cost{Target: target}
 	var cpu, allocs, bytes []float64
 	for _, s := range list {
-		c.Requests, c.Broken = c.Requests+s.requests, c.Broken+s.broken
-		cpu, allocs, bytes = append(cpu, s.cpu), append(allocs, s.allocs), append(bytes, s.bytes)
+		c.Requests = c.Requests + s.requests
+		c.Broken = c.Broken + s.broken
+		cpu = append(cpu, s.cpu)
+		allocs = append(allocs, s.allocs)
+		bytes = append(bytes, s.bytes)
 	}
 	c.CPUMicros, c.Allocs, c.Bytes = spreadOf(cpu), spreadOf(allocs), spreadOf(bytes)
 	return c

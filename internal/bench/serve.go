@@ -76,7 +76,8 @@ func readCounters() counters {
 	c := counters{CPU: cpuTime()}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	c.Allocs, c.Bytes = m.Mallocs, m.TotalAlloc
+	c.Allocs = m.Mallocs
+	c.Bytes = m.TotalAlloc
 	return c
 }
 

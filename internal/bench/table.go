@@ -48,9 +48,11 @@ func writeTable(w io.Writer, r *result) error {
 			name string
 			added
 		}{{"first byte, p50", l.FirstByte.P50}, {"first byte, p90", l.FirstByte.P90}, {"chunk, p50", l.Chunk.P50}, {"chunk, p90", l.Chunk.P90}} {
-			of, within := "", ""
+			of := ""
+			within := ""
 			if d.Ratio != nil {
-				of, within = ratio(*d.Ratio), leastMost(*d.Ratio)
+				of = ratio(*d.Ratio)
+				within = leastMost(*d.Ratio)
 			}
 			row("  "+d.name, micros(d.Direct), plus(d.ReverseProxy), plus(d.Governed), of, within)
 		}

@@ -33,7 +33,8 @@ func Handler() http.Handler {
 // serve serves files that a browser asks for again each time, and gets only when they
 // have changed, with another version of the program.
 func serve(files fs.FS) http.Handler {
-	tag, server := `"`+digest(files)+`"`, http.FileServerFS(files)
+	tag := `"` + digest(files) + `"`
+	server := http.FileServerFS(files)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)

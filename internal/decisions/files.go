@@ -41,13 +41,17 @@ func (f *files) open() error {
 			return errors.Join(err, file.Close())
 		}
 	}
-	f.file, f.size, f.torn = file, 0, false
+	f.file = file
+	f.size = 0
+	f.torn = false
 	if info.Mode().IsRegular() && info.Size() > 0 {
 		last := []byte{0}
 		if _, err := file.ReadAt(last, info.Size()-1); err != nil {
 			return errors.Join(err, file.Close())
 		}
-		f.size, f.torn = info.Size(), last[0] != '\n' // the process before was killed
+		// the process before was killed
+		f.size = info.Size()
+		f.torn = last[0] != '\n'
 	}
 	return nil
 }

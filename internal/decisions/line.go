@@ -141,7 +141,8 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 		l.Waited, l.Why = int64(e.Waited), WhyOf(e.Refused)
 	case governor.EventEnded:
 		usage := Usage(e.Usage)
-		l.Ending, l.Usage = e.Ending.String(), &usage
+		l.Ending = e.Ending.String()
+		l.Usage = &usage
 	case governor.EventProgress:
 		l.Output = e.Usage.Output
 	case governor.EventThrottled:

@@ -161,7 +161,8 @@ func (w *Writer) add(e *governor.Event) {
 
 // mark tells which gateways share limits, if that is known.
 func (w *Writer) mark() {
-	if w.nodes = w.seen.Load(); w.nodes != nil {
+	w.nodes = w.seen.Load()
+	if w.nodes != nil {
 		w.last = max(w.last, int64(time.Since(w.origin)))
 		w.append(&Line{At: w.last, Kind: Seen, Nodes: *w.nodes})
 	}
@@ -178,7 +179,8 @@ func (w *Writer) append(l *Line) {
 
 // flush writes the batch, to a file of which it does not make more than may be.
 func (w *Writer) flush() {
-	lines, lost := w.lines, w.lost.Load()
+	lines := w.lines
+	lost := w.lost.Load()
 	if lines == 0 {
 		return
 	}
@@ -186,7 +188,8 @@ func (w *Writer) flush() {
 		w.append(&Line{At: w.last, Kind: Lost, Lines: lost - w.told})
 	}
 	batch := w.batch
-	w.batch, w.lines = w.batch[:0], 0
+	w.batch = w.batch[:0]
+	w.lines = 0
 	err := w.files.makeRoom(int64(len(batch)), func() []byte {
 		head := Line{At: w.written, Kind: Continued, Start: &w.start, Policy: w.policy}
 		if w.nodes != nil {

@@ -218,7 +218,8 @@ func TestWriter_RotatesWhoSharesLimits(t *testing.T) {
 	heads := 0
 	for _, l := range lines(t, path) {
 		if l.Kind == Continued {
-			if heads++; len(l.Nodes) != 2 {
+			heads++
+			if len(l.Nodes) != 2 {
 				t.Errorf("a file begins with %v", l.Nodes)
 			}
 		}
@@ -236,7 +237,8 @@ func TestLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	a := filepath.Join(dir, "a")
+	b := filepath.Join(dir, "b")
 	got, err := Logs([]string{a, b})
 	if diff := cmp.Diff([][]string{{a + ".1", a}, {b}}, got); diff != "" || err != nil {
 		t.Error(err, diff)
@@ -324,7 +326,8 @@ func TestWriter_HoldsNobodyUp(t *testing.T) {
 	}
 	lost := make(chan uint64)
 	go func() {
-		out, told := new(bytes.Buffer), uint64(0)
+		out := new(bytes.Buffer)
+		told := uint64(0)
 		_, _ = out.ReadFrom(r)
 		for line := range strings.SplitSeq(out.String(), "\n") {
 			var k uint64

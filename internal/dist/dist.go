@@ -59,7 +59,9 @@ func (d *Dist) Readers(u Unit) map[string]func(strictyaml.Value) {
 			constant := false
 			strictyaml.OneOf(v, &constant, map[string]bool{"lognormal": false, "constant": true})
 			if constant {
-				d.Sigma, d.Min, d.Max = 0, 0, math.Inf(1)
+				d.Sigma = 0
+				d.Min = 0
+				d.Max = math.Inf(1)
 			}
 		},
 		"mean":  func(v strictyaml.Value) { u.read(v, &d.Mean) },

@@ -142,7 +142,8 @@ func (in *reader) varint() int64 {
 
 func skip[T int64 | uint64](in *reader, v T, n int) T {
 	if n <= 0 {
-		in.bad, in.b = true, nil
+		in.bad = true
+		in.b = nil
 		return 0
 	}
 	in.b = in.b[n:]
@@ -152,7 +153,8 @@ func skip[T int64 | uint64](in *reader, v T, n int) T {
 func (in *reader) text() string {
 	n := in.uvarint()
 	if n > uint64(len(in.b)) {
-		in.bad, in.b = true, nil
+		in.bad = true
+		in.b = nil
 		return ""
 	}
 	s := string(in.b[:n])

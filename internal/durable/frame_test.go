@@ -74,7 +74,8 @@ func written(t *testing.T, n int) (path string, b []byte, records []governor.Rec
 		records = append(records, r)
 		starts = append(starts, len(b))
 		var err error
-		if b, err = appendFrame(b, &r); err != nil {
+		b, err = appendFrame(b, &r)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -84,7 +84,8 @@ func (j *Journal) writeLocked(r *governor.Record) (err error) {
 	if err := j.mendLocked(); err != nil {
 		return err
 	}
-	if j.buf, err = appendFrame(j.buf[:0], r); err != nil {
+	j.buf, err = appendFrame(j.buf[:0], r)
+	if err != nil {
 		return err
 	}
 	if _, err := j.file.Write(j.buf); err != nil {

@@ -53,7 +53,9 @@ func begin(t *testing.T, opt Options, cfg governor.Config) *life {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Journal, cfg.Past, cfg.Zone = j, past, opt.Zone
+	cfg.Journal = j
+	cfg.Past = past
+	cfg.Zone = opt.Zone
 	g, err := governor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +91,8 @@ func used(l *life, tenant int) []int64 {
 }
 
 func config() governor.Config {
-	day, month := governor.Budget{Unit: governor.UnitTokens, Limit: 1e9, Per: budget.Day}, governor.Budget{Unit: governor.UnitMicroUSD, Limit: 1e12, Per: budget.Month}
+	day := governor.Budget{Unit: governor.UnitTokens, Limit: 1e9, Per: budget.Day}
+	month := governor.Budget{Unit: governor.UnitMicroUSD, Limit: 1e12, Per: budget.Month}
 	return governor.Config{
 		Pools: []governor.Pool{{Name: "p", TPM: 60_000, RPM: 100, Burst: time.Minute, MaxQueue: 100, Budgets: []governor.Budget{day}}},
 		Tenants: []governor.Tenant{
@@ -108,12 +111,14 @@ type provider struct {
 }
 
 func (p *provider) add(n int64) *int64 {
-	p.at, p.n = append(p.at, time.Now()), append(p.n, &n)
+	p.at = append(p.at, time.Now())
+	p.n = append(p.n, &n)
 	return &n
 }
 
 func (p *provider) most() (most int64) {
-	first, sum := 0, int64(0)
+	first := 0
+	sum := int64(0)
 	for i, at := range p.at {
 		for ; !p.at[first].Add(escrow.Window).After(at); first++ {
 			sum -= *p.n[first]
@@ -148,13 +153,16 @@ func (w *load) run(ctx context.Context, g *life, seed uint64) {
 }
 
 func (w *load) call(ctx context.Context, g *life, tenant string, rng *rand.Rand) {
-	in, out := int64(rng.IntN(300)), int64(200+rng.IntN(2000))
+	in := int64(rng.IntN(300))
+	out := int64(200 + rng.IntN(2000))
 	l, rej := g.Acquire(ctx, governor.Request{Tenant: tenant, Pool: "p", Model: fmt.Sprint(rng.IntN(1e9)), Input: in, Output: out, Price: price})
 	if rej != nil {
 		return
 	}
 	w.mu.Lock()
-	tokens, one, own := w.tokens.add(in+out), w.requests.add(1), new(int64)
+	tokens := w.tokens.add(in + out)
+	one := w.requests.add(1)
+	own := new(int64)
 	if tenant == "b" {
 		own = w.own.add(in + out)
 	}
@@ -194,7 +202,8 @@ func TestKilledAtAnyTime(t *testing.T) {
 	for seed := range uint64(testkit.Rounds(2, 8)) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 77))
-			dir, cfg := t.TempDir(), config()
+			dir := t.TempDir()
+			cfg := config()
 			w := &load{budgets: map[string]*[2]int64{"a": {}, "b": {}}}
 			for n := range 8 {
 				g := begin(t, options(dir), cfg)
@@ -236,7 +245,8 @@ func TestKilledAtAnyTime(t *testing.T) {
 // known all the time.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, cfg := t.TempDir(), config()
+		dir := t.TempDir()
+		cfg := config()
 		cfg.Pools[0].Accounting = escrow.Settled
 		g := begin(t, options(dir), cfg)
 		long, rej := g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 900})
@@ -277,7 +287,8 @@ func TestRotation(t *testing.T) {
 // A process that is started again and again does not fill the folder.
 func TestRestartLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, cfg := t.TempDir(), config()
+		dir := t.TempDir()
+		cfg := config()
 		for n := range 60 {
 			g := begin(t, options(dir), cfg)
 			if got := used(g, 0); got[0] != int64(n) {
@@ -302,7 +313,8 @@ func TestRestartLoop(t *testing.T) {
 // Who has let its share pass has let it pass after a restart, too.
 func TestSharesOutliveAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, cfg := t.TempDir(), config()
+		dir := t.TempDir()
+		cfg := config()
 		cfg.Pools = []governor.Pool{{Name: "p", Concurrency: 10, MaxQueue: 10, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 1200, Per: budget.Hour}}}}
 		room := func(g *life, tenant string) (n int) {
 			for ; ; n++ {
@@ -333,7 +345,8 @@ func TestSharesOutliveAKill(t *testing.T) {
 // A clean end loses nothing either, and a folder may be used with another policy.
 func TestCleanEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, cfg := t.TempDir(), config()
+		dir := t.TempDir()
+		cfg := config()
 		g := begin(t, options(dir), cfg)
 		for range 3 {
 			l, rej := g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 200, Price: price})
@@ -472,7 +485,8 @@ type disk struct {
 func (d *disk) set(room int, mend error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.room, d.mend = room, mend
+	d.room = room
+	d.mend = mend
 }
 
 // Write is for the log.
@@ -596,7 +610,8 @@ func BenchmarkAcquireSettle(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				cfg.Journal, cfg.Past = j, past
+				cfg.Journal = j
+				cfg.Past = past
 				ctx, cancel := context.WithCancel(b.Context())
 				done := make(chan struct{})
 				go func() { defer close(done); _ = j.Run(ctx, func() []governor.ShareState { return nil }) }()

@@ -48,7 +48,8 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 // read takes in all that the folder holds.
 func (j *Journal) read(past *governor.Past) error {
 	var err error
-	if j.since, err = j.books.load(past); err != nil {
+	j.since, err = j.books.load(past)
+	if err != nil {
 		return err
 	}
 	_ = os.Remove(filepath.Join(j.opt.Dir, nextSegment))
@@ -61,7 +62,8 @@ func (j *Journal) read(past *governor.Past) error {
 		return fmt.Errorf("durable: %s is not there, or empty, though there is a journal: %s", j.books.db.Path(), whatToDo)
 	}
 	for i, n := range list {
-		path, end := segmentPath(j.opt.Dir, n), i >= len(list)-2
+		path := segmentPath(j.opt.Dir, n)
+		end := i >= len(list)-2
 		if info, err := os.Stat(path); err == nil && i == len(list)-1 {
 			// A process that lived would have begun another; with as much again for one
 			// that had no time.
@@ -99,7 +101,8 @@ func (j *Journal) begin(past *governor.Past) error {
 	j.opt.Log.Info("state_dir is read", "dir", j.opt.Dir, "calls_cut_off", len(cut))
 	for _, r := range cut {
 		var err error
-		if j.buf, err = appendFrame(j.buf, &r); err != nil {
+		j.buf, err = appendFrame(j.buf, &r)
+		if err != nil {
 			return err
 		}
 	}
@@ -110,7 +113,9 @@ func (j *Journal) begin(past *governor.Past) error {
 	if err != nil {
 		return fmt.Errorf("durable: state_dir: %w", err)
 	}
-	j.file, j.size, j.dirty = f, size, true
+	j.file = f
+	j.size = size
+	j.dirty = true
 	// So that one who is started again and again does not read more each time.
 	maps.Copy(j.unsaved, j.uses.Changed())
 	return j.save(past.Shares)

@@ -76,7 +76,8 @@ func (j *Journal) complain(err error) {
 
 func (j *Journal) sync() error {
 	j.mu.Lock()
-	f, dirty := j.file, j.dirty
+	f := j.file
+	dirty := j.dirty
 	j.dirty = false
 	j.mu.Unlock()
 	if !dirty {
@@ -117,7 +118,8 @@ func (j *Journal) turnLocked() (old file, err error) {
 	var frames []byte
 	for _, r := range j.running.all() {
 		r.Kind = governor.RecordRunning
-		if frames, err = appendFrame(frames, &r); err != nil {
+		frames, err = appendFrame(frames, &r)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +131,9 @@ func (j *Journal) turnLocked() (old file, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	old = j.file
-	j.file, j.size, j.dirty = f, size, true
+	j.file = f
+	j.size = size
+	j.dirty = true
 	return old, nil
 }
 

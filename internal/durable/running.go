@@ -17,7 +17,8 @@ type running struct {
 func (c *running) begin(r *governor.Record) {
 	i := len(c.list)
 	if n := len(c.free); n > 0 {
-		i, c.free = c.free[n-1], c.free[:n-1]
+		i = c.free[n-1]
+		c.free = c.free[:n-1]
 		c.list[i] = *r
 	} else {
 		c.list = append(c.list, *r)

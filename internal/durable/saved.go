@@ -52,7 +52,8 @@ func damaged(path string, err *error) {
 func (s *saved) load(past *governor.Past) (since uint64, err error) {
 	defer damaged(s.db.Path(), &err)
 	err = s.db.View(func(tx *bolt.Tx) error {
-		meta, uses := tx.Bucket(bucketMeta), tx.Bucket(bucketUses)
+		meta := tx.Bucket(bucketMeta)
+		uses := tx.Bucket(bucketUses)
 		if meta == nil || uses == nil {
 			return nil // a new folder
 		}
@@ -127,7 +128,8 @@ func useBytes(who governor.Owner, use governor.Use) (k, v []byte) {
 }
 
 func readUse(k, v []byte) (governor.Owner, governor.Use, error) {
-	key, val := reader{b: k}, reader{b: v}
+	key := reader{b: k}
+	val := reader{b: v}
 	who := governor.Owner{Tenant: key.text()}
 	who.Pool = string(key.b)
 	var use governor.Use

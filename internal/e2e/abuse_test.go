@@ -36,7 +36,8 @@ func TestAbuse_ForeignBound(t *testing.T) {
 		a := tenant("a", 1)
 		a.MaxOutputTokens = 1000
 		w := world{pool: pool(10_500, 0, 0), tenants: []tenants.Tenant{a}, mock: mock.Config{TPM: 10_500}}
-		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		w.pool.Burst = time.Minute
+		w.pool.BurstSet = true
 		s := newStack(t, w)
 		defer s.close()
 		time.Sleep(time.Minute)
@@ -154,7 +155,8 @@ func TestAbuse_Forms(t *testing.T) {
 func TestAttachmentsAreNotTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{pool: pool(100_000, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)}}
-		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		w.pool.Burst = time.Minute
+		w.pool.BurstSet = true
 		w.wrap = func(http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(plainAnswer)), Request: r}, nil
@@ -339,8 +341,12 @@ func TestStreamsForgetTheirPrompts(t *testing.T) {
 			<-release
 			_, _ = io.WriteString(w, "data: [DONE]\n\n")
 		}),
-		pool:    sdkPool(func(p *tenants.Pool) { p.TPM = 0 }),
-		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.TPM, t.ITPM, t.OTPM = 0, 0, 0 })},
+		pool: sdkPool(func(p *tenants.Pool) { p.TPM = 0 }),
+		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) {
+			t.TPM = 0
+			t.ITPM = 0
+			t.OTPM = 0
+		})},
 	})
 	const streams, size = 10, 4 << 20
 	body := sdkChat(`,"stream":true,"x":"` + strings.Repeat("word ", size/5) + `"`)

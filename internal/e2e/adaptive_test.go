@@ -25,7 +25,8 @@ import (
 // adaptiveWorld is a model server with a knee at so many slots behind a limit that is to find it.
 func adaptiveWorld(law tenants.Law, slots int) world {
 	p := pool(0, 0, 128)
-	p.Adaptive, p.MinConcurrency = law, 4
+	p.Adaptive = law
+	p.MinConcurrency = 4
 	w := world{pool: p, mock: mock.Config{Slots: slots, FirstToken: 200 * time.Millisecond, TokensPerSecond: 50}}
 	for i, name := range []string{"a", "b", "c"} {
 		t := tenant(name, 1)
@@ -104,7 +105,8 @@ func TestAdaptive_FindsTheKnee(t *testing.T) {
 			served, refused := flood(s, rate, minutes*time.Minute)
 			close(done)
 			watch.Wait()
-			near, waits := 0, int64(0)
+			near := 0
+			waits := int64(0)
 			for i, limit := range limits {
 				if limit >= slots*3/4 && limit <= slots*5/4 {
 					near++

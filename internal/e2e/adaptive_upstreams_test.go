@@ -61,7 +61,8 @@ func TestAdaptive_Bursts(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				if i >= 20 {
 					limit := s.sum("llmgov_concurrency_limit", nil)
-					least, most = min(least, limit), max(most, limit)
+					least = min(least, limit)
+					most = max(most, limit)
 				}
 			}
 			t.Logf("%d slots: %d…%d", slots, least, most)

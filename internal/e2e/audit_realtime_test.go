@@ -151,7 +151,8 @@ func (s *stack) session(ctx context.Context, tenant string) *websocket.Conn {
 func TestAudit_H3_Waits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		who := caller("a", 90*time.Second)
-		who.TPM, who.Concurrency = 1000, 1
+		who.TPM = 1000
+		who.Concurrency = 1
 		s := newStack(t, world{mock: mock.Config{OutputTokens: 900}, pool: pool(1_000_000, 0, 4), tenants: []tenants.Tenant{who}})
 		defer s.close()
 		p := &phone{t, s.session(t.Context(), "a")}

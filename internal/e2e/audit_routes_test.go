@@ -194,7 +194,9 @@ func TestAudit_FiftyAtOnce(t *testing.T) {
 func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 	synctest.Test(t, func(t *testing.T) {
 		a := tenant("a", 1)
-		a.TPM, a.Routes, a.DefaultPool = limit, tenants.DefaultRoutes|tenants.RouteFiles|tenants.RouteBatches|tenants.RouteRealtime|tenants.RouteResponses, "p"
+		a.TPM = limit
+		a.Routes = tenants.DefaultRoutes | tenants.RouteFiles | tenants.RouteBatches | tenants.RouteRealtime | tenants.RouteResponses
+		a.DefaultPool = "p"
 		if h.worth > 0 {
 			a.TPM = 1e12
 			a.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: limit, Per: tenants.Month}}
@@ -203,7 +205,8 @@ func (h hidden) run(t *testing.T, limit int64, calls int) (took int64) {
 		if h.instant {
 			w.mock.FirstToken = 0
 		}
-		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		w.pool.Burst = time.Minute
+		w.pool.BurstSet = true
 		w.pool.DefaultMaxOutput = unknown
 		s := newStack(t, w)
 		defer s.close()

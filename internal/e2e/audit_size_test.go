@@ -39,7 +39,8 @@ func TestAudit_H1_FiftyPromptsWithoutSpaces(t *testing.T) {
 				a := tenant("a", 1)
 				a.TPM = limit
 				w := world{pool: pool(1_000_000, 0, 0), tenants: []tenants.Tenant{a}, mock: mock.Config{TPM: 1 << 40, FirstToken: 10 * time.Second}}
-				w.pool.Burst, w.pool.BurstSet = time.Minute, true
+				w.pool.Burst = time.Minute
+				w.pool.BurstSet = true
 				s := newStack(t, w)
 				defer s.close()
 				time.Sleep(time.Minute) // so that the pool has all of its minute
@@ -69,7 +70,9 @@ func TestAudit_H2_EarlierResponses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := world{pool: pool(limit, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)}, mock: mock.Config{TPM: 1 << 40, FirstToken: 10 * time.Second}}
-				w.pool.HeadroomPPM, w.pool.Burst, w.pool.BurstSet = 0, time.Minute, true
+				w.pool.HeadroomPPM = 0
+				w.pool.Burst = time.Minute
+				w.pool.BurstSet = true
 				s := newStack(t, w)
 				defer s.close()
 				time.Sleep(time.Minute)
@@ -99,7 +102,8 @@ func TestAudit_H2_EarlierResponses(t *testing.T) {
 func TestAudit_H2_AnswersWithoutBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{pool: pool(1e9, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)}, mock: mock.Config{OutputTokens: 6000}}
-		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		w.pool.Burst = time.Minute
+		w.pool.BurstSet = true
 		s := newStack(t, w)
 		defer s.close()
 		time.Sleep(time.Minute)
@@ -147,7 +151,8 @@ func TestAudit_H2_AnswersWithoutBounds(t *testing.T) {
 func TestAudit_H2_WhatLiesElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{pool: pool(1e9, 0, 0), tenants: []tenants.Tenant{tenant("a", 1)}}
-		w.pool.Burst, w.pool.BurstSet = time.Minute, true
+		w.pool.Burst = time.Minute
+		w.pool.BurstSet = true
 		s := newStack(t, w)
 		defer s.close()
 		time.Sleep(time.Minute)

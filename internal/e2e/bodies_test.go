@@ -113,7 +113,8 @@ func TestAudit_H5_BodiesThatNeverEnd(t *testing.T) {
 			if a := s.send("other", large(900<<10), 0, chunked); a.status != http.StatusOK {
 				t.Errorf("another tenant gets %d %s %v", a.status, a.body, a.err)
 			}
-			refused, late := 0, 0
+			refused := 0
+			late := 0
 			for range connections {
 				a := <-answers
 				switch e := readError(a.body); {

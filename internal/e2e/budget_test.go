@@ -29,7 +29,8 @@ func TestBudgetIsSpent(t *testing.T) {
 			}
 		}
 		budgets := s.gov.State().Tenants[0].Budgets
-		in, out := s.charged("a", "input"), s.charged("a", "output")
+		in := s.charged("a", "input")
+		out := s.charged("a", "output")
 		if budgets[0].Used != in+out || budgets[1].Used != in+2*out || in == 0 || out != 2800 {
 			t.Errorf("%d in and %d out were charged, the budgets say %+v", in, out, budgets)
 		}
@@ -60,7 +61,8 @@ func TestBudgetIsSpent(t *testing.T) {
 // same for both.
 func TestMessages_SpentBudgetAndBusyMinuteDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		spent, busy := tenant("spent", 1), tenant("busy", 1)
+		spent := tenant("spent", 1)
+		busy := tenant("busy", 1)
 		spent.Budgets = []tenants.Budget{{Unit: tenants.Requests, Limit: 1, Per: tenants.Day}}
 		busy.RPM = 1
 		s := newStack(t, world{pool: pool(0, 0, 100), tenants: []tenants.Tenant{spent, busy}})

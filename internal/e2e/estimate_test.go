@@ -49,7 +49,8 @@ func TestPromptsAreCountedUntilTheEstimateIsLearned(t *testing.T) {
 		} {
 			prompts := &counter{says: 17, knows: tt.knows}
 			p := pool(0, 0, 1000)
-			p.Models, p.Aliases = []string{"m"}, []tenants.Alias{{Name: "m", Model: "gpt-4o"}}
+			p.Models = []string{"m"}
+			p.Aliases = []tenants.Alias{{Name: "m", Model: "gpt-4o"}}
 			s := newStack(t, world{
 				mock: mock.Config{Usage: tt.usage}, pool: p, prompts: prompts,
 				tenants: []tenants.Tenant{tenant("a", 1), tenant("b", 1)},
@@ -261,7 +262,8 @@ func TestBrokenStreamsOfEachDialect(t *testing.T) {
 					ask(0, i)
 				}
 				s.checkIdle()
-				in, out := s.charged("", "input"), s.charged("", "output")
+				in := s.charged("", "input")
+				out := s.charged("", "output")
 				t.Logf("charged %d + %d, produced %d + %d", in, out, server.prompts, server.tokens)
 				if in != server.prompts || out != server.tokens {
 					t.Errorf("charged %d + %d tokens, produced %d + %d", in, out, server.prompts, server.tokens)

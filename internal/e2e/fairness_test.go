@@ -82,7 +82,9 @@ func TestFairnessThroughTheStack(t *testing.T) {
 				t.Errorf("%+v, want %+v", x, want)
 			}
 		}
-		a, c, d := f.Tenants[0], f.Tenants[2], f.Tenants[3]
+		a := f.Tenants[0]
+		c := f.Tenants[2]
+		d := f.Tenants[3]
 		if a.Queued == 0 || a.OldestWait <= 0 || a.Demand <= a.Received || d.Queued+d.Running != 0 || d.Demand != 0 {
 			t.Errorf("of who waits: %+v, and of who does not: %+v", a, d)
 		}

@@ -82,7 +82,9 @@ func (w world) protocols() *http.Protocols {
 // pool is a pool of every model.
 func pool(tpm, rpm, concurrency int64) tenants.Pool {
 	p := tenants.DefaultPool("p", "*")
-	p.TPM, p.RPM, p.Concurrency = tpm, rpm, concurrency
+	p.TPM = tpm
+	p.RPM = rpm
+	p.Concurrency = concurrency
 	return p
 }
 
@@ -95,7 +97,8 @@ func newStack(t *testing.T, w world) *stack {
 	t.Helper()
 	s := &stack{t: t, metrics: telemetry.New(), log: slog.New(w.logHandler())}
 	var err error
-	if s.mock, err = mock.New(w.mock); err != nil {
+	s.mock, err = mock.New(w.mock)
+	if err != nil {
 		t.Fatal(err)
 	}
 	upstream := pipenet.Listen()
@@ -110,7 +113,8 @@ func newStack(t *testing.T, w world) *stack {
 		rt = w.wrap(rt)
 	}
 	gw, gov := buildFor(t, cfg, &w, gateway.Options{Metrics: s.metrics, Tracer: w.tracer, Log: s.log, Transport: rt, Prompts: w.prompts})
-	s.gov, s.gateway = gov, gw
+	s.gov = gov
+	s.gateway = gw
 	front := pipenet.Listen()
 	base, cut := context.WithCancelCause(context.Background())
 	s.cut = cut
@@ -165,7 +169,8 @@ func (w world) config() tenants.Config {
 		cfg.Upstreams = append(cfg.Upstreams, tenants.Upstream{Name: name, BaseURL: "http://" + name + "/v1", APIKey: "key-of-" + name})
 	}
 	cfg.Pools = []tenants.Pool{w.pool}
-	cfg.Prices, cfg.Timezone = w.prices, w.zone
+	cfg.Prices = w.prices
+	cfg.Timezone = w.zone
 	if w.idle > 0 {
 		cfg.Timeouts.StreamIdle = w.idle
 	}
@@ -206,7 +211,8 @@ func buildFor(t *testing.T, cfg tenants.Config, w *world, opt gateway.Options) (
 		t.Fatal(err)
 	}
 	opt.Metrics.Watch(gov.State, snap.Hash())
-	opt.Snapshot, opt.Governor = snap, gov
+	opt.Snapshot = snap
+	opt.Governor = gov
 	gw, err := gateway.New(opt)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,9 @@ func TestIdempotencyKey_Storm(t *testing.T) {
 			for twin := range twins {
 				wg.Go(func() {
 					rng := rand.New(rand.NewPCG(uint64(n), uint64(twin)))
-					tenant, key := []string{"a", "b"}[n%2], fmt.Sprint(n/2) // both tenants have the same keys
+					// both tenants have the same keys
+					tenant := []string{"a", "b"}[n%2]
+					key := fmt.Sprint(n / 2)
 					for {
 						ctx, cancel := context.WithCancel(t.Context())
 						if rng.IntN(3) == 0 {

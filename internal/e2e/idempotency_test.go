@@ -114,7 +114,8 @@ func keyIsHeld(t *testing.T, path, body string, stream bool) {
 		})
 	}
 	synctest.Wait()
-	twin, tries := call("a", body, idempotencyKey, "k"), 1
+	twin := call("a", body, idempotencyKey, "k")
+	tries := 1
 	for ; twin.status == http.StatusConflict; tries++ { // as an SDK does, which tries three times
 		refusedTwin(t, path, twin)
 		seconds, _ := strconv.Atoi(twin.header.Get("Retry-After"))
@@ -147,7 +148,8 @@ func TestIdempotencyKey_Unknown(t *testing.T) {
 			body := `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":4096`
 			body += fmt.Sprintf(`,"mock":{"output_tokens":%d}}`, tokens)
 			call := func() answer { return s.callTo(t.Context(), "/chat/completions", "a", body, idempotencyKey, "k") }
-			began, lasts := time.Now(), time.Duration(tokens)*time.Second/10
+			began := time.Now()
+			lasts := time.Duration(tokens) * time.Second / 10
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				if a := call(); a.status != http.StatusOK {
@@ -224,7 +226,8 @@ func TestIdempotencyKey_Ends(t *testing.T) {
 		} {
 			body := chat(true, 30, `,"mock":{`+end.hooks+`}`)
 			for try := range 3 { // the next one comes as soon as the one before has ended
-				ctx, cancel := t.Context(), func() {}
+				ctx := t.Context()
+				cancel := func() {}
 				if end.ctx > 0 {
 					ctx, cancel = context.WithTimeout(ctx, end.ctx)
 				}

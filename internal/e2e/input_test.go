@@ -174,7 +174,9 @@ func TestInput_TooLargeChunked(t *testing.T) {
 	const most = 100 << 20
 	sent := &inputCounter{r: io.LimitReader(inputEndless{}, most)}
 	r := s.request(http.MethodPost, "/v1/chat/completions", "")
-	r.Body, r.ContentLength, r.GetBody = io.NopCloser(sent), -1, nil
+	r.Body = io.NopCloser(sent)
+	r.ContentLength = -1
+	r.GetBody = nil
 	s.do(r).wantProblem(t, http.StatusRequestEntityTooLarge, "request_too_large")
 	if n := sent.n.Load(); n > most/2 {
 		t.Errorf("%d bytes were taken of a body limited to 1 MiB", n)
@@ -387,7 +389,10 @@ func TestInput_MessagesDialect(t *testing.T) {
 	closed.Close()
 	s := newSDKStack(t, sdkWorld{
 		baseURL: closed.URL,
-		pool:    sdkPool(func(p *tenants.Pool) { p.Models, p.TPM = []string{"claude", "opus"}, 100_000 }),
+		pool: sdkPool(func(p *tenants.Pool) {
+			p.Models = []string{"claude", "opus"}
+			p.TPM = 100_000
+		}),
 		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.Models = []string{"claude"} })},
 		config:  func(c *tenants.Config) { c.MaxBody = 1 << 20 },
 	})

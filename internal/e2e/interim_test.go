@@ -31,7 +31,10 @@ func TestExpectContinue(t *testing.T) {
 	s := newSDKStack(t, sdkWorld{
 		upstream: http.HandlerFunc(answers),
 		pool:     sdkPool(func(p *tenants.Pool) { p.TPM = 0 }),
-		tenants:  []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) { t.TPM, t.ITPM = 0, 0 })},
+		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) {
+			t.TPM = 0
+			t.ITPM = 0
+		})},
 	})
 	client := sdkClient(t, func(rt http.RoundTripper) http.RoundTripper {
 		rt.(*http.Transport).ExpectContinueTimeout = time.Hour
@@ -50,7 +53,8 @@ func TestExpectContinue(t *testing.T) {
 			text := sdkChat(`,"x":"` + strings.Repeat("x", 2<<20) + `"`)
 			body := &countedBody{Reader: strings.NewReader(text)}
 			req := s.request(http.MethodPost, tc.path, "", "Expect", "100-continue")
-			req.Body, req.ContentLength = io.NopCloser(body), int64(len(text))
+			req.Body = io.NopCloser(body)
+			req.ContentLength = int64(len(text))
 			if chunked {
 				req.ContentLength = -1
 			}

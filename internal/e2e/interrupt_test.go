@@ -25,7 +25,9 @@ func TestInterrupted(t *testing.T) {
 				st := newStorm(t, d, 1)
 				defer st.close()
 				st.calibrate()
-				whole, cut, refused := 0, 0, 0
+				whole := 0
+				cut := 0
+				refused := 0
 				var mu sync.Mutex
 				var all sync.WaitGroup
 				rng := rand.New(rand.NewPCG(4, 1))

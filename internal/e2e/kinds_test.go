@@ -25,7 +25,8 @@ type dialectal struct {
 
 func (d *dialectal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
-	d.asked, d.header = append(d.asked, r.URL.RequestURI()), r.Header.Clone()
+	d.asked = append(d.asked, r.URL.RequestURI())
+	d.header = r.Header.Clone()
 	d.mu.Unlock()
 	path := r.URL.Path
 	for _, route := range []string{"/chat/completions", "/embeddings", "/responses"} {
@@ -38,7 +39,8 @@ func (d *dialectal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"type":"message","content":[],"usage":{"input_tokens":7,"output_tokens":3}}`))
 		return
 	}
-	r.URL.Path, r.URL.RawQuery = path, ""
+	r.URL.Path = path
+	r.URL.RawQuery = ""
 	d.mock.ServeHTTP(w, r)
 }
 

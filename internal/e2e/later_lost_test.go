@@ -85,9 +85,11 @@ func TestBackgroundStreamsAreNotFree(t *testing.T) {
 					_ = resp.Body.Close()
 					s.waitIdle()
 				}
-				method, path := "DELETE", "/v1/responses/resp_1"
+				method := "DELETE"
+				path := "/v1/responses/resp_1"
 				if how == "cancel" {
-					method, path = "POST", path+"/cancel"
+					method = "POST"
+					path = path + "/cancel"
 				}
 				if status, text := s.as("acme", method, path, "", ""); status != http.StatusOK {
 					t.Fatal(status, text)

@@ -86,7 +86,8 @@ func TestDebtsOutliveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, store := laterStack(t, dir, sdkWorld{upstream: model})
-	seen, unseen := s.begin("acme"), s.begin("acme")
+	seen := s.begin("acme")
+	unseen := s.begin("acme")
 	for range 2 {
 		s.as("acme", "GET", "/v1/responses/"+seen, "", "")
 	}
@@ -250,7 +251,8 @@ func TestBatchesAreChargedOnce(t *testing.T) {
 				path = "/v1/batches"
 			}
 			for range 3 {
-				if status, text = s.as("acme", "GET", path, "", ""); status != http.StatusOK {
+				status, text = s.as("acme", "GET", path, "", "")
+				if status != http.StatusOK {
 					t.Fatal(status, text)
 				}
 			}

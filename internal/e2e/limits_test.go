@@ -30,11 +30,14 @@ func TestBudgetOfTenCalls(t *testing.T) {
 func budgetOfTen(t *testing.T, axis string, n int, stream bool) {
 	w := world{tenants: []tenants.Tenant{tenant("a", 1)}}
 	if axis == "tpm" {
-		w.pool, w.mock.TPM = pool(10_000, 0, 0), 10_000
+		w.pool = pool(10_000, 0, 0)
+		w.mock.TPM = 10_000
 	} else {
-		w.pool, w.mock.RPM = pool(0, 10, 0), 10
+		w.pool = pool(0, 10, 0)
+		w.mock.RPM = 10
 	}
-	w.pool.Burst, w.pool.BurstSet = time.Minute, true
+	w.pool.Burst = time.Minute
+	w.pool.BurstSet = true
 	w.mock.TokensPerSecond = 200
 	s := newStack(t, w)
 	defer s.close()
@@ -43,7 +46,8 @@ func budgetOfTen(t *testing.T, axis string, n int, stream bool) {
 	start := s.mock.Stats()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	served, refused := 0, 0
+	served := 0
+	refused := 0
 	for range n {
 		wg.Go(func() {
 			// 940 of output and a prompt of some dozens: just under 1000.
@@ -87,7 +91,8 @@ func TestConcurrencyIsExact(t *testing.T) {
 					a.MaxWait = time.Hour
 					w := world{mock: mock.Config{TokensPerSecond: 20}, pool: pool(0, 0, 7), tenants: []tenants.Tenant{a}}
 					if own {
-						w.pool.Concurrency, w.tenants[0].Concurrency = 100, 7
+						w.pool.Concurrency = 100
+						w.tenants[0].Concurrency = 7
 					}
 					s := newStack(t, w)
 					defer s.close()

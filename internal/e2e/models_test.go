@@ -74,7 +74,8 @@ func (l *lister) calls() (n int, as string) {
 // listing is a stack whose pool is served by listers, and a tenant for each of some grants.
 func listing(t *testing.T, models []string, listers map[string]*lister, grants map[string][]string) *stack {
 	p := pool(1000, 0, 0)
-	p.Models, p.Upstreams = models, nil
+	p.Models = models
+	p.Upstreams = nil
 	w := world{others: map[string]http.Handler{}}
 	for name, l := range listers {
 		w.others[name] = l
@@ -223,7 +224,8 @@ func TestModels_NotTold(t *testing.T) {
 // Who asks all the time for what the gateway knows itself is told to wait, and its limits are left alone.
 func TestLookups_TooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, other := tenant("a", 1), tenant("b", 1)
+		one := tenant("a", 1)
+		other := tenant("b", 1)
 		one.RPM = 1
 		s := newStack(t, world{mock: mock.Config{Models: []string{"m"}}, pool: pool(1_000_000, 0, 0), tenants: []tenants.Tenant{one, other}})
 		defer s.close()

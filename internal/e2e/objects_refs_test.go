@@ -168,11 +168,13 @@ func TestWhatIsMadeForWhoWentIsRecorded(t *testing.T) {
 // A streamed response is known by the time its id is, and forgotten when it is deleted.
 func TestStreamedResponsesAreOwned(t *testing.T) {
 	s := newSDKStack(t, sdkWorld{tenants: objectTenants()})
-	acme, ctx := s.ai("acme/search"), t.Context()
+	acme := s.ai("acme/search")
+	ctx := t.Context()
 	input := responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Say something.")}
 	stream := acme.Responses.NewStreaming(ctx, responses.ResponseNewParams{Model: "gpt-4o", Input: input})
 	defer stream.Close()
-	id, item := "", ""
+	id := ""
+	item := ""
 	for stream.Next() {
 		switch ev := stream.Current().AsAny().(type) {
 		case responses.ResponseCreatedEvent:
@@ -227,7 +229,8 @@ func TestObjectsThatCannotBeKeptAreNotMade(t *testing.T) {
 		return strings.Count(w.Body.String(), `"id"`)
 	}
 	s.as("acme", "GET", "/v1"+o.fill("/batches/{batch}"), "", "") // what a batch makes is there
-	files, stores := count("/v1/files"), count("/v1/vector_stores")
+	files := count("/v1/files")
+	stores := count("/v1/vector_stores")
 	store.Close()
 	for _, route := range []string{"POST /files", "POST /vector_stores", "POST /batches", "POST /fine_tuning/jobs", "POST /uploads", "POST /vector_stores/{vector_store}/file_batches"} {
 		tt := objectCases[route]
@@ -307,7 +310,8 @@ func TestCallsOfABatchAreChecked(t *testing.T) {
 		granted(t)
 		t.Models = []string{"gpt-4o"}
 	})}})
-	theirs, mine := s.makeAll("acme"), s.makeAll("other")
+	theirs := s.makeAll("acme")
+	mine := s.makeAll("other")
 	send := func(purpose, content string) (int, string) {
 		return s.as("other", "POST", "/v1/files", formType, form("--b\nContent-Disposition: form-data; name=\"purpose\"\n\n"+purpose+"\n"+
 			"--b\nContent-Disposition: form-data; name=\"file\"; filename=\"calls.jsonl\"\n\n"+content+"\n--b--\n"))
@@ -392,7 +396,8 @@ func TestTheSameIDAtTwoUpstreams(t *testing.T) {
 			c.Upstreams = append(c.Upstreams, tenants.Upstream{Name: "second", BaseURL: there.URL + "/v1"})
 			c.Pools[0].Upstreams = []tenants.PoolUpstream{{Name: "up"}}
 			p := tenants.DefaultPool("local", "local")
-			p.RPM, p.Upstreams = 1000, []tenants.PoolUpstream{{Name: "second"}}
+			p.RPM = 1000
+			p.Upstreams = []tenants.PoolUpstream{{Name: "second"}}
 			c.Pools = append(c.Pools, p)
 		},
 	})

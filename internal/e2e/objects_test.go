@@ -79,7 +79,9 @@ type owned map[string]string
 
 func (s *sdkStack) makeAll(tenant string) owned {
 	s.t.Helper()
-	c, ctx, o := s.ai(tenant), s.t.Context(), owned{}
+	c := s.ai(tenant)
+	ctx := s.t.Context()
+	o := owned{}
 	keep := func(kind, id string, err error) {
 		s.t.Helper()
 		if err != nil || id == "" {

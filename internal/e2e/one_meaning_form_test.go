@@ -40,7 +40,8 @@ func TestAudit_M3_Forms(t *testing.T) {
 	up := &readForms{}
 	s := newSDKStack(t, sdkWorld{upstream: up, tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) {
 		granted(t)
-		t.DefaultPool, t.Models = "main", []string{"gpt-4o", "wild-*"}
+		t.DefaultPool = "main"
+		t.Models = []string{"gpt-4o", "wild-*"}
 	})}})
 	const ok = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\ngpt-4o\r\n"
 	const bad = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\no3\r\n"

@@ -15,7 +15,9 @@ func newGrantedStack(t *testing.T) *sdkStack {
 		pool: sdkPool(func(p *tenants.Pool) { p.Models = []string{"*"} }),
 		tenants: []tenants.Tenant{sdkTenant("acme", func(t *tenants.Tenant) {
 			granted(t)
-			t.DefaultPool, t.Models, t.MaxOutputTokens = "main", []string{"gpt-4o"}, 100
+			t.DefaultPool = "main"
+			t.Models = []string{"gpt-4o"}
+			t.MaxOutputTokens = 100
 		})},
 	})
 }

@@ -21,7 +21,10 @@ func TestOtherModelsAreTheCallersToo(t *testing.T) {
 			sdkTenant("other", func(t *tenants.Tenant) { t.Models = []string{"small"} }),
 		},
 		config: func(c *tenants.Config) {
-			more := sdkPool(func(p *tenants.Pool) { p.Name, p.Models = "more", []string{"elsewhere"} })
+			more := sdkPool(func(p *tenants.Pool) {
+				p.Name = "more"
+				p.Models = []string{"elsewhere"}
+			})
 			c.Pools = append(c.Pools, more)
 		},
 	})

@@ -29,7 +29,8 @@ func taught(t *testing.T, d dialect, m mock.Config, hooks string) *stack {
 func (s *stack) took(what string) (in, out int64) {
 	s.t.Helper()
 	synctest.Wait()
-	in, out = s.charged("a", "input"), s.charged("a", "output")
+	in = s.charged("a", "input")
+	out = s.charged("a", "output")
 	if st := s.mock.Stats(); in != st.PromptTokens || out != st.OutputTokens {
 		s.t.Errorf("%s: charged %d + %d, produced %d + %d", what, in, out, st.PromptTokens, st.OutputTokens)
 	}
@@ -119,7 +120,9 @@ func TestP28_AnswersWithoutUsageAreCharged(t *testing.T) {
 					t.Fatalf("%d %s", a.status, a.body)
 				}
 				synctest.Wait()
-				in, out, made := s.charged("a", "input"), s.charged("a", "output"), s.mock.Stats()
+				in := s.charged("a", "input")
+				out := s.charged("a", "output")
+				made := s.mock.Stats()
 				// The prompts of streams teach the plain ones' to within the length of "true".
 				if in < made.PromptTokens || in > made.PromptTokens+1 || out < 179 || out > 182 || stream && out != 180 {
 					t.Errorf("%s, stream %v: charged %d + %d of %+v", d.name, stream, in, out, made)

@@ -132,7 +132,8 @@ func TestP8_BudgetsHoldInParallel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := limited(t, func(a *tenants.Tenant) { a.Budgets = []tenants.Budget{tt.budget} }, mock.Config{TokensPerSecond: 50, OutputTokens: 4000})
 				defer s.close()
-				served, took := s.atOnce(50, tt.body), s.charged("a", "input")+s.charged("a", "output")
+				served := s.atOnce(50, tt.body)
+				took := s.charged("a", "input") + s.charged("a", "output")
 				if served != tt.want || took > tt.budget.Limit || took == 0 {
 					t.Errorf("%d were served, which took %d of %d; want %d", served, took, tt.budget.Limit, tt.want)
 				}
@@ -167,7 +168,10 @@ func TestP10_NoBoundIsNeeded(t *testing.T) {
 		}
 		for _, tpm := range []int64{0, 100_000} {
 			synctest.Test(t, func(t *testing.T) {
-				s := limited(t, func(a *tenants.Tenant) { a.TPM, a.RPM = tpm, 100 }, mock.Config{})
+				s := limited(t, func(a *tenants.Tenant) {
+					a.TPM = tpm
+					a.RPM = 100
+				}, mock.Config{})
 				defer s.close()
 				ask, _, _ := strings.Cut(d.ask, `,"max_`)
 				for _, stream := range []bool{false, true} {

@@ -105,7 +105,8 @@ func TestP39_MoneyWeighsModels(t *testing.T) {
 			}})
 			defer s.close()
 			body := strings.Replace(chat(false, 100, ""), `"m"`, `"`+model+`"`, 1)
-			served, last := int64(0), answer{}
+			served := int64(0)
+			last := answer{}
 			for last = s.call(t.Context(), "a", body); last.status == http.StatusOK; last = s.call(t.Context(), "a", body) {
 				served++
 			}
@@ -121,7 +122,10 @@ func TestP39_MoneyWeighsModels(t *testing.T) {
 // Anthropic's SDKs know.
 func TestP59_MessagesSayWhenToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := limited(t, func(a *tenants.Tenant) { a.RPM, a.TPM = 1, 100_000 }, mock.Config{})
+		s := limited(t, func(a *tenants.Tenant) {
+			a.RPM = 1
+			a.TPM = 100_000
+		}, mock.Config{})
 		defer s.close()
 		messages := dialects[3]
 		for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {

@@ -313,7 +313,8 @@ func TestRealtimeEndsWithItsKey(t *testing.T) {
 // A drain lets a response come to its end, and then says goodbye.
 func TestRealtimeDrains(t *testing.T) {
 	s := realtimeStack(t, nil, sdkWorld{mock: mock.Config{TokensPerSecond: 100}})
-	busy, resting := s.phone("acme"), s.phone("acme")
+	busy := s.phone("acme")
+	resting := s.phone("acme")
 	busy.say(respond)
 	busy.until("response.created")
 	done := make(chan error, 1)
@@ -339,7 +340,8 @@ func TestRealtimeDrains(t *testing.T) {
 // ends once.
 func TestRealtimeInterrupted(t *testing.T) {
 	s := realtimeStack(t, nil, sdkWorld{mock: mock.Config{TokensPerSecond: 100}})
-	busy, resting := s.phone("acme"), s.phone("acme")
+	busy := s.phone("acme")
+	resting := s.phone("acme")
 	busy.say(respond)
 	busy.until("response.created")
 	if n := s.gov.Interrupt(s.gov.State().Pools[0].Config.Name, errOfOperator); n != 2 {

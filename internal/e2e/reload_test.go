@@ -43,7 +43,10 @@ func newBill() *bill {
 func (b *bill) Enabled(context.Context, slog.Level) bool { return true }
 
 func (b *bill) Handle(_ context.Context, r slog.Record) error {
-	tenant, pool, tokens, ended := "", "", int64(0), false
+	tenant := ""
+	pool := ""
+	tokens := int64(0)
+	ended := false
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
 		case "tenant":
@@ -90,13 +93,17 @@ func policyNo(t *testing.T, w world, n int) *tenants.Snapshot {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(n), 7))
 	cfg := w.config()
-	p, q := tenants.DefaultPool("p", "m"), tenants.DefaultPool(fmt.Sprint("q", n%2), "x")
-	p.RPM, p.TPM, p.Concurrency = 1_000_000+rng.Int64N(1_000_000), 0, 5000+rng.Int64N(5000)
+	p := tenants.DefaultPool("p", "m")
+	q := tenants.DefaultPool(fmt.Sprint("q", n%2), "x")
+	p.RPM = 1_000_000 + rng.Int64N(1_000_000)
+	p.TPM = 0
+	p.Concurrency = 5000 + rng.Int64N(5000)
 	if n%3 > 0 {
 		p.TPM = 1e9 + rng.Int64N(1e9)
 	}
 	q.Concurrency = 5000
-	cfg.Pools, cfg.DefaultPool = []tenants.Pool{p, q}, "p"
+	cfg.Pools = []tenants.Pool{p, q}
+	cfg.DefaultPool = "p"
 	var list []tenants.Tenant
 	for i, name := range staying {
 		one := tenant(name, 1+rng.Int64N(9))
@@ -192,7 +199,8 @@ func (l *load) run(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 0; ctx.Err() == nil; n++ {
 		<-tick.C
-		tenant, body := anyOf(rng), chat(false, 50, `,"mock":{"output_tokens":5,"token_ms":1}`)
+		tenant := anyOf(rng)
+		body := chat(false, 50, `,"mock":{"output_tokens":5,"token_ms":1}`)
 		if n%2 == 0 {
 			body = strings.Replace(body, `"model":"m"`, `"model":"x"`, 1)
 		}
@@ -262,7 +270,10 @@ func TestReloadsUnderLoad(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); l.run(ctx) }()
-	began, counters, used, slowest := time.Now(), s.counters(), s.used(), time.Duration(0)
+	began := time.Now()
+	counters := s.counters()
+	used := s.used()
+	slowest := time.Duration(0)
 	n := 0
 	for n < *reloads && time.Since(began) < 40*time.Second { // a slow machine gets fewer, for the minute rolls on
 		n++
@@ -270,10 +281,12 @@ func TestReloadsUnderLoad(t *testing.T) {
 		at := time.Now()
 		apply(n)
 		slowest = max(slowest, time.Since(at))
-		now, usedNow := s.counters(), s.used()
+		now := s.counters()
+		usedNow := s.used()
 		checkGrown(t, n, counters, now)
 		checkGrown(t, n, used, usedNow)
-		counters, used = now, usedNow
+		counters = now
+		used = usedNow
 	}
 	took := time.Since(began)
 	end()

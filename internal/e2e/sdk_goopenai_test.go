@@ -219,7 +219,8 @@ func testGoEmbeddings(t *testing.T, c *goopenai.Client) {
 		}
 		return resp.Data
 	}
-	floats, base64 := get(goopenai.EmbeddingEncodingFormatFloat), get(goopenai.EmbeddingEncodingFormatBase64)
+	floats := get(goopenai.EmbeddingEncodingFormatFloat)
+	base64 := get(goopenai.EmbeddingEncodingFormatBase64)
 	if len(floats) != 2 || len(base64) != 2 {
 		t.Fatalf("%d and %d embeddings of two texts", len(floats), len(base64))
 	}
@@ -271,7 +272,8 @@ func TestGoOpenAI_RateLimited(t *testing.T) {
 	}
 	check := func(err error) {
 		t.Helper()
-		e, a := goError(t, err), tr.last(t)
+		e := goError(t, err)
+		a := tr.last(t)
 		if e.HTTPStatusCode != http.StatusTooManyRequests || e.Code != "rate_limit_exceeded" || e.Type != "requests" {
 			t.Errorf("got %d %v %s, want 429 rate_limit_exceeded requests", e.HTTPStatusCode, e.Code, e.Type)
 		}
@@ -315,7 +317,8 @@ func TestGoOpenAI_Refusals(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := goopenai.DefaultConfig(tc.key)
-			cfg.BaseURL, cfg.HTTPClient = s.data.URL+"/v1", s.client
+			cfg.BaseURL = s.data.URL + "/v1"
+			cfg.HTTPClient = s.client
 			c := goopenai.NewClientWithConfig(cfg)
 			_, plain := c.CreateChatCompletion(t.Context(), goChat(func(r *goopenai.ChatCompletionRequest) { r.Model = tc.model }))
 			_, stream := goStream(t.Context(), c, goChat(func(r *goopenai.ChatCompletionRequest) { r.Model = tc.model }))

@@ -74,9 +74,12 @@ func sdkTenant(name string, edit func(*tenants.Tenant)) tenants.Tenant {
 
 func sdkPool(edit func(*tenants.Pool)) tenants.Pool {
 	p := tenants.DefaultPool("main", "*", "gpt-4o", "text-embedding-3-small")
-	p.TPM, p.RPM, p.Concurrency = 2_000_000, 10_000, 100
+	p.TPM = 2_000_000
+	p.RPM = 10_000
+	p.Concurrency = 100
 	// All of the minute at once: pacing is not what these tests are about.
-	p.Burst, p.BurstSet = time.Minute, true
+	p.Burst = time.Minute
+	p.BurstSet = true
 	if edit != nil {
 		edit(&p)
 	}
@@ -87,7 +90,8 @@ func newSDKStack(t *testing.T, w sdkWorld) *sdkStack {
 	t.Helper()
 	s := &sdkStack{t: t, metrics: telemetry.New()}
 	var err error
-	if s.mock, err = mock.New(w.mock); err != nil {
+	s.mock, err = mock.New(w.mock)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if w.mockInto != nil {
@@ -117,7 +121,8 @@ func newSDKStack(t *testing.T, w sdkWorld) *sdkStack {
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &sdkLog{}
 	gw, gov := build(t, cfg, w.tenants, nil, nil, gateway.Options{Metrics: s.metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.objects})
-	s.gov, s.gw = gov, gw
+	s.gov = gov
+	s.gw = gw
 	s.data = sdkServe(t, gw)
 	s.admin = sdkServe(t, admin.New(gw, admin.Options{Governor: gov, Log: slog.New(slog.NewJSONHandler(log, nil)), Metrics: s.metrics.Handler(), Drain: func() {}}))
 	s.client = sdkClient(t, nil)
@@ -255,7 +260,9 @@ func (tr *sdkTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		body = append([]byte(`{"mock":`+tr.hook+`,`), bytes.TrimPrefix(bytes.TrimSpace(body), []byte("{"))...)
-		r.Body, r.ContentLength, r.GetBody = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.ContentLength = int64(len(body))
+		r.GetBody = nil
 	}
 	sent := time.Now()
 	resp, err := tr.next.RoundTrip(r)

@@ -76,7 +76,10 @@ func TestHeaders_Rates(t *testing.T) {
 // The strictest of the tenant's and the pool's limits is told.
 func TestHeaders_RatesOfThePool(t *testing.T) {
 	s := newSDKStack(t, sdkWorld{
-		pool:    sdkPool(func(p *tenants.Pool) { p.RPM, p.HeadroomPPM = 3, 0 }),
+		pool: sdkPool(func(p *tenants.Pool) {
+			p.RPM = 3
+			p.HeadroomPPM = 0
+		}),
 		tenants: []tenants.Tenant{sdkTenant("acme", nil)},
 	})
 	h := s.post("/v1/chat/completions", sdkChat(``)).header
@@ -88,7 +91,10 @@ func TestHeaders_RatesOfThePool(t *testing.T) {
 // An axis without a limit has no headers.
 func TestHeaders_RatesOff(t *testing.T) {
 	s := newSDKStack(t, sdkWorld{
-		pool:    sdkPool(func(p *tenants.Pool) { p.TPM, p.RPM = 0, 0 }),
+		pool: sdkPool(func(p *tenants.Pool) {
+			p.TPM = 0
+			p.RPM = 0
+		}),
 		tenants: []tenants.Tenant{{Name: "acme", Keys: []tenants.Key{{Hash: tenants.HashKey(sdkKey("acme"))}}}},
 	})
 	h := s.post("/v1/chat/completions", sdkChat(``)).header
@@ -158,7 +164,8 @@ func TestHeaders_RequestID(t *testing.T) {
 			}
 		}
 	}
-	a, b := s.post("/v1/x", "").header.Get("X-Request-Id"), s.post("/v1/x", "").header.Get("X-Request-Id")
+	a := s.post("/v1/x", "").header.Get("X-Request-Id")
+	b := s.post("/v1/x", "").header.Get("X-Request-Id")
 	if a == b {
 		t.Errorf("two requests have the id %s", a)
 	}

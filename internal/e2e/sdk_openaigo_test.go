@@ -163,7 +163,8 @@ func testAITools(t *testing.T, c *openai.Client) {
 	for _, chunk := range chunks {
 		acc.AddChunk(chunk)
 	}
-	want, got := plain.Choices[0].Message.ToolCalls[0].Function, acc.Choices[0].Message.ToolCalls
+	want := plain.Choices[0].Message.ToolCalls[0].Function
+	got := acc.Choices[0].Message.ToolCalls
 	if len(got) != 1 || got[0].Function.Name != want.Name || got[0].Function.Arguments != want.Arguments {
 		t.Errorf("streamed %+v, plain it is %+v", got, want)
 	}
@@ -194,7 +195,8 @@ func testAIResponses(t *testing.T, c *openai.Client) {
 	}
 	stream := c.Responses.NewStreaming(t.Context(), params)
 	defer stream.Close()
-	text, number := "", int64(0)
+	text := ""
+	number := int64(0)
 	var last responses.ResponseStreamEventUnion
 	for stream.Next() {
 		last = stream.Current()
@@ -359,7 +361,8 @@ func TestOpenAIGo_RetryIsServed(t *testing.T) {
 	if n := all[1].request.Get("X-Stainless-Retry-Count"); n != "1" {
 		t.Errorf("the second attempt says retry %q", n)
 	}
-	promised, waited := sdkRetryAfter(t, all[0].header), all[1].sent.Sub(all[0].came)
+	promised := sdkRetryAfter(t, all[0].header)
+	waited := all[1].sent.Sub(all[0].came)
 	if waited < promised || promised > 2*time.Second {
 		t.Errorf("came back after %s, was told %s", waited, promised)
 	}

@@ -119,7 +119,8 @@ func (s *stack) oneIsRefused(together bool) bool {
 // this reason, none for another, and ann to be in shadow, or not.
 func (s *stack) wantShadow(shadow bool, reason, lines string) {
 	s.t.Helper()
-	of, all := s.sum("llmgov_shadow_refused_total", map[string]string{"reason": reason, "pool": "p"}), s.sum("llmgov_shadow_refused_total", nil)
+	of := s.sum("llmgov_shadow_refused_total", map[string]string{"reason": reason, "pool": "p"})
+	all := s.sum("llmgov_shadow_refused_total", nil)
 	if of != 2 || all != 2 {
 		s.t.Errorf("the metric has %d for %s and %d in all, want 2", of, reason, all)
 	}

@@ -122,7 +122,8 @@ type panicBody struct {
 }
 
 func (b *panicBody) Read(p []byte) (int, error) {
-	if b.left--; b.left < 0 {
+	b.left--
+	if b.left < 0 {
 		panic("a bug in the handler")
 	}
 	return b.ReadCloser.Read(p)

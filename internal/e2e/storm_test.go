@@ -62,9 +62,13 @@ type storm struct {
 }
 
 func newStorm(t *testing.T, d dialect, version int, budgets ...tenants.Budget) *storm {
-	a, b := tenant("a", 2), tenant("b", 1)
-	a.MaxWait, b.MaxWait, b.Concurrency = time.Hour, time.Hour, 20
-	a.Budgets, b.Budgets = budgets, budgets
+	a := tenant("a", 2)
+	b := tenant("b", 1)
+	a.MaxWait = time.Hour
+	b.MaxWait = time.Hour
+	b.Concurrency = 20
+	a.Budgets = budgets
+	b.Budgets = budgets
 	return &storm{d: d, stack: newStack(t, world{
 		mock: mock.Config{FirstToken: stormLatency, TokensPerSecond: stormSpeed},
 		pool: pool(0, 0, 60), tenants: []tenants.Tenant{a, b},
@@ -165,7 +169,8 @@ func (st *storm) checkRaged() {
 	got := st.mock.Stats()
 	var ends [numEndings]int64
 	for way := range ends {
-		if ends[way] = st.ended[way].Load(); ends[way] == 0 {
+		ends[way] = st.ended[way].Load()
+		if ends[way] == 0 {
 			st.t.Errorf("no stream ended in way %d", way)
 		}
 	}
@@ -187,7 +192,8 @@ func (s *stack) checkCharged(when string) {
 	s.t.Helper()
 	synctest.Wait()
 	st := s.mock.Stats()
-	in, out := s.charged("", "input"), s.charged("", "output")
+	in := s.charged("", "input")
+	out := s.charged("", "output")
 	s.t.Logf("%s: charged %d input and %d output tokens, produced %d and %d", when, in, out, st.PromptTokens, st.OutputTokens)
 	if in != st.PromptTokens || out < st.OutputTokens || out > st.OutputTokens+s.unseen.Load()*stormUnseen {
 		s.t.Errorf("%s: charged %d + %d tokens, the model server produced %d + %d", when, in, out, st.PromptTokens, st.OutputTokens)

@@ -102,7 +102,9 @@ func promisesAreKept(t *testing.T, mark string, least float64) {
 	time.Sleep(2 * time.Minute)
 	before := s.received()
 	p.mu.Lock()
-	p.kept, p.broken, p.second = 0, 0, nil
+	p.kept = 0
+	p.broken = 0
+	p.second = nil
 	p.mu.Unlock()
 	time.Sleep(minutes * time.Minute)
 	after := s.received()

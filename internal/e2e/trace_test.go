@@ -58,12 +58,15 @@ func TestTraceIsContinued(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				up, spans, lines := &headersOf{Handler: server}, tracetest.NewSpanRecorder(), &bytes.Buffer{}
+				up := &headersOf{Handler: server}
+				spans := tracetest.NewSpanRecorder()
+				lines := &bytes.Buffer{}
 				w := world{
 					pool: behind(1, 1000), tenants: []tenants.Tenant{tenant("a", 1)}, log: slog.NewJSONHandler(lines, nil),
 					others: map[string]http.Handler{"up1": &headersOf{Handler: says(500)}},
 				}
-				w.pool.Upstreams[0].Name, w.others["up2"] = "up2", up
+				w.pool.Upstreams[0].Name = "up2"
+				w.others["up2"] = up
 				if !c.off {
 					w.tracer = tracing.New(sdktrace.WithSpanProcessor(spans))
 				}
@@ -75,7 +78,8 @@ func TestTraceIsContinued(t *testing.T) {
 				if h.Get("Baggage") != "" {
 					t.Error("baggage reached the upstream")
 				}
-				got, want := h.Get("Traceparent"), c.traceparent
+				got := h.Get("Traceparent")
+				want := c.traceparent
 				if !c.off {
 					want = traceparentOf(spans.Ended(), 2)
 				}

@@ -50,7 +50,9 @@ func TestWhatIsToldOfACall(t *testing.T) {
 
 func (c told) run(t *testing.T) string {
 	t.Helper()
-	w, spans, lines := c.world, tracetest.NewSpanRecorder(), &bytes.Buffer{}
+	w := c.world
+	spans := tracetest.NewSpanRecorder()
+	lines := &bytes.Buffer{}
 	if w.pool.Name == "" {
 		w.pool = pool(0, 0, 1000)
 	}
@@ -193,7 +195,8 @@ func TestToldIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named, shown := map[string]bool{}, map[string]bool{"request_id": true, "trace_id": true, "llmgov.request_id": true}
+	named := map[string]bool{}
+	shown := map[string]bool{"request_id": true, "trace_id": true, "llmgov.request_id": true}
 	for line := range strings.Lines(string(doc)) {
 		cells := strings.Split(line, "|")
 		switch {

@@ -68,7 +68,8 @@ func TestUpstreams_OneIsBusyOneIsGone(t *testing.T) {
 		who := tenant("a", 1)
 		who.MaxWait = time.Minute
 		p := behind(1, 1)
-		p.Upstreams[0].Name, p.TPM = "gone", 1_000_000
+		p.Upstreams[0].Name = "gone"
+		p.TPM = 1_000_000
 		s := newStack(t, world{pool: p, tenants: []tenants.Tenant{who}, others: map[string]http.Handler{"up1": busy, "gone": nil}})
 		defer s.close()
 		for range 20 { // the one that is gone is found out
@@ -236,13 +237,15 @@ func TestUpstreams_GoneWhileAllPause(t *testing.T) {
 func TestUpstreams_TheShorterPause(t *testing.T) {
 	for _, pauses := range [][2]string{{"3", "60"}, {"60", "3"}} {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := newMoody(t, mock.Config{}), newMoody(t, mock.Config{})
+			a := newMoody(t, mock.Config{})
+			b := newMoody(t, mock.Config{})
 			a.become(says(429, "Retry-After", pauses[0]))
 			b.become(says(429, "Retry-After", pauses[1]))
 			who := tenant("a", 1)
 			who.MaxWait = 10 * time.Second
 			p := behind(1, 1)
-			p.Upstreams[0].Name, p.Upstreams[1].Name = "up1", "up2"
+			p.Upstreams[0].Name = "up1"
+			p.Upstreams[1].Name = "up2"
 			s := newStack(t, world{pool: p, tenants: []tenants.Tenant{who, tenant("b", 1)}, others: map[string]http.Handler{"up1": a, "up2": b}})
 			defer s.close()
 			if ans := s.call(t.Context(), "b", chat(false, 5, "")); ans.status != 429 || ans.header.Get("Retry-After") != "3" {
@@ -263,7 +266,8 @@ func TestUpstreams_TheShorterPause(t *testing.T) {
 // but not with what refers to an object there.
 func TestUpstreams_ReplacedWhileItPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		old, anew := newMoody(t, mock.Config{}), newMoody(t, mock.Config{})
+		old := newMoody(t, mock.Config{})
+		anew := newMoody(t, mock.Config{})
 		who := tenant("a", 1)
 		who.MaxWait = time.Minute
 		w := world{pool: only("up1"), tenants: []tenants.Tenant{who}, others: map[string]http.Handler{"up1": old, "up2": anew}}

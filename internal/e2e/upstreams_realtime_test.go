@@ -33,7 +33,8 @@ func (s *stack) dialRealtime(ctx context.Context, tenant string) (*http.Response
 // caller is a tenant that may open sessions.
 func caller(name string, wait time.Duration) tenants.Tenant {
 	t := tenant(name, 1)
-	t.MaxWait, t.Routes = wait, tenants.RouteInference|tenants.RouteRealtime
+	t.MaxWait = wait
+	t.Routes = tenants.RouteInference | tenants.RouteRealtime
 	return t
 }
 

@@ -95,7 +95,8 @@ func only(name string) tenants.Pool {
 
 func TestUpstreams_Weights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, c := newMoody(t, mock.Config{}), newMoody(t, mock.Config{})
+		b := newMoody(t, mock.Config{})
+		c := newMoody(t, mock.Config{})
 		s := newStack(t, world{pool: behind(5, 3, 2), tenants: []tenants.Tenant{tenant("a", 1)}, others: map[string]http.Handler{"up1": b, "up2": c}})
 		defer s.close()
 		for i := range 200 {
@@ -152,7 +153,8 @@ func TestUpstreams_FailOver(t *testing.T) {
 						t.Error("an upstream got the key of another")
 					}
 					st := s.mock.Stats()
-					in, out := s.charged("a", "input"), s.charged("a", "output")
+					in := s.charged("a", "input")
+					out := s.charged("a", "output")
 					if !c.lost && (in != st.PromptTokens || out != st.OutputTokens) {
 						t.Errorf("%d and %d tokens are charged, %d and %d were produced", in, out, st.PromptTokens, st.OutputTokens)
 					}
@@ -187,7 +189,8 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				first, second := newMoody(t, mock.Config{}), newMoody(t, mock.Config{})
+				first := newMoody(t, mock.Config{})
+				second := newMoody(t, mock.Config{})
 				first.become(c.mood)
 				p := behind(1, 1, 1)
 				p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 100}, {Name: "up2", Weight: 1}}
@@ -252,7 +255,8 @@ func TestUpstreams_Breaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := newMoody(t, mock.Config{})
 		p := behind(1, 1)
-		p.TPM, p.Concurrency = 1_000_000, 0
+		p.TPM = 1_000_000
+		p.Concurrency = 0
 		s := newStack(t, world{pool: p, tenants: []tenants.Tenant{tenant("a", 1)}, others: map[string]http.Handler{"up1": bad}})
 		defer s.close()
 		call := func(n int) {
@@ -338,7 +342,8 @@ func TestUpstreams_ErrorsShutNobodyOut(t *testing.T) {
 // for as long as it says, and is served; who may not gets its answer, with its time.
 func TestUpstreams_BusyIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		patient, hasty := tenant("patient", 1), tenant("hasty", 1)
+		patient := tenant("patient", 1)
+		hasty := tenant("hasty", 1)
 		patient.MaxWait = 3 * time.Minute
 		s := newStack(t, world{mock: mock.Config{RPM: 10}, pool: pool(0, 0, 100), tenants: []tenants.Tenant{patient, hasty}})
 		defer s.close()
@@ -410,8 +415,10 @@ func TestUpstreams_PauseEndsInFairOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := newMoody(t, mock.Config{FirstToken: time.Second})
 		up.become(says(429, "Retry-After", "10"))
-		many, few := tenant("many", 1), tenant("few", 1)
-		many.MaxWait, few.MaxWait = 5*time.Minute, 5*time.Minute
+		many := tenant("many", 1)
+		few := tenant("few", 1)
+		many.MaxWait = 5 * time.Minute
+		few.MaxWait = 5 * time.Minute
 		p := only("up1")
 		p.Concurrency = 4
 		s := newStack(t, world{pool: p, tenants: []tenants.Tenant{many, few}, others: map[string]http.Handler{"up1": up}})
@@ -437,7 +444,8 @@ func TestUpstreams_PauseEndsInFairOrder(t *testing.T) {
 		time.Sleep(65 * time.Second)
 		stop()
 		all.Wait()
-		m, f := served[0].Load(), served[1].Load()
+		m := served[0].Load()
+		f := served[1].Load()
 		if m+f < 220 || f < m*9/10 || f > m*11/10 {
 			t.Errorf("after the pause %d calls of the one and %d of the other were served", m, f)
 		}
@@ -489,7 +497,8 @@ func TestUpstreams_OneIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := newMoody(t, mock.Config{})
 		p := behind(1, 3)
-		p.TPM, p.Concurrency = 1_000_000, 0
+		p.TPM = 1_000_000
+		p.Concurrency = 0
 		s := newStack(t, world{pool: p, tenants: []tenants.Tenant{tenant("a", 1)}, others: map[string]http.Handler{"up1": busy}})
 		defer s.close()
 		busy.become(says(429, "Retry-After", "20"))
@@ -552,10 +561,12 @@ func TestUpstreams_Storm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newMoody(t, mock.Config{TPM: 60_000, FirstToken: 100 * time.Millisecond, TokensPerSecond: 200, Seed: 2})
 		c := newMoody(t, mock.Config{ErrorRate: .2, RPM: 300, FirstToken: 100 * time.Millisecond, TokensPerSecond: 200, Seed: 3})
-		patient, hasty := tenant("patient", 2), tenant("hasty", 1)
+		patient := tenant("patient", 2)
+		hasty := tenant("hasty", 1)
 		patient.MaxWait = 20 * time.Second
 		p := behind(1, 2, 1)
-		p.TPM, p.Concurrency = 300_000, 64
+		p.TPM = 300_000
+		p.Concurrency = 64
 		s := newStack(t, world{
 			mock: mock.Config{ErrorRate: .3, FirstToken: 100 * time.Millisecond, TokensPerSecond: 200},
 			pool: p, tenants: []tenants.Tenant{patient, hasty}, others: map[string]http.Handler{"up1": b, "up2": c, "up3": nil},
@@ -579,10 +590,12 @@ func TestUpstreams_Storm(t *testing.T) {
 			})
 		}
 		all.Wait()
-		prompt, output := int64(0), int64(0)
+		prompt := int64(0)
+		output := int64(0)
 		for _, m := range []*mock.Server{s.mock, b.mock, c.mock} {
 			st := m.Stats()
-			prompt, output = prompt+st.PromptTokens, output+st.OutputTokens
+			prompt = prompt + st.PromptTokens
+			output = output + st.OutputTokens
 			if st.Running != 0 || st.Queued != 0 {
 				t.Errorf("a model server still runs %d", st.Running)
 			}

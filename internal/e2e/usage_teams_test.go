@@ -22,10 +22,15 @@ func limit(axis string, limit, used int64) map[string]any {
 // those of who is above it, with what all teams there use together; not its siblings.
 func TestUsage_Teams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		acme, search, batch, eu := tenant("acme", 1), tenant("acme/search", 3), tenant("acme/batch", 1), tenant("acme/search/eu", 1)
-		acme.RPM, acme.Pools = 10, []tenants.PoolLimits{{Pool: "p", TPM: 8000, Concurrency: 9}}
+		acme := tenant("acme", 1)
+		search := tenant("acme/search", 3)
+		batch := tenant("acme/batch", 1)
+		eu := tenant("acme/search/eu", 1)
+		acme.RPM = 10
+		acme.Pools = []tenants.PoolLimits{{Pool: "p", TPM: 8000, Concurrency: 9}}
 		acme.Budgets = []tenants.Budget{{Unit: tenants.Requests, Limit: 40, Per: tenants.Day}}
-		search.TPM, search.Pools = 5000, []tenants.PoolLimits{{Pool: "p", RPM: 7}}
+		search.TPM = 5000
+		search.Pools = []tenants.PoolLimits{{Pool: "p", RPM: 7}}
 		eu.Pools = []tenants.PoolLimits{{Pool: "p", OTPM: 600}}
 		s := newStack(t, world{
 			mock: mock.Config{OutputTokens: 10}, pool: pool(700_000, 0, 50), tenants: []tenants.Tenant{acme, search, batch, eu},
@@ -44,7 +49,8 @@ func TestUsage_Teams(t *testing.T) {
 			}
 			return tokens
 		}
-		all, ofSearch := took("acme", "acme/search", "acme/batch", "acme/search/eu"), took("acme/search", "acme/search/eu")
+		all := took("acme", "acme/search", "acme/batch", "acme/search/eu")
+		ofSearch := took("acme/search", "acme/search/eu")
 		if all == 0 || ofSearch == 0 || all <= ofSearch {
 			t.Fatalf("%d tokens, of them %d of search", all, ofSearch)
 		}

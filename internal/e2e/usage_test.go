@@ -35,12 +35,18 @@ func (s *stack) usage(path, key string) answer {
 func TestUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := pool(700_000, 0, 50)
-		shared.Name, shared.HeadroomPPM = "p", 0
+		shared.Name = "p"
+		shared.HeadroomPPM = 0
 		shared.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 987_654, Per: tenants.Day}}
 		end := time.Now().Add(time.Hour).UTC()
 		mine := tenant("mine", 1)
-		mine.Keys[0].Name, mine.Keys[0].Expires = "ci", end
-		mine.RPM, mine.TPM, mine.Concurrency, mine.MaxOutputTokens, mine.MaxWait = 3, 5000, 4, 100, 2*time.Second
+		mine.Keys[0].Name = "ci"
+		mine.Keys[0].Expires = end
+		mine.RPM = 3
+		mine.TPM = 5000
+		mine.Concurrency = 4
+		mine.MaxOutputTokens = 100
+		mine.MaxWait = 2 * time.Second
 		mine.Budgets = []tenants.Budget{{Unit: tenants.Requests, Limit: 40, Per: tenants.Day}, {Unit: tenants.MicroUSD, Limit: 2_000_000, Per: tenants.Month}}
 		stranger := tenant("stranger", 6)
 		s := newStack(t, world{

@@ -85,7 +85,8 @@ func (d *Reader) wake() {
 // ctx ends: then it returns nothing.
 func (d *Reader) Read(ctx context.Context, into []Event) (events []Event, lost uint64) {
 	for {
-		if events, lost = d.take(into[:0]); len(events) > 0 {
+		events, lost = d.take(into[:0])
+		if len(events) > 0 {
 			return events, lost
 		}
 		select {
@@ -105,7 +106,8 @@ func (d *Reader) take(into []Event) (events []Event, lost uint64) {
 		oldest = r.next - size
 	}
 	if d.next < oldest {
-		lost, d.next = oldest-d.next, oldest
+		lost = oldest - d.next
+		d.next = oldest
 	}
 	for ; d.next < r.next && len(into) < cap(into); d.next++ {
 		into = append(into, r.slots[d.next%uint64(len(r.slots))])

@@ -25,7 +25,9 @@ func TestNothingIsLostUntold(t *testing.T) {
 		from := rapid.IntRange(1, 6).Draw(t, "from")
 		reader := ring.Follow(uint64(from))
 		defer reader.Close()
-		written, seen := 0, from-1 // by number
+		// by number
+		written := 0
+		seen := from - 1
 		buf := make([]Event, 0, rapid.IntRange(1, 10).Draw(t, "buffer"))
 		for range rapid.IntRange(1, 50).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "write") {
@@ -55,7 +57,8 @@ func TestNothingIsLostUntold(t *testing.T) {
 func TestNobodyWaitsForReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := NewRing(4)
-		slow, waiting := ring.Follow(1), ring.Follow(1)
+		slow := ring.Follow(1)
+		waiting := ring.Follow(1)
 		defer slow.Close()
 		got := make(chan Event)
 		go func() {

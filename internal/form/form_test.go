@@ -60,7 +60,8 @@ func TestParse(t *testing.T) {
 
 // Whatever some reader takes for another form is refused.
 func TestAudit_M3_Refuses(t *testing.T) {
-	ok, two := text("model"), "\r\n--B\r\n"+text("model")+"\r\n\r\nbad"
+	ok := text("model")
+	two := "\r\n--B\r\n" + text("model") + "\r\n\r\nbad"
 	for name, body := range map[string]string{
 		"nothing":                           "",
 		"no boundary":                       "x",

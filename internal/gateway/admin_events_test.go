@@ -121,7 +121,8 @@ func newEventSite(t *testing.T, size int) *eventSite {
 	s := &eventSite{&explainSite{t: t, takes: time.Second}, events.NewRing(size)}
 	rules := GovernorConfig(snap)
 	rules.Observer = s.ring
-	if s.gov, err = governor.New(rules); err != nil {
+	s.gov, err = governor.New(rules)
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.gateway, err = New(Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: s, Events: s.ring})
@@ -152,8 +153,10 @@ func (s *eventSite) send(key, id string) int {
 func TestEvents_TellWhatWasDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEventSite(t, 100)
-		all, refused := s.follow("", "", nil), s.follow("kind=refused,throttled&tenant=b", "", nil)
-		teams, other := s.follow("tenant=a&kind=admitted", "", nil), s.follow("pool=q", "", nil)
+		all := s.follow("", "", nil)
+		refused := s.follow("kind=refused,throttled&tenant=b", "", nil)
+		teams := s.follow("tenant=a&kind=admitted", "", nil)
+		other := s.follow("pool=q", "", nil)
 		for i := range 3 {
 			s.send("a/x", fmt.Sprint("ax", i))
 			s.send("b", fmt.Sprint("b", i))
@@ -252,7 +255,8 @@ func TestEvents_ASlowReaderHoldsNobodyUp(t *testing.T) {
 			t.Errorf("who comes to itself is told %q", got)
 		}
 		time.Sleep(31 * time.Second)
-		if got = r.told(); len(got) != 12 || got[11] != ": still here" {
+		got = r.told()
+		if len(got) != 12 || got[11] != ": still here" {
 			t.Errorf("a quiet stream says %q", got[10:])
 		}
 		r.stop()

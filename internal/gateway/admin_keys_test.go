@@ -154,7 +154,8 @@ func TestKeys_Life(t *testing.T) {
 		t.Fatalf("listed: %+v", list)
 	}
 	for _, k := range list {
-		used, runtime := k.Name == "ci", k.Name == "ci"
+		used := k.Name == "ci"
+		runtime := k.Name == "ci"
 		if (k.LastUsedAt != nil) != used || (k.Source == "runtime") != runtime || k.Expired || k.Status != string(tenants.KeyOpens) || len(k.HashPrefix) != 12 {
 			t.Errorf("listed: %+v", k)
 		}
@@ -379,7 +380,8 @@ func TestKeys_Audit(t *testing.T) {
 // The time of the last use costs no allocation, is not lost by a reload, and is safe from many calls at once.
 func TestKeys_LastUse(t *testing.T) {
 	s := newKeysSite(t, "")
-	gw, now := s.data.(*Gateway), time.Unix(1000, 5)
+	gw := s.data.(*Gateway)
+	now := time.Unix(1000, 5)
 	h := tenants.HashKey("acme")
 	if _, ok := gw.used.last(h); ok {
 		t.Error("used before the first use")

@@ -47,7 +47,9 @@ func (c *call) use(p *poolSide) *refusal {
 		return c.again(c.choosePool)
 	}
 	c.account = account
-	if c.may, c.pinned = p.serving(c.route, c.realModel()), false; c.may == 0 {
+	c.may = p.serving(c.route, c.realModel())
+	c.pinned = false
+	if c.may == 0 {
 		return c.servedByNone()
 	}
 	return nil
@@ -70,8 +72,12 @@ func (c *call) admit() *refusal {
 		edits = c.rename(edits, real)
 	}
 
-	c.req.Tenant, c.req.Pool, c.req.ID, c.req.Stream = c.tenant.Name, c.pool.Name, c.id, c.head.stream
-	c.req.Claim, c.req.Interrupt = c.claim(), c.interrupted
+	c.req.Tenant = c.tenant.Name
+	c.req.Pool = c.pool.Name
+	c.req.ID = c.id
+	c.req.Stream = c.head.stream
+	c.req.Claim = c.claim()
+	c.req.Interrupt = c.interrupted
 	c.req.Price = c.price()
 	if c.route.toObjects() || c.route.free { // one request; a socket's tokens are counted as they come
 		return c.acquire(edits)
@@ -107,7 +113,8 @@ func (c *call) acquire(edits []edit) *refusal {
 		return rejected(rej)
 	}
 	lease.Waited += c.waited
-	c.lease, c.admitted = lease, time.Now()
+	c.lease = lease
+	c.admitted = time.Now()
 	c.ongoing.runs(lease)
 	c.w.queued(lease.Waited)
 	c.account.Admitted(c.req.Input+c.req.Output, lease.Waited, c.spans.Exemplar())

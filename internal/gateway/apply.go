@@ -84,7 +84,10 @@ func (c *call) again(steps ...func() *refusal) *refusal {
 		c.account.Release()
 	}
 	c.world = c.g.world.Load()
-	c.tenant, c.pool, c.account, c.shown = nil, nil, nil, false
+	c.tenant = nil
+	c.pool = nil
+	c.account = nil
+	c.shown = false
 	c.req = governor.Request{}
 	for _, step := range slices.Concat([]func() *refusal{c.authenticate, c.granted, c.readHead}, steps) {
 		if f := step(); f != nil {

@@ -36,7 +36,9 @@ type try struct {
 // the call may wait still.
 func (c *call) firstTry() *refusal {
 	if c.route.toObjects() && !c.route.realtime {
-		c.may, c.pinned = c.may&-c.may, true // what is made anew is made at the first, where lists look for it
+		// what is made anew is made at the first, where lists look for it
+		c.may = c.may & -c.may
+		c.pinned = true
 	}
 	for {
 		ch := c.pool.set.Choose(time.Now(), c.may)
@@ -78,7 +80,10 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 
 // goTo begins a try.
 func (c *call) goTo(t *try, index int, probe bool) {
-	t.up, t.index, t.probe, t.began = c.pool.upstreams[index], index, probe, time.Now()
+	t.up = c.pool.upstreams[index]
+	t.index = index
+	t.probe = probe
+	t.began = time.Now()
 	c.try = t
 	c.tried = c.tried.With(index)
 	c.tries++
@@ -111,7 +116,8 @@ func (t *try) trace() *httptrace.ClientTrace {
 // tryAgain chooses where a call goes whose try came to nothing: to another upstream, or
 // to any once it has waited its turn again. What the try may have taken is charged.
 func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) bool {
-	may, ch := c.mayRepeat(said), upstreams.Choice{}
+	may := c.mayRepeat(said)
+	ch := upstreams.Choice{}
 	if may {
 		ch = c.next(said)
 	}
@@ -183,7 +189,8 @@ func (c *call) admitAnew(ready time.Time) bool {
 		c.lease.Release()
 	} else {
 		c.lease.Break(c.lost)
-		c.paid, c.lost = c.paid.Plus(c.lost), noUsage
+		c.paid = c.paid.Plus(c.lost)
+		c.lost = noUsage
 	}
 	req := c.req
 	req.MaxWait = &left
@@ -193,7 +200,8 @@ func (c *call) admitAnew(ready time.Time) bool {
 		return false
 	}
 	lease.Waited += waited
-	c.lease, c.admitted = lease, time.Now()
+	c.lease = lease
+	c.admitted = time.Now()
 	c.ongoing.runs(lease)
 	c.comeBack = 0
 	c.follow()

@@ -86,7 +86,8 @@ func (c *call) checkCalls() *refusal {
 }
 
 func (c *call) checkLines(part *form.Part) *refusal {
-	n, at := 0, 0
+	n := 0
+	at := 0
 	for line := range bytes.Lines(part.Content) {
 		n++
 		if n > maxCalls {

@@ -35,10 +35,12 @@ func (g *Gateway) believe(p *poolSide) {
 		return // the call has outlived its pool
 	}
 	var cuts []governor.Cut
-	tpm, rpm := int64(0), int64(0)
+	tpm := int64(0)
+	rpm := int64(0)
 	for _, c := range p.set.Cuts(time.Now(), p.TPM, p.RPM) {
 		cuts = append(cuts, governor.Cut(c))
-		tpm, rpm = tpm+c.TPM, rpm+c.RPM
+		tpm = tpm + c.TPM
+		rpm = rpm + c.RPM
 	}
 	g.gov.Throttle(p.Name, cuts)
 	declared := ""

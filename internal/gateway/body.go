@@ -63,7 +63,8 @@ func (h *head) deployed(model string, r *route) *badRequest {
 	case len(model) > 256:
 		return bad("model", "The deployment's name is longer than 256 bytes.")
 	}
-	h.named, h.model = h.model == "", model
+	h.named = h.model == ""
+	h.model = model
 	return nil
 }
 

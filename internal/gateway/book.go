@@ -17,7 +17,9 @@ func (c *call) charge(u governor.Usage) bool {
 
 // book charges something that was done already, whatever the limits say.
 func (c *call) book(req governor.Request, account *telemetry.Account, u governor.Usage) bool {
-	req.Input, req.Output, req.Forced = u.Input, u.Output, true
+	req.Input = u.Input
+	req.Output = u.Output
+	req.Forced = true
 	lease, rej := c.g.gov.Acquire(context.WithoutCancel(c.r.Context()), req)
 	if rej != nil {
 		return false

@@ -146,7 +146,8 @@ func (c *call) authenticate() *refusal {
 	connections.Known(c.r.Context())
 	c.g.used.mark(k.Hash, c.began)
 	c.key = k
-	c.tenant, c.estimates = t, c.world.estimates[t.Index]
+	c.tenant = t
+	c.estimates = c.world.estimates[t.Index]
 	return nil
 }
 

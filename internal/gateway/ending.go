@@ -52,7 +52,9 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	c.g.ongoing.end(c.ongoing)
 	u = u.Plus(c.paid)
 	c.ending.done = true
-	c.ending.outcome, c.ending.reason, c.ending.usage = outcome, reason, u
+	c.ending.outcome = outcome
+	c.ending.reason = reason
+	c.ending.usage = u
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
 	telemetry.Observe(c.pool.metrics.Duration, time.Since(c.admitted), c.spans.Exemplar())
 	switch {
@@ -132,7 +134,8 @@ func (c *call) brokeOff(err error) []byte {
 	case c.cut():
 		f = c.cutRefusal()
 	case err == streaming.ErrIdle:
-		f.code, f.message = codeUpstreamLate, "The upstream "+c.try.up.name+" sent nothing for too long."
+		f.code = codeUpstreamLate
+		f.message = "The upstream " + c.try.up.name + " sent nothing for too long."
 	}
 	f.status = http.StatusBadGateway
 	return f.event(c.dialect())
@@ -146,7 +149,9 @@ func (c *call) answered(res streaming.Result) {
 		return
 	}
 	if c.head.background && c.later(res, u) {
-		u, c.ending.estimated, c.ending.later = noUsage, false, true
+		u = noUsage
+		c.ending.estimated = false
+		c.ending.later = true
 	}
 	switch {
 	case res.Cause == streaming.Completed:
@@ -177,7 +182,8 @@ func (c *call) later(res streaming.Result, u governor.Usage) bool {
 	}
 	mine := false
 	c.failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.owed}, func(d *objects.Debt) bool {
-		d.Streams, d.Output = false, u.Output
+		d.Streams = false
+		d.Output = u.Output
 		mine = d.Untold || res.Reported && res.Cause == streaming.Completed
 		return mine
 	})
@@ -265,7 +271,8 @@ func (c *call) endAdmitted(cause any) {
 	if c.admitted.IsZero() || c.ending.done {
 		return
 	}
-	if c.panicked = cause != nil && cause != http.ErrAbortHandler; c.answer != nil {
+	c.panicked = cause != nil && cause != http.ErrAbortHandler
+	if c.answer != nil {
 		_ = c.answer.Close() // ends it with what had come
 	}
 	switch {
@@ -287,7 +294,9 @@ func (c *call) countTurned() {
 	if c.turned == nil || c.ending.done || c.rejection != nil {
 		return
 	}
-	tenant, tier, pool := "", "", ""
+	tenant := ""
+	tier := ""
+	pool := ""
 	if c.tenant != nil {
 		tenant, tier = c.tenant.Name, c.tenant.Tier
 	}

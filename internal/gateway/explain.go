@@ -32,7 +32,9 @@ func ExplainFiles(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Expla
 	x.Limits, _ = explainLimits(snap, &governor.Outlook{Checks: o.Checks})
 	for i := range x.Limits {
 		l := &x.Limits[i]
-		l.Used, l.Left, l.Wait = nil, nil, nil
+		l.Used = nil
+		l.Left = nil
+		l.Wait = nil
 	}
 	return x, nil
 }
@@ -64,10 +66,12 @@ func (g *Gateway) explanation(q *adminapi.Question) (*adminapi.Explanation, erro
 	strict := decided(&o, decider)
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
-		x.Decision, x.WithoutShadow = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}, strict
+		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
+		x.WithoutShadow = strict
 	}
 	if f := w.pools[p.Index].tooLong(req.Input); f != nil { // even of a shadow
-		x.Decision, x.WithoutShadow = refusedWith(f, nil), nil
+		x.Decision = refusedWith(f, nil)
+		x.WithoutShadow = nil
 	}
 	return x, nil
 }

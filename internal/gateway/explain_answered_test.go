@@ -57,7 +57,8 @@ func newExplainSite(t *testing.T, config, policy string) *explainSite {
 		t.Fatal(err)
 	}
 	s := &explainSite{t: t, takes: 10 * time.Second, dir: dir + "/"}
-	if s.gov, err = governor.New(GovernorConfig(snap)); err != nil {
+	s.gov, err = governor.New(GovernorConfig(snap))
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.gateway, err = New(Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: s})
@@ -315,10 +316,12 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 				if tc.before != nil {
 					tc.before(s)
 				}
-				body, input := plainCall, s.weighed("a", plainCall)
+				body := plainCall
+				input := s.weighed("a", plainCall)
 				if tc.body != "" {
 					h, _ := readHead([]byte(tc.body))
-					body, input = tc.body, h.prompt.Least()
+					body = tc.body
+					input = h.prompt.Least()
 				}
 				who := "&tenant=a"
 				if strings.Contains(tc.query, "tenant=") {
@@ -360,7 +363,8 @@ func (s *explainSite) explainedAfterwards(foretold *adminapi.Explanation, got sa
 	}
 	x := s.explain("request=this-call")
 	if got.Status == http.StatusOK {
-		x.Decision, foretold.Decision = x.WithoutShadow, foretold.WithoutShadow
+		x.Decision = x.WithoutShadow
+		foretold.Decision = foretold.WithoutShadow
 		got = saidBy(foretold.Decision)
 	}
 	if diff := cmp.Diff(got, saidBy(x.Decision)); diff != "" {

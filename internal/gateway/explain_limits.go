@@ -101,12 +101,14 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	at := slices.IndexFunc(pools, func(p tenants.Pool) bool { return p.Name == c.Pool })
 	if t, ok := snap.TenantByName(c.Tenant); ok {
 		p := &pools[max(0, at)] // any pool will do for a limit over all of them
-		list, budgets = snap.Limits(t, p), t.Budgets
+		list = snap.Limits(t, p)
+		budgets = t.Budgets
 		if at >= 0 {
 			key = "pools." + c.Pool + "." + key
 		}
 	} else {
-		list, budgets = snap.PoolLimits(&pools[at]), pools[at].Budgets
+		list = snap.PoolLimits(&pools[at])
+		budgets = pools[at].Budgets
 	}
 	if c.Budget.Limit > 0 {
 		i := slices.IndexFunc(budgets, func(b tenants.Budget) bool {

@@ -66,7 +66,9 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 		if d := x.WithoutShadow; d == nil || d.Outcome != adminapi.OutcomeRefuse || d.Code != codeBudget || *d.Limit != 0 {
 			t.Errorf("without shadow %+v", d)
 		}
-		x.Limits, x.Decision, x.WithoutShadow = nil, nil, nil
+		x.Limits = nil
+		x.Decision = nil
+		x.WithoutShadow = nil
 		if diff := cmp.Diff(&adminapi.Explanation{
 			Tenant: "org/x", Pool: "p", Model: "m", TenantLimits: "leased", Upstream: "u", UpstreamModel: "real", Tokens: 1200, Input: 1000, Output: 200,
 			Priority: "background", MaxWait: 90, Shadow: true, PolicyHash: s.gateway.Snapshot().Hash(),
@@ -196,7 +198,9 @@ func TestExplainFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range live.Limits {
-			live.Limits[i].Used, live.Limits[i].Left, live.Limits[i].Wait = nil, nil, nil
+			live.Limits[i].Used = nil
+			live.Limits[i].Left = nil
+			live.Limits[i].Wait = nil
 		}
 		live.Decision = nil
 		if diff := cmp.Diff(live, alone); diff != "" {

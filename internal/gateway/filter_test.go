@@ -17,13 +17,15 @@ type account struct {
 
 func (a *account) fetch(backward bool) func(string) (listPage, error) {
 	return func(cursor string) (listPage, error) {
-		ids, more := a.ids, false
+		ids := a.ids
+		more := false
 		at := slices.Index(ids, cursor)
 		switch {
 		case cursor != "" && at < 0:
 			return listPage{}, fmt.Errorf("no such cursor: %s", cursor)
 		case backward:
-			ids, more = ids[max(0, at-a.size):at], at > a.size
+			ids = ids[max(0, at-a.size):at]
+			more = at > a.size
 		default:
 			ids = ids[at+1:]
 			ids, more = ids[:min(len(ids), a.size)], len(ids) > a.size
@@ -44,7 +46,8 @@ func newAccount(rt *rapid.T) *account {
 	a := &account{owner: map[string]string{}, size: rapid.IntRange(1, 7).Draw(rt, "page")}
 	for i, owner := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", ""}), 0, 60).Draw(rt, "owners") {
 		id := fmt.Sprint("id", i)
-		a.ids, a.owner[id] = append(a.ids, id), owner
+		a.ids = append(a.ids, id)
+		a.owner[id] = owner
 	}
 	return a
 }
@@ -118,7 +121,8 @@ func TestFilterGivesUp(t *testing.T) {
 	for i := range 1000 {
 		a.ids = append(a.ids, fmt.Sprint("id", i))
 	}
-	a.owner["id5"], a.owner["id900"] = "b", "b"
+	a.owner["id5"] = "b"
+	a.owner["id900"] = "b"
 	f := filter{
 		sees:   func(id string) bool { return a.owner[id] == "b" },
 		fetch:  a.fetch(false),

@@ -55,7 +55,8 @@ var formFields = []string{"model", "stream", "purpose", "n"}
 
 // readFormField reads such a field.
 func (h *head) readFormField(part *form.Part) *badRequest {
-	name, value := part.Name, string(part.Content)
+	name := part.Name
+	value := string(part.Content)
 	if part.IsFile() {
 		return bad(name, "%s must be a text, not a file.", name)
 	}

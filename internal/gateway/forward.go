@@ -31,11 +31,13 @@ func (c *call) forward() {
 			}
 		})()
 	}
-	c.ctx, c.interrupt = ctx, cancel
+	c.ctx = ctx
+	c.interrupt = cancel
 	c.endBy(cancel)
 	resp, err := c.send()
 	if err == nil {
-		if err = c.takeOver(resp); err != nil {
+		err = c.takeOver(resp)
+		if err != nil {
 			_ = resp.Body.Close()
 		}
 	}
@@ -70,13 +72,15 @@ func (c *call) outgoing() *http.Request {
 	case c.form != nil:
 		t.form = c.form.Encode()
 		out.Header["Content-Type"] = []string{t.form.Type}
-		out.Body, out.ContentLength = io.NopCloser(t.form.Reader()), t.form.Size
+		out.Body = io.NopCloser(t.form.Reader())
+		out.ContentLength = t.form.Size
 	case len(c.body) > 0:
 		// Of a kind that the transport knows to be in memory, so that it leaves along
 		// with the headers in one write. The transport may read it after the handler
 		// has returned, so its bytes are never reused.
 		t.reader.Reset(c.body)
-		out.Body, out.ContentLength = io.NopCloser(&t.reader), int64(len(c.body))
+		out.Body = io.NopCloser(&t.reader)
+		out.ContentLength = int64(len(c.body))
 	}
 	// A connection that the upstream closed while idle has delivered nothing, so the
 	// transport may send the body again on another one. A call that makes an object is
@@ -170,7 +174,8 @@ func (c *call) unanswered(err error) {
 		f.message = "The upstream " + name + " cannot be reached."
 	case class == classTimeout:
 		f.message = "The upstream " + name + " did not answer in time."
-		f.status, f.code = http.StatusGatewayTimeout, codeUpstreamLate
+		f.status = http.StatusGatewayTimeout
+		f.code = codeUpstreamLate
 	default:
 		f.message = "The upstream " + name + " failed before it answered."
 	}

@@ -96,7 +96,8 @@ func New(opt Options) (*Gateway, error) {
 		batches: batchHolds{leases: map[objects.Key]governor.Lease{}},
 	}
 	if g.objects == nil {
-		if g.objects, err = objects.Open("", opt.Log); err != nil {
+		g.objects, err = objects.Open("", opt.Log)
+		if err != nil {
 			return nil, err
 		}
 	}

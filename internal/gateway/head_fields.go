@@ -52,7 +52,8 @@ func (h *head) readPrompt(v gjson.Result) *badRequest {
 }
 
 func (h *head) readBackground(v gjson.Result) *badRequest {
-	if h.backdrop = v.Type == gjson.String; h.backdrop {
+	h.backdrop = v.Type == gjson.String
+	if h.backdrop {
 		return nil
 	}
 	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
@@ -132,14 +133,17 @@ func readCount(name string, v gjson.Result) (field, *badRequest) {
 
 func (h *head) readStreamOptions(v gjson.Result) *badRequest {
 	so := &h.streamOptions
-	so.present, so.start, so.end = true, v.Index, v.Index+len(v.Raw)
+	so.present = true
+	so.start = v.Index
+	so.end = v.Index + len(v.Raw)
 	if v.Type == gjson.Null {
 		return nil
 	}
 	if !v.IsObject() {
 		return bad("stream_options", "stream_options must be an object, not %s.", show(v))
 	}
-	so.open, so.empty = v.Index+1, true
+	so.open = v.Index + 1
+	so.empty = true
 	var problem *badRequest
 	h.each(v, func(key, value gjson.Result) bool {
 		so.empty = false

@@ -43,7 +43,8 @@ func TestReadHead_Accepts(t *testing.T) {
 			}
 			got := want{Model: h.model, Stream: h.stream, Copies: h.copies, Usage: h.streamOptions.includeUsage}
 			for i, f := range h.bounds {
-				got.Limits[i], got.Present[i] = f.value, f.present
+				got.Limits[i] = f.value
+				got.Present[i] = f.present
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -188,7 +189,8 @@ func TestClamp(t *testing.T) {
 		{"another route's name bounds nothing", `{"max_output_tokens":1}`, `{"max_completion_tokens":100,"max_output_tokens":1}`, 100},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h, chat := mustReadHead(t, tc.body), routes["/chat/completions"]
+			h := mustReadHead(t, tc.body)
+			chat := routes["/chat/completions"]
 			if got := string(splice([]byte(tc.body), h.clamp(nil, chat, 100))); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}

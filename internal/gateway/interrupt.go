@@ -30,7 +30,8 @@ func (c *call) interrupted(cause error) {
 func (c *call) endBy(end context.CancelCauseFunc) {
 	c.early.mu.Lock()
 	defer c.early.mu.Unlock()
-	if c.early.end = end; c.early.cause != nil {
+	c.early.end = end
+	if c.early.cause != nil {
 		end(c.early.cause)
 	}
 }
@@ -53,7 +54,8 @@ func (c *call) drained() bool { return context.Cause(c.r.Context()) == ErrDraini
 func (c *call) cutRefusal() refusal {
 	f := refusal{status: http.StatusServiceUnavailable, code: codeDraining, message: "This gateway is shutting down."}
 	if !c.drained() {
-		f.code, f.message = codeStore, "This gateway had to end the call early. Please try again."
+		f.code = codeStore
+		f.message = "This gateway had to end the call early. Please try again."
 	}
 	return f
 }

@@ -86,7 +86,8 @@ func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
 	default:
 		return upstreams.Failed
 	}
-	c.try.busy, c.said.Retry = true, retry
+	c.try.busy = true
+	c.said.Retry = retry
 	return upstreams.Busy
 }
 
@@ -108,7 +109,8 @@ func keepError(resp *http.Response) []byte {
 	text, err := io.ReadAll(io.LimitReader(body, mostError))
 	rest := io.Reader(body)
 	if late.Stop(); err != nil {
-		rest, resp.ContentLength = http.NoBody, -1
+		rest = http.NoBody
+		resp.ContentLength = -1
 		resp.Header.Del("Content-Length")
 	}
 	resp.Body = &kept{io.MultiReader(bytes.NewReader(text), rest), body}

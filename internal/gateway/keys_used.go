@@ -23,7 +23,8 @@ func (l *lastUses) follow(snap *tenants.Snapshot) {
 	}
 	next := map[tenants.KeyHash]*atomic.Int64{}
 	for _, k := range snap.Keys() {
-		if next[k.Hash] = before[k.Hash]; next[k.Hash] == nil {
+		next[k.Hash] = before[k.Hash]
+		if next[k.Hash] == nil {
 			next[k.Hash] = new(atomic.Int64)
 		}
 	}

@@ -174,20 +174,25 @@ func (c *call) undo(list []made) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), undoPatience)
 	defer cancel()
 	for _, m := range list {
-		method, path := http.MethodDelete, ""
+		method := http.MethodDelete
+		path := ""
 		switch m.kind {
 		case objects.File, objects.BatchFile:
 			path = "/files/" + m.id
 		case objects.VectorStore:
 			path = "/vector_stores/" + m.id
 		case objects.Batch:
-			method, path = http.MethodPost, "/batches/"+m.id+"/cancel"
+			method = http.MethodPost
+			path = "/batches/" + m.id + "/cancel"
 		case objects.Job:
-			method, path = http.MethodPost, "/fine_tuning/jobs/"+m.id+"/cancel"
+			method = http.MethodPost
+			path = "/fine_tuning/jobs/" + m.id + "/cancel"
 		case objects.Upload:
-			method, path = http.MethodPost, "/uploads/"+m.id+"/cancel"
+			method = http.MethodPost
+			path = "/uploads/" + m.id + "/cancel"
 		case objects.FileBatch:
-			method, path = http.MethodPost, c.at.path+"/"+m.id+"/cancel"
+			method = http.MethodPost
+			path = c.at.path + "/" + m.id + "/cancel"
 		default: // a part goes with its upload
 			continue
 		}

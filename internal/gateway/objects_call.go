@@ -62,7 +62,8 @@ func (c *call) pin(id string) bool {
 	if left == 0 {
 		return false
 	}
-	c.may, c.pinned = left, true
+	c.may = left
+	c.pinned = true
 	return true
 }
 
@@ -185,7 +186,8 @@ func (c *call) readPage() *refusal {
 	*p = page{after: c.query.Get("after"), before: c.query.Get("before"), limit: 20}
 	most := 100
 	if c.route.shows == objects.File {
-		most, p.limit = 10_000, 10_000
+		most = 10_000
+		p.limit = 10_000
 	}
 	if text := c.query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)

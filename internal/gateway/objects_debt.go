@@ -114,11 +114,15 @@ func (c *call) collect(id, model string, u governor.Usage, reported bool) {
 // chargeDebt charges the maker of an object, in the pool that served it. If the policy does not
 // have these any more, the tenant of this call is charged.
 func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) bool {
-	tenant, pool, account := c.tenant, c.pool, (*telemetry.Account)(nil)
+	tenant := c.tenant
+	pool := c.pool
+	account := (*telemetry.Account)(nil)
 	owner, known := c.world.snap.TenantByName(d.Owner)
 	if p, ok := c.world.poolNamed(d.Pool); ok && known {
-		if account = c.world.accounts[owner.Index][p.Index]; account != nil {
-			tenant, pool = owner, p
+		account = c.world.accounts[owner.Index][p.Index]
+		if account != nil {
+			tenant = owner
+			pool = p
 		}
 	}
 	if account == nil {
@@ -176,11 +180,13 @@ func (c *call) look(kind objects.Kind, key objects.Key) {
 	if kind == objects.Batch {
 		path = batchesPath + "/"
 	}
-	own, comeBack := c.try, c.comeBack
+	own := c.try
+	comeBack := c.comeBack
 	c.try = &try{up: own.up, index: own.index, began: time.Now()} // its answer is not the call's own
 	answer, err := c.ask(ctx, http.MethodGet, path+key.ID, nil)
 	gone := c.try.status == http.StatusNotFound
-	c.try, c.comeBack = own, comeBack
+	c.try = own
+	c.comeBack = comeBack
 	switch {
 	case gone:
 		c.collect(key.ID, "", noUsage, false)

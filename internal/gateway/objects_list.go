@@ -45,7 +45,8 @@ func (c *call) serveList() {
 		ctx, cancel := context.WithTimeout(c.r.Context(), c.world.snap.Config().Timeouts.UpstreamHeader)
 		defer cancel()
 		var err error
-		if found, err = c.findOwn(ctx, c.page); err != nil {
+		found, err = c.findOwn(ctx, c.page)
+		if err != nil {
 			c.listFailed(err)
 			return
 		}
@@ -170,9 +171,11 @@ func (c *call) listFailed(err error) {
 
 // json is the list as the tenant gets it.
 func (l *listed) json() []byte {
-	first, last := "null", "null"
+	first := "null"
+	last := "null"
 	if n := len(l.items); n > 0 {
-		first, last = quoted(l.items[0].id), quoted(l.items[n-1].id)
+		first = quoted(l.items[0].id)
+		last = quoted(l.items[n-1].id)
 	}
 	b := []byte(`{"object":"list","data":[`)
 	for i, item := range l.items {

@@ -174,7 +174,8 @@ func (w *walk) step(i int) (int, *badRequest) {
 		w.close()
 	case ',':
 		if top.object {
-			top.key, top.ref = "", none
+			top.key = ""
+			top.ref = none
 		}
 	case '"':
 		end := stringEnd(w.body, i)
@@ -196,7 +197,9 @@ func (w *walk) open(object bool) {
 	switch {
 	case f.free:
 	case !object:
-		f.ref, f.key = top.ref, top.key // its texts are ids; its elements are of that key
+		// its texts are ids; its elements are of that key
+		f.ref = top.ref
+		f.key = top.key
 	case top.object:
 		f.looks = isNamed(top.key)
 	default:
@@ -267,7 +270,8 @@ func (w *walk) text(f *frame, raw []byte) *badRequest {
 
 // member begins a member of an object.
 func (f *frame) member(key string) *badRequest {
-	f.key, f.ref = key, none
+	f.key = key
+	f.ref = none
 	if key == "" {
 		f.key = "\x00" // an empty key counts as read
 	}
@@ -284,7 +288,8 @@ func (f *frame) member(key string) *badRequest {
 	case f.seen&(1<<i) != 0:
 		return bad(key, "The key %q is there twice; which of its values counts is ambiguous.", key)
 	}
-	f.ref, f.seen = i, f.seen|1<<i
+	f.ref = i
+	f.seen = f.seen | 1<<i
 	return nil
 }
 
@@ -318,7 +323,8 @@ func stringEnd(body []byte, i int) int {
 		if n < 0 {
 			return len(body)
 		}
-		if i += n; body[i] == '"' {
+		i += n
+		if body[i] == '"' {
 			return i + 1
 		}
 		i = min(i+2, len(body))

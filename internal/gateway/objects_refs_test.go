@@ -76,7 +76,8 @@ func TestReferences(t *testing.T) {
 func plainReferences(v any, free bool) (found []string) {
 	switch v := v.(type) {
 	case map[string]any:
-		looks, sealed := false, false
+		looks := false
+		sealed := false
 		if kind, ok := v["type"].(string); ok {
 			looks = looked[kind]
 			text, _ := v["encrypted_content"].(string)

@@ -101,7 +101,8 @@ func FuzzFind(f *testing.F) {
 		if sent := up.url(at.path, "", nil).String(); sent != "http://h/v1"+at.path {
 			t.Fatalf("%q is sent as %q", text, sent)
 		}
-		want, got := strings.Split(at.route.path, "/"), strings.Split(at.path, "/")
+		want := strings.Split(at.route.path, "/")
+		got := strings.Split(at.path, "/")
 		ids := 0
 		for i := range got {
 			if strings.HasPrefix(want[i], "{") {

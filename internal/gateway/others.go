@@ -35,7 +35,8 @@ func init() {
 		"tools":                    func(h *head, v gjson.Result) *badRequest { return h.readTools("tools", v, 1) },
 	}
 	for key, read := range naming {
-		governed[key], governedKeys = read, append(governedKeys, key)
+		governed[key] = read
+		governedKeys = append(governedKeys, key)
 	}
 }
 
@@ -69,7 +70,8 @@ func (h *head) readInstead(name string, v gjson.Result) *badRequest {
 
 // readOneInstead reads an object with a model, which must not have a list of further ones.
 func (h *head) readOneInstead(name string, v gjson.Result) (problem *badRequest) {
-	models, written := 0, ""
+	models := 0
+	written := ""
 	h.each(v, func(key, value gjson.Result) bool {
 		known, _ := governedKey(key.Str)
 		switch {

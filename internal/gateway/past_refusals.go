@@ -80,7 +80,8 @@ func (p *pastRefusal) explain() *adminapi.Explanation {
 	if at := slices.IndexFunc(pools, func(o tenants.Pool) bool { return o.Name == p.req.Pool }); at >= 0 {
 		x = explainedCall(p.snap, p.tenant, &pools[at], &p.req)
 	}
-	x.Request, x.At = p.id, &p.at
+	x.Request = p.id
+	x.At = &p.at
 	if p.rejected == nil {
 		x.Decision = refusedWith(p.said, nil)
 		return x

@@ -130,7 +130,8 @@ func (s *session) begun(ctx context.Context, id string) *refusal {
 		}
 	}
 	r := &response{id: id, prompt: s.promptLocked(tokens.Size{})}
-	output, full := s.bound, len(s.open) >= mostOpen
+	output := s.bound
+	full := len(s.open) >= mostOpen
 	s.mu.Unlock()
 	if full {
 		return &refusal{status: http.StatusTooManyRequests, code: codeRate, message: "This session has too many responses that have not ended."}

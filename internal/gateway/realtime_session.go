@@ -155,7 +155,8 @@ func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) session
 		case <-s.c.r.Context().Done():
 			return sessionEnd{ofGateway, errDrained}
 		case <-draining:
-			draining, leaving = nil, true
+			draining = nil
+			leaving = true
 		case <-s.rested:
 		}
 		if leaving && s.atRest() {
@@ -167,7 +168,10 @@ func (s *session) wait(ends <-chan sessionEnd, draining <-chan struct{}) session
 // settle ends the lease with what was used, before anything else is waited for.
 func (s *session) settle(end sessionEnd) {
 	u, all := s.collect()
-	defer func() { s.c.ending.usage, s.c.ending.last = all, all }() // for the log
+	defer func() {
+		s.c.ending.usage = all
+		s.c.ending.last = all
+	}() // for the log
 	code := websocket.CloseStatus(end.err)
 	switch {
 	case end.from == ofUpstream && errors.Is(end.err, errRefusedEvent):
@@ -197,7 +201,9 @@ func (s *session) settle(end sessionEnd) {
 func (s *session) collect() (u, all governor.Usage) {
 	s.mu.Lock()
 	s.over = true
-	open, left, booked := s.open, s.resting, s.booked
+	open := s.open
+	left := s.resting
+	booked := s.booked
 	s.open = nil
 	s.c.lease = s.lease
 	u = s.usage
@@ -229,17 +235,21 @@ func (s *session) apologize(ctx context.Context) {
 
 // closeBoth closes both sides, the other one in the words of the one that ended.
 func (s *session) closeBoth(end sessionEnd) {
-	code, reason := websocket.StatusGoingAway, ""
+	code := websocket.StatusGoingAway
+	reason := ""
 	if ce, ok := errors.AsType[websocket.CloseError](end.err); ok {
 		said := []byte(ce.Reason)
 		s.c.try.up.secrets.Hide(said)
-		code, reason = ce.Code, string(said)
+		code = ce.Code
+		reason = string(said)
 	} else if errors.Is(end.err, errRefusedEvent) {
-		code, reason = websocket.StatusPolicyViolation, "see the error event"
+		code = websocket.StatusPolicyViolation
+		reason = "see the error event"
 	} else if end.from == ofGateway {
 		reason = end.err.Error()
 	} else if end.from == ofUpstream {
-		code, reason = websocket.StatusInternalError, "the upstream broke off"
+		code = websocket.StatusInternalError
+		reason = "the upstream broke off"
 	}
 	var both sync.WaitGroup
 	both.Go(func() { _ = s.client.Close(code, reason) })
@@ -272,7 +282,8 @@ func (s *session) fromClient(ctx context.Context) error {
 		var text []byte
 		select {
 		case said := <-s.frames:
-			kind, text = said.kind, said.text
+			kind = said.kind
+			text = said.text
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -31,9 +31,11 @@ const (
 func (s *session) greet(ctx context.Context, text []byte) error {
 	created := gjson.GetBytes(text, "session")
 	beta := created.Get(betaBoundKey).Exists() || created.Get("turn_detection").Exists()
-	bound, input := boundKey, created.Get("audio.input.turn_detection")
+	bound := boundKey
+	input := created.Get("audio.input.turn_detection")
 	if beta {
-		bound, input = betaBoundKey, created.Get("turn_detection")
+		bound = betaBoundKey
+		input = created.Get("turn_detection")
 	}
 	s.mu.Lock()
 	s.boundName = bound

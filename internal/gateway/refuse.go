@@ -49,13 +49,17 @@ func rejected(rej *governor.Rejection) *refusal {
 	case governor.ReasonQueueFull:
 		f.kind = governor.ReasonShare.String()
 	case governor.ReasonBudget:
-		f.code, f.final = codeBudget, true
+		f.code = codeBudget
+		f.final = true
 	case governor.ReasonStore, governor.ReasonStoreLost:
-		f.status, f.code = http.StatusServiceUnavailable, codeStore
+		f.status = http.StatusServiceUnavailable
+		f.code = codeStore
 	case governor.ReasonOverloaded:
-		f.status, f.code = http.StatusServiceUnavailable, codeOverloaded
+		f.status = http.StatusServiceUnavailable
+		f.code = codeOverloaded
 	case governor.ReasonDraining:
-		f.status, f.code = http.StatusServiceUnavailable, codeDraining
+		f.status = http.StatusServiceUnavailable
+		f.code = codeDraining
 	case governor.ReasonThrottled: // SDKs know no such type
 		f.kind = governor.ReasonRequests.String()
 	case governor.ReasonCancelled:

@@ -42,7 +42,8 @@ func (c *call) report() {
 func (c *call) summary() summary {
 	s := summary{status: c.w.status, route: c.at.name(), outcome: telemetry.OK}
 	if c.tenant != nil {
-		s.tenant, s.key = c.tenant.Name, c.key.Name
+		s.tenant = c.tenant.Name
+		s.key = c.key.Name
 	}
 	if c.pool != nil {
 		s.pool = c.pool.Name
@@ -51,7 +52,9 @@ func (c *call) summary() summary {
 		s.model = brief(c.head.model)
 	}
 	if f := c.turned; f != nil {
-		s.outcome, s.reason, s.code = telemetry.Refused, f.code, f.code
+		s.outcome = telemetry.Refused
+		s.reason = f.code
+		s.code = f.code
 		if s.status == 0 {
 			s.status = f.status
 		}
@@ -64,7 +67,9 @@ func (c *call) summary() summary {
 		s.outcome, s.reason = c.ending.outcome, c.ending.reason
 	case rej == nil:
 	case rej.Reason == governor.ReasonCancelled:
-		s.outcome, s.reason, s.code = telemetry.Cancelled, "", ""
+		s.outcome = telemetry.Cancelled
+		s.reason = ""
+		s.code = ""
 	default:
 		s.reason, s.axis = rej.Reason.String(), axisOf(rej)
 	}

@@ -23,7 +23,8 @@ func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 	if !t.MayUse(req.Model) {
 		return codeModel
 	}
-	req.Pool, req.Price = p.Name, governor.Price{}
+	req.Pool = p.Name
+	req.Price = governor.Price{}
 	if price, ok := snap.Price(req.Model); ok {
 		req.Price = governor.Price(price)
 	}

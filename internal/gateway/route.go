@@ -80,7 +80,8 @@ var routes = func() map[string]*route {
 		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
 		{path: "/messages/count_tokens", dialect: anthropic, free: true},
 	} {
-		r.grant, r.name = tenants.RouteInference, "/v1"+r.path
+		r.grant = tenants.RouteInference
+		r.name = "/v1" + r.path
 		m[r.path] = &r
 	}
 	return m

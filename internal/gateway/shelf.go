@@ -46,7 +46,8 @@ func (u *upstream) lookUp(through http.RoundTripper) <-chan struct{} {
 		if now.Before(s.due) {
 			return nil
 		}
-		s.asking, s.asked = make(chan struct{}), now
+		s.asking = make(chan struct{})
+		s.asked = now
 		go u.fill(through)
 	}
 	// An old answer will do while the upstream is asked again; and once one caller has waited in
@@ -65,8 +66,10 @@ func (u *upstream) fill(through http.RoundTripper) {
 	s := u.shelf
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.due = time.Now().Add(shelfRetry); err == nil {
-		s.models, s.due = models, time.Now().Add(shelfFresh)
+	s.due = time.Now().Add(shelfRetry)
+	if err == nil {
+		s.models = models
+		s.due = time.Now().Add(shelfFresh)
 	}
 	close(s.asking)
 	s.asking = nil

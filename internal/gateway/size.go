@@ -62,7 +62,8 @@ func (c *call) promptSize(h *head) tokens.Size {
 // estimatePrompt is how many tokens the prompt has: by what was learned or, while little is, by
 // counting, if that is possible at once.
 func (c *call) estimatePrompt() int64 {
-	size, before := c.promptSize(c.head), c.head.referred.tokens
+	size := c.promptSize(c.head)
+	before := c.head.referred.tokens
 	prompts := c.estimates.prompts
 	isText := before == 0 && size[tokens.Text] == size.Weight()
 	if c.g.prompts != nil && c.route.body == jsonBody && isText && prompts.Uncertain(c.head.model) {

@@ -33,7 +33,8 @@ func (s *sockets) drainingLocked() chan struct{} {
 func (s *sockets) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open--; s.open == 0 && s.empty != nil {
+	s.open--
+	if s.open == 0 && s.empty != nil {
 		close(s.empty)
 		s.empty = nil
 	}

@@ -19,19 +19,26 @@ func (c *call) askGovernor(req governor.Request) (governor.Lease, *governor.Reje
 	asked := tracing.Asked{Began: time.Now(), Tenant: req.Tenant, Pool: req.Pool, Held: req.Input + req.Output, Outcome: "admitted"}
 	lease, rej := c.g.gov.Acquire(c.r.Context(), req)
 	why := lease.Would
-	asked.Waited, asked.Shadow = lease.Waited, why != nil
+	asked.Waited = lease.Waited
+	asked.Shadow = why != nil
 	if rej != nil {
-		asked.Waited, asked.Outcome, why = rej.Waited, telemetry.Refused, rej
+		asked.Waited = rej.Waited
+		asked.Outcome = telemetry.Refused
+		why = rej
 	}
 	if rej != nil && rej.Reason == governor.ReasonCancelled {
-		asked.Outcome, why = telemetry.Cancelled, nil
+		asked.Outcome = telemetry.Cancelled
+		why = nil
 	}
 	if why != nil {
 		asked.Reason, asked.Axis, asked.Of = why.Reason.String(), axisOf(why), "pool"
 		if why.Own {
 			asked.Of = "tenant"
 		}
-		asked.Limit, asked.Used, asked.Tried, asked.RetryAfter = why.Limit, why.Used, why.Asked, why.RetryAfter
+		asked.Limit = why.Limit
+		asked.Used = why.Used
+		asked.Tried = why.Asked
+		asked.RetryAfter = why.RetryAfter
 	}
 	c.spans.Asked(asked)
 	return lease, rej

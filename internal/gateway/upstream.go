@@ -53,7 +53,8 @@ func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
 				up.base.Path = "/v1"
 			}
 		default:
-			up.keyHeader, scheme = "Authorization", "Bearer "
+			up.keyHeader = "Authorization"
+			scheme = "Bearer "
 		}
 		if u.APIKey != "" {
 			up.key = []string{scheme + u.APIKey}
@@ -72,7 +73,8 @@ func (u *upstream) placeAzure() {
 		root = strings.TrimSuffix(root, "/openai")
 	}
 	u.deployments = !v1 && u.version != ""
-	if u.base.Path = root + "/openai"; !u.deployments {
+	u.base.Path = root + "/openai"
+	if !u.deployments {
 		u.base.Path += "/v1"
 	}
 }

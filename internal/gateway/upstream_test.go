@@ -42,7 +42,8 @@ func TestUpstreamURL(t *testing.T) {
 		}
 		h := http.Header{}
 		list["u"].sign(h)
-		name, want := map[string]string{tenants.OpenAI: "Authorization", tenants.Azure: "Api-Key", tenants.Anthropic: "X-Api-Key"}[c.kind], "k"
+		name := map[string]string{tenants.OpenAI: "Authorization", tenants.Azure: "Api-Key", tenants.Anthropic: "X-Api-Key"}[c.kind]
+		want := "k"
 		if c.kind == tenants.OpenAI {
 			want = "Bearer k"
 		}

@@ -186,7 +186,8 @@ func usageBudgets(st governor.TenantState, pool string) []usageBudget {
 // sharesOf is how many tokens a minute each tenant has of each pool while everybody asks for more
 // than they get.
 func sharesOf(snap *tenants.Snapshot) [][]int64 {
-	list, pools := snap.Tenants(), snap.Pools()
+	list := snap.Tenants()
+	pools := snap.Pools()
 	table := make([][]int64, len(list))
 	for i := range table {
 		table[i] = make([]int64, len(pools))

@@ -29,7 +29,8 @@ func wellFormed(body []byte) *badRequest {
 
 // depth is how deeply brackets nest outside of strings.
 func depth(body []byte) int {
-	deepest, now := 0, 0
+	deepest := 0
+	now := 0
 	inString := false
 	for i := 0; i < len(body); i++ {
 		switch b := body[i]; {
@@ -39,7 +40,8 @@ func depth(body []byte) int {
 			inString = !inString
 		case inString:
 		case b == '[' || b == '{':
-			if now++; now > deepest {
+			now++
+			if now > deepest {
 				deepest = now
 			}
 		case b == ']' || b == '}':

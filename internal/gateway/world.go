@@ -80,13 +80,15 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	}
 	shelves := before.shelves()
 	for _, u := range byName {
-		if u.shelf = shelves[u.identity()]; u.shelf == nil {
+		u.shelf = shelves[u.identity()]
+		if u.shelf == nil {
 			u.shelf = &shelf{}
 		}
 	}
 	w := &world{snap: snap, shares: sync.OnceValue(func() [][]int64 { return sharesOf(snap) })}
 	speeds, learned := before.learned()
-	if w.shared = learned[""]; w.shared == nil {
+	w.shared = learned[""]
+	if w.shared == nil {
 		w.shared = &estimates{tokens.NewEstimator(nil), tokens.NewEstimator(nil)}
 	}
 	if before != nil {
@@ -94,7 +96,8 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 	} else {
 		w.outputs = newOutputs()
 	}
-	pools, list := snap.Pools(), snap.Tenants()
+	pools := snap.Pools()
+	list := snap.Tenants()
 	for i := range pools {
 		p := &pools[i]
 		side := &poolSide{Pool: p, metrics: m.Pool(p.Name), speed: speeds[p.Name], failures: before.failuresOf(p.Name)}
@@ -129,7 +132,8 @@ func (w *world) learned() (map[string]*speed, map[string]*estimates) {
 	if w == nil {
 		return nil, nil
 	}
-	speeds, learned := map[string]*speed{}, map[string]*estimates{"": w.shared}
+	speeds := map[string]*speed{}
+	learned := map[string]*estimates{"": w.shared}
 	for _, p := range w.pools {
 		speeds[p.Name] = p.speed
 	}
@@ -169,7 +173,8 @@ func (w *world) poolNamed(name string) (*poolSide, bool) {
 
 // retain drops the metrics of tenants and pools that the world does not have.
 func (w *world) retain(m *telemetry.Metrics) {
-	pools, reaches := []string{}, map[string][]string{}
+	pools := []string{}
+	reaches := map[string][]string{}
 	for _, p := range w.pools {
 		pools = append(pools, p.Name)
 	}
@@ -199,7 +204,9 @@ func reachable(snap *tenants.Snapshot, t *tenants.Tenant) []int {
 // GovernorConfig is the governor's configuration for a snapshot.
 func GovernorConfig(snap *tenants.Snapshot) governor.Config {
 	cfg := governor.Config{Zone: snap.Location(), Revision: snap.Hash()}
-	pools, list, callable := snap.Pools(), snap.Tenants(), snap.Callable()
+	pools := snap.Pools()
+	list := snap.Tenants()
+	callable := snap.Callable()
 	for i := range pools {
 		p := &pools[i]
 		cfg.Pools = append(cfg.Pools, governor.Pool{

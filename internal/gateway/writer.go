@@ -23,7 +23,8 @@ type writer struct {
 }
 
 func (w *writer) reset(rw http.ResponseWriter, patience time.Duration) {
-	w.ResponseWriter, w.control = rw, http.NewResponseController(rw)
+	w.ResponseWriter = rw
+	w.control = http.NewResponseController(rw)
 	w.patience = patience
 }
 
@@ -146,7 +147,8 @@ func showQuota(h http.Header, names [3]string, q governor.Quota) {
 		return
 	}
 	v := make([]string, 3) // one allocation for the three values
-	v[0], v[1] = strconv.FormatInt(q.Limit, 10), strconv.FormatInt(q.Remaining, 10)
+	v[0] = strconv.FormatInt(q.Limit, 10)
+	v[1] = strconv.FormatInt(q.Remaining, 10)
 	h[names[0]], h[names[1]] = v[0:1:1], v[1:2:2]
 	if names[2] != "" {
 		v[2] = q.Reset.Round(time.Millisecond).String()

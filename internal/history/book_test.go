@@ -126,7 +126,8 @@ func TestBook_MemoryIsBounded(t *testing.T) {
 		}
 		return out
 	}
-	few, many := readings(1000), readings(1100)
+	few := readings(1000)
+	many := readings(1100)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -40,7 +40,9 @@ type attempt struct {
 }
 
 func (a *attempt) fail(kind, example string) {
-	a.outcome, a.kind, a.example = Failed, kind, example
+	a.outcome = Failed
+	a.kind = kind
+	a.example = example
 }
 
 // errBroken is why a call was broken off by the plan.
@@ -102,7 +104,8 @@ func (r *reader) events(at time.Duration, next func() (streaming.Event, bool)) (
 			r.a.fail("stream: error event", string(ev.Data))
 			return true, nil
 		case streaming.Final:
-			r.ended, r.a.end = true, at
+			r.ended = true
+			r.a.end = at
 		}
 	}
 }
@@ -142,7 +145,9 @@ func (a *attempt) whole(body io.ReadCloser, now func() time.Duration) error {
 	if err != nil {
 		return err
 	}
-	a.usage, a.reported, a.outcome = res.Usage, res.Reported, OK
+	a.usage = res.Usage
+	a.reported = res.Reported
+	a.outcome = OK
 	return nil
 }
 

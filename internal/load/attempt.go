@@ -54,7 +54,8 @@ func (r *runner) exchange(ctx context.Context, a *attempt, t *Tenant, c *Call, b
 		return err
 	}
 	defer resp.Body.Close()
-	a.headers, a.status = r.now(), resp.StatusCode
+	a.headers = r.now()
+	a.status = resp.StatusCode
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		return a.refusal(resp, r.now)

@@ -58,7 +58,8 @@ func parseLimit(text string) (Limit, error) {
 	if at < 0 {
 		return Limit{}, fmt.Errorf("%s is not a condition; write one such as error>0 or p99>2s", strictyaml.Show(text))
 	}
-	name, bound := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])
+	name := strings.TrimSpace(text[:at])
+	bound := strings.TrimSpace(text[at+1:])
 	l := Limit{text: text, below: text[at] == '<'}
 	quantile, ofTTFT := strings.CutPrefix(name, "ttft.")
 	var err error

@@ -25,7 +25,8 @@ type Ledger struct {
 func NewLedger(p *Plan) *Ledger {
 	l := &Ledger{plan: p, tenants: make([]tally, len(p.Tenants)), course: newCourse(p), ended: p.end()}
 	for i := range l.tenants {
-		l.tenants[i].refusals, l.tenants[i].failures = map[string]*kind{}, map[string]*kind{}
+		l.tenants[i].refusals = map[string]*kind{}
+		l.tenants[i].failures = map[string]*kind{}
 	}
 	return l
 }
@@ -171,7 +172,8 @@ func (t *tally) merge(o *tally) {
 
 func mergeKinds(into, from map[string]*kind) {
 	for _, name := range slices.Sorted(maps.Keys(from)) { // in one order, or which find no room would be chance
-		k, to := from[name], of(into, name)
+		k := from[name]
+		to := of(into, name)
 		to.count += k.count
 		to.times.merge(&k.times)
 		if to.example == "" {

@@ -33,7 +33,8 @@ func anySample(t *rapid.T, tenants int) Sample {
 	case Refused:
 		s.Refusals = []Refusal{{Kind: "429 share", Took: s.End - s.Sent, Hint: ms("hint", 9000)}}
 	case OK:
-		s.Usage, s.Reported = streaming.Usage{Input: 100, Output: int64(rapid.IntRange(1, 50).Draw(t, "output"))}, true
+		s.Usage = streaming.Usage{Input: 100, Output: int64(rapid.IntRange(1, 50).Draw(t, "output"))}
+		s.Reported = true
 	}
 	return s
 }

@@ -109,7 +109,8 @@ func TestDisconnects(t *testing.T) {
 	x := steady(20)
 	x.Stream, x.Disconnect, x.Output = 1, 0.3, dist.Constant(20)
 	inBubble(t, m, plan(20*time.Second, x), func(r *Report) {
-		f, s := r.Total, m.Stats()
+		f := r.Total
+		s := m.Stats()
 		if f.Broken < 90 || f.Broken > 150 || f.OK+f.Broken != 400 || f.Failed != 0 {
 			t.Errorf("%+v", f)
 		}
@@ -218,8 +219,11 @@ func TestUnauthorized(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := steady(5), steady(5)
-				a.Name, b.Name, b.Key = "a", "b", "right"
+				a := steady(5)
+				b := steady(5)
+				a.Name = "a"
+				b.Name = "b"
+				b.Key = "right"
 				p := plan(30*time.Second, a, b)
 				began := time.Now()
 				r := serveAndRun(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

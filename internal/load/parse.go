@@ -75,7 +75,8 @@ func tenants(v value, like Tenant) []Tenant {
 
 func tenant(v value, like Tenant) Tenant {
 	t := like
-	t.Name, t.Rate = "", 0
+	t.Name = ""
+	t.Rate = 0
 	there := v.Fields(map[string]func(value){
 		"name":       func(v value) { v.Name(&t.Name) },
 		"key":        func(v value) { t.Key, _ = v.Scalar() },

@@ -17,7 +17,8 @@ func aReport(n int) *Report {
 	var list []Tenant
 	for i := range n {
 		x := DefaultTenant()
-		x.Name, x.Rate = fmt.Sprintf("a-tenant-with-a-long-name-%d", i), float64(i+1)
+		x.Name = fmt.Sprintf("a-tenant-with-a-long-name-%d", i)
+		x.Rate = float64(i + 1)
 		list = append(list, x)
 	}
 	p := plan(30*time.Second, list...)
@@ -27,7 +28,11 @@ func aReport(n int) *Report {
 			Tenant: i % n, At: time.Duration(i) * 500 * time.Millisecond % p.For, Attempts: 1, Stream: true,
 			Outcome: Outcome(i / n % 5), Usage: streaming.Usage{Input: 1e9, Output: 1e9}, Failure: `500 </script><b onclick="x">`, Example: "e",
 		}
-		s.Left, s.Sent, s.Headers, s.First, s.End = s.At, s.At, s.At+time.Second, s.At+2*time.Second, s.At+150*time.Second
+		s.Left = s.At
+		s.Sent = s.At
+		s.Headers = s.At + time.Second
+		s.First = s.At + 2*time.Second
+		s.End = s.At + 150*time.Second
 		if s.Outcome == Refused {
 			s.Refusals = []Refusal{{"429 share", time.Millisecond, time.Hour}}
 		}
@@ -78,7 +83,8 @@ func TestJSONHasTheDocumentedNames(t *testing.T) {
 		for name := range strings.SplitSeq(path, ".") {
 			object, _ := at.(map[string]any)
 			var ok bool
-			if at, ok = object[name]; !ok {
+			at, ok = object[name]
+			if !ok {
 				t.Errorf("no %s", path)
 				break
 			}

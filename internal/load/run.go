@@ -28,7 +28,8 @@ type Progress struct {
 // NewTransport is one for so many calls at once, each on a connection of its own.
 func NewTransport(inFlight int) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = inFlight, inFlight
+	t.MaxIdleConns = inFlight
+	t.MaxIdleConnsPerHost = inFlight
 	t.DisableCompression = true
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
@@ -212,14 +213,21 @@ func (s *Sample) take(a *attempt) {
 		s.Left = a.sent
 	}
 	s.Attempts++
-	s.Sent, s.Headers, s.First, s.End = a.sent, a.headers, a.first, a.end
-	s.Outcome, s.TimedOut = a.outcome, a.timedOut
-	s.Usage, s.Reported, s.Gaps = a.usage, a.reported, a.gaps
+	s.Sent = a.sent
+	s.Headers = a.headers
+	s.First = a.first
+	s.End = a.end
+	s.Outcome = a.outcome
+	s.TimedOut = a.timedOut
+	s.Usage = a.usage
+	s.Reported = a.reported
+	s.Gaps = a.gaps
 	switch a.outcome {
 	case Refused:
 		s.Refusals = append(s.Refusals, Refusal{Kind: a.kind, Took: a.end - a.sent, Hint: a.hint})
 	case Failed:
-		s.Failure, s.Example = a.kind, a.example
+		s.Failure = a.kind
+		s.Example = a.example
 	}
 }
 
@@ -243,7 +251,8 @@ func (r *runner) tell(done <-chan struct{}, progress func(Progress)) {
 			Part: min(1, r.now().Seconds()/r.plan.end().Seconds()), Sent: r.sent.Load(), InFlight: r.inFlight.Load(),
 		}
 		r.locked(func() {
-			p.OK, p.Refused = r.counts[OK], r.counts[Refused]
+			p.OK = r.counts[OK]
+			p.Refused = r.counts[Refused]
 			p.Other = r.counts[Broken] + r.counts[Failed] + r.counts[Unfinished]
 		})
 		progress(p)

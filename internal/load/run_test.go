@@ -43,7 +43,9 @@ func serveAndRun(ctx context.Context, h http.Handler, p *Plan) *Report {
 // steady asks at a constant rate for short answers.
 func steady(rate float64) Tenant {
 	t := DefaultTenant()
-	t.Rate, t.Arrivals, t.Stream = rate, Constant, 0
+	t.Rate = rate
+	t.Arrivals = Constant
+	t.Stream = 0
 	t.Prompt, t.Output = dist.Constant(10), dist.Constant(5)
 	return t
 }
@@ -82,7 +84,8 @@ func TestStallShowsInLatencies(t *testing.T) {
 		if f.Offered != 2000 || f.OK != 2000 {
 			t.Fatalf("%d of %d ok: %v", f.OK, f.Offered, f.Failures)
 		}
-		due, sent := f.Times.Latency.Due, f.Times.Latency.Sent
+		due := f.Times.Latency.Due
+		sent := f.Times.Latency.Sent
 		if sent.P99 > 0.01 || sent.Max < 1.9 {
 			t.Errorf("since sent: %+v; want a fast p99, for only four calls were open", sent)
 		}
@@ -111,7 +114,8 @@ func TestCallsAreSentWhenDue(t *testing.T) {
 // with the time after which it was given up.
 func TestDeadServer(t *testing.T) {
 	p := plan(10*time.Second, steady(10))
-	p.Timeout, p.MaxInFlight = 4*time.Second, 10
+	p.Timeout = 4 * time.Second
+	p.MaxInFlight = 10
 	inBubble(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()

@@ -79,14 +79,18 @@ func (s *Schedule) Next() (Event, bool) {
 		return Event{}, false
 	}
 	src := &s.sources[0]
-	at, tenant, storm := src.at, src.tenant, src.storm
+	at := src.at
+	tenant := src.tenant
+	storm := src.storm
 	src.at = src.next()
 	heap.Fix(&s.sources, 0)
 	if storm {
 		return Event{Call: Call{Tenant: tenant, At: at}, Storm: true}, true
 	}
 	c := s.plan.Tenants[tenant].draw(s.calls[tenant])
-	c.Tenant, c.At, c.Number = tenant, at, s.number[tenant]
+	c.Tenant = tenant
+	c.At = at
+	c.Number = s.number[tenant]
 	s.number[tenant]++
 	return Event{Call: c}, true
 }
@@ -95,7 +99,9 @@ func (s *Schedule) Next() (Event, bool) {
 // a share that is changed does not change all that follows.
 func (t *Tenant) draw(rng *rand.Rand) Call {
 	c := Call{Prompt: tokens(t.Prompt.Draw(rng, 1)), Output: tokens(t.Output.Draw(rng, 1))}
-	streams, breaks, after := rng.Float64(), rng.Float64(), rng.Float64()
+	streams := rng.Float64()
+	breaks := rng.Float64()
+	after := rng.Float64()
 	c.Luck = rng.Float64()
 	c.Stream = t.Path != Embeddings && streams < t.Stream
 	if c.Stream && breaks < t.Disconnect {

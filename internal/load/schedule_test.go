@@ -65,7 +65,8 @@ func TestSchedule_IsAFunctionOfPlanAndSeed(t *testing.T) {
 func TestSchedule_TenantsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := anyTenant(t, "a")
-		a.Burst, a.Storm = Burst{}, Storm{}
+		a.Burst = Burst{}
+		a.Storm = Storm{}
 		alone := drain(plan(20*time.Second, a))
 		var among []Event
 		for _, ev := range drain(plan(20*time.Second, a, anyTenant(t, "b"))) {
@@ -119,7 +120,8 @@ func TestSchedule_Poisson(t *testing.T) {
 		var sum, squares float64
 		for i := range all[1:] {
 			gap := (all[i+1].At - all[i].At).Seconds()
-			sum, squares = sum+gap, squares+gap*gap
+			sum = sum + gap
+			squares = squares + gap*gap
 		}
 		mean := sum / (n - 1)
 		if spread := math.Sqrt(squares/(n-1)-mean*mean) / mean; math.Abs(spread-1) > 0.03 {
@@ -130,7 +132,9 @@ func TestSchedule_Poisson(t *testing.T) {
 
 func TestSchedule_Bursts(t *testing.T) {
 	x := DefaultTenant()
-	x.Rate, x.Burst, x.Storm = 0, Burst{3 * time.Second, 7}, Storm{Every: 4 * time.Second, Share: 1}
+	x.Rate = 0
+	x.Burst = Burst{3 * time.Second, 7}
+	x.Storm = Storm{Every: 4 * time.Second, Share: 1}
 	at := map[time.Duration]int{}
 	storms := 0
 	for _, ev := range drain(plan(10*time.Second, x)) {
@@ -151,7 +155,9 @@ func TestSchedule_Bursts(t *testing.T) {
 // Shares and lengths come out as they were asked for.
 func TestSchedule_Draws(t *testing.T) {
 	x := DefaultTenant()
-	x.Rate, x.Stream, x.Disconnect = 100, 0.5, 0.2
+	x.Rate = 100
+	x.Stream = 0.5
+	x.Disconnect = 0.2
 	x.Prompt, x.Output = dist.Dist{Mean: 300, Sigma: 0.5, Min: 1, Max: 1e6}, dist.Constant(40)
 	var n, streams, broken, prompt float64
 	for _, ev := range drain(plan(5*time.Minute, x)) {

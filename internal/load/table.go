@@ -123,7 +123,8 @@ func writeKinds(w io.Writer, title string, rows []*Figures, of func(*Figures) []
 				hint = fmt.Sprintf("  %s … %s", text(k.Hint.P50), text(k.Hint.Max))
 			}
 			fmt.Fprintf(w, "%s%-*s %-40s %9d %s\n", head, nameWidth, name, cut(k.Kind, 40), k.Count, hint)
-			head, name = "", ""
+			head = ""
+			name = ""
 		}
 	}
 }

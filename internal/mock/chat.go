@@ -18,7 +18,8 @@ type chat struct {
 const chatVersion = `,"service_tier":"default","system_fingerprint":"fp_mock"`
 
 func (c *chat) prepare(j *job, created string) {
-	c.j, c.made = j, created
+	c.j = j
+	c.made = created
 	c.id = j.appendID(c.id[:0], `{"id":"chatcmpl-`)
 	c.tool = ""
 	if j.call.callsTool() {

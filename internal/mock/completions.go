@@ -13,7 +13,8 @@ type completions struct {
 }
 
 func (c *completions) prepare(j *job, created string) {
-	c.j, c.made = j, created
+	c.j = j
+	c.made = created
 	c.id = j.appendID(c.id[:0], `{"id":"cmpl-`)
 	c.head = append(c.head[:0], c.id...)
 	c.head = append(c.head, `","object":"text_completion","created":`...)

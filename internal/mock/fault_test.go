@@ -107,7 +107,9 @@ func TestRates(t *testing.T) {
 		}
 		return r.s.Stats()
 	}
-	a, b, c := run(1), run(1), run(2)
+	a := run(1)
+	b := run(1)
+	c := run(2)
 	if d := cmp.Diff(a, b); d != "" {
 		t.Errorf("one seed, two runs:\n%s", d)
 	}

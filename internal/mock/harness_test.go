@@ -139,11 +139,14 @@ func tokens(body string) (n int64) {
 func (r *rig) wantStats(want Stats) {
 	r.t.Helper()
 	got := r.s.Stats()
-	got.PeakRunning, got.TokensProduced = 0, 0
+	got.PeakRunning = 0
+	got.TokensProduced = 0
 	if want.WindowTokens == 0 {
 		got.WindowTokens = 0
 	}
-	got.WindowTokensPeak, got.WindowRequests, got.WindowRequestsPeak = 0, 0, 0
+	got.WindowTokensPeak = 0
+	got.WindowRequests = 0
+	got.WindowRequestsPeak = 0
 	if got != want {
 		r.t.Errorf("stats\n got %+v\nwant %+v", got, want)
 	}

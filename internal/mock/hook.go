@@ -77,7 +77,8 @@ func (p *plan) setLength(c *call, usual int) {
 		return
 	}
 	p.choices = c.outputs()
-	bound, hooked := c.bound(), c.mock.Get("output_tokens")
+	bound := c.bound()
+	hooked := c.mock.Get("output_tokens")
 	switch {
 	case hooked.Type == gjson.Number:
 		p.natural = min(max(0, int(hooked.Num)), maxOutput)
@@ -90,7 +91,8 @@ func (p *plan) setLength(c *call, usual int) {
 	}
 	p.length = p.natural
 	if bound > 0 && p.natural > bound {
-		p.length, p.cut = bound, true
+		p.length = bound
+		p.cut = true
 	}
 }
 
@@ -111,7 +113,8 @@ func (p *plan) hook(m gjson.Result) {
 			p.fault, p.after = faultStall, max(0, int(v.Int()))
 		case "bad_sse":
 			if v.Bool() {
-				p.fault, p.after = faultBadSSE, 0
+				p.fault = faultBadSSE
+				p.after = 0
 			}
 		case "first_token_ms":
 			p.pace.first = time.Duration(max(0, v.Num) * float64(time.Millisecond))
@@ -122,7 +125,8 @@ func (p *plan) hook(m gjson.Result) {
 			}
 		case "usage":
 			if v.Str == UsageChunk || v.Str == UsageFinish || v.Str == UsageEach || v.Str == UsageAbsent {
-				p.usage, p.noUsage = v.Str, v.Str == UsageAbsent
+				p.usage = v.Str
+				p.noUsage = v.Str == UsageAbsent
 			}
 		case "crlf":
 			p.crlf = v.Bool()

@@ -59,8 +59,11 @@ var jobs = sync.Pool{New: func() any { return new(job) }}
 // serveCall answers a call to the model, step by step.
 func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, rt route) {
 	j := jobs.Get().(*job)
-	j.s, j.w, j.ctx = s, w, r.Context()
-	j.start, j.seq = time.Now(), s.seq.Add(1)
+	j.s = s
+	j.w = w
+	j.ctx = r.Context()
+	j.start = time.Now()
+	j.seq = s.seq.Add(1)
 	j.call.route = rt
 	// Whatever way is taken out of here, also by panic, the books are closed. An end that was
 	// not booked before this one is a client who went away.
@@ -84,7 +87,8 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	// 3. Do the limits allow it?
-	if j.verdict = s.books.admit(&j.ticket); !j.verdict.ok {
+	j.verdict = s.books.admit(&j.ticket)
+	if !j.verdict.ok {
 		j.end(refused)
 		j.writeError(j.verdict.err(j.call.model.Str))
 		return
@@ -135,7 +139,8 @@ func (j *job) parse(r *http.Request) (*apiError, error) {
 	if most > maxOutput {
 		return badRequest("n", "The choices together ask for too many tokens: "+strconv.Itoa(most)+"."), nil
 	}
-	j.ticket.prompt, j.ticket.bound = j.call.promptTokens()+j.s.farTokens(&j.call, body), int64(most)
+	j.ticket.prompt = j.call.promptTokens() + j.s.farTokens(&j.call, body)
+	j.ticket.bound = int64(most)
 	return nil, nil
 }
 

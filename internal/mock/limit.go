@@ -48,16 +48,21 @@ func (b *books) judgeLocked(now time.Duration, t *ticket) verdict {
 	v := verdict{levels: b.levelsLocked(now)}
 	need := b.needs(t)
 	if b.tpm > 0 && need > b.tpm {
-		v.axis, v.requested, v.tooLarge = axisTokens, need, true
+		v.axis = axisTokens
+		v.requested = need
+		v.tooLarge = true
 		return v
 	}
 	if b.rpm > 0 {
-		v.axis, v.requested = axisRequests, 1
+		v.axis = axisRequests
+		v.requested = 1
 		v.wait = b.requests.wait(now, b.requests.sum+1-b.rpm)
 	}
 	if b.tpm > 0 {
 		if wait := b.tokens.wait(now, b.tokens.sum+need-b.tpm); wait > v.wait {
-			v.axis, v.requested, v.wait = axisTokens, need, wait
+			v.axis = axisTokens
+			v.requested = need
+			v.wait = wait
 		}
 	}
 	v.ok = v.wait == 0
@@ -78,9 +83,13 @@ func (b *books) levelsLocked(now time.Duration) (l levels) {
 
 // err words a refusal as OpenAI does.
 func (v verdict) err(model string) *apiError {
-	kind, unit, l := "requests", "requests per min (RPM)", v.levels.requests
+	kind := "requests"
+	unit := "requests per min (RPM)"
+	l := v.levels.requests
 	if v.axis == axisTokens {
-		kind, unit, l = "tokens", "tokens per min (TPM)", v.levels.tokens
+		kind = "tokens"
+		unit = "tokens per min (TPM)"
+		l = v.levels.tokens
 	}
 	e := &apiError{status: 429, kind: kind, code: "rate_limit_exceeded"}
 	if v.tooLarge {

@@ -48,7 +48,8 @@ func (s *Server) serveMedia(w http.ResponseWriter, r *http.Request, path string)
 		return true
 	}
 	output := c.output()
-	c.tick.prompt, c.tick.bound = c.prompt(), output
+	c.tick.prompt = c.prompt()
+	c.tick.bound = output
 	if v := s.books.admit(&c.tick); !v.ok {
 		how = refused
 		e := v.err(c.fields["model"])

@@ -160,7 +160,8 @@ func (m *messages) appendUsage(b []byte, output int64) []byte {
 	if m.j.plan.noUsage || (m.j.plan.usage == UsageAbsent && m.j.call.streams()) {
 		return b
 	}
-	read, written := marked(m.j.call.system), int64(0)
+	read := marked(m.j.call.system)
+	written := int64(0)
 	m.j.call.messages.ForEach(func(_, message gjson.Result) bool {
 		written += marked(message.Get("content"))
 		return true

@@ -116,7 +116,8 @@ func (v *visit) showBatch() (map[string]any, *apiError) {
 	var prompt, produced int64
 	if in := v.s.shelf.things[id]; in != nil {
 		for line := range bytes.Lines(in.content) {
-			url, body := gjson.GetBytes(line, "url").Str, gjson.GetBytes(line, "body")
+			url := gjson.GetBytes(line, "url").Str
+			body := gjson.GetBytes(line, "body")
 			prompt += PromptTokens([]byte(body.Raw), url)
 			answers := max(1, body.Get("n").Int())
 			produced += answers * cmp.Or(body.Get("max_tokens").Int(), int64(v.s.cfg.OutputTokens))
@@ -158,7 +159,8 @@ func (v *visit) showJob() (map[string]any, *apiError) {
 		return v.show()
 	}
 	model, _ := t.view["model"].(string)
-	t.view["status"], t.view["fine_tuned_model"] = "succeeded", "ft:"+model+":mock::"+t.id
+	t.view["status"] = "succeeded"
+	t.view["fine_tuned_model"] = "ft:" + model + ":mock::" + t.id
 	t.view["result_files"] = []any{v.putFile("step_metrics.csv", "fine-tune-results", []byte("step,loss\n1,0.5\n")).id}
 	return t.view, nil
 }
@@ -251,8 +253,10 @@ func (v *visit) showResponse() (map[string]any, *apiError) {
 	if e != nil {
 		return nil, e
 	}
-	if t.looks++; t.done != nil && t.looks > 1 {
-		t.view, t.done = t.done, nil
+	t.looks++
+	if t.done != nil && t.looks > 1 {
+		t.view = t.done
+		t.done = nil
 	}
 	return t.view, nil
 }

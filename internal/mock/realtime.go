@@ -160,7 +160,8 @@ func (t *talk) respond(ctx context.Context, ev gjson.Result) {
 			length = n
 		}
 	}
-	b, tick := &t.s.books, &ticket{prompt: t.prompt, bound: length}
+	b := &t.s.books
+	tick := &ticket{prompt: t.prompt, bound: length}
 	b.arrive()
 	how := cancelled
 	defer func() { b.end(tick, how) }()

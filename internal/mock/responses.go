@@ -18,7 +18,9 @@ type responses struct {
 }
 
 func (r *responses) prepare(j *job, created string) {
-	r.j, r.made, r.seq = j, created, 0
+	r.j = j
+	r.made = created
+	r.seq = 0
 	r.id = j.appendID(r.id[:0], "")
 	r.tool = ""
 	if j.call.callsTool() {

@@ -33,7 +33,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg}
 	s.books.accounting = cfg.Accounting
-	s.books.tpm, s.books.rpm = cfg.TPM, cfg.RPM
+	s.books.tpm = cfg.TPM
+	s.books.rpm = cfg.RPM
 	s.books.slotLimit = int64(cfg.Slots)
 	s.books.start = time.Now()
 	s.models = appendModels(nil, cfg.Models)
@@ -74,7 +75,8 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 	case s.serveShelf(w, r, path):
 	default:
 		e := badRequest("", "Unknown request URL: "+r.Method+" "+r.URL.Path+". Please check the URL for typos.")
-		e.status, e.code = 404, "unknown_url"
+		e.status = 404
+		e.code = "unknown_url"
 		s.writePlain(w, e.status, e.append(nil))
 	}
 }
@@ -107,7 +109,8 @@ func unauthorised(r *http.Request) *apiError {
 	e := badRequest("", "You didn't provide an API key. You need to provide your API key in an Authorization header "+
 		"using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).")
 	if r.Header.Get("Authorization") != "" || r.Header.Get("Api-Key") != "" || r.Header.Get("X-Api-Key") != "" {
-		e.message, e.code = "Incorrect API key provided.", "invalid_api_key"
+		e.message = "Incorrect API key provided."
+		e.code = "invalid_api_key"
 	}
 	e.status = 401
 	return e

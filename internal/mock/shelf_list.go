@@ -18,9 +18,11 @@ func (v *visit) list() (map[string]any, *apiError) {
 	if query.Get("order") != "asc" {
 		slices.Reverse(row)
 	}
-	limit, most := 20, 100
+	limit := 20
+	most := 100
 	if v.place() == "files" {
-		limit, most = 10_000, 10_000
+		limit = 10_000
+		most = 10_000
 	}
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -36,7 +38,8 @@ func (v *visit) list() (map[string]any, *apiError) {
 		if i < 0 {
 			return nil, noThing(id)
 		}
-		row, more = row[max(0, i-limit):i], i > limit
+		row = row[max(0, i-limit):i]
+		more = i > limit
 	} else {
 		if id := query.Get("after"); id != "" {
 			i := at(id)

@@ -20,10 +20,13 @@ type thing struct {
 
 // put puts a new object on the shelf.
 func (s *shelf) put(place, id, object string, view map[string]any) *thing {
-	view["id"], view["object"], view["created_at"] = id, object, time.Now().Unix()
+	view["id"] = id
+	view["object"] = object
+	view["created_at"] = time.Now().Unix()
 	t := &thing{id: id, view: view}
 	if s.things == nil {
-		s.things, s.rows = map[string]*thing{}, map[string][]*thing{}
+		s.things = map[string]*thing{}
+		s.rows = map[string][]*thing{}
 	}
 	if _, attached := s.things[id]; !attached || !strings.Contains(place, "/") {
 		s.things[id] = t

@@ -14,9 +14,11 @@ import (
 )
 
 func withHeader(r *rig, path, name, value string) (int, string) {
-	method, body := "GET", io.Reader(nil)
+	method := "GET"
+	body := io.Reader(nil)
 	if path != "/v1/models" {
-		method, body = "POST", strings.NewReader(chatBody(""))
+		method = "POST"
+		body = strings.NewReader(chatBody(""))
 	}
 	req, err := http.NewRequest(method, r.url+path, body)
 	if err != nil {

@@ -72,7 +72,8 @@ func (w *window) wait(now time.Duration, amount int64) time.Duration {
 		if amount <= 0 {
 			break
 		}
-		if amount -= e.amount; amount <= 0 {
+		amount -= e.amount
+		if amount <= 0 {
 			return e.at + minute - now
 		}
 	}

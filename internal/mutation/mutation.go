@@ -70,7 +70,8 @@ func (m *Mutant) caught(t *testing.T, source string, args []string) {
 // overlay puts the changed source in the place of the file, for go test.
 func (m *Mutant) overlay(t *testing.T, source string) string {
 	dir := t.TempDir()
-	changed, overlay := filepath.Join(dir, m.File), filepath.Join(dir, "overlay.json")
+	changed := filepath.Join(dir, m.File)
+	overlay := filepath.Join(dir, "overlay.json")
 	path, err := filepath.Abs(m.File)
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,8 @@ func (s *Store) turn(key Key) (d Debt, owed bool) {
 	for s.collecting[key] {
 		s.collected.Wait()
 	}
-	if d, owed = s.debts[key]; owed {
+	d, owed = s.debts[key]
+	if owed {
 		s.collecting[key] = true
 	}
 	return d, owed
@@ -128,7 +129,8 @@ func (s *Store) AnyDebt(upstream string, kind Kind, owner string, beyond int) (f
 		case time.Since(d.Made) > fadesAfter:
 			delete(s.debts, key) // from the disk it goes with the next start
 		default:
-			n, found = n+1, key
+			n = n + 1
+			found = key
 		}
 	}
 	return found, n > beyond
@@ -152,7 +154,8 @@ func (d *disk) removeDebt(key Key) error {
 func (d *disk) loadDebts(debts map[Key]Debt) (err error) {
 	defer damaged(d.db.Path(), &err)
 	return d.db.Update(func(tx *bolt.Tx) error {
-		bucket, old := tx.Bucket(bucketDebts), [][]byte{}
+		bucket := tx.Bucket(bucketDebts)
+		old := [][]byte{}
 		err := bucket.ForEach(func(k, v []byte) error {
 			upstream, id, ok := strings.Cut(string(k), "\x00")
 			var debt Debt

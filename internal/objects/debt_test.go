@@ -13,7 +13,8 @@ import (
 // charge it leaves it to the next.
 func TestDebtsAreCollectedOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	key, other := Key{"up", "resp_1"}, Key{"other", "resp_1"}
+	key := Key{"up", "resp_1"}
+	other := Key{"other", "resp_1"}
 	s := open(t, dir)
 	if err := s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Pool: "p", Model: "m", Input: 7}); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,8 @@ func TestAnyDebt(t *testing.T) {
 // Who could not charge a debt may change it: what was streamed outlives a restart, that it
 // is streamed does not.
 func TestDebtsThatStayAreChanged(t *testing.T) {
-	dir, key := filepath.Join(t.TempDir(), "state"), Key{"up", "resp_1"}
+	dir := filepath.Join(t.TempDir(), "state")
+	key := Key{"up", "resp_1"}
 	s := open(t, dir)
 	if err := s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Input: 7, Streams: true}); err != nil {
 		t.Fatal(err)
@@ -104,7 +106,8 @@ func TestDebtsThatStayAreChanged(t *testing.T) {
 			if d.Streams != want.Streams || d.Untold != want.Untold || d.Output != want.Output || d.Input != 7 {
 				t.Errorf("look %d: the debt is %+v, want %+v", i, *d, want)
 			}
-			d.Output, d.Untold = 9, true
+			d.Output = 9
+			d.Untold = true
 			return false
 		}); err != nil {
 			t.Fatal(err)
@@ -119,9 +122,11 @@ func TestDebtsThatStayAreChanged(t *testing.T) {
 // is forgotten, so that nobody is ever charged.
 func TestWhoCollectsTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, key := open(t, ""), Key{"up", "resp_1"}
+		s := open(t, "")
+		key := Key{"up", "resp_1"}
 		_ = s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Streams: true})
-		looked, second := make(chan bool), false
+		looked := make(chan bool)
+		second := false
 		go func() {
 			_ = s.Collect(key, func(d *Debt) bool { <-looked; d.Untold = true; return false })
 		}()

@@ -117,7 +117,8 @@ func (d *disk) putAll(group map[Key]Entry) error {
 }
 
 func putEntry(tx *bolt.Tx, key Key, e Entry) error {
-	k, v := keyBytes(key), entryBytes(e)
+	k := keyBytes(key)
+	v := entryBytes(e)
 	if !e.Kind.fades() {
 		return tx.Bucket(bucketKept).Put(k, v)
 	}
@@ -126,7 +127,8 @@ func putEntry(tx *bolt.Tx, key Key, e Entry) error {
 
 // removeOld removes what was made before. Who was recorded again since has a newer age.
 func removeOld(tx *bolt.Tx, before time.Time) error {
-	fading, ages := tx.Bucket(bucketFading), tx.Bucket(bucketAges)
+	fading := tx.Bucket(bucketFading)
+	ages := tx.Bucket(bucketAges)
 	var old [][]byte
 	c := ages.Cursor()
 	for k, _ := c.First(); k != nil && len(old) < sweep && int64(binary.BigEndian.Uint64(k)) < before.Unix(); k, _ = c.Next() {

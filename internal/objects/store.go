@@ -106,7 +106,8 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 		return s, nil
 	}
 	var err error
-	if s.disk, err = openDisk(dir); err != nil {
+	s.disk, err = openDisk(dir)
+	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(s.disk.load(s.keepLocked), s.disk.loadDebts(s.debts)); err != nil {
@@ -268,7 +269,8 @@ func (s *Store) keepLocked(key Key, e Entry) {
 
 func (s *Store) countLocked(key Key, e Entry, n int) {
 	g := group{key.Upstream, e.Kind, e.Owner}
-	if s.counts[g] += n; s.counts[g] == 0 {
+	s.counts[g] += n
+	if s.counts[g] == 0 {
 		delete(s.counts, g)
 	}
 }

@@ -268,7 +268,8 @@ func TestStoreAgreesWithAMap(t *testing.T) {
 
 // The dearest model of a file of calls is known after a restart.
 func TestOwnCalls(t *testing.T) {
-	dir, key := t.TempDir(), Key{"up", "file-calls"}
+	dir := t.TempDir()
+	key := Key{"up", "file-calls"}
 	for range 2 {
 		s, err := Open(dir, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -293,7 +294,9 @@ func TestOwnCalls(t *testing.T) {
 func TestResize(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
 		s := open(t, dir)
-		key, file, gone := Key{"up", "resp_1"}, Key{"up", "file-1"}, Key{"up", "resp_2"}
+		key := Key{"up", "resp_1"}
+		file := Key{"up", "file-1"}
+		gone := Key{"up", "resp_2"}
 		s.OwnSoon(key, Entry{Kind: Response, Owner: "acme", Size: 7})
 		if err := s.Own(ctx, file, Entry{Kind: File, Owner: "acme", Size: 9}); err != nil {
 			t.Fatal(err)

@@ -101,7 +101,8 @@ func (s *Server) run(name string, args ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
-	c.SysProcAttr, c.Dir = s.as, filepath.Dir(s.data)
+	c.SysProcAttr = s.as
+	c.Dir = filepath.Dir(s.data)
 	if out, err := c.CombinedOutput(); err != nil {
 		s.t.Fatalf("%s: %v\n%s", name, err, out)
 	}

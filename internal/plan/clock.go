@@ -32,7 +32,8 @@ type alarm struct {
 
 func (a *alarm) Reset(d time.Duration) bool {
 	was := a.set
-	a.at, a.set = a.clock.now.Add(d), true
+	a.at = a.clock.now.Add(d)
+	a.set = true
 	return was
 }
 
@@ -48,7 +49,8 @@ func (c *clock) ringBefore(end int64) bool {
 	if a == nil || !a.set || int64(a.at.Sub(c.origin)) > end {
 		return false
 	}
-	c.now, a.set = a.at, false
+	c.now = a.at
+	a.set = false
 	a.f()
 	return true
 }

@@ -26,7 +26,8 @@ func together(runs []*Run) *Run {
 		all.end = max(all.end, r.end)
 		all.Lost += r.Lost
 		if r.Late {
-			all.Late, all.since = true, max(all.since, r.begin)
+			all.Late = true
+			all.since = max(all.since, r.begin)
 		}
 	}
 	slices.SortStableFunc(all.Calls, func(a, b *Call) int { return cmp.Compare(a.At, b.At) })
@@ -78,7 +79,8 @@ func (r *Run) moveTo(origin time.Time) {
 	for i := range r.seen {
 		r.seen[i].at += by
 	}
-	r.begin, r.end = r.begin+by, r.end+by
+	r.begin = r.begin + by
+	r.end = r.end + by
 }
 
 // changesOf are the policies and cuts that were in force in all gateways together.
@@ -96,7 +98,8 @@ func changesOf(runs []*Run) (out []change) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b told) int { return cmp.Compare(a.At, b.At) })
-	policies, cuts := policies{taken: map[*Run]int{}}, cuts{runs: runs, of: map[string]map[*Run][]decisions.Cut{}}
+	policies := policies{taken: map[*Run]int{}}
+	cuts := cuts{runs: runs, of: map[string]map[*Run][]decisions.Cut{}}
 	for _, c := range list {
 		switch c.Kind {
 		case decisions.Started, decisions.Applied:

@@ -42,7 +42,9 @@ type life struct {
 // begin writes the line that it starts with.
 func (l *life) begin(first *decisions.Line) {
 	start := *first.Start
-	start.Node, start.Shared, start.Time = l.node, true, start.Time.Add(l.starts)
+	start.Node = l.node
+	start.Shared = true
+	start.Time = start.Time.Add(l.starts)
 	l.lines = append(l.lines, decisions.Line{Kind: decisions.Started, Start: &start, Policy: first.Policy})
 }
 
@@ -128,7 +130,8 @@ func TestCompare_GatewaysAsOne(t *testing.T) {
 						g.Throttle("p", []governor.Cut{{Part: governor.Whole / 3 * 3, Until: time.Now().Add(2 * time.Second)}, {TPM: 6000, RPM: 60, Until: until}})
 						time.Sleep(4 * time.Minute)
 						fewer := cfg
-						fewer.Revision, fewer.Pools = "fewer", slices.Clone(cfg.Pools)
+						fewer.Revision = "fewer"
+						fewer.Pools = slices.Clone(cfg.Pools)
 						fewer.Pools[0].TPM /= 2
 						if err := g.Apply(fewer); err != nil {
 							panic(err)

@@ -69,7 +69,8 @@ func checkTwice(logs []Log) error {
 func logReports(logs []Log) []LogReport {
 	out := []LogReport{}
 	for _, l := range logs {
-		first, last := l.Runs[0], l.Runs[len(l.Runs)-1]
+		first := l.Runs[0]
+		last := l.Runs[len(l.Runs)-1]
 		o := LogReport{Path: l.Path, From: first.begins(), To: last.ends(), Nodes: []string{}}
 		for _, r := range l.Runs {
 			o.Calls += len(r.Calls)
@@ -125,7 +126,8 @@ func missingFrom(runs []*Run, from time.Time) []Missing {
 func (m Missing) uncovered(runs []*Run) (Missing, bool) {
 	slices.SortFunc(runs, func(a, b *Run) int { return a.begins().Compare(b.begins()) })
 	for _, r := range runs {
-		from, to := r.begins().Add(-marksApart), r.ends().Add(marksApart)
+		from := r.begins().Add(-marksApart)
+		to := r.ends().Add(marksApart)
 		if from.After(m.From) {
 			if from.Before(m.To) {
 				m.To = from

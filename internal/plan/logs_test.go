@@ -36,9 +36,11 @@ func line(at time.Duration, kind decisions.Kind, call uint64) decisions.Line {
 	case decisions.Asked:
 		l.Ask = &decisions.Ask{Request: fmt.Sprint(call), Tenant: "a", Pool: "p"}
 	case decisions.Ended:
-		l.Ending, l.Usage = governor.EndSettled.String(), &decisions.Usage{}
+		l.Ending = governor.EndSettled.String()
+		l.Usage = &decisions.Usage{}
 	case decisions.Seen:
-		l.Call, l.Nodes = 0, []string{"a", "b"}
+		l.Call = 0
+		l.Nodes = []string{"a", "b"}
 	}
 	return l
 }
@@ -87,7 +89,11 @@ func TestCompare_WhoWaitsAndGoes(t *testing.T) {
 	patient.Tenants[0].MaxWait = time.Hour
 	gone := refused(3*time.Second, 2, governor.ReasonCancelled)
 	gone.Waited = int64(time.Second)
-	gone.Why.Axis, gone.Why.Limit, gone.Why.Used, gone.Why.Asked, gone.Why.Tenant = "concurrency", 1, 1, 1, "a"
+	gone.Why.Axis = "concurrency"
+	gone.Why.Limit = 1
+	gone.Why.Used = 1
+	gone.Why.Asked = 1
+	gone.Why.Tenant = "a"
 	for name, end := range map[string][]decisions.Line{
 		"killed": {line(3*time.Second, decisions.Progress, 1)},
 		"gone":   {line(3*time.Second, decisions.Left, 2), gone, line(3*time.Second, decisions.Ended, 1)},
@@ -150,7 +156,8 @@ func TestCompare_AgainstOwnPolicy(t *testing.T) {
 // Until three minutes behind the last beginning that is gone, calls of all gateways are taken as they were.
 func TestCompare_LateLog(t *testing.T) {
 	late := started("a", -time.Hour, slots(1))
-	late.Kind, late.At = decisions.Continued, int64(time.Hour+10*time.Minute)
+	late.Kind = decisions.Continued
+	late.At = int64(time.Hour + 10*time.Minute)
 	var b []decisions.Line
 	for i, at := range []time.Duration{0, 11 * time.Minute, 13 * time.Minute} { // two at once, of which there is one slot
 		for k := range uint64(2) {
@@ -170,7 +177,8 @@ func TestCompare_LateLog(t *testing.T) {
 // What is withheld from all gateways is not there for one that has the rest to itself.
 func TestCompare_WithoutWhatIsWithheld(t *testing.T) {
 	policy := slots(2)
-	policy.Pools[0].OnLoss, policy.Pools[0].LocalPPM = governor.LossLocal, 500_000
+	policy.Pools[0].OnLoss = governor.LossLocal
+	policy.Pools[0].LocalPPM = 500_000
 	r := compared(t, policy, []decisions.Line{
 		started("a", 0, policy), line(time.Second, decisions.Asked, 1), line(time.Second, decisions.Admitted, 1),
 		line(2*time.Second, decisions.Asked, 2), refused(2*time.Second, 2, governor.ReasonConcurrency),
@@ -182,10 +190,14 @@ func TestCompare_WithoutWhatIsWithheld(t *testing.T) {
 
 // Budgets of which it is not known what was used before are told of, whoever has them.
 func TestCompare_BudgetsFromZero(t *testing.T) {
-	plain, capped := slots(1), slots(1)
+	plain := slots(1)
+	capped := slots(1)
 	capped.Tenants[0].Budgets = []governor.Budget{{Unit: governor.UnitRequests, Limit: 9, Per: budget.Month}}
-	whole, late := started("a", 0, plain), started("a", 0, plain)
-	whole.Start.Shared, late.Start.Shared, late.Kind = false, false, decisions.Continued
+	whole := started("a", 0, plain)
+	late := started("a", 0, plain)
+	whole.Start.Shared = false
+	late.Start.Shared = false
+	late.Kind = decisions.Continued
 	for name, c := range map[string]struct {
 		candidate *decisions.Policy
 		lines     []decisions.Line
@@ -301,7 +313,8 @@ func TestCompare_MissingLogs(t *testing.T) {
 		"it was away since": {[][]decisions.Line{append(a(time.Second, 4*time.Minute), decisions.Line{At: int64(5 * time.Minute), Kind: decisions.Seen, Nodes: []string{"a"}}, line(9*time.Minute, decisions.Lost, 0)), b(0, 5*time.Minute)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, got := compared(t, slots(1), c.logs...), ""
+			r := compared(t, slots(1), c.logs...)
+			got := ""
 			for _, m := range r.Missing {
 				got += m.From.Format(time.TimeOnly) + " " + m.To.Format(time.TimeOnly)
 				if m.Node != "b" {

@@ -95,7 +95,9 @@ func ReadLog(path string, lines iter.Seq2[decisions.Line, error]) (Log, error) {
 		// A file that goes on from one which is not there may be of another process than those before it.
 		if l.Start != nil && (l.Kind == decisions.Started || run == nil || !l.Start.Time.Equal(run.Start.Time)) {
 			run = &Run{Start: *l.Start, Policy: l.Policy, open: map[uint64]*Call{}, names: map[string]string{}, Late: l.Kind == decisions.Continued}
-			run.since, run.begin, run.end = l.At, l.At, l.At
+			run.since = l.At
+			run.begin = l.At
+			run.end = l.At
 			log.Runs = append(log.Runs, run)
 		}
 		if run == nil {
@@ -148,7 +150,8 @@ func (r *Run) take(l *decisions.Line, line int64) {
 			delete(r.open, l.Call)
 		}
 	case decisions.Left:
-		c.leftAt, c.lines.left = l.At, line
+		c.leftAt = l.At
+		c.lines.left = line
 	case decisions.Progress, decisions.Overload, decisions.Retried:
 		c.progress = append(c.progress, progress{l.Kind, line, time.Duration(l.At - c.Decided.At), l.Output})
 	case decisions.Ended:

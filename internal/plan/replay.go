@@ -70,11 +70,15 @@ func (r *Run) Replay(p Policy) ([]Result, error) {
 		clock: &clock{origin: r.Start.Time, now: r.Start.Time},
 	}
 	cfg := r.config(p.Governor)
-	cfg.Zone, cfg.Clock, cfg.Observer, cfg.Recorded = zone, v.clock, v, true
+	cfg.Zone = zone
+	cfg.Clock = v.clock
+	cfg.Observer = v
+	cfg.Recorded = true
 	if r.Start.Past != nil {
 		cfg.Past = r.Start.Past.Past(r.Start.Time, zone)
 	}
-	if v.gov, err = governor.New(cfg); err != nil {
+	v.gov, err = governor.New(cfg)
+	if err != nil {
 		return nil, err
 	}
 	for i := range r.changes {

@@ -125,7 +125,8 @@ func recordedIn(t *testing.T, path string, cfg governor.Config, traffic func(*go
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Recorded, cfg.Observer = true, w
+	cfg.Recorded = true
+	cfg.Observer = w
 	g, err := governor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +145,8 @@ func recordedIn(t *testing.T, path string, cfg governor.Config, traffic func(*go
 	for i, c := range run.Calls {
 		outcomes[c.Decided.Outcome]++
 		if !c.Decided.Same(&results[i].Decision) {
-			if differ++; differ < 4 {
+			differ++
+			if differ < 4 {
 				t.Errorf("call %d of %s at %d: %+v %+v, now %+v %+v", c.Number, c.Request.Tenant, c.At, c.Decided, c.Decided.Why, results[i].Decision, results[i].Why)
 			}
 		}
@@ -217,9 +219,12 @@ func TestReplay_WithoutTheBeginning(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := busyConfig(escrow.AdmitMax)
-		cfg.Pools[1].Budgets, cfg.Tenants[5].Budgets = nil, nil // of which more is lost than a minute
+		// of which more is lost than a minute
+		cfg.Pools[1].Budgets = nil
+		cfg.Tenants[5].Budgets = nil
 		plain := cfg
-		cfg.Recorded, cfg.Observer = true, w
+		cfg.Recorded = true
+		cfg.Observer = w
 		g, err := governor.New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -266,7 +271,8 @@ func minutes(g *governor.Governor, seed uint64) {
 				ID: fmt.Sprint(i), Tenant: names[r.IntN(len(names))], Pool: []string{"p", "q"}[r.IntN(2)], Model: "m",
 				Input: r.Int64N(6000), Output: r.Int64N(6000), Background: r.IntN(4) == 0, Claim: escrow.Claim{Key: r.Uint64N(20)},
 			}
-			runs, took := time.Duration(r.Int64N(int64(15*time.Second))), r.Int64N(3000)
+			runs := time.Duration(r.Int64N(int64(15 * time.Second)))
+			took := r.Int64N(3000)
 			wg.Go(func() {
 				l, rej := g.Acquire(ctx, req)
 				if rej != nil {

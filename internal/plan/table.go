@@ -19,7 +19,8 @@ func (r *Report) Write(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(tw, "  TENANT\tCALLS\tADMITTED\tREFUSED\tNOW REFUSED\tNOW ADMITTED\tWAIT P50\tWAIT P99\tTOKENS\n")
 	for _, t := range r.Tenants {
-		b, a := &t.Before, &t.After
+		b := &t.Before
+		a := &t.After
 		fmt.Fprintf(tw, "  %s\t%d\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", t.Tenant, t.Calls,
 			both(b.Admitted, a.Admitted), both(b.Refused, a.Refused), t.NowRefused, t.NowAdmitted,
 			arrow(seconds(b.WaitP50), seconds(a.WaitP50)), arrow(seconds(b.WaitP99), seconds(a.WaitP99)), both(b.Tokens, a.Tokens))

@@ -26,9 +26,13 @@ type promises struct {
 func (a *audit) callers(f *Figures) []TenantFigures {
 	n := len(a.tree.Leaves)
 	waits := make([][]float64, n)
-	tried, refused, asked, admitted := make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+	tried := make([]int, n)
+	refused := make([]int, n)
+	asked := make([]int, n)
+	admitted := make([]int, n)
 	var kept promises
-	gaveUp, ended := 0, 0
+	gaveUp := 0
+	ended := 0
 	for i, s := range a.stories(&kept) {
 		r := &a.trace.Requests[i]
 		if s.admitted >= a.Warmup {
@@ -106,7 +110,8 @@ func (a *audit) stories(p *promises) []story {
 			if s.cameWhenTold >= a.Warmup {
 				p.broken++
 			}
-			s.cameWhenTold, s.told = -1, -1
+			s.cameWhenTold = -1
+			s.told = -1
 			if e.Hint > 0 {
 				s.told = e.At + e.Hint
 			}
@@ -120,7 +125,9 @@ func (a *audit) returners(f *Figures) {
 	rate := a.meas[0].perSecond()
 	for _, r := range a.returned {
 		need := 5 * rate * a.tree.Leaves[r.leaf].Guaranteed
-		first, worth, got := r.until, r.until, 0.0
+		first := r.until
+		worth := r.until
+		got := 0.0
 		for i := range a.trace.Events {
 			e := &a.trace.Events[i]
 			req := &a.trace.Requests[e.Request]
@@ -128,7 +135,8 @@ func (a *audit) returners(f *Figures) {
 				continue
 			}
 			first = min(first, e.At)
-			if got += a.meas[0].of(req); got >= need {
+			got += a.meas[0].of(req)
+			if got >= need {
 				worth = e.At
 				break
 			}

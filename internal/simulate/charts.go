@@ -48,7 +48,8 @@ func (a *audit) charts(tenants []TenantFigures) Charts {
 	width := max(5*time.Second, (a.Duration / 240).Truncate(time.Second))
 	c := Charts{Seed: a.seed, Unit: "part of " + a.meas[0].axis.String()}
 	groups := groupLeaves(tenants)
-	got, entitled := newGrid(0, width, a.Duration, len(groups)), newGrid(0, width, a.Duration, len(groups))
+	got := newGrid(0, width, a.Duration, len(groups))
+	entitled := newGrid(0, width, a.Duration, len(groups))
 	for k := range got.cells {
 		c.Times = append(c.Times, (time.Duration(k)*width + width/2).Seconds())
 	}
@@ -97,7 +98,8 @@ func groupLeaves(tenants []TenantFigures) [][]int {
 	var rest []int
 	if len(order) > mostLines+1 {
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(tenants[b].Entitled, tenants[a].Entitled) })
-		single, rest = order[:mostLines], order[mostLines:]
+		single = order[:mostLines]
+		rest = order[mostLines:]
 		slices.Sort(single)
 	}
 	var groups [][]int

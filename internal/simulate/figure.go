@@ -163,14 +163,19 @@ func (f Figures) MarshalJSON() ([]byte, error) {
 func combine(all []Figures) (one, least, most Figures) {
 	one, least, most = unknown(), unknown(), unknown()
 	for _, g := range figures {
-		sum, n, lo, hi := 0.0, 0.0, math.Inf(1), math.Inf(-1)
+		sum := 0.0
+		n := 0.0
+		lo := math.Inf(1)
+		hi := math.Inf(-1)
 		for i := range all {
 			v := *g.of(&all[i])
 			if !v.Known() {
 				continue
 			}
-			sum, n = sum+float64(v), n+1
-			lo, hi = min(lo, float64(v)), max(hi, float64(v))
+			sum = sum + float64(v)
+			n = n + 1
+			lo = min(lo, float64(v))
+			hi = max(hi, float64(v))
 		}
 		if n == 0 {
 			continue

@@ -36,7 +36,8 @@ func newAudit(p *plan, t *Trace) *audit {
 	for _, m := range a.meas {
 		g := a.windows()
 		p.received(t, m, g)
-		got, entitled = append(got, g), append(entitled, a.windows())
+		got = append(got, g)
+		entitled = append(entitled, a.windows())
 	}
 	p.fluid(t.Requests, a.meas, entitled)
 	a.got, a.entitled = a.dominant(got), a.dominant(entitled)
@@ -113,7 +114,9 @@ func (a *audit) roundTrips(admitted Value) Value {
 // shares are the figures of who got what.
 func (a *audit) shares(f *Figures) {
 	n := float64(len(a.got.cells))
-	f.Misallocation, f.MisallocationMax, f.MisallocationOfUsed = 0, 0, 0
+	f.Misallocation = 0
+	f.MisallocationMax = 0
+	f.MisallocationOfUsed = 0
 	used := a.entitledOfUsed()
 	for k, got := range a.got.cells {
 		d := Value(distance1(got, a.entitled.cells[k]))
@@ -125,7 +128,8 @@ func (a *audit) shares(f *Figures) {
 		best := a.windows()
 		a.clairvoyant(a.trace.Requests, a.meas[0], best)
 		best.scale(1 / a.capacity(a.meas[0]))
-		f.MisallocationClairvoyant, f.FluidMisallocationClairvoyant = 0, 0
+		f.MisallocationClairvoyant = 0
+		f.FluidMisallocationClairvoyant = 0
 		for k := range best.cells {
 			f.MisallocationClairvoyant += Value(distance1(a.got.cells[k], best.cells[k]) / n)
 			f.FluidMisallocationClairvoyant += Value(distance1(a.entitled.cells[k], best.cells[k]) / n)
@@ -137,7 +141,8 @@ func (a *audit) shares(f *Figures) {
 // entitledOfUsed is what the fluid oracle gives when it has no more to give
 // than was really used. So it tells unfairness from idle capacity.
 func (a *audit) entitledOfUsed() *grid {
-	got, entitled := 0.0, 0.0
+	got := 0.0
+	entitled := 0.0
 	for i := range a.tree.Leaves {
 		got += a.got.total(i)
 		entitled += a.entitled.total(i)
@@ -177,9 +182,13 @@ func distance1(a, b []float64) float64 {
 // some thirty requests are left out: one more or less would be a great deviation.
 func (a *audit) longRun(f *Figures) {
 	const enough = 30
-	deviation, share := 0.0, 0.0
-	sumX, sumXX, n := 0.0, 0.0, 0.0
-	got, entitled := 0.0, 0.0
+	deviation := 0.0
+	share := 0.0
+	sumX := 0.0
+	sumXX := 0.0
+	n := 0.0
+	got := 0.0
+	entitled := 0.0
 	for i := range a.tree.Leaves {
 		got += a.got.total(i)
 		entitled += a.entitled.total(i)
@@ -196,10 +205,13 @@ func (a *audit) longRun(f *Figures) {
 		x := a.got.total(i) / e
 		deviation = max(deviation, math.Abs(x-1))
 		share = max(share, math.Abs(x*entitled/got-1))
-		sumX, sumXX, n = sumX+x, sumXX+x*x, n+1
+		sumX = sumX + x
+		sumXX = sumXX + x*x
+		n = n + 1
 	}
 	if n > 0 && sumXX > 0 {
-		f.LongRunDeviation, f.ShareDeviation = Value(deviation), Value(share)
+		f.LongRunDeviation = Value(deviation)
+		f.ShareDeviation = Value(share)
 		f.Jain = Value(sumX * sumX / (n * sumXX))
 	}
 }
@@ -242,7 +254,8 @@ func (a *audit) dominantShares(f *Figures) {
 		}
 	}
 	if len(shares) > 0 {
-		f.DominantMin, f.DominantMax = Value(slices.Min(shares)), Value(slices.Max(shares))
+		f.DominantMin = Value(slices.Min(shares))
+		f.DominantMax = Value(slices.Max(shares))
 		f.DominantRatio = f.DominantMin / f.DominantMax
 	}
 }

@@ -142,7 +142,8 @@ func (f *fluid) fits(there amounts, dt float64) bool {
 	for i, x := range f.shares {
 		takes := f.takes(i, x, dt)
 		for k := range f.measures {
-			if used[k] += takes[k]; used[k] > there[k] {
+			used[k] += takes[k]
+			if used[k] > there[k] {
 				return false
 			}
 		}

@@ -58,7 +58,8 @@ type dumbNode struct {
 func dumbTree(tenants []Tenant, leaf *int) (nodes []*dumbNode) {
 	for _, x := range tenants {
 		n := &dumbNode{weight: float64(x.Weight), leaf: -1}
-		if n.children = dumbTree(x.Teams, leaf); len(n.children) == 0 {
+		n.children = dumbTree(x.Teams, leaf)
+		if len(n.children) == 0 {
 			n.leaf = *leaf
 			*leaf++
 		}
@@ -155,7 +156,8 @@ func (d *dumbFluid) crumb(now time.Duration, tree []*dumbNode, there *amounts, s
 		n.had += part * r.share
 	}
 	r.begun = true
-	if r.left -= part; r.left < 1e-12 {
+	r.left -= part
+	if r.left < 1e-12 {
 		d.queues[leaf] = d.queues[leaf][1:]
 	}
 	return true

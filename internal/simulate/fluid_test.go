@@ -99,7 +99,8 @@ func TestFluidConserves(t *testing.T) {
 	p := newPlan(scenario(t, openBesideWorkers), 1)
 	rapid.Check(t, func(t *rapid.T) {
 		var requests []Request
-		asked, at := 0.0, time.Duration(0)
+		asked := 0.0
+		at := time.Duration(0)
 		for range rapid.IntRange(0, 40).Draw(t, "requests") {
 			at += time.Duration(rapid.IntRange(0, 10_000).Draw(t, "gap")) * time.Millisecond
 			n := rapid.Int64Range(1, 2000).Draw(t, "tokens")

@@ -113,7 +113,8 @@ func drawRow(out io.Writer, row int, name string, p *plan, t *Trace) {
 	right := panel{out, 500, top, 380, 150, 2}
 	right.axes(name+": sum of the last 60 s, over the limit", 0.5)
 	var minute rolling
-	next, path := 0, ""
+	next := 0
+	path := ""
 	for at := drawFrom - escrow.Window; at <= drawTo; at += 500 * time.Millisecond {
 		for ; next < len(t.Events) && t.Events[next].At <= at; next++ {
 			if e := &t.Events[next]; e.Kind == Used {

@@ -173,7 +173,8 @@ func (r *windowedEscrow) admits(f *foil, c *foilCall) bool {
 	}
 	guarantee := func(leaf int) int64 { return f.weights[leaf] * r.limit / weights }
 	left := r.limit - r.used
-	used, own := r.active[c.leaf], guarantee(c.leaf)
+	used := r.active[c.leaf]
+	own := guarantee(c.leaf)
 	switch {
 	case c.most > left:
 		return false
@@ -188,7 +189,8 @@ func (r *windowedEscrow) admits(f *foil, c *foilCall) bool {
 			reserved += max(0, guarantee(leaf)-used)
 		}
 	}
-	wanted, surplus := used+c.most-own, max(0, left-reserved)
+	wanted := used + c.most - own
+	surplus := max(0, left-reserved)
 	return used+c.most <= own+min(wanted, c.most, surplus)
 }
 
@@ -248,7 +250,8 @@ func (r *roundRobin) choose(f *foil) *foilCall {
 		if head == nil {
 			r.deficit[leaf] = 0
 		}
-		r.turn, r.granted = (leaf+1)%len(f.weights), false
+		r.turn = (leaf + 1) % len(f.weights)
+		r.granted = false
 	}
 	return nil
 }

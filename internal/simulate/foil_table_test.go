@@ -150,7 +150,8 @@ func TestOtherRules(t *testing.T) {
 	}
 	// A call may borrow once, across the end of its tenant's guarantee.
 	for _, s := range scenarios {
-		with, without := got["windowed escrow"][s.Name].Utilization, got["windowed escrow, no borrowing"][s.Name].Utilization
+		with := got["windowed escrow"][s.Name].Utilization
+		without := got["windowed escrow, no borrowing"][s.Name].Utilization
 		if math.Abs(float64(with-without)) > 0.03 {
 			t.Errorf("%s: windowed escrow uses %.4f with borrowing, %.4f without", s.Name, with, without)
 		}
@@ -171,7 +172,8 @@ func TestOtherRules(t *testing.T) {
 		t.Errorf("round robin over a rolling minute lets %.4f of the limit pass", r)
 	}
 	for _, s := range scenarios[:5] {
-		paced, unpaced := got["round robin, paced"][s.Name], got["round robin"][s.Name]
+		paced := got["round robin, paced"][s.Name]
+		unpaced := got["round robin"][s.Name]
 		if paced.Misallocation > 0.02 || unpaced.Misallocation < 5*paced.Misallocation {
 			t.Errorf("%s: round robin misallocates %.4f with a pace, %.4f without", s.Name, paced.Misallocation, unpaced.Misallocation)
 		}

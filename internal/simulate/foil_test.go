@@ -76,7 +76,8 @@ func (f *foil) Offer(_ time.Time, c escrow.Call) (escrow.Handle, escrow.Answer) 
 }
 
 func (f *foil) Pump(now time.Time, out []escrow.Handle) []escrow.Handle {
-	f.now, f.out = now.Sub(epoch), out
+	f.now = now.Sub(epoch)
+	f.out = out
 	f.serve(f)
 	return f.out
 }

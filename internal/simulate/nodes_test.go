@@ -148,7 +148,8 @@ tenants:
   - {name: d, weight: 1, load: {kind: open, tokens_per_second: 80000}}
 `).Figures
 		}
-		one, four := run(""), run(nodesOf(4))
+		one := run("")
+		four := run(nodesOf(4))
 		t.Logf("%s: %.4f of the limit through one, %.4f through four; to others %.4f and %.4f", accounting, one.Utilization, four.Utilization, one.MisallocationOfUsed, four.MisallocationOfUsed)
 		if four.Utilization < one.Utilization*least {
 			t.Errorf("%s: %.4f of the limit was used through four nodes, %.4f through one", accounting, four.Utilization, one.Utilization)
@@ -220,7 +221,9 @@ events:
 			lives[e.Request].ended = e.At
 		}
 	}
-	cut, lost, moved := 0, 0, 0
+	cut := 0
+	lost := 0
+	moved := 0
 	for id, r := range w.trace.Requests {
 		l := lives[id]
 		dies := w.Nodes[r.Node].Name == "dies"

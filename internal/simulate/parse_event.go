@@ -94,7 +94,8 @@ func span(v value, into *Span, least, most time.Duration) {
 	}
 	b := a
 	if ranged {
-		if b, ok = v.ParseDuration(to, least, most); !ok {
+		b, ok = v.ParseDuration(to, least, most)
+		if !ok {
 			return
 		}
 	}

@@ -79,7 +79,8 @@ func (p *parser) tenant(v value, above string) []Tenant {
 func (p *parser) ownWork(there map[string]value, w *Work, own Work) {
 	has := func(key string) bool { _, ok := there[key]; return ok }
 	if has("cost") || has("classes") {
-		w.Cost, w.Classes = own.Cost, own.Classes
+		w.Cost = own.Cost
+		w.Classes = own.Classes
 	}
 	if has("service") {
 		w.Service = own.Service
@@ -181,7 +182,9 @@ func load(v value, into *Load) {
 // all. Weights are drawn from the list once, the same for every seed, so that
 // a tenant's figures can be averaged over seeds.
 func (p *parser) zipf(v value, like Tenant, above string) []Tenant {
-	count, exponent, load := int64(0), 1.1, 1.0
+	count := int64(0)
+	exponent := 1.1
+	load := 1.0
 	var weights []escrow.Weight
 	there := v.Fields(map[string]func(value){
 		"count":    func(v value) { v.Whole(&count, 1, 10_000) },

@@ -131,7 +131,8 @@ events:
 	if org.Weight != 2500 || org.FloorTPM != 100 || org.Credit != 2*time.Second || !org.Teams[0].Background {
 		t.Errorf("org is %+v", org)
 	}
-	x, y := org.Teams[0].Spread, org.Teams[1].Spread
+	x := org.Teams[0].Spread
+	y := org.Teams[1].Spread
 	if d := cmp.Diff([]Spread{{Parts: []float64{0.25, 0.75}}, {Parts: []float64{0, 1}, Period: time.Minute, Swing: 0.5, Phase: 0.125}}, []Spread{x, y}); d != "" {
 		t.Errorf("where teams ask, of which one inherits it (-want +got):\n%s", d)
 	}

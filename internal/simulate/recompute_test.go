@@ -40,7 +40,11 @@ func readLog(t *testing.T, data []byte) []logLine {
 // the limit and the weights, and shares no code with the first.
 func recomputed(lines []logLine, limit, duration, warmup float64, weights map[string]float64) map[string]float64 {
 	out := map[string]float64{}
-	firstUse, firstOffer, tenant, told, returned := map[int]float64{}, map[int]float64{}, map[int]string{}, map[int]float64{}, map[int]float64{}
+	firstUse := map[int]float64{}
+	firstOffer := map[int]float64{}
+	tenant := map[int]string{}
+	told := map[int]float64{}
+	returned := map[int]float64{}
 	var offers, refused, kept, broken float64
 	var waits, late []float64
 	windows := make([]map[string]float64, int((duration-warmup)/60))
@@ -57,7 +61,8 @@ func recomputed(lines []logLine, limit, duration, warmup float64, weights map[st
 			}
 		case "offer":
 			if _, again := firstOffer[l.ID]; !again {
-				firstOffer[l.ID], tenant[l.ID] = l.T, l.Tenant
+				firstOffer[l.ID] = l.T
+				tenant[l.ID] = l.Tenant
 				asked[l.ID] = l.T >= warmup
 			}
 			if asked[l.ID] {
@@ -182,9 +187,11 @@ func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, dur
 			}
 		}
 		capacity := limit/60*dt + spare
-		level, high := 0.0, 1e12
+		level := 0.0
+		high := 1e12
 		for range 100 {
-			mid, all := (level+high)/2, 0.0
+			mid := (level + high) / 2
+			all := 0.0
 			for name, w := range weights {
 				all += min(wants[name], w*mid)
 			}
@@ -204,7 +211,9 @@ func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, dur
 			for _, p := range queues[name] {
 				if (p.begun || p.until >= now) && x > 1e-9 && p.left > 0 {
 					y := min(x, p.left)
-					p.left, x, p.begun = p.left-y, x-y, true
+					p.left = p.left - y
+					x = x - y
+					p.begun = true
 				}
 			}
 		}
@@ -212,7 +221,8 @@ func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, dur
 	}
 	mean := 0.0
 	for k := range windows {
-		off, all := 0.0, 0.0
+		off := 0.0
+		all := 0.0
 		for name := range weights {
 			off += math.Abs(windows[k][name] - fluid[k][name])
 			all += fluid[k][name]
@@ -233,7 +243,10 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 		{"reservation", func(s *Scenario) { s.Pool.TPM = 60_000 }, nil},
 		{"d2", nil, nil},
 		// The most is booked at admission, and given back at the end.
-		{"reservation", func(s *Scenario) { s.Pool.TPM, s.Pool.Accounting = 200_000, 0 }, nil},
+		{"reservation", func(s *Scenario) {
+			s.Pool.TPM = 200_000
+			s.Pool.Accounting = 0
+		}, nil},
 	} {
 		if testing.Short() && i > 0 {
 			break // the others take minutes
@@ -242,7 +255,8 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Duration, s.Warmup = s.Warmup+4*60e9, s.Warmup+60e9
+		s.Duration = s.Warmup + 4*60e9
+		s.Warmup = s.Warmup + 60e9
 		if c.change != nil {
 			c.change(&s)
 		}

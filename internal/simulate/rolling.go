@@ -73,7 +73,8 @@ func rollingMax(t *Trace, axis escrow.Axis, each func(at time.Duration, sum int6
 
 // mostRunning is the largest number of requests that ran at once.
 func mostRunning(t *Trace, each func(at time.Duration, running int64)) int64 {
-	running, most := int64(0), int64(0)
+	running := int64(0)
+	most := int64(0)
 	for i := range t.Events {
 		switch e := &t.Events[i]; e.Kind {
 		case Admitted:

@@ -121,10 +121,12 @@ func meanTenants(seeds [][]TenantFigures) []TenantFigures {
 			func(t *TenantFigures) *Value { return &t.Refused },
 			func(t *TenantFigures) *Value { return &t.Admitted },
 		} {
-			sum, n := Value(0), 0
+			sum := Value(0)
+			n := 0
 			for _, s := range seeds {
 				if v := *of(&s[i]); v.Known() {
-					sum, n = sum+v, n+1
+					sum = sum + v
+					n = n + 1
 				}
 			}
 			*of(&out[i]) = none

@@ -39,12 +39,14 @@ func (s *Spread) at(at time.Duration, out []float64) {
 
 // pick draws an index by weight.
 func pick(rng *rand.Rand, weights []float64) int {
-	x, last := rng.Float64()*sum(weights), 0
+	x := rng.Float64() * sum(weights)
+	last := 0
 	for i, w := range weights {
 		if w <= 0 {
 			continue
 		}
-		if last = i; x < w {
+		last = i
+		if x < w {
 			break
 		}
 		x -= w

@@ -70,7 +70,8 @@ func TestSharesOfAHandMadeTrace(t *testing.T) {
 	near(t, "misallocation", f.Misallocation, (1400.0/2/6000+0)/2)
 	near(t, "misallocation_max", f.MisallocationMax, 1400.0/2/6000)
 	near(t, "long_run_deviation", f.LongRunDeviation, 1-7000.0/8000)
-	x, y := 7000.0/8000, 4400.0/4000
+	x := 7000.0 / 8000
+	y := 4400.0 / 4000
 	near(t, "jain", f.Jain, (x+y)*(x+y)/(2*(x*x+y*y)))
 	near(t, "rolling_max", f.RollingMax, 1)
 	near(t, "wait_p50_seconds", f.WaitP50, 2)

@@ -64,7 +64,8 @@ func (p *planted) add(pool gate, tenants []Tenant, parent escrow.NodeID, above s
 	for i := range tenants {
 		x := &tenants[i]
 		id := pool.Add(parent, escrow.Node{Weight: x.Weight, Floor: x.FloorTPM, Credit: x.Credit})
-		at, leaf := len(p.claims), len(x.Teams) == 0
+		at := len(p.claims)
+		leaf := len(x.Teams) == 0
 		p.claims = append(p.claims, federation.Claim{ID: id, Path: above + x.Name, Parent: claim, Weight: x.Weight, Leaf: leaf})
 		if leaf {
 			p.leaves = append(p.leaves, id)

@@ -108,7 +108,8 @@ func TestFiguresTellFirstComeFromFair(t *testing.T) {
 	unfair := one
 	unfair.gate = func(p Pool) gate { return &firstCome{limit: p.TPM} }
 	for name, least := range map[string]Value{"s2": 0.1, "s3": 0.15, "s4": 0.3} {
-		fair, bad := run(t, name, one).Figures, run(t, name, unfair).Figures
+		fair := run(t, name, one).Figures
+		bad := run(t, name, unfair).Figures
 		if bad.Misallocation < least || bad.Misallocation < 8*fair.Misallocation {
 			t.Errorf("%s: first come first served misallocates %v, the pool %v", name, bad.Misallocation, fair.Misallocation)
 		}
@@ -137,7 +138,9 @@ func TestSameSeedSameLog(t *testing.T) {
 			}
 			return b.String()
 		}
-		three, one, two := log(3), log(1), log(2)
+		three := log(3)
+		one := log(1)
+		two := log(2)
 		if all := log(1, 2, 3); all != one+two+three {
 			t.Errorf("%s: the log of three seeds is not that of each in turn", name)
 		}
@@ -166,7 +169,8 @@ func TestArrivalsDoNotDependOnDecisions(t *testing.T) {
 		}
 		return list
 	}
-	fair, unfair := arrivals(alone(s.Pool)), arrivals(&firstCome{limit: s.Pool.TPM})
+	fair := arrivals(alone(s.Pool))
+	unfair := arrivals(&firstCome{limit: s.Pool.TPM})
 	if len(fair) != len(unfair) {
 		t.Fatalf("%d requests under one admission, %d under another", len(fair), len(unfair))
 	}

@@ -56,14 +56,16 @@ func Show(text string) string {
 // Advise names the known word that was probably meant, or all of them.
 func Advise(word string, known []string) string {
 	known = slices.Sorted(slices.Values(known))
-	best, least := "", len(word)/2+1
+	best := ""
+	least := len(word)/2 + 1
 	for _, k := range known {
 		d := distance(word, k)
 		if len(word) > 2 && strings.HasPrefix(k, word) {
 			d = 0
 		}
 		if d < least {
-			best, least = k, d
+			best = k
+			least = d
 		}
 	}
 	if best != "" {
@@ -79,7 +81,8 @@ func distance(a, b string) int {
 	if len(a) > 40 {
 		return len(a)
 	}
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	before := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
@@ -96,7 +99,8 @@ func distance(a, b string) int {
 				next[j+1] = min(next[j+1], before[j-1]+1)
 			}
 		}
-		before, row = row, next
+		before = row
+		row = next
 	}
 	return row[len(b)]
 }

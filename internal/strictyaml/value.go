@@ -72,7 +72,8 @@ func (v Value) Fields(readers map[string]func(Value)) map[string]Value {
 		return there
 	}
 	for i := 0; i+1 < len(v.Node.Content); i += 2 {
-		key, val := v.Node.Content[i], v.child(v.Node.Content[i].Value, v.Node.Content[i+1])
+		key := v.Node.Content[i]
+		val := v.child(v.Node.Content[i].Value, v.Node.Content[i+1])
 		read, known := readers[key.Value]
 		_, again := there[key.Value]
 		switch {

@@ -96,7 +96,8 @@ func (o *outcomes) all() []outcome {
 // Account finds or resolves the children of a tenant in a pool, and keeps them until
 // Retain leaves them out. Who counts in them holds them.
 func (m *Metrics) Account(tenant, tier, pool string) *Account {
-	l, w := &m.life, who{tenant, tier, pool}
+	l := &m.life
+	w := who{tenant, tier, pool}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.accounts[w]; a != nil {

@@ -37,7 +37,8 @@ func series(t *testing.T) map[string]measured {
 			continue
 		}
 		one.kind = dto.MetricType_COUNTER
-		all[f.GetName()+"_sum"], all[f.GetName()+"_count"] = one, one
+		all[f.GetName()+"_sum"] = one
+		all[f.GetName()+"_count"] = one
 		buckets := measured{one.kind, maps.Clone(one.labels)}
 		buckets.labels["le"] = true
 		all[f.GetName()+"_bucket"] = buckets
@@ -77,11 +78,14 @@ var (
 // Each metric that is asked for is measured, has the labels by which it is chosen, and is
 // counted up only where a rate is taken of it; and each that is measured is asked for.
 func TestDashboardsAskForWhatIsMeasured(t *testing.T) {
-	have, used := series(t), map[string]bool{}
+	have := series(t)
+	used := map[string]bool{}
 	for of, exprs := range asked() {
 		for _, expr := range exprs {
 			for _, m := range selector.FindAllStringSubmatch(expr, -1) {
-				name, matchers, rated := m[4], m[6], (m[1] == "rate" || m[1] == "increase") && m[7] == "["
+				name := m[4]
+				matchers := m[6]
+				rated := (m[1] == "rate" || m[1] == "increase") && m[7] == "["
 				if m[3] != "" || m[5] != "" {
 					continue // recorded, not measured: see dashboards.Rules
 				}

@@ -67,8 +67,10 @@ func (m *Metrics) Retain(pools []string, reaches map[string][]string) {
 	l := &m.life
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	tenantsBefore, poolsBefore := l.tenants, l.pools
-	l.tenants, l.pools = map[string]bool{}, map[string]bool{}
+	tenantsBefore := l.tenants
+	poolsBefore := l.pools
+	l.tenants = map[string]bool{}
+	l.pools = map[string]bool{}
 	for _, pool := range pools {
 		l.pools[pool] = true
 	}
@@ -97,10 +99,12 @@ func (m *Metrics) buryLocked(a *Account) {
 	if !a.gone.Load() || !a.calls.CompareAndSwap(0, closed) {
 		return
 	}
-	w, l := a.children.who, &m.life
+	w := a.children.who
+	l := &m.life
 	delete(l.accounts, a.who)
 	l.countLocked(a, -1)
-	if a.accounts--; a.accounts == 0 {
+	a.accounts--
+	if a.accounts == 0 {
 		delete(l.children, w)
 		a.children.delete()
 	}

@@ -60,7 +60,8 @@ func touch(m *Metrics, a *Account, p *Pool) {
 func TestRetain(t *testing.T) {
 	m := New()
 	p := m.Pool("p")
-	stays, goes := m.Account("stays", "pro", "p"), m.Account("goes", "free", "p")
+	stays := m.Account("stays", "pro", "p")
+	goes := m.Account("goes", "free", "p")
 	m.Retain([]string{"p"}, map[string][]string{"stays": {"p"}, "goes": {"p"}})
 	for _, a := range []*Account{stays, goes} {
 		if !a.Hold() {
@@ -92,7 +93,8 @@ func TestRetain(t *testing.T) {
 func TestRetain_InFlight(t *testing.T) {
 	m := New()
 	all := map[string][]string{"acme": {"p"}}
-	a, p := m.Account("acme", "pro", "p"), m.Pool("p")
+	a := m.Account("acme", "pro", "p")
+	p := m.Pool("p")
 	m.Retain([]string{"p"}, all)
 	for _, back := range []bool{true, false} {
 		a.Hold()
@@ -139,7 +141,8 @@ func TestRetain_Races(t *testing.T) {
 		wg.Go(func() {
 			for i := range 2000 {
 				now.Lock()
-				a, p := m.Account("acme", "pro", "p"), m.Pool("p")
+				a := m.Account("acme", "pro", "p")
+				p := m.Pool("p")
 				reaches := map[string][]string{"acme": {"p"}}
 				if (i+n)%2 == 0 {
 					reaches = nil

@@ -102,7 +102,8 @@ func TestMetricsOfOneAlone(t *testing.T) {
 	for i, name := range []string{"idle", "busy", "over"} {
 		p := &state.Pools[i]
 		p.Config.Name = name
-		p.Axes[escrow.Tokens].On, p.Axes[escrow.Tokens].Limit = true, 1000
+		p.Axes[escrow.Tokens].On = true
+		p.Axes[escrow.Tokens].Limit = 1000
 	}
 	state.Pools[1].Axes[escrow.Tokens].Used = 400
 	state.Pools[2].Axes[escrow.Tokens].Used = 1100 // a limit that was lowered

@@ -43,7 +43,8 @@ func (c crowd) name(tenant, pool string) string {
 // countLocked adds an account to those of its label, or takes it off.
 func (l *life) countLocked(a *Account, by int) {
 	add := func(counts map[who]int, w who) {
-		if counts[w] += by; counts[w] == 0 {
+		counts[w] += by
+		if counts[w] == 0 {
 			delete(counts, w)
 		}
 	}

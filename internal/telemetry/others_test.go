@@ -169,7 +169,8 @@ func BenchmarkScrape(b *testing.B) {
 // all of a plain stream's do.
 func BenchmarkMetric(b *testing.B) {
 	m := New()
-	p, a := m.Pool("p"), m.Account("acme", "pro", "p")
+	p := m.Pool("p")
+	a := m.Account("acme", "pro", "p")
 	a.Refused(governor.ReasonShare)
 	rng := rand.New(rand.NewPCG(1, 2))
 	times := make([]float64, 1024)

@@ -29,7 +29,8 @@ func describeShares(ch chan<- *prometheus.Desc) {
 // collectShares writes who had what of a pool. What is told in tokens is not there for a
 // pool without a limit of them.
 func collectShares(w *writer, p *governor.PoolState) {
-	pool, tokens := p.Config.Name, p.Axes[escrow.Tokens].On
+	pool := p.Config.Name
+	tokens := p.Axes[escrow.Tokens].On
 	w.write(descJain, prometheus.GaugeValue, p.Jain, pool)
 	w.write(descDeviation, prometheus.GaugeValue, p.Deviation, pool)
 	if tokens {

@@ -41,7 +41,8 @@ func aboutPool(d *Data, v *adminapi.Pool, p *pen) []string {
 	lines := []string{clean(fmt.Sprintf("upstream %s; accounting %s; models %s", v.Upstream, v.Accounting, strings.Join(v.Models, " ")))}
 	for _, a := range v.Limits {
 		part := float64(a.Used) / float64(max(a.Limit, 1))
-		name, words := a.Axis, percent(part)+" "+whole(a.Used)+" of "+whole(a.Limit)
+		name := a.Axis
+		words := percent(part) + " " + whole(a.Used) + " of " + whole(a.Limit)
 		if name == "concurrency" {
 			name = "concurrent calls"
 			if v.Adaptive != nil {
@@ -124,7 +125,8 @@ func storeLine(s *adminapi.Sharing) string {
 
 // aboutStore is how the pool is shared with other gateways, and what this one was granted.
 func aboutStore(d *Data, s *adminapi.Sharing, p *pen) []string {
-	live, grant := 0, "nothing"
+	live := 0
+	grant := "nothing"
 	for _, n := range s.Nodes {
 		if n.Live {
 			live++

@@ -116,7 +116,8 @@ func (m *Model) counted(title string) string {
 	case "Leases":
 		n = d.LeasesTotal
 	case "Nodes":
-		if n = d.nodes(); n == 0 {
+		n = d.nodes()
+		if n == 0 {
 			return ""
 		}
 	}
@@ -189,7 +190,8 @@ func (m *Model) footer() string {
 	text := ""
 	switch {
 	case m.help:
-		text, room = "Any key goes back.", m.width
+		text = "Any key goes back."
+		room = m.width
 		where = ""
 	case m.typing:
 		text = "filter: " + s.filter + "_  enter keeps it, esc does not"

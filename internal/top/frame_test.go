@@ -131,7 +131,9 @@ func TestFrame_FitsAnyTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sample()
 		name := rapid.String().Draw(t, "name") + "\x1b[2J\r\n"
-		s.Node, s.Pools[0].Name, s.Pools[1].Fairness.Tenants[0].Name = name, name, name
+		s.Node = name
+		s.Pools[0].Name = name
+		s.Pools[1].Fairness.Tenants[0].Name = name
 		s.leases[0].Tenant = name
 		b := newBench(s, 80, 24)
 		for range rapid.IntRange(0, 20).Draw(t, "steps") {

@@ -36,7 +36,8 @@ func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
 	case "esc", "backspace":
 		m.back()
 	case "/":
-		m.typing, m.before = true, s.filter
+		m.typing = true
+		m.before = s.filter
 	case "s":
 		s.reorder()
 	default:

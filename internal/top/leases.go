@@ -50,7 +50,8 @@ func leaseList(tenant string, g Glyphs) *list[adminapi.Lease] {
 	if tenant == "" {
 		l.count = func(d *Data) int { return d.LeasesTotal }
 	} else {
-		l.columns[0].hide, l.open = func(*list[L]) bool { return true }, nil
+		l.columns[0].hide = func(*list[L]) bool { return true }
+		l.open = nil
 	}
 	return l
 }

@@ -202,7 +202,8 @@ func (o listLayout[R]) line(i int, selected bool, st *styles) string {
 		if w == 0 {
 			continue
 		}
-		col, text := &o.columns[c], ""
+		col := &o.columns[c]
+		text := ""
 		if col.bar != nil {
 			text = col.bar(r, w, o.glyphs)
 		} else {

@@ -62,7 +62,8 @@ func (m *Model) Init() tea.Cmd { return m.look() }
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
+		m.width = msg.Width
+		m.height = msg.Height
 	case tea.KeyPressMsg:
 		return m, m.press(msg)
 	case tea.PasteMsg:
@@ -84,7 +85,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // look asks the gateway. Each look is followed by a pause, and each pause by a look, so there
 // is one at a time.
 func (m *Model) look() tea.Cmd {
-	ctx, ask, w, now := m.ctx, m.opt.Ask, m.front().wants, m.opt.Now
+	ctx := m.ctx
+	ask := m.opt.Ask
+	w := m.front().wants
+	now := m.opt.Now
 	return func() tea.Msg {
 		d, err := fetch(ctx, ask, w, now)
 		return found{d, err, now()}
@@ -98,9 +102,11 @@ func (m *Model) take(f found) {
 	switch {
 	case m.paused:
 	case f.err != nil:
-		m.lost, m.lostAt = f.err, f.at
+		m.lost = f.err
+		m.lostAt = f.at
 	default:
-		m.data, m.lost = f.data, nil
+		m.data = f.data
+		m.lost = nil
 		m.front().load(m.data)
 	}
 }

@@ -51,7 +51,8 @@ func TestLook_AsksForWhatIsSeen(t *testing.T) {
 // two, and none while the picture is held. A look that has no answer is given up.
 func TestLook_Cadence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, began := sample(), time.Now()
+		s := sample()
+		began := time.Now()
 		var at []time.Duration
 		slow := time.Duration(0)
 		m := New(t.Context(), Options{Where: "x", Glyphs: Unicode, Now: time.Now, Ask: func(ctx context.Context, path string, into any) error {
@@ -113,7 +114,8 @@ func TestSelection(t *testing.T) {
 	b.second()
 	b.keys("down", "down")
 	tenants := s.Pools[0].Fairness.Tenants
-	tenants[2].Received, tenants[2].Entitled = 2, 2
+	tenants[2].Received = 2
+	tenants[2].Entitled = 2
 	b.second()
 	if got := chosenRow(b, t); got != "tenant-00002" || b.front().cursor != 0 {
 		t.Errorf("%s is selected, in row %d", got, b.front().cursor)
@@ -210,7 +212,8 @@ func TestFrame_CostIsOfWhatIsSeen(t *testing.T) {
 			_ = b.frame()
 		})
 	}
-	few, many := cost(100), cost(10_000)
+	few := cost(100)
+	many := cost(10_000)
 	if many > 1.2*few {
 		t.Errorf("%v allocations for 10,000 tenants, %v for 100", many, few)
 	}

@@ -31,7 +31,9 @@ func Once(ctx context.Context, opt Options, w io.Writer, width int) error {
 		return err
 	}
 	m := New(ctx, opt)
-	m.width, m.styles, m.data = width, nil, d
+	m.width = width
+	m.styles = nil
+	m.data = d
 	lines := []string{m.headLine()}
 	if text, _ := m.trouble(); text != "" {
 		lines = append(lines, m.notice()...)

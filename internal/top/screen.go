@@ -52,7 +52,10 @@ func (s *screen) reorder() {
 }
 
 func (s *screen) refilter(filter string) {
-	s.filter, s.selected, s.cursor, s.top = filter, "", 0, 0
+	s.filter = filter
+	s.selected = ""
+	s.cursor = 0
+	s.top = 0
 	s.arrange()
 }
 

@@ -12,9 +12,11 @@ import (
 
 // short is a count in at most four characters: 980, 1.2k, 213k, 1.2M.
 func short(n int64) string {
-	f, sign := float64(n), ""
+	f := float64(n)
+	sign := ""
 	if f < 0 {
-		f, sign = -f, "-"
+		f = -f
+		sign = "-"
 	}
 	unit := ""
 	for _, u := range []string{"", "k", "M", "B", "T", "P", "E"} {
@@ -116,7 +118,8 @@ func (g Glyphs) bar(part, mark float64, width int) string {
 	if width <= 0 {
 		return ""
 	}
-	full, at := cells(part, width), -1
+	full := cells(part, width)
+	at := -1
 	if mark >= 0 {
 		at = max(cells(mark, width)-1, 0)
 	}

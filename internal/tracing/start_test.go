@@ -180,7 +180,8 @@ func textOf(attrs []*common.KeyValue, key string) string {
 
 // A collector that is not there is told of once a minute, and then with how often.
 func TestTroublesAreToldSeldom(t *testing.T) {
-	now, log := time.Now(), &bytes.Buffer{}
+	now := time.Now()
+	log := &bytes.Buffer{}
 	tr := &troubles{log: slog.New(slog.NewTextHandler(log, nil)), now: func() time.Time { return now }}
 	for range 13 {
 		tr.Handle(errors.New("connection refused"))

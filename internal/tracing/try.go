@@ -41,7 +41,8 @@ func (c *Call) Try(t Target) *Try {
 	if !c.span.IsRecording() { // nor would its children be: upstreams are told of the call itself
 		return &Try{c.ctx, trace.SpanFromContext(context.Background())}
 	}
-	name, set := method(t.Method)+" "+t.Route, make([]attribute.KeyValue, 0, 12)
+	name := method(t.Method) + " " + t.Route
+	set := make([]attribute.KeyValue, 0, 12)
 	if op := operations[t.Route]; op != "" {
 		name = op + " " + t.Model
 		set = append(set, operationName.String(op))

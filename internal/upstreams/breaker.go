@@ -47,14 +47,17 @@ func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
 		return false
 	}
 	b.bad[b.at%slots]++
-	good, bad := sum(b.good), sum(b.bad)
+	good := sum(b.good)
+	bad := sum(b.bad)
 	if good+bad < leastCalls || bad < good {
 		return false
 	}
 	if good > 0 {
 		b.worked = now
 	}
-	b.open, b.since, b.pause = true, now, firstPause
+	b.open = true
+	b.since = now
+	b.pause = firstPause
 	b.failed(now, r)
 	return true
 }
@@ -64,7 +67,8 @@ func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
 func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool) {
 	switch {
 	case works && !r.Probe:
-		b.answers, b.worked = true, now
+		b.answers = true
+		b.worked = now
 	case works:
 		*b = breaker{at: b.at, worked: now}
 	case r.Probe:
@@ -88,7 +92,8 @@ func (b *breaker) turn(now time.Time) {
 	}
 	for b.at < newest {
 		b.at++
-		b.good[b.at%slots], b.bad[b.at%slots] = 0, 0
+		b.good[b.at%slots] = 0
+		b.bad[b.at%slots] = 0
 	}
 }
 

@@ -23,15 +23,21 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 		total += m.Weight
 	}
 	var cuts []Cut
-	broken, out := map[int]time.Time{}, 0 // when each of them may be probed, by its cut
+	// when each of them may be probed, by its cut
+	broken := map[int]time.Time{}
+	out := 0
 	given := int64(0)
 	for i, m := range s.Members {
 		part := whole * m.Weight / total
-		if given += part; i == len(s.Members)-1 {
+		given += part
+		if i == len(s.Members)-1 {
 			part += whole - given // so that all are all
 		}
 		m.mu.Lock()
-		open, probe, cool, said := m.breaker.open, m.breaker.until, m.cool, m.believedLocked(now)
+		open := m.breaker.open
+		probe := m.breaker.until
+		cool := m.cool
+		said := m.believedLocked(now)
 		m.mu.Unlock()
 		switch {
 		case cool.After(now):
@@ -51,7 +57,8 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 		return cuts
 	}
 	for i, probe := range broken {
-		if cuts[i].Until = probe; out == len(broken) { // calls are to be told at once that nothing works
+		cuts[i].Until = probe
+		if out == len(broken) { // calls are to be told at once that nothing works
 			cuts[i].Part = 0
 		}
 	}

@@ -136,9 +136,12 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	case Served:
 		s.pause = 0
 	}
-	works, was := r.Outcome == Served || r.Outcome == Busy, s.breaker.open
+	works := r.Outcome == Served || r.Outcome == Busy
+	was := s.breaker.open
 	if s.breaker.record(now, works, r) {
-		e.Opened, e.Probed, e.Closed = !was, was && !works, works
+		e.Opened = !was
+		e.Probed = was && !works
+		e.Closed = works
 	}
 	e.Limits = s.declareLocked(now, r)
 	return e
@@ -183,10 +186,12 @@ func (s *state) declareLocked(now time.Time, r Result) bool {
 }
 
 func (s *state) forgetOldestLocked() {
-	oldest, at := "", time.Time{}
+	oldest := ""
+	at := time.Time{}
 	for model, l := range s.limits {
 		if at.IsZero() || l.at.Before(at) {
-			oldest, at = model, l.at
+			oldest = model
+			at = l.at
 		}
 	}
 	delete(s.limits, oldest)
@@ -198,7 +203,8 @@ func (s *state) believedLocked(now time.Time) (most limits) {
 		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
 			continue
 		}
-		most.tokens, most.requests = max(most.tokens, l.tokens), max(most.requests, l.requests)
+		most.tokens = max(most.tokens, l.tokens)
+		most.requests = max(most.requests, l.requests)
 		if l.at.After(most.at) {
 			most.at = l.at
 		}

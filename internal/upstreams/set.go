@@ -71,7 +71,8 @@ type Choice struct {
 func (s *Set) Choose(now time.Time, among Mask) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	best, total := -1, int64(0)
+	best := -1
+	total := int64(0)
 	var none Choice
 	for left := among & s.all; left != 0; left &= left - 1 {
 		i := bits.TrailingZeros64(uint64(left))
@@ -81,7 +82,8 @@ func (s *Set) Choose(now time.Time, among Mask) Choice {
 		m.mu.Unlock()
 		if !r.ok {
 			if none.At.IsZero() || r.cooled && !none.Busy || r.cooled == none.Busy && r.at.Before(none.At) {
-				none.At, none.Busy = r.at, r.cooled
+				none.At = r.at
+				none.Busy = r.cooled
 			}
 			continue
 		}
@@ -161,7 +163,8 @@ type State struct {
 func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, l := s.readyLocked(now), s.believedLocked(now)
+	r := s.readyLocked(now)
+	l := s.believedLocked(now)
 	var since time.Time
 	if s.breaker.open {
 		since = s.breaker.since

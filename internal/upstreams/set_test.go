@@ -39,7 +39,8 @@ func TestChoose_Weights(t *testing.T) {
 		weights := rapid.SliceOfN(rapid.Int64Range(1, 1000), 1, 8).Draw(t, "weights")
 		s := setOf(weights...)
 		among := Mask(rapid.Uint64Range(1, 1<<len(weights)-1).Draw(t, "among"))
-		total, calls := int64(0), int64(500)
+		total := int64(0)
+		calls := int64(500)
 		got := make([]int64, len(weights))
 		for i, w := range weights {
 			if among>>i&1 == 1 {
@@ -153,7 +154,8 @@ func TestCool(t *testing.T) {
 		"no moment": {[]time.Duration{time.Microsecond}, 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, now := setOf(1, 1), t0
+			s := setOf(1, 1)
+			now := t0
 			m := s.Members[0]
 			var e Events
 			paused := 0
@@ -161,7 +163,8 @@ func TestCool(t *testing.T) {
 				if at := m.State(now).Retry; at.After(now) {
 					now = at
 				}
-				if e = m.Report(now, Result{Outcome: Busy, Told: Told{Retry: told}}); e.Paused {
+				e = m.Report(now, Result{Outcome: Busy, Told: Told{Retry: told}})
+				if e.Paused {
 					paused++
 				}
 			}

@@ -103,7 +103,8 @@ func open(pid int) (*vdso, error) {
 	if end == 0 {
 		return nil, errors.New("it has no vDSO; has it just been started?")
 	}
-	if v.mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0); err != nil {
+	v.mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	if err != nil {
 		return nil, err
 	}
 	v.pages = make([]byte, end-v.start)

@@ -85,7 +85,9 @@ func Convert(source string, data []byte, opt Options) (*Result, error) {
 
 // read goes through the config. Models come first, since teams name them.
 func (c *converter) read(root node) {
-	list, settings, general := root.get("model_list"), root.get("litellm_settings"), root.get("general_settings")
+	list := root.get("model_list")
+	settings := root.get("litellm_settings")
+	general := root.get("general_settings")
 	router := root.get("router_settings") // what is in it is listed one by one
 	c.slots = general.get("max_parallel_requests").amount()
 	c.models(list, root.get("credential_list"))

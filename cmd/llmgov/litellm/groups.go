@@ -12,7 +12,8 @@ import (
 func (c *converter) group(list []deployment) {
 	list = alike(list)
 	first := list[0]
-	name, real := first.alias.text(), first.real
+	name := first.alias.text()
+	real := first.real
 	if name != real && !canBeAlias(name, real) {
 		first.alias.note("cannot be renamed: callers must use the provider's name, %q", real)
 		name = real
@@ -42,7 +43,8 @@ func (c *converter) group(list []deployment) {
 // alike leaves those out that call the model by another name than most, or than the first of as many: a name leads to
 // one model on all upstreams of a pool.
 func alike(list []deployment) []deployment {
-	count, best := map[string]int{}, list[0].real
+	count := map[string]int{}
+	best := list[0].real
 	for _, d := range list {
 		count[d.real]++
 	}
@@ -184,7 +186,8 @@ func (c *converter) aliases(n node) {
 	list, names := n.pairs()
 	for i, it := range list {
 		it.tree.taken[it.val] = true
-		target, asked := it.text(), names[i]
+		target := it.text()
+		asked := names[i]
 		if target == "" {
 			target = it.get("model").text()
 		}

@@ -32,7 +32,8 @@ func (c *converter) keys(list node) {
 // keyIn gives a tenant a key. One that has less than its team, limits of its own or fewer models, becomes a team of the
 // tenant, since all that holds for the tenant holds for that too.
 func (c *converter) keyIn(t *tenant, n node) {
-	own, called := tenant{at: n, limits: c.limitsOf(n)}, "key"
+	own := tenant{at: n, limits: c.limitsOf(n)}
+	called := "key"
 	for _, by := range []string{"key_name", "key_alias"} {
 		if text := n.get(by).text(); text != "" {
 			called = c.name(text)
@@ -114,7 +115,8 @@ func (c *converter) keyOf(t *tenant, n node, end string) {
 	}
 	name, isVariable := strings.CutPrefix(text, variable)
 	if isVariable {
-		if text = c.opt.Env[name]; text == "" {
+		text = c.opt.Env[name]
+		if text == "" {
 			n.note("is in %s, which is not set, so its hash is not known: run llmgov keys hash", name)
 			return
 		}

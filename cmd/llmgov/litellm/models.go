@@ -62,7 +62,8 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 		base = c.param(d, "base_url")
 	}
 	var who string
-	if who, d.real, d.provider, ok = servedBy(d, base); !ok {
+	who, d.real, d.provider, ok = servedBy(d, base)
+	if !ok {
 		return d, false
 	}
 	if strings.ContainsAny(d.real, " \t\n") || d.real == "" {
@@ -90,7 +91,8 @@ func (c *converter) param(d deployment, key string) node {
 func servedBy(d deployment, base node) (who, real string, p provider, ok bool) {
 	who, real = split(d.model.text())
 	if named := d.params.get("custom_llm_provider").text(); named != "" {
-		who, real = named, strings.TrimPrefix(d.model.text(), named+"/")
+		who = named
+		real = strings.TrimPrefix(d.model.text(), named+"/")
 	}
 	p, known := providers[who]
 	switch {
@@ -138,7 +140,9 @@ func (c *converter) price(name string, params, info node) {
 		}
 		return info.get(key)
 	}
-	in, out, cached := find("input_cost_per_token"), find("output_cost_per_token"), find("cache_read_input_token_cost")
+	in := find("input_cost_per_token")
+	out := find("output_cost_per_token")
+	cached := find("cache_read_input_token_cost")
 	if !in.there() && !out.there() {
 		return
 	}

@@ -67,8 +67,10 @@ func (c *converter) place(model node, own pool, name, real string) (put bool) {
 	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.unlimited && slices.Equal(p.upstreams, own.upstreams) })
 	if i < 0 {
 		i = len(c.pools)
-		own.concurrency, own.unlimited = unlimitedConcurrency, true
-		if own.name = c.uniquePool(name); len(own.upstreams) == 1 {
+		own.concurrency = unlimitedConcurrency
+		own.unlimited = true
+		own.name = c.uniquePool(name)
+		if len(own.upstreams) == 1 {
 			own.name = c.uniquePool(own.upstreams[0].name)
 		}
 		c.pools = append(c.pools, own)

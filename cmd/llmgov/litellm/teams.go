@@ -36,7 +36,8 @@ func (c *converter) limitsOf(n node) limits {
 			l.lines = append(l.lines, fmt.Sprintf("%s: %d", key[1], v))
 		}
 	}
-	budget, every := n.get("max_budget"), n.get("budget_duration")
+	budget := n.get("max_budget")
+	every := n.get("budget_duration")
 	switch amount, ok := new(big.Rat).SetString(budget.text()); {
 	case budget.text() == "":
 		if every.there() {

@@ -132,7 +132,8 @@ func (n node) takeBelow(seen map[*yaml.Node]bool) {
 	if !n.there() || seen[n.val] {
 		return
 	}
-	seen[n.val], n.taken[n.val] = true, true
+	seen[n.val] = true
+	n.taken[n.val] = true
 	list, _ := n.pairs()
 	for _, p := range append(list, n.items()...) {
 		p.takeBelow(seen)

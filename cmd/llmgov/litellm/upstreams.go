@@ -37,7 +37,8 @@ func (c *converter) upstream(who string, d deployment, base node) upstream {
 		u.base += "/v1" // where it speaks OpenAI's dialect
 	}
 	key := c.param(d, "api_key")
-	if u.key = c.value(key); u.key == "" && d.provider.key != "" {
+	u.key = c.value(key)
+	if u.key == "" && d.provider.key != "" {
 		u.key = "${" + d.provider.key + "}"
 	} else if u.key != "" && !strings.HasPrefix(u.key, "${") {
 		key.note("stands in the file as it is; better put it into the environment, and write ${NAME}")

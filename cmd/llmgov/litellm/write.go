@@ -113,7 +113,8 @@ func (p *pool) from() string {
 func (c *converter) served(names []string) string {
 	out := make([]string, len(names))
 	for i, name := range names {
-		if out[i] = quote(name); c.reals[name] != name {
+		out[i] = quote(name)
+		if c.reals[name] != name {
 			out[i] = "{" + out[i] + ": " + quote(c.reals[name]) + "}"
 		}
 	}

@@ -42,7 +42,8 @@ func New() *Counter {
 
 func newCounter(o200k, cl100k func() codecs) *Counter {
 	c := &Counter{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
-	c.o200k.make, c.cl100k.make = o200k, cl100k
+	c.o200k.make = o200k
+	c.cl100k.make = cl100k
 	return c
 }
 
@@ -159,12 +160,17 @@ func (p *prompt) count(v codecs) (found int64, whole, ok bool) {
 		size += len(text)
 	}
 	every := max(1, (size+maxCounted-1)/maxCounted) // 1: all
-	n, counted, all, at, read := int64(0), int64(0), int64(0), 0, 0
+	n := int64(0)
+	counted := int64(0)
+	all := int64(0)
+	at := 0
+	read := 0
 	for _, text := range p.texts {
 		for piece := range pieces(text) {
 			weight := tokens.Weigh([]byte(piece))
 			all += weight
-			if at++; at%every != 0 || read >= maxCounted { // so many also where all others are short
+			at++
+			if at%every != 0 || read >= maxCounted { // so many also where all others are short
 				continue
 			}
 			read += len(piece)
@@ -172,7 +178,8 @@ func (p *prompt) count(v codecs) (found int64, whole, ok bool) {
 			if err != nil {
 				return 0, false, false
 			}
-			n, counted = n+int64(k), counted+weight
+			n = n + int64(k)
+			counted = counted + weight
 		}
 	}
 	if counted < all { // the rest is like what was counted

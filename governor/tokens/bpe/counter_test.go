@@ -112,7 +112,9 @@ func TestWhatIsNotKnown(t *testing.T) {
 func TestAtLeast(t *testing.T) {
 	c := New() // with nothing loaded: it waits
 	said := func(text string) []byte { return []byte(`{"input":"` + text + `"}`) }
-	short, long, huge := said(strings.Repeat("one two ", 500)), said(strings.Repeat("one two ", 10_000)), said(strings.Repeat("one two ", maxBody/4))
+	short := said(strings.Repeat("one two ", 500))
+	long := said(strings.Repeat("one two ", 10_000))
+	huge := said(strings.Repeat("one two ", maxBody/4))
 	mixed := said(strings.Repeat("a, b; 19 ", 5_000) + strings.Repeat("communication ", 5_000))
 	for _, tt := range []struct {
 		name, model string
@@ -138,7 +140,8 @@ func exact(t testing.TB, model string, body []byte) int64 {
 	v := codecs(codec.NewO200kBase())
 	p := prompt{known: true, bare: strings.Contains(model, "embedding")}
 	if p.bare {
-		v, p.old = codec.NewCl100kBase(), true
+		v = codec.NewCl100kBase()
+		p.old = true
 	}
 	p.read(string(body))
 	n := p.frame
@@ -190,7 +193,9 @@ func (v *tape) Count(text string) (int, error) {
 	if !utf8.ValidString(text) {
 		panic("a character was cut")
 	}
-	v.bytes, v.longest, v.calls = v.bytes+len(text), max(v.longest, len(text)), v.calls+1
+	v.bytes = v.bytes + len(text)
+	v.longest = max(v.longest, len(text))
+	v.calls = v.calls + 1
 	return len(text), nil
 }
 
@@ -246,9 +251,11 @@ func TestWorkIsBounded(t *testing.T) {
 func TestPiecesAreTheText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Repeat(rapid.String().Draw(t, "text"), rapid.IntRange(1, 300).Draw(t, "times"))
-		joined, n := "", 0
+		joined := ""
+		n := 0
 		for piece := range pieces(text) {
-			if n++; piece == "" || len(piece) > pieceSize || !utf8.ValidString(piece) {
+			n++
+			if piece == "" || len(piece) > pieceSize || !utf8.ValidString(piece) {
 				t.Fatalf("a piece is %d bytes: %q", len(piece), piece)
 			}
 			joined += piece

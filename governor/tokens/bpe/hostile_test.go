@@ -40,7 +40,8 @@ func TestWorkIsBoundedOverManyTexts(t *testing.T) {
 // What has no rule here is not taken for nothing: the estimate is better than a count
 // that leaves it out.
 func TestNothingIsLeftOut(t *testing.T) {
-	c, long := loaded(), strings.Repeat("so many words ", 2000)
+	c := loaded()
+	long := strings.Repeat("so many words ", 2000)
 	for name, body := range map[string]string{
 		"function_call of old":   `{"messages":[{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"` + long + `"}}]}`,
 		"a custom tool's call":   `{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"custom","custom":{"name":"f","input":"` + long + `"}}]}]}`,

@@ -11,7 +11,8 @@ func (p *prompt) tools(v gjson.Result) {
 	first := true
 	v.ForEach(func(_, tool gjson.Result) bool {
 		if first {
-			first, p.frame = false, p.frame+perTools
+			first = false
+			p.frame = p.frame + perTools
 		}
 		if tool.Get("type").Str != "function" {
 			p.known = false // what a tool of the provider's own says is not known
@@ -30,7 +31,8 @@ func (p *prompt) tools(v gjson.Result) {
 }
 
 func (p *prompt) function(v gjson.Result) {
-	name, description := "", ""
+	name := ""
+	description := ""
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "name":
@@ -53,7 +55,8 @@ func (p *prompt) property(name string, schema gjson.Result, depth int) {
 		p.known = false
 		return
 	}
-	kind, description := "", ""
+	kind := ""
+	description := ""
 	schema.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
