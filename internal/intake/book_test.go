@@ -30,6 +30,7 @@ func TestBook(t *testing.T) {
 		{"growing bodies do not wait for each other", "+a8 ok; +a8 ok; +a16 ok; ^a1+8 waits tenant; ^a2+8 never; -a2 serves a1"},
 		{"a growing body is ahead", "+a8 ok; +b30 ok; +c30 ok; +d28 ok; ^a1+8 waits process; +e4 waits process; -b1 serves a1 e1"},
 		{"a growing body of a full tenant stops nobody", "+a8 ok; +a24 ok; ^a1+8 waits tenant; +b32 ok; +c30 ok"},
+		{"a growing body lets a smaller one of another tenant pass", "+b8 ok; +c16 ok; +d30 ok; +e30 ok; +b14 waits process; +c1 waits process; ^b1+10 ok serves c2"},
 		{"what is too large for the tenant never waits", "+a40 never"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +84,7 @@ func (w *table) more(e *entry, bytes int64) string {
 	why := w.book.ask(e, bytes, noon)
 	switch {
 	case why == fits:
-		return "ok"
+		return strings.TrimSpace("ok " + w.serve())
 	case !w.canWait(e, bytes):
 		if e.has == 0 {
 			w.forget(e)
@@ -102,8 +103,13 @@ func (w *table) give(name string) string {
 		w.leave(e)
 	}
 	w.close(e, noon)
+	return w.serve()
+}
+
+// serve grants what fits now.
+func (w *table) serve() string {
 	var out []string
-	for _, s := range w.serve(noon) {
+	for _, s := range w.book.serve(noon) {
 		out = append(out, w.name(s))
 	}
 	if len(out) == 0 {
@@ -206,7 +212,7 @@ func (w *table) random(t *rapid.T) {
 		w.more(w.entries[rapid.SampledFrom(idle).Draw(t, "who")], rapid.Int64Range(1, 16).Draw(t, "more"))
 	case what == 3 && len(idle) > 0:
 		w.arrived(w.entries[rapid.SampledFrom(idle).Draw(t, "who")])
-		w.serve(noon)
+		w.serve()
 	default:
 		w.give(rapid.SampledFrom(w.names).Draw(t, "who"))
 	}

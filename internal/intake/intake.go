@@ -136,7 +136,9 @@ func (c *Claim) more(ctx context.Context, bytes int64) error {
 	why := in.book.ask(e, bytes, began)
 	if why == fits {
 		c.entry = e
+		served := in.book.serve(began) // the tenant has more now, so that others may come before it
 		in.mu.Unlock()
+		wake(served)
 		return nil
 	}
 	left := c.ask.Wait - c.Waited
