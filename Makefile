@@ -37,7 +37,7 @@ test-long:
 	.ci/test -shuffle=on -timeout 40m
 
 test-clients:
-	internal/clients/run.sh
+	internal/testkit/clients/run.sh
 
 test-dashboards:
 	dashboards/check.sh

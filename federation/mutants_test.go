@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/mutation"
+	"github.com/llmgov/llmgov/internal/testkit/mutation"
 )
 
 var tryMutants = flag.Bool("mutants", false, "break each rule of the protocol in turn, and see a test fail")

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/pgtest"
-	"github.com/llmgov/llmgov/internal/redistest"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // TestChaosLimits: whatever happens to three gateways and to the store that they share, the provider counts no

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

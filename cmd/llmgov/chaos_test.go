@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/wallclock"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/wallclock"
 )
 
 var chaosAll = flag.Bool("chaos", false, "let all happen to gateways that can, for ten minutes, and not only what fits into one")

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/dashboards"
-	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
 var withPrometheus = flag.Bool("prometheus", false, "ask a real Prometheus every query of the dashboards and rules: make test-dashboards")

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
 // TestSameFlood: the same flood is served as much by one gateway as by two, four or eight

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/load"
 	"github.com/llmgov/llmgov/internal/strictyaml"
 	"github.com/llmgov/llmgov/tenants"
@@ -182,10 +182,10 @@ func (c loadCmd) tenant() load.Tenant {
 		t.Rate = c.Rate
 	}
 	if c.PromptTokens > 0 {
-		t.Prompt = dist.Constant(c.PromptTokens)
+		t.Prompt = distribution.Constant(c.PromptTokens)
 	}
 	if c.OutputTokens > 0 {
-		t.Output = dist.Constant(c.OutputTokens)
+		t.Output = distribution.Constant(c.OutputTokens)
 	}
 	return t
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/plan"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

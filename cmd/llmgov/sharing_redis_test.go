@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/redistest"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // TestSharingRedis: what three gateways share through Redis they use once. A restart of it is

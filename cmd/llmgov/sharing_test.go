@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

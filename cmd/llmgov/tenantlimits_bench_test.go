@@ -14,8 +14,8 @@ import (
 
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/pgtest"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // BenchmarkTenantLimits measures, for each way to keep tenants' own limits together, how often the

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // TestTenantLimits_Cut: where the store of a pool that asks it for each call does not answer, the

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/pgtest"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/federation/storetest"
+	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
 func TestStore(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/federation/storetest"
+	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
 func TestParts(t *testing.T) {

@@ -3,7 +3,7 @@ package parts
 import (
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/mutation"
+	"github.com/llmgov/llmgov/internal/testkit/mutation"
 )
 
 // mutant is a rule that is broken in the source: what stands there, what does instead, and

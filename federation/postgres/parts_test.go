@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/federation/storetest"
-	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
 func TestParts(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/federation/storetest"
-	"github.com/llmgov/llmgov/internal/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
 func open(t testing.TB, url string) *Store {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // BenchmarkAsk: what a call that asks takes of the server's processor, in microseconds: of a team and

@@ -10,7 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // BenchmarkBeat: what a beat takes of the server's processor, in microseconds, of a pool whose

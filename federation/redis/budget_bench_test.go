@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // BenchmarkBudget: what a beat of a pool's budget takes of the server's processor, in microseconds, at so many

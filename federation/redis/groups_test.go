@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // TestCluster: the pools lie on different nodes; one whose slot moves to another node is followed,

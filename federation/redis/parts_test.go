@@ -10,8 +10,8 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/federation/storetest"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
 func TestParts(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/federation/storetest"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
 func open(t testing.TB, url string) *Store {

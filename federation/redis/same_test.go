@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/federation/storetest"
-	"github.com/llmgov/llmgov/internal/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
 // TestSame: whatever beats come, the scripts answer what an Account does, and show the same.

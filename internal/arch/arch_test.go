@@ -73,11 +73,6 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "log", "log/slog"},
 		reason: "a store keeps accounts, and does not know what they are for",
 	},
-	"federation/storetest": {
-		may:    []string{"federation", "federation/parts", "federation/runner", "github.com/anishathalye/porcupine", "github.com/google/go-cmp/cmp"},
-		not:    []string{"net", "net/http", "os", "log", "log/slog"},
-		reason: "a suite sees stores as their callers do",
-	},
 	"federation/runner": {
 		may:    []string{"federation", "federation/parts"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
@@ -86,21 +81,26 @@ var rules = map[string]rule{
 	"internal/testkit": {
 		reason: "how much is tested does not depend on the subject",
 	},
-	"internal/pgtest": {
+	"internal/testkit/pgtest": {
 		may:    []string{"internal/testkit"},
 		reason: "a server for tests is another program",
 	},
-	"internal/redistest": {
+	"internal/testkit/redistest": {
 		may:    []string{"internal/testkit"},
 		reason: "a server for tests is another program",
 	},
-	"internal/pipenet": {
+	"internal/testkit/pipenet": {
 		reason: "a network for tests knows nothing of what runs over it",
 	},
-	"internal/mutation": {
+	"internal/testkit/mutation": {
 		reason: "what is broken and tested is another program",
 	},
-	"internal/wallclock": {
+	"internal/testkit/storetest": {
+		may:    []string{"federation", "federation/parts", "federation/runner", "github.com/anishathalye/porcupine", "github.com/google/go-cmp/cmp"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog"},
+		reason: "a suite sees stores as their callers do",
+	},
+	"internal/testkit/wallclock": {
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
@@ -165,7 +165,7 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os"},
 		reason: "a reader of texts knows nothing of where they come from, or what they mean",
 	},
-	"internal/dist": {
+	"internal/distribution": {
 		may:    []string{"internal/strictyaml"},
 		not:    []string{"net", "net/http", "os"},
 		reason: "a distribution is drawn from what it is given",
@@ -181,7 +181,7 @@ var rules = map[string]rule{
 	},
 	"internal/load": {
 		may: []string{
-			"streaming", "internal/strictyaml", "internal/dist", "internal/htmlpage", "github.com/tidwall/gjson",
+			"streaming", "internal/strictyaml", "internal/distribution", "internal/htmlpage", "github.com/tidwall/gjson",
 			"go.yaml.in/yaml/v3", "github.com/HdrHistogram/hdrhistogram-go",
 		},
 		not:    []string{"os"},
@@ -189,7 +189,7 @@ var rules = map[string]rule{
 	},
 	"internal/simulate": {
 		may: []string{
-			"escrow", "escrow/lengths", "escrow/fairness", "federation", "internal/strictyaml", "internal/dist", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
+			"escrow", "escrow/lengths", "escrow/fairness", "federation", "internal/strictyaml", "internal/distribution", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
 		},
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},

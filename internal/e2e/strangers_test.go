@@ -16,8 +16,8 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/pipenet"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 	"github.com/llmgov/llmgov/tenants"
 )
 

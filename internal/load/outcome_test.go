@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/mock"
 )
 
@@ -107,7 +107,7 @@ func TestOutcomes(t *testing.T) {
 func TestDisconnects(t *testing.T) {
 	m := model(t, mock.Config{FirstToken: 100 * time.Millisecond, TokensPerSecond: 20})
 	x := steady(20)
-	x.Stream, x.Disconnect, x.Output = 1, 0.3, dist.Constant(20)
+	x.Stream, x.Disconnect, x.Output = 1, 0.3, distribution.Constant(20)
 	inBubble(t, m, plan(20*time.Second, x), func(r *Report) {
 		f := r.Total
 		s := m.Stats()
@@ -127,7 +127,7 @@ func TestDisconnects(t *testing.T) {
 func TestStorm(t *testing.T) {
 	m := model(t, mock.Config{TokensPerSecond: 10})
 	x := steady(50)
-	x.Stream, x.Output, x.Storm = 1, dist.Constant(20), Storm{Every: 6 * time.Second, Share: 0.5}
+	x.Stream, x.Output, x.Storm = 1, distribution.Constant(20), Storm{Every: 6 * time.Second, Share: 0.5}
 	inBubble(t, m, plan(10*time.Second, x), func(r *Report) {
 		f := r.Total // of 1.9 s each, 95 run at once
 		if f.Broken < 35 || f.Broken > 60 || f.OK+f.Broken != 500 {

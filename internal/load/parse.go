@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
@@ -133,14 +133,14 @@ func (t *Tenant) contradictions(v value, there map[string]value) {
 }
 
 // length is one number of tokens, or a distribution of them.
-func length(v value, into *dist.Dist) {
+func length(v value, into *distribution.Distribution) {
 	if v.Node.Kind == yaml.ScalarNode {
 		n := 0.0
 		v.Number(&n, 1, MaxTokens)
-		*into = dist.Constant(n)
+		*into = distribution.Constant(n)
 		return
 	}
-	there := v.Fields(into.Readers(dist.Tokens))
+	there := v.Fields(into.Readers(distribution.Tokens))
 	if into.Max > MaxTokens {
 		into.Max = MaxTokens
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
@@ -82,11 +82,11 @@ tenants:
 		t.Fatal(err)
 	}
 	b := DefaultTenant()
-	b.Name, b.Rate, b.Prompt = "b", 1, dist.Constant(7)
+	b.Name, b.Rate, b.Prompt = "b", 1, distribution.Constant(7)
 	want := []Tenant{{
 		Name: "a", Key: "secret", Model: "gpt-4o", Rate: 20, Arrivals: Constant, Path: Responses,
-		Prompt: dist.Dist{Mean: 400, Sigma: 0.5, Min: 10, Max: 2000},
-		Output: dist.Dist{Mean: 30, Max: MaxTokens}, MaxTokens: 4096,
+		Prompt: distribution.Distribution{Mean: 400, Sigma: 0.5, Min: 10, Max: 2000},
+		Output: distribution.Distribution{Mean: 30, Max: MaxTokens}, MaxTokens: 4096,
 		Stream: 0.5, Disconnect: 0.1, Burst: Burst{30 * time.Second, 200}, Storm: Storm{45 * time.Second, 0.25}, Retry: RetrySDK,
 	}, b}
 	if d := cmp.Diff(want, got); d != "" {

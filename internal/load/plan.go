@@ -3,7 +3,7 @@ package load
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 )
 
 // Plan is the traffic of one run. It holds no state: the same plan and seed ask for the
@@ -30,7 +30,7 @@ type Tenant struct {
 	Arrivals Arrivals
 	Path     Path
 	// Prompt and Output are lengths in tokens.
-	Prompt, Output dist.Dist
+	Prompt, Output distribution.Distribution
 	// MaxTokens is what calls declare, if it is not what they want: then the simulated model
 	// server is told the length that was drawn, and others decide for themselves.
 	MaxTokens int64
@@ -95,8 +95,8 @@ var paths = [...]string{"/v1/chat/completions", "/v1/responses", "/v1/messages",
 func DefaultTenant() Tenant {
 	return Tenant{
 		Name: "all", Model: "gpt-4o-mini", Rate: 10,
-		Prompt: dist.Dist{Mean: 500, Sigma: 0.8, Min: 1, Max: 8000},
-		Output: dist.Dist{Mean: 200, Sigma: 0.8, Min: 1, Max: 4000},
+		Prompt: distribution.Distribution{Mean: 500, Sigma: 0.8, Min: 1, Max: 8000},
+		Output: distribution.Distribution{Mean: 200, Sigma: 0.8, Min: 1, Max: 4000},
 		Stream: 1,
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/internal/pipenet"
+	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +46,7 @@ func steady(rate float64) Tenant {
 	t.Rate = rate
 	t.Arrivals = Constant
 	t.Stream = 0
-	t.Prompt, t.Output = dist.Constant(10), dist.Constant(5)
+	t.Prompt, t.Output = distribution.Constant(10), distribution.Constant(5)
 	return t
 }
 
@@ -138,7 +138,7 @@ func TestStreams(t *testing.T) {
 	for _, path := range []Path{Chat, Responses} {
 		m := model(t, mock.Config{FirstToken: 300 * time.Millisecond, TokensPerSecond: 50})
 		x := steady(20)
-		x.Stream, x.Path, x.Output = 1, path, dist.Constant(21)
+		x.Stream, x.Path, x.Output = 1, path, distribution.Constant(21)
 		inBubble(t, m, plan(10*time.Second, x), func(r *Report) {
 			f := r.Total
 			if f.OK != 200 || f.NoUsage != 0 || f.Output != 200*21 {

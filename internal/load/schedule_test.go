@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 )
 
 func drain(p *Plan) []Event {
@@ -158,7 +158,7 @@ func TestSchedule_Draws(t *testing.T) {
 	x.Rate = 100
 	x.Stream = 0.5
 	x.Disconnect = 0.2
-	x.Prompt, x.Output = dist.Dist{Mean: 300, Sigma: 0.5, Min: 1, Max: 1e6}, dist.Constant(40)
+	x.Prompt, x.Output = distribution.Distribution{Mean: 300, Sigma: 0.5, Min: 1, Max: 1e6}, distribution.Constant(40)
 	var n, streams, broken, prompt float64
 	for _, ev := range drain(plan(5*time.Minute, x)) {
 		n++

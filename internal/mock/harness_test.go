@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
-	"github.com/llmgov/llmgov/internal/pipenet"
+	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 )
 
 // workReaders adds the keys that say what requests are like. They stand at the
@@ -31,7 +31,7 @@ func workContradictions(there map[string]value, w *Work) {
 func cost(v value, w *Work) {
 	inside := value{}
 	d := defaultCost()
-	readers := d.Readers(dist.Tokens)
+	readers := d.Readers(distribution.Tokens)
 	readers["classes"] = func(v value) { inside = v }
 	there := v.Fields(readers)
 	if inside.Node == nil {
@@ -54,7 +54,7 @@ func service(v value, into *Dist) {
 		return
 	}
 	d := Dist{Mean: 1, Sigma: 0.8}
-	there := v.Fields(d.Readers(dist.Seconds))
+	there := v.Fields(d.Readers(distribution.Seconds))
 	if _, ok := there["max"]; !ok && d.Max == 0 {
 		d.Max = 10 * d.Mean
 	}
@@ -93,7 +93,7 @@ func class(v value) Class {
 		"first_token":       func(v value) { span(v, &c.FirstToken, 0, time.Hour) },
 		"input": func(v value) {
 			c.Input = Dist{Mean: 1000, Sigma: 0.8, Min: 1, Max: 8000}
-			in := v.Fields(c.Input.Readers(dist.Tokens))
+			in := v.Fields(c.Input.Readers(distribution.Tokens))
 			c.Input.Contradictions(v, in)
 		},
 	})

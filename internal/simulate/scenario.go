@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/dist"
+	"github.com/llmgov/llmgov/internal/distribution"
 )
 
 // Scenario is traffic upon one pool, as a scenario file describes it. It holds
@@ -128,7 +128,7 @@ type Work struct {
 }
 
 // Dist is a distribution of positive numbers.
-type Dist = dist.Dist
+type Dist = distribution.Distribution
 
 // Class is a kind of streamed call whose output is lognormal around a median.
 type Class struct {

@@ -25,7 +25,7 @@ after(() => gateway?.stop());
 for (const client of clients) contract(client, () => gateway);
 
 describe('docs/clients.md', () => {
-  const blocks = snippets(new URL('../../docs/clients.md', import.meta.url));
+  const blocks = snippets(new URL('../../../docs/clients.md', import.meta.url));
   test('has a block for each package', () => assert.equal(blocks.length, 4));
   for (const snippet of blocks) {
     test(snippet.heading, async () => {
@@ -33,7 +33,7 @@ describe('docs/clients.md', () => {
     });
   }
   test('names the versions that are tested', () => {
-    const page = readFileSync(new URL('../../docs/clients.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../../docs/clients.md', import.meta.url), 'utf8');
     const { dependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
     for (const name of ['openai', 'ai', '@ai-sdk/openai', '@langchain/openai', '@anthropic-ai/sdk']) {
       assert.ok(page.includes(`\`${name}\``) && page.includes(dependencies[name]), `${name} ${dependencies[name]}`);

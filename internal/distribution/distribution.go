@@ -1,7 +1,7 @@
-// Package dist has the distributions that traffic is drawn from: one number for
+// Package distribution has the distributions that traffic is drawn from: one number for
 // all calls, or a lognormal law, which is how the lengths of prompts and answers
 // are spread. It reads them from files, and draws from a source that it is given.
-package dist
+package distribution
 
 import (
 	"math"
@@ -11,20 +11,20 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// Dist is a distribution of positive numbers.
-type Dist struct {
+// Distribution is a distribution of positive numbers.
+type Distribution struct {
 	// Mean is that of the whole law, before it is cut to Min … Max.
 	Mean, Sigma, Min, Max float64
 }
 
 // Constant is always the same.
-func Constant(x float64) Dist { return Dist{Mean: x, Max: math.Inf(1)} }
+func Constant(x float64) Distribution { return Distribution{Mean: x, Max: math.Inf(1)} }
 
 // Zero reports a distribution that is not there.
-func (d Dist) Zero() bool { return d.Mean == 0 }
+func (d Distribution) Zero() bool { return d.Mean == 0 }
 
 // Draw takes one sample, as if the law were scaled by factor.
-func (d Dist) Draw(rng *rand.Rand, factor float64) float64 {
+func (d Distribution) Draw(rng *rand.Rand, factor float64) float64 {
 	mean := d.Mean * factor
 	if d.Sigma > 0 {
 		mean = math.Exp(math.Log(mean) - d.Sigma*d.Sigma/2 + d.Sigma*rng.NormFloat64())
@@ -53,7 +53,7 @@ func (u Unit) read(v strictyaml.Value, into *float64) {
 }
 
 // Readers read the keys of a distribution.
-func (d *Dist) Readers(u Unit) map[string]func(strictyaml.Value) {
+func (d *Distribution) Readers(u Unit) map[string]func(strictyaml.Value) {
 	return map[string]func(strictyaml.Value){
 		"dist": func(v strictyaml.Value) {
 			constant := false
@@ -72,7 +72,7 @@ func (d *Dist) Readers(u Unit) map[string]func(strictyaml.Value) {
 }
 
 // Contradictions reports keys of one distribution that cannot all hold.
-func (d Dist) Contradictions(v strictyaml.Value, there map[string]strictyaml.Value) {
+func (d Distribution) Contradictions(v strictyaml.Value, there map[string]strictyaml.Value) {
 	if kind, ok := there["dist"]; ok && kind.Node.Value == "constant" {
 		for _, key := range []string{"sigma", "min", "max"} {
 			if at, ok := there[key]; ok {

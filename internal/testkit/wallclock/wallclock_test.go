@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/wallclock"
+	"github.com/llmgov/llmgov/internal/testkit/wallclock"
 )
 
 // The test binary is a process that tells its clocks, once for each line that it reads.

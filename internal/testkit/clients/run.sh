@@ -4,9 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 target=test-clients
-source ../../.ci/tools.sh
+source ../../../.ci/tools.sh
 
 npm_packages
-build_llmgov ../..
+build_llmgov ../../..
 # Forced to exit: a client that wrongly waits for a budget's next month would keep it running.
 "$node" --test-force-exit --test-reporter=spec "$@" clients.test.mjs
