@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // terminal is a llmgov in a pseudo-terminal, all that it has written to it, and what that
@@ -107,7 +110,8 @@ func (term *terminal) resize(t *testing.T, rows, cols uint16) {
 // In a terminal, in front of a real gateway under load: it draws, obeys, survives the gateway,
 // and leaves the terminal as it was.
 func TestTop_Terminal(t *testing.T) {
-	serve := func(admin string) *process {
+	admin := fmt.Sprint("127.0.0.1:", testkit.Port(t)) // it comes back on the same one
+	serve := func() *process {
 		p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "--traffic", "--listen", "127.0.0.1:0", "--admin-listen", admin)
 		if err != nil {
 			t.Fatal(err)
@@ -118,8 +122,7 @@ func TestTop_Terminal(t *testing.T) {
 		}
 		return p
 	}
-	p := serve("127.0.0.1:0")
-	admin := strings.TrimPrefix(p.admin, "http://")
+	p := serve()
 
 	term := openTerminal(t, 24, 80, "top", "--admin", admin)
 	term.await(t, "MINUTE")
@@ -133,7 +136,7 @@ func TestTop_Terminal(t *testing.T) {
 
 	p.kill()
 	term.await(t, "asking every second: no gateway answers (")
-	serve(admin)
+	serve()
 	term.awaitGone(t, "asking every second")
 
 	if _, err := term.WriteString("q"); err != nil {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
@@ -101,12 +102,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
+	port := fmt.Sprint(testkit.Port(t))
 	redistest.New(t, "--tls-port", port, "--tls-cert-file", file("cert"), "--tls-key-file", file("key"), "--tls-ca-cert-file", file("cert"))
 	url := "rediss://127.0.0.1:" + port + "?ca=" + file("cert") + "&cert=" + file("cert") + "&key=" + file("key")
 	beat(t, open(t, url+"&server_name=redis.test"), join("a"))

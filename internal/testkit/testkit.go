@@ -1,4 +1,5 @@
-// Package testkit says how much tests search, and which servers they lack.
+// Package testkit sets how much tests search, reports the servers they lack, and reserves ports for
+// the servers they start.
 //
 // A quick run (go test -short, make test) has to end within minutes on any machine, whatever else
 // that machine does. It tries few seeds of each search, and leaves out tests that simulate hours

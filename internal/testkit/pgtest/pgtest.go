@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -38,7 +37,7 @@ func New(t testing.TB) *Server {
 	if err != nil {
 		testkit.Missing(t, "PostgreSQL", err)
 	}
-	s := &Server{t: t, bin: bin, data: filepath.Join(folder(t), "data"), port: freePort(t)}
+	s := &Server{t: t, bin: bin, data: filepath.Join(folder(t), "data"), port: testkit.Port(t)}
 	s.as = s.someone(filepath.Dir(s.data))
 	s.run("initdb", "-D", s.data, "-U", "llmgov", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
 	t.Cleanup(s.Stop)
@@ -85,7 +84,7 @@ func (s *Server) Stop() {
 
 // Replica copies the server, as a standby that follows it, and starts that.
 func (s *Server) Replica() *Server {
-	r := &Server{t: s.t, bin: s.bin, data: filepath.Join(folder(s.t), "data"), port: freePort(s.t)}
+	r := &Server{t: s.t, bin: s.bin, data: filepath.Join(folder(s.t), "data"), port: testkit.Port(s.t)}
 	r.as = r.someone(filepath.Dir(r.data))
 	r.run("pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "llmgov", "-D", r.data, "-R", "-X", "stream", "--checkpoint=fast", "--no-sync")
 	s.t.Cleanup(r.Stop)
@@ -147,13 +146,4 @@ func binaries() (string, error) {
 		return "", errors.New("no PostgreSQL server on this machine; install one, as with apt-get install postgresql")
 	}
 	return found[len(found)-1], nil
-}
-
-func freePort(t testing.TB) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

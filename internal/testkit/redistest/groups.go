@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // NewCluster starts a cluster of so many primaries without replicas.
@@ -17,7 +19,7 @@ func NewCluster(t testing.TB, n int, args ...string) []*Server {
 	create := []string{"--cluster", "create"}
 	for range n {
 		s := New(t, append([]string{
-			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(freePort(t)), "--cluster-node-timeout", "1000",
+			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(testkit.Port(t)), "--cluster-node-timeout", "1000",
 			"--cluster-require-full-coverage", "no",
 		}, args...)...)
 		servers = append(servers, s)

@@ -38,7 +38,7 @@ func start(t testing.TB, args ...string) *Server {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		testkit.Missing(t, "Redis", err)
 	}
-	s := &Server{t: t, args: args, dir: t.TempDir(), port: freePort(t)}
+	s := &Server{t: t, args: args, dir: t.TempDir(), port: testkit.Port(t)}
 	t.Cleanup(s.Stop)
 	s.Start()
 	return s
@@ -121,13 +121,4 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 		time.Sleep(25 * time.Millisecond)
 	}
 	t.Fatalf("waited in vain: %s", what)
-}
-
-func freePort(t testing.TB) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
