@@ -8,6 +8,17 @@ func (s *Snapshot) Reaches(t *Tenant, p *Pool) bool {
 	return slices.ContainsFunc(s.scope(t), func(grant string) bool { return s.routes.reach(t, grant, p) })
 }
 
+// PoolsOf lists the places in [Snapshot.Pools] of the pools that t reaches.
+func (s *Snapshot) PoolsOf(t *Tenant) []int {
+	var list []int
+	for i := range s.cfg.Pools {
+		if s.Reaches(t, &s.cfg.Pools[i]) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // scope is what t may use, as patterns. Those of the snapshot's own tenants are known.
 func (s *Snapshot) scope(t *Tenant) []string {
 	if t.Index < len(s.tenants) && t == &s.tenants[t.Index] {

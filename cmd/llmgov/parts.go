@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/admin"
@@ -50,7 +52,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	if p.node == "" {
 		p.node = defaultNode()
 	}
-	rules := gateway.GovernorConfig(snap)
+	rules := policy.Governor(snap)
 	rules.Shared = cfg.Store != notShared
 	rules.SharedLimits = rules.Shared
 	rules.SharedSlots = rules.Shared

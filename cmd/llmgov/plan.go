@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -41,7 +39,7 @@ func (c planCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
 	}
-	report, err := plan.Compare(logs, candidate(snap))
+	report, err := plan.Compare(logs, plan.Candidate(snap))
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
 	}
@@ -70,17 +68,4 @@ func (c planCmd) logs() (list []plan.Log, err error) {
 		list = append(list, log)
 	}
 	return list, nil
-}
-
-// candidate is a policy as a plan asks it.
-func candidate(snap *tenants.Snapshot) plan.Policy {
-	return plan.Policy{
-		Governor: gateway.GovernorConfig(snap),
-		Ask: func(req *governor.Request) *decisions.Why {
-			if code := gateway.Reroute(snap, req); code != "" {
-				return &decisions.Why{Reason: code, Own: true, Tenant: req.Tenant}
-			}
-			return nil
-		},
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/gateway"
@@ -49,7 +51,7 @@ func newKeysGateway(t *testing.T) *gateway.Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gov, err := governor.New(gateway.GovernorConfig(snap))
+	gov, err := governor.New(policy.Governor(snap))
 	if err != nil {
 		t.Fatal(err)
 	}

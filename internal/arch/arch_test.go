@@ -227,9 +227,14 @@ var rules = map[string]rule{
 		reason: "what was decided is written down as the governor tells it",
 	},
 	"internal/plan": {
-		may:    []string{"governor", "internal/decisions"},
+		may:    []string{"governor", "tenants", "internal/decisions", "internal/policy"},
 		not:    []string{"net", "net/http", "os", "math/rand", "math/rand/v2"},
 		reason: "a replay depends on the record and the policy, and on nothing else",
+	},
+	"internal/policy": {
+		may:    []string{"tenants", "governor", "escrow", "escrow/adaptive", "escrow/budget"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "context", "time"},
+		reason: "rules are made of a policy, and of nothing else",
 	},
 	"internal/history": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
@@ -271,7 +276,7 @@ var rules = map[string]rule{
 		may: []string{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
-			"governor", "governor/tokens", "escrow", "escrow/adaptive", "escrow/budget", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
+			"internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},

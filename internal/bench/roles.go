@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
@@ -58,11 +60,11 @@ func (b *buffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
 
 // newGoverned is llmgov as its serve command wires it.
 func newGoverned(upstream string) (http.Handler, error) {
-	snap, err := policy(upstream)
+	snap, err := measured(upstream)
 	if err != nil {
 		return nil, err
 	}
-	gov, err := governor.New(gateway.GovernorConfig(snap))
+	gov, err := governor.New(policy.Governor(snap))
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +88,8 @@ const (
 	tenantLimit = 1_000_000_000
 )
 
-// policy has a limit on every axis.
-func policy(upstream string) (*tenants.Snapshot, error) {
+// measured is a policy that has a limit on every axis.
+func measured(upstream string) (*tenants.Snapshot, error) {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: upstream + "/v1", APIKey: "upstream-key"}}
 	pool := tenants.DefaultPool("bench", "*")

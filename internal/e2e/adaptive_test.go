@@ -14,8 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/internal/decisions"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/internal/testkit"
@@ -220,7 +221,7 @@ func TestPlan_OfAnAdaptivePool(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: gateway.GovernorConfig(snap)})
+		report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: policy.Governor(snap)})
 		if err != nil {
 			t.Fatal(err)
 		}

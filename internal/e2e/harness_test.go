@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
@@ -201,7 +203,7 @@ func buildFor(t *testing.T, cfg tenants.Config, w *world, opt gateway.Options) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := gateway.GovernorConfig(snap)
+	rules := policy.Governor(snap)
 	rules.Journal = w.journal
 	rules.Observer = w.recorder
 	rules.Recorded = w.recorder != nil

@@ -12,9 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/tenants"
@@ -101,12 +99,7 @@ func TestPlan_OfMixedTraffic(t *testing.T) {
 				t.Fatal(err)
 			}
 			compare := func(snap *tenants.Snapshot) *plan.Report {
-				report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: gateway.GovernorConfig(snap), Ask: func(req *governor.Request) *decisions.Why {
-					if code := gateway.Reroute(snap, req); code != "" {
-						return &decisions.Why{Reason: code}
-					}
-					return nil
-				}})
+				report, err := plan.Compare([]plan.Log{record}, plan.Candidate(snap))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/llmgov/llmgov/governor"
@@ -55,7 +57,7 @@ func BenchmarkCall(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			gov, err := governor.New(gateway.GovernorConfig(snap))
+			gov, err := governor.New(policy.Governor(snap))
 			if err != nil {
 				b.Fatal(err)
 			}

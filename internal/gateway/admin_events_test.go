@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
@@ -119,7 +121,7 @@ func newEventSite(t *testing.T, size int) *eventSite {
 		t.Fatal(err)
 	}
 	s := &eventSite{&explainSite{t: t, takes: time.Second}, events.NewRing(size)}
-	rules := GovernorConfig(snap)
+	rules := policy.Governor(snap)
 	rules.Observer = s.ring
 	s.gov, err = governor.New(rules)
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
@@ -70,7 +72,7 @@ func (s *keysSite) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus
 
 func keysGateway(t *testing.T, snap *tenants.Snapshot, log *bytes.Buffer) *Gateway {
 	t.Helper()
-	gov, err := governor.New(GovernorConfig(snap))
+	gov, err := governor.New(policy.Governor(snap))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -45,7 +47,7 @@ func (g *Gateway) apply(snap *tenants.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	rules := GovernorConfig(snap)
+	rules := policy.Governor(snap)
 	rules.Zone = g.zone
 	if err := g.gov.Apply(rules); err != nil {
 		before.retain(g.metrics)

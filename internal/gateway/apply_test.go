@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -83,7 +85,7 @@ func answerOK(r *http.Request) (*http.Response, error) {
 func newGateway(t *testing.T, r rules, upstream transport) *Gateway {
 	t.Helper()
 	snap := r.snapshot(t)
-	gov, err := governor.New(GovernorConfig(snap))
+	gov, err := governor.New(policy.Governor(snap))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +196,7 @@ func TestApply_InBetween(t *testing.T) {
 	}
 	status, body := ask(g, func() {
 		g.applying.Lock()
-		if err := g.gov.Apply(GovernorConfig(after)); err != nil {
+		if err := g.gov.Apply(policy.Governor(after)); err != nil {
 			t.Error(err)
 		}
 		go func() {

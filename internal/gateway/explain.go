@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
@@ -18,7 +20,7 @@ func ExplainFiles(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Expla
 	if err != nil {
 		return nil, err
 	}
-	gov, err := governor.New(GovernorConfig(snap)) // in which nothing was used
+	gov, err := governor.New(policy.Governor(snap)) // in which nothing was used
 	if err != nil {
 		return nil, err
 	}

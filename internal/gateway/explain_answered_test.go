@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
@@ -37,12 +39,12 @@ type explainSite struct {
 	data, admin http.Handler
 }
 
-func newExplainSite(t *testing.T, config, policy string) *explainSite {
+func newExplainSite(t *testing.T, config, tenantsYAML string) *explainSite {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"llmgov.yaml":    "upstreams: {u: {base_url: \"http://u/v1\"}}\n" + config + "\n",
-		"tenants/a.yaml": "tenants:\n" + policy + "\n",
+		"tenants/a.yaml": "tenants:\n" + tenantsYAML + "\n",
 	} {
 		full := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -57,7 +59,7 @@ func newExplainSite(t *testing.T, config, policy string) *explainSite {
 		t.Fatal(err)
 	}
 	s := &explainSite{t: t, takes: 10 * time.Second, dir: dir + "/"}
-	s.gov, err = governor.New(GovernorConfig(snap))
+	s.gov, err = governor.New(policy.Governor(snap))
 	if err != nil {
 		t.Fatal(err)
 	}

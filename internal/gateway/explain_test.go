@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
@@ -216,7 +218,7 @@ func TestExplain_WhileAPolicyIsTakenOver(t *testing.T) {
 		s := newExplainSite(t, roomyPool, `  a: {keys: [KEY(a)]}`)
 		next := newExplainSite(t, roomyPool, `  b: {keys: [KEY(b)]}`).gateway
 		s.gateway.applying.Lock()
-		if err := s.gov.Apply(GovernorConfig(next.Snapshot())); err != nil {
+		if err := s.gov.Apply(policy.Governor(next.Snapshot())); err != nil {
 			t.Fatal(err)
 		}
 		answer := make(chan *httptest.ResponseRecorder)

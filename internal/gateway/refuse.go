@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -24,11 +26,11 @@ type refusal struct {
 
 const (
 	codeInvalid        = "invalid_request_error"
-	codeKey            = "invalid_api_key"
+	codeKey            = policy.CodeKey
 	codeRoute          = "route_not_allowed"
-	codeModel          = "model_not_allowed"
+	codeModel          = policy.CodeModel
 	codeNotFound       = "not_found"
-	codeNoModel        = "model_not_found"
+	codeNoModel        = policy.CodeNoModel
 	codeTooLarge       = "request_too_large"
 	codeRate           = "rate_limit_exceeded"
 	codeUpstream       = "upstream_error"

@@ -6,10 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/adaptive"
-	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -118,7 +114,7 @@ func newWorld(snap *tenants.Snapshot, m *telemetry.Metrics, before *world) (*wor
 		}
 		w.estimates = append(w.estimates, e)
 		row := make([]*telemetry.Account, len(pools))
-		for _, j := range reachable(snap, t) {
+		for _, j := range snap.PoolsOf(t) {
 			row[j] = m.Account(t.Name, t.Tier, pools[j].Name)
 		}
 		w.accounts = append(w.accounts, row)
@@ -187,104 +183,4 @@ func (w *world) retain(m *telemetry.Metrics) {
 		}
 	}
 	m.Retain(pools, reaches)
-}
-
-// reachable lists the indices of pools that serve any model of the tenant.
-func reachable(snap *tenants.Snapshot, t *tenants.Tenant) []int {
-	var out []int
-	pools := snap.Pools()
-	for i := range pools {
-		if snap.Reaches(t, &pools[i]) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// GovernorConfig is the governor's configuration for a snapshot.
-func GovernorConfig(snap *tenants.Snapshot) governor.Config {
-	cfg := governor.Config{Zone: snap.Location(), Revision: snap.Hash()}
-	pools := snap.Pools()
-	list := snap.Tenants()
-	callable := snap.Callable()
-	for i := range pools {
-		p := &pools[i]
-		cfg.Pools = append(cfg.Pools, governor.Pool{
-			Name: p.Name, TPM: p.TPM, RPM: p.RPM, Concurrency: p.Concurrency,
-			InteractiveReserve: p.InteractiveReserve,
-			Adaptive:           laws[p.Adaptive], MinConcurrency: p.MinConcurrency,
-			HeadroomPPM: p.HeadroomPPM, Accounting: accounting(p.Accounting),
-			Burst: p.Burst, MaxQueue: p.MaxQueue, TicketWait: p.TicketWait,
-			Weights: governor.TokenWeights(p.TokenWeights), Budgets: budgets(p.Budgets),
-			ExpectNodes: p.ExpectNodes, OnLoss: onLoss(p.StoreLoss), LocalPPM: p.StoreLoss.LocalPPM,
-			TenantLimits: limitsModes[p.TenantLimits],
-		})
-	}
-	for i := range list {
-		t := &list[i]
-		tc := governor.Tenant{
-			Name: t.Name, Tier: t.Tier, Weight: escrow.Weight(t.Weight),
-			RPM: t.RPM, TPM: t.TPM, ITPM: t.ITPM, OTPM: t.OTPM,
-			Concurrency: t.Concurrency, MaxWait: t.MaxWait, Pools: []string{},
-			Group: t.Group, GroupWeight: escrow.Weight(t.GroupWeight),
-			Floor: t.FloorTPM, Credit: t.Credit, Background: t.Background,
-			Budgets: budgets(t.Budgets), Shadow: t.Shadow,
-			// A tenant without a key is there for its teams.
-			NoCalls: !callable[i],
-		}
-		for _, l := range t.Pools {
-			if tc.InPool == nil {
-				tc.InPool = map[string]governor.Limits{}
-			}
-			tc.InPool[l.Pool] = governor.Limits{RPM: l.RPM, TPM: l.TPM, ITPM: l.ITPM, OTPM: l.OTPM, Concurrency: l.Concurrency}
-		}
-		for _, j := range reachable(snap, t) {
-			tc.Pools = append(tc.Pools, pools[j].Name)
-		}
-		cfg.Tenants = append(cfg.Tenants, tc)
-	}
-	return cfg
-}
-
-var laws = map[tenants.Law]adaptive.Law{tenants.Gradient: adaptive.Gradient, tenants.AIMD: adaptive.AIMD}
-
-var limitsModes = map[tenants.LimitsMode]governor.LimitsMode{
-	tenants.LimitsLeased: governor.LimitsLeased, tenants.LimitsCachedDeny: governor.LimitsCachedDeny, tenants.LimitsStrict: governor.LimitsStrict,
-}
-
-// onLoss translates a rule.
-func onLoss(l tenants.StoreLoss) governor.OnLoss {
-	switch l.Rule {
-	case tenants.StoreLossOpen:
-		return governor.LossOpen
-	case tenants.StoreLossLocal:
-		return governor.LossLocal
-	}
-	return governor.LossClosed
-}
-
-// budgets translates a list that has been validated.
-func budgets(list []tenants.Budget) []governor.Budget {
-	var out []governor.Budget
-	for _, b := range list {
-		per, err := budget.ParsePeriod(string(b.Per))
-		if err != nil {
-			panic("llmgov: BUG: " + err.Error())
-		}
-		unit := map[tenants.Unit]governor.Unit{
-			tenants.Tokens: governor.UnitTokens, tenants.Requests: governor.UnitRequests, tenants.MicroUSD: governor.UnitMicroUSD,
-		}[b.Unit]
-		out = append(out, governor.Budget{Unit: unit, Limit: b.Limit, Per: per})
-	}
-	return out
-}
-
-func accounting(a tenants.Accounting) escrow.Accounting {
-	switch a {
-	case tenants.Production:
-		return escrow.Production
-	case tenants.SettleOnly:
-		return escrow.Settled
-	}
-	return escrow.AdmitMax
 }

@@ -33,5 +33,5 @@
 //
 // # What it is not
 //
-// It does not read policy files and knows no HTTP: a Policy says how a call is asked for.
+// It reads no files and knows no HTTP: a Policy says how a call is asked for.
 package plan

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/policy"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -49,7 +51,7 @@ func newFront(t testing.TB) *front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gov, err := governor.New(gateway.GovernorConfig(snap))
+	gov, err := governor.New(policy.Governor(snap))
 	if err != nil {
 		t.Fatal(err)
 	}

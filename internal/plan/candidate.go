@@ -1,0 +1,21 @@
+package plan
+
+import (
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Candidate is the policy of a snapshot. A recorded call goes to the pool that serves its model there.
+func Candidate(snap *tenants.Snapshot) Policy {
+	return Policy{
+		Governor: policy.Governor(snap),
+		Ask: func(req *governor.Request) *decisions.Why {
+			if code := policy.Reroute(snap, req); code != "" {
+				return &decisions.Why{Reason: code, Own: true, Tenant: req.Tenant}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// everything says something about each field that a policy decides.
+const everything = `
+upstreams: {u: {base_url: "http://127.0.0.1:1"}}
+timezone: Europe/Paris
+store: redis://127.0.0.1:1
+pools:
+  p:
+    models: [m]
+    tpm: 1000000
+    rpm: 1000
+    concurrency: {max: 20, min: 2, adaptive: gradient, interactive_reserve: 3}
+    accounting: production
+    token_weights: {input: 2, cached_input: 0.5, output: 3, reasoning: 4, audio: 5}
+    headroom: 0.02
+    burst: 5s
+    ticket_wait: 7s
+    max_queue: 11
+    budgets: [{tokens: 1000000, per: day}]
+    on_store_loss: {local: 0.1}
+    tenant_limits: strict
+    expect_nodes: 3
+  q: {models: [other], rpm: 10}
+`
+
+const everybody = `
+tiers:
+  gold: {group: true, weight: 3}
+tenants:
+  acme:
+    tier: gold
+    tenant_weight: 2
+    models: [m]
+    floor_tpm: 1000
+    credit: 10s
+    priority: background
+    rpm: 1
+    tpm: 2000
+    itpm: 3
+    otpm: 4
+    concurrency: 5
+    max_wait: 6s
+    shadow: true
+    budgets: [{requests: 9, per: week}]
+    pools: {p: {rpm: 11, tpm: 12, itpm: 13, otpm: 14, concurrency: 15}}
+    teams:
+      search: {keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}
+`
+
+// load reads a policy from a config and one file of tenants.
+func load(t *testing.T, config, policy string) *tenants.Snapshot {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tenants"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"llmgov.yaml": config, "tenants/a.yaml": policy}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, err := tenants.Load(filepath.Join(dir, "llmgov.yaml"), tenants.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap
+}
+
+// No field of a pool's or tenant's rules is forgotten: a policy that sets each has none at zero.
+func TestGovernorIsGivenEveryField(t *testing.T) {
+	cfg := Governor(load(t, everything, everybody))
+	if cfg.Zone.String() != "Europe/Paris" || cfg.Revision == "" {
+		t.Errorf("zone %v, revision %q", cfg.Zone, cfg.Revision)
+	}
+	filled(t, "pool", reflect.ValueOf(cfg.Pools[0]))
+	filled(t, "tenant", reflect.ValueOf(cfg.Tenants[0]))
+	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" {
+		t.Errorf("the team is %+v", team)
+	}
+	if got := cfg.Tenants[0].Pools; len(got) != 1 || got[0] != "p" {
+		t.Errorf("acme, which may use m alone, reaches %v", got)
+	}
+}
+
+// filled fails on each exported field of v that is zero, also inside of structs, lists and maps.
+func filled(t *testing.T, path string, v reflect.Value) {
+	t.Helper()
+	switch {
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			filled(t, path+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	case v.Kind() == reflect.Slice && v.Len() > 0:
+		filled(t, path+"[0]", v.Index(0))
+	case v.Kind() == reflect.Map && v.Len() > 0:
+		filled(t, path+"{}", v.MapIndex(v.MapKeys()[0]))
+	case v.IsZero() && !zeroMeansSomething[path]:
+		t.Errorf("%s is zero", path)
+	}
+}
+
+// zeroMeansSomething are fields whose word in the policy above is the governor's zero: tokens.
+var zeroMeansSomething = map[string]bool{"pool.Budgets[0].Unit": true}
+
+func TestWordsHaveTheirNumbers(t *testing.T) {
+	words(t, laws, map[tenants.Law]adaptive.Law{"": adaptive.Fixed, "gradient": adaptive.Gradient, "aimd": adaptive.AIMD})
+	words(t, accountings, map[tenants.Accounting]escrow.Accounting{
+		"": escrow.AdmitMax, "admit_max": escrow.AdmitMax, "production": escrow.Production, "settle": escrow.Settled,
+	})
+	words(t, lossRules, map[tenants.StoreLossRule]governor.OnLoss{
+		"": governor.LossClosed, "closed": governor.LossClosed, "open": governor.LossOpen, "local": governor.LossLocal,
+	})
+	words(t, limitsModes, map[tenants.LimitsMode]governor.LimitsMode{
+		"": governor.LimitsLeased, "leased": governor.LimitsLeased, "cached_deny": governor.LimitsCachedDeny, "strict": governor.LimitsStrict,
+	})
+	words(t, units, map[tenants.Unit]governor.Unit{
+		"tokens": governor.UnitTokens, "requests": governor.UnitRequests, "usd": governor.UnitMicroUSD,
+	})
+	words(t, periods, map[tenants.Period]budget.Period{
+		"hour": budget.Hour, "day": budget.Day, "week": budget.Week, "month": budget.Month,
+	})
+}
+
+func words[W ~string, N comparable](t *testing.T, table, want map[W]N) {
+	t.Helper()
+	for word, number := range want {
+		if table[word] != number {
+			t.Errorf("%q is %v, want %v", word, table[word], number)
+		}
+	}
+}
