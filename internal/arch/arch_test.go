@@ -207,7 +207,17 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "context"},
 		reason: "what is believed of upstreams is decided by what is told, at the time that is told",
 	},
+	"internal/splice": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "bytes are edited without knowing whose they are",
+	},
+	"internal/gateway/head": {
+		may:    []string{"governor/tokens", "internal/form", "internal/splice", "internal/text", "github.com/tidwall/gjson"},
+		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "a request is read without knowing who sent it, and what is done with it",
+	},
 	"internal/form": {
+		may:    []string{"internal/splice"},
 		not:    []string{"net", "net/http", "mime/multipart", "os", "log", "log/slog", "context", "time"},
 		reason: "a form is bytes, and what its fields decide is elsewhere",
 	},
@@ -277,7 +287,7 @@ var rules = map[string]rule{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -6,6 +6,8 @@ import (
 	"mime"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // Part is one field of a form: a text, or a file.
@@ -14,13 +16,7 @@ type Part struct {
 	Filename string // of a file; empty for a text
 	Type     string // the media type of a file
 	Content  []byte
-	Edits    []Edit // what is sent instead of some of the content; they do not overlap
-}
-
-// Edit replaces Content[Start:End] by a text.
-type Edit struct {
-	Start, End int
-	Text       string
+	Edits    []splice.Edit // what is sent instead of some of the content; they do not overlap
 }
 
 // IsFile reports whether the part is a file.

@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
 const kind = "multipart/form-data; boundary=B"
@@ -249,8 +251,8 @@ func TestEncode(t *testing.T) {
 // Edits stand in what is sent, in whatever order they are given.
 func TestEncode_Edits(t *testing.T) {
 	f := &Form{Parts: []Part{
-		{Name: "file", Filename: "a", Type: "a/b", Content: []byte("0123456789"), Edits: []Edit{{8, 10, ""}, {3, 3, "x"}, {3, 5, "yz"}, {0, 1, "<"}}},
-		{Name: "empty", Edits: []Edit{{0, 0, "all"}}},
+		{Name: "file", Filename: "a", Type: "a/b", Content: []byte("0123456789"), Edits: []splice.Edit{{Start: 8, End: 10, Text: ""}, {Start: 3, End: 3, Text: "x"}, {Start: 3, End: 5, Text: "yz"}, {Start: 0, End: 1, Text: "<"}}},
+		{Name: "empty", Edits: []splice.Edit{{Start: 0, End: 0, Text: "all"}}},
 	}}
 	e := f.Encode()
 	sent, err := io.ReadAll(e.Reader())

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"io"
 	"slices"
+
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // Encoded is a form as it is sent.
@@ -46,7 +48,7 @@ func newBoundary() string {
 // addContent adds the content of a part with its edits, in pieces: contents are large.
 func (e *Encoded) addContent(p *Part) {
 	edits := slices.Clone(p.Edits)
-	slices.SortStableFunc(edits, func(a, b Edit) int { return a.Start - b.Start })
+	splice.Sort(edits)
 	at := 0
 	for _, edit := range edits {
 		e.add(p.Content[at:edit.Start])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/splice"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
@@ -15,7 +16,7 @@ func (c *call) choosePool() *refusal {
 		return c.chooseHome()
 	}
 	snap := c.world.snap
-	if c.head.model == "" {
+	if c.head.Model == "" {
 		if !c.route.anyModel || c.tenant.DefaultPool == "" {
 			return invalid("model", "You must name a model.")
 		}
@@ -23,12 +24,12 @@ func (c *call) choosePool() *refusal {
 			return c.use(p)
 		}
 	}
-	p, ok := snap.PoolOf(c.head.model)
+	p, ok := snap.PoolOf(c.head.Model)
 	if !ok {
-		return noModel(c.head.model)
+		return noModel(c.head.Model)
 	}
-	if !c.tenant.MayUse(c.head.model) {
-		return mayNot(c.tenant.Name, "model", c.head.model)
+	if !c.tenant.MayUse(c.head.Model) {
+		return mayNot(c.tenant.Name, "model", c.head.Model)
 	}
 	return c.use(c.world.pools[p.Index])
 }
@@ -61,28 +62,28 @@ func (c *call) admit() *refusal {
 	if f := c.readHints(); f != nil {
 		return f
 	}
-	var edits []edit
+	var edits []splice.Edit
 	if c.route.bounds != nil && c.tenant.MaxOutputTokens > 0 {
-		edits = c.head.clamp(edits, c.route, c.tenant.MaxOutputTokens)
+		edits = c.head.Clamp(edits, c.route.bounds, c.tenant.MaxOutputTokens)
 	}
-	if c.route.chunked && c.head.stream {
-		edits, c.withhold = c.head.askForUsage(edits)
+	if c.route.chunked && c.head.Stream {
+		edits, c.withhold = c.head.AskForUsage(edits)
 	}
-	if real := c.realModel(); real != c.head.model || c.head.named {
+	if real := c.realModel(); real != c.head.Model || c.head.Deployed {
 		edits = c.rename(edits, real)
 	}
 
 	c.req.Tenant = c.tenant.Name
 	c.req.Pool = c.pool.Name
 	c.req.ID = c.id
-	c.req.Stream = c.head.stream
+	c.req.Stream = c.head.Stream
 	c.req.Claim = c.claim()
 	c.req.Interrupt = c.interrupted
 	c.req.Price = c.price()
 	if c.route.toObjects() || c.route.free { // one request; a socket's tokens are counted as they come
 		return c.acquire(edits)
 	}
-	c.req.Model = c.head.model
+	c.req.Model = c.head.Model
 	c.req.Input = c.estimatePrompt()
 	if f := c.pool.tooLong(c.leastPrompt()); f != nil {
 		return f
@@ -92,7 +93,7 @@ func (c *call) admit() *refusal {
 }
 
 // acquire asks the governor for a lease, and waits for it.
-func (c *call) acquire(edits []edit) *refusal {
+func (c *call) acquire(edits []splice.Edit) *refusal {
 	if f := c.onlyOne(); f != nil {
 		return f
 	}
@@ -122,7 +123,7 @@ func (c *call) acquire(edits []edit) *refusal {
 		c.account.ShadowRefused(would.Reason)
 		c.noteReasons(would, true)
 	}
-	c.body = spliceInPlace(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
+	c.body = splice.InPlace(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(lease.Waited-c.memory.Waited), c.spans.Exemplar())
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 )
 
@@ -22,18 +23,15 @@ type batchSize struct{ input, output int64 }
 const maxBatchTokens = int64(1e12)
 
 // add adds a line. One that names no route may be a call of any.
-func (s *batchSize) add(c *call, l *batchLine) {
-	answer := l.head.copies * max(l.head.bound(anyRoute), c.pool.DefaultMaxOutput)
-	if l.route != nil {
-		answer = c.mostOutput(l.route, l.head)
+func (s *batchSize) add(c *call, l *head.Line) {
+	answer := l.Head.Copies * max(l.Head.Bound(head.AnyBound), c.pool.DefaultMaxOutput)
+	if r := calledBy(l); r != nil {
+		answer = c.mostOutput(r, l.Head)
 	}
-	prompt := l.head.referred.tokens + c.estimates.prompts.Estimate(l.head.model, c.promptSize(l.head))
+	prompt := l.Head.Referred.Tokens + c.estimates.prompts.Estimate(l.Head.Model, l.Head.Size(c.pool.DefaultMaxOutput))
 	s.input = min(s.input+prompt, maxBatchTokens)
 	s.output = min(s.output+answer, maxBatchTokens)
 }
-
-// anyRoute has the bounds of all routes.
-var anyRoute = &route{bounds: []bound{maxTokens, maxCompletionTokens, maxOutputTokens}}
 
 // batchHolds are the leases of batches that were not seen done yet. They are safe for concurrent use.
 type batchHolds struct {

@@ -2,13 +2,12 @@ package gateway
 
 import (
 	"bytes"
-	"net/http"
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // A line of a batch file is a call, and is governed like one: its body is read by the same reader, and
@@ -18,57 +17,6 @@ import (
 // maxCalls bounds a batch, because checking many short lines takes much longer than sending them.
 // Providers take 50,000 to 100,000 calls.
 const maxCalls = 100_000
-
-// batchLine is one line as it was read.
-type batchLine struct {
-	route *route // that it calls; nil if it does not say
-	head  *head  // of its body; nil without one
-	at    int    // where the body begins in the line
-}
-
-// lineKeys are the keys of a line that decide.
-var lineKeys = []string{"method", "url", "body"}
-
-// readLine reads a line that is well-formed JSON.
-func readLine(line []byte) (l batchLine, problem *badRequest) {
-	root := gjson.ParseBytes(line)
-	if !root.IsObject() {
-		return l, bad("", "A call must be a JSON object.")
-	}
-	var seen []string
-	root.ForEach(func(key, value gjson.Result) bool {
-		for _, name := range lineKeys {
-			if strings.EqualFold(name, key.Str) {
-				seen, problem = oneOf(seen, key.Str, name)
-				if problem == nil {
-					problem = l.read(name, value, line)
-				}
-			}
-		}
-		return problem == nil
-	})
-	return l, problem
-}
-
-// read takes one member of the line over.
-func (l *batchLine) read(name string, v gjson.Result, line []byte) *badRequest {
-	switch name {
-	case "body":
-		l.head = &head{}
-		l.at = v.Index
-		return l.head.read(line[v.Index : v.Index+len(v.Raw)])
-	case "url":
-		l.route = routes[strings.TrimPrefix(v.Str, "/v1")]
-		if l.route == nil {
-			return bad("url", "A batch cannot call %s.", show(v))
-		}
-	case "method":
-		if v.Str != http.MethodPost {
-			return bad("method", "method must be POST, not %s.", show(v))
-		}
-	}
-	return nil
-}
 
 // checkCalls checks the lines of each part of the form that may be the file, and lowers their bounds.
 func (c *call) checkCalls() *refusal {
@@ -102,7 +50,9 @@ func (c *call) checkLines(part *form.Part) *refusal {
 		}
 		begins := at + len(line) - len(text)
 		for _, e := range edits {
-			part.Edits = append(part.Edits, form.Edit{Start: begins + e.start, End: begins + e.end, Text: e.text})
+			e.Start += begins
+			e.End += begins
+			part.Edits = append(part.Edits, e)
 		}
 		at += len(line)
 	}
@@ -111,44 +61,43 @@ func (c *call) checkLines(part *form.Part) *refusal {
 
 // checkLine checks one call of a file: its models, and the objects that it refers to. It adds what the
 // call may take to the batch, and returns what is to be changed in it.
-func (c *call) checkLine(line []byte) ([]edit, *refusal) {
+func (c *call) checkLine(line []byte) ([]splice.Edit, *refusal) {
 	if len(line) == 0 {
 		return nil, nil
 	}
 	if bytes.IndexByte(line, '\r') >= 0 { // some readers end lines there
 		return nil, invalid("", "A carriage return must stand at a line's end.")
 	}
-	if err := wellFormed(line); err != nil {
-		return nil, invalid("", err.what)
+	if err := head.WellFormed(line); err != nil {
+		return nil, invalid("", err.Message)
 	}
 	found, f := c.walkLine(line)
 	if f != nil {
 		return nil, f
 	}
-	l, err := readLine(line)
+	l, err := head.ReadLine(line, isInference)
 	if err != nil {
-		return nil, invalid("", err.what)
+		return nil, invalid("", err.Message)
 	}
 	edits, f := c.governLine(&l)
 	if f != nil {
 		return nil, f
 	}
 	for _, ref := range found {
-		if !c.pin(ref.id) {
-			return nil, noObject(ref.key, ref.id)
+		if !c.pin(ref.ID) {
+			return nil, noObject(ref.Key, ref.ID)
 		}
 	}
-	if l.head != nil {
-		c.weighReferences(l.head, found)
+	if l.Head != nil {
+		l.Head.Weigh(found, c.sizeOf)
 		c.batch.add(c, &l)
 	}
 	return edits, nil
 }
 
 // walkLine walks through a line for ids of objects and, wherever a server may look for them, models.
-func (c *call) walkLine(line []byte) (found []reference, f *refusal) {
-	w := walk{body: line}
-	w.member = func(key, value string, depth int) {
+func (c *call) walkLine(line []byte) (found []head.Reference, f *refusal) {
+	found, err := head.Walk(line, func(key, value string, depth int) {
 		switch {
 		case f != nil || depth > 2: // deeper down keys are the caller's own, as in schemas
 		case strings.EqualFold(key, "model") && !c.mayUse(value):
@@ -158,41 +107,37 @@ func (c *call) walkLine(line []byte) (found []reference, f *refusal) {
 		case strings.EqualFold(key, "conversation"):
 			f = invalid("", "conversation is not supported.")
 		}
+	})
+	if err != nil {
+		return nil, unreadable(err)
 	}
-	if err := w.run(); err != nil {
-		return nil, invalid(err.param, err.what)
-	}
-	return w.found, f
+	return found, f
 }
 
 // governLine checks what a line calls, and lowers the bounds of its answer to the tenant's.
-func (c *call) governLine(l *batchLine) ([]edit, *refusal) {
-	if l.head == nil {
+func (c *call) governLine(l *head.Line) ([]splice.Edit, *refusal) {
+	if l.Head == nil {
 		return nil, nil
 	}
-	for _, o := range l.head.others {
-		if !c.mayUse(o.model) {
-			return nil, mayNot(c.tenant.Name, "", o.model)
+	for _, o := range l.Head.Others {
+		if !c.mayUse(o.Model) {
+			return nil, mayNot(c.tenant.Name, "", o.Model)
 		}
-		c.dearer(o.model)
+		c.dearer(o.Model)
 	}
-	if l.head.falls && len(l.head.others) == 0 {
+	if l.Head.FallsBack && len(l.Head.Others) == 0 {
 		return nil, invalid("", "route: fallback needs models.")
 	}
 	most := c.tenant.MaxOutputTokens
 	if most == 0 {
 		return nil, nil
 	}
-	if l.route == nil {
+	r := calledBy(l)
+	if r == nil {
 		return nil, invalid("", "A call must name its url.")
 	}
-	if l.route.bounds == nil {
+	if r.bounds == nil {
 		return nil, nil
 	}
-	edits := l.head.clamp(nil, l.route, most)
-	for i := range edits {
-		edits[i].start += l.at
-		edits[i].end += l.at
-	}
-	return edits, nil
+	return l.Clamp(r.bounds, most), nil
 }

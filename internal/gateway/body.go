@@ -3,6 +3,9 @@ package gateway
 import (
 	"net/http"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // readBody reads the query, the whole body and its head.
@@ -27,46 +30,44 @@ func (c *call) readBody() *refusal {
 }
 
 func (c *call) readHead() *refusal {
-	var err *badRequest
+	var err *head.Error
 	switch c.route.body {
 	case formBody:
-		c.head, c.form, err = readForm(c.body, c.r.Header.Get("Content-Type"))
+		c.head, c.form, err = head.ReadForm(c.body, c.r.Header.Get("Content-Type"))
 		if err == nil {
-			c.head.weighFiles(c.route.files)
+			c.head.WeighFiles(c.route.files)
 		}
 	case noBody:
-		c.head = &head{copies: 1, stream: c.route.realtime}
+		c.head = &head.Head{Copies: 1, Stream: c.route.realtime}
 		if c.route.realtime {
-			c.head.model = c.query.Get("model")
+			c.head.Model = c.query.Get("model")
 		}
 	default:
-		c.head, err = readHead(c.body)
+		c.head, err = head.Read(c.body)
 	}
 	if err == nil && c.at.deployment != "" {
-		err = c.head.deployed(c.at.deployment, c.route)
+		err = c.head.Deploy(c.at.deployment)
 	}
 	if err != nil {
-		return invalid(err.param, err.what)
+		return unreadable(err)
 	}
 	return nil
 }
 
-// deployed takes the model from the path. The body may only repeat it.
-func (h *head) deployed(model string, r *route) *badRequest {
-	switch {
-	case h.model != "" && h.model != model:
-		return bad("model", "The path names the deployment %q and the body the model %q. Name one, or both alike.", model, h.model)
-	case h.model == "" && r.body == formBody:
-		return bad("model", "Name the deployment %q as model in the form too.", model)
-	case h.model == "" && h.empty:
-		return bad("", "The body is empty.")
-	case len(model) > 256:
-		return bad("model", "The deployment's name is longer than 256 bytes.")
+// rename replaces the model in the call's body by the name that the upstream knows.
+func (c *call) rename(edits []splice.Edit, real string) []splice.Edit {
+	switch c.route.body {
+	case jsonBody:
+		return c.head.Rename(edits, real)
+	case formBody:
+		c.form.Text("model", real)
+	case noBody: // it is in the query
 	}
-	h.named = h.model == ""
-	h.model = model
-	return nil
+	return edits
 }
+
+// unreadable refuses a body or a query that cannot be read.
+func unreadable(err *head.Error) *refusal { return invalid(err.Param, err.Message) }
 
 func invalid(param, what string) *refusal {
 	return &refusal{status: http.StatusBadRequest, code: codeInvalid, param: param, message: what}

@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -41,7 +42,7 @@ type call struct {
 	body     []byte
 	memory   intake.Claim // of body
 	form     *form.Form   // that the body is, if it is one; it is written anew
-	head     *head
+	head     *head.Head
 	withhold bool // the client did not ask for the usage chunk
 
 	req      governor.Request

@@ -124,7 +124,7 @@ func (c *call) outputOf(deltas int64) int64 {
 	if deltas == 0 {
 		return 0
 	}
-	return c.estimates.deltas.Estimate(c.head.model, tokens.Size{tokens.Text: deltas * tokens.Scale})
+	return c.estimates.deltas.Estimate(c.head.Model, tokens.Size{tokens.Text: deltas * tokens.Scale})
 }
 
 // brokeOff is what the client is sent when the upstream breaks off in mid-stream.
@@ -148,7 +148,7 @@ func (c *call) answered(res streaming.Result) {
 		c.over(telemetry.Failed, "panic", u)
 		return
 	}
-	if c.head.background && c.later(res, u) {
+	if c.head.Background && c.later(res, u) {
 		u = noUsage
 		c.ending.estimated = false
 		c.ending.later = true
@@ -178,7 +178,7 @@ func (c *call) answered(res streaming.Result) {
 // other. One that broke off goes on at the upstream, unless it was seen to be gone.
 func (c *call) later(res streaming.Result, u governor.Usage) bool {
 	if c.owed == "" { // for a plain answer that is set later: see notedAnswer
-		return !res.Reported && !c.head.stream && res.Cause == streaming.Completed
+		return !res.Reported && !c.head.Stream && res.Cause == streaming.Completed
 	}
 	mine := false
 	c.failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.owed}, func(d *objects.Debt) bool {
@@ -215,7 +215,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
 	case c.route.open && res.Cause == streaming.Completed: // providers count no tokens of such models
-	case !c.head.stream || res.Cause == streaming.Completed || c.gone(): // 0 on routes whose calls produce no output tokens
+	case !c.head.Stream || res.Cause == streaming.Completed || c.gone(): // 0 on routes whose calls produce no output tokens
 		u.Output = c.pool.speed.produced(time.Since(c.try.began), c.req.Output)
 	}
 	return u
@@ -227,8 +227,8 @@ func (c *call) learn(res streaming.Result) {
 		return
 	}
 	u := res.Usage
-	c.estimates.prompts.Observe(c.head.model, c.promptSize(c.head), u.Input-c.head.referred.tokens)
-	c.estimates.deltas.Observe(c.head.model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
+	c.estimates.prompts.Observe(c.head.Model, c.head.Size(c.pool.DefaultMaxOutput), u.Input-c.head.Referred.Tokens)
+	c.estimates.deltas.Observe(c.head.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
 	c.pool.speed.observe(u.Output, time.Since(c.try.began))
 	if took := u.Input + u.Output; took > 0 {
 		c.pool.metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))

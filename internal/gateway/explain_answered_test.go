@@ -25,6 +25,8 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
+
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // explainSite is a gateway over real files, in front of a model server that takes its
@@ -139,13 +141,13 @@ const plainCall = `{"model":"m","messages":[],"max_tokens":100}`
 
 // weighed is what the gateway takes a body for that a tenant sends.
 func (s *explainSite) weighed(key, body string) int64 {
-	h, bad := readHead([]byte(body))
+	h, bad := head.Read([]byte(body))
 	if bad != nil {
 		s.t.Fatal(bad)
 	}
 	w := s.gateway.world.Load()
 	t, _, _ := w.snap.Lookup(key)
-	return w.estimates[t.Index].prompts.Estimate("m", h.prompt.Size)
+	return w.estimates[t.Index].prompts.Estimate("m", h.Prompt.Size)
 }
 
 // said is how a call ends, as far as the caller sees it.
@@ -321,9 +323,9 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 				body := plainCall
 				input := s.weighed("a", plainCall)
 				if tc.body != "" {
-					h, _ := readHead([]byte(tc.body))
+					h, _ := head.Read([]byte(tc.body))
 					body = tc.body
-					input = h.prompt.Least()
+					input = h.Prompt.Least()
 				}
 				who := "&tenant=a"
 				if strings.Contains(tc.query, "tenant=") {

@@ -136,7 +136,7 @@ func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true
 	m := c.pool.set.Members[t.index]
-	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.began, Probe: t.probe, Told: c.said, Model: c.head.model})
+	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.began, Probe: t.probe, Told: c.said, Model: c.head.Model})
 	if t.busy {
 		c.comeBack = time.Until(m.State(time.Now()).Retry)
 	}

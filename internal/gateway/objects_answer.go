@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
@@ -41,7 +42,7 @@ const mostShown = 1000
 func offspring(kind objects.Kind, raw string) []made {
 	var list []made
 	add := func(kind objects.Kind, v gjson.Result) {
-		if v.Type == gjson.String && isID(v.Str) && len(list) < mostShown {
+		if v.Type == gjson.String && objects.IsID(v.Str) && len(list) < mostShown {
 			list = append(list, made{kind: kind, id: strings.Clone(v.Str)})
 		}
 	}
@@ -67,7 +68,7 @@ func offspring(kind objects.Kind, raw string) []made {
 			add(objects.Container, item.Get("container_id"))
 			for i := range list[n:] {
 				list[n+i].size = tokens.Weigh([]byte(item.Raw))/tokens.Scale + 1
-				list[n+i].recalled = list[n+i].kind == objects.Container || looked[item.Get("type").Str]
+				list[n+i].recalled = list[n+i].kind == objects.Container || head.LooksUp(item.Get("type").Str)
 			}
 			return true
 		})
@@ -143,13 +144,13 @@ func (c *call) keepAnswer(body string) error {
 	list := offspring(c.route.shows, body)
 	if c.route.makes {
 		id := gjson.Get(body, "id")
-		if id.Type != gjson.String || !isID(id.Str) {
+		if id.Type != gjson.String || !objects.IsID(id.Str) {
 			return errUnreadable
 		}
 		// If the upstream reuses ids, it does not matter whose it was before.
 		_ = c.g.objects.Forget(objects.Key{Upstream: c.try.up.name, ID: id.Str})
 		kind := c.route.shows
-		if kind == objects.File && isBatch(c.head.purpose) {
+		if kind == objects.File && isBatch(c.head.Purpose) {
 			kind = objects.BatchFile
 		}
 		own := made{kind: kind, id: id.Str}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 )
 
@@ -20,22 +21,25 @@ func isBatch(purpose string) bool { return strings.EqualFold(strings.TrimSpace(p
 // not check.
 func isInference(url string) bool { return routes[strings.TrimPrefix(url, "/v1")] != nil }
 
+// calledBy is the route that a line calls; nil if it does not say.
+func calledBy(l *head.Line) *route { return routes[strings.TrimPrefix(l.URL, "/v1")] }
+
 // checkBatch checks a file of calls, and that a batch is made of a file that was checked.
 func (c *call) checkBatch() *refusal {
 	switch {
 	case c.r.Method != http.MethodPost:
-	case c.route.path == uploadsPath && isBatch(c.head.purpose):
+	case c.route.path == uploadsPath && isBatch(c.head.Purpose):
 		return invalid("purpose", "A file of calls cannot be uploaded in parts, for it could not be checked. Send it to /v1/files.")
-	case c.route.path == filesPath && isBatch(c.head.purpose):
+	case c.route.path == filesPath && isBatch(c.head.Purpose):
 		return c.checkCalls()
 	case c.route.path == batchesPath:
-		if !isInference(c.head.endpoint) {
-			return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.endpoint))+".")
+		if !isInference(c.head.Endpoint) {
+			return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.Endpoint))+".")
 		}
-		found, _ := references(c.body) // which have been checked
+		found, _ := head.References(c.body) // which have been checked
 		for _, ref := range found {
-			if ref.key == "input_file_id" && !c.isBatchFile(ref.id) {
-				return invalid(ref.key, "A batch is made of a file that was uploaded with purpose batch, and "+ref.id+" was not.")
+			if ref.Key == "input_file_id" && !c.isBatchFile(ref.ID) {
+				return invalid(ref.Key, "A batch is made of a file that was uploaded with purpose batch, and "+ref.ID+" was not.")
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -23,7 +24,7 @@ func (c *call) granted() *refusal {
 // sees reports whether the tenant may see an object. It gives the same answer for another tenant's
 // object and for one that does not exist.
 func (c *call) sees(upstream, id string) bool {
-	if !isID(id) {
+	if !objects.IsID(id) {
 		return false
 	}
 	e, ok := c.g.objects.Owner(objects.Key{Upstream: upstream, ID: id})
@@ -74,8 +75,8 @@ func noObject(param, id string) *refusal {
 // chooseHome finds the pool of a call to objects: the one whose upstream has them all, with the
 // tenant's default pool first; or the default for new objects and lists.
 func (c *call) chooseHome() *refusal {
-	if c.head.model != "" && !c.tenant.MayUse(c.head.model) {
-		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.model) + "."}
+	if c.head.Model != "" && !c.tenant.MayUse(c.head.Model) {
+		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.Model) + "."}
 	}
 	if len(c.at.ids) == 0 {
 		for _, p := range c.world.pools {
@@ -113,10 +114,10 @@ func (c *call) seesAll(p *poolSide) bool {
 // checkReferences refuses a query or body that refers to an object that the tenant may not see.
 func (c *call) checkReferences() *refusal {
 	switch {
-	case c.othersModel(c.head.model):
-		return noModel(c.head.model)
-	case strings.HasPrefix(c.head.model, "ft:"):
-		c.pin(c.head.model) // where it was tuned, if that is known
+	case c.othersModel(c.head.Model):
+		return noModel(c.head.Model)
+	case strings.HasPrefix(c.head.Model, "ft:"):
+		c.pin(c.head.Model) // where it was tuned, if that is known
 	}
 	switch {
 	case c.route.list:
@@ -124,7 +125,7 @@ func (c *call) checkReferences() *refusal {
 	case c.route.realtime:
 		return c.checkUpgrade()
 	}
-	if f := c.checkOthers(c.head.others); f != nil {
+	if f := c.checkOthers(c.head.Others); f != nil {
 		return f
 	}
 	if c.route.body == jsonBody {
@@ -137,30 +138,31 @@ func (c *call) checkReferences() *refusal {
 
 // checkWalk walks through a JSON body for ids of objects, and for models that stand deeper down.
 func (c *call) checkWalk() *refusal {
-	if !c.route.toObjects() && c.route.path != responsesPath && !mayRefer(c.body) {
+	if !c.route.toObjects() && c.route.path != responsesPath && !head.MayRefer(c.body) {
 		return nil
 	}
-	w := walk{body: c.body}
 	deeper := ""
+	var member func(key, text string, depth int)
 	if c.mayNameDeeper() {
-		w.member = func(key, text string, depth int) {
+		member = func(key, text string, depth int) {
 			if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !c.mayUse(text) {
 				deeper = text
 			}
 		}
 	}
-	if err := w.run(); err != nil {
-		return invalid(err.param, err.what)
+	found, err := head.Walk(c.body, member)
+	if err != nil {
+		return unreadable(err)
 	}
 	if deeper != "" {
 		return mayNot(c.tenant.Name, "model", deeper)
 	}
-	for _, ref := range w.found {
-		if !c.pin(ref.id) {
-			return noObject(ref.key, ref.id)
+	for _, ref := range found {
+		if !c.pin(ref.ID) {
+			return noObject(ref.Key, ref.ID)
 		}
 	}
-	c.weighReferences(c.head, w.found)
+	c.head.Weigh(found, c.sizeOf)
 	return nil
 }
 

@@ -31,12 +31,12 @@ const imagesPath = "/images/generations"
 // checkBackground refuses answers that come later where nobody could be charged for them.
 func (c *call) checkBackground() *refusal {
 	switch {
-	case c.head.backdrop && c.route.path != imagesPath:
+	case c.head.Backdrop && c.route.path != imagesPath:
 		return invalid("background", "background must be true or false.")
-	case !c.head.background:
+	case !c.head.Background:
 	case c.route.path != responsesPath:
 		return invalid("background", "background: true is for /v1/responses only.")
-	case c.head.unstored:
+	case c.head.Unstored:
 		return invalid("background", "background: true needs store: true, or nobody could ask for the answer.")
 	}
 	return nil
@@ -46,8 +46,8 @@ func (c *call) checkBackground() *refusal {
 func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
-		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.model, c.dearest), Input: input, Bound: max(c.req.Output, c.batch.output),
-		Streams: kind == objects.Response && c.head.stream,
+		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.Model, c.dearest), Input: input, Bound: max(c.req.Output, c.batch.output),
+		Streams: kind == objects.Response && c.head.Stream,
 	})
 	if err != nil {
 		c.failure = err
@@ -59,12 +59,12 @@ func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 // or the whole answer shows it, and before the client sees that.
 func (c *call) oweBackground(response gjson.Result) {
 	charged := c.ending.done && c.ending.usage != noUsage // a plain answer that told its usage, or broke off
-	if !c.head.background || c.owed != "" || charged {
+	if !c.head.Background || c.owed != "" || charged {
 		return
 	}
 	id := response.Get("id").Str
 	switch {
-	case isID(id) && !ended[response.Get("status").Str] && c.owe(objects.Response, id, c.req.Input):
+	case objects.IsID(id) && !ended[response.Get("status").Str] && c.owe(objects.Response, id, c.req.Input):
 		c.owed = id
 	case c.ending.later: // its usage will not be told
 		u := c.guess()
@@ -151,7 +151,7 @@ func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) boo
 // gateway asks for one of them.
 func (c *call) lookAfter() {
 	kind := objects.Batch
-	if c.head.background {
+	if c.head.Background {
 		kind = objects.Response
 	} else if !c.route.makes || c.route.shows != kind {
 		return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -100,7 +101,7 @@ func (c *call) fetchPage(ctx context.Context, p page, cursor string) (listPage, 
 	if err != nil {
 		return listPage{}, err
 	}
-	if wellFormed(body) != nil {
+	if head.WellFormed(body) != nil {
 		return listPage{}, errUnreadable
 	}
 	return parsePage(string(body))

@@ -14,12 +14,12 @@ import (
 
 // shows reports whether the answer to a call of inference may show something to which later calls
 // can refer.
-func (c *call) shows() bool { return c.route.path == responsesPath || c.head.audio }
+func (c *call) shows() bool { return c.route.path == responsesPath || c.head.Audio }
 
 // noteSound records the audio in a chat answer, or in a chunk of one. part is "message" or "delta".
 func (c *call) noteSound(answer gjson.Result, part string) {
 	answer.Get("choices").ForEach(func(_, choice gjson.Result) bool {
-		if id := choice.Get(part + ".audio.id"); id.Type == gjson.String && isID(id.Str) {
+		if id := choice.Get(part + ".audio.id"); id.Type == gjson.String && objects.IsID(id.Str) {
 			c.noteAll([]made{{kind: objects.Item, id: strings.Clone(id.Str), recalled: true}})
 		}
 		return true
@@ -29,7 +29,7 @@ func (c *call) noteSound(answer gjson.Result, part string) {
 // note records a response, or a part of it that an event shows, before the client can know of it.
 // It is written to disk a moment later: what a crash loses is only hidden.
 func (c *call) note(response string) {
-	if id := gjson.Get(response, "id"); id.Type == gjson.String && isID(id.Str) {
+	if id := gjson.Get(response, "id"); id.Type == gjson.String && objects.IsID(id.Str) {
 		size := responseSize(gjson.Get(response, "usage"))
 		c.noteAll([]made{{kind: objects.Response, id: strings.Clone(id.Str), size: size}})
 	}
@@ -39,7 +39,7 @@ func (c *call) note(response string) {
 
 func (c *call) noteAll(list []made) {
 	for _, m := range list {
-		if c.head.unstored && !m.recalled { // nobody can ask for it later
+		if c.head.Unstored && !m.recalled { // nobody can ask for it later
 			continue
 		}
 		key := objects.Key{Upstream: c.try.up.name, ID: m.id}

@@ -116,29 +116,13 @@ func (s *shape) match(elements []string) (ids []string, ok bool) {
 			if e != elements[i] {
 				return nil, false
 			}
-		case !isID(elements[i]):
+		case !objects.IsID(elements[i]):
 			return nil, false
 		default:
 			ids = append(ids, elements[i])
 		}
 	}
 	return ids, true
-}
-
-// isID reports whether a string can be the id of an object and nothing else: it must not lead out
-// of its place in a path.
-func isID(s string) bool {
-	if s == "" || len(s) > 256 || s == "." || s == ".." {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == ':', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // ObjectRoutes lists the routes that policies grant beyond inference and models, as

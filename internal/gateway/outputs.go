@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // outputs learns how many tokens answers have where nothing bounds them: pictures, speech,
@@ -46,30 +47,30 @@ func (o *outputs) observe(kind lengths.Kind, output int64) {
 }
 
 // outputKind is the kind of a call's answer. One model may serve several routes.
-func (c *call) outputKind(r *route, h *head) lengths.Kind {
-	return lengths.Kind{Tenant: c.tenant.Name, Tier: c.tenant.Tier, Model: r.path + " " + h.model}
+func (c *call) outputKind(r *route, h *head.Head) lengths.Kind {
+	return lengths.Kind{Tenant: c.tenant.Name, Tier: c.tenant.Tier, Model: r.path + " " + h.Model}
 }
 
 // mostOutput is how many tokens the answer to a call of a route may have: by the call's own bound, else
 // as calls of its kind have shown, and by the pool's default while nothing is known.
-func (c *call) mostOutput(r *route, h *head) int64 {
+func (c *call) mostOutput(r *route, h *head.Head) int64 {
 	switch {
 	case r.open:
-		return h.copies * c.world.outputs.most(c.outputKind(r, h), c.pool.DefaultMaxOutput)
+		return h.Copies * c.world.outputs.most(c.outputKind(r, h), c.pool.DefaultMaxOutput)
 	case r.bounds == nil:
 		return 0
 	}
-	bound := h.bound(r)
+	bound := h.Bound(r.bounds)
 	if bound == 0 {
 		bound = c.pool.DefaultMaxOutput
 	}
-	return h.copies * bound
+	return h.Copies * bound
 }
 
 // learnOutput learns from a whole answer. One that reports nothing is charged no output, so that
 // none is held for the next ones either.
 func (c *call) learnOutput(output int64) {
 	if c.route.open {
-		c.world.outputs.observe(c.outputKind(c.route, c.head), output/max(1, c.head.copies))
+		c.world.outputs.observe(c.outputKind(c.route, c.head), output/max(1, c.head.Copies))
 	}
 }

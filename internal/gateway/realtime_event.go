@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -19,16 +20,10 @@ var errRefusedEvent = errors.New("an event was refused")
 // checkEvent reads an event of the client, whichever kind of frame it came in. It refuses what a client
 // may not say: what servers read differently, to continue with another model than the one that
 // was admitted, and to refer to objects that are not its own.
-func (c *call) checkEvent(text []byte) (*clientEvent, *refusal) {
-	if err := wellFormed(text); err != nil {
-		return nil, invalid("", "An event must be one JSON object: "+err.what)
-	}
-	if !gjson.ParseBytes(text).IsObject() {
-		return nil, invalid("", "An event must be a JSON object.")
-	}
-	event, err := readEvent(text)
+func (c *call) checkEvent(text []byte) (*head.Event, *refusal) {
+	event, err := head.ReadEvent(text)
 	if err != nil {
-		return nil, invalid(err.param, err.what)
+		return nil, unreadable(err)
 	}
 	return event, c.checkMembers(text)
 }
@@ -36,18 +31,17 @@ func (c *call) checkEvent(text []byte) (*clientEvent, *refusal) {
 // checkMembers checks the models and objects that an event names, wherever they stand in it.
 func (c *call) checkMembers(text []byte) *refusal {
 	var f *refusal
-	w := walk{body: text}
-	w.member = func(key, value string, depth int) {
+	found, err := head.Walk(text, func(key, value string, depth int) {
 		if f == nil {
 			f = c.checkMember(key, value, depth)
 		}
+	})
+	if err != nil {
+		return unreadable(err)
 	}
-	if err := w.run(); err != nil {
-		return invalid(err.param, err.what)
-	}
-	for _, ref := range w.found {
-		if f == nil && ref.key != "id" && !c.sees(c.try.up.name, ref.id) { // items belong to the session
-			f = noObject(ref.key, ref.id)
+	for _, ref := range found {
+		if f == nil && ref.Key != "id" && !c.sees(c.try.up.name, ref.ID) { // items belong to the session
+			f = noObject(ref.Key, ref.ID)
 		}
 	}
 	return f
@@ -58,13 +52,13 @@ func (c *call) checkMembers(text []byte) *refusal {
 func (c *call) checkMember(key, value string, depth int) *refusal {
 	switch {
 	case strings.EqualFold(key, "model"):
-		if value == c.head.model || depth > 2 && (value == "{" || c.mayUse(value)) {
+		if value == c.head.Model || depth > 2 && (value == "{" || c.mayUse(value)) {
 			return nil
 		}
 		if depth > 2 {
 			return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
 		}
-		return invalid("model", "This session was opened for the model "+quoted(c.head.model)+", and stays with it. Open another one for "+quoted(brief(value))+".")
+		return invalid("model", "This session was opened for the model "+quoted(c.head.Model)+", and stays with it. Open another one for "+quoted(brief(value))+".")
 	case strings.EqualFold(key, "conversation") && value != "auto" && value != "none":
 		return invalid("conversation", "conversation must be auto or none.")
 	}
@@ -90,7 +84,7 @@ func (f *refusal) realtimeEvent() []byte {
 // revoked refuses to go on with a key that could not open the session any more.
 func (c *call) revoked() *refusal {
 	t, k, ok := c.g.world.Load().snap.LookupHash(c.key.Hash)
-	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.model) {
+	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.Model) {
 		return nil
 	}
 	return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key may not use this any more."}

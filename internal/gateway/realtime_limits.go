@@ -10,35 +10,36 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // limited applies the tenant's limits to an event of the client, and returns why it is not passed on.
-func (s *session) limited(ctx context.Context, e *clientEvent) *refusal {
+func (s *session) limited(ctx context.Context, e *head.Event) *refusal {
 	s.clamp(e)
 	s.noteTurns(e)
-	switch e.kind {
-	case kindCreate:
+	switch e.Kind {
+	case head.EventCreate:
 		return s.ask(ctx, e)
-	case kindAppend, kindCommit:
+	case head.EventAppend, head.EventCommit:
 		return s.overLimit()
 	}
 	return nil
 }
 
 // clamp keeps the responses of an event within the tenant's max_output_tokens.
-func (s *session) clamp(e *clientEvent) {
+func (s *session) clamp(e *head.Event) {
 	most := s.c.tenant.MaxOutputTokens
 	if most > 0 {
-		e.clamp(most)
+		e.Clamp(most)
 	}
-	bound, known := e.bound()
+	bound, known := e.Bound()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case e.kind == kindUpdate && known:
+	case e.Kind == head.EventUpdate && known:
 		s.bound = bound
-	case e.kind == kindCreate && !known && most > 0:
-		e.add(s.boundName, s.bound)
+	case e.Kind == head.EventCreate && !known && most > 0:
+		e.AddBound(s.boundName, s.bound)
 	}
 }
 
@@ -73,7 +74,7 @@ func (s *session) overLimit() *refusal {
 // spent reports why a budget has no room for anything more; nil if it has.
 func (s *session) spent() *refusal {
 	req := s.c.req
-	req.Model = s.c.head.model
+	req.Model = s.c.head.Model
 	o, known := s.c.g.gov.Explain(req)
 	if !known || s.c.tenant.Shadow || o.Refused == nil || o.Refused.Reason != governor.ReasonBudget {
 		return nil
@@ -88,10 +89,10 @@ const complainEvery = time.Second
 // holdBack tells the client that an event is not passed on. After a spent budget the session ends.
 func (s *session) holdBack(ctx context.Context, kind string, f *refusal) error {
 	now := time.Now()
-	if kind == kindAppend && now.Sub(s.complained) < complainEvery {
+	if kind == head.EventAppend && now.Sub(s.complained) < complainEvery {
 		return nil
 	}
-	if kind == kindAppend {
+	if kind == head.EventAppend {
 		s.complained = now
 	}
 	return s.refuse(ctx, f)

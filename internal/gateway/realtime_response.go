@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // Each response of a session is a call with a lease of its own, held at what the response may take. To
@@ -33,12 +34,12 @@ type response struct {
 }
 
 // ask holds what a response may take that the client asks for. It waits as long as the tenant may.
-func (s *session) ask(ctx context.Context, e *clientEvent) *refusal {
-	r := &response{ask: e.id}
-	output, bounded := e.bound()
+func (s *session) ask(ctx context.Context, e *head.Event) *refusal {
+	r := &response{ask: e.ID}
+	output, bounded := e.Bound()
 	s.mu.Lock()
 	full := len(s.open) >= mostOpen
-	r.prompt = s.promptLocked(tokens.Measure(e.text).Size)
+	r.prompt = s.promptLocked(tokens.Measure(e.Text).Size)
 	if !bounded {
 		output = s.bound
 	}
@@ -61,7 +62,7 @@ func (s *session) hold(ctx context.Context, r *response, output int64, wait *tim
 		output = s.c.pool.DefaultMaxOutput
 	}
 	req := s.c.req
-	req.Model = s.c.head.model
+	req.Model = s.c.head.Model
 	req.Input = r.prompt
 	req.Output = output
 	req.MaxWait = wait
@@ -253,7 +254,7 @@ func (s *session) took(u governor.Usage) {
 
 // promptLocked estimates the prompt of the next response, given the size of what only that one adds.
 func (s *session) promptLocked(more tokens.Size) int64 {
-	return s.heard + s.c.estimates.prompts.Estimate(s.c.head.model, s.said.Plus(more))
+	return s.heard + s.c.estimates.prompts.Estimate(s.c.head.Model, s.said.Plus(more))
 }
 
 // unfinished is what a response took whose usage nobody will report.
@@ -262,13 +263,13 @@ func (s *session) unfinished(r *response) governor.Usage {
 }
 
 // noteSaid notes what an event of the client adds to the prompts of responses.
-func (s *session) noteSaid(e *clientEvent) {
+func (s *session) noteSaid(e *head.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.kind == kindAppend {
-		s.said[tokens.Sound] += int64(len(e.text)) * tokens.Scale / soundBytes
+	if e.Kind == head.EventAppend {
+		s.said[tokens.Sound] += int64(len(e.Text)) * tokens.Scale / soundBytes
 	} else {
-		s.said = s.said.Plus(tokens.Measure(e.text).Size)
+		s.said = s.said.Plus(tokens.Measure(e.Text).Size)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
 )
@@ -288,7 +289,7 @@ func (s *session) fromClient(ctx context.Context) error {
 			return ctx.Err()
 		}
 		f := s.c.revoked()
-		var event *clientEvent
+		var event *head.Event
 		if f == nil {
 			event, f = s.c.checkEvent(text)
 		}
@@ -297,13 +298,13 @@ func (s *session) fromClient(ctx context.Context) error {
 			return errRefusedEvent
 		}
 		if f := s.limited(ctx, event); f != nil {
-			if err := s.holdBack(ctx, event.kind, f); err != nil {
+			if err := s.holdBack(ctx, event.Kind, f); err != nil {
 				return err
 			}
 			continue
 		}
 		s.noteSaid(event)
-		if err := s.write(ctx, s.upstream, kind, event.passed()); err != nil {
+		if err := s.write(ctx, s.upstream, kind, event.Edited()); err != nil {
 			return err
 		}
 	}

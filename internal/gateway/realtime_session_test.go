@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // A response that a hang-up leaves unfinished is charged by estimate, and not once more
@@ -12,7 +14,7 @@ import (
 func TestRealtimeIsSettledOnce(t *testing.T) {
 	g := newGateway(t, before, answerOK)
 	w := g.world.Load()
-	c := &call{g: g, world: w, r: httptest.NewRequest("GET", "/v1/realtime?model=m", nil), id: "id", head: &head{model: "m", copies: 1}, admitted: time.Now()}
+	c := &call{g: g, world: w, r: httptest.NewRequest("GET", "/v1/realtime?model=m", nil), id: "id", head: &head.Head{Model: "m", Copies: 1}, admitted: time.Now()}
 	c.w.reset(httptest.NewRecorder(), time.Minute)
 	c.tenant, _ = w.snap.TenantByName("acme")
 	c.estimates, c.route = w.estimates[c.tenant.Index], find(c.r).route

@@ -8,6 +8,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // A server that detects voice activity begins a response when the user stops speaking, without being
@@ -44,10 +46,9 @@ func (s *session) greet(ctx context.Context, text []byte) error {
 	if most := s.c.tenant.MaxOutputTokens; most > 0 {
 		members = append(members, `"`+bound+`":`+strconv.FormatInt(most, 10))
 	}
-	event := &clientEvent{text: []byte(input.Raw)}
-	if event.readTurns(gjson.Parse(input.Raw)) == nil && event.turns[0].responds {
-		s.noteTurns(event)
-		turns := `"turn_detection":` + string(event.passed())
+	if instead, responds := head.LeaveDetection(input.Raw); responds {
+		s.setResponds(true)
+		turns := `"turn_detection":` + string(instead)
 		if !beta {
 			turns = `"audio":{"input":{` + turns + `}}`
 		}
@@ -115,13 +116,17 @@ func (s *session) cancel(ctx context.Context, id string) error {
 }
 
 // noteTurns takes over how the session is to detect turns.
-func (s *session) noteTurns(e *clientEvent) {
-	e.leaveToGateway()
+func (s *session) noteTurns(e *head.Event) {
+	if responds, known := e.LeaveTurns(); known {
+		s.setResponds(responds)
+	}
+}
+
+// setResponds notes whether the gateway is to respond to turns.
+func (s *session) setResponds(responds bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range e.turns {
-		s.responds = t.responds
-	}
+	s.responds = responds
 }
 
 // noteTurn notes that the user's turn is over. Audio that the client commits by itself is no turn.
@@ -151,10 +156,10 @@ func (s *session) fromTurns(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		f := s.ask(ctx, &clientEvent{text: []byte("{}"), kind: kindCreate, id: ownTurn})
+		f := s.ask(ctx, &head.Event{Text: []byte("{}"), Kind: head.EventCreate, ID: ownTurn})
 		var err error
 		if f == nil {
-			err = s.tell(ctx, kindCreate, ownTurn, "")
+			err = s.tell(ctx, head.EventCreate, ownTurn, "")
 		} else {
 			err = s.refuse(ctx, f)
 		}

@@ -49,7 +49,7 @@ func (c *call) summary() summary {
 		s.pool = c.pool.Name
 	}
 	if c.head != nil {
-		s.model = brief(c.head.model)
+		s.model = brief(c.head.Model)
 	}
 	if f := c.turned; f != nil {
 		s.outcome = telemetry.Refused
@@ -121,7 +121,7 @@ func (c *call) logLine(s *summary, unlogged int64) {
 
 // ran adds how the call went.
 func (c *call) ran(l line) line {
-	if c.head != nil && c.head.stream {
+	if c.head != nil && c.head.Stream {
 		l = append(l, slog.Bool("stream", true))
 	}
 	if c.tries > 0 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -37,7 +38,7 @@ type route struct {
 	body    bodyKind
 	// bounds are the route's names for the bound on the length of an answer, the one to add first;
 	// none if no tokens are produced, or on open routes. Names that only other routes have bound nothing here.
-	bounds []bound
+	bounds []head.Bound
 	// chunked routes have stream_options, and its extra usage chunk.
 	chunked bool
 	// open routes produce tokens, and nothing in a call bounds how many.
@@ -66,9 +67,9 @@ func (r *route) toObjects() bool { return r.grant != tenants.RouteInference }
 var routes = func() map[string]*route {
 	m := map[string]*route{}
 	for _, r := range []route{
-		{path: "/chat/completions", bounds: []bound{maxCompletionTokens, maxTokens}, chunked: true},
-		{path: "/completions", bounds: []bound{maxTokens}, chunked: true},
-		{path: "/responses", bounds: []bound{maxOutputTokens}, dialect: openAIResponses},
+		{path: "/chat/completions", bounds: []head.Bound{head.MaxCompletionTokens, head.MaxTokens}, chunked: true},
+		{path: "/completions", bounds: []head.Bound{head.MaxTokens}, chunked: true},
+		{path: "/responses", bounds: []head.Bound{head.MaxOutputTokens}, dialect: openAIResponses},
 		{path: "/embeddings"},
 		{path: "/moderations", anyModel: true},
 		{path: imagesPath, anyModel: true, open: true},
@@ -77,7 +78,7 @@ var routes = func() map[string]*route {
 		{path: "/audio/speech", open: true},
 		{path: "/audio/transcriptions", body: formBody, files: tokens.Sound, open: true},
 		{path: "/audio/translations", body: formBody, files: tokens.Sound, open: true},
-		{path: "/messages", bounds: []bound{maxTokens}, dialect: anthropic},
+		{path: "/messages", bounds: []head.Bound{head.MaxTokens}, dialect: anthropic},
 		{path: "/messages/count_tokens", dialect: anthropic, free: true},
 	} {
 		r.grant = tenants.RouteInference

@@ -51,7 +51,7 @@ func (c *call) spanOfTry(t *try) *tracing.Try {
 	}
 	return c.spans.Try(tracing.Target{
 		Number: c.tries, Upstream: t.up.name, Kind: t.up.kind, Base: &t.up.base, Method: c.r.Method, Route: c.route.path,
-		Model: c.realModel(), Stream: c.head.stream, MaxTokens: c.head.bound(c.route), Choices: c.head.copies,
+		Model: c.realModel(), Stream: c.head.Stream, MaxTokens: c.head.Bound(c.route.bounds), Choices: c.head.Copies,
 	})
 }
 

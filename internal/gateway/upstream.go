@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -97,7 +98,7 @@ func (u *upstream) serves(r *route, model string) bool {
 	case u.kind == tenants.Azure && (r.dialect == anthropic || notAzure[r.path]):
 		return false
 	}
-	return !u.deployments || !byDeployment[r.path] || isID(model) // it becomes a part of the path
+	return !u.deployments || !byDeployment[r.path] || objects.IsID(model) // it becomes a part of the path
 }
 
 // url is the address of a path below /v1 at the upstream. The query is written anew, so that it has
@@ -179,7 +180,7 @@ func (c *call) servedByNone() *refusal {
 	}
 	return &refusal{
 		status: http.StatusNotFound, code: codeNotFound,
-		message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + brief(c.r.URL.Path) + " for " + quoted(brief(c.head.model)) +
+		message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + brief(c.r.URL.Path) + " for " + quoted(brief(c.head.Model)) +
 			": it has " + strings.Join(kinds, ", ") + ".",
 	}
 }

@@ -4,24 +4,25 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // checkOthers refuses models that the caller is not granted, or that another pool limits.
-func (c *call) checkOthers(list []other) *refusal {
+func (c *call) checkOthers(list []head.Other) *refusal {
 	for _, o := range list {
-		p, served := c.world.snap.PoolOf(o.model)
+		p, served := c.world.snap.PoolOf(o.Model)
 		switch {
-		case o.instead && !served:
-			return noModel(o.model)
-		case !c.mayUse(o.model):
-			return mayNot(c.tenant.Name, o.param, o.model)
-		case c.world.snap.RealModel(o.model) != o.model:
-			return invalid(o.param, quoted(brief(o.model))+" is another name of a model here, which the provider does not know. Name the model itself.")
-		case o.instead && c.world.pools[p.Index] != c.pool:
-			return invalid(o.param, quoted(brief(o.model))+" is of another pool than the model that you ask for, and cannot stand in for it.")
+		case o.Instead && !served:
+			return noModel(o.Model)
+		case !c.mayUse(o.Model):
+			return mayNot(c.tenant.Name, o.Param, o.Model)
+		case c.world.snap.RealModel(o.Model) != o.Model:
+			return invalid(o.Param, quoted(brief(o.Model))+" is another name of a model here, which the provider does not know. Name the model itself.")
+		case o.Instead && c.world.pools[p.Index] != c.pool:
+			return invalid(o.Param, quoted(brief(o.Model))+" is of another pool than the model that you ask for, and cannot stand in for it.")
 		}
 	}
-	if c.head.falls && len(c.head.others) == 0 {
+	if c.head.FallsBack && len(c.head.Others) == 0 {
 		return invalid("route", "With route: \"fallback\" the provider chooses a model. Name in models which ones it may use.")
 	}
 	return nil
@@ -40,10 +41,10 @@ func (c *call) price() (dearest governor.Price) {
 			dearest.Output = max(dearest.Output, p.Output)
 		}
 	}
-	at(c.head.model)
-	for _, o := range c.head.others {
-		if o.instead {
-			at(o.model)
+	at(c.head.Model)
+	for _, o := range c.head.Others {
+		if o.Instead {
+			at(o.Model)
 		}
 	}
 	return dearest

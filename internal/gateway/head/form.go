@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"slices"
@@ -12,12 +12,12 @@ import (
 
 // readForm reads a multipart body and its governed fields, each of which may be there at most once, and
 // under no other name that a server could take for it.
-func readForm(body []byte, contentType string) (*head, *form.Form, *badRequest) {
+func ReadForm(body []byte, contentType string) (*Head, *form.Form, *Error) {
 	f, problem := form.Parse(body, contentType)
 	if problem != nil {
-		return nil, nil, bad(problem.Field, "%s", problem.What)
+		return nil, nil, &Error{problem.Field, problem.What}
 	}
-	h := &head{copies: 1}
+	h := &Head{Copies: 1, isForm: true}
 	var seen []string
 	for i := range f.Parts {
 		if err := h.readPart(&f.Parts[i], &seen); err != nil {
@@ -29,7 +29,7 @@ func readForm(body []byte, contentType string) (*head, *form.Form, *badRequest) 
 
 // readPart takes a governed field over, and weighs the others: texts as they are, files by their
 // length.
-func (h *head) readPart(part *form.Part, seen *[]string) *badRequest {
+func (h *Head) readPart(part *form.Part, seen *[]string) *Error {
 	if formRefers(part.Name) {
 		return bad(part.Name, "The field %q is not supported in a form.", part.Name)
 	}
@@ -37,7 +37,7 @@ func (h *head) readPart(part *form.Part, seen *[]string) *badRequest {
 		if naming[known] != nil {
 			return bad(part.Name, "The field %q is not supported in a form.", part.Name)
 		}
-		var err *badRequest
+		var err *Error
 		*seen, err = oneOf(*seen, part.Name, known)
 		if err != nil {
 			return err
@@ -54,20 +54,20 @@ func (h *head) readPart(part *form.Part, seen *[]string) *badRequest {
 var formFields = []string{"model", "stream", "purpose", "n"}
 
 // readFormField reads such a field.
-func (h *head) readFormField(part *form.Part) *badRequest {
+func (h *Head) readFormField(part *form.Part) *Error {
 	name := part.Name
 	value := string(part.Content)
 	if part.IsFile() {
 		return bad(name, "%s must be a text, not a file.", name)
 	}
-	if value == "" || len(value) > 256 || !utf8.ValidString(value) || strings.ContainsFunc(value, isControl) {
+	if value == "" || len(value) > maxName || !utf8.ValidString(value) || strings.ContainsFunc(value, isControl) {
 		return bad(name, "%s must be 1 to 256 bytes of plain text.", name)
 	}
 	switch name {
 	case "model":
-		h.model = value
+		h.Model = value
 	case "purpose":
-		h.purpose = value
+		h.Purpose = value
 	case "stream":
 		return h.readFormStream(part, value)
 	case "n":
@@ -75,43 +75,30 @@ func (h *head) readFormField(part *form.Part) *badRequest {
 		if err != nil || n < 1 || n > maxN || strconv.FormatInt(n, 10) != value {
 			return bad(name, "n must be a whole number from 1 to %d, not %s.", maxN, strconv.Quote(value))
 		}
-		h.copies = n
+		h.Copies = n
 	}
 	return nil
 }
 
 // readFormStream reads true and false as they are written by some languages, and passes on one spelling.
-func (h *head) readFormStream(part *form.Part, value string) *badRequest {
+func (h *Head) readFormStream(part *form.Part, value string) *Error {
 	value = strings.ToLower(value)
 	if value != "true" && value != "false" {
 		return bad("stream", "stream must be true or false, not %s.", strconv.Quote(value))
 	}
-	h.stream = value == "true"
+	h.Stream = value == "true"
 	part.Content = []byte(value)
 	return nil
 }
 
 // weighPart weighs a field that decides nothing.
-func (h *head) weighPart(part *form.Part) {
+func (h *Head) weighPart(part *form.Part) {
 	if part.IsFile() {
 		h.files++
 		h.bytes += int64(len(part.Content))
 		return
 	}
-	h.prompt.Size[tokens.Text] += tokens.Weigh(part.Content)
-}
-
-// weighFiles weighs the files of a form as what the route takes them for.
-func (h *head) weighFiles(kind tokens.Kind) {
-	size := &h.prompt.Size
-	switch kind {
-	case tokens.Image:
-		size[tokens.Image] += tokens.Pictures(h.files)
-	case tokens.Sound:
-		size[tokens.Sound] += tokens.SoundOf(h.bytes)
-	default:
-		size[tokens.Text] += tokens.DocumentOf(h.bytes)
-	}
+	h.Prompt.Size[tokens.Text] += tokens.Weigh(part.Content)
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"strconv"
@@ -9,24 +9,24 @@ import (
 
 // How the governed fields of a body are read, each by its own rule.
 
-func (h *head) readModel(v gjson.Result) *badRequest {
-	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
+func (h *Head) readModel(v gjson.Result) *Error {
+	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
 		return bad("model", "model must be a string of 1 to 256 bytes, not %s.", show(v))
 	}
-	h.model = strings.Clone(v.Str)
-	h.modelAt = field{present: true, start: v.Index, end: v.Index + len(v.Raw)}
+	h.Model = strings.Clone(v.Str)
+	h.modelAt = fieldAt(v)
 	return nil
 }
 
-func (h *head) readStream(v gjson.Result) *badRequest {
+func (h *Head) readStream(v gjson.Result) *Error {
 	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
 		return bad("stream", "stream must be true or false, not %s.", show(v))
 	}
-	h.stream = v.Type == gjson.True
+	h.Stream = v.Type == gjson.True
 	return nil
 }
 
-func (h *head) readBound(b bound, v gjson.Result) *badRequest {
+func (h *Head) readBound(b Bound, v gjson.Result) *Error {
 	f, err := readCount(boundKeys[b], v)
 	h.bounds[b] = f
 	return err
@@ -34,7 +34,7 @@ func (h *head) readBound(b bound, v gjson.Result) *badRequest {
 
 // readPrompt counts the prompts of a completions call: each element of an array of texts or of
 // token lists gets an answer of its own.
-func (h *head) readPrompt(v gjson.Result) *badRequest {
+func (h *Head) readPrompt(v gjson.Result) *Error {
 	if !v.IsArray() {
 		return nil
 	}
@@ -51,72 +51,72 @@ func (h *head) readPrompt(v gjson.Result) *badRequest {
 	return nil
 }
 
-func (h *head) readBackground(v gjson.Result) *badRequest {
-	h.backdrop = v.Type == gjson.String
-	if h.backdrop {
+func (h *Head) readBackground(v gjson.Result) *Error {
+	h.Backdrop = v.Type == gjson.String
+	if h.Backdrop {
 		return nil
 	}
 	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
 		return bad("background", "background must be true or false, not %s.", show(v))
 	}
-	h.background = v.Type == gjson.True
+	h.Background = v.Type == gjson.True
 	return nil
 }
 
-func (h *head) readStore(v gjson.Result) *badRequest {
+func (h *Head) readStore(v gjson.Result) *Error {
 	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
 		return bad("store", "store must be true or false, not %s.", show(v))
 	}
-	h.unstored = v.Type == gjson.False
+	h.Unstored = v.Type == gjson.False
 	return nil
 }
 
 // readConversation refuses to name a conversation: it could be another tenant's, since the routes
 // that make conversations are not governed.
-func (h *head) readConversation(v gjson.Result) *badRequest {
+func (h *Head) readConversation(v gjson.Result) *Error {
 	if v.Type == gjson.Null {
 		return nil
 	}
 	return bad("conversation", "conversation: %s is not supported. Use previous_response_id.", show(v))
 }
 
-func (h *head) readEndpoint(v gjson.Result) *badRequest {
+func (h *Head) readEndpoint(v gjson.Result) *Error {
 	if v.Type != gjson.String {
 		return bad("endpoint", "endpoint must be a string, not %s.", show(v))
 	}
-	h.endpoint = strings.Clone(v.Str)
+	h.Endpoint = strings.Clone(v.Str)
 	return nil
 }
 
 // readIntegrations refuses integrations of fine-tuning jobs: a job reports to them with the
 // account's credentials, wherever the caller wants.
-func (h *head) readIntegrations(v gjson.Result) *badRequest {
+func (h *Head) readIntegrations(v gjson.Result) *Error {
 	if v.Type == gjson.Null || v.IsArray() && isEmpty(v) {
 		return nil
 	}
 	return bad("integrations", "integrations: %s is not supported.", show(v))
 }
 
-func (h *head) readPurpose(v gjson.Result) *badRequest {
-	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
+func (h *Head) readPurpose(v gjson.Result) *Error {
+	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
 		return bad("purpose", "purpose must be a string of 1 to 256 bytes, not %s.", show(v))
 	}
-	h.purpose = strings.Clone(v.Str)
+	h.Purpose = strings.Clone(v.Str)
 	return nil
 }
 
-func (h *head) readCopies(name string, v gjson.Result) *badRequest {
+func (h *Head) readCopies(name string, v gjson.Result) *Error {
 	f, err := readCount(name, v)
 	if err == nil && f.value > maxN {
 		return bad(name, "%s must be at most %d, not %d.", name, maxN, f.value)
 	}
-	h.copies = max(h.copies, f.value)
+	h.Copies = max(h.Copies, f.value)
 	return err
 }
 
 // readCount reads a whole number from 1 on. null counts as not given.
-func readCount(name string, v gjson.Result) (field, *badRequest) {
-	f := field{present: true, start: v.Index, end: v.Index + len(v.Raw)}
+func readCount(name string, v gjson.Result) (field, *Error) {
+	f := fieldAt(v)
 	if v.Type == gjson.Null {
 		return f, nil
 	}
@@ -131,11 +131,9 @@ func readCount(name string, v gjson.Result) (field, *badRequest) {
 	return f, nil
 }
 
-func (h *head) readStreamOptions(v gjson.Result) *badRequest {
+func (h *Head) readStreamOptions(v gjson.Result) *Error {
 	so := &h.streamOptions
-	so.present = true
-	so.start = v.Index
-	so.end = v.Index + len(v.Raw)
+	so.field = fieldAt(v)
 	if v.Type == gjson.Null {
 		return nil
 	}
@@ -144,7 +142,7 @@ func (h *head) readStreamOptions(v gjson.Result) *badRequest {
 	}
 	so.open = v.Index + 1
 	so.empty = true
-	var problem *badRequest
+	var problem *Error
 	h.each(v, func(key, value gjson.Result) bool {
 		so.empty = false
 		if !strings.EqualFold(key.Str, "include_usage") {
@@ -158,7 +156,7 @@ func (h *head) readStreamOptions(v gjson.Result) *badRequest {
 		case value.Type != gjson.True && value.Type != gjson.False && value.Type != gjson.Null:
 			problem = bad("stream_options", "include_usage must be true or false, not %s.", show(value))
 		}
-		so.usageField = field{present: true, start: value.Index, end: value.Index + len(value.Raw)}
+		so.usageField = fieldAt(value)
 		so.includeUsage = value.Type == gjson.True
 		return problem == nil
 	})
@@ -167,7 +165,7 @@ func (h *head) readStreamOptions(v gjson.Result) *badRequest {
 
 // each calls f for the members of an object, or the elements of an array, until it returns false. It
 // notes how much it reads, by which tests see that the work stays in proportion to the body.
-func (h *head) each(v gjson.Result, f func(key, value gjson.Result) bool) {
+func (h *Head) each(v gjson.Result, f func(key, value gjson.Result) bool) {
 	h.scanned += len(v.Raw)
 	v.ForEach(f)
 }

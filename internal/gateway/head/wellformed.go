@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 const maxDepth = 1000
 
 // wellFormed refuses bodies that JSON readers would read differently, or cannot bear.
-func wellFormed(body []byte) *badRequest {
+func WellFormed(body []byte) *Error {
 	if !utf8.Valid(body) {
 		return bad("", "The body is not valid UTF-8.")
 	}

@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"fmt"
@@ -64,8 +64,8 @@ var hostile = map[string]func(size int) string{
 // work is what reading a body takes: the bytes that are read once it is known to be JSON, and the
 // steps of the walk for references.
 func work(t *testing.T, body []byte) (scanned int) {
-	h := &head{}
-	if wellFormed(body) != nil {
+	h := &Head{}
+	if WellFormed(body) != nil {
 		return 0
 	}
 	_ = h.read(body)
@@ -99,13 +99,13 @@ func TestAudit_M1_WorkIsLinear(t *testing.T) {
 				if got := work(t, body); got > most*len(body) {
 					t.Errorf("of %d bytes %d are read, %d times each", len(body), got, got/len(body))
 				}
-				line, _ := readLine([]byte(`{"url":"/v1/chat/completions","body":` + string(body) + `}`))
-				if line.head != nil && line.head.scanned > most*len(body) {
-					t.Errorf("of a batch's line of %d bytes %d are read", len(body), line.head.scanned)
+				line, _ := ReadLine([]byte(`{"url":"/v1/chat/completions","body":`+string(body)+`}`), anyURL)
+				if line.Head != nil && line.Head.scanned > most*len(body) {
+					t.Errorf("of a batch's line of %d bytes %d are read", len(body), line.Head.scanned)
 				}
 				allocations = testing.AllocsPerRun(1, func() {
-					if h, err := readHead(body); err == nil && h.scanned > 0 {
-						_, _ = references(body)
+					if h, err := Read(body); err == nil && h.scanned > 0 {
+						_, _ = References(body)
 					}
 				})
 				if before > 0 && allocations > 2.2*before+100 {
@@ -121,16 +121,16 @@ func TestAudit_M1_WorkIsLinear(t *testing.T) {
 func TestAudit_M1_DepthOfTools(t *testing.T) {
 	for depth, ok := range map[int]bool{1: true, 3: true, 4: false, 400: false} {
 		body := `{"tools":` + nested(depth, `[{"tools":`, `0`, `}]`) + `}`
-		if _, err := readHead([]byte(body)); (err == nil) != ok {
+		if _, err := Read([]byte(body)); (err == nil) != ok {
 			t.Errorf("%d levels: %v", depth, err)
 		}
 		inner := `{"plugins":[{"id":"a","parameters":{"tools":` + nested(depth-1, `[{"tools":`, `0`, `}]`) + `}}]}`
-		if _, err := readHead([]byte(inner)); (err == nil) != ok {
+		if _, err := Read([]byte(inner)); (err == nil) != ok {
 			t.Errorf("%d levels in plugins: %v", depth, err)
 		}
 	}
 	many := `{"models":["m"` + strings.Repeat(`,"m"`, maxOthers) + `]}`
-	if _, err := readHead([]byte(many)); err == nil || !strings.Contains(err.what, "more than 100") {
+	if _, err := Read([]byte(many)); err == nil || !strings.Contains(err.Message, "more than 100") {
 		t.Errorf("%d models: %v", maxOthers+1, err)
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // pair is a member of an object as the token stream of encoding/json has it.
@@ -85,7 +87,7 @@ func FuzzReadHead(f *testing.F) {
 		f.Add([]byte(s), int64(7))
 	}
 	f.Fuzz(func(t *testing.T, body []byte, most int64) {
-		h, problem := readHead(body)
+		h, problem := Read(body)
 		if problem != nil {
 			return
 		}
@@ -98,7 +100,7 @@ func FuzzReadHead(f *testing.F) {
 }
 
 // checkHead compares what readHead saw in an accepted body with other readers.
-func checkHead(t *testing.T, body []byte, h *head) {
+func checkHead(t *testing.T, body []byte, h *Head) {
 	t.Helper()
 	list, err := members(body)
 	if err != nil || !json.Valid(body) {
@@ -134,7 +136,7 @@ func checkHead(t *testing.T, body []byte, h *head) {
 }
 
 // checkValues compares the head's values with the raw ones.
-func checkValues(t *testing.T, body []byte, h *head, raw map[string]string) {
+func checkValues(t *testing.T, body []byte, h *Head, raw map[string]string) {
 	t.Helper()
 	model := ""
 	if raw["model"] != "" {
@@ -142,11 +144,11 @@ func checkValues(t *testing.T, body []byte, h *head, raw map[string]string) {
 			t.Fatalf("accepted model %s: %v", raw["model"], err)
 		}
 	}
-	if h.model != model {
-		t.Errorf("model is %q, to encoding/json %q\n%q", h.model, model, body)
+	if h.Model != model {
+		t.Errorf("model is %q, to encoding/json %q\n%q", h.Model, model, body)
 	}
-	if s := raw["stream"]; s != "" && s != "true" && s != "false" && s != "null" || h.stream != (s == "true") {
-		t.Errorf("stream %s reads as %v", s, h.stream)
+	if s := raw["stream"]; s != "" && s != "true" && s != "false" && s != "null" || h.Stream != (s == "true") {
+		t.Errorf("stream %s reads as %v", s, h.Stream)
 	}
 	for i, name := range boundKeys {
 		f := h.bounds[i]
@@ -158,13 +160,13 @@ func checkValues(t *testing.T, body []byte, h *head, raw map[string]string) {
 			t.Errorf("%s: %d, to encoding/json %d", name, f.value, got)
 		}
 	}
-	if want := max(1, count(t, "n", raw["n"]), count(t, "best_of", raw["best_of"])); h.copies != want || want > 1024 {
-		t.Errorf("copies: %d, want %d (at most 1024)", h.copies, want)
+	if want := max(1, count(t, "n", raw["n"]), count(t, "best_of", raw["best_of"])); h.Copies != want || want > 1024 {
+		t.Errorf("copies: %d, want %d (at most 1024)", h.Copies, want)
 	}
-	checkStreamOptions(t, body, h, raw["stream_options"])
+	checkstreamOptions(t, body, h, raw["stream_options"])
 }
 
-func checkStreamOptions(t *testing.T, body []byte, h *head, raw string) {
+func checkstreamOptions(t *testing.T, body []byte, h *Head, raw string) {
 	t.Helper()
 	so := &h.streamOptions
 	if so.present != (raw != "") || so.present && string(body[so.start:so.end]) != raw {
@@ -211,17 +213,17 @@ func count(t *testing.T, name, raw string) int64 {
 // checkEdited edits an accepted body as a governed call's is, and reads it again.
 func checkEdited(t *testing.T, body []byte, most int64) {
 	t.Helper()
-	for _, path := range []string{"/chat/completions", "/completions", "/responses"} {
-		h, _ := readHead(body)
-		edits := h.clamp(nil, routes[path], most)
+	for _, names := range [][]Bound{chatBounds, completionsBounds, responsesBounds} {
+		h, _ := Read(body)
+		edits := h.Clamp(nil, names, most)
 		// An empty object has no model, so no call with one is edited twice.
 		if !h.empty {
-			edits, _ = h.askForUsage(edits)
+			edits, _ = h.AskForUsage(edits)
 		}
-		out := splice(body, edits)
-		again, problem := readHead(out)
+		out := splice.Copy(body, edits)
+		again, problem := Read(out)
 		if problem != nil {
-			t.Fatalf("edited, it is refused: %s\n%q\n%q", problem.what, body, out)
+			t.Fatalf("edited, it is refused: %s\n%q\n%q", problem.Message, body, out)
 		}
 		checkHead(t, out, again)
 		bounded := int64(0)
@@ -231,14 +233,14 @@ func checkEdited(t *testing.T, body []byte, most int64) {
 				t.Errorf("%s is %d after a clamp to %d", boundKeys[i], f.value, most)
 			}
 		}
-		bounded = again.bound(routes[path])
-		if bounded == 0 || bounded != h.bound(routes[path]) {
-			t.Errorf("the bound is %d in the edited body, %d to the gateway\n%q", bounded, h.bound(routes[path]), out)
+		bounded = again.Bound(names)
+		if bounded == 0 || bounded != h.Bound(names) {
+			t.Errorf("the bound is %d in the edited body, %d to the gateway\n%q", bounded, h.Bound(names), out)
 		}
 		if !h.empty && !again.streamOptions.includeUsage {
 			t.Errorf("usage is not asked for after the edit\n%q", out)
 		}
-		if again.model != h.model || again.stream != h.stream || again.copies != h.copies {
+		if again.Model != h.Model || again.Stream != h.Stream || again.Copies != h.Copies {
 			t.Errorf("the edit changed more than it should\n%q\n%q", body, out)
 		}
 		if diff := cmp.Diff(ungoverned(t, body), ungoverned(t, out)); diff != "" {

@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"strings"
@@ -10,29 +10,30 @@ import (
 // when that one fails, and those that its tools ask. The caller must be granted each of them,
 // or a grant of one model would be a grant of everything that the provider has.
 
-// other is such a model.
-type other struct {
-	model, param string
-	instead      bool // it may answer the call in place of the model that was asked for
+// Other is such a model.
+type Other struct {
+	Model   string
+	Param   string // the key under which it stands
+	Instead bool   // it may answer the call in place of the model that was asked for
 }
 
 // maxOthers bounds such models, because each of them is looked up in the policy. Providers take a few.
 const maxOthers = 100
 
 // naming are the top-level keys that may contain such names.
-var naming map[string]func(*head, gjson.Result) *badRequest
+var naming map[string]func(*Head, gjson.Result) *Error
 
 func init() {
-	naming = map[string]func(*head, gjson.Result) *badRequest{
-		"models":                   func(h *head, v gjson.Result) *badRequest { return h.readInstead("models", v) },
-		"fallbacks":                func(h *head, v gjson.Result) *badRequest { return h.readInstead("fallbacks", v) },
-		"context_window_fallbacks": func(_ *head, v gjson.Result) *badRequest { return refuseAny("context_window_fallbacks", v) },
-		"content_policy_fallbacks": func(_ *head, v gjson.Result) *badRequest { return refuseAny("content_policy_fallbacks", v) },
-		"extra_body":               (*head).readExtraBody,
-		"providerOptions":          (*head).readProviderOptions,
-		"route":                    (*head).readRoute,
-		"plugins":                  func(h *head, v gjson.Result) *badRequest { return h.readTools("plugins", v, 1) },
-		"tools":                    func(h *head, v gjson.Result) *badRequest { return h.readTools("tools", v, 1) },
+	naming = map[string]func(*Head, gjson.Result) *Error{
+		"models":                   func(h *Head, v gjson.Result) *Error { return h.readInstead("models", v) },
+		"fallbacks":                func(h *Head, v gjson.Result) *Error { return h.readInstead("fallbacks", v) },
+		"context_window_fallbacks": func(_ *Head, v gjson.Result) *Error { return refuseAny("context_window_fallbacks", v) },
+		"content_policy_fallbacks": func(_ *Head, v gjson.Result) *Error { return refuseAny("content_policy_fallbacks", v) },
+		"extra_body":               (*Head).readExtraBody,
+		"providerOptions":          (*Head).readProviderOptions,
+		"route":                    (*Head).readRoute,
+		"plugins":                  func(h *Head, v gjson.Result) *Error { return h.readTools("plugins", v, 1) },
+		"tools":                    func(h *Head, v gjson.Result) *Error { return h.readTools("tools", v, 1) },
 	}
 	for key, read := range naming {
 		governed[key] = read
@@ -41,7 +42,7 @@ func init() {
 }
 
 // refuseAny refuses a list that this package does not understand, unless it is empty.
-func refuseAny(name string, v gjson.Result) *badRequest {
+func refuseAny(name string, v gjson.Result) *Error {
 	if v.Type == gjson.Null || isEmpty(v) {
 		return nil
 	}
@@ -49,14 +50,14 @@ func refuseAny(name string, v gjson.Result) *badRequest {
 }
 
 // readInstead reads a list of names, or of objects with a model each.
-func (h *head) readInstead(name string, v gjson.Result) *badRequest {
+func (h *Head) readInstead(name string, v gjson.Result) *Error {
 	if v.Type == gjson.Null {
 		return nil
 	}
 	if !v.IsArray() {
 		return bad(name, "%s must be a list of models, not %s.", name, show(v))
 	}
-	var problem *badRequest
+	var problem *Error
 	h.each(v, func(_, item gjson.Result) bool {
 		if item.IsObject() {
 			problem = h.readOneInstead(name, item)
@@ -69,7 +70,7 @@ func (h *head) readInstead(name string, v gjson.Result) *badRequest {
 }
 
 // readOneInstead reads an object with a model, which must not have a list of further ones.
-func (h *head) readOneInstead(name string, v gjson.Result) (problem *badRequest) {
+func (h *Head) readOneInstead(name string, v gjson.Result) (problem *Error) {
 	models := 0
 	written := ""
 	h.each(v, func(key, value gjson.Result) bool {
@@ -94,21 +95,21 @@ func (h *head) readOneInstead(name string, v gjson.Result) (problem *badRequest)
 }
 
 // another takes in a name.
-func (h *head) another(param string, v gjson.Result, instead bool) *badRequest {
-	if v.Type != gjson.String || v.Str == "" || len(v.Str) > 256 {
+func (h *Head) another(param string, v gjson.Result, instead bool) *Error {
+	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
 		return bad(param, "%s must name models by strings of 1 to 256 bytes, not %s.", param, show(v))
 	}
-	if len(h.others) == maxOthers {
+	if len(h.Others) == maxOthers {
 		return bad(param, "The body names more than %d further models.", maxOthers)
 	}
-	h.others = append(h.others, other{strings.Clone(v.Str), param, instead})
+	h.Others = append(h.Others, Other{strings.Clone(v.Str), param, instead})
 	return nil
 }
 
 // readExtraBody reads extra_body, which some SDKs put into the body, and some servers read as if it
 // were the body. There it may name models, as the body may. All else that is governed belongs into the
 // body itself, because two places for one value have no one meaning.
-func (h *head) readExtraBody(v gjson.Result) (problem *badRequest) {
+func (h *Head) readExtraBody(v gjson.Result) (problem *Error) {
 	var seen []string
 	h.each(v, func(key, value gjson.Result) bool {
 		known, _ := governedKey(key.Str)
@@ -133,7 +134,7 @@ func (h *head) readExtraBody(v gjson.Result) (problem *badRequest) {
 	return problem
 }
 
-func (h *head) readProviderOptions(v gjson.Result) (problem *badRequest) {
+func (h *Head) readProviderOptions(v gjson.Result) (problem *Error) {
 	h.each(v, func(_, options gjson.Result) bool {
 		h.each(options, func(key, value gjson.Result) bool {
 			if strings.EqualFold(key.Str, "models") {
@@ -147,11 +148,11 @@ func (h *head) readProviderOptions(v gjson.Result) (problem *badRequest) {
 }
 
 // readRoute notes that the provider may fall back to a model of its own choice if none is named.
-func (h *head) readRoute(v gjson.Result) *badRequest {
+func (h *Head) readRoute(v gjson.Result) *Error {
 	if v.Type != gjson.String && v.Type != gjson.Null {
 		return bad("route", "route must be a string, not %s.", show(v))
 	}
-	h.falls = h.falls || strings.EqualFold(v.Str, "fallback")
+	h.FallsBack = h.FallsBack || strings.EqualFold(v.Str, "fallback")
 	return nil
 }
 
@@ -186,7 +187,7 @@ func (a *asked) need(kind string) {
 // readTools reads the models of tools: their own, and those of tools that run at the provider. The
 // parameters of a function are the caller's own, and no model is meant there. Each level of tools is
 // read again for those below it, so depth is bounded.
-func (h *head) readTools(name string, v gjson.Result, depth int) (problem *badRequest) {
+func (h *Head) readTools(name string, v gjson.Result, depth int) (problem *Error) {
 	if !v.IsArray() {
 		return nil
 	}
@@ -200,7 +201,7 @@ func (h *head) readTools(name string, v gjson.Result, depth int) (problem *badRe
 	return problem
 }
 
-func (h *head) readTool(name string, tool gjson.Result, depth int) (problem *badRequest) {
+func (h *Head) readTool(name string, tool gjson.Result, depth int) (problem *Error) {
 	var needed, named asked
 	kind := ""
 	remote := name == "plugins"
@@ -220,13 +221,13 @@ func (h *head) readTool(name string, tool gjson.Result, depth int) (problem *bad
 		return problem == nil
 	})
 	if problem == nil && (needed.model && !named.model || needed.analysis && !named.analysis) {
-		problem = bad(name, "%s asks models of the provider's choice. Name them, in model or, where it has them, analysis_models.", quoted(brief(kind)))
+		problem = bad(name, "%s asks models of the provider's choice. Name them, in model or, where it has them, analysis_models.", quoted(kind))
 	}
 	return problem
 }
 
 // readAsked reads the models that a tool asks, and notes the keys that name one.
-func (h *head) readAsked(name string, v gjson.Result, depth int, named *asked) (problem *badRequest) {
+func (h *Head) readAsked(name string, v gjson.Result, depth int, named *asked) (problem *Error) {
 	var seen asked
 	h.each(v, func(key, value gjson.Result) bool {
 		switch {
@@ -250,7 +251,7 @@ func (h *head) readAsked(name string, v gjson.Result, depth int, named *asked) (
 	return problem
 }
 
-func (h *head) readAnalysis(name string, v gjson.Result) (problem *badRequest) {
+func (h *Head) readAnalysis(name string, v gjson.Result) (problem *Error) {
 	h.each(v, func(_, item gjson.Result) bool {
 		problem = h.another(name, item, false)
 		return problem == nil
@@ -260,7 +261,7 @@ func (h *head) readAnalysis(name string, v gjson.Result) (problem *badRequest) {
 
 // once refuses a key that is there twice, or differs from its name by case: a server that does not
 // take it for the name would choose a model by itself.
-func once(param, key, name string, seen *bool) *badRequest {
+func once(param, key, name string, seen *bool) *Error {
 	if key != name {
 		return bad(param, "The key %q differs from %q only by case, which servers read differently. Write %q.", key, name, name)
 	}

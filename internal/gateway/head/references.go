@@ -1,14 +1,16 @@
-package gateway
+package head
 
 import (
 	"bytes"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/text"
 )
 
-// reference is an id that a body refers to, and the key under which it does.
-type reference struct{ key, id string }
+// Reference is an id to which a body refers, and the key under which it does.
+type Reference struct{ Key, ID string }
 
 // referring are the keys whose values are ids of objects, wherever they occur. Such a key that
 // occurs twice, or in another case, is refused, because servers read that differently.
@@ -30,6 +32,9 @@ var looked = map[string]bool{"item_reference": true, "image_generation_call": tr
 
 const reasoning = "reasoning"
 
+// LooksUp reports whether the upstream looks up the content of items of a type by their id.
+func LooksUp(kind string) bool { return looked[kind] }
+
 // isNamed reports whether the object under a key names another object by its id.
 func isNamed(key string) bool {
 	return strings.EqualFold(key, "container") || strings.EqualFold(key, "audio")
@@ -38,10 +43,10 @@ func isNamed(key string) bool {
 // free are the keys of maps that are the caller's own, in which no key has a meaning.
 var free = map[string]bool{"metadata": true, "attributes": true}
 
-// mayRefer reports whether a body of chat or the like may refer to an object. To do so it has to
+// MayRefer reports whether a body of chat or the like may refer to an object. To do so it has to
 // contain "e_id", "r_id", "h_id", "t_id" or "ill_id", a container, audio or cached content, or escapes.
 // Most bodies do not, and are not walked.
-func mayRefer(body []byte) bool {
+func MayRefer(body []byte) bool {
 	if bytes.Contains(body, []byte(`\u`)) || mayName(body) {
 		return true
 	}
@@ -129,10 +134,14 @@ type frame struct {
 	provided, custom bool
 }
 
-// references lists the ids that a JSON body refers to. It reads the body once, from front to back,
+// References lists the ids to which a JSON body refers. It reads the body once, from front to back,
 // however deeply it nests. The body must be valid JSON.
-func references(body []byte) ([]reference, *badRequest) {
-	w := walk{body: body}
+func References(body []byte) ([]Reference, *Error) { return Walk(body, nil) }
+
+// Walk is References, and calls member for each member of an object that is no reference, with its
+// depth; 1 is the body itself. A value that is no string is passed as "{".
+func Walk(body []byte, member func(key, text string, depth int)) ([]Reference, *Error) {
+	w := walk{body: body, member: member}
 	if err := w.run(); err != nil {
 		return nil, err
 	}
@@ -142,14 +151,13 @@ func references(body []byte) ([]reference, *badRequest) {
 type walk struct {
 	body  []byte
 	stack []frame
-	found []reference
-	// member, if set, is called for each member that is no reference, with its depth. A value that
-	// is no string is passed as "{".
+	found []Reference
+	// member, if set, is called for each member that is no reference; see Walk.
 	member func(key, text string, depth int)
 }
 
 // run reads the whole body.
-func (w *walk) run() *badRequest {
+func (w *walk) run() *Error {
 	w.stack = make([]frame, 1, 16)
 	w.stack[0].ref = none
 	for i := 0; i < len(w.body); {
@@ -165,7 +173,7 @@ func (w *walk) run() *badRequest {
 func (w *walk) top() *frame { return &w.stack[len(w.stack)-1] }
 
 // step reads what begins at i, and returns where it ends.
-func (w *walk) step(i int) (int, *badRequest) {
+func (w *walk) step(i int) (int, *Error) {
 	top := w.top()
 	switch c := w.body[i]; c {
 	case '{', '[':
@@ -222,12 +230,12 @@ func (w *walk) close() {
 	f := w.top()
 	if f.looked() {
 		for _, id := range f.ids {
-			w.found = append(w.found, reference{"id", id})
+			w.found = append(w.found, Reference{"id", id})
 		}
 	}
 	if !f.provided || f.custom {
 		for _, id := range f.skills {
-			w.found = append(w.found, reference{skillID, id})
+			w.found = append(w.found, Reference{skillID, id})
 		}
 	}
 	w.stack = w.stack[:len(w.stack)-1]
@@ -239,7 +247,7 @@ func (f *frame) looked() bool {
 }
 
 // text reads a key, or a value that is a string.
-func (w *walk) text(f *frame, raw []byte) *badRequest {
+func (w *walk) text(f *frame, raw []byte) *Error {
 	if f.object && f.key == "" {
 		return f.member(unquoted(raw))
 	}
@@ -251,7 +259,7 @@ func (w *walk) text(f *frame, raw []byte) *badRequest {
 	case f.object && f.ref != none && referring[f.ref] == skillID:
 		f.skills = append(f.skills, unquoted(raw))
 	case f.ref != none:
-		w.found = append(w.found, reference{referring[f.ref], unquoted(raw)})
+		w.found = append(w.found, Reference{referring[f.ref], unquoted(raw)})
 	case !f.object:
 	case strings.EqualFold(f.key, "type"):
 		kind := unquoted(raw)
@@ -269,7 +277,7 @@ func (w *walk) text(f *frame, raw []byte) *badRequest {
 }
 
 // member begins a member of an object.
-func (f *frame) member(key string) *badRequest {
+func (f *frame) member(key string) *Error {
 	f.key = key
 	f.ref = none
 	if key == "" {
@@ -293,14 +301,14 @@ func (f *frame) member(key string) *badRequest {
 	return nil
 }
 
-func (f *frame) scalar(raw []byte) *badRequest {
+func (f *frame) scalar(raw []byte) *Error {
 	if f.object && f.key == "encrypted_content" {
 		f.opened++
 	}
 	if f.ref == none || f.free || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') { // no server takes true for an id
 		return nil
 	}
-	return bad(referring[f.ref], "%s must be a text, not %s.", referring[f.ref], brief(string(raw)))
+	return bad(referring[f.ref], "%s must be a text, not %s.", referring[f.ref], text.Brief(string(raw)))
 }
 
 // refersTo returns the index of the referring key that a reader ignoring case takes key for.

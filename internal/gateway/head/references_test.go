@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/objects"
 )
 
 func TestReferences(t *testing.T) {
@@ -54,16 +56,16 @@ func TestReferences(t *testing.T) {
 		{`{"file_ids":["f",7]}`, `!must be a text`},
 		{`{"properties":{"file_id":true}}`, ``},
 	} {
-		got, err := references([]byte(tt.body))
+		got, err := References([]byte(tt.body))
 		if why, bad := strings.CutPrefix(tt.want, "!"); bad {
-			if err == nil || !strings.Contains(err.what, why) {
+			if err == nil || !strings.Contains(err.Message, why) {
 				t.Errorf("%s: %v, want an error with %q", tt.body, err, why)
 			}
 			continue
 		}
 		var list []string
 		for _, r := range got {
-			list = append(list, r.key+"="+r.id)
+			list = append(list, r.Key+"="+r.ID)
 		}
 		if err != nil || strings.Join(list, " ") != tt.want {
 			t.Errorf("%s refers to %q (%v), want %q", tt.body, strings.Join(list, " "), err, tt.want)
@@ -116,30 +118,30 @@ func FuzzReferences(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if wellFormed(body) != nil || !gjson.ParseBytes(body).IsObject() {
+		if WellFormed(body) != nil || !gjson.ParseBytes(body).IsObject() {
 			return
 		}
-		got, problem := references(body)
+		got, problem := References(body)
 		if problem != nil {
 			return
 		}
 		have := map[string]bool{}
 		for _, r := range got {
-			have[r.id] = true
+			have[r.ID] = true
 		}
 		var v any
 		if json.Unmarshal(body, &v) != nil {
 			return
 		}
 		for _, id := range plainReferences(v, false) {
-			if isID(id) && !have[id] {
+			if objects.IsID(id) && !have[id] {
 				t.Fatalf("%s refers to %q, but the walker found %v", body, id, got)
 			}
 		}
 		// What is skipped without a walk refers to nothing that chat can refer to.
-		if !mayRefer(body) {
+		if !MayRefer(body) {
 			for _, r := range got {
-				if strings.Contains(r.key, "_id") {
+				if strings.Contains(r.Key, "_id") {
 					t.Fatalf("%s is not walked, and has %v", body, r)
 				}
 			}

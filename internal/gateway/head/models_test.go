@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"strings"
@@ -25,23 +25,23 @@ func TestReadHead_Others(t *testing.T) {
 		`{"plugins":[{"id":"web"},{"id":"fusion","model":"a","analysis_models":["b"]}]}`:                                                                                     "a b",
 		`{"metadata":{"models":["x"]},"messages":[{"content":"models","models":["x"]}]}`:                                                                                     "",
 	} {
-		h, err := readHead([]byte(body))
+		h, err := Read([]byte(body))
 		if err != nil {
 			t.Errorf("%s: %v", body, err)
 			continue
 		}
 		var got []string
-		for _, o := range h.others {
-			if o.instead {
-				o.model = "+" + o.model
+		for _, o := range h.Others {
+			if o.Instead {
+				o.Model = "+" + o.Model
 			}
-			got = append(got, o.model)
+			got = append(got, o.Model)
 		}
 		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
 		}
-		line, err := readLine([]byte(`{"url":"/v1/chat/completions","body":` + body + `}`))
-		if err != nil || len(line.head.others) != len(h.others) {
+		line, err := ReadLine([]byte(`{"url":"/v1/chat/completions","body":`+body+`}`), anyURL)
+		if err != nil || len(line.Head.Others) != len(h.Others) {
 			t.Errorf("%s in a batch: %+v, %v", body, line, err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestReadHead_Others(t *testing.T) {
 		`{"tools":[{"type":"openrouter:fusion","type":"x","parameters":{"model":"a","type":"y"}}]}`: "of the provider's choice",
 		`{"plugins":[{"id":"fusion","preset":"quality"}]}`:                                          "of the provider's choice",
 	} {
-		if h, err := readHead([]byte(body)); err == nil || !strings.Contains(err.what, want) {
+		if h, err := Read([]byte(body)); err == nil || !strings.Contains(err.Message, want) {
 			t.Errorf("%s: %+v, %v; want %q", body, h, err, want)
 		}
 	}

@@ -1,11 +1,23 @@
-package gateway
+package head
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/splice"
 )
+
+// The names of bounds on routes.
+var (
+	chatBounds        = []Bound{MaxCompletionTokens, MaxTokens}
+	completionsBounds = []Bound{MaxTokens}
+	responsesBounds   = []Bound{MaxOutputTokens}
+)
+
+// anyURL can be called by batches.
+func anyURL(string) bool { return true }
 
 func TestReadHead_Accepts(t *testing.T) {
 	type want struct {
@@ -37,11 +49,11 @@ func TestReadHead_Accepts(t *testing.T) {
 		{"as deep as may be", `{"x":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`, want{Copies: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h, problem := readHead([]byte(tc.body))
+			h, problem := Read([]byte(tc.body))
 			if problem != nil {
-				t.Fatalf("refused: %s", problem.what)
+				t.Fatalf("refused: %s", problem.Message)
 			}
-			got := want{Model: h.model, Stream: h.stream, Copies: h.copies, Usage: h.streamOptions.includeUsage}
+			got := want{Model: h.Model, Stream: h.Stream, Copies: h.Copies, Usage: h.streamOptions.includeUsage}
 			for i, f := range h.bounds {
 				got.Limits[i] = f.value
 				got.Present[i] = f.present
@@ -104,47 +116,12 @@ func TestReadHead_Refuses(t *testing.T) {
 		{"usage as a number", `{"stream_options":{"include_usage":1}}`, "stream_options", "not 1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h, problem := readHead([]byte(tc.body))
+			h, problem := Read([]byte(tc.body))
 			if problem == nil {
 				t.Fatalf("accepted: %+v", h)
 			}
-			if problem.param != tc.param || !strings.Contains(problem.what, tc.what) {
-				t.Errorf("got param %q, %q; want param %q, a message with %q", problem.param, problem.what, tc.param, tc.what)
-			}
-		})
-	}
-}
-
-func TestSplice(t *testing.T) {
-	body := "0123456789"
-	for _, tc := range []struct {
-		name  string
-		edits []edit
-		want  string
-	}{
-		{"none", nil, "0123456789"},
-		{"insertion", []edit{{1, 1, "ab"}}, "0ab123456789"},
-		{"replacement", []edit{{2, 5, "x"}}, "01x56789"},
-		{"removal", []edit{{0, 10, ""}}, ""},
-		{"out of order", []edit{{8, 9, "b"}, {0, 1, "a"}}, "a1234567b9"},
-		{"two at one place keep their order", []edit{{5, 5, "a"}, {5, 5, "b"}}, "01234ab56789"},
-		{"at the ends", []edit{{10, 10, ">"}, {0, 0, "<"}}, "<0123456789>"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			in := []byte(body)
-			if got := string(splice(in, tc.edits)); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-			if string(in) != body {
-				t.Errorf("the body itself was changed to %q", in)
-			}
-			roomy := append(make([]byte, 0, 40), body...)
-			got := spliceInPlace(roomy, tc.edits)
-			if string(got) != tc.want || cap(got) > 0 && &got[:1][0] != &roomy[0] {
-				t.Errorf("in place: got %q, want %q; the buffer is the same: %v", got, tc.want, &got[:1][0] == &roomy[0])
-			}
-			if got := string(spliceInPlace([]byte(body)[:10:10], tc.edits)); got != tc.want {
-				t.Errorf("without room: got %q, want %q", got, tc.want)
+			if problem.Param != tc.param || !strings.Contains(problem.Message, tc.what) {
+				t.Errorf("got param %q, %q; want param %q, a message with %q", problem.Param, problem.Message, tc.param, tc.what)
 			}
 		})
 	}
@@ -166,8 +143,8 @@ func TestAskForUsage(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := mustReadHead(t, tc.body)
-			edits, withhold := h.askForUsage(nil)
-			if got := string(splice([]byte(tc.body), edits)); got != tc.want || withhold != tc.withhold {
+			edits, withhold := h.AskForUsage(nil)
+			if got := string(splice.Copy([]byte(tc.body), edits)); got != tc.want || withhold != tc.withhold {
 				t.Errorf("got %s, withhold %v; want %s, %v", got, withhold, tc.want, tc.withhold)
 			}
 		})
@@ -190,11 +167,11 @@ func TestClamp(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := mustReadHead(t, tc.body)
-			chat := routes["/chat/completions"]
-			if got := string(splice([]byte(tc.body), h.clamp(nil, chat, 100))); got != tc.want {
+			chat := chatBounds
+			if got := string(splice.Copy([]byte(tc.body), h.Clamp(nil, chat, 100))); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
-			if got := h.bound(chat); got != tc.bound {
+			if got := h.Bound(chat); got != tc.bound {
 				t.Errorf("the bound is %d, want %d", got, tc.bound)
 			}
 		})
@@ -211,7 +188,7 @@ func TestCopiesOfPrompts(t *testing.T) {
 		`{"prompt":[[1,2],[3]],"n":2}`:     4,
 		`{"prompt":["a","b"],"best_of":3}`: 6,
 	} {
-		if got := mustReadHead(t, body).copies; got != want {
+		if got := mustReadHead(t, body).Copies; got != want {
 			t.Errorf("%s asks for %d answers, want %d", body, got, want)
 		}
 	}
@@ -221,18 +198,18 @@ func TestCopiesOfPrompts(t *testing.T) {
 func TestClampAndAskForUsage(t *testing.T) {
 	body := ` {"model":"m","stream":true}`
 	h := mustReadHead(t, body)
-	edits, withhold := h.askForUsage(h.clamp(nil, routes["/completions"], 9))
+	edits, withhold := h.AskForUsage(h.Clamp(nil, completionsBounds, 9))
 	want := ` {"max_tokens":9,"stream_options":{"include_usage":true},"model":"m","stream":true}`
-	if got := string(splice([]byte(body), edits)); got != want || !withhold {
+	if got := string(splice.Copy([]byte(body), edits)); got != want || !withhold {
 		t.Errorf("got %s, withhold %v; want %s", got, withhold, want)
 	}
 }
 
-func mustReadHead(t *testing.T, body string) *head {
+func mustReadHead(t *testing.T, body string) *Head {
 	t.Helper()
-	h, problem := readHead([]byte(body))
+	h, problem := Read([]byte(body))
 	if problem != nil {
-		t.Fatalf("refused: %s", problem.what)
+		t.Fatalf("refused: %s", problem.Message)
 	}
 	return h
 }

@@ -1,4 +1,4 @@
-package gateway
+package head
 
 import (
 	"strings"
@@ -17,7 +17,7 @@ func BenchmarkReadHead(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				if _, err := readHead(body); err != nil {
+				if _, err := Read(body); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,0 +1,71 @@
+package head
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/splice"
+)
+
+// Line is one line of a batch file, which is a call. Its body is read as that of any other call.
+type Line struct {
+	URL  string // that it calls; "" if it does not say
+	Head *Head  // of its body; nil without one
+	at   int    // the beginning of the body in the line
+}
+
+// lineKeys are the keys of a line that decide.
+var lineKeys = []string{"method", "url", "body"}
+
+// ReadLine reads a line that is well-formed JSON. mayCall reports whether a batch can call a url.
+func ReadLine(line []byte, mayCall func(url string) bool) (l Line, problem *Error) {
+	root := gjson.ParseBytes(line)
+	if !root.IsObject() {
+		return l, bad("", "A call must be a JSON object.")
+	}
+	var seen []string
+	root.ForEach(func(key, value gjson.Result) bool {
+		for _, name := range lineKeys {
+			if strings.EqualFold(name, key.Str) {
+				seen, problem = oneOf(seen, key.Str, name)
+				if problem == nil {
+					problem = l.read(name, value, line, mayCall)
+				}
+			}
+		}
+		return problem == nil
+	})
+	return l, problem
+}
+
+// read takes one member of the line over.
+func (l *Line) read(name string, v gjson.Result, line []byte, mayCall func(url string) bool) *Error {
+	switch name {
+	case "body":
+		l.Head = &Head{}
+		l.at = v.Index
+		return l.Head.read(line[v.Index : v.Index+len(v.Raw)])
+	case "url":
+		l.URL = v.Str
+		if !mayCall(v.Str) {
+			return bad("url", "A batch cannot call %s.", show(v))
+		}
+	case "method":
+		if v.Str != http.MethodPost {
+			return bad("method", "method must be POST, not %s.", show(v))
+		}
+	}
+	return nil
+}
+
+// Clamp cuts the bounds of the line's body as [Head.Clamp] does. The edits are of the line.
+func (l *Line) Clamp(names []Bound, most int64) []splice.Edit {
+	edits := l.Head.Clamp(nil, names, most)
+	for i := range edits {
+		edits[i].Start += l.at
+		edits[i].End += l.at
+	}
+	return edits
+}

@@ -1,0 +1,33 @@
+package head
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/splice"
+)
+
+// Deploy takes the model from the path of the request. The body may only repeat it.
+func (h *Head) Deploy(model string) *Error {
+	switch {
+	case h.Model != "" && h.Model != model:
+		return bad("model", "The path names the deployment %q and the body the model %q. Name one, or both alike.", model, h.Model)
+	case h.Model == "" && h.isForm:
+		return bad("model", "Name the deployment %q as model in the form too.", model)
+	case h.Model == "" && h.empty:
+		return bad("", "The body is empty.")
+	case len(model) > maxName:
+		return bad("model", "The deployment's name is longer than %d bytes.", maxName)
+	}
+	h.Deployed = h.Model == ""
+	h.Model = model
+	return nil
+}
+
+// Rename replaces the value of model in a JSON body, or adds it.
+func (h *Head) Rename(edits []splice.Edit, real string) []splice.Edit {
+	name := string(gjson.AppendJSONString(nil, real))
+	if h.Deployed {
+		return append(edits, h.insert("model", name, false))
+	}
+	return append(edits, splice.Edit{Start: h.modelAt.start, End: h.modelAt.end, Text: name})
+}

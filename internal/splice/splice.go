@@ -1,0 +1,68 @@
+// Package splice edits a body byte for byte: a call is sent on as its client wrote it, except for a few
+// values. [Copy] and [InPlace] apply edits that were collected while the body was read; [Member] is the
+// text of an edit that adds a member to a JSON object. It does not know JSON otherwise.
+package splice
+
+import "slices"
+
+// Edit replaces body[Start:End] by Text; an insertion has Start == End.
+type Edit struct {
+	Start, End int
+	Text       string
+}
+
+// Copy applies edits that do not overlap, in a copy. Every other byte stays as it was.
+func Copy(body []byte, edits []Edit) []byte {
+	if len(edits) == 0 {
+		return body
+	}
+	return apply(make([]byte, 0, len(body)+inserted(edits)), body, edits)
+}
+
+// InPlace is Copy without a copy, if there is enough room behind the body: a second large body would
+// be memory that nobody counts.
+func InPlace(body []byte, edits []Edit) []byte {
+	room := inserted(edits)
+	if len(body)+room > cap(body) {
+		return Copy(body, edits)
+	}
+	// The body moves to the end of its buffer, and is copied from there to the front.
+	moved := body[:len(body)+room]
+	copy(moved[room:], body)
+	return apply(body[:0], moved[room:], edits)
+}
+
+// inserted is how much longer edits can make a body.
+func inserted(edits []Edit) int {
+	n := 0
+	for _, e := range edits {
+		n += len(e.Text)
+	}
+	return n
+}
+
+// apply appends the edited body to out.
+func apply(out, body []byte, edits []Edit) []byte {
+	Sort(edits)
+	at := 0
+	for _, e := range edits {
+		out = append(out, body[at:e.Start]...)
+		out = append(out, e.Text...)
+		at = e.End
+	}
+	return append(out, body[at:]...)
+}
+
+// Sort puts edits into the order of their places. Those of one place keep their order.
+func Sort(edits []Edit) {
+	slices.SortStableFunc(edits, func(a, b Edit) int { return a.Start - b.Start })
+}
+
+// Member is the text that inserts a member at the front of a JSON object, whose other members follow
+// unless it is empty. The value is JSON.
+func Member(key, value string, empty bool) string {
+	if empty {
+		return `"` + key + `":` + value
+	}
+	return `"` + key + `":` + value + `,`
+}

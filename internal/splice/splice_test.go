@@ -1,0 +1,38 @@
+package splice
+
+import "testing"
+
+func TestCopy_InPlace(t *testing.T) {
+	body := "0123456789"
+	for _, tc := range []struct {
+		name  string
+		edits []Edit
+		want  string
+	}{
+		{"none", nil, "0123456789"},
+		{"insertion", []Edit{{1, 1, "ab"}}, "0ab123456789"},
+		{"replacement", []Edit{{2, 5, "x"}}, "01x56789"},
+		{"removal", []Edit{{0, 10, ""}}, ""},
+		{"out of order", []Edit{{8, 9, "b"}, {0, 1, "a"}}, "a1234567b9"},
+		{"two at one place keep their order", []Edit{{5, 5, "a"}, {5, 5, "b"}}, "01234ab56789"},
+		{"at the ends", []Edit{{10, 10, ">"}, {0, 0, "<"}}, "<0123456789>"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := []byte(body)
+			if got := string(Copy(in, tc.edits)); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if string(in) != body {
+				t.Errorf("the body itself was changed to %q", in)
+			}
+			roomy := append(make([]byte, 0, 40), body...)
+			got := InPlace(roomy, tc.edits)
+			if string(got) != tc.want || cap(got) > 0 && &got[:1][0] != &roomy[0] {
+				t.Errorf("in place: got %q, want %q; the buffer is the same: %v", got, tc.want, &got[:1][0] == &roomy[0])
+			}
+			if got := string(InPlace([]byte(body)[:10:10], tc.edits)); got != tc.want {
+				t.Errorf("without room: got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
