@@ -282,11 +282,16 @@ var rules = map[string]rule{
 		},
 		reason: "the admin side sees the gateway through an interface of its own",
 	},
+	"internal/admission": {
+		may:    []string{"governor", "internal/policy"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
+		reason: "the life of a call does not know by which protocol its caller speaks",
+	},
 	"internal/gateway": {
 		may: []string{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
-			"internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
+			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},

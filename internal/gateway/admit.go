@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/splice"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
@@ -35,14 +36,14 @@ func (c *call) choosePool() *refusal {
 }
 
 func noModel(model string) *refusal {
-	return &refusal{status: http.StatusNotFound, code: codeNoModel, param: "model", message: "No pool serves the model " + quoted(model) + ". GET /v1/models lists what there is."}
+	return &refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "No pool serves the model " + quoted(model) + ". GET /v1/models lists what there is."}
 }
 
 func (c *call) use(p *poolSide) *refusal {
 	c.pool = p
 	account := c.world.accounts[c.tenant.Index][p.Index]
 	if account == nil {
-		return &refusal{status: http.StatusForbidden, code: codeModel, message: "Tenant " + c.tenant.Name + " may use no model of pool " + p.Name + "."}
+		return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Message: "Tenant " + c.tenant.Name + " may use no model of pool " + p.Name + "."}
 	}
 	if !account.Hold() { // the policy has changed since this call came
 		return c.again(c.choosePool)
@@ -111,7 +112,7 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 		c.noteReasons(rej, false)
 		c.account.Refused(rej.Reason)
 		c.w.queued(rej.Waited)
-		return rejected(rej)
+		return admission.Rejected(rej)
 	}
 	lease.Waited += c.waited
 	c.lease = lease
@@ -134,8 +135,8 @@ func (p *poolSide) tooLong(input int64) *refusal {
 		return nil
 	}
 	return &refusal{
-		status: http.StatusRequestEntityTooLarge, code: codeTooLarge,
-		message: fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", input, p.Name, p.inputMax),
+		Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge,
+		Message: fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", input, p.Name, p.inputMax),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -60,21 +61,21 @@ func (c *call) firstTry() *refusal {
 func (c *call) noneReady(ch upstreams.Choice) *refusal {
 	if c.gone() {
 		c.over(telemetry.Cancelled, "", noUsage)
-		return &refusal{status: statusClientClosed}
+		return &refusal{Status: admission.StatusClientClosed}
 	}
 	left := max(time.Until(ch.At), c.comeBack, time.Millisecond)
 	again := " " + comeAgain(left)
 	if ch.Busy {
 		c.failed("busy", noUsage)
 		return &refusal{
-			status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonRequests.String(), retryAfter: left,
-			message: "The upstreams of pool " + c.pool.Name + " have asked for a pause." + again,
+			Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: left,
+			Message: "The upstreams of pool " + c.pool.Name + " have asked for a pause." + again,
 		}
 	}
 	c.failed("unavailable", noUsage)
 	return &refusal{
-		status: http.StatusServiceUnavailable, code: codeUpstream, retryAfter: left,
-		message: "The upstreams of pool " + c.pool.Name + " did not answer of late." + again,
+		Status: http.StatusServiceUnavailable, Code: admission.CodeUpstream, RetryAfter: left,
+		Message: "The upstreams of pool " + c.pool.Name + " did not answer of late." + again,
 	}
 }
 

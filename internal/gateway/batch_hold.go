@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 )
@@ -111,7 +112,7 @@ func (c *call) holdBatch() *refusal {
 	c.rejection = rej
 	c.noteReasons(rej, false)
 	c.account.Refused(rej.Reason)
-	return rejected(rej)
+	return admission.Rejected(rej)
 }
 
 // createsBatch reports whether the call is to create a batch.

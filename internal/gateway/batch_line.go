@@ -44,8 +44,8 @@ func (c *call) checkLines(part *form.Part) *refusal {
 		text := bytes.TrimLeft(line, " \t\r\n")
 		edits, f := c.checkLine(bytes.TrimRight(text, " \t\r\n"))
 		if f != nil {
-			f.param = "file"
-			f.message = "Line " + strconv.Itoa(n) + ": " + f.message
+			f.Param = "file"
+			f.Message = "Line " + strconv.Itoa(n) + ": " + f.Message
 			return f
 		}
 		begins := at + len(line) - len(text)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/splice"
 )
@@ -70,9 +71,9 @@ func (c *call) rename(edits []splice.Edit, real string) []splice.Edit {
 func unreadable(err *head.Error) *refusal { return invalid(err.Param, err.Message) }
 
 func invalid(param, what string) *refusal {
-	return &refusal{status: http.StatusBadRequest, code: codeInvalid, param: param, message: what}
+	return &refusal{Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: what}
 }
 
 func tooLarge(limit int64) *refusal {
-	return &refusal{status: http.StatusRequestEntityTooLarge, code: codeTooLarge, message: "The body is larger than " + bytesText(limit) + "."}
+	return &refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + bytesText(limit) + "."}
 }

@@ -25,7 +25,7 @@ func TestRename_Form(t *testing.T) {
 		body.WriteString("--B--\r\n")
 		c := &call{route: routes["/audio/transcriptions"], body: []byte(body.String()), r: &http.Request{Header: http.Header{"Content-Type": {"multipart/form-data; boundary=B"}}}}
 		if f := c.readHead(); f != nil {
-			t.Fatalf("%s: %v", name, f.message)
+			t.Fatalf("%s: %v", name, f.Message)
 		}
 		before := slices.Clone(c.form.Parts)
 		c.rename(nil, "whisper-large")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -115,7 +116,7 @@ func (c *call) refuse(f *refusal) {
 	if c.tenant != nil && c.rejection == nil {
 		c.g.remember(&pastRefusal{at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, id: c.id, said: f})
 	}
-	f.write(&c.w, c.dialect())
+	writeRefusal(&c.w, f, c.dialect())
 }
 
 // refuseStranger waits until the client has taken the refusal: until then it holds memory.
@@ -124,7 +125,7 @@ func (c *call) refuseStranger(f *refusal) {
 	if c.g.strangers.Add(1) > mostStrangers {
 		panic(http.ErrAbortHandler)
 	}
-	f.write(&c.w, c.dialect())
+	writeRefusal(&c.w, f, c.dialect())
 	_ = c.w.control.Flush()
 }
 
@@ -135,14 +136,14 @@ func (c *call) authenticate() *refusal {
 		key = offeredKey(c.r.Header)
 	}
 	if key == "" {
-		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "No API key was given. Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."}
+		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "No API key was given. Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."}
 	}
 	t, k, ok := c.world.snap.Lookup(key)
 	if ok && k.Expired(c.began) {
-		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
+		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
 	}
 	if !ok {
-		return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key is not known here."}
+		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key is not known here."}
 	}
 	connections.Known(c.r.Context())
 	c.g.used.mark(k.Hash, c.began)

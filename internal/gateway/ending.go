@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -129,16 +130,16 @@ func (c *call) outputOf(deltas int64) int64 {
 
 // brokeOff is what the client is sent when the upstream breaks off in mid-stream.
 func (c *call) brokeOff(err error) []byte {
-	f := refusal{code: codeUpstream, message: "The upstream " + c.try.up.name + " broke off the stream."}
+	f := refusal{Code: admission.CodeUpstream, Message: "The upstream " + c.try.up.name + " broke off the stream."}
 	switch {
 	case c.cut():
 		f = c.cutRefusal()
 	case err == streaming.ErrIdle:
-		f.code = codeUpstreamLate
-		f.message = "The upstream " + c.try.up.name + " sent nothing for too long."
+		f.Code = admission.CodeUpstreamLate
+		f.Message = "The upstream " + c.try.up.name + " sent nothing for too long."
 	}
-	f.status = http.StatusBadGateway
-	return f.event(c.dialect())
+	f.Status = http.StatusBadGateway
+	return errorEvent(&f, c.dialect())
 }
 
 // answered ends the lease when an answer, plain or stream, has ended in whatever way.
@@ -160,7 +161,7 @@ func (c *call) answered(res streaming.Result) {
 		c.over(telemetry.OK, "", u)
 	case c.cut():
 		c.failure = c.why()
-		c.over(telemetry.Failed, c.cutRefusal().code, u)
+		c.over(telemetry.Failed, c.cutRefusal().Code, u)
 	case res.Cause == streaming.ClientGone:
 		c.over(telemetry.Cancelled, "", u)
 	default:
@@ -244,7 +245,7 @@ func (c *call) finish() {
 		c.g.log.Error("panic", "request_id", c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		crash(cause)
 		if c.w.status == 0 {
-			c.refuse(&refusal{status: http.StatusInternalServerError, code: codeInternal, message: "The gateway failed. The request id helps whoever runs it to find out why."})
+			c.refuse(&refusal{Status: http.StatusInternalServerError, Code: admission.CodeInternal, Message: "The gateway failed. The request id helps whoever runs it to find out why."})
 			broken = false
 		}
 	}
@@ -303,5 +304,5 @@ func (c *call) countTurned() {
 	if c.pool != nil {
 		pool = c.pool.Name
 	}
-	c.g.metrics.Turned(tenant, tier, pool, c.turned.code)
+	c.g.metrics.Turned(tenant, tier, pool, c.turned.Code)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/policy"
 
 	"github.com/llmgov/llmgov/governor"
@@ -110,10 +111,10 @@ func notAsked(err *tenants.AskError) *adminapi.Fault {
 	e := &adminapi.Fault{Status: http.StatusNotFound, Code: "tenant_not_found", Message: sentence(err.What)}
 	switch err.Kind {
 	case tenants.ErrNoModel:
-		e.Code = codeNoModel
+		e.Code = admission.CodeNoModel
 	case tenants.ErrNoGrant:
 		e.Status = http.StatusForbidden
-		e.Code = codeModel
+		e.Code = admission.CodeModel
 	case tenants.ErrNoKeys:
 		e.Status = http.StatusConflict
 		e.Code = "tenant_without_keys"

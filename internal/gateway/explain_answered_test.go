@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/policy"
 
 	"github.com/google/go-cmp/cmp"
@@ -378,7 +379,7 @@ func (s *explainSite) explainedAfterwards(foretold *adminapi.Explanation, got sa
 		s.t.Errorf("afterwards it was by %q, not %q", got, want)
 	}
 	want := foretold.Limits
-	if foretold.Decision.Code == codeTooLarge {
+	if foretold.Decision.Code == admission.CodeTooLarge {
 		want = []adminapi.ExplainedLimit{} // the governor was not asked
 	}
 	if foretold.WithoutShadow == nil { // a shadow counts itself by then

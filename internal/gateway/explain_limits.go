@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -128,7 +129,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
 	switch {
 	case o.Refused != nil:
-		return refusedWith(rejected(o.Refused), decider)
+		return refusedWith(admission.Rejected(o.Refused), decider)
 	case o.Wait > 0:
 		return &adminapi.Decision{Outcome: adminapi.OutcomeWait, Wait: o.Wait.Seconds(), Limit: decider}
 	}
@@ -138,12 +139,12 @@ func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
 // refusedWith reads the very answer that the caller would get.
 func refusedWith(f *refusal, decider *int) *adminapi.Decision {
 	var said openAIError
-	if err := json.Unmarshal(f.body(openAI), &said); err != nil {
+	if err := json.Unmarshal(errorBody(f, openAI), &said); err != nil {
 		panic("llmgov: BUG: an error cannot be read back: " + err.Error())
 	}
-	again := (f.retryAfter + time.Millisecond - 1).Truncate(time.Millisecond)
+	again := (f.RetryAfter + time.Millisecond - 1).Truncate(time.Millisecond)
 	return &adminapi.Decision{
-		Outcome: adminapi.OutcomeRefuse, Status: f.status, Code: said.Error.Code, Type: said.Error.Type, Message: said.Error.Message,
+		Outcome: adminapi.OutcomeRefuse, Status: f.Status, Code: said.Error.Code, Type: said.Error.Type, Message: said.Error.Message,
 		RetryAfter: again.Seconds(), Limit: decider,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/policy"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,7 +66,7 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 		if x.Decision.Outcome != adminapi.OutcomeAdmit || x.Decision.Limit != nil {
 			t.Errorf("a shadow gets %+v", x.Decision)
 		}
-		if d := x.WithoutShadow; d == nil || d.Outcome != adminapi.OutcomeRefuse || d.Code != codeBudget || *d.Limit != 0 {
+		if d := x.WithoutShadow; d == nil || d.Outcome != adminapi.OutcomeRefuse || d.Code != admission.CodeBudget || *d.Limit != 0 {
 			t.Errorf("without shadow %+v", d)
 		}
 		x.Limits = nil

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
@@ -148,36 +149,36 @@ func (c *call) forgetBody() {
 func (c *call) unanswered(err error) {
 	name := c.try.up.name
 	c.failure = err
-	f := &refusal{status: http.StatusBadGateway, code: codeUpstream}
+	f := &refusal{Status: http.StatusBadGateway, Code: admission.CodeUpstream}
 	class := c.classOf(err)
 	switch {
 	case c.gone():
 		c.over(telemetry.Cancelled, "", c.guess())
-		c.refuse(&refusal{status: statusClientClosed})
+		c.refuse(&refusal{Status: admission.StatusClientClosed})
 		return
 	case c.cut():
 		*f = c.cutRefusal()
-		c.over(telemetry.Failed, f.code, c.guess()) // which is no failure of the upstream
+		c.over(telemetry.Failed, f.Code, c.guess()) // which is no failure of the upstream
 		c.refuse(f)
 		return
 	case errors.Is(err, errNotKept):
-		c.over(telemetry.Failed, codeStore, noUsage)
-		c.refuse(&refusal{status: http.StatusServiceUnavailable, code: codeStore, message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
+		c.over(telemetry.Failed, admission.CodeStore, noUsage)
+		c.refuse(&refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeStore, Message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
 		return
 	case errors.Is(err, errUnreadable):
-		f.message = "The upstream " + name + " answered with something else than what was asked for."
+		f.Message = "The upstream " + name + " answered with something else than what was asked for."
 	case errors.Is(err, errRedirected):
-		f.message = "The upstream " + name + " redirects to another address, which is not followed. Tell whoever runs this gateway: its base_url may be wrong."
+		f.Message = "The upstream " + name + " redirects to another address, which is not followed. Tell whoever runs this gateway: its base_url may be wrong."
 	case errors.Is(err, errUpstreamKey):
-		f.message = "The upstream " + name + " refuses the gateway's key. Tell whoever runs this gateway."
+		f.Message = "The upstream " + name + " refuses the gateway's key. Tell whoever runs this gateway."
 	case class == classConnect:
-		f.message = "The upstream " + name + " cannot be reached."
+		f.Message = "The upstream " + name + " cannot be reached."
 	case class == classTimeout:
-		f.message = "The upstream " + name + " did not answer in time."
-		f.status = http.StatusGatewayTimeout
-		f.code = codeUpstreamLate
+		f.Message = "The upstream " + name + " did not answer in time."
+		f.Status = http.StatusGatewayTimeout
+		f.Code = admission.CodeUpstreamLate
 	default:
-		f.message = "The upstream " + name + " failed before it answered."
+		f.Message = "The upstream " + name + " failed before it answered."
 	}
 	c.failed(class, c.guess())
 	c.refuse(f)

@@ -3,6 +3,8 @@ package gateway
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // MaxHeader is how many bytes of headers a request may have. A server around a Gateway should
@@ -14,12 +16,12 @@ const MaxHeader = 64 << 10
 func (c *call) unfit() *refusal {
 	if n := headerBytes(c.r); n > MaxHeader {
 		return &refusal{
-			status: http.StatusRequestHeaderFieldsTooLarge, code: codeTooLarge,
-			message: "The headers have " + strconv.Itoa(n) + " bytes, more than " + strconv.Itoa(MaxHeader) + ". Send what is long in the body.",
+			Status: http.StatusRequestHeaderFieldsTooLarge, Code: admission.CodeTooLarge,
+			Message: "The headers have " + strconv.Itoa(n) + " bytes, more than " + strconv.Itoa(MaxHeader) + ". Send what is long in the body.",
 		}
 	}
 	if c.at.wrong {
-		return &refusal{status: http.StatusNotFound, code: codeNotFound, message: "There is no route " + c.r.Method + " " + brief(c.r.URL.Path) + "."}
+		return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Message: "There is no route " + c.r.Method + " " + brief(c.r.URL.Path) + "."}
 	}
 	return nil
 }

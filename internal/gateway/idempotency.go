@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // ongoing are the calls with an Idempotency-Key that have not ended, including those that wait.
@@ -91,8 +92,8 @@ func (c *call) onlyOne() *refusal {
 	}
 	left := max(time.Second, c.remaining(first))
 	return &refusal{
-		status: http.StatusConflict, code: codeRunning, retryAfter: left,
-		message: fmt.Sprintf("A call with this Idempotency-Key is still running. Please try again in %.3fs.", left.Seconds()),
+		Status: http.StatusConflict, Code: admission.CodeRunning, RetryAfter: left,
+		Message: fmt.Sprintf("A call with this Idempotency-Key is still running. Please try again in %.3fs.", left.Seconds()),
 	}
 }
 

@@ -61,7 +61,7 @@ func TestAsks(t *testing.T) {
 		c.route = c.at.route
 		if c.route.body == formBody {
 			if f := c.readHead(); f != nil {
-				t.Fatal(f.message)
+				t.Fatal(f.Message)
 			}
 		}
 		return c.asks()

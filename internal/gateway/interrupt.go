@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"sync"
+
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // early is how the governor ends a call (governor.Request.Interrupt).
@@ -52,10 +54,10 @@ func (c *call) drained() bool { return context.Cause(c.r.Context()) == ErrDraini
 // cutRefusal is what the caller of a call that was cut off is told. Why the governor did it is only
 // logged: it concerns this gateway, not its tenants.
 func (c *call) cutRefusal() refusal {
-	f := refusal{status: http.StatusServiceUnavailable, code: codeDraining, message: "This gateway is shutting down."}
+	f := refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeDraining, Message: "This gateway is shutting down."}
 	if !c.drained() {
-		f.code = codeStore
-		f.message = "This gateway had to end the call early. Please try again."
+		f.Code = admission.CodeStore
+		f.Message = "This gateway had to end the call early. Please try again."
 	}
 	return f
 }

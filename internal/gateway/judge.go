@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -72,7 +73,7 @@ func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
 	retry := upstreams.ReadRetry(resp.Header, time.Now())
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
-		if detail.Get("code").Str == codeBudget {
+		if detail.Get("code").Str == admission.CodeBudget {
 			return upstreams.Failed
 		}
 		if resp.Header.Get("X-Should-Retry") == "false" || strings.HasPrefix(detail.Get("message").Str, "Request too large") {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // How often a tenant may ask for what llmgov answers itself.
@@ -47,8 +48,8 @@ func (c *call) serveLookup() {
 	switch wait := c.g.lookups.take(c.tenant.Name, c.began); {
 	case wait > 0:
 		c.refuse(&refusal{
-			status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonRequests.String(), retryAfter: wait,
-			message: "Tenant " + c.tenant.Name + " asks for models and usage more than 10 times a second. " + comeAgain(wait),
+			Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: wait,
+			Message: "Tenant " + c.tenant.Name + " asks for models and usage more than 10 times a second. " + comeAgain(wait),
 		})
 	case c.at.usage:
 		c.serveUsage()

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 type modelObject struct {
@@ -25,7 +27,7 @@ func (c *call) serveModels() {
 	if id != "" {
 		p, ok := c.world.snap.PoolOf(id)
 		if !ok || !c.tenant.MayUse(id) {
-			c.refuse(&refusal{status: http.StatusNotFound, code: codeNoModel, param: "model", message: "There is no model " + quoted(id) + " for tenant " + c.tenant.Name + "."})
+			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + quoted(id) + " for tenant " + c.tenant.Name + "."})
 			return
 		}
 		c.writeJSON(modelObject{ID: id, Object: "model", OwnedBy: p.Name})

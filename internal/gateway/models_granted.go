@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
@@ -29,7 +30,7 @@ func (c *call) checkOthers(list []head.Other) *refusal {
 }
 
 func mayNot(tenant, param, model string) *refusal {
-	return &refusal{status: http.StatusForbidden, code: codeModel, param: param, message: "Tenant " + tenant + " may not use the model " + quoted(brief(model)) + "."}
+	return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: param, Message: "Tenant " + tenant + " may not use the model " + quoted(brief(model)) + "."}
 }
 
 // price is what the call's tokens cost: as much as with the dearest model that may answer it.

@@ -219,7 +219,7 @@ func (b *objectBody) Read(p []byte) (int, error) {
 	case b.c.gone(): // finish sees to it
 	case b.c.cut():
 		b.c.failure = b.c.why()
-		b.c.over(telemetry.Failed, b.c.cutRefusal().code, noUsage)
+		b.c.over(telemetry.Failed, b.c.cutRefusal().Code, noUsage)
 	case errors.Is(err, streaming.ErrIdle):
 		b.c.failure = err
 		b.c.failed(classIdle, noUsage)

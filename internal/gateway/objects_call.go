@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -18,7 +19,7 @@ func (c *call) granted() *refusal {
 	if c.tenant.Routes.Has(c.at.grant()) {
 		return nil
 	}
-	return &refusal{status: http.StatusForbidden, code: codeRoute, message: "Tenant " + c.tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.grant().String() + " to its routes."}
+	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.grant().String() + " to its routes."}
 }
 
 // sees reports whether the tenant may see an object. It gives the same answer for another tenant's
@@ -69,14 +70,14 @@ func (c *call) pin(id string) bool {
 }
 
 func noObject(param, id string) *refusal {
-	return &refusal{status: http.StatusNotFound, code: codeNotFound, param: param, message: "There is no object with the id " + quoted(brief(id)) + "."}
+	return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Param: param, Message: "There is no object with the id " + quoted(brief(id)) + "."}
 }
 
 // chooseHome finds the pool of a call to objects: the one whose upstream has them all, with the
 // tenant's default pool first; or the default for new objects and lists.
 func (c *call) chooseHome() *refusal {
 	if c.head.Model != "" && !c.tenant.MayUse(c.head.Model) {
-		return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.Model) + "."}
+		return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: "model", Message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.Model) + "."}
 	}
 	if len(c.at.ids) == 0 {
 		for _, p := range c.world.pools {

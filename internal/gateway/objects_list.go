@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -54,7 +55,7 @@ func (c *call) serveList() {
 	}
 	if found.short && len(found.items) == 0 {
 		c.over(telemetry.OK, "", noUsage)
-		c.refuse(&refusal{status: http.StatusServiceUnavailable, code: codeOverloaded, message: "None of your objects is among the first of this account's list, and it was too long to be read to its end. Ask for them by their ids."})
+		c.refuse(&refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, Message: "None of your objects is among the first of this account's list, and it was too long to be read to its end. Ask for them by their ids."})
 		return
 	}
 	for _, item := range found.items {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -39,7 +40,7 @@ func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 		return
 	}
 	c.g.remember(&pastRefusal{
-		id: c.id, at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, said: rejected(rej), shadow: shadow, rejected: rej,
+		id: c.id, at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, said: admission.Rejected(rej), shadow: shadow, rejected: rej,
 		outlook: c.g.gov.Reasons(c.req, rej),
 	})
 }

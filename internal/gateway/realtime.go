@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -47,7 +48,7 @@ func (c *call) checkUpgrade() *refusal {
 	if c.r.ProtoMajor == 1 && strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
 		return nil
 	}
-	return &refusal{status: http.StatusUpgradeRequired, code: codeInvalid, message: "This route is a websocket: ask for it with HTTP/1.1 and Upgrade: websocket."}
+	return &refusal{Status: http.StatusUpgradeRequired, Code: admission.CodeInvalid, Message: "This route is a websocket: ask for it with HTTP/1.1 and Upgrade: websocket."}
 }
 
 // serveRealtime passes a session on in both directions, while its lease lives.

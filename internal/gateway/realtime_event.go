@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/streaming"
 )
@@ -56,7 +57,7 @@ func (c *call) checkMember(key, value string, depth int) *refusal {
 			return nil
 		}
 		if depth > 2 {
-			return &refusal{status: http.StatusForbidden, code: codeModel, param: "model", message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
+			return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: "model", Message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(brief(value)) + "."}
 		}
 		return invalid("model", "This session was opened for the model "+quoted(c.head.Model)+", and stays with it. Open another one for "+quoted(brief(value))+".")
 	case strings.EqualFold(key, "conversation") && value != "auto" && value != "none":
@@ -65,15 +66,15 @@ func (c *call) checkMember(key, value string, depth int) *refusal {
 	return nil
 }
 
-// realtimeEvent is the refusal as an event of a realtime session.
-func (f *refusal) realtimeEvent() []byte {
-	kind := codeInvalid
-	if f.status >= http.StatusInternalServerError {
+// realtimeError is a refusal as an event of a realtime session.
+func realtimeError(f *refusal) []byte {
+	kind := admission.CodeInvalid
+	if f.Status >= http.StatusInternalServerError {
 		kind = "server_error"
 	}
 	b, err := json.Marshal(map[string]any{
 		"type": "error", "event_id": "event_llmgov",
-		"error": map[string]any{"type": kind, "code": f.code, "message": f.message, "param": f.param, "event_id": nil},
+		"error": map[string]any{"type": kind, "code": f.Code, "message": f.Message, "param": f.Param, "event_id": nil},
 	})
 	if err != nil {
 		panic("llmgov: BUG: an error cannot be encoded: " + err.Error())
@@ -87,7 +88,7 @@ func (c *call) revoked() *refusal {
 	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.Model) {
 		return nil
 	}
-	return &refusal{status: http.StatusUnauthorized, code: codeKey, message: "The API key may not use this any more."}
+	return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key may not use this any more."}
 }
 
 // realtimeUsage reads the usage of one response or transcription. Usage given as a duration has no

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
@@ -66,8 +67,8 @@ func (s *session) overLimit() *refusal {
 		return nil
 	}
 	return &refusal{
-		status: http.StatusTooManyRequests, code: codeRate,
-		message: "Rate limit reached on tokens per min (TPM): Limit " + strconv.FormatInt(left.Limit, 10) + ". All of it is free again in " + left.Reset.Round(time.Millisecond).String() + ". Audio that is sent meanwhile is not heard.",
+		Status: http.StatusTooManyRequests, Code: admission.CodeRate,
+		Message: "Rate limit reached on tokens per min (TPM): Limit " + strconv.FormatInt(left.Limit, 10) + ". All of it is free again in " + left.Reset.Round(time.Millisecond).String() + ". Audio that is sent meanwhile is not heard.",
 	}
 }
 
@@ -79,7 +80,7 @@ func (s *session) spent() *refusal {
 	if !known || s.c.tenant.Shadow || o.Refused == nil || o.Refused.Reason != governor.ReasonBudget {
 		return nil
 	}
-	return rejected(o.Refused)
+	return admission.Rejected(o.Refused)
 }
 
 // complainEvery is how often a client is told at most that its audio is held back: it sends some fifty
@@ -100,8 +101,8 @@ func (s *session) holdBack(ctx context.Context, kind string, f *refusal) error {
 
 // refuse tells the client why something is not done. After a spent budget the session ends.
 func (s *session) refuse(ctx context.Context, f *refusal) error {
-	err := s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent())
-	if err == nil && f.code == codeBudget {
+	err := s.write(ctx, s.client, websocket.MessageText, realtimeError(f))
+	if err == nil && f.Code == admission.CodeBudget {
 		return errRefusedEvent
 	}
 	return err

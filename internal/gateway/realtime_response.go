@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
@@ -46,12 +47,12 @@ func (s *session) ask(ctx context.Context, e *head.Event) *refusal {
 	s.mu.Unlock()
 	if full {
 		return &refusal{
-			status: http.StatusTooManyRequests, code: codeRate,
-			message: "This session has " + strconv.Itoa(mostOpen) + " responses that have not ended. Wait for one of them to end.",
+			Status: http.StatusTooManyRequests, Code: admission.CodeRate,
+			Message: "This session has " + strconv.Itoa(mostOpen) + " responses that have not ended. Wait for one of them to end.",
 		}
 	}
 	if rej := s.hold(ctx, r, output, s.c.req.MaxWait); rej != nil {
-		return rejected(rej)
+		return admission.Rejected(rej)
 	}
 	return nil
 }
@@ -135,7 +136,7 @@ func (s *session) begun(ctx context.Context, id string) *refusal {
 	full := len(s.open) >= mostOpen
 	s.mu.Unlock()
 	if full {
-		return &refusal{status: http.StatusTooManyRequests, code: codeRate, message: "This session has too many responses that have not ended."}
+		return &refusal{Status: http.StatusTooManyRequests, Code: admission.CodeRate, Message: "This session has too many responses that have not ended."}
 	}
 	rej := s.hold(ctx, r, output, &noWait)
 	if rej == nil {
@@ -145,7 +146,7 @@ func (s *session) begun(ctx context.Context, id string) *refusal {
 	s.open = append(s.open, r) // what it takes is charged when it ends
 	s.barred = true
 	s.mu.Unlock()
-	return rejected(rej)
+	return admission.Rejected(rej)
 }
 
 // delta counts a delta of a response.

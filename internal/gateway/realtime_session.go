@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
@@ -179,10 +180,10 @@ func (s *session) settle(end sessionEnd) {
 		s.c.failure = end.err
 		s.c.over(telemetry.Cancelled, "", u)
 	case end.err == errDrained:
-		s.c.over(telemetry.Failed, codeDraining, u)
+		s.c.over(telemetry.Failed, admission.CodeDraining, u)
 	case end.err == errEndedEarly:
 		s.c.failure = s.c.why()
-		s.c.over(telemetry.Failed, codeStore, u)
+		s.c.over(telemetry.Failed, admission.CodeStore, u)
 	case end.from == ofUpstream && code == -1:
 		s.c.failure = end.err
 		s.c.failed("truncated", u)
@@ -231,7 +232,7 @@ func (s *session) apologize(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // the upstream goes on until it is closed
 	defer cancel()
 	f := s.c.cutRefusal()
-	_ = s.client.Write(ctx, websocket.MessageText, f.realtimeEvent())
+	_ = s.client.Write(ctx, websocket.MessageText, realtimeError(&f))
 }
 
 // closeBoth closes both sides, the other one in the words of the one that ended.
@@ -294,7 +295,7 @@ func (s *session) fromClient(ctx context.Context) error {
 			event, f = s.c.checkEvent(text)
 		}
 		if f != nil {
-			_ = s.write(ctx, s.client, websocket.MessageText, f.realtimeEvent())
+			_ = s.write(ctx, s.client, websocket.MessageText, realtimeError(f))
 			return errRefusedEvent
 		}
 		if f := s.limited(ctx, event); f != nil {

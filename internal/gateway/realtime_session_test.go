@@ -19,10 +19,10 @@ func TestRealtimeIsSettledOnce(t *testing.T) {
 	c.tenant, _ = w.snap.TenantByName("acme")
 	c.estimates, c.route = w.estimates[c.tenant.Index], find(c.r).route
 	if f := c.choosePool(); f != nil {
-		t.Fatal(f.message)
+		t.Fatal(f.Message)
 	}
 	if f := c.admit(); f != nil {
-		t.Fatal(f.message)
+		t.Fatal(f.Message)
 	}
 	c.goTo(&c.first, 0, false)
 	c.try.sent.Store(true)

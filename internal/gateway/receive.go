@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -112,8 +113,8 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &refusal{
-			status: http.StatusRequestTimeout, code: codeInvalid,
-			message: "The body came too slowly: each " + bytesText(lap) + " within " + lapTime.String() + ", and all of it within " + bodyTimeout.String() + ".",
+			Status: http.StatusRequestTimeout, Code: admission.CodeInvalid,
+			Message: "The body came too slowly: each " + bytesText(lap) + " within " + lapTime.String() + ", and all of it within " + bodyTimeout.String() + ".",
 		}
 	}
 	return invalid("", "The body broke off before its end.")
@@ -127,16 +128,16 @@ func (c *call) noMemory(full *intake.Refused) *refusal {
 	again := " " + comeAgain(full.RetryAfter)
 	if full.Process {
 		return &refusal{
-			status: http.StatusServiceUnavailable, code: codeOverloaded, retryAfter: full.RetryAfter,
-			message: "Bodies of calls fill the memory that this gateway has for them (" + bytesText(m.Process) + ")." + again,
+			Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, RetryAfter: full.RetryAfter,
+			Message: "Bodies of calls fill the memory that this gateway has for them (" + bytesText(m.Process) + ")." + again,
 		}
 	}
 	f := &refusal{
-		status: http.StatusTooManyRequests, code: codeRate, kind: governor.ReasonConcurrency.String(), retryAfter: full.RetryAfter,
-		message: "Bodies of calls of tenant " + c.tenant.Name + " fill its memory for them (" + bytesText(m.Tenant) + ")." + again,
+		Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonConcurrency.String(), RetryAfter: full.RetryAfter,
+		Message: "Bodies of calls of tenant " + c.tenant.Name + " fill its memory for them (" + bytesText(m.Tenant) + ")." + again,
 	}
 	if full.Readers {
-		f.message = "Tenant " + c.tenant.Name + " sends too many bodies at the same time for its concurrency." + again
+		f.Message = "Tenant " + c.tenant.Name + " sends too many bodies at the same time for its concurrency." + again
 	}
 	return f
 }

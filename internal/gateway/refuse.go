@@ -6,90 +6,30 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // refusal is an answer that llmgov gives itself.
-type refusal struct {
-	status  int
-	code    string // error.code; also the metric's reason
-	kind    string // error.type; "" = the code
-	param   string
-	message string
-	// retryAfter is when to come back; 0 is not said.
-	retryAfter time.Duration
-	// final tells SDKs not to retry by themselves.
-	final bool
-}
+type refusal = admission.Refusal
 
-const (
-	codeInvalid        = "invalid_request_error"
-	codeKey            = policy.CodeKey
-	codeRoute          = "route_not_allowed"
-	codeModel          = policy.CodeModel
-	codeNotFound       = "not_found"
-	codeNoModel        = policy.CodeNoModel
-	codeTooLarge       = "request_too_large"
-	codeRate           = "rate_limit_exceeded"
-	codeUpstream       = "upstream_error"
-	codeUpstreamLate   = "upstream_timeout"
-	codeDraining       = "draining"
-	codeOverloaded     = "overloaded"
-	codeBudget         = "insufficient_quota"
-	codeStore          = "store_unavailable"
-	codeRunning        = "request_in_progress"
-	codeInternal       = "internal_error"
-	statusClientClosed = 499 // nginx's, for logs only
-)
-
-// rejected is the refusal for a rejection by the governor.
-func rejected(rej *governor.Rejection) *refusal {
-	f := &refusal{status: http.StatusTooManyRequests, code: codeRate, message: rej.Error(), retryAfter: rej.RetryAfter}
-	switch rej.Reason {
-	case governor.ReasonQueueFull:
-		f.kind = governor.ReasonShare.String()
-	case governor.ReasonBudget:
-		f.code = codeBudget
-		f.final = true
-	case governor.ReasonStore, governor.ReasonStoreLost:
-		f.status = http.StatusServiceUnavailable
-		f.code = codeStore
-	case governor.ReasonOverloaded:
-		f.status = http.StatusServiceUnavailable
-		f.code = codeOverloaded
-	case governor.ReasonDraining:
-		f.status = http.StatusServiceUnavailable
-		f.code = codeDraining
-	case governor.ReasonThrottled: // SDKs know no such type
-		f.kind = governor.ReasonRequests.String()
-	case governor.ReasonCancelled:
-		f.status = statusClientClosed
-	default:
-		f.kind = rej.Reason.String()
-	}
-	return f
-}
-
-// write sends the refusal in the caller's dialect.
-func (f *refusal) write(w http.ResponseWriter, d dialect) {
-	if f.status == statusClientClosed {
-		w.WriteHeader(f.status) // the client has gone, or has only stopped sending
+// writeRefusal sends a refusal in the caller's dialect.
+func writeRefusal(w http.ResponseWriter, f *refusal, d dialect) {
+	if f.Status == admission.StatusClientClosed {
+		w.WriteHeader(f.Status) // the client has gone, or has only stopped sending
 		return
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Del("Content-Length")
-	showRetry(h, f.retryAfter)
-	if f.final {
+	showRetry(h, f.RetryAfter)
+	if f.Final {
 		h.Set("x-should-retry", "false")
 	}
 	if d == anthropic {
 		h.Set("Request-Id", h.Get("X-Request-Id")) // where Anthropic's SDKs look for it
 	}
-	w.WriteHeader(f.status)
-	_, _ = w.Write(f.body(d))
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(errorBody(f, d))
 }
 
 // showRetry tells when to come back, if that is known. It is rounded up, since a call that comes
@@ -107,23 +47,23 @@ func comeAgain(d time.Duration) string {
 	return "Please try again in " + strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + "s."
 }
 
-// body is the error object that SDKs parse.
-func (f *refusal) body(d dialect) []byte {
+// errorBody is the error object that SDKs parse.
+func errorBody(f *refusal, d dialect) []byte {
 	if d == anthropic {
 		return encoded(anthropicError{Type: "error", Error: anthropicDetail{
-			Type: anthropicType(f.status), Message: f.message, Code: f.code,
+			Type: anthropicType(f.Status), Message: f.Message, Code: f.Code,
 		}})
 	}
-	return encoded(openAIError{f.detail()})
+	return encoded(openAIError{errorDetail(f)})
 }
 
-func (f *refusal) detail() openAIDetail {
-	detail := openAIDetail{Message: f.message, Type: f.kind, Code: f.code}
-	if f.kind == "" {
-		detail.Type = f.code
+func errorDetail(f *refusal) openAIDetail {
+	detail := openAIDetail{Message: f.Message, Type: f.Kind, Code: f.Code}
+	if f.Kind == "" {
+		detail.Type = f.Code
 	}
-	if f.param != "" {
-		detail.Param = &f.param
+	if f.Param != "" {
+		detail.Param = &f.Param
 	}
 	return detail
 }
@@ -197,11 +137,11 @@ func anthropicType(status int) string {
 	return "invalid_request_error"
 }
 
-// event is the refusal as an event in mid-stream.
-func (f *refusal) event(d dialect) []byte {
-	b := f.body(d)
+// errorEvent is a refusal as an event in mid-stream.
+func errorEvent(f *refusal, d dialect) []byte {
+	b := errorBody(f, d)
 	if d == openAIResponses {
-		e := f.detail()
+		e := errorDetail(f)
 		b = encoded(responsesError{Type: "error", Code: e.Code, Message: e.Message, Param: e.Param, Error: e})
 	}
 	out := make([]byte, 0, len(b)+24)

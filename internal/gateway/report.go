@@ -53,10 +53,10 @@ func (c *call) summary() summary {
 	}
 	if f := c.turned; f != nil {
 		s.outcome = telemetry.Refused
-		s.reason = f.code
-		s.code = f.code
+		s.reason = f.Code
+		s.code = f.Code
 		if s.status == 0 {
-			s.status = f.status
+			s.status = f.Status
 		}
 	}
 	if would := c.lease.Would; would != nil {

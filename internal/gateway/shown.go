@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -102,10 +103,10 @@ func (g *Gateway) Credential(h http.Header) string { return bearer(h) }
 
 // Refusal shows the answer to a rejection.
 func (g *Gateway) Refusal(rej *governor.Rejection) *adminapi.Refusal {
-	said := rejected(rej)
+	said := admission.Rejected(rej)
 	v := &adminapi.Refusal{
-		Status: said.status, Code: said.code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: axisOf(rej),
-		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.message,
+		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: axisOf(rej),
+		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.Message,
 	}
 	if rej.Own {
 		v.Of = rej.Tenant

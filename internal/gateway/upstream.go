@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -179,8 +180,8 @@ func (c *call) servedByNone() *refusal {
 		kinds = append(kinds, u.name+" ("+u.kind+")")
 	}
 	return &refusal{
-		status: http.StatusNotFound, code: codeNotFound,
-		message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + brief(c.r.URL.Path) + " for " + quoted(brief(c.head.Model)) +
+		Status: http.StatusNotFound, Code: admission.CodeNotFound,
+		Message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + brief(c.r.URL.Path) + " for " + quoted(brief(c.head.Model)) +
 			": it has " + strings.Join(kinds, ", ") + ".",
 	}
 }
