@@ -2,14 +2,15 @@ package streaming
 
 // chunk holds the top-level members of an event that matter, as written.
 type chunk struct {
-	kind                []byte // of "type", without quotes; else the name of the event
-	object              []byte // without quotes
-	choices             []byte
-	usage, choiceUsage  []byte // choiceUsage: of the last choice that has one
-	err                 []byte
-	response, message   []byte // envelopes of Responses and of Anthropic
-	groq, timings       []byte // "x_groq"; llama.cpp's
-	delta, block, audio []byte
+	kind        []byte // of "type", without quotes; else the name of the event
+	object      []byte // without quotes
+	choices     []byte
+	usage       []byte
+	choiceUsage []byte // of the last choice that has one
+	err         []byte
+	groq        []byte             // "x_groq"
+	timings     []byte             // llama.cpp's
+	members     [maxMembers][]byte // that typed events have, as dialects number them
 }
 
 // read reports whether the chunk is whole.
@@ -40,20 +41,14 @@ func (ch *chunk) set(key, value []byte) {
 		ch.kind = unquote(value)
 	case "object":
 		ch.object = unquote(value)
-	case "response":
-		ch.response = value
-	case "message":
-		ch.message = value
 	case "x_groq":
 		ch.groq = value
 	case "timings":
 		ch.timings = value
-	case "delta":
-		ch.delta = value
-	case "content_block":
-		ch.block = value
-	case "audio":
-		ch.audio = value
+	default:
+		if i := words.member(key); i >= 0 {
+			ch.members[i] = value
+		}
 	}
 }
 

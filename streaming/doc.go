@@ -90,6 +90,9 @@
 //   - The usage of a batch, or of a response that was made in the background, is told at each look. The usage at
 //     the top of an answer that says it is a batch is none here; who knows which look is the first calls ReadUsage.
 //
+// The types of events, what of them counts, and where the usage is in them, are in dialect.go, a value for each family
+// of servers.
+//
 // # Non-goals
 //
 // No decoding of content encodings: ask upstream for identity. No rewriting of events, no conversion between

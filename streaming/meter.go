@@ -42,7 +42,7 @@ func (m *Meter) Observe(name, data []byte) Kind {
 	switch {
 	case len(data) == 0:
 		return KeepAlive
-	case string(data) == "[DONE]":
+	case string(data) == endOfStream:
 		m.done = true
 		return Final
 	}
@@ -64,13 +64,14 @@ func (m *Meter) read(name, data []byte) Kind {
 	}
 	before := m.deltas
 	choices := m.observeChoices(&ch)
-	usage := m.report(&ch)
-	m.observeType(&ch)
-	if m.fail(isFailure(ch.kind) || ch.fails() || string(name) == "error", ch.kind) {
+	is := words.roles[string(ch.kind)]
+	usage := m.report(&ch, is)
+	m.count(words.isPart(&ch))
+	if m.fail(is&fails != 0 || ch.fails() || string(name) == "error", is) {
 		return Failure
 	}
 	switch {
-	case isTerminal(ch.kind):
+	case is&ends != 0:
 		m.done = true
 		return Final
 	case m.deltas > before:
@@ -91,12 +92,11 @@ func (m *Meter) observeLarge(f *finder) (known bool) {
 	if f.state != behind {
 		return false
 	}
-	if isObject(f.found) {
-		m.reportObject(kind, f.found)
-	}
-	m.fail(isFailure(kind), kind)
-	m.done = m.done || isTerminal(kind)
-	m.count(isDelta(kind) || isPartialImage(kind))
+	is := words.roles[string(kind)]
+	m.reportObject(is, f.found)
+	m.fail(is&fails != 0, is)
+	m.done = m.done || is&ends != 0
+	m.count(words.isLargePart(kind))
 	return len(kind) > 0
 }
 
@@ -119,10 +119,17 @@ func (m *Meter) Finished() bool {
 // over reports whether nothing that counts can follow.
 func (m *Meter) over() bool { return m.done || m.broken }
 
-func (m *Meter) fail(fails bool, kind []byte) bool {
-	m.failed = m.failed || fails
-	m.broken = m.broken || string(kind) == "response.failed"
-	return fails
+// fail notes an error of the upstream, if it is one.
+func (m *Meter) fail(failed bool, is role) bool {
+	m.failed = m.failed || failed
+	m.broken = m.broken || is&breaks != 0
+	return failed
+}
+
+func (m *Meter) count(part bool) {
+	if part {
+		m.deltas++
+	}
 }
 
 // Failed reports whether upstream sent an error in the stream.
@@ -140,27 +147,30 @@ func (m *Meter) opaque(name []byte) Kind {
 // report takes over the usage of a chunk, if it has any, and reports whether there was a usage
 // object. Of several, the last in this order wins: objects that are usage but not by name, usage in
 // an unusual place, and usage in its place.
-func (m *Meter) report(ch *chunk) (found bool) {
+func (m *Meter) report(ch *chunk, is role) (found bool) {
 	if ch.timings != nil {
 		m.counts.addTimings(ch.timings)
 		m.reported = m.reported || m.counts.told
 	}
-	for _, usage := range [...][]byte{
-		ch.choiceUsage, member(ch.groq, "usage"), ch.usage, member(ch.response, "usage"), member(ch.message, "usage"),
-	} {
-		if isObject(usage) {
-			found = true
-			m.reportObject(ch.kind, usage)
-		}
+	for _, usage := range [...][]byte{ch.choiceUsage, member(ch.groq, "usage"), ch.usage} {
+		found = m.reportObject(is, usage) || found
+	}
+	for _, i := range words.envelopes {
+		found = m.reportObject(is, member(ch.members[i], "usage")) || found
 	}
 	return found
 }
 
-// reportObject reads one usage object. Anthropic's message_start tells of the prompt, and its message_delta of the
-// output so far; the former alone is no report, or an answer that breaks off would look as if it had one token.
-func (m *Meter) reportObject(kind, usage []byte) {
+// reportObject reads a usage object, and reports whether it is one. Of the prompt alone it is no report, or an
+// answer that breaks off would look as if it had one token: Anthropic's message_start tells of the prompt, and its
+// message_delta of the output so far.
+func (m *Meter) reportObject(is role, usage []byte) bool {
+	if !isObject(usage) {
+		return false
+	}
 	var o object
-	if o.read(usage) && m.counts.add(&o) && string(kind) != "message_start" {
+	if o.read(usage) && m.counts.add(&o) && is&ofPrompt == 0 {
 		m.reported = true
 	}
+	return true
 }

@@ -68,7 +68,7 @@ func (p *pattern) findGaps() {
 		key, next, isKey := readKey(p.text, i)
 		if !isKey {
 			next = skipString(p.text, i)
-		} else if end := behindVarying(p.text, next, p.text[next] == '"'); varies(key) && end > 0 {
+		} else if end := behindVarying(p.text, next, p.text[next] == '"'); words.varies(key) && end > 0 {
 			p.gaps[p.filled] = gap{next, end}
 			p.filled++
 			next = end
@@ -79,18 +79,6 @@ func (p *pattern) findGaps() {
 		}
 		i = next + n
 	}
-}
-
-// varies reports whether the values of a key, at any depth, differ from part to part and mean
-// nothing to a Meter but that they are there.
-func varies(key []byte) bool {
-	switch string(key) {
-	case "content", "reasoning_content", "reasoning", "refusal", "arguments",
-		"text", "delta", "thinking", "partial_json",
-		"obfuscation", "sequence_number", "created":
-		return true
-	}
-	return false
 }
 
 // behindVarying returns the index behind a string that is not empty, or behind a number; -1 if

@@ -48,8 +48,8 @@ func (f *finder) nameOf(key []byte) name {
 		if f.level == 1 {
 			return objectName
 		}
-	case "response", "message":
-		if f.envelopes && f.level == 1 {
+	default:
+		if f.envelopes && f.level == 1 && words.isEnvelope(key) {
 			return envelopeName
 		}
 	}
