@@ -85,10 +85,10 @@ chaos:
 	go test -run '^TestRefusals_' -count 1 ./federation/runner -promise-worlds 1000
 
 reloads:
-	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e -reloads 200 -call-rate 500
+	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e/operations -reloads 200 -call-rate 500
 
 storm:
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/e2e -streams 10000
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/e2e/streams -streams 10000
 
 bench:
 	go run ./internal/bench

@@ -1,4 +1,4 @@
-// Package e2e tests the whole road of a request, gateway and model server and
-// clients together: in virtual time over in-memory connections where time
-// matters, on real sockets with real SDKs where bytes do.
+// Package e2e holds the tests of a request's whole way, from the client through the gateway to the
+// model server, in a folder for each subject. Tests of time run in virtual time (package harness),
+// tests of bytes and of SDKs on real sockets (package sockets).
 package e2e

@@ -1,0 +1,250 @@
+package admission
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/plan"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// adaptiveWorld is a model server with a knee at so many slots behind a limit that is to find it.
+func adaptiveWorld(law tenants.Law, slots int) harness.World {
+	p := harness.Pool(0, 0, 128)
+	p.Adaptive = law
+	p.MinConcurrency = 4
+	w := harness.World{Pool: p, Mock: mock.Config{Slots: slots, FirstToken: 200 * time.Millisecond, TokensPerSecond: 50}}
+	for i, name := range []string{"a", "b", "c"} {
+		t := harness.Tenant(name, 1)
+		t.MaxWait = []time.Duration{0, 2 * time.Second, 10 * time.Second}[i]
+		t.Background = name == "c"
+		w.Tenants = append(w.Tenants, t)
+	}
+	return w
+}
+
+// flood asks as three tenants, of whom one does not wait, for answers of 4 s in the mean, at a
+// rate in all, and counts what comes of it.
+func flood(s *harness.Stack, rate float64, lasts time.Duration) (served, refused int64) {
+	ctx, stop := context.WithTimeout(s.T.Context(), lasts)
+	defer stop()
+	var ok, no atomic.Int64
+	var wg sync.WaitGroup
+	for i, name := range []string{"a", "b", "c"} {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 7))
+			for ctx.Err() == nil {
+				time.Sleep(time.Duration(r.ExpFloat64() / rate * 3 * float64(time.Second)))
+				n := int(min(1500, max(5, 190*math.Exp(0.8*r.NormFloat64()-0.32))))
+				stream := r.IntN(4) > 0
+				wg.Go(func() {
+					a := s.Call(s.T.Context(), name, harness.Chat(stream, 2000, `,"mock":{"output_tokens":`+strconv.Itoa(n)+`}`))
+					switch {
+					case a.Err != nil:
+						s.T.Error(a.Err)
+					case a.Status == http.StatusOK:
+						ok.Add(1)
+					case a.Status == http.StatusTooManyRequests:
+						no.Add(1)
+						if limit := a.Header.Get("X-Ratelimit-Limit-Concurrent"); limit == "128" || limit == "" {
+							s.T.Errorf("a refusal names a limit of %q calls at once", limit)
+						}
+					default:
+						s.T.Errorf("status %d: %s", a.Status, a.Body)
+					}
+				})
+			}
+		})
+	}
+	wg.Wait()
+	return ok.Load(), no.Load()
+}
+
+// The whole stack before a server with 16 slots, asked for half as much again as it can do:
+// the limit is near its knee, what is done is what it can do, and few calls wait upstream. The
+// metric and the header tell the limit as it is.
+func TestAdaptive_FindsTheKnee(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a whole stack")
+	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
+		synctest.Test(t, func(t *testing.T) {
+			const slots = 16
+			w := adaptiveWorld(law, slots)
+			s := harness.New(t, w)
+			defer s.Close()
+			rate := 1.5 * slots / 4.0
+			flood(s, rate, 2*time.Minute)
+			var limits, queued []int64
+			done := make(chan struct{})
+			var watch sync.WaitGroup
+			watch.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					case <-time.After(time.Second):
+						limits = append(limits, s.Sum("llmgov_concurrency_limit", map[string]string{"pool": "p"}))
+						queued = append(queued, s.Mock.Stats().Queued)
+					}
+				}
+			})
+			const minutes = 6
+			served, refused := flood(s, rate, minutes*time.Minute)
+			close(done)
+			watch.Wait()
+			near := 0
+			waits := int64(0)
+			for i, limit := range limits {
+				if limit >= slots*3/4 && limit <= slots*5/4 {
+					near++
+				}
+				waits += queued[i]
+			}
+			best := slots / 4.0 * 60 * minutes
+			t.Logf("%s: near for %d of %d s, %.2f wait upstream, %d served of %.0f, %d refused", law, near, len(limits), float64(waits)/float64(len(limits)), served, best, refused)
+			if near < len(limits)*8/10 {
+				t.Errorf("%s: the limit is near the knee of %d for %d s of %d: %v", law, slots, near, len(limits), limits)
+			}
+			if float64(served) < 0.9*best {
+				t.Errorf("%s: %d calls are served, the server can do %.0f", law, served, best)
+			}
+			if part := float64(waits) / float64(len(limits)) / slots; part > 0.15 {
+				t.Errorf("%s: %.0f %% of its slots wait upstream", law, 100*part)
+			}
+			if refused < served/5 {
+				t.Errorf("%s: only %d calls were refused", law, refused)
+			}
+			s.CheckIdle()
+		})
+	}
+}
+
+// A server that refuses is asked for less, by each of its ways to do so; one that fails otherwise is
+// not. A caller's own mistakes are no sign of anything.
+func TestAdaptive_Overload(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fails  string
+		lowers bool
+	}{
+		{"503", `{"error_status":503}`, true},
+		{"529", `{"error_status":529}`, true},
+		{"504", `{"error_status":504}`, true},
+		{"429", `{"error_status":429}`, true},
+		{"500", `{"error_status":500}`, false},
+		{"400", `{"error_status":400}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := adaptiveWorld(tenants.Gradient, 0)
+				w.Pool.MinConcurrency = 20
+				s := harness.New(t, w)
+				defer s.Close()
+				pools(s, t, func(p *tenants.Pool) { p.MinConcurrency = 4 }, w)
+				for range 3 {
+					s.Call(t.Context(), "a", harness.Chat(true, 10, `,"mock":`+c.fails))
+					time.Sleep(time.Minute)
+				}
+				if got := s.Sum("llmgov_concurrency_limit", nil); (got < 20) != c.lowers {
+					t.Errorf("behind three answers of %s the limit of 20 is %d", c.name, got)
+				}
+			})
+		})
+	}
+}
+
+// pools puts another pool in force.
+func pools(s *harness.Stack, t *testing.T, change func(*tenants.Pool), w harness.World) {
+	t.Helper()
+	change(&w.Pool)
+	snap, err := tenants.Build(w.Config(), w.Tenants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Gateway.Apply(snap); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What an adaptive pool has decided is decided again from the record, without one call that comes
+// out otherwise: the limit moves by what is in it.
+func TestPlan_OfAnAdaptivePool(t *testing.T) {
+	testkit.Long(t, "simulates minutes of a whole stack")
+	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
+		path := filepath.Join(t.TempDir(), "decisions.jsonl")
+		w := adaptiveWorld(law, 16)
+		w.Mock.ErrorRate = 0.01 // of which some are sent to the other upstream
+		w.Pool.Upstreams = harness.PoolOf(3, 1).Upstreams
+		w.Upstreams = map[string]http.Handler{"up1": harness.NewUpstream(t, mock.Config{Slots: 4, FirstToken: 300 * time.Millisecond, TokensPerSecond: 50})}
+		var snap *tenants.Snapshot
+		var limit int64
+		synctest.Test(t, func(t *testing.T) {
+			log, err := decisions.Open(decisions.Options{Path: path, MaxSize: 64 << 20, Keep: 1, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Recorder = log
+			s := harness.New(t, w)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for range 5 { // some are refused upstream
+					time.Sleep(30 * time.Second)
+					for range 5 {
+						s.Call(t.Context(), "b", harness.Chat(true, 10, `,"mock":{"error_status":503}`))
+					}
+				}
+			})
+			mixedFlood(s)
+			wg.Wait()
+			limit = s.Sum("llmgov_concurrency_limit", nil)
+			snap = s.Gateway.Snapshot()
+			s.Close()
+			if err := log.Close(); err != nil || log.Lost() > 0 {
+				t.Fatalf("%d lines are lost, %v", log.Lost(), err)
+			}
+		})
+		record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: policy.Governor(snap)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d calls, limit %d at the end", law, report.Calls, limit)
+		if !report.Exact || len(report.Flips) > 0 || report.Calls < 500 || limit == 4 {
+			t.Errorf("%s: of %d calls %d come out otherwise by their own policy, and %d by the same one; the limit is %d", law, report.Calls, report.Differ, len(report.Flips), limit)
+		}
+	}
+}
+
+// mixedFlood is a flood in which errors are none of the test's business.
+func mixedFlood(s *harness.Stack) {
+	ctx, stop := context.WithTimeout(s.T.Context(), 3*time.Minute)
+	defer stop()
+	var wg sync.WaitGroup
+	for i := range 30 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 9))
+			for ctx.Err() == nil {
+				s.Call(s.T.Context(), string(rune('a'+i%3)), harness.Chat(r.IntN(2) == 0, 2000, `,"mock":{"output_tokens":`+strconv.Itoa(1+r.IntN(300))+`}`))
+				time.Sleep(time.Duration(200+r.IntN(800)) * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+}

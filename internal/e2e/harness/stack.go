@@ -1,0 +1,184 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admin"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/pipenet"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Stack is client → gateway → model server, over pipes.
+type Stack struct {
+	T        *testing.T
+	Mock     *mock.Server
+	Governor *governor.Governor
+	Gateway  *gateway.Gateway
+	Metrics  *telemetry.Metrics
+	log      *slog.Logger
+	Client   *http.Client
+	Server   *http.Server
+	Cut      context.CancelCauseFunc // of all calls in flight
+	Unseen   atomic.Int64            // calls whose clients left without a byte
+	closers  []func()
+}
+
+// New starts a stack, which the test closes.
+func New(t *testing.T, w World) *Stack {
+	t.Helper()
+	s := &Stack{T: t, Metrics: telemetry.New(), log: slog.New(w.logHandler())}
+	var err error
+	s.Mock, err = mock.New(w.Mock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := pipenet.Listen()
+	s.Serve(&http.Server{Handler: s.Mock, Protocols: w.protocols()}, upstream)
+
+	cfg := w.Config()
+	transport := gateway.NewTransport(cfg.Timeouts)
+	transport.DialContext, transport.Protocols = s.dialer(w, upstream), w.protocols()
+	s.closers = append(s.closers, transport.CloseIdleConnections)
+	var rt http.RoundTripper = transport
+	if w.Wrap != nil {
+		rt = w.Wrap(rt)
+	}
+	gw, gov := buildFor(t, cfg, &w, gateway.Options{Metrics: s.Metrics, Tracer: w.Tracer, Log: s.log, Transport: rt, Prompts: w.Prompts})
+	s.Governor = gov
+	s.Gateway = gw
+	front := pipenet.Listen()
+	base, cut := context.WithCancelCause(context.Background())
+	s.Cut = cut
+	s.Server = &http.Server{
+		Handler: gw, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+		BaseContext: func(net.Listener) context.Context { return base },
+	}
+	s.Serve(s.Server, front)
+	clientSide := &http.Transport{DialContext: front.Dial, MaxIdleConnsPerHost: 256, DisableCompression: true, Protocols: w.protocols()}
+	s.Client = &http.Client{Transport: clientSide}
+	s.closers = append(s.closers, clientSide.CloseIdleConnections)
+	return s
+}
+
+// AdminAPI is the admin side of the gateway.
+func (s *Stack) AdminAPI(opt admin.Options) *admin.API {
+	opt.Governor = s.Governor
+	opt.Log = s.log
+	opt.Metrics = s.Metrics.Handler()
+	return admin.New(s.Gateway, opt)
+}
+
+// dialer leads to the upstreams by their names.
+func (s *Stack) dialer(w World, first *pipenet.Listener) func(context.Context, string, string) (net.Conn, error) {
+	hosts := map[string]*pipenet.Listener{"mock:80": first}
+	for name, h := range w.Upstreams {
+		if h != nil {
+			l := pipenet.Listen()
+			s.Serve(&http.Server{
+				Handler: h, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+				ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+					return context.WithValue(ctx, UpstreamConnKey{}, &UpstreamConn{Conn: conn})
+				},
+			}, l)
+			hosts[name+":80"] = l
+		}
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		l := hosts[addr]
+		if l == nil {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}
+		return l.Dial(ctx, network, addr)
+	}
+}
+
+// Build makes a gateway of a policy, and the governor below it. opt says how it
+// counts, logs, and reaches its upstream.
+func Build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, journal governor.Journal, recorder governor.Observer, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+	t.Helper()
+	return buildFor(t, cfg, &World{Tenants: list, Journal: journal, Recorder: recorder}, opt)
+}
+
+// buildFor makes them of a policy and the tenants, journal, recorder and clock of a world.
+func buildFor(t *testing.T, cfg tenants.Config, w *World, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+	t.Helper()
+	snap, err := tenants.Build(cfg, w.Tenants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := policy.Governor(snap)
+	rules.Journal = w.Journal
+	rules.Observer = w.Recorder
+	rules.Recorded = w.Recorder != nil
+	rules.Clock = w.Clock
+	gov, err := governor.New(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.Metrics.Watch(gov.State, snap.Hash())
+	opt.Snapshot = snap
+	opt.Governor = gov
+	gw, err := gateway.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gw, gov
+}
+
+func (s *Stack) Serve(server *http.Server, l net.Listener) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	s.closers = append(s.closers, func() {
+		_ = server.Close()
+		<-done
+	})
+}
+
+// Close ends everything that the stack started.
+func (s *Stack) Close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i]()
+	}
+}
+
+// Apply puts a policy in force.
+func (s *Stack) Apply(snap *tenants.Snapshot) {
+	s.T.Helper()
+	if err := s.Gateway.Apply(snap); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Admin reads what the admin side shows.
+func (s *Stack) Admin(path string, into any) {
+	s.T.Helper()
+	w := httptest.NewRecorder()
+	s.AdminAPI(admin.Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		s.T.Fatalf("%s: %v: %s", path, err, w.Body)
+	}
+}
+
+// UpstreamConn is a connection to an upstream, which its handlers find in their context.
+type UpstreamConn struct {
+	net.Conn
+	Calls atomic.Int64
+}
+
+type UpstreamConnKey struct{}

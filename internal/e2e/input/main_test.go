@@ -1,0 +1,10 @@
+// Package input tests requests that are malformed, oversized, ambiguous or hostile.
+package input
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

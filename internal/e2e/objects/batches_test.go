@@ -1,0 +1,189 @@
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// batchProvider keeps one file, and batches that are done when a test says so.
+type batchProvider struct {
+	mu      sync.Mutex
+	batches map[string]string // as they are shown, by id; guarded by mu
+}
+
+func (p *batchProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/batches/"), "/")
+	switch {
+	case path == "/files":
+		_, _ = w.Write([]byte(`{"id":"file-1","object":"file","bytes":1000}`))
+		return
+	case path == "/batches":
+		id = fmt.Sprintf("batch_%d", len(p.batches)+1)
+		p.batches[id] = fmt.Sprintf(`{"id":%q,"object":"batch","status":"in_progress"}`, id)
+	case strings.HasSuffix(path, "/cancel"):
+		p.batches[id] = fmt.Sprintf(`{"id":%q,"object":"batch","status":"cancelled"}`, id)
+	}
+	_, _ = w.Write([]byte(p.batches[id]))
+}
+
+// finish lets a batch be done, with a usage.
+func (p *batchProvider) finish(id string, input, output int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.batches[id] = fmt.Sprintf(`{"id":%q,"object":"batch","status":"completed","usage":{"input_tokens":%d,"output_tokens":%d}}`, id, input, output)
+}
+
+func (p *batchProvider) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.batches)
+}
+
+// The batches of a test may take 1000 tokens each by their bounds, and some more by their prompts.
+const (
+	batchCalls  = 10
+	batchAnswer = 100
+	batchWorth  = batchCalls * (batchAnswer + 5)
+)
+
+// batchStack is a gateway in front of a provider, and a file of which batches can be made. The budget
+// has room for ten, and the team's is larger.
+func batchStack(t *testing.T, p *batchProvider, store *objects.Store, per tenants.Unit, limit int64) *sockets.Stack {
+	t.Helper()
+	w := sockets.World{Upstream: p, Config: func(c *tenants.Config) {
+		c.Prices = []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, CachedInput: 1_000_000, Output: 1_000_000}}}
+	}}
+	w.Objects = store
+	w.Tenants = []tenants.Tenant{
+		sockets.Tenant("acme", func(t *tenants.Tenant) {
+			sockets.Granted(t)
+			t.DefaultPool = "main"
+			t.Budgets = []tenants.Budget{{Unit: per, Limit: limit, Per: "month"}}
+		}),
+		sockets.Tenant("acme/search", func(t *tenants.Tenant) {
+			sockets.Granted(t)
+			t.DefaultPool = "main"
+		}),
+	}
+	return sockets.New(t, w)
+}
+
+// upload sends the file of calls.
+func uploadCalls(s *sockets.Stack, tenant string) (id string) {
+	s.T.Helper()
+	line := fmt.Sprintf(`{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"a"}],"max_tokens":%d}}`, batchAnswer)
+	status, text := s.SendAs(tenant, http.MethodPost, "/v1/files", formType, harness.BatchForm(strings.Repeat(line+"\n", batchCalls)))
+	if status != http.StatusOK {
+		s.T.Fatal(status, text)
+	}
+	return gjson.Get(text, "id").Str
+}
+
+func createBatch(s *sockets.Stack, tenant, file string) (status int, text string) {
+	s.T.Helper()
+	body, err := json.Marshal(map[string]string{"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return s.SendAs(tenant, http.MethodPost, "/v1/batches", "application/json", string(body))
+}
+
+// createUntilRefused creates batches one after the other, and returns how many there were.
+func createUntilRefused(s *sockets.Stack, tenant, file string) (made int) {
+	s.T.Helper()
+	for range 50 {
+		switch status, text := createBatch(s, tenant, file); status {
+		case http.StatusOK:
+			made++
+		case http.StatusTooManyRequests:
+			return made
+		default:
+			s.T.Fatal(status, text)
+		}
+	}
+	return made
+}
+
+// A batch holds in budgets all that it may take until it is seen done, so that fifty at once do not pass
+// a budget that is worth ten.
+func TestAudit_H2_BatchesAreHeldInBudgets(t *testing.T) {
+	for name, unit := range map[string]tenants.Unit{"tokens": tenants.Tokens, "usd": tenants.MicroUSD} {
+		t.Run(name, func(t *testing.T) {
+			p := &batchProvider{batches: map[string]string{}}
+			s := batchStack(t, p, nil, unit, 10*batchWorth)
+			file := uploadCalls(s, "acme/search")
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					status, text := createBatch(s, "acme/search", file)
+					if status != http.StatusOK && (status != http.StatusTooManyRequests || !strings.Contains(text, "budget of tenant acme ")) {
+						t.Errorf("%d %s", status, text)
+					}
+				})
+			}
+			all.Wait()
+			made := p.count()
+			if made > 10 || made < 5 {
+				t.Fatalf("%d batches were created in a budget for ten", made)
+			}
+			if status, _ := s.SendAs("acme/search", http.MethodPost, "/v1/batches/batch_1/cancel", "", ""); status != http.StatusOK {
+				t.Fatal(status)
+			}
+			if n := createUntilRefused(s, "acme", file); n != 1 { // its team's file is acme's, too
+				t.Errorf("after one was cancelled, %d more were created, want 1", n)
+			}
+			p.finish("batch_2", 10, 10)
+			p.finish("batch_3", 10, 10)
+			for _, id := range []string{"batch_2", "batch_3"} {
+				if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/"+id, "", ""); status != http.StatusOK {
+					t.Fatal(status, text)
+				}
+			}
+			if n := createUntilRefused(s, "acme/search", file); n < 1 || n > 2 {
+				t.Errorf("after two took little, %d more were created, want one or two", n)
+			}
+		})
+	}
+}
+
+// After a restart, batches that were not seen done hold again what they may take.
+func TestAudit_H2_BatchesAreHeldOverRestarts(t *testing.T) {
+	p := &batchProvider{batches: map[string]string{}}
+	dir := t.TempDir()
+	before := sockets.OpenObjects(t, dir)
+	s := batchStack(t, p, before, tenants.Tokens, 10*batchWorth)
+	file := uploadCalls(s, "acme")
+	made := createUntilRefused(s, "acme", file)
+	if made > 10 || made < 5 {
+		t.Fatalf("%d batches were created in a budget for ten", made)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = batchStack(t, p, sockets.OpenObjects(t, dir), tenants.Tokens, 10*batchWorth)
+	if n := createUntilRefused(s, "acme", file); n != 0 {
+		t.Errorf("after a restart %d more were created", n)
+	}
+	p.finish("batch_1", 10, 10)
+	if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/batch_1", "", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	if n := createUntilRefused(s, "acme", file); n != 1 {
+		t.Errorf("when a batch from before the restart was done, %d more were created, want 1", n)
+	}
+}

@@ -1,0 +1,322 @@
+package objects
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/gateway"
+)
+
+// ai is OpenAI's SDK as a tenant.
+func ai(s *sockets.Stack, tenant string) *openai.Client {
+	c := openai.NewClient(option.WithBaseURL(s.Data.URL+"/v1"), option.WithAPIKey(sockets.Key(tenant)), option.WithHTTPClient(s.Client), option.WithMaxRetries(0))
+	return &c
+}
+
+const oneCall = `{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"Say something."}]}}` + "\n"
+
+// owned are objects of each kind that one tenant made, by their place in a path.
+type owned map[string]string
+
+func makeAll(s *sockets.Stack, tenant string) owned {
+	s.T.Helper()
+	c := ai(s, tenant)
+	ctx := s.T.Context()
+	o := owned{}
+	keep := func(kind, id string, err error) {
+		s.T.Helper()
+		if err != nil || id == "" {
+			s.T.Fatalf("%s makes a %s: id %q, %v", tenant, kind, id, err)
+		}
+		o[kind] = id
+	}
+	file, err := c.Files.New(ctx, openai.FileNewParams{File: openai.File(strings.NewReader("a fact"), "fact.txt", "text/plain"), Purpose: openai.FilePurposeUserData})
+	keep("file", file.ID, err)
+	upload, err := c.Uploads.New(ctx, openai.UploadNewParams{Bytes: 3, Filename: "x.txt", MimeType: "text/plain", Purpose: openai.FilePurposeUserData})
+	keep("upload", upload.ID, err)
+	part, err := c.Uploads.Parts.New(ctx, upload.ID, openai.UploadPartNewParams{Data: strings.NewReader("abc")})
+	keep("part", part.ID, err)
+	calls, err := c.Files.New(ctx, openai.FileNewParams{File: openai.File(strings.NewReader(oneCall), "calls.jsonl", "application/jsonl"), Purpose: openai.FilePurposeBatch})
+	keep("calls", calls.ID, err)
+	batch, err := c.Batches.New(ctx, openai.BatchNewParams{InputFileID: calls.ID, Endpoint: openai.BatchNewParamsEndpointV1ChatCompletions, CompletionWindow: openai.BatchNewParamsCompletionWindow24h})
+	keep("batch", batch.ID, err)
+	job, err := c.FineTuning.Jobs.New(ctx, openai.FineTuningJobNewParams{Model: "gpt-4o", TrainingFile: file.ID})
+	keep("job", job.ID, err)
+	store, err := c.VectorStores.New(ctx, openai.VectorStoreNewParams{FileIDs: []string{file.ID}})
+	keep("vector_store", store.ID, err)
+	fileBatch, err := c.VectorStores.FileBatches.New(ctx, store.ID, openai.VectorStoreFileBatchNewParams{FileIDs: []string{file.ID}})
+	keep("file_batch", fileBatch.ID, err)
+	response, err := c.Responses.New(ctx, responses.ResponseNewParams{Model: "gpt-4o", Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Say something.")}})
+	keep("response", response.ID, err)
+	return o
+}
+
+// fill puts ids into the places of a text.
+func (o owned) fill(text string) string {
+	for kind, id := range o {
+		text = strings.ReplaceAll(text, "{"+kind+"}", id)
+	}
+	return text
+}
+
+const formType = "multipart/form-data; boundary=b"
+
+// objectCase is what to send to a route; places are filled with a tenant's ids.
+type objectCase struct{ body, contentType string }
+
+// objectCases has a case for each route to objects. The test fails when one is missing.
+var objectCases = map[string]objectCase{
+	"GET /responses/{response}":             {},
+	"DELETE /responses/{response}":          {},
+	"POST /responses/{response}/cancel":     {},
+	"GET /responses/{response}/input_items": {},
+
+	"POST /files": {contentType: formType, body: harness.CRLF("--b\nContent-Disposition: form-data; name=\"purpose\"\n\nuser_data\n" +
+		"--b\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\n\nhello\n--b--\n")},
+	"GET /files":                {},
+	"GET /files/{file}":         {},
+	"DELETE /files/{file}":      {},
+	"GET /files/{file}/content": {},
+	"POST /uploads":             {body: `{"bytes":3,"filename":"a.txt","mime_type":"text/plain","purpose":"user_data"}`},
+	"POST /uploads/{upload}/parts": {
+		contentType: formType,
+		body:        harness.CRLF("--b\nContent-Disposition: form-data; name=\"data\"; filename=\"blob\"\n\nabc\n--b--\n"),
+	},
+	"POST /uploads/{upload}/complete": {body: `{"part_ids":["{part}"]}`},
+	"POST /uploads/{upload}/cancel":   {},
+
+	"POST /batches":                {body: `{"input_file_id":"{calls}","endpoint":"/v1/chat/completions","completion_window":"24h"}`},
+	"GET /batches":                 {},
+	"GET /batches/{batch}":         {},
+	"POST /batches/{batch}/cancel": {},
+
+	"POST /fine_tuning/jobs":                  {body: `{"model":"gpt-4o","training_file":"{file}"}`},
+	"GET /fine_tuning/jobs":                   {},
+	"GET /fine_tuning/jobs/{job}":             {},
+	"POST /fine_tuning/jobs/{job}/cancel":     {},
+	"POST /fine_tuning/jobs/{job}/pause":      {},
+	"POST /fine_tuning/jobs/{job}/resume":     {},
+	"GET /fine_tuning/jobs/{job}/events":      {},
+	"GET /fine_tuning/jobs/{job}/checkpoints": {},
+
+	"POST /vector_stores":                                                 {body: `{"file_ids":["{file}"]}`},
+	"GET /vector_stores":                                                  {},
+	"GET /vector_stores/{vector_store}":                                   {},
+	"POST /vector_stores/{vector_store}":                                  {body: `{"name":"n"}`},
+	"DELETE /vector_stores/{vector_store}":                                {},
+	"POST /vector_stores/{vector_store}/search":                           {body: `{"query":"fact"}`},
+	"POST /vector_stores/{vector_store}/files":                            {body: `{"file_id":"{file}"}`},
+	"GET /vector_stores/{vector_store}/files":                             {},
+	"GET /vector_stores/{vector_store}/files/{file}":                      {},
+	"POST /vector_stores/{vector_store}/files/{file}":                     {body: `{"attributes":{"file_id":"mine to name"}}`},
+	"DELETE /vector_stores/{vector_store}/files/{file}":                   {},
+	"GET /vector_stores/{vector_store}/files/{file}/content":              {},
+	"POST /vector_stores/{vector_store}/file_batches":                     {body: `{"file_ids":["{file}"]}`},
+	"GET /vector_stores/{vector_store}/file_batches/{file_batch}":         {},
+	"POST /vector_stores/{vector_store}/file_batches/{file_batch}/cancel": {},
+	"GET /vector_stores/{vector_store}/file_batches/{file_batch}/files":   {},
+
+	"GET /realtime": {}, // see realtime_test.go
+}
+
+// Each route, as each tenant: what one team made is seen by it and by the tenant above
+// it, also after a restart. For all others it is as if it had never been.
+func TestObjectsAreSeenByTheirOwnersAlone(t *testing.T) {
+	for _, route := range gateway.ObjectRoutes() {
+		tt, ok := objectCases[route]
+		if !ok {
+			t.Errorf("%s has no case: who can see what through it?", route)
+			continue
+		}
+		t.Run(route, func(t *testing.T) {
+			method, path, _ := strings.Cut(route, " ")
+			dir := t.TempDir()
+			store := sockets.OpenObjects(t, dir)
+			s := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), Objects: store})
+
+			if path == "/realtime" {
+				if status, body := s.SendAs("plain", method, path, "", ""); status != http.StatusForbidden || harness.ErrorCode(body) != "route_not_allowed" {
+					t.Errorf("who is not granted the route gets %d %s", status, body)
+				}
+				return
+			}
+			theirs := makeAll(s, "acme/search")
+			never := owned{}
+			for kind := range theirs {
+				never[kind] = "no-" + kind + "-ever"
+			}
+			call := func(s *sockets.Stack, tenant, prefix string, o owned) (int, string) {
+				return s.SendAs(tenant, method, prefix+o.fill(path), tt.contentType, o.fill(tt.body))
+			}
+			if status, body := call(s, "plain", "/v1", theirs); status != http.StatusForbidden || harness.ErrorCode(body) != "route_not_allowed" {
+				t.Errorf("who is not granted the route gets %d %s", status, body)
+			}
+			asked := theirs.fill(path+tt.body) != path+tt.body
+			for _, stranger := range []string{"other", "acme/batch"} {
+				status, body := call(s, stranger, "/v1", theirs)
+				if !asked {
+					for _, id := range theirs {
+						if strings.Contains(body, id) {
+							t.Errorf("%s gets %d %s, which shows %s of acme/search", stranger, status, body, id)
+						}
+					}
+					continue
+				}
+				neverStatus, neverBody := call(s, stranger, "/v1", never)
+				if status != http.StatusNotFound || harness.ErrorCode(body) != "not_found" {
+					t.Errorf("%s gets %d %s, want a 404", stranger, status, body)
+				}
+				if blank(body, theirs) != blank(neverBody, never) || status != neverStatus {
+					t.Errorf("%s gets %s, and of what never was %s: they tell apart what is there", stranger, body, neverBody)
+				}
+			}
+			store.Close()
+			again := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), Objects: sockets.OpenObjects(t, dir), Upstream: s.Mock})
+			if status, body := call(again, "other", "", theirs); asked && status != http.StatusNotFound {
+				t.Errorf("after a restart other gets %d %s, want a 404", status, body)
+			}
+			if status, body := call(again, "acme", "", theirs); status != http.StatusOK {
+				t.Errorf("the tenant above gets %d %s", status, body)
+			}
+			mine := makeAll(again, "acme/search")
+			status, body := call(again, "acme/search", "/v1", mine)
+			if status != http.StatusOK {
+				t.Errorf("who made it gets %d %s", status, body)
+			}
+			if method == http.MethodDelete && strings.Count(path, "/") == 2 {
+				if status, body := call(again, "acme/search", "/v1", mine); status != http.StatusNotFound || harness.ErrorCode(body) != "not_found" {
+					t.Errorf("what was deleted is answered with %d %s", status, body)
+				}
+			}
+		})
+	}
+}
+
+func blank(text string, o owned) string {
+	for _, id := range o {
+		text = strings.ReplaceAll(text, id, "ID")
+	}
+	return text
+}
+
+// What a batch or a job brings forth belongs to whom it belongs, whoever looks first.
+func TestWhatObjectsBringForthBelongsToTheirOwner(t *testing.T) {
+	s := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams()})
+	o := makeAll(s, "acme/search")
+	ctx := t.Context()
+	batch, err := ai(s, "acme").Batches.Get(ctx, o["batch"]) // the tenant above looks
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := ai(s, "acme/search").FineTuning.Jobs.Get(ctx, o["job"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	upload, err := ai(s, "acme/search").Uploads.Complete(ctx, o["upload"], openai.UploadCompleteParams{PartIDs: []string{o["part"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{batch.OutputFileID, batch.ErrorFileID, job.ResultFiles[0], upload.File.ID} {
+		if _, err := ai(s, "acme/search").Files.Get(ctx, id); err != nil {
+			t.Errorf("its owner cannot see %s: %v", id, err)
+		}
+		resp, err := ai(s, "acme/search").Files.Content(ctx, id)
+		if err != nil {
+			t.Errorf("its owner cannot read %s: %v", id, err)
+			continue
+		}
+		resp.Body.Close()
+		for _, stranger := range []string{"acme/batch", "other"} {
+			if _, err := ai(s, stranger).Files.Get(ctx, id); err == nil {
+				t.Errorf("%s sees %s", stranger, id)
+			}
+		}
+	}
+}
+
+// Lists, read to their end by the SDK's own pager, have exactly what the tenant made.
+func TestListsReadToTheirEnd(t *testing.T) {
+	s := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams()})
+	want := map[string][]string{}
+	for i := range 30 {
+		tenant := []string{"acme/search", "other", "acme/batch"}[i%3]
+		f, err := ai(s, tenant).Files.New(t.Context(), openai.FileNewParams{File: openai.File(strings.NewReader("x"), "x.txt", "text/plain"), Purpose: openai.FilePurposeUserData})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := ai(s, tenant).VectorStores.New(t.Context(), openai.VectorStoreNewParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seenBy := []string{tenant}
+		if parent, _, isTeam := strings.Cut(tenant, "/"); isTeam {
+			seenBy = append(seenBy, parent)
+		}
+		for _, who := range seenBy { // newest first
+			want[who] = append([]string{f.ID}, want[who]...)
+			want["vs "+who] = append([]string{v.ID}, want["vs "+who]...)
+		}
+	}
+	for _, tenant := range []string{"acme", "acme/search", "acme/batch", "other"} {
+		var got []string
+		pager := ai(s, tenant).Files.ListAutoPaging(t.Context(), openai.FileListParams{Limit: param.NewOpt[int64](3)})
+		for pager.Next() {
+			got = append(got, pager.Current().ID)
+		}
+		if err := pager.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want[tenant]) {
+			t.Errorf("%s lists %v, want %v", tenant, got, want[tenant])
+		}
+		got = nil
+		stores := ai(s, tenant).VectorStores.ListAutoPaging(t.Context(), openai.VectorStoreListParams{Limit: param.NewOpt[int64](4)})
+		for stores.Next() {
+			got = append(got, stores.Current().ID)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want["vs "+tenant]) {
+			t.Errorf("%s lists vector stores %v, want %v", tenant, got, want["vs "+tenant])
+		}
+		// Backward, from the fifth: the second to the fourth.
+		all := want["vs "+tenant]
+		page, err := ai(s, tenant).VectorStores.List(t.Context(), openai.VectorStoreListParams{Before: param.NewOpt(all[4]), Limit: param.NewOpt[int64](3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Data) != 3 || page.Data[0].ID != all[1] || page.Data[2].ID != all[3] || !page.HasMore {
+			t.Errorf("%s lists before the fifth %s", tenant, page.RawJSON())
+		}
+	}
+	status, body := s.SendAs("other", "GET", "/v1/files?after="+want["acme"][0], "", "")
+	if status != http.StatusNotFound || !strings.Contains(body, `"param":"after"`) {
+		t.Errorf("a stranger's cursor is answered with %d %s", status, body)
+	}
+}
+
+// docs/api.md names each route with its method.
+func TestObjectRoutesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range gateway.ObjectRoutes() {
+		method, path, _ := strings.Cut(route, " ")
+		found := false
+		for line := range strings.Lines(string(text)) {
+			found = found || strings.Contains(line, "| `"+path+"` |") && strings.Contains(line, method)
+		}
+		if !found {
+			t.Errorf("docs/api.md does not have %s", route)
+		}
+	}
+}

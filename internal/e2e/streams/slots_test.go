@@ -1,0 +1,175 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// oneSlot is a stack whose tenant a may have one call at a time, and cannot wait.
+func oneSlot(t *testing.T, m mock.Config) *harness.Stack {
+	a := harness.Tenant("a", 1)
+	a.Concurrency = 1
+	return harness.New(t, harness.World{Mock: m, Pool: harness.Pool(1e9, 0, 0), Tenants: []tenants.Tenant{a}, StreamIdle: 2 * time.Minute})
+}
+
+// call is a call of so many tokens in a dialect.
+func (d dialect) call(stream bool, tokens int, hooks string) string {
+	return fmt.Sprintf(`{"model":"m",%s,"stream":%v,"mock":{"output_tokens":%d%s}}`, d.ask, stream, tokens, hooks)
+}
+
+// leaveAfter begins a call and leaves after a time.
+func leaveAfter(s *harness.Stack, d time.Duration, path, body string) {
+	ctx, cancel := context.WithTimeout(s.T.Context(), d)
+	defer cancel()
+	if resp, err := s.PostTo(ctx, path, "a", body); err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	synctest.Wait() // as soon as that is seen; no time passes
+}
+
+// The one slot of a tenant is free as soon as its stream is cancelled, or whole: in
+// every dialect, again and again.
+func TestP15_CancelledStreamFreesItsSlot(t *testing.T) {
+	for _, d := range dialects {
+		synctest.Test(t, func(t *testing.T) {
+			s := oneSlot(t, mock.Config{TokensPerSecond: 10})
+			defer s.Close()
+			for i := range 20 {
+				leaveAfter(s, time.Duration(i)*100*time.Millisecond, d.path, d.call(true, 200, ""))
+				if a := s.CallTo(t.Context(), d.path, "a", d.call(i%2 == 0, 5, "")); a.Status != http.StatusOK || a.Err != nil {
+					t.Fatalf("%s, after %d were cancelled and as many whole: %d %s", d.name, i, a.Status, a.Body)
+				}
+			}
+			s.CheckIdle()
+		})
+	}
+}
+
+// However the upstream fails, the one slot of a tenant is free then.
+func TestP16_FailuresUpstreamFreeTheSlot(t *testing.T) {
+	for _, d := range dialects {
+		synctest.Test(t, func(t *testing.T) {
+			s := oneSlot(t, mock.Config{TokensPerSecond: 10})
+			defer s.Close()
+			for hooks, want := range map[string]int{
+				`,"error_status":500`: 500, `,"error_status":502`: 502, `,"error_status":503`: 503, `,"error_status":504`: 504, `,"error_status":429`: 429,
+				`,"hangup_after":3`: 200, `,"error_after":3`: 200, `,"stall_after":3`: 200,
+				`,"first_token_ms":600000`: http.StatusGatewayTimeout,
+			} {
+				if a := s.CallTo(t.Context(), d.path, "a", d.call(true, 20, hooks)); a.Status != want {
+					t.Errorf("%s with %s: %d %s", d.name, hooks, a.Status, a.Body)
+				}
+				time.Sleep(time.Minute) // a provider that says 429 is left alone for a second, one that fails often for longer
+				if a := s.CallTo(t.Context(), d.path, "a", d.call(true, 5, "")); a.Status != http.StatusOK || a.Err != nil {
+					t.Errorf("%s after %s: %d %s", d.name, hooks, a.Status, a.Body)
+				}
+			}
+			s.CheckIdle()
+		})
+	}
+}
+
+// holds looks that tenant a's one stream holds its slot at each of some times since it
+// began, and until its end only.
+func holds(s *harness.Stack, d dialect, body string, at ...time.Duration) {
+	s.T.Helper()
+	began := time.Now()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if a := s.CallTo(s.T.Context(), d.path, "a", body); a.Status != http.StatusOK || a.Err != nil {
+			s.T.Errorf("%s: %d %s %v", d.name, a.Status, a.Body, a.Err)
+		}
+	})
+	for _, age := range at {
+		time.Sleep(age - time.Since(began))
+		a := s.CallTo(s.T.Context(), d.path, "a", d.call(true, 5, ""))
+		if running, _ := s.Governor.Leases(); a.Status != http.StatusTooManyRequests || running != 1 {
+			s.T.Errorf("%s: after %v a second call gets %d and %d run", d.name, age, a.Status, running)
+		}
+	}
+	wg.Wait()
+	if a := s.CallTo(s.T.Context(), d.path, "a", d.call(true, 5, "")); a.Status != http.StatusOK {
+		s.T.Errorf("%s: after the end a call gets %d: %s", d.name, a.Status, a.Body)
+	}
+	s.CheckIdle()
+}
+
+// A stream holds its slot until its last byte, not until its headers are sent, and is
+// charged then.
+func TestP19_StreamsHoldTheirSlotToTheEnd(t *testing.T) {
+	for _, d := range dialects {
+		synctest.Test(t, func(t *testing.T) {
+			s := oneSlot(t, mock.Config{TokensPerSecond: 10})
+			defer s.Close()
+			holds(s, d, d.call(true, 100, ""), 100*time.Millisecond, 5*time.Second, 9*time.Second)
+			checkCharged(s, d.name)
+		})
+	}
+}
+
+// A stream of twenty minutes is no stale entry that something may sweep away.
+func TestP20_LongStreamsKeepTheirSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := oneSlot(t, mock.Config{})
+		defer s.Close()
+		holds(s, dialects[0], dialects[0].call(true, 240, `,"token_ms":5000`), time.Minute, 6*time.Minute, 11*time.Minute, 19*time.Minute)
+	})
+}
+
+// With one connection to the upstream, each stream that is given up leaves it to the
+// next call.
+func TestP22_AbandonedStreamsLeaveTheirConnections(t *testing.T) {
+	for _, d := range dialects {
+		synctest.Test(t, func(t *testing.T) {
+			s := harness.New(t, harness.World{
+				Mock: mock.Config{TokensPerSecond: 10}, Pool: harness.Pool(1e9, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
+				Wrap: func(next http.RoundTripper) http.RoundTripper {
+					next.(*http.Transport).MaxConnsPerHost = 1
+					return next
+				},
+			})
+			defer s.Close()
+			for i := range 30 {
+				leaveAfter(s, time.Duration(i)*100*time.Millisecond, d.path, d.call(true, 200, ""))
+				began := time.Now()
+				if a := s.CallTo(t.Context(), d.path, "a", d.call(true, 5, "")); a.Status != http.StatusOK || time.Since(began) > time.Second {
+					t.Fatalf("%s: call %d got %d after %v: %s", d.name, i, a.Status, time.Since(began), a.Body)
+				}
+			}
+			s.CheckIdle()
+		})
+	}
+}
+
+// Streams are in flight as long as they flow, and counted so.
+func TestP23_StreamsAreCountedInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := harness.New(t, harness.World{Mock: mock.Config{TokensPerSecond: 10}, Pool: harness.Pool(1e9, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
+		defer s.Close()
+		var wg sync.WaitGroup
+		for i := range 12 { // of 1 to 12 s
+			d := dialects[i%len(dialects)]
+			wg.Go(func() { s.CallTo(t.Context(), d.path, "a", d.call(true, 10*(i+1), "")) })
+		}
+		time.Sleep(500 * time.Millisecond)
+		for left := int64(12); left >= 0; left-- {
+			got := s.Sum("llmgov_inflight_requests", map[string]string{"tenant": "a"})
+			if st := s.Mock.Stats(); got != left || st.Running != left {
+				t.Errorf("%d are counted and %d run upstream, want %d", got, st.Running, left)
+			}
+			time.Sleep(time.Second)
+		}
+		wg.Wait()
+	})
+}
