@@ -20,7 +20,7 @@ type account struct {
 	scale int64
 	cap   *budget.Cap   // of a tenant
 	split *budget.Split // of a pool, over its tenants
-	of    *quota        // of is whose budget it is; nil for a pool's.
+	of    *ownLimits    // of is whose budget it is; nil for a pool's.
 	first *account      // see origin
 	began uint64        // the last call that ended before it was there, by the tally
 
@@ -58,7 +58,7 @@ func newAccount(b Budget) *account {
 	return &account{Budget: b, scale: (b.Limit-1)/budget.MaxLimit + 1}
 }
 
-func newCap(b Budget, zone *time.Location, of *quota) *account {
+func newCap(b Budget, zone *time.Location, of *ownLimits) *account {
 	a := newAccount(b)
 	a.of, a.cap = of, budget.NewCap(b.Limit/a.scale, b.Per, zone)
 	return a

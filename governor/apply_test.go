@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // healthy fails the test unless all books of a governor agree.
@@ -422,15 +423,16 @@ func TestApply_Storm(t *testing.T) {
 	}
 	healthy(t, g)
 	for name, tn := range g.tenants {
-		quotas := []*quota{tn.over}
-		for _, q := range tn.in {
-			quotas = append(quotas, q)
+		all := []*ownLimits{tn.over}
+		for _, o := range tn.in {
+			all = append(all, o)
 		}
-		for _, q := range quotas {
-			if q.running != 0 || len(q.line.calls) != 0 || q.due != (ownCost{}) || q.line.cost != (ownCost{}) {
-				t.Errorf("%s %s: %d run, %d wait, %v is due", name, q.pool, q.running, len(q.line.calls), q.due)
+		for _, o := range all {
+			waiting, cost := o.set.InLine()
+			if o.set.Running() != 0 || waiting != 0 || o.set.Due() != (limits.Cost{}) || cost != (limits.Cost{}) {
+				t.Errorf("%s %s: %d run, %d wait, %v is due", name, o.pool, o.set.Running(), waiting, o.set.Due())
 			}
-			for _, a := range q.caps {
+			for _, a := range o.caps {
 				if a.pending != 0 {
 					t.Errorf("%s: %d of %s are held", name, a.pending, a.Name())
 				}

@@ -54,18 +54,18 @@ func (b Budget) amount(n int64) string {
 }
 
 // configureCaps replaces a tenant's budgets by a list. Those that stay keep what was used of them.
-func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location, r *recall) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	was := q.caps
-	q.caps = nil
+func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Location, r *recall) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.caps
+	o.caps = nil
 	for _, b := range list {
 		i := slices.IndexFunc(was, b.same)
 		if i >= 0 && was[i].resize(b) {
-			q.caps = append(q.caps, was[i])
+			o.caps = append(o.caps, was[i])
 			continue
 		}
-		a := newCap(b, zone, q)
+		a := newCap(b, zone, o)
 		a.limitCap()
 		if i >= 0 {
 			st := was[i].cap.State(now)
@@ -73,12 +73,12 @@ func (q *quota) configureCaps(now time.Time, list []Budget, zone *time.Location,
 			a.cap.Restore(now, st)
 			a.first = was[i].origin()
 			a.began = was[i].began
-		} else if r.knows(q.common != nil) {
-			used, start, last := r.ofTenant(now, q.owner, b)
+		} else if r.knows(o.common != nil) {
+			used, start, last := r.ofTenant(now, o.owner, b)
 			a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used)})
 			a.began = last
 		}
-		q.caps = append(q.caps, a)
+		o.caps = append(o.caps, a)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // How one call holds what it is expected to spend of several budgets, all or none, and why it
@@ -48,7 +49,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 			switch {
 			case !a.short():
 			case a.of != nil:
-				a.of.askForMoreLocked(ownCost{})
+				a.of.askForMoreLocked(limits.Cost{})
 			default:
 				a.askForMoreLocked()
 			}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"sync/atomic"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // A commitment is what work that the provider does later, outside of all limits per minute, may take of
@@ -23,7 +25,7 @@ const commitRetry = time.Minute
 // commit holds what a Request that is BudgetsOnly may take of all budgets, or of none. again says that
 // its seat was given up by a new table.
 func (g *Governor) commit(req *Request, v *tenantView, p *poolView, a *access, now time.Time) (l Lease, rej *Rejection, again bool) {
-	b := g.open(a, ownCost{}, v.cfg.Shadow || req.Forced)
+	b := g.open(a, limits.Cost{}, v.cfg.Shadow || req.Forced)
 	b.asked = req.call
 	b.price = req.Price
 	b.exact = true
@@ -32,7 +34,7 @@ func (g *Governor) commit(req *Request, v *tenantView, p *poolView, a *access, n
 		rej, again = p.commitShares(now, a.seat, b)
 	}
 	if rej != nil || again {
-		g.leave(now, b, ownCost{}, Spend{}, 0)
+		g.leave(now, b, limits.Cost{}, Spend{}, 0)
 		return Lease{}, rej, again
 	}
 	c := &commitment{state: leaseState{id: req.ID, tenant: v.tenant, tab: b, input: req.Input, since: now}}
@@ -74,7 +76,7 @@ func (c *commitment) end(g *Governor, p *pool, price Price, u Usage, how Ending)
 	p.mu.Unlock()
 	g.keepCommitment(now, p, st, spent)
 	asked := b.asked
-	g.leave(now, b, ownCost{}, spent, 0)
+	g.leave(now, b, limits.Cost{}, spent, 0)
 	if g.events.listened() {
 		g.tellEnd(now, p, st, asked, how, u)
 	}

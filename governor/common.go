@@ -2,48 +2,27 @@ package governor
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// partAxes counts the axes of own limits that are divided into parts: the rolling ones, and calls
-// at once.
-const partAxes = ownAxes + 1
-
-// common is what a quota knows of its parts, where its limits are kept together with other
-// processes. An array is indexed by axis; index ownAxes is calls at once. The quota's lock guards
-// it.
+// common is what own limits know of those who speak for them with other processes. An array is
+// indexed by axis. The lock of the limits guards it.
 type common struct {
 	all    *commons
-	handle SharedLimits // the quota's side towards whoever speaks for it
+	handle SharedLimits // towards whoever speaks for the limits
 
-	inUse  bool            // somebody speaks for the quota
-	lacks  bool            // since the last claims a call found too small a part, or one is expected to
-	alone  bool            // nobody answers: the process counts by itself, against the whole limits
-	until  time.Time       // when the parts expire; zero when they have
-	parts  [partAxes]int64 // what this process may use of each limit
-	others [partAxes]int64 // what counts against each limit in other processes
-	// leaving is when what others used of the rolling limits leaves the minute.
-	leaving [ownAxes]leaving
-	last    [partAxes]int64   // what the last call took, or could not get
-	taken   [partAxes]int64   // by all calls so far
-	told    [partAxes]int64   // taken, as of the last claims
-	at      time.Time         // when the last claims were made
-	rate    [partAxes]float64 // a second, smoothed
-	heard   chan struct{}     // closed when an answer comes, or none will; nil if nobody waits for one
+	inUse bool          // somebody speaks for the limits
+	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
+
+	told limits.Traffic       // as of the last claims
+	at   time.Time            // when the last claims were made
+	rate [limits.Axes]float64 // what calls take in a second, smoothed
+	// known is how much the store believes is used here.
+	known [limits.Axes]int64
 
 	calledBy
-	// known is how much the store believes is used here, and let counts the calls that the store
-	// let in: in all, and as of the last claims.
-	known        [partAxes]int64
-	let, toldLet int64
-	// noRoom remembers which limits had no room, lacked is the axis for which the last call was
-	// refused, and refuses says that calls were refused from that memory since the last claims.
-	noRoom  [partAxes]noRoom
-	lacked  int
-	refuses bool
 }
 
 // calledBy says which kinds of calls a limit applies to: calls that ask the store before they go,
@@ -56,14 +35,14 @@ const partWait = 250 * time.Millisecond
 
 // partRetry is when to retry a call for which other processes may have to give something back
 // first.
-const partRetry = time.Second
+const partRetry = limits.GrantRetry
 
-// announceLocked lists the quota so that somebody asks the store for its parts, unless somebody
+// announceLocked lists the limits so that somebody asks the store for its parts, unless somebody
 // does already or it limits nothing.
-func (q *quota) announceLocked() {
-	if q.common != nil && !q.common.inUse && q.limitedLocked() {
-		q.common.inUse = true
-		q.common.all.list(q)
+func (o *ownLimits) announceLocked() {
+	if o.common != nil && !o.common.inUse && o.limitedLocked() {
+		o.common.inUse = true
+		o.common.all.list(o)
 	}
 }
 
@@ -80,7 +59,7 @@ func (g *Governor) Refresh(ctx context.Context, tenant string) {
 	var heard []<-chan struct{}
 	for i := range v.access {
 		for _, k := range v.access[i].chain {
-			heard = append(heard, k.q.ask())
+			heard = append(heard, k.own.ask())
 		}
 	}
 	for _, c := range heard {
@@ -94,156 +73,70 @@ func (g *Governor) Refresh(ctx context.Context, tenant string) {
 // answered is a closed channel.
 var answered = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// ask makes sure that the store is asked for the quota's parts. It returns a channel that is closed
+// ask makes sure that the store is asked for the limits' grants. It returns a channel that is closed
 // when the answer is in force: at once if one is already, or if there is nobody to ask.
-func (q *quota) ask() <-chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	c := q.common
-	if c == nil || c.inUse || !q.limitedLocked() {
+func (o *ownLimits) ask() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.common
+	if c == nil || c.inUse || !o.limitedLocked() {
 		return answered
 	}
-	q.announceLocked()
+	o.announceLocked()
 	if c.heard == nil {
 		c.heard = make(chan struct{})
 	}
 	return c.heard
 }
 
-// limitedLocked reports whether the quota has any limit.
-func (q *quota) limitedLocked() bool {
-	return q.concurrency > 0 || len(q.caps) > 0 || slices.ContainsFunc(q.ledgers[:], func(l *escrow.Ledger) bool { return l != nil })
-}
-
 // hearLocked releases those who wait for an answer from the store.
-func (q *quota) hearLocked() {
-	if c := q.common; c.heard != nil {
+func (o *ownLimits) hearLocked() {
+	if c := o.common; c.heard != nil {
 		close(c.heard)
 		c.heard = nil
 	}
 }
 
-// askForMoreLocked notes that the part is too small for a call of cost c, and lists the quota so
+// askForMoreLocked notes that the grants are too small for a call of cost c, and lists the limits so
 // that the store is asked for more at once.
-func (q *quota) askForMoreLocked(c ownCost) {
-	if q.common == nil {
-		return
-	}
-	for k, n := range c {
-		q.common.last[k] = max(q.common.last[k], n)
-	}
-	q.common.last[ownAxes] = 1
-	if !q.common.lacks {
-		q.common.lacks = true
-		q.common.all.list(q)
+func (o *ownLimits) askForMoreLocked(c limits.Cost) {
+	if o.set.NoteLack(c) {
+		o.common.all.list(o)
 	}
 }
 
-// askAhead asks the store for a part for a call that first has to wait elsewhere, so that the part
+// askAhead asks the store for a grant for a call that first has to wait elsewhere, so that the grant
 // is here when the call's turn comes.
-func (q *quota) askAhead(now time.Time, c ownCost) {
-	if q.common == nil {
+func (o *ownLimits) askAhead(now time.Time, c limits.Cost) {
+	if o.common == nil {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	c = q.clipLocked(c)
-	if _, fits := q.fitsLocked(c); !fits {
-		q.askForMoreLocked(c)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	c = o.set.Clip(c)
+	if _, fits := o.set.Fits(c); !fits {
+		o.askForMoreLocked(c)
 	}
 }
 
-// expireLocked gives up parts that have expired, and parts of budget periods that are over.
-func (q *quota) expireLocked(now time.Time) {
-	for _, a := range q.caps {
-		a.advance(now)
-	}
-	if c := q.common; !c.alone && !c.until.IsZero() && !now.Before(c.until) {
-		q.dropPartsLocked()
-	}
+// dropLocked leaves this process without any grant.
+func (o *ownLimits) dropLocked() {
+	o.set.Drop()
+	o.dropCapsLocked()
 }
 
-// dropPartsLocked leaves this process without any part. What others use of the limits is unknown
-// from then on; of a budget the last known figure is still shown.
-func (q *quota) dropPartsLocked() {
-	c := q.common
-	c.until = time.Time{}
-	c.parts = [partAxes]int64{}
-	c.others = [partAxes]int64{}
-	for _, a := range q.caps {
+// dropCapsLocked gives up the grants of budgets. What others are known to have used stays.
+func (o *ownLimits) dropCapsLocked() {
+	for _, a := range o.caps {
 		a.part = 0
 	}
-	q.limitLocked()
+	o.limitCapsLocked()
 }
 
-// limitLocked puts in force what this process may use of each limit.
-func (q *quota) limitLocked() {
-	q.slots = q.usableLocked(ownAxes, q.concurrency)
-	for k, l := range q.ledgers {
-		limit := q.usableLocked(k, q.limits[k])
-		if l != nil {
-			l.SetLimit(limit)
-		}
-	}
-	for _, a := range q.caps {
+// limitCapsLocked puts in force what this process may use of each budget.
+func (o *ownLimits) limitCapsLocked() {
+	for _, a := range o.caps {
 		a.limitCap()
 	}
-}
-
-// usableLocked is how much of a limit this process may use: its part, or all of it when nobody
-// shares it or nobody answers. Where there is no limit the part is set to 0, which the next claims
-// tell the store.
-func (q *quota) usableLocked(axis int, limit int64) int64 {
-	c := q.common
-	if c == nil || c.alone {
-		return limit
-	}
-	if limit == 0 {
-		c.parts[axis] = 0
-		c.others[axis] = 0
-	}
-	return min(limit, c.parts[axis])
-}
-
-// elsewhereLocked is what counts against a limit in other processes, as far as known.
-func (q *quota) elsewhereLocked(axis int) int64 {
-	if q.common == nil || q.common.alone {
-		return 0
-	}
-	return q.common.others[axis]
-}
-
-// usedLocked is what counts against a limit in all processes.
-func (q *quota) usedLocked(axis int) int64 {
-	if axis == ownAxes {
-		return q.running + q.elsewhereLocked(axis)
-	}
-	return q.ledgers[axis].Used() + q.elsewhereLocked(axis)
-}
-
-// partFreeLocked reports whether a call lacks nothing but a part that no process has: within the
-// limits themselves there is room for it and for all who wait in line.
-func (q *quota) partFreeLocked(cost ownCost) bool {
-	if q.common == nil || q.common.alone {
-		return false
-	}
-	for k, l := range q.ledgers {
-		if l != nil && q.usedLocked(k)+q.line.cost[k]+cost[k] > q.limits[k] {
-			return false
-		}
-	}
-	return q.concurrency == 0 || q.usedLocked(ownAxes)+int64(len(q.line.calls)) < q.concurrency
-}
-
-// noteBookedLocked notes what a call took, so that claims can ask ahead for the next ones.
-func (q *quota) noteBookedLocked(cost ownCost) {
-	c := q.common
-	if c == nil {
-		return
-	}
-	for k, n := range cost {
-		c.last[k], c.taken[k] = n, c.taken[k]+n
-	}
-	c.last[ownAxes], c.taken[ownAxes] = 1, c.taken[ownAxes]+1
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -64,7 +65,7 @@ type SharedCall struct {
 // take is what a call takes of one limit: of an axis, or of a budget.
 type take struct {
 	link   *link
-	axis   int
+	axis   limits.Axis
 	budget *account // nil for an axis
 }
 
@@ -74,8 +75,8 @@ func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time)
 	now := g.clock.Now()
 	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{}), since: now, most: most}
 	for i := range b.chain {
-		if b.chain[i].q.speaks() {
-			c.limits = append(c.limits, &b.chain[i].q.common.handle)
+		if b.chain[i].own.speaks() {
+			c.limits = append(c.limits, &b.chain[i].own.common.handle)
 		}
 	}
 	if len(c.limits) == 0 { // there is nothing to ask about
@@ -133,15 +134,14 @@ func (c *SharedCall) give(state consulted) {
 	}
 }
 
-// speaks reports whether the quota limits anything. If so, whoever takes the call speaks for it
-// from now on.
-func (q *quota) speaks() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.limitedLocked() {
+// speaks reports whether there is any limit. If so, whoever takes the call speaks for it from now on.
+func (o *ownLimits) speaks() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.limitedLocked() {
 		return false
 	}
-	q.common.inUse = true
+	o.common.inUse = true
 	return true
 }
 
@@ -164,41 +164,36 @@ func (c *SharedCall) Takes(s *SharedLimits, beat int) (list []parts.Take) {
 		return nil
 	}
 	for i := range c.tab.chain {
-		if k := &c.tab.chain[i]; k.q == s.q {
+		if k := &c.tab.chain[i]; k.own == s.own {
 			return c.takesOf(k, s.claims, beat)
 		}
 	}
 	return nil
 }
 
-// takesOf lists what the call takes of one quota, so far as it was claimed, and remembers it.
+// takesOf lists what the call takes of one tenant's limits, so far as it was claimed, and remembers it.
 func (c *SharedCall) takesOf(k *link, claims []parts.Claim, beat int) (list []parts.Take) {
-	q := k.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	cost := q.clipLocked(c.tab.cost)
+	o := k.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	cost := o.set.Clip(c.tab.cost)
 	for i := range claims {
 		t := take{link: k}
 		amount := int64(0)
 		known := false
 		switch name := claims[i].Name; claims[i].Kind {
 		case parts.Period:
-			for _, a := range q.caps {
+			for _, a := range o.caps {
 				if a.periodName() == name {
 					t.budget = a
 					known = true
 					amount = min(a.units(c.spend[a.Unit]), a.limit()) * a.scale
 				}
 			}
-		case parts.Slots:
-			t.axis = ownAxes
-			amount = 1
-			known = true
 		default:
-			for axis, of := range ownAxisName {
-				if of == name {
-					t.axis, amount, known = axis, cost[axis], true
-				}
+			t.axis, known = axisNamed(name)
+			if known {
+				amount = cost.On(t.axis)
 			}
 		}
 		if known {

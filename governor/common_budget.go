@@ -8,7 +8,7 @@ import (
 )
 
 // isCommon reports whether calls in other processes count against the budget, too.
-func (a *account) isCommon() bool { return a.of != nil && a.of.common != nil && !a.of.common.alone }
+func (a *account) isCommon() bool { return a.of != nil && a.of.set.Shared() }
 
 // limitCap puts in force how much of a tenant's budget this process may use. When nobody answers,
 // what others are known to have used of the period stays used.
@@ -38,7 +38,7 @@ func (a *account) wantsPart() bool { return a.short() && a.part < a.cap.Counted(
 
 // elsewhere is what counts in other processes, or 0 if that is unknown now.
 func (a *account) elsewhere() int64 {
-	if !a.isCommon() || a.of.common.until.IsZero() {
+	if !a.isCommon() || !a.of.set.InForce() {
 		return 0
 	}
 	return a.others

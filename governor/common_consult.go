@@ -2,8 +2,9 @@ package governor
 
 import (
 	"context"
-	"slices"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // A call that the store refused, although by what is known here there was room, asks again
@@ -61,9 +62,9 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 			e.again = now.Add(e.pause)
 		}
 		if b.shadow {
-			k.q.mu.Lock()
+			k.own.mu.Lock()
 			rej = e.cannotWaitLocked(now, k, rej, wait)
-			k.q.mu.Unlock()
+			k.own.mu.Unlock()
 			e.force(now, rej)
 			return now, nil
 		}
@@ -86,28 +87,31 @@ func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now tim
 func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
 	for i := range e.tab.chain {
 		k := &e.tab.chain[i]
-		q := k.q
-		q.mu.Lock()
-		q.advanceLocked(now)
-		c := q.clipLocked(e.tab.cost)
-		if first := q.line.first(); k != e.in && !q.mayAskLocked(q.line.after(q.line.tagOf(k)), c) {
-			wait := q.rollingLocked(now, c, q.line.tagOf(k))
-			axis := q.inTheWayLocked(c.plus(first.cost, 1), 2)
-			rej := q.rejectLimitLocked(axis, c, max(wait, q.waitLocked(now, axis, c), askAgain))
-			q.mu.Unlock()
-			return k, rej, wait
-		}
-		var rej *Rejection
-		var wait time.Duration
-		if e.pool.cfg.TenantLimits == LimitsCachedDeny && e.w == nil {
-			rej, wait = q.remembersLocked(now, c, e.spend)
-		}
-		q.mu.Unlock()
-		if rej != nil {
+		if rej, wait := e.aheadAt(now, k); rej != nil {
 			return k, rej, wait
 		}
 	}
 	return nil, nil, 0
+}
+
+// aheadAt is ahead for one link.
+func (e *inquiry) aheadAt(now time.Time, k *link) (*Rejection, time.Duration) {
+	o := k.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	c := o.set.Clip(e.tab.cost)
+	if k != e.in {
+		lack, behind := o.set.Behind(limits.Call{Cost: e.tab.cost, Via: k.via})
+		if behind {
+			wait := max(lack.Wait, o.set.WaitOn(lack.Axis, c), askAgain)
+			return o.rejectLimitLocked(lack.Axis, c, wait), lack.Wait
+		}
+	}
+	if e.pool.cfg.TenantLimits == LimitsCachedDeny && e.w == nil {
+		return o.remembersLocked(now, c, e.spend)
+	}
+	return nil, 0
 }
 
 // cannotWaitLocked returns the refusal if a call cannot wait for room in k: it may not wait that
@@ -121,7 +125,9 @@ func (e *inquiry) cannotWaitLocked(now time.Time, k *link, rej *Rejection, wait 
 	case e.in == k:
 		return nil
 	}
-	return k.q.rejectLineLocked(k, rej)
+	lack := limits.Lack{}
+	k.own.set.FillLine(&lack, k.via)
+	return rej.byLine(lack, k.via)
 }
 
 // stand puts a call into the line of the limit that it lacks, or keeps it there. It returns a
@@ -130,9 +136,9 @@ func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Durati
 	if e.in != k {
 		e.leave(false)
 	}
-	q := k.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	o := k.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if why := e.cannotWaitLocked(now, k, rej, wait); why != nil {
 		return why
 	}
@@ -143,44 +149,30 @@ func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Durati
 	e.why = rej
 	e.room = now.Add(rej.RetryAfter)
 	if e.in == k {
-		e.w.asking = false
+		o.set.Asking(&e.w.place, false)
 		return nil
 	}
-	c := q.clipLocked(e.tab.cost)
-	e.in, e.w = k, &inLine{waiter: *newWaiter(), asked: e.tab.cost, cost: c, asks: true}
-	q.line.join(e.w, k, q.partLocked(c))
+	e.in = k
+	e.w = newInLine()
+	o.set.JoinAsking(&e.w.place, limits.Call{Cost: e.tab.cost, Via: k.via})
 	return nil
-}
-
-// mayAskLocked reports whether a call of cost c, with so many calls before it in line, may ask now:
-// all of those are asking already, and by what is known here there is room for all of them
-// together.
-func (q *quota) mayAskLocked(before int, c ownCost) bool {
-	for _, w := range q.line.calls[:before] {
-		if !w.asking {
-			return false
-		}
-		c = c.plus(w.cost, 1)
-	}
-	return before == 0 || q.overAxisLocked(c, int64(before)+1) < 0
 }
 
 // await waits until it is the call's turn to ask.
 func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
-	q := e.in.q
+	o := e.in.own
 	for {
 		now := e.g.clock.Now()
 		until := e.deadline
 		asks := true
-		q.mu.Lock()
-		q.advanceLocked(now)
-		before := slices.Index(q.line.calls, e.w)
-		turn := q.mayAskLocked(before, e.w.cost)
-		q.mu.Unlock()
+		o.mu.Lock()
+		o.advanceLocked(now)
+		turn, first := o.set.MayAsk(&e.w.place)
+		o.mu.Unlock()
 		switch fits := e.fits(now); {
 		case turn && fits:
 			until = e.again
-		case before == 0:
+		case first:
 			until = e.next
 		default:
 			asks = false
@@ -200,27 +192,28 @@ func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
 
 // begin marks the call as asking, and wakes the next in line, for whom there may be room too.
 func (e *inquiry) begin() {
-	q := e.in.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	e.w.asking = true
-	q.line.wakeNext()
+	o := e.in.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.set.Asking(&e.w.place, true)
+	o.wakeLocked()
 }
 
 // fits reports whether all limits have room for the call, by what is known here.
 func (e *inquiry) fits(now time.Time) bool {
 	for i := range e.tab.chain {
-		q := e.tab.chain[i].q
-		q.mu.Lock()
-		q.advanceLocked(now)
-		c := q.clipLocked(e.tab.cost)
-		axis := q.overAxisLocked(c, 1)
-		q.mu.Unlock()
-		if axis >= 0 {
+		if !e.fitsIn(now, e.tab.chain[i].own) {
 			return false
 		}
 	}
 	return true
+}
+
+func (e *inquiry) fitsIn(now time.Time, o *ownLimits) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	return o.set.HasRoom(o.set.Clip(e.tab.cost))
 }
 
 // end ends a call's wait without success, and returns the refusal: by what it waited for, or
@@ -230,7 +223,7 @@ func (e *inquiry) end(now time.Time, why cause) *Rejection {
 	rej := e.why
 	switch {
 	case rej == nil: // it waited for the store's answer
-		rej = rejectUnanswered(e.tab.chain[0].q.owner)
+		rej = rejectUnanswered(e.tab.chain[0].own.owner)
 	case rej.Axis != axisConcurrency: // for slots the guess is as good as before
 		rej.retryIn(max(e.room.Sub(now), askAgain))
 	}
@@ -246,10 +239,7 @@ func (e *inquiry) leave(served bool) {
 	if e.in == nil {
 		return
 	}
-	q := e.in.q
-	q.mu.Lock()
-	q.line.leave(e.w, served)
-	q.mu.Unlock()
+	e.in.own.quit(e.w, served)
 	e.in = nil
 	e.w = nil
 }

@@ -2,7 +2,7 @@ package governor
 
 import "sync"
 
-// commons are the quotas of a governor, and the slots of its pools, that are kept together with
+// commons are the limits of a governor, and the slots of its pools, that are kept together with
 // other processes (Config.SharedLimits, Config.SharedSlots). A process has a part of each limit and
 // counts as if that were all of it; see package federation/parts. Here wait those for whom the
 // store has to be asked.
@@ -10,18 +10,18 @@ type commons struct {
 	more chan struct{} // holds an element when something below waits to be taken
 
 	mu     sync.Mutex
-	listed map[*quota]bool // came into use, or lack a part, since they were last taken
-	pools  map[*pool]bool  // likewise, pools with slots or budgets that are divided
-	asking []*SharedCall   // calls that asked since they were last taken
+	listed map[*ownLimits]bool // came into use, or lack a part, since they were last taken
+	pools  map[*pool]bool      // likewise, pools with slots or budgets that are divided
+	asking []*SharedCall       // calls that asked since they were last taken
 }
 
 func newCommons() *commons {
-	return &commons{more: make(chan struct{}, 1), listed: map[*quota]bool{}, pools: map[*pool]bool{}}
+	return &commons{more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}}
 }
 
-func (c *commons) list(q *quota) {
+func (c *commons) list(o *ownLimits) {
 	c.mu.Lock()
-	c.listed[q] = true
+	c.listed[o] = true
 	c.mu.Unlock()
 	c.tell()
 }
@@ -58,8 +58,8 @@ func (c *commons) takeCalls() []*SharedCall {
 	return list
 }
 
-// take hands over the listed quotas, and takePools the listed pools.
-func (c *commons) take() []*quota {
+// take hands over the listed limits, and takePools the listed pools.
+func (c *commons) take() []*ownLimits {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return taken(c.listed)

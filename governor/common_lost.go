@@ -1,6 +1,10 @@
 package governor
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+)
 
 // noteAnswered notes on the pool whether the store has answered one of its calls.
 func (g *Governor) noteAnswered(p *poolView, now time.Time, c *SharedCall) {
@@ -35,7 +39,7 @@ func (e *inquiry) alone(now time.Time) *Rejection {
 	b.spend = e.spend
 	b.at = now
 	for i := range b.chain {
-		rej := b.letAlone(now, b.chain[i].q, part)
+		rej := b.letAlone(now, b.chain[i].own, part)
 		if rej == nil {
 			continue
 		}
@@ -51,33 +55,27 @@ func (e *inquiry) alone(now time.Time) *Rejection {
 	return nil
 }
 
-// letAlone books a call against the next quota of its chain if it fits within the given parts of
+// letAlone books a call against the next limits of its chain if it fits within the given parts of
 // its limits. Otherwise it returns the refusal.
-func (b *tab) letAlone(now time.Time, q *quota, part func(limit int64) int64) *Rejection {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	if rej := q.aloneLocked(now, q.clipLocked(b.cost), b.spend, part); rej != nil {
+func (b *tab) letAlone(now time.Time, o *ownLimits, part func(limit int64) int64) *Rejection {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	if rej := o.aloneLocked(now, o.set.Clip(b.cost), b.spend, part); rej != nil {
 		return rej
 	}
-	b.letLocked(now, q, b.expected)
+	b.letLocked(now, o, b.expected)
 	return nil
 }
 
 // aloneLocked returns why a call does not fit within the given parts of the limits; nil if it does.
-func (q *quota) aloneLocked(now time.Time, c ownCost, s Spend, part func(limit int64) int64) *Rejection {
-	for k, l := range q.ledgers {
-		if l != nil && l.Used()+c[k] > part(q.limits[k]) {
-			return q.rejectLimitLocked(k, c, max(q.waitLocked(now, k, c), askAgain))
-		}
+func (o *ownLimits) aloneLocked(now time.Time, c limits.Cost, s Spend, part func(limit int64) int64) *Rejection {
+	if k, beyond := o.set.Beyond(c, part); beyond {
+		return o.rejectLimitLocked(k, c, max(o.set.WaitOn(k, c), askAgain))
 	}
-	if q.concurrency > 0 && q.running >= part(q.concurrency) {
-		return q.rejectLimitLocked(ownAxes, c, max(q.slotWaitLocked(), askAgain))
-	}
-	for _, a := range q.caps {
+	for _, a := range o.caps {
 		if a.usedByAll(now)+a.units(s[a.Unit]) > part(a.limit()) {
-			rej := a.refusal(now, s, q.meanRun)
-			return rej
+			return a.refusal(now, s, o.set.MeanRun())
 		}
 	}
 	return nil

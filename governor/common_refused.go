@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // outcome is what became of the call.
@@ -19,29 +20,28 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := &c.tab.chain[0]
-	t := take{axis: ownRequests}
+	t := take{axis: limits.Requests}
 	if c.verdict.Lacks < len(c.takes) {
 		t = c.takes[c.verdict.Lacks]
 		k = t.link
 	}
 	wait := time.Duration(c.verdict.Wait) * time.Millisecond
-	q := k.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
+	o := k.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
 	if t.budget != nil {
 		a := t.budget
-		rej := a.refusal(now, c.spend, q.meanRun)
+		rej := a.refusal(now, c.spend, o.set.MeanRun())
 		a.noRoom.remember(now, a.units(c.spend[a.Unit]), rej.RetryAfter)
 		return k, rej, rej.RetryAfter
 	}
-	cost := q.clipLocked(c.tab.cost)
-	if t.axis == ownAxes {
-		wait = max(q.slotWaitLocked(), time.Millisecond)
+	cost := o.set.Clip(c.tab.cost)
+	if t.axis == limits.Concurrency {
+		wait = max(o.set.WaitOn(t.axis, cost), time.Millisecond)
 	}
-	q.common.lacked = t.axis
-	q.common.noRoom[t.axis].remember(now, cost.amountOf(t.axis), wait)
-	return k, q.rejectLimitLocked(t.axis, cost, max(wait, askAgain)), wait
+	o.set.Deny(t.axis, cost, wait)
+	return k, o.rejectLimitLocked(t.axis, cost, max(wait, askAgain)), wait
 }
 
 // refusal explains why a budget has no room for a call, by what all processes use: it is spent, or
@@ -56,56 +56,7 @@ func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Reject
 	return a.rejectElsewhere(now, c)
 }
 
-// overAxisLocked returns the first axis whose limit has no room for so many calls of cost sum, by
-// what is known here of all processes, or -1.
-func (q *quota) overAxisLocked(sum ownCost, calls int64) int {
-	for k, amount := range sum {
-		if q.overOnLocked(k, amount) {
-			return k
-		}
-	}
-	if q.overOnLocked(ownAxes, calls) {
-		return ownAxes
-	}
-	return -1
-}
-
-// inTheWayLocked returns the axis to blame for such calls having to wait: one that is full by what
-// is known here, else the one that the last refused call lacked, else any that has a limit.
-func (q *quota) inTheWayLocked(sum ownCost, calls int64) int {
-	if axis := q.overAxisLocked(sum, calls); axis >= 0 {
-		return axis
-	}
-	if q.limitsLocked(q.common.lacked) {
-		return q.common.lacked
-	}
-	axis := 0
-	for axis < ownAxes && !q.limitsLocked(axis) {
-		axis++
-	}
-	return axis
-}
-
-// limitsLocked reports whether there is a limit on an axis.
-func (q *quota) limitsLocked(axis int) bool {
-	if axis == ownAxes {
-		return q.concurrency > 0
-	}
-	return q.ledgers[axis] != nil
-}
-
-// waitLocked is how long it takes until a limit has room for a call, by what is known here.
-func (q *quota) waitLocked(now time.Time, axis int, c ownCost) time.Duration {
-	if axis == ownAxes {
-		return q.slotWaitLocked()
-	}
-	if q.ledgers[axis] == nil {
-		return 0
-	}
-	return q.waitForRoomLocked(now, axis, c[axis])
-}
-
-// noRoom remembers that a limit had no room for an amount, and until when that is expected to last.
+// noRoom remembers that a budget had no room for an amount, and until when that is expected to last.
 type noRoom struct {
 	amount int64
 	until  time.Time
@@ -119,47 +70,23 @@ func (n *noRoom) remember(now time.Time, amount int64, wait time.Duration) {
 	}
 }
 
-// amountOf is what a call takes on an axis; one slot on the axis of calls at once.
-func (c ownCost) amountOf(axis int) int64 {
-	if axis == ownAxes {
-		return 1
-	}
-	return c[axis]
-}
-
 // remembersLocked returns the refusal of a call that need not ask: a limit had no room, was
-// expected to have none until later, and by what was heard since still has none. That knowledge is
-// seconds old at most, since somebody speaks for the limits as long as calls are refused.
-func (q *quota) remembersLocked(now time.Time, c ownCost, s Spend) (*Rejection, time.Duration) {
-	if !now.Before(q.common.until) {
+// expected to have none until later, and by what was heard since still has none.
+func (o *ownLimits) remembersLocked(now time.Time, c limits.Cost, s Spend) (*Rejection, time.Duration) {
+	if !o.set.Current() {
 		return nil, 0
 	}
-	for k := range q.common.noRoom {
-		n := &q.common.noRoom[k]
-		if !now.Before(n.until) || c.amountOf(k) < n.amount || !q.overOnLocked(k, c.amountOf(k)) {
-			continue
-		}
-		q.common.refuses = true
-		wait := n.until.Sub(now)
-		return q.rejectLimitLocked(k, c, max(wait, askAgain)), wait
+	if lack, denied := o.set.Denied(c); denied {
+		return o.rejectLimitLocked(lack.Axis, c, max(lack.Wait, askAgain)), lack.Wait
 	}
-	for _, a := range q.caps {
+	for _, a := range o.caps {
+		a.advance(now)
 		amount := a.units(s[a.Unit])
-		if a.advance(now); !now.Before(a.noRoom.until) || amount < a.noRoom.amount || a.usedByAll(now)+amount <= a.limit() {
-			continue
+		if now.Before(a.noRoom.until) && amount >= a.noRoom.amount && a.usedByAll(now)+amount > a.limit() {
+			o.set.NoteDenied()
+			rej := a.refusal(now, s, o.set.MeanRun())
+			return rej, rej.RetryAfter
 		}
-		q.common.refuses = true
-		rej := a.refusal(now, s, q.meanRun)
-		return rej, rej.RetryAfter
 	}
 	return nil, 0
-}
-
-// overOnLocked reports whether an axis has a limit with no room for an amount, by what is known
-// here of all processes.
-func (q *quota) overOnLocked(axis int, amount int64) bool {
-	if axis == ownAxes {
-		return q.limitsLocked(axis) && q.usedLocked(axis)+amount > q.concurrency
-	}
-	return q.limitsLocked(axis) && q.usedLocked(axis)+amount > q.limits[axis]
 }

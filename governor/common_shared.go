@@ -3,6 +3,7 @@ package governor
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -10,7 +11,7 @@ import (
 // store that keeps them together with other processes (Config.SharedLimits). A value is for one
 // goroutine.
 type SharedLimits struct {
-	q      *quota
+	own    *ownLimits
 	claims []parts.Claim // as last made
 }
 
@@ -20,8 +21,8 @@ func (g *Governor) SharedLimits() (list []*SharedLimits) {
 	if g.commons == nil {
 		return nil
 	}
-	for _, q := range g.commons.take() {
-		list = append(list, &q.common.handle)
+	for _, o := range g.commons.take() {
+		list = append(list, &o.common.handle)
 	}
 	return list
 }
@@ -45,10 +46,10 @@ func (g *Governor) MoreLimits() <-chan struct{} {
 
 // Owner names the limits to other processes.
 func (s *SharedLimits) Owner() string {
-	if s.q.pool == "" {
-		return s.q.owner
+	if s.own.pool == "" {
+		return s.own.owner
 	}
-	return s.q.owner + " in " + s.q.pool
+	return s.own.owner + " in " + s.own.pool
 }
 
 // Beyond what is used and waited for, claims ask for what comes in aheadSeconds at the present
@@ -57,122 +58,122 @@ const aheadSeconds = 3
 
 // Asks reports whether there are calls that ask before they go by these limits.
 func (s *SharedLimits) Asks() bool {
-	s.q.mu.Lock()
-	defer s.q.mu.Unlock()
-	return s.q.common.asking
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	return s.own.common.asking
 }
 
 // Claims states what is used and wanted now, but not which parts this process has: the caller knows
 // that. busy says that calls run or wait, or that some came or were refused since the last claims.
 func (s *SharedLimits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
-	s.q.mu.Lock()
-	defer s.q.mu.Unlock()
-	s.q.advanceLocked(now)
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	s.own.advanceLocked(now)
 	return s.claimLocked(now)
 }
 
 // GiveUp is Claims, and gives up all of the parts that is not used.
 func (s *SharedLimits) GiveUp(now time.Time) (claims []parts.Claim) {
-	q := s.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
 	claims, _ = s.claimLocked(now)
-	for k := range q.common.parts {
-		q.common.parts[k] = min(q.common.parts[k], q.common.known[k])
+	for k := range limits.Axis(limits.Axes) {
+		o.set.Allow(k, min(o.set.Granted(k), o.common.known[k]))
 	}
-	for _, a := range q.caps {
+	for _, a := range o.caps {
 		a.part = min(a.part, a.known)
 	}
-	q.limitLocked()
+	o.limitCapsLocked()
 	return claims
 }
 
 func (s *SharedLimits) claimLocked(now time.Time) (claims []parts.Claim, busy bool) {
-	q, c := s.q, s.q.common
-	lacks := c.lacks || len(q.line.calls) > 0
-	busy = q.running > 0 || lacks
-	if dt := now.Sub(c.at).Seconds(); !c.at.IsZero() && dt > 0 {
-		for k, n := range c.taken {
-			c.rate[k] += (float64(n-c.told[k])/dt - c.rate[k]) * min(1, dt/aheadSeconds)
-		}
-	}
-	busy = busy || c.taken != c.told || c.let != c.toldLet || c.refuses
-	c.told = c.taken
-	c.toldLet = c.let
-	c.at = now
-	c.lacks = false
-	c.refuses = false
+	o := s.own
+	c := o.common
+	lacks, refuses := o.set.Asked()
+	waiting, _ := o.set.InLine()
+	lacks = lacks || waiting > 0
+	traffic := o.set.Traffic()
+	busy = o.set.Running() > 0 || lacks || traffic != c.told || refuses
+	c.smooth(now, traffic)
+	o.set.Noted()
 	s.claims = make([]parts.Claim, 0, len(s.claims)) // the last ones may still be in transit
-	waiting, calls := q.line.wanting()
 	ahead := busy && c.leased
-	for k, l := range q.ledgers {
-		if l != nil {
-			s.claims = append(s.claims, q.claimLocked(k, parts.Rolling, q.limits[k], l.Used(), waiting[k], ahead))
+	for k := range limits.Axis(limits.Axes) {
+		if o.set.Limit(k) > 0 {
+			s.claims = append(s.claims, c.claim(k, o.set.Demand(k), ahead))
 		}
 	}
-	if q.concurrency > 0 {
-		s.claims = append(s.claims, q.claimLocked(ownAxes, parts.Slots, q.concurrency, q.running, calls, ahead))
-	}
-	for _, a := range q.caps {
-		s.claims = append(s.claims, a.claim(now, ahead, lacks && c.leased, c.rate[ownAxes]*aheadSeconds+float64(calls)))
+	calls := c.rate[limits.Concurrency]*aheadSeconds + float64(o.set.Demand(limits.Concurrency).Waiting)
+	for _, a := range o.caps {
+		s.claims = append(s.claims, a.claim(now, ahead, lacks && c.leased, calls))
 	}
 	return s.claims, busy
 }
 
-// claimLocked is the claim on one limit, of which waiting is wanted by calls in line. ahead asks
-// for more in advance.
-func (q *quota) claimLocked(axis int, kind parts.Kind, limit, used, waiting int64, ahead bool) parts.Claim {
-	c := q.common
-	c.known[axis] = used
-	claim := parts.Claim{Name: axisConcurrency, Kind: kind, Limit: limit, Used: used, Want: used + waiting}
-	if axis < ownAxes {
-		claim.Name = ownAxisName[axis]
+// smooth learns from the calls since the last claims what calls take in a second.
+func (c *common) smooth(now time.Time, t limits.Traffic) {
+	dt := now.Sub(c.at).Seconds()
+	if !c.at.IsZero() && dt > 0 {
+		for k, n := range t.Taken {
+			c.rate[k] += (float64(n-c.told.Taken[k])/dt - c.rate[k]) * min(1, dt/aheadSeconds)
+		}
+	}
+	c.told = t
+	c.at = now
+}
+
+// claim is the claim on one limit. ahead asks for more in advance.
+func (c *common) claim(k limits.Axis, d limits.Demand, ahead bool) parts.Claim {
+	c.known[k] = d.Used
+	claim := parts.Claim{Name: k.String(), Kind: parts.Rolling, Limit: d.Limit, Used: d.Used, Want: d.Used + d.Waiting}
+	if k == limits.Concurrency {
+		claim.Kind = parts.Slots
 	}
 	if ahead {
-		claim.Want += max(c.last[axis], int64(c.rate[axis]*aheadSeconds))
+		claim.Want += max(d.Last, int64(c.rate[k]*aheadSeconds))
 	}
-	if first := q.line.first(); first != nil && !first.asks {
-		need := int64(1)
-		if axis < ownAxes {
-			need = first.cost[axis]
-		}
-		claim.Need = used + need
+	if d.Queued {
+		claim.Need = d.Used + d.First
 	}
-	claim.Want = min(limit, max(claim.Want, claim.Need))
+	claim.Want = min(d.Limit, max(claim.Want, claim.Need))
 	return claim
+}
+
+// axisNamed is the axis of a name.
+func axisNamed(name string) (limits.Axis, bool) {
+	for k := range limits.Axis(limits.Axes) {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return 0, false
 }
 
 // Apply puts in force the answer to the last claims, which holds until the given time.
 func (s *SharedLimits) Apply(now, until time.Time, list []parts.Part) {
-	q := s.q
-	q.mu.Lock()
-	q.advanceLocked(now)
-	q.common.alone = false
-	q.common.until = until
+	o := s.own
+	o.mu.Lock()
+	o.advanceLocked(now)
+	o.set.Renew(until)
 	for i, p := range list[:min(len(list), len(s.claims))] {
-		q.takePartLocked(now, s.claims[i].Name, p)
+		o.takePartLocked(s.claims[i].Name, p)
 	}
-	q.limitLocked()
-	q.hearLocked()
-	q.wakeAndUnlock()
+	o.limitCapsLocked()
+	o.hearLocked()
+	o.wakeLocked()
+	o.mu.Unlock()
 }
 
-func (q *quota) takePartLocked(now time.Time, name string, p parts.Part) {
-	for k, axis := range ownAxisName {
-		if axis == name {
-			q.common.parts[k] = p.Part
-			q.common.others[k] = p.Others
-			q.common.leaving[k].hear(now, p.Others)
-			return
-		}
-	}
-	if name == axisConcurrency {
-		q.common.parts[ownAxes] = p.Part
-		q.common.others[ownAxes] = p.Others
+func (o *ownLimits) takePartLocked(name string, p parts.Part) {
+	if k, ok := axisNamed(name); ok {
+		o.set.Allow(k, p.Part)
+		o.set.Elsewhere(k, p.Others)
 		return
 	}
-	for _, a := range q.caps {
+	for _, a := range o.caps {
 		if name == a.periodName() {
 			a.take(p)
 			return
@@ -183,42 +184,36 @@ func (q *quota) takePartLocked(now time.Time, name string, p parts.Part) {
 // Alone says that nobody answers. Once the parts have expired, and until Apply, this process counts
 // by itself against the whole limits.
 func (s *SharedLimits) Alone(now time.Time) {
-	q := s.q
-	q.mu.Lock()
-	q.advanceLocked(now)
-	q.hearLocked()
-	if now.Before(q.common.until) {
-		q.mu.Unlock()
+	o := s.own
+	o.mu.Lock()
+	o.advanceLocked(now)
+	defer o.mu.Unlock()
+	o.hearLocked()
+	if !o.set.Alone() {
 		return
 	}
-	q.common.alone = true
-	q.limitLocked()
-	q.wakeAndUnlock()
+	o.limitCapsLocked()
+	o.wakeLocked()
 }
 
 // Rest reports whether nobody needs to speak for the limits until SharedLimits returns them again:
 // no call runs or waits, and nothing worth mentioning is used. What this process held of them is
 // then given up.
 func (s *SharedLimits) Rest(now time.Time) bool {
-	q := s.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	if q.running > 0 || len(q.line.calls) > 0 || q.common.taken != q.common.told || q.common.let != q.common.toldLet || q.common.lacks || q.common.refuses {
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	lacks, refuses := o.set.Asked()
+	if !o.set.Idle() || o.set.Traffic() != o.common.told || lacks || refuses {
 		return false
 	}
-	for k, l := range q.ledgers {
-		if l != nil && !parts.Crumb(l.Used(), q.limits[k]) {
+	for k := range limits.Concurrency {
+		if o.set.Limit(k) > 0 && !parts.Crumb(o.set.UsedHere(k), o.set.Limit(k)) {
 			return false
 		}
 	}
-	q.common.inUse = false
-	q.dropPartsLocked()
+	o.common.inUse = false
+	o.dropLocked()
 	return true
-}
-
-// wakeAndUnlock lets the first in line look again.
-func (q *quota) wakeAndUnlock() {
-	q.line.wakeNext()
-	q.mu.Unlock()
 }

@@ -32,11 +32,11 @@
 // "acme/search" is a team of acme. Its share is carved out of acme's: a pool's tree is
 // pool → group → tenant → team → …, and the own calls of a tenant with teams are a leaf
 // beside them. Every limit and budget of acme holds for the team too. So a call holds a
-// chain of quotas, the innermost first:
+// chain of limits, the innermost first:
 //
 //	acme/search in the pool ─► acme/search ─► acme in the pool ─► acme ─► the pool
 //
-// If one of them has no room, the call waits in that quota's line, and what it has of the
+// If one of them has no room, the call waits in line there (package limits), and what it has of the
 // others is held but not booked. Where several teams wait in one line, their weights decide
 // who is next, and none may fill it, as in the pool.
 //
@@ -83,7 +83,7 @@
 //
 // Tenants' own limits are kept together with other processes in one of two ways
 // (Pool.TenantLimits). Either a process has a part of each limit, and counts as if that were
-// all of it. Or each call asks first (SharedCall), for all quotas of its chain and their
+// all of it. Or each call asks first (SharedCall), for all limits of its chain and their
 // budgets at once; it is booked in all of them or in none, and holds nothing while it waits.
 // What happens to a call that nobody answers in time is up to Pool.OnLoss.
 //
@@ -110,18 +110,18 @@
 //
 // # Locks
 //
-// The escrow and the quotas are plain state, and this package is their shell. While a lock is held, only
+// The escrow and the limits are plain state, and this package is their shell. While a lock is held, only
 // those may be taken that stand below it:
 //
-//	timeline.mu          an instant of a recorded governor, with all that follows from it
-//	Governor.applying    a configuration that is put in force
-//	measure.mu           the meter of a pool's shares
-//	SharedCall.mu        a call that asks the store
-//	pool.mu, quota.mu    a pool's books, a tenant's; never both
-//	commons.mu           the list of what is shared and has come into use
-//	tally.mu             what calls have used of budgets
-//	outbox.mu            events that are to be delivered
-//	timeline.reading     the time of a timeline
+//	timeline.mu             an instant of a recorded governor, with all that follows from it
+//	Governor.applying       a configuration that is put in force
+//	measure.mu              the meter of a pool's shares
+//	SharedCall.mu           a call that asks the store
+//	pool.mu, ownLimits.mu   a pool's books, a tenant's; never both
+//	commons.mu              the list of what is shared and has come into use
+//	tally.mu                what calls have used of budgets
+//	outbox.mu               events that are to be delivered
+//	timeline.reading        the time of a timeline
 //
 // No lock is taken twice, except that Apply takes those of all pools at once. None is held while
 // waiting, or while an Observer, an Interrupt or a Journal is called; only on a timeline the Journal is

@@ -166,7 +166,7 @@ func TestApply_PoolsThatAreGoneAreForgottenByTenants(t *testing.T) {
 			time.Sleep(3 * time.Minute)
 		}
 		if n := len(g.tenants["a"].in); n > 2 {
-			t.Errorf("after ten names of one pool a tenant has quotas in %d, want at most 2", n)
+			t.Errorf("after ten names of one pool a tenant has limits in %d, want at most 2", n)
 		}
 	})
 }
@@ -222,8 +222,8 @@ func TestApply_WhoIsGoneIsToldHowLongItWaited(t *testing.T) {
 		time.Sleep(time.Minute)
 		first.Settle(Usage{})
 		wg.Wait()
-		if n := g.tenants["a"].over.running; n != 0 {
-			t.Errorf("%d calls are held in its quota", n)
+		if n := g.tenants["a"].over.set.Running(); n != 0 {
+			t.Errorf("%d calls are held of its limits", n)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Governor admits calls. It is safe for concurrent use.
@@ -151,7 +153,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 		}
 		at, rej = g.enterAsking(ctx, p, b, now, may.until.Sub(now), spend)
 		if rej != nil {
-			g.leave(at, b, ownCost{}, Spend{}, 0)
+			g.leave(at, b, limits.Cost{}, Spend{}, 0)
 		}
 	} else {
 		at, rej = g.enter(ctx, b, now, may)
@@ -166,7 +168,7 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 	if spends {
 		if !asks { // else the store let it in, and it holds them already
 			if rej, short := g.spendFrom(b, now, p.expected(v, req, false)); rej != nil {
-				g.leave(now, b, ownCost{}, Spend{}, 0)
+				g.leave(now, b, limits.Cost{}, Spend{}, 0)
 				return Lease{}, rej.after(waited), short && now.Before(later(may.until, may.least))
 			}
 		}
@@ -184,24 +186,24 @@ func (g *Governor) tryAcquire(ctx context.Context, req *Request, began, now time
 }
 
 // ownHoldCost is the most that a request may take of own limits.
-func (p *poolView) ownHoldCost(req *Request) ownCost {
+func (p *poolView) ownHoldCost(req *Request) limits.Cost {
 	w := &p.cfg.Weights
-	return ownCost{
-		ownRequests: 1,
-		ownTokens:   w.most(req.Input, req.Output),
-		ownInput:    w.most(req.Input, 0),
-		ownOutput:   w.most(0, req.Output),
+	return limits.Cost{
+		limits.Requests: 1,
+		limits.Tokens:   w.most(req.Input, req.Output),
+		limits.Input:    w.most(req.Input, 0),
+		limits.Output:   w.most(0, req.Output),
 	}
 }
 
 // ownCost is what a usage takes of own limits. It is weighed like the pool's cost, so that both
 // count alike.
-func (w TokenWeights) ownCost(u Usage, requests int64) ownCost {
-	return ownCost{
-		ownRequests: requests,
-		ownTokens:   w.cost(u),
-		ownInput:    w.cost(Usage{Input: u.Input, CachedInput: u.CachedInput, AudioInput: u.AudioInput}),
-		ownOutput:   w.cost(Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}),
+func (w TokenWeights) ownCost(u Usage, requests int64) limits.Cost {
+	return limits.Cost{
+		limits.Requests: requests,
+		limits.Tokens:   w.cost(u),
+		limits.Input:    w.cost(Usage{Input: u.Input, CachedInput: u.CachedInput, AudioInput: u.AudioInput}),
+		limits.Output:   w.cost(Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Journal keeps records beyond the end of the process.
@@ -44,7 +45,7 @@ type Record struct {
 // Charge is what a call counts as in each set of books.
 type Charge struct {
 	Pool  escrow.Cost
-	Own   [ownAxes]int64 // requests, tokens, input, output
+	Own   limits.Cost // requests, tokens, input, output
 	Spend Spend
 }
 

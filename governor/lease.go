@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Lease is all that one call holds. It ends exactly once, by the first call of Settle, Break,
@@ -110,7 +111,7 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 }
 
 // tookLocked is what a usage takes of the pool's and of tenants' rolling limits.
-func (l Lease) tookLocked(u Usage, requests int64) (escrow.Cost, ownCost) {
+func (l Lease) tookLocked(u Usage, requests int64) (escrow.Cost, limits.Cost) {
 	w := l.pool.rules.Weights
 	cost := escrow.Cost{w.cost(u), requests}
 	own := w.ownCost(u, requests)
@@ -118,9 +119,9 @@ func (l Lease) tookLocked(u Usage, requests int64) (escrow.Cost, ownCost) {
 		return cost, own
 	}
 	cost[escrow.Tokens] = max(0, cost[escrow.Tokens]-w.most(l.before.Input, l.before.Output))
-	own[ownTokens] = max(0, own[ownTokens]-w.most(l.before.Input, l.before.Output))
-	own[ownInput] = max(0, own[ownInput]-w.most(l.before.Input, 0))
-	own[ownOutput] = max(0, own[ownOutput]-w.most(0, l.before.Output))
+	own[limits.Tokens] = max(0, own[limits.Tokens]-w.most(l.before.Input, l.before.Output))
+	own[limits.Input] = max(0, own[limits.Input]-w.most(l.before.Input, 0))
+	own[limits.Output] = max(0, own[limits.Output]-w.most(0, l.before.Output))
 	return cost, own
 }
 

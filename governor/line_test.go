@@ -6,62 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
-
-	"github.com/llmgov/llmgov/escrow"
 )
-
-// Whatever joins a line and leaves it: calls are in the order of their tags, those of
-// one team in that of their arrival and one behind the other, and the sums are right.
-func TestLine_OrderAndSums(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var l line
-		links := []link{
-			{via: &tenant{name: "x"}, weight: escrow.WeightOne},
-			{via: &tenant{name: "y"}, weight: 3 * escrow.WeightOne},
-			{via: &tenant{name: "z"}, weight: 1},
-		}
-		arrived := map[*inLine]int{}
-		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch n := len(l.calls); {
-			case n == 0 || rapid.IntRange(0, 2).Draw(t, "what") == 0:
-				w := &inLine{waiter: *newWaiter(), cost: ownCost{1, rapid.Int64Range(0, 100).Draw(t, "cost")}}
-				arrived[w] = step
-				l.join(w, rapid.SampledFrom([]*link{&links[0], &links[1], &links[2]}).Draw(t, "team"), whole/rapid.Int64Range(1, 1000).Draw(t, "limit"))
-			case rapid.Bool().Draw(t, "served"):
-				l.leave(l.calls[0], true)
-			default:
-				l.leave(l.calls[rapid.IntRange(0, n-1).Draw(t, "who")], false)
-			}
-			var sum ownCost
-			counts := map[*tenant]int{}
-			last := map[*tenant]*inLine{}
-			for i, w := range l.calls {
-				sum = sum.plus(w.cost, 1)
-				counts[w.via]++
-				if i > 0 && l.calls[i-1].tag > w.tag {
-					t.Fatalf("place %d has tag %d, the one before it %d", i, w.tag, l.calls[i-1].tag)
-				}
-				if o := last[w.via]; o != nil && (arrived[o] > arrived[w] || w.tag != o.tag+o.part) {
-					t.Fatalf("of one team came %d with tag %d + %d, and then %d with %d", arrived[o], o.tag, o.part, arrived[w], w.tag)
-				}
-				last[w.via] = w
-			}
-			if sum != l.cost {
-				t.Fatalf("the calls cost %v, the line says %v", sum, l.cost)
-			}
-			for via, turn := range l.teams {
-				if turn.calls != counts[via] {
-					t.Fatalf("%d calls of %s wait, the line says %d", counts[via], via.name, turn.calls)
-				}
-				if w := last[via]; w != nil && turn.next != w.tag+w.part {
-					t.Fatalf("the next of %s would start at %d, want %d", via.name, turn.next, w.tag+w.part)
-				}
-			}
-		}
-	})
-}
 
 // twoTeams is a tenant that may run one call at a time, with two teams.
 func twoTeams(bound int, wait time.Duration) Config {

@@ -4,101 +4,117 @@ import (
 	"context"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// What happens to a call at a quota: it is held, waits in line, or is refused.
+// What happens to a call at own limits: it is held, waits in line, or is refused.
 
-// link is one quota that holds for a call, and how the call comes to it: as its tenant's own, or
-// through one of the tenant's teams.
+// link is one set of limits that holds for a call, and how the call comes to it: as its tenant's own,
+// or through one of the tenant's teams.
 type link struct {
-	q      *quota
-	via    *tenant
-	weight escrow.Weight
-	shared bool // calls come to q in other ways as well
+	own *ownLimits
+	via limits.Via
 }
 
-// join holds a call's cost of a quota if it fits. If not, it returns a place in the line, in which
-// the call is to wait, or a refusal. A shadow is always held, and the refusal only returned. For a
-// part that no other process has the call may wait until may.least, whatever its MaxWait is.
-func (k *link) join(now time.Time, c ownCost, may waits, shadow bool) (quotaHold, *inLine, *Rejection) {
-	q := k.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	q.announceLocked()
-	asked := c
-	c = q.clipLocked(c)
-	if _, fits := q.fitsLocked(c); fits && len(q.line.calls) == 0 {
-		return q.bookLocked(c), nil, nil
+// inLine is a call that waits for own limits.
+type inLine struct {
+	waiter
+	place limits.Place
+	least time.Time // it may wait until then in any case
+}
+
+func newInLine() *inLine {
+	w := &inLine{waiter: *newWaiter()}
+	w.place.Caller = &w.waiter
+	return w
+}
+
+// join holds a call's cost if it fits. If not, it returns a place in the line, in which the call is
+// to wait, or a refusal. A shadow is always held, and the refusal only returned. If the call lacks
+// only a grant it may wait until may.least, whatever its MaxWait is.
+func (k *link) join(now time.Time, c limits.Cost, may waits, shadow bool) (limits.Hold, *inLine, *Rejection) {
+	o := k.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	o.announceLocked()
+	call := limits.Call{Cost: c, Via: k.via, MaxWait: may.until.Sub(now)}
+	ans := o.set.Offer(call)
+	if ans.Verdict == limits.Admitted {
+		return ans.Hold, nil, nil
 	}
-	coming := q.partFreeLocked(c)
-	rej := q.refuseLocked(now, c, k, may.until.Sub(now), coming)
-	q.askForMoreLocked(c)
+	var rej *Rejection
+	if ans.Verdict == limits.Refused {
+		rej = o.rejectLackLocked(now, ans.Cost, ans.Lack, k.via)
+	}
+	o.askForMoreLocked(ans.Cost)
 	switch {
 	case shadow:
-		return q.bookLocked(c), nil, rej
+		return o.set.Book(ans.Cost), nil, rej
 	case rej != nil:
-		return quotaHold{}, nil, rej
+		return limits.Hold{}, nil, rej
 	}
-	w := &inLine{waiter: *newWaiter(), asked: asked, cost: c}
-	if coming {
+	w := newInLine()
+	if ans.Coming {
 		w.least = may.least
 	}
-	q.line.join(w, k, q.partLocked(c))
-	return quotaHold{}, w, nil
+	o.set.Join(&w.place, call)
+	return limits.Hold{}, w, nil
 }
 
 // standInLine waits until w is first in line and fits. It returns the time from which its cost is
 // held.
-func (g *Governor) standInLine(ctx context.Context, q *quota, w *inLine, deadline time.Time) (quotaHold, time.Time, *Rejection) {
+func (g *Governor) standInLine(ctx context.Context, k *link, w *inLine, deadline time.Time) (limits.Hold, time.Time, *Rejection) {
+	o := k.own
 	why := woken
 	deadline = later(deadline, w.least)
 	for {
 		now := g.clock.Now()
-		q.mu.Lock()
-		q.advanceLocked(now)
-		if _, fits := q.fitsLocked(w.cost); fits && q.line.first() == w && why != gone && why != draining {
-			h := q.bookLocked(w.cost)
-			q.line.leave(w, true)
-			q.mu.Unlock()
+		o.mu.Lock()
+		o.advanceLocked(now)
+		ends := why == gone || why == draining
+		if h, ok := o.takeLocked(w, !ends); ok {
+			o.mu.Unlock()
 			return h, now, nil
 		}
-		if why == gone || why == draining || !now.Before(deadline) {
-			q.line.leave(w, false)
-			rej := q.rejectionLocked(now, w.cost, w.tag)
-			q.askForMoreLocked(w.cost)
-			q.mu.Unlock()
+		if ends || !now.Before(deadline) {
+			rej := o.quitLocked(now, k, w)
+			o.mu.Unlock()
 			rej.because(why)
-			return quotaHold{}, now, rej
+			return limits.Hold{}, now, rej
 		}
-		next := q.lookAgainLocked(w, deadline)
-		q.mu.Unlock()
+		next := o.set.LookAgain(&w.place, deadline)
+		o.mu.Unlock()
 		why = g.park(ctx, &w.waiter, next)
 	}
 }
 
-// lookAgainLocked is when w should look again whether it fits: if it is first, as soon as the
-// rolling limits can have room; otherwise it is woken.
-func (q *quota) lookAgainLocked(w *inLine, deadline time.Time) time.Time {
-	if q.line.first() != w {
-		return deadline
+// takeLocked books the call of w if it is first in line and fits, and if it may go.
+func (o *ownLimits) takeLocked(w *inLine, mayGo bool) (limits.Hold, bool) {
+	if !mayGo {
+		return limits.Hold{}, false
 	}
-	at := time.Time{}
-	for k, l := range q.ledgers {
-		if l == nil || l.Room() >= w.cost[k] {
-			continue
-		}
-		free, known := l.FreeAt(w.cost[k])
-		if !known { // a hold is in the way; its end wakes the line
-			return deadline
-		}
-		if free.After(at) {
-			at = free
-		}
+	h, ok := o.set.Take(&w.place)
+	if ok {
+		o.wakeLocked()
 	}
-	if at.IsZero() || at.After(deadline) { // a slot is lacking; the end of a call wakes the line
-		return deadline
-	}
-	return at
+	return h, ok
+}
+
+// quitLocked takes the call of w out of the line, and returns why it did not go.
+func (o *ownLimits) quitLocked(now time.Time, k *link, w *inLine) *Rejection {
+	o.set.Quit(&w.place, false)
+	o.wakeLocked()
+	cost := w.place.Cost()
+	rej := o.rejectLackLocked(now, cost, o.set.LackAt(&w.place), k.via)
+	o.askForMoreLocked(cost)
+	return rej
+}
+
+// quit takes w out of the line; served says that its call goes.
+func (o *ownLimits) quit(w *inLine, served bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.set.Quit(&w.place, served)
+	o.wakeLocked()
 }

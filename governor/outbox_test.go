@@ -26,7 +26,7 @@ func (k *keyhole) Observe(e Event) {
 		k.try(e, "measure", &p.measure.mu)
 	}
 	for _, t := range k.g.tenants {
-		k.try(e, "quota", &t.over.mu)
+		k.try(e, "ownLimits", &t.over.mu)
 	}
 	if k.g.line != nil {
 		k.try(e, "timeline", &k.g.line.mu)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Outlook is what a call would meet if it came now.
@@ -70,13 +71,13 @@ func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o
 	}
 	b := tab{spend: spend}
 	for i := range a.chain {
-		q := a.chain[i].q
-		q.mu.Lock()
+		own := a.chain[i].own
+		own.mu.Lock()
 		if i == 0 {
-			b.meanRun = q.meanRun
+			b.meanRun = own.set.MeanRun()
 		}
-		o.spend(now, q.caps, &b, nobody, budgetsOf{tenant: q.owner})
-		q.mu.Unlock()
+		o.spend(now, own.caps, &b, nobody, budgetsOf{tenant: own.owner})
+		own.mu.Unlock()
 	}
 	again = !p.foretell(now, v, a.seat, &req, &b, maxWait, o)
 	if o.Refused != nil && !o.decided { // rej belongs to others, who set it
@@ -92,17 +93,15 @@ func (o *Outlook) refuse(rej *Rejection) {
 	}
 }
 
-// foretell adds what a quota would say. asks says that such a call asks the store, which is not
+// foretell adds what own limits would say. asks says that such a call asks the store, which is not
 // asked for this.
-func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bool, o *Outlook) {
-	q := k.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	c = q.clipLocked(c)
-	tag := q.line.tagOf(k)
-	total := q.line.ahead(tag).plus(c, 1)
-	coming := q.partFreeLocked(c)
+func (k *link) foretell(now time.Time, c limits.Cost, maxWait time.Duration, asks bool, o *Outlook) {
+	own := k.own
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	own.advanceLocked(now)
+	f := own.set.Forecast(limits.Call{Cost: c, Via: k.via, MaxWait: maxWait})
+	coming := f.Answer.Coming
 	longest := time.Duration(math.MaxInt64)
 	if coming {
 		longest = partWait
@@ -110,39 +109,32 @@ func (k *link) foretell(now time.Time, c ownCost, maxWait time.Duration, asks bo
 			longest = 0
 		}
 	}
-	for i, l := range q.ledgers {
-		if l != nil {
+	own.checksLocked(&f, longest, o)
+	waiting, _ := own.set.InLine()
+	switch {
+	case f.Answer.Verdict == limits.Admitted:
+	case asks && coming && waiting == 0:
+	case asks && !coming && (maxWait <= 0 || f.Rolling > maxWait):
+		axis := own.set.Blame(f.Answer.Cost)
+		o.refuse(own.rejectLimitLocked(axis, f.Answer.Cost, max(own.set.WaitOn(axis, f.Total), askAgain)))
+	case f.Answer.Verdict == limits.Refused:
+		o.refuse(own.rejectLackLocked(now, f.Answer.Cost, f.Answer.Lack, k.via))
+	default:
+		wait := max(f.Rolling, f.Waits[limits.Concurrency])
+		o.Wait = max(o.Wait, min(longest, wait)) // waits of several limits overlap
+	}
+}
+
+// checksLocked adds the limits as a call would meet them, none with a wait longer than longest.
+func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o *Outlook) {
+	for k := range limits.Axis(limits.Axes) {
+		if limit := own.set.Limit(k); limit > 0 {
 			o.Checks = append(o.Checks, Check{
-				Tenant: q.owner, Pool: q.pool, Axis: ownAxisName[i],
-				Limit: q.limits[i], Used: q.usedLocked(i), Asked: c[i], Wait: min(longest, q.waitForRoomLocked(now, i, total[i])),
+				Tenant: own.owner, Pool: own.pool, Axis: k.String(),
+				Limit: limit, Used: own.set.Used(k), Asked: f.Answer.Cost.On(k), Wait: min(longest, f.Waits[k]),
 			})
 		}
 	}
-	full := q.concurrency > 0 && (q.running >= q.slots || len(q.line.calls) > 0)
-	if q.concurrency > 0 {
-		slot := Check{Tenant: q.owner, Pool: q.pool, Axis: axisConcurrency, Limit: q.concurrency, Used: q.usedLocked(ownAxes), Asked: 1}
-		if full {
-			slot.Wait = min(longest, q.slotWaitLocked())
-		}
-		o.Checks = append(o.Checks, slot)
-	}
-	if _, fits := q.fitsLocked(c); (fits || asks && coming) && len(q.line.calls) == 0 {
-		return
-	}
-	if asks && !coming && (maxWait <= 0 || q.rollingLocked(now, c, tag) > maxWait) {
-		axis := q.inTheWayLocked(q.line.cost.plus(c, 1), int64(len(q.line.calls)+1))
-		o.refuse(q.rejectLimitLocked(axis, c, max(q.waitLocked(now, axis, total), askAgain)))
-		return
-	}
-	if rej := q.refuseLocked(now, c, k, maxWait, coming); rej != nil {
-		o.refuse(rej)
-		return
-	}
-	wait := q.rollingLocked(now, c, tag)
-	if full {
-		wait = max(wait, q.slotWaitLocked())
-	}
-	o.Wait = max(o.Wait, min(longest, wait)) // waits of several limits overlap
 }
 
 // budgetsOf says whose budgets a call meets: a tenant's own, or those of a pool that the tenant uses.

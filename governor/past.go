@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Past is what a journal remembers of calls that still count. Read the records of the last minute,
@@ -120,23 +121,16 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 	}
 	if v := tb.tenants[name]; v != nil {
 		for _, k := range v.chainTo(r.Pool) {
-			k.q.remember(began, ended, &r.Booked.Own, &r.Took.Own)
+			k.own.remember(began, ended, &r.Booked.Own, &r.Took.Own)
 		}
 	}
 }
 
 // remember books what a call of the past took, by the rule of rememberCall.
-func (q *quota) remember(began, ended time.Time, booked, took *[ownAxes]int64) {
-	if q.common != nil {
-		return // who shares the limits out remembers
-	}
-	for k, l := range q.ledgers {
-		if l != nil {
-			first := min(booked[k], took[k], l.Limit())
-			l.BookAt(began, first)
-			l.BookAt(ended, took[k]-first)
-		}
-	}
+func (o *ownLimits) remember(began, ended time.Time, booked, took *limits.Cost) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.set.Remember(began, ended, booked, took)
 }
 
 // onClock converts a time of the wall clock to the clock of now: as long ago as the wall clock

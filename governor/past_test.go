@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -373,7 +374,7 @@ func TestPast_CountsAsTheProviderDoes(t *testing.T) {
 			now := time.Now().Round(0)
 			past.Read(Record{
 				Kind: RecordEnded, Call: 4, Tenant: "1", Pool: "p", Held: now, Began: now.Add(-30 * time.Second), Ended: now.Add(-10 * time.Second),
-				Booked: Charge{Pool: escrow.Cost{500, 1}, Own: ownCost{ownTokens: 500}}, Took: Charge{Pool: escrow.Cost{700, 1}, Own: ownCost{ownTokens: 700}},
+				Booked: Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Tokens: 500}}, Took: Charge{Pool: escrow.Cost{700, 1}, Own: limits.Cost{limits.Tokens: 700}},
 			})
 			cfg := crowdConfig(accounting)
 			cfg.Past = past

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // pool is the shell around an escrow.Pool: its lock, its timers, and what a lease needs beyond what
@@ -74,7 +75,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	p.mu.Lock()
 	if at.gone {
 		p.mu.Unlock()
-		g.leave(now, b, ownCost{}, Spend{}, 0)
+		g.leave(now, b, limits.Cost{}, Spend{}, 0)
 		return Lease{}, nil, true
 	}
 	call := escrow.Call{
@@ -94,7 +95,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 			p.lent.waiting = append(p.lent.waiting, w)
 		}
 		p.mu.Unlock()
-		g.leave(now, b, ownCost{}, Spend{}, 0)
+		g.leave(now, b, limits.Cost{}, Spend{}, 0)
 		return Lease{}, rej, w != nil && g.park(ctx, w, may.least) == woken
 	}
 	st := leaseState{
@@ -133,7 +134,7 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	rej = p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans)
 	p.settleSharesLocked(now, b, Spend{})
 	p.mu.Unlock()
-	g.leave(now, b, ownCost{}, Spend{}, 0)
+	g.leave(now, b, limits.Cost{}, Spend{}, 0)
 	return Lease{}, rej, false
 }
 
@@ -200,7 +201,7 @@ func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *lease
 		p.settleSharesLocked(now, b, Spend{})
 		g.pumpAndUnlock(p, now)
 
-		g.leave(now, b, ownCost{}, Spend{}, 0)
+		g.leave(now, b, limits.Cost{}, Spend{}, 0)
 		rej.because(why)
 		return Lease{}, rej.after(now.Sub(since))
 	}

@@ -2,9 +2,11 @@ package governor
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Refusals are made in the files rejection*.go, and nowhere else: by one constructor for each cause, and
@@ -37,46 +39,46 @@ func rejectOwnLost(owner string) *Rejection {
 	return &Rejection{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
 }
 
-// rejectLimitLocked refuses a call by an own limit: that on an axis, or, for ownAxes, on concurrent calls.
-func (q *quota) rejectLimitLocked(axis int, asked ownCost, wait time.Duration) *Rejection {
-	rej := &Rejection{Own: true, Tenant: q.owner, InPool: q.pool != "", RetryAfter: wait}
-	if axis == ownAxes {
-		rej.Reason = ReasonConcurrency
-		rej.Axis = axisConcurrency
-		rej.Limit = q.concurrency
-		rej.Used = q.usedLocked(ownAxes)
-		rej.Asked = 1
-		return rej
+// limitReasons are the reasons for refusing a call by an own limit, by its axis.
+var limitReasons = [limits.Axes]Reason{ReasonRequests, ReasonTokens, ReasonTokens, ReasonTokens, ReasonConcurrency}
+
+// rejectLimitLocked refuses a call by an own limit.
+func (o *ownLimits) rejectLimitLocked(k limits.Axis, asked limits.Cost, wait time.Duration) *Rejection {
+	return &Rejection{
+		Reason: limitReasons[k], Own: true, Tenant: o.owner, InPool: o.pool != "", RetryAfter: wait,
+		Axis: k.String(), Limit: o.set.Limit(k), Used: o.set.Used(k), Asked: asked.On(k),
 	}
-	rej.Reason = ReasonTokens
-	if axis == ownRequests {
-		rej.Reason = ReasonRequests
-	}
-	rej.Axis = ownAxisName[axis]
-	rej.Limit = q.limits[axis]
-	rej.Asked = asked[axis]
-	if q.ledgers[axis] != nil {
-		rej.Used = q.usedLocked(axis)
+}
+
+// rejectLackLocked refuses a call of a cost, which comes by via, because of what it lacks.
+func (o *ownLimits) rejectLackLocked(now time.Time, cost limits.Cost, lack limits.Lack, via limits.Via) *Rejection {
+	rej := o.rejectAxisLocked(now, cost, lack)
+	if lack.Full {
+		rej.byLine(lack, via)
 	}
 	return rej
 }
 
-// rejectLineLocked makes of a refusal by an own limit one by its line, if that, or a team's share of it, is
-// full. It returns nil if the call may wait.
-func (q *quota) rejectLineLocked(k *link, rej *Rejection) *Rejection {
-	left := q.bound - len(q.line.calls)
-	has := q.line.teams[k.via].calls
-	switch {
-	case left <= 0:
-		rej.Used = int64(len(q.line.calls))
-	case k.shared && has >= left:
-		rej.Tenant = k.via.name
-		rej.Used = int64(has)
-	default:
+// byLine makes of a refusal by an own limit one by its line, if that, or a team's share of it, is full.
+// It returns nil if the call may wait.
+func (r *Rejection) byLine(lack limits.Lack, via limits.Via) *Rejection {
+	if !lack.Full {
 		return nil
 	}
-	rej.Reason = ReasonQueueFull
-	return rej
+	r.Reason = ReasonQueueFull
+	r.Used = lack.Waiting
+	if lack.OfTeam {
+		r.Tenant = via.Team
+	}
+	return r
+}
+
+func (o *ownLimits) rejectAxisLocked(now time.Time, cost limits.Cost, lack limits.Lack) *Rejection {
+	if lack.Axis != limits.Budget {
+		return o.rejectLimitLocked(lack.Axis, cost, lack.Wait)
+	}
+	a := o.caps[slices.IndexFunc(o.caps, (*account).wantsPart)]
+	return a.rejectElsewhere(now, max(1, a.last))
 }
 
 // rejection explains why a budget did not let a call in, by what has to happen first:

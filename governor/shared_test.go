@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/federation"
 )
 
@@ -160,7 +161,7 @@ func TestShared_Apply(t *testing.T) {
 func TestShared_Past(t *testing.T) {
 	past := NewPast(time.Now(), nil)
 	ago := time.Now().Add(-time.Second)
-	took := Charge{Pool: escrow.Cost{500, 1}, Own: [ownAxes]int64{ownRequests: 1, ownTokens: 500}}
+	took := Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Requests: 1, limits.Tokens: 500}}
 	past.Read(Record{Kind: RecordEnded, Call: 1, Tenant: "free", Pool: "p", Began: ago, Ended: ago, Booked: took, Took: took})
 	cfg := sharedConfig()
 	cfg.Past = past

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // What rate headers say: how much is left to one tenant.
@@ -45,7 +46,7 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	}
 	if p != nil && v.access[p.index].chain != nil {
 		for _, k := range v.access[p.index].chain {
-			k.q.tighten(now, &st)
+			k.own.tighten(now, &st)
 		}
 		return st
 	}
@@ -55,17 +56,18 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	return st
 }
 
-// tighten replaces axes of st by the quota's limits where these leave less.
-func (q *quota) tighten(now time.Time, st *Standing) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	for k, quota := range [ownAxes]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
-		if l := q.ledgers[k]; l != nil {
-			quota.tighten(q.limits[k], q.usedLocked(k), l.FullAt().Sub(now))
+// tighten replaces axes of st by own limits that leave less.
+func (o *ownLimits) tighten(now time.Time, st *Standing) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	for i, quota := range [limits.Rolling]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
+		k := limits.Axis(i)
+		if o.set.Limit(k) > 0 {
+			quota.tighten(o.set.Limit(k), o.set.Used(k), o.set.FullAt(k).Sub(now))
 		}
 	}
-	st.Concurrent.tighten(q.concurrency, q.usedLocked(ownAxes), 0)
+	st.Concurrent.tighten(o.set.Limit(limits.Concurrency), o.set.Used(limits.Concurrency), 0)
 }
 
 // tighten replaces q by another limit if that leaves less.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // PoolState is a copy of a pool's books.
@@ -181,31 +182,29 @@ func (v *tenantView) state(now time.Time) TenantState {
 	v.over.state(now, &ts)
 	for i := range v.access {
 		for _, k := range v.access[i].chain {
-			if k.q.owner == v.name && k.q.pool != "" {
-				k.q.state(now, &ts)
+			if k.own.owner == v.name && k.own.pool != "" {
+				k.own.state(now, &ts)
 			}
 		}
 	}
 	return ts
 }
 
-// state adds the quota to its tenant's state.
-func (q *quota) state(now time.Time, ts *TenantState) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.advanceLocked(now)
-	if q.pool == "" {
-		ts.Running = q.running
-		ts.Budgets = states(now, q.caps)
+// state adds the limits to their tenant's state.
+func (o *ownLimits) state(now time.Time, ts *TenantState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	if o.pool == "" {
+		ts.Running = o.set.Running()
+		ts.Budgets = states(now, o.caps)
 	}
-	ts.InLine += len(q.line.calls)
-	for k, l := range q.ledgers {
-		if l != nil {
-			ts.Limits = append(ts.Limits, LimitState{ownAxisName[k], q.pool, q.limits[k], q.usedLocked(k)})
+	waiting, _ := o.set.InLine()
+	ts.InLine += waiting
+	for k := range limits.Axis(limits.Axes) {
+		if limit := o.set.Limit(k); limit > 0 {
+			ts.Limits = append(ts.Limits, LimitState{k.String(), o.pool, limit, o.set.Used(k)})
 		}
-	}
-	if q.concurrency > 0 {
-		ts.Limits = append(ts.Limits, LimitState{axisConcurrency, q.pool, q.concurrency, q.usedLocked(ownAxes)})
 	}
 }
 

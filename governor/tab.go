@@ -4,16 +4,18 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// tab is what one call holds beyond the pool's share: of quotas and budgets, of its tenant and of
+// tab is what one call holds beyond the pool's share: of limits and budgets, of its tenant and of
 // what that is a team of. It belongs to its call, and to whoever ends that.
 type tab struct {
-	chain []link      // the quotas that hold for it, its own tenant's first
-	holds []quotaHold // in each quota of chain, as far as the call has come
-	cost  ownCost     // as asked for
-	caps  []held      // of tenants' budgets, in the order of chain
-	parts []held      // of the pool's budgets
+	chain []link        // the limits that hold for it, its own tenant's first
+	holds []limits.Hold // in each link of chain, as far as the call has come
+	cost  limits.Cost   // as asked for
+	caps  []held        // of tenants' budgets, in the order of chain
+	parts []held        // of the pool's budgets
 
 	shadow bool       // it goes whatever the limits say,
 	would  *Rejection // and would have been refused
@@ -31,15 +33,15 @@ type tab struct {
 }
 
 // open gives a call its tab. leave takes it back.
-func (g *Governor) open(a *access, c ownCost, shadow bool) *tab {
+func (g *Governor) open(a *access, c limits.Cost, shadow bool) *tab {
 	b := g.tabs.Get().(*tab)
 	*b = tab{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], parts: b.parts[:0]}
 	return b
 }
 
-// enter holds a call's cost of every quota of its chain, all or none. Where one has no room the
-// call waits in that quota's line, not in the pool's queue, and blocks no other tenant; what it has
-// of the other quotas is meanwhile held, not booked. It returns the time at which it had everything.
+// enter holds a call's cost of every link of its chain, all or none. If one has no room the call waits
+// in the line there, not in the pool's queue, and blocks no other tenant; what it has of the other
+// limits is meanwhile held, not booked. It returns the time at which it had everything.
 func (g *Governor) enter(ctx context.Context, b *tab, now time.Time, may waits) (time.Time, *Rejection) {
 	for i := range b.chain {
 		k := &b.chain[i]
@@ -47,14 +49,14 @@ func (g *Governor) enter(ctx context.Context, b *tab, now time.Time, may waits) 
 		if w != nil {
 			b.suspend(now)
 			for _, later := range b.chain[i+1:] {
-				later.q.askAhead(now, b.cost)
+				later.own.askAhead(now, b.cost)
 			}
-			h, now, rej = g.standInLine(ctx, k.q, w, may.until)
+			h, now, rej = g.standInLine(ctx, k, w, may.until)
 		}
 		if b.shadow {
 			b.note(rej)
 		} else if rej != nil {
-			g.leave(now, b, ownCost{}, Spend{}, 0)
+			g.leave(now, b, limits.Cost{}, Spend{}, 0)
 			return now, rej
 		}
 		b.holds = append(b.holds, h)
@@ -73,14 +75,14 @@ func (b *tab) note(rej *Rejection) {
 // suspend turns what was booked into holds while the call waits.
 func (b *tab) suspend(now time.Time) {
 	for i := range b.holds {
-		b.chain[i].q.suspend(now, &b.holds[i])
+		b.chain[i].own.suspend(now, &b.holds[i])
 	}
 }
 
 // resume books the holds as the call starts.
 func (b *tab) resume(now time.Time) {
 	for i := range b.holds {
-		b.chain[i].q.resume(now, &b.holds[i])
+		b.chain[i].own.resume(now, &b.holds[i])
 	}
 }
 
@@ -90,14 +92,14 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 	b.spend = s
 	b.at = now
 	for i := range b.chain {
-		q := b.chain[i].q
-		q.mu.Lock()
+		o := b.chain[i].own
+		o.mu.Lock()
 		if i == 0 {
-			b.meanRun = q.meanRun
+			b.meanRun = o.set.MeanRun()
 		}
-		b.caps, rej = holdAll(now, q.caps, b.caps, nobody, b)
-		short = rej != nil && rej.Reason != ReasonBudget && slices.ContainsFunc(q.caps, (*account).wantsPart)
-		q.mu.Unlock()
+		b.caps, rej = holdAll(now, o.caps, b.caps, nobody, b)
+		short = rej != nil && rej.Reason != ReasonBudget && slices.ContainsFunc(o.caps, (*account).wantsPart)
+		o.mu.Unlock()
 		if rej != nil {
 			return rej, short
 		}
@@ -107,25 +109,26 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 
 // leave ends a call's tab with what the call really took of limits and budgets, and wakes the first
 // in each line. What it held of the pool's budgets has to be settled before.
-func (g *Governor) leave(now time.Time, b *tab, actual ownCost, spent Spend, ran time.Duration) {
+func (g *Governor) leave(now time.Time, b *tab, actual limits.Cost, spent Spend, ran time.Duration) {
 	caps := b.caps
 	reached := len(b.holds)
-	if b.exact { // a commitment holds nothing of quotas, but of their budgets
+	if b.exact { // a commitment holds nothing of limits, but of their budgets
 		reached = len(b.chain)
 	}
 	for i := range reached {
-		q := b.chain[i].q
-		q.mu.Lock()
+		o := b.chain[i].own
+		o.mu.Lock()
 		if !b.exact {
-			q.leaveLocked(now, &b.holds[i], actual, ran)
+			o.advanceLocked(now)
+			o.set.Settle(&b.holds[i], actual, ran)
 		}
-		for len(caps) > 0 && caps[0].of == q {
+		for len(caps) > 0 && caps[0].of == o {
 			caps[0].account.settle(now, caps[0], spent)
 			caps = caps[1:]
 		}
-		q.bookEndedLocked(now, b.ended, b.caps, spent)
-		q.line.wakeNext()
-		q.mu.Unlock()
+		o.bookEndedLocked(now, b.ended, b.caps, spent)
+		o.wakeLocked()
+		o.mu.Unlock()
 	}
 	clear(b.holds)
 	clear(b.caps)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // table is a configuration with the state of its pools and tenants. It is immutable, but for what
@@ -49,14 +50,14 @@ type access struct {
 // tenant is the state of a tenant or team, which lives on from table to table.
 type tenant struct {
 	name string
-	over *quota            // over all pools
-	in   map[string]*quota // in single pools; for Apply alone
-	left time.Time         // when a configuration first lacked it; for Apply alone
-	all  *commons          // what its quotas are kept in common with; nil = nothing
+	over *ownLimits            // over all pools
+	in   map[string]*ownLimits // in single pools; for Apply alone
+	left time.Time             // when a configuration first lacked it; for Apply alone
+	all  *commons              // what its limits are shared through; nil = nothing
 }
 
 func newTenant(name string, all *commons) *tenant {
-	return &tenant{name: name, over: newQuota(name, "", all), in: map[string]*quota{}, all: all}
+	return &tenant{name: name, over: newOwnLimits(name, "", all), in: map[string]*ownLimits{}, all: all}
 }
 
 // teamOf is the name of what a team belongs to; "" for a tenant.
@@ -174,7 +175,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 		switch {
 		case tb.tenants[name] != nil:
 			t.left = time.Time{}
-			maps.DeleteFunc(t.in, func(pool string, _ *quota) bool { return g.pools[pool] == nil })
+			maps.DeleteFunc(t.in, func(pool string, _ *ownLimits) bool { return g.pools[pool] == nil })
 		case t.left.IsZero():
 			t.left = now
 		case now.Sub(t.left) > 2*escrow.Window && t.over.idle(now):
@@ -183,7 +184,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 	}
 }
 
-// configure puts the table's limits and budgets in force in a tenant's quotas.
+// configure puts the table's limits and budgets in force for a tenant.
 func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r *recall) {
 	bound := 0
 	by := calledBy{}
@@ -195,30 +196,30 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r 
 		bound = max(bound, p.cfg.MaxQueue)
 		by = calledBy{by.asking || !leased, by.leased || leased}
 		v.access[i].chain = v.chainTo(p.name)
-		if q := v.in[p.name]; q != nil { // even if it has no limits any more: calls may wait in it
-			q.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!leased, leased})
+		if o := v.in[p.name]; o != nil { // even if it has no limits any more: calls may wait in it
+			o.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!leased, leased})
 		}
 	}
 	v.over.configure(now, v.cfg.limits(), bound, by)
 	v.over.configureCaps(now, v.cfg.Budgets, zone, r)
 }
 
-// chainTo lists the quotas that hold for the tenant's calls to a pool: in the pool and over all
+// chainTo lists the limits that hold for the tenant's calls to a pool: in the pool and over all
 // pools, its own and those of what it is a team of.
 func (v *tenantView) chainTo(pool string) []link {
 	var chain []link
-	via := v.tenant
-	weight := escrow.WeightOne
+	via := limits.Via{Team: v.name, Weight: escrow.WeightOne}
 	for ; v != nil; v = v.parent {
+		via.Shared = len(v.teams) > 0
 		if _, limited := v.cfg.InPool[pool]; limited {
 			if v.in[pool] == nil { // it may belong to a parent that is configured later
-				v.in[pool] = newQuota(v.name, pool, v.all)
+				v.in[pool] = newOwnLimits(v.name, pool, v.all)
 			}
-			chain = append(chain, link{v.in[pool], via, weight, len(v.teams) > 0})
+			chain = append(chain, link{v.in[pool], via})
 		}
-		chain = append(chain, link{v.over, via, weight, len(v.teams) > 0})
-		via = v.tenant
-		weight = v.cfg.Weight
+		chain = append(chain, link{v.over, via})
+		via.Team = v.name
+		via.Weight = v.cfg.Weight
 	}
 	return chain
 }

@@ -69,8 +69,8 @@ func (r *recall) knows(shared bool) bool { return !r.starting || !shared }
 
 // bookEnded books the call that ended as the given one in the budgets of which it holds nothing,
 // because they came later.
-func (q *quota) bookEndedLocked(now time.Time, ended uint64, list []held, took Spend) {
-	for _, a := range q.caps {
+func (o *ownLimits) bookEndedLocked(now time.Time, ended uint64, list []held, took Spend) {
+	for _, a := range o.caps {
 		if ended <= a.began || a.heldBy(list) {
 			continue
 		}

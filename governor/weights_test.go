@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 func TestTokenWeights(t *testing.T) {
@@ -41,7 +42,7 @@ func TestTokenWeights(t *testing.T) {
 			t.Errorf("%s: %d count in the share, want %d", tt.name, got, tt.fair)
 		}
 		own := w.ownCost(tt.u, 1)
-		if want := (ownCost{1, tt.cost, tt.in, tt.out}); own != want {
+		if want := (limits.Cost{1, tt.cost, tt.in, tt.out}); own != want {
 			t.Errorf("%s: own limits count %v, want %v", tt.name, own, want)
 		}
 	}
@@ -103,7 +104,7 @@ func TestWeightsAgainstTokenByToken(t *testing.T) {
 		if most := w.most(u.Input, u.Output); most < cost {
 			t.Fatalf("the most that it can cost is %d, and it cost %d", most, cost)
 		}
-		if own := w.ownCost(u, 1); own[ownTokens] != cost || own[ownInput]+own[ownOutput] < cost || own[ownInput]+own[ownOutput] > cost+1 {
+		if own := w.ownCost(u, 1); own[limits.Tokens] != cost || own[limits.Input]+own[limits.Output] < cost || own[limits.Input]+own[limits.Output] > cost+1 {
 			t.Fatalf("own limits count %v of a cost of %d", own, cost)
 		}
 	})

@@ -39,6 +39,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
+	"escrow/limits": {
+		may:    []string{"escrow"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "the core is pure: no clock, goroutine, lock or I/O",
+	},
 	"escrow/fairness": {
 		may:    []string{"escrow", "internal/maxmin"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
@@ -104,7 +109,7 @@ var rules = map[string]rule{
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "federation", "federation/parts", "internal/maxmin"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "federation", "federation/parts", "internal/maxmin"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP and no store",
 	},

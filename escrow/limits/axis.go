@@ -1,0 +1,43 @@
+package limits
+
+// Axis is one thing that is limited.
+type Axis int
+
+// The axes. All but Concurrency count over a rolling minute.
+const (
+	Requests Axis = iota
+	Tokens
+	Input
+	Output
+	Concurrency
+	// Budget is no limit of a Set. It is the axis of a call that waits because too little is
+	// granted of one of the owner's budgets.
+	Budget
+
+	// Rolling is how many axes are rolling, and Axes how many there are in all.
+	Rolling = int(Concurrency)
+	Axes    = Rolling + 1
+)
+
+var axisNames = [Axes]string{"requests", "tokens", "input_tokens", "output_tokens", "concurrency"}
+
+func (k Axis) String() string { return axisNames[k] }
+
+// Cost is what a call takes on the rolling axes.
+type Cost [Rolling]int64
+
+// On is what a call takes on an axis: one slot of the concurrent calls.
+func (c Cost) On(k Axis) int64 {
+	if k == Concurrency {
+		return 1
+	}
+	return c[k]
+}
+
+// Plus is c and so many times o.
+func (c Cost) Plus(o Cost, times int64) Cost {
+	for k := range c {
+		c[k] += times * o[k]
+	}
+	return c
+}

@@ -1,0 +1,35 @@
+// Package limits keeps one tenant's or team's own limits: requests and tokens in a rolling minute,
+// and concurrent calls. A [Set] is plain state. It has no lock and no clock: the governor has one
+// Set for each tenant, and one for each pool in which a tenant has limits of its own.
+//
+// # Picture
+//
+//	Offer ─ fits ──────────────────────────► Hold ─► Suspend ⇄ Resume ─► Settle
+//	  │                                        ▲
+//	  └─ does not ─► Join ─► line ─► Take ─────┘
+//	                          └────► Quit
+//
+// # Rules
+//
+// A call is held on all axes or on none. A call that does not fit waits in line; whoever fits later
+// waits behind it. The line is first come first served, and by weight (start-time fair queueing)
+// between the teams of a tenant. No team can fill it.
+//
+// A call that exceeds a limit by itself is cut to it, and goes when nothing else uses the limit.
+// What it really takes beyond that is debt.
+//
+// # Grants
+//
+// Limits may be shared with other processes. Then a Set uses of each limit what it is granted, as
+// if that were all: whoever speaks with the other processes reads what is asked for ([Set.Demand])
+// and says what may be used ([Set.Allow]) until when ([Set.Renew]). A grant that is not renewed
+// expires. Refusals and forecasts tell the whole limits, and all that is known to be used of them.
+// If nobody answers, the Set may go on by itself ([Set.Alone]). A call that another process lets
+// in, by its books, enlarges the grants by its cost ([Set.Admit]).
+//
+// # Time
+//
+// [Set.Advance] brings a Set to now. All other methods see it as of then.
+//
+// Floats are used in forecasts and in the order of the line, and in no ledger.
+package limits

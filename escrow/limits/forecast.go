@@ -1,0 +1,159 @@
+package limits
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Forecast is what a call would meet.
+type Forecast struct {
+	// Answer is what Offer would say, with no Hold.
+	Answer Answer
+	// Waits are how long it takes, on each axis with a limit, until there is room for the call behind
+	// those that would go before it. On Concurrency that is only a guess.
+	Waits [Axes]time.Duration
+	// Rolling is the longest of Waits on the rolling axes, if calls give back as much as they do on
+	// average.
+	Rolling time.Duration
+	// Total is the call's cost, and that of all that would go before it.
+	Total Cost
+}
+
+// Forecast tells what a call would meet, and changes nothing.
+func (s *Set) Forecast(c Call) Forecast {
+	cost := s.Clip(c.Cost)
+	tag := s.line.tagOf(c.Via.Team)
+	f := Forecast{Answer: s.judge(cost, c.Via, c.MaxWait)}
+	_, fits := s.Fits(cost)
+	if fits && len(s.line.places) == 0 {
+		f.Answer.Verdict = Admitted
+	}
+	f.Total = s.line.ahead(tag).Plus(cost, 1)
+	f.Rolling = s.rollingWait(cost, tag)
+	for k, l := range s.ledgers {
+		if l != nil {
+			f.Waits[k] = s.waitForRoom(Axis(k), f.Total[k])
+		}
+	}
+	if s.limits[Concurrency] > 0 && (s.running >= s.slots || len(s.line.places) > 0) {
+		f.Waits[Concurrency] = s.slotWait()
+	}
+	return f
+}
+
+// LackAt explains why the call at a place does not go now.
+func (s *Set) LackAt(p *Place) Lack { return s.lack(p.cost, p.tag) }
+
+// lack explains why c does not go now, and when it would, behind all that have its tag or a lower
+// one. Of several limits it names the one that takes longest, because the time is that limit's.
+func (s *Set) lack(c Cost, tag int64) Lack {
+	axis := s.lacking(c)
+	slowest, wait := s.slowest(c, tag)
+	slots := s.slotWait()
+	if s.slots == 0 { // there is no call whose end would make room
+		slots = max(slots, GrantRetry)
+	}
+	switch {
+	case axis == Budget:
+		return Lack{Axis: Budget}
+	case axis == Concurrency && wait <= slots:
+		wait = slots
+	case wait > 0:
+		axis = slowest
+	}
+	return Lack{Axis: axis, Wait: max(time.Millisecond, wait)}
+}
+
+// lacking is the axis that keeps c waiting: one that c itself lacks, or one that the first call in
+// line lacks.
+func (s *Set) lacking(c Cost) Axis {
+	axis, fits := s.Fits(c)
+	first := s.line.first()
+	if fits && first != nil {
+		axis, fits = s.Fits(first.cost)
+	}
+	if !fits || s.limits[Concurrency] > 0 {
+		return axis
+	}
+	// The first in line has been woken but has not run yet. It lacks nothing any more, but some limit
+	// made it wait; Concurrency if that limit is gone.
+	rolling := slices.IndexFunc(s.ledgers[:], func(l *escrow.Ledger) bool { return l != nil })
+	if rolling < 0 {
+		return Concurrency
+	}
+	return Axis(rolling)
+}
+
+// rollingWait is how long it takes until the rolling limits have room for c behind the line, if
+// nobody else comes.
+func (s *Set) rollingWait(c Cost, tag int64) time.Duration {
+	_, wait := s.slowest(c, tag)
+	return wait
+}
+
+// slowest is the rolling limit that takes longest until it has room for c behind the line, and how
+// long that is: until bookings leave the minute, or until running calls are expected to give back
+// what they do not take, if that is sooner.
+func (s *Set) slowest(c Cost, tag int64) (slowest Axis, longest time.Duration) {
+	total := s.line.ahead(tag).Plus(c, 1)
+	for k, l := range s.ledgers {
+		if l == nil {
+			continue
+		}
+		wait := s.waitForRoom(Axis(k), total[k])
+		due := s.due[k]
+		if due > 0 && wait > s.meanRun {
+			wait = min(wait, max(s.meanRun, s.waitForRoom(Axis(k), total[k]-due)))
+		}
+		if wait > longest {
+			slowest = Axis(k)
+			longest = wait
+		}
+	}
+	return slowest, longest
+}
+
+// waitForRoom is how long it takes until a rolling limit has room for total, which may be several
+// calls and more than the limit.
+func (s *Set) waitForRoom(k Axis, total int64) time.Duration {
+	l := s.ledgers[k]
+	limit := s.limits[k]
+	switch {
+	case total <= 0 || l.Room() >= total:
+		return 0
+	case l.Limit() < limit: // other processes use it, too
+		return s.waitForOthers(k, total)
+	}
+	minutes := (total - 1) / limit // whole ones before that
+	at, known := l.FreeAt(total - minutes*limit)
+	if !known {
+		at = s.now.Add(escrow.Window)
+	}
+	return max(0, time.Duration(minutes)*escrow.Window+at.Sub(s.now))
+}
+
+// slotWait guesses how long it takes until a slot is free, from how long calls have run so far.
+func (s *Set) slotWait() time.Duration {
+	slots := s.limits[Concurrency]
+	if slots == 0 {
+		return 0
+	}
+	mean := s.meanRun
+	if mean <= 0 {
+		mean = time.Second
+	}
+	return time.Duration(len(s.line.places)+1) * mean / time.Duration(slots)
+}
+
+// WaitOn is how long it takes until a limit has room for a cost, by what is known here.
+func (s *Set) WaitOn(k Axis, c Cost) time.Duration {
+	if k == Concurrency {
+		return s.slotWait()
+	}
+	if s.ledgers[k] == nil {
+		return 0
+	}
+	return s.waitForRoom(k, c[k])
+}

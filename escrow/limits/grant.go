@@ -1,0 +1,256 @@
+package limits
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// GrantRetry is when to retry a call for which other processes may have to give something back
+// first.
+const GrantRetry = time.Second
+
+// grants are what this process may use of limits that are shared with others.
+type grants struct {
+	alone   bool        // nobody answers: the process counts by itself, against the whole limits
+	until   time.Time   // when the grants expire; zero when they have
+	amounts [Axes]int64 // what may be used here of each limit
+	others  [Axes]int64 // what counts against each limit in other processes
+	// leaving is when what others used of the rolling limits leaves the minute.
+	leaving [Rolling]leaving
+
+	last    [Axes]int64 // what the last call took, or could not get
+	traffic Traffic
+	lacks   bool // a call found too small a grant, or one is expected to; see Noted
+	refuses bool // a call was refused from memory; see Noted
+	noRoom  [Axes]noRoom
+	lacked  Axis // for which the last call was refused that asked
+}
+
+// Traffic counts calls.
+type Traffic struct {
+	Taken    [Axes]int64 // by all calls that were booked here
+	Admitted int64       // calls that another process let in
+}
+
+// Demand is what is asked for on one axis, in this process.
+type Demand struct {
+	// Limit is the whole limit, and Used what counts against it here.
+	Limit, Used int64
+	// Waiting is what the calls in line take. Queued says that the first of them waits for a grant,
+	// and First is what that takes. Calls that ask before they go are left out.
+	Waiting int64
+	Queued  bool
+	First   int64
+	// Last is what the last call took, or could not get.
+	Last int64
+}
+
+// Demand reports what is asked for on an axis.
+func (s *Set) Demand(k Axis) Demand {
+	d := Demand{Limit: s.limits[k], Used: s.UsedHere(k), Last: s.grants.last[k]}
+	cost, calls := s.line.wanting()
+	d.Waiting = calls
+	if k != Concurrency {
+		d.Waiting = cost[k]
+	}
+	first := s.line.first()
+	if first != nil && !first.asks {
+		d.Queued = true
+		d.First = first.cost.On(k)
+	}
+	return d
+}
+
+// Traffic counts the calls so far.
+func (s *Set) Traffic() Traffic { return s.grants.traffic }
+
+// Asked reports whether, since it was last Noted, a call lacked a grant (lacks), or was refused
+// because it is remembered that there is no room (refuses).
+func (s *Set) Asked() (lacks, refuses bool) { return s.grants.lacks, s.grants.refuses }
+
+// Noted says that all that was asked for has been passed on.
+func (s *Set) Noted() {
+	s.grants.lacks = false
+	s.grants.refuses = false
+}
+
+// NoteLack notes that the grants are too small for a call. It reports whether that is news.
+func (s *Set) NoteLack(c Cost) bool {
+	g := s.grants
+	if g == nil {
+		return false
+	}
+	for k, n := range c {
+		g.last[k] = max(g.last[k], n)
+	}
+	g.last[Concurrency] = 1
+	news := !g.lacks
+	g.lacks = true
+	return news
+}
+
+// Renew says that answers come, and until when the grants are in force. Say what is granted by Allow.
+func (s *Set) Renew(until time.Time) {
+	s.grants.alone = false
+	s.grants.until = until
+	s.limit()
+}
+
+// Allow puts a grant in force: how much of a limit this process may use.
+func (s *Set) Allow(k Axis, amount int64) {
+	s.grants.amounts[k] = amount
+	s.limit()
+}
+
+// Granted is how much of a limit this process may use by its last grant.
+func (s *Set) Granted(k Axis) int64 { return s.grants.amounts[k] }
+
+// Elsewhere says how much of a limit other processes use.
+func (s *Set) Elsewhere(k Axis, used int64) {
+	s.grants.others[k] = used
+	if k != Concurrency {
+		s.grants.leaving[k].hear(s.now, used)
+	}
+}
+
+// Alone says that nobody answers. From now until Renew this process counts by itself, against the
+// whole limits. It changes nothing, and reports false, while grants are in force.
+func (s *Set) Alone() bool {
+	if s.now.Before(s.grants.until) {
+		return false
+	}
+	s.grants.alone = true
+	s.limit()
+	return true
+}
+
+// Drop gives up all grants. What others use of the limits is unknown from then on.
+func (s *Set) Drop() {
+	g := s.grants
+	g.until = time.Time{}
+	g.amounts = [Axes]int64{}
+	g.others = [Axes]int64{}
+	s.limit()
+}
+
+// Shared reports whether calls in other processes count, too: the limits are shared, and somebody
+// answers.
+func (s *Set) Shared() bool { return s.grants != nil && !s.grants.alone }
+
+// InForce reports whether there are grants that have not expired.
+func (s *Set) InForce() bool { return s.grants != nil && !s.grants.until.IsZero() }
+
+// Admit books a call that another process let in, and enlarges the grants by its cost.
+func (s *Set) Admit(c Cost) Hold {
+	g := s.grants
+	for k, n := range c {
+		g.amounts[k] += n
+	}
+	g.amounts[Concurrency]++
+	g.traffic.Admitted++
+	s.limit()
+	return s.count(c)
+}
+
+// expire drops grants that have expired, and reports whether it did.
+func (s *Set) expire() bool {
+	g := s.grants
+	if g == nil || g.alone || g.until.IsZero() || s.now.Before(g.until) {
+		return false
+	}
+	s.Drop()
+	return true
+}
+
+// limit puts in force what this process may use of each limit.
+func (s *Set) limit() {
+	s.slots = s.usable(Concurrency)
+	for k, l := range s.ledgers {
+		usable := s.usable(Axis(k))
+		if l != nil {
+			l.SetLimit(usable)
+		}
+	}
+}
+
+// usable is how much of a limit this process may use: what is granted, or all of it if nobody shares
+// it or nobody answers. Where there is no limit the grant is set to 0.
+func (s *Set) usable(k Axis) int64 {
+	g := s.grants
+	limit := s.limits[k]
+	if g == nil || g.alone {
+		return limit
+	}
+	if limit == 0 {
+		g.amounts[k] = 0
+		g.others[k] = 0
+	}
+	return min(limit, g.amounts[k])
+}
+
+// elsewhere is what counts against a limit in other processes, as far as known.
+func (s *Set) elsewhere(k Axis) int64 {
+	if !s.Shared() {
+		return 0
+	}
+	return s.grants.others[k]
+}
+
+// coming reports whether a call lacks nothing but a grant: within the whole limits there is room for
+// it and for all who wait in line.
+func (s *Set) coming(c Cost) bool {
+	if !s.Shared() {
+		return false
+	}
+	for k, l := range s.ledgers {
+		if l != nil && s.Used(Axis(k))+s.line.cost[k]+c[k] > s.limits[k] {
+			return false
+		}
+	}
+	slots := s.limits[Concurrency]
+	return slots == 0 || s.Used(Concurrency)+int64(len(s.line.places)) < slots
+}
+
+// noteBooked notes what a call took, so that grants can be asked for ahead of the next ones.
+func (s *Set) noteBooked(c Cost) {
+	g := s.grants
+	if g == nil {
+		return
+	}
+	for k, n := range c {
+		g.last[k] = n
+		g.traffic.Taken[k] += n
+	}
+	g.last[Concurrency] = 1
+	g.traffic.Taken[Concurrency]++
+}
+
+// waitForOthers is how long it takes until a rolling limit that others use as well has room for
+// total, if nobody uses more in the meantime: until enough of what was used here, and of what was
+// used elsewhere, has left the minute. It is GrantRetry at least.
+func (s *Set) waitForOthers(k Axis, total int64) time.Duration {
+	l := s.ledgers[k]
+	lack := s.Used(k) + total - s.limits[k]
+	if lack <= 0 {
+		return GrantRetry // others have grants that they do not use, and will be asked to give them back
+	}
+	best := escrow.Window
+	last := s.now
+	for i := 0; ; i++ {
+		at := last
+		known := true
+		if lack > 0 {
+			at, known = l.FreeAt(l.Room() + lack)
+		}
+		if known {
+			best = min(best, max(at.Sub(s.now), last.Sub(s.now)))
+		}
+		if lack <= 0 || i >= len(s.grants.leaving[k]) {
+			return max(GrantRetry, best)
+		}
+		h := s.grants.leaving[k][i]
+		lack -= h.amount
+		last = h.at.Add(escrow.Window)
+	}
+}

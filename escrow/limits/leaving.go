@@ -1,0 +1,44 @@
+package limits
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// leaving lists what others have used of a rolling limit, oldest first, by when this process heard
+// of it. It was used then or shortly before, and leaves the minute in the same order.
+type leaving []heard
+
+// heard is by how much the use of others had grown.
+type heard struct {
+	at     time.Time
+	amount int64
+}
+
+// hear records how much others use now. What is heard within one second is merged.
+func (l *leaving) hear(now time.Time, used int64) {
+	list := *l
+	for len(list) > 0 && now.Sub(list[0].at) > escrow.Window+time.Second {
+		list = slices.Delete(list, 0, 1)
+	}
+	for _, h := range list {
+		used -= h.amount
+	}
+	for ; used < 0 && len(list) > 0; list = slices.Delete(list, 0, 1) {
+		list[0].amount += used
+		if list[0].amount > 0 {
+			break
+		}
+		used = list[0].amount
+	}
+	switch n := len(list); {
+	case used <= 0:
+	case n > 0 && now.Sub(list[n-1].at) < time.Second:
+		list[n-1].amount += used
+	default:
+		list = append(list, heard{now, used})
+	}
+	*l = list
+}

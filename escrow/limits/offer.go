@@ -1,0 +1,147 @@
+package limits
+
+import "time"
+
+// Call is a call that asks for room.
+type Call struct {
+	Cost    Cost // not yet cut to the limits
+	Via     Via
+	MaxWait time.Duration
+}
+
+// Verdict is what becomes of a call that is offered.
+type Verdict int
+
+// The verdicts.
+const (
+	Admitted Verdict = iota // it is booked
+	MayWait                 // it may Join the line
+	Refused
+)
+
+// Answer is the answer to an offer.
+type Answer struct {
+	Verdict Verdict
+	Hold    Hold // if it is Admitted
+	// Cost is the call's cost, cut to the limits.
+	Cost Cost
+	// Coming says that the call lacks nothing but a grant: within the whole limits there is room for
+	// it and for all who wait.
+	Coming bool
+	// Lack is why the call does not go now.
+	Lack Lack
+}
+
+// Lack is the axis that keeps a call waiting, and how long until there is room, as far as can be
+// known.
+type Lack struct {
+	Axis Axis
+	Wait time.Duration
+	// Full says that the line has no place for the call either, where so many calls wait already: all
+	// together or, if OfTeam, those of the call's team.
+	Full    bool
+	OfTeam  bool
+	Waiting int64
+}
+
+// Offer books a call if it fits and nobody waits. If not, it says whether the call may wait in line.
+func (s *Set) Offer(c Call) Answer {
+	cost := s.Clip(c.Cost)
+	_, fits := s.Fits(cost)
+	if fits && len(s.line.places) == 0 {
+		return Answer{Verdict: Admitted, Hold: s.Book(cost), Cost: cost}
+	}
+	return s.judge(cost, c.Via, c.MaxWait)
+}
+
+// judge decides whether a call that does not fit may wait in line. How long running calls will take is
+// only a guess, so that refuses no call that is ready to wait.
+func (s *Set) judge(cost Cost, via Via, maxWait time.Duration) Answer {
+	tag := s.line.tagOf(via.Team)
+	a := Answer{Verdict: MayWait, Cost: cost, Coming: s.coming(cost), Lack: s.lack(cost, tag)}
+	s.FillLine(&a.Lack, via)
+	switch {
+	case a.Lack.Full:
+		a.Verdict = Refused
+	case a.Coming:
+	case maxWait <= 0 || s.rollingWait(cost, tag) > maxWait:
+		a.Verdict = Refused
+	}
+	return a
+}
+
+// FillLine says whether the line has a place for a call. Where several teams share a line, each may
+// have at most as many calls in it as there are places left free, as in the pools, so that none can
+// shut the others out.
+func (s *Set) FillLine(l *Lack, via Via) {
+	left := s.bound - len(s.line.places)
+	has := s.line.teams[via.Team].calls
+	switch {
+	case left <= 0:
+		l.Full = true
+		l.Waiting = int64(len(s.line.places))
+	case via.Shared && has >= left:
+		l.Full = true
+		l.OfTeam = true
+		l.Waiting = int64(has)
+	}
+}
+
+// Join puts a call into the line at a place, which keeps its Caller.
+func (s *Set) Join(p *Place, c Call) {
+	p.asked = c.Cost
+	p.cost = s.Clip(c.Cost)
+	s.line.join(p, c.Via, s.part(p.cost))
+}
+
+// JoinAsking is Join for a call that goes only when another process lets it in.
+func (s *Set) JoinAsking(p *Place, c Call) {
+	p.asks = true
+	s.Join(p, c)
+}
+
+// Take books the call at a place if it is the first in line and fits. The place is given up, and the
+// next may fit, too; see Turn.
+func (s *Set) Take(p *Place) (Hold, bool) {
+	_, fits := s.Fits(p.cost)
+	if !fits || s.line.first() != p {
+		return Hold{}, false
+	}
+	h := s.Book(p.cost)
+	s.line.leave(p, true)
+	return h, true
+}
+
+// Quit gives up a place; served says that its call goes. Then whoever is first may fit; see Turn.
+func (s *Set) Quit(p *Place, served bool) { s.line.leave(p, served) }
+
+// Turn is the place of the call that has to look again whether it fits; nil if there is none.
+func (s *Set) Turn() *Place { return s.line.turn() }
+
+// InLine is how many calls wait, and what they cost together.
+func (s *Set) InLine() (calls int, cost Cost) { return len(s.line.places), s.line.cost }
+
+// LookAgain is when the call at a place should look again whether it fits: if it is first, as soon as
+// the rolling limits can have room; otherwise somebody will tell it, and deadline is returned.
+func (s *Set) LookAgain(p *Place, deadline time.Time) time.Time {
+	if s.line.first() != p {
+		return deadline
+	}
+	at := time.Time{}
+	for k, l := range s.ledgers {
+		if l == nil || l.Room() >= p.cost[k] {
+			continue
+		}
+		free, known := l.FreeAt(p.cost[k])
+		if !known { // a hold is in the way; its end wakes the line
+			return deadline
+		}
+		if free.After(at) {
+			at = free
+		}
+	}
+	if at.IsZero() || at.After(deadline) { // a slot is lacking; the end of a call wakes the line
+		return deadline
+	}
+	return at
+}

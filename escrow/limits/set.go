@@ -1,0 +1,149 @@
+package limits
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// ledgerSlots is how finely the rolling minute is cut.
+const ledgerSlots = 120
+
+// Set is one set of limits, what counts against them, and which calls wait for them.
+type Set struct {
+	now         time.Time
+	limits      [Axes]int64             // as configured; 0 = no limit
+	ledgers     [Rolling]*escrow.Ledger // nil = no such limit
+	slots       int64                   // of the concurrent calls, how many may be used here
+	running     int64
+	line        line
+	bound       int           // how many calls may wait in line
+	due         Cost          // what all that is held is expected to give back
+	ratio       float64       // tokens that calls take of those they declare, smoothed
+	meanRun     time.Duration // a moving average; 0 before the first call has ended
+	lacksBudget func() bool   // reports whether a call would wait for a grant of a budget; may be nil
+	grants      *grants       // nil = nobody else counts against the limits
+}
+
+// New returns a Set without limits. shared says that its limits are shared with other processes.
+// lacksBudget reports whether calls have to wait for a grant of a budget of the same owner; nil if
+// there is none.
+func New(shared bool, lacksBudget func() bool) *Set {
+	s := &Set{ratio: 1, lacksBudget: lacksBudget}
+	if shared {
+		s.grants = &grants{}
+	}
+	return s
+}
+
+// Configure changes the limits, and how many calls may wait, while calls run and wait. What was used
+// counts on; a new limit begins with nothing used. The first in line may fit afterwards; see Turn.
+func (s *Set) Configure(now time.Time, limits [Axes]int64, bound int) {
+	s.limits = limits
+	for k, l := range s.ledgers {
+		switch limit := limits[k]; {
+		case limit == 0:
+			s.ledgers[k] = nil
+		case l == nil:
+			s.ledgers[k] = escrow.NewLedger(now, limit, ledgerSlots)
+		}
+	}
+	s.bound = bound
+	s.limit()
+	for _, p := range s.line.places {
+		s.line.resize(p, s.Clip(p.asked))
+	}
+}
+
+// Advance brings the books to now. It reports whether a grant has expired.
+func (s *Set) Advance(now time.Time) (expired bool) {
+	s.now = now
+	for _, l := range s.ledgers {
+		if l != nil {
+			l.Advance(now)
+		}
+	}
+	return s.expire()
+}
+
+// Clip cuts a cost to the limits. A call that exceeds one goes when nothing else uses the limit, and
+// what it really takes beyond it is debt.
+func (s *Set) Clip(c Cost) Cost {
+	for k, l := range s.ledgers {
+		if l != nil {
+			c[k] = min(c[k], s.limits[k])
+		}
+	}
+	return c
+}
+
+// Fits reports whether a cost fits. If not, lacks is the first axis on which it does not.
+func (s *Set) Fits(c Cost) (lacks Axis, ok bool) {
+	for k, l := range s.ledgers {
+		if l != nil && l.Room() < c[k] {
+			return Axis(k), false
+		}
+	}
+	if s.limits[Concurrency] > 0 && s.running >= s.slots {
+		return Concurrency, false
+	}
+	if s.lacksBudget != nil && s.lacksBudget() {
+		return Budget, false
+	}
+	return Concurrency, true
+}
+
+// Limited reports whether there is any limit.
+func (s *Set) Limited() bool { return s.limits != [Axes]int64{} }
+
+// Limit is the whole limit on an axis; 0 is none.
+func (s *Set) Limit(k Axis) int64 { return s.limits[k] }
+
+// Used is what counts against a limit in all processes, so far as that is known. It is 0 on a
+// rolling axis without a limit.
+func (s *Set) Used(k Axis) int64 {
+	if k == Concurrency {
+		return s.running + s.elsewhere(k)
+	}
+	if s.ledgers[k] == nil {
+		return 0
+	}
+	return s.ledgers[k].Used() + s.elsewhere(k)
+}
+
+// UsedHere is what counts against a limit in this process.
+func (s *Set) UsedHere(k Axis) int64 {
+	if k == Concurrency {
+		return s.running
+	}
+	if s.ledgers[k] == nil {
+		return 0
+	}
+	return s.ledgers[k].Used()
+}
+
+// FullAt is when the last of what is booked on a rolling axis with a limit leaves the minute.
+func (s *Set) FullAt(k Axis) time.Time { return s.ledgers[k].FullAt() }
+
+// Running is how many calls are held.
+func (s *Set) Running() int64 { return s.running }
+
+// Due is what all that is held is expected to give back.
+func (s *Set) Due() Cost { return s.due }
+
+// MeanRun is how long calls run, as a moving average; 0 before the first has ended.
+func (s *Set) MeanRun() time.Duration { return s.meanRun }
+
+// Idle reports whether no call is held or waits.
+func (s *Set) Idle() bool { return s.running == 0 && len(s.line.places) == 0 }
+
+// Beyond returns the first axis on which a cost, with what is used in this process, exceeds the
+// given part of the limit. ok is false if there is none.
+func (s *Set) Beyond(c Cost, part func(limit int64) int64) (k Axis, ok bool) {
+	for k, limit := range s.limits {
+		if limit > 0 && s.UsedHere(Axis(k))+c.On(Axis(k)) > part(limit) {
+			return Axis(k), true
+		}
+	}
+	return 0, false
+}
