@@ -24,10 +24,11 @@ var passed = []string{
 	"Openai-Processing-Ms", "Openai-Version", "Openai-Model",
 }
 
-// Headers returns the headers of an answer that the caller gets. The upstream's own limits and its
-// request id are renamed, to tell them from the gateway's. A header that is too long, or that
+// Headers returns the headers of an answer that the caller gets. The upstream's own limits, whose headers
+// begin with one of rates or with nothing before Ratelimit, and its request id are renamed, to tell them
+// from the gateway's. A header that is too long, or that
 // contains a secret, is left out.
-func Headers(h http.Header, hide Secrets) http.Header {
+func Headers(h http.Header, hide Secrets, rates []string) http.Header {
 	out := make(http.Header, 16)
 	room := mostHeaders
 	keep := func(name string, values []string) {
@@ -52,7 +53,7 @@ func Headers(h http.Header, hide Secrets) http.Header {
 	if values := h["X-Request-Id"]; len(values) > 0 {
 		keep("X-Upstream-Request-Id", values)
 	}
-	for _, limit := range limitsIn(h) {
+	for _, limit := range limitsIn(h, rates) {
 		keep(limit.as, h[limit.name])
 	}
 	return out
@@ -62,14 +63,13 @@ func Headers(h http.Header, hide Secrets) http.Header {
 type limit struct{ name, as string }
 
 // limitsIn lists such headers in the order of their names, so that the bound always cuts the same.
-func limitsIn(h http.Header) []limit {
+func limitsIn(h http.Header, rates []string) []limit {
 	var list []limit
 	for name, values := range h {
-		for _, prefix := range []string{"X-", "Anthropic-", ""} { // the last is the IETF's
-			rest, ok := strings.CutPrefix(name, prefix+"Ratelimit")
-			if ok && (rest == "" || rest[0] == '-') && len(values) > 0 {
-				list = append(list, limit{name, "X-Upstream-Ratelimit" + rest})
-			}
+		prefix, rest, ok := strings.Cut(name, "Ratelimit")
+		known := prefix == "" || slices.Contains(rates, prefix) // without a prefix they are the IETF's
+		if ok && known && (rest == "" || rest[0] == '-') && len(values) > 0 {
+			list = append(list, limit{name, "X-Upstream-Ratelimit" + rest})
 		}
 	}
 	slices.SortFunc(list, func(a, b limit) int { return strings.Compare(a.name, b.name) })

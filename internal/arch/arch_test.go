@@ -221,6 +221,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "a request is read without knowing who sent it, and what is done with it",
 	},
+	"internal/gateway/dialect": {
+		may:    []string{"governor", "governor/tokens", "internal/admission", "internal/gateway/head", "internal/upstreams", "tenants"},
+		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "a protocol is a value: what is done with it is elsewhere",
+	},
 	"internal/form": {
 		may:    []string{"internal/splice"},
 		not:    []string{"net", "net/http", "mime/multipart", "os", "log", "log/slog", "context", "time"},
@@ -297,7 +302,7 @@ var rules = map[string]rule{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -18,7 +18,7 @@ func (c *call) choosePool() *refusal {
 	}
 	snap := c.world.snap
 	if c.head.Model == "" {
-		if !c.route.anyModel || c.tenant.DefaultPool == "" {
+		if !c.route.AnyModel || c.tenant.DefaultPool == "" {
 			return invalid("model", "You must name a model.")
 		}
 		if p, ok := c.world.poolNamed(c.tenant.DefaultPool); ok {
@@ -64,10 +64,10 @@ func (c *call) admit() *refusal {
 		return f
 	}
 	var edits []splice.Edit
-	if c.route.bounds != nil && c.tenant.MaxOutputTokens > 0 {
-		edits = c.head.Clamp(edits, c.route.bounds, c.tenant.MaxOutputTokens)
+	if c.route.Bounds != nil && c.tenant.MaxOutputTokens > 0 {
+		edits = c.head.Clamp(edits, c.route.Bounds, c.tenant.MaxOutputTokens)
 	}
-	if c.route.chunked && c.head.Stream {
+	if c.route.Chunked && c.head.Stream {
 		edits, c.withhold = c.head.AskForUsage(edits)
 	}
 	if real := c.realModel(); real != c.head.Model || c.head.Deployed {
@@ -81,7 +81,7 @@ func (c *call) admit() *refusal {
 	c.req.Claim = c.claim()
 	c.req.Interrupt = c.interrupted
 	c.req.Price = c.price()
-	if c.route.toObjects() || c.route.free { // one request; a socket's tokens are counted as they come
+	if c.route.toObjects() || c.route.Free { // one request; a socket's tokens are counted as they come
 		return c.acquire(edits)
 	}
 	c.req.Model = c.head.Model

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -48,7 +49,7 @@ func (c *call) takeOver(resp *http.Response) error {
 	if err := c.withheld(resp.StatusCode); err != nil {
 		return err
 	}
-	resp.Header = answers.Headers(resp.Header, c.try.up.secrets)
+	resp.Header = answers.Headers(resp.Header, c.try.up.secrets, dialect.RatePrefixes)
 	if c.try.busy {
 		showRetry(resp.Header, c.comeBack)
 	}

@@ -167,7 +167,7 @@ func (c *call) mayRepeat(said upstreams.Outcome) bool {
 	if said != upstreams.Silent && said != upstreams.Stale || !c.try.sent.Load() {
 		return true
 	}
-	return !c.route.toObjects() && (c.route.path != responsesPath || c.head.Unstored)
+	return !c.route.toObjects() && (!c.route.Stores || c.head.Unstored)
 }
 
 // mostTurns is how often a call is admitted anew, where pauses are short.

@@ -136,8 +136,8 @@ func (c *call) governLine(l *head.Line) ([]splice.Edit, *refusal) {
 	if r == nil {
 		return nil, invalid("", "A call must name its url.")
 	}
-	if r.bounds == nil {
+	if r.Bounds == nil {
 		return nil, nil
 	}
-	return l.Clamp(r.bounds, most), nil
+	return l.Clamp(r.Bounds, most), nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/splice"
 )
@@ -32,13 +33,13 @@ func (c *call) readBody() *refusal {
 
 func (c *call) readHead() *refusal {
 	var err *head.Error
-	switch c.route.body {
-	case formBody:
+	switch c.route.Body {
+	case dialect.Form:
 		c.head, c.form, err = head.ReadForm(c.body, c.r.Header.Get("Content-Type"))
 		if err == nil {
-			c.head.WeighFiles(c.route.files)
+			c.head.WeighFiles(c.route.Files)
 		}
-	case noBody:
+	case dialect.None:
 		c.head = &head.Head{Copies: 1, Stream: c.route.realtime}
 		if c.route.realtime {
 			c.head.Model = c.query.Get("model")
@@ -57,12 +58,12 @@ func (c *call) readHead() *refusal {
 
 // rename replaces the model in the call's body by the name that the upstream knows.
 func (c *call) rename(edits []splice.Edit, real string) []splice.Edit {
-	switch c.route.body {
-	case jsonBody:
+	switch c.route.Body {
+	case dialect.JSON:
 		return c.head.Rename(edits, real)
-	case formBody:
+	case dialect.Form:
 		c.form.Text("model", real)
-	case noBody: // it is in the query
+	case dialect.None: // it is in the query
 	}
 	return edits
 }

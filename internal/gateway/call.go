@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -88,11 +89,11 @@ type call struct {
 }
 
 // dialect is how to speak to the caller, even before the route is known.
-func (c *call) dialect() dialect {
+func (c *call) dialect() *dialect.Dialect {
 	if c.route != nil {
 		return c.route.dialect
 	}
-	return openAI
+	return dialect.All[0]
 }
 
 // refusalPatience bounds how long a client may take to read a refusal, which fits into one packet.

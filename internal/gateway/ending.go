@@ -139,7 +139,7 @@ func (c *call) brokeOff(err error) []byte {
 		f.Message = "The upstream " + c.try.up.name + " sent nothing for too long."
 	}
 	f.Status = http.StatusBadGateway
-	return errorEvent(&f, c.dialect())
+	return c.dialect().ErrorEvent(&f)
 }
 
 // answered ends the lease when an answer, plain or stream, has ended in whatever way.
@@ -215,7 +215,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 	switch {
 	case res.Deltas > 0:
 		u.Output = c.outputOf(res.Deltas)
-	case c.route.open && res.Cause == streaming.Completed: // providers count no tokens of such models
+	case c.route.Open && res.Cause == streaming.Completed: // providers count no tokens of such models
 	case !c.head.Stream || res.Cause == streaming.Completed || c.gone(): // 0 on routes whose calls produce no output tokens
 		u.Output = c.pool.speed.produced(time.Since(c.try.began), c.req.Output)
 	}

@@ -170,7 +170,9 @@ func saidBy(d *adminapi.Decision) said {
 }
 
 func answered(w *httptest.ResponseRecorder) said {
-	var e openAIError
+	var e struct {
+		Error struct{ Code, Type, Message string }
+	}
 	_ = json.Unmarshal(w.Body.Bytes(), &e)
 	return said{w.Code, e.Error.Code, e.Error.Type, e.Error.Message, w.Header().Get("retry-after-ms")}
 }

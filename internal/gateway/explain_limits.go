@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -138,8 +139,10 @@ func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
 
 // refusedWith reads the very answer that the caller would get.
 func refusedWith(f *refusal, decider *int) *adminapi.Decision {
-	var said openAIError
-	if err := json.Unmarshal(errorBody(f, openAI), &said); err != nil {
+	var said struct {
+		Error struct{ Code, Type, Message string }
+	}
+	if err := json.Unmarshal(dialect.OpenAI.ErrorBody(f), &said); err != nil {
 		panic("llmgov: BUG: an error cannot be read back: " + err.Error())
 	}
 	again := (f.RetryAfter + time.Millisecond - 1).Truncate(time.Millisecond)

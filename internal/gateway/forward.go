@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
@@ -53,19 +54,22 @@ func (c *call) forward() {
 // tenants, keys and accounts of others, cookies, ways to turn the connection into something else,
 // and an Idempotency-Key, which would make the transport resend a call whose answer was lost, and
 // by which tenants of one upstream account could collide.
-var passed = map[string]bool{
-	"Accept": true, "User-Agent": true, "Openai-Beta": true, "X-Client-Request-Id": true,
-	"Anthropic-Version": true, "Anthropic-Beta": true, "Anthropic-Dangerous-Direct-Browser-Access": true,
-	"Http-Referer": true, "X-Title": true, // OpenRouter's attribution
-	"Traceparent": true, "Tracestate": true,
-}
+var passed = func() map[string]bool {
+	m := map[string]bool{"Accept": true, "User-Agent": true, "Traceparent": true, "Tracestate": true}
+	for _, d := range dialect.All {
+		for _, name := range d.Passed {
+			m[name] = true
+		}
+	}
+	return m
+}()
 
 // outgoing is the call as the upstream of the present try is to get it.
 func (c *call) outgoing() *http.Request {
 	t := c.try
 	out := &http.Request{
 		Method: c.r.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		URL:    t.up.url(c.at.path, c.realModel(), c.query),
+		URL:    t.up.address.URL(c.at.path, c.realModel(), c.query),
 		Header: c.upstreamHeader(c.r.Header),
 		Body:   http.NoBody,
 	}
@@ -111,7 +115,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 			h[name] = values
 		}
 	}
-	if c.route.body == jsonBody {
+	if c.route.Body == dialect.JSON {
 		h["Content-Type"] = contentJSON // what the head was read as
 	}
 	c.try.up.sign(h)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 )
 
 // Of all that come at once with one name, exactly one is in; who was not let in ends
@@ -59,7 +60,7 @@ func TestAsks(t *testing.T) {
 		c := &call{r: r, body: []byte(body)}
 		c.at = find(r)
 		c.route = c.at.route
-		if c.route.body == formBody {
+		if c.route.Body == dialect.Form {
 			if f := c.readHead(); f != nil {
 				t.Fatal(f.Message)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -29,7 +30,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	}
 	t.sent.Store(true)
 	t.status = resp.StatusCode
-	c.said = upstreams.Read(resp.Header)
+	c.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, statusOverloaded, http.StatusServiceUnavailable,
 		http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -70,7 +71,7 @@ func (streamError) Error() string { return "the stream was reset" }
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
 func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
 	detail := gjson.GetBytes(text, "error")
-	retry := upstreams.ReadRetry(resp.Header, time.Now())
+	retry := upstreams.ReadRetry(resp.Header, dialect.DeclaredLimits, time.Now())
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
 		if detail.Get("code").Str == admission.CodeBudget {

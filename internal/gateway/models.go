@@ -81,7 +81,7 @@ func (c *call) lookUp(open []*poolSide) {
 	var waits []<-chan struct{}
 	for _, p := range open {
 		for _, u := range p.upstreams {
-			if u.listsModels() {
+			if u.provider.Lists {
 				waits = append(waits, u.lookUp(c.g.transport))
 			}
 		}

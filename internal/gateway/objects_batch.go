@@ -28,11 +28,11 @@ func calledBy(l *head.Line) *route { return routes[strings.TrimPrefix(l.URL, "/v
 func (c *call) checkBatch() *refusal {
 	switch {
 	case c.r.Method != http.MethodPost:
-	case c.route.path == uploadsPath && isBatch(c.head.Purpose):
+	case c.route.Path == uploadsPath && isBatch(c.head.Purpose):
 		return invalid("purpose", "A file of calls cannot be uploaded in parts, for it could not be checked. Send it to /v1/files.")
-	case c.route.path == filesPath && isBatch(c.head.Purpose):
+	case c.route.Path == filesPath && isBatch(c.head.Purpose):
 		return c.checkCalls()
-	case c.route.path == batchesPath:
+	case c.route.Path == batchesPath:
 		if !isInference(c.head.Endpoint) {
 			return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.Endpoint))+".")
 		}

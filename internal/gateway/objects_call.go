@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -129,7 +130,7 @@ func (c *call) checkReferences() *refusal {
 	if f := c.checkOthers(c.head.Others); f != nil {
 		return f
 	}
-	if c.route.body == jsonBody {
+	if c.route.Body == dialect.JSON {
 		if f := c.checkWalk(); f != nil {
 			return f
 		}
@@ -139,7 +140,7 @@ func (c *call) checkReferences() *refusal {
 
 // checkWalk walks through a JSON body for ids of objects, and for models that stand deeper down.
 func (c *call) checkWalk() *refusal {
-	if !c.route.toObjects() && c.route.path != responsesPath && !head.MayRefer(c.body) {
+	if !c.route.toObjects() && !c.route.Stores && !head.MayRefer(c.body) {
 		return nil
 	}
 	deeper := ""
@@ -172,9 +173,6 @@ func (c *call) checkWalk() *refusal {
 func (c *call) mayNameDeeper() bool {
 	return c.route.grant == tenants.RouteFineTuning || bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`))
 }
-
-// responsesPath is the one route of inference that makes objects.
-const responsesPath = "/responses"
 
 // page is what a query asks of a list.
 type page struct {

@@ -25,16 +25,13 @@ var maxUnseen = map[objects.Kind]int{objects.Response: 16, objects.Batch: 0}
 // ended are the states of objects that do not go on.
 var ended = map[string]bool{"completed": true, "incomplete": true, "failed": true, "cancelled": true, "expired": true}
 
-// imagesPath is the one route where "background" does not mean that the answer comes later.
-const imagesPath = "/images/generations"
-
 // checkBackground refuses answers that come later where nobody could be charged for them.
 func (c *call) checkBackground() *refusal {
 	switch {
-	case c.head.Backdrop && c.route.path != imagesPath:
+	case c.head.Backdrop && !c.route.Backdrop:
 		return invalid("background", "background must be true or false.")
 	case !c.head.Background:
-	case c.route.path != responsesPath:
+	case !c.route.Stores:
 		return invalid("background", "background: true is for /v1/responses only.")
 	case c.head.Unstored:
 		return invalid("background", "background: true needs store: true, or nobody could ask for the answer.")

@@ -14,7 +14,7 @@ import (
 
 // shows reports whether the answer to a call of inference may show something to which later calls
 // can refer.
-func (c *call) shows() bool { return c.route.path == responsesPath || c.head.Audio }
+func (c *call) shows() bool { return c.route.Stores || c.head.Audio }
 
 // noteSound records the audio in a chat answer, or in a chunk of one. part is "message" or "delta".
 func (c *call) noteSound(answer gjson.Result, part string) {
@@ -89,7 +89,7 @@ func (a *notedAnswer) Read(p []byte) (int, error) {
 		a.err = err
 		switch {
 		case len(text) == mostNoted:
-		case a.c.route.path == responsesPath:
+		case a.c.route.Stores:
 			a.c.note(string(text))
 		default:
 			a.c.noteSound(gjson.ParseBytes(text), "message")
@@ -131,7 +131,7 @@ func (e *notedEvents) Read(p []byte) (int, error) {
 
 // note reads an event. Most are deltas, which show no new id.
 func (e *notedEvents) note(data []byte) {
-	if e.c.route.path != responsesPath {
+	if !e.c.route.Stores {
 		e.c.noteSound(gjson.ParseBytes(data), "delta")
 		return
 	}

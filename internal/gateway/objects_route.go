@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -21,53 +22,53 @@ var pageKeys = []string{"after", "before", "limit", "order"}
 // objectRoutes are the routes to what an upstream keeps. Nothing is matched by a prefix: an account
 // has routes that would lead around the gateway, and new ones every year.
 var objectRoutes = []*route{
-	{method: get, path: "/responses/{response}", grant: tenants.RouteResponses, body: noBody, shows: objects.Response, query: []string{"include", "include[]"}},
-	{method: remove, path: "/responses/{response}", grant: tenants.RouteResponses, body: noBody, forgets: true},
-	{method: post, path: "/responses/{response}/cancel", grant: tenants.RouteResponses, body: noBody, shows: objects.Response},
-	{method: get, path: "/responses/{response}/input_items", grant: tenants.RouteResponses, body: noBody, query: append([]string{"include", "include[]"}, pageKeys...)},
+	{method: get, Route: dialect.Route{Path: "/responses/{response}", Body: dialect.None}, grant: tenants.RouteResponses, shows: objects.Response, query: []string{"include", "include[]"}},
+	{method: remove, Route: dialect.Route{Path: "/responses/{response}", Body: dialect.None}, grant: tenants.RouteResponses, forgets: true},
+	{method: post, Route: dialect.Route{Path: "/responses/{response}/cancel", Body: dialect.None}, grant: tenants.RouteResponses, shows: objects.Response},
+	{method: get, Route: dialect.Route{Path: "/responses/{response}/input_items", Body: dialect.None}, grant: tenants.RouteResponses, query: append([]string{"include", "include[]"}, pageKeys...)},
 
-	{method: post, path: "/files", grant: tenants.RouteFiles, body: formBody, shows: objects.File, makes: true},
-	{method: get, path: "/files", grant: tenants.RouteFiles, body: noBody, shows: objects.File, list: true, query: append([]string{"purpose"}, pageKeys...)},
-	{method: get, path: "/files/{file}", grant: tenants.RouteFiles, body: noBody, shows: objects.File},
-	{method: remove, path: "/files/{file}", grant: tenants.RouteFiles, body: noBody, forgets: true},
-	{method: get, path: "/files/{file}/content", grant: tenants.RouteFiles, body: noBody},
-	{method: post, path: "/uploads", grant: tenants.RouteFiles, shows: objects.Upload, makes: true},
-	{method: post, path: "/uploads/{upload}/parts", grant: tenants.RouteFiles, body: formBody, shows: objects.Part, makes: true},
-	{method: post, path: "/uploads/{upload}/complete", grant: tenants.RouteFiles, shows: objects.Upload},
-	{method: post, path: "/uploads/{upload}/cancel", grant: tenants.RouteFiles, body: noBody, shows: objects.Upload},
+	{method: post, Route: dialect.Route{Path: "/files", Body: dialect.Form}, grant: tenants.RouteFiles, shows: objects.File, makes: true},
+	{method: get, Route: dialect.Route{Path: "/files", Body: dialect.None}, grant: tenants.RouteFiles, shows: objects.File, list: true, query: append([]string{"purpose"}, pageKeys...)},
+	{method: get, Route: dialect.Route{Path: "/files/{file}", Body: dialect.None}, grant: tenants.RouteFiles, shows: objects.File},
+	{method: remove, Route: dialect.Route{Path: "/files/{file}", Body: dialect.None}, grant: tenants.RouteFiles, forgets: true},
+	{method: get, Route: dialect.Route{Path: "/files/{file}/content", Body: dialect.None}, grant: tenants.RouteFiles},
+	{method: post, Route: dialect.Route{Path: "/uploads"}, grant: tenants.RouteFiles, shows: objects.Upload, makes: true},
+	{method: post, Route: dialect.Route{Path: "/uploads/{upload}/parts", Body: dialect.Form}, grant: tenants.RouteFiles, shows: objects.Part, makes: true},
+	{method: post, Route: dialect.Route{Path: "/uploads/{upload}/complete"}, grant: tenants.RouteFiles, shows: objects.Upload},
+	{method: post, Route: dialect.Route{Path: "/uploads/{upload}/cancel", Body: dialect.None}, grant: tenants.RouteFiles, shows: objects.Upload},
 
-	{method: post, path: "/batches", grant: tenants.RouteBatches, shows: objects.Batch, makes: true},
-	{method: get, path: "/batches", grant: tenants.RouteBatches, body: noBody, shows: objects.Batch, list: true, query: pageKeys},
-	{method: get, path: "/batches/{batch}", grant: tenants.RouteBatches, body: noBody, shows: objects.Batch},
-	{method: post, path: "/batches/{batch}/cancel", grant: tenants.RouteBatches, body: noBody, shows: objects.Batch},
+	{method: post, Route: dialect.Route{Path: "/batches"}, grant: tenants.RouteBatches, shows: objects.Batch, makes: true},
+	{method: get, Route: dialect.Route{Path: "/batches", Body: dialect.None}, grant: tenants.RouteBatches, shows: objects.Batch, list: true, query: pageKeys},
+	{method: get, Route: dialect.Route{Path: "/batches/{batch}", Body: dialect.None}, grant: tenants.RouteBatches, shows: objects.Batch},
+	{method: post, Route: dialect.Route{Path: "/batches/{batch}/cancel", Body: dialect.None}, grant: tenants.RouteBatches, shows: objects.Batch},
 
-	{method: post, path: "/fine_tuning/jobs", grant: tenants.RouteFineTuning, shows: objects.Job, makes: true},
-	{method: get, path: "/fine_tuning/jobs", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Job, list: true, query: append([]string{"metadata"}, pageKeys...)},
-	{method: get, path: "/fine_tuning/jobs/{job}", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Job},
-	{method: post, path: "/fine_tuning/jobs/{job}/cancel", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Job},
-	{method: post, path: "/fine_tuning/jobs/{job}/pause", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Job},
-	{method: post, path: "/fine_tuning/jobs/{job}/resume", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Job},
-	{method: get, path: "/fine_tuning/jobs/{job}/events", grant: tenants.RouteFineTuning, body: noBody, query: pageKeys},
-	{method: get, path: "/fine_tuning/jobs/{job}/checkpoints", grant: tenants.RouteFineTuning, body: noBody, shows: objects.Model, query: pageKeys},
+	{method: post, Route: dialect.Route{Path: "/fine_tuning/jobs"}, grant: tenants.RouteFineTuning, shows: objects.Job, makes: true},
+	{method: get, Route: dialect.Route{Path: "/fine_tuning/jobs", Body: dialect.None}, grant: tenants.RouteFineTuning, shows: objects.Job, list: true, query: append([]string{"metadata"}, pageKeys...)},
+	{method: get, Route: dialect.Route{Path: "/fine_tuning/jobs/{job}", Body: dialect.None}, grant: tenants.RouteFineTuning, shows: objects.Job},
+	{method: post, Route: dialect.Route{Path: "/fine_tuning/jobs/{job}/cancel", Body: dialect.None}, grant: tenants.RouteFineTuning, shows: objects.Job},
+	{method: post, Route: dialect.Route{Path: "/fine_tuning/jobs/{job}/pause", Body: dialect.None}, grant: tenants.RouteFineTuning, shows: objects.Job},
+	{method: post, Route: dialect.Route{Path: "/fine_tuning/jobs/{job}/resume", Body: dialect.None}, grant: tenants.RouteFineTuning, shows: objects.Job},
+	{method: get, Route: dialect.Route{Path: "/fine_tuning/jobs/{job}/events", Body: dialect.None}, grant: tenants.RouteFineTuning, query: pageKeys},
+	{method: get, Route: dialect.Route{Path: "/fine_tuning/jobs/{job}/checkpoints", Body: dialect.None}, grant: tenants.RouteFineTuning, shows: objects.Model, query: pageKeys},
 
-	{method: post, path: "/vector_stores", grant: tenants.RouteVectorStores, shows: objects.VectorStore, makes: true},
-	{method: get, path: "/vector_stores", grant: tenants.RouteVectorStores, body: noBody, shows: objects.VectorStore, list: true, query: pageKeys},
-	{method: get, path: "/vector_stores/{vector_store}", grant: tenants.RouteVectorStores, body: noBody},
-	{method: post, path: "/vector_stores/{vector_store}", grant: tenants.RouteVectorStores},
-	{method: remove, path: "/vector_stores/{vector_store}", grant: tenants.RouteVectorStores, body: noBody, forgets: true},
-	{method: post, path: "/vector_stores/{vector_store}/search", grant: tenants.RouteVectorStores},
-	{method: post, path: "/vector_stores/{vector_store}/files", grant: tenants.RouteVectorStores},
-	{method: get, path: "/vector_stores/{vector_store}/files", grant: tenants.RouteVectorStores, body: noBody, query: append([]string{"filter"}, pageKeys...)},
-	{method: get, path: "/vector_stores/{vector_store}/files/{file}", grant: tenants.RouteVectorStores, body: noBody},
-	{method: post, path: "/vector_stores/{vector_store}/files/{file}", grant: tenants.RouteVectorStores},
-	{method: remove, path: "/vector_stores/{vector_store}/files/{file}", grant: tenants.RouteVectorStores, body: noBody},
-	{method: get, path: "/vector_stores/{vector_store}/files/{file}/content", grant: tenants.RouteVectorStores, body: noBody},
-	{method: post, path: "/vector_stores/{vector_store}/file_batches", grant: tenants.RouteVectorStores, shows: objects.FileBatch, makes: true},
-	{method: get, path: "/vector_stores/{vector_store}/file_batches/{file_batch}", grant: tenants.RouteVectorStores, body: noBody},
-	{method: post, path: "/vector_stores/{vector_store}/file_batches/{file_batch}/cancel", grant: tenants.RouteVectorStores, body: noBody},
-	{method: get, path: "/vector_stores/{vector_store}/file_batches/{file_batch}/files", grant: tenants.RouteVectorStores, body: noBody, query: append([]string{"filter"}, pageKeys...)},
+	{method: post, Route: dialect.Route{Path: "/vector_stores"}, grant: tenants.RouteVectorStores, shows: objects.VectorStore, makes: true},
+	{method: get, Route: dialect.Route{Path: "/vector_stores", Body: dialect.None}, grant: tenants.RouteVectorStores, shows: objects.VectorStore, list: true, query: pageKeys},
+	{method: get, Route: dialect.Route{Path: "/vector_stores/{vector_store}", Body: dialect.None}, grant: tenants.RouteVectorStores},
+	{method: post, Route: dialect.Route{Path: "/vector_stores/{vector_store}"}, grant: tenants.RouteVectorStores},
+	{method: remove, Route: dialect.Route{Path: "/vector_stores/{vector_store}", Body: dialect.None}, grant: tenants.RouteVectorStores, forgets: true},
+	{method: post, Route: dialect.Route{Path: "/vector_stores/{vector_store}/search"}, grant: tenants.RouteVectorStores},
+	{method: post, Route: dialect.Route{Path: "/vector_stores/{vector_store}/files"}, grant: tenants.RouteVectorStores},
+	{method: get, Route: dialect.Route{Path: "/vector_stores/{vector_store}/files", Body: dialect.None}, grant: tenants.RouteVectorStores, query: append([]string{"filter"}, pageKeys...)},
+	{method: get, Route: dialect.Route{Path: "/vector_stores/{vector_store}/files/{file}", Body: dialect.None}, grant: tenants.RouteVectorStores},
+	{method: post, Route: dialect.Route{Path: "/vector_stores/{vector_store}/files/{file}"}, grant: tenants.RouteVectorStores},
+	{method: remove, Route: dialect.Route{Path: "/vector_stores/{vector_store}/files/{file}", Body: dialect.None}, grant: tenants.RouteVectorStores},
+	{method: get, Route: dialect.Route{Path: "/vector_stores/{vector_store}/files/{file}/content", Body: dialect.None}, grant: tenants.RouteVectorStores},
+	{method: post, Route: dialect.Route{Path: "/vector_stores/{vector_store}/file_batches"}, grant: tenants.RouteVectorStores, shows: objects.FileBatch, makes: true},
+	{method: get, Route: dialect.Route{Path: "/vector_stores/{vector_store}/file_batches/{file_batch}", Body: dialect.None}, grant: tenants.RouteVectorStores},
+	{method: post, Route: dialect.Route{Path: "/vector_stores/{vector_store}/file_batches/{file_batch}/cancel", Body: dialect.None}, grant: tenants.RouteVectorStores},
+	{method: get, Route: dialect.Route{Path: "/vector_stores/{vector_store}/file_batches/{file_batch}/files", Body: dialect.None}, grant: tenants.RouteVectorStores, query: append([]string{"filter"}, pageKeys...)},
 
-	{method: get, path: "/realtime", grant: tenants.RouteRealtime, body: noBody, realtime: true, query: []string{"model"}},
+	{method: get, Route: dialect.Route{Path: "/realtime", Body: dialect.None}, grant: tenants.RouteRealtime, realtime: true, query: []string{"model"}},
 }
 
 // shape is the elements of a path, and the routes that have it, by method.
@@ -80,11 +81,12 @@ type shape struct {
 var shapes = func() (m [8][]*shape) {
 	byPath := map[string]*shape{}
 	for _, r := range objectRoutes {
-		r.name = "/v1" + r.path
-		s := byPath[r.path]
+		r.name = "/v1" + r.Path
+		r.dialect = dialect.OpenAI
+		s := byPath[r.Path]
 		if s == nil {
-			s = &shape{strings.Split(r.path[1:], "/"), map[string]*route{}}
-			byPath[r.path] = s
+			s = &shape{strings.Split(r.Path[1:], "/"), map[string]*route{}}
+			byPath[r.Path] = s
 			m[len(s.elements)] = append(m[len(s.elements)], s)
 		}
 		s.methods[r.method] = r
@@ -130,7 +132,7 @@ func (s *shape) match(elements []string) (ids []string, ok bool) {
 func ObjectRoutes() []string {
 	var list []string
 	for _, r := range objectRoutes {
-		list = append(list, r.method+" "+r.path)
+		list = append(list, r.method+" "+r.Path)
 	}
 	return list
 }

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 )
 
 func TestFindObject(t *testing.T) {
@@ -67,7 +69,7 @@ func TestFindObject(t *testing.T) {
 		switch {
 		case tt.want == "" && !got.wrong:
 			t.Errorf("%s %s leads to %q, want a 404", tt.method, tt.url, got.path)
-		case tt.want != "" && (got.wrong || got.route.path != tt.want):
+		case tt.want != "" && (got.wrong || got.route.Path != tt.want):
 			t.Errorf("%s %s: no %s", tt.method, tt.url, tt.want)
 		}
 	}
@@ -97,22 +99,22 @@ func FuzzFind(f *testing.F) {
 		if at.path != below || path.Clean(at.path) != at.path {
 			t.Fatalf("%q leads to %q", text, at.path)
 		}
-		up := upstream{base: url.URL{Scheme: "http", Host: "h", Path: "/v1"}}
-		if sent := up.url(at.path, "", nil).String(); sent != "http://h/v1"+at.path {
+		up := upstream{address: dialect.Address{Base: url.URL{Scheme: "http", Host: "h", Path: "/v1"}}}
+		if sent := up.address.URL(at.path, "", nil).String(); sent != "http://h/v1"+at.path {
 			t.Fatalf("%q is sent as %q", text, sent)
 		}
-		want := strings.Split(at.route.path, "/")
+		want := strings.Split(at.route.Path, "/")
 		got := strings.Split(at.path, "/")
 		ids := 0
 		for i := range got {
 			if strings.HasPrefix(want[i], "{") {
 				ids++
 			} else if want[i] != got[i] {
-				t.Fatalf("%q is taken for %s", text, at.route.path)
+				t.Fatalf("%q is taken for %s", text, at.route.Path)
 			}
 		}
 		if len(want) != len(got) || ids != len(at.ids) {
-			t.Fatalf("%q is taken for %s with ids %q", text, at.route.path, at.ids)
+			t.Fatalf("%q is taken for %s with ids %q", text, at.route.Path, at.ids)
 		}
 	})
 }

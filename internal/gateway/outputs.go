@@ -48,19 +48,19 @@ func (o *outputs) observe(kind lengths.Kind, output int64) {
 
 // outputKind is the kind of a call's answer. One model may serve several routes.
 func (c *call) outputKind(r *route, h *head.Head) lengths.Kind {
-	return lengths.Kind{Tenant: c.tenant.Name, Tier: c.tenant.Tier, Model: r.path + " " + h.Model}
+	return lengths.Kind{Tenant: c.tenant.Name, Tier: c.tenant.Tier, Model: r.Path + " " + h.Model}
 }
 
 // mostOutput is how many tokens the answer to a call of a route may have: by the call's own bound, else
 // as calls of its kind have shown, and by the pool's default while nothing is known.
 func (c *call) mostOutput(r *route, h *head.Head) int64 {
 	switch {
-	case r.open:
+	case r.Open:
 		return h.Copies * c.world.outputs.most(c.outputKind(r, h), c.pool.DefaultMaxOutput)
-	case r.bounds == nil:
+	case r.Bounds == nil:
 		return 0
 	}
-	bound := h.Bound(r.bounds)
+	bound := h.Bound(r.Bounds)
 	if bound == 0 {
 		bound = c.pool.DefaultMaxOutput
 	}
@@ -70,7 +70,7 @@ func (c *call) mostOutput(r *route, h *head.Head) int64 {
 // learnOutput learns from a whole answer. One that reports nothing is charged no output, so that
 // none is held for the next ones either.
 func (c *call) learnOutput(output int64) {
-	if c.route.open {
+	if c.route.Open {
 		c.world.outputs.observe(c.outputKind(c.route, c.head), output/max(1, c.head.Copies))
 	}
 }

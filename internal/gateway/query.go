@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/llmgov/llmgov/internal/gateway/head"
+import (
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/head"
+)
 
 // readQuery reads the query. It refuses one that servers could read differently, or that says what
 // belongs into the body.
@@ -14,7 +17,7 @@ func (c *call) readQuery() *refusal {
 		return unreadable(err)
 	}
 	if c.at.azure {
-		values.Del(apiVersionKey) // it is between the caller and this gateway
+		values.Del(dialect.VersionKey) // it is between the caller and this gateway
 	}
 	if c.route.toObjects() {
 		err = head.CheckKeys(values, c.route.query)

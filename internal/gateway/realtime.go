@@ -127,7 +127,7 @@ func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	}
 	query := maps.Clone(c.query)
 	query.Set("model", c.realModel())
-	return websocket.Dial(ctx, c.try.up.url(c.at.path, c.realModel(), query).String(), &websocket.DialOptions{
+	return websocket.Dial(ctx, c.try.up.address.URL(c.at.path, c.realModel(), query).String(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
 			Transport:     c.g.transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

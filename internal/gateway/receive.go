@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -34,7 +35,7 @@ func (c *call) receive() *refusal {
 	if announced > limit {
 		return tooLarge(limit)
 	}
-	if c.route.body == noBody {
+	if c.route.Body == dialect.None {
 		return c.notReceived(c.discard(limit), limit)
 	}
 	ask := intake.Ask{Tenant: c.tenant.Name, Bytes: announced, Readers: c.readers(), Wait: c.maxWait()}

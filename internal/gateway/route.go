@@ -4,51 +4,18 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// dialect is how the callers of a route expect to be answered.
-type dialect int
-
-const (
-	openAI          dialect = iota
-	openAIResponses         // as openAI, but for its streams of typed events
-	anthropic
-)
-
-// bodyKind is how the body of a route carries the model.
-type bodyKind int
-
-const (
-	jsonBody bodyKind = iota
-	formBody          // multipart/form-data
-	noBody            // none, or one that says nothing
-)
-
 // route is one route to an upstream. All are governed.
 type route struct {
-	method  string // "" is POST
-	path    string // below /v1; an element such as {file} stands for an id
-	name    string // the same with it, for logs and spans
-	grant   tenants.Routes
-	dialect dialect
-	body    bodyKind
-	// bounds are the route's names for the bound on the length of an answer, the one to add first;
-	// none if no tokens are produced, or on open routes. Names that only other routes have bound nothing here.
-	bounds []head.Bound
-	// chunked routes have stream_options, and its extra usage chunk.
-	chunked bool
-	// open routes produce tokens, and nothing in a call bounds how many.
-	open bool
-	// files is what the files of a form are.
-	files tokens.Kind
-	// free routes take no tokens: they only count them.
-	free bool
-	// anyModel routes do not require a model; without one the tenant's default pool serves them.
-	anyModel bool
+	dialect.Route // of an object it has a path, with elements such as {file} in place of ids, and a body
+	dialect       *dialect.Dialect
+	method        string // "" is POST
+	name          string // the path with /v1, for logs and spans
+	grant         tenants.Routes
 
 	// What follows is for routes to objects, that is for all that are not inference.
 
@@ -64,26 +31,13 @@ type route struct {
 // toObjects reports whether the route is one to objects, which takes no tokens.
 func (r *route) toObjects() bool { return r.grant != tenants.RouteInference }
 
+// routes are those of inference, by their paths.
 var routes = func() map[string]*route {
 	m := map[string]*route{}
-	for _, r := range []route{
-		{path: "/chat/completions", bounds: []head.Bound{head.MaxCompletionTokens, head.MaxTokens}, chunked: true},
-		{path: "/completions", bounds: []head.Bound{head.MaxTokens}, chunked: true},
-		{path: "/responses", bounds: []head.Bound{head.MaxOutputTokens}, dialect: openAIResponses},
-		{path: "/embeddings"},
-		{path: "/moderations", anyModel: true},
-		{path: imagesPath, anyModel: true, open: true},
-		{path: "/images/edits", anyModel: true, body: formBody, files: tokens.Image, open: true},
-		{path: "/images/variations", anyModel: true, body: formBody, files: tokens.Image, open: true},
-		{path: "/audio/speech", open: true},
-		{path: "/audio/transcriptions", body: formBody, files: tokens.Sound, open: true},
-		{path: "/audio/translations", body: formBody, files: tokens.Sound, open: true},
-		{path: "/messages", bounds: []head.Bound{head.MaxTokens}, dialect: anthropic},
-		{path: "/messages/count_tokens", dialect: anthropic, free: true},
-	} {
-		r.grant = tenants.RouteInference
-		r.name = "/v1" + r.path
-		m[r.path] = &r
+	for _, d := range dialect.All {
+		for _, r := range d.Routes {
+			m[r.Path] = &route{Route: r, dialect: d, name: "/v1" + r.Path, grant: tenants.RouteInference}
+		}
 	}
 	return m
 }()
@@ -120,9 +74,6 @@ func find(r *http.Request) place {
 	}
 	return findBelow(r, strings.TrimPrefix(r.URL.Path, "/v1"))
 }
-
-// apiVersionKey is what every call of Azure's SDKs has in its query.
-const apiVersionKey = "api-version"
 
 // findAzure finds a place by the path that Azure's SDKs use, given what follows /openai/.
 func findAzure(r *http.Request, rest string) place {

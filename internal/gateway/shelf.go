@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // How lists of models are asked for.
@@ -84,11 +81,7 @@ func (s *shelf) seen() []string {
 
 // askModels asks an upstream for its models.
 func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]string, error) {
-	query := url.Values{}
-	if u.kind == tenants.Anthropic { // the default is twenty
-		query.Set("limit", "1000")
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url("/models", "", query).String(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.address.URL("/models", "", u.provider.ListQuery).String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +116,6 @@ func idsIn(list gjson.Result) []string {
 	})
 	return models
 }
-
-// listsModels reports whether the upstream lists what can be called. An Azure resource does not: it
-// lists the models that could be deployed, but what is called are its deployments.
-func (u *upstream) listsModels() bool { return u.kind != tenants.Azure }
 
 // shelves are the shelves of all upstreams, by their identities.
 func (w *world) shelves() map[string]*shelf {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -24,7 +25,7 @@ func (c *call) estimatePrompt() int64 {
 	before := c.head.Referred.Tokens
 	prompts := c.estimates.prompts
 	isText := before == 0 && size[tokens.Text] == size.Weight()
-	if c.g.prompts != nil && c.route.body == jsonBody && isText && prompts.Uncertain(c.head.Model) {
+	if c.g.prompts != nil && c.route.Body == dialect.JSON && isText && prompts.Uncertain(c.head.Model) {
 		if n, ok := c.g.prompts.Count(c.world.snap.RealModel(c.head.Model), c.body); ok {
 			return max(1, n)
 		}
@@ -39,7 +40,7 @@ func (c *call) leastPrompt() int64 {
 	size := c.head.Prompt.Size
 	least := size.Least()
 	most := c.pool.inputMax
-	if c.g.prompts == nil || c.route.body != jsonBody || most == 0 || least > most || size[tokens.Text]/tokens.Scale <= most/2 {
+	if c.g.prompts == nil || c.route.Body != dialect.JSON || most == 0 || least > most || size[tokens.Text]/tokens.Scale <= most/2 {
 		return least
 	}
 	return max(least, c.g.prompts.AtLeast(c.world.snap.RealModel(c.head.Model), c.body))

@@ -50,8 +50,8 @@ func (c *call) spanOfTry(t *try) *tracing.Try {
 		return nil
 	}
 	return c.spans.Try(tracing.Target{
-		Number: c.tries, Upstream: t.up.name, Kind: t.up.kind, Base: &t.up.base, Method: c.r.Method, Route: c.route.path,
-		Model: c.realModel(), Stream: c.head.Stream, MaxTokens: c.head.Bound(c.route.bounds), Choices: c.head.Copies,
+		Number: c.tries, Upstream: t.up.name, Provider: t.up.provider.Convention, Base: &t.up.address.Base, Method: c.r.Method, Route: c.route.Path, Operation: c.route.Operation,
+		Model: c.realModel(), Stream: c.head.Stream, MaxTokens: c.head.Bound(c.route.Bounds), Choices: c.head.Copies,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 )
 
 // writer is the client's side of a call: it remembers the status, and bounds how long a client that
@@ -129,9 +130,14 @@ func (c *call) showStanding() {
 	showQuota(h, requestHeaders, st.Requests)
 	showQuota(h, tokenHeaders, st.Tokens)
 	showQuota(h, concurrentHeaders, st.Concurrent)
-	if c.dialect() == anthropic {
-		showAnthropic(h, "Requests", st.Requests)
-		showAnthropic(h, "Tokens", st.Tokens)
+	c.showRate(dialect.Requests, st.Requests)
+	c.showRate(dialect.Tokens, st.Tokens)
+}
+
+// showRate shows a limit in the headers of the caller's dialect.
+func (c *call) showRate(axis dialect.Axis, q governor.Quota) {
+	if show := c.dialect().ShowRate; show != nil && q.Limit != 0 {
+		show(c.w.Header(), axis, q, time.Now())
 	}
 }
 
@@ -154,17 +160,4 @@ func showQuota(h http.Header, names [3]string, q governor.Quota) {
 		v[2] = q.Reset.Round(time.Millisecond).String()
 		h[names[2]] = v[2:3:3]
 	}
-}
-
-// showAnthropic says the same under the names that Anthropic's SDKs read, where the reset is a
-// time.
-func showAnthropic(h http.Header, axis string, q governor.Quota) {
-	if q.Limit == 0 {
-		return
-	}
-	prefix := "Anthropic-Ratelimit-" + axis
-	h.Set(prefix+"-Limit", strconv.FormatInt(q.Limit, 10))
-	h.Set(prefix+"-Remaining", strconv.FormatInt(q.Remaining, 10))
-	at := time.Now().Add(q.Reset + time.Second - 1) // rounded up to whole seconds
-	h.Set(prefix+"-Reset", at.UTC().Format(time.RFC3339))
 }

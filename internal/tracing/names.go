@@ -41,15 +41,3 @@ const (
 	tryOutcome   = attribute.Key("llmgov.try.outcome")
 	estimated    = attribute.Key("llmgov.usage.estimated")
 )
-
-// providers are the conventions' names for kinds of upstreams. What else speaks OpenAI's
-// dialect is told apart by its address.
-var providers = map[string]string{"openai": "openai", "azure": "azure.ai.openai", "anthropic": "anthropic"}
-
-// operations are the conventions' names for routes of inference. Others are plain HTTP.
-var operations = map[string]string{
-	"/chat/completions": "chat", "/responses": "chat", "/messages": "chat",
-	"/completions": "text_completion", "/embeddings": "embeddings",
-	"/images/generations": "generate_content", "/images/edits": "generate_content", "/images/variations": "generate_content",
-	"/audio/speech": "generate_content", "/audio/transcriptions": "generate_content", "/audio/translations": "generate_content",
-}

@@ -16,13 +16,15 @@ import (
 
 // Target is where a try goes, and what it asks for.
 type Target struct {
-	Number        int // from 1 on
-	Upstream      string
-	Kind          string
-	Base          *url.URL
-	Method, Route string
-	Model         string
-	Stream        bool
+	Number    int // from 1 on
+	Upstream  string
+	Provider  string // the conventions' name for the kind of upstream
+	Base      *url.URL
+	Method    string
+	Route     string
+	Operation string // the conventions' name for the route, if it is one of inference
+	Model     string
+	Stream    bool
 	// MaxTokens bounds each of so many Choices; 0 where nothing is said.
 	MaxTokens, Choices int64
 }
@@ -43,14 +45,14 @@ func (c *Call) Try(t Target) *Try {
 	}
 	name := method(t.Method) + " " + t.Route
 	set := make([]attribute.KeyValue, 0, 12)
-	if op := operations[t.Route]; op != "" {
+	if op := t.Operation; op != "" {
 		name = op + " " + t.Model
 		set = append(set, operationName.String(op))
 	}
 	if t.Model != "" {
 		set = append(set, requestModel.String(t.Model))
 	}
-	set = append(set, providerName.String(providers[t.Kind]), upstreamName.String(t.Upstream), tryNumber.Int(t.Number),
+	set = append(set, providerName.String(t.Provider), upstreamName.String(t.Upstream), tryNumber.Int(t.Number),
 		semconv.ServerAddress(t.Base.Hostname()), semconv.ServerPort(port(t.Base)), semconv.HTTPRequestMethodKey.String(method(t.Method)))
 	if t.Stream {
 		set = append(set, requestStream.Bool(true))

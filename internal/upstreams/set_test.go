@@ -295,6 +295,18 @@ func TestNew_Remembers(t *testing.T) {
 	}
 }
 
+// families are two ways of declaring limits.
+var families = []Headers{
+	{
+		Tokens: "X-Ratelimit-Limit-Tokens", Requests: "X-Ratelimit-Limit-Requests",
+		Resets: []Reset{{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}, {"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}},
+	},
+	{
+		Tokens: "Anthropic-Ratelimit-Tokens-Limit", Requests: "Anthropic-Ratelimit-Requests-Limit",
+		Resets: []Reset{{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"}},
+	},
+}
+
 func TestReadRetry(t *testing.T) {
 	for _, c := range []struct {
 		header []string
@@ -325,7 +337,7 @@ func TestReadRetry(t *testing.T) {
 		for i := 0; i+1 < len(c.header); i += 2 {
 			h.Set(c.header[i], c.header[i+1])
 		}
-		if got := ReadRetry(h, t0); got != c.want {
+		if got := ReadRetry(h, families, t0); got != c.want {
 			t.Errorf("%v is %v, want %v", c.header, got, c.want)
 		}
 	}
@@ -333,11 +345,11 @@ func TestReadRetry(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	h := http.Header{"X-Ratelimit-Limit-Tokens": {"30000"}, "Anthropic-Ratelimit-Requests-Limit": {"50"}}
-	if got := Read(h); got != (Told{Tokens: 30_000, Requests: 50}) {
+	if got := Read(h, families); got != (Told{Tokens: 30_000, Requests: 50}) {
 		t.Errorf("got %+v", got)
 	}
 	h = http.Header{"X-Ratelimit-Limit-Tokens": {"-1"}, "X-Ratelimit-Limit-Requests": {"many"}}
-	if got := Read(h); got != (Told{}) {
+	if got := Read(h, families); got != (Told{}) {
 		t.Errorf("got %+v", got)
 	}
 }

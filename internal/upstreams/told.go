@@ -15,41 +15,44 @@ type Told struct {
 	Retry time.Duration
 }
 
-// Headers that say how much may be used, in the canonical form.
-var (
-	tokenLimits   = [...]string{"X-Ratelimit-Limit-Tokens", "Anthropic-Ratelimit-Tokens-Limit"}
-	requestLimits = [...]string{"X-Ratelimit-Limit-Requests", "Anthropic-Ratelimit-Requests-Limit"}
-)
-
-// Read reads the limits that an answer declares.
-func Read(h http.Header) Told {
-	return Told{Tokens: count(h, tokenLimits[:]), Requests: count(h, requestLimits[:])}
+// Headers are those in which a family of servers declares its limits, in the canonical form.
+type Headers struct {
+	Tokens   string // the limit a minute
+	Requests string
+	Resets   []Reset
 }
 
-func count(h http.Header, names []string) int64 {
-	for _, name := range names {
-		if v := h[name]; len(v) > 0 {
-			if n, err := strconv.ParseInt(v[0], 10, 64); err == nil && n > 0 {
-				return min(n, 1_000_000_000_000)
-			}
+// Reset is a pair of headers: how much is left, and when there will be more.
+type Reset struct{ Remaining, At string }
+
+// Read reads the limits that an answer declares. The first of the families of headers holds.
+func Read(h http.Header, families []Headers) (t Told) {
+	for _, f := range families {
+		if t.Tokens == 0 {
+			t.Tokens = count(h[f.Tokens])
+		}
+		if t.Requests == 0 {
+			t.Requests = count(h[f.Requests])
 		}
 	}
-	return 0
+	return t
 }
 
-// resets are where an answer says how much is left, and when there will be more.
-var resets = [...][2]string{
-	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
-	{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
-	{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
-	{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
-	{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
-	{"Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
+// count reads a header that is a number; 0 if it is none.
+func count(values []string) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	n, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return min(n, 1_000_000_000_000)
 }
 
 // ReadRetry is when a refusal says to come back, 0 if it does not: in milliseconds, in
 // seconds or as a date, else when there will be more of what there is nothing left of.
-func ReadRetry(h http.Header, now time.Time) time.Duration {
+func ReadRetry(h http.Header, families []Headers, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return span(ms * float64(time.Millisecond))
 	}
@@ -57,9 +60,11 @@ func ReadRetry(h http.Header, now time.Time) time.Duration {
 		return d
 	}
 	longest := time.Duration(0)
-	for _, r := range resets {
-		if left, err := strconv.ParseInt(h.Get(r[0]), 10, 64); err == nil && left <= 0 {
-			longest = max(longest, after(h.Get(r[1]), now))
+	for _, f := range families {
+		for _, r := range f.Resets {
+			if left, err := strconv.ParseInt(h.Get(r.Remaining), 10, 64); err == nil && left <= 0 {
+				longest = max(longest, after(h.Get(r.At), now))
+			}
 		}
 	}
 	return longest

@@ -1,4 +1,4 @@
-package gateway
+package dialect
 
 import (
 	"net/http"
@@ -15,7 +15,7 @@ func TestResetIsNotToldTooEarly(t *testing.T) {
 		for _, reset := range []time.Duration{0, time.Millisecond, 300 * time.Millisecond, time.Second, 1500 * time.Millisecond, time.Minute} {
 			time.Sleep(130 * time.Millisecond)
 			h := http.Header{}
-			showAnthropic(h, "Tokens", governor.Quota{Limit: 10, Reset: reset})
+			Anthropic.ShowRate(h, Tokens, governor.Quota{Limit: 10, Reset: reset}, time.Now())
 			at, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-Tokens-Reset"))
 			if err != nil {
 				t.Fatal(err)

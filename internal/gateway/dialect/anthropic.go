@@ -1,0 +1,93 @@
+package dialect
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
+
+// Anthropic is the dialect of messages.
+var Anthropic = &Dialect{
+	Name: "anthropic",
+	Routes: []Route{
+		{Path: "/messages", Bounds: []head.Bound{head.MaxTokens}, Operation: "chat"},
+		{Path: "/messages/count_tokens", Free: true},
+	},
+	ErrorBody:  anthropicBody,
+	ErrorEvent: func(f *admission.Refusal) []byte { return event("error", anthropicBody(f)) },
+	RequestID:  "Request-Id",
+	ShowRate:   showAnthropicRate,
+	RatePrefix: "Anthropic-",
+	Declared: upstreams.Headers{
+		Tokens:   "Anthropic-Ratelimit-Tokens-Limit",
+		Requests: "Anthropic-Ratelimit-Requests-Limit",
+		Resets: []upstreams.Reset{
+			{Remaining: "Anthropic-Ratelimit-Requests-Remaining", At: "Anthropic-Ratelimit-Requests-Reset"},
+			{Remaining: "Anthropic-Ratelimit-Tokens-Remaining", At: "Anthropic-Ratelimit-Tokens-Reset"},
+			{Remaining: "Anthropic-Ratelimit-Input-Tokens-Remaining", At: "Anthropic-Ratelimit-Input-Tokens-Reset"},
+			{Remaining: "Anthropic-Ratelimit-Output-Tokens-Remaining", At: "Anthropic-Ratelimit-Output-Tokens-Reset"},
+		},
+	},
+	Passed: []string{anthropicVersion, "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
+}
+
+const anthropicVersion = "Anthropic-Version"
+
+type anthropicError struct {
+	Type  string          `json:"type"`
+	Error anthropicDetail `json:"error"`
+}
+
+// anthropicDetail has a code beside Anthropic's own fields, because their types tell a spent budget
+// from a busy minute no more than the status does.
+type anthropicDetail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Code    string `json:"code"`
+}
+
+func anthropicBody(f *admission.Refusal) []byte {
+	return encoded(anthropicError{Type: "error", Error: anthropicDetail{
+		Type: anthropicType(f.Status), Message: f.Message, Code: f.Code,
+	}})
+}
+
+// anthropicType is Anthropic's name for a status.
+func anthropicType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusConflict:
+		return "conflict_error"
+	case http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusServiceUnavailable:
+		return "overloaded_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	}
+	if status >= 500 {
+		return "api_error"
+	}
+	return "invalid_request_error"
+}
+
+// showAnthropicRate shows a limit under the names that Anthropic's SDKs read, where the reset is a time.
+func showAnthropicRate(h http.Header, axis Axis, q governor.Quota, now time.Time) {
+	prefix := "Anthropic-Ratelimit-" + string(axis)
+	h.Set(prefix+"-Limit", strconv.FormatInt(q.Limit, 10))
+	h.Set(prefix+"-Remaining", strconv.FormatInt(q.Remaining, 10))
+	at := now.Add(q.Reset + time.Second - 1) // rounded up to whole seconds
+	h.Set(prefix+"-Reset", at.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,86 @@
+package dialect
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
+
+// Dialect is a protocol in which callers ask for inference.
+type Dialect struct {
+	Name   string
+	Routes []Route
+
+	// ErrorBody is the error object that SDKs parse.
+	ErrorBody func(*admission.Refusal) []byte
+	// ErrorEvent is the event that ends a stream which broke off.
+	ErrorEvent func(*admission.Refusal) []byte
+	// RequestID is a header, beside X-Request-Id, in which SDKs look for the id of a refused call.
+	RequestID string
+
+	// ShowRate tells what is left of a limit, beside the headers that all answers have. It is nil if the
+	// SDKs read these.
+	ShowRate func(h http.Header, axis Axis, q governor.Quota, now time.Time)
+	// Declared are the headers in which servers declare their own limits, and RatePrefix begins those that
+	// are renamed for the caller.
+	Declared   upstreams.Headers
+	RatePrefix string
+
+	// Passed are the request headers of the dialect that reach the upstream.
+	Passed []string
+}
+
+// All are the dialects. The first one is spoken to callers whose route is not known.
+var All = []*Dialect{OpenAI, Responses, Anthropic}
+
+// DeclaredLimits are the headers in which servers of all dialects declare their limits.
+var DeclaredLimits = func() (list []upstreams.Headers) {
+	for _, d := range All {
+		if d.Declared.Tokens != "" {
+			list = append(list, d.Declared)
+		}
+	}
+	return list
+}()
+
+// RatePrefixes begin the headers about limits.
+var RatePrefixes = func() (list []string) {
+	for _, d := range All {
+		if d.RatePrefix != "" {
+			list = append(list, d.RatePrefix)
+		}
+	}
+	return list
+}()
+
+// Axis is what a limit counts.
+type Axis string
+
+// The axes whose limits are shown.
+const (
+	Requests Axis = "Requests"
+	Tokens   Axis = "Tokens"
+)
+
+// event is an event of a stream, with its name if it has one.
+func event(name string, data []byte) []byte {
+	out := make([]byte, 0, len(data)+len(name)+24)
+	if name != "" {
+		out = append(out, "event: "+name+"\n"...)
+	}
+	out = append(out, "data: "...)
+	out = append(out, data...)
+	return append(out, "\n\n"...)
+}
+
+func encoded(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("llmgov: BUG: an error cannot be encoded: " + err.Error())
+	}
+	return b
+}

@@ -1,0 +1,53 @@
+package dialect
+
+import (
+	"testing"
+
+	"github.com/llmgov/llmgov/internal/admission"
+)
+
+func TestErrorEvent(t *testing.T) {
+	f := admission.Refusal{Status: 502, Code: admission.CodeUpstream, Message: "It broke off."}
+	const detail = `{"message":"It broke off.","type":"upstream_error","param":null,"code":"upstream_error"}`
+	for _, tt := range []struct {
+		name string
+		d    *Dialect
+		want string
+	}{
+		{"openai", OpenAI, `data: {"error":` + detail + "}\n\n"},
+		{"responses", Responses, "event: error\n" +
+			`data: {"type":"error","sequence_number":0,"code":"upstream_error","message":"It broke off.","param":null,"error":` + detail + "}\n\n"},
+		{"anthropic", Anthropic, "event: error\n" + `data: {"type":"error","error":{"type":"api_error","message":"It broke off.","code":"upstream_error"}}` + "\n\n"},
+	} {
+		if got := string(tt.d.ErrorEvent(&f)); got != tt.want {
+			t.Errorf("%s:\n got %q\nwant %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A value that lacks something would panic at the first refusal, and a path of two dialects would be
+// answered in either.
+func TestAll_AreWhole(t *testing.T) {
+	paths := map[string]string{}
+	for _, d := range All {
+		if d.Name == "" || d.ErrorBody == nil || d.ErrorEvent == nil || len(d.Routes) == 0 {
+			t.Errorf("%q lacks something: %+v", d.Name, d)
+		}
+		for _, r := range d.Routes {
+			if other := paths[r.Path]; other != "" {
+				t.Errorf("%s is a route of %s and of %s", r.Path, other, d.Name)
+			}
+			paths[r.Path] = d.Name
+		}
+	}
+	kinds := map[string]bool{}
+	for _, p := range Providers {
+		if p.Kind == "" || p.Convention == "" || p.KeyHeader == "" || kinds[p.Kind] {
+			t.Errorf("%q lacks something, or is there twice: %+v", p.Kind, p)
+		}
+		kinds[p.Kind] = true
+		if ProviderOf(p.Kind) != p {
+			t.Errorf("%q is not found by its kind", p.Kind)
+		}
+	}
+}
