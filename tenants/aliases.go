@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Alias is a name that clients may ask for, and the model's own name, which the upstream is sent.
@@ -13,58 +13,58 @@ type Alias struct{ Name, Model string }
 // plainName matches names that stand for one model.
 const plainName = `^[^\s*]+$`
 
-func aliasKind() schema { return mapOf(plainName, textKind(plainName), 1)() }
+func aliasKind() schema { return mapOf(plainName, strictyaml.TextKind(plainName), 1)() }
 
 // poolModelsKind is a list of names, patterns and aliases, or aliases alone.
 func poolModelsKind() schema {
 	one := aliasKind()
 	one["maxProperties"] = 1
-	entry := schema{"anyOf": []any{textKind(`^\S+$`)(), one}}
-	return schema{"anyOf": []any{listOf(func() schema { return entry }, 1, true)(), aliasKind()}}
+	entry := schema{"anyOf": []any{strictyaml.TextKind(`^\S+$`)(), one}}
+	return schema{"anyOf": []any{strictyaml.ListOf(func() schema { return entry }, 1, true)(), aliasKind()}}
 }
 
 // models reads what a pool serves. What was refused, an entry or the whole list, reads as the model "".
-func (v value) models(p *Pool) {
-	if v.node.Kind == yaml.MappingNode {
-		list, _ := v.pairs()
+func readModels(v value, p *Pool) {
+	if v.IsMapping() {
+		list, _ := v.Pairs()
 		for i, e := range list {
-			v.r.places[item(v.path, i)] = e.at // checks know the entries by their number
-			e.alias(p)
+			v.Report.Places[strictyaml.Item(v.Path, i)] = e.At // checks know the entries by their number
+			readAlias(e, p)
 		}
 		return
 	}
-	list, ok := v.items()
+	list, ok := v.Items()
 	if !ok {
 		p.Models = []string{""}
 	}
 	for _, it := range list {
-		if it.node.Kind != yaml.MappingNode {
-			p.Models = append(p.Models, it.pattern())
+		if !it.IsMapping() {
+			p.Models = append(p.Models, readPattern(it))
 			continue
 		}
-		pairs, ok := it.pairs()
+		pairs, ok := it.Pairs()
 		if ok && len(pairs) == 1 {
-			pairs[0].alias(p)
+			readAlias(pairs[0], p)
 			continue
 		}
 		if ok {
-			it.problem("has %d aliases; write one per entry, such as {fast: gpt-4o-mini}", len(pairs))
+			it.Problem("has %d aliases; write one per entry, such as {fast: gpt-4o-mini}", len(pairs))
 		}
 		p.Models = append(p.Models, "")
 	}
 }
 
 // alias reads the other name that p serves a model by.
-func (p pair) alias(into *Pool) {
-	a := Alias{Name: p.key}
+func readAlias(p pair, into *Pool) {
+	a := Alias{Name: p.Key}
 	var ok bool
-	a.Model, ok = p.scalar()
+	a.Model, ok = p.Scalar()
 	if !ok {
 		into.Models = append(into.Models, "")
 		return
 	}
-	if complaint := a.complain(p.say(a.Model)); complaint != "" {
-		p.problem("%s", complaint)
+	if complaint := a.complain(p.Say(a.Model)); complaint != "" {
+		p.Problem("%s", complaint)
 		into.Models = append(into.Models, "")
 		return
 	}
@@ -76,9 +76,9 @@ func (p pair) alias(into *Pool) {
 func (a Alias) complain(real string) string {
 	switch {
 	case checkPattern(a.Name) != "":
-		return "alias " + show(a.Name) + " " + checkPattern(a.Name)
+		return "alias " + strictyaml.Show(a.Name) + " " + checkPattern(a.Name)
 	case isGlob(a.Name):
-		return "alias " + show(a.Name) + " is a pattern; an alias is one name"
+		return "alias " + strictyaml.Show(a.Name) + " is a pattern; an alias is one name"
 	case checkPattern(a.Model) != "":
 		return real + " " + checkPattern(a.Model)
 	case isGlob(a.Model):
@@ -104,10 +104,10 @@ func (c *compiler) aliases() {
 			next, again := names[a.Model]
 			switch {
 			case of != p && p.shares(of):
-				c.r.at(path, "alias %s leads to %s, a model of pool %s, whose limits its calls would pass by; write the alias there",
-					show(a.Name), c.r.shown(path, a.Model), show(of.Name))
+				c.r.At(path, "alias %s leads to %s, a model of pool %s, whose limits its calls would pass by; write the alias there",
+					strictyaml.Show(a.Name), c.r.Shown(path, a.Model), strictyaml.Show(of.Name))
 			case of == p && again:
-				c.r.at(path, "alias %s leads to %s, which is an alias itself, of %s; write the model", show(a.Name), c.r.shown(path, a.Model), show(next))
+				c.r.At(path, "alias %s leads to %s, which is an alias itself, of %s; write the model", strictyaml.Show(a.Name), c.r.Shown(path, a.Model), strictyaml.Show(next))
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (c *compiler) aliases() {
 
 // aliasPath is where an alias of p is listed.
 func (p *Pool) aliasPath(name string) string {
-	return item(child(child("pools", p.Name), "models"), slices.Index(p.Models, name))
+	return strictyaml.Item(strictyaml.Child(strictyaml.Child("pools", p.Name), "models"), slices.Index(p.Models, name))
 }
 
 // shares reports whether an upstream serves both pools.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Alone reads policy files without a config: what each says by itself, and that no name is defined twice. Names that
@@ -17,18 +19,18 @@ func Alone(names []string, opt Options) (tiers, list int, err error) {
 	for _, name := range names {
 		data, err := l.readFile(name)
 		if err != nil {
-			l.r.add(place{file: filepath.ToSlash(name)}, "cannot be read: %v; name a policy file", reason(err))
+			l.r.Add(place{File: filepath.ToSlash(name)}, "cannot be read: %v; name a policy file", reason(err))
 			continue
 		}
 		if !l.policySize.add(l.r, filepath.ToSlash(name), volumeOf(data)) {
 			continue
 		}
-		if doc := parse(l.r, filepath.ToSlash(name), data, nil); doc != nil {
-			p.readFile(rootOf(l.r, doc))
+		if doc := strictyaml.Parse(l.r, strictyaml.File{Name: filepath.ToSlash(name), Data: data, Expand: refuseVariables}); doc != nil {
+			p.readFile(strictyaml.Root(l.r, doc))
 		}
 	}
 	p.readTenants()
-	return len(p.tiers), len(p.waiting), l.r.err()
+	return len(p.tiers), len(p.waiting), l.r.Err()
 }
 
 // osFiles opens files by any name that the operating system takes; io/fs has no names that are absolute or go up.

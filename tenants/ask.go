@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // What [Snapshot.Ask] does not find.
@@ -35,17 +37,17 @@ func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
 	}
 	p, ok := s.PoolOf(model)
 	if !ok {
-		return nil, nil, &AskError{ErrNoModel, "no pool serves the model " + show(model) + "; " + advise(model, s.models())}
+		return nil, nil, &AskError{ErrNoModel, "no pool serves the model " + strictyaml.Show(model) + "; " + strictyaml.Advise(model, s.models())}
 	}
 	if !t.MayUse(model) {
 		var may []string
 		for _, m := range s.ModelsFor(t) {
 			may = append(may, m.Name)
 		}
-		return nil, nil, &AskError{ErrNoGrant, "tenant " + show(tenant) + " may not use the model " + show(model) + "; of its models " + advise(model, may)}
+		return nil, nil, &AskError{ErrNoGrant, "tenant " + strictyaml.Show(tenant) + " may not use the model " + strictyaml.Show(model) + "; of its models " + strictyaml.Advise(model, may)}
 	}
 	if !s.Callable()[t.Index] {
-		return nil, nil, &AskError{ErrNoKeys, "tenant " + show(tenant) + " has no keys, so nobody calls in its name; " + s.callers(t)}
+		return nil, nil, &AskError{ErrNoKeys, "tenant " + strictyaml.Show(tenant) + " has no keys, so nobody calls in its name; " + s.callers(t)}
 	}
 	return t, p, nil
 }
@@ -54,7 +56,7 @@ func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
 func (s *Snapshot) AskTenant(name string) (*Tenant, error) {
 	t, ok := s.TenantByName(name)
 	if !ok {
-		return nil, &AskError{ErrNoTenant, "there is no tenant " + show(name) + "; " + advise(name, s.names())}
+		return nil, &AskError{ErrNoTenant, "there is no tenant " + strictyaml.Show(name) + "; " + strictyaml.Advise(name, s.names())}
 	}
 	return t, nil
 }

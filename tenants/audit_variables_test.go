@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/strictyaml"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -52,11 +54,11 @@ func TestAudit_H4_KeyFilesHaveNoVariables(t *testing.T) {
 		t.Error("a name with a variable in it would be written")
 	}
 	name := "a$b$$c"
-	r := newReport()
+	r := strictyaml.NewReport()
 	k := runtimeKey("acme", "k")
 	k.Name = name
-	if got := readKeys(r, "f", encodeKeys(RuntimeKeys{Keys: []RuntimeKey{k}})); r.err() != nil || got.Keys[0].Name != name {
-		t.Errorf("%q became %+v, %v", name, got, r.err())
+	if got := readKeys(r, "f", encodeKeys(RuntimeKeys{Keys: []RuntimeKey{k}})); r.Err() != nil || got.Keys[0].Name != name {
+		t.Errorf("%q became %+v, %v", name, got, r.Err())
 	}
 }
 

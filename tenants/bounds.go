@@ -48,14 +48,14 @@ type volume struct {
 func (u *volume) add(r *report, name string, file volume) bool {
 	u.bytes += file.bytes
 	u.marks += file.marks
-	at := place{name, 1, 1}
+	at := place{File: name, Line: 1, Col: 1}
 	switch {
 	case file.bytes > maxPolicyBytes:
-		r.add(at, "file is larger than the %d MiB that a policy file may have; split it", maxPolicyBytes>>20)
+		r.Add(at, "file is larger than the %d MiB that a policy file may have; split it", maxPolicyBytes>>20)
 	case u.bytes > maxAllPolicyBytes:
-		r.add(at, "with this file the policy files are larger than the %d MiB that they may have together", maxAllPolicyBytes>>20)
+		r.Add(at, "with this file the policy files are larger than the %d MiB that they may have together", maxAllPolicyBytes>>20)
 	case u.marks > maxMarks:
-		r.add(at, "with this file the policy files hold more than the %d lines and values that they may have together", maxMarks)
+		r.Add(at, "with this file the policy files hold more than the %d lines and values that they may have together", maxMarks)
 	default:
 		return true
 	}
@@ -67,6 +67,6 @@ func atMost[T any](v value, list []T, most int) []T {
 	if len(list) <= most {
 		return list
 	}
-	v.problem("has %d entries, more than the %d that are supported; remove some", len(list), most)
+	v.Problem("has %d entries, more than the %d that are supported; remove some", len(list), most)
 	return list[:most]
 }

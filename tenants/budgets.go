@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Unit is what a budget counts.
@@ -45,26 +45,26 @@ var (
 )
 
 var budgetShape = shape[Budget]{
-	fields: []field[Budget]{
+	Fields: []field[Budget]{
 		{
-			name: string(Tokens), about: "Tokens in the period.", kind: wholeKind(1, maxAmount),
-			read: func(v value, b *Budget) { b.Unit, b.Limit = Tokens, v.limit(zeroBudget) },
+			Name: string(Tokens), About: "Tokens in the period.", Kind: strictyaml.WholeKind(1, maxAmount),
+			Read: func(v value, b *Budget) { b.Unit, b.Limit = Tokens, readLimit(v, zeroBudget) },
 		},
 		{
-			name: string(Requests), about: "Requests in the period.", kind: wholeKind(1, maxAmount),
-			read: func(v value, b *Budget) { b.Unit, b.Limit = Requests, v.limit(zeroBudget) },
+			Name: string(Requests), About: "Requests in the period.", Kind: strictyaml.WholeKind(1, maxAmount),
+			Read: func(v value, b *Budget) { b.Unit, b.Limit = Requests, readLimit(v, zeroBudget) },
 		},
 		{
-			name: string(MicroUSD), about: "US dollars in the period; every model that it counts needs a price.",
-			kind: fractionKind(6, 1, maxMicroUSD),
-			read: func(v value, b *Budget) { b.Unit, b.Limit = MicroUSD, v.dollars() },
+			Name: string(MicroUSD), About: "US dollars in the period; every model that it counts needs a price.",
+			Kind: strictyaml.FractionKind(6, 1, maxMicroUSD),
+			Read: func(v value, b *Budget) { b.Unit, b.Limit = MicroUSD, readDollars(v) },
 		},
 		{
-			name: "per", about: "The calendar period, which begins in the config's timezone.", kind: wordKind(periods...),
-			read: func(v value, b *Budget) { b.Per = v.period() },
+			Name: "per", About: "The calendar period, which begins in the config's timezone.", Kind: strictyaml.WordKind(periods...),
+			Read: func(v value, b *Budget) { b.Per = readPeriod(v) },
 		},
 	},
-	also: schema{"required": []any{"per"}, "oneOf": []any{
+	Also: schema{"required": []any{"per"}, "oneOf": []any{
 		schema{"required": []any{string(Tokens)}},
 		schema{"required": []any{string(Requests)}},
 		schema{"required": []any{string(MicroUSD)}},
@@ -74,80 +74,80 @@ var budgetShape = shape[Budget]{
 const zeroBudget = "0 would block every call; leave the budget out, or remove the keys to block"
 
 // dollars reads an amount of money.
-func (v value) dollars() int64 {
-	switch amount, signed := strings.CutPrefix(v.node.Value, "$"); {
-	case v.node.Kind != yaml.ScalarNode: // reported below
-	case signed && decimalNumber.MatchString(amount):
-		v.problem("%s has a currency sign; write the number alone, in US dollars", v.say(v.node.Value))
+func readDollars(v value) int64 {
+	switch amount, signed := strings.CutPrefix(v.Raw(), "$"); {
+	case !v.IsScalar(): // reported below
+	case signed && strictyaml.DecimalNumber.MatchString(amount):
+		v.Problem("%s has a currency sign; write the number alone, in US dollars", v.Say(v.Raw()))
 		return 1
-	case v.node.Value == "0" && !v.quoted():
-		v.problem(zeroBudget)
+	case v.Raw() == "0" && !v.Quoted():
+		v.Problem(zeroBudget)
 		return 1
 	}
-	return v.decimal(6, 1, maxMicroUSD, 1)
+	return v.Decimal(6, 1, maxMicroUSD, 1)
 }
 
 func budgetList() schema {
-	return listOf(func() schema { return budgetShape.schema(nil) }, 0, true)()
+	return strictyaml.ListOf(func() schema { return budgetShape.Schema(nil) }, 0, true)()
 }
 
 // budgets reads a list of budgets. A refused entry keeps its place in the list with a Limit of 0; the files are
 // refused with it.
-func (v value) budgets() []Budget {
-	items, _ := v.items()
+func readBudgets(v value) []Budget {
+	items, _ := v.Items()
 	if len(items) == 0 {
 		return nil
 	}
 	items = atMost(v, items, maxEntries)
 	list := make([]Budget, len(items))
 	for i, it := range items {
-		list[i] = it.budget()
+		list[i] = readBudget(it)
 	}
-	repeatedBudgets(v.r, v.path, list)
+	repeatedBudgets(v.Report, v.Path, list)
 	return list
 }
 
-func (v value) budget() Budget {
-	list, ok := v.pairs()
+func readBudget(v value) Budget {
+	list, ok := v.Pairs()
 	if !ok {
 		return Budget{}
 	}
 	var b Budget
-	if !readPairs(list, budgetShape, &b) {
+	if !budgetShape.ReadPairs(list, &b) {
 		return Budget{} // the key that is unknown may be the one that is missing
 	}
 	var amounts []pair
 	for _, p := range list {
-		if slices.Contains(units, p.key) {
+		if slices.Contains(units, p.Key) {
 			amounts = append(amounts, p)
 		}
 	}
 	switch {
 	case len(amounts) == 0:
-		v.problem("has no amount; write one of tokens, requests and usd")
+		v.Problem("has no amount; write one of tokens, requests and usd")
 		return Budget{}
 	case len(amounts) > 1:
 		extra := amounts[1]
-		v.r.add(extra.at, "%s: %s is already the amount of this entry; give %s an entry of its own",
-			spell(extra.path), amounts[0].key, extra.key)
+		v.Report.Add(extra.At, "%s: %s is already the amount of this entry; give %s an entry of its own",
+			strictyaml.Spell(extra.Path), amounts[0].Key, extra.Key)
 		return Budget{}
-	case !has(list, "per"):
-		v.problem("has no period; write per: hour, day, week or month")
+	case !strictyaml.Has(list, "per"):
+		v.Problem("has no period; write per: hour, day, week or month")
 		return Budget{}
-	case b.Per == "" || v.r.refused[amounts[0].path]:
+	case b.Per == "" || v.Report.Refused[amounts[0].Path]:
 		return Budget{}
 	}
 	return b
 }
 
 // period reads the window of a budget; a refused one reads as "".
-func (v value) period() Period {
-	text, ok := v.scalar()
+func readPeriod(v value) Period {
+	text, ok := v.Scalar()
 	if !ok {
 		return ""
 	}
 	if !slices.Contains(periods, text) {
-		v.problem("%s is not a budget period; %s", v.say(text), adviseWord(text, periods))
+		v.Problem("%s is not a budget period; %s", v.Say(text), strictyaml.AdviseWord(text, periods))
 		return ""
 	}
 	return Period(text)
@@ -158,8 +158,8 @@ func repeatedBudgets(r *report, path string, list []Budget) {
 	for i, b := range list {
 		first := slices.IndexFunc(list[:i], func(o Budget) bool { return o.Unit == b.Unit && o.Per == b.Per })
 		if first >= 0 && b.Limit != 0 {
-			r.at(item(path, i), "%s per %s is also limited at %s; keep one",
-				b.Unit, b.Per, r.place(item(path, first)).or("an earlier entry"))
+			r.At(strictyaml.Item(path, i), "%s per %s is also limited at %s; keep one",
+				b.Unit, b.Per, r.Place(strictyaml.Item(path, first)).Or("an earlier entry"))
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Cautions lists what a config may say and had better not: secrets that others on the machine may read, and keys that
@@ -29,15 +31,15 @@ func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
 	}
 	var keys []string
 	note := func(secret bool, path string) {
-		_, variable := r.typed[path]
-		if secret && !variable && r.places[path].file == name {
-			keys = append(keys, spell(path))
+		_, variable := r.Typed[path]
+		if secret && !variable && r.Places[path].File == name {
+			keys = append(keys, strictyaml.Spell(path))
 		}
 	}
-	note(cfg.Admin.Token != "", child("admin", "token"))
+	note(cfg.Admin.Token != "", strictyaml.Child("admin", "token"))
 	note(hasPassword(cfg.Store), "store")
 	for _, u := range cfg.Upstreams {
-		note(u.APIKey != "", child(child("upstreams", u.Name), "api_key"))
+		note(u.APIKey != "", strictyaml.Child(strictyaml.Child("upstreams", u.Name), "api_key"))
 	}
 	if len(keys) == 0 {
 		return nil

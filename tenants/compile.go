@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // maxPatterns bounds the work of comparing the pools' patterns with each other.
@@ -14,7 +16,7 @@ const maxPatterns = 10_000
 // Build makes a Snapshot from values instead of files: the same checks, the same result. What it is given is copied.
 // The error is [Problems], without places. Lay environment and flags over cfg first, with [Overlay].
 func Build(cfg Config, list []Tenant) (*Snapshot, error) {
-	r := newReport()
+	r := strictyaml.NewReport()
 	cfg.Policies = slices.Clone(cfg.Policies)
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
 	cfg.Pools = slices.Clone(cfg.Pools)
@@ -67,12 +69,12 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	c.tenantList()
 	c.floors()
 	c.usdBudgets()
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	s := newSnapshot(cfg, list)
 	s.scopes = c.scopes
-	s.origins = newOrigins(r.places)
+	s.origins = newOrigins(r.Places)
 	return s, nil
 }
 
@@ -93,7 +95,7 @@ type compiler struct {
 
 // missing reports whether a required part is absent and not just refused: then it has a place.
 func (c *compiler) missing(path string, n int) bool {
-	_, written := c.r.places[path]
+	_, written := c.r.Places[path]
 	return n == 0 && !written
 }
 
@@ -101,31 +103,31 @@ func (c *compiler) listeners() {
 	data := c.cfg.Listen
 	admin := c.cfg.Admin.Listen
 	if !loopback(admin) && c.cfg.Admin.Token == "" {
-		c.r.at(child("admin", "listen"),
+		c.r.At(strictyaml.Child("admin", "listen"),
 			"%s is not loopback and admin.token is empty; set admin.token, or listen on 127.0.0.1",
-			c.r.shown(child("admin", "listen"), admin))
+			c.r.Shown(strictyaml.Child("admin", "listen"), admin))
 	}
 	if data == admin && !strings.HasSuffix(data, ":0") {
-		path := child("admin", "listen")
-		if _, chosen := c.r.places[path]; !chosen {
+		path := strictyaml.Child("admin", "listen")
+		if _, chosen := c.r.Places[path]; !chosen {
 			path = "listen" // the other one is a default
 		}
-		c.r.at(path, "listen and admin.listen are both %s; give each its own port", c.r.shown(child("admin", "listen"), admin))
+		c.r.At(path, "listen and admin.listen are both %s; give each its own port", c.r.Shown(strictyaml.Child("admin", "listen"), admin))
 	}
 }
 
 // bodyMemory checks that the largest body fits into a tenant's memory, and that no tenant can take all there is.
 func (c *compiler) bodyMemory() {
 	m := c.cfg.BodyMemory
-	process := child("body_memory", "process")
-	tenant := child("body_memory", "tenant")
+	process := strictyaml.Child("body_memory", "process")
+	tenant := strictyaml.Child("body_memory", "tenant")
 	if m.Tenant < c.cfg.MaxBody {
-		c.r.at(tenant, "%s bytes are less than max_body (%s), so the largest bodies could never be read; raise it, or lower max_body",
-			c.r.shownNumber(tenant, m.Tenant), c.r.shownNumber("max_body", c.cfg.MaxBody))
+		c.r.At(tenant, "%s bytes are less than max_body (%s), so the largest bodies could never be read; raise it, or lower max_body",
+			c.r.ShownNumber(tenant, m.Tenant), c.r.ShownNumber("max_body", c.cfg.MaxBody))
 	}
 	if m.Process/2 < m.Tenant {
-		c.r.at(process, "%s bytes are less than twice body_memory.tenant (%s), so one tenant could keep all others out; raise it, or lower that",
-			c.r.shownNumber(process, m.Process), c.r.shownNumber(tenant, m.Tenant))
+		c.r.At(process, "%s bytes are less than twice body_memory.tenant (%s), so one tenant could keep all others out; raise it, or lower that",
+			c.r.ShownNumber(process, m.Process), c.r.ShownNumber(tenant, m.Tenant))
 	}
 }
 
@@ -141,30 +143,30 @@ func loopback(listen string) bool {
 
 func (c *compiler) upstreams() {
 	if c.missing("upstreams", len(c.cfg.Upstreams)) {
-		c.r.at("upstreams", "is missing; write at least one upstream with its base_url")
+		c.r.At("upstreams", "is missing; write at least one upstream with its base_url")
 	}
 	for _, u := range c.cfg.Upstreams {
-		if path := child("upstreams", u.Name); u.BaseURL == "" {
-			c.r.at(path, "has no base_url; write one such as https://api.openai.com/v1")
+		if path := strictyaml.Child("upstreams", u.Name); u.BaseURL == "" {
+			c.r.At(path, "has no base_url; write one such as https://api.openai.com/v1")
 		}
 	}
 }
 
 func (c *compiler) pools() {
 	if c.missing("pools", len(c.cfg.Pools)) {
-		c.r.at("pools", "is missing; write at least one pool with its models and a limit")
+		c.r.At("pools", "is missing; write at least one pool with its models and a limit")
 	}
 	for i := range c.cfg.Pools {
 		p := &c.cfg.Pools[i]
 		p.Index = i
 		sortAliases(p.Aliases)
-		path := child("pools", p.Name)
+		path := strictyaml.Child("pools", p.Name)
 		if len(p.Models) == 0 {
-			c.r.at(child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")
+			c.r.At(strictyaml.Child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")
 		}
 		c.poolUpstreams(p, path)
-		if nodes := child(path, "expect_nodes"); p.ExpectNodes > 0 && c.cfg.Store == "memory" && !c.r.refused[nodes] {
-			c.r.at(nodes, "%s gateways share nothing with store: memory; set store, or remove it", c.r.shownNumber(nodes, int64(p.ExpectNodes)))
+		if nodes := strictyaml.Child(path, "expect_nodes"); p.ExpectNodes > 0 && c.cfg.Store == "memory" && !c.r.Refused[nodes] {
+			c.r.At(nodes, "%s gateways share nothing with store: memory; set store, or remove it", c.r.ShownNumber(nodes, int64(p.ExpectNodes)))
 		}
 	}
 	c.cfg.DefaultPool = c.defaultPool("default_pool", c.cfg.DefaultPool)
@@ -179,7 +181,7 @@ func (c *compiler) defaultPool(path, name string) string {
 		return name
 	}
 	if names := poolNames(c.cfg.Pools); !slices.Contains(names, name) {
-		c.r.at(path, "there is no pool %s; %s", c.r.shown(path, name), advise(name, names))
+		c.r.At(path, "there is no pool %s; %s", c.r.Shown(path, name), strictyaml.Advise(name, names))
 	}
 	return name
 }

@@ -3,6 +3,8 @@ package tenants
 import (
 	"cmp"
 	"slices"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // listing is one entry of one pool's models.
@@ -21,15 +23,15 @@ func (c *compiler) models() {
 	var all []listing
 	for i := range c.cfg.Pools {
 		p := &c.cfg.Pools[i]
-		path := child(child("pools", p.Name), "models")
+		path := strictyaml.Child(strictyaml.Child("pools", p.Name), "models")
 		for j, m := range p.Models {
 			if m != "" { // "" was refused already
-				all = append(all, listing{m, p, item(path, j), literals(m)})
+				all = append(all, listing{m, p, strictyaml.Item(path, j), literals(m)})
 			}
 		}
 	}
 	if len(all) > maxPatterns {
-		c.r.at("pools", "list %d models, more than the %d that are supported; use patterns", len(all), maxPatterns)
+		c.r.At("pools", "list %d models, more than the %d that are supported; use patterns", len(all), maxPatterns)
 		return
 	}
 	c.repeated(all)
@@ -46,12 +48,12 @@ func (c *compiler) repeated(all []listing) {
 			first[l.pattern] = l
 			continue
 		}
-		at := c.r.place(f.path).or("its list")
+		at := c.r.Place(f.path).Or("its list")
 		if f.pool == l.pool {
-			c.r.at(l.path, "%s is listed twice; the other is at %s, remove one", c.r.shown(l.path, l.pattern), at)
+			c.r.At(l.path, "%s is listed twice; the other is at %s, remove one", c.r.Shown(l.path, l.pattern), at)
 			continue
 		}
-		c.r.at(l.path, "%s is also a model of pool %s at %s; leave it in one", c.r.shown(l.path, l.pattern), show(f.pool.Name), at)
+		c.r.At(l.path, "%s is also a model of pool %s at %s; leave it in one", c.r.Shown(l.path, l.pattern), strictyaml.Show(f.pool.Name), at)
 	}
 }
 
@@ -65,8 +67,8 @@ func (c *compiler) ambiguous(all []listing) {
 			if a.pool == b.pool || a.pattern == b.pattern || !overlap(a.pattern, b.pattern) {
 				continue
 			}
-			c.r.at(b.path, "%s overlaps %s of pool %s at %s and neither has more literal characters; make one longer",
-				c.r.shown(b.path, b.pattern), c.r.shown(a.path, a.pattern), show(a.pool.Name), c.r.place(a.path).or("its list"))
+			c.r.At(b.path, "%s overlaps %s of pool %s at %s and neither has more literal characters; make one longer",
+				c.r.Shown(b.path, b.pattern), c.r.Shown(a.path, a.pattern), strictyaml.Show(a.pool.Name), c.r.Place(a.path).Or("its list"))
 			break // one is enough to act on; a hundred globs make five thousand pairs
 		}
 	}
@@ -74,8 +76,8 @@ func (c *compiler) ambiguous(all []listing) {
 
 // tenantList checks the tenants against the pools and against each other.
 func (c *compiler) tenantList() {
-	if len(c.tenants) == 0 && len(c.r.problems) == 0 {
-		c.r.at("policies", "there is no tenant, so nobody could use the gateway; define one")
+	if len(c.tenants) == 0 && len(c.r.Problems) == 0 {
+		c.r.At("policies", "there is no tenant, so nobody could use the gateway; define one")
 	}
 	owners := make(map[KeyHash]keyAt, len(c.tenants))
 	served := c.served()
@@ -83,7 +85,7 @@ func (c *compiler) tenantList() {
 	for i := range c.tenants {
 		t := &c.tenants[i]
 		path := t.path()
-		t.DefaultPool = c.defaultPool(child(path, "default_pool"), t.DefaultPool)
+		t.DefaultPool = c.defaultPool(strictyaml.Child(path, "default_pool"), t.DefaultPool)
 		own := t.Models != nil
 		if t.Parent >= 0 {
 			c.inherit(t, &c.tenants[t.Parent])
@@ -96,7 +98,7 @@ func (c *compiler) tenantList() {
 		t.DefaultPool = cmp.Or(t.DefaultPool, c.cfg.DefaultPool)
 		c.keys(t, path, owners)
 		if own {
-			c.grant(t, child(path, "models"), served)
+			c.grant(t, strictyaml.Child(path, "models"), served)
 		}
 		c.poolLimits(t)
 	}
@@ -125,16 +127,16 @@ func (c *compiler) served() func(pattern string) bool {
 // grant checks that each of the tenant's patterns gives it something.
 func (c *compiler) grant(t *Tenant, path string, served func(string) bool) {
 	if len(t.Models) == 0 {
-		c.r.at(path, "is empty and grants nothing; list models, or remove the key to grant all")
+		c.r.At(path, "is empty and grants nothing; list models, or remove the key to grant all")
 	}
 	for i, m := range t.Models {
 		switch {
 		case m == "" || served == nil: // refused already, or not known
 		case !served(m):
-			c.r.at(item(path, i), "%s grants nothing: no pool has such a model; fix or remove it", show(m))
+			c.r.At(strictyaml.Item(path, i), "%s grants nothing: no pool has such a model; fix or remove it", strictyaml.Show(m))
 		case !c.within(t, m):
-			c.r.at(item(path, i), "%s grants nothing: its parent %s may not use such a model; fix or remove it, or grant it there too",
-				show(m), show(c.tenants[t.Parent].Name))
+			c.r.At(strictyaml.Item(path, i), "%s grants nothing: its parent %s may not use such a model; fix or remove it, or grant it there too",
+				strictyaml.Show(m), strictyaml.Show(c.tenants[t.Parent].Name))
 		}
 	}
 }
@@ -151,14 +153,14 @@ func (c *compiler) scope(t *Tenant, own bool) []string {
 	c.pairs += len(t.Models) * len(above)
 	if c.pairs > maxPairs {
 		if !c.said["pairs"] {
-			c.r.at(child(t.path(), "models"), "the models of teams, this one's the last, make more than %d pairs with those of their parents; write fewer", maxPairs)
+			c.r.At(strictyaml.Child(t.path(), "models"), "the models of teams, this one's the last, make more than %d pairs with those of their parents; write fewer", maxPairs)
 		}
 		c.said["pairs"] = true
 		return above
 	}
 	list := narrow(t.Models, above)
 	if len(list) > maxCommon {
-		c.r.at(child(t.path(), "models"),
+		c.r.At(strictyaml.Child(t.path(), "models"),
 			"these patterns have more than %d in common with those of the parents; write fewer, or names", maxCommon)
 		return above
 	}

@@ -39,8 +39,8 @@
 //
 // # Two books
 //
-// Each load keeps two books. The yaml.Node tree knows where everything is written; the walk over it (walk.go,
-// fields.go) reads each value, and is the only judge of what is valid, since whoever has to mend a file wants
+// Each load keeps two books. The tree of a file knows where everything is written; the walk over it (internal/strictyaml)
+// reads each value, and is the only judge of what is valid, because whoever has to fix a file wants
 // file:line:col. koanf knows which layer wins: it is handed values that are already typed, merges them and decodes
 // the result into [Config]. So koanf never sees text, and there is no second, weaker set of rules. Where a value
 // came from stays known after the merge: a check that fails on the merged settings names the line, the variable or

@@ -1,6 +1,10 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
 
 // floors checks that each floor can be kept: somewhere at all, within its parent's, and in each pool together with the
 // others.
@@ -25,16 +29,16 @@ func (c *compiler) floors() {
 // inertFloor reports a floor that no pool could keep.
 func (c *compiler) inertFloor(t *Tenant, reach []int) {
 	path := c.origin(t, "floor_tpm")
-	if c.r.refused[path] || c.said[path] || !c.grantKnown(t) {
+	if c.r.Refused[path] || c.said[path] || !c.grantKnown(t) {
 		return
 	}
 	for _, at := range reach {
-		if p := &c.cfg.Pools[at]; p.TPM > 0 || c.r.refused[child(child("pools", p.Name), "tpm")] {
+		if p := &c.cfg.Pools[at]; p.TPM > 0 || c.r.Refused[strictyaml.Child(strictyaml.Child("pools", p.Name), "tpm")] {
 			return
 		}
 	}
 	c.said[path] = true
-	c.r.at(path, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm", show(t.Name))
+	c.r.At(path, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm", strictyaml.Show(t.Name))
 }
 
 // floorSum is what some of those that may use a pool want of it at least.
@@ -83,23 +87,23 @@ func addFloors(list []Tenant, has func(*Tenant) bool, over func(t *Tenant, teams
 func (c *compiler) teamFloors(t *Tenant, p *Pool, teams floorSum) {
 	path := c.origin(teams.largest, "floor_tpm")
 	own := c.origin(t, "floor_tpm")
-	if c.said[path] || c.r.refused[own] {
+	if c.said[path] || c.r.Refused[own] {
 		return
 	}
 	c.said[path] = true
-	c.r.at(path, "the floors of the teams of %s in pool %s (teams: %d) add up to %d, but its own floor_tpm is %d at %s; lower floors, this one is the largest, or raise its",
-		show(t.Name), show(p.Name), teams.floors, teams.tokens, t.FloorTPM, c.r.place(own).or("its place"))
+	c.r.At(path, "the floors of the teams of %s in pool %s (teams: %d) add up to %d, but its own floor_tpm is %d at %s; lower floors, this one is the largest, or raise its",
+		strictyaml.Show(t.Name), strictyaml.Show(p.Name), teams.floors, teams.tokens, t.FloorTPM, c.r.Place(own).Or("its place"))
 }
 
 // floorSum reports floors that do not fit into a pool.
 func (c *compiler) floorSum(p *Pool, s floorSum) {
-	path := child("pools", p.Name)
-	if s.tokens <= p.usableTPM() || c.r.refused[child(path, "tpm")] || c.r.refused[child(path, "headroom")] {
+	path := strictyaml.Child("pools", p.Name)
+	if s.tokens <= p.usableTPM() || c.r.Refused[strictyaml.Child(path, "tpm")] || c.r.Refused[strictyaml.Child(path, "headroom")] {
 		return
 	}
-	c.r.at(c.origin(s.largest, "floor_tpm"),
+	c.r.At(c.origin(s.largest, "floor_tpm"),
 		"the floors in pool %s (tenants: %d) add up to %d, but its tpm less headroom is %d; lower floors, this one is the largest, or raise tpm",
-		show(p.Name), s.floors, s.tokens, p.usableTPM())
+		strictyaml.Show(p.Name), s.floors, s.tokens, p.usableTPM())
 }
 
 // usableTPM is the pool's tokens a minute less its headroom, rounded down, but never less than one.

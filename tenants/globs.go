@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // expandGlobs lists the files that globs match, each once, sorted. A glob without any is a problem: either the files
@@ -14,17 +16,17 @@ import (
 func (l *loader) expandGlobs(globs []string) []string {
 	var names []string
 	for i, glob := range globs {
-		at := item("policies", i)
+		at := strictyaml.Item("policies", i)
 		found, err := l.glob(glob)
 		switch {
 		case errors.Is(err, path.ErrBadPattern):
-			l.r.at(at, "%s is not a glob; write one such as tenants/*.yaml", l.r.shown(at, glob))
+			l.r.At(at, "%s is not a glob; write one such as tenants/*.yaml", l.r.Shown(at, glob))
 		case err != nil:
-			l.r.at(at, "%s cannot be searched: %v; fix that, or name other folders", l.r.shown(at, glob), l.readable(err))
+			l.r.At(at, "%s cannot be searched: %v; fix that, or name other folders", l.r.Shown(at, glob), l.readable(err))
 		case slices.Contains(found, l.config):
-			l.r.at(at, "%s matches the config file itself; keep policies in a folder of their own", l.r.shown(at, glob))
+			l.r.At(at, "%s matches the config file itself; keep policies in a folder of their own", l.r.Shown(at, glob))
 		case len(found) == 0:
-			l.r.at(at, "%s matches no file; create one, or remove the glob", l.r.shown(at, glob))
+			l.r.At(at, "%s matches no file; create one, or remove the glob", l.r.Shown(at, glob))
 		}
 		for _, name := range found {
 			l.rooted[name] = path.IsAbs(glob)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // RuntimeKeys are the API keys made, and those revoked, while gateways run: what a [KeyFile] holds.
@@ -64,16 +66,16 @@ func (f *KeyFile) List() (RuntimeKeys, error) {
 	case err != nil:
 		return RuntimeKeys{}, fmt.Errorf("keys_file %s: %w", f.path, reason(err))
 	}
-	r := newReport()
+	r := strictyaml.NewReport()
 	keys := readKeys(r, filepath.ToSlash(f.path), data)
-	return keys, r.err()
+	return keys, r.Err()
 }
 
 // Add writes one more key. The error is [ErrKeyTaken] or [ErrKeyRevoked] where the file has its hash, or why the file
 // stays as it was.
 func (f *KeyFile) Add(k RuntimeKey) error {
 	if complaint := checkName(k.Tenant); complaint != "" {
-		return fmt.Errorf("tenant: %s %s", show(k.Tenant), complaint)
+		return fmt.Errorf("tenant: %s %s", strictyaml.Show(k.Tenant), complaint)
 	}
 	if err := CheckKeyName(k.Name); err != nil {
 		return err
@@ -160,7 +162,7 @@ func behindLinks(path string) (string, error) {
 // replaceFile puts data in the place of a file, with its permissions. Whoever reads meanwhile, or after a crash, sees
 // the old or the new. The caller holds the file's lock.
 func replaceFile(path string, data []byte) error {
-	if len(data) > maxFileBytes {
+	if len(data) > strictyaml.MaxBytes {
 		return errKeyFileFull
 	}
 	dir, name := filepath.Split(path)

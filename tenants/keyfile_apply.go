@@ -46,17 +46,17 @@ func (l *loader) readKeys() {
 	if l.keyFile == "" {
 		return
 	}
-	before := len(l.r.problems)
+	before := len(l.r.Problems)
 	l.keys.RuntimeKeys = RuntimeKeys{}
 	data, err := l.readFile(l.keyFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		l.r.add(place{file: l.keys.shown}, "cannot be read: %v; fix it, or name another with keys_file", reason(err))
+		l.r.Add(place{File: l.keys.shown}, "cannot be read: %v; fix it, or name another with keys_file", reason(err))
 	default:
 		l.keys.RuntimeKeys = readKeys(l.r, l.keys.shown, data)
 	}
-	l.keysGood = len(l.r.problems) == before
+	l.keysGood = len(l.r.Problems) == before
 }
 
 // withKeys is the snapshot with the keys of its key file.

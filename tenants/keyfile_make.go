@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // NewKey makes an API key with 192 random bits. label is a part of it, so that people can tell keys apart; see
@@ -43,7 +45,7 @@ func CheckKeyStrength(key string) error {
 // CheckKeyLabel answers what is wrong with a label of a key, or nil.
 func CheckKeyLabel(label string) error {
 	if label == "" || len(label) > maxName || strings.Trim(label, "-0123456789abcdefghijklmnopqrstuvwxyz") != "" {
-		return fmt.Errorf("a key's name has lower-case letters, digits and dashes, not %s", show(label))
+		return fmt.Errorf("a key's name has lower-case letters, digits and dashes, not %s", strictyaml.Show(label))
 	}
 	return nil
 }
@@ -51,7 +53,7 @@ func CheckKeyLabel(label string) error {
 // CheckKeyName answers what is wrong with the name of a key, which may be empty, or nil.
 func CheckKeyName(name string) error {
 	if complaint := checkName(name); name != "" && complaint != "" {
-		return fmt.Errorf("name: %s %s", show(name), complaint)
+		return fmt.Errorf("name: %s %s", strictyaml.Show(name), complaint)
 	}
 	return nil
 }

@@ -4,25 +4,27 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // The shapes of a key file.
 var (
-	keysShape = shape[RuntimeKeys]{fields: []field[RuntimeKeys]{
-		{name: "keys", read: readRuntimeKeys},
-		{name: "revoked", read: readRevokedKeys},
+	keysShape = shape[RuntimeKeys]{Fields: []field[RuntimeKeys]{
+		{Name: "keys", Read: readRuntimeKeys},
+		{Name: "revoked", Read: readRevokedKeys},
 	}}
-	runtimeKeyShape = shape[keyEntry]{fields: []field[keyEntry]{
-		{name: "id", read: func(v value, k *keyEntry) { k.id, _ = v.scalar() }},
-		{name: "tenant", read: func(v value, k *keyEntry) { k.Tenant = v.name() }},
-		{name: "hash", read: func(v value, k *keyEntry) { k.Hash = v.hashInFile() }},
-		{name: "name", read: func(v value, k *keyEntry) { k.Name = v.name() }},
-		{name: "created", read: func(v value, k *keyEntry) { k.Created = v.timeInFile() }},
-		{name: "expires", read: func(v value, k *keyEntry) { k.Expires = v.timeInFile() }},
+	runtimeKeyShape = shape[keyEntry]{Fields: []field[keyEntry]{
+		{Name: "id", Read: func(v value, k *keyEntry) { k.id, _ = v.Scalar() }},
+		{Name: "tenant", Read: func(v value, k *keyEntry) { k.Tenant = readName(v) }},
+		{Name: "hash", Read: func(v value, k *keyEntry) { k.Hash = readHashInFile(v) }},
+		{Name: "name", Read: func(v value, k *keyEntry) { k.Name = readName(v) }},
+		{Name: "created", Read: func(v value, k *keyEntry) { k.Created = readTimeInFile(v) }},
+		{Name: "expires", Read: func(v value, k *keyEntry) { k.Expires = readTimeInFile(v) }},
 	}}
-	revokedKeyShape = shape[RevokedKey]{fields: []field[RevokedKey]{
-		{name: "hash", read: func(v value, k *RevokedKey) { k.Hash = v.hashInFile() }},
-		{name: "at", read: func(v value, k *RevokedKey) { k.At = v.timeInFile() }},
+	revokedKeyShape = shape[RevokedKey]{Fields: []field[RevokedKey]{
+		{Name: "hash", Read: func(v value, k *RevokedKey) { k.Hash = readHashInFile(v) }},
+		{Name: "at", Read: func(v value, k *RevokedKey) { k.At = readTimeInFile(v) }},
 	}}
 )
 
@@ -35,14 +37,14 @@ type keyEntry struct {
 // readKeys reads what a key file holds.
 func readKeys(r *report, name string, data []byte) RuntimeKeys {
 	var keys RuntimeKeys
-	if doc := parse(r, name, data, nil); doc != nil {
-		read(rootOf(r, doc), keysShape, &keys)
+	if doc := strictyaml.Parse(r, strictyaml.File{Name: name, Data: data, Expand: refuseVariables}); doc != nil {
+		keysShape.Read(strictyaml.Root(r, doc), &keys)
 	}
 	return keys
 }
 
 func readRuntimeKeys(v value, keys *RuntimeKeys) {
-	list, _ := v.items()
+	list, _ := v.Items()
 	seen := make(map[KeyHash]bool, len(list))
 	for _, it := range list {
 		var k keyEntry
@@ -50,10 +52,10 @@ func readRuntimeKeys(v value, keys *RuntimeKeys) {
 			continue
 		}
 		if k.id != k.Hash.ID() {
-			it.problem("id (not shown) is not that of its hash, %s; write that, or the right hash", k.Hash.ID())
+			it.Problem("id (not shown) is not that of its hash, %s; write that, or the right hash", k.Hash.ID())
 		}
 		if seen[k.Hash] {
-			it.problem("%s is there twice; remove one", k.Hash.ID())
+			it.Problem("%s is there twice; remove one", k.Hash.ID())
 		}
 		seen[k.Hash] = true
 		keys.Keys = append(keys.Keys, k.RuntimeKey)
@@ -61,7 +63,7 @@ func readRuntimeKeys(v value, keys *RuntimeKeys) {
 }
 
 func readRevokedKeys(v value, keys *RuntimeKeys) {
-	list, _ := v.items()
+	list, _ := v.Items()
 	seen := make(map[KeyHash]bool, len(list))
 	for _, it := range list {
 		var k RevokedKey
@@ -69,7 +71,7 @@ func readRevokedKeys(v value, keys *RuntimeKeys) {
 			continue
 		}
 		if seen[k.Hash] {
-			it.problem("%s is there twice; remove one", k.Hash.ID())
+			it.Problem("%s is there twice; remove one", k.Hash.ID())
 		}
 		seen[k.Hash] = true
 		keys.Revoked = append(keys.Revoked, k)
@@ -78,41 +80,41 @@ func readRevokedKeys(v value, keys *RuntimeKeys) {
 
 // readEntry reads one entry of a list, and answers whether it is well written and has all that it needs.
 func readEntry[T any](v value, s shape[T], into *T, needs ...string) bool {
-	before := len(v.r.problems)
-	list, ok := v.pairs()
+	before := len(v.Report.Problems)
+	list, ok := v.Pairs()
 	if !ok {
 		return false
 	}
-	readPairs(list, s, into)
+	s.ReadPairs(list, into)
 	for _, key := range needs {
-		if !has(list, key) {
-			v.problem("has no %s; it was not written by llmgov, so write one or remove the entry", key)
+		if !strictyaml.Has(list, key) {
+			v.Problem("has no %s; it was not written by llmgov, so write one or remove the entry", key)
 		}
 	}
-	return len(v.r.problems) == before
+	return len(v.Report.Problems) == before
 }
 
 // hashInFile reads the hash of a key. What stands there by mistake may be a key itself, so no message shows it.
-func (v value) hashInFile() KeyHash {
-	text, ok := v.scalar()
+func readHashInFile(v value) KeyHash {
+	text, ok := v.Scalar()
 	if !ok {
 		return KeyHash{}
 	}
 	h, ok := ParseKeyHash(text)
 	if !ok {
-		v.problem("value (not shown) is not sha256: and 64 lower-case hexadecimal digits")
+		v.Problem("value (not shown) is not sha256: and 64 lower-case hexadecimal digits")
 	}
 	return h
 }
 
-func (v value) timeInFile() time.Time {
-	text, ok := v.scalar()
+func readTimeInFile(v value) time.Time {
+	text, ok := v.Scalar()
 	if !ok {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || !writable(at) {
-		v.problem("%s is not a time; write one such as 2027-01-31T00:00:00Z", show(text))
+		v.Problem("%s is not a time; write one such as 2027-01-31T00:00:00Z", strictyaml.Show(text))
 	}
 	return at.UTC()
 }

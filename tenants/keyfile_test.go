@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/strictyaml"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -141,10 +143,10 @@ func TestKeyFile_Encode(t *testing.T) {
 		for i := range rapid.IntRange(0, 2).Draw(t, "revoked") {
 			want.Revoked = append(want.Revoked, RevokedKey{HashKey(fmt.Sprint(-i)), instant.Draw(t, "at")})
 		}
-		r := newReport()
+		r := strictyaml.NewReport()
 		got := readKeys(r, "keys.yaml", encodeKeys(want))
-		if diff := cmp.Diff(want, got); r.err() != nil || diff != "" {
-			t.Fatalf("%v (-want +got):\n%s\n%s", r.err(), diff, encodeKeys(want))
+		if diff := cmp.Diff(want, got); r.Err() != nil || diff != "" {
+			t.Fatalf("%v (-want +got):\n%s\n%s", r.Err(), diff, encodeKeys(want))
 		}
 	})
 }
@@ -237,7 +239,7 @@ func TestKeyFile_Full(t *testing.T) {
 	if err := os.WriteFile(path, []byte("keys: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(path, make([]byte, maxFileBytes+1)); !errors.Is(err, errKeyFileFull) {
+	if err := replaceFile(path, make([]byte, strictyaml.MaxBytes+1)); !errors.Is(err, errKeyFileFull) {
 		t.Errorf("got %v", err)
 	}
 	if got, err := NewKeyFile(path).List(); err != nil || len(got.Keys) != 0 {
@@ -355,15 +357,15 @@ func FuzzKeyFile(f *testing.F) {
 		f.Add(sections["llmgov.keys.yaml"])
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r := newReport()
+		r := strictyaml.NewReport()
 		first := readKeys(r, "keys.yaml", []byte(text))
-		if err := r.err(); err != nil {
+		if err := r.Err(); err != nil {
 			checkProblems(t, nil, err)
 			return
 		}
 		written := encodeKeys(first)
 		again := readKeys(r, "keys.yaml", written)
-		if err := r.err(); err != nil || string(encodeKeys(again)) != string(written) {
+		if err := r.Err(); err != nil || string(encodeKeys(again)) != string(written) {
 			t.Fatalf("%v\n%s\nread again as\n%s", err, written, encodeKeys(again))
 		}
 	})

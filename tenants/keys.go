@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // KeyHash is the SHA-256 of an API key as a client sends it. Only hashes are kept, in files and in memory.
@@ -56,67 +56,67 @@ func ParseKeyHash(text string) (KeyHash, bool) {
 
 // keyShape is a key that is written as a mapping.
 var keyShape = shape[Key]{
-	fields: []field[Key]{
+	Fields: []field[Key]{
 		{
-			name: "hash", about: "The hash of the key, as llmgov keys new prints it.", kind: hashKind,
-			read: func(v value, k *Key) { k.Hash = v.keyHash() },
+			Name: "hash", About: "The hash of the key, as llmgov keys new prints it.", Kind: hashKind,
+			Read: func(v value, k *Key) { k.Hash = readKeyHash(v) },
 		},
 		{
-			name: "name", about: "What the key is for. No two of a tenant have one name.", kind: nameKind,
-			read: func(v value, k *Key) { k.Name = v.name() },
+			Name: "name", About: "What the key is for. No two of a tenant have one name.", Kind: nameKind,
+			Read: func(v value, k *Key) { k.Name = readName(v) },
 		},
 		{
-			name: "expires", about: "The last day on which it is good, in the config's timezone, or the instant at which it ends.",
-			kind: stringKind(`^2[0-9]{3}-[0-9]{2}-[0-9]{2}(T.*)?$`),
-			read: func(value, *Key) {}, // read by key, which knows the zone
+			Name: "expires", About: "The last day on which it is good, in the config's timezone, or the instant at which it ends.",
+			Kind: strictyaml.StringKind(`^2[0-9]{3}-[0-9]{2}-[0-9]{2}(T.*)?$`),
+			Read: func(value, *Key) {}, // read by key, which knows the zone
 		},
 	},
-	also: schema{"required": []any{"hash"}},
+	Also: schema{"required": []any{"hash"}},
 }
 
-func hashKind() schema { return textKind(`^sha256:[0-9a-f]{64}$`)() }
+func hashKind() schema { return strictyaml.TextKind(`^sha256:[0-9a-f]{64}$`)() }
 
 // keyKind is a hash alone, or the mapping.
 func keyKind() schema {
 	s := hashKind()
-	s["anyOf"] = append(s["anyOf"].([]any), keyShape.schema(nil))
+	s["anyOf"] = append(s["anyOf"].([]any), keyShape.Schema(nil))
 	return s
 }
 
 // keys reads a tenant's keys. What was refused, an entry or the whole list, reads as the zero hash.
-func (v value) keys(zone *time.Location) []Key {
-	list, ok := v.items()
+func readKeyList(v value, zone *time.Location) []Key {
+	list, ok := v.Items()
 	if !ok {
 		return []Key{{}}
 	}
 	list = atMost(v, list, maxEntries)
 	keys := make([]Key, len(list)) // none, where they are made at run time
 	for i, it := range list {
-		keys[i] = it.key(zone)
+		keys[i] = readKey(it, zone)
 	}
 	return keys
 }
 
-func (v value) key(zone *time.Location) Key {
-	if v.node.Kind != yaml.MappingNode {
-		return Key{Hash: v.keyHash()}
+func readKey(v value, zone *time.Location) Key {
+	if !v.IsMapping() {
+		return Key{Hash: readKeyHash(v)}
 	}
 	var k Key
-	list, ok := v.pairs()
-	if ok && readPairs(list, keyShape, &k) && !has(list, "hash") {
-		v.problem("has no hash; write hash: sha256:…, made with llmgov keys new")
+	list, ok := v.Pairs()
+	if ok && keyShape.ReadPairs(list, &k) && !strictyaml.Has(list, "hash") {
+		v.Problem("has no hash; write hash: sha256:…, made with llmgov keys new")
 	}
 	for _, p := range list {
-		if p.key == "expires" {
-			k.Expires = p.expiry(zone)
+		if p.Key == "expires" {
+			k.Expires = readExpiry(p.Value, zone)
 		}
 	}
 	return k
 }
 
 // keyHash reads the hash of a key. What stands there by mistake may be a key itself, so no message shows it.
-func (v value) keyHash() KeyHash {
-	text, ok := v.scalar()
+func readKeyHash(v value) KeyHash {
+	text, ok := v.Scalar()
 	if !ok {
 		return KeyHash{}
 	}
@@ -125,11 +125,11 @@ func (v value) keyHash() KeyHash {
 		return h
 	}
 	if strings.HasPrefix(strings.ToLower(text), keyPrefix) {
-		v.problem("a key of %d characters is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash",
+		v.Problem("a key of %d characters is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash",
 			len(text))
 		return KeyHash{}
 	}
-	v.problem("value (not shown) is not a key's hash; write sha256:… as printed by llmgov keys hash")
+	v.Problem("value (not shown) is not a key's hash; write sha256:… as printed by llmgov keys hash")
 	return KeyHash{}
 }
 
@@ -137,8 +137,8 @@ func (v value) keyHash() KeyHash {
 const firstYear, lastYear = 2000, 2999
 
 // expiry reads when a key ends: an instant, or a day, at whose end it does.
-func (v value) expiry(zone *time.Location) time.Time {
-	text, ok := v.scalar()
+func readExpiry(v value, zone *time.Location) time.Time {
+	text, ok := v.Scalar()
 	if !ok {
 		return time.Time{}
 	}
@@ -148,10 +148,10 @@ func (v value) expiry(zone *time.Location) time.Time {
 	}
 	switch {
 	case err != nil:
-		v.problem("%s is not a date; write a day such as 2027-01-31, or an instant such as 2027-01-31T18:00:00Z", v.say(text))
+		v.Problem("%s is not a date; write a day such as 2027-01-31, or an instant such as 2027-01-31T18:00:00Z", v.Say(text))
 		return time.Time{}
 	case !goodExpiry(at):
-		v.problem("%s is out of range; write a year from %d to %d", v.say(text), firstYear, lastYear)
+		v.Problem("%s is out of range; write a year from %d to %d", v.Say(text), firstYear, lastYear)
 		return time.Time{}
 	}
 	if len(text) == len(time.DateOnly) {
@@ -174,9 +174,9 @@ func goodExpiry(at time.Time) bool { return at.Year() >= firstYear && at.Year() 
 
 // keys checks that somebody can call as t, and that nobody else has its keys. owners maps a key to who has it first.
 func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
-	_, keyed := c.r.places[child(path, "keys")]
-	if _, written := c.r.places[child(path, "teams")]; len(t.Keys) == 0 && !c.parent[t.Index] && !written && !keyed {
-		c.r.at(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or keys: [] if they are made at run time")
+	_, keyed := c.r.Places[strictyaml.Child(path, "keys")]
+	if _, written := c.r.Places[strictyaml.Child(path, "teams")]; len(t.Keys) == 0 && !c.parent[t.Index] && !written && !keyed {
+		c.r.At(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or keys: [] if they are made at run time")
 	}
 	for i, key := range t.Keys {
 		c.keyName(t, path, i)
@@ -189,13 +189,13 @@ func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
 			continue
 		}
 		owner := &c.tenants[first.tenant]
-		where := c.r.place(item(child(owner.path(), "keys"), slices.IndexFunc(owner.Keys, func(k Key) bool { return k.Hash == key.Hash }))).or("its list")
-		at := item(child(path, "keys"), i)
+		where := c.r.Place(strictyaml.Item(strictyaml.Child(owner.path(), "keys"), slices.IndexFunc(owner.Keys, func(k Key) bool { return k.Hash == key.Hash }))).Or("its list")
+		at := strictyaml.Item(strictyaml.Child(path, "keys"), i)
 		if owner == t {
-			c.r.at(at, "%s… is listed twice; the other is at %s, remove one", key.Hash.String()[:15], where)
+			c.r.At(at, "%s… is listed twice; the other is at %s, remove one", key.Hash.String()[:15], where)
 			continue
 		}
-		c.r.at(at, "%s… is also a key of tenant %s at %s; give each its own", key.Hash.String()[:15], show(owner.Name), where)
+		c.r.At(at, "%s… is also a key of tenant %s at %s; give each its own", key.Hash.String()[:15], strictyaml.Show(owner.Name), where)
 	}
 }
 
@@ -205,9 +205,9 @@ func (c *compiler) keyName(t *Tenant, path string, i int) {
 	if name == "" || name == unreadable {
 		return
 	}
-	list := child(path, "keys")
+	list := strictyaml.Child(path, "keys")
 	if first := slices.IndexFunc(t.Keys[:i], func(k Key) bool { return k.Name == name }); first >= 0 {
-		c.r.at(child(item(list, i), "name"), "%s also names the key at %s; give each its own",
-			show(name), c.r.place(item(list, first)).or("an earlier place of the list"))
+		c.r.At(strictyaml.Child(strictyaml.Item(list, i), "name"), "%s also names the key at %s; give each its own",
+			strictyaml.Show(name), c.r.Place(strictyaml.Item(list, first)).Or("an earlier place of the list"))
 	}
 }

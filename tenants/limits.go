@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Limit is one thing that decides about calls, as a person reads it.
@@ -34,17 +36,17 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 		s.axis(&l, t, a.key, a.of)
 	}
 	for _, a := range poolAxes {
-		s.axis(&l, t, child(child("pools", p.Name), a.key), func(t *Tenant) int64 { return a.of(t.limitsIn(p)) })
+		s.axis(&l, t, strictyaml.Child(strictyaml.Child("pools", p.Name), a.key), func(t *Tenant) int64 { return a.of(t.limitsIn(p)) })
 	}
 	l.amount("max_output_tokens", t.MaxOutputTokens)
-	l.text("max_wait", spellDuration(t.MaxWait))
+	l.text("max_wait", strictyaml.SpellDuration(t.MaxWait))
 	priority := "interactive"
 	if t.Background {
 		priority = "background"
 	}
 	l.text("priority", priority)
 	if t.Credit > 0 {
-		l.text("credit", spellDuration(t.Credit))
+		l.text("credit", strictyaml.SpellDuration(t.Credit))
 	}
 	if t.Shadow {
 		l.text("shadow", "true")
@@ -93,7 +95,7 @@ func (s *Snapshot) axis(l *lister, t *Tenant, key string, of func(*Tenant) int64
 		}
 	}
 	if who != nil {
-		l.list = append(l.list, Limit{Key: spell(key), Value: number(own), From: s.Origin(who, key), Of: who.Name})
+		l.list = append(l.list, Limit{Key: strictyaml.Spell(key), Value: number(own), From: s.Origin(who, key), Of: who.Name})
 	}
 }
 
@@ -145,19 +147,19 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	l.amount("rpm", p.RPM)
 	l.amount("concurrency", p.Concurrency)
 	if p.Adaptive != "" {
-		l.add("adaptive", string(p.Adaptive), s.PoolOrigin(p, child("concurrency", "adaptive")))
-		l.add("min", number(p.MinConcurrency), s.PoolOrigin(p, child("concurrency", "min")))
+		l.add("adaptive", string(p.Adaptive), s.PoolOrigin(p, strictyaml.Child("concurrency", "adaptive")))
+		l.add("min", number(p.MinConcurrency), s.PoolOrigin(p, strictyaml.Child("concurrency", "min")))
 	}
 	if p.InteractiveReserve > 0 {
 		l.add("interactive_reserve", number(p.InteractiveReserve),
-			s.PoolOrigin(p, child("concurrency", "interactive_reserve")))
+			s.PoolOrigin(p, strictyaml.Child("concurrency", "interactive_reserve")))
 	}
 	l.decimal("headroom", "headroom", p.HeadroomPPM, 6)
 	l.text("accounting", string(p.Accounting))
 	if p.TenantLimits != LimitsLeased {
 		l.text("tenant_limits", string(p.TenantLimits))
 	}
-	l.budgets(p.Budgets, func(i int) string { return s.PoolOrigin(p, item("budgets", i)) })
+	l.budgets(p.Budgets, func(i int) string { return s.PoolOrigin(p, strictyaml.Item("budgets", i)) })
 	return l.list
 }
 
@@ -182,12 +184,12 @@ func (l *lister) add(key string, val any, from string) {
 // amount adds a limit that 0 turns off.
 func (l *lister) amount(key string, n int64) {
 	if n > 0 {
-		l.add(spell(key), number(n), l.from(key))
+		l.add(strictyaml.Spell(key), number(n), l.from(key))
 	}
 }
 
 func (l *lister) decimal(name, key string, n int64, places int) {
-	l.add(name, json.Number(spellDecimal(n, places)), l.from(key))
+	l.add(name, json.Number(strictyaml.SpellDecimal(n, places)), l.from(key))
 }
 
 func (l *lister) text(key, val string) { l.add(key, val, l.from(key)) }
@@ -204,7 +206,7 @@ func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) 
 func (b Budget) String() string {
 	amount := strconv.FormatInt(b.Limit, 10)
 	if b.Unit == MicroUSD {
-		amount = spellDecimal(b.Limit, 6)
+		amount = strictyaml.SpellDecimal(b.Limit, 6)
 	}
 	return amount + " " + string(b.Unit) + " per " + string(b.Per)
 }

@@ -1,6 +1,10 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
 
 // LimitsMode is how gateways that share a store keep tenants' own limits together, of the calls to one pool. The zero
 // value is LimitsLeased.
@@ -19,18 +23,18 @@ const (
 var limitsModes = []string{string(LimitsLeased), string(LimitsCachedDeny), string(LimitsStrict)}
 
 var tenantLimitsField = field[Pool]{
-	name: "tenant_limits", about: "How gateways that share a store keep tenants' own limits together: leased has each hold a part of them, and ask for more before it is used up; strict asks the store for each call; cached_deny as well, but not again before there may be room.",
-	kind: wordKind(limitsModes...), read: func(v value, p *Pool) { p.TenantLimits = v.limitsMode() },
-	start: func(*Pool) any { return string(LimitsLeased) },
+	Name: "tenant_limits", About: "How gateways that share a store keep tenants' own limits together: leased has each hold a part of them, and ask for more before it is used up; strict asks the store for each call; cached_deny as well, but not again before there may be room.",
+	Kind: strictyaml.WordKind(limitsModes...), Read: func(v value, p *Pool) { p.TenantLimits = readLimitsMode(v) },
+	Start: func(*Pool) any { return string(LimitsLeased) },
 }
 
-func (v value) limitsMode() LimitsMode {
-	text, ok := v.scalar()
+func readLimitsMode(v value) LimitsMode {
+	text, ok := v.Scalar()
 	if !ok {
 		return LimitsLeased
 	}
 	if complaint := LimitsMode(text).complain(); complaint != "" {
-		v.problem("%s %s", v.say(text), complaint)
+		v.Problem("%s %s", v.Say(text), complaint)
 		return LimitsLeased
 	}
 	return LimitsMode(text)
@@ -41,5 +45,5 @@ func (m LimitsMode) complain() string {
 	if slices.Contains(limitsModes, string(m)) {
 		return ""
 	}
-	return "is not a way to keep limits together; " + adviseWord(string(m), limitsModes)
+	return "is not a way to keep limits together; " + strictyaml.AdviseWord(string(m), limitsModes)
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Load reads the config file at name and the policy files it names. The error is [Problems], or says why the config
@@ -72,7 +74,6 @@ type loader struct {
 	sums   map[string]sum    // what was read
 	seen   map[string]seenFile
 	clock  func() time.Time // the wall's, as that of file systems
-	env    map[string]string
 	r      *report
 
 	policySize volume // of the policy files that were read so far
@@ -85,7 +86,8 @@ type loader struct {
 
 // begin makes the loader forget what it has seen.
 func (l *loader) begin() {
-	l.r, l.env, l.rooted = newReport(), environment(l.opt.Env), map[string]bool{}
+	l.r = strictyaml.NewReport()
+	l.rooted = map[string]bool{}
 	l.globs = nil
 	l.sums = map[string]sum{}
 	l.policySize = volume{}
@@ -99,19 +101,19 @@ func (l *loader) begin() {
 
 func load(l *loader) (*Snapshot, error) {
 	l.begin()
-	l.r.places[""] = place{l.shown, 1, 1}
+	l.r.Places[""] = place{File: l.shown, Line: 1, Col: 1}
 	data, err := l.readFile(l.config)
 	if err != nil {
 		l.readKeys()
 		return nil, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, reason(err))
 	}
-	doc := parse(l.r, l.shown, data, l.env)
+	doc := strictyaml.Parse(l.r, strictyaml.File{Name: l.shown, Data: data, Expand: strictyaml.Expander(l.opt.Env)})
 	if doc == nil {
 		l.readKeys()
-		return nil, l.r.err()
+		return nil, l.r.Err()
 	}
 	file := configFile{settings: map[string]any{}}
-	read(rootOf(l.r, doc), configShape, &file)
+	configShape.Read(strictyaml.Root(l.r, doc), &file)
 	base := DefaultConfig()
 	base.Upstreams = file.upstreams
 	base.Pools = file.pools
@@ -138,7 +140,7 @@ func (l *loader) policies(cfg *Config) []Tenant {
 			p.partial = true
 			continue
 		}
-		p.readFile(rootOf(l.r, doc))
+		p.readFile(strictyaml.Root(l.r, doc))
 	}
 	return p.readTenants()
 }
@@ -148,7 +150,7 @@ func (l *loader) files(globs []string) []string {
 	l.globs = globs
 	names := l.expandGlobs(globs)
 	if len(names) > maxPolicyFiles {
-		l.r.at("policies", "there are %d policy files, more than the %d that are supported; put several tenants into one", len(names), maxPolicyFiles)
+		l.r.At("policies", "there are %d policy files, more than the %d that are supported; put several tenants into one", len(names), maxPolicyFiles)
 		names = names[:maxPolicyFiles]
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.more)) {
@@ -162,37 +164,47 @@ func (l *loader) files(globs []string) []string {
 // policyFile reads one policy file, or remembers what it read before.
 func (l *loader) policyFile(name string) *document {
 	shown := l.show(name)
-	if old, same := l.same(name); same && old.doc != nil && old.doc.name == shown {
+	if old, same := l.same(name); same && old.doc != nil && old.doc.Name == shown {
 		l.sums[name] = old.sum
-		return l.counted(old.doc)
+		return l.counted(old)
 	}
 	data, err := l.readFile(name)
 	if err != nil {
-		l.r.add(place{file: shown}, "cannot be read: %v; fix or remove it", reason(err))
+		l.r.Add(place{File: shown}, "cannot be read: %v; fix or remove it", reason(err))
 		return nil
 	}
-	if old := l.seen[name]; old.doc != nil && old.doc.name == shown {
-		return l.counted(old.doc)
+	if old := l.seen[name]; old.doc != nil && old.doc.Name == shown {
+		return l.counted(old)
 	}
 	if !l.policySize.add(l.r, shown, volumeOf(data)) {
 		return nil
 	}
-	before := len(l.r.problems)
-	doc := parse(l.r, shown, data, nil)
-	if len(l.r.problems) == before {
+	before := len(l.r.Problems)
+	doc := strictyaml.Parse(l.r, strictyaml.File{Name: shown, Data: data, Expand: refuseVariables})
+	if len(l.r.Problems) == before {
 		file := l.seen[name]
 		file.doc = doc
+		file.size = volumeOf(data)
 		l.seen[name] = file
 	}
 	return doc
 }
 
 // counted is a policy file that was parsed before, or nil if it is too much beside the others.
-func (l *loader) counted(doc *document) *document {
-	if !l.policySize.add(l.r, doc.name, doc.size) {
+func (l *loader) counted(file seenFile) *document {
+	if !l.policySize.add(l.r, file.doc.Name, file.size) {
 		return nil
 	}
-	return doc
+	return file.doc
+}
+
+// refuseVariables reports ${ in a file that is read as written. The authors of such files, unlike those of the config,
+// must not read the gateway's environment; and a text that would mean its variable elsewhere must not pass as itself.
+func refuseVariables(text string) (string, error) {
+	if strings.Contains(text, "${") {
+		return "", fmt.Errorf("%s: variables are expanded only in the config file; write the value itself", strictyaml.Show(text))
+	}
+	return text, nil
 }
 
 // readFile reads at most one byte more than a file may have, for parse to refuse, and notes what it saw.
@@ -236,7 +248,7 @@ func readLimited(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
 	if info.IsDir() {
 		return nil, nil, errors.New("it is a directory")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, strictyaml.MaxBytes+1))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 	_ "time/tzdata" // the test's zones, wherever it runs
 
+	"github.com/llmgov/llmgov/internal/strictyaml"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -212,31 +214,6 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	}
 }
 
-func TestExpand(t *testing.T) {
-	env := map[string]string{"A": "x", "EMPTY": "", "REF": "${A}"}
-	for _, c := range []struct{ text, want, fails string }{
-		{text: "plain", want: "plain"},
-		{text: "${A}-${A}", want: "x-x"},
-		{text: "${REF}", want: "${A}"}, // not expanded again
-		{text: "${NO:-d:-e}", want: "d:-e"},
-		{text: "${NO:-}", want: ""},
-		{text: "${EMPTY}", want: ""},
-		{text: "${EMPTY:-d}", want: "d"},
-		{text: "$$${A}$$", want: "$x$"},
-		{text: "$${A}", want: "${A}"},
-		{text: "$A $ ${A}$", want: "$A $ x$"},
-		{text: "${NO}", fails: "NO is not set"},
-		{text: "${A", fails: "without }"},
-		{text: "${A:d}", fails: "not the name"},
-		{text: "${NO:-${A}}", fails: "inside the default"},
-	} {
-		got, err := expand(c.text, env)
-		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
-			t.Errorf("expand(%q) = %q, %v; want %q, error %q", c.text, got, err, c.want, c.fails)
-		}
-	}
-}
-
 // TestLoad_Disk checks the names that messages give files, for each way to name the config.
 func TestLoad_Disk(t *testing.T) {
 	dir := t.TempDir()
@@ -288,7 +265,7 @@ func TestLoad_FileLimits(t *testing.T) {
 		_, err := LoadFS(fsys, "llmgov.yaml", Options{})
 		return err
 	}
-	large := []byte(goodPolicy + strings.Repeat("#\n", maxFileBytes/2))
+	large := []byte(goodPolicy + strings.Repeat("#\n", strictyaml.MaxBytes/2))
 	if err := loadPolicy(&fstest.MapFile{Data: large}); err == nil || !strings.Contains(err.Error(), "file is larger than the 4 MiB that a policy file may have") {
 		t.Errorf("file over 4 MiB: %v", err)
 	}

@@ -1,6 +1,10 @@
 package tenants
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
 
 // LoadAdmin reads of a config file only where its gateway's admin side is. Whatever else is wrong in the files is left
 // to [Load]: a gateway goes on with its last good policy while they are being mended, and wants to be watched just then.
@@ -14,19 +18,19 @@ func LoadAdmin(name string, opt Options) (Admin, error) {
 	if err != nil {
 		return Admin{}, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, reason(err))
 	}
-	doc := parse(l.r, l.shown, data, l.env)
+	doc := strictyaml.Parse(l.r, strictyaml.File{Name: l.shown, Data: data, Expand: strictyaml.Expander(opt.Env)})
 	if doc == nil {
-		return Admin{}, l.r.err()
+		return Admin{}, l.r.Err()
 	}
 	file := configFile{settings: map[string]any{}}
-	read(rootOf(l.r, doc), configShape, &file)
-	for _, path := range []string{child("admin", "listen"), child("admin", "token")} {
-		_, written := l.r.places[path]
-		if _, understood := file.settings[path]; l.r.refused["admin"] || written && !understood {
-			return Admin{}, l.r.err()
+	configShape.Read(strictyaml.Root(l.r, doc), &file)
+	for _, path := range []string{strictyaml.Child("admin", "listen"), strictyaml.Child("admin", "token")} {
+		_, written := l.r.Places[path]
+		if _, understood := file.settings[path]; l.r.Refused["admin"] || written && !understood {
+			return Admin{}, l.r.Err()
 		}
 	}
-	r := newReport()
+	r := strictyaml.NewReport()
 	cfg := layer(r, DefaultConfig(), file.settings, opt)
-	return cfg.Admin, r.err()
+	return cfg.Admin, r.Err()
 }

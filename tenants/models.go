@@ -83,15 +83,15 @@ func plain(pattern string) string {
 }
 
 // modelList reads a list of patterns; an entry that is none reads as "".
-func (v value) modelList() []string { return atMost(v, v.texts(value.pattern), maxEntries) }
+func readModelList(v value) []string { return atMost(v, v.Texts(readPattern), maxEntries) }
 
-func (v value) pattern() string {
-	text, ok := v.scalar()
+func readPattern(v value) string {
+	text, ok := v.Scalar()
 	if !ok {
 		return ""
 	}
 	if complaint := checkPattern(text); complaint != "" {
-		v.problem("%s %s", v.say(text), complaint)
+		v.Problem("%s %s", v.Say(text), complaint)
 		return ""
 	}
 	return plain(text)

@@ -3,6 +3,8 @@ package tenants
 import (
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // origins remembers where the values of tiers, tenants and pools are written: what [Snapshot.Origin] answers from. It
@@ -13,13 +15,13 @@ type origins map[string]place
 func newOrigins(places map[string]place) origins {
 	o := origins{}
 	for path, at := range places {
-		kind, rest, _ := strings.Cut(path, pathSep)
+		kind, rest, _ := strings.Cut(path, strictyaml.PathSep)
 		if kind != "tiers" && kind != "tenants" && kind != "pools" {
 			continue
 		}
-		_, key, ok := strings.Cut(rest, pathSep)
-		for ok && strings.HasPrefix(key, "teams"+pathSep) {
-			_, key, ok = strings.Cut(key[len("teams"+pathSep):], pathSep)
+		_, key, ok := strings.Cut(rest, strictyaml.PathSep)
+		for ok && strings.HasPrefix(key, "teams"+strictyaml.PathSep) {
+			_, key, ok = strings.Cut(key[len("teams"+strictyaml.PathSep):], strictyaml.PathSep)
 		}
 		if ok && decides(key) {
 			o[path] = at
@@ -31,15 +33,15 @@ func newOrigins(places map[string]place) origins {
 // decides reports whether a path below a tier, a tenant or a pool is that of a value which decides about calls: a key,
 // or an entry of one of these.
 func decides(path string) bool {
-	key, rest, deeper := strings.Cut(path, pathSep)
+	key, rest, deeper := strings.Cut(path, strictyaml.PathSep)
 	if !deeper {
 		return true
 	}
 	switch key {
 	case "budgets", "concurrency":
-		return !strings.Contains(rest, pathSep)
+		return !strings.Contains(rest, strictyaml.PathSep)
 	case "pools":
-		return strings.Count(rest, pathSep) == 1
+		return strings.Count(rest, strictyaml.PathSep) == 1
 	}
 	return false
 }
@@ -71,14 +73,14 @@ func (s *Snapshot) Origin(t *Tenant, key string) string {
 
 // PoolOrigin is where p has its value of a key from, file:line:col; "" as in [Snapshot.Origin].
 func (s *Snapshot) PoolOrigin(p *Pool, key string) string {
-	return s.origins.first(child(child("pools", p.Name), key))
+	return s.origins.first(strictyaml.Child(strictyaml.Child("pools", p.Name), key))
 }
 
 // budgetOrigin is where the i-th budget of t is written. All budgets are of one list: the tenant's, else the tier's.
 func (s *Snapshot) budgetOrigin(t *Tenant, i int) string {
 	for _, path := range t.paths("budgets") {
 		if _, written := s.origins[path]; written {
-			return s.origins.first(item(path, i))
+			return s.origins.first(strictyaml.Item(path, i))
 		}
 	}
 	return ""
@@ -89,18 +91,18 @@ var inherited = []string{"models", "routes", "default_pool", "max_wait", "priori
 
 // paths are where a value of t may be written, the one that wins first.
 func (t *Tenant) paths(key string) []string {
-	list := []string{child(t.path(), key)}
+	list := []string{strictyaml.Child(t.path(), key)}
 	if t.Parent >= 0 {
 		if !slices.Contains(inherited, key) {
 			return list
 		}
-		for path := t.path(); strings.Count(path, pathSep) > 1; {
-			path = path[:strings.LastIndex(path, pathSep+"teams"+pathSep)]
-			list = append(list, child(path, key))
+		for path := t.path(); strings.Count(path, strictyaml.PathSep) > 1; {
+			path = path[:strings.LastIndex(path, strictyaml.PathSep+"teams"+strictyaml.PathSep)]
+			list = append(list, strictyaml.Child(path, key))
 		}
 	}
 	if t.Tier != "" {
-		list = append(list, child(child("tiers", t.Tier), key))
+		list = append(list, strictyaml.Child(strictyaml.Child("tiers", t.Tier), key))
 	}
 	return list
 }
@@ -108,7 +110,7 @@ func (t *Tenant) paths(key string) []string {
 // path is where files define t.
 func (t *Tenant) path() string {
 	if t.Parent < 0 {
-		return child("tenants", t.Name)
+		return strictyaml.Child("tenants", t.Name)
 	}
-	return child("tenants", strings.ReplaceAll(t.Name, teamSep, pathSep+"teams"+pathSep))
+	return strictyaml.Child("tenants", strings.ReplaceAll(t.Name, teamSep, strictyaml.PathSep+"teams"+strictyaml.PathSep))
 }

@@ -3,6 +3,9 @@ package tenants
 import (
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
@@ -11,6 +14,12 @@ import (
 
 // envPrefix begins every variable that is a setting.
 const envPrefix = "LLMGOV_"
+
+// OfFlag reports whether it is a flag that is wrong, and no file.
+func OfFlag(p Problem) bool { return strings.HasPrefix(p.File, flagPlace) }
+
+// flagPlace begins the place of what a flag says.
+const flagPlace = "flag "
 
 // Options are the layers above the files.
 type Options struct {
@@ -27,9 +36,9 @@ type Options struct {
 
 // Overlay is cfg with the environment and the flags of opt laid over it. The error is [Problems].
 func Overlay(cfg Config, opt Options) (Config, error) {
-	r := newReport()
+	r := strictyaml.NewReport()
 	out := layer(r, cfg, nil, opt)
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return Config{}, err
 	}
 	return out, nil
@@ -42,17 +51,17 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 	for _, s := range settings {
 		defaults[s.path()] = s.get(&base)
 	}
-	k := koanf.New(pathSep)
-	must(k.Load(confmap.Provider(defaults, pathSep), nil))
-	must(k.Load(confmap.Provider(file, pathSep), nil))
+	k := koanf.New(strictyaml.PathSep)
+	must(k.Load(confmap.Provider(defaults, strictyaml.PathSep), nil))
+	must(k.Load(confmap.Provider(file, strictyaml.PathSep), nil))
 	must(k.Load(environ(r, opt.Env), nil))
-	must(k.Load(confmap.Provider(flags(r, opt.Flags), pathSep), nil))
+	must(k.Load(confmap.Provider(flags(r, opt.Flags), strictyaml.PathSep), nil))
 
 	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices}
 	must(k.Unmarshal("", &merged))
 	if merged.Store != base.Store && opt.Store != nil {
 		if err := opt.Store(merged.Store); err != nil {
-			r.at("store", "%v", err)
+			r.At("store", "%v", err)
 		}
 	}
 	return merged
@@ -64,7 +73,7 @@ func environ(r *report, list []string) koanf.Provider {
 	for _, s := range settings {
 		byName[s.env()] = s
 	}
-	return env.Provider(pathSep, env.Opt{
+	return env.Provider(strictyaml.PathSep, env.Opt{
 		Prefix:      envPrefix,
 		EnvironFunc: func() []string { return list },
 		TransformFunc: func(name, text string) (string, any) {
@@ -72,7 +81,7 @@ func environ(r *report, list []string) koanf.Provider {
 			if !known {
 				return "", nil
 			}
-			return s.over(r, place{file: "environment " + name}, text)
+			return s.over(r, place{File: "environment " + name}, text)
 		},
 	})
 }
@@ -83,11 +92,11 @@ func flags(r *report, given map[string]string) map[string]any {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
 		if i < 0 {
-			r.add(place{file: flagPlace + setting{key: key}.flag()}, "sets %s, which is not a setting; remove it", show(key))
+			r.Add(place{File: flagPlace + setting{key: key}.flag()}, "sets %s, which is not a setting; remove it", strictyaml.Show(key))
 			continue
 		}
 		s := settings[i]
-		if path, val := s.over(r, place{file: flagPlace + s.flag()}, given[key]); path != "" {
+		if path, val := s.over(r, place{File: flagPlace + s.flag()}, given[key]); path != "" {
 			out[path] = val
 		}
 	}
@@ -101,10 +110,10 @@ func (s setting) over(r *report, from place, text string) (path string, val any)
 	}
 	val, complaint := s.parse(text)
 	if complaint != "" {
-		r.add(from, "%s", s.complain(show(text), complaint))
+		r.Add(from, "%s", s.complain(strictyaml.Show(text), complaint))
 		return "", nil
 	}
-	r.replaced(s.path(), from)
+	r.Replaced(s.path(), from)
 	return s.path(), val
 }
 

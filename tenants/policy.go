@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Tenant is one customer of the gateway, with its tier's template already laid under it, or a team of one. In a
@@ -109,9 +111,9 @@ func newPolicy(r *report, of *terms) *policy {
 func (p *policy) readFile(root value) {
 	first := len(p.waiting)
 	p.shadow = nil
-	read(root, policyShape, p)
+	policyShape.Read(root, p)
 	if p.shadow != nil && first == len(p.waiting) {
-		p.r.add(p.shadow.at, "shadow: does nothing in a file that defines no tenant; write it in theirs, or in a tier")
+		p.r.Add(p.shadow.at, "shadow: does nothing in a file that defines no tenant; write it in theirs, or in a tier")
 	}
 	for i := range p.waiting[first:] {
 		p.waiting[first+i].shadow = p.shadow
@@ -119,34 +121,34 @@ func (p *policy) readFile(root value) {
 }
 
 func (p *policy) readTiers(v value) {
-	list, _ := v.pairs()
+	list, _ := v.Pairs()
 	for _, entry := range list {
 		if len(p.tiers) >= maxTiers {
-			p.r.add(entry.at, "there are more than %d tiers, which is as many as are supported", maxTiers)
+			p.r.Add(entry.At, "there are more than %d tiers, which is as many as are supported", maxTiers)
 			return
 		}
-		entry.checkName()
-		if first, dup := p.tiers[entry.key]; dup {
-			p.r.add(entry.at, "tier %s is defined twice; the other is at %s, remove one", show(entry.key), first.Source)
+		checkKeyName(entry)
+		if first, dup := p.tiers[entry.Key]; dup {
+			p.r.Add(entry.At, "tier %s is defined twice; the other is at %s, remove one", strictyaml.Show(entry.Key), first.Source)
 			continue
 		}
 		tier := newDraft(p.terms)
-		tier.Source = entry.at.String()
-		read(entry.value, tierShape, &tier)
-		p.checkTier(entry.value, &tier)
-		p.tiers[entry.key] = tier
+		tier.Source = entry.At.String()
+		tierShape.Read(entry.Value, &tier)
+		p.checkTier(entry.Value, &tier)
+		p.tiers[entry.Key] = tier
 	}
 }
 
 func (p *policy) keepTenants(v value) {
-	list, _ := v.pairs()
+	list, _ := v.Pairs()
 	for _, e := range list {
-		if first, dup := p.defined[e.key]; dup {
-			p.r.add(e.at, "tenant %s is defined twice; the other is at %s, remove one", show(e.key), first)
-			p.r.places[e.path] = first
+		if first, dup := p.defined[e.Key]; dup {
+			p.r.Add(e.At, "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(e.Key), first)
+			p.r.Places[e.Path] = first
 			continue
 		}
-		p.defined[e.key] = e.at
+		p.defined[e.Key] = e.At
 		p.waiting = append(p.waiting, entry{pair: e})
 	}
 }
@@ -154,23 +156,23 @@ func (p *policy) keepTenants(v value) {
 // readTenants reads the tenants of all files, now that all tiers are known.
 func (p *policy) readTenants() []Tenant {
 	for _, entry := range p.waiting {
-		if p.r.full() || p.crowded(entry.pair) {
+		if p.r.Full() || p.crowded(entry.pair) {
 			return p.tenants
 		}
-		entry.checkTenantName()
-		list, ok := entry.pairs()
+		checkTenantName(entry.pair)
+		list, ok := entry.Pairs()
 		if !ok {
 			continue
 		}
 		t, tierKnown := p.template(list)
-		t.Name, t.Source = entry.key, entry.at.String()
-		if entry.shadow != nil && !has(list, "shadow") {
+		t.Name, t.Source = entry.Key, entry.At.String()
+		if entry.shadow != nil && !strictyaml.Has(list, "shadow") {
 			t.Shadow = entry.shadow.on
-			p.r.places[child(entry.path, "shadow")] = entry.shadow.at
+			p.r.Places[strictyaml.Child(entry.Path, "shadow")] = entry.shadow.at
 		}
-		readPairs(list, tenantShape, &t)
+		tenantShape.ReadPairs(list, &t)
 		if tierKnown {
-			p.checkMember(entry.value, &t)
+			p.checkMember(entry.Value, &t)
 		}
 		p.keep(&t)
 	}
@@ -183,7 +185,7 @@ func (p *policy) crowded(e pair) bool {
 		return false
 	}
 	if !p.overfull {
-		p.r.add(e.at, "there are more than %d tenants and teams, which is as many as are supported", maxTenants)
+		p.r.Add(e.At, "there are more than %d tenants and teams, which is as many as are supported", maxTenants)
 	}
 	p.overfull = true
 	return true
@@ -192,17 +194,17 @@ func (p *policy) crowded(e pair) bool {
 // template is the draft to start from: a copy of the tier that the pairs name, or the defaults. known is false when
 // they name a tier that is not there.
 func (p *policy) template(list []pair) (t draft, known bool) {
-	i := slices.IndexFunc(list, func(e pair) bool { return e.key == "tier" })
+	i := slices.IndexFunc(list, func(e pair) bool { return e.Key == "tier" })
 	if i < 0 {
 		return newDraft(p.terms), true
 	}
-	name := list[i].name()
+	name := readName(list[i].Value)
 	if tier, ok := p.tiers[name]; ok {
 		tier.Tier = name
 		return tier, true
 	}
 	if name != unreadable && !p.partial {
-		list[i].problem("there is no tier %s; %s", show(name), advise(name, slices.Collect(maps.Keys(p.tiers))))
+		list[i].Problem("there is no tier %s; %s", strictyaml.Show(name), strictyaml.Advise(name, slices.Collect(maps.Keys(p.tiers))))
 	}
 	return newDraft(p.terms), false
 }

@@ -1,51 +1,55 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
 
 // The shapes of a policy file. A tenant's keys are a tier's, and those that only one of many can have.
 var (
-	policyShape = shape[policy]{fields: []field[policy]{
+	policyShape = shape[policy]{Fields: []field[policy]{
 		{
-			name: "tiers", about: "Templates for tenants, by name.", read: func(v value, p *policy) { p.readTiers(v) },
-			kind: mapOf(anyName, func() schema { start := newDraft(nil); return tierShape.schema(&start) }, 0),
+			Name: "tiers", About: "Templates for tenants, by name.", Read: func(v value, p *policy) { p.readTiers(v) },
+			Kind: mapOf(anyName, func() schema { start := newDraft(nil); return tierShape.Schema(&start) }, 0),
 		},
 		{
-			name: "tenants", about: "Who may call, by name.", read: func(v value, p *policy) { p.keepTenants(v) },
-			kind: mapOf(tenantName, func() schema { return tenantShape.schema(nil) }, 0),
+			Name: "tenants", About: "Who may call, by name.", Read: func(v value, p *policy) { p.keepTenants(v) },
+			Kind: mapOf(tenantName, func() schema { return tenantShape.Schema(nil) }, 0),
 		},
 		{
-			name: "shadow", about: "What all tenants of this file have for shadow that do not say it themselves.", kind: boolKind,
-			read: func(v value, p *policy) { p.shadow = &shade{v.boolean(), v.r.place(v.path)} },
+			Name: "shadow", About: "What all tenants of this file have for shadow that do not say it themselves.", Kind: strictyaml.BoolKind,
+			Read: func(v value, p *policy) { p.shadow = &shade{v.Bool(), v.Report.Place(v.Path)} },
 		},
-	}, also: schema{"dependentSchemas": schema{"shadow": schema{ // of whom, else?
+	}, Also: schema{"dependentSchemas": schema{"shadow": schema{ // of whom, else?
 		"required": []any{"tenants"}, "properties": schema{"tenants": schema{"minProperties": 1}},
 	}}}}
 
 	tierShape = shape[draft]{
-		fields: slices.Concat(commonFields, []field[draft]{
+		Fields: slices.Concat(commonFields, []field[draft]{
 			{
-				name: "group", about: "Its tenants have its weight together, not each, and share it by tenant_weight.", kind: boolKind,
-				read: func(v value, t *draft) { t.group = v.boolean() }, start: func(t *draft) any { return t.group },
+				Name: "group", About: "Its tenants have its weight together, not each, and share it by tenant_weight.", Kind: strictyaml.BoolKind,
+				Read: func(v value, t *draft) { t.group = v.Bool() }, Start: func(t *draft) any { return t.group },
 			},
 			memberWeightField,
-			{name: "teams", read: func(v value, _ *draft) { v.problem("belong to a tenant; write them there") }},
+			{Name: "teams", Read: func(v value, _ *draft) { v.Problem("belong to a tenant; write them there") }},
 		}),
-		also: schema{"dependentSchemas": schema{"tenant_weight": schema{ // only a group has members to weigh
+		Also: schema{"dependentSchemas": schema{"tenant_weight": schema{ // only a group has members to weigh
 			"required": []any{"group"}, "properties": schema{"group": schema{"not": schema{"const": false}}},
 		}}},
 	}
 
 	tenantShape = shape[draft]{
-		fields: slices.Concat([]field[draft]{
+		Fields: slices.Concat([]field[draft]{
 			{
-				name: "tier", about: "The tier that it starts from. Every other key replaces what the tier says.", kind: nameKind,
-				read: func(value, *draft) {}, // read first, by readTenants: the other keys override what it brings
+				Name: "tier", About: "The tier that it starts from. Every other key replaces what the tier says.", Kind: nameKind,
+				Read: func(value, *draft) {}, // read first, by readTenants: the other keys override what it brings
 			},
 		}, ownFields, commonFields, []field[draft]{
 			memberWeightField,
 			teamsField,
-			{name: "group", read: func(v value, _ *draft) { v.problem("only a tier can be a group; write it there") }},
+			{Name: "group", Read: func(v value, _ *draft) { v.Problem("only a tier can be a group; write it there") }},
 		}),
-		also: keysOrTeams,
+		Also: keysOrTeams,
 	}
 )

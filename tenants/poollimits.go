@@ -3,43 +3,45 @@ package tenants
 import (
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // poolLimitShape is what a tenant may limit itself to in one pool.
 var poolLimitShape = shape[PoolLimits]{
-	fields: []field[PoolLimits]{
+	Fields: []field[PoolLimits]{
 		limitField("rpm", "Own requests in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.RPM }),
 		limitField("tpm", "Own tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.TPM }),
 		limitField("itpm", "Own input tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.ITPM }),
 		limitField("otpm", "Own output tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.OTPM }),
 		limitField("concurrency", "Own calls at once in this pool.", func(l *PoolLimits) *int64 { return &l.Concurrency }),
 	},
-	also: schema{"minProperties": 1},
+	Also: schema{"minProperties": 1},
 }
 
 var poolLimitsField = field[draft]{
-	name: "pools", about: "Own limits in single pools, by the pool's name, beside those over all pools. A tenant's are laid over its tier's, key by key.",
-	kind: mapOf(anyName, func() schema { start := PoolLimits{}; return poolLimitShape.schema(&start) }, 1),
-	read: func(v value, t *draft) { v.poolLimits(t) },
+	Name: "pools", About: "Own limits in single pools, by the pool's name, beside those over all pools. A tenant's are laid over its tier's, key by key.",
+	Kind: mapOf(anyName, func() schema { start := PoolLimits{}; return poolLimitShape.Schema(&start) }, 1),
+	Read: func(v value, t *draft) { readPoolLimits(v, t) },
 }
 
 // poolLimits reads limits by pool over those that t has from its tier.
-func (v value) poolLimits(t *draft) {
-	list, ok := v.pairs()
+func readPoolLimits(v value, t *draft) {
+	list, ok := v.Pairs()
 	if ok && len(list) == 0 {
-		v.problem("is empty and limits nothing; write limits by pool, such as {gpt-4o: {tpm: 60000}}, or remove the key")
+		v.Problem("is empty and limits nothing; write limits by pool, such as {gpt-4o: {tpm: 60000}}, or remove the key")
 	}
 	t.Pools = slices.Clone(t.Pools) // the tier's own list stays as it is
 	for _, p := range list {
-		if known := t.terms.pools; len(known) > 0 && !slices.Contains(known, p.key) {
-			p.r.add(p.at, "%s: there is no pool %s; %s", spell(v.path), show(p.key), advise(p.key, known))
+		if known := t.terms.pools; len(known) > 0 && !slices.Contains(known, p.Key) {
+			p.Report.Add(p.At, "%s: there is no pool %s; %s", strictyaml.Spell(v.Path), strictyaml.Show(p.Key), strictyaml.Advise(p.Key, known))
 			continue
 		}
-		limits, ok := p.pairs()
+		limits, ok := p.Pairs()
 		if ok && len(limits) == 0 {
-			p.problem("is empty and limits nothing; write a limit, such as tpm: 60000, or remove it")
+			p.Problem("is empty and limits nothing; write a limit, such as tpm: 60000, or remove it")
 		}
-		readPairs(limits, poolLimitShape, t.inPool(p.key))
+		poolLimitShape.ReadPairs(limits, t.inPool(p.Key))
 	}
 	sortPoolLimits(t.Pools)
 }
@@ -91,14 +93,14 @@ func (c *compiler) poolLimits(t *Tenant) {
 
 // unreachedLimits reports an entry that is t's own; at is the pool's index, or -1 where there is none.
 func (c *compiler) unreachedLimits(t *Tenant, pool string, at int) {
-	path := child(child(t.path(), "pools"), pool)
-	_, own := c.r.places[path]
-	_, tiers := c.r.places[child(child(child("tiers", t.Tier), "pools"), pool)]
+	path := strictyaml.Child(strictyaml.Child(t.path(), "pools"), pool)
+	_, own := c.r.Places[path]
+	_, tiers := c.r.Places[strictyaml.Child(strictyaml.Child(strictyaml.Child("tiers", t.Tier), "pools"), pool)]
 	switch {
 	case tiers && !own || !c.grantKnown(t):
 	case at < 0:
-		c.r.at(path, "there is no pool %s; %s", show(pool), advise(pool, poolNames(c.cfg.Pools)))
+		c.r.At(path, "there is no pool %s; %s", strictyaml.Show(pool), strictyaml.Advise(pool, poolNames(c.cfg.Pools)))
 	default:
-		c.r.at(path, "limits nothing: tenant %s may use no model of pool %s; remove it, or grant a model", show(t.Name), show(pool))
+		c.r.At(path, "limits nothing: tenant %s may use no model of pool %s; remove it, or grant a model", strictyaml.Show(t.Name), strictyaml.Show(pool))
 	}
 }

@@ -5,114 +5,112 @@ import (
 	"slices"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 var poolShape = shape[Pool]{
-	fields: []field[Pool]{
+	Fields: []field[Pool]{
 		{
-			name: "models", about: "Names and patterns of the models that the pool serves; * stands for anything. {fast: gpt-4o-mini} serves a model by another name.",
-			kind: poolModelsKind, read: func(v value, p *Pool) { v.models(p) },
+			Name: "models", About: "Names and patterns of the models that the pool serves; * stands for anything. {fast: gpt-4o-mini} serves a model by another name.",
+			Kind: poolModelsKind, Read: func(v value, p *Pool) { readModels(v, p) },
 		},
 		{
-			name: "upstream", about: "The upstream that the calls go to. May be left out when there is one.",
-			kind: nameKind, read: func(v value, p *Pool) { v.poolUpstream(p) },
+			Name: "upstream", About: "The upstream that the calls go to. May be left out when there is one.",
+			Kind: nameKind, Read: func(v value, p *Pool) { readPoolUpstream(v, p) },
 		},
 		{
-			name: "upstreams", about: "The upstreams that share the calls by weight, instead of upstream.",
-			kind: poolUpstreamList, read: func(v value, p *Pool) { v.poolUpstreams(p) },
+			Name: "upstreams", About: "The upstreams that share the calls by weight, instead of upstream.",
+			Kind: poolUpstreamList, Read: func(v value, p *Pool) { readPoolUpstreams(v, p) },
 		},
-		amountField("tpm", "Tokens in a rolling 60 s. 0 is off; one of tpm, rpm and concurrency must be on.", 0, maxAmount,
+		strictyaml.AmountField("tpm", "Tokens in a rolling 60 s. 0 is off; one of tpm, rpm and concurrency must be on.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.TPM }),
-		amountField("rpm", "Requests in a rolling 60 s. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.RPM }),
+		strictyaml.AmountField("rpm", "Requests in a rolling 60 s. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.RPM }),
 		{
-			name: "concurrency", about: "Calls at once; 0 is off. Or a mapping that says more about it.",
-			kind: concurrencyKind, read: func(v value, p *Pool) { v.concurrency(p) },
-			start: func(p *Pool) any { return p.Concurrency },
+			Name: "concurrency", About: "Calls at once; 0 is off. Or a mapping that says more about it.",
+			Kind: concurrencyKind, Read: func(v value, p *Pool) { readConcurrency(v, p) },
+			Start: func(p *Pool) any { return p.Concurrency },
 		},
 		{
-			name: "accounting", about: "When the provider counts tokens: at admission with the greatest output, when they are produced, or when the call ends.",
-			kind: wordKind(rules...), read: func(v value, p *Pool) { p.Accounting = v.accounting() },
-			start: func(p *Pool) any { return p.Accounting },
+			Name: "accounting", About: "When the provider counts tokens: at admission with the greatest output, when they are produced, or when the call ends.",
+			Kind: strictyaml.WordKind(rules...), Read: func(v value, p *Pool) { p.Accounting = readAccounting(v) },
+			Start: func(p *Pool) any { return p.Accounting },
 		},
 		{
-			name: "token_weights", about: "What a token of each kind counts for.",
-			kind: func() schema { start := DefaultPool(""); return weightShape.schema(&start.TokenWeights) },
-			read: func(v value, p *Pool) { v.tokenWeights(&p.TokenWeights) },
+			Name: "token_weights", About: "What a token of each kind counts for.",
+			Kind: func() schema { start := DefaultPool(""); return weightShape.Schema(&start.TokenWeights) },
+			Read: func(v value, p *Pool) { readTokenWeights(v, &p.TokenWeights) },
 		},
-		amountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens.", 1, maxAmount,
+		strictyaml.AmountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.DefaultMaxOutput }),
-		decimalField("headroom", "The part of tpm and rpm that is left unused.", 6, 0, maxHeadroomPPM, 0,
+		strictyaml.DecimalField("headroom", "The part of tpm and rpm that is left unused.", 6, 0, maxHeadroomPPM, 0,
 			func(p *Pool) *int64 { return &p.HeadroomPPM }),
 		{
-			name: "burst", about: "How much unused rate the idle pool hands out at once, as a time up to 1m.",
-			kind: durationKind, read: func(v value, p *Pool) {
-				p.Burst = v.burst()
+			Name: "burst", About: "How much unused rate the idle pool hands out at once, as a time up to 1m.",
+			Kind: strictyaml.DurationKind, Read: func(v value, p *Pool) {
+				v.Duration(&p.Burst, 0, maxBurst)
 				p.BurstSet = true
 			},
-			start: func(p *Pool) any { return spellDuration(p.Burst) },
+			Start: func(p *Pool) any { return strictyaml.SpellDuration(p.Burst) },
 		},
-		durationField("ticket_wait", "How long a call that was refused and comes back when told may wait under max_wait 0s; 0s keeps no places.", maxTicketWait,
+		strictyaml.DurationField("ticket_wait", "How long a call that was refused and comes back when told may wait under max_wait 0s; 0s keeps no places.", maxTicketWait,
 			func(p *Pool) *time.Duration { return &p.TicketWait }),
 		{
-			name: "max_queue", about: "How many calls may wait.", kind: wholeKind(1, maxQueue),
-			read: func(v value, p *Pool) { p.MaxQueue = int(v.amount(1, maxQueue)) }, start: func(p *Pool) any { return p.MaxQueue },
+			Name: "max_queue", About: "How many calls may wait.", Kind: strictyaml.WholeKind(1, maxQueue),
+			Read: func(v value, p *Pool) { p.MaxQueue = int(v.Amount(1, maxQueue)) }, Start: func(p *Pool) any { return p.MaxQueue },
 		},
 		{
-			name: "budgets", about: "Limits by calendar hour, day, week or month that the pool's tenants share by weight.",
-			kind: budgetList, read: func(v value, p *Pool) { p.Budgets = v.budgets() },
+			Name: "budgets", About: "Limits by calendar hour, day, week or month that the pool's tenants share by weight.",
+			Kind: budgetList, Read: func(v value, p *Pool) { p.Budgets = readBudgets(v) },
 		},
 		storeLossField,
 		tenantLimitsField,
 		{
-			name: "expect_nodes", about: "How many gateways share the store. When its data are new or lost, granting begins when so many have reported, and not after a minute. 0 is not known.",
-			kind: wholeKind(0, maxNodes), read: func(v value, p *Pool) { p.ExpectNodes = int(v.amount(0, maxNodes)) },
-			start: func(p *Pool) any { return p.ExpectNodes },
+			Name: "expect_nodes", About: "How many gateways share the store. When its data are new or lost, granting begins when so many have reported, and not after a minute. 0 is not known.",
+			Kind: strictyaml.WholeKind(0, maxNodes), Read: func(v value, p *Pool) { p.ExpectNodes = int(v.Amount(0, maxNodes)) },
+			Start: func(p *Pool) any { return p.ExpectNodes },
 		},
 	},
-	also: schema{"required": []any{"models"}, "not": schema{"required": []any{"upstream", "upstreams"}}},
+	Also: schema{"required": []any{"models"}, "not": schema{"required": []any{"upstream", "upstreams"}}},
 }
 
 var weightShape = shape[TokenWeights]{
-	fields: []field[TokenWeights]{
+	Fields: []field[TokenWeights]{
 		weightField("input", func(w *TokenWeights) *int64 { return &w.Input }),
 		weightField("cached_input", func(w *TokenWeights) *int64 { return &w.CachedInput }),
 		weightField("output", func(w *TokenWeights) *int64 { return &w.Output }),
 		weightField("reasoning", func(w *TokenWeights) *int64 { return &w.Reasoning }),
 		weightField("audio", func(w *TokenWeights) *int64 { return &w.Audio }),
 	},
-	also: schema{"not": schema{
+	Also: schema{"not": schema{
 		"required": []any{"input", "cached_input", "output", "reasoning", "audio"}, "additionalProperties": schema{"const": 0},
 	}},
 }
 
 func weightField(kind string, at func(*TokenWeights) *int64) field[TokenWeights] {
-	return decimalField(kind, "", 3, 0, maxTokenWeight, 1000, at)
+	return strictyaml.DecimalField(kind, "", 3, 0, maxTokenWeight, 1000, at)
 }
 
-func (v value) tokenWeights(w *TokenWeights) {
-	read(v, weightShape, w)
+func readTokenWeights(v value, w *TokenWeights) {
+	weightShape.Read(v, w)
 	if *w == (TokenWeights{}) {
-		v.problem("all are 0, so no token would count; give at least one a weight")
+		v.Problem("all are 0, so no token would count; give at least one a weight")
 		w.Input = 1000
 	}
 }
 
-func (v value) burst() time.Duration { return v.duration(0, maxBurst) }
-
 var concurrencyShape = shape[Pool]{
-	fields: []field[Pool]{
-		amountField("max", "Calls at once. 256 when left out of an adaptive limit.", 1, maxAmount, func(p *Pool) *int64 { return &p.Concurrency }),
-		amountField("interactive_reserve", "How many of max background calls leave free: less than max. Of an adaptive limit at most half of what it is.", 0, maxAmount,
+	Fields: []field[Pool]{
+		strictyaml.AmountField("max", "Calls at once. 256 when left out of an adaptive limit.", 1, maxAmount, func(p *Pool) *int64 { return &p.Concurrency }),
+		strictyaml.AmountField("interactive_reserve", "How many of max background calls leave free: less than max. Of an adaptive limit at most half of what it is.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.InteractiveReserve }),
 		{
-			name: "adaptive", about: "Find out how many calls the upstream can take at once, up to max, by this law.",
-			kind: wordKind(laws...), read: func(v value, p *Pool) { p.Adaptive = v.law() },
+			Name: "adaptive", About: "Find out how many calls the upstream can take at once, up to max, by this law.",
+			Kind: strictyaml.WordKind(laws...), Read: func(v value, p *Pool) { p.Adaptive = readLaw(v) },
 		},
-		amountField("min", "Where an adaptive limit begins, and what it never falls below. 4 when left out, or max if that is less.", 1, maxAmount,
+		strictyaml.AmountField("min", "Where an adaptive limit begins, and what it never falls below. 4 when left out, or max if that is less.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.MinConcurrency }),
 	},
-	also: schema{
+	Also: schema{
 		"anyOf":             []any{schema{"required": []any{"max"}}, schema{"required": []any{"adaptive"}}},
 		"dependentRequired": schema{"min": []any{"adaptive"}},
 	},
@@ -121,13 +119,13 @@ var concurrencyShape = shape[Pool]{
 // laws are those of adaptive limits, as files name them.
 var laws = []string{string(Gradient), string(AIMD)}
 
-func (v value) law() Law {
-	text, ok := v.scalar()
+func readLaw(v value) Law {
+	text, ok := v.Scalar()
 	if !ok {
 		return ""
 	}
 	if complaint := checkLaw(Law(text)); complaint != "" {
-		v.problem("%s %s", v.say(text), complaint)
+		v.Problem("%s %s", v.Say(text), complaint)
 		return ""
 	}
 	return Law(text)
@@ -135,41 +133,41 @@ func (v value) law() Law {
 
 // concurrencyKind is a number, or the mapping.
 func concurrencyKind() schema {
-	s := wholeKind(0, maxAmount)()
-	s["anyOf"] = append(s["anyOf"].([]any), concurrencyShape.schema(nil))
+	s := strictyaml.WholeKind(0, maxAmount)()
+	s["anyOf"] = append(s["anyOf"].([]any), concurrencyShape.Schema(nil))
 	return s
 }
 
 // concurrency reads a pool's limit on calls in flight: a number, or a mapping that says more about it. When that is
 // refused, the pool still has a limit and no reserve.
-func (v value) concurrency(p *Pool) {
-	if law, found := v.bareLaw(); found {
-		v.problem("%s is not a number of calls; write {adaptive: %s}", v.say(v.node.Value), law)
+func readConcurrency(v value, p *Pool) {
+	if law, found := bareLaw(v); found {
+		v.Problem("%s is not a number of calls; write {adaptive: %s}", v.Say(v.Raw()), law)
 		p.Concurrency = 1
 		return
 	}
-	if v.node.Kind != yaml.MappingNode {
-		p.Concurrency = v.amount(0, maxAmount)
+	if !v.IsMapping() {
+		p.Concurrency = v.Amount(0, maxAmount)
 		return
 	}
 	p.Concurrency = 1
-	list, _ := v.pairs()
-	known := readPairs(list, concurrencyShape, p)
-	reserve := child(v.path, "interactive_reserve")
+	list, _ := v.Pairs()
+	known := concurrencyShape.ReadPairs(list, p)
+	reserve := strictyaml.Child(v.Path, "interactive_reserve")
 	switch {
-	case known && !has(list, "max") && !has(list, "adaptive"):
-		v.problem("has no max; write one, such as {max: 64}")
-	case known && !v.refusedAny("max", "min", "adaptive", "interactive_reserve"):
-		if !has(list, "max") {
+	case known && !strictyaml.Has(list, "max") && !strictyaml.Has(list, "adaptive"):
+		v.Problem("has no max; write one, such as {max: 64}")
+	case known && !refusedAny(v, "max", "min", "adaptive", "interactive_reserve"):
+		if !strictyaml.Has(list, "max") {
 			p.Concurrency = mostFound
 		}
 		p.beginAt()
 		if complaint := checkLeast(p); complaint != "" {
-			least := child(v.path, "min")
-			v.r.at(least, "%s %s", v.r.shownNumber(least, p.MinConcurrency), complaint)
+			least := strictyaml.Child(v.Path, "min")
+			v.Report.At(least, "%s %s", v.Report.ShownNumber(least, p.MinConcurrency), complaint)
 		}
 		if complaint := checkReserve(p); complaint != "" {
-			v.r.at(reserve, "%s %s", v.r.shownNumber(reserve, p.InteractiveReserve), complaint)
+			v.Report.At(reserve, "%s %s", v.Report.ShownNumber(reserve, p.InteractiveReserve), complaint)
 		}
 		return
 	}
@@ -179,19 +177,19 @@ func (v value) concurrency(p *Pool) {
 }
 
 // bareLaw is the law that was probably meant by a word in place of the number or mapping.
-func (v value) bareLaw() (law string, found bool) {
-	if v.skip() || v.node.Kind != yaml.ScalarNode {
+func bareLaw(v value) (law string, found bool) {
+	if v.Skip() || !v.IsScalar() {
 		return "", false
 	}
-	word, found := nearest(v.node.Value, append([]string{"adaptive"}, laws...))
+	word, found := strictyaml.Nearest(v.Raw(), append([]string{"adaptive"}, laws...))
 	if word == "adaptive" {
 		word = string(Gradient)
 	}
 	return word, found
 }
 
-func (v value) refusedAny(keys ...string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return v.r.refused[child(v.path, key)] })
+func refusedAny(v value, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return v.Report.Refused[strictyaml.Child(v.Path, key)] })
 }
 
 // mostFound is max where an adaptive limit does not say it.
@@ -219,7 +217,7 @@ func checkLaw(law Law) string {
 	if slices.Contains(laws, string(law)) {
 		return ""
 	}
-	return "is not an algorithm of an adaptive limit; " + adviseWord(string(law), laws)
+	return "is not an algorithm of an adaptive limit; " + strictyaml.AdviseWord(string(law), laws)
 }
 
 // checkReserve complains about a reserve that leaves background calls without a slot.
@@ -233,13 +231,13 @@ func checkReserve(p *Pool) string {
 	return fmt.Sprintf("leaves background calls no slot of %d; write at most %d", p.Concurrency, p.Concurrency-1)
 }
 
-func (v value) accounting() Accounting {
-	text, ok := v.scalar()
+func readAccounting(v value) Accounting {
+	text, ok := v.Scalar()
 	if !ok {
 		return AdmitMax
 	}
 	if complaint := checkAccounting(text); complaint != "" {
-		v.problem("%s %s", v.say(text), complaint)
+		v.Problem("%s %s", v.Say(text), complaint)
 		return AdmitMax
 	}
 	return Accounting(text)
@@ -252,5 +250,5 @@ func checkAccounting(text string) string {
 	if slices.Contains(rules, text) {
 		return ""
 	}
-	return "is not an accounting rule; " + adviseWord(text, rules)
+	return "is not an accounting rule; " + strictyaml.AdviseWord(text, rules)
 }

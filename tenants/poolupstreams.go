@@ -3,6 +3,8 @@ package tenants
 import (
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // maxUpstreams is how many upstreams a pool may have.
@@ -12,64 +14,64 @@ const maxUpstreams = 64
 const maxUpstreamWeight = 1000
 
 var poolUpstreamShape = shape[PoolUpstream]{
-	fields: []field[PoolUpstream]{
+	Fields: []field[PoolUpstream]{
 		{
-			name: "name", about: "One of upstreams.", kind: nameKind,
-			read: func(v value, u *PoolUpstream) { u.Name = v.name() },
+			Name: "name", About: "One of upstreams.", Kind: nameKind,
+			Read: func(v value, u *PoolUpstream) { u.Name = readName(v) },
 		},
-		amountField("weight", "Its part of the calls, beside the weights of the others.", 1, maxUpstreamWeight,
+		strictyaml.AmountField("weight", "Its part of the calls, beside the weights of the others.", 1, maxUpstreamWeight,
 			func(u *PoolUpstream) *int64 { return &u.Weight }),
 	},
-	also: schema{"required": []any{"name"}},
+	Also: schema{"required": []any{"name"}},
 }
 
 func poolUpstreamList() schema {
-	s := listOf(func() schema { return poolUpstreamShape.schema(&PoolUpstream{Weight: 1}) }, 1, true)()
+	s := strictyaml.ListOf(func() schema { return poolUpstreamShape.Schema(&PoolUpstream{Weight: 1}) }, 1, true)()
 	s["maxItems"] = maxUpstreams
 	return s
 }
 
 // poolUpstream reads the one upstream of a pool.
-func (v value) poolUpstream(p *Pool) {
+func readPoolUpstream(v value, p *Pool) {
 	if len(p.Upstreams) > 0 {
-		v.problem("is there beside upstreams; write one of them")
+		v.Problem("is there beside upstreams; write one of them")
 		return
 	}
-	p.Upstreams = []PoolUpstream{{Name: v.name(), Weight: 1}}
+	p.Upstreams = []PoolUpstream{{Name: readName(v), Weight: 1}}
 }
 
 // poolUpstreams reads a pool's list of upstreams.
-func (v value) poolUpstreams(p *Pool) {
+func readPoolUpstreams(v value, p *Pool) {
 	if len(p.Upstreams) > 0 {
-		v.problem("is there beside upstream; write one of them")
+		v.Problem("is there beside upstream; write one of them")
 		return
 	}
-	items, ok := v.items()
+	items, ok := v.Items()
 	if ok && len(items) == 0 {
-		v.problem("is empty; write at least one, such as {name: openai, weight: 3}, or remove the key")
+		v.Problem("is empty; write at least one, such as {name: openai, weight: 3}, or remove the key")
 	}
 	for _, it := range items {
 		u := PoolUpstream{Name: unreadable, Weight: 1}
-		list, ok := it.pairs()
-		if known := readPairs(list, poolUpstreamShape, &u); ok && known && !has(list, "name") {
-			it.problem("names no upstream; write one, such as {name: openai, weight: 3}")
+		list, ok := it.Pairs()
+		if known := poolUpstreamShape.ReadPairs(list, &u); ok && known && !strictyaml.Has(list, "name") {
+			it.Problem("names no upstream; write one, such as {name: openai, weight: 3}")
 		}
 		p.Upstreams = append(p.Upstreams, u)
 	}
 	if len(items) == 0 { // it has been said
 		p.Upstreams = []PoolUpstream{{Name: unreadable, Weight: 1}}
 	}
-	checkUpstreams(v.r, v.path, p.Upstreams)
+	checkUpstreams(v.Report, v.Path, p.Upstreams)
 }
 
 // checkUpstreams complains about a list that is too long, and names that it has twice.
 func checkUpstreams(r *report, path string, list []PoolUpstream) {
 	if len(list) > maxUpstreams {
-		r.at(path, "has %d upstreams; write at most %d", len(list), maxUpstreams)
+		r.At(path, "has %d upstreams; write at most %d", len(list), maxUpstreams)
 	}
 	for i, u := range list {
 		if u.Name != unreadable && slices.ContainsFunc(list[:i], func(o PoolUpstream) bool { return o.Name == u.Name }) {
-			r.at(item(path, i), "%s is there twice; remove one, and add up the weights", r.shownIn(item(path, i), "name", u.Name))
+			r.At(strictyaml.Item(path, i), "%s is there twice; remove one, and add up the weights", r.ShownIn(strictyaml.Item(path, i), "name", u.Name))
 		}
 	}
 }
@@ -85,7 +87,7 @@ func (c *compiler) poolUpstreams(p *Pool, path string) {
 	case len(p.Upstreams) == 0 && len(names) == 1:
 		p.Upstreams = []PoolUpstream{{Name: names[0], Weight: 1}}
 	case len(p.Upstreams) == 0:
-		c.r.at(path, "has no upstream and there are %d to choose from; write upstream", len(names))
+		c.r.At(path, "has no upstream and there are %d to choose from; write upstream", len(names))
 	}
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
@@ -93,11 +95,11 @@ func (c *compiler) poolUpstreams(p *Pool, path string) {
 		if len(names) == 0 || u.Name == unreadable || slices.Contains(names, u.Name) {
 			continue
 		}
-		at := child(path, "upstream")
-		if _, single := c.r.places[at]; !single {
-			at = item(child(path, "upstreams"), i)
+		at := strictyaml.Child(path, "upstream")
+		if _, single := c.r.Places[at]; !single {
+			at = strictyaml.Item(strictyaml.Child(path, "upstreams"), i)
 		}
-		c.r.at(at, "there is no upstream %s; %s", c.r.shownIn(at, "name", u.Name), advise(u.Name, names))
+		c.r.At(at, "there is no upstream %s; %s", c.r.ShownIn(at, "name", u.Name), strictyaml.Advise(u.Name, names))
 	}
 }
 
@@ -108,7 +110,7 @@ func (p *Pool) UpstreamNames() string {
 	}
 	var parts []string
 	for _, u := range p.Upstreams {
-		parts = append(parts, u.Name+" ("+spellDecimal(u.Weight, 0)+")")
+		parts = append(parts, u.Name+" ("+strictyaml.SpellDecimal(u.Weight, 0)+")")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // microUSD is one US dollar in the unit that money is kept in.
@@ -23,56 +25,56 @@ type ModelPrice struct {
 }
 
 var priceShape = shape[Price]{
-	fields: []field[Price]{
+	Fields: []field[Price]{
 		priceField("input", "US dollars a million tokens that are sent; 0 is free.", func(p *Price) *int64 { return &p.Input }),
 		priceField("cached_input", "The same, of what the provider had cached. Left out, it is as input.",
 			func(p *Price) *int64 { return &p.CachedInput }),
 		priceField("output", "US dollars a million tokens that are produced; 0 is free.", func(p *Price) *int64 { return &p.Output }),
 	},
-	also: schema{"required": []any{"input", "output"}},
+	Also: schema{"required": []any{"input", "output"}},
 }
 
 func priceField(key, about string, at func(*Price) *int64) field[Price] {
-	return decimalField(key, about, 6, 0, maxPrice, 0, at)
+	return strictyaml.DecimalField(key, about, 6, 0, maxPrice, 0, at)
 }
 
 func readPrices(v value, c *configFile) {
-	list, _ := v.pairs()
+	list, _ := v.Pairs()
 	if len(list) > maxPatterns {
-		v.problem("lists %d models, more than the %d that are supported; use patterns", len(list), maxPatterns)
+		v.Problem("lists %d models, more than the %d that are supported; use patterns", len(list), maxPatterns)
 		return
 	}
 	first := map[string]string{}
 	for _, p := range list {
-		if complaint := checkPattern(p.key); complaint != "" {
-			p.r.refused[v.path] = true
-			p.r.add(p.at, "model %s %s", show(p.key), complaint)
+		if complaint := checkPattern(p.Key); complaint != "" {
+			p.Report.Refused[v.Path] = true
+			p.Report.Add(p.At, "model %s %s", strictyaml.Show(p.Key), complaint)
 			continue
 		}
-		model := plain(p.key)
+		model := plain(p.Key)
 		if path, dup := first[model]; dup {
-			p.r.add(p.at, "model %s is priced twice; the other is at %s, remove one", show(model), p.r.place(path))
+			p.Report.Add(p.At, "model %s is priced twice; the other is at %s, remove one", strictyaml.Show(model), p.Report.Place(path))
 			continue
 		}
-		first[model] = p.path
-		p.r.places[child(v.path, model)] = p.r.places[p.path] // checks know it by its plain form
-		c.prices = append(c.prices, ModelPrice{model, p.modelPrice()})
+		first[model] = p.Path
+		p.Report.Places[strictyaml.Child(v.Path, model)] = p.Report.Places[p.Path] // checks know it by its plain form
+		c.prices = append(c.prices, ModelPrice{model, readPrice(p.Value)})
 	}
 }
 
 // modelPrice reads one entry. What is cached costs as much as what is not, unless that is said.
-func (v value) modelPrice() Price {
+func readPrice(v value) Price {
 	var price Price
-	list, ok := v.pairs()
-	if !ok || !readPairs(list, priceShape, &price) {
+	list, ok := v.Pairs()
+	if !ok || !priceShape.ReadPairs(list, &price) {
 		return price
 	}
 	for _, key := range []string{"input", "output"} {
-		if !has(list, key) {
-			v.problem("has no %s; write US dollars a million tokens, or 0 where it is free", key)
+		if !strictyaml.Has(list, key) {
+			v.Problem("has no %s; write US dollars a million tokens, or 0 where it is free", key)
 		}
 	}
-	if !has(list, "cached_input") {
+	if !strictyaml.Has(list, "cached_input") {
 		price.CachedInput = price.Input
 	}
 	return price
@@ -121,8 +123,8 @@ func (c *compiler) prices() {
 			if a.Model == b.Model || !overlap(a.Model, b.Model) {
 				continue
 			}
-			c.r.at(child("prices", b.Model), "overlaps %s at %s and neither has more literal characters; make one longer",
-				show(a.Model), c.r.place(child("prices", a.Model)).or("its list"))
+			c.r.At(strictyaml.Child("prices", b.Model), "overlaps %s at %s and neither has more literal characters; make one longer",
+				strictyaml.Show(a.Model), c.r.Place(strictyaml.Child("prices", a.Model)).Or("its list"))
 			break
 		}
 	}
@@ -130,14 +132,14 @@ func (c *compiler) prices() {
 
 // usdBudgets checks that whatever a budget in money counts has a price.
 func (c *compiler) usdBudgets() {
-	if c.r.refused["prices"] {
+	if c.r.Refused["prices"] {
 		return
 	}
 	priced := newPricing(c.cfg.Prices, c.cfg.Pools)
 	for _, p := range c.cfg.Pools {
 		if at := countsUSD(p.Budgets); at >= 0 {
 			models := slices.DeleteFunc(slices.Clone(p.Models), func(m string) bool { return m == "" || priced.covers(m) })
-			c.needPrices(item(child(child("pools", p.Name), "budgets"), at), "pool "+show(p.Name)+" serves", models)
+			c.needPrices(strictyaml.Item(strictyaml.Child(strictyaml.Child("pools", p.Name), "budgets"), at), "pool "+strictyaml.Show(p.Name)+" serves", models)
 		}
 	}
 	memo := map[string][]string{}
@@ -158,7 +160,7 @@ func (c *compiler) usdBudgets() {
 			}
 			models = append(models, list...)
 		}
-		c.needPrices(item(c.origin(t, "budgets"), at), "tenant "+show(t.Name)+" may use", models)
+		c.needPrices(strictyaml.Item(c.origin(t, "budgets"), at), "tenant "+strictyaml.Show(t.Name)+" may use", models)
 	}
 }
 
@@ -166,7 +168,7 @@ func (c *compiler) usdBudgets() {
 func (c *compiler) needPrices(path, who string, models []string) {
 	slices.Sort(models)
 	models = slices.Compact(models)
-	key := path + pathSep + strings.Join(models, pathSep)
+	key := path + strictyaml.PathSep + strings.Join(models, strictyaml.PathSep)
 	if len(models) == 0 || c.said[key] {
 		return
 	}
@@ -180,17 +182,17 @@ func (c *compiler) needPrices(path, who string, models []string) {
 	if n := len(models) - most; n > 0 {
 		more = " and " + strconv.Itoa(n) + " more"
 	}
-	c.r.at(path, "counts usd, but %s models without a price: %s%s; add them to prices", who, strings.Join(shown, ", "), more)
+	c.r.At(path, "counts usd, but %s models without a price: %s%s; add them to prices", who, strings.Join(shown, ", "), more)
 }
 
 // showModel is a model as a message shows it: as the pool that has it writes it.
 func (c *compiler) showModel(model string) string {
 	for _, p := range c.cfg.Pools {
 		if i := slices.Index(p.Models, model); i >= 0 {
-			return c.r.shown(item(child(child("pools", p.Name), "models"), i), model)
+			return c.r.Shown(strictyaml.Item(strictyaml.Child(strictyaml.Child("pools", p.Name), "models"), i), model)
 		}
 	}
-	return show(model)
+	return strictyaml.Show(model)
 }
 
 // unpriced lists what a pattern of t's scope leads to and nothing in prices covers, in the narrower of the grant's and the

@@ -1,6 +1,10 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
 
 // Reaches reports whether t may use any model that p serves. Globs that could have a name in common count as having
 // one.
@@ -83,12 +87,12 @@ func (c *compiler) grantKnown(t *Tenant) bool {
 
 // origin is the path at which a tenant's value of a tier's key is written: its own, else its tier's.
 func (c *compiler) origin(t *Tenant, key string) string {
-	own := child(t.path(), key)
-	tier := child(child("tiers", t.Tier), key)
-	if _, written := c.r.places[own]; written || t.Tier == "" || t.Parent >= 0 {
+	own := strictyaml.Child(t.path(), key)
+	tier := strictyaml.Child(strictyaml.Child("tiers", t.Tier), key)
+	if _, written := c.r.Places[own]; written || t.Tier == "" || t.Parent >= 0 {
 		return own
 	}
-	if _, written := c.r.places[tier]; written {
+	if _, written := c.r.Places[tier]; written {
 		return tier
 	}
 	return own

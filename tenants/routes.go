@@ -3,6 +3,8 @@ package tenants
 import (
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // Routes is a set of groups of routes, which policies grant by name.
@@ -44,33 +46,33 @@ func (r Routes) String() string {
 }
 
 // routes reads a list of groups of routes. What was refused grants nothing, and the list counts as refused.
-func (v value) routes() Routes {
-	list, ok := v.items()
+func readRoutes(v value) Routes {
+	list, ok := v.Items()
 	if ok && len(list) == 0 {
-		v.problem("is empty and grants nothing; list routes, or remove the key to grant %s", DefaultRoutes)
+		v.Problem("is empty and grants nothing; list routes, or remove the key to grant %s", DefaultRoutes)
 	}
 	var all Routes
 	for _, it := range list {
-		one := it.route()
+		one := readRoute(it)
 		if one == 0 {
-			v.r.refused[v.path] = true
+			v.Report.Refused[v.Path] = true
 		}
 		if one != 0 && all.Has(one) {
-			it.problem("%s is listed twice; remove one", one)
+			it.Problem("%s is listed twice; remove one", one)
 		}
 		all |= one
 	}
 	return all
 }
 
-func (v value) route() Routes {
-	text, ok := v.scalar()
+func readRoute(v value) Routes {
+	text, ok := v.Scalar()
 	if !ok {
 		return 0
 	}
 	i := slices.Index(routeNames, text)
 	if i < 0 {
-		v.problem("%s is not a group of routes; %s", v.say(text), adviseWord(text, routeNames))
+		v.Problem("%s is not a group of routes; %s", v.Say(text), strictyaml.AdviseWord(text, routeNames))
 		return 0
 	}
 	return 1 << i

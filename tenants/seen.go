@@ -11,8 +11,9 @@ type seenFile struct {
 	// stamp tells this content from any other while trusted lasts; the zero stamp does not.
 	stamp   stamp
 	trusted time.Time
-	// doc is the file parsed, where there was nothing wrong with that.
-	doc *document
+	// doc is the file parsed, if there was nothing wrong with that, and size is how much it holds.
+	doc  *document
+	size volume
 }
 
 const (
@@ -44,6 +45,7 @@ func (l *loader) remember(name string, info fs.FileInfo, of sum) {
 	}
 	if old := l.seen[name]; old.sum == of {
 		next.doc = old.doc
+		next.size = old.size
 	}
 	l.seen[name] = next
 }

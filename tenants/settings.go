@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // setting is one key that the file, the environment and the flags can all give: everything outside of pools and
@@ -28,11 +30,11 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Listen }, parse: typed(parseListen),
 	},
 	{
-		key: "h2c", about: "Whether clients may speak HTTP/2 without TLS.", kind: boolKind,
+		key: "h2c", about: "Whether clients may speak HTTP/2 without TLS.", kind: strictyaml.BoolKind,
 		get: func(c *Config) any { return c.H2C }, parse: typed(parseSwitch),
 	},
 	{
-		key: "max_connections", about: "How many connections clients may have; further ones wait to be accepted.", kind: wholeKind(leastConnections, maxConnections),
+		key: "max_connections", about: "How many connections clients may have; further ones wait to be accepted.", kind: strictyaml.WholeKind(leastConnections, maxConnections),
 		get: func(c *Config) any { return c.MaxConnections }, parse: typed(parseConnections),
 	},
 	{
@@ -40,11 +42,11 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen),
 	},
 	{
-		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\".", kind: textKind(tokenPattern),
+		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\".", kind: strictyaml.TextKind(tokenPattern),
 		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseToken), secret: true,
 	},
 	{
-		key: "node", about: "This process's name, unique among gateways that share a store. Left empty: host name and process id.", kind: textKind(`^\S*$`),
+		key: "node", about: "This process's name, unique among gateways that share a store. Left empty: host name and process id.", kind: strictyaml.TextKind(`^\S*$`),
 		get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName),
 	},
 	{
@@ -53,63 +55,63 @@ var settings = []setting{
 	},
 	{
 		key: "store", about: "Where limits are shared between gateways: postgres://user:password@host/database or redis://user:password@host:6379. memory shares nothing.",
-		kind: textKind(storePattern),
+		kind: strictyaml.TextKind(storePattern),
 		get:  func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true,
 	},
 	{
-		key: "default_pool", about: "The pool of calls to routes that name no model. Left empty: the only pool.", kind: textKind(`^\S*$`),
+		key: "default_pool", about: "The pool of calls to routes that name no model. Left empty: the only pool.", kind: strictyaml.TextKind(`^\S*$`),
 		get: func(c *Config) any { return c.DefaultPool }, parse: typed(parseOptionalName),
 	},
 	{
 		key: "state_dir", about: "The folder in which a node keeps state over restarts. Left empty, it forgets.",
-		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.StateDir }, parse: typed(parseDir),
+		kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.StateDir }, parse: typed(parseDir),
 	},
 	{
 		key: "keys_file", about: "The file of keys made at run time, relative to this one. Left empty, beside it: llmgov.keys.yaml of llmgov.yaml.",
-		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.KeysFile }, parse: typed(parseKeysFile),
+		kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.KeysFile }, parse: typed(parseKeysFile),
 	},
 	{
 		key: "timezone", about: "IANA name of the zone in which budgets' days, weeks and months begin.",
 		kind: zoneKind, get: func(c *Config) any { return c.Timezone }, parse: typed(parseTimezone),
 	},
 	{
-		key: "timeouts.read_header", about: "How long a client may take to send its request's headers.", kind: durationKind,
+		key: "timeouts.read_header", about: "How long a client may take to send its request's headers.", kind: strictyaml.DurationKind,
 		get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.upstream_header", about: "How long an upstream may take to begin its answer.", kind: durationKind,
+		key: "timeouts.upstream_header", about: "How long an upstream may take to begin its answer.", kind: strictyaml.DurationKind,
 		get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.stream_idle", about: "The longest silence inside a stream.", kind: durationKind,
+		key: "timeouts.stream_idle", about: "The longest silence inside a stream.", kind: strictyaml.DurationKind,
 		get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight. For a sixth of it, 5s at most, new calls are still told to go elsewhere.", kind: durationKind,
+		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight. For a sixth of it, 5s at most, new calls are still told to go elsewhere.", kind: strictyaml.DurationKind,
 		get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0),
 	},
 	{
-		key: "max_body", about: "The largest request body.", kind: sizeKindTo(maxBodyBytes),
+		key: "max_body", about: "The largest request body.", kind: strictyaml.SizeKindTo(maxBodyBytes),
 		get: func(c *Config) any { return c.MaxBody }, parse: typed(parseBody),
 	},
 	{
-		key: "body_memory.process", about: "The memory for all bodies together; at least twice body_memory.tenant.", kind: sizeKindTo(maxBodyBytes),
+		key: "body_memory.process", about: "The memory for all bodies together; at least twice body_memory.tenant.", kind: strictyaml.SizeKindTo(maxBodyBytes),
 		get: func(c *Config) any { return c.BodyMemory.Process }, parse: typed(parseBody),
 	},
 	{
-		key: "body_memory.tenant", about: "The memory for the bodies of one tenant or team; at least max_body.", kind: sizeKindTo(maxBodyBytes),
+		key: "body_memory.tenant", about: "The memory for the bodies of one tenant or team; at least max_body.", kind: strictyaml.SizeKindTo(maxBodyBytes),
 		get: func(c *Config) any { return c.BodyMemory.Tenant }, parse: typed(parseBody),
 	},
 	{
 		key: "decision_log.path", about: "The file in which all decisions are written down, as JSON lines. Left empty, none is.",
-		kind: textKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.DecisionLog.Path }, parse: typed(parseLogPath),
+		kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.DecisionLog.Path }, parse: typed(parseLogPath),
 	},
 	{
-		key: "decision_log.max_size", about: "How large that file may grow before another one is begun.", kind: sizeKindTo(maxLogSize),
+		key: "decision_log.max_size", about: "How large that file may grow before another one is begun.", kind: strictyaml.SizeKindTo(maxLogSize),
 		get: func(c *Config) any { return c.DecisionLog.MaxSize }, parse: typed(parseLogSize),
 	},
 	{
-		key: "decision_log.keep", about: "How many older ones are kept.", kind: wholeKind(0, maxLogsKept),
+		key: "decision_log.keep", about: "How many older ones are kept.", kind: strictyaml.WholeKind(0, maxLogsKept),
 		get: func(c *Config) any { return c.DecisionLog.Keep }, parse: typed(parseLogsKept),
 	},
 	{key: "policies", get: func(c *Config) any { return c.Policies }, parse: typed(parsePolicies)},
@@ -123,7 +125,7 @@ func typed[T any](parse func(string) (T, string)) func(string) (any, string) {
 // timeout parses a duration from least milliseconds.
 func timeout(least int) func(string) (any, string) {
 	return typed(func(text string) (time.Duration, string) {
-		return parseDuration(text, time.Duration(least)*time.Millisecond, maxTimeout)
+		return strictyaml.ParseDuration(text, time.Duration(least)*time.Millisecond, maxTimeout)
 	})
 }
 
@@ -182,7 +184,7 @@ func parseLogPath(text string) (string, string) {
 	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as /var/log/llmgov/decisions.jsonl", 1)
 }
 
-func parseLogSize(text string) (int64, string) { return parseSize(text, 1<<10, maxLogSize) }
+func parseLogSize(text string) (int64, string) { return strictyaml.ParseSize(text, 1<<10, maxLogSize) }
 
 func parseLogsKept(text string) (int64, string) {
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -212,7 +214,7 @@ func parseTimezone(text string) (string, string) {
 	return text, ""
 }
 
-func parseBody(text string) (int64, string) { return parseSize(text, 1<<10, maxBodyBytes) }
+func parseBody(text string) (int64, string) { return strictyaml.ParseSize(text, 1<<10, maxBodyBytes) }
 
 // storePattern matches what may be a store.
 const storePattern = `^(memory|(postgres(ql)?|rediss?(\+sentinel)?)://\S+)$`
@@ -237,8 +239,8 @@ func parseStore(text string) (string, string) {
 	case isURL:
 		return "", "the address (not shown) has an unknown scheme; " + goodStores
 	}
-	if near, ok := nearest(text, []string{"memory"}); ok {
-		return "", "value (not shown) is not a store; did you mean " + show(near) + "?"
+	if near, ok := strictyaml.Nearest(text, []string{"memory"}); ok {
+		return "", "value (not shown) is not a store; did you mean " + strictyaml.Show(near) + "?"
 	}
 	return "", "value (not shown) is not a store; " + goodStores
 }
@@ -259,7 +261,7 @@ func parsePolicies(text string) ([]string, string) {
 }
 
 // path is the key as a path.
-func (s setting) path() string { return strings.ReplaceAll(s.key, ".", pathSep) }
+func (s setting) path() string { return strings.ReplaceAll(s.key, ".", strictyaml.PathSep) }
 
 // env is the environment's name for the key: LLMGOV_ADMIN_LISTEN.
 func (s setting) env() string {

@@ -3,7 +3,7 @@ package tenants
 import (
 	"encoding/json"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // StoreLoss is what a pool does when the store that shares its limits out between gateways cannot be asked, and what
@@ -35,40 +35,40 @@ const (
 )
 
 var storeLossField = field[Pool]{
-	name: "on_store_loss", about: "What is handed out when the store that gateways share cannot be asked: nothing, {local: 0.1} for a part that is withheld at all times, or open for no limit between gateways.",
-	kind: storeLossKind, read: func(v value, p *Pool) { p.StoreLoss = v.storeLoss() },
-	start: func(*Pool) any { return string(StoreLossClosed) },
+	Name: "on_store_loss", About: "What is handed out when the store that gateways share cannot be asked: nothing, {local: 0.1} for a part that is withheld at all times, or open for no limit between gateways.",
+	Kind: storeLossKind, Read: func(v value, p *Pool) { p.StoreLoss = readStoreLoss(v) },
+	Start: func(*Pool) any { return string(StoreLossClosed) },
 }
 
 var localShape = shape[StoreLoss]{
-	fields: []field[StoreLoss]{{
-		name: "local", about: "The part of tpm and rpm that those who are cut off have together.", kind: fractionKind(6, minLocalPPM, maxLocalPPM),
-		read: func(v value, l *StoreLoss) {
-			l.Rule, l.LocalPPM = StoreLossLocal, v.decimal(6, minLocalPPM, maxLocalPPM, minLocalPPM)
+	Fields: []field[StoreLoss]{{
+		Name: "local", About: "The part of tpm and rpm that those who are cut off have together.", Kind: strictyaml.FractionKind(6, minLocalPPM, maxLocalPPM),
+		Read: func(v value, l *StoreLoss) {
+			l.Rule, l.LocalPPM = StoreLossLocal, v.Decimal(6, minLocalPPM, maxLocalPPM, minLocalPPM)
 		},
-		start: func(*StoreLoss) any { return json.Number("0.1") },
+		Start: func(*StoreLoss) any { return json.Number("0.1") },
 	}},
-	also: schema{"required": []any{"local"}},
+	Also: schema{"required": []any{"local"}},
 }
 
 // storeLossKind is a word, or the mapping.
 func storeLossKind() schema {
-	s := wordKind(string(StoreLossClosed), string(StoreLossOpen))()
-	s["anyOf"] = append(s["anyOf"].([]any), localShape.schema(nil))
+	s := strictyaml.WordKind(string(StoreLossClosed), string(StoreLossOpen))()
+	s["anyOf"] = append(s["anyOf"].([]any), localShape.Schema(nil))
 	return s
 }
 
-func (v value) storeLoss() StoreLoss {
+func readStoreLoss(v value) StoreLoss {
 	closed := StoreLoss{}
-	if v.node.Kind == yaml.MappingNode {
+	if v.IsMapping() {
 		var l StoreLoss
-		list, _ := v.pairs()
-		if readPairs(list, localShape, &l) && !has(list, "local") {
-			v.problem("says nothing; write closed, open or {local: 0.1}")
+		list, _ := v.Pairs()
+		if localShape.ReadPairs(list, &l) && !strictyaml.Has(list, "local") {
+			v.Problem("says nothing; write closed, open or {local: 0.1}")
 		}
 		return l
 	}
-	text, ok := v.scalar()
+	text, ok := v.Scalar()
 	switch {
 	case !ok || text == string(StoreLossClosed):
 		return closed
@@ -76,10 +76,10 @@ func (v value) storeLoss() StoreLoss {
 		return StoreLoss{Rule: StoreLossOpen}
 	}
 	what := "write closed, open or {local: 0.1}"
-	if near, ok := nearest(text, []string{string(StoreLossClosed), string(StoreLossOpen)}); ok {
-		what = "did you mean " + show(near) + "?"
+	if near, ok := strictyaml.Nearest(text, []string{string(StoreLossClosed), string(StoreLossOpen)}); ok {
+		what = "did you mean " + strictyaml.Show(near) + "?"
 	}
-	v.problem("%s is not a rule for the loss of a store; %s", v.say(text), what)
+	v.Problem("%s is not a rule for the loss of a store; %s", v.Say(text), what)
 	return closed
 }
 

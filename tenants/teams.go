@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // teamSep stands between the names that lead to a team: "acme/search".
@@ -11,12 +13,12 @@ const teamSep = "/"
 
 // teamsField is what makes a tenant, or a team, an inner node.
 var teamsField = field[draft]{
-	name: "teams", about: "Its teams, by name, up to 16 deep. They divide its share, and all its limits apply to them too.",
-	kind: mapOf(tenantName, func() schema { return schema{"$ref": "#/$defs/team"} }, 1),
-	read: func(v value, t *draft) {
-		list, ok := v.pairs()
+	Name: "teams", About: "Its teams, by name, up to 16 deep. They divide its share, and all its limits apply to them too.",
+	Kind: mapOf(tenantName, func() schema { return schema{"$ref": "#/$defs/team"} }, 1),
+	Read: func(v value, t *draft) {
+		list, ok := v.Pairs()
 		if ok && len(list) == 0 {
-			v.problem("is empty; write at least one team with its keys, or remove the key")
+			v.Problem("is empty; write at least one team with its keys, or remove the key")
 		}
 		t.teams = list
 	},
@@ -24,15 +26,15 @@ var teamsField = field[draft]{
 
 // teamShape is what a team may say.
 var teamShape = shape[draft]{
-	fields: slices.Concat(ownFields, commonFields, []field[draft]{
+	Fields: slices.Concat(ownFields, commonFields, []field[draft]{
 		teamsField,
-		{name: "tier", read: func(v value, _ *draft) { v.problem("a team has no tier; write what it should have itself") }},
-		{name: "group", read: func(v value, _ *draft) {
-			v.problem("only a tier can be a group; a team divides its share among its teams")
+		{Name: "tier", Read: func(v value, _ *draft) { v.Problem("a team has no tier; write what it should have itself") }},
+		{Name: "group", Read: func(v value, _ *draft) {
+			v.Problem("only a tier can be a group; a team divides its share among its teams")
 		}},
-		{name: "tenant_weight", read: func(v value, _ *draft) { v.problem("is for tenants of a group; a team has a weight") }},
+		{Name: "tenant_weight", Read: func(v value, _ *draft) { v.Problem("is for tenants of a group; a team has a weight") }},
 	}),
-	also: keysOrTeams,
+	Also: keysOrTeams,
 }
 
 var keysOrTeams = schema{"anyOf": []any{schema{"required": []any{"keys"}}, schema{"required": []any{"teams"}}}}
@@ -57,25 +59,25 @@ func (p *policy) keep(d *draft) {
 }
 
 func (p *policy) readTeam(parent *draft, e pair) {
-	if p.r.full() || p.crowded(e) {
+	if p.r.Full() || p.crowded(e) {
 		return
 	}
-	name := parent.Name + teamSep + e.key
+	name := parent.Name + teamSep + e.Key
 	if complaint := checkTeamPath(name); complaint != "" {
-		p.r.add(e.at, "team %s %s", show(e.key), complaint)
+		p.r.Add(e.At, "team %s %s", strictyaml.Show(e.Key), complaint)
 		return
 	}
-	e.checkTenantName()
-	list, ok := e.pairs()
+	checkTenantName(e)
+	list, ok := e.Pairs()
 	if !ok {
 		return
 	}
 	t := parent.team()
 	t.Name = name
-	t.Source = e.at.String()
-	readPairs(list, teamShape, &t)
-	if priority := child(e.path, "priority"); parent.Background && !t.Background && !p.r.refused[priority] {
-		p.r.at(priority, "interactive cannot hold below %s, which is background; remove it, or make that interactive", show(parent.Name))
+	t.Source = e.At.String()
+	teamShape.ReadPairs(list, &t)
+	if priority := strictyaml.Child(e.Path, "priority"); parent.Background && !t.Background && !p.r.Refused[priority] {
+		p.r.At(priority, "interactive cannot hold below %s, which is background; remove it, or make that interactive", strictyaml.Show(parent.Name))
 		t.Background = true
 	}
 	p.keep(&t)
@@ -93,10 +95,10 @@ func checkTeamPath(path string) string {
 }
 
 // checkTenantName complains about the key itself, as the name of a tenant or a team.
-func (p pair) checkTenantName() {
-	p.checkName()
-	if strings.Contains(p.key, teamSep) {
-		p.r.add(p.at, "name %s holds a slash; write it without", show(p.key))
+func checkTenantName(p pair) {
+	checkKeyName(p)
+	if strings.Contains(p.Key, teamSep) {
+		p.Report.Add(p.At, "name %s holds a slash; write it without", strictyaml.Show(p.Key))
 	}
 }
 
@@ -131,9 +133,9 @@ func (c *compiler) inherit(t, parent *Tenant) {
 	if t.Routes == 0 {
 		t.Routes = parent.Routes
 	}
-	refused := func(path string) bool { return c.r.refused[path] }
+	refused := func(path string) bool { return c.r.Refused[path] }
 	if extra := t.Routes &^ parent.Routes; extra != 0 && !slices.ContainsFunc(parent.paths("routes"), refused) {
-		c.r.at(child(t.path(), "routes"), "%s: its parent %s does not have them; grant them there too, or remove them", extra, show(parent.Name))
+		c.r.At(strictyaml.Child(t.path(), "routes"), "%s: its parent %s does not have them; grant them there too, or remove them", extra, strictyaml.Show(parent.Name))
 	}
 	if t.DefaultPool == "" {
 		t.DefaultPool = parent.DefaultPool

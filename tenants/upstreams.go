@@ -5,28 +5,30 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 var upstreamShape = shape[Upstream]{
-	fields: []field[Upstream]{
+	Fields: []field[Upstream]{
 		{
-			name: "base_url", about: "Where the provider's routes begin, such as https://api.openai.com/v1. Of an azure it is the resource; with ?api-version=… its deployments are called.",
-			kind: stringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^?#]*)?(\?api-version=[0-9A-Za-z.-]+)?$`),
-			read: func(v value, u *Upstream) { u.BaseURL = v.baseURL() },
+			Name: "base_url", About: "Where the provider's routes begin, such as https://api.openai.com/v1. Of an azure it is the resource; with ?api-version=… its deployments are called.",
+			Kind: strictyaml.StringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^?#]*)?(\?api-version=[0-9A-Za-z.-]+)?$`),
+			Read: func(v value, u *Upstream) { u.BaseURL = readBaseURL(v) },
 		},
 		{
-			name: "api_key", about: "What is sent to the provider as its key. Best \"${NAME}\".",
-			kind: textKind(secretPattern), read: func(v value, u *Upstream) { u.APIKey = v.secret() },
-			start: func(u *Upstream) any { return u.APIKey },
+			Name: "api_key", About: "What is sent to the provider as its key. Best \"${NAME}\".",
+			Kind: strictyaml.TextKind(secretPattern), Read: func(v value, u *Upstream) { u.APIKey = readSecret(v) },
+			Start: func(u *Upstream) any { return u.APIKey },
 		},
 		{
-			name: "kind", about: "The provider's dialect.", kind: wordKind(upstreamKinds...),
-			read: func(v value, u *Upstream) { u.Kind = v.upstreamKind() }, start: func(u *Upstream) any { return u.Kind },
+			Name: "kind", About: "The provider's dialect.", Kind: strictyaml.WordKind(upstreamKinds...),
+			Read: func(v value, u *Upstream) { u.Kind = readUpstreamKind(v) }, Start: func(u *Upstream) any { return u.Kind },
 		},
 	},
-	also: schema{
+	Also: schema{
 		"required": []any{"base_url"},
-		"if":       schema{"not": schema{"required": []any{"kind"}, "properties": schema{"kind": orVariable(schema{"const": Azure})}}},
+		"if":       schema{"not": schema{"required": []any{"kind"}, "properties": schema{"kind": strictyaml.OrVariable(schema{"const": Azure})}}},
 		"then":     schema{"properties": schema{"base_url": schema{"not": schema{"pattern": `^[^$]*\?`}}}},
 	},
 }
@@ -38,13 +40,13 @@ var upstreamKinds = []string{OpenAI, Azure, Anthropic}
 const secretPattern = `^[!-~]*$`
 
 // upstreamKind reads an upstream's dialect.
-func (v value) upstreamKind() string {
-	text, ok := v.scalar()
+func readUpstreamKind(v value) string {
+	text, ok := v.Scalar()
 	if !ok {
 		return OpenAI
 	}
 	if complaint := checkUpstreamKind(text); complaint != "" {
-		v.problem("%s %s", v.say(text), complaint)
+		v.Problem("%s %s", v.Say(text), complaint)
 		return unreadable // its base_url is not held to the rules of another
 	}
 	return text
@@ -54,16 +56,16 @@ func checkUpstreamKind(text string) string {
 	if slices.Contains(upstreamKinds, text) {
 		return ""
 	}
-	return "is not a kind of upstream; " + adviseWord(text, upstreamKinds)
+	return "is not a kind of upstream; " + strictyaml.AdviseWord(text, upstreamKinds)
 }
 
-func (v value) secret() string {
-	text, ok := v.scalar()
+func readSecret(v value) string {
+	text, ok := v.Scalar()
 	if !ok {
 		return ""
 	}
 	if complaint := checkSecret(text); complaint != "" {
-		v.problem("value (not shown) %s", complaint)
+		v.Problem("value (not shown) %s", complaint)
 	}
 	return text
 }
@@ -71,17 +73,17 @@ func (v value) secret() string {
 // unread stands for a base_url that was refused, so that it is not called missing as well.
 const unread = "http://unread.invalid"
 
-func (v value) baseURL() string {
-	text, ok := v.scalar()
+func readBaseURL(v value) string {
+	text, ok := v.Scalar()
 	if !ok {
 		return unread
 	}
 	if complaint := checkBaseURL(text); complaint != "" {
-		shown := v.say(text)
+		shown := v.Say(text)
 		if strings.ContainsAny(text, "@?#") {
 			shown = "value (not shown)" // a password or a key may be in it
 		}
-		v.problem("%s %s", shown, complaint)
+		v.Problem("%s %s", shown, complaint)
 		return unread
 	}
 	return plainBase(text)

@@ -11,7 +11,6 @@ import (
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/load"
 	"github.com/llmgov/llmgov/internal/strictyaml"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 type loadCmd struct {
@@ -137,7 +136,7 @@ func (c loadCmd) plan(e *env) (*load.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: --tenants: %w", err)
 	}
-	p.Tenants, err = load.Parse(strictyaml.File{Name: c.Tenants, Data: data, Expand: tenants.Expander(e.vars)}, like)
+	p.Tenants, err = load.Parse(strictyaml.File{Name: c.Tenants, Data: data, Expand: strictyaml.Expander(e.vars)}, like)
 	return p, err
 }
 

@@ -126,7 +126,7 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 // calledWrongly reports whether the command line is at fault, if only in part.
 func calledWrongly(err error) bool {
 	if problems, ok := errors.AsType[tenants.Problems](err); ok {
-		return slices.ContainsFunc(problems, tenants.Problem.OfFlag)
+		return slices.ContainsFunc(problems, tenants.OfFlag)
 	}
 	_, ok := errors.AsType[*usageError](err)
 	return ok

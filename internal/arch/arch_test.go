@@ -131,7 +131,7 @@ var rules = map[string]rule{
 		reason: "what may be passed on is decided by the answer alone",
 	},
 	"tenants": {
-		may:    []string{"presets", "internal/maxmin", "github.com/knadh/koanf", "go.yaml.in/yaml/v3", "github.com/fsnotify/fsnotify"},
+		may:    []string{"presets", "internal/maxmin", "internal/strictyaml", "github.com/knadh/koanf", "github.com/fsnotify/fsnotify"},
 		not:    []string{"net/http"},
 		reason: "policies do not know who enforces them",
 	},
@@ -187,14 +187,14 @@ var rules = map[string]rule{
 	"internal/load": {
 		may: []string{
 			"streaming", "internal/strictyaml", "internal/distribution", "internal/htmlpage", "github.com/tidwall/gjson",
-			"go.yaml.in/yaml/v3", "github.com/HdrHistogram/hdrhistogram-go",
+			"github.com/HdrHistogram/hdrhistogram-go",
 		},
 		not:    []string{"os"},
 		reason: "a load generator sees the gateway as its clients do, from outside",
 	},
 	"internal/simulate": {
 		may: []string{
-			"escrow", "escrow/lengths", "escrow/fairness", "federation", "internal/strictyaml", "internal/distribution", "internal/htmlpage", "go.yaml.in/yaml/v3", "golang.org/x/sync",
+			"escrow", "escrow/lengths", "escrow/fairness", "federation", "internal/strictyaml", "internal/distribution", "internal/htmlpage", "golang.org/x/sync",
 		},
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},

@@ -73,7 +73,7 @@ func (d *Distribution) Readers(u Unit) map[string]func(strictyaml.Value) {
 
 // Contradictions reports keys of one distribution that cannot all hold.
 func (d Distribution) Contradictions(v strictyaml.Value, there map[string]strictyaml.Value) {
-	if kind, ok := there["dist"]; ok && kind.Node.Value == "constant" {
+	if kind, ok := there["dist"]; ok && kind.Raw() == "constant" {
 		for _, key := range []string{"sigma", "min", "max"} {
 			if at, ok := there[key]; ok {
 				at.Problem("has no meaning for a constant; remove it, or write dist: lognormal")

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
@@ -43,7 +41,7 @@ func Parse(f strictyaml.File, like Tenant) ([]Tenant, error) {
 		there := top.Fields(map[string]func(value){
 			"tenants": func(v value) { list = tenants(v, like) },
 		})
-		if _, ok := there["tenants"]; !ok && top.Node.Kind == yaml.MappingNode {
+		if _, ok := there["tenants"]; !ok && top.IsMapping() {
 			top.Problem("tenants: is missing; write at least one tenant with a rate")
 		}
 	})
@@ -65,7 +63,7 @@ func tenants(v value, like Tenant) []Tenant {
 		list = append(list, t)
 	})
 	switch {
-	case v.Node.Kind == yaml.SequenceNode && len(list) == 0:
+	case v.IsList() && len(list) == 0:
 		v.Problem("name no tenant; write at least one with a rate")
 	case len(list) > MaxTenants:
 		v.Problem("are %d; %d can be told apart", len(list), MaxTenants)
@@ -93,7 +91,7 @@ func tenant(v value, like Tenant) Tenant {
 		"burst":      func(v value) { burst(v, &t.Burst) },
 		"storm":      func(v value) { storm(v, &t.Storm) },
 	})
-	if v.Node.Kind != yaml.MappingNode {
+	if !v.IsMapping() {
 		return t
 	}
 	if _, ok := there["name"]; !ok {
@@ -134,7 +132,7 @@ func (t *Tenant) contradictions(v value, there map[string]value) {
 
 // length is one number of tokens, or a distribution of them.
 func length(v value, into *distribution.Distribution) {
-	if v.Node.Kind == yaml.ScalarNode {
+	if v.IsScalar() {
 		n := 0.0
 		v.Number(&n, 1, MaxTokens)
 		*into = distribution.Constant(n)
@@ -166,7 +164,7 @@ func storm(v value, into *Storm) {
 }
 
 func missing(v value, there map[string]value, key, example string) {
-	if _, ok := there[key]; !ok && v.Node.Kind == yaml.MappingNode {
+	if _, ok := there[key]; !ok && v.IsMapping() {
 		v.Problem("has no %s; write it, such as %s: %s", key, key, example)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
@@ -78,7 +76,7 @@ func (p *parser) scenario(v value) {
 	}
 	workReaders(readers, &p.work)
 	there := v.Fields(readers)
-	if v.Node.Kind != yaml.MappingNode {
+	if !v.IsMapping() {
 		return
 	}
 	workContradictions(there, &p.work)
@@ -89,7 +87,7 @@ func (p *parser) scenario(v value) {
 		}
 		at.Problem("a warm-up of %v leaves nothing of a duration of %v; make the run longer or the warm-up shorter", s.Warmup, s.Duration)
 	}
-	if tenants.Node == nil {
+	if !tenants.There() {
 		v.Problem("tenants: is missing; write at least one tenant with a load")
 		return
 	}
@@ -98,7 +96,7 @@ func (p *parser) scenario(v value) {
 	}
 	p.leaves = map[string]bool{}
 	s.Tenants = p.tenants(tenants, "")
-	if events.Node != nil {
+	if events.There() {
 		events.Each(p.event)
 	}
 }
@@ -146,7 +144,7 @@ func seeds(v value, into *[]uint64) {
 		seen[n] = true
 		list = append(list, uint64(max(n, 0)))
 	})
-	if v.Node.Kind == yaml.SequenceNode && len(list) == 0 {
+	if v.IsList() && len(list) == 0 {
 		v.Problem("is an empty list; write at least one seed")
 	}
 	if len(list) > 0 {

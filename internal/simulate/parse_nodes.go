@@ -4,8 +4,6 @@ import (
 	"math"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
@@ -19,27 +17,16 @@ const (
 // nodes reads the processes and how far each is from the store.
 func (p *parser) nodes(v value) {
 	p.index = map[string]int{}
-	p.eachName(v, func(v value, name string) {
-		n := Node{Name: name}
-		v.Duration(&n.Delay, 0, mostDelay)
-		p.index[name] = len(p.s.Nodes)
+	list, _ := v.Pairs()
+	for _, named := range list {
+		n := Node{Name: named.Key}
+		named.Duration(&n.Delay, 0, mostDelay)
+		p.index[n.Name] = len(p.s.Nodes)
 		p.s.Nodes = append(p.s.Nodes, n)
-	})
-	if v.Node.Kind == yaml.MappingNode && (len(p.s.Nodes) == 0 || len(p.s.Nodes) > mostNodes) {
+	}
+	if v.IsMapping() && (len(p.s.Nodes) == 0 || len(p.s.Nodes) > mostNodes) {
 		v.Problem("names %d nodes; write 1 to %d, each with its delay to the store", len(p.s.Nodes), mostNodes)
 	}
-}
-
-// eachName reads a mapping whose keys are names.
-func (p *parser) eachName(v value, read func(v value, name string)) {
-	readers := map[string]func(value){}
-	if v.Node.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(v.Node.Content); i += 2 {
-			name := v.Node.Content[i].Value
-			readers[name] = func(v value) { read(v, name) }
-		}
-	}
-	v.Fields(readers)
 }
 
 // spread reads where a tenant's requests come: a list of nodes, or the part of each.
@@ -49,8 +36,8 @@ func (p *parser) spread(v value, into *Spread) {
 		return
 	}
 	parts := make([]float64, len(p.s.Nodes))
-	switch v.Node.Kind {
-	case yaml.SequenceNode:
+	switch {
+	case v.IsList():
 		v.Each(func(v value) {
 			i := -1
 			if p.node(v, &i); i < 0 {
@@ -61,7 +48,7 @@ func (p *parser) spread(v value, into *Spread) {
 			}
 			parts[i] = 1
 		})
-	case yaml.MappingNode:
+	case v.IsMapping():
 		readers := map[string]func(value){}
 		for name, i := range p.index {
 			readers[name] = func(v value) { v.Number(&parts[i], 0, 1) }
@@ -78,7 +65,7 @@ func (p *parser) spread(v value, into *Spread) {
 			parts[i] /= s
 		}
 		into.Parts = parts
-	} else if v.Node.Kind == yaml.SequenceNode && len(v.Node.Content) == 0 {
+	} else if v.IsList() && v.Empty() {
 		v.Problem("is an empty list; write at least one node")
 	}
 }
@@ -103,7 +90,7 @@ func (p *parser) rotation(v value, into *Spread) {
 		"swing":  func(v value) { v.Number(&into.Swing, 0, 1) },
 		"phase":  func(v value) { v.Number(&into.Phase, 0, 1) },
 	})
-	if _, ok := there["period"]; !ok && v.Node.Kind == yaml.MappingNode {
+	if _, ok := there["period"]; !ok && v.IsMapping() {
 		v.Problem("has no period; write how long one turn takes")
 	}
 }

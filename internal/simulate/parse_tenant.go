@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
@@ -26,7 +24,7 @@ func (p *parser) tenants(v value, above string) []Tenant {
 			list = append(list, t)
 		}
 	})
-	if v.Node.Kind == yaml.SequenceNode && len(v.Node.Content) == 0 {
+	if v.IsList() && v.Empty() {
 		v.Problem("name no tenant; write at least one with a load")
 	}
 	return list
@@ -53,7 +51,7 @@ func (p *parser) tenant(v value, above string) []Tenant {
 	}
 	workReaders(readers, &own)
 	there := v.Fields(readers)
-	if v.Node.Kind != yaml.MappingNode {
+	if !v.IsMapping() {
 		return nil
 	}
 	workContradictions(there, &own)
@@ -63,11 +61,11 @@ func (p *parser) tenant(v value, above string) []Tenant {
 	}
 	t.contradictions(v, there)
 	path := above + t.Name
-	if zipf.Node != nil {
+	if zipf.There() {
 		return p.zipf(zipf, t, above)
 	}
-	p.leaves[path] = teams.Node == nil
-	if teams.Node != nil {
+	p.leaves[path] = !teams.There()
+	if teams.There() {
 		inner := *p
 		inner.work, inner.where = t.Work, t.Spread // teams inherit what they do not say
 		t.Teams = inner.tenants(teams, path+"/")
@@ -150,7 +148,7 @@ func load(v value, into *Load) {
 	})
 	l.Workers = int(workers)
 	*into = l
-	if v.Node.Kind != yaml.MappingNode {
+	if !v.IsMapping() {
 		return
 	}
 	kind, ok := there["kind"]
@@ -163,12 +161,12 @@ func load(v value, into *Load) {
 		allowed[key] = true
 		_, has := there[key]
 		if !has && (key == "workers" || key == "on" || key == "off") {
-			v.Problem("is %s and has no %s; write it", kind.Node.Value, key)
+			v.Problem("is %s and has no %s; write it", kind.Raw(), key)
 		}
 	}
 	for key, at := range there {
 		if !allowed[key] {
-			at.Problem("has no meaning for a load that is %s; remove it", kind.Node.Value)
+			at.Problem("has no meaning for a load that is %s; remove it", kind.Raw())
 		}
 	}
 	_, tps := there["tokens_per_second"]

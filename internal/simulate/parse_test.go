@@ -51,7 +51,7 @@ func TestBadFiles(t *testing.T) {
 
 func TestProblemNamesItsPlace(t *testing.T) {
 	_, err := Parse("mine.yaml", []byte("tenants: 3\n"))
-	want := `mine.yaml:1:10: tenants: is "3"; write a list ([a, b])`
+	want := `mine.yaml:1:10: tenants: is a single value; write a list ([a, b])`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

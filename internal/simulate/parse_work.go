@@ -34,7 +34,7 @@ func cost(v value, w *Work) {
 	readers := d.Readers(distribution.Tokens)
 	readers["classes"] = func(v value) { inside = v }
 	there := v.Fields(readers)
-	if inside.Node == nil {
+	if !inside.There() {
 		d.Contradictions(v, there)
 		w.Cost = d
 		return
@@ -47,7 +47,7 @@ func cost(v value, w *Work) {
 
 // service is one duration, or a distribution of them.
 func service(v value, into *Dist) {
-	if len(v.Node.Content) == 0 {
+	if v.Empty() {
 		var d time.Duration
 		v.Duration(&d, 0, day)
 		*into = Dist{Mean: d.Seconds(), Max: math.Inf(1)}

@@ -3,29 +3,34 @@ package strictyaml
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// Problem is one thing that is wrong with a file: where, what, and
-// what to do about it.
+// Problem is one thing that is wrong: where, what, and what to do about it.
 type Problem struct {
-	File string
-	// Line and Col count from 1; 0 where there is no line to point at.
-	Line, Col int
-	What      string
+	// File is the file as the user named it, "environment LLMGOV_X" or "flag --x"; empty for values made in code.
+	File string `json:"file,omitempty"`
+	// Line and Col count from 1, Col in characters. Both are 0 where there is no line to point at.
+	Line int `json:"line,omitempty"`
+	Col  int `json:"col,omitempty"`
+	// What is the message, without the place.
+	What string `json:"what"`
 }
 
-// String is "file:line:col: what".
+// String is "file:line:col: what", without the parts that there are none of.
 func (p Problem) String() string {
-	if p.Line == 0 {
-		return p.File + ": " + p.What
+	if p.File == "" {
+		return p.What
 	}
-	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Col, p.What)
+	return Place{p.File, p.Line, p.Col}.String() + ": " + p.What
 }
 
-// Problems is everything wrong with one file, in the order of its lines.
+// Problems is everything wrong with one load, sorted by file and position. It is never empty when returned as an error.
 type Problems []Problem
 
 // Error is one problem a line.
@@ -37,11 +42,118 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (ps Problems) sorted() Problems {
-	slices.SortStableFunc(ps, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.What, b.What))
+// Report collects the problems of one load and remembers where each path was written.
+type Report struct {
+	Problems Problems
+	Places   map[string]Place
+	// Typed is what values said before ${…} was expanded in them, by path.
+	Typed map[string]string
+	// Refused are paths of values in whose stead a reader answered something else. Checks of how things fit pass over
+	// them.
+	Refused map[string]bool
+}
+
+// NewReport is a report without problems.
+func NewReport() *Report {
+	return &Report{Places: map[string]Place{}, Typed: map[string]string{}, Refused: map[string]bool{}}
+}
+
+// found remembers where a value is written and, if a variable was expanded in it, as what.
+func (r *Report) found(path string, at Place, typed map[*yaml.Node]string, n *yaml.Node) {
+	r.Places[path] = at
+	if text, expanded := typed[n]; expanded {
+		r.Typed[path] = text
+	}
+}
+
+// Replaced remembers that a layer above the file says what the value at path is.
+func (r *Report) Replaced(path string, from Place) {
+	below := path + PathSep
+	maps.DeleteFunc(r.Places, func(p string, _ Place) bool { return strings.HasPrefix(p, below) })
+	maps.DeleteFunc(r.Typed, func(p, _ string) bool { return p == path || strings.HasPrefix(p, below) })
+	r.Places[path] = from
+}
+
+// Shown is the value at path as a message shows it: as it was written, since a variable may hold a secret.
+func (r *Report) Shown(path, text string) string {
+	if typed, expanded := r.Typed[path]; expanded {
+		return sayTyped(typed)
+	}
+	return Show(text)
+}
+
+// ShownNumber is Shown of a number.
+func (r *Report) ShownNumber(path string, n int64) string {
+	if typed, expanded := r.Typed[path]; expanded {
+		return sayTyped(typed)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// ShownIn is Shown of the value at path, or of that of its key, whichever was written with a variable.
+func (r *Report) ShownIn(path, key, text string) string {
+	if _, expanded := r.Typed[path]; expanded {
+		return r.Shown(path, text)
+	}
+	return r.Shown(Child(path, key), text)
+}
+
+func sayTyped(typed string) string { return "the value of " + Show(typed) }
+
+// maxProblems is how many problems are reported.
+const maxProblems = 1000
+
+// Full reports whether no more problems are noted.
+func (r *Report) Full() bool { return len(r.Problems) >= maxProblems }
+
+// Add notes a problem at a place.
+func (r *Report) Add(at Place, format string, args ...any) {
+	if r.Full() {
+		return
+	}
+	r.Problems = append(r.Problems, Problem{File: at.File, Line: at.Line, Col: at.Col, What: fmt.Sprintf(format, args...)})
+}
+
+// At notes a problem with the value at path; the message starts with the path.
+func (r *Report) At(path, format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	if path != "" {
+		what = Spell(path) + ": " + what
+	}
+	r.Add(r.Place(path), "%s", what)
+}
+
+// Place is where path is written or, for what is absent, the nearest thing around it.
+func (r *Report) Place(path string) Place {
+	for {
+		if p, ok := r.Places[path]; ok {
+			return p
+		}
+		cut := strings.LastIndex(path, PathSep)
+		if cut < 0 {
+			return r.Places[""]
+		}
+		path = path[:cut]
+	}
+}
+
+// Err is the sorted problems, without exact repetitions, or nil.
+func (r *Report) Err() error {
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.Problems, func(a, b Problem) int {
+		return cmp.Or(
+			strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col),
+			strings.Compare(a.What, b.What))
 	})
-	return slices.Compact(ps)
+	list := slices.Compact(r.Problems)
+	if r.Full() {
+		last := list[len(list)-1]
+		last.What = fmt.Sprintf("these are the first %d problems; fix them to see more", maxProblems)
+		list = append(list, last)
+	}
+	return list
 }
 
 // Show quotes a value for a message, cut to a length that fits a terminal.
@@ -51,56 +163,4 @@ func Show(text string) string {
 		text = string(runes[:most-1]) + "…"
 	}
 	return strconv.Quote(text)
-}
-
-// Advise names the known word that was probably meant, or all of them.
-func Advise(word string, known []string) string {
-	known = slices.Sorted(slices.Values(known))
-	best := ""
-	least := len(word)/2 + 1
-	for _, k := range known {
-		d := distance(word, k)
-		if len(word) > 2 && strings.HasPrefix(k, word) {
-			d = 0
-		}
-		if d < least {
-			best = k
-			least = d
-		}
-	}
-	if best != "" {
-		return "did you mean " + Show(best) + "?"
-	}
-	return "known are " + strings.Join(known, ", ")
-}
-
-// distance is how many letters must be changed, added, removed or swapped with
-// their neighbour to make b of a. Long words are not compared: nobody misspells
-// by that much.
-func distance(a, b string) int {
-	if len(a) > 40 {
-		return len(a)
-	}
-	before := make([]int, len(b)+1)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next := make([]int, len(b)+1)
-		next[0] = i + 1
-		for j := range len(b) {
-			change := row[j]
-			if a[i] != b[j] {
-				change++
-			}
-			next[j+1] = min(change, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
-			}
-		}
-		before = row
-		row = next
-	}
-	return row[len(b)]
 }

@@ -1,68 +1,62 @@
 package strictyaml
 
 import (
-	"bytes"
-	"errors"
-	"io"
+	"maps"
 	"regexp"
-	"strconv"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
+	"slices"
 )
 
-// File is what is to be read.
-type File struct {
-	Name string // for messages
-	Data []byte
-	// Least is what an empty file is told to have, such as "tenants:".
-	Least string
-	// Expand, unless nil, turns each single value into what it stands for, ${VAR} say.
-	Expand func(string) (string, error)
-}
-
-// Read hands the one document of a file to read. The error is of type Problems, all of
-// them in the order of the file, unless it is nil.
+// Read hands the one document of a file to read. The error is of type Problems, all of them in the order of the file,
+// unless it is nil.
 func Read(f File, read func(Value)) error {
-	r := &report{file: f.Name, expand: f.Expand}
-	if root, ok := decode(r, f); ok {
-		read(Value{r, root, ""})
+	r := NewReport()
+	r.Places[""] = Place{File: f.Name, Line: 1, Col: 1}
+	if doc := Parse(r, f); doc != nil {
+		read(Root(r, doc))
 	}
-	if len(r.problems) > 0 {
-		return r.problems.sorted()
-	}
-	return nil
+	return r.Err()
 }
 
-var yamlLine = regexp.MustCompile(`line (\d+): `)
-
-// decode reads the one document of a file.
-func decode(r *report, f File) (*yaml.Node, bool) {
-	dec := yaml.NewDecoder(bytes.NewReader(f.Data))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		at := &yaml.Node{}
-		what := strings.TrimPrefix(err.Error(), "yaml: ")
-		if m := yamlLine.FindStringSubmatch(what); m != nil {
-			at.Line, _ = strconv.Atoi(m[1])
-			at.Column = 1
-			what = strings.Replace(what, m[0], "", 1)
+// Fields reads a mapping, key by key, and returns the values of the keys that were there. A key without a reader is a
+// problem.
+func (v Value) Fields(readers map[string]func(Value)) map[string]Value {
+	there := map[string]Value{}
+	list, _ := v.Pairs()
+	for _, p := range list {
+		read, known := readers[p.Key]
+		if !known {
+			p.unknown(slices.Collect(maps.Keys(readers)))
+			continue
 		}
-		if errors.Is(err, io.EOF) {
-			what = "is empty; write at least " + f.Least
-		} else {
-			what = "is not YAML: " + what + "; mind indentation, quotes and colons"
-		}
-		r.add(at, "%s", what)
-		return nil, false
+		there[p.Key] = p.Value
+		read(p.Value)
 	}
-	var more yaml.Node
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		r.add(&yaml.Node{Line: max(more.Line, 1), Column: 1}, "holds more than one document; write one in a file")
-		return nil, false
-	}
-	return doc.Content[0], true
+	return there
 }
+
+// Each reads every entry of a list.
+func (v Value) Each(read func(Value)) {
+	list, _ := v.Items()
+	for _, it := range list {
+		read(it)
+	}
+}
+
+// OneOf reads a word of a fixed set.
+func OneOf[T any](v Value, into *T, words map[string]T) {
+	text, ok := v.Scalar()
+	if !ok {
+		return
+	}
+	known, ok := words[text]
+	if !ok {
+		v.Problem("%s is none of the known words; %s", v.Say(text), Advise(text, slices.Collect(maps.Keys(words))))
+		return
+	}
+	*into = known
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Name reads a word that can stand in a label and in the name of a file.
 func (v Value) Name(into *string) {
@@ -71,10 +65,21 @@ func (v Value) Name(into *string) {
 		return
 	}
 	if !nameForm.MatchString(text) {
-		v.Problem("%s is not a name; write letters, digits, '.', '_' and '-', beginning with a letter or digit", Show(text))
+		v.Problem("%s is not a name; write letters, digits, '.', '_' and '-', beginning with a letter or digit", v.Say(text))
 		return
 	}
 	*into = text
 }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// Texts reads a list of texts. What was refused, an entry or the whole list, reads as "".
+func (v Value) Texts(read func(Value) string) []string {
+	list, ok := v.Items()
+	if !ok {
+		return []string{""}
+	}
+	out := make([]string, len(list))
+	for i, it := range list {
+		out[i] = read(it)
+	}
+	return out
+}

@@ -1,193 +1,166 @@
 package strictyaml
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
+	"regexp"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// report collects what is wrong with one file.
-type report struct {
-	file     string
-	expand   func(string) (string, error)
-	problems Problems
-}
-
-func (r *report) add(n *yaml.Node, format string, args ...any) {
-	r.problems = append(r.problems, Problem{r.file, n.Line, n.Column, fmt.Sprintf(format, args...)})
-}
-
-// Value is one node of the file and the path that leads to it. Its readers
-// report what is wrong with it and then answer something valid, so that one
-// mistake is not reported again by a later check.
+// Value is one node of a file together with the path that leads to it. Its readers report what is wrong
+// with it and then answer something valid, so that one mistake is not reported again by a later check.
 type Value struct {
-	r    *report
-	Node *yaml.Node
-	path string
+	Report *Report
+	doc    *Document
+	node   *yaml.Node
+	Path   string
 }
 
-// Problem reports something about the value, after its path.
+// Pair is one key of a mapping and its value.
+type Pair struct {
+	Key string
+	// At is where the key is written.
+	At Place
+	Value
+}
+
+// Root is the mapping a file consists of.
+func Root(r *Report, doc *Document) Value {
+	return Value{Report: r, doc: doc, node: doc.root}
+}
+
+// There reports whether the value is of a file. The zero Value, of a key that is not written, is not.
+func (v Value) There() bool { return v.node != nil }
+
+// IsMapping reports whether the value is a mapping.
+func (v Value) IsMapping() bool { return v.There() && v.node.Kind == yaml.MappingNode }
+
+// IsList reports whether the value is a list.
+func (v Value) IsList() bool { return v.There() && v.node.Kind == yaml.SequenceNode }
+
+// IsScalar reports whether the value is a single one.
+func (v Value) IsScalar() bool { return v.There() && v.node.Kind == yaml.ScalarNode }
+
+// Empty reports whether the value holds no entries.
+func (v Value) Empty() bool { return len(v.node.Content) == 0 }
+
+// Raw is the text of a single value, whatever it is. It is "" of a mapping or list.
+func (v Value) Raw() string { return v.node.Value }
+
+// Problem reports something about the value, starting with its path.
 func (v Value) Problem(format string, args ...any) {
-	what := fmt.Sprintf(format, args...)
-	if v.path != "" {
-		what = v.path + ": " + what
-	}
-	v.r.add(v.Node, "%s", what)
+	v.Report.Refused[v.Path] = true
+	v.Report.At(v.Path, format, args...)
 }
 
-func (v Value) child(key string, n *yaml.Node) Value {
-	if v.path == "" {
-		return Value{v.r, n, key}
+// Skip reports whether the value is one that a problem was already reported for.
+func (v Value) Skip() bool {
+	bad := v.node.Kind == yaml.AliasNode || v.doc.broken[v.node]
+	if bad {
+		v.Report.Refused[v.Path] = true
 	}
-	return Value{v.r, n, v.path + "." + key}
+	return bad
 }
 
-func kindName(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	default:
-		if n.Tag == "!!null" {
-			return "empty"
+// isNull reports a key with nothing behind it. An expansion to nothing is an empty text, not null.
+func (v Value) isNull() bool {
+	_, expanded := v.doc.typed[v.node]
+	return v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!null" && !expanded
+}
+
+// Pairs is the content of a mapping, in the order written. ok is false when the value is none.
+func (v Value) Pairs() (list []Pair, ok bool) {
+	switch {
+	case v.Skip():
+		return nil, false
+	case v.isNull():
+		v.Problem("has no value; write at least {}, or remove the key")
+		return nil, false
+	case v.node.Kind != yaml.MappingNode:
+		if m := keyValue.FindStringSubmatch(v.node.Value); m != nil {
+			v.Problem(spaceMissing, Show(m[1]+":"))
+			return nil, false
 		}
-		return Show(n.Value)
+		v.Problem("is a %s; write a mapping (key: value)", kindName(v.node))
+		return nil, false
 	}
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		list = append(list, v.pair(v.node.Content[i], v.node.Content[i+1]))
+	}
+	return list, true
 }
 
-// Fields reads a mapping, key by key, and returns the values of the keys that
-// were there. A key without a reader is a problem, and so is one twice.
-func (v Value) Fields(readers map[string]func(Value)) map[string]Value {
-	there := map[string]Value{}
-	if v.Node.Kind != yaml.MappingNode {
-		v.Problem("is %s; write a mapping (key: value)", kindName(v.Node))
-		return there
+func (v Value) pair(key, val *yaml.Node) Pair {
+	p := Pair{key.Value, v.doc.place(key), Value{v.Report, v.doc, val, Child(v.Path, key.Value)}}
+	at := p.At
+	if val.Kind == yaml.ScalarNode && !p.isNull() {
+		at = v.doc.place(val)
 	}
-	for i := 0; i+1 < len(v.Node.Content); i += 2 {
-		key := v.Node.Content[i]
-		val := v.child(v.Node.Content[i].Value, v.Node.Content[i+1])
-		read, known := readers[key.Value]
-		_, again := there[key.Value]
-		switch {
-		case key.Kind != yaml.ScalarNode:
-			v.r.add(key, "%s is used as a key; write a plain word", kindName(key))
-			continue
-		case !known:
-			v.r.add(key, "unknown key %s; %s", Show(key.Value), Advise(key.Value, slices.Collect(maps.Keys(readers))))
-			continue
-		case again:
-			v.r.add(key, "%s is there twice; remove one", val.path)
-			continue
-		}
-		there[key.Value] = val
-		read(val)
-	}
-	return there
+	v.Report.found(p.Path, at, v.doc.typed, val)
+	return p
 }
 
-// Each reads every entry of a list.
-func (v Value) Each(read func(Value)) {
-	if v.Node.Kind != yaml.SequenceNode {
-		v.Problem("is %s; write a list ([a, b])", kindName(v.Node))
-		return
+// Items is the content of a list. ok is false when the value is none.
+func (v Value) Items() (list []Value, ok bool) {
+	switch {
+	case v.Skip():
+		return nil, false
+	case v.isNull():
+		v.Problem("has no value; write a list, or remove the key")
+		return nil, false
+	case v.node.Kind != yaml.SequenceNode:
+		v.Problem("is a %s; write a list ([a, b])", kindName(v.node))
+		return nil, false
 	}
-	for i, n := range v.Node.Content {
-		read(Value{v.r, n, v.path + "[" + strconv.Itoa(i) + "]"})
+	for i, n := range v.node.Content {
+		it := Value{v.Report, v.doc, n, Item(v.Path, i)}
+		v.Report.found(it.Path, v.doc.place(n), v.doc.typed, n)
+		list = append(list, it)
 	}
+	return list, true
 }
 
-// Scalar is the text of a single value.
-func (v Value) Scalar() (string, bool) {
-	if v.Node.Kind != yaml.ScalarNode || v.Node.Tag == "!!null" {
-		v.Problem("is %s; write a single value", kindName(v.Node))
+// Scalar is the text of a single value. ok is false when the value is none.
+func (v Value) Scalar() (text string, ok bool) {
+	switch {
+	case v.Skip():
+		return "", false
+	case v.isNull():
+		v.Problem("has no value; write one, or remove the key")
+		return "", false
+	case v.node.Kind != yaml.ScalarNode:
+		v.Problem("is a %s; write a single value", kindName(v.node))
 		return "", false
 	}
-	if v.r.expand == nil {
-		return v.Node.Value, true
-	}
-	text, err := v.r.expand(v.Node.Value)
-	if err != nil {
-		v.Problem("%v", err)
-		return "", false
-	}
-	return text, true
+	return v.node.Value, true
 }
 
-// OneOf reads a word of a fixed set.
-func OneOf[T any](v Value, into *T, words map[string]T) {
-	text, ok := v.Scalar()
-	if !ok {
-		return
-	}
-	known, ok := words[text]
-	if !ok {
-		v.Problem("%s is none of the known words; %s", Show(text), Advise(text, slices.Collect(maps.Keys(words))))
-		return
-	}
-	*into = known
+// Quoted reports whether the text was put between quotes by whoever wrote it. A ${…} must be quoted inside of {…},
+// so what was expanded never counts.
+func (v Value) Quoted() bool {
+	_, expanded := v.doc.typed[v.node]
+	return !expanded && v.node.Style&^yaml.TaggedStyle != 0
 }
 
-func (v Value) Whole(into *int64, least, most int64) {
-	text, ok := v.Scalar()
-	if !ok {
-		return
+var startsNumber = regexp.MustCompile(`^[-+.]?[0-9][-+.,_%A-Za-z0-9]{0,40}$`)
+
+// Say is text as a message shows it: as it was written, since a variable may hold a secret.
+func (v Value) Say(text string) string {
+	if typed, expanded := v.doc.typed[v.node]; expanded {
+		return sayTyped(typed)
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case err != nil:
-		v.Problem("%s is not a plain whole number; write digits, such as 600000", Show(text))
-	case n < least || n > most:
-		v.Problem("%d is out of range; write %d to %d", n, least, most)
-	default:
-		*into = n
+	if !v.Quoted() && startsNumber.MatchString(text) {
+		return text // as it stands in the file: quotes would read as part of it
 	}
+	return Show(text)
 }
 
-func (v Value) Number(into *float64, least, most float64) {
-	text, ok := v.Scalar()
-	if !ok {
-		return
+// Plainly is a complaint about text that repeats nothing of a variable: that of a missing unit quotes the number.
+func (v Value) Plainly(text, complaint string) string {
+	if _, expanded := v.doc.typed[v.node]; expanded && complaint == noUnit(text) {
+		return noUnit("5")
 	}
-	n, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil || n != n || strings.ContainsAny(text, "xXpP_"):
-		v.Problem("%s is not a number; write one, such as 0.8", Show(text))
-	case n < least || n > most:
-		v.Problem("%s is out of range; write %g to %g", text, least, most)
-	default:
-		*into = n
-	}
+	return complaint
 }
 
-func (v Value) Duration(into *time.Duration, least, most time.Duration) {
-	if text, ok := v.Scalar(); ok {
-		if d, ok := v.ParseDuration(text, least, most); ok {
-			*into = d
-		}
-	}
-}
-
-func (v Value) ParseDuration(text string, least, most time.Duration) (time.Duration, bool) {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		if _, bare := strconv.ParseFloat(text, 64); bare == nil {
-			v.Problem("%s has no unit; write %ss or %sms", text, text, text)
-		} else {
-			v.Problem("%s is not a duration; write a number and a unit, such as 500ms, 5s or 2m", Show(text))
-		}
-		return 0, false
-	}
-	if d < least || d > most {
-		v.Problem("%s is out of range; write %v to %v", text, least, most)
-		return 0, false
-	}
-	return d, true
-}
+// keyValue matches a text that was meant as a key and its value.
+var keyValue = regexp.MustCompile(`^([A-Za-z_]+):\S`)

@@ -1,10 +1,13 @@
-package tenants
+package strictyaml
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// nearest is the known word that word was probably meant to be: the same but for case and dashes, the one that is the
+// Nearest is the known word that word was probably meant to be: the same but for case and dashes, the one that is the
 // fewest slips away when they are few for its length, or one that begins as it does.
-func nearest(word string, known []string) (string, bool) {
+func Nearest(word string, known []string) (string, bool) {
 	if len(word) > 64 {
 		return "", false
 	}
@@ -73,4 +76,28 @@ func slips(a, b string) int {
 		before, last, row = last, row, before
 	}
 	return last[len(b)]
+}
+
+// AdviseWord names the word that was probably meant, or all that may stand there.
+func AdviseWord(word string, allowed []string) string {
+	if near, ok := Nearest(word, allowed); ok {
+		return "did you mean " + Show(near) + "?"
+	}
+	last := len(allowed) - 1
+	return "use " + strings.Join(allowed[:last], ", ") + " or " + allowed[last]
+}
+
+// Advise names the known word that was probably meant, or all of them.
+func Advise(word string, known []string) string {
+	if near, ok := Nearest(word, known); ok {
+		return "did you mean " + Show(near) + "?"
+	}
+	const most = 40
+	if len(known) > most {
+		return "there is nothing of a similar name"
+	}
+	if len(known) == 0 {
+		return "none is defined"
+	}
+	return "known are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }

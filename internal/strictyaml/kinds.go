@@ -1,0 +1,110 @@
+package strictyaml
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A kind is the JSON Schema of what may stand behind a key. It sees values as YAML makes them, so it takes all that the
+// loader takes and cannot refuse all that the loader refuses: how a number is spelled, or where a name leads.
+type Kind func() Schema
+
+const variableRef = "#/$defs/variable"
+
+// OrVariable lets ${…} stand for what s describes: it is expanded before anything is read.
+func OrVariable(s Schema) Schema {
+	return Schema{"anyOf": []any{s, Schema{"$ref": variableRef}}}
+}
+
+// WholeKind is a whole number.
+func WholeKind(least, most int64) Kind {
+	return func() Schema { return OrVariable(Schema{"type": "integer", "minimum": least, "maximum": most}) }
+}
+
+// FractionKind is a number of units of 10^-places.
+func FractionKind(places int, least, most int64) Kind {
+	return func() Schema {
+		bound := func(n int64) json.Number { return json.Number(SpellDecimal(n, places)) }
+		return OrVariable(Schema{"type": "number", "minimum": bound(least), "maximum": bound(most)})
+	}
+}
+
+// TextKind is any text that pattern matches. YAML makes numbers and booleans of some; here they are texts like others.
+func TextKind(pattern string) Kind {
+	return func() Schema {
+		return OrVariable(Schema{"type": []any{"string", "number", "boolean"}, "pattern": pattern})
+	}
+}
+
+// StringKind is a text that is never a number.
+func StringKind(pattern string) Kind {
+	return func() Schema { return OrVariable(Schema{"type": "string", "pattern": pattern}) }
+}
+
+// WordKind is one of a list of words.
+func WordKind(list ...string) Kind {
+	return func() Schema { return OrVariable(Schema{"enum": list}) }
+}
+
+// BoolKind is true or false.
+func BoolKind() Schema { return OrVariable(Schema{"type": "boolean"}) }
+
+// durationUnit matches one number with a unit; the loader knows their bounds.
+const durationUnit = `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
+
+// DurationKind is a duration with its unit.
+func DurationKind() Schema {
+	return OrVariable(Schema{"type": "string", "pattern": `^\+?(` + durationUnit + `)+$`, "examples": []any{"500ms", "5s", "2m"}})
+}
+
+// SizeKindTo is a number of bytes, at least a KiB.
+func SizeKindTo(most int64) Kind {
+	return func() Schema {
+		return Schema{"anyOf": []any{
+			Schema{"type": "integer", "minimum": 1 << 10, "maximum": most},
+			Schema{"type": "string", "pattern": `^[0-9]+ ?(B|KB|MB|GB|KiB|MiB|GiB)?$`, "examples": []any{"32MiB"}},
+			Schema{"$ref": variableRef},
+		}}
+	}
+}
+
+// ListOf is a list of at least so many.
+func ListOf(of Kind, least int, distinct bool) Kind {
+	return func() Schema {
+		s := Schema{"type": "array", "items": of()}
+		if least > 0 {
+			s["minItems"] = least
+		}
+		if distinct {
+			s["uniqueItems"] = true
+		}
+		return s
+	}
+}
+
+// AmountField is a whole number from least to most.
+func AmountField[T any](key, about string, least, most int64, at func(*T) *int64) Field[T] {
+	return Field[T]{
+		Name: key, About: about, Kind: WholeKind(least, most),
+		Read:  func(v Value, into *T) { *at(into) = v.Amount(least, most) },
+		Start: func(from *T) any { return *at(from) },
+	}
+}
+
+// DecimalField is a number with decimals, kept in units of 10^-places; a bad one reads as fallback.
+func DecimalField[T any](key, about string, places int, least, most, fallback int64, at func(*T) *int64) Field[T] {
+	return Field[T]{
+		Name: key, About: about, Kind: FractionKind(places, least, most),
+		Read:  func(v Value, into *T) { *at(into) = v.Decimal(places, least, most, fallback) },
+		Start: func(from *T) any { return json.Number(SpellDecimal(*at(from), places)) },
+	}
+}
+
+// DurationField is a duration from 0 to most.
+func DurationField[T any](key, about string, most time.Duration, at func(*T) *time.Duration) Field[T] {
+	return Field[T]{
+		Name: key, About: about, Kind: DurationKind,
+		Read:  func(v Value, into *T) { v.Duration(at(into), 0, most) },
+		Start: func(from *T) any { return SpellDuration(*at(from)) },
+	}
+}

@@ -1,0 +1,70 @@
+package strictyaml
+
+import (
+	"slices"
+	"strings"
+)
+
+// Field is one key of a mapping: how it is read into a T, and what the schema says of it.
+type Field[T any] struct {
+	Name string
+	// About says what it is, to who writes it.
+	About string
+	// Kind is what may stand there; nil for a key that is known only to be refused.
+	Kind Kind
+	Read func(v Value, into *T)
+	// Start is what it is when it is not written, as a file would say it; nil where there is no such thing.
+	Start func(from *T) any
+}
+
+// Shape is what may stand in one kind of mapping.
+type Shape[T any] struct {
+	Fields []Field[T]
+	// Also is what the schema says of the mapping as a whole.
+	Also Schema
+}
+
+// Read reads the keys of v into into and reports keys that have no field.
+func (s Shape[T]) Read(v Value, into *T) {
+	list, _ := v.Pairs()
+	s.ReadPairs(list, into)
+}
+
+// ReadPairs is Read of a mapping that was taken apart. It answers whether all keys have a field.
+func (s Shape[T]) ReadPairs(list []Pair, into *T) (known bool) {
+	known = true
+	for _, p := range list {
+		i := slices.IndexFunc(s.Fields, func(f Field[T]) bool { return f.Name == p.Key })
+		if i < 0 {
+			known = false
+			p.unknown(s.names())
+			continue
+		}
+		s.Fields[i].Read(p.Value, into)
+	}
+	return known
+}
+
+func (s Shape[T]) names() []string {
+	names := make([]string, len(s.Fields))
+	for i, f := range s.Fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// unknown reports a key that has no field. YAML takes name:value for one text; the value may be a secret.
+func (p Pair) unknown(fields []string) {
+	if name, _, joined := strings.Cut(p.Key, ":"); joined && p.isNull() {
+		p.Report.Add(p.At, spaceMissing, Show(name+":"))
+		return
+	}
+	p.Report.Add(p.At, "unknown key %s; %s", Show(p.Key), Advise(p.Key, fields))
+}
+
+// Has reports whether a key was written.
+func Has(list []Pair, key string) bool {
+	return slices.ContainsFunc(list, func(p Pair) bool { return p.Key == key })
+}
+
+const spaceMissing = "a space is missing after the colon of %s"
