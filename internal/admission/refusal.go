@@ -43,6 +43,7 @@ const (
 
 // The statuses of refusals that are decided here, as RFC 9110 has them.
 const (
+	statusTooLarge    = 413
 	statusTooMany     = 429
 	statusUnavailable = 503
 	// StatusClientClosed is nginx's, for logs only: nobody is there to be answered.

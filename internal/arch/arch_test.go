@@ -293,7 +293,7 @@ var rules = map[string]rule{
 		reason: "the admin side sees the gateway through an interface of its own",
 	},
 	"internal/admission": {
-		may:    []string{"governor", "internal/policy"},
+		may:    []string{"governor", "governor/tokens", "escrow/lengths", "tenants", "internal/policy", "internal/telemetry", "internal/history"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
 		reason: "the life of a call does not know by which protocol its caller speaks",
 	},

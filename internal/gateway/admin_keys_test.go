@@ -385,20 +385,20 @@ func TestKeys_LastUse(t *testing.T) {
 	gw := s.data.(*Gateway)
 	now := time.Unix(1000, 5)
 	h := tenants.HashKey("acme")
-	if _, ok := gw.used.last(h); ok {
+	if _, ok := gw.LastUsed(h); ok {
 		t.Error("used before the first use")
 	}
-	if n := testing.AllocsPerRun(100, func() { now = now.Add(time.Second); gw.used.mark(h, now) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { now = now.Add(time.Second); gw.admission.MarkUsed(h, now) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	var wg sync.WaitGroup
 	for i := range 4 {
-		wg.Go(func() { gw.used.mark(h, now.Add(time.Duration(i)*time.Second)) })
-		wg.Go(func() { gw.used.mark(tenants.HashKey("nobody"), now) })
+		wg.Go(func() { gw.admission.MarkUsed(h, now.Add(time.Duration(i)*time.Second)) })
+		wg.Go(func() { gw.admission.MarkUsed(tenants.HashKey("nobody"), now) })
 	}
 	wg.Wait()
 	s.must(http.StatusCreated, &struct{}{}, http.MethodPost, "/api/v1/keys", `{"tenant":"acme"}`)
-	if at, ok := gw.used.last(h); !ok || at.Before(now.Truncate(time.Second)) {
+	if at, ok := gw.LastUsed(h); !ok || at.Before(now.Truncate(time.Second)) {
 		t.Errorf("after a reload it was last used at %v, %v; want %v", at, ok, now)
 	}
 }

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -16,7 +15,7 @@ func (c *call) choosePool() *refusal {
 	if c.route.toObjects() && !c.route.realtime {
 		return c.chooseHome()
 	}
-	snap := c.world.snap
+	snap := c.world.Snapshot
 	if c.head.Model == "" {
 		if !c.route.AnyModel || c.tenant.DefaultPool == "" {
 			return invalid("model", "You must name a model.")
@@ -41,7 +40,7 @@ func noModel(model string) *refusal {
 
 func (c *call) use(p *poolSide) *refusal {
 	c.pool = p
-	account := c.world.accounts[c.tenant.Index][p.Index]
+	account := c.world.Account(c.tenant.Index, p.Index)
 	if account == nil {
 		return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Message: "Tenant " + c.tenant.Name + " may use no model of pool " + p.Name + "."}
 	}
@@ -86,7 +85,7 @@ func (c *call) admit() *refusal {
 	}
 	c.req.Model = c.head.Model
 	c.req.Input = c.estimatePrompt()
-	if f := c.pool.tooLong(c.leastPrompt()); f != nil {
+	if f := c.pool.TooLong(c.leastPrompt()); f != nil {
 		return f
 	}
 	c.req.Output = c.mostOutput(c.route, c.head)
@@ -127,17 +126,6 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 	c.body = splice.InPlace(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(lease.Waited-c.memory.Waited), c.spans.Exemplar())
 	return nil
-}
-
-// tooLong refuses a prompt that by itself exceeds the pool's minute.
-func (p *poolSide) tooLong(input int64) *refusal {
-	if p.inputMax == 0 || input <= p.inputMax {
-		return nil
-	}
-	return &refusal{
-		Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge,
-		Message: fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", input, p.Name, p.inputMax),
-	}
 }
 
 // readHints reads the headers by which callers say how a call is to be treated.

@@ -54,7 +54,7 @@ func (c *call) takeOver(resp *http.Response) error {
 		showRetry(resp.Header, c.comeBack)
 	}
 	c.forgetBody()
-	idle := c.world.snap.Config().Timeouts.StreamIdle
+	idle := c.world.Snapshot.Config().Timeouts.StreamIdle
 	switch {
 	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
 		resp.Body = newIdleBody(resp.Body, idle, c.interrupt)

@@ -4,75 +4,52 @@ import (
 	"slices"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // Apply puts another policy in force as a whole, or changes nothing and says why. Calls in flight
 // keep the world that they began with, except those that are sent back into the queue: see follow.
-// What was learned is kept, and so are all counters of tenants and pools that are still there. The
-// time zone in which budgets begin stays that of the first policy.
-//
-// The governor comes first, so that a call that finds the new world finds its tenants and pools in
-// the governor, too. A call from the old world that the governor does not know any more begins
-// again: see again.
-func (g *Gateway) Apply(snap *tenants.Snapshot) error {
-	g.applying.Lock()
-	defer g.applying.Unlock()
-	return g.apply(snap)
-}
+func (g *Gateway) Apply(snap *tenants.Snapshot) error { return g.admission.Apply(snap) }
 
-// Rekey puts the present content of a key file in force, with the policy that is in force now. Both
-// are read under the lock, so that neither is older than a change made by others.
-func (g *Gateway) Rekey(file *tenants.KeyFile) error {
-	g.applying.Lock()
-	defer g.applying.Unlock()
-	keys, err := file.List()
-	if err != nil {
-		return err
-	}
-	before := g.world.Load().snap
-	if snap := before.WithKeys(keys); !snap.Equal(before) {
-		return g.apply(snap)
-	}
-	return nil
-}
-
-// apply is Apply; g.applying must be held.
-func (g *Gateway) apply(snap *tenants.Snapshot) error {
-	before := g.world.Load()
-	w, err := newWorld(snap, g.metrics, before)
-	if err != nil {
-		return err
-	}
-	rules := policy.Governor(snap)
-	rules.Zone = g.zone
-	if err := g.gov.Apply(rules); err != nil {
-		before.retain(g.metrics)
-		return err
-	}
-	g.intake.SetBounds(bodyBounds(snap))
-	g.used.follow(snap)
-	g.world.Store(w)
-	for _, p := range w.pools {
-		g.believe(p) // there may be other upstreams, or weights
-	}
-	w.retain(g.metrics)
-	g.metrics.PolicyInForce(snap.Hash(), time.Now())
-	return nil
-}
+// Rekey puts the present content of a key file in force, with the policy that is in force now.
+func (g *Gateway) Rekey(file *tenants.KeyFile) error { return g.admission.Rekey(file) }
 
 // Snapshot is the policy in force.
-func (g *Gateway) Snapshot() *tenants.Snapshot { return g.world.Load().snap }
+func (g *Gateway) Snapshot() *tenants.Snapshot { return g.world.Load().Snapshot }
+
+// LastUsed returns when a key was last used by this process; ok is false if it was not.
+func (g *Gateway) LastUsed(key tenants.KeyHash) (at time.Time, ok bool) {
+	return g.admission.LastUsed(key)
+}
+
+// prepare resolves the upstreams of the next policy.
+func (g *Gateway) prepare(next *admission.Policy) (install func(), err error) {
+	before := g.world.Load()
+	w, err := newWorld(next, before)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		g.intake.SetBounds(bodyBounds(next.Snapshot))
+		g.believing.Lock()
+		defer g.believing.Unlock()
+		g.world.Store(w)
+		if before == nil {
+			return
+		}
+		for _, p := range w.pools {
+			g.believeLocked(p) // there may be other upstreams, or weights
+		}
+	}, nil
+}
 
 // outdated reports whether another policy is in force than the one that the call began with. If one
 // is being taken over, it waits for that.
-func (c *call) outdated() bool {
-	c.g.applying.Lock()
-	defer c.g.applying.Unlock()
-	return c.world != c.g.world.Load()
+func (c *call) outdated() (is bool) {
+	c.g.admission.Steady(func() { is = c.world != c.g.world.Load() })
+	return is
 }
 
 // again begins a call anew in the policy that is in force now: between the call's first look at its

@@ -141,7 +141,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 		ch = c.pool.set.Choose(time.Now(), c.may)
 	}
 	c.lost = c.lost.Plus(spent)
-	c.pool.metrics.UpstreamError(c.classOf(err))
+	c.pool.Metrics.UpstreamError(c.classOf(err))
 	if resp != nil {
 		_ = resp.Body.Close()
 	}

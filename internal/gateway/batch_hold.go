@@ -29,7 +29,7 @@ func (s *batchSize) add(c *call, l *head.Line) {
 	if r := calledBy(l); r != nil {
 		answer = c.mostOutput(r, l.Head)
 	}
-	prompt := l.Head.Referred.Tokens + c.estimates.prompts.Estimate(l.Head.Model, l.Head.Size(c.pool.DefaultMaxOutput))
+	prompt := l.Head.Referred.Tokens + c.estimates.Prompts.Estimate(l.Head.Model, l.Head.Size(c.pool.DefaultMaxOutput))
 	s.input = min(s.input+prompt, maxBatchTokens)
 	s.output = min(s.output+answer, maxBatchTokens)
 }
@@ -78,7 +78,7 @@ func (g *Gateway) holdAgain(w *world) {
 			Tenant: d.Owner, Pool: d.Pool, Model: d.Model, ID: key.ID, Input: d.Input, Output: d.Bound,
 			BudgetsOnly: true, Forced: true,
 		}
-		if price, ok := w.snap.Price(d.Model); ok {
+		if price, ok := w.Snapshot.Price(d.Model); ok {
 			req.Price = governor.Price(price)
 		}
 		lease, rej := g.gov.Acquire(context.Background(), req)
@@ -99,7 +99,7 @@ func (c *call) holdBatch() *refusal {
 		Tenant: c.tenant.Name, Pool: c.pool.Name, Model: c.dearest, ID: c.id, Input: c.batch.input, Output: c.batch.output,
 		BudgetsOnly: true,
 	}
-	if price, ok := c.world.snap.Price(c.dearest); ok {
+	if price, ok := c.world.Snapshot.Price(c.dearest); ok {
 		req.Price = governor.Price(price)
 	}
 	lease, rej := c.askGovernor(req)

@@ -30,6 +30,10 @@ func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Event
 func (g *Gateway) believe(p *poolSide) {
 	g.believing.Lock()
 	defer g.believing.Unlock()
+	g.believeLocked(p)
+}
+
+func (g *Gateway) believeLocked(p *poolSide) {
 	p, there := g.world.Load().poolNamed(p.Name)
 	if !there {
 		return // the call has outlived its pool

@@ -37,7 +37,7 @@ type call struct {
 	key       *tenants.Key
 	pool      *poolSide
 	account   *telemetry.Account
-	estimates *estimates
+	estimates *admission.Estimates
 
 	query    url.Values // what the upstream gets of it
 	page     page       // of a list of them
@@ -115,7 +115,7 @@ func (c *call) refuse(f *refusal) {
 		c.showStanding()
 	}
 	if c.tenant != nil && c.rejection == nil {
-		c.g.remember(&pastRefusal{at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, id: c.id, said: f})
+		c.g.remember(&pastRefusal{at: time.Now(), snap: c.world.Snapshot, tenant: c.tenant, req: c.req, id: c.id, said: f})
 	}
 	writeRefusal(&c.w, f, c.dialect())
 }
@@ -139,7 +139,7 @@ func (c *call) authenticate() *refusal {
 	if key == "" {
 		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "No API key was given. Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."}
 	}
-	t, k, ok := c.world.snap.Lookup(key)
+	t, k, ok := c.world.Snapshot.Lookup(key)
 	if ok && k.Expired(c.began) {
 		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
 	}
@@ -147,10 +147,10 @@ func (c *call) authenticate() *refusal {
 		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key is not known here."}
 	}
 	connections.Known(c.r.Context())
-	c.g.used.mark(k.Hash, c.began)
+	c.g.admission.MarkUsed(k.Hash, c.began)
 	c.key = k
 	c.tenant = t
-	c.estimates = c.world.estimates[t.Index]
+	c.estimates = c.world.Estimates(t.Index)
 	return nil
 }
 

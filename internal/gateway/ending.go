@@ -57,12 +57,12 @@ func (c *call) over(outcome, reason string, u governor.Usage) {
 	c.ending.reason = reason
 	c.ending.usage = u
 	c.account.Ended(outcome, reason, u, c.req.Input+c.req.Output)
-	telemetry.Observe(c.pool.metrics.Duration, time.Since(c.admitted), c.spans.Exemplar())
+	telemetry.Observe(c.pool.Metrics.Duration, time.Since(c.admitted), c.spans.Exemplar())
 	switch {
 	case outcome == telemetry.Failed:
-		c.pool.failures.Add(time.Now())
+		c.pool.Failures.Add(time.Now())
 	case outcome == telemetry.Cancelled:
-		c.pool.metrics.Cancelled.Inc()
+		c.pool.Metrics.Cancelled.Inc()
 	}
 	if reason == classIdle {
 		c.g.metrics.Expired.Inc()
@@ -89,7 +89,7 @@ func (c *call) showFailure() {
 
 func (c *call) failed(class string, u governor.Usage) {
 	if !c.ending.done {
-		c.pool.metrics.UpstreamError(class)
+		c.pool.Metrics.UpstreamError(class)
 	}
 	c.over(telemetry.Failed, class, u)
 }
@@ -112,7 +112,7 @@ func (c *call) firstDelta() {
 // noteFirst notes how long the first token took.
 func (c *call) noteFirst() {
 	c.firstToken = time.Since(c.admitted)
-	telemetry.Observe(c.pool.metrics.FirstToken, c.firstToken, c.spans.Exemplar())
+	telemetry.Observe(c.pool.Metrics.FirstToken, c.firstToken, c.spans.Exemplar())
 }
 
 // progress renews the lease as the stream flows.
@@ -125,7 +125,7 @@ func (c *call) outputOf(deltas int64) int64 {
 	if deltas == 0 {
 		return 0
 	}
-	return c.estimates.deltas.Estimate(c.head.Model, tokens.Size{tokens.Text: deltas * tokens.Scale})
+	return c.estimates.Deltas.Estimate(c.head.Model, tokens.Size{tokens.Text: deltas * tokens.Scale})
 }
 
 // brokeOff is what the client is sent when the upstream breaks off in mid-stream.
@@ -217,7 +217,7 @@ func (c *call) usageOf(res streaming.Result) governor.Usage {
 		u.Output = c.outputOf(res.Deltas)
 	case c.route.Open && res.Cause == streaming.Completed: // providers count no tokens of such models
 	case !c.head.Stream || res.Cause == streaming.Completed || c.gone(): // 0 on routes whose calls produce no output tokens
-		u.Output = c.pool.speed.produced(time.Since(c.try.began), c.req.Output)
+		u.Output = c.pool.Produced(time.Since(c.try.began), c.req.Output)
 	}
 	return u
 }
@@ -228,11 +228,11 @@ func (c *call) learn(res streaming.Result) {
 		return
 	}
 	u := res.Usage
-	c.estimates.prompts.Observe(c.head.Model, c.head.Size(c.pool.DefaultMaxOutput), u.Input-c.head.Referred.Tokens)
-	c.estimates.deltas.Observe(c.head.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
-	c.pool.speed.observe(u.Output, time.Since(c.try.began))
+	c.estimates.Prompts.Observe(c.head.Model, c.head.Size(c.pool.DefaultMaxOutput), u.Input-c.head.Referred.Tokens)
+	c.estimates.Deltas.Observe(c.head.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
+	c.pool.Observe(u.Output, time.Since(c.try.began))
 	if took := u.Input + u.Output; took > 0 {
-		c.pool.metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))
+		c.pool.Metrics.EstimateError.Observe(float64(c.req.Input+c.req.Output) / float64(took))
 	}
 }
 

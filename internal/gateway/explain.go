@@ -53,10 +53,16 @@ func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
 
 // explanation is Explain, with errors as package tenants has them.
 func (g *Gateway) explanation(q *adminapi.Question) (*adminapi.Explanation, error) {
-	g.applying.Lock() // so that the governor knows the same policy
-	defer g.applying.Unlock()
+	var x *adminapi.Explanation
+	var err error
+	g.admission.Steady(func() { x, err = g.explainedNow(q) }) // the governor knows the same policy
+	return x, err
+}
+
+// explainedNow is explanation while no policy is being taken over.
+func (g *Gateway) explainedNow(q *adminapi.Question) (*adminapi.Explanation, error) {
 	w := g.world.Load()
-	x, req, p, err := explained(w.snap, q)
+	x, req, p, err := explained(w.Snapshot, q)
 	if err != nil {
 		return nil, err
 	}
@@ -65,14 +71,14 @@ func (g *Gateway) explanation(q *adminapi.Question) (*adminapi.Explanation, erro
 		return nil, unknownThere(req)
 	}
 	var decider *int
-	x.Limits, decider = explainLimits(w.snap, &o)
+	x.Limits, decider = explainLimits(w.Snapshot, &o)
 	strict := decided(&o, decider)
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
 		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
 		x.WithoutShadow = strict
 	}
-	if f := w.pools[p.Index].tooLong(req.Input); f != nil { // even of a shadow
+	if f := w.pools[p.Index].TooLong(req.Input); f != nil { // even of a shadow
 		x.Decision = refusedWith(f, nil)
 		x.WithoutShadow = nil
 	}

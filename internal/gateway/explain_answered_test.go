@@ -147,8 +147,8 @@ func (s *explainSite) weighed(key, body string) int64 {
 		s.t.Fatal(bad)
 	}
 	w := s.gateway.world.Load()
-	t, _, _ := w.snap.Lookup(key)
-	return w.estimates[t.Index].prompts.Estimate("m", h.Prompt.Size)
+	t, _, _ := w.Snapshot.Lookup(key)
+	return w.Estimates(t.Index).Prompts.Estimate("m", h.Prompt.Size)
 }
 
 // said is how a call ends, as far as the caller sees it.

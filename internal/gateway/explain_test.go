@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/policy"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -218,17 +217,22 @@ func TestExplain_WhileAPolicyIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newExplainSite(t, roomyPool, `  a: {keys: [KEY(a)]}`)
 		next := newExplainSite(t, roomyPool, `  b: {keys: [KEY(b)]}`).gateway
-		s.gateway.applying.Lock()
-		if err := s.gov.Apply(policy.Governor(next.Snapshot())); err != nil {
-			t.Fatal(err)
+		s.gateway.believing.Lock() // which taking over the policy waits for
+		go func() {
+			if err := s.gateway.Apply(next.Snapshot()); err != nil {
+				t.Error(err)
+			}
+		}()
+		for known := false; !known; {
+			_, known = s.gov.TenantState("b")
+			runtime.Gosched()
 		}
 		answer := make(chan *httptest.ResponseRecorder)
 		go func() { answer <- s.ask("tenant=a&model=m") }()
 		for range 1000 {
 			runtime.Gosched() // so that it comes in between
 		}
-		s.gateway.world.Store(next.world.Load())
-		s.gateway.applying.Unlock()
+		s.gateway.believing.Unlock()
 		if w := <-answer; w.Code != http.StatusNotFound {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}

@@ -105,7 +105,7 @@ func (c *call) readAgain(t *try) io.Reader {
 }
 
 // realModel is what the upstreams call the model.
-func (c *call) realModel() string { return c.world.snap.RealModel(c.head.Model) }
+func (c *call) realModel() string { return c.world.Snapshot.RealModel(c.head.Model) }
 
 // upstreamHeader makes the headers for the upstream from the caller's.
 func (c *call) upstreamHeader(in http.Header) http.Header {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
@@ -24,17 +25,12 @@ import (
 
 // Gateway is the data side: an http.Handler that governs and forwards calls.
 type Gateway struct {
-	gov     *governor.Governor
-	metrics *telemetry.Metrics
-	tracer  *tracing.Tracer // nil without tracing
-	log     *slog.Logger
-	zone    *time.Location
-	world   atomic.Pointer[world]
-	used    lastUses
-
-	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
-	// but world is still the old one.
-	applying sync.Mutex
+	gov       *governor.Governor
+	admission *admission.Controller
+	metrics   *telemetry.Metrics
+	tracer    *tracing.Tracer // nil without tracing
+	log       *slog.Logger
+	world     atomic.Pointer[world]
 
 	// believing is held while the governor is told about a pool's upstreams. declared is what the
 	// log last said of their limits, by pool.
@@ -85,16 +81,13 @@ type Options struct {
 
 // New returns a Gateway.
 func New(opt Options) (*Gateway, error) {
-	w, err := newWorld(opt.Snapshot, opt.Metrics, nil)
-	if err != nil {
-		return nil, err
-	}
 	g := &Gateway{
-		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, zone: opt.Snapshot.Location(), objects: opt.Objects, prompts: opt.Prompts,
+		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, objects: opt.Objects, prompts: opt.Prompts,
 		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
 		lookups: lookups{due: map[string]time.Time{}},
 		batches: batchHolds{leases: map[objects.Key]governor.Lease{}},
 	}
+	var err error
 	if g.objects == nil {
 		g.objects, err = objects.Open("", opt.Log)
 		if err != nil {
@@ -105,14 +98,15 @@ func New(opt Options) (*Gateway, error) {
 	g.unknown = sampled.Gate{Every: time.Second, Most: 5}
 	g.intake = intake.New(bodyBounds(opt.Snapshot))
 	g.metrics.WatchBodies(g.intake.Bytes)
-	g.used.follow(opt.Snapshot)
-	g.world.Store(w)
-	w.retain(g.metrics)
+	g.admission, err = admission.New(admission.Options{Snapshot: opt.Snapshot, Governor: opt.Governor, Metrics: opt.Metrics, Follow: g.prepare})
+	if err != nil {
+		return nil, err
+	}
 	g.metrics.WatchUpstreams(g.upstreamStates)
 	if g.transport == nil {
 		g.transport = NewTransport(opt.Snapshot.Config().Timeouts)
 	}
-	g.holdAgain(w)
+	g.holdAgain(g.world.Load())
 	g.buffers.New = func() any { return new([bufferSize]byte) }
 	return g, nil
 }
@@ -142,7 +136,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r), interrupt: func(error) {}}
 	c.try = &c.first
 	c.spans = g.tracer.Begin(r, c.began)
-	c.w.reset(rw, c.world.snap.Config().Timeouts.StreamIdle)
+	c.w.reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.began.Add(lapTime))
 	c.showOwn()

@@ -25,7 +25,7 @@ func (c *call) serveModels() {
 	c.showStanding()
 	id := strings.TrimPrefix(c.r.URL.Path[strings.Index(c.r.URL.Path, "/models")+len("/models"):], "/")
 	if id != "" {
-		p, ok := c.world.snap.PoolOf(id)
+		p, ok := c.world.Snapshot.PoolOf(id)
 		if !ok || !c.tenant.MayUse(id) {
 			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + quoted(id) + " for tenant " + c.tenant.Name + "."})
 			return
@@ -45,7 +45,7 @@ func (c *call) serveModels() {
 // that upstreams list for patterns of pools.
 func (c *call) listed() map[string]string {
 	pools := map[string]string{}
-	for _, m := range c.world.snap.ModelsFor(c.tenant) {
+	for _, m := range c.world.Snapshot.ModelsFor(c.tenant) {
 		pools[m.Name] = m.Pool
 	}
 	open := c.patterned()
@@ -64,9 +64,8 @@ func (c *call) listed() map[string]string {
 
 // patterned are the pools with patterns that the tenant may use.
 func (c *call) patterned() (open []*poolSide) {
-	for i, account := range c.world.accounts[c.tenant.Index] {
-		p := c.world.pools[i]
-		if account != nil && slices.ContainsFunc(p.Models, func(m string) bool { return strings.Contains(m, "*") }) {
+	for i, p := range c.world.pools {
+		if c.world.Account(c.tenant.Index, i) != nil && slices.ContainsFunc(p.Models, func(m string) bool { return strings.Contains(m, "*") }) {
 			open = append(open, p)
 		}
 	}
@@ -101,7 +100,7 @@ func (c *call) lookUp(open []*poolSide) {
 // lists reports whether a model of one of a pool's upstreams is listed as the pool's. A tuned model
 // is listed only for the tenant that had it tuned, although a provider lists everybody's.
 func (c *call) lists(p *poolSide, u *upstream, name string) bool {
-	serving, ok := c.world.snap.PoolOf(name)
+	serving, ok := c.world.Snapshot.PoolOf(name)
 	if !ok || serving.Index != p.Index || !c.tenant.MayUse(name) {
 		return false
 	}

@@ -11,13 +11,13 @@ import (
 // checkOthers refuses models that the caller is not granted, or that another pool limits.
 func (c *call) checkOthers(list []head.Other) *refusal {
 	for _, o := range list {
-		p, served := c.world.snap.PoolOf(o.Model)
+		p, served := c.world.Snapshot.PoolOf(o.Model)
 		switch {
 		case o.Instead && !served:
 			return noModel(o.Model)
 		case !c.mayUse(o.Model):
 			return mayNot(c.tenant.Name, o.Param, o.Model)
-		case c.world.snap.RealModel(o.Model) != o.Model:
+		case c.world.Snapshot.RealModel(o.Model) != o.Model:
 			return invalid(o.Param, quoted(brief(o.Model))+" is another name of a model here, which the provider does not know. Name the model itself.")
 		case o.Instead && c.world.pools[p.Index] != c.pool:
 			return invalid(o.Param, quoted(brief(o.Model))+" is of another pool than the model that you ask for, and cannot stand in for it.")
@@ -36,7 +36,7 @@ func mayNot(tenant, param, model string) *refusal {
 // price is what the call's tokens cost: as much as with the dearest model that may answer it.
 func (c *call) price() (dearest governor.Price) {
 	at := func(model string) {
-		if p, ok := c.world.snap.Price(model); ok {
+		if p, ok := c.world.Snapshot.Price(model); ok {
 			dearest.Input = max(dearest.Input, p.Input)
 			dearest.CachedInput = max(dearest.CachedInput, p.CachedInput)
 			dearest.Output = max(dearest.Output, p.Output)

@@ -107,7 +107,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 		}
 		c.collect(key.ID, "", noUsage, false)
 	}
-	resp.Body = newIdleBody(resp.Body, c.world.snap.Config().Timeouts.StreamIdle, c.interrupt)
+	resp.Body = newIdleBody(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.interrupt)
 	if c.route.shows != 0 {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 		err = errors.Join(err, resp.Body.Close())

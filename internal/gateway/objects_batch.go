@@ -64,8 +64,8 @@ func (c *call) dearer(model string) {
 	if len(model) > 256 {
 		return // no provider has a model of such a name
 	}
-	price, known := c.world.snap.Price(model)
-	old, _ := c.world.snap.Price(c.dearest)
+	price, known := c.world.Snapshot.Price(model)
+	old, _ := c.world.Snapshot.Price(c.dearest)
 	if known && (c.dearest == "" || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
 		c.dearest = model
 	}

@@ -90,7 +90,7 @@ func (c *call) chooseHome() *refusal {
 	}
 	for _, isDefault := range []bool{true, false} {
 		for _, p := range c.world.pools {
-			if (p.Name == c.tenant.DefaultPool) == isDefault && c.world.accounts[c.tenant.Index][p.Index] != nil && c.seesAll(p) {
+			if (p.Name == c.tenant.DefaultPool) == isDefault && c.world.Account(c.tenant.Index, p.Index) != nil && c.seesAll(p) {
 				if f := c.use(p); f != nil {
 					return f
 				}

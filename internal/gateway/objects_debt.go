@@ -114,9 +114,9 @@ func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) boo
 	tenant := c.tenant
 	pool := c.pool
 	account := (*telemetry.Account)(nil)
-	owner, known := c.world.snap.TenantByName(d.Owner)
+	owner, known := c.world.Snapshot.TenantByName(d.Owner)
 	if p, ok := c.world.poolNamed(d.Pool); ok && known {
-		account = c.world.accounts[owner.Index][p.Index]
+		account = c.world.Account(owner.Index, p.Index)
 		if account != nil {
 			tenant = owner
 			pool = p
@@ -134,7 +134,7 @@ func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) boo
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
 		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
 	}
-	if price, ok := c.world.snap.Price(d.Model); ok {
+	if price, ok := c.world.Snapshot.Price(d.Model); ok {
 		req.Price = governor.Price(price)
 	}
 	if c.g.batches.take(key).At(req.Price).Charge(u) { // it replaces what the batch holds

@@ -44,7 +44,7 @@ func (c *call) serveList() {
 	c.try.sent.Store(true) // it counts as a request also where the answer is known without asking
 	found := listed{}
 	if c.hasAny(c.route.shows) || c.route.shows == objects.File && c.hasAny(objects.BatchFile) {
-		ctx, cancel := context.WithTimeout(c.r.Context(), c.world.snap.Config().Timeouts.UpstreamHeader)
+		ctx, cancel := context.WithTimeout(c.r.Context(), c.world.Snapshot.Config().Timeouts.UpstreamHeader)
 		defer cancel()
 		var err error
 		found, err = c.findOwn(ctx, c.page)

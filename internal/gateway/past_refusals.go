@@ -40,7 +40,7 @@ func (c *call) noteReasons(rej *governor.Rejection, shadow bool) {
 		return
 	}
 	c.g.remember(&pastRefusal{
-		id: c.id, at: time.Now(), snap: c.world.snap, tenant: c.tenant, req: c.req, said: admission.Rejected(rej), shadow: shadow, rejected: rej,
+		id: c.id, at: time.Now(), snap: c.world.Snapshot, tenant: c.tenant, req: c.req, said: admission.Rejected(rej), shadow: shadow, rejected: rej,
 		outlook: c.g.gov.Reasons(c.req, rej),
 	})
 }

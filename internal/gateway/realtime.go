@@ -73,7 +73,7 @@ func (c *call) serveRealtime() {
 		return
 	}
 	c.w.status = http.StatusSwitchingProtocols
-	limit := c.world.snap.Config().MaxBody
+	limit := c.world.Snapshot.Config().MaxBody
 	client.SetReadLimit(limit)
 	upstream.SetReadLimit(max(limit, maxAnswer))
 	draining := c.g.sockets.enter()
@@ -117,7 +117,7 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 
 // dialOnce connects to the upstream of the present try.
 func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.snap.Config().Timeouts.UpstreamHeader)
+	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.Snapshot.Config().Timeouts.UpstreamHeader)
 	defer cancel()
 	var protocols []string
 	for _, p := range subprotocols(c.r.Header) {

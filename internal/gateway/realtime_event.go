@@ -84,7 +84,7 @@ func realtimeError(f *refusal) []byte {
 
 // revoked refuses to go on with a key that could not open the session any more.
 func (c *call) revoked() *refusal {
-	t, k, ok := c.g.world.Load().snap.LookupHash(c.key.Hash)
+	t, k, ok := c.g.world.Load().Snapshot.LookupHash(c.key.Hash)
 	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.Model) {
 		return nil
 	}

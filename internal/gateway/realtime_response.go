@@ -255,7 +255,7 @@ func (s *session) took(u governor.Usage) {
 
 // promptLocked estimates the prompt of the next response, given the size of what only that one adds.
 func (s *session) promptLocked(more tokens.Size) int64 {
-	return s.heard + s.c.estimates.prompts.Estimate(s.c.head.Model, s.said.Plus(more))
+	return s.heard + s.c.estimates.Prompts.Estimate(s.c.head.Model, s.said.Plus(more))
 }
 
 // unfinished is what a response took whose usage nobody will report.

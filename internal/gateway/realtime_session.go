@@ -144,7 +144,7 @@ func (s *session) pinged(context.Context, []byte) bool {
 	return true
 }
 
-func (s *session) patience() time.Duration { return s.c.world.snap.Config().Timeouts.StreamIdle }
+func (s *session) patience() time.Duration { return s.c.world.Snapshot.Config().Timeouts.StreamIdle }
 
 // wait waits for the end of the session. While the gateway drains, a session ends as soon as no
 // response is under way.

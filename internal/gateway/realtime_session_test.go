@@ -16,8 +16,8 @@ func TestRealtimeIsSettledOnce(t *testing.T) {
 	w := g.world.Load()
 	c := &call{g: g, world: w, r: httptest.NewRequest("GET", "/v1/realtime?model=m", nil), id: "id", head: &head.Head{Model: "m", Copies: 1}, admitted: time.Now()}
 	c.w.reset(httptest.NewRecorder(), time.Minute)
-	c.tenant, _ = w.snap.TenantByName("acme")
-	c.estimates, c.route = w.estimates[c.tenant.Index], find(c.r).route
+	c.tenant, _ = w.Snapshot.TenantByName("acme")
+	c.estimates, c.route = w.Estimates(c.tenant.Index), find(c.r).route
 	if f := c.choosePool(); f != nil {
 		t.Fatal(f.Message)
 	}

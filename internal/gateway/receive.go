@@ -30,7 +30,7 @@ func bodyBounds(snap *tenants.Snapshot) intake.Bounds {
 
 // receive reads the body, as soon as there is memory for it.
 func (c *call) receive() *refusal {
-	limit := c.world.snap.Config().MaxBody
+	limit := c.world.Snapshot.Config().MaxBody
 	announced := c.r.ContentLength
 	if announced > limit {
 		return tooLarge(limit)
@@ -123,7 +123,7 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 
 // noMemory refuses a call for whose body there is no memory.
 func (c *call) noMemory(full *intake.Refused) *refusal {
-	m := c.world.snap.Config().BodyMemory
+	m := c.world.Snapshot.Config().BodyMemory
 	c.w.queued(c.memory.Waited)
 	c.closeAfter() // otherwise net/http would read some of the body before it answers
 	again := " " + comeAgain(full.RetryAfter)

@@ -7,7 +7,6 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // The admin side sees the gateway through these methods, and those in explain.go, apply.go and
@@ -24,7 +23,7 @@ func (g *Gateway) Pool(name string, now time.Time) (adminapi.Pool, bool) {
 		Upstream:   p.UpstreamNames(),
 		Models:     p.Models,
 		Accounting: string(p.Accounting),
-		Failed:     p.failures.Count(now),
+		Failed:     p.Failures.Count(now),
 		Upstreams:  p.upstreamViews(now),
 	}, true
 }
@@ -63,12 +62,12 @@ func (p *poolSide) upstreamViews(now time.Time) []adminapi.Upstream {
 // Counts returns how many calls of a tenant to a pool were refused and how many failed.
 func (g *Gateway) Counts(tenant, pool string) (refused, failed int64) {
 	w := g.world.Load()
-	t, known := w.snap.TenantByName(tenant)
+	t, known := w.Snapshot.TenantByName(tenant)
 	p, there := w.poolNamed(pool)
 	if !known || !there {
 		return 0, 0 // a policy is being taken over
 	}
-	account := w.accounts[t.Index][p.Index]
+	account := w.Account(t.Index, p.Index)
 	if account == nil {
 		return 0, 0
 	}
@@ -79,21 +78,18 @@ func (g *Gateway) Counts(tenant, pool string) (refused, failed int64) {
 // have refused them.
 func (g *Gateway) ShadowRefused(tenant string) int64 {
 	w := g.world.Load()
-	t, known := w.snap.TenantByName(tenant)
+	t, known := w.Snapshot.TenantByName(tenant)
 	if !known {
 		return 0
 	}
 	n := int64(0)
-	for _, account := range w.accounts[t.Index] {
-		if account != nil {
+	for i := range w.pools {
+		if account := w.Account(t.Index, i); account != nil {
 			n += account.ShadowRefusals()
 		}
 	}
 	return n
 }
-
-// LastUsed returns when a key was last used by this process; ok is false if it was not.
-func (g *Gateway) LastUsed(key tenants.KeyHash) (at time.Time, ok bool) { return g.used.last(key) }
 
 // Guard lets a panic in the governor end the process.
 func (g *Gateway) Guard(next http.Handler) http.Handler { return crashing(next) }

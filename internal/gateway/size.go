@@ -23,10 +23,10 @@ func (c *call) sizeOf(id string) (size int64) {
 func (c *call) estimatePrompt() int64 {
 	size := c.head.Size(c.pool.DefaultMaxOutput)
 	before := c.head.Referred.Tokens
-	prompts := c.estimates.prompts
+	prompts := c.estimates.Prompts
 	isText := before == 0 && size[tokens.Text] == size.Weight()
 	if c.g.prompts != nil && c.route.Body == dialect.JSON && isText && prompts.Uncertain(c.head.Model) {
-		if n, ok := c.g.prompts.Count(c.world.snap.RealModel(c.head.Model), c.body); ok {
+		if n, ok := c.g.prompts.Count(c.world.Snapshot.RealModel(c.head.Model), c.body); ok {
 			return max(1, n)
 		}
 	}
@@ -39,9 +39,9 @@ func (c *call) estimatePrompt() int64 {
 func (c *call) leastPrompt() int64 {
 	size := c.head.Prompt.Size
 	least := size.Least()
-	most := c.pool.inputMax
+	most := c.pool.InputMax()
 	if c.g.prompts == nil || c.route.Body != dialect.JSON || most == 0 || least > most || size[tokens.Text]/tokens.Scale <= most/2 {
 		return least
 	}
-	return max(least, c.g.prompts.AtLeast(c.world.snap.RealModel(c.head.Model), c.body))
+	return max(least, c.g.prompts.AtLeast(c.world.Snapshot.RealModel(c.head.Model), c.body))
 }

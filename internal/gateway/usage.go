@@ -108,7 +108,7 @@ func (c *call) serveUsage() {
 		v.Output = &t.MaxOutputTokens
 	}
 	for i, p := range c.world.pools {
-		if c.world.accounts[t.Index][i] == nil {
+		if c.world.Account(t.Index, i) == nil {
 			continue // it may use none of its models
 		}
 		v.Pools = append(v.Pools, usagePool{
@@ -116,7 +116,7 @@ func (c *call) serveUsage() {
 			Queued: st.Queued[p.Name], Limits: usageLimits(st, p.Name), Budgets: usageBudgets(st, p.Name),
 		})
 	}
-	for _, above := range ancestors(c.world.snap.Tenants(), t) {
+	for _, above := range ancestors(c.world.Snapshot.Tenants(), t) {
 		v.Parents = append(v.Parents, c.usageAbove(above))
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
@@ -139,7 +139,7 @@ func (c *call) usageAbove(name string) usageAncestor {
 		Tenant: name, Running: st.Running, Limits: usageLimits(st, ""), Budgets: usageBudgets(st, ""), Pools: []usageAncestorPool{},
 	}
 	for i, p := range c.world.pools {
-		if limits := usageLimits(st, p.Name); len(limits) > 0 && c.world.accounts[c.tenant.Index][i] != nil {
+		if limits := usageLimits(st, p.Name); len(limits) > 0 && c.world.Account(c.tenant.Index, i) != nil {
 			v.Pools = append(v.Pools, usageAncestorPool{p.Name, limits})
 		}
 	}

@@ -1,0 +1,125 @@
+package admission
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Controller admits calls under the policy in force. It is safe for concurrent use.
+type Controller struct {
+	gov     *governor.Governor
+	metrics *telemetry.Metrics
+	zone    *time.Location
+	policy  atomic.Pointer[Policy]
+	used    lastUses
+
+	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
+	// but policy is still the old one.
+	applying sync.Mutex
+	follow   Follower // guarded by applying
+}
+
+// Follower prepares whatever depends on the policy for the next one, or says why that is impossible.
+// The function that it returns is called when the governor knows the next policy, just before calls
+// begin with it.
+type Follower func(next *Policy) (install func(), err error)
+
+// Options are the parts of a Controller.
+type Options struct {
+	Snapshot *tenants.Snapshot
+	Governor *governor.Governor
+	Metrics  *telemetry.Metrics
+	// Follow, if set, prepares for the first policy and for each further one.
+	Follow Follower
+}
+
+// New returns a Controller.
+func New(opt Options) (*Controller, error) {
+	c := &Controller{gov: opt.Governor, metrics: opt.Metrics, zone: opt.Snapshot.Location(), follow: opt.Follow}
+	if c.follow == nil {
+		c.follow = func(*Policy) (func(), error) { return func() {}, nil }
+	}
+	p := newPolicy(opt.Snapshot, opt.Metrics, nil)
+	install, err := c.follow(p)
+	if err != nil {
+		return nil, err
+	}
+	c.used.follow(opt.Snapshot)
+	install()
+	c.policy.Store(p)
+	p.retain(c.metrics)
+	return c, nil
+}
+
+// Policy is the policy in force.
+func (c *Controller) Policy() *Policy { return c.policy.Load() }
+
+// MarkUsed notes that a key is used.
+func (c *Controller) MarkUsed(h tenants.KeyHash, now time.Time) { c.used.mark(h, now) }
+
+// LastUsed returns when a key was last used by this process; ok is false if it was not.
+func (c *Controller) LastUsed(key tenants.KeyHash) (at time.Time, ok bool) { return c.used.last(key) }
+
+// Apply puts another policy in force as a whole, or changes nothing and says why. Calls in flight
+// keep the policy that they began with. Everything that was learned is kept, and so are all counters of
+// tenants and pools that are still there. The time zone in which budgets begin stays that of the first
+// policy.
+//
+// The governor comes first, so that a call that finds the new policy finds its tenants and pools in
+// the governor, too. A call under the old policy that the governor does not know any more begins
+// again: see Stale.
+func (c *Controller) Apply(snap *tenants.Snapshot) error {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	return c.applyLocked(snap)
+}
+
+// Rekey puts the present content of a key file in force, with the policy that is in force now. Both
+// are read under the lock, so that neither is older than a change made by others.
+func (c *Controller) Rekey(file *tenants.KeyFile) error {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	keys, err := file.List()
+	if err != nil {
+		return err
+	}
+	before := c.Policy().Snapshot
+	if snap := before.WithKeys(keys); !snap.Equal(before) {
+		return c.applyLocked(snap)
+	}
+	return nil
+}
+
+func (c *Controller) applyLocked(snap *tenants.Snapshot) error {
+	before := c.Policy()
+	next := newPolicy(snap, c.metrics, before)
+	install, err := c.follow(next)
+	if err == nil {
+		rules := policy.Governor(snap)
+		rules.Zone = c.zone
+		err = c.gov.Apply(rules)
+	}
+	if err != nil {
+		before.retain(c.metrics)
+		return err
+	}
+	c.used.follow(snap)
+	install()
+	c.policy.Store(next)
+	next.retain(c.metrics)
+	c.metrics.PolicyInForce(snap.Hash(), time.Now())
+	return nil
+}
+
+// Steady calls f while no policy is being taken over, so that the governor knows the policy in force.
+func (c *Controller) Steady(f func()) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	f()
+}

@@ -1,0 +1,168 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/history"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Policy is everything that a call needs to know of the tenants and pools, resolved from one snapshot.
+// It is immutable, and each call loads it once.
+type Policy struct {
+	Snapshot *tenants.Snapshot
+	Pools    []*Pool // as the snapshot has them
+
+	accounts  [][]*telemetry.Account // by tenant and pool; nil if the tenant may not use the pool
+	estimates []*Estimates           // by tenant
+	shared    *Estimates             // of all tenants' calls, for new tenants
+	outputs   *outputs               // lengths of answers that nothing bounds
+}
+
+// Pool is a pool as calls see it.
+type Pool struct {
+	*tenants.Pool
+	Metrics  *telemetry.Pool
+	Failures *history.Minute
+
+	inputMax int64 // a prompt above this alone is more than the pool's minute; 0 = no limit
+	speed    *speed
+}
+
+// Estimates convert between bytes, deltas and tokens, as the calls of a tenant have taught.
+type Estimates struct {
+	Prompts *tokens.Estimator // the weight of a body → input tokens
+	Deltas  *tokens.Estimator // deltas of a stream → output tokens
+}
+
+// newPolicy resolves a snapshot. Whatever calls have taught under the policy before is kept, by the
+// names of tenants and pools; before is nil for the first policy.
+func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Policy {
+	p := &Policy{Snapshot: snap, shared: newEstimates(nil), outputs: newOutputs()}
+	if before != nil {
+		p.shared = before.shared
+		p.outputs = before.outputs
+	}
+	pools := snap.Pools()
+	for i := range pools {
+		p.Pools = append(p.Pools, newPool(&pools[i], m, before))
+	}
+	learned := before.learned()
+	list := snap.Tenants()
+	for i := range list {
+		t := &list[i]
+		e := learned[t.Name]
+		if e == nil {
+			e = newEstimates(p.shared)
+		}
+		p.estimates = append(p.estimates, e)
+		row := make([]*telemetry.Account, len(pools))
+		for _, j := range snap.PoolsOf(t) {
+			row[j] = m.Account(t.Name, t.Tier, pools[j].Name)
+		}
+		p.accounts = append(p.accounts, row)
+	}
+	return p
+}
+
+func newPool(of *tenants.Pool, m *telemetry.Metrics, before *Policy) *Pool {
+	p := &Pool{Pool: of, Metrics: m.Pool(of.Name), Failures: &history.Minute{}, speed: &speed{}}
+	if old, there := before.PoolNamed(of.Name); there {
+		p.Failures = old.Failures
+		p.speed = old.speed
+	}
+	if of.TPM > 0 && of.TokenWeights.Input > 0 {
+		p.inputMax = of.TPM * 1000 / of.TokenWeights.Input
+	}
+	return p
+}
+
+// newEstimates makes the estimates of a tenant of whom nothing is known.
+func newEstimates(shared *Estimates) *Estimates {
+	if shared == nil {
+		return &Estimates{Prompts: tokens.NewEstimator(nil), Deltas: tokens.NewEstimator(nil)}
+	}
+	return &Estimates{Prompts: tokens.NewEstimator(shared.Prompts), Deltas: tokens.NewEstimator(shared.Deltas)}
+}
+
+// learned are the estimates of all tenants, by name.
+func (p *Policy) learned() map[string]*Estimates {
+	if p == nil {
+		return nil
+	}
+	all := map[string]*Estimates{}
+	for i, t := range p.Snapshot.Tenants() {
+		all[t.Name] = p.estimates[i]
+	}
+	return all
+}
+
+// PoolNamed finds a pool by its name. A nil Policy has no pools.
+func (p *Policy) PoolNamed(name string) (*Pool, bool) {
+	if p == nil {
+		return nil, false
+	}
+	i := slices.IndexFunc(p.Pools, func(pool *Pool) bool { return pool.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return p.Pools[i], true
+}
+
+// Account is where the calls of a tenant to a pool are counted, given the indices of both in the
+// snapshot; nil if the tenant may use no model of the pool.
+func (p *Policy) Account(tenant, pool int) *telemetry.Account { return p.accounts[tenant][pool] }
+
+// Estimates are those of a tenant, given its index in the snapshot.
+func (p *Policy) Estimates(tenant int) *Estimates { return p.estimates[tenant] }
+
+// TooLong refuses a prompt that by itself exceeds the pool's minute.
+func (p *Pool) TooLong(input int64) *Refusal {
+	if p.inputMax == 0 || input <= p.inputMax {
+		return nil
+	}
+	return &Refusal{
+		Status: statusTooLarge, Code: CodeTooLarge,
+		Message: fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", input, p.Name, p.inputMax),
+	}
+}
+
+// Observe learns how fast a whole answer came.
+func (p *Pool) Observe(tokens int64, d time.Duration) { p.speed.observe(tokens, d) }
+
+// Produced guesses how many tokens a call has produced in d; at most the bound.
+func (p *Pool) Produced(d time.Duration, bound int64) int64 { return p.speed.produced(d, bound) }
+
+// MostOutput is how many tokens an answer of a kind has at most, as far as calls have shown, or unknown.
+func (p *Policy) MostOutput(kind lengths.Kind, unknown int64) int64 {
+	return p.outputs.most(kind, unknown)
+}
+
+// LearnOutput learns from a whole answer.
+func (p *Policy) LearnOutput(kind lengths.Kind, output int64) { p.outputs.observe(kind, output) }
+
+// InputMax is the longest prompt for which the pool's minute has room; 0 is no limit.
+func (p *Pool) InputMax() int64 { return p.inputMax }
+
+// retain drops the metrics of tenants and pools that the policy does not have.
+func (p *Policy) retain(m *telemetry.Metrics) {
+	pools := []string{}
+	reaches := map[string][]string{}
+	for _, pool := range p.Pools {
+		pools = append(pools, pool.Name)
+	}
+	for i, t := range p.Snapshot.Tenants() {
+		reaches[t.Name] = nil
+		for j, account := range p.accounts[i] {
+			if account != nil {
+				reaches[t.Name] = append(reaches[t.Name], pools[j])
+			}
+		}
+	}
+	m.Retain(pools, reaches)
+}

@@ -1,0 +1,85 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// rules are a policy: tenants with the models that they may use, and pools with those that they
+// serve. A tenant's name is its key.
+type rules struct {
+	tenants, pools map[string]string
+}
+
+var before = rules{
+	tenants: map[string]string{"acme": "m", "other": "m"},
+	pools:   map[string]string{"p": "m"},
+}
+
+func (r rules) snapshot(t testing.TB) *tenants.Snapshot {
+	t.Helper()
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://u/v1"}}
+	for name, models := range r.pools {
+		p := tenants.DefaultPool(name)
+		p.Concurrency = 2
+		p.Models = strings.Fields(models)
+		cfg.Pools = append(cfg.Pools, p)
+	}
+	var list []tenants.Tenant
+	for name, models := range r.tenants {
+		list = append(list, tenants.Tenant{
+			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models),
+			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
+		})
+	}
+	snap, err := tenants.Build(cfg, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap
+}
+
+func newController(t testing.TB, r rules) *Controller {
+	t.Helper()
+	snap := r.snapshot(t)
+	gov, err := governor.New(policy.Governor(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctl, err := New(Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctl
+}
+
+// Everything that calls have taught lives on, by the names of tenants and pools, and so do the lessons of all.
+func TestPolicy_KeepsLessons(t *testing.T) {
+	ctl := newController(t, before)
+	was := ctl.Policy()
+	was.Pools[0].Observe(100, time.Second)
+	for range 100 {
+		was.LearnOutput(lengths.Kind{Tenant: "acme", Tier: "t", Model: "m"}, 50)
+	}
+	if err := ctl.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
+		t.Fatal(err)
+	}
+	is := ctl.Policy()
+	if is == was || is.Estimates(1) != was.Estimates(0) || is.shared != was.shared || is.outputs != was.outputs {
+		t.Error("estimates are others")
+	}
+	if is.Pools[1].speed != was.Pools[0].speed || is.Pools[1].Failures != was.Pools[0].Failures || is.Pools[0].speed == was.Pools[0].speed {
+		t.Error("the pool's speed or failures are others")
+	}
+	if is.Account(1, 1) != was.Account(0, 0) {
+		t.Error("the account is another one")
+	}
+}
