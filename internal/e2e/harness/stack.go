@@ -50,13 +50,14 @@ func New(t *testing.T, w World) *Stack {
 
 	cfg := w.Config()
 	transport := gateway.NewTransport(cfg.Timeouts)
-	transport.DialContext, transport.Protocols = s.dialer(w, upstream), w.protocols()
+	transport.DialContext = s.dialer(w, upstream)
+	transport.Protocols = w.protocols()
 	s.closers = append(s.closers, transport.CloseIdleConnections)
 	var rt http.RoundTripper = transport
 	if w.Wrap != nil {
 		rt = w.Wrap(rt)
 	}
-	gw, gov := buildFor(t, cfg, &w, gateway.Options{Metrics: s.Metrics, Tracer: w.Tracer, Log: s.log, Transport: rt, Prompts: w.Prompts})
+	gw, gov := Build(t, cfg, w, gateway.Options{Metrics: s.Metrics, Tracer: w.Tracer, Log: s.log, Transport: rt, Prompts: w.Prompts})
 	s.Governor = gov
 	s.Gateway = gw
 	front := pipenet.Listen()
@@ -105,15 +106,9 @@ func (s *Stack) dialer(w World, first *pipenet.Listener) func(context.Context, s
 	}
 }
 
-// Build makes a gateway of a policy, and the governor below it. opt says how it
-// counts, logs, and reaches its upstream.
-func Build(t *testing.T, cfg tenants.Config, list []tenants.Tenant, journal governor.Journal, recorder governor.Observer, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
-	t.Helper()
-	return buildFor(t, cfg, &World{Tenants: list, Journal: journal, Recorder: recorder}, opt)
-}
-
-// buildFor makes them of a policy and the tenants, journal, recorder and clock of a world.
-func buildFor(t *testing.T, cfg tenants.Config, w *World, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+// Build makes a gateway, and the governor below it, of a policy and the tenants, journal, recorder
+// and clock of a world. opt says how it counts, logs, and reaches its upstream.
+func Build(t *testing.T, cfg tenants.Config, w World, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
 	t.Helper()
 	snap, err := tenants.Build(cfg, w.Tenants)
 	if err != nil {
@@ -138,6 +133,7 @@ func buildFor(t *testing.T, cfg tenants.Config, w *World, opt gateway.Options) (
 	return gw, gov
 }
 
+// Serve runs a server until the stack is closed.
 func (s *Stack) Serve(server *http.Server, l net.Listener) {
 	done := make(chan struct{})
 	go func() {
@@ -165,7 +161,7 @@ func (s *Stack) Apply(snap *tenants.Snapshot) {
 	}
 }
 
-// Admin reads what the admin side shows.
+// Admin reads a path of the admin side.
 func (s *Stack) Admin(path string, into any) {
 	s.T.Helper()
 	w := httptest.NewRecorder()
@@ -175,10 +171,12 @@ func (s *Stack) Admin(path string, into any) {
 	}
 }
 
-// UpstreamConn is a connection to an upstream, which its handlers find in their context.
+// UpstreamConn is a connection to an upstream. Its handlers find it in their context, under
+// UpstreamConnKey.
 type UpstreamConn struct {
 	net.Conn
 	Calls atomic.Int64
 }
 
+// UpstreamConnKey is the key of the connection in the context of a handler.
 type UpstreamConnKey struct{}

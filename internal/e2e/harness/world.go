@@ -15,7 +15,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// World is what a stack is made of.
+// World configures a stack; zero fields have defaults.
 type World struct {
 	Mock       mock.Config
 	Pool       tenants.Pool
@@ -24,7 +24,7 @@ type World struct {
 	Prices     []tenants.ModelPrice
 	Timezone   string
 	Journal    governor.Journal
-	// Recorder is told all that the governor is, and decides.
+	// Recorder observes the governor's decisions.
 	Recorder governor.Observer
 	// Clock is the governor's; nil is the machine's.
 	Clock   governor.Clock
@@ -36,11 +36,11 @@ type World struct {
 	// Upstreams are more upstreams, by name; nil is one that cannot be reached.
 	Upstreams map[string]http.Handler
 	Tune      func(*tenants.Config)
-	// HTTPVersion is of HTTP, on both sides of the gateway: 0 is 1, 2 is what upstreams speak behind TLS.
+	// HTTPVersion is the major version of HTTP on both sides of the gateway: 2, or 1 if it is 0.
 	HTTPVersion int
 }
 
-// protocols are what the world speaks.
+// protocols are those of HTTPVersion, without TLS.
 func (w World) protocols() *http.Protocols {
 	var p http.Protocols
 	p.SetHTTP1(w.HTTPVersion != 2)

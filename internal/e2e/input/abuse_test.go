@@ -333,9 +333,7 @@ func TestStreamsForgetTheirPrompts(t *testing.T) {
 	var s *sockets.Stack
 	s = sockets.New(t, sockets.World{
 		Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.Seen.Mu.Lock() // the test's own upstream forgets it, too
-			s.Seen.Requests = nil
-			s.Seen.Mu.Unlock()
+			s.Seen.Forget() // the test's own upstream forgets it, too
 			r.Body = http.NoBody
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n")

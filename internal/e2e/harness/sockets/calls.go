@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// chatBody is a chat request with more members at its end.
+// Chat is a chat request with more members at its end.
 func Chat(extra string) string {
 	return `{"model":"gpt-4o","messages":[{"role":"user","content":"Say something."}]` + extra + `}`
 }
@@ -136,7 +136,7 @@ func RetryAfter(t *testing.T, h http.Header) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// wantRateHeaders checks that each axis is told, and in the form clients read.
+// WantRateHeaders checks that each axis is reported, in the form that clients read.
 func WantRateHeaders(t *testing.T, h http.Header) {
 	t.Helper()
 	for _, name := range RateHeaders {
@@ -160,6 +160,7 @@ func WantRateHeaders(t *testing.T, h http.Header) {
 	}
 }
 
+// RateHeaders are OpenAI's, and llmgov's of concurrent calls.
 var RateHeaders = []string{
 	"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests",
 	"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens",

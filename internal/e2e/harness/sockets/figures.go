@@ -66,7 +66,7 @@ func (s *Stack) Leases() int {
 	return len(v.Leases)
 }
 
-// Used is what counts against a tenant's own limits, from /api/v1/tenants.
+// Used is the usage that counts against a tenant's own limits, by axis, from /api/v1/tenants.
 func (s *Stack) Used(tenant string) map[string]int64 {
 	s.T.Helper()
 	var v struct {
@@ -109,8 +109,8 @@ func (s *Stack) Charged(kind string) int64 {
 	return harness.Counted(s.T, s.Metrics, "llmgov_tokens_total", map[string]string{"kind": kind})
 }
 
-// WantChargedAsProduced checks that what was charged is what the model server
-// says it produced, to the token.
+// WantChargedAsProduced checks that exactly the tokens were charged that the model server
+// counted.
 func (s *Stack) WantChargedAsProduced(tenant string) {
 	s.T.Helper()
 	s.WaitIdle()
@@ -123,7 +123,7 @@ func (s *Stack) WantChargedAsProduced(tenant string) {
 	}
 }
 
-// ChargedUsage is what was charged of each kind, of a tenant or of all.
+// ChargedUsage are the tokens charged, by kind, of a tenant or of all.
 func (s *Stack) ChargedUsage(tenant string) governor.Usage {
 	kind := func(kind string) int64 {
 		return harness.Counted(s.T, s.Metrics, "llmgov_tokens_total", map[string]string{"tenant": tenant, "kind": kind})

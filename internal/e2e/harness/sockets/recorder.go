@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Recorder keeps what the upstream was sent.
+// Recorder keeps the requests that the upstream was sent.
 type Recorder struct {
 	next http.Handler
 
-	Mu       sync.Mutex
-	Requests []Request // guarded by mu
+	mu       sync.Mutex
+	requests []Request // guarded by mu
 }
 
 func (rec *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -24,31 +24,40 @@ func (rec *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		rec.Mu.Lock()
-		rec.Requests = append(rec.Requests, Request{r.URL.Path, r.URL.RawQuery, r.Header.Clone(), string(body)})
-		rec.Mu.Unlock()
+		rec.mu.Lock()
+		rec.requests = append(rec.requests, Request{r.URL.Path, r.URL.RawQuery, r.Header.Clone(), string(body)})
+		rec.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	rec.next.ServeHTTP(w, r)
 }
 
-// Last is what the upstream was sent last.
+// Last is the request that the upstream was sent last.
 func (rec *Recorder) Last(t *testing.T) Request {
 	t.Helper()
-	rec.Mu.Lock()
-	defer rec.Mu.Unlock()
-	if len(rec.Requests) == 0 {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if len(rec.requests) == 0 {
 		t.Fatal("the upstream was asked nothing")
 	}
-	return rec.Requests[len(rec.Requests)-1]
+	return rec.requests[len(rec.requests)-1]
 }
 
+// Forget drops the requests so far.
+func (rec *Recorder) Forget() {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.requests = nil
+}
+
+// Count is the number of requests that the upstream was sent.
 func (rec *Recorder) Count() int {
-	rec.Mu.Lock()
-	defer rec.Mu.Unlock()
-	return len(rec.Requests)
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return len(rec.requests)
 }
 
+// Request is one request that the upstream was sent.
 type Request struct {
 	Path   string
 	Query  string
@@ -94,13 +103,14 @@ func (tr *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// All are the exchanges so far.
 func (tr *Transport) All() []Exchange {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return append([]Exchange(nil), tr.answers...)
 }
 
-// Last is the last answer's status and headers.
+// Last is the last exchange.
 func (tr *Transport) Last(t *testing.T) Exchange {
 	t.Helper()
 	all := tr.All()

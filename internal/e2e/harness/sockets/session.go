@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 )
 
+// Dial opens a websocket that the test's end closes.
 func (s *Stack) Dial(path string, header http.Header, protocols ...string) (*Session, *http.Response, error) {
 	s.T.Helper()
 	conn, resp, err := websocket.Dial(s.T.Context(), s.Data.URL+path, &websocket.DialOptions{HTTPClient: s.Client, HTTPHeader: header, Subprotocols: protocols})
@@ -21,6 +22,7 @@ func (s *Stack) Dial(path string, header http.Header, protocols ...string) (*Ses
 	return &Session{s.T, conn}, resp, nil
 }
 
+// OpenSession opens a realtime session as a tenant.
 func (s *Stack) OpenSession(tenant string) *Session {
 	s.T.Helper()
 	p, _, err := s.Dial("/v1/realtime?model=gpt-4o", http.Header{"Authorization": {"Bearer " + Key(tenant)}})
@@ -37,6 +39,7 @@ type Session struct {
 	Conn *websocket.Conn
 }
 
+// Say sends an event.
 func (p *Session) Say(text string) {
 	p.T.Helper()
 	if err := p.Conn.Write(p.T.Context(), websocket.MessageText, []byte(text)); err != nil {
@@ -44,6 +47,7 @@ func (p *Session) Say(text string) {
 	}
 }
 
+// Hear reads the next event.
 func (p *Session) Hear() (Event, error) {
 	ctx, cancel := context.WithTimeout(p.T.Context(), Patience)
 	defer cancel()
@@ -85,7 +89,7 @@ func (p *Session) Over() (last Event, code websocket.StatusCode) {
 	}
 }
 
-// Event is what of an event the tests look at.
+// Event has the members of an event that tests check.
 type Event struct {
 	Type  string
 	Error struct{ Code, Message string }

@@ -20,13 +20,16 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-const UpstreamKey = "sk-upstream-must-not-leak"
+const (
+	// UpstreamKey is the provider's key, which no answer and no log may show.
+	UpstreamKey = "sk-upstream-must-not-leak"
+	// KeyPrefix begins every tenant's key, which no log and no upstream may see.
+	KeyPrefix = "sk-tenant-must-not-leak-"
+	// Patience is far longer than an idle machine takes.
+	Patience = 10 * time.Second
+)
 
-const KeyPrefix = "sk-tenant-must-not-leak-"
-
-const Patience = 10 * time.Second // for what happens at once on an idle machine
-
-// World is what a sdkStack is made of; zero fields have defaults.
+// World configures a Stack; zero fields have defaults.
 type World struct {
 	Mock     mock.Config
 	Upstream http.Handler  // instead of the mock
@@ -49,7 +52,7 @@ type Stack struct {
 	Upstream *httptest.Server
 	Data     *httptest.Server
 	admin    *httptest.Server
-	Client   *http.Client // bare, for what no SDK would send
+	Client   *http.Client // bare, for requests that no SDK would send
 }
 
 // Key is a tenant's key.
@@ -67,12 +70,13 @@ func Tenant(name string, edit func(*tenants.Tenant)) tenants.Tenant {
 	return t
 }
 
+// Pool has limits that no test reaches unless edit lowers them.
 func Pool(edit func(*tenants.Pool)) tenants.Pool {
 	p := tenants.DefaultPool("main", "*", "gpt-4o", "text-embedding-3-small")
 	p.TPM = 2_000_000
 	p.RPM = 10_000
 	p.Concurrency = 100
-	// All of the minute at once: pacing is not what these tests are about.
+	// All of the minute at once, because pacing is not the subject of these tests.
 	p.Burst = time.Minute
 	p.BurstSet = true
 	if edit != nil {
@@ -81,6 +85,7 @@ func Pool(edit func(*tenants.Pool)) tenants.Pool {
 	return p
 }
 
+// New starts a stack. When the test ends it must be idle, and its log must show no key.
 func New(t *testing.T, w World) *Stack {
 	t.Helper()
 	s := &Stack{T: t, Metrics: telemetry.New()}
@@ -115,7 +120,7 @@ func New(t *testing.T, w World) *Stack {
 	transport := gateway.NewTransport(cfg.Timeouts)
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &logBuffer{}
-	gw, gov := harness.Build(t, cfg, w.Tenants, nil, nil, gateway.Options{Metrics: s.Metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.Objects})
+	gw, gov := harness.Build(t, cfg, harness.World{Tenants: w.Tenants}, gateway.Options{Metrics: s.Metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.Objects})
 	s.Governor = gov
 	s.Gateway = gw
 	s.Data = Serve(t, gw)
