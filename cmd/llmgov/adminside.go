@@ -17,13 +17,13 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// askPatience is how long a gateway may take to answer: it only looks into its books.
+// askPatience is the time that a gateway has to answer; its answers come from memory.
 const askPatience = 5 * time.Second
 
 // maxAnswer is the largest answer that is read, in bytes: ten thousand tenants are four million.
 const maxAnswer = 64 << 20
 
-// configHere is the config that was named, else llmgov.yaml where there is one.
+// configHere is the named config, else llmgov.yaml if it exists here.
 func configHere(named string) string {
 	if named != "" {
 		return named
@@ -34,7 +34,7 @@ func configHere(named string) string {
 	return defaultConfig
 }
 
-// loadFiles reads the policy and the settings. Without files there are settings alone.
+// loadFiles reads the policy and the settings. Without files it returns settings alone.
 func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error) {
 	config = configHere(config)
 	if config == "" {
@@ -51,7 +51,7 @@ func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error
 // adminSide is the admin side of a running gateway.
 type adminSide struct{ where, token string }
 
-// loadAdmin reads where the admin side is, though all else in the files be wrong.
+// loadAdmin reads the address of the admin side, even if the rest of the files is invalid.
 func loadAdmin(e *env, config string) (tenants.Admin, error) {
 	config = configHere(config)
 	if config == "" {
@@ -61,7 +61,7 @@ func loadAdmin(e *env, config string) (tenants.Admin, error) {
 	return tenants.LoadAdmin(config, tenants.Options{Env: e.vars})
 }
 
-// adminSideOf is the one whose address was given, else that of the config.
+// adminSideOf is the admin side at the given address, else the one in the config.
 func adminSideOf(given string, cfg tenants.Admin) (*adminSide, error) {
 	where := ""
 	err := error(nil)
@@ -76,7 +76,7 @@ func adminSideOf(given string, cfg tenants.Admin) (*adminSide, error) {
 	return &adminSide{where: where, token: cfg.Token}, nil
 }
 
-// get asks for a path.
+// get reads a path.
 func (a *adminSide) get(ctx context.Context, path string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -99,8 +99,8 @@ func (a *adminSide) get(ctx context.Context, path string) (status int, body []by
 	return resp.StatusCode, body, nil
 }
 
-// whatItSaid is why there is no answer, if whatever listens there said so.
-func whatItSaid(status int, body []byte) error {
+// refusalOf is the reason that the listener gives for an answer without content, nil if it gives none.
+func refusalOf(status int, body []byte) error {
 	var said adminapi.ErrorAnswer
 	switch err := json.Unmarshal(body, &said); {
 	case err == nil && said.Error.Message != "":
@@ -111,7 +111,7 @@ func whatItSaid(status int, body []byte) error {
 	return nil
 }
 
-// cause is why a request failed, without its address.
+// cause is the reason of a failed request, without its address.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
@@ -122,7 +122,7 @@ func cause(err error) error {
 	return err
 }
 
-// adminOf is where a gateway that listens so can be asked from this machine.
+// adminOf is the URL, from this machine, of a gateway with this admin.listen.
 func adminOf(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {
@@ -134,7 +134,7 @@ func adminOf(listen string) (string, error) {
 	return "http://" + net.JoinHostPort(host, port), nil
 }
 
-// adminAt is the address that was given.
+// adminAt parses the value of --admin.
 func adminAt(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text

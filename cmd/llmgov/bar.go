@@ -8,10 +8,10 @@ import (
 	"golang.org/x/term"
 )
 
-// barSteps is the whole of a bar.
+// barSteps is the length of a full bar.
 const barSteps = 1000
 
-// newBar is a progress bar, or nil where nobody could see it.
+// newBar is a progress bar, or nil if w is not a terminal.
 func newBar(w io.Writer, what string) *progressbar.ProgressBar {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -12,40 +12,40 @@ import (
 )
 
 type checkCmd struct {
-	Config    string   `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
-	Effective bool     `help:"Print every limit that applies to each tenant, and where it is set, instead of a summary."`
-	Tenant    string   `placeholder:"NAME" help:"Print only what concerns this tenant or team, and its teams."`
+	Config    string   `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, if it exists."`
+	Effective bool     `help:"Print every limit that applies to each tenant, and its place in the files, instead of a summary."`
+	Tenant    string   `placeholder:"NAME" help:"Print only this tenant or team, and its teams."`
 	JSON      bool     `name:"json" help:"Print one JSON object, with everything, instead of tables."`
-	Files     []string `arg:"" optional:"" name:"FILE" help:"Policy files to check as if the config named them too. Without a config: by themselves."`
+	Files     []string `arg:"" optional:"" name:"FILE" help:"Policy files to check as if the config named them too. Without a config they are checked alone."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (checkCmd) Help() string {
 	return `Example: llmgov check -c llmgov.yaml tenants/new.yaml
 
 Exit codes: 0 all files are valid, 1 there are problems, 2 the command line is wrong.`
 }
 
-// defaultConfig is the config that a command looks for when none is named.
+// defaultConfig is the config of commands without -c.
 const defaultConfig = "llmgov.yaml"
 
 func (c checkCmd) Run(e *env) error {
 	config := configHere(c.Config)
 	files := distinct(c.Files)
 	if config == "" {
-		return c.alone(e, files)
+		return c.withoutConfig(e, files)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
 	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: checkStore})
 	if err != nil {
-		return c.bad(e, err)
+		return c.printProblems(e, err)
 	}
 	r := newReport(config, snap, time.Now())
 	if c.Tenant != "" {
 		if _, err := snap.AskTenant(c.Tenant); err != nil {
-			return c.bad(e, err)
+			return c.printProblems(e, err)
 		}
-		r.only(c.Tenant)
+		r.narrow(c.Tenant)
 	}
 	switch {
 	case c.JSON:
@@ -56,8 +56,8 @@ func (c checkCmd) Run(e *env) error {
 	return r.writeSummary(e.stdout)
 }
 
-// alone checks policy files where there is no config.
-func (c checkCmd) alone(e *env, files []string) error {
+// withoutConfig checks policy files when there is no config.
+func (c checkCmd) withoutConfig(e *env, files []string) error {
 	if len(files) == 0 {
 		return &usageError{"there is no " + defaultConfig + " here; name a config with -c, or policy files"}
 	}
@@ -69,18 +69,18 @@ func (c checkCmd) alone(e *env, files []string) error {
 	}
 	tiers, list, err := tenants.Alone(files, tenants.Options{Env: e.vars})
 	if err != nil {
-		return c.bad(e, err)
+		return c.printProblems(e, err)
 	}
 	if c.JSON {
 		return writeJSON(e, map[string]any{"ok": true, "syntax_only": true, "tiers": tiers, "tenants": list})
 	}
 	fmt.Fprintf(e.stdout, "Tiers: %d, tenants: %d, well written.\n"+
-		"Only the syntax was checked: there is no config here, so whether tiers, pools and models exist is not known.\n", tiers, list)
+		"Only the syntax was checked: without a config, tiers, pools and models are not known.\n", tiers, list)
 	return nil
 }
 
-// bad reports problems, which are what was asked for. What is no problem of a file is left to who reports errors.
-func (c checkCmd) bad(e *env, err error) error {
+// printProblems prints the problems of files. Other errors are returned.
+func (c checkCmd) printProblems(e *env, err error) error {
 	problems, ok := errors.AsType[tenants.Problems](err)
 	switch {
 	case c.JSON:
@@ -105,7 +105,7 @@ func writeJSON(e *env, v any) error {
 	return enc.Encode(v)
 }
 
-// distinct is the files, each once.
+// distinct are the files without duplicates.
 func distinct(files []string) []string {
 	var out []string
 	for _, f := range files {

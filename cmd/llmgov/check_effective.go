@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// writeEffective prints, for each pool, every limit that applies to each tenant, and where it is set.
+// writeEffective prints, for each pool, every limit that applies to each tenant, and its place in the files.
 func (r *report) writeEffective(w io.Writer) error {
 	r.writeHead(w)
 	for _, p := range r.Pools {
@@ -24,7 +24,7 @@ func (r *report) writeEffective(w io.Writer) error {
 	return r.writeNotes(w)
 }
 
-// write prints every limit of each tenant in the pool, and where it is set.
+// write prints every limit of each tenant in the pool, and its place in the files.
 func (p poolReport) write(w io.Writer) {
 	fmt.Fprint(w, "  TENANT\tTIER\tSHARE\tTOKENS/MIN\tLIMIT\tVALUE\tFROM\n")
 	name := "(the pool)"
@@ -66,7 +66,7 @@ func (p poolReport) writeTenant(w io.Writer, t rowsReport) {
 	}
 }
 
-// whole is what a tenant and its teams have together.
+// whole is the share of a tenant together with its teams.
 func (p poolReport) whole(t rowsReport) string {
 	text := fmt.Sprintf("%.2f %%", t.Whole*100)
 	if p.Usable > 0 {
@@ -75,7 +75,7 @@ func (p poolReport) whole(t rowsReport) string {
 	return text
 }
 
-// bounded is a tenant's limit, whose it is when it is a parent's, and that the pool has less where it does.
+// bounded is a tenant's limit, with its parent if it is a parent's, and with the pool's limit if that is lower.
 func (p poolReport) bounded(l tenants.Limit) string {
 	text := grouped(fmt.Sprint(l.Value))
 	if l.Of != "" {

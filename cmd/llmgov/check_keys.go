@@ -8,10 +8,10 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// expirySoon is how long before the end of a key it is noted.
+// expirySoon is the time before a key's expiry in which it is noted.
 const expirySoon = 30 * 24 * time.Hour
 
-// keysOf counts, by tenant, the keys that open something, also those that have expired.
+// keysOf counts the valid and the expired keys of each tenant.
 func keysOf(snap *tenants.Snapshot) map[string]int {
 	n := map[string]int{}
 	for _, k := range snap.Keys() {
@@ -48,10 +48,10 @@ func (r *report) keys(snap *tenants.Snapshot, now time.Time) {
 	}
 }
 
-// manyNames is how many names a note gives of a list.
+// manyNames is the number of names that a note gives of a list.
 const manyNames = 5
 
-// keyless notes who has neither a key nor teams.
+// keyless notes tenants that have neither a key nor teams.
 func (r *report) keyless(snap *tenants.Snapshot) {
 	list := snap.Tenants()
 	callable := snap.Callable()

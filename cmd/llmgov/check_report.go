@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// report is what check says of files that are good; its JSON is what --json prints.
+// report is the result of check for valid files, and the JSON of --json.
 type report struct {
 	OK     bool         `json:"ok"`
 	Config string       `json:"config"`
@@ -25,10 +25,10 @@ type poolReport struct {
 	Name     string   `json:"name"`
 	Upstream string   `json:"upstream"`
 	Models   []string `json:"models"`
-	// Aliases lead from those of Models that have another name upstream to that.
+	// Aliases maps those of Models that have another name upstream to that name.
 	Aliases map[string]string `json:"aliases,omitempty"`
 	Limits  []tenants.Limit   `json:"limits"`
-	// Usable is tpm less headroom; Floors is what tenants have of it in any case.
+	// Usable is tpm less headroom; Floors is the sum of the tenants' floors.
 	Usable  int64        `json:"usable_tpm,omitempty"`
 	Floors  int64        `json:"floors_tpm,omitempty"`
 	Tenants []rowsReport `json:"tenants"`
@@ -39,12 +39,12 @@ type rowsReport struct {
 	Name  string `json:"name"`
 	Tier  string `json:"tier,omitempty"`
 	Group string `json:"group,omitempty"`
-	// Keys are those that open something, from policy files and made at run time.
+	// Keys counts the keys from policy files and from the admin API.
 	Keys int `json:"keys"`
-	// Share is from 0 to 1, and TPM that in tokens, while all tenants of the pool ask for more than they get.
+	// Share is from 0 to 1, and TPM the same in tokens, while all tenants of the pool ask for more than they get.
 	Share float64 `json:"share"`
 	TPM   int64   `json:"share_tpm,omitempty"`
-	// Whole is the share with that of its teams, for who has any.
+	// Whole is the share together with its teams', if it has any.
 	Whole    float64         `json:"share_with_teams,omitempty"`
 	WholeTPM int64           `json:"share_with_teams_tpm,omitempty"`
 	Limits   []tenants.Limit `json:"limits"`
@@ -73,7 +73,7 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 		for _, s := range snap.Shares(p) {
 			pr.Tenants = append(pr.Tenants, newRows(snap, p, s, keys[s.Tenant.Name]))
 			if s.Part < 1e-6 && keys[s.Tenant.Name] > 0 {
-				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+s.Tenant.Name+" nothing while all ask; give it one too, or lower theirs")
+				r.Notes = append(r.Notes, "pool "+p.Name+": floors of others leave tenant "+s.Tenant.Name+" nothing while all ask; give it a floor too, or lower theirs")
 			}
 		}
 		r.Pools = append(r.Pools, pr)
@@ -100,7 +100,7 @@ func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share, keys int)
 
 func millionths(part float64) float64 { return math.Round(part*1e6) / 1e6 }
 
-// unreached notes what no tenant may call.
+// unreached notes pools and models that no tenant may call.
 func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 	list := snap.Uncalled(p)
 	if len(list) == len(p.Models) {
@@ -112,14 +112,14 @@ func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 	}
 }
 
-// unlimited notes a pool that shares nothing out.
+// unlimited notes a pool that has nothing to share.
 func (r *report) unlimited(p *tenants.Pool) {
 	if p.TPM == 0 && p.RPM == 0 && p.Concurrency == 0 {
-		r.Notes = append(r.Notes, "pool "+p.Name+": has no limit, so nothing of it is shared out; set tpm, rpm or concurrency")
+		r.Notes = append(r.Notes, "pool "+p.Name+": has no limit, so there is nothing to share; set tpm, rpm or concurrency")
 	}
 }
 
-// unused notes upstreams that no pool leads to.
+// unused notes upstreams without a pool.
 func (r *report) unused(snap *tenants.Snapshot) {
 	for _, u := range snap.Config().Upstreams {
 		if !slices.ContainsFunc(snap.Pools(), func(p tenants.Pool) bool {
@@ -130,8 +130,8 @@ func (r *report) unused(snap *tenants.Snapshot) {
 	}
 }
 
-// only leaves in r what concerns a tenant and its teams.
-func (r *report) only(tenant string) {
+// narrow reduces r to a tenant and its teams.
+func (r *report) narrow(tenant string) {
 	for i := range r.Pools {
 		p := &r.Pools[i]
 		p.Tenants = slices.DeleteFunc(p.Tenants, func(t rowsReport) bool {

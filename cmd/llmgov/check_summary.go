@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// writeSummary prints a line for each tenant in each pool: its share, and what is written about it.
+// writeSummary prints a line for each tenant in each pool: its share, and the limits written in the files.
 func (r *report) writeSummary(w io.Writer) error {
 	r.writeHead(w)
 	rows := 0
@@ -22,7 +22,7 @@ func (r *report) writeSummary(w io.Writer) error {
 		rows += len(p.Tenants)
 	}
 	if rows > 0 && r.tenant == "" {
-		fmt.Fprintln(w, "\nWith --effective: every limit, and where it is set. With --tenant NAME: one tenant alone.")
+		fmt.Fprintln(w, "\nWith --effective: every limit, and its place in the files. With --tenant NAME: one tenant alone.")
 	}
 	return r.writeNotes(w)
 }
@@ -56,7 +56,7 @@ func (p poolReport) title() string {
 	return fmt.Sprintf("Pool %s, %s %s, models %s", p.Name, upstream, p.Upstream, strings.Join(p.models(), ", "))
 }
 
-// summary is what the pool has to share out.
+// summary is the capacity that the pool shares.
 func (p poolReport) summary() string {
 	parts := written(p.Limits, func(l tenants.Limit) string { return grouped(fmt.Sprint(l.Value)) })
 	if p.Usable > 0 {
@@ -71,7 +71,7 @@ func (p poolReport) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// written are the limits that somebody has written down, as spelled.
+// written are the limits that are in the files, as spelled.
 func written(limits []tenants.Limit, spelled func(tenants.Limit) string) []string {
 	var parts []string
 	for _, l := range limits {
@@ -124,7 +124,7 @@ func (p poolReport) cells(t rowsReport) (tier, share, tpm string) {
 	return tier, fmt.Sprintf("%.2f %%", t.Share*100), tpm
 }
 
-// models are the pool's entries, aliases with what they lead to.
+// models are the pool's entries, aliases with their models.
 func (p poolReport) models() []string {
 	list := slices.Clone(p.Models)
 	for i, m := range list {

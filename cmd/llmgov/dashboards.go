@@ -12,16 +12,16 @@ type dashboardsCmd struct {
 	Export dashboardsExportCmd `cmd:"" help:"Write dashboards for Grafana, and rules and alerts for Prometheus, into a folder."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (dashboardsCmd) Help() string {
 	return `Example: llmgov dashboards export monitoring`
 }
 
 type dashboardsExportCmd struct {
-	Dir string `arg:"" name:"DIR" help:"The folder. It is made if it is not there; files of the same names are replaced."`
+	Dir string `arg:"" name:"DIR" help:"The folder. It is created if it does not exist; files of the same names are replaced."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (dashboardsExportCmd) Help() string {
 	return `Example: llmgov dashboards export monitoring
 
@@ -42,7 +42,7 @@ func (d dashboardsExportCmd) Run(e *env) error {
 	return nil
 }
 
-// putFile makes the folders that a file needs, too.
+// putFile writes a file, and creates its folders.
 func putFile(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -12,19 +12,19 @@ import (
 )
 
 type explainCmd struct {
-	Tenant   string         `placeholder:"NAME" help:"Whose call: a tenant, or a team by its path, such as acme/search."`
-	Model    string         `placeholder:"NAME" help:"What it asks for."`
+	Tenant   string         `placeholder:"NAME" help:"The caller: a tenant, or a team by its path, such as acme/search."`
+	Model    string         `placeholder:"NAME" help:"The model that the call asks for."`
 	Request  string         `placeholder:"ID" help:"Instead of all else: a call that was refused, by its x-request-id. Only the running gateway knows. With --tenant, if several tenants use the same ids."`
-	Tokens   *int64         `placeholder:"N" help:"Tokens in all. Default: --input, and what is held for a call that does not bound its answer."`
+	Tokens   *int64         `placeholder:"N" help:"Tokens in all. Default: --input, and the tokens held for a call that does not bound its answer."`
 	Input    *int64         `placeholder:"N" help:"Tokens of the prompt, of those in all. Default 0."`
 	Priority string         `placeholder:"CLASS" help:"interactive or background."`
-	MaxWait  *time.Duration `placeholder:"DURATION" help:"How long it would wait, if the policy allows as long."`
-	Config   string         `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
-	Admin    string         `placeholder:"URL" help:"The admin side of the gateway to ask. Default: where the config has it."`
+	MaxWait  *time.Duration `placeholder:"DURATION" help:"The longest that the call would wait, if the policy allows as much."`
+	Config   string         `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, if it exists."`
+	Admin    string         `placeholder:"URL" help:"The admin side of the gateway to ask. Default: the one in the config."`
 	JSON     bool           `name:"json" help:"Print one JSON object instead of a table."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (explainCmd) Help() string {
 	return `Example: llmgov explain --tenant acme --model gpt-4o --tokens 20000
          llmgov explain --request req_2f6a0c1d9b3e4f5a6b7c8d9e
@@ -35,7 +35,7 @@ are invalid, 2 the command line is wrong.`
 
 func (c explainCmd) Run(e *env) error {
 	if c.Request != "" {
-		return c.past(e)
+		return c.recorded(e)
 	}
 	q := &adminapi.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
 	if c.Tenant == "" || c.Model == "" {
@@ -67,8 +67,8 @@ func (c explainCmd) Run(e *env) error {
 	return a.write(e.stdout)
 }
 
-// past explains a call that was refused.
-func (c explainCmd) past(e *env) error {
+// recorded explains a call that was refused.
+func (c explainCmd) recorded(e *env) error {
 	if c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
 		return &usageError{"--request already names the call; leave out the other flags, except --tenant"}
 	}
@@ -94,7 +94,7 @@ func (c explainCmd) past(e *env) error {
 	return a.write(e.stdout)
 }
 
-// complete puts what a running gateway says in the place of what the files say.
+// complete replaces the answer from the files by that of a running gateway.
 func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question) error {
 	live, where, err := c.ask(e, cfg.Admin, q.Values())
 	if err == nil {

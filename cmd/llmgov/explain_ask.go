@@ -10,12 +10,12 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// saidError is a gateway that was reached and does not explain.
+// saidError is the error that a gateway answered instead of an explanation.
 type saidError struct{ where, what string }
 
 func (e *saidError) Error() string { return "the gateway at " + e.where + " says: " + e.what }
 
-// ask asks the running gateway, and says which one that is.
+// ask queries the running gateway, and returns its address.
 func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *adminapi.Explanation, where string, err error) {
 	side, err := adminSideOf(c.Admin, admin)
 	if err != nil {
@@ -32,13 +32,13 @@ func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *ad
 	return x, side.where, nil
 }
 
-// readExplanation reads an answer, of whatever listens there.
+// readExplanation reads an answer, which may come from another server.
 func readExplanation(status int, body []byte) (*adminapi.Explanation, error) {
 	var x adminapi.Explanation
 	if status == http.StatusOK && json.Unmarshal(body, &x) == nil && x.Decision != nil {
 		return &x, nil
 	}
-	if err := whatItSaid(status, body); err != nil {
+	if err := refusalOf(status, body); err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("status %d without an explanation; is this a gateway of this version?", status)

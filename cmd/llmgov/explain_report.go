@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// answer is what explain prints: what a gateway says, or the files alone.
+// answer is the output of explain: from a gateway, or from the files alone.
 type answer struct {
 	*adminapi.Explanation
 	notes []string
@@ -63,7 +63,7 @@ func (a *answer) write(w io.Writer) error {
 	return nil
 }
 
-// notePace explains a pool that is not full and yet in the way.
+// notePace explains why a pool that is not full refuses the call.
 func (a *answer) notePace() {
 	d := a.Decision
 	if a.WithoutShadow != nil {
@@ -95,7 +95,7 @@ func (a *answer) title() string {
 	return text
 }
 
-// conclusion is what would come of it now, in a sentence.
+// conclusion is the decision on the call now, in a sentence.
 func (a *answer) conclusion() string {
 	if a.At != nil {
 		return a.outcome()
@@ -109,7 +109,7 @@ func (a *answer) conclusion() string {
 	return "It would be admitted now, because of shadow. Without that it would " + a.would(a.WithoutShadow)
 }
 
-// outcome is what came of a call that was refused, or only let go because of shadow.
+// outcome is the decision on a past call that was refused, or admitted only because of shadow.
 func (a *answer) outcome() string {
 	d := a.Decision
 	text := "was refused"
@@ -146,7 +146,7 @@ func (a *answer) would(d *adminapi.Decision) string {
 	return "be admitted now."
 }
 
-// owner is whose limit it is.
+// owner is the tenant or pool of a limit.
 func owner(l *adminapi.ExplainedLimit) string {
 	if l.Of == l.Pool && (l.Kind == "pool" || l.Kind == "budget") {
 		return "pool " + l.Pool
@@ -166,7 +166,7 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 
 func amount(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// seconds is a wait as a person says it, rounded up.
+// seconds is a wait for people, rounded up.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {

@@ -17,19 +17,19 @@ type importCmd struct {
 	Litellm importLitellmCmd `cmd:"" help:"Turn the config of a LiteLLM proxy into llmgov.yaml and tenants/*.yaml."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (importCmd) Help() string { return `Example: llmgov import litellm config.yaml -o llmgov` }
 
 type importLitellmCmd struct {
 	Config string `arg:"" name:"CONFIG" help:"The config of LiteLLM."`
-	Out    string `short:"o" default:"." placeholder:"DIR" help:"Where to write. No file is overwritten. Default: here."`
+	Out    string `short:"o" default:"." placeholder:"DIR" help:"The folder to write to. No file is overwritten. Default: this one."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (importLitellmCmd) Help() string {
 	return `Example: llmgov import litellm config.yaml -o llmgov
 
-What has no counterpart is listed, each with its place. Teams and keys that LiteLLM keeps in its database are not read;
+Settings without a counterpart are listed, each with its place. Teams and keys that LiteLLM keeps in its database are not read;
 its keys are hashed as ours are, so "sha256:" and a token of that database is a key's hash here.
 
 Exit codes: 0 written, 1 nothing could be written, 2 the command line is wrong.`
@@ -56,11 +56,11 @@ func (c importLitellmCmd) Run(e *env) error {
 	if err := writeNew(c.Out, result); err != nil {
 		return err
 	}
-	return c.tell(e, result)
+	return c.print(e, result)
 }
 
-// tell says what was written, and what could not be.
-func (c importLitellmCmd) tell(e *env, r *litellm.Result) error {
+// print lists the files and keys that were written, and the settings that could not be converted.
+func (c importLitellmCmd) print(e *env, r *litellm.Result) error {
 	for _, f := range r.Files {
 		fmt.Fprintln(e.stdout, "Wrote", filepath.Join(c.Out, filepath.FromSlash(f.Name)))
 	}
@@ -84,14 +84,15 @@ func writeNotes(e *env, file string, notes []litellm.Note) {
 	}
 }
 
-// loads reports what the loader says of files before they are written. What is not set here will be where llmgov runs.
+// loads reports the problems of files before they are written. Variables that are not set here count as set, because
+// they will be when llmgov runs.
 func loads(e *env, files []litellm.File) error {
 	fsys := fstest.MapFS{}
 	vars := litellm.StandIns(files)
 	for _, f := range files {
 		fsys[f.Name] = &fstest.MapFile{Data: []byte(f.Text)}
 	}
-	for _, v := range e.vars { // only what the files ask for: LLMGOV_… is for the one who serves
+	for _, v := range e.vars { // without LLMGOV_…, which are settings of serve
 		if !strings.HasPrefix(v, "LLMGOV_") {
 			vars = append(vars, v)
 		}
@@ -100,7 +101,7 @@ func loads(e *env, files []litellm.File) error {
 	return err
 }
 
-// writeNew writes files that are not there yet: all or none.
+// writeNew writes all files, or none if one of them exists.
 func writeNew(dir string, r *litellm.Result) error {
 	var there []string
 	for _, f := range r.Files {
@@ -110,10 +111,10 @@ func writeNew(dir string, r *litellm.Result) error {
 		}
 	}
 	if len(there) > 0 {
-		return fmt.Errorf("llmgov: would overwrite %s; remove what is there, or write elsewhere with -o", strings.Join(there, ", "))
+		return fmt.Errorf("llmgov: would overwrite %s; remove them, or choose another folder with -o", strings.Join(there, ", "))
 	}
 	if others, _ := fs.Glob(os.DirFS(dir), "tenants/*.yaml"); len(others) > 0 {
-		return fmt.Errorf("llmgov: %s has other policy files already (%s), which the new llmgov.yaml would take in; write elsewhere with -o",
+		return fmt.Errorf("llmgov: %s has other policy files already (%s), which the new llmgov.yaml would include; choose another folder with -o",
 			dir, strings.Join(others, ", "))
 	}
 	for _, f := range r.Files {

@@ -14,14 +14,14 @@ type keysCmd struct {
 	Hash keysHashCmd `cmd:"" help:"Print the hash of a key: of the argument, or of the line on standard input."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (keysCmd) Help() string { return `Example: llmgov keys new acme` }
 
 type keysNewCmd struct {
-	Name string `arg:"" optional:"" help:"Part of the key, so that people can tell keys apart." default:"key"`
+	Name string `arg:"" optional:"" help:"Part of the key, to distinguish keys." default:"key"`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (keysNewCmd) Help() string { return `Example: llmgov keys new acme` }
 
 func (k keysNewCmd) Run(e *env) error {
@@ -34,11 +34,11 @@ func (k keysNewCmd) Run(e *env) error {
 }
 
 type keysHashCmd struct {
-	Key  string `arg:"" optional:"" help:"The key; read from standard input when left out, which keeps it out of the shell's history."`
+	Key  string `arg:"" optional:"" help:"The key. Default: read from standard input, which keeps it out of the shell's history."`
 	Weak bool   `help:"Hash the key even if it could be guessed from its hash. For keys that you cannot change."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (keysHashCmd) Help() string { return `Example: llmgov keys hash <acme.key` }
 
 func (k keysHashCmd) Run(e *env) error {

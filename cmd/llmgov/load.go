@@ -27,24 +27,24 @@ type loadCmd struct {
 	Model        string  `default:"gpt-4o-mini" placeholder:"NAME" help:"Default ${default}."`
 	PromptTokens float64 `placeholder:"N" help:"Length of each prompt in tokens, about. Default: lognormal, 500 in the mean."`
 	OutputTokens float64 `placeholder:"N" help:"Length of each answer in tokens. Default: lognormal, 200 in the mean."`
-	MaxTokens    int64   `placeholder:"N" help:"What each call declares. Default: the length that was drawn."`
+	MaxTokens    int64   `placeholder:"N" help:"The max_tokens of each call. Default: the length that was drawn."`
 	Stream       float64 `default:"1" placeholder:"P" help:"Share of calls that are streamed. Default ${default}."`
 	Disconnect   float64 `placeholder:"P" help:"Share of streams to break off at a random point."`
-	Retry        string  `default:"none" enum:"none,hinted,sdk" placeholder:"RULE" help:"What refused callers do: none, hinted (obey Retry-After) or sdk (as OpenAI's libraries). Default ${default}."`
+	Retry        string  `default:"none" enum:"none,hinted,sdk" placeholder:"RULE" help:"Retries of refused callers: none, hinted (obey Retry-After) or sdk (as OpenAI's libraries). Default ${default}."`
 
-	Timeout     time.Duration `default:"60s" placeholder:"DURATION" help:"When an answer is given up. Default ${default}."`
-	MaxInFlight int           `default:"5000" placeholder:"N" help:"Calls that are open at once; more are sent late, and measured so. Default ${default}."`
-	Seed        uint64        `default:"1" placeholder:"N" help:"Draws of times and lengths. Default ${default}."`
+	Timeout     time.Duration `default:"60s" placeholder:"DURATION" help:"The longest wait for an answer. Default ${default}."`
+	MaxInFlight int           `default:"5000" placeholder:"N" help:"Concurrent calls; further ones are sent late, and measured from when they were due. Default ${default}."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the times and lengths drawn. Default ${default}."`
 
 	JSON   bool   `name:"json" help:"Print the figures as JSON instead of a table."`
 	Output string `short:"o" placeholder:"FILE" help:"Write an HTML report, complete in one file."`
 	FailOn string `placeholder:"LIST" help:"Exit with 1 if one of these holds, such as error>0,refused>5%,p99>2s,ttft.p99>1s,goodput<1000."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (loadCmd) Help() string {
-	return `Sends calls at times drawn beforehand, whatever becomes of those before, and
-measures each from when it was due. Ctrl-C ends early, with a report.
+	return `Sends calls at times drawn beforehand, whatever the outcome of earlier ones, and
+measures each from the time it was due. Ctrl-C ends early, with a report.
 
 Example: llmgov load --url http://localhost:8080 --key llmg_… --rate 50 --for 30s
          llmgov load --tenants tenants.yaml --for 5m -o report.html --fail-on 'error>0,p99>2s'`
@@ -77,7 +77,7 @@ func (c loadCmd) Run(e *env) error {
 	return errors.Join(c.broken(r, limits), c.unauthorized(r))
 }
 
-// broken says which limits of --fail-on the run broke.
+// broken reports the limits of --fail-on that the run broke.
 func (c loadCmd) broken(r *load.Report, limits []load.Limit) error {
 	if broken := r.Broken(limits); len(broken) > 0 {
 		return fmt.Errorf("llmgov: --fail-on: %s", strings.Join(broken, ", "))
@@ -85,7 +85,7 @@ func (c loadCmd) broken(r *load.Report, limits []load.Limit) error {
 	return nil
 }
 
-// unauthorized says that the keys are wrong, if no answer says otherwise.
+// unauthorized reports wrong keys if every answer was 401.
 func (c loadCmd) unauthorized(r *load.Report) error {
 	if r.Unauthorized == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (c loadCmd) unauthorized(r *load.Report) error {
 	return fmt.Errorf("llmgov: each of %d answers was 401: the server does not know the key; %s", r.Unauthorized, c.keyAdvice())
 }
 
-// keyAdvice says where the key is to be corrected.
+// keyAdvice names the place of the wrong key.
 func (c loadCmd) keyAdvice() string {
 	switch {
 	case c.Tenants != "":
@@ -115,7 +115,7 @@ func (c loadCmd) limits() ([]load.Limit, error) {
 	return limits, nil
 }
 
-// plan is what flags and file ask for.
+// plan is the run that flags and file describe.
 func (c loadCmd) plan(e *env) (*load.Plan, error) {
 	if u, err := neturl.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, &usageError{fmt.Sprintf("--url: %q is not a URL; write one such as http://localhost:8080", c.URL)}
@@ -140,7 +140,7 @@ func (c loadCmd) plan(e *env) (*load.Plan, error) {
 	return p, err
 }
 
-// ranges refuses what makes no sense.
+// ranges refuses numbers that are out of range.
 func (c loadCmd) ranges() error {
 	for _, f := range []struct {
 		name         string
@@ -166,7 +166,7 @@ func (c loadCmd) ranges() error {
 	return nil
 }
 
-// tenant is the one that flags describe, or what those of a file are like.
+// tenant is the one that flags describe, or the default for those of a file.
 func (c loadCmd) tenant() load.Tenant {
 	t := load.DefaultTenant()
 	t.Key = c.Key

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	_ "time/tzdata" // budgets begin in zones that the machine may not know
+	_ "time/tzdata" // because budgets begin in time zones that the machine may lack
 
 	"github.com/alecthomas/kong"
 
@@ -21,12 +21,11 @@ func main() {
 	os.Exit(run(untilSignalled(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// errAskedToStop is why the context of a process ends that others still count on, and not
-// because of somebody at its terminal.
+// errAskedToStop is the cause of a context that ends by a signal or the admin API, while load balancers still
+// send calls; Ctrl-C at a terminal has another.
 var errAskedToStop = errors.New("asked to stop")
 
-// untilSignalled ends with the first signal, which drains; a second one ends the process
-// the usual way.
+// untilSignalled ends with the first signal, which drains; a second one kills the process.
 func untilSignalled() context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -49,7 +48,7 @@ const (
 	exitUsage = 2 // the command line is wrong, whether or not the target exists
 )
 
-// env is what a command runs in.
+// env is the environment of a command.
 type env struct {
 	ctx            context.Context
 	vars           []string
@@ -58,22 +57,22 @@ type env struct {
 
 type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Run the gateway. Without a config file it starts in quickstart mode."`
-	Check      checkCmd      `cmd:"" help:"Check config and policy files, and print the limits that they come to."`
-	Explain    explainCmd    `cmd:"" help:"Show the limits that a call would meet, strictest first, and what would be decided now."`
+	Check      checkCmd      `cmd:"" help:"Check config and policy files, and print the resulting limits."`
+	Explain    explainCmd    `cmd:"" help:"Show the limits that a call would meet, strictest first, and the decision now."`
 	Top        topCmd        `cmd:"" help:"Watch a running gateway in a terminal: pools, shares, queues, leases, nodes."`
 	Presets    presetsCmd    `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
-	Import     importCmd     `cmd:"" help:"Turn the config of another gateway into files of llmgov."`
-	Simulate   simulateCmd   `cmd:"" help:"Run a traffic scenario through the admission code, beside the ideal."`
+	Import     importCmd     `cmd:"" help:"Convert the config of another gateway into files of llmgov."`
+	Simulate   simulateCmd   `cmd:"" help:"Run a traffic scenario through the admission code, and compare it with the ideal."`
 	Plan       planCmd       `cmd:"" help:"Replay a decision log against a candidate policy: which calls would newly be refused or admitted."`
-	Load       loadCmd       `cmd:"" help:"Send calls at given rates, and report what became of them."`
+	Load       loadCmd       `cmd:"" help:"Send calls at given rates, and report their outcomes and latencies."`
 	Mock       mockCmd       `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
 	Keys       keysCmd       `cmd:"" help:"Make API keys and their hashes."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Dashboards dashboardsCmd `cmd:"" help:"Write Grafana dashboards, Prometheus rules and alerts."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (cli) Help() string {
 	return `Example: llmgov serve -c llmgov.yaml
 
@@ -123,7 +122,7 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 	return exitOK
 }
 
-// calledWrongly reports whether the command line is at fault, if only in part.
+// calledWrongly reports whether the command line is at fault, if only partly.
 func calledWrongly(err error) bool {
 	if problems, ok := errors.AsType[tenants.Problems](err); ok {
 		return slices.ContainsFunc(problems, tenants.OfFlag)
@@ -132,7 +131,7 @@ func calledWrongly(err error) bool {
 	return ok
 }
 
-// errTold is that the thing asked about is bad, which the command's output says.
+// errTold ends a command with exitBad whose output has already named the problem.
 var errTold = errors.New("llmgov: BUG: told already")
 
 // usageError is a wrong command line.

@@ -11,13 +11,13 @@ import (
 )
 
 type mockCmd struct {
-	Listen          string        `default:"127.0.0.1:8090" placeholder:"ADDR" help:"Where to listen. Port 0 picks a free one. Default ${default}."`
-	Model           []string      `placeholder:"NAME" help:"A model to list at /v1/models; any other is served all the same."`
-	APIKey          string        `placeholder:"KEY" help:"Ask for this key."`
-	FirstToken      time.Duration `placeholder:"DURATION" help:"Time to the first token of a call that has a slot."`
+	Listen          string        `default:"127.0.0.1:8090" placeholder:"ADDR" help:"The address to listen on. Port 0 picks a free one. Default ${default}."`
+	Model           []string      `placeholder:"NAME" help:"A model to list at /v1/models; others are served as well."`
+	APIKey          string        `placeholder:"KEY" help:"Require this key."`
+	FirstToken      time.Duration `placeholder:"DURATION" help:"Time to the first token once a call has a slot."`
 	TokensPerSecond float64       `placeholder:"N" help:"Speed of one stream. Default: at once."`
-	Slots           int           `placeholder:"N" help:"Calls that run at once; more wait silently. Default: no limit."`
-	OutputTokens    int           `placeholder:"N" help:"Length of an answer whose call does not say. Default 32."`
+	Slots           int           `placeholder:"N" help:"Concurrent calls; further ones wait silently. Default: no limit."`
+	OutputTokens    int           `placeholder:"N" help:"Length of an answer when the call sets none. Default 32."`
 	TPM             int64         `name:"tpm" placeholder:"N" help:"Limit on tokens in a rolling minute; 429 beyond."`
 	RPM             int64         `name:"rpm" placeholder:"N" help:"Limit on requests in a rolling minute; 429 beyond."`
 	Accounting      string        `placeholder:"RULE" help:"How tokens count against tpm: admit_max, production or settle. Default admit_max."`
@@ -25,11 +25,11 @@ type mockCmd struct {
 	HangupRate      float64       `placeholder:"P" help:"Share of calls cut off in mid-answer."`
 	SlowRate        float64       `placeholder:"P" help:"Share of calls with slow chunks."`
 	SlowChunk       time.Duration `placeholder:"DURATION" help:"Pause before a chunk of a slow call."`
-	Usage           string        `placeholder:"WHERE" help:"Where a stream reports usage: chunk, finish, each or absent. Default chunk."`
-	Seed            uint64        `placeholder:"N" help:"Draws of the rates."`
+	Usage           string        `placeholder:"WHERE" help:"The part of a stream that reports usage: chunk, finish, each or absent. Default chunk."`
+	Seed            uint64        `placeholder:"N" help:"Seed of the errors drawn."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (mockCmd) Help() string {
 	return `Example: llmgov mock --first-token 200ms --tokens-per-second 60 --slots 8 --tpm 100000`
 }
@@ -44,7 +44,7 @@ func (m mockCmd) Run(e *env) error {
 	if err != nil {
 		return &usageError{err.Error()}
 	}
-	flags := tenants.Options{Flags: map[string]string{"listen": m.Listen}} // is written as that of serve
+	flags := tenants.Options{Flags: map[string]string{"listen": m.Listen}} // the syntax is that of serve
 	if _, err := tenants.Overlay(tenants.DefaultConfig(), flags); err != nil {
 		return err
 	}

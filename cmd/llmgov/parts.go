@@ -25,7 +25,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// parts are what a gateway that serves is made of.
+// parts are the components of a gateway that serves.
 type parts struct {
 	log     *slog.Logger
 	metrics *telemetry.Metrics
@@ -33,19 +33,19 @@ type parts struct {
 	node     string
 	journal  *durable.Journal // nil without a state_dir
 	governor *governor.Governor
-	shared   *sharing             // nil where no store is shared
-	seen     func(nodes []string) // is told which gateways share limits; nil without a decision_log
+	shared   *sharing             // nil without a shared store
+	seen     func(nodes []string) // receives the gateways that share limits; nil without a decision_log
 	tracer   *tracing.Tracer
 	gateway  *gateway.Gateway
 	events   *events.Ring
 
-	closers []func() error // of what was opened, in that order
+	closers []func() error // in the order of opening
 }
 
-// keptEvents is how many events a reader of /api/v1/events may fall behind.
+// keptEvents is the number of events that a reader of /api/v1/events may fall behind.
 const keptEvents = 4096
 
-// build opens all that a policy asks for. Call close afterwards, also after an error.
+// build opens the components that a policy needs. Call close afterwards, also after an error.
 func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	cfg := snap.Config()
 	p.node = cfg.Node
@@ -95,8 +95,8 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	return err
 }
 
-// record lets all decisions be written down, where the config asks for it: to the nanosecond, or
-// nearly, where others have a part in them.
+// record writes all decisions to decision_log, if the config has one. Their times are exact to the nanosecond;
+// with a shared store nearly, because other gateways take part in them.
 func (p *parts) record(to *tenants.DecisionLog, ring *events.Ring, rules *governor.Config) error {
 	if to.Path == "" {
 		return nil
@@ -114,7 +114,7 @@ func (p *parts) record(to *tenants.DecisionLog, ring *events.Ring, rules *govern
 	return nil
 }
 
-// watch lets the metrics read what they show.
+// watch connects the metrics with their sources.
 func (p *parts) watch(snap *tenants.Snapshot) {
 	p.metrics.Watch(p.governor.State, snap.Hash())
 	p.metrics.WatchDraining(p.governor.Draining)
@@ -138,7 +138,7 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *reloader)
 		Node:     p.node,
 		Region:   cfg.Region,
 		Drain:    drain,
-		Ready:    func() error { return whyNot(p.journal, p.shared) },
+		Ready:    func() error { return notReady(p.journal, p.shared) },
 		Policies: policies,
 		Sharing:  p.shared.view,
 		Console:  console.Handler(),
@@ -159,7 +159,7 @@ func (p *parts) close() (err error) {
 	return err
 }
 
-// observers are told one after the other.
+// observers are called one after the other.
 type observers []governor.Observer
 
 func (list observers) Observe(e governor.Event) {
@@ -168,7 +168,7 @@ func (list observers) Observe(e governor.Event) {
 	}
 }
 
-// openState lets a governor remember over restarts, if there is a folder for it.
+// openState opens state_dir, if there is one, so that the governor's books survive restarts.
 func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *slog.Logger) (j *durable.Journal, err error) {
 	if dir == "" {
 		return nil, nil
@@ -182,8 +182,8 @@ func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *sl
 	return j, nil
 }
 
-// whyNot is why no calls should be sent here, if none should.
-func whyNot(journal *durable.Journal, shared *sharing) error {
+// notReady is the reason why load balancers should send no calls here, or nil.
+func notReady(journal *durable.Journal, shared *sharing) error {
 	switch {
 	case journal != nil && !journal.Up():
 		return errors.New("state_dir cannot be written")

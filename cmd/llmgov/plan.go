@@ -11,11 +11,11 @@ import (
 type planCmd struct {
 	Log    []string `required:"" sep:"none" placeholder:"FILE" help:"A decision log, as decision_log.path names it. Its older files, .1 and so on, are read too. Give it again for each gateway that shares the limits."`
 	Config string   `short:"c" required:"" placeholder:"FILE" help:"The config file of the candidate."`
-	Allow  int      `placeholder:"N" help:"How many calls that were admitted may be refused before this fails. Default 0."`
+	Allow  int      `placeholder:"N" help:"Admitted calls that may be refused before the exit code is 1. Default 0."`
 	JSON   bool     `name:"json" help:"Print one JSON object instead of a table."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (planCmd) Help() string {
 	return `Example: llmgov plan --log /var/log/llmgov/decisions.jsonl -c candidate/llmgov.yaml
          llmgov plan --log gw-1/decisions.jsonl --log gw-2/decisions.jsonl -c candidate/llmgov.yaml
@@ -54,7 +54,7 @@ func (c planCmd) Run(e *env) error {
 	return err
 }
 
-// logs are those that are named.
+// logs are the files of --log.
 func (c planCmd) logs() (list []plan.Log, err error) {
 	files, err := decisions.Logs(c.Log)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 )
 
 type presetsCmd struct {
-	List presetsListCmd `cmd:"" help:"List the built-in presets and what each is for."`
-	Show presetsShowCmd `cmd:"" help:"Print a preset as YAML, to copy and to change."`
+	List presetsListCmd `cmd:"" help:"List the built-in presets and the purpose of each."`
+	Show presetsShowCmd `cmd:"" help:"Print a preset as YAML, to copy and change."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (presetsCmd) Help() string {
 	return `Example: llmgov presets show balanced >llmgov.yaml
 
@@ -23,7 +23,7 @@ Exit codes: 0 ok, 2 the command line is wrong, or there is no such preset.`
 
 type presetsListCmd struct{}
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (presetsListCmd) Help() string { return `Example: llmgov presets list` }
 
 func (presetsListCmd) Run(e *env) error {
@@ -39,7 +39,7 @@ type presetsShowCmd struct {
 	Name string `arg:"" help:"The preset, as list names it."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (presetsShowCmd) Help() string { return `Example: llmgov presets show saas >tenants/tiers.yaml` }
 
 func (p presetsShowCmd) Run(e *env) error {

@@ -11,14 +11,14 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// quickstart is what serve runs on without a config file: one pool, three
+// quickstart is the setup of serve without a config file: one pool, three
 // tenants with fresh keys, and the upstream that the environment names, else a
 // simulated one in this process.
 type quickstart struct {
 	keys     map[string]string
 	upstream tenants.Upstream
 	model    string
-	server   *http.Server // the simulated upstream; nil when there is a real one
+	server   *http.Server // the simulated upstream; nil with a real one
 }
 
 // demoTenants are in the order of their weights.
@@ -47,8 +47,8 @@ func newQuickstart(vars []string) (*quickstart, error) {
 	return q, q.simulate()
 }
 
-// simulate starts the model server in this process, behind a real socket: what
-// a newcomer tries is what runs in production.
+// simulate starts the model server in this process, behind a real socket, so
+// that newcomers try the same path as in production.
 func (q *quickstart) simulate() error {
 	model, err := mock.New(mock.Config{FirstToken: 150 * time.Millisecond, TokensPerSecond: 60})
 	if err != nil {
@@ -89,7 +89,7 @@ func (q *quickstart) snapshot(opt tenants.Options) (*tenants.Snapshot, error) {
 	return tenants.Build(cfg, list)
 }
 
-// welcome tells a newcomer what there is and how to try it.
+// welcome lists the tenants with their keys, and a first call to try.
 func (q *quickstart) welcome(data, admin string) string {
 	var b strings.Builder
 	where := "a simulated model server in this process"
@@ -98,7 +98,7 @@ func (q *quickstart) welcome(data, admin string) string {
 	}
 	fmt.Fprintf(&b, "\nQuickstart: pool \"demo\", %d tokens a minute, in front of %s.\n", demoTPM, where)
 	if here := configHere(""); here != "" {
-		fmt.Fprintf(&b, "There is a %s here, which is not used. To use it: llmgov serve -c %s\n", here, here)
+		fmt.Fprintf(&b, "The %s here is not used. To use it: llmgov serve -c %s\n", here, here)
 	}
 	fmt.Fprintf(&b, "Three tenants share it by weight:\n\n")
 	for _, t := range demoTenants {

@@ -14,25 +14,25 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// reloader follows the files, and puts what they say in force. All of it happens in
+// reloader follows the files, and puts their policy in force. All of it happens in
 // the one goroutine of Run, so that an older policy never replaces a newer one.
 //
 //	tenants.Watcher ──┐
-//	SIGHUP ───────────┼──► take ──► apply, metrics, log, status
+//	SIGHUP ───────────┼──► put ──► apply, metrics, log, status
 //	POST …/reload ────┘
 type reloader struct {
 	files   *tenants.Watcher // nil in quickstart mode
 	apply   func(*tenants.Snapshot) error
 	metrics *telemetry.Metrics
 	log     *slog.Logger
-	start   *tenants.Config // what the process was started with
+	start   *tenants.Config // the settings at the start of the process
 
 	asked chan chan reloadAnswer
 	done  chan struct{} // closed when Run has ended
 
 	// Of Run's goroutine alone.
 	current *tenants.Snapshot
-	logged  string // the problems that were logged last; empty when there are none
+	logged  string // the problems that were logged last; empty without problems
 
 	mu     sync.Mutex
 	status adminapi.PolicyStatus // guarded by mu
@@ -53,8 +53,8 @@ func newReloader(files *tenants.Watcher, from *tenants.Snapshot, apply func(*ten
 	}
 }
 
-// Run takes over what happens to the files until ctx ends, which is also to end the
-// watch of the files. It waits for that.
+// Run puts changes of the files in force until ctx ends, and then waits for the end of
+// the watch of the files.
 func (r *reloader) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	defer close(r.done)
 	var events <-chan tenants.Event
@@ -73,18 +73,18 @@ func (r *reloader) Run(ctx context.Context, hangup <-chan os.Signal) error {
 			if !open {
 				return nil
 			}
-			r.take(ev.Snapshot, ev.Err)
+			r.put(ev.Snapshot, ev.Err)
 		case <-hangup:
 			r.hungUp()
 		case answer := <-r.asked:
-			answer <- r.look()
+			answer <- r.readFiles()
 		}
 	}
 }
 
-// hungUp is what SIGHUP does.
+// hungUp handles SIGHUP.
 func (r *reloader) hungUp() {
-	answer := r.look()
+	answer := r.readFiles()
 	if errors.Is(answer.err, admin.ErrNoFiles) {
 		r.log.Warn("SIGHUP: " + answer.err.Error())
 		return
@@ -113,8 +113,8 @@ func (r *reloader) Status() adminapi.PolicyStatus {
 	return r.status
 }
 
-// look reads the files now.
-func (r *reloader) look() reloadAnswer {
+// readFiles reads the files now.
+func (r *reloader) readFiles() reloadAnswer {
 	if r.files == nil {
 		return reloadAnswer{err: admin.ErrNoFiles}
 	}
@@ -122,12 +122,12 @@ func (r *reloader) look() reloadAnswer {
 	if errors.Is(err, tenants.ErrWatchEnded) {
 		return reloadAnswer{err: err}
 	}
-	return r.take(snap, err)
+	return r.put(snap, err)
 }
 
-// take puts what the files say in force, or keeps what is. With an error, snap is nil
-// or the policy in force with other keys, which count all the same.
-func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
+// put puts the policy of the files in force, or keeps the previous one if they are invalid.
+// With an error, snap is nil or the policy in force with other keys, which become valid all the same.
+func (r *reloader) put(snap *tenants.Snapshot, err error) reloadAnswer {
 	if err != nil && snap != nil && !snap.Equal(r.current) {
 		if errKeys := r.apply(snap); errKeys != nil {
 			err = errors.Join(err, errKeys)
@@ -171,7 +171,7 @@ func (r *reloader) take(snap *tenants.Snapshot, err error) reloadAnswer {
 	}}
 }
 
-// refuse says what is wrong, in the log only when that has not been said yet.
+// refuse reports the problems, in the log only if they differ from those logged last.
 func (r *reloader) refuse(err error) {
 	r.metrics.PolicyRead(false)
 	problems := admin.ProblemsOf(err)

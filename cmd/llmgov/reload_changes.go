@@ -7,10 +7,10 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// lines is one problem each.
+// lines splits a text into its problems, one a line.
 func lines(text string) []string { return strings.Split(text, "\n") }
 
-// atStart are the settings that a process reads once, when it starts. All others
+// atStart are the settings that a process reads only when it starts. All others
 // change while it runs.
 var atStart = []struct {
 	key string
@@ -28,14 +28,14 @@ var atStart = []struct {
 	{"decision_log.path", func(c *tenants.Config) any { return c.DecisionLog.Path }},
 	{"decision_log.max_size", func(c *tenants.Config) any { return c.DecisionLog.MaxSize }},
 	{"decision_log.keep", func(c *tenants.Config) any { return c.DecisionLog.Keep }},
-	// What was used of a budget is booked in periods of the zone before.
+	// Budgets are booked in periods of the previous zone.
 	{"timezone", func(c *tenants.Config) any { return c.Timezone }},
 	{"timeouts.read_header", func(c *tenants.Config) any { return c.Timeouts.ReadHeader }},
 	{"timeouts.upstream_header", func(c *tenants.Config) any { return c.Timeouts.UpstreamHeader }},
 }
 
-// restartFor names the settings that now are not as they were at the start, and
-// need a restart to be so.
+// restartFor names the settings that have changed since the start and need a
+// restart.
 func restartFor(start, now *tenants.Config) []string {
 	out := []string{}
 	for _, s := range atStart {
@@ -46,7 +46,7 @@ func restartFor(start, now *tenants.Config) []string {
 	return out
 }
 
-// differences count what one policy has that another has not, for the log.
+// differences count the differences between two policies, for the log.
 func differences(before, after *tenants.Snapshot) []any {
 	out := count("tenants", before.Tenants(), after.Tenants(), func(t tenants.Tenant) (string, any) {
 		// its parent is in its name
@@ -61,7 +61,7 @@ func differences(before, after *tenants.Snapshot) []any {
 	})...)
 }
 
-// count is how many of a kind were added, removed and changed, without the zeros.
+// count is the number of a kind that were added, removed and changed, without zeros.
 func count[T any](kind string, before, after []T, plain func(T) (name string, what any)) []any {
 	was := map[string]any{}
 	for _, one := range before {

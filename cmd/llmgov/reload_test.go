@@ -318,7 +318,7 @@ func TestReloader_Refused(t *testing.T) {
 		{second, nil, nil, second.Hash(), 3, 6},
 	} {
 		fails = step.fails
-		answer := r.take(step.snap, step.err)
+		answer := r.put(step.snap, step.err)
 		bad := step.err != nil || step.fails != nil
 		st := r.Status()
 		if st.Hash != step.hash || st.Success == bad || (answer.err != nil) != bad || applied != step.applied || strings.Count(log.String(), "\n") != step.lines {

@@ -23,15 +23,15 @@ import (
 
 type serveCmd struct {
 	Config      string `short:"c" placeholder:"FILE" help:"The config file. Without it: quickstart mode, with three tenants whose keys are printed."`
-	Listen      string `placeholder:"ADDR" help:"Where tenants call. Port 0 picks a free one. Default :8080."`
-	AdminListen string `placeholder:"ADDR" help:"Where operators look: metrics and the admin API. Default 127.0.0.1:9090."`
-	Store       string `placeholder:"URL" help:"Where limits are shared between gateways: postgres://user:password@host/database or redis://user:password@host:6379. Default memory, which shares nothing."`
+	Listen      string `placeholder:"ADDR" help:"The address for tenants. Port 0 picks a free one. Default :8080."`
+	AdminListen string `placeholder:"ADDR" help:"The address for operators: metrics, console and admin API. Default 127.0.0.1:9090."`
+	Store       string `placeholder:"URL" help:"The store through which gateways share limits: postgres://user:password@host/database or redis://user:password@host:6379. Default memory, which shares nothing."`
 	Node        string `placeholder:"NAME" help:"This process's name, unique among gateways that share a store. Default: host name and process id."`
-	Region      string `placeholder:"NAME" help:"Where this process runs. Default local."`
+	Region      string `placeholder:"NAME" help:"The region of this process. Default local."`
 	Traffic     bool   `help:"Add demo load, in quickstart mode."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (serveCmd) Help() string {
 	return `Example: llmgov serve -c llmgov.yaml --listen :8080`
 }
@@ -40,7 +40,7 @@ func (s serveCmd) Run(e *env) error {
 	if s.Traffic && s.Config != "" {
 		return &usageError{"--traffic is for quickstart mode: it needs the keys of the demo tenants"}
 	}
-	hangup := make(chan os.Signal, 1) // before the files are read: what changes later may be told at once
+	hangup := make(chan os.Signal, 1) // before the files are read, because a signal may come right after
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: checkStore}
@@ -70,11 +70,11 @@ func (s serveCmd) Run(e *env) error {
 	return serve(e, from, s.Traffic)
 }
 
-// source is where the policy comes from.
+// source is the origin of the policy.
 type source struct {
 	snap   *tenants.Snapshot
 	follow func(context.Context) (*tenants.Watcher, error) // the files; nil in quickstart mode
-	hangup <-chan os.Signal                                // looks at them at once
+	hangup <-chan os.Signal                                // reads them again at once
 	demo   *quickstart                                     // nil with files
 }
 
@@ -140,7 +140,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if cfg.H2C {
 		speakHTTP2(dataServer)
 	}
-	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway says what is too much
+	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway explains the refusal
 	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies)
 
 	base, cut := context.WithCancelCause(context.Background())
@@ -163,7 +163,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		shutdown(p.governor, p.gateway, dataServer, patience, graceOf(context.Cause(ctx), patience), cut, p.log)
 		ended()
 		flush(p.tracer, until, p.log)
-		if wait(adminServer, nil, time.Second, 0) != nil { // a scrape that hangs holds nobody up
+		if wait(adminServer, nil, time.Second, 0) != nil { // because a hanging scrape must not delay the end
 			return adminServer.Close()
 		}
 		return nil
@@ -204,7 +204,7 @@ func speakHTTP2(s *http.Server) {
 	}
 }
 
-// Strangers are clients that have shown no valid key or token.
+// Strangers are clients without a valid key or token.
 const (
 	mostStrangers    = 512
 	graceOfStrangers = time.Second
@@ -257,7 +257,7 @@ func newLogger(e *env) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(e.stderr, nil))
 }
 
-// url is an address as somebody on this machine would type it.
+// url is the URL of an address on this machine.
 func url(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -269,8 +269,8 @@ func url(a net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// greet prints where llmgov listens, once it does. In quickstart mode it also
-// says how to try it.
+// greet prints the addresses once llmgov listens, in quickstart mode with a
+// first call to try.
 func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr) {
 	text := fmt.Sprintf("llmgov listens on %s, admin on %s\n", url(data), url(admin))
 	if q != nil {
@@ -282,5 +282,5 @@ func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr) 
 		}
 		text += fmt.Sprintf("%d tenants, pools: %s, policy %.12s\n", len(snap.Tenants()), strings.Join(names, ", "), snap.Hash())
 	}
-	fmt.Fprint(e.stdout, text) // in one write, for who reads along
+	fmt.Fprint(e.stdout, text) // in one write, because programs wait for it
 }

@@ -25,25 +25,25 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// notShared is the store of a gateway that is alone.
+// notShared is the store of a single gateway.
 const notShared = "memory"
 
-// sharing is a gateway's part in limits that it shares with others. nil is of one that is
-// alone.
+// sharing connects a gateway with the store through which it shares limits. It is nil in a
+// single gateway.
 type sharing struct {
 	*runner.Runner
-	limits *runner.LimitsRunner // the tenants' own, and the pools' calls at once and budgets
+	limits *runner.LimitsRunner // of tenants, and of pools' slots and budgets
 	store  store
 	gov    *governor.Governor
 	log    *slog.Logger
-	seen   func(nodes []string) // is told which gateways there are; nil where nobody wants to know
+	seen   func(nodes []string) // receives the gateways that share limits; may be nil
 
 	mu   sync.Mutex
-	said map[string]string   // by pool, what the log said last
+	said map[string]string   // by pool, the status that was logged last
 	live map[string][]string // by pool, the gateways that share it
 }
 
-// newSharing prepares it. Whether the store is there is found out by the first beats.
+// newSharing prepares it, without connecting to the store: the first beats do.
 func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *telemetry.Metrics, seen func([]string), log *slog.Logger) (*sharing, error) {
 	if cfg.Store == notShared {
 		return nil, nil
@@ -58,26 +58,26 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.pools,
 		Told: func(ev runner.Event) {
 			m.StoreAsked(ev.Op, ev.Took)
-			s.tell(ev)
-			s.see(ev)
+			s.logBeat(ev)
+			s.recordNodes(ev)
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
-		Instance: instance, Store: store, Limits: s.limitsToTell, Calls: s.tenantCalls, More: gov.MoreLimits(),
+		Instance: instance, Store: store, Limits: s.limitsToReport, Calls: s.tenantCalls, More: gov.MoreLimits(),
 		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
 	m.WatchSharing(gov.State, s.regions)
 	return s, nil
 }
 
-// store is what limits are shared by.
+// store keeps the accounts of shared limits.
 type store interface {
 	runner.Store
 	runner.LimitStore
 	Close()
 }
 
-// checkStore says what is wrong with an address for openStore.
+// checkStore reports the mistakes in an address for openStore.
 func checkStore(address string) error {
 	if strings.HasPrefix(address, "redis") {
 		return redis.Check(address)
@@ -85,7 +85,7 @@ func checkStore(address string) error {
 	return postgres.Check(address)
 }
 
-// openStore opens what an address names. It does not connect.
+// openStore opens the store at an address, without connecting.
 func openStore(address string, log *slog.Logger) (store, error) {
 	if strings.HasPrefix(address, "redis") {
 		return redis.Open(address, federation.DefaultRules(), func(harm string) { log.Warn(harm, "store", "redis") })
@@ -93,7 +93,7 @@ func openStore(address string, log *slog.Logger) (store, error) {
 	return postgres.Open(address, federation.DefaultRules())
 }
 
-// pools are those that have limits to share.
+// pools are the pools that have limits to share.
 func (s *sharing) pools() []runner.Pool {
 	var out []runner.Pool
 	for _, p := range s.gov.SharedPools() {
@@ -102,8 +102,8 @@ func (s *sharing) pools() []runner.Pool {
 	return out
 }
 
-// limitsToTell are the tenants' own, and the pools' calls at once and budgets, that somebody has to ask the store for.
-func (s *sharing) limitsToTell() []runner.Limits {
+// limitsToReport are the limits of tenants, and of pools' slots and budgets, whose grants come from the store.
+func (s *sharing) limitsToReport() []runner.Limits {
 	var out []runner.Limits
 	for _, l := range s.gov.SharedLimits() {
 		out = append(out, l)
@@ -114,7 +114,7 @@ func (s *sharing) limitsToTell() []runner.Limits {
 	return out
 }
 
-// tenantCalls are those that wait for the store to let them go.
+// tenantCalls are the calls that wait for a grant of the store.
 func (s *sharing) tenantCalls() []runner.Call {
 	var out []runner.Call
 	for _, c := range s.gov.SharedCalls() {
@@ -123,10 +123,10 @@ func (s *sharing) tenantCalls() []runner.Call {
 	return out
 }
 
-// tenantCall is a call of the governor's, to the runner.
+// tenantCall adapts a call of the governor to the runner.
 type tenantCall struct{ *governor.SharedCall }
 
-// Limits are those that hold for it.
+// Limits are the limits that apply to the call.
 func (c tenantCall) Limits() []runner.AskedLimits {
 	var out []runner.AskedLimits
 	for _, l := range c.SharedCall.Limits() {
@@ -135,12 +135,12 @@ func (c tenantCall) Limits() []runner.AskedLimits {
 	return out
 }
 
-// Takes are what it takes of the claims of one of them.
+// Takes are the call's amounts of the claims on one of its limits.
 func (c tenantCall) Takes(l runner.AskedLimits, beat int) []limitparts.Take {
 	return c.SharedCall.Takes(l.(*governor.SharedLimits), beat)
 }
 
-// Run speaks with the store until ctx ends.
+// Run exchanges beats with the store until ctx ends.
 func (s *sharing) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return s.Runner.Run(ctx) })
@@ -148,10 +148,10 @@ func (s *sharing) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// firstAnswer is how long a start waits for the store, so that the first calls find grants.
+// firstAnswer is the time that a start waits for the store, so that the first calls find grants.
 const firstAnswer = 1500 * time.Millisecond
 
-// await waits until the store has said how much may be used, or is late.
+// await waits until the store has granted something, or is late.
 func (s *sharing) await(ctx context.Context) {
 	late := time.NewTimer(firstAnswer)
 	defer late.Stop()
@@ -162,8 +162,8 @@ func (s *sharing) await(ctx context.Context) {
 	}
 }
 
-// tell logs what becomes of a pool's beats, when it becomes something else.
-func (s *sharing) tell(ev runner.Event) {
+// logBeat logs the outcome of a pool's beat if it differs from the previous one.
+func (s *sharing) logBeat(ev runner.Event) {
 	if ev.Op != runner.OpBeat {
 		return
 	}
@@ -197,8 +197,8 @@ func (s *sharing) tell(ev runner.Event) {
 	}
 }
 
-// see takes in which gateways a look at a pool has found.
-func (s *sharing) see(ev runner.Event) {
+// recordNodes records the gateways that a look at a pool has found.
+func (s *sharing) recordNodes(ev runner.Event) {
 	if ev.Op != runner.OpLook || ev.Err != nil || s.seen == nil {
 		return
 	}
@@ -212,7 +212,7 @@ func (s *sharing) see(ev runner.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live[ev.Pool] = live
-	maps.DeleteFunc(s.live, func(pool string, _ []string) bool { // of a pool that is gone nobody looks any more
+	maps.DeleteFunc(s.live, func(pool string, _ []string) bool { // because removed pools have no looks
 		return !slices.ContainsFunc(pools, func(p runner.Pool) bool { return p.Name() == pool })
 	})
 	all := slices.Concat(slices.Collect(maps.Values(s.live))...)
@@ -220,8 +220,8 @@ func (s *sharing) see(ev runner.Event) {
 	s.seen(slices.Compact(all))
 }
 
-// status is what an answer says of a pool. Of one that has no rolling minute nothing needs to be
-// learned.
+// status is the status of a pool in an answer. A pool without a rolling minute is never learning, because
+// there is no earlier usage to learn.
 func (s *sharing) status(pool string, of federation.Status) string {
 	if of == federation.Learning && !s.gov.Rated(pool) {
 		of = federation.Granted
@@ -229,14 +229,14 @@ func (s *sharing) status(pool string, of federation.Status) string {
 	return string(of)
 }
 
-// Ready reports whether calls may be sent here. A store that is lost is no reason to send
-// them elsewhere, where it is lost as well.
+// Ready reports whether calls may be sent here. They may when the store is lost, because
+// other gateways have lost it as well.
 func (s *sharing) Ready() bool { return s == nil || !s.Fenced() }
 
 // Up reports whether the store answers.
 func (s *sharing) Up() bool { return s == nil || s.Runner.Up() }
 
-// view is how a pool's limits are shared, as of the last look.
+// view is the sharing of a pool's limits, as of the last look.
 func (s *sharing) view(pool string) *adminapi.Sharing {
 	if s == nil {
 		return nil
@@ -265,7 +265,7 @@ func (s *sharing) view(pool string) *adminapi.Sharing {
 	return v
 }
 
-// ago is how many seconds ago a time was; -1 of one that was not.
+// ago is the number of seconds since t, or -1 if t is zero.
 func ago(t time.Time) float64 {
 	if t.IsZero() {
 		return -1
@@ -273,13 +273,11 @@ func ago(t time.Time) float64 {
 	return time.Since(t).Seconds()
 }
 
-// lookFor is how long what was seen of all gateways is worth showing: two looks that fail
-// are one too many.
+// lookFor is the time for which a look at all gateways is shown: one look may fail, not two.
 const lookFor = 15 * time.Second
 
-// regions are the regions' parts of what was used of a pool in the last minute: of its
-// tokens, if these are limited. There are none where that is not known, as while the store
-// is lost.
+// regions are the regions' parts of a pool's usage in the last minute: of its tokens, if these are
+// limited. They are nil if unknown, such as while the store is lost.
 func (s *sharing) regions(pool string) map[string]float64 {
 	st, _ := s.State(pool)
 	if time.Since(st.Looked) > lookFor {

@@ -14,13 +14,12 @@ import (
 	"github.com/llmgov/llmgov/internal/tracing"
 )
 
-// mostGrace is how long the lists of who balances load are taken to be old at most.
+// mostGrace is the longest time that load balancers are assumed to need to drop a gateway that is not ready.
 const mostGrace = 5 * time.Second
 
-// graceOf is how long a gateway that stops admits nothing and still takes connections: those
-// who balance load need a moment to see that it is not ready any more, and until then a call
-// is better told to go elsewhere than not answered. Nobody balances what is stopped from its
-// terminal, nor one whose listener is gone.
+// graceOf is the time in which a gateway that stops refuses calls but accepts connections: load
+// balancers need a moment to see that it is not ready, and until then a refusal is better than no
+// answer. There is none when it is stopped from its terminal or its listener has failed.
 func graceOf(cause error, patience time.Duration) time.Duration {
 	if !errors.Is(cause, errAskedToStop) {
 		return 0
@@ -28,8 +27,8 @@ func graceOf(cause error, patience time.Duration) time.Duration {
 	return min(patience/6, mostGrace)
 }
 
-// shutdown stops admission, and lets what runs come to its end; the listener closes after
-// the grace. What is left after the patience is cut: streams end in an error event, and all is
+// shutdown stops admission, and waits for the calls in flight; the listener closes after the
+// grace. Calls left after the patience are cut: streams end in an error event, and all calls are
 // settled.
 func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, patience, grace time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
 	gov.Drain()
@@ -46,7 +45,7 @@ func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, 
 	log.Info("stopped")
 }
 
-// flush sends the last spans, in what the calls have left of the time to drain.
+// flush sends the last spans, in the rest of the time to drain.
 func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(time.Until(until), time.Second))
 	defer cancel()
@@ -55,9 +54,9 @@ func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
 	}
 }
 
-// wait shuts a server down after the grace, and waits for its calls, with the grace no longer
-// than the patience: also for the websockets of a gateway, if it is one's, which the server does
-// not know of.
+// wait shuts a server down after the grace, and waits for its calls, both no longer than the
+// patience. For the server of a gateway it waits for websockets too, which http.Server does not
+// track.
 func wait(server *http.Server, gw *gateway.Gateway, patience, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

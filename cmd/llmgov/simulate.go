@@ -13,16 +13,16 @@ import (
 type simulateCmd struct {
 	Scenario string   `arg:"" optional:"" placeholder:"NAME|FILE" help:"A named scenario or a scenario file. Without one, the names are listed."`
 	Output   string   `short:"o" placeholder:"FILE" help:"Write an HTML report, complete in one file."`
-	Show     bool     `help:"Print the scenario's file instead of running it: a start for one of your own."`
+	Show     bool     `help:"Print the scenario's file instead of running it, as a start for your own."`
 	JSON     bool     `name:"json" help:"Print the figures as JSON instead of a table."`
 	Log      string   `placeholder:"FILE" help:"Write every event as JSON lines."`
 	Seeds    []uint64 `placeholder:"N,…" help:"Seeds to run, instead of the scenario's."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (simulateCmd) Help() string {
-	return `Runs traffic through the real admission code in virtual time, and sets what each
-tenant received beside what a fluid, weighted max-min split would have given it.
+	return `Runs traffic through the real admission code in virtual time, and compares the
+capacity that each tenant received with that of a fluid, weighted max-min split.
 
 Example: llmgov simulate s2 --seeds 1,2 -o report.html
          llmgov simulate s2 --show >mine.yaml && llmgov simulate mine.yaml
@@ -90,8 +90,8 @@ func listScenarios(w io.Writer) error {
 	return nil
 }
 
-// writeFile lets write fill a file, which is left behind only when it is whole. An
-// empty name writes nowhere.
+// writeFile fills a file by write, and removes it after an error. An empty name writes
+// nowhere.
 func writeFile(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return write(io.Discard)

@@ -86,7 +86,7 @@ func measured(b *testing.B, address string, cfg governor.Config, trips *atomic.I
 	}
 	s := &sharing{gov: gov}
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: store, Limits: s.limitsToTell, Calls: s.tenantCalls, More: gov.MoreLimits(),
+		Instance: rand.Text(), Store: store, Limits: s.limitsToReport, Calls: s.tenantCalls, More: gov.MoreLimits(),
 		Told: func(string, time.Duration, error) { trips.Add(1) },
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -15,12 +15,12 @@ import (
 )
 
 type topCmd struct {
-	Config string `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, where there is one."`
-	Admin  string `placeholder:"URL" help:"The admin side of the gateway to watch. Default: where the config has it."`
-	Once   bool   `help:"Print what there is now as plain text, and end: for scripts and bug reports."`
+	Config string `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, if it exists."`
+	Admin  string `placeholder:"URL" help:"The admin side of the gateway to watch. Default: the one in the config."`
+	Once   bool   `help:"Print the current state as plain text, and exit: for scripts and bug reports."`
 }
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (topCmd) Help() string {
 	return `Example: llmgov top --admin http://127.0.0.1:9090
 
@@ -28,7 +28,7 @@ Shows pools, tenants, leases and the gateways that share limits, every second; ?
 token is asked with admin.token of the config, or LLMGOV_ADMIN_TOKEN. NO_COLOR leaves the colours out.`
 }
 
-// onceWidth is how wide --once prints where nobody's terminal says.
+// onceWidth is the width of --once without a terminal.
 const onceWidth = 120
 
 func (c topCmd) Run(e *env) error {
@@ -49,12 +49,12 @@ func (c topCmd) Run(e *env) error {
 		return nil
 	}
 	if !isTerminal || lookup(e.vars, "TERM") == "dumb" {
-		return &usageError{"top draws on a terminal, and this is none that it can draw on; --once prints what there is now"}
+		return &usageError{"top needs a terminal that can place text; --once prints the current state instead"}
 	}
 	return top.Run(e.ctx, opt, e.stdout, e.vars)
 }
 
-// terminalWidth is how wide the output is, and whether it is a terminal.
+// terminalWidth is the width of the output, and whether it is a terminal.
 func terminalWidth(e *env) (int, bool) {
 	f, ok := e.stdout.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -66,7 +66,7 @@ func terminalWidth(e *env) (int, bool) {
 	return onceWidth, true
 }
 
-// read asks for a path, and decodes the answer.
+// read reads a path, and decodes the answer.
 func (a *adminSide) read(ctx context.Context, path string, into any) error {
 	status, body, err := a.get(ctx, path)
 	if err != nil {
@@ -75,14 +75,14 @@ func (a *adminSide) read(ctx context.Context, path string, into any) error {
 	if status == http.StatusOK && json.Unmarshal(body, into) == nil {
 		return nil
 	}
-	err = whatItSaid(status, body)
+	err = refusalOf(status, body)
 	if err == nil {
 		err = fmt.Errorf("status %d without a snapshot; is this a gateway of this version?", status)
 	}
 	return &saidError{a.where, err.Error()}
 }
 
-// glyphs are what a terminal of this locale can show.
+// glyphs are the characters that a terminal of this locale can show.
 func glyphs(vars []string) top.Glyphs {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := lookup(vars, name); locale != "" {

@@ -13,12 +13,12 @@ import (
 type demand struct {
 	tenant    string
 	perSecond float64       // calls, Poisson
-	on, off   time.Duration // bursts; off 0 = always on
+	on, off   time.Duration // bursts; always on if off is 0
 	stream    bool
 	maxTokens int
 }
 
-// demoDemands are more than the pool has while pro's bursts last: shares, waits
+// demoDemands exceed the pool while pro's bursts last, so that shares, waits
 // and refusals can be watched.
 var demoDemands = []demand{
 	{tenant: "enterprise", perSecond: 4, stream: true, maxTokens: 1200},
@@ -26,7 +26,7 @@ var demoDemands = []demand{
 	{tenant: "free", perSecond: 2, maxTokens: 400},
 }
 
-// traffic calls the gateway as the demo tenants do, until ctx ends.
+// traffic sends the calls of the demo tenants until ctx ends.
 func traffic(ctx context.Context, base string, q *quickstart) {
 	var wg sync.WaitGroup
 	for _, d := range demoDemands {
@@ -58,7 +58,7 @@ func (d demand) run(ctx context.Context, client *openai.Client, model string) {
 	}
 }
 
-// call makes one call. Refusals are part of the show.
+// call makes one call. Refusals are expected.
 func (d demand) call(ctx context.Context, client *openai.Client, model string) {
 	req := openai.ChatCompletionRequest{
 		Model:    model,

@@ -11,7 +11,7 @@ var version = ""
 
 type versionCmd struct{}
 
-// Help is shown below the flags.
+// Help is printed below the flags.
 func (versionCmd) Help() string { return `Example: llmgov version` }
 
 func (versionCmd) Run(e *env) error {
@@ -26,8 +26,8 @@ func versionText() string {
 	return versionOf(version, info)
 }
 
-// versionOf is what the linker was told, else what go install or go build knew of the module.
-// info is nil in a binary that was built without modules.
+// versionOf is the version set by the linker, else the module's version of go install or go
+// build. info is nil in a binary that was built without modules.
 func versionOf(linked string, info *debug.BuildInfo) string {
 	switch {
 	case linked != "":
@@ -38,8 +38,8 @@ func versionOf(linked string, info *debug.BuildInfo) string {
 	return "(devel)"
 }
 
-// commitOf is the commit that a binary was built from, where it is known: a build with
-// -buildvcs=false, or without the repository, knows none.
+// commitOf is the commit of the source, or empty if the build had -buildvcs=false or no
+// repository.
 func commitOf(info *debug.BuildInfo) string {
 	var revision, at, changed string
 	if info != nil {
