@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	neturl "net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -22,31 +21,6 @@ const askPatience = 5 * time.Second
 
 // maxAnswer is the largest answer that is read, in bytes: ten thousand tenants are four million.
 const maxAnswer = 64 << 20
-
-// configHere is the named config, else llmgov.yaml if it exists here.
-func configHere(named string) string {
-	if named != "" {
-		return named
-	}
-	if _, err := os.Stat(defaultConfig); err != nil {
-		return ""
-	}
-	return defaultConfig
-}
-
-// loadFiles reads the policy and the settings. Without files it returns settings alone.
-func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error) {
-	config = configHere(config)
-	if config == "" {
-		cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
-		return nil, &cfg, err
-	}
-	snap, err := tenants.Load(config, tenants.Options{Env: e.vars})
-	if err != nil {
-		return nil, nil, err
-	}
-	return snap, snap.Config(), nil
-}
 
 // adminSide is the admin side of a running gateway.
 type adminSide struct{ where, token string }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -25,9 +24,6 @@ func (checkCmd) Help() string {
 
 Exit codes: 0 all files are valid, 1 there are problems, 2 the command line is wrong.`
 }
-
-// defaultConfig is the config of commands without -c.
-const defaultConfig = "llmgov.yaml"
 
 func (c checkCmd) Run(e *env) error {
 	config := configHere(c.Config)
@@ -96,13 +92,6 @@ func (c checkCmd) printProblems(e *env, err error) error {
 	}
 	fmt.Fprintln(e.stdout, err)
 	return errTold
-}
-
-func writeJSON(e *env, v any) error {
-	enc := json.NewEncoder(e.stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // distinct are the files without duplicates.

@@ -66,15 +66,6 @@ func (p poolReport) writeTenant(w io.Writer, t rowsReport) {
 	}
 }
 
-// whole is the share of a tenant together with its teams.
-func (p poolReport) whole(t rowsReport) string {
-	text := fmt.Sprintf("%.2f %%", t.Whole*100)
-	if p.Usable > 0 {
-		text += " (" + grouped(fmt.Sprint(t.WholeTPM)) + ")"
-	}
-	return text
-}
-
 // bounded is a tenant's limit, with its parent if it is a parent's, and with the pool's limit if that is lower.
 func (p poolReport) bounded(l tenants.Limit) string {
 	text := grouped(fmt.Sprint(l.Value))
@@ -97,12 +88,4 @@ func (p poolReport) bounded(l tenants.Limit) string {
 		}
 	}
 	return text
-}
-
-// line is a place without its column.
-func line(from string) string {
-	if from == "" {
-		return "default"
-	}
-	return from[:strings.LastIndexByte(from, ':')]
 }

@@ -11,19 +11,8 @@ import (
 // expirySoon is the time before a key's expiry in which it is noted.
 const expirySoon = 30 * 24 * time.Hour
 
-// keysOf counts the valid and the expired keys of each tenant.
-func keysOf(snap *tenants.Snapshot) map[string]int {
-	n := map[string]int{}
-	for _, k := range snap.Keys() {
-		if k.Status == tenants.KeyOpens {
-			n[k.Tenant]++
-		}
-	}
-	return n
-}
-
-// keys notes keys that have expired or soon will.
-func (r *report) keys(snap *tenants.Snapshot, now time.Time) {
+// expiring notes keys that have expired or soon will.
+func expiring(snap *tenants.Snapshot, now time.Time) (notes []string) {
 	for _, k := range snap.Keys() {
 		if k.Status != tenants.KeyOpens || k.Expires.IsZero() || !k.Expired(now.Add(expirySoon)) {
 			continue
@@ -40,19 +29,20 @@ func (r *report) keys(snap *tenants.Snapshot, now time.Time) {
 			gone = "revoke it"
 		}
 		at := k.Expires.In(snap.Location()).Format(time.RFC3339)
-		what := fmt.Sprintf("tenant %s: key %s expires at %s; %s", k.Tenant, name, at, again)
+		note := fmt.Sprintf("tenant %s: key %s expires at %s; %s", k.Tenant, name, at, again)
 		if k.Expired(now) {
-			what = fmt.Sprintf("tenant %s: key %s expired at %s; %s", k.Tenant, name, at, gone)
+			note = fmt.Sprintf("tenant %s: key %s expired at %s; %s", k.Tenant, name, at, gone)
 		}
-		r.Notes = append(r.Notes, what)
+		notes = append(notes, note)
 	}
+	return notes
 }
 
 // manyNames is the number of names that a note gives of a list.
 const manyNames = 5
 
 // keyless notes tenants that have neither a key nor teams.
-func (r *report) keyless(snap *tenants.Snapshot) {
+func keyless(snap *tenants.Snapshot) []string {
 	list := snap.Tenants()
 	callable := snap.Callable()
 	above := make([]bool, len(list))
@@ -67,16 +57,17 @@ func (r *report) keyless(snap *tenants.Snapshot) {
 			names = append(names, list[i].Name)
 		}
 	}
-	what := "a key is"
+	if len(names) == 0 {
+		return nil
+	}
+	made := "a key is"
 	more := ""
 	if len(names) > 1 {
-		what = "keys are"
+		made = "keys are"
 	}
 	if len(names) > manyNames {
 		more = fmt.Sprintf(" and %d more", len(names)-manyNames)
 		names = names[:manyNames]
 	}
-	if len(names) > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("nobody can call as %s%s, until %s made: POST /api/v1/keys", strings.Join(names, ", "), more, what))
-	}
+	return []string{fmt.Sprintf("nobody can call as %s%s, until %s made: POST /api/v1/keys", strings.Join(names, ", "), more, made)}
 }

@@ -31,20 +31,18 @@ func TestNotes_Keys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &report{}
-	r.keys(snap, now)
+	notes := expiring(snap, now)
 	want := []string{
 		"tenant acme: key " + unnamed.Hash.String()[:15] + "… expires at 2026-12-21T09:00:00+09:00; make another with llmgov keys new",
 		"tenant acme: key now expired at 2026-12-20T09:00:00+09:00; remove it",
 		"tenant acme: key old expired at 2026-12-19T09:00:00+09:00; remove it",
 		"tenant acme: key soon expires at 2027-01-19T09:00:00+09:00; make another with llmgov keys new",
 	}
-	if diff := cmp.Diff(want, r.Notes); diff != "" {
+	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	r = &report{}
 	late := key("late", -2)
-	r.keys(snap.WithKeys(tenants.RuntimeKeys{
+	notes = expiring(snap.WithKeys(tenants.RuntimeKeys{
 		Keys:    []tenants.RuntimeKey{{Key: late, Tenant: "acme"}, {Key: key("mine", 2), Tenant: "acme"}},
 		Revoked: []tenants.RevokedKey{{Hash: unnamed.Hash}, {Hash: tenants.HashKey("old")}, {Hash: tenants.HashKey("now")}, {Hash: tenants.HashKey("soon")}},
 	}), now)
@@ -52,7 +50,7 @@ func TestNotes_Keys(t *testing.T) {
 		"tenant acme: key " + late.Hash.ID() + " expired at 2026-12-18T09:00:00+09:00; revoke it",
 		"tenant acme: key " + tenants.HashKey("mine").ID() + " expires at 2026-12-22T09:00:00+09:00; make another with POST /api/v1/keys",
 	}
-	if diff := cmp.Diff(want, r.Notes); diff != "" {
+	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("notes of keys made at run time (-want +got):\n%s", diff)
 	}
 }
@@ -124,9 +122,7 @@ func TestNotes_Keyless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &report{}
-		r.keyless(snap)
-		if got := strings.Join(r.Notes, "\n"); got != c.note {
+		if got := strings.Join(keyless(snap), "\n"); got != c.note {
 			t.Errorf("%s: %q, want %q", c.files, got, c.note)
 		}
 	}

@@ -82,8 +82,8 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 	}
 	r.unused(snap)
 	r.Notes = append(r.Notes, snap.Cautions()...)
-	r.keys(snap, now)
-	r.keyless(snap)
+	r.Notes = append(r.Notes, expiring(snap, now)...)
+	r.Notes = append(r.Notes, keyless(snap)...)
 	r.Notes = append(r.Notes, snap.KeyNotes()...)
 	return r
 }
@@ -141,4 +141,15 @@ func (r *report) narrow(tenant string) {
 	r.Pools = slices.DeleteFunc(r.Pools, func(p poolReport) bool { return len(p.Tenants) == 0 })
 	r.Notes = []string{}
 	r.tenant = tenant
+}
+
+// keysOf counts the valid and the expired keys of each tenant.
+func keysOf(snap *tenants.Snapshot) map[string]int {
+	n := map[string]int{}
+	for _, k := range snap.Keys() {
+		if k.Status == tenants.KeyOpens {
+			n[k.Tenant]++
+		}
+	}
+	return n
 }

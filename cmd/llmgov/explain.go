@@ -81,7 +81,7 @@ func (c explainCmd) recorded(e *env) error {
 	if c.Tenant != "" {
 		query.Set("tenant", c.Tenant)
 	}
-	a.Explanation, _, err = c.ask(e, admin, query)
+	a.Explanation, _, err = fetchExplanation(e, c.Admin, admin, query)
 	if err != nil {
 		if _, wrongly := errors.AsType[*usageError](err); wrongly {
 			return err
@@ -96,7 +96,7 @@ func (c explainCmd) recorded(e *env) error {
 
 // complete replaces the answer from the files by that of a running gateway.
 func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question) error {
-	live, where, err := c.ask(e, cfg.Admin, q.Values())
+	live, where, err := fetchExplanation(e, c.Admin, cfg.Admin, q.Values())
 	if err == nil {
 		a.Explanation = live
 		if snap != nil && live.PolicyHash != snap.Hash() {

@@ -7,52 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
-	"syscall"
 	_ "time/tzdata" // because budgets begin in time zones that the machine may lack
 
 	"github.com/alecthomas/kong"
-
-	"github.com/llmgov/llmgov/tenants"
 )
 
 func main() {
 	os.Exit(run(untilSignalled(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
-}
-
-// errAskedToStop is the cause of a context that ends by a signal or the admin API, while load balancers still
-// send calls; Ctrl-C at a terminal has another.
-var errAskedToStop = errors.New("asked to stop")
-
-// untilSignalled ends with the first signal, which drains; a second one kills the process.
-func untilSignalled() context.Context {
-	ctx, end := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		first := <-signals
-		signal.Stop(signals)
-		if first == syscall.SIGTERM {
-			end(errAskedToStop)
-		}
-		end(nil)
-	}()
-	return ctx
-}
-
-// Exit codes.
-const (
-	exitOK    = 0
-	exitBad   = 1 // the command or its check failed, or the target was not found
-	exitUsage = 2 // the command line is wrong, whether or not the target exists
-)
-
-// env is the environment of a command.
-type env struct {
-	ctx            context.Context
-	vars           []string
-	stdout, stderr io.Writer
 }
 
 type cli struct {
@@ -121,20 +82,3 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 	}
 	return exitOK
 }
-
-// calledWrongly reports whether the command line is at fault, if only partly.
-func calledWrongly(err error) bool {
-	if problems, ok := errors.AsType[tenants.Problems](err); ok {
-		return slices.ContainsFunc(problems, tenants.OfFlag)
-	}
-	_, ok := errors.AsType[*usageError](err)
-	return ok
-}
-
-// errTold ends a command with exitBad whose output has already named the problem.
-var errTold = errors.New("llmgov: BUG: told already")
-
-// usageError is a wrong command line.
-type usageError struct{ what string }
-
-func (e *usageError) Error() string { return "llmgov: " + e.what }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
-
-	"github.com/llmgov/llmgov/internal/policy"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
@@ -20,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
@@ -191,4 +191,12 @@ func notReady(journal *durable.Journal, shared *sharing) error {
 		return errors.New("another process has this one's node name")
 	}
 	return nil
+}
+
+func defaultNode() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }

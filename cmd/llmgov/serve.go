@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -109,7 +108,8 @@ func (s serveCmd) flags() map[string]string {
 //	admin listener ──► Admin ──► metrics, state
 //	files ──► reloader ──► Gateway.Apply ──► Governor, world
 func serve(e *env, from source, demoLoad bool) (err error) {
-	snap, cfg := from.snap, from.snap.Config()
+	snap := from.snap
+	cfg := snap.Config()
 	p := &parts{log: newLogger(e), metrics: telemetry.New()}
 	defer func() { err = errors.Join(err, p.close()) }()
 	for _, caution := range snap.Cautions() {
@@ -180,73 +180,6 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	return group.Wait()
 }
 
-func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http.Server {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: readHeader,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    gateway.MaxHeader,
-		Protocols:         &protocols,
-		ConnContext:       connections.Context,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-}
-
-// speakHTTP2 lets clients speak HTTP/2 without TLS too, with bounds on what a connection can hold.
-func speakHTTP2(s *http.Server) {
-	s.Protocols.SetUnencryptedHTTP2(true)
-	s.HTTP2 = &http.HTTP2Config{
-		MaxConcurrentStreams:          100,
-		MaxReceiveBufferPerStream:     64 << 10,
-		MaxReceiveBufferPerConnection: 256 << 10,
-	}
-}
-
-// Strangers are clients without a valid key or token.
-const (
-	mostStrangers    = 512
-	graceOfStrangers = time.Second
-)
-
-// adminConnections are the bounds of the admin listener.
-var adminConnections = connections.Limits{All: 512, Strangers: 64, Grace: graceOfStrangers}
-
-// bounded bounds the connections of tenants.
-func (p *parts) bounded(l net.Listener, cfg *tenants.Config) net.Listener {
-	all := int(cfg.MaxConnections)
-	b := connections.New(l, connections.Limits{All: all, Strangers: min(all, mostStrangers), Grace: graceOfStrangers})
-	p.metrics.WatchConnections(func() (open, strangers int, closed int64) {
-		s := b.Stats()
-		return s.Open, s.Strangers, s.Closed
-	})
-	return b
-}
-
-func listen(addr, flag string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("llmgov: cannot listen on %s: %w. Choose another address with %s", addr, err, flag)
-	}
-	return l, nil
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
-}
-
-func defaultNode() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "node"
-	}
-	return fmt.Sprintf("%s-%d", host, os.Getpid())
-}
-
 // newLogger writes text to a terminal and JSON elsewhere.
 func newLogger(e *env) *slog.Logger {
 	if f, ok := e.stderr.(*os.File); ok {
@@ -255,18 +188,6 @@ func newLogger(e *env) *slog.Logger {
 		}
 	}
 	return slog.New(slog.NewJSONHandler(e.stderr, nil))
-}
-
-// url is the URL of an address on this machine.
-func url(a net.Addr) string {
-	host, port, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String()
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	return "http://" + net.JoinHostPort(host, port)
 }
 
 // greet prints the addresses once llmgov listens, in quickstart mode with a

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,4 +72,24 @@ func wait(server *http.Server, gw *gateway.Gateway, patience, grace time.Duratio
 		group.Go(func() error { return gw.Drain(ctx) })
 	}
 	return group.Wait()
+}
+
+// errAskedToStop is the cause of a context that ends by a signal or the admin API, while load balancers still
+// send calls; Ctrl-C at a terminal has another.
+var errAskedToStop = errors.New("asked to stop")
+
+// untilSignalled ends with the first signal, which drains; a second one kills the process.
+func untilSignalled() context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		first := <-signals
+		signal.Stop(signals)
+		if first == syscall.SIGTERM {
+			end(errAskedToStop)
+		}
+		end(nil)
+	}()
+	return ctx
 }

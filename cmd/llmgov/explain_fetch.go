@@ -15,9 +15,9 @@ type saidError struct{ where, what string }
 
 func (e *saidError) Error() string { return "the gateway at " + e.where + " says: " + e.what }
 
-// ask queries the running gateway, and returns its address.
-func (c explainCmd) ask(e *env, admin tenants.Admin, query neturl.Values) (x *adminapi.Explanation, where string, err error) {
-	side, err := adminSideOf(c.Admin, admin)
+// fetchExplanation queries the running gateway at the given address, else at that of the config, and returns its address.
+func fetchExplanation(e *env, given string, admin tenants.Admin, query neturl.Values) (x *adminapi.Explanation, where string, err error) {
+	side, err := adminSideOf(given, admin)
 	if err != nil {
 		return nil, "", err
 	}
