@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/llmgov/llmgov/internal/simulate"
+	simreport "github.com/llmgov/llmgov/internal/simulate/report"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 type simulateCmd struct {
@@ -34,8 +36,8 @@ func (c simulateCmd) Run(e *env) error {
 	if c.Scenario == "" {
 		return listScenarios(e.stdout)
 	}
-	s, err := simulate.Find(c.Scenario)
-	if errors.Is(err, simulate.ErrUnknown) {
+	s, err := scenario.Find(c.Scenario)
+	if errors.Is(err, scenario.ErrUnknown) {
 		return &usageError{err.Error()}
 	}
 	if err != nil {
@@ -64,13 +66,13 @@ func (c simulateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(c.Output, func(w io.Writer) error { return simulate.WriteHTML(w, r) }); err != nil {
+	if err := writeFile(c.Output, func(w io.Writer) error { return simreport.WriteHTML(w, r) }); err != nil {
 		return err
 	}
 	if c.JSON {
 		return simulate.WriteJSON(e.stdout, r)
 	}
-	if err := simulate.WriteTable(e.stdout, r); err != nil {
+	if err := simreport.WriteTable(e.stdout, r); err != nil {
 		return err
 	}
 	if c.Output != "" {
@@ -80,8 +82,8 @@ func (c simulateCmd) Run(e *env) error {
 }
 
 func listScenarios(w io.Writer) error {
-	for _, name := range simulate.Names() {
-		s, err := simulate.Find(name)
+	for _, name := range scenario.Names() {
+		s, err := scenario.Find(name)
 		if err != nil {
 			return err
 		}

@@ -194,9 +194,20 @@ var rules = map[string]rule{
 	},
 	"internal/simulate": {
 		may: []string{
-			"escrow", "escrow/lengths", "escrow/fairness", "federation", "internal/strictyaml", "internal/distribution", "internal/htmlpage", "golang.org/x/sync",
+			"escrow", "escrow/lengths", "escrow/fairness", "federation", "internal/simulate/scenario", "golang.org/x/sync",
 		},
+		not:    []string{"net", "net/http", "os"},
 		reason: "a simulation drives the core alone: no governor, no clock",
+	},
+	"internal/simulate/scenario": {
+		may:    []string{"escrow", "internal/distribution", "internal/strictyaml"},
+		not:    []string{"net", "net/http", "sync", "context"},
+		reason: "a scenario says what is asked for, and plays nothing",
+	},
+	"internal/simulate/report": {
+		may:    []string{"internal/simulate", "internal/simulate/scenario", "escrow", "internal/htmlpage"},
+		not:    []string{"net", "net/http", "os"},
+		reason: "a report shows a result, and computes none",
 	},
 	"internal/top": {
 		may:    []string{"internal/adminapi", "charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi"},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // measure is one limit of a pool as figures see it: units a minute, where a
@@ -15,13 +16,13 @@ type measure struct {
 }
 
 // measures are the limits that a pool has.
-func (p *Pool) measures() []measure {
+func measures(p *scenario.Pool) []measure {
 	var list []measure
 	if p.TPM > 0 {
-		list = append(list, measure{escrow.Tokens, float64(p.TPM), float64(p.usable(p.TPM))})
+		list = append(list, measure{escrow.Tokens, float64(p.TPM), float64(p.Usable(p.TPM))})
 	}
 	if p.RPM > 0 {
-		list = append(list, measure{escrow.Requests, float64(p.RPM), float64(p.usable(p.RPM))})
+		list = append(list, measure{escrow.Requests, float64(p.RPM), float64(p.Usable(p.RPM))})
 	}
 	if p.Concurrency > 0 {
 		minute := float64(p.Concurrency) * escrow.Window.Seconds()

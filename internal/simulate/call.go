@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // call is one request on its way, from its first attempt to its end.
@@ -29,7 +30,7 @@ func (c *call) tokens() int64 { return c.input + c.output }
 
 // most is what the call declares that it may take.
 func (w *world) most(c *call) int64 {
-	if w.Estimates == Exact {
+	if w.Estimates == scenario.Exact {
 		return c.tokens()
 	}
 	return c.input + c.maxOutput
@@ -39,7 +40,7 @@ func (w *world) most(c *call) int64 {
 func (w *world) request(t task, s *site, deadline time.Duration) *call {
 	l := &w.tree.Leaves[t.leaf]
 	c := &call{
-		sample:   l.Work.draw(w.leafs[t.leaf].arrivals, w.factor(int(t.leaf), w.now)),
+		sample:   drawSample(&l.Work, w.leafs[t.leaf].arrivals, w.factor(int(t.leaf), w.now)),
 		id:       int32(len(w.trace.Requests)),
 		leaf:     t.leaf,
 		phase:    t.phase,
@@ -86,7 +87,7 @@ func (w *world) offer(c *call) {
 
 // maxWait is how long a call says that it will queue.
 func (w *world) maxWait(c *call) time.Duration {
-	if w.Refuse != Wait {
+	if w.Refuse != scenario.Wait {
 		return 0
 	}
 	if c.worker {
@@ -99,7 +100,7 @@ func (w *world) maxWait(c *call) time.Duration {
 // SDKs send which obey Retry-After.
 func (w *world) claim(c *call) escrow.Claim {
 	switch {
-	case w.Refuse != DenyHinted:
+	case w.Refuse != scenario.DenyHinted:
 		return escrow.Claim{}
 	case c.attempts > 1:
 		return escrow.Claim{Retry: escrow.RetryAgain}
@@ -116,12 +117,12 @@ func (w *world) expire(t task) {
 	c.queued = false
 	delete(c.site.waiting, c.handle)
 	c.site.drop(c)
-	if w.Refuse == Wait || c.deadline <= w.now {
+	if w.Refuse == scenario.Wait || c.deadline <= w.now {
 		// The caller goes away by itself. An open one would be refused just then.
 		if !c.site.pool.Cancel(w.clock(), c.handle) {
 			panic("llmgov: BUG: the pool does not know a call that waits")
 		}
-		if w.Refuse == Wait && !c.worker {
+		if w.Refuse == scenario.Wait && !c.worker {
 			w.trace.add(w.now, Refused, c.id, 0)
 		}
 		return
@@ -140,7 +141,7 @@ func (w *world) refused(c *call, answer escrow.Answer) {
 		At: w.now, Kind: Refused, Request: c.id, Hint: hint, Ticket: answer.Ticket,
 	})
 	back := w.now + w.comeBack(c, hint)
-	if w.Refuse == Wait && !c.worker || back >= c.deadline {
+	if w.Refuse == scenario.Wait && !c.worker || back >= c.deadline {
 		return
 	}
 	w.agenda.plan(task{at: back, step: retry, call: c})
@@ -149,7 +150,7 @@ func (w *world) refused(c *call, answer escrow.Answer) {
 // comeBack is how long a refused caller stays away.
 func (w *world) comeBack(c *call, hint time.Duration) time.Duration {
 	rng := w.leafs[c.leaf].manners
-	if w.Refuse == DenyHinted {
+	if w.Refuse == scenario.DenyHinted {
 		return hint + between(rng, lateLeast, lateMost)
 	}
 	base := min(backoffFirst<<min(c.attempts-1, 8), backoffMost)

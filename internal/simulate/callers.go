@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // story is what became of one request.
@@ -59,7 +60,7 @@ func (a *audit) callers(f *Figures) []TenantFigures {
 	f.Refused = part(total(refused), total(tried))
 	f.GivenUp = part(gaveUp, ended)
 	f.Requests, f.Admitted = Value(total(asked)), Value(total(admitted))
-	if a.Refuse == DenyHinted {
+	if a.Refuse == scenario.DenyHinted {
 		f.PromiseKept = part(kept.kept, kept.kept+kept.broken)
 		slices.Sort(kept.late)
 		f.PromiseLateP95 = quantile(kept.late, 0.95)

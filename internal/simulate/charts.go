@@ -40,8 +40,8 @@ type LimitLine struct {
 	Used []Value `json:"used"`
 }
 
-// mostLines is how many tenants are drawn one by one.
-const mostLines = 12
+// MostLines is how many tenants are drawn one by one.
+const MostLines = 12
 
 // charts draws the run of this audit.
 func (a *audit) charts(tenants []TenantFigures) Charts {
@@ -96,10 +96,10 @@ func groupLeaves(tenants []TenantFigures) [][]int {
 	}
 	single := order
 	var rest []int
-	if len(order) > mostLines+1 {
+	if len(order) > MostLines+1 {
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(tenants[b].Entitled, tenants[a].Entitled) })
-		single = order[:mostLines]
-		rest = order[mostLines:]
+		single = order[:MostLines]
+		rest = order[MostLines:]
 		slices.Sort(single)
 	}
 	var groups [][]int

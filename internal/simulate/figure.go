@@ -79,62 +79,63 @@ const (
 	worst
 )
 
-// unitOf says how a figure is shown.
-type unitOf int
+// Unit says how a figure is shown.
+type Unit int
 
 const (
-	ratio unitOf = iota
-	factor
-	secondsOf
-	count
+	Ratio   Unit = iota // shown as a percentage
+	Factor              // a plain number
+	Seconds             // infinite for never
+	Count               // a whole number
 )
 
-// figure describes one field of Figures: its name in JSON, its title in the
+// Figure describes one field of Figures: its name in JSON, its title in the
 // table, and how it is made one over seeds.
-type figure struct {
-	key, title string
-	of         func(*Figures) *Value
+type Figure struct {
+	Key, Title string
+	Of         func(*Figures) *Value
 	over       over
-	unit       unitOf
+	Unit       Unit
 }
 
-var figures = []figure{
-	{"utilization", "utilization of L", func(f *Figures) *Value { return &f.Utilization }, mean, ratio},
-	{"misallocation", "misallocation to fluid max-min, per minute", func(f *Figures) *Value { return &f.Misallocation }, mean, ratio},
-	{"misallocation_max", "  in the worst minute", func(f *Figures) *Value { return &f.MisallocationMax }, worst, ratio},
-	{"misallocation_of_used", "  of what was used", func(f *Figures) *Value { return &f.MisallocationOfUsed }, mean, ratio},
-	{"misallocation_clairvoyant", "misallocation to clairvoyant max-min", func(f *Figures) *Value { return &f.MisallocationClairvoyant }, mean, ratio},
-	{"fluid_misallocation_clairvoyant", "  of the fluid oracle itself", func(f *Figures) *Value { return &f.FluidMisallocationClairvoyant }, mean, ratio},
-	{"long_run_deviation", "long-run deviation of the worst tenant", func(f *Figures) *Value { return &f.LongRunDeviation }, worst, ratio},
-	{"share_deviation", "deviation of the worst share of what was used", func(f *Figures) *Value { return &f.ShareDeviation }, worst, ratio},
-	{"jain", "Jain's index of received / entitled", func(f *Figures) *Value { return &f.Jain }, mean, factor},
-	{"rolling_max", "largest rolling minute / L", func(f *Figures) *Value { return &f.RollingMax }, worst, factor},
-	{"requests_rolling_max", "largest rolling minute of requests / limit", func(f *Figures) *Value { return &f.RequestsRollingMax }, worst, factor},
-	{"slots_max", "most slots at once / limit", func(f *Figures) *Value { return &f.SlotsMax }, worst, factor},
-	{"first_admission_seconds_max", "first admission of a returning tenant", func(f *Figures) *Value { return &f.FirstAdmission }, worst, secondsOf},
-	{"five_seconds_worth_max", "  until it had 5 s worth of its share", func(f *Figures) *Value { return &f.FiveSecondsWorth }, worst, secondsOf},
-	{"wait_p50_seconds", "wait p50", func(f *Figures) *Value { return &f.WaitP50 }, mean, secondsOf},
-	{"wait_p99_seconds", "wait p99", func(f *Figures) *Value { return &f.WaitP99 }, mean, secondsOf},
-	{"refused", "attempts refused", func(f *Figures) *Value { return &f.Refused }, mean, ratio},
-	{"given_up", "requests that gave up", func(f *Figures) *Value { return &f.GivenUp }, mean, ratio},
-	{"promise_kept", "promises kept (came back when told)", func(f *Figures) *Value { return &f.PromiseKept }, mean, ratio},
-	{"promise_late_p95_seconds", "  their second wait p95", func(f *Figures) *Value { return &f.PromiseLateP95 }, mean, secondsOf},
-	{"store_round_trips_per_1000", "store round trips per 1000 admitted", func(f *Figures) *Value { return &f.StoreRoundTrips }, mean, count},
-	{"tokens_utilization", "tokens used of the limit", func(f *Figures) *Value { return &f.TokensUtilization }, mean, ratio},
-	{"requests_utilization", "requests used of the limit", func(f *Figures) *Value { return &f.RequestsUtilization }, mean, ratio},
-	{"slots_utilization", "slots used", func(f *Figures) *Value { return &f.SlotsUtilization }, mean, ratio},
-	{"dominant_share_min", "least dominant share / weight", func(f *Figures) *Value { return &f.DominantMin }, mean, ratio},
-	{"dominant_share_max", "largest dominant share / weight", func(f *Figures) *Value { return &f.DominantMax }, mean, ratio},
-	{"dominant_share_ratio", "  least / largest", func(f *Figures) *Value { return &f.DominantRatio }, mean, factor},
-	{"requests", "requests", func(f *Figures) *Value { return &f.Requests }, mean, count},
-	{"admitted", "  admitted", func(f *Figures) *Value { return &f.Admitted }, mean, count},
+// AllFigures are the fields of Figures, in the order of tables and JSON.
+var AllFigures = []Figure{
+	{"utilization", "utilization of L", func(f *Figures) *Value { return &f.Utilization }, mean, Ratio},
+	{"misallocation", "misallocation to fluid max-min, per minute", func(f *Figures) *Value { return &f.Misallocation }, mean, Ratio},
+	{"misallocation_max", "  in the worst minute", func(f *Figures) *Value { return &f.MisallocationMax }, worst, Ratio},
+	{"misallocation_of_used", "  of what was used", func(f *Figures) *Value { return &f.MisallocationOfUsed }, mean, Ratio},
+	{"misallocation_clairvoyant", "misallocation to clairvoyant max-min", func(f *Figures) *Value { return &f.MisallocationClairvoyant }, mean, Ratio},
+	{"fluid_misallocation_clairvoyant", "  of the fluid oracle itself", func(f *Figures) *Value { return &f.FluidMisallocationClairvoyant }, mean, Ratio},
+	{"long_run_deviation", "long-run deviation of the worst tenant", func(f *Figures) *Value { return &f.LongRunDeviation }, worst, Ratio},
+	{"share_deviation", "deviation of the worst share of what was used", func(f *Figures) *Value { return &f.ShareDeviation }, worst, Ratio},
+	{"jain", "Jain's index of received / entitled", func(f *Figures) *Value { return &f.Jain }, mean, Factor},
+	{"rolling_max", "largest rolling minute / L", func(f *Figures) *Value { return &f.RollingMax }, worst, Factor},
+	{"requests_rolling_max", "largest rolling minute of requests / limit", func(f *Figures) *Value { return &f.RequestsRollingMax }, worst, Factor},
+	{"slots_max", "most slots at once / limit", func(f *Figures) *Value { return &f.SlotsMax }, worst, Factor},
+	{"first_admission_seconds_max", "first admission of a returning tenant", func(f *Figures) *Value { return &f.FirstAdmission }, worst, Seconds},
+	{"five_seconds_worth_max", "  until it had 5 s worth of its share", func(f *Figures) *Value { return &f.FiveSecondsWorth }, worst, Seconds},
+	{"wait_p50_seconds", "wait p50", func(f *Figures) *Value { return &f.WaitP50 }, mean, Seconds},
+	{"wait_p99_seconds", "wait p99", func(f *Figures) *Value { return &f.WaitP99 }, mean, Seconds},
+	{"refused", "attempts refused", func(f *Figures) *Value { return &f.Refused }, mean, Ratio},
+	{"given_up", "requests that gave up", func(f *Figures) *Value { return &f.GivenUp }, mean, Ratio},
+	{"promise_kept", "promises kept (came back when told)", func(f *Figures) *Value { return &f.PromiseKept }, mean, Ratio},
+	{"promise_late_p95_seconds", "  their second wait p95", func(f *Figures) *Value { return &f.PromiseLateP95 }, mean, Seconds},
+	{"store_round_trips_per_1000", "store round trips per 1000 admitted", func(f *Figures) *Value { return &f.StoreRoundTrips }, mean, Count},
+	{"tokens_utilization", "tokens used of the limit", func(f *Figures) *Value { return &f.TokensUtilization }, mean, Ratio},
+	{"requests_utilization", "requests used of the limit", func(f *Figures) *Value { return &f.RequestsUtilization }, mean, Ratio},
+	{"slots_utilization", "slots used", func(f *Figures) *Value { return &f.SlotsUtilization }, mean, Ratio},
+	{"dominant_share_min", "least dominant share / weight", func(f *Figures) *Value { return &f.DominantMin }, mean, Ratio},
+	{"dominant_share_max", "largest dominant share / weight", func(f *Figures) *Value { return &f.DominantMax }, mean, Ratio},
+	{"dominant_share_ratio", "  least / largest", func(f *Figures) *Value { return &f.DominantRatio }, mean, Factor},
+	{"requests", "requests", func(f *Figures) *Value { return &f.Requests }, mean, Count},
+	{"admitted", "  admitted", func(f *Figures) *Value { return &f.Admitted }, mean, Count},
 }
 
 // unknown is a set of figures of which none applies yet.
 func unknown() Figures {
 	var f Figures
-	for _, g := range figures {
-		*g.of(&f) = none
+	for _, g := range AllFigures {
+		*g.Of(&f) = none
 	}
 	return f
 }
@@ -143,15 +144,15 @@ func unknown() Figures {
 func (f Figures) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
-	for i, g := range figures {
+	for i, g := range AllFigures {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		v, err := g.of(&f).MarshalJSON()
+		v, err := g.Of(&f).MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
-		b.WriteString(`"` + g.key + `":`)
+		b.WriteString(`"` + g.Key + `":`)
 		b.Write(v)
 	}
 	b.WriteByte('}')
@@ -162,13 +163,13 @@ func (f Figures) MarshalJSON() ([]byte, error) {
 // largest of each.
 func combine(all []Figures) (one, least, most Figures) {
 	one, least, most = unknown(), unknown(), unknown()
-	for _, g := range figures {
+	for _, g := range AllFigures {
 		sum := 0.0
 		n := 0.0
 		lo := math.Inf(1)
 		hi := math.Inf(-1)
 		for i := range all {
-			v := *g.of(&all[i])
+			v := *g.Of(&all[i])
 			if !v.Known() {
 				continue
 			}
@@ -180,10 +181,10 @@ func combine(all []Figures) (one, least, most Figures) {
 		if n == 0 {
 			continue
 		}
-		*g.of(&least), *g.of(&most) = Value(lo), Value(hi)
-		*g.of(&one) = Value(sum / n)
+		*g.Of(&least), *g.Of(&most) = Value(lo), Value(hi)
+		*g.Of(&one) = Value(sum / n)
 		if g.over == worst {
-			*g.of(&one) = Value(hi)
+			*g.Of(&one) = Value(hi)
 		}
 	}
 	return one, least, most

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // TenantFigures are what one leaf came to. Entitled and Received are parts of
@@ -31,7 +32,7 @@ type audit struct {
 }
 
 func newAudit(p *plan, t *Trace) *audit {
-	a := &audit{plan: p, trace: t, meas: p.Pool.measures()}
+	a := &audit{plan: p, trace: t, meas: measures(&p.Pool)}
 	var got, entitled []*grid // by measure
 	for _, m := range a.meas {
 		g := a.windows()
@@ -248,7 +249,7 @@ func (a *audit) dominantShares(f *Figures) {
 	}
 	var shares []float64
 	for i, phases := range a.phases {
-		if len(phases) == 1 && phases[0].Kind == Backlogged {
+		if len(phases) == 1 && phases[0].Kind == scenario.Backlogged {
 			weight := a.tree.Leaves[i].Guaranteed * float64(len(a.phases)) // 1 is the mean
 			shares = append(shares, a.got.total(i)/float64(len(a.got.cells))/weight)
 		}

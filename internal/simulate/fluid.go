@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 const (
@@ -210,7 +211,7 @@ func (f *fluid) average(leaf int) chunk {
 	}
 	// Its dominant share is the mean of those of requests, not that of a mean request.
 	var c chunk
-	f.tree.Leaves[leaf].Work.eachTrial(func(s *sample) {
+	eachTrial(&f.tree.Leaves[leaf].Work, func(s *sample) {
 		r := Request{Tokens: s.input + s.output, Run: s.run}
 		one := f.weigh(func(m measure) float64 { return m.of(&r) })
 		c.left += one.left / trials
@@ -230,7 +231,7 @@ func (f *fluid) average(leaf int) chunk {
 func (f *fluid) workersDemand(leaf int, now time.Duration) float64 {
 	for i := range f.phases[leaf] {
 		ph := &f.phases[leaf][i]
-		if ph.Kind == Backlogged && ph.from <= now && now < ph.to {
+		if ph.Kind == scenario.Backlogged && ph.from <= now && now < ph.to {
 			return closedLoop(ph.Workers, f.plan.average[leaf]) * f.works[leaf].left
 		}
 	}
@@ -288,7 +289,7 @@ func (p *plan) clairvoyant(requests []Request, m measure, out *grid) {
 	for leaf, phases := range p.phases {
 		for i := range phases {
 			ph := &phases[i]
-			if ph.Kind != Backlogged {
+			if ph.Kind != scenario.Backlogged {
 				continue
 			}
 			rate := closedLoop(ph.Workers, p.average[leaf]) * m.mean(p.average[leaf])

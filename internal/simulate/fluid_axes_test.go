@@ -6,13 +6,15 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // TestFluid_AnAxisThatHoldsNobodyBack: a limit on requests that is never reached changes nothing of what
 // tenants are entitled to, patience included.
 func TestFluid_AnAxisThatHoldsNobodyBack(t *testing.T) {
 	entitled := func(rpm int64) []TenantFigures {
-		s, err := Find("monday")
+		s, err := scenario.Find("monday")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +57,7 @@ type dumbNode struct {
 	children    []*dumbNode
 }
 
-func dumbTree(tenants []Tenant, leaf *int) (nodes []*dumbNode) {
+func dumbTree(tenants []scenario.Tenant, leaf *int) (nodes []*dumbNode) {
 	for _, x := range tenants {
 		n := &dumbNode{weight: float64(x.Weight), leaf: -1}
 		n.children = dumbTree(x.Teams, leaf)
@@ -178,14 +180,14 @@ tenants:
 `
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		p := newPlan(scenario(t, fmt.Sprintf(world, []int{0, 60, 120, 600}[seed%4])), 1)
+		p := newPlan(parsed(t, fmt.Sprintf(world, []int{0, 60, 120, 600}[seed%4])), 1)
 		sizes := []int64{20, 60, 150, 400}
 		var requests []Request
 		for at := time.Duration(0); at < p.Duration; at += time.Duration(rng.Int64N(int64(600 * time.Millisecond))) {
 			leaf := rng.IntN(4)
 			requests = append(requests, Request{Tenant: int32(leaf), At: at, Tokens: 1 + rng.Int64N(2*sizes[leaf])})
 		}
-		measures := p.Pool.measures()
+		measures := measures(&p.Pool)
 		var got, want []*grid
 		for range measures {
 			got = append(got, newGrid(0, p.Duration, p.Duration, 4))

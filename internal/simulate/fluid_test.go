@@ -11,9 +11,9 @@ import (
 // fluidOf is what the oracle gives each leaf in each minute.
 func fluidOf(t *testing.T, text string, requests []Request) [][]float64 {
 	t.Helper()
-	p := newPlan(scenario(t, text), 1)
+	p := newPlan(parsed(t, text), 1)
 	g := newGrid(0, time.Minute, p.Duration, len(p.tree.Leaves))
-	p.fluid(requests, p.Pool.measures()[:1], []*grid{g})
+	p.fluid(requests, measures(&p.Pool)[:1], []*grid{g})
 	return g.cells
 }
 
@@ -96,7 +96,7 @@ tenants: [{name: a, load: {kind: open, tokens_per_second: 1}}]
 // Whatever is asked, the oracle shares out neither more than there is nor more
 // than was asked for, and leaves nothing idle while workers want it.
 func TestFluidConserves(t *testing.T) {
-	p := newPlan(scenario(t, openBesideWorkers), 1)
+	p := newPlan(parsed(t, openBesideWorkers), 1)
 	rapid.Check(t, func(t *rapid.T) {
 		var requests []Request
 		asked := 0.0
@@ -110,7 +110,7 @@ func TestFluidConserves(t *testing.T) {
 			}
 		}
 		g := newGrid(0, time.Minute, p.Duration, 2)
-		p.fluid(requests, p.Pool.measures(), []*grid{g})
+		p.fluid(requests, measures(&p.Pool), []*grid{g})
 		if a := g.total(0); a > asked+1e-6 {
 			t.Fatalf("gave %g of %g that were asked for", a, asked)
 		}
@@ -123,10 +123,10 @@ func TestFluidConserves(t *testing.T) {
 }
 
 func TestClairvoyant(t *testing.T) {
-	p := newPlan(scenario(t, openBesideWorkers), 1)
+	p := newPlan(parsed(t, openBesideWorkers), 1)
 	g := newGrid(0, time.Minute, p.Duration, 2)
 	// It gives a late request of the first minute all that the weight entitles to.
-	p.clairvoyant([]Request{{At: 59 * time.Second, Tokens: 9000}, {At: 80 * time.Second, Tokens: 1000}}, p.Pool.measures()[0], g)
+	p.clairvoyant([]Request{{At: 59 * time.Second, Tokens: 9000}, {At: 80 * time.Second, Tokens: 1000}}, measures(&p.Pool)[0], g)
 	want := [][]float64{{4000, 2000}, {1000, 5000}}
 	for k := range want {
 		for i := range want[k] {

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "draw the pictures in docs/images anew")
 // TestTurnPicture draws the turn of a minute under a fixed minute and under
 // llmgov. With -update, it writes the picture in the docs.
 func TestTurnPicture(t *testing.T) {
-	s := scenario(t, turn)
+	s := parsed(t, turn)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="#333">`+"\n", sheetWidth, sheetHeight)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n")
@@ -86,7 +86,7 @@ func (p panel) axes(title string, step float64) {
 // over the last minute.
 func drawRow(out io.Writer, row int, name string, p *plan, t *Trace) {
 	top := 44 + float64(row)*(sheetHeight/2)
-	m := p.Pool.measures()[0]
+	m := measures(&p.Pool)[0]
 
 	left := panel{out, 44, top, 390, 150, 12}
 	left.axes(name+": tokens received, over what the limit is in that time", 3)

@@ -11,20 +11,21 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // admission is a rule by name.
 type admission struct {
 	name string
-	gate func(Pool) gate
+	gate func(scenario.Pool) gate
 }
 
 var ours = admission{"llmgov", alone}
 
 // of makes an admission of a rule.
 func of(name string, r func(limit int64) rule) admission {
-	return admission{name, func(p Pool) gate { return newFoil(r(p.TPM)) }}
+	return admission{name, func(p scenario.Pool) gate { return newFoil(r(p.TPM)) }}
 }
 
 var admissions = []admission{
@@ -45,7 +46,7 @@ type outcome struct {
 }
 
 // try runs scenarios under admissions: outcomes by scenario, then admission.
-func try(t *testing.T, scenarios []Scenario, list []admission, seeds []uint64) [][]outcome {
+func try(t *testing.T, scenarios []scenario.Scenario, list []admission, seeds []uint64) [][]outcome {
 	t.Helper()
 	all := make([][]outcome, len(scenarios))
 	var g errgroup.Group
@@ -66,11 +67,11 @@ func try(t *testing.T, scenarios []Scenario, list []admission, seeds []uint64) [
 	return all
 }
 
-func named(t *testing.T, names ...string) []Scenario {
+func named(t *testing.T, names ...string) []scenario.Scenario {
 	t.Helper()
-	var list []Scenario
+	var list []scenario.Scenario
 	for _, name := range names {
-		s, err := Find(name)
+		s, err := scenario.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ events:
 // this prints.
 func TestOtherRules(t *testing.T) {
 	testkit.Long(t, "simulates other rules beside ours")
-	scenarios := append(named(t, "s1", "s2", "s2b", "s3b", "s4"), *scenario(t, turn))
+	scenarios := append(named(t, "s1", "s2", "s2b", "s3b", "s4"), *parsed(t, turn))
 	scenarios[5].Name = "turn"
 	all := try(t, scenarios, admissions, goalSeeds)
 
@@ -192,16 +193,16 @@ func TestOtherBookings(t *testing.T) {
 	testkit.Long(t, "simulates other rules beside ours")
 	learned := named(t, "reservation")[0]
 	known := learned
-	known.Estimates = Exact
-	atAdmission := func(p Pool) gate {
+	known.Estimates = scenario.Exact
+	atAdmission := func(p scenario.Pool) gate {
 		p.Accounting = escrow.AdmitMax
 		return alone(p)
 	}
-	unpaced := func(p Pool) gate { return &firstCome{limit: p.TPM} }
+	unpaced := func(p scenario.Pool) gate { return &firstCome{limit: p.TPM} }
 	var table strings.Builder
 	table.WriteString("| booked | used | rolling minute |\n")
-	book := func(s Scenario, name string, g func(Pool) gate) outcome {
-		o := try(t, []Scenario{s}, []admission{{name, g}}, goalSeeds)[0][0]
+	book := func(s scenario.Scenario, name string, g func(scenario.Pool) gate) outcome {
+		o := try(t, []scenario.Scenario{s}, []admission{{name, g}}, goalSeeds)[0][0]
 		fmt.Fprintf(&table, "| %s | %.1f %% | %.3f |\n", name, 100*o.Utilization, o.RollingMax)
 		return o
 	}

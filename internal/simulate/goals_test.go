@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -53,7 +54,7 @@ var goals = map[string]goal{
 // Every named scenario reaches its goals, and the pool's own books are right all
 // along.
 func TestGoals(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range scenario.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "s2" {
@@ -64,7 +65,7 @@ func TestGoals(t *testing.T) {
 				t.Fatalf("%s has no goals", name)
 			}
 			o := Options{CheckEvery: 20_000}
-			s, err := Find(name)
+			s, err := scenario.Find(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +114,7 @@ func TestGoals(t *testing.T) {
 
 // A thousand tenants for five minutes are to take some seconds, oracles and all.
 func BenchmarkThousandTenants(b *testing.B) {
-	s, err := Find("s5")
+	s, err := scenario.Find("s5")
 	if err != nil {
 		b.Fatal(err)
 	}

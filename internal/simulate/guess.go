@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // guesses is what a gateway would tell the pool of how many tokens a call will
@@ -14,7 +15,7 @@ import (
 type guesses struct {
 	exact bool
 	paths []string // by leaf, as works
-	works []*Work
+	works []*scenario.Work
 	// models are names of classes, from class -1 on.
 	models []string
 	// outputs learns tokens of output, runs learns times of calls without
@@ -28,7 +29,7 @@ type lesson struct{ output, run lengths.Stream }
 const runUnit = 10 * time.Millisecond
 
 func newGuesses(p *plan) guesses {
-	g := guesses{exact: p.Estimates == Exact}
+	g := guesses{exact: p.Estimates == scenario.Exact}
 	if g.exact {
 		return g
 	}
@@ -92,17 +93,17 @@ func (g *guesses) again(c *call, produced int64, age time.Duration) (expect int6
 }
 
 // varies says that a law of run times is one to be learned.
-func varies(d Dist) bool { return !d.Zero() && !math.IsInf(d.Max, 1) }
+func varies(d scenario.Dist) bool { return !d.Zero() && !math.IsInf(d.Max, 1) }
 
 // longestRun is the most that a law of run times can give, in whole units.
-func longestRun(d Dist) time.Duration {
+func longestRun(d scenario.Dist) time.Duration {
 	return time.Duration(d.Max * float64(time.Second)).Truncate(runUnit)
 }
 
 // knownRun is an expected run of so many units. As long as nothing has been learned
 // it is no more than the call's age: a slot is not a limit that a low guess
 // could break, and 0 lets the pool take the mean of all calls.
-func knownRun(d Dist, units int64, age time.Duration) time.Duration {
+func knownRun(d scenario.Dist, units int64, age time.Duration) time.Duration {
 	if expect := time.Duration(units) * runUnit; expect < longestRun(d) {
 		return expect
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // writeLog writes a trace as JSON lines, one event each:
@@ -87,7 +89,7 @@ func appendBeat(b []byte, p *plan, x Told) []byte {
 	return append(b, "}\n"...)
 }
 
-func appendFirst(b []byte, r *Request, nodes []Node) []byte {
+func appendFirst(b []byte, r *Request, nodes []scenario.Node) []byte {
 	if r.Input > 0 {
 		b = append(b, `,"input":`...)
 		b = strconv.AppendInt(b, r.Input, 10)

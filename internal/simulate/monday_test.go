@@ -3,12 +3,14 @@ package simulate
 import (
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // TestMonday_PromisesInSmallPools: four minutes of the scenario, with its cold start. TestGoals has all of it.
 func TestMonday_PromisesInSmallPools(t *testing.T) {
 	for name, worst := range map[string]Value{"monday": 0.04, "monday-3m": 0.04, "monday-60k": 0.15} {
-		s, err := Find(name)
+		s, err := scenario.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}

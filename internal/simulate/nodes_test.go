@@ -22,7 +22,7 @@ func nodesOf(n int) string {
 
 func play(t *testing.T, text string) Result {
 	t.Helper()
-	res, err := Run(context.Background(), *scenario(t, text), Options{Seeds: []uint64{1}, CheckEvery: 20_000})
+	res, err := Run(context.Background(), *parsed(t, text), Options{Seeds: []uint64{1}, CheckEvery: 20_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ tenants:
 // worldOf plays a scenario, and leaves what happened.
 func worldOf(t *testing.T, text string) *world {
 	t.Helper()
-	w := newWorld(newPlan(scenario(t, text), 1), alone)
+	w := newWorld(newPlan(parsed(t, text), 1), alone)
 	if err := w.run(context.Background(), 1000, func(time.Duration) {}); err != nil {
 		t.Fatal(err)
 	}

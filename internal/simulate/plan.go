@@ -4,33 +4,35 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // phase is a leaf's load from a time to a time.
 type phase struct {
 	from, to time.Duration
-	Load
+	scenario.Load
 }
 
 // change is one event at the time drawn for it.
 type change struct {
 	at     time.Duration
 	leaf   int // -1 for all
-	load   *Load
+	load   *scenario.Load
 	factor float64
-	outage *Outage
+	outage *scenario.Outage
 }
 
 // outage is one of a node.
 type outage struct {
-	*Outage
+	*scenario.Outage
 	from, to time.Duration
 }
 
 // plan is a scenario with all that a seed decides beforehand: what each leaf
 // does when, and from when on requests cost more.
 type plan struct {
-	*Scenario
+	*scenario.Scenario
 	seed     uint64
 	tree     *Tree
 	average  []averages // by leaf
@@ -46,10 +48,10 @@ type returner struct {
 	at, until time.Duration
 }
 
-func newPlan(s *Scenario, seed uint64) *plan {
+func newPlan(s *scenario.Scenario, seed uint64) *plan {
 	p := &plan{Scenario: s, seed: seed, tree: NewTree(s.Tenants)}
 	changes := p.changes()
-	known := map[*Work]averages{}
+	known := map[*scenario.Work]averages{}
 	for i := range p.tree.Leaves {
 		p.average = append(p.average, p.averageOf(i, known))
 		p.phases = append(p.phases, p.phasesOf(i, changes))
@@ -66,14 +68,14 @@ func newPlan(s *Scenario, seed uint64) *plan {
 }
 
 // averageOf shares the trials between tenants that have the same work.
-func (p *plan) averageOf(leaf int, known map[*Work]averages) averages {
+func (p *plan) averageOf(leaf int, known map[*scenario.Work]averages) averages {
 	w := &p.tree.Leaves[leaf].Work
 	for other, a := range known {
 		if other.Cost == w.Cost && other.Service == w.Service && slices.Equal(other.Classes, w.Classes) {
 			return a
 		}
 	}
-	a := w.averages()
+	a := averagesOf(w)
 	known[w] = a
 	return a
 }
@@ -88,7 +90,7 @@ func (p *plan) changes() []change {
 	var all []change
 	for _, e := range p.Events {
 		for base := time.Duration(0); e.At.From+base < p.Duration; base += e.Every {
-			at := e.At.draw(rng) + base
+			at := e.At.Draw(rng) + base
 			all = append(all, change{at, index[e.Tenant], e.Load, e.CostFactor, e.Outage})
 			if e.Every == 0 {
 				break
@@ -108,7 +110,7 @@ func (p *plan) phasesOf(leaf int, changes []change) []phase {
 		}
 		last := &list[len(list)-1]
 		last.to = c.at
-		returns := c.load.Kind == Backlogged && last.Kind != Backlogged
+		returns := c.load.Kind == scenario.Backlogged && last.Kind != scenario.Backlogged
 		list = append(list, phase{c.at, p.Duration, *c.load})
 		if returns && c.at >= p.Warmup {
 			p.returned = append(p.returned, returner{leaf: leaf, at: c.at})
@@ -124,7 +126,7 @@ func (p *plan) phasesOf(leaf int, changes []change) []phase {
 	var out []phase
 	rng := randomStream(p.seed, leaf, streamPhases)
 	for _, ph := range list {
-		if ph.Kind == OnOff {
+		if ph.Kind == scenario.OnOff {
 			out = append(out, ph.bursts(between(rng, 0, ph.On+ph.Off))...)
 			continue
 		}
@@ -141,7 +143,7 @@ func (ph phase) bursts(offset time.Duration) []phase {
 	var out []phase
 	for at := ph.from + offset; at < ph.to; at += ph.On + ph.Off {
 		burst := phase{at, min(at+ph.On, ph.to), ph.Load}
-		burst.Kind = Open
+		burst.Kind = scenario.Open
 		out = append(out, burst)
 	}
 	return out
@@ -169,7 +171,7 @@ func (p *plan) parted(node int, at time.Duration) bool {
 }
 
 // perSecond is how many requests an open load makes, given what one costs.
-func (l *Load) perSecond(a averages) float64 {
+func perSecond(l *scenario.Load, a averages) float64 {
 	if l.RequestsPerSecond > 0 {
 		return l.RequestsPerSecond
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // Streams of random numbers. Each leaf has one for what it asks for and one
@@ -22,16 +24,9 @@ func randomStream(seed uint64, leaf, purpose int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, uint64(leaf)<<8|uint64(purpose)))
 }
 
-func (s Span) draw(rng *rand.Rand) time.Duration {
-	if s.To <= s.From {
-		return s.From
-	}
-	return s.From + time.Duration(rng.Int64N(int64(s.To-s.From)))
-}
-
 // between draws from the range uniformly.
 func between(rng *rand.Rand, from, to time.Duration) time.Duration {
-	return Span{from, to}.draw(rng)
+	return scenario.Span{From: from, To: to}.Draw(rng)
 }
 
 // sample is what one request will be.
@@ -45,9 +40,9 @@ type sample struct {
 	speed      float64 // of output, tokens a second; 0 for all at once
 }
 
-func (w *Work) draw(rng *rand.Rand, factor float64) sample {
+func drawSample(w *scenario.Work, rng *rand.Rand, factor float64) sample {
 	if len(w.Classes) > 0 {
-		return w.drawClass(rng, factor)
+		return drawOfClass(w, rng, factor)
 	}
 	s := sample{class: -1, output: int64(math.Round(w.Cost.Draw(rng, factor)))}
 	s.maxOutput = s.output
@@ -62,7 +57,7 @@ func (w *Work) draw(rng *rand.Rand, factor float64) sample {
 	return s
 }
 
-func (w *Work) drawClass(rng *rand.Rand, factor float64) sample {
+func drawOfClass(w *scenario.Work, rng *rand.Rand, factor float64) sample {
 	k := 0
 	for x := rng.Float64(); k < len(w.Classes)-1 && x >= w.Classes[k].Share; k++ {
 		x -= w.Classes[k].Share
@@ -74,7 +69,7 @@ func (w *Work) drawClass(rng *rand.Rand, factor float64) sample {
 	}
 	out := c.Median * factor * math.Exp(c.Sigma*rng.NormFloat64())
 	s.output = int64(math.Round(min(max(out, 1), c.Max)))
-	s.firstToken = c.FirstToken.draw(rng)
+	s.firstToken = c.FirstToken.Draw(rng)
 	s.speed = c.TokensPerSecond
 	if c.SpeedSigma > 0 {
 		s.speed *= math.Exp(c.SpeedSigma * rng.NormFloat64())
@@ -87,8 +82,8 @@ func (w *Work) drawClass(rng *rand.Rand, factor float64) sample {
 // the cuts at both ends leave no simple formula.
 type averages struct{ tokens, run float64 }
 
-func (w *Work) averages() (a averages) {
-	w.eachTrial(func(s *sample) {
+func averagesOf(w *scenario.Work) (a averages) {
+	eachTrial(w, func(s *sample) {
 		a.tokens += float64(s.input+s.output) / trials
 		a.run += s.run.Seconds() / trials
 	})
@@ -99,10 +94,27 @@ func (w *Work) averages() (a averages) {
 const trials = 20_000
 
 // eachTrial calls f for requests of a work, always the same.
-func (w *Work) eachTrial(f func(*sample)) {
+func eachTrial(w *scenario.Work, f func(*sample)) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range trials {
-		s := w.draw(rng, 1)
+		s := drawSample(w, rng, 1)
 		f(&s)
 	}
+}
+
+// pick draws an index by weight.
+func pick(rng *rand.Rand, weights []float64) int {
+	x := rng.Float64() * sum(weights)
+	last := 0
+	for i, w := range weights {
+		if w <= 0 {
+			continue
+		}
+		last = i
+		if x < w {
+			break
+		}
+		x -= w
+	}
+	return last
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // logLine is a line of the log, as anybody would read it.
@@ -235,15 +237,15 @@ func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, dur
 func TestFiguresFollowFromTheLog(t *testing.T) {
 	for i, c := range []struct {
 		name    string
-		change  func(*Scenario)
+		change  func(*scenario.Scenario)
 		weights map[string]float64
 	}{
 		{"s2", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
 		{"s2-deny", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
-		{"reservation", func(s *Scenario) { s.Pool.TPM = 60_000 }, nil},
+		{"reservation", func(s *scenario.Scenario) { s.Pool.TPM = 60_000 }, nil},
 		{"d2", nil, nil},
 		// The most is booked at admission, and given back at the end.
-		{"reservation", func(s *Scenario) {
+		{"reservation", func(s *scenario.Scenario) {
 			s.Pool.TPM = 200_000
 			s.Pool.Accounting = 0
 		}, nil},
@@ -251,7 +253,7 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 		if testing.Short() && i > 0 {
 			break // the others take minutes
 		}
-		s, err := Find(c.name)
+		s, err := scenario.Find(c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +275,7 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := recomputed(readLog(t, log.Bytes()), float64(s.Pool.TPM), s.Duration.Seconds(), s.Warmup.Seconds(), c.weights)
-		if _, ok := want["promise_kept"]; ok != (s.Refuse == DenyHinted) {
+		if _, ok := want["promise_kept"]; ok != (s.Refuse == scenario.DenyHinted) {
 			t.Errorf("%s: the log tells of promises: %v", c.name, ok)
 		}
 		for key, x := range want {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // Options of Run. The zero value runs the scenario's own seeds.
@@ -25,12 +27,12 @@ type Options struct {
 	CheckEvery int
 
 	// gate, in tests, takes the place of the production pool of a single node.
-	gate func(Pool) gate
+	gate func(scenario.Pool) gate
 }
 
 // Result is what Run found.
 type Result struct {
-	Scenario Scenario
+	Scenario scenario.Scenario
 	Seeds    []uint64
 	// Figures are over all seeds: the mean, or of what is a maximum the largest.
 	// Least and Most are the extremes over seeds; PerSeed is by seed.
@@ -44,7 +46,7 @@ type Result struct {
 
 // Run plays a scenario once for every seed, as many at a time as there are
 // processors. The same scenario and seeds give the same result and the same log.
-func Run(ctx context.Context, s Scenario, o Options) (Result, error) {
+func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 	seeds := o.Seeds
 	if len(seeds) == 0 {
 		seeds = s.Seeds

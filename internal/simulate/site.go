@@ -120,7 +120,7 @@ func (w *world) place(leaf int32) *site {
 		return w.sites[0]
 	}
 	parts := w.store.parts
-	w.tree.Leaves[leaf].Spread.at(w.now, parts)
+	w.tree.Leaves[leaf].Spread.PartsAt(w.now, parts)
 	up := 0
 	for i, s := range w.sites {
 		if s.pool == nil {

@@ -70,7 +70,7 @@ func (w *world) look(s *site) {
 	}
 	r := &federation.Report{Tree: federation.Asked(s.shared, s.tree.claims)}
 	r.Survey(s.shared, w.clock())
-	r.Limits = federation.Amounts{w.Pool.usable(w.Pool.TPM), w.Pool.usable(w.Pool.RPM)}
+	r.Limits = federation.Amounts{w.Pool.Usable(w.Pool.TPM), w.Pool.Usable(w.Pool.RPM)}
 	for k, l := range r.Limits {
 		r.Burst[k] = int64(float64(l) * w.Pool.Burst.Seconds() / escrow.Window.Seconds())
 	}

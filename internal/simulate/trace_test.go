@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // script builds traces by hand.
@@ -27,9 +28,9 @@ func (s *script) refuse(id int32, at, hint time.Duration) {
 	s.Events = append(s.Events, Occurrence{At: at, Kind: Refused, Request: id, Hint: hint})
 }
 
-func scenario(t *testing.T, text string) *Scenario {
+func parsed(t *testing.T, text string) *scenario.Scenario {
 	t.Helper()
-	s, err := Parse("test.yaml", []byte(text))
+	s, err := scenario.Parse("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestSharesOfAHandMadeTrace(t *testing.T) {
 	s.ask(1, 80*second, 4*second, 2400)
 	s.ask(0, 150*second, 0, 4000)
 	s.ask(1, 150*second, 6*second, 2000)
-	p := newPlan(scenario(t, twoWorkers), 1)
+	p := newPlan(parsed(t, twoWorkers), 1)
 	f, tenants := newAudit(p, &s.Trace).figures()
 
 	near(t, "utilization", f.Utilization, 11400.0/12000)
@@ -97,8 +98,8 @@ func TestPromisesOfAHandMadeTrace(t *testing.T) {
 	s.add(74500*time.Millisecond, Admitted, 0, 10)
 	s.refuse(1, 74*second, second)
 	s.add(73*second, Admitted, 2, 10)
-	sc := scenario(t, twoWorkers)
-	sc.Refuse = DenyHinted
+	sc := parsed(t, twoWorkers)
+	sc.Refuse = scenario.DenyHinted
 	f, _ := newAudit(newPlan(sc, 1), &s.Trace).figures()
 	near(t, "promise_kept", f.PromiseKept, 0.5)
 	near(t, "promise_late_p95_seconds", f.PromiseLateP95, 1.5)
@@ -107,7 +108,7 @@ func TestPromisesOfAHandMadeTrace(t *testing.T) {
 }
 
 func TestReturnerOfAHandMadeTrace(t *testing.T) {
-	sc := scenario(t, `
+	sc := parsed(t, `
 duration: 3m
 pool: {tpm: 6000}
 cost: {dist: constant, mean: 100}
@@ -172,7 +173,7 @@ func TestRollingMax(t *testing.T) {
 }
 
 func TestSlotSeconds(t *testing.T) {
-	sc := scenario(t, `
+	sc := parsed(t, `
 duration: 3m
 warmup: 60s
 pool: {tpm: 0, concurrency: 2}

@@ -4,13 +4,14 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/fairness"
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // Leaf is a tenant with a load: a place where requests are offered.
 type Leaf struct {
 	// Path is the tenant's name after those of its parents: "org/team".
 	Path string
-	*Tenant
+	*scenario.Tenant
 	// Guaranteed is the part of the pool that the leaf has when everybody is busy.
 	Guaranteed float64
 }
@@ -22,7 +23,7 @@ type Tree struct {
 }
 
 // NewTree is the tree of a scenario's tenants.
-func NewTree(tenants []Tenant) *Tree {
+func NewTree(tenants []scenario.Tenant) *Tree {
 	t := &Tree{Tree: fairness.NewTree()}
 	t.grow(fairness.Root, tenants, "")
 	guaranteed := make([]float64, len(t.Leaves))
@@ -34,7 +35,7 @@ func NewTree(tenants []Tenant) *Tree {
 }
 
 // grow adds tenants below a node.
-func (t *Tree) grow(parent int, tenants []Tenant, above string) {
+func (t *Tree) grow(parent int, tenants []scenario.Tenant, above string) {
 	for i := range tenants {
 		x := &tenants[i]
 		path := above + x.Name
@@ -53,14 +54,14 @@ type planted struct {
 	claims []federation.Claim // all nodes, parents first
 }
 
-func plant(pool gate, tenants []Tenant) planted {
+func plant(pool gate, tenants []scenario.Tenant) planted {
 	var p planted
 	p.add(pool, tenants, escrow.Root, "", -1)
 	return p
 }
 
 // add hangs tenants under a node, which is the claim of an index.
-func (p *planted) add(pool gate, tenants []Tenant, parent escrow.NodeID, above string, claim int) {
+func (p *planted) add(pool gate, tenants []scenario.Tenant, parent escrow.NodeID, above string, claim int) {
 	for i := range tenants {
 		x := &tenants[i]
 		id := pool.Add(parent, escrow.Node{Weight: x.Weight, Floor: x.FloorTPM, Credit: x.Credit})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // gate is what the event loop asks of an admission. escrow.Pool is the one that
@@ -62,7 +63,7 @@ type world struct {
 type caller struct{ arrivals, manners, places *rand.Rand }
 
 // newWorld is a run that has not begun. admit makes the admission of a single process.
-func newWorld(p *plan, admit func(Pool) gate) *world {
+func newWorld(p *plan, admit func(scenario.Pool) gate) *world {
 	w := &world{plan: p}
 	if len(p.Nodes) == 0 {
 		w.sites = []*site{newSite(p, admit(p.Pool))}
@@ -87,11 +88,11 @@ func (w *world) begin(leaf, phase int) {
 	ph := &w.phases[leaf][phase]
 	t := task{leaf: int32(leaf), phase: int32(phase)}
 	switch ph.Kind {
-	case Open:
+	case scenario.Open:
 		t.step = arrive
 		t.at = ph.from + w.interval(leaf, ph)
 		w.agenda.plan(t)
-	case Backlogged:
+	case scenario.Backlogged:
 		t.step = ask
 		for range ph.Workers {
 			t.at = ph.from + between(w.leafs[leaf].manners, 0, workersStart)
@@ -102,7 +103,7 @@ func (w *world) begin(leaf, phase int) {
 
 // interval is the time to the next request of an open load.
 func (w *world) interval(leaf int, ph *phase) time.Duration {
-	per := ph.perSecond(w.average[leaf])
+	per := perSecond(&ph.Load, w.average[leaf])
 	return time.Duration(w.leafs[leaf].arrivals.ExpFloat64() / per * float64(time.Second))
 }
 

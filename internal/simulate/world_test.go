@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -76,7 +77,7 @@ func (g *firstCome) Check() error                                            { r
 
 func run(t *testing.T, name string, o Options) Result {
 	t.Helper()
-	s, err := Find(name)
+	s, err := scenario.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,26 +88,10 @@ func run(t *testing.T, name string, o Options) Result {
 	return res
 }
 
-// brief plays two minutes of a scenario, for tests of how a result is shown.
-func brief(t *testing.T, name string) Result {
-	t.Helper()
-	s, err := Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Duration = 2 * time.Minute
-	s.Warmup = time.Minute
-	res, err := Run(t.Context(), s, Options{Seeds: []uint64{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
 func TestFiguresTellFirstComeFromFair(t *testing.T) {
 	one := Options{Seeds: []uint64{1}}
 	unfair := one
-	unfair.gate = func(p Pool) gate { return &firstCome{limit: p.TPM} }
+	unfair.gate = func(p scenario.Pool) gate { return &firstCome{limit: p.TPM} }
 	for name, least := range map[string]Value{"s2": 0.1, "s3": 0.15, "s4": 0.3} {
 		fair := run(t, name, one).Figures
 		bad := run(t, name, unfair).Figures
@@ -125,7 +110,7 @@ func TestFiguresTellFirstComeFromFair(t *testing.T) {
 // The same seed makes the same log, however many run beside it.
 func TestSameSeedSameLog(t *testing.T) {
 	for _, name := range []string{"s4-deny", "reservation", "d3"} {
-		s, err := Find(name)
+		s, err := scenario.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,12 +137,12 @@ func TestSameSeedSameLog(t *testing.T) {
 
 // What is decided for one tenant changes nothing of what open tenants ask for.
 func TestArrivalsDoNotDependOnDecisions(t *testing.T) {
-	s, err := Find("s2")
+	s, err := scenario.Find("s2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	arrivals := func(g gate) []Request {
-		w := newWorld(newPlan(&s, 1), func(Pool) gate { return g })
+		w := newWorld(newPlan(&s, 1), func(scenario.Pool) gate { return g })
 		if err := w.run(context.Background(), 0, func(time.Duration) {}); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +177,7 @@ func TestUseFollowsTheAccounting(t *testing.T) {
 		"production": {first: "input"},
 		"settle":     {first: "all", atEnd: true},
 	} {
-		s := scenario(t, `
+		s := parsed(t, `
 duration: 3m
 pool: {accounting: `+accounting+`}
 classes: [{median: 300, max: 2000, tokens_per_second: 50, input: {mean: 100}}]
@@ -242,7 +227,7 @@ tenants: [{name: a, load: {kind: open, requests_per_second: 1}}]
 }
 
 func TestRunIsCancelled(t *testing.T) {
-	s, err := Find("s5")
+	s, err := scenario.Find("s5")
 	if err != nil {
 		t.Fatal(err)
 	}

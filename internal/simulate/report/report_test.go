@@ -1,7 +1,6 @@
-package simulate
+package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/simulate"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 func TestTableFitsATerminal(t *testing.T) {
@@ -25,41 +27,6 @@ func TestTableFitsATerminal(t *testing.T) {
 		if !strings.Contains(b.String(), "utilization of L") || strings.Contains(b.String(), "NaN") {
 			t.Errorf("%s:\n%s", name, b.String())
 		}
-	}
-}
-
-// documented are the names that scripts rely on.
-var documented = []string{
-	"utilization", "misallocation", "misallocation_max", "long_run_deviation", "jain", "rolling_max",
-	"first_admission_seconds_max", "wait_p50_seconds", "wait_p99_seconds", "refused", "promise_kept",
-	"promise_late_p95_seconds", "store_round_trips_per_1000", "tenants",
-}
-
-func TestJSONHasTheDocumentedNames(t *testing.T) {
-	var b bytes.Buffer
-	if err := WriteJSON(&b, run(t, "s3", Options{Seeds: []uint64{1, 2}})); err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range documented {
-		if _, ok := got[key]; !ok {
-			t.Errorf("no %s in the JSON object", key)
-		}
-	}
-	if got["promise_kept"] != nil {
-		t.Errorf("promise_kept is %v where nobody was promised anything, want null", got["promise_kept"])
-	}
-	tenant, _ := got["tenants"].([]any)[0].(map[string]any)
-	for _, key := range []string{"name", "entitled", "received", "wait_p99_seconds"} {
-		if _, ok := tenant[key]; !ok {
-			t.Errorf("no %s in a tenant", key)
-		}
-	}
-	if n := len(got["per_seed"].([]any)); n != 2 {
-		t.Errorf("figures of %d seeds, want 2", n)
 	}
 }
 
@@ -81,11 +48,11 @@ func TestReportIsOneFile(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(page, `id="data">`)
 	text, _, _ := strings.Cut(rest, "</script>")
-	var charts Charts
+	var charts simulate.Charts
 	if err := json.Unmarshal([]byte(text), &charts); err != nil {
 		t.Fatalf("the data of the charts: %v", err)
 	}
-	if n := len(charts.Lines); n != mostLines+1 || charts.Lines[n-1].Name != "all others" {
+	if n := len(charts.Lines); n != simulate.MostLines+1 || charts.Lines[n-1].Name != "all others" {
 		t.Errorf("%d lines, the last %q", n, charts.Lines[n-1].Name)
 	}
 	for _, l := range charts.Lines {
@@ -105,7 +72,7 @@ func TestReportIsOneFile(t *testing.T) {
 
 // TestReport_SaysHowToRunItAgain: with the path, if the scenario is a file's, whatever its name is.
 func TestReport_SaysHowToRunItAgain(t *testing.T) {
-	named, err := Find("s2")
+	named, err := scenario.Find("s2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +81,12 @@ func TestReport_SaysHowToRunItAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for argument, want := range map[string]string{"s2": "llmgov simulate s2<", file: "llmgov simulate " + file + "<"} {
-		s, err := Find(argument)
+		s, err := scenario.Find(argument)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Duration = 2 * time.Minute
-		res, err := Run(t.Context(), s, Options{Seeds: []uint64{1}})
+		res, err := simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,4 +98,20 @@ func TestReport_SaysHowToRunItAgain(t *testing.T) {
 			t.Errorf("the report of %s does not say %q", argument, want)
 		}
 	}
+}
+
+// brief plays two minutes of a scenario.
+func brief(t *testing.T, name string) simulate.Result {
+	t.Helper()
+	s, err := scenario.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Duration = 2 * time.Minute
+	s.Warmup = time.Minute
+	res, err := simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
 }

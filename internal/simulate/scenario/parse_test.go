@@ -1,4 +1,4 @@
-package simulate
+package scenario
 
 import (
 	"errors"
@@ -144,6 +144,36 @@ events:
 	}
 }
 
+// asks reports whether there is a tenant without teams.
+func asks(tenants []Tenant) bool {
+	return slices.ContainsFunc(tenants, func(t Tenant) bool { return len(t.Teams) == 0 || asks(t.Teams) })
+}
+
+func FuzzParse(f *testing.F) {
+	files, _ := filepath.Glob("*/*/*.yaml")
+	more, _ := filepath.Glob("named/*.yaml")
+	for _, file := range append(files, more...) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse("fuzz.yaml", data)
+		if err != nil {
+			if _, ok := errors.AsType[strictyaml.Problems](err); !ok {
+				t.Fatalf("%v is no list of problems", err)
+			}
+			return
+		}
+		limited := s.Pool.TPM > 0 || s.Pool.RPM > 0 || s.Pool.Concurrency > 0
+		if !asks(s.Tenants) || s.Warmup >= s.Duration || !limited {
+			t.Fatalf("accepted a scenario of nothing: %+v", s)
+		}
+	})
+}
+
 func TestNamedScenarios(t *testing.T) {
 	for _, name := range Names() {
 		s, err := Find(name)
@@ -168,28 +198,4 @@ func TestNamedScenarios(t *testing.T) {
 	if !slices.IsSorted(Names()) {
 		t.Error("names are not sorted")
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	files, _ := filepath.Glob("*/*/*.yaml")
-	more, _ := filepath.Glob("scenarios/*.yaml")
-	for _, file := range append(files, more...) {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Parse("fuzz.yaml", data)
-		if err != nil {
-			if _, ok := errors.AsType[strictyaml.Problems](err); !ok {
-				t.Fatalf("%v is no list of problems", err)
-			}
-			return
-		}
-		if len(NewTree(s.Tenants).Leaves) == 0 || s.Warmup >= s.Duration || len(s.Pool.measures()) == 0 {
-			t.Fatalf("accepted a scenario of nothing: %+v", s)
-		}
-	})
 }

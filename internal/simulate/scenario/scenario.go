@@ -1,6 +1,8 @@
-package simulate
+package scenario
 
 import (
+	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +53,8 @@ type Pool struct {
 	TicketWait time.Duration
 }
 
-// usable is a limit without the pool's headroom.
-func (p Pool) usable(limit int64) int64 {
+// Usable is a limit without the pool's headroom.
+func (p Pool) Usable(limit int64) int64 {
 	return limit - int64(float64(limit)*p.Headroom)
 }
 
@@ -181,4 +183,43 @@ func (s *Scenario) Argument() string {
 		return strconv.Quote(s.File)
 	}
 	return s.File
+}
+
+// Node is one process of several that share the pool by way of a store.
+type Node struct {
+	Name string
+	// Delay is that of the way to the store, one way.
+	Delay time.Duration
+}
+
+// Spread is by which nodes a tenant's requests come.
+type Spread struct {
+	// Parts are by node; nil for the same by each.
+	Parts []float64
+	// Period is how long the parts take to wander once around the nodes, 0 for ever;
+	// Swing how far they go, 0 to 1; and Phase where they begin, in turns.
+	Period       time.Duration
+	Swing, Phase float64
+}
+
+// PartsAt writes the parts of all nodes at a time into out; their sum is not 1.
+func (s *Spread) PartsAt(at time.Duration, out []float64) {
+	for i := range out {
+		out[i] = 1
+		if s.Parts != nil {
+			out[i] = s.Parts[i]
+		}
+		if s.Period > 0 {
+			turn := at.Seconds()/s.Period.Seconds() + s.Phase + float64(i)/float64(len(out))
+			out[i] *= 1 + s.Swing*math.Cos(2*math.Pi*turn)
+		}
+	}
+}
+
+// Draw is a time of the range, all alike.
+func (s Span) Draw(rng *rand.Rand) time.Duration {
+	if s.To <= s.From {
+		return s.From
+	}
+	return s.From + time.Duration(rng.Int64N(int64(s.To-s.From)))
 }

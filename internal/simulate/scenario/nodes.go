@@ -1,4 +1,4 @@
-package simulate
+package scenario
 
 import (
 	"math"
@@ -54,15 +54,15 @@ func (p *parser) spread(v value, into *Spread) {
 			readers[name] = func(v value) { v.Number(&parts[i], 0, 1) }
 		}
 		v.Fields(readers)
-		if s := sum(parts); math.Abs(s-1) > 1e-6 {
-			v.Problem("have parts that sum to %g; make them sum to 1", s)
+		if total := sumOf(parts); math.Abs(total-1) > 1e-6 {
+			v.Problem("have parts that sum to %g; make them sum to 1", total)
 		}
 	default:
 		v.Problem("is neither a list nor a mapping; write [us-east], or {us-east: 0.1, eu-west: 0.9}")
 	}
-	if s := sum(parts); s > 0 {
+	if total := sumOf(parts); total > 0 {
 		for i := range parts {
-			parts[i] /= s
+			parts[i] /= total
 		}
 		into.Parts = parts
 	} else if v.IsList() && v.Empty() {
@@ -93,4 +93,12 @@ func (p *parser) rotation(v value, into *Spread) {
 	if _, ok := there["period"]; !ok && v.IsMapping() {
 		v.Problem("has no period; write how long one turn takes")
 	}
+}
+
+func sumOf(parts []float64) float64 {
+	total := 0.0
+	for _, part := range parts {
+		total += part
+	}
+	return total
 }

@@ -1,15 +1,15 @@
-package simulate
+package report
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/simulate"
 )
 
 const (
@@ -20,21 +20,21 @@ const (
 )
 
 // WriteTable writes the result for a terminal of 100 columns.
-func WriteTable(out io.Writer, r Result) error {
+func WriteTable(out io.Writer, r simulate.Result) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%s\n", r.Scenario.Name)
-	for _, text := range []string{r.Scenario.About, r.setting()} {
+	for _, text := range []string{r.Scenario.About, setting(&r)} {
 		for _, line := range wrap(text, tableWidth-2) {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
 	}
 	fmt.Fprintf(w, "\n%-52s%14s%14s%14s\n", "", "all seeds", "least", "most")
-	for _, g := range figures {
-		v := *g.of(&r.Figures)
-		if !v.Known() || g.key == "store_round_trips_per_1000" && v == 0 {
+	for _, g := range simulate.AllFigures {
+		v := *g.Of(&r.Figures)
+		if !v.Known() || g.Key == "store_round_trips_per_1000" && v == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "%-52s%14s%14s%14s\n", g.title, g.unit.text(v), g.unit.text(*g.of(&r.Least)), g.unit.text(*g.of(&r.Most)))
+		fmt.Fprintf(w, "%-52s%14s%14s%14s\n", g.Title, text(g.Unit, v), text(g.Unit, *g.Of(&r.Least)), text(g.Unit, *g.Of(&r.Most)))
 	}
 	writeTenants(w, &r)
 	if err := w.Flush(); err != nil {
@@ -43,10 +43,10 @@ func WriteTable(out io.Writer, r Result) error {
 	return nil
 }
 
-func writeTenants(w io.Writer, r *Result) {
+func writeTenants(w io.Writer, r *simulate.Result) {
 	list, more := topTenants(r.Tenants, tableTenants)
 	wide := 6
-	most := Value(0)
+	most := simulate.Value(0)
 	for _, t := range list {
 		wide = max(wide, len([]rune(t.Name)))
 		most = max(most, t.Entitled, t.Received)
@@ -55,8 +55,8 @@ func writeTenants(w io.Writer, r *Result) {
 	fmt.Fprintf(w, "\n%-*s %7s %9s %9s  %-*s %9s %9s %8s\n", wide, "tenant", "weight", "entitled", "received", barWidth, "", "wait p50", "p99", "refused")
 	for _, t := range list {
 		fmt.Fprintf(w, "%-*s %7.4g %9s %9s  %s %9s %9s %8s\n", wide, cut(t.Name, wide), t.Weight,
-			ratio.text(t.Entitled), ratio.text(t.Received), bar(float64(t.Received/most), float64(t.Entitled/most)),
-			secondsOf.text(t.WaitP50), secondsOf.text(t.WaitP99), ratio.text(t.Refused))
+			text(simulate.Ratio, t.Entitled), text(simulate.Ratio, t.Received), bar(float64(t.Received/most), float64(t.Entitled/most)),
+			text(simulate.Seconds, t.WaitP50), text(simulate.Seconds, t.WaitP99), text(simulate.Ratio, t.Refused))
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "… and %s more (--json lists all)\n", thousands(int64(more)))
@@ -65,12 +65,12 @@ func writeTenants(w io.Writer, r *Result) {
 
 // topTenants are the ones that are entitled to most, in the order of the
 // scenario, and how many are left out.
-func topTenants(all []TenantFigures, n int) (list []TenantFigures, more int) {
+func topTenants(all []simulate.TenantFigures, n int) (list []simulate.TenantFigures, more int) {
 	if len(all) <= n {
 		return all, 0
 	}
 	order := slices.Clone(all)
-	slices.SortStableFunc(order, func(a, b TenantFigures) int { return cmp.Compare(b.Entitled, a.Entitled) })
+	slices.SortStableFunc(order, func(a, b simulate.TenantFigures) int { return cmp.Compare(b.Entitled, a.Entitled) })
 	return order[:n], len(all) - n
 }
 
@@ -92,43 +92,4 @@ func cut(text string, width int) string {
 		return string(runes[:width-1]) + "…"
 	}
 	return text
-}
-
-// WriteJSON writes the result as one object: what was run, the figures over all
-// seeds, those of each tenant, and those of each seed.
-func WriteJSON(out io.Writer, r Result) error {
-	parts := []any{
-		struct {
-			Name    string   `json:"name"`
-			Seconds float64  `json:"duration_seconds"`
-			Warmup  float64  `json:"warmup_seconds"`
-			Seeds   []uint64 `json:"seeds"`
-		}{r.Scenario.Name, r.Scenario.Duration.Seconds(), r.Scenario.Warmup.Seconds(), r.Seeds},
-		r.Figures,
-		struct {
-			Tenants []TenantFigures `json:"tenants"`
-			PerSeed []Figures       `json:"per_seed"`
-		}{r.Tenants, r.PerSeed},
-	}
-	one := []byte{'{'}
-	for i, part := range parts {
-		object, err := json.Marshal(part)
-		if err != nil {
-			return fmt.Errorf("simulate: %w", err)
-		}
-		if i > 0 {
-			one = append(one, ',')
-		}
-		one = append(one, object[1:len(object)-1]...) // without its braces
-	}
-	one = append(one, '}')
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, one, "", "  "); err != nil {
-		return fmt.Errorf("simulate: %w", err)
-	}
-	pretty.WriteByte('\n')
-	if _, err := out.Write(pretty.Bytes()); err != nil {
-		return fmt.Errorf("simulate: writing JSON: %w", err)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package simulate
+package scenario
 
 import (
 	"embed"
@@ -12,12 +12,12 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-//go:embed scenarios/*.yaml
+//go:embed named/*.yaml
 var scenarioFiles embed.FS
 
 // Names are the scenarios that Find knows without a file.
 func Names() []string {
-	entries, err := scenarioFiles.ReadDir("scenarios")
+	entries, err := scenarioFiles.ReadDir("named")
 	if err != nil {
 		panic("llmgov: BUG: " + err.Error())
 	}
@@ -45,7 +45,7 @@ func Find(name string) (Scenario, error) {
 		s.File = name
 		return s, err
 	}
-	data, err := scenarioFiles.ReadFile("scenarios/" + strings.ToLower(name) + ".yaml")
+	data, err := scenarioFiles.ReadFile("named/" + strings.ToLower(name) + ".yaml")
 	if err != nil {
 		return Scenario{}, fmt.Errorf("%w %q; %s, or write the path of a file, such as ./mine.yaml", ErrUnknown, name, strictyaml.Advise(name, Names()))
 	}

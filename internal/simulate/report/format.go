@@ -1,4 +1,4 @@
-package simulate
+package report
 
 import (
 	"fmt"
@@ -8,21 +8,23 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/simulate"
+	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
 // text is a figure as people read it; "–" where it does not apply.
-func (u unitOf) text(v Value) string {
+func text(u simulate.Unit, v simulate.Value) string {
 	x := float64(v)
 	switch {
 	case !v.Known():
 		return "–"
 	case math.IsInf(x, 0):
 		return "never"
-	case u == ratio:
+	case u == simulate.Ratio:
 		return strconv.FormatFloat(100*x, 'f', 2, 64) + " %"
-	case u == secondsOf:
+	case u == simulate.Seconds:
 		return strconv.FormatFloat(x, 'f', 2, 64) + " s"
-	case u == count:
+	case u == simulate.Count:
 		return thousands(int64(math.Round(x)))
 	default:
 		return strconv.FormatFloat(x, 'f', 4, 64)
@@ -39,7 +41,7 @@ func thousands(n int64) string {
 }
 
 // setting is what was run, in one line.
-func (r *Result) setting() string {
+func setting(r *simulate.Result) string {
 	s := &r.Scenario
 	var parts []string
 	seeds := make([]string, len(r.Seeds))
@@ -57,7 +59,7 @@ func (r *Result) setting() string {
 		parts = append(parts, map[escrow.Accounting]string{
 			escrow.AdmitMax: "booked when admitted", escrow.Production: "counted when produced", escrow.Settled: "counted at the end",
 		}[s.Pool.Accounting])
-		if s.Estimates == Learned {
+		if s.Estimates == scenario.Learned {
 			parts = append(parts, "lengths learned")
 		}
 	}
@@ -70,8 +72,8 @@ func (r *Result) setting() string {
 	if n := len(r.Scenario.Nodes); n > 0 {
 		parts = append(parts, fmt.Sprint(n, " nodes"))
 	}
-	parts = append(parts, map[Refuse]string{
-		Wait: "callers wait", Deny: "callers are refused and back off", DenyHinted: "callers are refused and come back when told",
+	parts = append(parts, map[scenario.Refuse]string{
+		scenario.Wait: "callers wait", scenario.Deny: "callers are refused and back off", scenario.DenyHinted: "callers are refused and come back when told",
 	}[s.Refuse])
 	return strings.Join(parts, " · ")
 }
