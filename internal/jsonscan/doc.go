@@ -1,0 +1,28 @@
+// Package jsonscan reads a JSON document once, from front to back, and says which tokens it is made of.
+// Most callers want [New] and [Scanner.Next]:
+//
+//	s := jsonscan.New(body)
+//	for t := s.Next(); t.Kind != jsonscan.End; t = s.Next() {
+//		if t.Kind == jsonscan.Invalid {
+//			return errNotJSON
+//		}
+//		use(body[t.Start:t.End])
+//	}
+//
+// # Rules
+//
+//  1. Strict by RFC 8259: one document, no comments, no trailing comma, numbers without leading zeros,
+//     no raw control characters in strings, only the escapes of the RFC, UTF-8 without surrogates and
+//     overlong forms, no byte order mark. A document that ends with End was checked as a whole.
+//  2. Brackets nest at most [MaxDepth] deep, because most JSON readers recurse.
+//  3. Every byte is read once. Nothing is allocated and nothing is unescaped: a token is a place in
+//     the document. Within strings the scan moves eight bytes at a time.
+//
+// A prompt is mostly one long string, so the loop over strings is the part that costs.
+//
+// # Why not a library
+//
+// gjson validates a document and reads it again for each question, and unescapes every string that it
+// passes; encoding/json allocates for each token; the fast readers (sonic, simdjson) build a tree or
+// need assembly for each kind of processor. None of them tells of one pass which bytes the tokens are.
+package jsonscan

@@ -1,0 +1,159 @@
+package jsonscan
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// text reads the string that begins at s.at.
+func (s *Scanner) text(kind Kind) Token {
+	b := s.body
+	start := s.at
+	escaped := false
+	for i := start + 1; ; {
+		i = plainEnd(b, i)
+		if i == len(b) {
+			return s.invalid()
+		}
+		switch c := b[i]; {
+		case c == '"':
+			s.at = i + 1
+			s.state = behindValue
+			return Token{Kind: kind, Escaped: escaped, Start: start, End: s.at}
+		case c == '\\':
+			escaped = true
+			if i+1 < len(b) && isShortEscape[b[i+1]] {
+				i += 2
+				continue
+			}
+			if !isLongEscape(b[i:]) {
+				return s.invalid()
+			}
+			i += longEscape
+		case c >= 0x80:
+			next := runesEnd(b, i)
+			if next < 0 {
+				return s.invalid()
+			}
+			i = next
+		default: // a control character
+			return s.invalid()
+		}
+	}
+}
+
+// plainEnd is the index of the first byte from i on at which a string may end or change: a quote, a
+// backslash, a control character or a byte beyond ASCII.
+func plainEnd(b []byte, i int) int {
+	for len(b)-i >= 16 {
+		low := stops(binary.LittleEndian.Uint64(b[i:]))
+		if low != 0 {
+			return i + bits.TrailingZeros64(low)/8
+		}
+		high := stops(binary.LittleEndian.Uint64(b[i+8:]))
+		if high != 0 {
+			return i + 8 + bits.TrailingZeros64(high)/8
+		}
+		i += 16
+	}
+	for i < len(b) && isPlain[b[i]] {
+		i++
+	}
+	return i
+}
+
+// stops has the top bit set of the first of eight bytes that is not plain, and none below it; or is 0.
+//
+// A byte b is found by the top bit that a subtraction leaves in its place: b^2 - 0x21 is below zero for
+// control characters (b^2 < 0x20) and for the quote (0x22^2 = 0x20), and b^'\\' - 1 for the backslash.
+// A subtraction that goes below zero borrows from the bytes above it, so of several bits only the lowest
+// means something.
+func stops(text uint64) uint64 {
+	const (
+		ones = 0x0101010101010101
+		tops = 0x8080808080808080
+	)
+	quoteOrControl := (text ^ 2*ones) - 0x21*ones
+	backslash := (text ^ '\\'*ones) - ones
+	return (quoteOrControl | backslash | text) & tops
+}
+
+// isPlain are the bytes of a string that stand for themselves, one by one.
+var isPlain = func() (is [256]bool) {
+	for c := range is {
+		is[c] = c >= ' ' && c < 0x80 && c != '"' && c != '\\'
+	}
+	return is
+}()
+
+// isShortEscape are the bytes that mean something behind a backslash, all by themselves.
+var isShortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
+// longEscape is the length of \uXXXX.
+const longEscape = 6
+
+// isLongEscape reports whether text begins with \uXXXX.
+func isLongEscape(text []byte) bool {
+	if len(text) < longEscape || text[1] != 'u' {
+		return false
+	}
+	for _, c := range text[2:longEscape] {
+		if !isHex[c] {
+			return false
+		}
+	}
+	return true
+}
+
+var isHex = func() (is [256]bool) {
+	for _, c := range "0123456789abcdefABCDEF" {
+		is[c] = true
+	}
+	return is
+}()
+
+// runesEnd is the index of the first ASCII byte from i on, or -1 if what stands before it is not UTF-8.
+func runesEnd(b []byte, i int) int {
+	for i < len(b) && b[i] >= 0x80 {
+		n := runeLength(b[i:])
+		if n == 0 {
+			return -1
+		}
+		i += n
+	}
+	return i
+}
+
+// runeLength is how many bytes the rune beyond ASCII has that text begins with; 0 if it is not UTF-8.
+func runeLength(text []byte) int {
+	first := text[0]
+	switch {
+	case first < 0xc2:
+		return 0 // in the middle of a rune, or overlong
+	case first < 0xe0:
+		if len(text) < 2 || !continues(text[1]) {
+			return 0
+		}
+		return 2
+	case first < 0xf0:
+		if len(text) < 3 || !continues(text[1]) || !continues(text[2]) {
+			return 0
+		}
+		if first == 0xe0 && text[1] < 0xa0 || first == 0xed && text[1] > 0x9f { // overlong, a surrogate
+			return 0
+		}
+		return 3
+	case first < 0xf5:
+		if len(text) < 4 || !continues(text[1]) || !continues(text[2]) || !continues(text[3]) {
+			return 0
+		}
+		if first == 0xf0 && text[1] < 0x90 || first == 0xf4 && text[1] > 0x8f { // overlong, beyond the last rune
+			return 0
+		}
+		return 4
+	}
+	return 0
+}
+
+// continues reports whether a byte is within a rune, and not its first.
+func continues(c byte) bool { return c&0xc0 == 0x80 }
