@@ -2,8 +2,8 @@ package tokens
 
 import (
 	"bytes"
-	"encoding/json"
-	"strings"
+
+	"github.com/llmgov/llmgov/internal/jsonscan"
 )
 
 // Body is what the JSON body of a call tells of the size of its prompt.
@@ -31,12 +31,18 @@ type File struct {
 //	                    │
 //	                    └► type, and the keys of files
 //
-// It must be well formed, and not nested too deeply.
+// Callers that read the body's tokens themselves use a [Measurer].
 func Measure(body []byte) Body {
-	s := scan{body: body}
-	s.value(inTop, nil)
-	s.out.Size[Text] = s.weight + Weigh(s.body[s.at:])
-	return s.out
+	var m Measurer
+	m.Reset(body)
+	s := jsonscan.New(body)
+	for {
+		t := s.Next()
+		if t.Kind == jsonscan.End || t.Kind == jsonscan.Invalid {
+			return m.Body()
+		}
+		m.Token(t)
+	}
 }
 
 // place is where in a body a value stands.
@@ -52,297 +58,145 @@ const (
 	inTool
 )
 
-// scan is a body that is being measured.
-type scan struct {
-	body   []byte
-	at     int
-	weight int64 // of all that is text so far
-	out    Body
+// Measurer weighs a body of which it gets the tokens, one by one. Its memory is used again after Reset.
+type Measurer struct {
+	body    []byte
+	at      int   // behind what was taken in
+	weight  int64 // of all that is text so far
+	out     Body
+	open    []opened
+	parts   []part // the open items and tools, innermost last
+	files   []span // strings in base64 of the open items, which are not weighed yet
+	ids     []span // of files of the open items
+	scratch []byte
+}
+
+// opened is an object or array that has not ended.
+type opened struct {
+	in     place
+	object bool
+	next   role // of the value that comes next, in an object
 }
 
 // part is an object that may say what it is.
 type part struct {
 	kind  Kind // of the files in it
 	types int
-	tool  bool     // it says that the provider runs it
-	files [][]byte // strings in base64, which are not weighed yet
-	links int64    // addresses
-	ids   []string
+	tool  bool  // it says that the provider runs it
+	links int64 // addresses
+	// where its files and ids begin
+	files, ids int
 }
 
-// value measures the value that comes next. of is the part that it belongs to, if it does.
-func (s *scan) value(in place, of *part) {
-	switch s.to() {
-	case '{':
-		s.object(in, of)
-	case '[':
-		s.array(in)
-	case '"':
-		s.text()
-	default: // a number, true, false or null
-		s.skip()
-		for s.at < len(s.body) && !ends[s.body[s.at]] {
-			s.skip()
-		}
-	}
+// span is a string in the body, with its quotes.
+type span struct{ start, end int }
+
+// Reset begins with another body.
+func (m *Measurer) Reset(body []byte) {
+	m.body = body
+	m.at = 0
+	m.weight = 0
+	m.out = Body{}
+	m.open = m.open[:0]
+	m.parts = m.parts[:0]
+	m.files = m.files[:0]
+	m.ids = m.ids[:0]
 }
 
-// ends are the bytes that end a number or a word.
-var ends = [256]bool{',': true, ']': true, '}': true, ' ': true, '\t': true, '\r': true, '\n': true}
-
-// to weighs what stands before the next value, key or bracket, and returns its first byte.
-func (s *scan) to() byte {
-	for s.at < len(s.body) {
-		switch b := s.body[s.at]; b {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			s.skip()
-		default:
-			return b
-		}
-	}
-	return 0
+// Body is the result, once all tokens were taken in.
+func (m *Measurer) Body() Body {
+	m.weigh(len(m.body))
+	m.out.Size[Text] = m.weight
+	m.body = nil
+	return m.out
 }
 
-// skip weighs the next byte as text.
-func (s *scan) skip() {
-	if s.at < len(s.body) {
-		s.weight += int64(classWeight[s.body[s.at]])
-		s.at++
-	}
+// weigh takes what stands before an index for text.
+func (m *Measurer) weigh(end int) {
+	m.weight += Weigh(m.body[m.at:end])
+	m.at = end
 }
 
-// text weighs a string, and returns it with its quotes.
-func (s *scan) text() []byte {
-	text := s.body[s.at:]
-	text = text[:stringLength(text)]
-	s.weight += Weigh(text)
-	s.at += len(text)
-	return text
-}
-
-// stringLength is the length of the string that text begins with, quotes included.
-func stringLength(text []byte) int {
-	quote := 0
-	for i := 1; i < len(text); {
-		if quote < i { // else it was found before, and nothing is searched twice
-			n := bytes.IndexByte(text[i:], '"')
-			if n < 0 {
-				break
-			}
-			quote = i + n
-		}
-		slash := bytes.IndexByte(text[i:quote], '\\')
-		if slash < 0 {
-			return quote + 1
-		}
-		i += slash + 2
-	}
-	return len(text)
-}
-
-func (s *scan) array(in place) {
-	element := nowhere
-	switch in {
-	case inList:
-		element = inItem
-	case inTools:
-		element = inTool
-	}
-	s.skip()
-	for {
-		switch s.to() {
-		case ']', '}', 0:
-			s.skip()
-			return
-		}
-		s.value(element, nil)
-	}
-}
-
-// object measures an object. of is the part that it belongs to, if it is in inFile.
-func (s *scan) object(in place, of *part) {
-	own := part{}
-	p := &own
-	if in == inFile {
-		p = of
-	}
-	s.skip()
-	for {
-		switch s.to() {
-		case '"':
-		case '}', ']', 0:
-			s.skip()
-			s.close(in, &own)
-			return
-		default: // not JSON
-			s.skip()
-			continue
-		}
-		key := s.text()
-		first := s.to()
-		if in == nowhere || in == inList || in == inTools {
-			s.value(nowhere, nil)
-			continue
-		}
-		s.member(in, plain(key), first, p)
-	}
-}
-
-// member measures the value of a key.
-func (s *scan) member(in place, key []byte, first byte, p *part) {
-	switch in {
-	case inTop:
-		s.topMember(key, first)
-	case inTool:
-		if string(key) == "type" && first == '"' {
-			p.types++
-			p.tool = !ownTools[string(plain(s.text()))]
-			return
-		}
-		s.value(nowhere, nil)
-	case inItem:
-		s.itemMember(key, first, p)
+// Token takes in the next token.
+func (m *Measurer) Token(t jsonscan.Token) {
+	m.weigh(t.Start) // what parts the tokens
+	switch t.Kind {
+	case jsonscan.Key:
+		m.key(t)
+	case jsonscan.ObjectEnd, jsonscan.ArrayEnd:
+		m.end()
 	default:
-		s.fileMember(key, first, p)
+		m.value(t)
+	}
+	m.weigh(t.End) // unless it is not text
+}
+
+// key finds out what the member's value is.
+func (m *Measurer) key(t jsonscan.Token) {
+	top := &m.open[len(m.open)-1]
+	top.next = roleNone
+	if top.in != nowhere && t.End-t.Start <= longestName {
+		top.next = roleOf(top.in, m.plain(t))
 	}
 }
 
-// topMember measures a member of the body.
-func (s *scan) topMember(key []byte, first byte) {
-	switch string(key) {
-	case "messages", "input":
-		s.value(inList, nil)
-	case "item":
-		s.value(inItem, nil)
-	case "response", "extra_body": // some servers read the latter as if it were the body
-		s.value(inTop, nil)
-	case "tools":
-		s.value(inTools, nil)
-	case "prompt", "web_search_options": // an object is a stored prompt
-		if first == '{' {
-			s.out.Unseen++
-		}
-		s.value(nowhere, nil)
-	case "mcp_servers", "plugins":
-		if first == '[' {
-			s.out.Unseen++
-		}
-		s.value(nowhere, nil)
-	default:
-		s.value(nowhere, nil)
+// value takes in a value, or the beginning of one.
+func (m *Measurer) value(t jsonscan.Token) {
+	in := inTop
+	if n := len(m.open); n > 0 {
+		in = m.inside(&m.open[n-1], t)
 	}
-}
-
-// ownTools are the types of tools that the caller runs, so that what they find comes in a further
-// call. All others are run by the provider.
-var ownTools = map[string]bool{"function": true, "custom": true, "local_shell": true, "shell": true, "apply_patch": true}
-
-// itemMember measures a member of a message, an item or a part.
-func (s *scan) itemMember(key []byte, first byte, p *part) {
-	switch string(key) {
-	case "type":
-		if first != '"' {
-			s.value(nowhere, nil)
-			return
-		}
-		p.types++
-		p.kind = kindOf[string(plain(s.text()))]
-	case "content":
-		s.value(inList, nil)
-	case "output":
-		if first == '{' {
-			s.value(inItem, nil)
-			return
-		}
-		s.value(inList, nil)
-	case "image_url", "video_url", "audio_url", "input_audio", "file", "source":
-		if first == '"' {
-			s.file(key, p)
-			return
-		}
-		s.value(inFile, p)
-	case "file_url", "file_data", "file_id", "result":
-		s.fileMember(key, first, p)
-	default:
-		s.value(nowhere, nil)
-	}
-}
-
-// kindOf are the types of parts that a provider does not read as text.
-var kindOf = map[string]Kind{
-	"image_url": Image, "input_image": Image, "image": Image, "computer_screenshot": Image, "image_generation_call": Image,
-	"input_audio": Sound,
-	"file":        Document, "input_file": Document, "document": Document,
-}
-
-// fileMember measures a member that may be a file: its content, its address or its id.
-func (s *scan) fileMember(key []byte, first byte, p *part) {
-	if first != '"' {
-		s.value(nowhere, nil)
+	object := t.Kind == jsonscan.ObjectStart
+	if !object && t.Kind != jsonscan.ArrayStart {
 		return
 	}
-	switch string(key) {
-	case "url", "file_url", "file_data", "data", "result", "image_url":
-		s.file(key, p)
-	case "file_id":
-		p.ids = append(p.ids, unquoted(s.text()))
-	default:
-		s.value(nowhere, nil)
+	m.open = append(m.open, opened{in: in, object: object})
+	if object && (in == inItem || in == inTool) {
+		m.parts = append(m.parts, part{files: len(m.files), ids: len(m.ids)})
 	}
 }
 
-// file notes a string that is a file or its address. A file is not weighed before it is known what
-// of.
-func (s *scan) file(key []byte, p *part) {
-	raw := s.body[s.at:]
-	raw = raw[:stringLength(raw)]
-	s.at += len(raw)
-	encoded := false
-	switch string(key) {
-	case "data", "result":
-		encoded = isBase64(inside(raw))
-	case "file_data":
-		encoded = isBase64(dataOf(inside(raw)))
-	default:
-		encoded = isBase64(dataOf(inside(raw)))
-		if !encoded {
-			p.links++
+// inside is the place of a value in an object or array. What a scalar says is noted.
+func (m *Measurer) inside(of *opened, t jsonscan.Token) place {
+	if of.object {
+		return m.member(of.next, t)
+	}
+	switch of.in {
+	case inList:
+		return inItem
+	case inTools:
+		return inTool
+	}
+	return nowhere
+}
+
+// end takes the innermost object or array out.
+func (m *Measurer) end() {
+	last := m.open[len(m.open)-1]
+	m.open = m.open[:len(m.open)-1]
+	if !last.object || last.in != inItem && last.in != inTool {
+		return
+	}
+	p := m.parts[len(m.parts)-1]
+	m.parts = m.parts[:len(m.parts)-1]
+	if last.in == inTool {
+		if p.tool || p.types > 1 { // of two types servers read different ones
+			m.out.Unseen++
 		}
+		return
 	}
-	if encoded {
-		p.files = append(p.files, raw)
-	} else {
-		s.weight += Weigh(raw)
+	kind := p.kind
+	if p.types != 1 {
+		kind = Text
 	}
+	m.closePart(&p, kind)
 }
 
-// dataOf is the content of an address that begins as data:image/png;base64, does. All else that may
-// be an address is one: it is for the provider to know what it makes of it.
-func dataOf(address []byte) []byte {
-	const scheme, coding, most = "data:", ";base64,", 128
-	head, _, found := bytes.Cut(address[:min(len(address), most)], []byte(coding))
-	if !found || !bytes.HasPrefix(head, []byte(scheme)) {
-		return nil
-	}
-	return address[len(head)+len(coding):]
-}
-
-// close takes an object's files into account once everything is known of it.
-func (s *scan) close(in place, p *part) {
-	switch {
-	case in == inTool && (p.tool || p.types > 1): // of two types servers read different ones
-		s.out.Unseen++
-	case in == inItem && p.types == 1:
-		s.closePart(p, p.kind)
-	case in == inItem:
-		s.closePart(p, Text)
-	}
-}
-
-// closePart does so for a part of that kind.
-func (s *scan) closePart(p *part, kind Kind) {
-	size := &s.out.Size
-	for _, raw := range p.files {
+// closePart takes an item's files into account once everything is known of it.
+func (m *Measurer) closePart(p *part, kind Kind) {
+	size := &m.out.Size
+	for _, file := range m.files[p.files:] {
+		raw := m.body[file.start:file.end]
 		switch kind {
 		case Image:
 			size[Image] += Pictures(1)
@@ -351,18 +205,43 @@ func (s *scan) closePart(p *part, kind Kind) {
 		case Document:
 			size[Document] += Weigh(raw)
 		default:
-			s.weight += Weigh(raw)
+			m.weight += Weigh(raw)
 		}
 	}
+	m.files = m.files[:p.files]
 	if kind == Image {
 		size[Image] += Pictures(p.links)
 	} else {
-		s.out.Unseen += p.links
+		m.out.Unseen += p.links
 		kind = Document
 	}
-	for _, id := range p.ids {
-		s.out.Files = append(s.out.Files, File{id, kind})
+	for _, id := range m.ids[p.ids:] {
+		m.out.Files = append(m.out.Files, File{string(jsonscan.Unescape(nil, m.body[id.start:id.end])), kind})
 	}
+	m.ids = m.ids[:p.ids]
+}
+
+// plain is a key or a type as any server may read it: without escapes, and in lower case.
+func (m *Measurer) plain(t jsonscan.Token) []byte {
+	raw := m.body[t.Start:t.End]
+	text := raw[1 : len(raw)-1]
+	if !t.Escaped && isLower(text) {
+		return text
+	}
+	m.scratch = jsonscan.Unescape(m.scratch[:0], raw)
+	n := len(m.scratch)
+	m.scratch = jsonscan.AppendLower(m.scratch, m.scratch)
+	return m.scratch[n:]
+}
+
+// isLower reports whether a text is of ASCII alone, and without upper case.
+func isLower(text []byte) bool {
+	for _, b := range text {
+		if b >= 0x80 || 'A' <= b && b <= 'Z' {
+			return false
+		}
+	}
+	return true
 }
 
 // isBase64 reports whether a text is one value in base64: not words, which have gaps. Some
@@ -383,30 +262,13 @@ var base64Digit = func() (is [256]bool) {
 	return is
 }()
 
-// inside is a string without its quotes.
-func inside(raw []byte) []byte {
-	if len(raw) < 2 {
+// dataOf is the content of an address that begins as data:image/png;base64, does. All else that may
+// be an address is one: it is for the provider to know what it makes of it.
+func dataOf(address []byte) []byte {
+	const scheme, coding, most = "data:", ";base64,", 128
+	head, _, found := bytes.Cut(address[:min(len(address), most)], []byte(coding))
+	if !found || !bytes.HasPrefix(head, []byte(scheme)) {
 		return nil
 	}
-	return raw[1 : len(raw)-1]
-}
-
-// plain is a key or a type as any server may read it: without escapes, and in lower case.
-func plain(raw []byte) []byte {
-	text := inside(raw)
-	for _, b := range text {
-		if b == '\\' || b >= 0x80 || 'A' <= b && b <= 'Z' {
-			return []byte(folds.Replace(strings.ToLower(unquoted(raw))))
-		}
-	}
-	return text
-}
-
-// folds are the letters beyond ASCII that servers which ignore case take for others.
-var folds = strings.NewReplacer("ſ", "s", "\u212a", "k")
-
-// unquoted is what a JSON string says.
-func unquoted(raw []byte) (text string) {
-	_ = json.Unmarshal(raw, &text) // all of a body that is well formed can be read
-	return text
+	return address[len(head)+len(coding):]
 }

@@ -1,0 +1,68 @@
+package tokens
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// longTexts are texts of the corpus, each made as long as prompts become, and texts that are alike in
+// equal distances.
+func longTexts(t testing.TB) map[string][]byte {
+	t.Helper()
+	texts := map[string][]byte{
+		"lines of a table": []byte(strings.Repeat("| 12.50 | 8,125 |               | a name |\n", 1<<12)),
+		"rows of 1024":     []byte(strings.Repeat(strings.Repeat(" ", 512)+strings.Repeat("{", 512), 1<<8)),
+		"two halves":       []byte(strings.Repeat(" ", 1<<17) + strings.Repeat("{", 1<<17)),
+		"one byte":         []byte(strings.Repeat("a", sampled+1)),
+	}
+	paths, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no corpus: ", err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{sampled + 1, 3 * sampled, 400_000} {
+			long := bytes.Repeat(text, size/len(text)+1)
+			texts[path+" "+string(rune('0'+size/sampled))] = long[:size]
+		}
+	}
+	return texts
+}
+
+// Samples of long texts are off by at most 2 % in the median, and by at most 5 % at the worst.
+func TestWeigh_ErrorOfSamples(t *testing.T) {
+	var all []int64
+	for name, text := range longTexts(t) {
+		want := weighAll(text)
+		for seed := range uint64(20) {
+			got := weighSamples(text, seed*0x9e3779b97f4a7c15)
+			off := max(got-want, want-got) * 10_000 / want
+			all = append(all, off)
+			if off > 500 {
+				t.Errorf("%s, seed %d: weighs %d, off by %d hundredths of a percent from %d", name, seed, got, off, want)
+			}
+		}
+	}
+	slices.Sort(all)
+	t.Logf("hundredths of a percent: median %d, most %d, of %d", all[len(all)/2], all[len(all)-1], len(all))
+	if median := all[len(all)/2]; median > 200 {
+		t.Errorf("off by %d hundredths of a percent in the median", median)
+	}
+}
+
+// Up to where samples begin, every byte is weighed.
+func TestWeigh_ShortTextsAreExact(t *testing.T) {
+	text := longTexts(t)["lines of a table"]
+	for _, n := range []int{0, 1, 7, 8, 9, 15, 16, 100, 1000, sampled - 1, sampled} {
+		if got, want := Weigh(text[:n]), weighAll(text[:n]); got != want {
+			t.Errorf("%d bytes weigh %d, want %d", n, got, want)
+		}
+	}
+}
