@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
@@ -31,6 +32,9 @@ func (c *call) readBody() *refusal {
 	return c.readHead()
 }
 
+// headReaders are the memory in which bodies are read.
+var headReaders = sync.Pool{New: func() any { return new(head.Reader) }}
+
 func (c *call) readHead() *refusal {
 	var err *head.Error
 	switch c.route.Body {
@@ -45,7 +49,9 @@ func (c *call) readHead() *refusal {
 			c.head.Model = c.query.Get("model")
 		}
 	default:
-		c.head, err = head.Read(c.body)
+		r := headReaders.Get().(*head.Reader)
+		c.head, err = r.Read(c.body)
+		headReaders.Put(r)
 	}
 	if err == nil && c.at.deployment != "" {
 		err = c.head.Deploy(c.at.deployment)

@@ -36,7 +36,7 @@ func (c *call) checkBatch() *refusal {
 		if !isInference(c.head.Endpoint) {
 			return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.Endpoint))+".")
 		}
-		found, _ := head.References(c.body) // which have been checked
+		found, _ := c.head.References() // which have been checked
 		for _, ref := range found {
 			if ref.Key == "input_file_id" && !c.isBatchFile(ref.ID) {
 				return invalid(ref.Key, "A batch is made of a file that was uploaded with purpose batch, and "+ref.ID+" was not.")

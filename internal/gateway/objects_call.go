@@ -131,33 +131,30 @@ func (c *call) checkReferences() *refusal {
 		return f
 	}
 	if c.route.Body == dialect.JSON {
-		if f := c.checkWalk(); f != nil {
+		if f := c.checkNamed(); f != nil {
 			return f
 		}
 	}
 	return c.checkBatch()
 }
 
-// checkWalk walks through a JSON body for ids of objects, and for models that stand deeper down.
-func (c *call) checkWalk() *refusal {
+// checkNamed refuses a JSON body that refers to an object that the tenant may not see, or names a model
+// below its top level that the tenant may not use.
+func (c *call) checkNamed() *refusal {
+	found, err := c.head.References()
+	if err == nil && len(found) == 0 && len(c.head.Prompt.Files) == 0 && !c.head.NamesDeeper() {
+		return nil
+	}
 	if !c.route.toObjects() && !c.route.Stores && !head.MayRefer(c.body) {
 		return nil
 	}
-	deeper := ""
-	var member func(key, text string, depth int)
-	if c.mayNameDeeper() {
-		member = func(key, text string, depth int) {
-			if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !c.mayUse(text) {
-				deeper = text
-			}
-		}
-	}
-	found, err := head.Walk(c.body, member)
 	if err != nil {
 		return unreadable(err)
 	}
-	if deeper != "" {
-		return mayNot(c.tenant.Name, "model", deeper)
+	if c.head.NamesDeeper() && c.mayNameDeeper() {
+		if f := c.checkDeeper(); f != nil {
+			return f
+		}
 	}
 	for _, ref := range found {
 		if !c.pin(ref.ID) {
@@ -165,6 +162,23 @@ func (c *call) checkWalk() *refusal {
 		}
 	}
 	c.head.Weigh(found, c.sizeOf)
+	return nil
+}
+
+// checkDeeper refuses a body that names a model below its top level that the tenant may not use.
+func (c *call) checkDeeper() *refusal {
+	deeper := ""
+	_, err := head.Walk(c.body, func(key, text string, depth int) {
+		if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !c.mayUse(text) {
+			deeper = text
+		}
+	})
+	if err != nil {
+		return unreadable(err)
+	}
+	if deeper != "" {
+		return mayNot(c.tenant.Name, "model", deeper)
+	}
 	return nil
 }
 

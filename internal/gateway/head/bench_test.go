@@ -16,8 +16,9 @@ func BenchmarkReadHead(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
+			var r Reader
 			for b.Loop() {
-				if _, err := Read(body); err != nil {
+				if _, err := r.Read(body); err != nil {
 					b.Fatal(err)
 				}
 			}

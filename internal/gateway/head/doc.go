@@ -6,10 +6,21 @@
 // There is one function for each kind of body. Those that refuse return an [Error] that names the field.
 //
 //   - [Read] reads a JSON body, [ReadForm] a form, and [ReadLine] a line of a batch file, into a [Head].
+//     A [Reader] reads many JSON bodies in the same memory.
 //   - [ReadEvent] reads what a client says in a realtime session.
 //   - [ReadQuery] reads a query, and [CheckPlain] and [CheckKeys] check its keys.
-//   - [References] lists the objects to which a JSON body refers, wherever in it. [Walk] also shows all
-//     other members.
+//   - [Walk] shows the members of a JSON document, wherever in it, and lists the objects to which it
+//     refers. Of a body that was read, [Head.References] has them.
+//
+// A Reader goes through a body once. A [jsonscan.Scanner] cuts it into tokens, and three readers get each of
+// them: topLevel finds the governed members, finder the references, and tokens.Measurer weighs the text.
+//
+//	body ─► jsonscan.Scanner ─► token ─┬─► topLevel ─► rules in governed ─► Head
+//	                                   ├─► finder ────► references
+//	                                   └─► Measurer ──► size
+//
+// Only values of governed members are read again, by their rules; most are a word or a number. Nothing is
+// unescaped but keys and ids.
 //
 // A [Head] knows where its values stand, so that [Head.Clamp], [Head.AskForUsage] and [Head.Rename] can
 // list edits; every other byte of the body is sent as it came.

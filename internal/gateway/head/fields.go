@@ -32,25 +32,6 @@ func (h *Head) readBound(b Bound, v gjson.Result) *Error {
 	return err
 }
 
-// readPrompt counts the prompts of a completions call: each element of an array of texts or of
-// token lists gets an answer of its own.
-func (h *Head) readPrompt(v gjson.Result) *Error {
-	if !v.IsArray() {
-		return nil
-	}
-	n := int64(0)
-	h.each(v, func(_, item gjson.Result) bool {
-		if item.Type == gjson.Number { // one prompt, as tokens
-			n = 1
-			return false
-		}
-		n++
-		return true
-	})
-	h.prompts = max(1, n)
-	return nil
-}
-
 func (h *Head) readBackground(v gjson.Result) *Error {
 	h.Backdrop = v.Type == gjson.String
 	if h.Backdrop {

@@ -1,11 +1,9 @@
 package head
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -70,7 +68,11 @@ type Head struct {
 	files  int64 // of a form
 	bytes  int64 // of these files
 
-	scanned int // bytes that were read to find all this, those that were read twice counted twice
+	references  []Reference
+	unreferable *Error // why there are none
+	deeper      bool   // see NamesDeeper
+
+	scanned int // bytes of values that were read again by their rules
 }
 
 // governed are the top-level keys that decide. Every JSON reader must see the same value for them.
@@ -85,7 +87,7 @@ var governed = map[string]func(*Head, gjson.Result) *Error{
 	"max_output_tokens":     func(h *Head, v gjson.Result) *Error { return h.readBound(MaxOutputTokens, v) },
 	"n":                     func(h *Head, v gjson.Result) *Error { return h.readCopies("n", v) },
 	"best_of":               func(h *Head, v gjson.Result) *Error { return h.readCopies("best_of", v) },
-	"prompt":                (*Head).readPrompt,
+	"prompt":                func(*Head, gjson.Result) *Error { return nil }, // topLevel counts the prompts
 	"background":            (*Head).readBackground,
 	"store":                 (*Head).readStore,
 	"conversation":          (*Head).readConversation,
@@ -97,56 +99,6 @@ var governed = map[string]func(*Head, gjson.Result) *Error{
 
 // governedKeys are those keys as a list, which is walked much faster than a map.
 var governedKeys = slices.Collect(maps.Keys(governed))
-
-// readHead reads the governed fields of a JSON body, strictly. It does not keep body.
-func Read(body []byte) (*Head, *Error) {
-	if err := WellFormed(body); err != nil {
-		return nil, err
-	}
-	h := &Head{}
-	if err := h.read(body); err != nil {
-		return nil, err
-	}
-	h.Prompt = tokens.Measure(body)
-	return h, nil
-}
-
-// read reads the governed fields of a JSON body that is well formed.
-func (h *Head) read(body []byte) *Error {
-	// gjson wants a string; the body is not changed while the strings live, and
-	// none of them is kept but the model, which is copied.
-	root := gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body)))
-	if !root.IsObject() {
-		return bad("", "The body must be a JSON object.")
-	}
-	h.Copies = 1
-	h.prompts = 1
-	h.empty = true
-	h.open = bytes.IndexByte(body, '{') + 1
-	var problem *Error
-	var seen [16]string
-	names := seen[:0]
-	h.each(root, func(key, value gjson.Result) bool {
-		h.empty = false
-		name, read := governedKey(key.Str)
-		if read == nil {
-			return true
-		}
-		names, problem = oneOf(names, key.Str, name)
-		if problem == nil {
-			problem = read(h, value)
-		}
-		return problem == nil
-	})
-	if problem != nil {
-		return problem
-	}
-	h.Copies *= h.prompts
-	if h.Copies > maxCopies {
-		return bad("n", "The call asks for %d answers, more than %d.", h.Copies, maxCopies)
-	}
-	return nil
-}
 
 // oneOf adds a governed key to those that were seen. It refuses a key that is there already, or differs
 // from its name by case.
@@ -163,9 +115,6 @@ func oneOf(seen []string, key, name string) ([]string, *Error) {
 // governedKey returns the governed key that a reader ignoring case would take key for, and its
 // reader; or "" and nil.
 func governedKey(key string) (string, func(*Head, gjson.Result) *Error) {
-	if read, ok := governed[key]; ok {
-		return key, read
-	}
 	if len(key) > 40 { // longer than any fold of a governed key
 		return "", nil
 	}
@@ -181,9 +130,10 @@ func governedKey(key string) (string, func(*Head, gjson.Result) *Error) {
 	return "", nil
 }
 
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= 0x80 {
+// isASCII reports whether a text has no byte beyond ASCII.
+func isASCII[T string | []byte](text T) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] >= 0x80 {
 			return false
 		}
 	}

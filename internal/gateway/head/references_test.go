@@ -2,13 +2,13 @@ package head
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/jsonscan"
 	"github.com/llmgov/llmgov/internal/objects"
 )
 
@@ -56,7 +56,7 @@ func TestReferences(t *testing.T) {
 		{`{"file_ids":["f",7]}`, `!must be a text`},
 		{`{"properties":{"file_id":true}}`, ``},
 	} {
-		got, err := References([]byte(tt.body))
+		got, err := references([]byte(tt.body))
 		if why, bad := strings.CutPrefix(tt.want, "!"); bad {
 			if err == nil || !strings.Contains(err.Message, why) {
 				t.Errorf("%s: %v, want an error with %q", tt.body, err, why)
@@ -109,6 +109,9 @@ func plainReferences(v any, free bool) (found []string) {
 	return found
 }
 
+// references are those of a document that stands alone.
+func references(body []byte) ([]Reference, *Error) { return Walk(body, nil) }
+
 func FuzzReferences(f *testing.F) {
 	for _, body := range []string{
 		`{"file_id":"f"}`, `{"file_ids":["f",{"file_id":"g"}]}`, `{"input":[{"type":"item_reference","id":"x"}]}`, `{"metadata":{"file_id":"x"}}`,
@@ -121,7 +124,7 @@ func FuzzReferences(f *testing.F) {
 		if WellFormed(body) != nil || !gjson.ParseBytes(body).IsObject() {
 			return
 		}
-		got, problem := References(body)
+		got, problem := references(body)
 		if problem != nil {
 			return
 		}
@@ -152,14 +155,16 @@ func FuzzReferences(f *testing.F) {
 // A body nests as deep as it may, and is large: one pass, and not one for each level.
 func TestReferencesReadOnce(t *testing.T) {
 	body := []byte(strings.Repeat(`{"a":`, 900) + `"` + strings.Repeat("x", 8<<20) + `"` + strings.Repeat("}", 900))
-	w := walk{body: body, stack: make([]frame, 1)}
 	steps := 0
-	for i := 0; i < len(body); steps++ {
-		next, err := w.step(i)
-		if err != nil || next <= i {
-			t.Fatal(fmt.Sprint("stuck at ", i), err)
+	f := finder{}
+	f.reset(body)
+	s := jsonscan.New(body)
+	for token := s.Next(); token.Kind != jsonscan.End; token = s.Next() {
+		if token.Kind == jsonscan.Invalid {
+			t.Fatal("not JSON")
 		}
-		i = next
+		f.token(token)
+		steps++
 	}
 	if steps > 10_000 {
 		t.Errorf("%d steps for %d tokens", steps, 900*4)

@@ -1,33 +1,36 @@
 package head
 
 import (
-	"bytes"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
+	"github.com/llmgov/llmgov/internal/jsonscan"
 )
 
-// What a body must be like before anything of it is read.
-
-// maxDepth bounds how deeply a body may nest. JSON readers recurse, and Go cannot recover from a
-// full stack.
-const maxDepth = 1000
-
-// wellFormed refuses bodies that JSON readers would read differently, or cannot bear.
+// WellFormed refuses bodies that JSON readers would read differently, or cannot bear.
 func WellFormed(body []byte) *Error {
-	if !utf8.Valid(body) {
-		return bad("", "The body is not valid UTF-8.")
+	s := jsonscan.New(body)
+	t := s.Next()
+	for t.Kind > jsonscan.Invalid {
+		t = s.Next()
 	}
-	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) > maxDepth && depth(body) > maxDepth {
-		return bad("", "The body nests deeper than %d levels.", maxDepth)
-	}
-	if !gjson.ValidBytes(body) {
-		return bad("", "The body is not valid JSON.")
+	if t.Kind == jsonscan.Invalid {
+		return malformed(body)
 	}
 	return nil
 }
 
-// depth is how deeply brackets nest outside of strings.
+// malformed says why a body is not well formed.
+func malformed(body []byte) *Error {
+	switch {
+	case !utf8.Valid(body):
+		return bad("", "The body is not valid UTF-8.")
+	case depth(body) > jsonscan.MaxDepth:
+		return bad("", "The body nests deeper than %d levels.", jsonscan.MaxDepth)
+	}
+	return bad("", "The body is not valid JSON.")
+}
+
+// depth is how deeply brackets nest outside of strings, also if they do not match.
 func depth(body []byte) int {
 	deepest := 0
 	now := 0

@@ -1,0 +1,76 @@
+package head
+
+import (
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/jsonscan"
+)
+
+// Reader reads bodies, one after the other, each once for all that is to be known of it. Its memory is
+// used again.
+type Reader struct {
+	top  topLevel
+	refs finder
+	size tokens.Measurer
+}
+
+// Read is [Reader.Read] of a new Reader.
+func Read(body []byte) (*Head, *Error) { return new(Reader).Read(body) }
+
+// Read reads the governed fields of a JSON body, its references and its size, strictly. It does not keep
+// the body.
+func (r *Reader) Read(body []byte) (*Head, *Error) {
+	r.reset(body)
+	defer r.reset(nil)
+	if !r.pass(body) {
+		return nil, malformed(body)
+	}
+	h := &Head{}
+	h.Prompt = r.size.Body()
+	h.references = r.refs.found
+	h.unreferable = r.refs.problem
+	h.deeper = r.refs.deeper
+	if err := r.top.read(h); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// reset begins with another body.
+func (r *Reader) reset(body []byte) {
+	r.top.reset(body)
+	r.refs.reset(body)
+	r.size.Reset(body)
+}
+
+// pass reads a body from front to back, and reports whether it is well formed.
+func (r *Reader) pass(body []byte) bool {
+	s := jsonscan.New(body)
+	for {
+		t := s.Next()
+		switch t.Kind {
+		case jsonscan.End:
+			return true
+		case jsonscan.Invalid:
+			return false
+		}
+		r.token(t)
+	}
+}
+
+// token takes in the next token.
+func (r *Reader) token(t jsonscan.Token) {
+	r.top.token(t)
+	r.refs.token(t)
+	r.size.Token(t)
+}
+
+// read reads the governed fields of a JSON body that is well formed, and nothing else.
+func (h *Head) read(body []byte) *Error {
+	var m topLevel
+	m.reset(body)
+	s := jsonscan.New(body)
+	for t := s.Next(); t.Kind > jsonscan.Invalid; t = s.Next() {
+		m.token(t)
+	}
+	return m.read(h)
+}
