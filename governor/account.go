@@ -35,10 +35,9 @@ type account struct {
 	// part that this process may use, what counts in the others, how much of that is held by calls
 	// in flight there, and what the last call was expected to take.
 	part, others, othersPending, last int64
-	known                             int64 // how much the store believes is used here
 	noRoom                            noRoom
 
-	lent *lentAccount // for a pool's budget that is divided over processes; else nil
+	grants *budgetGrants // for a pool's budget that is divided over processes; else nil
 }
 
 // nobody is the member that asks for a tenant's own budget, which has no members.
@@ -64,10 +63,10 @@ func newCap(b Budget, zone *time.Location, of *ownLimits) *account {
 	return a
 }
 
-func newSplit(b Budget, zone *time.Location, l *lent) *account {
+func newSplit(b Budget, zone *time.Location, l *poolGrants) *account {
 	a := newAccount(b)
 	if l != nil {
-		a.lent = &lentAccount{lent: l, members: map[budget.MemberID]*lentPart{}}
+		a.grants = &budgetGrants{poolGrants: l, members: map[budget.MemberID]*budgetGrant{}}
 	}
 	a.split = budget.NewSplit(budget.Config{Limit: b.Limit / a.scale, Period: b.Per, Zone: zone})
 	return a
@@ -117,13 +116,12 @@ func (a *account) advance(now time.Time) {
 			a.part = 0
 			a.others = 0
 			a.othersPending = 0
-			a.known = 0
 			a.limitCap()
 		}
-		if a.lent != nil {
+		if a.grants != nil {
 			a.othersPending = 0
-			a.lent.all.told = 0
-			a.lent.drop()
+			a.grants.all.before = 0
+			a.grants.drop()
 		}
 	}
 }
@@ -172,8 +170,8 @@ func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Ho
 	if a.cap != nil {
 		return a.cap.Hold(now, c)
 	}
-	if a.lent != nil {
-		return a.askLent(now, member, c)
+	if a.grants != nil {
+		return a.holdGranted(now, member, c)
 	}
 	return a.split.Hold(now, member, c)
 }

@@ -42,7 +42,7 @@ func (p *pool) narrowLocked() {
 		reserve = min(reserve, slots/2)
 	}
 	open := slots - reserve
-	if p.lent != nil {
+	if p.grants != nil {
 		slots, open = p.usableSlotsLocked(slots)
 	}
 	p.escrow.Narrow(slots, open)
@@ -59,7 +59,7 @@ func (p *pool) sightLocked(st *leaseState) {
 // fullLocked reports whether the limit on calls at once keeps a further call from being dispatched.
 // It does not if the only reason is that other processes have the rest of the slots.
 func (p *pool) fullLocked(background bool) bool {
-	return !p.escrow.HasSlot(background) && (p.limiter == nil || p.lent == nil || p.limiter.Limit() <= p.lent.part)
+	return !p.escrow.HasSlot(background) && (p.limiter == nil || p.grants == nil || p.limiter.Limit() <= p.grants.Slots)
 }
 
 // observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so

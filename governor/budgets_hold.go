@@ -17,7 +17,7 @@ func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	b.parts, rej = holdAll(now, p.shares, b.parts, member, b)
 	if rej != nil {
 		rej.of(st.tenant.name)
-		if rej.Elsewhere && p.lent.until.IsZero() {
+		if rej.Elsewhere && p.grants.until.IsZero() {
 			p.lostLocked(now, rej)
 		}
 	}

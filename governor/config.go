@@ -75,7 +75,7 @@ type Pool struct {
 	Weights TokenWeights
 	// Budgets are shared by the pool's tenants, by weight.
 	Budgets []Budget
-	// ExpectNodes is how many processes share the pool's limits; 0 is unknown. See federation.Beat.
+	// ExpectNodes is how many processes share the pool's limits; 0 is unknown.
 	ExpectNodes int
 	// OnLoss is what the pool admits while nobody says how much of its shared limits may be used.
 	// LocalPPM is the part of them, in millionths, that LossLocal withholds for such times.

@@ -149,6 +149,7 @@
 // # What it is not
 //
 // It knows no HTTP, no policy files and no store. It is told what a call may cost (see
-// governor/tokens for prompts). It imports package escrow and the packages below that, the
-// messages of package federation, and the standard library, and can be embedded as it is.
+// governor/tokens for prompts). It imports package escrow and the packages below that and
+// the standard library, and can be embedded as it is. It speaks with no other process: that is what
+// package sharing is for.
 package governor

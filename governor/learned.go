@@ -166,8 +166,8 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
 	l := &p.learned
 	l.ran = max(l.ran, ran)
-	if p.lent != nil {
-		p.lent.longest.note(now, ran)
+	if p.grants != nil {
+		p.grants.longest.note(now, ran)
 	}
 	if whole && output > 0 && ran >= time.Millisecond {
 		sample := min(output, maxTokens/1000) * 1000 * 1000 / ran.Milliseconds()

@@ -35,13 +35,13 @@ type pool struct {
 	held    time.Time         // when a call last found no slot free
 
 	// For a pool whose limits are shared: what others are told, and what they have granted and used.
-	tree      *claimTree
+	tree      *poolTree
 	ppm       map[string]int64 // shares of claims, by path
 	era       int              // counts up when reports begin to count anew
 	allowed   time.Time        // when the allowances last granted began
 	learning  time.Time        // until when nothing will be granted
 	elsewhere elsewhere
-	lent      *lent // slots and budgets that are divided; nil where they are not
+	grants    *poolGrants // slots and budgets that are divided; nil where they are not
 	// aloneUntil is until when allowances that the pool gave itself are in force.
 	aloneUntil time.Time
 	// unanswered is when the last call that asked the store got no answer; zero if it got one.
@@ -90,9 +90,9 @@ func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *
 	rej = p.holdSharesLocked(now, at, b)
 	if rej != nil {
 		var w *waiter
-		if rej.Elsewhere && now.Before(may.least) && !p.lent.alone {
+		if rej.Elsewhere && now.Before(may.least) && !p.grants.alone {
 			w = newWaiter()
-			p.lent.waiting = append(p.lent.waiting, w)
+			p.grants.waiting = append(p.grants.waiting, w)
 		}
 		p.mu.Unlock()
 		g.leave(now, b, limits.Cost{}, Spend{}, 0)

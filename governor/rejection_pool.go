@@ -18,7 +18,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used = p.slotsLocked()
 		rej.Asked = 1
-		if p.lent != nil && rej.Used < rej.Limit {
+		if p.grants != nil && rej.Used < rej.Limit {
 			rej.RetryAfter = max(rej.RetryAfter, partRetry)
 		}
 	} else {
@@ -30,7 +30,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	switch {
 	case s.Held.After(now):
 		rej.Reason = ReasonThrottled
-	case p.lent != nil && p.lent.fenced,
+	case p.grants != nil && p.grants.fenced,
 		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slotsLostLocked()):
 		p.lostLocked(now, rej)
 	case ans.Verdict == escrow.PoolFull:

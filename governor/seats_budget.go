@@ -25,12 +25,12 @@ func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, r 
 			p.shares = append(p.shares, was[i])
 			continue
 		}
-		a := newSplit(b, zone, p.lent)
+		a := newSplit(b, zone, p.grants)
 		if i >= 0 {
 			was[i].split.OnlyHere(now)
 			a.split.Restore(now, was[i].restated(now, a.scale))
 			a.first = was[i].origin()
-		} else if r.knows(p.lent != nil) {
+		} else if r.knows(p.grants != nil) {
 			a.restoreSplit(now, r, p.name, func(name string) {
 				if v := tb.tenants[name]; v != nil && parts[v.index] > 0 {
 					a.split.Add(now, name, parts[v.index])

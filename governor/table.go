@@ -125,7 +125,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 		p := g.pools[pc.Name]
 		if p == nil {
 			p = newPool(pc.Name)
-			p.lent = newLent(p, g)
+			p.grants = newPoolGrants(p, g)
 			g.pools[pc.Name] = p
 		}
 		v := &poolView{pool: p, cfg: pc, index: i}

@@ -9,7 +9,6 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/federation"
 )
 
 // What a configuration must be like: Validate finds all that is wrong at once.
@@ -93,8 +92,8 @@ func (c *Pool) check(f *faults, shared bool) {
 	if c.LocalPPM < 0 || c.LocalPPM >= 1_000_000 {
 		f.add("pool %s: a withheld part of %d ppm is not in 0…999999", c.Name, c.LocalPPM)
 	}
-	if limit := max(c.TPM, c.RPM); shared && limit > federation.MaxLimit {
-		f.add("pool %s: limit %d is more than can be shared, %d", c.Name, limit, federation.MaxLimit)
+	if limit := max(c.TPM, c.RPM); shared && limit > MaxShared {
+		f.add("pool %s: limit %d is more than can be shared, %d", c.Name, limit, MaxShared)
 	}
 	checkBudgets(f, "pool", c.Name, c.Budgets)
 }

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/federation"
-	limitparts "github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/postgres"
 	"github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
@@ -35,6 +35,7 @@ type sharing struct {
 	limits *runner.LimitsRunner // of tenants, and of pools' slots and budgets
 	store  store
 	gov    *governor.Governor
+	side   *govsharing.Sharing // translates between the governor and the runners
 	log    *slog.Logger
 	seen   func(nodes []string) // receives the gateways that share limits; may be nil
 
@@ -52,10 +53,10 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
-	s := &sharing{store: store, gov: gov, log: log, seen: seen, said: map[string]string{}, live: map[string][]string{}}
+	s := &sharing{store: store, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{}}
 	instance := rand.Text()
 	s.Runner = runner.New(runner.Config{
-		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.pools,
+		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.side.Pools,
 		Told: func(ev runner.Event) {
 			m.StoreAsked(ev.Op, ev.Took)
 			s.logBeat(ev)
@@ -63,7 +64,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
-		Instance: instance, Store: store, Limits: s.limitsToReport, Calls: s.tenantCalls, More: gov.MoreLimits(),
+		Instance: instance, Store: store, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(),
 		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
 	m.WatchSharing(gov.State, s.regions)
@@ -93,54 +94,7 @@ func openStore(address string, log *slog.Logger) (store, error) {
 	return postgres.Open(address, federation.DefaultRules())
 }
 
-// pools are the pools that have limits to share.
-func (s *sharing) pools() []runner.Pool {
-	var out []runner.Pool
-	for _, p := range s.gov.SharedPools() {
-		out = append(out, p)
-	}
-	return out
-}
-
-// limitsToReport are the limits of tenants, and of pools' slots and budgets, whose grants come from the store.
-func (s *sharing) limitsToReport() []runner.Limits {
-	var out []runner.Limits
-	for _, l := range s.gov.SharedLimits() {
-		out = append(out, l)
-	}
-	for _, l := range s.gov.SharedSlots() {
-		out = append(out, l)
-	}
-	return out
-}
-
-// tenantCalls are the calls that wait for a grant of the store.
-func (s *sharing) tenantCalls() []runner.Call {
-	var out []runner.Call
-	for _, c := range s.gov.SharedCalls() {
-		out = append(out, tenantCall{c})
-	}
-	return out
-}
-
-// tenantCall adapts a call of the governor to the runner.
-type tenantCall struct{ *governor.SharedCall }
-
-// Limits are the limits that apply to the call.
-func (c tenantCall) Limits() []runner.AskedLimits {
-	var out []runner.AskedLimits
-	for _, l := range c.SharedCall.Limits() {
-		out = append(out, l)
-	}
-	return out
-}
-
-// Takes are the call's amounts of the claims on one of its limits.
-func (c tenantCall) Takes(l runner.AskedLimits, beat int) []limitparts.Take {
-	return c.SharedCall.Takes(l.(*governor.SharedLimits), beat)
-}
-
-// Run exchanges beats with the store until ctx ends.
+// Run speaks with the store until ctx ends.
 func (s *sharing) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return s.Runner.Run(ctx) })
@@ -208,7 +162,7 @@ func (s *sharing) recordNodes(ev runner.Event) {
 			live = append(live, n.Name)
 		}
 	}
-	pools := s.pools()
+	pools := s.side.Pools()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live[ev.Pool] = live

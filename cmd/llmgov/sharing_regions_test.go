@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -53,7 +54,7 @@ func TestSharing_Regions(t *testing.T) {
 		}
 		store := &lossy{Store: memory.New(memory.Config{Fresh: true})}
 		s := &sharing{gov: gov, log: slog.New(slog.DiscardHandler)}
-		s.Runner = runner.New(runner.Config{Name: "n", Region: "here", Instance: "i", Store: store, Pools: s.pools})
+		s.Runner = runner.New(runner.Config{Name: "n", Region: "here", Instance: "i", Store: store, Pools: govsharing.New(gov).Pools})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = s.Runner.Run(ctx) }()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
@@ -84,9 +85,9 @@ func measured(b *testing.B, address string, cfg governor.Config, trips *atomic.I
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &sharing{gov: gov}
+	side := govsharing.New(gov)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: store, Limits: s.limitsToReport, Calls: s.tenantCalls, More: gov.MoreLimits(),
+		Instance: rand.Text(), Store: store, Limits: side.Limits, Calls: side.Calls, More: side.More(),
 		Told: func(string, time.Duration, error) { trips.Add(1) },
 	})
 	ctx, stop := context.WithCancel(context.Background())

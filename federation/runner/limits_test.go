@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/sharing"
 )
 
 // shares is a store that is some way away, and can be cut off.
@@ -94,42 +95,17 @@ func openWith(t *testing.T, store runner.LimitStore, cfg governor.Config) *offic
 	if err != nil {
 		t.Fatal(err)
 	}
+	side := sharing.New(g)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	r := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: store, More: g.MoreLimits(),
-		Limits: func() (out []runner.Limits) {
-			for _, l := range g.SharedLimits() {
-				out = append(out, l)
-			}
-			return out
-		},
-		Calls: func() (out []runner.Call) {
-			for _, c := range g.SharedCalls() {
-				out = append(out, asking{c})
-			}
-			return out
-		},
+		Instance: rand.Text(), Store: store, More: side.More(), Limits: side.Limits, Calls: side.Calls,
 	})
 	go func() {
 		defer close(done)
 		_ = r.Run(ctx)
 	}()
 	return &office{g, func() { stop(); <-done }}
-}
-
-// asking is a call of a governor's, to a runner.
-type asking struct{ *governor.SharedCall }
-
-func (c asking) Limits() (out []runner.AskedLimits) {
-	for _, l := range c.SharedCall.Limits() {
-		out = append(out, l)
-	}
-	return out
-}
-
-func (c asking) Takes(l runner.AskedLimits, beat int) []parts.Take {
-	return c.SharedCall.Takes(l.(*governor.SharedLimits), beat)
 }
 
 // letIn is one call that was let in.

@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/sharing"
 )
 
 var promiseWorlds = flag.Int("promise-worlds", 12, "how many random worlds of refusals there are")
@@ -91,32 +92,13 @@ func begin(ctx context.Context, t *testing.T, group *sync.WaitGroup, store *memo
 		return b
 	}
 	pools := runner.New(runner.Config{Name: rand.Text(), Instance: rand.Text(), Store: b.way, Pools: poolsOf(g)})
+	side := sharing.New(g)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: b.way, More: g.MoreLimits(),
-		Limits: func() []runner.Limits { return limitsOf(g) }, Calls: func() []runner.Call { return callsOf(g) },
+		Instance: rand.Text(), Store: b.way, More: side.More(), Limits: side.Limits, Calls: side.Calls,
 	})
 	group.Go(func() { _ = pools.Run(ctx) })
 	group.Go(func() { _ = limits.Run(ctx) })
 	return b
-}
-
-// limitsOf are all limits of a gateway that are divided.
-func limitsOf(g *governor.Governor) (out []runner.Limits) {
-	for _, l := range g.SharedLimits() {
-		out = append(out, l)
-	}
-	for _, l := range g.SharedSlots() {
-		out = append(out, l)
-	}
-	return out
-}
-
-// callsOf are the calls of a gateway that ask the store.
-func callsOf(g *governor.Governor) (out []runner.Call) {
-	for _, c := range g.SharedCalls() {
-		out = append(out, asking{c})
-	}
-	return out
 }
 
 // oneOf picks one of the values.

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/sharing"
 )
 
 // network is the way to a store: so long there and so long back, or nowhere.
@@ -135,15 +136,7 @@ func (w *world) join(store runner.Store, cfg governor.Config, delay time.Duratio
 	return s
 }
 
-func poolsOf(g *governor.Governor) func() []runner.Pool {
-	return func() []runner.Pool {
-		var out []runner.Pool
-		for _, p := range g.SharedPools() {
-			out = append(out, p)
-		}
-		return out
-	}
-}
+func poolsOf(g *governor.Governor) func() []runner.Pool { return sharing.New(g).Pools }
 
 func (w *world) end() {
 	w.stop()

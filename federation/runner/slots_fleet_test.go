@@ -17,6 +17,7 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/sharing"
 )
 
 // wire is a gateway's way to the store, by which both of its runners go.
@@ -126,14 +127,9 @@ func (f *fleet) join(cfg governor.Config) *berth {
 	ctx, end := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	pools := runner.New(runner.Config{Name: rand.Text(), Instance: rand.Text(), Store: b.way, Pools: poolsOf(g)})
+	side := sharing.New(g)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: b.way, More: g.MoreLimits(),
-		Limits: func() (out []runner.Limits) {
-			for _, l := range g.SharedSlots() {
-				out = append(out, l)
-			}
-			return out
-		},
+		Instance: rand.Text(), Store: b.way, More: side.More(), Limits: side.Limits,
 	})
 	group.Go(func() { _ = pools.Run(ctx) })
 	group.Go(func() { _ = limits.Run(ctx) })

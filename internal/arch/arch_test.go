@@ -109,9 +109,14 @@ var rules = map[string]rule{
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "federation", "federation/parts", "internal/maxmin"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
-		reason: "an embeddable library knows no HTTP and no store",
+		reason: "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use",
+	},
+	"governor/sharing": {
+		may:    []string{"governor", "escrow", "escrow/limits", "federation", "federation/parts", "federation/runner", "internal/maxmin"},
+		not:    []string{"net", "net/http", "log", "log/slog", "os", "sync", "sync/atomic", "context"},
+		reason: "demands become claims, and answers grants: the governor has the locks, and the runner the store",
 	},
 	"governor/tokens": {
 		may:    []string{"internal/jsonscan"},

@@ -1,17 +1,13 @@
 package governor
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/federation"
 )
 
 // sharedConfig has a group, a tenant with teams, and one like the group.
@@ -38,67 +34,26 @@ func shared(t *testing.T, cfg Config) (*Governor, *SharedPool) {
 	return g, g.SharedPools()[0]
 }
 
-func paths(r *federation.Report) (out []string) {
-	for i, c := range r.Tree {
-		kind := "node"
-		if c.Leaf {
-			kind = "leaf"
-		}
-		if c.Parent >= i {
-			kind = "BEFORE ITS PARENT"
-		}
-		out = append(out, fmt.Sprintf("%s %d %s", c.Path, c.Weight, kind))
-	}
-	slices.Sort(out)
-	return out
-}
-
-// TestShared_Report: what is told of a pool, in names that mean the same everywhere.
-func TestShared_Report(t *testing.T) {
-	g, s := shared(t, sharedConfig())
-	r := s.Report(time.Now())
-	want := []string{
-		"(free) 1000 node", "(free)/x 2000 leaf", "acme 4000 node", "acme/(calls) 1000 leaf", "acme/search 1000 node",
-		"acme/search/(calls) 1000 leaf", "acme/search/deep 5000 leaf", "free 3000 leaf",
-	}
-	if got := paths(r); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	if r.Limits != (escrow.Cost{59_400, 594}) || r.Burst != (escrow.Cost{9900, 99}) {
-		t.Errorf("limits %v, burst %v", r.Limits, r.Burst)
-	}
-	allow(s, 5000)
-	l, rej := g.Acquire(context.Background(), Request{Tenant: "x", Pool: "p", Input: 700})
-	if rej != nil {
-		t.Fatal(rej)
-	}
-	r = s.Report(time.Now())
-	sum := escrow.Cost{}
-	for _, b := range r.Bookings {
-		sum[b.Axis] += b.Cost
-	}
-	if sum != (escrow.Cost{700, 1}) || r.Spent != (escrow.Cost{700, 1}) || r.Largest != (escrow.Cost{700, 1}) || r.Holding[0].Left != 4300 {
-		t.Errorf("booked %v, spent %v, largest %v, left %d", sum, r.Spent, r.Largest, r.Holding[0].Left)
-	}
-	for _, c := range r.Tree {
-		if c.Leaf && (c.Demand.Served+c.Demand.Waiting > 0) != (c.Path == "(free)/x") {
-			t.Errorf("%s asks for %+v", c.Path, c.Demand)
-		}
-	}
-	l.Settle(Usage{Input: 700})
-}
-
 // allow puts so much in force for a second.
 func allow(s *SharedPool, tokens int64) {
 	now := time.Now()
-	r := s.Report(now)
-	var out []federation.Command
+	d, _ := s.Demand(now)
+	var grant PoolGrant
 	for k, level := range []int64{tokens, 100} {
-		out = append(out, federation.Allow{Axis: escrow.Axis(k), Allowance: escrow.Allowance{
-			Since: now, Until: now.Add(time.Second), Level: level, Spent: r.Spent[k],
-		}})
+		grant.Allowances[k] = &escrow.Allowance{Since: now, Until: now.Add(time.Second), Level: level, Spent: d.Spent[k]}
 	}
-	s.Apply(now, out)
+	s.Allow(now, grant)
+}
+
+// tokensOnly is an allowance of tokens.
+func tokensOnly(a escrow.Allowance) [2]*escrow.Allowance {
+	return [2]*escrow.Allowance{escrow.Tokens: &a}
+}
+
+// demanded is what a pool demands now.
+func demanded(s *SharedPool) PoolDemand {
+	d, _ := s.Demand(time.Now())
+	return d
 }
 
 // TestShared_Apply: shares stay with their places in the tree over changes of the
@@ -110,39 +65,41 @@ func TestShared_Apply(t *testing.T) {
 		p := s.find()
 		return p.tree.nodes[p.tree.index[path]].ppm
 	}
-	id := func(r *federation.Report, path string) escrow.NodeID {
-		return r.Tree[slices.IndexFunc(r.Tree, func(c federation.Claim) bool { return c.Path == path })].ID
+	id := func(d PoolDemand, path string) escrow.NodeID {
+		return d.Tree[slices.IndexFunc(d.Tree, func(n PoolNode) bool { return n.Path == path })].ID
 	}
-	r := s.Report(time.Now())
-	s.Apply(time.Now(), []federation.Command{federation.Share{ID: id(r, "free"), PPM: 250_000}, federation.Share{ID: id(r, "acme/search/deep"), PPM: 40_000}})
+	d := demanded(s)
+	s.Allow(time.Now(), PoolGrant{Shares: []NodeShare{{id(d, "free"), 250_000}, {id(d, "acme/search/deep"), 40_000}}})
 
 	// search has its place taken by another node: deep leaves it, so it is a leaf now.
 	cfg.Tenants = slices.DeleteFunc(sharedConfig().Tenants, func(t Tenant) bool { return t.Name == "acme/search/deep" })
-	r = s.Report(time.Now())
+	d = demanded(s)
 	if err := g.Apply(cfg); err != nil {
 		t.Fatal(err)
 	}
-	s.Apply(time.Now(), []federation.Command{
-		federation.Share{ID: id(r, "acme/search/deep"), PPM: 70_000}, // is gone
-		federation.Share{ID: id(r, "acme/search"), PPM: 90_000},
-		federation.Allow{Axis: escrow.Tokens, Allowance: escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 50}},
+	s.Allow(time.Now(), PoolGrant{
+		Shares: []NodeShare{
+			{id(d, "acme/search/deep"), 70_000}, // is gone
+			{id(d, "acme/search"), 90_000},
+		},
+		Allowances: tokensOnly(escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 50}),
 	})
 	if ppm("free") != 250_000 || ppm("acme/search") != 90_000 || ppm("acme") != wholeClaim {
 		t.Errorf("free %d, acme/search %d, acme %d", ppm("free"), ppm("acme/search"), ppm("acme"))
 	}
-	if h := s.Report(time.Now()).Holding[0]; h.Left != 50 {
-		t.Errorf("the limits are as they were, and the allowance is %+v", h)
+	if d := demanded(s); d.Left[0] != 50 {
+		t.Errorf("the limits are as they were, and of the allowance %d is left", d.Left[0])
 	}
 
 	// With other limits the books may begin anew: what was reported before counts from elsewhere.
-	s.Report(time.Now())
+	demanded(s)
 	cfg.Pools[0].TPM *= 2
 	if err := g.Apply(cfg); err != nil {
 		t.Fatal(err)
 	}
-	s.Apply(time.Now(), []federation.Command{federation.Allow{Axis: escrow.Tokens, Allowance: escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 999}}})
-	if h := s.Report(time.Now()).Holding[0]; h.Left != 50 {
-		t.Errorf("an allowance for other limits is in force: %+v", h)
+	s.Allow(time.Now(), PoolGrant{Allowances: tokensOnly(escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 999})})
+	if d := demanded(s); d.Left[0] != 50 {
+		t.Errorf("an allowance for other limits is in force: %+v", d.Allowed[0])
 	}
 
 	if err := g.Apply(sharedConfig()); err != nil {
@@ -167,48 +124,11 @@ func TestShared_Past(t *testing.T) {
 	cfg.Past = past
 	cfg.Tenants[1].TPM = 1000
 	g, s := shared(t, cfg)
-	if r := s.Report(time.Now()); len(r.Bookings) > 0 {
-		t.Errorf("it tells again of %v", r.Bookings)
+	if d := demanded(s); len(d.Bookings) > 0 {
+		t.Errorf("it tells again of %v", d.Bookings)
 	}
 	if st := g.Standing("free", ""); st.Tokens.Remaining != 500 {
 		t.Errorf("of its own 1000 the tenant has %d left", st.Tokens.Remaining)
-	}
-}
-
-// BenchmarkReport: how long the pool is locked for a report of many tenants, and how long
-// the rest of it takes.
-func BenchmarkReport(b *testing.B) {
-	for _, n := range []int{100, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			cfg := Config{Shared: true, Pools: []Pool{{Name: "p", TPM: 1e9, Burst: 10 * time.Second, MaxQueue: 100}}}
-			for i := range n {
-				cfg.Tenants = append(cfg.Tenants, Tenant{Name: fmt.Sprint("t", i), Weight: 1000})
-			}
-			g, err := New(cfg)
-			if err != nil {
-				b.Fatal(err)
-			}
-			s := g.SharedPools()[0]
-			allow(s, 1e8)
-			for i := range n {
-				l, rej := g.Acquire(context.Background(), Request{Tenant: fmt.Sprint("t", i), Pool: "p", Input: 10})
-				if rej == nil {
-					l.Settle(Usage{Input: 10})
-				}
-			}
-			p := s.find()
-			total := time.Duration(0)
-			s.Report(time.Now())
-			for b.Loop() {
-				p.mu.Lock()
-				began := time.Now()
-				s.copyLocked(p, began, &federation.Report{Bookings: make([]escrow.Booking, 0, 2048)})
-				total += time.Since(began)
-				p.mu.Unlock()
-				s.Report(began)
-			}
-			b.ReportMetric(float64(total.Nanoseconds())/float64(b.N), "ns-locked/op")
-		})
 	}
 }
 
@@ -218,12 +138,10 @@ func TestShared_Cut(t *testing.T) {
 	g, s := shared(t, sharedConfig())
 	now := time.Now()
 	g.Throttle("p", []Cut{{Part: Whole / 4, Until: now.Add(time.Minute)}})
-	s.Report(now)
-	s.Apply(now, []federation.Command{federation.Allow{Axis: escrow.Tokens, Allowance: escrow.Allowance{
-		Since: now, Until: now.Add(time.Minute), Level: 100, Rate: 40_000,
-	}}})
-	if h := s.Report(now).Holding[escrow.Tokens]; h.Rate != 30_000 || h.Left != 100 {
-		t.Errorf("of 40000 a minute %d are held, and of 100 at once %d", h.Rate, h.Left)
+	demanded(s)
+	s.Allow(now, PoolGrant{Allowances: tokensOnly(escrow.Allowance{Since: now, Until: now.Add(time.Minute), Level: 100, Rate: 40_000})})
+	if d, _ := s.Demand(now); d.Allowed[escrow.Tokens].Rate != 30_000 || d.Left[escrow.Tokens] != 100 {
+		t.Errorf("of 40000 a minute %d are held, and of 100 at once %d", d.Allowed[escrow.Tokens].Rate, d.Left[escrow.Tokens])
 	}
 }
 
@@ -235,8 +153,8 @@ func TestShared_CutAlone(t *testing.T) {
 	now := time.Now()
 	g.Throttle("p", []Cut{{Part: Whole / 4, Until: now.Add(time.Minute)}})
 	s.Alone(now, 1)
-	if h := s.Report(now).Holding[escrow.Tokens]; h.Rate != 60_000*99/100*3/4 {
-		t.Errorf("with a quarter missing it allows itself %d a minute", h.Rate)
+	if d, _ := s.Demand(now); d.Allowed[escrow.Tokens].Rate != 60_000*99/100*3/4 {
+		t.Errorf("with a quarter missing it allows itself %d a minute", d.Allowed[escrow.Tokens].Rate)
 	}
 }
 
@@ -264,7 +182,7 @@ func TestShared_CutRetry(t *testing.T) {
 // here.
 func TestShared_Measured(t *testing.T) {
 	_, s := shared(t, sharedConfig())
-	s.Report(time.Now())
+	demanded(s)
 	weights := func() (free, acme float64) {
 		p := s.find()
 		p.mu.Lock()
@@ -287,7 +205,7 @@ func TestShared_Measured(t *testing.T) {
 	}
 	for id, path := range s.tree.paths {
 		if path == "acme" {
-			s.Apply(time.Now(), []federation.Command{federation.Share{ID: id, PPM: 250_000}})
+			s.Allow(time.Now(), PoolGrant{Shares: []NodeShare{{id, 250_000}}})
 		}
 	}
 	if !s.find().reshared {

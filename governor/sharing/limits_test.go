@@ -1,31 +1,33 @@
-package governor
+package sharing
 
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/governor"
 )
 
 // limitedTenant has a limit of each kind.
-func limitedTenant() Tenant {
-	return Tenant{
+func limitedTenant() governor.Tenant {
+	return governor.Tenant{
 		Name: "a", Weight: 1000, RPM: 60, TPM: 10_000, Concurrency: 10,
-		Budgets: []Budget{{Unit: UnitRequests, Limit: 100, Per: budget.Day}},
+		Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 100, Per: budget.Day}},
 	}
 }
 
 // inCommon has one tenant, all of whose limits are kept together with others.
-func inCommon(t *testing.T) *Governor {
+func inCommon(t *testing.T) *governor.Governor {
 	t.Helper()
-	g, err := New(Config{
+	g, err := governor.New(governor.Config{
 		SharedLimits: true,
-		Pools:        []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
-		Tenants:      []Tenant{limitedTenant()},
+		Pools:        []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
+		Tenants:      []governor.Tenant{limitedTenant()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -35,10 +37,11 @@ func inCommon(t *testing.T) *Governor {
 
 // answer tells the tenant's limits, if there is anything to tell, that it may have so much
 // of each, and that others have so much.
-func answer(t *testing.T, g *Governor, s *SharedLimits, part, others int64) *SharedLimits {
+func answer(t *testing.T, g *governor.Governor, s *Limits, part, others int64) *Limits {
 	t.Helper()
-	for _, more := range g.SharedLimits() {
-		s = more
+	for _, more := range New(g).Limits() {
+		s = more.(*Limits)
+		spoken.Store(g, s)
 	}
 	if s == nil {
 		t.Fatal("there is nothing to ask for")
@@ -53,11 +56,23 @@ func answer(t *testing.T, g *Governor, s *SharedLimits, part, others int64) *Sha
 	return s
 }
 
-// limitsOf are those of the tenant over all pools.
-func limitsOf(g *Governor) *SharedLimits { return &g.table.Load().tenants["a"].over.common.handle }
+// spoken are the tenant's limits over all pools, by their governor, once they have been listed.
+var spoken sync.Map
 
-func call(g *Governor) (Lease, *Rejection) {
-	return g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
+// limitsOf are those of the tenant over all pools.
+func limitsOf(g *governor.Governor) *Limits {
+	l, _ := spoken.Load(g)
+	return l.(*Limits)
+}
+
+const (
+	// grantWait is how long a call waits for a grant, and grantRetry when it comes back.
+	grantWait  = 250 * time.Millisecond
+	grantRetry = time.Second
+)
+
+func call(g *governor.Governor) (governor.Lease, *governor.Rejection) {
+	return g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
 }
 
 // TestCommon_FirstCallWaits: a call that finds no part waits as long as it takes to get one,
@@ -65,9 +80,8 @@ func call(g *Governor) (Lease, *Rejection) {
 func TestCommon_FirstCallWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		s := limitsOf(g)
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			time.Sleep(40 * time.Millisecond)
 			answer(t, g, nil, 50, 0)
 		}()
@@ -75,8 +89,8 @@ func TestCommon_FirstCallWaits(t *testing.T) {
 		if rej != nil || l.Waited != 40*time.Millisecond {
 			t.Fatalf("waited %v, %v", l.Waited, rej)
 		}
-		l.Settle(Usage{Input: 10, Output: 5})
-		if s.Owner() != "a" {
+		l.Settle(governor.Usage{Input: 10, Output: 5})
+		if s := limitsOf(g); s.Owner() != "a" {
 			t.Errorf("the owner is %q", s.Owner())
 		}
 		began := time.Now()
@@ -94,7 +108,7 @@ func TestCommon_Parts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, nil, 200, 0)
 		}()
 		l, rej := call(g)
@@ -104,7 +118,7 @@ func TestCommon_Parts(t *testing.T) {
 		defer l.Release()
 		s := answer(t, g, limitsOf(g), 1, 4)
 		_, rej = call(g)
-		if rej == nil || rej.Waited != partWait || rej.RetryAfter < partRetry {
+		if rej == nil || rej.Waited != grantWait || rej.RetryAfter < grantRetry {
 			t.Fatalf("a second call in a part of one: waited %v, retry %v: %v", rej.Waited, rej.RetryAfter, rej)
 		}
 		if !strings.Contains(rej.Error(), "Limit 60, Used 5, Requested 1.") {
@@ -133,17 +147,17 @@ func TestCommon_Parts(t *testing.T) {
 func TestCommon_NobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		if _, rej := call(g); rej == nil || rej.Waited != partWait || rej.RetryAfter != partRetry {
+		if _, rej := call(g); rej == nil || rej.Waited != grantWait || rej.RetryAfter != grantRetry {
 			t.Fatalf("without an answer: %+v", rej)
 		}
-		s := g.SharedLimits()[0]
+		s := New(g).Limits()[0]
 		s.Alone(time.Now())
 		for range 10 {
 			if _, rej := call(g); rej != nil {
 				t.Fatal(rej)
 			}
 		}
-		if _, rej := call(g); rej == nil || rej.Reason != ReasonConcurrency || rej.Used != 10 {
+		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonConcurrency || rej.Used != 10 {
 			t.Errorf("beyond its own limit: %+v", rej)
 		}
 	})
@@ -155,7 +169,7 @@ func TestCommon_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, nil, 200, 4)
 		}()
 		if _, rej := call(g); rej != nil {
@@ -171,7 +185,7 @@ func TestCommon_Expires(t *testing.T) {
 			t.Fatal(rej)
 		}
 		time.Sleep(100 * time.Millisecond)
-		if _, rej := call(g); rej == nil || rej.Waited != partWait {
+		if _, rej := call(g); rej == nil || rej.Waited != grantWait {
 			t.Errorf("with parts that have expired: %+v", rej)
 		}
 	})
@@ -183,19 +197,19 @@ func TestCommon_OldNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, nil, 0, 100)
 		}()
-		if _, rej := call(g); rej == nil || rej.Reason != ReasonRequests {
+		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonRequests {
 			t.Fatalf("beside others who used all: %+v", rej)
 		}
-		for len(g.MoreLimits()) > 0 {
-			<-g.MoreLimits()
+		for len(g.MoreShared()) > 0 {
+			<-g.MoreShared()
 			answer(t, g, limitsOf(g), 0, 100)
 		}
 		time.Sleep(time.Minute)
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, limitsOf(g), 100, 0)
 		}()
 		if l, rej := call(g); rej != nil {
@@ -209,9 +223,9 @@ func TestCommon_OldNews(t *testing.T) {
 func TestCommon_Budget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		s := limitsOf(g)
+		var s *Limits
 		serve := func(part, others int64) {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, s, part, others)
 		}
 		go serve(200, 0)
@@ -219,7 +233,8 @@ func TestCommon_Budget(t *testing.T) {
 		if rej != nil {
 			t.Fatal(rej)
 		}
-		l.Settle(Usage{Input: 10, Output: 10})
+		s = limitsOf(g)
+		l.Settle(governor.Usage{Input: 10, Output: 10})
 		of := func(part, others int64) {
 			now := time.Now()
 			claims, _ := s.Claims(now)
@@ -233,18 +248,18 @@ func TestCommon_Budget(t *testing.T) {
 			s.Apply(now, now.Add(2500*time.Millisecond), list)
 		}
 		of(1, 50)
-		if _, rej := call(g); rej == nil || rej.Reason != ReasonRequests || rej.Waited != partWait || rej.Used != 51 || rej.Limit != 100 {
+		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonRequests || rej.Waited != grantWait || rej.Used != 51 || rej.Limit != 100 {
 			t.Errorf("beyond the part: %+v", rej)
 		} else if want := "Other gateways hold what is left of the budget of tenant a (requests per day: Limit 100, Used 51, Requested 1). Please try again in 1.000s."; rej.Error() != want {
 			t.Errorf("beyond the part, the caller is told %q", rej)
 		}
 		of(1, 99)
-		if _, rej := call(g); rej == nil || rej.Reason != ReasonBudget || rej.Used != 100 {
+		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonBudget || rej.Used != 100 {
 			t.Errorf("spent by all: %+v", rej)
 		}
 		time.Sleep(time.Until(rej99(t, g).Resets) + time.Millisecond)
-		for len(g.MoreLimits()) > 0 {
-			<-g.MoreLimits()
+		for len(g.MoreShared()) > 0 {
+			<-g.MoreShared()
 		}
 		go serve(200, 0)
 		if _, rej := call(g); rej != nil {
@@ -253,7 +268,7 @@ func TestCommon_Budget(t *testing.T) {
 	})
 }
 
-func rej99(t *testing.T, g *Governor) *Rejection {
+func rej99(t *testing.T, g *governor.Governor) *governor.Rejection {
 	t.Helper()
 	_, rej := call(g)
 	if rej == nil {
@@ -267,9 +282,8 @@ func rej99(t *testing.T, g *Governor) *Rejection {
 func TestCommon_Rest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		s := limitsOf(g)
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, nil, 200, 0)
 		}()
 		l, rej := call(g)
@@ -277,15 +291,16 @@ func TestCommon_Rest(t *testing.T) {
 			t.Fatal(rej)
 		}
 		synctest.Wait() // the answer is put in force whole
+		s := limitsOf(g)
 		if s.Claims(time.Now()); s.Rest(time.Now()) {
 			t.Error("it rests while a call runs")
 		}
-		l.Settle(Usage{Input: 10, Output: 10})
+		l.Settle(governor.Usage{Input: 10, Output: 10})
 		if s.Claims(time.Now()); !s.Rest(time.Now()) {
 			t.Error("it does not rest for one call of sixty")
 		}
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, nil, 200, 0)
 		}()
 		for range 9 {
@@ -293,7 +308,7 @@ func TestCommon_Rest(t *testing.T) {
 			if rej != nil {
 				t.Fatal(rej)
 			}
-			l.Settle(Usage{Input: 10, Output: 10})
+			l.Settle(governor.Usage{Input: 10, Output: 10})
 		}
 		synctest.Wait()
 		if s.Claims(time.Now()); s.Rest(time.Now()) {
@@ -303,11 +318,11 @@ func TestCommon_Rest(t *testing.T) {
 		if _, busy := s.Claims(time.Now()); busy || !s.Rest(time.Now()) {
 			t.Error("it does not rest, though nothing counts")
 		}
-		if len(g.SharedLimits()) > 0 {
+		if len(New(g).Limits()) > 0 {
 			t.Error("it is told of while it rests")
 		}
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, nil, 200, 0)
 		}()
 		if _, rej := call(g); rej != nil {
@@ -321,20 +336,20 @@ func TestCommon_Rest(t *testing.T) {
 func TestCommon_SpentStaysSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		s := limitsOf(g)
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			answer(t, g, nil, 200, 3)
 		}()
 		if l, rej := call(g); rej != nil {
 			t.Fatal(rej)
 		} else {
-			l.Settle(Usage{Input: 10, Output: 10})
+			l.Settle(governor.Usage{Input: 10, Output: 10})
 		}
+		s := limitsOf(g)
 		answer(t, g, s, 200, 99)
 		time.Sleep(3 * time.Second)
 		s.Alone(time.Now())
-		if _, rej := call(g); rej == nil || rej.Reason != ReasonBudget || rej.Used != 100 {
+		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonBudget || rej.Used != 100 {
 			t.Errorf("alone, with a budget of 100 of which all have used 100: %+v", rej)
 		}
 	})
@@ -351,16 +366,16 @@ func TestCommon_Refresh(t *testing.T) {
 			st, _ := g.TenantState("a")
 			return time.Since(began), st.Budgets[0].Used
 		}
-		if took, _ := used(); took != partWait {
+		if took, _ := used(); took != grantWait {
 			t.Errorf("without an answer it took %v", took)
 		}
-		s := limitsOf(g)
+		s := New(g).Limits()[0].(*Limits)
 		s.Claims(time.Now())
 		if !s.Rest(time.Now()) {
 			t.Fatal("it does not rest")
 		}
 		go func() {
-			<-g.MoreLimits()
+			<-g.MoreShared()
 			time.Sleep(20 * time.Millisecond)
 			answer(t, g, s, 0, 40)
 		}()

@@ -1,4 +1,4 @@
-package governor
+package sharing
 
 import (
 	"context"
@@ -8,15 +8,19 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/governor"
 )
 
+// askAgain is after how long a call asks again at the earliest.
+const askAgain = 50 * time.Millisecond
+
 // inStore has one tenant whose calls ask.
-func inStore(t *testing.T, mode LimitsMode) *Governor {
+func inStore(t *testing.T, mode governor.LimitsMode) *governor.Governor {
 	t.Helper()
-	g, err := New(Config{
+	g, err := governor.New(governor.Config{
 		Shared: true, SharedLimits: true,
-		Pools:   []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: mode}},
-		Tenants: []Tenant{limitedTenant()},
+		Pools:   []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: mode}},
+		Tenants: []governor.Tenant{limitedTenant()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -26,11 +30,17 @@ func inStore(t *testing.T, mode LimitsMode) *Governor {
 
 // decideNext answers the next calls that ask: all are let in, or they lack the take of a name, of
 // which others have so much.
-func decideNext(g *Governor, lacks string, others int64) {
-	<-g.MoreLimits()
+func decideNext(g *governor.Governor, lacks string, others int64) {
+	<-g.MoreShared()
+	decide(g, lacks, others)
+}
+
+// decide answers the calls that ask now.
+func decide(g *governor.Governor, lacks string, others int64) {
 	now := time.Now()
-	for _, c := range g.SharedCalls() {
+	for _, c := range New(g).Calls() {
 		for _, s := range c.Limits() {
+			spoken.Store(g, s.(*Limits))
 			claims := s.GiveUp(now)
 			takes := c.Takes(s, 0)
 			v := parts.Verdict{In: lacks == "", Wait: 7000}
@@ -61,13 +71,14 @@ func decideNext(g *Governor, lacks string, others int64) {
 // did not take is given back when it ends.
 func TestAsked_Books(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := inStore(t, LimitsStrict)
-		s := limitsOf(g)
+		g := inStore(t, governor.LimitsStrict)
 		go decideNext(g, "", 0)
 		l, rej := call(g)
 		if rej != nil {
 			t.Fatal(rej)
 		}
+		synctest.Wait() // the answer is put in force whole
+		s := limitsOf(g)
 		claims, busy := s.Claims(time.Now())
 		for _, c := range claims {
 			if c.Want != c.Used || c.Need != 0 || c.Used != map[parts.Kind]int64{parts.Slots: 1, parts.Period: 1, parts.Rolling: c.Used}[c.Kind] {
@@ -80,7 +91,7 @@ func TestAsked_Books(t *testing.T) {
 		if st := g.Standing("a", "p"); st.Tokens.Remaining != 10_000-20 || st.Requests.Remaining != 59 || st.Concurrent.Remaining != 9 {
 			t.Errorf("it stands at %+v", st)
 		}
-		l.Settle(Usage{Input: 10, Output: 1})
+		l.Settle(governor.Usage{Input: 10, Output: 1})
 		if !s.Gives(time.Now()) {
 			t.Error("the call has ended, and there is nothing to tell")
 		}
@@ -103,13 +114,13 @@ func TestAsked_Refused(t *testing.T) {
 		"concurrency": {10, "concurrent calls (concurrency): Limit 10, Used 10, Requested 1.", 100 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			g := inStore(t, LimitsStrict)
+			g := inStore(t, governor.LimitsStrict)
 			go decideNext(g, lacks, want.others)
 			_, rej := call(g)
 			if rej == nil || !strings.Contains(rej.Error(), want.text) || rej.RetryAfter != want.retry {
 				t.Fatalf("%s: it says %v, in %v", lacks, rej, rej.RetryAfter)
 			}
-			o, _ := g.Explain(Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
+			o, _ := g.Explain(governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
 			if o.Refused == nil || o.Refused.Axis != lacks || o.Refused.Used != want.others {
 				t.Errorf("%s: explained: %+v", lacks, o.Refused)
 			}
@@ -121,9 +132,9 @@ func TestAsked_Refused(t *testing.T) {
 // is room, name a limit that is there, and no moment that has come.
 func TestAsked_InLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := New(Config{
-			SharedLimits: true, Pools: []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: LimitsStrict}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: 40 * time.Millisecond, Concurrency: 10}},
+		g, err := governor.New(governor.Config{
+			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: governor.LimitsStrict}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, MaxWait: 40 * time.Millisecond, Concurrency: 10}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +144,7 @@ func TestAsked_InLine(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		_, rej := g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10})
+		_, rej := g.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 10})
 		if rej == nil || rej.Axis != "concurrency" || rej.Limit != 10 || rej.RetryAfter < askAgain {
 			t.Errorf("it says %+v", rej)
 		}
@@ -145,7 +156,7 @@ func TestAsked_InLine(t *testing.T) {
 // process holds no part.
 func TestAsked_Explain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, ok := inStore(t, LimitsStrict).Explain(Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
+		o, ok := inStore(t, governor.LimitsStrict).Explain(governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
 		if !ok || o.Refused != nil || o.Wait != 0 {
 			t.Errorf("it says %+v", o)
 		}
@@ -155,27 +166,26 @@ func TestAsked_Explain(t *testing.T) {
 // TestAsked_Remembered: what had no room is refused without asking until the time that was told,
 // unless less is wanted, or more room was heard of; but not where each call asks.
 func TestAsked_Remembered(t *testing.T) {
-	for mode, asks := range map[LimitsMode]int{LimitsStrict: 3, LimitsCachedDeny: 1} {
+	for mode, asks := range map[governor.LimitsMode]int{governor.LimitsStrict: 3, governor.LimitsCachedDeny: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			g := inStore(t, mode)
 			n := 0
-			ask := func(tokens int64, lacks string, others int64) *Rejection {
+			ask := func(tokens int64, lacks string, others int64) *governor.Rejection {
 				go func() {
 					select {
-					case <-g.MoreLimits():
+					case <-g.MoreShared():
 						n++
-						g.commons.tell()
-						decideNext(g, lacks, others)
+						decide(g, lacks, others)
 					case <-time.After(100 * time.Millisecond):
 					}
 				}()
-				l, rej := g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: tokens})
+				l, rej := g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: tokens})
 				l.Release()
 				time.Sleep(200 * time.Millisecond)
 				return rej
 			}
 			for i := range 3 {
-				if rej := ask(500, "tokens", 9600); rej == nil || i > 0 && mode == LimitsCachedDeny && rej.RetryAfter > 7*time.Second-200*time.Millisecond {
+				if rej := ask(500, "tokens", 9600); rej == nil || i > 0 && mode == governor.LimitsCachedDeny && rej.RetryAfter > 7*time.Second-200*time.Millisecond {
 					t.Errorf("mode %d: call %d: %v", mode, i, rej)
 				}
 			}
@@ -194,7 +204,7 @@ func TestAsked_Remembered(t *testing.T) {
 
 // TestAsked_Validate: there are three ways.
 func TestAsked_Validate(t *testing.T) {
-	err := Config{Pools: []Pool{{Name: "p", RPM: 1, MaxQueue: 1, TenantLimits: LimitsStrict + 1}}}.Validate()
+	err := governor.Config{Pools: []governor.Pool{{Name: "p", RPM: 1, MaxQueue: 1, TenantLimits: governor.LimitsStrict + 1}}}.Validate()
 	if err == nil || !strings.Contains(err.Error(), "there is no way 3") {
 		t.Errorf("it says %v", err)
 	}

@@ -1,10 +1,6 @@
 package governor
 
-import (
-	"time"
-
-	"github.com/llmgov/llmgov/escrow/limits"
-)
+import "time"
 
 // let books a call that was let in against all limits that hold for it: its cost, and of each
 // budget what given says. What it takes is added to this process's parts.
@@ -42,40 +38,4 @@ func (a *account) let(now time.Time, amount int64) held {
 	a.pending += h.Amount()
 	a.last = max(1, amount)
 	return held{account: a, hold: h, till: a.ends}
-}
-
-// known notes that the store now believes that so much more is used here.
-func (t *take) known(amount int64) {
-	o := t.link.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if t.budget != nil {
-		t.budget.known += t.budget.units(amount)
-		return
-	}
-	o.common.known[t.axis] += amount
-}
-
-// Gives reports whether less is used here than the store believes, so that others could have the
-// difference.
-func (s *SharedLimits) Gives(now time.Time) bool {
-	o := s.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	c := o.common
-	if !c.asking || !c.inUse {
-		return false
-	}
-	o.advanceLocked(now)
-	for k := range limits.Axis(limits.Axes) {
-		if o.set.Limit(k) > 0 && o.set.UsedHere(k) < c.known[k] {
-			return true
-		}
-	}
-	for _, a := range o.caps {
-		if a.used(now) < a.known {
-			return true
-		}
-	}
-	return false
 }

@@ -4,30 +4,27 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// lent is what a pool knows of its part of the slots and budgets that are divided over processes
-// (Config.SharedSlots; see package federation/parts). The pool's lock guards it.
-type lent struct {
+// poolGrants is what a pool knows of what it may use of slots and budgets that are divided over
+// processes (Config.SharedSlots). The pool's lock guards it.
+type poolGrants struct {
 	all    *commons
 	handle SharedSlots
 
 	inUse  bool      // somebody speaks for them
-	lacks  bool      // a call found no slot, or no part of a budget, since the last claims
+	lacks  bool      // a call found no slot, or too small a grant of a budget, since the last Claim
 	alone  bool      // nobody answers
 	fenced bool      // another process has taken this one's name
-	until  time.Time // when the part expires; zero when it has
-	// part is how many calls may run here. Background calls may begin while fewer than open run
-	// here. others is how many run in other processes.
-	part, open, others int64
-	refused            map[escrow.NodeID]*turnedAway // by the top-level node they belong to
-	longest            longest
-	waiting            []*waiter // calls that wait for a part of a budget
+	until  time.Time // when the grants expire; zero when they have
+	SlotsGrant
+	refused map[escrow.NodeID]*turnedAway // by the top-level node they belong to
+	longest longest
+	waiting []*waiter // calls that wait for a grant of a budget
 }
 
 // hear wakes the calls that wait for a part of a budget.
-func (l *lent) hear() {
+func (l *poolGrants) hear() {
 	for _, w := range l.waiting {
 		w.wake()
 	}
@@ -40,13 +37,13 @@ type turnedAway struct {
 	calls int64     // since the last claims
 }
 
-// newLent returns the state of a pool that has not been told anything; nil where nothing is
+// newPoolGrants returns the state of a pool that has not been told anything; nil where nothing is
 // divided.
-func newLent(p *pool, g *Governor) *lent {
+func newPoolGrants(p *pool, g *Governor) *poolGrants {
 	if g.commons == nil || !g.sharedSlots {
 		return nil
 	}
-	l := &lent{all: g.commons, refused: map[escrow.NodeID]*turnedAway{}}
+	l := &poolGrants{all: g.commons, refused: map[escrow.NodeID]*turnedAway{}}
 	l.handle = SharedSlots{g: g, p: p}
 	return l
 }
@@ -54,7 +51,7 @@ func newLent(p *pool, g *Governor) *lent {
 // announceLocked lists the pool so that somebody speaks for its slots and budgets, unless somebody
 // does already or it has none.
 func (p *pool) announceLocked() {
-	if l := p.lent; l != nil && !l.inUse && p.dividedLocked() {
+	if l := p.grants; l != nil && !l.inUse && p.dividedLocked() {
 		l.inUse = true
 		l.all.listPool(p)
 	}
@@ -64,27 +61,25 @@ func (p *pool) announceLocked() {
 func (p *pool) dividedLocked() bool { return p.rules.Concurrency > 0 || len(p.shares) > 0 }
 
 // onLoss is what the pool does when nobody answers, by its configuration.
-func (l *lent) onLoss() OnLoss { return l.handle.p.rules.OnLoss }
+func (l *poolGrants) onLoss() OnLoss { return l.handle.p.rules.OnLoss }
 
 // expireLocked gives up a part that has expired. Call it before calls may be dispatched.
 func (p *pool) expireLocked(now time.Time) {
-	if l := p.lent; l != nil && !l.until.IsZero() && !now.Before(l.until) {
+	if l := p.grants; l != nil && !l.until.IsZero() && !now.Before(l.until) {
 		l.dropLocked()
 		p.narrowLocked()
 	}
 }
 
-func (l *lent) dropLocked() {
+func (l *poolGrants) dropLocked() {
 	l.until = time.Time{}
-	l.part = 0
-	l.open = 0
-	l.others = 0
+	l.SlotsGrant = SlotsGrant{}
 }
 
 // usableSlotsLocked is how many of the given slots may be used here (most). Background calls may
 // begin while fewer than open are in use.
 func (p *pool) usableSlotsLocked(slots int64) (most, open int64) {
-	l := p.lent
+	l := p.grants
 	switch {
 	case l.fenced:
 		return 0, 0
@@ -92,11 +87,11 @@ func (p *pool) usableSlotsLocked(slots int64) (most, open int64) {
 		most = min(slots, p.ownSlotsLocked())
 		return most, most - min(p.rules.InteractiveReserve, most/2)
 	}
-	most = min(slots, l.part)
+	most = min(slots, l.Slots)
 	if p.limiter != nil {
 		return most, most - min(p.rules.InteractiveReserve, most/2)
 	}
-	return most, min(most, l.open)
+	return most, min(most, l.Open)
 }
 
 // ownSlotsLocked is how many slots the pool allows itself when nobody answers.
@@ -106,13 +101,13 @@ func (p *pool) ownSlotsLocked() int64 {
 
 // slotsLostLocked reports whether the pool's slots are divided and it has no part of them now.
 func (p *pool) slotsLostLocked() bool {
-	return p.lent != nil && p.rules.Concurrency > 0 && p.lent.until.IsZero()
+	return p.grants != nil && p.rules.Concurrency > 0 && p.grants.until.IsZero()
 }
 
 // slotsComingLocked reports whether a call lacks nothing but a part that no process has, as far as
 // is known.
 func (p *pool) slotsComingLocked(background bool) bool {
-	l := p.lent
+	l := p.grants
 	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(background) {
 		return false
 	}
@@ -130,8 +125,8 @@ func (p *pool) slotsLocked() (limit, used int64) {
 		limit = p.limiter.Limit()
 	}
 	used = p.escrow.InFlight()
-	if p.lent != nil && p.limiter == nil {
-		used += p.lent.others
+	if p.grants != nil && p.limiter == nil {
+		used += p.grants.Others
 	}
 	return limit, used
 }
@@ -139,7 +134,7 @@ func (p *pool) slotsLocked() (limit, used int64) {
 // lackSlotLocked notes that a call of a leaf found no slot, and lists the pool so that the store is
 // asked for more at once. queued says that the call waits; else it was refused.
 func (p *pool) lackSlotLocked(now time.Time, leaf escrow.NodeID, queued bool) {
-	l := p.lent
+	l := p.grants
 	if l == nil {
 		return
 	}
@@ -172,9 +167,9 @@ type ended struct {
 
 // note takes in that a call has ended.
 func (l *longest) note(now time.Time, ran time.Duration) {
-	if now.Sub(l.since) >= parts.Window {
+	if now.Sub(l.since) >= escrow.Window {
 		l.before = l.now
-		if now.Sub(l.since) >= 2*parts.Window {
+		if now.Sub(l.since) >= 2*escrow.Window {
 			l.before = ended{}
 		}
 		l.now, l.since = ended{}, now
@@ -187,13 +182,13 @@ const enough = 32
 
 // tail is how long calls here may go on running if this process is heard of no more, given how long
 // the oldest has run already: a quarter longer than any has of late, but at most a Window. Where
-// too few have ended to know, it is a Window.
+// too few have ended to know, it is a Window of package escrow.
 func (l *longest) tail(now time.Time, oldest time.Duration) time.Duration {
-	if l.now.calls+l.before.calls < enough || now.Sub(l.since) >= 2*parts.Window {
-		return parts.Window
+	if l.now.calls+l.before.calls < enough || now.Sub(l.since) >= 2*escrow.Window {
+		return escrow.Window
 	}
 	most := max(l.now.most, l.before.most, oldest)
-	return min(most+most/4, parts.Window)
+	return min(most+most/4, escrow.Window)
 }
 
 // oldestLocked is how long the oldest running call has run.

@@ -6,18 +6,25 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/federation"
 )
 
-// claimTree is a shared pool's tree as the configuration has it, in the form in which other
-// processes are told of it. It is immutable.
+// PoolNode is one node of a pool's tree, as other processes are told of it.
 //
-// Nodes are told by paths of names, since each process numbers them in its own way: acme/search;
-// (free)/acme/search in a tier that is a node; and acme/(calls) for acme's own calls, beside its
-// teams.
-type claimTree struct {
-	claims []federation.Claim // parents first; Demand is not filled in
-	nodes  []*claim           // in the same order
+// Other processes know a node by a path of names, because each process numbers its nodes in its own
+// way: acme/search; (free)/acme/search in a tier that is a node; and acme/(calls) for acme's own
+// calls, beside its teams.
+type PoolNode struct {
+	ID     escrow.NodeID
+	Path   string
+	Parent int // index in the tree, or -1
+	Weight escrow.Weight
+	Leaf   bool
+}
+
+// poolTree is a shared pool's tree as the configuration has it. It is immutable.
+type poolTree struct {
+	told   []PoolNode // parents first
+	nodes  []*claim   // in the same order
 	leaves []escrow.NodeID
 	paths  map[escrow.NodeID]string
 	index  map[string]int // by path
@@ -25,9 +32,9 @@ type claimTree struct {
 
 const ownCalls = "(calls)"
 
-// newClaimTree makes the tree of the claims in force.
-func newClaimTree(claims map[claimName]*claim) *claimTree {
-	t := &claimTree{paths: make(map[escrow.NodeID]string, len(claims)), index: make(map[string]int, len(claims))}
+// newPoolTree makes the tree of the claims in force.
+func newPoolTree(claims map[claimName]*claim) *poolTree {
+	t := &poolTree{paths: make(map[escrow.NodeID]string, len(claims)), index: make(map[string]int, len(claims))}
 	below := map[escrow.NodeID][]*claim{}
 	for _, c := range claims {
 		below[c.up] = append(below[c.up], c)
@@ -36,16 +43,16 @@ func newClaimTree(claims map[claimName]*claim) *claimTree {
 	return t
 }
 
-func (t *claimTree) list(below map[escrow.NodeID][]*claim, up escrow.NodeID, path string, parent int) {
+func (t *poolTree) list(below map[escrow.NodeID][]*claim, up escrow.NodeID, path string, parent int) {
 	kids := below[up]
 	slices.SortFunc(kids, func(a, b *claim) int {
 		return cmp.Or(cmp.Compare(a.name.kind, b.name.kind), cmp.Compare(a.name.name, b.name.name))
 	})
 	for _, c := range kids {
-		at := len(t.claims)
+		at := len(t.told)
 		full := path + c.label(parent >= 0 && t.nodes[parent].name.kind == tenantClaim && t.nodes[parent].name.name == c.name.name)
 		leaf := c.name.kind == callsClaim
-		t.claims = append(t.claims, federation.Claim{ID: c.id, Path: full, Parent: parent, Weight: c.node.Weight, Leaf: leaf})
+		t.told = append(t.told, PoolNode{ID: c.id, Path: full, Parent: parent, Weight: c.node.Weight, Leaf: leaf})
 		t.nodes = append(t.nodes, c)
 		t.paths[c.id] = full
 		t.index[full] = at
@@ -65,19 +72,6 @@ func (c *claim) label(own bool) string {
 		return ownCalls
 	}
 	return c.name.name[strings.LastIndexByte(c.name.name, '/')+1:]
-}
-
-// with returns the tree's claims with the demands of its leaves filled in.
-func (t *claimTree) with(leaves []escrow.Demand) []federation.Claim {
-	out := slices.Clone(t.claims)
-	i := 0
-	for at := range out {
-		if out[at].Leaf {
-			out[at].Demand = leaves[i]
-			i++
-		}
-	}
-	return out
 }
 
 // shareLocked sets how much of the claim at a path counts here. It is kept for claims that come to
@@ -100,14 +94,14 @@ func (p *pool) shareLocked(path string, ppm int64) {
 // listLocked makes the tree anew from the configuration, and gives nodes that are new or have moved
 // the shares of their paths.
 func (p *pool) listLocked() {
-	p.tree = newClaimTree(p.claims)
+	p.tree = newPoolTree(p.claims)
 	for path := range p.ppm {
 		if _, ok := p.tree.index[path]; !ok {
 			delete(p.ppm, path)
 		}
 	}
 	for i, c := range p.tree.nodes {
-		ppm, ok := p.ppm[p.tree.claims[i].Path]
+		ppm, ok := p.ppm[p.tree.told[i].Path]
 		if !ok {
 			ppm = wholeClaim
 		}

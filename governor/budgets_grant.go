@@ -1,11 +1,6 @@
 package governor
 
-import (
-	"strconv"
-	"time"
-
-	"github.com/llmgov/llmgov/federation/parts"
-)
+import "time"
 
 // isCommon reports whether calls in other processes count against the budget, too.
 func (a *account) isCommon() bool { return a.of != nil && a.of.set.Shared() }
@@ -27,7 +22,7 @@ func (a *account) limitCap() {
 // is neither used nor known to be others'.
 func (a *account) short() bool {
 	if a.split != nil {
-		return a.lent != nil && a.lent.short
+		return a.grants != nil && a.grants.short
 	}
 	left := a.limit() - a.elsewhere()
 	return a.isCommon() && a.cap.Counted() < left && a.part < left
@@ -54,7 +49,7 @@ func (a *account) usedByAll(now time.Time) int64 {
 
 // inFlight is what calls in flight hold, here and in other processes.
 func (a *account) inFlight() int64 {
-	if a.lent == nil && !a.isCommon() {
+	if a.grants == nil && !a.isCommon() {
 		return a.pending
 	}
 	return a.pending + a.othersPending
@@ -65,7 +60,7 @@ func (a *account) inFlight() int64 {
 func (a *account) ifAsked() *account {
 	c := a.clone()
 	if c.split != nil { // without parts it has all that is left
-		c.lent = nil
+		c.grants = nil
 	}
 	if c.isCommon() {
 		c.part = c.limit() - c.elsewhere()
@@ -73,37 +68,3 @@ func (a *account) ifAsked() *account {
 	}
 	return c
 }
-
-// claim is the claim on a budget: ahead asks for so many further calls (calls) in advance, and
-// lacks says that a call waits or was refused. What is asked for in advance is kept small, since a
-// part is lost until the end of the period if its process dies.
-func (a *account) claim(now time.Time, ahead, lacks bool, calls float64) parts.Claim {
-	a.advance(now)
-	used := a.used(now)
-	need := int64(0)
-	want := used
-	a.known = used
-	if ahead {
-		want += max(a.last, int64(calls*float64(a.last)), (a.limit()-used-a.others)/capShare)
-	}
-	if lacks && a.wantsPart() {
-		need = used + max(1, a.last)
-	}
-	want = min(a.limit(), max(want, need))
-	return parts.Claim{
-		Name: a.periodName(), Kind: parts.Period, Limit: a.Limit, Ends: a.ends.UnixMilli(),
-		Used: used * a.scale, Held: min(used, a.pending) * a.scale, Want: want * a.scale, Need: need * a.scale,
-	}
-}
-
-// take takes in the answer to a claim, converted to the books' units.
-func (a *account) take(p parts.Part) {
-	a.part, a.others, a.othersPending = p.Part/a.scale, a.units(p.Others), a.units(p.Held)
-}
-
-// periodName names the budget and its present period to other processes. It says nothing of the
-// books' units, which may differ there.
-func (a *account) periodName() string { return a.Name() + " " + strconv.FormatInt(a.ends.Unix(), 10) }
-
-// A process asks in advance for at least 1/capShare of what is left of a budget.
-const capShare = 256

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/federation/parts"
 )
 
 // LimitsMode is how the calls of a pool are counted against their tenants' own limits, where these
@@ -55,19 +54,27 @@ type SharedCall struct {
 	decided chan struct{} // closed with the decision
 	most    time.Time     // until when calls that asked before it may extend its wait
 
-	mu      sync.Mutex // guards what follows, and tab until the decision
-	state   consulted
-	since   time.Time // since when it is its turn: when it asked, or the calls before it were last answered
-	takes   []take    // what it takes of limits, in the order in which the store was told
-	verdict parts.Verdict
+	mu    sync.Mutex // guards what follows, and tab until the decision
+	state consulted
+	since time.Time // since when it is its turn: when it asked, or the calls before it were last answered
+	given []Take    // what the store let it in with
+	lacks *Take     // what the store had no room for; nil if it did not say
+	wait  time.Duration
 }
 
-// take is what a call takes of one limit: of an axis, or of a budget.
-type take struct {
+// Take is what a call takes of one limit.
+type Take struct {
+	// Name is the limit's (see SharedLimits), and Amount is in the limit's own units.
+	Name   string
+	Amount int64
+
 	link   *link
 	axis   limits.Axis
 	budget *account // nil for an axis
 }
+
+// OfBudget reports whether the limit is a budget, of which less will do if that is all that is left.
+func (t *Take) OfBudget() bool { return t.budget != nil }
 
 // consult asks the store and waits for the answer, at most askWait once it is the call's turn. Its
 // turn comes no later than most.
@@ -80,7 +87,7 @@ func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time)
 		}
 	}
 	if len(c.limits) == 0 { // there is nothing to ask about
-		c.Let(now, parts.Verdict{})
+		c.Let(now, nil)
 		return c
 	}
 	g.commons.askFor(c)
@@ -155,9 +162,8 @@ func (c *SharedCall) Gone() bool {
 	return c.state != asking
 }
 
-// Takes lists what the call takes of a limit's last claims, which are in the Ask's beat of this
-// number. It is empty if nobody waits for the answer any more.
-func (c *SharedCall) Takes(s *SharedLimits, beat int) (list []parts.Take) {
+// Takes lists what the call takes of limits. It is empty if nobody waits for the answer any more.
+func (c *SharedCall) Takes(s *SharedLimits) []Take {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != asking {
@@ -165,80 +171,64 @@ func (c *SharedCall) Takes(s *SharedLimits, beat int) (list []parts.Take) {
 	}
 	for i := range c.tab.chain {
 		if k := &c.tab.chain[i]; k.own == s.own {
-			return c.takesOf(k, s.claims, beat)
+			return k.takes(c.tab.cost, &c.spend)
 		}
 	}
 	return nil
 }
 
-// takesOf lists what the call takes of one tenant's limits, so far as it was claimed, and remembers it.
-func (c *SharedCall) takesOf(k *link, claims []parts.Claim, beat int) (list []parts.Take) {
+// takes lists what a call takes of the limits and budgets of one link.
+func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	cost := o.set.Clip(c.tab.cost)
-	for i := range claims {
-		t := take{link: k}
-		amount := int64(0)
-		known := false
-		switch name := claims[i].Name; claims[i].Kind {
-		case parts.Period:
-			for _, a := range o.caps {
-				if a.periodName() == name {
-					t.budget = a
-					known = true
-					amount = min(a.units(c.spend[a.Unit]), a.limit()) * a.scale
-				}
-			}
-		default:
-			t.axis, known = axisNamed(name)
-			if known {
-				amount = cost.On(t.axis)
-			}
+	cost = o.set.Clip(cost)
+	for axis := range limits.Axis(limits.Axes) {
+		if o.set.Limit(axis) > 0 {
+			list = append(list, Take{Name: axis.String(), Amount: cost.On(axis), link: k, axis: axis})
 		}
-		if known {
-			c.takes = append(c.takes, t)
-			list = append(list, parts.Take{Beat: beat, Claim: i, Amount: amount, Rest: t.budget != nil})
-		}
+	}
+	for _, a := range o.caps {
+		amount := min(a.units(s[a.Unit]), a.limit()) * a.scale
+		list = append(list, Take{Name: a.periodName(), Amount: amount, link: k, budget: a})
 	}
 	return list
 }
 
-// Let books the call against all its limits, which have let it in. It reports whether somebody
-// still waits for it.
-func (c *SharedCall) Let(now time.Time, v parts.Verdict) bool {
+// Let books the call against all its limits, which have let it in with what is given: Takes, with the
+// Amounts that it may take. It reports whether somebody still waits for it.
+func (c *SharedCall) Let(now time.Time, given []Take) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, n := range v.Given { // even if nobody waits: the store counts it as used
-		c.takes[i].known(n)
-	}
 	if c.state != asking {
 		return false
 	}
-	c.verdict = v
-	c.tab.let(now, c.spend, c.given)
+	c.given = given
+	c.tab.let(now, c.spend, c.amountOf)
 	c.decide(letIn)
 	return true
 }
 
-// given is how much of a budget the call was let in with, in the books' units. If the answer does
+// amountOf is how much of a budget the call was let in with, in the books' units. If the answer does
 // not say, it is what the call asked for.
-func (c *SharedCall) given(a *account) int64 {
-	for i, t := range c.takes {
-		if t.budget == a && i < len(c.verdict.Given) {
-			return a.units(c.verdict.Given[i])
+func (c *SharedCall) amountOf(a *account) int64 {
+	for i := range c.given {
+		if c.given[i].budget == a {
+			return a.units(c.given[i].Amount)
 		}
 	}
 	return min(a.units(c.spend[a.Unit]), a.limit())
 }
 
-// Refuse says that the call was not let in, and why. Apply the answer to its limits first: the
-// refusal is explained by what others use.
-func (c *SharedCall) Refuse(v parts.Verdict) {
+// Refuse says that the call was not let in: which of its Takes lacks room, nil if that is unknown, and
+// how long until there is some. Put the answer in force in its limits first, because the refusal is
+// explained by what others use.
+func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state == asking {
-		c.verdict = v
+		c.lacks = lacks
+		c.wait = wait
 		c.decide(refused)
 	}
 }

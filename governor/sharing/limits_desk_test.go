@@ -1,4 +1,4 @@
-package governor
+package sharing
 
 import (
 	"context"
@@ -9,43 +9,44 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/governor"
 )
 
 // desk answers for all limits of a governor, some way away.
 type desk struct {
-	g    *Governor
+	g    *governor.Governor
 	away time.Duration
 	done chan struct{}
 
 	mu    sync.Mutex
 	part  func(c parts.Claim) parts.Part
-	known map[*SharedLimits]bool
+	known map[*Limits]bool
 }
 
 // asked is the answer that grants what is asked for, and knows of nobody else.
 func asked(c parts.Claim) parts.Part { return parts.Part{Part: max(c.Want, c.Need)} }
 
 // openDesk answers whenever something is new, until the test is over.
-func openDesk(t *testing.T, away time.Duration, cfg Config) *desk {
+func openDesk(t *testing.T, away time.Duration, cfg governor.Config) *desk {
 	t.Helper()
 	cfg.SharedLimits = true
 	if cfg.Pools == nil {
-		cfg.Pools = []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}}
+		cfg.Pools = []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}}
 	}
-	g, err := New(cfg)
+	g, err := governor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{g: g, away: away, part: asked, known: map[*SharedLimits]bool{}, done: make(chan struct{})}
+	d := &desk{g: g, away: away, part: asked, known: map[*Limits]bool{}, done: make(chan struct{})}
 	var under sync.WaitGroup
 	under.Go(func() {
 		for {
 			select {
 			case <-d.done:
 				return
-			case <-g.MoreLimits():
-				for _, s := range g.SharedLimits() {
-					apply := d.tell(s)
+			case <-g.MoreShared():
+				for _, s := range New(g).Limits() {
+					apply := d.tell(s.(*Limits))
 					under.Go(func() { time.Sleep(d.away); apply() })
 				}
 			}
@@ -56,7 +57,7 @@ func openDesk(t *testing.T, away time.Duration, cfg Config) *desk {
 }
 
 // tell makes the answer to what limits tell now.
-func (d *desk) tell(s *SharedLimits) (apply func()) {
+func (d *desk) tell(s *Limits) (apply func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known[s] = true
@@ -70,7 +71,7 @@ func (d *desk) tell(s *SharedLimits) (apply func()) {
 }
 
 // answer is a round trip at once.
-func (d *desk) answer(s *SharedLimits) { d.tell(s)() }
+func (d *desk) answer(s *Limits) { d.tell(s)() }
 
 // answers has it answer in another way.
 func (d *desk) answers(part func(c parts.Claim) parts.Part) {
@@ -87,26 +88,33 @@ func (d *desk) owners() int {
 }
 
 // ask is a call of so many tokens.
-func (d *desk) ask(tenant string, tokens int64) (Lease, *Rejection) {
-	return d.g.Acquire(context.Background(), Request{Tenant: tenant, Pool: "p", Input: tokens})
+func (d *desk) ask(tenant string, tokens int64) (governor.Lease, *governor.Rejection) {
+	return d.g.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens})
 }
 
-func (d *desk) limits(tenant string) *SharedLimits {
-	return &d.g.table.Load().tenants[tenant].over.common.handle
+func (d *desk) limits(tenant string) *Limits {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for l := range d.known {
+		if l.Owner() == tenant {
+			return l
+		}
+	}
+	panic("nobody has been told of " + tenant)
 }
 
 // TestCommon_AfterRest: what others had before limits were let go of refuses nobody later.
 func TestCommon_AfterRest(t *testing.T) {
-	for name, tenant := range map[string]Tenant{
+	for name, tenant := range map[string]governor.Tenant{
 		"rolling": {RPM: 10},
 		"slots":   {Concurrency: 10},
-		"budget":  {Budgets: []Budget{{Unit: UnitRequests, Limit: 10, Per: budget.Month}}},
+		"budget":  {Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 10, Per: budget.Month}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tenant.Name = "a"
 				tenant.Weight = 1000
-				d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{tenant}})
+				d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
 				l, rej := d.ask("a", 10)
 				if rej != nil {
 					t.Fatal(rej)
@@ -133,9 +141,9 @@ func TestCommon_AfterRest(t *testing.T) {
 // somebody says so.
 func TestCommon_LimitComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{
-			Pools:   []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, RPM: 1000, TPM: 1000, Concurrency: 10}},
+		cfg := governor.Config{
+			Pools:   []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, RPM: 1000, TPM: 1000, Concurrency: 10}},
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
 		l, rej := d.ask("a", 10)
@@ -164,13 +172,13 @@ func TestCommon_LimitComesBack(t *testing.T) {
 func TestCommon_LargeBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 100 * budget.MaxLimit
-		cfg := Config{
-			Pools:   []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{Unit: UnitMicroUSD, Limit: limit, Per: budget.Month}}}},
+		cfg := governor.Config{
+			Pools:   []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, Budgets: []governor.Budget{{Unit: governor.UnitMicroUSD, Limit: limit, Per: budget.Month}}}},
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
-		price := Price{Input: 1_000_000}
-		l, rej := d.g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1000, Price: price})
+		price := governor.Price{Input: 1_000_000}
+		l, rej := d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1000, Price: price})
 		if rej != nil {
 			t.Fatal(rej)
 		}
@@ -181,9 +189,8 @@ func TestCommon_LargeBudget(t *testing.T) {
 			t.Errorf("it tells %+v", c)
 		}
 		s.Apply(time.Now(), time.Now().Add(time.Second), []parts.Part{{Part: 5000, Others: 250}})
-		a := d.g.table.Load().tenants["a"].over.caps[0]
-		if a.part != 50 || a.others != 3 {
-			t.Errorf("in the books it is a part of %d, and %d in others", a.part, a.others)
+		if b := s.own.Demand(time.Now()).Budgets[0]; b.Granted != 50 || b.Others != 3 {
+			t.Errorf("in the books %d are granted, and %d used by others", b.Granted, b.Others)
 		}
 	})
 }
@@ -193,17 +200,17 @@ func TestCommon_LargeBudget(t *testing.T) {
 func TestCommon_Chain(t *testing.T) {
 	for _, away := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			d := openDesk(t, away, Config{
-				Tenants: []Tenant{
-					{Name: "a", Weight: 1000, RPM: 10, InPool: map[string]Limits{"p": {RPM: 10}}},
-					{Name: "a/b", Weight: 1000, Concurrency: 10, InPool: map[string]Limits{"p": {TPM: 1000}}},
+			d := openDesk(t, away, governor.Config{
+				Tenants: []governor.Tenant{
+					{Name: "a", Weight: 1000, RPM: 10, InPool: map[string]governor.Limits{"p": {RPM: 10}}},
+					{Name: "a/b", Weight: 1000, Concurrency: 10, InPool: map[string]governor.Limits{"p": {TPM: 1000}}},
 				},
 			})
 			l, rej := d.ask("a/b", 10)
-			if away < partWait && (rej != nil || l.Waited != away) {
+			if away < grantWait && (rej != nil || l.Waited != away) {
 				t.Errorf("waited %v: %v", l.Waited, rej)
 			}
-			if away > partWait && (rej == nil || rej.Waited != partWait) {
+			if away > grantWait && (rej == nil || rej.Waited != grantWait) {
 				t.Errorf("without an answer: waited %v: %v", l.Waited, rej)
 			}
 		})
@@ -214,9 +221,9 @@ func TestCommon_Chain(t *testing.T) {
 // when a call would end of which none runs; and finds it.
 func TestCommon_NoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 2*partWait, Config{Tenants: []Tenant{{Name: "a", Weight: 1000, Concurrency: 10}}})
+		d := openDesk(t, 2*grantWait, governor.Config{Tenants: []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 10}}})
 		_, rej := d.ask("a", 10)
-		if rej == nil || rej.Reason != ReasonConcurrency || rej.RetryAfter != partRetry {
+		if rej == nil || rej.Reason != governor.ReasonConcurrency || rej.RetryAfter != grantRetry {
 			t.Fatalf("without an answer: %+v", rej)
 		}
 		time.Sleep(rej.RetryAfter)
@@ -229,7 +236,7 @@ func TestCommon_NoSlot(t *testing.T) {
 // TestCommon_Unlimited: of who has no limits nothing is told.
 func TestCommon_Unlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 0, Config{Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000, RPM: 1}}})
+		d := openDesk(t, 0, governor.Config{Tenants: []governor.Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000, RPM: 1}}})
 		for _, name := range []string{"a", "b"} {
 			if _, rej := d.ask(name, 10); rej != nil {
 				t.Fatal(rej)

@@ -1,4 +1,4 @@
-package governor
+package sharing
 
 import (
 	"context"
@@ -8,39 +8,43 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/governor"
 )
 
 // TestSharedSlots_Stakes: a claim tells the weights of tenants that have all they want if the slots here are
 // shared by weight, and of those who do not.
 func TestSharedSlots_Stakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{
+		g, err := governor.New(governor.Config{
 			Shared:      true,
 			SharedSlots: true,
-			Pools:       []Pool{{Name: "p", Concurrency: 8, MaxQueue: 100}},
-			Tenants: []Tenant{
+			Pools:       []governor.Pool{{Name: "p", Concurrency: 8, MaxQueue: 100}},
+			Tenants: []governor.Tenant{
 				{Name: "calm", Weight: 1000, MaxWait: time.Hour},
 				{Name: "busy", Weight: 1000, MaxWait: time.Hour},
 				{Name: "large", Weight: 2000, MaxWait: time.Hour},
 			},
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		var calls sync.WaitGroup
 		begin := func(tenant string, n int) {
 			for range n {
 				calls.Go(func() {
-					lease, rej := g.Acquire(ctx, Request{Tenant: tenant, Pool: "p", Model: "m"})
+					lease, rej := g.Acquire(ctx, governor.Request{Tenant: tenant, Pool: "p", Model: "m"})
 					if rej != nil {
 						return
 					}
 					<-ctx.Done()
-					lease.Settle(Usage{Output: 1})
+					lease.Settle(governor.Usage{Output: 1})
 				})
 			}
 			synctest.Wait()
 		}
 		begin("calm", 1)
-		shared := g.SharedSlots()
+		shared := New(g).Limits()
 		if len(shared) != 1 {
 			t.Fatalf("%d pools share slots", len(shared))
 		}

@@ -1,4 +1,4 @@
-package governor
+package sharing
 
 import (
 	"testing"
@@ -7,26 +7,27 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/governor"
 )
 
 // daily has a budget of so many tokens a day.
-func daily(tokens int64) Tenant {
-	return Tenant{Name: "a", Weight: 1000, Budgets: []Budget{{Unit: UnitTokens, Limit: tokens, Per: budget.Day}}}
+func daily(tokens int64) governor.Tenant {
+	return governor.Tenant{Name: "a", Weight: 1000, Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: tokens, Per: budget.Day}}}
 }
 
 // TestCommon_LargerCall: a call that takes more of a budget than those before it waits for a
 // larger part, as the first one did, also while others run.
 func TestCommon_LargerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{daily(100_000)}})
+		d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{daily(100_000)}})
 		for _, tokens := range []int64{1000, 20_000, 50_000} {
 			l, rej := d.ask("a", tokens)
-			if rej != nil || l.Waited > partWait/2 {
+			if rej != nil || l.Waited > grantWait/2 {
 				t.Fatalf("%d tokens: waited %v: %v", tokens, l.Waited, rej)
 			}
 		}
 		_, rej := d.ask("a", 50_000)
-		if rej == nil || rej.Reason != ReasonTokens || rej.Used != 71_000 {
+		if rej == nil || rej.Reason != governor.ReasonTokens || rej.Used != 71_000 {
 			t.Errorf("beyond it: %v", rej)
 		}
 	})
@@ -35,7 +36,7 @@ func TestCommon_LargerCall(t *testing.T) {
 // TestCommon_Burst: calls that come at once have their parts in one round trip or two.
 func TestCommon_Burst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 20*time.Millisecond, Config{Tenants: []Tenant{daily(1_000_000)}})
+		d := openDesk(t, 20*time.Millisecond, governor.Config{Tenants: []governor.Tenant{daily(1_000_000)}})
 		for range 2 {
 			waited := make(chan time.Duration)
 			for range 50 {
@@ -60,9 +61,9 @@ func TestCommon_Burst(t *testing.T) {
 // it where nothing else runs, but not with what is left of a part.
 func TestCommon_GoesWithWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{daily(10_000)}})
+		d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{daily(10_000)}})
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Part: 10, Others: 4000} })
-		if _, rej := d.ask("a", 7000); rej == nil || rej.Reason != ReasonTokens || rej.Waited != partWait || rej.RetryAfter != partRetry {
+		if _, rej := d.ask("a", 7000); rej == nil || rej.Reason != governor.ReasonTokens || rej.Waited != grantWait || rej.RetryAfter != grantRetry {
 			t.Errorf("with a part of 10: %+v", rej)
 		}
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Part: 6000, Others: 4000} })
@@ -80,18 +81,18 @@ func TestCommon_Shadow(t *testing.T) {
 		tenant := daily(10_000)
 		tenant.Shadow = true
 		tenant.RPM = 10
-		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{tenant}})
+		d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
 		for _, tokens := range []int64{1000, 3000} {
 			l, rej := d.ask("a", tokens)
 			if rej != nil || l.Would != nil || l.Waited > 0 {
 				t.Errorf("%d tokens: waited %v, would %v: %v", tokens, l.Waited, l.Would, rej)
 			}
-			l.Settle(Usage{Input: tokens})
+			l.Settle(governor.Usage{Input: tokens})
 			time.Sleep(time.Second)
 		}
 		d.answers(func(c parts.Claim) parts.Part { return parts.Part{Part: c.Used, Others: c.Limit - c.Used} })
 		d.answer(d.limits("a"))
-		if l, rej := d.ask("a", 10); rej != nil || l.Would == nil || l.Would.Reason != ReasonRequests {
+		if l, rej := d.ask("a", 10); rej != nil || l.Would == nil || l.Would.Reason != governor.ReasonRequests {
 			t.Errorf("where all is used: would %v: %v", l.Would, rej)
 		}
 	})
@@ -105,15 +106,15 @@ func TestCommon_Explain(t *testing.T) {
 		tenant.RPM = 10
 		tenant.TPM = 10_000
 		tenant.Concurrency = 3
-		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{tenant}})
-		explain := func(tokens int64) Outlook {
-			o, ok := d.g.Explain(Request{Tenant: "a", Pool: "p", Input: tokens})
+		d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
+		explain := func(tokens int64) governor.Outlook {
+			o, ok := d.g.Explain(governor.Request{Tenant: "a", Pool: "p", Input: tokens})
 			if !ok {
 				t.Fatal("no such tenant")
 			}
 			return o
 		}
-		if o := explain(1000); o.Refused != nil || o.Wait > partWait {
+		if o := explain(1000); o.Refused != nil || o.Wait > grantWait {
 			t.Errorf("at first: refused %v, wait %v", o.Refused, o.Wait)
 		}
 		time.Sleep(time.Second)
@@ -123,10 +124,10 @@ func TestCommon_Explain(t *testing.T) {
 		if _, rej := d.ask("a", 1000); rej != nil {
 			t.Fatal(rej)
 		}
-		if o := explain(5000); o.Refused != nil || o.Wait > partWait {
+		if o := explain(5000); o.Refused != nil || o.Wait > grantWait {
 			t.Errorf("of a larger one: refused %v, wait %v", o.Refused, o.Wait)
 		}
-		if o := explain(10_000); o.Refused == nil || o.Refused.Reason != ReasonTokens || o.Refused.Used != 1000 {
+		if o := explain(10_000); o.Refused == nil || o.Refused.Reason != governor.ReasonTokens || o.Refused.Used != 1000 {
 			t.Errorf("of one that is too large: refused %v", o.Refused)
 		}
 	})
@@ -137,22 +138,22 @@ func TestCommon_Explain(t *testing.T) {
 // back, else when the budget resets.
 func TestCommon_HeldElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 10*time.Millisecond, Config{Tenants: []Tenant{daily(10_000)}})
+		d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{daily(10_000)}})
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000, Held: 100} })
 		for range 2 {
 			_, rej := d.ask("a", 100)
-			if rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter > time.Second || rej.Used != 10_000 {
+			if rej == nil || rej.Reason != governor.ReasonTokens || rej.RetryAfter > time.Second || rej.Used != 10_000 {
 				t.Errorf("held elsewhere: %+v", rej)
 			}
 		}
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000, Held: 1} })
 		d.answer(d.limits("a"))
-		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter != time.Until(rej.Resets) {
+		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != governor.ReasonTokens || rej.RetryAfter != time.Until(rej.Resets) {
 			t.Errorf("one of 100 tokens is held elsewhere: %+v", rej)
 		}
 		d.answers(func(parts.Claim) parts.Part { return parts.Part{Others: 10_000} })
 		d.answer(d.limits("a"))
-		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != ReasonBudget {
+		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != governor.ReasonBudget {
 			t.Errorf("spent: %+v", rej)
 		}
 	})

@@ -79,3 +79,20 @@ func taken[T comparable](listed map[T]bool) (list []T) {
 	clear(listed)
 	return list
 }
+
+// SharedCalls returns the calls that have asked whether they may go since it was last called.
+func (g *Governor) SharedCalls() []*SharedCall {
+	if g.commons == nil {
+		return nil
+	}
+	return g.commons.takeCalls()
+}
+
+// MoreShared returns a channel that holds an element when SharedLimits, SharedCalls or SharedSlots has
+// something to return. It is nil if nothing is shared.
+func (g *Governor) MoreShared() <-chan struct{} {
+	if g.commons == nil {
+		return nil
+	}
+	return g.commons.more
+}

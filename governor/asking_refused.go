@@ -20,12 +20,12 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := &c.tab.chain[0]
-	t := take{axis: limits.Requests}
-	if c.verdict.Lacks < len(c.takes) {
-		t = c.takes[c.verdict.Lacks]
+	t := Take{axis: limits.Requests}
+	if c.lacks != nil {
+		t = *c.lacks
 		k = t.link
 	}
-	wait := time.Duration(c.verdict.Wait) * time.Millisecond
+	wait := c.wait
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()

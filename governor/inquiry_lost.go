@@ -23,7 +23,7 @@ func (g *Governor) noteAnswered(p *poolView, now time.Time, c *SharedCall) {
 // unansweredLocked reports whether the store left the last call of the pool that asked it
 // unanswered, within the time for which an answer would count.
 func (p *pool) unansweredLocked(now time.Time) bool {
-	return !p.unanswered.IsZero() && now.Sub(p.unanswered) < answerFor
+	return !p.unanswered.IsZero() && now.Sub(p.unanswered) < GrantLasts
 }
 
 // alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open

@@ -7,20 +7,14 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// common is what own limits know of those who speak for them with other processes. An array is
-// indexed by axis. The lock of the limits guards it.
+// common is what own limits know of those who speak for them with other processes. The lock of the
+// limits guards it.
 type common struct {
 	all    *commons
 	handle SharedLimits // towards whoever speaks for the limits
 
 	inUse bool          // somebody speaks for the limits
 	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
-
-	told limits.Traffic       // as of the last claims
-	at   time.Time            // when the last claims were made
-	rate [limits.Axes]float64 // what calls take in a second, smoothed
-	// known is how much the store believes is used here.
-	known [limits.Axes]int64
 
 	calledBy
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/federation"
 )
 
 // What a pool does when it is cut off: nobody says how much of its shared limits it may hand out.
@@ -26,11 +25,11 @@ const (
 // cutOffLocked reports whether the pool has not been told of late how much it may hand out. To be
 // told "nothing for now" is an answer, too.
 func (p *pool) cutOffLocked(now time.Time) bool {
-	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.allowed) >= answerFor
+	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.allowed) >= GrantLasts
 }
 
-// answerFor is how long an answer counts: as long as a grant.
-var answerFor = federation.DefaultRules().TTL
+// GrantLasts is how long an answer counts: as long as a grant.
+const GrantLasts = 2500 * time.Millisecond
 
 // dryLocked reports whether the pool is cut off and allows itself nothing.
 func (p *pool) dryLocked(now time.Time) bool {
@@ -192,7 +191,7 @@ func (p *pool) degradedLocked(now time.Time) string {
 		return rule
 	case !p.cutOffLocked(now) && !p.slotsLostLocked():
 		return ""
-	case now.Before(p.aloneUntil), !p.cutOffLocked(now) && p.lent.alone && p.ownSlotsLocked() > 0:
+	case now.Before(p.aloneUntil), !p.cutOffLocked(now) && p.grants.alone && p.ownSlotsLocked() > 0:
 		return rule
 	case p.cutOffLocked(now) && now.Before(p.learning):
 		return modeLearning

@@ -1,0 +1,219 @@
+package governor
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+)
+
+// SharedLimits are a tenant's own limits, over all pools or in one, and its budgets, as seen by whoever
+// shares them with other processes (Config.SharedLimits): it reads what is demanded, and says what may
+// be used. Other processes know a limit by its name: that of its axis or, for a budget, that of its
+// present period.
+type SharedLimits struct {
+	// Speaker is whatever those who speak for the limits want to find again.
+	Speaker any
+
+	own *ownLimits
+}
+
+// LimitsDemand is what is demanded of a tenant's own limits in this process.
+type LimitsDemand struct {
+	// Spoken says that somebody speaks for the limits: they were listed by Governor.SharedLimits, and
+	// do not rest.
+	Spoken bool
+	// Granted says that some calls go within grants. Others ask before they go; see Asks.
+	Granted bool
+	// Running and InLine are how many calls run and wait.
+	Running int64
+	InLine  int
+	// Traffic counts all calls so far. Lacks says that a call lacked a grant since the last Claim, and
+	// Refuses that calls were refused because it is remembered that there is no room.
+	Traffic        limits.Traffic
+	Lacks, Refuses bool
+	// Axes are the limits by axis. An axis without a limit has a Limit of 0.
+	Axes    [limits.Axes]limits.Demand
+	Budgets []BudgetDemand
+}
+
+// BudgetDemand is what is demanded of one of a tenant's budgets in its present period. But for Budget,
+// amounts are in units of Scale.
+type BudgetDemand struct {
+	Budget Budget
+	Name   string // of the budget and its present period; no two periods have the same
+	Ends   time.Time
+	Scale  int64
+	// Limit is the whole limit, and Granted what this process may use of it. Used counts in this
+	// process, Pending of it is held by calls in flight, and Others is known to count in other
+	// processes.
+	Limit, Granted, Used, Pending, Others int64
+	// Last is what the last call was expected to take. Lacks says that such a call lacks a grant.
+	Last  int64
+	Lacks bool
+}
+
+// Grant is what this process may use of a limit.
+type Grant struct {
+	Name string
+	// Amount is what it may use, Others is what counts against the limit in other processes, and Held
+	// of that is held by calls in flight. They are in the limit's own units.
+	Amount, Others, Held int64
+}
+
+// SharedLimits returns the limits that have come into use, or of which a call lacks a grant, since it
+// was last called. The same limits are always the same pointer. It is for one goroutine.
+func (g *Governor) SharedLimits() (list []*SharedLimits) {
+	if g.commons == nil {
+		return nil
+	}
+	for _, o := range g.commons.take() {
+		list = append(list, &o.common.handle)
+	}
+	return list
+}
+
+// Owner names the limits to other processes.
+func (s *SharedLimits) Owner() string {
+	if s.own.pool == "" {
+		return s.own.owner
+	}
+	return s.own.owner + " in " + s.own.pool
+}
+
+// Asks reports whether there are calls that ask before they go by these limits.
+func (s *SharedLimits) Asks() bool {
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	return s.own.common.asking
+}
+
+// Demand reads what is demanded now.
+func (s *SharedLimits) Demand(now time.Time) LimitsDemand {
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	s.own.advanceLocked(now)
+	return s.own.demandLocked(now)
+}
+
+// Claim is Demand, for a caller that passes all of it on: Lacks and Refuses begin anew.
+func (s *SharedLimits) Claim(now time.Time) LimitsDemand {
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	s.own.advanceLocked(now)
+	d := s.own.demandLocked(now)
+	s.own.set.Noted()
+	return d
+}
+
+// GiveUp is Claim, and gives up what is granted and not used.
+func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	d := o.demandLocked(now)
+	o.set.Noted()
+	for k := range limits.Axis(limits.Axes) {
+		o.set.Allow(k, min(o.set.Granted(k), o.set.UsedHere(k)))
+	}
+	for _, a := range o.caps {
+		a.part = min(a.part, a.used(now))
+	}
+	o.limitCapsLocked()
+	return d
+}
+
+func (o *ownLimits) demandLocked(now time.Time) LimitsDemand {
+	lacks, refuses := o.set.Asked()
+	waiting, _ := o.set.InLine()
+	d := LimitsDemand{
+		Spoken: o.common.inUse, Granted: o.common.leased,
+		Running: o.set.Running(), InLine: waiting, Traffic: o.set.Traffic(), Lacks: lacks, Refuses: refuses,
+	}
+	for k := range d.Axes {
+		d.Axes[k] = o.set.Demand(limits.Axis(k))
+	}
+	for _, a := range o.caps {
+		d.Budgets = append(d.Budgets, a.demand(now))
+	}
+	return d
+}
+
+// Allow puts grants in force until the given time. What is not among them stays as it is.
+func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	o.set.Renew(until)
+	for _, grant := range list {
+		o.allowLocked(grant)
+	}
+	o.limitCapsLocked()
+	o.hearLocked()
+	o.wakeLocked()
+}
+
+func (o *ownLimits) allowLocked(grant Grant) {
+	for k := range limits.Axis(limits.Axes) {
+		if grant.Name == k.String() {
+			o.set.Allow(k, grant.Amount)
+			o.set.Elsewhere(k, grant.Others)
+			return
+		}
+	}
+	for _, a := range o.caps {
+		if grant.Name == a.periodName() {
+			a.part = grant.Amount / a.scale
+			a.others = a.units(grant.Others)
+			a.othersPending = a.units(grant.Held)
+			return
+		}
+	}
+}
+
+// Alone says that nobody answers. Once the grants have expired, and until Allow, this process counts
+// by itself against the whole limits.
+func (s *SharedLimits) Alone(now time.Time) {
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	o.hearLocked()
+	if !o.set.Alone() {
+		return
+	}
+	o.limitCapsLocked()
+	o.wakeLocked()
+}
+
+// Rest gives up all grants, unless calls run or wait, or came or were refused since the Traffic was
+// counted. If it does, nobody speaks for the limits from then on, until SharedLimits returns them again.
+func (s *SharedLimits) Rest(now time.Time, since limits.Traffic) bool {
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	lacks, refuses := o.set.Asked()
+	if !o.set.Idle() || o.set.Traffic() != since || lacks || refuses {
+		return false
+	}
+	o.common.inUse = false
+	o.dropLocked()
+	return true
+}
+
+// demand reads what is demanded of a tenant's budget.
+func (a *account) demand(now time.Time) BudgetDemand {
+	a.advance(now)
+	return BudgetDemand{
+		Budget: a.Budget, Name: a.periodName(), Ends: a.ends, Scale: a.scale,
+		Limit: a.limit(), Granted: a.part, Used: a.used(now), Pending: a.pending, Others: a.others,
+		Last: a.last, Lacks: a.wantsPart(),
+	}
+}
+
+// periodName names the budget and its present period to other processes. It says nothing of the
+// books' units, which may differ there.
+func (a *account) periodName() string { return a.Name() + " " + strconv.FormatInt(a.ends.Unix(), 10) }

@@ -1,0 +1,87 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+)
+
+// A pool's budget is divided over processes in two ways at once. Each process has a part of the
+// whole, so that all together use no more than there is; and a part of what each member may use by
+// its share. A member that may use all that is left needs no part of the second kind: near the end of
+// a budget one process might hold the last of the one, and another the last of the other. Shares are
+// computed from what all processes used: a claim says what a member used here, the answer what it used elsewhere.
+
+// budgetGrants is what a pool's budget knows of its parts, in the books' units. The pool's lock
+// guards it.
+type budgetGrants struct {
+	*poolGrants
+	all     budgetGrant
+	members map[budget.MemberID]*budgetGrant // whose calls come here
+	short   bool                             // the last call that asked lacked a part
+}
+
+// budgetGrant is what may be used here of a budget, or of what one member may use of it.
+type budgetGrant struct {
+	amount int64     // what may be used here
+	before int64     // what was used here as of the last Claim
+	last   int64     // what the last call asked for
+	at     time.Time // when it did
+	lacks  bool      // a call lacked a grant since the last Claim
+}
+
+// whole reports whether this process may use all that is known to be left, because nobody says how
+// much and the pool is not configured to close.
+func (l *budgetGrants) whole() bool {
+	return l.until.IsZero() && l.alone && l.onLoss() != LossClosed
+}
+
+// drop gives up all parts.
+func (l *budgetGrants) drop() {
+	l.all.amount = 0
+	clear(l.members)
+}
+
+// holdGranted holds c of a split of which this process has parts, or refuses if a part is too small.
+func (a *account) holdGranted(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
+	l := a.grants
+	l.short = false
+	if l.whole() {
+		return a.split.Hold(now, member, c)
+	}
+	if l.until.IsZero() {
+		l.drop()
+	}
+	m := l.members[member]
+	if m == nil {
+		m = &budgetGrant{}
+		l.members[member] = m
+	}
+	m.at = now
+	m.last = c
+	l.all.last = c
+	room := a.split.Room(now, member)
+	all := l.all.amount - a.split.Here()
+	own := m.amount - a.split.HereBy(now, member)
+	left := a.limit() - a.split.Counted()
+	switch {
+	case c > own && own < room && room < left: // a member that may use all that is left needs no part of its own
+		l.short = true
+		m.lacks = true
+	case c > all && all < left:
+		l.short = true
+		l.all.lacks = true
+	default:
+		return a.split.Hold(now, member, c)
+	}
+	return budget.Hold{}, budget.Answer{Remaining: max(0, min(all, own, room))}
+}
+
+// askForMoreLocked notes that the part of a pool's budget is too small, and lists the pool so that
+// the store is asked for more at once.
+func (a *account) askForMoreLocked() {
+	if l := a.grants.poolGrants; !l.lacks {
+		l.lacks = true
+		l.all.listPool(l.handle.p)
+	}
+}

@@ -1,0 +1,181 @@
+package sharing
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// Beyond what is used and waited for, claims ask for what comes in aheadSeconds at the present
+// rate, and for no less than the last call took.
+const aheadSeconds = 3
+
+// A process asks in advance for at least 1/capShare of what is left of a budget. That is kept small,
+// because a grant is lost until the end of the period if its process dies.
+const capShare = 256
+
+// Limits speaks for one tenant's own limits and budgets. It is for one goroutine.
+type Limits struct {
+	own    *governor.SharedLimits
+	claims []parts.Claim    // as last made
+	known  map[string]known // by a limit's name, how much the store believes is used here
+
+	told limits.Traffic       // as of the last claims
+	at   time.Time            // when the last claims were made
+	rate [limits.Axes]float64 // what calls take in a second, smoothed
+}
+
+var _ runner.AskedLimits = (*Limits)(nil)
+
+// known is how much the store believes is used of a limit, in units of scale.
+type known struct{ used, scale int64 }
+
+// Owner names the limits to other processes.
+func (l *Limits) Owner() string { return l.own.Owner() }
+
+// Asks reports whether there are calls that ask before they go by these limits.
+func (l *Limits) Asks() bool { return l.own.Asks() }
+
+// Claims states what is used and wanted now, but not what is granted: the caller knows that. busy says
+// that calls run or wait, or that some came or were refused since the last claims.
+func (l *Limits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
+	return l.claim(now, l.own.Claim(now))
+}
+
+// GiveUp is Claims, and gives up what is granted and not used.
+func (l *Limits) GiveUp(now time.Time) []parts.Claim {
+	claims, _ := l.claim(now, l.own.GiveUp(now))
+	return claims
+}
+
+func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.Claim, busy bool) {
+	lacks := d.Lacks || d.InLine > 0
+	busy = d.Running > 0 || lacks || d.Traffic != l.told || d.Refuses
+	l.smooth(now, d.Traffic)
+	l.claims = make([]parts.Claim, 0, len(l.claims)) // the last ones may still be in transit
+	l.known = map[string]known{}
+	ahead := busy && d.Granted
+	for k, axis := range d.Axes {
+		if axis.Limit > 0 {
+			l.add(l.claimAxis(limits.Axis(k), axis, ahead), axis.Used, 1)
+		}
+	}
+	calls := l.rate[limits.Concurrency]*aheadSeconds + float64(d.Axes[limits.Concurrency].Waiting)
+	for i := range d.Budgets {
+		b := &d.Budgets[i]
+		l.add(claimBudget(b, ahead, lacks && d.Granted, calls), b.Used, b.Scale)
+	}
+	return l.claims, busy
+}
+
+func (l *Limits) add(c parts.Claim, used, scale int64) {
+	l.claims = append(l.claims, c)
+	l.known[c.Name] = known{used, scale}
+}
+
+// smooth learns from the calls since the last claims what calls take in a second.
+func (l *Limits) smooth(now time.Time, t limits.Traffic) {
+	dt := now.Sub(l.at).Seconds()
+	if !l.at.IsZero() && dt > 0 {
+		for k, n := range t.Taken {
+			rate := float64(n-l.told.Taken[k]) / dt
+			l.rate[k] += (rate - l.rate[k]) * min(1, dt/aheadSeconds)
+		}
+	}
+	l.told = t
+	l.at = now
+}
+
+// claimAxis is the claim on one limit. ahead asks for more in advance.
+func (l *Limits) claimAxis(k limits.Axis, d limits.Demand, ahead bool) parts.Claim {
+	c := parts.Claim{Name: k.String(), Kind: parts.Rolling, Limit: d.Limit, Used: d.Used, Want: d.Used + d.Waiting}
+	if k == limits.Concurrency {
+		c.Kind = parts.Slots
+	}
+	if ahead {
+		c.Want += max(d.Last, int64(l.rate[k]*aheadSeconds))
+	}
+	if d.Queued {
+		c.Need = d.Used + d.First
+	}
+	c.Want = min(d.Limit, max(c.Want, c.Need))
+	return c
+}
+
+// claimBudget is the claim on a budget. ahead asks for so many further calls in advance, and lacks says
+// that a call waits or was refused.
+func claimBudget(b *governor.BudgetDemand, ahead, lacks bool, calls float64) parts.Claim {
+	need := int64(0)
+	want := b.Used
+	if ahead {
+		want += max(b.Last, int64(calls*float64(b.Last)), (b.Limit-b.Used-b.Others)/capShare)
+	}
+	if lacks && b.Lacks {
+		need = b.Used + max(1, b.Last)
+	}
+	want = min(b.Limit, max(want, need))
+	return parts.Claim{
+		Name: b.Name, Kind: parts.Period, Limit: b.Budget.Limit, Ends: b.Ends.UnixMilli(),
+		Used: b.Used * b.Scale, Held: min(b.Used, b.Pending) * b.Scale, Want: want * b.Scale, Need: need * b.Scale,
+	}
+}
+
+// letIn notes that the store now believes that so much more of a limit is used here.
+func (l *Limits) letIn(name string, amount int64) {
+	k, ok := l.known[name]
+	if ok {
+		k.used += (amount + k.scale - 1) / k.scale
+		l.known[name] = k
+	}
+}
+
+// Gives reports whether less is used here than the store believes, so that others could have the
+// difference.
+func (l *Limits) Gives(now time.Time) bool {
+	if !l.own.Asks() {
+		return false
+	}
+	d := l.own.Demand(now)
+	if !d.Spoken {
+		return false
+	}
+	for k, axis := range d.Axes {
+		if axis.Limit > 0 && axis.Used < l.known[limits.Axis(k).String()].used {
+			return true
+		}
+	}
+	for _, b := range d.Budgets {
+		if b.Used < l.known[b.Name].used {
+			return true
+		}
+	}
+	return false
+}
+
+// Apply puts in force the answer to the last claims, which holds until the given time.
+func (l *Limits) Apply(now, until time.Time, list []parts.Part) {
+	grants := make([]governor.Grant, 0, len(list))
+	for i, p := range list[:min(len(list), len(l.claims))] {
+		grants = append(grants, governor.Grant{Name: l.claims[i].Name, Amount: p.Part, Others: p.Others, Held: p.Held})
+	}
+	l.own.Allow(now, until, grants)
+}
+
+// Alone says that nobody answers. Once the grants have expired, and until Apply, this process counts by
+// itself against the whole limits.
+func (l *Limits) Alone(now time.Time) { l.own.Alone(now) }
+
+// Rest reports whether nobody needs to speak for the limits until Limits returns them again: no call
+// runs or waits, and nothing worth mentioning is used. What was granted is then given up.
+func (l *Limits) Rest(now time.Time) bool {
+	d := l.own.Demand(now)
+	for k := range limits.Concurrency {
+		if axis := d.Axes[k]; axis.Limit > 0 && !parts.Crumb(axis.Used, axis.Limit) {
+			return false
+		}
+	}
+	return l.own.Rest(now, l.told)
+}

@@ -1,0 +1,150 @@
+package sharing
+
+import (
+	"math"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/maxmin"
+)
+
+// Slots speaks for the slots and budgets of one pool. It is for one goroutine.
+type Slots struct {
+	shared *governor.SharedSlots
+	claims []parts.Claim // as last made
+	shares shares        // what the last of them are about
+}
+
+var _ runner.Limits = (*Slots)(nil)
+
+// Owner names the pool to other processes. No tenant's name contains a space.
+func (s *Slots) Owner() string { return "pool " + s.shared.Pool() }
+
+// A pool's slots are claimed twice: all of them, and, under the name slotsBackground, those that
+// background calls may begin in. A process to which some of the latter are granted may begin background
+// calls while fewer calls than that run there. All calls count, so that of all slots those of the
+// interactive reserve stay free.
+const slotsBackground = "background"
+
+var slotsAll = limits.Concurrency.String()
+
+// Claims tells how many calls run and wait now, and what is used of budgets. busy is true as long as the
+// configuration has the pool, or calls run in it: its slots are always spoken for.
+func (s *Slots) Claims(now time.Time) (claims []parts.Claim, busy bool) {
+	d := s.shared.Claim(now)
+	s.claims = s.claims[:0]
+	s.shares = nil
+	if !d.Divided { // without a claim the store takes back what is granted
+		return nil, false
+	}
+	if d.Slots > 0 {
+		s.claimSlots(&d)
+	}
+	s.shares = d.Shares
+	for i := range d.Shares {
+		s.claims = append(s.claims, claimShare(&d.Shares[i]))
+	}
+	return s.claims, d.Configured || d.Running > 0
+}
+
+// claimSlots adds the claims on slots.
+func (s *Slots) claimSlots(d *governor.SlotsDemand) {
+	if d.Fenced { // no call can begin here
+		d.Waiting = 0
+		d.Background = 0
+		d.Returning = 0
+	}
+	all := stakes(d)
+	all.Name = slotsAll
+	all.Kind = parts.Slots
+	all.Limit = d.Together
+	all.Used = d.Running
+	all.Tail = d.Tail.Milliseconds()
+	background := all
+	ahead := slotsAhead(d)
+	want(&all, d.Waiting+d.Returning, ahead, d.Most)
+	s.claims = append(s.claims, all)
+	if d.Reserve > 0 && !d.Adaptive {
+		background.Name = slotsBackground
+		background.Limit = max(0, d.Together-d.Reserve)
+		want(&background, d.Background, ahead, background.Limit)
+		s.claims = append(s.claims, background)
+	}
+}
+
+// slotsAhead is how many slots are wanted in advance, for calls that may come before the next beat,
+// beyond those that become free. It is 0 for a pool that is gone.
+func slotsAhead(d *governor.SlotsDemand) int64 {
+	if !d.Configured || d.Fenced {
+		return 0
+	}
+	return 1 + d.Slots/32 + int64(math.Sqrt(float64(d.Running)))
+}
+
+// want fills in what a claim wants: waits are the calls that wait or may come back, ahead is wanted in
+// advance, and most is what could be used here at all.
+func want(c *parts.Claim, waits, ahead, most int64) {
+	firm := max(c.Used, min(c.Used+waits, most))
+	c.Want = max(firm, min(firm+ahead, most))
+	c.Spare = c.Want - firm
+	if firm > c.Used {
+		c.Need = c.Used + 1
+	}
+}
+
+// stakes fills in the weights of a claim: of those who have all they want if the slots here are shared
+// by weight (Calm), and of those who do not (Weight).
+func stakes(d *governor.SlotsDemand) (c parts.Claim) {
+	var list []maxmin.Claim
+	known := int64(0)
+	for _, x := range d.Stakes {
+		known += x.Running
+		demand := x.Running + x.Returning
+		if d.Waiting > 0 {
+			demand += x.Queued
+		}
+		if demand > 0 {
+			list = append(list, maxmin.Claim{ID: len(list), Weight: float64(x.Weight), Demand: float64(demand)})
+		}
+	}
+	maxmin.Divide(float64(known), list)
+	c.CalmUse = d.Running - known // slots of nodes that are gone
+	for i := range list {
+		x := &list[i]
+		if x.Share < x.Demand {
+			c.Weight += int64(x.Weight)
+			continue
+		}
+		c.Calm += int64(x.Weight)
+		c.CalmUse += int64(x.Demand)
+	}
+	return c
+}
+
+// Apply puts in force the answer to the last claims, which holds until the given time.
+func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
+	var slots *governor.SlotsGrant
+	list = list[:min(len(list), len(s.claims))]
+	first := len(s.claims) - len(s.shares) // of the budgets' claims
+	for i := range list[:min(len(list), first)] {
+		switch s.claims[i].Name {
+		case slotsBackground:
+			slots.Open = list[i].Part
+		case slotsAll:
+			slots = &governor.SlotsGrant{Slots: list[i].Part, Others: list[i].Others}
+			slots.Open = slots.Slots // unless those of background calls are claimed separately
+		}
+	}
+	s.shared.Allow(now, until, slots, s.shares.grants(list[min(len(list), first):]))
+}
+
+// Alone says that nobody answers. Once the grants have expired, and until Apply, the pool uses what its
+// configuration has for that case.
+func (s *Slots) Alone(now time.Time) { s.shared.Alone(now) }
+
+// Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it is
+// gone and nothing runs in it.
+func (s *Slots) Rest(time.Time) bool { return s.shared.Rest() }

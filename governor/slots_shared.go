@@ -1,0 +1,217 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// SharedSlots are the slots and budgets of a pool, as seen by whoever divides them over processes
+// (Config.SharedSlots): it reads what is demanded, and says what may be used. They are for one
+// goroutine.
+type SharedSlots struct {
+	// Speaker is whatever those who speak for the slots want to find again.
+	Speaker any
+
+	g     *Governor
+	p     *pool
+	turns turns
+}
+
+// SlotsDemand is what is demanded of a pool's slots and budgets in this process.
+type SlotsDemand struct {
+	// Divided says that there is anything to divide, and Configured that the configuration still has
+	// the pool. Fenced says that no call can begin here, because another process has this one's name.
+	Divided, Configured, Fenced bool
+	// Slots is how many calls may run at once according to the configuration, and Together how many
+	// of these all processes may use that are not cut off. Most of those could be used here at all.
+	// While only Reserve are free, background calls do not begin. If the limit is Adaptive, there is
+	// no such reserve over processes.
+	Slots, Together, Most, Reserve int64
+	Adaptive                       bool
+	// Running is how many calls run here, and Tail how long they may go on running if this process is
+	// heard of no more.
+	Running int64
+	Tail    time.Duration
+	// Waiting calls lack a slot. Background ones lack one that background calls may use. Returning
+	// ones were refused for want of a slot and may come back.
+	Waiting, Background, Returning int64
+	Stakes                         []Stake
+	Shares                         []ShareDemand
+}
+
+// Stake is what one of those who share a pool has of its slots here: a group, or a tenant in none.
+type Stake struct {
+	Weight escrow.Weight
+	// Running and Queued are its calls. Returning ones were refused for want of a slot and may come
+	// back.
+	Running, Queued, Returning int64
+}
+
+// SlotsGrant is what this process may use of a pool's slots.
+type SlotsGrant struct {
+	// Slots is how many calls may run here. Background calls may begin while fewer than Open run here.
+	// Others is how many run in other processes.
+	Slots, Open, Others int64
+}
+
+// SharedSlots returns those that have come into use, or lack a slot for a call, since it was last
+// called. Those of the same pool are always the same pointer. It is for one goroutine; see
+// MoreShared.
+func (g *Governor) SharedSlots() (list []*SharedSlots) {
+	if g.commons == nil {
+		return nil
+	}
+	for _, p := range g.commons.takePools() {
+		list = append(list, &p.grants.handle)
+	}
+	return list
+}
+
+// Pool names the pool.
+func (s *SharedSlots) Pool() string { return s.p.name }
+
+// configured reports whether the configuration still has the pool.
+func (s *SharedSlots) configured() bool { return s.g.table.Load().pools[s.p.name] != nil }
+
+// Claim reads what is demanded, for a caller that passes all of it on: what is noted of calls that
+// lacked a grant begins anew.
+func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
+	configured := s.configured()
+	p := s.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expireLocked(now)
+	d := SlotsDemand{Divided: p.dividedLocked(), Configured: configured, Fenced: p.grants.fenced, Running: p.escrow.InFlight()}
+	if !d.Divided { // nothing is claimed, and so nothing granted
+		p.grants.dropLocked()
+		return d
+	}
+	if p.rules.Concurrency > 0 {
+		p.slotsDemandLocked(now, &d)
+	} else {
+		p.grants.SlotsGrant = SlotsGrant{}
+	}
+	d.Shares = s.sharesLocked(now, configured && !d.Fenced)
+	p.grants.lacks = false
+	return d
+}
+
+// slotsDemandLocked fills in what is demanded of slots.
+func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
+	d.Slots = p.rules.Concurrency
+	d.Together = p.togetherLocked()
+	d.Most = p.mostSlotsLocked()
+	d.Reserve = p.rules.InteractiveReserve
+	d.Adaptive = p.limiter != nil
+	d.Tail = p.grants.longest.tail(now, p.oldestLocked(now))
+	d.Waiting, d.Background = p.lackingSlotsLocked()
+	d.Returning = p.returningLocked(now)
+	for _, x := range p.tree.nodes {
+		if x.up != escrow.Root {
+			continue
+		}
+		n := p.escrow.Node(x.id)
+		d.Stakes = append(d.Stakes, Stake{
+			Weight: n.Counts, Running: int64(n.Running), Queued: int64(n.Queued),
+			Returning: p.grants.returning(x.id, int64(n.Running)),
+		})
+	}
+}
+
+// refusedFor is how long a call that was refused for want of a slot is taken to want one.
+const refusedFor = 2 * time.Second
+
+// returningLocked is how many slots are wanted for calls that were refused and may come back.
+func (p *pool) returningLocked(now time.Time) (n int64) {
+	for id, r := range p.grants.refused {
+		n += p.grants.returning(id, int64(p.escrow.Node(id).Running))
+		if now.Sub(r.at) >= refusedFor {
+			delete(p.grants.refused, id)
+		}
+	}
+	return n
+}
+
+// returning is how many slots a node wants for its refused calls, if it runs so many. At most as many
+// as run: how often calls are refused says little, for each may retry many times.
+func (l *poolGrants) returning(id escrow.NodeID, running int64) int64 {
+	if r := l.refused[id]; r != nil {
+		return min(r.calls, max(1, running))
+	}
+	return 0
+}
+
+// lackingSlotsLocked is how many calls wait for a slot, and how many background calls wait for one
+// that background calls may use.
+func (p *pool) lackingSlotsLocked() (waiting, background int64) {
+	first, later := p.escrow.Queued()
+	if !p.escrow.HasSlot(true) {
+		background = int64(later)
+	}
+	if p.escrow.HasSlot(false) {
+		return 0, background
+	}
+	if p.limiter != nil || p.rules.InteractiveReserve == 0 {
+		return int64(first) + background, background
+	}
+	open := max(0, p.grants.Open-p.escrow.InFlight())
+	return int64(first) + min(background, open), background
+}
+
+// togetherLocked is how many slots there are for all processes that are not cut off.
+func (p *pool) togetherLocked() int64 {
+	return p.rules.Concurrency - p.rules.withheld(p.rules.Concurrency)
+}
+
+// mostSlotsLocked is how many of these could be used here.
+func (p *pool) mostSlotsLocked() int64 {
+	if p.limiter != nil {
+		return min(p.togetherLocked(), p.limiter.Limit())
+	}
+	return p.togetherLocked()
+}
+
+// Allow puts grants in force until the given time: of slots, nil if these are not divided, and of
+// budgets, as they were claimed.
+func (s *SharedSlots) Allow(now, until time.Time, slots *SlotsGrant, shares []ShareGrant) {
+	p := s.p
+	p.mu.Lock()
+	p.grants.alone = false
+	p.grants.until = until
+	if slots != nil {
+		p.grants.SlotsGrant = *slots
+	}
+	allowShares(now, shares)
+	p.grants.hear()
+	p.expireLocked(now)
+	p.narrowLocked()
+	s.g.pumpAndUnlock(p, now)
+}
+
+// Alone says that nobody answers. Once the grants have expired, and until Allow, the pool uses what
+// its configuration has for that case.
+func (s *SharedSlots) Alone(now time.Time) {
+	p := s.p
+	p.mu.Lock()
+	p.grants.alone = true
+	p.grants.hear()
+	p.expireLocked(now)
+	p.narrowLocked()
+	s.g.pumpAndUnlock(p, now)
+}
+
+// Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it
+// is gone and nothing runs in it.
+func (s *SharedSlots) Rest() bool {
+	configured := s.configured()
+	p := s.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dividedLocked() && (configured || p.escrow.InFlight() > 0) {
+		return false
+	}
+	p.grants.inUse = false
+	p.grants.dropLocked()
+	return true
+}
