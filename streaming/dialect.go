@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// dialect is how a family of servers says in a stream what counts. Nobody tells a Meter which one a server
+// dialect is how a family of servers writes the events of a stream. Nobody tells a Meter which one a server
 // speaks: their names do not collide, so each event is compared with all of them. A further dialect is a
 // further value in dialects.
 //

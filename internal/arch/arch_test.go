@@ -247,6 +247,14 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "a protocol is a value: what is done with it is elsewhere",
 	},
+	"internal/gateway/realtime": {
+		may: []string{
+			"governor", "governor/tokens", "internal/admission", "internal/gateway/head", "internal/telemetry", "internal/text", "streaming",
+			"github.com/tidwall/gjson", "github.com/coder/websocket",
+		},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "a session sees the call by which it was opened through an interface",
+	},
 	"internal/form": {
 		may:    []string{"internal/splice"},
 		not:    []string{"net", "net/http", "mime/multipart", "os", "log", "log/slog", "context", "time"},
@@ -323,7 +331,7 @@ var rules = map[string]rule{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -27,6 +27,7 @@ type rules struct {
 	tenants, pools map[string]string
 	zone           string
 	upstream       string // its host, and its key
+	routes         tenants.Routes
 }
 
 var before = rules{
@@ -56,7 +57,7 @@ func (r rules) snapshot(t *testing.T) *tenants.Snapshot {
 	var list []tenants.Tenant
 	for name, models := range r.tenants {
 		list = append(list, tenants.Tenant{
-			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models),
+			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models), Routes: r.routes,
 			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
 		})
 	}

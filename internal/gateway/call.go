@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -134,7 +135,7 @@ func (c *call) refuseStranger(f *refusal) {
 func (c *call) authenticate() *refusal {
 	key := bearer(c.r.Header)
 	if key == "" && c.route != nil && c.route.realtime {
-		key = offeredKey(c.r.Header)
+		key = realtime.Key(c.r.Header)
 	}
 	if key == "" {
 		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "No API key was given. Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."}

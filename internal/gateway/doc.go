@@ -17,7 +17,7 @@
 // Routes to what an upstream keeps (files, batches, stored responses …) are a table,
 // objectRoutes, and go the same way: what an answer shows is recorded before it is
 // passed on, and lists are filtered (filter). A realtime session has code of its own; each of its
-// responses asks the governor as a call does (realtime_response.go).
+// responses asks the governor as a call does (package realtime).
 //
 // A call is tried at one upstream after the other until there is an answer to pass on
 // (send), and admitted anew if all of them have asked for a pause. What is believed about

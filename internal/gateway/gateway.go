@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/recent"
@@ -42,7 +44,7 @@ type Gateway struct {
 	prompts PromptCounter              // may be nil
 	events  *events.Ring               // may be nil
 	refused *recent.Ring[*pastRefusal] // by tenant and request id
-	sockets sockets
+	sockets realtime.Sockets
 	ongoing ongoing
 
 	intake    *intake.Intake
@@ -219,4 +221,16 @@ func requestID(r *http.Request) string {
 	copy(out[:], "req_")
 	hex.Encode(out[4:], b[:])
 	return string(out[:])
+}
+
+// Drain asks realtime sessions to end once they are at rest, and waits until they have ended or ctx
+// has. Those that are left end when their server's base context is cancelled with [ErrDraining];
+// call Drain again to wait for that.
+func (g *Gateway) Drain(ctx context.Context) error {
+	select {
+	case <-g.sockets.Drain():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

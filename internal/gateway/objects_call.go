@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -125,7 +126,7 @@ func (c *call) checkReferences() *refusal {
 	case c.route.list:
 		return c.readPage()
 	case c.route.realtime:
-		return c.checkUpgrade()
+		return realtime.CheckUpgrade(c.r)
 	}
 	if f := c.checkOthers(c.head.Others); f != nil {
 		return f

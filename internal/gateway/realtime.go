@@ -2,54 +2,24 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"slices"
-	"strings"
+	"runtime/debug"
+	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
-
-// offered are the subprotocols that are passed between client and upstream. Others are hints about
-// accounts and keys, which stop here.
-var offered = []string{"realtime", "openai-beta.realtime-v1"}
-
-const keyProtocol = "openai-insecure-api-key."
-
-// subprotocols lists those that a client offers.
-func subprotocols(h http.Header) []string {
-	var list []string
-	for _, line := range h.Values("Sec-Websocket-Protocol") {
-		for p := range strings.SplitSeq(line, ",") {
-			list = append(list, strings.TrimSpace(p))
-		}
-	}
-	return list
-}
-
-// offeredKey is the key that a browser, which cannot set headers, sends as a subprotocol.
-func offeredKey(h http.Header) string {
-	for _, p := range subprotocols(h) {
-		if key, ok := strings.CutPrefix(p, keyProtocol); ok {
-			return key
-		}
-	}
-	return ""
-}
-
-// checkUpgrade refuses a call of the realtime route that is no websocket handshake.
-func (c *call) checkUpgrade() *refusal {
-	if c.r.ProtoMajor == 1 && strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
-		return nil
-	}
-	return &refusal{Status: http.StatusUpgradeRequired, Code: admission.CodeInvalid, Message: "This route is a websocket: ask for it with HTTP/1.1 and Upgrade: websocket."}
-}
 
 // serveRealtime passes a session on in both directions, while its lease lives.
 func (c *call) serveRealtime() {
@@ -62,10 +32,10 @@ func (c *call) serveRealtime() {
 	if p := upstream.Subprotocol(); p != "" {
 		protocols = append(protocols, p)
 	}
+	s := c.newSession(upstream)
 	// The key is sent on purpose, not by a browser that was lured here, so the origin
 	// does not matter.
-	s := newSession(c, upstream)
-	client, err := websocket.Accept(&c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.pinged})
+	client, err := websocket.Accept(&c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.Pinged})
 	if err != nil { // Accept has answered the client
 		_ = upstream.CloseNow()
 		c.failure = err
@@ -76,10 +46,25 @@ func (c *call) serveRealtime() {
 	limit := c.world.Snapshot.Config().MaxBody
 	client.SetReadLimit(limit)
 	upstream.SetReadLimit(max(limit, maxAnswer))
-	draining := c.g.sockets.enter()
-	defer c.g.sockets.leave()
-	s.client = client
-	s.run(draining)
+	draining := c.g.sockets.Enter()
+	defer c.g.sockets.Leave()
+	c.lease = governor.Lease{} // the session's from here on
+	s.Run(client, draining)
+}
+
+// newSession makes the session of an admitted call.
+func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
+	return realtime.New(realtimeCall{c}, realtime.Terms{
+		Governor:      c.g.gov,
+		Account:       c.account,
+		Request:       c.req,
+		Lease:         c.lease,
+		Model:         c.head.Model,
+		MaxOutput:     c.tenant.MaxOutputTokens,
+		DefaultOutput: c.pool.DefaultMaxOutput,
+		Shadow:        c.tenant.Shadow,
+		Patience:      c.world.Snapshot.Config().Timeouts.StreamIdle,
+	}, upstream)
 }
 
 // dialRealtime connects to an upstream, trying others if the first does not work.
@@ -119,12 +104,6 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.Snapshot.Config().Timeouts.UpstreamHeader)
 	defer cancel()
-	var protocols []string
-	for _, p := range subprotocols(c.r.Header) {
-		if slices.Contains(offered, p) {
-			protocols = append(protocols, p)
-		}
-	}
 	query := maps.Clone(c.query)
 	query.Set("model", c.realModel())
 	return websocket.Dial(ctx, c.try.up.address.URL(c.at.path, c.realModel(), query).String(), &websocket.DialOptions{
@@ -133,6 +112,94 @@ func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		HTTPHeader:   c.upstreamHeader(c.r.Header),
-		Subprotocols: protocols,
+		Subprotocols: realtime.Protocols(c.r.Header),
 	})
+}
+
+// realtimeCall is the call of a session, as the session sees it.
+type realtimeCall struct{ c *call }
+
+// Context implements realtime.Call.
+func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
+
+// Revoked implements realtime.Call.
+func (r realtimeCall) Revoked() *admission.Refusal {
+	c := r.c
+	t, k, ok := c.g.world.Load().Snapshot.LookupHash(c.key.Hash)
+	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.Model) {
+		return nil
+	}
+	return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key may not use this any more."}
+}
+
+// CheckModel implements realtime.Call.
+func (r realtimeCall) CheckModel(model string) *admission.Refusal {
+	if r.c.mayUse(model) {
+		return nil
+	}
+	return mayNot(r.c.tenant.Name, "model", model)
+}
+
+// CheckReference implements realtime.Call.
+func (r realtimeCall) CheckReference(ref head.Reference) *admission.Refusal {
+	if r.c.sees(r.c.try.up.name, ref.ID) {
+		return nil
+	}
+	return noObject(ref.Key, ref.ID)
+}
+
+// Hide implements realtime.Call.
+func (r realtimeCall) Hide(text []byte) { r.c.try.up.secrets.Hide(text) }
+
+// EstimatePrompt implements realtime.Call.
+func (r realtimeCall) EstimatePrompt(size tokens.Size) int64 {
+	return r.c.estimates.Prompts.Estimate(r.c.head.Model, size)
+}
+
+// EstimateOutput implements realtime.Call.
+func (r realtimeCall) EstimateOutput(deltas int64) int64 { return r.c.outputOf(deltas) }
+
+// Charge implements realtime.Call.
+func (r realtimeCall) Charge(u governor.Usage) bool { return r.c.charge(u) }
+
+// FirstToken implements realtime.Call.
+func (r realtimeCall) FirstToken() { r.c.noteFirst() }
+
+// EndBy implements realtime.Call.
+func (r realtimeCall) EndBy(end func(cause error)) { r.c.endBy(end) }
+
+// Cut implements realtime.Call.
+func (r realtimeCall) Cut() (*admission.Refusal, error) {
+	f := r.c.cutRefusal()
+	return &f, r.c.why()
+}
+
+// Rejected implements realtime.Call.
+func (r realtimeCall) Rejected(event, message string) {
+	r.c.g.log.Debug("upstream refuses an event of the gateway", "request_id", r.c.id, "upstream", r.c.try.up.name, "event", event, "message", brief(message))
+}
+
+// Panicked implements realtime.Call.
+func (r realtimeCall) Panicked(cause any) {
+	r.c.g.log.Error("panic", "request_id", r.c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	crash(cause)
+}
+
+// Settle implements realtime.Call.
+func (r realtimeCall) Settle(end realtime.End) {
+	c := r.c
+	c.lease = end.Lease
+	if end.Failure != nil {
+		c.failure = end.Failure
+	}
+	if end.Idle {
+		c.g.metrics.Expired.Inc()
+	}
+	if end.Broken {
+		c.failed(end.Reason, end.Usage)
+	} else {
+		c.over(end.Outcome, end.Reason, end.Usage)
+	}
+	c.ending.usage = end.Total // for the log
+	c.ending.last = end.Total
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// VersionKey is what every call of Azure's SDKs has in its query.
+// VersionKey is a query key that every call of Azure's SDKs has.
 const VersionKey = "api-version"
 
 var azureProvider = &Provider{
@@ -16,7 +16,7 @@ var azureProvider = &Provider{
 	Speaks:     []*Dialect{OpenAI, Responses},
 	Lacks:      map[string]bool{"/moderations": true, "/images/variations": true},
 	Place:      placeAzure,
-	Lists:      false, // it lists the models that could be deployed, but what is called are its deployments
+	Lists:      false, // it lists the models that could be deployed, and not its deployments, which are called
 }
 
 // byDeployment are the routes that an Azure resource with an api-version has below each deployment;

@@ -22,7 +22,7 @@ type Dialect struct {
 	// RequestID is a header, beside X-Request-Id, in which SDKs look for the id of a refused call.
 	RequestID string
 
-	// ShowRate tells what is left of a limit, beside the headers that all answers have. It is nil if the
+	// ShowRate shows the rest of a limit, beside the headers that all answers have. It is nil if the
 	// SDKs read these.
 	ShowRate func(h http.Header, axis Axis, q governor.Quota, now time.Time)
 	// Declared are the headers in which servers declare their own limits, and RatePrefix begins those that
@@ -57,7 +57,7 @@ var RatePrefixes = func() (list []string) {
 	return list
 }()
 
-// Axis is what a limit counts.
+// Axis is the unit of a limit.
 type Axis string
 
 // The axes whose limits are shown.

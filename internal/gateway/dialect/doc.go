@@ -1,4 +1,4 @@
-// Package dialect keeps what differs between the protocols that callers and model servers speak, one value
+// Package dialect keeps the differences between the protocols that callers and model servers speak, one value
 // for each: everything else in the gateway is the same for all.
 //
 // A [Dialect] is a protocol of inference: its routes, the names that bound the length of its answers, its

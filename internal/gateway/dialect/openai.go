@@ -70,8 +70,8 @@ func openAIDetails(f *admission.Refusal) openAIDetail {
 	return detail
 }
 
-// responsesError is the error event of a Responses stream. Its first fields are what OpenAI
-// documents; many SDKs raise an error only if there is an error object as well.
+// responsesError is the error event of a Responses stream. Its first fields are documented by
+// OpenAI; many SDKs raise an error only if there is an error object as well.
 type responsesError struct {
 	Type     string       `json:"type"`
 	Sequence int          `json:"sequence_number"` // required by parsers; the true number is unknown

@@ -44,7 +44,7 @@ var anthropicProvider = &Provider{
 	Kind:       tenants.Anthropic,
 	Convention: "anthropic",
 	KeyHeader:  "X-Api-Key",
-	Defaults:   http.Header{anthropicVersion: {"2023-06-01"}}, // what callers without a version of their own mean
+	Defaults:   http.Header{anthropicVersion: {"2023-06-01"}}, // for callers without a version of their own
 	Speaks:     []*Dialect{Anthropic},
 	Place: func(a *Address) {
 		if a.Base.Path == "" {

@@ -26,7 +26,7 @@ type Route struct {
 	Chunked bool
 	// Open routes produce tokens, and nothing in a call bounds how many.
 	Open bool
-	// Files is what the files of a form are.
+	// Files is the kind of the files of a form.
 	Files tokens.Kind
 	// Free routes take no tokens: they only count them.
 	Free bool

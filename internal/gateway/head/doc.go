@@ -1,4 +1,4 @@
-// Package head reads from a request what decides about it: the model, the limits on its answer, whether
+// Package head reads the part of a request that decides about it: the model, the limits on its answer, whether
 // it streams, how many answers it asks for, which objects and further models it names, and how large it
 // is. It reads strictly, because servers read bodies differently: a key that occurs twice, or in another
 // case, could let the upstream see another value than the gateway did, and is refused.
@@ -7,7 +7,7 @@
 //
 //   - [Read] reads a JSON body, [ReadForm] a form, and [ReadLine] a line of a batch file, into a [Head].
 //     A [Reader] reads many JSON bodies in the same memory.
-//   - [ReadEvent] reads what a client says in a realtime session.
+//   - [ReadEvent] reads an event of a realtime session.
 //   - [ReadQuery] reads a query, and [CheckPlain] and [CheckKeys] check its keys.
 //   - [Walk] shows the members of a JSON document, wherever in it, and lists the objects to which it
 //     refers. Of a body that was read, [Head.References] has them.

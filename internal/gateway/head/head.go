@@ -118,7 +118,7 @@ func governedKey(key string) (string, func(*Head, gjson.Result) *Error) {
 	if len(key) > 40 { // longer than any fold of a governed key
 		return "", nil
 	}
-	plain := isASCII(key) // what is not may fold to a name of another length
+	plain := isASCII(key) // other keys may fold to a name of another length
 	for _, name := range governedKeys {
 		if plain && len(name) != len(key) {
 			continue

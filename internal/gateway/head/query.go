@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/text"
 )
 
-// A query is read once, and from there on only what was read counts: the upstream gets it written anew.
+// A query is read once, and the upstream gets the result written anew.
 
 // ReadQuery reads a query that is not empty.
 func ReadQuery(raw string) (url.Values, *Error) {

@@ -12,12 +12,12 @@ type Referred struct {
 }
 
 // Weigh weighs the objects to which the body refers, by their sizes; 0 is not known. An earlier response
-// brings along all that it took, with what it continues itself.
+// brings along its whole prompt and answer, and so those that it continues.
 func (h *Head) Weigh(found []Reference, sizeOf func(id string) int64) {
 	r := Referred{}
 	for _, ref := range found {
 		if ref.Key != "previous_response_id" && ref.Key != "id" {
-			continue // files are weighed by what the prompt takes them for; nothing else is part of it
+			continue // files are weighed by their kinds below; nothing else is part of the prompt
 		}
 		if n := sizeOf(ref.ID); n > 0 {
 			r.Tokens += n
@@ -38,7 +38,7 @@ func (h *Head) Weigh(found []Reference, sizeOf func(id string) int64) {
 	h.Referred = r
 }
 
-// Size is the size of the prompt, except for what it continues. A thing of unknown size counts as
+// Size is the size of the prompt, except for the responses that it continues. A thing of unknown size counts as
 // unknown tokens.
 func (h *Head) Size(unknown int64) tokens.Size {
 	size := h.Prompt.Plus(h.Referred.Size)
@@ -46,7 +46,7 @@ func (h *Head) Size(unknown int64) tokens.Size {
 	return size
 }
 
-// WeighFiles weighs the files of a form as what the route takes them for.
+// WeighFiles weighs the files of a form as files of a kind.
 func (h *Head) WeighFiles(kind tokens.Kind) {
 	size := &h.Prompt.Size
 	switch kind {
