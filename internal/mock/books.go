@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// books is all that requests share: counters, limits and slots. One lock keeps them, so that
+// books are the counters, limits and slots that requests share. They are under one lock, so that
 // every reading of Stats is of one instant and its figures add up.
 type books struct {
 	accounting string
@@ -14,14 +14,13 @@ type books struct {
 	start      time.Time
 
 	mu       sync.Mutex
-	counts   Stats  // guarded by mu; only its counters, windows and gauges are read off elsewhere
+	counts   Stats  // guarded by mu; only the counters: stats reads windows and gauges elsewhere
 	tokens   window // guarded by mu
 	requests window // guarded by mu
 	slots    slots  // guarded by mu
 }
 
-// ticket is what books knows of one request. Its owner fills in prompt and bound, and touches
-// the rest no more.
+// ticket is the entry of one request in the books. Its owner sets only prompt and bound.
 type ticket struct {
 	prompt, bound int64 // tokens of the prompt; the most that all choices together may produce
 
@@ -37,7 +36,7 @@ type ticket struct {
 type outcome uint8
 
 const (
-	cancelled outcome = iota // the zero value: who leaves without a word has been cancelled
+	cancelled outcome = iota // the zero value, because clients that leave cancel their request
 	completed
 	refused
 	failed
@@ -48,11 +47,11 @@ func (o outcome) String() string {
 	return [...]string{"cancelled", "completed", "refused", "failed", "hung up"}[o]
 }
 
-// now returns the time since the start. It is asked under the lock, so that no entry of a
-// window can come before the one added last.
+// now returns the time since the start. It must be called under the lock, so that no entry of a
+// window comes before the one added last.
 func (b *books) now() time.Duration {
 	if b.tpm == 0 && b.rpm == 0 {
-		return 0 // nobody needs it, and reading a clock is not free
+		return 0 // because nobody needs it, and reading a clock costs time
 	}
 	return time.Since(b.start)
 }
@@ -88,7 +87,7 @@ func (b *books) admit(t *ticket) verdict {
 	return v
 }
 
-// produce counts n output tokens that have come into being now.
+// produce counts n output tokens produced now.
 func (b *books) produce(t *ticket, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,8 +98,8 @@ func (b *books) produce(t *ticket, n int64) {
 	}
 }
 
-// end closes a request: it frees the slot, settles the booking and counts the outcome. Only
-// the first call for a ticket does anything; it reports whether it was.
+// end closes a request: it frees the slot, settles the booking and counts the outcome. It reports
+// false, and does nothing, if the request has ended already.
 func (b *books) end(t *ticket, o outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +142,7 @@ func (b *books) countLocked(o outcome) {
 	}
 }
 
-// levels returns how full the limits are now.
+// levels returns the usage of the limits now.
 func (b *books) levels() levels {
 	if b.tpm == 0 && b.rpm == 0 {
 		return levels{}
@@ -151,4 +150,68 @@ func (b *books) levels() levels {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.levelsLocked(b.now())
+}
+
+// needs returns the number of tokens that must fit into the window for a request to be admitted.
+func (b *books) needs(t *ticket) int64 {
+	if b.accounting == AdmitMax {
+		return t.prompt + t.bound
+	}
+	return t.prompt
+}
+
+// judgeLocked decides on t without changing anything but the passing of time.
+func (b *books) judgeLocked(now time.Duration, t *ticket) verdict {
+	v := verdict{levels: b.levelsLocked(now)}
+	need := b.needs(t)
+	if b.tpm > 0 && need > b.tpm {
+		v.axis = axisTokens
+		v.requested = need
+		v.tooLarge = true
+		return v
+	}
+	if b.rpm > 0 {
+		v.axis = axisRequests
+		v.requested = 1
+		v.wait = b.requests.wait(now, b.requests.sum+1-b.rpm)
+	}
+	if b.tpm > 0 {
+		if wait := b.tokens.wait(now, b.tokens.sum+need-b.tpm); wait > v.wait {
+			v.axis = axisTokens
+			v.requested = need
+			v.wait = wait
+		}
+	}
+	v.ok = v.wait == 0
+	return v
+}
+
+func (b *books) stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	b.tokens.expire(now)
+	b.requests.expire(now)
+	st := b.counts
+	st.Running = b.slots.running
+	st.PeakRunning = b.slots.peak
+	st.Queued = int64(b.slots.queue.Len())
+	st.TokensProduced = st.PromptTokens + st.OutputTokens
+	st.WindowTokens = b.tokens.sum
+	st.WindowTokensPeak = b.tokens.peak
+	st.WindowRequests = b.requests.sum
+	st.WindowRequestsPeak = b.requests.peak
+	return st
+}
+
+func (b *books) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	b.tokens.expire(now)
+	b.requests.expire(now)
+	b.counts = Stats{}
+	b.slots.peak = b.slots.running
+	b.tokens.peak = b.tokens.sum
+	b.requests.peak = b.requests.sum
 }

@@ -10,7 +10,7 @@ import (
 // bound from filling the memory with words.
 const maxOutput = 1 << 20
 
-// call is a request body, taken apart in one pass. Its values point into the body's string.
+// call has the fields of a request body, found in one pass. Their values point into the body's string.
 type call struct {
 	route route
 
@@ -35,8 +35,8 @@ type call struct {
 	mock         gjson.Result
 }
 
-// scan finds the fields of body, which is valid JSON. Of a field that is there twice the last
-// one counts, and null is as good as absent.
+// scan finds the fields of body, which is valid JSON. If a field occurs twice the last one counts;
+// null counts as absent.
 func (c *call) scan(rt route, body string) {
 	c.route = rt
 	top := gjson.Parse(body)
@@ -51,7 +51,7 @@ func (c *call) scan(rt route, body string) {
 	})
 }
 
-// field returns where the value of a key belongs, or nil when the route does not know it.
+// field returns the place for the value of a key, or nil when the route does not know the key.
 func (c *call) field(key string) *gjson.Result {
 	switch key {
 	case "model":
@@ -145,7 +145,7 @@ func (c *call) messagesField(key string) *gjson.Result {
 	return nil
 }
 
-// check returns what is wrong with the call, or nil.
+// check returns the first mistake in the call, or nil.
 func (c *call) check() *apiError {
 	switch {
 	case c.model.Type == gjson.Null && c.route == routeModerations: // has a default
@@ -191,7 +191,7 @@ func (c *call) checkBounds() *apiError {
 	return checkInt("max_completion_tokens", c.maxNew, maxOutput)
 }
 
-// checkInt reports a value that is there but no integer from 1 to largest.
+// checkInt reports a value that is present and no integer from 1 to largest.
 func checkInt(name string, v gjson.Result, largest int) *apiError {
 	switch {
 	case v.Type == gjson.Null:
@@ -223,7 +223,7 @@ func (c *call) includeUsage() bool {
 	return c.streamOpts.IsObject() && c.streamOpts.Get("include_usage").Bool()
 }
 
-// outputs returns how many answers the request asks for: n for each prompt.
+// outputs returns the number of answers that the request asks for: n for each prompt.
 func (c *call) outputs() int {
 	n := max(1, int(c.choices.Num))
 	if c.route == routeCompletions {
@@ -232,7 +232,7 @@ func (c *call) outputs() int {
 	return n
 }
 
-// first returns the first element of an array. Get("0") would too, but dearer.
+// first returns the first element of an array, faster than Get("0").
 func first(v gjson.Result) (e gjson.Result) {
 	if v.IsArray() {
 		v.ForEach(func(_, x gjson.Result) bool {
@@ -243,7 +243,7 @@ func first(v gjson.Result) (e gjson.Result) {
 	return e
 }
 
-// inputCount returns how many inputs a prompt or input field holds. An array of numbers is one.
+// inputCount returns the number of inputs in a prompt or input field. An array of numbers is one.
 func inputCount(v gjson.Result) (n int) {
 	if !v.IsArray() || first(v).Type == gjson.Number {
 		return 1

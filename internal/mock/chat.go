@@ -1,11 +1,9 @@
 package mock
 
-import (
-	"strconv"
-)
+import "strconv"
 
-// chat is the shape of /v1/chat/completions. What is the same in every chunk of one answer is
-// formatted once, by prepare.
+// chat is the shape of /v1/chat/completions. The parts that are equal in every chunk of an answer
+// are formatted once, by prepare.
 type chat struct {
 	j    *job
 	id   []byte // {"id":"…
@@ -41,7 +39,7 @@ func (c *chat) prepare(j *job, created string) {
 	}
 }
 
-// reuse returns what is worth keeping for the next request: the buffers.
+// reuse keeps the buffers for the next request.
 func (c *chat) reuse() chat { return chat{id: c.id[:0], head: c.head[:0]} }
 
 // open begins a chunk, up to the content of its delta.
@@ -108,7 +106,7 @@ func (c *chat) end(s *sse) {
 
 func (c *chat) broken(s *sse, e *apiError) { brokenChunk(s, e) }
 
-// reason returns why the answer ends.
+// reason returns the finish_reason of the answer.
 func (c *chat) reason() string {
 	if c.tool != "" && !c.j.plan.cut {
 		return "tool_calls"
@@ -149,4 +147,14 @@ func (c *chat) plain(b []byte) []byte {
 	b = c.j.appendPlainUsage(b)
 	b = append(b, chatVersion...)
 	return append(b, '}')
+}
+
+// appendCall begins a tool call up to its arguments.
+func (c *chat) appendCall(b []byte, choice int) []byte {
+	b = append(b, `"id":"call_`...)
+	b = c.j.appendID(b, "")
+	b = strconv.AppendInt(b, int64(choice), 10)
+	b = append(b, `","type":"function","function":{"name":`...)
+	b = append(b, c.tool...)
+	return append(b, `,"arguments":"`...)
 }

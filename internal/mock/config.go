@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// How a server counts tokens against its own TPM; see Config.Accounting.
+// The ways in which tokens count against TPM; see Config.Accounting.
 const (
 	AdmitMax   = "admit_max"
 	Production = "production"
 	Settle     = "settle"
 )
 
-// Where a stream says what it used; see Config.Usage.
+// The places of usage in a stream; see Config.Usage.
 const (
 	UsageChunk  = "chunk"
 	UsageFinish = "finish"
@@ -22,11 +22,11 @@ const (
 	UsageAbsent = "absent"
 )
 
-// Config says what kind of provider a Server pretends to be. The zero value is an instant,
-// unlimited and faultless one.
+// Config describes the provider that a Server simulates. The zero value is an instant, unlimited
+// and faultless one.
 type Config struct {
-	// Models are the names listed at /v1/models. Requests for any other name are served all
-	// the same, so that the mock can stand behind any pool. Default: a few plausible names.
+	// Models are the names listed at /v1/models. Requests for any other name are served as
+	// well, so that the mock can stand behind any pool. Default: a few plausible names.
 	Models []string
 
 	// APIKey, when set, must come with every request to the API, as "Authorization: Bearer",
@@ -41,7 +41,7 @@ type Config struct {
 	// chunk a token.
 	TokensPerSecond float64
 
-	// Slots is how many requests run at once. More of them queue silently, first come first
+	// Slots is the number of concurrent requests. Further ones queue silently, first come first
 	// served, which gives llama.cpp's knee: throughput stops growing at this concurrency and
 	// time to first token grows linearly after. Default 0: no such bound.
 	Slots int
@@ -51,17 +51,17 @@ type Config struct {
 	OutputTokens int
 
 	// TPM and RPM are the server's own limits on tokens and requests over every rolling 60 s.
-	// Default 0: the axis is off, nothing of it is measured and no x-ratelimit header sent. To
+	// Default 0: the axis is off, not measured, and without x-ratelimit headers. To
 	// measure without refusing, set a limit out of reach.
 	TPM, RPM int64
 
-	// Accounting is how tokens count against TPM. Default "admit_max".
+	// Accounting is the way in which tokens count against TPM. Default "admit_max".
 	//
-	//	admit_max   prompt and largest output are booked at admission; at the end what was
-	//	            not produced is taken off that booking. A request without a bound is
+	//	admit_max   prompt and largest output are booked at admission; at the end the tokens
+	//	            not produced are taken off that booking. A request without a bound is
 	//	            booked at the length it will have, which a simulation knows.
 	//	production  the prompt counts at admission, each output token when it is produced.
-	//	            Answers in flight can push the sum over the limit: so do real ones.
+	//	            Answers in flight can push the sum over the limit, as at real providers.
 	//	settle      prompt and output count together when the request ends, however it ends.
 	//
 	// The last two refuse when rolling sum and prompt together exceed the limit.
@@ -69,26 +69,26 @@ type Config struct {
 
 	// ErrorRate, HangupRate and SlowRate are the shares (0 to 1) of requests that are answered
 	// with a 500, cut off in the middle of the answer, or served with a pause before each
-	// chunk. Each is drawn for itself, from Seed and the number of the request. Default 0.
+	// chunk. They are drawn independently, from Seed and the number of the request. Default 0.
 	ErrorRate, HangupRate, SlowRate float64
 
 	// SlowChunk is the pause before each chunk of a slow request; required with SlowRate.
 	SlowChunk time.Duration
 
-	// Usage is where streams say what they used. Default "chunk".
+	// Usage is the place of usage in streams. Default "chunk".
 	//
 	//	chunk   an extra last chunk with empty choices, only when the request asks for it by
 	//	        stream_options.include_usage: OpenAI's way
 	//	finish  beside the last finish_reason, unasked: llama.cpp's way
-	//	each    in each chunk, what the answer took so far, unasked: vLLM's continuous_usage_stats
+	//	each    in each chunk, the usage of the answer so far, unasked: vLLM's continuous_usage_stats
 	//	absent  nowhere, even when asked
 	//
 	// Streams of responses and messages have a place for it, at the end, and messages for the
 	// prompt at the start: they know "absent", and messages "each".
 	Usage string
 
-	// Seed makes the draws of the rates repeatable, and sets the ids of one server apart from
-	// those of another. Default 0.
+	// Seed makes the draws of the rates repeatable, and distinguishes the ids of servers.
+	// Default 0.
 	Seed uint64
 
 	// Logf, when set, is called with one line for each request that ended.
@@ -141,6 +141,6 @@ func (c Config) validate() error {
 	checkRate("HangupRate", c.HangupRate)
 	checkRate("SlowRate", c.SlowRate)
 	check(c.SlowChunk >= 0, "SlowChunk is %s: must not be negative", c.SlowChunk)
-	check(c.SlowRate == 0 || c.SlowChunk != 0, "SlowRate is %v but SlowChunk is 0: say how long the pause is", c.SlowRate)
+	check(c.SlowRate == 0 || c.SlowChunk != 0, "SlowRate is %v but SlowChunk is 0: set the length of the pause", c.SlowRate)
 	return errors.Join(errs...)
 }

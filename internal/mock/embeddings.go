@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// unstreamed gives a shape that is never streamed the methods of one that is.
+// unstreamed has the methods of streams for a shape that is never streamed.
 type unstreamed struct{}
 
 func (unstreamed) begin(*sse)             {}

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// apiError is an error as OpenAI's API tells it.
+// apiError is an error of OpenAI's API.
 type apiError struct {
 	status     int
 	message    string
@@ -15,14 +15,14 @@ type apiError struct {
 	param      string // "" = null
 	code       string // "" = null
 	retryAfter time.Duration
-	noRetry    bool // no time will help
+	noRetry    bool // waiting does not help
 }
 
 func badRequest(param, message string) *apiError {
 	return &apiError{status: 400, message: message, kind: "invalid_request_error", param: param}
 }
 
-// serverError is what OpenAI says when it fails.
+// serverError is OpenAI's error when it fails.
 func serverError(status int) *apiError {
 	return &apiError{
 		status: status, kind: "server_error",
@@ -41,7 +41,7 @@ func injected(status int) *apiError {
 			kind: "requests", code: "rate_limit_exceeded", retryAfter: time.Second,
 		}
 	}
-	return &apiError{status: status, message: "This error is what the request asked for.", kind: "invalid_request_error"}
+	return &apiError{status: status, message: "The request asked for this error.", kind: "invalid_request_error"}
 }
 
 // append writes the body {"error":{…}}.
@@ -57,7 +57,7 @@ func (e *apiError) append(b []byte) []byte {
 	return append(b, "}}"...)
 }
 
-// appendAnthropic writes the body that Anthropic's API has for it.
+// appendAnthropic writes the body in the form of Anthropic's API.
 func (e *apiError) appendAnthropic(b []byte) []byte {
 	b = append(b, `{"type":"error","error":{"type":`...)
 	b = gjson.AppendJSONString(b, e.anthropicKind())
@@ -66,7 +66,7 @@ func (e *apiError) appendAnthropic(b []byte) []byte {
 	return append(b, "}}"...)
 }
 
-// anthropicKind is what Anthropic calls an error with this status.
+// anthropicKind is Anthropic's type of an error with this status.
 func (e *apiError) anthropicKind() string {
 	switch {
 	case e.status == 401:
@@ -94,8 +94,8 @@ func appendOrNull(b []byte, s string) []byte {
 	return gjson.AppendJSONString(b, s)
 }
 
-// set writes the headers that tell when to come back. Retry-After has whole seconds only, so
-// it is rounded up, and never 0, which clients take for "no hint".
+// set writes the headers with the time to come back. Retry-After has whole seconds only, so
+// it is rounded up, and never 0, because clients ignore that.
 func (e *apiError) set(h *header) {
 	if e.retryAfter > 0 {
 		h.set("Retry-After", strconv.FormatInt(int64((e.retryAfter+time.Second-1)/time.Second), 10))
@@ -104,4 +104,9 @@ func (e *apiError) set(h *header) {
 	if e.noRetry {
 		h.set("X-Should-Retry", "false")
 	}
+}
+
+// roundUp returns d in whole milliseconds, never less than d, so that clients do not come back too early.
+func roundUp(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }

@@ -1,13 +1,9 @@
 package mock
 
-import (
-	"net/http"
-	"strconv"
-	"time"
-)
+import "net/http"
 
-// Values that never change are shared by all answers. Whoever appends to one gets a copy,
-// since none has room to grow.
+// Values that never change are shared by all answers. An append to one makes a copy,
+// because none has room to grow.
 var (
 	typeJSON   = []string{"application/json"}
 	typeSSE    = []string{"text/event-stream; charset=utf-8"}
@@ -27,46 +23,4 @@ func (h *header) set(name, value string) {
 	h.values = append(h.values, value)
 	n := len(h.values)
 	h.h[name] = h.values[n-1 : n : n]
-}
-
-// head writes what every answer to a model call has: its id, how long it took until here, and
-// how full the limits are.
-func (j *job) head() *header {
-	h := &header{j.w.Header(), make([]string, 0, 12)}
-	h.set(j.idHeader(), string(j.appendID(make([]byte, 0, 32), "req_")))
-	h.set("Openai-Processing-Ms", strconv.FormatInt(time.Since(j.start).Milliseconds(), 10))
-	h.h["Openai-Version"] = apiVersion
-	if j.verdict.levels == (levels{}) { // not judged: a bad request, or no limits at all
-		j.verdict.levels = j.s.books.levels()
-	}
-	j.verdict.levels.set(h)
-	return h
-}
-
-// idHeader is where an answer's id stands.
-func (j *job) idHeader() string {
-	if j.call.route.isAnthropic() {
-		return "Request-Id"
-	}
-	return "X-Request-Id"
-}
-
-// writeError answers with e.
-func (j *job) writeError(e *apiError) {
-	if j.call.route.isAnthropic() {
-		j.out = e.appendAnthropic(j.out[:0])
-	} else {
-		j.out = e.append(j.out[:0])
-	}
-	h := j.head()
-	e.set(h)
-	j.writeBody(h, e.status)
-}
-
-// writeBody answers with the JSON in j.out.
-func (j *job) writeBody(h *header, status int) {
-	h.h["Content-Type"] = typeJSON
-	h.set("Content-Length", strconv.Itoa(len(j.out)))
-	j.w.WriteHeader(status)
-	_, _ = j.w.Write(j.out) // who is not there any more cannot be told
 }

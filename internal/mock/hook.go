@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// fault is what goes wrong in an answer, after so many tokens of all choices together.
+// fault is a failure in an answer, after a number of tokens of all choices together.
 type fault uint8
 
 const (
@@ -17,10 +17,10 @@ const (
 	faultBadSSE
 )
 
-// plan is what the server means to do with one request: the law of Config, changed by the
-// draws of its rates and then by the request's own "mock" field.
+// plan is the course of one request: that of Config, changed by the draws of its rates and then by
+// the request's own "mock" field.
 type plan struct {
-	choices int  // how many answers
+	choices int  // number of answers
 	length  int  // tokens of each
 	natural int  // tokens each would have without a bound
 	cut     bool // whether the bound ends it
@@ -29,7 +29,7 @@ type plan struct {
 	fault fault
 	after int // tokens before the fault
 
-	status                int // answer with this error at once; 0 = don't
+	status                int // error to answer with at once; 0 = none
 	usage                 string
 	noUsage               bool // not even in a plain answer
 	crlf, comments, idSSE bool
@@ -38,7 +38,7 @@ type plan struct {
 
 func (p *plan) total() int { return p.choices * p.length }
 
-// upTo returns how many tokens come before the end or the fault, and which of the two it is.
+// upTo returns the number of tokens before the end or the fault, and which of the two it is.
 func (p *plan) upTo() (tokens int, f fault) {
 	if p.fault != faultNone && p.after <= p.total() {
 		return p.after, p.fault
@@ -60,7 +60,8 @@ func (s *Server) plan(c *call, seq uint64) plan {
 	}
 	p.setLength(c, s.cfg.OutputTokens)
 	if s.draw(seq, 1) < s.cfg.HangupRate {
-		p.fault, p.after = faultHangup, p.total()/2
+		p.fault = faultHangup
+		p.after = p.total() / 2
 	}
 	if c.mock.IsObject() {
 		p.hook(c.mock)
@@ -68,9 +69,9 @@ func (s *Server) plan(c *call, seq uint64) plan {
 	return p
 }
 
-// setLength decides how long the answer is: as the hook says, else as long as the request
-// allows, else as the server is set. A tool call is no longer than the server is set, so that
-// its arguments are whole unless the hook wants them cut.
+// setLength decides the length of the answer: that of the hook, else the request's bound, else
+// the server's setting. A tool call is no longer than the setting, so that its arguments are whole
+// unless the hook wants them cut.
 func (p *plan) setLength(c *call, usual int) {
 	if !c.route.isText() {
 		p.choices = 1
@@ -85,7 +86,7 @@ func (p *plan) setLength(c *call, usual int) {
 	case bound > 0 && c.callsTool():
 		p.natural = min(bound, usual)
 	case bound > 0:
-		p.natural = maxOutput + 1 // it would go on and on
+		p.natural = maxOutput + 1 // so that the bound ends it
 	default:
 		p.natural = usual
 	}
@@ -96,8 +97,8 @@ func (p *plan) setLength(c *call, usual int) {
 	}
 }
 
-// hook reads the "mock" field of a request, documented at the head of the package. It is a
-// tool for tests: what it does not understand, it passes over.
+// hook reads the "mock" field of a request, documented at the head of the package. It ignores
+// members that it does not know.
 func (p *plan) hook(m gjson.Result) {
 	m.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
@@ -106,11 +107,14 @@ func (p *plan) hook(m gjson.Result) {
 				p.status = int(n)
 			}
 		case "hangup_after":
-			p.fault, p.after = faultHangup, max(0, int(v.Int()))
+			p.fault = faultHangup
+			p.after = max(0, int(v.Int()))
 		case "error_after":
-			p.fault, p.after = faultError, max(0, int(v.Int()))
+			p.fault = faultError
+			p.after = max(0, int(v.Int()))
 		case "stall_after":
-			p.fault, p.after = faultStall, max(0, int(v.Int()))
+			p.fault = faultStall
+			p.after = max(0, int(v.Int()))
 		case "bad_sse":
 			if v.Bool() {
 				p.fault = faultBadSSE
@@ -141,7 +145,8 @@ func (p *plan) hook(m gjson.Result) {
 }
 
 // draw returns a number in [0, 1) that depends only on the seed, the number of the request and
-// which draw it is: no lock, and no draw shifts another. It is the finaliser of SplitMix64.
+// the number of the draw, so that it needs no lock and no draw shifts another. It is the finaliser
+// of SplitMix64.
 func (s *Server) draw(seq, which uint64) float64 {
 	x := s.cfg.Seed + (seq*4+which)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// axis is one of the two things that are limited.
+// axis is a limited resource: requests or tokens.
 type axis uint8
 
 const (
@@ -14,59 +14,25 @@ const (
 	axisTokens
 )
 
-// level is how full one axis is at an instant. A zero limit means the axis is off.
+// level is the usage of one axis at an instant. A zero limit means the axis is off.
 type level struct {
 	limit, used int64
-	reset       time.Duration // until nothing of it is used, if nothing more comes
+	reset       time.Duration // until its usage is zero, if nothing more comes
 }
 
 func (l level) remaining() int64 { return max(0, l.limit-l.used) }
 
-// levels are both axes at one instant, as told in the headers of an answer.
+// levels are both axes at one instant, as in the headers of an answer.
 type levels struct{ requests, tokens level }
 
 // verdict is the decision on one request.
 type verdict struct {
 	ok        bool
 	levels    levels        // after an admission, before a refusal
-	axis      axis          // what refuses: of two, the one that takes longer
-	requested int64         // what the request needs on that axis
-	tooLarge  bool          // it needs more than the limit: no time will help
-	wait      time.Duration // until what it needs will have left the window
-}
-
-// needs returns how many tokens must fit into the window for a request to be admitted.
-func (b *books) needs(t *ticket) int64 {
-	if b.accounting == AdmitMax {
-		return t.prompt + t.bound
-	}
-	return t.prompt
-}
-
-// judgeLocked decides on t without changing anything but the passing of time.
-func (b *books) judgeLocked(now time.Duration, t *ticket) verdict {
-	v := verdict{levels: b.levelsLocked(now)}
-	need := b.needs(t)
-	if b.tpm > 0 && need > b.tpm {
-		v.axis = axisTokens
-		v.requested = need
-		v.tooLarge = true
-		return v
-	}
-	if b.rpm > 0 {
-		v.axis = axisRequests
-		v.requested = 1
-		v.wait = b.requests.wait(now, b.requests.sum+1-b.rpm)
-	}
-	if b.tpm > 0 {
-		if wait := b.tokens.wait(now, b.tokens.sum+need-b.tpm); wait > v.wait {
-			v.axis = axisTokens
-			v.requested = need
-			v.wait = wait
-		}
-	}
-	v.ok = v.wait == 0
-	return v
+	axis      axis          // the axis that refuses: of two, the one with the longer wait
+	requested int64         // the request's amount on that axis
+	tooLarge  bool          // the amount exceeds the limit, so waiting does not help
+	wait      time.Duration // until enough has left the window
 }
 
 func (b *books) levelsLocked(now time.Duration) (l levels) {
@@ -102,11 +68,6 @@ func (v verdict) err(model string) *apiError {
 		model, unit, l.limit, l.used, v.requested, roundUp(v.wait))
 	e.retryAfter = v.wait
 	return e
-}
-
-// roundUp returns d in whole milliseconds, never less than d: who comes back then comes in time.
-func roundUp(d time.Duration) time.Duration {
-	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // set writes the x-ratelimit headers of the axes that are on.

@@ -12,19 +12,19 @@ import (
 )
 
 // media are the routes whose answers are pictures, speech or transcripts. No field of a request
-// bounds how many tokens these have: each of the n answers has OutputTokens, or as many as the
-// hook says. Forms have the hook in a field mock.
-var media = map[string]func(*show){
-	"/images/generations":   (*show).pictures,
-	"/images/edits":         (*show).pictures,
-	"/images/variations":    (*show).pictures,
-	"/audio/speech":         (*show).speech,
-	"/audio/transcriptions": (*show).transcript,
-	"/audio/translations":   (*show).transcript,
+// bounds their tokens: each of the n answers has OutputTokens, or the number in the hook. Forms
+// have the hook in a field mock.
+var media = map[string]func(*mediaCall){
+	"/images/generations":   (*mediaCall).pictures,
+	"/images/edits":         (*mediaCall).pictures,
+	"/images/variations":    (*mediaCall).pictures,
+	"/audio/speech":         (*mediaCall).speech,
+	"/audio/transcriptions": (*mediaCall).transcript,
+	"/audio/translations":   (*mediaCall).transcript,
 }
 
-// show is one call to such a route.
-type show struct {
+// mediaCall is one call to such a route.
+type mediaCall struct {
 	s      *Server
 	w      http.ResponseWriter
 	path   string
@@ -39,7 +39,7 @@ func (s *Server) serveMedia(w http.ResponseWriter, r *http.Request, path string)
 	if answer == nil || r.Method != http.MethodPost {
 		return false
 	}
-	c := &show{s: s, w: w, path: path, fields: map[string]string{}}
+	c := &mediaCall{s: s, w: w, path: path, fields: map[string]string{}}
 	how := failed
 	s.books.arrive()
 	defer func() { s.books.end(&c.tick, how) }()
@@ -73,7 +73,7 @@ func (s *Server) serveMedia(w http.ResponseWriter, r *http.Request, path string)
 }
 
 // read takes the fields and files from a JSON body or a form.
-func (c *show) read(r *http.Request) *apiError {
+func (c *mediaCall) read(r *http.Request) *apiError {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data") {
 		text, err := readLimited(r.Body)
 		if err != nil || !gjson.ValidBytes(text) {
@@ -109,8 +109,8 @@ func (c *show) read(r *http.Request) *apiError {
 	}
 }
 
-// prompt counts the texts, and the files as what the route takes them for.
-func (c *show) prompt() (n int64) {
+// prompt counts the texts, and the files as pictures or sound, depending on the route.
+func (c *mediaCall) prompt() (n int64) {
 	for _, key := range []string{"prompt", "input", "instructions"} {
 		n += int64(len(c.fields[key])+3) / 4
 	}
@@ -124,8 +124,8 @@ func (c *show) prompt() (n int64) {
 	return n
 }
 
-// output is how many tokens the answers have.
-func (c *show) output() int64 {
+// output is the number of tokens of the answers.
+func (c *mediaCall) output() int64 {
 	each := int64(c.s.cfg.OutputTokens)
 	if hook := gjson.Get(c.fields["mock"], "output_tokens"); hook.Type == gjson.Number {
 		each = min(max(0, hook.Int()), maxOutput)
@@ -134,27 +134,27 @@ func (c *show) output() int64 {
 	return each * min(n, maxOutput)
 }
 
-func (c *show) usage() map[string]any {
+func (c *mediaCall) usage() map[string]any {
 	return map[string]any{
 		"type": "tokens", "input_tokens": c.tick.prompt, "output_tokens": c.tick.produced, "total_tokens": c.tick.prompt + c.tick.produced,
 	}
 }
 
-func (c *show) say(answer map[string]any) {
+func (c *mediaCall) say(answer map[string]any) {
 	text, _ := json.Marshal(answer) // strings, numbers, and maps and lists of these
 	c.s.writePlain(c.w, 200, text)
 }
 
-func (c *show) pictures() {
+func (c *mediaCall) pictures() {
 	c.say(map[string]any{"created": time.Now().Unix(), "data": []any{map[string]any{"b64_json": ""}}, "usage": c.usage()})
 }
 
-func (c *show) transcript() {
+func (c *mediaCall) transcript() {
 	c.say(map[string]any{"text": "word", "usage": c.usage()})
 }
 
-// speech tells its usage in a stream alone.
-func (c *show) speech() {
+// speech reports its usage only in a stream.
+func (c *mediaCall) speech() {
 	if c.fields["stream_format"] != "sse" {
 		c.w.Header().Set("Content-Type", "audio/mpeg")
 		_, _ = c.w.Write([]byte("sound"))

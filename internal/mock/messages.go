@@ -34,7 +34,7 @@ func (m *messages) begin(s *sse) {
 	s.buf = append(s.buf, `{"type":"message_start","message":`...)
 	s.buf = m.appendHead(s.buf)
 	s.buf = append(s.buf, `"content":[],"stop_reason":null,"stop_sequence":null`...)
-	s.buf = m.appendUsage(s.buf, 1) // what Anthropic's begin with, whatever comes
+	s.buf = m.appendUsage(s.buf, 1) // as Anthropic's begin, whatever comes
 	s.buf = append(s.buf, "}}"...)
 	s.close()
 
@@ -72,7 +72,7 @@ func (m *messages) end(s *sse) {
 	m.bare(s, "message_stop", `{"type":"message_stop"}`)
 }
 
-// change tells of the message itself: why it ends, and what it has produced in all.
+// change sends the end of the message: its reason, and the tokens produced.
 func (m *messages) change(s *sse, reason string, produced int64) {
 	s.open("message_delta")
 	s.buf = append(s.buf, `{"type":"message_delta","delta":{"stop_reason":`...)
@@ -133,8 +133,8 @@ func (m *messages) appendCall(b []byte) []byte {
 	return append(b, `,"input":`...)
 }
 
-// appendInput writes a tool's input as the object that its deltas would come to. Of one that
-// was cut there is nothing that could be read.
+// appendInput writes a tool's input as the object that its deltas form together. An input that
+// was cut is empty, because it is not valid JSON.
 func (m *messages) appendInput(b []byte) []byte {
 	if n := m.j.plan.natural; n > 1 && !m.j.plan.cut {
 		b = append(b, `{"text":"`...)
@@ -154,8 +154,8 @@ func (m *messages) reason() string {
 	return "end_turn"
 }
 
-// appendUsage writes the usage field. Anthropic's input_tokens are those that the cache had no
-// part in.
+// appendUsage writes the usage field. Anthropic's input_tokens are those that were neither read
+// from the cache nor written to it.
 func (m *messages) appendUsage(b []byte, output int64) []byte {
 	if m.j.plan.noUsage || (m.j.plan.usage == UsageAbsent && m.j.call.streams()) {
 		return b
@@ -191,15 +191,15 @@ func marked(content gjson.Result) (n int64) {
 	return n
 }
 
-// count is the shape of /v1/messages/count_tokens.
-type count struct {
+// countTokens is the shape of /v1/messages/count_tokens.
+type countTokens struct {
 	unstreamed
 	j *job
 }
 
-func (c *count) prepare(j *job, _ string) { c.j = j }
+func (c *countTokens) prepare(j *job, _ string) { c.j = j }
 
-func (c *count) plain(b []byte) []byte {
+func (c *countTokens) plain(b []byte) []byte {
 	b = append(b, `{"input_tokens":`...)
 	b = strconv.AppendInt(b, c.j.ticket.prompt, 10)
 	return append(b, '}')

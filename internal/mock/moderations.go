@@ -1,7 +1,7 @@
 package mock
 
-// moderations is the shape of /v1/moderations: nothing is ever flagged. The answer tells no
-// usage, though the input counts against the limits like any other.
+// moderations is the shape of /v1/moderations: nothing is ever flagged. The answer has no usage,
+// but the input counts against the limits.
 type moderations struct {
 	unstreamed
 	j *job
@@ -30,8 +30,8 @@ func (m *moderations) plain(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// inputs returns how many results there are: one for each string, but one for all the parts
-// of a multi-modal input.
+// inputs returns the number of results: one for each string, and one for all parts of a
+// multi-modal input.
 func (m *moderations) inputs() int {
 	if first(m.j.call.input).IsObject() {
 		return 1

@@ -3,22 +3,13 @@ package mock
 import (
 	"bytes"
 	"cmp"
-	"io"
 	"time"
 
 	"github.com/tidwall/gjson"
 )
 
-func readLimited(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxBody+1))
-	if len(text) > maxBody {
-		return nil, errBodyTooLarge
-	}
-	return text, err
-}
-
-// known reports the first of the ids under a key that is not on the shelf.
-func (v *visit) known(key string, ids gjson.Result) *apiError {
+// known reports the first of the ids under a key that no object has.
+func (v *objectCall) known(key string, ids gjson.Result) *apiError {
 	list := []gjson.Result{ids}
 	if ids.IsArray() {
 		list = ids.Array()
@@ -27,22 +18,22 @@ func (v *visit) known(key string, ids gjson.Result) *apiError {
 		if id.Type == gjson.Null {
 			continue
 		}
-		if v.s.shelf.things[id.Str] == nil {
+		if v.s.account.objects[id.Str] == nil {
 			return badRequest(key, "Invalid "+key+": no such object: "+id.Str)
 		}
 	}
 	return nil
 }
 
-func (v *visit) putFile(name, purpose string, content []byte) *thing {
-	t := v.s.shelf.put("files", v.s.shelfID("file-"), "file", map[string]any{
+func (v *objectCall) putFile(name, purpose string, content []byte) *object {
+	t := v.s.account.put("files", v.s.objectID("file-"), "file", map[string]any{
 		"bytes": len(content), "filename": name, "purpose": purpose, "status": "processed",
 	})
 	t.content = content
 	return t
 }
 
-func (v *visit) createFile() (map[string]any, *apiError) {
+func (v *objectCall) createFile() (map[string]any, *apiError) {
 	content, there := v.form["file"]
 	if !there || len(v.form["purpose"]) == 0 {
 		return nil, badRequest("file", "'file' and 'purpose' are required properties")
@@ -50,7 +41,7 @@ func (v *visit) createFile() (map[string]any, *apiError) {
 	return v.putFile(string(v.form["filename"]), string(v.form["purpose"]), content).view, nil
 }
 
-func (v *visit) download() (map[string]any, *apiError) {
+func (v *objectCall) download() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
@@ -59,24 +50,24 @@ func (v *visit) download() (map[string]any, *apiError) {
 	return nil, nil
 }
 
-func (v *visit) createUpload() (map[string]any, *apiError) {
-	return v.s.shelf.put("uploads", v.s.shelfID("upload_"), "upload", map[string]any{
+func (v *objectCall) createUpload() (map[string]any, *apiError) {
+	return v.s.account.put("uploads", v.s.objectID("upload_"), "upload", map[string]any{
 		"bytes": v.body.Get("bytes").Int(), "filename": v.body.Get("filename").Str, "purpose": v.body.Get("purpose").Str,
 		"status": "pending", "expires_at": time.Now().Add(time.Hour).Unix(), "file": nil,
 	}).view, nil
 }
 
-func (v *visit) createPart() (map[string]any, *apiError) {
+func (v *objectCall) createPart() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
 	}
-	part := v.s.shelf.put(v.place(), v.s.shelfID("part_"), "upload.part", map[string]any{"upload_id": t.id})
+	part := v.s.account.put(v.listPath(), v.s.objectID("part_"), "upload.part", map[string]any{"upload_id": t.id})
 	part.content = v.form["data"]
 	return part.view, nil
 }
 
-func (v *visit) completeUpload() (map[string]any, *apiError) {
+func (v *objectCall) completeUpload() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
@@ -86,27 +77,28 @@ func (v *visit) completeUpload() (map[string]any, *apiError) {
 	}
 	var content []byte
 	for _, id := range v.body.Get("part_ids").Array() {
-		content = append(content, v.s.shelf.things[id.Str].content...)
+		content = append(content, v.s.account.objects[id.Str].content...)
 	}
 	name, _ := t.view["filename"].(string)
 	purpose, _ := t.view["purpose"].(string)
-	t.view["status"], t.view["file"] = "completed", v.putFile(name, purpose, content).view
+	t.view["status"] = "completed"
+	t.view["file"] = v.putFile(name, purpose, content).view
 	return t.view, nil
 }
 
-func (v *visit) createBatch() (map[string]any, *apiError) {
+func (v *objectCall) createBatch() (map[string]any, *apiError) {
 	if e := v.known("input_file_id", v.body.Get("input_file_id")); e != nil {
 		return nil, e
 	}
-	return v.s.shelf.put("batches", v.s.shelfID("batch_"), "batch", map[string]any{
+	return v.s.account.put("batches", v.s.objectID("batch_"), "batch", map[string]any{
 		"endpoint": v.body.Get("endpoint").Str, "input_file_id": v.body.Get("input_file_id").Str,
 		"completion_window": "24h", "status": "validating", "output_file_id": nil, "error_file_id": nil,
 	}).view, nil
 }
 
-// showBatch shows a batch as done, with an answer to each line of its file: nobody wants
-// to wait for it.
-func (v *visit) showBatch() (map[string]any, *apiError) {
+// showBatch shows a batch as done, with an answer to each line of its file, so that tests need not
+// wait.
+func (v *objectCall) showBatch() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil || t.view["status"] != "validating" {
 		return v.show()
@@ -114,7 +106,7 @@ func (v *visit) showBatch() (map[string]any, *apiError) {
 	id, _ := t.view["input_file_id"].(string)
 	var out []byte
 	var prompt, produced int64
-	if in := v.s.shelf.things[id]; in != nil {
+	if in := v.s.account.objects[id]; in != nil {
 		for line := range bytes.Lines(in.content) {
 			url := gjson.GetBytes(line, "url").Str
 			body := gjson.GetBytes(line, "body")
@@ -137,23 +129,23 @@ func (v *visit) showBatch() (map[string]any, *apiError) {
 	return t.view, nil
 }
 
-func (v *visit) createJob() (map[string]any, *apiError) {
+func (v *objectCall) createJob() (map[string]any, *apiError) {
 	for _, key := range []string{"training_file", "validation_file"} {
 		if e := v.known(key, v.body.Get(key)); e != nil {
 			return nil, e
 		}
 	}
-	t := v.s.shelf.put("fine_tuning/jobs", v.s.shelfID("ftjob-"), "fine_tuning.job", map[string]any{
+	t := v.s.account.put("fine_tuning/jobs", v.s.objectID("ftjob-"), "fine_tuning.job", map[string]any{
 		"model": v.body.Get("model").Str, "training_file": v.body.Get("training_file").Str, "validation_file": nil,
 		"status": "queued", "fine_tuned_model": nil, "result_files": []any{}, "organization_id": "org-mock",
 	})
-	v.s.shelf.put("fine_tuning/jobs/"+t.id+"/events", v.s.shelfID("ftevent-"), "fine_tuning.job.event", map[string]any{"level": "info", "message": "Created fine-tuning job"})
-	v.s.shelf.put("fine_tuning/jobs/"+t.id+"/checkpoints", v.s.shelfID("ftckpt_"), "fine_tuning.job.checkpoint", map[string]any{"fine_tuning_job_id": t.id, "step_number": 1})
+	v.s.account.put("fine_tuning/jobs/"+t.id+"/events", v.s.objectID("ftevent-"), "fine_tuning.job.event", map[string]any{"level": "info", "message": "Created fine-tuning job"})
+	v.s.account.put("fine_tuning/jobs/"+t.id+"/checkpoints", v.s.objectID("ftckpt_"), "fine_tuning.job.checkpoint", map[string]any{"fine_tuning_job_id": t.id, "step_number": 1})
 	return t.view, nil
 }
 
 // showJob shows a job as done.
-func (v *visit) showJob() (map[string]any, *apiError) {
+func (v *objectCall) showJob() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil || t.view["status"] != "queued" {
 		return v.show()
@@ -165,12 +157,12 @@ func (v *visit) showJob() (map[string]any, *apiError) {
 	return t.view, nil
 }
 
-func (v *visit) createStore() (map[string]any, *apiError) {
+func (v *objectCall) createStore() (map[string]any, *apiError) {
 	ids := v.body.Get("file_ids")
 	if e := v.known("file_ids", ids); e != nil {
 		return nil, e
 	}
-	t := v.s.shelf.put("vector_stores", v.s.shelfID("vs_"), "vector_store", map[string]any{
+	t := v.s.account.put("vector_stores", v.s.objectID("vs_"), "vector_store", map[string]any{
 		"name": v.body.Get("name").Str, "status": "completed", "metadata": map[string]any{},
 	})
 	for _, id := range ids.Array() {
@@ -179,13 +171,13 @@ func (v *visit) createStore() (map[string]any, *apiError) {
 	return t.view, nil
 }
 
-func (v *visit) attachTo(store, file string) *thing {
-	return v.s.shelf.put("vector_stores/"+store+"/files", file, "vector_store.file", map[string]any{
+func (v *objectCall) attachTo(store, file string) *object {
+	return v.s.account.put("vector_stores/"+store+"/files", file, "vector_store.file", map[string]any{
 		"vector_store_id": store, "status": "completed",
 	})
 }
 
-func (v *visit) attach() (map[string]any, *apiError) {
+func (v *objectCall) attach() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
@@ -197,19 +189,19 @@ func (v *visit) attach() (map[string]any, *apiError) {
 	return v.attachTo(t.id, id.Str).view, nil
 }
 
-func (v *visit) attached() (map[string]any, *apiError) {
+func (v *objectCall) attached() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
 	}
 	text := ""
-	if file := v.s.shelf.things[t.id]; file != nil {
+	if file := v.s.account.objects[t.id]; file != nil {
 		text = string(file.content)
 	}
 	return map[string]any{"object": "vector_store.file_content.page", "data": []any{map[string]any{"type": "text", "text": text}}, "has_more": false}, nil
 }
 
-func (v *visit) createFileBatch() (map[string]any, *apiError) {
+func (v *objectCall) createFileBatch() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
@@ -218,23 +210,23 @@ func (v *visit) createFileBatch() (map[string]any, *apiError) {
 	if e := v.known("file_ids", ids); e != nil {
 		return nil, e
 	}
-	b := v.s.shelf.put(v.place(), v.s.shelfID("vsfb_"), "vector_store.files_batch", map[string]any{"vector_store_id": t.id, "status": "completed"})
+	b := v.s.account.put(v.listPath(), v.s.objectID("vsfb_"), "vector_store.files_batch", map[string]any{"vector_store_id": t.id, "status": "completed"})
 	for _, id := range ids.Array() {
 		file := v.attachTo(t.id, id.Str)
-		v.s.shelf.put(v.place()+"/"+b.id+"/files", id.Str, "vector_store.file", file.view)
+		v.s.account.put(v.listPath()+"/"+b.id+"/files", id.Str, "vector_store.file", file.view)
 	}
 	return b.view, nil
 }
 
-func (v *visit) search() (map[string]any, *apiError) {
+func (v *objectCall) search() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
 	}
 	data := []any{}
-	for _, file := range v.s.shelf.rows["vector_stores/"+t.id+"/files"] {
+	for _, file := range v.s.account.rows["vector_stores/"+t.id+"/files"] {
 		text := ""
-		if f := v.s.shelf.things[file.id]; f != nil {
+		if f := v.s.account.objects[file.id]; f != nil {
 			text = string(f.content)
 		}
 		data = append(data, map[string]any{"file_id": file.id, "score": 1, "attributes": map[string]any{}, "content": []any{map[string]any{"type": "text", "text": text}}})
@@ -242,13 +234,13 @@ func (v *visit) search() (map[string]any, *apiError) {
 	return map[string]any{"object": "vector_store.search_results.page", "search_query": []any{v.body.Get("query").Str}, "data": data, "has_more": false, "next_page": nil}, nil
 }
 
-// inBackground reports whether a response is to be asked for later.
+// inBackground reports whether a response runs in the background.
 func (c *call) inBackground() bool {
 	return c.route == routeResponses && c.background.Type == gjson.True
 }
 
-// showResponse shows a response that goes on in the background as done at the second look.
-func (v *visit) showResponse() (map[string]any, *apiError) {
+// showResponse shows a response in the background as done at the second request for it.
+func (v *objectCall) showResponse() (map[string]any, *apiError) {
 	t, e := v.find()
 	if e != nil {
 		return nil, e
@@ -261,35 +253,35 @@ func (v *visit) showResponse() (map[string]any, *apiError) {
 	return t.view, nil
 }
 
-// maxResponses bounds how many responses are kept: load makes many, and asks for none.
+// maxResponses bounds the responses that are kept, because load creates many and asks for none.
 const maxResponses = 10_000
 
-// keepResponse keeps an answer that the call did not ask to be forgotten.
+// keepResponse keeps an answer unless the call has store: false.
 func (j *job) keepResponse() {
 	if j.call.route != routeResponses || j.call.store.Type == gjson.False {
 		return
 	}
-	j.s.shelf.mu.Lock()
-	defer j.s.shelf.mu.Unlock()
-	view, _ := gjson.ParseBytes(j.responses.plain(nil)).Value().(map[string]any)
+	j.s.account.mu.Lock()
+	defer j.s.account.mu.Unlock()
+	view, _ := gjson.ParseBytes(j.shapes.responses.plain(nil)).Value().(map[string]any)
 	id, _ := view["id"].(string)
-	t := j.s.shelf.put("responses", id, "response", view)
+	t := j.s.account.put("responses", id, "response", view)
 	t.took = j.ticket.prompt + j.ticket.produced
 	if j.call.inBackground() {
 		t.done = view
-		t.view, _ = gjson.ParseBytes(j.responses.appendResponse(nil, "in_progress")).Value().(map[string]any)
+		t.view, _ = gjson.ParseBytes(j.shapes.responses.appendResponse(nil, "in_progress")).Value().(map[string]any)
 	}
-	item := j.s.shelfID("msg_in_")
-	j.s.shelf.put("responses/"+id+"/input_items", item, "message", map[string]any{
+	item := j.s.objectID("msg_in_")
+	j.s.account.put("responses/"+id+"/input_items", item, "message", map[string]any{
 		"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": "the input"}},
 	})
-	if row := j.s.shelf.rows["responses"]; len(row) > maxResponses {
+	if row := j.s.account.rows["responses"]; len(row) > maxResponses {
 		place := "responses/" + row[0].id + "/input_items"
-		for _, t := range j.s.shelf.rows[place] {
-			delete(j.s.shelf.things, t.id)
+		for _, t := range j.s.account.rows[place] {
+			delete(j.s.account.objects, t.id)
 		}
-		delete(j.s.shelf.rows, place)
-		delete(j.s.shelf.things, row[0].id)
-		j.s.shelf.rows["responses"] = row[1:]
+		delete(j.s.account.rows, place)
+		delete(j.s.account.objects, row[0].id)
+		j.s.account.rows["responses"] = row[1:]
 	}
 }

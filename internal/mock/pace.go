@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// pace says when each token of an answer is due, counted from its start. The schedule is
-// absolute: a token that was late, because the client read slowly, does not move those after.
+// pace is the schedule of an answer's tokens, counted from its start. It is absolute: a token that
+// was late, because the client read slowly, does not delay later ones.
 type pace struct {
 	start time.Time
 	first time.Duration // until token 0
@@ -16,10 +16,10 @@ type pace struct {
 	timer *time.Timer   // made on first need, used again for each wait
 }
 
-// instant reports whether there is nothing to wait for. Then no clock is read.
+// instant reports whether no token needs waiting. Then no clock is read.
 func (p *pace) instant() bool { return p.first == 0 && p.speed == 0 && p.pause == 0 }
 
-// due returns when token i (of each choice) is due after the start.
+// due returns the time of token i (of each choice) after the start.
 func (p *pace) due(i int) time.Duration {
 	d := p.first + time.Duration(i+1)*p.pause
 	if p.speed > 0 {
@@ -54,7 +54,7 @@ func (p *pace) wait(ctx context.Context, i int) bool {
 	}
 }
 
-// ready returns how many tokens, of at most n, are due now.
+// ready returns the number of tokens, of at most n, that are due now.
 func (p *pace) ready(from, n int) int {
 	if p.instant() {
 		return n

@@ -6,18 +6,18 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// How parts of a prompt count that are not text.
+// The tokens of parts of a prompt that are not text.
 const (
-	// imageTokens is what each picture counts: one of 1024 by 1024 pixels in OpenAI's high detail.
+	// imageTokens are those of a picture of 1024 by 1024 pixels in OpenAI's high detail.
 	imageTokens = 765
-	// bytesPerToken is how many bytes of compressed sound count one token: ten a second at 64 kbit/s.
+	// bytesPerToken is the size of one token of compressed sound: ten a second at 64 kbit/s.
 	bytesPerToken = 800
-	// farTokens is what counts of which the body tells nothing: a stored prompt, a document by its
-	// address, and what a tool of the provider finds.
+	// farTokens are those of content outside the body: a stored prompt, a document by its address,
+	// and the results of a provider's tool.
 	farTokens = 1000
 )
 
-// partTokens counts a content part by what stands in the body.
+// partTokens counts a content part by its text in the body.
 func partTokens(part gjson.Result) int64 {
 	switch part.Get("type").Str {
 	case "image_url", "input_image", "image":
@@ -45,10 +45,10 @@ func documentTokens(part gjson.Result) (n int64) {
 	return n
 }
 
-// decoded is how many bytes a text in base64 stands for.
+// decoded is the number of bytes that a text in base64 encodes.
 func decoded(text string) int64 { return int64(len(text)) / 4 * 3 }
 
-// farTokens counts what the body only refers to.
+// farTokens counts content to which the body refers.
 func (s *Server) farTokens(c *call, body string) (n int64) {
 	if c.stored.IsObject() {
 		n += farTokens
@@ -62,9 +62,9 @@ func (s *Server) farTokens(c *call, body string) (n int64) {
 	if c.previous.Type != gjson.String && !strings.Contains(body, "file_id") {
 		return n
 	}
-	s.shelf.mu.Lock()
-	defer s.shelf.mu.Unlock()
-	if t := s.shelf.things[c.previous.Str]; t != nil {
+	s.account.mu.Lock()
+	defer s.account.mu.Unlock()
+	if t := s.account.objects[c.previous.Str]; t != nil {
 		n += t.took
 	}
 	for _, list := range []gjson.Result{c.messages, c.input} {
@@ -82,10 +82,10 @@ func (s *Server) farTokens(c *call, body string) (n int64) {
 // fileTokensLocked counts a document that a part names by its id.
 func (s *Server) fileTokensLocked(part gjson.Result) int64 {
 	if part.Get("type").Str == "input_image" {
-		return 0 // it counts whatever its file is
+		return 0 // because a picture counts the same whatever its file
 	}
 	for _, key := range []string{"file.file_id", "file_id", "source.file_id"} {
-		if t := s.shelf.things[part.Get(key).Str]; t != nil {
+		if t := s.account.objects[part.Get(key).Str]; t != nil {
 			return int64(len(t.content)+3) / 4
 		}
 	}

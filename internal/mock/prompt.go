@@ -1,64 +1,14 @@
 package mock
 
-import (
-	"strings"
-
-	"github.com/tidwall/gjson"
-)
-
-// route is an endpoint of the model.
-type route uint8
-
-const (
-	routeNone route = iota
-	routeChat
-	routeCompletions
-	routeEmbeddings
-	routeResponses
-	routeModerations
-	routeMessages
-	routeCount
-)
-
-// routeOf returns the endpoint of a path, with or without the /v1 prefix.
-func routeOf(path string) route {
-	switch strings.TrimPrefix(path, "/v1") {
-	case "/chat/completions":
-		return routeChat
-	case "/completions":
-		return routeCompletions
-	case "/embeddings":
-		return routeEmbeddings
-	case "/responses":
-		return routeResponses
-	case "/moderations":
-		return routeModerations
-	case "/messages":
-		return routeMessages
-	case "/messages/count_tokens":
-		return routeCount
-	}
-	return routeNone
-}
-
-// hasMessages reports whether the prompt is a list of messages.
-func (r route) hasMessages() bool { return r == routeChat || r.isAnthropic() }
-
-// isAnthropic reports whether the endpoint is one of Anthropic's API.
-func (r route) isAnthropic() bool { return r == routeMessages || r == routeCount }
-
-// isText reports whether the answer is made of tokens.
-func (r route) isText() bool {
-	return r != routeEmbeddings && r != routeModerations && r != routeCount
-}
+import "github.com/tidwall/gjson"
 
 func (r route) String() string {
 	return [...]string{"none", "chat", "completions", "embeddings", "responses", "moderations", "messages", "count_tokens"}[r]
 }
 
-// PromptTokens returns how many tokens the mock counts for the prompt of a request body sent
-// to path (such as "/v1/chat/completions"). The rule has nothing to do with a real tokenizer;
-// it is one that anybody can compute:
+// PromptTokens returns the number of tokens that the mock counts for the prompt of a request body
+// sent to path (such as "/v1/chat/completions"). The rule is simpler than a real tokenizer, so that
+// tests can compute it:
 //
 //   - each text counts one token per four bytes, rounded up. Texts are the string content or
 //     the "text" of the content parts of messages, of system and of the items of a Responses
@@ -71,8 +21,8 @@ func (r route) String() string {
 //   - each picture counts 765, each 800 bytes of sound one, and a document in base64 as the text
 //     in it; one by its address counts 1000.
 //
-// Tools and all else count nothing. A body that is no JSON object has no tokens. What the server
-// counts on top of this is said at Server.
+// Tools and all else count nothing. A body that is no JSON object has no tokens. Server lists the
+// tokens that it counts in addition.
 func PromptTokens(body []byte, path string) int64 {
 	if !gjson.ValidBytes(body) {
 		return 0

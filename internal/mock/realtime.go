@@ -10,27 +10,27 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// talk is one realtime session: a websocket on which both sides send events.
+// session is one realtime session: a websocket on which both sides send events.
 //
 //	session.created
 //	session.update            → session.updated, which may name another model
 //	conversation.item.create  → conversation.item.created
-//	input_audio_buffer.append → speech_started, speech_stopped, committed, and a response: see ear
+//	input_audio_buffer.append → speech_started, speech_stopped, committed, and a response: see audioInput
 //	input_audio_buffer.commit → committed; clear empties the buffer
 //	response.create           → response.created, a delta a token, response.done with usage
 //	response.cancel           → the response in course is done, cancelled
 //
 // A response is a call with limits, slot and pace. Its prompt is all text of the items so
 // far, as of a chat message, and the audio that was committed; its length is
-// response.max_output_tokens, else the session's, else as set. What else is said while it speaks is
-// heard afterwards.
-type talk struct {
+// response.max_output_tokens, else the session's, else that of Config. Events that come during a
+// response are handled after it.
+type session struct {
 	s      *Server
 	conn   *websocket.Conn
 	model  string
 	prompt int64
 	length int64 // of responses, if the session bounds it
-	ear    ear
+	audio  audioInput
 	events chan gjson.Result
 	later  []gjson.Result
 }
@@ -44,11 +44,11 @@ func (s *Server) serveRealtime(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"realtime"}, InsecureSkipVerify: true})
 	if err != nil {
-		return // it has answered
+		return // Accept has answered
 	}
 	conn.SetReadLimit(maxBody)
 	ctx, cancel := context.WithCancel(r.Context())
-	t := &talk{s: s, conn: conn, model: model, events: make(chan gjson.Result)}
+	t := &session{s: s, conn: conn, model: model, events: make(chan gjson.Result)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -63,8 +63,8 @@ func (s *Server) serveRealtime(w http.ResponseWriter, r *http.Request) {
 	t.run(ctx)
 }
 
-// listen reads what the client says, until it goes.
-func (t *talk) listen(ctx context.Context) {
+// listen reads the client's events until it leaves.
+func (t *session) listen(ctx context.Context) {
 	for {
 		_, text, err := t.conn.Read(ctx)
 		if err != nil {
@@ -78,41 +78,41 @@ func (t *talk) listen(ctx context.Context) {
 	}
 }
 
-func (t *talk) run(ctx context.Context) {
+func (t *session) run(ctx context.Context) {
 	t.say(ctx, map[string]any{"type": "session.created", "session": t.session()})
 	for {
 		for len(t.later) > 0 && ctx.Err() == nil {
 			ev := t.later[0]
 			t.later = t.later[1:]
-			t.hear(ctx, ev)
+			t.handle(ctx, ev)
 		}
 		select {
 		case ev := <-t.events:
-			t.hear(ctx, ev)
+			t.handle(ctx, ev)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (t *talk) session() map[string]any {
+func (t *session) session() map[string]any {
 	length := any("inf")
 	if t.length > 0 {
 		length = t.length
 	}
-	input := map[string]any{"turn_detection": t.ear.session()}
+	input := map[string]any{"turn_detection": t.audio.session()}
 	return map[string]any{
 		"type": "realtime", "object": "realtime.session", "id": "sess_mock", "model": t.model,
 		"max_output_tokens": length, "audio": map[string]any{"input": input},
 	}
 }
 
-func (t *talk) say(ctx context.Context, v map[string]any) bool {
+func (t *session) say(ctx context.Context, v map[string]any) bool {
 	text, _ := json.Marshal(v) // strings, numbers, and maps of these
 	return t.conn.Write(ctx, websocket.MessageText, text) == nil
 }
 
-func (t *talk) hear(ctx context.Context, ev gjson.Result) {
+func (t *session) handle(ctx context.Context, ev gjson.Result) {
 	switch ev.Get("type").Str {
 	case "session.update":
 		if m := ev.Get("session.model"); m.Exists() {
@@ -121,7 +121,7 @@ func (t *talk) hear(ctx context.Context, ev gjson.Result) {
 		if n := lengthIn(ev.Get("session")); n > 0 {
 			t.length = n
 		}
-		t.ear.configure(ev.Get("session"))
+		t.audio.configure(ev.Get("session"))
 		t.say(ctx, map[string]any{"type": "session.updated", "session": t.session()})
 	case "conversation.item.create":
 		item := ev.Get("item")
@@ -137,22 +137,22 @@ func (t *talk) hear(ctx context.Context, ev gjson.Result) {
 	case "input_audio_buffer.commit":
 		t.commit(ctx)
 	case "input_audio_buffer.clear":
-		t.ear.heard = 0
-		t.ear.speaking = false
+		t.audio.heard = 0
+		t.audio.speaking = false
 		t.say(ctx, map[string]any{"type": "input_audio_buffer.cleared"})
 	case "response.cancel": // of nothing
 	case "mock.close": // a server that ends the session
 		_ = t.conn.Close(websocket.StatusCode(ev.Get("code").Int()), ev.Get("reason").Str)
 	default:
-		t.fail(ctx, "invalid_value", "Invalid value: '"+ev.Get("type").Str+"'.")
+		t.refuse(ctx, "invalid_value", "Invalid value: '"+ev.Get("type").Str+"'.")
 	}
 }
 
-func (t *talk) fail(ctx context.Context, code, message string) {
+func (t *session) refuse(ctx context.Context, code, message string) {
 	t.say(ctx, map[string]any{"type": "error", "error": map[string]any{"type": "invalid_request_error", "code": code, "message": message}})
 }
 
-func (t *talk) respond(ctx context.Context, ev gjson.Result) {
+func (t *session) respond(ctx context.Context, ev gjson.Result) {
 	seq := t.s.seq.Add(1)
 	length := int64(t.s.cfg.OutputTokens)
 	for _, n := range []int64{t.length, lengthIn(ev.Get("response"))} {
@@ -167,7 +167,7 @@ func (t *talk) respond(ctx context.Context, ev gjson.Result) {
 	defer func() { b.end(tick, how) }()
 	if v := b.admit(tick); !v.ok {
 		how = refused
-		t.fail(ctx, "rate_limit_exceeded", v.err(t.model).message)
+		t.refuse(ctx, "rate_limit_exceeded", v.err(t.model).message)
 		return
 	}
 	if !b.acquire(ctx, tick) {
@@ -180,7 +180,7 @@ func (t *talk) respond(ctx context.Context, ev gjson.Result) {
 		return
 	}
 	how = completed
-	b.end(tick, how) // before its last event, so that who has read that finds it in Stats
+	b.end(tick, how) // before its last event, so that a client that has read it finds it in Stats
 	t.say(ctx, map[string]any{"type": "response.done", "response": map[string]any{
 		"id": id, "object": "realtime.response", "status": status,
 		"usage": map[string]any{
@@ -191,9 +191,9 @@ func (t *talk) respond(ctx context.Context, ev gjson.Result) {
 	}})
 }
 
-// produce sends the tokens of a response, and returns how it ended; "" is a client that
-// has gone.
-func (t *talk) produce(ctx context.Context, ev gjson.Result, tick *ticket, id string, length int64) (status string) {
+// produce sends the tokens of a response, and returns its final status, or "" if the client has
+// left.
+func (t *session) produce(ctx context.Context, ev gjson.Result, tick *ticket, id string, length int64) (status string) {
 	p := pace{start: time.Now(), first: t.s.cfg.FirstToken, speed: t.s.cfg.TokensPerSecond}
 	if ms := ev.Get("mock.token_ms"); ms.Num > 0 {
 		p.speed = 1000 / ms.Num

@@ -11,18 +11,18 @@ import (
 // samples a second.
 const soundBytes = 6400
 
-// ear is the input audio of a session. With voice activity detection, which is on until a session
-// turns it off, a turn of the user's begins with a chunk that is not silent and ends with the next
-// one that is; the server then commits the audio and responds, although nobody has asked for it.
-type ear struct {
+// audioInput is the input audio of a session. With voice activity detection, which is on until a
+// session turns it off, a turn of the user's begins with a chunk that is not silent and ends with
+// the next one that is; the server then commits the audio and responds without being asked.
+type audioInput struct {
 	off      bool // no voice activity detection
-	quiet    bool // it detects turns, but leaves it to the client to ask for responses
+	quiet    bool // turns are detected, but responses only created on request
 	speaking bool
 	heard    int64 // bytes of base64 that are not committed
 }
 
-// configure reads the turn detection of a session, where beta and current clients put it.
-func (e *ear) configure(session gjson.Result) {
+// configure reads the turn detection of a session, in the places of beta and of current clients.
+func (e *audioInput) configure(session gjson.Result) {
 	for _, path := range []string{"turn_detection", "audio.input.turn_detection"} {
 		v := session.Get(path)
 		if !v.Exists() {
@@ -35,7 +35,7 @@ func (e *ear) configure(session gjson.Result) {
 }
 
 // session shows the turn detection as sessions do.
-func (e *ear) session() any {
+func (e *audioInput) session() any {
 	if e.off {
 		return nil
 	}
@@ -48,38 +48,38 @@ func (e *ear) session() any {
 // silent reports whether a chunk of audio has no sound: all of its samples are zero.
 func silent(audio string) bool { return strings.Trim(audio, "A=") == "" }
 
-// append hears a chunk of audio.
-func (t *talk) append(ctx context.Context, audio string) {
-	t.ear.heard += int64(len(audio))
-	if t.ear.off {
+// append handles a chunk of audio.
+func (t *session) append(ctx context.Context, audio string) {
+	t.audio.heard += int64(len(audio))
+	if t.audio.off {
 		return
 	}
 	if !silent(audio) {
-		if !t.ear.speaking {
-			t.ear.speaking = true
+		if !t.audio.speaking {
+			t.audio.speaking = true
 			t.say(ctx, map[string]any{"type": "input_audio_buffer.speech_started"})
 		}
 		return
 	}
-	if !t.ear.speaking {
+	if !t.audio.speaking {
 		return
 	}
-	t.ear.speaking = false
+	t.audio.speaking = false
 	t.say(ctx, map[string]any{"type": "input_audio_buffer.speech_stopped"})
 	t.commit(ctx)
-	if !t.ear.quiet {
+	if !t.audio.quiet {
 		t.respond(ctx, gjson.Result{})
 	}
 }
 
-// commit makes the audio that was heard a part of the conversation.
-func (t *talk) commit(ctx context.Context) {
-	if t.ear.heard == 0 {
-		t.fail(ctx, "input_audio_buffer_commit_empty", "Error committing input audio buffer: the buffer is empty.")
+// commit adds the audio heard to the conversation.
+func (t *session) commit(ctx context.Context) {
+	if t.audio.heard == 0 {
+		t.refuse(ctx, "input_audio_buffer_commit_empty", "Error committing input audio buffer: the buffer is empty.")
 		return
 	}
-	t.prompt += (t.ear.heard + soundBytes - 1) / soundBytes
-	t.ear.heard = 0
+	t.prompt += (t.audio.heard + soundBytes - 1) / soundBytes
+	t.audio.heard = 0
 	t.say(ctx, map[string]any{"type": "input_audio_buffer.committed"})
 	t.say(ctx, map[string]any{"type": "conversation.item.created", "item": map[string]any{"type": "message", "role": "user"}})
 }

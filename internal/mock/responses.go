@@ -7,7 +7,7 @@ import (
 )
 
 // responses is the shape of /v1/responses: one message of one text part or one call of a tool,
-// told either as a whole or as the chain of typed events that OpenAI sends.
+// sent either as a whole or as OpenAI's chain of typed events.
 type responses struct {
 	j     *job
 	id    []byte // number of the answer, shared by resp_…, msg_…, fc_… and call_…
@@ -49,7 +49,7 @@ func (r *responses) close(s *sse) {
 	s.close()
 }
 
-// appendPlace says which item, and which part of it, an event is about.
+// appendPlace writes the item, and the part of it, of an event.
 func (r *responses) appendPlace(b []byte, part bool) []byte {
 	b = append(b, `,"item_id":"`...)
 	b = r.appendItemID(b)
@@ -141,7 +141,7 @@ func (r *responses) broken(s *sse, e *apiError) {
 
 func (r *responses) plain(b []byte) []byte { return r.appendResponse(b, r.status()) }
 
-// status returns how the answer will have ended.
+// status returns the final status of the answer.
 func (r *responses) status() string {
 	if r.j.plan.cut {
 		return "incomplete"
@@ -192,7 +192,7 @@ func (r *responses) appendResponse(b []byte, status string) []byte {
 		b = append(b, "null"...)
 	}
 	b = append(b, `,"instructions":`...)
-	if in := r.j.call.instructions; in.Type == gjson.String { // a list could bring line breaks into an event
+	if in := r.j.call.instructions; in.Type == gjson.String { // because a list could bring line breaks into an event
 		b = append(b, in.Raw...)
 	} else {
 		b = append(b, "null"...)

@@ -3,7 +3,6 @@ package mock
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,16 +12,16 @@ import (
 // Server is a simulated model server. It is an http.Handler, and safe for concurrent use. It
 // has no goroutines of its own and needs no closing.
 //
-// Besides PromptTokens it counts what a prompt refers to: all that the response took which
+// Besides PromptTokens it counts content to which a prompt refers: the tokens of the response that
 // previous_response_id names, files by their ids as text, and 1000 tokens for a stored prompt and
 // for each tool that a provider runs.
 type Server struct {
-	cfg    Config
-	models []byte // body of GET /v1/models
-	books  books
-	shelf  shelf
-	seq    atomic.Uint64 // number of the last call
-	asides atomic.Uint64 // number of the last request that was no call; kept apart, so that it shifts no draw
+	cfg     Config
+	models  []byte // body of GET /v1/models
+	books   books
+	account account
+	seq     atomic.Uint64 // number of the last call
+	asides  atomic.Uint64 // number of the last request that was no call; separate, so that it shifts no draw
 }
 
 // New returns a Server for cfg, or every problem of cfg.
@@ -41,46 +40,6 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request. To hang up it panics with http.ErrAbortHandler, which
-// net/http understands; who calls it in another way must too.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost {
-		if rt := routeOf(r.URL.Path); rt != routeNone {
-			s.serveCall(w, r, rt)
-			return
-		}
-	}
-	s.serveOther(w, r)
-}
-
-// serveOther answers all that is no call to a model.
-func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
-	path := strings.TrimPrefix(r.URL.Path, "/v1")
-	id, isModel := strings.CutPrefix(path, "/models/")
-	switch {
-	case path == "/_stats" && r.Method == http.MethodGet:
-		s.writeStats(w)
-	case path == "/_stats/reset" && r.Method == http.MethodPost:
-		s.ResetStats()
-		s.writeStats(w)
-	case !s.authorised(r):
-		s.writePlain(w, 401, unauthorised(r).append(nil))
-	case path == "/models" && r.Method == http.MethodGet:
-		s.writePlain(w, 200, s.models)
-	case isModel && id != "" && r.Method == http.MethodGet:
-		s.writePlain(w, 200, appendModel(nil, id))
-	case s.serveMedia(w, r, path):
-	case path == "/realtime" && r.Method == http.MethodGet:
-		s.serveRealtime(w, r)
-	case s.serveShelf(w, r, path):
-	default:
-		e := badRequest("", "Unknown request URL: "+r.Method+" "+r.URL.Path+". Please check the URL for typos.")
-		e.status = 404
-		e.code = "unknown_url"
-		s.writePlain(w, e.status, e.append(nil))
-	}
-}
-
 func (s *Server) writePlain(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
@@ -93,10 +52,10 @@ func (s *Server) writePlain(w http.ResponseWriter, status int, body []byte) {
 
 func (s *Server) writeStats(w http.ResponseWriter) {
 	w.Header()["Content-Type"] = typeJSON
-	_ = json.NewEncoder(w).Encode(s.Stats()) // a struct of integers: only the client's going can fail
+	_ = json.NewEncoder(w).Encode(s.Stats()) // an error means that the client has left
 }
 
-// authorised reports whether r bears the key, if one is asked for.
+// authorised reports whether r has the key, if one is required.
 func (s *Server) authorised(r *http.Request) bool {
 	if s.cfg.APIKey == "" {
 		return true
@@ -131,7 +90,7 @@ func appendHex(b []byte, x uint64, digits int) []byte {
 	return b
 }
 
-// modelsCreated is the birthday of all models: something plausible that never changes.
+// modelsCreated has the creation time of all models: plausible, and constant.
 const modelsCreated = `,"object":"model","created":1715367049,"owned_by":"mock"}`
 
 func appendModel(b []byte, id string) []byte {

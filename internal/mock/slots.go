@@ -47,8 +47,8 @@ func (b *books) takeLocked() {
 	b.slots.peak = max(b.slots.peak, b.slots.running)
 }
 
-// releaseLocked frees a slot, or hands it to the one who has waited longest. Since it is
-// handed over, a slot is never free while somebody waits, and nobody can slip in between.
+// releaseLocked frees a slot, or hands it to the request that has waited longest. Because it is
+// handed over, a slot is never free while requests wait, and none can slip in between.
 func (b *books) releaseLocked() {
 	b.slots.running--
 	first := b.slots.queue.Front()

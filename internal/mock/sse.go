@@ -20,17 +20,6 @@ type sse struct {
 	sent     int64
 }
 
-func newSSE(j *job) sse {
-	s := sse{
-		buf: j.out[:0], w: j.w, rc: http.NewResponseController(j.w),
-		eol: "\n", comments: j.plan.comments, ids: j.plan.idSSE, times: j.plan.timeSSE,
-	}
-	if j.plan.crlf {
-		s.eol = "\r\n"
-	}
-	return s
-}
-
 // open begins an event up to its data, which the caller appends to buf. The name "" leaves the
 // event line out.
 func (s *sse) open(name string) {
@@ -66,7 +55,7 @@ func (s *sse) line(text string) {
 	s.buf = append(s.buf, s.eol...)
 }
 
-// flush sends what has gathered. An error means that the client is not there any more.
+// flush sends the gathered events. An error means that the client has left.
 func (s *sse) flush() error {
 	if _, err := s.w.Write(s.buf); err != nil {
 		return err
@@ -78,8 +67,8 @@ func (s *sse) flush() error {
 	return nil
 }
 
-// flood sends one event that does not end: 8 MiB without a line break. It is what a reader
-// that gathers a whole line before it looks at it must survive.
+// flood sends one event that does not end: 8 MiB without a line break, against readers that
+// gather a whole line before they look at it.
 func (s *sse) flood() error {
 	s.open("")
 	if err := s.flush(); err != nil {

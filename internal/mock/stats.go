@@ -33,33 +33,6 @@ type Stats struct {
 // Stats returns the counters now.
 func (s *Server) Stats() Stats { return s.books.stats() }
 
-// ResetStats zeroes the counters. What is running, queued or in the rolling minute stays, and
+// ResetStats zeroes the counters. Running and queued requests and the rolling minute stay, and
 // the peaks start again from there.
 func (s *Server) ResetStats() { s.books.reset() }
-
-func (b *books) stats() Stats {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now()
-	b.tokens.expire(now)
-	b.requests.expire(now)
-	st := b.counts
-	st.Running, st.PeakRunning = b.slots.running, b.slots.peak
-	st.Queued = int64(b.slots.queue.Len())
-	st.TokensProduced = st.PromptTokens + st.OutputTokens
-	st.WindowTokens, st.WindowTokensPeak = b.tokens.sum, b.tokens.peak
-	st.WindowRequests, st.WindowRequestsPeak = b.requests.sum, b.requests.peak
-	return st
-}
-
-func (b *books) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now()
-	b.tokens.expire(now)
-	b.requests.expire(now)
-	b.counts = Stats{}
-	b.slots.peak = b.slots.running
-	b.tokens.peak = b.tokens.sum
-	b.requests.peak = b.requests.sum
-}

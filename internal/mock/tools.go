@@ -1,22 +1,18 @@
 package mock
 
-import (
-	"strconv"
+import "github.com/tidwall/gjson"
 
-	"github.com/tidwall/gjson"
-)
-
-// callsTool reports whether the answer is a call of a tool: when there are tools that a caller
-// runs, they are not forbidden, and the last message is not the result of one.
+// callsTool reports whether the answer is a call of a tool: if the request has tools that the
+// client runs, they are not forbidden, and the last message is not a tool's result.
 func (c *call) callsTool() bool {
 	if !c.tool().Exists() || c.toolChoice.Str == "none" || c.toolChoice.Get("type").Str == "none" {
 		return false
 	}
-	return !c.bringsResult()
+	return !c.endsWithToolResult()
 }
 
-// bringsResult reports whether the last message is the result of a tool, as each API has it.
-func (c *call) bringsResult() bool {
+// endsWithToolResult reports whether the last message is the result of a tool, in the form of each API.
+func (c *call) endsWithToolResult() bool {
 	switch c.route {
 	case routeResponses:
 		return last(c.input).Get("type").Str == "function_call_output"
@@ -57,18 +53,8 @@ func (c *call) toolName() string {
 	return `"tool"`
 }
 
-// appendCall begins a tool call up to its arguments.
-func (c *chat) appendCall(b []byte, choice int) []byte {
-	b = append(b, `"id":"call_`...)
-	b = c.j.appendID(b, "")
-	b = strconv.AppendInt(b, int64(choice), 10)
-	b = append(b, `","type":"function","function":{"name":`...)
-	b = append(b, c.tool...)
-	return append(b, `,"arguments":"`...)
-}
-
 // argument returns token i of n of the arguments, escaped for a JSON string. Together they are
-// the object {"text":"…"}, or {} when there is but one. Cut short they are no JSON, as in life.
+// the object {"text":"…"}, or {} if there is only one. Cut short they are no JSON, as at providers.
 func argument(choice, i, n int) string {
 	switch {
 	case n == 1:

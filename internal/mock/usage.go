@@ -2,7 +2,7 @@ package mock
 
 import "strconv"
 
-// reason returns why a text ends.
+// reason returns the finish_reason of a text.
 func (p *plan) reason() string {
 	if p.cut {
 		return "length"
@@ -10,10 +10,10 @@ func (p *plan) reason() string {
 	return "stop"
 }
 
-// usageChunk reports whether the stream closes with a chunk that only tells the usage.
+// usageChunk reports whether the stream closes with a chunk that has only usage.
 func (j *job) usageChunk() bool { return j.plan.usage == UsageChunk && j.call.includeUsage() }
 
-// appendUsage writes what a request took that has produced so much.
+// appendUsage writes the usage of a request that has produced so many tokens.
 func appendUsage(b []byte, t *ticket, produced int64) []byte {
 	b = append(b, `{"prompt_tokens":`...)
 	b = strconv.AppendInt(b, t.prompt, 10)
@@ -44,8 +44,8 @@ func (j *job) appendSoFar(b []byte, tail string) []byte {
 	return append(b, '}')
 }
 
-// appendTail closes the chunk that tells why a choice ended. Where usage stands beside the
-// finish_reason, it stands in the last such chunk.
+// appendTail closes the chunk with a choice's finish_reason. With UsageFinish the last such chunk
+// has the usage too.
 func (j *job) appendTail(b []byte, tail string, choice int) []byte {
 	if j.plan.usage != UsageFinish && j.plan.usage != UsageEach || choice != j.plan.choices-1 {
 		return append(b, tail...)
@@ -70,7 +70,7 @@ func (j *job) endChunks(s *sse, head []byte) {
 	s.close()
 }
 
-// brokenChunk tells of an error in a stream of chunks. No [DONE] follows: the answer is not done.
+// brokenChunk sends an error in a stream of chunks. No [DONE] follows, because the answer is not done.
 func brokenChunk(s *sse, e *apiError) {
 	s.open("")
 	s.buf = e.append(s.buf)

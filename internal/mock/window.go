@@ -6,14 +6,14 @@ import "time"
 const minute = 60 * time.Second
 
 // window sums the amounts of the last 60 seconds, exactly: an amount added at t counts at
-// every now with now-60s < t ≤ now. There are no slots and no interpolation; a list of what
-// was added is kept, so that the mock can be the judge of cleverer windows.
+// every now with now-60s < t ≤ now. There are no slots and no interpolation; it keeps a list of all
+// amounts, so that the mock can judge cleverer windows.
 //
 // Times are durations since the server's start and must not run backwards.
 type window struct {
 	entries []entry // entries[head:] are inside the window, in order of time
 	head    int
-	removed uint64 // how many entries compaction has cut off the front of the slice
+	removed uint64 // entries that compaction has cut off the front of the slice
 	sum     int64
 	peak    int64 // largest sum ever seen
 }
@@ -26,7 +26,7 @@ type entry struct {
 // add counts amount at now and returns a reference by which reduce finds it again.
 func (w *window) add(now time.Duration, amount int64) (ref uint64) {
 	w.expire(now)
-	// What comes at the same instant leaves at the same instant: one entry is enough. This
+	// Amounts of the same instant leave at the same instant, so one entry is enough. This
 	// keeps simulated time, in which whole bursts share an instant, cheap.
 	if last := len(w.entries) - 1; last >= w.head && w.entries[last].at == now {
 		w.entries[last].amount += amount
@@ -64,8 +64,8 @@ func (w *window) expire(now time.Duration) {
 	}
 }
 
-// wait returns how long after now at least amount will have left the window, if nothing is
-// added. It returns 0 when amount is not positive.
+// wait returns the time until at least amount has left the window, if nothing is added. It
+// returns 0 when amount is not positive.
 func (w *window) wait(now time.Duration, amount int64) time.Duration {
 	w.expire(now)
 	for _, e := range w.entries[w.head:] {
@@ -80,11 +80,11 @@ func (w *window) wait(now time.Duration, amount int64) time.Duration {
 	return 0
 }
 
-// empty returns how long after now the window will hold nothing, if nothing is added.
+// empty returns the time until the window is empty, if nothing is added.
 func (w *window) empty(now time.Duration) time.Duration {
 	w.expire(now)
 	for i := len(w.entries) - 1; i >= w.head; i-- {
-		if e := w.entries[i]; e.amount != 0 { // an entry given back in full holds nothing up
+		if e := w.entries[i]; e.amount != 0 { // because entries given back in full do not count
 			return e.at + minute - now
 		}
 	}

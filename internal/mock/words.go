@@ -1,6 +1,6 @@
 package mock
 
-// words are what the model says. None needs escaping in JSON, not even twice, so that a token
+// words are the tokens of answers. None needs escaping in JSON, not even twice, so that a token
 // is appended as it is.
 var words = [...]string{
 	" the", " quick", " brown", " fox", " jumps", " over", " a", " lazy", " dog", " while",

@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// answer produces all tokens and then sends them as one object. Tokens come into being as the
-// time for them passes, whether or not anybody sees them, so a call given up half way has
-// produced half.
+// answer produces all tokens and then sends them as one object. Tokens are produced when they are
+// due, whether or not the client sees them, so a call given up half way has produced half.
 func (j *job) answer(sh shape) {
 	tokens, f := j.plan.upTo()
 	if !j.plan.pace.wait(j.ctx, 0) || !j.produce(tokens) {
@@ -28,13 +27,12 @@ func (j *job) answer(sh shape) {
 	j.keepResponse()
 	j.out = sh.plain(j.out[:0])
 	if j.call.inBackground() {
-		j.out = j.responses.appendResponse(j.out[:0], "queued")
+		j.out = j.shapes.responses.appendResponse(j.out[:0], "queued")
 	}
 	j.writeBody(j.head(), 200)
 }
 
-// produce lets tokens come into being, each when it is due. It reports false when the client
-// went away.
+// produce produces tokens, each when it is due. It reports false if the client has left.
 func (j *job) produce(tokens int) bool {
 	choices := max(1, j.plan.choices)
 	steps := (tokens + choices - 1) / choices // the last may be cut by a fault
@@ -64,7 +62,7 @@ func (j *job) cutBody(sh shape) {
 }
 
 // stream sends each token as an event when it is due. A token is produced when its event has
-// been flushed; what the client was not there to take has not been.
+// been flushed, so tokens that the client has not received are not.
 func (j *job) stream(sh shape) {
 	if !j.plan.pace.wait(j.ctx, 0) {
 		return
@@ -106,9 +104,9 @@ func (j *job) openStream() *sse {
 	return &j.sse
 }
 
-// fail lets a stream go wrong in one of the ways of faults.
+// fail ends a stream by a fault.
 func (j *job) fail(s *sse, sh shape, f fault) {
-	// What stands before the fault is sent, so that it is in mid-answer that it happens.
+	// Events before the fault are sent, so that it happens in mid-answer.
 	if len(s.buf) > 0 && s.flush() != nil {
 		return
 	}

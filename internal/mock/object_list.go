@@ -5,22 +5,20 @@ import (
 	"strconv"
 )
 
-// Lists of what is on the shelf, page by page.
-
-// list is a page of a list, as the query asks for it: newest first, and "before" is the
-// page that ends there.
-func (v *visit) list() (map[string]any, *apiError) {
+// list is the page of a list that the query asks for: newest first, and "before" is the page that
+// ends there.
+func (v *objectCall) list() (map[string]any, *apiError) {
 	query := v.r.URL.Query()
-	row := slices.Clone(v.s.shelf.rows[v.place()])
+	row := slices.Clone(v.s.account.rows[v.listPath()])
 	if purpose := query.Get("purpose"); purpose != "" {
-		row = slices.DeleteFunc(row, func(t *thing) bool { return t.view["purpose"] != purpose })
+		row = slices.DeleteFunc(row, func(t *object) bool { return t.view["purpose"] != purpose })
 	}
 	if query.Get("order") != "asc" {
 		slices.Reverse(row)
 	}
 	limit := 20
 	most := 100
-	if v.place() == "files" {
+	if v.listPath() == "files" {
 		limit = 10_000
 		most = 10_000
 	}
@@ -31,12 +29,12 @@ func (v *visit) list() (map[string]any, *apiError) {
 		}
 		limit = n
 	}
-	at := func(id string) int { return slices.IndexFunc(row, func(t *thing) bool { return t.id == id }) }
+	at := func(id string) int { return slices.IndexFunc(row, func(t *object) bool { return t.id == id }) }
 	more := false
 	if id := query.Get("before"); id != "" {
 		i := at(id)
 		if i < 0 {
-			return nil, noThing(id)
+			return nil, noObject(id)
 		}
 		row = row[max(0, i-limit):i]
 		more = i > limit
@@ -44,7 +42,7 @@ func (v *visit) list() (map[string]any, *apiError) {
 		if id := query.Get("after"); id != "" {
 			i := at(id)
 			if i < 0 {
-				return nil, noThing(id)
+				return nil, noObject(id)
 			}
 			row = row[i+1:]
 		}
@@ -54,14 +52,15 @@ func (v *visit) list() (map[string]any, *apiError) {
 	return pageOf(row, more), nil
 }
 
-func pageOf(row []*thing, more bool) map[string]any {
+func pageOf(row []*object, more bool) map[string]any {
 	data := []any{}
 	page := map[string]any{"object": "list", "has_more": more, "first_id": nil, "last_id": nil}
 	for _, t := range row {
 		data = append(data, t.view)
 	}
 	if len(row) > 0 {
-		page["first_id"], page["last_id"] = row[0].id, row[len(row)-1].id
+		page["first_id"] = row[0].id
+		page["last_id"] = row[len(row)-1].id
 	}
 	page["data"] = data
 	return page
