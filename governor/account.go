@@ -31,11 +31,12 @@ type account struct {
 	committed int64
 	ended     turnover
 
-	// For a tenant's budget that is kept together with other processes, in the books' units: the
-	// part that this process may use, what counts in the others, how much of that is held by calls
-	// in flight there, and what the last call was expected to take.
-	part, others, othersPending, last int64
-	noRoom                            noRoom
+	// For a tenant's budget that is shared with other processes, in the books' units.
+	granted       int64 // what this process may use
+	others        int64 // what counts in other processes
+	heldElsewhere int64 // how much of that is held by calls in flight there
+	last          int64 // what the last call was expected to take
+	noRoom        noRoom
 
 	grants *budgetGrants // for a pool's budget that is divided over processes; else nil
 }
@@ -92,7 +93,7 @@ func (a *account) resize(b Budget) bool {
 	}
 	a.Budget = b
 	if a.cap != nil {
-		a.limitCap()
+		a.applyGrant()
 	} else {
 		a.split.SetLimit(b.Limit / a.scale)
 	}
@@ -112,14 +113,14 @@ func (a *account) advance(now time.Time) {
 		a.ends = ends
 		a.pending = 0
 		a.committed = 0
-		if a.of != nil && a.of.common != nil {
-			a.part = 0
+		if a.of != nil && a.of.sharing != nil {
+			a.granted = 0
 			a.others = 0
-			a.othersPending = 0
-			a.limitCap()
+			a.heldElsewhere = 0
+			a.applyGrant()
 		}
 		if a.grants != nil {
-			a.othersPending = 0
+			a.heldElsewhere = 0
 			a.grants.all.before = 0
 			a.grants.drop()
 		}
@@ -145,7 +146,7 @@ func (a *account) used(now time.Time) int64 {
 // An expectation is a guess, and a poor one at the start, when no call has ended yet. So if nothing
 // is in flight that could give anything back, a call that does not fit goes with what is left: no
 // guess bars anybody from the rest of a budget until its reset. That exceeds the budget by at most
-// one call. It does not apply to what is left of a part, since there is more elsewhere; nor to a
+// one call. It does not apply to what is left of a grant, since there is more elsewhere; nor to a
 // commitment, which is no guess.
 func (a *account) hold(now time.Time, member budget.MemberID, b *tab) (held, budget.Answer) {
 	a.advance(now)

@@ -29,7 +29,7 @@ func (p *pool) adaptLocked() {
 }
 
 // narrowLocked limits the slots in use to what the limiter allows and, where slots are divided over
-// processes, to this process's part of them. If that is fewer than configured, the interactive
+// processes, to what of them is granted. If that is fewer than configured, the interactive
 // reserve shrinks to at most half of it: a large reserve would otherwise leave background calls
 // nothing. Call pumpAndUnlock afterwards, because a call that waits may fit now.
 func (p *pool) narrowLocked() {

@@ -13,7 +13,7 @@ import (
 type LimitsMode uint8
 
 const (
-	// LimitsLeased lets calls go while they fit within the parts that this process holds. The
+	// LimitsLeased lets calls go while they fit within what is granted to this process. The
 	// default.
 	LimitsLeased LimitsMode = iota
 	// LimitsCachedDeny is LimitsStrict, but does not ask while a limit is known to have no room.
@@ -29,7 +29,7 @@ const askWait = 50 * time.Millisecond
 
 // consults reports whether calls to a pool ask the store before they go.
 func (g *Governor) consults(p *poolView) bool {
-	return g.commons != nil && p.cfg.TenantLimits != LimitsLeased
+	return g.notices != nil && p.cfg.TenantLimits != LimitsLeased
 }
 
 // consulted is the outcome of a SharedCall.
@@ -83,14 +83,14 @@ func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time)
 	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{}), since: now, most: most}
 	for i := range b.chain {
 		if b.chain[i].own.speaks() {
-			c.limits = append(c.limits, &b.chain[i].own.common.handle)
+			c.limits = append(c.limits, &b.chain[i].own.sharing.handle)
 		}
 	}
 	if len(c.limits) == 0 { // there is nothing to ask about
 		c.Let(now, nil)
 		return c
 	}
-	g.commons.askFor(c)
+	g.notices.askFor(c)
 	for wait := askWait; wait > 0; wait = c.lateAt().Sub(g.clock.Now()) {
 		if g.hears(ctx, c, wait) {
 			return c
@@ -148,7 +148,7 @@ func (o *ownLimits) speaks() bool {
 	if !o.limitedLocked() {
 		return false
 	}
-	o.common.inUse = true
+	o.sharing.inUse = true
 	return true
 }
 

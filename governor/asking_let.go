@@ -3,7 +3,7 @@ package governor
 import "time"
 
 // let books a call that was let in against all limits that hold for it: its cost, and of each
-// budget what given says. What it takes is added to this process's parts.
+// budget what given says. What it takes is added to the grants.
 func (b *tab) let(now time.Time, s Spend, given func(*account) int64) {
 	b.spend = s
 	b.at = now
@@ -22,19 +22,19 @@ func (b *tab) letLocked(now time.Time, o *ownLimits, given func(*account) int64)
 		b.meanRun = o.set.MeanRun()
 	}
 	b.holds = append(b.holds, o.set.Admit(o.set.Clip(b.cost)))
-	o.limitCapsLocked()
+	o.applyGrantsLocked()
 	for _, a := range o.caps {
 		b.caps = append(b.caps, a.let(now, given(a)))
 	}
 }
 
-// let holds an amount, in the books' units, and enlarges the part by it.
+// let holds an amount, in the books' units, and enlarges the grant by it.
 func (a *account) let(now time.Time, amount int64) held {
 	a.advance(now)
-	a.part += amount
+	a.granted += amount
 	a.cap.SetLimit(max(a.cap.Limit(), a.cap.Counted()+amount))
 	h, _ := a.cap.Hold(now, amount)
-	a.limitCap()
+	a.applyGrant()
 	a.pending += h.Amount()
 	a.last = max(1, amount)
 	return held{account: a, hold: h, till: a.ends}

@@ -45,7 +45,7 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 }
 
 // refusal explains why a budget has no room for a call, by what all processes use: it is spent, or
-// held by calls in flight, or other processes hold parts of it that they do not use.
+// held by calls in flight, or is granted to other processes that do not use it.
 func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Rejection {
 	c := min(a.units(s[a.Unit]), a.limit())
 	used := a.usedByAll(now)

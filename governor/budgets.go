@@ -66,14 +66,14 @@ func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Locat
 			continue
 		}
 		a := newCap(b, zone, o)
-		a.limitCap()
+		a.applyGrant()
 		if i >= 0 {
 			st := was[i].cap.State(now)
 			st.Used = a.units(st.Used * was[i].scale)
 			a.cap.Restore(now, st)
 			a.first = was[i].origin()
 			a.began = was[i].began
-		} else if r.knows(o.common != nil) {
+		} else if r.knows(o.sharing != nil) {
 			used, start, last := r.ofTenant(now, o.owner, b)
 			a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used)})
 			a.began = last

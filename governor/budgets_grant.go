@@ -2,38 +2,38 @@ package governor
 
 import "time"
 
-// isCommon reports whether calls in other processes count against the budget, too.
-func (a *account) isCommon() bool { return a.of != nil && a.of.set.Shared() }
+// isShared reports whether calls in other processes count against the budget, too.
+func (a *account) isShared() bool { return a.of != nil && a.of.set.Shared() }
 
-// limitCap puts in force how much of a tenant's budget this process may use. When nobody answers,
+// applyGrant puts in force how much of a tenant's budget this process may use. When nobody answers,
 // what others are known to have used of the period stays used.
-func (a *account) limitCap() {
+func (a *account) applyGrant() {
 	limit := a.limit()
 	switch {
-	case a.isCommon():
-		limit = min(limit, a.part)
-	case a.of.common != nil: // what others used of a period stays used
+	case a.isShared():
+		limit = min(limit, a.granted)
+	case a.of.sharing != nil: // what others used of a period stays used
 		limit = max(0, limit-a.others)
 	}
 	a.cap.SetLimit(limit)
 }
 
-// short reports whether this process lacks a part although the budget has room: more than its part
-// is neither used nor known to be others'.
+// short reports whether this process lacks a grant although the budget has room: more than what is
+// granted is neither used nor known to be others'.
 func (a *account) short() bool {
 	if a.split != nil {
 		return a.grants != nil && a.grants.short
 	}
 	left := a.limit() - a.elsewhere()
-	return a.isCommon() && a.cap.Counted() < left && a.part < left
+	return a.isShared() && a.cap.Counted() < left && a.granted < left
 }
 
-// wantsPart reports whether calls like the last one should wait for a larger part.
-func (a *account) wantsPart() bool { return a.short() && a.part < a.cap.Counted()+max(1, a.last) }
+// lacksGrant reports whether calls like the last one should wait for a larger grant.
+func (a *account) lacksGrant() bool { return a.short() && a.granted < a.cap.Counted()+max(1, a.last) }
 
 // elsewhere is what counts in other processes, or 0 if that is unknown now.
 func (a *account) elsewhere() int64 {
-	if !a.isCommon() || !a.of.set.InForce() {
+	if !a.isShared() || !a.of.set.InForce() {
 		return 0
 	}
 	return a.others
@@ -49,22 +49,22 @@ func (a *account) usedByAll(now time.Time) int64 {
 
 // inFlight is what calls in flight hold, here and in other processes.
 func (a *account) inFlight() int64 {
-	if a.grants == nil && !a.isCommon() {
+	if a.grants == nil && !a.isShared() {
 		return a.pending
 	}
-	return a.pending + a.othersPending
+	return a.pending + a.heldElsewhere
 }
 
 // ifAsked is a copy of the account to try a call on, as if this process had been given all that
 // others do not use.
 func (a *account) ifAsked() *account {
 	c := a.clone()
-	if c.split != nil { // without parts it has all that is left
+	if c.split != nil { // without grants it has all that is left
 		c.grants = nil
 	}
-	if c.isCommon() {
-		c.part = c.limit() - c.elsewhere()
-		c.limitCap()
+	if c.isShared() {
+		c.granted = c.limit() - c.elsewhere()
+		c.applyGrant()
 	}
 	return c
 }

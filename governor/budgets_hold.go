@@ -14,7 +14,7 @@ import (
 func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	var rej *Rejection
 	member := func(i int) budget.MemberID { return st.members[i] }
-	b.parts, rej = holdAll(now, p.shares, b.parts, member, b)
+	b.shares, rej = holdAll(now, p.shares, b.shares, member, b)
 	if rej != nil {
 		rej.of(st.tenant.name)
 		if rej.Elsewhere && p.grants.until.IsZero() {
@@ -26,10 +26,10 @@ func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 
 // settleSharesLocked settles what a call holds of the pool's budgets.
 func (p *pool) settleSharesLocked(now time.Time, b *tab, s Spend) {
-	for _, h := range b.parts {
+	for _, h := range b.shares {
 		h.settle(now, h, s)
 	}
-	b.parts = b.parts[:0]
+	b.shares = b.shares[:0]
 }
 
 // holdAll holds what a call is expected to spend of all accounts, or of none, and appends the holds
@@ -53,7 +53,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 			default:
 				a.askForMoreLocked()
 			}
-			if !b.shadow || !a.short() { // a shadow would have waited for a part, not been refused
+			if !b.shadow || !a.short() { // a shadow would have waited for a grant, not been refused
 				worst = worst.worse(b.refusal(now, a, member(i), ans))
 			}
 			if b.shadow {

@@ -50,7 +50,7 @@ func (p *poolView) most(req *Request) Spend {
 	return Spend{UnitTokens: max(1, tokens), UnitMicroUSD: usd}
 }
 
-// commitShares holds a commitment's part of the pool's budgets. gone says that the seat was given up.
+// commitShares holds what a commitment may take of the pool's budgets. gone says that the seat was given up.
 func (p *pool) commitShares(now time.Time, at *seat, b *tab) (rej *Rejection, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *commitment) end(g *Governor, p *pool, price Price, u Usage, how Ending)
 	p.mu.Lock()
 	spent := p.spend(u, 0, cmp.Or(price, b.price))
 	b.ended = g.tally.note(now, st.tenant.name, p.name, spent)
-	p.bookEndedLocked(now, st.tenant, b.parts, spent)
+	p.bookEndedLocked(now, st.tenant, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)
 	p.mu.Unlock()
 	g.keepCommitment(now, p, st, spent)

@@ -25,7 +25,7 @@ type Config struct {
 	// used is known there, and not taken from Past.
 	Shared bool
 	// SharedLimits says that the tenants' own limits and budgets are kept together with other
-	// processes. This process then counts up to its part of each; see Governor.SharedLimits. What
+	// processes. This process then counts up to what is granted to it of each; see Governor.SharedLimits. What
 	// was used of them is known there, and not taken from Past.
 	SharedLimits bool
 	// SharedSlots says that Concurrency and Budgets of all pools are divided over the processes

@@ -68,24 +68,24 @@
 //
 // # Many processes
 //
-// Where limits of pools are shared with other processes (Config.Shared), a pool hands out
-// what it is allowed to. SharedPools are for whoever obtains these allowances: they report
-// what was used and is asked for, which takes the pool's lock for no longer than a copy, and
-// put in force what follows. No lock is held while waiting for an answer. A pool that has
-// been told nothing for as long as a grant lasts is cut off, and does what its configuration
-// has for that case.
+// Limits may be shared with other processes. This package knows how much of each it may use, its
+// grant, and says what it demands. Package sharing speaks with the others: it reads demands, which
+// takes a lock for no longer than a copy, and puts grants in force. No lock is held while waiting for
+// an answer. Of everything a grant expires if it is not renewed.
 //
-// Slots, that is calls at once, are divided over the processes beside that
-// (Config.SharedSlots): a pool has a part of its slots until the part expires, and uses it as
-// if it were all. The same holds for pools' budgets, and within them for what each member may
-// use by its share. SharedSlots are for whoever speaks for these, as SharedLimits are for
-// tenants' own limits.
+// The rates of pools (Config.Shared, SharedPool) are granted as allowances of package escrow. A pool to
+// which nothing is granted for as long as a grant lasts is cut off, and does what its configuration has
+// for that case.
 //
-// Tenants' own limits are kept together with other processes in one of two ways
-// (Pool.TenantLimits). Either a process has a part of each limit, and counts as if that were
-// all of it. Or each call asks first (SharedCall), for all limits of its chain and their
-// budgets at once; it is booked in all of them or in none, and holds nothing while it waits.
-// What happens to a call that nobody answers in time is up to Pool.OnLoss.
+// Slots, that is concurrent calls, and pools' budgets (Config.SharedSlots, SharedSlots) are granted in
+// numbers. A process uses what is granted as if it were all; within a budget, also of what each member
+// may use by its share.
+//
+// Tenants' own limits (Config.SharedLimits, SharedLimits) are shared in one of two ways
+// (Pool.TenantLimits). Either a process uses what is granted of each limit as if it were all of it. Or
+// each call asks first (SharedCall), for all limits of its chain and their budgets at once; it is
+// booked in all of them or in none, and holds nothing while it waits. What happens to a call that
+// nobody answers in time is up to Pool.OnLoss.
 //
 // # Adaptive limits
 //
@@ -118,7 +118,7 @@
 //	measure.mu              the meter of a pool's shares
 //	SharedCall.mu           a call that asks the store
 //	pool.mu, ownLimits.mu   a pool's books, a tenant's; never both
-//	commons.mu              the list of what is shared and has come into use
+//	notices.mu              the list of what is shared and has come into use
 //	tally.mu                what calls have used of budgets
 //	outbox.mu               events that are to be delivered
 //	timeline.reading        the time of a timeline

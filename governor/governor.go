@@ -15,14 +15,14 @@ type Governor struct {
 	zone    *time.Location
 	journal Journal  // nil = it forgets
 	shared  bool     // the pools' limits
-	commons *commons // what is kept together with other processes; nil = nothing
+	notices *notices // for whoever speaks with other processes; nil = nothing is shared
 	table   atomic.Pointer[table]
 	tally   *tally
 	calls   atomic.Uint64 // the last call's number in the journal
 	asked   atomic.Uint64 // how many calls have asked, if it is detailed
 	tabs    sync.Pool     // of *tab
 
-	sharedLimits, sharedSlots bool // what of commons there is
+	sharedLimits, sharedSlots bool
 
 	events   *outbox
 	detailed bool      // somebody listens, to all that is told
@@ -53,7 +53,7 @@ func New(cfg Config) (*Governor, error) {
 	g.sharedLimits = cfg.SharedLimits
 	g.sharedSlots = cfg.SharedSlots
 	if cfg.SharedLimits || cfg.SharedSlots {
-		g.commons = newCommons()
+		g.notices = newNotices()
 	}
 	if cfg.Recorded {
 		g.line = newTimeline(g.clock, g.events)
@@ -114,7 +114,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: *req})
 	}
 	lease, rej, again := g.tryAcquire(ctx, req, began, began)
-	for again { // its seat was given up by a new table, or it waited for a part of a budget
+	for again { // its seat was given up by a new table, or it waited for a grant of a budget
 		lease, rej, again = g.tryAcquire(ctx, req, began, g.clock.Now())
 	}
 	rej.inPool(req.Pool)

@@ -40,7 +40,7 @@ type inquiry struct {
 // It returns the time at which all was booked.
 func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now time.Time, maxWait time.Duration, s Spend) (time.Time, *Rejection) {
 	e := &inquiry{g: g, pool: p, tab: b, spend: s, deadline: now.Add(maxWait), pause: askAgain}
-	most := later(e.deadline, now.Add(partWait))
+	most := later(e.deadline, now.Add(grantWait))
 	for {
 		k, rej, wait := e.ahead(now)
 		if rej == nil {

@@ -91,7 +91,7 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	b := st.tab
 	spent := p.spend(u, requests, b.price)
 	b.ended = l.g.tally.note(now, st.tenant.name, p.name, spent)
-	p.bookEndedLocked(now, st.tenant, b.parts, spent)
+	p.bookEndedLocked(now, st.tenant, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)
 	l.g.pumpAndUnlock(p, now)
 

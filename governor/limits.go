@@ -13,20 +13,20 @@ import (
 type ownLimits struct {
 	owner, pool string // whose limits, and in which pool; "" is over all
 
-	mu     sync.Mutex
-	set    limits.Set
-	caps   []*account // a tenant's budgets, if the limits are over all pools
-	common *common    // nil = nobody else counts against the limits
+	mu      sync.Mutex
+	set     limits.Set
+	caps    []*account    // a tenant's budgets, if the limits are over all pools
+	sharing *limitSharing // nil = nobody else counts against the limits
 }
 
 // newOwnLimits makes limits that limit nothing yet. all is nil if they are not shared with other
 // processes.
-func newOwnLimits(owner, pool string, all *commons) *ownLimits {
+func newOwnLimits(owner, pool string, all *notices) *ownLimits {
 	o := &ownLimits{owner: owner, pool: pool}
-	o.set = *limits.New(all != nil, func() bool { return slices.ContainsFunc(o.caps, (*account).wantsPart) })
+	o.set = *limits.New(all != nil, func() bool { return slices.ContainsFunc(o.caps, (*account).lacksGrant) })
 	if all != nil {
-		o.common = &common{all: all}
-		o.common.handle.own = o
+		o.sharing = &limitSharing{all: all}
+		o.sharing.handle.own = o
 	}
 	return o
 }
@@ -35,11 +35,11 @@ func newOwnLimits(owner, pool string, all *commons) *ownLimits {
 func (o *ownLimits) configure(now time.Time, l Limits, bound int, by calledBy) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.common != nil {
-		o.common.calledBy = by
+	if o.sharing != nil {
+		o.sharing.calledBy = by
 	}
 	o.set.Configure(now, l.axes(), bound)
-	o.limitCapsLocked()
+	o.applyGrantsLocked()
 	o.wakeLocked() // the first in line may fit now
 }
 
@@ -54,14 +54,14 @@ func (l Limits) axes() [limits.Axes]int64 {
 // known figure of what others used is still shown.
 func (o *ownLimits) advanceLocked(now time.Time) {
 	expired := o.set.Advance(now)
-	if o.common == nil {
+	if o.sharing == nil {
 		return
 	}
 	for _, a := range o.caps {
 		a.advance(now)
 	}
 	if expired {
-		o.dropCapsLocked()
+		o.dropBudgetGrantsLocked()
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// common is what own limits know of those who speak for them with other processes. The lock of the
+// limitSharing is what own limits know of those who speak for them with other processes. The lock of the
 // limits guards it.
-type common struct {
-	all    *commons
+type limitSharing struct {
+	all    *notices
 	handle SharedLimits // towards whoever speaks for the limits
 
 	inUse bool          // somebody speaks for the limits
@@ -20,31 +20,27 @@ type common struct {
 }
 
 // calledBy says which kinds of calls a limit applies to: calls that ask the store before they go,
-// and calls that go within a leased part. It may be both.
-type calledBy struct{ asking, leased bool }
+// and calls that go within what is granted. It may be both.
+type calledBy struct{ asking, granted bool }
 
-// partWait is how long a call may wait for a part that no other process has, even if its tenant's
+// grantWait is how long a call may wait for a grant of what no other process has, even if its tenant's
 // MaxWait is shorter: about a round trip to the store.
-const partWait = 250 * time.Millisecond
+const grantWait = 250 * time.Millisecond
 
-// partRetry is when to retry a call for which other processes may have to give something back
-// first.
-const partRetry = limits.GrantRetry
-
-// announceLocked lists the limits so that somebody asks the store for its parts, unless somebody
+// announceLocked lists the limits so that somebody asks the store for grants, unless somebody
 // does already or it limits nothing.
 func (o *ownLimits) announceLocked() {
-	if o.common != nil && !o.common.inUse && o.limitedLocked() {
-		o.common.inUse = true
-		o.common.all.list(o)
+	if o.sharing != nil && !o.sharing.inUse && o.limitedLocked() {
+		o.sharing.inUse = true
+		o.sharing.all.list(o)
 	}
 }
 
 // Refresh asks the store what other processes use of a tenant's own limits, and of those above it,
 // where this process does not ask anyway because no calls come here. It waits for the answers, but
-// at most for partWait (250 ms) or until ctx ends.
+// at most for grantWait (250 ms) or until ctx ends.
 func (g *Governor) Refresh(ctx context.Context, tenant string) {
-	ctx, cancel := context.WithTimeout(ctx, partWait)
+	ctx, cancel := context.WithTimeout(ctx, grantWait)
 	defer cancel()
 	v := g.table.Load().tenants[tenant]
 	if v == nil {
@@ -72,7 +68,7 @@ var answered = func() chan struct{} { c := make(chan struct{}); close(c); return
 func (o *ownLimits) ask() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := o.common
+	c := o.sharing
 	if c == nil || c.inUse || !o.limitedLocked() {
 		return answered
 	}
@@ -85,7 +81,7 @@ func (o *ownLimits) ask() <-chan struct{} {
 
 // hearLocked releases those who wait for an answer from the store.
 func (o *ownLimits) hearLocked() {
-	if c := o.common; c.heard != nil {
+	if c := o.sharing; c.heard != nil {
 		close(c.heard)
 		c.heard = nil
 	}
@@ -95,14 +91,14 @@ func (o *ownLimits) hearLocked() {
 // that the store is asked for more at once.
 func (o *ownLimits) askForMoreLocked(c limits.Cost) {
 	if o.set.NoteLack(c) {
-		o.common.all.list(o)
+		o.sharing.all.list(o)
 	}
 }
 
 // askAhead asks the store for a grant for a call that first has to wait elsewhere, so that the grant
 // is here when the call's turn comes.
 func (o *ownLimits) askAhead(now time.Time, c limits.Cost) {
-	if o.common == nil {
+	if o.sharing == nil {
 		return
 	}
 	o.mu.Lock()
@@ -117,20 +113,20 @@ func (o *ownLimits) askAhead(now time.Time, c limits.Cost) {
 // dropLocked leaves this process without any grant.
 func (o *ownLimits) dropLocked() {
 	o.set.Drop()
-	o.dropCapsLocked()
+	o.dropBudgetGrantsLocked()
 }
 
-// dropCapsLocked gives up the grants of budgets. What others are known to have used stays.
-func (o *ownLimits) dropCapsLocked() {
+// dropBudgetGrantsLocked gives up the grants of budgets. What others are known to have used stays.
+func (o *ownLimits) dropBudgetGrantsLocked() {
 	for _, a := range o.caps {
-		a.part = 0
+		a.granted = 0
 	}
-	o.limitCapsLocked()
+	o.applyGrantsLocked()
 }
 
-// limitCapsLocked puts in force what this process may use of each budget.
-func (o *ownLimits) limitCapsLocked() {
+// applyGrantsLocked puts in force what this process may use of each budget.
+func (o *ownLimits) applyGrantsLocked() {
 	for _, a := range o.caps {
-		a.limitCap()
+		a.applyGrant()
 	}
 }

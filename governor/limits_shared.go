@@ -64,11 +64,11 @@ type Grant struct {
 // SharedLimits returns the limits that have come into use, or of which a call lacks a grant, since it
 // was last called. The same limits are always the same pointer. It is for one goroutine.
 func (g *Governor) SharedLimits() (list []*SharedLimits) {
-	if g.commons == nil {
+	if g.notices == nil {
 		return nil
 	}
-	for _, o := range g.commons.take() {
-		list = append(list, &o.common.handle)
+	for _, o := range g.notices.take() {
+		list = append(list, &o.sharing.handle)
 	}
 	return list
 }
@@ -85,7 +85,7 @@ func (s *SharedLimits) Owner() string {
 func (s *SharedLimits) Asks() bool {
 	s.own.mu.Lock()
 	defer s.own.mu.Unlock()
-	return s.own.common.asking
+	return s.own.sharing.asking
 }
 
 // Demand reads what is demanded now.
@@ -118,9 +118,9 @@ func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
 		o.set.Allow(k, min(o.set.Granted(k), o.set.UsedHere(k)))
 	}
 	for _, a := range o.caps {
-		a.part = min(a.part, a.used(now))
+		a.granted = min(a.granted, a.used(now))
 	}
-	o.limitCapsLocked()
+	o.applyGrantsLocked()
 	return d
 }
 
@@ -128,7 +128,7 @@ func (o *ownLimits) demandLocked(now time.Time) LimitsDemand {
 	lacks, refuses := o.set.Asked()
 	waiting, _ := o.set.InLine()
 	d := LimitsDemand{
-		Spoken: o.common.inUse, Granted: o.common.leased,
+		Spoken: o.sharing.inUse, Granted: o.sharing.granted,
 		Running: o.set.Running(), InLine: waiting, Traffic: o.set.Traffic(), Lacks: lacks, Refuses: refuses,
 	}
 	for k := range d.Axes {
@@ -150,7 +150,7 @@ func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
 	for _, grant := range list {
 		o.allowLocked(grant)
 	}
-	o.limitCapsLocked()
+	o.applyGrantsLocked()
 	o.hearLocked()
 	o.wakeLocked()
 }
@@ -165,9 +165,9 @@ func (o *ownLimits) allowLocked(grant Grant) {
 	}
 	for _, a := range o.caps {
 		if grant.Name == a.periodName() {
-			a.part = grant.Amount / a.scale
+			a.granted = grant.Amount / a.scale
 			a.others = a.units(grant.Others)
-			a.othersPending = a.units(grant.Held)
+			a.heldElsewhere = a.units(grant.Held)
 			return
 		}
 	}
@@ -184,7 +184,7 @@ func (s *SharedLimits) Alone(now time.Time) {
 	if !o.set.Alone() {
 		return
 	}
-	o.limitCapsLocked()
+	o.applyGrantsLocked()
 	o.wakeLocked()
 }
 
@@ -199,7 +199,7 @@ func (s *SharedLimits) Rest(now time.Time, since limits.Traffic) bool {
 	if !o.set.Idle() || o.set.Traffic() != since || lacks || refuses {
 		return false
 	}
-	o.common.inUse = false
+	o.sharing.inUse = false
 	o.dropLocked()
 	return true
 }
@@ -209,8 +209,8 @@ func (a *account) demand(now time.Time) BudgetDemand {
 	a.advance(now)
 	return BudgetDemand{
 		Budget: a.Budget, Name: a.periodName(), Ends: a.ends, Scale: a.scale,
-		Limit: a.limit(), Granted: a.part, Used: a.used(now), Pending: a.pending, Others: a.others,
-		Last: a.last, Lacks: a.wantsPart(),
+		Limit: a.limit(), Granted: a.granted, Used: a.used(now), Pending: a.pending, Others: a.others,
+		Last: a.last, Lacks: a.lacksGrant(),
 	}
 }
 

@@ -104,7 +104,7 @@ func (k *link) foretell(now time.Time, c limits.Cost, maxWait time.Duration, ask
 	coming := f.Answer.Coming
 	longest := time.Duration(math.MaxInt64)
 	if coming {
-		longest = partWait
+		longest = grantWait
 		if asks {
 			longest = 0
 		}
@@ -152,7 +152,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 			o.Checks = append(o.Checks, c)
 			continue
 		}
-		a = a.ifAsked() // as if the store had been asked for a part
+		a = a.ifAsked() // as if the store had been asked for a grant
 		if _, ans := a.hold(now, member(i), b); !ans.OK {
 			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
 			rej.of(of.tenant)

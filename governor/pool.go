@@ -69,7 +69,7 @@ func newPool(name string) *pool {
 }
 
 // acquire asks the pool to admit a call whose own limits are held already. If the pool refuses, it
-// gives these back. again says that the seat is gone, or that a part of a budget has come, and that
+// gives these back. again says that the seat is gone, or that a grant of a budget has come, and that
 // the call has to be tried anew.
 func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, may waits) (l Lease, rej *Rejection, again bool) {
 	p.mu.Lock()

@@ -258,7 +258,7 @@ func (s *SharedPool) Learns(until time.Time) {
 	}
 }
 
-// grantLocked is how many tokens may still be handed out before the allowance expires.
+// grantLocked is how many tokens may still be handed out before the grant expires.
 func (p *pool) grantLocked(now time.Time) int64 {
 	a, left := p.escrow.Allowed(now, escrow.Tokens)
 	if !now.Before(a.Until) {

@@ -77,7 +77,7 @@ func (o *ownLimits) rejectAxisLocked(now time.Time, cost limits.Cost, lack limit
 	if lack.Axis != limits.Budget {
 		return o.rejectLimitLocked(lack.Axis, cost, lack.Wait)
 	}
-	a := o.caps[slices.IndexFunc(o.caps, (*account).wantsPart)]
+	a := o.caps[slices.IndexFunc(o.caps, (*account).lacksGrant)]
 	return a.rejectElsewhere(now, max(1, a.last))
 }
 
@@ -134,9 +134,9 @@ func (a *account) rejectCommitment(now time.Time, asked int64) *Rejection {
 	return rej
 }
 
-// rejectElsewhere refuses a call that has to wait because this process's part of a budget is too small.
+// rejectElsewhere refuses a call that has to wait because too little of a budget is granted to this process.
 func (a *account) rejectElsewhere(now time.Time, c int64) *Rejection {
-	rej := a.reject(unitReasons[a.Unit], a.usedByAll(now), c*a.scale, partRetry)
+	rej := a.reject(unitReasons[a.Unit], a.usedByAll(now), c*a.scale, limits.GrantRetry)
 	rej.Elsewhere = true
 	return rej
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // How a pool explains that a call does not go.
@@ -19,7 +20,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 		rej.Limit, rej.Used = p.slotsLocked()
 		rej.Asked = 1
 		if p.grants != nil && rej.Used < rej.Limit {
-			rej.RetryAfter = max(rej.RetryAfter, partRetry)
+			rej.RetryAfter = max(rej.RetryAfter, limits.GrantRetry)
 		}
 	} else {
 		a := s.Axes[ans.Axis]

@@ -6,19 +6,20 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 )
 
-// A pool's budget is divided over processes in two ways at once. Each process has a part of the
-// whole, so that all together use no more than there is; and a part of what each member may use by
-// its share. A member that may use all that is left needs no part of the second kind: near the end of
-// a budget one process might hold the last of the one, and another the last of the other. Shares are
-// computed from what all processes used: a claim says what a member used here, the answer what it used elsewhere.
+// A pool's budget is divided over processes in two ways at once. Each process has a grant of the
+// whole, so that all together use no more than there is; and one of what each member may use by its
+// share. A member that may use all that is left needs no grant of the second kind: near the end of a
+// budget one process might hold the last of the one, and another the last of the other. Shares are
+// computed from what all processes used: a claim says what a member used here, the answer what it used
+// elsewhere.
 
-// budgetGrants is what a pool's budget knows of its parts, in the books' units. The pool's lock
+// budgetGrants is what a pool's budget knows of its grants, in the books' units. The pool's lock
 // guards it.
 type budgetGrants struct {
 	*poolGrants
 	all     budgetGrant
 	members map[budget.MemberID]*budgetGrant // whose calls come here
-	short   bool                             // the last call that asked lacked a part
+	short   bool                             // the last call that asked lacked a grant
 }
 
 // budgetGrant is what may be used here of a budget, or of what one member may use of it.
@@ -36,13 +37,13 @@ func (l *budgetGrants) whole() bool {
 	return l.until.IsZero() && l.alone && l.onLoss() != LossClosed
 }
 
-// drop gives up all parts.
+// drop gives up all grants.
 func (l *budgetGrants) drop() {
 	l.all.amount = 0
 	clear(l.members)
 }
 
-// holdGranted holds c of a split of which this process has parts, or refuses if a part is too small.
+// holdGranted holds c of a split of which this process has grants, or refuses if one is too small.
 func (a *account) holdGranted(now time.Time, member budget.MemberID, c int64) (budget.Hold, budget.Answer) {
 	l := a.grants
 	l.short = false
@@ -65,7 +66,7 @@ func (a *account) holdGranted(now time.Time, member budget.MemberID, c int64) (b
 	own := m.amount - a.split.HereBy(now, member)
 	left := a.limit() - a.split.Counted()
 	switch {
-	case c > own && own < room && room < left: // a member that may use all that is left needs no part of its own
+	case c > own && own < room && room < left: // a member that may use all that is left needs no grant of its own
 		l.short = true
 		m.lacks = true
 	case c > all && all < left:
@@ -77,7 +78,7 @@ func (a *account) holdGranted(now time.Time, member budget.MemberID, c int64) (b
 	return budget.Hold{}, budget.Answer{Remaining: max(0, min(all, own, room))}
 }
 
-// askForMoreLocked notes that the part of a pool's budget is too small, and lists the pool so that
+// askForMoreLocked notes that the grant of a pool's budget is too small, and lists the pool so that
 // the store is asked for more at once.
 func (a *account) askForMoreLocked() {
 	if l := a.grants.poolGrants; !l.lacks {

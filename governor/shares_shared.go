@@ -183,7 +183,7 @@ func allowShares(now time.Time, list []ShareGrant) {
 			a.split.Elsewhere(now, grant.Of.member, a.units(grant.Others))
 			continue
 		}
-		a.othersPending = a.units(grant.Held)
+		a.heldElsewhere = a.units(grant.Held)
 		others[a] = a.units(grant.Others)
 	}
 	for a, used := range others {

@@ -9,7 +9,7 @@ import (
 // poolGrants is what a pool knows of what it may use of slots and budgets that are divided over
 // processes (Config.SharedSlots). The pool's lock guards it.
 type poolGrants struct {
-	all    *commons
+	all    *notices
 	handle SharedSlots
 
 	inUse  bool      // somebody speaks for them
@@ -23,7 +23,7 @@ type poolGrants struct {
 	waiting []*waiter // calls that wait for a grant of a budget
 }
 
-// hear wakes the calls that wait for a part of a budget.
+// hear wakes the calls that wait for a grant of a budget.
 func (l *poolGrants) hear() {
 	for _, w := range l.waiting {
 		w.wake()
@@ -40,10 +40,10 @@ type turnedAway struct {
 // newPoolGrants returns the state of a pool that has not been told anything; nil where nothing is
 // divided.
 func newPoolGrants(p *pool, g *Governor) *poolGrants {
-	if g.commons == nil || !g.sharedSlots {
+	if g.notices == nil || !g.sharedSlots {
 		return nil
 	}
-	l := &poolGrants{all: g.commons, refused: map[escrow.NodeID]*turnedAway{}}
+	l := &poolGrants{all: g.notices, refused: map[escrow.NodeID]*turnedAway{}}
 	l.handle = SharedSlots{g: g, p: p}
 	return l
 }
@@ -63,7 +63,7 @@ func (p *pool) dividedLocked() bool { return p.rules.Concurrency > 0 || len(p.sh
 // onLoss is what the pool does when nobody answers, by its configuration.
 func (l *poolGrants) onLoss() OnLoss { return l.handle.p.rules.OnLoss }
 
-// expireLocked gives up a part that has expired. Call it before calls may be dispatched.
+// expireLocked gives up grants that have expired. Call it before calls may be dispatched.
 func (p *pool) expireLocked(now time.Time) {
 	if l := p.grants; l != nil && !l.until.IsZero() && !now.Before(l.until) {
 		l.dropLocked()
@@ -99,12 +99,12 @@ func (p *pool) ownSlotsLocked() int64 {
 	return p.rules.ownPart(p.rules.Concurrency, max(p.nodes, p.rules.ExpectNodes))
 }
 
-// slotsLostLocked reports whether the pool's slots are divided and it has no part of them now.
+// slotsLostLocked reports whether the pool's slots are divided and none are granted to it now.
 func (p *pool) slotsLostLocked() bool {
 	return p.grants != nil && p.rules.Concurrency > 0 && p.grants.until.IsZero()
 }
 
-// slotsComingLocked reports whether a call lacks nothing but a part that no process has, as far as
+// slotsComingLocked reports whether a call lacks nothing but a grant of what no process has, as far as
 // is known.
 func (p *pool) slotsComingLocked(background bool) bool {
 	l := p.grants

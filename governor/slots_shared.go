@@ -59,10 +59,10 @@ type SlotsGrant struct {
 // called. Those of the same pool are always the same pointer. It is for one goroutine; see
 // MoreShared.
 func (g *Governor) SharedSlots() (list []*SharedSlots) {
-	if g.commons == nil {
+	if g.notices == nil {
 		return nil
 	}
-	for _, p := range g.commons.takePools() {
+	for _, p := range g.notices.takePools() {
 		list = append(list, &p.grants.handle)
 	}
 	return list

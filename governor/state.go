@@ -24,7 +24,7 @@ type PoolState struct {
 	// many may run in this process.
 	SlotsUsed, SlotsHere int64
 	// Degraded is the failure mode in force where limits are shared (Governor.Degraded), and Grant
-	// how many tokens may still be handed out before the allowance expires.
+	// how many tokens may still be handed out before the grant expires.
 	Degraded string
 	Grant    int64
 	// Shares are those of all tenants that may use the pool. Jain and Deviation say how fairly it

@@ -11,11 +11,11 @@ import (
 // tab is what one call holds beyond the pool's share: of limits and budgets, of its tenant and of
 // what that is a team of. It belongs to its call, and to whoever ends that.
 type tab struct {
-	chain []link        // the limits that hold for it, its own tenant's first
-	holds []limits.Hold // in each link of chain, as far as the call has come
-	cost  limits.Cost   // as asked for
-	caps  []held        // of tenants' budgets, in the order of chain
-	parts []held        // of the pool's budgets
+	chain  []link        // the limits that hold for it, its own tenant's first
+	holds  []limits.Hold // in each link of chain, as far as the call has come
+	cost   limits.Cost   // as asked for
+	caps   []held        // of tenants' budgets, in the order of chain
+	shares []held        // of the pool's budgets
 
 	shadow bool       // it goes whatever the limits say,
 	would  *Rejection // and would have been refused
@@ -35,7 +35,7 @@ type tab struct {
 // open gives a call its tab. leave takes it back.
 func (g *Governor) open(a *access, c limits.Cost, shadow bool) *tab {
 	b := g.tabs.Get().(*tab)
-	*b = tab{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], parts: b.parts[:0]}
+	*b = tab{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
 	return b
 }
 
@@ -87,7 +87,7 @@ func (b *tab) resume(now time.Time) {
 }
 
 // spendFrom holds what a call is expected to take of its tenants' budgets, all or none. short says
-// that a refused call may go if it waits for a part.
+// that a refused call may go if it waits for a grant.
 func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, short bool) {
 	b.spend = s
 	b.at = now
@@ -98,7 +98,7 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 			b.meanRun = o.set.MeanRun()
 		}
 		b.caps, rej = holdAll(now, o.caps, b.caps, nobody, b)
-		short = rej != nil && rej.Reason != ReasonBudget && slices.ContainsFunc(o.caps, (*account).wantsPart)
+		short = rej != nil && rej.Reason != ReasonBudget && slices.ContainsFunc(o.caps, (*account).lacksGrant)
 		o.mu.Unlock()
 		if rej != nil {
 			return rej, short
@@ -132,6 +132,6 @@ func (g *Governor) leave(now time.Time, b *tab, actual limits.Cost, spent Spend,
 	}
 	clear(b.holds)
 	clear(b.caps)
-	clear(b.parts)
+	clear(b.shares)
 	g.tabs.Put(b)
 }

@@ -53,10 +53,10 @@ type tenant struct {
 	over *ownLimits            // over all pools
 	in   map[string]*ownLimits // in single pools; for Apply alone
 	left time.Time             // when a configuration first lacked it; for Apply alone
-	all  *commons              // what its limits are shared through; nil = nothing
+	all  *notices              // what its limits are shared through; nil = nothing
 }
 
-func newTenant(name string, all *commons) *tenant {
+func newTenant(name string, all *notices) *tenant {
 	return &tenant{name: name, over: newOwnLimits(name, "", all), in: map[string]*ownLimits{}, all: all}
 }
 
@@ -109,12 +109,12 @@ func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
 	}
 }
 
-// tenantCommons are the commons for tenants' limits; nil where these are not shared.
-func (g *Governor) tenantCommons() *commons {
+// tenantNotices are the notices for tenants' limits; nil where these are not shared.
+func (g *Governor) tenantNotices() *notices {
 	if !g.sharedLimits {
 		return nil
 	}
-	return g.commons
+	return g.notices
 }
 
 // newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
@@ -135,7 +135,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	for i, tc := range cfg.Tenants {
 		t := g.tenants[tc.Name]
 		if t == nil {
-			t = newTenant(tc.Name, g.tenantCommons())
+			t = newTenant(tc.Name, g.tenantNotices())
 			g.tenants[tc.Name] = t
 		}
 		v := &tenantView{tenant: t, cfg: tc, index: i, access: make([]access, len(cfg.Pools))}
@@ -192,12 +192,12 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r 
 		if !v.present(p) {
 			continue
 		}
-		leased := p.cfg.TenantLimits == LimitsLeased
+		granted := p.cfg.TenantLimits == LimitsLeased
 		bound = max(bound, p.cfg.MaxQueue)
-		by = calledBy{by.asking || !leased, by.leased || leased}
+		by = calledBy{by.asking || !granted, by.granted || granted}
 		v.access[i].chain = v.chainTo(p.name)
 		if o := v.in[p.name]; o != nil { // even if it has no limits any more: calls may wait in it
-			o.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!leased, leased})
+			o.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!granted, granted})
 		}
 	}
 	v.over.configure(now, v.cfg.limits(), bound, by)

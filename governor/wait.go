@@ -12,7 +12,7 @@ type waits struct {
 	// back is the same for a call that comes back to its place in the pool's queue when told. If its
 	// tenant's MaxWait is zero, it may wait for the pool's TicketWait; else no longer than any other.
 	back time.Time
-	// least is for a part of a limit that no other process has.
+	// least is for a grant of what no other process has.
 	least time.Time
 }
 
@@ -25,7 +25,7 @@ func (v *tenantView) waitsOf(p *poolView, req *Request, began time.Time) waits {
 		}
 		return began.Add(d)
 	}
-	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(partWait)}
+	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(grantWait)}
 	w.back = w.until
 	if v.cfg.MaxWait == 0 {
 		w.back = bounded(p.cfg.TicketWait)

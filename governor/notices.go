@@ -1,0 +1,96 @@
+package governor
+
+import "sync"
+
+// notices are for whoever speaks with other processes: which limits of tenants and pools have come into
+// use or lack a grant (Config.SharedLimits, Config.SharedSlots), and which calls ask.
+type notices struct {
+	more chan struct{} // holds an element when something below waits to be taken
+
+	mu     sync.Mutex
+	listed map[*ownLimits]bool // came into use, or lack a grant, since they were last taken
+	pools  map[*pool]bool      // likewise, pools with slots or budgets that are divided
+	asking []*SharedCall       // calls that asked since they were last taken
+}
+
+func newNotices() *notices {
+	return &notices{more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}}
+}
+
+func (n *notices) list(o *ownLimits) {
+	n.mu.Lock()
+	n.listed[o] = true
+	n.mu.Unlock()
+	n.tell()
+}
+
+// listPool lists a pool whose slots or budgets are shared.
+func (n *notices) listPool(p *pool) {
+	n.mu.Lock()
+	n.pools[p] = true
+	n.mu.Unlock()
+	n.tell()
+}
+
+// tell wakes whoever takes what is listed.
+func (n *notices) tell() {
+	select {
+	case n.more <- struct{}{}:
+	default: // there is one already
+	}
+}
+
+func (n *notices) askFor(call *SharedCall) {
+	n.mu.Lock()
+	n.asking = append(n.asking, call)
+	n.mu.Unlock()
+	n.tell()
+}
+
+// takeCalls hands over the calls that ask.
+func (n *notices) takeCalls() []*SharedCall {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := n.asking
+	n.asking = nil
+	return list
+}
+
+// take hands over the listed limits, and takePools the listed pools.
+func (n *notices) take() []*ownLimits {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return taken(n.listed)
+}
+
+func (n *notices) takePools() []*pool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return taken(n.pools)
+}
+
+// taken empties a set into a list.
+func taken[T comparable](listed map[T]bool) (list []T) {
+	for x := range listed {
+		list = append(list, x)
+	}
+	clear(listed)
+	return list
+}
+
+// SharedCalls returns the calls that have asked whether they may go since it was last called.
+func (g *Governor) SharedCalls() []*SharedCall {
+	if g.notices == nil {
+		return nil
+	}
+	return g.notices.takeCalls()
+}
+
+// MoreShared returns a channel that holds an element when SharedLimits, SharedCalls or SharedSlots has
+// something to return. It is nil if nothing is shared.
+func (g *Governor) MoreShared() <-chan struct{} {
+	if g.notices == nil {
+		return nil
+	}
+	return g.notices.more
+}
