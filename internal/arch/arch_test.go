@@ -247,6 +247,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "a protocol is a value: what is done with it is elsewhere",
 	},
+	"internal/gateway/route": {
+		may:    []string{"internal/gateway/dialect", "internal/objects", "tenants"},
+		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "a route is found by method and path alone",
+	},
 	"internal/gateway/realtime": {
 		may: []string{
 			"governor", "governor/tokens", "internal/admission", "internal/gateway/head", "internal/telemetry", "internal/text", "streaming",
@@ -331,7 +336,7 @@ var rules = map[string]rule{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

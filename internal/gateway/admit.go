@@ -12,7 +12,7 @@ import (
 
 // choosePool finds the pool that serves the model.
 func (c *call) choosePool() *refusal {
-	if c.route.toObjects() && !c.route.realtime {
+	if c.route.ToObjects() && !c.route.Realtime {
 		return c.chooseHome()
 	}
 	snap := c.world.Snapshot
@@ -80,7 +80,7 @@ func (c *call) admit() *refusal {
 	c.req.Claim = c.claim()
 	c.req.Interrupt = c.interrupted
 	c.req.Price = c.price()
-	if c.route.toObjects() || c.route.Free { // one request; a socket's tokens are counted as they come
+	if c.route.ToObjects() || c.route.Free { // one request; a socket's tokens are counted as they come
 		return c.acquire(edits)
 	}
 	c.req.Model = c.head.Model

@@ -58,7 +58,7 @@ func (c *call) takeOver(resp *http.Response) error {
 	switch {
 	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
 		resp.Body = newIdleBody(resp.Body, idle, c.interrupt)
-	case c.route.toObjects():
+	case c.route.ToObjects():
 		return c.objectAnswered(resp)
 	case isEventStream(resp.Header):
 		resp.Header.Del("Content-Length") // withholding and errors change it

@@ -36,7 +36,7 @@ type try struct {
 // firstTry chooses the upstream that the call goes to. It waits while all are busy, if
 // the call may wait still.
 func (c *call) firstTry() *refusal {
-	if c.route.toObjects() && !c.route.realtime {
+	if c.route.ToObjects() && !c.route.Realtime {
 		// what is made anew is made at the first, where lists look for it
 		c.may = c.may & -c.may
 		c.pinned = true
@@ -167,7 +167,7 @@ func (c *call) mayRepeat(said upstreams.Outcome) bool {
 	if said != upstreams.Silent && said != upstreams.Stale || !c.try.sent.Load() {
 		return true
 	}
-	return !c.route.toObjects() && (!c.route.Stores || c.head.Unstored)
+	return !c.route.ToObjects() && (!c.route.Stores || c.head.Unstored)
 }
 
 // mostTurns is how often a call is admitted anew, where pauses are short.

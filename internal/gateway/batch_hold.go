@@ -116,7 +116,7 @@ func (c *call) holdBatch() *refusal {
 }
 
 // createsBatch reports whether the call is to create a batch.
-func (c *call) createsBatch() bool { return c.route.makes && c.route.shows == objects.Batch }
+func (c *call) createsBatch() bool { return c.route.Makes && c.route.Shows == objects.Batch }
 
 // oweBatch hands what the call holds to the batch that it has created.
 func (c *call) oweBatch(id string) bool {

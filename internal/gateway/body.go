@@ -44,8 +44,8 @@ func (c *call) readHead() *refusal {
 			c.head.WeighFiles(c.route.Files)
 		}
 	case dialect.None:
-		c.head = &head.Head{Copies: 1, Stream: c.route.realtime}
-		if c.route.realtime {
+		c.head = &head.Head{Copies: 1, Stream: c.route.Realtime}
+		if c.route.Realtime {
 			c.head.Model = c.query.Get("model")
 		}
 	default:
@@ -53,8 +53,8 @@ func (c *call) readHead() *refusal {
 		c.head, err = r.Read(c.body)
 		headReaders.Put(r)
 	}
-	if err == nil && c.at.deployment != "" {
-		err = c.head.Deploy(c.at.deployment)
+	if err == nil && c.at.Deployment != "" {
+		err = c.head.Deploy(c.at.Deployment)
 	}
 	if err != nil {
 		return unreadable(err)

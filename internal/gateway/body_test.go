@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/gateway/route"
 )
 
 // Only the text of the model changes in a form, wherever it is.
@@ -23,7 +25,7 @@ func TestRename_Form(t *testing.T) {
 			body.WriteString("--B\r\n" + parts[i] + "\r\n\r\n" + parts[i+1] + "\r\n")
 		}
 		body.WriteString("--B--\r\n")
-		c := &call{route: routes["/audio/transcriptions"], body: []byte(body.String()), r: &http.Request{Header: http.Header{"Content-Type": {"multipart/form-data; boundary=B"}}}}
+		c := &call{route: route.Inference("/audio/transcriptions"), body: []byte(body.String()), r: &http.Request{Header: http.Header{"Content-Type": {"multipart/form-data; boundary=B"}}}}
 		if f := c.readHead(); f != nil {
 			t.Fatalf("%s: %v", name, f.Message)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
+	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -32,8 +33,8 @@ type call struct {
 	began   time.Time
 	arrived time.Time // when the whole body was there
 
-	at        place
-	route     *route
+	at        route.Place
+	route     *route.Route
 	tenant    *tenants.Tenant
 	key       *tenants.Key
 	pool      *poolSide
@@ -92,7 +93,7 @@ type call struct {
 // dialect is how to speak to the caller, even before the route is known.
 func (c *call) dialect() *dialect.Dialect {
 	if c.route != nil {
-		return c.route.dialect
+		return c.route.Dialect
 	}
 	return dialect.All[0]
 }
@@ -134,7 +135,7 @@ func (c *call) refuseStranger(f *refusal) {
 // authenticate finds the tenant by its key.
 func (c *call) authenticate() *refusal {
 	key := bearer(c.r.Header)
-	if key == "" && c.route != nil && c.route.realtime {
+	if key == "" && c.route != nil && c.route.Realtime {
 		key = realtime.Key(c.r.Header)
 	}
 	if key == "" {

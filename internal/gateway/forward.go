@@ -21,12 +21,12 @@ import (
 // once, or when the stream falls silent.
 func (c *call) forward() {
 	parent := c.r.Context()
-	if c.route.makes { // the object may exist already, and is recorded even if the client has gone
+	if c.route.Makes { // the object may exist already, and is recorded even if the client has gone
 		parent = context.WithoutCancel(parent)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	if c.route.makes {
+	if c.route.Makes {
 		defer context.AfterFunc(c.r.Context(), func() {
 			if c.drained() {
 				cancel(ErrDraining)
@@ -69,7 +69,7 @@ func (c *call) outgoing() *http.Request {
 	t := c.try
 	out := &http.Request{
 		Method: c.r.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		URL:    t.up.address.URL(c.at.path, c.realModel(), c.query),
+		URL:    t.up.address.URL(c.at.Path, c.realModel(), c.query),
 		Header: c.upstreamHeader(c.r.Header),
 		Body:   http.NoBody,
 	}
@@ -90,7 +90,7 @@ func (c *call) outgoing() *http.Request {
 	// A connection that the upstream closed while idle has delivered nothing, so the
 	// transport may send the body again on another one. A call that makes an object is
 	// not sent again: the object might exist twice.
-	if !c.route.toObjects() {
+	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(c.readAgain(t)), nil }
 	}
 	return out.WithContext(httptrace.WithClientTrace(c.ctx, t.trace()))

@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
+	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/recent"
@@ -146,8 +147,8 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer c.finish()
 
 	// 1 Which route is it for, and who asks?
-	c.at = find(r)
-	c.route = c.at.route
+	c.at = route.Find(r)
+	c.route = c.at.Route
 	if f := c.unfit(); f != nil {
 		c.refuse(f)
 		return
@@ -160,7 +161,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		c.refuse(f)
 		return
 	}
-	if c.at.usage || c.at.models {
+	if c.at.Usage || c.at.Models {
 		c.serveLookup()
 		return
 	}
@@ -195,9 +196,9 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case c.route.list:
+	case c.route.List:
 		c.serveList()
-	case c.route.realtime:
+	case c.route.Realtime:
 		c.serveRealtime()
 	default:
 		c.lookAfter()

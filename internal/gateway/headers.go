@@ -20,7 +20,7 @@ func (c *call) unfit() *refusal {
 			Message: "The headers have " + strconv.Itoa(n) + " bytes, more than " + strconv.Itoa(MaxHeader) + ". Send what is long in the body.",
 		}
 	}
-	if c.at.wrong {
+	if c.at.Wrong {
 		return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Message: "There is no route " + c.r.Method + " " + brief(c.r.URL.Path) + "."}
 	}
 	return nil

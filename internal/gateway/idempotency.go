@@ -123,7 +123,7 @@ func (c *call) asks() uint64 {
 		_, _ = h.WriteString(s)
 		_ = h.WriteByte(0)
 	}
-	text(c.at.path)
+	text(c.at.Path)
 	text(c.r.URL.RawQuery)
 	if c.form == nil {
 		_, _ = h.Write(c.body)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/route"
 )
 
 // Of all that come at once with one name, exactly one is in; who was not let in ends
@@ -58,8 +59,8 @@ func TestAsks(t *testing.T) {
 		r := httptest.NewRequest(method, target, strings.NewReader(body))
 		r.Header.Set("Content-Type", contentType)
 		c := &call{r: r, body: []byte(body)}
-		c.at = find(r)
-		c.route = c.at.route
+		c.at = route.Find(r)
+		c.route = c.at.Route
 		if c.route.Body == dialect.Form {
 			if f := c.readHead(); f != nil {
 				t.Fatal(f.Message)

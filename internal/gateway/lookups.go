@@ -51,7 +51,7 @@ func (c *call) serveLookup() {
 			Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: wait,
 			Message: "Tenant " + c.tenant.Name + " asks for models and usage more than 10 times a second. " + comeAgain(wait),
 		})
-	case c.at.usage:
+	case c.at.Usage:
 		c.serveUsage()
 	default:
 		c.serveModels()

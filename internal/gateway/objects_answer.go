@@ -100,15 +100,15 @@ func (c *call) keep(list []made, owner string) ([]made, error) {
 // objectAnswered takes over an answer of 2xx to a route to objects. What it shows is recorded
 // before the client can know of it.
 func (c *call) objectAnswered(resp *http.Response) error {
-	if c.route.forgets {
-		key := objects.Key{Upstream: c.try.up.name, ID: c.at.ids[0]}
+	if c.route.Forgets {
+		key := objects.Key{Upstream: c.try.up.name, ID: c.at.IDs[0]}
 		if err := c.g.objects.Forget(key); err != nil {
 			c.failure = err // it may come back after a restart, and is gone at the upstream
 		}
 		c.collect(key.ID, "", noUsage, false)
 	}
 	resp.Body = newIdleBody(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.interrupt)
-	if c.route.shows != 0 {
+	if c.route.Shows != 0 {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 		err = errors.Join(err, resp.Body.Close())
 		if err != nil {
@@ -120,8 +120,8 @@ func (c *call) objectAnswered(resp *http.Response) error {
 		if err := c.keepAnswer(string(body)); err != nil {
 			return err
 		}
-		if len(c.at.ids) > 0 {
-			c.seen(c.at.ids[0], gjson.ParseBytes(body))
+		if len(c.at.IDs) > 0 {
+			c.seen(c.at.IDs[0], gjson.ParseBytes(body))
 		}
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		resp.ContentLength = int64(len(body))
@@ -135,21 +135,21 @@ func (c *call) objectAnswered(resp *http.Response) error {
 // since nobody could ever see it.
 func (c *call) keepAnswer(body string) error {
 	owner := c.tenant.Name
-	if len(c.at.ids) > 0 {
-		e, ok := c.g.objects.Owner(objects.Key{Upstream: c.try.up.name, ID: c.at.ids[0]})
+	if len(c.at.IDs) > 0 {
+		e, ok := c.g.objects.Owner(objects.Key{Upstream: c.try.up.name, ID: c.at.IDs[0]})
 		if ok {
 			owner = e.Owner
 		}
 	}
-	list := offspring(c.route.shows, body)
-	if c.route.makes {
+	list := offspring(c.route.Shows, body)
+	if c.route.Makes {
 		id := gjson.Get(body, "id")
 		if id.Type != gjson.String || !objects.IsID(id.Str) {
 			return errUnreadable
 		}
 		// If the upstream reuses ids, it does not matter whose it was before.
 		_ = c.g.objects.Forget(objects.Key{Upstream: c.try.up.name, ID: id.Str})
-		kind := c.route.shows
+		kind := c.route.Shows
 		if kind == objects.File && isBatch(c.head.Purpose) {
 			kind = objects.BatchFile
 		}
@@ -164,7 +164,7 @@ func (c *call) keepAnswer(body string) error {
 		return errors.Join(errNotKept, c.failure)
 	}
 	lost, err := c.keep(list, owner)
-	if err != nil && (c.route.makes || c.route.shows == objects.Upload) { // else it was made by another call
+	if err != nil && (c.route.Makes || c.route.Shows == objects.Upload) { // else it was made by another call
 		c.undo(lost)
 	}
 	return err
@@ -193,7 +193,7 @@ func (c *call) undo(list []made) {
 			path = "/uploads/" + m.id + "/cancel"
 		case objects.FileBatch:
 			method = http.MethodPost
-			path = c.at.path + "/" + m.id + "/cancel"
+			path = c.at.Path + "/" + m.id + "/cancel"
 		default: // a part goes with its upload
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/objects"
 )
 
@@ -19,10 +20,10 @@ func isBatch(purpose string) bool { return strings.EqualFold(strings.TrimSpace(p
 
 // isInference reports whether a call of a batch is to a route of inference, which upstreams need
 // not check.
-func isInference(url string) bool { return routes[strings.TrimPrefix(url, "/v1")] != nil }
+func isInference(url string) bool { return route.Inference(url) != nil }
 
 // calledBy is the route that a line calls; nil if it does not say.
-func calledBy(l *head.Line) *route { return routes[strings.TrimPrefix(l.URL, "/v1")] }
+func calledBy(l *head.Line) *route.Route { return route.Inference(l.URL) }
 
 // checkBatch checks a file of calls, and that a batch is made of a file that was checked.
 func (c *call) checkBatch() *refusal {

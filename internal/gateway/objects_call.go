@@ -18,10 +18,10 @@ import (
 
 // granted refuses a route that the tenant is not granted.
 func (c *call) granted() *refusal {
-	if c.tenant.Routes.Has(c.at.grant()) {
+	if c.tenant.Routes.Has(c.at.Grant()) {
 		return nil
 	}
-	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.grant().String() + " to its routes."}
+	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
 }
 
 // sees reports whether the tenant may see an object. It gives the same answer for another tenant's
@@ -81,7 +81,7 @@ func (c *call) chooseHome() *refusal {
 	if c.head.Model != "" && !c.tenant.MayUse(c.head.Model) {
 		return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: "model", Message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.Model) + "."}
 	}
-	if len(c.at.ids) == 0 {
+	if len(c.at.IDs) == 0 {
 		for _, p := range c.world.pools {
 			if p.Name == c.tenant.DefaultPool {
 				return c.use(p)
@@ -95,7 +95,7 @@ func (c *call) chooseHome() *refusal {
 				if f := c.use(p); f != nil {
 					return f
 				}
-				for _, id := range c.at.ids {
+				for _, id := range c.at.IDs {
 					if !c.pin(id) { // an upstream that has it does not have the route
 						return c.servedByNone()
 					}
@@ -104,13 +104,13 @@ func (c *call) chooseHome() *refusal {
 			}
 		}
 	}
-	return noObject("", c.at.ids[len(c.at.ids)-1])
+	return noObject("", c.at.IDs[len(c.at.IDs)-1])
 }
 
 // seesAll reports whether one of a pool's upstreams has everything that the path names.
 func (c *call) seesAll(p *poolSide) bool {
 	return slices.ContainsFunc(p.upstreams, func(u *upstream) bool {
-		return !slices.ContainsFunc(c.at.ids, func(id string) bool { return !c.sees(u.name, id) })
+		return !slices.ContainsFunc(c.at.IDs, func(id string) bool { return !c.sees(u.name, id) })
 	})
 }
 
@@ -123,9 +123,9 @@ func (c *call) checkReferences() *refusal {
 		c.pin(c.head.Model) // where it was tuned, if that is known
 	}
 	switch {
-	case c.route.list:
+	case c.route.List:
 		return c.readPage()
-	case c.route.realtime:
+	case c.route.Realtime:
 		return realtime.CheckUpgrade(c.r)
 	}
 	if f := c.checkOthers(c.head.Others); f != nil {
@@ -146,7 +146,7 @@ func (c *call) checkNamed() *refusal {
 	if err == nil && len(found) == 0 && len(c.head.Prompt.Files) == 0 && !c.head.NamesDeeper() {
 		return nil
 	}
-	if !c.route.toObjects() && !c.route.Stores && !head.MayRefer(c.body) {
+	if !c.route.ToObjects() && !c.route.Stores && !head.MayRefer(c.body) {
 		return nil
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *call) checkDeeper() *refusal {
 // mayNameDeeper reports whether a body may name models deeper down: items of images that are drawn, and
 // the graders of a fine-tuning job.
 func (c *call) mayNameDeeper() bool {
-	return c.route.grant == tenants.RouteFineTuning || bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`))
+	return c.route.Grant == tenants.RouteFineTuning || bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`))
 }
 
 // page is what a query asks of a list.
@@ -201,7 +201,7 @@ func (c *call) readPage() *refusal {
 	p := &c.page
 	*p = page{after: c.query.Get("after"), before: c.query.Get("before"), limit: 20}
 	most := 100
-	if c.route.shows == objects.File {
+	if c.route.Shows == objects.File {
 		most = 10_000
 		p.limit = 10_000
 	}

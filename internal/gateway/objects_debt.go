@@ -150,7 +150,7 @@ func (c *call) lookAfter() {
 	kind := objects.Batch
 	if c.head.Background {
 		kind = objects.Response
-	} else if !c.route.makes || c.route.shows != kind {
+	} else if !c.route.Makes || c.route.Shows != kind {
 		return
 	}
 	if key, ok := c.g.objects.AnyDebt(c.try.up.name, kind, c.tenant.Name, maxUnseen[kind]); ok {
@@ -161,10 +161,10 @@ func (c *call) lookAfter() {
 // lookBack looks at a response that is about to be deleted, since nobody could tell later what it
 // took.
 func (c *call) lookBack() {
-	if !c.route.forgets {
+	if !c.route.Forgets {
 		return
 	}
-	if key := (objects.Key{Upstream: c.try.up.name, ID: c.at.ids[0]}); c.g.objects.Owes(key) {
+	if key := (objects.Key{Upstream: c.try.up.name, ID: c.at.IDs[0]}); c.g.objects.Owes(key) {
 		c.look(objects.Response, key)
 	}
 }

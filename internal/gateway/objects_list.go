@@ -43,7 +43,7 @@ var errUnreadable = errors.New("the upstream's answer cannot be read")
 func (c *call) serveList() {
 	c.try.sent.Store(true) // it counts as a request also where the answer is known without asking
 	found := listed{}
-	if c.hasAny(c.route.shows) || c.route.shows == objects.File && c.hasAny(objects.BatchFile) {
+	if c.hasAny(c.route.Shows) || c.route.Shows == objects.File && c.hasAny(objects.BatchFile) {
 		ctx, cancel := context.WithTimeout(c.r.Context(), c.world.Snapshot.Config().Timeouts.UpstreamHeader)
 		defer cancel()
 		var err error
@@ -59,7 +59,7 @@ func (c *call) serveList() {
 		return
 	}
 	for _, item := range found.items {
-		if err := c.keepShown(c.route.shows, item.id, item.raw); err != nil {
+		if err := c.keepShown(c.route.Shows, item.id, item.raw); err != nil {
 			c.listFailed(err)
 			return
 		}
@@ -98,7 +98,7 @@ func (c *call) fetchPage(ctx context.Context, p page, cursor string) (listPage, 
 	} else if cursor != "" {
 		query.Set("after", cursor)
 	}
-	body, err := c.ask(ctx, http.MethodGet, c.at.path, query)
+	body, err := c.ask(ctx, http.MethodGet, c.at.Path, query)
 	if err != nil {
 		return listPage{}, err
 	}

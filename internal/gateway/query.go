@@ -16,11 +16,11 @@ func (c *call) readQuery() *refusal {
 	if err != nil {
 		return unreadable(err)
 	}
-	if c.at.azure {
+	if c.at.Azure {
 		values.Del(dialect.VersionKey) // it is between the caller and this gateway
 	}
-	if c.route.toObjects() {
-		err = head.CheckKeys(values, c.route.query)
+	if c.route.ToObjects() {
+		err = head.CheckKeys(values, c.route.Query)
 	} else {
 		err = head.CheckPlain(values)
 	}

@@ -106,7 +106,7 @@ func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	defer cancel()
 	query := maps.Clone(c.query)
 	query.Set("model", c.realModel())
-	return websocket.Dial(ctx, c.try.up.address.URL(c.at.path, c.realModel(), query).String(), &websocket.DialOptions{
+	return websocket.Dial(ctx, c.try.up.address.URL(c.at.Path, c.realModel(), query).String(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
 			Transport:     c.g.transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -126,7 +126,7 @@ func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
 func (r realtimeCall) Revoked() *admission.Refusal {
 	c := r.c
 	t, k, ok := c.g.world.Load().Snapshot.LookupHash(c.key.Hash)
-	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.grant) && t.MayUse(c.head.Model) {
+	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.Grant) && t.MayUse(c.head.Model) {
 		return nil
 	}
 	return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key may not use this any more."}

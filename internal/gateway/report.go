@@ -40,7 +40,7 @@ func (c *call) report() {
 }
 
 func (c *call) summary() summary {
-	s := summary{status: c.w.status, route: c.at.name(), outcome: telemetry.OK}
+	s := summary{status: c.w.status, route: c.at.Name(), outcome: telemetry.OK}
 	if c.tenant != nil {
 		s.tenant = c.tenant.Name
 		s.key = c.key.Name
@@ -82,19 +82,6 @@ func axisOf(rej *governor.Rejection) string {
 		return rej.Budget.Name()
 	}
 	return rej.Axis
-}
-
-// name is the place as its route has it, without what a caller put into the path.
-func (p *place) name() string {
-	switch {
-	case p.models:
-		return "/v1/models"
-	case p.usage:
-		return "/v1/usage"
-	case p.wrong:
-		return ""
-	}
-	return p.route.name
 }
 
 // logLine writes the call's one line at level info, without what does not apply. unlogged is how

@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -48,8 +49,8 @@ func newUpstreams(list []tenants.Upstream) (map[string]*upstream, error) {
 }
 
 // serves reports whether the upstream has a route for a model.
-func (u *upstream) serves(r *route, model string) bool {
-	return u.provider.Has(r.dialect, r.Path) && (!u.address.InPath(r.Path) || objects.IsID(model))
+func (u *upstream) serves(r *route.Route, model string) bool {
+	return u.provider.Has(r.Dialect, r.Path) && (!u.address.InPath(r.Path) || objects.IsID(model))
 }
 
 // roundTrip sends a request to the upstream. Its key is masked in the body that comes back.
@@ -79,7 +80,7 @@ func newSet(p *tenants.Pool, byName map[string]*upstream, before *upstreams.Set)
 }
 
 // serving are the pool's upstreams that have a route for a model.
-func (p *poolSide) serving(r *route, model string) (some upstreams.Mask) {
+func (p *poolSide) serving(r *route.Route, model string) (some upstreams.Mask) {
 	for i, u := range p.upstreams {
 		if u.serves(r, model) {
 			some = some.With(i)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -80,7 +81,7 @@ func TestUpstreamServes(t *testing.T) {
 		{"/audio/speech", "m?x=1", [4]bool{true, true, false, false}},
 	} {
 		for i, name := range []string{"openai", "v1", "classic", "anthropic"} {
-			if got := list[name].serves(routes[c.path], c.model); got != c.want[i] {
+			if got := list[name].serves(route.Inference(c.path), c.model); got != c.want[i] {
 				t.Errorf("%s serves %s of %q: %v", name, c.path, c.model, got)
 			}
 		}

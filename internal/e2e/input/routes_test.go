@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -175,8 +175,8 @@ func TestAudit_FiftyAtOnce(t *testing.T) {
 			}
 		})
 	}
-	routes := gateway.InferenceRoutes()
-	for _, route := range gateway.ObjectRoutes() {
+	routes := route.ToInference()
+	for _, route := range route.ToObjects() {
 		if route != realtimeRoute {
 			_, path, _ := strings.Cut(route, " /")
 			first, _, _ := strings.Cut(path, "/")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/gateway/route"
 )
 
 // ai is OpenAI's SDK as a tenant.
@@ -132,7 +132,7 @@ var objectCases = map[string]objectCase{
 // Each route, as each tenant: what one team made is seen by it and by the tenant above
 // it, also after a restart. For all others it is as if it had never been.
 func TestObjectsAreSeenByTheirOwnersAlone(t *testing.T) {
-	for _, route := range gateway.ObjectRoutes() {
+	for _, route := range route.ToObjects() {
 		tt, ok := objectCases[route]
 		if !ok {
 			t.Errorf("%s has no case: who can see what through it?", route)
@@ -309,7 +309,7 @@ func TestObjectRoutesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, route := range gateway.ObjectRoutes() {
+	for _, route := range route.ToObjects() {
 		method, path, _ := strings.Cut(route, " ")
 		found := false
 		for line := range strings.Lines(string(text)) {

@@ -1,4 +1,4 @@
-package gateway
+package route
 
 import (
 	"net/http"
@@ -65,11 +65,11 @@ func TestFindObject(t *testing.T) {
 		{"GET", "/", ""},
 		{"GET", "/v1", ""},
 	} {
-		got := find(httptest.NewRequest(tt.method, tt.url, nil))
+		got := Find(httptest.NewRequest(tt.method, tt.url, nil))
 		switch {
-		case tt.want == "" && !got.wrong:
-			t.Errorf("%s %s leads to %q, want a 404", tt.method, tt.url, got.path)
-		case tt.want != "" && (got.wrong || got.route.Path != tt.want):
+		case tt.want == "" && !got.Wrong:
+			t.Errorf("%s %s leads to %q, want a 404", tt.method, tt.url, got.Path)
+		case tt.want != "" && (got.Wrong || got.Route.Path != tt.want):
 			t.Errorf("%s %s: no %s", tt.method, tt.url, tt.want)
 		}
 	}
@@ -85,36 +85,36 @@ func FuzzFind(f *testing.F) {
 		if err != nil {
 			return
 		}
-		at := find(&http.Request{Method: method, URL: u})
-		if at.wrong || at.models || !at.route.toObjects() {
+		at := Find(&http.Request{Method: method, URL: u})
+		if at.Wrong || at.Models || !at.Route.ToObjects() {
 			return
 		}
-		if at.route.method != method {
-			t.Fatalf("%s %q leads to a route of %s", method, text, at.route.method)
+		if at.Route.Method != method {
+			t.Fatalf("%s %q leads to a route of %s", method, text, at.Route.Method)
 		}
 		below := strings.TrimPrefix(u.EscapedPath(), "/v1")
 		if rest, ok := strings.CutPrefix(u.EscapedPath(), "/openai/"); ok {
 			below = "/" + strings.TrimPrefix(rest, "v1/")
 		}
-		if at.path != below || path.Clean(at.path) != at.path {
-			t.Fatalf("%q leads to %q", text, at.path)
+		if at.Path != below || path.Clean(at.Path) != at.Path {
+			t.Fatalf("%q leads to %q", text, at.Path)
 		}
-		up := upstream{address: dialect.Address{Base: url.URL{Scheme: "http", Host: "h", Path: "/v1"}}}
-		if sent := up.address.URL(at.path, "", nil).String(); sent != "http://h/v1"+at.path {
+		up := dialect.Address{Base: url.URL{Scheme: "http", Host: "h", Path: "/v1"}}
+		if sent := up.URL(at.Path, "", nil).String(); sent != "http://h/v1"+at.Path {
 			t.Fatalf("%q is sent as %q", text, sent)
 		}
-		want := strings.Split(at.route.Path, "/")
-		got := strings.Split(at.path, "/")
+		want := strings.Split(at.Route.Path, "/")
+		got := strings.Split(at.Path, "/")
 		ids := 0
 		for i := range got {
 			if strings.HasPrefix(want[i], "{") {
 				ids++
 			} else if want[i] != got[i] {
-				t.Fatalf("%q is taken for %s", text, at.route.Path)
+				t.Fatalf("%q is taken for %s", text, at.Route.Path)
 			}
 		}
-		if len(want) != len(got) || ids != len(at.ids) {
-			t.Fatalf("%q is taken for %s with ids %q", text, at.route.Path, at.ids)
+		if len(want) != len(got) || ids != len(at.IDs) {
+			t.Fatalf("%q is taken for %s with ids %q", text, at.Route.Path, at.IDs)
 		}
 	})
 }
