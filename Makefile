@@ -5,6 +5,7 @@
 # make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
+# make test-api     the admin API against its OpenAPI description, by schemathesis; installs it where it may
 # make test-chart   the Helm chart, rendered and held against Kubernetes' schemas; installs what it needs where it may
 # make release VERSION=v0.1.0   binaries, packages, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
 #                               all of it twice, and compares
@@ -24,7 +25,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards test-chart release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards test-chart test-api release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads storm bench
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -44,6 +45,9 @@ test-clients:
 
 test-dashboards:
 	dashboards/check.sh
+
+test-api:
+	internal/admin/description/run.sh
 
 test-chart:
 	docs/deploy/helm/check.sh

@@ -17,39 +17,72 @@ import (
 	"github.com/llmgov/llmgov/internal/text"
 )
 
+// described are the routes behind the token that adminapi.OpenAPI describes.
+func (a *API) described() map[string]http.HandlerFunc {
+	routes := map[string]http.HandlerFunc{
+		"GET /metrics":          a.Metrics.ServeHTTP,
+		"GET /version":          func(w http.ResponseWriter, _ *http.Request) { respond(w, adminapi.Version{Version: a.Version}) },
+		"GET /api/openapi.json": openAPI,
+		"GET /api/v1/snapshot":  func(w http.ResponseWriter, _ *http.Request) { respond(w, a.snapshot()) },
+		"GET /api/v1/tenants": func(w http.ResponseWriter, _ *http.Request) {
+			respond(w, adminapi.TenantList{Tenants: a.tenants()})
+		},
+		"GET /api/v1/fairness": func(w http.ResponseWriter, _ *http.Request) {
+			respond(w, adminapi.FairnessList{Pools: a.fairness()})
+		},
+		"GET /api/v1/history": answering(a.showHistory),
+		"GET /api/v1/policy":  func(w http.ResponseWriter, _ *http.Request) { respond(w, policyOf(a.gateway.Snapshot())) },
+		"GET /api/v1/leases": func(w http.ResponseWriter, _ *http.Request) {
+			respond(w, adminapi.LeaseList{Leases: leaseViews(a.Governor.State())})
+		},
+		"POST /api/v1/reload":      a.reload,
+		"POST /api/v1/drain":       a.drain,
+		"GET /api/v1/explain":      answering(a.explain),
+		"GET /api/v1/keys":         a.listKeys,
+		"POST /api/v1/keys":        answering(a.createKey),
+		"DELETE /api/v1/keys/{id}": answering(a.revokeKey),
+	}
+	if a.Events != nil {
+		routes["GET /api/v1/events"] = answering(a.followEvents)
+	}
+	return routes
+}
+
+// openAPI answers GET /api/openapi.json.
+func openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(adminapi.OpenAPI)
+}
+
+// drain answers POST /api/v1/drain.
+func (a *API) drain(w http.ResponseWriter, r *http.Request) {
+	a.audit(r, "drain")
+	w.WriteHeader(http.StatusAccepted)
+	_ = http.NewResponseController(w).Flush() // the drain may end this connection
+	a.Drain()
+}
+
+// ready answers GET /readyz.
+func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
+	if a.Governor.Draining() {
+		http.Error(w, "draining", http.StatusServiceUnavailable)
+		return
+	}
+	if a.Ready != nil {
+		if err := a.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
 // routes returns the handler of all routes.
 func (a *API) routes() http.Handler {
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", a.Metrics)
-	guarded.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, map[string]string{"version": a.Version})
-	})
-	guarded.HandleFunc("GET /api/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { respond(w, a.snapshot()) })
-	guarded.HandleFunc("GET /api/v1/tenants", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, adminapi.TenantList{Tenants: a.tenants()})
-	})
-	guarded.HandleFunc("GET /api/v1/fairness", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, adminapi.FairnessList{Pools: a.fairness()})
-	})
-	guarded.HandleFunc("GET /api/v1/history", answering(a.showHistory))
-	guarded.HandleFunc("GET /api/v1/policy", func(w http.ResponseWriter, _ *http.Request) { respond(w, policyOf(a.gateway.Snapshot())) })
-	guarded.HandleFunc("GET /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, adminapi.LeaseList{Leases: leaseViews(a.Governor.State())})
-	})
-	guarded.HandleFunc("POST /api/v1/reload", a.reload)
-	guarded.HandleFunc("POST /api/v1/drain", func(w http.ResponseWriter, r *http.Request) {
-		a.audit(r, "drain")
-		w.WriteHeader(http.StatusAccepted)
-		_ = http.NewResponseController(w).Flush() // the drain may end this connection
-		a.Drain()
-	})
-	guarded.HandleFunc("GET /api/v1/explain", answering(a.explain))
-	if a.Events != nil {
-		guarded.HandleFunc("GET /api/v1/events", answering(a.followEvents))
+	for pattern, handler := range a.described() {
+		guarded.HandleFunc(pattern, handler)
 	}
-	guarded.HandleFunc("GET /api/v1/keys", a.listKeys)
-	guarded.HandleFunc("POST /api/v1/keys", answering(a.createKey))
-	guarded.HandleFunc("DELETE /api/v1/keys/{id}", answering(a.revokeKey))
 	if a.Token != "" {
 		guarded.HandleFunc("GET /debug/pprof/", pprof.Index)
 		guarded.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -59,19 +92,7 @@ func (a *API) routes() http.Handler {
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", a.gateway.Live)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if a.Governor.Draining() {
-			http.Error(w, "draining", http.StatusServiceUnavailable)
-			return
-		}
-		if a.Ready != nil {
-			if err := a.Ready(); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-		}
-		_, _ = w.Write([]byte("ok\n"))
-	})
+	mux.HandleFunc("GET /readyz", a.ready)
 	if a.Console != nil {
 		mux.Handle("GET /console/", a.Console)
 		mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusFound))

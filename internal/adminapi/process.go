@@ -13,3 +13,8 @@ type Process struct {
 	// CPUs is how many of them it may use.
 	CPUs int `json:"cpus"`
 }
+
+// Version answers GET /version.
+type Version struct {
+	Version string `json:"version"`
+}
