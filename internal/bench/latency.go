@@ -84,7 +84,7 @@ func measureLatency(ctx context.Context, targets []*target, d time.Duration) (r 
 // read makes one request and reads its stream, line by line.
 func (w *waits) read(ctx context.Context, t *target, tenant int) error {
 	began := time.Now()
-	resp, err := post(ctx, t, tenant, latencyBody)
+	resp, err := post(ctx, t, tenant, chatRoute, latencyBody)
 	if err != nil {
 		return err
 	}

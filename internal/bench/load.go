@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -14,9 +15,8 @@ import (
 )
 
 const (
-	chunks     = 100
-	maxTokens  = 4096 // what the load asks for, over the clamp
-	promptSize = 1800 // a body of about 2 KB
+	chunks    = 100
+	maxTokens = 4096 // what the load asks for, over the clamp
 	// maxConnections bounds the connections of any workload.
 	maxConnections = 64
 )
@@ -25,16 +25,27 @@ const (
 type workload struct {
 	name, title string
 	connections int
-	chunks      int // 0: not a stream
+	chunks      int    // 0: not a stream
+	route       string // "" is /chat/completions
 	body        string
+	answer      int     // bytes that its answer has at the least; 0 is not checked
+	aim         float64 // the most that the ratio of llmgov to the bare proxy may be, with -check; 0 is no bound
 	// together is set where no core is kept busy: then both proxies are measured at the same time.
 	together bool
 }
 
 var workloads = []workload{
+	{name: "short8", title: "short chat, 0.4 KB in, 8 connections", connections: 8, body: question, aim: 1.35},
+	{name: "short", title: "short chat, 0.4 KB in, 16 connections", connections: connections, body: question, aim: 1.35},
 	{name: "chat", title: "plain chat, 2 KB in, 20 tokens out", connections: connections, body: body(false, `"output_tokens":20`)},
+	{name: "8k", title: "8 KB prompt", connections: connections, body: prompt(8_000, prose), aim: 1.4},
+	{name: "100k", title: "100 KB prompt, prose", connections: 8, body: prompt(100_000, prose), aim: 1.5},
+	{name: "100k-markdown", title: "100 KB prompt, Markdown with escapes", connections: 8, body: prompt(100_000, markdown), aim: 1.5},
+	{name: "400k", title: "400 KB prompt, prose", connections: 8, body: prompt(400_000, prose), aim: 1.5},
+	{name: "400k-markdown", title: "400 KB prompt, Markdown with escapes", connections: 8, body: prompt(400_000, markdown), aim: 1.5},
+	{name: "embeddings", title: "2 MB answer, 100 embeddings of 1536", connections: 8, route: "/embeddings", body: embeddings(100, 1536), answer: 1_500_000, aim: 1.5},
 	{name: baseName, title: "stream, 1 chunk", connections: connections, chunks: 1, body: body(true, `"output_tokens":1`)},
-	{name: "burst", title: "stream, 100 chunks at once", connections: connections, chunks: chunks, body: body(true, `"output_tokens":100`)},
+	{name: "burst", title: "stream, 100 chunks at once", connections: connections, chunks: chunks, body: body(true, `"output_tokens":100`), aim: 1},
 	{name: "paced", title: "stream, 100 chunks 4 ms apart", connections: connections / 2, chunks: chunks, body: body(true, `"output_tokens":100,"token_ms":4`), together: true},
 }
 
@@ -72,15 +83,6 @@ func choose(names string) (list []workload, withLatency bool, err error) {
 	return list, withLatency, nil
 }
 
-// body is a chat request. Its mock member, which only the model server reads,
-// makes the answer the same however it was clamped.
-func body(stream bool, mock string) string {
-	prompt := strings.Repeat("the quick brown fox jumps over the lazy dog ", promptSize/44)
-	return fmt.Sprintf(`{"model":"gpt-4o-mini","temperature":0.7,"max_tokens":%d,"stream":%t,"user":"u-1",`+
-		`"messages":[{"role":"system","content":"You are helpful."},{"role":"user","content":%q}],`+
-		`"mock":{%s}}`, maxTokens, stream, prompt, mock)
-}
-
 // drive keeps all connections busy until the time is over, lets what runs come
 // to its end, and returns how many requests that were, and how many of them
 // broke. A few may: where an upstream answers at once, httputil.ReverseProxy can
@@ -111,7 +113,7 @@ func (w *workload) drive(ctx context.Context, t *target, d time.Duration) (all, 
 
 // once makes one request and checks that its answer is whole.
 func (w *workload) once(ctx context.Context, t *target, tenant int, answer *bytes.Buffer) error {
-	resp, err := post(ctx, t, tenant, w.body)
+	resp, err := post(ctx, t, tenant, cmp.Or(w.route, chatRoute), w.body)
 	if err != nil {
 		return err
 	}
@@ -126,8 +128,10 @@ func (w *workload) once(ctx context.Context, t *target, tenant int, answer *byte
 	return w.check(answer.Bytes())
 }
 
-func post(ctx context.Context, t *target, tenant int, body string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url+"/v1/chat/completions", strings.NewReader(body))
+const chatRoute = "/chat/completions"
+
+func post(ctx context.Context, t *target, tenant int, route, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url+"/v1"+route, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,7 @@ func post(ctx context.Context, t *target, tenant int, body string) (*http.Respon
 
 func (w *workload) check(answer []byte) error {
 	if w.chunks == 0 {
-		if !bytes.Contains(answer, []byte(`"usage"`)) {
+		if len(answer) < w.answer || !bytes.Contains(answer[max(0, len(answer)-1000):], []byte(`"usage"`)) {
 			return fmt.Errorf("the answer is not whole: %.300s", answer)
 		}
 		return nil

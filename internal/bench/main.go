@@ -2,7 +2,7 @@
 // one request takes in the gateway's own process, and how much later the first byte
 // and each chunk of a stream arrive, beside those of a bare httputil.ReverseProxy.
 //
-//	go run ./internal/bench [-seconds N] [-only names] [-json]
+//	go run ./internal/bench [-seconds N] [-only names] [-json] [-check]
 //
 // # What is measured
 //
@@ -59,7 +59,7 @@ import (
 )
 
 const (
-	defaultSeconds = 120
+	defaultSeconds = 240
 	rounds         = 9
 	connections    = 16
 )
@@ -68,6 +68,7 @@ const (
 type options struct {
 	seconds    int
 	json       bool
+	check      bool
 	only       string
 	cpuProfile string
 	memProfile string
@@ -80,6 +81,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.seconds, "seconds", defaultSeconds, "how long to measure, in `seconds`")
 	flag.BoolVar(&o.json, "json", false, "print JSON instead of a table")
+	flag.BoolVar(&o.check, "check", false, "end with exit code 1 if a row misses its aim")
 	flag.StringVar(&o.only, "only", "", "measure only the workloads of these `names`, with commas: "+strings.Join(workloadNames(), ", "))
 	flag.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of llmgov to this `file`")
 	flag.StringVar(&o.memProfile, "memprofile", "", "write an allocation profile of llmgov to this `file`; it distorts CPU time")
@@ -121,7 +123,10 @@ func run(o options) error {
 	if err := errors.Join(err, closeAll()); err != nil {
 		return err
 	}
-	return report(os.Stdout, r, o.json)
+	if err := report(os.Stdout, r, o.json); err != nil || !o.check {
+		return err
+	}
+	return r.check()
 }
 
 func report(w io.Writer, r *result, asJSON bool) error {

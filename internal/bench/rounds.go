@@ -30,6 +30,7 @@ type figure struct {
 
 	Targets [numTargets]cost `json:"targets"` // direct, ReverseProxy, llmgov
 	Ratio   spread           `json:"llmgov_over_reverse_proxy"`
+	Aim     float64          `json:"aim,omitempty"`   // that the ratio's median is to keep
 	Chunk   *chunkCost       `json:"chunk,omitempty"` // of a stream, where that of one chunk was measured too
 }
 
@@ -165,7 +166,7 @@ func summarize(list []workload, all samples) *result {
 	r := &result{Rounds: rounds, CPUs: runtime.NumCPU(), Go: runtime.Version()}
 	base := slices.IndexFunc(list, func(w workload) bool { return w.name == baseName })
 	for i, w := range list {
-		f := figure{Name: w.name, Title: w.title, Connections: w.connections, Chunks: w.chunks}
+		f := figure{Name: w.name, Title: w.title, Connections: w.connections, Chunks: w.chunks, Aim: w.aim}
 		for j := range f.Targets {
 			f.Targets[j] = costOf(roles[j], all[i][j])
 		}

@@ -27,36 +27,42 @@ func writeTable(w io.Writer, r *result) error {
 		}
 		fmt.Fprintln(tw, "\t")
 	}
-	row("", roles[direct], roles[plain], roles[governed], "llmgov / ReverseProxy", "least … most")
+	row("", roles[direct], roles[plain], roles[governed], "llmgov / ReverseProxy", "least … most", "aim")
 	for i := range r.Workloads {
 		f := &r.Workloads[i]
 		t := &f.Targets
 		row(f.Title)
 		row("  CPU", micros(t[direct].CPUMicros), micros(t[plain].CPUMicros), micros(t[governed].CPUMicros),
-			ratio(f.Ratio), leastMost(f.Ratio))
+			ratio(f.Ratio), leastMost(f.Ratio), atMost(f.Aim))
 		if c := f.Chunk; c != nil {
 			row("  CPU of one chunk more", micros(c.CPUMicros[direct]), micros(c.CPUMicros[plain]), micros(c.CPUMicros[governed]),
-				ratio(c.Ratio), leastMost(c.Ratio))
+				ratio(c.Ratio), leastMost(c.Ratio), "")
 		}
-		row("  allocations", count(t[direct].Allocs), count(t[plain].Allocs), count(t[governed].Allocs), times(t[governed].Allocs, t[plain].Allocs), "")
-		row("  heap", kilobytes(t[direct].Bytes), kilobytes(t[plain].Bytes), kilobytes(t[governed].Bytes), times(t[governed].Bytes, t[plain].Bytes), "")
-		row("  requests, broken", requests(t[direct]), requests(t[plain]), requests(t[governed]), "", "")
+		row("  allocations", count(t[direct].Allocs), count(t[plain].Allocs), count(t[governed].Allocs), times(t[governed].Allocs, t[plain].Allocs), "", "")
+		row("  heap", kilobytes(t[direct].Bytes), kilobytes(t[plain].Bytes), kilobytes(t[governed].Bytes), times(t[governed].Bytes, t[plain].Bytes), "", "")
+		row("  requests, broken", requests(t[direct]), requests(t[plain]), requests(t[governed]), "", "", "")
 	}
 	if l := r.Latency; l != nil {
 		row(l.Title)
 		for _, d := range []struct {
 			name string
 			added
-		}{{"first byte, p50", l.FirstByte.P50}, {"first byte, p90", l.FirstByte.P90}, {"chunk, p50", l.Chunk.P50}, {"chunk, p90", l.Chunk.P90}} {
+			aim float64
+		}{
+			{"first byte, p50", l.FirstByte.P50, firstByteAim},
+			{"first byte, p90", l.FirstByte.P90, 0},
+			{"chunk, p50", l.Chunk.P50, 0},
+			{"chunk, p90", l.Chunk.P90, 0},
+		} {
 			of := ""
 			within := ""
 			if d.Ratio != nil {
 				of = ratio(*d.Ratio)
 				within = leastMost(*d.Ratio)
 			}
-			row("  "+d.name, micros(d.Direct), plus(d.ReverseProxy), plus(d.Governed), of, within)
+			row("  "+d.name, micros(d.Direct), plus(d.ReverseProxy), plus(d.Governed), of, within, atMost(d.aim))
 		}
-		row("  streams, broken", pair(l.Streams[direct], l.Broken[direct]), pair(l.Streams[plain], l.Broken[plain]), pair(l.Streams[governed], l.Broken[governed]), "", "")
+		row("  streams, broken", pair(l.Streams[direct], l.Broken[direct]), pair(l.Streams[plain], l.Broken[plain]), pair(l.Streams[governed], l.Broken[governed]), "", "", "")
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -73,6 +79,14 @@ func micros(us spread) string { return fmt.Sprintf("%.1f µs", us.Median) }
 func plus(us spread) string { return fmt.Sprintf("%+.1f µs", us.Median) }
 
 func leastMost(s spread) string { return fmt.Sprintf("%.2f … %.2f", s.Min, s.Max) }
+
+// atMost is the aim of a row, if it has one.
+func atMost(aim float64) string {
+	if aim == 0 {
+		return ""
+	}
+	return fmt.Sprintf("≤ %.2f", aim)
+}
 
 func ratio(s spread) string { return fmt.Sprintf("%.2f", s.Median) }
 

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// firstByteAim is the most that the ratio of the two delays of a stream's first byte may be.
+const firstByteAim = 1.3
+
+// check is an error that names the rows which miss their aims.
+func (r *result) check() error {
+	var missed []string
+	miss := func(title string, got, aim float64) {
+		if aim > 0 && got > aim {
+			missed = append(missed, fmt.Sprintf("%s: %.2f, not ≤ %.2f", title, got, aim))
+		}
+	}
+	for _, f := range r.Workloads {
+		miss(f.Title, f.Ratio.Median, f.Aim)
+	}
+	if l := r.Latency; l != nil && l.FirstByte.P50.Ratio != nil {
+		miss("first byte of a stream", l.FirstByte.P50.Ratio.Median, firstByteAim)
+	}
+	if missed == nil {
+		return nil
+	}
+	return fmt.Errorf("llmgov costs more than it should:\n  %s", strings.Join(missed, "\n  "))
+}
