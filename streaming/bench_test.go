@@ -99,3 +99,28 @@ func BenchmarkWhole(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFinder reads answers that are megabytes of numbers or of base64, in the pieces of a copy.
+func BenchmarkFinder(b *testing.B) {
+	for name, data := range map[string]string{
+		"embeddings": strings.Repeat(`{"object":"embedding","index":0,"embedding":[`+strings.Repeat("-0.012345678,", 1535)+`0.5]},`, 100) + "{}",
+		"base64":     `{"b64_json":"` + strings.Repeat("QUFB", 500_000) + `"}`,
+	} {
+		answer := []byte(`{"object":"list","data":[` + data + `],"usage":{"prompt_tokens":8}}`)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(answer)))
+			b.ReportAllocs()
+			for b.Loop() {
+				f := finder{limit: 1 << 10}
+				for rest := answer; len(rest) > 0; {
+					n := min(32<<10, len(rest))
+					f.feed(rest[:n])
+					rest = rest[n:]
+				}
+				if len(f.found) == 0 {
+					b.Fatal("no usage")
+				}
+			}
+		})
+	}
+}

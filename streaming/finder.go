@@ -49,6 +49,12 @@ func (f *finder) feed(p []byte) {
 			i += f.text(p[i:])
 			continue
 		}
+		if f.depth > f.level && f.state == wantColon { // deeper down only brackets and strings matter
+			i += nextNested(p[i:])
+			if i == len(p) {
+				break
+			}
+		}
 		switch c := p[i]; c {
 		case '"':
 			f.startText()
