@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/tracing"
 )
@@ -40,7 +41,7 @@ func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, 
 	if wait(server, gw, patience, grace) != nil {
 		running, _ = gov.Leases()
 		log.Warn("drain took too long, cutting the remaining calls", "running", running)
-		cut(gateway.ErrDraining)
+		cut(admission.ErrDraining)
 		if wait(server, gw, time.Second, 0) != nil {
 			_ = server.Close()
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/recent"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -18,6 +19,9 @@ type Controller struct {
 	zone    *time.Location
 	policy  atomic.Pointer[Policy]
 	used    lastUses
+	prompts PromptCounter // may be nil
+	ongoing ongoing
+	refused *recent.Ring[*PastRefusal] // by tenant and request id
 
 	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
 	// but policy is still the old one.
@@ -35,13 +39,18 @@ type Options struct {
 	Snapshot *tenants.Snapshot
 	Governor *governor.Governor
 	Metrics  *telemetry.Metrics
+	// Prompts counts prompts while estimates are uncertain; nil does not.
+	Prompts PromptCounter
 	// Follow, if set, prepares for the first policy and for each further one.
 	Follow Follower
 }
 
 // New returns a Controller.
 func New(opt Options) (*Controller, error) {
-	c := &Controller{gov: opt.Governor, metrics: opt.Metrics, zone: opt.Snapshot.Location(), follow: opt.Follow}
+	c := &Controller{
+		gov: opt.Governor, metrics: opt.Metrics, zone: opt.Snapshot.Location(), prompts: opt.Prompts, follow: opt.Follow,
+		refused: recent.New[*PastRefusal](keptRefusals),
+	}
 	if c.follow == nil {
 		c.follow = func(*Policy) (func(), error) { return func() {}, nil }
 	}
@@ -61,7 +70,7 @@ func New(opt Options) (*Controller, error) {
 func (c *Controller) Policy() *Policy { return c.policy.Load() }
 
 // MarkUsed notes that a key is used.
-func (c *Controller) MarkUsed(h tenants.KeyHash, now time.Time) { c.used.mark(h, now) }
+func (c *Controller) MarkUsed(key tenants.KeyHash, now time.Time) { c.used.mark(key, now) }
 
 // LastUsed returns when a key was last used by this process; ok is false if it was not.
 func (c *Controller) LastUsed(key tenants.KeyHash) (at time.Time, ok bool) { return c.used.last(key) }

@@ -3,9 +3,7 @@ package admission
 import (
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -131,23 +129,6 @@ func (p *Pool) TooLong(input int64) *Refusal {
 		Message: fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", input, p.Name, p.inputMax),
 	}
 }
-
-// Observe learns how fast a whole answer came.
-func (p *Pool) Observe(tokens int64, d time.Duration) { p.speed.observe(tokens, d) }
-
-// Produced guesses how many tokens a call has produced in d; at most the bound.
-func (p *Pool) Produced(d time.Duration, bound int64) int64 { return p.speed.produced(d, bound) }
-
-// MostOutput is how many tokens an answer of a kind has at most, as far as calls have shown, or unknown.
-func (p *Policy) MostOutput(kind lengths.Kind, unknown int64) int64 {
-	return p.outputs.most(kind, unknown)
-}
-
-// LearnOutput learns from a whole answer.
-func (p *Policy) LearnOutput(kind lengths.Kind, output int64) { p.outputs.observe(kind, output) }
-
-// InputMax is the longest prompt for which the pool's minute has room; 0 is no limit.
-func (p *Pool) InputMax() int64 { return p.inputMax }
 
 // retain drops the metrics of tenants and pools that the policy does not have.
 func (p *Policy) retain(m *telemetry.Metrics) {

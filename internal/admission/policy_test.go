@@ -65,9 +65,9 @@ func newController(t testing.TB, r rules) *Controller {
 func TestPolicy_KeepsLessons(t *testing.T) {
 	ctl := newController(t, before)
 	was := ctl.Policy()
-	was.Pools[0].Observe(100, time.Second)
+	was.Pools[0].speed.observe(100, time.Second)
 	for range 100 {
-		was.LearnOutput(lengths.Kind{Tenant: "acme", Tier: "t", Model: "m"}, 50)
+		was.outputs.observe(lengths.Kind{Tenant: "acme", Tier: "t", Model: "m"}, 50)
 	}
 	if err := ctl.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
 		t.Fatal(err)

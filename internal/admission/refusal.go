@@ -43,9 +43,14 @@ const (
 
 // The statuses of refusals that are decided here, as RFC 9110 has them.
 const (
-	statusTooLarge    = 413
-	statusTooMany     = 429
-	statusUnavailable = 503
+	statusBadRequest   = 400
+	statusUnauthorized = 401
+	statusForbidden    = 403
+	statusNotFound     = 404
+	statusConflict     = 409
+	statusTooLarge     = 413
+	statusTooMany      = 429
+	statusUnavailable  = 503
 	// StatusClientClosed is nginx's, for logs only: nobody is there to be answered.
 	StatusClientClosed = 499
 )

@@ -327,7 +327,10 @@ var rules = map[string]rule{
 		reason: "the admin side sees the gateway through an interface of its own",
 	},
 	"internal/admission": {
-		may:    []string{"governor", "governor/tokens", "escrow/lengths", "tenants", "internal/policy", "internal/telemetry", "internal/history"},
+		may: []string{
+			"governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/policy", "internal/telemetry", "internal/tracing",
+			"internal/history", "internal/recent", "internal/text",
+		},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
 		reason: "the life of a call does not know by which protocol its caller speaks",
 	},

@@ -72,8 +72,8 @@ func (c *call) takeOver(resp *http.Response) error {
 			Interrupt:     c.interrupt,
 			ErrorEvent:    c.brokeOff,
 			Quiet:         c.w.begin,
-			First:         c.firstDelta,
-			Progress:      c.progress,
+			First:         c.FirstDelta,
+			Progress:      c.Progress,
 			End:           c.answered,
 		})
 		c.answer = resp.Body

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -45,29 +44,14 @@ func (g *Gateway) prepare(next *admission.Policy) (install func(), err error) {
 	}, nil
 }
 
-// outdated reports whether another policy is in force than the one that the call began with. If one
-// is being taken over, it waits for that.
-func (c *call) outdated() (is bool) {
-	c.g.admission.Steady(func() { is = c.world != c.g.world.Load() })
-	return is
-}
-
 // again begins a call anew in the policy that is in force now: between the call's first look at its
 // world and its admission the tenant lost its access to the pool, or the pool was renamed. A tenant
 // that is gone is told so; all others must not notice.
 func (c *call) again(steps ...func() *refusal) *refusal {
-	if !c.outdated() {
-		panic("llmgov: BUG: gateway and governor know different policies")
-	}
-	if c.account != nil {
-		c.account.Release()
-	}
 	c.world = c.g.world.Load()
-	c.tenant = nil
+	c.Renew(c.world.Policy)
 	c.pool = nil
-	c.account = nil
 	c.shown = false
-	c.req = governor.Request{}
 	for _, step := range slices.Concat([]func() *refusal{c.authenticate, c.granted, c.readHead}, steps) {
 		if f := step(); f != nil {
 			return f

@@ -17,20 +17,20 @@ import (
 
 // try is a call on its way to one upstream. Most calls have one.
 type try struct {
+	admission.Try
 	up    *upstream
-	index int // of it, in its pool
-	began time.Time
+	index int  // of it, in its pool
 	probe bool // to be told to the upstream's breaker
 	told  bool // what came of it has been
 	span  *tracing.Try
 
-	reused         bool          // the connection is kept from an earlier call
-	sent, bodySent atomic.Bool   // the upstream has got the headers; has got it all
-	reader         bytes.Reader  // of the body
-	form           *form.Encoded // that the body is, if it is one
-	status         int
-	busy           bool // the answer says to come back later
-	leaked         bool // the answer is an error that contains the upstream's key
+	reused   bool          // the connection is kept from an earlier call
+	bodySent atomic.Bool   // the upstream has got all of it
+	reader   bytes.Reader  // of the body
+	form     *form.Encoded // that the body is, if it is one
+	status   int
+	busy     bool // the answer says to come back later
+	leaked   bool // the answer is an error that contains the upstream's key
 }
 
 // firstTry chooses the upstream that the call goes to. It waits while all are busy, if
@@ -59,20 +59,20 @@ func (c *call) firstTry() *refusal {
 
 // noneReady refuses a call for which no upstream is ready.
 func (c *call) noneReady(ch upstreams.Choice) *refusal {
-	if c.gone() {
-		c.over(telemetry.Cancelled, "", noUsage)
+	if c.Gone() {
+		c.End(telemetry.Cancelled, "", noUsage)
 		return &refusal{Status: admission.StatusClientClosed}
 	}
 	left := max(time.Until(ch.At), c.comeBack, time.Millisecond)
 	again := " " + comeAgain(left)
 	if ch.Busy {
-		c.failed("busy", noUsage)
+		c.Fail("busy", noUsage)
 		return &refusal{
 			Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: left,
 			Message: "The upstreams of pool " + c.pool.Name + " have asked for a pause." + again,
 		}
 	}
-	c.failed("unavailable", noUsage)
+	c.Fail("unavailable", noUsage)
 	return &refusal{
 		Status: http.StatusServiceUnavailable, Code: admission.CodeUpstream, RetryAfter: left,
 		Message: "The upstreams of pool " + c.pool.Name + " did not answer of late." + again,
@@ -84,7 +84,7 @@ func (c *call) goTo(t *try, index int, probe bool) {
 	t.up = c.pool.upstreams[index]
 	t.index = index
 	t.probe = probe
-	t.began = time.Now()
+	c.BeginTry(&t.Try)
 	c.try = t
 	c.tried = c.tried.With(index)
 	c.tries++
@@ -109,7 +109,7 @@ func (c *call) send() (*http.Response, error) {
 func (t *try) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
-		WroteHeaders: func() { t.sent.Store(true) },
+		WroteHeaders: func() { t.Sent.Store(true) },
 		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
 	}
 }
@@ -124,14 +124,14 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	}
 	switch {
 	case ch.OK:
-		c.lease.Retried()
+		c.Lease.Retried()
 	case c.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
-		c.lease.Overloaded()
+		c.Lease.Overloaded()
 	}
 	if !may {
 		return false
 	}
-	spent := c.guess()
+	spent := c.Guess()
 	for !ch.OK {
 		at, only := c.pool.set.Pause(time.Now(), c.may)
 		if at.IsZero() || said != upstreams.Busy && !only || !c.admitAnew(at) {
@@ -140,7 +140,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 		c.tried = 0
 		ch = c.pool.set.Choose(time.Now(), c.may)
 	}
-	c.lost = c.lost.Plus(spent)
+	c.Lost(spent)
 	c.pool.Metrics.UpstreamError(c.classOf(err))
 	if resp != nil {
 		_ = resp.Body.Close()
@@ -164,50 +164,29 @@ func (c *call) next(said upstreams.Outcome) upstreams.Choice {
 // answered with a refusal, or makes nothing that would then be there twice. (Calls to
 // objects have one upstream, so they are repeated there alone, after a pause.)
 func (c *call) mayRepeat(said upstreams.Outcome) bool {
-	if said != upstreams.Silent && said != upstreams.Stale || !c.try.sent.Load() {
+	if said != upstreams.Silent && said != upstreams.Stale || !c.try.Sent.Load() {
 		return true
 	}
 	return !c.route.ToObjects() && (!c.route.Stores || c.head.Unstored)
 }
-
-// mostTurns is how often a call is admitted anew, where pauses are short.
-const mostTurns = 100
 
 // admitAnew gives the lease back whole and asks for another, with what is left of the
 // wait: the pool admits nobody until its upstreams are ready again, and then in fair
 // order. It reports false when that is too late, or the governor knows that it will be.
 func (c *call) admitAnew(ready time.Time) bool {
 	c.comeBack = time.Until(ready)
-	left := c.maxWait() - time.Since(c.asked)
-	if c.may != c.pool.set.All() || c.tenant.Shadow || c.turns >= mostTurns || time.Until(ready) > left {
+	if c.may != c.pool.set.All() || !c.MayReadmit(ready) {
 		return false // or the pool goes on without this call's upstreams, and it would be admitted at once
 	}
-	c.turns++
 	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
-	waited := c.lease.Waited
-	c.ongoing.waits()
-	if c.lost == noUsage {
-		c.lease.Release()
-	} else {
-		c.lease.Break(c.lost)
-		c.paid = c.paid.Plus(c.lost)
-		c.lost = noUsage
-	}
-	req := c.req
-	req.MaxWait = &left
-	lease, rej := c.askGovernor(req)
-	if rej != nil {
+	if rej := c.Readmit(); rej != nil {
 		c.comeBack = max(c.comeBack, rej.RetryAfter)
 		return false
 	}
-	lease.Waited += waited
-	c.lease = lease
-	c.admitted = time.Now()
-	c.ongoing.runs(lease)
 	c.comeBack = 0
 	c.follow()
 	c.showStanding()
-	c.w.queued(lease.Waited)
+	c.w.queued(c.Lease.Waited)
 	return true
 }
 

@@ -5,10 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 )
@@ -27,9 +25,10 @@ const maxBatchTokens = int64(1e12)
 func (s *batchSize) add(c *call, l *head.Line) {
 	answer := l.Head.Copies * max(l.Head.Bound(head.AnyBound), c.pool.DefaultMaxOutput)
 	if r := calledBy(l); r != nil {
-		answer = c.mostOutput(r, l.Head)
+		a := answerOf(r, l.Head)
+		answer = c.MostOutput(l.Head.Model, &a)
 	}
-	prompt := l.Head.Referred.Tokens + c.estimates.Prompts.Estimate(l.Head.Model, l.Head.Size(c.pool.DefaultMaxOutput))
+	prompt := l.Head.Referred.Tokens + c.Estimates.Prompts.Estimate(l.Head.Model, l.Head.Size(c.pool.DefaultMaxOutput))
 	s.input = min(s.input+prompt, maxBatchTokens)
 	s.output = min(s.output+answer, maxBatchTokens)
 }
@@ -96,23 +95,18 @@ func (c *call) holdBatch() *refusal {
 	}
 	c.g.forgetBatches()
 	req := governor.Request{
-		Tenant: c.tenant.Name, Pool: c.pool.Name, Model: c.dearest, ID: c.id, Input: c.batch.input, Output: c.batch.output,
+		Tenant: c.Tenant.Name, Pool: c.pool.Name, Model: c.dearest, ID: c.ID, Input: c.batch.input, Output: c.batch.output,
 		BudgetsOnly: true,
 	}
 	if price, ok := c.world.Snapshot.Price(c.dearest); ok {
 		req.Price = governor.Price(price)
 	}
-	lease, rej := c.askGovernor(req)
+	lease, rej := c.Acquire(req)
 	if rej == nil {
 		c.held = lease
 		return nil
 	}
-	c.lease.Release()
-	c.admitted = time.Time{}
-	c.rejection = rej
-	c.noteReasons(rej, false)
-	c.account.Refused(rej.Reason)
-	return admission.Rejected(rej)
+	return c.Retract(rej)
 }
 
 // createsBatch reports whether the call is to create a batch.

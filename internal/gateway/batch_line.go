@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/splice"
@@ -101,7 +102,7 @@ func (c *call) walkLine(line []byte) (found []head.Reference, f *refusal) {
 		switch {
 		case f != nil || depth > 2: // deeper down keys are the caller's own, as in schemas
 		case strings.EqualFold(key, "model") && !c.mayUse(value):
-			f = mayNot(c.tenant.Name, "", value)
+			f = admission.NotGranted(c.Tenant.Name, "", value)
 		case strings.EqualFold(key, "model"):
 			c.dearer(value)
 		case strings.EqualFold(key, "conversation"):
@@ -121,14 +122,14 @@ func (c *call) governLine(l *head.Line) ([]splice.Edit, *refusal) {
 	}
 	for _, o := range l.Head.Others {
 		if !c.mayUse(o.Model) {
-			return nil, mayNot(c.tenant.Name, "", o.Model)
+			return nil, admission.NotGranted(c.Tenant.Name, "", o.Model)
 		}
 		c.dearer(o.Model)
 	}
 	if l.Head.FallsBack && len(l.Head.Others) == 0 {
 		return nil, invalid("", "route: fallback needs models.")
 	}
-	most := c.tenant.MaxOutputTokens
+	most := c.Tenant.MaxOutputTokens
 	if most == 0 {
 		return nil, nil
 	}

@@ -17,29 +17,21 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/intake"
-	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
-	"github.com/llmgov/llmgov/tenants"
 )
 
-// call is one request on its way through the gateway.
+// call is one request on its way through the gateway: the life of a governed call, and whatever HTTP adds to it.
 type call struct {
+	admission.Call
 	g       *Gateway
 	world   *world
 	r       *http.Request
 	w       writer
-	id      string
-	began   time.Time
 	arrived time.Time // when the whole body was there
 
-	at        route.Place
-	route     *route.Route
-	tenant    *tenants.Tenant
-	key       *tenants.Key
-	pool      *poolSide
-	account   *telemetry.Account
-	estimates *admission.Estimates
+	at    route.Place
+	route *route.Route
+	pool  *poolSide
 
 	query    url.Values // what the upstream gets of it
 	page     page       // of a list of them
@@ -49,13 +41,6 @@ type call struct {
 	head     *head.Head
 	withhold bool // the client did not ask for the usage chunk
 
-	req      governor.Request
-	ongoing  *ongoingCall   // with an Idempotency-Key
-	hint     *time.Duration // the wait that the caller allows
-	waited   time.Duration  // for its body's turn, and in policies before this one; see again
-	lease    governor.Lease
-	admitted time.Time
-
 	may    upstreams.Mask // the pool's upstreams that can serve it
 	pinned bool           // only may can serve it, because they have what it refers to
 	tried  upstreams.Mask // since it was last admitted
@@ -63,31 +48,19 @@ type call struct {
 	try    *try           // on the way; the first one is first
 	first  try
 	said   upstreams.Told // by the last answer
-	asked  time.Time      // when it first asked to be admitted
-	turns  int            // how often it was admitted anew
 	afresh bool           // it was sent once more, because its connection was lost
 	// comeBack is when the upstream said to come back, if its last answer did.
 	comeBack time.Duration
-	// lost is what failed tries took, and paid what of that was charged with earlier leases.
-	lost, paid governor.Usage
 
-	ctx        context.Context // of the tries
-	interrupt  context.CancelCauseFunc
-	early      early
-	spans      *tracing.Call // nil without tracing
-	answer     io.Closer     // the metered body, once there is one
-	owed       string        // the response that is charged when it is done
-	noted      int           // how many objects of its answer were recorded
-	panicked   bool
-	firstToken time.Duration
-	ending     ending
-	dearest    string              // of the models of a batch, or of the calls of its file
-	batch      batchSize           // likewise
-	held       governor.Lease      // of a batch that is being created
-	failure    error               // for the log
-	turned     *refusal            // llmgov's own answer
-	rejection  *governor.Rejection // by the governor, which has been counted
-	shown      bool                // the rate headers are set
+	ctx       context.Context // of the tries
+	interrupt context.CancelCauseFunc
+	answer    io.Closer      // the metered body, once there is one
+	owed      string         // the response that is charged when it is done
+	noted     int            // how many objects of its answer were recorded
+	dearest   string         // of the models of a batch, or of the calls of its file
+	batch     batchSize      // likewise
+	held      governor.Lease // of a batch that is being created
+	shown     bool           // the rate headers are set
 }
 
 // dialect is how to speak to the caller, even before the route is known.
@@ -107,17 +80,14 @@ const mostStrangers = 256
 
 // refuse answers with a refusal of llmgov's own.
 func (c *call) refuse(f *refusal) {
-	c.turned = f
+	c.Refused(f)
 	c.w.patience = min(c.w.patience, refusalPatience)
-	if c.tenant == nil && c.r.ProtoMajor > 1 {
+	if c.Tenant == nil && c.r.ProtoMajor > 1 {
 		c.refuseStranger(f)
 		return
 	}
-	if c.tenant != nil && !c.shown {
+	if c.Tenant != nil && !c.shown {
 		c.showStanding()
-	}
-	if c.tenant != nil && c.rejection == nil {
-		c.g.remember(&pastRefusal{at: time.Now(), snap: c.world.Snapshot, tenant: c.tenant, req: c.req, id: c.id, said: f})
 	}
 	writeRefusal(&c.w, f, c.dialect())
 }
@@ -138,21 +108,10 @@ func (c *call) authenticate() *refusal {
 	if key == "" && c.route != nil && c.route.Realtime {
 		key = realtime.Key(c.r.Header)
 	}
-	if key == "" {
-		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "No API key was given. Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."}
-	}
-	t, k, ok := c.world.Snapshot.Lookup(key)
-	if ok && k.Expired(c.began) {
-		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
-	}
-	if !ok {
-		return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key is not known here."}
+	if f := c.Identify(key, "Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."); f != nil {
+		return f
 	}
 	connections.Known(c.r.Context())
-	c.g.admission.MarkUsed(k.Hash, c.began)
-	c.key = k
-	c.tenant = t
-	c.estimates = c.world.Estimates(t.Index)
 	return nil
 }
 

@@ -28,14 +28,14 @@ func (c *call) forward() {
 	defer cancel(nil)
 	if c.route.Makes {
 		defer context.AfterFunc(c.r.Context(), func() {
-			if c.drained() {
-				cancel(ErrDraining)
+			if c.Drained() {
+				cancel(admission.ErrDraining)
 			}
 		})()
 	}
 	c.ctx = ctx
 	c.interrupt = cancel
-	c.endBy(cancel)
+	c.EndBy(cancel)
 	resp, err := c.send()
 	if err == nil {
 		err = c.takeOver(resp)
@@ -120,7 +120,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 	}
 	c.try.up.sign(h)
 	c.try.span.Inject(h)
-	h["X-Request-Id"] = []string{c.id}
+	h["X-Request-Id"] = []string{c.ID}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
 	if _, said := h["User-Agent"]; !said {
 		h["User-Agent"] = unsaid // otherwise net/http would name itself
@@ -152,21 +152,21 @@ func (c *call) forgetBody() {
 // unanswered answers when there is no answer of the upstream's to pass on.
 func (c *call) unanswered(err error) {
 	name := c.try.up.name
-	c.failure = err
+	c.Failure = err
 	f := &refusal{Status: http.StatusBadGateway, Code: admission.CodeUpstream}
 	class := c.classOf(err)
 	switch {
-	case c.gone():
-		c.over(telemetry.Cancelled, "", c.guess())
+	case c.Gone():
+		c.End(telemetry.Cancelled, "", c.Guess())
 		c.refuse(&refusal{Status: admission.StatusClientClosed})
 		return
-	case c.cut():
-		*f = c.cutRefusal()
-		c.over(telemetry.Failed, f.Code, c.guess()) // which is no failure of the upstream
+	case c.Cut():
+		f = c.CutOff()
+		c.End(telemetry.Failed, f.Code, c.Guess()) // which is no failure of the upstream
 		c.refuse(f)
 		return
 	case errors.Is(err, errNotKept):
-		c.over(telemetry.Failed, admission.CodeStore, noUsage)
+		c.End(telemetry.Failed, admission.CodeStore, noUsage)
 		c.refuse(&refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeStore, Message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
 		return
 	case errors.Is(err, errUnreadable):
@@ -184,7 +184,7 @@ func (c *call) unanswered(err error) {
 	default:
 		f.Message = "The upstream " + name + " failed before it answered."
 	}
-	c.failed(class, c.guess())
+	c.Fail(class, c.Guess())
 	c.refuse(f)
 }
 
@@ -202,17 +202,10 @@ func (c *call) classOf(err error) string {
 		return "unreadable"
 	case c.try.status != 0 && c.try.status/100 != 2:
 		return strconv.Itoa(c.try.status)
-	case !c.try.sent.Load():
+	case !c.try.Sent.Load():
 		return classConnect
 	case ok && timeout.Timeout():
 		return classTimeout
 	}
 	return "broken"
 }
-
-// ErrDraining is the cause with which a server's base context is cancelled to
-// cut the calls that a drain could not wait for.
-var ErrDraining = errors.New("gateway: shutting down")
-
-// gone reports whether the client went away.
-func (c *call) gone() bool { return c.r.Context().Err() != nil && !c.cut() }

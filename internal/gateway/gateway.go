@@ -19,7 +19,6 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
-	"github.com/llmgov/llmgov/internal/recent"
 	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
@@ -42,11 +41,8 @@ type Gateway struct {
 
 	objects *objects.Store
 	batches batchHolds
-	prompts PromptCounter              // may be nil
-	events  *events.Ring               // may be nil
-	refused *recent.Ring[*pastRefusal] // by tenant and request id
+	events  *events.Ring // may be nil
 	sockets realtime.Sockets
-	ongoing ongoing
 
 	intake    *intake.Intake
 	strangers atomic.Int64 // refusals of calls without a valid key that are on their way
@@ -57,12 +53,8 @@ type Gateway struct {
 	buffers   sync.Pool // of *[bufferSize]byte, to copy answers
 }
 
-// PromptCounter counts the tokens of prompts: Count if it can do so at once; AtLeast takes its
-// time, and returns a lower bound. See package bpe.
-type PromptCounter interface {
-	Count(model string, body []byte) (tokens int64, ok bool)
-	AtLeast(model string, body []byte) int64
-}
+// PromptCounter counts the tokens of prompts.
+type PromptCounter = admission.PromptCounter
 
 // Options are the parts that a Gateway is made of.
 type Options struct {
@@ -85,7 +77,7 @@ type Options struct {
 // New returns a Gateway.
 func New(opt Options) (*Gateway, error) {
 	g := &Gateway{
-		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, objects: opt.Objects, prompts: opt.Prompts,
+		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, objects: opt.Objects,
 		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
 		lookups: lookups{due: map[string]time.Time{}},
 		batches: batchHolds{leases: map[objects.Key]governor.Lease{}},
@@ -97,11 +89,10 @@ func New(opt Options) (*Gateway, error) {
 			return nil, err
 		}
 	}
-	g.refused = recent.New[*pastRefusal](keptRefusals)
 	g.unknown = sampled.Gate{Every: time.Second, Most: 5}
 	g.intake = intake.New(bodyBounds(opt.Snapshot))
 	g.metrics.WatchBodies(g.intake.Bytes)
-	g.admission, err = admission.New(admission.Options{Snapshot: opt.Snapshot, Governor: opt.Governor, Metrics: opt.Metrics, Follow: g.prepare})
+	g.admission, err = admission.New(admission.Options{Snapshot: opt.Snapshot, Governor: opt.Governor, Metrics: opt.Metrics, Prompts: opt.Prompts, Follow: g.prepare})
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +127,13 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 
 // ServeHTTP walks one request through the gateway. Read it top to bottom.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	c := &call{g: g, world: g.world.Load(), r: r, began: time.Now(), id: requestID(r), interrupt: func(error) {}}
+	c := &call{g: g, world: g.world.Load(), r: r, interrupt: func(error) {}}
+	c.Begin(r.Context(), g.admission, c.world.Policy, requestID(r))
 	c.try = &c.first
-	c.spans = g.tracer.Begin(r, c.began)
+	c.Spans = g.tracer.Begin(r, c.Began)
 	c.w.reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.
-	_ = c.w.control.SetReadDeadline(c.began.Add(lapTime))
+	_ = c.w.control.SetReadDeadline(c.Began.Add(lapTime))
 	c.showOwn()
 	defer crashed()
 	defer c.finish()
@@ -225,7 +217,7 @@ func requestID(r *http.Request) string {
 }
 
 // Drain asks realtime sessions to end once they are at rest, and waits until they have ended or ctx
-// has. Those that are left end when their server's base context is cancelled with [ErrDraining];
+// has. Those that are left end when their server's base context is cancelled with [admission.ErrDraining];
 // call Drain again to wait for that.
 func (g *Gateway) Drain(ctx context.Context) error {
 	select {

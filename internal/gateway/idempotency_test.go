@@ -1,56 +1,13 @@
 package gateway
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net/http/httptest"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 )
-
-// Of all that come at once with one name, exactly one is in; who was not let in ends
-// nobody, nor does a second end; and nothing is left.
-func TestOngoing_OneAtATime(t *testing.T) {
-	var s ongoing
-	const names = 8
-	var in [names]atomic.Int64
-	var let atomic.Int64
-	var wg sync.WaitGroup
-	for w := range 32 {
-		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(w), 1))
-			for range 2000 {
-				n := rng.IntN(names)
-				a := &ongoingCall{name: ongoingName{fmt.Sprint(n / 2), fmt.Sprint(n % 2)}, asks: uint64(n)}
-				first := s.begin(a)
-				if first == nil {
-					if now := in[n].Add(1); now != 1 {
-						t.Errorf("%d are in at once", now)
-					}
-					let.Add(1)
-					runtime.Gosched()
-					in[n].Add(-1)
-				} else if first.asks != a.asks {
-					t.Errorf("%v is in the way of %v", first.name, a.name)
-				}
-				s.end(a)
-				s.end(a)
-				s.end(nil)
-			}
-		})
-	}
-	wg.Wait()
-	if len(s.byName) != 0 || let.Load() < names {
-		t.Errorf("%d are left, %d were let in", len(s.byName), let.Load())
-	}
-}
 
 // Two tries of one call ask the same, also where each draws the boundary of its form
 // anew; all else is another call.
@@ -88,16 +45,5 @@ func TestAsks(t *testing.T) {
 	}
 	if form("x", "m") == form("x", "n") {
 		t.Error("another form asks the same")
-	}
-}
-
-// Calls without a key, which are nearly all, pay nothing for those that have one.
-//
-// Catches: a lease that is moved to the heap before it is known whether anybody keeps it.
-func TestNoAttemptAllocatesNothing(t *testing.T) {
-	var none *ongoingCall
-	var lease governor.Lease
-	if n := testing.AllocsPerRun(100, func() { none.runs(lease) }); n != 0 {
-		t.Errorf("a call without an Idempotency-Key makes %v allocations for it", n)
 	}
 }

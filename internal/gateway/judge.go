@@ -21,15 +21,16 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t := c.try
 	c.said = upstreams.Told{}
 	switch {
-	case err != nil && (c.gone() || c.cut()):
+	case err != nil && (c.Gone() || c.Cut()):
 		return upstreams.Abandoned
 	case err != nil && c.stale(err):
 		return upstreams.Stale
 	case err != nil:
 		return upstreams.Silent
 	}
-	t.sent.Store(true)
+	t.Sent.Store(true)
 	t.status = resp.StatusCode
+	t.Refused = t.status/100 != 2
 	c.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, statusOverloaded, http.StatusServiceUnavailable,
@@ -55,7 +56,7 @@ const staleWithin = time.Second
 // so does one that resets a stream of HTTP/2, whose connection goes on.
 func (c *call) stale(err error) bool {
 	return c.try.reused && !c.afresh && c.mayRepeat(upstreams.Stale) && c.classOf(err) != classTimeout &&
-		time.Since(c.try.began) < staleWithin && !errors.As(err, new(streamError))
+		time.Since(c.try.Began) < staleWithin && !errors.As(err, new(streamError))
 }
 
 // streamError is what errors.As makes of net/http's own type for a stream of HTTP/2 that was reset.
@@ -138,7 +139,7 @@ func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true
 	m := c.pool.set.Members[t.index]
-	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.began, Probe: t.probe, Told: c.said, Model: c.head.Model})
+	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.Began, Probe: t.probe, Told: c.said, Model: c.head.Model})
 	if t.busy {
 		c.comeBack = time.Until(m.State(time.Now()).Retry)
 	}

@@ -45,11 +45,11 @@ func (l *lookups) take(tenant string, now time.Time) (wait time.Duration) {
 
 // serveLookup answers what llmgov answers itself.
 func (c *call) serveLookup() {
-	switch wait := c.g.lookups.take(c.tenant.Name, c.began); {
+	switch wait := c.g.lookups.take(c.Tenant.Name, c.Began); {
 	case wait > 0:
 		c.refuse(&refusal{
 			Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: wait,
-			Message: "Tenant " + c.tenant.Name + " asks for models and usage more than 10 times a second. " + comeAgain(wait),
+			Message: "Tenant " + c.Tenant.Name + " asks for models and usage more than 10 times a second. " + comeAgain(wait),
 		})
 	case c.at.Usage:
 		c.serveUsage()

@@ -26,8 +26,8 @@ func (c *call) serveModels() {
 	id := strings.TrimPrefix(c.r.URL.Path[strings.Index(c.r.URL.Path, "/models")+len("/models"):], "/")
 	if id != "" {
 		p, ok := c.world.Snapshot.PoolOf(id)
-		if !ok || !c.tenant.MayUse(id) {
-			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + quoted(id) + " for tenant " + c.tenant.Name + "."})
+		if !ok || !c.Tenant.MayUse(id) {
+			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + quoted(id) + " for tenant " + c.Tenant.Name + "."})
 			return
 		}
 		c.writeJSON(modelObject{ID: id, Object: "model", OwnedBy: p.Name})
@@ -45,7 +45,7 @@ func (c *call) serveModels() {
 // that upstreams list for patterns of pools.
 func (c *call) listed() map[string]string {
 	pools := map[string]string{}
-	for _, m := range c.world.Snapshot.ModelsFor(c.tenant) {
+	for _, m := range c.world.Snapshot.ModelsFor(c.Tenant) {
 		pools[m.Name] = m.Pool
 	}
 	open := c.patterned()
@@ -65,7 +65,7 @@ func (c *call) listed() map[string]string {
 // patterned are the pools with patterns that the tenant may use.
 func (c *call) patterned() (open []*poolSide) {
 	for i, p := range c.world.pools {
-		if c.world.Account(c.tenant.Index, i) != nil && slices.ContainsFunc(p.Models, func(m string) bool { return strings.Contains(m, "*") }) {
+		if c.world.Account(c.Tenant.Index, i) != nil && slices.ContainsFunc(p.Models, func(m string) bool { return strings.Contains(m, "*") }) {
 			open = append(open, p)
 		}
 	}
@@ -101,7 +101,7 @@ func (c *call) lookUp(open []*poolSide) {
 // is listed only for the tenant that had it tuned, although a provider lists everybody's.
 func (c *call) lists(p *poolSide, u *upstream, name string) bool {
 	serving, ok := c.world.Snapshot.PoolOf(name)
-	if !ok || serving.Index != p.Index || !c.tenant.MayUse(name) {
+	if !ok || serving.Index != p.Index || !c.Tenant.MayUse(name) {
 		return false
 	}
 	return !strings.HasPrefix(name, "ft:") || c.sees(u.name, name)

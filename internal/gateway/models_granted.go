@@ -1,9 +1,6 @@
 package gateway
 
 import (
-	"net/http"
-
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 )
@@ -14,9 +11,9 @@ func (c *call) checkOthers(list []head.Other) *refusal {
 		p, served := c.world.Snapshot.PoolOf(o.Model)
 		switch {
 		case o.Instead && !served:
-			return noModel(o.Model)
+			return admission.NoModel(o.Model)
 		case !c.mayUse(o.Model):
-			return mayNot(c.tenant.Name, o.Param, o.Model)
+			return admission.NotGranted(c.Tenant.Name, o.Param, o.Model)
 		case c.world.Snapshot.RealModel(o.Model) != o.Model:
 			return invalid(o.Param, quoted(brief(o.Model))+" is another name of a model here, which the provider does not know. Name the model itself.")
 		case o.Instead && c.world.pools[p.Index] != c.pool:
@@ -27,26 +24,4 @@ func (c *call) checkOthers(list []head.Other) *refusal {
 		return invalid("route", "With route: \"fallback\" the provider chooses a model. Name in models which ones it may use.")
 	}
 	return nil
-}
-
-func mayNot(tenant, param, model string) *refusal {
-	return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: param, Message: "Tenant " + tenant + " may not use the model " + quoted(brief(model)) + "."}
-}
-
-// price is what the call's tokens cost: as much as with the dearest model that may answer it.
-func (c *call) price() (dearest governor.Price) {
-	at := func(model string) {
-		if p, ok := c.world.Snapshot.Price(model); ok {
-			dearest.Input = max(dearest.Input, p.Input)
-			dearest.CachedInput = max(dearest.CachedInput, p.CachedInput)
-			dearest.Output = max(dearest.Output, p.Output)
-		}
-	}
-	at(c.head.Model)
-	for _, o := range c.head.Others {
-		if o.Instead {
-			at(o.Model)
-		}
-	}
-	return dearest
 }

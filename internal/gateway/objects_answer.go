@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -103,7 +104,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 	if c.route.Forgets {
 		key := objects.Key{Upstream: c.try.up.name, ID: c.at.IDs[0]}
 		if err := c.g.objects.Forget(key); err != nil {
-			c.failure = err // it may come back after a restart, and is gone at the upstream
+			c.Failure = err // it may come back after a restart, and is gone at the upstream
 		}
 		c.collect(key.ID, "", noUsage, false)
 	}
@@ -134,7 +135,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 // keepAnswer records what an answer shows. An object that cannot be recorded is removed again,
 // since nobody could ever see it.
 func (c *call) keepAnswer(body string) error {
-	owner := c.tenant.Name
+	owner := c.Tenant.Name
 	if len(c.at.IDs) > 0 {
 		e, ok := c.g.objects.Owner(objects.Key{Upstream: c.try.up.name, ID: c.at.IDs[0]})
 		if ok {
@@ -161,7 +162,7 @@ func (c *call) keepAnswer(body string) error {
 	}
 	if c.createsBatch() && !c.oweBatch(list[0].id) {
 		c.undo(list)
-		return errors.Join(errNotKept, c.failure)
+		return errors.Join(errNotKept, c.Failure)
 	}
 	lost, err := c.keep(list, owner)
 	if err != nil && (c.route.Makes || c.route.Shows == objects.Upload) { // else it was made by another call
@@ -215,17 +216,17 @@ func (b *objectBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
-		b.c.over(telemetry.OK, "", noUsage)
-	case b.c.gone(): // finish sees to it
-	case b.c.cut():
-		b.c.failure = b.c.why()
-		b.c.over(telemetry.Failed, b.c.cutRefusal().Code, noUsage)
+		b.c.End(telemetry.OK, "", noUsage)
+	case b.c.Gone(): // finish sees to it
+	case b.c.Cut():
+		b.c.Failure = b.c.Why()
+		b.c.End(telemetry.Failed, b.c.CutOff().Code, noUsage)
 	case errors.Is(err, streaming.ErrIdle):
-		b.c.failure = err
-		b.c.failed(classIdle, noUsage)
+		b.c.Failure = err
+		b.c.Fail(admission.ReasonIdle, noUsage)
 	default:
-		b.c.failure = err
-		b.c.failed("truncated", noUsage)
+		b.c.Failure = err
+		b.c.Fail("truncated", noUsage)
 	}
 	return n, err
 }

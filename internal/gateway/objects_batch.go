@@ -51,7 +51,7 @@ func (c *call) checkBatch() *refusal {
 func (c *call) isBatchFile(id string) bool {
 	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
 		e, _ := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: id})
-		if e.Kind != objects.BatchFile || !objects.Visible(e.Owner, c.tenant.Name) {
+		if e.Kind != objects.BatchFile || !objects.Visible(e.Owner, c.Tenant.Name) {
 			return false
 		}
 		c.dearer(e.Model)

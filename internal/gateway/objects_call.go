@@ -18,10 +18,10 @@ import (
 
 // granted refuses a route that the tenant is not granted.
 func (c *call) granted() *refusal {
-	if c.tenant.Routes.Has(c.at.Grant()) {
+	if c.Tenant.Routes.Has(c.at.Grant()) {
 		return nil
 	}
-	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
+	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
 }
 
 // sees reports whether the tenant may see an object. It gives the same answer for another tenant's
@@ -31,21 +31,21 @@ func (c *call) sees(upstream, id string) bool {
 		return false
 	}
 	e, ok := c.g.objects.Owner(objects.Key{Upstream: upstream, ID: id})
-	return ok && objects.Visible(e.Owner, c.tenant.Name)
+	return ok && objects.Visible(e.Owner, c.Tenant.Name)
 }
 
 // mayUse reports whether the tenant may use a model at the upstream of the call.
-func (c *call) mayUse(model string) bool { return c.tenant.MayUse(model) && !c.othersModel(model) }
+func (c *call) mayUse(model string) bool { return c.Tenant.MayUse(model) && !c.othersModel(model) }
 
 // othersModel reports whether a model was tuned for another tenant. To grant it all the same, a
 // policy must name it.
 func (c *call) othersModel(model string) bool {
-	if !strings.HasPrefix(model, "ft:") || slices.Contains(c.tenant.Models, model) {
+	if !strings.HasPrefix(model, "ft:") || slices.Contains(c.Tenant.Models, model) {
 		return false
 	}
 	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
 		e, known := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: model})
-		return known && !objects.Visible(e.Owner, c.tenant.Name)
+		return known && !objects.Visible(e.Owner, c.Tenant.Name)
 	})
 }
 
@@ -78,20 +78,20 @@ func noObject(param, id string) *refusal {
 // chooseHome finds the pool of a call to objects: the one whose upstream has them all, with the
 // tenant's default pool first; or the default for new objects and lists.
 func (c *call) chooseHome() *refusal {
-	if c.head.Model != "" && !c.tenant.MayUse(c.head.Model) {
-		return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: "model", Message: "Tenant " + c.tenant.Name + " may not use the model " + quoted(c.head.Model) + "."}
+	if c.head.Model != "" && !c.Tenant.MayUse(c.head.Model) {
+		return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: "model", Message: "Tenant " + c.Tenant.Name + " may not use the model " + quoted(c.head.Model) + "."}
 	}
 	if len(c.at.IDs) == 0 {
 		for _, p := range c.world.pools {
-			if p.Name == c.tenant.DefaultPool {
+			if p.Name == c.Tenant.DefaultPool {
 				return c.use(p)
 			}
 		}
-		return invalid("", "Tenant "+c.tenant.Name+" has no default_pool, which serves routes that name no model. Whoever runs this gateway can set one.")
+		return invalid("", "Tenant "+c.Tenant.Name+" has no default_pool, which serves routes that name no model. Whoever runs this gateway can set one.")
 	}
 	for _, isDefault := range []bool{true, false} {
 		for _, p := range c.world.pools {
-			if (p.Name == c.tenant.DefaultPool) == isDefault && c.world.Account(c.tenant.Index, p.Index) != nil && c.seesAll(p) {
+			if (p.Name == c.Tenant.DefaultPool) == isDefault && c.world.Account(c.Tenant.Index, p.Index) != nil && c.seesAll(p) {
 				if f := c.use(p); f != nil {
 					return f
 				}
@@ -118,7 +118,7 @@ func (c *call) seesAll(p *poolSide) bool {
 func (c *call) checkReferences() *refusal {
 	switch {
 	case c.othersModel(c.head.Model):
-		return noModel(c.head.Model)
+		return admission.NoModel(c.head.Model)
 	case strings.HasPrefix(c.head.Model, "ft:"):
 		c.pin(c.head.Model) // where it was tuned, if that is known
 	}
@@ -178,7 +178,7 @@ func (c *call) checkDeeper() *refusal {
 		return unreadable(err)
 	}
 	if deeper != "" {
-		return mayNot(c.tenant.Name, "model", deeper)
+		return admission.NotGranted(c.Tenant.Name, "model", deeper)
 	}
 	return nil
 }

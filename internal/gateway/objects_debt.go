@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
@@ -43,11 +44,11 @@ func (c *call) checkBackground() *refusal {
 func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
-		Kind: kind, Owner: c.tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.Model, c.dearest), Input: input, Bound: max(c.req.Output, c.batch.output),
+		Kind: kind, Owner: c.Tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.Model, c.dearest), Input: input, Bound: max(c.Request.Output, c.batch.output),
 		Streams: kind == objects.Response && c.head.Stream,
 	})
 	if err != nil {
-		c.failure = err
+		c.Failure = err
 	}
 	return err == nil
 }
@@ -55,20 +56,20 @@ func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 // oweBackground does so for a background response that is not done yet, as soon as the first event
 // or the whole answer shows it, and before the client sees that.
 func (c *call) oweBackground(response gjson.Result) {
-	charged := c.ending.done && c.ending.usage != noUsage // a plain answer that told its usage, or broke off
+	charged := c.Ending.Done && c.Ending.Usage != noUsage // a plain answer that told its usage, or broke off
 	if !c.head.Background || c.owed != "" || charged {
 		return
 	}
 	id := response.Get("id").Str
 	switch {
-	case objects.IsID(id) && !ended[response.Get("status").Str] && c.owe(objects.Response, id, c.req.Input):
+	case objects.IsID(id) && !ended[response.Get("status").Str] && c.owe(objects.Response, id, c.Request.Input):
 		c.owed = id
-	case c.ending.later: // its usage will not be told
-		u := c.guess()
-		req := c.req
+	case c.Ending.Later: // its usage will not be told
+		u := c.Guess()
+		req := c.Request
 		req.Booked = governor.Usage{Input: req.Input, Output: req.Output}
-		c.book(req, c.account, u)
-		c.ending.usage = u // for the log
+		c.Book(req, c.Account, u)
+		c.Ending.Usage = u // for the log
 	}
 }
 
@@ -104,14 +105,14 @@ func (c *call) collect(id, model string, u governor.Usage, reported bool) {
 		return c.chargeDebt(key, owed, u)
 	})
 	if err != nil {
-		c.failure = err
+		c.Failure = err
 	}
 }
 
 // chargeDebt charges the maker of an object, in the pool that served it. If the policy does not
 // have these any more, the tenant of this call is charged.
 func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) bool {
-	tenant := c.tenant
+	tenant := c.Tenant
 	pool := c.pool
 	account := (*telemetry.Account)(nil)
 	owner, known := c.world.Snapshot.TenantByName(d.Owner)
@@ -123,14 +124,14 @@ func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) boo
 		}
 	}
 	if account == nil {
-		account = c.account
+		account = c.Account
 	}
 	if !account.Hold() {
 		return false
 	}
 	defer account.Release()
 	// Providers run batches outside of the limits by the minute, and report the use of hours at once.
-	req := governor.Request{Tenant: tenant.Name, Pool: pool.Name, Model: d.Model, ID: c.id, BudgetsOnly: d.Kind == objects.Batch}
+	req := governor.Request{Tenant: tenant.Name, Pool: pool.Name, Model: d.Model, ID: c.ID, BudgetsOnly: d.Kind == objects.Batch}
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
 		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
 	}
@@ -141,7 +142,7 @@ func (c *call) chargeDebt(key objects.Key, d objects.Debt, u governor.Usage) boo
 		account.Took(u)
 		return true
 	}
-	return c.book(req, account, u)
+	return c.Book(req, account, u)
 }
 
 // lookAfter looks after things that the tenant made but never asked for: before it makes more, the
@@ -153,7 +154,7 @@ func (c *call) lookAfter() {
 	} else if !c.route.Makes || c.route.Shows != kind {
 		return
 	}
-	if key, ok := c.g.objects.AnyDebt(c.try.up.name, kind, c.tenant.Name, maxUnseen[kind]); ok {
+	if key, ok := c.g.objects.AnyDebt(c.try.up.name, kind, c.Tenant.Name, maxUnseen[kind]); ok {
 		c.look(kind, key)
 	}
 }
@@ -179,7 +180,7 @@ func (c *call) look(kind objects.Kind, key objects.Key) {
 	}
 	own := c.try
 	comeBack := c.comeBack
-	c.try = &try{up: own.up, index: own.index, began: time.Now()} // its answer is not the call's own
+	c.try = &try{Try: admission.Try{Began: time.Now()}, up: own.up, index: own.index} // its answer is not the call's own
 	answer, err := c.ask(ctx, http.MethodGet, path+key.ID, nil)
 	gone := c.try.status == http.StatusNotFound
 	c.try = own

@@ -41,7 +41,7 @@ var errUnreadable = errors.New("the upstream's answer cannot be read")
 
 // serveList answers a list with the part of it that the tenant may see.
 func (c *call) serveList() {
-	c.try.sent.Store(true) // it counts as a request also where the answer is known without asking
+	c.try.Sent.Store(true) // it counts as a request also where the answer is known without asking
 	found := listed{}
 	if c.hasAny(c.route.Shows) || c.route.Shows == objects.File && c.hasAny(objects.BatchFile) {
 		ctx, cancel := context.WithTimeout(c.r.Context(), c.world.Snapshot.Config().Timeouts.UpstreamHeader)
@@ -54,7 +54,7 @@ func (c *call) serveList() {
 		}
 	}
 	if found.short && len(found.items) == 0 {
-		c.over(telemetry.OK, "", noUsage)
+		c.End(telemetry.OK, "", noUsage)
 		c.refuse(&refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, Message: "None of your objects is among the first of this account's list, and it was too long to be read to its end. Ask for them by their ids."})
 		return
 	}
@@ -65,13 +65,13 @@ func (c *call) serveList() {
 		}
 		c.seen(item.id, gjson.Parse(item.raw))
 	}
-	c.over(telemetry.OK, "", noUsage)
+	c.End(telemetry.OK, "", noUsage)
 	c.w.Header().Set("Content-Type", "application/json")
 	_, _ = c.w.Write(found.json())
 }
 
 func (c *call) hasAny(kind objects.Kind) bool {
-	return c.g.objects.Any(c.try.up.name, kind, c.tenant.Name)
+	return c.g.objects.Any(c.try.up.name, kind, c.Tenant.Name)
 }
 
 // findOwn reads the upstream's list for what the tenant may see.

@@ -55,9 +55,9 @@ func (c *call) noteAll(list []made) {
 		c.noted++
 		size := m.size
 		if m.kind == objects.Response && size == 0 { // it has only begun, and may never say what it took
-			size = c.req.Input + c.req.Output
+			size = c.Request.Input + c.Request.Output
 		}
-		c.g.objects.OwnSoon(key, objects.Entry{Kind: m.kind, Owner: c.tenant.Name, Size: size})
+		c.g.objects.OwnSoon(key, objects.Entry{Kind: m.kind, Owner: c.Tenant.Name, Size: size})
 	}
 }
 

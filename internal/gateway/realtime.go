@@ -38,8 +38,8 @@ func (c *call) serveRealtime() {
 	client, err := websocket.Accept(&c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.Pinged})
 	if err != nil { // Accept has answered the client
 		_ = upstream.CloseNow()
-		c.failure = err
-		c.over(telemetry.Failed, "handshake", noUsage)
+		c.Failure = err
+		c.End(telemetry.Failed, "handshake", noUsage)
 		return
 	}
 	c.w.status = http.StatusSwitchingProtocols
@@ -48,7 +48,7 @@ func (c *call) serveRealtime() {
 	upstream.SetReadLimit(max(limit, maxAnswer))
 	draining := c.g.sockets.Enter()
 	defer c.g.sockets.Leave()
-	c.lease = governor.Lease{} // the session's from here on
+	c.Lease = governor.Lease{} // the session's from here on
 	s.Run(client, draining)
 }
 
@@ -56,13 +56,13 @@ func (c *call) serveRealtime() {
 func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
 	return realtime.New(realtimeCall{c}, realtime.Terms{
 		Governor:      c.g.gov,
-		Account:       c.account,
-		Request:       c.req,
-		Lease:         c.lease,
+		Account:       c.Account,
+		Request:       c.Request,
+		Lease:         c.Lease,
 		Model:         c.head.Model,
-		MaxOutput:     c.tenant.MaxOutputTokens,
+		MaxOutput:     c.Tenant.MaxOutputTokens,
 		DefaultOutput: c.pool.DefaultMaxOutput,
-		Shadow:        c.tenant.Shadow,
+		Shadow:        c.Tenant.Shadow,
 		Patience:      c.world.Snapshot.Config().Timeouts.StreamIdle,
 	}, upstream)
 }
@@ -125,8 +125,8 @@ func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
 // Revoked implements realtime.Call.
 func (r realtimeCall) Revoked() *admission.Refusal {
 	c := r.c
-	t, k, ok := c.g.world.Load().Snapshot.LookupHash(c.key.Hash)
-	if ok && !k.Expired(time.Now()) && t.Name == c.tenant.Name && t.Routes.Has(c.route.Grant) && t.MayUse(c.head.Model) {
+	t, k, ok := c.g.world.Load().Snapshot.LookupHash(c.Key.Hash)
+	if ok && !k.Expired(time.Now()) && t.Name == c.Tenant.Name && t.Routes.Has(c.route.Grant) && t.MayUse(c.head.Model) {
 		return nil
 	}
 	return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key may not use this any more."}
@@ -137,7 +137,7 @@ func (r realtimeCall) CheckModel(model string) *admission.Refusal {
 	if r.c.mayUse(model) {
 		return nil
 	}
-	return mayNot(r.c.tenant.Name, "model", model)
+	return admission.NotGranted(r.c.Tenant.Name, "model", model)
 }
 
 // CheckReference implements realtime.Call.
@@ -153,53 +153,52 @@ func (r realtimeCall) Hide(text []byte) { r.c.try.up.secrets.Hide(text) }
 
 // EstimatePrompt implements realtime.Call.
 func (r realtimeCall) EstimatePrompt(size tokens.Size) int64 {
-	return r.c.estimates.Prompts.Estimate(r.c.head.Model, size)
+	return r.c.Estimates.Prompts.Estimate(r.c.head.Model, size)
 }
 
 // EstimateOutput implements realtime.Call.
-func (r realtimeCall) EstimateOutput(deltas int64) int64 { return r.c.outputOf(deltas) }
+func (r realtimeCall) EstimateOutput(deltas int64) int64 { return r.c.OutputOf(deltas) }
 
 // Charge implements realtime.Call.
-func (r realtimeCall) Charge(u governor.Usage) bool { return r.c.charge(u) }
+func (r realtimeCall) Charge(u governor.Usage) bool { return r.c.Charge(u) }
 
 // FirstToken implements realtime.Call.
-func (r realtimeCall) FirstToken() { r.c.noteFirst() }
+func (r realtimeCall) FirstToken() { r.c.NoteFirst() }
 
 // EndBy implements realtime.Call.
-func (r realtimeCall) EndBy(end func(cause error)) { r.c.endBy(end) }
+func (r realtimeCall) EndBy(end func(cause error)) { r.c.EndBy(end) }
 
 // Cut implements realtime.Call.
 func (r realtimeCall) Cut() (*admission.Refusal, error) {
-	f := r.c.cutRefusal()
-	return &f, r.c.why()
+	return r.c.CutOff(), r.c.Why()
 }
 
 // Rejected implements realtime.Call.
 func (r realtimeCall) Rejected(event, message string) {
-	r.c.g.log.Debug("upstream refuses an event of the gateway", "request_id", r.c.id, "upstream", r.c.try.up.name, "event", event, "message", brief(message))
+	r.c.g.log.Debug("upstream refuses an event of the gateway", "request_id", r.c.ID, "upstream", r.c.try.up.name, "event", event, "message", brief(message))
 }
 
 // Panicked implements realtime.Call.
 func (r realtimeCall) Panicked(cause any) {
-	r.c.g.log.Error("panic", "request_id", r.c.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	r.c.g.log.Error("panic", "request_id", r.c.ID, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	crash(cause)
 }
 
 // Settle implements realtime.Call.
 func (r realtimeCall) Settle(end realtime.End) {
 	c := r.c
-	c.lease = end.Lease
+	c.Lease = end.Lease
 	if end.Failure != nil {
-		c.failure = end.Failure
+		c.Failure = end.Failure
 	}
 	if end.Idle {
 		c.g.metrics.Expired.Inc()
 	}
 	if end.Broken {
-		c.failed(end.Reason, end.Usage)
+		c.Fail(end.Reason, end.Usage)
 	} else {
-		c.over(end.Outcome, end.Reason, end.Usage)
+		c.End(end.Outcome, end.Reason, end.Usage)
 	}
-	c.ending.usage = end.Total // for the log
-	c.ending.last = end.Total
+	c.Ending.Usage = end.Total // for the log
+	c.Ending.Last = end.Total
 }

@@ -38,28 +38,28 @@ func (c *call) receive() *refusal {
 	if c.route.Body == dialect.None {
 		return c.notReceived(c.discard(limit), limit)
 	}
-	ask := intake.Ask{Tenant: c.tenant.Name, Bytes: announced, Readers: c.readers(), Wait: c.maxWait()}
+	ask := intake.Ask{Tenant: c.Tenant.Name, Bytes: announced, Readers: c.readers(), Wait: c.MaxWait()}
 	if announced < 0 {
 		ask.Bytes = min(limit, intake.Small)
 	}
 	if ask.Wait > 0 && c.r.ProtoMajor > 1 {
-		_ = c.w.control.SetReadDeadline(c.began.Add(ask.Wait + lapTime)) // an expired one would end the stream
+		_ = c.w.control.SetReadDeadline(c.Began.Add(ask.Wait + lapTime)) // an expired one would end the stream
 	}
 	err := c.g.intake.Ask(c.r.Context(), &c.memory, ask)
 	if err == nil {
 		c.body, err = c.memory.Read(c.r.Context(), c.paced(), announced, limit)
 	}
-	c.waited += c.memory.Waited
+	c.HasWaited(c.memory.Waited)
 	return c.notReceived(err, limit)
 }
 
 // readers is how many bodies of the tenant may be on their way in: as many as may run, as many that
 // wait behind them, and some more, because bodies that are small do not take long.
 func (c *call) readers() int {
-	if c.tenant.Concurrency == 0 {
+	if c.Tenant.Concurrency == 0 {
 		return 0
 	}
-	return int(min(2*c.tenant.Concurrency, 1<<20)) + 4
+	return int(min(2*c.Tenant.Concurrency, 1<<20)) + 4
 }
 
 // discard reads a body that is not passed on.
@@ -135,10 +135,10 @@ func (c *call) noMemory(full *intake.Refused) *refusal {
 	}
 	f := &refusal{
 		Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonConcurrency.String(), RetryAfter: full.RetryAfter,
-		Message: "Bodies of calls of tenant " + c.tenant.Name + " fill its memory for them (" + bytesText(m.Tenant) + ")." + again,
+		Message: "Bodies of calls of tenant " + c.Tenant.Name + " fill its memory for them (" + bytesText(m.Tenant) + ")." + again,
 	}
 	if full.Readers {
-		f.Message = "Tenant " + c.tenant.Name + " sends too many bodies at the same time for its concurrency." + again
+		f.Message = "Tenant " + c.Tenant.Name + " sends too many bodies at the same time for its concurrency." + again
 	}
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
@@ -22,7 +23,7 @@ type summary struct {
 // report reports a call, once, at its end.
 func (c *call) report() {
 	logged := c.g.log.Enabled(c.r.Context(), slog.LevelInfo)
-	if !logged && c.spans == nil {
+	if !logged && c.Spans == nil {
 		return
 	}
 	s := c.summary()
@@ -30,7 +31,7 @@ func (c *call) report() {
 	if !logged {
 		return
 	}
-	if c.tenant != nil {
+	if c.Tenant != nil {
 		c.logLine(&s, 0)
 		return
 	}
@@ -41,9 +42,9 @@ func (c *call) report() {
 
 func (c *call) summary() summary {
 	s := summary{status: c.w.status, route: c.at.Name(), outcome: telemetry.OK}
-	if c.tenant != nil {
-		s.tenant = c.tenant.Name
-		s.key = c.key.Name
+	if c.Tenant != nil {
+		s.tenant = c.Tenant.Name
+		s.key = c.Key.Name
 	}
 	if c.pool != nil {
 		s.pool = c.pool.Name
@@ -51,7 +52,7 @@ func (c *call) summary() summary {
 	if c.head != nil {
 		s.model = brief(c.head.Model)
 	}
-	if f := c.turned; f != nil {
+	if f := c.Turned; f != nil {
 		s.outcome = telemetry.Refused
 		s.reason = f.Code
 		s.code = f.Code
@@ -59,36 +60,28 @@ func (c *call) summary() summary {
 			s.status = f.Status
 		}
 	}
-	if would := c.lease.Would; would != nil {
-		s.axis = axisOf(would)
+	if would := c.Lease.Would; would != nil {
+		s.axis = admission.AxisOf(would)
 	}
-	switch rej := c.rejection; {
-	case c.ending.done:
-		s.outcome, s.reason = c.ending.outcome, c.ending.reason
+	switch rej := c.Rejection; {
+	case c.Ending.Done:
+		s.outcome, s.reason = c.Ending.Outcome, c.Ending.Reason
 	case rej == nil:
 	case rej.Reason == governor.ReasonCancelled:
 		s.outcome = telemetry.Cancelled
 		s.reason = ""
 		s.code = ""
 	default:
-		s.reason, s.axis = rej.Reason.String(), axisOf(rej)
+		s.reason, s.axis = rej.Reason.String(), admission.AxisOf(rej)
 	}
 	return s
-}
-
-// axisOf is the axis of the limit that refused, or the name of the budget.
-func axisOf(rej *governor.Rejection) string {
-	if rej.Budget.Limit > 0 {
-		return rej.Budget.Name()
-	}
-	return rej.Axis
 }
 
 // logLine writes the call's one line at level info, without what does not apply. unlogged is how
 // many calls without a valid key had no line since the last one that had.
 func (c *call) logLine(s *summary, unlogged int64) {
 	var room [27]slog.Attr // for all that a line can say
-	l := line(room[:0]).text("request_id", c.id).text("trace_id", c.spans.TraceID()).text("method", brief(c.r.Method)).text("route", s.route)
+	l := line(room[:0]).text("request_id", c.ID).text("trace_id", c.Spans.TraceID()).text("method", brief(c.r.Method)).text("route", s.route)
 	if path := c.r.URL.Path; path != s.route {
 		l = l.text("path", brief(path))
 	}
@@ -96,13 +89,13 @@ func (c *call) logLine(s *summary, unlogged int64) {
 	l = l.text("outcome", s.outcome).text("reason", s.reason).text("axis", s.axis).text("code", s.code)
 	l = l.text("tenant", s.tenant).text("key", s.key).text("pool", s.pool).text("model", s.model)
 	l = c.took(c.ran(l))
-	if c.failure != nil {
-		l = l.text("error", c.failure.Error())
+	if c.Failure != nil {
+		l = l.text("error", c.Failure.Error())
 	}
 	if unlogged > 0 {
 		l = append(l, slog.Int64("unlogged", unlogged))
 	}
-	l = append(l, slog.Float64("duration_ms", ms(time.Since(c.began))))
+	l = append(l, slog.Float64("duration_ms", ms(time.Since(c.Began))))
 	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", l...)
 }
 
@@ -114,40 +107,36 @@ func (c *call) ran(l line) line {
 	if c.tries > 0 {
 		l = append(l.text("upstream", c.try.up.name), slog.Int("tries", c.tries))
 	}
-	if would := c.lease.Would; would != nil {
+	if would := c.Lease.Would; would != nil {
 		l = l.text("shadow", would.Reason.String())
 	}
-	waited := max(c.lease.Waited, c.waited)
-	if c.rejection != nil {
-		waited = c.waited + c.rejection.Waited
-	}
-	if waited > 0 {
+	if waited := c.Waited(); waited > 0 {
 		l = append(l, slog.Float64("queue_ms", ms(waited)))
 	}
-	if c.firstToken > 0 {
-		l = append(l, slog.Float64("first_token_ms", ms(c.firstToken)))
+	if c.Ending.FirstToken > 0 {
+		l = append(l, slog.Float64("first_token_ms", ms(c.Ending.FirstToken)))
 	}
 	return l
 }
 
 // took adds what an admitted call held, and what it took.
 func (c *call) took(l line) line {
-	e := &c.ending
-	if !e.done {
+	e := &c.Ending
+	if !e.Done {
 		return l
 	}
-	l = append(l, slog.Int64("held", c.req.Input+c.req.Output), slog.Int64("input", e.usage.Input), slog.Int64("output", e.usage.Output))
-	if e.usage.CachedInput > 0 {
-		l = append(l, slog.Int64("cached_input", e.usage.CachedInput))
+	l = append(l, slog.Int64("held", c.Request.Input+c.Request.Output), slog.Int64("input", e.Usage.Input), slog.Int64("output", e.Usage.Output))
+	if e.Usage.CachedInput > 0 {
+		l = append(l, slog.Int64("cached_input", e.Usage.CachedInput))
 	}
-	if e.usage.Reasoning > 0 {
-		l = append(l, slog.Int64("reasoning", e.usage.Reasoning))
+	if e.Usage.Reasoning > 0 {
+		l = append(l, slog.Int64("reasoning", e.Usage.Reasoning))
 	}
-	if e.estimated {
+	if e.Estimated {
 		l = append(l, slog.Bool("estimated", true))
 	}
-	if p := c.req.Price; p != (governor.Price{}) {
-		l = append(l, slog.Float64("held_usd", usd(p, governor.Usage{Input: c.req.Input, Output: c.req.Output})), slog.Float64("usd", usd(p, e.usage)))
+	if p := c.Request.Price; p != (governor.Price{}) {
+		l = append(l, slog.Float64("held_usd", usd(p, governor.Usage{Input: c.Request.Input, Output: c.Request.Output})), slog.Float64("usd", usd(p, e.Usage)))
 	}
 	return l
 }

@@ -101,7 +101,7 @@ func (g *Gateway) Credential(h http.Header) string { return bearer(h) }
 func (g *Gateway) Refusal(rej *governor.Rejection) *adminapi.Refusal {
 	said := admission.Rejected(rej)
 	v := &adminapi.Refusal{
-		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: axisOf(rej),
+		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: admission.AxisOf(rej),
 		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.Message,
 	}
 	if rej.Own {

@@ -93,13 +93,13 @@ func expiry(k *tenants.Key) *time.Time {
 
 // serveUsage answers GET /v1/usage from the books of the tenant that asks.
 func (c *call) serveUsage() {
-	c.g.gov.Refresh(c.r.Context(), c.tenant.Name)
+	c.g.gov.Refresh(c.r.Context(), c.Tenant.Name)
 	c.showStanding()
-	st, _ := c.g.gov.TenantState(c.tenant.Name)
-	t := c.tenant
+	st, _ := c.g.gov.TenantState(c.Tenant.Name)
+	t := c.Tenant
 	v := usageView{
 		Object: "usage", Tenant: t.Name, Tier: t.Tier,
-		Key:    usageKey{ID: c.key.Hash.ID(), Name: c.key.Name, Expires: expiry(c.key)},
+		Key:    usageKey{ID: c.Key.Hash.ID(), Name: c.Key.Name, Expires: expiry(c.Key)},
 		Routes: strings.Split(t.Routes.String(), ", "), Models: t.Models,
 		MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, Running: st.Running, Waiting: st.InLine,
 		Limits: usageLimits(st, ""), Budgets: usageBudgets(st, ""), Pools: []usagePool{}, Parents: []usageAncestor{},
@@ -139,7 +139,7 @@ func (c *call) usageAbove(name string) usageAncestor {
 		Tenant: name, Running: st.Running, Limits: usageLimits(st, ""), Budgets: usageBudgets(st, ""), Pools: []usageAncestorPool{},
 	}
 	for i, p := range c.world.pools {
-		if limits := usageLimits(st, p.Name); len(limits) > 0 && c.world.Account(c.tenant.Index, i) != nil {
+		if limits := usageLimits(st, p.Name); len(limits) > 0 && c.world.Account(c.Tenant.Index, i) != nil {
 			v.Pools = append(v.Pools, usageAncestorPool{p.Name, limits})
 		}
 	}

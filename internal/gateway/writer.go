@@ -91,7 +91,7 @@ func (w *writer) extend(now time.Time) {
 
 // showOwn sets the headers that every answer has.
 func (c *call) showOwn() {
-	c.w.Header()["X-Request-Id"] = []string{c.id}
+	c.w.Header()["X-Request-Id"] = []string{c.ID}
 	if c.g.gov.Draining() { // the client's next call should go to another gateway
 		c.w.Header().Set("Connection", "close")
 	}
@@ -125,7 +125,7 @@ func (c *call) showStanding() {
 	if mode := c.g.gov.Degraded(pool); mode != "" {
 		c.w.Header().Set("X-Llmgov-Degraded", mode)
 	}
-	st := c.g.gov.Standing(c.tenant.Name, pool)
+	st := c.g.gov.Standing(c.Tenant.Name, pool)
 	h := c.w.Header()
 	showQuota(h, requestHeaders, st.Requests)
 	showQuota(h, tokenHeaders, st.Tokens)

@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
@@ -123,7 +123,7 @@ func (st *storm) drain(n int) {
 	down := make(chan error)
 	go func() { down <- st.Server.Shutdown(st.T.Context()) }()
 	time.Sleep(1500 * time.Millisecond) // streams take 5.3 s
-	st.Cut(gateway.ErrDraining)
+	st.Cut(admission.ErrDraining)
 	wg.Wait()
 	if err := <-down; err != nil {
 		st.T.Error(err)

@@ -1,0 +1,42 @@
+package admission
+
+// Caller says who asks: by a key, or by the name of a tenant if whoever names it is trusted.
+type Caller struct{ Key, Tenant string }
+
+// Enter takes a call from its caller's name to its lease, for callers that know everything about it from
+// the beginning. It waits. Others take the same steps one by one, because they learn what is asked for
+// in between: Identify, Route, Estimate, Admit.
+func (c *Call) Enter(who Caller, ask Ask) *Refusal {
+	c.Ask = ask
+	for {
+		f := c.enter(who)
+		if f == nil {
+			return nil
+		}
+		if f != Stale {
+			c.Refused(f)
+			return f
+		}
+		c.Renew(c.ctl.Policy())
+	}
+}
+
+func (c *Call) enter(who Caller) *Refusal {
+	if f := c.identify(who); f != nil {
+		return f
+	}
+	if f := c.Route(c.Ask.Model, c.Ask.Free); f != nil {
+		return f
+	}
+	if f := c.Estimate(); f != nil {
+		return f
+	}
+	return c.Admit()
+}
+
+func (c *Call) identify(who Caller) *Refusal {
+	if who.Tenant != "" {
+		return c.IdentifyTenant(who.Tenant)
+	}
+	return c.Identify(who.Key, "")
+}

@@ -1,0 +1,87 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// FirstDelta notes the first token of a stream.
+func (c *Call) FirstDelta() {
+	c.NoteFirst()
+	c.Lease.Progress(0)
+}
+
+// NoteFirst notes how long the first token took.
+func (c *Call) NoteFirst() {
+	c.Ending.FirstToken = time.Since(c.Admitted)
+	telemetry.Observe(c.Pool.Metrics.FirstToken, c.Ending.FirstToken, c.Spans.Exemplar())
+}
+
+// Progress renews the lease as the stream flows. Any goroutine may call it.
+func (c *Call) Progress(deltas int64) { c.Lease.Progress(c.OutputOf(deltas)) }
+
+// OutputOf converts deltas to tokens, by what streams of the model have reported.
+func (c *Call) OutputOf(deltas int64) int64 {
+	if deltas == 0 {
+		return 0
+	}
+	return c.Estimates.Deltas.Estimate(c.Ask.Model, tokens.Size{tokens.Text: deltas * tokens.Scale})
+}
+
+// Metered is the usage that the upstream reported. Without a report it is the estimated prompt and the
+// deltas that were counted.
+//
+// If there are none, the upstream may have produced what nobody saw: a plain answer that broke off, or the
+// reasoning before the first delta of a stream. It is taken to have produced as much as calls of its
+// pool do in the time that it ran, at most what it was held at. A stream that the upstream itself ended
+// before its first delta has produced nothing: otherwise an outage would use up its callers' limits.
+func (c *Call) Metered(res streaming.Result) governor.Usage {
+	if res.Reported {
+		c.Ending.Reported = true
+		return governor.Usage(res.Usage)
+	}
+	c.Ending.Estimated = true
+	u := governor.Usage{Input: c.Request.Input}
+	if res.Usage.Input > 0 { // even a stream that broke off may have told its prompt
+		u.Input = res.Usage.Input
+		u.CachedInput = res.Usage.CachedInput
+	}
+	switch {
+	case res.Deltas > 0:
+		u.Output = c.OutputOf(res.Deltas)
+	case c.Ask.Answer.Open && res.Cause == streaming.Completed: // providers count no tokens of such models
+	case !c.Ask.Stream || res.Cause == streaming.Completed || c.Gone(): // 0 on routes whose calls produce no output tokens
+		u.Output = c.Pool.speed.produced(time.Since(c.tries.now.Began), c.Request.Output)
+	}
+	return u
+}
+
+// Guess estimates the usage of a broken call that reported none. A call that never left
+// took nothing, nor did one that the upstream answered with an error.
+func (c *Call) Guess() governor.Usage {
+	t := c.tries.now
+	if !t.Sent.Load() || t.Refused {
+		return governor.Usage{}
+	}
+	return c.Metered(streaming.Result{Cause: streaming.ClientGone})
+}
+
+// learn calibrates the estimates by a whole answer.
+func (c *Call) learn(res streaming.Result, output int64) {
+	c.learnOutput(output)
+	if !res.Reported {
+		return
+	}
+	u := res.Usage
+	p := &c.Ask.Prompt
+	c.Estimates.Prompts.Observe(c.Ask.Model, p.Size, u.Input-p.Before)
+	c.Estimates.Deltas.Observe(c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
+	c.Pool.speed.observe(u.Output, time.Since(c.tries.now.Began))
+	if took := u.Input + u.Output; took > 0 {
+		c.Pool.Metrics.EstimateError.Observe(float64(c.Request.Input+c.Request.Output) / float64(took))
+	}
+}

@@ -1,0 +1,63 @@
+package admission
+
+import (
+	"strconv"
+
+	"github.com/llmgov/llmgov/internal/text"
+)
+
+// Route finds the pool that serves a model, and holds the tenant's account in it. If optional, a call
+// without a model is the default pool's.
+func (c *Call) Route(model string, optional bool) *Refusal {
+	snap := c.Policy.Snapshot
+	if model == "" {
+		if !optional || c.Tenant.DefaultPool == "" {
+			return &Refusal{Status: statusBadRequest, Code: CodeInvalid, Param: "model", Message: "You must name a model."}
+		}
+		if p, ok := c.Policy.PoolNamed(c.Tenant.DefaultPool); ok {
+			return c.Use(p)
+		}
+	}
+	p, ok := snap.PoolOf(model)
+	if !ok {
+		return NoModel(model)
+	}
+	if !c.Tenant.MayUse(model) {
+		return NotGranted(c.Tenant.Name, "model", model)
+	}
+	return c.Use(c.Policy.Pools[p.Index])
+}
+
+// Use takes a pool for the call's own.
+func (c *Call) Use(p *Pool) *Refusal {
+	c.Pool = p
+	account := c.Policy.Account(c.Tenant.Index, p.Index)
+	if account == nil {
+		return &Refusal{Status: statusForbidden, Code: CodeModel, Message: "Tenant " + c.Tenant.Name + " may use no model of pool " + p.Name + "."}
+	}
+	if !account.Hold() { // the policy has changed since this call began
+		return c.stale()
+	}
+	c.Account = account
+	return nil
+}
+
+// stale is Stale, after the policy has been taken over.
+func (c *Call) stale() *Refusal {
+	if !c.outdated() {
+		panic("llmgov: BUG: policy and governor know different tenants")
+	}
+	return Stale
+}
+
+// NoModel refuses a model that no pool serves.
+func NoModel(model string) *Refusal {
+	return &Refusal{Status: statusNotFound, Code: CodeNoModel, Param: "model", Message: "No pool serves the model " + quoted(model) + ". GET /v1/models lists what there is."}
+}
+
+// NotGranted refuses a model that a tenant may not use, given the parameter that names it.
+func NotGranted(tenant, param, model string) *Refusal {
+	return &Refusal{Status: statusForbidden, Code: CodeModel, Param: param, Message: "Tenant " + tenant + " may not use the model " + quoted(text.Brief(model)) + "."}
+}
+
+func quoted(s string) string { return strconv.Quote(s) }

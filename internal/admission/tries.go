@@ -1,0 +1,51 @@
+package admission
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// Try is a call on its way to one upstream. Most calls have one.
+type Try struct {
+	Began time.Time
+	Sent  atomic.Bool // the upstream has got the beginning of it
+	// Refused says that the upstream answered with an error, so that it has produced nothing.
+	Refused bool
+}
+
+// tries are the ways of a call to upstreams.
+type tries struct {
+	now   *Try // the one on its way
+	first Try
+	// lost is what failed tries took, and paid is the part of it that was charged with earlier leases.
+	lost, paid governor.Usage
+}
+
+// Send begins the call's way to the upstream. Afterwards it is charged as a request, whatever it takes.
+func (c *Call) Send() {
+	c.tries.first.Began = time.Now()
+	c.tries.first.Sent.Store(true)
+}
+
+// BeginTry begins a try, for a caller that knows how far each of them has got.
+func (c *Call) BeginTry(t *Try) {
+	t.Began = time.Now()
+	c.tries.now = t
+}
+
+// Lost notes that a try came to nothing, and what it may have taken. It is charged at the end.
+func (c *Call) Lost(u governor.Usage) { c.tries.lost = c.tries.lost.Plus(u) }
+
+// payLost ends a lease with what failed tries have taken so far.
+func (c *Call) payLost() {
+	t := &c.tries
+	if t.lost == (governor.Usage{}) {
+		c.Lease.Release()
+		return
+	}
+	c.Lease.Break(t.lost)
+	t.paid = t.paid.Plus(t.lost)
+	t.lost = governor.Usage{}
+}
