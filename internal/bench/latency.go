@@ -76,7 +76,8 @@ func measureLatency(ctx context.Context, targets []*target, d time.Duration) (r 
 			first = append(first, list[i].first)
 			chunks = append(chunks, list[i].chunks...)
 		}
-		r[j].first, r[j].chunk = quantilesOf(first), quantilesOf(chunks)
+		r[j].first = quantilesOf(first)
+		r[j].chunk = quantilesOf(chunks)
 	}
 	return r, nil
 }
@@ -156,7 +157,8 @@ func summarizeLatency(rounds []latencyRound) *latency {
 	l := &latency{Name: latencyName, Title: latencyTitle}
 	for _, r := range rounds {
 		for j := range r {
-			l.Streams[j], l.Broken[j] = l.Streams[j]+r[j].streams, l.Broken[j]+r[j].broken
+			l.Streams[j] += r[j].streams
+			l.Broken[j] += r[j].broken
 		}
 	}
 	l.FirstByte = delay{

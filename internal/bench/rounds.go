@@ -211,6 +211,8 @@ func costOf(target string, list []sample) cost {
 		allocs = append(allocs, s.allocs)
 		bytes = append(bytes, s.bytes)
 	}
-	c.CPUMicros, c.Allocs, c.Bytes = spreadOf(cpu), spreadOf(allocs), spreadOf(bytes)
+	c.CPUMicros = spreadOf(cpu)
+	c.Allocs = spreadOf(allocs)
+	c.Bytes = spreadOf(bytes)
 	return c
 }

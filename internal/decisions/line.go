@@ -138,7 +138,8 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 	case governor.EventAsked:
 		l.Ask = askOf(&e.Request)
 	case governor.EventAdmitted, governor.EventRefused:
-		l.Waited, l.Why = int64(e.Waited), WhyOf(e.Refused)
+		l.Waited = int64(e.Waited)
+		l.Why = WhyOf(e.Refused)
 	case governor.EventEnded:
 		usage := Usage(e.Usage)
 		l.Ending = e.Ending.String()

@@ -103,8 +103,10 @@ type reader struct {
 func readRecord(b []byte) (governor.Record, error) {
 	in := reader{b: b}
 	r := governor.Record{Kind: governor.RecordKind(in.byte()), Call: in.uvarint()}
-	r.Tenant, r.Pool = in.text(), in.text()
-	r.Held, r.Began = in.time(), in.time()
+	r.Tenant = in.text()
+	r.Pool = in.text()
+	r.Held = in.time()
+	r.Began = in.time()
 	in.charge(&r.Booked)
 	switch r.Kind {
 	case governor.RecordEnded:

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// readSize is what is asked of the connection at once.
+	// readSize is the size of one read from the connection.
 	readSize = 16 << 10
-	// errorSize is how much is read of an answer that is none.
+	// errorSize is the most that is read of an error's body.
 	errorSize = 64 << 10
-	// mostGaps is for how many parts room is made beforehand.
+	// mostGaps is the number of parts for which memory is allocated beforehand.
 	mostGaps = 4096
 )
 
-// attempt is one sending of a call, and what came back.
+// attempt is one sending of a call, with its answer.
 type attempt struct {
 	sent, headers, first, end time.Duration
 
@@ -45,7 +45,7 @@ func (a *attempt) fail(kind, example string) {
 	a.example = example
 }
 
-// errBroken is why a call was broken off by the plan.
+// errBroken is the error of a call that the plan breaks off.
 var errBroken = errors.New("load: broken off, as planned")
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, readSize); return &b }}
@@ -56,12 +56,12 @@ type reader struct {
 	c     *Call
 	scan  streaming.Scanner
 	meter streaming.Meter
-	last  time.Duration // of the part that came last
-	ended bool          // the proper end came
+	last  time.Duration // time of the last part
+	ended bool          // the stream had its proper end
 }
 
-// stream reads an event stream to its end, or to where the call is to be broken off. now is
-// the time since the start of the run.
+// stream reads an event stream to its end, or to the part after which the plan breaks it off. now
+// is the time since the start of the run.
 func (a *attempt) stream(body io.Reader, c *Call, now func() time.Duration) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
@@ -86,7 +86,7 @@ func (a *attempt) stream(body io.Reader, c *Call, now func() time.Duration) erro
 	}
 }
 
-// events reads the events that are there, and says whether nothing more is to be read.
+// events reads the events that have arrived, and reports whether reading stops.
 func (r *reader) events(at time.Duration, next func() (streaming.Event, bool)) (stop bool, cause error) {
 	for {
 		ev, ok := next()
@@ -127,14 +127,13 @@ func (a *attempt) streamEnd(err error, ended bool, at time.Duration) error {
 		return nil
 	case err == io.EOF:
 		a.end = at
-		a.fail("stream: no end", "the stream ended without [DONE] or its like")
+		a.fail("stream: no end", "the stream ended without [DONE] or another terminal event")
 		return nil
 	}
 	return err
 }
 
-// whole reads a plain answer. That it is whole is HTTP's to say: one that is cut off ends with
-// an error.
+// whole reads a plain answer. If it is cut off, HTTP reports an error.
 func (a *attempt) whole(body io.ReadCloser, now func() time.Duration) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
@@ -151,12 +150,12 @@ func (a *attempt) whole(body io.ReadCloser, now func() time.Duration) error {
 	return nil
 }
 
-// onlyWriter throws away what it gets, and has no ReadFrom that would leave the buffer unused.
+// onlyWriter discards its input. It has no ReadFrom, which would bypass the buffer.
 type onlyWriter struct{}
 
 func (onlyWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-// refusal reads an answer that is no success.
+// refusal reads an answer with an error.
 func (a *attempt) refusal(resp *http.Response, now func() time.Duration) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, errorSize))
 	a.end = now()
@@ -164,22 +163,24 @@ func (a *attempt) refusal(resp *http.Response, now func() time.Duration) error {
 		return err
 	}
 	a.kind = strconv.Itoa(resp.StatusCode)
-	// The type says which limit it was; some kinds have only a code.
+	// The type names the limit; some errors have only a code.
 	for _, path := range []string{"error.type", "error.code"} {
 		if word := gjson.GetBytes(body, path); word.Type == gjson.String && word.Str != "" {
 			a.kind += " " + cut(word.Str, 40)
 			break
 		}
 	}
-	a.hint, a.retry = hintOf(resp.Header), wordOf(resp.Header)
-	a.outcome, a.example = Failed, cut(string(body), 300)
+	a.hint = hintOf(resp.Header)
+	a.retry = wordOf(resp.Header)
+	a.outcome = Failed
+	a.example = cut(string(body), 300)
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 		a.outcome = Refused
 	}
 	return nil
 }
 
-// isStream tells event streams by their content type.
+// isStream reports whether the content type is that of an event stream.
 func isStream(h http.Header) bool {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	return err == nil && kind == "text/event-stream"

@@ -14,7 +14,7 @@ import (
 
 var errTimeout = errors.New("load: no end of the answer within the timeout")
 
-// attempt sends a call once, and reads what comes back.
+// attempt sends a call once, and reads the answer.
 func (r *runner) attempt(ctx context.Context, t *Tenant, c *Call, body []byte, try int) *attempt {
 	a := &attempt{sent: r.now(), headers: never, first: never, end: never}
 	own, cancel := context.WithCancelCause(ctx)
@@ -43,7 +43,7 @@ func (r *runner) attempt(ctx context.Context, t *Tenant, c *Call, body []byte, t
 	return a
 }
 
-// exchange is the attempt's HTTP. An error is one of the network or the context, or errBroken.
+// exchange is the HTTP of an attempt. It returns errors of the network or the context, or errBroken.
 func (r *runner) exchange(ctx context.Context, a *attempt, t *Tenant, c *Call, body []byte, try int) error {
 	req, err := t.request(ctx, r.base, body, try)
 	if err != nil {
@@ -63,13 +63,13 @@ func (r *runner) exchange(ctx context.Context, a *attempt, t *Tenant, c *Call, b
 		return a.whole(resp.Body, r.now)
 	case !isStream(resp.Header):
 		a.end = r.now()
-		a.fail("stream: none", "a stream was asked for, and the answer is "+resp.Header.Get("Content-Type"))
+		a.fail("stream: none", "the call asked for a stream, the answer is "+resp.Header.Get("Content-Type"))
 		return nil
 	}
 	return a.stream(resp.Body, c, r.now)
 }
 
-// networkKind sorts errors into few kinds, for their texts hold addresses and ports.
+// networkKind sorts errors into a few kinds, because their texts contain addresses and ports.
 func networkKind(err error) string {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -85,7 +85,7 @@ func networkKind(err error) string {
 	return "other"
 }
 
-// openStreams are the running streams of a tenant over whom storms come.
+// openStreams are the running streams of a tenant with storms.
 type openStreams struct {
 	mu   sync.Mutex
 	list map[*stream]struct{} // guarded by mu
@@ -96,7 +96,7 @@ type stream struct {
 	breakOff func()
 }
 
-// add returns what takes the stream out again.
+// add adds a stream, and returns a function that removes it.
 func (o *openStreams) add(luck float64, breakOff func()) (remove func()) {
 	s := &stream{luck, breakOff}
 	o.mu.Lock()

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// mostLines is how many tenants are drawn one by one, mostCells how many points a line has.
+	// mostLines is the number of tenants with a line of their own, mostCells the number of points of a line.
 	mostLines = 12
 	mostCells = 60
 )
 
-// course is how a run went over time, for the charts: cells of equal width, and lines for
-// the tenants that ask most, with one for all others.
+// course is the course of a run over time, for the charts: cells of equal width, and lines for
+// the tenants with the most calls, and one for all others.
 type course struct {
 	plan  *Plan
 	width time.Duration
@@ -28,8 +28,8 @@ type courseLine struct {
 	cells []cell
 }
 
-// cell is one line in one span of time. What was due in it has times; what ended in it
-// has counts.
+// cell is one line in one span of time: the times of calls due in it, and the counts of calls that
+// ended in it.
 type cell struct {
 	good, tokens, refused int64
 	ttft, latency         *hdrhistogram.PackedHistogram
@@ -61,7 +61,7 @@ func newCourse(p *Plan) *course {
 	return c
 }
 
-// rate is calls a second, bursts included.
+// rate is the number of calls a second, bursts included.
 func (t *Tenant) rate() float64 {
 	if t.Burst.Every == 0 {
 		return t.Rate
@@ -69,7 +69,7 @@ func (t *Tenant) rate() float64 {
 	return t.Rate + float64(t.Burst.Size)/t.Burst.Every.Seconds()
 }
 
-// at is the cell of a time, or nil behind the end.
+// at is the cell of a time, or nil after the end.
 func (c *course) at(tenant int, at time.Duration) *cell {
 	cells := c.lines[c.line[tenant]].cells
 	if k := int(at / c.width); at >= 0 && k < len(cells) {
@@ -78,7 +78,7 @@ func (c *course) at(tenant int, at time.Duration) *cell {
 	return nil
 }
 
-// ended counts a call where it ended.
+// ended counts a call in the cell of its end.
 func (c *course) ended(s *Sample) {
 	at := c.at(s.Tenant, s.End)
 	if at == nil {
@@ -93,7 +93,7 @@ func (c *course) ended(s *Sample) {
 	}
 }
 
-// due measures a call where it was due.
+// due measures a call in the cell in which it was due.
 func (c *course) due(s *Sample) {
 	at := c.at(s.Tenant, s.At)
 	if at == nil {

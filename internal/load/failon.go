@@ -14,12 +14,12 @@ import (
 // Limit is a condition under which a run counts as failed, such as p99>2s.
 type Limit struct {
 	text  string
-	of    func(*Figures) (float64, bool) // false where it was not measured
+	of    func(*Figures) (float64, bool) // false if it was not measured
 	below bool
 	bound float64
 }
 
-// figures are what a limit can be set on: numbers, parts of the offered calls, times.
+// The figures that can have a limit: numbers, parts of the offered calls, times.
 var (
 	limitCounts = map[string]func(*Figures) int64{
 		"error":   func(f *Figures) int64 { return f.Failed },
@@ -66,7 +66,8 @@ func parseLimit(text string) (Limit, error) {
 	if of, ok := limitTimes[quantile]; ok {
 		var d time.Duration
 		d, err = time.ParseDuration(bound)
-		l.bound, l.of = d.Seconds(), timeLimit(ofTTFT, of)
+		l.bound = d.Seconds()
+		l.of = timeLimit(ofTTFT, of)
 	} else if of, ok := limitCounts[name]; ok {
 		number, ofOffered := strings.CutSuffix(bound, "%")
 		l.bound, err = strconv.ParseFloat(number, 64)
@@ -78,7 +79,7 @@ func parseLimit(text string) (Limit, error) {
 		return Limit{}, fmt.Errorf("%s: there is no figure %s; %s", text, strictyaml.Show(name), strictyaml.Advise(name, limitNames()))
 	}
 	if err != nil {
-		return Limit{}, fmt.Errorf("%s: %s is not to be compared with; write a time (2s) for times, else a number (10) or a share of the calls (5%%)",
+		return Limit{}, fmt.Errorf("%s: %s is the wrong kind of value; write a time (2s) for times, else a number (10) or a share of the calls (5%%)",
 			text, strictyaml.Show(bound))
 	}
 	return l, nil
@@ -116,7 +117,7 @@ func limitNames() []string {
 }
 
 // Broken are the limits that the figures of all tenants together break. A time that was never
-// measured breaks its limit: a run without an answer is none that went well.
+// measured breaks its limit, because a run without an answer has failed.
 func (r *Report) Broken(limits []Limit) []string {
 	var broken []string
 	for _, l := range limits {

@@ -19,7 +19,7 @@ var reportScript string
 
 var page = htmlpage.New(reportBody, reportScript)
 
-// chartLine is one line of the charts, by cell; nil where nothing was measured.
+// chartLine is one line of the charts, by cell; nil without a measurement.
 type chartLine struct {
 	Name       string     `json:"name"`
 	Tokens     []float64  `json:"tokens"`
@@ -64,7 +64,7 @@ func quantile(h *hdrhistogram.PackedHistogram, percent float64) *float64 {
 	return &x
 }
 
-// WriteHTML writes the report as one page that needs nothing but itself.
+// WriteHTML writes the report as one page without external resources.
 func (r *Report) WriteHTML(out io.Writer) error {
 	view := map[string]any{
 		"URL": r.URL, "Setting": r.setting(), "Notes": r.Notes,
@@ -76,7 +76,7 @@ func (r *Report) WriteHTML(out io.Writer) error {
 	return nil
 }
 
-// card is a headline figure, with what it is to be compared with.
+// card is a headline figure, with a figure to compare it with.
 type card struct{ Title, Value, Beside string }
 
 func (r *Report) cards() []card {
@@ -105,7 +105,7 @@ type htmlRow struct {
 func (r *Report) htmlRows() []htmlRow {
 	var rows []htmlRow
 	for i, f := range r.rows() {
-		color := mostLines // that of the others
+		color := mostLines // the colour of the others
 		if i < len(r.Tenants) {
 			color = r.course.line[i]
 		}
@@ -149,7 +149,9 @@ func (r *Report) htmlKinds() []htmlKind {
 			for _, k := range kinds {
 				row := htmlKind{Name: f.Name, Kind: k.Kind, Count: k.Count}
 				if k.Hint != nil {
-					row.P50, row.P99, row.Max = text(k.Hint.P50), text(k.Hint.P99), text(k.Hint.Max)
+					row.P50 = text(k.Hint.P50)
+					row.P99 = text(k.Hint.P99)
+					row.Max = text(k.Hint.Max)
 				}
 				rows = append(rows, row)
 			}

@@ -2,16 +2,16 @@ package load
 
 import "net/http"
 
-// enoughUnauthorized is after how many answers a run stops, if each of them is a 401.
+// enoughUnauthorized is the number of answers after which a run stops if each of them is a 401.
 const enoughUnauthorized = 10
 
-// keyCheck tells keys that are all wrong from one that is wrong among others.
+// keyCheck finds out whether all keys are wrong, or only some.
 type keyCheck struct {
 	answers, unauthorized int64
-	waiting               map[int]bool // tenants that were sent calls, and whether there was no answer to them yet
+	waiting               map[int]bool // tenants with calls, true while none has been answered
 }
 
-// sent notes that a call of a tenant goes out.
+// sent records a call of a tenant.
 func (k *keyCheck) sent(tenant int) {
 	if k.waiting == nil {
 		k.waiting = map[int]bool{}
@@ -21,7 +21,7 @@ func (k *keyCheck) sent(tenant int) {
 	}
 }
 
-// answered notes the status of an answer; 0 is none.
+// answered records the status of an answer; 0 is none.
 func (k *keyCheck) answered(tenant, status int) {
 	if status == 0 {
 		return
@@ -33,7 +33,7 @@ func (k *keyCheck) answered(tenant, status int) {
 	}
 }
 
-// all is how many answers there were, if each was a 401; else 0.
+// all is the number of answers if each was a 401, else 0.
 func (k *keyCheck) all() int64 {
 	if k.unauthorized < k.answers {
 		return 0
@@ -41,7 +41,7 @@ func (k *keyCheck) all() int64 {
 	return k.unauthorized
 }
 
-// hopeless reports whether there is nothing to be measured with these keys.
+// hopeless reports whether every key is wrong, so that there is nothing to measure.
 func (k *keyCheck) hopeless() bool {
 	if k.all() < enoughUnauthorized {
 		return false

@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// mostKinds bounds how many kinds of refusals and failures are told apart. What servers
-// answer is theirs to say.
+// mostKinds bounds the kinds of refusals and failures, because their names come from servers.
 const mostKinds = 40
 
-// Ledger adds up what became of calls. It does not keep the calls. It is not safe for
+// Ledger adds up the outcomes of calls, without keeping the calls. It is not safe for
 // concurrent use.
 type Ledger struct {
 	plan    *Plan
 	tenants []tally
 	course  *course
 	held    int64
-	// ended is how far the run got, if it was cut short.
+	// ended is the end of the run, which may be cut short.
 	ended time.Duration
 }
 
-// NewLedger is one in which nothing has happened.
+// NewLedger is an empty one.
 func NewLedger(p *Plan) *Ledger {
 	l := &Ledger{plan: p, tenants: make([]tally, len(p.Tenants)), course: newCourse(p), ended: p.end()}
 	for i := range l.tenants {
@@ -31,14 +30,14 @@ func NewLedger(p *Plan) *Ledger {
 	return l
 }
 
-// tally is what became of one tenant's calls.
+// tally has the outcomes of one tenant's calls.
 type tally struct {
 	offered, sent, attempts, retried int64
 	outcomes                         [Unfinished + 1]int64
 	refusals, failures               map[string]*kind
 	input, output                    int64 // as reported, of whole answers
 	silent                           int64 // whole answers without usage
-	good, goodTokens                 int64 // what ended within the measured time
+	good, goodTokens                 int64 // of whole answers that ended within the measured time
 	times                            times
 }
 
@@ -49,10 +48,10 @@ type kind struct {
 	times   times // Hint only
 }
 
-// others is the kind for all that there is no room for.
+// others is the kind for those beyond mostKinds.
 const others = "other"
 
-// of finds a kind, or makes it while there is room.
+// of finds a kind, or adds it while there are fewer than mostKinds.
 func of(kinds map[string]*kind, name string) *kind {
 	room := mostKinds
 	if kinds[others] != nil {
@@ -67,20 +66,20 @@ func of(kinds map[string]*kind, name string) *kind {
 	return kinds[name]
 }
 
-// Offer notes that a call is due.
+// Offer counts a call that is due.
 func (l *Ledger) Offer(c *Call) {
 	if c.At >= l.plan.Warmup {
 		l.tenants[c.Tenant].offered++
 	}
 }
 
-// CutShort says that the run ended at a time before its end.
+// CutShort records that the run ended early.
 func (l *Ledger) CutShort(at time.Duration) { l.ended = max(at, l.plan.Warmup) }
 
-// seconds is how long was measured.
+// seconds is the length of the measured time.
 func (l *Ledger) seconds() float64 { return (l.ended - l.plan.Warmup).Seconds() }
 
-// Add notes what became of a call that was sent.
+// Add counts the outcome of a call that was sent.
 func (l *Ledger) Add(s *Sample) {
 	t := &l.tenants[s.Tenant]
 	if s.Outcome == OK && s.End >= l.plan.Warmup && s.End < l.plan.end() {
@@ -171,7 +170,7 @@ func (t *tally) merge(o *tally) {
 }
 
 func mergeKinds(into, from map[string]*kind) {
-	for _, name := range slices.Sorted(maps.Keys(from)) { // in one order, or which find no room would be chance
+	for _, name := range slices.Sorted(maps.Keys(from)) { // sorted, so that the kinds beyond mostKinds are always the same
 		k := from[name]
 		to := of(into, name)
 		to.count += k.count

@@ -156,7 +156,7 @@ func TestNotes(t *testing.T) {
 		t.Errorf("%v s, %d unsent", r.Seconds, r.Total.Unsent)
 	}
 	all := strings.Join(r.Notes, "\n")
-	for _, part := range []string{"cut short after 10.0 s; 1 calls", "1 calls were due and never sent", "1 calls were held back, for 3"} {
+	for _, part := range []string{"cut short after 10.0 s; 1 calls", "1 calls were due and never sent", "1 calls were held back, because 3"} {
 		if !strings.Contains(all, part) {
 			t.Errorf("no %q in %s", part, all)
 		}

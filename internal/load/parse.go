@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// MaxRate and MaxBurst bound what one tenant may ask, MaxTenants how many there are: each
+	// MaxRate and MaxBurst bound the calls of one tenant, MaxTenants the tenants, because each
 	// has histograms of its own.
 	MaxRate    = 100_000
 	MaxBurst   = 100_000
 	MaxTenants = 200
-	// MaxTokens bounds prompts and answers, Longest runs and what is repeated in them.
+	// MaxTokens bounds prompts and answers, Longest runs and the intervals in them.
 	MaxTokens = 1 << 20
 	Longest   = 24 * time.Hour
 )
 
-// The words of files and flags.
+// The keywords of files and flags.
 var (
 	ArrivalWords = map[string]Arrivals{"poisson": Poisson, "constant": Constant}
 	RetryWords   = map[string]Retry{"none": RetryNone, "hinted": RetryHinted, "sdk": RetrySDK}
@@ -29,11 +29,11 @@ var (
 
 type value = strictyaml.Value
 
-// unread is a rate that could not be read, of which nothing more is said.
+// unread is a rate that could not be read, about which there are no further problems.
 const unread = -1
 
-// Parse reads a file of tenants. Those in it have like's values where they say nothing else. The
-// error is of type strictyaml.Problems, unless it is nil.
+// Parse reads a file of tenants. Their defaults are like's values. The error is of type
+// strictyaml.Problems, unless it is nil.
 func Parse(f strictyaml.File, like Tenant) ([]Tenant, error) {
 	f.Least = "tenants:"
 	var list []Tenant
@@ -101,7 +101,7 @@ func tenant(v value, like Tenant) Tenant {
 	return t
 }
 
-// contradictions reports what cannot have been meant.
+// contradictions reports keys that make no sense together.
 func (t *Tenant) contradictions(v value, there map[string]value) {
 	_, bursts := there["burst"]
 	rate, rated := there["rate"]
@@ -109,7 +109,7 @@ func (t *Tenant) contradictions(v value, there map[string]value) {
 	case !rated && !bursts:
 		v.Problem("has neither rate nor burst; write rate: 10, calls a second")
 	case rated && t.Rate == 0 && !bursts:
-		rate.Problem("0 asks for nothing; write how many calls a second, or a burst")
+		rate.Problem("0 sends no calls; write the calls a second, or a burst")
 	}
 	if t.Path == Embeddings {
 		for _, key := range slices.Sorted(maps.Keys(there)) {

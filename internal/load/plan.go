@@ -6,23 +6,23 @@ import (
 	"github.com/llmgov/llmgov/internal/distribution"
 )
 
-// Plan is the traffic of one run. It holds no state: the same plan and seed ask for the
-// same at the same times.
+// Plan is the traffic of one run. It holds no state: the same plan and seed send the same
+// calls at the same times.
 type Plan struct {
 	Tenants []Tenant
-	// Warmup comes before For, and what is due in it is sent and not measured.
+	// Warmup comes before For. Calls due in it are sent and not measured.
 	Warmup, For time.Duration
 	Seed        uint64
-	// Timeout ends an attempt, and is the patience of who comes back when told.
+	// Timeout ends an attempt, and bounds the retries of RetryHinted.
 	Timeout time.Duration
-	// MaxInFlight bounds the calls that are open at once. What it holds back is late.
+	// MaxInFlight bounds concurrent calls. Calls beyond it are sent late.
 	MaxInFlight int
 }
 
-// end is when the last call may be due.
+// end is the latest time at which a call may be due.
 func (p *Plan) end() time.Duration { return p.Warmup + p.For }
 
-// Tenant is who asks for what.
+// Tenant is the traffic of one tenant.
 type Tenant struct {
 	Name, Key, Model string
 	// Rate is calls a second, in the mean.
@@ -31,8 +31,8 @@ type Tenant struct {
 	Path     Path
 	// Prompt and Output are lengths in tokens.
 	Prompt, Output distribution.Distribution
-	// MaxTokens is what calls declare, if it is not what they want: then the simulated model
-	// server is told the length that was drawn, and others decide for themselves.
+	// MaxTokens is the bound that calls declare, if it differs from the length drawn. Then the
+	// hook of the simulated model server sets the length; other servers decide themselves.
 	MaxTokens int64
 	// Stream is the share of calls that are streamed, Disconnect the share of those that
 	// are broken off after a random part of the answer.
@@ -46,9 +46,9 @@ type Tenant struct {
 type Arrivals int
 
 const (
-	// Poisson is many callers who do not know of each other.
+	// Poisson is many independent callers.
 	Poisson Arrivals = iota
-	// Constant is a clock.
+	// Constant is equal intervals.
 	Constant
 )
 
@@ -65,16 +65,16 @@ type Storm struct {
 	Share float64
 }
 
-// Retry is what callers do who are refused.
+// Retry is the behaviour of callers that are refused.
 type Retry int
 
 const (
 	// RetryNone gives up.
 	RetryNone Retry = iota
-	// RetryHinted comes back when it is told to, as long as its patience lasts.
+	// RetryHinted obeys Retry-After until the timeout.
 	RetryHinted
-	// RetrySDK does what OpenAI's libraries do: two more attempts, when told, if that is within a
-	// minute; else after half a second, then a second.
+	// RetrySDK makes two more attempts, as OpenAI's libraries do: at the time of Retry-After if that
+	// is within a minute, else after half a second, then a second.
 	RetrySDK
 )
 
@@ -91,7 +91,7 @@ const (
 
 var paths = [...]string{"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"}
 
-// DefaultTenant asks ten times a second for short chats.
+// DefaultTenant sends ten short chats a second.
 func DefaultTenant() Tenant {
 	return Tenant{
 		Name: "all", Model: "gpt-4o-mini", Rate: 10,

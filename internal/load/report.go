@@ -10,15 +10,15 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Report is what is told of a run.
+// Report has the figures of a run.
 type Report struct {
 	URL     string  `json:"url"`
 	Seed    uint64  `json:"seed"`
 	Warmup  float64 `json:"warmup_seconds"`
 	Seconds float64 `json:"measured_seconds"`
-	// Unauthorized is how many answers there were, if each of them was a 401; else 0.
+	// Unauthorized is the number of answers if each of them was a 401, else 0.
 	Unauthorized int64 `json:"-"`
-	// Notes say what is to be known before the figures are believed.
+	// Notes are warnings about the figures.
 	Notes   []string  `json:"notes"`
 	Total   Figures   `json:"total"`
 	Tenants []Figures `json:"tenants"`
@@ -56,7 +56,7 @@ type Figures struct {
 	Times Times `json:"times"`
 }
 
-// Kind is one kind of refusal or failure, and how often it was seen.
+// Kind is one kind of refusal or failure, and its number.
 type Kind struct {
 	Kind    string     `json:"kind"`
 	Count   int64      `json:"count"`
@@ -64,13 +64,13 @@ type Kind struct {
 	Example string     `json:"example,omitempty"`
 }
 
-// Both is a time as it was since the call was due, and since it was last sent.
+// Both is a time since the call was due, and since it was last sent.
 type Both struct {
 	Due  *Quantiles `json:"since_due"`
 	Sent *Quantiles `json:"since_sent"`
 }
 
-// Times are a tenant's times; nil where there were none.
+// Times are a tenant's times; nil without a measurement.
 type Times struct {
 	Late      *Quantiles `json:"sent_late"`
 	Headers   Both       `json:"headers"`
@@ -81,7 +81,7 @@ type Times struct {
 	Hint      *Quantiles `json:"retry_hint"`
 }
 
-// Report says what the ledger has come to.
+// Report has the figures of the ledger.
 func (l *Ledger) Report(url string) *Report {
 	r := &Report{URL: url, Seed: l.plan.Seed, Warmup: l.plan.Warmup.Seconds(), Seconds: l.seconds(), course: l.course}
 	all := tally{refusals: map[string]*kind{}, failures: map[string]*kind{}}
@@ -138,26 +138,26 @@ func kindsOf(kinds map[string]*kind) []Kind {
 	return list
 }
 
-// lateMost is up to where a late sending is the noise of timers.
+// lateMost is the largest delay of sending that is noise of timers.
 const lateMost = 20 * time.Millisecond
 
-// notes are warnings, in the order of how much they weigh.
+// notes are warnings, the most important first.
 func (l *Ledger) notes(f *Figures, all *tally) []string {
 	notes := []string{}
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if l.ended < l.plan.end() {
-		say("The run was cut short after %.1f s; %d calls were still open and are in no latency.", l.ended.Seconds(), f.Unfinished)
+		say("The run was cut short after %.1f s; %d calls were still open and are missing in the latencies.", l.ended.Seconds(), f.Unfinished)
 	}
 	if f.Unsent > 0 {
-		say("%d calls were due and never sent, for %d were open at once until the end (--max-in-flight). They are in no latency.",
+		say("%d calls were due and never sent, because %d were open until the end (--max-in-flight). They are missing in the latencies.",
 			f.Unsent, l.plan.MaxInFlight)
 	}
 	if l.held > 0 {
-		say("%d calls were held back, for %d were open at once (--max-in-flight). The delay is in what is counted since due.",
+		say("%d calls were held back, because %d were open (--max-in-flight). Times since due include the delay.",
 			l.held, l.plan.MaxInFlight)
 	}
 	if p99 := lateP99(all.times[Late]); l.held == 0 && p99 > lateMost {
-		say("Calls were sent late, 1 %% of them by more than %s: this machine is too slow for the load, or busy with something else. The delay is in what is counted since due.",
+		say("Calls were sent late, 1 %% of them by more than %s: this machine is too slow for the load, or busy with something else. Times since due include the delay.",
 			text(p99.Seconds()))
 	}
 	if f.NoUsage > 0 {

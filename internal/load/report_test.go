@@ -142,8 +142,8 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": `"" is not a condition`, "error": `"error" is not a condition`, "errors>0": `did you mean "error"?`, "p99>2": `"2" is not to be compared with`,
-		"error>x": `"x" is not`, "p99=2s": "is not a condition", "ttft.error>0": "there is no figure", "p99>5%": `"5%" is not`, "goodput<5%": `"5%" is not`,
+		"": `"" is not a condition`, "error": `"error" is not a condition`, "errors>0": `did you mean "error"?`, "p99>2": `"2" is the wrong kind of value`,
+		"error>x": `"x" is the wrong`, "p99=2s": "is not a condition", "ttft.error>0": "there is no figure", "p99>5%": `"5%" is the wrong`, "goodput<5%": `"5%" is not`,
 	} {
 		if _, err := ParseLimits(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

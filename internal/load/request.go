@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// textLength is how long the text is that prompts are cut from, and bytesPerToken how much of
-// it is a token, about: as much as llmgov mock counts exactly.
+// textLength is the length of the text that prompts are cut from. bytesPerToken is the size of a
+// token, about; for llmgov mock it is exact.
 const (
 	textLength    = 1 << 16
 	bytesPerToken = 4
 )
 
-// words are the text of prompts: nothing in it needs an escape in JSON.
+// words are the text of prompts. It needs no escapes in JSON.
 var words = func() string {
 	list := strings.Fields("time person year way day thing man world life hand part child eye woman place work week case point company number group problem fact")
 	rng := randomStream(0, 0, streamCalls)
@@ -27,7 +27,7 @@ var words = func() string {
 	return b.String()[:textLength]
 }()
 
-// prompt writes a text of so many tokens. Where it begins differs from call to call, so that
+// prompt writes a text of so many tokens. Its beginning differs from call to call, so that
 // servers find little of it in their caches.
 func (c *Call) prompt(b *bytes.Buffer) {
 	at := int(c.Luck * textLength)
@@ -60,7 +60,7 @@ func (t *Tenant) body(c *Call) []byte {
 	return b.Bytes()
 }
 
-// answerWanted says how long the answer may be, and how it is to come.
+// answerWanted writes the bound of the answer, and whether it is streamed.
 func (t *Tenant) answerWanted(b *bytes.Buffer, c *Call) {
 	declared := c.Output
 	if t.MaxTokens > 0 {
@@ -101,7 +101,7 @@ func (t *Tenant) request(ctx context.Context, base string, body []byte, try int)
 		req.Header["Anthropic-Version"] = []string{"2023-06-01"}
 	}
 	if t.Retry != RetryNone {
-		// As OpenAI's libraries do. A gateway that keeps a place knows by it who comes back.
+		// As OpenAI's libraries do. A gateway that keeps places recognises callers by it.
 		req.Header["X-Stainless-Retry-Count"] = []string{strconv.Itoa(try)}
 	}
 	return req, nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// retryWord is what x-should-retry says.
+// retryWord is the value of x-should-retry.
 type retryWord int
 
 const (
@@ -25,8 +25,8 @@ func wordOf(h http.Header) retryWord {
 	return noWord
 }
 
-// hintOf is how long an answer asks to wait; 0 where it does not. A date counts from the
-// answer's own Date, so that no two clocks are compared.
+// hintOf is the wait that an answer asks for, or 0. A date counts from the answer's own Date, so
+// that no two clocks are compared.
 func hintOf(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil && ms > 0 && ms < 1e12 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -53,12 +53,12 @@ const (
 	sdkRetries = 2
 	sdkFirst   = 500 * time.Millisecond
 	sdkMost    = 8 * time.Second
-	// sdkObeys is the longest time that libraries stay away when told to. Told more, they come back
-	// by their own clock.
+	// sdkObeys is the longest Retry-After that libraries obey. If it is longer, they use their own
+	// backoff.
 	sdkObeys = time.Minute
 )
 
-// comeBack says how long after its end a caller asks again, if it does.
+// comeBack is the time from the end of an attempt to the next one, if there is one.
 func (p *Plan) comeBack(c *Call, a *attempt, tries int) (time.Duration, bool) {
 	switch p.Tenants[c.Tenant].Retry {
 	case RetryHinted:
@@ -78,7 +78,7 @@ func (p *Plan) comeBack(c *Call, a *attempt, tries int) (time.Duration, bool) {
 	return 0, false
 }
 
-// sdkRetries is the libraries' rule for what is worth another attempt.
+// sdkRetries is the libraries' rule for retries.
 func (a *attempt) sdkRetries() bool {
 	switch {
 	case a.outcome != Refused && a.outcome != Failed:

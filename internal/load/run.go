@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Options are what a run needs beside its plan.
+// Options are the inputs of a run beside its plan.
 type Options struct {
 	// URL is the server's, with or without /v1.
 	URL string
-	// Transport is what calls go through; nil is NewTransport.
+	// Transport sends the calls; nil is NewTransport.
 	Transport http.RoundTripper
-	// Progress, unless nil, is told about five times a second how far the run is.
+	// Progress, unless nil, is called about five times a second.
 	Progress func(Progress)
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Part                               float64 // of the time in which calls are due
 	Sent, InFlight, OK, Refused, Other int64
 }
 
-// NewTransport is one for so many calls at once, each on a connection of its own.
+// NewTransport is for so many concurrent calls, each on a connection of its own.
 func NewTransport(inFlight int) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns = inFlight
@@ -37,8 +37,8 @@ func NewTransport(inFlight int) *http.Transport {
 	return t
 }
 
-// Run sends what the plan says, and reports. When ctx ends it sends nothing more, gives up
-// what is open, and reports what there is. There is no error after which nothing could be said.
+// Run sends the calls of the plan, and reports. When ctx ends it sends nothing more, gives up open
+// calls, and reports the figures so far. There is always a report, hence no error.
 func Run(ctx context.Context, p *Plan, opt Options) *Report {
 	r := &runner{
 		plan: p, base: strings.TrimSuffix(strings.TrimSuffix(opt.URL, "/"), "/v1"), transport: opt.Transport,
@@ -53,7 +53,7 @@ func Run(ctx context.Context, p *Plan, opt Options) *Report {
 	done := make(chan struct{})
 	var telling sync.WaitGroup
 	if opt.Progress != nil {
-		telling.Go(func() { r.tell(done, opt.Progress) })
+		telling.Go(func() { r.reportProgress(done, opt.Progress) })
 	}
 	ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
@@ -114,13 +114,13 @@ func (r *runner) dispatch(ctx context.Context) {
 		})
 		held, ok := r.slot(ctx, timer)
 		if !ok {
-			continue // too late for this one, and for those that are still due; they are counted
+			continue // this one is too late, and later ones are only counted
 		}
 		r.calls.Go(func() { r.call(ctx, ev.Call, held) })
 	}
 }
 
-// sleepUntil is false when ctx has ended.
+// sleepUntil returns false if ctx has ended.
 func (r *runner) sleepUntil(ctx context.Context, timer *time.Timer, at time.Duration) bool {
 	if wait := at - r.now(); wait > 0 {
 		timer.Reset(wait)
@@ -132,8 +132,8 @@ func (r *runner) sleepUntil(ctx context.Context, timer *time.Timer, at time.Dura
 	return ctx.Err() == nil
 }
 
-// slot takes the place of one open call, and says whether it had to be waited for. It is not
-// waited for behind the end of the run.
+// slot takes the place of one open call, and reports whether it had to wait, at most until the end
+// of the run.
 func (r *runner) slot(ctx context.Context, timer *time.Timer) (held, ok bool) {
 	select {
 	case r.slots <- struct{}{}:
@@ -150,7 +150,7 @@ func (r *runner) slot(ctx context.Context, timer *time.Timer) (held, ok bool) {
 	return true, false
 }
 
-// call sees one call through, its retries included. It has a slot when it begins.
+// call makes one call, with its retries. The caller has taken a slot for it.
 func (r *runner) call(ctx context.Context, c Call, held bool) {
 	t := &r.plan.Tenants[c.Tenant]
 	body := t.body(&c)
@@ -161,7 +161,7 @@ func (r *runner) call(ctx context.Context, c Call, held bool) {
 		a := r.attempt(ctx, t, &c, body, s.Attempts)
 		r.inFlight.Add(-1)
 		<-r.slots
-		s.take(a)
+		s.add(a)
 		r.answered(c.Tenant, a.status)
 		pause, again := r.plan.comeBack(&c, a, s.Attempts)
 		if !again {
@@ -178,7 +178,7 @@ func (r *runner) call(ctx context.Context, c Call, held bool) {
 	})
 }
 
-// answered notes the status of an answer, and stops the run if all keys are wrong.
+// answered records the status of an answer, and stops the run if all keys are wrong.
 func (r *runner) answered(tenant, status int) {
 	hopeless := false
 	r.locked(func() {
@@ -207,8 +207,8 @@ func (r *runner) waitToReturn(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// take adds an attempt to what is known of the call.
-func (s *Sample) take(a *attempt) {
+// add adds an attempt to the sample of its call.
+func (s *Sample) add(a *attempt) {
 	if s.Attempts == 0 {
 		s.Left = a.sent
 	}
@@ -237,8 +237,8 @@ func (r *runner) locked(f func()) {
 	f()
 }
 
-// tell reports progress until done.
-func (r *runner) tell(done <-chan struct{}, progress func(Progress)) {
+// reportProgress reports progress until done.
+func (r *runner) reportProgress(done <-chan struct{}, progress func(Progress)) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {

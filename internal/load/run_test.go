@@ -93,7 +93,7 @@ func TestStallShowsInLatencies(t *testing.T) {
 		if due.P99 < 1.75 || due.P99 > 1.85 || due.Max < 1.95 || due.P90 > 0.05 {
 			t.Errorf("since due: %+v; want a p99 of 1.8 s", due)
 		}
-		if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "held back, for 4") {
+		if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "held back, because 4") {
 			t.Errorf("notes are %q", r.Notes)
 		}
 	})

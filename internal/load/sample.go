@@ -6,22 +6,22 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// Outcome is what became of a call in the end.
+// Outcome is the final outcome of a call.
 type Outcome int
 
 // The outcomes.
 const (
 	OK         Outcome = iota // the whole answer came
-	Refused                   // 429 or 503, and the caller has given up
+	Refused                   // 429 or 503, after the last retry
 	Broken                    // broken off by the plan
 	Failed                    // an error, or an answer that is not whole
 	Unfinished                // the run was cut short
 )
 
-// never is a time at which nothing happened.
+// never is the time of events that did not happen.
 const never = time.Duration(-1)
 
-// Sample is what happened to one call. Times are since the start of the run, or never.
+// Sample is the record of one call. Times are since the start of the run, or never.
 type Sample struct {
 	Tenant  int
 	At      time.Duration // when it was due
@@ -33,20 +33,20 @@ type Sample struct {
 	Held    bool // MaxInFlight held it back
 
 	Outcome  Outcome
-	Failure  string // what kind, where it has failed
+	Failure  string // its kind, if it has failed
 	Example  string // of a failure, in full
 	TimedOut bool
 	Stream   bool
 	Attempts int
 	Refusals []Refusal
 	Usage    streaming.Usage
-	Reported bool            // Usage was
+	Reported bool            // the answer had Usage
 	Gaps     []time.Duration // between parts of the answer
 }
 
 // Refusal is one refused attempt.
 type Refusal struct {
-	Kind string        // its status and what the body says, such as "429 share"
+	Kind string        // status and type of the error, such as "429 share"
 	Took time.Duration // since it was sent
-	Hint time.Duration // when to come back; 0 for no word
+	Hint time.Duration // Retry-After; 0 for none
 }

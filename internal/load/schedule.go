@@ -15,20 +15,20 @@ type Call struct {
 	At             time.Duration // when it is due, since the start of the run
 	Prompt, Output int64         // tokens
 	Stream         bool
-	// BreakAfter is after how many parts of the answer it is broken off; 0 for never.
+	// BreakAfter is the number of parts of the answer after which it is broken off; 0 for never.
 	BreakAfter int64
-	// Luck, of 0 to 1, is what a storm goes by, and the jitter of retries.
+	// Luck, from 0 to 1, decides whether a storm breaks it off, and the jitter of retries.
 	Luck float64
 }
 
-// Event is what happens next: a call is due, or a storm breaks over a tenant's streams.
+// Event is the next event: a call is due, or a storm breaks off a tenant's streams.
 type Event struct {
 	Call
 	Storm bool
 }
 
-// Streams of random numbers. Each tenant has one for when it asks and one for what, so that
-// another rate does not change what is asked for.
+// Streams of random numbers. Each tenant has one for the times of calls and one for their content,
+// so that another rate does not change the content.
 const (
 	streamArrivals = iota
 	streamCalls
@@ -47,7 +47,7 @@ type Schedule struct {
 	number  []int64
 }
 
-// NewSchedule begins at the beginning.
+// NewSchedule is the schedule of a plan, at its beginning.
 func NewSchedule(p *Plan) *Schedule {
 	s := &Schedule{plan: p, number: make([]int64, len(p.Tenants))}
 	for i := range p.Tenants {
@@ -73,7 +73,7 @@ func (s *Schedule) add(src source) {
 	heap.Push(&s.sources, src)
 }
 
-// Next is the next event, and false behind the end of the run.
+// Next is the next event, and false after the end of the run.
 func (s *Schedule) Next() (Event, bool) {
 	if len(s.sources) == 0 || s.sources[0].at >= s.plan.end() {
 		return Event{}, false
@@ -95,8 +95,8 @@ func (s *Schedule) Next() (Event, bool) {
 	return Event{Call: c}, true
 }
 
-// draw decides what is asked for. It draws the same number of times for each call, so that
-// a share that is changed does not change all that follows.
+// draw draws the content of a call. It takes the same number of draws for each call, so that a
+// changed share does not change all later calls.
 func (t *Tenant) draw(rng *rand.Rand) Call {
 	c := Call{Prompt: tokens(t.Prompt.Draw(rng, 1)), Output: tokens(t.Output.Draw(rng, 1))}
 	streams := rng.Float64()
@@ -112,13 +112,13 @@ func (t *Tenant) draw(rng *rand.Rand) Call {
 
 func tokens(x float64) int64 { return max(1, int64(math.Round(x))) }
 
-// notInThisRun is behind the end of all runs, and small enough to be reckoned with.
+// notInThisRun is after the end of all runs, and small enough not to overflow in sums.
 const notInThisRun = 1000 * Longest
 
-// arrivals gives the times of calls, one after the other. They are reckoned from the
+// arrivals gives the times of calls, one after the other. They are computed from the
 // start, not from each other, so that no rounding adds up.
 func (t *Tenant) arrivals(rng *rand.Rand) func() time.Duration {
-	sum := rng.Float64() // a clock's phase; of no account to a Poisson process, which has none
+	sum := rng.Float64() // the phase of equal intervals; a Poisson process has none
 	if t.Arrivals == Poisson {
 		sum = rng.ExpFloat64()
 	}
@@ -135,7 +135,7 @@ func (t *Tenant) arrivals(rng *rand.Rand) func() time.Duration {
 	}
 }
 
-// repeat gives each multiple of every so many times.
+// repeat returns each multiple of every as many times as given.
 func repeat(every time.Duration, times int64) func() time.Duration {
 	n := int64(0)
 	return func() time.Duration {
@@ -145,7 +145,7 @@ func repeat(every time.Duration, times int64) func() time.Duration {
 	}
 }
 
-// source is one cause of events, and when it has its next one.
+// source is one cause of events, and the time of its next one.
 type source struct {
 	at     time.Duration
 	order  int // among those of one instant

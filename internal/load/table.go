@@ -21,7 +21,7 @@ func (r *Report) WriteJSON(out io.Writer) error {
 	return nil
 }
 
-// setting is what was run, in one line.
+// setting describes the run in one line.
 func (r *Report) setting() string {
 	parts := []string{fmt.Sprintf("%.4g s measured", r.Seconds)}
 	if r.Warmup > 0 {
@@ -58,7 +58,7 @@ func (r *Report) WriteTable(out io.Writer) error {
 	return nil
 }
 
-// rows are the tenants, and all of them together where there are several.
+// rows are the tenants, and the sum if there are several.
 func (r *Report) rows() []*Figures {
 	var rows []*Figures
 	for i := range r.Tenants {
@@ -76,7 +76,7 @@ type timeRow struct {
 	Quantiles     *Quantiles
 }
 
-// timeRows are the times worth a line: those that were measured.
+// timeRows are the times that were measured.
 func (f *Figures) timeRows() []timeRow {
 	t := &f.Times
 	var rows []timeRow
@@ -114,7 +114,7 @@ func writeKinds(w io.Writer, title string, rows []*Figures, of func(*Figures) []
 	head := fmt.Sprintf("\n%-*s %-40s %9s %s\n", nameWidth, title, "", "times", "  told to come back in")
 	for _, f := range rows {
 		if len(rows) > 1 && f == rows[len(rows)-1] {
-			break // the sum says nothing new
+			break // because the sum of one says nothing new
 		}
 		name := cut(f.Name, nameWidth)
 		for _, k := range of(f) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// text is a time as people read it.
+// text is a time for people.
 func text(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -21,7 +21,7 @@ func text(seconds float64) string {
 	return strconv.FormatFloat(seconds, 'f', 0, 64) + " s"
 }
 
-// five are the quantiles that tables show; dashes where nothing was measured.
+// five are the quantiles that tables show; dashes without a measurement.
 func (q *Quantiles) five() [5]string {
 	if q == nil {
 		return [5]string{"–", "–", "–", "–", "–"}

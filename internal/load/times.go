@@ -7,11 +7,11 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Measure is one kind of time that is taken of calls.
+// Measure is one kind of time measured of calls.
 type Measure int
 
-// The measures. Those with Due count from when a call was due, those with Sent from when it was
-// last sent.
+// The measures. Those with Due count from the time at which a call was due, those with Sent from
+// its last sending.
 const (
 	Late Measure = iota // from due to first sent: this side's own delay
 	HeadersDue
@@ -22,12 +22,12 @@ const (
 	LatencySent
 	Between   // parts of a stream
 	ToRefusal // from sent to a refusal
-	Hint      // how long refusals ask to wait
+	Hint      // the wait that refusals ask for
 	numMeasures
 )
 
 const (
-	// Times are kept in microseconds. What took longer than the longest counts as that.
+	// Times are kept in microseconds. Longer ones count as the longest.
 	shortest, longest = 1, int64(time.Hour / time.Microsecond)
 	digits            = 3
 )
@@ -62,12 +62,12 @@ func (t *times) merge(other *times) {
 	}
 }
 
-// record cannot fail: what does not fit is cut to what does.
+// record cannot fail, because times out of range are cut.
 func record(h interface{ RecordValue(v int64) error }, d time.Duration) {
 	_ = h.RecordValue(min(max(d.Microseconds(), 0), longest))
 }
 
-// Quantiles are what is told of a measure.
+// Quantiles are the figures of a measure.
 type Quantiles struct {
 	Count int64   `json:"count"`
 	Mean  float64 `json:"mean_seconds"`
@@ -78,7 +78,7 @@ type Quantiles struct {
 	Max   float64 `json:"max_seconds"`
 }
 
-// quantiles is nil where nothing was measured.
+// quantiles is nil without a measurement.
 func quantiles(h *hdrhistogram.Histogram) *Quantiles {
 	if h == nil || h.TotalCount() == 0 {
 		return nil

@@ -80,7 +80,8 @@ func (d *Data) fetchLeases(ctx context.Context, ask Ask, whole bool) error {
 	if whole {
 		var all adminapi.LeaseList
 		err := ask(ctx, "/api/v1/leases", &all)
-		d.Leases, d.LeasesTotal = all.Leases, len(all.Leases)
+		d.Leases = all.Leases
+		d.LeasesTotal = len(all.Leases)
 		return err
 	}
 	for i := range d.Pools {
