@@ -129,7 +129,7 @@ func TestTop_Terminal(t *testing.T) {
 	term.press(t, "\t", "ENTITLED")
 	term.press(t, "/ent", "filter: ent_")
 	term.press(t, "\r\r", "> tenant enterprise")
-	term.press(t, "?", "DEBT      tokens that it had before its turn")
+	term.press(t, "?", "DEBT      tokens that it received before its turn")
 	term.press(t, "x", "esc back")
 	term.resize(t, 40, 150)
 	term.await(t, "p pause") // there is room for it now

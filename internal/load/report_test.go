@@ -143,7 +143,7 @@ func TestLimits(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": `"" is not a condition`, "error": `"error" is not a condition`, "errors>0": `did you mean "error"?`, "p99>2": `"2" is the wrong kind of value`,
-		"error>x": `"x" is the wrong`, "p99=2s": "is not a condition", "ttft.error>0": "there is no figure", "p99>5%": `"5%" is the wrong`, "goodput<5%": `"5%" is not`,
+		"error>x": `"x" is the wrong`, "p99=2s": "is not a condition", "ttft.error>0": "there is no figure", "p99>5%": `"5%" is the wrong`, "goodput<5%": `"5%" is the wrong`,
 	} {
 		if _, err := ParseLimits(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -10,26 +10,25 @@ import (
 // Ask gets a path of the admin API, and decodes the answer.
 type Ask func(ctx context.Context, path string, into any) error
 
-// patience is how long one look at the gateway may take, and pause how long it is left in
-// peace between two.
+// patience is the longest time of one poll of the gateway, and pause the time between two.
 const (
 	patience = 5 * time.Second
 	pause    = time.Second
 )
 
-// Data is what was found in one look at the gateway.
+// Data is the result of one poll of the gateway.
 type Data struct {
 	adminapi.Snapshot
 	At     time.Time
 	Leases []adminapi.Lease
-	// LeasesTotal is how many there are, which may be more than are known.
+	// LeasesTotal is the number of all leases, of which Leases may be a part.
 	LeasesTotal int
 }
 
-// wants are the lists that are to be whole.
+// wants are the lists that are needed whole.
 type wants struct{ shares, leases bool }
 
-// fetch looks at the gateway.
+// fetch polls the gateway.
 func fetch(ctx context.Context, ask Ask, w wants, now func() time.Time) (*Data, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -49,7 +48,7 @@ func fetch(ctx context.Context, ask Ask, w wants, now func() time.Time) (*Data, 
 	return d, nil
 }
 
-// sharesMissing says whether there are tenants that the snapshot has no room for.
+// sharesMissing reports whether there are more tenants than the snapshot lists.
 func (d *Data) sharesMissing() bool {
 	for i := range d.Pools {
 		if f := &d.Pools[i].Fairness; f.TenantsTotal > len(f.Tenants) {
@@ -74,8 +73,8 @@ func (d *Data) fetchShares(ctx context.Context, ask Ask) error {
 	return nil
 }
 
-// fetchLeases takes those that the snapshot has, or asks for all: also for those of pools that
-// the policy has no more.
+// fetchLeases returns the leases of the snapshot, or reads all, with those of pools that the policy
+// no longer has.
 func (d *Data) fetchLeases(ctx context.Context, ask Ask, whole bool) error {
 	if whole {
 		var all adminapi.LeaseList
@@ -101,7 +100,7 @@ func (d *Data) pool(name string) *adminapi.Pool {
 	return nil
 }
 
-// shared says whether any pool is shared with other gateways.
+// shared reports whether any pool is shared with other gateways.
 func (d *Data) shared() bool {
 	for i := range d.Pools {
 		if d.Pools[i].Sharing != nil {

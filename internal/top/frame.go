@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// frame is all that is seen: so many lines as the terminal has, none longer than it is wide.
+// frame is the whole picture: as many lines as the terminal has, none longer than it is wide.
 //
-//	where, which gateway, when
-//	the views, or what was opened
-//	what one has to know, if there is anything
-//	what stands above the list
+//	address, gateway, time
+//	the views, or the row that was opened
+//	the most important notice, if any
+//	the lines above the list
 //	the list
-//	keys, and where in the list one is
+//	keys, and the position in the list
 func (m *Model) frame() string {
 	lines := append([]string{m.headLine(), m.tabLine()}, m.notice()...)
 	if m.help {
@@ -27,7 +28,7 @@ func (m *Model) frame() string {
 	return m.cut(lines)
 }
 
-// body is what stands above the list, and the list.
+// body are the lines above the list, and the list.
 func (m *Model) body(p *pen, room int) []string {
 	s := m.front()
 	var lines []string
@@ -63,7 +64,7 @@ func drawList(s *screen, p *pen, from, to, selected int) []string {
 	return lines
 }
 
-// nothing is why a list is empty.
+// nothing is the text of an empty list.
 func nothing(s *screen, known int) string {
 	switch what := s.sheet.kind(); {
 	case known > 0:
@@ -101,7 +102,7 @@ func (m *Model) tabLine() string {
 	return line
 }
 
-// counted is how many of what a view shows there are.
+// counted is the number of rows of a view.
 func (m *Model) counted(title string) string {
 	d := m.data
 	if d == nil {
@@ -124,7 +125,7 @@ func (m *Model) counted(title string) string {
 	return " " + whole(int64(n))
 }
 
-// nodes is how many gateways share a pool of this one, in any of them.
+// nodes is the number of gateways that share a pool with this one.
 func (d *Data) nodes() int {
 	names := map[string]bool{}
 	for _, n := range nodeRows(d) {
@@ -133,7 +134,7 @@ func (d *Data) nodes() int {
 	return len(names)
 }
 
-// notice is what one has to know of what is seen; an empty line if it is nothing.
+// notice is the most important notice about the picture, or an empty line.
 func (m *Model) notice() []string {
 	text, t := m.trouble()
 	lines := strings.Split(ansi.Wrap(clean(text), max(m.width, 1), ""), "\n")
@@ -143,7 +144,7 @@ func (m *Model) notice() []string {
 	return lines
 }
 
-// trouble is the worst of what is the matter.
+// trouble is the worst problem.
 func (m *Model) trouble() (string, tone) {
 	d := m.data
 	switch {
@@ -154,14 +155,14 @@ func (m *Model) trouble() (string, tone) {
 	case d == nil:
 		return "Asking " + m.opt.Where, plain
 	case m.paused:
-		return "Paused. This is how it was at " + d.At.Format("15:04:05") + "; p goes on.", warn
+		return "Paused. State of " + d.At.Format("15:04:05") + "; p resumes.", warn
 	case len(d.Conditions) > 0:
 		return conditionLine(d)
 	}
 	return "", plain
 }
 
-// conditionLine is the worst condition, and how many more there are.
+// conditionLine is the worst condition, and the number of others.
 func conditionLine(d *Data) (string, tone) {
 	first := d.Conditions[0]
 	text := first.Message
@@ -177,15 +178,15 @@ func conditionLine(d *Data) (string, tone) {
 	return text, warn
 }
 
-// reason is why the gateway did not answer. Where it is stands above.
+// reason is the reason why the gateway did not answer, without its address, which is in the title.
 func (m *Model) reason() string {
 	return strings.Replace(m.lost.Error(), " at "+m.opt.Where, "", 1)
 }
 
-// footer is the keys, or the filter that is being typed, and where in the list one is.
+// footer are the keys, or the filter that is being typed, and the position in the list.
 func (m *Model) footer() string {
 	s := m.front()
-	where := m.whereabouts()
+	where := m.position()
 	room := m.width - ansi.StringWidth(where) - 2
 	text := ""
 	switch {
@@ -194,17 +195,17 @@ func (m *Model) footer() string {
 		room = m.width
 		where = ""
 	case m.typing:
-		text = "filter: " + s.filter + "_  enter keeps it, esc does not"
+		text = "filter: " + s.filter + "_  enter keeps it, esc drops it"
 	case s.filter != "":
-		text = "filter: " + s.filter + "  esc takes it off"
+		text = "filter: " + s.filter + "  esc removes it"
 	default:
 		text = m.keys(room)
 	}
 	return m.styles.paint(faint, strings.TrimRight(fit(text, room, false, m.opt.Glyphs.cut)+"  "+where, " "))
 }
 
-// whereabouts is the order of the list, and where in it one is.
-func (m *Model) whereabouts() string {
+// position is the order of the list, and the position in it.
+func (m *Model) position() string {
 	s := m.front()
 	order := s.sheet.orderNames()[s.order]
 	if order != asConfigured {
@@ -220,7 +221,7 @@ func (m *Model) whereabouts() string {
 	return order
 }
 
-// keys are the most important keys that there is room for.
+// keys are the most important keys that fit.
 func (m *Model) keys(room int) string {
 	all := []string{"q quit", "? help", "tab view", "enter open", "/ filter", "s sort", "p pause"}
 	if len(m.above) > 0 {
@@ -236,7 +237,7 @@ func (m *Model) keys(room int) string {
 	return line
 }
 
-// cut makes lines as many as the terminal has, with the footer as the last.
+// cut cuts or fills lines to the height of the terminal, with the footer as the last.
 func (m *Model) cut(lines []string) string {
 	height := max(m.height, 1)
 	for len(lines) < height-1 {
@@ -249,4 +250,12 @@ func (m *Model) cut(lines []string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// View is the frame, for the terminal.
+func (m *Model) View() tea.View {
+	v := tea.NewView(m.frame())
+	v.AltScreen = true
+	v.WindowTitle = "llmgov top"
+	return v
 }

@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// press is what a key does.
+// press handles a key.
 func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
 	switch {
 	case k.String() == "ctrl+c":
@@ -28,11 +28,11 @@ func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
 	case "p":
 		m.paused = !m.paused && m.data != nil
 	case "tab", "l", "right":
-		m.turn(1)
+		m.switchTab(1)
 	case "shift+tab", "h", "left":
-		m.turn(-1)
+		m.switchTab(-1)
 	case "enter":
-		m.closer()
+		m.openSelected()
 	case "esc", "backspace":
 		m.back()
 	case "/":
@@ -46,7 +46,7 @@ func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// move goes through the rows of a list.
+// move selects another row of a list.
 func (m *Model) move(s *screen, key string) {
 	n, _, _ := s.sheet.len()
 	steps := map[string]int{
@@ -58,15 +58,15 @@ func (m *Model) move(s *screen, key string) {
 	}
 }
 
-// turn goes to another view, out of whatever was opened.
-func (m *Model) turn(by int) {
+// switchTab goes to another view, and closes opened rows.
+func (m *Model) switchTab(by int) {
 	m.above = nil
 	m.tab = (m.tab + by + len(m.tabs)) % len(m.tabs)
 	m.entered()
 }
 
-// closer opens what is selected.
-func (m *Model) closer() {
+// openSelected opens the selected row.
+func (m *Model) openSelected() {
 	s := m.front()
 	if n, _, _ := s.sheet.len(); n == 0 {
 		return
@@ -77,7 +77,7 @@ func (m *Model) closer() {
 	}
 }
 
-// back takes the filter off, and then closes what was opened.
+// back removes the filter, or closes the opened row if there is none.
 func (m *Model) back() {
 	if s := m.front(); s.filter != "" {
 		s.refilter("")
@@ -89,7 +89,7 @@ func (m *Model) back() {
 	}
 }
 
-// typeFilter filters as one types.
+// typeFilter handles a key while the filter is being typed.
 func (m *Model) typeFilter(k tea.KeyPressMsg) {
 	s := m.front()
 	switch k.String() {

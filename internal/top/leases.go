@@ -6,11 +6,11 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// leaseList is of all tenants, or of the one that is named.
+// leaseList lists the leases of all tenants, or of one.
 func leaseList(tenant string, g Glyphs) *list[adminapi.Lease] {
 	type L = adminapi.Lease
 	l := &list[L]{
-		what: "leases", glyphs: g,
+		plural: "leases", glyphs: g,
 		id: func(l *L) string { return l.ID }, find: func(l *L) string { return l.Tenant + "\x00" + l.Pool + "\x00" + l.State + "\x00" + l.ID },
 		rows: func(d *Data) []L {
 			if tenant == "" {

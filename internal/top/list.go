@@ -7,13 +7,13 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// column is one of a list's. It has room for width cells at least; a name's column grows with
-// the longest name, and a bar's with what room there is.
+// column is a column of a list, at least width cells wide. A column of names grows with the longest
+// name, a bar with the free space.
 type column[R any] struct {
 	title string
 	width int
 	right bool
-	// rank says which columns go first where there is no room for all: those of the highest.
+	// rank orders the columns that are left out if not all fit: those of the highest rank first.
 	rank int
 	text func(*R) string
 	name bool                                   // grows with its texts
@@ -22,34 +22,34 @@ type column[R any] struct {
 	hide func(l *list[R]) bool                  // nil is never
 }
 
-// order is one of the orders of a list. A nil compare is as it came.
+// order is one of the orders of a list. A nil compare keeps the order of the data.
 type order[R any] struct {
 	name    string
 	compare func(a, b *R) int
 }
 
-// asConfigured is the order in which rows come.
+// asConfigured is the order of the data.
 const asConfigured = "as configured"
 
 // list is a table of rows of one kind.
 type list[R any] struct {
-	what    string // in the plural, for a list without any
+	plural  string // the name of the rows, for an empty list
 	columns []column[R]
 	orders  []order[R]
-	id      func(*R) string // what a row is known by
-	find    func(*R) string // what the filter looks into
+	id      func(*R) string // identifies a row
+	find    func(*R) string // the text that the filter searches
 	rows    func(d *Data) []R
-	open    func(*R) *screen // closer, or nil
+	open    func(*R) *screen // its details, or nil
 
 	glyphs Glyphs
 	all    []R
 	seen   []int // of all, filtered and sorted
-	longs  []int // by column, the longest text of those that grow
-	total  int   // how many there are, which may be more than are known
+	longs  []int // by growing column, the longest text
+	total  int   // the number of all rows, of which some may be missing in the data
 	count  func(d *Data) int
 }
 
-// sheet is a list of whatever kind.
+// sheet is a list of rows of any kind.
 type sheet interface {
 	load(d *Data)
 	arrange(filter string, order int)
@@ -67,7 +67,7 @@ type sheetLayout interface {
 	line(i int, selected bool, st *styles) string
 }
 
-func (l *list[R]) kind() string { return l.what }
+func (l *list[R]) kind() string { return l.plural }
 
 func (l *list[R]) load(d *Data) {
 	l.all = l.rows(d)
@@ -119,18 +119,18 @@ func (l *list[R]) orderNames() []string {
 	return names
 }
 
-// listLayout is which columns there are at a width, and how wide each is; 0 is none.
+// listLayout has the width of each column at a width of the terminal; 0 leaves it out.
 type listLayout[R any] struct {
 	*list[R]
 	widths []int
 	gap    string
 }
 
-// gutter is where the selected row has its mark.
+// gutter is the space for the mark of the selected row.
 const gutter = 2
 
-// layout leaves columns out until the rest fits, and gives what is left over to those that
-// grow: to names as they need it, and to bars up to maxBar.
+// layout leaves columns out until the rest fits, and gives the free space to those that grow: to
+// names as they need it, and to bars up to maxBar.
 func (l *list[R]) layout(width int) sheetLayout {
 	out := listLayout[R]{list: l, widths: make([]int, len(l.columns)), gap: " "}
 	if width >= 100 {

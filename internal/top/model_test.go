@@ -99,7 +99,7 @@ func TestPause_LateAnswer(t *testing.T) {
 	b := newBench(s, 80, 24)
 	b.second()
 	s.Node = "gw-9"
-	late := b.look()()
+	late := b.poll()()
 	b.keys("p").Update(late)
 	if picture := b.picture(t); strings.Contains(picture, "gw-9") {
 		t.Errorf("the picture is held, and changes:\n%s", picture)
@@ -221,7 +221,7 @@ func TestFrame_CostIsOfWhatIsSeen(t *testing.T) {
 
 func BenchmarkTake(b *testing.B) {
 	s := newBench(crowd(10_000), 200, 60).keys("tab")
-	msg := s.look()()
+	msg := s.poll()()
 	for b.Loop() {
 		s.Update(msg)
 		_ = s.frame()

@@ -16,7 +16,7 @@ type nodeRow struct {
 func nodeList(g Glyphs) *list[nodeRow] {
 	type N = nodeRow
 	return &list[N]{
-		what: "nodes", glyphs: g,
+		plural: "nodes", glyphs: g,
 		id: func(n *N) string { return n.pool + "\x00" + n.Name }, find: func(n *N) string { return n.pool + "\x00" + n.Name + "\x00" + n.Region },
 		rows: nodeRows,
 		open: func(n *N) *screen { return poolScreen(n.pool, g) },

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// used is how much of a limit is, as a part of 1; nothing where there is no such limit.
+// used is the usage of a limit, also as a part of 1; not ok without such a limit.
 func used(p *adminapi.Pool, axis string) (a adminapi.Limit, part float64, ok bool) {
 	for _, a := range p.Limits {
 		if a.Axis == axis {
@@ -17,7 +17,7 @@ func used(p *adminapi.Pool, axis string) (a adminapi.Limit, part float64, ok boo
 	return a, 0, false
 }
 
-// usedOf is how much of a limit is used, such as 213k/297k.
+// usedOf is the usage of a limit, such as 213k/297k.
 func usedOf(p *adminapi.Pool, axis string) string {
 	a, _, ok := used(p, axis)
 	if !ok {
@@ -26,14 +26,14 @@ func usedOf(p *adminapi.Pool, axis string) string {
 	return short(a.Used) + "/" + short(a.Limit)
 }
 
-// fullest is the rolling limit that most is used of.
+// fullest is the usage of the rolling limit that is fullest.
 func fullest(p *adminapi.Pool) float64 {
 	_, tokens, _ := used(p, "tokens")
 	_, requests, _ := used(p, "requests")
 	return max(tokens, requests)
 }
 
-// rateOf is what part of its rate a pool hands out.
+// rateOf is the part of its rate that a pool uses.
 func rateOf(p *adminapi.Pool) string {
 	if p.HeldUntil != nil {
 		return "held"
@@ -41,7 +41,7 @@ func rateOf(p *adminapi.Pool) string {
 	return percent(p.RateRatio)
 }
 
-// storeOf is how a pool stands with the others that share it.
+// storeOf is the state of a pool's sharing with other gateways.
 func storeOf(s *adminapi.Sharing) string {
 	switch {
 	case s == nil:
@@ -61,7 +61,7 @@ func storeTone(s *adminapi.Sharing) tone {
 func poolList(g Glyphs) *list[adminapi.Pool] {
 	type P = adminapi.Pool
 	return &list[P]{
-		what: "pools", glyphs: g,
+		plural: "pools", glyphs: g,
 		id: func(p *P) string { return p.Name }, find: func(p *P) string { return p.Name },
 		rows: func(d *Data) []P { return d.Pools },
 		open: func(p *P) *screen { return poolScreen(p.Name, g) },

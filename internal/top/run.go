@@ -13,7 +13,7 @@ import (
 // Run shows the gateway in a terminal, until a key or the context ends it.
 func Run(ctx context.Context, opt Options, terminal io.Writer, environ []string) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // a look that is under way
+	defer stop() // ends a poll that is under way
 	p := tea.NewProgram(New(ctx, opt), tea.WithContext(ctx), tea.WithOutput(terminal), tea.WithEnvironment(environ), tea.WithoutSignalHandler())
 	if _, err := p.Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) && ctx.Err() == nil {
 		return fmt.Errorf("llmgov: the terminal cannot be used: %w", err)
@@ -21,10 +21,10 @@ func Run(ctx context.Context, opt Options, terminal io.Writer, environ []string)
 	return nil
 }
 
-// onceRows is how many rows of a list stand in one frame that nobody can scroll.
+// onceRows is the number of rows of a list in a frame that nobody can scroll.
 const onceRows = 20
 
-// Once looks one time, and writes all views below each other, as plain text.
+// Once polls once, and writes all views below each other, as plain text.
 func Once(ctx context.Context, opt Options, w io.Writer, width int) error {
 	d, err := fetch(ctx, opt.Ask, wants{shares: true, leases: true}, opt.Now)
 	if err != nil {

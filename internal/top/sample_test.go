@@ -132,7 +132,7 @@ func (b *bench) second() {
 	if b.paused {
 		return
 	}
-	b.Update(b.look()())
+	b.Update(b.poll()())
 }
 
 // keys presses keys, by their names or as they are, and sees what comes of each.

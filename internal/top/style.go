@@ -2,22 +2,22 @@ package top
 
 import "charm.land/lipgloss/v2"
 
-// tone is what a text is like. None says anything that the text does not say itself.
+// tone is the emphasis of a text. It adds no information to the text.
 type tone int
 
 const (
 	plain  tone = iota
-	strong      // titles, and where one is
-	faint       // what is there to be looked up
-	bar         // the filled part of what there is
-	warn        // worth a look
-	bad         // worth a look now
+	strong      // titles, and the current view
+	faint       // for reference
+	bar         // the filled part of a bar
+	warn        // a warning
+	bad         // an alarm
 	chosen      // the selected row
 	tones
 )
 
-// styles are the tones in a terminal, of the sixteen colours that every one has: which they
-// are is up to its owner. Where there are no colours the library leaves them out.
+// styles are the tones in a terminal, of the sixteen colours that every one has and its owner
+// chooses. The library leaves colours out if the terminal has none.
 type styles [tones]lipgloss.Style
 
 func newStyles() *styles {
@@ -28,7 +28,7 @@ func newStyles() *styles {
 	}
 }
 
-// paint gives a text a tone. Without styles it is left as it is.
+// paint gives a text a tone. Without styles it returns the text.
 func (s *styles) paint(t tone, text string) string {
 	if s == nil || t == plain || text == "" {
 		return text
@@ -36,10 +36,24 @@ func (s *styles) paint(t tone, text string) string {
 	return s[t].Render(text)
 }
 
-// when is a tone if something is so.
+// when is the tone if a condition holds, else plain.
 func when(so bool, t tone) tone {
 	if so {
 		return t
 	}
 	return plain
+}
+
+// pen draws lines: its width, characters and styles.
+type pen struct {
+	width  int
+	glyphs Glyphs
+	st     *styles // nil without colours
+}
+
+// gauge is a line with a label, a bar and words.
+func (p *pen) gauge(what string, part float64, words string) string {
+	const label = 16
+	width := min(max(p.width-label-2-36, 8), maxBar)
+	return fit(what, label, false, "") + " " + p.st.paint(bar, p.glyphs.bar(part, -1, width)) + " " + clean(words)
 }

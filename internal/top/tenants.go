@@ -8,18 +8,18 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// tenantRow is what a tenant has of one pool.
+// tenantRow is a tenant's part of one pool.
 type tenantRow struct {
 	pool string
-	most float64 // the largest part that a tenant of the list has, or is entitled to
+	most float64 // the largest part that a tenant of the list received, or is entitled to
 	adminapi.Share
 }
 
-// tenantList is of all pools, or of the one that is named.
+// tenantList lists the tenants of all pools, or of one.
 func tenantList(pool string, g Glyphs) *list[tenantRow] {
 	type T = tenantRow
 	return &list[T]{
-		what: "tenants", glyphs: g,
+		plural: "tenants", glyphs: g,
 		id: func(t *T) string { return t.pool + "\x00" + t.Name }, find: func(t *T) string { return t.Name },
 		rows: func(d *Data) []T { return tenantRows(d, pool) },
 		count: func(d *Data) int {
@@ -76,7 +76,7 @@ func tenantRows(d *Data, pool string) []tenantRow {
 			most = max(most, p.Fairness.Tenants[k].Entitled, p.Fairness.Tenants[k].Received)
 		}
 		if most == 0 {
-			most = 1 // nobody has anything
+			most = 1 // because nobody received anything
 		}
 		for k := range p.Fairness.Tenants {
 			out = append(out, tenantRow{p.Name, most, p.Fairness.Tenants[k]})
@@ -85,7 +85,7 @@ func tenantRows(d *Data, pool string) []tenantRow {
 	return out
 }
 
-// onePool says whether all rows are of the same pool, so that none needs to name it.
+// onePool reports whether all rows are of the same pool, so that none needs to name it.
 func onePool(l *list[tenantRow]) bool {
 	return len(l.all) == 0 || l.all[0].pool == l.all[len(l.all)-1].pool
 }

@@ -74,10 +74,10 @@ func span(seconds float64) string {
 	return strconv.Itoa(int(seconds/86400)) + "d"
 }
 
-// ago is how long before at something was.
+// ago is the time from t to at.
 func ago(t, at time.Time) string { return max(at.Sub(t), 0).Round(time.Second).String() }
 
-// clean takes control characters out of what others wrote: a terminal would obey them.
+// clean removes control characters from foreign texts, because a terminal would obey them.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
@@ -87,7 +87,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// fit makes a text exactly so wide, and says with a mark that something is cut off.
+// fit makes a text exactly so wide, and marks a cut.
 func fit(s string, width int, right bool, cut string) string {
 	if width <= 0 {
 		return ""
@@ -104,7 +104,7 @@ func fit(s string, width int, right bool, cut string) string {
 	return s + space
 }
 
-// Glyphs are what bars are drawn with.
+// Glyphs are the characters of bars.
 type Glyphs struct{ full, empty, mark, cut string }
 
 // Unicode is for terminals that can show it, and ASCII for all others.
@@ -113,7 +113,7 @@ var (
 	ASCII   = Glyphs{"#", ".", "|", "~"}
 )
 
-// bar draws a part of 1, and marks another; less than none is no mark.
+// bar draws a part of 1, and a mark at another, if that is not negative.
 func (g Glyphs) bar(part, mark float64, width int) string {
 	if width <= 0 {
 		return ""
@@ -137,7 +137,7 @@ func (g Glyphs) bar(part, mark float64, width int) string {
 	return b.String()
 }
 
-// cells is how many of a bar's a part of 1 fills: one, if it is anything at all.
+// cells is the number of a bar's cells that a part of 1 fills: at least one if it is not 0.
 func cells(part float64, width int) int {
 	if !(part > 0) {
 		return 0

@@ -10,20 +10,6 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// pen is what lines are drawn with.
-type pen struct {
-	width  int
-	glyphs Glyphs
-	st     *styles // nil is without
-}
-
-// gauge is a line with a bar: what it is of, how full, and in words.
-func (p *pen) gauge(what string, part float64, words string) string {
-	const label = 16
-	width := min(max(p.width-label-2-36, 8), maxBar)
-	return fit(what, label, false, "") + " " + p.st.paint(bar, p.glyphs.bar(part, -1, width)) + " " + clean(words)
-}
-
 // poolScreen is one pool: its limits and state, and its tenants.
 func poolScreen(name string, g Glyphs) *screen {
 	return &screen{
@@ -65,16 +51,16 @@ func aboutPool(d *Data, v *adminapi.Pool, p *pen) []string {
 	lines = append(lines, line, fmt.Sprintf("Jain %.3f, at most %s off; left unused while calls waited: %s tokens", f.Jain, percent(f.Deviation), whole(f.Unused)))
 	lines = append(lines, p.st.paint(when(v.RateRatio < 1, bad), rateLine(d, v)))
 	if v.Sharing != nil {
-		lines = append(lines, aboutStore(d, v.Sharing, p)...)
+		lines = append(lines, gatewayLines(d, v.Sharing, p)...)
 	}
 	return lines
 }
 
-// rateLine is what part of the rate is handed out, and which upstreams are the reason.
+// rateLine is the part of the rate in use, and the upstreams that reduce it.
 func rateLine(d *Data, v *adminapi.Pool) string {
 	line := "rate " + percent(v.RateRatio)
 	if v.HeldUntil != nil {
-		line = "held: nothing is handed out for " + span(v.HeldUntil.Sub(d.At).Seconds())
+		line = "held: no calls start for " + span(v.HeldUntil.Sub(d.At).Seconds())
 	}
 	up := 0
 	var rest []string
@@ -97,8 +83,8 @@ func rateLine(d *Data, v *adminapi.Pool) string {
 	return clean(line)
 }
 
-// aboutStores is how each pool stands with the gateways that share it.
-func aboutStores(d *Data, p *pen) []string {
+// storeLines are the states of each pool's sharing.
+func storeLines(d *Data, p *pen) []string {
 	var lines []string
 	for i := range d.Pools {
 		if s := d.Pools[i].Sharing; s != nil {
@@ -108,7 +94,7 @@ func aboutStores(d *Data, p *pen) []string {
 	return lines
 }
 
-// storeLine is what the store said last, and when.
+// storeLine is the last answer of the store, and its age.
 func storeLine(s *adminapi.Sharing) string {
 	line := fmt.Sprintf("store %s, epoch %d", storeOf(s), s.Epoch)
 	if s.AnsweredSeconds >= 0 {
@@ -123,8 +109,8 @@ func storeLine(s *adminapi.Sharing) string {
 	return line
 }
 
-// aboutStore is how the pool is shared with other gateways, and what this one was granted.
-func aboutStore(d *Data, s *adminapi.Sharing, p *pen) []string {
+// gatewayLines are the state of the pool's sharing with other gateways, and the grant of this one.
+func gatewayLines(d *Data, s *adminapi.Sharing, p *pen) []string {
 	live := 0
 	grant := "nothing"
 	for _, n := range s.Nodes {
@@ -141,7 +127,7 @@ func aboutStore(d *Data, s *adminapi.Sharing, p *pen) []string {
 	}
 }
 
-// tenantScreen is one tenant: what it has of each pool, and its leases.
+// tenantScreen is one tenant: its part of each pool, and its leases.
 func tenantScreen(name string, g Glyphs) *screen {
 	return &screen{
 		title: "tenant " + name, sheet: leaseList(name, g), wants: wants{shares: true, leases: true},
@@ -173,7 +159,7 @@ func aboutShare(v *adminapi.Pool, t *adminapi.Share, p *pen) []string {
 		last = []string{queue, books}
 	}
 	weight := fmt.Sprintf("  weight %g", t.Weight)
-	if t.Guaranteed > 0 { // measured by now
+	if t.Guaranteed > 0 { // it is measured
 		weight += fmt.Sprintf(", which is %s by itself; asked for %s", percent(t.Guaranteed), percent(t.Demand))
 	}
 	return append([]string{
