@@ -57,9 +57,9 @@ func small() Config {
 	}
 }
 
-// walk lets calls come and go that do not wait, from one goroutine, and so always in
+// walkTeams lets calls come and go that do not wait, from one goroutine, and so always in
 // the same way, and tells what became of each. before is called before each comes.
-func walk(t *testing.T, cfg Config, before func(g *Governor, i int, req Request)) (log []string) {
+func walkTeams(t *testing.T, cfg Config, before func(g *Governor, i int, req Request)) (log []string) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, cfg)
 		rng := rand.New(rand.NewPCG(4, 4))
@@ -104,7 +104,7 @@ func walk(t *testing.T, cfg Config, before func(g *Governor, i int, req Request)
 // To put the same configuration in force again changes nothing at all: every call
 // goes and is refused as if it had not been.
 func TestApply_TheSameChangesNothing(t *testing.T) {
-	plain := walk(t, small(), func(g *Governor, i int, _ Request) {
+	plain := walkTeams(t, small(), func(g *Governor, i int, _ Request) {
 		for _, p := range g.table.Load().inOrder.pools {
 			if i%5 == 0 { // as it is then, too
 				p.mu.Lock()
@@ -112,7 +112,7 @@ func TestApply_TheSameChangesNothing(t *testing.T) {
 			}
 		}
 	})
-	same := walk(t, small(), func(g *Governor, i int, _ Request) {
+	same := walkTeams(t, small(), func(g *Governor, i int, _ Request) {
 		if i%5 == 0 {
 			apply(t, g, small())
 		}

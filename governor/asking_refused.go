@@ -14,9 +14,8 @@ func (c *SharedCall) outcome() consulted {
 	return c.state
 }
 
-// refusal explains why the store did not let the call in: the link that lacks room, the refusal,
-// and how long until there is room; 0 if that is unknown.
-func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
+// refusal explains why the store did not let the call in.
+func (c *SharedCall) refusal(now time.Time) lacking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := &c.tab.chain[0]
@@ -34,14 +33,14 @@ func (c *SharedCall) refusal(now time.Time) (*link, *Rejection, time.Duration) {
 		a := t.budget
 		rej := a.refusal(now, c.spend, o.set.MeanRun())
 		a.noRoom.remember(now, a.units(c.spend[a.Unit]), rej.RetryAfter)
-		return k, rej, rej.RetryAfter
+		return lacking{k, rej, rej.RetryAfter}
 	}
 	cost := o.set.Clip(c.tab.cost)
 	if t.axis == limits.Concurrency {
 		wait = max(o.set.WaitOn(t.axis, cost), time.Millisecond)
 	}
 	o.set.Deny(t.axis, cost, wait)
-	return k, o.rejectLimitLocked(t.axis, cost, max(wait, askAgain)), wait
+	return lacking{k, o.rejectLimitLocked(t.axis, cost, max(wait, askAgain)), wait}
 }
 
 // refusal explains why a budget has no room for a call, by what all processes use: it is spent, or

@@ -24,22 +24,22 @@ const commitRetry = time.Minute
 
 // commit holds what a Request that is BudgetsOnly may take of all budgets, or of none. again says that
 // its seat was given up by a new table.
-func (g *Governor) commit(req *Request, v *tenantView, p *poolView, a *access, now time.Time) (l Lease, rej *Rejection, again bool) {
-	b := g.open(a, limits.Cost{}, v.cfg.Shadow || req.Forced)
-	b.asked = req.call
-	b.price = req.Price
+func (w *walk) commit() (l Lease, rej *Rejection, again bool) {
+	w.open(limits.Cost{})
+	b := w.tab
+	b.price = w.req.Price
 	b.exact = true
-	rej, _ = g.spendFrom(b, now, p.most(req))
+	rej, _ = w.g.spendFrom(b, w.now, w.pool.most(&w.req))
 	if rej == nil {
-		rej, again = p.commitShares(now, a.seat, b)
+		rej, again = w.pool.commitShares(w.now, w.access.seat, b)
 	}
 	if rej != nil || again {
-		g.leave(now, b, limits.Cost{}, Spend{}, 0)
+		w.leave()
 		return Lease{}, rej, again
 	}
-	c := &commitment{state: leaseState{id: req.ID, tenant: v.tenant, tab: b, input: req.Input, since: now}}
-	c.state.course.kind = kindOf(v, req)
-	return Lease{g: g, pool: p.pool, commitment: c, Would: b.would}, nil, false
+	c := &commitment{state: leaseState{id: w.req.ID, tenant: w.tenant.tenant, tab: b, input: w.req.Input, since: w.now}}
+	c.state.course.kind = kindOf(w.tenant, &w.req)
+	return Lease{g: w.g, pool: w.pool.pool, commitment: c, Would: b.would}, nil, false
 }
 
 // most is the most that a request may take of budgets. A spent budget also bars work that declares no

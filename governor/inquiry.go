@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"context"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -16,14 +15,11 @@ const (
 
 // inquiry is a call that the store has to let in, on its way through its limits. See enterAsking.
 type inquiry struct {
-	g        *Governor
-	pool     *poolView
-	tab      *tab
 	spend    Spend
 	deadline time.Time // until when it may wait for room in a limit
 
 	in    *link // the link in whose line it stands, or nil
-	w     *inLine
+	place *inLine
 	next  time.Time     // when it asks again even if nothing has changed
 	again time.Time     // before that it does not ask again
 	pause time.Duration // between two questions; doubles each time
@@ -36,156 +32,170 @@ type inquiry struct {
 // lacks, and holds nothing meanwhile. The first in a line asks again when there should be room by
 // the store's answer, or sooner if there is by what is known here. Those behind it for whom there
 // is room as well ask at the same time.
-//
-// It returns the time at which all was booked.
-func (g *Governor) enterAsking(ctx context.Context, p *poolView, b *tab, now time.Time, maxWait time.Duration, s Spend) (time.Time, *Rejection) {
-	e := &inquiry{g: g, pool: p, tab: b, spend: s, deadline: now.Add(maxWait), pause: askAgain}
-	most := later(e.deadline, now.Add(grantWait))
+func (w *walk) enterAsking(s Spend) *Rejection {
+	e := inquiry{spend: s, deadline: w.may.until, pause: askAgain}
+	most := later(e.deadline, w.now.Add(grantWait))
 	for {
-		k, rej, wait := e.ahead(now)
-		if rej == nil {
-			c := g.consult(ctx, b, s, most)
-			now = g.clock.Now()
-			g.noteAnswered(p, now, c)
+		lack := e.ahead(w)
+		if lack.rej == nil {
+			c := w.g.consult(w.ctx, w.tab, s, most)
+			w.now = w.g.clock.Now()
+			w.g.noteAnswered(w.pool, w.now, c)
 			switch c.outcome() {
 			case letIn:
-				e.leave(true)
-				return now, nil
+				e.quit(true)
+				return nil
 			case lost:
-				e.leave(false)
-				return now, e.alone(now)
+				e.quit(false)
+				return e.alone(w)
 			case left:
-				return now, e.end(now, gone)
+				return e.end(w, gone)
 			}
-			k, rej, wait = c.refusal(now)
+			lack = c.refusal(w.now)
 			e.pause = min(2*e.pause, askSeldom)
-			e.again = now.Add(e.pause)
+			e.again = w.now.Add(e.pause)
 		}
-		if b.shadow {
-			k.own.mu.Lock()
-			rej = e.cannotWaitLocked(now, k, rej, wait)
-			k.own.mu.Unlock()
-			e.force(now, rej)
-			return now, nil
+		if w.tab.shadow {
+			e.force(w, e.cannotWait(w, lack))
+			return nil
 		}
-		rej = e.stand(now, k, rej, wait)
+		rej := e.stand(w, lack)
 		if rej != nil {
-			e.leave(false)
-			return now, rej
+			e.quit(false)
+			return rej
 		}
-		why := woken
-		now, why = e.await(ctx)
+		why := e.await(w)
 		if why != woken {
-			return now, e.end(now, why)
+			return e.end(w, why)
 		}
 	}
+}
+
+// lacking is why a call does not go: the link that lacks room, the refusal, and how long until there is
+// room; 0 if that is unknown.
+type lacking struct {
+	link *link
+	rej  *Rejection
+	wait time.Duration
 }
 
 // ahead says why a call need not ask: others wait in line before it for one of its limits, or,
-// under cached_deny, a limit is known to have no room. It returns the link it lacks, the refusal,
-// and how long until there is room.
-func (e *inquiry) ahead(now time.Time) (*link, *Rejection, time.Duration) {
-	for i := range e.tab.chain {
-		k := &e.tab.chain[i]
-		if rej, wait := e.aheadAt(now, k); rej != nil {
-			return k, rej, wait
+// under cached_deny, a limit is known to have no room.
+func (e *inquiry) ahead(w *walk) lacking {
+	for i := range w.tab.chain {
+		k := &w.tab.chain[i]
+		rej, wait := e.aheadAt(w, k)
+		if rej != nil {
+			return lacking{k, rej, wait}
 		}
 	}
-	return nil, nil, 0
+	return lacking{}
 }
 
 // aheadAt is ahead for one link.
-func (e *inquiry) aheadAt(now time.Time, k *link) (*Rejection, time.Duration) {
+func (e *inquiry) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.advanceLocked(now)
-	c := o.set.Clip(e.tab.cost)
+	o.advanceLocked(w.now)
+	c := o.set.Clip(w.tab.cost)
 	if k != e.in {
-		lack, behind := o.set.Behind(limits.Call{Cost: e.tab.cost, Via: k.via})
+		lack, behind := o.set.Behind(limits.Call{Cost: w.tab.cost, Via: k.via})
 		if behind {
 			wait := max(lack.Wait, o.set.WaitOn(lack.Axis, c), askAgain)
 			return o.rejectLimitLocked(lack.Axis, c, wait), lack.Wait
 		}
 	}
-	if e.pool.cfg.TenantLimits == LimitsCachedDeny && e.w == nil {
-		return o.remembersLocked(now, c, e.spend)
+	if w.pool.cfg.TenantLimits == LimitsCachedDeny && e.place == nil {
+		return o.remembersLocked(w.now, c, e.spend)
 	}
 	return nil, 0
 }
 
-// cannotWaitLocked returns the refusal if a call cannot wait for room in k: it may not wait that
-// long, or the line is full. It is nil if the call may wait.
-func (e *inquiry) cannotWaitLocked(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
-	switch left := e.deadline.Sub(now); {
-	case left <= 0 || rej.Budget.Limit > 0:
-		return rej
-	case rej.Axis != axisConcurrency && wait > left: // for slots, wait is only a guess
-		return rej
-	case e.in == k:
+// cannotWait is cannotWaitLocked for callers without the lock.
+func (e *inquiry) cannotWait(w *walk, l lacking) *Rejection {
+	l.link.own.mu.Lock()
+	defer l.link.own.mu.Unlock()
+	return e.cannotWaitLocked(w, l)
+}
+
+// cannotWaitLocked returns the refusal if a call cannot wait for room: it may not wait that long, or the
+// line is full. It is nil if the call may wait.
+func (e *inquiry) cannotWaitLocked(w *walk, l lacking) *Rejection {
+	left := e.deadline.Sub(w.now)
+	switch {
+	case left <= 0 || l.rej.Budget.Limit > 0:
+		return l.rej
+	case l.rej.Axis != axisConcurrency && l.wait > left: // for slots, wait is only a guess
+		return l.rej
+	case e.in == l.link:
 		return nil
 	}
-	lack := limits.Lack{}
-	k.own.set.FillLine(&lack, k.via)
-	return rej.byLine(lack, k.via)
+	full := limits.Lack{}
+	l.link.own.set.FillLine(&full, l.link.via)
+	return l.rej.byLine(full, l.link.via)
 }
 
 // stand puts a call into the line of the limit that it lacks, or keeps it there. It returns a
 // refusal if the call cannot wait.
-func (e *inquiry) stand(now time.Time, k *link, rej *Rejection, wait time.Duration) *Rejection {
+func (e *inquiry) stand(w *walk, l lacking) *Rejection {
+	k := l.link
 	if e.in != k {
-		e.leave(false)
+		e.quit(false)
 	}
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if why := e.cannotWaitLocked(now, k, rej, wait); why != nil {
+	if why := e.cannotWaitLocked(w, l); why != nil {
 		return why
 	}
-	e.next = now.Add(max(wait, askAgain))
-	if rej.Axis == axisConcurrency {
-		e.next = now.Add(e.pause)
+	e.next = w.now.Add(max(l.wait, askAgain))
+	if l.rej.Axis == axisConcurrency {
+		e.next = w.now.Add(e.pause)
 	}
-	e.why = rej
-	e.room = now.Add(rej.RetryAfter)
+	e.why = l.rej
+	e.room = w.now.Add(l.rej.RetryAfter)
 	if e.in == k {
-		o.set.Asking(&e.w.place, false)
+		o.set.Asking(&e.place.place, false)
 		return nil
 	}
 	e.in = k
-	e.w = newInLine()
-	o.set.JoinAsking(&e.w.place, limits.Call{Cost: e.tab.cost, Via: k.via})
+	e.place = newInLine()
+	o.set.JoinAsking(&e.place.place, limits.Call{Cost: w.tab.cost, Via: k.via})
 	return nil
 }
 
 // await waits until it is the call's turn to ask.
-func (e *inquiry) await(ctx context.Context) (time.Time, cause) {
+func (e *inquiry) await(w *walk) cause {
 	o := e.in.own
 	for {
-		now := e.g.clock.Now()
+		w.now = w.g.clock.Now()
 		until := e.deadline
 		asks := true
 		o.mu.Lock()
-		o.advanceLocked(now)
-		turn, first := o.set.MayAsk(&e.w.place)
+		o.advanceLocked(w.now)
+		turn, first := o.set.MayAsk(&e.place.place)
 		o.mu.Unlock()
-		switch fits := e.fits(now); {
-		case turn && fits:
+		room := w.hasRoom()
+		switch {
+		case turn && room:
 			until = e.again
 		case first:
 			until = e.next
 		default:
 			asks = false
 		}
-		if asks && !now.Before(until) {
+		if asks && !w.now.Before(until) {
 			e.begin()
-			return now, woken
+			return woken
 		}
-		if !now.Before(e.deadline) {
-			return now, timedOut
+		if !w.now.Before(e.deadline) {
+			return timedOut
 		}
-		if why := e.g.park(ctx, &e.w.waiter, earlier(until, e.deadline)); why == gone || why == draining {
-			return e.g.clock.Now(), why
+		why := w.g.park(w.ctx, &e.place.waiter, earlier(until, e.deadline))
+		if why == gone || why == draining {
+			w.now = w.g.clock.Now()
+			return why
 		}
 	}
 }
@@ -195,61 +205,61 @@ func (e *inquiry) begin() {
 	o := e.in.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.set.Asking(&e.w.place, true)
+	o.set.Asking(&e.place.place, true)
 	o.wakeLocked()
 }
 
-// fits reports whether all limits have room for the call, by what is known here.
-func (e *inquiry) fits(now time.Time) bool {
-	for i := range e.tab.chain {
-		if !e.fitsIn(now, e.tab.chain[i].own) {
+// hasRoom reports whether all limits have room for the call, by what is known here.
+func (w *walk) hasRoom() bool {
+	for i := range w.tab.chain {
+		if !w.tab.chain[i].own.hasRoom(w.now, w.tab.cost) {
 			return false
 		}
 	}
 	return true
 }
 
-func (e *inquiry) fitsIn(now time.Time, o *ownLimits) bool {
+func (o *ownLimits) hasRoom(now time.Time, c limits.Cost) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
-	return o.set.HasRoom(o.set.Clip(e.tab.cost))
+	return o.set.HasRoom(o.set.Clip(c))
 }
 
 // end ends a call's wait without success, and returns the refusal: by what it waited for, or
 // because the caller went or the governor drains.
-func (e *inquiry) end(now time.Time, why cause) *Rejection {
-	e.leave(false)
+func (e *inquiry) end(w *walk, why cause) *Rejection {
+	e.quit(false)
 	rej := e.why
 	switch {
 	case rej == nil: // it waited for the store's answer
-		rej = rejectUnanswered(e.tab.chain[0].own.owner)
+		rej = rejectUnanswered(w.tab.chain[0].own.owner)
 	case rej.Axis != axisConcurrency: // for slots the guess is as good as before
-		rej.retryIn(max(e.room.Sub(now), askAgain))
+		rej.retryIn(max(e.room.Sub(w.now), askAgain))
 	}
-	if why == gone && e.g.Draining() {
+	if why == gone && w.g.Draining() {
 		why = draining
 	}
 	rej.because(why)
 	return rej
 }
 
-// leave takes the call out of the line in which it stands, if any. served says that it goes.
-func (e *inquiry) leave(served bool) {
+// quit takes the call out of the line in which it stands, if any. served says that it goes.
+func (e *inquiry) quit(served bool) {
 	if e.in == nil {
 		return
 	}
-	e.in.own.quit(e.w, served)
+	e.in.own.quit(e.place, served)
 	e.in = nil
-	e.w = nil
+	e.place = nil
 }
 
 // force books the call of a shadow. rej is why it would have been refused, or nil.
-func (e *inquiry) force(now time.Time, rej *Rejection) {
+func (e *inquiry) force(w *walk, rej *Rejection) {
 	if rej != nil {
-		e.tab.note(rej)
+		w.tab.note(rej)
 	}
-	e.tab.let(now, e.spend, e.tab.expected)
+	w.tab.let(w.now, e.spend, w.tab.expected)
 }
 
 // expected is what the call will probably take of a budget, in the units of its books.

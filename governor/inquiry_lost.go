@@ -29,17 +29,17 @@ func (p *pool) unansweredLocked(now time.Time) bool {
 // alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open
 // lets it go while this process by itself stays within the whole limits, and local while it stays
 // within its part of the withheld share. What others are known to have used of budgets stays used.
-func (e *inquiry) alone(now time.Time) *Rejection {
-	e.pool.mu.Lock()
-	rules := &e.pool.cfg
-	nodes := max(e.pool.cfg.ExpectNodes, e.pool.nodes)
-	e.pool.mu.Unlock()
+func (e *inquiry) alone(w *walk) *Rejection {
+	w.pool.mu.Lock()
+	rules := &w.pool.cfg
+	nodes := max(w.pool.cfg.ExpectNodes, w.pool.nodes)
+	w.pool.mu.Unlock()
 	part := func(limit int64) int64 { return rules.ownPart(limit, nodes) }
-	b := e.tab
+	b := w.tab
 	b.spend = e.spend
-	b.at = now
+	b.at = w.now
 	for i := range b.chain {
-		rej := b.letAlone(now, b.chain[i].own, part)
+		rej := b.letAlone(w.now, b.chain[i].own, part)
 		if rej == nil {
 			continue
 		}
@@ -49,7 +49,7 @@ func (e *inquiry) alone(now time.Time) *Rejection {
 		if !b.shadow {
 			return rej
 		}
-		e.force(now, rej)
+		e.force(w, rej)
 		break
 	}
 	return nil

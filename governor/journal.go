@@ -49,15 +49,18 @@ type Charge struct {
 	Spend Spend
 }
 
-// keepStart journals an admission. If that fails the call is taken back whole: a call that nobody
-// will remember must not reach the provider.
-func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, b *tab, booked escrow.Cost) (Lease, *Rejection) {
-	if g.journal == nil {
+// keepStart journals the admission of the call, which began then and is booked at so much, and returns
+// its lease. If that fails the call is taken back whole: a call that nobody will remember must not reach
+// the provider.
+func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) (Lease, *Rejection) {
+	b := w.tab
+	l := Lease{g: w.g, pool: w.pool.pool, handle: h, Would: b.would}
+	if w.g.journal == nil {
 		return l, nil
 	}
 	b.logged = booked[escrow.Tokens]
-	err := g.journal.Append(Record{
-		Kind: RecordAdmitted, Call: b.call, Tenant: t.name, Pool: p.name,
+	err := w.g.journal.Append(Record{
+		Kind: RecordAdmitted, Call: b.call, Tenant: w.tenant.name, Pool: w.pool.name,
 		Held: b.at, Began: began, Booked: Charge{booked, b.cost, b.spend},
 	})
 	if err == nil {
@@ -65,7 +68,7 @@ func (g *Governor) keepStart(began time.Time, p *pool, t *tenant, l Lease, b *ta
 	}
 	b.call = 0
 	l.endNow(Usage{}, 0, EndReleased)
-	return Lease{}, rejectUnkept(t.name, p.name)
+	return Lease{}, rejectUnkept(w.tenant.name, w.pool.name)
 }
 
 // keepEnd journals the end of a call. If that fails the admission stands, and after a restart the

@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"context"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -60,33 +59,6 @@ func (k *link) join(now time.Time, c limits.Cost, may waits, shadow bool) (limit
 	}
 	o.set.Join(&w.place, call)
 	return limits.Hold{}, w, nil
-}
-
-// standInLine waits until w is first in line and fits. It returns the time from which its cost is
-// held.
-func (g *Governor) standInLine(ctx context.Context, k *link, w *inLine, deadline time.Time) (limits.Hold, time.Time, *Rejection) {
-	o := k.own
-	why := woken
-	deadline = later(deadline, w.least)
-	for {
-		now := g.clock.Now()
-		o.mu.Lock()
-		o.advanceLocked(now)
-		ends := why == gone || why == draining
-		if h, ok := o.takeLocked(w, !ends); ok {
-			o.mu.Unlock()
-			return h, now, nil
-		}
-		if ends || !now.Before(deadline) {
-			rej := o.quitLocked(now, k, w)
-			o.mu.Unlock()
-			rej.because(why)
-			return limits.Hold{}, now, rej
-		}
-		next := o.set.LookAgain(&w.place, deadline)
-		o.mu.Unlock()
-		why = g.park(ctx, &w.waiter, next)
-	}
 }
 
 // takeLocked books the call of w if it is first in line and fits, and if it may go.

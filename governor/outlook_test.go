@@ -18,7 +18,7 @@ func TestExplain_IsWhatHappens(t *testing.T) {
 	cfg := small()
 	cfg.Pools[0].TicketWait = 0 // whose place is kept is not foretold
 	var foretold []string
-	asked := walk(t, cfg, func(g *Governor, _ int, req Request) {
+	asked := walkTeams(t, cfg, func(g *Governor, _ int, req Request) {
 		o, ok := g.Explain(req)
 		if !ok || len(o.Checks) == 0 || o.Wait != 0 {
 			t.Errorf("%s in %s: %+v", req.Tenant, req.Pool, o)
@@ -28,7 +28,7 @@ func TestExplain_IsWhatHappens(t *testing.T) {
 	if diff := cmp.Diff(foretold, asked); diff != "" {
 		t.Errorf("what was foretold did not happen (-foretold +happened):\n%s", diff)
 	}
-	unasked := walk(t, cfg, func(g *Governor, _ int, req Request) {
+	unasked := walkTeams(t, cfg, func(g *Governor, _ int, req Request) {
 		// The books are brought up to date by whoever asks.
 		_, p, a := g.table.Load().find(&req)
 		p.mu.Lock()

@@ -1,13 +1,11 @@
 package governor
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
-	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // pool is the shell around an escrow.Pool: its lock, its timers, and what a lease needs beyond what
@@ -66,145 +64,6 @@ type pool struct {
 
 func newPool(name string) *pool {
 	return &pool{name: name, learned: newLearned(), claims: map[claimName]*claim{}, seats: map[*tenant]*seat{}}
-}
-
-// acquire asks the pool to admit a call whose own limits are held already. If the pool refuses, it
-// gives these back. again says that the seat is gone, or that a grant of a budget has come, and that
-// the call has to be tried anew.
-func (g *Governor) acquire(ctx context.Context, p *poolView, v *tenantView, at *seat, now time.Time, req *Request, b *tab, may waits) (l Lease, rej *Rejection, again bool) {
-	p.mu.Lock()
-	if at.gone {
-		p.mu.Unlock()
-		g.leave(now, b, limits.Cost{}, Spend{}, 0)
-		return Lease{}, nil, true
-	}
-	call := escrow.Call{
-		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
-		Most:    escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1},
-		MaxWait: may.until.Sub(now), Claim: req.Claim,
-	}
-	p.expireLocked(now)
-	if p.slotsComingLocked(call.Background) {
-		call.MaxWait = max(call.MaxWait, may.least.Sub(now))
-	}
-	rej = p.holdSharesLocked(now, at, b)
-	if rej != nil {
-		var w *waiter
-		if rej.Elsewhere && now.Before(may.least) && !p.grants.alone {
-			w = newWaiter()
-			p.grants.waiting = append(p.grants.waiting, w)
-		}
-		p.mu.Unlock()
-		g.leave(now, b, limits.Cost{}, Spend{}, 0)
-		return Lease{}, rej, w != nil && g.park(ctx, w, may.least) == woken
-	}
-	st := leaseState{
-		id: req.ID, tenant: v.tenant, leaf: at.leaf, tab: b, input: req.Input, course: p.expectLocked(v, at, req, &call),
-		stream: req.Stream, background: call.Background, interrupt: req.Interrupt,
-	}
-	g.stirLocked(p.pool, now) // first, because a call that goes at once is marked
-	h, ans := p.offerLocked(now, call, b, v.tenant, req.Forced)
-	if ans.Verdict != escrow.Admitted && !p.escrow.HasSlot(call.Background) {
-		if p.fullLocked(call.Background) {
-			p.held = now
-		}
-		p.lackSlotLocked(now, at.leaf, ans.Verdict == escrow.Queued)
-	}
-	switch ans.Verdict {
-	case escrow.Admitted:
-		st.since = now
-		s := p.stateLocked(h)
-		*s = st
-		if !req.Forced { // what is forced is no call, and teaches nothing
-			p.startLocked(s)
-		}
-		booked := p.escrow.CostOf(int(h.Slot))
-		p.mu.Unlock()
-		l, rej = g.keepStart(now, p.pool, v.tenant, Lease{g: g, pool: p.pool, handle: h, Would: b.would}, b, booked)
-		return l, rej, false
-	case escrow.Queued:
-		st.waiter = newWaiter()
-		st.since = now
-		*p.stateLocked(h) = st
-		g.pumpAndUnlock(p.pool, now)
-		patience := min(ans.Patience, max(call.MaxWait, may.back.Sub(now)))
-		l, rej = g.queue(ctx, p.pool, h, &st, now, now.Add(patience), call)
-		return l, rej, false
-	}
-	rej = p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans)
-	p.settleSharesLocked(now, b, Spend{})
-	p.mu.Unlock()
-	g.leave(now, b, limits.Cost{}, Spend{}, 0)
-	return Lease{}, rej, false
-}
-
-// offerLocked offers a call to the escrow. What was done already is booked in any case, as debt.
-// The call of a shadow goes in any case too, and no place is kept for it, since it will not come
-// back.
-func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
-	switch {
-	case done:
-		return p.escrow.Force(now, call, true), escrow.Answer{Verdict: escrow.Admitted}
-	case !b.shadow && p.dryLocked(now):
-		return p.offerDryLocked(now, call)
-	case !b.shadow:
-		return p.escrow.Offer(now, call)
-	}
-	call.Claim = escrow.Claim{}
-	ans := p.escrow.Foretell(now, call)
-	switch ans.Verdict {
-	case escrow.Admitted:
-		return p.escrow.Offer(now, call)
-	case escrow.Queued: // it would have gone when its turn came
-	default:
-		b.note(p.rejectionLocked(now, t, call.Leaf, call.Most, ans))
-	}
-	return p.escrow.Force(now, call, false), escrow.Answer{Verdict: escrow.Admitted}
-}
-
-// queue waits for h to be dispatched. Meanwhile the call's own limits are held rather than booked,
-// so that their minute begins when the call does.
-func (g *Governor) queue(ctx context.Context, p *pool, h escrow.Handle, c *leaseState, since, deadline time.Time, call escrow.Call) (Lease, *Rejection) {
-	b := c.tab
-	b.suspend(since)
-	for {
-		why := g.park(ctx, c.waiter, deadline)
-		now := g.clock.Now()
-		p.mu.Lock()
-		if why == timedOut { // its turn may come in this very instant
-			g.pumpLocked(p, now)
-		}
-		st := p.stateLocked(h)
-		if st.waiter == nil && why != gone {
-			began := st.since
-			booked := p.escrow.CostOf(int(h.Slot))
-			p.wakeAndUnlock()
-			b.resume(now)
-			l, rej := g.keepStart(began, p, c.tenant, Lease{g: g, pool: p, handle: h, Waited: now.Sub(since)}, b, booked)
-			return l, rej.after(now.Sub(since))
-		}
-		if why == woken {
-			p.mu.Unlock()
-			continue
-		}
-		var ans escrow.Answer
-		switch {
-		case st.waiter == nil: // dispatched, but its caller has gone
-			p.endLocked(now, h, taking{})
-		case why == timedOut:
-			ans, _ = p.escrow.Refuse(now, h, call.Claim.Key)
-		default:
-			p.escrow.Cancel(now, h)
-		}
-		*st = leaseState{}
-		rej := p.rejectionLocked(now, c.tenant, c.leaf, call.Most, ans)
-		p.settleSharesLocked(now, b, Spend{})
-		g.pumpAndUnlock(p, now)
-
-		g.leave(now, b, limits.Cost{}, Spend{}, 0)
-		rej.because(why)
-		return Lease{}, rej.after(now.Sub(since))
-	}
 }
 
 // pumpAndUnlock dispatches the calls that may go, sets the timer for those that may go later,

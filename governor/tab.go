@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -37,32 +36,6 @@ func (g *Governor) open(a *access, c limits.Cost, shadow bool) *tab {
 	b := g.tabs.Get().(*tab)
 	*b = tab{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
 	return b
-}
-
-// enter holds a call's cost of every link of its chain, all or none. If one has no room the call waits
-// in the line there, not in the pool's queue, and blocks no other tenant; what it has of the other
-// limits is meanwhile held, not booked. It returns the time at which it had everything.
-func (g *Governor) enter(ctx context.Context, b *tab, now time.Time, may waits) (time.Time, *Rejection) {
-	for i := range b.chain {
-		k := &b.chain[i]
-		h, w, rej := k.join(now, b.cost, may, b.shadow)
-		if w != nil {
-			b.suspend(now)
-			for _, later := range b.chain[i+1:] {
-				later.own.askAhead(now, b.cost)
-			}
-			h, now, rej = g.standInLine(ctx, k, w, may.until)
-		}
-		if b.shadow {
-			b.note(rej)
-		} else if rej != nil {
-			g.leave(now, b, limits.Cost{}, Spend{}, 0)
-			return now, rej
-		}
-		b.holds = append(b.holds, h)
-	}
-	b.resume(now)
-	return now, nil
 }
 
 // note keeps the first reason for which a shadow would have been refused.

@@ -1,0 +1,178 @@
+package governor
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+)
+
+// walk is one call on its way through its limits: those of its tenant, then budgets, then the pool.
+type walk struct {
+	g     *Governor
+	ctx   context.Context
+	req   Request
+	began time.Time
+	now   time.Time // moves on as the call waits
+
+	// As of the table by which the call goes.
+	tenant *tenantView
+	pool   *poolView
+	access *access
+	may    waits
+
+	tab *tab
+}
+
+// walk takes a call through its limits, and reports the decision.
+func (g *Governor) walk(ctx context.Context, req Request) (Lease, *Rejection) {
+	req.Input = bounded(req.Input)
+	req.Output = bounded(req.Output)
+	req.Price = req.Price.bounded()
+	began := g.clock.Now()
+	if g.detailed {
+		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req})
+	}
+	w := walk{g: g, ctx: ctx, req: req, began: began, now: began}
+	lease, rej := w.run()
+	rej.inPool(req.Pool)
+	lease.Would.inPool(req.Pool)
+	if g.events.listened() {
+		g.tellDecision(&w.req, began, &lease, rej)
+	}
+	return lease, rej
+}
+
+// run walks until the call is decided.
+func (w *walk) run() (Lease, *Rejection) {
+	for {
+		l, rej, again := w.once()
+		if !again {
+			waited := w.now.Sub(w.began)
+			if rej == nil {
+				l.Waited = waited
+			}
+			return l, rej.after(waited)
+		}
+		w.now = w.g.clock.Now()
+	}
+}
+
+// once takes the call through its limits. again says that it has to be tried anew: its seat was given
+// up by a new table, or it waited for a grant of a budget.
+func (w *walk) once() (l Lease, rej *Rejection, again bool) {
+	w.tenant, w.pool, w.access = w.g.table.Load().find(&w.req)
+	if w.tenant == nil {
+		return Lease{}, rejectUnknown(w.req.Tenant), false
+	}
+	if w.g.Draining() {
+		return Lease{}, rejectDraining(w.req.Tenant), false
+	}
+	if w.req.BudgetsOnly {
+		return w.commit()
+	}
+	w.may = w.tenant.waitsOf(w.pool, &w.req, w.began)
+	w.open(w.pool.ownHoldCost(&w.req))
+	rej, again = w.enterTenant()
+	if rej != nil || again {
+		return Lease{}, rej, again
+	}
+	if w.g.journal != nil {
+		w.tab.call = w.g.calls.Add(1)
+	}
+	w.tab.price = w.req.Price
+	l, rej, again = w.enterPool()
+	l.before = w.req.Booked.bounded()
+	return l, rej, again
+}
+
+// open gives the call its tab, with the cost that it holds of limits. leave takes it back.
+func (w *walk) open(c limits.Cost) {
+	w.tab = w.g.open(w.access, c, w.tenant.cfg.Shadow || w.req.Forced)
+	w.tab.asked = w.req.call
+}
+
+// leave gives everything back that the call holds of limits and budgets. What it holds of the pool's
+// budgets has to be given back before.
+func (w *walk) leave() { w.g.leave(w.now, w.tab, limits.Cost{}, Spend{}, 0) }
+
+// enterTenant holds the call's cost of its tenant's own limits and budgets, and of those of what it is a
+// team of. again says that it has waited for a grant of a budget.
+func (w *walk) enterTenant() (rej *Rejection, again bool) {
+	spends := w.g.journal != nil || len(w.pool.cfg.Budgets) > 0 || w.tenant.budgeted
+	spend := Spend{}
+	if w.g.consults(w.pool) && !w.req.Forced { // the store lets it in, and books its budgets, too
+		if spends {
+			spend = w.pool.expected(w.tenant, &w.req, false)
+		}
+		rej = w.enterAsking(spend)
+		if rej != nil {
+			w.leave()
+		}
+		return rej, false
+	}
+	rej = w.enter()
+	if rej != nil || !spends {
+		return rej, false
+	}
+	spend = w.pool.expected(w.tenant, &w.req, false)
+	rej, short := w.g.spendFrom(w.tab, w.now, spend)
+	if rej != nil {
+		w.leave()
+		return rej, short && w.now.Before(later(w.may.until, w.may.least))
+	}
+	return nil, false
+}
+
+// enter holds the call's cost of every link of its chain, all or none. If one has no room the call waits
+// in the line there, not in the pool's queue, and blocks no other tenant; what it has of the other
+// limits is meanwhile held, not booked.
+func (w *walk) enter() *Rejection {
+	b := w.tab
+	for i := range b.chain {
+		k := &b.chain[i]
+		h, place, rej := k.join(w.now, b.cost, w.may, b.shadow)
+		if place != nil {
+			b.suspend(w.now)
+			for _, later := range b.chain[i+1:] {
+				later.own.askAhead(w.now, b.cost)
+			}
+			h, rej = w.standInLine(k, place)
+		}
+		if b.shadow {
+			b.note(rej)
+		} else if rej != nil {
+			w.leave()
+			return rej
+		}
+		b.holds = append(b.holds, h)
+	}
+	b.resume(w.now)
+	return nil
+}
+
+// standInLine waits until a call is first in line and fits.
+func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Rejection) {
+	o := k.own
+	why := woken
+	deadline := later(w.may.until, place.least)
+	for {
+		w.now = w.g.clock.Now()
+		o.mu.Lock()
+		o.advanceLocked(w.now)
+		ends := why == gone || why == draining
+		if h, ok := o.takeLocked(place, !ends); ok {
+			o.mu.Unlock()
+			return h, nil
+		}
+		if ends || !w.now.Before(deadline) {
+			rej := o.quitLocked(w.now, k, place)
+			o.mu.Unlock()
+			rej.because(why)
+			return limits.Hold{}, rej
+		}
+		next := o.set.LookAgain(&place.place, deadline)
+		o.mu.Unlock()
+		why = w.g.park(w.ctx, &place.waiter, next)
+	}
+}

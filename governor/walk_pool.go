@@ -1,0 +1,197 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// How a call goes through its pool: its budgets, and the queue for its share.
+
+// enterPool asks the pool to admit the call, whose own limits are held already. If the pool refuses, it
+// gives these back. again says that the seat is gone, or that a grant of a budget has come, and that the
+// call has to be tried anew.
+func (w *walk) enterPool() (l Lease, rej *Rejection, again bool) {
+	p := w.pool.pool
+	seat := w.access.seat
+	p.mu.Lock()
+	if seat.gone {
+		p.mu.Unlock()
+		w.leave()
+		return Lease{}, nil, true
+	}
+	call := w.callLocked()
+	rej = p.holdSharesLocked(w.now, seat, w.tab)
+	if rej != nil {
+		grant := w.awaitGrantLocked(rej)
+		p.mu.Unlock()
+		w.leave()
+		return Lease{}, rej, grant != nil && w.g.park(w.ctx, grant, w.may.least) == woken
+	}
+	st := w.stateLocked(&call)
+	w.g.stirLocked(p, w.now) // first, because a call that goes at once is marked
+	h, ans := w.offerLocked(&call)
+	switch ans.Verdict {
+	case escrow.Admitted:
+		booked := w.startLocked(h, &st)
+		p.mu.Unlock()
+		l, rej = w.keepStart(w.now, h, booked)
+		return l, rej, false
+	case escrow.Queued:
+		st.waiter = newWaiter()
+		st.since = w.now
+		*p.stateLocked(h) = st
+		w.g.pumpAndUnlock(p, w.now)
+		patience := min(ans.Patience, max(call.MaxWait, w.may.back.Sub(w.now)))
+		l, rej = w.queue(queued{handle: h, waiter: st.waiter, call: call}, w.now.Add(patience))
+		return l, rej, false
+	}
+	rej = p.rejectionLocked(w.now, w.tenant.tenant, seat.leaf, call.Most, ans)
+	p.settleSharesLocked(w.now, w.tab, Spend{})
+	p.mu.Unlock()
+	w.leave()
+	return Lease{}, rej, false
+}
+
+// callLocked is the call as the escrow is asked to admit it.
+func (w *walk) callLocked() escrow.Call {
+	p := w.pool.pool
+	call := escrow.Call{
+		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background,
+		Most:    escrow.Cost{p.rules.Weights.most(w.req.Input, w.req.Output), 1},
+		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim,
+	}
+	p.expireLocked(w.now)
+	if p.slotsComingLocked(call.Background) {
+		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
+	}
+	return call
+}
+
+// awaitGrantLocked returns the waiter of a call that was refused and may wait for a grant of a budget;
+// nil if it may not.
+func (w *walk) awaitGrantLocked(rej *Rejection) *waiter {
+	grants := w.pool.grants
+	if !rej.Elsewhere || !w.now.Before(w.may.least) || grants.alone {
+		return nil
+	}
+	grant := newWaiter()
+	grants.waiting = append(grants.waiting, grant)
+	return grant
+}
+
+// stateLocked is what is known of the call, whose expectations are filled in.
+func (w *walk) stateLocked(call *escrow.Call) leaseState {
+	return leaseState{
+		id: w.req.ID, tenant: w.tenant.tenant, leaf: call.Leaf, tab: w.tab, input: w.req.Input,
+		course: w.pool.expectLocked(w.tenant, w.access.seat, &w.req, call),
+		stream: w.req.Stream, background: call.Background, interrupt: w.req.Interrupt,
+	}
+}
+
+// offerLocked offers the call to the escrow, and notes if it found no slot.
+func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
+	p := w.pool.pool
+	h, ans := p.offerLocked(w.now, *call, w.tab, w.tenant.tenant, w.req.Forced)
+	if ans.Verdict == escrow.Admitted || p.escrow.HasSlot(call.Background) {
+		return h, ans
+	}
+	if p.fullLocked(call.Background) {
+		p.held = w.now
+	}
+	p.lackSlotLocked(w.now, call.Leaf, ans.Verdict == escrow.Queued)
+	return h, ans
+}
+
+// startLocked begins a call that was admitted at once, and returns what it is booked at.
+func (w *walk) startLocked(h escrow.Handle, st *leaseState) escrow.Cost {
+	p := w.pool.pool
+	st.since = w.now
+	s := p.stateLocked(h)
+	*s = *st
+	if !w.req.Forced { // what is forced is no call, and teaches nothing
+		p.startLocked(s)
+	}
+	return p.escrow.CostOf(int(h.Slot))
+}
+
+// offerLocked offers a call to the escrow. What was done already is booked in any case, as debt.
+// The call of a shadow goes in any case too, and no place is kept for it, since it will not come
+// back.
+func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
+	switch {
+	case done:
+		return p.escrow.Force(now, call, true), escrow.Answer{Verdict: escrow.Admitted}
+	case !b.shadow && p.dryLocked(now):
+		return p.offerDryLocked(now, call)
+	case !b.shadow:
+		return p.escrow.Offer(now, call)
+	}
+	call.Claim = escrow.Claim{}
+	ans := p.escrow.Foretell(now, call)
+	switch ans.Verdict {
+	case escrow.Admitted:
+		return p.escrow.Offer(now, call)
+	case escrow.Queued: // it would have gone when its turn came
+	default:
+		b.note(p.rejectionLocked(now, t, call.Leaf, call.Most, ans))
+	}
+	return p.escrow.Force(now, call, false), escrow.Answer{Verdict: escrow.Admitted}
+}
+
+// queued is a call that waits in the pool's queue.
+type queued struct {
+	handle escrow.Handle
+	waiter *waiter
+	call   escrow.Call
+}
+
+// queue waits until the call is dispatched. Meanwhile its own limits are held rather than booked, so that
+// their minute begins when the call does.
+func (w *walk) queue(q queued, deadline time.Time) (Lease, *Rejection) {
+	p := w.pool.pool
+	w.tab.suspend(w.now)
+	for {
+		why := w.g.park(w.ctx, q.waiter, deadline)
+		w.now = w.g.clock.Now()
+		p.mu.Lock()
+		if why == timedOut { // its turn may come in this very instant
+			w.g.pumpLocked(p, w.now)
+		}
+		st := p.stateLocked(q.handle)
+		if st.waiter == nil && why != gone {
+			began := st.since
+			booked := p.escrow.CostOf(int(q.handle.Slot))
+			p.wakeAndUnlock()
+			w.tab.resume(w.now)
+			return w.keepStart(began, q.handle, booked)
+		}
+		if why == woken {
+			p.mu.Unlock()
+			continue
+		}
+		rej := w.quitLocked(&q, st, why)
+		w.g.pumpAndUnlock(p, w.now)
+		w.leave()
+		return Lease{}, rej
+	}
+}
+
+// quitLocked takes the call out of the queue, and returns the refusal.
+func (w *walk) quitLocked(q *queued, st *leaseState, why cause) *Rejection {
+	p := w.pool.pool
+	var ans escrow.Answer
+	switch {
+	case st.waiter == nil: // dispatched, but its caller has gone
+		p.endLocked(w.now, q.handle, taking{})
+	case why == timedOut:
+		ans, _ = p.escrow.Refuse(w.now, q.handle, q.call.Claim.Key)
+	default:
+		p.escrow.Cancel(w.now, q.handle)
+	}
+	*st = leaseState{}
+	rej := p.rejectionLocked(w.now, w.tenant.tenant, q.call.Leaf, q.call.Most, ans)
+	p.settleSharesLocked(w.now, w.tab, Spend{})
+	rej.because(why)
+	return rej
+}
