@@ -17,6 +17,8 @@ func main() {
 }
 
 type cli struct {
+	ShowVersion versionFlag `name:"version" short:"v" help:"Print the version."`
+
 	Serve      serveCmd      `cmd:"" help:"Run the gateway. Without a config file it starts in quickstart mode."`
 	Check      checkCmd      `cmd:"" help:"Check config and policy files, and print the resulting limits."`
 	Explain    explainCmd    `cmd:"" help:"Show the limits that a call would meet, strictest first, and the decision now."`
@@ -30,6 +32,7 @@ type cli struct {
 	Mock       mockCmd       `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
 	Keys       keysCmd       `cmd:"" help:"Make API keys and their hashes."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	Dashboards dashboardsCmd `cmd:"" help:"Write Grafana dashboards, Prometheus rules and alerts."`
 }
 
@@ -59,11 +62,20 @@ func run(ctx context.Context, args, vars []string, stdout, stderr io.Writer) int
 	if err != nil {
 		panic("llmgov: BUG: " + err.Error())
 	}
-	if len(args) == 0 {
+	if line, ok := completionAsked(vars); ok {
+		for _, word := range completions(parser.Model.Node, line) {
+			fmt.Fprintln(stdout, word)
+		}
+		return exitOK
+	}
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(args[1:len(args):len(args)], "--help")
 	}
 	kctx, err := parser.Parse(args)
-	if exited { // --help
+	if exited { // --help, --version
 		return code
 	}
 	if err != nil {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/alecthomas/kong"
 )
 
 // version is set by the linker on a release: -ldflags '-X main.version=v1.2.3'.
@@ -15,9 +18,23 @@ type versionCmd struct{}
 func (versionCmd) Help() string { return `Example: llmgov version` }
 
 func (versionCmd) Run(e *env) error {
-	info, _ := debug.ReadBuildInfo()
-	fmt.Fprintf(e.stdout, "llmgov %s%s %s %s/%s\n", versionOf(version, info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	printVersion(e.stdout)
 	return nil
+}
+
+// versionFlag is --version, which prints it and ends the command.
+type versionFlag bool
+
+// BeforeReset runs before anything else of the command line is judged.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	printVersion(app.Stdout)
+	app.Exit(exitOK)
+	return nil
+}
+
+func printVersion(w io.Writer) {
+	info, _ := debug.ReadBuildInfo()
+	fmt.Fprintf(w, "llmgov %s%s %s %s/%s\n", versionOf(version, info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // versionText is the version alone.
