@@ -13,7 +13,7 @@ type Alias struct{ Name, Model string }
 // plainName matches names that stand for one model.
 const plainName = `^[^\s*]+$`
 
-func aliasKind() schema { return mapOf(plainName, strictyaml.TextKind(plainName), 1)() }
+func aliasKind() schema { return strictyaml.MapOf(plainName, strictyaml.TextKind(plainName), 1)() }
 
 // poolModelsKind is a list of names, patterns and aliases, or aliases alone.
 func poolModelsKind() schema {

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
-
 	"go.yaml.in/yaml/v3"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // TestAudit_H4_PolicyFilesHaveNoVariables: whoever may edit one policy file learns nothing of the environment, neither
@@ -50,14 +51,14 @@ func TestAudit_H4_KeyFilesHaveNoVariables(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `llmgov.keys.yaml:1:`) || strings.Contains(err.Error(), "sk-provider") {
 		t.Errorf("got %v", err)
 	}
-	if err := CheckKeyName("a${B}"); err == nil {
+	if err := keyfile.CheckName("a${B}"); err == nil {
 		t.Error("a name with a variable in it would be written")
 	}
 	name := "a$b$$c"
 	r := strictyaml.NewReport()
 	k := runtimeKey("acme", "k")
 	k.Name = name
-	if got := readKeys(r, "f", encodeKeys(RuntimeKeys{Keys: []RuntimeKey{k}})); r.Err() != nil || got.Keys[0].Name != name {
+	if got := keyfile.Parse(r, "f", keyfile.Encode(keyfile.Content{Keys: []keyfile.Entry{k}})); r.Err() != nil || got.Keys[0].Name != name {
 		t.Errorf("%q became %+v, %v", name, got, r.Err())
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // crowd writes 10,000 tenants into 1,000 files, a tenth of them with teams, and answers the config's name.
@@ -120,12 +122,12 @@ func BenchmarkCrowd_Lookup(b *testing.B) {
 // BenchmarkKeyFile_List takes twice as long for twice as many keys.
 func BenchmarkKeyFile_List(b *testing.B) {
 	for _, n := range []int{10_000, 20_000} {
-		var keys RuntimeKeys
+		var keys keyfile.Content
 		for i := range n {
 			keys.Keys = append(keys.Keys, runtimeKey("acme", fmt.Sprint(i)))
 		}
-		f := NewKeyFile(filepath.Join(b.TempDir(), "keys.yaml"))
-		if err := replaceFile(f.Path(), encodeKeys(keys)); err != nil {
+		f := keyfile.New(filepath.Join(b.TempDir(), "keys.yaml"))
+		if err := os.WriteFile(f.Path(), keyfile.Encode(keys), 0o600); err != nil {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

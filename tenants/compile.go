@@ -177,7 +177,7 @@ func (c *compiler) pools() {
 
 // defaultPool checks that the pool named at path exists.
 func (c *compiler) defaultPool(path, name string) string {
-	if name == "" || name == unreadable || len(c.cfg.Pools) == 0 {
+	if name == "" || name == strictyaml.Unreadable || len(c.cfg.Pools) == 0 {
 		return name
 	}
 	if names := poolNames(c.cfg.Pools); !slices.Contains(names, name) {

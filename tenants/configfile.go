@@ -32,18 +32,18 @@ var configShape = shape[configFile]{
 		settingField("store"),
 		{
 			Name: "upstreams", About: "The providers, by name.", Read: readUpstreams,
-			Kind: mapOf(anyName, func() schema { return upstreamShape.Schema(&Upstream{Kind: OpenAI}) }, 1),
+			Kind: strictyaml.MapOf(anyName, func() schema { return upstreamShape.Schema(&Upstream{Kind: OpenAI}) }, 1),
 		},
 		{
 			Name: "pools", About: "The shared capacities, by name.", Read: readPools,
-			Kind: mapOf(anyName, func() schema { start := DefaultPool(""); return poolShape.Schema(&start) }, 1),
+			Kind: strictyaml.MapOf(anyName, func() schema { start := DefaultPool(""); return poolShape.Schema(&start) }, 1),
 		},
 		settingField("default_pool"),
 		settingField("state_dir"),
 		settingField("keys_file"),
 		{
 			Name: "prices", About: "What tokens of models cost, by name or pattern. Budgets in usd need them.", Read: readPrices,
-			Kind: mapOf(anyName, func() schema { return priceShape.Schema(nil) }, 0),
+			Kind: strictyaml.MapOf(anyName, func() schema { return priceShape.Schema(nil) }, 0),
 		},
 		settingField("timezone"),
 		{

@@ -74,8 +74,8 @@ var ownFields = []field[draft]{
 		Kind: strictyaml.ListOf(strictyaml.TextKind(`^\S+$`), 1, false), Read: func(v value, t *draft) { t.Models = readModelList(v) },
 	},
 	{
-		Name: "default_pool", About: "The pool of its calls to routes that name no model.", Kind: nameKind,
-		Read: func(v value, t *draft) { t.DefaultPool = readName(v) },
+		Name: "default_pool", About: "The pool of its calls to routes that name no model.", Kind: strictyaml.NameKind,
+		Read: func(v value, t *draft) { t.DefaultPool = v.Named() },
 	},
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 const exampleConfig = `
@@ -29,7 +30,7 @@ func ExampleLoad() {
 	}
 	defer os.RemoveAll(dir)
 
-	key := tenants.NewKey("acme")
+	key := keyfile.NewKey("acme")
 	write(dir, "llmgov.yaml", exampleConfig)
 	write(dir, "tenants/acme.yaml", fmt.Sprintf(examplePolicy, tenants.HashKey(key)))
 

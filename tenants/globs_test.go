@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // deaf is a file system of which one folder cannot be listed.
@@ -68,7 +70,7 @@ func TestLoad_Pipe(t *testing.T) {
 		if _, err := Load(filepath.Join(dir, "llmgov.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), pipe+": cannot be read: it is not a regular file") {
 			t.Errorf("%s: %v", pipe, err)
 		}
-		if err := NewKeyFile(path).Add(runtimeKey("acme", "a")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		if err := keyfile.New(path).Add(runtimeKey("acme", "a")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", pipe, err)
 		}
 		if err := os.Remove(path); err != nil {

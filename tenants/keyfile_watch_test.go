@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // TestWatch_Keys changes the key file from its first key on.
 func TestWatch_Keys(t *testing.T) {
 	onBoth(t, func(t *testing.T, k knobs) {
 		s := newSite(t, k, nil)
-		f := NewKeyFile(s.path("llmgov.keys.yaml"))
+		f := keyfile.New(s.path("llmgov.keys.yaml"))
 		for n := range 3 {
 			name := fmt.Sprint("k", n)
 			s.must(f.Add(runtimeKey("acme", name)))
@@ -37,8 +39,8 @@ func TestWatch_Keys(t *testing.T) {
 // TestWatch_KeysWhileBad: keys are made and revoked also while a policy file is bad, and nothing of that file counts.
 func TestWatch_KeysWhileBad(t *testing.T) {
 	onBoth(t, func(t *testing.T, k knobs) {
-		s := newSite(t, k, func(s *site) { s.must(NewKeyFile(s.path("llmgov.keys.yaml")).Add(runtimeKey("acme", "old"))) })
-		f := NewKeyFile(s.path("llmgov.keys.yaml"))
+		s := newSite(t, k, func(s *site) { s.must(keyfile.New(s.path("llmgov.keys.yaml")).Add(runtimeKey("acme", "old"))) })
+		f := keyfile.New(s.path("llmgov.keys.yaml"))
 		s.write("tenants/a.yaml", "tenants: {acme: {rmp: 1}}\n")
 		s.bad("rmp")
 		s.must(f.Add(runtimeKey("acme", "new")))
@@ -71,7 +73,7 @@ func TestWatch_KeysWhileBad(t *testing.T) {
 // TestWatch_KeysNotTaken: what is wrong now does not hide the keys of an event that nobody took.
 func TestWatch_KeysNotTaken(t *testing.T) {
 	s := newSite(t, byLooking, nil)
-	f := NewKeyFile(s.path("llmgov.keys.yaml"))
+	f := keyfile.New(s.path("llmgov.keys.yaml"))
 	s.must(f.Add(runtimeKey("acme", "new")))
 	for _, bad := range []string{"tenants: 1\n", "tenants: 2\n"} {
 		s.write("tenants/a.yaml", bad)
@@ -122,8 +124,8 @@ func TestLoad_KeysFile(t *testing.T) {
 		{"sub/llmgov.yaml", "../other/k.yaml", "other/k.yaml", "other/k.yaml"},
 		{"sub/llmgov.yaml", filepath.Join(dir, "other", "k.yaml"), "other/k.yaml", filepath.Join(dir, "other", "k.yaml")},
 	} {
-		file := NewKeyFile(filepath.Join(dir, c.want))
-		if err := file.Add(RuntimeKey{Key: Key{Hash: HashKey("of-x")}, Tenant: "gone", Created: aTime}); err != nil {
+		file := keyfile.New(filepath.Join(dir, c.want))
+		if err := file.Add(keyfile.Entry{Key: Key{Hash: HashKey("of-x")}, Tenant: "gone", Created: aTime}); err != nil {
 			t.Fatal(err)
 		}
 		s, err := Load(c.config, Options{Env: []string{"LLMGOV_KEYS_FILE=" + c.setting}})
@@ -149,7 +151,7 @@ func TestLoad_KeysFile(t *testing.T) {
 // TestWatching_Rest: what a load takes, unlike a look, is not waited for twenty times over.
 func TestWatching_Rest(t *testing.T) {
 	s := newSite(t, byLooking, nil)
-	var keys RuntimeKeys
+	var keys keyfile.Content
 	for i := range 5000 {
 		keys.Keys = append(keys.Keys, runtimeKey("acme", fmt.Sprint(i)))
 	}
@@ -157,7 +159,7 @@ func TestWatching_Rest(t *testing.T) {
 	s.must(err)
 	w := &watching{knobs: knobs{}, loader: l, dirs: newDirs(false)}
 	w.load()
-	s.must(os.WriteFile(s.path("llmgov.keys.yaml"), encodeKeys(keys), 0o600))
+	s.must(os.WriteFile(s.path("llmgov.keys.yaml"), keyfile.Encode(keys), 0o600))
 	w.step()
 	began := time.Now()
 	w.step() // which loads

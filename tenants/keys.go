@@ -1,58 +1,22 @@
 package tenants
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
-// KeyHash is the SHA-256 of an API key as a client sends it. Only hashes are kept, in files and in memory.
-type KeyHash [sha256.Size]byte
+// Key is an API key, by its hash: of a policy file, or made at run time.
+type Key = keyfile.Key
 
-// Key is an API key, by its hash.
-type Key struct {
-	Hash KeyHash
-	// Name tells people what the key is for. It may be empty.
-	Name string
-	// Expires is when it is good no longer. The zero time is never.
-	Expires time.Time
-}
-
-// Expired reports whether the key is good no longer.
-func (k *Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
-
-const keyPrefix = "sha256:"
+// KeyHash is the SHA-256 of an API key as a client sends it.
+type KeyHash = keyfile.Hash
 
 // HashKey is the hash of a key.
-func HashKey(key string) KeyHash {
-	// A conversion would copy the key to the heap, since Sum256 lets its argument escape. It only reads it, so it may
-	// read the string's own bytes.
-	return sha256.Sum256(unsafe.Slice(unsafe.StringData(key), len(key)))
-}
-
-// String is the form policy files use: "sha256:" and 64 lower-case hexadecimal digits.
-func (h KeyHash) String() string {
-	return keyPrefix + hex.EncodeToString(h[:])
-}
-
-// MarshalText writes what [KeyHash.String] does.
-func (h KeyHash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
-
-// ParseKeyHash reads what [KeyHash.String] writes, and nothing else.
-func ParseKeyHash(text string) (KeyHash, bool) {
-	var h KeyHash
-	digits, ok := strings.CutPrefix(text, keyPrefix)
-	if !ok || len(digits) != hex.EncodedLen(len(h)) || strings.ContainsAny(digits, "ABCDEF") {
-		return h, false
-	}
-	_, err := hex.Decode(h[:], []byte(digits))
-	return h, err == nil
-}
+func HashKey(key string) KeyHash { return keyfile.HashKey(key) }
 
 // keyShape is a key that is written as a mapping.
 var keyShape = shape[Key]{
@@ -62,8 +26,8 @@ var keyShape = shape[Key]{
 			Read: func(v value, k *Key) { k.Hash = readKeyHash(v) },
 		},
 		{
-			Name: "name", About: "What the key is for. No two of a tenant have one name.", Kind: nameKind,
-			Read: func(v value, k *Key) { k.Name = readName(v) },
+			Name: "name", About: "What the key is for. No two of a tenant have one name.", Kind: strictyaml.NameKind,
+			Read: func(v value, k *Key) { k.Name = v.Named() },
 		},
 		{
 			Name: "expires", About: "The last day on which it is good, in the config's timezone, or the instant at which it ends.",
@@ -120,11 +84,11 @@ func readKeyHash(v value) KeyHash {
 	if !ok {
 		return KeyHash{}
 	}
-	h, ok := ParseKeyHash(text)
+	h, ok := keyfile.ParseHash(text)
 	if ok {
 		return h
 	}
-	if strings.HasPrefix(strings.ToLower(text), keyPrefix) {
+	if strings.HasPrefix(strings.ToLower(text), keyfile.HashPrefix) {
 		v.Problem("a key of %d characters is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash",
 			len(text))
 		return KeyHash{}
@@ -202,7 +166,7 @@ func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
 // keyName checks that no earlier key of t has the name of its i-th.
 func (c *compiler) keyName(t *Tenant, path string, i int) {
 	name := t.Keys[i].Name
-	if name == "" || name == unreadable {
+	if name == "" || name == strictyaml.Unreadable {
 		return
 	}
 	list := strictyaml.Child(path, "keys")

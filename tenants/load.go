@@ -1,9 +1,7 @@
 package tenants
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
 // Load reads the config file at name and the policy files it names. The error is [Problems], or says why the config
@@ -105,7 +104,7 @@ func load(l *loader) (*Snapshot, error) {
 	data, err := l.readFile(l.config)
 	if err != nil {
 		l.readKeys()
-		return nil, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, reason(err))
+		return nil, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, disk.Reason(err))
 	}
 	doc := strictyaml.Parse(l.r, strictyaml.File{Name: l.shown, Data: data, Expand: strictyaml.Expander(l.opt.Env)})
 	if doc == nil {
@@ -170,7 +169,7 @@ func (l *loader) policyFile(name string) *document {
 	}
 	data, err := l.readFile(name)
 	if err != nil {
-		l.r.Add(place{File: shown}, "cannot be read: %v; fix or remove it", reason(err))
+		l.r.Add(place{File: shown}, "cannot be read: %v; fix or remove it", disk.Reason(err))
 		return nil
 	}
 	if old := l.seen[name]; old.doc != nil && old.doc.Name == shown {
@@ -180,7 +179,7 @@ func (l *loader) policyFile(name string) *document {
 		return nil
 	}
 	before := len(l.r.Problems)
-	doc := strictyaml.Parse(l.r, strictyaml.File{Name: shown, Data: data, Expand: refuseVariables})
+	doc := strictyaml.Parse(l.r, strictyaml.File{Name: shown, Data: data, Expand: strictyaml.NoVariables})
 	if len(l.r.Problems) == before {
 		file := l.seen[name]
 		file.doc = doc
@@ -198,21 +197,12 @@ func (l *loader) counted(file seenFile) *document {
 	return file.doc
 }
 
-// refuseVariables reports ${ in a file that is read as written. The authors of such files, unlike those of the config,
-// must not read the gateway's environment; and a text that would mean its variable elsewhere must not pass as itself.
-func refuseVariables(text string) (string, error) {
-	if strings.Contains(text, "${") {
-		return "", fmt.Errorf("%s: variables are expanded only in the config file; write the value itself", strictyaml.Show(text))
-	}
-	return text, nil
-}
-
 // readFile reads at most one byte more than a file may have, for parse to refuse, and notes what it saw.
 func (l *loader) readFile(name string) ([]byte, error) {
 	_, named := l.more[name]
-	read := readPlain
+	read := disk.ReadPlain
 	if named || name == l.config || l.config == "" {
-		read = readLimited // check may be given a pipe
+		read = disk.ReadLimited // check may be given a pipe
 	}
 	data, info, err := read(l.fsys, name)
 	if name == l.config && info != nil {
@@ -221,46 +211,6 @@ func (l *loader) readFile(name string) ([]byte, error) {
 	l.sums[name] = sumOf(data, err)
 	l.remember(name, info, l.sums[name])
 	return data, err
-}
-
-// readPlain is readLimited of what somebody may have put there: a pipe would be waited for, for ever.
-func readPlain(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, nil, errors.New("it is not a regular file")
-	}
-	return readLimited(fsys, name)
-}
-
-func readLimited(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if info.IsDir() {
-		return nil, nil, errors.New("it is a directory")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, strictyaml.MaxBytes+1))
-	if err != nil {
-		return nil, nil, err
-	}
-	return data, info, nil
-}
-
-// reason is err without the path, which messages give as the user typed it.
-func reason(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
 }
 
 // show is what the user calls a file: relative to the config file's name as it was given, or absolute as its glob is.

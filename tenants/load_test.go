@@ -11,9 +11,10 @@ import (
 	"time"
 	_ "time/tzdata" // the test's zones, wherever it runs
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
-
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 const fullConfig = `
@@ -77,7 +78,7 @@ const (
 
 func hash(t *testing.T, text string) KeyHash {
 	t.Helper()
-	h, ok := ParseKeyHash(text)
+	h, ok := keyfile.ParseHash(text)
 	if !ok {
 		t.Fatalf("%s is no key hash", text)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
 // LoadAdmin reads of a config file only where its gateway's admin side is. Whatever else is wrong in the files is left
@@ -16,7 +17,7 @@ func LoadAdmin(name string, opt Options) (Admin, error) {
 	l.begin()
 	data, err := l.readFile(l.config)
 	if err != nil {
-		return Admin{}, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, reason(err))
+		return Admin{}, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, disk.Reason(err))
 	}
 	doc := strictyaml.Parse(l.r, strictyaml.File{Name: l.shown, Data: data, Expand: strictyaml.Expander(opt.Env)})
 	if doc == nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // A pattern is a model name in which * stands for any run of characters, also none. Nothing else is special: model
@@ -71,7 +73,7 @@ func checkPattern(pattern string) string {
 	if pattern == "" {
 		return "is not a model; write a name or a pattern"
 	}
-	return checkName(pattern)
+	return strictyaml.CheckName(pattern)
 }
 
 // plain writes runs of stars as one, so that equal patterns are equal texts.

@@ -1,21 +1,15 @@
 package tenants
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // maxAmount bounds every count and limit. A thousand times that still fits an int64.
 const maxAmount = 1_000_000_000_000
-
-// maxName is the length a name may have, in bytes.
-const maxName = 128
 
 // limit reads a whole number from 1, and has its own words for 0.
 func readLimit(v value, ofZero string) int64 {
@@ -24,22 +18,6 @@ func readLimit(v value, ofZero string) int64 {
 		return 1
 	}
 	return v.Amount(1, maxAmount)
-}
-
-// unreadable stands for a name that was refused. No file can hold it as a name; checks pass over it.
-const unreadable = "\x00"
-
-// name reads a text that names something.
-func readName(v value) string {
-	text, ok := v.Scalar()
-	if !ok {
-		return unreadable
-	}
-	if complaint := checkName(text); complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
-		return unreadable
-	}
-	return text
 }
 
 func parseListen(text string) (string, string) {
@@ -56,23 +34,6 @@ func parseListen(text string) (string, string) {
 	return text, ""
 }
 
-// checkName complains about a name that would not survive as a metric label, in a URL or on a terminal.
-func checkName(name string) string {
-	switch {
-	case name == "":
-		return "is not a name; write one"
-	case len(name) > maxName:
-		return fmt.Sprintf("is longer than %d bytes; write a shorter name", maxName)
-	case !utf8.ValidString(name):
-		return "is not UTF-8; write letters and digits"
-	case strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' }):
-		return "holds spaces or unprintable characters; write letters, digits and punctuation"
-	case strings.Contains(name, "${"): // it would pass for the variable; nor could a file of keys hold it
-		return "holds ${, and variables are not expanded in names; write the name itself"
-	}
-	return ""
-}
-
 // checkSecret complains about what could not be sent in a header. The secret is never part of a message.
 func checkSecret(secret string) string {
 	if strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
@@ -83,13 +44,9 @@ func checkSecret(secret string) string {
 
 // checkName complains about the key itself, as the name of what it holds.
 func checkKeyName(p pair) {
-	if complaint := checkName(p.Key); complaint != "" {
+	if complaint := strictyaml.CheckName(p.Key); complaint != "" {
 		p.Report.Add(p.At, "name %s %s", strictyaml.Show(p.Key), complaint)
 	}
-}
-
-func nameKind() schema {
-	return strictyaml.OrVariable(schema{"type": []any{"string", "number", "boolean"}, "pattern": `^\S+$`, "maxLength": maxName})
 }
 
 func listenKind() schema {
@@ -100,21 +57,6 @@ func zoneKind() schema {
 	s := strictyaml.TextKind(`.`)()
 	s["not"] = schema{"const": "Local"}
 	return s
-}
-
-// mapOf is a mapping from names to what of describes.
-func mapOf(names string, of kind, least int) kind {
-	return func() schema {
-		s := schema{
-			"type":                 "object",
-			"propertyNames":        schema{"pattern": names, "maxLength": maxName},
-			"additionalProperties": of(),
-		}
-		if least > 0 {
-			s["minProperties"] = least
-		}
-		return s
-	}
 }
 
 // The patterns of names.

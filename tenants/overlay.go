@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
-
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/v2"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // envPrefix begins every variable that is a setting.

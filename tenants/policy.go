@@ -198,12 +198,12 @@ func (p *policy) template(list []pair) (t draft, known bool) {
 	if i < 0 {
 		return newDraft(p.terms), true
 	}
-	name := readName(list[i].Value)
+	name := list[i].Value.Named()
 	if tier, ok := p.tiers[name]; ok {
 		tier.Tier = name
 		return tier, true
 	}
-	if name != unreadable && !p.partial {
+	if name != strictyaml.Unreadable && !p.partial {
 		list[i].Problem("there is no tier %s; %s", strictyaml.Show(name), strictyaml.Advise(name, slices.Collect(maps.Keys(p.tiers))))
 	}
 	return newDraft(p.terms), false

@@ -11,11 +11,11 @@ var (
 	policyShape = shape[policy]{Fields: []field[policy]{
 		{
 			Name: "tiers", About: "Templates for tenants, by name.", Read: func(v value, p *policy) { p.readTiers(v) },
-			Kind: mapOf(anyName, func() schema { start := newDraft(nil); return tierShape.Schema(&start) }, 0),
+			Kind: strictyaml.MapOf(anyName, func() schema { start := newDraft(nil); return tierShape.Schema(&start) }, 0),
 		},
 		{
 			Name: "tenants", About: "Who may call, by name.", Read: func(v value, p *policy) { p.keepTenants(v) },
-			Kind: mapOf(tenantName, func() schema { return tenantShape.Schema(nil) }, 0),
+			Kind: strictyaml.MapOf(tenantName, func() schema { return tenantShape.Schema(nil) }, 0),
 		},
 		{
 			Name: "shadow", About: "What all tenants of this file have for shadow that do not say it themselves.", Kind: strictyaml.BoolKind,
@@ -42,7 +42,7 @@ var (
 	tenantShape = shape[draft]{
 		Fields: slices.Concat([]field[draft]{
 			{
-				Name: "tier", About: "The tier that it starts from. Every other key replaces what the tier says.", Kind: nameKind,
+				Name: "tier", About: "The tier that it starts from. Every other key replaces what the tier says.", Kind: strictyaml.NameKind,
 				Read: func(value, *draft) {}, // read first, by readTenants: the other keys override what it brings
 			},
 		}, ownFields, commonFields, []field[draft]{

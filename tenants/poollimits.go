@@ -21,7 +21,7 @@ var poolLimitShape = shape[PoolLimits]{
 
 var poolLimitsField = field[draft]{
 	Name: "pools", About: "Own limits in single pools, by the pool's name, beside those over all pools. A tenant's are laid over its tier's, key by key.",
-	Kind: mapOf(anyName, func() schema { start := PoolLimits{}; return poolLimitShape.Schema(&start) }, 1),
+	Kind: strictyaml.MapOf(anyName, func() schema { start := PoolLimits{}; return poolLimitShape.Schema(&start) }, 1),
 	Read: func(v value, t *draft) { readPoolLimits(v, t) },
 }
 

@@ -16,7 +16,7 @@ var poolShape = shape[Pool]{
 		},
 		{
 			Name: "upstream", About: "The upstream that the calls go to. May be left out when there is one.",
-			Kind: nameKind, Read: func(v value, p *Pool) { readPoolUpstream(v, p) },
+			Kind: strictyaml.NameKind, Read: func(v value, p *Pool) { readPoolUpstream(v, p) },
 		},
 		{
 			Name: "upstreams", About: "The upstreams that share the calls by weight, instead of upstream.",

@@ -16,8 +16,8 @@ const maxUpstreamWeight = 1000
 var poolUpstreamShape = shape[PoolUpstream]{
 	Fields: []field[PoolUpstream]{
 		{
-			Name: "name", About: "One of upstreams.", Kind: nameKind,
-			Read: func(v value, u *PoolUpstream) { u.Name = readName(v) },
+			Name: "name", About: "One of upstreams.", Kind: strictyaml.NameKind,
+			Read: func(v value, u *PoolUpstream) { u.Name = v.Named() },
 		},
 		strictyaml.AmountField("weight", "Its part of the calls, beside the weights of the others.", 1, maxUpstreamWeight,
 			func(u *PoolUpstream) *int64 { return &u.Weight }),
@@ -37,7 +37,7 @@ func readPoolUpstream(v value, p *Pool) {
 		v.Problem("is there beside upstreams; write one of them")
 		return
 	}
-	p.Upstreams = []PoolUpstream{{Name: readName(v), Weight: 1}}
+	p.Upstreams = []PoolUpstream{{Name: v.Named(), Weight: 1}}
 }
 
 // poolUpstreams reads a pool's list of upstreams.
@@ -51,7 +51,7 @@ func readPoolUpstreams(v value, p *Pool) {
 		v.Problem("is empty; write at least one, such as {name: openai, weight: 3}, or remove the key")
 	}
 	for _, it := range items {
-		u := PoolUpstream{Name: unreadable, Weight: 1}
+		u := PoolUpstream{Name: strictyaml.Unreadable, Weight: 1}
 		list, ok := it.Pairs()
 		if known := poolUpstreamShape.ReadPairs(list, &u); ok && known && !strictyaml.Has(list, "name") {
 			it.Problem("names no upstream; write one, such as {name: openai, weight: 3}")
@@ -59,7 +59,7 @@ func readPoolUpstreams(v value, p *Pool) {
 		p.Upstreams = append(p.Upstreams, u)
 	}
 	if len(items) == 0 { // it has been said
-		p.Upstreams = []PoolUpstream{{Name: unreadable, Weight: 1}}
+		p.Upstreams = []PoolUpstream{{Name: strictyaml.Unreadable, Weight: 1}}
 	}
 	checkUpstreams(v.Report, v.Path, p.Upstreams)
 }
@@ -70,7 +70,7 @@ func checkUpstreams(r *report, path string, list []PoolUpstream) {
 		r.At(path, "has %d upstreams; write at most %d", len(list), maxUpstreams)
 	}
 	for i, u := range list {
-		if u.Name != unreadable && slices.ContainsFunc(list[:i], func(o PoolUpstream) bool { return o.Name == u.Name }) {
+		if u.Name != strictyaml.Unreadable && slices.ContainsFunc(list[:i], func(o PoolUpstream) bool { return o.Name == u.Name }) {
 			r.At(strictyaml.Item(path, i), "%s is there twice; remove one, and add up the weights", r.ShownIn(strictyaml.Item(path, i), "name", u.Name))
 		}
 	}
@@ -92,7 +92,7 @@ func (c *compiler) poolUpstreams(p *Pool, path string) {
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
 		u.Weight = max(u.Weight, 1)
-		if len(names) == 0 || u.Name == unreadable || slices.Contains(names, u.Name) {
+		if len(names) == 0 || u.Name == strictyaml.Unreadable || slices.Contains(names, u.Name) {
 			continue
 		}
 		at := strictyaml.Child(path, "upstream")

@@ -50,7 +50,7 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName),
 	},
 	{
-		key: "region", about: "Where this process runs.", kind: nameKind,
+		key: "region", about: "Where this process runs.", kind: strictyaml.NameKind,
 		get: func(c *Config) any { return c.Region }, parse: typed(parseName),
 	},
 	{
@@ -129,7 +129,7 @@ func timeout(least int) func(string) (any, string) {
 	})
 }
 
-func parseName(text string) (string, string) { return text, checkName(text) }
+func parseName(text string) (string, string) { return text, strictyaml.CheckName(text) }
 
 func parseOptionalName(text string) (string, string) {
 	if text == "" {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // sharesOf loads a policy beside a pool of 1000 tokens a minute without headroom and shows the shares in it.
@@ -165,7 +167,7 @@ func TestShares_KeysMadeAtRunTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := func(keys RuntimeKeys) string {
+	parts := func(keys keyfile.Content) string {
 		s := s.WithKeys(keys)
 		text := fmt.Sprint(s.Uncalled(&s.Pools()[0]))
 		for _, sh := range s.Shares(&s.Pools()[0]) {
@@ -173,14 +175,14 @@ func TestShares_KeysMadeAtRunTime(t *testing.T) {
 		}
 		return text
 	}
-	made := []RuntimeKey{{Tenant: "a", Key: Key{Hash: HashKey("a")}}, {Tenant: "a/x", Key: Key{Hash: HashKey("x")}}}
-	for want, keys := range map[string]RuntimeKeys{
+	made := []keyfile.Entry{{Tenant: "a", Key: Key{Hash: HashKey("a")}}, {Tenant: "a/x", Key: Key{Hash: HashKey("x")}}}
+	for want, keys := range map[string]keyfile.Content{
 		"[] b 1.000":                   {},
 		"[] a 0.000 a/x 0.500 b 0.500": {Keys: made[1:]},
 		"[] a 0.125 a/x 0.375 b 0.500": {Keys: made},
-		"[] a 0.250 a/x 0.750":         {Keys: made, Revoked: []RevokedKey{{Hash: hash(t, key1)}}},
-		"[] a 0.500 b 0.500":           {Keys: made, Revoked: []RevokedKey{{Hash: HashKey("x")}}},
-		"[m]":                          {Revoked: []RevokedKey{{Hash: hash(t, key1)}}},
+		"[] a 0.250 a/x 0.750":         {Keys: made, Revoked: []keyfile.Revoked{{Hash: hash(t, key1)}}},
+		"[] a 0.500 b 0.500":           {Keys: made, Revoked: []keyfile.Revoked{{Hash: HashKey("x")}}},
+		"[m]":                          {Revoked: []keyfile.Revoked{{Hash: hash(t, key1)}}},
 	} {
 		if got := parts(keys); got != want {
 			t.Errorf("shares are %s, want %s", got, want)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 func tenant(name, key string, models ...string) Tenant {
@@ -29,11 +31,11 @@ func TestKeyHash(t *testing.T) {
 	if h.String() != want {
 		t.Errorf("HashKey(abc) = %s, want %s", h, want)
 	}
-	if back, ok := ParseKeyHash(want); !ok || back != h {
+	if back, ok := keyfile.ParseHash(want); !ok || back != h {
 		t.Errorf("ParseKeyHash(%s) = %s, %v", want, back, ok)
 	}
 	for _, bad := range []string{"", want[7:], want + "0", want[:70], strings.ToUpper(want), "sha256:" + strings.ToUpper(want[7:]), want[:70] + "g", " " + want} {
-		if _, ok := ParseKeyHash(bad); ok {
+		if _, ok := keyfile.ParseHash(bad); ok {
 			t.Errorf("ParseKeyHash(%q) accepted it", bad)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
+
+	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
 // sum is a digest of one file, or of all that one load has read.
@@ -12,7 +14,7 @@ type sum [sha256.Size]byte
 // sumOf is the digest of a file, or of why it could not be read: a reason that stays the same is no change.
 func sumOf(data []byte, err error) sum {
 	if err != nil {
-		return sha256.Sum256([]byte("\x00unreadable: " + reason(err).Error()))
+		return sha256.Sum256([]byte("\x00unreadable: " + disk.Reason(err).Error()))
 	}
 	return sha256.Sum256(data)
 }

@@ -14,7 +14,7 @@ const teamSep = "/"
 // teamsField is what makes a tenant, or a team, an inner node.
 var teamsField = field[draft]{
 	Name: "teams", About: "Its teams, by name, up to 16 deep. They divide its share, and all its limits apply to them too.",
-	Kind: mapOf(tenantName, func() schema { return schema{"$ref": "#/$defs/team"} }, 1),
+	Kind: strictyaml.MapOf(tenantName, func() schema { return schema{"$ref": "#/$defs/team"} }, 1),
 	Read: func(v value, t *draft) {
 		list, ok := v.Pairs()
 		if ok && len(list) == 0 {

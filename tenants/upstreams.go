@@ -47,7 +47,7 @@ func readUpstreamKind(v value) string {
 	}
 	if complaint := checkUpstreamKind(text); complaint != "" {
 		v.Problem("%s %s", v.Say(text), complaint)
-		return unreadable // its base_url is not held to the rules of another
+		return strictyaml.Unreadable // its base_url is not held to the rules of another
 	}
 	return text
 }
@@ -123,7 +123,7 @@ var apiVersion = regexp.MustCompile(`^api-version=[0-9A-Za-z.-]+$`)
 
 // checkQueryOf complains about a query of a base_url that means nothing to its kind.
 func checkQueryOf(u *Upstream) string {
-	if strings.Contains(u.BaseURL, "?") && u.Kind != Azure && u.Kind != unreadable {
+	if strings.Contains(u.BaseURL, "?") && u.Kind != Azure && u.Kind != strictyaml.Unreadable {
 		return "has an api-version, which only kind azure knows; remove ? and what follows, or write kind: azure"
 	}
 	return ""

@@ -60,7 +60,7 @@ type verifier struct {
 // name checks one name of a kind and that it occurs once, and answers its path.
 func (v *verifier) name(kind, name string) string {
 	path := strictyaml.Child(kind, name)
-	if complaint := checkName(name); complaint != "" {
+	if complaint := strictyaml.CheckName(name); complaint != "" {
 		v.r.At(kind, "name %s %s", strictyaml.Show(name), complaint)
 	}
 	if v.seen[path] {
@@ -150,7 +150,7 @@ func (v *verifier) tenant(t *Tenant) {
 // tenantName checks a tenant's name, or each part of the path that a team has for one, and answers its path.
 func (v *verifier) tenantName(name string) string {
 	for part := range strings.SplitSeq(name, teamSep) {
-		if complaint := checkName(part); complaint != "" {
+		if complaint := strictyaml.CheckName(part); complaint != "" {
 			v.r.At("tenants", "name %s %s", strictyaml.Show(name), complaint)
 		}
 	}
@@ -227,7 +227,7 @@ func (v *verifier) groups(list []Tenant) {
 			}
 			continue
 		}
-		if complaint := checkName(t.Group); complaint != "" {
+		if complaint := strictyaml.CheckName(t.Group); complaint != "" {
 			v.r.At(path, "%s %s", strictyaml.Show(t.Group), complaint)
 		}
 		v.amounts(path, 1, maxWeight, amounts{"weight (thousandths)": t.GroupWeight})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // TestNotes_Keys notes what has expired and what soon will, in the config's zone, and nothing else.
@@ -42,9 +43,9 @@ func TestNotes_Keys(t *testing.T) {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 	late := key("late", -2)
-	notes = expiring(snap.WithKeys(tenants.RuntimeKeys{
-		Keys:    []tenants.RuntimeKey{{Key: late, Tenant: "acme"}, {Key: key("mine", 2), Tenant: "acme"}},
-		Revoked: []tenants.RevokedKey{{Hash: unnamed.Hash}, {Hash: tenants.HashKey("old")}, {Hash: tenants.HashKey("now")}, {Hash: tenants.HashKey("soon")}},
+	notes = expiring(snap.WithKeys(keyfile.Content{
+		Keys:    []keyfile.Entry{{Key: late, Tenant: "acme"}, {Key: key("mine", 2), Tenant: "acme"}},
+		Revoked: []keyfile.Revoked{{Hash: unnamed.Hash}, {Hash: tenants.HashKey("old")}, {Hash: tenants.HashKey("now")}, {Hash: tenants.HashKey("soon")}},
 	}), now)
 	want = []string{
 		"tenant acme: key " + late.Hash.ID() + " expired at 2026-12-18T09:00:00+09:00; revoke it",
@@ -73,20 +74,20 @@ func TestReport_RuntimeKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := tenants.RuntimeKey{Key: key("run")[0], Tenant: "dora"}
+	own := keyfile.Entry{Key: key("run")[0], Tenant: "dora"}
 	for _, c := range []struct {
-		keys tenants.RuntimeKeys
+		keys keyfile.Content
 		want string
 	}{
-		{tenants.RuntimeKeys{}, "acme 1 225, bob 1 225, dora 1 150, dora/team 1 300, ; 0 notes"},
-		{tenants.RuntimeKeys{Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("b")}}}, "acme 1 300, dora 1 200, dora/team 1 400, ; 2 notes"},
-		{tenants.RuntimeKeys{Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("d")}}}, "acme 1 225, bob 1 225, dora 0 0, dora/team 1 450, ; 1 notes"},
-		{tenants.RuntimeKeys{
-			Keys:    []tenants.RuntimeKey{own},
-			Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("b")}, {Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
+		{keyfile.Content{}, "acme 1 225, bob 1 225, dora 1 150, dora/team 1 300, ; 0 notes"},
+		{keyfile.Content{Revoked: []keyfile.Revoked{{Hash: tenants.HashKey("b")}}}, "acme 1 300, dora 1 200, dora/team 1 400, ; 2 notes"},
+		{keyfile.Content{Revoked: []keyfile.Revoked{{Hash: tenants.HashKey("d")}}}, "acme 1 225, bob 1 225, dora 0 0, dora/team 1 450, ; 1 notes"},
+		{keyfile.Content{
+			Keys:    []keyfile.Entry{own},
+			Revoked: []keyfile.Revoked{{Hash: tenants.HashKey("b")}, {Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
 		}, "acme 1 300, dora 1 600, ; 4 notes"},
-		{tenants.RuntimeKeys{
-			Revoked: []tenants.RevokedKey{{Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
+		{keyfile.Content{
+			Revoked: []keyfile.Revoked{{Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
 		}, "acme 1 450, bob 1 450, ; 4 notes"}, // nobody may call n
 	} {
 		r := newReport("c", snap.WithKeys(c.keys), time.Now())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/cmd/llmgov/litellm"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 type importCmd struct {
@@ -41,7 +42,7 @@ func (c importLitellmCmd) Run(e *env) error {
 		return fmt.Errorf("llmgov: cannot read the config of LiteLLM: %w", err)
 	}
 	result, err := litellm.Convert(c.Config, data, litellm.Options{Env: variables(e.vars), NewKey: func(name string) (string, string) {
-		key := tenants.NewKey(keyName(name))
+		key := keyfile.NewKey(keyName(name))
 		return key, tenants.HashKey(key).String()
 	}})
 	if errors.Is(err, litellm.ErrNothing) {

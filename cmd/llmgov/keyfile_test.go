@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // keysFolder is a folder with a config and two tenants, whose keys are key-of-a and key-of-b, in front of a model
@@ -164,7 +165,7 @@ func TestKeys_ManyProcesses(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	got, err := tenants.NewKeyFile(filepath.Join(filepath.Dir(config), "llmgov.keys.yaml")).List()
+	got, err := keyfile.New(filepath.Join(filepath.Dir(config), "llmgov.keys.yaml")).List()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 type keysCmd struct {
@@ -25,10 +26,10 @@ type keysNewCmd struct {
 func (keysNewCmd) Help() string { return `Example: llmgov keys new acme` }
 
 func (k keysNewCmd) Run(e *env) error {
-	if err := tenants.CheckKeyLabel(k.Name); err != nil {
+	if err := keyfile.CheckLabel(k.Name); err != nil {
 		return &usageError{err.Error()}
 	}
-	key := tenants.NewKey(k.Name)
+	key := keyfile.NewKey(k.Name)
 	fmt.Fprintf(e.stdout, "key   %s\nhash  %s\n", key, tenants.HashKey(key))
 	return nil
 }
@@ -49,7 +50,7 @@ func (k keysHashCmd) Run(e *env) error {
 			return &usageError{fmt.Sprintf("there is no key to hash (%v)", err)}
 		}
 	}
-	if err := tenants.CheckKeyStrength(k.Key); err != nil && !k.Weak {
+	if err := keyfile.CheckStrength(k.Key); err != nil && !k.Weak {
 		return fmt.Errorf("%w, or add --weak if you cannot change it", err)
 	}
 	fmt.Fprintln(e.stdout, tenants.HashKey(k.Key))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // quickstart is the setup of serve without a config file: one pool, three
@@ -33,7 +34,7 @@ const demoTPM = 600_000
 func newQuickstart(vars []string) (*quickstart, error) {
 	q := &quickstart{keys: map[string]string{}, model: "gpt-4o-mini"}
 	for _, t := range demoTenants {
-		q.keys[t.Name] = tenants.NewKey(t.Name)
+		q.keys[t.Name] = keyfile.NewKey(t.Name)
 	}
 	base := lookup(vars, "OPENAI_BASE_URL")
 	key := lookup(vars, "OPENAI_API_KEY")

@@ -22,6 +22,7 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // Files change in each of the ways that people and programs change them, and a real
@@ -381,7 +382,7 @@ func TestReload_BadWhileKeysChange(t *testing.T) {
 			t.Errorf("the new key gets %d", got)
 		}
 	}
-	s.must(tenants.NewKeyFile(s.path("llmgov.keys.yaml")).Add(tenants.RuntimeKey{ // by another process
+	s.must(keyfile.New(s.path("llmgov.keys.yaml")).Add(keyfile.Entry{ // by another process
 		Key: tenants.Key{Hash: tenants.HashKey("other")}, Tenant: "acme", Created: time.Now(),
 	}))
 	s.must(poll(func() error {

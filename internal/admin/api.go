@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // Gateway is the data side, as far as the admin side needs it. All methods may be called at any
@@ -19,7 +20,7 @@ type Gateway interface {
 	// Snapshot is the policy in force.
 	Snapshot() *tenants.Snapshot
 	// Rekey puts the content of a key file in force.
-	Rekey(file *tenants.KeyFile) error
+	Rekey(file *keyfile.File) error
 	// LastUsed returns when a key was last used by this process; ok is false if it was not.
 	LastUsed(key tenants.KeyHash) (at time.Time, ok bool)
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // API keys are listed, made and revoked. A change is written to the key file and taken over from
@@ -68,7 +69,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	if owner, _, taken := snap.LookupHash(asked.Hash); taken {
 		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_exists", Message: "A key of this hash is one of tenant " + owner.Name + " already. Make another key."}
 	}
-	if err := file.Add(asked.RuntimeKey); err != nil {
+	if err := file.Add(asked.Entry); err != nil {
 		return keyFileError(err)
 	}
 	err = a.takeOver(r.Context(), file)
@@ -114,7 +115,7 @@ func (a *API) revokeKey(w http.ResponseWriter, r *http.Request) error {
 
 // findKey finds a key by its id or its whole hash: among those in force, else in the file, where
 // another process may have just written it.
-func findKey(snap *tenants.Snapshot, file *tenants.KeyFile, ref string) (tenants.KeyInfo, error) {
+func findKey(snap *tenants.Snapshot, file *keyfile.File, ref string) (tenants.KeyInfo, error) {
 	is := func(h tenants.KeyHash) bool { return h.ID() == ref || h.String() == ref }
 	for _, k := range snap.Keys() {
 		if is(k.Hash) {
@@ -140,7 +141,7 @@ func findKey(snap *tenants.Snapshot, file *tenants.KeyFile, ref string) (tenants
 }
 
 // keyFile is the file to which changes are written.
-func (a *API) keyFile(snap *tenants.Snapshot) (*tenants.KeyFile, error) {
+func (a *API) keyFile(snap *tenants.Snapshot) (*keyfile.File, error) {
 	file := snap.KeyFile()
 	if file == nil || a.Policies == nil {
 		return nil, &adminapi.Fault{Status: http.StatusConflict, Code: "no_config_file", Message: "Keys are made and revoked at run time only with a config file (llmgov serve -c llmgov.yaml), since they are kept beside it."}
@@ -150,7 +151,7 @@ func (a *API) keyFile(snap *tenants.Snapshot) (*tenants.KeyFile, error) {
 
 // takeOver puts what was written in force here. If policy files are bad at the moment, only the key
 // file is taken over: it must be possible to revoke a key at any time.
-func (a *API) takeOver(ctx context.Context, file *tenants.KeyFile) error {
+func (a *API) takeOver(ctx context.Context, file *keyfile.File) error {
 	_, err := a.Policies.Reload(context.WithoutCancel(ctx)) // it is written, even if the client has gone
 	if err == nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // keyFileError explains why the key file was not changed.
@@ -15,9 +16,9 @@ func keyFileError(err error) *adminapi.Fault {
 	switch {
 	case damaged:
 		return &adminapi.Fault{Status: http.StatusConflict, Code: "keys_file_damaged", Message: "The key file is not as llmgov writes it, so it was not changed. Mend it: " + err.Error()}
-	case errors.Is(err, tenants.ErrKeyTaken):
+	case errors.Is(err, keyfile.ErrTaken):
 		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_exists", Message: "A key of this hash is in the key file already. Make another key."}
-	case errors.Is(err, tenants.ErrKeyRevoked):
+	case errors.Is(err, keyfile.ErrRevoked):
 		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_revoked", Message: "The key of this hash was revoked, and stays so. Make another key."}
 	}
 	return &adminapi.Fault{Status: http.StatusInternalServerError, Code: "keys_file_failed", Message: fmt.Sprintf("The key file could not be changed: %v.", err)}

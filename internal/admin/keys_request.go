@@ -10,11 +10,12 @@ import (
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // keyRequest is a key to be made and, unless the caller brought its hash, the key itself.
 type keyRequest struct {
-	tenants.RuntimeKey
+	keyfile.Entry
 	clear string
 }
 
@@ -38,12 +39,12 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, adminapi.BadRequest("The body goes on after the JSON object. Send one object.")
 	}
-	k := &keyRequest{RuntimeKey: tenants.RuntimeKey{Tenant: said.Tenant, Created: now.UTC().Truncate(time.Second)}}
+	k := &keyRequest{Entry: keyfile.Entry{Tenant: said.Tenant, Created: now.UTC().Truncate(time.Second)}}
 	k.Name = said.Name
 	if said.Tenant == "" {
 		return nil, adminapi.BadRequest("tenant is missing: whom is the key for?")
 	}
-	if err := tenants.CheckKeyName(said.Name); err != nil {
+	if err := keyfile.CheckName(said.Name); err != nil {
 		return nil, adminapi.BadRequest(err.Error())
 	}
 	var err error
@@ -53,15 +54,15 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 	}
 	if said.Hash == "" {
 		label := said.Name
-		if tenants.CheckKeyLabel(label) != nil {
+		if keyfile.CheckLabel(label) != nil {
 			label = "key"
 		}
-		k.clear = tenants.NewKey(label)
+		k.clear = keyfile.NewKey(label)
 		k.Hash = tenants.HashKey(k.clear)
 		return k, nil
 	}
 	var ok bool
-	k.Hash, ok = tenants.ParseKeyHash(said.Hash)
+	k.Hash, ok = keyfile.ParseHash(said.Hash)
 	if !ok {
 		return nil, adminapi.BadRequest("hash (not shown) is not sha256: and 64 lower-case hexadecimal digits; make one with llmgov keys hash, or leave it out to get a new key.")
 	}

@@ -9,13 +9,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // changing finds the files bad, and puts another policy in force meanwhile.
@@ -67,7 +67,7 @@ func TestKeys_PolicyChangesMeanwhile(t *testing.T) {
 	gw := newKeysGateway(t)
 	c := &changing{t: t}
 	side := New(gw, Options{Policies: c, Metrics: http.NotFoundHandler()})
-	file := tenants.NewKeyFile(filepath.Join(t.TempDir(), "llmgov.keys.yaml"))
+	file := keyfile.New(filepath.Join(t.TempDir(), "llmgov.keys.yaml"))
 	for rpm := range int64(100) {
 		list := slices.Clone(gw.Snapshot().Tenants())
 		list[0].RPM = rpm + 1

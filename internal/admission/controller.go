@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/recent"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // Controller admits calls under the policy in force. It is safe for concurrent use.
@@ -91,7 +92,7 @@ func (c *Controller) Apply(snap *tenants.Snapshot) error {
 
 // Rekey puts the present content of a key file in force, with the policy that is in force now. Both
 // are read under the lock, so that neither is older than a change made by others.
-func (c *Controller) Rekey(file *tenants.KeyFile) error {
+func (c *Controller) Rekey(file *keyfile.File) error {
 	c.applying.Lock()
 	defer c.applying.Unlock()
 	keys, err := file.List()

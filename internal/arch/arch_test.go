@@ -141,9 +141,19 @@ var rules = map[string]rule{
 		reason: "what may be passed on is decided by the answer alone",
 	},
 	"tenants": {
-		may:    []string{"presets", "internal/maxmin", "internal/strictyaml", "github.com/knadh/koanf", "github.com/fsnotify/fsnotify"},
+		may:    []string{"presets", "tenants/keyfile", "tenants/internal/disk", "internal/maxmin", "internal/strictyaml", "github.com/knadh/koanf", "github.com/fsnotify/fsnotify"},
 		not:    []string{"net/http"},
 		reason: "policies do not know who enforces them",
+	},
+	"tenants/keyfile": {
+		may:    []string{"internal/strictyaml", "tenants/internal/disk"},
+		not:    []string{"net", "net/http", "log", "log/slog"},
+		reason: "a file of keys does not know whose they may be",
+	},
+	"tenants/internal/disk": {
+		may:    []string{"internal/strictyaml"},
+		not:    []string{"net", "net/http", "log", "log/slog"},
+		reason: "files are read without knowing what they say",
 	},
 	"presets": {
 		not:    []string{"net", "net/http", "os"},
@@ -154,7 +164,7 @@ var rules = map[string]rule{
 		reason: "dashboards are texts that are made of names, and what writes them is elsewhere",
 	},
 	"cmd/llmgov/litellm": {
-		may:    []string{"tenants", "go.yaml.in/yaml/v3"},
+		may:    []string{"tenants", "tenants/keyfile", "go.yaml.in/yaml/v3"},
 		not:    []string{"net", "net/http", "os"},
 		reason: "an import turns one text into others, and writes nothing",
 	},
@@ -322,13 +332,13 @@ var rules = map[string]rule{
 	"internal/admin": {
 		may: []string{
 			"internal/adminapi", "internal/text", "internal/connections", "internal/sampled", "internal/events", "internal/history",
-			"governor", "escrow", "escrow/adaptive", "tenants",
+			"governor", "escrow", "escrow/adaptive", "tenants", "tenants/keyfile",
 		},
 		reason: "the admin side sees the gateway through an interface of its own",
 	},
 	"internal/admission": {
 		may: []string{
-			"governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/policy", "internal/telemetry", "internal/tracing",
+			"governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/policy", "internal/telemetry", "internal/tracing",
 			"internal/history", "internal/recent", "internal/text",
 		},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "encoding/json"},
@@ -338,7 +348,7 @@ var rules = map[string]rule{
 		may: []string{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
-			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "streaming", "internal/telemetry",
+			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // Apply puts another policy in force as a whole, or changes nothing and says why. Calls in flight
@@ -13,7 +14,7 @@ import (
 func (g *Gateway) Apply(snap *tenants.Snapshot) error { return g.admission.Apply(snap) }
 
 // Rekey puts the present content of a key file in force, with the policy that is in force now.
-func (g *Gateway) Rekey(file *tenants.KeyFile) error { return g.admission.Rekey(file) }
+func (g *Gateway) Rekey(file *keyfile.File) error { return g.admission.Rekey(file) }
 
 // Snapshot is the policy in force.
 func (g *Gateway) Snapshot() *tenants.Snapshot { return g.world.Load().Snapshot }

@@ -87,3 +87,12 @@ func environment(list []string) map[string]string {
 	}
 	return env
 }
+
+// NoVariables refuses ${ in a file that is read as written: an Expand of [File]. The authors of such files, unlike those of the config,
+// must not read the gateway's environment; and a text that would mean its variable elsewhere must not pass as itself.
+func NoVariables(text string) (string, error) {
+	if strings.Contains(text, "${") {
+		return "", fmt.Errorf("%s: variables are expanded only in the config file; write the value itself", Show(text))
+	}
+	return text, nil
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // keys reads keys. One of a team opens the team's tenant; others are tenants of their own.
@@ -121,7 +122,7 @@ func (c *converter) keyOf(t *tenant, n node, end string) {
 			return
 		}
 	}
-	h, ok := tenants.ParseKeyHash("sha256:" + text) // as LiteLLM's database has it
+	h, ok := keyfile.ParseHash("sha256:" + text) // as LiteLLM's database has it
 	if !ok {
 		h = tenants.HashKey(text)
 	}

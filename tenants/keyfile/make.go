@@ -1,4 +1,4 @@
-package tenants
+package keyfile
 
 import (
 	"crypto/rand"
@@ -11,7 +11,7 @@ import (
 )
 
 // NewKey makes an API key with 192 random bits. label is a part of it, so that people can tell keys apart; see
-// [CheckKeyLabel]. The prefix makes a leaked key easy to find.
+// [CheckLabel]. The prefix makes a leaked key easy to find.
 func NewKey(label string) string {
 	var secret [24]byte
 	_, _ = rand.Read(secret[:]) // never fails
@@ -25,9 +25,9 @@ const (
 	minKeyBits   = 80
 )
 
-// CheckKeyStrength answers why a key could be found from its hash by trying, or nil. Bits are counted as those of as many
+// CheckStrength answers why a key could be found from its hash by trying, or nil. Bits are counted as those of as many
 // characters, drawn from the different ones that the key has.
-func CheckKeyStrength(key string) error {
+func CheckStrength(key string) error {
 	seen := map[rune]bool{}
 	length := 0
 	for _, c := range key {
@@ -42,17 +42,17 @@ func CheckKeyStrength(key string) error {
 		"and has %d (%d different); make one with llmgov keys new", minKeyLength, length, len(seen))
 }
 
-// CheckKeyLabel answers what is wrong with a label of a key, or nil.
-func CheckKeyLabel(label string) error {
-	if label == "" || len(label) > maxName || strings.Trim(label, "-0123456789abcdefghijklmnopqrstuvwxyz") != "" {
+// CheckLabel complains about a label of a key.
+func CheckLabel(label string) error {
+	if label == "" || len(label) > strictyaml.MaxName || strings.Trim(label, "-0123456789abcdefghijklmnopqrstuvwxyz") != "" {
 		return fmt.Errorf("a key's name has lower-case letters, digits and dashes, not %s", strictyaml.Show(label))
 	}
 	return nil
 }
 
-// CheckKeyName answers what is wrong with the name of a key, which may be empty, or nil.
-func CheckKeyName(name string) error {
-	if complaint := checkName(name); name != "" && complaint != "" {
+// CheckName complains about the name of a key, which may be empty.
+func CheckName(name string) error {
+	if complaint := strictyaml.CheckName(name); name != "" && complaint != "" {
 		return fmt.Errorf("name: %s %s", strictyaml.Show(name), complaint)
 	}
 	return nil

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/tenants/internal/disk"
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // runtimeKeys is a snapshot's part that a [KeyFile] fills.
 type runtimeKeys struct {
-	RuntimeKeys
+	keyfile.Content
 	file  string // on the disk; empty where there is none
 	shown string // what the user calls it
 	// What the snapshot is without them.
@@ -47,14 +50,14 @@ func (l *loader) readKeys() {
 		return
 	}
 	before := len(l.r.Problems)
-	l.keys.RuntimeKeys = RuntimeKeys{}
+	l.keys.Content = keyfile.Content{}
 	data, err := l.readFile(l.keyFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		l.r.Add(place{File: l.keys.shown}, "cannot be read: %v; fix it, or name another with keys_file", reason(err))
+		l.r.Add(place{File: l.keys.shown}, "cannot be read: %v; fix it, or name another with keys_file", disk.Reason(err))
 	default:
-		l.keys.RuntimeKeys = readKeys(l.r, l.keys.shown, data)
+		l.keys.Content = keyfile.Parse(l.r, l.keys.shown, data)
 	}
 	l.keysGood = len(l.r.Problems) == before
 }
@@ -67,7 +70,7 @@ func (s *Snapshot) withKeys(keys runtimeKeys) *Snapshot {
 	if len(keys.Keys)+len(keys.Revoked) == 0 {
 		return &out
 	}
-	out.full = sha256.Sum256(append(out.full[:], encodeKeys(keys.RuntimeKeys)...))
+	out.full = sha256.Sum256(append(out.full[:], keyfile.Encode(keys.Content)...))
 	revoked := make(map[KeyHash]bool, len(keys.Revoked))
 	for _, r := range keys.Revoked {
 		revoked[r.Hash] = true
@@ -101,18 +104,18 @@ func (s *Snapshot) Callable() []bool {
 
 // WithKeys is the snapshot with other keys made and revoked at run time, and else the same. So a revocation counts
 // also while the policy files cannot be loaded.
-func (s *Snapshot) WithKeys(keys RuntimeKeys) *Snapshot {
+func (s *Snapshot) WithKeys(keys keyfile.Content) *Snapshot {
 	next := s.runtime
-	next.RuntimeKeys = RuntimeKeys{slices.Clone(keys.Keys), slices.Clone(keys.Revoked)}
+	next.Content = keyfile.Content{Keys: slices.Clone(keys.Keys), Revoked: slices.Clone(keys.Revoked)}
 	return s.withKeys(next)
 }
 
 // KeyFile is the file of the keys made at run time; nil in a snapshot that was not loaded from the disk.
-func (s *Snapshot) KeyFile() *KeyFile {
+func (s *Snapshot) KeyFile() *keyfile.File {
 	if s.runtime.file == "" {
 		return nil
 	}
-	return NewKeyFile(s.runtime.file)
+	return keyfile.New(s.runtime.file)
 }
 
 // rekeyed is the last good snapshot with the keys of the load that has just failed; nil where there is nothing new in
@@ -121,7 +124,7 @@ func (l *loader) rekeyed(good *Snapshot) *Snapshot {
 	if good == nil || !l.keysGood || l.keys.file != good.runtime.file {
 		return nil
 	}
-	snap := good.WithKeys(l.keys.RuntimeKeys)
+	snap := good.WithKeys(l.keys.Content)
 	if snap.Equal(good) {
 		return nil
 	}

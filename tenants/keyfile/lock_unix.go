@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package tenants
+package keyfile
 
 import (
 	"errors"
