@@ -33,9 +33,9 @@ func (c *call) routed(f *refusal) *refusal {
 	if f != nil {
 		return f
 	}
-	c.may = c.pool.serving(c.route, c.realModel())
-	c.pinned = false
-	if c.may == 0 {
+	c.tries.may = c.pool.serving(c.route, c.realModel())
+	c.tries.pinned = false
+	if c.tries.may == 0 {
 		return c.servedByNone()
 	}
 	return nil

@@ -19,6 +19,13 @@ var (
 	errRedirected = errors.New("the upstream redirects to another address")
 )
 
+// answer is the upstream's answer while it is passed on.
+type answer struct {
+	body  io.Closer // metered; nil before there is one
+	owed  string    // the response in it that is charged when it is done
+	noted int       // how many objects of it were recorded
+}
+
 // withheld returns why an answer with this status is not passed on, or nil if it may be.
 func (c *call) withheld(status int) error {
 	switch {
@@ -51,13 +58,13 @@ func (c *call) takeOver(resp *http.Response) error {
 	}
 	resp.Header = answers.Headers(resp.Header, c.try.up.secrets, dialect.RatePrefixes)
 	if c.try.busy {
-		showRetry(resp.Header, c.comeBack)
+		showRetry(resp.Header, c.tries.comeBack)
 	}
 	c.forgetBody()
 	idle := c.world.Snapshot.Config().Timeouts.StreamIdle
 	switch {
 	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
-		resp.Body = newIdleBody(resp.Body, idle, c.interrupt)
+		resp.Body = newIdleBody(resp.Body, idle, c.tries.interrupt)
 	case c.route.ToObjects():
 		return c.objectAnswered(resp)
 	case isEventStream(resp.Header):
@@ -69,20 +76,20 @@ func (c *call) takeOver(resp *http.Response) error {
 		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
 			WithholdUsage: c.withhold,
 			Idle:          idle,
-			Interrupt:     c.interrupt,
+			Interrupt:     c.tries.interrupt,
 			ErrorEvent:    c.brokeOff,
 			Quiet:         c.w.begin,
 			First:         c.FirstDelta,
 			Progress:      c.Progress,
 			End:           c.answered,
 		})
-		c.answer = resp.Body
+		c.answer.body = resp.Body
 	default:
-		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.interrupt), streaming.WholeOptions{End: c.answered})
+		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
 		if c.shows() {
 			resp.Body = &notedAnswer{ReadCloser: resp.Body, c: c}
 		}
-		c.answer = resp.Body
+		c.answer.body = resp.Body
 	}
 	return nil
 }

@@ -1,54 +1,30 @@
 package gateway
 
 import (
-	"bytes"
 	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
-
-// try is a call on its way to one upstream. Most calls have one.
-type try struct {
-	admission.Try
-	up    *upstream
-	index int  // of it, in its pool
-	probe bool // to be told to the upstream's breaker
-	told  bool // what came of it has been
-	span  *tracing.Try
-
-	reused   bool          // the connection is kept from an earlier call
-	bodySent atomic.Bool   // the upstream has got all of it
-	reader   bytes.Reader  // of the body
-	form     *form.Encoded // that the body is, if it is one
-	status   int
-	busy     bool // the answer says to come back later
-	leaked   bool // the answer is an error that contains the upstream's key
-}
 
 // firstTry chooses the upstream that the call goes to. It waits while all are busy, if
 // the call may wait still.
 func (c *call) firstTry() *refusal {
 	if c.route.ToObjects() && !c.route.Realtime {
 		// what is made anew is made at the first, where lists look for it
-		c.may = c.may & -c.may
-		c.pinned = true
+		c.tries.pin(c.tries.may & -c.tries.may)
 	}
 	for {
-		ch := c.pool.set.Choose(time.Now(), c.may)
+		ch := c.pool.set.Choose(time.Now(), c.tries.may)
 		if ch.OK {
-			c.goTo(&c.first, ch.Index, ch.Probe)
+			c.goTo(&c.tries.first, ch.Index, ch.Probe)
 			return nil
 		}
-		if i, ok := c.pool.set.Answering(time.Now(), c.may); ok && !ch.Busy {
-			c.goTo(&c.first, i, false)
+		if i, ok := c.pool.set.Answering(time.Now(), c.tries.may); ok && !ch.Busy {
+			c.goTo(&c.tries.first, i, false)
 			return nil
 		}
 		if !ch.Busy || !c.admitAnew(ch.At) {
@@ -63,7 +39,7 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 		c.End(telemetry.Cancelled, "", noUsage)
 		return &refusal{Status: admission.StatusClientClosed}
 	}
-	left := max(time.Until(ch.At), c.comeBack, time.Millisecond)
+	left := max(time.Until(ch.At), c.tries.comeBack, time.Millisecond)
 	again := " " + comeAgain(left)
 	if ch.Busy {
 		c.Fail("busy", noUsage)
@@ -86,8 +62,8 @@ func (c *call) goTo(t *try, index int, probe bool) {
 	t.probe = probe
 	c.BeginTry(&t.Try)
 	c.try = t
-	c.tried = c.tried.With(index)
-	c.tries++
+	c.tries.been = c.tries.been.With(index)
+	c.tries.count++
 	t.span = c.spanOfTry(t)
 }
 
@@ -105,22 +81,13 @@ func (c *call) send() (*http.Response, error) {
 	}
 }
 
-// trace notes how far a try has got.
-func (t *try) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
-		WroteHeaders: func() { t.Sent.Store(true) },
-		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
-	}
-}
-
 // tryAgain chooses where a call goes whose try came to nothing: to another upstream, or
 // to any once it has waited its turn again. What the try may have taken is charged.
 func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) bool {
 	may := c.mayRepeat(said)
 	ch := upstreams.Choice{}
 	if may {
-		ch = c.next(said)
+		ch = c.tries.next(c.pool.set, c.try, said)
 	}
 	switch {
 	case ch.OK:
@@ -133,12 +100,12 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	}
 	spent := c.Guess()
 	for !ch.OK {
-		at, only := c.pool.set.Pause(time.Now(), c.may)
+		at, only := c.pool.set.Pause(time.Now(), c.tries.may)
 		if at.IsZero() || said != upstreams.Busy && !only || !c.admitAnew(at) {
 			return false
 		}
-		c.tried = 0
-		ch = c.pool.set.Choose(time.Now(), c.may)
+		c.tries.been = 0
+		ch = c.pool.set.Choose(time.Now(), c.tries.may)
 	}
 	c.Lost(spent)
 	c.pool.Metrics.UpstreamError(c.classOf(err))
@@ -147,17 +114,6 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	}
 	c.goTo(&try{}, ch.Index, ch.Probe)
 	return true
-}
-
-// next chooses an upstream that the call has not been to; the same, where only the connection was lost.
-func (c *call) next(said upstreams.Outcome) upstreams.Choice {
-	if said == upstreams.Stale {
-		c.afresh = true
-		if ch := c.pool.set.Choose(time.Now(), c.may&upstreams.Mask(0).With(c.try.index)); ch.OK {
-			return ch
-		}
-	}
-	return c.pool.set.Choose(time.Now(), c.may&^c.tried)
 }
 
 // mayRepeat reports whether sending a call again can do no harm: it has not arrived, was
@@ -174,16 +130,16 @@ func (c *call) mayRepeat(said upstreams.Outcome) bool {
 // wait: the pool admits nobody until its upstreams are ready again, and then in fair
 // order. It reports false when that is too late, or the governor knows that it will be.
 func (c *call) admitAnew(ready time.Time) bool {
-	c.comeBack = time.Until(ready)
-	if c.may != c.pool.set.All() || !c.MayReadmit(ready) {
+	c.tries.comeBack = time.Until(ready)
+	if c.tries.may != c.pool.set.All() || !c.MayReadmit(ready) {
 		return false // or the pool goes on without this call's upstreams, and it would be admitted at once
 	}
 	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
 	if rej := c.Readmit(); rej != nil {
-		c.comeBack = max(c.comeBack, rej.RetryAfter)
+		c.tries.comeBack = max(c.tries.comeBack, rej.RetryAfter)
 		return false
 	}
-	c.comeBack = 0
+	c.tries.comeBack = 0
 	c.follow()
 	c.showStanding()
 	c.w.queued(c.Lease.Waited)
@@ -193,7 +149,7 @@ func (c *call) admitAnew(ready time.Time) bool {
 // follow takes the pool's upstreams as they are now, for who is not bound to one of them:
 // another policy may be in force than when the call came.
 func (c *call) follow() {
-	if p, there := c.g.world.Load().poolNamed(c.pool.Name); there && !c.pinned {
-		c.pool, c.may = p, p.serving(c.route, c.realModel())
+	if p, there := c.g.world.Load().poolNamed(c.pool.Name); there && !c.tries.pinned {
+		c.pool, c.tries.may = p, p.serving(c.route, c.realModel())
 	}
 }

@@ -15,6 +15,13 @@ import (
 // done. The file keeps how much that is, because its lines are read only when it is uploaded; the debt
 // of the batch keeps it over restarts.
 
+// batch is the part of a call that uploads a file of calls, or creates a batch of one.
+type batch struct {
+	dearest string         // of the models that its calls ask for
+	size    batchSize      // of the file, or of the batch
+	held    governor.Lease // of the batch that is being created
+}
+
 // batchSize is the most that the calls of a batch may take, in tokens.
 type batchSize struct{ input, output int64 }
 
@@ -95,15 +102,15 @@ func (c *call) holdBatch() *refusal {
 	}
 	c.g.forgetBatches()
 	req := governor.Request{
-		Tenant: c.Tenant.Name, Pool: c.pool.Name, Model: c.dearest, ID: c.ID, Input: c.batch.input, Output: c.batch.output,
+		Tenant: c.Tenant.Name, Pool: c.pool.Name, Model: c.batch.dearest, ID: c.ID, Input: c.batch.size.input, Output: c.batch.size.output,
 		BudgetsOnly: true,
 	}
-	if price, ok := c.world.Snapshot.Price(c.dearest); ok {
+	if price, ok := c.world.Snapshot.Price(c.batch.dearest); ok {
 		req.Price = governor.Price(price)
 	}
 	lease, rej := c.Acquire(req)
 	if rej == nil {
-		c.held = lease
+		c.batch.held = lease
 		return nil
 	}
 	return c.Retract(rej)
@@ -114,10 +121,10 @@ func (c *call) createsBatch() bool { return c.route.Makes && c.route.Shows == ob
 
 // oweBatch hands what the call holds to the batch that it has created.
 func (c *call) oweBatch(id string) bool {
-	if !c.owe(objects.Batch, id, c.batch.input) {
+	if !c.owe(objects.Batch, id, c.batch.size.input) {
 		return false
 	}
-	c.g.batches.put(objects.Key{Upstream: c.try.up.name, ID: id}, c.held)
-	c.held = governor.Lease{}
+	c.g.batches.put(objects.Key{Upstream: c.try.up.name, ID: id}, c.batch.held)
+	c.batch.held = governor.Lease{}
 	return true
 }

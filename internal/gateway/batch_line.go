@@ -21,7 +21,7 @@ const maxCalls = 100_000
 
 // checkCalls checks the lines of each part of the form that may be the file, and lowers their bounds.
 func (c *call) checkCalls() *refusal {
-	c.batch = batchSize{}
+	c.batch.size = batchSize{}
 	for i := range c.form.Parts {
 		part := &c.form.Parts[i]
 		if !part.IsFile() && !strings.EqualFold(part.Name, "file") {
@@ -91,7 +91,7 @@ func (c *call) checkLine(line []byte) ([]splice.Edit, *refusal) {
 	}
 	if l.Head != nil {
 		l.Head.Weigh(found, c.sizeOf)
-		c.batch.add(c, &l)
+		c.batch.size.add(c, &l)
 	}
 	return edits, nil
 }

@@ -1,14 +1,11 @@
 package gateway
 
 import (
-	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/form"
@@ -17,7 +14,6 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/intake"
-	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // call is one request on its way through the gateway: the life of a governed call, and whatever HTTP adds to it.
@@ -41,26 +37,11 @@ type call struct {
 	head     *head.Head
 	withhold bool // the client did not ask for the usage chunk
 
-	may    upstreams.Mask // the pool's upstreams that can serve it
-	pinned bool           // only may can serve it, because they have what it refers to
-	tried  upstreams.Mask // since it was last admitted
-	tries  int            // in all
-	try    *try           // on the way; the first one is first
-	first  try
-	said   upstreams.Told // by the last answer
-	afresh bool           // it was sent once more, because its connection was lost
-	// comeBack is when the upstream said to come back, if its last answer did.
-	comeBack time.Duration
-
-	ctx       context.Context // of the tries
-	interrupt context.CancelCauseFunc
-	answer    io.Closer      // the metered body, once there is one
-	owed      string         // the response that is charged when it is done
-	noted     int            // how many objects of its answer were recorded
-	dearest   string         // of the models of a batch, or of the calls of its file
-	batch     batchSize      // likewise
-	held      governor.Lease // of a batch that is being created
-	shown     bool           // the rate headers are set
+	try    *try // on its way
+	tries  tries
+	answer answer
+	batch  batch
+	shown  bool // the rate headers are set
 }
 
 // dialect is how to speak to the caller, even before the route is known.

@@ -63,11 +63,11 @@ func (c *call) answered(res streaming.Result) {
 // and somebody looks, or it was already. A stream that tells what it took is charged like any
 // other. One that broke off goes on at the upstream, unless it was seen to be gone.
 func (c *call) later(res streaming.Result, u governor.Usage) bool {
-	if c.owed == "" { // for a plain answer that is set later: see notedAnswer
+	if c.answer.owed == "" { // for a plain answer that is set later: see notedAnswer
 		return !res.Reported && !c.head.Stream && res.Cause == streaming.Completed
 	}
 	mine := false
-	c.Failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.owed}, func(d *objects.Debt) bool {
+	c.Failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.answer.owed}, func(d *objects.Debt) bool {
 		d.Streams = false
 		d.Output = u.Output
 		mine = d.Untold || res.Reported && res.Cause == streaming.Completed
@@ -90,7 +90,7 @@ func (c *call) finish() {
 		}
 	}
 	c.endAdmitted(cause)
-	c.held.Release()
+	c.batch.held.Release()
 	c.memory.Release()
 	c.giveUp()
 	c.showFailure()
@@ -109,8 +109,8 @@ func (c *call) endAdmitted(cause any) {
 		return
 	}
 	c.Ending.Panicked = cause != nil && cause != http.ErrAbortHandler
-	if c.answer != nil {
-		_ = c.answer.Close() // ends it with what had come
+	if c.answer.body != nil {
+		_ = c.answer.body.Close() // ends it with what had come
 	}
 	switch {
 	case c.Ending.Done:

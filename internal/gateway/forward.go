@@ -33,8 +33,8 @@ func (c *call) forward() {
 			}
 		})()
 	}
-	c.ctx = ctx
-	c.interrupt = cancel
+	c.tries.ctx = ctx
+	c.tries.interrupt = cancel
 	c.EndBy(cancel)
 	resp, err := c.send()
 	if err == nil {
@@ -93,7 +93,7 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(c.readAgain(t)), nil }
 	}
-	return out.WithContext(httptrace.WithClientTrace(c.ctx, t.trace()))
+	return out.WithContext(httptrace.WithClientTrace(c.tries.ctx, t.trace()))
 }
 
 // readAgain reads the body that a try sends from its beginning.
@@ -137,10 +137,10 @@ var (
 // forgetBody drops the body once the upstream has it: streams last long, and prompts are large. If
 // the transport may still read it for the first try, it is kept until the call ends.
 func (c *call) forgetBody() {
-	if !c.try.bodySent.Load() || c.tries > 1 && !c.first.bodySent.Load() {
+	if !c.try.bodySent.Load() || c.tries.count > 1 && !c.tries.first.bodySent.Load() {
 		return
 	}
-	for _, t := range []*try{c.try, &c.first} {
+	for _, t := range []*try{c.try, &c.tries.first} {
 		t.reader.Reset(nil)
 		t.form = nil
 	}

@@ -127,9 +127,10 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 
 // ServeHTTP walks one request through the gateway. Read it top to bottom.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	c := &call{g: g, world: g.world.Load(), r: r, interrupt: func(error) {}}
+	c := &call{g: g, world: g.world.Load(), r: r}
+	c.tries.interrupt = func(error) {} // nothing was sent yet
 	c.Begin(r.Context(), g.admission, c.world.Policy, requestID(r))
-	c.try = &c.first
+	c.try = &c.tries.first
 	c.Spans = g.tracer.Begin(r, c.Began)
 	c.w.reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.

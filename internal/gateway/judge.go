@@ -19,7 +19,7 @@ import (
 // verdict is what an answer, or its absence, says of its upstream.
 func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t := c.try
-	c.said = upstreams.Told{}
+	c.tries.said = upstreams.Told{}
 	switch {
 	case err != nil && (c.Gone() || c.Cut()):
 		return upstreams.Abandoned
@@ -31,7 +31,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t.Sent.Store(true)
 	t.status = resp.StatusCode
 	t.Refused = t.status/100 != 2
-	c.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
+	c.tries.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, statusOverloaded, http.StatusServiceUnavailable,
 		http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -55,7 +55,7 @@ const staleWithin = time.Second
 // call is sent once more, but not again after that: an upstream that closes every connection fails, and
 // so does one that resets a stream of HTTP/2, whose connection goes on.
 func (c *call) stale(err error) bool {
-	return c.try.reused && !c.afresh && c.mayRepeat(upstreams.Stale) && c.classOf(err) != classTimeout &&
+	return c.try.reused && !c.tries.afresh && c.mayRepeat(upstreams.Stale) && c.classOf(err) != classTimeout &&
 		time.Since(c.try.Began) < staleWithin && !errors.As(err, new(streamError))
 }
 
@@ -90,7 +90,7 @@ func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
 		return upstreams.Failed
 	}
 	c.try.busy = true
-	c.said.Retry = retry
+	c.tries.said.Retry = retry
 	return upstreams.Busy
 }
 
@@ -139,9 +139,9 @@ func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true
 	m := c.pool.set.Members[t.index]
-	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.Began, Probe: t.probe, Told: c.said, Model: c.head.Model})
+	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model})
 	if t.busy {
-		c.comeBack = time.Until(m.State(time.Now()).Retry)
+		c.tries.comeBack = time.Until(m.State(time.Now()).Retry)
 	}
 	t.probe = false
 	if events.Any() {

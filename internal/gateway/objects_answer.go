@@ -87,9 +87,9 @@ func (c *call) keep(list []made, owner string) ([]made, error) {
 		// Not with the client's context: the object is there even if the client has gone.
 		entry := objects.Entry{Kind: m.kind, Owner: owner, Size: m.size}
 		if m.kind == objects.BatchFile {
-			entry.Model = c.dearest
-			entry.Input = c.batch.input
-			entry.Output = c.batch.output
+			entry.Model = c.batch.dearest
+			entry.Input = c.batch.size.input
+			entry.Output = c.batch.size.output
 		}
 		if err := c.g.objects.Own(context.WithoutCancel(c.r.Context()), key, entry); err != nil {
 			return list[i:], errors.Join(errNotKept, err)
@@ -108,7 +108,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 		}
 		c.collect(key.ID, "", noUsage, false)
 	}
-	resp.Body = newIdleBody(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.interrupt)
+	resp.Body = newIdleBody(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.tries.interrupt)
 	if c.route.Shows != 0 {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 		err = errors.Join(err, resp.Body.Close())

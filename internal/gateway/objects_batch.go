@@ -55,7 +55,7 @@ func (c *call) isBatchFile(id string) bool {
 			return false
 		}
 		c.dearer(e.Model)
-		c.batch = batchSize{input: e.Input, output: e.Output}
+		c.batch.size = batchSize{input: e.Input, output: e.Output}
 		return true
 	})
 }
@@ -66,8 +66,8 @@ func (c *call) dearer(model string) {
 		return // no provider has a model of such a name
 	}
 	price, known := c.world.Snapshot.Price(model)
-	old, _ := c.world.Snapshot.Price(c.dearest)
-	if known && (c.dearest == "" || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
-		c.dearest = model
+	old, _ := c.world.Snapshot.Price(c.batch.dearest)
+	if known && (c.batch.dearest == "" || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
+		c.batch.dearest = model
 	}
 }

@@ -62,13 +62,7 @@ func (c *call) holding(id string) (some upstreams.Mask) {
 // pin restricts the call to the upstreams that have an object. It reports false if the tenant sees
 // it at none of them.
 func (c *call) pin(id string) bool {
-	left := c.may & c.holding(id)
-	if left == 0 {
-		return false
-	}
-	c.may = left
-	c.pinned = true
-	return true
+	return c.tries.pin(c.holding(id))
 }
 
 func noObject(param, id string) *refusal {

@@ -44,7 +44,7 @@ func (c *call) checkBackground() *refusal {
 func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 	key := objects.Key{Upstream: c.try.up.name, ID: id}
 	err := c.g.objects.Owe(context.WithoutCancel(c.r.Context()), key, objects.Debt{
-		Kind: kind, Owner: c.Tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.Model, c.dearest), Input: input, Bound: max(c.Request.Output, c.batch.output),
+		Kind: kind, Owner: c.Tenant.Name, Pool: c.pool.Name, Model: cmp.Or(c.head.Model, c.batch.dearest), Input: input, Bound: max(c.Request.Output, c.batch.size.output),
 		Streams: kind == objects.Response && c.head.Stream,
 	})
 	if err != nil {
@@ -57,13 +57,13 @@ func (c *call) owe(kind objects.Kind, id string, input int64) bool {
 // or the whole answer shows it, and before the client sees that.
 func (c *call) oweBackground(response gjson.Result) {
 	charged := c.Ending.Done && c.Ending.Usage != noUsage // a plain answer that told its usage, or broke off
-	if !c.head.Background || c.owed != "" || charged {
+	if !c.head.Background || c.answer.owed != "" || charged {
 		return
 	}
 	id := response.Get("id").Str
 	switch {
 	case objects.IsID(id) && !ended[response.Get("status").Str] && c.owe(objects.Response, id, c.Request.Input):
-		c.owed = id
+		c.answer.owed = id
 	case c.Ending.Later: // its usage will not be told
 		u := c.Guess()
 		req := c.Request
@@ -179,12 +179,12 @@ func (c *call) look(kind objects.Kind, key objects.Key) {
 		path = batchesPath + "/"
 	}
 	own := c.try
-	comeBack := c.comeBack
+	comeBack := c.tries.comeBack
 	c.try = &try{Try: admission.Try{Began: time.Now()}, up: own.up, index: own.index} // its answer is not the call's own
 	answer, err := c.ask(ctx, http.MethodGet, path+key.ID, nil)
 	gone := c.try.status == http.StatusNotFound
 	c.try = own
-	c.comeBack = comeBack
+	c.tries.comeBack = comeBack
 	switch {
 	case gone:
 		c.collect(key.ID, "", noUsage, false)

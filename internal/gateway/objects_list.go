@@ -162,7 +162,7 @@ func (c *call) listFailed(err error) {
 			c.w.Header().Set("Content-Type", said.contentType)
 		}
 		if c.try.busy {
-			showRetry(c.w.Header(), c.comeBack)
+			showRetry(c.w.Header(), c.tries.comeBack)
 		}
 		c.w.WriteHeader(said.status)
 		_, _ = c.w.Write(said.body)

@@ -49,10 +49,10 @@ func (c *call) noteAll(list []made) {
 			}
 			continue
 		}
-		if c.noted == mostShown {
+		if c.answer.noted == mostShown {
 			return
 		}
-		c.noted++
+		c.answer.noted++
 		size := m.size
 		if m.kind == objects.Response && size == 0 { // it has only begun, and may never say what it took
 			size = c.Request.Input + c.Request.Output

@@ -104,8 +104,8 @@ func (c *call) ran(l line) line {
 	if c.head != nil && c.head.Stream {
 		l = append(l, slog.Bool("stream", true))
 	}
-	if c.tries > 0 {
-		l = append(l.text("upstream", c.try.up.name), slog.Int("tries", c.tries))
+	if c.tries.count > 0 {
+		l = append(l.text("upstream", c.try.up.name), slog.Int("tries", c.tries.count))
 	}
 	if would := c.Lease.Would; would != nil {
 		l = l.text("shadow", would.Reason.String())

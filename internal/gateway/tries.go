@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
+
+// tries are the ways of a call to the upstreams of its pool.
+type tries struct {
+	may    upstreams.Mask // the upstreams that can serve the call
+	pinned bool           // no others can, because these have the objects to which it refers
+	been   upstreams.Mask // the upstreams where it was since it was last admitted
+	count  int            // in all
+	first  try
+	afresh bool // it was sent once more, because its connection was lost
+
+	said upstreams.Told // by the last answer
+	// comeBack is when the upstream said to come back, if its last answer did.
+	comeBack time.Duration
+
+	ctx       context.Context // of all tries
+	interrupt context.CancelCauseFunc
+}
+
+// try is a call on its way to one upstream. Most calls have one.
+type try struct {
+	admission.Try
+	up    *upstream
+	index int  // of it, in its pool
+	probe bool // to be told to the upstream's breaker
+	told  bool // its outcome was told to the pool
+	span  *tracing.Try
+
+	reused   bool          // the connection is kept from an earlier call
+	bodySent atomic.Bool   // the upstream has got all of it
+	reader   bytes.Reader  // of the body
+	form     *form.Encoded // that the body is, if it is one
+	status   int
+	busy     bool // the answer says to come back later
+	leaked   bool // the answer is an error that contains the upstream's key
+}
+
+// pin restricts the tries to some upstreams. It reports false if none of them can serve the call.
+func (t *tries) pin(to upstreams.Mask) bool {
+	left := t.may & to
+	if left == 0 {
+		return false
+	}
+	t.may = left
+	t.pinned = true
+	return true
+}
+
+// next chooses an upstream where the call was not, or, if only the connection was lost, the same one.
+func (t *tries) next(set *upstreams.Set, last *try, said upstreams.Outcome) upstreams.Choice {
+	if said == upstreams.Stale {
+		t.afresh = true
+		same := upstreams.Mask(0).With(last.index)
+		if ch := set.Choose(time.Now(), t.may&same); ch.OK {
+			return ch
+		}
+	}
+	return set.Choose(time.Now(), t.may&^t.been)
+}
+
+// trace notes how far a try has got.
+func (t *try) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
+		WroteHeaders: func() { t.Sent.Store(true) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
+	}
+}
