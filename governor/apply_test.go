@@ -271,7 +271,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		}
 		b.Settle(Usage{})
 		p := g.table.Load().inOrder.pools[0]
-		if n := len(p.retired); n != 0 {
+		if n := len(p.claims.retired); n != 0 {
 			t.Errorf("%d nodes of who is gone are in the tree still", n)
 		}
 		healthy(t, g)

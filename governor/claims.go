@@ -12,6 +12,19 @@ import (
 // The tree of a pool: who has a share of what, according to the configuration, and what is left
 // of earlier ones because calls still run in it.
 
+// claims are the nodes of a pool's tree. The pool's lock guards them.
+type claims struct {
+	escrow  *escrow.Pool
+	present map[claimName]*claim // of the configuration
+	retired []*claim             // of earlier ones, to be removed once nothing is lost by it
+	sweep   int                  // index in retired of the next to be looked at
+
+	// If the pool's limits are shared: the tree as other processes are told of it, and how much of each
+	// claim counts here, by path.
+	tree *poolTree
+	ppm  map[string]int64
+}
+
 // claim is a node of a pool's tree. The tree of a configuration is
 //
 //	pool → (group →) tenant → team → …
@@ -47,12 +60,12 @@ const (
 	callsClaim // a tenant's own calls
 )
 
-// plantLocked makes the tree that the table describes. Claims that have moved, or that the table
+// plant makes the tree that the table describes. Claims that have moved, or that the table
 // does not have any more, are retired: their calls finish where they are.
-func (p *poolView) plantLocked(tb *table) {
-	retired := make(map[place]*claim, len(p.retired))
-	for _, c := range p.retired {
-		retired[c.place()] = c
+func (c *claims) plant(p *poolView, tb *table) {
+	retired := make(map[place]*claim, len(c.retired))
+	for _, old := range c.retired {
+		retired[old.place()] = old
 	}
 	for _, v := range tb.inOrder.tenants {
 		if v.parent != nil || !v.present(p) {
@@ -60,76 +73,76 @@ func (p *poolView) plantLocked(tb *table) {
 		}
 		up := escrow.Root
 		if v.cfg.Group != "" {
-			up = p.claimLocked(retired, claimName{groupClaim, v.cfg.Group}, escrow.Root, escrow.Node{Weight: v.cfg.GroupWeight})
+			up = c.put(retired, claimName{groupClaim, v.cfg.Group}, escrow.Root, escrow.Node{Weight: v.cfg.GroupWeight})
 		}
-		p.plantTenantLocked(retired, v, up)
+		c.plantTenant(retired, p, v, up)
 	}
-	for name, c := range p.claims {
-		if !c.kept {
-			delete(p.claims, name)
-			retired[c.place()] = c
+	for name, old := range c.present {
+		if !old.kept {
+			delete(c.present, name)
+			retired[old.place()] = old
 		}
-		c.kept = false
+		old.kept = false
 	}
-	p.retired = slices.SortedFunc(maps.Values(retired), func(a, b *claim) int { return cmp.Compare(a.id, b.id) }) // a map has no order
+	c.retired = slices.SortedFunc(maps.Values(retired), func(a, b *claim) int { return cmp.Compare(a.id, b.id) }) // a map has no order
 }
 
-func (p *poolView) plantTenantLocked(retired map[place]*claim, v *tenantView, up escrow.NodeID) {
+func (c *claims) plantTenant(retired map[place]*claim, p *poolView, v *tenantView, up escrow.NodeID) {
 	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit}
 	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
-		p.claimLocked(retired, claimName{callsClaim, v.name}, up, node)
+		c.put(retired, claimName{callsClaim, v.name}, up, node)
 		return
 	}
-	id := p.claimLocked(retired, claimName{tenantClaim, v.name}, up, node)
+	id := c.put(retired, claimName{tenantClaim, v.name}, up, node)
 	if v.calls(p) {
-		p.claimLocked(retired, claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne})
+		c.put(retired, claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne})
 	}
 	for _, team := range v.teams {
 		if team.present(p) {
-			p.plantTenantLocked(retired, team, id)
+			c.plantTenant(retired, p, team, id)
 		}
 	}
 }
 
-// claimLocked hangs a node into the tree. It keeps the node that is there, even if that was retired
+// put hangs a node into the tree. It keeps the node that is there, even if that was retired
 // and is not yet gone. A claim that moves begins anew where it moves to.
-func (p *pool) claimLocked(retired map[place]*claim, name claimName, up escrow.NodeID, node escrow.Node) escrow.NodeID {
-	c := p.claims[name]
-	if c != nil && c.up != up {
-		retired[c.place()] = c
-		c = nil
+func (c *claims) put(retired map[place]*claim, name claimName, up escrow.NodeID, node escrow.Node) escrow.NodeID {
+	x := c.present[name]
+	if x != nil && x.up != up {
+		retired[x.place()] = x
+		x = nil
 	}
-	if c == nil {
-		c = retired[place{name, up}]
+	if x == nil {
+		x = retired[place{name, up}]
 		delete(retired, place{name, up})
 	}
 	switch {
-	case c == nil:
-		c = &claim{name: name, id: p.escrow.Add(up, node), up: up, node: node, ppm: wholeClaim}
-	case c.node != node:
-		p.escrow.Update(c.id, node)
-		c.node = node
+	case x == nil:
+		x = &claim{name: name, id: c.escrow.Add(up, node), up: up, node: node, ppm: wholeClaim}
+	case x.node != node:
+		c.escrow.Update(x.id, node)
+		x.node = node
 	}
-	c.kept = true
-	p.claims[name] = c
-	return c.id
+	x.kept = true
+	c.present[name] = x
+	return x.id
 }
 
 // sweepStride is how many retired nodes are looked at whenever a pool is pumped. There may be
 // thousands, each waiting for the end of a long stream.
 const sweepStride = 8
 
-// sweepLocked removes some of the retired nodes, those by whose removal nothing is lost any more.
-func (p *pool) sweepLocked(now time.Time) {
-	for range min(sweepStride, len(p.retired)) {
-		last := len(p.retired) - 1
-		p.sweep = min(p.sweep, last)
-		if !p.escrow.Remove(now, p.retired[p.sweep].id) {
-			p.sweep = (p.sweep + 1) % len(p.retired)
+// removeRetired removes some of the retired nodes, those by whose removal nothing is lost any more.
+func (c *claims) removeRetired(now time.Time) {
+	for range min(sweepStride, len(c.retired)) {
+		last := len(c.retired) - 1
+		c.sweep = min(c.sweep, last)
+		if !c.escrow.Remove(now, c.retired[c.sweep].id) {
+			c.sweep = (c.sweep + 1) % len(c.retired)
 			continue
 		}
-		p.retired[p.sweep] = p.retired[last]
-		p.retired[last] = nil
-		p.retired = p.retired[:last]
+		c.retired[c.sweep] = c.retired[last]
+		c.retired[last] = nil
+		c.retired = c.retired[:last]
 	}
 }

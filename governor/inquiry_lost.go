@@ -14,16 +14,16 @@ func (g *Governor) noteAnswered(p *poolView, now time.Time, c *SharedCall) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.unanswered = time.Time{}
+	p.rates.unanswered = time.Time{}
 	if state == lost {
-		p.unanswered = now
+		p.rates.unanswered = now
 	}
 }
 
 // unansweredLocked reports whether the store left the last call of the pool that asked it
 // unanswered, within the time for which an answer would count.
 func (p *pool) unansweredLocked(now time.Time) bool {
-	return !p.unanswered.IsZero() && now.Sub(p.unanswered) < GrantLasts
+	return !p.rates.unanswered.IsZero() && now.Sub(p.rates.unanswered) < GrantLasts
 }
 
 // alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open
@@ -32,7 +32,7 @@ func (p *pool) unansweredLocked(now time.Time) bool {
 func (e *inquiry) alone(w *walk) *Rejection {
 	w.pool.mu.Lock()
 	rules := &w.pool.cfg
-	nodes := max(w.pool.cfg.ExpectNodes, w.pool.nodes)
+	nodes := max(w.pool.cfg.ExpectNodes, w.pool.rates.nodes)
 	w.pool.mu.Unlock()
 	part := func(limit int64) int64 { return rules.ownPart(limit, nodes) }
 	b := w.tab

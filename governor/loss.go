@@ -25,7 +25,7 @@ const (
 // cutOffLocked reports whether the pool has not been told of late how much it may hand out. To be
 // told "nothing for now" is an answer, too.
 func (p *pool) cutOffLocked(now time.Time) bool {
-	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.allowed) >= GrantLasts
+	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.rates.allowed) >= GrantLasts
 }
 
 // GrantLasts is how long an answer counts: as long as a grant.
@@ -71,17 +71,17 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 		return
 	}
 	p.mu.Lock()
-	if p.nodes != nodes {
-		p.nodes = nodes
+	if p.rates.nodes != nodes {
+		p.rates.nodes = nodes
 		p.narrowLocked()
 	}
-	if !p.cutOffLocked(now) || now.Before(p.aloneUntil.Add(-aloneAgain)) {
+	if !p.cutOffLocked(now) || now.Before(p.rates.aloneUntil.Add(-aloneAgain)) {
 		p.mu.Unlock()
 		return
 	}
 	nodes = max(nodes, p.rules.ExpectNodes)
-	was := p.aloneUntil
-	p.aloneUntil = time.Time{}
+	was := p.rates.aloneUntil
+	p.rates.aloneUntil = time.Time{}
 	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
 		rate := p.leftLocked(now, p.aloneRate(limit, nodes))
 		if rate == 0 {
@@ -93,11 +93,11 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 		} else if !now.Before(was) {
 			left = a.Left(was.Add(-1), spent)
 		}
-		p.aloneUntil = now.Add(aloneFor)
+		p.rates.aloneUntil = now.Add(aloneFor)
 		// A second's worth may be used at once, as calls are indivisible. Together with the rate
 		// (see aloneRate) that is no more than this node's part in any minute.
 		p.escrow.Allow(now, escrow.Axis(k), escrow.Allowance{
-			Since: now, Until: p.aloneUntil, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(escrow.Axis(k)),
+			Since: now, Until: p.rates.aloneUntil, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(escrow.Axis(k)),
 		})
 	}
 	s.g.pumpAndUnlock(p, now)
@@ -191,9 +191,9 @@ func (p *pool) degradedLocked(now time.Time) string {
 		return rule
 	case !p.cutOffLocked(now) && !p.slotsLostLocked():
 		return ""
-	case now.Before(p.aloneUntil), !p.cutOffLocked(now) && p.grants.alone && p.ownSlotsLocked() > 0:
+	case now.Before(p.rates.aloneUntil), !p.cutOffLocked(now) && p.grants.alone && p.ownSlotsLocked() > 0:
 		return rule
-	case p.cutOffLocked(now) && now.Before(p.learning):
+	case p.cutOffLocked(now) && now.Before(p.rates.learning):
 		return modeLearning
 	}
 	return modeClosed

@@ -15,10 +15,19 @@ const measureEvery = time.Second
 
 // measure is the meter of a pool's shares. Its lock is taken before the pool's lock.
 type measure struct {
-	mu     sync.Mutex
-	meter  *fairness.Meter
-	view   *claimsView // of the claims that the meter has now
-	sample []escrow.Account
+	mu      sync.Mutex
+	meter   *fairness.Meter
+	planted *claimsView // of the claims that the meter has now
+	sample  []escrow.Account
+
+	// The pool's lock guards what follows.
+	view     *claimsView // of the pool's claims
+	reshared bool        // shares have changed, but view has not yet
+	timer    Timer       // nil before the first measurement
+	running  bool        // the timer runs, or its function does
+	stirred  bool        // calls came or ended since the last measurement
+	since    time.Time   // when measuring began
+	from     time.Time   // when it began for the first time
 }
 
 // claimsView is a pool's tree as its meter sees it. It is immutable.
@@ -35,7 +44,7 @@ func (p *pool) viewLocked() {
 	v := &claimsView{tree: fairness.NewTree(), index: map[*tenant]int{}}
 	below := map[escrow.NodeID][]*claim{}
 	seats := map[escrow.NodeID]*seat{}
-	for _, c := range p.claims {
+	for _, c := range p.claims.present {
 		below[c.up] = append(below[c.up], c)
 	}
 	for _, st := range p.seats {
@@ -62,26 +71,26 @@ func (p *pool) viewLocked() {
 		}
 	}
 	grow(escrow.Root, fairness.Root)
-	p.view = v
-	p.reshared = false
+	p.measure.view = v
+	p.measure.reshared = false
 }
 
 // stirLocked notes that calls came or ended, and starts measuring the pool unless it runs.
 func (g *Governor) stirLocked(p *pool, now time.Time) {
-	p.stirred = true
-	if p.measuring {
+	p.measure.stirred = true
+	if p.measure.running {
 		return
 	}
-	p.measuring = true
-	p.stirredAt = now
-	if p.meteredFrom.IsZero() {
-		p.meteredFrom = now
+	p.measure.running = true
+	p.measure.since = now
+	if p.measure.from.IsZero() {
+		p.measure.from = now
 	}
 	p.markLocked(now)
-	if p.measureAt == nil {
-		p.measureAt = g.clock.AfterFunc(measureEvery, func() { g.measurePool(p) })
+	if p.measure.timer == nil {
+		p.measure.timer = g.clock.AfterFunc(measureEvery, func() { g.measurePool(p) })
 	} else {
-		p.measureAt.Reset(measureEvery)
+		p.measure.timer.Reset(measureEvery)
 	}
 }
 
@@ -92,49 +101,49 @@ func (g *Governor) measurePool(p *pool) {
 	defer m.mu.Unlock()
 	now := g.clock.Now()
 	p.mu.Lock()
-	p.stirred = false
-	if p.reshared {
+	p.measure.stirred = false
+	if p.measure.reshared {
 		p.viewLocked()
 	}
-	view := p.view
+	view := p.measure.view
 	s := p.sampleLocked(now, m.sample[:0])
 	p.markLocked(now)
 	p.mu.Unlock()
 
 	m.sample = s.Leaves
-	m.plant(view, p.meteredFrom)
+	m.plant(view, p.measure.from)
 	m.meter.Step(now, s)
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.measuring = p.stirred || !m.meter.Quiet()
-	if p.measuring {
-		p.measureAt.Reset(measureEvery)
+	p.measure.running = p.measure.stirred || !m.meter.Quiet()
+	if p.measure.running {
+		p.measure.timer.Reset(measureEvery)
 	}
 }
 
 // sampleLocked copies the scheduler's counters.
 func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sample {
-	s := fairness.Sample{Since: p.stirredAt, Burst: p.set.Burst, TPM: p.set.TPM, Leaves: into}
+	s := fairness.Sample{Since: p.measure.since, Burst: p.set.Burst, TPM: p.set.TPM, Leaves: into}
 	if st := p.escrow.State(now); st.Held.IsZero() {
 		s.Part = float64(st.Part) / Whole
 	}
-	for _, id := range p.view.ids {
+	for _, id := range p.measure.view.ids {
 		s.Leaves = append(s.Leaves, p.escrow.Account(id))
 	}
 	return s
 }
 
 // markLocked marks the calls that are dispatched until the pool is looked at again.
-func (p *pool) markLocked(now time.Time) { p.escrow.Mark(fairness.Mark(now.Sub(p.meteredFrom))) }
+func (p *pool) markLocked(now time.Time) { p.escrow.Mark(fairness.Mark(now.Sub(p.measure.from))) }
 
 // plant gives the meter a view of the pool's claims.
 func (m *measure) plant(v *claimsView, since time.Time) {
 	if m.meter == nil {
 		m.meter = fairness.NewMeter(since)
 	}
-	if m.view != v {
-		m.view = v
+	if m.planted != v {
+		m.planted = v
 		m.meter.Plant(v.tree, v.leaves, v.floors)
 	}
 }
@@ -146,7 +155,7 @@ func (m *measure) figures() (fairness.Figures, *claimsView) {
 	if m.meter == nil {
 		return fairness.Figures{Jain: 1}, nil
 	}
-	return m.meter.Figures(), m.view
+	return m.meter.Figures(), m.planted
 }
 
 // TenantShare is what a tenant had of a pool, and what it was entitled to.

@@ -102,7 +102,7 @@ func TestShares(t *testing.T) {
 
 		time.Sleep(2 * time.Minute)
 		check("nobody asks", map[string]float64{"new": 0, "f1": 0, "small": 0})
-		if p := g.pools["p"]; p.measuring {
+		if p := g.pools["p"]; p.measure.running {
 			t.Error("an idle pool is still measured")
 		}
 		ask(t, g, 20*time.Second, map[string]int{"f1": 8})

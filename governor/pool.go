@@ -32,38 +32,15 @@ type pool struct {
 	limiter *adaptive.Limiter // of calls at once; nil where that is fixed
 	held    time.Time         // when a call last found no slot free
 
-	// For a pool whose limits are shared: what others are told, and what they have granted and used.
-	tree      *poolTree
-	ppm       map[string]int64 // shares of claims, by path
-	era       int              // counts up when reports begin to count anew
-	allowed   time.Time        // when the allowances last granted began
-	learning  time.Time        // until when nothing will be granted
-	elsewhere elsewhere
-	grants    *poolGrants // slots and budgets that are divided; nil where they are not
-	// aloneUntil is until when allowances that the pool gave itself are in force.
-	aloneUntil time.Time
-	// unanswered is when the last call that asked the store got no answer; zero if it got one.
-	// nodes is how many nodes there were when that was last known.
-	unanswered time.Time
-	nodes      int
-
-	measure     measure // has a lock of its own
-	view        *claimsView
-	measureAt   Timer     // nil before the first measurement
-	measuring   bool      // the timer runs, or its function does
-	stirred     bool      // calls came or ended since the last measurement
-	stirredAt   time.Time // when measuring began
-	meteredFrom time.Time // when it began for the first time
-	reshared    bool      // shares have changed, but view has not yet
-
-	claims  map[claimName]*claim
-	retired []*claim // to be removed once nothing is lost by it
-	sweep   int      // index in retired of the next to be looked at
+	rates   rates       // what may be handed out of limits that are shared
+	grants  *poolGrants // slots and budgets that are divided; nil if they are not
+	measure measure     // has a lock of its own
+	claims  claims
 	seats   map[*tenant]*seat
 }
 
 func newPool(name string) *pool {
-	return &pool{name: name, learned: newLearned(), claims: map[claimName]*claim{}, seats: map[*tenant]*seat{}}
+	return &pool{name: name, learned: newLearned(), claims: claims{present: map[claimName]*claim{}}, seats: map[*tenant]*seat{}}
 }
 
 // pumpAndUnlock dispatches the calls that may go, sets the timer for those that may go later,
@@ -75,7 +52,7 @@ func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
 
 // pumpLocked is pumpAndUnlock for callers that hold the lock longer. Call wakeAndUnlock in the end.
 func (g *Governor) pumpLocked(p *pool, now time.Time) {
-	p.sweepLocked(now)
+	p.claims.removeRetired(now)
 	p.expireLocked(now)
 	p.out = p.escrow.Pump(now, p.out[:0])
 	for _, h := range p.out {

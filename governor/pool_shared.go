@@ -154,8 +154,8 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.era = p.era
-	s.tree = p.tree
+	s.era = p.rates.era
+	s.tree = p.claims.tree
 	d.Limits = escrow.Cost{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM}
 	d.Reserve = escrow.Cost{p.rules.withheld(p.set.TPM), p.rules.withheld(p.set.RPM)}
 	d.Burst = p.set.Burst
@@ -192,14 +192,14 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	p.mu.Lock()
 	s.shareLocked(shares)
 	for k, allowance := range grant.Allowances {
-		if allowance != nil && p.era == s.era { // otherwise Spent counts from another beginning
-			p.allowed = allowance.Since
-			p.aloneUntil = time.Time{}
+		if allowance != nil && p.rates.era == s.era { // otherwise Spent counts from another beginning
+			p.rates.allowed = allowance.Since
+			p.rates.aloneUntil = time.Time{}
 			p.escrow.Allow(now, escrow.Axis(k), p.cutLocked(now, *allowance))
 		}
 	}
 	if grant.Others != nil {
-		p.elsewhere = elsewhere{*grant.Others, now}
+		p.rates.elsewhere = elsewhere{*grant.Others, now}
 	}
 	s.g.pumpAndUnlock(p, now)
 }
@@ -211,9 +211,11 @@ func (s *SharedPool) shareSome(list []NodeShare) {
 }
 
 func (s *SharedPool) shareLocked(list []NodeShare) {
-	s.pool.learning = time.Time{}
+	s.pool.rates.learning = time.Time{}
 	for _, x := range list {
-		s.pool.shareLocked(s.tree.paths[x.ID], x.PPM)
+		if s.pool.claims.share(s.tree.paths[x.ID], x.PPM) {
+			s.pool.measure.reshared = true
+		}
 	}
 }
 
@@ -224,8 +226,8 @@ func (s *SharedPool) Stop(now time.Time) {
 		return
 	}
 	p.mu.Lock()
-	p.learning = time.Time{}
-	p.allowed = time.Time{}
+	p.rates.learning = time.Time{}
+	p.rates.allowed = time.Time{}
 	if p.grants != nil {
 		p.grants.fenced = true
 		p.narrowLocked()
@@ -254,7 +256,7 @@ func (s *SharedPool) Learns(until time.Time) {
 	if p := s.find(); p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.learning = until
+		p.rates.learning = until
 	}
 }
 

@@ -63,7 +63,7 @@ func TestShared_Apply(t *testing.T) {
 	g, s := shared(t, cfg)
 	ppm := func(path string) int64 {
 		p := s.find()
-		return p.tree.nodes[p.tree.index[path]].ppm
+		return p.claims.tree.nodes[p.claims.tree.index[path]].ppm
 	}
 	id := func(d PoolDemand, path string) escrow.NodeID {
 		return d.Tree[slices.IndexFunc(d.Tree, func(n PoolNode) bool { return n.Path == path })].ID
@@ -188,9 +188,9 @@ func TestShared_Measured(t *testing.T) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.viewLocked()
-		part := make([]float64, len(p.view.leaves))
-		p.view.tree.Guaranteed(part)
-		for st, i := range p.view.index {
+		part := make([]float64, len(p.measure.view.leaves))
+		p.measure.view.tree.Guaranteed(part)
+		for st, i := range p.measure.view.index {
 			switch st.name {
 			case "free":
 				free = part[i]
@@ -208,7 +208,7 @@ func TestShared_Measured(t *testing.T) {
 			s.Allow(time.Now(), PoolGrant{Shares: []NodeShare{{id, 250_000}}})
 		}
 	}
-	if !s.find().reshared {
+	if !s.find().measure.reshared {
 		t.Error("the meter is not told of new shares")
 	}
 	if free, acme := weights(); free/acme < 2.9 || free/acme > 3.1 {

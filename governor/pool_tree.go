@@ -74,40 +74,42 @@ func (c *claim) label(own bool) string {
 	return c.name.name[strings.LastIndexByte(c.name.name, '/')+1:]
 }
 
-// shareLocked sets how much of the claim at a path counts here. It is kept for claims that come to
-// the path later.
-func (p *pool) shareLocked(path string, ppm int64) {
+// share sets how much of the claim at a path counts here, and reports whether that is news. It is kept
+// for claims that come to the path later.
+func (c *claims) share(path string, ppm int64) bool {
 	if path == "" {
-		return
+		return false
 	}
-	if p.ppm == nil {
-		p.ppm = map[string]int64{}
+	if c.ppm == nil {
+		c.ppm = map[string]int64{}
 	}
-	p.ppm[path] = ppm
-	if i, ok := p.tree.index[path]; ok && p.tree.nodes[i].ppm != ppm {
-		p.tree.nodes[i].ppm = ppm
-		p.escrow.Share(p.tree.nodes[i].id, ppm)
-		p.reshared = true
+	c.ppm[path] = ppm
+	i, there := c.tree.index[path]
+	if !there || c.tree.nodes[i].ppm == ppm {
+		return false
 	}
+	c.tree.nodes[i].ppm = ppm
+	c.escrow.Share(c.tree.nodes[i].id, ppm)
+	return true
 }
 
-// listLocked makes the tree anew from the configuration, and gives nodes that are new or have moved
-// the shares of their paths.
-func (p *pool) listLocked() {
-	p.tree = newPoolTree(p.claims)
-	for path := range p.ppm {
-		if _, ok := p.tree.index[path]; !ok {
-			delete(p.ppm, path)
+// list makes the tree anew from the configuration, and gives nodes that are new or have moved the shares
+// of their paths.
+func (c *claims) list() {
+	c.tree = newPoolTree(c.present)
+	for path := range c.ppm {
+		if _, ok := c.tree.index[path]; !ok {
+			delete(c.ppm, path)
 		}
 	}
-	for i, c := range p.tree.nodes {
-		ppm, ok := p.ppm[p.tree.told[i].Path]
+	for i, x := range c.tree.nodes {
+		ppm, ok := c.ppm[c.tree.told[i].Path]
 		if !ok {
 			ppm = wholeClaim
 		}
-		if c.ppm != ppm {
-			c.ppm = ppm
-			p.escrow.Share(c.id, ppm)
+		if x.ppm != ppm {
+			x.ppm = ppm
+			c.escrow.Share(x.id, ppm)
 		}
 	}
 }

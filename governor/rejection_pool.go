@@ -58,7 +58,7 @@ func (p *pool) lostLocked(now time.Time, rej *Rejection) {
 	rej.Reason = ReasonStoreLost
 	rej.Kept = false
 	rej.RetryAfter = lossRetry
-	if p.cutOffLocked(now) && !now.Before(p.aloneUntil) && p.rules.ExpectNodes == 0 {
-		rej.RetryAfter = max(lossRetry, p.learning.Sub(now))
+	if p.cutOffLocked(now) && !now.Before(p.rates.aloneUntil) && p.rules.ExpectNodes == 0 {
+		rej.RetryAfter = max(lossRetry, p.rates.learning.Sub(now))
 	}
 }

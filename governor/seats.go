@@ -30,16 +30,18 @@ type seat struct {
 func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, r *recall, shared bool) {
 	rules := p.cfg.escrow(tb.burst(p))
 	rules.Shared = shared
-	p.rules, p.base = p.cfg, rules
+	p.rules = p.cfg
+	p.base = rules
 	if p.escrow == nil {
 		p.escrow = escrow.New(now, rules)
 		p.set = rules
+		p.claims.escrow = p.escrow
 	}
 	p.adaptLocked()
 	p.limitLocked(now)
-	p.plantLocked(tb)
+	p.claims.plant(p, tb)
 	if shared {
-		p.listLocked()
+		p.claims.list()
 	}
 	p.seatLocked(now, tb)
 	p.viewLocked()
@@ -70,7 +72,7 @@ func (p *poolView) seatLocked(now time.Time, tb *table) {
 		if !v.calls(p) {
 			continue
 		}
-		leaf := p.claims[claimName{callsClaim, v.name}].id
+		leaf := p.claims.present[claimName{callsClaim, v.name}].id
 		st := old[v.tenant]
 		switch {
 		case st == nil:

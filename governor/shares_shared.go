@@ -130,11 +130,11 @@ func (a *account) memberName(tenant string) string { return a.periodName() + " o
 
 // sort lists the pool's seats by name, if they have changed.
 func (t *turns) sort(p *pool) {
-	if t.orderOf == p.tree {
+	if t.orderOf == p.claims.tree {
 		return
 	}
 	t.order = t.order[:0]
-	t.orderOf = p.tree
+	t.orderOf = p.claims.tree
 	for _, st := range p.seats {
 		t.order = append(t.order, st)
 	}

@@ -96,7 +96,7 @@ func (p *pool) usableSlotsLocked(slots int64) (most, open int64) {
 
 // ownSlotsLocked is how many slots the pool allows itself when nobody answers.
 func (p *pool) ownSlotsLocked() int64 {
-	return p.rules.ownPart(p.rules.Concurrency, max(p.nodes, p.rules.ExpectNodes))
+	return p.rules.ownPart(p.rules.Concurrency, max(p.rates.nodes, p.rules.ExpectNodes))
 }
 
 // slotsLostLocked reports whether the pool's slots are divided and none are granted to it now.

@@ -107,7 +107,7 @@ func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 	d.Tail = p.grants.longest.tail(now, p.oldestLocked(now))
 	d.Waiting, d.Background = p.lackingSlotsLocked()
 	d.Returning = p.returningLocked(now)
-	for _, x := range p.tree.nodes {
+	for _, x := range p.claims.tree.nodes {
 		if x.up != escrow.Root {
 			continue
 		}

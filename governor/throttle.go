@@ -82,7 +82,7 @@ func (p *pool) limitLocked(now time.Time) {
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules
-		p.era++
+		p.rates.era++
 	}
 	p.narrowLocked()
 }

@@ -1,0 +1,45 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// rates are what a pool knows of what it may hand out of its limits on tokens and requests, if these are
+// shared. The pool's lock guards them.
+type rates struct {
+	era       int       // counts up when reports begin to count anew
+	allowed   time.Time // when the allowances last granted began
+	learning  time.Time // until when nothing will be granted
+	elsewhere elsewhere
+	// aloneUntil is until when allowances that the pool gave itself are in force.
+	aloneUntil time.Time
+	// unanswered is when the last call that asked the store got no answer; zero if it got one.
+	unanswered time.Time
+	// nodes is how many nodes there were when that was last known.
+	nodes int
+}
+
+// elsewhere is how much of a pool's rolling minute other processes have used, as of the last beat.
+type elsewhere struct {
+	used escrow.Cost
+	at   time.Time
+}
+
+// booksLocked is the state of the pool's books with what other processes have used. Without a beat
+// for a minute, that has left the minute.
+func (p *pool) booksLocked(now time.Time) escrow.State {
+	s := p.escrow.State(now)
+	gone := p.rates.elsewhere.at.Add(escrow.Window)
+	if !p.set.Shared || !now.Before(gone) {
+		return s
+	}
+	for k, used := range p.rates.elsewhere.used {
+		if used > 0 && s.Axes[k].On {
+			s.Axes[k].Used += used
+			s.Axes[k].FullAt = later(s.Axes[k].FullAt, gone)
+		}
+	}
+	return s
+}
