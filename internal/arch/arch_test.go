@@ -262,6 +262,14 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "a route is found by method and path alone",
 	},
+	"internal/gateway/stored": {
+		may: []string{
+			"governor", "governor/tokens", "internal/admission", "internal/form", "internal/gateway/head", "internal/gateway/route", "internal/objects",
+			"internal/splice", "internal/telemetry", "internal/text", "streaming", "tenants", "github.com/tidwall/gjson",
+		},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "objects are recorded and charged without sending anything: the call asks the upstream",
+	},
 	"internal/gateway/realtime": {
 		may: []string{
 			"governor", "governor/tokens", "internal/admission", "internal/gateway/head", "internal/telemetry", "internal/text", "streaming",
@@ -349,7 +357,7 @@ var rules = map[string]rule{
 			"internal/text",
 			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

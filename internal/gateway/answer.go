@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -19,13 +20,6 @@ var (
 	errRedirected = errors.New("the upstream redirects to another address")
 )
 
-// answer is the upstream's answer while it is passed on.
-type answer struct {
-	body  io.Closer // metered; nil before there is one
-	owed  string    // the response in it that is charged when it is done
-	noted int       // how many objects of it were recorded
-}
-
 // withheld returns why an answer with this status is not passed on, or nil if it may be.
 func (c *call) withheld(status int) error {
 	switch {
@@ -34,7 +28,7 @@ func (c *call) withheld(status int) error {
 	case answers.Redirects(status):
 		return errRedirected
 	case !answers.Passes(status):
-		return errUnreadable
+		return stored.ErrUnreadable
 	}
 	return nil
 }
@@ -71,7 +65,7 @@ func (c *call) takeOver(resp *http.Response) error {
 		resp.Header.Del("Content-Length") // withholding and errors change it
 		resp.ContentLength = -1
 		if c.shows() {
-			resp.Body = &notedEvents{ReadCloser: resp.Body, c: c}
+			resp.Body = stored.WatchEvents(resp.Body, watcher{c})
 		}
 		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
 			WithholdUsage: c.withhold,
@@ -83,13 +77,13 @@ func (c *call) takeOver(resp *http.Response) error {
 			Progress:      c.Progress,
 			End:           c.answered,
 		})
-		c.answer.body = resp.Body
+		c.answer = resp.Body
 	default:
 		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
 		if c.shows() {
-			resp.Body = &notedAnswer{ReadCloser: resp.Body, c: c}
+			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})
 		}
-		c.answer.body = resp.Body
+		c.answer = resp.Body
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/intake"
 )
 
@@ -29,8 +31,8 @@ type call struct {
 	route *route.Route
 	pool  *poolSide
 
-	query    url.Values // what the upstream gets of it
-	page     page       // of a list of them
+	query    url.Values  // what the upstream gets of it
+	page     stored.Page // of a list of them
 	body     []byte
 	memory   intake.Claim // of body
 	form     *form.Form   // that the body is, if it is one; it is written anew
@@ -39,8 +41,8 @@ type call struct {
 
 	try    *try // on its way
 	tries  tries
-	answer answer
-	batch  batch
+	answer io.Closer // the metered body, once there is one
+	stored stored.Ledger
 	shown  bool // the rate headers are set
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
-	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
 )
@@ -52,28 +51,11 @@ func (c *call) brokeOff(err error) []byte {
 // answered ends the lease when an answer, plain or stream, has ended in whatever way.
 func (c *call) answered(res streaming.Result) {
 	u := c.Metered(res)
-	if !c.Ending.Panicked && c.head.Background && c.later(res, u) {
-		c.Postpone()
-		u = noUsage
+	if c.head.Background && !c.Ending.Panicked {
+		c.stored.Answered(res, u, c.try.up.name)
+		return
 	}
 	c.AnsweredWith(res, u)
-}
-
-// later reports whether the answer of a background response is charged elsewhere: once it is done
-// and somebody looks, or it was already. A stream that tells what it took is charged like any
-// other. One that broke off goes on at the upstream, unless it was seen to be gone.
-func (c *call) later(res streaming.Result, u governor.Usage) bool {
-	if c.answer.owed == "" { // for a plain answer that is set later: see notedAnswer
-		return !res.Reported && !c.head.Stream && res.Cause == streaming.Completed
-	}
-	mine := false
-	c.Failure = c.g.objects.Collect(objects.Key{Upstream: c.try.up.name, ID: c.answer.owed}, func(d *objects.Debt) bool {
-		d.Streams = false
-		d.Output = u.Output
-		mine = d.Untold || res.Reported && res.Cause == streaming.Completed
-		return mine
-	})
-	return !mine
 }
 
 // finish ends what has not ended, counts the call, and writes its log line. It is deferred, so that
@@ -90,7 +72,7 @@ func (c *call) finish() {
 		}
 	}
 	c.endAdmitted(cause)
-	c.batch.held.Release()
+	c.stored.Close()
 	c.memory.Release()
 	c.giveUp()
 	c.showFailure()
@@ -109,8 +91,8 @@ func (c *call) endAdmitted(cause any) {
 		return
 	}
 	c.Ending.Panicked = cause != nil && cause != http.ErrAbortHandler
-	if c.answer.body != nil {
-		_ = c.answer.body.Close() // ends it with what had come
+	if c.answer != nil {
+		_ = c.answer.Close() // ends it with what had come
 	}
 	switch {
 	case c.Ending.Done:

@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
@@ -165,11 +166,11 @@ func (c *call) unanswered(err error) {
 		c.End(telemetry.Failed, f.Code, c.Guess()) // which is no failure of the upstream
 		c.refuse(f)
 		return
-	case errors.Is(err, errNotKept):
+	case errors.Is(err, stored.ErrNotKept):
 		c.End(telemetry.Failed, admission.CodeStore, noUsage)
 		c.refuse(&refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeStore, Message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
 		return
-	case errors.Is(err, errUnreadable):
+	case errors.Is(err, stored.ErrUnreadable):
 		f.Message = "The upstream " + name + " answered with something else than what was asked for."
 	case errors.Is(err, errRedirected):
 		f.Message = "The upstream " + name + " redirects to another address, which is not followed. Tell whoever runs this gateway: its base_url may be wrong."
@@ -198,7 +199,7 @@ const (
 func (c *call) classOf(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, errUnreadable), c.try.status != 0 && !answers.Passes(c.try.status) && !answers.Redirects(c.try.status):
+	case errors.Is(err, stored.ErrUnreadable), c.try.status != 0 && !answers.Passes(c.try.status) && !answers.Redirects(c.try.status):
 		return "unreadable"
 	case c.try.status != 0 && c.try.status/100 != 2:
 		return strconv.Itoa(c.try.status)

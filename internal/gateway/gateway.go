@@ -17,6 +17,7 @@ import (
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/sampled"
@@ -40,7 +41,7 @@ type Gateway struct {
 	declared  map[string]string
 
 	objects *objects.Store
-	batches batchHolds
+	batches stored.Holds
 	events  *events.Ring // may be nil
 	sockets realtime.Sockets
 
@@ -80,7 +81,6 @@ func New(opt Options) (*Gateway, error) {
 		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, objects: opt.Objects,
 		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
 		lookups: lookups{due: map[string]time.Time{}},
-		batches: batchHolds{leases: map[objects.Key]governor.Lease{}},
 	}
 	var err error
 	if g.objects == nil {
@@ -100,7 +100,10 @@ func New(opt Options) (*Gateway, error) {
 	if g.transport == nil {
 		g.transport = NewTransport(opt.Snapshot.Config().Timeouts)
 	}
-	g.holdAgain(g.world.Load())
+	g.batches.Again(g.objects, g.gov, func(model string) (governor.Price, bool) {
+		price, ok := g.world.Load().Snapshot.Price(model)
+		return governor.Price(price), ok
+	})
 	g.buffers.New = func() any { return new([bufferSize]byte) }
 	return g, nil
 }
@@ -129,6 +132,7 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &call{g: g, world: g.world.Load(), r: r}
 	c.tries.interrupt = func(error) {} // nothing was sent yet
+	c.stored = stored.Ledger{Call: &c.Call, Store: g.objects, Holds: &g.batches}
 	c.Begin(r.Context(), g.admission, c.world.Policy, requestID(r))
 	c.try = &c.tries.first
 	c.Spans = g.tracer.Begin(r, c.Began)

@@ -38,7 +38,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return c.judgeError(resp, keepError(resp))
 	case http.StatusForbidden:
 		c.try.leaked = leaks(resp)
-	case http.StatusSwitchingProtocols: // a session, or errUnreadable
+	case http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
 		return upstreams.Served
 	}
 	if c.withheld(resp.StatusCode) != nil {

@@ -3,45 +3,41 @@ package gateway
 import (
 	"net/http"
 	"slices"
-	"strings"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/objects"
 )
 
 // A batch is a file of calls that the upstream makes later, by itself. So the calls
 // are checked when the file comes, and batches are made only of files that were checked.
 
-const filesPath, uploadsPath, batchesPath = "/files", "/uploads", "/batches"
-
-// isBatch reports whether a file of this purpose is meant for a batch.
-func isBatch(purpose string) bool { return strings.EqualFold(strings.TrimSpace(purpose), "batch") }
-
-// isInference reports whether a call of a batch is to a route of inference, which upstreams need
-// not check.
-func isInference(url string) bool { return route.Inference(url) != nil }
-
-// calledBy is the route that a line calls; nil if it does not say.
-func calledBy(l *head.Line) *route.Route { return route.Inference(l.URL) }
-
 // checkBatch checks a file of calls, and that a batch is made of a file that was checked.
 func (c *call) checkBatch() *refusal {
 	switch {
 	case c.r.Method != http.MethodPost:
-	case c.route.Path == uploadsPath && isBatch(c.head.Purpose):
+	case c.route.Path == stored.UploadsPath && stored.IsBatch(c.head.Purpose):
 		return invalid("purpose", "A file of calls cannot be uploaded in parts, for it could not be checked. Send it to /v1/files.")
-	case c.route.Path == filesPath && isBatch(c.head.Purpose):
-		return c.checkCalls()
-	case c.route.Path == batchesPath:
-		if !isInference(c.head.Endpoint) {
-			return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.Endpoint))+".")
-		}
-		found, _ := c.head.References() // which have been checked
-		for _, ref := range found {
-			if ref.Key == "input_file_id" && !c.isBatchFile(ref.ID) {
-				return invalid(ref.Key, "A batch is made of a file that was uploaded with purpose batch, and "+ref.ID+" was not.")
-			}
+	case c.route.Path == stored.FilesPath && stored.IsBatch(c.head.Purpose):
+		c.stored.Batch.Reset()
+		return stored.File{By: checker{c}, MaxOutput: c.Tenant.MaxOutputTokens}.Check(c.form)
+	case c.route.Path == stored.BatchesPath:
+		return c.checkNewBatch()
+	}
+	return nil
+}
+
+// checkNewBatch checks that a batch is made of a file that was checked.
+func (c *call) checkNewBatch() *refusal {
+	if !stored.IsInference(c.head.Endpoint) {
+		return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.Endpoint))+".")
+	}
+	found, _ := c.head.References() // which have been checked
+	for _, ref := range found {
+		if ref.Key == "input_file_id" && !c.isBatchFile(ref.ID) {
+			return invalid(ref.Key, "A batch is made of a file that was uploaded with purpose batch, and "+ref.ID+" was not.")
 		}
 	}
 	return nil
@@ -54,20 +50,51 @@ func (c *call) isBatchFile(id string) bool {
 		if e.Kind != objects.BatchFile || !objects.Visible(e.Owner, c.Tenant.Name) {
 			return false
 		}
-		c.dearer(e.Model)
-		c.batch.size = batchSize{input: e.Input, output: e.Output}
+		c.stored.Batch.Of(e, c.world.Snapshot)
 		return true
 	})
 }
 
-// dearer notes a model that a batch asks for, if it is the dearest so far.
-func (c *call) dearer(model string) {
-	if len(model) > 256 {
-		return // no provider has a model of such a name
+// createsBatch reports whether the call is to create a batch.
+func (c *call) createsBatch() bool { return c.route.Makes && c.route.Shows == objects.Batch }
+
+// holdBatch holds the most that a batch may take that is to be created.
+func (c *call) holdBatch() *refusal {
+	if !c.createsBatch() {
+		return nil
 	}
-	price, known := c.world.Snapshot.Price(model)
-	old, _ := c.world.Snapshot.Price(c.batch.dearest)
-	if known && (c.batch.dearest == "" || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
-		c.batch.dearest = model
+	return c.stored.HoldBatch()
+}
+
+// checker is the call by which a file of calls is uploaded.
+type checker struct{ c *call }
+
+// CheckModel implements stored.Checker.
+func (k checker) CheckModel(model string) *refusal {
+	if !k.c.mayUse(model) {
+		return admission.NotGranted(k.c.Tenant.Name, "", model)
 	}
+	k.c.stored.Batch.Asks(model, k.c.world.Snapshot)
+	return nil
+}
+
+// CheckReference implements stored.Checker.
+func (k checker) CheckReference(ref head.Reference) *refusal {
+	if !k.c.pin(ref.ID) {
+		return noObject(ref.Key, ref.ID)
+	}
+	return nil
+}
+
+// AddCall implements stored.Checker. A call that names no route may be one of any.
+func (k checker) AddCall(h *head.Head, to *route.Route, found []head.Reference) {
+	c := k.c
+	h.Weigh(found, c.sizeOf)
+	output := h.Copies * max(h.Bound(head.AnyBound), c.pool.DefaultMaxOutput)
+	if to != nil {
+		a := answerOf(to, h)
+		output = c.MostOutput(h.Model, &a)
+	}
+	input := h.Referred.Tokens + c.Estimates.Prompts.Estimate(h.Model, h.Size(c.pool.DefaultMaxOutput))
+	c.stored.Batch.Add(input, output)
 }

@@ -1,4 +1,4 @@
-package gateway
+package stored
 
 import (
 	"fmt"

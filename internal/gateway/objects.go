@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
+	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -24,14 +24,9 @@ func (c *call) granted() *refusal {
 	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
 }
 
-// sees reports whether the tenant may see an object. It gives the same answer for another tenant's
-// object and for one that does not exist.
+// sees reports whether the tenant may see an object at an upstream.
 func (c *call) sees(upstream, id string) bool {
-	if !objects.IsID(id) {
-		return false
-	}
-	e, ok := c.g.objects.Owner(objects.Key{Upstream: upstream, ID: id})
-	return ok && objects.Visible(e.Owner, c.Tenant.Name)
+	return c.stored.Sees(objects.Key{Upstream: upstream, ID: id})
 }
 
 // mayUse reports whether the tenant may use a model at the upstream of the call.
@@ -133,6 +128,27 @@ func (c *call) checkReferences() *refusal {
 	return c.checkBatch()
 }
 
+// checkOthers refuses models that the caller is not granted, or that another pool limits.
+func (c *call) checkOthers(list []head.Other) *refusal {
+	for _, o := range list {
+		p, served := c.world.Snapshot.PoolOf(o.Model)
+		switch {
+		case o.Instead && !served:
+			return admission.NoModel(o.Model)
+		case !c.mayUse(o.Model):
+			return admission.NotGranted(c.Tenant.Name, o.Param, o.Model)
+		case c.world.Snapshot.RealModel(o.Model) != o.Model:
+			return invalid(o.Param, quoted(brief(o.Model))+" is another name of a model here, which the provider does not know. Name the model itself.")
+		case o.Instead && c.world.pools[p.Index] != c.pool:
+			return invalid(o.Param, quoted(brief(o.Model))+" is of another pool than the model that you ask for, and cannot stand in for it.")
+		}
+	}
+	if c.head.FallsBack && len(c.head.Others) == 0 {
+		return invalid("route", "With route: \"fallback\" the provider chooses a model. Name in models which ones it may use.")
+	}
+	return nil
+}
+
 // checkNamed refuses a JSON body that refers to an object that the tenant may not see, or names a model
 // below its top level that the tenant may not use.
 func (c *call) checkNamed() *refusal {
@@ -183,36 +199,27 @@ func (c *call) mayNameDeeper() bool {
 	return c.route.Grant == tenants.RouteFineTuning || bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`))
 }
 
-// page is what a query asks of a list.
-type page struct {
-	after, before string
-	limit         int
-}
-
-// readPage reads which page of a list is asked for. A cursor must be an object that the tenant may
+// readPage reads the page of a list that is asked for. A cursor must be an object that the tenant may
 // see, because another's would reveal its position.
 func (c *call) readPage() *refusal {
-	p := &c.page
-	*p = page{after: c.query.Get("after"), before: c.query.Get("before"), limit: 20}
-	most := 100
-	if c.route.Shows == objects.File {
-		most = 10_000
-		p.limit = 10_000
+	p, f := stored.ReadPage(c.query, c.route.Shows)
+	if f != nil {
+		return f
 	}
-	if text := c.query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > most {
-			return invalid("limit", "limit must be a whole number from 1 to "+strconv.Itoa(most)+", not "+quoted(brief(text))+".")
-		}
-		p.limit = n
+	if key, id := p.Cursor(); id != "" && !c.pin(id) {
+		return noObject(key, id)
 	}
-	if p.after != "" && p.before != "" {
-		return invalid("before", "Say after or before, not both.")
-	}
-	for _, cursor := range [][2]string{{"after", p.after}, {"before", p.before}} {
-		if cursor[1] != "" && !c.pin(cursor[1]) {
-			return noObject(cursor[0], cursor[1])
-		}
-	}
+	c.page = p
 	return nil
+}
+
+// sizeOf is the size of an object, at whichever upstream may serve the call; 0 is not known.
+func (c *call) sizeOf(id string) (size int64) {
+	for i, u := range c.pool.upstreams {
+		if c.tries.may&upstreams.Mask(0).With(i) != 0 {
+			e, _ := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: id})
+			size = max(size, e.Size)
+		}
+	}
+	return size
 }

@@ -1,4 +1,4 @@
-package gateway
+package stored
 
 import "slices"
 
@@ -14,7 +14,7 @@ type listPage struct {
 	more  bool
 }
 
-// filter reads a list and keeps what the tenant may see.
+// filter reads a list and keeps the items that the tenant may see.
 type filter struct {
 	sees func(id string) bool
 	// fetch reads the page after a cursor or, backward, the one before it; "" is the beginning.
