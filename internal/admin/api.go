@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -33,8 +35,8 @@ type Gateway interface {
 	// them.
 	ShadowRefused(tenant string) int64
 
-	// Explain says what a call would meet now, and ExplainRefusal why a call was refused; the
-	// tenant may be empty. Errors may be *adminapi.Fault.
+	// Explain returns the limits that a call would meet now, and ExplainRefusal the reason why a call
+	// was refused; the tenant may be empty. Errors may be *adminapi.Fault.
 	Explain(q *adminapi.Question) (*adminapi.Explanation, error)
 	ExplainRefusal(request, tenant string) (*adminapi.Explanation, error)
 	// Refusal is the answer for a rejection.
@@ -57,9 +59,8 @@ type Options struct {
 	// Events has what the Governor reports, for readers who follow it; nil if nobody does.
 	Events *events.Ring
 
-	// Token guards everything but /livez, /readyz and the console's page. Without one, requests
-	// must be addressed to this machine by a name of its own, which is fit for a loopback listener
-	// only.
+	// Token guards everything except /livez, /readyz and the console's page. Without one, requests
+	// must be addressed to localhost or a loopback address, which suits only a loopback listener.
 	Token string
 	// Version, Node and Region are shown as they are.
 	Version, Node, Region string
@@ -69,8 +70,8 @@ type Options struct {
 	Ready func() error
 	// Policies follows the policy files; nil if there are none.
 	Policies Policies
-	// Sharing tells how a pool's limits are shared with other gateways, from memory. It returns nil
-	// if they are not.
+	// Sharing returns the state of a pool's sharing with other gateways, from memory, or nil if it
+	// is not shared.
 	Sharing func(pool string) *adminapi.Sharing
 	// Console answers below /console/; nil if there is none. It holds nothing but the page itself,
 	// and needs no token.
@@ -90,10 +91,14 @@ type API struct {
 	keys    sync.Mutex // one change of a key at a time, so that none is taken over before an older one
 }
 
-// New returns the admin side of a gateway, which began now.
-func New(gateway Gateway, opt Options) *API {
-	a := &API{Options: opt, gateway: gateway, zone: gateway.Snapshot().Location(), started: time.Now()}
-	a.history = history.NewRecorder(a.readings)
-	a.Handler = a.routes()
-	return a
+// Policies follows the files, and puts their policy in force.
+type Policies interface {
+	// Reload reads the files now. The error is tenants.Problems, ErrNoFiles, or the reason why they
+	// could not be read; then nothing has changed.
+	Reload(ctx context.Context) (adminapi.Reloaded, error)
+	// Status is the outcome of the last reading of the files.
+	Status() adminapi.PolicyStatus
 }
+
+// ErrNoFiles is the error of a gateway that runs without files.
+var ErrNoFiles = errors.New("llmgov was started without a config file, so there is nothing to reload; start it with -c FILE")

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Who may be behind a request to the admin API.
+// The kinds of senders of a request to the admin API.
 const (
 	actorToken    = "admin token"
 	actorLoopback = "loopback"
@@ -14,7 +14,7 @@ const (
 
 type actorOf struct{}
 
-// by notes in a request who is behind it, for the audit log.
+// by records the sender of a request, for the audit log.
 func by(actor string, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), actorOf{}, actor))
 }

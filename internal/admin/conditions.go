@@ -10,8 +10,8 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// conditionsOf lists all that is not as it should be, errors first. notReady is why no calls should
-// be sent here, or nil.
+// conditionsOf lists all problems, errors first. notReady is the reason why no calls should be sent
+// here, or nil.
 func conditionsOf(v *adminapi.Snapshot, notReady error) []adminapi.Condition {
 	out := []adminapi.Condition{}
 	for i := range v.Pools {
@@ -94,7 +94,7 @@ func storeConditions(pools []adminapi.Pool) []adminapi.Condition {
 	if len(lost) > 0 {
 		text := "The store does not answer for " + poolList(lost) + ": " + failure + ". "
 		if len(modes) == 0 {
-			text += "Calls use what was granted before."
+			text += "Calls use existing grants."
 		} else {
 			text += "Failure mode in force: " + strings.Join(modes, ", ") + "."
 		}
@@ -103,7 +103,7 @@ func storeConditions(pools []adminapi.Pool) []adminapi.Condition {
 	if len(learning) > 0 {
 		out = append(out, adminapi.Condition{
 			Kind: adminapi.StoreLearning, Severity: adminapi.Warning,
-			Message: "The store is new or has lost data: it grants nothing to " + poolList(learning) + " until it knows what was used.",
+			Message: "The store is new or has lost data: it grants nothing to " + poolList(learning) + " until it knows the earlier usage.",
 		})
 	}
 	return out
@@ -116,7 +116,7 @@ func poolList(names []string) string {
 	return "pools " + strings.Join(names, ", ")
 }
 
-// policyConditions is what is wrong with the files, and what waits for a restart.
+// policyConditions are problems of the files, and settings that need a restart.
 func policyConditions(s *adminapi.PolicyStatus) []adminapi.Condition {
 	var out []adminapi.Condition
 	if s == nil {

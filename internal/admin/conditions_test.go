@@ -45,7 +45,7 @@ func TestConditions(t *testing.T) {
 			}},
 			want: []string{
 				"error store_lost / since 0: The store does not answer for pools p, q: timeout. Failure mode in force: local.",
-				"warning store_learning /: The store is new or has lost data: it grants nothing to pool r until it knows what was used.",
+				"warning store_learning /: The store is new or has lost data: it grants nothing to pool r until it knows the earlier usage.",
 			},
 		},
 		"files, restart, draining, not ready": {

@@ -22,18 +22,18 @@ import (
 const (
 	// heartbeatEvery keeps proxies from taking a quiet stream for a dead one.
 	heartbeatEvery = 15 * time.Second
-	// eventPatience is how long a reader may take before it reads what it was sent.
+	// eventPatience is the time that a reader has to read events.
 	eventPatience = 30 * time.Second
-	// eventsAtOnce is how many events are copied under the ring's lock.
+	// eventsAtOnce is the number of events that are copied under the ring's lock at a time.
 	eventsAtOnce = 64
-	// eventsRetry is when browsers are told to come back after a stream broke off.
+	// eventsRetry is the pause of browsers before they reconnect.
 	eventsRetry = 2 * time.Second
 )
 
-// eventBoot tells this process's event numbers from those of other processes.
+// eventBoot distinguishes this process's event numbers from those of other processes.
 var eventBoot = strconv.FormatInt(time.Now().UnixMilli(), 36)
 
-// eventFilter says which events a reader wants; an empty list wants all.
+// eventFilter selects events for a reader; an empty list selects all.
 type eventFilter struct {
 	tenants, pools []string
 	kinds          map[string]bool // by their names; nil wants all
@@ -184,7 +184,7 @@ type eventStream struct {
 
 func (s *eventStream) printf(format string, args ...any) { s.buf = fmt.Appendf(s.buf, format, args...) }
 
-// lost tells the reader how many events were overwritten before it read them; nil is unknown.
+// lost sends the number of events that were overwritten before they were read; nil is unknown.
 func (s *eventStream) lost(n *uint64) {
 	data, _ := json.Marshal(map[string]*uint64{"lost": n})
 	s.printf("event: lost\ndata: %s\n\n", data)
@@ -198,7 +198,7 @@ func (s *eventStream) event(e *events.Event) {
 	s.printf("id: %s-%d\nevent: %s\ndata: %s\n\n", eventBoot, e.Seq, e.Kind(), data)
 }
 
-// send writes what is buffered, within eventPatience.
+// send writes the buffer, within eventPatience.
 func (s *eventStream) send() {
 	if s.err != nil || len(s.buf) == 0 {
 		return

@@ -45,7 +45,7 @@ func readQuestion(query url.Values) (*adminapi.Question, error) {
 	q := &adminapi.Question{}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) > 1 {
-			return nil, adminapi.BadRequest(strconv.Quote(text.Brief(name)) + " is there twice; say it once.")
+			return nil, adminapi.BadRequest(strconv.Quote(text.Brief(name)) + " is given twice; give it once.")
 		}
 		if err := readParameter(q, name, query.Get(name)); err != nil {
 			return nil, err

@@ -9,11 +9,11 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// snapshotTop is how many tenants and leases of a pool the snapshot lists. It is asked for every
-// second, by a page that has no room for more.
+// snapshotTop is the number of tenants and leases of a pool in the snapshot, because pages that
+// read it every second show no more.
 const snapshotTop = 100
 
-// fairnessOf lists at most so many tenants: those that ask for most, or had most.
+// fairnessOf lists at most so many tenants: those with the largest demand or usage.
 func fairnessOf(p *governor.PoolState, most int) adminapi.Fairness {
 	v := adminapi.Fairness{Jain: p.Jain, Deviation: p.Deviation, Unused: p.Unused, TenantsTotal: len(p.Shares), Tenants: []adminapi.Share{}}
 	order := make([]int, len(p.Shares))
@@ -21,7 +21,7 @@ func fairnessOf(p *governor.PoolState, most int) adminapi.Fairness {
 		order[i] = i
 	}
 	if len(order) > most {
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(stir(&p.Shares[b]), stir(&p.Shares[a])) })
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(activity(&p.Shares[b]), activity(&p.Shares[a])) })
 		order = order[:most]
 		slices.Sort(order)
 	}
@@ -37,7 +37,7 @@ func fairnessOf(p *governor.PoolState, most int) adminapi.Fairness {
 	return v
 }
 
-// oldestWait is how many seconds the call that has waited longest for a pool has waited.
+// oldestWait is the longest time, in seconds, that a call has waited for a pool.
 func oldestWait(p *governor.PoolState) float64 {
 	d := time.Duration(0)
 	for i := range p.Shares {
@@ -46,8 +46,8 @@ func oldestWait(p *governor.PoolState) float64 {
 	return d.Seconds()
 }
 
-// stir measures how much is going on at a tenant.
-func stir(s *governor.TenantShare) float64 {
+// activity is the activity of a tenant, to order tenants by.
+func activity(s *governor.TenantShare) float64 {
 	return max(s.Demand, s.Received, s.Entitled) + float64(s.Running+s.Queued)/1e6
 }
 

@@ -3,8 +3,6 @@ package admin
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/text"
 )
@@ -102,10 +101,10 @@ func (a *API) routes() http.Handler {
 	return a.gateway.Guard(inTime(http.NewCrossOriginProtection().Handler(mux)))
 }
 
-// adminBodyTimeout is how long a client of the admin side may take to send a body, which is small.
+// adminBodyTimeout is the time that a client of the admin side has to send a body, which is small.
 const adminBodyTimeout = 10 * time.Second
 
-// inTime bounds the time for a request's body, also for one that nobody reads: net/http does.
+// inTime bounds the time for a request's body, also if no handler reads it, because net/http does.
 func inTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != http.NoBody {
@@ -116,8 +115,8 @@ func inTime(next http.Handler) http.Handler {
 }
 
 // withToken demands the admin token, as a bearer token. If there is none, it demands that the
-// request is addressed to this machine by a name of its own: a page elsewhere can make its own name
-// lead here, but cannot call itself localhost.
+// request is addressed to localhost or a loopback address: a web page elsewhere can make its own
+// name resolve to this machine, but cannot call itself localhost.
 func (a *API) withToken(token string, next http.Handler) http.Handler {
 	if token == "" {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -154,34 +153,10 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func respond(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(v)
-}
-
-// respondAs is respond with a status.
-func respondAs(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	respond(w, v)
-}
-
-// answering makes a handler of a function that may return an error, which becomes the answer.
-func answering(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		err := handle(w, r)
-		if err == nil {
-			return
-		}
-		fault, ok := errors.AsType[*adminapi.Fault](err)
-		if !ok {
-			fault = &adminapi.Fault{Status: http.StatusInternalServerError, Code: "internal_error", Message: err.Error()}
-		}
-		var answer adminapi.ErrorAnswer
-		answer.Error.Code = fault.Code
-		answer.Error.Message = fault.Message
-		respondAs(w, fault.Status, answer)
-	}
+// New returns the admin side of a gateway, which began now.
+func New(gateway Gateway, opt Options) *API {
+	a := &API{Options: opt, gateway: gateway, zone: gateway.Snapshot().Location(), started: time.Now()}
+	a.history = history.NewRecorder(a.readings)
+	a.Handler = a.routes()
+	return a
 }

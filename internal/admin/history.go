@@ -14,13 +14,13 @@ import (
 	"github.com/llmgov/llmgov/internal/text"
 )
 
-// historyTop is how many tenants a history lists if none is named.
+// historyTop is the number of tenants in a history without a tenant in the query.
 const historyTop = 20
 
 // Run records the history that the admin API shows, until ctx ends.
 func (a *API) Run(ctx context.Context) error { return a.history.Run(ctx) }
 
-// readings are what the history keeps of the present moment.
+// readings are the values that the history records now.
 func (a *API) readings() []history.Reading {
 	var out []history.Reading
 	snap := a.gateway.Snapshot()
@@ -43,7 +43,7 @@ func (a *API) readings() []history.Reading {
 	return out
 }
 
-// firstLimit is the limit that charts of a pool show. Without any, it is how many calls run.
+// firstLimit is the limit that charts of a pool show, or the number of running calls without one.
 func firstLimit(p *governor.PoolState) adminapi.Limit {
 	limits := limitsOf(p)
 	if len(limits) == 0 {
@@ -78,7 +78,7 @@ func (a *API) showHistory(rw http.ResponseWriter, r *http.Request) error {
 	h.Pool = name
 	h.Axis = a.axisOf(name)
 	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(h) // one line: these are thousands of numbers
+	_ = json.NewEncoder(rw).Encode(h) // not indented, because it has thousands of numbers
 	return nil
 }
 

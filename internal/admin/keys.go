@@ -149,10 +149,10 @@ func (a *API) keyFile(snap *tenants.Snapshot) (*keyfile.File, error) {
 	return file, nil
 }
 
-// takeOver puts what was written in force here. If policy files are bad at the moment, only the key
-// file is taken over: it must be possible to revoke a key at any time.
+// takeOver puts the key file in force here. If policy files are invalid at the moment, only the key
+// file is read, because it must be possible to revoke a key at any time.
 func (a *API) takeOver(ctx context.Context, file *keyfile.File) error {
-	_, err := a.Policies.Reload(context.WithoutCancel(ctx)) // it is written, even if the client has gone
+	_, err := a.Policies.Reload(context.WithoutCancel(ctx)) // because the file is written, even if the client has left
 	if err == nil {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (a *API) takeOver(ctx context.Context, file *keyfile.File) error {
 	return nil
 }
 
-// keyAttrs describe a key for the audit log; inForce says whether the change counts here already.
+// keyAttrs describe a key for the audit log; inForce is whether the change is in force here.
 func keyAttrs(h tenants.KeyHash, tenant, name string, inForce bool) []slog.Attr {
 	return []slog.Attr{slog.String("key", h.ID()), slog.String("tenant", tenant), slog.String("name", name), slog.Bool("in_force", inForce)}
 }

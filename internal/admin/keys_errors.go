@@ -10,12 +10,12 @@ import (
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
-// keyFileError explains why the key file was not changed.
+// keyFileError is the answer when the key file could not be changed.
 func keyFileError(err error) *adminapi.Fault {
 	_, damaged := errors.AsType[tenants.Problems](err)
 	switch {
 	case damaged:
-		return &adminapi.Fault{Status: http.StatusConflict, Code: "keys_file_damaged", Message: "The key file is not as llmgov writes it, so it was not changed. Mend it: " + err.Error()}
+		return &adminapi.Fault{Status: http.StatusConflict, Code: "keys_file_damaged", Message: "The key file is damaged, so it was not changed. Fix it: " + err.Error()}
 	case errors.Is(err, keyfile.ErrTaken):
 		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_exists", Message: "A key of this hash is in the key file already. Make another key."}
 	case errors.Is(err, keyfile.ErrRevoked):
@@ -24,10 +24,10 @@ func keyFileError(err error) *adminapi.Fault {
 	return &adminapi.Fault{Status: http.StatusInternalServerError, Code: "keys_file_failed", Message: fmt.Sprintf("The key file could not be changed: %v.", err)}
 }
 
-// notInForce says that a change was written to the file but does not count here yet.
-func notInForce(what string, err error) *adminapi.Fault {
+// notInForce is the answer when a change was written to the file but is not in force here.
+func notInForce(written string, err error) *adminapi.Fault {
 	if err == nil {
 		err = errors.New("the policy or keys_file was changed at the same time")
 	}
-	return &adminapi.Fault{Status: http.StatusInternalServerError, Code: "not_in_force", Message: fmt.Sprintf("%s, but does not count here yet: %v.", what, err)}
+	return &adminapi.Fault{Status: http.StatusInternalServerError, Code: "not_in_force", Message: fmt.Sprintf("%s, but is not in force here yet: %v.", written, err)}
 }

@@ -22,7 +22,7 @@ type keyRequest struct {
 // maxKeyRequest is the largest body of a request for a key, in bytes.
 const maxKeyRequest = 64 << 10
 
-// readKeyRequest reads which key is wanted, and makes it.
+// readKeyRequest reads a request for a key, and makes the key.
 func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*keyRequest, error) {
 	var said struct {
 		Tenant    string `json:"tenant"`
@@ -34,15 +34,15 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxKeyRequest))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&said); err != nil {
-		return nil, adminapi.BadRequest("The body is not what makes a key: " + err.Error() + `. Send {"tenant": "acme", "name": "ci"}, and if need be expires, expires_in or hash.`)
+		return nil, adminapi.BadRequest("The body does not describe a key: " + err.Error() + `. Send {"tenant": "acme", "name": "ci"}, and if need be expires, expires_in or hash.`)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, adminapi.BadRequest("The body goes on after the JSON object. Send one object.")
+		return nil, adminapi.BadRequest("There is more after the JSON object. Send one object.")
 	}
 	k := &keyRequest{Entry: keyfile.Entry{Tenant: said.Tenant, Created: now.UTC().Truncate(time.Second)}}
 	k.Name = said.Name
 	if said.Tenant == "" {
-		return nil, adminapi.BadRequest("tenant is missing: whom is the key for?")
+		return nil, adminapi.BadRequest("tenant is missing; name the tenant or team of the key.")
 	}
 	if err := keyfile.CheckName(said.Name); err != nil {
 		return nil, adminapi.BadRequest(err.Error())
@@ -74,17 +74,17 @@ func keyExpiry(at, in string, now time.Time) (time.Time, error) {
 	var end time.Time
 	switch {
 	case at != "" && in != "":
-		return end, adminapi.BadRequest("expires and expires_in both say when the key ends. Send one of them.")
+		return end, adminapi.BadRequest("expires and expires_in both set the end of the key. Send one of them.")
 	case at != "":
 		var err error
 		end, err = time.Parse(time.RFC3339, at)
 		if err != nil {
-			return end, adminapi.BadRequest("expires: " + strconv.Quote(at) + " is no time; write one such as 2027-01-31T00:00:00Z.")
+			return end, adminapi.BadRequest("expires: " + strconv.Quote(at) + " is not a time; write one such as 2027-01-31T00:00:00Z.")
 		}
 	case in != "":
 		d, err := time.ParseDuration(in)
 		if err != nil {
-			return end, adminapi.BadRequest("expires_in: " + strconv.Quote(in) + " is no duration; write one such as 720h.")
+			return end, adminapi.BadRequest("expires_in: " + strconv.Quote(in) + " is not a duration; write one such as 720h.")
 		}
 		end = now.Add(d)
 	default:
@@ -92,10 +92,10 @@ func keyExpiry(at, in string, now time.Time) (time.Time, error) {
 	}
 	end = end.UTC().Truncate(time.Second)
 	if end.Year() > 9999 {
-		return end, adminapi.BadRequest("The key would end after the year 9999. Leave the end out for a key without one.")
+		return end, adminapi.BadRequest("The key would end after the year 9999. Leave it out for a key that does not expire.")
 	}
 	if !end.After(now) {
-		return end, adminapi.BadRequest("The key would have expired at " + end.Format(time.RFC3339) + ". Write a time to come.")
+		return end, adminapi.BadRequest("The key would have expired at " + end.Format(time.RFC3339) + ". Write a time in the future.")
 	}
 	return end, nil
 }

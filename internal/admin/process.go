@@ -20,7 +20,7 @@ func processView(started, now time.Time) adminapi.Process {
 		MemoryBytes:   int64(samples[0].Value.Uint64() - samples[1].Value.Uint64()),
 		CPUs:          runtime.GOMAXPROCS(0),
 	}
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // a negative limit only asks
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // a negative limit only reads it
 		p.MemoryLimitBytes = &limit
 	}
 	return p

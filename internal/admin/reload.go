@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -10,18 +9,6 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
-
-// Policies follows the files, and applies what they say.
-type Policies interface {
-	// Reload reads the files now. The error is tenants.Problems, ErrNoFiles, or says why they could
-	// not be read; then nothing has changed.
-	Reload(ctx context.Context) (adminapi.Reloaded, error)
-	// Status is the outcome of the last reading of the files.
-	Status() adminapi.PolicyStatus
-}
-
-// ErrNoFiles is the error of a gateway that runs without files.
-var ErrNoFiles = errors.New("llmgov was started without a config file, so there is nothing to reload; start it with -c FILE")
 
 // ProblemsOf lists all problems in an error.
 func ProblemsOf(err error) []adminapi.Problem {

@@ -35,7 +35,7 @@ func (a *API) snapshot() adminapi.Snapshot {
 		if !ok {
 			continue // a policy is being taken over
 		}
-		a.stand(&pv, p)
+		a.addState(&pv, p)
 		v.Pools = append(v.Pools, pv)
 	}
 	v.Process = processView(a.started, now)
@@ -48,8 +48,8 @@ func (a *API) snapshot() adminapi.Snapshot {
 	return v
 }
 
-// stand adds the governor's state of a pool.
-func (a *API) stand(v *adminapi.Pool, p *governor.PoolState) {
+// addState adds the governor's state of a pool.
+func (a *API) addState(v *adminapi.Pool, p *governor.PoolState) {
 	v.Limits = limitsOf(p)
 	v.Adaptive = adaptiveOf(&p.Config)
 	v.Running = p.Running
@@ -73,7 +73,7 @@ func (a *API) stand(v *adminapi.Pool, p *governor.PoolState) {
 	}
 }
 
-// sharingSlots tells how a pool's slots are divided; nil if it does not limit concurrent calls.
+// sharingSlots is the division of a pool's slots; nil if it does not limit concurrent calls.
 func sharingSlots(p *governor.PoolState) *adminapi.SharingSlots {
 	if p.Slots == 0 {
 		return nil
@@ -138,7 +138,7 @@ func viewsOf(list []governor.LeaseInfo) []adminapi.Lease {
 	return out
 }
 
-// leaseViews shows all leases, also those of pools that the policy has no more, ordered by id.
+// leaseViews shows all leases ordered by id, with those of pools that the policy no longer has.
 func leaseViews(s governor.State) []adminapi.Lease {
 	out := viewsOf(s.Gone)
 	for i := range s.Pools {

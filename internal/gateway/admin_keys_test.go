@@ -248,7 +248,7 @@ func TestKeys_Refused(t *testing.T) {
 		{"POST", "", `{"tenant":"acme","expires":"2020-01-01T00:00:00Z"}`, 400, "invalid_request_error", "would have expired at 2020-01-01T00:00:00Z"},
 		{"POST", "", `{"tenant":"acme","expires":"tomorrow"}`, 400, "invalid_request_error", "tomorrow"},
 		{"POST", "", `{"tenant":"acme","expires_in":"30d"}`, 400, "invalid_request_error", "720h"},
-		{"POST", "", `{"tenant":"acme","expires_in":"-1h"}`, 400, "invalid_request_error", "a time to come"},
+		{"POST", "", `{"tenant":"acme","expires_in":"-1h"}`, 400, "invalid_request_error", "a time in the future"},
 		{"POST", "", `{"tenant":"acme","expires_in":"1h","expires":"2099-01-01T00:00:00Z"}`, 400, "invalid_request_error", "one of them"},
 		{"POST", "", `{"tenant":"acme","expires":"9999-12-31T23:59:59-10:00"}`, 400, "invalid_request_error", "after the year 9999"},
 		{"POST", "", `{"tenant":"acme","hash":"` + made.Key + `"}`, 400, "invalid_request_error", "hash (not shown)"},
