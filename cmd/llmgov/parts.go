@@ -120,7 +120,7 @@ func (p *parts) watch(snap *tenants.Snapshot) {
 	p.metrics.WatchDraining(p.governor.Draining)
 	p.metrics.WatchStore(func() bool { return (p.journal == nil || p.journal.Up()) && p.shared.Up() })
 	if p.shared == nil {
-		p.metrics.WatchAlone(p.governor.State, snap.Config().Region)
+		p.metrics.WatchSingle(p.governor.State, snap.Config().Region)
 	}
 }
 

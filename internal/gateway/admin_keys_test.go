@@ -240,7 +240,7 @@ func TestKeys_Refused(t *testing.T) {
 	}{
 		{"POST", "", ``, 400, "invalid_request_error", "Send {"},
 		{"POST", "", `[]`, 400, "invalid_request_error", "cannot unmarshal"},
-		{"POST", "", `{"tenant":"acme"} {}`, 400, "invalid_request_error", "goes on"},
+		{"POST", "", `{"tenant":"acme"} {}`, 400, "invalid_request_error", "more after the JSON object"},
 		{"POST", "", `{"tenant":"acme","owner":"x"}`, 400, "invalid_request_error", `unknown field "owner"`},
 		{"POST", "", `{"tenant":"acme","name":"` + strings.Repeat("x", 64<<10) + `"}`, 400, "invalid_request_error", "too large"},
 		{"POST", "", `{"name":"ci"}`, 400, "invalid_request_error", "tenant is missing"},

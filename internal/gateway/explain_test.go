@@ -162,7 +162,7 @@ func TestExplain_Refuses(t *testing.T) {
 			{"model=m", 400, "invalid_request_error", "Whose call is it"},
 			{"tenant=acme", 400, "invalid_request_error", "Whose call is it"},
 			{"tenant=acme&model=m&token=3", 400, "invalid_request_error", `There is no parameter "token"`},
-			{"tenant=acme&model=m&model=m", 400, "invalid_request_error", `"model" is there twice`},
+			{"tenant=acme&model=m&model=m", 400, "invalid_request_error", `"model" is given twice`},
 			{"tenant=acme&model=m&tokens=1e3", 400, "invalid_request_error", `tokens must be a whole number, not "1e3".`},
 			{"tenant=acme&model=m&input=-1", 400, "invalid_request_error", "input must be from 0 to 1000000000, not -1."},
 			{"tenant=acme&model=m&tokens=3&output=3", 400, "invalid_request_error", "either that or output"},

@@ -11,26 +11,26 @@ import (
 
 // books reads the governor's books at scrape time.
 type books struct {
-	state func() governor.State
-	life  *life
+	state  func() governor.State
+	series *seriesTable
 }
 
-// WatchStore registers the gauge that says whether what must outlive the process can be
-// written, and whether the store that gateways share answers.
+// WatchStore registers the gauge of whether state_dir can be written and the shared store
+// answers.
 func (m *Metrics) WatchStore(up func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "store_up", Help: "Whether the last thing that was to be kept could be written, and the store that gateways share answers.",
+		Namespace: namespace, Name: "store_up", Help: "Whether state_dir can be written and the shared store answers.",
 	}, func() float64 { return number(up()) }))
 }
 
-// WatchDraining registers the gauge that says whether the process was told to stop.
+// WatchDraining registers the gauge of whether the process is draining.
 func (m *Metrics) WatchDraining(draining func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "draining", Help: "Whether the process was told to stop, admits nothing, and waits for its calls to end.",
+		Namespace: namespace, Name: "draining", Help: "Whether the process is stopping: it admits nothing and waits for its calls to end.",
 	}, func() float64 { return number(draining()) }))
 }
 
-// WatchBodies registers the gauge of the memory that request bodies take.
+// WatchBodies registers the gauge of the memory of request bodies.
 func (m *Metrics) WatchBodies(bytes func() int64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "body_memory_bytes", Help: "Memory of request bodies that are read, wait, or are sent on.",
@@ -55,41 +55,37 @@ func number(yes bool) float64 {
 	return 0
 }
 
-// WatchDecisionLog registers the counter of what the decision log lacks.
+// WatchDecisionLog registers the counter of lines that the decision log lacks.
 func (m *Metrics) WatchDecisionLog(lost func() uint64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Namespace: namespace, Name: "decision_log_lost_total", Help: "Lines of the decision log that could not be written.",
 	}, func() float64 { return float64(lost()) }))
 }
 
-// Watch registers the gauges that are read from a governor's books, and says which
-// policy these begin with.
+// Watch registers the gauges that are read from a governor's books, and the first policy in
+// force.
 func (m *Metrics) Watch(state func() governor.State, policyHash string) {
-	m.registry.MustRegister(&books{state, &m.life})
+	m.registry.MustRegister(&books{state, &m.series})
 	m.PolicyInForce(policyHash, time.Now())
 }
 
 var (
-	descInflight    = desc("inflight_requests", "Calls that run.", "tenant", "pool")
+	descInflight    = desc("inflight_requests", "Calls in flight.", "tenant", "pool")
 	descLimit       = desc("limit", "A limit, by axis; tenant is empty for a pool's own, pool for a tenant's over all pools.", "tenant", "pool", "axis")
-	descUsed        = desc("used", "What counts against a limit now, in all gateways that share it.", "tenant", "pool", "axis")
+	descUsed        = desc("used", "Usage that counts against a limit now, in all gateways that share it.", "tenant", "pool", "axis")
 	descQueue       = desc("queue_depth", "Calls that wait; pool is empty for those over a limit of their own tenant.", "tenant", "pool")
 	descPoolLimit   = desc("pool_tokens_limit", "Tokens a rolling minute of a pool, headroom taken off.", "pool")
 	descPoolRolling = desc("pool_tokens_rolling", "Tokens of this gateway that count against the pool's limit now: of the last 60 s, and held.", "pool")
 	descLeases      = desc("leases", "Leases by state.", "pool", "state")
-	descTickets     = desc("tickets", "Kept places of refused calls: waiting for the time that was told, or due.", "pool", "state")
-	descBudget      = desc("budget_used_ratio", "How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.", "tenant", "per")
-	descConcurrency = desc("concurrency_limit", "Calls that may run at once.", "pool")
-	descRate        = desc("pool_rate_ratio", "The part of a pool's rate that is handed out: less than 1 while upstreams are missing or have asked for a pause, 0 while all have.", "pool")
+	descTickets     = desc("tickets", "Kept places of refused calls: waiting until Retry-After, or due.", "pool", "state")
+	descBudget      = desc("budget_used_ratio", "Used part of a budget, with tokens held: the fullest of a tenant's budgets of a period; tenant is empty for the fullest of the pools' budgets.", "tenant", "per")
+	descConcurrency = desc("concurrency_limit", "Limit on concurrent calls in force.", "pool")
+	descRate        = desc("pool_rate_ratio", "The part of a pool's rate in use: less than 1 while upstreams are missing or have asked for a pause, 0 while all have.", "pool")
 
 	leaseStates      = []string{"waiting", "running", "streaming"}
 	poolAxes         = []escrow.Axis{escrow.Tokens, escrow.Requests}
 	noTenant, noPool = "", ""
 )
-
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
-}
 
 // Describe implements prometheus.Collector.
 func (b *books) Describe(ch chan<- *prometheus.Desc) {
@@ -105,7 +101,7 @@ func (b *books) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (b *books) Collect(ch chan<- prometheus.Metric) {
 	s := b.state()
-	w := writer{ch: ch, crowd: b.life.crowd(), others: map[otherSeries]float64{}}
+	w := writer{ch: ch, crowd: b.series.crowd(), others: map[otherSeries]float64{}}
 	inflight := map[[2]string]int64{}
 	spent := fullest{}
 	for i := range s.Pools {
@@ -139,13 +135,13 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 	w.flush()
 }
 
-// fullest is the most that is used of any budget, by tenant and period.
+// fullest is the largest used part of any budget, by tenant and period.
 type fullest map[[2]string]float64
 
 func (f fullest) add(tenant string, budgets []governor.BudgetState) {
 	for _, b := range budgets {
 		if tenant != noTenant && b.Pool != "" {
-			continue // a part of a pool's, which has no limit of its own
+			continue // part of a pool's budget, without a limit of its own
 		}
 		who := [2]string{tenant, b.Per.String()}
 		f[who] = max(f[who], float64(b.Used)/float64(b.Limit))

@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// Pool is the children of one pool.
+// Pool has the children of one pool.
 type Pool struct {
 	FirstToken, Duration, EstimateError prometheus.Observer
 	Cancelled                           prometheus.Counter
@@ -35,27 +35,27 @@ func (m *Metrics) Pool(name string) *Pool {
 // broken, truncated, event, idle, or its status.
 func (p *Pool) UpstreamError(class string) { p.errors.WithLabelValues(class).Inc() }
 
-// Account is what one tenant counts in of one pool.
+// Account has the counters of one tenant in one pool.
 type Account struct {
 	*children
 
 	metrics *Metrics
-	who     who          // as the policy has it
-	calls   atomic.Int64 // that count here; see closed
-	gone    atomic.Bool  // the policy does not know the tenant in this pool
+	named   labels       // as in the policy
+	calls   atomic.Int64 // in flight; see closed
+	gone    atomic.Bool  // removed from the policy
 	shadows atomic.Int64 // counted in shadowed
 	refused atomic.Int64
 	failed  atomic.Int64
 }
 
-// children are the series of one tenant in one pool, or of all those together that have
-// none of their own: those that each request touches are resolved ahead, the rare ones
-// when they happen.
+// children are the series of one tenant in one pool, or of all tenants together that have
+// none of their own. Series that each request touches are resolved ahead, rare ones when
+// they are needed.
 type children struct {
 	QueueWait prometheus.Observer
 
-	who      who // as they are labelled
-	accounts int // that count in them; guarded by life.mu
+	labels   labels // of the series
+	accounts int    // that use them; guarded by seriesTable.mu
 
 	ok       prometheus.Counter
 	outcomes *outcomes
@@ -65,7 +65,7 @@ type children struct {
 	held, input, output, refunded prometheus.Counter
 }
 
-// outcomes are a tenant's requests in a pool by what became of them.
+// outcomes are a tenant's requests in a pool by outcome.
 type outcomes struct {
 	vec *prometheus.CounterVec
 
@@ -86,56 +86,14 @@ func (o *outcomes) of(what, reason string) prometheus.Counter {
 	return c
 }
 
-// all are those that there is a series of.
+// all are the outcomes that have a series.
 func (o *outcomes) all() []outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Keys(o.made))
 }
 
-// Account finds or resolves the children of a tenant in a pool, and keeps them until
-// Retain leaves them out. Who counts in them holds them.
-func (m *Metrics) Account(tenant, tier, pool string) *Account {
-	l := &m.life
-	w := who{tenant, tier, pool}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a := l.accounts[w]; a != nil {
-		a.gone.Store(false)
-		return a
-	}
-	label := l.labelLocked(w)
-	c := l.children[label]
-	if c == nil {
-		c = m.newChildren(label)
-		l.children[label] = c
-	}
-	c.accounts++
-	a := &Account{children: c, metrics: m, who: w}
-	l.accounts[w] = a
-	l.countLocked(a, 1)
-	return a
-}
-
-func (m *Metrics) newChildren(w who) *children {
-	of := prometheus.Labels{"tenant": w.tenant, "tier": w.tier, "pool": w.pool}
-	tokens := m.tokens.MustCurryWith(of)
-	c := &children{
-		QueueWait: m.queueWait.WithLabelValues(w.tier, w.pool),
-		who:       w,
-		outcomes:  &outcomes{vec: m.requests.MustCurryWith(of), made: map[outcome]prometheus.Counter{}},
-		tokens:    tokens,
-		shadowed:  m.shadowRefused.MustCurryWith(of),
-		held:      tokens.WithLabelValues(held),
-		input:     tokens.WithLabelValues(input),
-		output:    tokens.WithLabelValues(output),
-		refunded:  tokens.WithLabelValues(refunded),
-	}
-	c.ok = c.outcomes.of(OK, "")
-	return c
-}
-
-// delete takes all of its series away.
+// delete deletes all of its series.
 func (c *children) delete() {
 	for _, kind := range kinds {
 		c.tokens.DeleteLabelValues(kind)
@@ -148,14 +106,14 @@ func (c *children) delete() {
 	}
 }
 
-// Admitted counts what a call holds and how long it waited; trace is for Observe.
+// Admitted counts the tokens that a call holds and its wait; trace is for Observe.
 func (a *Account) Admitted(tokens int64, waited time.Duration, trace string) {
 	a.held.Add(float64(tokens))
 	Observe(a.QueueWait, waited, trace)
 }
 
-// Observe counts a duration. With a trace, which is one that somebody can look at, it
-// becomes the exemplar of its bucket.
+// Observe counts a duration. With a trace, which is sampled, it becomes the exemplar of its
+// bucket.
 func Observe(o prometheus.Observer, d time.Duration, trace string) {
 	if trace == "" {
 		o.Observe(d.Seconds())
@@ -174,23 +132,23 @@ func (a *Account) Refused(r governor.Reason) {
 	a.outcomes.of(Refused, r.String()).Inc()
 }
 
-// Refusals is how many calls were refused by a limit.
+// Refusals is the number of calls that a limit refused.
 func (a *Account) Refusals() int64 { return a.refused.Load() }
 
-// Failures is how many admitted calls failed.
+// Failures is the number of admitted calls that failed.
 func (a *Account) Failures() int64 { return a.failed.Load() }
 
-// ShadowRefused counts a call that went although it would have been refused.
+// ShadowRefused counts a call that was admitted only because of shadow.
 func (a *Account) ShadowRefused(r governor.Reason) {
 	a.shadows.Add(1)
 	a.shadowed.WithLabelValues(r.String()).Inc()
 }
 
-// ShadowRefusals is how many calls went although they would have been refused.
+// ShadowRefusals is the number of calls that were admitted only because of shadow.
 func (a *Account) ShadowRefusals() int64 { return a.shadows.Load() }
 
-// Ended counts the end of an admitted call: its outcome, a reason when it
-// failed, what it took, and what was given back of what it held.
+// Ended counts the end of an admitted call: its outcome, the reason if it
+// failed, its usage, and the tokens held that it gave back.
 func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int64) {
 	if outcome == OK && reason == "" {
 		a.ok.Inc()
@@ -206,7 +164,7 @@ func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int
 	}
 }
 
-// Took counts what a call took, or has taken since it was told last.
+// Took counts the usage of a call, or its usage since the previous count.
 func (a *Account) Took(u governor.Usage) {
 	a.input.Add(float64(u.Input))
 	a.output.Add(float64(u.Output))

@@ -1,7 +1,7 @@
 // Package telemetry holds the names of all metrics, and resolves their children
 // ahead of time: a request touches counters, never label values.
 //
-// What the governor counts in order to decide is read at scrape time from its
-// own books, so that a metric and a decision cannot disagree. Labels are
+// The governor's own books are read at scrape time, so that a metric and a
+// decision cannot disagree. Labels are
 // bounded: tenants, tiers, pools and reasons, never keys or end users.
 package telemetry

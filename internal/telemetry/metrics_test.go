@@ -108,13 +108,13 @@ func TestMetricsOfOneAlone(t *testing.T) {
 	state.Pools[1].Axes[escrow.Tokens].Used = 400
 	state.Pools[2].Axes[escrow.Tokens].Used = 1100 // a limit that was lowered
 	m := New()
-	m.WatchAlone(func() governor.State { return state }, "eu")
-	want := `# HELP llmgov_grant_tokens Tokens that may still be handed out: by the grant in force, until it expires; of a gateway that shares nothing, all that is left of the minute.
+	m.WatchSingle(func() governor.State { return state }, "eu")
+	want := `# HELP llmgov_grant_tokens Tokens that may still be granted to calls: by the grant in force, until it expires; in a single gateway the rest of the minute.
 # TYPE llmgov_grant_tokens gauge
 llmgov_grant_tokens{pool="busy"} 600
 llmgov_grant_tokens{pool="idle"} 1000
 llmgov_grant_tokens{pool="over"} 0
-# HELP llmgov_region_share_ratio Which part of what all gateways used of a pool in the last minute was used in a region.
+# HELP llmgov_region_share_ratio A region's part of the usage of a pool in the last minute.
 # TYPE llmgov_region_share_ratio gauge
 llmgov_region_share_ratio{pool="busy",region="eu"} 1
 llmgov_region_share_ratio{pool="idle",region="eu"} 0
@@ -152,10 +152,10 @@ func TestBooksAreTheGovernors(t *testing.T) {
 	check := func(inflight, used, spent string) {
 		t.Helper()
 		want := `
-# HELP llmgov_budget_used_ratio How much of a budget is used, held included: of a tenant's the fullest of a period; tenant is empty for the fullest of the pools'.
+# HELP llmgov_budget_used_ratio Used part of a budget, with tokens held: the fullest of a tenant's budgets of a period; tenant is empty for the fullest of the pools' budgets.
 # TYPE llmgov_budget_used_ratio gauge
 llmgov_budget_used_ratio{per="day",tenant="acme"} ` + spent + `
-# HELP llmgov_inflight_requests Calls that run.
+# HELP llmgov_inflight_requests Calls in flight.
 # TYPE llmgov_inflight_requests gauge
 llmgov_inflight_requests{pool="p",tenant="acme"} ` + inflight + `
 # HELP llmgov_pool_tokens_rolling Tokens of this gateway that count against the pool's limit now: of the last 60 s, and held.

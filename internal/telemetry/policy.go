@@ -7,8 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// policy is which policy is in force, and whether what the files say could be taken
-// over.
+// policy has the metrics of the policy in force, and of the last reading of the files.
 type policy struct {
 	success, since prometheus.Gauge
 	revision       *prometheus.GaugeVec
@@ -20,10 +19,10 @@ type policy struct {
 func newPolicy() policy {
 	return policy{
 		success: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "policy_reload_success", Help: "Whether the files were good when they were last read. While they are not, the last good policy stays in force.",
+			Namespace: namespace, Name: "policy_reload_success", Help: "Whether the files were valid at their last reading. While they are not, the previous policy stays in force.",
 		}),
 		since: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "policy_reload_timestamp_seconds", Help: "When the policy in force was taken over.",
+			Namespace: namespace, Name: "policy_reload_timestamp_seconds", Help: "Time at which the policy in force was applied.",
 		}),
 		revision: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "policy_revision_info", Help: "The policy in force, by its hash.",
@@ -33,7 +32,7 @@ func newPolicy() policy {
 
 func (p *policy) register(r *prometheus.Registry) { r.MustRegister(p.success, p.since, p.revision) }
 
-// PolicyInForce says that the policy of this hash has been taken over.
+// PolicyInForce records the policy in force.
 func (m *Metrics) PolicyInForce(hash string, at time.Time) {
 	p := &m.policy
 	p.mu.Lock()
@@ -47,7 +46,7 @@ func (m *Metrics) PolicyInForce(hash string, at time.Time) {
 	p.success.Set(1)
 }
 
-// PolicyRead says whether the files were good when they were last read.
+// PolicyRead records whether the files were valid at their last reading.
 func (m *Metrics) PolicyRead(good bool) {
 	value := 0.0
 	if good {

@@ -10,14 +10,14 @@ import (
 )
 
 var (
-	descEntitled  = desc("share_entitled_ratio", "What a tenant was entitled to in the last 60 s, as a part of the pool: the fluid weighted max-min of what all asked for.", "tenant", "pool")
-	descReceived  = desc("share_received_ratio", "What a tenant received in the last 60 s, as a part of the pool.", "tenant", "pool")
-	descJain      = desc("fairness_jain_index", "Jain's index over received / entitled of the last 60 s: 1 if all had the same part of what they were entitled to.", "pool")
+	descEntitled  = desc("share_entitled_ratio", "Part of the pool that a tenant was entitled to in the last 60 s: the fluid weighted max-min of the demand of all.", "tenant", "pool")
+	descReceived  = desc("share_received_ratio", "Part of the pool that a tenant received in the last 60 s.", "tenant", "pool")
+	descJain      = desc("fairness_jain_index", "Jain's index over received / entitled of the last 60 s: 1 if all received the same part of their entitlement.", "pool")
 	descDeviation = desc("fairness_max_deviation_ratio", "The largest distance of received / entitled from 1 in the last 60 s, of any tenant.", "pool")
-	descUnused    = desc("unused_while_waiting_tokens_total", "Tokens that the pool could have handed out, and did not, while calls waited for them.", "pool")
-	descBorrowed  = desc("borrowed_tokens_total", "Tokens that a tenant had beyond what its weight alone entitles it to, which others did not ask for.", "tenant", "pool")
-	descLent      = desc("lent_tokens_total", "Tokens that a tenant's weight alone entitles it to, which it did not ask for and others had.", "tenant", "pool")
-	descDebt      = desc("debt_tokens", "Tokens that a tenant has had before its turn, and others are served for first.", "tenant", "pool")
+	descUnused    = desc("unused_while_waiting_tokens_total", "Tokens that the pool could have granted, and did not, while calls waited for them.", "pool")
+	descBorrowed  = desc("borrowed_tokens_total", "Tokens that a tenant received beyond the entitlement of its weight, because others did not use theirs.", "tenant", "pool")
+	descLent      = desc("lent_tokens_total", "Tokens of the entitlement of a tenant's weight that it did not use and others received.", "tenant", "pool")
+	descDebt      = desc("debt_tokens", "Tokens that a tenant received before its turn; others are served first until they are made up.", "tenant", "pool")
 )
 
 func describeShares(ch chan<- *prometheus.Desc) {
@@ -26,8 +26,8 @@ func describeShares(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// collectShares writes who had what of a pool. What is told in tokens is not there for a
-// pool without a limit of them.
+// collectShares writes the tenants' shares of a pool. Figures in tokens are left out for a
+// pool without a limit on tokens.
 func collectShares(w *writer, p *governor.PoolState) {
 	pool := p.Config.Name
 	tokens := p.Axes[escrow.Tokens].On

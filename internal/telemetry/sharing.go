@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// sharing is what is measured of the store that limits are shared by.
+// sharing has the metrics of the shared store.
 type sharing struct {
 	trips   prometheus.Counter
 	latency *prometheus.HistogramVec
@@ -18,20 +18,20 @@ type sharing struct {
 func newSharing() sharing {
 	return sharing{
 		trips: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "store_round_trips_total", Help: "How often the store that gateways share was asked something. Calls wait for what is asked of it as ask; see llmgov_store_latency_seconds.",
+			Namespace: namespace, Name: "store_round_trips_total", Help: "Round trips to the shared store. Calls wait for those of op ask; see llmgov_store_latency_seconds.",
 		}),
-		latency: histogram("store_latency_seconds", "How long the store took to answer, or to fail.", []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, "op"),
+		latency: histogram("store_latency_seconds", "Time of the store to answer, or to fail.", []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, "op"),
 	}
 }
 
-// StoreAsked counts one round trip to the store that gateways share.
+// StoreAsked counts one round trip to the shared store.
 func (m *Metrics) StoreAsked(op string, took time.Duration) {
 	m.sharing.trips.Inc()
 	m.sharing.latency.WithLabelValues(op).Observe(took.Seconds())
 }
 
-// WatchSharing registers what is measured of limits that are shared. regions says which
-// part of what all used of a pool in the last minute was used in each region.
+// WatchSharing registers the metrics of shared limits. regions returns each region's part of a
+// pool's usage in the last minute.
 func (m *Metrics) WatchSharing(state func() governor.State, regions func(pool string) map[string]float64) {
 	m.watchSharing(&shares{
 		state: state,
@@ -40,9 +40,9 @@ func (m *Metrics) WatchSharing(state func() governor.State, regions func(pool st
 	})
 }
 
-// WatchAlone registers the same of a process that shares no limits: it may hand out all
-// that is left of a pool's minute, and what is used of it is used in region.
-func (m *Metrics) WatchAlone(state func() governor.State, region string) {
+// WatchSingle registers the same for a single gateway: it may grant the whole rest of a pool's
+// minute, and all usage is in its region.
+func (m *Metrics) WatchSingle(state func() governor.State, region string) {
 	m.watchSharing(&shares{
 		state: state,
 		grant: func(p *governor.PoolState) int64 {
@@ -64,16 +64,16 @@ func (m *Metrics) watchSharing(s *shares) {
 }
 
 var (
-	descGrant    = desc("grant_tokens", "Tokens that may still be handed out: by the grant in force, until it expires; of a gateway that shares nothing, all that is left of the minute.", "pool")
-	descRegion   = desc("region_share_ratio", "Which part of what all gateways used of a pool in the last minute was used in a region.", "pool", "region")
+	descGrant    = desc("grant_tokens", "Tokens that may still be granted to calls: by the grant in force, until it expires; in a single gateway the rest of the minute.", "pool")
+	descRegion   = desc("region_share_ratio", "A region's part of the usage of a pool in the last minute.", "pool", "region")
 	descDegraded = desc("degraded", "Whether a failure mode is in force in a pool: 1 of closed, open, local and learning, or none.", "pool", "mode")
 )
 
-// shares reads how limits are shared at scrape time. It asks no store.
+// shares reads the state of sharing at scrape time, without the store.
 type shares struct {
 	state func() governor.State
 	grant func(*governor.PoolState) int64
-	used  func(*governor.PoolState) map[string]float64 // which part of it, by region
+	used  func(*governor.PoolState) map[string]float64 // its part by region
 }
 
 // Describe implements prometheus.Collector.

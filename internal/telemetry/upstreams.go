@@ -2,8 +2,8 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// UpstreamState is what is believed of a pool's upstream, and what came of the tries
-// there, by their outcome.
+// UpstreamState is the state of a pool's upstream, and its calls by their
+// outcome.
 type UpstreamState struct {
 	Pool, Upstream string
 	Up, Busy       bool
@@ -13,7 +13,7 @@ type UpstreamState struct {
 // upstreams reads them at scrape time.
 type upstreams struct{ states func() []UpstreamState }
 
-// WatchUpstreams registers the gauges that tell of the pools' upstreams.
+// WatchUpstreams registers the metrics of the pools' upstreams.
 func (m *Metrics) WatchUpstreams(states func() []UpstreamState) {
 	m.registry.MustRegister(&upstreams{states})
 }
@@ -21,7 +21,7 @@ func (m *Metrics) WatchUpstreams(states func() []UpstreamState) {
 var (
 	descUpstreamUp    = desc("upstream_up", "Whether an upstream of a pool works, by its last calls; 0 while it is left out or probed.", "pool", "upstream")
 	descUpstreamBusy  = desc("upstream_busy", "Whether an upstream has asked for a pause that is not over.", "pool", "upstream")
-	descUpstreamTries = desc("upstream_tries_total", "Calls sent to an upstream, by what came of them.", "pool", "upstream", "outcome")
+	descUpstreamTries = desc("upstream_tries_total", "Calls sent to an upstream, by their outcome.", "pool", "upstream", "outcome")
 )
 
 // Describe implements prometheus.Collector.

@@ -2,8 +2,8 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// writer writes series that are read from the books, those of tenants that have none of
-// their own added up.
+// writer writes series that are read from the books, with the sum of those of tenants that
+// have none of their own.
 type writer struct {
 	ch     chan<- prometheus.Metric
 	crowd  crowd
@@ -21,12 +21,12 @@ func (w *writer) write(d *prometheus.Desc, kind prometheus.ValueType, v float64,
 	w.ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 }
 
-// gauge writes one of a tenant, in a pool or in all, and perhaps of an axis.
+// gauge writes a gauge of a tenant, in a pool or in all, with an axis if given.
 func (w *writer) gauge(d *prometheus.Desc, v float64, tenant, pool string, axis ...string) {
 	w.ofTenant(d, prometheus.GaugeValue, v, tenant, pool, axis)
 }
 
-// counter is the same for what only grows.
+// counter is the same for counters.
 func (w *writer) counter(d *prometheus.Desc, v float64, tenant, pool string) {
 	w.ofTenant(d, prometheus.CounterValue, v, tenant, pool, nil)
 }
@@ -43,7 +43,7 @@ func (w *writer) ofTenant(d *prometheus.Desc, kind prometheus.ValueType, v float
 	w.others[o] += v
 }
 
-// flush writes what was added up.
+// flush writes the sums.
 func (w *writer) flush() {
 	for o, v := range w.others {
 		labels := []string{Other, o.pool}

@@ -51,8 +51,8 @@ func touch(m *Metrics, a *Account, p *Pool) {
 	a.Refused(governor.ReasonTokens)
 	a.ShadowRefused(governor.ReasonStore)
 	a.Ended(Failed, "truncated", governor.Usage{Input: 5, CachedInput: 1, Output: 4, Reasoning: 1}, 20)
-	m.Turned(a.who.tenant, a.who.tier, a.who.pool, "model_not_allowed")
-	m.Turned(a.who.tenant, a.who.tier, "", "invalid_request_error")
+	m.Turned(a.named.tenant, a.named.tier, a.named.pool, "model_not_allowed")
+	m.Turned(a.named.tenant, a.named.tier, "", "invalid_request_error")
 	p.UpstreamError("503")
 }
 
@@ -159,8 +159,8 @@ func TestRetain_Races(t *testing.T) {
 	wg.Wait()
 	m.Retain(nil, nil)
 	mustHave(t, m, "at the end")
-	if n := len(m.life.accounts) + len(m.life.users) + len(m.life.turned); n != 0 {
-		t.Errorf("%d entries are left behind: %+v", n, m.life.users)
+	if n := len(m.series.accounts) + len(m.series.users) + len(m.series.turned); n != 0 {
+		t.Errorf("%d entries are left behind: %+v", n, m.series.users)
 	}
 }
 

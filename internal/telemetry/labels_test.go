@@ -22,7 +22,7 @@ import (
 // its own if it comes again when there is room.
 func TestOthers(t *testing.T) {
 	m := New()
-	m.life.most = 2
+	m.series.most = 2
 	m.Pool("p")
 	var tenants []governor.Tenant
 	reaches := map[string][]string{}
@@ -76,19 +76,19 @@ llmgov_limit{axis="tokens",pool="p",tenant=""} 60000
 	delete(reaches, "a")
 	delete(reaches, Other)
 	take()
-	if got := all["c"].children.who.tenant; got != Other {
+	if got := all["c"].children.labels.tenant; got != Other {
 		t.Errorf("while it stays c counts as %s", got)
 	}
 	delete(reaches, "c")
 	take()
 	reaches["c"] = []string{"p"}
 	take()
-	if got := all["c"].children.who.tenant; got != "c" {
+	if got := all["c"].children.labels.tenant; got != "c" {
 		t.Errorf("when there is room c counts as %s", got)
 	}
 	m.Retain(nil, nil)
-	if n := len(m.life.accounts) + len(m.life.children) + len(m.life.users) + len(m.life.others) + len(m.life.turned); n != 0 {
-		t.Errorf("%d entries are left behind: %+v", n, m.life.users)
+	if n := len(m.series.accounts) + len(m.series.children) + len(m.series.users) + len(m.series.others) + len(m.series.turned); n != 0 {
+		t.Errorf("%d entries are left behind: %+v", n, m.series.users)
 	}
 }
 
@@ -212,7 +212,7 @@ func BenchmarkMetric(b *testing.B) {
 // The label is one that sorts of lists in dashboards can leave out.
 func TestOthers_Name(t *testing.T) {
 	m := New()
-	m.life.most = 0
+	m.series.most = 0
 	m.Pool("p")
 	m.Account("a", "pro", "p")
 	m.Account("b", "free", "p")
