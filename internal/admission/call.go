@@ -56,7 +56,7 @@ func (c *Call) Begin(ctx context.Context, ctl *Controller, p *Policy, id string)
 // Close ends whatever has not ended, and counts the call if it was turned away. A call that was
 // admitted and has not ended was broken off by its caller.
 func (c *Call) Close() {
-	if !c.Admitted.IsZero() && !c.Ending.Done {
+	if !c.Ending.Done {
 		c.End(telemetry.Cancelled, "", c.Guess())
 	}
 	c.ctl.ongoing.end(c.entry.only)

@@ -29,11 +29,11 @@ var failures = map[streaming.Cause]string{
 	streaming.Truncated: "truncated", streaming.UpstreamFailed: "event",
 }
 
-// End ends the lease with what was used, and counts it. Only the first end counts, because several
-// may find out that a call is over. The reason is "" unless it failed.
+// End ends the lease of an admitted call with what was used, and counts it. Only the first end counts,
+// because several may find out that a call is over. The reason is "" unless it failed.
 func (c *Call) End(outcome, reason string, u governor.Usage) {
 	e := &c.Ending
-	if e.Done {
+	if e.Done || c.Admitted.IsZero() {
 		return
 	}
 	e.Last = u

@@ -36,7 +36,7 @@ func (r rules) snapshot(t testing.TB) *tenants.Snapshot {
 	var list []tenants.Tenant
 	for name, models := range r.tenants {
 		list = append(list, tenants.Tenant{
-			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models),
+			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models), MaxWait: 5 * time.Second, TPM: 10_000,
 			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
 		})
 	}

@@ -1,0 +1,359 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// asked is a stream of acme's that is held at 100 + 50 tokens.
+var asked = Ask{Model: "m", Stream: true, Prompt: Prompt{Tokens: 100}, Answer: Answer{Bound: 50}}
+
+// begin begins a call that has been admitted and sent.
+func begin(t *testing.T, ctx context.Context, ctl *Controller, ask Ask) *Call {
+	t.Helper()
+	c := new(Call)
+	c.Begin(ctx, ctl, ctl.Policy(), "id")
+	if f := c.Enter(Caller{Key: "acme"}, ask); f != nil {
+		t.Fatalf("refused: %+v", f)
+	}
+	c.Send()
+	return c
+}
+
+// charged is what acme's budget was charged with.
+func charged(ctl *Controller) int64 {
+	st, _ := ctl.gov.TenantState("acme")
+	return st.Budgets[0].Used
+}
+
+// left fails if anything is held after all calls have ended.
+func left(t *testing.T, ctl *Controller) {
+	t.Helper()
+	if running, waiting := ctl.gov.Leases(); running+waiting != 0 {
+		t.Errorf("%d run, %d wait", running, waiting)
+	}
+	ctl.ongoing.mu.Lock()
+	defer ctl.ongoing.mu.Unlock()
+	if n := len(ctl.ongoing.byName); n != 0 {
+		t.Errorf("%d calls are said to be running", n)
+	}
+}
+
+// Each way in which a call can end, with the charge and the words for it.
+func TestLife_Ends(t *testing.T) {
+	reported := streaming.Usage{Input: 90, Output: 30}
+	gone := errors.New("the node was fenced")
+	for _, tt := range []struct {
+		name            string
+		live            func(c *Call, leave context.CancelCauseFunc)
+		outcome, reason string
+		charged         int64
+	}{
+		{"complete, as reported", func(c *Call, _ context.CancelCauseFunc) {
+			c.FirstDelta()
+			c.Progress(10)
+			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported, Deltas: 28})
+		}, telemetry.OK, "", 120},
+		{"complete, counted by its caller", func(c *Call, _ context.CancelCauseFunc) {
+			c.Complete(governor.Usage{Input: 90, Output: 30})
+		}, telemetry.OK, "", 120},
+		{"broken, by its deltas", func(c *Call, _ context.CancelCauseFunc) {
+			c.Answered(streaming.Result{Cause: streaming.Truncated, Deltas: 12})
+		}, telemetry.Failed, "truncated", 112},
+		{"broken before its first delta", func(c *Call, _ context.CancelCauseFunc) {
+			c.Answered(streaming.Result{Cause: streaming.UpstreamFailed})
+		}, telemetry.Failed, "event", 100},
+		{"silent", func(c *Call, _ context.CancelCauseFunc) {
+			c.Answered(streaming.Result{Cause: streaming.IdleTimeout, Err: streaming.ErrIdle, Deltas: 12})
+		}, telemetry.Failed, ReasonIdle, 112},
+		{"cancelled in mid-stream", func(c *Call, _ context.CancelCauseFunc) {
+			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
+		}, telemetry.Cancelled, "", 112},
+		{"cancelled before its first delta", func(c *Call, leave context.CancelCauseFunc) {
+			leave(nil)
+			c.Answered(streaming.Result{Cause: streaming.ClientGone})
+		}, telemetry.Cancelled, "", 150}, // it may have thought all the time
+		{"left by its caller", func(*Call, context.CancelCauseFunc) {}, telemetry.Cancelled, "", 100},
+		{"never sent", func(c *Call, _ context.CancelCauseFunc) { c.BeginTry(new(Try)) }, telemetry.Cancelled, "", 0},
+		{"refused upstream", func(c *Call, _ context.CancelCauseFunc) {
+			c.tries.first.Refused = true
+			c.Fail("500", c.Guess())
+		}, telemetry.Failed, "500", 0},
+		{"retried elsewhere", func(c *Call, _ context.CancelCauseFunc) {
+			c.Lost(c.Guess()) // it was sent, and its answer was lost
+			second := new(Try)
+			c.BeginTry(second)
+			second.Sent.Store(true)
+			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported})
+		}, telemetry.OK, "", 100 + 120},
+		{"readmitted", func(c *Call, _ context.CancelCauseFunc) {
+			c.Lost(governor.Usage{Input: 100})
+			if rej := c.Readmit(); rej != nil {
+				panic(rej)
+			}
+			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported})
+		}, telemetry.OK, "", 100 + 120},
+		{"ended by the governor", func(c *Call, _ context.CancelCauseFunc) {
+			c.Interrupt(gone)
+			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
+		}, telemetry.Failed, CodeStore, 112},
+		{"ended by a drain", func(c *Call, leave context.CancelCauseFunc) {
+			leave(ErrDraining)
+			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
+		}, telemetry.Failed, CodeDraining, 112},
+		{"charged elsewhere", func(c *Call, _ context.CancelCauseFunc) {
+			c.Postpone()
+			c.AnsweredWith(streaming.Result{Cause: streaming.Completed}, governor.Usage{})
+		}, telemetry.OK, "", 0},
+		{"failed by the gateway", func(c *Call, _ context.CancelCauseFunc) {
+			c.Ending.Panicked = true
+			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
+		}, telemetry.Failed, "panic", 112},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctl := newController(t, before)
+				ctx, leave := context.WithCancelCause(t.Context())
+				c := begin(t, ctx, ctl, asked)
+				time.Sleep(time.Second)
+				tt.live(c, leave)
+				c.Close()
+				c.Close()
+				c.Complete(governor.Usage{Input: 1000}) // only the first end counts
+				if e := &c.Ending; e.Outcome != tt.outcome || e.Reason != tt.reason || charged(ctl) != tt.charged {
+					t.Errorf("ended %q %q, charged %d; want %q %q %d", e.Outcome, e.Reason, charged(ctl), tt.outcome, tt.reason, tt.charged)
+				}
+				left(t, ctl)
+			})
+		})
+	}
+}
+
+// A call that takes no tokens is a request, and nothing else.
+func TestLife_Free(t *testing.T) {
+	ctl := newController(t, before)
+	c := begin(t, t.Context(), ctl, Ask{Model: "m", Free: true, Prompt: Prompt{Tokens: 100}, Answer: Answer{None: true}})
+	if c.Request.Input+c.Request.Output != 0 {
+		t.Errorf("held at %d + %d tokens", c.Request.Input, c.Request.Output)
+	}
+	c.Complete(governor.Usage{})
+	c.Close()
+	if n := charged(ctl); n != 0 {
+		t.Errorf("charged %d", n)
+	}
+	left(t, ctl)
+}
+
+// A third call waits while two run, for as long as the tenant and the call allow.
+func TestLife_Waits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctl := newController(t, before)
+		first := begin(t, t.Context(), ctl, asked)
+		second := begin(t, t.Context(), ctl, asked)
+		time.AfterFunc(2*time.Second, func() {
+			first.Complete(governor.Usage{Input: 100, Output: 50})
+			first.Close()
+		})
+		third := begin(t, t.Context(), ctl, asked)
+		if third.Waited() != 2*time.Second {
+			t.Errorf("waited %v", third.Waited())
+		}
+
+		short := asked
+		brief := 500 * time.Millisecond
+		short.MaxWait = &brief
+		var fourth Call
+		fourth.Begin(t.Context(), ctl, ctl.Policy(), "late")
+		f := fourth.Enter(Caller{Key: "acme"}, short)
+		if f == nil || f.Status != 429 || fourth.Rejection == nil {
+			t.Errorf("refused %+v", f)
+		}
+		fourth.Close()
+		if past := ctl.PastRefusals("late"); len(past) != 1 || past[0].Rejected != fourth.Rejection {
+			t.Errorf("remembered %v", past)
+		}
+		second.Close()
+		third.Close()
+		left(t, ctl)
+	})
+}
+
+// Callers that are refused before the governor is asked are told why, and counted.
+func TestLife_Refused(t *testing.T) {
+	ctl := newController(t, before)
+	for _, tt := range []struct {
+		who    Caller
+		ask    Ask
+		status int
+		code   string
+	}{
+		{Caller{}, asked, 401, CodeKey},
+		{Caller{Key: "nobody"}, asked, 401, CodeKey},
+		{Caller{Tenant: "nobody"}, asked, 401, CodeKey},
+		{Caller{Tenant: "acme"}, Ask{}, 400, CodeInvalid},
+		{Caller{Tenant: "acme"}, Ask{Model: "x"}, 404, CodeNoModel},
+	} {
+		var c Call
+		c.Begin(t.Context(), ctl, ctl.Policy(), "id")
+		f := c.Enter(tt.who, tt.ask)
+		c.Close()
+		if f == nil || f.Status != tt.status || f.Code != tt.code || c.Turned != f {
+			t.Errorf("%+v %q: %+v", tt.who, tt.ask.Model, f)
+		}
+	}
+	left(t, ctl)
+}
+
+// While a call runs, another one with its key is refused, and told apart from one that asks for something else.
+func TestLife_OneCallForAKey(t *testing.T) {
+	ctl := newController(t, before)
+	once := asked
+	once.Retry = Retry{Key: "k", Once: true, Digest: 1}
+	c := begin(t, t.Context(), ctl, once)
+	enter := func(digest uint64) *Refusal {
+		var again Call
+		defer again.Close()
+		once.Retry.Digest = digest
+		again.Begin(t.Context(), ctl, ctl.Policy(), "id")
+		return again.Enter(Caller{Key: "acme"}, once)
+	}
+	if f := enter(1); f == nil || f.Code != CodeRunning || f.RetryAfter <= 0 {
+		t.Errorf("the same call again: %+v", f)
+	}
+	if f := enter(2); f == nil || f.Code != CodeInvalid {
+		t.Errorf("another call: %+v", f)
+	}
+	c.Complete(governor.Usage{})
+	if f := enter(2); f != nil {
+		t.Errorf("after the end: %+v", f)
+	}
+	c.Close()
+	left(t, ctl)
+}
+
+// A call that llmgov refuses once it was let in does not stand in the way of its own retry.
+func TestLife_RefusedCallForAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctl := newController(t, before)
+		first := begin(t, t.Context(), ctl, asked)
+		second := begin(t, t.Context(), ctl, asked)
+		once := asked
+		once.MaxWait = new(time.Duration)
+		once.Retry = Retry{Key: "k", Once: true}
+		for range 2 {
+			var c Call
+			c.Begin(t.Context(), ctl, ctl.Policy(), "id")
+			if f := c.Enter(Caller{Key: "acme"}, once); f == nil || f.Code != CodeRate {
+				t.Errorf("%+v", f)
+			}
+			c.Close()
+		}
+		first.Close()
+		second.Close()
+		left(t, ctl)
+	})
+}
+
+// A call that goes on by itself leaves what it held in the rolling limits, because the provider counts it there.
+func TestLife_Postponed(t *testing.T) {
+	ctl := newController(t, before)
+	c := begin(t, t.Context(), ctl, asked)
+	c.Postpone()
+	c.AnsweredWith(streaming.Result{Cause: streaming.Completed}, governor.Usage{})
+	c.Close()
+	if st := ctl.gov.Standing("acme", "p"); st.Tokens.Limit-st.Tokens.Remaining != 150 {
+		t.Errorf("the limit counts %d tokens", st.Tokens.Limit-st.Tokens.Remaining)
+	}
+	left(t, ctl)
+}
+
+// renamed is before with its pool under another name.
+var renamed = rules{tenants: before.tenants, pools: map[string]string{"q": "m"}}
+
+// A call whose pool is renamed before it is admitted begins again, however far it has come, and notices nothing.
+func TestLife_PolicyChanges(t *testing.T) {
+	steps := []func(*Call) *Refusal{
+		func(c *Call) *Refusal { return c.Identify("acme", "") },
+		func(c *Call) *Refusal { return c.Route("m", false) },
+		(*Call).Estimate,
+		(*Call).Admit,
+	}
+	for changes := range steps {
+		ctl := newController(t, before)
+		var c Call
+		c.Begin(t.Context(), ctl, ctl.Policy(), "id")
+		c.Ask = asked
+		stale := 0
+		for i := 0; i < len(steps); i++ {
+			if i == changes && stale == 0 {
+				if err := ctl.Apply(renamed.snapshot(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			switch f := steps[i](&c); {
+			case f == Stale:
+				stale++
+				c.Renew(ctl.Policy())
+				i = -1
+			case f != nil:
+				t.Fatalf("refused %+v", f)
+			}
+		}
+		if stale != 1 || c.Pool.Name != "q" {
+			t.Errorf("changed before step %d: stale %d times, in pool %s", changes, stale, c.Pool.Name)
+		}
+		c.Close()
+		left(t, ctl)
+	}
+}
+
+// In between, the governor knows the new policy and the Controller does not yet: a call that comes then
+// waits for it.
+func TestLife_InBetweenPolicies(t *testing.T) {
+	ctl := newController(t, before)
+	halfway := make(chan struct{})
+	ctl.follow = func(*Policy) (func(), error) {
+		return func() {
+			close(halfway)
+			for range 1000 { // the call goes on meanwhile
+				runtime.Gosched()
+			}
+		}, nil
+	}
+	applied := make(chan error)
+	next := renamed.snapshot(t)
+	go func() { applied <- ctl.Apply(next) }()
+	<-halfway
+	c := begin(t, t.Context(), ctl, asked)
+	if c.Pool.Name != "q" {
+		t.Errorf("in pool %s", c.Pool.Name)
+	}
+	c.Close()
+	if err := <-applied; err != nil {
+		t.Error(err)
+	}
+	left(t, ctl)
+}
+
+// The tenant's bound on answers holds for callers who name none or a larger one.
+func TestEstimate_TenantsBound(t *testing.T) {
+	ctl := newController(t, before)
+	ctl.Policy().Snapshot.Tenants()[0].MaxOutputTokens = 20 // acme's
+	for bound, want := range map[int64]int64{0: 20, 10: 10, 50: 20} {
+		ask := asked
+		ask.Answer.Bound = bound
+		c := begin(t, t.Context(), ctl, ask)
+		if c.Request.Output != want || c.Ask.Answer.Bound != want {
+			t.Errorf("an answer bounded to %d is held at %d, and bounded to %d", bound, c.Request.Output, c.Ask.Answer.Bound)
+		}
+		c.Close()
+	}
+}
