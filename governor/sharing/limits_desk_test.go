@@ -67,7 +67,11 @@ func (d *desk) tell(s *Limits) (apply func()) {
 	for i, c := range claims {
 		list[i] = d.part(c)
 	}
-	return func() { s.Apply(time.Now(), now.Add(2500*time.Millisecond), list) }
+	return func() {
+		d.mu.Lock() // limits are for one goroutine
+		defer d.mu.Unlock()
+		s.Apply(time.Now(), now.Add(2500*time.Millisecond), list)
+	}
 }
 
 // answer is a round trip at once.
