@@ -6,13 +6,6 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 )
 
-// sight is the state of the pool as a call saw it at its dispatch. The limiter needs it to judge
-// the call's latency. The zero value belongs to calls from which nothing is to be learned.
-type sight struct {
-	atOnce int64 // calls in flight, this one included
-	full   bool  // whether a further call of its kind would have been held back
-}
-
 // adaptLocked configures the pool's limiter by the pool's rules. What the limiter has found out so
 // far is kept.
 func (p *pool) adaptLocked() {

@@ -8,20 +8,6 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// LimitsMode is how the calls of a pool are counted against their tenants' own limits, where these
-// are kept together with other processes (Config.SharedLimits).
-type LimitsMode uint8
-
-const (
-	// LimitsLeased lets calls go while they fit within what is granted to this process. The
-	// default.
-	LimitsLeased LimitsMode = iota
-	// LimitsCachedDeny is LimitsStrict, but does not ask while a limit is known to have no room.
-	LimitsCachedDeny
-	// LimitsStrict asks the store before each call.
-	LimitsStrict
-)
-
 // askWait is how long a call waits for the store's answer, even if its tenant's MaxWait is shorter.
 // It is counted from when the calls that asked before it were answered. After that the pool does
 // what its configuration says for a store that does not answer (Pool.OnLoss).

@@ -2,9 +2,7 @@ package governor
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
 )
@@ -52,35 +50,3 @@ func (b Budget) amount(n int64) string {
 	}
 	return fmt.Sprintf("%d.%06d", n/budget.USD, n%budget.USD)
 }
-
-// configureCaps replaces a tenant's budgets by a list. Those that stay keep what was used of them.
-func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Location, r *recall) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	was := o.caps
-	o.caps = nil
-	for _, b := range list {
-		i := slices.IndexFunc(was, b.same)
-		if i >= 0 && was[i].resize(b) {
-			o.caps = append(o.caps, was[i])
-			continue
-		}
-		a := newCap(b, zone, o)
-		a.applyGrant()
-		if i >= 0 {
-			st := was[i].cap.State(now)
-			st.Used = a.units(st.Used * was[i].scale)
-			a.cap.Restore(now, st)
-			a.first = was[i].origin()
-			a.began = was[i].began
-		} else if r.knows(o.sharing != nil) {
-			used, start, last := r.ofTenant(now, o.owner, b)
-			a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used)})
-			a.began = last
-		}
-		o.caps = append(o.caps, a)
-	}
-}
-
-// same reports whether an account is of the budget of this name.
-func (b Budget) same(a *account) bool { return a.Unit == b.Unit && a.Per == b.Per }

@@ -160,3 +160,30 @@ func (t *Tenant) limits() Limits { return Limits{t.RPM, t.TPM, t.ITPM, t.OTPM, t
 func (t *Tenant) mayUse(pool string) bool {
 	return t.Pools == nil || slices.Contains(t.Pools, pool)
 }
+
+// OnLoss is what a pool admits of its shared limits when it is cut off from whoever shares them
+// out.
+type OnLoss uint8
+
+const (
+	// LossClosed admits nothing.
+	LossClosed OnLoss = iota
+	// LossOpen admits up to the whole limits, in each process.
+	LossOpen
+	// LossLocal admits a part that is withheld at all other times, divided among all processes.
+	LossLocal
+)
+
+// LimitsMode is how the calls of a pool are counted against their tenants' own limits, where these
+// are kept together with other processes (Config.SharedLimits).
+type LimitsMode uint8
+
+const (
+	// LimitsLeased lets calls go while they fit within what is granted to this process. The
+	// default.
+	LimitsLeased LimitsMode = iota
+	// LimitsCachedDeny is LimitsStrict, but does not ask while a limit is known to have no room.
+	LimitsCachedDeny
+	// LimitsStrict asks the store before each call.
+	LimitsStrict
+)

@@ -38,14 +38,6 @@ func (l *learned) lookLocked(on bool) {
 	l.runs.Looking(on)
 }
 
-// course is what a call is expected to do, and how far it has come.
-type course struct {
-	kind   lengths.Kind
-	most   int64 // output tokens
-	output lengths.Stream
-	run    lengths.Stream
-}
-
 // kindOf is the kind under which the length of a call is learned.
 func kindOf(v *tenantView, req *Request) lengths.Kind {
 	return lengths.Kind{Tenant: v.name, Tier: v.cfg.Tier, Model: req.Model}

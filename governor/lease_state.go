@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/lengths"
 )
 
 // What a pool knows of a call that waits or runs in it, beside what the escrow books.
@@ -65,4 +66,19 @@ func (p *pool) endLocked(now time.Time, h escrow.Handle, took taking) (leaseStat
 	p.leases[h.Slot] = leaseState{}
 	p.learnLocked(now, &st, took.usage, took.whole)
 	return st, true
+}
+
+// sight is the state of the pool as a call saw it at its dispatch. The limiter needs it to judge
+// the call's latency. The zero value belongs to calls from which nothing is to be learned.
+type sight struct {
+	atOnce int64 // calls in flight, this one included
+	full   bool  // whether a further call of its kind would have been held back
+}
+
+// course is what a call is expected to do, and how far it has come.
+type course struct {
+	kind   lengths.Kind
+	most   int64 // output tokens
+	output lengths.Stream
+	run    lengths.Stream
 }

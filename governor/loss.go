@@ -9,19 +9,6 @@ import (
 
 // What a pool does when it is cut off: nobody says how much of its shared limits it may hand out.
 
-// OnLoss is what a pool admits of its shared limits when it is cut off from whoever shares them
-// out.
-type OnLoss uint8
-
-const (
-	// LossClosed admits nothing.
-	LossClosed OnLoss = iota
-	// LossOpen admits up to the whole limits, in each process.
-	LossOpen
-	// LossLocal admits a part that is withheld at all other times, divided among all processes.
-	LossLocal
-)
-
 // cutOffLocked reports whether the pool has not been told of late how much it may hand out. To be
 // told "nothing for now" is an answer, too.
 func (p *pool) cutOffLocked(now time.Time) bool {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/fairness"
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
@@ -54,6 +56,21 @@ type tenant struct {
 	in   map[string]*ownLimits // in single pools; for Apply alone
 	left time.Time             // when a configuration first lacked it; for Apply alone
 	all  *notices              // what its limits are shared through; nil = nothing
+}
+
+// seat is a tenant's place in a pool. The pool's lock guards it.
+type seat struct {
+	tenant  *tenant
+	leaf    escrow.NodeID
+	members []budget.MemberID // its members in each of pool.shares
+	// measured is what the meter knows of the leaf; see measure.
+	measured *fairness.Leaf
+	// cached is the part of the tenant's prompts, in millionths, that came from a cache: a moving
+	// average.
+	cached int64
+	// gone says that the leaf is given up. A call that comes to it by an old table has to look in
+	// the new one.
+	gone bool
 }
 
 func newTenant(name string, all *notices) *tenant {
