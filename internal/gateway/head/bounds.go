@@ -6,22 +6,6 @@ import (
 	"github.com/llmgov/llmgov/internal/splice"
 )
 
-// Bound is one of the names by which bodies bound the length of an answer.
-type Bound int
-
-// The names of bounds.
-const (
-	MaxTokens Bound = iota
-	MaxCompletionTokens
-	MaxOutputTokens
-	numBounds
-)
-
-var boundKeys = [numBounds]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
-
-// AnyBound has all names of bounds.
-var AnyBound = []Bound{MaxTokens, MaxCompletionTokens, MaxOutputTokens}
-
 // Bound is the most tokens that one answer may have by the bounds of these names; 0 if the body does not
 // say. If there are two of them, servers differ in which one they obey, so the larger one counts.
 func (h *Head) Bound(names []Bound) int64 {

@@ -43,6 +43,14 @@ type Event struct {
 	edits  []splice.Edit
 }
 
+// turns is how a session detects the turns of the user, and whether the server responds to them by itself.
+type turns struct {
+	responds bool
+	at       field // of the object
+	empty    bool  // {}
+	create   field // the value of create_response
+}
+
 // ReadEvent reads an event strictly, except for the references and models in it; see [Walk].
 func ReadEvent(text []byte) (*Event, *Error) {
 	if err := WellFormed(text); err != nil {

@@ -1,10 +1,6 @@
 package head
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor/tokens"
@@ -75,67 +71,44 @@ type Head struct {
 	scanned int // bytes of values that were read again by their rules
 }
 
-// governed are the top-level keys that decide. Every JSON reader must see the same value for them.
-// A key that occurs twice, of which readers take one or the other, or a key in another case, which
-// Go's own reader accepts, could let the upstream see another value than the gateway did.
-var governed = map[string]func(*Head, gjson.Result) *Error{
-	"model":                 (*Head).readModel,
-	"stream":                (*Head).readStream,
-	"stream_options":        (*Head).readStreamOptions,
-	"max_tokens":            func(h *Head, v gjson.Result) *Error { return h.readBound(MaxTokens, v) },
-	"max_completion_tokens": func(h *Head, v gjson.Result) *Error { return h.readBound(MaxCompletionTokens, v) },
-	"max_output_tokens":     func(h *Head, v gjson.Result) *Error { return h.readBound(MaxOutputTokens, v) },
-	"n":                     func(h *Head, v gjson.Result) *Error { return h.readCopies("n", v) },
-	"best_of":               func(h *Head, v gjson.Result) *Error { return h.readCopies("best_of", v) },
-	"prompt":                func(*Head, gjson.Result) *Error { return nil }, // topLevel counts the prompts
-	"background":            (*Head).readBackground,
-	"store":                 (*Head).readStore,
-	"conversation":          (*Head).readConversation,
-	"purpose":               (*Head).readPurpose,
-	"endpoint":              (*Head).readEndpoint,
-	"integrations":          (*Head).readIntegrations,
-	"audio":                 func(h *Head, v gjson.Result) *Error { h.Audio = v.IsObject(); return nil },
+// Referred is the part of a prompt that a body has by reference.
+type Referred struct {
+	Size   tokens.Size // of files, by their length
+	Tokens int64       // as the upstream counted them
+	Unseen int64       // things of which nothing is known
 }
 
-// governedKeys are those keys as a list, which is walked much faster than a map.
-var governedKeys = slices.Collect(maps.Keys(governed))
-
-// oneOf adds a governed key to those that were seen. It refuses a key that is there already, or differs
-// from its name by case.
-func oneOf(seen []string, key, name string) ([]string, *Error) {
-	if name != key {
-		return seen, bad(name, "The key %q differs from %q only by case, which servers read differently. Write %q.", key, name, name)
-	}
-	if slices.Contains(seen, name) {
-		return seen, bad(name, "The key %q is there twice; which of its values counts is ambiguous.", name)
-	}
-	return append(seen, name), nil
+// Other is a model that a body names besides the one that it asks for.
+type Other struct {
+	Model   string
+	Param   string // the key under which it stands
+	Instead bool   // it may answer the call in place of the model that was asked for
 }
 
-// governedKey returns the governed key that a reader ignoring case would take key for, and its
-// reader; or "" and nil.
-func governedKey(key string) (string, func(*Head, gjson.Result) *Error) {
-	if len(key) > 40 { // longer than any fold of a governed key
-		return "", nil
-	}
-	plain := isASCII(key) // other keys may fold to a name of another length
-	for _, name := range governedKeys {
-		if plain && len(name) != len(key) {
-			continue
-		}
-		if strings.EqualFold(name, key) {
-			return name, governed[name]
-		}
-	}
-	return "", nil
+// Reference is an id to which a body refers, and the key under which it does.
+type Reference struct{ Key, ID string }
+
+// streamOptions are the stream_options of a body.
+type streamOptions struct {
+	field              // of the whole value; null counts as absent
+	includeUsage bool  // the client asks for usage
+	usageField   field // of the include_usage value
+	open         int   // just behind the {
+	empty        bool  // {}
 }
 
-// isASCII reports whether a text has no byte beyond ASCII.
-func isASCII[T string | []byte](text T) bool {
-	for i := 0; i < len(text); i++ {
-		if text[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
-}
+// Bound is one of the names by which bodies bound the length of an answer.
+type Bound int
+
+// The names of bounds.
+const (
+	MaxTokens Bound = iota
+	MaxCompletionTokens
+	MaxOutputTokens
+	numBounds
+)
+
+var boundKeys = [numBounds]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+
+// AnyBound has all names of bounds.
+var AnyBound = []Bound{MaxTokens, MaxCompletionTokens, MaxOutputTokens}

@@ -10,36 +10,8 @@ import (
 // when that one fails, and those that its tools ask. The caller must be granted each of them,
 // or a grant of one model would be a grant of everything that the provider has.
 
-// Other is such a model.
-type Other struct {
-	Model   string
-	Param   string // the key under which it stands
-	Instead bool   // it may answer the call in place of the model that was asked for
-}
-
 // maxOthers bounds such models, because each of them is looked up in the policy. Providers take a few.
 const maxOthers = 100
-
-// naming are the top-level keys that may contain such names.
-var naming map[string]func(*Head, gjson.Result) *Error
-
-func init() {
-	naming = map[string]func(*Head, gjson.Result) *Error{
-		"models":                   func(h *Head, v gjson.Result) *Error { return h.readInstead("models", v) },
-		"fallbacks":                func(h *Head, v gjson.Result) *Error { return h.readInstead("fallbacks", v) },
-		"context_window_fallbacks": func(_ *Head, v gjson.Result) *Error { return refuseAny("context_window_fallbacks", v) },
-		"content_policy_fallbacks": func(_ *Head, v gjson.Result) *Error { return refuseAny("content_policy_fallbacks", v) },
-		"extra_body":               (*Head).readExtraBody,
-		"providerOptions":          (*Head).readProviderOptions,
-		"route":                    (*Head).readRoute,
-		"plugins":                  func(h *Head, v gjson.Result) *Error { return h.readTools("plugins", v, 1) },
-		"tools":                    func(h *Head, v gjson.Result) *Error { return h.readTools("tools", v, 1) },
-	}
-	for key, read := range naming {
-		governed[key] = read
-		governedKeys = append(governedKeys, key)
-	}
-}
 
 // refuseAny refuses a list that this package does not understand, unless it is empty.
 func refuseAny(name string, v gjson.Result) *Error {

@@ -1,13 +1,6 @@
 package head
 
-import (
-	"strings"
-
-	"github.com/llmgov/llmgov/internal/jsonscan"
-)
-
-// Reference is an id to which a body refers, and the key under which it does.
-type Reference struct{ Key, ID string }
+import "strings"
 
 // referring are the keys whose values are ids of objects, wherever they occur. Such a key that
 // occurs twice, or in another case, is refused, because servers read that differently.
@@ -31,29 +24,6 @@ const reasoning = "reasoning"
 
 // LooksUp reports whether the upstream looks up the content of items of a type by their id.
 func LooksUp(kind string) bool { return looked[kind] }
-
-// References lists the ids to which the body refers. The error is that of a reference that cannot be read.
-func (h *Head) References() ([]Reference, *Error) { return h.references, h.unreferable }
-
-// NamesDeeper reports whether a member below the top level of the body, which is no reference, names a
-// model by a string.
-func (h *Head) NamesDeeper() bool { return h.deeper }
-
-// Walk lists the ids to which a JSON document refers, and calls member for each member of an object that
-// is no reference, with its depth; 1 is the document itself. A value that is no string is passed as "{".
-// The document must be well formed.
-func Walk(body []byte, member func(key, text string, depth int)) ([]Reference, *Error) {
-	f := finder{member: member}
-	f.reset(body)
-	s := jsonscan.New(body)
-	for t := s.Next(); t.Kind > jsonscan.Invalid; t = s.Next() {
-		f.token(t)
-		if f.problem != nil {
-			return nil, f.problem
-		}
-	}
-	return f.found, nil
-}
 
 // none is the index of no referring key.
 const none = -1

@@ -4,13 +4,6 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
-// Referred is the part of a prompt that a body has by reference.
-type Referred struct {
-	Size   tokens.Size // of files, by their length
-	Tokens int64       // as the upstream counted them
-	Unseen int64       // things of which nothing is known
-}
-
 // Weigh weighs the objects to which the body refers, by their sizes; 0 is not known. An earlier response
 // brings along its whole prompt and answer, and so those that it continues.
 func (h *Head) Weigh(found []Reference, sizeOf func(id string) int64) {

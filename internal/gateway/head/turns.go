@@ -6,14 +6,6 @@ import (
 	"github.com/llmgov/llmgov/internal/splice"
 )
 
-// turns is how a session detects the turns of the user, and whether the server responds to them by itself.
-type turns struct {
-	responds bool
-	at       field // of the object
-	empty    bool  // {}
-	create   field // the value of create_response
-}
-
 // readAudio reads the audio settings of a session.
 func (e *Event) readAudio(v gjson.Result) *Error {
 	return eachGoverned(v, func(name string, v gjson.Result) *Error {

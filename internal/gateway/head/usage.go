@@ -2,15 +2,6 @@ package head
 
 import "github.com/llmgov/llmgov/internal/splice"
 
-// streamOptions are the stream_options of a body.
-type streamOptions struct {
-	field              // of the whole value; null counts as absent
-	includeUsage bool  // the client asks for usage
-	usageField   field // of the include_usage value
-	open         int   // just behind the {
-	empty        bool  // {}
-}
-
 // AskForUsage makes a stream report its usage. It reports whether the client did not ask for that,
 // so that the extra chunk is to be withheld.
 func (h *Head) AskForUsage(edits []splice.Edit) ([]splice.Edit, bool) {
