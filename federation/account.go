@@ -18,6 +18,10 @@ type Account struct {
 	Epoch, Born, Learning int64
 	// Lost says that some node knows of an earlier memory.
 	Lost bool
+	// Turn is how many beats were booked.
+	Turn int64
+	// Before is the latest that is known of the memory before, while this one is learning.
+	Before *before
 	// Now is the latest time seen. It never runs backwards within one memory.
 	Now int64
 	// Booked is the sum over all nodes, including those that are gone.
@@ -43,6 +47,8 @@ type Member struct {
 	Limits, Burst, Reserve Amounts
 	Booked                 book
 	Held, Parts            Amounts
+	Refundable             Amounts
+	Copy                   *contained // while the memory is learning
 	// The node uses one of these two envelopes, but which one is unknown: what it held, until it
 	// has the answer, or what it was granted.
 	Holding, Grant   [axes]Envelope
@@ -82,8 +88,8 @@ func (a *Account) lost(incarnation string) {
 
 // Beat books what a node tells at now, and answers. incarnation names the server that remembers.
 // expect is how many processes run at the same time at most; 0 is unknown. After a loss, grants are
-// resumed once that many processes that ran for a Window before it have told everything. If that is
-// unknown, grants are resumed a Window later.
+// resumed once that many processes that ran for a Window before it have told everything, or once the
+// account can be restored from what nodes had heard of it (Copy). Else they are resumed a Window later.
 func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply {
 	m, r := a.receive(now, incarnation, expect, b)
 	if m == nil {
@@ -95,8 +101,7 @@ func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply
 	}
 	r.Totals = a.totals(b)
 	r.Used = a.used()
-	m.granted(r)
-	return r
+	return a.answered(m, r)
 }
 
 // receive books what a node tells. It returns no member if the reply is complete.
@@ -135,6 +140,9 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	if a.learns(expect) {
 		r.Status = Learning
 		r.Until = a.Learning
+		if a.Before != nil {
+			r.Until = min(r.Until, a.expired())
+		}
 	}
 	return m, r
 }
@@ -152,10 +160,15 @@ func (a *Account) used() Amounts {
 	return sum
 }
 
-// granted notes the answer to a node.
-func (m *Member) granted(r Reply) {
+// answered notes the answer to a node, and adds the digest.
+func (a *Account) answered(m *Member, r Reply) Reply {
 	m.Grant = r.Grant
 	m.Last = r
+	if r.Status == Granted {
+		d := a.digest()
+		r.Digest = d.encode()
+	}
+	return r
 }
 
 // forgot reports whether the node has had an answer, from this memory, to a later beat than the
@@ -176,8 +189,20 @@ func (a *Account) say(b *Beat, s Status) Reply {
 // before. The latter is wrong only if a memory was lost, and all nodes that knew it ended before
 // they could say so.
 func (a *Account) learns(expect int) bool {
-	if expect <= 0 || a.Now >= a.Learning {
-		return a.Now < a.Learning
+	if a.Now < a.Learning && a.knows(expect) {
+		a.Learning = a.Now
+	}
+	if a.Now >= a.Learning {
+		a.forgetCopies()
+		return false
+	}
+	return !a.restored(expect)
+}
+
+// knows reports whether all that was used is known by what nodes have told of themselves.
+func (a *Account) knows(expect int) bool {
+	if expect <= 0 {
+		return false
 	}
 	told := 0
 	for _, m := range a.Members {
@@ -185,10 +210,7 @@ func (a *Account) learns(expect int) bool {
 			told++
 		}
 	}
-	if told >= expect || !a.Lost && a.together() >= expect {
-		a.Learning = a.Now
-	}
-	return a.Now < a.Learning
+	return told >= expect || !a.Lost && a.together() >= expect
 }
 
 // together is how many nodes are known to have run at the same time.
@@ -280,6 +302,7 @@ func (a *Account) book(m *Member, b *Beat) {
 		more = Amounts{}
 	}
 
+	a.Turn++
 	m.Region = b.Region
 	m.Seq = b.Seq
 	m.Seen = a.Now
@@ -301,6 +324,8 @@ func (a *Account) book(m *Member, b *Beat) {
 			m.Demands[d.Path] = d.Rate
 		}
 	}
+	m.Refundable = within(0, b.Refundable, maxBooked)
+	a.copied(m, b.Copy)
 	a.fill(more)
 }
 

@@ -65,9 +65,10 @@
 //     node's own clock, that node tells again what it has used, by the new clock, and takes no
 //     grant until all others have had the time to do so as well.
 //   - A store that may have lost writes grants nothing until a Window has passed, or until as
-//     many nodes as there are have told everything. The same goes for one that knows nothing,
-//     unless as many nodes as there are run side by side, and none of them knows of an earlier
-//     memory.
+//     many nodes as there are have told everything, or until a node that is still there has brought
+//     back what it had heard of the account. All that others may have been granted since then
+//     counts as used (Copy). The same goes for a store that knows nothing, unless as many nodes
+//     as there are run side by side, and none of them knows of an earlier memory.
 //   - What a rate has come to beyond whole units is less than a unit, is carried over to the
 //     next grant, and is told. A grant is charged for the whole units that it makes together
 //     with that.

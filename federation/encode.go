@@ -10,7 +10,7 @@ import (
 )
 
 // encoding is the version of how accounts are written down.
-const encoding = 2
+const encoding = 3
 
 // ErrEncoding says that an account was written by another release, or by other rules.
 var ErrEncoding = envelope.ErrOther
@@ -43,8 +43,9 @@ var errShort = errors.New("it ends too early")
 
 // GobEncode implements gob.GobEncoder: slots as how far they are from the one before, and what
 // was used in each.
-func (b book) GobEncode() ([]byte, error) {
-	out := make([]byte, 0, 8*len(b))
+func (b book) GobEncode() ([]byte, error) { return b.append(make([]byte, 0, 8*len(b))), nil }
+
+func (b book) append(out []byte) []byte {
 	before := int64(0)
 	for _, x := range b {
 		out = binary.AppendVarint(out, x.Slot-before)
@@ -53,7 +54,7 @@ func (b book) GobEncode() ([]byte, error) {
 		}
 		before = x.Slot
 	}
-	return out, nil
+	return out
 }
 
 // GobDecode implements gob.GobDecoder.

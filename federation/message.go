@@ -72,11 +72,16 @@ type Beat struct {
 	Booked []Booked
 	Past   int64
 	Held   Amounts
+	// Refundable is how much of Booked calls that run may give back.
+	Refundable Amounts
 	// Holding is what the node may still hand out, as of Sent, if no answer comes.
 	Holding [axes]Envelope
 	// Parts are the fractions of a unit to which that had grown by Sent, and with which the grant
 	// in the answer begins. A unit has as many parts as the Window has milliseconds.
 	Parts Amounts
+
+	// Copy is of the memory before this one, if the node knows one. It comes with a Full beat.
+	Copy *Copy
 
 	// What follows decides how much the node gets, but never how much all nodes get.
 
@@ -144,4 +149,7 @@ type Reply struct {
 	Until int64
 	// Used is what counts against the limits, of all nodes, with all that the beat told.
 	Used Amounts
+	// Digest is the account in short, as the store itself writes it down, for a memory that has lost it (Copy). It comes with
+	// each grant, unless the beat arrived twice.
+	Digest []byte `json:"-"`
 }

@@ -28,6 +28,17 @@ func playgrounds() []*playground {
 	const tick = 50 * time.Millisecond
 	all := []Envelope{{2, 0, 200}, {}}
 	base := playground{rules: tiny(1, 2), tick: tick, limit: 1, names: 2, procs: 2, ticks: 4, seqs: 2, fresh: true, servers: 1, wishes: all}
+	restored := *base.but("", func(g *playground) {
+		g.running = true
+		g.prompt = true
+		g.rules = tiny(4, 1)
+		g.tick = 100 * time.Millisecond
+		g.limit = 2
+		g.servers = 2
+		g.ticks = 9
+		g.seqs = 20
+		g.wishes = []Envelope{{2, 0, 100}, {1, 0, 100}}
+	})
 	return []*playground{
 		base.but("superseded", func(g *playground) {
 			g.late = true
@@ -120,6 +131,23 @@ func playgrounds() []*playground {
 			g.ticks = 2
 			g.seqs = 3
 		}),
+		restored.but("restored", func(*playground) {}),
+		restored.but("restored of more", func(g *playground) {
+			g.names = 3
+			g.procs = 3
+		}),
+		restored.but("restored stale", func(g *playground) { g.rules = tiny(2, 1) }),
+		restored.but("restored refunds", func(g *playground) { g.refund = true }),
+		restored.but("restored settled", func(g *playground) {
+			g.settle = true
+			g.ticks = 5 // who is silent for longer may end nothing
+		}),
+		restored.but("restored expected", func(g *playground) {
+			g.procs = 3
+			g.expect = 2
+			g.crash = true
+			g.renamed = true
+		}),
 		base.but("clock", func(g *playground) {
 			g.running, g.rules, g.limit, g.back, g.ticks, g.wishes = true, tiny(3, 3), 3, 4, 5, []Envelope{{3, 0, 300}, {0, 3, 300}}
 		}),
@@ -166,6 +194,14 @@ func TestModel_Sampled(t *testing.T) {
 	for _, g := range playgrounds() {
 		if *only != "" && *only != g.name {
 			continue
+		}
+		for seed := range uint64(*orders) {
+			if !g.prompt {
+				break
+			}
+			if bad := walk(g, seed+1); bad != "" {
+				t.Fatalf("%s: more than the limit is used within a Window, caught after %d walks, %s", g.name, seed+1, bad)
+			}
 		}
 		for seed := range uint64(*orders) {
 			s := explore(g, sample, seed+1)

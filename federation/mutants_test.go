@@ -55,6 +55,17 @@ var mutants = []mutant{
 	{"a beat that is superseded is not booked", "account.go", "case known && m.Seq > b.Seq:", "case known && m.Seq > b.Seq && false:", "superseded", ""},
 	{"what is granted after the store's clock has jumped ahead is not taken", "node.go", "n.wary = now.Add(n.cfg.Rules.TTL)", "n.wary = now", "", "TestClockAhead"},
 	{"a clock that is put back far is a loss of memory", "account.go", "if a.Now-now > ", "if false && a.Now-now > ", "", "TestClockBack"},
+	{"what may have been granted since a digest was made counts", "restore.go", "plus(rest.Held, may)", "minus(plus(rest.Held, may), may)", "restored", ""},
+	{"what a digest contains of those who have not told counts", "restore.go", "a.count(x.Slot+shift, x.Used)", "_ = x.Slot + shift", "restored", ""},
+	{"what a digest contains as held counts", "restore.go", "a.count(a.slotOf(a.expired()), plus(rest.Held, may))", "a.count(a.slotOf(a.expired()), may)", "restored settled", ""},
+	{"the older a digest is, the more may have been granted since", "restore.go", "b.Digest.Now+b.Age+elapsed", "b.Digest.Now+elapsed", "", "TestSince"},
+	{"what was granted by a memory can be used for a TTL after its loss", "restore.go", "b.Age+elapsed(r.ttl())", "b.Age", "", "TestSince"},
+	{"what those who tell have given back since may have been granted to others", "restore.go", "max(0, limit-counts[k])+refunded[k]", "max(0, limit-counts[k])", "", "TestSince"},
+	{"what others may have given back may have been granted to them", "restore.go", "plus(refunded, within(0, rest.Refundable, maxBooked))", "refunded", "", "TestSince"},
+	{"a digest may not contain what was told later", "node_copy.go", "lesser(x.Used, n.sent.booked.at(x.Slot))", "x.Used", "", "TestContained"},
+	{"only if all are there nobody else was granted anything since", "restore.go", "expect > 0 && there >= expect", "expect > 0 && there >= 0", "restored expected", ""},
+	{"what those may use who have not told counts", "restore.go", "may = rest.May", "may = Amounts{}", "restored expected", ""},
+	{"a memory that learns has no digest", "account.go", "if r.Status == Granted {\n		d :=", "if r.Status != Resend {\n		d :=", "", "TestRestored"},
 	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},
 }
 

@@ -35,11 +35,10 @@ type Node struct {
 	wary       time.Time // until then no grant is taken
 	next, last time.Time // beats: when the next is due, when the last was sent
 
-	// The store's clock: it showed store between sentAt and gotAt.
-	store         int64
-	sentAt, gotAt time.Time
+	storeClock
 
 	sent    outstanding
+	kept    kept
 	allowed [axes]escrow.Allowance // as of the last answer
 	known   book                   // what the store knows of this node
 	unsure  map[int64]bool         // slots of which it may not have heard what it was told
@@ -59,6 +58,10 @@ type outstanding struct {
 	limits  Amounts
 	waiting Amounts
 	tree    []Claim
+
+	refundable Amounts
+	holding    [axes]Envelope
+	told       Amounts // Beat.Parts
 }
 
 // NewNode returns a node that has not spoken yet.
@@ -133,7 +136,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 		Node: n.cfg.Name, Region: n.cfg.Region, Instance: n.cfg.Instance,
 		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full,
 		Limits: r.Limits, Burst: r.Burst, Reserve: r.Reserve,
-		Held: r.Held, Waiting: r.Waiting, Largest: r.Largest,
+		Held: r.Held, Refundable: r.Refundable, Waiting: r.Waiting, Largest: r.Largest,
 	}
 	for k, h := range r.Holding {
 		if left := h.Until.Sub(now); left > 0 {
@@ -141,13 +144,19 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 			b.Holding[k] = Envelope{h.Left, h.Rate, (left + left/drift).Milliseconds() + 1}
 		}
 	}
-	n.sent = outstanding{seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: r.Waiting, tree: r.Tree}
+	n.sent = outstanding{
+		seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: r.Waiting, tree: r.Tree,
+		refundable: r.Refundable, holding: b.Holding,
+	}
 	if n.joined { // before that nothing can have been used
 		b.Sent, b.Joined = n.lower(now), n.upper(n.first)
 		n.sent.booked = n.bookings(now, r)
 		b.Booked = n.changes()
 		b.Past = n.past
 		b.Parts = told(n.sent.parts)
+		n.sent.told = b.Parts
+		b.Copy = n.copy(now)
+		n.tells(now)
 	}
 	b.Curve, b.Demands, b.Under = n.demands.tell(now, n.cfg.Rules, r.Tree)
 	return []Command{Send{b}}
@@ -184,11 +193,13 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	n.full = false
 	n.acked = r.Seq
 	n.epoch = r.Epoch
-	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
+	n.storeClock = storeClock{r.Now, n.sent.at, now}
 	n.known = n.sent.booked
+	n.keep(r)
 	clear(n.unsure)
 	if ahead { // everything will be told again anyway
 		n.full = true
+		n.kept = kept{} // in other slots
 		n.replace()
 	}
 	out := n.demands.answered(r, n.sent.tree)

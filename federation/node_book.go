@@ -89,7 +89,7 @@ func (n *Node) changes() []Booked {
 // forget makes the next beat tell everything, at once, by the clock of a store that knows nothing
 // of this node.
 func (n *Node) forget(now time.Time, r *Reply) {
-	n.store, n.sentAt, n.gotAt = r.Now, n.sent.at, now
+	n.storeClock = storeClock{r.Now, n.sent.at, now}
 	n.full = true
 	n.epoch = r.Epoch
 	n.known = nil

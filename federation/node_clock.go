@@ -8,15 +8,21 @@ const drift = 1000
 // ceilDiv is a/b rounded up, of a b > 0.
 func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
 
-// lower and upper are the least and the most that the store's clock may show at a time.
-func (n *Node) lower(t time.Time) int64 {
-	since := max(0, t.Sub(n.gotAt))
-	return n.store + (since - since/drift).Milliseconds()
+// storeClock is what a node knows of the store's clock: it showed store between sentAt and gotAt.
+type storeClock struct {
+	store         int64
+	sentAt, gotAt time.Time
 }
 
-func (n *Node) upper(t time.Time) int64 {
-	since := t.Sub(n.sentAt)
-	return n.store + 1 + ceilDiv(int64(since+since.Abs()/drift), int64(time.Millisecond))
+// lower and upper are the least and the most that the store's clock may show at a time.
+func (c *storeClock) lower(t time.Time) int64 {
+	since := max(0, t.Sub(c.gotAt))
+	return c.store + (since - since/drift).Milliseconds()
+}
+
+func (c *storeClock) upper(t time.Time) int64 {
+	since := t.Sub(c.sentAt)
+	return c.store + 1 + ceilDiv(int64(since+since.Abs()/drift), int64(time.Millisecond))
 }
 
 // parts are the fractions of a unit to which the allowances in force have grown, of as many parts a

@@ -80,7 +80,7 @@ func drawAccount(t *rapid.T) *Account {
 		b.Parts[0] = rapid.Int64Range(0, a.Rules.window()).Draw(t, "parts")
 		if m, r := a.receive(now, "", 0, b); m != nil {
 			r.Grant[0] = a.cut(m, 0, 100, drawEnvelope(t))
-			m.granted(r)
+			a.answered(m, r)
 		}
 	}
 	return a
@@ -350,7 +350,7 @@ func TestDrift(t *testing.T) {
 			real += way.Draw(t, "there")
 			m, reply := a.receive(clock(real), "", 0, b)
 			reply.Grant[0] = a.cut(m, 0, limit, Envelope{grants.Draw(t, "level") / 100, grants.Draw(t, "rate"), rules.ttl()})
-			m.granted(reply)
+			a.answered(m, reply)
 			real += way.Draw(t, "back")
 			for _, x := range n.Step(own(real), &reply) {
 				if x, ok := x.(Allow); ok && x.Axis == 0 {

@@ -56,8 +56,10 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 	r := a.Rules
 	now := a.slotOf(a.Now)
 	last := now + r.ttl()/r.slot() + 1
-	if n := len(a.Booked); n > 0 {
-		last = max(last, a.Booked[n-1].Slot)
+	for _, b := range []book{a.Booked, a.Gone} {
+		if n := len(b); n > 0 {
+			last = max(last, b[n-1].Slot)
+		}
 	}
 	held := int64(0)
 	past := now

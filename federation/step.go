@@ -15,6 +15,8 @@ type Report struct {
 	// Bookings and Held are of escrow.Pool.Bookings.
 	Bookings []escrow.Booking
 	Held     Amounts
+	// Refundable is of escrow.Pool.Refundable.
+	Refundable Amounts
 	// Waiting is what waits in the queue, and Largest the largest call of late.
 	Waiting, Largest Amounts
 	// Tree is all nodes of the pool's tree below its root, parents first.

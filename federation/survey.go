@@ -17,6 +17,7 @@ func Pressed(p *escrow.Pool, now time.Time) Pressure {
 func (r *Report) Survey(p *escrow.Pool, now time.Time) {
 	r.Holding, r.Largest = holdings(p, now), p.Largest()
 	r.Held = p.Bookings(now, func(b escrow.Booking) { r.Bookings = append(r.Bookings, b) })
+	r.Refundable = p.Refundable()
 	for k := range r.Spent {
 		r.Spent[k] = p.Spent(escrow.Axis(k))
 		r.Largest[k] = max(r.Largest[k], p.Head()[k])

@@ -56,6 +56,7 @@ type playground struct {
 	renamed        bool  // who comes instead of a process that dies has another name
 	late           bool  // what is superseded arrives as well
 	twice          int   // messages that may arrive twice
+	prompt         bool  // what is sent arrives at once or never
 }
 
 // proc is a process: its node, and a pool that is as small as can be.
@@ -85,7 +86,7 @@ func newWorld(g *playground) *world {
 		if g.running {
 			b := p.node.Step(w.now(), w.report(p))[0].(Send).Beat
 			m, r := w.account.receive(w.clock(), "0", g.expect, b)
-			m.granted(r)
+			r = w.account.answered(m, r)
 			p.node.Step(w.now(), &r)
 		}
 	}
@@ -159,12 +160,7 @@ func (w *world) next(tell func(what string, next *world)) {
 	for j := range w.replies {
 		w.answer(j, tell)
 	}
-	if w.server+1 < g.servers && !g.old && w.survived() {
-		c := w.copied()
-		c.server++
-		c.account = NewAccount(g.rules, w.clock(), Options{Incarnation: fmt.Sprint(c.server)})
-		tell("the store loses all", c)
-	}
+	w.lose(tell)
 	if g.old && w.server+1 < g.servers {
 		if w.copy == nil {
 			c := w.copied()
@@ -179,13 +175,71 @@ func (w *world) next(tell func(what string, next *world)) {
 		}
 	}
 	if w.tick < g.ticks {
-		c := w.copied()
-		c.tick++
-		c.account = copyAccount(w.account)
-		c.account.Now = max(c.account.Now, c.clock())
-		c.account.age() // as the next beat would
-		tell("tick", c)
+		tell("tick", w.ticked())
 	}
+}
+
+// lose tells of the world in which the store has lost everything.
+func (w *world) lose(tell func(string, *world)) {
+	g := w.rules
+	if w.server+1 >= g.servers || g.old || !w.survived() {
+		return
+	}
+	c := w.copied()
+	c.server++
+	c.account = NewAccount(g.rules, w.clock(), Options{Incarnation: fmt.Sprint(c.server)})
+	tell("the store loses all", c)
+}
+
+// ticked is the world a tick later.
+func (w *world) ticked() *world {
+	c := w.copied()
+	c.tick++
+	c.account = copyAccount(w.account)
+	c.account.Now = max(c.account.Now, c.clock())
+	c.account.age() // as the next beat would
+	return c
+}
+
+// walk goes one way through a playground, at random: in each tick a few processes do something. It comes further than a
+// search, which tries everything at once. It returns how it came to what must not be.
+func walk(g *playground, seed uint64) (bad string) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	w := newWorld(g)
+	w.told = true
+	var path []string
+	var to []*world
+	var by []string
+	tell := func(what string, next *world) {
+		to = append(to, next)
+		by = append(by, what)
+	}
+	follow := func() {
+		if len(to) > 0 {
+			i := rng.IntN(len(to))
+			path = append(path, fmt.Sprintf("tick %d: %s", w.tick, by[i]))
+			w = to[i]
+		}
+		to = to[:0]
+		by = by[:0]
+	}
+	for ; w.tick < g.ticks; w = w.ticked() {
+		for range rng.IntN(4 * g.names) {
+			i := rng.IntN(len(w.procs))
+			if !w.procs[i].dead {
+				w.act(i, tell)
+			}
+			follow()
+			if w.over() {
+				return "after:\n" + strings.Join(path, "\n")
+			}
+		}
+		if rng.IntN(4) == 0 {
+			w.lose(tell)
+			follow()
+		}
+	}
+	return ""
 }
 
 // survived reports whether all may be lost: not where a new memory may grant before a
@@ -218,7 +272,11 @@ func (w *world) act(i int, tell func(string, *world)) {
 		if w.told {
 			what = fmt.Sprintf("%s beats: %d, full %t, sent %d, booked %v, past %d, held %v, holds %v", b.Instance, b.Seq, b.Full, b.Sent, b.Booked, b.Past, b.Held, b.Holding[0])
 		}
-		tell(what, c)
+		if g.prompt {
+			c.prompt(what, tell)
+		} else {
+			tell(what, c)
+		}
 	}
 	if !p.node.fenced && p.allowance.Left(w.now(), p.spent) > 0 {
 		c, q := w.change(i)
@@ -267,6 +325,21 @@ func (w *world) act(i int, tell func(string, *world)) {
 	}
 }
 
+// prompt tells what comes of the only beat that is under way: it arrives now or never, and so does its answer.
+func (w *world) prompt(what string, tell func(string, *world)) {
+	lost := w.copied()
+	lost.beats = nil
+	tell(what+"; it is lost", lost)
+	w.deliver(0, func(arrives string, c *world) {
+		if len(c.replies) == 0 {
+			return
+		}
+		c.answer(0, func(answer string, d *world) { tell(what+"; "+arrives+"; "+answer, d) })
+		c.replies = nil
+		tell(what+"; "+arrives+"; the answer is lost", c)
+	})
+}
+
 // ends reports whether a call may end now: in time, or when the store knows of it.
 func (w *world) ends(p *proc, u unit) bool {
 	m := w.account.Members[p.node.cfg.Name]
@@ -276,6 +349,13 @@ func (w *world) ends(p *proc, u unit) bool {
 // report is what a process's pool tells.
 func (w *world) report(p *proc) *Report {
 	r := &Report{Limits: Amounts{w.rules.limit}, Burst: Amounts{w.rules.limit}, Spent: Amounts{p.spent}, Held: Amounts{int64(len(p.held))}}
+	if w.rules.refund {
+		for at, n := range p.booked {
+			if w.tick-at <= w.span() {
+				r.Refundable[0] += n
+			}
+		}
+	}
 	r.Holding[0] = Holding{p.allowance.Left(w.now(), p.spent), p.allowance.Rate / w.shorter(), p.allowance.Until}
 	for at, n := range p.booked {
 		if n > 0 && w.tick-at <= w.span() {
@@ -301,7 +381,7 @@ func (w *world) deliver(j int, tell func(string, *world)) {
 			x = len(wishes)
 		}
 		if m != nil {
-			m.granted(r)
+			r = c.account.answered(m, r)
 		}
 		heard := c.hear(r)
 		if !heard && m == nil && c.account.Epoch == w.account.Epoch {
@@ -337,7 +417,7 @@ func (w *world) hear(r Reply) bool {
 }
 
 func same(a, b Reply) bool {
-	return a.Status == b.Status && a.Instance == b.Instance && a.Seq == b.Seq && a.Epoch == b.Epoch && a.Now == b.Now && a.Until == b.Until && a.Grant == b.Grant
+	return a.Status == b.Status && a.Instance == b.Instance && a.Seq == b.Seq && a.Epoch == b.Epoch && a.Now == b.Now && a.Until == b.Until && a.Grant == b.Grant && bytes.Equal(a.Digest, b.Digest)
 }
 
 // answer lets a reply arrive.
@@ -402,6 +482,9 @@ func (w *world) key() [16]byte {
 	if w.copy != nil {
 		b = putAccount(b, w.copy)
 	}
+	if w.rules.servers > 1 {
+		b = w.putCopies(b)
+	}
 	for _, p := range w.procs {
 		b = w.putProc(b, p)
 	}
@@ -450,6 +533,51 @@ func (w *world) putProc(b []byte, p *proc) []byte {
 	put(-1)
 	if w.now().Before(p.allowance.Until) {
 		put(p.allowance.Level+p.allowance.Spent-p.spent, p.allowance.Rate, int64(p.allowance.Since.Sub(t0)), int64(p.allowance.Until.Sub(t0)))
+	}
+	return b
+}
+
+// putCopies adds what matters only if a memory can be lost.
+func (w *world) putCopies(b []byte) []byte {
+	b = binary.AppendVarint(b, w.account.Turn)
+	if before := w.account.Before; before != nil {
+		b = append(b, before.Digest.encode()...)
+		b = binary.AppendVarint(binary.AppendVarint(b, before.Age), before.Shift)
+	}
+	for _, name := range w.account.names() {
+		m := w.account.Members[name]
+		b = binary.AppendVarint(b, m.Refundable[0])
+		if m.Copy != nil {
+			b = putCopy(b, &m.Copy.Copy)
+			b = binary.AppendVarint(b, m.Copy.Epoch)
+		}
+	}
+	for _, p := range w.procs {
+		k := &p.node.kept
+		if p.dead || p.node.fenced || k.epoch == 0 {
+			continue
+		}
+		b = append(b, k.digest...)
+		b = putBook(putBook(b, k.booked), k.last.booked)
+		for _, x := range []int64{k.epoch, k.clock.store, int64(k.clock.sentAt.Sub(t0)), int64(k.clock.gotAt.Sub(t0)), k.held[0], k.refundable[0], k.may[0], k.less[0], k.least[0], k.refunded[0], k.last.held[0]} {
+			b = binary.AppendVarint(b, x)
+		}
+	}
+	for _, x := range w.beats {
+		if x.Copy != nil {
+			b = append(putCopy(b, x.Copy), x.Instance...)
+		}
+	}
+	for _, r := range w.replies {
+		b = append(b, r.Digest...)
+	}
+	return b
+}
+
+func putCopy(b []byte, c *Copy) []byte {
+	b = putBook(append(b, c.Digest...), c.Booked)
+	for _, x := range []int64{c.Age, c.Shift, c.Held[0], c.Refundable[0], c.May[0], c.Refunded[0]} {
+		b = binary.AppendVarint(b, x)
 	}
 	return b
 }

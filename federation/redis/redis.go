@@ -64,7 +64,11 @@ func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (fede
 	if err != nil {
 		return federation.Reply{}, fmt.Errorf("redis: a beat cannot be written down: %w", err)
 	}
-	answer, err := s.beat.run(ctx, s.client, key(pool), s.rules, text)
+	var digest []byte
+	if b.Copy != nil {
+		digest = b.Copy.Digest
+	}
+	answer, err := s.beat.run(ctx, s.client, key(pool), s.rules, text, digest)
 	if err != nil {
 		return federation.Reply{}, explain(err, key(pool))
 	}

@@ -36,7 +36,7 @@ func TestSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		i := rapid.IntRange(0, len(all)-1).Draw(t, "rules")
-		w := &world{s: stores[i], rules: all[i], pool: fmt.Sprint("p", n), now: rapid.Int64Range(100_000, 200_000).Draw(t, "begin"), incarnation: "first", processes: map[string]*process{}, lives: map[string]int{}}
+		w := &world{s: stores[i], rules: all[i], pool: fmt.Sprint("p", n), now: rapid.Int64Range(100_000, 200_000).Draw(t, "begin"), incarnation: "first", processes: map[string]*process{}, lives: map[string]int{}, digests: storetest.Digests{}}
 		w.names = names[:rapid.SampledFrom([]int{1, 2, 3, len(names)}).Draw(t, "nodes")]
 		w.wild = rapid.IntRange(0, 3).Draw(t, "wild") == 0
 		w.expect = rapid.SampledFrom([]int{0, 1, 1, 1, 2}).Draw(t, "expect")
@@ -64,6 +64,7 @@ type world struct {
 	lives     map[string]int
 	processes map[string]*process
 	sent      []*federation.Beat
+	digests   storetest.Digests
 }
 
 // process is what one knows of itself.
@@ -71,6 +72,9 @@ type process struct {
 	seq, acked, epoch, joined, sent int64
 	told                            bool // all
 	holding                         [2]federation.Envelope
+	digest                          []byte
+	known                           int64 // of which epoch that is
+	booked                          []federation.Booked
 }
 
 // names are in another order by their bytes than by what people think.
@@ -111,12 +115,15 @@ func (w *world) tell(t *rapid.T, b *federation.Beat) federation.Reply {
 		w.oracle = federation.NewAccount(w.rules, w.now, federation.Options{Incarnation: w.incarnation})
 	}
 	want := w.oracle.Beat(w.now, w.incarnation, b.Expect, b)
-	got, err := w.s.Beat(ctx, w.pool, b)
+	got, err := w.s.Beat(ctx, w.pool, w.digests.Told(b))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(storetest.Text(want), storetest.Text(got)); diff != "" {
 		t.Fatalf("%s (- want, + got):\n%s", storetest.Text(b), diff)
+	}
+	if err := w.digests.Pair(want, got); err != nil {
+		t.Fatalf("%s: %v", storetest.Text(b), err)
 	}
 	look, err := w.s.Look(ctx, w.pool)
 	if err != nil {
@@ -125,11 +132,21 @@ func (w *world) tell(t *rapid.T, b *federation.Beat) federation.Reply {
 	if diff := cmp.Diff(storetest.Text(w.oracle.View(w.now)), storetest.Text(look)); diff != "" {
 		t.Fatalf("the view after %s (- want, + got):\n%s", storetest.Text(b), diff)
 	}
-	if n := w.s.client.HLen(ctx, key(w.pool)).Val(); n != int64(4+5*len(w.oracle.Members)) {
-		t.Fatalf("of %d members %d fields are kept", len(w.oracle.Members), n)
+	if n := w.s.client.HLen(ctx, key(w.pool)).Val(); n != int64(4+5*len(w.oracle.Members)+copies(w.oracle)) {
+		t.Fatalf("of %d members, and %d copies, %d fields are kept", len(w.oracle.Members), copies(w.oracle), n)
 	}
 	w.sent = append(w.sent, b)
 	return want
+}
+
+// copies is how many members' copies of the memory before are kept.
+func copies(a *federation.Account) (n int) {
+	for _, m := range a.Members {
+		if m.Copy != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // took takes in an answer, as a node does.
@@ -145,6 +162,10 @@ func (w *world) took(b *federation.Beat, r federation.Reply) {
 		p.sent = r.Now
 		p.told = true
 		p.holding = r.Grant
+		if r.Digest != nil {
+			p.digest = r.Digest
+			p.known = r.Epoch
+		}
 	case federation.Resend:
 		p.epoch = r.Epoch
 		p.sent = r.Now
@@ -201,12 +222,28 @@ func (w *world) beat(t *rapid.T) *federation.Beat {
 		b.Joined = p.joined
 		b.Holding = p.holding
 		w.used(t, b)
+		b.Refundable = w.amounts(t, 20, "refundable")
+		w.copied(t, p, b)
+		p.booked = b.Booked
 	}
 	if w.wild || rapid.IntRange(0, 20).Draw(t, "odd") == 0 {
 		w.odd(t, b)
 	}
 	w.asks(t, b)
 	return b
+}
+
+// copied draws what a process tells of the memory before.
+func (w *world) copied(t *rapid.T, p *process, b *federation.Beat) {
+	if !b.Full || p.digest == nil || p.known == b.Epoch && rapid.IntRange(0, 20).Draw(t, "of its own memory") > 0 {
+		return
+	}
+	ttl := w.rules.TTL.Milliseconds()
+	b.Copy = &federation.Copy{
+		Digest: p.digest, Age: rapid.Int64Range(0, 2*ttl).Draw(t, "age"), Shift: rapid.Int64Range(-ttl, ttl).Draw(t, "shift"),
+		Booked: p.booked, Held: w.amounts(t, 50, "held by then"), May: w.amounts(t, 50, "may by then"),
+		Refundable: w.amounts(t, 50, "refundable by then"), Refunded: w.amounts(t, 50, "refunded"),
+	}
 }
 
 // used draws what a node has used, and will.

@@ -26,6 +26,8 @@ var (
 	luaWater string
 	//go:embed lua/share.lua
 	luaShare string
+	//go:embed lua/restore.lua
+	luaRestore string
 	//go:embed lua/account.lua
 	luaAccount string
 	//go:embed lua/beat.lua
@@ -47,7 +49,7 @@ type script struct{ text, sha string }
 
 // newScript puts a script together, of which server says what the server is.
 func newScript(server, main string) script {
-	return assemble(server, luaBook, luaState, luaSurvey, luaSafety, luaWater, luaShare, luaAccount, main)
+	return assemble(server, luaBook, luaState, luaSurvey, luaSafety, luaWater, luaShare, luaRestore, luaAccount, main)
 }
 
 func assemble(pieces ...string) script {

@@ -26,6 +26,11 @@ func beatText(b *federation.Beat) ([]byte, error) {
 	w.Curve = append([]federation.Point{}, b.Curve...)
 	w.Demands = append([]federation.Demand{}, b.Demands...)
 	w.Under = append([]string{}, b.Under...)
+	if b.Copy != nil {
+		c := *b.Copy
+		c.Booked = append([]federation.Booked{}, c.Booked...)
+		w.Copy = &c
+	}
 	return json.Marshal(&w)
 }
 
@@ -79,6 +84,9 @@ func readReply(answer any, b *federation.Beat) (federation.Reply, error) {
 	reply := federation.Reply{
 		Status: federation.Status(r.text()), Instance: b.Instance, Seq: b.Seq,
 		Epoch: r.int(), Now: r.int(), Until: r.int(), Level: r.float(), Grant: r.envelopes(), Used: r.amounts(),
+	}
+	if digest := r.text(); digest != "" {
+		reply.Digest = []byte(digest)
 	}
 	for len(r.left) > 0 {
 		reply.Totals = append(reply.Totals, federation.Demand{Path: r.text(), Rate: r.int()})

@@ -1,9 +1,9 @@
 -- The account (account.go).
 
--- Replies are {status, epoch, now, until, level, grants …, used …, path, rate, path, rate …}.
+-- Replies are {status, epoch, now, until, level, grants …, used …, digest, path, rate, path, rate …}.
 local GRANTED, LEARNING, RESEND, STALE, FENCED = 'granted', 'learning', 'resend', 'stale', 'fenced'
 
-local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0, 0, 0} end
+local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0, 0, 0, ''} end
 
 -- lost begins a new memory, because the old one has holes.
 local function lost(incarnation)
@@ -70,15 +70,24 @@ local function together()
   return most
 end
 
--- learns reports whether it is too early to grant anything.
-local function learns(expect)
-  if expect <= 0 or account.now >= account.learning then return account.now < account.learning end
+-- knows reports whether all that was used is known by what nodes have told of themselves.
+local function knows(expect)
+  if expect <= 0 then return false end
   local told = 0
   for _, name in ipairs(account.names) do
     if members[name].joined < account.born - WINDOW - SLOT then told = told + 1 end
   end
-  if told >= expect or not account.lost and together() >= expect then account.learning = account.now end
-  return account.now < account.learning
+  return told >= expect or not account.lost and together() >= expect
+end
+
+-- learns reports whether it is too early to grant anything.
+local function learns(expect)
+  if account.now < account.learning and knows(expect) then account.learning = account.now end
+  if account.now >= account.learning then
+    forgetCopies()
+    return false
+  end
+  return not restored(expect)
 end
 
 -- retire takes down all that a node that is no more may have used: what it was granted, or held
@@ -101,7 +110,7 @@ local LEAVING = 2
 -- rebook takes in what a node has used, by slot, and returns by how much it is more.
 local function rebook(m, book, b)
   local now = slotOf(account.now)
-  local first, last = now - SLOTS, now + 2 * (SLOTS + floor(TTL / SLOT) + 1)
+  local first, last = now - SLOTS, now + AHEAD
   local more = {0, 0}
   local function change(slot, tokens, requests)
     if slot < first or slot > last then return end
@@ -147,6 +156,8 @@ local function book(m, b, known)
   m.region, m.seq, m.seen, m.sent = b.Region, b.Seq, account.now, min(b.Sent, account.now)
   m.joined = b.Join and account.now or b.Joined
   m.limits, m.burst, m.reserve = clamp(b.Limits, MAX_LIMIT), clamp(b.Burst, MAX_LIMIT), clamp(b.Reserve, MAX_LIMIT)
+  account.turn = account.turn + 1
+  m.refundable = clamp(b.Refundable, MAX_BOOKED)
   m.held, m.parts, m.grant = held, clamp(b.Parts, WINDOW), {{0, 0, 0}, {0, 0, 0}}
   for k, e in ipairs(b.Holding) do m.holding[k] = sane(e.Level, e.Rate, e.Left) end
   m.waiting, m.largest = clamp(b.Waiting, MAX_BOOKED), clamp(b.Largest, MAX_LIMIT)
@@ -160,6 +171,7 @@ local function book(m, b, known)
   write('b:' .. b.Node, own)
   write('d:' .. b.Node, demands)
   survey()
+  copied(m, b)
   fill(more)
 end
 
@@ -183,12 +195,16 @@ local function receive(now, incarnation, b)
   if m and not known then retire(m) end
   if not m then enlist(b.Node) end
   if not known then
-    m = {instance = b.Instance, held = {0, 0}, holding = {}}
+    m = {instance = b.Instance, held = {0, 0}, holding = {}, may = {0, 0}}
+    if account.copies[b.Node] then
+      account.copies[b.Node] = nil
+      dropped[#dropped + 1] = 'k:' .. b.Node
+    end
     members[b.Node] = m
   end
   book(m, b, known)
   local r = say(GRANTED)
-  if learns(b.Expect) then r[1], r[4] = LEARNING, account.learning end
+  if learns(b.Expect) then r[1], r[4] = LEARNING, account.before and min(account.learning, account.born + TTL) or account.learning end
   return m, r
 end
 
@@ -238,7 +254,9 @@ local function beat(now, incarnation, b)
   for k = 1, AXES do r[11 + k] = used(k) end
   tell(r, b)
   m.near = near(fresh[b.Node], account.level)
+  m.may = {bound(m, 1, TTL), bound(m, 2, TTL)}
   writeMember(b.Node)
   write('r:' .. b.Node, r)
+  if r[1] == GRANTED then r[14] = digest() end
   return r
 end

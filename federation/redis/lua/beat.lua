@@ -1,4 +1,4 @@
--- KEYS[1] is the pool's, ARGV[1] the rules, ARGV[2] a federation.Beat as JSON. It returns the reply.
+-- KEYS[1] is the pool's, ARGV[1] the rules, ARGV[2] a federation.Beat as JSON, ARGV[3] the digest of its copy. It returns the reply.
 local now, incarnation, primary = server()
 if not primary then return redis.error_reply('READONLY llmgov: this is a replica') end
 local there, problem = load()

@@ -12,6 +12,9 @@ WINDOW, SLOTS, BEAT, TTL = tonumber(WINDOW), tonumber(SLOTS), tonumber(BEAT), to
 local SLOT = floor(WINDOW / SLOTS)
 local SILENT = 3 * BEAT
 
+-- AHEAD is for how many slots from now on anything may be booked.
+local AHEAD = 2 * (SLOTS + floor(TTL / SLOT) + 1)
+
 local MAX_LIMIT = 1e11
 local MAX_BOOKED = 10 * MAX_LIMIT
 

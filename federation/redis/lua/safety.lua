@@ -91,7 +91,7 @@ end
 -- long after the node's last beat that may be by its clock.
 local function rooms(of, k, limit)
   local now = slotOf(account.now)
-  local last = max(now + floor(TTL / SLOT) + 1, bookLast(booked))
+  local last = max(now + floor(TTL / SLOT) + 1, bookLast(booked), bookLast(gone))
   local used = bookSum(booked, now - SLOTS, now - 1, k)
   local lost = bookSum(gone, now - SLOTS, last, k)
   local others = charge(of, k, now, last)

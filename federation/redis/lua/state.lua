@@ -5,12 +5,12 @@
 --   totals      the demands of all live members, by path
 --   n:NAME      a member                           b:NAME   what it has used, by slot
 --   c:NAME      its curve                          d:NAME   its demands, by path
---   r:NAME      what it was answered last
+--   r:NAME      what it was answered last          k:NAME   its copy of the memory before, while this one learns
 --
 -- All that is written is written at the end, so that a beat that fails leaves no trace.
 
 local KEY = KEYS[1]
-local VERSION = 2
+local VERSION = 3
 
 -- KEEP is for how long an account is kept that nobody asks for.
 local KEEP = 7 * 24 * 3600 * 1000
@@ -47,7 +47,7 @@ end
 
 -- A member is written down as its numbers and then its strings, in a fixed order: each beat reads them
 -- all, and this takes a third of the time of a cmsgpack.
-local MEMBER = '<' .. string.rep('d', 35) .. string.rep('I4c0', 4)
+local MEMBER = '<' .. string.rep('d', 39) .. string.rep('I4c0', 4)
 local LATER, LATER_SIZE = '<ddd', 24
 
 local function packMember(m)
@@ -59,6 +59,7 @@ local function packMember(m)
     m.limits[1], m.limits[2], m.burst[1], m.burst[2], m.reserve[1], m.reserve[2], m.held[1], m.held[2], m.parts[1], m.parts[2],
     h[1], h[2], h[3], i[1], i[2], i[3], g[1], g[2], g[3], j[1], j[2], j[3],
     m.waiting[1], m.waiting[2], m.largest[1], m.largest[2], top[1], top[2], top[3],
+    m.refundable[1], m.refundable[2], m.may[1], m.may[2],
     #m.instance, m.instance, #m.region, m.region, #m.near, m.near, #later, later)
 end
 
@@ -76,12 +77,14 @@ local function unpackMember(blob)
     limit1, limit2, burst1, burst2, reserve1, reserve2, held1, held2, parts1, parts2,
     h1, h2, h3, i1, i2, i3, g1, g2, g3, j1, j2, j3,
     waiting1, waiting2, largest1, largest2, top1, top2, top3,
+    refundable1, refundable2, may1, may2,
     instance, region, near, later = struct.unpack(MEMBER, blob)
   return {
     seq = seq, seen = seen, sent = sent, joined = joined, latest = latest, counted = counted == 1,
     limits = {limit1, limit2}, burst = {burst1, burst2}, reserve = {reserve1, reserve2}, held = {held1, held2}, parts = {parts1, parts2},
     holding = {{h1, h2, h3}, {i1, i2, i3}}, grant = {{g1, g2, g3}, {j1, j2, j3}},
     waiting = {waiting1, waiting2}, largest = {largest1, largest2}, top = {top1, top2, top3},
+    refundable = {refundable1, refundable2}, may = {may1, may2},
     instance = instance, region = region, near = near, later = unpackLater(later),
   }
 end
@@ -107,7 +110,7 @@ local function newAccount(now, incarnation)
     version = VERSION, rules = RULES,
     incarnation = incarnation, epoch = max(1, now), lost = false, born = now, learning = now + TTL + WINDOW + SLOT,
     now = now, level = 0, fill = {{level = 0, rate = 0, at = 0}, {level = 0, rate = 0, at = 0}},
-    names = {},
+    names = {}, turn = 0, copies = {},
   }
   members, booked, gone, totals = {}, newBook(), newBook(), {}
 end
@@ -127,7 +130,8 @@ local function writeMember(name) writeRaw('n:' .. name, packMember(members[name]
 
 -- forget drops all that there is of a member, but for what is written of it.
 local function forget(name)
-  for _, prefix in ipairs({'n:', 'b:', 'c:', 'd:', 'r:'}) do dropped[#dropped + 1] = prefix .. name end
+  account.copies[name] = nil
+  for _, prefix in ipairs({'n:', 'b:', 'c:', 'd:', 'r:', 'k:'}) do dropped[#dropped + 1] = prefix .. name end
 end
 
 -- before is the order of names: of their bytes, and not that of the server's language.

@@ -86,7 +86,7 @@ func life(t *testing.T, h Harness) {
 }
 
 // loss is that of a store's last writes: a node that was answered by more than it
-// remembers tells on it, and nothing is granted for a Window.
+// remembers tells on it, and nothing is granted for a Window, as nobody has a digest.
 func loss(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	a := newNode("a", h.Rules, 1)
@@ -103,6 +103,7 @@ func loss(t *testing.T, h Harness) {
 	a.took(r)
 	restore()
 	w.oracle = oracle
+	a.digest = nil
 	w.at(w.now + 1000)
 	r = w.beat(a.next())
 	w.wants(r, federation.Resend)
@@ -151,6 +152,52 @@ func expect(t *testing.T, h Harness) {
 	tell(b, federation.Resend)
 	tell(b, federation.Granted)
 	tell(a, federation.Granted)
+}
+
+// restore is what one node that has heard of a memory does for the one after it: nothing is granted for as long as earlier
+// grants may be used, and then what is left. If all that are expected are there, nothing has to be waited for.
+func restore(t *testing.T, h Harness) {
+	for _, expect := range []int{0, 2} {
+		w := newTwin(t, h)
+		w.at(begin + int64(expect)*1_000_000)
+		w.incarnation = time.Duration(expect).String()
+		h.Replace(w.incarnation)
+		a := newNode("a", h.Rules, 1)
+		b := newNode("b", h.Rules, 2)
+		for range 70 {
+			w.at(w.now + 1000)
+			a.took(w.beat(a.next()))
+			b.took(w.beat(b.next()))
+		}
+		b.restart() // so it has not run for a Window
+		for range 2 {
+			w.at(w.now + 1000)
+			b.took(w.beat(b.next()))
+			a.took(w.beat(a.next()))
+		}
+		w.incarnation = time.Duration(expect + 1).String()
+		h.Replace(w.incarnation)
+		tell := func(n *node, want federation.Status) federation.Reply {
+			t.Helper()
+			n.expect = expect
+			r := w.beat(n.next())
+			w.wants(r, want)
+			n.took(r)
+			return r
+		}
+		tell(a, federation.Resend)
+		tell(a, federation.Learning)
+		tell(b, federation.Resend)
+		if expect == 0 {
+			tell(b, federation.Learning)
+			w.at(w.now + h.Rules.TTL.Milliseconds())
+		}
+		r := tell(b, federation.Granted)
+		tell(a, federation.Granted)
+		if expect > 0 && r.Grant[0].Rate <= 0 { // else all that others may have been granted since counts
+			t.Errorf("nothing was granted: %+v", r)
+		}
+	}
 }
 
 // first is of the first memory there is: it grants as soon as as many as are expected run

@@ -37,6 +37,8 @@ type node struct {
 	store      int64 // its clock as of the last answer
 	holding    [2]federation.Envelope
 	last       *federation.Beat
+	digest     []byte // of the memory of the epoch known
+	known      int64
 	limit      int64
 	expect     int
 }
@@ -64,11 +66,15 @@ func (n *node) next() *federation.Beat {
 		b.Joined = n.first
 		b.Holding = n.holding
 		b.Held = federation.Amounts{n.rng.Int64N(1000), 0}
+		b.Refundable = federation.Amounts{n.rng.Int64N(300), n.rng.Int64N(3)}
 		b.Parts = federation.Amounts{n.rng.Int64N(n.rules.Window.Milliseconds()), 0}
 		slot := n.store / (n.rules.Window.Milliseconds() / n.rules.Slots)
 		for i := range int64(n.rng.IntN(4)) {
 			b.Booked = append(b.Booked, federation.Booked{Slot: slot - i, Used: federation.Amounts{n.rng.Int64N(900), 1}})
 		}
+	}
+	if n.full && n.digest != nil && n.known != n.epoch {
+		b.Copy = n.copy()
 	}
 	b.Curve = []federation.Point{
 		{Level: 1000 * n.rng.Float64(), Use: [2]float64{1000, 1}},
@@ -78,6 +84,19 @@ func (n *node) next() *federation.Beat {
 	b.Under = []string{"g"}
 	n.last = b
 	return b
+}
+
+// copy is what it tells of the memory before: that the digest contains about what it told last.
+func (n *node) copy() *federation.Copy {
+	c := &federation.Copy{
+		Digest: n.digest, Age: n.rng.Int64N(3000), Shift: n.rng.Int64N(600) - 300,
+		Booked: n.last.Booked, Held: n.last.Held, Refundable: n.last.Refundable,
+	}
+	if n.rng.IntN(2) == 0 {
+		c.Refunded = federation.Amounts{n.rng.Int64N(100), 1}
+		c.May = federation.Amounts{n.rng.Int64N(1000), 1}
+	}
+	return c
 }
 
 // took takes in the answer to the last beat.
@@ -93,6 +112,10 @@ func (n *node) took(r federation.Reply) {
 		n.epoch = r.Epoch
 		n.store = r.Now
 		n.holding = r.Grant
+		if r.Digest != nil {
+			n.digest = r.Digest
+			n.known = r.Epoch
+		}
 	case federation.Resend:
 		n.full = true
 		n.epoch = r.Epoch

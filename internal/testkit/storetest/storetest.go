@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Run("Loss", func(t *testing.T) { loss(t, open(t)) })
 	t.Run("Expect", func(t *testing.T) { expect(t, open(t)) })
 	t.Run("First", func(t *testing.T) { first(t, open(t)) })
+	t.Run("Restore", func(t *testing.T) { restore(t, open(t)) })
 	t.Run("Pools", func(t *testing.T) { pools(t, open(t)) })
 	t.Run("Damage", func(t *testing.T) { damage(t, open(t)) })
 	t.Run("Gone", func(t *testing.T) { gone(t, open(t)) })
@@ -50,6 +51,7 @@ type twin struct {
 	now         int64
 	incarnation string
 	oracle      *federation.Account
+	digests     Digests
 }
 
 const begin = int64(1_700_000_000_000)
@@ -59,7 +61,7 @@ func newTwin(t *testing.T, h Harness) *twin {
 	if h.SetClock == nil || h.Replace == nil || h.Save == nil {
 		t.Fatal("this part of the suite needs a store whose clock and memory can be set")
 	}
-	w := &twin{t: t, h: h, incarnation: "first"}
+	w := &twin{t: t, h: h, incarnation: "first", digests: Digests{}}
 	w.at(begin)
 	h.Replace(w.incarnation)
 	return w
@@ -77,12 +79,15 @@ func (w *twin) beat(b *federation.Beat) federation.Reply {
 		w.oracle = federation.NewAccount(w.h.Rules, w.now, federation.Options{Incarnation: w.incarnation})
 	}
 	want := w.oracle.Beat(w.now, w.incarnation, b.Expect, b)
-	got, err := w.h.Store.Beat(context.Background(), "p", b)
+	got, err := w.h.Store.Beat(context.Background(), "p", w.digests.Told(b))
 	if err != nil {
 		w.t.Fatalf("beat %s %d: %v", b.Node, b.Seq, err)
 	}
 	if diff := cmp.Diff(Text(want), Text(got)); diff != "" {
 		w.t.Fatalf("beat %s %d at +%d ms (- want, + got):\n%s", b.Node, b.Seq, w.now-begin, diff)
+	}
+	if err := w.digests.Pair(want, got); err != nil {
+		w.t.Fatalf("beat %s %d at +%d ms: %v", b.Node, b.Seq, w.now-begin, err)
 	}
 	look, err := w.h.Store.Look(context.Background(), "p")
 	if err != nil {
@@ -91,7 +96,7 @@ func (w *twin) beat(b *federation.Beat) federation.Reply {
 	if diff := cmp.Diff(Text(w.oracle.View(w.now)), Text(look)); diff != "" {
 		w.t.Fatalf("the view after beat %s %d (- want, + got):\n%s", b.Node, b.Seq, diff)
 	}
-	return got
+	return want
 }
 
 func (w *twin) wants(r federation.Reply, s federation.Status) {

@@ -1,0 +1,28 @@
+package escrow
+
+// Refundable is how much of what is booked calls that run may still give back: of what was booked when they began all, and
+// of what they produce what is not known to have been produced.
+func (p *Pool) Refundable() (most Cost) {
+	for i := range p.entries {
+		e := &p.entries[i]
+		if e.state != entryRunning {
+			continue
+		}
+		for k := range p.axes {
+			if a := &p.axes[k]; a.on && a.era == e.eras[k] {
+				most[k] += a.refundable(e)
+			}
+		}
+	}
+	return most
+}
+
+func (a *axisBooks) refundable(e *entry) int64 {
+	switch {
+	case a.cal != nil:
+		return e.input + ceilDiv(e.plan.upTo(e.plan.to), grain)
+	case a.apart():
+		return 0 // it is held
+	}
+	return e.cost[a.axis]
+}

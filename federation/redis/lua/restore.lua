@@ -1,0 +1,141 @@
+-- Restoring an account from the digests that nodes have of the one before (restore.go, digest.go).
+
+-- DIGEST is the version of digests. One of another is as good as none.
+local DIGEST = 1
+
+-- highest is the highest limit of an axis that any member knows, less what is withheld.
+local function highest(k)
+  local limit = 0
+  for _, m in pairs(members) do
+    limit = max(limit, m.limits[k] - m.reserve[k], min(m.limits[k], 1))
+  end
+  return limit
+end
+
+-- digest is the account in short.
+local function digest()
+  local held, refundable, may = {0, 0}, {0, 0}, {0, 0}
+  for _, m in pairs(members) do
+    for k = 1, AXES do
+      held[k] = held[k] + m.held[k]
+      refundable[k] = refundable[k] + m.refundable[k]
+      may[k] = may[k] + m.may[k]
+    end
+  end
+  return cmsgpack.pack({
+    version = DIGEST, epoch = account.epoch, turn = account.turn, now = account.now, limits = {highest(1), highest(2)},
+    held = held, refundable = refundable, may = may, booked = booked, gone = gone,
+  })
+end
+
+local function readDigest(text)
+  local ok, d = pcall(cmsgpack.unpack, text)
+  if ok and type(d) == 'table' and d.version == DIGEST then return d end
+end
+
+local told = {} -- copies that this beat has brought, by name
+
+-- copied takes in what a member tells of the memory before.
+local function copied(m, b)
+  local c = b.Copy
+  if not c or c == cjson.null or account.now >= account.learning then return end
+  local d = readDigest(ARGV[3])
+  if not d or d.epoch == account.epoch then return end
+  account.copies[b.Node] = d.epoch
+  told[b.Node] = c
+  write('k:' .. b.Node, c)
+  local last = account.before and account.before.digest
+  if not last or d.epoch > last.epoch or d.epoch == last.epoch and d.turn > last.turn then
+    local passed = max(0, m.sent - account.born)
+    passed = passed - ceil(2 * passed / 1000)
+    account.before = {digest = d, age = max(0, c.Age - passed), shift = c.Shift}
+  end
+end
+
+-- forgetCopies drops what is known of the memory before.
+local function forgetCopies()
+  if not account.before then return end
+  account.before = nil
+  for name in pairs(account.copies) do
+    dropped[#dropped + 1] = 'k:' .. name
+  end
+  for i = #changed - 1, 1, -2 do -- nor is what has just come written down
+    if string.sub(changed[i], 1, 2) == 'k:' then
+      table.remove(changed, i + 1)
+      table.remove(changed, i)
+    end
+  end
+  account.copies = {}
+end
+
+-- untold is what the digest contains of those who have not told: by slot, and else by axis. It is also what may have been
+-- refunded, and how many nodes were there and are still.
+local function untold()
+  local d = account.before.digest
+  local rest, held, refundable, may, refunded = {}, {0, 0}, {0, 0}, {0, 0}, {0, 0}
+  for _, book in ipairs({d.booked, d.gone}) do
+    for i = 1, #book.used[1] do
+      local x = rest[book.from + i - 1] or {0, 0}
+      rest[book.from + i - 1] = {x[1] + book.used[1][i], x[2] + book.used[2][i]}
+    end
+  end
+  local names = {}
+  for name, epoch in pairs(account.copies) do
+    if epoch == d.epoch then names[#names + 1] = name end
+  end
+  local copies = read('k:', names)
+  for _, name in ipairs(names) do
+    local c = told[name] or copies[name]
+    for _, x in ipairs(c.Booked) do
+      local had, own = rest[x.Slot] or {0, 0}, clamp(x.Used, MAX_BOOKED)
+      rest[x.Slot] = clamp({had[1] - own[1], had[2] - own[2]}, MAX_BOOKED)
+    end
+    local back = clamp(c.Refunded, MAX_BOOKED)
+    for k = 1, AXES do
+      held[k], refundable[k], may[k] = held[k] + c.Held[k], refundable[k] + c.Refundable[k], may[k] + c.May[k]
+      refunded[k] = refunded[k] + back[k]
+    end
+  end
+  local function left(sum, own) return clamp({sum[1] - own[1], sum[2] - own[2]}, MAX_BOOKED) end
+  local open = left(d.refundable, refundable)
+  return rest, left(d.held, held), left(d.may, may), {refunded[1] + open[1], refunded[2] + open[2]}, #names
+end
+
+-- since is the most that may have been used of an axis of grants since the digest was made.
+local function since(k, refunded)
+  local d = account.before.digest
+  local last, limit = floor((d.now + account.before.age + elapsed(TTL)) / SLOT), highest(k)
+  local counts = 0
+  if d.limits[k] > 0 then
+    local from, to = last - SLOTS + 1, slotOf(d.now)
+    counts = d.held[k] + bookSum(d.booked, from, to, k) + bookSum(d.gone, from, to, k)
+    limit = max(limit, d.limits[k])
+  end
+  return min(limit, max(0, limit - counts) + refunded[k])
+end
+
+-- count adds what was used by nobody knows whom, by a slot at the latest.
+local function count(slot, tokens, requests)
+  if tokens == 0 and requests == 0 then return end
+  local now = slotOf(account.now)
+  slot = min(slot, now + AHEAD)
+  if slot < now - SLOTS then return end
+  bookAdd(slot <= now and booked or gone, slot, tokens, requests)
+end
+
+-- restored ends learning if there is a digest of the memory before.
+local function restored(expect)
+  if not account.before then return false end
+  local last = account.born + TTL
+  if expect <= 0 and account.now < last then return false end
+  local rest, held, may, refunded, there = untold()
+  local all = expect > 0 and there >= expect
+  if not all and account.now < last then return false end
+  if not all then may = {since(1, refunded), since(2, refunded)} end
+  local shift = ceil(account.before.shift / SLOT)
+  for slot, x in pairs(rest) do count(slot + shift, x[1], x[2]) end
+  count(slotOf(last), held[1] + may[1], held[2] + may[2])
+  account.learning = account.now
+  forgetCopies()
+  return true
+end

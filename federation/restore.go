@@ -1,0 +1,140 @@
+package federation
+
+import "slices"
+
+// Copy is what a node tells a memory that is new of the one before. From the copies of those that are still there an account
+// is restored; docs/federation-protocol.md has the reasoning.
+type Copy struct {
+	// Digest is that of the last answer that had one.
+	Digest []byte `json:"-"`
+	// Age is the most by which the clock of the memory before may have gone on since then. Shift is the most by which the new
+	// memory's clock may be ahead of it.
+	Age, Shift int64
+	// Booked, Held, Refundable and May are the least that the digest contains of this node. The node cannot know it exactly,
+	// since beats without an answer may have been booked. Refunded is by how much it has told less since then.
+	Booked                          []Booked
+	Held, Refundable, May, Refunded Amounts
+}
+
+// before is the latest digest of the memory before: it contains all that earlier ones did. Age is as of when the new memory
+// began.
+type before struct {
+	Digest     digest
+	Age, Shift int64
+}
+
+// contained is what a member has told of the memory of an epoch.
+type contained struct {
+	Epoch int64
+	Copy  Copy
+}
+
+// copied takes in what a member tells of the memory before.
+func (a *Account) copied(m *Member, c *Copy) {
+	if c == nil || a.Now >= a.Learning {
+		return
+	}
+	d, ok := decodeDigest(c.Digest)
+	if !ok || d.Epoch == a.Epoch {
+		return
+	}
+	m.Copy = &contained{d.Epoch, *c}
+	m.Copy.Copy.Digest = nil
+	if a.Before == nil || d.compare(&a.Before.Digest) > 0 {
+		passed := max(0, m.Sent-a.Born)
+		passed -= ceilDiv(2*passed, drift)
+		a.Before = &before{Digest: *d, Age: max(0, c.Age-passed), Shift: c.Shift}
+	}
+}
+
+// restored ends learning if there is a digest of the memory before. It counts all that those may have used who have not told
+// it: what the digest contains of them, and what they may have been granted since. expect is how many processes run at the
+// same time at most; if as many have been there since the digest was made, nobody else was granted anything since.
+func (a *Account) restored(expect int) bool {
+	if a.Before == nil {
+		return false
+	}
+	rest, refunded, there := a.untold()
+	all := expect > 0 && there >= expect
+	if !all && a.Now < a.expired() {
+		return false
+	}
+	may := a.Before.since(a.Rules, a.highestLimits(), refunded)
+	if all {
+		may = rest.May
+	}
+	shift := ceilDiv(a.Before.Shift, a.Rules.slot())
+	for _, x := range rest.Booked {
+		a.count(x.Slot+shift, x.Used)
+	}
+	a.count(a.slotOf(a.expired()), plus(rest.Held, may))
+	a.Learning = a.Now
+	a.forgetCopies()
+	return true
+}
+
+// expired is when all that the memory before granted has expired.
+func (a *Account) expired() int64 { return a.Born + a.Rules.ttl() }
+
+// forgetCopies drops what is known of the memory before, which has served its purpose.
+func (a *Account) forgetCopies() {
+	if a.Before == nil {
+		return
+	}
+	a.Before = nil
+	for _, m := range a.Members {
+		m.Copy = nil
+	}
+}
+
+// untold is what the digest contains of those who have not told. It also returns what may have been refunded since then, and
+// how many nodes were there by then and are still.
+func (a *Account) untold() (rest digest, refunded Amounts, there int) {
+	rest = a.Before.Digest
+	rest.Booked = slices.Clone(rest.Booked)
+	for _, m := range a.Members {
+		c := m.Copy
+		if c == nil || c.Epoch != rest.Epoch {
+			continue // it is not known what the digest contains of it
+		}
+		there++
+		for _, x := range c.Copy.Booked {
+			rest.Booked.set(x.Slot, within(0, minus(rest.Booked.at(x.Slot), within(0, x.Used, maxBooked)), maxBooked))
+		}
+		rest.Held = minus(rest.Held, c.Copy.Held)
+		rest.Refundable = minus(rest.Refundable, c.Copy.Refundable)
+		rest.May = minus(rest.May, c.Copy.May)
+		refunded = plus(refunded, within(0, c.Copy.Refunded, maxBooked))
+	}
+	rest.Held = within(0, rest.Held, maxBooked)
+	rest.May = within(0, rest.May, maxBooked)
+	return rest, plus(refunded, within(0, rest.Refundable, maxBooked)), there
+}
+
+// since is the most that may have been used of grants since the digest was made. At each of them all that is booked in the
+// Window before its end, all that is held, and all that may still be used was within the limit.
+func (b *before) since(r Rules, limits, refunded Amounts) (most Amounts) {
+	end := floorDiv(b.Digest.Now+b.Age+elapsed(r.ttl()), r.slot())
+	counts := plus(b.Digest.Held, b.Digest.Booked.sum(end-r.Slots+1, floorDiv(b.Digest.Now, r.slot())))
+	for k := range most {
+		limit := max(limits[k], b.Digest.Limits[k])
+		if b.Digest.Limits[k] == 0 { // nothing was kept within it
+			counts[k] = 0
+		}
+		most[k] = min(limit, max(0, limit-counts[k])+refunded[k])
+	}
+	return most
+}
+
+// count adds what was used by nobody knows whom, by a slot at the latest.
+func (a *Account) count(slot int64, used Amounts) {
+	now := a.slotOf(a.Now)
+	slot = min(slot, now+a.Rules.ahead())
+	switch {
+	case slot < now-a.Rules.Slots:
+	case slot <= now:
+		a.Booked.add(slot, used)
+	default:
+		a.Gone.add(slot, used)
+	}
+}

@@ -1,0 +1,200 @@
+package federation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"pgregory.net/rapid"
+)
+
+// fellow is a node and what it has used, whose beats arrive or get lost.
+type fellow struct {
+	node   *Node
+	report Report
+	beat   *Beat
+}
+
+func newFellow(name string, r Rules) *fellow {
+	return &fellow{node: NewNode(Config{Name: name, Instance: name, Rules: r}), report: Report{Limits: Amounts{100, 10}}}
+}
+
+// tell makes the next beat.
+func (f *fellow) tell(now time.Time) *Beat {
+	r := f.report
+	f.beat = f.node.Step(now, &r)[0].(Send).Beat
+	return f.beat
+}
+
+// arrives lets the last beat arrive, and its answer if it is heard.
+func (f *fellow) arrives(a *Account, ms int64, now time.Time, grant Envelope, heard bool) Reply {
+	m, r := a.receive(ms, a.Incarnation, f.beat.Expect, f.beat)
+	if m == nil {
+		if heard {
+			f.node.Step(now, &r)
+		}
+		return r
+	}
+	if r.Status == Granted {
+		r.Grant[0] = grant
+	}
+	r = a.answered(m, r)
+	if heard {
+		f.node.Step(now, &r)
+	}
+	return r
+}
+
+// TestContained: of what a node says that a digest contains of it, the digest contains that much, whichever of its beats and
+// answers arrived.
+func TestContained(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := tiny(8, 2)
+		a := NewAccount(rules, 10_000, Options{Fresh: true})
+		f := newFellow("f", rules)
+		other := newFellow("other", rules)
+		now := t0
+		ms := func() int64 { return 10_000 + now.Sub(t0).Milliseconds() }
+		booked := map[time.Time]int64{}
+		for range rapid.IntRange(2, 12).Draw(t, "beats") {
+			now = now.Add(time.Duration(rapid.IntRange(1, 150).Draw(t, "ms")) * time.Millisecond)
+			end := now.Truncate(50 * time.Millisecond)
+			booked[end] = rapid.Int64Range(0, 9).Draw(t, "used")
+			for at := range booked {
+				if rapid.IntRange(0, 5).Draw(t, "refund") == 0 {
+					booked[at] /= 2
+				}
+			}
+			f.report.Bookings = nil
+			for at, cost := range booked {
+				if cost > 0 {
+					f.report.Bookings = append(f.report.Bookings, escrow.Booking{End: at, Cost: cost})
+				}
+			}
+			f.report.Held = Amounts{rapid.Int64Range(0, 5).Draw(t, "held")}
+			f.report.Refundable = Amounts{rapid.Int64Range(0, 5).Draw(t, "refundable")}
+			f.report.Holding[0] = Holding{rapid.Int64Range(0, 20).Draw(t, "left"), rapid.Int64Range(0, 20).Draw(t, "rate"), now.Add(100 * time.Millisecond)}
+			f.tell(now)
+			switch rapid.IntRange(0, 2).Draw(t, "fate") {
+			case 0: // it is lost
+			case 1:
+				f.arrives(a, ms(), now, drawEnvelope(t).sane(rules), false)
+			case 2:
+				f.arrives(a, ms(), now, drawEnvelope(t).sane(rules), true)
+			}
+			other.tell(now)
+			other.arrives(a, ms(), now, Envelope{}, true)
+			checkContained(t, a, f, other, now)
+		}
+	})
+}
+
+// checkContained looks at what f would say now, were the store to lose its data, and at what the other's digest contains of it.
+func checkContained(t *rapid.T, a *Account, f, other *fellow, now time.Time) {
+	d, ok := decodeDigest(other.node.kept.digest)
+	if !ok {
+		t.Fatal("the other has no digest")
+	}
+	lost := *f.node
+	lost.epoch++
+	lost.full = true
+	c := lost.copy(now)
+	m := a.Members["f"]
+	if c == nil || m == nil {
+		return
+	}
+	for _, x := range c.Booked {
+		if got := d.Booked.at(x.Slot); x.Used[0] > got[0] {
+			t.Fatalf("in slot %d the digest has %v, of which the node says that %v is its own", x.Slot, got, x.Used)
+		}
+	}
+	may := m.may(a.Rules)
+	if c.Held[0] > m.Held[0] || c.Refundable[0] > m.Refundable[0] || c.May[0] > may[0] {
+		t.Fatalf("the digest has %v held, %v refundable, and %v that may be used; the node says that it has %v, %v and %v", m.Held, m.Refundable, may, c.Held, c.Refundable, c.May)
+	}
+}
+
+// TestRestored: a memory that is new grants again, before a Window has passed, if one node is there that has heard of the one
+// before: not more than is left.
+func TestRestored(t *testing.T) {
+	rules := DefaultRules()
+	a := NewAccount(rules, 1_000_000, Options{Fresh: true})
+	now := t0
+	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
+	s := newFellow("survivor", rules)
+	dead := newFellow("dead", rules)
+	beat := func(f *fellow) Reply {
+		f.tell(now)
+		return f.arrives(a, ms(), now, Envelope{}, true)
+	}
+	for range 30 {
+		now = now.Add(time.Second)
+		dead.report.Bookings = append(dead.report.Bookings, escrow.Booking{End: now, Cost: 3})
+		beat(dead)
+		beat(s)
+	}
+	now = now.Add(time.Second)
+	a = NewAccount(rules, ms(), Options{})
+	if r := beat(s); r.Status != Resend {
+		t.Fatalf("%s, want %s", r.Status, Resend)
+	}
+	lost := now
+	for {
+		r := beat(s)
+		if r.Status == Granted {
+			break
+		}
+		if len(r.Digest) > 0 {
+			t.Fatal("a memory that is learning gave a digest")
+		}
+		now = now.Add(250 * time.Millisecond)
+	}
+	if took := now.Sub(lost); took > 3*time.Second {
+		t.Errorf("nothing was granted for %v", took)
+	}
+	// The dead node had used 90 in the half minute before, and may have used the other 10.
+	if used := a.used()[0]; used != 100 {
+		t.Errorf("%d count as used, want 100", used)
+	}
+	if a.Before != nil || a.Members["survivor"].Copy != nil {
+		t.Error("copies are kept beyond their use")
+	}
+}
+
+// TestSince: since a digest was made, others may have been granted what was left of the limit then, what has left the Window
+// since, and what was given back.
+func TestSince(t *testing.T) {
+	rules := DefaultRules()
+	// The Window begins in slot 175 where what was granted at the loss, a second after the digest, has expired.
+	base := digest{Epoch: 1, Now: 100_000, Limits: Amounts{1000}, Booked: book{{168, Amounts{7}}, {173, Amounts{50}}, {300, Amounts{200}}}}
+	for _, x := range []struct {
+		name   string
+		change func(b *before, c *Copy)
+		want   int64
+	}{
+		{"a second old", func(*before, *Copy) {}, 800},
+		{"three seconds old", func(b *before, _ *Copy) {
+			b.Age = 3000
+			b.Digest.Booked.set(180, Amounts{100})
+		}, 800},
+		{"half a minute old", func(b *before, _ *Copy) { b.Age = 35_000 }, 1000},
+		{"calls run where they are counted at their end", func(b *before, _ *Copy) { b.Digest.Held[0] = 30 }, 770},
+		{"others may have given something back", func(b *before, _ *Copy) { b.Digest.Refundable[0] = 20 }, 820},
+		{"a node that tells has given something back", func(_ *before, c *Copy) { c.Refunded[0] = 40 }, 840},
+		{"the limit was more than it is", func(b *before, _ *Copy) { b.Digest.Limits[0] = 1100 }, 900},
+		{"there was no limit", func(b *before, _ *Copy) { b.Digest.Limits[0] = 0 }, 1000},
+		{"no more than the limit", func(b *before, _ *Copy) { b.Digest.Refundable[0] = 2000 }, 1000},
+	} {
+		b := before{Digest: base, Age: 1000}
+		b.Digest.Booked = append(book{}, base.Booked...)
+		c := Copy{}
+		x.change(&b, &c)
+		a := NewAccount(rules, 100_000, Options{})
+		a.Before = &b
+		a.Members["teller"] = &Member{Limits: Amounts{1000}, Copy: &contained{1, c}}
+		_, refunded, _ := a.untold()
+		if got := b.since(rules, a.highestLimits(), refunded)[0]; got != x.want {
+			t.Errorf("%s: %d may have been used since, want %d", x.name, got, x.want)
+		}
+	}
+}
