@@ -222,6 +222,7 @@ func TestExactlyOnce(t *testing.T) {
 		now := t0
 		pool := map[time.Time]int64{} // by end
 		var mail []*Beat
+		lost := false
 		beat := func() *Beat {
 			r := &Report{Limits: Amounts{1000, 0}}
 			for end, cost := range pool {
@@ -244,6 +245,7 @@ func TestExactlyOnce(t *testing.T) {
 			case 5:
 				if rapid.IntRange(0, 5).Draw(t, "loss") == 0 {
 					a = NewAccount(rules, clock(now), Options{})
+					lost = true
 				}
 			case 0:
 				if n.joined {
@@ -271,19 +273,24 @@ func TestExactlyOnce(t *testing.T) {
 			t.Fatal("the node never joined")
 		}
 		want := int64(0)
-		got := a.Booked.sum(math.MinInt64, math.MaxInt64)[0]
+		own := a.Members["n"].Booked
+		got := own.sum(math.MinInt64, math.MaxInt64)[0]
 		sure := int64(0)
 		for end, cost := range pool {
 			if slot := floorDiv(min(clock(end), at), rules.slot()); clock(end) > at-rules.window() {
 				sure += cost
-				if later := a.Booked.sum(slot, math.MaxInt64)[0]; later < cost {
-					t.Fatalf("%d used in slot %d are not booked there or later: %v", cost, slot, a.Booked)
+				if later := own.sum(slot, math.MaxInt64)[0]; later < cost {
+					t.Fatalf("%d used in slot %d are not booked there or later: %v", cost, slot, own)
 				}
 			}
 			want += cost
 		}
 		if got < sure || got > want {
 			t.Fatalf("%d is booked, of %d that were used, %d of them surely within the Window", got, want, sure)
+		}
+		all := a.Booked.sum(math.MinInt64, math.MaxInt64)[0]
+		if all < got || !lost && all > got { // an account that is restored also has what others may have used
+			t.Fatalf("%d is booked of all nodes, and %d of the only one", all, got)
 		}
 	})
 }
