@@ -128,6 +128,10 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os"},
 		reason: "a counter only counts, and who embeds the governor need not have its vocabularies",
 	},
+	"internal/dial": {
+		not:    []string{"net/http", "os", "log", "log/slog", "time"},
+		reason: "a connection does not know what is said on it",
+	},
 	"internal/jsonscan": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "a scanner reads bytes, and does not know what they are for",
@@ -355,7 +359,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"internal/text",
-			"internal/connections", "internal/intake", "internal/recent", "internal/sampled",
+			"internal/connections", "internal/dial", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
