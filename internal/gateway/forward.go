@@ -80,10 +80,13 @@ func (c *call) outgoing() *http.Request {
 		out.Header["Content-Type"] = []string{t.form.Type}
 		out.Body = io.NopCloser(t.form.Reader())
 		out.ContentLength = t.form.Size
+	case c.memory.Reused():
+		out.Body = c.memory.Open(c.body)
+		out.ContentLength = int64(len(c.body))
 	case len(c.body) > 0:
 		// Of a kind that the transport knows to be in memory, so that it leaves along
 		// with the headers in one write. The transport may read it after the handler
-		// has returned, so its bytes are never reused.
+		// has returned, so its bytes are not reused.
 		t.reader.Reset(c.body)
 		out.Body = io.NopCloser(&t.reader)
 		out.ContentLength = int64(len(c.body))
@@ -92,17 +95,20 @@ func (c *call) outgoing() *http.Request {
 	// transport may send the body again on another one. A call that makes an object is
 	// not sent again: the object might exist twice.
 	if !c.route.ToObjects() {
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(c.readAgain(t)), nil }
+		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
 	return out.WithContext(httptrace.WithClientTrace(c.tries.ctx, t.trace()))
 }
 
 // readAgain reads the body that a try sends from its beginning.
-func (c *call) readAgain(t *try) io.Reader {
-	if t.form != nil {
-		return t.form.Reader()
+func (c *call) readAgain(t *try) io.ReadCloser {
+	switch {
+	case t.form != nil:
+		return io.NopCloser(t.form.Reader())
+	case c.memory.Reused():
+		return c.memory.Open(c.body)
 	}
-	return bytes.NewReader(c.body)
+	return io.NopCloser(bytes.NewReader(c.body))
 }
 
 // realModel is what the upstreams call the model.

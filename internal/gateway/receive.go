@@ -39,6 +39,7 @@ func (c *call) receive() *refusal {
 		return c.notReceived(c.discard(limit), limit)
 	}
 	ask := intake.Ask{Tenant: c.Tenant.Name, Bytes: announced, Readers: c.readers(), Wait: c.MaxWait()}
+	ask.Reuse = c.route.Body == dialect.JSON // the parts of a form are parts of the body, and are sent one by one
 	if announced < 0 {
 		ask.Bytes = min(limit, intake.Small)
 	}

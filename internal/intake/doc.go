@@ -25,7 +25,12 @@
 //
 // # What is counted
 //
-// What is counted is the capacity of the buffer that holds a body. While a buffer grows, the one
+// Bodies of 16 KB to 16 MB are read into buffers that are used again, if the caller wants that. A transport
+// may read a body after its call has ended, so a buffer has users: the claim, and each [Sent] that was opened
+// and not closed.
+//
+// What is counted is the room in the buffer that a body has asked for; a buffer that is used again may be a
+// quarter larger. While a buffer grows, the one
 // before it, at most half as large, is garbage that is not counted. Decoders make garbage as well.
 // So the memory of a process that is full of bodies is about twice the bound; docs/deploy.md has
 // figures.

@@ -53,6 +53,9 @@ type Ask struct {
 	Readers int
 	// Wait is how long the caller may be kept waiting. It is also the bound for a body that grows.
 	Wait time.Duration
+	// Reuse lets the memory be used for other bodies after the release. Then nothing may hold a part of
+	// the body but what Claim.Open returned.
+	Reuse bool
 }
 
 // Refused is the error of a body for which there is no memory.
@@ -79,10 +82,11 @@ type Claim struct {
 	// Waited is how long it took to get the memory.
 	Waited time.Duration
 
-	in    *Intake
-	ask   Ask
-	small int64  // counted without the book
-	entry *entry // in the book; nil for a small body
+	in     *Intake
+	ask    Ask
+	small  int64   // counted without the book
+	entry  *entry  // in the book; nil for a small body
+	buffer *buffer // that holds the body, if it is used again
 }
 
 // Ask waits until a body may be read. The error is a *Refused, or the context's.
@@ -235,6 +239,10 @@ func (c *Claim) Arrived(bytes int64) {
 
 // Release gives everything back. Only the first call counts.
 func (c *Claim) Release() {
+	if c.buffer != nil {
+		c.buffer.leave()
+		c.buffer = nil
+	}
 	if c.small > 0 {
 		c.in.small.Add(-c.small)
 		c.small = 0

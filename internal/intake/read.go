@@ -19,7 +19,7 @@ func (c *Claim) Read(ctx context.Context, r io.Reader, announced, most int64) ([
 	var body []byte
 	var err error
 	if announced >= 0 {
-		body, err = readAnnounced(r, announced)
+		body, err = c.readAnnounced(r, announced)
 	} else {
 		body, err = c.readGrowing(ctx, r, most)
 	}
@@ -30,12 +30,21 @@ func (c *Claim) Read(ctx context.Context, r io.Reader, announced, most int64) ([
 	return body, nil
 }
 
-func readAnnounced(r io.Reader, bytes int64) ([]byte, error) {
-	body := make([]byte, bytes, bytes+Spare)
+func (c *Claim) readAnnounced(r io.Reader, bytes int64) ([]byte, error) {
+	body := c.room(bytes)
 	if _, err := io.ReadFull(r, body); err != nil {
 		return nil, err
 	}
 	return body, atEnd(r)
+}
+
+// room is memory for a body, with Spare behind it.
+func (c *Claim) room(bytes int64) []byte {
+	if !c.ask.Reuse || bytes < smallestReused || bytes > largestReused {
+		return make([]byte, bytes, bytes+Spare)
+	}
+	c.buffer = newBuffer(bytes + Spare)
+	return c.buffer.bytes[: bytes : bytes+Spare]
 }
 
 // atEnd fails unless r has nothing more.

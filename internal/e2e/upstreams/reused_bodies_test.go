@@ -1,0 +1,109 @@
+package upstreams
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// mixed counts the bodies that came, and those that were not of one caller alone: each caller's prompts
+// have one word, over and over.
+type mixed struct {
+	came, wrong atomic.Int64
+	calls       atomic.Int64
+	leave       sync.Map // from the id of a call to the function by which its caller goes away
+}
+
+// ServeHTTP is an upstream that at times answers before it has read a body, or breaks off.
+func (m *mixed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if leave, ok := m.leave.LoadAndDelete(r.Header.Get("X-Client-Request-Id")); ok {
+		leave.(context.CancelFunc)()
+	}
+	switch m.calls.Add(1) % 5 {
+	case 0:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case 1:
+		_, _ = io.CopyN(io.Discard, r.Body, 20_000)
+		panic(http.ErrAbortHandler)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // its caller went away
+		return
+	}
+	m.came.Add(1)
+	content := gjson.GetBytes(body, "messages.0.content").Str
+	word, _, _ := strings.Cut(content, " ")
+	if !gjson.ValidBytes(body) || word == "" || strings.Trim(strings.ReplaceAll(content, word+" ", ""), " ") != "" || gjson.GetBytes(body, "user").Str != word {
+		m.wrong.Add(1)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, shortAnswer)
+}
+
+// The memory of bodies is used again, also while transports may still read it for calls that are over:
+// callers go away in the middle, and upstreams answer early and break off. No upstream gets a byte of
+// another caller's prompt.
+func TestBodiesInReusedMemoryAreNotMixed(t *testing.T) {
+	m := &mixed{}
+	s := manyBodies(t, m)
+	var group sync.WaitGroup
+	for caller := range 8 {
+		group.Go(func() {
+			r := rand.New(rand.NewSource(int64(caller)))
+			for i := range 12 {
+				word := fmt.Sprintf("caller%dcall%d", caller, i)
+				ctx, cancel := context.WithCancel(t.Context())
+				if r.Intn(3) == 0 {
+					m.leave.Store(word, cancel)
+				}
+				sendWords(ctx, s, word, 20_000+r.Intn(100_000))
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	if m.came.Load() == 0 || m.wrong.Load() > 0 {
+		t.Errorf("of %d bodies %d are not of one caller alone", m.came.Load(), m.wrong.Load())
+	}
+}
+
+// manyBodies is a stack before an upstream, with limits that no body reaches.
+func manyBodies(t *testing.T, upstream http.Handler) *sockets.Stack {
+	t.Helper()
+	return sockets.New(t, sockets.World{
+		BaseURL: sockets.Serve(t, upstream).URL + "/v1",
+		Pool:    sockets.Pool(func(p *tenants.Pool) { p.TPM = 1e12 }),
+		Tenants: []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) {
+			t.TPM = 1e12
+			t.RPM = 0
+			t.MaxOutputTokens = 50 // so that bodies are edited in their memory
+		})},
+	})
+}
+
+// sendWords sends a prompt that has one word over and over, and reads what is answered, if anything is.
+func sendWords(ctx context.Context, s *sockets.Stack, word string, size int) {
+	prompt := strings.Repeat(word+" ", size/len(word))
+	body := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + prompt + `"}],"user":"` + word + `"}`
+	r := s.Request(http.MethodPost, "/v1/chat/completions", body, "X-Client-Request-Id", word).WithContext(ctx)
+	resp, err := s.Client.Do(r)
+	if err != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+}
+
+const shortAnswer = `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`

@@ -1,0 +1,53 @@
+package intake
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// Larger bodies than smallestReused are read into memory that is used again: a large buffer is dear to
+// clear and to collect. It lies in pools by class, four to each power of two, so that a body wastes at
+// most a quarter of its buffer. What lies there unused goes with the next collections of garbage.
+const (
+	smallestReused = 16 << 10
+	largestReused  = 16 << 20
+	classes        = 4*10 + 1 // from smallestReused to largestReused, with Spare behind them
+)
+
+var pools [classes]sync.Pool
+
+// classOf is the class of buffers for so many bytes, and how large these are.
+func classOf(bytes int64) (class int, size int64) {
+	octave := bits.Len64(uint64(bytes-1)) - 1
+	step := int64(1) << (octave - 2)
+	size = (bytes + step - 1) / step * step
+	first := bits.Len64(smallestReused) - 1
+	return 4*(octave-first) + int((size-1)>>(octave-2)) - 4, size
+}
+
+// buffer is memory for one body. Those who may read it are its users; behind the last of them it is used
+// for another body.
+type buffer struct {
+	bytes []byte
+	class int
+	users atomic.Int32
+}
+
+// newBuffer returns a buffer with one user.
+func newBuffer(bytes int64) *buffer {
+	class, size := classOf(bytes)
+	b, _ := pools[class].Get().(*buffer)
+	if b == nil {
+		b = &buffer{bytes: make([]byte, size), class: class}
+	}
+	b.users.Store(1)
+	return b
+}
+
+// leave ends the use by one user.
+func (b *buffer) leave() {
+	if b.users.Add(-1) == 0 {
+		pools[b.class].Put(b)
+	}
+}
