@@ -5,10 +5,8 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
-
-// Alias is a name that clients may ask for, and the model's own name, which the upstream is sent.
-type Alias struct{ Name, Model string }
 
 // plainName matches names that stand for one model.
 const plainName = `^[^\s*]+$`
@@ -23,7 +21,7 @@ func poolModelsKind() schema {
 	return schema{"anyOf": []any{strictyaml.ListOf(func() schema { return entry }, 1, true)(), aliasKind()}}
 }
 
-// models reads what a pool serves. What was refused, an entry or the whole list, reads as the model "".
+// readModels reads what a pool serves. What was refused, an entry or the whole list, reads as the model "".
 func readModels(v value, p *Pool) {
 	if v.IsMapping() {
 		list, _ := v.Pairs()
@@ -54,7 +52,7 @@ func readModels(v value, p *Pool) {
 	}
 }
 
-// alias reads the other name that p serves a model by.
+// readAlias reads the other name that p serves a model by.
 func readAlias(p pair, into *Pool) {
 	a := Alias{Name: p.Key}
 	var ok bool
@@ -77,11 +75,11 @@ func (a Alias) complain(real string) string {
 	switch {
 	case checkPattern(a.Name) != "":
 		return "alias " + strictyaml.Show(a.Name) + " " + checkPattern(a.Name)
-	case isGlob(a.Name):
+	case glob.Is(a.Name):
 		return "alias " + strictyaml.Show(a.Name) + " is a pattern; an alias is one name"
 	case checkPattern(a.Model) != "":
 		return real + " " + checkPattern(a.Model)
-	case isGlob(a.Model):
+	case glob.Is(a.Model):
 		return real + " is a pattern; an alias leads to one model"
 	case a.Name == a.Model:
 		return "is an alias of itself; write the name alone"

@@ -61,12 +61,3 @@ func (u *volume) add(r *report, name string, file volume) bool {
 	}
 	return false
 }
-
-// atMost cuts a list to the entries that it may have, after a problem if there are more.
-func atMost[T any](v value, list []T, most int) []T {
-	if len(list) <= most {
-		return list
-	}
-	v.Problem("has %d entries, more than the %d that are supported; remove some", len(list), most)
-	return list[:most]
-}

@@ -73,7 +73,7 @@ var budgetShape = shape[Budget]{
 
 const zeroBudget = "0 would block every call; leave the budget out, or remove the keys to block"
 
-// dollars reads an amount of money.
+// readDollars reads an amount of money.
 func readDollars(v value) int64 {
 	switch amount, signed := strings.CutPrefix(v.Raw(), "$"); {
 	case !v.IsScalar(): // reported below
@@ -91,7 +91,7 @@ func budgetList() schema {
 	return strictyaml.ListOf(func() schema { return budgetShape.Schema(nil) }, 0, true)()
 }
 
-// budgets reads a list of budgets. A refused entry keeps its place in the list with a Limit of 0; the files are
+// readBudgets reads a list of budgets. A refused entry keeps its place in the list with a Limit of 0; the files are
 // refused with it.
 func readBudgets(v value) []Budget {
 	items, _ := v.Items()
@@ -140,7 +140,7 @@ func readBudget(v value) Budget {
 	return b
 }
 
-// period reads the window of a budget; a refused one reads as "".
+// readPeriod reads the window of a budget; a refused one reads as "".
 func readPeriod(v value) Period {
 	text, ok := v.Scalar()
 	if !ok {

@@ -78,27 +78,6 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	return s, nil
 }
 
-// compiler holds the parts while they are checked against each other and what was left out is filled in.
-type compiler struct {
-	r       *report
-	cfg     *Config
-	tenants []Tenant
-	// complete says that no pool's models were refused, set by models.
-	complete bool
-	parent   []bool // which tenants have teams, by index
-	routes   routes
-	scopes   [][]string       // what each tenant may use, by index, set by tenantList
-	pairs    int              // of patterns of teams and of their parents
-	reached  map[string][]int // granted pattern → pools
-	said     map[string]bool  // problems that several tenants of a tier share
-}
-
-// missing reports whether a required part is absent and not just refused: then it has a place.
-func (c *compiler) missing(path string, n int) bool {
-	_, written := c.r.Places[path]
-	return n == 0 && !written
-}
-
 func (c *compiler) listeners() {
 	data := c.cfg.Listen
 	admin := c.cfg.Admin.Listen
@@ -184,12 +163,4 @@ func (c *compiler) defaultPool(path, name string) string {
 		c.r.At(path, "there is no pool %s; %s", c.r.Shown(path, name), strictyaml.Advise(name, names))
 	}
 	return name
-}
-
-func poolNames(pools []Pool) []string {
-	names := make([]string, len(pools))
-	for i := range pools {
-		names[i] = pools[i].Name
-	}
-	return names
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
 // listing is one entry of one pool's models.
@@ -26,7 +27,7 @@ func (c *compiler) models() {
 		path := strictyaml.Child(strictyaml.Child("pools", p.Name), "models")
 		for j, m := range p.Models {
 			if m != "" { // "" was refused already
-				all = append(all, listing{m, p, strictyaml.Item(path, j), literals(m)})
+				all = append(all, listing{m, p, strictyaml.Item(path, j), glob.Literals(m)})
 			}
 		}
 	}
@@ -59,12 +60,12 @@ func (c *compiler) repeated(all []listing) {
 
 // ambiguous reports globs of different pools that match a common name and of which neither is more specific.
 func (c *compiler) ambiguous(all []listing) {
-	globs := slices.DeleteFunc(slices.Clone(all), func(l listing) bool { return !isGlob(l.pattern) })
+	globs := slices.DeleteFunc(slices.Clone(all), func(l listing) bool { return !glob.Is(l.pattern) })
 	slices.SortStableFunc(globs, func(a, b listing) int { return cmp.Compare(a.written, b.written) })
 	for i, b := range globs {
 		for j := i - 1; j >= 0 && globs[j].written == b.written; j-- {
 			a := globs[j]
-			if a.pool == b.pool || a.pattern == b.pattern || !overlap(a.pattern, b.pattern) {
+			if a.pool == b.pool || a.pattern == b.pattern || !glob.Overlap(a.pattern, b.pattern) {
 				continue
 			}
 			c.r.At(b.path, "%s overlaps %s of pool %s at %s and neither has more literal characters; make one longer",
@@ -117,7 +118,7 @@ func (c *compiler) served() func(pattern string) bool {
 	return func(pattern string) bool {
 		yes, asked := known[pattern]
 		if !asked {
-			yes = slices.ContainsFunc(all, func(m string) bool { return overlap(m, pattern) })
+			yes = slices.ContainsFunc(all, func(m string) bool { return glob.Overlap(m, pattern) })
 			known[pattern] = yes
 		}
 		return yes
@@ -158,7 +159,7 @@ func (c *compiler) scope(t *Tenant, own bool) []string {
 		c.said["pairs"] = true
 		return above
 	}
-	list := narrow(t.Models, above)
+	list := glob.Narrow(t.Models, above, maxCommon)
 	if len(list) > maxCommon {
 		c.r.At(strictyaml.Child(t.path(), "models"),
 			"these patterns have more than %d in common with those of the parents; write fewer, or names", maxCommon)
@@ -172,6 +173,6 @@ func (c *compiler) within(t *Tenant, pattern string) bool {
 	if len(t.Bounds) == 0 || !c.grantKnown(t) || c.pairs > maxPairs {
 		return true
 	}
-	common := t.usable(narrow([]string{pattern}, c.scopes[t.Parent]))
+	common := t.usable(glob.Narrow([]string{pattern}, c.scopes[t.Parent], maxCommon))
 	return slices.ContainsFunc(common, func(m string) bool { return len(c.lead(t, m)) > 0 })
 }

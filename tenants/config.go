@@ -111,91 +111,6 @@ const (
 	Anthropic = "anthropic"
 )
 
-// PoolUpstream is one of a pool's upstreams.
-type PoolUpstream struct {
-	// Name is that of the Upstream.
-	Name string
-	// Weight is its part of the calls, beside the weights of the others: 1 to 1000. 0 becomes 1.
-	Weight int64
-}
-
-// Accounting is the rule by which a pool counts tokens; it mirrors how the pool's provider counts.
-type Accounting string
-
-// The rules of accounting.
-const (
-	// AdmitMax counts input and the greatest possible output on admission, and gives back what was not used.
-	AdmitMax Accounting = "admit_max"
-	// Production counts tokens when they are produced.
-	Production Accounting = "production"
-	// SettleOnly counts the whole call when it ends.
-	SettleOnly Accounting = "settle"
-)
-
-// Law is how an adaptive limit on calls in flight moves.
-type Law string
-
-const (
-	// Gradient lowers it to what runs less what waits upstream, which it reads from latency.
-	Gradient Law = "gradient"
-	// AIMD lowers it by a tenth when calls take a fifth longer than at rest, and raises it by one.
-	AIMD Law = "aimd"
-)
-
-// TokenWeights says what each kind of token counts for, in thousandths: 1000 is one token.
-type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
-
-// Pool is one shared upstream capacity. Start from [DefaultPool] when making one in code.
-type Pool struct {
-	Name string
-	// Index is the pool's place in [Snapshot.Pools].
-	Index int
-	// Models are the names and globs that this pool serves, the names of Aliases among them.
-	Models []string
-	// Aliases are those of Models that the upstream knows by another name; sorted by name.
-	Aliases []Alias
-	// Upstreams are the providers that share the pool's calls by weight; in a Snapshot at least one. Left empty it
-	// becomes the only one there is, when there is only one.
-	Upstreams []PoolUpstream
-	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.
-	// 0 turns an axis off; at least one must be on.
-	TPM, RPM, Concurrency int64
-	// InteractiveReserve is how many of Concurrency's slots background calls leave free: less than Concurrency. 0, the
-	// default, is none.
-	InteractiveReserve int64
-	// Adaptive is the law by which the limit on calls in flight moves, between MinConcurrency, which becomes 4 when it is 0, and
-	// Concurrency. It is "" where it does not, and then MinConcurrency is 0.
-	Adaptive       Law
-	MinConcurrency int64
-	// Accounting is AdmitMax when left empty.
-	Accounting Accounting
-	// TokenWeights are all 1000 when left all zero.
-	TokenWeights TokenWeights
-	// DefaultMaxOutput is what a call is held at that declares no maximum, in tokens. 0 becomes 4096.
-	DefaultMaxOutput int64
-	// HeadroomPPM is the part of each limit that is left unused, in millionths: 10000 is 1 %. 0 is none.
-	HeadroomPPM int64
-	// Burst is how much unused rate an idle pool may hand out at once. It is 10s unless BurstSet.
-	Burst time.Duration
-	// BurstSet says that Burst was chosen and is not the default.
-	BurstSet bool
-	// TicketWait is how long a call may wait that was refused and comes back when told, whatever its tenant's MaxWait.
-	// 0 gives no tickets; [DefaultPool] gives 10s.
-	TicketWait time.Duration
-	// MaxQueue is how many calls may wait. 0 becomes 10000.
-	MaxQueue int
-	// Budgets are shared by the pool's tenants, by weight.
-	Budgets []Budget
-	// StoreLoss is what happens to TPM and RPM when a store that shares them cannot be asked.
-	StoreLoss StoreLoss
-	// TenantLimits is how its calls are counted against tenants' own limits, where a store shares these. "" becomes
-	// LimitsLeased.
-	TenantLimits LimitsMode
-	// ExpectNodes is how many gateways share the store; 0 is not known. After a loss of its data, or when it is new,
-	// granting begins when so many have told what they used, instead of a minute later.
-	ExpectNodes int
-}
-
 // The bounds of what a config may say.
 const (
 	maxHeadroomPPM = 499_999
@@ -233,32 +148,14 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultPool is a pool as a config file begins it. It has no limit yet.
-func DefaultPool(name string, models ...string) Pool {
-	p := Pool{Name: name, Models: models, HeadroomPPM: 10_000, TicketWait: 10 * time.Second}
-	p.fill()
-	return p
-}
+// microUSD is one US dollar in the unit that money is kept in.
+const microUSD = 1_000_000
 
-// fill puts defaults where the zero value stands for "not said".
-func (p *Pool) fill() {
-	if p.Accounting == "" {
-		p.Accounting = AdmitMax
-	}
-	if p.TenantLimits == "" {
-		p.TenantLimits = LimitsLeased
-	}
-	if p.TokenWeights == (TokenWeights{}) {
-		p.TokenWeights = TokenWeights{1000, 1000, 1000, 1000, 1000}
-	}
-	p.beginAt()
-	if p.DefaultMaxOutput == 0 {
-		p.DefaultMaxOutput = 4096
-	}
-	if !p.BurstSet {
-		p.Burst = 10 * time.Second
-	}
-	if p.MaxQueue == 0 {
-		p.MaxQueue = 10_000
-	}
+// Price is what tokens cost, in millionths of a US dollar a million tokens: 2_500_000 is $2.50.
+type Price struct{ Input, CachedInput, Output int64 }
+
+// ModelPrice is the price of a model, or of every model that a glob stands for.
+type ModelPrice struct {
+	Model string
+	Price
 }

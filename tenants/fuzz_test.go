@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
 // FuzzLoad feeds the loader any two files: it answers problems that are placed and sorted, or a snapshot that keeps
@@ -147,7 +149,7 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 		checkBudgets(t, p.Name, p.Budgets)
 		checkFloors(t, s, &p)
 		for _, m := range p.Models {
-			if got, ok := s.PoolOf(m); !isGlob(m) && (!ok || got.Name != p.Name) {
+			if got, ok := s.PoolOf(m); !glob.Is(m) && (!ok || got.Name != p.Name) {
 				t.Errorf("PoolOf(%q) = %v, want %s", m, got, p.Name)
 			}
 		}

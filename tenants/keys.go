@@ -9,15 +9,6 @@ import (
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
-// Key is an API key, by its hash: of a policy file, or made at run time.
-type Key = keyfile.Key
-
-// KeyHash is the SHA-256 of an API key as a client sends it.
-type KeyHash = keyfile.Hash
-
-// HashKey is the hash of a key.
-func HashKey(key string) KeyHash { return keyfile.HashKey(key) }
-
 // keyShape is a key that is written as a mapping.
 var keyShape = shape[Key]{
 	Fields: []field[Key]{
@@ -47,7 +38,7 @@ func keyKind() schema {
 	return s
 }
 
-// keys reads a tenant's keys. What was refused, an entry or the whole list, reads as the zero hash.
+// readKeyList reads a tenant's keys. What was refused, an entry or the whole list, reads as the zero hash.
 func readKeyList(v value, zone *time.Location) []Key {
 	list, ok := v.Items()
 	if !ok {
@@ -78,7 +69,7 @@ func readKey(v value, zone *time.Location) Key {
 	return k
 }
 
-// keyHash reads the hash of a key. What stands there by mistake may be a key itself, so no message shows it.
+// readKeyHash reads the hash of a key. What stands there by mistake may be a key itself, so no message shows it.
 func readKeyHash(v value) KeyHash {
 	text, ok := v.Scalar()
 	if !ok {
@@ -100,7 +91,7 @@ func readKeyHash(v value) KeyHash {
 // The years in which a key may end: enough for anybody, and far from the zero time, which is never.
 const firstYear, lastYear = 2000, 2999
 
-// expiry reads when a key ends: an instant, or a day, at whose end it does.
+// readExpiry reads when a key ends: an instant, or a day, at whose end it does.
 func readExpiry(v value, zone *time.Location) time.Time {
 	text, ok := v.Scalar()
 	if !ok {

@@ -1,6 +1,8 @@
 package tenants
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+)
 
 // keyTable finds keys by their hashes. A hash is as good as random, so its first bytes are the place at which to seek,
 // and nothing is hashed again.

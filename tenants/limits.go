@@ -210,3 +210,33 @@ func (b Budget) String() string {
 	}
 	return amount + " " + string(b.Unit) + " per " + string(b.Per)
 }
+
+// Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team
+// has such a thing from its parent, of the parent. It is "" for a default, and in a snapshot that was made in code.
+func (s *Snapshot) Origin(t *Tenant, key string) string {
+	if t.Parent >= 0 {
+		parent := &s.tenants[t.Parent]
+		switch {
+		case key == "shadow" && parent.Shadow,
+			key == "priority" && parent.Background,
+			key == "max_output_tokens" && parent.MaxOutputTokens == t.MaxOutputTokens:
+			return s.Origin(parent, key)
+		}
+	}
+	return s.origins.first(t.paths(key)...)
+}
+
+// PoolOrigin is where p has its value of a key from, file:line:col; "" as in [Snapshot.Origin].
+func (s *Snapshot) PoolOrigin(p *Pool, key string) string {
+	return s.origins.first(strictyaml.Child(strictyaml.Child("pools", p.Name), key))
+}
+
+// budgetOrigin is where the i-th budget of t is written. All budgets are of one list: the tenant's, else the tier's.
+func (s *Snapshot) budgetOrigin(t *Tenant, i int) string {
+	for _, path := range t.paths("budgets") {
+		if _, written := s.origins[path]; written {
+			return s.origins.first(strictyaml.Item(path, i))
+		}
+	}
+	return ""
+}

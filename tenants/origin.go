@@ -56,36 +56,6 @@ func (o origins) first(paths ...string) string {
 	return ""
 }
 
-// Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team
-// has such a thing from its parent, of the parent. It is "" for a default, and in a snapshot that was made in code.
-func (s *Snapshot) Origin(t *Tenant, key string) string {
-	if t.Parent >= 0 {
-		parent := &s.tenants[t.Parent]
-		switch {
-		case key == "shadow" && parent.Shadow,
-			key == "priority" && parent.Background,
-			key == "max_output_tokens" && parent.MaxOutputTokens == t.MaxOutputTokens:
-			return s.Origin(parent, key)
-		}
-	}
-	return s.origins.first(t.paths(key)...)
-}
-
-// PoolOrigin is where p has its value of a key from, file:line:col; "" as in [Snapshot.Origin].
-func (s *Snapshot) PoolOrigin(p *Pool, key string) string {
-	return s.origins.first(strictyaml.Child(strictyaml.Child("pools", p.Name), key))
-}
-
-// budgetOrigin is where the i-th budget of t is written. All budgets are of one list: the tenant's, else the tier's.
-func (s *Snapshot) budgetOrigin(t *Tenant, i int) string {
-	for _, path := range t.paths("budgets") {
-		if _, written := s.origins[path]; written {
-			return s.origins.first(strictyaml.Item(path, i))
-		}
-	}
-	return ""
-}
-
 // inherited are the keys that a team has from its parent when it does not say them.
 var inherited = []string{"models", "routes", "default_pool", "max_wait", "priority", "credit"}
 
@@ -105,12 +75,4 @@ func (t *Tenant) paths(key string) []string {
 		list = append(list, strictyaml.Child(strictyaml.Child("tiers", t.Tier), key))
 	}
 	return list
-}
-
-// path is where files define t.
-func (t *Tenant) path() string {
-	if t.Parent < 0 {
-		return strictyaml.Child("tenants", t.Name)
-	}
-	return strictyaml.Child("tenants", strings.ReplaceAll(t.Name, teamSep, strictyaml.PathSep+"teams"+strictyaml.PathSep))
 }

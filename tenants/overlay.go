@@ -12,9 +12,6 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// envPrefix begins every variable that is a setting.
-const envPrefix = "LLMGOV_"
-
 // OfFlag reports whether it is a flag that is wrong, and no file.
 func OfFlag(p Problem) bool { return strings.HasPrefix(p.File, flagPlace) }
 

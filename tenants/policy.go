@@ -3,79 +3,8 @@ package tenants
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
-)
-
-// Tenant is one customer of the gateway, with its tier's template already laid under it, or a team of one. In a
-// [Snapshot] it is read-only. When making one in code, Name and Keys are what it needs.
-type Tenant struct {
-	// Name is that of the tenant; of a team it is the path to it: "acme/search". It is unique.
-	Name string
-	// Parent is, of a team, the place of the tenant or team that it belongs to in [Snapshot.Tenants]; else -1. It
-	// follows from the name. All limits of its parents apply to a team too, while those here are its own.
-	Parent int
-	// Tier is the name of its tier, and of a team that of its tenant's; empty for none.
-	Tier string
-	// Index is the tenant's place in [Snapshot.Tenants].
-	Index int
-	// Keys are its API keys. No two tenants share one.
-	Keys []Key
-	// Models are the names and globs it may use. nil becomes "*", every model, and in a team its parent's.
-	Models []string
-	// Bounds are the Models of its parents, where they are narrower than all: what it may use is in each of them too.
-	// They follow from its place.
-	Bounds [][]string
-	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
-	DefaultPool string
-	// Weight is its part of a contended pool or, in a group, of the group's part, in thousandths: 1000, which 0
-	// becomes, is weight 1.
-	Weight int64
-	// Group is the name of its tier where the tier is a group, whose tenants have one part of a pool together. Empty
-	// for none.
-	Group string
-	// GroupWeight is the group's part of a contended pool, in thousandths, the same in all its tenants; 0 becomes 1000.
-	// It is 0 without a group.
-	GroupWeight int64
-	// Background says that its calls go after interactive ones.
-	Background bool
-	// FloorTPM is what it gets at least, whatever its weight, of each pool that it may use and that has a TPM: tokens
-	// a minute. 0 is no floor. A pool's floors fit into its limit.
-	FloorTPM int64
-	// Credit is how much of its unused share it may take later, as the time in which that share would have flowed.
-	Credit time.Duration
-	// RPM, TPM, ITPM and OTPM limit requests, tokens, input tokens and output tokens in a rolling minute;
-	// Concurrency limits calls in flight. 0 is no limit.
-	RPM, TPM, ITPM, OTPM, Concurrency int64
-	// MaxWait is how long a call may wait before it is refused. 0 refuses at once.
-	MaxWait time.Duration
-	// MaxOutputTokens cuts the output a call may ask for. 0 is no limit.
-	MaxOutputTokens int64
-	// Budgets are its own limits over calendar windows.
-	Budgets []Budget
-	// Pools are its limits in single pools, beside those over all; sorted by pool, each there once.
-	Pools []PoolLimits
-	// Routes are the groups of routes that it may call. None becomes [DefaultRoutes].
-	Routes Routes
-	// Shadow says that its limits are watched and not enforced.
-	Shadow bool
-	// Source is where it is defined, file:line:col; empty when made in code.
-	Source string `json:"-"`
-}
-
-// PoolLimits are a tenant's limits in one pool. 0 is no limit.
-type PoolLimits struct {
-	Pool                              string
-	RPM, TPM, ITPM, OTPM, Concurrency int64
-}
-
-// The bounds of what a policy may say.
-const (
-	defaultWeight = 1000
-	maxWeight     = 1_000_000 * 1000
-	maxMaxWait    = time.Hour
-	maxCredit     = time.Minute
 )
 
 // policy gathers what all policy files say. Tenants wait until every file was seen, since their tiers may come later.
@@ -207,4 +136,32 @@ func (p *policy) template(list []pair) (t draft, known bool) {
 		list[i].Problem("there is no tier %s; %s", strictyaml.Show(name), strictyaml.Advise(name, slices.Collect(maps.Keys(p.tiers))))
 	}
 	return newDraft(p.terms), false
+}
+
+// checkTier complains about a tenant_weight in a tier whose tenants share nothing.
+func (p *policy) checkTier(v value, tier *draft) {
+	path := strictyaml.Child(v.Path, "tenant_weight")
+	if _, written := p.r.Places[path]; written && !tier.group && !p.r.Refused[strictyaml.Child(v.Path, "group")] {
+		p.r.At(path, "does nothing in a tier that is not a group; write weight instead, or group: true")
+	}
+}
+
+// checkMember complains about the weight of a tenant that belongs to the other kind of tier.
+func (p *policy) checkMember(v value, t *draft) {
+	own := strictyaml.Child(v.Path, "tenant_weight")
+	shared := strictyaml.Child(v.Path, "weight")
+	if _, written := p.r.Places[own]; written && !t.group && !p.r.Refused[strictyaml.Child(strictyaml.Child("tiers", t.Tier), "group")] {
+		p.r.At(own, "does nothing, since the tenant is in no tier with group: true; write weight instead")
+	}
+	if _, written := p.r.Places[shared]; written && t.group {
+		p.r.At(shared, "belongs to the group and is said in its tier, %s; write tenant_weight instead", strictyaml.Show(t.Tier))
+	}
+}
+
+// keep adds a finished draft and reads its teams.
+func (p *policy) keep(d *draft) {
+	p.tenants = append(p.tenants, d.tenant())
+	for _, e := range d.teams {
+		p.readTeam(d, e)
+	}
 }

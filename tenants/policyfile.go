@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"slices"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
@@ -53,3 +54,73 @@ var (
 		Also: keysOrTeams,
 	}
 )
+
+// commonFields are the keys that a tier has, and so a tenant, which overrides them, and a team.
+var commonFields = []field[draft]{
+	strictyaml.DecimalField("weight", "Claim on a contended pool, relative to others.", 3, 1, maxWeight, defaultWeight,
+		func(t *draft) *int64 { return &t.Weight }),
+	limitField("rpm", "Own requests in a rolling minute.", func(t *draft) *int64 { return &t.RPM }),
+	limitField("tpm", "Own tokens in a rolling minute.", func(t *draft) *int64 { return &t.TPM }),
+	limitField("itpm", "Own input tokens in a rolling minute.", func(t *draft) *int64 { return &t.ITPM }),
+	limitField("otpm", "Own output tokens in a rolling minute.", func(t *draft) *int64 { return &t.OTPM }),
+	limitField("concurrency", "Own calls at once.", func(t *draft) *int64 { return &t.Concurrency }),
+	strictyaml.DurationField("max_wait", "How long a call may wait, in all, before it is refused. 0s refuses at once.", maxMaxWait,
+		func(t *draft) *time.Duration { return &t.MaxWait }),
+	limitField("max_output_tokens", "Cuts what a call may ask for, or is asked for it.",
+		func(t *draft) *int64 { return &t.MaxOutputTokens }),
+	{
+		Name: "priority", About: "background: its calls go after its own interactive ones, and leave interactive_reserve free.", Kind: strictyaml.WordKind(priorities...),
+		Read:  func(v value, t *draft) { t.Background = readPriority(v) },
+		Start: func(*draft) any { return priorities[0] },
+	},
+	strictyaml.AmountField("floor_tpm", "Tokens a minute it gets at least, whatever its weight, of each pool that it may use and that has a tpm.",
+		0, maxAmount, func(t *draft) *int64 { return &t.FloorTPM }),
+	strictyaml.DurationField("credit", "How much unused share it may take later, as a time up to 1m.", maxCredit,
+		func(t *draft) *time.Duration { return &t.Credit }),
+	{
+		Name: "budgets", About: "Own limits by calendar hour, day, week or month. A tenant's replace its tier's.",
+		Kind: budgetList, Read: func(v value, t *draft) { t.Budgets = readBudgets(v) },
+	},
+	{
+		Name: "routes", About: "The groups of routes that it may call.", Kind: strictyaml.ListOf(strictyaml.WordKind(routeNames...), 1, true),
+		Read:  func(v value, t *draft) { t.Routes = readRoutes(v) },
+		Start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },
+	},
+	poolLimitsField,
+	{
+		Name: "shadow", About: "Its limits are decided, counted and shown, but not enforced.", Kind: strictyaml.BoolKind,
+		Read: func(v value, t *draft) { t.Shadow = v.Bool() }, Start: func(t *draft) any { return t.Shadow },
+	},
+}
+
+// ownFields are the keys that only one of many tenants can have, and a team.
+var ownFields = []field[draft]{
+	{
+		Name: "keys", About: "Its API keys: their hashes, as llmgov keys new prints them, alone or with a name and an end.",
+		Kind: strictyaml.ListOf(keyKind, 0, true), Read: func(v value, t *draft) { t.Keys = readKeyList(v, t.terms.zone) },
+	},
+	{
+		Name: "models", About: "Names and patterns of the models that it may use. Left out, every model of every pool, or all that its parent may.",
+		Kind: strictyaml.ListOf(strictyaml.TextKind(`^\S+$`), 1, false), Read: func(v value, t *draft) { t.Models = readModelList(v) },
+	},
+	{
+		Name: "default_pool", About: "The pool of its calls to routes that name no model.", Kind: strictyaml.NameKind,
+		Read: func(v value, t *draft) { t.DefaultPool = v.Named() },
+	},
+}
+
+var memberWeightField = field[draft]{
+	Name: "tenant_weight", About: "Claim inside of the group. Left out, it is 1.", Kind: strictyaml.FractionKind(3, 1, maxWeight),
+	Read: func(v value, t *draft) { t.tenantWeight = v.Decimal(3, 1, maxWeight, defaultWeight) },
+}
+
+var priorities = []string{"interactive", "background"}
+
+// readPriority reads whether calls are background; a bad one reads as interactive.
+func readPriority(v value) (background bool) {
+	text, ok := v.Scalar()
+	if ok && !slices.Contains(priorities, text) {
+		v.Problem("%s is not a priority; %s", v.Say(text), strictyaml.AdviseWord(text, priorities))
+	}
+	return text == "background"
+}

@@ -25,7 +25,7 @@ var poolLimitsField = field[draft]{
 	Read: func(v value, t *draft) { readPoolLimits(v, t) },
 }
 
-// poolLimits reads limits by pool over those that t has from its tier.
+// readPoolLimits reads limits by pool over those that t has from its tier.
 func readPoolLimits(v value, t *draft) {
 	list, ok := v.Pairs()
 	if ok && len(list) == 0 {
@@ -44,16 +44,6 @@ func readPoolLimits(v value, t *draft) {
 		poolLimitShape.ReadPairs(limits, t.inPool(p.Key))
 	}
 	sortPoolLimits(t.Pools)
-}
-
-// inPool is the draft's entry for a pool, made where there is none.
-func (d *draft) inPool(name string) *PoolLimits {
-	at := slices.IndexFunc(d.Pools, func(l PoolLimits) bool { return l.Pool == name })
-	if at < 0 {
-		at = len(d.Pools)
-		d.Pools = append(d.Pools, PoolLimits{Pool: name})
-	}
-	return &d.Pools[at]
 }
 
 // limitsIn are what t is limited to in p alone.

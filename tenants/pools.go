@@ -138,7 +138,7 @@ func concurrencyKind() schema {
 	return s
 }
 
-// concurrency reads a pool's limit on calls in flight: a number, or a mapping that says more about it. When that is
+// readConcurrency reads a pool's limit on calls in flight: a number, or a mapping that says more about it. When that is
 // refused, the pool still has a limit and no reserve.
 func readConcurrency(v value, p *Pool) {
 	if law, found := bareLaw(v); found {
@@ -190,16 +190,6 @@ func bareLaw(v value) (law string, found bool) {
 
 func refusedAny(v value, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return v.Report.Refused[strictyaml.Child(v.Path, key)] })
-}
-
-// mostFound is max where an adaptive limit does not say it.
-const mostFound = 256
-
-// beginAt completes an adaptive limit that does not say where it begins.
-func (p *Pool) beginAt() {
-	if p.Adaptive != "" && p.MinConcurrency == 0 {
-		p.MinConcurrency = min(4, p.Concurrency)
-	}
 }
 
 // checkLeast complains about where an adaptive limit begins.

@@ -7,22 +7,11 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
-
-// microUSD is one US dollar in the unit that money is kept in.
-const microUSD = 1_000_000
 
 // maxPrice is the highest price of a million tokens, in millionths of a dollar: $10,000.
 const maxPrice = 10_000 * microUSD
-
-// Price is what tokens cost, in millionths of a US dollar a million tokens: 2_500_000 is $2.50.
-type Price struct{ Input, CachedInput, Output int64 }
-
-// ModelPrice is the price of a model, or of every model that a glob stands for.
-type ModelPrice struct {
-	Model string
-	Price
-}
 
 var priceShape = shape[Price]{
 	Fields: []field[Price]{
@@ -51,7 +40,7 @@ func readPrices(v value, c *configFile) {
 			p.Report.Add(p.At, "model %s %s", strictyaml.Show(p.Key), complaint)
 			continue
 		}
-		model := plain(p.Key)
+		model := glob.Plain(p.Key)
 		if path, dup := first[model]; dup {
 			p.Report.Add(p.At, "model %s is priced twice; the other is at %s, remove one", strictyaml.Show(model), p.Report.Place(path))
 			continue
@@ -62,7 +51,7 @@ func readPrices(v value, c *configFile) {
 	}
 }
 
-// modelPrice reads one entry. What is cached costs as much as what is not, unless that is said.
+// readPrice reads one entry. What is cached costs as much as what is not, unless that is said.
 func readPrice(v value) Price {
 	var price Price
 	list, ok := v.Pairs()
@@ -115,12 +104,12 @@ func (p *pricing) covers(pattern string) bool {
 
 // prices checks that each model has one price.
 func (c *compiler) prices() {
-	globs := slices.DeleteFunc(slices.Clone(c.cfg.Prices), func(p ModelPrice) bool { return !isGlob(p.Model) })
-	slices.SortStableFunc(globs, func(a, b ModelPrice) int { return cmp.Compare(literals(a.Model), literals(b.Model)) })
+	globs := slices.DeleteFunc(slices.Clone(c.cfg.Prices), func(p ModelPrice) bool { return !glob.Is(p.Model) })
+	slices.SortStableFunc(globs, func(a, b ModelPrice) int { return cmp.Compare(glob.Literals(a.Model), glob.Literals(b.Model)) })
 	for i, b := range globs {
-		for j := i - 1; j >= 0 && literals(globs[j].Model) == literals(b.Model); j-- {
+		for j := i - 1; j >= 0 && glob.Literals(globs[j].Model) == glob.Literals(b.Model); j-- {
 			a := globs[j]
-			if a.Model == b.Model || !overlap(a.Model, b.Model) {
+			if a.Model == b.Model || !glob.Overlap(a.Model, b.Model) {
 				continue
 			}
 			c.r.At(strictyaml.Child("prices", b.Model), "overlaps %s at %s and neither has more literal characters; make one longer",
@@ -198,7 +187,7 @@ func (c *compiler) showModel(model string) string {
 // unpriced lists what a pattern of t's scope leads to and nothing in prices covers, in the narrower of the grant's and the
 // pool's words. A price must cover one of the two whole: what several globs cover together is not seen.
 func (c *compiler) unpriced(priced *pricing, t *Tenant, grant string) []string {
-	if !isGlob(grant) {
+	if !glob.Is(grant) {
 		if _, served := c.routes.find(grant); served && !priced.covers(grant) {
 			return []string{grant}
 		}
@@ -207,10 +196,10 @@ func (c *compiler) unpriced(priced *pricing, t *Tenant, grant string) []string {
 	var list []string
 	for _, p := range c.cfg.Pools {
 		for _, m := range p.Models {
-			if m == "" || !t.grants(grant, m) || priced.covers(m) || isGlob(m) && priced.covers(grant) {
+			if m == "" || !t.grants(grant, m) || priced.covers(m) || glob.Is(m) && priced.covers(grant) {
 				continue
 			}
-			if isGlob(m) && literals(grant) > literals(m) {
+			if glob.Is(m) && glob.Literals(grant) > glob.Literals(m) {
 				m = grant
 			}
 			list = append(list, m)

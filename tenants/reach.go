@@ -2,8 +2,10 @@ package tenants
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
 // Reaches reports whether t may use any model that p serves. Globs that could have a name in common count as having
@@ -33,7 +35,7 @@ func (s *Snapshot) scope(t *Tenant) []string {
 
 // reach reports whether a pattern of t's scope leads to a model of p.
 func (rs *routes) reach(t *Tenant, grant string, p *Pool) bool {
-	if !isGlob(grant) {
+	if !glob.Is(grant) {
 		at, ok := rs.find(grant)
 		return ok && at == p.Index
 	}
@@ -42,10 +44,10 @@ func (rs *routes) reach(t *Tenant, grant string, p *Pool) bool {
 
 // grants reports whether a glob of t's scope has a name in common with a pool's entry.
 func (t *Tenant) grants(grant, m string) bool {
-	if len(t.Bounds) > 0 && !isGlob(m) {
+	if len(t.Bounds) > 0 && !glob.Is(m) {
 		return t.MayUse(m)
 	}
-	return overlap(grant, m)
+	return glob.Overlap(grant, m)
 }
 
 // reach lists the indices of the pools that t may use.
@@ -96,4 +98,70 @@ func (c *compiler) origin(t *Tenant, key string) string {
 		return tier
 	}
 	return own
+}
+
+// ModelInfo is a model that can be listed, and the pool that serves it.
+type ModelInfo struct{ Name, Pool string }
+
+// ModelsFor lists, sorted by name, the models that t may use and that somebody wrote down by name, in a pool or in
+// the tenant's own grant. A glob stands for names that only the upstream knows, so it is not listed.
+func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
+	var list []ModelInfo
+	for name, i := range s.routes.exact {
+		if t.MayUse(name) {
+			list = append(list, ModelInfo{name, s.cfg.Pools[i].Name})
+		}
+	}
+	for _, name := range s.scope(t) {
+		if glob.Is(name) {
+			continue
+		}
+		if p, ok := s.PoolOf(name); ok {
+			list = append(list, ModelInfo{name, p.Name})
+		}
+	}
+	slices.SortFunc(list, func(a, b ModelInfo) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(list)
+}
+
+// MayUse reports whether the tenant's grant, and those of all its parents, cover a model. Whether any pool serves the
+// model is not asked. It allocates nothing.
+func (t *Tenant) MayUse(model string) bool {
+	if !granted(t.Models, model) {
+		return false
+	}
+	for _, bound := range t.Bounds {
+		if !granted(bound, model) {
+			return false
+		}
+	}
+	return true
+}
+
+func granted(patterns []string, model string) bool {
+	for _, p := range patterns {
+		if p == model || glob.Match(p, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// scope is what t may use, as patterns: its own where no parent narrows them. Where one does, two patterns with a name
+// in common become one that begins and ends as such names do, since [overlap] asks no more of a glob. What stands
+// between their stars is lost, so whether t may use a single name is for MayUse.
+func (t *Tenant) scope() []string {
+	list := t.Models
+	if len(t.Bounds) == 0 {
+		return list
+	}
+	for _, bound := range t.Bounds {
+		list = glob.Narrow(list, bound, maxCommon)
+	}
+	return t.usable(list)
+}
+
+// usable is list without names that t may not use.
+func (t *Tenant) usable(list []string) []string {
+	return slices.DeleteFunc(list, func(m string) bool { return !glob.Is(m) && !t.MayUse(m) })
 }

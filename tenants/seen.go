@@ -1,20 +1,14 @@
 package tenants
 
 import (
+	"crypto/sha256"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
-)
 
-// seenFile is what a loader remembers of a file, so that what has not changed is neither read nor parsed again.
-type seenFile struct {
-	sum sum
-	// stamp tells this content from any other while trusted lasts; the zero stamp does not.
-	stamp   stamp
-	trusted time.Time
-	// doc is the file parsed, if there was nothing wrong with that, and size is how much it holds.
-	doc  *document
-	size volume
-}
+	"github.com/llmgov/llmgov/tenants/internal/disk"
+)
 
 const (
 	// restless is how old a change must be for the stamp of a file to tell it from the next one: the clocks of file
@@ -27,11 +21,11 @@ const (
 // same reports whether the file is as it was seen, by its stamp alone.
 func (l *loader) same(name string) (seenFile, bool) {
 	old, known := l.seen[name]
-	if !known || old.stamp == (stamp{}) || l.clock().After(old.trusted) {
+	if !known || old.stamp == (disk.Stamp{}) || l.clock().After(old.trusted) {
 		return old, false
 	}
 	info, err := fs.Stat(l.fsys, name)
-	return old, err == nil && stampOf(info) == old.stamp
+	return old, err == nil && disk.StampOf(info) == old.stamp
 }
 
 // remember notes the content of a file, which info was of before it was read. What was parsed of the same stays.
@@ -39,7 +33,7 @@ func (l *loader) remember(name string, info fs.FileInfo, of sum) {
 	now := l.clock()
 	next := seenFile{sum: of, trusted: now.Add(mostTrusted)}
 	if info != nil {
-		if s := stampOf(info); now.Sub(s.changed()) > restless {
+		if s := disk.StampOf(info); now.Sub(s.Changed()) > restless {
 			next.stamp = s
 		}
 	}
@@ -65,4 +59,23 @@ func (l *loader) forget() {
 			delete(l.seen, name)
 		}
 	}
+}
+
+// sumOf is the digest of a file, or of why it could not be read: a reason that stays the same is no change.
+func sumOf(data []byte, err error) sum {
+	if err != nil {
+		return sha256.Sum256([]byte("\x00unreadable: " + disk.Reason(err).Error()))
+	}
+	return sha256.Sum256(data)
+}
+
+// sum is the digest of all files that were read, and of their names.
+func (l *loader) sum() sum {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(l.sums)) {
+		one := l.sums[name]
+		h.Write([]byte(name))
+		h.Write(one[:])
+	}
+	return sum(h.Sum(nil))
 }

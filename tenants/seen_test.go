@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
 // later is a clock by which every file has been at rest for long, so that stamps are trusted.
@@ -78,7 +80,7 @@ func TestSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed = stampOf(now) != stampOf(info) || stampOf(now) == stamp{}
+		changed = disk.StampOf(now) != disk.StampOf(info) || disk.StampOf(now) == disk.Stamp{}
 	}
 	if l.look([]string{"tenants/*.yaml"}) == loaded {
 		t.Error("a change of the same size and time of modification is not seen")
@@ -112,14 +114,14 @@ func TestSeen_Restless(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stampOf(info) == (stamp{}) {
+	if disk.StampOf(info) == (disk.Stamp{}) {
 		t.Skip("there are no stamps on this system")
 	}
 	l, err := newLoader(config, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := stampOf(info).changed()
+	changed := disk.StampOf(info).Changed()
 	for _, c := range []struct {
 		read, look time.Duration // since the change
 		same       bool

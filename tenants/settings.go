@@ -283,3 +283,6 @@ func (s setting) complain(shown, complaint string) string {
 	}
 	return s.key + ": value (not shown) " + complaint
 }
+
+// envPrefix begins every variable that is a setting.
+const envPrefix = "LLMGOV_"

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/llmgov/llmgov/internal/maxmin"
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
 // Share is what one tenant or team has of a pool while all the pool's tenants ask for more than they get.
@@ -175,14 +176,14 @@ func (s *Snapshot) Uncalled(p *Pool) []string {
 
 // calls reports whether t may call a model that the pool's entry m leads to.
 func (s *Snapshot) calls(t *Tenant, p *Pool, m string) bool {
-	if !isGlob(m) {
+	if !glob.Is(m) {
 		return t.MayUse(m)
 	}
 	return slices.ContainsFunc(s.scope(t), func(grant string) bool {
-		if isGlob(grant) {
-			return overlap(grant, m)
+		if glob.Is(grant) {
+			return glob.Overlap(grant, m)
 		}
 		at, ok := s.routes.find(grant)
-		return ok && at == p.Index && match(m, grant)
+		return ok && at == p.Index && glob.Match(m, grant)
 	})
 }

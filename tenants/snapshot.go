@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // Snapshot is everything the files say, checked as a whole and frozen. It is safe for any number of readers; what it
@@ -162,26 +164,12 @@ func (s *Snapshot) Price(model string) (Price, bool) {
 // Location is the zone of [Config.Timezone], in which the windows of budgets begin.
 func (s *Snapshot) Location() *time.Location { return s.zone }
 
-// ModelInfo is a model that can be listed, and the pool that serves it.
-type ModelInfo struct{ Name, Pool string }
-
-// ModelsFor lists, sorted by name, the models that t may use and that somebody wrote down by name, in a pool or in
-// the tenant's own grant. A glob stands for names that only the upstream knows, so it is not listed.
-func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
-	var list []ModelInfo
-	for name, i := range s.routes.exact {
-		if t.MayUse(name) {
-			list = append(list, ModelInfo{name, s.cfg.Pools[i].Name})
-		}
-	}
-	for _, name := range s.scope(t) {
-		if isGlob(name) {
-			continue
-		}
-		if p, ok := s.PoolOf(name); ok {
-			list = append(list, ModelInfo{name, p.Name})
-		}
-	}
-	slices.SortFunc(list, func(a, b ModelInfo) int { return strings.Compare(a.Name, b.Name) })
-	return slices.Compact(list)
+// runtimeKeys is a snapshot's part that a [KeyFile] fills.
+type runtimeKeys struct {
+	keyfile.Content
+	file  string // on the disk; empty where there is none
+	shown string // what the user calls it
+	// What the snapshot is without them.
+	policy keyTable
+	full   [sha256.Size]byte
 }

@@ -1,66 +1,15 @@
 package tenants
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"errors"
-	"io/fs"
-	"path"
-	"path/filepath"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/llmgov/llmgov/tenants/internal/disk"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
-
-// runtimeKeys is a snapshot's part that a [KeyFile] fills.
-type runtimeKeys struct {
-	keyfile.Content
-	file  string // on the disk; empty where there is none
-	shown string // what the user calls it
-	// What the snapshot is without them.
-	policy keyTable
-	full   [sha256.Size]byte
-}
-
-// keyFileOf is where the loader has the key file: by default beside the config file, and named after it.
-func (l *loader) keyFileOf(setting string) string {
-	switch {
-	case setting == "":
-		return strings.TrimSuffix(l.config, path.Ext(l.config)) + ".keys.yaml"
-	case path.IsAbs(filepath.ToSlash(setting)):
-		return path.Clean(strings.TrimLeft(filepath.ToSlash(setting), "/"))
-	}
-	return path.Join(path.Dir(l.config), filepath.ToSlash(setting))
-}
-
-// findKeys notes where the keys made at run time are.
-func (l *loader) findKeys(setting string) {
-	l.keyFile = l.keyFileOf(setting)
-	l.rooted[l.keyFile] = path.IsAbs(filepath.ToSlash(setting))
-	l.keys = runtimeKeys{shown: l.show(l.keyFile)}
-	if l.root != "" {
-		l.keys.file = filepath.Join(l.root, filepath.FromSlash(l.keyFile))
-	}
-}
-
-// readKeys reads the keys made at run time, if it is known where they are. A file that is not there holds none.
-func (l *loader) readKeys() {
-	if l.keyFile == "" {
-		return
-	}
-	before := len(l.r.Problems)
-	l.keys.Content = keyfile.Content{}
-	data, err := l.readFile(l.keyFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		l.r.Add(place{File: l.keys.shown}, "cannot be read: %v; fix it, or name another with keys_file", disk.Reason(err))
-	default:
-		l.keys.Content = keyfile.Parse(l.r, l.keys.shown, data)
-	}
-	l.keysGood = len(l.r.Problems) == before
-}
 
 // withKeys is the snapshot with the keys of its key file.
 func (s *Snapshot) withKeys(keys runtimeKeys) *Snapshot {
@@ -118,15 +67,84 @@ func (s *Snapshot) KeyFile() *keyfile.File {
 	return keyfile.New(s.runtime.file)
 }
 
-// rekeyed is the last good snapshot with the keys of the load that has just failed; nil where there is nothing new in
-// them, or they are among what is bad.
-func (l *loader) rekeyed(good *Snapshot) *Snapshot {
-	if good == nil || !l.keysGood || l.keys.file != good.runtime.file {
-		return nil
+// KeyStatus is what a key does.
+type KeyStatus string
+
+// What a key may do. Whether it has expired is for who has a clock.
+const (
+	KeyOpens    KeyStatus = "active"
+	KeyRevoked  KeyStatus = "revoked"
+	KeyNoTenant KeyStatus = "no_tenant" // it is for a tenant that the policy does not have
+	KeyOverlaid KeyStatus = "overlaid"  // the policy has it too, and that counts
+)
+
+// KeyInfo is one API key, wherever it is from.
+type KeyInfo struct {
+	Key
+	Tenant string
+	// Runtime says that it was made at run time, at Created; else it is in a policy file.
+	Runtime bool
+	Created time.Time
+	Status  KeyStatus
+}
+
+// Keys lists all keys, of policy files and made at run time, sorted by tenant, and each's by name. A key that was
+// revoked is listed as long as a policy file has it.
+func (s *Snapshot) Keys() []KeyInfo {
+	revoked := map[KeyHash]bool{}
+	for _, r := range s.runtime.Revoked {
+		revoked[r.Hash] = true
 	}
-	snap := good.WithKeys(l.keys.Content)
-	if snap.Equal(good) {
-		return nil
+	var list []KeyInfo
+	add := func(k KeyInfo) {
+		if revoked[k.Hash] {
+			k.Status = KeyRevoked
+		}
+		list = append(list, k)
 	}
-	return snap
+	for i := range s.tenants {
+		for _, k := range s.tenants[i].Keys {
+			add(KeyInfo{Key: k, Tenant: s.tenants[i].Name, Status: KeyOpens})
+		}
+	}
+	for _, k := range s.runtime.Keys {
+		info := KeyInfo{Key: k.Key, Tenant: k.Tenant, Runtime: true, Created: k.Created, Status: KeyOpens}
+		if _, known := s.byName[k.Tenant]; !known {
+			info.Status = KeyNoTenant
+		} else if _, taken := s.ofPolicy(k.Hash); taken {
+			info.Status = KeyOverlaid
+		}
+		add(info)
+	}
+	slices.SortFunc(list, func(a, b KeyInfo) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Name, b.Name), strings.Compare(a.Hash.ID(), b.Hash.ID()))
+	})
+	return list
+}
+
+// ofPolicy finds whose key a hash is in the policy files.
+func (s *Snapshot) ofPolicy(h KeyHash) (tenant string, ok bool) {
+	slot := s.runtime.policy.slot(&h)
+	if !slot.used {
+		return "", false
+	}
+	return s.tenants[slot.at.tenant].Name, true
+}
+
+// KeyNotes says of which keys somebody may think that they open something, or that they are still needed.
+func (s *Snapshot) KeyNotes() []string {
+	var notes []string
+	for _, k := range s.Keys() {
+		id := k.Hash.ID()
+		switch {
+		case k.Status == KeyNoTenant:
+			notes = append(notes, fmt.Sprintf("%s: key %s is for tenant %s, which the policy does not have, so it opens nothing", s.runtime.shown, id, k.Tenant))
+		case k.Status == KeyOverlaid:
+			owner, _ := s.ofPolicy(k.Hash)
+			notes = append(notes, fmt.Sprintf("%s: key %s of tenant %s is also in the policy, as one of tenant %s, and that counts", s.runtime.shown, id, k.Tenant, owner))
+		case k.Status == KeyRevoked && !k.Runtime:
+			notes = append(notes, fmt.Sprintf("tenant %s: its key %s was revoked; remove it from the policy", k.Tenant, id))
+		}
+	}
+	return notes
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// teamSep stands between the names that lead to a team: "acme/search".
-const teamSep = "/"
-
 // teamsField is what makes a tenant, or a team, an inner node.
 var teamsField = field[draft]{
 	Name: "teams", About: "Its teams, by name, up to 16 deep. They divide its share, and all its limits apply to them too.",
@@ -38,25 +35,6 @@ var teamShape = shape[draft]{
 }
 
 var keysOrTeams = schema{"anyOf": []any{schema{"required": []any{"keys"}}, schema{"required": []any{"teams"}}}}
-
-// team is what a team of d starts from. What else it has from its parent is found in the end, when that is known
-// (inherit); of these three, nothing would tell that they were said.
-func (d *draft) team() draft {
-	t := newDraft(d.terms)
-	t.Tier = d.Tier
-	t.MaxWait = d.MaxWait
-	t.Background = d.Background
-	t.Credit = d.Credit
-	return t
-}
-
-// keep adds a finished draft and reads its teams.
-func (p *policy) keep(d *draft) {
-	p.tenants = append(p.tenants, d.tenant())
-	for _, e := range d.teams {
-		p.readTeam(d, e)
-	}
-}
 
 func (p *policy) readTeam(parent *draft, e pair) {
 	if p.r.Full() || p.crowded(e) {

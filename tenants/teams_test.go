@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
 const teamConfig = `upstreams: {o: {base_url: "http://o"}}
@@ -173,7 +175,7 @@ func TestReaches_Oracle(t *testing.T) {
 		draw := func(what string) []string {
 			list := patterns.Draw(rt, what)
 			for i := range list {
-				list[i] = plain(list[i])
+				list[i] = glob.Plain(list[i])
 			}
 			return list
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
 // verify holds values made in code to the rules that the readers hold files to.
@@ -207,7 +208,7 @@ func (v *verifier) prices(list []ModelPrice) {
 		if complaint := checkPattern(p.Model); complaint != "" {
 			v.r.At("prices", "%s %s", strictyaml.Show(p.Model), complaint)
 		}
-		p.Model = plain(p.Model)
+		p.Model = glob.Plain(p.Model)
 		if v.seen[strictyaml.Child("prices", p.Model)] {
 			v.r.At("prices", "%s is priced twice; remove one", strictyaml.Show(p.Model))
 		}
@@ -260,6 +261,6 @@ func (v *verifier) patterns(path string, list []string) {
 		if complaint := checkPattern(m); complaint != "" {
 			v.r.At(strictyaml.Item(path, i), "%s %s", strictyaml.Show(m), complaint)
 		}
-		list[i] = plain(m)
+		list[i] = glob.Plain(m)
 	}
 }

@@ -145,7 +145,7 @@ var rules = map[string]rule{
 		reason: "what may be passed on is decided by the answer alone",
 	},
 	"tenants": {
-		may:    []string{"presets", "tenants/keyfile", "tenants/internal/disk", "internal/maxmin", "internal/strictyaml", "github.com/knadh/koanf", "github.com/fsnotify/fsnotify"},
+		may:    []string{"presets", "tenants/keyfile", "tenants/internal/disk", "tenants/internal/glob", "internal/maxmin", "internal/strictyaml", "github.com/knadh/koanf", "github.com/fsnotify/fsnotify"},
 		not:    []string{"net/http"},
 		reason: "policies do not know who enforces them",
 	},
@@ -153,6 +153,10 @@ var rules = map[string]rule{
 		may:    []string{"internal/strictyaml", "tenants/internal/disk"},
 		not:    []string{"net", "net/http", "log", "log/slog"},
 		reason: "a file of keys does not know whose they may be",
+	},
+	"tenants/internal/glob": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "context", "time"},
+		reason: "patterns are texts",
 	},
 	"tenants/internal/disk": {
 		may:    []string{"internal/strictyaml"},

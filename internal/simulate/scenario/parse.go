@@ -15,7 +15,7 @@ const (
 	longest = 7 * day
 )
 
-// Defaults are the values of keys that a file leaves out.
+// defaults are the values of keys that a file leaves out.
 func defaults(file string) Scenario {
 	return Scenario{
 		Name:     strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)),

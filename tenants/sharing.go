@@ -2,30 +2,9 @@ package tenants
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
-)
-
-// StoreLoss is what a pool does when the store that shares its limits out between gateways cannot be asked, and what
-// was granted has expired. The zero value is StoreLossClosed.
-type StoreLoss struct {
-	Rule StoreLossRule
-	// LocalPPM is, of StoreLossLocal, the part of tpm and rpm that is withheld from grants at all times, in millionths.
-	// Those who are cut off have it together.
-	LocalPPM int64
-}
-
-// StoreLossRule says which.
-type StoreLossRule string
-
-// The rules.
-const (
-	// StoreLossClosed hands out nothing.
-	StoreLossClosed StoreLossRule = "closed"
-	// StoreLossOpen hands out the whole limit, in each gateway.
-	StoreLossOpen StoreLossRule = "open"
-	// StoreLossLocal hands out the part that was withheld.
-	StoreLossLocal StoreLossRule = "local"
 )
 
 // The bounds of what may be withheld: at least a thousandth, since less is none, and at most nine tenths.
@@ -98,4 +77,33 @@ func (l StoreLoss) complain() string {
 		return "withholds a part that is not in 0.001…0.9"
 	}
 	return "is not a rule for the loss of a store; use StoreLossClosed, StoreLossOpen or StoreLossLocal"
+}
+
+// limitsModes are they, as files name them.
+var limitsModes = []string{string(LimitsLeased), string(LimitsCachedDeny), string(LimitsStrict)}
+
+var tenantLimitsField = field[Pool]{
+	Name: "tenant_limits", About: "How gateways that share a store keep tenants' own limits together: leased has each hold a part of them, and ask for more before it is used up; strict asks the store for each call; cached_deny as well, but not again before there may be room.",
+	Kind: strictyaml.WordKind(limitsModes...), Read: func(v value, p *Pool) { p.TenantLimits = readLimitsMode(v) },
+	Start: func(*Pool) any { return string(LimitsLeased) },
+}
+
+func readLimitsMode(v value) LimitsMode {
+	text, ok := v.Scalar()
+	if !ok {
+		return LimitsLeased
+	}
+	if complaint := LimitsMode(text).complain(); complaint != "" {
+		v.Problem("%s %s", v.Say(text), complaint)
+		return LimitsLeased
+	}
+	return LimitsMode(text)
+}
+
+// complain says what is wrong with a mode that is written.
+func (m LimitsMode) complain() string {
+	if slices.Contains(limitsModes, string(m)) {
+		return ""
+	}
+	return "is not a way to keep limits together; " + strictyaml.AdviseWord(string(m), limitsModes)
 }

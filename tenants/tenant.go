@@ -1,0 +1,149 @@
+package tenants
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/keyfile"
+)
+
+// Tenant is one customer of the gateway, with its tier's template already laid under it, or a team of one. In a
+// [Snapshot] it is read-only. When making one in code, Name and Keys are what it needs.
+type Tenant struct {
+	// Name is that of the tenant; of a team it is the path to it: "acme/search". It is unique.
+	Name string
+	// Parent is, of a team, the place of the tenant or team that it belongs to in [Snapshot.Tenants]; else -1. It
+	// follows from the name. All limits of its parents apply to a team too, while those here are its own.
+	Parent int
+	// Tier is the name of its tier, and of a team that of its tenant's; empty for none.
+	Tier string
+	// Index is the tenant's place in [Snapshot.Tenants].
+	Index int
+	// Keys are its API keys. No two tenants share one.
+	Keys []Key
+	// Models are the names and globs it may use. nil becomes "*", every model, and in a team its parent's.
+	Models []string
+	// Bounds are the Models of its parents, where they are narrower than all: what it may use is in each of them too.
+	// They follow from its place.
+	Bounds [][]string
+	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
+	DefaultPool string
+	// Weight is its part of a contended pool or, in a group, of the group's part, in thousandths: 1000, which 0
+	// becomes, is weight 1.
+	Weight int64
+	// Group is the name of its tier where the tier is a group, whose tenants have one part of a pool together. Empty
+	// for none.
+	Group string
+	// GroupWeight is the group's part of a contended pool, in thousandths, the same in all its tenants; 0 becomes 1000.
+	// It is 0 without a group.
+	GroupWeight int64
+	// Background says that its calls go after interactive ones.
+	Background bool
+	// FloorTPM is what it gets at least, whatever its weight, of each pool that it may use and that has a TPM: tokens
+	// a minute. 0 is no floor. A pool's floors fit into its limit.
+	FloorTPM int64
+	// Credit is how much of its unused share it may take later, as the time in which that share would have flowed.
+	Credit time.Duration
+	// RPM, TPM, ITPM and OTPM limit requests, tokens, input tokens and output tokens in a rolling minute;
+	// Concurrency limits calls in flight. 0 is no limit.
+	RPM, TPM, ITPM, OTPM, Concurrency int64
+	// MaxWait is how long a call may wait before it is refused. 0 refuses at once.
+	MaxWait time.Duration
+	// MaxOutputTokens cuts the output a call may ask for. 0 is no limit.
+	MaxOutputTokens int64
+	// Budgets are its own limits over calendar windows.
+	Budgets []Budget
+	// Pools are its limits in single pools, beside those over all; sorted by pool, each there once.
+	Pools []PoolLimits
+	// Routes are the groups of routes that it may call. None becomes [DefaultRoutes].
+	Routes Routes
+	// Shadow says that its limits are watched and not enforced.
+	Shadow bool
+	// Source is where it is defined, file:line:col; empty when made in code.
+	Source string `json:"-"`
+}
+
+// PoolLimits are a tenant's limits in one pool. 0 is no limit.
+type PoolLimits struct {
+	Pool                              string
+	RPM, TPM, ITPM, OTPM, Concurrency int64
+}
+
+// Key is an API key, by its hash: of a policy file, or made at run time.
+type Key = keyfile.Key
+
+// KeyHash is the SHA-256 of an API key as a client sends it.
+type KeyHash = keyfile.Hash
+
+// HashKey is the hash of a key.
+func HashKey(key string) KeyHash { return keyfile.HashKey(key) }
+
+// teamSep stands between the names that lead to a team: "acme/search".
+const teamSep = "/"
+
+// path is where files define t.
+func (t *Tenant) path() string {
+	if t.Parent < 0 {
+		return strictyaml.Child("tenants", t.Name)
+	}
+	return strictyaml.Child("tenants", strings.ReplaceAll(t.Name, teamSep, strictyaml.PathSep+"teams"+strictyaml.PathSep))
+}
+
+// The bounds of what a policy may say.
+const (
+	defaultWeight = 1000
+	maxWeight     = 1_000_000 * 1000
+	maxMaxWait    = time.Hour
+	maxCredit     = time.Minute
+)
+
+// draft is a tier or a tenant while it is read: what a Tenant does not keep, because it follows from the tier's kind.
+type draft struct {
+	Tenant
+	group        bool   // as a tier: its tenants are one node
+	tenantWeight int64  // the weight inside of the group; 0 is not said
+	teams        []pair // yet to be read
+	terms        *terms
+}
+
+// terms are what the config says that the reading of policies needs.
+type terms struct {
+	zone  *time.Location // in which days end
+	pools []string       // the names of all pools; empty when they are not known
+}
+
+func newDraft(of *terms) draft { return draft{Tenant: Tenant{Weight: defaultWeight}, terms: of} }
+
+// tenant is the finished draft: in a group, what the draft calls its weight is the group's.
+func (d *draft) tenant() Tenant {
+	if d.group {
+		d.Group = d.Tier
+		d.GroupWeight = d.Weight
+		d.Weight = cmp.Or(d.tenantWeight, defaultWeight)
+	}
+	return d.Tenant
+}
+
+// inPool is the draft's entry for a pool, made where there is none.
+func (d *draft) inPool(name string) *PoolLimits {
+	at := slices.IndexFunc(d.Pools, func(l PoolLimits) bool { return l.Pool == name })
+	if at < 0 {
+		at = len(d.Pools)
+		d.Pools = append(d.Pools, PoolLimits{Pool: name})
+	}
+	return &d.Pools[at]
+}
+
+// team is what a team of d starts from. What else it has from its parent is found in the end, when that is known
+// (inherit); of these three, nothing would tell that they were said.
+func (d *draft) team() draft {
+	t := newDraft(d.terms)
+	t.Tier = d.Tier
+	t.MaxWait = d.MaxWait
+	t.Background = d.Background
+	t.Credit = d.Credit
+	return t
+}
