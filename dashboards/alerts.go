@@ -48,8 +48,8 @@ func gatewayAlerts() []Rule {
 		{
 			Alert: "LlmgovKeysRejected", For: 10 * time.Minute, Severity: info,
 			Expr:        `sum by (job) (rate(llmgov_requests_total{reason="invalid_api_key"}[5m])) > 1`,
-			Summary:     "{{ $value | humanize }} calls a second come with keys that open nothing",
-			Description: "A key was mistyped, revoked or has expired at somebody who calls often; or somebody guesses.",
+			Summary:     "{{ $value | humanize }} calls a second come with unknown keys",
+			Description: "A frequent caller has a key that is mistyped, revoked or expired; or somebody guesses keys.",
 		},
 	}
 }
@@ -65,7 +65,7 @@ func upstreamAlerts() []Rule {
 		{
 			Alert: "LlmgovPoolPaused", For: 2 * time.Minute, Severity: critical,
 			Expr:        `max by (job, pool) (llmgov_pool_rate_ratio) == 0`,
-			Summary:     "Nothing of pool {{ $labels.pool }} is handed out",
+			Summary:     "Pool {{ $labels.pool }} is paused",
 			Description: "All upstreams of the pool have asked for a pause, in all gateways. Calls wait as far as they may, and are refused.",
 		},
 		{
@@ -78,19 +78,19 @@ func upstreamAlerts() []Rule {
 			Alert: "LlmgovFirstTokenSlow", For: 10 * time.Minute, Severity: warning,
 			Expr:        firstToken + ` > 10`,
 			Summary:     "Streams of pool {{ $labels.pool }} begin late",
-			Description: "For one stream in twenty it takes more than {{ $value | humanizeDuration }} from admission to the first token. Waits in line are not in this.",
+			Description: "For one stream in twenty it takes more than {{ $value | humanizeDuration }} from admission to the first token. Waits in line are not included.",
 		},
 		{
 			Alert: "LlmgovLeasesExpired", For: 0, Severity: warning,
 			Expr:        `increase(llmgov_lease_expired_total[15m]) > 3`,
 			Summary:     "Leases of gateway {{ $labels.instance }} end by themselves",
-			Description: "{{ $value | humanize }} answers in 15 minutes fell silent for as long as stream_idle allows, or the process before this one died with as many calls in flight.",
+			Description: "{{ $value | humanize }} answers in 15 minutes fell silent for longer than stream_idle, or the previous process died with as many calls in flight.",
 		},
 		{
 			Alert: "LlmgovEstimatesOff", For: 30 * time.Minute, Severity: info,
 			Expr:        estimate + ` > 4 or ` + estimate + ` < 0.8`,
 			Summary:     `Calls to pool {{ $labels.pool }} are held at {{ printf "%.1f" $value }} times what they take`,
-			Description: "Far above 1, limits are full before they are used, and calls wait for tokens that others give back later. Below 1, the limit can be exceeded.",
+			Description: "Far above 1, limits are full before they are used, because calls hold tokens that they give back later. Below 1, the limit can be exceeded.",
 		},
 	}
 }
@@ -99,10 +99,10 @@ func shareAlerts() []Rule {
 	return []Rule{
 		{
 			Alert: "LlmgovPoolNearlyFull", For: 30 * time.Minute, Severity: info,
-			// The mean, because a full pool's use moves: one moment below would begin the half hour anew.
+			// The mean, because a full pool's usage moves: one moment below would restart the half hour.
 			Expr:        `avg_over_time(` + used + `[5m]) > 0.9`,
 			Summary:     "Pool {{ $labels.pool }} has been full for half an hour",
-			Description: "{{ $value | humanizePercentage }} of its fullest limit is in use. Shares decide who gets what; whoever asks for more waits or is refused.",
+			Description: "{{ $value | humanizePercentage }} of its fullest limit is in use. Shares decide between tenants; calls beyond them wait or are refused.",
 		},
 		{
 			Alert: "LlmgovQueueFull", For: 5 * time.Minute, Severity: warning,
@@ -125,16 +125,16 @@ func shareAlerts() []Rule {
 		},
 		{
 			Alert: "LlmgovUnusedWhileWaiting", For: 10 * time.Minute, Severity: warning,
-			// A pool that is cut off from its store cannot use its tokens; that has an alert of its own.
+			// Not for pools that are cut off from their store, which have an alert of their own.
 			Expr:        unused + ` > 0.02 unless on (job, pool) max_over_time(llmgov_degraded[10m]) == 1`,
 			Summary:     "Pool {{ $labels.pool }} leaves tokens unused while calls wait for them",
-			Description: "{{ $value | humanizePercentage }} of its limit could have been handed out, and was not.",
+			Description: "{{ $value | humanizePercentage }} of its limit could have been granted, and was not.",
 		},
 		{
 			Alert: "LlmgovBudgetNearlySpent", For: 5 * time.Minute, Severity: info,
 			Expr:        `max by (job, tenant, per) (llmgov_budget_used_ratio) > 0.9`,
 			Summary:     `Budget a {{ $labels.per }} of {{ if $labels.tenant }}tenant {{ $labels.tenant }}{{ else }}a pool{{ end }} is nearly spent`,
-			Description: "{{ $value | humanizePercentage }} is used, held included. When all is, calls are refused with insufficient_quota until it resets.",
+			Description: "{{ $value | humanizePercentage }} is used, tokens held included. At 100 %, calls are refused with insufficient_quota until it resets.",
 		},
 	}
 }
@@ -149,11 +149,11 @@ func storeAlerts() []Rule {
 		},
 		{
 			Alert: "LlmgovDegraded", For: time.Minute, Severity: critical,
-			// A new store grants nothing for a minute. Only if that lasts is something wrong.
+			// A new store grants nothing for a minute, which is normal; longer is a fault.
 			Expr: `max by (job, pool, mode) (llmgov_degraded{mode!="learning"}) == 1
 				or max by (job, pool, mode) (llmgov_degraded{mode="learning"} == 1 and llmgov_degraded{mode="learning"} offset 1m == 1)`,
 			Summary:     "Pool {{ $labels.pool }} is degraded: {{ $labels.mode }}",
-			Description: "Some gateway has no grant from the store. closed: it hands out nothing. local: a withheld part. open: the whole limit, in each gateway. learning: the store is new, or has lost data.",
+			Description: "Some gateway has no grant from the store. closed: it grants nothing. local: a withheld part. open: the whole limit, in each gateway. learning: the store is new, or has lost data.",
 		},
 		{
 			Alert: "LlmgovStoreSlow", For: 10 * time.Minute, Severity: warning,

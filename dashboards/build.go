@@ -12,12 +12,7 @@ const tag = "llmgov"
 
 func uid(name string) string { return "llmgov-" + name }
 
-// All are the dashboards, in the order in which to read them.
-func All() []Dashboard {
-	return []Dashboard{overview(), fairness(), tenant(), federation(), streams()}
-}
-
-// matchers are what @names in queries stand for.
+// matchers replace the @names in queries.
 var matchers = strings.NewReplacer(
 	"@gateway", `job=~"$job", instance=~"$instance"`,
 	"@job", `job=~"$job"`,
@@ -30,7 +25,7 @@ var matchers = strings.NewReplacer(
 
 func expand(expr string) string { return matchers.Replace(strings.Join(strings.Fields(expr), " ")) }
 
-// dashboard begins one with the variables that all have.
+// dashboard is an empty one with the variables that all have.
 func dashboard(name, title, description string, more ...Variable) *Dashboard {
 	return &Dashboard{
 		UID: uid(name), Title: "llmgov / " + title, Description: description, Tags: []string{tag},
@@ -56,13 +51,13 @@ func tenants() Variable {
 	return values("tenant", "Tenant", `label_values(llmgov_inflight_requests{@gateway}, tenant)`)
 }
 
-// oneTenant is the tenant of the board about one. It has a name of its own, because boards hand
-// their variables on to each other, and All is no tenant.
+// oneTenant is the variable of the board about one tenant. It has a name of its own, because boards
+// pass their variables to each other, and All is no tenant.
 func oneTenant() Variable {
 	return values("one", "Tenant", `label_values(llmgov_inflight_requests{@gateway}, tenant)`).single()
 }
 
-// values is a variable of which several may be chosen, and all are at first.
+// values is a variable with several values, at first all.
 func values(name, label, asked string) Variable {
 	asked = expand(asked)
 	return Variable{
@@ -72,7 +67,7 @@ func values(name, label, asked string) Variable {
 	}
 }
 
-// single lets only one value be chosen.
+// single allows only one value.
 func (v Variable) single() Variable {
 	v.Multi = false
 	v.IncludeAll = false
@@ -96,7 +91,7 @@ func annotations() []Annotation {
 	}
 }
 
-// row puts panels under a title, below everything that is there.
+// row puts panels under a title, below all others.
 func (d *Dashboard) row(title string, panels ...Panel) *Panel {
 	y := d.bottom()
 	d.add(Panel{Type: "row", Title: title, GridPos: GridPos{H: 1, W: width, Y: y}, Collapsed: new(bool)})
@@ -107,12 +102,12 @@ func (d *Dashboard) row(title string, panels ...Panel) *Panel {
 	return &d.Panels[at]
 }
 
-// perPool puts panels under a title, once for each pool that is chosen.
+// perPool puts panels under a title, once for each selected pool.
 func (d *Dashboard) perPool(title string, panels ...Panel) {
 	d.row(title, panels...).Repeat = "pool"
 }
 
-// folded puts panels under a title that has to be opened.
+// folded puts panels under a title that is collapsed at first.
 func (d *Dashboard) folded(title string, panels ...Panel) {
 	y := d.bottom()
 	closed := true
@@ -144,7 +139,7 @@ func (d *Dashboard) bottom() int {
 	return y
 }
 
-// arranged places panels from left to right, in as many lines as they need, from line y on.
+// arranged places panels from left to right, in as many lines as needed, from line y on.
 func arranged(panels []Panel, y int) []Panel {
 	x := 0
 	below := y
@@ -168,7 +163,7 @@ func (d *Dashboard) add(p Panel) {
 	d.Panels = append(d.Panels, p)
 }
 
-// quantile is of a histogram's buckets over some time, by a label, or none.
+// quantile is a quantile of a histogram's buckets over some time, by a label if it is not empty.
 func quantile(q float64, by, buckets, over string) string {
 	if by != "" {
 		by += ", "
@@ -176,15 +171,15 @@ func quantile(q float64, by, buckets, over string) string {
 	return fmt.Sprintf("histogram_quantile(%g, sum by (%sle) (rate(%s[%s])))", q, by, buckets, over)
 }
 
-// axes is how much of each of its limits each pool uses, whether of tokens, requests or slots.
-// Each gateway tells what all that share the limit have used, as far as it has heard.
+// axes are the used parts of each pool's limits on tokens, requests and slots. Each gateway
+// reports the usage of all that share the limit, as far as it knows.
 func axes(by, matchers string) string {
 	of := strings.Replace(matchers, "{", `{tenant="", `, 1)
 	return fmt.Sprintf(`max by (%[1]s, axis) (llmgov_used%[2]s / llmgov_limit%[2]s)`, by, of)
 }
 
-// poolUsed is how much of the minute's tokens is used of each pool. The parts of gateways that
-// share a limit are added up; of other gateways it is the fullest.
+// poolUsed is the used part of each pool's tokens a minute. Gateways that share a limit are added
+// up; of others it is the fullest.
 func poolUsed(by, matchers string) string {
 	return fmt.Sprintf(`sum by (%[1]s) (llmgov_pool_tokens_rolling%[2]s and on (job, instance, pool) llmgov_grant_tokens)
 		/ max by (%[1]s) (llmgov_pool_tokens_limit%[2]s and on (job, instance, pool) llmgov_grant_tokens)

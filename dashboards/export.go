@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 )
 
-// File is one that Export writes, with slashes in its path.
+// File is an exported file, with slashes in its path.
 type File struct{ Path, Text string }
 
 //go:embed files/dashboards.yaml
@@ -18,7 +18,7 @@ var dataSources string
 //go:embed files/prometheus.yml
 var prometheusConfig string
 
-// Files are all that Grafana and Prometheus need.
+// Files are all files for Grafana and Prometheus.
 func Files() []File {
 	rules := Rules()
 	files := []File{
@@ -38,10 +38,18 @@ func Files() []File {
 func (d Dashboard) JSON() string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // people read it
+	e.SetEscapeHTML(false) // because people read it
 	e.SetIndent("", "  ")
 	if err := e.Encode(d); err != nil {
-		panic("llmgov: BUG: " + err.Error()) // of values that are all in this package
+		panic("llmgov: BUG: " + err.Error()) // all values are of this package
 	}
 	return b.String()
 }
+
+// All are the dashboards, in the order for reading.
+func All() []Dashboard {
+	return []Dashboard{overview(), fairness(), tenant(), federation(), streams()}
+}
+
+// Rules are all groups, the recordings first.
+func Rules() []Group { return append([]Group{recordings()}, alerts()...) }

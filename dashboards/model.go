@@ -1,6 +1,6 @@
 package dashboards
 
-// Dashboard is one of Grafana's, as far as ours use it.
+// Dashboard is Grafana's, with the fields that ours use.
 type Dashboard struct {
 	UID           string      `json:"uid"`
 	Title         string      `json:"title"`
@@ -22,7 +22,7 @@ type Dashboard struct {
 	panels int // with those of folded rows
 }
 
-// TimeRange is what is shown at first.
+// TimeRange is the time shown at first.
 type TimeRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -39,7 +39,7 @@ type Templating struct {
 	List []Variable `json:"list"`
 }
 
-// Variable is chosen from at the top of a dashboard.
+// Variable is a selector at the top of a dashboard.
 type Variable struct {
 	Name       string         `json:"name"`
 	Label      string         `json:"label"`
@@ -55,28 +55,28 @@ type Variable struct {
 	AllValue   string         `json:"allValue,omitempty"`
 	Current    *VariableValue `json:"current,omitempty"`
 	Hide       int            `json:"hide"`
-	Options    []string       `json:"options"` // always empty: they are asked for
+	Options    []string       `json:"options"` // always empty, because they are queried
 }
 
-// VariableQuery asks Prometheus for the values of a variable.
+// VariableQuery queries Prometheus for the values of a variable.
 type VariableQuery struct {
 	Query string `json:"query"`
 	RefID string `json:"refId"`
 }
 
-// VariableValue is what is chosen at first.
+// VariableValue is the value selected at first.
 type VariableValue struct {
 	Selected bool   `json:"selected"`
 	Text     string `json:"text"`
 	Value    string `json:"value"`
 }
 
-// Annotations has what is marked in all panels.
+// Annotations are the marks in all panels.
 type Annotations struct {
 	List []Annotation `json:"list"`
 }
 
-// Annotation is marked where its query has values.
+// Annotation marks the times at which its query has values.
 type Annotation struct {
 	Name        string `json:"name"`
 	Datasource  Source `json:"datasource"`
@@ -142,13 +142,13 @@ type Target struct {
 	Instant      bool   `json:"instant"`
 }
 
-// FieldConfig says how values are shown.
+// FieldConfig is the display of values.
 type FieldConfig struct {
 	Defaults  Field      `json:"defaults"`
 	Overrides []Override `json:"overrides"`
 }
 
-// Field is how one is shown.
+// Field is the display of one value.
 type Field struct {
 	Unit       string     `json:"unit"`
 	Min        *float64   `json:"min,omitempty"`
@@ -162,7 +162,7 @@ type Field struct {
 	Custom     any        `json:"custom,omitempty"` // of its type, see options.go
 }
 
-// Color says where colours come from.
+// Color is the source of colours.
 type Color struct {
 	Mode       string `json:"mode"`
 	FixedColor string `json:"fixedColor,omitempty"`
@@ -174,7 +174,7 @@ type Thresholds struct {
 	Steps []Threshold `json:"steps"`
 }
 
-// Threshold is the colour from a value on; the first is from nil, and for all below.
+// Threshold is the colour from a value on; the first is for all lower values, with nil.
 type Threshold struct {
 	Color string   `json:"color"`
 	Value *float64 `json:"value"`
@@ -186,14 +186,14 @@ type Mapping struct {
 	Options map[string]MappingText `json:"options"`
 }
 
-// MappingText is what is shown for a value.
+// MappingText is the text shown for a value.
 type MappingText struct {
 	Text  string `json:"text"`
 	Color string `json:"color"`
 	Index int    `json:"index"`
 }
 
-// DataLink leads from a value to elsewhere.
+// DataLink links a value to another page.
 type DataLink struct {
 	Title string `json:"title"`
 	URL   string `json:"url"`
@@ -211,13 +211,13 @@ type Matcher struct {
 	Options string `json:"options"`
 }
 
-// Property is what of a field is changed.
+// Property is the changed property of a field.
 type Property struct {
 	ID    string `json:"id"`
 	Value any    `json:"value"`
 }
 
-// Transformation changes what a table shows.
+// Transformation changes the rows or columns of a table.
 type Transformation struct {
 	ID      string `json:"id"`
 	Options any    `json:"options"`

@@ -1,6 +1,6 @@
 package dashboards
 
-// What the types of panels have of their own.
+// The options of each type of panel.
 
 type legend struct {
 	ShowLegend  bool     `json:"showLegend"`

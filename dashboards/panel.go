@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// prometheus is the data source that is chosen at the top of a dashboard.
+// prometheus is the data source selected at the top of a dashboard.
 var prometheus = Source{Type: "prometheus", UID: "${datasource}"}
 
 // Colours that mean the same everywhere.
 const (
 	good    = "green"
 	fair    = "yellow"
-	held    = "orange" // refused by llmgov, or put off
+	held    = "orange" // refused by llmgov, or delayed
 	bad     = "red"
 	neutral = "blue"
 	faint   = "text"
@@ -25,15 +25,14 @@ const (
 	tokensPerMinute = "si:tok/min"
 )
 
-// outcomeColors are the colours of what became of calls and tries, wherever they are drawn.
-// Otherwise Grafana gives colours by the alphabet, so that failed is green when nothing is
-// cancelled.
+// outcomeColors are the colours of outcomes of calls and tries in all panels. Otherwise Grafana
+// chooses colours by the alphabet, so that failed is green if nothing is cancelled.
 var outcomeColors = map[string]string{
 	"ok": good, "refused": held, "failed": bad, "cancelled": faint, // of calls
 	"served": good, "busy": held, "silent": bad, "stale": fair, "abandoned": faint, // of tries
 }
 
-// query is one of a panel's.
+// query is a query of a panel.
 func query(expr, legend string) Target {
 	return Target{Datasource: prometheus, Expr: expand(expr), LegendFormat: legend, EditorMode: "code", Format: "time_series", Range: true}
 }
@@ -47,7 +46,7 @@ func now(expr string) Target {
 	return q
 }
 
-// panel has what all types have. Its place is given by the row that it is put in.
+// panel has the fields of all types. Its row sets its place.
 func panel(kind, title, description, unit string, w, h int, queries []Target) Panel {
 	for i := range queries {
 		queries[i].RefID = string(rune('A' + i))
@@ -60,7 +59,7 @@ func panel(kind, title, description, unit string, w, h int, queries []Target) Pa
 	}
 }
 
-// series draws values over time.
+// series is a panel of values over time.
 func series(title, description, unit string, w int, queries ...Target) Panel {
 	p := panel("timeseries", title, description, unit, w, 8, queries)
 	p.FieldConfig.Defaults.Min = new(float64)
@@ -103,7 +102,7 @@ func stat(title, description, unit string, w int, queries ...Target) Panel {
 	return p
 }
 
-// bars shows the present values beside each other, in the order of the query.
+// bars shows the current values side by side, in the order of the query.
 func bars(title, description, unit string, w int, queries ...Target) Panel {
 	for i := range queries {
 		queries[i].Range = false
@@ -116,10 +115,10 @@ func bars(title, description, unit string, w int, queries ...Target) Panel {
 	return p
 }
 
-// timeline shows which state there was when.
+// timeline shows states over time.
 func timeline(title, description string, w int, mapping Mapping, queries ...Target) Panel {
 	p := panel("state-timeline", title, description, "none", w, 6, queries)
-	// The mapping has the colours. By thresholds Grafana would merge the values, and write 1+.
+	// The mapping has the colours, because with thresholds Grafana merges values and writes 1+.
 	p.FieldConfig.Defaults.Color.Mode = "fixed"
 	p.FieldConfig.Defaults.Mappings = []Mapping{mapping}
 	p.FieldConfig.Defaults.Custom = timelineCustom{FillOpacity: 70}
@@ -146,7 +145,7 @@ func heatmap(title, description, unit string, w int, buckets string) Panel {
 
 func last() reduce { return reduce{Calcs: []string{"lastNotNull"}} }
 
-// from sets thresholds: the colour below all, then pairs of a value and the colour from there on.
+// from sets thresholds: the colour below all, then pairs of a value and the colour from it on.
 func (p Panel) from(first string, pairs ...any) Panel {
 	p.FieldConfig.Defaults.Thresholds = steps(first, pairs...)
 	return p
@@ -194,25 +193,25 @@ func (p Panel) softMax(least float64) Panel {
 	return p
 }
 
-// colored gives one value a colour of its own, whatever the thresholds say.
+// colored gives one value a colour of its own, regardless of thresholds.
 func (p Panel) colored(name, color string) Panel {
 	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override(name, Property{ID: "color", Value: Color{Mode: "fixed", FixedColor: color}}))
 	return p
 }
 
-// upTo ends the axis at a value that cannot, or should not, be exceeded.
+// upTo ends the axis at a value that is not, or should not be, exceeded.
 func (p Panel) upTo(most float64) Panel {
 	p.FieldConfig.Defaults.Max = &most
 	return p
 }
 
-// anyway is what is shown where there are no series, which is the usual case.
-func (p Panel) anyway(text string) Panel {
+// orElse is the text if there are no series, which is the usual case.
+func (p Panel) orElse(text string) Panel {
 	p.FieldConfig.Defaults.NoValue = text
 	return p
 }
 
-// toTenant leads from each series to its tenant's own page.
+// toTenant links each series to its tenant's own page.
 func (p Panel) toTenant() Panel {
 	p.FieldConfig.Defaults.Links = []DataLink{{Title: "Tenant ${__field.labels.tenant}", URL: tenantPage("${__field.labels.tenant}")}}
 	return p
@@ -222,7 +221,7 @@ func tenantPage(tenant string) string {
 	return "/d/" + uid("tenant") + "?var-one=" + tenant + "&${datasource:queryparam}&${job:queryparam}&${__url_time_range}"
 }
 
-// onOff says what 0 and 1 mean.
+// onOff maps 0 and 1 to texts.
 func onOff(off, offColor, on, onColor string) Mapping {
 	m := Mapping{Type: "value", Options: map[string]MappingText{}}
 	for i, text := range []MappingText{{Text: off, Color: offColor}, {Text: on, Color: onColor, Index: 1}} {

@@ -6,33 +6,30 @@ import (
 	"time"
 )
 
-// Rule is one of Prometheus': a recording, or an alert.
+// Rule is a rule of Prometheus: a recording, or an alert.
 type Rule struct {
-	Record string // what is recorded; "" for an alert
+	Record string // the name of a recording; "" for an alert
 
 	Alert                string
-	For                  time.Duration // how long it must be so before somebody is told
-	Severity             string        // critical: somebody must act now; warning: today; info: to know
+	For                  time.Duration // the time that it must hold before the alert fires
+	Severity             string        // critical: act now; warning: act today; info: to know
 	Summary, Description string
 
 	Expr string
 }
 
-// Group is rules that are evaluated one after the other.
+// Group are rules that are evaluated one after the other.
 type Group struct {
 	Name  string
 	Rules []Rule
 }
 
-// Runbook is where it is written what an alert means, and what to do.
+// Runbook is the address of the section on the alert's meaning and remedies.
 func (r Rule) Runbook() string {
 	return "https://github.com/llmgov/llmgov/blob/main/docs/operations.md#" + strings.ToLower(r.Alert)
 }
 
-// Rules are all groups, the recordings first.
-func Rules() []Group { return append([]Group{recordings()}, alerts()...) }
-
-// Names of what is recorded: by which labels, what, and how.
+// Names of recordings: labels, metric and operation.
 const (
 	used        = "job_pool:llmgov_pool_used:ratio" // of the fullest of its limits
 	calls       = "job_tenant_pool_outcome:llmgov_requests:rate5m"
@@ -50,7 +47,7 @@ func recordings() Group {
 	return Group{Name: "llmgov recordings", Rules: []Rule{
 		{Record: used, Expr: `max by (job, pool) (` + axes("job, pool", "{}") + `)`},
 		{Record: calls, Expr: `sum by (job, tenant, pool, outcome) (rate(llmgov_requests_total[5m]))`},
-		// 0 where none fail; a pool that was asked nothing has no ratio.
+		// 0 if none fails; a pool without calls has no ratio.
 		{Record: failed, Expr: `(sum by (job, pool) (` + calls + `{outcome="failed"}) or 0 * sum by (job, pool) (` + calls + `)) / (sum by (job, pool) (` + calls + `) > 0)`},
 		{Record: taken, Expr: `sum by (job, tenant, pool) (rate(llmgov_tokens_total{kind=~"input|output"}[5m]))`},
 		{Record: received, Expr: `sum by (job, tenant, pool) (llmgov_share_received_ratio)`},
@@ -62,7 +59,7 @@ func recordings() Group {
 	}}
 }
 
-// YAML is the groups as Prometheus reads them. All texts are quoted as in JSON, which is YAML too.
+// YAML is the file of the groups for Prometheus. All texts are quoted as in JSON, which is valid in YAML.
 func YAML(groups []Group) string {
 	var b strings.Builder
 	b.WriteString("# Written by llmgov dashboards export: changes are lost with the next one.\ngroups:\n")

@@ -1,10 +1,10 @@
 package dashboards
 
-// column is one of a table's. Each row has one value of its query.
+// column is a column of a table. Each row has one value of its query.
 type column struct {
 	name, unit, expr string
-	steps            Thresholds // of the cell's colour; none without them
-	ascending        bool       // of the first column, by which the table is sorted
+	steps            Thresholds // of the cell's colour; may be empty
+	ascending        bool       // the order of the table, in its first column
 }
 
 type organize struct {
@@ -46,7 +46,7 @@ func (c column) properties() []Property {
 	return all
 }
 
-// alertTable lists the alerts of llmgov that Prometheus knows.
+// alertTable lists the alerts of llmgov in Prometheus.
 func alertTable(title, description string, h int) Panel {
 	names := organize{
 		ExcludeByName: map[string]bool{"Time": true, "Value": true, "__name__": true, "job": true},
@@ -57,7 +57,7 @@ func alertTable(title, description string, h int) Panel {
 	}
 	p := tablePanel(title, description, h, []Target{now(`ALERTS{job=~"$job", alertname=~"Llmgov.*"}`)}, names)
 	p.Options = tableOptions{ShowHeader: true, SortBy: []sortBy{{DisplayName: "State"}}}
-	return p.anyway("no alert fires")
+	return p.orElse("no alert fires")
 }
 
 func tablePanel(title, description string, h int, queries []Target, names organize) Panel {
