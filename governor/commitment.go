@@ -78,7 +78,7 @@ func (c *commitment) end(g *Governor, p *pool, price Price, u Usage, how Ending)
 	asked := b.asked
 	g.leave(now, b, limits.Cost{}, spent, 0)
 	if g.events.listened() {
-		g.tellEnd(now, p, st, asked, how, u)
+		g.tellEnd(p, st, Event{At: now, Call: asked, Ending: how, Usage: u})
 	}
 	return true
 }

@@ -138,10 +138,10 @@ func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Re
 	g.report(e)
 }
 
-// tellEnd reports how a lease ended.
-func (g *Governor) tellEnd(now time.Time, p *pool, st *leaseState, asked uint64, how Ending, u Usage) {
-	g.report(Event{
-		Kind: EventEnded, At: now, Call: asked, Ending: how, Usage: u, Ran: now.Sub(st.since),
-		Request: Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: st.course.kind.Model, Stream: st.stream, Input: st.input},
-	})
+// tellEnd reports how a lease ended. e says when, how and with what usage.
+func (g *Governor) tellEnd(p *pool, st *leaseState, e Event) {
+	e.Kind = EventEnded
+	e.Ran = e.At.Sub(st.since)
+	e.Request = Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: st.course.kind.Model, Stream: st.stream, Input: st.input}
+	g.report(e)
 }

@@ -105,7 +105,7 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	asked := b.asked
 	l.g.leave(now, b, actual, spent, ran)
 	if l.g.events.listened() {
-		l.g.tellEnd(now, p, &st, asked, how, u)
+		l.g.tellEnd(p, &st, Event{At: now, Call: asked, Ending: how, Usage: u})
 	}
 	return true
 }

@@ -40,50 +40,77 @@ type Check struct {
 // the pool does not exist, or the tenant may not use the pool.
 func (g *Governor) Explain(req Request) (Outlook, bool) {
 	g.look()
-	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
+	p := newProspect(g, req)
+	o, known := p.explain(Outlook{})
+	if !known {
+		return Outlook{}, false
+	}
+	return o, true
+}
+
+// prospect is a call that is not made, but could be.
+type prospect struct {
+	walk
+	maxWait time.Duration
+}
+
+func newProspect(g *Governor, req Request) *prospect {
+	req.Input = bounded(req.Input)
+	req.Output = bounded(req.Output)
+	req.Price = req.Price.bounded()
+	return &prospect{walk: walk{g: g, req: req}}
+}
+
+// explain asks all limits what they would say to the call, and adds it to an outlook. It returns that
+// as it is, and false, if nothing is known of the tenant or the pool.
+func (p *prospect) explain(begin Outlook) (Outlook, bool) {
 	for {
-		v, p, a := g.table.Load().find(&req)
-		if v == nil {
-			return Outlook{}, false
+		o := begin
+		p.tenant, p.pool, p.access = p.g.table.Load().find(&p.req)
+		if p.tenant == nil {
+			return o, false
 		}
-		o := Outlook{}
-		if again := g.explain(v, p, a, req, &o); !again {
+		if p.once(&o) {
 			return o, true
 		}
 	}
 }
 
-// explain asks all limits. again says that the tenant's seat was just given up, and everything has
-// to be asked anew.
-func (g *Governor) explain(v *tenantView, p *poolView, a *access, req Request, o *Outlook) (again bool) {
-	now := g.clock.Now()
-	maxWait := v.cfg.MaxWait
-	if req.MaxWait != nil {
-		maxWait = min(maxWait, *req.MaxWait)
+// once asks all limits. It reports false if the tenant's seat was just given up, and everything has to be
+// asked anew.
+func (p *prospect) once(o *Outlook) bool {
+	p.now = p.g.clock.Now()
+	p.maxWait = p.tenant.cfg.MaxWait
+	if p.req.MaxWait != nil {
+		p.maxWait = min(p.maxWait, *p.req.MaxWait)
 	}
-	if g.Draining() && o.Refused == nil {
-		o.Refused = rejectDraining(req.Tenant)
+	if p.g.Draining() && o.Refused == nil {
+		o.Refused = rejectDraining(p.req.Tenant)
 	}
-	cost := p.ownHoldCost(&req)
-	spend := p.expected(v, &req, true)
-	for i := range a.chain {
-		a.chain[i].foretell(now, cost, maxWait, g.consults(p), o)
+	cost := p.pool.ownHoldCost(&p.req)
+	p.tab = &tab{spend: p.pool.expected(p.tenant, &p.req, true)}
+	for i := range p.access.chain {
+		p.access.chain[i].foretell(p.now, cost, p.maxWait, p.g.consults(p.pool), o)
 	}
-	b := tab{spend: spend}
-	for i := range a.chain {
-		own := a.chain[i].own
-		own.mu.Lock()
-		if i == 0 {
-			b.meanRun = own.set.MeanRun()
-		}
-		o.spend(now, own.caps, &b, nobody, budgetsOf{tenant: own.owner})
-		own.mu.Unlock()
+	for i := range p.access.chain {
+		p.foretellBudgets(i, o)
 	}
-	again = !p.foretell(now, v, a.seat, &req, &b, maxWait, o)
-	if o.Refused != nil && !o.decided { // rej belongs to others, who set it
-		o.Refused.inPool(p.name)
+	there := p.foretellPool(o)
+	if o.Refused != nil && !o.decided { // if it is, the refusal belongs to others, who set it
+		o.Refused.inPool(p.pool.name)
 	}
-	return again
+	return there
+}
+
+// foretellBudgets adds what the budgets of the i-th link would say.
+func (p *prospect) foretellBudgets(i int, o *Outlook) {
+	own := p.access.chain[i].own
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if i == 0 {
+		p.tab.meanRun = own.set.MeanRun()
+	}
+	o.spend(p.now, own.caps, p.tab, nobody, budgetsOf{tenant: own.owner})
 }
 
 // refuse keeps the first refusal: the one that the call would get.
@@ -166,63 +193,63 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 	}
 }
 
-// foretell adds what the pool would say. It reports false if the seat was given up.
-func (p *poolView) foretell(now time.Time, v *tenantView, at *seat, req *Request, b *tab, maxWait time.Duration, o *Outlook) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at.gone {
+// foretellPool adds what the pool would say. It reports false if the seat was given up.
+func (p *prospect) foretellPool(o *Outlook) bool {
+	pool := p.pool.pool
+	seat := p.access.seat
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	if seat.gone {
 		return false
 	}
-	p.lookLocked(true)
-	defer p.lookLocked(false)
-	o.spend(now, p.shares, b, func(i int) budget.MemberID { return at.members[i] }, budgetsOf{v.name, p.name})
+	pool.lookLocked(true)
+	defer pool.lookLocked(false)
+	member := func(i int) budget.MemberID { return seat.members[i] }
+	o.spend(p.now, pool.shares, p.tab, member, budgetsOf{p.tenant.name, pool.name})
 	call := escrow.Call{
-		Leaf: at.leaf, Background: req.Background || v.cfg.Background,
-		Most: escrow.Cost{p.rules.Weights.most(req.Input, req.Output), 1}, MaxWait: maxWait,
+		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background,
+		Most: escrow.Cost{pool.rules.Weights.most(p.req.Input, p.req.Output), 1}, MaxWait: p.maxWait,
 	}
-	o.Run = p.remainingLocked(p.expectLocked(v, at, req, &call), 0, 0, float64(p.speed)/1000)
-	ans := p.escrow.Foretell(now, call)
-	st := p.booksLocked(now)
-	for k, a := range st.Axes {
-		if a.On {
-			c := Check{Pool: p.name, Axis: escrow.Axis(k).String(), Limit: a.Limit, Used: a.Used, Asked: min(call.Most[k], a.Limit)}
-			if ans.Verdict != escrow.Admitted && ans.Axis == escrow.Axis(k) {
-				c.Wait = ans.Wait
-			}
-			o.Checks = append(o.Checks, c)
-		}
-	}
-	if limit, used := p.slotsLocked(); limit > 0 {
-		c := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1}
-		if ans.Verdict != escrow.Admitted && ans.Axis == escrow.Slots {
-			c.Wait = ans.Wait
-		}
-		o.Checks = append(o.Checks, c)
-	}
+	o.Run = pool.remainingLocked(pool.expectLocked(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)
+	ans := pool.escrow.Foretell(p.now, call)
+	o.checkPoolLocked(p.now, pool, &call, &ans)
 	switch ans.Verdict {
 	case escrow.Admitted:
 	case escrow.Queued:
 		o.Wait = max(o.Wait, ans.Wait)
 	default:
-		o.refuse(p.rejectionLocked(now, v.tenant, at.leaf, call.Most, ans))
+		o.refuse(pool.rejectionLocked(p.now, p.tenant.tenant, seat.leaf, call.Most, ans))
 	}
 	return true
+}
+
+// checkPoolLocked adds the limits of a pool, which is locked, as the call would meet them.
+func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans *escrow.Answer) {
+	waits := func(k escrow.Axis) time.Duration {
+		if ans.Verdict != escrow.Admitted && ans.Axis == k {
+			return ans.Wait
+		}
+		return 0
+	}
+	for i, a := range p.booksLocked(now).Axes {
+		k := escrow.Axis(i)
+		if a.On {
+			o.Checks = append(o.Checks, Check{
+				Pool: p.name, Axis: k.String(), Limit: a.Limit, Used: a.Used, Asked: min(call.Most[k], a.Limit), Wait: waits(k),
+			})
+		}
+	}
+	limit, used := p.slotsLocked()
+	if limit > 0 {
+		o.Checks = append(o.Checks, Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots)})
+	}
 }
 
 // Reasons tells how all limits stand that hold for a call that has just been refused. The limit
 // that refused it is shown as it stood then. It changes nothing, and costs little more than the
 // refusal did.
 func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
-	req.Input, req.Output, req.Price = bounded(req.Input), bounded(req.Output), req.Price.bounded()
-	o := Outlook{Refused: rej, decided: true}
-	for again := true; again; {
-		v, p, a := g.table.Load().find(&req)
-		if v == nil {
-			return o
-		}
-		o = Outlook{Refused: rej, decided: true}
-		again = g.explain(v, p, a, req, &o)
-	}
+	o, _ := newProspect(g, req).explain(Outlook{Refused: rej, decided: true})
 	if rej.Reason == ReasonQueueFull || rej.Reason == ReasonOverloaded {
 		return o // rej's figures are those of the queue
 	}
