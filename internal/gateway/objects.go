@@ -16,14 +16,6 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// granted refuses a route that the tenant is not granted.
-func (c *call) granted() *refusal {
-	if c.Tenant.Routes.Has(c.at.Grant()) {
-		return nil
-	}
-	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
-}
-
 // sees reports whether the tenant may see an object at an upstream.
 func (c *call) sees(upstream, id string) bool {
 	return c.stored.Sees(objects.Key{Upstream: upstream, ID: id})

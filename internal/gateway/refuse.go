@@ -12,6 +12,37 @@ import (
 // refusal is an answer that llmgov gives itself.
 type refusal = admission.Refusal
 
+// refusalPatience bounds how long a client may take to read a refusal, which fits into one packet.
+const refusalPatience = 5 * time.Second
+
+// mostStrangers is how many refusals of calls without a valid key may be on their way to their
+// clients by HTTP/2, where one connection has many. Further ones are cut off without an answer.
+const mostStrangers = 256
+
+// refuse answers with a refusal of llmgov's own.
+func (c *call) refuse(f *refusal) {
+	c.Refused(f)
+	c.w.patience = min(c.w.patience, refusalPatience)
+	if c.Tenant == nil && c.r.ProtoMajor > 1 {
+		c.refuseStranger(f)
+		return
+	}
+	if c.Tenant != nil && !c.shown {
+		c.showStanding()
+	}
+	writeRefusal(&c.w, f, c.dialect())
+}
+
+// refuseStranger waits until the client has taken the refusal: until then it holds memory.
+func (c *call) refuseStranger(f *refusal) {
+	defer c.g.strangers.Add(-1)
+	if c.g.strangers.Add(1) > mostStrangers {
+		panic(http.ErrAbortHandler)
+	}
+	writeRefusal(&c.w, f, c.dialect())
+	_ = c.w.control.Flush()
+}
+
 // writeRefusal sends a refusal in the caller's dialect.
 func writeRefusal(w http.ResponseWriter, f *refusal, d *dialect.Dialect) {
 	if f.Status == admission.StatusClientClosed {
