@@ -11,7 +11,9 @@ func (s *Scanner) text(kind Kind) Token {
 	start := s.at
 	escaped := false
 	for i := start + 1; ; {
-		i = plainEnd(b, i)
+		end, passed := plainEnd(b, i)
+		i = end
+		escaped = escaped || passed
 		if i == len(b) {
 			return s.invalid()
 		}
@@ -42,24 +44,30 @@ func (s *Scanner) text(kind Kind) Token {
 	}
 }
 
-// plainEnd is the index of the first byte from i on at which a string may end or change: a quote, a
-// backslash, a control character or a byte beyond ASCII.
-func plainEnd(b []byte, i int) int {
+// plainEnd is the index of the first byte from i on at which a string may end, or that needs a closer look:
+// a quote, a control character, a byte beyond ASCII, or a backslash that does not begin a short escape.
+func plainEnd(b []byte, i int) (end int, escaped bool) {
 	for len(b)-i >= 16 {
-		low := stops(binary.LittleEndian.Uint64(b[i:]))
-		if low != 0 {
-			return i + bits.TrailingZeros64(low)/8
+		stop := stops(binary.LittleEndian.Uint64(b[i:]))
+		if stop == 0 {
+			stop = stops(binary.LittleEndian.Uint64(b[i+8:]))
+			if stop == 0 {
+				i += 16
+				continue
+			}
+			i += 8
 		}
-		high := stops(binary.LittleEndian.Uint64(b[i+8:]))
-		if high != 0 {
-			return i + 8 + bits.TrailingZeros64(high)/8
+		i += bits.TrailingZeros64(stop) / 8
+		if b[i] != '\\' || i+1 == len(b) || !isShortEscape[b[i+1]] {
+			return i, escaped
 		}
-		i += 16
+		escaped = true
+		i += 2
 	}
 	for i < len(b) && isPlain[b[i]] {
 		i++
 	}
-	return i
+	return i, escaped
 }
 
 // stops has the top bit set of the first of eight bytes that is not plain, and none below it; or is 0.
