@@ -20,16 +20,58 @@ func Copy(body []byte, edits []Edit) []byte {
 }
 
 // InPlace is Copy without a copy, if there is enough room behind the body: a second large body would
-// be memory that nobody counts.
+// be memory that nobody counts. Of the parts between edits, each moves at most once.
 func InPlace(body []byte, edits []Edit) []byte {
 	room := inserted(edits)
 	if len(body)+room > cap(body) {
 		return Copy(body, edits)
 	}
-	// The body moves to the end of its buffer, and is copied from there to the front.
-	moved := body[:len(body)+room]
-	copy(moved[room:], body)
-	return apply(body[:0], moved[room:], edits)
+	Sort(edits)
+	grown := body[:len(body)+room]
+	shift := 0
+	for i := range edits {
+		shift += edits[i].growth()
+	}
+	moveRight(grown, len(body), edits, shift)
+	moveLeft(grown, len(body), edits)
+	at := 0 // by how much the edits before change the length
+	for _, e := range edits {
+		copy(grown[e.Start+at:], e.Text)
+		at += e.growth()
+	}
+	return grown[:len(body)+shift]
+}
+
+// growth is by how many bytes the edit makes a body longer.
+func (e *Edit) growth() int { return len(e.Text) - (e.End - e.Start) }
+
+// moveRight moves the parts behind edits that come to stand further right, the last one first. shift is by
+// how much all edits change the length.
+func moveRight(grown []byte, end int, edits []Edit, shift int) {
+	for i := len(edits) - 1; i >= 0; i-- {
+		e := &edits[i]
+		if shift > 0 {
+			copy(grown[e.End+shift:], grown[e.End:end])
+		}
+		end = e.Start
+		shift -= e.growth()
+	}
+}
+
+// moveLeft moves the parts behind edits that come to stand further left, the first one first.
+func moveLeft(grown []byte, end int, edits []Edit) {
+	shift := 0
+	for i := range edits {
+		e := &edits[i]
+		shift += e.growth()
+		partEnd := end
+		if i+1 < len(edits) {
+			partEnd = edits[i+1].Start
+		}
+		if shift < 0 {
+			copy(grown[e.End+shift:], grown[e.End:partEnd])
+		}
+	}
 }
 
 // inserted is how much longer edits can make a body.

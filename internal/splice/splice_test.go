@@ -1,6 +1,12 @@
 package splice
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 func TestCopy_InPlace(t *testing.T) {
 	body := "0123456789"
@@ -35,4 +41,22 @@ func TestCopy_InPlace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// In place, edits do what they do in a copy.
+func TestInPlaceIsCopy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		body := []byte(strings.Repeat("0123456789", 4)[:rapid.IntRange(0, 40).Draw(t, "length")])
+		var edits []Edit
+		for at := 0; rapid.Bool().Draw(t, "another"); {
+			start := rapid.IntRange(at, len(body)).Draw(t, "start")
+			at = rapid.IntRange(start, len(body)).Draw(t, "end")
+			edits = append(edits, Edit{start, at, rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 9, -1).Draw(t, "text")})
+		}
+		want := string(Copy(body, slices.Clone(edits)))
+		roomy := append(make([]byte, 0, 1000), body...)
+		if got := string(InPlace(roomy, edits)); got != want {
+			t.Fatalf("%v: got %q, want %q", edits, got, want)
+		}
+	})
 }
