@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // Call is the life of one governed call. Begin begins it and Close ends it; between them its methods
@@ -15,18 +13,14 @@ import (
 // called by any. It holds all of its parts by value, so that a caller with a type of its own for a call
 // can hold a Call in it. It must not be copied.
 type Call struct {
-	ctl    *Controller
-	ctx    context.Context // of the caller, who is gone when it ends
-	Policy *Policy
-	ID     string
-	Began  time.Time
-	Spans  *tracing.Call // nil without tracing
+	ctl   *Controller
+	ID    string
+	Began time.Time
+	Spans *tracing.Call // nil without tracing
 
-	Tenant    *tenants.Tenant
-	Key       *tenants.Key // nil if the tenant was named by somebody trusted
-	Estimates *Estimates
-	Pool      *Pool
-	Account   *telemetry.Account
+	scope // whose it is, and in which pool
+	early // how it is over before its answer is
+	tries // its ways to upstreams
 
 	Ask     Ask
 	Request governor.Request // made of Ask
@@ -37,10 +31,8 @@ type Call struct {
 	Rejection *governor.Rejection // by the governor, which has counted it
 	Turned    *Refusal            // by llmgov
 
-	tries   tries
 	Ending  Ending
 	Failure error // for the log
-	early   early
 }
 
 // Begin begins the life of a call under a policy. The context ends when the caller goes away.
@@ -50,21 +42,7 @@ func (c *Call) Begin(ctx context.Context, ctl *Controller, p *Policy, id string)
 	c.Policy = p
 	c.ID = id
 	c.Began = time.Now()
-	c.tries.now = &c.tries.first
-}
-
-// Close ends whatever has not ended, and counts the call if it was turned away. A call that was
-// admitted and has not ended was broken off by its caller.
-func (c *Call) Close() {
-	if !c.Ending.Done {
-		c.End(telemetry.Cancelled, "", c.Guess())
-	}
-	c.ctl.ongoing.end(c.entry.only)
-	c.countTurned()
-	if c.Account != nil {
-		c.Account.Release()
-		c.Account = nil
-	}
+	c.now = &c.first
 }
 
 // Stale is returned by Route, Use and Admit if another policy came into force while the call was on
@@ -78,14 +56,8 @@ func (c *Call) Renew(p *Policy) {
 	if p == c.Policy {
 		panic("llmgov: BUG: policy and governor know different tenants")
 	}
-	if c.Account != nil {
-		c.Account.Release()
-	}
-	c.Policy = p
-	c.Tenant = nil
-	c.Key = nil
-	c.Pool = nil
-	c.Account = nil
+	c.leave()
+	c.scope = scope{Policy: p}
 	c.Request = governor.Request{}
 }
 
@@ -96,30 +68,10 @@ func (c *Call) outdated() (is bool) {
 	return is
 }
 
-// Refused notes that llmgov refuses the call, and remembers why for those who ask later. The governor's
-// rejections are remembered already.
-func (c *Call) Refused(f *Refusal) {
-	c.Turned = f
-	if c.Tenant != nil && c.Rejection == nil {
-		c.ctl.remember(&PastRefusal{ID: c.ID, At: time.Now(), Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Request: c.Request, Said: f})
+// MaxWait is how long the call may wait in all.
+func (c *Call) MaxWait() time.Duration {
+	if c.Ask.MaxWait != nil {
+		return min(c.Tenant.MaxWait, *c.Ask.MaxWait)
 	}
-}
-
-// countTurned counts a call that llmgov turned away before the governor was asked. The governor
-// counts its own refusals.
-func (c *Call) countTurned() {
-	if c.Turned == nil || c.Ending.Done || c.Rejection != nil {
-		return
-	}
-	tenant := ""
-	tier := ""
-	pool := ""
-	if c.Tenant != nil {
-		tenant = c.Tenant.Name
-		tier = c.Tenant.Tier
-	}
-	if c.Pool != nil {
-		pool = c.Pool.Name
-	}
-	c.ctl.metrics.Turned(tenant, tier, pool, c.Turned.Code)
+	return c.Tenant.MaxWait
 }

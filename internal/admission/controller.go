@@ -7,7 +7,6 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/recent"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -22,7 +21,7 @@ type Controller struct {
 	used    lastUses
 	prompts PromptCounter // may be nil
 	ongoing ongoing
-	refused *recent.Ring[*PastRefusal] // by tenant and request id
+	refused *past
 
 	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
 	// but policy is still the old one.
@@ -50,7 +49,7 @@ type Options struct {
 func New(opt Options) (*Controller, error) {
 	c := &Controller{
 		gov: opt.Governor, metrics: opt.Metrics, zone: opt.Snapshot.Location(), prompts: opt.Prompts, follow: opt.Follow,
-		refused: recent.New[*PastRefusal](keptRefusals),
+		refused: newPast(),
 	}
 	if c.follow == nil {
 		c.follow = func(*Policy) (func(), error) { return func() {}, nil }
@@ -133,3 +132,10 @@ func (c *Controller) Steady(f func()) {
 	defer c.applying.Unlock()
 	f()
 }
+
+// remember keeps a refusal for whoever asks about it later.
+func (c *Controller) remember(p *PastRefusal) { c.refused.Keep(p.Tenant.Name, p.ID, p) }
+
+// PastRefusals are the last refusals of calls with an id. Ids are callers' to choose, so several
+// tenants may have used one.
+func (c *Controller) PastRefusals(id string) []*PastRefusal { return c.refused.Find(id) }

@@ -2,8 +2,6 @@ package admission
 
 import (
 	"time"
-
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // Identify finds the tenant by its key. hint tells callers without a key where to put it.
@@ -33,9 +31,4 @@ func (c *Call) IdentifyTenant(name string) *Refusal {
 	}
 	c.identified(t)
 	return nil
-}
-
-func (c *Call) identified(t *tenants.Tenant) {
-	c.Tenant = t
-	c.Estimates = c.Policy.estimates[t.Index]
 }

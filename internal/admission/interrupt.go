@@ -10,8 +10,11 @@ import (
 // could not wait for.
 var ErrDraining = errors.New("gateway: shutting down")
 
-// early is how the governor ends a call (governor.Request.Interrupt).
+// early is how a call is over before its answer is: its caller goes away, a drain cuts it off, or the
+// governor ends it (governor.Request.Interrupt).
 type early struct {
+	ctx context.Context // of the caller, who is gone when it ends
+
 	mu    sync.Mutex
 	end   context.CancelCauseFunc // guarded by mu; nil before anything was sent
 	cause error                   // guarded by mu
@@ -19,47 +22,47 @@ type early struct {
 
 // Interrupt ends the call, now or as soon as it is sent. Any goroutine may call it, even after
 // the call has ended.
-func (c *Call) Interrupt(cause error) {
-	c.early.mu.Lock()
-	defer c.early.mu.Unlock()
-	if c.early.cause == nil {
-		c.early.cause = cause
+func (e *early) Interrupt(cause error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cause == nil {
+		e.cause = cause
 	}
-	if c.early.end != nil {
-		c.early.end(c.early.cause)
+	if e.end != nil {
+		e.end(e.cause)
 	}
 }
 
 // EndBy sets the function that ends the call from now on.
-func (c *Call) EndBy(end context.CancelCauseFunc) {
-	c.early.mu.Lock()
-	defer c.early.mu.Unlock()
-	c.early.end = end
-	if c.early.cause != nil {
-		end(c.early.cause)
+func (e *early) EndBy(end context.CancelCauseFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.end = end
+	if e.cause != nil {
+		end(e.cause)
 	}
 }
 
 // Why is the cause for which the governor ended the call early; nil if it did not.
-func (c *Call) Why() error {
-	c.early.mu.Lock()
-	defer c.early.mu.Unlock()
-	return c.early.cause
+func (e *early) Why() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cause
 }
 
 // Gone reports whether the caller went away.
-func (c *Call) Gone() bool { return c.ctx.Err() != nil && !c.Cut() }
+func (e *early) Gone() bool { return e.ctx.Err() != nil && !e.Cut() }
 
 // Cut reports whether the call was cut off, by a drain or by the governor.
-func (c *Call) Cut() bool { return c.Drained() || c.Why() != nil }
+func (e *early) Cut() bool { return e.Drained() || e.Why() != nil }
 
 // Drained reports whether the call was cut off by a drain.
-func (c *Call) Drained() bool { return context.Cause(c.ctx) == ErrDraining }
+func (e *early) Drained() bool { return context.Cause(e.ctx) == ErrDraining }
 
 // CutOff is the refusal of a call that was cut off. Why the governor did it is only logged, because it
 // concerns this gateway, not its tenants.
-func (c *Call) CutOff() *Refusal {
-	if c.Drained() {
+func (e *early) CutOff() *Refusal {
+	if e.Drained() {
 		return &Refusal{Status: statusUnavailable, Code: CodeDraining, Message: "This gateway is shutting down."}
 	}
 	return &Refusal{Status: statusUnavailable, Code: CodeStore, Message: "This gateway had to end the call early. Please try again."}

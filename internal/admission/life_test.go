@@ -84,7 +84,7 @@ func TestLife_Ends(t *testing.T) {
 		{"left by its caller", func(*Call, context.CancelCauseFunc) {}, telemetry.Cancelled, "", 100},
 		{"never sent", func(c *Call, _ context.CancelCauseFunc) { c.BeginTry(new(Try)) }, telemetry.Cancelled, "", 0},
 		{"refused upstream", func(c *Call, _ context.CancelCauseFunc) {
-			c.tries.first.Refused = true
+			c.first.Refused = true
 			c.Fail("500", c.Guess())
 		}, telemetry.Failed, "500", 0},
 		{"retried elsewhere", func(c *Call, _ context.CancelCauseFunc) {

@@ -55,7 +55,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		u.Output = c.OutputOf(res.Deltas)
 	case c.Ask.Answer.Open && res.Cause == streaming.Completed: // providers count no tokens of such models
 	case !c.Ask.Stream || res.Cause == streaming.Completed || c.Gone(): // 0 on routes whose calls produce no output tokens
-		u.Output = c.Pool.speed.produced(time.Since(c.tries.now.Began), c.Request.Output)
+		u.Output = c.Pool.speed.produced(time.Since(c.now.Began), c.Request.Output)
 	}
 	return u
 }
@@ -63,7 +63,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 // Guess estimates the usage of a broken call that reported none. A call that never left
 // took nothing, nor did one that the upstream answered with an error.
 func (c *Call) Guess() governor.Usage {
-	t := c.tries.now
+	t := c.now
 	if !t.Sent.Load() || t.Refused {
 		return governor.Usage{}
 	}
@@ -80,8 +80,16 @@ func (c *Call) learn(res streaming.Result, output int64) {
 	p := &c.Ask.Prompt
 	c.Estimates.Prompts.Observe(c.Ask.Model, p.Size, u.Input-p.Before)
 	c.Estimates.Deltas.Observe(c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
-	c.Pool.speed.observe(u.Output, time.Since(c.tries.now.Began))
+	c.Pool.speed.observe(u.Output, time.Since(c.now.Began))
 	if took := u.Input + u.Output; took > 0 {
 		c.Pool.Metrics.EstimateError.Observe(float64(c.Request.Input+c.Request.Output) / float64(took))
+	}
+}
+
+// learnOutput learns from a whole answer. One that reports nothing is charged no output, so that
+// none is held for the next ones either.
+func (c *Call) learnOutput(output int64) {
+	if a := &c.Ask.Answer; a.Open {
+		c.Policy.outputs.observe(c.outputKind(c.Ask.Model, a), output/max(1, a.Copies))
 	}
 }

@@ -43,31 +43,3 @@ func (o *outputs) observe(kind lengths.Kind, output int64) {
 	s := o.book.Start(kind, longestOutput)
 	o.book.End(&s, output, true)
 }
-
-// outputKind is the kind of an answer. One model may serve several routes.
-func (c *Call) outputKind(model string, a *Answer) lengths.Kind {
-	return lengths.Kind{Tenant: c.Tenant.Name, Tier: c.Tenant.Tier, Model: a.Route + " " + model}
-}
-
-// MostOutput is how many tokens an answer may have: by the call's own bound, else as calls of its kind
-// have shown, and by the pool's default while nothing is known.
-func (c *Call) MostOutput(model string, a *Answer) int64 {
-	copies := max(1, a.Copies)
-	switch {
-	case a.Open:
-		return copies * c.Policy.outputs.most(c.outputKind(model, a), c.Pool.DefaultMaxOutput)
-	case a.None:
-		return 0
-	case a.Bound == 0:
-		return copies * c.Pool.DefaultMaxOutput
-	}
-	return copies * a.Bound
-}
-
-// learnOutput learns from a whole answer. One that reports nothing is charged no output, so that
-// none is held for the next ones either.
-func (c *Call) learnOutput(output int64) {
-	if a := &c.Ask.Answer; a.Open {
-		c.Policy.outputs.observe(c.outputKind(c.Ask.Model, a), output/max(1, a.Copies))
-	}
-}

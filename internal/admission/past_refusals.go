@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/recent"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -26,20 +27,7 @@ type PastRefusal struct {
 	Outlook  governor.Outlook
 }
 
-// remember keeps a refusal for whoever asks about it later.
-func (c *Controller) remember(p *PastRefusal) { c.refused.Keep(p.Tenant.Name, p.ID, p) }
+// past are the last refusals, by tenant and id.
+type past = recent.Ring[*PastRefusal]
 
-// PastRefusals are the last refusals of calls with an id. Ids are callers' to choose, so several
-// tenants may have used one.
-func (c *Controller) PastRefusals(id string) []*PastRefusal { return c.refused.Find(id) }
-
-// remind remembers why the governor refused the call, or would have.
-func (c *Call) remind(rej *governor.Rejection, shadow bool) {
-	if rej.Reason == governor.ReasonCancelled {
-		return
-	}
-	c.ctl.remember(&PastRefusal{
-		ID: c.ID, At: time.Now(), Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Request: c.Request, Said: Rejected(rej), Shadow: shadow,
-		Rejected: rej, Outlook: c.ctl.gov.Reasons(c.Request, rej),
-	})
-}
+func newPast() *past { return recent.New[*PastRefusal](keptRefusals) }

@@ -82,3 +82,11 @@ func Rejected(rej *governor.Rejection) *Refusal {
 	}
 	return f
 }
+
+// AxisOf is the axis of the limit that refused, or the name of the budget.
+func AxisOf(rej *governor.Rejection) string {
+	if rej.Budget.Limit > 0 {
+		return rej.Budget.Name()
+	}
+	return rej.Axis
+}

@@ -24,28 +24,27 @@ type tries struct {
 }
 
 // Send begins the call's way to the upstream. Afterwards it is charged as a request, whatever it takes.
-func (c *Call) Send() {
-	c.tries.first.Began = time.Now()
-	c.tries.first.Sent.Store(true)
+func (t *tries) Send() {
+	t.first.Began = time.Now()
+	t.first.Sent.Store(true)
 }
 
 // BeginTry begins a try, for a caller that knows how far each of them has got.
-func (c *Call) BeginTry(t *Try) {
-	t.Began = time.Now()
-	c.tries.now = t
+func (t *tries) BeginTry(next *Try) {
+	next.Began = time.Now()
+	t.now = next
 }
 
 // Lost notes that a try came to nothing, and what it may have taken. It is charged at the end.
-func (c *Call) Lost(u governor.Usage) { c.tries.lost = c.tries.lost.Plus(u) }
+func (t *tries) Lost(u governor.Usage) { t.lost = t.lost.Plus(u) }
 
 // payLost ends a lease with what failed tries have taken so far.
-func (c *Call) payLost() {
-	t := &c.tries
+func (t *tries) payLost(lease governor.Lease) {
 	if t.lost == (governor.Usage{}) {
-		c.Lease.Release()
+		lease.Release()
 		return
 	}
-	c.Lease.Break(t.lost)
+	lease.Break(t.lost)
 	t.paid = t.paid.Plus(t.lost)
 	t.lost = governor.Usage{}
 }

@@ -1,0 +1,37 @@
+package admission
+
+// Estimate makes the governor's request of what is asked for, by what calls have taught. It refuses a
+// prompt that no minute of the pool has room for.
+func (c *Call) Estimate() *Refusal {
+	a := &c.Ask
+	req := &c.Request
+	req.Tenant = c.Tenant.Name
+	req.Pool = c.Pool.Name
+	req.ID = c.ID
+	req.Stream = a.Stream
+	req.Background = a.Background
+	req.MaxWait = a.MaxWait
+	if c.entry.waited > 0 {
+		c.entry.left = max(0, c.MaxWait()-c.entry.waited)
+		req.MaxWait = &c.entry.left
+	}
+	req.Claim = claimOf(c.Tenant.Name, &a.Retry)
+	req.Interrupt = c.Interrupt
+	req.Price = c.price(a)
+	if a.Free {
+		a.Prompt.Body = nil
+		return nil
+	}
+	req.Model = a.Model
+	req.Input = c.promptTokens(a, c.ctl.prompts)
+	least := c.leastPrompt(a, c.ctl.prompts)
+	a.Prompt.Body = nil // a call lasts longer than its body is needed
+	if f := c.Pool.TooLong(least); f != nil {
+		return f
+	}
+	if most := c.Tenant.MaxOutputTokens; most > 0 && (a.Answer.Bound == 0 || a.Answer.Bound > most) {
+		a.Answer.Bound = most
+	}
+	req.Output = c.MostOutput(a.Model, &a.Answer)
+	return nil
+}

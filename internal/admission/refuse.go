@@ -1,0 +1,52 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+)
+
+// Refused notes that llmgov refuses the call, and remembers why for those who ask later. The governor's
+// rejections are remembered already.
+func (c *Call) Refused(f *Refusal) {
+	c.Turned = f
+	if c.Tenant != nil && c.Rejection == nil {
+		c.ctl.remember(&PastRefusal{ID: c.ID, At: time.Now(), Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Request: c.Request, Said: f})
+	}
+}
+
+// rejected takes over a rejection.
+func (c *Call) rejected(rej *governor.Rejection) *Refusal {
+	c.Rejection = rej
+	c.remind(rej, false)
+	c.Account.Refused(rej.Reason)
+	return Rejected(rej)
+}
+
+// Retract refuses a call that was admitted but not sent, as if it had not been admitted.
+func (c *Call) Retract(rej *governor.Rejection) *Refusal {
+	c.Lease.Release()
+	c.Admitted = time.Time{}
+	return c.rejected(rej)
+}
+
+// remind remembers why the governor refused the call, or would have.
+func (c *Call) remind(rej *governor.Rejection, shadow bool) {
+	if rej.Reason == governor.ReasonCancelled {
+		return
+	}
+	c.ctl.remember(&PastRefusal{
+		ID: c.ID, At: time.Now(), Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Request: c.Request, Said: Rejected(rej), Shadow: shadow,
+		Rejected: rej, Outlook: c.ctl.gov.Reasons(c.Request, rej),
+	})
+}
+
+// countTurned counts a call that llmgov turned away before the governor was asked. The governor
+// counts its own refusals.
+func (c *Call) countTurned() {
+	if c.Turned == nil || c.Ending.Done || c.Rejection != nil {
+		return
+	}
+	tenant, tier, pool := c.names()
+	c.ctl.metrics.Turned(tenant, tier, pool, c.Turned.Code)
+}

@@ -1,0 +1,101 @@
+package admission
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/telemetry"
+)
+
+// End ends the lease of an admitted call with what was used, and counts it. Only the first end counts,
+// because several may find out that a call is over. The reason is "" unless it failed.
+func (c *Call) End(outcome, reason string, u governor.Usage) {
+	e := &c.Ending
+	if e.Done || c.Admitted.IsZero() {
+		return
+	}
+	e.Last = u
+	u = u.Plus(c.lost)
+	none := u == governor.Usage{}
+	switch {
+	case !c.now.Sent.Load() && none:
+		c.Lease.Release()
+	case e.Later && none:
+		c.Lease.Postpone()
+	case outcome == telemetry.OK && !e.Later:
+		c.Lease.Settle(u)
+	default:
+		c.Lease.Break(u)
+	}
+	c.ctl.ongoing.end(c.entry.only)
+	u = u.Plus(c.paid)
+	e.Done = true
+	e.Outcome = outcome
+	e.Reason = reason
+	e.Usage = u
+	c.Account.Ended(outcome, reason, u, c.Request.Input+c.Request.Output)
+	telemetry.Observe(c.Pool.Metrics.Duration, time.Since(c.Admitted), c.Spans.Exemplar())
+	switch outcome {
+	case telemetry.Failed:
+		c.Pool.Failures.Add(time.Now())
+	case telemetry.Cancelled:
+		c.Pool.Metrics.Cancelled.Inc()
+	}
+	if reason == ReasonIdle {
+		c.ctl.metrics.Expired.Inc()
+	}
+}
+
+// Complete ends a call whose answer was whole, with what the upstream says that it took.
+func (c *Call) Complete(u governor.Usage) {
+	c.now.Sent.Store(true)
+	c.End(telemetry.OK, "", u)
+}
+
+// Fail ends a call that its upstream failed, given the class of the failure.
+func (c *Call) Fail(class string, u governor.Usage) {
+	if !c.Ending.Done {
+		c.Pool.Metrics.UpstreamError(class)
+	}
+	c.End(telemetry.Failed, class, u)
+}
+
+// Postpone lets somebody else charge the call, once its work is done.
+func (c *Call) Postpone() {
+	c.Ending.Estimated = false
+	c.Ending.Later = true
+}
+
+// Charge books a part of what the call takes while it goes on. It reports whether it was booked.
+func (c *Call) Charge(u governor.Usage) bool {
+	if u == (governor.Usage{}) {
+		return true
+	}
+	return c.Book(c.Request, c.Account, u)
+}
+
+// Book charges something that was done already, whatever the limits say.
+func (c *Call) Book(req governor.Request, account *telemetry.Account, u governor.Usage) bool {
+	req.Input = u.Input
+	req.Output = u.Output
+	req.Forced = true
+	lease, rej := c.ctl.gov.Acquire(context.WithoutCancel(c.ctx), req)
+	if rej != nil {
+		return false
+	}
+	lease.Charge(u)
+	account.Took(u)
+	return true
+}
+
+// Close ends whatever has not ended, and counts the call if it was turned away. A call that was
+// admitted and has not ended was broken off by its caller.
+func (c *Call) Close() {
+	if !c.Admitted.IsZero() && !c.Ending.Done {
+		c.End(telemetry.Cancelled, "", c.Guess())
+	}
+	c.ctl.ongoing.end(c.entry.only)
+	c.countTurned()
+	c.leave()
+}
