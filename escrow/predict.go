@@ -119,9 +119,8 @@ type walk struct {
 
 // ahead is what will be booked before one more call e, which is at the end of its
 // leaf: what stands before it there, and at each level above, of each sibling with an
-// earlier tag, what that is entitled to until the tag that the call needs, and the
-// call that goes past that tag. need is the same as a virtual cost: at which tag the
-// node above will have served it all.
+// earlier tag, what that is served until the tag at which the call begins (until).
+// need is the same as a virtual cost: at which tag the node above will have served it all.
 func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 	w := walk{&p.tree, maxWalk, coming}
 	leaf := &p.nodes[e.leaf]
@@ -133,9 +132,6 @@ func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 	for i := e.leaf; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
 		tail := p.keptTag(i) + min(nd.over(need), maxAhead)
-		if i == e.leaf {
-			need += e.virtual
-		}
 		more, cost := w.siblings(i, tail)
 		need = need + more
 		sum = sum.plus(cost)
@@ -213,10 +209,17 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 }
 
 // until is what node j gets before a tag of its siblings: of its backlog, and of what
-// comes to it.
+// comes to it. The call that begins before the tag is served whole: the first one, if that ends
+// after the tag, or else one that is as large, because others are not looked at.
 func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
 	nd := &w.nodes[j]
-	need = mulDivCeil(max(0, tail-w.keptTag(j)), int64(nd.weight), int64(WeightOne)) + w.headCost(j)
+	first := w.headCost(j)
+	need = mulDivCeil(max(0, tail-w.keptTag(j)), int64(nd.weight), int64(WeightOne))
+	if need < first {
+		need = first
+	} else {
+		need += first
+	}
 	need = min(need, nd.expected()+nd.flow.within(w.now, w.coming))
 	return need, nd.bookedFor(need)
 }

@@ -193,6 +193,46 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// TestPromise_TeamIsToldWhatATenantIs: a team that is alone below its tenant has the same turns as a
+// tenant without teams. What its own call costs comes after its turn, at every level.
+func TestPromise_TeamIsToldWhatATenantIs(t *testing.T) {
+	for _, tokens := range []int64{1000, 20_000} {
+		told := func(teams int) time.Duration {
+			p := New(t0, Config{TPM: 600_000, MaxQueue: 100, TicketWait: 10 * time.Second})
+			busy := p.Add(Root, Node{Weight: WeightOne})
+			leaf := p.Add(Root, Node{Weight: WeightOne})
+			for range teams {
+				leaf = p.Add(leaf, Node{Weight: WeightOne})
+			}
+			for range 50 {
+				p.Offer(t0, Call{Leaf: busy, Most: Cost{2000, 1}, MaxWait: time.Hour})
+			}
+			p.Pump(t0, nil)
+			return p.Forecast(t0, Call{Leaf: leaf, Most: Cost{tokens, 1}}).Wait
+		}
+		if tenant, team := told(0), told(2); team != tenant {
+			t.Errorf("with a call of %d tokens a tenant is told %v and a team %v", tokens, tenant, team)
+		}
+	}
+}
+
+// TestPromise_CountsTheCallThatSpansTheTurnOnce: of a tenant with an earlier tag the call that has
+// begun before a turn goes before it, and no other one.
+func TestPromise_CountsTheCallThatSpansTheTurnOnce(t *testing.T) {
+	p := New(t0, Config{TPM: 600_000, MaxQueue: 100})
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	for range 20 {
+		p.Offer(t0, Call{Leaf: leaf, Most: Cost{3000, 1}, MaxWait: time.Hour})
+	}
+	w := walk{tree: &p.tree, left: maxWalk}
+	one := p.headCost(leaf)
+	for _, c := range []struct{ tail, want int64 }{{0, one}, {one / 3, one}, {one - 1, one}, {one, 2 * one}, {3 * one, 4 * one}} {
+		if got, _ := w.until(leaf, p.keptTag(leaf)+p.nodes[leaf].over(c.tail)); got != c.want {
+			t.Errorf("up to %d of calls of %d each, %d are served, want %d", c.tail, one, got, c.want)
+		}
+	}
+}
+
 // TestFlow: what was served lately is an average over one minute at least, and two at most.
 func TestFlow(t *testing.T) {
 	const second = int64(time.Second / time.Microsecond)
