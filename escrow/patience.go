@@ -38,6 +38,25 @@ func lengthOf(promise time.Duration) uint8 {
 	return uint8(min(4*digits+quarter-8, promiseLengths-1))
 }
 
+// longest is the longest promise after which no more callers are lost than are served.
+func (l *patience) longest() time.Duration {
+	for length, lost := range l.lost {
+		if lost > lostWhole/2 {
+			return max(0, shortestOf(length)-time.Second)
+		}
+	}
+	return forever
+}
+
+// shortestOf is the shortest promise, in whole seconds, of a length: see lengthOf.
+func shortestOf(length int) time.Duration {
+	seconds := length
+	if length >= 4 {
+		seconds = (4 + length%4) << (length/4 - 1)
+	}
+	return time.Duration(seconds) * time.Second
+}
+
 // doubted is how much of a virtual cost will probably not be used after a promise.
 func (l *patience) doubted(virtual int64, length uint8) int64 {
 	return mulDivFloor(virtual, l.lost[length], lostWhole)

@@ -3,14 +3,18 @@ package escrow
 import "time"
 
 // A promise is the time after which a refused call is told to come back. Its turn is when the pool
-// will serve it, if it is there (Pool.turn). The promise differs from the turn, for three reasons.
+// will serve it, if it is there (Pool.turn). The promise differs from the turn, for four reasons.
 //
 //   - Others take the turns of a leaf that has nobody in line. A caller that is a little early waits
 //     in line for its turn, and one that is late cannot be called. So callers come a quarter of their
 //     wait early, but by no more than half of the time that they may wait in line, less what their
-//     own call takes of the leaf's time.
+//     own call takes of the leaf's time. If calls are so large that this is less than nothing, nobody
+//     knows the turn that well, and callers come late instead.
 //   - Of a far turn less is known. A caller that comes too early for it is refused again; one that
 //     comes late keeps its place. So what is beyond farTurn is lengthened by a third.
+//   - Callers give up. If most of a leaf's callers are gone after so long a promise, it is shortened to
+//     one that they wait for, as long as their turn comes within three quarters of the time that they
+//     may then wait in line, less what their own call takes.
 //   - The callers of a leaf come when they were told to, even if their turns would come sooner by
 //     now. A newcomer may use the time until then, if that makes none of them late.
 
@@ -33,7 +37,7 @@ func (p *Pool) promise(now time.Time, e *entry) time.Duration {
 	switch {
 	case p.cfg.TicketWait <= 0 || !e.known || p.nodes[Root].backlog == 0 || wait <= 0:
 	case !e.turn.IsZero(): // the last promise was too short
-		turn += wait / 4
+		turn += wait / 2
 	default:
 		g := p.gapsOf(now, e, wait)
 		turn = held + g.earliest(e)
@@ -50,13 +54,26 @@ type gaps struct {
 	wait  time.Duration // until its turn behind them
 	all   int64         // virtual cost of these
 	line  time.Duration // how long the call may wait in line
+	bears time.Duration // the longest promise that most callers of the leaf wait for
 }
 
 func (p *Pool) gapsOf(now time.Time, e *entry, wait time.Duration) gaps {
 	held := p.heldFor(now)
-	g := gaps{Pool: p, now: now.Add(held), first: wait, wait: wait, all: p.nodes[e.leaf].expected(), line: p.cfg.TicketWait}
+	leaf := &p.nodes[e.leaf]
+	g := gaps{
+		Pool:  p,
+		now:   now.Add(held),
+		first: wait,
+		wait:  wait,
+		all:   leaf.expected(),
+		line:  p.cfg.TicketWait,
+		bears: forever,
+	}
 	if e.maxWait > 0 {
 		g.line = e.maxWait
+	}
+	if leaf.patience != nil {
+		g.bears = leaf.patience.longest()
 	}
 	if g.all > 0 {
 		alone := *e
@@ -75,9 +92,11 @@ func (g *gaps) takes(virtual int64) time.Duration {
 // after is the promise to a call that so much of its leaf goes before.
 func (g *gaps) after(virtual int64, e *entry) time.Duration {
 	turn := g.first + g.takes(virtual)
-	early := min(turn/4, max(0, g.line/2-g.takes(e.virtual)))
+	own := g.takes(e.virtual)
+	early := max(-turn/4, min(turn/4, g.line/2-own))
 	far := max(0, turn-farTurn) / 3
-	return turn - early + far
+	earliest := turn - max(0, g.line*3/4-own)
+	return min(turn-early+far, max(g.bears, earliest))
 }
 
 // earliest is the first promise that makes no other untrue: from the last of these on, it is as

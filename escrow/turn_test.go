@@ -191,6 +191,53 @@ func TestPatience(t *testing.T) {
 			t.Fatalf("%v has length %d", d, n)
 		}
 	}
+	for n := 1; n < promiseLengths; n++ {
+		if at, before := lengthOf(shortestOf(n)), lengthOf(shortestOf(n)-time.Second); at != uint8(n) || before != uint8(n-1) {
+			t.Fatalf("from %v on the length is said to be %d; it is %d, and %d before", shortestOf(n), n, at, before)
+		}
+	}
+}
+
+// TestPromise_ShortEnoughForItsCallers: callers that give up after ten seconds are told less, if their
+// turn comes while they may wait in line after that, and the truth if it comes later.
+func TestPromise_ShortEnoughForItsCallers(t *testing.T) {
+	var l patience
+	if got := l.longest(); got != forever {
+		t.Errorf("nothing is known of the callers, and they are said to wait for %v", got)
+	}
+	for range 4 {
+		l.learn(lengthOf(8*time.Second), true)
+		l.learn(lengthOf(10*time.Second), false)
+	}
+	if got := l.longest(); got != 9*time.Second {
+		t.Fatalf("of callers that give up after ten seconds the longest promise is %v, want 9s", got)
+	}
+	for _, c := range []struct{ turn, steady, hasty time.Duration }{
+		{8 * time.Second, 6 * time.Second, 6 * time.Second},
+		{14 * time.Second, 10500 * time.Millisecond, 9 * time.Second},
+		{16 * time.Second, 16*time.Second - 4*time.Second + time.Second/3, 9 * time.Second},
+		{27 * time.Second, 26 * time.Second, 19500 * time.Millisecond},
+	} {
+		g := gaps{wait: time.Minute, all: 60_000, line: 10 * time.Second, bears: forever}
+		if got := g.after(c.turn.Milliseconds(), &entry{}); got != c.steady {
+			t.Errorf("for a turn in %v callers are told %v, want %v", c.turn, got, c.steady)
+		}
+		g.bears = l.longest()
+		if got := g.after(c.turn.Milliseconds(), &entry{}); got != c.hasty {
+			t.Errorf("for a turn in %v callers that give up are told %v, want %v", c.turn, got, c.hasty)
+		}
+	}
+}
+
+// TestPromise_LargeCallsAreNotCalledEarly: if a call takes more of its leaf's time than its caller may
+// wait in line, the turn is not known that well, and the caller comes late; by a quarter at most.
+func TestPromise_LargeCallsAreNotCalledEarly(t *testing.T) {
+	g := gaps{wait: time.Minute, all: 60_000, line: 10 * time.Second, bears: forever}
+	for own, want := range map[int64]time.Duration{1000: 9, 4000: 11, 5000: 12, 7000: 14, 30_000: 15} {
+		if got := g.after(12_000, &entry{virtual: own}); got != want*time.Second {
+			t.Errorf("a call of %d ms of its leaf's time is told %v, want %ds", own, got, want)
+		}
+	}
 }
 
 // TestPromise_TeamIsToldWhatATenantIs: a team that is alone below its tenant has the same turns as a
