@@ -34,9 +34,9 @@ var goals = map[string]goal{
 	"s4-deny": {utilization: 0.994, misallocation: 0.015, kept: 0.95},
 	"s5-deny": {utilization: 0.994, misallocation: 0.03, kept: 0.95},
 
-	"monday":     {utilization: 0.994, misallocation: 0.03, kept: 0.95},
-	"monday-3m":  {utilization: 0.995, misallocation: 0.02, kept: 0.97},
-	"monday-60k": {utilization: 0.965, misallocation: 0.11, kept: 0.92},
+	"monday":     {utilization: 0.994, misallocation: 0.023, kept: 0.965},
+	"monday-3m":  {utilization: 0.995, misallocation: 0.011, kept: 0.98},
+	"monday-60k": {utilization: 0.965, misallocation: 0.095, kept: 0.945},
 
 	"durations":          {utilization: 0.99, misallocation: 0.03},
 	"durations-weighted": {utilization: 0.99, misallocation: 0.03},
