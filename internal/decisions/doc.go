@@ -1,5 +1,5 @@
-// Package decisions writes down what a governor was told and what it decided, as JSON
-// lines in files that are rotated, and reads them again.
+// Package decisions records the inputs and decisions of a governor, as JSON lines in
+// files that are rotated, and reads them again.
 //
 // # Picture
 //
@@ -8,23 +8,23 @@
 //
 // # Rules
 //
-// Nothing waits for the disk. What does not fit the queue, or cannot be written, is
-// counted, and the log says that it is missing: such a log is not replayed as if it
-// were whole. An error is logged once, and once that it is over.
+// Writing never blocks calls. Lines that do not fit the queue, or cannot be written, are
+// counted, and the log has the count, so that an incomplete log is not replayed as if it
+// were complete. An error is logged once, and so is its end.
 //
-// The lines are in the order in which a Recorded governor lived them (see package
-// governor), each with its instant to the nanosecond, so that the same can be decided
-// again: package plan does. A run begins with a line that has the policy and what
-// counted before. When a file is full it becomes .1, and .1 becomes .2; each file begins
-// with the policy in force. One process at a time writes a file.
+// The lines are in the order in which a Recorded governor processed them (see package
+// governor), each with its instant to the nanosecond, so that package plan can replay
+// them. A run begins with a line that has the policy and the earlier usage. When a file is
+// full it becomes .1, and .1 becomes .2; each file begins with the policy in force. One
+// process at a time writes a file.
 //
-// Of gateways that share limits each has a log. Its governor is Detailed, and not Recorded, for what
-// the others leave of a limit is not told to it: so lines of different calls may be a little out of
-// order, and all of them together can be decided again, nearly. Which gateways were there is written when that
-// changes, and once a minute, so that a log that is missing is missed.
+// Each of several gateways that share limits has a log. Its governor is Detailed, and not
+// Recorded, because it does not see the usage of the others: lines of different calls may be
+// slightly out of order, and a replay of all logs together is approximate. The names of the
+// gateways are written when they change, and once a minute, so that a missing log is noticed.
 //
-// # What it is not
+// # Limits
 //
-// It is no audit trail of payloads: a line has numbers and names, no prompt, no answer
-// and no key.
+// It is no audit trail of payloads: a line has numbers and names, but no prompt, answer
+// or key.
 package decisions

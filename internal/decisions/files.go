@@ -49,7 +49,7 @@ func (f *files) open() error {
 		if _, err := file.ReadAt(last, info.Size()-1); err != nil {
 			return errors.Join(err, file.Close())
 		}
-		// the process before was killed
+		// the previous process was killed
 		f.size = info.Size()
 		f.torn = last[0] != '\n'
 	}
@@ -69,7 +69,7 @@ func (f *files) write(lines []byte) error {
 	return err
 }
 
-// makeRoom begins another file, with a head, if n bytes more are too many for this one.
+// makeRoom begins another file, with a head, if n more bytes exceed the size of this one.
 func (f *files) makeRoom(n int64, head func() []byte) error {
 	if f.size == 0 || f.size+n <= f.max {
 		return nil
@@ -90,7 +90,7 @@ func (f *files) makeRoom(n int64, head func() []byte) error {
 	}
 	old := f.file
 	if err := f.open(); err != nil {
-		return err // and what comes goes to the old one, wherever that is now
+		return err // further lines go to the old file, whatever its name is now
 	}
 	return errors.Join(old.Close(), f.write(head()))
 }

@@ -7,31 +7,31 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// Line is one line. What does not apply is left out.
+// Line is one line. Fields that do not apply are left out.
 type Line struct {
-	// At is when, in nanoseconds since the start of the run.
+	// At is the time in nanoseconds since the start of the run.
 	At   int64 `json:"t"`
 	Kind Kind  `json:"ev"`
-	// Call is which call it is of, of this run.
+	// Call is the number of the call in this run.
 	Call uint64 `json:"n,omitempty"`
 
 	Ask    *Ask   `json:"ask,omitempty"`
 	Waited int64  `json:"waited,omitempty"` // nanoseconds
-	Why    *Why   `json:"why,omitempty"`    // of a shadow that was admitted: why it would have been refused
+	Why    *Why   `json:"why,omitempty"`    // for a call admitted only because of shadow: the refusal
 	Ending string `json:"ending,omitempty"`
 	Usage  *Usage `json:"usage,omitempty"`
 	Output int64  `json:"output,omitempty"`
 	Pool   string `json:"pool,omitempty"`
 	Cuts   []Cut  `json:"cuts,omitempty"`
 	Lines  uint64 `json:"lines,omitempty"` // that are lost
-	// Nodes are the gateways that were seen to share limits.
+	// Nodes are the gateways that share limits.
 	Nodes []string `json:"nodes,omitempty"`
 
 	Start  *Start  `json:"start,omitempty"`
 	Policy *Policy `json:"policy,omitempty"`
 }
 
-// Kind says what a line tells.
+// Kind is the kind of a line.
 type Kind string
 
 // The kinds of lines.
@@ -47,7 +47,7 @@ const (
 	Throttled Kind = "throttle"
 	Applied   Kind = "apply"
 	Drained   Kind = "drain"
-	Overload  Kind = "overload" // the upstream refused the call for want of capacity
+	Overload  Kind = "overload" // the upstream refused the call because it lacks capacity
 	Retried   Kind = "retry"    // the call was sent again, most often to another upstream
 	Lost      Kind = "lost"
 	Seen      Kind = "nodes" // from here on other gateways share the limits
@@ -56,14 +56,14 @@ const (
 // Version is that of the format.
 const Version = 1
 
-// Start is what a run or a file begins with.
+// Start is the first line of a run or a file.
 type Start struct {
 	Version int `json:"version"`
-	// Time is the time of the wall at 0.
+	// Time is the wall-clock time of instant 0.
 	Time time.Time           `json:"time"`
 	Zone string              `json:"zone"`
 	Past *governor.PastState `json:"past,omitempty"`
-	// Node is the gateway's name, and Shared says that others have a part in its limits.
+	// Node is the gateway's name; Shared is whether it shares limits with others.
 	Node   string `json:"node,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
 }
@@ -75,7 +75,7 @@ type Policy struct {
 	Tenants []governor.Tenant `json:"tenants"`
 }
 
-// Ask is what a call asks for.
+// Ask is the request of a call.
 type Ask struct {
 	Request     string         `json:"request,omitempty"`
 	Tenant      string         `json:"tenant"`
@@ -93,7 +93,7 @@ type Ask struct {
 	Booked      Usage          `json:"booked,omitzero"`
 }
 
-// Why is why a call was refused: whose limit, and how it stood.
+// Why is the reason of a refusal: the limit, its owner and its usage.
 type Why struct {
 	Reason     string `json:"reason"`
 	Own        bool   `json:"own,omitempty"`
@@ -105,7 +105,7 @@ type Why struct {
 	RetryAfter int64  `json:"retry_after"` // nanoseconds
 }
 
-// Usage is what a call took.
+// Usage is the usage of a call.
 type Usage struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input,omitempty"`
@@ -123,7 +123,7 @@ type Cut struct {
 	Until int64 `json:"until"`
 }
 
-// lineOf is an event of a run that began at origin.
+// lineOf is the line of an event of a run that began at origin.
 func lineOf(e *governor.Event, origin time.Time) Line {
 	l := Line{At: int64(e.At.Sub(origin)), Call: e.Call, Kind: kinds[e.Kind]}
 	switch e.Kind {
@@ -178,7 +178,7 @@ func askOf(r *governor.Request) *Ask {
 	return a
 }
 
-// Of is the request again.
+// Of is the governor's request.
 func (a *Ask) Of() governor.Request {
 	r := governor.Request{
 		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price,
@@ -191,7 +191,7 @@ func (a *Ask) Of() governor.Request {
 	return r
 }
 
-// WhyOf is a rejection as lines have it; nil is none.
+// WhyOf is the form of a rejection in lines; may be nil.
 func WhyOf(rej *governor.Rejection) *Why {
 	if rej == nil {
 		return nil

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// lock claims a file for as long as it is open. Where its file system knows no locks nobody is kept
-// away.
+// lock locks a file as long as it is open, if its file system supports locks.
 func lock(f *os.File) error {
 	if errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK) {
 		return errors.New(f.Name() + " is written by another process")

@@ -13,19 +13,19 @@ import (
 // maxLine bounds a line: the policy of very many tenants.
 const maxLine = 1 << 30
 
-// Files are those of a log, the oldest first.
+// Files are the files of a log, the oldest first.
 func Files(path string) []string {
 	list := []string{path}
 	for i := 1; ; i++ {
 		older := fmt.Sprint(path, ".", i)
-		if _, err := os.Stat(older); err != nil { // what is wrong besides, Logs finds of the newest
+		if _, err := os.Stat(older); err != nil { // Logs reports other errors for the newest file
 			return list
 		}
 		list = append([]string{older}, list...)
 	}
 }
 
-// Logs are the files of several logs; it is an error if a file is of two.
+// Logs are the files of several logs. It is an error if a file belongs to two.
 func Logs(paths []string) ([][]string, error) {
 	var logs [][]string
 	seen := map[string]os.FileInfo{}
@@ -48,8 +48,8 @@ func Logs(paths []string) ([][]string, error) {
 	return logs, nil
 }
 
-// Read yields the lines of files. Of a line that cannot be read it yields one that says
-// that one is lost: a process was killed, or a disk was full. An error ends it.
+// Read yields the lines of files. For a line that cannot be read, because a process was killed or
+// a disk was full, it yields a Lost line. An error ends it.
 func Read(paths []string) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		for _, path := range paths {

@@ -13,20 +13,19 @@ import (
 )
 
 const (
-	// queued is how many events may wait for the disk.
+	// queued is the number of events that may wait for the disk.
 	queued = 8192
-	// batchBytes is how much is written at once, at most.
+	// batchBytes is the largest size of one write.
 	batchBytes = 256 << 10
-	// markEvery is how often it is written which gateways share limits: so until when a log goes is
-	// known, though no calls come.
+	// markEvery is the interval at which the gateways that share limits are written, so that the end of
+	// a log is known even without calls.
 	markEvery = time.Minute
 )
 
-// Options say where a Writer writes.
+// Options are the files of a Writer.
 type Options struct {
 	Path string
-	// MaxSize is how large a file may grow, in bytes, and Keep how many older ones are
-	// kept.
+	// MaxSize is the largest size of a file in bytes, and Keep the number of older ones.
 	MaxSize int64
 	Keep    int
 	// Node names the gateway.
@@ -34,8 +33,8 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Writer is a governor.Observer that writes down all it is told. Close it when the
-// governor is drained.
+// Writer is a governor.Observer that records all events. Close it when the governor is
+// drained.
 type Writer struct {
 	opt   Options
 	files *files
@@ -47,19 +46,19 @@ type Writer struct {
 	seen  atomic.Pointer[[]string]
 
 	// Of the writing goroutine:
-	told    uint64 // how many of lost the log tells
+	told    uint64 // the part of lost that is in the log
 	origin  time.Time
 	policy  *Policy
 	start   Start
-	nodes   *[]string // of seen, those that the log tells
+	nodes   *[]string // the value of seen that is in the log
 	batch   []byte
 	lines   uint64 // in batch
-	last    int64  // the instant of the last line,
-	written int64  // and of the last one that is not in batch
+	last    int64  // the instant of the last line
+	written int64  // the instant of the last line before batch
 	failing bool
 }
 
-// Open begins to write. It fails if the file cannot be opened.
+// Open starts a Writer. It fails if the file cannot be opened.
 func Open(opt Options) (*Writer, error) {
 	f, err := openFiles(opt.Path, opt.MaxSize, opt.Keep)
 	if err != nil {
@@ -70,7 +69,7 @@ func Open(opt Options) (*Writer, error) {
 	return w, nil
 }
 
-// Observe implements governor.Observer. It waits for nothing.
+// Observe implements governor.Observer. It never waits.
 func (w *Writer) Observe(e governor.Event) {
 	select {
 	case w.queue <- e:
@@ -79,18 +78,18 @@ func (w *Writer) Observe(e governor.Event) {
 	}
 }
 
-// See takes in which gateways share limits now, to be written with the next event. They are not to be
-// changed.
+// See records the gateways that share limits now; they are written with the next event. The caller
+// must not change the slice.
 func (w *Writer) See(nodes []string) {
 	if was := w.seen.Load(); was == nil || !slices.Equal(*was, nodes) {
 		w.seen.Store(&nodes)
 	}
 }
 
-// Lost is how many lines could not be written.
+// Lost is the number of lines that could not be written.
 func (w *Writer) Lost() uint64 { return w.lost.Load() }
 
-// Close writes what is there, and ends.
+// Close writes the queue, and ends.
 func (w *Writer) Close() error {
 	w.once.Do(func() { close(w.quit) })
 	<-w.done
@@ -104,7 +103,7 @@ func (w *Writer) run() {
 	for {
 		select {
 		case e := <-w.queue:
-			w.take(&e)
+			w.collect(&e)
 			w.flush()
 		case <-marks.C:
 			w.mark()
@@ -113,7 +112,7 @@ func (w *Writer) run() {
 			for {
 				select {
 				case e := <-w.queue:
-					w.take(&e)
+					w.collect(&e)
 					continue
 				default:
 				}
@@ -125,8 +124,8 @@ func (w *Writer) run() {
 	}
 }
 
-// take adds an event, and those that are there already, to the batch.
-func (w *Writer) take(e *governor.Event) {
+// collect adds an event, and those in the queue, to the batch.
+func (w *Writer) collect(e *governor.Event) {
 	w.add(e)
 	for len(w.batch) < batchBytes {
 		select {
@@ -141,7 +140,7 @@ func (w *Writer) take(e *governor.Event) {
 
 func (w *Writer) add(e *governor.Event) {
 	if w.origin.IsZero() {
-		w.origin = e.At // the first is always that it starts
+		w.origin = e.At // because the first event is always the start
 	}
 	l := lineOf(e, w.origin)
 	if l.Policy != nil {
@@ -159,7 +158,7 @@ func (w *Writer) add(e *governor.Event) {
 	}
 }
 
-// mark tells which gateways share limits, if that is known.
+// mark writes the gateways that share limits, if they are known.
 func (w *Writer) mark() {
 	w.nodes = w.seen.Load()
 	if w.nodes != nil {
@@ -171,13 +170,13 @@ func (w *Writer) mark() {
 func (w *Writer) append(l *Line) {
 	text, err := json.Marshal(l)
 	if err != nil {
-		panic("llmgov: BUG: a decision cannot be written down: " + err.Error())
+		panic("llmgov: BUG: a decision cannot be encoded: " + err.Error())
 	}
 	w.batch = append(append(w.batch, text...), '\n')
 	w.lines++
 }
 
-// flush writes the batch, to a file of which it does not make more than may be.
+// flush writes the batch, after a rotation if the file would become too large.
 func (w *Writer) flush() {
 	lines := w.lines
 	lost := w.lost.Load()
@@ -213,10 +212,10 @@ func (w *Writer) flush() {
 	}
 }
 
-// report logs an error, once until it is over.
+// report logs an error once until writing succeeds again.
 func (w *Writer) report(what string, err error) {
 	if err != nil && !w.failing {
 		w.failing = true
-		w.opt.Log.Error(what+"; calls are served all the same", "path", w.opt.Path, "error", err.Error())
+		w.opt.Log.Error(what+"; calls are still served", "path", w.opt.Path, "error", err.Error())
 	}
 }

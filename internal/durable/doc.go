@@ -1,11 +1,11 @@
-// Package durable keeps a governor's books over the end of its process: over a
-// restart, a kill -9, a crash.
+// Package durable keeps a governor's books when its process ends: by a restart, a
+// kill -9, a crash.
 //
 // # Problem
 //
-// A provider goes on counting when the gateway is restarted. Books that begin at
-// zero let through what was let through already. And a process that is killed has
-// no time to write its books down.
+// A provider continues to count when the gateway is restarted. Books that begin at
+// zero admit the same amount again. And a process that is killed has no time to save
+// its books.
 //
 // # Picture
 //
@@ -15,34 +15,34 @@
 //	                     Uses ───────┴──► books.db        with the calls in flight
 //	                                      └ budgets, as of the beginning of a segment
 //
-//	Open: books.db ─► + segments since ─► what was used of budgets
+//	Open: books.db ─► + segments since ─► the usage of budgets
 //	                    segments of the last two minutes ─► the rolling minute
 //
 // # Rules
 //
-// A record is written before the call that it admits is sent. What is written is
-// the kernel's from then on, so the end of the process loses nothing. fsync is what
-// it takes to survive the end of the machine, and happens about once a second: a
-// loss of power may lose what was admitted in that time.
+// A record is written before the call that it admits is sent. From then on it is in the
+// kernel, so the end of the process loses nothing. Only fsync survives the end of the
+// machine. It happens about once a second, so a loss of power may lose the admissions of
+// that time.
 //
 // A record has a length and a checksum over both. One that is cut short at the end of
 // the journal was being written when the process ended: its call was never sent, and
-// it is dropped. One that is damaged with valid ones behind it is an error: the file
-// was changed, or the disk fails.
+// it is dropped. A damaged record followed by valid ones is an error: the file was
+// changed, or the disk fails.
 //
-// Budgets are added up from the records themselves, as these are written, so that
-// what is saved at a segment's beginning and the records from there on are together
-// exact. Nothing is saved that a record does not say.
+// Budgets are added up from the records themselves, as these are written, so that the
+// books saved at a segment's beginning and the later records are together exact. The
+// books contain nothing that is not in a record.
 //
-// Ages are by the clock on the wall, for no other clock outlives a process. If that
-// was put back, what seems to lie ahead counts as now: too long rather than too
-// short. If it jumps ahead, who starts later forgets what was before the jump by as
-// much too early.
+// Ages are by the wall clock, because no other clock outlives a process. If it was put
+// back, records in the future count as of now, so they count too long rather than too
+// short. If it jumps ahead, a later start forgets records before the jump too early, by as
+// much.
 //
 // The folder belongs to one process at a time, by the lock on books.db.
 //
-// # What it is not
+// # Limits
 //
 // It is no store that nodes share, and no log of decisions: segments are removed
-// when nothing in them counts any more.
+// when none of their records counts any more.
 package durable

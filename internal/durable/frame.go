@@ -40,7 +40,7 @@ func checksum(length, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(length, castagnoli), castagnoli, payload)
 }
 
-// readFrame reads the record at the beginning of b, and says how long its frame is.
+// readFrame reads the record at the beginning of b, and returns the length of its frame.
 func readFrame(b []byte) (r governor.Record, n int, err error) {
 	payload := payloadOf(b)
 	if payload == nil {
@@ -50,7 +50,7 @@ func readFrame(b []byte) (r governor.Record, n int, err error) {
 	return r, frameBytes + len(payload), err
 }
 
-// payloadOf is the payload of the frame at the beginning of b; nil if that is none.
+// payloadOf is the payload of the frame at the beginning of b, or nil if there is no frame.
 func payloadOf(b []byte) []byte {
 	if len(b) < frameBytes {
 		return nil
@@ -94,7 +94,7 @@ func appendCharge(b []byte, c *governor.Charge) []byte {
 	return b
 }
 
-// reader takes a payload apart. After an error it reads zeros.
+// reader decodes a payload. After an error it reads zeros.
 type reader struct {
 	b   []byte
 	bad bool

@@ -12,16 +12,16 @@ import (
 
 // Options describe a Journal.
 type Options struct {
-	// Dir is the folder; it is made if it is not there.
+	// Dir is the folder; it is created if it does not exist.
 	Dir string
-	// Zone is where the periods of budgets begin; nil is UTC.
+	// Zone is the time zone of the periods of budgets; nil is UTC.
 	Zone *time.Location
 	Log  *slog.Logger
 
 	create func(path string) (file, error) // for tests that fill the disk
 }
 
-// file is what a segment is written through.
+// file is the open file of a segment.
 type file interface {
 	Write(b []byte) (int, error)
 	Truncate(size int64) error
@@ -39,19 +39,19 @@ type Journal struct {
 	mu      sync.Mutex
 	file    file           // guarded by mu
 	size    int64          // of the good part; guarded by mu
-	torn    bool           // there may be more than that; guarded by mu
-	dirty   bool           // there is something to sync; guarded by mu
+	torn    bool           // there may be a partial record after it; guarded by mu
+	dirty   bool           // there are records to sync; guarded by mu
 	buf     []byte         // guarded by mu
 	running running        // guarded by mu
 	uses    *governor.Uses // guarded by mu
 
 	// Of Run and, after it, Close alone.
-	segment uint64 // number of the present one
-	since   uint64 // of the one at whose beginning books are saved
+	segment uint64 // number of the current segment
+	since   uint64 // number of the segment at whose beginning books are saved
 	rotated time.Time
-	closed  map[uint64]time.Time // earlier segments, by when they were ended
+	closed  map[uint64]time.Time // times of the ends of earlier segments
 	unsaved map[governor.Owner]governor.Use
-	said    string // the last complaint, so that each is made once
+	said    string // the last error in the log, so that each is logged once
 }
 
 // Append implements governor.Journal: a write(2), and no fsync.
@@ -74,14 +74,14 @@ func (j *Journal) Append(r governor.Record) error {
 // Up reports whether the last record could be written.
 func (j *Journal) Up() bool { return j.up.Load() }
 
-// errClosed is what a record meets that comes after Close.
+// errClosed is the error of records after Close.
 var errClosed = errors.New("durable: the journal is closed")
 
 func (j *Journal) writeLocked(r *governor.Record) (err error) {
 	if j.file == nil {
 		return errClosed
 	}
-	if err := j.mendLocked(); err != nil {
+	if err := j.truncateLocked(); err != nil {
 		return err
 	}
 	j.buf, err = appendFrame(j.buf[:0], r)
@@ -90,15 +90,15 @@ func (j *Journal) writeLocked(r *governor.Record) (err error) {
 	}
 	if _, err := j.file.Write(j.buf); err != nil {
 		j.torn = true
-		return errors.Join(err, j.mendLocked())
+		return errors.Join(err, j.truncateLocked())
 	}
 	j.size += int64(len(j.buf))
 	j.dirty = true
 	return nil
 }
 
-// mendLocked cuts off what was written in part: nothing may stand behind it.
-func (j *Journal) mendLocked() error {
+// truncateLocked cuts off a partial record, because none may follow it.
+func (j *Journal) truncateLocked() error {
 	if !j.torn {
 		return nil
 	}
@@ -107,8 +107,8 @@ func (j *Journal) mendLocked() error {
 	return err
 }
 
-// countLocked takes in what r says. Of the end of a call it is true also if it could
-// not be written.
+// countLocked counts the record r. The end of a call counts even if it could not be
+// written.
 func (j *Journal) countLocked(r *governor.Record, written bool) {
 	switch {
 	case r.Kind == governor.RecordEnded:

@@ -455,7 +455,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(books[8192:]) // all but its first pages
-	for want, b := range map[string][]byte{" is damaged: ": books, " is not there, or empty, ": nil} {
+	for want, b := range map[string][]byte{" is damaged: ": books, " is missing or empty, ": nil} {
 		other := t.TempDir()
 		for path, b := range map[string][]byte{filepath.Join(other, "books.db"): b, segmentPath(other, 7): []byte(header)} {
 			if err := os.WriteFile(path, b, 0o600); err != nil {

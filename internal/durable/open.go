@@ -10,10 +10,10 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// How a journal begins: what the folder holds is read, and the calls that the last process left
-// running are ended.
+// The start of a journal: the folder is read, and the calls that the last process left running are
+// ended.
 
-// Open takes a folder for itself, and reads what it remembers.
+// Open locks a folder, and reads it.
 func Open(opt Options) (*Journal, *governor.Past, error) {
 	if opt.create == nil {
 		opt.create = func(path string) (file, error) {
@@ -45,7 +45,7 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 	return j, past, nil
 }
 
-// read takes in all that the folder holds.
+// read reads all files of the folder.
 func (j *Journal) read(past *governor.Past) error {
 	var err error
 	j.since, err = j.books.load(past)
@@ -57,16 +57,16 @@ func (j *Journal) read(past *governor.Past) error {
 	if err != nil {
 		return fmt.Errorf("durable: state_dir: %w", err)
 	}
-	// Segments are removed once books are saved, so one that is not the first has some.
+	// Segments are removed only after books are saved, so a journal without its first segment has books.
 	if j.since == 0 && len(list) > 0 && list[0] > 1 {
-		return fmt.Errorf("durable: %s is not there, or empty, though there is a journal: %s", j.books.db.Path(), whatToDo)
+		return fmt.Errorf("durable: %s is missing or empty, but there is a journal: %s", j.books.db.Path(), whatToDo)
 	}
 	for i, n := range list {
 		path := segmentPath(j.opt.Dir, n)
 		end := i >= len(list)-2
 		if info, err := os.Stat(path); err == nil && i == len(list)-1 {
-			// A process that lived would have begun another; with as much again for one
-			// that had no time.
+			// A process that lived longer would have begun another segment; twice the time, because
+			// it may have been slow.
 			past.LivedUntil(info.ModTime().Add(2 * rotateEvery))
 		}
 		var newest time.Time
@@ -82,7 +82,7 @@ func (j *Journal) read(past *governor.Past) error {
 			}
 		})
 		if err == nil && end {
-			err = cutOff(path, good) // it will not be at the end any more
+			err = cutOff(path, good) // because a newer segment will follow
 		}
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (j *Journal) begin(past *governor.Past) error {
 	j.file = f
 	j.size = size
 	j.dirty = true
-	// So that one who is started again and again does not read more each time.
+	// So that repeated starts do not read more each time.
 	maps.Copy(j.unsaved, j.uses.Changed())
 	return j.save(past.Shares)
 }

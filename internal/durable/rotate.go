@@ -12,19 +12,19 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// What a journal does beside the calls: fsync every second, a new segment every minute, and the
-// end of segments of which nothing counts any more.
+// The background work of a journal: fsync every second, a new segment every minute, and the removal
+// of segments whose records no longer count.
 
 const (
-	// syncEvery is how much a loss of power may lose.
+	// syncEvery is the time of admissions that a loss of power may lose.
 	syncEvery = time.Second
-	// rotateEvery is how long a segment is written to: a rolling minute.
+	// rotateEvery is the time for which a segment is written: a rolling minute.
 	rotateEvery = time.Minute
-	// keepFor is how long after its last record a segment is kept: two of these.
+	// keepFor is the time for which a segment is kept after its last record: two minutes.
 	keepFor = 2 * rotateEvery
 )
 
-// newSegment writes a segment, which is not in its place yet.
+// newSegment writes a segment under a temporary name.
 func (j *Journal) newSegment(frames []byte) (file, int64, error) {
 	f, err := j.opt.create(filepath.Join(j.opt.Dir, nextSegment))
 	if err != nil {
@@ -37,13 +37,13 @@ func (j *Journal) newSegment(frames []byte) (file, int64, error) {
 	return f, int64(len(b)), nil
 }
 
-// putInPlace gives what newSegment wrote its name.
+// putInPlace gives the segment of newSegment its name.
 func (j *Journal) putInPlace(n uint64) error {
 	return os.Rename(filepath.Join(j.opt.Dir, nextSegment), segmentPath(j.opt.Dir, n))
 }
 
-// Run syncs and rotates until ctx ends. shares says how the pools' budgets stand
-// between their tenants; it is asked once a minute.
+// Run syncs and rotates until ctx ends. shares returns the state of the pools' budgets
+// between their tenants; it is called once a minute.
 func (j *Journal) Run(ctx context.Context, shares func() []governor.ShareState) error {
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
@@ -57,13 +57,13 @@ func (j *Journal) Run(ctx context.Context, shares func() []governor.ShareState) 
 		if err == nil && time.Since(j.rotated) >= rotateEvery {
 			err = j.rotate(shares())
 		}
-		j.complain(err)
+		j.logError(err)
 	}
 }
 
-// complain says what went wrong in the background, when it is something new. It is
-// tried again, and until then the segments that are there are kept.
-func (j *Journal) complain(err error) {
+// logError logs an error of the background work if it is new. The work is tried again, and
+// until it succeeds all segments are kept.
+func (j *Journal) logError(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -83,7 +83,7 @@ func (j *Journal) sync() error {
 	if !dirty {
 		return nil
 	}
-	err := f.Sync() // calls go on being admitted meanwhile
+	err := f.Sync() // without the lock, because calls are admitted meanwhile
 	if err != nil {
 		j.mu.Lock()
 		j.dirty = true
@@ -93,7 +93,7 @@ func (j *Journal) sync() error {
 }
 
 // rotate begins a new segment, saves the books as of its beginning, and removes the
-// segments of which nothing counts any more.
+// segments whose records no longer count.
 func (j *Journal) rotate(shares []governor.ShareState) error {
 	j.mu.Lock()
 	old, err := j.turnLocked()
@@ -110,9 +110,9 @@ func (j *Journal) rotate(shares []governor.ShareState) error {
 	return errors.Join(old.Sync(), old.Close(), syncDir(j.opt.Dir), j.save(shares))
 }
 
-// turnLocked puts a new segment into the place of the present one, which it returns.
+// turnLocked replaces the current segment by a new one, and returns the former.
 func (j *Journal) turnLocked() (old file, err error) {
-	if err := j.mendLocked(); err != nil {
+	if err := j.truncateLocked(); err != nil {
 		return nil, err
 	}
 	var frames []byte
@@ -137,8 +137,8 @@ func (j *Journal) turnLocked() (old file, err error) {
 	return old, nil
 }
 
-// save writes the books as of the beginning of the present segment, and then removes
-// what they make superfluous.
+// save writes the books as of the beginning of the current segment, and then removes
+// superfluous segments.
 func (j *Journal) save(shares []governor.ShareState) error {
 	if err := j.books.save(j.segment, j.unsaved, shares); err != nil {
 		return fmt.Errorf("durable: %s: %w", j.books.db.Path(), err)
@@ -158,8 +158,8 @@ func (j *Journal) save(shares []governor.ShareState) error {
 	return errors.Join(errs...)
 }
 
-// Close saves everything and gives the folder up. Run must have ended. What is
-// appended later is not kept.
+// Close saves everything and unlocks the folder. Run must have ended. Later records are
+// not kept.
 func (j *Journal) Close(shares []governor.ShareState) error {
 	j.mu.Lock()
 	f := j.file
@@ -170,11 +170,11 @@ func (j *Journal) Close(shares []governor.ShareState) error {
 	}
 	maps.Copy(j.unsaved, j.uses.Changed())
 	j.mu.Unlock()
-	j.segment++ // the next process begins a new one, whose beginning is now
+	j.segment++ // because the next process begins a new one
 	return errors.Join(f.Sync(), f.Close(), j.save(shares), syncDir(j.opt.Dir), j.books.db.Close())
 }
 
-// syncDir makes names last.
+// syncDir syncs the names of files.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

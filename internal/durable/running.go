@@ -6,8 +6,8 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// running are the admissions of calls in flight. They lie in a slice, for a map
-// would allocate one each.
+// running are the admissions of calls in flight. They are in a slice, because a map
+// would allocate each.
 type running struct {
 	at   map[uint64]int // by the name of the call
 	list []governor.Record
@@ -26,7 +26,7 @@ func (c *running) begin(r *governor.Record) {
 	c.at[r.Call] = i
 }
 
-// grow takes over that a call is now booked at more.
+// grow raises the booking of a call.
 func (c *running) grow(r *governor.Record) {
 	if i, ok := c.at[r.Call]; ok {
 		began := &c.list[i].Booked.Pool

@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// saved is books.db: what was used of budgets as of the beginning of a segment.
+// saved is books.db: the usage of budgets as of the beginning of a segment.
 type saved struct{ db *bolt.DB }
 
 var (
@@ -23,7 +23,7 @@ var (
 
 const (
 	format = 1
-	// lockPatience is how long another process may take to end.
+	// lockPatience is the time that another process has to end.
 	lockPatience = 2 * time.Second
 )
 
@@ -39,16 +39,16 @@ func openSaved(dir, path string) (s *saved, err error) {
 	return &saved{db}, nil
 }
 
-// damaged turns what bbolt panics with over a page that is none into an error: it
-// checks its pages only as it comes to them.
+// damaged turns a panic of bbolt over an invalid page into an error, because bbolt checks
+// pages only when it reads them.
 func damaged(path string, err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("durable: %s is damaged: %v: %s", path, cause, whatToDo)
 	}
 }
 
-// load puts what was saved into a past, and returns the number of the segment at
-// whose beginning that was.
+// load adds the saved books to a past, and returns the number of the segment at whose
+// beginning they were saved.
 func (s *saved) load(past *governor.Past) (since uint64, err error) {
 	defer damaged(s.db.Path(), &err)
 	err = s.db.View(func(tx *bolt.Tx) error {
@@ -80,7 +80,7 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 	return since, nil
 }
 
-// save writes what has changed, and that it is as of the beginning of a segment.
+// save writes the changed books, and the number of the segment at whose beginning they are valid.
 func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, shares []governor.ShareState) error {
 	text, err := json.Marshal(shares)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const (
 	segmentPrefix = "journal-"
-	nextSegment   = "journal.next" // a segment that is not one yet
+	nextSegment   = "journal.next" // the temporary name of a new segment
 )
 
 func segmentPath(dir string, n uint64) string {
@@ -40,20 +40,19 @@ func segments(dir string) ([]uint64, error) {
 	return out, nil
 }
 
-// readSegment calls each with every record of a file. It returns how many bytes
-// are good. Those behind them are what was being written when the machine, or the
-// process, came to its end: that may be at the end of the newest segment, and, after a
-// loss of power, at the end of the one before.
+// readSegment calls each with every record of a file, and returns the number of good bytes.
+// The bytes after them are a partial record from the end of the machine or the process: it
+// may be at the end of the newest segment and, after a loss of power, of the previous one.
 func readSegment(path string, newest bool, each func(*governor.Record)) (good int64, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
 	if newest && len(bytes.Trim(b, "\x00")) == 0 {
-		return 0, nil // not even its header was there
+		return 0, nil // not even its header was written
 	}
 	if len(b) < len(header) || string(b[:len(header)]) != header {
-		return 0, fmt.Errorf("durable: %s is no journal that this version can read: %s", path, whatToDo)
+		return 0, fmt.Errorf("durable: %s is not a journal of this version: %s", path, whatToDo)
 	}
 	at := len(header)
 	for at < len(b) {
@@ -71,7 +70,7 @@ func readSegment(path string, newest bool, each func(*governor.Record)) (good in
 	return int64(at), nil
 }
 
-// cutOff makes a segment end where it is good, for good.
+// cutOff truncates a segment to its good bytes.
 func cutOff(path string, good int64) error {
 	if good == 0 {
 		return os.Remove(path)
@@ -83,8 +82,8 @@ func cutOff(path string, good int64) error {
 	return errors.Join(f.Truncate(good), f.Sync(), f.Close())
 }
 
-const whatToDo = "restore the folder from a copy; or move it away, so that llmgov starts without a past: " +
-	"budgets begin anew, and the provider's limits may be exceeded for a minute"
+const whatToDo = "restore the folder from a copy, or move it away: llmgov then starts without a past, " +
+	"budgets start at zero, and the provider's limits may be exceeded for a minute"
 
 // anyFrame reports whether a valid record begins anywhere in b.
 func anyFrame(b []byte) bool {

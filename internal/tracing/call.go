@@ -12,11 +12,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// w3c is how a trace is told of in headers. Whatever OTEL_PROPAGATORS says, it is the one
-// that providers and SDKs agree on.
+// w3c is the format of trace headers, whatever OTEL_PROPAGATORS is, because providers and SDKs
+// agree on it.
 var w3c propagation.TraceContext
 
-// Call is the spans of one call. A nil Call has none.
+// Call has the spans of one call. A nil Call has none.
 type Call struct {
 	tracer trace.Tracer
 	ctx    context.Context // of the span, for its children alone
@@ -24,7 +24,7 @@ type Call struct {
 	id     string
 }
 
-// Begin begins the span of a call that came at a time.
+// Begin begins the span of a call that arrived at a time.
 func (t *Tracer) Begin(r *http.Request, came time.Time) *Call {
 	if t == nil {
 		return nil
@@ -43,7 +43,7 @@ func (c *Call) TraceID() string {
 	return c.id
 }
 
-// Exemplar names the call's trace if there will be one to look at.
+// Exemplar is the id of the call's trace if it is recorded.
 func (c *Call) Exemplar() string {
 	if c == nil || !c.span.SpanContext().IsSampled() {
 		return ""
@@ -58,14 +58,14 @@ type Asked struct {
 	Held         int64 // tokens
 	Waited       time.Duration
 	Outcome      string // admitted, refused or cancelled
-	Shadow       bool   // it would have been refused, and was not
-	// Of a refusal: why, and by which limit, if it was one.
+	Shadow       bool   // it was admitted only because of shadow
+	// Of a refusal: its reason, and the limit if there is one.
 	Reason, Axis, Of   string
 	Limit, Used, Tried int64
 	RetryAfter         time.Duration
 }
 
-// Asked notes an answer of the governor, which has just come.
+// Asked records an answer of the governor, which has just come.
 func (c *Call) Asked(a Asked) {
 	if c == nil || !c.span.IsRecording() {
 		return
@@ -88,9 +88,9 @@ func (c *Call) Asked(a Asked) {
 	}
 }
 
-// End is what became of a call.
+// End is the outcome of a call.
 type End struct {
-	Method, Route         string // Route is empty where there is none
+	Method, Route         string // Route may be empty
 	Status                int
 	ID                    string
 	Tenant, Key           string
@@ -140,8 +140,7 @@ func (c *Call) End(e End) {
 	}
 }
 
-// method is one that is known, or HTTP's word for all others: a span's name comes from no
-// caller.
+// method is a known method, or _OTHER, because callers must not choose names of spans.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

@@ -1,23 +1,23 @@
-// Package tracing makes the spans of calls, and sends them where the standard OTEL_*
-// variables say.
+// Package tracing makes the spans of calls, and exports them as the standard OTEL_*
+// variables configure.
 //
 //	POST /v1/chat/completions      server: from the first byte to the last
 //	├── admit                      asking the governor, waiting included
-//	├── chat gpt-4o                client: a try that came to nothing
+//	├── chat gpt-4o                client: a failed try
 //	└── chat gpt-4o                client: the try whose answer was passed on
 //
-// A caller's traceparent is continued, and each try's own is sent upstream. Baggage goes
-// nowhere: it is the caller's, and the upstream is somebody else.
+// A caller's traceparent is continued, and each try's own is sent upstream. Baggage is not
+// passed on, because it is the caller's and the upstream is another party.
 //
 // # Rules
 //
 // Without a Tracer nothing is made: a nil Tracer begins nil Calls, whose methods return at
-// once. Spans say who called, what was decided and what it took; never what was asked or
-// answered, and no key but its name. A collector that is slow or gone costs spans, and
-// never a call: they leave in the background, from a queue that drops what it cannot hold.
+// once. Spans have the caller, the decision and the usage, never prompts or answers, and of a
+// key only its name. A slow or absent collector costs spans, never a call: they are sent in
+// the background, from a queue that drops those beyond its size.
 //
-// # What it is not
+// # Limits
 //
-// It decides nothing and measures nothing that metrics and the log line do not have. The
-// governor does not know of it: its answer says what a span needs.
+// It decides nothing, and measures nothing that metrics and the log line lack. The governor
+// does not know of it: its answer has the values for a span.
 package tracing

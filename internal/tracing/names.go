@@ -19,7 +19,7 @@ const (
 	reasoningTokens = attribute.Key("gen_ai.usage.reasoning.output_tokens")
 )
 
-// What there is no convention for.
+// Names for which there is no convention.
 const (
 	requestID    = attribute.Key("llmgov.request_id")
 	tenant       = attribute.Key("llmgov.tenant")

@@ -21,22 +21,21 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// Options say who traces.
+// Options describe this process.
 type Options struct {
 	Version, Node string
 	Log           *slog.Logger
 }
 
-// Start begins to trace if the environment asks for it, else it returns nil: with an
-// endpoint for OTLP, or with OTEL_TRACES_EXPORTER=otlp. The environment is the process's,
-// for OpenTelemetry's own packages read no other. What it asks for and cannot have is
-// told of and left aside, as the specification wants it: no gateway fails for what
-// somebody sets for all processes of a cluster.
+// Start begins to trace if the environment configures it, by an endpoint for OTLP or by
+// OTEL_TRACES_EXPORTER=otlp, else it returns nil. The environment is the process's, because
+// OpenTelemetry's own packages read no other. Unsupported settings are logged and ignored, as
+// the specification demands: a variable for all processes of a cluster must not stop a gateway.
 func Start(ctx context.Context, opt Options) (*Tracer, error) {
 	if !wanted(opt.Log) {
 		return nil, nil
 	}
-	complain(opt.Log)
+	redirectErrors(opt.Log)
 	exporter, err := newExporter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
@@ -44,9 +43,9 @@ func Start(ctx context.Context, opt Options) (*Tracer, error) {
 	who, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName("llmgov"), semconv.ServiceVersion(opt.Version), semconv.ServiceInstanceID(opt.Node)),
 		resource.WithTelemetrySDK(),
-		resource.WithFromEnv()) // last, for the last one wins
+		resource.WithFromEnv()) // last, because the last one wins
 	if err != nil {
-		opt.Log.Warn("OTEL_RESOURCE_ATTRIBUTES cannot be read whole", "error", err.Error())
+		opt.Log.Warn("OTEL_RESOURCE_ATTRIBUTES is partly invalid", "error", err.Error())
 	}
 	return New(sdktrace.WithResource(who), sdktrace.WithBatcher(exporter)), nil
 }
@@ -55,16 +54,16 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if _, p := protocol(); p == "grpc" {
 		return otlptracegrpc.New(ctx)
 	}
-	return otlptracehttp.New(ctx) // reads by itself whether it is protobuf or JSON
+	return otlptracehttp.New(ctx) // which reads the format, protobuf or JSON, itself
 }
 
-// New returns a Tracer whose spans go where the options say.
+// New returns a Tracer with OpenTelemetry's options.
 func New(options ...sdktrace.TracerProviderOption) *Tracer {
 	p := sdktrace.NewTracerProvider(options...)
 	return &Tracer{p, p.Tracer("github.com/llmgov/llmgov", trace.WithSchemaURL(semconv.SchemaURL))}
 }
 
-// Shutdown sends what is left, as long as ctx lasts, and ends the tracing.
+// Shutdown sends the remaining spans until ctx ends, and ends the tracing.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -72,7 +71,7 @@ func (t *Tracer) Shutdown(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// wanted reports whether the environment asks for tracing that there is.
+// wanted reports whether the environment configures tracing that is supported.
 func wanted(log *slog.Logger) bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -95,12 +94,12 @@ func wanted(log *slog.Logger) bool {
 		return false
 	}
 	if p := os.Getenv("OTEL_PROPAGATORS"); p != "" && !strings.Contains(p, "tracecontext") {
-		log.Warn("OTEL_PROPAGATORS is left aside: traces are continued and passed on by traceparent alone", "value", p)
+		log.Warn("OTEL_PROPAGATORS is ignored: traces are continued and passed on by traceparent alone", "value", p)
 	}
 	return true
 }
 
-// protocol is how spans are sent, and the variable that says so.
+// protocol is the protocol of the export, and the variable that sets it.
 func protocol() (name, value string) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if p := os.Getenv(name); p != "" {

@@ -69,7 +69,7 @@ func TestOptIn(t *testing.T) {
 		"another exporter":      {vars: map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, says: "OTEL_TRACES_EXPORTER must be otlp or none"},
 		"another protocol":      {vars: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "udp"}, says: "OTEL_EXPORTER_OTLP_PROTOCOL must be"},
 		"another own":           {vars: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "udp"}, says: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL must be"},
-		"another propagator":    {vars: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_PROPAGATORS": "b3"}, on: true, says: "OTEL_PROPAGATORS is left aside"},
+		"another propagator":    {vars: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_PROPAGATORS": "b3"}, on: true, says: "OTEL_PROPAGATORS is ignored"},
 		"the usual propagators": {vars: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_PROPAGATORS": "tracecontext,baggage"}, on: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Target is where a try goes, and what it asks for.
+// Target is the upstream and the request of a try.
 type Target struct {
 	Number    int // from 1 on
 	Upstream  string
@@ -25,7 +25,7 @@ type Target struct {
 	Operation string // the conventions' name for the route, if it is one of inference
 	Model     string
 	Stream    bool
-	// MaxTokens bounds each of so many Choices; 0 where nothing is said.
+	// MaxTokens bounds each of so many Choices; 0 if the request sets none.
 	MaxTokens, Choices int64
 }
 
@@ -40,7 +40,7 @@ func (c *Call) Try(t Target) *Try {
 	if c == nil {
 		return nil
 	}
-	if !c.span.IsRecording() { // nor would its children be: upstreams are told of the call itself
+	if !c.span.IsRecording() { // then neither are its children, and upstreams get the call's own span
 		return &Try{c.ctx, trace.SpanFromContext(context.Background())}
 	}
 	name := method(t.Method) + " " + t.Route
@@ -77,7 +77,7 @@ func port(u *url.URL) int {
 	return 443
 }
 
-// Inject tells the upstream of the try, in place of what the caller said.
+// Inject writes the headers of the try, in place of the caller's.
 func (t *Try) Inject(h http.Header) {
 	if t == nil {
 		return
@@ -87,8 +87,8 @@ func (t *Try) Inject(h http.Header) {
 	w3c.Inject(t.ctx, propagation.HeaderCarrier(h))
 }
 
-// Answered notes what came of a try: a status, or 0 without an answer, what that says of
-// the upstream, and what failed, if it did. A try that has come to nothing ends with it.
+// Answered records the outcome of a try: a status, or 0 without an answer, the verdict on the
+// upstream, and the failure if it failed. A failed try ends with it.
 func (t *Try) Answered(status int, said, failure string, ends bool) {
 	if t == nil {
 		return
@@ -110,12 +110,12 @@ func (t *Try) fail(failure string) {
 	}
 }
 
-// Took is what a call has taken, when it has ended.
+// Took is the usage of a call that has ended.
 type Took struct {
 	Input, CachedInput, Output, Reasoning int64
 	Estimated                             bool
 	FirstChunk                            time.Duration // since the try began; 0 without a stream
-	Failure                               string        // behind an answer that had begun
+	Failure                               string        // after the beginning of an answer
 }
 
 // End ends the try whose answer was passed on.

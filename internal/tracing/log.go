@@ -10,25 +10,25 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
-// quiet is how long a trouble that was told of is not told of again.
+// quiet is the time for which an error is not logged again.
 const quiet = time.Minute
 
-// complain sends what OpenTelemetry has to say of itself to the log. It says it through
+// redirectErrors sends OpenTelemetry's own errors and messages to the log. They come through
 // globals, which nothing else in this program uses.
-func complain(log *slog.Logger) {
+func redirectErrors(log *slog.Logger) {
 	otel.SetErrorHandler(&troubles{log: log, now: time.Now})
 	otel.SetLogger(logr.FromSlogHandler(bare{log.Handler()}))
 }
 
-// troubles are the errors of the exporter. A collector that is down fails every few
-// seconds, and one line a minute says so, too.
+// troubles are the errors of the exporter. If a collector is down it fails every few seconds,
+// for which one line a minute is enough.
 type troubles struct {
 	log *slog.Logger
 	now func() time.Time
 
 	mu    sync.Mutex
 	next  time.Time
-	since int // not told of since the last line
+	since int // errors since the last line
 }
 
 // Handle implements otel.ErrorHandler.
@@ -45,7 +45,7 @@ func (t *troubles) Handle(err error) {
 	t.since = 0
 }
 
-// bare passes on what was said of settings without their values: those of
+// bare passes messages about settings on without their values, because those of
 // OTEL_EXPORTER_OTLP_HEADERS are keys.
 type bare struct{ slog.Handler }
 
