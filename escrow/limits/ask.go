@@ -2,8 +2,8 @@ package limits
 
 import "time"
 
-// Calls that ask go only when another process, which keeps the books of all, lets them in. What is
-// known here decides only when they ask, and which of them need not.
+// Calls that ask go only if another process, which keeps the books of all, lets them in. The knowledge of
+// this process decides only when they ask, and which of them need not.
 
 // noRoom remembers that a limit had no room for an amount, and until when that is expected to last.
 type noRoom struct {
@@ -37,7 +37,7 @@ func (s *Set) MayAsk(p *Place) (turn, first bool) {
 func (s *Set) Asking(p *Place, asking bool) { p.asking = asking }
 
 // mayAsk reports whether a call of cost c, with so many calls before it in line, may ask now: all of
-// those are asking already, and by what is known here there is room for all of them together.
+// those are asking already, and as far as is known here there is room for all of them together.
 func (s *Set) mayAsk(before int, c Cost) bool {
 	for _, p := range s.line.places[:before] {
 		if !p.asking {
@@ -52,14 +52,14 @@ func (s *Set) mayAsk(before int, c Cost) bool {
 	return !over
 }
 
-// HasRoom reports whether there is room for a call, by what is known here of all processes.
+// HasRoom reports whether there is room for a call, as far as the usage of all processes is known here.
 func (s *Set) HasRoom(c Cost) bool {
 	_, over := s.over(c, 1)
 	return !over
 }
 
-// over returns the first axis whose limit has no room for so many calls of cost sum, by what is known
-// here of all processes.
+// over returns the first axis whose limit has no room for so many calls of cost sum, as far as the
+// usage of all processes is known here.
 func (s *Set) over(sum Cost, calls int64) (Axis, bool) {
 	for k, amount := range sum {
 		if s.overOn(Axis(k), amount) {
@@ -79,7 +79,7 @@ func (s *Set) Blame(c Cost) Axis {
 	return s.blame(s.line.cost.Plus(c, 1), int64(len(s.line.places)+1))
 }
 
-// blame returns the axis to blame because such calls have to wait: one that is full by what is known
+// blame returns the axis to blame because such calls have to wait: one that is full as far as is known
 // here, else the one that the last refused call lacked, else any that has a limit.
 func (s *Set) blame(sum Cost, calls int64) Axis {
 	axis, over := s.over(sum, calls)
@@ -108,7 +108,7 @@ func (s *Set) Deny(k Axis, c Cost, wait time.Duration) {
 }
 
 // Denied returns the axis that a call need not ask for: it had no room, was expected to have none
-// until later, and by what was heard since still has none. That knowledge is seconds old at most,
+// until later, and by all news since still has none. These news are seconds old at most,
 // because somebody speaks for the limits as long as calls are refused.
 func (s *Set) Denied(c Cost) (Lack, bool) {
 	for k := range Axis(Axes) {
@@ -126,5 +126,5 @@ func (s *Set) Denied(c Cost) (Lack, bool) {
 // limits.
 func (s *Set) NoteDenied() { s.grants.refuses = true }
 
-// Current reports whether grants are in force, and so what others use is known.
+// Current reports whether grants are in force, and so the usage of others is known.
 func (s *Set) Current() bool { return s.now.Before(s.grants.until) }

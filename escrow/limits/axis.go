@@ -23,10 +23,10 @@ var axisNames = [Axes]string{"requests", "tokens", "input_tokens", "output_token
 
 func (k Axis) String() string { return axisNames[k] }
 
-// Cost is what a call takes on the rolling axes.
+// Cost is the cost of a call on the rolling axes.
 type Cost [Rolling]int64
 
-// On is what a call takes on an axis: one slot of the concurrent calls.
+// On is the cost on one axis; of the concurrent calls a call takes one slot.
 func (c Cost) On(k Axis) int64 {
 	if k == Concurrency {
 		return 1

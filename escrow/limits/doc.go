@@ -16,14 +16,14 @@
 // between the teams of a tenant. No team can fill it.
 //
 // A call that exceeds a limit by itself is cut to it, and goes when nothing else uses the limit.
-// What it really takes beyond that is debt.
+// Usage beyond that is debt.
 //
 // # Grants
 //
-// Limits may be shared with other processes. Then a Set uses of each limit what it is granted, as
-// if that were all: whoever speaks with the other processes reads what is asked for ([Set.Demand])
-// and says what may be used ([Set.Allow]) until when ([Set.Renew]). A grant that is not renewed
-// expires. Refusals and forecasts tell the whole limits, and all that is known to be used of them.
+// Limits may be shared with other processes. Then a Set is granted an amount of each limit, and uses
+// it as if it were the whole limit: whoever speaks with the other processes reads demands
+// ([Set.Demand]) and puts grants in force ([Set.Allow]) for a time ([Set.Renew]). A grant that is not
+// renewed expires. Refusals and forecasts tell the whole limits, and all that is known to be used of them.
 // If nobody answers, the Set may go on by itself ([Set.Alone]). A call that another process lets
 // in, by its books, enlarges the grants by its cost ([Set.Admit]).
 //

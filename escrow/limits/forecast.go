@@ -7,9 +7,9 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Forecast is what a call would meet.
+// Forecast describes how limits stand for a call.
 type Forecast struct {
-	// Answer is what Offer would say, with no Hold.
+	// Answer is the answer of Offer, without a Hold.
 	Answer Answer
 	// Waits are how long it takes, on each axis with a limit, until there is room for the call behind
 	// those that would go before it. On Concurrency that is only a guess.
@@ -21,7 +21,7 @@ type Forecast struct {
 	Total Cost
 }
 
-// Forecast tells what a call would meet, and changes nothing.
+// Forecast describes how limits stand for a call, and changes nothing.
 func (s *Set) Forecast(c Call) Forecast {
 	cost := s.Clip(c.Cost)
 	tag := s.line.tagOf(c.Via.Team)
@@ -95,7 +95,7 @@ func (s *Set) rollingWait(c Cost, tag int64) time.Duration {
 
 // slowest is the rolling limit that takes longest until it has room for c behind the line, and how
 // long that is: until bookings leave the minute, or until running calls are expected to give back
-// what they do not take, if that is sooner.
+// the rest of their holds, if that is sooner.
 func (s *Set) slowest(c Cost, tag int64) (slowest Axis, longest time.Duration) {
 	total := s.line.ahead(tag).Plus(c, 1)
 	for k, l := range s.ledgers {
@@ -147,7 +147,7 @@ func (s *Set) slotWait() time.Duration {
 	return time.Duration(len(s.line.places)+1) * mean / time.Duration(slots)
 }
 
-// WaitOn is how long it takes until a limit has room for a cost, by what is known here.
+// WaitOn is how long it takes until a limit has room for a cost, as far as is known here.
 func (s *Set) WaitOn(k Axis, c Cost) time.Duration {
 	if k == Concurrency {
 		return s.slotWait()

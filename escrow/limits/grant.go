@@ -10,16 +10,16 @@ import (
 // first.
 const GrantRetry = time.Second
 
-// grants are what this process may use of limits that are shared with others.
+// grants are the amounts that this process may use of limits that are shared with others.
 type grants struct {
 	alone   bool        // nobody answers: the process counts by itself, against the whole limits
 	until   time.Time   // when the grants expire; zero when they have
-	amounts [Axes]int64 // what may be used here of each limit
-	others  [Axes]int64 // what counts against each limit in other processes
-	// leaving is when what others used of the rolling limits leaves the minute.
+	amounts [Axes]int64 // granted of each limit
+	others  [Axes]int64 // usage in other processes
+	// leaving is when the usage of others leaves the minute.
 	leaving [Rolling]leaving
 
-	last    [Axes]int64 // what the last call took, or could not get
+	last    [Axes]int64 // cost of the last call, admitted or not
 	traffic Traffic
 	lacks   bool // a call found too small a grant, or one is expected to; see Noted
 	refuses bool // a call was refused from memory; see Noted
@@ -33,20 +33,20 @@ type Traffic struct {
 	Admitted int64       // calls that another process let in
 }
 
-// Demand is what is asked for on one axis, in this process.
+// Demand is the demand of this process on one axis.
 type Demand struct {
-	// Limit is the whole limit, and Used what counts against it here.
+	// Limit is the whole limit, and Used the usage here.
 	Limit, Used int64
-	// Waiting is what the calls in line take. Queued says that the first of them waits for a grant,
-	// and First is what that takes. Calls that ask before they go are left out.
+	// Waiting is the cost of all calls in line. Queued says that the first of them waits for a grant,
+	// and First is its cost. Calls that ask before they go are left out.
 	Waiting int64
 	Queued  bool
 	First   int64
-	// Last is what the last call took, or could not get.
+	// Last is the cost of the last call, admitted or not.
 	Last int64
 }
 
-// Demand reports what is asked for on an axis.
+// Demand reports the demand on an axis.
 func (s *Set) Demand(k Axis) Demand {
 	d := Demand{Limit: s.limits[k], Used: s.UsedHere(k), Last: s.grants.last[k]}
 	cost, calls := s.line.wanting()
@@ -90,7 +90,7 @@ func (s *Set) NoteLack(c Cost) bool {
 	return news
 }
 
-// Renew says that answers come, and until when the grants are in force. Say what is granted by Allow.
+// Renew says that answers come, and until when grants are in force. Allow says how large they are.
 func (s *Set) Renew(until time.Time) {
 	s.grants.alone = false
 	s.grants.until = until
@@ -125,7 +125,7 @@ func (s *Set) Alone() bool {
 	return true
 }
 
-// Drop gives up all grants. What others use of the limits is unknown from then on.
+// Drop gives up all grants. The usage of others is unknown from then on.
 func (s *Set) Drop() {
 	g := s.grants
 	g.until = time.Time{}
@@ -163,7 +163,7 @@ func (s *Set) expire() bool {
 	return true
 }
 
-// limit puts in force what this process may use of each limit.
+// limit puts the usable amount of each limit in force.
 func (s *Set) limit() {
 	s.slots = s.usable(Concurrency)
 	for k, l := range s.ledgers {
@@ -174,8 +174,8 @@ func (s *Set) limit() {
 	}
 }
 
-// usable is how much of a limit this process may use: what is granted, or all of it if nobody shares
-// it or nobody answers. Where there is no limit the grant is set to 0.
+// usable is how much of a limit this process may use: its grant, or all of it if nobody shares it or
+// nobody answers. Where there is no limit the grant is set to 0.
 func (s *Set) usable(k Axis) int64 {
 	g := s.grants
 	limit := s.limits[k]
@@ -189,7 +189,7 @@ func (s *Set) usable(k Axis) int64 {
 	return min(limit, g.amounts[k])
 }
 
-// elsewhere is what counts against a limit in other processes, as far as known.
+// elsewhere is the usage of other processes, as far as known.
 func (s *Set) elsewhere(k Axis) int64 {
 	if !s.Shared() {
 		return 0
@@ -212,7 +212,7 @@ func (s *Set) coming(c Cost) bool {
 	return slots == 0 || s.Used(Concurrency)+int64(len(s.line.places)) < slots
 }
 
-// noteBooked notes what a call took, so that grants can be asked for ahead of the next ones.
+// noteBooked records the cost of a call, so that grants can be asked for ahead of the next ones.
 func (s *Set) noteBooked(c Cost) {
 	g := s.grants
 	if g == nil {
@@ -227,8 +227,8 @@ func (s *Set) noteBooked(c Cost) {
 }
 
 // waitForOthers is how long it takes until a rolling limit that others use as well has room for
-// total, if nobody uses more in the meantime: until enough of what was used here, and of what was
-// used elsewhere, has left the minute. It is GrantRetry at least.
+// total, if nobody uses more in the meantime: until enough of the usage here and elsewhere has left
+// the minute. It is GrantRetry at least.
 func (s *Set) waitForOthers(k Axis, total int64) time.Duration {
 	l := s.ledgers[k]
 	lack := s.Used(k) + total - s.limits[k]

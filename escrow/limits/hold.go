@@ -10,7 +10,7 @@ import (
 // waits elsewhere, held.
 type Hold struct {
 	cost    Cost
-	due     Cost // what of it is expected to be given back
+	due     Cost // part of cost that is expected to be given back
 	slot    [Rolling]int64
 	ledgers [Rolling]*escrow.Ledger // in which it stands; Configure may have replaced them
 	booked  bool
@@ -66,7 +66,7 @@ func (s *Set) Resume(h *Hold) {
 	h.booked = true
 }
 
-// Settle replaces a hold by what its call really took. ran is 0 for a call that never ran, from which
+// Settle replaces a hold by the actual cost of its call. ran is 0 for a call that never ran, from which
 // nothing is learned.
 func (s *Set) Settle(h *Hold, actual Cost, ran time.Duration) {
 	for k, l := range h.ledgers {

@@ -7,8 +7,8 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// leaving lists what others have used of a rolling limit, oldest first, by when this process heard
-// of it. It was used then or shortly before, and leaves the minute in the same order.
+// leaving lists the usage of others of a rolling limit, oldest first, by when this process heard of it.
+// It was used then or shortly before, and leaves the minute in the same order.
 type leaving []heard
 
 // heard is by how much the use of others had grown.
@@ -17,7 +17,7 @@ type heard struct {
 	amount int64
 }
 
-// hear records how much others use now. What is heard within one second is merged.
+// hear records how much others use now. News within one second are merged.
 func (l *leaving) hear(now time.Time, used int64) {
 	list := *l
 	for len(list) > 0 && now.Sub(list[0].at) > escrow.Window+time.Second {

@@ -26,7 +26,7 @@ type Place struct {
 	tag, part   int64 // its start tag, and by how much it moves its team's next
 }
 
-// Cost is what the call takes, cut to the limits.
+// Cost is the cost of the call, cut to the limits.
 func (p *Place) Cost() Cost { return p.cost }
 
 // line is the calls that wait for a Set, the next one first. Calls of one team go in the order of

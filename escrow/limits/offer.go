@@ -9,7 +9,7 @@ type Call struct {
 	MaxWait time.Duration
 }
 
-// Verdict is what becomes of a call that is offered.
+// Verdict is the outcome of an offer.
 type Verdict int
 
 // The verdicts.
@@ -118,7 +118,7 @@ func (s *Set) Quit(p *Place, served bool) { s.line.leave(p, served) }
 // Turn is the place of the call that has to look again whether it fits; nil if there is none.
 func (s *Set) Turn() *Place { return s.line.turn() }
 
-// InLine is how many calls wait, and what they cost together.
+// InLine is how many calls wait, and their cost together.
 func (s *Set) InLine() (calls int, cost Cost) { return len(s.line.places), s.line.cost }
 
 // LookAgain is when the call at a place should look again whether it fits: if it is first, as soon as

@@ -9,7 +9,7 @@ import (
 // ledgerSlots is how finely the rolling minute is cut.
 const ledgerSlots = 120
 
-// Set is one set of limits, what counts against them, and which calls wait for them.
+// Set is one set of limits with their usage, and the calls that wait for them.
 type Set struct {
 	now         time.Time
 	limits      [Axes]int64             // as configured; 0 = no limit
@@ -18,7 +18,7 @@ type Set struct {
 	running     int64
 	line        line
 	bound       int           // how many calls may wait in line
-	due         Cost          // what all that is held is expected to give back
+	due         Cost          // expected to be given back by all that is held
 	ratio       float64       // tokens that calls take of those they declare, smoothed
 	meanRun     time.Duration // a moving average; 0 before the first call has ended
 	lacksBudget func() bool   // reports whether a call would wait for a grant of a budget; may be nil
@@ -36,7 +36,7 @@ func New(shared bool, lacksBudget func() bool) *Set {
 	return s
 }
 
-// Configure changes the limits, and how many calls may wait, while calls run and wait. What was used
+// Configure changes the limits, and how many calls may wait, while calls run and wait. Earlier usage
 // counts on; a new limit begins with nothing used. The first in line may fit afterwards; see Turn.
 func (s *Set) Configure(now time.Time, limits [Axes]int64, bound int) {
 	s.limits = limits
@@ -67,7 +67,7 @@ func (s *Set) Advance(now time.Time) (expired bool) {
 }
 
 // Clip cuts a cost to the limits. A call that exceeds one goes when nothing else uses the limit, and
-// what it really takes beyond it is debt.
+// its usage beyond it is debt.
 func (s *Set) Clip(c Cost) Cost {
 	for k, l := range s.ledgers {
 		if l != nil {
@@ -99,7 +99,7 @@ func (s *Set) Limited() bool { return s.limits != [Axes]int64{} }
 // Limit is the whole limit on an axis; 0 is none.
 func (s *Set) Limit(k Axis) int64 { return s.limits[k] }
 
-// Used is what counts against a limit in all processes, so far as that is known. It is 0 on a
+// Used is the usage of a limit in all processes, so far as that is known. It is 0 on a
 // rolling axis without a limit.
 func (s *Set) Used(k Axis) int64 {
 	if k == Concurrency {
@@ -111,7 +111,7 @@ func (s *Set) Used(k Axis) int64 {
 	return s.ledgers[k].Used() + s.elsewhere(k)
 }
 
-// UsedHere is what counts against a limit in this process.
+// UsedHere is the usage of a limit in this process.
 func (s *Set) UsedHere(k Axis) int64 {
 	if k == Concurrency {
 		return s.running
@@ -122,13 +122,13 @@ func (s *Set) UsedHere(k Axis) int64 {
 	return s.ledgers[k].Used()
 }
 
-// FullAt is when the last of what is booked on a rolling axis with a limit leaves the minute.
+// FullAt is when the last booking on a rolling axis with a limit leaves the minute.
 func (s *Set) FullAt(k Axis) time.Time { return s.ledgers[k].FullAt() }
 
 // Running is how many calls are held.
 func (s *Set) Running() int64 { return s.running }
 
-// Due is what all that is held is expected to give back.
+// Due is how much all holds are expected to give back.
 func (s *Set) Due() Cost { return s.due }
 
 // MeanRun is how long calls run, as a moving average; 0 before the first has ended.
@@ -137,7 +137,7 @@ func (s *Set) MeanRun() time.Duration { return s.meanRun }
 // Idle reports whether no call is held or waits.
 func (s *Set) Idle() bool { return s.running == 0 && len(s.line.places) == 0 }
 
-// Beyond returns the first axis on which a cost, with what is used in this process, exceeds the
+// Beyond returns the first axis on which a cost, with the usage of this process, exceeds the
 // given part of the limit. ok is false if there is none.
 func (s *Set) Beyond(c Cost, part func(limit int64) int64) (k Axis, ok bool) {
 	for k, limit := range s.limits {

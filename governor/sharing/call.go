@@ -17,7 +17,7 @@ type Call struct {
 
 var _ runner.Call = (*Call)(nil)
 
-// taken is what the call takes of one limit.
+// taken is the cost of the call on one limit.
 type taken struct {
 	governor.Take
 	of *Limits
@@ -40,7 +40,7 @@ func (c *Call) Next(now time.Time) { c.shared.Next(now) }
 // Gone reports whether nobody waits for the answer any more.
 func (c *Call) Gone() bool { return c.shared.Gone() }
 
-// Takes lists what the call takes of a limit's last claims, which are in the Ask's beat of this number.
+// Takes lists the costs of the call on a limit's last claims, which are in the Ask's beat of this number.
 // It is empty if nobody waits for the answer any more.
 func (c *Call) Takes(l runner.AskedLimits, beat int) (list []parts.Take) {
 	of := l.(*Limits)
@@ -71,8 +71,8 @@ func (c *Call) Let(now time.Time, v parts.Verdict) bool {
 	return c.shared.Let(now, given)
 }
 
-// Refuse says that the call was not let in, and why. Apply the answer to its limits first: the refusal
-// is explained by what others use.
+// Refuse says that the call was not let in, and why. Apply the answer to its limits first, because
+// the refusal is explained by the usage of others.
 func (c *Call) Refuse(v parts.Verdict) {
 	wait := time.Duration(v.Wait) * time.Millisecond
 	if v.Lacks < len(c.takes) {

@@ -1,6 +1,6 @@
 // Package sharing shares what a governor limits with other processes: the rates of pools, their slots
 // and budgets, and tenants' own limits. [New] takes a governor whose configuration says that these are
-// shared. What it returns is for package federation/runner, which talks to the store.
+// shared. The result is for package federation/runner, which talks to the store.
 //
 // # Picture
 //
@@ -9,9 +9,9 @@
 //
 // # Rules
 //
-// The governor knows how much it may use of each limit (a grant), and what is demanded of it. It knows
-// nothing of other processes' messages. This package turns demands into claims: it decides how much is
-// asked for in advance, what is wanted for calls that wait or may come back, and whose weights count.
+// The governor knows how much it may use of each limit (a grant), and how much is demanded of it. It
+// knows nothing of other processes' messages. This package turns demands into claims: it decides how
+// much is asked for in advance, how much for calls that wait or may come back, and whose weights count.
 // And it turns answers into grants.
 //
 // A grant of a limit goes by the limit's name: an axis, or a budget and its present period. Other

@@ -9,11 +9,11 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// Beyond what is used and waited for, claims ask for what comes in aheadSeconds at the present
-// rate, and for no less than the last call took.
+// Beyond present usage and waiting calls, claims ask for the cost of aheadSeconds at the present rate, and
+// for no less than the cost of the last call.
 const aheadSeconds = 3
 
-// A process asks in advance for at least 1/capShare of what is left of a budget. That is kept small,
+// A process asks in advance for at least 1/capShare of the rest of a budget. That is kept small,
 // because a grant is lost until the end of the period if its process dies.
 const capShare = 256
 
@@ -25,7 +25,7 @@ type Limits struct {
 
 	told limits.Traffic       // as of the last claims
 	at   time.Time            // when the last claims were made
-	rate [limits.Axes]float64 // what calls take in a second, smoothed
+	rate [limits.Axes]float64 // cost of calls in a second, smoothed
 }
 
 var _ runner.AskedLimits = (*Limits)(nil)
@@ -39,13 +39,12 @@ func (l *Limits) Owner() string { return l.own.Owner() }
 // Asks reports whether there are calls that ask before they go by these limits.
 func (l *Limits) Asks() bool { return l.own.Asks() }
 
-// Claims states what is used and wanted now, but not what is granted: the caller knows that. busy says
-// that calls run or wait, or that some came or were refused since the last claims.
+// Claims states usage and demand, but not grants: the caller knows these. busy says that calls run or wait, or that some came or were refused since the last claims.
 func (l *Limits) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	return l.claim(now, l.own.Claim(now))
 }
 
-// GiveUp is Claims, and gives up what is granted and not used.
+// GiveUp is Claims, and gives up all unused grants.
 func (l *Limits) GiveUp(now time.Time) []parts.Claim {
 	claims, _ := l.claim(now, l.own.GiveUp(now))
 	return claims
@@ -76,7 +75,7 @@ func (l *Limits) add(c parts.Claim, used, scale int64) {
 	l.known[c.Name] = known{used, scale}
 }
 
-// smooth learns from the calls since the last claims what calls take in a second.
+// smooth learns the cost of calls in a second from those since the last claims.
 func (l *Limits) smooth(now time.Time, t limits.Traffic) {
 	dt := now.Sub(l.at).Seconds()
 	if !l.at.IsZero() && dt > 0 {
@@ -169,7 +168,7 @@ func (l *Limits) Apply(now, until time.Time, list []parts.Part) {
 func (l *Limits) Alone(now time.Time) { l.own.Alone(now) }
 
 // Rest reports whether nobody needs to speak for the limits until Limits returns them again: no call
-// runs or waits, and nothing worth mentioning is used. What was granted is then given up.
+// runs or waits, and nothing worth mentioning is used. All grants are then given up.
 func (l *Limits) Rest(now time.Time) bool {
 	d := l.own.Demand(now)
 	for k := range limits.Concurrency {

@@ -22,7 +22,7 @@ func (p *Pool) Name() string { return p.shared.Name() }
 // Expect is how many nodes there are according to the configuration; 0 if it does not say.
 func (p *Pool) Expect() int { return p.shared.Expect() }
 
-// Learns says that nothing is granted until the given time, because it is unknown what was used before.
+// Learns says that nothing is granted until the given time, because earlier usage is unknown.
 func (p *Pool) Learns(until time.Time) { p.shared.Learns(until) }
 
 // Alone tells the pool that no answers come, and how many nodes there were when that was last known; 0
@@ -45,8 +45,8 @@ func holding(d *governor.PoolPressure) (h [2]federation.Holding) {
 	return h
 }
 
-// Report tells what the pool has used, holds and lacks, all as of now. The pool is locked while that is
-// copied, but not while the report is made from it.
+// Report tells the usage, holdings and demands of the pool as of now. The pool is locked while they are
+// copied, but not while the report is made from them.
 func (p *Pool) Report(now time.Time) *federation.Report {
 	d, ok := p.shared.Demand(now)
 	r := &federation.Report{Bookings: d.Bookings}
@@ -81,7 +81,7 @@ func tree(d *governor.PoolDemand) []federation.Claim {
 	return claims
 }
 
-// Apply puts in force what follows from the answer to the last report.
+// Apply puts in force the commands that follow from the answer to the last report.
 func (p *Pool) Apply(now time.Time, commands []federation.Command) {
 	var grant governor.PoolGrant
 	for _, c := range commands {

@@ -5,10 +5,10 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// shares are what the claims on a pool's budgets are about, in their order.
+// shares are the demands behind the claims on a pool's budgets, in their order.
 type shares []governor.ShareDemand
 
-// claimShare is the claim on a pool's budget, or on what one member may use of it.
+// claimShare is the claim on a pool's budget, or on the share of one member.
 func claimShare(d *governor.ShareDemand) parts.Claim {
 	c := parts.Claim{
 		Name: d.Name, Kind: parts.Period, Limit: d.Limit * d.Scale, Ends: d.Ends.UnixMilli(),
@@ -35,7 +35,7 @@ func claimShare(d *governor.ShareDemand) parts.Claim {
 	return c
 }
 
-// grants are what the answers to the claims grant.
+// grants are the grants in the answers to the claims.
 func (s shares) grants(list []parts.Part) (grants []governor.ShareGrant) {
 	for i, p := range list {
 		grants = append(grants, governor.ShareGrant{Of: s[i], Amount: p.Part, Others: p.Others, Held: p.Held})

@@ -5,7 +5,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// Sharing is one governor's side of what is shared.
+// Sharing is one governor's side of its shared limits.
 type Sharing struct {
 	gov *governor.Governor
 }

@@ -15,7 +15,7 @@ import (
 type Slots struct {
 	shared *governor.SharedSlots
 	claims []parts.Claim // as last made
-	shares shares        // what the last of them are about
+	shares shares        // demands behind the last of them
 }
 
 var _ runner.Limits = (*Slots)(nil)
@@ -31,13 +31,13 @@ const slotsBackground = "background"
 
 var slotsAll = limits.Concurrency.String()
 
-// Claims tells how many calls run and wait now, and what is used of budgets. busy is true as long as the
+// Claims tells how many calls run and wait now, and the usage of budgets. busy is true as long as the
 // configuration has the pool, or calls run in it: its slots are always spoken for.
 func (s *Slots) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	d := s.shared.Claim(now)
 	s.claims = s.claims[:0]
 	s.shares = nil
-	if !d.Divided { // without a claim the store takes back what is granted
+	if !d.Divided { // without a claim the store takes back all grants
 		return nil, false
 	}
 	if d.Slots > 0 {
@@ -84,8 +84,8 @@ func slotsAhead(d *governor.SlotsDemand) int64 {
 	return 1 + d.Slots/32 + int64(math.Sqrt(float64(d.Running)))
 }
 
-// want fills in what a claim wants: waits are the calls that wait or may come back, ahead is wanted in
-// advance, and most is what could be used here at all.
+// want fills in the demand of a claim: waits are the calls that wait or may come back, ahead is wanted in
+// advance, and most is the most that could be used here at all.
 func want(c *parts.Claim, waits, ahead, most int64) {
 	firm := max(c.Used, min(c.Used+waits, most))
 	c.Want = max(firm, min(firm+ahead, most))
@@ -141,8 +141,8 @@ func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
 	s.shared.Allow(now, until, slots, s.shares.grants(list[min(len(list), first):]))
 }
 
-// Alone says that nobody answers. Once the grants have expired, and until Apply, the pool uses what its
-// configuration has for that case.
+// Alone says that nobody answers. Once the grants have expired, and until Apply, the pool goes by its
+// configuration for that case (Pool.OnLoss of package governor).
 func (s *Slots) Alone(now time.Time) { s.shared.Alone(now) }
 
 // Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it is
