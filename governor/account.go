@@ -32,10 +32,10 @@ type account struct {
 	ended     turnover
 
 	// For a tenant's budget that is shared with other processes, in the books' units.
-	granted       int64 // what this process may use
-	others        int64 // what counts in other processes
+	granted       int64 // usable in this process
+	others        int64 // used in other processes
 	heldElsewhere int64 // how much of that is held by calls in flight there
-	last          int64 // what the last call was expected to take
+	last          int64 // expected cost of the last call
 	noRoom        noRoom
 
 	grants *budgetGrants // for a pool's budget that is divided over processes; else nil
@@ -44,7 +44,7 @@ type account struct {
 // nobody is the member that asks for a tenant's own budget, which has no members.
 var nobody = func(int) budget.MemberID { return budget.MemberID{} }
 
-// held is what one call holds of an account. It keeps the account that it was held of: a reload may
+// held is the hold of one call on an account. It keeps the account that it was held of: a reload may
 // have put another in its place.
 type held struct {
 	*account
@@ -100,7 +100,7 @@ func (a *account) resize(b Budget) bool {
 	return true
 }
 
-// advance moves the account to now. When a period is over, what calls in flight held of it is
+// advance moves the account to now. When a period is over, the holds of calls in flight are
 // forgotten.
 func (a *account) advance(now time.Time) {
 	ends := time.Time{}
@@ -133,7 +133,7 @@ func (a *account) units(n int64) int64 { return (n + a.scale - 1) / a.scale }
 // limit is the budget's limit in the books' units.
 func (a *account) limit() int64 { return a.Limit / a.scale }
 
-// used is what counts in the present period, settled and held, in the books' units.
+// used is the usage of the present period, settled and held, in the books' units.
 func (a *account) used(now time.Time) int64 {
 	if a.cap != nil {
 		return a.cap.Used(now)
@@ -141,12 +141,12 @@ func (a *account) used(now time.Time) int64 {
 	return a.split.Used(now)
 }
 
-// hold sets aside what a call is expected to take, for the member of a split that asks.
+// hold sets the expected cost of a call aside, for the member of a split that asks.
 //
 // An expectation is a guess, and a poor one at the start, when no call has ended yet. So if nothing
-// is in flight that could give anything back, a call that does not fit goes with what is left: no
+// is in flight that could give anything back, a call that does not fit goes with the rest: no
 // guess bars anybody from the rest of a budget until its reset. That exceeds the budget by at most
-// one call. It does not apply to what is left of a grant, since there is more elsewhere; nor to a
+// one call. It does not apply to the rest of a grant, because there is more elsewhere; nor to a
 // commitment, which is no guess.
 func (a *account) hold(now time.Time, member budget.MemberID, b *tab) (held, budget.Answer) {
 	a.advance(now)
@@ -177,7 +177,7 @@ func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Ho
 	return a.split.Hold(now, member, c)
 }
 
-// settle replaces what a call holds by what it took.
+// settle replaces the hold of a call by its actual cost.
 func (a *account) settle(now time.Time, h held, s Spend) {
 	a.advance(now)
 	present := h.till.Equal(a.ends)
@@ -198,10 +198,10 @@ func (a *account) settle(now time.Time, h held, s Spend) {
 	}
 }
 
-// comesBack is how much of what calls in flight hold is expected back when they end.
+// comesBack is how much of the holds in flight is expected back when their calls end.
 func (a *account) comesBack() int64 { return a.ended.back(a.inFlight() - a.committed) }
 
-// turnover compares what calls held of a budget with what they took, over the calls of late.
+// turnover compares the holds of recent calls with their actual costs.
 type turnover struct{ held, took float64 }
 
 // note takes in a call that has ended. One that took nothing was refused after all, or failed, and
@@ -237,7 +237,7 @@ func unused(now time.Time, accounts []*account) bool {
 	return !slices.ContainsFunc(accounts, func(a *account) bool { return a.used(now) > 0 })
 }
 
-// configureCaps replaces a tenant's budgets by a list. Those that stay keep what was used of them.
+// configureCaps replaces a tenant's budgets by a list. Those that stay keep their usage.
 func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Location, r *recall) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

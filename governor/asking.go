@@ -10,7 +10,7 @@ import (
 
 // askWait is how long a call waits for the store's answer, even if its tenant's MaxWait is shorter.
 // It is counted from when the calls that asked before it were answered. After that the pool does
-// what its configuration says for a store that does not answer (Pool.OnLoss).
+// as its configuration says for a store that does not answer (Pool.OnLoss).
 const askWait = 50 * time.Millisecond
 
 // consults reports whether calls to a pool ask the store before they go.
@@ -40,15 +40,15 @@ type SharedCall struct {
 	decided chan struct{} // closed with the decision
 	most    time.Time     // until when calls that asked before it may extend its wait
 
-	mu    sync.Mutex // guards what follows, and tab until the decision
+	mu    sync.Mutex // guards the fields below, and tab until the decision
 	state consulted
 	since time.Time // since when it is its turn: when it asked, or the calls before it were last answered
-	given []Take    // what the store let it in with
-	lacks *Take     // what the store had no room for; nil if it did not say
+	given []Take    // costs with which the store let it in
+	lacks *Take     // the cost for which the store had no room; nil if it did not say
 	wait  time.Duration
 }
 
-// Take is what a call takes of one limit.
+// Take is the cost of a call on one limit.
 type Take struct {
 	// Name is the limit's (see SharedLimits), and Amount is in the limit's own units.
 	Name   string
@@ -148,7 +148,7 @@ func (c *SharedCall) Gone() bool {
 	return c.state != asking
 }
 
-// Takes lists what the call takes of limits. It is empty if nobody waits for the answer any more.
+// Takes lists the costs of the call on limits. It is empty if nobody waits for the answer any more.
 func (c *SharedCall) Takes(s *SharedLimits) []Take {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +163,7 @@ func (c *SharedCall) Takes(s *SharedLimits) []Take {
 	return nil
 }
 
-// takes lists what a call takes of the limits and budgets of one link.
+// takes lists the costs of a call on the limits and budgets of one link.
 func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 	o := k.own
 	o.mu.Lock()
@@ -181,7 +181,7 @@ func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 	return list
 }
 
-// Let books the call against all its limits, which have let it in with what is given: Takes, with the
+// Let books the call against all its limits, which have let it in with the given costs: Takes, with the
 // Amounts that it may take. It reports whether somebody still waits for it.
 func (c *SharedCall) Let(now time.Time, given []Take) bool {
 	c.mu.Lock()
@@ -196,7 +196,7 @@ func (c *SharedCall) Let(now time.Time, given []Take) bool {
 }
 
 // amountOf is how much of a budget the call was let in with, in the books' units. If the answer does
-// not say, it is what the call asked for.
+// not say, it is the amount that the call asked for.
 func (c *SharedCall) amountOf(a *account) int64 {
 	for i := range c.given {
 		if c.given[i].budget == a {
@@ -208,7 +208,7 @@ func (c *SharedCall) amountOf(a *account) int64 {
 
 // Refuse says that the call was not let in: which of its Takes lacks room, nil if that is unknown, and
 // how long until there is some. Put the answer in force in its limits first, because the refusal is
-// explained by what others use.
+// explained by the usage of others.
 func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// outcome is what became of the call.
+// outcome is the outcome of the call.
 func (c *SharedCall) outcome() consulted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *SharedCall) refusal(now time.Time) lacking {
 	return lacking{k, o.rejectLimitLocked(t.axis, cost, max(wait, askAgain)), wait}
 }
 
-// refusal explains why a budget has no room for a call, by what all processes use: it is spent, or
+// refusal explains why a budget has no room for a call, by the usage of all processes: it is spent, or
 // held by calls in flight, or is granted to other processes that do not use it.
 func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Rejection {
 	c := min(a.units(s[a.Unit]), a.limit())
@@ -70,7 +70,7 @@ func (n *noRoom) remember(now time.Time, amount int64, wait time.Duration) {
 }
 
 // remembersLocked returns the refusal of a call that need not ask: a limit had no room, was
-// expected to have none until later, and by what was heard since still has none.
+// expected to have none until later, and by all news since still has none.
 func (o *ownLimits) remembersLocked(now time.Time, c limits.Cost, s Spend) (*Rejection, time.Duration) {
 	if !o.set.Current() {
 		return nil, 0

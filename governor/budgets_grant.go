@@ -6,20 +6,20 @@ import "time"
 func (a *account) isShared() bool { return a.of != nil && a.of.set.Shared() }
 
 // applyGrant puts in force how much of a tenant's budget this process may use. When nobody answers,
-// what others are known to have used of the period stays used.
+// the known usage of the period by others stays.
 func (a *account) applyGrant() {
 	limit := a.limit()
 	switch {
 	case a.isShared():
 		limit = min(limit, a.granted)
-	case a.of.sharing != nil: // what others used of a period stays used
+	case a.of.sharing != nil: // usage of a period by others stays
 		limit = max(0, limit-a.others)
 	}
 	a.cap.SetLimit(limit)
 }
 
-// short reports whether this process lacks a grant although the budget has room: more than what is
-// granted is neither used nor known to be others'.
+// short reports whether this process lacks a grant although the budget has room: more than the
+// grant is neither used nor known to be others'.
 func (a *account) short() bool {
 	if a.split != nil {
 		return a.grants != nil && a.grants.short
@@ -31,7 +31,7 @@ func (a *account) short() bool {
 // lacksGrant reports whether calls like the last one should wait for a larger grant.
 func (a *account) lacksGrant() bool { return a.short() && a.granted < a.cap.Counted()+max(1, a.last) }
 
-// elsewhere is what counts in other processes, or 0 if that is unknown now.
+// elsewhere is the usage of other processes, or 0 if that is unknown now.
 func (a *account) elsewhere() int64 {
 	if !a.isShared() || !a.of.set.InForce() {
 		return 0
@@ -39,7 +39,7 @@ func (a *account) elsewhere() int64 {
 	return a.others
 }
 
-// usedByAll is what counts here and in other processes, in the books' units.
+// usedByAll is the usage of all processes, in the books' units.
 func (a *account) usedByAll(now time.Time) int64 {
 	if a.split != nil {
 		return a.used(now)
@@ -47,7 +47,7 @@ func (a *account) usedByAll(now time.Time) int64 {
 	return a.used(now) + a.others
 }
 
-// inFlight is what calls in flight hold, here and in other processes.
+// inFlight is held by calls in flight, here and in other processes.
 func (a *account) inFlight() int64 {
 	if a.grants == nil && !a.isShared() {
 		return a.pending

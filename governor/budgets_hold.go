@@ -7,10 +7,10 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// How one call holds what it is expected to spend of several budgets, all or none, and why it
+// How one call holds its expected cost in several budgets, all or none, and why it
 // is refused if one has no room.
 
-// holdSharesLocked holds what a call is expected to take of all the pool's budgets, or of none.
+// holdSharesLocked holds the expected cost of a call in all the pool's budgets, or in none.
 func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	var rej *Rejection
 	member := func(i int) budget.MemberID { return st.members[i] }
@@ -24,7 +24,7 @@ func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	return rej
 }
 
-// settleSharesLocked settles what a call holds of the pool's budgets.
+// settleSharesLocked settles the holds of a call in the pool's budgets.
 func (p *pool) settleSharesLocked(now time.Time, b *tab, s Spend) {
 	for _, h := range b.shares {
 		h.settle(now, h, s)
@@ -32,8 +32,8 @@ func (p *pool) settleSharesLocked(now time.Time, b *tab, s Spend) {
 	b.shares = b.shares[:0]
 }
 
-// holdAll holds what a call is expected to spend of all accounts, or of none, and appends the holds
-// to out. Of several refusals it returns the worst. A shadow holds what it can, and its refusal is
+// holdAll holds the expected cost of a call in all accounts, or in none, and appends the holds to out.
+// Of several refusals it returns the worst. A shadow holds as much as it can, and its refusal is
 // only noted.
 func holdAll(now time.Time, accounts []*account, out []held, member func(i int) budget.MemberID, b *tab) ([]held, *Rejection) {
 	var worst *Rejection

@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// The tree of a pool: who has a share of what, according to the configuration, and what is left
+// The tree of a pool: who has which share, according to the configuration, and the nodes that are left
 // of earlier ones because calls still run in it.
 
 // claims are the nodes of a pool's tree. The pool's lock guards them.

@@ -8,9 +8,9 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// A commitment is what work that the provider does later, outside of all limits per minute, may take of
-// budgets: a batch, for instance. It takes no slot and no turn, is no call that a drain waits for, and
-// may last for days. Unlike a call, which holds what it is expected to take, it holds the most that it
+// A commitment is the most that work may take of budgets that the provider does later, outside of all
+// limits per minute: a batch, for instance. It takes no slot and no turn, is no call that a drain waits for, and
+// may last for days. Unlike a call, which holds its expected cost, it holds the most that it
 // may take, because nothing can stop it once it has begun.
 //
 // A journal learns of it when it ends: whoever made it has to make it anew after a restart.
@@ -19,10 +19,10 @@ type commitment struct {
 	ended atomic.Bool
 }
 
-// commitRetry is when to come back if commitments or calls hold what another commitment lacks.
+// commitRetry is when to come back if commitments or calls are in the way of another commitment.
 const commitRetry = time.Minute
 
-// commit holds what a Request that is BudgetsOnly may take of all budgets, or of none. again says that
+// commit holds the most that a Request that is BudgetsOnly may take of all budgets, or of none. again says that
 // its seat was given up by a new table.
 func (w *walk) commit() (l Lease, rej *Rejection, again bool) {
 	w.open(limits.Cost{})
@@ -50,7 +50,7 @@ func (p *poolView) most(req *Request) Spend {
 	return Spend{UnitTokens: max(1, tokens), UnitMicroUSD: usd}
 }
 
-// commitShares holds what a commitment may take of the pool's budgets. gone says that the seat was given up.
+// commitShares holds the most that a commitment may take of the pool's budgets. gone says that the seat was given up.
 func (p *pool) commitShares(now time.Time, at *seat, b *tab) (rej *Rejection, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *pool) commitShares(now time.Time, at *seat, b *tab) (rej *Rejection, go
 	return p.holdSharesLocked(now, at, b), false
 }
 
-// end replaces what a commitment holds by what was really taken, at a price.
+// end replaces the hold of a commitment by its actual cost, at a price.
 func (c *commitment) end(g *Governor, p *pool, price Price, u Usage, how Ending) bool {
 	if !c.ended.CompareAndSwap(false, true) {
 		return false

@@ -18,14 +18,14 @@ type Config struct {
 	Clock Clock
 	// Journal keeps what must outlive the process; nil keeps nothing.
 	Journal Journal
-	// Past is what was kept of earlier processes; nil is nothing.
+	// Past is the memory of earlier processes; nil is none.
 	Past *Past
 	// Shared says that TPM and RPM of all pools are shared with other processes. A pool then admits
-	// calls as far as somebody who knows of all processes allows; see SharedPools. What a pool has
-	// used is known there, and not taken from Past.
+	// calls as far as somebody who knows of all processes allows; see SharedPools. The usage of a
+	// pool is known there, and not taken from Past.
 	Shared bool
 	// SharedLimits says that the tenants' own limits and budgets are kept together with other
-	// processes. This process then counts up to what is granted to it of each; see Governor.SharedLimits. What
+	// processes. This process then counts up to its grant of each; see Governor.SharedLimits. What
 	// was used of them is known there, and not taken from Past.
 	SharedLimits bool
 	// SharedSlots says that Concurrency and Budgets of all pools are divided over the processes
@@ -77,7 +77,7 @@ type Pool struct {
 	Budgets []Budget
 	// ExpectNodes is how many processes share the pool's limits; 0 is unknown.
 	ExpectNodes int
-	// OnLoss is what the pool admits while nobody says how much of its shared limits may be used.
+	// OnLoss is the rule of the pool for the time when nobody says how much of its shared limits may be used.
 	// LocalPPM is the part of them, in millionths, that LossLocal withholds for such times.
 	OnLoss   OnLoss
 	LocalPPM int64
@@ -86,7 +86,7 @@ type Pool struct {
 	TenantLimits LimitsMode
 }
 
-// TokenWeights is what a token of each kind costs, in thousandths. The zero value counts each token
+// TokenWeights is the cost of a token of each kind, in thousandths. The zero value counts each token
 // as one.
 type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 
@@ -161,7 +161,7 @@ func (t *Tenant) mayUse(pool string) bool {
 	return t.Pools == nil || slices.Contains(t.Pools, pool)
 }
 
-// OnLoss is what a pool admits of its shared limits when it is cut off from whoever shares them
+// OnLoss is how much a pool admits of its shared limits when it is cut off from whoever shares them
 // out.
 type OnLoss uint8
 
@@ -179,7 +179,7 @@ const (
 type LimitsMode uint8
 
 const (
-	// LimitsLeased lets calls go while they fit within what is granted to this process. The
+	// LimitsLeased lets calls go while they fit within the grants of this process. The
 	// default.
 	LimitsLeased LimitsMode = iota
 	// LimitsCachedDeny is LimitsStrict, but does not ask while a limit is known to have no room.

@@ -36,8 +36,8 @@
 //
 //	acme/search in the pool ─► acme/search ─► acme in the pool ─► acme ─► the pool
 //
-// If one of them has no room, the call waits in line there (package limits), and what it has of the
-// others is held but not booked. Where several teams wait in one line, their weights decide
+// If one of them has no room, the call waits in line there (package limits), and its costs on the
+// others are held but not booked. Where several teams wait in one line, their weights decide
 // who is next, and none may fill it, as in the pool.
 //
 // # Rules
@@ -48,12 +48,12 @@
 // and if that is refused, everything held is given back. While a call waits for the pool its
 // own cost is held, not booked, so that the tenant's minute begins when the call does.
 //
-// Budgets hold what a call is expected to take. Nobody waits for a budget that has no room:
+// Budgets hold the expected cost of a call. Nobody waits for a budget that has no room:
 // if it is spent the next period is far away, and if calls in flight hold it, who knows when
 // they end.
 //
-// What must outlive the process is written to a Journal, record by record, before the call
-// goes. What a journal remembers is the Past that a new governor begins with.
+// A Journal keeps, record by record, all that must outlive the process. A call goes when its record is
+// written. The memory of a journal is the Past with which a new governor begins.
 //
 // A Lease ends exactly once. It names its state by slot and generation, so a late Settle
 // finds nothing, and never another call's lease.
@@ -63,29 +63,27 @@
 //
 // A Shadow's calls go whatever the limits say. They are booked like all others, and each
 // lease tells whether it would have been refused. Out of its turn a shadow takes capacity,
-// but no turns: neither its siblings, nor the shadow itself once it is one no more, pay for
-// what it should not have had.
+// but no turns: neither its siblings, nor the shadow itself once it is one no more, pay for it.
 //
 // # Many processes
 //
 // Limits may be shared with other processes. This package knows how much of each it may use, its
-// grant, and says what it demands. Package sharing speaks with the others: it reads demands, which
+// grant, and states its demand. Package sharing speaks with the others: it reads demands, which
 // takes a lock for no longer than a copy, and puts grants in force. No lock is held while waiting for
-// an answer. Of everything a grant expires if it is not renewed.
+// an answer. A grant expires if it is not renewed.
 //
 // The rates of pools (Config.Shared, SharedPool) are granted as allowances of package escrow. A pool to
-// which nothing is granted for as long as a grant lasts is cut off, and does what its configuration has
+// which nothing is granted for as long as a grant lasts is cut off, and does as its configuration says
 // for that case.
 //
 // Slots, that is concurrent calls, and pools' budgets (Config.SharedSlots, SharedSlots) are granted in
-// numbers. A process uses what is granted as if it were all; within a budget, also of what each member
-// may use by its share.
+// numbers. A process uses a grant as if it were all; within a budget, also that of each member's share.
 //
 // Tenants' own limits (Config.SharedLimits, SharedLimits) are shared in one of two ways
-// (Pool.TenantLimits). Either a process uses what is granted of each limit as if it were all of it. Or
+// (Pool.TenantLimits). Either a process uses its grant of each limit as if it were all of it. Or
 // each call asks first (SharedCall), for all limits of its chain and their budgets at once; it is
-// booked in all of them or in none, and holds nothing while it waits. What happens to a call that
-// nobody answers in time is up to Pool.OnLoss.
+// booked in all of them or in none, and holds nothing while it waits. Pool.OnLoss decides about a
+// call that nobody answers in time.
 //
 // # Adaptive limits
 //
@@ -118,8 +116,8 @@
 //	measure.mu              the meter of a pool's shares
 //	SharedCall.mu           a call that asks the store
 //	pool.mu, ownLimits.mu   a pool's books, a tenant's; never both
-//	notices.mu              the list of what is shared and has come into use
-//	tally.mu                what calls have used of budgets
+//	notices.mu              the list of shared limits that have come into use
+//	tally.mu                the usage of budgets by calls
 //	outbox.mu               events that are to be delivered
 //	timeline.reading        the time of a timeline
 //
@@ -148,8 +146,8 @@
 //
 // # What it is not
 //
-// It knows no HTTP, no policy files and no store. It is told what a call may cost (see
+// It knows no HTTP, no policy files and no store. It is told the possible cost of a call (see
 // governor/tokens for prompts). It imports package escrow and the packages below that and
-// the standard library, and can be embedded as it is. It speaks with no other process: that is what
-// package sharing is for.
+// the standard library, and can be embedded as it is. It speaks with no other process: package
+// sharing does.
 package governor

@@ -31,7 +31,7 @@ type Governor struct {
 	drains  atomic.Bool   // Drain was called
 	drained chan struct{} // closed by Drain
 
-	applying sync.Mutex // guards what follows
+	applying sync.Mutex // guards the fields below
 	pools    map[string]*pool
 	tenants  map[string]*tenant
 }
@@ -75,7 +75,7 @@ func New(cfg Config) (*Governor, error) {
 	return g, nil
 }
 
-// begin puts the first configuration in force, and books what is remembered.
+// begin puts the first configuration in force, and books the past.
 func (g *Governor) begin(cfg *Config) {
 	now := g.clock.Now()
 	r := &recall{tally: g.tally, starting: true}
@@ -117,7 +117,7 @@ func (p *poolView) ownHoldCost(req *Request) limits.Cost {
 	}
 }
 
-// ownCost is what a usage takes of own limits. It is weighed like the pool's cost, so that both
+// ownCost is the cost of a usage on own limits. It is weighed like the pool's cost, so that both
 // count alike.
 func (w TokenWeights) ownCost(u Usage, requests int64) limits.Cost {
 	return limits.Cost{

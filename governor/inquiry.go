@@ -6,7 +6,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// A call that the store refused, although by what is known here there was room, asks again
+// A call that the store refused, although as far as is known here there was room, asks again
 // after askAgain, and after twice as long each further time, up to askSeldom.
 const (
 	askAgain  = 50 * time.Millisecond
@@ -23,14 +23,14 @@ type inquiry struct {
 	next  time.Time     // when it asks again even if nothing has changed
 	again time.Time     // before that it does not ask again
 	pause time.Duration // between two questions; doubles each time
-	why   *Rejection    // what it waits for, as a refusal
+	why   *Rejection    // reason for waiting, as a refusal
 	room  time.Time     // when there will be room, according to why
 }
 
-// enterAsking does what enter does, for pools whose calls ask the store: one question covers all of
+// enterAsking is enter for pools whose calls ask the store: one question covers all of
 // a call's limits and budgets. A call that does not fit waits in the line of one limit that it
 // lacks, and holds nothing meanwhile. The first in a line asks again when there should be room by
-// the store's answer, or sooner if there is by what is known here. Those behind it for whom there
+// the store's answer, or sooner if there is as far as is known here. Those behind it for whom there
 // is room as well ask at the same time.
 func (w *walk) enterAsking(s Spend) *Rejection {
 	e := inquiry{spend: s, deadline: w.may.until, pause: askAgain}
@@ -209,7 +209,7 @@ func (e *inquiry) begin() {
 	o.wakeLocked()
 }
 
-// hasRoom reports whether all limits have room for the call, by what is known here.
+// hasRoom reports whether all limits have room for the call, as far as is known here.
 func (w *walk) hasRoom() bool {
 	for i := range w.tab.chain {
 		if !w.tab.chain[i].own.hasRoom(w.now, w.tab.cost) {
@@ -226,7 +226,7 @@ func (o *ownLimits) hasRoom(now time.Time, c limits.Cost) bool {
 	return o.set.HasRoom(o.set.Clip(c))
 }
 
-// end ends a call's wait without success, and returns the refusal: by what it waited for, or
+// end ends a call's wait without success, and returns the refusal: by its reason for waiting, or
 // because the caller went or the governor drains.
 func (e *inquiry) end(w *walk, why cause) *Rejection {
 	e.quit(false)
@@ -262,7 +262,7 @@ func (e *inquiry) force(w *walk, rej *Rejection) {
 	w.tab.let(w.now, e.spend, w.tab.expected)
 }
 
-// expected is what the call will probably take of a budget, in the units of its books.
+// expected is the expected cost of the call in a budget, in the units of its books.
 func (b *tab) expected(a *account) int64 { return min(a.units(b.spend[a.Unit]), a.limit()) }
 
 func earlier(a, b time.Time) time.Time {

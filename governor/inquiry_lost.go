@@ -28,7 +28,7 @@ func (p *pool) unansweredLocked(now time.Time) bool {
 
 // alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open
 // lets it go while this process by itself stays within the whole limits, and local while it stays
-// within its part of the withheld share. What others are known to have used of budgets stays used.
+// within its part of the withheld share. The known usage of budgets by others stays.
 func (e *inquiry) alone(w *walk) *Rejection {
 	w.pool.mu.Lock()
 	rules := &w.pool.cfg

@@ -15,7 +15,7 @@ type Journal interface {
 	Append(r Record) error
 }
 
-// RecordKind says what a Record is about.
+// RecordKind is the kind of a Record.
 type RecordKind uint8
 
 // A call is admitted, turns out to take more than it was booked at, and ends. Running repeats the
@@ -37,12 +37,12 @@ type Record struct {
 	// Held is when the budgets were held, Began when the call was dispatched, and Ended when it
 	// ended, all by the wall clock.
 	Held, Began, Ended time.Time
-	// Booked is what the call was booked at when it began, or has grown to; Took is what it really
-	// took.
+	// Booked is the cost at which the call was booked when it began, or has grown to; Took is its actual
+	// cost.
 	Booked, Took Charge
 }
 
-// Charge is what a call counts as in each set of books.
+// Charge is the cost of a call in each set of books.
 type Charge struct {
 	Pool  escrow.Cost
 	Own   limits.Cost // requests, tokens, input, output
@@ -72,7 +72,7 @@ func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) (
 }
 
 // keepEnd journals the end of a call. If that fails the admission stands, and after a restart the
-// call counts at what it was booked at.
+// call counts at its booked cost.
 func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took Charge) {
 	b := st.tab
 	if b.call == 0 {
@@ -85,7 +85,7 @@ func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took 
 }
 
 // grownLocked returns a record of a running call that has produced more than the journal knows of;
-// the zero Record if it has not. What is recorded includes a margin, so that few records are
+// the zero Record if it has not. The record includes a margin, so that few records are
 // written. Where the provider counts the most at admission, the journal knows already.
 func (p *pool) grownLocked(st *leaseState) Record {
 	b := st.tab

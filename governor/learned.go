@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/lengths"
 )
 
-// learned is what a pool has learned from the calls it served: how many tokens each kind produces,
+// learned are the lessons of a pool from the calls it served: how many tokens each kind produces,
 // how long it runs, and how fast tokens come. The pool's lock guards it.
 type learned struct {
 	outputs *lengths.Book // in tokens
@@ -43,7 +43,7 @@ func kindOf(v *tenantView, req *Request) lengths.Kind {
 	return lengths.Kind{Tenant: v.name, Tier: v.cfg.Tier, Model: req.Model}
 }
 
-// expectLocked fills in what a call will probably take, and returns its course.
+// expectLocked fills in the expected cost of a call, and returns its course.
 func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
 	c := course{kind: kindOf(v, req), most: req.Output}
 	output := p.outputs.ExpectOf(c.kind, req.Output)
@@ -84,8 +84,8 @@ func (p *pool) startLocked(st *leaseState) {
 	p.sightLocked(st)
 }
 
-// progressLocked tells the escrow how far a running call has come, and what it is now expected to
-// take in all.
+// progressLocked tells the escrow how far a running call has come, and its expected
+// cost now.
 func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 	var told escrow.Progress
 	if st.flowing {
@@ -122,7 +122,7 @@ func (g *Governor) replanLaterLocked(p *pool) {
 	}
 }
 
-// replanRunning updates what running calls are charged for their slots.
+// replanRunning updates the charges of running calls for their slots.
 func (g *Governor) replanRunning(p *pool) {
 	now := g.clock.Now()
 	from := 0

@@ -31,11 +31,11 @@ func (l Lease) At(p Price) Lease {
 	return l
 }
 
-// Settle ends the lease of a call that came to its end, with what it really took. It reports
+// Settle ends the lease of a call that came to its end, with its actual usage. It reports
 // whether this call of Settle ended it.
 func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1, EndSettled) }
 
-// Break ends the lease of a call that was broken off, with what it had taken by then. Nothing is
+// Break ends the lease of a call that was broken off, with its usage by then. Nothing is
 // learned from it, but that it would have been longer. It reports whether this call of Break ended
 // it.
 func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, EndBroken) }
@@ -45,8 +45,8 @@ func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, EndBroken) }
 func (l Lease) Charge(u Usage) bool { return l.end(u.bounded(), 0, EndCharged) }
 
 // Postpone ends the lease of a call whose work goes on by itself and is charged when it is done, by a
-// request that says so (Request.Booked). What the lease held of rolling limits stays booked for
-// their minute, because the provider counts it there; its share bears what such calls usually take,
+// request that says so (Request.Booked). Its holds of rolling limits stay booked for
+// their minute, because the provider counts it there; its share bears the usual cost of such calls,
 // and budgets get everything back. It reports whether this call of Postpone ended the lease.
 func (l Lease) Postpone() bool { return l.end(Usage{}, 1, EndPostponed) }
 
@@ -110,7 +110,7 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	return true
 }
 
-// tookLocked is what a usage takes of the pool's and of tenants' rolling limits.
+// tookLocked is the cost of a usage on the pool's and on tenants' rolling limits.
 func (l Lease) tookLocked(u Usage, requests int64) (escrow.Cost, limits.Cost) {
 	w := l.pool.rules.Weights
 	cost := escrow.Cost{w.cost(u), requests}

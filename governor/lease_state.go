@@ -8,9 +8,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/lengths"
 )
 
-// What a pool knows of a call that waits or runs in it, beside what the escrow books.
-
-// leaseState is what is known of a queued or running call.
+// leaseState is the state of a queued or running call beside the books of the escrow.
 type leaseState struct {
 	id     string
 	tenant *tenant
@@ -26,8 +24,8 @@ type leaseState struct {
 	output    int64     // tokens, as told by Progress
 	flowing   bool      // the first token was produced
 
-	// For a limiter that learns from the call: whether the call is background, and what the pool
-	// was like at its dispatch.
+	// For a limiter that learns from the call: whether the call is background, and the state of
+	// the pool at its dispatch.
 	background bool
 	sight      sight
 }
@@ -48,7 +46,7 @@ func (p *pool) stateLocked(h escrow.Handle) *leaseState {
 	return &p.leases[h.Slot]
 }
 
-// taking is what an ended call took: of the pool's limits, of its tenant's share, and in tokens.
+// taking is the actual cost of an ended call: on the pool's limits, in its tenant's share, and in tokens.
 type taking struct {
 	cost  escrow.Cost
 	fair  int64
@@ -75,7 +73,7 @@ type sight struct {
 	full   bool  // whether a further call of its kind would have been held back
 }
 
-// course is what a call is expected to do, and how far it has come.
+// course is the expected course of a call, and how far it has come.
 type course struct {
 	kind   lengths.Kind
 	most   int64 // output tokens

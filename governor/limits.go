@@ -52,7 +52,7 @@ func (l Limits) axes() [limits.Axes]int64 {
 }
 
 // advanceLocked brings the books to now. Grants that have expired are given up: of a budget the last
-// known figure of what others used is still shown.
+// known usage of others is still shown.
 func (o *ownLimits) advanceLocked(now time.Time) {
 	expired := o.set.Advance(now)
 	if o.sharing == nil {
@@ -107,7 +107,7 @@ func (o *ownLimits) idle(now time.Time) bool {
 	return o.set.Idle() && unused(now, o.caps)
 }
 
-// limitSharing is what own limits know of those who speak for them with other processes. The lock of the
+// limitSharing connects own limits with those who speak for them with other processes. The lock of the
 // limits guards it.
 type limitSharing struct {
 	all    *notices
@@ -120,10 +120,10 @@ type limitSharing struct {
 }
 
 // calledBy says which kinds of calls a limit applies to: calls that ask the store before they go,
-// and calls that go within what is granted. It may be both.
+// and calls that go within grants. It may be both.
 type calledBy struct{ asking, granted bool }
 
-// grantWait is how long a call may wait for a grant of what no other process has, even if its tenant's
+// grantWait is how long a call may wait for a grant that no other process has, even if its tenant's
 // MaxWait is shorter: about a round trip to the store.
 const grantWait = 250 * time.Millisecond
 
@@ -136,7 +136,7 @@ func (o *ownLimits) announceLocked() {
 	}
 }
 
-// Refresh asks the store what other processes use of a tenant's own limits, and of those above it,
+// Refresh asks the store for the usage by other processes of a tenant's own limits, and of those above it,
 // where this process does not ask anyway because no calls come here. It waits for the answers, but
 // at most for grantWait (250 ms) or until ctx ends.
 func (g *Governor) Refresh(ctx context.Context, tenant string) {
@@ -216,7 +216,7 @@ func (o *ownLimits) dropLocked() {
 	o.dropBudgetGrantsLocked()
 }
 
-// dropBudgetGrantsLocked gives up the grants of budgets. What others are known to have used stays.
+// dropBudgetGrantsLocked gives up the grants of budgets. The known usage of others stays.
 func (o *ownLimits) dropBudgetGrantsLocked() {
 	for _, a := range o.caps {
 		a.granted = 0
@@ -224,7 +224,7 @@ func (o *ownLimits) dropBudgetGrantsLocked() {
 	o.applyGrantsLocked()
 }
 
-// applyGrantsLocked puts in force what this process may use of each budget.
+// applyGrantsLocked puts the grant of each budget in force.
 func (o *ownLimits) applyGrantsLocked() {
 	for _, a := range o.caps {
 		a.applyGrant()

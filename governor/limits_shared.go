@@ -8,8 +8,8 @@ import (
 )
 
 // SharedLimits are a tenant's own limits, over all pools or in one, and its budgets, as seen by whoever
-// shares them with other processes (Config.SharedLimits): it reads what is demanded, and says what may
-// be used. Other processes know a limit by its name: that of its axis or, for a budget, that of its
+// shares them with other processes (Config.SharedLimits): it reads demands, and puts
+// grants in force. Other processes know a limit by its name: that of its axis or, for a budget, that of its
 // present period.
 type SharedLimits struct {
 	// Speaker is whatever those who speak for the limits want to find again.
@@ -18,7 +18,7 @@ type SharedLimits struct {
 	own *ownLimits
 }
 
-// LimitsDemand is what is demanded of a tenant's own limits in this process.
+// LimitsDemand is the demand of this process on a tenant's own limits.
 type LimitsDemand struct {
 	// Spoken says that somebody speaks for the limits: they were listed by Governor.SharedLimits, and
 	// do not rest.
@@ -37,26 +37,26 @@ type LimitsDemand struct {
 	Budgets []BudgetDemand
 }
 
-// BudgetDemand is what is demanded of one of a tenant's budgets in its present period. But for Budget,
+// BudgetDemand is the demand of this process on a tenant's budget in its present period. But for Budget,
 // amounts are in units of Scale.
 type BudgetDemand struct {
 	Budget Budget
 	Name   string // of the budget and its present period; no two periods have the same
 	Ends   time.Time
 	Scale  int64
-	// Limit is the whole limit, and Granted what this process may use of it. Used counts in this
+	// Limit is the whole limit, and Granted the grant of this process. Used counts in this
 	// process, Pending of it is held by calls in flight, and Others is known to count in other
 	// processes.
 	Limit, Granted, Used, Pending, Others int64
-	// Last is what the last call was expected to take. Lacks says that such a call lacks a grant.
+	// Last is the expected cost of the last call. Lacks says that such a call lacks a grant.
 	Last  int64
 	Lacks bool
 }
 
-// Grant is what this process may use of a limit.
+// Grant is how much this process may use of a limit.
 type Grant struct {
 	Name string
-	// Amount is what it may use, Others is what counts against the limit in other processes, and Held
+	// Amount is the grant itself, Others is the usage of other processes, and Held
 	// of that is held by calls in flight. They are in the limit's own units.
 	Amount, Others, Held int64
 }
@@ -88,7 +88,7 @@ func (s *SharedLimits) Asks() bool {
 	return s.own.sharing.asking
 }
 
-// Demand reads what is demanded now.
+// Demand reads the present demand.
 func (s *SharedLimits) Demand(now time.Time) LimitsDemand {
 	s.own.mu.Lock()
 	defer s.own.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *SharedLimits) Claim(now time.Time) LimitsDemand {
 	return d
 }
 
-// GiveUp is Claim, and gives up what is granted and not used.
+// GiveUp is Claim, and gives up all unused grants.
 func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
 	o := s.own
 	o.mu.Lock()
@@ -140,7 +140,7 @@ func (o *ownLimits) demandLocked(now time.Time) LimitsDemand {
 	return d
 }
 
-// Allow puts grants in force until the given time. What is not among them stays as it is.
+// Allow puts grants in force until the given time. Limits that are not among them keep theirs.
 func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
 	o := s.own
 	o.mu.Lock()
@@ -204,7 +204,7 @@ func (s *SharedLimits) Rest(now time.Time, since limits.Traffic) bool {
 	return true
 }
 
-// demand reads what is demanded of a tenant's budget.
+// demand reads the demand on a tenant's budget.
 func (a *account) demand(now time.Time) BudgetDemand {
 	a.advance(now)
 	return BudgetDemand{

@@ -6,7 +6,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// What happens to a call at own limits: it is held, waits in line, or is refused.
+// At own limits a call is held, waits in line, or is refused.
 
 // link is one set of limits that holds for a call, and how the call comes to it: as its tenant's own,
 // or through one of the tenant's teams.

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// What a pool does when it is cut off: nobody says how much of its shared limits it may hand out.
+// A pool is cut off when nobody says how much of its shared limits it may hand out.
 
 // cutOffLocked reports whether the pool has not been told of late how much it may hand out. To be
 // told "nothing for now" is an answer, too.
@@ -45,12 +45,12 @@ func (p *pool) offerDryLocked(now time.Time, call escrow.Call) (escrow.Handle, e
 	return escrow.Handle{}, ans
 }
 
-// What a pool that is cut off allows itself is in force for aloneFor. It may be renewed aloneAgain
+// The allowance that a pool gives itself when it is cut off is in force for aloneFor. It may be renewed aloneAgain
 // before that ends: longer than it takes to notice that a beat was not answered.
 const aloneFor, aloneAgain = 2200 * time.Millisecond, 2 * time.Second
 
 // Alone tells a pool that no answers come, and how many nodes there were when that was last known;
-// 0 if it never was. Once the pool is cut off it allows itself what its configuration has for that
+// 0 if it never was. Once the pool is cut off it allows itself as much as its configuration says for that
 // case. Call it again and again.
 func (s *SharedPool) Alone(now time.Time, nodes int) {
 	p := s.find()
@@ -122,8 +122,7 @@ func (c *Pool) withheld(limit int64) int64 {
 	return int64(q)
 }
 
-// Together is the pool as all processes that share it have it together: without what is never
-// granted.
+// Together is the pool as all processes that share it have it together: without the withheld part.
 func (c Pool) Together() Pool {
 	for _, limit := range []*int64{&c.TPM, &c.RPM, &c.Concurrency} {
 		if *limit > 0 {
@@ -141,7 +140,7 @@ const lossRetry = time.Second
 
 // Degraded says which failure mode is in force in a pool that is cut off from whoever shares its
 // limits out: closed, open or local, as configured, or learning while nothing is granted because it
-// is unknown what was used before. It is empty if none is.
+// earlier usage is unknown. It is empty if none is.
 func (g *Governor) Degraded(pool string) string {
 	p := g.table.Load().pools[pool]
 	if p == nil || !g.shared {

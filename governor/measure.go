@@ -20,7 +20,7 @@ type measure struct {
 	planted *claimsView // of the claims that the meter has now
 	sample  []escrow.Account
 
-	// The pool's lock guards what follows.
+	// The pool's lock guards the fields below.
 	view     *claimsView // of the pool's claims
 	reshared bool        // shares have changed, but view has not yet
 	timer    Timer       // nil before the first measurement
@@ -158,7 +158,7 @@ func (m *measure) figures() (fairness.Figures, *claimsView) {
 	return m.meter.Figures(), m.planted
 }
 
-// TenantShare is what a tenant had of a pool, and what it was entitled to.
+// TenantShare is the share of a pool that a tenant had, and that to which it was entitled.
 type TenantShare struct {
 	Tenant string
 	// LeafFigures are of the last minute, and of all time.

@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// Outlook is what a call would meet if it came now.
+// Outlook describes the limits that a call would meet now.
 type Outlook struct {
 	// Checks are the limits that hold for the call, in the order in which they are asked.
 	Checks []Check
@@ -36,7 +36,7 @@ type Check struct {
 	Wait time.Duration
 }
 
-// Explain tells what a call would meet now, and changes nothing. It reports false if the tenant or
+// Explain describes the limits that a call would meet now, and changes nothing. It reports false if the tenant or
 // the pool does not exist, or the tenant may not use the pool.
 func (g *Governor) Explain(req Request) (Outlook, bool) {
 	g.look()
@@ -61,7 +61,7 @@ func newProspect(g *Governor, req Request) *prospect {
 	return &prospect{walk: walk{g: g, req: req}}
 }
 
-// explain asks all limits what they would say to the call, and adds it to an outlook. It returns that
+// explain asks all limits about the call, and adds their answers to an outlook. It returns that
 // as it is, and false, if nothing is known of the tenant or the pool.
 func (p *prospect) explain(begin Outlook) (Outlook, bool) {
 	for {
@@ -102,7 +102,7 @@ func (p *prospect) once(o *Outlook) bool {
 	return there
 }
 
-// foretellBudgets adds what the budgets of the i-th link would say.
+// foretellBudgets adds the answers of the budgets of the i-th link.
 func (p *prospect) foretellBudgets(i int, o *Outlook) {
 	own := p.access.chain[i].own
 	own.mu.Lock()
@@ -120,7 +120,7 @@ func (o *Outlook) refuse(rej *Rejection) {
 	}
 }
 
-// foretell adds what own limits would say. asks says that such a call asks the store, which is not
+// foretell adds the answers of own limits. asks says that such a call asks the store, which is not
 // asked for this.
 func (k *link) foretell(now time.Time, c limits.Cost, maxWait time.Duration, asks bool, o *Outlook) {
 	own := k.own
@@ -167,7 +167,7 @@ func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o 
 // budgetsOf says whose budgets a call meets: a tenant's own, or those of a pool that the tenant uses.
 type budgetsOf struct{ tenant, pool string }
 
-// spend adds what budgets would say.
+// spend adds the answers of budgets.
 func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(i int) budget.MemberID, of budgetsOf) {
 	var worst *Rejection
 	for i, a := range accounts {
@@ -193,7 +193,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(
 	}
 }
 
-// foretellPool adds what the pool would say. It reports false if the seat was given up.
+// foretellPool adds the answer of the pool. It reports false if the seat was given up.
 func (p *prospect) foretellPool(o *Outlook) bool {
 	pool := p.pool.pool
 	seat := p.access.seat

@@ -12,11 +12,11 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// Past is what a journal remembers of calls that still count. Read the records of the last minute,
+// Past is the memory of a journal of calls that still count. Read the records of the last minute,
 // and those of calls that ran longer, in their order. A call whose end is missing is assumed to
-// have taken what it was booked at, and to have ended with the process.
+// have taken its booked cost, and to have ended with the process.
 type Past struct {
-	// Uses is what was used of budgets.
+	// Uses is the usage of budgets.
 	Uses *Uses
 	// Shares is how pools' budgets stood between their tenants. It may be older than Uses.
 	Shares []ShareState
@@ -43,7 +43,7 @@ func (p *Past) LivedUntil(at time.Time) {
 	}
 }
 
-// Read takes in a record, but not what it says of budgets, which is for Uses.
+// Read adds a record, but for its usage of budgets, which is for Uses.
 func (p *Past) Read(r Record) {
 	p.last = max(p.last, r.Call)
 	switch r.Kind {
@@ -97,8 +97,8 @@ func (tb *table) remember(now time.Time, past *Past) {
 
 // rememberCall books a call that has ended.
 //
-// What the provider counts at admission is booked at that time, so far as it was booked then; what
-// the call took beyond that is booked at its end. Tokens that are counted as they are produced, or
+// Cost that the provider counts at admission is booked at that time, so far as it was booked then; the
+// rest is booked at the end of the call. Tokens that are counted as they are produced, or
 // at the end, are booked at the end: each of them leaves the minute then or earlier, so none is
 // forgotten too soon.
 func (tb *table) rememberCall(now time.Time, r *Record) {
@@ -127,7 +127,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 	}
 }
 
-// remember books what a call of the past took, by the rule of rememberCall.
+// remember books the cost of a call of the past, by the rule of rememberCall.
 func (o *ownLimits) remember(began, ended time.Time, booked, took *limits.Cost) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,8 +175,8 @@ func (g *Governor) Shares() []ShareState {
 	return out
 }
 
-// restoreSplit gives a pool's budget what its tenants have used. From the saved state it takes
-// which tenants there were, and how much of its share each has let pass; what was used it takes
+// restoreSplit restores the usage of a pool's budget by its tenants. From the saved state it takes
+// which tenants there were, and how much of its share each has let pass; usage it takes
 // from the tally, which is as new as the last record. know adds a tenant of the saved state, if it still
 // exists. Tenants that are new are added afterwards, and have their shares kept for them from the
 // start.
@@ -227,7 +227,7 @@ type PastState struct {
 	Last uint64
 }
 
-// OwnerUse is what one Owner used.
+// OwnerUse is the usage of one Owner.
 type OwnerUse struct {
 	Owner
 	Use

@@ -10,8 +10,8 @@ import (
 const MaxShared = int64(1e11)
 
 // SharedPool is a pool whose limits are shared with other processes (Config.Shared), as seen by
-// whoever shares them out: it reads what was used here and is demanded, and says what may be handed
-// out. It is for one goroutine.
+// whoever shares them out: it reads usage and demand, and puts grants
+// in force. It is for one goroutine.
 type SharedPool struct {
 	g    *Governor
 	name string
@@ -24,7 +24,7 @@ type SharedPool struct {
 	leaves []escrow.Demand // scratch
 }
 
-// PoolDemand is what a pool has used, holds and lacks.
+// PoolDemand is the usage and the demand of a pool.
 type PoolDemand struct {
 	// Limits are those of the configuration, less cuts and headroom. Of these Reserve is never granted.
 	// Burst is how much of them may be used at once, as time.
@@ -44,20 +44,20 @@ type PoolDemand struct {
 
 // PoolPressure is how much a pool lacks.
 type PoolPressure struct {
-	// Waiting is what waits in the queue, and Head the first call of it.
+	// Waiting is the cost of all calls in the queue, and Head that of the first.
 	Waiting, Head escrow.Cost
-	// Allowed are the allowances in force, and Left is what is left of them.
+	// Allowed are the allowances in force, and Left is the rest of them.
 	Allowed [2]escrow.Allowance
 	Left    escrow.Cost
 }
 
-// PoolGrant is what a pool may hand out.
+// PoolGrant is how much a pool may hand out.
 type PoolGrant struct {
 	// Allowances are by axis; nil leaves one as it is.
 	Allowances [2]*escrow.Allowance
 	// Shares are how much of nodes counts here.
 	Shares []NodeShare
-	// Others is what other processes have used of the rolling minute; nil if that is not said.
+	// Others is the usage of the rolling minute by other processes; nil if that is not said.
 	Others *escrow.Cost
 }
 
@@ -143,7 +143,7 @@ func (p *pool) quietLocked(now time.Time) bool {
 	return st.Running == 0 && st.Waiting == 0 && st.Axes[escrow.Tokens].Used == 0 && st.Axes[escrow.Requests].Used == 0
 }
 
-// Demand reads what the pool has used, holds and lacks, all as of now. It returns false if there is no
+// Demand reads the usage and the demand of the pool as of now. It returns false if there is no
 // such pool any more.
 func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	d := PoolDemand{Bookings: make([]escrow.Booking, 0, 2048)}
@@ -178,7 +178,7 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 // many thousand shares, and calls want the lock too.
 const shareStride = 256
 
-// Allow puts in force what is granted in answer to the last Demand.
+// Allow puts in force the grant in answer to the last Demand.
 func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	p := s.pool
 	if p == nil || p != s.find() {
@@ -245,7 +245,7 @@ func (p *pool) cutLocked(now time.Time, a escrow.Allowance) escrow.Allowance {
 	return a
 }
 
-// leftLocked is what the cuts in force leave of a rate.
+// leftLocked is a rate less the cuts in force.
 func (p *pool) leftLocked(now time.Time, rate int64) int64 {
 	return rate * p.escrow.State(now).Part / Whole // at most 10¹¹ · 10⁶
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// rates are what a pool knows of what it may hand out of its limits on tokens and requests, if these are
-// shared. The pool's lock guards them.
+// rates are the grants of a pool's limits on tokens and requests, if these are shared. The pool's lock
+// guards them.
 type rates struct {
 	era       int       // counts up when reports begin to count anew
 	allowed   time.Time // when the allowances last granted began
@@ -27,7 +27,7 @@ type elsewhere struct {
 	at   time.Time
 }
 
-// booksLocked is the state of the pool's books with what other processes have used. Without a beat
+// booksLocked is the state of the pool's books with the usage of other processes. Without a beat
 // for a minute, that has left the minute.
 func (p *pool) booksLocked(now time.Time) escrow.State {
 	s := p.escrow.State(now)

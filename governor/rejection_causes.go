@@ -50,7 +50,7 @@ func (o *ownLimits) rejectLimitLocked(k limits.Axis, asked limits.Cost, wait tim
 	}
 }
 
-// rejectLackLocked refuses a call of a cost, which comes by via, because of what it lacks.
+// rejectLackLocked refuses a call of a cost, which comes by via, because of a lack.
 func (o *ownLimits) rejectLackLocked(now time.Time, cost limits.Cost, lack limits.Lack, via limits.Via) *Rejection {
 	rej := o.rejectAxisLocked(now, cost, lack)
 	if lack.Full {
@@ -81,10 +81,10 @@ func (o *ownLimits) rejectAxisLocked(now time.Time, cost limits.Cost, lack limit
 	return a.rejectElsewhere(now, max(1, a.last))
 }
 
-// rejection explains why a budget did not let a call in, by what has to happen first:
+// rejection explains why a budget did not let a call in, by the event that has to come first:
 //   - The budget is spent: the call may come back in the next period.
-//   - Calls in flight hold what it needs: when they end, after meanRun on average, they give back
-//     what they do not take. If that will not suffice, the call may come back in the next period.
+//   - Calls in flight are in the way: when they end, after meanRun on average, they give back the rest of
+//     their holds. If that will not suffice, the call may come back in the next period.
 //   - The rest is reserved for others, whose claims fade with time.
 func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
 	asked := s[a.Unit]
@@ -109,7 +109,7 @@ func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans 
 	return rej
 }
 
-// refusal explains why a budget has no room for what a tab spends.
+// refusal explains why a budget has no room for the spending of a tab.
 func (b *tab) refusal(now time.Time, a *account, member budget.MemberID, ans budget.Answer) *Rejection {
 	if b.exact && a.usedByAll(now)+a.units(b.spend[a.Unit]) > a.limit() {
 		return a.rejectCommitment(now, b.spend[a.Unit])
@@ -118,7 +118,7 @@ func (b *tab) refusal(now time.Time, a *account, member budget.MemberID, ans bud
 }
 
 // rejectCommitment refuses work that may take more than is left of a budget: until the next period or, if
-// what it lacks is held, until some of that may have been given back.
+// calls in flight are in its way, until some of their holds may have been given back.
 func (a *account) rejectCommitment(now time.Time, asked int64) *Rejection {
 	used := a.usedByAll(now)
 	settled := used - a.inFlight()

@@ -11,14 +11,14 @@ import (
 // Request asks for one call.
 type Request struct {
 	Tenant, Pool string
-	// Model is what the call asks for. Lengths are learned by tenant and model.
+	// Model is the requested model. Lengths are learned by tenant and model.
 	Model string
 	// ID names the call in lists of leases.
 	ID string
 	// Input and Output are how many tokens the call may take: the estimated prompt, and the most
 	// that may be produced.
 	Input, Output int64
-	// Price is what the model costs, for budgets in money.
+	// Price is the price of the model, for budgets in money.
 	Price Price
 	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither.
 	MaxWait *time.Duration
@@ -28,7 +28,7 @@ type Request struct {
 	Background bool
 	// Claim says whether the call was refused before, and how to find the place kept for it.
 	Claim escrow.Claim
-	// Forced books what has been done already, whatever the limits say. It counts in the tenant's
+	// Forced books work that has been done already, whatever the limits say. It counts in the tenant's
 	// share, and nothing is learned from it. See Lease.Charge.
 	Forced bool
 	// BudgetsOnly counts the tokens in budgets alone, and in no rolling limit and no share: for
@@ -47,7 +47,7 @@ type Request struct {
 	call uint64 // its number, if the governor is detailed
 }
 
-// Usage is what a call really took, in tokens. CachedInput and AudioInput are parts of Input,
+// Usage is the actual usage of a call, in tokens. CachedInput and AudioInput are parts of Input,
 // Reasoning and AudioOutput are parts of Output, and no token belongs to two parts.
 type Usage struct{ Input, CachedInput, Output, Reasoning, AudioInput, AudioOutput int64 }
 
@@ -74,7 +74,7 @@ func (w TokenWeights) cost(u Usage) int64 {
 	return (milli + 999) / 1000
 }
 
-// fair is what of a usage's cost counts in the tenant's share: all but cached input, which took
+// fair is the part of a usage's cost that counts in the tenant's share: all but cached input, which took
 // nothing from anybody, whatever the provider counts it as. So tenants gain from keeping their
 // prompts alike.
 func (w TokenWeights) fair(u Usage) int64 {
@@ -105,12 +105,10 @@ func (u Usage) bounded() Usage {
 
 func bounded(n int64) int64 { return min(max(n, 0), maxTokens) }
 
-// What a call takes of budgets: tokens, requests, and money by the price of its model.
-
-// Price is what the tokens of a model cost, in micro-dollars a million tokens: 2_500_000 is $2.50.
+// Price is the price of the tokens of a model, in micro-dollars a million tokens: 2_500_000 is $2.50.
 type Price struct{ Input, CachedInput, Output int64 }
 
-// MicroUSD is what a usage costs in micro-dollars, rounded up.
+// MicroUSD is the cost of a usage in micro-dollars, rounded up.
 func (p Price) MicroUSD(u Usage) int64 {
 	cached := min(u.CachedInput, u.Input)
 	var hi, lo, carry uint64
@@ -129,15 +127,15 @@ func (p Price) bounded() Price {
 	return Price{bounded(p.Input), bounded(p.CachedInput), bounded(p.Output)}
 }
 
-// Spend is what a call takes of budgets, indexed by Unit.
+// Spend is the cost of a call in budgets, indexed by Unit.
 type Spend [units]int64
 
-// spend is what a call takes of budgets for a usage.
+// spend is the cost of a usage in budgets.
 func (p *pool) spend(u Usage, requests int64, price Price) Spend {
 	return Spend{p.rules.Weights.cost(u), requests, price.MicroUSD(u)}
 }
 
-// expected is what a call will probably take of budgets. looks says that nothing comes of the
+// expected is the expected cost of a call in budgets. looks says that nothing comes of the
 // question, so that nothing may be learned from it. It takes the pool's lock.
 func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
 	p.mu.Lock()

@@ -7,13 +7,13 @@ import (
 )
 
 // A pool's budget is divided over processes in two ways at once. Each process has a grant of the
-// whole, so that all together use no more than there is; and one of what each member may use by its
+// whole, so that all together use no more than there is; and one of each member's
 // share. A member that may use all that is left needs no grant of the second kind: near the end of a
 // budget one process might hold the last of the one, and another the last of the other. Shares are
-// computed from what all processes used: a claim says what a member used here, the answer what it used
-// elsewhere.
+// computed from the usage of all processes: a claim says how much a member used here, the answer how
+// much it used elsewhere.
 
-// budgetGrants is what a pool's budget knows of its grants, in the books' units. The pool's lock
+// budgetGrants are the grants of a pool's budget, in the books' units. The pool's lock
 // guards it.
 type budgetGrants struct {
 	*poolGrants
@@ -22,11 +22,11 @@ type budgetGrants struct {
 	short   bool                             // the last call that asked lacked a grant
 }
 
-// budgetGrant is what may be used here of a budget, or of what one member may use of it.
+// budgetGrant is how much may be used here of a budget, or of one member's share of it.
 type budgetGrant struct {
-	amount int64     // what may be used here
-	before int64     // what was used here as of the last Claim
-	last   int64     // what the last call asked for
+	amount int64     // usable here
+	before int64     // usage here as of the last Claim
+	last   int64     // cost of the last call
 	at     time.Time // when it did
 	lacks  bool      // a call lacked a grant since the last Claim
 }

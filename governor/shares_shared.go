@@ -8,21 +8,21 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 )
 
-// ShareDemand is what is demanded of a pool's budget in this process: of all of it, or of what one
-// member may use of it by its share. Amounts are in units of Scale.
+// ShareDemand is the demand of this process on a pool's budget: on all of it, or on the share of one
+// member. Amounts are in units of Scale.
 type ShareDemand struct {
 	Name  string // of the budget, its present period and the member
 	Ends  time.Time
 	Scale int64
 	// Whole says that it is about all of the budget, and Told that nothing is demanded: it only tells
-	// what a member has used whose calls do not come here, to learn what it used elsewhere.
+	// the usage of a member whose calls do not come here, to learn its usage elsewhere.
 	Whole, Told bool
-	// Limit is what may be used in all processes, and Left what is left of the budget.
+	// Limit is how much may be used in all processes, and Left the rest of the budget.
 	Limit, Left int64
-	// Here is what was used in this process, of which Pending is held by calls in flight. Before is
+	// Here is the usage of this process, of which Pending is held by calls in flight. Before is
 	// Here as of the last Claim.
 	Here, Pending, Before int64
-	// Last is what the last call asked for. Lacks says that since the last Claim a call lacked a grant.
+	// Last is the cost of the last call. Lacks says that since the last Claim a call lacked a grant.
 	Last  int64
 	Lacks bool
 	// Wanted says that calls may come: the pool is in the configuration, and calls can begin.
@@ -33,17 +33,17 @@ type ShareDemand struct {
 	member budget.MemberID
 }
 
-// ShareGrant is what this process may use of a pool's budget, or of a member's share of it.
+// ShareGrant is how much this process may use of a pool's budget, or of a member's share of it.
 type ShareGrant struct {
 	Of ShareDemand
-	// Amount is what may be used here, Others is what counts in other processes, and Held of that is
+	// Amount is the grant itself, Others is the usage of other processes, and Held of that is
 	// held by calls in flight. They are in the budget's own units.
 	Amount, Others, Held int64
 }
 
 const (
 	// In one beat at most membersTold members of a budget are told of whose calls do not come here;
-	// others take their turns. That happens every membersEvery: what is not told stays as it was.
+	// others take their turns. That happens every membersEvery: the store keeps the figures of the others.
 	membersTold  = 100
 	membersEvery = 900 * time.Millisecond
 	// A member is taken to have calls here until memberRests after its last one.
@@ -58,7 +58,7 @@ type turns struct {
 	orderOf *poolTree
 }
 
-// sharesLocked reads what is demanded of the pool's budgets. wanted says that calls may come.
+// sharesLocked reads the demands on the pool's budgets. wanted says that calls may come.
 func (s *SharedSlots) sharesLocked(now time.Time, wanted bool) (list []ShareDemand) {
 	turn := now.Sub(s.turns.at) >= membersEvery && len(s.p.shares) > 0
 	if turn {
@@ -81,7 +81,7 @@ func (s *SharedSlots) sharesLocked(now time.Time, wanted bool) (list []ShareDema
 	return list
 }
 
-// wholeDemand is what is demanded of all of a pool's budget.
+// wholeDemand is the demand on all of a pool's budget.
 func (a *account) wholeDemand(wanted bool) ShareDemand {
 	d := a.shareDemand(a.periodName(), a.split.Here(), a.limit())
 	d.Whole = true
@@ -92,7 +92,7 @@ func (a *account) wholeDemand(wanted bool) ShareDemand {
 	return d
 }
 
-// memberDemands adds what is demanded for the members whose calls come here, and gives up the grants of
+// memberDemands adds the demands of the members whose calls come here, and gives up the grants of
 // others.
 func (a *account) memberDemands(now time.Time, wanted bool, list []ShareDemand) []ShareDemand {
 	for id, m := range a.grants.members {
@@ -111,7 +111,7 @@ func (a *account) memberDemands(now time.Time, wanted bool, list []ShareDemand) 
 	return list
 }
 
-// claimed fills in what is known of calls since the last Claim.
+// claimed fills in the figures of calls since the last Claim.
 func (m *budgetGrant) claimed(d *ShareDemand) {
 	d.Before = m.before
 	d.Last = m.last

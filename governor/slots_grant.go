@@ -6,7 +6,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// poolGrants is what a pool knows of what it may use of slots and budgets that are divided over
+// poolGrants are the grants of a pool of slots and budgets that are divided over
 // processes (Config.SharedSlots). The pool's lock guards it.
 type poolGrants struct {
 	all    *notices
@@ -60,7 +60,7 @@ func (p *pool) announceLocked() {
 // dividedLocked reports whether the pool has slots or budgets to divide.
 func (p *pool) dividedLocked() bool { return p.rules.Concurrency > 0 || len(p.shares) > 0 }
 
-// onLoss is what the pool does when nobody answers, by its configuration.
+// onLoss is the rule of the pool for the time when nobody answers.
 func (l *poolGrants) onLoss() OnLoss { return l.handle.p.rules.OnLoss }
 
 // expireLocked gives up grants that have expired. Call it before calls may be dispatched.
@@ -104,7 +104,7 @@ func (p *pool) slotsLostLocked() bool {
 	return p.grants != nil && p.rules.Concurrency > 0 && p.grants.until.IsZero()
 }
 
-// slotsComingLocked reports whether a call lacks nothing but a grant of what no process has, as far as
+// slotsComingLocked reports whether a call lacks nothing but a grant that no process has, as far as
 // is known.
 func (p *pool) slotsComingLocked(background bool) bool {
 	l := p.grants

@@ -7,7 +7,7 @@ import (
 )
 
 // SharedSlots are the slots and budgets of a pool, as seen by whoever divides them over processes
-// (Config.SharedSlots): it reads what is demanded, and says what may be used. They are for one
+// (Config.SharedSlots): it reads demands, and puts grants in force. They are for one
 // goroutine.
 type SharedSlots struct {
 	// Speaker is whatever those who speak for the slots want to find again.
@@ -18,7 +18,7 @@ type SharedSlots struct {
 	turns turns
 }
 
-// SlotsDemand is what is demanded of a pool's slots and budgets in this process.
+// SlotsDemand is the demand of this process on a pool's slots and budgets.
 type SlotsDemand struct {
 	// Divided says that there is anything to divide, and Configured that the configuration still has
 	// the pool. Fenced says that no call can begin here, because another process has this one's name.
@@ -40,7 +40,7 @@ type SlotsDemand struct {
 	Shares                         []ShareDemand
 }
 
-// Stake is what one of those who share a pool has of its slots here: a group, or a tenant in none.
+// Stake is the usage and demand of slots here of a group, or of a tenant in none.
 type Stake struct {
 	Weight escrow.Weight
 	// Running and Queued are its calls. Returning ones were refused for want of a slot and may come
@@ -48,7 +48,7 @@ type Stake struct {
 	Running, Queued, Returning int64
 }
 
-// SlotsGrant is what this process may use of a pool's slots.
+// SlotsGrant is how many of a pool's slots this process may use.
 type SlotsGrant struct {
 	// Slots is how many calls may run here. Background calls may begin while fewer than Open run here.
 	// Others is how many run in other processes.
@@ -74,8 +74,8 @@ func (s *SharedSlots) Pool() string { return s.p.name }
 // configured reports whether the configuration still has the pool.
 func (s *SharedSlots) configured() bool { return s.g.table.Load().pools[s.p.name] != nil }
 
-// Claim reads what is demanded, for a caller that passes all of it on: what is noted of calls that
-// lacked a grant begins anew.
+// Claim reads the demand, for a caller that passes all of it on: the record of calls that lacked a grant
+// begins anew.
 func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
 	configured := s.configured()
 	p := s.p
@@ -97,7 +97,7 @@ func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
 	return d
 }
 
-// slotsDemandLocked fills in what is demanded of slots.
+// slotsDemandLocked fills in the demand of slots.
 func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 	d.Slots = p.rules.Concurrency
 	d.Together = p.togetherLocked()
@@ -189,8 +189,8 @@ func (s *SharedSlots) Allow(now, until time.Time, slots *SlotsGrant, shares []Sh
 	s.g.pumpAndUnlock(p, now)
 }
 
-// Alone says that nobody answers. Once the grants have expired, and until Allow, the pool uses what
-// its configuration has for that case.
+// Alone says that nobody answers. Once the grants have expired, and until Allow, the pool goes by
+// its configuration for that case (Pool.OnLoss).
 func (s *SharedSlots) Alone(now time.Time) {
 	p := s.p
 	p.mu.Lock()

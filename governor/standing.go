@@ -7,8 +7,6 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// What rate headers say: how much is left to one tenant.
-
 // Quota is one axis as a caller sees it: the limit on it that leaves least.
 type Quota struct {
 	Limit, Remaining int64
@@ -20,8 +18,8 @@ type Quota struct {
 // Limit of 0.
 type Standing struct{ Requests, Tokens, Concurrent Quota }
 
-// Standing reports, for each axis, the limit that leaves least: of the tenant, of what it is a team
-// of, and of the pool. Without a pool's name it reports limits over all pools. Unknown names have
+// Standing reports, for each axis, the limit that leaves least: of the tenant, of those above it,
+// and of the pool. Without a pool's name it reports limits over all pools. Unknown names have
 // no limits.
 func (g *Governor) Standing(tenant, pool string) Standing {
 	var st Standing

@@ -11,8 +11,8 @@ import (
 // PoolState is a copy of a pool's books.
 type PoolState struct {
 	Config Pool
-	// State is that of the pool's books. What is used of its Axes is what all processes have used, as
-	// of the last beat, and what this one has used since. UsedHere is what it has used by itself.
+	// State is that of the pool's books. Used of its Axes is the usage of all processes as of the last
+	// beat, and of this one since. UsedHere is the usage of this one alone.
 	escrow.State
 	UsedHere   escrow.Cost
 	TicketsDue int // of Tickets
@@ -64,7 +64,7 @@ type BudgetState struct {
 	// Pool names the pool of whose budget this is a tenant's part: Used is then the tenant's, and
 	// Limit is everybody's. It is empty for a whole budget.
 	Pool string
-	// Used is what is settled or held by calls in flight.
+	// Used is settled or held by calls in flight.
 	Used   int64
 	Resets time.Time
 }
@@ -79,7 +79,7 @@ type LimitState struct {
 type State struct {
 	Pools   []PoolState
 	Tenants []TenantState
-	// Gone is what runs and waits in pools that no configuration has any more.
+	// Gone are the calls that run and wait in pools that no configuration has any more.
 	Gone []LeaseInfo
 }
 
@@ -103,7 +103,7 @@ func (g *Governor) State() State {
 	return s
 }
 
-// state copies a pool's books, and adds what they say of each tenant to the tenants.
+// state copies a pool's books, and adds the figures of each tenant to the tenants.
 func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolState {
 	figures, view := p.measure.figures()
 	p.mu.Lock()
@@ -128,7 +128,7 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	return ps
 }
 
-// addToLocked adds what the pool's books say of a tenant.
+// addToLocked adds the pool's figures of a tenant.
 func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
 	if st == nil || st.gone {
 		return

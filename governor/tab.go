@@ -7,8 +7,8 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// tab is what one call holds beyond the pool's share: of limits and budgets, of its tenant and of
-// what that is a team of. It belongs to its call, and to whoever ends that.
+// tab lists the holds of one call beside the pool's share: of limits and budgets, of its tenant and of
+// those above it. It belongs to its call, and to whoever ends that.
 type tab struct {
 	chain  []link        // the limits that hold for it, its own tenant's first
 	holds  []limits.Hold // in each link of chain, as far as the call has come
@@ -22,7 +22,7 @@ type tab struct {
 	asked  uint64 // the call's number, if the governor is detailed
 	call   uint64 // its number in the journal; 0 = it is not there
 	price  Price
-	spend  Spend     // what it is expected to spend
+	spend  Spend     // expected
 	exact  bool      // spend is the most that a commitment may take: it holds all of it, or nothing
 	at     time.Time // when its budgets were held
 	logged int64     // tokens that the journal knows of
@@ -45,7 +45,7 @@ func (b *tab) note(rej *Rejection) {
 	}
 }
 
-// suspend turns what was booked into holds while the call waits.
+// suspend turns bookings into holds while the call waits.
 func (b *tab) suspend(now time.Time) {
 	for i := range b.holds {
 		b.chain[i].own.suspend(now, &b.holds[i])
@@ -59,7 +59,7 @@ func (b *tab) resume(now time.Time) {
 	}
 }
 
-// spendFrom holds what a call is expected to take of its tenants' budgets, all or none. short says
+// spendFrom holds the expected cost of a call in its tenants' budgets, all or none. short says
 // that a refused call may go if it waits for a grant.
 func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, short bool) {
 	b.spend = s
@@ -80,8 +80,8 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 	return nil, false
 }
 
-// leave ends a call's tab with what the call really took of limits and budgets, and wakes the first
-// in each line. What it held of the pool's budgets has to be settled before.
+// leave ends a call's tab with the actual cost on limits and in budgets, and wakes the first in each
+// line. Its holds of the pool's budgets have to be settled before.
 func (g *Governor) leave(now time.Time, b *tab, actual limits.Cost, spent Spend, ran time.Duration) {
 	caps := b.caps
 	reached := len(b.holds)

@@ -39,7 +39,7 @@ type tenantView struct {
 	parent *tenantView // nil at the top
 	teams  []*tenantView
 	access []access // by pool
-	// budgeted says that it, or what it is a team of, has budgets.
+	// budgeted says that it, or a tenant above it, has budgets.
 	budgeted bool
 }
 
@@ -55,7 +55,7 @@ type tenant struct {
 	over *ownLimits            // over all pools
 	in   map[string]*ownLimits // in single pools; for Apply alone
 	left time.Time             // when a configuration first lacked it; for Apply alone
-	all  *notices              // what its limits are shared through; nil = nothing
+	all  *notices              // for its limits; nil if these are not shared
 }
 
 // seat is a tenant's place in a pool. The pool's lock guards it.
@@ -63,7 +63,7 @@ type seat struct {
 	tenant  *tenant
 	leaf    escrow.NodeID
 	members []budget.MemberID // its members in each of pool.shares
-	// measured is what the meter knows of the leaf; see measure.
+	// measured is the leaf of the meter; see measure.
 	measured *fairness.Leaf
 	// cached is the part of the tenant's prompts, in millionths, that came from a cache: a moving
 	// average.
@@ -77,14 +77,14 @@ func newTenant(name string, all *notices) *tenant {
 	return &tenant{name: name, over: newOwnLimits(name, "", all), in: map[string]*ownLimits{}, all: all}
 }
 
-// teamOf is the name of what a team belongs to; "" for a tenant.
+// teamOf is the name of the owner of a team; "" for a tenant.
 func teamOf(name string) string {
 	i := strings.LastIndexByte(name, '/')
 	return name[:max(0, i)]
 }
 
 // Apply puts another configuration in force while calls run and wait. Whatever is still there by
-// name keeps its state: what was used, tags, debt, kept places, leases, lines. Calls of tenants and
+// name keeps its state: usage, tags, debt, kept places, leases, lines. Calls of tenants and
 // pools that are gone are served to their end. Zone, Clock, Journal, Past, Shared, SharedLimits,
 // SharedSlots and Observer are ignored. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
@@ -173,7 +173,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 }
 
 // forget drops the state of pools and tenants that have been gone for so long that nothing of it
-// counts any more. What comes back sooner finds what it had used.
+// counts any more. A name that comes back sooner finds its usage.
 func (g *Governor) forget(now time.Time, tb *table) {
 	for name, p := range g.pools {
 		switch {
@@ -222,7 +222,7 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r 
 }
 
 // chainTo lists the limits that hold for the tenant's calls to a pool: in the pool and over all
-// pools, its own and those of what it is a team of.
+// pools, its own and those of the tenants above it.
 func (v *tenantView) chainTo(pool string) []link {
 	var chain []link
 	via := limits.Via{Team: v.name, Weight: escrow.WeightOne}
@@ -249,7 +249,7 @@ func (v *tenantView) present(p *poolView) bool {
 	return v.calls(p) || slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) })
 }
 
-// find returns what a request names, or nils if the tenant may not use the pool, or one of them is
+// find returns the tenant and the pool of a request, or nils if the tenant may not use the pool, or one of them is
 // unknown.
 func (tb *table) find(req *Request) (*tenantView, *poolView, *access) {
 	v := tb.tenants[req.Tenant]

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// tally is what calls have used in the present periods, whether there are budgets or not: those of
+// tally is the usage by calls in the present periods, whether there are budgets or not: those of
 // this process, and those that it remembers from before. Budgets that a later configuration adds
 // begin with it.
 //
@@ -33,7 +33,7 @@ func (t *tally) note(now time.Time, tenant, pool string, took Spend) uint64 {
 	return t.ended
 }
 
-// ofTenant is what a tenant has used of a budget in the period that began at start, by the calls up to
+// ofTenant is the usage of a budget by a tenant in the period that began at start, by the calls up to
 // the one of the given number.
 func (t *tally) ofTenant(now time.Time, name string, b Budget) (used int64, start time.Time, last uint64) {
 	t.mu.Lock()
@@ -56,15 +56,15 @@ func (t *tally) ofPool(now time.Time, name string, b Budget) (used map[string]in
 	return used, t.uses.start[b.Per]
 }
 
-// recall is what a new configuration finds of what was used before it.
+// recall is the earlier usage that a new configuration finds.
 type recall struct {
 	*tally
 	shares   []ShareState // how pools' budgets stood when the process before this one ended
 	starting bool         // the process begins
 }
 
-// knows reports whether a new budget begins with what was used. What the processes before this one
-// used of a shared budget is remembered by the store.
+// knows reports whether a new budget begins with earlier usage. The store remembers the usage of a
+// shared budget by earlier processes.
 func (r *recall) knows(shared bool) bool { return !r.starting || !shared }
 
 // bookEnded books the call that ended as the given one in the budgets of which it holds nothing,

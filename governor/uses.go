@@ -10,13 +10,13 @@ import (
 
 const periods = int(budget.Month) + 1
 
-// Uses adds up what calls have taken in the present hour, day, week and month, by tenant and pool,
+// Uses adds up the costs of calls in the present hour, day, week and month, by tenant and pool,
 // from records alone, whether there is a budget or not. So it is exact at every record of a
-// journal, wherever that breaks off, and a budget that is new in the policy finds what was used
+// journal, wherever that breaks off, and a budget that is new in the policy finds earlier usage
 // before.
 //
-// It counts as package budget does: a call counts in the period in which it was held, at what it
-// holds until it ends. What it takes beyond that counts in the period of its end, if that is a
+// It counts as package budget does: a call counts in the period in which it was held, at its
+// hold until it ends. Cost beyond that counts in the period of its end, if that is a
 // later one.
 type Uses struct {
 	zone       *time.Location
@@ -29,7 +29,7 @@ type Uses struct {
 // Owner is a tenant in a pool.
 type Owner struct{ Tenant, Pool string }
 
-// Use is what one Owner used, by period: since when, in Unix seconds, and how much of each Unit.
+// Use is the usage of one Owner, by period: since when, in Unix seconds, and how much of each Unit.
 type Use struct {
 	Start [periods]int64
 	Used  [periods]Spend
@@ -40,7 +40,7 @@ func NewUses(zone *time.Location) *Uses {
 	return &Uses{zone: zone, rows: map[Owner]*Use{}, changed: map[Owner]bool{}}
 }
 
-// clone copies what was used.
+// clone copies all usage.
 func (u *Uses) clone() *Uses {
 	c := *u
 	c.changed = map[Owner]bool{}
@@ -52,7 +52,7 @@ func (u *Uses) clone() *Uses {
 	return &c
 }
 
-// Set restores what was saved of one owner.
+// Set restores the usage of one owner.
 func (u *Uses) Set(who Owner, use Use) {
 	u.rows[who] = &use
 	for _, start := range use.Start {
@@ -60,7 +60,7 @@ func (u *Uses) Set(who Owner, use Use) {
 	}
 }
 
-// Changed returns what has changed since it was last called.
+// Changed returns the rows that have changed since it was last called.
 func (u *Uses) Changed() map[Owner]Use {
 	out := make(map[Owner]Use, len(u.changed))
 	for who := range u.changed {
@@ -86,8 +86,8 @@ func (u *Uses) Read(r *Record) {
 	}
 }
 
-// add counts d in each period in which the call was held. In other periods it counts only what the
-// call took beyond its hold.
+// add counts d in each period in which the call was held. In other periods it counts only the
+// cost beyond the hold.
 func (u *Uses) add(r *Record, d Spend) {
 	if d == (Spend{}) {
 		return
@@ -110,7 +110,7 @@ func (u *Uses) add(r *Record, d Spend) {
 	}
 }
 
-// renew clears what was counted in a period that is over. What began within the present period
+// renew clears the usage of a period that is over. Usage that began within the present period
 // counts, even if it was counted in another time zone.
 func (u *Uses) renew(row *Use) {
 	for per := range periods {
@@ -138,7 +138,7 @@ func (u *Uses) advance(now time.Time) {
 	}
 }
 
-// ofTenant is what a tenant and its teams used of a budget in the present period, in all pools, even
+// ofTenant is the usage by a tenant and its teams of a budget in the present period, in all pools, even
 // those that are gone.
 func (u *Uses) ofTenant(name string, b Budget) int64 {
 	sum := int64(0)
@@ -150,7 +150,7 @@ func (u *Uses) ofTenant(name string, b Budget) int64 {
 	return sum
 }
 
-// by iterates over what was used of a budget's unit in the present period, by owner.
+// by iterates over the usage of a budget's unit in the present period, by owner.
 func (u *Uses) by(b Budget) iter.Seq2[Owner, int64] {
 	return func(yield func(Owner, int64) bool) {
 		for who, row := range u.rows {

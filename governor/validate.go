@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 )
 
-// What a configuration must be like: Validate finds all that is wrong at once.
+// Validate finds all mistakes of a configuration at once.
 
 // maxTokenWeight keeps weighed counts within an int64.
 const maxTokenWeight = 1_000_000
@@ -46,7 +46,7 @@ func (c Config) Validate() error {
 	return errors.Join(f...)
 }
 
-// faults collects what is wrong with a configuration.
+// faults collects the mistakes of a configuration.
 type faults []error
 
 func (f *faults) add(format string, args ...any) {
@@ -54,7 +54,7 @@ func (f *faults) add(format string, args ...any) {
 }
 
 // checkSharing finds ways to share limits that do not go together with each other, or with
-// recording: what others leave of a limit would be missing from the record.
+// recording: the grants would be missing from the record.
 func (c *Config) checkSharing(f *faults) {
 	for _, x := range []struct {
 		what string
@@ -69,7 +69,7 @@ func (c *Config) checkSharing(f *faults) {
 	}
 }
 
-// check finds what is wrong with a pool, whose limits are shared with other processes or not.
+// check finds the mistakes of a pool, whose limits are shared with other processes or not.
 func (c *Pool) check(f *faults, shared bool) {
 	for _, weight := range []int64{c.Weights.Input, c.Weights.CachedInput, c.Weights.Output, c.Weights.Reasoning, c.Weights.Audio} {
 		if weight < 0 || weight > maxTokenWeight {
@@ -98,7 +98,7 @@ func (c *Pool) check(f *faults, shared bool) {
 	checkBudgets(f, "pool", c.Name, c.Budgets)
 }
 
-// check finds what is wrong with a tenant of a configuration with these pools.
+// check finds the mistakes of a tenant of a configuration with these pools.
 func (t *Tenant) check(f *faults, pools map[string]bool) {
 	if t.Weight < 1 || t.Weight > escrow.MaxWeight {
 		f.add("tenant %s: weight %d is not in 1…%d", t.Name, t.Weight, escrow.MaxWeight)
@@ -136,7 +136,7 @@ func (l Limits) check(f *faults, owner string) {
 	}
 }
 
-// checkBudgets finds what is wrong with the budgets of a pool or tenant.
+// checkBudgets finds the mistakes in the budgets of a pool or tenant.
 func checkBudgets(f *faults, kind, name string, list []Budget) {
 	for i, b := range list {
 		switch {

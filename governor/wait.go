@@ -12,7 +12,7 @@ type waits struct {
 	// back is the same for a call that comes back to its place in the pool's queue when told. If its
 	// tenant's MaxWait is zero, it may wait for the pool's TicketWait; else no longer than any other.
 	back time.Time
-	// least is for a grant of what no other process has.
+	// least is for a grant that no other process has.
 	least time.Time
 }
 

@@ -92,12 +92,12 @@ func (w *walk) open(c limits.Cost) {
 	w.tab.asked = w.req.call
 }
 
-// leave gives everything back that the call holds of limits and budgets. What it holds of the pool's
-// budgets has to be given back before.
+// leave gives everything back that the call holds of limits and budgets. Its holds of the pool's
+// budgets have to be given back before.
 func (w *walk) leave() { w.g.leave(w.now, w.tab, limits.Cost{}, Spend{}, 0) }
 
-// enterTenant holds the call's cost of its tenant's own limits and budgets, and of those of what it is a
-// team of. again says that it has waited for a grant of a budget.
+// enterTenant holds the call's cost of its tenant's own limits and budgets, and of those above it if it
+// is a team. again says that it has waited for a grant of a budget.
 func (w *walk) enterTenant() (rej *Rejection, again bool) {
 	spends := w.g.journal != nil || len(w.pool.cfg.Budgets) > 0 || w.tenant.budgeted
 	spend := Spend{}
@@ -125,8 +125,8 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 }
 
 // enter holds the call's cost of every link of its chain, all or none. If one has no room the call waits
-// in the line there, not in the pool's queue, and blocks no other tenant; what it has of the other
-// limits is meanwhile held, not booked.
+// in the line there, not in the pool's queue, and blocks no other tenant; its costs on the other
+// limits are meanwhile held, not booked.
 func (w *walk) enter() *Rejection {
 	b := w.tab
 	for i := range b.chain {

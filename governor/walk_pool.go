@@ -80,7 +80,7 @@ func (w *walk) awaitGrantLocked(rej *Rejection) *waiter {
 	return grant
 }
 
-// stateLocked is what is known of the call, whose expectations are filled in.
+// stateLocked is the state of the call with its expectations.
 func (w *walk) stateLocked(call *escrow.Call) leaseState {
 	return leaseState{
 		id: w.req.ID, tenant: w.tenant.tenant, leaf: call.Leaf, tab: w.tab, input: w.req.Input,
@@ -103,19 +103,19 @@ func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 	return h, ans
 }
 
-// startLocked begins a call that was admitted at once, and returns what it is booked at.
+// startLocked begins a call that was admitted at once, and returns its booked cost.
 func (w *walk) startLocked(h escrow.Handle, st *leaseState) escrow.Cost {
 	p := w.pool.pool
 	st.since = w.now
 	s := p.stateLocked(h)
 	*s = *st
-	if !w.req.Forced { // what is forced is no call, and teaches nothing
+	if !w.req.Forced { // forced requests are no calls, and teach nothing
 		p.startLocked(s)
 	}
 	return p.escrow.CostOf(int(h.Slot))
 }
 
-// offerLocked offers a call to the escrow. What was done already is booked in any case, as debt.
+// offerLocked offers a call to the escrow. Work that is done already is booked in any case, as debt.
 // The call of a shadow goes in any case too, and no place is kept for it, since it will not come
 // back.
 func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
