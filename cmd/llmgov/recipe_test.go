@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
+)
+
+// Whoever follows docs/twelve-teams.md from its first line to its last gets what it shows: two gateways that
+// answer, with a key and a share for each team.
+func TestRecipe_TwelveTeams(t *testing.T) {
+	redistest.New(t) // or the test is skipped
+	doc := read("../../docs/twelve-teams.md")
+	ports := map[string]string{}
+	for _, port := range []string{"6379", "8080", "8081", "8090", "9090", "9091"} {
+		ports[port] = strconv.Itoa(testkit.Port(t))
+	}
+	dir := t.TempDir()
+	script, shown := recipe(t, doc, dir, ports)
+
+	printed, err := os.Create(filepath.Join(dir, "printed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer printed.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	bash := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	bash.Dir = dir
+	bash.Stdout = printed
+	bash.Stderr = printed
+	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all that it leaves in the background
+	if err := bash.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err = bash.Wait()
+	_ = syscall.Kill(-bash.Process.Pid, syscall.SIGKILL)
+	out := read(printed.Name())
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, read(filepath.Join(dir, "one.log")))
+	}
+	if !strings.Contains(out, shown) {
+		t.Errorf("the page shows\n%s\nwhich is not in what was printed:\n%s", shown, out)
+	}
+	for _, want := range []string{`"object":"chat.completion"`, "Tenant shop/catalog (tier product)", "Nodes 2", `"changed": true`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s was not printed:\n%s", want, out)
+		}
+	}
+	if keys := strings.Count(read(filepath.Join(dir, "keys.txt")), "llmg_"); keys != 12 {
+		t.Errorf("%d keys were made, not 12", keys)
+	}
+}
+
+// recipe writes a page's files into dir. It returns the commands, with ports of this test and shorter waits, and the
+// output that the page shows as text.
+func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, shown string) {
+	t.Helper()
+	parts := strings.Split(doc, "```")
+	var commands strings.Builder
+	for i := 1; i < len(parts); i += 2 {
+		kind, text, _ := strings.Cut(parts[i], "\n")
+		switch kind {
+		case "yaml":
+			name, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+			file := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		case "sh":
+			commands.WriteString(text)
+			if strings.Contains(text, "llmgov serve") {
+				commands.WriteString(waitUntilReady)
+			}
+		case "text":
+			shown = text
+		}
+	}
+	script = commands.String()
+	config := filepath.Join(dir, "llmgov.yaml")
+	settings := strings.Replace(read(config), "admin: {", `admin: {listen: "127.0.0.1:9090", `, 1) + "listen: 127.0.0.1:8080\n"
+	for port, free := range ports {
+		script = strings.ReplaceAll(script, port, free)
+		settings = strings.ReplaceAll(settings, port, free)
+	}
+	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script = strings.NewReplacer(
+		"llmgov mock ", "llmgov mock --listen 127.0.0.1:"+ports["8090"]+" ",
+		"llmgov load ", "llmgov load --url http://127.0.0.1:"+ports["8080"]+" ",
+		"--daemonize yes", "--daemonize no >/dev/null &",
+		"--for 25s", "--for 3s", "sleep 15", "sleep 1",
+	).Replace(script)
+	return script, shown
+}
+
+// waitUntilReady is what a reader does between starting gateways and using them.
+const waitUntilReady = `
+for admin in 9090 9091; do
+	until curl -sf -o /dev/null -H "Authorization: Bearer $ADMIN_TOKEN" localhost:$admin/api/v1/snapshot; do sleep 0.1; done
+done
+sleep 3
+`
