@@ -60,8 +60,8 @@ func (c *Call) MayReadmit(ready time.Time) bool {
 // waitLeft is the part of its wait that the call has left.
 func (c *Call) waitLeft() time.Duration { return c.MaxWait() - time.Since(c.entry.asked) }
 
-// Readmit gives the lease back whole and asks for another, with what is left of the wait. It returns
-// nil if the call was admitted anew.
+// Readmit gives the lease back whole and asks for another, with the rest of the wait. It returns nil if
+// the call was admitted anew.
 func (c *Call) Readmit() *governor.Rejection {
 	left := c.waitLeft()
 	c.entry.turns++

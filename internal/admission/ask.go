@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
-// Ask is what a caller asks for.
+// Ask describes the call that a caller wants to make.
 type Ask struct {
 	Model string
 	// Instead are models that may answer in its place. The call is held at the price of the dearest.

@@ -9,7 +9,7 @@ import (
 // claimSeed keeps callers from choosing keys that collide.
 var claimSeed = maphash.MakeSeed()
 
-// claimOf is what a call shows of an earlier refusal, to find the place that was kept for it.
+// claimOf is the mark by which a call that was refused finds the place that was kept for it.
 func claimOf(tenant string, r *Retry) escrow.Claim {
 	claim := escrow.Claim{Retry: r.Attempt}
 	if r.Key == "" {

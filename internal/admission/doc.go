@@ -10,10 +10,10 @@
 //	      ─► Send       from here on it is charged as a request
 //	      ─► Progress   deltas of the answer, which renew the lease
 //	      ─► Answered, Complete, Fail or End    usage → the lease's end, exactly once
-//	      ─► Close      ends whatever has not ended, and counts what was turned away
+//	      ─► Close      ends the call if it has not ended, and counts it if it was turned away
 //
 // Enter takes the first four steps at once. A call may be tried at several upstreams: BeginTry begins a
-// try, Lost notes what a failed one may have taken, and Readmit sends the call back into the queue while its
+// try, Lost notes the usage that a failed one may have caused, and Readmit sends the call back into the queue while its
 // upstreams ask for a pause.
 //
 // A Controller has the policy in force and the governor that enforces it. It puts another policy in
@@ -29,6 +29,5 @@
 //
 // # Non-goals
 //
-// It reads no body and sends nothing: its caller knows the protocol, and tells it what is asked for and what
-// has come. It decides nothing about shares and limits, which is the governor's task.
+// It reads no body and sends nothing: its caller knows the protocol, and describes the call and its answer. It decides nothing about shares and limits, which is the governor's task.
 package admission

@@ -4,7 +4,7 @@ package admission
 type Caller struct{ Key, Tenant string }
 
 // Enter takes a call from its caller's name to its lease, for callers that know everything about it from
-// the beginning. It waits. Others take the same steps one by one, because they learn what is asked for
+// the beginning. It waits. Others take the same steps one by one, because they read the body
 // in between: Identify, Route, Estimate, Admit.
 func (c *Call) Enter(who Caller, ask Ask) *Refusal {
 	c.Ask = ask

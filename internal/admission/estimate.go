@@ -1,7 +1,7 @@
 package admission
 
-// Estimate makes the governor's request of what is asked for, by what calls have taught. It refuses a
-// prompt that no minute of the pool has room for.
+// Estimate turns Ask into the governor's request, by the lengths that earlier calls had. It refuses a prompt
+// for which no minute of the pool has room.
 func (c *Call) Estimate() *Refusal {
 	a := &c.Ask
 	req := &c.Request

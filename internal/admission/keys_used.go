@@ -10,7 +10,7 @@ import (
 // lastUses records when each key was last used since this process began, to the second. It survives
 // reloads.
 type lastUses struct {
-	// The map is immutable, and replaced as a whole by follow. What it points to is carried over.
+	// The map is immutable, and replaced as a whole by follow. The times to which it points are carried over.
 	of atomic.Pointer[map[tenants.KeyHash]*atomic.Int64]
 }
 

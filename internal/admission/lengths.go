@@ -24,8 +24,8 @@ func (s *scope) dearer(than governor.Price, model string) governor.Price {
 	return than
 }
 
-// promptTokens is how many tokens the prompt has: by what was learned or, while little is, by
-// counting, if that is possible at once.
+// promptTokens is how many tokens the prompt has: by the estimates or, while
+// these are uncertain, by counting, if that is possible at once.
 func (s *scope) promptTokens(a *Ask, counter PromptCounter) int64 {
 	p := &a.Prompt
 	if p.Tokens > 0 {

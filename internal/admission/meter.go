@@ -24,7 +24,7 @@ func (c *Call) NoteFirst() {
 // Progress renews the lease as the stream flows. Any goroutine may call it.
 func (c *Call) Progress(deltas int64) { c.Lease.Progress(c.OutputOf(deltas)) }
 
-// OutputOf converts deltas to tokens, by what streams of the model have reported.
+// OutputOf converts deltas to tokens, by the reports of earlier streams of the model.
 func (c *Call) OutputOf(deltas int64) int64 {
 	if deltas == 0 {
 		return 0
@@ -35,9 +35,9 @@ func (c *Call) OutputOf(deltas int64) int64 {
 // Metered is the usage that the upstream reported. Without a report it is the estimated prompt and the
 // deltas that were counted.
 //
-// If there are none, the upstream may have produced what nobody saw: a plain answer that broke off, or the
+// If there are none, the upstream may have produced tokens that nobody saw: a plain answer that broke off, or the
 // reasoning before the first delta of a stream. It is taken to have produced as much as calls of its
-// pool do in the time that it ran, at most what it was held at. A stream that the upstream itself ended
+// pool do in the time that it ran, at most its hold. A stream that the upstream itself ended
 // before its first delta has produced nothing: otherwise an outage would use up its callers' limits.
 func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if res.Reported {

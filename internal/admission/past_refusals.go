@@ -19,7 +19,7 @@ type PastRefusal struct {
 	Snapshot *tenants.Snapshot
 	Tenant   *tenants.Tenant
 	Request  governor.Request
-	Said     *Refusal // the answer, or what it would have been:
+	Said     *Refusal // the answer, or the one that it would have been:
 	Shadow   bool     // the call went all the same
 	// Rejected is the governor's reason, and Outlook is how all limits stood; they are nil if
 	// something else was wrong with the call.

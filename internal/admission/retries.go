@@ -24,7 +24,7 @@ type ongoingName struct{ tenant, key string }
 // ongoingCall is one call with a Retry.Key. A nil ongoingCall is a call without one.
 type ongoingCall struct {
 	name  ongoingName
-	asks  uint64 // hash of what it asks for
+	asks  uint64 // Retry.Digest
 	until time.Time
 	lease atomic.Pointer[governor.Lease] // once it is admitted
 }

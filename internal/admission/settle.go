@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
-// End ends the lease of an admitted call with what was used, and counts it. Only the first end counts,
+// End ends the lease of an admitted call with its usage, and counts it. Only the first end counts,
 // because several may find out that a call is over. The reason is "" unless it failed.
 func (c *Call) End(outcome, reason string, u governor.Usage) {
 	e := &c.Ending
@@ -47,7 +47,7 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	}
 }
 
-// Complete ends a call whose answer was whole, with what the upstream says that it took.
+// Complete ends a call whose answer was whole, with the usage that the upstream reports.
 func (c *Call) Complete(u governor.Usage) {
 	c.now.Sent.Store(true)
 	c.End(telemetry.OK, "", u)
@@ -67,7 +67,7 @@ func (c *Call) Postpone() {
 	c.Ending.Later = true
 }
 
-// Charge books a part of what the call takes while it goes on. It reports whether it was booked.
+// Charge books a part of the call's usage while it goes on. It reports whether it was booked.
 func (c *Call) Charge(u governor.Usage) bool {
 	if u == (governor.Usage{}) {
 		return true
@@ -75,7 +75,7 @@ func (c *Call) Charge(u governor.Usage) bool {
 	return c.Book(c.Request, c.Account, u)
 }
 
-// Book charges something that was done already, whatever the limits say.
+// Book charges usage that has happened already, even if the limits have no room for it.
 func (c *Call) Book(req governor.Request, account *telemetry.Account, u governor.Usage) bool {
 	req.Input = u.Input
 	req.Output = u.Output

@@ -19,7 +19,7 @@ type Try struct {
 type tries struct {
 	now   *Try // the one on its way
 	first Try
-	// lost is what failed tries took, and paid is the part of it that was charged with earlier leases.
+	// lost is the usage of failed tries, and paid the part of it that was charged with earlier leases.
 	lost, paid governor.Usage
 }
 
@@ -35,10 +35,10 @@ func (t *tries) BeginTry(next *Try) {
 	t.now = next
 }
 
-// Lost notes that a try came to nothing, and what it may have taken. It is charged at the end.
+// Lost notes the usage of a try that came to nothing. It is charged at the end.
 func (t *tries) Lost(u governor.Usage) { t.lost = t.lost.Plus(u) }
 
-// payLost ends a lease with what failed tries have taken so far.
+// payLost ends a lease with the usage of failed tries so far.
 func (t *tries) payLost(lease governor.Lease) {
 	if t.lost == (governor.Usage{}) {
 		lease.Release()

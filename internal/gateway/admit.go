@@ -41,7 +41,7 @@ func (c *call) routed(f *refusal) *refusal {
 	return nil
 }
 
-// admit says what the call asks for, edits its body accordingly, and waits until it is admitted.
+// admit describes the call, edits its body accordingly, and waits until it is admitted.
 func (c *call) admit() *refusal {
 	edits := c.edits()
 	c.describe()
@@ -66,7 +66,7 @@ func (c *call) edits() []splice.Edit {
 	return edits
 }
 
-// describe says what the call asks for.
+// describe describes the call to package admission.
 func (c *call) describe() {
 	h := c.head
 	a := &c.Ask

@@ -116,7 +116,7 @@ func (c *call) pass(resp *http.Response) {
 	}
 }
 
-// copy passes a body on. What has no length goes to the client as it comes.
+// copy passes a body on. A body without a length goes to the client as it comes.
 func (c *call) copy(resp *http.Response) error {
 	buf := c.g.buffers.Get().(*[bufferSize]byte)
 	defer c.g.buffers.Put(buf)

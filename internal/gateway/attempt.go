@@ -14,7 +14,7 @@ import (
 // the call may wait still.
 func (c *call) firstTry() *refusal {
 	if c.route.ToObjects() && !c.route.Realtime {
-		// what is made anew is made at the first, where lists look for it
+		// new objects are made at the first, because lists look for them there
 		c.tries.pin(c.tries.may & -c.tries.may)
 	}
 	for {
@@ -82,7 +82,7 @@ func (c *call) send() (*http.Response, error) {
 }
 
 // tryAgain chooses where a call goes whose try came to nothing: to another upstream, or
-// to any once it has waited its turn again. What the try may have taken is charged.
+// to any once it has waited its turn again. The usage that the try may have caused is charged.
 func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) bool {
 	may := c.mayRepeat(said)
 	ch := upstreams.Choice{}
@@ -126,7 +126,7 @@ func (c *call) mayRepeat(said upstreams.Outcome) bool {
 	return !c.route.ToObjects() && (!c.route.Stores || c.head.Unstored)
 }
 
-// admitAnew gives the lease back whole and asks for another, with what is left of the
+// admitAnew gives the lease back whole and asks for another, with the rest of the
 // wait: the pool admits nobody until its upstreams are ready again, and then in fair
 // order. It reports false when that is too late, or the governor knows that it will be.
 func (c *call) admitAnew(ready time.Time) bool {
@@ -150,6 +150,7 @@ func (c *call) admitAnew(ready time.Time) bool {
 // another policy may be in force than when the call came.
 func (c *call) follow() {
 	if p, there := c.g.world.Load().poolNamed(c.pool.Name); there && !c.tries.pinned {
-		c.pool, c.tries.may = p, p.serving(c.route, c.realModel())
+		c.pool = p
+		c.tries.may = p.serving(c.route, c.realModel())
 	}
 }

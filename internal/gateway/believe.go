@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// noteEvents tells the governor and the log what has changed about an upstream.
+// noteEvents tells the governor and the log of changes of an upstream.
 func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Events) {
 	g.believe(p)
 	about := []any{slog.String("pool", p.Name), slog.String("upstream", m.Name)}
@@ -26,7 +26,7 @@ func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Event
 	}
 }
 
-// believe tells the governor what is missing of a pool because of its upstreams.
+// believe tells the governor which part of a pool is missing because of its upstreams.
 func (g *Gateway) believe(p *poolSide) {
 	g.believing.Lock()
 	defer g.believing.Unlock()
@@ -57,7 +57,7 @@ func (g *Gateway) believeLocked(p *poolSide) {
 	}
 }
 
-// upstreamStates are what the gateway believes about all upstreams, for the metrics.
+// upstreamStates are the gateway's beliefs about all upstreams, for the metrics.
 func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 	var out []telemetry.UpstreamState
 	now := time.Now()

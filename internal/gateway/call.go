@@ -28,7 +28,7 @@ type call struct {
 	route *route.Route
 	pool  *poolSide
 
-	query    url.Values  // what the upstream gets of it
+	query    url.Values  // the part of it that the upstream gets
 	page     stored.Page // of a list of them
 	body     []byte
 	memory   intake.Claim // of body

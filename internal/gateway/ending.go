@@ -34,7 +34,7 @@ func (c *call) showFailure() {
 	c.g.events.Fail(now, c.Request, now.Sub(c.Admitted), f)
 }
 
-// brokeOff is what the client is sent when the upstream breaks off in mid-stream.
+// brokeOff is the event for the client if the upstream breaks off in mid-stream.
 func (c *call) brokeOff(err error) []byte {
 	f := &refusal{Code: admission.CodeUpstream, Message: "The upstream " + c.try.up.name + " broke off the stream."}
 	switch {
@@ -58,7 +58,7 @@ func (c *call) answered(res streaming.Result) {
 	c.AnsweredWith(res, u)
 }
 
-// finish ends what has not ended, counts the call, and writes its log line. It is deferred, so that
+// finish ends the call if it has not ended, counts it, and writes its log line. It is deferred, so that
 // it runs even if a handler panics.
 func (c *call) finish() {
 	cause := recover()
@@ -92,7 +92,7 @@ func (c *call) endAdmitted(cause any) {
 	}
 	c.Ending.Panicked = cause != nil && cause != http.ErrAbortHandler
 	if c.answer != nil {
-		_ = c.answer.Close() // ends it with what had come
+		_ = c.answer.Close() // ends it with the part that had come
 	}
 	switch {
 	case c.Ending.Done:

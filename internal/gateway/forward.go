@@ -111,7 +111,7 @@ func (c *call) readAgain(t *try) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(c.body))
 }
 
-// realModel is what the upstreams call the model.
+// realModel is the upstreams' name for the model.
 func (c *call) realModel() string { return c.world.Snapshot.RealModel(c.head.Model) }
 
 // upstreamHeader makes the headers for the upstream from the caller's.
@@ -123,7 +123,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 		}
 	}
 	if c.route.Body == dialect.JSON {
-		h["Content-Type"] = contentJSON // what the head was read as
+		h["Content-Type"] = contentJSON // the head was read as that
 	}
 	c.try.up.sign(h)
 	c.try.span.Inject(h)

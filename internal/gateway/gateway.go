@@ -32,8 +32,8 @@ type Gateway struct {
 	log       *slog.Logger
 	world     atomic.Pointer[world]
 
-	// believing is held while the governor is told about a pool's upstreams. declared is what the
-	// log last said of their limits, by pool.
+	// believing is held while the governor is told about a pool's upstreams. declared are their
+	// limits as the log last said them, by pool.
 	believing sync.Mutex
 	declared  map[string]string
 

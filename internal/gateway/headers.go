@@ -68,7 +68,8 @@ func showQuota(h http.Header, names [3]string, q governor.Quota) {
 	v := make([]string, 3) // one allocation for the three values
 	v[0] = strconv.FormatInt(q.Limit, 10)
 	v[1] = strconv.FormatInt(q.Remaining, 10)
-	h[names[0]], h[names[1]] = v[0:1:1], v[1:2:2]
+	h[names[0]] = v[0:1:1]
+	h[names[1]] = v[1:2:2]
 	if names[2] != "" {
 		v[2] = q.Reset.Round(time.Millisecond).String()
 		h[names[2]] = v[2:3:3]

@@ -30,7 +30,7 @@ func (c *call) retry() admission.Retry {
 }
 
 // asks is a hash of everything that makes two calls the same: path, query and body. Of a form that is
-// what was read, since its boundary is drawn anew for each try.
+// the fields that were read, because its boundary is drawn anew for each try.
 func (c *call) asks() uint64 {
 	var h maphash.Hash
 	h.SetSeed(digestSeed)

@@ -16,7 +16,7 @@ import (
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
-// verdict is what an answer, or its absence, says of its upstream.
+// verdict is the state of an upstream as its answer, or the absence of one, shows it.
 func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t := c.try
 	c.tries.said = upstreams.Told{}
@@ -59,7 +59,7 @@ func (c *call) stale(err error) bool {
 		time.Since(c.try.Began) < staleWithin && !errors.As(err, new(streamError))
 }
 
-// streamError is what errors.As makes of net/http's own type for a stream of HTTP/2 that was reset.
+// streamError is the form in which errors.As returns net/http's own type for a reset stream of HTTP/2.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -68,7 +68,7 @@ type streamError struct {
 
 func (streamError) Error() string { return "the stream was reset" }
 
-// judgeError is what an error answer says of its upstream. A refusal of a call that is too large by
+// judgeError is the state of an upstream as an error answer shows it. A refusal of a call that is too large by
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
 func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
 	detail := gjson.GetBytes(text, "error")
@@ -105,7 +105,7 @@ const (
 )
 
 // keepError reads an error answer and keeps it to be passed on, so that it holds no connection
-// while the call waits. What does not come in time is left out.
+// while the call waits. A part that does not come in time is left out.
 func keepError(resp *http.Response) []byte {
 	body := resp.Body
 	late := time.AfterFunc(errorPatience, func() { _ = body.Close() })
@@ -133,8 +133,7 @@ type kept struct {
 	io.Closer
 }
 
-// tell lets the pool know what became of a try, and the governor if that changes what can be had of
-// the pool.
+// tell reports the outcome of a try to the pool, and to the governor if that changes the capacity of the pool.
 func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true

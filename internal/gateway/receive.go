@@ -88,7 +88,7 @@ type pacedBody struct {
 func (b *pacedBody) Read(p []byte) (int, error) {
 	if waited := b.c.memory.Waited; b.left <= 0 || waited != b.waited {
 		b.left = lap
-		b.until = b.until.Add(waited - b.waited) // while it waited, nobody read what the client sent
+		b.until = b.until.Add(waited - b.waited) // while it waited, nobody read from the client
 		b.waited = waited
 		end := time.Now().Add(lapTime)
 		if end.After(b.until) {

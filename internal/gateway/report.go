@@ -10,7 +10,7 @@ import (
 )
 
 // summary is how a call ended, in the words of the metrics; its log line and its span say the same.
-// What is unknown is empty.
+// Unknown fields are empty.
 type summary struct {
 	status             int
 	route              string
@@ -65,20 +65,22 @@ func (c *call) summary() summary {
 	}
 	switch rej := c.Rejection; {
 	case c.Ending.Done:
-		s.outcome, s.reason = c.Ending.Outcome, c.Ending.Reason
+		s.outcome = c.Ending.Outcome
+		s.reason = c.Ending.Reason
 	case rej == nil:
 	case rej.Reason == governor.ReasonCancelled:
 		s.outcome = telemetry.Cancelled
 		s.reason = ""
 		s.code = ""
 	default:
-		s.reason, s.axis = rej.Reason.String(), admission.AxisOf(rej)
+		s.reason = rej.Reason.String()
+		s.axis = admission.AxisOf(rej)
 	}
 	return s
 }
 
-// logLine writes the call's one line at level info, without what does not apply. unlogged is how
-// many calls without a valid key had no line since the last one that had.
+// logLine writes the call's one line at level info, without attributes that do not apply. unlogged
+// is how many calls without a valid key had no line since the last one that had.
 func (c *call) logLine(s *summary, unlogged int64) {
 	var room [27]slog.Attr // for all that a line can say
 	l := line(room[:0]).text("request_id", c.ID).text("trace_id", c.Spans.TraceID()).text("method", brief(c.r.Method)).text("route", s.route)
@@ -119,7 +121,7 @@ func (c *call) ran(l line) line {
 	return l
 }
 
-// took adds what an admitted call held, and what it took.
+// took adds the hold of an admitted call, and its usage.
 func (c *call) took(l line) line {
 	e := &c.Ending
 	if !e.Done {

@@ -20,7 +20,7 @@ func (c *call) spanOfTry(t *try) *tracing.Try {
 	})
 }
 
-// judge decides what an answer, or its absence, says of the upstream. A try that came to nothing
+// judge is verdict, noted in the span of the try. A try that came to nothing
 // ends with that.
 func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
 	said := c.verdict(resp, err)
@@ -36,7 +36,7 @@ func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
 	case resp.StatusCode >= 400:
 		failure = strconv.Itoa(resp.StatusCode)
 	}
-	// If the client has gone this was the last try, and what it took is told at the end.
+	// If the client has gone this was the last try, and its usage is told at the end.
 	c.try.span.Answered(c.try.status, said.String(), failure, said != upstreams.Served && said != upstreams.Abandoned)
 	return said
 }

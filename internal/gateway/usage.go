@@ -8,8 +8,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// usageView is what a tenant may know of itself: nothing of others, and nothing of what a pool has
-// used in all.
+// usageView is a tenant's view of itself. It shows nothing of others, and no usage of a whole pool.
 type usageView struct {
 	Object  string          `json:"object"`
 	Tenant  string          `json:"tenant"`
@@ -42,8 +41,8 @@ type usageLimit struct {
 	Remaining int64  `json:"remaining"`
 }
 
-// usageBudget is a budget of the tenant's own; or what the tenant has used of a pool's budget,
-// whose limit is everybody's.
+// usageBudget is a budget of the tenant's own, or the tenant's usage of a pool's budget, whose limit is
+// everybody's.
 type usageBudget struct {
 	Name      string    `json:"name"`
 	Unit      string    `json:"unit"`
@@ -54,11 +53,11 @@ type usageBudget struct {
 	ResetsAt  time.Time `json:"resets_at"`
 }
 
-// usagePool is what the tenant has in one pool.
+// usagePool is the tenant's part of one pool.
 type usagePool struct {
 	Name string `json:"name"`
-	// Weight is its claim while others ask, too; ShareTPM is what that comes to while everybody
-	// asks for more than they get, and FloorTPM what it gets in any case. 0 is none.
+	// Weight is its claim while others ask, too; ShareTPM is its share while everybody
+	// asks for more than they get, and FloorTPM the least that it gets in any case. 0 is none.
 	Weight   float64       `json:"weight"`
 	ShareTPM int64         `json:"share_tpm"`
 	FloorTPM int64         `json:"floor_tpm"`
@@ -67,7 +66,7 @@ type usagePool struct {
 	Budgets  []usageBudget `json:"budgets"`
 }
 
-// usageAncestor is what a tenant or team above a team has, so far as it limits that team.
+// usageAncestor is a tenant or team above a team, so far as it limits that team.
 type usageAncestor struct {
 	Tenant  string              `json:"tenant"`
 	Running int64               `json:"running"`
@@ -76,7 +75,7 @@ type usageAncestor struct {
 	Pools   []usageAncestorPool `json:"pools"`
 }
 
-// usageAncestorPool is what limits all calls below an ancestor to one pool that the team may use as
+// usageAncestorPool has the limits of all calls below an ancestor to one pool that the team may use as
 // well.
 type usageAncestorPool struct {
 	Name   string       `json:"name"`
@@ -132,7 +131,7 @@ func ancestors(list []tenants.Tenant, t *tenants.Tenant) []string {
 	return names
 }
 
-// usageAbove is what one of them has, with the pools in which it has limits.
+// usageAbove shows one of them, with the pools in which it has limits.
 func (c *call) usageAbove(name string) usageAncestor {
 	st, _ := c.g.gov.TenantState(name)
 	v := usageAncestor{
@@ -158,7 +157,7 @@ func usageLimits(st governor.TenantState, pool string) []usageLimit {
 	return out
 }
 
-// usageBudgets are the tenant's own budgets or, given a pool, what it has used of that pool's.
+// usageBudgets are the tenant's own budgets or, given a pool, its usage of that pool's.
 func usageBudgets(st governor.TenantState, pool string) []usageBudget {
 	out := []usageBudget{}
 	for _, b := range st.Budgets {

@@ -19,7 +19,7 @@ type world struct {
 type poolSide struct {
 	*admission.Pool
 	upstreams []*upstream
-	set       *upstreams.Set // the same, as what is chosen from
+	set       *upstreams.Set // the same, to choose from
 }
 
 // newWorld resolves the upstreams of a policy. The gateway's beliefs about those that were there before are
@@ -45,7 +45,7 @@ func newWorld(next *admission.Policy, before *world) (*world, error) {
 	return w, nil
 }
 
-// setOf is the set of a pool's upstreams, with what is believed about them; or nil.
+// setOf is the set of a pool's upstreams, with the beliefs about them; or nil.
 func (w *world) setOf(pool string) *upstreams.Set {
 	if w != nil {
 		if p, ok := w.poolNamed(pool); ok {
