@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -50,7 +50,7 @@ func (c explainCmd) Run(e *env) error {
 	}
 	a := &answer{}
 	if snap != nil {
-		a.Explanation, err = gateway.ExplainFiles(snap, q)
+		a.Explanation, err = explain.Files(snap, q)
 		if err != nil {
 			return fmt.Errorf("llmgov: %w", err)
 		}

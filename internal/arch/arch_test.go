@@ -270,6 +270,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "a route is found by method and path alone",
 	},
+	"internal/explain": {
+		may:    []string{"governor", "internal/adminapi", "internal/admission", "internal/policy", "internal/text", "tenants"},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "an explanation asks the governor and changes nothing",
+	},
 	"internal/gateway/stored": {
 		may: []string{
 			"governor", "governor/tokens", "internal/admission", "internal/form", "internal/gateway/head", "internal/gateway/route", "internal/objects",
@@ -365,7 +370,7 @@ var rules = map[string]rule{
 			"internal/text",
 			"internal/connections", "internal/dial", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/explain"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
@@ -78,50 +77,6 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
-}
-
-// What stands in the way comes first, and of that what does so for longest; also what
-// refuses without a time. What decides is found wherever it stands.
-func TestExplain_Order(t *testing.T) {
-	own := func(axis string, limit, used, asked int64, wait time.Duration) governor.Check {
-		return governor.Check{Tenant: "acme", Axis: axis, Limit: limit, Used: used, Asked: asked, Wait: wait}
-	}
-	checks := []governor.Check{
-		own("requests", 10, 9, 1, 0),
-		own("tokens", 100, 10, 1, 0),
-		own("input_tokens", 100, 90, 20, time.Second),
-		own("output_tokens", 100, 100, 20, time.Minute),
-		own("concurrency", 4, 4, 0, 0),
-	}
-	snap := newKeysSite(t, "").gateway.Snapshot()
-	refused := func(axis string) *governor.Rejection {
-		return &governor.Rejection{Own: true, Tenant: "acme", Pool: "p", Axis: axis}
-	}
-	for _, tc := range []struct {
-		name    string
-		outlook governor.Outlook
-		order   string
-		decider int // -1 is none
-	}{
-		{"nothing decides", governor.Outlook{}, "output_tokens input_tokens requests tokens concurrency", -1},
-		{"it waits", governor.Outlook{Wait: time.Minute}, "output_tokens input_tokens requests tokens concurrency", 0},
-		{"the first refuses, another takes longer", governor.Outlook{Refused: refused("input_tokens")}, "output_tokens input_tokens requests tokens concurrency", 1},
-		{"refused without a time", governor.Outlook{Refused: refused("tokens")}, "output_tokens input_tokens tokens requests concurrency", 2},
-	} {
-		tc.outlook.Checks = checks
-		list, decider := explainLimits(snap, &tc.outlook)
-		var order []string
-		for _, l := range list {
-			order = append(order, l.Axis)
-		}
-		at := -1
-		if decider != nil {
-			at = *decider
-		}
-		if got := strings.Join(order, " "); got != tc.order || at != tc.decider {
-			t.Errorf("%s: %s, decided by %d", tc.name, got, at)
-		}
-	}
 }
 
 // The answer's bound is that which a call would have.
@@ -195,7 +150,7 @@ func TestExplainFiles(t *testing.T) {
 		s := newExplainSite(t, `pools: {p: {models: [m], tpm: 20000, concurrency: 4}}`, "  a: {rpm: 1, budgets: [{tokens: 90000, per: day}], keys: [KEY(a)]}")
 		live := s.explain("tenant=a&model=m&tokens=15000")
 		n := int64(15000)
-		alone, err := ExplainFiles(s.gateway.Snapshot(), &adminapi.Question{Tenant: "a", Model: "m", Tokens: &n})
+		alone, err := explain.Files(s.gateway.Snapshot(), &adminapi.Question{Tenant: "a", Model: "m", Tokens: &n})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/dial"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/intake"
@@ -25,6 +26,8 @@ import (
 
 // Gateway is the data side: an http.Handler that governs and forwards calls.
 type Gateway struct {
+	explain.Explainer
+
 	gov       *governor.Governor
 	admission *admission.Controller
 	metrics   *telemetry.Metrics

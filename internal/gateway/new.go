@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/sampled"
@@ -58,6 +59,7 @@ func New(opt Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.Explainer = explain.Explainer{Admission: g.admission, Governor: g.gov}
 	g.metrics.WatchUpstreams(g.upstreamStates)
 	if g.transport == nil {
 		g.transport = NewTransport(opt.Snapshot.Config().Timeouts)

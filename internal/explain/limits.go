@@ -1,8 +1,7 @@
-package gateway
+package explain
 
 import (
 	"cmp"
-	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -137,17 +135,11 @@ func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
 	return &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
 }
 
-// refusedWith reads the very answer that the caller would get.
-func refusedWith(f *refusal, decider *int) *adminapi.Decision {
-	var said struct {
-		Error struct{ Code, Type, Message string }
-	}
-	if err := json.Unmarshal(dialect.OpenAI.ErrorBody(f), &said); err != nil {
-		panic("llmgov: BUG: an error cannot be read back: " + err.Error())
-	}
+// refusedWith is the answer that the caller would get.
+func refusedWith(f *admission.Refusal, decider *int) *adminapi.Decision {
 	again := (f.RetryAfter + time.Millisecond - 1).Truncate(time.Millisecond)
 	return &adminapi.Decision{
-		Outcome: adminapi.OutcomeRefuse, Status: f.Status, Code: said.Error.Code, Type: said.Error.Type, Message: said.Error.Message,
+		Outcome: adminapi.OutcomeRefuse, Status: f.Status, Code: f.Code, Type: cmp.Or(f.Kind, f.Code), Message: f.Message,
 		RetryAfter: again.Seconds(), Limit: decider,
 	}
 }

@@ -1,18 +1,20 @@
-package gateway
+package explain
 
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // ExplainRefusal explains why a call was refused.
-func (g *Gateway) ExplainRefusal(request, tenant string) (*adminapi.Explanation, error) {
-	p, err := g.pastRefusal(request, tenant)
+func (e *Explainer) ExplainRefusal(request, tenant string) (*adminapi.Explanation, error) {
+	p, err := e.pastRefusal(request, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -21,8 +23,8 @@ func (g *Gateway) ExplainRefusal(request, tenant string) (*adminapi.Explanation,
 
 // pastRefusal finds a refusal by its request id, and by its tenant, if that is given. Ids are
 // callers' to choose, so several tenants may have used one.
-func (g *Gateway) pastRefusal(id, tenant string) (*admission.PastRefusal, error) {
-	found := g.admission.PastRefusals(id)
+func (e *Explainer) pastRefusal(id, tenant string) (*admission.PastRefusal, error) {
+	found := e.Admission.PastRefusals(id)
 	if tenant != "" {
 		found = slices.DeleteFunc(found, func(p *admission.PastRefusal) bool { return p.Tenant.Name != tenant })
 	}
@@ -30,14 +32,14 @@ func (g *Gateway) pastRefusal(id, tenant string) (*admission.PastRefusal, error)
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, &adminapi.Fault{Status: http.StatusNotFound, Code: "request_not_found", Message: "None of the last refusals is of a request with the id " + quoted(brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
+		return nil, &adminapi.Fault{Status: http.StatusNotFound, Code: "request_not_found", Message: "None of the last refusals is of a request with the id " + strconv.Quote(text.Brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
 	}
 	var names []string
 	for _, p := range found {
 		names = append(names, p.Tenant.Name)
 	}
 	slices.Sort(names)
-	return nil, &adminapi.Fault{Status: http.StatusConflict, Code: "request_ambiguous", Message: "Calls of several tenants have the id " + quoted(brief(id)) + ". Add tenant, one of " + brief(strings.Join(names, ", ")) + "."}
+	return nil, &adminapi.Fault{Status: http.StatusConflict, Code: "request_ambiguous", Message: "Calls of several tenants have the id " + strconv.Quote(text.Brief(id)) + ". Add tenant, one of " + text.Brief(strings.Join(names, ", ")) + "."}
 }
 
 func explainRefusal(p *admission.PastRefusal) *adminapi.Explanation {

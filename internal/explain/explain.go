@@ -1,4 +1,6 @@
-package gateway
+// Package explain answers why a call would be admitted, would wait or would be refused, and why one was refused:
+// the limits that apply to it, where they are written, and what decides. It changes nothing.
+package explain
 
 import (
 	"errors"
@@ -14,9 +16,15 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// ExplainFiles tells what the policy says of a call: the limits that apply, and nothing of what is
+// Explainer explains calls by the policy in force.
+type Explainer struct {
+	Admission *admission.Controller
+	Governor  *governor.Governor
+}
+
+// Files tells what the policy says of a call: the limits that apply, and nothing of what is
 // used of them. The question must be valid.
-func ExplainFiles(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation, error) {
+func Files(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation, error) {
 	x, req, _, err := explained(snap, q)
 	if err != nil {
 		return nil, err
@@ -43,8 +51,8 @@ func ExplainFiles(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Expla
 }
 
 // Explain tells what a call would meet now.
-func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
-	x, err := g.explanation(q)
+func (e *Explainer) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
+	x, err := e.explanation(q)
 	if asked, ok := errors.AsType[*tenants.AskError](err); ok {
 		return nil, notAsked(asked)
 	}
@@ -52,33 +60,33 @@ func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
 }
 
 // explanation is Explain, with errors as package tenants has them.
-func (g *Gateway) explanation(q *adminapi.Question) (*adminapi.Explanation, error) {
+func (e *Explainer) explanation(q *adminapi.Question) (*adminapi.Explanation, error) {
 	var x *adminapi.Explanation
 	var err error
-	g.admission.Steady(func() { x, err = g.explainedNow(q) }) // the governor knows the same policy
+	e.Admission.Steady(func() { x, err = e.explainedNow(q) }) // the governor knows the same policy
 	return x, err
 }
 
 // explainedNow is explanation while no policy is being taken over.
-func (g *Gateway) explainedNow(q *adminapi.Question) (*adminapi.Explanation, error) {
-	w := g.world.Load()
-	x, req, p, err := explained(w.Snapshot, q)
+func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, error) {
+	now := e.Admission.Policy()
+	x, req, p, err := explained(now.Snapshot, q)
 	if err != nil {
 		return nil, err
 	}
-	o, ok := g.gov.Explain(*req)
+	o, ok := e.Governor.Explain(*req)
 	if !ok {
 		return nil, unknownThere(req)
 	}
 	var decider *int
-	x.Limits, decider = explainLimits(w.Snapshot, &o)
+	x.Limits, decider = explainLimits(now.Snapshot, &o)
 	strict := decided(&o, decider)
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
 		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
 		x.WithoutShadow = strict
 	}
-	if f := w.pools[p.Index].TooLong(req.Input); f != nil { // even of a shadow
+	if f := now.Pools[p.Index].TooLong(req.Input); f != nil { // even of a shadow
 		x.Decision = refusedWith(f, nil)
 		x.WithoutShadow = nil
 	}
@@ -138,7 +146,7 @@ func sentence(s string) string {
 }
 
 func unknownThere(req *governor.Request) error {
-	return fmt.Errorf("gateway: the governor knows no tenant %q in pool %q", req.Tenant, req.Pool)
+	return fmt.Errorf("explain: the governor knows no tenant %q in pool %q", req.Tenant, req.Pool)
 }
 
 // questioned is the governor's request for the call that is asked about.
