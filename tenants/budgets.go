@@ -48,16 +48,25 @@ var budgetShape = shape[Budget]{
 	Fields: []field[Budget]{
 		{
 			Name: string(Tokens), About: "Tokens in the period.", Kind: strictyaml.WholeKind(1, maxAmount),
-			Read: func(v value, b *Budget) { b.Unit, b.Limit = Tokens, readLimit(v, zeroBudget) },
+			Read: func(v value, b *Budget) {
+				b.Unit = Tokens
+				b.Limit = readLimit(v, zeroBudget)
+			},
 		},
 		{
 			Name: string(Requests), About: "Requests in the period.", Kind: strictyaml.WholeKind(1, maxAmount),
-			Read: func(v value, b *Budget) { b.Unit, b.Limit = Requests, readLimit(v, zeroBudget) },
+			Read: func(v value, b *Budget) {
+				b.Unit = Requests
+				b.Limit = readLimit(v, zeroBudget)
+			},
 		},
 		{
 			Name: string(MicroUSD), About: "US dollars in the period; every model that it counts needs a price.",
 			Kind: strictyaml.FractionKind(6, 1, maxMicroUSD),
-			Read: func(v value, b *Budget) { b.Unit, b.Limit = MicroUSD, readDollars(v) },
+			Read: func(v value, b *Budget) {
+				b.Unit = MicroUSD
+				b.Limit = readDollars(v)
+			},
 		},
 		{
 			Name: "per", About: "The calendar period, which begins in the config's timezone.", Kind: strictyaml.WordKind(periods...),

@@ -94,7 +94,8 @@ func (p *policy) readTenants() []Tenant {
 			continue
 		}
 		t, tierKnown := p.template(list)
-		t.Name, t.Source = entry.Key, entry.At.String()
+		t.Name = entry.Key
+		t.Source = entry.At.String()
 		if entry.shadow != nil && !strictyaml.Has(list, "shadow") {
 			t.Shadow = entry.shadow.on
 			p.r.Places[strictyaml.Child(entry.Path, "shadow")] = entry.shadow.at

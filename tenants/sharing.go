@@ -23,7 +23,8 @@ var localShape = shape[StoreLoss]{
 	Fields: []field[StoreLoss]{{
 		Name: "local", About: "The part of tpm and rpm that those who are cut off have together.", Kind: strictyaml.FractionKind(6, minLocalPPM, maxLocalPPM),
 		Read: func(v value, l *StoreLoss) {
-			l.Rule, l.LocalPPM = StoreLossLocal, v.Decimal(6, minLocalPPM, maxLocalPPM, minLocalPPM)
+			l.Rule = StoreLossLocal
+			l.LocalPPM = v.Decimal(6, minLocalPPM, maxLocalPPM, minLocalPPM)
 		},
 		Start: func(*StoreLoss) any { return json.Number("0.1") },
 	}},

@@ -13,9 +13,12 @@ import (
 
 // withKeys is the snapshot with the keys of its key file.
 func (s *Snapshot) withKeys(keys runtimeKeys) *Snapshot {
-	keys.policy, keys.full = s.runtime.policy, s.runtime.full
+	keys.policy = s.runtime.policy
+	keys.full = s.runtime.full
 	out := *s
-	out.runtime, out.byKey, out.full = keys, keys.policy, keys.full
+	out.runtime = keys
+	out.byKey = keys.policy
+	out.full = keys.full
 	if len(keys.Keys)+len(keys.Revoked) == 0 {
 		return &out
 	}

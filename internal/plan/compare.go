@@ -80,7 +80,8 @@ func (r *Report) about(run *Run) {
 	}
 	r.LostLines += run.Lost
 	if run.Late {
-		r.Late, r.KnownFrom = true, run.decidedFrom()
+		r.Late = true
+		r.KnownFrom = run.decidedFrom()
 	}
 	for i := range run.changes {
 		if run.changes[i].Kind == decisions.Applied {

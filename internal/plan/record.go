@@ -155,7 +155,10 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	case decisions.Progress, decisions.Overload, decisions.Retried:
 		c.progress = append(c.progress, progress{l.Kind, line, time.Duration(l.At - c.Decided.At), l.Output})
 	case decisions.Ended:
-		c.Took, c.Ran, c.Ending, c.lines.end = governor.Usage(*l.Usage), time.Duration(l.At-c.Decided.At), l.Ending, line
+		c.Took = governor.Usage(*l.Usage)
+		c.Ran = time.Duration(l.At - c.Decided.At)
+		c.Ending = l.Ending
+		c.lines.end = line
 		delete(r.open, l.Call)
 	}
 }

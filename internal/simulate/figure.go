@@ -162,7 +162,9 @@ func (f Figures) MarshalJSON() ([]byte, error) {
 // combine makes one set of figures of several seeds', and the least and the
 // largest of each.
 func combine(all []Figures) (one, least, most Figures) {
-	one, least, most = unknown(), unknown(), unknown()
+	one = unknown()
+	least = unknown()
+	most = unknown()
 	for _, g := range AllFigures {
 		sum := 0.0
 		n := 0.0
@@ -181,7 +183,8 @@ func combine(all []Figures) (one, least, most Figures) {
 		if n == 0 {
 			continue
 		}
-		*g.Of(&least), *g.Of(&most) = Value(lo), Value(hi)
+		*g.Of(&least) = Value(lo)
+		*g.Of(&most) = Value(hi)
 		*g.Of(&one) = Value(sum / n)
 		if g.over == worst {
 			*g.Of(&one) = Value(hi)

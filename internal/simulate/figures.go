@@ -41,7 +41,8 @@ func newAudit(p *plan, t *Trace) *audit {
 		entitled = append(entitled, a.windows())
 	}
 	p.fluid(t.Requests, a.meas, entitled)
-	a.got, a.entitled = a.dominant(got), a.dominant(entitled)
+	a.got = a.dominant(got)
+	a.entitled = a.dominant(entitled)
 	return a
 }
 

@@ -12,7 +12,8 @@ const (
 	// lookEvery is how often a process looks whether it is time to tell the store.
 	lookEvery = 10 * time.Millisecond
 	// A letter takes this many times the delay of its node.
-	fastest, slowest = 0.9, 1.2
+	fastest = 0.9
+	slowest = 1.2
 	// storeEpoch is what the store's clock shows at the start.
 	storeEpoch = 1_000_000
 )

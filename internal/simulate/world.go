@@ -30,20 +30,24 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // Manners of callers.
 const (
 	// A worker asks again this long after it was served.
-	thinkLeast, thinkMost = 10 * time.Millisecond, 50 * time.Millisecond
+	thinkLeast = 10 * time.Millisecond
+	thinkMost  = 50 * time.Millisecond
 	// A worker that waits does so for as long as its phase lasts, and does not say
 	// how long that is.
 	workerWait = time.Hour
 	// The workers of a phase begin within this time of each other.
 	workersStart = 200 * time.Millisecond
 	// Callers that are refused without being told when to return.
-	backoffFirst, backoffMost = 250 * time.Millisecond, 4 * time.Second
+	backoffFirst = 250 * time.Millisecond
+	backoffMost  = 4 * time.Second
 	// Callers that are told return this much later.
-	lateLeast, lateMost = 5 * time.Millisecond, 35 * time.Millisecond
+	lateLeast = 5 * time.Millisecond
+	lateMost  = 35 * time.Millisecond
 	// A running stream reports this often.
 	beatEvery = 250 * time.Millisecond
 	// Workers of a process that is gone come to another this much later.
-	goneLeast, goneMost = time.Second, 2 * time.Second
+	goneLeast = time.Second
+	goneMost  = 2 * time.Second
 )
 
 // world is one run: the traffic of a plan, offered to a gate in virtual time.

@@ -202,7 +202,8 @@ func (c *converter) aliases(n node) {
 			it.note("cannot be renamed, so it is left out")
 		default:
 			c.serve(c.poolOf(name), asked, c.reals[name])
-			c.names[asked], c.granting[target] = asked, append(c.granting[target], asked)
+			c.names[asked] = asked
+			c.granting[target] = append(c.granting[target], asked)
 			if p, priced := c.prices[name]; priced {
 				c.prices[asked] = p
 			}

@@ -137,8 +137,10 @@ func rounded(c simulate.Charts) simulate.Charts {
 	lines := slices.Clone(c.Lines)
 	for i := range lines {
 		l := &lines[i]
-		l.Received, l.Entitled = round(l.Received), round(l.Entitled)
-		l.WaitP50, l.WaitP99 = round(l.WaitP50), round(l.WaitP99)
+		l.Received = round(l.Received)
+		l.Entitled = round(l.Entitled)
+		l.WaitP50 = round(l.WaitP50)
+		l.WaitP99 = round(l.WaitP99)
 	}
 	c.Lines = lines
 	limits := slices.Clone(c.Limits)

@@ -67,7 +67,8 @@ func (p *parser) tenant(v value, above string) []Tenant {
 	p.leaves[path] = !teams.There()
 	if teams.There() {
 		inner := *p
-		inner.work, inner.where = t.Work, t.Spread // teams inherit what they do not say
+		inner.work = t.Work // teams inherit the keys that they leave out
+		inner.where = t.Spread
 		t.Teams = inner.tenants(teams, path+"/")
 	}
 	return []Tenant{t}
