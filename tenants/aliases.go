@@ -21,7 +21,7 @@ func poolModelsKind() schema {
 	return schema{"anyOf": []any{strictyaml.ListOf(func() schema { return entry }, 1, true)(), aliasKind()}}
 }
 
-// readModels reads what a pool serves. What was refused, an entry or the whole list, reads as the model "".
+// readModels reads a pool's models. A refused entry, or a refused list, reads as the model "".
 func readModels(v value, p *Pool) {
 	if v.IsMapping() {
 		list, _ := v.Pairs()
@@ -70,7 +70,7 @@ func readAlias(p pair, into *Pool) {
 	into.Aliases = append(into.Aliases, a)
 }
 
-// complain says what is wrong with an alias, of which real is the model as a message shows it.
+// complain is the mistake in an alias, of which real is the model as a message shows it.
 func (a Alias) complain(real string) string {
 	switch {
 	case checkPattern(a.Name) != "":
@@ -138,7 +138,7 @@ func sortAliases(list []Alias) {
 	slices.SortFunc(list, func(a, b Alias) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// RealModel is what the upstream calls a model: the name that an alias leads to, else model itself. It allocates
+// RealModel is the upstream's name of a model: the name that an alias leads to, else model itself. It allocates
 // nothing.
 func (s *Snapshot) RealModel(model string) string {
 	if real, ok := s.prices.aliases[model]; ok {

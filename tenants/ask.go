@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// What [Snapshot.Ask] does not find.
+// The kinds of an [AskError].
 var (
 	ErrNoTenant = errors.New("tenants: no such tenant")
 	ErrNoModel  = errors.New("tenants: no pool serves the model")
@@ -16,8 +16,8 @@ var (
 	ErrNoKeys   = errors.New("tenants: the tenant has no keys")
 )
 
-// AskError is a question about calls that nobody makes. Kind is one of those above; What is for people, and names what
-// was probably meant.
+// AskError is a question about calls that nobody makes. Kind is one of those above; What is the message for people, and names
+// the word that was probably meant.
 type AskError struct {
 	Kind error
 	What string
@@ -28,7 +28,7 @@ func (e *AskError) Error() string { return e.What }
 // Unwrap is the kind.
 func (e *AskError) Unwrap() error { return e.Kind }
 
-// Ask finds who and what a person asks about: the tenant or team of a name, and the pool that serves it a model. The
+// Ask finds the caller and the pool that a person asks about: the tenant or team of a name, and the pool that serves it a model. The
 // error is an [AskError].
 func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
 	t, err := s.AskTenant(tenant)

@@ -2,8 +2,8 @@ package tenants
 
 import "bytes"
 
-// The bounds of policy files. A gateway reads what many people may write, again at each change, in the memory that its
-// pod has; so the sum of all files is bounded, far above what is sensible, and not only what each may say.
+// The bounds of policy files. A gateway reads files of many authors, again at each change, in the memory of its pod.
+// So the sum of all files is bounded, far above a sensible one, and not only each file.
 const (
 	// maxPolicyBytes bounds one policy file, and maxAllPolicyBytes all of them together.
 	maxPolicyBytes    = 4 << 20

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// Unit is what a budget counts.
+// Unit is the unit of a budget.
 type Unit string
 
 // The units of budgets.
@@ -29,7 +29,7 @@ const (
 	Month Period = "month"
 )
 
-// Budget is what may be used in each calendar window, in whole units. A list holds each pair of Unit and Per once.
+// Budget is a limit on the use in each calendar window, in whole units. A list holds each pair of Unit and Per once.
 type Budget struct {
 	Unit  Unit
 	Limit int64

@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// Cautions lists what a config may say and had better not: secrets that others on the machine may read, and keys that
+// Cautions lists valid settings that are unwise: secrets that others on the machine may read, and keys that
 // are sent in clear.
 func (s *Snapshot) Cautions() []string {
 	list := slices.Clone(s.exposed)

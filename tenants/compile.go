@@ -13,7 +13,7 @@ import (
 // maxPatterns bounds the work of comparing the pools' patterns with each other.
 const maxPatterns = 10_000
 
-// Build makes a Snapshot from values instead of files: the same checks, the same result. What it is given is copied.
+// Build makes a Snapshot from values instead of files: the same checks, the same result. Its arguments are copied.
 // The error is [Problems], without places. Lay environment and flags over cfg first, with [Overlay].
 func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	r := strictyaml.NewReport()
@@ -53,7 +53,7 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	return compile(r, cfg, list)
 }
 
-// compile checks how the parts fit together and freezes them. It owns what it is given.
+// compile checks how the parts fit together and freezes them. It owns its arguments.
 func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	slices.SortFunc(cfg.Upstreams, func(a, b Upstream) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(cfg.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
@@ -114,7 +114,7 @@ func (c *compiler) bodyMemory() {
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || host == "localhost" {
-		return true // what is no address has its own problem
+		return true // a text that is no address has its own problem
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()

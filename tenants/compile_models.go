@@ -142,7 +142,7 @@ func (c *compiler) grant(t *Tenant, path string, served func(string) bool) {
 	}
 }
 
-// scope is what t may use, as patterns, from that of its parent. own says that it has models of its own.
+// scope lists the models that t may use, as patterns, from its parent's scope. own says that t has models of its own.
 func (c *compiler) scope(t *Tenant, own bool) []string {
 	if len(t.Bounds) == 0 {
 		return t.Models

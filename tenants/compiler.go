@@ -1,6 +1,6 @@
 package tenants
 
-// compiler holds the parts while they are checked against each other and what was left out is filled in.
+// compiler holds the parts while they are checked against each other and defaults are filled in.
 type compiler struct {
 	r       *report
 	cfg     *Config
@@ -9,7 +9,7 @@ type compiler struct {
 	complete bool
 	parent   []bool // which tenants have teams, by index
 	routes   routes
-	scopes   [][]string       // what each tenant may use, by index, set by tenantList
+	scopes   [][]string       // the patterns that each tenant may use, by index, set by tenantList
 	pairs    int              // of patterns of teams and of their parents
 	reached  map[string][]int // granted pattern → pools
 	said     map[string]bool  // problems that several tenants of a tier share

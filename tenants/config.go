@@ -22,7 +22,7 @@ type Config struct {
 	Store string `koanf:"store"`
 	// DefaultPool serves routes that name no model. Left empty it becomes the only pool, when there is only one.
 	DefaultPool string `koanf:"default_pool"`
-	// StateDir is the folder in which a single node keeps what must outlive a restart. Empty, the default, keeps
+	// StateDir is the folder in which a single node keeps the state that must outlive a restart. Empty, the default, keeps
 	// nothing. A relative one is below the working directory.
 	StateDir string `koanf:"state_dir"`
 	// KeysFile is the file of keys made and revoked at run time. Empty, the default, is beside the config file, and named
@@ -47,7 +47,7 @@ type Config struct {
 	Upstreams []Upstream `koanf:"-"`
 	// Pools are the shared capacities, sorted by name in a Snapshot.
 	Pools []Pool `koanf:"-"`
-	// Prices are what tokens of models cost, sorted by model in a Snapshot. [Snapshot.Price] finds one.
+	// Prices are the costs of models' tokens, sorted by model in a Snapshot. [Snapshot.Price] finds one.
 	Prices []ModelPrice `koanf:"-"`
 }
 
@@ -55,7 +55,7 @@ type Config struct {
 type Admin struct {
 	// Listen is host:port. Anything but loopback needs a token. Default "127.0.0.1:9090".
 	Listen string `koanf:"listen"`
-	// Token is what callers present, of at least 16 characters; empty asks for none.
+	// Token is the bearer token of callers, of at least 16 characters; empty asks for none.
 	Token string `koanf:"token"`
 }
 
@@ -86,14 +86,14 @@ type Timeouts struct {
 	UpstreamHeader time.Duration `koanf:"upstream_header"`
 	// StreamIdle is the longest silence inside a stream. Default 120s.
 	StreamIdle time.Duration `koanf:"stream_idle"`
-	// Drain is how long a shutdown waits for what is in flight, listening for the first sixth
+	// Drain is how long a shutdown waits for calls in flight, listening for the first sixth
 	// of it; 0 does not wait. Default 30s.
 	Drain time.Duration `koanf:"drain"`
 }
 
 // Upstream is one provider.
 type Upstream struct {
-	// Name is what pools call it.
+	// Name is the one that pools use.
 	Name string
 	// BaseURL is absolute, http or https; a slash at its end is removed. Only that of an azure has a query, which is
 	// api-version=….
@@ -111,7 +111,7 @@ const (
 	Anthropic = "anthropic"
 )
 
-// The bounds of what a config may say.
+// The bounds of a config's values.
 const (
 	maxHeadroomPPM = 499_999
 	maxBurst       = time.Minute
@@ -126,7 +126,7 @@ const (
 	maxTokenWeight = 1000 * 1000
 )
 
-// DefaultConfig is what an empty config file would mean, if it could do without pools and upstreams.
+// DefaultConfig is the config of an empty file, if that could do without pools and upstreams.
 func DefaultConfig() Config {
 	return Config{
 		Listen: ":8080",
@@ -151,7 +151,7 @@ func DefaultConfig() Config {
 // microUSD is one US dollar in the unit that money is kept in.
 const microUSD = 1_000_000
 
-// Price is what tokens cost, in millionths of a US dollar a million tokens: 2_500_000 is $2.50.
+// Price is the cost of tokens, in millionths of a US dollar a million tokens: 2_500_000 is $2.50.
 type Price struct{ Input, CachedInput, Output int64 }
 
 // ModelPrice is the price of a model, or of every model that a glob stands for.

@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// configFile is what the config file says, before the layers above it.
+// configFile holds the values of the config file, before the layers above it.
 type configFile struct {
 	settings  map[string]any // path → typed value
 	upstreams []Upstream

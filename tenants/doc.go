@@ -6,7 +6,7 @@
 //	  │ policies: [tenants/*.yaml]
 //	  └► tenants/acme.yaml ─► tiers (templates) and tenants (who, which keys, which models, which limits)
 //
-// A tier is a template. A tenant starts as a copy of its tier and then replaces what it says itself. No limit of
+// A tier is a template. A tenant starts as a copy of its tier and then replaces the keys that it has itself. No limit of
 // theirs can be 0, which would read as a limit and be none; only a pool's 0 is an axis that is off. Tiers and tenants may be spread over any number of policy files and
 // refer to each other across them; a name may be defined once.
 //
@@ -18,11 +18,11 @@
 // # Teams
 //
 // A tenant may have teams, and these teams of their own. [Snapshot.Tenants] holds them flat: a team's name is the path
-// to it ("acme/search"), [Tenant.Parent] leads up, and a parent stands before its teams. Three rules say what a team has:
+// to it ("acme/search"), [Tenant.Parent] leads up, and a parent stands before its teams. Three rules give a team's values:
 //
 //   - limits, budgets and floors are its own. Its parents' apply to it as well, by Parent, so they are not copied;
-//   - what else it does not say it has from its parent;
-//   - it may narrow what its parent may do, never widen it: the grant is its own models and all its parents'
+//   - other keys that it leaves out it has from its parent;
+//   - it may narrow its parent's rights, never widen them: the grant is its own models and all its parents'
 //     ([Tenant.Bounds]), routes are a part of the parent's, output is cut at the smallest, and background and shadow
 //     hold for all below.
 //
@@ -40,7 +40,7 @@
 // # Two books
 //
 // Each load keeps two books. The tree of a file knows where everything is written; the walk over it (internal/strictyaml)
-// reads each value, and is the only judge of what is valid, because whoever has to fix a file wants
+// reads each value, and alone judges whether it is valid, because whoever has to fix a file wants
 // file:line:col. koanf knows which layer wins: it is handed values that are already typed, merges them and decodes
 // the result into [Config]. So koanf never sees text, and there is no second, weaker set of rules. Where a value
 // came from stays known after the merge: a check that fails on the merged settings names the line, the variable or
@@ -56,11 +56,11 @@
 //   - a number is written as a number (`rpm: 60`, not `rpm: "60"`), a duration with its unit, an amount within its
 //     range; a key with nothing behind it is a problem, not a zero;
 //   - names must lead somewhere: tiers, upstreams, pools, a tenant's model patterns, the globs of `policies`;
-//   - what is far more than anybody needs is refused before it takes memory (bounds.go);
+//   - far more than anybody needs is refused before it takes memory (bounds.go);
 //   - promises must be possible: the floors of all that may use a pool fit into its tpm less headroom, those of teams into
 //     their parent's, and a budget in money meets no model without a price.
 //
-// A value that was refused is remembered ([report.refused]), so that what was put in its stead starts no second
+// A value that was refused is remembered ([report.refused]), so that the value put in its stead starts no second
 // complaint.
 //
 // `${VAR}` and `${VAR:-default}` are expanded in the config file alone, inside scalar values and after parsing, so a value

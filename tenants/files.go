@@ -30,7 +30,7 @@ func (l *loader) files(globs []string) []string {
 	return names
 }
 
-// policyFile reads one policy file, or remembers what it read before.
+// policyFile reads one policy file, or returns the document that it read before.
 func (l *loader) policyFile(name string) *document {
 	shown := l.show(name)
 	if old, same := l.same(name); same && old.doc != nil && old.doc.Name == shown {
@@ -67,7 +67,7 @@ func (l *loader) counted(file seenFile) *document {
 	return file.doc
 }
 
-// readFile reads at most one byte more than a file may have, for parse to refuse, and notes what it saw.
+// readFile reads at most one byte more than a file may have, for parse to refuse, and remembers its digest.
 func (l *loader) readFile(name string) ([]byte, error) {
 	_, named := l.more[name]
 	read := disk.ReadPlain
@@ -146,7 +146,7 @@ func (l *loader) readKeys() {
 }
 
 // rekeyed is the last good snapshot with the keys of the load that has just failed; nil where there is nothing new in
-// them, or they are among what is bad.
+// them, or they are bad themselves.
 func (l *loader) rekeyed(good *Snapshot) *Snapshot {
 	if good == nil || !l.keysGood || l.keys.file != good.runtime.file {
 		return nil

@@ -41,7 +41,7 @@ func (c *compiler) inertFloor(t *Tenant, reach []int) {
 	c.r.At(path, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm", strictyaml.Show(t.Name))
 }
 
-// floorSum is what some of those that may use a pool want of it at least.
+// floorSum adds up the floors of some of those that may use a pool.
 type floorSum struct {
 	tokens  int64
 	floors  int
@@ -111,7 +111,7 @@ func (p *Pool) usableTPM() int64 {
 	return max(1, p.TPM*(1_000_000-p.HeadroomPPM)/1_000_000)
 }
 
-// Floors is what p owes in any case, in tokens a minute: the floors of its tenants, and of teams where no parent has
+// Floors is the sum of tokens a minute that p owes in any case: the floors of its tenants, and of teams where no parent has
 // one. It is 0 where p has no tpm.
 func (s *Snapshot) Floors(p *Pool) int64 {
 	if p.TPM == 0 {

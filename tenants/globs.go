@@ -45,7 +45,7 @@ func (l *loader) readable(err error) error {
 	return err
 }
 
-// glob lists what one glob matches, without the key file, which is no policy file wherever it is.
+// glob lists the files that one glob matches, without the key file, which is no policy file wherever it is.
 func (l *loader) glob(glob string) ([]string, error) {
 	pattern := path.Join(path.Dir(l.config), glob)
 	if path.IsAbs(glob) {
@@ -90,7 +90,7 @@ func expandGlob(fsys fs.FS, pattern string) ([]string, error) {
 	return found, nil
 }
 
-// readFolder lists a folder. What is none, or has just gone, holds nothing.
+// readFolder lists a folder. A path that is no folder, or has just gone, holds nothing.
 func readFolder(fsys fs.FS, dir string) ([]fs.DirEntry, error) {
 	info, err := fs.Stat(fsys, dir)
 	if err != nil || !info.IsDir() {

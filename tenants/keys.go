@@ -38,7 +38,7 @@ func keyKind() schema {
 	return s
 }
 
-// readKeyList reads a tenant's keys. What was refused, an entry or the whole list, reads as the zero hash.
+// readKeyList reads a tenant's keys. A refused entry, or a refused list, reads as the zero hash.
 func readKeyList(v value, zone *time.Location) []Key {
 	list, ok := v.Items()
 	if !ok {
@@ -69,7 +69,7 @@ func readKey(v value, zone *time.Location) Key {
 	return k
 }
 
-// readKeyHash reads the hash of a key. What stands there by mistake may be a key itself, so no message shows it.
+// readKeyHash reads the hash of a key. No message shows it, because it may be a key itself, by mistake.
 func readKeyHash(v value) KeyHash {
 	text, ok := v.Scalar()
 	if !ok {

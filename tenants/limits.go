@@ -11,7 +11,7 @@ import (
 
 // Limit is one thing that decides about calls, as a person reads it.
 type Limit struct {
-	// Key is what it is called in files; a budget's is budgets[i], a limit's in one pool pools.NAME.tpm.
+	// Key is its name in files; a budget's is budgets[i], a limit's in one pool pools.NAME.tpm.
 	Key string `json:"key"`
 	// Value is a json.Number, or a text that a file could hold.
 	Value any `json:"value"`
@@ -21,7 +21,7 @@ type Limit struct {
 	Of string `json:"of,omitempty"`
 }
 
-// Limits lists what decides about calls of t in p: its weight, the limits that are on, over all pools and in p alone,
+// Limits lists the values that decide about calls of t in p: its weight, the limits that are on, over all pools and in p alone,
 // and how long it waits. Where a parent's limit is stricter than t's own, the strictest of these is there too.
 func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.Origin(t, key) }}
@@ -140,7 +140,7 @@ func (s *Snapshot) parents(t *Tenant) iter.Seq[*Tenant] {
 	}
 }
 
-// PoolLimits lists what p has to give, and how it counts.
+// PoolLimits lists the capacity of p, and how it counts.
 func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.PoolOrigin(p, key) }}
 	l.amount("tpm", p.TPM)

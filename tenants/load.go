@@ -105,7 +105,7 @@ func LoadAdmin(name string, opt Options) (Admin, error) {
 	return cfg.Admin, r.Err()
 }
 
-// Alone reads policy files without a config: what each says by itself, and that no name is defined twice. Names that
+// Alone checks policy files without a config: each by itself, and that no name is defined twice. Names that
 // may lead elsewhere, to a tier of another file, a pool or a model, are not followed. The error is [Problems].
 func Alone(names []string, opt Options) (tiers, list int, err error) {
 	l := &loader{fsys: disk.FS{}, opt: opt}

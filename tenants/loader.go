@@ -14,7 +14,7 @@ import (
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
-// loader reads files. Each file has two names: where fsys has it, and what the user calls it.
+// loader reads files. Each file has two names: its path in fsys, and the name that the user gave it.
 type loader struct {
 	fsys   fs.FS
 	root   string // where fsys begins on the disk
@@ -22,9 +22,9 @@ type loader struct {
 	shown  string
 	opt    Options
 	rooted map[string]bool   // files that an absolute glob found
-	more   map[string]string // Options.More, and what the user calls them
+	more   map[string]string // Options.More, and the user's names of them
 	globs  []string          // the policies that were sought; nil when the config was not understood so far
-	sums   map[string]sum    // what was read
+	sums   map[string]sum    // of the files that were read
 	seen   map[string]seenFile
 	clock  func() time.Time // the wall's, as that of file systems
 	r      *report
@@ -33,7 +33,7 @@ type loader struct {
 	configMode fs.FileMode
 
 	keyFile  string      // as the config last named it; empty before the first load
-	keys     runtimeKeys // what it holds
+	keys     runtimeKeys // its content
 	keysGood bool        // that it could be read
 }
 
@@ -63,7 +63,7 @@ func within(root, abs string) string {
 	return filepath.ToSlash(strings.TrimPrefix(abs, root))
 }
 
-// begin makes the loader forget what it has seen.
+// begin makes the loader forget the load before, but not the files that it has seen.
 func (l *loader) begin() {
 	l.r = strictyaml.NewReport()
 	l.rooted = map[string]bool{}
@@ -78,7 +78,7 @@ func (l *loader) begin() {
 	}
 }
 
-// show is what the user calls a file: relative to the config file's name as it was given, or absolute as its glob is.
+// show is the user's name of a file: relative to the config file's name as it was given, or absolute as its glob is.
 func (l *loader) show(name string) string {
 	if shown, given := l.more[name]; given {
 		return shown
@@ -93,7 +93,7 @@ func (l *loader) show(name string) string {
 	return path.Join(path.Dir(l.shown), filepath.ToSlash(rel))
 }
 
-// seenFile is what a loader remembers of a file, so that what has not changed is neither read nor parsed again.
+// seenFile is a loader's memory of a file, so that an unchanged one is neither read nor parsed again.
 type seenFile struct {
 	sum sum
 	// stamp tells this content from any other while trusted lasts; the zero stamp does not.

@@ -32,13 +32,13 @@ func readPattern(v value) string {
 	return glob.Plain(text)
 }
 
-// route leads from a pattern to the index of what lists it, a pool or a price.
+// route leads from a pattern to the index of the pool or price that lists it.
 type route struct {
 	pattern string
 	at      int
 }
 
-// routes finds what belongs to a model: exact names by map, then globs from the most specific.
+// routes finds the pool or price of a model: exact names by map, then globs from the most specific.
 type routes struct {
 	exact map[string]int
 	globs []route

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// origins remembers where the values of tiers, tenants and pools are written: what [Snapshot.Origin] answers from. It
+// origins remembers where the values of tiers, tenants and pools are written, for [Snapshot.Origin]. It
 // holds one entry a written key, and no request looks at it.
 type origins map[string]place
 

@@ -15,18 +15,18 @@ import (
 // OfFlag reports whether it is a flag that is wrong, and no file.
 func OfFlag(p Problem) bool { return strings.HasPrefix(p.File, flagPlace) }
 
-// flagPlace begins the place of what a flag says.
+// flagPlace begins the place of a flag's value.
 const flagPlace = "flag "
 
 // Options are the layers above the files.
 type Options struct {
 	// Env is a list like os.Environ(). It overrides settings and fills ${…}. nil is an empty environment.
 	Env []string
-	// Flags maps a setting, such as "admin.listen", to what was given for it. They override the environment.
+	// Flags maps a setting, such as "admin.listen", to the text given for it. They override the environment.
 	Flags map[string]string
 	// More are policy files beside those that Policies finds, named as the user names them.
 	More []string
-	// Store says what is wrong with the address of a store that is shared, beyond its scheme, and shows no secret.
+	// Store checks the address of a shared store, beyond its scheme. Its error shows no secret.
 	// Whoever opens stores knows; nil asks nobody.
 	Store func(address string) error
 }
@@ -114,7 +114,7 @@ func (s setting) over(r *report, from place, text string) (path string, val any)
 	return s.path(), val
 }
 
-// must panics: what is merged was made by the code above, so an error is in that.
+// must panics, because the merged values were made by the code above, so an error is in that.
 func must(err error) {
 	if err != nil {
 		panic("llmgov: BUG: merging settings: " + err.Error())

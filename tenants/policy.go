@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// policy gathers what all policy files say. Tenants wait until every file was seen, since their tiers may come later.
+// policy gathers the tiers and tenants of all policy files. Tenants wait until every file was seen, since their tiers may come later.
 type policy struct {
 	r        *report
 	terms    *terms
@@ -15,7 +15,7 @@ type policy struct {
 	defined  map[string]place // tenants by name
 	waiting  []entry          // tenants yet to be read
 	tenants  []Tenant
-	shadow   *shade // what the file that is being read says of its tenants; nil for nothing
+	shadow   *shade // the shadow of the file that is being read; nil if it says nothing
 	overfull bool   // there are too many tenants, which has been reported
 	partial  bool   // a file could not be read at all, so a name that is missing may be in it
 }

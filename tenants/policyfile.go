@@ -44,7 +44,7 @@ var (
 		Fields: slices.Concat([]field[draft]{
 			{
 				Name: "tier", About: "The tier that it starts from. Every other key replaces what the tier says.", Kind: strictyaml.NameKind,
-				Read: func(value, *draft) {}, // read first, by readTenants: the other keys override what it brings
+				Read: func(value, *draft) {}, // read first, by readTenants, because the other keys override the tier's
 			},
 		}, ownFields, commonFields, []field[draft]{
 			memberWeightField,

@@ -15,7 +15,7 @@ type Accounting string
 
 // The rules of accounting.
 const (
-	// AdmitMax counts input and the greatest possible output on admission, and gives back what was not used.
+	// AdmitMax counts input and the greatest possible output on admission, and gives back the unused part.
 	AdmitMax Accounting = "admit_max"
 	// Production counts tokens when they are produced.
 	Production Accounting = "production"
@@ -27,13 +27,13 @@ const (
 type Law string
 
 const (
-	// Gradient lowers it to what runs less what waits upstream, which it reads from latency.
+	// Gradient lowers it to the calls in flight less those that wait upstream, whose number it derives from latency.
 	Gradient Law = "gradient"
 	// AIMD lowers it by a tenth when calls take a fifth longer than at rest, and raises it by one.
 	AIMD Law = "aimd"
 )
 
-// TokenWeights says what each kind of token counts for, in thousandths: 1000 is one token.
+// TokenWeights are the costs of a token of each kind, in thousandths: 1000 is one token.
 type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 
 // Pool is one shared upstream capacity. Start from [DefaultPool] when making one in code.
@@ -62,7 +62,7 @@ type Pool struct {
 	Accounting Accounting
 	// TokenWeights are all 1000 when left all zero.
 	TokenWeights TokenWeights
-	// DefaultMaxOutput is what a call is held at that declares no maximum, in tokens. 0 becomes 4096.
+	// DefaultMaxOutput is the assumed maximum of a call that declares none, in tokens. 0 becomes 4096.
 	DefaultMaxOutput int64
 	// HeadroomPPM is the part of each limit that is left unused, in millionths: 10000 is 1 %. 0 is none.
 	HeadroomPPM int64
@@ -77,13 +77,13 @@ type Pool struct {
 	MaxQueue int
 	// Budgets are shared by the pool's tenants, by weight.
 	Budgets []Budget
-	// StoreLoss is what happens to TPM and RPM when a store that shares them cannot be asked.
+	// StoreLoss is the rule for TPM and RPM when a store that shares them cannot be asked.
 	StoreLoss StoreLoss
 	// TenantLimits is how its calls are counted against tenants' own limits, where a store shares these. "" becomes
 	// LimitsLeased.
 	TenantLimits LimitsMode
 	// ExpectNodes is how many gateways share the store; 0 is not known. After a loss of its data, or when it is new,
-	// granting begins when so many have told what they used, instead of a minute later.
+	// granting begins when so many have reported their usage, instead of a minute later.
 	ExpectNodes int
 }
 
@@ -97,14 +97,14 @@ type LimitsMode string
 const (
 	// LimitsLeased has each gateway hold a part of a limit, and ask for more before it is used up.
 	LimitsLeased LimitsMode = "leased"
-	// LimitsCachedDeny is LimitsStrict, but what the store refused is refused until there may be room again.
+	// LimitsCachedDeny is LimitsStrict, but a call that the store refused is refused without asking until there may be room again.
 	LimitsCachedDeny LimitsMode = "cached_deny"
 	// LimitsStrict asks the store for each call.
 	LimitsStrict LimitsMode = "strict"
 )
 
-// StoreLoss is what a pool does when the store that shares its limits out between gateways cannot be asked, and what
-// was granted has expired. The zero value is StoreLossClosed.
+// StoreLoss is a pool's rule for the time when the store that shares its limits out between gateways cannot be asked, and
+// its grant has expired. The zero value is StoreLossClosed.
 type StoreLoss struct {
 	Rule StoreLossRule
 	// LocalPPM is, of StoreLossLocal, the part of tpm and rpm that is withheld from grants at all times, in millionths.

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// poolLimitShape is what a tenant may limit itself to in one pool.
+// poolLimitShape has a tenant's own limits in one pool.
 var poolLimitShape = shape[PoolLimits]{
 	Fields: []field[PoolLimits]{
 		limitField("rpm", "Own requests in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.RPM }),
@@ -46,7 +46,7 @@ func readPoolLimits(v value, t *draft) {
 	sortPoolLimits(t.Pools)
 }
 
-// limitsIn are what t is limited to in p alone.
+// limitsIn are the limits of t in p alone.
 func (t *Tenant) limitsIn(p *Pool) PoolLimits {
 	for _, l := range t.Pools {
 		if l.Pool == p.Name {

@@ -51,7 +51,7 @@ func readPrices(v value, c *configFile) {
 	}
 }
 
-// readPrice reads one entry. What is cached costs as much as what is not, unless that is said.
+// readPrice reads one entry. Cached input costs as much as other input, unless the entry says so.
 func readPrice(v value) Price {
 	var price Price
 	list, ok := v.Pairs()
@@ -69,7 +69,7 @@ func readPrice(v value) Price {
 	return price
 }
 
-// pricing finds what a model costs. An alias costs what is said of just that name, else what its model does.
+// pricing finds the price of a model. An alias has the price of just its name, else its model's.
 type pricing struct {
 	routes
 	aliases map[string]string
@@ -184,8 +184,8 @@ func (c *compiler) showModel(model string) string {
 	return strictyaml.Show(model)
 }
 
-// unpriced lists what a pattern of t's scope leads to and nothing in prices covers, in the narrower of the grant's and the
-// pool's words. A price must cover one of the two whole: what several globs cover together is not seen.
+// unpriced lists the models that a pattern of t's scope leads to and no price covers, in the narrower of the grant's and the
+// pool's words. A price must cover one of the two whole, because globs that cover it together are not seen.
 func (c *compiler) unpriced(priced *pricing, t *Tenant, grant string) []string {
 	if !glob.Is(grant) {
 		if _, served := c.routes.find(grant); served && !priced.covers(grant) {

@@ -25,7 +25,7 @@ func (s *Snapshot) PoolsOf(t *Tenant) []int {
 	return list
 }
 
-// scope is what t may use, as patterns. Those of the snapshot's own tenants are known.
+// scope lists the models that t may use, as patterns. Those of the snapshot's own tenants are known.
 func (s *Snapshot) scope(t *Tenant) []string {
 	if t.Index < len(s.tenants) && t == &s.tenants[t.Index] {
 		return s.scopes[t.Index]
@@ -81,7 +81,7 @@ func (c *compiler) lead(t *Tenant, grant string) []int {
 	return pools
 }
 
-// grantKnown reports whether nothing was refused of what decides which pools t may use.
+// grantKnown reports whether no value was refused that decides which pools t may use.
 func (c *compiler) grantKnown(t *Tenant) bool {
 	return c.complete && !slices.Contains(t.Models, "") &&
 		!slices.ContainsFunc(t.Bounds, func(bound []string) bool { return slices.Contains(bound, "") })
@@ -147,7 +147,7 @@ func granted(patterns []string, model string) bool {
 	return false
 }
 
-// scope is what t may use, as patterns: its own where no parent narrows them. Where one does, two patterns with a name
+// scope lists the models that t may use, as patterns: its own if no parent narrows them. If one does, two patterns with a name
 // in common become one that begins and ends as such names do, since [overlap] asks no more of a glob. What stands
 // between their stars is lost, so whether t may use a single name is for MayUse.
 func (t *Tenant) scope() []string {

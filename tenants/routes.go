@@ -45,7 +45,7 @@ func (r Routes) String() string {
 	return strings.Join(names, ", ")
 }
 
-// readRoutes reads a list of groups of routes. What was refused grants nothing, and the list counts as refused.
+// readRoutes reads a list of groups of routes. A refused entry grants nothing, and the list counts as refused.
 func readRoutes(v value) Routes {
 	list, ok := v.Items()
 	if ok && len(list) == 0 {

@@ -28,7 +28,7 @@ func (l *loader) same(name string) (seenFile, bool) {
 	return old, err == nil && disk.StampOf(info) == old.stamp
 }
 
-// remember notes the content of a file, which info was of before it was read. What was parsed of the same stays.
+// remember notes the content of a file, which info was of before it was read. The document of the same content stays.
 func (l *loader) remember(name string, info fs.FileInfo, of sum) {
 	now := l.clock()
 	next := seenFile{sum: of, trusted: now.Add(mostTrusted)}
@@ -52,7 +52,7 @@ func (l *loader) distrust() {
 	}
 }
 
-// forget drops what is remembered of files that were not read this time.
+// forget drops the memory of files that were not read this time.
 func (l *loader) forget() {
 	for name := range l.seen {
 		if _, read := l.sums[name]; !read {

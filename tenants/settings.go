@@ -17,7 +17,7 @@ import (
 // upstreams. Its parser answers the typed value, or a complaint that follows the value in a message.
 type setting struct {
 	key    string // as in the file: admin.listen
-	about  string // what it is, to who writes it
+	about  string // for the authors of files
 	kind   kind
 	get    func(*Config) any
 	parse  func(text string) (any, string)
@@ -216,7 +216,7 @@ func parseTimezone(text string) (string, string) {
 
 func parseBody(text string) (int64, string) { return strictyaml.ParseSize(text, 1<<10, maxBodyBytes) }
 
-// storePattern matches what may be a store.
+// storePattern matches addresses of stores.
 const storePattern = `^(memory|(postgres(ql)?|rediss?(\+sentinel)?)://\S+)$`
 
 const goodStores = "write memory, postgres://user:password@host/database or redis://user:password@host:6379"

@@ -7,10 +7,10 @@ import (
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
-// Share is what one tenant or team has of a pool while all the pool's tenants ask for more than they get.
+// Share is the part of a pool that one tenant or team has while all the pool's tenants ask for more than they get.
 type Share struct {
 	Tenant *Tenant
-	// Part is what calls with its own keys have, from 0 to 1. The parts of a pool come to less than 1 only where
+	// Part is that of calls with its own keys, from 0 to 1. The parts of a pool come to less than 1 only where
 	// tenants' own tpm keep them below.
 	Part float64
 	// TPM is that part in tokens a minute; 0 where the pool has no tpm.
@@ -23,8 +23,8 @@ type Share struct {
 }
 
 // Shares answers for each tenant and team that may use p and has keys, or teams that do, in the order of
-// [Snapshot.Tenants]. It is what the weights aim at: a group's weight counts once, a tenant gets the larger of its floor
-// and its share by weight, and never more than its own tpm; what that leaves is shared on.
+// [Snapshot.Tenants]. The weights aim at it: a group's weight counts once, a tenant gets the larger of its floor
+// and its share by weight, and never more than its own tpm; the rest is shared on.
 func (s *Snapshot) Shares(p *Pool) []Share {
 	nodes, top := s.claims(p)
 	capacity := float64(max(p.UsableTPM(), 1))
@@ -107,7 +107,7 @@ func newClaim(t *Tenant, p *Pool, keys bool) *claim {
 // alive reports whether anybody calls below c.
 func (c *claim) alive() bool { return c.keys || len(c.members) > 0 }
 
-// bound finds what c gets at least and at most, its members' bounds considered, and reports whether anybody calls.
+// bound finds the least and the most that c gets, its members' bounds considered, and reports whether anybody calls.
 func (c *claim) bound() bool {
 	c.members = slices.DeleteFunc(c.members, func(m *claim) bool { return !m.bound() })
 	if len(c.members) == 0 {
@@ -131,7 +131,7 @@ func (c *claim) bound() bool {
 	return true
 }
 
-// divide shares capacity among claims and what each gets among its members.
+// divide shares capacity among claims, and each claim's share among its members.
 func divide(claims []*claim, capacity float64) {
 	fill(claims, capacity)
 	for _, c := range claims {

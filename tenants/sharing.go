@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// The bounds of what may be withheld: at least a thousandth, since less is none, and at most nine tenths.
+// The bounds of the withheld part: at least a thousandth, since less is none, and at most nine tenths.
 const (
 	minLocalPPM = 1000
 	maxLocalPPM = 900_000
@@ -63,7 +63,7 @@ func readStoreLoss(v value) StoreLoss {
 	return closed
 }
 
-// complain says what is wrong with a rule that was made in code.
+// complain is the mistake in a rule that was made in code.
 func (l StoreLoss) complain() string {
 	switch l.Rule {
 	case "", StoreLossClosed, StoreLossOpen:
@@ -101,7 +101,7 @@ func readLimitsMode(v value) LimitsMode {
 	return LimitsMode(text)
 }
 
-// complain says what is wrong with a mode that is written.
+// complain is the mistake in a mode that is written.
 func (m LimitsMode) complain() string {
 	if slices.Contains(limitsModes, string(m)) {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
-// Snapshot is everything the files say, checked as a whole and frozen. It is safe for any number of readers; what it
-// hands out is shared and must not be written to. A reload makes another one.
+// Snapshot is everything the files say, checked as a whole and frozen. It is safe for any number of readers; the values that
+// it hands out are shared and must not be written to. A reload makes another one.
 type Snapshot struct {
 	cfg     Config
 	tenants []Tenant
@@ -24,7 +24,7 @@ type Snapshot struct {
 	prices  pricing
 	zone    *time.Location
 	origins origins
-	scopes  [][]string // what each tenant may use, as patterns
+	scopes  [][]string // the patterns that each tenant may use
 	exposed []string   // secrets that others may read, as a person reads it
 	hash    string
 	full    [sha256.Size]byte
@@ -80,7 +80,7 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) 
 	return hex.EncodeToString(published.Sum(nil)), [sha256.Size]byte(all.Sum(nil))
 }
 
-// encodeList writes tenants as encode does, one after the other: what many of them share takes much room in JSON.
+// encodeList writes tenants as encode does, one after the other, because values that many of them share take much room in JSON.
 func encodeList(w io.Writer, list []Tenant) {
 	opening := "["
 	for i := range list {
@@ -109,7 +109,7 @@ func (s *Snapshot) Pools() []Pool { return s.cfg.Pools }
 // read-only.
 func (s *Snapshot) Tenants() []Tenant { return s.tenants }
 
-// Hash is a hexadecimal digest of the effective policy: what decides about requests. Nodes of one fleet agree on it, so
+// Hash is a hexadecimal digest of the effective policy: of all values that decide about requests. Nodes of one fleet agree on it, so
 // names, addresses and the store of a node are not in it, nor are comments, places, the order of files, and secrets
 // (it is published, and a short secret could be guessed from it). To tell whether a reload changed anything at all,
 // use [Snapshot.Equal].
@@ -151,8 +151,8 @@ func (s *Snapshot) PoolOf(model string) (*Pool, bool) {
 	return &s.cfg.Pools[i], true
 }
 
-// Price finds what a model costs: the entry of its exact name, else the glob with the most literal characters. An alias
-// without an entry of its exact name costs what its model does. It allocates nothing.
+// Price finds the price of a model: the entry of its exact name, else the glob with the most literal characters. An alias
+// without an entry of its exact name has the price of its model. It allocates nothing.
 func (s *Snapshot) Price(model string) (Price, bool) {
 	i, ok := s.prices.find(model)
 	if !ok {
@@ -168,8 +168,8 @@ func (s *Snapshot) Location() *time.Location { return s.zone }
 type runtimeKeys struct {
 	keyfile.Content
 	file  string // on the disk; empty where there is none
-	shown string // what the user calls it
-	// What the snapshot is without them.
+	shown string // the user's name of it
+	// The snapshot's table and digest without them.
 	policy keyTable
 	full   [sha256.Size]byte
 }

@@ -70,10 +70,10 @@ func (s *Snapshot) KeyFile() *keyfile.File {
 	return keyfile.New(s.runtime.file)
 }
 
-// KeyStatus is what a key does.
+// KeyStatus says whether a key opens anything.
 type KeyStatus string
 
-// What a key may do. Whether it has expired is for who has a clock.
+// The statuses of keys. Whether a key has expired is for callers with a clock to say.
 const (
 	KeyOpens    KeyStatus = "active"
 	KeyRevoked  KeyStatus = "revoked"

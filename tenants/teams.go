@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// teamsField is what makes a tenant, or a team, an inner node.
+// teamsField makes a tenant, or a team, an inner node.
 var teamsField = field[draft]{
 	Name: "teams", About: "Its teams, by name, up to 16 deep. They divide its share, and all its limits apply to them too.",
 	Kind: strictyaml.MapOf(tenantName, func() schema { return schema{"$ref": "#/$defs/team"} }, 1),
@@ -21,7 +21,7 @@ var teamsField = field[draft]{
 	},
 }
 
-// teamShape is what a team may say.
+// teamShape has the keys of a team.
 var teamShape = shape[draft]{
 	Fields: slices.Concat(ownFields, commonFields, []field[draft]{
 		teamsField,
@@ -99,7 +99,7 @@ func (c *compiler) tree() {
 	}
 }
 
-// inherit gives a team what it has from its parent, which has what it has from its own already.
+// inherit gives a team its parent's values; the parent has its own parent's already.
 func (c *compiler) inherit(t, parent *Tenant) {
 	t.Bounds = parent.Bounds
 	switch {

@@ -11,7 +11,7 @@ import (
 )
 
 // Tenant is one customer of the gateway, with its tier's template already laid under it, or a team of one. In a
-// [Snapshot] it is read-only. When making one in code, Name and Keys are what it needs.
+// [Snapshot] it is read-only. When making one in code, give it Name and Keys.
 type Tenant struct {
 	// Name is that of the tenant; of a team it is the path to it: "acme/search". It is unique.
 	Name string
@@ -26,7 +26,7 @@ type Tenant struct {
 	Keys []Key
 	// Models are the names and globs it may use. nil becomes "*", every model, and in a team its parent's.
 	Models []string
-	// Bounds are the Models of its parents, where they are narrower than all: what it may use is in each of them too.
+	// Bounds are the Models of its parents, if they are narrower than all: the models that it may use are in each of them too.
 	// They follow from its place.
 	Bounds [][]string
 	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
@@ -42,7 +42,7 @@ type Tenant struct {
 	GroupWeight int64
 	// Background says that its calls go after interactive ones.
 	Background bool
-	// FloorTPM is what it gets at least, whatever its weight, of each pool that it may use and that has a TPM: tokens
+	// FloorTPM is the least that it gets, whatever its weight, of each pool that it may use and that has a TPM: tokens
 	// a minute. 0 is no floor. A pool's floors fit into its limit.
 	FloorTPM int64
 	// Credit is how much of its unused share it may take later, as the time in which that share would have flowed.
@@ -92,7 +92,7 @@ func (t *Tenant) path() string {
 	return strictyaml.Child("tenants", strings.ReplaceAll(t.Name, teamSep, strictyaml.PathSep+"teams"+strictyaml.PathSep))
 }
 
-// The bounds of what a policy may say.
+// The bounds of a policy's values.
 const (
 	defaultWeight = 1000
 	maxWeight     = 1_000_000 * 1000
@@ -100,7 +100,7 @@ const (
 	maxCredit     = time.Minute
 )
 
-// draft is a tier or a tenant while it is read: what a Tenant does not keep, because it follows from the tier's kind.
+// draft is a tier or a tenant while it is read, with values that a Tenant does not keep, because they follow from its tier.
 type draft struct {
 	Tenant
 	group        bool   // as a tier: its tenants are one node
@@ -109,7 +109,7 @@ type draft struct {
 	terms        *terms
 }
 
-// terms are what the config says that the reading of policies needs.
+// terms are the parts of the config that the reading of policies needs.
 type terms struct {
 	zone  *time.Location // in which days end
 	pools []string       // the names of all pools; empty when they are not known
@@ -117,7 +117,7 @@ type terms struct {
 
 func newDraft(of *terms) draft { return draft{Tenant: Tenant{Weight: defaultWeight}, terms: of} }
 
-// tenant is the finished draft: in a group, what the draft calls its weight is the group's.
+// tenant is the finished draft: in a group, the draft's weight is the group's.
 func (d *draft) tenant() Tenant {
 	if d.group {
 		d.Group = d.Tier
@@ -137,7 +137,7 @@ func (d *draft) inPool(name string) *PoolLimits {
 	return &d.Pools[at]
 }
 
-// team is what a team of d starts from. What else it has from its parent is found in the end, when that is known
+// team is the draft from which a team of d starts. Its other values from its parent are found in the end, when that is known
 // (inherit); of these three, nothing would tell that they were said.
 func (d *draft) team() draft {
 	t := newDraft(d.terms)

@@ -36,7 +36,7 @@ var upstreamShape = shape[Upstream]{
 // upstreamKinds are the kinds of upstreams, as files name them.
 var upstreamKinds = []string{OpenAI, Azure, Anthropic}
 
-// secretPattern matches what can be sent in a header.
+// secretPattern matches texts that can be sent in a header.
 const secretPattern = `^[!-~]*$`
 
 // readUpstreamKind reads an upstream's dialect.

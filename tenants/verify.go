@@ -166,7 +166,7 @@ func (v *verifier) tenantName(name string) string {
 	return path
 }
 
-// teams checks that each team has a parent, and only what a team may have.
+// teams checks that each team has a parent, and no value that only a tenant may have.
 func (v *verifier) teams(list []Tenant) {
 	for i := range list {
 		t := &list[i]

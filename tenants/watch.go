@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Event is what has become of the files: a Snapshot, or what is wrong with them.
+// Event is the outcome of a change of the files: a Snapshot, or the problems in them.
 type Event struct {
 	// Snapshot is everything the files say now. When they are bad, it is the last good one with the keys made and
 	// revoked at run time until now, where these have changed since it was delivered, else nil.
 	Snapshot *Snapshot
-	// Err is [Problems], or why the config could not be read. What was in force before stays good.
+	// Err is [Problems], or why the config could not be read. The policy that was in force stays good.
 	Err error
 }
 
@@ -43,12 +43,12 @@ func Watch(ctx context.Context, name string, from *Snapshot, opt Options) (*Watc
 	return watch(ctx, l, from, knobs{poll: 800 * time.Millisecond, settle: 100 * time.Millisecond, events: true}), nil
 }
 
-// Events delivers what has become of the files, and is closed when the watch has ended. An event that was not taken
+// Events delivers the outcomes of changes, and is closed when the watch has ended. An event that was not taken
 // is replaced by a newer one, but a good snapshot never by problems.
 func (w *Watcher) Events() <-chan Event { return w.events }
 
-// Reload looks at the files now, without waiting for them to settle, and answers what they say, as an [Event] does.
-// What is new is also delivered as one. It may be called from any goroutine, also from the one that takes the events.
+// Reload looks at the files now, without waiting for them to settle, and answers their outcome, as an [Event] does.
+// A new one is also delivered. It may be called from any goroutine, also from the one that takes the events.
 func (w *Watcher) Reload() (*Snapshot, error) {
 	answer := make(chan Event, 1)
 	select {
@@ -60,7 +60,7 @@ func (w *Watcher) Reload() (*Snapshot, error) {
 	}
 }
 
-// knobs are what tests turn.
+// knobs are settings for tests.
 type knobs struct {
 	poll   time.Duration // between looks when nothing happens
 	settle time.Duration // for which a change must stand
@@ -76,9 +76,9 @@ const mostUnsettled = 8
 type watching struct {
 	knobs
 	loader  *loader
-	last    Event     // what the files said when they were last loaded
+	last    Event     // the outcome of the last load
 	good    *Snapshot // the last that was delivered, or is to be; nil for none
-	loaded  sum       // of what was last loaded
+	loaded  sum       // of the files that were last loaded
 	globs   []string  // where that load sought policies
 	seen    sum       // of the look before, when it differed
 	repeats int       // looks since loaded has changed
@@ -120,7 +120,7 @@ func (w *Watcher) run(ctx context.Context, s *watching) {
 			if s.loader.look(s.globs) != s.loaded {
 				s.load()
 			}
-			due = s.soon(due) // what was loaded may name other folders
+			due = s.soon(due) // the new policy may name other folders
 			answer <- s.last
 		case <-s.dirs.events():
 			due = s.soon(due)
@@ -176,7 +176,7 @@ func (s *watching) step() time.Time {
 	return s.rested
 }
 
-// load takes the files as they are, and keeps what they say for delivery when it is news.
+// load takes the files as they are, and keeps the outcome for delivery if it is new.
 func (s *watching) load() {
 	snap, err := load(s.loader)
 	first := s.loaded == sum{}

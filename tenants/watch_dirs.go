@@ -52,7 +52,7 @@ func (d *dirs) close() {
 }
 
 // follow makes the folders of the files those that are followed. It is repeated, since a folder that was removed and
-// made again is another one. What cannot be followed is not an error: looking finds its changes.
+// made again is another one. A folder that cannot be followed is not an error, because looking finds its changes.
 func (d *dirs) follow(l *loader, globs []string) {
 	if d.notify == nil {
 		return

@@ -21,7 +21,7 @@ type (
 	schema       = strictyaml.Schema
 )
 
-// Problem is one thing that is wrong with a file, a variable or a flag: where, what, and what to do about it.
+// Problem is one mistake in a file, a variable or a flag: its place, and a message that says how to fix it.
 type Problem = strictyaml.Problem
 
 // Problems is everything wrong with one load, sorted by file and position. It is never empty when returned as an error.
@@ -53,7 +53,7 @@ func parseListen(text string) (string, string) {
 	return text, ""
 }
 
-// checkSecret complains about what could not be sent in a header. The secret is never part of a message.
+// checkSecret complains about a text that could not be sent in a header. The secret is never part of a message.
 func checkSecret(secret string) string {
 	if strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
 		return "holds spaces, line ends or characters outside ASCII; write it in one piece"
@@ -61,7 +61,7 @@ func checkSecret(secret string) string {
 	return ""
 }
 
-// checkKeyName complains about the key itself, as the name of what it holds.
+// checkKeyName complains about the key itself, as a name.
 func checkKeyName(p pair) {
 	if complaint := strictyaml.CheckName(p.Key); complaint != "" {
 		p.Report.Add(p.At, "name %s %s", strictyaml.Show(p.Key), complaint)

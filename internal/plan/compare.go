@@ -70,7 +70,7 @@ func (r *Report) compare(run *Run, candidate Policy, tenants map[string]*TenantR
 	return nil
 }
 
-// about adds up what is told of runs.
+// about adds up the reports of runs.
 func (r *Report) about(run *Run) {
 	if r.From.IsZero() {
 		r.From = run.begins()

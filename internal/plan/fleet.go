@@ -40,7 +40,7 @@ func (r *Run) begins() time.Time { return r.Start.Time.Add(time.Duration(r.begin
 
 func (r *Run) ends() time.Time { return r.Start.Time.Add(time.Duration(r.end)) }
 
-// breakOff ends with the run what it has in flight: the process has ended, and others go on.
+// breakOff ends a run's calls in flight with it: the process has ended, and others go on.
 func (r *Run) breakOff() {
 	for _, c := range r.Calls {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// guess tells what a call would have taken that never went: what those of its tenant
+// guess estimates the usage of a call that was never admitted: the usage of those of its tenant
 // and model took, or of its pool, or of all.
 type guess struct{ sums map[likeness]*sum }
 

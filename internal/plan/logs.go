@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Log is what one gateway wrote down.
+// Log is the decision log of one gateway.
 type Log struct {
 	Path string
 	Runs []*Run
 }
 
-// LogReport is what a log tells of.
+// LogReport is the extent of a log.
 type LogReport struct {
 	Path  string    `json:"path"`
 	From  time.Time `json:"from"`
@@ -65,7 +65,7 @@ func checkTwice(logs []Log) error {
 	return nil
 }
 
-// logReports are what logs tell of.
+// logReports are the extents of logs.
 func logReports(logs []Log) []LogReport {
 	out := []LogReport{}
 	for _, l := range logs {
@@ -122,7 +122,7 @@ func missingFrom(runs []*Run, from time.Time) []Missing {
 	return out
 }
 
-// uncovered is what of the time in which a gateway was seen none of its runs tells of.
+// uncovered is the time in which a gateway was seen and none of its runs has records.
 func (m Missing) uncovered(runs []*Run) (Missing, bool) {
 	slices.SortFunc(runs, func(a, b *Run) int { return a.begins().Compare(b.begins()) })
 	for _, r := range runs {
@@ -144,7 +144,7 @@ func (m Missing) uncovered(runs []*Run) (Missing, bool) {
 	return m, true
 }
 
-// noted adds what one gateway was missing to a list, in which each is once.
+// noted adds the gaps of one gateway to a list, in which each is once.
 func noted(list []Missing, m Missing) []Missing {
 	for i := range list {
 		o := &list[i]

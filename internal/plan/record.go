@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/decisions"
 )
 
-// Outcome is what became of a call.
+// Outcome is the end of a call.
 type Outcome string
 
 // The outcomes of calls. Of an open one the record ends before it is decided.
@@ -34,11 +34,11 @@ type Call struct {
 	At      int64
 	Request governor.Request
 	Decided Decision
-	// Took is what it took, and Ran how long; Ending is empty if it ran on.
+	// Took is its usage, and Ran its duration; Ending is empty if it ran on.
 	Took     governor.Usage
 	Ran      time.Duration
 	Ending   string
-	progress []progress // and what upstreams failed
+	progress []progress // and upstreams' failures
 	leftAt   int64      // 0 = never
 	lines    struct{ ask, left, end int64 }
 }
@@ -50,13 +50,13 @@ type progress struct {
 	output int64
 }
 
-// change is what was told of all calls: an apply, a throttle, or a drain.
+// change is an event that concerns all calls: an apply, a throttle, or a drain.
 type change struct {
 	decisions.Line
 	line int64
 }
 
-// Run is one life of a gateway, or what gateways did that share limits (see together).
+// Run is one life of a gateway, or of gateways that share limits (see together).
 type Run struct {
 	Start   decisions.Start
 	Policy  *decisions.Policy

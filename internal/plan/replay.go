@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/decisions"
 )
 
-// Policy is what a record is decided by.
+// Policy decides a record again.
 type Policy struct {
 	Governor governor.Config
 	// Ask is how a call of the record is asked for: it may turn the request into another,
@@ -27,7 +27,7 @@ func configOf(p *decisions.Policy) governor.Config {
 	return governor.Config{Revision: p.Hash, Pools: p.Pools, Tenants: p.Tenants}
 }
 
-// Result is how a call is decided again, and what it takes.
+// Result is the new decision about a call, and its usage.
 type Result struct {
 	Decision
 	Took governor.Usage
@@ -93,7 +93,7 @@ func (r *Run) Replay(p Policy) ([]Result, error) {
 	return v.results, nil
 }
 
-// come puts the calls on the list that come before what stands there.
+// come puts the calls on the agenda that come before its first input.
 func (v *replay) come() {
 	for ; v.came < len(v.results); v.came++ {
 		c := v.run.Calls[v.came]
@@ -212,7 +212,7 @@ func (v *replay) Observe(e governor.Event) {
 	switch {
 	case how == "" && c.Decided.Outcome == Admitted:
 		return // it ran on when the record ended
-	case c.Decided.Outcome != Admitted: // nobody knows what it would have taken
+	case c.Decided.Outcome != Admitted: // nobody knows how much it would have taken
 		c.result.Took, c.result.Ran = v.guess.of(&c.Request)
 		how = governor.EndSettled.String()
 	default:
@@ -227,7 +227,7 @@ func (v *replay) Observe(e governor.Event) {
 	v.at(d.At+int64(c.result.Ran), line, func() error { end(c.lease, how, c.result.Took); return nil })
 }
 
-// tell tells of a running call what was told.
+// tell repeats the recorded events of a running call.
 func (p progress) tell(l governor.Lease) {
 	switch p.kind {
 	case decisions.Overload:

@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/decisions"
 )
 
-// Report is what a candidate would have changed, against what the log's own policy comes to when
+// Report is the difference that a candidate would have made, against what the log's own policy comes to when
 // all is decided again by it: both ways assume the same. Of calls that were forced, and of those
 // that the log leaves open, it tells nothing.
 type Report struct {
@@ -40,7 +40,7 @@ type Report struct {
 	Unwatched bool        `json:"unwatched"`
 	// Alone are runs of gateways that shared nothing at the time: each is decided for itself.
 	Alone int `json:"runs_alone"`
-	// BudgetsFromZero says that there are budgets, and not what was used of them before the log begins.
+	// BudgetsFromZero says that there are budgets, and that their usage before the log begins is unknown.
 	BudgetsFromZero bool `json:"budgets_from_zero"`
 
 	NowRefused  int `json:"now_refused"`
@@ -50,7 +50,7 @@ type Report struct {
 	Flips   []Flip          `json:"flips"`
 }
 
-// TenantReport is what changes for one tenant.
+// TenantReport is the difference for one tenant.
 type TenantReport struct {
 	Tenant      string     `json:"tenant"`
 	Calls       int        `json:"calls"`

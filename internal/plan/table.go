@@ -97,7 +97,7 @@ func (r *Report) sharedWorth() string {
 
 func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// writeLogs writes what each of several logs tells of.
+// writeLogs writes the extent of each of several logs.
 func (r *Report) writeLogs(w io.Writer) error {
 	if len(r.Logs) < 2 {
 		return nil

@@ -2,7 +2,7 @@ package simulate
 
 import "time"
 
-// step is what kind of thing is due.
+// step is the kind of a task.
 type step uint8
 
 const (

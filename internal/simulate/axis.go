@@ -11,7 +11,7 @@ import (
 // slot gives sixty slot-seconds a minute.
 type measure struct {
 	axis escrow.Axis
-	// limit is the provider's; usable is what headroom leaves of it.
+	// limit is the provider's; usable is the part below headroom.
 	limit, usable float64
 }
 
@@ -34,7 +34,7 @@ func measures(p *scenario.Pool) []measure {
 // perSecond is the usable rate.
 func (m measure) perSecond() float64 { return m.usable / escrow.Window.Seconds() }
 
-// of is what a request takes of the axis in all.
+// of is the whole cost of a request on the axis.
 func (m measure) of(r *Request) float64 {
 	switch m.axis {
 	case escrow.Tokens:
@@ -46,7 +46,7 @@ func (m measure) of(r *Request) float64 {
 	}
 }
 
-// mean is what a request takes on average.
+// mean is the average cost of a request.
 func (m measure) mean(a averages) float64 {
 	switch m.axis {
 	case escrow.Tokens:
@@ -94,7 +94,7 @@ func (g *grid) add(at time.Duration, leaf int, amount float64) {
 	}
 }
 
-// spread adds what flows at a rate of one a second from a time to a time.
+// spread adds a flow of one a second from a time to a time.
 func (g *grid) spread(from, to time.Duration, leaf int) {
 	for from < to {
 		if from < g.from {
@@ -128,7 +128,7 @@ func sum(row []float64) float64 {
 	return s
 }
 
-// received fills grids with what each leaf got of an axis.
+// received fills grids with each leaf's usage of an axis.
 func (p *plan) received(t *Trace, m measure, into ...*grid) {
 	switch m.axis {
 	case escrow.Tokens:
@@ -146,7 +146,7 @@ func (p *plan) received(t *Trace, m measure, into ...*grid) {
 				first[e.Request] = at
 			}
 			if e.Tokens < 0 {
-				at = first[e.Request] // what is given back was never received
+				at = first[e.Request] // tokens that are given back were never received
 			}
 			for _, g := range into {
 				g.add(at, int(t.Requests[e.Request].Tenant), float64(e.Tokens))

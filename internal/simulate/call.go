@@ -28,7 +28,7 @@ type call struct {
 
 func (c *call) tokens() int64 { return c.input + c.output }
 
-// most is what the call declares that it may take.
+// most is the declared maximum of the call.
 func (w *world) most(c *call) int64 {
 	if w.Estimates == scenario.Exact {
 		return c.tokens()

@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
-// story is what became of one request.
+// story is the life of one request.
 type story struct {
 	admitted     time.Duration // when; negative for never
 	attempts     int

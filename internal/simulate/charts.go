@@ -13,7 +13,7 @@ type Charts struct {
 	Seed uint64 `json:"seed"`
 	// Times are the middles of the buckets, in seconds.
 	Times []float64 `json:"times"`
-	// Unit is what Received and Entitled are parts of.
+	// Unit is the unit of Received and Entitled.
 	Unit string `json:"unit"`
 	// Lines are tenants: the twelve that are entitled to most, and the others as
 	// one.

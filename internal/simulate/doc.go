@@ -1,5 +1,5 @@
 // Package simulate plays traffic against the production admission code in
-// virtual time, next to oracles that say what would have been fair.
+// virtual time, next to oracles that compute a fair division.
 //
 // How fairly a gateway shares a limit cannot be seen from one request, and not
 // from a load test of a minute either: it takes many tenants that behave in
@@ -18,13 +18,13 @@
 //
 // Rules that make the figures worth believing:
 //
-//   - Figures are computed from the trace: what was offered, admitted, refused
+//   - Figures are computed from the trace: the tokens offered, admitted, refused
 //     and used, as seen from outside. None is read from the books of the pool. The
 //     log holds the whole trace, so anybody can compute them again.
-//   - What is shared out is counted as the provider counts it, and rolling sums
+//   - Tokens are counted as the provider counts them, and rolling sums
 //     are taken over every instant from the first second on, not over windows.
 //   - One stream of random numbers a tenant, others for its manners and for the nodes
-//     that it comes to: what one tenant is answered does not change what others ask for.
+//     that it comes to, so the answers to one tenant do not change the requests of others.
 //     The same scenario and seed give the same log, byte for byte.
 //   - The oracle is fluid weighted max-min over the tree (GPS): at every instant,
 //     in steps of 50 ms, the rate goes to those who want something just then. It
@@ -34,8 +34,8 @@
 //   - An oracle's tenant with workers wants no more than these can take: each
 //     waits for its request to run, and thinks 10–50 ms. Unknown lengths, refusals
 //     and patience are the scheduler's trouble; the oracle knows true lengths,
-//     serves streams no faster than they flow, and forgets what nobody waits
-//     for any more. It may catch up one second of rate that was not wanted.
+//     serves streams no faster than they flow, and forgets requests for which nobody
+//     waits any more. It may catch up one second of rate that was not wanted.
 //   - If a pool has several limits, the oracle shares out dominant shares (of the limit that a
 //     request takes most of), as many in each step as no limit stands against. A tenant's
 //     amount in a window is its part of the limit of which it has most.
@@ -52,8 +52,7 @@
 // store (package federation). Requests come to the nodes of their tenant by its parts; of a
 // tenant that rotates these wander once around the nodes in a period, between 1 − swing
 // and 1 + swing of what they are, and phase says where they begin, in turns. A way to the store
-// takes 0.9 to 1.2 times the delay. A process that crashes takes with it who waits, and cuts
-// off what runs; workers come to another one 1–2 s later, and requests come to those that
+// takes 0.9 to 1.2 times the delay. A crash of a process ends the calls that wait or run there; workers come to another one 1–2 s later, and requests come to those that
 // are up. Slots are not shared: concurrency is for one node.
 //
 // # Not here

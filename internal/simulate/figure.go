@@ -14,7 +14,7 @@ var none = Value(math.NaN())
 // Known says whether the figure applies.
 func (v Value) Known() bool { return !math.IsNaN(float64(v)) }
 
-// MarshalJSON writes null for what does not apply.
+// MarshalJSON writes null for a figure that does not apply.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if !v.Known() || math.IsInf(float64(v), 0) {
 		return []byte("null"), nil
@@ -22,17 +22,17 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(v))
 }
 
-// Figures are what a run, or all runs of a scenario, came to. Ratios are 0 to 1.
+// Figures are the results of a run, or of all runs of a scenario. Ratios are 0 to 1.
 type Figures struct {
-	// Utilization is what was used of the limit; on several axes, of the one that
+	// Utilization is the used part of the limit; on several axes, of the one that
 	// was used most.
 	Utilization Value
-	// Misallocation is half the distance (L1) between what leaves received and
-	// what the fluid oracle gave them, as a part of the latter, per window of 60 s;
+	// Misallocation is half the distance (L1) between the usage of leaves and
+	// their shares by the fluid oracle, as a part of the latter, per window of 60 s;
 	// the mean over windows, and the most.
 	Misallocation, MisallocationMax Value
-	// MisallocationOfUsed is the same against the fair split of what was really
-	// used in the window, so that idle capacity does not count.
+	// MisallocationOfUsed is the same against the fair split of the amount that
+	// was used in the window, so that idle capacity does not count.
 	MisallocationOfUsed Value
 	// MisallocationClairvoyant is against the oracle that knows the window's demand
 	// beforehand; FluidMisallocationClairvoyant is that of the fluid oracle itself.
@@ -46,7 +46,7 @@ type Figures struct {
 	// the limit; RequestsRollingMax that of requests; SlotsMax the most slots.
 	RollingMax, RequestsRollingMax, SlotsMax Value
 	// FirstAdmission is the longest that a tenant which turned heavy waited for its
-	// first request; FiveSecondsWorth until it had what its share is in 5 s.
+	// first request; FiveSecondsWorth until it had its share of 5 s.
 	FirstAdmission, FiveSecondsWorth Value
 	WaitP50, WaitP99                 Value
 	// Refused is the part of attempts that were refused; GivenUp the part of
@@ -57,7 +57,7 @@ type Figures struct {
 	PromiseKept, PromiseLateP95 Value
 	// StoreRoundTrips per 1000 admitted requests: a single node makes none.
 	StoreRoundTrips Value
-	// Of each axis, what was used of it.
+	// The used part of each axis.
 	TokensUtilization, RequestsUtilization, SlotsUtilization Value
 	// DominantMin and DominantMax are the least and the largest dominant share over
 	// weight (relative to the mean) of leaves that are backlogged all along;

@@ -9,8 +9,8 @@ import (
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
-// TenantFigures are what one leaf came to. Entitled and Received are parts of
-// the limit: what the fluid oracle gave it, and what it got.
+// TenantFigures are the results of one leaf. Entitled and Received are parts of
+// the limit: the leaf's share by the fluid oracle, and its usage.
 type TenantFigures struct {
 	Name     string  `json:"name"`
 	Weight   float64 `json:"weight"`
@@ -113,7 +113,7 @@ func (a *audit) roundTrips(admitted Value) Value {
 	return 1000 * Value(n) / admitted
 }
 
-// shares are the figures of who got what.
+// shares computes the figures of how the limit was divided.
 func (a *audit) shares(f *Figures) {
 	n := float64(len(a.got.cells))
 	f.Misallocation = 0
@@ -140,7 +140,7 @@ func (a *audit) shares(f *Figures) {
 	a.longRun(f)
 }
 
-// entitledOfUsed is what the fluid oracle gives when it has no more to give
+// entitledOfUsed are the shares by the fluid oracle if it has no more to give
 // than was really used. So it tells unfairness from idle capacity.
 func (a *audit) entitledOfUsed() *grid {
 	got := 0.0
@@ -156,7 +156,7 @@ func (a *audit) entitledOfUsed() *grid {
 	m.usable *= got / entitled
 	slower := a.windows()
 	a.fluid(a.trace.Requests, []measure{m}, []*grid{slower})
-	for k, row := range slower.cells { // windows differ a little in what was used
+	for k, row := range slower.cells { // windows differ a little in usage
 		by := 0.0
 		if s := sum(row); s > 0 {
 			by = sum(a.got.cells[k]) / s

@@ -13,14 +13,14 @@ const (
 	fluidStep = 50 * time.Millisecond
 	// fluidSpare is how much unused rate the oracle may catch up.
 	fluidSpare = time.Second
-	// fluidDust is what counts as nothing, in minutes of the pool.
+	// fluidDust counts as nothing, in minutes of the pool.
 	fluidDust = 1e-15
 )
 
 // amounts are of each measure of a pool.
 type amounts [3]float64
 
-// chunk is what is left of one request in the fluid system: its dominant share, in minutes of the
+// chunk is the rest of one request in the fluid system: its dominant share, in minutes of the
 // pool.
 type chunk struct {
 	left, free float64
@@ -30,7 +30,7 @@ type chunk struct {
 	begun      bool
 }
 
-// available is what it can take in one step.
+// available is the most that it can take in one step.
 func (c *chunk) available(dt float64) float64 {
 	if c.speed == 0 {
 		return c.left
@@ -41,14 +41,14 @@ func (c *chunk) available(dt float64) float64 {
 // fluid is the oracle that is not clairvoyant: at every instant the rate is
 // shared by weighted max-min between those who want something just then (GPS,
 // generalised to a tree, and to dominant shares of several limits). No request is too large for it,
-// and it sees nothing of the future; so it is what a real scheduler can hope to come near. It steps
-// through time (see fluidStep), and adds what leaves get of each measure to a grid.
+// and it sees nothing of the future; so a real scheduler can hope to come near it. It steps
+// through time (see fluidStep), and adds the shares of leaves of each measure to a grid.
 type fluid struct {
 	*plan
 	measures []measure
 	into     []*grid
 	queues   [][]chunk
-	works    []chunk // of a leaf's workers: what a request is on average
+	works    []chunk // of a leaf's workers: the average request
 	demands  []float64
 	shares   []float64
 	spare    amounts
@@ -74,7 +74,7 @@ func (p *plan) fluid(requests []Request, measures []measure, into []*grid) {
 	}
 }
 
-// step shares out what there is until the next step.
+// step shares out the capacity until the next step.
 func (f *fluid) step(now time.Duration) {
 	dt := fluidStep.Seconds()
 	for i := range f.demands {
@@ -152,7 +152,7 @@ func (f *fluid) fits(there amounts, dt float64) bool {
 	return true
 }
 
-// takes is what a share of a leaf takes of each measure: its requests first, and then its workers.
+// takes is the cost of a leaf's share on each measure: its requests first, and then its workers.
 func (f *fluid) takes(leaf int, share, dt float64) (sum amounts) {
 	take := func(c *chunk, x float64) {
 		for k := range f.measures {
@@ -171,7 +171,7 @@ func (f *fluid) takes(leaf int, share, dt float64) (sum amounts) {
 	return sum
 }
 
-// weigh makes a chunk of what a request takes of each measure.
+// weigh makes a chunk of a request's cost on each measure.
 func (f *fluid) weigh(of func(m measure) float64) (c chunk) {
 	for _, m := range f.measures {
 		c.left = max(c.left, of(m)/m.usable)
@@ -204,7 +204,7 @@ func (f *fluid) chunk(r *Request) chunk {
 	return c
 }
 
-// average is what a request of a leaf is on average.
+// average is the average request of a leaf.
 func (f *fluid) average(leaf int) chunk {
 	if len(f.measures) == 1 {
 		return f.weigh(func(m measure) float64 { return m.mean(f.plan.average[leaf]) })
@@ -227,7 +227,7 @@ func (f *fluid) average(leaf int) chunk {
 	return c
 }
 
-// workersDemand is what the workers of a leaf want a second at a time.
+// workersDemand is the demand of a leaf's workers a second at a time.
 func (f *fluid) workersDemand(leaf int, now time.Duration) float64 {
 	for i := range f.phases[leaf] {
 		ph := &f.phases[leaf][i]

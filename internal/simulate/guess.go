@@ -9,8 +9,8 @@ import (
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
-// guesses is what a gateway would tell the pool of how many tokens a call will
-// take and how long it will run: the truth under Exact, else what the calls
+// guesses are a gateway's estimates of how many tokens a call will
+// take and how long it will run: the truth under Exact, else learned from the calls
 // before have taught.
 type guesses struct {
 	exact bool
@@ -23,7 +23,7 @@ type guesses struct {
 	outputs, runs *lengths.Book
 }
 
-// lesson is a running call's part in what is learned.
+// lesson is a running call's part in learning.
 type lesson struct{ output, run lengths.Stream }
 
 const runUnit = 10 * time.Millisecond
@@ -44,12 +44,12 @@ func newGuesses(p *plan) guesses {
 	return g
 }
 
-// kind is what a call is told apart by.
+// kind tells calls apart.
 func (g *guesses) kind(c *call) lengths.Kind {
 	return lengths.Kind{Tenant: g.paths[c.leaf], Model: g.models[c.class+1]}
 }
 
-// first is what is expected of a call that asks: its tokens and its run.
+// first is the expectation of a call that asks: its tokens and its run.
 func (g *guesses) first(c *call) (expect int64, run time.Duration) {
 	if g.exact {
 		return c.tokens(), c.run
@@ -76,7 +76,7 @@ func (g *guesses) start(c *call) {
 	}
 }
 
-// again is what is expected of a call that runs.
+// again is the expectation of a call that runs.
 func (g *guesses) again(c *call, produced int64, age time.Duration) (expect int64, run time.Duration) {
 	if g.exact {
 		return c.tokens(), c.run
@@ -137,7 +137,7 @@ func (g *guesses) speed(c *call, age time.Duration) int64 {
 	return max(1, int64(math.Round(known)))
 }
 
-// end teaches what a call has come to.
+// end teaches the length of a call that ended.
 func (g *guesses) end(c *call) {
 	if g.exact {
 		return

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// WriteJSON writes the result as one object: what was run, the figures over all
+// WriteJSON writes the result as one object: the scenario, the figures over all
 // seeds, those of each tenant, and those of each seed.
 func WriteJSON(out io.Writer, r Result) error {
 	parts := []any{

@@ -73,7 +73,7 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 	return nil
 }
 
-// appendStart is what every line begins with.
+// appendStart begins every line.
 func appendStart(b []byte, p *plan, at time.Duration) []byte {
 	b = append(b, `{"seed":`...)
 	b = strconv.AppendUint(b, p.seed, 10)

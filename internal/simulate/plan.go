@@ -149,7 +149,7 @@ func (ph phase) bursts(offset time.Duration) []phase {
 	return out
 }
 
-// factor is how many times what requests of a leaf cost at a time.
+// factor multiplies the costs of a leaf's requests at a time.
 func (p *plan) factor(leaf int, at time.Duration) float64 {
 	f := 1.0
 	for _, c := range p.factors {
@@ -170,7 +170,7 @@ func (p *plan) parted(node int, at time.Duration) bool {
 	return false
 }
 
-// perSecond is how many requests an open load makes, given what one costs.
+// perSecond is how many requests an open load makes, given the cost of one.
 func perSecond(l *scenario.Load, a averages) float64 {
 	if l.RequestsPerSecond > 0 {
 		return l.RequestsPerSecond

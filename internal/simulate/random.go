@@ -8,9 +8,9 @@ import (
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
-// Streams of random numbers. Each leaf has one for what it asks for and one
-// for how it behaves between, so that no decision of the admission changes what
-// others ask for, or what an open load asks for at all.
+// Streams of random numbers. Each leaf has one for its requests and one
+// for its behaviour between them, so that no decision of the admission changes the
+// requests of others, or of an open load at all.
 const (
 	streamArrivals = iota
 	streamManners
@@ -29,12 +29,12 @@ func between(rng *rand.Rand, from, to time.Duration) time.Duration {
 	return scenario.Span{From: from, To: to}.Draw(rng)
 }
 
-// sample is what one request will be.
+// sample is one request before it is made.
 type sample struct {
 	class      int // -1 without classes
 	input      int64
 	output     int64
-	maxOutput  int64 // what its caller declares
+	maxOutput  int64 // the maximum that its caller declares
 	run        time.Duration
 	firstToken time.Duration
 	speed      float64 // of output, tokens a second; 0 for all at once
@@ -78,7 +78,7 @@ func drawOfClass(w *scenario.Work, rng *rand.Rand, factor float64) sample {
 	return s
 }
 
-// averages are what requests of a work cost and how long they run, by trial:
+// averages are the cost and duration of a work's requests, by trial, because
 // the cuts at both ends leave no simple formula.
 type averages struct{ tokens, run float64 }
 

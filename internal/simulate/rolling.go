@@ -19,7 +19,7 @@ type rollingEntry struct {
 	amount int64
 }
 
-// leave takes out what is older than the window at a time.
+// leave takes out amounts that are older than the window at a time.
 func (r *rolling) leave(at time.Duration) {
 	for ; r.oldest < len(r.entries) && r.entries[r.oldest].at <= at-escrow.Window; r.oldest++ {
 		r.sum -= r.entries[r.oldest].amount

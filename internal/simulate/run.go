@@ -30,11 +30,11 @@ type Options struct {
 	gate func(scenario.Pool) gate
 }
 
-// Result is what Run found.
+// Result is the outcome of Run.
 type Result struct {
 	Scenario scenario.Scenario
 	Seeds    []uint64
-	// Figures are over all seeds: the mean, or of what is a maximum the largest.
+	// Figures are over all seeds: the mean, or the largest if the figure is a maximum.
 	// Least and Most are the extremes over seeds; PerSeed is by seed.
 	Figures, Least, Most Figures
 	PerSeed              []Figures

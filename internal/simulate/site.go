@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// site is one process: its pool, and what it knows. While it is down it has no pool.
+// site is one process: its pool, and its knowledge. While it is down it has no pool.
 type site struct {
 	index   int32
 	pool    gate
@@ -21,7 +21,7 @@ type site struct {
 	*member // nil for one that is alone
 }
 
-// member is what a process has besides that shares the pool with others.
+// member is the part of a process that shares the pool with others.
 type member struct {
 	shared *escrow.Pool // the site's
 	side   *federation.Node

@@ -14,11 +14,11 @@ const (
 	// A letter takes this many times the delay of its node.
 	fastest = 0.9
 	slowest = 1.2
-	// storeEpoch is what the store's clock shows at the start.
+	// storeEpoch is the store's time at the start.
 	storeEpoch = 1_000_000
 )
 
-// store is what several sites share: the account of the pool, and the way to it.
+// store is shared by several sites: the account of the pool, and the way to it.
 type store struct {
 	account *federation.Account
 	rng     *rand.Rand
@@ -39,7 +39,7 @@ func newStore(p *plan) *store {
 	}
 }
 
-// share is what happens between a site and the store.
+// share is the exchange between a site and the store.
 func (w *world) share(s *site, t task) {
 	switch t.step {
 	case look:
@@ -64,7 +64,7 @@ func (w *world) share(s *site, t task) {
 	}
 }
 
-// look lets a site tell the store what it has to.
+// look lets a site report to the store if it has to.
 func (w *world) look(s *site) {
 	if !s.side.Due(w.clock(), federation.Pressed(s.shared, w.clock())) {
 		return
@@ -78,7 +78,7 @@ func (w *world) look(s *site) {
 	w.obey(s, s.side.Step(w.clock(), r))
 }
 
-// obey does what a node of the federation says.
+// obey carries out the effects of a node of the federation.
 func (w *world) obey(s *site, commands []federation.Command) {
 	for _, c := range commands {
 		switch c := c.(type) {

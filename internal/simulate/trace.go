@@ -2,10 +2,10 @@ package simulate
 
 import "time"
 
-// Kind is what happened.
+// Kind is the kind of an event.
 type Kind uint8
 
-// What happens to requests. Used says that tokens count against the limit at
+// The events of requests. Used says that tokens count against the limit at
 // that instant; a negative amount gives back tokens of the same request, and
 // leaves the window together with them.
 const (
@@ -32,13 +32,13 @@ type Occurrence struct {
 	Ticket bool
 }
 
-// Request is what one caller wants, over all its attempts.
+// Request is that of one caller, over all its attempts.
 type Request struct {
 	Tenant int32 // leaf
 	// Worker says that it is one of a backlogged tenant's.
 	Worker bool
 	At     time.Duration // of the first attempt
-	// Tokens are what it will really take in all, Input the part of them that
+	// Tokens are its real cost in all, Input the part of them that
 	// counts as soon as it runs, and Run how long it runs.
 	Tokens, Input int64
 	Run           time.Duration
@@ -53,7 +53,7 @@ type Told struct {
 }
 
 // Trace is one run as it was seen from outside. All figures are computed from
-// it, so that none depends on the books of what is being measured.
+// it, so that none depends on the books of the pool that is measured.
 type Trace struct {
 	Requests []Request
 	Events   []Occurrence

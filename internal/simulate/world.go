@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
-// gate is what the event loop asks of an admission. escrow.Pool is the one that
+// gate is an admission as the event loop sees it. escrow.Pool is the one that
 // is simulated; tests put others in its place, to see the figures tell.
 type gate interface {
 	Add(parent escrow.NodeID, n escrow.Node) escrow.NodeID
@@ -87,7 +87,7 @@ func newWorld(p *plan, admit func(scenario.Pool) gate) *world {
 	return w
 }
 
-// begin plans what starts a phase.
+// begin plans the first requests of a phase.
 func (w *world) begin(leaf, phase int) {
 	ph := &w.phases[leaf][phase]
 	t := task{leaf: int32(leaf), phase: int32(phase)}
@@ -214,7 +214,7 @@ func (w *world) goOn(t task) {
 	w.pump(t.call.site)
 }
 
-// pump starts what may go now, and plans when to look again.
+// pump starts the calls that may go now, and plans when to look again.
 func (w *world) pump(s *site) {
 	w.started = s.pool.Pump(w.clock(), w.started[:0])
 	for i := 0; i < len(w.started); i++ {

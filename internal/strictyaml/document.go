@@ -27,7 +27,7 @@ type File struct {
 type Document struct {
 	Name string
 	root *yaml.Node
-	// typed is what scalars said before ${…} was expanded in them.
+	// typed holds the texts of scalars before ${…} was expanded in them.
 	typed map[*yaml.Node]string
 	// broken are the scalars in which that failed. The problem is reported; readers pass over them.
 	broken map[*yaml.Node]bool
@@ -80,7 +80,7 @@ func (d *Document) place(n *yaml.Node) Place {
 	return Place{d.Name, max(n.Line, 1), max(n.Column, 1)}
 }
 
-// decode reads the next document. The parser panics on what it did not foresee; for a file that is an error too.
+// decode reads the next document. The parser panics on input that it did not foresee; for a file that is an error too.
 func decode(dec *yaml.Decoder) (n *yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A kind is the JSON Schema of what may stand behind a key. It sees values as YAML makes them, so it takes all that the
-// loader takes and cannot refuse all that the loader refuses: how a number is spelled, or where a name leads.
+// Kind is the JSON Schema of a key's value. It sees values as YAML makes them, so it takes all that the loader takes and
+// cannot refuse all that the loader refuses, because it does not see how a number is spelled, or where a name leads.
 type Kind func() Schema
 
 const variableRef = "#/$defs/variable"
 
-// OrVariable lets ${…} stand for what s describes: it is expanded before anything is read.
+// OrVariable lets ${…} stand for the value, because it is expanded before anything is read.
 func OrVariable(s Schema) Schema {
 	return Schema{"anyOf": []any{s, Schema{"$ref": variableRef}}}
 }

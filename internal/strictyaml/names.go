@@ -48,7 +48,7 @@ func NameKind() Schema {
 	return OrVariable(Schema{"type": []any{"string", "number", "boolean"}, "pattern": `^\S+$`, "maxLength": MaxName})
 }
 
-// MapOf is a mapping from names to what of describes.
+// MapOf is a mapping from names to values of a kind.
 func MapOf(names string, of Kind, least int) Kind {
 	return func() Schema {
 		s := Schema{

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Problem is one thing that is wrong: where, what, and what to do about it.
+// Problem is one mistake: its place, and a message that says how to fix it.
 type Problem struct {
 	// File is the file as the user named it, "environment LLMGOV_X" or "flag --x"; empty for values made in code.
 	File string `json:"file,omitempty"`
@@ -46,7 +46,7 @@ func (ps Problems) Error() string {
 type Report struct {
 	Problems Problems
 	Places   map[string]Place
-	// Typed is what values said before ${…} was expanded in them, by path.
+	// Typed holds the texts of values before ${…} was expanded in them, by path.
 	Typed map[string]string
 	// Refused are paths of values in whose stead a reader answered something else. Checks of how things fit pass over
 	// them.
@@ -58,7 +58,7 @@ func NewReport() *Report {
 	return &Report{Places: map[string]Place{}, Typed: map[string]string{}, Refused: map[string]bool{}}
 }
 
-// found remembers where a value is written and, if a variable was expanded in it, as what.
+// found remembers where a value is written and, if a variable was expanded in it, the text before that.
 func (r *Report) found(path string, at Place, typed map[*yaml.Node]string, n *yaml.Node) {
 	r.Places[path] = at
 	if text, expanded := typed[n]; expanded {
@@ -66,7 +66,7 @@ func (r *Report) found(path string, at Place, typed map[*yaml.Node]string, n *ya
 	}
 }
 
-// Replaced remembers that a layer above the file says what the value at path is.
+// Replaced remembers that a layer above the file gives the value at path.
 func (r *Report) Replaced(path string, from Place) {
 	below := path + PathSep
 	maps.DeleteFunc(r.Places, func(p string, _ Place) bool { return strings.HasPrefix(p, below) })
@@ -123,7 +123,7 @@ func (r *Report) At(path, format string, args ...any) {
 	r.Add(r.Place(path), "%s", what)
 }
 
-// Place is where path is written or, for what is absent, the nearest thing around it.
+// Place is where path is written or, if it is absent, the nearest path around it.
 func (r *Report) Place(path string) Place {
 	for {
 		if p, ok := r.Places[path]; ok {

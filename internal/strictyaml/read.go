@@ -71,7 +71,7 @@ func (v Value) Name(into *string) {
 	*into = text
 }
 
-// Texts reads a list of texts. What was refused, an entry or the whole list, reads as "".
+// Texts reads a list of texts. A refused entry, or a refused list, reads as "".
 func (v Value) Texts(read func(Value) string) []string {
 	list, ok := v.Items()
 	if !ok {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Field is one key of a mapping: how it is read into a T, and what the schema says of it.
+// Field is one key of a mapping: how it is read into a T, and its part of the schema.
 type Field[T any] struct {
 	Name string
-	// About says what it is, to who writes it.
+	// About describes the key to the authors of files.
 	About string
-	// Kind is what may stand there; nil for a key that is known only to be refused.
+	// Kind is the schema of its value; nil for a key that is known only to be refused.
 	Kind Kind
 	Read func(v Value, into *T)
-	// Start is what it is when it is not written, as a file would say it; nil where there is no such thing.
+	// Start is the value if the key is not written, as a file would say it; nil if there is none.
 	Start func(from *T) any
 }
 
-// Shape is what may stand in one kind of mapping.
+// Shape is a kind of mapping: the keys that it may have.
 type Shape[T any] struct {
 	Fields []Field[T]
-	// Also is what the schema says of the mapping as a whole.
+	// Also is the schema's part about the mapping as a whole.
 	Also Schema
 }
 

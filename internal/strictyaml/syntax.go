@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// checkBytes refuses what no YAML file should hold, before the parser gives it a vaguer name.
+// checkBytes refuses bytes that no YAML file should hold, before the parser reports them in vaguer words.
 func checkBytes(r *Report, name string, data []byte) bool {
 	for _, bom := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
 		if bytes.HasPrefix(data, []byte(bom)) {

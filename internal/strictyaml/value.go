@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Value is one node of a file together with the path that leads to it. Its readers report what is wrong
-// with it and then answer something valid, so that one mistake is not reported again by a later check.
+// Value is one node of a file together with the path that leads to it. Its readers report a mistake
+// and then answer something valid, so that one mistake is not reported again by a later check.
 type Value struct {
 	Report *Report
 	doc    *Document
@@ -135,7 +135,7 @@ func (v Value) Scalar() (text string, ok bool) {
 }
 
 // Quoted reports whether the text was put between quotes by whoever wrote it. A ${…} must be quoted inside of {…},
-// so what was expanded never counts.
+// so an expanded value never counts.
 func (v Value) Quoted() bool {
 	_, expanded := v.doc.typed[v.node]
 	return !expanded && v.node.Style&^yaml.TaggedStyle != 0

@@ -14,7 +14,7 @@ func Expander(environ []string) func(text string) (string, error) {
 }
 
 // expand replaces ${VAR} and ${VAR:-default} in text by the environment's values and $$ by $. Any other $ stays.
-// As in a shell the default is also taken for a variable that is set but empty. What is put in is not expanded again.
+// As in a shell the default is also taken for a variable that is set but empty. The values are not expanded again.
 func expand(text string, env map[string]string) (string, error) {
 	if !strings.Contains(text, "$") {
 		return text, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
-// Content is what a key file holds: the API keys made, and those revoked, while gateways run.
+// Content is that of a key file: the API keys made, and those revoked, while gateways run.
 type Content struct {
 	// Keys are in the order in which they were made. No two have the same hash.
 	Keys []Entry
@@ -36,8 +36,8 @@ type Revoked struct {
 }
 
 // File is the file of keys made and revoked at run time. Any number of processes may change it at the same time:
-// each change is made under a lock beside the file, to what the file holds then, and the file is replaced as a whole.
-// What cannot be read is never written over.
+// each change is made under a lock beside the file, to its content at that time, and the file is replaced as a whole.
+// A file that cannot be read is never written over.
 type File struct{ path string }
 
 // New is the key file at a path, whether it is there yet or not.
@@ -108,7 +108,7 @@ func (f *File) Revoke(h Hash, now time.Time) (since time.Time, err error) {
 	return since, err
 }
 
-// change replaces the file by what edit makes of it, unless edit answers an error.
+// change edits the content and replaces the file, unless edit answers an error.
 func (f *File) change(edit func(*Content) error) error {
 	path, err := behindLinks(f.path)
 	if err != nil {

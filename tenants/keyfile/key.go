@@ -14,7 +14,7 @@ type Hash [sha256.Size]byte
 // Key is an API key, by its hash.
 type Key struct {
 	Hash Hash
-	// Name tells people what the key is for. It may be empty.
+	// Name tells people the purpose of the key. It may be empty.
 	Name string
 	// Expires is when it is good no longer. The zero time is never.
 	Expires time.Time

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options are what a conversion needs from outside.
+// Options are the inputs of a conversion besides the file.
 type Options struct {
 	// Env answers for keys that are in variables.
 	Env map[string]string
@@ -24,7 +24,7 @@ type File struct{ Name, Text string }
 // NewKey is a key that was made since the config holds none for the tenant.
 type NewKey struct{ Tenant, Key string }
 
-// Result is what a config comes to.
+// Result is a converted config.
 type Result struct {
 	Files []File
 	Notes []Note
@@ -33,24 +33,24 @@ type Result struct {
 	Secrets bool
 }
 
-// converter gathers what the config says.
+// converter gathers the parts of the config.
 type converter struct {
 	opt       Options
 	source    string
 	upstreams []upstream
 	pools     []pool
 	prices    map[string]price
-	names     map[string]string   // model_name → what callers ask for, the same where that can be
-	reals     map[string]string   // what callers ask for → what upstreams call it
+	names     map[string]string   // model_name → the name that callers ask for, the same if possible
+	reals     map[string]string   // the name that callers ask for → the upstream's
 	logins    map[string]node     // credentials by name
-	granting  map[string][]string // what else a name in a list of models grants: other names, groups of models
-	weighs    bool                // it was said what rpm and tpm mean
+	granting  map[string][]string // the other names that a name in a list of models grants, as groups of models do
+	weighs    bool                // a note on the meaning of rpm and tpm was made
 	slots     int64               // calls at once of a deployment that does not say
 	timeout   time.Duration
 	tierList  []tenant
 	template  bool // the first tier is one for all
 	tenants   []tenant
-	gone      []string // what keys call teams that were left out
+	gone      []string // the names in keys of teams that were left out
 	budget    string   // for all tenants together
 	secrets   bool
 }
@@ -88,7 +88,7 @@ func (c *converter) read(root node) {
 	list := root.get("model_list")
 	settings := root.get("litellm_settings")
 	general := root.get("general_settings")
-	router := root.get("router_settings") // what is in it is listed one by one
+	router := root.get("router_settings") // its keys are listed one by one
 	c.slots = general.get("max_parallel_requests").amount()
 	c.models(list, root.get("credential_list"))
 	c.aliases(router.get("model_group_alias"))
@@ -143,7 +143,7 @@ func (c *converter) master(key node) {
 	}
 }
 
-// finish fills in what is left: tiers, and keys.
+// finish adds tiers and keys.
 func (c *converter) finish() (keys []NewKey) {
 	known := map[string]bool{}
 	for _, t := range c.tierList {
@@ -158,7 +158,7 @@ func (c *converter) finish() (keys []NewKey) {
 		if all := slices.IndexFunc(c.tierList, func(o tenant) bool { return o.name == everyone }); c.template && all >= 0 {
 			if t.tier == "" {
 				t.tier = everyone
-			} else { // a tenant has one tier, so what all have is written out
+			} else { // a tenant has one tier, so the keys of all are written out
 				t.limits = t.limits.over(c.tierList[all].limits)
 			}
 		}

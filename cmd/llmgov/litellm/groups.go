@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// group makes what LiteLLM calls a model group, all deployments of one model_name, a model of a pool.
+// group makes a model group of LiteLLM, all deployments of one model_name, a model of a pool.
 func (c *converter) group(list []deployment) {
 	list = alike(list)
 	first := list[0]
@@ -88,7 +88,7 @@ func sumOf(list []deployment) amounts {
 	return sum
 }
 
-// share sets weights: what the deployments say, or their rpm, or their tpm, whichever all of them have.
+// share sets weights: those of the deployments, or their rpm, or their tpm, whichever all of them have.
 func share(members []member, list []deployment) {
 	for _, of := range []func(deployment) *big.Rat{
 		func(d deployment) *big.Rat { return d.weight },

@@ -9,7 +9,7 @@ import (
 // deployment is an entry of model_list that can be served.
 type deployment struct {
 	item, alias, model, params node
-	real                       string // what the provider calls the model
+	real                       string // the provider's name of the model
 	up                         upstream
 	provider                   provider
 	limits                     amounts
@@ -79,7 +79,7 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 	return d, true
 }
 
-// param is what a deployment says, or the credential that it names.
+// param is a value of a deployment, or of the credential that it names.
 func (c *converter) param(d deployment, key string) node {
 	if n := d.params.get(key); n.there() {
 		return n
@@ -87,7 +87,7 @@ func (c *converter) param(d deployment, key string) node {
 	return c.logins[d.params.get("litellm_credential_name").text()].get(key)
 }
 
-// servedBy finds who serves a model, and what it is called there.
+// servedBy finds the provider of a model, and the model's name there.
 func servedBy(d deployment, base node) (who, real string, p provider, ok bool) {
 	who, real = split(d.model.text())
 	if named := d.params.get("custom_llm_provider").text(); named != "" {
@@ -118,7 +118,7 @@ func canBeAlias(name, real string) bool {
 	return name != "" && !strings.ContainsFunc(name+real, func(c rune) bool { return c == '*' || unicode.IsSpace(c) || !unicode.IsPrint(c) })
 }
 
-// describe takes what model_info says: prices, groups of models that teams are granted, and what only describes.
+// describe takes the keys of model_info: prices, groups of models that teams are granted, and descriptions.
 func (c *converter) describe(name string, d deployment) {
 	info := d.item.get("model_info")
 	for _, key := range []string{"id", "mode", "description"} {
@@ -131,7 +131,7 @@ func (c *converter) describe(name string, d deployment) {
 	c.price(name, d.params, info)
 }
 
-// price reads what the tokens of a model cost, by the name that callers ask for.
+// price reads the cost of a model's tokens, by the name that callers ask for.
 func (c *converter) price(name string, params, info node) {
 	find := func(key string) node {
 		if n := params.get(key); n.there() {

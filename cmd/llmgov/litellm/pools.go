@@ -25,7 +25,7 @@ type pool struct {
 	ownServers bool // that count tokens as they are produced, or Anthropic, which does too
 }
 
-// unlimitedConcurrency is what a pool gets that had no limit: llmgov shares something, so there must be some.
+// unlimitedConcurrency is the limit of a pool that had none, because llmgov needs one to share.
 const unlimitedConcurrency = 256
 
 // amountsOf reads the limits of a deployment.
@@ -98,7 +98,7 @@ func (c *converter) poolOf(name string) *pool {
 	return &c.pools[i]
 }
 
-// serves reports whether a pool has what upstreams call real, by whatever name.
+// serves reports whether a pool has the model that upstreams call real, by whatever name.
 func (c *converter) serves(p *pool, real string) bool {
 	return slices.ContainsFunc(p.models, func(name string) bool { return c.reals[name] == real })
 }

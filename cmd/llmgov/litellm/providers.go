@@ -11,7 +11,7 @@ type provider struct {
 	base   string // where its routes begin; "" when only the config can say
 	key    string // the variable that LiteLLM takes its key from when the config does not say; with :- where it does without
 	kind   string // of upstream; "" is OpenAI's dialect
-	family string // what * stands for there, where that is not everything
+	family string // the names that * stands for there, if not all
 	own    bool   // runs on one's own servers
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// limits are what a tier or a tenant says, as lines of YAML.
+// limits are the keys of a tier or a tenant, as lines of YAML.
 type limits struct {
 	lines []string // key: value
 	// usd is a budget in money, which needs prices: "100, per: month".
@@ -20,9 +20,9 @@ type limits struct {
 // tenant is a team, or a key of no team; below one of these, a key that has less than its team.
 type tenant struct {
 	name, tier string
-	ids        []string // what keys call it
+	ids        []string // its names in keys
 	limits
-	models []string // granted; nil grants all, or what is above it may use
+	models []string // granted; nil grants all, or its parent's
 	keys   []string // as YAML
 	teams  []tenant
 	at     node
@@ -54,7 +54,7 @@ func (c *converter) limitsOf(n node) limits {
 	return l
 }
 
-// over puts limits before those of base, which fill in what they do not say.
+// over puts limits before those of base, which fill in the keys that they leave out.
 func (l limits) over(base limits) limits {
 	lines := slices.Clone(l.lines)
 	for _, line := range base.lines {
@@ -77,10 +77,10 @@ func period(every string) string {
 	}[every]
 }
 
-// everyone is the tier of what the config says for all teams or keys.
+// everyone is the tier of the defaults for all teams or keys.
 const everyone = "everyone"
 
-// makeTemplate makes a tier of what n says for all.
+// makeTemplate makes a tier of the defaults in n.
 func (c *converter) makeTemplate(n node) {
 	if c.template {
 		n.note("there is one template already; this one is left out")
@@ -127,7 +127,7 @@ func (c *converter) teams(list node) {
 	}
 	entries, keys := list.pairs()
 	for _, n := range entries {
-		if content(n.val).Kind != yaml.MappingNode { // not teams, but what all have
+		if content(n.val).Kind != yaml.MappingNode { // not teams, but defaults of all
 			c.makeTemplate(list)
 			return
 		}
@@ -148,7 +148,7 @@ func (c *converter) add(n node, name string, by ...string) {
 	}
 }
 
-// tryAdd answers what the team or key is called, whether it became a tenant or not.
+// tryAdd answers the name of the team or key, whether it became a tenant or not.
 func (c *converter) tryAdd(n node, name string, by ...string) []string {
 	t := tenant{at: n}
 	for _, key := range by {

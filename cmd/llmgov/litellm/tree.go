@@ -34,7 +34,7 @@ type node struct {
 
 func (n node) there() bool { return n.val != nil }
 
-// content is the node itself, or what an alias of it stands for.
+// content is the node itself, or the node that an alias stands for.
 func content(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
@@ -125,7 +125,7 @@ func (n node) note(format string, args ...any) {
 	n.tree.notes = append(n.tree.notes, Note{n.line, n.col, n.path, fmt.Sprintf(format, args...)})
 }
 
-// takeAll counts everything below as understood: what is left out as a whole is one entry of the list.
+// takeAll counts everything below as understood, because a part that is left out as a whole is one entry of the list.
 func (n node) takeAll() { n.takeBelow(map[*yaml.Node]bool{}) }
 
 func (n node) takeBelow(seen map[*yaml.Node]bool) {
@@ -140,12 +140,12 @@ func (n node) takeBelow(seen map[*yaml.Node]bool) {
 	}
 }
 
-// rest puts on the list what nobody has taken, at the highest place.
+// rest puts the keys that nobody has taken on the list, at the highest place.
 func (n node) rest() { n.restBelow(map[*yaml.Node]bool{}) }
 
 func (n node) restBelow(seen map[*yaml.Node]bool) {
 	if !n.there() || seen[content(n.val)] {
-		return // an alias, maybe inside of what it stands for
+		return // an alias, maybe inside of its own node
 	}
 	seen[content(n.val)] = true
 	list, _ := n.pairs()

@@ -109,7 +109,7 @@ func (p *pool) from() string {
 	return "upstreams: [" + strings.Join(list, ", ") + "]"
 }
 
-// served are the models of a pool, those with what the upstream calls them where that is another name.
+// served are the models of a pool, with the upstream's name if that is another.
 func (c *converter) served(names []string) string {
 	out := make([]string, len(names))
 	for i, name := range names {
@@ -150,7 +150,7 @@ func (c *converter) write(b *strings.Builder, list []tenant, above []string, ind
 	}
 }
 
-// lines are what an entry says of itself, where it may use these models.
+// lines are the keys of an entry that may use these models.
 func (c *converter) lines(t tenant, models []string) []string {
 	lines := slices.Clone(t.lines)
 	if t.tier != "" {

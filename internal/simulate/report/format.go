@@ -40,7 +40,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// setting is what was run, in one line.
+// setting is the scenario in one line.
 func setting(r *simulate.Result) string {
 	s := &r.Scenario
 	var parts []string

@@ -21,7 +21,7 @@ var reportScript string
 
 var page = htmlpage.New(reportBody, reportScript)
 
-// card is a headline figure, with what it is to be compared with.
+// card is a headline figure, with one to compare it with.
 type card struct{ Title, Value, Beside string }
 
 type figureRow struct {
@@ -76,7 +76,7 @@ func cards(r *simulate.Result) []card {
 	return list
 }
 
-// entitledTotal is what the oracle gave in all.
+// entitledTotal is the sum of all shares by the oracle.
 func entitledTotal(r *simulate.Result) simulate.Value {
 	sum := simulate.Value(0)
 	for _, t := range r.Tenants {

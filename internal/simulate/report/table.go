@@ -74,7 +74,7 @@ func topTenants(all []simulate.TenantFigures, n int) (list []simulate.TenantFigu
 	return order[:n], len(all) - n
 }
 
-// bar draws what was received, and a mark where the entitled part ends.
+// bar draws the received part, and a mark where the entitled part ends.
 func bar(received, entitled float64) string {
 	cells := []rune(strings.Repeat("·", barWidth))
 	full := func(x float64) int { return int(math.Round(min(max(x, 0), 1) * barWidth)) }

@@ -4,7 +4,7 @@
 // # Files
 //
 // YAML; unknown keys, wrong types and contradictions are errors. Durations have
-// units. What is shown is the default, unless it is marked:
+// units. The values shown are defaults, unless marked:
 //
 //	name: mixed                     # of the file
 //	about: ""                       # one sentence for table and report
@@ -53,5 +53,5 @@
 // stands for count tenants t-0001 …, which all ask openly: the k-th for k^-exponent
 // of load times the limit, together; weights are drawn from the list once, the
 // same for every seed. cost_factor multiplies the mean of a cost, and the median
-// of a class; what exceeds max is cut there as ever.
+// of a class; a cost above max is cut there as ever.
 package scenario

@@ -32,7 +32,7 @@ func Names() []string {
 // ErrUnknown is that no scenario has the name that was asked for.
 var ErrUnknown = errors.New("simulate: there is no scenario")
 
-// Find returns a named scenario, or reads a file. What looks like a path, or
+// Find returns a named scenario, or reads a file. A name that looks like a path, or
 // ends in .yaml, is always a file; any other name that is unknown is [ErrUnknown].
 func Find(name string) (Scenario, error) {
 	ext := filepath.Ext(name)

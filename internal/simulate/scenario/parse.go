@@ -47,7 +47,7 @@ func Parse(file string, data []byte) (Scenario, error) {
 // value is one of a scenario file.
 type value = strictyaml.Value
 
-// parser reads a scenario's keys. What later keys stand on is read first: the
+// parser reads a scenario's keys. Those that others depend on are read first: the
 // work of tenants that have none of their own, and their names for events.
 type parser struct {
 	s      *Scenario

@@ -15,7 +15,7 @@ import (
 // no state: the same scenario and seed make the same run.
 type Scenario struct {
 	Name string
-	// About is one sentence on what the scenario is for.
+	// About is the purpose of the scenario, in one sentence.
 	About string
 	// Duration is how much virtual time a run takes; Warmup, at its start, is left
 	// out of all averages.
@@ -23,7 +23,7 @@ type Scenario struct {
 	// Seeds are the runs to make when the caller names none.
 	Seeds []uint64
 	Pool  Pool
-	// Estimates says what is known of a request's length when it asks.
+	// Estimates says whether a request's length is known when it asks.
 	Estimates Estimates
 	// Refuse says how callers that cannot be served at once behave.
 	Refuse Refuse
@@ -58,7 +58,7 @@ func (p Pool) Usable(limit int64) int64 {
 	return limit - int64(float64(limit)*p.Headroom)
 }
 
-// Estimates is what the admission knows of a request's length beforehand.
+// Estimates is the admission's knowledge of a request's length beforehand.
 type Estimates int
 
 const (
@@ -108,7 +108,7 @@ const (
 	OnOff
 )
 
-// Load is what a tenant asks for over time.
+// Load is a tenant's demand over time.
 type Load struct {
 	Kind LoadKind
 	// TokensPerSecond or RequestsPerSecond is the mean rate of Open and of the on
@@ -121,7 +121,7 @@ type Load struct {
 	Start time.Duration
 }
 
-// Work is what requests cost and how long they run.
+// Work is the cost and the duration of requests.
 type Work struct {
 	// Cost is tokens a request, Service its run time in seconds.
 	Cost, Service Dist
@@ -160,7 +160,7 @@ type Event struct {
 	Tenant string
 	// Load is the tenant's new load, when it is not nil.
 	Load *Load
-	// CostFactor multiplies what requests cost from then on, when it is not 0.
+	// CostFactor multiplies the cost of requests from then on, when it is not 0.
 	CostFactor float64
 	// Outage is of one node for a while, when it is not nil.
 	Outage *Outage

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/internal/distribution"
 )
 
-// workReaders adds the keys that say what requests are like. They stand at the
+// workReaders adds the keys of requests' cost and duration. They stand at the
 // top of a file, and again under any tenant that differs.
 func workReaders(readers map[string]func(value), w *Work) {
 	readers["cost"] = func(v value) { cost(v, w) }

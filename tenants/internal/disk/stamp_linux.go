@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stamp is what the file system says of a file's content: which file it is, and when it last changed. The time of
+// Stamp tells one content of a file from another, by the file system's word: which file it is, and when it last changed. The time of
 // change, unlike that of modification, cannot be set by programs.
 type Stamp struct {
 	dev, ino  uint64

@@ -47,8 +47,8 @@ func Match(pattern, name string) bool {
 	return p == len(pattern)
 }
 
-// Overlap reports whether there is a name that both patterns match. For two globs only their ends matter: what
-// stands between a glob's stars can always be put into a name one glob after the other.
+// Overlap reports whether there is a name that both patterns match. For two globs only their ends matter, because
+// the texts between a glob's stars can always be put into a name one glob after the other.
 func Overlap(a, b string) bool {
 	switch {
 	case !Is(b):
@@ -72,7 +72,7 @@ func Plain(pattern string) string {
 	return pattern
 }
 
-// Narrow lists what names of both lists match, each once. It stops beyond so many.
+// Narrow lists patterns of the names that both lists match, each once. It stops beyond most of them.
 func Narrow(list, by []string, most int) []string {
 	var out []string
 	for _, a := range list {
