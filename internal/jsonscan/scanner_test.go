@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -73,7 +75,27 @@ var samples = []string{
 	"{\"\xff\":1}", "{\"a\nb\":1}", `{"\u0061":1}`, "é", "[é]", `/* */{}`, `// x`, `{"a":1}//`,
 }
 
+// fuzzed are the documents that fuzzing found to take ways of their own through the scanner.
+func fuzzed(t testing.TB) (documents []string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/fuzzed.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		document, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		documents = append(documents, document)
+	}
+	return documents
+}
+
 func TestScannerAcceptsWhatIsWellFormed(t *testing.T) {
+	for _, document := range fuzzed(t) {
+		checkScan(t, []byte(document))
+	}
 	for _, sample := range samples {
 		_, got := scan(t, []byte(sample))
 		if want := isWellFormed([]byte(sample)); got != want {
@@ -162,22 +184,29 @@ func FuzzScanner(f *testing.F) {
 		f.Add([]byte(sample))
 	}
 	f.Add([]byte(`{"model":"gpt-4o","messages":[{"role":"user","content":"Ein längerer Text \u2014 with \"quotes\", and\nmore"}],"n":1.5e3}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		tokens, valid := scan(t, body)
-		if want := isWellFormed(body); valid != want {
-			t.Fatalf("valid is %v, want %v\n%q", valid, want, body)
-		}
-		if valid != (json.Valid(body) && utf8.Valid(body) && depthOf(body) <= MaxDepth) {
-			t.Fatalf("valid is %v, and not to encoding/json\n%q", valid, body)
-		}
-		if !valid {
-			return
-		}
-		got := fmt.Sprint(spoken(body, tokens))
-		if want := fmt.Sprint(standard(body)); got != want {
-			t.Fatalf("%q\n got %s\nwant %s", body, got, want)
-		}
-	})
+	for _, document := range fuzzed(f) {
+		f.Add([]byte(document))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) { checkScan(t, body) })
+}
+
+// checkScan compares the scanner with gjson's and encoding/json's readers.
+func checkScan(t *testing.T, body []byte) {
+	t.Helper()
+	tokens, valid := scan(t, body)
+	if want := isWellFormed(body); valid != want {
+		t.Fatalf("valid is %v, want %v\n%q", valid, want, body)
+	}
+	if valid != (json.Valid(body) && utf8.Valid(body) && depthOf(body) <= MaxDepth) {
+		t.Fatalf("valid is %v, and not to encoding/json\n%q", valid, body)
+	}
+	if !valid {
+		return
+	}
+	got := fmt.Sprint(spoken(body, tokens))
+	if want := fmt.Sprint(standard(body)); got != want {
+		t.Fatalf("%q\n got %s\nwant %s", body, got, want)
+	}
 }
 
 // randomJSON is a document, most often well formed.
@@ -219,13 +248,7 @@ func TestScannerAgreesOnRandomDocuments(t *testing.T) {
 		if r.Intn(2) == 0 {
 			body[r.Intn(len(body))] = byte(r.Intn(256))
 		}
-		tokens, valid := scan(t, body)
-		if valid != isWellFormed(body) {
-			t.Fatalf("%q: valid is %v", body, valid)
-		}
-		if got, want := fmt.Sprint(spoken(body, tokens)), fmt.Sprint(standard(body)); valid && got != want {
-			t.Fatalf("%q\n got %s\nwant %s", body, got, want)
-		}
+		checkScan(t, body)
 	}
 }
 
