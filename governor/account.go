@@ -60,7 +60,8 @@ func newAccount(b Budget) *account {
 
 func newCap(b Budget, zone *time.Location, of *ownLimits) *account {
 	a := newAccount(b)
-	a.of, a.cap = of, budget.NewCap(b.Limit/a.scale, b.Per, zone)
+	a.of = of
+	a.cap = budget.NewCap(b.Limit/a.scale, b.Per, zone)
 	return a
 }
 

@@ -78,7 +78,8 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 	fair := w.fair(u)
 	if how == EndPostponed && p.escrow.Running(l.handle) {
 		postponed := &p.leases[l.handle.Slot]
-		cost, actual = booked, postponed.tab.cost
+		cost = booked
+		actual = postponed.tab.cost
 		fair = w.fair(Usage{Input: postponed.input, Output: p.outputs.Expect(&postponed.course.output)})
 	}
 	st, ok := p.endLocked(now, l.handle, taking{cost, fair, u, how == EndSettled})

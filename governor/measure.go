@@ -54,7 +54,8 @@ func (p *pool) viewLocked() {
 	grow = func(up escrow.NodeID, at int) {
 		slices.SortFunc(below[up], func(a, b *claim) int { return cmp.Compare(a.id, b.id) })
 		for _, c := range below[up] {
-			node, weight := 0, float64(c.node.Weight)*float64(c.ppm)/wholeClaim
+			node := 0
+			weight := float64(c.node.Weight) * float64(c.ppm) / wholeClaim
 			if st := seats[c.id]; st != nil {
 				node = v.tree.Leaf(at, weight)
 				v.index[st.tenant] = len(v.leaves)

@@ -2,6 +2,22 @@ package governor
 
 import "sync"
 
+// Shared is all of a governor that may be shared with other processes, for whoever speaks with them
+// (package sharing). Each of its parts states its demand, and is told its grants.
+type Shared interface {
+	// SharedPools are the rates of pools.
+	SharedPools() []*SharedPool
+	// SharedSlots are the slots and budgets of pools, and SharedLimits the limits and budgets of tenants,
+	// that have come into use or lack a grant. SharedCalls are calls that ask before they go.
+	SharedSlots() []*SharedSlots
+	SharedLimits() []*SharedLimits
+	SharedCalls() []*SharedCall
+	// MoreShared holds an element when one of these three has something to return.
+	MoreShared() <-chan struct{}
+}
+
+var _ Shared = (*Governor)(nil)
+
 // notices are for whoever speaks with other processes: which limits of tenants and pools have come into
 // use or lack a grant (Config.SharedLimits, Config.SharedSlots), and which calls ask.
 type notices struct {

@@ -68,7 +68,9 @@ func (p *Past) Cut() []Record {
 	var cut []Record
 	for _, call := range slices.Sorted(maps.Keys(p.running)) {
 		r := p.running[call]
-		r.Kind, r.Ended, r.Took = RecordEnded, later(r.Began, p.lived), r.Booked
+		r.Kind = RecordEnded
+		r.Ended = later(r.Began, p.lived)
+		r.Took = r.Booked
 		cut = append(cut, r)
 	}
 	for _, r := range cut {
@@ -111,7 +113,8 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 			late[k] = r.Took.Pool[k] - first[k]
 		}
 		if p.rules.Accounting != escrow.AdmitMax {
-			first[escrow.Tokens], late[escrow.Tokens] = 0, r.Took.Pool[escrow.Tokens]
+			first[escrow.Tokens] = 0
+			late[escrow.Tokens] = r.Took.Pool[escrow.Tokens]
 		}
 		p.escrow.Remember(now, began, first)
 		p.escrow.Remember(now, ended, late)

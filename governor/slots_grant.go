@@ -172,7 +172,8 @@ func (l *longest) note(now time.Time, ran time.Duration) {
 		if now.Sub(l.since) >= 2*escrow.Window {
 			l.before = ended{}
 		}
-		l.now, l.since = ended{}, now
+		l.now = ended{}
+		l.since = now
 	}
 	l.now = ended{max(l.now.most, ran), l.now.calls + 1}
 }

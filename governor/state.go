@@ -118,9 +118,12 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	ps.Leases = p.leasesLocked(now)
 	ps.Cuts = slices.Clone(p.cuts)
 	if p.set.Shared {
-		ps.Degraded, ps.Grant = p.degradedLocked(now), p.grantLocked(now)
+		ps.Degraded = p.degradedLocked(now)
+		ps.Grant = p.grantLocked(now)
 	}
-	ps.Jain, ps.Deviation, ps.Unused = figures.Jain, figures.Deviation, p.escrow.Unused(now)
+	ps.Jain = figures.Jain
+	ps.Deviation = figures.Deviation
+	ps.Unused = p.escrow.Unused(now)
 	ps.Shares = p.sharesLocked(now, tb, figures, view)
 	for i, v := range tb.inOrder.tenants {
 		p.addToLocked(&tenants[i], now, v.access[p.index].seat)

@@ -73,12 +73,15 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 
 // limitLocked puts in force the limits that the cuts leave.
 func (p *pool) limitLocked(now time.Time) {
-	rules, tpm, rpm := p.base, p.rules.TPM, p.rules.RPM
+	rules := p.base
+	tpm := p.rules.TPM
+	rpm := p.rules.RPM
 	for _, c := range p.cuts {
 		tpm = lowered(tpm, c.TPM)
 		rpm = lowered(rpm, c.RPM)
 	}
-	rules.TPM, rules.RPM = p.rules.usable(tpm), p.rules.usable(rpm)
+	rules.TPM = p.rules.usable(tpm)
+	rules.RPM = p.rules.usable(rpm)
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules

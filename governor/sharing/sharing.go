@@ -7,11 +7,11 @@ import (
 
 // Sharing is one governor's side of its shared limits.
 type Sharing struct {
-	gov *governor.Governor
+	gov governor.Shared
 }
 
 // New returns the side of a governor.
-func New(gov *governor.Governor) *Sharing { return &Sharing{gov: gov} }
+func New(gov governor.Shared) *Sharing { return &Sharing{gov: gov} }
 
 // Pools returns the pools that share limits, including those that no configuration has any more but
 // in which calls still run.
