@@ -1,6 +1,6 @@
 // Package connections bounds how many connections a listener has, and how many of those may belong
 // to strangers: clients that have not shown a valid key. [New] wraps a listener, [Context] goes into
-// http.Server.ConnContext, and [Known] says that a request on the connection had a valid key.
+// http.Server.ConnContext, and [Known] records that a request on the connection had a valid key.
 //
 //	accepted ──► stranger ──Known──► known
 //	                │
@@ -13,9 +13,9 @@
 //     before it has been there for Limits.Grace. Until then the new connection waits.
 //  3. A connection on which a valid key was shown is never closed for another one.
 //
-// An honest client shows its key within milliseconds, so whoever only opens connections cannot keep
-// it out for long, and after a restart, when everybody connects at the same time, nobody is closed
-// who is about to send.
+// An honest client shows its key within milliseconds, so an attacker that only opens connections
+// cannot keep it out for long, and after a restart, when all clients connect at the same time, no
+// client is closed that is about to send.
 //
 // The rules are in [table], which is pure; [Listener] puts a lock and a timer around it.
 package connections

@@ -89,7 +89,7 @@ func (l *Listener) Stats() Stats {
 	return l.table.stats()
 }
 
-// change changes the table, and says that there may be room.
+// change changes the table, and signals that there may be room.
 func (l *Listener) change(f func(*table)) {
 	l.mu.Lock()
 	f(&l.table)
@@ -119,8 +119,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// CloseWrite lets net/http say that it is done before it closes a connection on which something was
-// not read.
+// CloseWrite lets net/http end its side before it closes a connection with unread data.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -138,7 +137,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Known notes that a request with this context had a valid key.
+// Known records that a request with this context had a valid key.
 func Known(ctx context.Context) {
 	c, ok := ctx.Value(key{}).(*Conn)
 	if !ok || c.known.Load() {

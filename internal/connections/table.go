@@ -7,11 +7,11 @@ import (
 
 // Limits are the bounds of a listener.
 type Limits struct {
-	// All is how many connections there may be.
+	// All bounds the connections.
 	All int
-	// Strangers is how many of them may have shown no valid key.
+	// Strangers bounds the connections without a valid key.
 	Strangers int
-	// Grace is how long a stranger is left alone.
+	// Grace is the time for which a stranger is not closed.
 	Grace time.Duration
 }
 
@@ -31,7 +31,7 @@ type table struct {
 }
 
 // admit adds a connection, if there is room. Otherwise it returns the stranger to be closed first,
-// which is then forgotten, or how long to wait; 0 is until something changes.
+// which is then removed, or the time to wait; 0 is until something changes.
 func (t *table) admit(c *Conn, now time.Time) (ok bool, close *Conn, wait time.Duration) {
 	if t.open < t.limits.All && t.strangers.Len() < t.limits.Strangers {
 		t.open++
@@ -52,7 +52,7 @@ func (t *table) admit(c *Conn, now time.Time) (ok bool, close *Conn, wait time.D
 	return false, old, 0
 }
 
-// know notes that a connection is no stranger's.
+// know records that a connection has shown a valid key.
 func (t *table) know(c *Conn) {
 	if c.stranger != nil {
 		t.strangers.Remove(c.stranger)
@@ -60,7 +60,7 @@ func (t *table) know(c *Conn) {
 	}
 }
 
-// remove forgets a connection. Only the first call counts.
+// remove removes a connection. Only the first call counts.
 func (t *table) remove(c *Conn) {
 	if c.removed {
 		return

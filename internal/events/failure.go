@@ -13,12 +13,12 @@ const KindFailed = "failed"
 // Failure is an admitted call that failed, because its upstream did or because the gateway cut it
 // off.
 type Failure struct {
-	// Upstream is where it was sent last; empty if it was not.
+	// Upstream is the last upstream; empty if it was not sent.
 	Upstream string
-	// Status is what the client was answered, and Class is the reason in the metrics.
+	// Status is that of the client's answer, and Class the reason in the metrics.
 	Status int
 	Class  string
-	// Cause is the error; empty if the answer says it all.
+	// Cause is the error; empty if the answer has it.
 	Cause string
 }
 

@@ -7,12 +7,12 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// Event is an event and its place in the order in which the ring has them, from 1.
+// Event is an event with its number in the ring, from 1.
 type Event struct {
 	Seq uint64
 	governor.Event
-	// Failure is set for the failure of a call, which the governor knows nothing of. Of the
-	// governor.Event, it has At, Request and Ran.
+	// Failure is set for the failure of a call, which is no event of the governor. It has At, Request
+	// and Ran of governor.Event.
 	Failure *Failure
 }
 
@@ -20,7 +20,7 @@ type Event struct {
 type Ring struct {
 	mu      sync.Mutex
 	slots   []Event
-	next    uint64 // the number of the event to come
+	next    uint64 // the number of the next event
 	readers map[*Reader]struct{}
 }
 
@@ -29,7 +29,7 @@ func NewRing(size int) *Ring {
 	return &Ring{slots: make([]Event, size), next: 1, readers: map[*Reader]struct{}{}}
 }
 
-// Observe takes in an event, but for what only records need. It waits for nobody.
+// Observe adds an event, without the fields that only records need. It never waits.
 func (r *Ring) Observe(e governor.Event) {
 	if int(e.Kind) < governor.NumEventKinds {
 		r.add(Event{Event: e})
@@ -48,15 +48,15 @@ func (r *Ring) add(e Event) {
 	}
 }
 
-// Next is the number of the event to come.
+// Next is the number of the next event.
 func (r *Ring) Next() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.next
 }
 
-// Follow returns a reader whose first event is that of a number, or the oldest after it
-// that is there. It must be closed.
+// Follow returns a reader whose first event has a number, or is the oldest one after it in
+// the ring. It must be closed.
 func (r *Ring) Follow(from uint64) *Reader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,9 +80,9 @@ func (d *Reader) wake() {
 	}
 }
 
-// Read appends what there is, at most cap(into) events, to into[:0]. Before the first of
-// them lost events were overwritten. Where there is nothing it waits until there is, or
-// ctx ends: then it returns nothing.
+// Read appends at most cap(into) events to into[:0]. Before the first of them lost events
+// were overwritten. If there are none it waits for one, or until ctx ends: then it returns
+// none.
 func (d *Reader) Read(ctx context.Context, into []Event) (events []Event, lost uint64) {
 	for {
 		events, lost = d.take(into[:0])
@@ -115,7 +115,7 @@ func (d *Reader) take(into []Event) (events []Event, lost uint64) {
 	return into, lost
 }
 
-// Close lets go of the ring.
+// Close detaches the reader from the ring.
 func (d *Reader) Close() {
 	d.ring.mu.Lock()
 	defer d.ring.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxPairs is how many pairs of tenant and pool a book keeps points of.
+// MaxPairs bounds the pairs of tenant and pool of which a book keeps points.
 const MaxPairs = 10_000
 
 // Reading is the state of one pool at one moment.
@@ -48,7 +48,7 @@ type tenant struct {
 // PoolPoint is one step of a pool. Received is what all its tenants received together; Refused and
 // Failed count the calls of the step.
 type PoolPoint struct {
-	Known            bool // false if nobody looked in this step
+	Known            bool // false if the step was not recorded
 	Received         float32
 	Running, Waiting int32
 	Refused, Failed  uint32
@@ -126,7 +126,7 @@ func (b *Book) recordTenant(tick int64, p *pool, r *TenantReading) (refused, fai
 	return refused, failed
 }
 
-// since is what a total has grown by. A total that has become less was begun anew.
+// since is the growth of a total. A total that is smaller was reset.
 func since(before, total int64) int64 {
 	if total < before {
 		return total

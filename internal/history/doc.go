@@ -1,15 +1,15 @@
-// Package history keeps an hour of what each pool and tenant did, in memory, so that a chart has
-// a past when a page opens. Most callers want [Recorder]; [Book] is the same without a clock, a
-// lock or a goroutine.
+// Package history keeps the last hour of each pool and tenant in memory, so that a chart has a past
+// when a page opens. Most callers want [Recorder]; [Book] is the same without a clock, a lock or a
+// goroutine.
 //
 //	source ──every 10 s──► Recorder.Run ──► Book.Record ──► rings of 360 points
 //	                                             Book.Pool ◄── GET /api/v1/history
 //
 // # Rules
 //
-// Points lie on a grid of [Step]: at most one a step, and the last [Points] of them. A step in which
-// nobody looked (the process stood still) is missing, not zero. If the clock is put back, the book
-// begins anew.
+// Points lie on a grid of [Step]: at most one a step, and the last [Points] of them. A step without a
+// record, because the process stood still, is missing, not zero. If the clock is put back, the book
+// starts empty.
 //
 // # Memory
 //

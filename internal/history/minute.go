@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Minute counts what happened in the last 60 seconds, in slots of one second. The zero value is
+// Minute counts events of the last 60 seconds, in slots of one second. The zero value is
 // ready, and safe for concurrent use.
 type Minute struct {
 	mu    sync.Mutex
@@ -17,23 +17,23 @@ type Minute struct {
 func (m *Minute) Add(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.turnLocked(now)
+	m.expireLocked(now)
 	m.slots[m.at%int64(len(m.slots))]++
 }
 
-// Count is how many were added in the minute before now.
+// Count is the number of events in the minute before now.
 func (m *Minute) Count(now time.Time) (n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.turnLocked(now)
+	m.expireLocked(now)
 	for _, slot := range m.slots {
 		n += slot
 	}
 	return n
 }
 
-// turnLocked forgets the seconds that are over: all, if the clock was put back.
-func (m *Minute) turnLocked(now time.Time) {
+// expireLocked clears the seconds that are over, or all if the clock was put back.
+func (m *Minute) expireLocked(now time.Time) {
 	second := now.Unix()
 	size := int64(len(m.slots))
 	if second < m.at || second-m.at >= size {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Recorder keeps a Book of what a source says. It is safe for concurrent use.
+// Recorder keeps a Book of the readings of a source. It is safe for concurrent use.
 type Recorder struct {
 	source func() []Reading
 
@@ -19,7 +19,7 @@ func NewRecorder(source func() []Reading) *Recorder {
 	return &Recorder{source: source, book: NewBook()}
 }
 
-// Run records at each step, until ctx ends. A point is thus of the moment that its time says.
+// Run records at the beginning of each step until ctx ends, so that a point is of its time.
 func (r *Recorder) Run(ctx context.Context) error {
 	timer := time.NewTimer(untilStep(time.Now()))
 	defer timer.Stop()
@@ -34,7 +34,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// untilStep is how long it takes until the next step begins.
+// untilStep is the time until the next step begins.
 func untilStep(now time.Time) time.Duration { return now.Truncate(Step).Add(Step).Sub(now) }
 
 func (r *Recorder) record() {

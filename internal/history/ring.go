@@ -5,7 +5,7 @@ import "time"
 const (
 	// Step is the distance of two points.
 	Step = 10 * time.Second
-	// Points is how many of them are kept.
+	// Points is the number of points that are kept.
 	Points = int64(time.Hour / Step)
 )
 

@@ -8,11 +8,11 @@ import (
 
 // Series is the last hour of a pool. All lists of points are as long as Times.
 type Series struct {
-	Times   []time.Time // of the steps in which somebody looked, oldest first
+	Times   []time.Time // of the recorded steps, oldest first
 	Points  []PoolPoint
 	Tenants []TenantSeries // that received most, the first most
-	// Active is how many tenants did anything, and Omitted how many of these the book had no room
-	// for in the last step.
+	// Active is the number of tenants that did anything, and Omitted the number of those beyond MaxPairs
+	// in the last step.
 	Active, Omitted int
 }
 

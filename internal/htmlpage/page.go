@@ -1,7 +1,7 @@
-// Package htmlpage makes reports: each is one HTML file that needs nothing but
-// itself, with charts that can be read with the mouse. A report brings a template
-// for its body and a script that says which charts there are (see assets/charts.js
-// for what it can draw); look, chart library and the way into the file are here.
+// Package htmlpage makes reports: each is one HTML file without external resources,
+// with charts that can be read with the mouse. A report has a template for its body
+// and a script that lists its charts (assets/charts.js draws them); style, chart
+// library and output are here.
 package htmlpage
 
 import (
@@ -40,8 +40,8 @@ type Page struct {
 	script template.JS
 }
 
-// New is a kind of report with this body, which is a text of html/template, and this
-// script. It panics at a body that is none: both are part of the program.
+// New is a kind of report with this body, a text of html/template, and this script. It
+// panics if the body is invalid, because both are part of the program.
 func New(body, script string) *Page {
 	tmpl := template.Must(template.New("page.html").ParseFS(assets, "assets/page.html"))
 	template.Must(tmpl.New("body").Parse(body))

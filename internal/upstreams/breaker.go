@@ -3,17 +3,17 @@ package upstreams
 import "time"
 
 const (
-	// slots × slotTime is how far back a breaker looks.
+	// slots × slotTime is the time that a breaker remembers.
 	slots    = 10
 	slotTime = 3 * time.Second
-	// leastCalls is how many it must have seen to judge.
+	// leastCalls is the number of calls below which it does not open.
 	leastCalls = 5
-	// firstPause and lastPause bound how long it stays open before it is probed.
+	// firstPause and lastPause bound the time that it stays open before a probe.
 	firstPause = 5 * time.Second
 	lastPause  = time.Minute
 )
 
-// breaker is whether an upstream works, by the calls of the last half minute.
+// breaker decides whether an upstream works, by the calls of the last half minute.
 type breaker struct {
 	good, bad [slots]int32
 	at        int64 // the number of the newest slot
@@ -22,8 +22,8 @@ type breaker struct {
 	since   time.Time     // it was opened
 	until   time.Time     // when it may be probed
 	pause   time.Duration // between two probes
-	answers bool          // if with errors, or not every call
-	worked  time.Time     // when a call was served last, more or less
+	answers bool          // it still answers, perhaps with errors, or some calls only
+	worked  time.Time     // of the last served call, roughly
 }
 
 // ready reports whether a call may go, and whether it would be a probe.
@@ -31,17 +31,17 @@ func (b *breaker) ready(now time.Time) (ok, probe bool) {
 	return !b.open || !now.Before(b.until), b.open
 }
 
-// probed notes that a probe has gone. If it takes its time, as long answers do, there is
-// another after as long a pause.
+// probed records that a probe was sent. If it lasts, as long answers do, another follows
+// after the same pause.
 func (b *breaker) probed(now time.Time) { b.until = now.Add(b.pause) }
 
-// record notes what came of a call. It reports whether the breaker opened or closed, or
-// a probe of it failed.
+// record records the outcome of a call. It reports whether the breaker opened or closed, or
+// a probe failed.
 func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
 	if b.open {
 		return !r.Began.Before(b.since) && b.recordOpen(now, works, r)
 	}
-	b.turn(now)
+	b.expire(now)
 	if works {
 		b.good[b.at%slots]++
 		return false
@@ -63,7 +63,8 @@ func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
 }
 
 // recordOpen is record for a call that began since the breaker opened. Only probes close
-// it: else one that serves every other call would open and close all the time.
+// it, because otherwise an upstream that serves every other call would open and close it all
+// the time.
 func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool) {
 	switch {
 	case works && !r.Probe:
@@ -78,14 +79,14 @@ func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool)
 	return r.Probe
 }
 
-// failed notes the failure that opened it, or left it open.
+// failed records the failure that opened it, or kept it open.
 func (b *breaker) failed(now time.Time, r Result) {
 	b.answers = r.Outcome != Silent || now.Sub(b.worked) < slots*slotTime
 	b.probed(now)
 }
 
-// turn forgets the slots that are too old: all, if the clock was put back.
-func (b *breaker) turn(now time.Time) {
+// expire clears the slots that are too old, or all if the clock was put back.
+func (b *breaker) expire(now time.Time) {
 	newest := now.UnixNano() / int64(slotTime)
 	if newest < b.at || newest-b.at >= slots {
 		*b = breaker{at: newest, worked: b.worked}

@@ -2,28 +2,28 @@ package upstreams
 
 import "time"
 
-// Cut is what cannot be had of a pool for a while; see governor.Cut.
+// Cut is a temporary reduction of a pool; see governor.Cut.
 type Cut struct {
 	Part     int64
 	TPM, RPM int64
 	Until    time.Time
 }
 
-// whole is all of a pool.
+// whole is the part of a whole pool.
 const whole = 1_000_000
 
-// brokenFor is how long an upstream that does not work is missing from its pool, if no
-// call tells otherwise.
+// brokenFor is the longest time that a broken upstream is cut from its pool without further
+// calls.
 const brokenFor = 10 * time.Minute
 
-// Cuts are what is missing from a pool of such limits (0 is none).
+// Cuts are the reductions of a pool with these limits (0 is none).
 func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 	total := int64(0)
 	for _, m := range s.Members {
 		total += m.Weight
 	}
 	var cuts []Cut
-	// when each of them may be probed, by its cut
+	// the time of the next probe of each, by its cut
 	broken := map[int]time.Time{}
 	out := 0
 	given := int64(0)
@@ -31,13 +31,13 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 		part := whole * m.Weight / total
 		given += part
 		if i == len(s.Members)-1 {
-			part += whole - given // so that all are all
+			part += whole - given // so that the parts add up to whole
 		}
 		m.mu.Lock()
 		open := m.breaker.open
 		probe := m.breaker.until
 		cool := m.cool
-		said := m.believedLocked(now)
+		said := m.largestLocked(now)
 		m.mu.Unlock()
 		switch {
 		case cool.After(now):
@@ -58,14 +58,14 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 	}
 	for i, probe := range broken {
 		cuts[i].Until = probe
-		if out == len(broken) { // calls are to be told at once that nothing works
+		if out == len(broken) { // so that calls fail at once instead of waiting
 			cuts[i].Part = 0
 		}
 	}
 	return cuts
 }
 
-// lacks is how much less an upstream allows than its part of a pool's limit.
+// lacks is the difference between an upstream's part of a pool's limit and the lower limit it declares.
 func lacks(limit, part, said int64) int64 {
 	if limit == 0 || said == 0 {
 		return 0

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Outcome is what came of a try.
+// Outcome is the outcome of a try.
 type Outcome int
 
 const (
-	// Served is an answer, if of the caller's own error.
+	// Served is an answer, perhaps with the caller's own error.
 	Served Outcome = iota
 	// Busy is an answer that asks to come back later.
 	Busy
-	// Failed is an answer that says that the upstream failed, or refuses its key.
+	// Failed is an answer that the upstream failed, or refuses its key.
 	Failed
 	// Silent is no answer.
 	Silent
-	// Stale says nothing of the upstream: a connection that was kept from an earlier call is lost.
+	// Stale is the loss of a connection kept from an earlier call. It is no sign of the upstream's health.
 	Stale
-	// Abandoned says nothing of the upstream: the caller went away.
+	// Abandoned is a try whose caller left. It is no sign of the upstream's health.
 	Abandoned
 
 	numOutcomes = int(iota)
@@ -29,42 +29,41 @@ var outcomeNames = [numOutcomes]string{"served", "busy", "failed", "silent", "st
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Result is what came of a try, and what the answer said.
+// Result is the outcome of a try, with the headers of its answer.
 type Result struct {
 	Outcome Outcome
-	Began   time.Time // when it was chosen
-	Probe   bool      // as Choose said
+	Began   time.Time // time of the choice
+	Probe   bool      // of the Choice
 	Told    Told
-	Model   string // of which the limits are
+	Model   string // the model that declared limits are for
 }
 
-// Events are what has changed by a Result. Probed says that a probe failed, and Paused
-// that it asks for a pause, which it has not done of late.
+// Events are the changes by a Result. Probed is a failed probe, and Paused the first pause
+// after some time without one.
 type Events struct{ Opened, Probed, Closed, Cooled, Paused, Limits bool }
 
 // Any reports whether anything has.
 func (e Events) Any() bool { return e != Events{} }
 
 const (
-	// longestCool bounds how long an upstream's word counts that asks to be left alone.
+	// longestCool bounds the pause that an upstream can ask for.
 	longestCool = 5 * time.Minute
-	// firstCool and lastCool are for those that do not say how long.
+	// firstCool and lastCool bound pauses without a time.
 	firstCool = time.Second
 	lastCool  = 30 * time.Second
-	// leastCool bounds how soon who was told to come back comes back.
+	// leastCool is the shortest pause.
 	leastCool = 50 * time.Millisecond
-	// pausesApart is how long an upstream must have gone without a pause for the next one
-	// to be news.
+	// pausesApart is the time without a pause after which the next one is an event.
 	pausesApart = time.Minute
-	// limitsLast is how long a declared limit counts, and limitsFresh how long no newer
-	// word of the same is looked at.
+	// limitsLast is the time for which a declared limit counts, and limitsFresh the time for
+	// which it needs no renewal.
 	limitsLast  = 5 * time.Minute
 	limitsFresh = time.Minute
-	// mostModels bounds whose limits are remembered.
+	// mostModels bounds the models whose limits are remembered.
 	mostModels = 16
-	// agreeing is how many answers in a row must declare the same limits before these count. One header
-	// that is wrong must not take a pool's capacity away for minutes, and an upstream whose limits really
-	// are lower than configured says so with every answer.
+	// agreeing is the number of answers in a row that must declare the same limits before these count,
+	// because one wrong header must not take a pool's capacity for minutes, and an upstream whose limits
+	// are really lower than configured declares them in every answer.
 	agreeing = 3
 )
 
@@ -76,33 +75,33 @@ type Member struct {
 	*state
 }
 
-// state is what is believed of an upstream. It lives on from one Set to the next.
+// state is the health of an upstream. It is kept from one Set to the next.
 type state struct {
-	identity string // what makes it the same upstream
+	identity string // identifies the upstream over configurations
 
 	mu      sync.Mutex
 	breaker breaker // guarded by mu, as all below
 	cool    time.Time
-	pause   time.Duration // of the last time that it did not say how long
+	pause   time.Duration // the last pause without a time
 	limits  map[string]limits
 	tries   [numOutcomes]int64
 }
 
-// limits are those that an upstream has declared of a model; 0 is not said.
+// limits are those that an upstream has declared for a model; 0 is none.
 type limits struct {
 	tokens, requests int64
 	at               time.Time
-	said             int // by how many answers in a row, up to agreeing
+	said             int // answers in a row that declared them, up to agreeing
 }
 
 // agrees reports whether an answer declares the same limits.
 func (l limits) agrees(t Told) bool { return l.tokens == t.Tokens && l.requests == t.Requests }
 
-// readiness is whether a call may go there, else when it may.
+// readiness is whether a call may go to an upstream, else the time at which it may.
 type readiness struct {
 	ok, probe bool
 	cooled    bool // it is busy; else it does not work
-	answers   bool // it does not work, and says so
+	answers   bool // it does not work, but answers
 	at        time.Time
 }
 
@@ -117,7 +116,7 @@ func (s *state) readyLocked(now time.Time) readiness {
 	return readiness{answers: s.breaker.answers, at: s.breaker.until}
 }
 
-// Report notes what came of a try.
+// Report records the outcome of a try.
 func (s *state) Report(now time.Time, r Result) (e Events) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,11 +146,11 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	return e
 }
 
-// coolLocked leaves the upstream alone until the time that it said, or one that grows.
+// coolLocked pauses the upstream until the time that it asked for, or for a time that grows.
 func (s *state) coolLocked(now time.Time, told Told) {
 	pause := told.Retry
 	if pause <= 0 {
-		if !s.cool.After(now) { // else it is the same crowd that is refused
+		if !s.cool.After(now) { // else the refusals are of the same burst
 			s.pause = min(max(2*s.pause, firstCool), lastCool)
 		}
 		pause = max(s.pause, firstCool)
@@ -197,8 +196,8 @@ func (s *state) forgetOldestLocked() {
 	delete(s.limits, oldest)
 }
 
-// believedLocked are the largest limits of late, and until when they count.
-func (s *state) believedLocked(now time.Time) (most limits) {
+// largestLocked are the largest limits declared recently, and the time until which they count.
+func (s *state) largestLocked(now time.Time) (most limits) {
 	for _, l := range s.limits {
 		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
 			continue

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Most is how many upstreams a pool may have.
+// Most is the largest number of upstreams of a pool.
 const Most = 64
 
-// Spec is an upstream as a configuration has it. Identity is what it is besides its name:
-// when that changes, nothing is believed of it any more.
+// Spec is an upstream of a configuration. Identity is its address and key: when it changes, its
+// health starts anew.
 type Spec struct {
 	Name     string
 	Weight   int64
@@ -23,16 +23,16 @@ type Set struct {
 	all     Mask
 
 	mu    sync.Mutex
-	wheel [Most]int64 // guarded by mu: how far each is ahead of its turn
+	wheel [Most]int64 // guarded by mu: the lead of each over its turn
 }
 
-// Mask is some of a Set's members, by their index.
+// Mask is a subset of a Set's members, by their index.
 type Mask uint64
 
-// With is the mask with one more.
+// With is the mask with another member.
 func (m Mask) With(i int) Mask { return m | 1<<i }
 
-// New makes a Set. What is believed of those of the set before lives on.
+// New makes a Set. It keeps the health of members of the previous set.
 func New(list []Spec, before *Set) *Set {
 	s := &Set{}
 	for i, spec := range list {
@@ -56,18 +56,18 @@ func New(list []Spec, before *Set) *Set {
 // All is the mask of all members.
 func (s *Set) All() Mask { return s.all }
 
-// Choice is where a call goes. If there is no such place, At is when there may be one:
-// if Busy, when the first that asked for a pause may be called again.
+// Choice is the upstream for a call. If there is none, At is the time at which there may be
+// one: if Busy, the end of the first pause.
 type Choice struct {
 	Index int
-	Probe bool // to be given back with the Result
+	Probe bool // for the Result
 	OK    bool
 	Busy  bool
 	At    time.Time
 }
 
-// Choose picks one of some members, by weight among those that are ready. The same
-// calls in the same order are always answered the same.
+// Choose picks one of some members, by weight among those that are ready. It is
+// deterministic.
 func (s *Set) Choose(now time.Time, among Mask) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,12 +97,12 @@ func (s *Set) Choose(now time.Time, among Mask) Choice {
 		return none
 	}
 	s.wheel[best] -= total
-	return Choice{Index: best, OK: true, Probe: s.Members[best].take(now)}
+	return Choice{Index: best, OK: true, Probe: s.Members[best].startProbe(now)}
 }
 
-// take makes a call the probe, if the member is to be probed. Another Set may share the
-// member and have been faster: then this call goes beside its probe.
-func (s *state) take(now time.Time) (probe bool) {
+// startProbe makes a call the probe if the member needs one. If another Set that shares the
+// member was faster, this call goes beside its probe.
+func (s *state) startProbe(now time.Time) (probe bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ok, probe := s.breaker.ready(now); !ok || !probe {
@@ -112,8 +112,8 @@ func (s *state) take(now time.Time) (probe bool) {
 	return true
 }
 
-// Pause is when the first of some members that asked for a pause may be called again, or
-// zero if none did. only says that no other of them may be called meanwhile.
+// Pause is the end of the first pause of some members, or zero without one. only reports
+// that no other of them may be called meanwhile.
 func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
 	only = true
 	for left := among & s.all; left != 0; left &= left - 1 {
@@ -129,7 +129,7 @@ func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
 	return at, only
 }
 
-// Answering picks one that does not work and says so itself.
+// Answering picks a member that does not work but answers.
 func (s *Set) Answering(now time.Time, among Mask) (i int, ok bool) {
 	for left := among & s.all; left != 0; left &= left - 1 {
 		i := bits.TrailingZeros64(uint64(left))
@@ -144,27 +144,26 @@ func (s *Set) Answering(now time.Time, among Mask) (i int, ok bool) {
 	return 0, false
 }
 
-// State is what is believed of a member.
+// State is the health of a member.
 type State struct {
-	// Up says that its breaker is closed. Probing says that the next call tells whether
-	// it works again.
+	// Up is whether its breaker is closed. Probing is whether the next call is a probe.
 	Up, Probing bool
-	// Since is when the breaker opened; zero if it is closed.
+	// Since is the time at which the breaker opened; zero if it is closed.
 	Since time.Time
-	// Retry is when it may be called again; zero for now.
+	// Retry is the time at which it may be called again; zero for now.
 	Retry time.Time
-	// Busy says that it asked to be left alone until Retry.
+	// Busy is whether it asked for a pause until Retry.
 	Busy bool
-	// Tokens and Requests are what it declares a minute; 0 is nothing.
+	// Tokens and Requests are its declared limits a minute; 0 is none.
 	Tokens, Requests int64
 }
 
-// State tells what is believed of a member.
+// State is the health of the member.
 func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.readyLocked(now)
-	l := s.believedLocked(now)
+	l := s.largestLocked(now)
 	var since time.Time
 	if s.breaker.open {
 		since = s.breaker.since

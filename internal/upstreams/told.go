@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Told is what the headers of an answer say about the upstream's limits.
+// Told are the upstream's limits in the headers of an answer.
 type Told struct {
-	// Tokens and Requests are its limits a minute; 0 is not said.
+	// Tokens and Requests are its limits a minute; 0 is none.
 	Tokens, Requests int64
-	// Retry is when to come back; 0 is not said. It is read by ReadRetry alone.
+	// Retry is the wait before a retry; 0 is none. Only ReadRetry reads it.
 	Retry time.Duration
 }
 
@@ -22,7 +22,7 @@ type Headers struct {
 	Resets   []Reset
 }
 
-// Reset is a pair of headers: how much is left, and when there will be more.
+// Reset is a pair of headers: the remaining amount, and the time of its reset.
 type Reset struct{ Remaining, At string }
 
 // Read reads the limits that an answer declares. The first of the families of headers holds.
@@ -50,8 +50,8 @@ func count(values []string) int64 {
 	return min(n, 1_000_000_000_000)
 }
 
-// ReadRetry is when a refusal says to come back, 0 if it does not: in milliseconds, in
-// seconds or as a date, else when there will be more of what there is nothing left of.
+// ReadRetry is the wait that a refusal asks for, or 0: in milliseconds, in seconds or as a
+// date, else the reset of an amount of which nothing remains.
 func ReadRetry(h http.Header, families []Headers, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return span(ms * float64(time.Millisecond))
@@ -89,7 +89,7 @@ func after(text string, now time.Time) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// span is a number of nanoseconds that may be anything.
+// span is a number of nanoseconds, cut to the range of durations.
 func span(ns float64) time.Duration {
 	if !(ns > 0) {
 		return 0
