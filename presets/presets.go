@@ -3,8 +3,8 @@
 //	governor/quiet.yaml, balanced.yaml, aggressive.yaml   a whole llmgov.yaml, from the smallest key to a contract
 //	tiers/saas.yaml, internal-platform.yaml, …            the tiers of a policy file
 //
-// They are texts to copy and to change: no config names a preset, so what is in force stands in the files of whoever
-// runs it, and a new release changes nobody's limits. The first line of each is a comment that says what it is for.
+// They are texts to copy and change: no config names a preset, so the limits in force are in the operator's files, and
+// a new release changes nobody's limits. The first line of each is a comment with its purpose.
 package presets
 
 import (
@@ -21,13 +21,13 @@ type Preset struct {
 	Name string
 	// Kind is "governor", a config, or "tiers", a policy file with tiers.
 	Kind string
-	// About is what it is for.
+	// About is its purpose.
 	About string
 	// YAML is its text.
 	YAML string
 }
 
-// order is how a list shows them: from small to large, and the most usual tiers first.
+// order is the order of lists: from small to large, and the most usual tiers first.
 var order = []string{
 	"governor/quiet", "governor/balanced", "governor/aggressive",
 	"tiers/saas", "tiers/internal-platform", "tiers/batch-and-chat",

@@ -13,8 +13,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy allows what came from this listener, and nothing else: no script in the page, no
-// request to elsewhere, no frame around it.
+// policy allows only resources of this listener: no script in the page, no request to
+// other servers, no frame around it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -30,8 +30,8 @@ func Handler() http.Handler {
 	return mux
 }
 
-// serve serves files that a browser asks for again each time, and gets only when they
-// have changed, with another version of the program.
+// serve serves files that a browser validates each time, and gets again only if another
+// version of the program has changed them.
 func serve(files fs.FS) http.Handler {
 	tag := `"` + digest(files) + `"`
 	server := http.FileServerFS(files)

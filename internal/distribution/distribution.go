@@ -1,6 +1,6 @@
 // Package distribution has the distributions that traffic is drawn from: one number for
-// all calls, or a lognormal law, which is how the lengths of prompts and answers
-// are spread. It reads them from files, and draws from a source that it is given.
+// all calls, or a lognormal law, as of the lengths of prompts and answers. It reads them
+// from files, and draws from a given source.
 package distribution
 
 import (
@@ -13,14 +13,14 @@ import (
 
 // Distribution is a distribution of positive numbers.
 type Distribution struct {
-	// Mean is that of the whole law, before it is cut to Min … Max.
+	// Mean is the mean of the whole law, before it is cut to Min … Max.
 	Mean, Sigma, Min, Max float64
 }
 
-// Constant is always the same.
+// Constant always draws x.
 func Constant(x float64) Distribution { return Distribution{Mean: x, Max: math.Inf(1)} }
 
-// Zero reports a distribution that is not there.
+// Zero reports whether the distribution is unset.
 func (d Distribution) Zero() bool { return d.Mean == 0 }
 
 // Draw takes one sample, as if the law were scaled by factor.
@@ -32,7 +32,7 @@ func (d Distribution) Draw(rng *rand.Rand, factor float64) float64 {
 	return min(max(mean, d.Min), d.Max)
 }
 
-// Unit says how a distribution's numbers are written.
+// Unit is the form of a distribution's numbers in files.
 type Unit int
 
 const (

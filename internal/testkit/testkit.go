@@ -28,8 +28,8 @@ func Long(t testing.TB, why string) {
 	}
 }
 
-// skippedFile is the environment variable that names the file in which Missing notes what it
-// skipped, because go test itself only shows that with -v.
+// skippedFile is the environment variable with the file in which Missing lists skipped tests, because
+// go test itself shows them only with -v.
 const skippedFile = "LLMGOV_TESTS_SKIPPED"
 
 // Missing skips t, because a server is not installed. It fails t if the environment has CI=true.
@@ -39,13 +39,13 @@ func Missing(t testing.TB, server string, err error) {
 		t.Fatalf("%s is needed: %v", server, err)
 	}
 	if path := os.Getenv(skippedFile); path != "" {
-		note(t, path, "a test that needs "+server)
+		appendLine(t, path, "a test that needs "+server)
 	}
 	t.Skipf("%s is needed: %v", server, err)
 }
 
-// note appends a line to a file that other processes append to as well.
-func note(t testing.TB, path, line string) {
+// appendLine appends a line to a file that other processes append to as well.
+func appendLine(t testing.TB, path, line string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

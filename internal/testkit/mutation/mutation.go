@@ -1,9 +1,9 @@
-// Package mutation breaks the rules that a package's source keeps, one at a time, and sees
+// Package mutation breaks the rules of a package in its source, one at a time, and checks
 // that a test fails.
 //
-// Tests that pass show little as long as nobody knows what they would notice. So a package
-// lists its rules with the place of each in the source, and what could stand there instead; a
-// rule that can be broken without a failing test is tested by nobody.
+// Passing tests show little unless it is known which mistakes they would notice. So a package
+// lists its rules with the place of each in the source, and a broken replacement; a rule that
+// can be broken without a failing test is not tested.
 package mutation
 
 import (
@@ -15,19 +15,19 @@ import (
 	"testing"
 )
 
-// Mutant is a rule that is broken in the source: what stands there, what does instead, and
-// the test that has to fail.
+// Mutant is a broken rule: the text in the source, its replacement, and the test that has to
+// fail.
 type Mutant struct {
 	Rule, File, Old, New string
 	Test                 string
-	Args                 []string // more of them for the test
+	Args                 []string // more arguments of the test
 }
 
-// inside is set where a mutant's own tests run.
+// inside is the variable that is set while a mutant's own tests run.
 const inside = "LLMGOV_MUTANT"
 
 // Run breaks each rule of the package in the working folder, in the source itself, and runs the
-// test that has to fail, with args. Unless try is set it only sees that the source is as the list says.
+// test that has to fail, with args. Unless try is set it only checks that the source has the listed texts.
 func Run(t *testing.T, try bool, list []Mutant, args ...string) {
 	if os.Getenv(inside) != "" {
 		t.Skip("this is one")
@@ -49,7 +49,7 @@ func Run(t *testing.T, try bool, list []Mutant, args ...string) {
 	}
 }
 
-// caught runs the mutant's test over the changed source, and sees it fail.
+// caught runs the mutant's test over the changed source, and checks that it fails.
 func (m *Mutant) caught(t *testing.T, source string, args []string) {
 	overlay := m.overlay(t, source)
 	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", "60s", "-run", "^"+m.Test+"$", "-v", ".")
@@ -67,7 +67,7 @@ func (m *Mutant) caught(t *testing.T, source string, args []string) {
 	}
 }
 
-// overlay puts the changed source in the place of the file, for go test.
+// overlay is go test's overlay file with the changed source.
 func (m *Mutant) overlay(t *testing.T, source string) string {
 	dir := t.TempDir()
 	changed := filepath.Join(dir, m.File)

@@ -24,13 +24,13 @@ type Server struct {
 	bin  string
 	data string
 	port int
-	as   *syscall.SysProcAttr // it refuses to run as root
+	as   *syscall.SysProcAttr // because it refuses to run as root
 
 	running *exec.Cmd
 }
 
-// New starts a server on a free port, and stops it when the test ends. Where there are
-// no binaries the test is skipped, or fails if the environment has CI=true.
+// New starts a server on a free port, and stops it when the test ends. Without binaries
+// the test is skipped, or fails if the environment has CI=true.
 func New(t testing.TB) *Server {
 	t.Helper()
 	bin, err := binaries()
@@ -50,10 +50,10 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("postgres://llmgov@127.0.0.1:%d/postgres?sslmode=disable", s.port)
 }
 
-// Pid is the process's that makes all others of a server that runs.
+// Pid is the id of the main process of a running server.
 func (s *Server) Pid() int { return s.running.Process.Pid }
 
-// Start lets the server run, and waits until it accepts connections.
+// Start starts the server, and waits until it accepts connections.
 func (s *Server) Start() {
 	s.t.Helper()
 	s.running = exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data, "-p", strconv.Itoa(s.port), "-k", "",
@@ -82,7 +82,7 @@ func (s *Server) Stop() {
 	s.running = nil
 }
 
-// Replica copies the server, as a standby that follows it, and starts that.
+// Replica copies the server, and starts the copy as a standby.
 func (s *Server) Replica() *Server {
 	r := &Server{t: s.t, bin: s.bin, data: filepath.Join(folder(s.t), "data"), port: testkit.Port(s.t)}
 	r.as = r.someone(filepath.Dir(r.data))
@@ -92,7 +92,7 @@ func (s *Server) Replica() *Server {
 	return r
 }
 
-// Promote makes a replica take over.
+// Promote makes a replica the primary.
 func (s *Server) Promote() { s.run("pg_ctl", "promote", "-D", s.data, "-w") }
 
 func (s *Server) run(name string, args ...string) {
@@ -107,7 +107,7 @@ func (s *Server) run(name string, args ...string) {
 	}
 }
 
-// someone is who the server runs as, and has the folder: as root, nobody else's.
+// someone is the user that runs the server and owns the folder: nobody, if this process is root.
 func (s *Server) someone(folder string) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
@@ -124,7 +124,7 @@ func (s *Server) someone(folder string) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// folder is a new one that another user may enter.
+// folder is a new folder that another user may enter.
 func folder(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "llmgov-postgres-")
 	if err != nil {
@@ -134,7 +134,7 @@ func folder(t testing.TB) string {
 	return dir
 }
 
-// binaries are in the path, or where Debian has them.
+// binaries is the folder of PostgreSQL's binaries: in the path, or Debian's.
 func binaries() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if real, err := filepath.EvalSymlinks(path); err == nil {

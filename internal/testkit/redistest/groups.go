@@ -39,7 +39,7 @@ func NewCluster(t testing.TB, n int, args ...string) []*Server {
 	return servers
 }
 
-// NewSentinel starts a Sentinel that watches a primary under a name, and needs nobody else to agree.
+// NewSentinel starts a Sentinel that watches a primary under a name, with a quorum of one.
 func NewSentinel(t testing.TB, name string, primary *Server) *Server {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")

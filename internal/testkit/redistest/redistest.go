@@ -26,7 +26,7 @@ type Server struct {
 }
 
 // New starts a server on a free port with arguments of redis-server, and stops it when
-// the test ends. Where there is no binary the test is skipped, or fails if the environment has
+// the test ends. Without a binary the test is skipped, or fails if the environment has
 // CI=true.
 func New(t testing.TB, args ...string) *Server {
 	t.Helper()
@@ -44,7 +44,7 @@ func start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Port is where the server listens, on 127.0.0.1.
+// Port is the server's port, on 127.0.0.1.
 func (s *Server) Port() int { return s.port }
 
 // Addr is the server's address.
@@ -56,10 +56,10 @@ func (s *Server) URL() string { return "redis://" + s.Addr() }
 // Dir is the folder of the server's data.
 func (s *Server) Dir() string { return s.dir }
 
-// Pid is the process's, of a server that runs.
+// Pid is the id of the process of a running server.
 func (s *Server) Pid() int { return s.running.Process.Pid }
 
-// Start lets the server run, and waits until it accepts connections.
+// Start starts the server, and waits until it accepts connections.
 func (s *Server) Start() {
 	s.t.Helper()
 	args := append(s.args[:len(s.args):len(s.args)], "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", filepath.Join(s.dir, "log"))
@@ -77,7 +77,7 @@ func (s *Server) Start() {
 	s.t.Fatalf("redis-server does not accept connections:\n%s", log)
 }
 
-// answers reports whether the server has loaded what it has, and answers.
+// answers reports whether the server has loaded its data, and answers.
 func (s *Server) answers() bool {
 	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Server) answers() bool {
 	return err == nil && string(answer) == "+PONG"
 }
 
-// Stop ends the server at once, as if it had crashed. What it has on disk stays.
+// Stop ends the server at once, as if it had crashed. Its data on disk stay.
 func (s *Server) Stop() {
 	if s.running == nil {
 		return
@@ -100,7 +100,7 @@ func (s *Server) Stop() {
 	s.running = nil
 }
 
-// Do runs a command by redis-cli, and returns what it prints.
+// Do runs a command by redis-cli, and returns its output.
 func (s *Server) Do(args ...string) string {
 	s.t.Helper()
 	out, err := exec.Command("redis-cli", append([]string{"-p", strconv.Itoa(s.port)}, args...)...).CombinedOutput()

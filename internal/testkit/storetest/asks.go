@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-// sameAsks tells beats and asks of some processes, which come late, twice, or not at all for a
+// sameAsks sends beats and asks of some processes, which come late, twice, or not at all for a
 // while; the store has to answer as accounts do.
 func sameAsks(t *testing.T, h PartsHarness) {
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -61,7 +61,7 @@ func (w *crowd) accounts(q *parts.Ask) (list []*parts.Account) {
 	return list
 }
 
-// ask is one of a process, of some owners, with some calls.
+// ask is an ask of a process, of some owners, with some calls.
 func (w *crowd) ask(now int64) *parts.Ask {
 	q := &parts.Ask{}
 	instance := []string{"i", "j", "k"}[w.rng.IntN(3)]
@@ -92,7 +92,7 @@ func (w *crowd) ask(now int64) *parts.Ask {
 	return q
 }
 
-// plea is an ask for one unit of each owner, of which a process says that it uses so much.
+// plea is an ask for one unit of each owner, by a process that reports a usage.
 func plea(instance string, seq, used int64, owners ...string) *parts.Ask {
 	q := &parts.Ask{Calls: []parts.Call{nil}}
 	for i, owner := range owners {
@@ -104,8 +104,8 @@ func plea(instance string, seq, used int64, owners ...string) *parts.Ask {
 	return q
 }
 
-// replayed: an ask that is told twice is charged once, and what a process says that it did not
-// take is not.
+// replayed: an ask that is sent twice is charged once, and units that a process reports as unused are
+// not charged.
 func replayed(t *testing.T, h PartsHarness) {
 	h.SetClock(begin)
 	ask := func(q *parts.Ask, in bool, part, others int64) {
@@ -132,8 +132,8 @@ func replayed(t *testing.T, h PartsHarness) {
 	ask(plea("j", 3, 8, "o"), true, 9, 1)
 }
 
-// rush: many processes ask at once, of two owners each. Each call is let in by both or by none,
-// and exactly as many as there is room for.
+// rush: many processes ask concurrently, of two owners each. Each call is admitted by both or by
+// none, and exactly as many as fit.
 func rush(t *testing.T, h PartsHarness) {
 	var group sync.WaitGroup
 	const processes, rounds = 6, 8

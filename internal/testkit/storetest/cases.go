@@ -24,7 +24,7 @@ func same(t *testing.T, h Harness) {
 		switch what := rng.IntN(100); {
 		case what < 3:
 			n.restart()
-		case what < 6 && len(old) > 0: // what comes late, or twice
+		case what < 6 && len(old) > 0: // a beat that comes late, or twice
 			seen[w.beat(old[rng.IntN(len(old))]).Status]++
 			continue
 		case what < 8 && n.last != nil:
@@ -55,8 +55,8 @@ func same(t *testing.T, h Harness) {
 	}
 }
 
-// life is that of two processes of one name, beside another: the first is fenced, and
-// what it held counts on.
+// life is the life of two processes of one name, beside another: the first is fenced, and
+// its grants still count.
 func life(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	a := newNode("a", h.Rules, 1)
@@ -85,8 +85,8 @@ func life(t *testing.T, h Harness) {
 	w.wants(w.beat(stranger.next()), federation.Resend)
 }
 
-// loss is that of a store's last writes: a node that was answered by more than it
-// remembers tells on it, and nothing is granted for a Window, as nobody has a digest.
+// loss is the loss of a store's last writes: a node knows a later answer than the store, and
+// nothing is granted for a Window, because no node has a digest.
 func loss(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	a := newNode("a", h.Rules, 1)
@@ -122,9 +122,8 @@ func loss(t *testing.T, h Harness) {
 	w.wants(w.beat(a.next()), federation.Granted)
 }
 
-// expect is how many nodes that have run for long enough have to tell all to a memory that
-// is new for granting to begin early. Who has just come may have taken the place of one that
-// used something.
+// expect is the number of long-running nodes that have to report to a new memory before grants
+// begin early. A new node does not count, because it may have replaced one with usage.
 func expect(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	a := newNode("a", h.Rules, 1)
@@ -154,8 +153,8 @@ func expect(t *testing.T, h Harness) {
 	tell(a, federation.Granted)
 }
 
-// restore is what one node that has heard of a memory does for the one after it: nothing is granted for as long as earlier
-// grants may be used, and then what is left. If all that are expected are there, nothing has to be waited for.
+// restore is the help of one node that knows a memory for the next one: nothing is granted while earlier grants may be
+// used, and then the rest. If all expected nodes report, there is no wait.
 func restore(t *testing.T, h Harness) {
 	for _, expect := range []int{0, 2} {
 		w := newTwin(t, h)
@@ -194,14 +193,14 @@ func restore(t *testing.T, h Harness) {
 		}
 		r := tell(b, federation.Granted)
 		tell(a, federation.Granted)
-		if expect > 0 && r.Grant[0].Rate <= 0 { // else all that others may have been granted since counts
+		if expect > 0 && r.Grant[0].Rate <= 0 { // else all possible grants to others since count
 			t.Errorf("nothing was granted: %+v", r)
 		}
 	}
 }
 
-// first is of the first memory there is: it grants as soon as as many as are expected run
-// side by side. One that follows it does not.
+// first is the first memory: it grants as soon as the expected number of nodes run side by side.
+// Later ones do not.
 func first(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	a := newNode("a", h.Rules, 1)
@@ -217,7 +216,7 @@ func first(t *testing.T, h Harness) {
 	tell(a, federation.Learning)
 	tell(b, federation.Learning)
 	tell(a, federation.Learning)
-	tell(b, federation.Learning) // a may be no more
+	tell(b, federation.Learning) // a may have ended
 	tell(a, federation.Granted)
 	w.incarnation = "second"
 	h.Replace(w.incarnation)
@@ -229,7 +228,7 @@ func first(t *testing.T, h Harness) {
 	}
 }
 
-// pools have nothing to do with each other.
+// pools are independent of each other.
 func pools(t *testing.T, h Harness) {
 	ctx := context.Background()
 	a := newNode("a", h.Rules, 1)
@@ -249,8 +248,8 @@ func pools(t *testing.T, h Harness) {
 	}
 }
 
-// damage is done to what is remembered: nothing is granted of it, the error says what to do, and after
-// that it is learnt anew what was used.
+// damage is done to the memory: nothing is granted of it, the error names the remedy, and after that
+// the usage is learnt anew.
 func damage(t *testing.T, h Harness) {
 	if h.Damage == nil {
 		t.Skip("nobody else can write where this store keeps its accounts")
@@ -287,7 +286,7 @@ func damage(t *testing.T, h Harness) {
 	}
 }
 
-// gone is the caller: nothing is done for it.
+// gone is a caller that has left: nothing is done for it.
 func gone(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

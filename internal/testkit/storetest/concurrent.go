@@ -12,8 +12,8 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// concurrent sends beats of several nodes at once, some of them twice at once, and looks
-// for an order in which an Account would have answered the same.
+// concurrent sends beats of several nodes concurrently, some of them twice, and searches an order in
+// which an Account would have answered the same.
 func concurrent(t *testing.T, h Harness) {
 	var mu sync.Mutex
 	var history []porcupine.Operation
@@ -59,8 +59,8 @@ func concurrent(t *testing.T, h Harness) {
 	}
 }
 
-// model is an account as porcupine wants it. Its state is the account as text, of which
-// there is one for each account, and the time of a step is what the reply says.
+// model is an account as a model of porcupine. Its state is the account as text, which is unique
+// for each account, and the time of a step is that of the reply.
 func model(t *testing.T, r federation.Rules) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return "" },

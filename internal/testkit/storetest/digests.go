@@ -6,10 +6,10 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// Digests are a store's, by those of the account that it is compared with: each writes down its own in its own way.
+// Digests maps the digests of an account to those of the store that is compared with it, because each has its own format.
 type Digests map[string][]byte
 
-// Pair notes two answers to the same beat.
+// Pair records two answers to the same beat.
 func (d Digests) Pair(want, got federation.Reply) error {
 	if (want.Digest == nil) != (got.Digest == nil) {
 		return errors.New("only one of the two answers has a digest")
@@ -20,7 +20,7 @@ func (d Digests) Pair(want, got federation.Reply) error {
 	return nil
 }
 
-// Told is a beat as the store has to be told it, if the account is told b.
+// Told is the beat for the store, if the account gets b.
 func (d Digests) Told(b *federation.Beat) *federation.Beat {
 	if b.Copy == nil {
 		return b

@@ -1,8 +1,7 @@
-// Package storetest is what every runner.Store has to pass: with the same beats it
-// says what federation.Account says, and beats that come at once have an order.
+// Package storetest has the tests that every runner.Store has to pass: it answers the same
+// beats as federation.Account does, and concurrent beats have an order.
 //
-// A store whose clock can be set is compared beat by beat. Of one that runs on its own,
-// each reply says which time it was, and there must be an order of all beats in which an
-// Account that is asked at these times answers the same: a history is linearizable or
-// it is not, and github.com/anishathalye/porcupine finds out.
+// A store whose clock can be set is compared beat by beat. If its clock runs, each reply has
+// its time, and there must be an order of all beats in which an Account answers the same at
+// these times: github.com/anishathalye/porcupine decides whether the history is linearizable.
 package storetest

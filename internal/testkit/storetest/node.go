@@ -8,8 +8,7 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// Text is a value as it is compared: whether a reply's list is empty or not there makes no
-// difference.
+// Text is the form of a value for comparisons: empty and missing lists are equal.
 func Text(v any) string {
 	if r, ok := v.(federation.Reply); ok && len(r.Totals) == 0 {
 		r.Totals = nil
@@ -22,7 +21,7 @@ func Text(v any) string {
 	return string(b)
 }
 
-// node makes beats as a process would, or as one that is out of its mind would.
+// node makes beats as a process does, or as a faulty one does.
 type node struct {
 	name, region string
 	life         int // processes of this name so far
@@ -47,7 +46,7 @@ func newNode(name string, r federation.Rules, seed uint64) *node {
 	return &node{name: name, region: "r-" + name, rules: r, full: true, rng: rand.New(rand.NewPCG(seed, 9)), limit: 600_000}
 }
 
-// restart is another process under the same name.
+// restart makes it another process under the same name.
 func (n *node) restart() {
 	*n = node{name: n.name, region: n.region, life: n.life + 1, rules: n.rules, full: true, rng: n.rng, limit: n.limit, expect: n.expect}
 }
@@ -99,7 +98,7 @@ func (n *node) copy() *federation.Copy {
 	return c
 }
 
-// took takes in the answer to the last beat.
+// took records the answer to the last beat.
 func (n *node) took(r federation.Reply) {
 	switch r.Status {
 	case federation.Granted, federation.Learning:

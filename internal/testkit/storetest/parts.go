@@ -19,10 +19,10 @@ type Sharer interface {
 	Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error)
 }
 
-// PartsHarness is one of these under test. It knows nothing yet.
+// PartsHarness is a Sharer under test. It is empty.
 type PartsHarness struct {
 	Store Sharer
-	// SetClock puts the store's clock to a time, at which it stands still.
+	// SetClock sets the store's clock, which stands still.
 	SetClock func(now int64)
 }
 
@@ -37,7 +37,7 @@ func RunParts(t *testing.T, open func(t *testing.T) PartsHarness) {
 	t.Run("Rush", func(t *testing.T) { rush(t, open(t)) })
 }
 
-// sameParts tells batches of beats of some processes, which come late, twice, or not at all for
+// sameParts sends batches of beats of some processes, which come late, twice, or not at all for
 // a while, and whose limits come, go and change; the store has to answer as accounts do.
 func sameParts(t *testing.T, h PartsHarness) {
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -81,7 +81,7 @@ func drift(rng *rand.Rand, now int64, once int) int64 {
 	return now
 }
 
-// crowd is some processes, and accounts that know what a store has to know.
+// crowd are some processes, and the accounts that a store is compared with.
 type crowd struct {
 	rng     *rand.Rand
 	owners  []string
@@ -93,7 +93,7 @@ func newCrowd(rng *rand.Rand, owners ...string) *crowd {
 	return &crowd{rng: rng, owners: owners, oracles: map[string]*parts.Account{}, members: map[string]*told{}}
 }
 
-// oracle is an owner's account as it has to be.
+// oracle is the account of an owner that the store is compared with.
 func (w *crowd) oracle(owner string) *parts.Account {
 	a := w.oracles[owner]
 	if a == nil {
@@ -103,20 +103,20 @@ func (w *crowd) oracle(owner string) *parts.Account {
 	return a
 }
 
-// heard takes in an answer to a beat.
+// heard records an answer to a beat.
 func (w *crowd) heard(b *parts.Beat, r parts.Reply) {
 	for i, p := range r.Parts {
 		w.members[b.Owner+b.Instance].parts[b.Claims[i].Name] = p.Part
 	}
 }
 
-// told is what a process has told and heard.
+// told are the last beat and answer of a process.
 type told struct {
 	seq   int64
 	parts map[string]int64
 }
 
-// share tells a store of beats, which has to answer them as accounts do.
+// share sends beats to a store, which has to answer them as accounts do.
 func (w *crowd) share(t *testing.T, h PartsHarness, now int64, batch []*parts.Beat) []parts.Reply {
 	t.Helper()
 	got, err := h.Store.Share(context.Background(), batch)
@@ -157,7 +157,7 @@ func (w *crowd) beat(owner, instance string, now int64) *parts.Beat {
 	wide := []int64{10, 60_000, parts.MaxAmount, 2 * parts.MaxAmount}
 	for i, kind := range []parts.Kind{parts.Rolling, parts.Slots, parts.Period, parts.Rolling} {
 		if w.rng.IntN(6) == 0 {
-			continue // it knows of none
+			continue // because it knows no beat yet
 		}
 		limit := wide[(i+len(b.Owner))%len(wide)]
 		c := parts.Claim{Name: fmt.Sprint(kind, i), Kind: kind, Limit: limit, Ends: now/100_000*100_000 + 100_000}
@@ -192,15 +192,15 @@ func (w *crowd) beat(owner, instance string, now int64) *parts.Beat {
 	return b
 }
 
-// hungry is a beat of who wants all there is.
+// hungry is a beat of a process that wants the whole limit.
 func hungry(owner, instance string, seq, part int64) *parts.Beat {
 	return &parts.Beat{Owner: owner, Instance: instance, Seq: seq, Claims: []parts.Claim{
 		{Name: "x", Kind: parts.Rolling, Limit: 10, Part: part, Want: 100, Need: 1},
 	}}
 }
 
-// order: answers come in the order of the beats, also where several are of one owner; and owners
-// have nothing to do with each other.
+// order: answers come in the order of the beats, also if several are of one owner; and owners
+// are independent of each other.
 func order(t *testing.T, h PartsHarness) {
 	h.SetClock(begin)
 	got, err := h.Store.Share(context.Background(), []*parts.Beat{
@@ -225,7 +225,7 @@ func order(t *testing.T, h PartsHarness) {
 	}
 }
 
-// goneParts: nothing is done for a caller that is gone.
+// goneParts: nothing is done for a caller that has left.
 func goneParts(t *testing.T, h PartsHarness) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -238,8 +238,8 @@ func goneParts(t *testing.T, h PartsHarness) {
 	}
 }
 
-// together: processes tell many beats at once, in any order of owners. None waits for
-// another in a circle, and what all have is never more than the limit.
+// together: processes send many beats concurrently, in any order of owners. None waits for
+// another in a circle, and the sum of all parts never exceeds the limit.
 func together(t *testing.T, h PartsHarness) {
 	var group sync.WaitGroup
 	const processes, rounds = 4, 12
@@ -271,7 +271,7 @@ func together(t *testing.T, h PartsHarness) {
 		for i := range processes {
 			sum += held[i][n]
 		}
-		if sum < 1 || sum > 10 { // who is done first cannot give up what others want since
+		if sum < 1 || sum > 10 { // the process that ends first cannot give up parts for later wishes
 			t.Errorf("owner %d: %d of 10 are held", n, sum)
 		}
 	}

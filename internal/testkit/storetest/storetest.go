@@ -10,22 +10,21 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 )
 
-// Harness is one store under test. It knows nothing yet.
+// Harness is one store under test. It is empty.
 type Harness struct {
 	Store runner.Store
 	// Rules are those it was opened with.
 	Rules federation.Rules
-	// SetClock puts the store's clock to a time, at which it stands still; nil where
-	// that cannot be done.
+	// SetClock sets the store's clock, which then stands still; nil if that cannot be
+	// done.
 	SetClock func(now int64)
-	// Replace makes another server of it, with what is remembered now; nil where that
-	// cannot be done.
+	// Replace makes another server with the current data; nil if that cannot be done.
 	Replace func(incarnation string)
-	// Save returns what brings the store back to what it remembers now, as if all later
-	// writes were lost; nil where that cannot be done.
+	// Save returns a function that restores the current data, as if all later writes were
+	// lost; nil if that cannot be done.
 	Save func() (restore func())
-	// Damage puts something else in the place of what is remembered of the pool p; nil where that
-	// cannot be done. Delete does what the error then says; it is given the error's text.
+	// Damage replaces the data of the pool p; nil if that cannot be done. Delete applies the remedy in
+	// the error, whose text it gets.
 	Damage func(with string)
 	Delete func(advice string)
 }
@@ -44,7 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Run("Concurrent", func(t *testing.T) { concurrent(t, open(t)) })
 }
 
-// twin is a store, and the account that it has to agree with.
+// twin is a store, and the account that it is compared with.
 type twin struct {
 	t           *testing.T
 	h           Harness
@@ -72,7 +71,7 @@ func (w *twin) at(now int64) {
 	w.h.SetClock(now)
 }
 
-// beat sends a beat, and compares the answer, and all that there is to see.
+// beat sends a beat, and compares the answer and the view.
 func (w *twin) beat(b *federation.Beat) federation.Reply {
 	w.t.Helper()
 	if w.oracle == nil {

@@ -17,8 +17,8 @@ import (
 // Possible reports whether clocks can be stepped here at all.
 const Possible = true
 
-// What takes the places of functions of the vDSO. The four bytes at hole become the way
-// from behind them to the offset.
+// The replacements of functions of the vDSO. The four bytes at hole become the distance from their
+// end to the offset.
 var functions = []struct {
 	name string
 	code []byte
@@ -55,11 +55,10 @@ var functions = []struct {
 	}, 10},
 }
 
-// offsetAt is where the offset stands in the first of the functions, behind what is left
-// of it.
+// offsetAt is the place of the offset in the first of the functions, after its replacement.
 const offsetAt = 64
 
-// vdso is that of one process.
+// vdso is the vDSO of one process.
 type vdso struct {
 	mem   *os.File
 	start int64
@@ -67,7 +66,7 @@ type vdso struct {
 	at    map[string]uint64 // of functions, in the pages
 }
 
-// step adds so many seconds to what a process's wall clock shows.
+// step adds seconds to the wall clock of a process.
 func step(pid int, seconds int64) error {
 	v, err := open(pid)
 	if err != nil {
@@ -144,8 +143,8 @@ func (v *vdso) taken() bool {
 	return bytes.HasPrefix(v.pages[v.at[f.name]:], f.code[:f.hole])
 }
 
-// take replaces the functions, while the process stands still: nothing may run where half
-// of a function is new.
+// take replaces the functions while the process is stopped, because nothing may run in a function
+// that is half replaced.
 func (v *vdso) take(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return err
@@ -181,8 +180,8 @@ func stands(pid int) error {
 	return errors.New("it does not stop")
 }
 
-// runs reports whether a thread has not stopped, by its file in /proc: behind its name, in
-// brackets, is its state.
+// runs reports whether a thread has not stopped, by its file in /proc, where its state follows its
+// name in brackets.
 func runs(stat string) bool {
 	line, err := os.ReadFile(stat)
 	_, rest, ok := bytes.Cut(line, []byte(") "))

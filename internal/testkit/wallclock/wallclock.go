@@ -1,10 +1,10 @@
-// Package wallclock steps the wall clock that one running process sees, for a test: that of
-// the machine, and the process's monotonic clock, stay as they are.
+// Package wallclock steps the wall clock of one running process, for a test. The clock of
+// the machine, and the process's monotonic clock, do not change.
 //
-// A process reads its clocks in the vDSO, a page of code that the kernel maps into it, also
-// one that is linked statically, as in Go. Into that page goes code that asks the kernel
-// instead, and adds an offset to what a wall clock shows. A process that is forked
-// afterwards inherits both; one that executes another program does not.
+// A process reads its clocks in the vDSO, a page of code that the kernel maps into it, even
+// if it is linked statically, as in Go. The package replaces that code by system calls that
+// add an offset to the wall clock. A process forked afterwards inherits both; one that
+// executes another program does not.
 package wallclock
 
 import (
@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Step lets the wall clocks of a process that is up, and of those that it has forked, jump
-// by whole seconds.
+// Step steps the wall clocks of a running process, and of those that it has forked, by whole
+// seconds.
 func Step(t testing.TB, pid int, by time.Duration) {
 	t.Helper()
 	// A process that is forked meanwhile has the new clock already, or is on the list.
