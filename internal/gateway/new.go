@@ -17,9 +17,6 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// PromptCounter counts the tokens of prompts.
-type PromptCounter = admission.PromptCounter
-
 // Options are the parts that a Gateway is made of.
 type Options struct {
 	Snapshot *tenants.Snapshot
@@ -31,7 +28,7 @@ type Options struct {
 	// Objects remembers which tenant made which object at the upstreams; nil remembers in memory.
 	Objects *objects.Store
 	// Prompts counts prompts while estimates are uncertain; nil does not.
-	Prompts PromptCounter
+	Prompts admission.PromptCounter
 	// Events has what the Governor reports, for readers who follow it; nil if nobody does.
 	Events *events.Ring
 	// Transport reaches the upstreams; nil means one made for Snapshot's timeouts.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
@@ -28,7 +28,7 @@ type World struct {
 	Recorder governor.Observer
 	// Clock is the governor's; nil is the machine's.
 	Clock   governor.Clock
-	Prompts gateway.PromptCounter
+	Prompts admission.PromptCounter
 	Log     slog.Handler // nil throws it away
 	Tracer  *tracing.Tracer
 	// Wrap stands between the gateway and the model server.
