@@ -275,6 +275,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog"},
 		reason: "an explanation asks the governor and changes nothing",
 	},
+	"internal/gateway/upstream": {
+		may:    []string{"internal/answers", "internal/gateway/dialect", "internal/gateway/route", "internal/objects", "tenants", "github.com/tidwall/gjson"},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "a provider is reached without knowing for whom",
+	},
 	"internal/gateway/stored": {
 		may: []string{
 			"governor", "governor/tokens", "internal/admission", "internal/form", "internal/gateway/head", "internal/gateway/route", "internal/objects",
@@ -370,7 +375,7 @@ var rules = map[string]rule{
 			"internal/text",
 			"internal/connections", "internal/dial", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
@@ -129,4 +131,17 @@ func (c *call) readHints() *refusal {
 		c.Ask.MaxWait = &d
 	}
 	return nil
+}
+
+// servedByNone refuses a call to a route that none of the pool's upstreams has.
+func (c *call) servedByNone() *refusal {
+	var kinds []string
+	for _, u := range c.pool.upstreams {
+		kinds = append(kinds, u.Name+" ("+u.Provider.Kind+")")
+	}
+	return &refusal{
+		Status: http.StatusNotFound, Code: admission.CodeNotFound,
+		Message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + brief(c.r.URL.Path) + " for " + quoted(brief(c.head.Model)) +
+			": it has " + strings.Join(kinds, ", ") + ".",
+	}
 }

@@ -50,7 +50,7 @@ func (c *call) takeOver(resp *http.Response) error {
 	if err := c.withheld(resp.StatusCode); err != nil {
 		return err
 	}
-	resp.Header = answers.Headers(resp.Header, c.try.up.secrets, dialect.RatePrefixes)
+	resp.Header = answers.Headers(resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
 	if c.try.busy {
 		showRetry(resp.Header, c.tries.comeBack)
 	}

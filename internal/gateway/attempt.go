@@ -72,7 +72,7 @@ func (c *call) goTo(t *try, index int, probe bool) {
 // is tried again after.
 func (c *call) send() (*http.Response, error) {
 	for {
-		resp, err := c.try.up.roundTrip(c.g.transport, c.outgoing())
+		resp, err := c.try.up.RoundTrip(c.g.transport, c.outgoing())
 		said := c.judge(resp, err)
 		c.tell(said)
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {

@@ -25,7 +25,7 @@ func (c *call) showFailure() {
 	}
 	f := events.Failure{Status: c.w.status, Class: e.Reason}
 	if c.try.up != nil {
-		f.Upstream = c.try.up.name
+		f.Upstream = c.try.up.Name
 	}
 	if c.Failure != nil {
 		f.Cause = c.Failure.Error()
@@ -36,13 +36,13 @@ func (c *call) showFailure() {
 
 // brokeOff is the event for the client if the upstream breaks off in mid-stream.
 func (c *call) brokeOff(err error) []byte {
-	f := &refusal{Code: admission.CodeUpstream, Message: "The upstream " + c.try.up.name + " broke off the stream."}
+	f := &refusal{Code: admission.CodeUpstream, Message: "The upstream " + c.try.up.Name + " broke off the stream."}
 	switch {
 	case c.Cut():
 		f = c.CutOff()
 	case err == streaming.ErrIdle:
 		f.Code = admission.CodeUpstreamLate
-		f.Message = "The upstream " + c.try.up.name + " sent nothing for too long."
+		f.Message = "The upstream " + c.try.up.Name + " sent nothing for too long."
 	}
 	f.Status = http.StatusBadGateway
 	return c.dialect().ErrorEvent(f)
@@ -52,7 +52,7 @@ func (c *call) brokeOff(err error) []byte {
 func (c *call) answered(res streaming.Result) {
 	u := c.Metered(res)
 	if c.head.Background && !c.Ending.Panicked {
-		c.stored.Answered(res, u, c.try.up.name)
+		c.stored.Answered(res, u, c.try.up.Name)
 		return
 	}
 	c.AnsweredWith(res, u)

@@ -70,7 +70,7 @@ func (c *call) outgoing() *http.Request {
 	t := c.try
 	out := &http.Request{
 		Method: c.r.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		URL:    t.up.address.URL(c.at.Path, c.realModel(), c.query),
+		URL:    t.up.Address.URL(c.at.Path, c.realModel(), c.query),
 		Header: c.upstreamHeader(c.r.Header),
 		Body:   http.NoBody,
 	}
@@ -125,7 +125,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 	if c.route.Body == dialect.JSON {
 		h["Content-Type"] = contentJSON // the head was read as that
 	}
-	c.try.up.sign(h)
+	c.try.up.Sign(h)
 	c.try.span.Inject(h)
 	h["X-Request-Id"] = []string{c.ID}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
@@ -158,7 +158,7 @@ func (c *call) forgetBody() {
 
 // unanswered answers when there is no answer of the upstream's to pass on.
 func (c *call) unanswered(err error) {
-	name := c.try.up.name
+	name := c.try.up.Name
 	c.Failure = err
 	f := &refusal{Status: http.StatusBadGateway, Code: admission.CodeUpstream}
 	class := c.classOf(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/upstream"
 )
 
 type modelObject struct {
@@ -52,7 +53,7 @@ func (c *call) listed() map[string]string {
 	c.lookUp(open)
 	for _, p := range open {
 		for _, u := range p.upstreams {
-			for _, name := range u.shelf.seen() {
+			for _, name := range u.Models() {
 				if c.lists(p, u, name) {
 					pools[name] = p.Name
 				}
@@ -75,13 +76,13 @@ func (c *call) patterned() (open []*poolSide) {
 // lookUp asks the upstreams of pools for their models, all at the same time, and waits a little for
 // those that were never heard.
 func (c *call) lookUp(open []*poolSide) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), shelfPatience)
+	ctx, cancel := context.WithTimeout(c.r.Context(), upstream.Patience)
 	defer cancel()
 	var waits []<-chan struct{}
 	for _, p := range open {
 		for _, u := range p.upstreams {
-			if u.provider.Lists {
-				waits = append(waits, u.lookUp(c.g.transport))
+			if u.Provider.Lists {
+				waits = append(waits, u.LookUp(c.g.transport))
 			}
 		}
 	}
@@ -99,12 +100,12 @@ func (c *call) lookUp(open []*poolSide) {
 
 // lists reports whether a model of one of a pool's upstreams is listed as the pool's. A tuned model
 // is listed only for the tenant that had it tuned, although a provider lists everybody's.
-func (c *call) lists(p *poolSide, u *upstream, name string) bool {
+func (c *call) lists(p *poolSide, u *upstream.Upstream, name string) bool {
 	serving, ok := c.world.Snapshot.PoolOf(name)
 	if !ok || serving.Index != p.Index || !c.Tenant.MayUse(name) {
 		return false
 	}
-	return !strings.HasPrefix(name, "ft:") || c.sees(u.name, name)
+	return !strings.HasPrefix(name, "ft:") || c.sees(u.Name, name)
 }
 
 func (c *call) writeJSON(v any) {

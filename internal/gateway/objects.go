@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/internal/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -30,8 +31,8 @@ func (c *call) othersModel(model string) bool {
 	if !strings.HasPrefix(model, "ft:") || slices.Contains(c.Tenant.Models, model) {
 		return false
 	}
-	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
-		e, known := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: model})
+	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream.Upstream) bool {
+		e, known := c.g.objects.Owner(objects.Key{Upstream: u.Name, ID: model})
 		return known && !objects.Visible(e.Owner, c.Tenant.Name)
 	})
 }
@@ -39,7 +40,7 @@ func (c *call) othersModel(model string) bool {
 // holding are the pool's upstreams at which the tenant sees an object.
 func (c *call) holding(id string) (some upstreams.Mask) {
 	for i, u := range c.pool.upstreams {
-		if c.sees(u.name, id) {
+		if c.sees(u.Name, id) {
 			some = some.With(i)
 		}
 	}
@@ -90,8 +91,8 @@ func (c *call) chooseHome() *refusal {
 
 // seesAll reports whether one of a pool's upstreams has everything that the path names.
 func (c *call) seesAll(p *poolSide) bool {
-	return slices.ContainsFunc(p.upstreams, func(u *upstream) bool {
-		return !slices.ContainsFunc(c.at.IDs, func(id string) bool { return !c.sees(u.name, id) })
+	return slices.ContainsFunc(p.upstreams, func(u *upstream.Upstream) bool {
+		return !slices.ContainsFunc(c.at.IDs, func(id string) bool { return !c.sees(u.Name, id) })
 	})
 }
 
@@ -209,7 +210,7 @@ func (c *call) readPage() *refusal {
 func (c *call) sizeOf(id string) (size int64) {
 	for i, u := range c.pool.upstreams {
 		if c.tries.may&upstreams.Mask(0).With(i) != 0 {
-			e, _ := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: id})
+			e, _ := c.g.objects.Owner(objects.Key{Upstream: u.Name, ID: id})
 			size = max(size, e.Size)
 		}
 	}

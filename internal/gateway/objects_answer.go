@@ -22,7 +22,7 @@ import (
 const undoPatience = 10 * time.Second
 
 // keyOf names an object at the upstream of the present try.
-func (c *call) keyOf(id string) objects.Key { return objects.Key{Upstream: c.try.up.name, ID: id} }
+func (c *call) keyOf(id string) objects.Key { return objects.Key{Upstream: c.try.up.Name, ID: id} }
 
 // objectAnswered takes over an answer of 2xx to a route to objects. What it shows is recorded
 // before the client can know of it.
@@ -85,7 +85,7 @@ func (c *call) keepAnswer(body string) error {
 		c.undo(list)
 		return errors.Join(stored.ErrNotKept, c.Failure)
 	}
-	lost, err := c.stored.Keep(c.r.Context(), c.try.up.name, list, owner)
+	lost, err := c.stored.Keep(c.r.Context(), c.try.up.Name, list, owner)
 	if err != nil && (c.route.Makes || c.route.Shows == objects.Upload) { // else it was made by another call
 		c.undo(lost)
 	}
@@ -102,7 +102,7 @@ func (c *call) undo(list []stored.Object) {
 			continue
 		}
 		if _, err := c.ask(ctx, method, path, nil); err != nil {
-			c.g.log.Error("an object that nobody owns is left at the upstream", "upstream", c.try.up.name, "id", o.ID, "error", err.Error())
+			c.g.log.Error("an object that nobody owns is left at the upstream", "upstream", c.try.up.Name, "id", o.ID, "error", err.Error())
 		}
 	}
 }
@@ -148,12 +148,12 @@ func (w watcher) response(raw string) {
 	}
 	w.record(stored.Offspring(objects.Response, raw))
 	if c.head.Background {
-		c.stored.OweResponse(c.r.Context(), c.try.up.name, gjson.Parse(raw))
+		c.stored.OweResponse(c.r.Context(), c.try.up.Name, gjson.Parse(raw))
 	}
 }
 
 func (w watcher) record(list []stored.Object) {
-	w.c.stored.Record(w.c.try.up.name, list, w.c.head.Unstored)
+	w.c.stored.Record(w.c.try.up.Name, list, w.c.head.Unstored)
 }
 
 // objectBody ends the lease when an answer has come whole, or breaks off.

@@ -35,7 +35,7 @@ func (c *call) lookAfter() {
 	} else if !c.route.Makes || c.route.Shows != kind {
 		return
 	}
-	if key, ok := c.g.objects.AnyDebt(c.try.up.name, kind, c.Tenant.Name, stored.MaxUnseen[kind]); ok {
+	if key, ok := c.g.objects.AnyDebt(c.try.up.Name, kind, c.Tenant.Name, stored.MaxUnseen[kind]); ok {
 		c.look(kind, key)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/internal/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/objects"
 )
 
@@ -45,8 +46,8 @@ func (c *call) checkNewBatch() *refusal {
 
 // isBatchFile reports whether a file at the call's upstream was checked as one of calls.
 func (c *call) isBatchFile(id string) bool {
-	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream) bool {
-		e, _ := c.g.objects.Owner(objects.Key{Upstream: u.name, ID: id})
+	return slices.ContainsFunc(c.pool.upstreams, func(u *upstream.Upstream) bool {
+		e, _ := c.g.objects.Owner(objects.Key{Upstream: u.Name, ID: id})
 		if e.Kind != objects.BatchFile || !objects.Visible(e.Owner, c.Tenant.Name) {
 			return false
 		}

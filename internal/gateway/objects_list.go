@@ -52,12 +52,12 @@ func (c *call) serveList() {
 
 // findOwn reads the upstream's list for the objects that the tenant may see.
 func (c *call) findOwn() (*stored.List, error) {
-	if !c.stored.HasAny(c.try.up.name, c.route.Shows) {
+	if !c.stored.HasAny(c.try.up.Name, c.route.Shows) {
 		return &stored.List{}, nil
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.Snapshot.Config().Timeouts.UpstreamHeader)
 	defer cancel()
-	sees := func(id string) bool { return c.sees(c.try.up.name, id) }
+	sees := func(id string) bool { return c.sees(c.try.up.Name, id) }
 	return c.page.Read(c.query, sees, func(query url.Values) ([]byte, error) {
 		return c.ask(ctx, http.MethodGet, c.at.Path, query)
 	})
@@ -67,7 +67,7 @@ func (c *call) findOwn() (*stored.List, error) {
 func (c *call) keepShown(id, raw string) error {
 	e, ok := c.g.objects.Owner(c.keyOf(id))
 	if ok { // else somebody deleted it a moment ago
-		if _, err := c.stored.Keep(c.r.Context(), c.try.up.name, stored.Offspring(c.route.Shows, raw), e.Owner); err != nil {
+		if _, err := c.stored.Keep(c.r.Context(), c.try.up.Name, stored.Offspring(c.route.Shows, raw), e.Owner); err != nil {
 			return err
 		}
 	}
@@ -78,12 +78,12 @@ func (c *call) keepShown(id, raw string) error {
 // ask sends a request of the gateway's own to the upstream, with the tenant's headers,
 // and reads the answer.
 func (c *call) ask(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.try.up.address.URL(path, c.realModel(), query).String(), http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, method, c.try.up.Address.URL(path, c.realModel(), query).String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	r.Header = c.upstreamHeader(c.r.Header)
-	resp, err := c.try.up.roundTrip(c.g.transport, r)
+	resp, err := c.try.up.RoundTrip(c.g.transport, r)
 	said := c.judge(resp, err)
 	if err != nil && ctx.Err() != nil {
 		said = upstreams.Abandoned // it was not waited for

@@ -76,7 +76,7 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 		}
 		var said upstreams.Outcome
 		if resp != nil && err != nil {
-			resp.Body = answers.NewBody(resp.Body, c.try.up.secrets)
+			resp.Body = answers.NewBody(resp.Body, c.try.up.Secrets)
 		}
 		if resp != nil {
 			said = c.judge(resp, nil)
@@ -106,7 +106,7 @@ func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	defer cancel()
 	query := maps.Clone(c.query)
 	query.Set("model", c.realModel())
-	return websocket.Dial(ctx, c.try.up.address.URL(c.at.Path, c.realModel(), query).String(), &websocket.DialOptions{
+	return websocket.Dial(ctx, c.try.up.Address.URL(c.at.Path, c.realModel(), query).String(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
 			Transport:     c.g.transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -142,14 +142,14 @@ func (r realtimeCall) CheckModel(model string) *admission.Refusal {
 
 // CheckReference implements realtime.Call.
 func (r realtimeCall) CheckReference(ref head.Reference) *admission.Refusal {
-	if r.c.sees(r.c.try.up.name, ref.ID) {
+	if r.c.sees(r.c.try.up.Name, ref.ID) {
 		return nil
 	}
 	return noObject(ref.Key, ref.ID)
 }
 
 // Hide implements realtime.Call.
-func (r realtimeCall) Hide(text []byte) { r.c.try.up.secrets.Hide(text) }
+func (r realtimeCall) Hide(text []byte) { r.c.try.up.Secrets.Hide(text) }
 
 // EstimatePrompt implements realtime.Call.
 func (r realtimeCall) EstimatePrompt(size tokens.Size) int64 {
@@ -175,7 +175,7 @@ func (r realtimeCall) Cut() (*admission.Refusal, error) {
 
 // Rejected implements realtime.Call.
 func (r realtimeCall) Rejected(event, message string) {
-	r.c.g.log.Debug("upstream refuses an event of the gateway", "request_id", r.c.ID, "upstream", r.c.try.up.name, "event", event, "message", brief(message))
+	r.c.g.log.Debug("upstream refuses an event of the gateway", "request_id", r.c.ID, "upstream", r.c.try.up.Name, "event", event, "message", brief(message))
 }
 
 // Panicked implements realtime.Call.

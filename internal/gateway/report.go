@@ -107,7 +107,7 @@ func (c *call) ran(l line) line {
 		l = append(l, slog.Bool("stream", true))
 	}
 	if c.tries.count > 0 {
-		l = append(l.text("upstream", c.try.up.name), slog.Int("tries", c.tries.count))
+		l = append(l.text("upstream", c.try.up.Name), slog.Int("tries", c.tries.count))
 	}
 	if would := c.Lease.Would; would != nil {
 		l = l.text("shadow", would.Reason.String())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -33,7 +34,7 @@ type tries struct {
 // try is a call on its way to one upstream. Most calls have one.
 type try struct {
 	admission.Try
-	up    *upstream
+	up    *upstream.Upstream
 	index int  // of it, in its pool
 	probe bool // to be told to the upstream's breaker
 	told  bool // its outcome was told to the pool

@@ -5,7 +5,10 @@ import (
 	"sync"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/upstreams"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // world is a policy with the upstreams of its pools. It is immutable, and each request loads it once.
@@ -18,22 +21,21 @@ type world struct {
 // poolSide is a pool as the gateway sees it.
 type poolSide struct {
 	*admission.Pool
-	upstreams []*upstream
+	upstreams []*upstream.Upstream
 	set       *upstreams.Set // the same, to choose from
 }
 
 // newWorld resolves the upstreams of a policy. The gateway's beliefs about those that were there before are
 // kept; before is nil for the first policy.
 func newWorld(next *admission.Policy, before *world) (*world, error) {
-	byName, err := newUpstreams(next.Snapshot.Config().Upstreams)
+	byName, err := upstream.New(next.Snapshot.Config().Upstreams)
 	if err != nil {
 		return nil, err
 	}
-	shelves := before.shelves()
+	old := before.byIdentity()
 	for _, u := range byName {
-		u.shelf = shelves[u.identity()]
-		if u.shelf == nil {
-			u.shelf = &shelf{}
+		if same := old[u.Identity()]; same != nil {
+			u.Keep(same)
 		}
 	}
 	w := &world{Policy: next, shares: sync.OnceValue(func() [][]int64 { return sharesOf(next.Snapshot) })}
@@ -61,4 +63,40 @@ func (w *world) poolNamed(name string) (*poolSide, bool) {
 		return nil, false
 	}
 	return w.pools[i], true
+}
+
+// byIdentity are the upstreams of all pools, by their identities.
+func (w *world) byIdentity() map[string]*upstream.Upstream {
+	all := map[string]*upstream.Upstream{}
+	if w != nil {
+		for _, p := range w.pools {
+			for _, u := range p.upstreams {
+				all[u.Identity()] = u
+			}
+		}
+	}
+	return all
+}
+
+// newSet makes a pool's set of upstreams, from which one is chosen for each try. What was believed
+// about those that were there before is kept.
+func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstreams.Set) ([]*upstream.Upstream, *upstreams.Set) {
+	var list []*upstream.Upstream
+	var specs []upstreams.Spec
+	for _, m := range p.Upstreams {
+		u := byName[m.Name]
+		list = append(list, u)
+		specs = append(specs, upstreams.Spec{Name: u.Name, Weight: m.Weight, Identity: u.Identity()})
+	}
+	return list, upstreams.New(specs, before)
+}
+
+// serving are the pool's upstreams that have a route for a model.
+func (p *poolSide) serving(r *route.Route, model string) (some upstreams.Mask) {
+	for i, u := range p.upstreams {
+		if u.Serves(r, model) {
+			some = some.With(i)
+		}
+	}
+	return some
 }

@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 
 // How lists of models are asked for.
 const (
-	shelfFresh    = 5 * time.Minute  // a list is not asked for again before
-	shelfRetry    = 30 * time.Second // after an upstream has not told
-	shelfTimeout  = 10 * time.Second // of one question
-	shelfPatience = 2 * time.Second  // of a caller, for lists that were never heard
-	shelfBytes    = 8 << 20
-	shelfModels   = 5000 // of an upstream; more are left out
+	shelfFresh   = 5 * time.Minute  // a list is not asked for again before
+	shelfRetry   = 30 * time.Second // after an upstream has not told
+	shelfTimeout = 10 * time.Second // of one question
+	Patience     = 2 * time.Second  // of a caller, for lists that were never heard
+	shelfBytes   = 8 << 20
+	shelfModels  = 5000 // of an upstream; more are left out
 )
 
 // shelf is the list of models that an upstream says it has, by which patterns in pools are listed
@@ -32,9 +32,9 @@ type shelf struct {
 	asked  time.Time
 }
 
-// lookUp asks the upstream if it is time to. The returned channel is closed when there is something
+// LookUp asks the upstream if it is time to. The returned channel is closed when there is something
 // to see; nil means that there is nothing to wait for.
-func (u *upstream) lookUp(through http.RoundTripper) <-chan struct{} {
+func (u *Upstream) LookUp(through http.RoundTripper) <-chan struct{} {
 	s := u.shelf
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,14 +49,14 @@ func (u *upstream) lookUp(through http.RoundTripper) <-chan struct{} {
 	}
 	// An old answer will do while the upstream is asked again; and once one caller has waited in
 	// vain, others need not.
-	if s.models != nil || now.Sub(s.asked) >= shelfPatience {
+	if s.models != nil || now.Sub(s.asked) >= Patience {
 		return nil
 	}
 	return s.asking
 }
 
 // fill asks the upstream, for those who wait and those who come later.
-func (u *upstream) fill(through http.RoundTripper) {
+func (u *Upstream) fill(through http.RoundTripper) {
 	ctx, cancel := context.WithTimeout(context.Background(), shelfTimeout)
 	defer cancel()
 	models, err := u.askModels(ctx, through)
@@ -72,21 +72,22 @@ func (u *upstream) fill(through http.RoundTripper) {
 	s.asking = nil
 }
 
-// seen is the last answer.
-func (s *shelf) seen() []string {
+// Models is the last answer.
+func (u *Upstream) Models() []string {
+	s := u.shelf
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.models
 }
 
 // askModels asks an upstream for its models.
-func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.address.URL("/models", "", u.provider.ListQuery).String(), nil)
+func (u *Upstream) askModels(ctx context.Context, through http.RoundTripper) ([]string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.Address.URL("/models", "", u.Provider.ListQuery).String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	u.sign(r.Header)
-	resp, err := u.roundTrip(through, r)
+	u.Sign(r.Header)
+	resp, err := u.RoundTrip(through, r)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (u *upstream) askModels(ctx context.Context, through http.RoundTripper) ([]
 		list = list.Get("data")
 	}
 	if resp.StatusCode != http.StatusOK || !gjson.ValidBytes(body) || !list.IsArray() { // so is what is cut off
-		return nil, fmt.Errorf("gateway: upstream %s lists no models: %s", u.name, resp.Status)
+		return nil, fmt.Errorf("gateway: upstream %s lists no models: %s", u.Name, resp.Status)
 	}
 	return idsIn(list), nil
 }
@@ -117,15 +118,5 @@ func idsIn(list gjson.Result) []string {
 	return models
 }
 
-// shelves are the shelves of all upstreams, by their identities.
-func (w *world) shelves() map[string]*shelf {
-	all := map[string]*shelf{}
-	if w != nil {
-		for _, p := range w.pools {
-			for _, u := range p.upstreams {
-				all[u.identity()] = u.shelf
-			}
-		}
-	}
-	return all
-}
+// Keep takes over the models that the same upstream listed before a reload.
+func (u *Upstream) Keep(before *Upstream) { u.shelf = before.shelf }

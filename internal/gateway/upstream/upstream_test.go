@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"net/http"
@@ -30,7 +30,7 @@ func TestUpstreamURL(t *testing.T) {
 		{tenants.Anthropic, "https://api.anthropic.com/v1", "/messages/count_tokens", "", "https://api.anthropic.com/v1/messages/count_tokens"},
 		{tenants.Anthropic, "https://proxy/anthropic/v1", "/messages", "", "https://proxy/anthropic/v1/messages"},
 	} {
-		list, err := newUpstreams([]tenants.Upstream{{Name: "u", Kind: c.kind, BaseURL: c.base, APIKey: "k"}})
+		list, err := New([]tenants.Upstream{{Name: "u", Kind: c.kind, BaseURL: c.base, APIKey: "k"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,11 +38,11 @@ func TestUpstreamURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := list["u"].address.URL(c.path, "gpt-4o", query).String(); got != c.want {
+		if got := list["u"].Address.URL(c.path, "gpt-4o", query).String(); got != c.want {
 			t.Errorf("%s %s at %s: %s, want %s", c.kind, c.path, c.base, got, c.want)
 		}
 		h := http.Header{}
-		list["u"].sign(h)
+		list["u"].Sign(h)
 		name := map[string]string{tenants.OpenAI: "Authorization", tenants.Azure: "Api-Key", tenants.Anthropic: "X-Api-Key"}[c.kind]
 		want := "k"
 		if c.kind == tenants.OpenAI {
@@ -56,7 +56,7 @@ func TestUpstreamURL(t *testing.T) {
 
 // Which kinds have which routes. A model cannot lead out of its place in a path.
 func TestUpstreamServes(t *testing.T) {
-	list, err := newUpstreams([]tenants.Upstream{
+	list, err := New([]tenants.Upstream{
 		{Name: "openai", Kind: tenants.OpenAI, BaseURL: "http://h"},
 		{Name: "v1", Kind: tenants.Azure, BaseURL: "http://h"},
 		{Name: "classic", Kind: tenants.Azure, BaseURL: "http://h?api-version=1"},
@@ -81,7 +81,7 @@ func TestUpstreamServes(t *testing.T) {
 		{"/audio/speech", "m?x=1", [4]bool{true, true, false, false}},
 	} {
 		for i, name := range []string{"openai", "v1", "classic", "anthropic"} {
-			if got := list[name].serves(route.Inference(c.path), c.model); got != c.want[i] {
+			if got := list[name].Serves(route.Inference(c.path), c.model); got != c.want[i] {
 				t.Errorf("%s serves %s of %q: %v", name, c.path, c.model, got)
 			}
 		}
