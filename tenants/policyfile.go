@@ -57,7 +57,7 @@ var (
 
 // commonFields are the keys that a tier has, and so a tenant, which overrides them, and a team.
 var commonFields = []field[draft]{
-	strictyaml.DecimalField("weight", "Claim on a contended pool, relative to others.", 3, 1, maxWeight, defaultWeight,
+	strictyaml.DecimalField("weight", "Claim on a contended pool, relative to others.", strictyaml.Decimals{Places: 3, Least: 1, Most: maxWeight, Fallback: defaultWeight},
 		func(t *draft) *int64 { return &t.Weight }),
 	limitField("rpm", "Own requests in a rolling minute.", func(t *draft) *int64 { return &t.RPM }),
 	limitField("tpm", "Own tokens in a rolling minute.", func(t *draft) *int64 { return &t.TPM }),

@@ -42,7 +42,7 @@ var poolShape = shape[Pool]{
 		},
 		strictyaml.AmountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.DefaultMaxOutput }),
-		strictyaml.DecimalField("headroom", "The part of tpm and rpm that is left unused.", 6, 0, maxHeadroomPPM, 0,
+		strictyaml.DecimalField("headroom", "The part of tpm and rpm that is left unused.", strictyaml.Decimals{Places: 6, Most: maxHeadroomPPM},
 			func(p *Pool) *int64 { return &p.HeadroomPPM }),
 		{
 			Name: "burst", About: "How much unused rate the idle pool hands out at once, as a time up to 1m.",
@@ -87,7 +87,7 @@ var weightShape = shape[TokenWeights]{
 }
 
 func weightField(kind string, at func(*TokenWeights) *int64) field[TokenWeights] {
-	return strictyaml.DecimalField(kind, "", 3, 0, maxTokenWeight, 1000, at)
+	return strictyaml.DecimalField(kind, "", strictyaml.Decimals{Places: 3, Most: maxTokenWeight, Fallback: 1000}, at)
 }
 
 func readTokenWeights(v value, w *TokenWeights) {

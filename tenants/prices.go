@@ -24,7 +24,7 @@ var priceShape = shape[Price]{
 }
 
 func priceField(key, about string, at func(*Price) *int64) field[Price] {
-	return strictyaml.DecimalField(key, about, 6, 0, maxPrice, 0, at)
+	return strictyaml.DecimalField(key, about, strictyaml.Decimals{Places: 6, Most: maxPrice}, at)
 }
 
 func readPrices(v value, c *configFile) {

@@ -5,12 +5,6 @@ import (
 	"time"
 )
 
-// Kind is the JSON Schema of a key's value. It sees values as YAML makes them, so it takes all that the loader takes and
-// cannot refuse all that the loader refuses, because it does not see how a number is spelled, or where a name leads.
-type Kind func() Schema
-
-const variableRef = "#/$defs/variable"
-
 // OrVariable lets ${…} stand for the value, because it is expanded before anything is read.
 func OrVariable(s Schema) Schema {
 	return Schema{"anyOf": []any{s, Schema{"$ref": variableRef}}}
@@ -91,12 +85,18 @@ func AmountField[T any](key, about string, least, most int64, at func(*T) *int64
 	}
 }
 
-// DecimalField is a number with decimals, kept in units of 10^-places; a bad one reads as fallback.
-func DecimalField[T any](key, about string, places int, least, most, fallback int64, at func(*T) *int64) Field[T] {
+// Decimals are the numbers that a field with decimals may have, in units of 10^-Places. A bad one reads as Fallback.
+type Decimals struct {
+	Places                int
+	Least, Most, Fallback int64
+}
+
+// DecimalField is a number with decimals.
+func DecimalField[T any](key, about string, d Decimals, at func(*T) *int64) Field[T] {
 	return Field[T]{
-		Name: key, About: about, Kind: FractionKind(places, least, most),
-		Read:  func(v Value, into *T) { *at(into) = v.Decimal(places, least, most, fallback) },
-		Start: func(from *T) any { return json.Number(SpellDecimal(*at(from), places)) },
+		Name: key, About: about, Kind: FractionKind(d.Places, d.Least, d.Most),
+		Read:  func(v Value, into *T) { *at(into) = v.Decimal(d.Places, d.Least, d.Most, d.Fallback) },
+		Start: func(from *T) any { return json.Number(SpellDecimal(*at(from), d.Places)) },
 	}
 }
 

@@ -3,32 +3,6 @@ package strictyaml
 // Schema is a JSON Schema, draft 2020-12.
 type Schema map[string]any
 
-// Schema is a mapping with the shape's keys and no other. start holds the defaults; nil leaves them out.
-func (s Shape[T]) Schema(start *T) Schema {
-	properties := Schema{}
-	for _, f := range s.Fields {
-		if f.Kind != nil {
-			properties[f.Name] = f.schema(start)
-		}
-	}
-	out := Schema{"type": "object", "properties": properties, "additionalProperties": false}
-	for key, val := range s.Also {
-		out[key] = val
-	}
-	return out
-}
-
-func (f Field[T]) schema(start *T) Schema {
-	out := f.Kind()
-	if f.About != "" {
-		out["description"] = f.About
-	}
-	if f.Start != nil && start != nil {
-		out["default"] = f.Start(start)
-	}
-	return out
-}
-
 // WithoutVariables is s without the forms in which ${…} stands for a value: only the config file may have variables.
 // The kinds of values are the same in both files.
 func WithoutVariables(s any) any {
@@ -64,3 +38,9 @@ func unwrapped(s Schema) Schema {
 	}
 	return s
 }
+
+// Kind is the JSON Schema of a key's value. It sees values as YAML makes them, so it takes all that the loader takes and
+// cannot refuse all that the loader refuses, because it does not see how a number is spelled, or where a name leads.
+type Kind func() Schema
+
+const variableRef = "#/$defs/variable"

@@ -67,4 +67,28 @@ func Has(list []Pair, key string) bool {
 	return slices.ContainsFunc(list, func(p Pair) bool { return p.Key == key })
 }
 
-const spaceMissing = "a space is missing after the colon of %s"
+// Schema is a mapping with the shape's keys and no other. start holds the defaults; nil leaves them out.
+func (s Shape[T]) Schema(start *T) Schema {
+	properties := Schema{}
+	for _, f := range s.Fields {
+		if f.Kind != nil {
+			properties[f.Name] = f.schema(start)
+		}
+	}
+	out := Schema{"type": "object", "properties": properties, "additionalProperties": false}
+	for key, val := range s.Also {
+		out[key] = val
+	}
+	return out
+}
+
+func (f Field[T]) schema(start *T) Schema {
+	out := f.Kind()
+	if f.About != "" {
+		out["description"] = f.About
+	}
+	if f.Start != nil && start != nil {
+		out["default"] = f.Start(start)
+	}
+	return out
+}

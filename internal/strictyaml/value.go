@@ -164,3 +164,5 @@ func (v Value) Plainly(text, complaint string) string {
 
 // keyValue matches a text that was meant as a key and its value.
 var keyValue = regexp.MustCompile(`^([A-Za-z_]+):\S`)
+
+const spaceMissing = "a space is missing after the colon of %s"
