@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Account is what the store of a pool keeps: who has used what, who may use what, and how much each
-// gets. It is pure, and serves as it is where the store can run Go; elsewhere the same steps are
+// Account is the state that a store keeps of a pool: the usage of each node, its grants, and its share. It is pure, and serves as it is where the store can run Go; elsewhere the same steps are
 // written anew (package federation/redis), and the conformance suite compares the two. It is not
 // safe for concurrent use. Times are milliseconds of the store's clock.
 type Account struct {
@@ -27,16 +26,16 @@ type Account struct {
 	// Booked is the sum over all nodes, including those that are gone.
 	Booked  book
 	Members map[string]*Member
-	// Gone is what nodes that are gone may have used, in the slot in which they lost the right to
+	// Gone is the most that nodes that are gone may have used, in the slot in which they lost the right to
 	// it. It also counts before that slot.
 	Gone book
-	// Fill is what an idle pool may hand out at once.
+	// Fill is the amount that an idle pool may hand out at once.
 	Fill [axes]Fill
 	// Level is the water level as of the last beat.
 	Level float64
 }
 
-// Member is what is known of a node.
+// Member is the state of one node.
 type Member struct {
 	Region, Instance string
 	Seq              int64
@@ -49,8 +48,8 @@ type Member struct {
 	Held, Parts            Amounts
 	Refundable             Amounts
 	Copy                   *contained // while the memory is learning
-	// The node uses one of these two envelopes, but which one is unknown: what it held, until it
-	// has the answer, or what it was granted.
+	// The node uses one of these two envelopes, but which one is unknown: Holding until it has the
+	// answer, then Grant.
 	Holding, Grant   [axes]Envelope
 	Waiting, Largest Amounts
 	Curve            curve
@@ -58,7 +57,7 @@ type Member struct {
 	Last             Reply
 }
 
-// maxBooked bounds what is believed of one node in one slot, so that no sum overflows.
+// maxBooked bounds the amount booked for one node in one slot, so that no sum overflows.
 const maxBooked = 10 * MaxLimit
 
 // Options of NewAccount.
@@ -86,10 +85,10 @@ func (a *Account) lost(incarnation string) {
 	*a = *fresh
 }
 
-// Beat books what a node tells at now, and answers. incarnation names the server that remembers.
+// Beat books a node's report at now, and answers. incarnation names the server that remembers.
 // expect is how many processes run at the same time at most; 0 is unknown. After a loss, grants are
 // resumed once that many processes that ran for a Window before it have told everything, or once the
-// account can be restored from what nodes had heard of it (Copy). Else they are resumed a Window later.
+// account can be restored from nodes' copies of it (Copy). Else they are resumed a Window later.
 func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply {
 	m, r := a.receive(now, incarnation, expect, b)
 	if m == nil {
@@ -104,7 +103,7 @@ func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply
 	return a.answered(m, r)
 }
 
-// receive books what a node tells. It returns no member if the reply is complete.
+// receive books a node's report. It returns no member if the reply is complete.
 func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*Member, Reply) {
 	if a.Now-now > a.Rules.ttl()+a.Rules.window()+a.Rules.slot() { // learning anew takes less time than waiting until then
 		a.Now = now
@@ -147,8 +146,8 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	return m, r
 }
 
-// used is what counts against the limits now: what nodes have used in the last Window and hold, and
-// what nodes that are gone may have used.
+// used is the usage that counts against the limits now: that of all nodes in the last Window, the amounts
+// that they hold, and the most that nodes that are gone may have used.
 func (a *Account) used() Amounts {
 	now := a.slotOf(a.Now)
 	first := now - a.Rules.Slots
@@ -199,7 +198,7 @@ func (a *Account) learns(expect int) bool {
 	return !a.restored(expect)
 }
 
-// knows reports whether all that was used is known by what nodes have told of themselves.
+// knows reports whether nodes have told all usage themselves.
 func (a *Account) knows(expect int) bool {
 	if expect <= 0 {
 		return false
@@ -231,7 +230,7 @@ func (a *Account) together() int {
 // slotOf is the slot of a time.
 func (a *Account) slotOf(t int64) int64 { return floorDiv(t, a.Rules.slot()) }
 
-// age drops what has left the Window, and members that have nothing left in it.
+// age drops usage that has left the Window, and members that have none left in it.
 func (a *Account) age() {
 	first := a.slotOf(a.Now) - a.Rules.Slots
 	a.Booked.since(first)
@@ -247,8 +246,8 @@ func (a *Account) age() {
 // names are the members' names in order, so that the same beats get the same answers.
 func (a *Account) names() []string { return slices.Sorted(maps.Keys(a.Members)) }
 
-// retire books everything that a node which is gone may have used: what it was granted or held
-// before that, as late as it can have used it; and what belonged to no slot yet, now.
+// retire books everything that a node which is gone may have used: the grant that it was granted or held
+// before that, as late as it can have used it; and the amount that belonged to no slot yet, now.
 func (a *Account) retire(m *Member) {
 	var most Amounts
 	for k := range most {
@@ -265,7 +264,7 @@ func (a *Account) retire(m *Member) {
 	}
 }
 
-// book takes in what a node tells.
+// book takes in a node's report.
 func (a *Account) book(m *Member, b *Beat) {
 	now := a.slotOf(a.Now)
 	first := now - a.Rules.Slots
@@ -329,11 +328,11 @@ func (a *Account) book(m *Member, b *Beat) {
 	a.fill(more)
 }
 
-// leaving is in how many of the oldest slots changes are ignored: what changes there has left the
+// leaving is in how many of the oldest slots changes are ignored: usage that changes there has left the
 // pool's own Window, whose slots are finer.
 const leaving = 2
 
-// totals are the demands of all nodes for what a beat names.
+// totals are the demands of all nodes at the paths that a beat names.
 func (a *Account) totals(b *Beat) []Demand {
 	sums := map[string]int64{}
 	for _, d := range b.Demands {

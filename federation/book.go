@@ -21,7 +21,7 @@ func (b book) find(slot int64) (int, bool) {
 	return slices.BinarySearchFunc(b, slot, func(x Booked, slot int64) int { return cmp.Compare(x.Slot, slot) })
 }
 
-// at is what is in a slot.
+// at is the amount in a slot.
 func (b book) at(slot int64) Amounts {
 	if i, ok := b.find(slot); ok {
 		return b[i].Used
@@ -29,7 +29,7 @@ func (b book) at(slot int64) Amounts {
 	return Amounts{}
 }
 
-// set puts an amount into a slot, in place of what was there.
+// set puts an amount into a slot, in place of the one before.
 func (b *book) set(slot int64, x Amounts) {
 	i, there := b.find(slot)
 	switch {
@@ -42,7 +42,7 @@ func (b *book) set(slot int64, x Amounts) {
 	}
 }
 
-// add changes what is in a slot.
+// add changes the amount in a slot.
 func (b *book) add(slot int64, d Amounts) { b.set(slot, plus(b.at(slot), d)) }
 
 // since drops everything before a slot.
@@ -51,7 +51,7 @@ func (b *book) since(slot int64) {
 	*b = slices.Delete(*b, 0, i)
 }
 
-// sum is what is in the slots from … to, both included.
+// sum is the amount in the slots from … to, both included.
 func (b book) sum(from, to int64) Amounts {
 	var s Amounts
 	i, _ := b.find(from)

@@ -13,9 +13,9 @@ import (
 const (
 	// curvePoints is how many points a curve has at most.
 	curvePoints = 64
-	// memory is the time constant of what is remembered of demand.
+	// memory is the time constant with which demand is forgotten.
 	memory = 3 * time.Second
-	// doubt is the time constant of what is remembered of how callers behave.
+	// doubt is the time constant with which callers' behaviour is forgotten.
 	doubt = 10 * time.Second
 	// leastShare is the least part of its weight, in millionths, that a claim has anywhere, so that
 	// callers that begin to come are served until their demand is known.
@@ -26,7 +26,7 @@ const (
 	mostDemands = 4096
 )
 
-// demands is what is known of the demand for one pool, here and elsewhere.
+// demands are the known demands for one pool, here and elsewhere.
 type demands struct {
 	leaves map[string]*demand // by path
 	shares map[string]int64   // by path, as of the last Share
@@ -50,7 +50,7 @@ type demand struct {
 	// own is what could be used here; and what that comes to in units.
 	own  float64
 	with [axes]float64
-	// told is what the last beat said, and others what all other nodes ask for.
+	// told is the demand of the last beat, and others that of all other nodes.
 	told   int64
 	others float64
 }
@@ -103,7 +103,7 @@ func (d *demand) trust() float64 {
 	return (d.served / d.again) * (d.served / d.again)
 }
 
-// tell is what a beat says about demand.
+// tell is the demand for a beat.
 func (ds *demands) tell(now time.Time, r Rules, tree []Claim) (curve []Point, list []Demand, under []string) {
 	known := ds.leaves
 	ds.leaves = make(map[string]*demand, len(tree))
@@ -133,7 +133,7 @@ func (ds *demands) tell(now time.Time, r Rules, tree []Claim) (curve []Point, li
 	return f.curve(), list, under
 }
 
-// answered takes in what all nodes ask for, and the water level.
+// answered takes in the demand of all nodes, and the water level.
 func (ds *demands) answered(r *Reply, tree []Claim) []Command {
 	for _, d := range ds.leaves {
 		d.others = 0

@@ -33,7 +33,7 @@ func (a *Account) digest() digest {
 	return d
 }
 
-// highestLimits are the highest that any member knows, each less what is withheld.
+// highestLimits are the highest that any member knows, each less its reserve.
 func (a *Account) highestLimits() (limits Amounts) {
 	for _, m := range a.Members {
 		for k, limit := range m.Limits {
@@ -43,7 +43,7 @@ func (a *Account) highestLimits() (limits Amounts) {
 	return limits
 }
 
-// may is the most that a node may use of what it is known to have.
+// may is the most that a node may use of its known envelopes.
 func (m *Member) may(r Rules) (most Amounts) {
 	for k := range most {
 		most[k] = m.bound(r, k, r.ttl())
@@ -77,7 +77,7 @@ func (d *digest) encode() []byte {
 	return d.Booked.append(out)
 }
 
-// decodeDigest reads what encode wrote, and reports whether it is that.
+// decodeDigest undoes encode. It reports whether in is a digest of this version.
 func decodeDigest(in []byte) (*digest, bool) {
 	if len(in) == 0 || in[0] != digestVersion {
 		return nil, false

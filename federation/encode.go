@@ -22,7 +22,7 @@ var ErrDamaged = envelope.ErrDamaged
 // accounts take six times as long.)
 func (a *Account) Encode() ([]byte, error) { return envelope.Seal(encoding, a) }
 
-// Decode reads what Encode wrote. The rules have to be those that it was kept by.
+// Decode undoes Encode. The rules have to be those that it was kept by.
 func Decode(b []byte, r Rules) (*Account, error) {
 	a := &Account{}
 	if err := envelope.Open(encoding, b, a); err != nil {
@@ -41,8 +41,8 @@ func Decode(b []byte, r Rules) (*Account, error) {
 
 var errShort = errors.New("it ends too early")
 
-// GobEncode implements gob.GobEncoder: slots as how far they are from the one before, and what
-// was used in each.
+// GobEncode implements gob.GobEncoder: slots as how far they are from the one before, and the
+// usage in each.
 func (b book) GobEncode() ([]byte, error) { return b.append(make([]byte, 0, 8*len(b))), nil }
 
 func (b book) append(out []byte) []byte {

@@ -71,7 +71,7 @@ func (f *forest) flood(level float64) {
 	}
 }
 
-// give shares out what a branch gets below it: weighted max-min.
+// give shares out a branch's part below it: weighted max-min.
 func (f *forest) give(i int, amount float64) {
 	b := &f.branches[i]
 	b.gets = amount
@@ -101,7 +101,7 @@ func (f *forest) give(i int, amount float64) {
 	}
 }
 
-// uses is what what a branch gets here comes to in units.
+// uses is the part of a branch here, in units.
 func (f *forest) uses(i int, sum *[axes]float64) {
 	b := &f.branches[i]
 	if b.leaf && b.own > 0 {

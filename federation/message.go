@@ -12,7 +12,7 @@ type Amounts = escrow.Cost
 const axes = len(Amounts{})
 
 // MaxLimit bounds every limit that is shared, so that no product of a limit and a time
-// exceeds 2⁵³: stores whose only numbers are floats compute exactly what Go does.
+// exceeds 2⁵³: stores whose only numbers are floats compute the same as Go.
 const MaxLimit = int64(1e11)
 
 // Rules are the constants of the protocol. They are the same for all nodes of a pool.
@@ -21,7 +21,7 @@ type Rules struct {
 	// limit is lost.
 	Window time.Duration
 	Slots  int64
-	// Beat is how often a node tells what it has used, and Eager how soon after a beat it may tell
+	// Beat is how often a node reports its usage, and Eager how soon after a beat it may tell
 	// out of turn.
 	Beat, Eager time.Duration
 	// TTL is how long a grant may be used. It has to be longer than the time until the next beat is
@@ -41,7 +41,7 @@ func (r Rules) ttl() int64    { return r.TTL.Milliseconds() }
 // silent is after how many milliseconds without a beat a node gets no share any more.
 func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 
-// Beat is what a node tells the store of one pool. Times are milliseconds of the store's clock.
+// Beat is a node's report to the store on one pool. Times are milliseconds of the store's clock.
 // Amounts are sums, not differences: repeated, they say the same.
 type Beat struct {
 	Node, Region string
@@ -51,12 +51,12 @@ type Beat struct {
 	Instance          string
 	Join              bool
 	Seq, Acked, Epoch int64
-	// Full says that Booked is everything that counts, not only what has changed.
+	// Full says that Booked is everything that counts, not only the changes.
 	Full bool
 
 	// Limits are the pool's as the node knows them, less headroom; 0 is no limit. The lowest of any
-	// node holds. Burst is how much of them an idle pool may hand out at once, and Reserve is what
-	// is never granted.
+	// node holds. Burst is how much of them an idle pool may hand out at once, and Reserve is
+	// never granted.
 	Limits, Burst, Reserve Amounts
 	// Expect is how many nodes there are according to this one's configuration; 0 is unknown. After
 	// a loss the store grants again as soon as that many have told everything, rather than only
@@ -66,7 +66,7 @@ type Beat struct {
 	// Sent is the least that the store's clock may have shown when the beat was sent, and Joined
 	// the most that it may have shown when the process had its first answer.
 	Sent, Joined int64
-	// Booked is what calls have used and are planned to use, by slot of the store's clock; for each
+	// Booked is the usage of calls, past and planned, by slot of the store's clock; for each
 	// slot named it is all of this node. Up to slot Past it was used before the beat was sent, even
 	// if the slot is still to come. Held belongs to no slot yet.
 	Booked []Booked
@@ -74,7 +74,7 @@ type Beat struct {
 	Held   Amounts
 	// Refundable is how much of Booked calls that run may give back.
 	Refundable Amounts
-	// Holding is what the node may still hand out, as of Sent, if no answer comes.
+	// Holding is the amount that the node may still hand out, as of Sent, if no answer comes.
 	Holding [axes]Envelope
 	// Parts are the fractions of a unit to which that had grown by Sent, and with which the grant
 	// in the answer begins. A unit has as many parts as the Window has milliseconds.
@@ -83,9 +83,9 @@ type Beat struct {
 	// Copy is of the memory before this one, if the node knows one. It comes with a Full beat.
 	Copy *Copy
 
-	// What follows decides how much the node gets, but never how much all nodes get.
+	// The other fields decide how much the node gets, but never how much all nodes get.
 
-	// Waiting is what waits in the queue, and Largest is the largest call of late.
+	// Waiting is the cost of the queue, and Largest is the largest call of late.
 	Waiting, Largest Amounts
 	// Curve is how much the node's callers would use at each level.
 	Curve []Point
@@ -96,17 +96,17 @@ type Beat struct {
 	Under []string
 }
 
-// Booked is what is booked in one slot.
+// Booked is the usage in one slot.
 type Booked struct {
 	Slot int64
 	Used Amounts
 }
 
-// Envelope bounds what may be used from a time on: Level at once, and Rate units a Window as time
+// Envelope bounds usage from a time on: Level at once, and Rate units a Window as time
 // passes, for Left milliseconds.
 type Envelope struct{ Level, Rate, Left int64 }
 
-// Demand is what is asked for at one leaf of the tree, as a virtual cost a Window.
+// Demand is the demand at one leaf of the tree, as a virtual cost a Window.
 type Demand struct {
 	Path string
 	Rate int64
@@ -118,8 +118,8 @@ type Status string
 const (
 	// Granted: it was booked, and Grant is valid.
 	Granted Status = "granted"
-	// Learning: it was booked, but nothing is granted yet, since the store does not know what was
-	// used earlier.
+	// Learning: it was booked, but nothing is granted yet, since the store does not know the
+	// earlier usage.
 	Learning Status = "learning"
 	// Resend: the store knows nothing of the node, and has to be told everything.
 	Resend Status = "resend"
@@ -138,16 +138,16 @@ type Reply struct {
 	Epoch int64
 	// Now is the store's clock.
 	Now int64
-	// Grant is what may be used, from when the beat was sent.
+	// Grant may be used, from when the beat was sent.
 	Grant [axes]Envelope
 	// Level is the water level: how much each unit of weight gets, as a virtual cost a Window. It
-	// is negative if everybody can have what they ask for.
+	// is negative if all demand can be met.
 	Level float64
 	// Totals are the demands of all nodes, at the leaves and below the paths that the beat named.
 	Totals []Demand
 	// Until is when Learning ends.
 	Until int64
-	// Used is what counts against the limits, of all nodes, with all that the beat told.
+	// Used is the usage that counts against the limits, of all nodes, with all that the beat told.
 	Used Amounts
 	// Digest is the account in short, as the store itself writes it down, for a memory that has lost it (Copy). It comes with
 	// each grant, unless the beat arrived twice.

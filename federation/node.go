@@ -18,8 +18,8 @@ type Config struct {
 	Seed uint64
 }
 
-// Node is one process's side of one pool: it says when to tell the store what, and what follows
-// from the answers. It is pure: it has no clock, and whoever runs it sends what it wants sent.
+// Node is one process's side of one pool: it says when to send which report to the
+// store, and takes in the answers. It is pure: it has no clock, and its owner sends the messages.
 // Times are of the process's own monotonic clock. It is not safe for concurrent use.
 type Node struct {
 	cfg Config
@@ -40,8 +40,8 @@ type Node struct {
 	sent    outstanding
 	kept    kept
 	allowed [axes]escrow.Allowance // as of the last answer
-	known   book                   // what the store knows of this node
-	unsure  map[int64]bool         // slots of which it may not have heard what it was told
+	known   book                   // this node's bookings as the store knows them
+	unsure  map[int64]bool         // slots of which it may not have heard the latest
 	placed  map[int64]placed       // by when the stretch ended
 	past    int64                  // the latest slot of these
 	demands demands
@@ -74,16 +74,16 @@ func NewNode(c Config) *Node {
 
 // Pressure is how much a pool lacks at a moment.
 type Pressure struct {
-	// Waiting is what waits, and Head is what the first call in the queue takes.
+	// Waiting is the cost of the queue, and Head that of its first call.
 	Waiting, Head Amounts
 	Holding       [axes]Holding
 }
 
 // Due reports whether it is time for a beat: a regular one; or, if the last one was answered, one
-// out of turn, which there is in two cases. Either what a beat's time brings will not suffice for
-// the first call that waits; or, for all that wait, what comes between two beats out of turn will
+// out of turn, which there is in two cases. Either the allowance of a beat's time will not suffice for
+// the first call that waits; or, for all that wait, that of the time between two beats out of turn will
 // not, and the store has not been told of half of them. Where everything is used that is rare,
-// since what waits stays about the same. Where demand wanders between nodes (d3) the 99th
+// since the queue stays about the same. Where demand wanders between nodes (d3) the 99th
 // percentile of waits is 0.25 s; it is 0.35 s if a beat's time has to suffice for all that wait.
 func (n *Node) Due(now time.Time, p Pressure) bool {
 	switch {
@@ -109,7 +109,7 @@ func (n *Node) Due(now time.Time, p Pressure) bool {
 	return false
 }
 
-// Step takes in an event, and returns what is to be done.
+// Step takes in an event, and returns the commands that follow.
 func (n *Node) Step(now time.Time, e Event) []Command {
 	if now.Before(n.now) {
 		now = n.now // time never runs backwards
@@ -172,7 +172,7 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		return nil // it came too late to be of use, and says little of the store's clock
 	}
 	ahead := n.joined && r.Now > n.upper(now)
-	if ahead { // the account has forgotten what others used, until they have told it again
+	if ahead { // the account has forgotten the usage of others, until they have told it again
 		n.wary = now.Add(n.cfg.Rules.TTL)
 	}
 	switch r.Status {
@@ -219,7 +219,7 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	return append(out, others)
 }
 
-// others is what other nodes have used, according to an answer to the last beat.
+// others is the usage of other nodes, according to an answer to the last beat.
 func (n *Node) others(r *Reply) Amounts {
 	now := floorDiv(r.Now, n.cfg.Rules.slot())
 	own := plus(n.sent.booked.sum(now-n.cfg.Rules.Slots, now), n.sent.held)

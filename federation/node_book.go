@@ -6,7 +6,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// placed is what was booked in a stretch that has ended, and in which slot of the store.
+// placed is the usage in a stretch that has ended, and its slot of the store.
 type placed struct {
 	end  time.Time
 	slot int64
@@ -23,7 +23,7 @@ func (n *Node) bookings(now time.Time, r *Report) book {
 		if p.slot < first {
 			delete(n.placed, key)
 		} else if now.Sub(p.end) < rules.Window {
-			p.used = Amounts{} // the pool still tells what is left of it
+			p.used = Amounts{} // the pool still tells the rest of it
 			n.placed[key] = p
 		}
 	}
@@ -50,7 +50,7 @@ func (n *Node) bookings(now time.Time, r *Report) book {
 	return b[i:]
 }
 
-// place finds the slot of a booking. What is not planned was used by now.
+// place finds the slot of a booking. Usage that is not planned was before now.
 func (n *Node) place(now time.Time, x escrow.Booking) placed {
 	at := x.End
 	if !x.Planned && at.After(now) {
@@ -99,7 +99,7 @@ func (n *Node) forget(now time.Time, r *Reply) {
 	n.replace()
 }
 
-// replace moves what was used to its slots by the store's clock, which is another one now.
+// replace moves usage to its slots by the store's clock, which is another one now.
 func (n *Node) replace() {
 	for key, p := range n.placed {
 		p.slot = floorDiv(n.upper(p.end), n.cfg.Rules.slot())

@@ -8,7 +8,7 @@ const drift = 1000
 // ceilDiv is a/b rounded up, of a b > 0.
 func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
 
-// storeClock is what a node knows of the store's clock: it showed store between sentAt and gotAt.
+// storeClock is a node's knowledge of the store's clock: it showed store between sentAt and gotAt.
 type storeClock struct {
 	store         int64
 	sentAt, gotAt time.Time

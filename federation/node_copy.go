@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// kept is the last digest that a node had, and what it has told since then.
+// kept is the last digest that a node had, and how its reports have changed since then.
 type kept struct {
 	digest []byte
 	epoch  int64
 	clock  storeClock // as of the answer that brought it
-	// What the digest contains of this node, at least: the least of each that it told by then or has told since. Beats without
+	// The least that the digest contains of this node: the least of each that it told by then or has told since. Beats without
 	// an answer may have been booked.
 	booked                book
 	held, refundable, may Amounts
-	// last is what it told last. less is by how much less that is than at first, least is the least that this has been, and
+	// last is the last report. less is by how much less that is than at first, least is the least that this has been, and
 	// refunded the most by which it has risen.
 	last                  outstanding
 	less, least, refunded Amounts
@@ -33,7 +33,7 @@ func (n *Node) keep(r *Reply) {
 	}
 }
 
-// may is the most that the store counts of what the node has with an answer.
+// may is the most that the store counts of the node's envelopes with an answer.
 func (o *outstanding) may(r Rules, grant [axes]Envelope) Amounts {
 	m := Member{Parts: o.told, Holding: o.holding, Grant: grant}
 	return m.may(r)
@@ -62,12 +62,12 @@ func (n *Node) tells(now time.Time) {
 	k.may = lesser(k.may, n.sent.may(n.cfg.Rules, [axes]Envelope{}))
 }
 
-// counts is what a beat told, but for what leaves the Window soon.
+// counts is the usage that a beat told, but for that which leaves the Window soon.
 func (o *outstanding) counts(first int64) Amounts {
 	return plus(o.held, o.booked.sum(first, math.MaxInt64))
 }
 
-// copy is what the node tells a memory that is new; nil if it knows of no other.
+// copy is for a memory that is new; nil if the node knows of no other.
 func (n *Node) copy(now time.Time) *Copy {
 	k := &n.kept
 	if !n.full || n.epoch == k.epoch || len(k.digest) == 0 {

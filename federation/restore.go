@@ -2,7 +2,7 @@ package federation
 
 import "slices"
 
-// Copy is what a node tells a memory that is new of the one before. From the copies of those that are still there an account
+// Copy is a node's knowledge of the memory before, for one that is new. From the copies of those that are still there an account
 // is restored; docs/federation-protocol.md has the reasoning.
 type Copy struct {
 	// Digest is that of the last answer that had one.
@@ -23,13 +23,13 @@ type before struct {
 	Age, Shift int64
 }
 
-// contained is what a member has told of the memory of an epoch.
+// contained is a member's copy of the memory of an epoch.
 type contained struct {
 	Epoch int64
 	Copy  Copy
 }
 
-// copied takes in what a member tells of the memory before.
+// copied takes in a member's copy of the memory before.
 func (a *Account) copied(m *Member, c *Copy) {
 	if c == nil || a.Now >= a.Learning {
 		return
@@ -47,8 +47,8 @@ func (a *Account) copied(m *Member, c *Copy) {
 	}
 }
 
-// restored ends learning if there is a digest of the memory before. It counts all that those may have used who have not told
-// it: what the digest contains of them, and what they may have been granted since. expect is how many processes run at the
+// restored ends learning if there is a digest of the memory before. It counts all that others than those who
+// have told may have used: their part of the digest, and grants since then. expect is how many processes run at the
 // same time at most; if as many have been there since the digest was made, nobody else was granted anything since.
 func (a *Account) restored(expect int) bool {
 	if a.Before == nil {
@@ -76,7 +76,7 @@ func (a *Account) restored(expect int) bool {
 // expired is when all that the memory before granted has expired.
 func (a *Account) expired() int64 { return a.Born + a.Rules.ttl() }
 
-// forgetCopies drops what is known of the memory before, which has served its purpose.
+// forgetCopies drops all knowledge of the memory before, which has served its purpose.
 func (a *Account) forgetCopies() {
 	if a.Before == nil {
 		return
@@ -87,7 +87,7 @@ func (a *Account) forgetCopies() {
 	}
 }
 
-// untold is what the digest contains of those who have not told. It also returns what may have been refunded since then, and
+// untold is the digest without those who have told. It also returns how much may have been refunded since then, and
 // how many nodes were there by then and are still.
 func (a *Account) untold() (rest digest, refunded Amounts, there int) {
 	rest = a.Before.Digest
@@ -95,7 +95,7 @@ func (a *Account) untold() (rest digest, refunded Amounts, there int) {
 	for _, m := range a.Members {
 		c := m.Copy
 		if c == nil || c.Epoch != rest.Epoch {
-			continue // it is not known what the digest contains of it
+			continue // its part of the digest is unknown
 		}
 		there++
 		for _, x := range c.Copy.Booked {
@@ -126,7 +126,7 @@ func (b *before) since(r Rules, limits, refunded Amounts) (most Amounts) {
 	return most
 }
 
-// count adds what was used by nobody knows whom, by a slot at the latest.
+// count adds usage of unknown nodes, in the latest slot in which it can have been.
 func (a *Account) count(slot int64, used Amounts) {
 	now := a.slotOf(a.Now)
 	slot = min(slot, now+a.Rules.ahead())

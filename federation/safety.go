@@ -11,12 +11,12 @@ func (e Envelope) within(r Rules, parts, ms int64) int64 {
 	return max(0, e.Level+grown(parts, e.Rate, min(max(ms, 0), e.Left), r.window()))
 }
 
-// sane is the envelope cut to what a node can possibly have.
+// sane is the envelope cut to the most that a node can possibly have.
 func (e Envelope) sane(r Rules) Envelope {
 	return Envelope{min(max(e.Level, -maxBooked), maxBooked), min(max(e.Rate, 0), MaxLimit), min(max(e.Left, 0), r.ttl())}
 }
 
-// grown is what a rate comes to in so many milliseconds, together with fractions of a unit: in
+// grown is the amount to which a rate comes in so many milliseconds, together with fractions of a unit: in
 // whole units, since less cannot be used.
 func grown(parts, rate, ms, window int64) int64 { return floorDiv(parts+rate*ms, window) }
 
@@ -47,11 +47,11 @@ func (m *Member) expiry(r Rules) int64 {
 // node may be wrong about the store's clock.
 func (r Rules) ahead() int64 { return 2 * (r.Slots + r.ttl()/r.slot() + 1) }
 
-// rooms tells, slot by slot, what is left of a limit for one node at the end of the slot, and how
+// rooms tells, slot by slot, how much is left of a limit for one node at the end of the slot, and how
 // long after the node's last beat that may be by its clock: in the slots up to that one it may use
-// so much, whatever all others do with what they may have. What is used also counts in the Slots
+// so much, whatever all others do with their grants. Usage also counts in the Slots
 // after it, so a limit that is kept here is kept in every rolling Window. Beyond the last slot that
-// is told, bookings and what others may use only decrease.
+// is told, bookings and grants of others only decrease.
 func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64)) {
 	r := a.Rules
 	now := a.slotOf(a.Now)
@@ -93,8 +93,8 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 	}
 }
 
-// others are the steps by which what all nodes but one may use changes from slot to slot. Most are
-// zero: a node's envelopes end within few slots, and what it had is charged at its expiry, so that
+// others are the steps by which the most that all nodes but one may use changes from slot to slot. Most are
+// zero: a node's envelopes end within few slots, and its grant is charged at its expiry, so that
 // it counts until that has left the Window.
 func (a *Account) others(of *Member, k int, now, last int64) []int64 {
 	r := a.Rules
@@ -122,7 +122,7 @@ func (a *Account) others(of *Member, k int, now, last int64) []int64 {
 	return steps
 }
 
-// late is what was used up to a slot but is booked after it, because nodes do not know the store's
+// late is the usage up to a slot that is booked after it, because nodes do not know the store's
 // clock exactly.
 func (a *Account) late(slot int64, k int) (sum int64) {
 	for _, m := range a.Members {
@@ -133,7 +133,7 @@ func (a *Account) late(slot int64, k int) (sum int64) {
 	return sum
 }
 
-// cut makes an envelope so small that what the node may use fits the limit at the end of every
+// cut makes an envelope so small that the node's usage fits the limit at the end of every
 // slot. It lowers the level first, below zero if need be: then the node has to wait until the rate
 // has made up for it. If the rate itself is too high, it takes the part of it by which the node
 // gets most within a beat.
@@ -157,7 +157,7 @@ func (a *Account) cut(of *Member, k int, limit int64, e Envelope) Envelope {
 	return best
 }
 
-// gets is what a node gets of an envelope within a beat, in parts of a unit: an envelope that takes
+// gets is how much a node gets of an envelope within a beat, in parts of a unit: an envelope that takes
 // longer to make a whole unit is not worthless.
 func (m *Member) gets(r Rules, k int, e Envelope) int64 {
 	if e.Left <= 0 || e.Level < -MaxLimit {

@@ -2,16 +2,16 @@ package federation
 
 import "math"
 
-// What is in this file decides how much each node gets. None of it is needed for the
+// This file decides how much each node gets. None of it is needed for the
 // limit to be kept: that is the work of cut. Products of floats are rounded, by float64(), before
 // they are added to anything: else some processors do both at once, and come to something else
 // than a store that does not.
 
-// Fill is what an idle pool may hand out at once: it rises by the capacity, and falls by
-// what is used.
+// Fill is the amount that an idle pool may hand out at once: it rises by the capacity, and falls by
+// usage.
 type Fill struct{ Level, Rate, At int64 }
 
-// fill lets the levels rise by the limits, and fall by what was used.
+// fill lets the levels rise by the limits, and fall by usage.
 func (a *Account) fill(used Amounts) {
 	for k := range a.Fill {
 		f := &a.Fill[k]
@@ -48,7 +48,7 @@ func (a *Account) limit(k int) int64 {
 	return max(limit-reserve, min(limit, 1))
 }
 
-// grant is what a node gets for the next while.
+// grant is a node's grant for the next while.
 func (a *Account) grant(m *Member) [axes]Envelope {
 	var capacity, shares [axes]float64
 	for k := range capacity {
@@ -107,7 +107,7 @@ func (a *Account) capacity(k int) float64 {
 // fair lowers the level of an envelope until the node keeps to its part of the room that
 // there will be for all. Else cut decides where there is too little, as where what runs
 // will still produce a lot: for whoever comes last, whose part the others have. Four
-// nodes under production: 0.4 % of what is used goes to others than it should, and 2.4 %
+// nodes under production: 0.4 % of the usage goes to others than it should, and 2.4 %
 // without.
 func (a *Account) fair(of *Member, k int, limit int64, e Envelope, part float64) Envelope {
 	r := a.Rules
@@ -124,8 +124,7 @@ func (a *Account) fair(of *Member, k int, limit int64, e Envelope, part float64)
 	return e
 }
 
-// ahead is what a node has probably used since its last beat, and will use of what it may
-// use at once.
+// ahead is a node's probable usage since its last beat, together with all that it may use at once.
 func (m *Member) ahead(r Rules, k int, now int64) int64 {
 	e := m.Grant[k]
 	if e.Left <= 0 {
@@ -155,7 +154,7 @@ func (a *Account) portion(of *Member, k int, level, capacity float64) float64 {
 	return own + part
 }
 
-// level is what a node may use at once: what it had left, up to its largest call and a
+// level is the amount that a node may use at once: its rest, up to its largest call and a
 // moment of its rate; and if that is not enough for what waits, of what the pool has left
 // over.
 func (a *Account) level(of *Member, k int, rate int64, part float64) int64 {

@@ -6,10 +6,10 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Report is what a node's pool tells of itself, all as of one moment.
+// Report is the state of a node's pool, all as of one moment.
 type Report struct {
 	Limits, Burst, Reserve Amounts
-	// Spent is of escrow.Pool.Spent, and Holding what is left of the allowances in force.
+	// Spent is of escrow.Pool.Spent, and Holding the rest of the allowances in force.
 	Spent   Amounts
 	Holding [axes]Holding
 	// Bookings and Held are of escrow.Pool.Bookings.
@@ -17,13 +17,13 @@ type Report struct {
 	Held     Amounts
 	// Refundable is of escrow.Pool.Refundable.
 	Refundable Amounts
-	// Waiting is what waits in the queue, and Largest the largest call of late.
+	// Waiting is the cost of the queue, and Largest the largest call of late.
 	Waiting, Largest Amounts
 	// Tree is all nodes of the pool's tree below its root, parents first.
 	Tree []Claim
 }
 
-// Holding is what is left of an allowance.
+// Holding is the rest of an allowance.
 type Holding struct {
 	Left, Rate int64
 	Until      time.Time
@@ -39,14 +39,14 @@ type Claim struct {
 	Demand escrow.Demand
 }
 
-// Event is what a node is told: a *Report of its pool, when it is Due, or a *Reply of
+// Event is an input of a node: a *Report of its pool, when it is Due, or a *Reply of
 // the store.
 type Event interface{ event() }
 
 func (*Report) event() {}
 func (*Reply) event()  {}
 
-// Command is what is to be done after a step: Send, Allow, Share, Others or Stop.
+// Command is an output of a step: Send, Allow, Share, Others or Stop.
 type Command interface{ command() }
 
 type (
@@ -63,10 +63,10 @@ type (
 		ID  escrow.NodeID
 		PPM int64
 	}
-	// Others says what counts against the limits because of other nodes, as of the last beat. It is
+	// Others is the usage of other nodes that counts against the limits, as of the last beat. It is
 	// for people: the allowances regard it already.
 	Others struct{ Used Amounts }
-	// Stop says that another process has taken this one's name. What is in force
+	// Stop says that another process has taken this one's name. Allowances in force
 	// may not be used any more, and nothing else will come.
 	Stop struct{}
 )

@@ -25,7 +25,7 @@ func (r *Report) Survey(p *escrow.Pool, now time.Time) {
 	r.Waiting = p.Demand(escrow.Root).WaitingUnits
 }
 
-// Asked are claims with what is asked of the pool for each now.
+// Asked are claims with the demand of each now.
 func Asked(p *escrow.Pool, claims []Claim) []Claim {
 	out := slices.Clone(claims)
 	for i := range out {

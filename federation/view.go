@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// View is what an account says of a pool, to who looks.
+// View is an account as readers see it.
 type View struct {
 	// Epoch numbers the store's memories, and Now is its clock. Learning is until when
 	// nothing is granted; 0 is not at all.
 	Epoch, Now, Learning int64
 	// Level is the water level, negative if all that is asked for can be had.
 	Level float64
-	// Limits are those that hold, and Booked is what all nodes used in the last Window.
+	// Limits are those that hold, and Booked is the usage of all nodes in the last Window.
 	Limits, Booked Amounts
 	// Nodes are in the order of their names.
 	Nodes []NodeView
 }
 
-// NodeView is what is known of one node.
+// NodeView is one node's part of a View.
 type NodeView struct {
 	Name, Region string
 	// Seen is when its last beat came, by the store's clock. Live says that it has been
 	// heard of of late.
 	Seen int64
 	Live bool
-	// Booked is what it used in the last Window, and Waiting what waits there.
+	// Booked is its usage in the last Window, and Waiting the cost of its queue.
 	Booked, Held, Waiting Amounts
 	Grant                 [axes]Envelope
 }

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// What is in this file finds how much each unit of weight gets. It is of share.go, and so is the
+// This file finds how much each unit of weight gets. It is of share.go, and so is the
 // rule for floats.
 
 // Point is a curve's use at a level: what callers would use if each unit of weight got so
@@ -90,7 +90,7 @@ func (a *Account) water(capacity [axes]float64) float64 {
 	return low
 }
 
-// highest is a level at which everybody has what is asked for.
+// highest is a level at which all demand is met.
 func (a *Account) highest() float64 {
 	h := 0.0
 	for _, m := range a.Members {
@@ -120,7 +120,7 @@ func (a *Account) uses(names []string, level float64) line {
 	return sum
 }
 
-// fits reports whether what is used is there.
+// fits reports whether the usage is within the capacity.
 func (l line) fits(capacity [axes]float64) bool {
 	for k, use := range l.use {
 		if use > capacity[k] {
