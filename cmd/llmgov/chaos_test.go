@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,8 +26,8 @@ type mishap struct {
 	// late says that calls which were let go before may reach the provider after it: as
 	// many as were in flight.
 	late bool
-	// forgets says that nothing is granted any more until all is over.
-	forgets bool
+	// within is how soon after it nine tenths of the limit have to be served again; 0 is at some time.
+	within time.Duration
 	// nothing says that nothing is wrong meanwhile, nor after it.
 	nothing bool
 }
@@ -76,19 +77,15 @@ func (c *tumult) mishaps(all bool) []mishap {
 		{name: "1000 ms on the way to the store", lasts: 6 * time.Second, do: func() { c.delay(time.Second) }, undo: func() { c.delay(0) }},
 	}
 	list = append(list, c.clocks(all)...)
-	last := mishap{name: "all data of the store lost", lasts: time.Second, do: c.store.Flush, undo: func() {}}
+	list = append(list, c.losses(all)...)
 	if !all {
-		// A memory that is new waits for a minute, for nobody here ran for one.
-		last.lasts = 8 * time.Second
-		last.forgets = true
-		return append(list, last)
+		return list
 	}
 	frozen := c.gateways[1]
 	list = append(list,
 		mishap{name: "cut off from the store for 30 s", lasts: 30 * time.Second, do: func() { c.ways[0].cut() }, undo: func() { c.ways[0].heal() }},
 		mishap{name: "two of four cut off for 30 s", lasts: 30 * time.Second, do: func() { c.ways[0].cut(); c.ways[1].cut() }, undo: func() { c.ways[0].heal(); c.ways[1].heal() }},
 		mishap{name: "the store stopped for 10 s", lasts: 10 * time.Second, do: c.store.Stop, undo: c.store.Start},
-		last,
 		mishap{
 			name: "one of four stopped (SIGSTOP) for 10 s", lasts: 10 * time.Second, late: true,
 			do: func() { frozen.signal(syscall.SIGSTOP) }, undo: func() { frozen.signal(syscall.SIGCONT) },
@@ -98,6 +95,46 @@ func (c *tumult) mishaps(all bool) []mishap {
 		list = append(list, mishap{name: "a failover by Sentinel", lasts: 10 * time.Second, do: func() { c.lead(store.Failover()) }, undo: func() {}})
 	}
 	return list
+}
+
+// losses are of all data of the store, of which those who are left have to tell.
+func (c *tumult) losses(all bool) []mishap {
+	restart := func(those ...*gatewayInTumult) {
+		for _, g := range those {
+			g.kill()
+		}
+		var starting sync.WaitGroup
+		for _, g := range those {
+			starting.Go(g.restart)
+		}
+		starting.Wait()
+	}
+	lost := mishap{name: "all data of the store lost", lasts: time.Second, do: c.store.Flush, undo: func() {}, within: 15 * time.Second} // else it is a minute
+	list := []mishap{lost}
+	if !all {
+		return list
+	}
+	young := lost
+	young.name = "one of four restarted, then all data lost"
+	young.do = func() {
+		restart(c.gateways[3])
+		time.Sleep(5 * time.Second) // until it has grants
+		c.store.Flush()
+	}
+	old := lost
+	old.name = "all but one restarted, then all data lost"
+	old.do = func() {
+		restart(c.gateways[1:]...)
+		time.Sleep(5 * time.Second)
+		c.store.Flush()
+	}
+	only := lost
+	only.name = "all data lost as all but one restart"
+	only.do = func() {
+		c.store.Flush()
+		restart(c.gateways[1:]...)
+	}
+	return append(list, young, old, only)
 }
 
 // clocks are wall clocks that jump: those of two gateways, to which that is nothing, and the
@@ -147,11 +184,11 @@ func (c *tumult) suffer(m mishap) {
 	switch {
 	case m.nothing:
 		c.note("%-42s at least %3.0f %% of the limit served in each second", m.name, 100*c.least(began, over))
-	case m.forgets:
-		c.note("%-42s %s", m.name, "nothing is granted for a minute, for nobody can tell what was used")
-		c.troubled(began, over.Add(time.Hour))
 	default:
 		back := c.recovered(over)
+		if m.within > 0 && back > m.within {
+			c.t.Errorf("%s: calls are served as before after %v, and not after %v", m.name, back, m.within)
+		}
 		c.troubled(began, over.Add(back+3*time.Second))
 		c.note("%-42s at least %3.0f %% of the limit served in each second, and all as before %4.1f s after it", m.name, 100*c.least(began, over), back.Seconds())
 		time.Sleep(c.pause)
