@@ -254,7 +254,10 @@ local function beat(now, incarnation, b)
   for k = 1, AXES do r[11 + k] = used(k) end
   tell(r, b)
   m.near = near(fresh[b.Node], account.level)
-  m.may = {bound(m, 1, TTL), bound(m, 2, TTL)}
+  for k = 1, AXES do
+    local may = bound(m, k, TTL)
+    sums[k].may, m.may[k] = sums[k].may - m.may[k] + may, may
+  end
   writeMember(b.Node)
   write('r:' .. b.Node, r)
   if r[1] == GRANTED then r[14] = digest() end

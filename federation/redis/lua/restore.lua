@@ -3,28 +3,12 @@
 -- DIGEST is the version of digests. One of another is as good as none.
 local DIGEST = 1
 
--- highest is the highest limit of an axis that any member knows, less what is withheld.
-local function highest(k)
-  local limit = 0
-  for _, m in pairs(members) do
-    limit = max(limit, m.limits[k] - m.reserve[k], min(m.limits[k], 1))
-  end
-  return limit
-end
-
 -- digest is the account in short.
 local function digest()
-  local held, refundable, may = {0, 0}, {0, 0}, {0, 0}
-  for _, m in pairs(members) do
-    for k = 1, AXES do
-      held[k] = held[k] + m.held[k]
-      refundable[k] = refundable[k] + m.refundable[k]
-      may[k] = may[k] + m.may[k]
-    end
-  end
+  local function both(name) return {sums[1][name], sums[2][name]} end
   return cmsgpack.pack({
-    version = DIGEST, epoch = account.epoch, turn = account.turn, now = account.now, limits = {highest(1), highest(2)},
-    held = held, refundable = refundable, may = may, booked = booked, gone = gone,
+    version = DIGEST, epoch = account.epoch, turn = account.turn, now = account.now, limits = both('highest'),
+    held = both('held'), refundable = both('refundable'), may = both('may'), booked = booked, gone = gone,
   })
 end
 
@@ -104,7 +88,7 @@ end
 -- since is the most that may have been used of an axis of grants since the digest was made.
 local function since(k, refunded)
   local d = account.before.digest
-  local last, limit = floor((d.now + account.before.age + elapsed(TTL)) / SLOT), highest(k)
+  local last, limit = floor((d.now + account.before.age + elapsed(TTL)) / SLOT), sums[k].highest
   local counts = 0
   if d.limits[k] > 0 then
     local from, to = last - SLOTS + 1, slotOf(d.now)

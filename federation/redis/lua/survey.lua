@@ -3,17 +3,20 @@
 -- live reports whether a node is heard of.
 local function live(m) return account.now - m.seen <= SILENT end
 
--- sums are of each axis: its limit (Account.limit), the largest burst, what is held, and what live members may use
--- at once.
+-- sums are of each axis: its limit (Account.limit), the highest that any member knows (Account.highestLimits), the largest
+-- burst, what is held, what may be refunded, what live members may use at once, and what all may use.
 local sums
 
 local function survey()
   sums = {}
   for k = 1, AXES do
     local limit, reserve, burst, held, granted = 0, 0, 0, 0, 0
+    local highest, refundable, may = 0, 0, 0
     for _, name in ipairs(account.names) do
       local m = members[name]
       burst, held = max(burst, m.burst[k]), held + m.held[k]
+      highest = max(highest, m.limits[k] - m.reserve[k], min(m.limits[k], 1))
+      refundable, may = refundable + m.refundable[k], may + m.may[k]
       if live(m) then
         local known = m.limits[k]
         if known > 0 then
@@ -23,6 +26,6 @@ local function survey()
         granted = granted + max(0, m.grant[k][LEVEL])
       end
     end
-    sums[k] = {limit = max(limit - reserve, min(limit, 1)), burst = burst, held = held, granted = granted}
+    sums[k] = {limit = max(limit - reserve, min(limit, 1)), burst = burst, held = held, granted = granted, highest = highest, refundable = refundable, may = may}
   end
 end
