@@ -127,7 +127,7 @@ func quantilesOf(list []float64) quantiles {
 	return quantiles{p50: list[len(list)/2], p90: list[len(list)*9/10]}
 }
 
-// latency is what a stream's reader waits. The numbers are medians of the rounds.
+// latency has the waits of streams' readers. The numbers are medians of the rounds.
 type latency struct {
 	Name    string            `json:"name"`
 	Title   string            `json:"title"`
@@ -144,12 +144,12 @@ type delay struct {
 	P90 added `json:"p90"`
 }
 
-// added is what proxies add to the wait for the model server.
+// added are the delays that proxies add to the wait for the model server.
 type added struct {
 	Direct       spread `json:"direct_us"`
 	ReverseProxy spread `json:"reverse_proxy_added_us"`
 	Governed     spread `json:"llmgov_added_us"`
-	// Ratio is taken within each round. Missing where in some round the machine's noise was more than what is added.
+	// Ratio is taken within each round. It is missing if in some round the machine's noise exceeded the delays.
 	Ratio *spread `json:"llmgov_over_reverse_proxy,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	chunks    = 100
-	maxTokens = 4096 // what the load asks for, over the clamp
+	maxTokens = 4096 // of the load, above the clamp
 	// maxConnections bounds the connections of any workload.
 	maxConnections = 64
 )
@@ -28,9 +28,9 @@ type workload struct {
 	chunks      int    // 0: not a stream
 	route       string // "" is /chat/completions
 	body        string
-	answer      int     // bytes that its answer has at the least; 0 is not checked
-	aim         float64 // the most that the ratio of llmgov to the bare proxy may be, with -check; 0 is no bound
-	// together is set where no core is kept busy: then both proxies are measured at the same time.
+	answer      int     // least bytes of its answer; 0 is not checked
+	aim         float64 // largest ratio of llmgov to the bare proxy, for -check; 0 is no bound
+	// together is set if no core is kept busy: then both proxies are measured at the same time.
 	together bool
 }
 
@@ -50,10 +50,9 @@ var workloads = []workload{
 }
 
 const (
-	// baseName is the stream that has the cost of a stream and of one chunk: what longer ones take beyond it is that
-	// of their chunks.
+	// baseName is the stream of one chunk: longer ones cost more by their additional chunks.
 	baseName = "one"
-	// latencyName is what is measured by time: see latency.go.
+	// latencyName is the measurement of delays: see latency.go.
 	latencyName = "latency"
 )
 
@@ -64,7 +63,7 @@ func workloadNames() (names []string) {
 	return append(names, latencyName)
 }
 
-// choose finds the workloads of a list of names with commas, all if it is empty, and says whether latency is one.
+// choose finds the workloads of a list of names with commas, all if it is empty, and reports whether latency is one.
 func choose(names string) (list []workload, withLatency bool, err error) {
 	if names == "" {
 		return workloads, true, nil
@@ -83,12 +82,12 @@ func choose(names string) (list []workload, withLatency bool, err error) {
 	return list, withLatency, nil
 }
 
-// drive keeps all connections busy until the time is over, lets what runs come
-// to its end, and returns how many requests that were, and how many of them
-// broke. A few may: where an upstream answers at once, httputil.ReverseProxy can
-// read a request's body to its end after the server has closed it, and then
-// closes the connection to the upstream in mid-answer. More of them end the run,
-// lest refusals pass for speed.
+// drive keeps all connections busy until the time is over, waits for running
+// requests, and returns the number of requests and of those that broke. A few may:
+// if an upstream answers at once, httputil.ReverseProxy can read a request's body to
+// its end after the server has closed it, and then closes the connection to the
+// upstream in mid-answer. More of them end the run, because refusals would look like
+// speed.
 func (w *workload) drive(ctx context.Context, t *target, d time.Duration) (all, broken int64, err error) {
 	var next, done, bad atomic.Int64
 	until := time.Now().Add(d)

@@ -1,10 +1,10 @@
-// Command bench says what llmgov costs: the CPU time, allocations and bytes that
-// one request takes in the gateway's own process, and how much later the first byte
-// and each chunk of a stream arrive, beside those of a bare httputil.ReverseProxy.
+// Command bench measures the cost of llmgov: the CPU time, allocations and bytes of one
+// request in the gateway's own process, and the delay of the first byte and of each chunk
+// of a stream, compared with a bare httputil.ReverseProxy.
 //
 //	go run ./internal/bench [-seconds N] [-only names] [-json] [-check]
 //
-// # What is measured
+// # Setup
 //
 // Three servers, each a process of its own on loopback, and the load generator
 // in this process:
@@ -13,36 +13,35 @@
 //	ReverseProxy   load ─► httputil.ReverseProxy ─► model server
 //	llmgov         load ─► llmgov ─► model server
 //
-// The model server is internal/mock without any latency. The ReverseProxy has
-// what anybody would give it, a buffer pool and a transport that keeps its
-// connections, and nothing else. llmgov runs as its serve command wires it, with
+// The model server is internal/mock without any latency. The ReverseProxy has only
+// the usual settings, a buffer pool and a transport that keeps its connections.
+// llmgov runs as its serve command wires it, with
 // 1000 tenants, every limit on but out of reach, output clamped, metrics
 // counted, and one JSON log line a request to the null device.
 //
-// # How
+// # Method
 //
 // For the cost, the load is a closed loop over a fixed number of connections, and checks that
-// answers are whole. A process's CPU time is user plus system from its
-// own getrusage(2), asked for over a pipe before and after; it counts in
-// microseconds, over thousands of requests. The machine drifts, so the three are
-// measured one right after the other, in rounds; the ratio is taken within a
-// round, and its median over the rounds is the figure to look at. Streams that take
-// their time leave the cores idle, and go through both proxies at the same time.
+// answers are whole. A process's CPU time is user plus system of its own getrusage(2), read
+// over a pipe before and after, in microseconds over thousands of requests. The machine
+// drifts, so the three are measured one right after the other, in rounds; the ratio is taken
+// within a round, and its median over the rounds is the main figure. Paced streams leave the
+// cores idle, and go through both proxies at the same time.
 //
-// What one more chunk costs is what a stream of many takes beyond a stream of one,
-// over the chunks that it has more.
+// The cost of one more chunk is the difference between a stream of many chunks and a stream of
+// one, divided by the number of additional chunks.
 //
 // For the latency, streams begin at fixed times, few enough that no core is busy, and
-// go to the three in turn, at the same time. Each event says when the model server made
-// it, by the clock that its reader reads too. What a proxy adds is the quantile of its
-// waits, less that of the waits for the model server alone, and the ratio of what the two
-// add is taken within a round as well.
+// go to the three in turn, at the same time. Each event has the time of its making by the model
+// server, on the clock of its reader. The delay of a proxy is the quantile of its waits, less
+// that of the waits for the model server alone; the ratio of the two delays is taken within a
+// round as well.
 //
-// # What it is not
+// # Limits
 //
-// It does not say how many requests a second a machine bears: load and servers share its
-// cores. For the same reason the latencies hold the time until a core was free; where
-// others use the machine too, only the ratio says something.
+// It does not measure the requests a second of a machine, because load and servers share its
+// cores. For the same reason the latencies include the time until a core was free; on a machine
+// with other users only the ratio is meaningful.
 package main
 
 import (

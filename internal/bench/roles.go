@@ -31,8 +31,7 @@ func newHandler(role, upstream string) (http.Handler, error) {
 	return nil, fmt.Errorf("there is no role %q", role)
 }
 
-// newPlain is the least that can be called a proxy, with what every good one
-// sets.
+// newPlain is a minimal proxy, with the usual settings.
 func newPlain(upstream string) (http.Handler, error) {
 	to, err := url.Parse(upstream)
 	if err != nil {
@@ -81,9 +80,9 @@ func newGoverned(upstream string) (http.Handler, error) {
 
 const (
 	numTenants = 1000
-	// clamp is below what the load asks for, and above what it gets.
+	// clamp is below maxTokens of the load, and above the length of answers.
 	clamp = 512
-	// Limits that are kept and cannot be reached.
+	// Limits that are on and cannot be reached.
 	poolLimit   = 1_000_000_000_000
 	tenantLimit = 1_000_000_000
 )

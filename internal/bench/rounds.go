@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// result is what -json prints.
+// result is the output of -json.
 type result struct {
 	Rounds    int      `json:"rounds"`
 	CPUs      int      `json:"cpus"`
@@ -30,17 +30,17 @@ type figure struct {
 
 	Targets [numTargets]cost `json:"targets"` // direct, ReverseProxy, llmgov
 	Ratio   spread           `json:"llmgov_over_reverse_proxy"`
-	Aim     float64          `json:"aim,omitempty"`   // that the ratio's median is to keep
-	Chunk   *chunkCost       `json:"chunk,omitempty"` // of a stream, where that of one chunk was measured too
+	Aim     float64          `json:"aim,omitempty"`   // for the ratio's median
+	Chunk   *chunkCost       `json:"chunk,omitempty"` // of a stream, if that of one chunk was measured too
 }
 
-// chunkCost is what one chunk more takes of each target.
+// chunkCost is the cost of one more chunk at each target.
 type chunkCost struct {
 	CPUMicros [numTargets]spread `json:"cpu_us"`
 	Ratio     spread             `json:"llmgov_over_reverse_proxy"`
 }
 
-// cost is what one request takes of a process.
+// cost is the cost of one request in a process.
 type cost struct {
 	Target   string `json:"target"`
 	Requests int64  `json:"requests"` // in all rounds
@@ -67,7 +67,7 @@ func spreadOf(list []float64) spread {
 	return spread{Median: mid, Min: s[0], Max: s[len(s)-1]}
 }
 
-// sample is what was used up in one slot: one workload on one target.
+// sample is the cost in one slot: one workload on one target.
 type sample struct {
 	requests, broken   int64
 	cpu, allocs, bytes float64 // of one request; CPU in µs
@@ -183,7 +183,7 @@ func summarize(list []workload, all samples) *result {
 	return r
 }
 
-// chunkCostOf spreads what a stream takes beyond one of a single chunk over the n chunks that it has more.
+// chunkCostOf divides the additional cost of a stream, compared with one of a single chunk, by its n additional chunks.
 func chunkCostOf(one, many [numTargets][]sample, n int) *chunkCost {
 	var c chunkCost
 	var each [numTargets][]float64

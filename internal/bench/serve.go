@@ -44,8 +44,8 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// newServer is the same around every role, so that they differ only in their
-// handlers. It is what llmgov's serve command makes.
+// newServer is equal for all roles, so that they differ only in their handlers. It
+// has the settings of llmgov's serve command.
 func newServer(h http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

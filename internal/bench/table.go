@@ -9,7 +9,7 @@ import (
 // writeTable prints r for people.
 func writeTable(w io.Writer, r *result) error {
 	fmt.Fprintf(w, "What one request costs a server's own process: median of %d rounds; %s, %d CPUs.\n", r.Rounds, r.Go, r.CPUs)
-	fmt.Fprintf(w, "CPU is user + system time, by getrusage(2); heap is what was allocated.\n\n")
+	fmt.Fprintf(w, "CPU is user + system time, by getrusage(2); heap are the bytes allocated.\n\n")
 
 	// Aligned to the right, so the titles are padded here.
 	width := 0
@@ -69,13 +69,13 @@ func writeTable(w io.Writer, r *result) error {
 	}
 	_, err := fmt.Fprintf(w, "\nHow to read it: a CPU ratio of 1.40 says that governing a request costs 40 %% more CPU than\n"+
 		"passing it through a bare Go proxy. direct is the model server alone, which both proxies call. Latencies\n"+
-		"with + are what a proxy adds to direct, and their ratio is of what the two add.\n")
+		"with + are the delay that a proxy adds to direct, and their ratio is that of the two delays.\n")
 	return err
 }
 
 func micros(us spread) string { return fmt.Sprintf("%.1f µs", us.Median) }
 
-// plus is what a proxy adds.
+// plus is the delay that a proxy adds.
 func plus(us spread) string { return fmt.Sprintf("%+.1f µs", us.Median) }
 
 func leastMost(s spread) string { return fmt.Sprintf("%.2f … %.2f", s.Min, s.Max) }

@@ -10,9 +10,9 @@ export const title = 'Nodes';
 export const needs = [];
 
 const modes = {
-  closed: 'It uses what it was granted until that expires, and then admits nothing.',
-  open: 'It admits calls as if it were alone; the limit is not kept over all gateways.',
-  local: 'It uses the part that is set aside for gateways that are cut off.',
+  closed: 'It uses its grant until that expires, and then admits nothing.',
+  open: 'It admits calls by its own count alone; all gateways together may exceed the limit.',
+  local: 'It uses the part reserved for gateways that are cut off from the store.',
   learning: 'The store has lost its data: nothing is granted until earlier usage has left the minute.',
 };
 
