@@ -45,6 +45,9 @@ func (n *naive) used(now time.Time) int64 {
 	return sum
 }
 
+// bound is how many calls may wait in line.
+const bound = 6
+
 type waiting struct {
 	place *Place
 	cost  Cost // as asked for
@@ -111,6 +114,17 @@ func (o *oracle) coming(c Cost) bool {
 		}
 	}
 	return o.limits[Concurrency] == 0 || o.running+o.others[Concurrency]+int64(len(o.line)) < o.limits[Concurrency]
+}
+
+// full reports whether a team may have no further call in line.
+func (o *oracle) full(team string) bool {
+	left := bound - len(o.line)
+	for _, w := range o.line {
+		if w.place.team == team {
+			left--
+		}
+	}
+	return left <= 0
 }
 
 func (o *oracle) book(c Cost) *booking {
@@ -234,12 +248,16 @@ func (m *machine) configure() {
 		}
 	}
 	m.o.limits = limits
-	m.set.Configure(m.o.now, limits, 6)
+	m.set.Configure(m.o.now, limits, bound)
 	m.set.Advance(m.o.now)
 }
 
 func (m *machine) offer() {
-	call := Call{Cost: m.cost(), Via: Via{Team: rapid.SampledFrom([]string{"x", "y"}).Draw(m.T, "team"), Weight: escrow.WeightOne, Shared: true}, MaxWait: time.Hour}
+	call := Call{
+		Cost:    m.cost(),
+		Via:     Via{Team: rapid.SampledFrom([]string{"x", "y"}).Draw(m.T, "team"), Weight: escrow.WeightOne, Shared: true},
+		MaxWait: rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(m.T, "max wait"),
+	}
 	cost := m.o.clip(call.Cost)
 	fits := m.o.fits(cost) && len(m.o.line) == 0
 	coming := m.o.coming(cost)
@@ -254,6 +272,11 @@ func (m *machine) offer() {
 	}
 	if a.Coming != coming {
 		m.Fatalf("%v is offered: coming %t, want %t", call.Cost, a.Coming, coming)
+	}
+	full := m.o.full(call.Via.Team)
+	late := !coming && (call.MaxWait <= 0 || f.Rolling > call.MaxWait)
+	if a.Lack.Full != full || (a.Verdict == Refused) != (full || late) {
+		m.Fatalf("it may wait %v, the rolling limits take %v: verdict %d, full %t, want %t", call.MaxWait, f.Rolling, a.Verdict, a.Lack.Full, full)
 	}
 	if a.Verdict == MayWait {
 		p := &Place{}
