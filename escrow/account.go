@@ -5,26 +5,26 @@ import "time"
 // WholeMinute is the virtual cost of one Window of a pool, in which Account is told.
 const WholeMinute = tagUnit
 
-// Account is what a leaf has had of its share, and what it asks for, as virtual costs:
-// what tags move by. These are the scheduler's own counters; who wants to know what came
+// Account counts the service of a leaf and its demand, as virtual costs:
+// the amounts that tags move by. These are the scheduler's own counters; who wants to know what came
 // of a stretch of time takes differences.
 type Account struct {
-	// Received is all that it was ever served, put right by what calls really took.
+	// Received is all that it was ever served, put right by the true costs of calls.
 	Received int64
 	// Refunded is how much of that was given back, at their ends, by calls that had been charged too much
 	// when they were dispatched: by their marks (Mark), modulo Marks. RefundedLate is of those that
 	// are of older marks than the last ones.
 	Refunded     [Marks]int64
 	RefundedLate int64
-	// Waiting is what waits there, kept places included; and Kept is these.
+	// Waiting is the cost of the calls that wait there, kept places included; Kept is that of the places.
 	Waiting, Kept int64
-	// Turned is what ever went away from there unserved: refused for good, withdrawn from
+	// Turned is the cost of all calls that ever went away from there unserved: refused for good, withdrawn from
 	// the queue, or not come back for. Of calls that are refused at once and say that they
 	// were before, none counts again.
 	Turned int64
-	// Usual is what a call of the leaf moves tags by: an average of late.
+	// Usual is the virtual cost of a usual call of the leaf: an average of late.
 	Usual int64
-	// Debt is how far the leaf's tag is past its siblings' virtual time: what it has had
+	// Debt is how far the leaf's tag is past its siblings' virtual time: the service that it has had
 	// before its turn, as a call that took more than it declared.
 	Debt int64
 }
@@ -57,7 +57,7 @@ func (p *Pool) TokensOf(virtual int64) int64 {
 	return signedMulDiv(virtual, p.cfg.TPM, tagUnit)
 }
 
-// told is what a leaf's callers asked for, and what their calls gave back. It is no part of the
+// told counts the demand of a leaf's callers, and the refunds of their calls. It is no part of the
 // books, since a refusal leaves these as they were.
 type told struct {
 	turned, usual int64
@@ -65,7 +65,7 @@ type told struct {
 	late          int64
 }
 
-// toldOf returns what was asked for at a leaf.
+// toldOf returns the counts of a leaf's demand.
 func (p *Pool) toldOf(i NodeID) *told {
 	for int(i) >= len(p.told) {
 		p.told = append(p.told, told{})
@@ -81,8 +81,8 @@ func (l *told) note(e *entry) {
 	l.usual += (e.virtual - l.usual) / 8
 }
 
-// noteRefund notes that a running call gives back a part of what it was charged when it was
-// dispatched. What it was charged since then is nobody's refund.
+// noteRefund notes that a running call gives back a part of its charge at the time when it was
+// dispatched. A charge since then is nobody's refund.
 func (p *Pool) noteRefund(e *entry, took int64) {
 	switch back := e.virtual - e.raised - took; {
 	case back <= 0:
@@ -117,14 +117,14 @@ type idleness struct {
 	since   int64 // µs of the pool, when the present stretch began
 	handed  int64 // pace.handed then
 	busy    bool  // calls have waited for tokens in all of it
-	short   int64 // what was handed out less than the rate because there was none
+	short   int64 // by how much less than the rate was handed out because there was none
 	largest int64 // of the heads of the queue that waited for tokens in it
 }
 
 // lookEvery is how long a stretch is, in µs. Each stretch is rounded to a token.
 const lookEvery = int64(time.Second / time.Microsecond)
 
-// watch brings it to now, before anything changes. What was handed out less than the rate is
+// watch brings it to now, before anything changes. A shortfall against the rate is
 // unused, beyond a second of the rate and one call, which I2 leaves to every pool, and so far as
 // the ledger has room for it: a pool whose minute is full has none to hand out.
 func (p *Pool) watch() {

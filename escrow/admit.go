@@ -29,7 +29,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	return Handle{}, ans
 }
 
-// Foretell answers what Offer would, for a call without a Claim, and changes nothing.
+// Foretell answers as Offer would, for a call without a Claim, and changes nothing.
 // Of one that would queue, Wait is the predicted time until its turn.
 func (p *Pool) Foretell(now time.Time, c Call) Answer {
 	p.advance(now)
@@ -58,7 +58,7 @@ func (p *Pool) answer(now time.Time, c *Call, e *entry, ticket int32) Answer {
 	return ans
 }
 
-// Force starts a call, whatever the pool has: what it takes beyond that is debt, which
+// Force starts a call, whatever the pool has: its cost beyond that is debt, which
 // those who come later wait for. It is for calls that the owner lets go in any case,
 // and wants counted. If the leaf owes, tags move by it as by every call: it has had
 // so much of its share. Else they do not: of its share the leaf takes nothing by it,
@@ -137,8 +137,8 @@ func (p *Pool) behind(class rank) bool {
 }
 
 // goesFirst reports whether a new call of leaf i would be served before all that
-// wait. They wait because what is there does not suffice for the first of them; for
-// the new one it does. Of equal tags it does not go first.
+// wait. They wait because there is too little for the first of them; for
+// the new one there is enough. Of equal tags it does not go first.
 func (p *Pool) goesFirst(i NodeID, class rank) bool {
 	open := p.hasSlot(background)
 	if l := &p.nodes[i]; l.queued[interactive] > 0 || class == background && l.waiting() > 0 || p.dueFloor(open) != Root {
@@ -214,7 +214,7 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 	e.next = -1
 	e.prev = -1
 	if e.known && e.turn.IsZero() {
-		e.turn = now // what came after it does not go before it
+		e.turn = now // later callers do not go before it
 	}
 	ans := p.forecast(now, &e)
 	ans.Ticket = p.keep(now, &e, key, ans.Wait)
@@ -224,7 +224,7 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 	return ans, true
 }
 
-// Pump dispatches what may go now, appends the handles to out, in order, and
+// Pump dispatches the calls that may go now, appends the handles to out, in order, and
 // returns it. Each costs O(depth · log children). The head of the queue is never
 // bypassed, or large calls would starve behind small ones.
 func (p *Pool) Pump(now time.Time, out []Handle) []Handle {

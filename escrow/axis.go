@@ -4,7 +4,7 @@ import "time"
 
 // axisBooks is the pace and the account of one rolling axis.
 //
-// What has been used is counted in one of three ways, and most of what is done
+// Usage is counted in one of three ways, and most of the work
 // with an axis has a branch for each:
 //
 //   - cal: tokens under Production. Booked as they are produced, and planned.
@@ -68,7 +68,7 @@ func (a *axisBooks) roomAt(e *entry) (time.Time, bool) {
 	return a.ledger.FreeAt(e.cost[a.axis])
 }
 
-// used is what counts against the limit: booked in the last Window, and held.
+// used is the amount that counts against the limit: booked in the last Window, and held.
 func (a *axisBooks) used() int64 {
 	if a.cal != nil {
 		return a.cal.used()
@@ -93,7 +93,7 @@ func (a *axisBooks) bookAt(at time.Time, c int64) {
 	}
 }
 
-// resize changes the limit and the burst. What is booked stays booked.
+// resize changes the limit and the burst. Bookings stay.
 func (a *axisBooks) resize(limit int64, cfg Config) {
 	a.limit = limit
 	a.pace.share(cfg.Shared)
@@ -104,7 +104,7 @@ func (a *axisBooks) resize(limit int64, cfg Config) {
 	l.limit = limit * unit
 }
 
-// inherit books in a what other books of its axis counted, and, as of now, what was
+// inherit books in a the counts of other books of its axis, and, as of now, the amounts
 // held or planned there.
 func (a *axisBooks) inherit(old *axisBooks) {
 	l, unit := old.booked()

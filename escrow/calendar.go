@@ -13,14 +13,14 @@ const calendarSlots = 240
 // rate is not rounded away.
 const grain = 1000
 
-// calendar is a ledger that knows the future: what streams have produced, by slot
-// of time, and what they are expected to produce, in the slots in which they will.
+// calendar is a ledger that knows the future: the tokens that streams have produced, by slot
+// of time, and those that they are expected to produce, in the slots in which they will.
 // Booking a stream's tokens when it is admitted, even with its exact length, is
 // wrong by its duration; booking its largest possible length is wrong by a factor.
 //
 // The plan is kept as the changes of its rate, so that planning a stream anew
 // costs the same whatever its length. A planned slot counts as used once it is
-// entered; what turns out to be more or less is corrected by the next Progress.
+// entered; a difference from it is corrected by the next Progress.
 //
 // As every stream is planned from now on at a steady rate, the planned rate only
 // falls with time. So no window beyond the next one can be fuller than those which
@@ -85,8 +85,8 @@ func (c *calendar) lay(now time.Time, remaining, perSlot int64) plan {
 	return p
 }
 
-// left is what of a whole slot's grains falls into the rest of the current slot,
-// rounded up: of what comes all at once, all.
+// left is the part of a whole slot's grains that falls into the rest of the current slot,
+// rounded up: all of them, if they come at once.
 func (c *calendar) left(now time.Time, perSlot int64) int64 {
 	if perSlot <= 0 {
 		return math.MaxInt64
@@ -95,7 +95,7 @@ func (c *calendar) left(now time.Time, perSlot int64) int64 {
 	return mulDivCeil(perSlot, int64(max(0, left)), int64(c.ledger.slot))
 }
 
-// lift takes what is still to come of p out of the plan.
+// lift takes the part of p that is still to come out of the plan.
 func (c *calendar) lift(p plan) { c.shift(p, -1) }
 
 // shift adds (by = 1) or takes away (by = -1) the slots to come of p.
@@ -120,7 +120,7 @@ func (c *calendar) span(from, to, x int64) {
 	c.ahead += x * (to - from)
 }
 
-// in is what p has in a slot.
+// in is the number of grains that p has in a slot.
 func (p plan) in(slot int64) int64 {
 	switch {
 	case slot < p.from || slot > p.to:
@@ -133,7 +133,7 @@ func (p plan) in(slot int64) int64 {
 	return p.rest
 }
 
-// upTo is what p has up to and with a slot.
+// upTo is the number of grains that p has up to and with a slot.
 func (p plan) upTo(slot int64) int64 {
 	if slot < p.from {
 		return 0
@@ -146,7 +146,7 @@ func (p plan) upTo(slot int64) int64 {
 }
 
 // replace counts so many grains as produced since p was laid, in place of what p
-// has booked since. What is more counts now; what is less is taken back from the
+// has booked since. A surplus counts now; a shortfall is taken back from the
 // latest slots.
 func (c *calendar) replace(p plan, produced int64) {
 	l := c.ledger
@@ -230,5 +230,5 @@ func (c *calendar) freeAt(atOnce, remaining, perSlot int64) time.Time {
 	return l.startOf(at)
 }
 
-// used is what counts in the current window, in tokens, rounded up.
+// used is the use of the current window, in tokens, rounded up.
 func (c *calendar) used() int64 { return (c.ledger.booked + grain - 1) / grain }

@@ -9,7 +9,7 @@ type Call struct {
 	// Config.InteractiveReserve slots free.
 	Background bool
 
-	// Most is the most that the call may take: what AdmitMax books. Of more than a
+	// Most is the most that the call may take, which AdmitMax books. Of more than a
 	// whole minute, a minute is booked (Pool.Clamp).
 	Most Cost
 	// Input is how many of the tokens count as soon as the call starts: those of the
@@ -30,11 +30,11 @@ type Call struct {
 	// MaxWait is how long it is ready to wait; 0 is not at all. The owner keeps the
 	// time: see Answer.Patience and Pool.Refuse.
 	MaxWait time.Duration
-	// Claim is what tells whether it was refused before.
+	// Claim tells whether it was refused before.
 	Claim Claim
 }
 
-// Verdict is what became of an offer.
+// Verdict is the outcome of an offer.
 type Verdict int
 
 // An offered call runs, waits, or is refused: for the predicted wait, because
@@ -50,8 +50,8 @@ const (
 // Answer is a Verdict with its reasons. When it is Admitted, the rest is zero.
 type Answer struct {
 	Verdict Verdict
-	// Axis is what the call lacked, or, if it was not its turn, what the head of the
-	// queue did.
+	// Axis is the axis that the call lacked, or, if it was not its turn, that the head of the
+	// queue lacked.
 	Axis Axis
 	// Behind says that others with an earlier turn wait too, so that it is the
 	// leaf's share, not the limit alone, that is exhausted.
@@ -74,5 +74,5 @@ type Answer struct {
 //
 // Slot is the call's index in the pool's table of calls (not one of Config.Slots):
 // small, dense, and used again once the call has ended, so that an owner can keep
-// what it knows of calls in a slice.
+// its own data of calls in a slice.
 type Handle struct{ Slot, gen uint32 }

@@ -5,7 +5,7 @@ import "fmt"
 // Check tests the invariants that a state can show (I7 to I9 for the most part), and
 // changes nothing. Tests and fuzzers call it after every step; it costs O(everything).
 func (p *Pool) Check() error {
-	sums := make([]node, len(p.nodes)) // what the entries add up to, by node
+	sums := make([]node, len(p.nodes)) // of the entries, by node
 	var running, refunds, held, coming int64
 	places := 0
 	for i := range p.entries {
@@ -61,7 +61,7 @@ func (p *Pool) Check() error {
 	})
 }
 
-// sum adds an entry to what lies below a node, as count and charge do.
+// sum adds an entry to the sums of its node and of those above, as count and charge do.
 func (n *node) sum(e *entry) {
 	if e.state == entryRunning {
 		n.running++
@@ -77,7 +77,7 @@ func (n *node) sum(e *entry) {
 	}
 }
 
-// checkNode compares what a node counts with what the entries below it add up to,
+// checkNode compares the counts of a node with the sums of the entries below it,
 // and looks at the heaps of its children.
 func (p *Pool) checkNode(i NodeID, sum *node) error {
 	n := &p.nodes[i]
@@ -127,7 +127,7 @@ func checkHeap(h heap, k keeper, of func(id int32) (at int32, key int64)) error 
 	return nil
 }
 
-// check compares one axis's books with what running calls plan, in grains, or hold.
+// check compares one axis's books with the plans of running calls, in grains, or their holds.
 func (a *axisBooks) check(k Axis, held, coming int64) error {
 	l, _ := a.booked()
 	if a.cal != nil && a.cal.ahead != coming {

@@ -3,9 +3,9 @@ package escrow
 import "time"
 
 // Configure changes the pool's limits while it runs. Calls that run and wait, kept
-// places, tags and what was used stay what they are; what waits is weighed anew. An
-// axis that is turned on begins as in a new pool. When the accounting changes, what
-// was used by the old rule counts by the new one, and what running calls may still
+// places, tags and usage stay as they are; waiting calls are weighed anew. An
+// axis that is turned on begins as in a new pool. When the accounting changes, usage
+// under the old rule counts under the new one, and the tokens that running calls may still
 // take counts as used now. It panics on a configuration that Validate refuses. Call
 // Pump afterwards.
 func (p *Pool) Configure(now time.Time, cfg Config) {
@@ -41,8 +41,8 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 			p.price(e)
 			p.count(e, 1)
 		case entryRunning:
-			// What moved the tags is not moved again: when the call ends, only what it took
-			// beyond what was expected is, in parts of the limits of then.
+			// The tags do not move again by the same cost: when the call ends, only the difference
+			// from the expectation moves them, in parts of the limits of then.
 			if !e.forced {
 				e.virtual = p.moves(e)
 			}
@@ -56,8 +56,8 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	}
 }
 
-// Remember books what a call took at a time in the past, so that a pool which is
-// begun anew counts what the provider counts still. c is what was used: ring and
+// Remember books the cost of a call at a time in the past, so that a pool which is
+// begun anew counts all that the provider still counts. c is the use: ring and
 // ledger count it as if it had been dispatched, and produced, at that time. What
 // has left the Window by now counts nothing; a time to come counts as now. Tags,
 // floors and the level of the pace are not touched: a new pool begins with a second

@@ -5,7 +5,7 @@
 //
 // A provider sells so many tokens a minute. If whoever asks first is served
 // first, the loudest tenant of a minute has it all. If each tenant has a part
-// set aside, what quiet tenants leave strands while others wait. If the minute
+// set aside, the parts of quiet tenants strand while others wait. If the minute
 // is a window that restarts, twice the limit passes around its edge. And what
 // a call costs is known only when it has ended.
 //
@@ -33,8 +33,8 @@
 //     their lead to catch up.
 //   - The ledger decides how much. It counts every rolling minute, in slots of
 //     time, by the rule that the provider counts by (Accounting). Where that is
-//     production, the ledger is a calendar: it holds what streams have produced, and
-//     in the slots to come what they are expected to.
+//     production, the ledger is a calendar: it holds the tokens that streams have produced, and
+//     in the slots to come those that they are expected to.
 //
 // There is one tree, and a pace and a ledger for each axis, tokens and requests
 // (axisBooks). The calls that run at once are only counted.
@@ -42,7 +42,7 @@
 // A call that may go when nobody waits, or that would be next of all, is admitted at
 // once. A call that has to wait is refused at once when its predicted wait is longer
 // than it is ready to wait, with that time, and its place is kept for when it comes
-// back (a ticket). The head of the queue is not bypassed. What a caller is told (a promise) is when its
+// back (a ticket). The head of the queue is not bypassed. The time that a caller is told (a promise) is when its
 // turn will probably come, if others go on coming as they did lately.
 //
 // # Use
@@ -51,9 +51,9 @@
 // O(depth · log children) unless it says otherwise.
 //
 //	Offer                asks for a call: it runs, in O(depth), waits, or is refused
-//	Pump                 dispatches what may go now: after every other verb, and at Next
-//	Progress             tells what a running call has taken so far
-//	Settle               ends a running call with what it took
+//	Pump                 dispatches the calls that may go now: after every other verb, and at Next
+//	Progress             reports the usage of a running call so far
+//	Settle               ends a running call with its true cost
 //	Cancel               withdraws a call that waits
 //	Refuse               does so when it has waited its time, and says when to come back
 //	Forecast             says when a call would have its turn, without offering it
@@ -61,15 +61,15 @@
 //	Configure            changes the limits, in O(calls and nodes)
 //	Throttle             hands out a part of the rate, or nothing for a while
 //	Narrow               has only some of the slots used
-//	Remember             books what was used before the pool began
-//	Allow, Share         of a limit shared with other processes: what may be handed out
+//	Remember             books usage from before the pool began
+//	Allow, Share         of a limit shared with other processes: how much may be handed out
 //	                     here, and how much of a node's claim counts here
-//	Bookings, Demand     tell what whoever shares it out has to know
+//	Bookings, Demand     report to whoever shares it out
 //	State, Node          report
 //
 // # Words
 //
-//	call          what is offered; in the pool's table it is an entry, as is a ticket
+//	call          the unit that is offered; in the pool's table an entry, as is a ticket
 //	place         of a refused call: where its tag was. A ticket keeps it
 //	turn          of a call: when the pool will serve it
 //	promise       to a refused call: after which time it is told to come back
@@ -78,10 +78,10 @@
 //	              by these, and the books by all (Call.Fair)
 //	tag           how far a node has come: the virtual cost it has had over its weight
 //	head          of the queue: the call that Pump tries next
-//	slot          of the pool: what a running call occupies (Slots). Of a ledger or a
+//	slot          of the pool: a running call occupies one (Slots). Of a ledger or a
 //	              calendar: a stretch of time. Of a Handle: an index
 //	class         of a call: interactive or background. A node's rank is the class of
-//	              what waits below it, or absent
+//	              the calls that wait below it, or absent
 //	apart         said of a ledger that counts otherwise than by what was dispatched
 //
 // # Rules
@@ -90,7 +90,7 @@
 // invariants have tests that cite them; those that a state can show are tested by
 // Check, after every step of a state machine:
 //
-//	I1  For every rolling Window, at every instant, what is booked and held is
+//	I1  For every rolling Window, at every instant, the sum of bookings and holds is
 //	    at most the limit, as long as calls take no more than they are expected to.
 //	I2  While calls wait, service is at least rate × time, less the lead, one
 //	    second and the largest call.
@@ -101,7 +101,7 @@
 //	I5  Every queued call is dispatched, or withdrawn by its owner in time.
 //	I6  In a tree, no leaf is further from its fluid share than the largest call
 //	    for each level.
-//	I7  Pace, tags and ledger agree on what is held and settled; a call that has
+//	I7  Pace, tags and ledger agree on holds and settlements; a call that has
 //	    ended is gone, and its handle ends nothing else.
 //	I8  Kept places hold no capacity, and each is used once.
 //	I9  The heaps serve whom the naive search would.

@@ -2,7 +2,7 @@ package escrow
 
 import "time"
 
-// entryState is what an entry of the table stands for now.
+// entryState is the stage at which an entry of the table is.
 type entryState uint8
 
 const (
@@ -36,9 +36,9 @@ type entry struct {
 	// As it was weighed.
 	expect  int64 // tokens
 	input   int64 // of these
-	fair    int64 // of these, what counts in the share
-	cost    Cost  // what it is paced by, and booked at or held
-	virtual int64 // what it moves tags by, at weight 1
+	fair    int64 // those of them that count in the share
+	cost    Cost  // in the pace and the ledger
+	virtual int64 // by which it moves tags, at weight 1
 
 	// Of a running call.
 	floored    NodeID // whose floor it was served for, or Root

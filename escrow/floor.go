@@ -27,7 +27,7 @@ func (t *tree) dueFloor(open bool) NodeID {
 
 // payFloor moves the due time of a floor that was served, and of those above it,
 // by a virtual cost: a floor is a part of the pool's minute, whichever axis a call
-// takes most of, and as the books count it (Pool.paces): what counts in no share counts
+// takes most of, and as the books count it (Pool.paces): tokens that count in no share count
 // against a floor, or floors that fit into the limit would add up to more. Calls served
 // by weight do not count against a floor: as they move the same fair tags, a node gets
 // the larger of floor and share, not both.

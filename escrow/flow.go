@@ -15,7 +15,7 @@ type flow struct {
 	now, before int64 // virtual cost
 }
 
-// add counts what was served at a time, or taken back.
+// add counts a virtual cost that was served at a time, or taken back.
 func (f *flow) add(at, virtual int64) {
 	stretch := at / flowStretch
 	switch {

@@ -2,20 +2,20 @@ package escrow
 
 import "time"
 
-// Allowance is what a pool may hand out of one axis while its limit is shared with
+// Allowance is the amount that a pool may hand out of one axis while its limit is shared with
 // other processes: an envelope, Level and Rate from Since until Until. It takes the
 // place of the taut string, which whoever shares the limit out draws over the use of
 // all (package federation).
 type Allowance struct {
 	Since, Until time.Time
-	// Level is what might be handed out at Since, and Rate, in units a Window, what is
+	// Level is the amount that might be handed out at Since, and Rate, in units a Window, the amount
 	// added as time passes.
 	Level, Rate int64
 	// Spent is Pool.Spent as of Since.
 	Spent int64
 }
 
-// Left is what may still be handed out at now, given Pool.Spent as of now. It is
+// Left is the amount that may still be handed out at now, given Pool.Spent as of now. It is
 // negative where more was taken than was allowed, as by a call that took more than it
 // declared.
 func (a Allowance) Left(now time.Time, spent int64) int64 {
@@ -41,11 +41,11 @@ func (p *Pool) Allow(now time.Time, k Axis, a Allowance) {
 // usualFades makes the usual rate fall by 1/usualFades with each allowance that is smaller.
 const usualFades = 32
 
-// Spent is how much of an axis was handed out since the pool began: what calls were
-// booked at, and what they took beyond that. What they gave back is not taken off.
+// Spent is how much of an axis was handed out since the pool began: as calls were
+// booked, and their cost beyond that. Refunds are not taken off.
 func (p *Pool) Spent(k Axis) int64 { return p.axes[k].pace.spent }
 
-// Allowed is the allowance of an axis in force, and what is left of it.
+// Allowed is the allowance of an axis in force, and its rest.
 func (p *Pool) Allowed(now time.Time, k Axis) (a Allowance, left int64) {
 	p.advance(now)
 	pace := &p.axes[k].pace
@@ -55,11 +55,11 @@ func (p *Pool) Allowed(now time.Time, k Axis) (a Allowance, left int64) {
 	return pace.allowance, pace.level
 }
 
-// Head is what the first call in the queue will be booked at, as of the last Pump: none
+// Head is the cost at which the first call in the queue will be booked, as of the last Pump: none
 // where nobody was left waiting. A background call that waits for a slot is not first.
 func (p *Pool) Head() Cost { return p.first }
 
-// Largest is the largest call of late. What it counts for halves in 35 s.
+// Largest is the largest call of late. It counts for half after 35 s.
 func (p *Pool) Largest() Cost { return Cost{p.axes[Tokens].pace.largest, 1} }
 
 // share decides whether the level follows an allowance from now on, or the string.
@@ -73,7 +73,7 @@ func (p *pace) share(shared bool) {
 	p.rate = p.steady()
 }
 
-// back is what of a refund may be handed out again: of an allowance none, for it
+// back is the part of a refund that may be handed out again: of an allowance none, for it
 // is for whoever shares the limit out.
 func (p *pace) back(refund int64) int64 {
 	if p.granted {
@@ -82,7 +82,7 @@ func (p *pace) back(refund int64) int64 {
 	return refund
 }
 
-// follow brings level and rate to what the allowance says.
+// follow sets level and rate by the allowance.
 func (p *pace) follow() {
 	p.level = p.allowance.Left(p.last, p.spent)
 	p.fraction = 0
@@ -95,8 +95,8 @@ func (p *pace) follow() {
 	}
 }
 
-// Booking is what a pool has booked in a stretch of time that ends at End: calls that
-// ran and run, or, if it is Planned, what running calls are expected to take in it.
+// Booking is the amount that a pool has booked in a stretch of time that ends at End: calls that
+// ran and run, or, if it is Planned, the expected use of running calls in it.
 type Booking struct {
 	End     time.Time
 	Axis    Axis
@@ -105,7 +105,7 @@ type Booking struct {
 }
 
 // Bookings tells of all that is booked in the last Window and planned for the next,
-// but for what is held, which it returns: that counts at all times. Stretches in which
+// but for holds, the sum of which it returns: those count at all times. Stretches in which
 // nothing is booked are left out.
 func (p *Pool) Bookings(now time.Time, tell func(Booking)) (held Cost) {
 	p.advance(now)
@@ -128,7 +128,7 @@ func (p *Pool) Bookings(now time.Time, tell func(Booking)) (held Cost) {
 	return held
 }
 
-// planned tells what is planned for each slot of the next Window.
+// planned returns the plan for each slot of the next Window.
 func (c *calendar) planned(tell func(end time.Time, grains int64)) {
 	rate := c.rate
 	for slot := c.ledger.cur + 1; slot <= c.ledger.cur+calendarSlots; slot++ {
@@ -139,7 +139,7 @@ func (c *calendar) planned(tell func(end time.Time, grains int64)) {
 	}
 }
 
-// Demand is what is asked for at one node.
+// Demand is the demand at one node.
 type Demand struct {
 	// Served is the virtual cost of all calls that were ever let go here, and Units what
 	// they were expected to take.
@@ -164,7 +164,7 @@ type Demand struct {
 	CallUnits Cost
 }
 
-// Demand reports what is asked for at a node; for inner nodes only what waits.
+// Demand reports the demand at a node; for inner nodes only that of waiting calls.
 func (p *Pool) Demand(i NodeID) Demand {
 	n := &p.nodes[i]
 	d := Demand{Waiting: n.backlog, WaitingUnits: n.booked, Kept: n.promised}
@@ -210,7 +210,7 @@ func (n Node) scaled(ppm int64) Node {
 // ceilDiv is a/b rounded up, for a ≥ 0.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// ask is what was asked for at a leaf. It is no part of the books, since a refusal leaves these as
+// ask counts the demand at a leaf. It is no part of the books, since a refusal leaves these as
 // they were.
 type ask struct {
 	served, again, away, call int64
@@ -225,7 +225,7 @@ func (p *Pool) asked(i NodeID) *ask {
 	return &p.asks[i]
 }
 
-// letGo notes what a leaf is served, in a shared pool.
+// letGo notes a call that a leaf is served, in a shared pool.
 func (p *Pool) letGo(e *entry) {
 	if !p.cfg.Shared || e.forced {
 		return
@@ -237,7 +237,7 @@ func (p *Pool) letGo(e *entry) {
 	}
 }
 
-// sentAway notes what a leaf is refused, in a shared pool. A caller with a key, or one that comes
+// sentAway notes a call that a leaf is refused, in a shared pool. A caller with a key, or one that comes
 // for the first time, has one place at most; one that came back to its place had it before.
 func (p *Pool) sentAway(c *Call, e *entry, ticket int32, kept bool) {
 	if !p.cfg.Shared {

@@ -1,6 +1,6 @@
 package escrow
 
-// item is what a heap holds: what it is sorted by, and whose it is. The key
+// item is an element of a heap: the key for sorting, and its owner. The key
 // lies in the heap, so that sifting through 100,000 items does not touch each
 // of their owners.
 type item struct {

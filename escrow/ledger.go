@@ -3,14 +3,14 @@ package escrow
 import "time"
 
 // Ledger is the exact account of one rolling limit, in whatever unit the limit is
-// in: tokens, requests, or grains of tokens. It counts two things: what
-// was booked, by slot of time, for one Window; and what is held, which belongs
+// in: tokens, requests, or grains of tokens. It counts two things: the amount that
+// was booked, by slot of time, for one Window; and the held amount, which belongs
 // to no slot yet and counts at every instant until it is booked or dropped.
 //
 // The Window is cut into n slots and n+1 of them are counted, so that the sum
 // covers every interval of length Window that ends in the current slot: a
 // ledger at its limit has not been over it at any instant of the last Window.
-// What that costs is one slot in n+1 of the limit, when saturated.
+// That costs one slot in n+1 of the limit, when saturated.
 //
 // A Ledger is not safe for concurrent use.
 type Ledger struct {
@@ -32,7 +32,7 @@ func NewLedger(now time.Time, limit int64, n int) *Ledger {
 	return &Ledger{limit: limit, epoch: now, slot: Window / time.Duration(n), slots: make([]int64, n+1)}
 }
 
-// Advance ages out what has left the Window at now. Time never runs backwards:
+// Advance ages out the bookings that have left the Window at now. Time never runs backwards:
 // an earlier now changes nothing.
 func (l *Ledger) Advance(now time.Time) {
 	target := int64(now.Sub(l.epoch) / l.slot)
@@ -55,25 +55,25 @@ func (l *Ledger) turn() {
 	l.slots[i] = 0
 }
 
-// Limit is what may be used in one Window.
+// Limit is the most that may be used in one Window.
 func (l *Ledger) Limit() int64 { return l.limit }
 
-// SetLimit changes the limit. What was used counts on.
+// SetLimit changes the limit. Past usage counts on.
 func (l *Ledger) SetLimit(limit int64) { l.limit = limit }
 
-// Used is what counts against the limit: booked in the last Window, and held.
+// Used is the amount that counts against the limit: booked in the last Window, and held.
 func (l *Ledger) Used() int64 { return l.booked + l.held }
 
-// Room is what may still be taken; negative while there is debt.
+// Room is the amount that may still be taken; negative while there is debt.
 func (l *Ledger) Room() int64 { return l.limit - l.booked - l.held }
 
-// Slot is the number of the current slot, for a later Correct of what is booked now.
+// Slot is the number of the current slot, for a later Correct of a booking of now.
 func (l *Ledger) Slot() int64 { return l.cur }
 
 // Hold sets c aside. It does not check the limit: the caller has.
 func (l *Ledger) Hold(c int64) { l.held += c }
 
-// Drop gives back c of what was held.
+// Drop gives back c of the held amount.
 func (l *Ledger) Drop(c int64) { l.held -= c }
 
 // Book counts c in the current slot.
@@ -82,12 +82,12 @@ func (l *Ledger) Book(c int64) {
 	l.booked += c
 }
 
-// maxBooked is where a ledger stops counting what comes from elsewhere, so that no
+// maxBooked is where a ledger stops counting usage from elsewhere, so that no
 // number of bookings overflows it.
 const maxBooked = int64(1) << 61
 
 // BookAt counts c in the slot of a time in the past, if that slot still counts. A
-// time to come counts as now. It does not check the limit: what was used was used.
+// time to come counts as now. It does not check the limit, because the usage is a fact.
 func (l *Ledger) BookAt(at time.Time, c int64) {
 	since := at.Sub(l.epoch)
 	slot := int64(since / l.slot)
@@ -102,7 +102,7 @@ func (l *Ledger) BookAt(at time.Time, c int64) {
 	}
 }
 
-// Correct changes by d what was booked in slot (see Slot). A refund (d < 0) of a slot
+// Correct changes the bookings of slot by d (see Slot). A refund (d < 0) of a slot
 // that has left the Window does nothing, for it no longer counts; what was
 // used beyond a booking (d > 0) is counted now, for it is now that it is known.
 func (l *Ledger) Correct(slot, d int64) {
@@ -117,7 +117,7 @@ func (l *Ledger) Correct(slot, d int64) {
 }
 
 // FreeAt is the earliest time at which c will fit if nothing else is booked, to a
-// slot. It reports false when what is held stands in the way, which leaves at no
+// slot. It reports false when holds stand in the way, which leave at no
 // known time.
 func (l *Ledger) FreeAt(c int64) (time.Time, bool) {
 	room := l.Room()

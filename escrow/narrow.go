@@ -3,7 +3,7 @@ package escrow
 // Narrow lets only so many of Config.Slots be used, and background calls only begin while
 // fewer than open run: what can be used at once was found to be less than it may be, or others
 // have the rest. Calls that run beyond that run on, and none is dispatched until there are
-// fewer. What a call moves tags by does not change, so shares stay as they are while these
+// fewer. The virtual cost of a call does not change, so shares stay as they are while these
 // numbers move. Configure takes it back. It changes nothing in a pool without Slots. Call Pump
 // afterwards. It panics on numbers out of range. O(1).
 func (p *Pool) Narrow(slots, open int64) {

@@ -39,7 +39,7 @@ const (
 	classes      = int(background) + 1
 )
 
-// node is one claim: its tags among its siblings, and what lies below it.
+// node is one claim: its tags among its siblings, and the sums of all that lies below it.
 type node struct {
 	parent NodeID
 	claim  Node  // as it was described
@@ -64,7 +64,7 @@ type node struct {
 	floorIn rank // the heap of floors that it is in
 	floorAt int32
 
-	// What waits below, tickets included: its virtual cost, and what it will be
+	// The calls that wait below, tickets included: their virtual cost, and the cost that they will be
 	// booked at. And how many calls wait, tickets not included.
 	backlog int64
 	booked  Cost
@@ -82,7 +82,7 @@ type node struct {
 	leaf   // of one without
 }
 
-// leaf is what a node without children has: its calls.
+// leaf holds the calls of a node without children.
 type leaf struct {
 	calls   [classes]entryList
 	tickets entryList // by promised time
@@ -94,7 +94,7 @@ type leaf struct {
 	yielded int64
 }
 
-// inner is what a node with children has.
+// inner is the part of a node that only those with children have.
 type inner struct {
 	children int32
 	weights  Weight // of all children
@@ -121,7 +121,7 @@ type inner struct {
 // waiting says how many calls wait below.
 func (n *node) waiting() int32 { return n.queued[interactive] + n.queued[background] }
 
-// expected is the virtual cost of what waits below, and of the kept places that will probably be used.
+// expected is the virtual cost of the calls that wait below, and of the kept places that will probably be used.
 func (n *node) expected() int64 { return n.backlog - n.doubted }
 
 // standing is the rank that the node is entitled to.

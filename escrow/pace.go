@@ -14,38 +14,38 @@ const lookahead = 60
 // the whole minute, in whatever order they are served, and those who come later would find nothing.
 //
 // It is one level that refills at a rate. The rate is a taut string: the steepest line which,
-// starting from what the level holds now, stays under the room that the ring of past dispatches
+// starting from the present level, stays under the room that the ring of past dispatches
 // will have, at every second of the next Window. So an idle pool gives its burst at once, a
-// saturated one runs at its limit, and what a burst took too early is paid back by a slower refill:
+// saturated one runs at its limit, and a burst that was taken too early is paid back by a slower refill:
 // no second book of burst tokens is needed, and settles, refunds and restarts heal by themselves.
 type pace struct {
 	limit int64   // units a Window
-	ring  *Ledger // what was dispatched when; unless they are apart, the axis's ledger
+	ring  *Ledger // of past dispatches; unless they are apart, the axis's ledger
 
 	base  int64 // one second of limit: the level at the start
 	whole int64 // the most that the level saves up, at least base
 	burst int64 // the part of it that is handed out
 
-	level    int64 // what may be dispatched now; negative is the debt of a call larger than burst
+	level    int64 // that may be dispatched now; negative is the debt of a call larger than burst
 	rate     int64 // at which the level rises, in 1/scale units a Window
 	fraction int64 // of a unit that it has risen, in 1/(scale·windowMicros)
 	scale    int64 // keeps a rate of few requests a minute from being rounded away
 	part     int64 // of the limit's rate, in parts of WholePace
 
 	largest  int64 // of the calls of late, decaying
-	minSlack int64 // of the string, where the ring is not what the limit counts
+	minSlack int64 // of the string, if the limit does not count by the ring
 
 	lead         int64 // dispatched ahead of a fluid server at limit units a Window
 	leadFraction int64 // of a unit that it has fallen, in 1/windowMicros
 
 	// granted says that level and rate follow an allowance instead, and spent counts
-	// what was handed out: see grant.go. usual is the rate of the allowances of late.
+	// the amount handed out: see grant.go. usual is the rate of the allowances of late.
 	granted   bool
 	allowance Allowance
 	spent     int64
 	usual     int64
 
-	handed int64 // out by now, what was given back taken off
+	handed int64 // out by now, less refunds
 
 	last time.Time
 }
@@ -61,7 +61,7 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace
 	return p
 }
 
-// resize changes the limit and the burst. What was handed out stays handed out.
+// resize changes the limit and the burst. Past dispatches stay.
 func (p *pace) resize(limit int64, burst time.Duration) {
 	p.limit, p.scale = limit, max(1, min(1000, MaxLimit/limit))
 	p.base = max(1, limit/int64(Window/time.Second))
@@ -162,13 +162,13 @@ func (p *pace) rested() bool {
 }
 
 // rest lets a rested pace be idle until now, to the very state in which turn after turn
-// would leave it: who only looks, in between, must not change what is decided.
+// would leave it: who only looks, in between, must not change any decision.
 func (p *pace) rest(now time.Time) {
 	p.ring.Advance(now)
 	p.last = p.last.Add(now.Sub(p.last).Truncate(time.Microsecond))
 }
 
-// idleRate is the refill while nobody waits, given the ring's room. What is unspent
+// idleRate is the refill while nobody waits, given the ring's room. An unspent rate
 // needs no string: the level rises until it could hand out all the room, and the
 // first call that has to wait makes the string taut again. (With the string
 // taut at all times a burst of a whole minute would be reached only in the
@@ -258,7 +258,7 @@ func (p *pace) tautRate() int64 {
 
 // need is the level at which a call of cost c may go. One larger than the
 // burst goes when the level is at that, and leaves a debt; but not beyond an
-// allowance, for what goes beyond that is another process's.
+// allowance, because the rest is another process's.
 func (p *pace) need(c int64) int64 {
 	if p.granted {
 		return c
@@ -275,8 +275,8 @@ func (p *pace) take(c, expected int64) {
 	p.largest = max(p.largest, c)
 }
 
-// correct changes by d what a dispatched call has cost, and by more what it was
-// expected to. Debt is bounded by what one minute can pay back: all of it stands in
+// correct changes the cost of a dispatched call by d, and by more the cost that was
+// expected. Debt is bounded by the amount that one minute can pay back: all of it stands in
 // the ring as well, which blocks until it has left the window, and need not be waited
 // for twice.
 func (p *pace) correct(d, more int64) {

@@ -11,13 +11,13 @@ type Accounting int
 
 const (
 	// AdmitMax counts input and the maximum output when a call is admitted, and
-	// gives back at its end what it did not use (OpenAI, Azure, Bedrock).
+	// gives back the unused rest at its end (OpenAI, Azure, Bedrock).
 	AdmitMax Accounting = iota
 	// Production counts tokens when they are produced (Anthropic, own servers).
-	// What a running call will probably produce is planned, in the slots in which
+	// The probable output of a running call is planned, in the slots in which
 	// it will.
 	Production
-	// Settled counts a call when it ends. What a running call will probably take
+	// Settled counts a call when it ends. The probable cost of a running call
 	// is held.
 	Settled
 )
@@ -39,8 +39,8 @@ type Config struct {
 	// MaxQueue bounds how many calls may wait; 0 means that none may. As many places
 	// of refused calls may be kept besides.
 	MaxQueue int
-	// Shared says that the limits are shared with other processes: what may be handed
-	// out is what Allow says, and nothing without it.
+	// Shared says that the limits are shared with other processes: Allow says how much may be
+	// handed out, and without it nothing is.
 	Shared bool
 	// TicketWait is how long a call that comes back to its place in time may queue
 	// at least, up to a minute; 0 means that no places are kept.
@@ -95,8 +95,8 @@ type Pool struct {
 	refunds int64 // tokens expected back from running calls
 
 	meanRun time.Duration // of ended calls; 0 before the first
-	blocked Axis          // what the head of the queue lacked at the last Pump
-	first   Cost          // what that call is booked at; nothing when none was left
+	blocked Axis          // that the head of the queue lacked at the last Pump
+	first   Cost          // of that call; nothing when none was left
 	wake    time.Time     // when it may have that; zero when only a verb can tell
 }
 
@@ -126,7 +126,7 @@ func (c Config) limit(k Axis) int64 {
 // of range. O(depth · log children), as Update is.
 func (p *Pool) Add(parent NodeID, n Node) NodeID { return p.add(parent, n) }
 
-// Update changes a node's weight, floor and credit. What the node owes, or is owed,
+// Update changes a node's weight, floor and credit. The debt of the node, or its claim,
 // stays the same in cost, so its tag moves. It panics on a Node out of range. Call
 // Pump afterwards: another call may be next now.
 func (p *Pool) Update(i NodeID, n Node) { p.describe(i, n) }
@@ -180,7 +180,7 @@ func (p *Pool) advance(now time.Time) {
 
 func (p *Pool) waiting() int32 { return p.nodes[Root].waiting() }
 
-// fits reports whether a call may go now, if it is its turn; else, what it lacks.
+// fits reports whether a call may go now, if it is its turn; else, the axis that it lacks.
 func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 	if p.heldFor(now) > 0 {
 		return p.lackOfHold(), false

@@ -2,10 +2,10 @@ package escrow
 
 import "time"
 
-// Forecast says what stands in the way of a call, and when its turn would come,
+// Forecast reports the axis that stands in the way of a call, and when its turn would come,
 // without offering it: Axis, Behind and Wait of an Answer that refuses. It says
 // nothing of whether the call could go at once: Wait is 0 then, and may be 0 behind
-// others as well. It costs what a refused Offer does.
+// others as well. It costs as much as a refused Offer.
 func (p *Pool) Forecast(now time.Time, c Call) Answer {
 	p.advance(now)
 	p.looking = true
@@ -57,7 +57,7 @@ func (p *Pool) turn(now time.Time, e *entry, least time.Duration) time.Duration 
 const mostRounds = 8
 
 // predict is how long a call would wait for its turn, if others came as they did lately for a time,
-// and then nobody else. Of the rolling axes: until what waits, may come back or comes, with an
+// and then nobody else. Of the rolling axes: until the calls that wait, may come back or come, with an
 // earlier tag, and the call itself, have gone at the rate of the limit, and not before the
 // ledger has room for it; or until calls that run have ended and given back what they are
 // expected to, if that is sooner. Of the slots: a guess from how long calls ran so far.
@@ -77,7 +77,7 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 }
 
 // surely reports whether a call is served within wait even if everything that waits goes before it.
-// So most calls are queued without looking at what is ahead of them.
+// So most calls are queued without looking at the calls ahead of them.
 func (p *Pool) surely(now time.Time, e *entry, wait time.Duration) bool {
 	return wait > 0 && p.rolling(now, e, p.nodes[Root].booked, 0) <= wait
 }
@@ -103,23 +103,23 @@ func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, refund int64) time.D
 	if ahead == (Cost{}) {
 		return max(wait, held)
 	}
-	return wait + held // what goes before it begins to go then
+	return wait + held // the calls before it begin to go then
 }
 
-// maxWalk bounds how many nodes and calls a prediction looks at: what is beyond
+// maxWalk bounds how many nodes and calls a prediction looks at: the backlog beyond
 // counts as if all of it went before.
 const maxWalk = 512
 
-// walk sums what will go before a call.
+// walk sums the calls that will go before a call.
 type walk struct {
 	*tree
 	left   int           // how many may still be looked at
 	coming time.Duration // for which others come as they did lately
 }
 
-// ahead is what will be booked before one more call e, which is at the end of its
-// leaf: what stands before it there, and at each level above, of each sibling with an
-// earlier tag, what that is served until the tag at which the call begins (until).
+// ahead is the amount that will be booked before one more call e, which is at the end of its
+// leaf: the calls that stand before it there, and at each level above, of each sibling with an
+// earlier tag, its service until the tag at which the call begins (until).
 // need is the same as a virtual cost: at which tag the node above will have served it all.
 func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 	w := walk{&p.tree, maxWalk, coming}
@@ -144,7 +144,7 @@ func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 	return sum
 }
 
-// before is what stands before a call in its leaf: before an interactive one, the background
+// before sums the calls that stand before a call in its leaf: before an interactive one, the background
 // calls do not; before one that has come back, only those whose turn is earlier.
 func (w *walk) before(leaf *node, e *entry) (need int64, booked Cost) {
 	for _, n := range [...]int32{leaf.calls[interactive].head, leaf.tickets.head} {
@@ -159,14 +159,14 @@ func (w *walk) before(leaf *node, e *entry) (need int64, booked Cost) {
 	return need, leaf.bookedFor(need)
 }
 
-// siblings sums what those beside node i get before a tag, in virtual cost and as
+// siblings sums the service of those beside node i before a tag, in virtual cost and as
 // it will be booked. The heaps are walked no further down than tags are earlier, so
 // that it costs as many looks as there are siblings before the call, not as there are.
 func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 	up := &w.nodes[w.nodes[i].parent]
 	p := up.inner
 	own := &w.nodes[i]
-	// What comes of those that do not stand there now.
+	// The demand to come of those that do not stand there now.
 	light := up.flow.within(w.now, w.coming) - own.flow.within(w.now, w.coming)
 	weights := p.weights - own.weight
 	for r := range p.heaps {
@@ -208,7 +208,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 	return need, sum
 }
 
-// until is what node j gets before a tag of its siblings: of its backlog, and of what
+// until is the service of node j before a tag of its siblings: of its backlog, and of all that
 // comes to it. The call that begins before the tag is served whole: the first one, if that ends
 // after the tag, or else one that is as large, because others are not looked at.
 func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
@@ -224,7 +224,7 @@ func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
 	return need, nd.bookedFor(need)
 }
 
-// bookedFor is what a virtual cost is booked at, below a node where calls wait or places are kept: as
+// bookedFor is the cost at which a virtual cost is booked, below a node where calls wait or places are kept: as
 // these are on average.
 func (n *node) bookedFor(virtual int64) (c Cost) {
 	if virtual == n.backlog || n.backlog <= 0 {
@@ -237,8 +237,8 @@ func (n *node) bookedFor(virtual int64) (c Cost) {
 }
 
 // waitAlone is how long a call waits if nothing goes before it and nobody else comes:
-// exact, by running level and ledger ahead, slot by slot. What is held by calls that
-// run leaves at no known time; where it stands in the way the answer is two Windows or
+// exact, by running level and ledger ahead, slot by slot. Amounts held by calls that
+// run leave at no known time; if these stand in the way the answer is two Windows or
 // more.
 func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Duration {
 	c := e.cost[a.axis]
@@ -296,7 +296,7 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 	if a.cal != nil {
 		return max(wait, a.planFree(now, e))
 	}
-	// What goes beyond one Window has to wait for what goes before it.
+	// The part beyond one Window has to wait for the part before it.
 	inWindow := min(ahead+c, a.limit) - refund
 	if t, known := a.ledger.FreeAt(inWindow); known {
 		wait = max(wait, t.Sub(now))

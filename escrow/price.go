@@ -22,8 +22,8 @@ func (p *Pool) entryOf(c *Call) entry {
 	return e
 }
 
-// price weighs an entry by the pool's limits and accounting: what it is booked at,
-// and what that moves the tags by.
+// price weighs an entry by the pool's limits and accounting: the cost at which it is booked,
+// and the virtual cost by which that moves the tags.
 func (p *Pool) price(e *entry) {
 	e.cost = p.Clamp(e.most)
 	e.expect = e.asked.expect
@@ -41,7 +41,7 @@ func (p *Pool) price(e *entry) {
 	e.virtual = p.moves(e)
 }
 
-// moves is what an entry moves tags by. A call that takes nothing of any axis still
+// moves is the virtual cost by which an entry moves tags. A call that takes nothing of any axis still
 // moves one, and its kept place shows.
 func (p *Pool) moves(e *entry) int64 { return max(1, p.virtualCost(e.fair, e.cost[Requests], e.run)) }
 
@@ -54,7 +54,7 @@ func (p *Pool) paces(e *entry) int64 {
 }
 
 // Clamp cuts a cost to the pool's limits. A call estimated above a whole
-// minute goes when the minute is free of use; what it really takes beyond is
+// minute goes when the minute is free of use; its true cost beyond that is
 // debt. So a wrong guess never bars a call for good.
 func (p *Pool) Clamp(c Cost) Cost {
 	for k := range p.axes {
@@ -107,7 +107,7 @@ func (e *entry) perSlot() int64 {
 	return min(e.speed, MaxLimit) * grain / (calendarSlots / int64(Window/time.Second))
 }
 
-// expected is what of a call's cost it will probably take.
+// expected is the part of a call's cost that it will probably take.
 func (e *entry) expected(k Axis) int64 {
 	if k == Tokens {
 		return e.expect

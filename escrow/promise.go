@@ -7,14 +7,14 @@ import "time"
 //
 //   - Others take the turns of a leaf that has nobody in line. A caller that is a little early waits
 //     in line for its turn, and one that is late cannot be called. So callers come a quarter of their
-//     wait early, but by no more than half of the time that they may wait in line, less what their
+//     wait early, but by no more than half of the time that they may wait in line, less the time that their
 //     own call takes of the leaf's time. If calls are so large that this is less than nothing, nobody
 //     knows the turn that well, and callers come late instead.
 //   - Of a far turn less is known. A caller that comes too early for it is refused again; one that
-//     comes late keeps its place. So what is beyond farTurn is lengthened by a third.
+//     comes late keeps its place. So the part beyond farTurn is lengthened by a third.
 //   - Callers give up. If most of a leaf's callers are gone after so long a promise, it is shortened to
 //     one that they wait for, as long as their turn comes within three quarters of the time that they
-//     may then wait in line, less what their own call takes.
+//     may then wait in line, less the time that their own call takes.
 //   - The callers of a leaf come when they were told to, even if their turns would come sooner by
 //     now. A newcomer may use the time until then, if that makes none of them late.
 

@@ -27,7 +27,7 @@ func (t *tree) dequeue(n int32) {
 	t.nodes[e.leaf].yield(e, 0)
 }
 
-// count adds (by = 1) or takes away (by = -1) a queued call, or a ticket, to what its
+// count adds (by = 1) or takes away (by = -1) a queued call, or a ticket, to the sums that its
 // leaf, and all above it, have below them. The caller restands them.
 func (t *tree) count(e *entry, by int64) {
 	if e.state == entryTicket {
@@ -69,7 +69,7 @@ func (t *tree) head(i NodeID, open bool) int32 {
 	return first
 }
 
-// yield keeps the account (leaf.yielded) of what background calls have let pass, as
+// yield keeps the account (leaf.yielded) of the service that background calls have let pass, as
 // entry e leaves the queue with so much of service: none, if it was withdrawn.
 func (n *node) yield(e *entry, served int64) {
 	switch {

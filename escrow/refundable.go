@@ -1,7 +1,7 @@
 package escrow
 
-// Refundable is how much of what is booked calls that run may still give back: of what was booked when they began all, and
-// of what they produce what is not known to have been produced.
+// Refundable is how much of their bookings running calls may still give back: all that was booked when they began, and
+// of their output the part that is not known to have been produced.
 func (p *Pool) Refundable() (most Cost) {
 	for i := range p.entries {
 		e := &p.entries[i]

@@ -38,7 +38,7 @@ func (p *Pool) begin(now time.Time, n int32) {
 	}
 }
 
-// Progress is what a running call has taken so far, and what it is now expected to
+// Progress is the usage of a running call so far, and the total that it is now expected to
 // take in all: sums, not differences, in tokens, the input included.
 type Progress struct {
 	// Taken is 0 when nothing is known of it, as of a call that does not stream: it
@@ -51,7 +51,7 @@ type Progress struct {
 }
 
 // Progress tells of a running call, about four times a second; of one that does not
-// run it changes nothing. Under Production it books what was produced, and plans the
+// run it changes nothing. Under Production it books the tokens produced, and plans the
 // rest anew; under Settled it holds more, if the call will take more. The time in a
 // slot is charged at once where it turns out longer, and refunded only at the end.
 // While calls wait, call Pump afterwards. O(depth · log children), and O(1) if Run
@@ -91,8 +91,8 @@ func (p *Pool) runsOn(e *entry, run time.Duration) {
 	p.payFloor(e.floored, p.paces(e)-paced)
 }
 
-// progress books what a call has taken, if that is booked while it runs, and plans
-// or holds what it will take besides.
+// progress books the usage of a call, if that is booked while it runs, and plans
+// or holds the rest.
 func (a *axisBooks) progress(now time.Time, e *entry, taken, expect int64) {
 	taken = max(taken, e.taken)
 	rest := max(0, expect-taken)
@@ -110,8 +110,8 @@ func (a *axisBooks) progress(now time.Time, e *entry, taken, expect int64) {
 	}
 }
 
-// Settle ends a running call with what it really took. What was charged too
-// much is given back, what was charged too little is debt: in the ledger, in
+// Settle ends a running call with its true cost. A charge that was too
+// high is given back, one that was too low is debt: in the ledger, in
 // the pace, and in the tags, so that declaring too little gains nothing.
 // A call that never ran is settled with nothing: then it owes nothing. It reports
 // false, and changes nothing, when there is no such call any more. Call Pump
@@ -138,10 +138,10 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 		}
 	}
 	run := max(0, now.Sub(e.dispatched))
-	if actual[Requests] > 0 { // what never ran teaches nothing, nor a part of what runs
+	if actual[Requests] > 0 { // a call that never ran teaches nothing, nor does a part of one
 		p.learnRun(run)
 	}
-	// by what counts in shares, and by what the books count
+	// by the cost that counts in shares, and by that in the books
 	took := int64(0)
 	booked := int64(0)
 	if actual != (Cost{}) && !e.forced {
@@ -167,7 +167,7 @@ func (p *Pool) noteIdle() {
 	}
 }
 
-// settle corrects the books of one axis to what a call has really taken of it.
+// settle corrects the books of one axis to the true cost of a call.
 func (a *axisBooks) settle(e *entry, actual int64) {
 	d := actual - e.cost[a.axis]
 	a.pace.correct(d, actual-e.expected(a.axis))
@@ -176,7 +176,7 @@ func (a *axisBooks) settle(e *entry, actual int64) {
 	case a.cal != nil:
 		a.cal.replace(e.plan, max(0, actual-e.taken)*grain)
 		a.cal.lift(e.plan)
-		// What was booked as taken and was not: of the input, which was booked at the
+		// Tokens booked as taken that were not: of the input, which was booked at the
 		// start, it can be taken back. The rest stays, on the side of the limit.
 		if over := e.taken - actual; over > 0 {
 			a.cal.ledger.Correct(e.inputSlot, -min(over, e.input)*grain)

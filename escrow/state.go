@@ -2,14 +2,14 @@ package escrow
 
 import "time"
 
-// AxisState is what is known of one axis of a pool. Where the axis has no limit, all
+// AxisState describes one axis of a pool. If the axis has no limit, all
 // of it is zero.
 type AxisState struct {
 	On    bool
 	Limit int64 // units a Window
 	// Used counts against the limit: booked in the last Window, and held.
 	Used int64
-	// FullAt is when the last of what is booked by now leaves the Window.
+	// FullAt is when the last of the present bookings leaves the Window.
 	FullAt time.Time
 }
 
@@ -61,10 +61,10 @@ func (p *Pool) Top(i NodeID) NodeID {
 	return i
 }
 
-// NodeState is what is known of one node.
+// NodeState describes one node.
 type NodeState struct {
 	Node
-	// Counts is what of the weight counts here: see Share.
+	// Counts is the part of the weight that counts here: see Share.
 	Counts Weight
 	// Queued and Running are calls below the node.
 	Queued, Running int
@@ -82,7 +82,7 @@ func (p *Pool) Running(h Handle) bool {
 	return ok
 }
 
-// CostOf is what the queued or running call of a Handle.Slot is, or will be, booked
+// CostOf is the cost that the queued or running call of a Handle.Slot is, or will be, booked
 // at or held, as of its dispatch.
 func (p *Pool) CostOf(slot int) Cost { return p.entries[slot].cost }
 

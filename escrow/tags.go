@@ -12,11 +12,11 @@ func (t *tree) virtualOf(p *inner) int64 {
 }
 
 // startTag is the tag that node i would have if something came to it now, while nothing waits below
-// it: virtual time, or earlier by what it has to catch up on, which is the larger of:
+// it: virtual time, or earlier by the service that it has to catch up on, which is the larger of:
 //   - the lead: those who were served while the pool ran ahead of a fluid server have taken it
 //     together, and a node that comes back only now starts earlier by its part of it. It is divided
-//     level by level, in proportion to what went there, and in what tags were moved by. That is
-//     less than what was paced if not everything counts in shares.
+//     level by level, in proportion to the service there, and in the virtual costs that moved tags. That is
+//     less than the paced amount if not everything counts in shares.
 //   - its credit.
 //
 // It is never before the node's own finish tag, so that neither can be exploited.
@@ -51,15 +51,15 @@ func (t *tree) fluid(i NodeID) int64 {
 		return min(p.mean, v)
 	}
 	mean := v + t.meanOf(p, v)
-	if !t.looking { // who only looks must not change what is decided next
+	if !t.looking { // who only looks must not change the next decision
 		p.mean = mean
 		p.meanAt = t.now
 	}
 	return min(mean, v)
 }
 
-// meanOf is the mean, by weight, of the tags at which what stands below the children
-// begins, relative to a tag. O(children): fluid asks for it at most once in meanEvery.
+// meanOf is the mean, by weight, of the tags at which the backlogs below the children
+// begin, relative to a tag. O(children): fluid asks for it at most once in meanEvery.
 func (t *tree) meanOf(p *inner, tag int64) int64 {
 	weights := int64(0)
 	mean := int64(0)
@@ -77,7 +77,7 @@ func (t *tree) meanOf(p *inner, tag int64) int64 {
 	return mean
 }
 
-// keptTag is the tag at which what stands below node i begins: of its calls, and of
+// keptTag is the tag at which the backlog below node i begins: its calls, and
 // the places that are kept for it.
 func (t *tree) keptTag(i NodeID) int64 {
 	if nd := &t.nodes[i]; nd.standing() != none {
@@ -87,7 +87,7 @@ func (t *tree) keptTag(i NodeID) int64 {
 }
 
 // redeemable is how far the node's tag goes back when all that is kept places below
-// it comes back: what it was moved past them, but no more than they cost.
+// it comes back: as far as it was moved past them, but no more than they cost.
 func (n *node) redeemable() int64 {
 	if n.promised == 0 {
 		return 0
@@ -96,7 +96,7 @@ func (n *node) redeemable() int64 {
 }
 
 // arrive gives leaf i, and all above it that nothing waits below, their tags, as
-// a call or a kept place comes to it. What a node with kept places is moved by is
+// a call or a kept place comes to it. The distance that a node with kept places is moved is
 // noted in passed, to be given back by redeem. The caller restands them.
 func (t *tree) arrive(i NodeID) {
 	for ; i != Root && t.nodes[i].waiting() == 0; i = t.nodes[i].parent {
@@ -114,7 +114,7 @@ func (t *tree) arrive(i NodeID) {
 }
 
 // charge moves leaf i and all above it past a call of virtual cost c that starts
-// now, and virtual time to where it was taken from. paced is what the call takes by
+// now, and virtual time to where it was taken from. paced is the cost of the call in
 // the books (Pool.paces). open says whether background
 // calls were in the running for it. The caller restands them.
 func (t *tree) charge(i NodeID, c, paced int64, open bool) {
@@ -144,7 +144,7 @@ func (t *tree) charge(i NodeID, c, paced int64, open bool) {
 	}
 }
 
-// virtualAfter is what virtual time moves to when a child of that tag is served: its
+// virtualAfter is the virtual time when a child of that tag is served: its
 // tag, or that of those whom its floor let it pass. (Else a node far
 // ahead of its share by its floor would carry virtual time away from its siblings,
 // and who returns would wait until they have caught up.)
@@ -157,10 +157,10 @@ func (p *inner) virtualAfter(tag int64, open bool) int64 {
 	return tag
 }
 
-// correct moves the tags of leaf i and all above it by d, the virtual cost of what
-// a running call takes beyond what it was charged, and restands them. A refund is not clipped at
+// correct moves the tags of leaf i and all above it by d, the virtual cost that
+// a running call takes beyond its charge, and restands them. A refund is not clipped at
 // virtual time: that would cost heavy-tailed tenants a part of their share, and
-// it cannot exceed what the call was charged.
+// it cannot exceed the charge of the call.
 func (t *tree) correct(i NodeID, d int64) {
 	for ; i != Root; i = t.nodes[i].parent {
 		t.move(i, d)

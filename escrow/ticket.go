@@ -132,7 +132,7 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 }
 
 // redeem ends ticket n, if there is one, as its call e has come: with it comes back
-// what its leaf, and those above, were moved past its place, at most its own cost.
+// the distance that its leaf, and those above, were moved past its place, at most its own cost.
 // So a kept place helps whom it was kept for, and nobody else.
 func (p *Pool) redeem(e *entry, n int32) {
 	if n < 0 {
@@ -152,7 +152,7 @@ func (p *Pool) redeem(e *entry, n int32) {
 	p.drop(n)
 }
 
-// drop ends ticket n. What its nodes were moved past it, beyond what the places that
+// drop ends ticket n. The distance that its nodes were moved past it, beyond that which the places that
 // are left may take back, is lost.
 func (p *Pool) drop(n int32) {
 	e := &p.entries[n]

@@ -28,7 +28,7 @@ type tree struct {
 	open     bool   // at the last look
 	openings uint32 // how often they were opened
 
-	lead  int64  // what was dispatched ahead of a fluid server, beyond a second; a virtual cost
+	lead  int64  // dispatched ahead of a fluid server, beyond a second; a virtual cost
 	epoch uint64 // of the lead: a new one begins while there is none
 
 	looking bool   // nothing that is worked out now is to be kept
@@ -61,11 +61,11 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 	return i
 }
 
-// noCalls is what an empty leaf has.
+// noCalls is an empty leaf.
 var noCalls = leaf{calls: [classes]entryList{{-1, -1}, {-1, -1}}, tickets: entryList{-1, -1}}
 
-// describe gives node i its weight, floor and credit. Debt, and what it may catch
-// up, stay what they are in cost.
+// describe gives node i its weight, floor and credit. Debt, and the service that it may catch
+// up, stay the same in cost.
 func (t *tree) describe(i NodeID, n Node) {
 	if n.Weight < 1 || n.Weight > MaxWeight || n.Floor < 0 || n.Credit < 0 {
 		panic("escrow: BUG: a node's weight, floor or credit is out of range")
@@ -107,7 +107,7 @@ func (t *tree) remove(i NodeID) bool {
 	return true
 }
 
-// restand puts node i where it belongs after what waits below it, or its tag, has
+// restand puts node i where it belongs after its backlog, or its tag, has
 // changed.
 func (t *tree) restand(i NodeID) {
 	nd := &t.nodes[i]
@@ -123,7 +123,7 @@ func (t *tree) restand(i NodeID) {
 }
 
 // restandUp does so for node i and all above it, from below, as who goes first of
-// equal tags depends on what goes first below them (tie).
+// equal tags depends on the calls that go first below them (tie).
 func (t *tree) restandUp(i NodeID) {
 	for ; i != Root; i = t.nodes[i].parent {
 		t.restand(i)
@@ -205,7 +205,7 @@ func (t *tree) next(open bool) (leaf, floored NodeID, ok bool) {
 }
 
 // unpark reports whether the background child of node i that is first was parked,
-// and lets it stand where it would if it returned now: what was parked waited for
+// and lets it stand where it would if it returned now: parked calls waited for
 // slots that are kept for others, and must not catch up on that.
 func (t *tree) unpark(i NodeID) bool {
 	second := t.nodes[i].heaps[background]

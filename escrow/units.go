@@ -49,7 +49,7 @@ func (a Axis) String() string {
 	}
 }
 
-// Cost is what one call takes of each rolling axis, indexed by Tokens and
+// Cost is the use of each rolling axis by one call, indexed by Tokens and
 // Requests. Every call also takes one slot.
 type Cost [rollingAxes]int64
 
@@ -66,7 +66,7 @@ func (c Cost) plus(d Cost) Cost {
 // before tags are rebased (rebaseAt).
 const tagUnit = int64(1) << 40
 
-// maxVirtualCost bounds what one call can move a tag by: 256 minutes of the
+// maxVirtualCost bounds the virtual cost of one call: 256 minutes of the
 // whole pool.
 const maxVirtualCost = tagUnit << 8
 
@@ -75,7 +75,7 @@ const maxVirtualCost = tagUnit << 8
 const maxAhead = int64(1) << 60
 
 // mulDivCeil is a·b/c rounded up, against the requester, with a 128-bit
-// product; what no int64 can hold becomes the largest. a, b ≥ 0 and c > 0.
+// product; a result beyond int64 becomes its largest. a, b ≥ 0 and c > 0.
 func mulDivCeil(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	lo, carry := bits.Add64(lo, uint64(c-1), 0)
@@ -87,7 +87,7 @@ func mulDivCeil(a, b, c int64) int64 {
 	return int64(min(q, math.MaxInt64))
 }
 
-// mulDivFloor is a·b/c rounded down, at most what an int64 holds. a, b ≥ 0 and c > 0.
+// mulDivFloor is a·b/c rounded down, at most the largest int64. a, b ≥ 0 and c > 0.
 func mulDivFloor(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {
