@@ -103,7 +103,7 @@ func (b *Body) Close() error {
 	return err
 }
 
-// take fills p with what is there. It returns end, which makes the result known, once there is one;
+// take fills p with the bytes that are there. It returns end, which makes the result known, once there is one;
 // and an error when nothing will come any more.
 func (b *Body) take(p []byte) (n int, end func(), over error) {
 	b.mu.Lock()

@@ -1,4 +1,4 @@
-// Package streaming reads what a model server answers while the answer passes through.
+// Package streaming reads the answer of a model server while it passes through.
 //
 // # Problem
 //
@@ -33,11 +33,11 @@
 //     event after a break. There is never a made-up [DONE].
 //   - Memory is bounded whatever upstream sends: an event over MaxEvent is forwarded in pieces. Of those
 //     no more is kept than the usage in it and its type.
-//   - Usage is what was reported last, count by count, and never a sum: servers that report on each chunk report
+//   - Usage is the last report, count by count, and never a sum: servers that report on each chunk report
 //     totals. See below.
 //   - Deltas are counted whether or not usage will come, so that a stream without usage can be charged by
 //     estimate. What had arrived when the client went is counted too.
-//   - What is not understood is forwarded and counts for nothing. It is no reason to break an answer.
+//   - Unknown content is forwarded and counts for nothing. It is no reason to break an answer.
 //   - The stream ended properly when its dialect says so: [DONE], a finish_reason for every choice seen, or a
 //     terminal event such as response.completed. A clean end of the connection alone is not an end, except
 //     right after an event too large to read which did not tell its type: it may have been the terminal one.

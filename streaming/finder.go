@@ -5,7 +5,7 @@ import "bytes"
 var byteOrderMark = []byte("\ufeff")
 
 // finder picks the usage object out of the top level of a JSON document that comes in pieces, and
-// the words that say what the document is. It follows strings and brackets, and keeps nothing else.
+// the words that name the kind of the document. It follows strings and brackets, and keeps nothing else.
 // It is not fooled by keys deeper down, such as in the user's own metadata, nor by a text that
 // quotes JSON.
 type finder struct {
@@ -43,7 +43,7 @@ const (
 
 // feed reads the next piece.
 func (f *finder) feed(p []byte) {
-	from := 0 // start of what is captured of p
+	from := 0 // start of the captured part of p
 	for i := 0; i < len(p) && f.state < behind; {
 		if f.inText {
 			i += f.text(p[i:])

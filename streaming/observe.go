@@ -1,6 +1,6 @@
 package streaming
 
-// observeLocked meters an event and decides on what of it goes out.
+// observeLocked meters an event and decides which part of it goes out.
 func (b *Body) observeLocked(ev Event) Kind {
 	b.out = ev.Raw
 	dropLF := b.dropLF

@@ -33,13 +33,13 @@ var (
 	ErrClosed = errors.New("streaming: body closed")
 )
 
-// Result is what is known of an answer when it has ended.
+// Result describes an answer when it has ended.
 type Result struct {
 	Usage    Usage // as reported last
 	Reported bool  // upstream reported usage
 	Deltas   int64 // parts of the answer that came, whether the client read them or not
 	Cause    Cause
-	Err      error // what broke the answer off; nil when Completed
+	Err      error // that broke the answer off; nil when Completed
 	Events   int64 // events with data up to the terminal one, withheld ones included
 }
 

@@ -84,7 +84,7 @@ func (s *Scanner) Next() (Event, bool) {
 	return s.parse(raw), true
 }
 
-// Flush returns what is left when no more bytes will come: the last event without its blank line, which may
+// Flush returns the rest when no more bytes will come: the last event without its blank line, which may
 // also be half of one.
 func (s *Scanner) Flush() (Event, bool) {
 	s.drop()

@@ -4,7 +4,7 @@ package streaming
 // a few must stay far below the end of int64.
 const maxTokens = 1_000_000_000_000
 
-// Usage is what upstream says an answer took, in tokens.
+// Usage is upstream's report of the tokens that an answer took.
 type Usage struct {
 	Input       int64 // the prompt, cached or not
 	CachedInput int64 // part of Input
@@ -14,7 +14,7 @@ type Usage struct {
 	AudioOutput int64 // part of Output
 }
 
-// counts gathers what the usage objects of one answer tell. All of them are about the same answer,
+// counts gathers the counts of all usage objects of one answer. All of them are about the same answer,
 // so nothing is added up: of each count, the last one told holds. What a later object leaves out is
 // kept, and so is all of a side, input or output, for which it tells nothing but zeros: it was not
 // filled in.
@@ -40,7 +40,7 @@ func ReadUsage(usage []byte) (u Usage, reported bool) {
 	return c.usage(), reported
 }
 
-// add takes over what an object tells, and reports whether that is anything at all.
+// add takes over the counts of an object, and reports whether it has any.
 func (c *counts) add(o *object) bool {
 	in := o.in()
 	out := o.out()

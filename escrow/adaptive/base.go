@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what calls are told apart by, whose latencies differ without any queue.
+// Kind tells calls apart whose latencies differ without any queue.
 type Kind struct {
 	Model  string
 	Stream bool
@@ -37,7 +37,7 @@ const (
 	few = 4
 )
 
-// base is what a kind of call takes, in seconds, where nothing waits.
+// base is the time that a kind of call takes, in seconds, if nothing waits.
 type base struct {
 	level float64 // 0 while it is learned
 	seen  []float64
@@ -60,7 +60,7 @@ func (b *base) learn(latency float64) {
 	}
 }
 
-// follow takes in what the round saw.
+// follow takes in the samples of the round.
 func (b *base) follow() {
 	b.of += b.n
 	b.level += float64(b.n) / float64(b.of) * (b.sum/float64(b.n) - b.level)

@@ -45,7 +45,7 @@
 //
 // # The base
 //
-// It is what a kind of call takes where nothing waits: by model, streamed or not, and size (of
+// It is the time that a kind of call takes if nothing waits: by model, streamed or not, and size (of
 // the prompt, where the first token is waited for; of the answer, where all of it is).
 // So slow models beside fast ones are no overload. Kinds that are not known yet, or too many to be
 // remembered, have one base together, which is vaguer. A base is the median of the first seven calls
@@ -66,7 +66,7 @@
 // # Rules
 //
 //   - Min ≤ Limit ≤ Max, always.
-//   - Only what the upstream did counts: latency, and its refusals and timeouts
+//   - Only the behaviour of the upstream counts: latency, and its refusals and timeouts
 //     (Overloaded), where these are more than 1 in 12 of late; then all that came of one limit
 //     count once. Fewer come of other things, such as one upstream of many, and would end at
 //     a limit of few calls. Nothing else lowers it.

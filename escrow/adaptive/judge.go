@@ -18,7 +18,7 @@ const (
 	// holds is for how many rounds a knee that was found is kept.
 	holds = 5
 	// light is the part of the limit up to which the upstream is taken to be at rest, and
-	// drained what is left of the limit to have it so.
+	// drained the rest of the limit for that.
 	light, drained = 0.8, 0.8
 	// restEvery is how often it is seen at rest at least.
 	restEvery = 5 * time.Minute
@@ -93,7 +93,7 @@ func (l *Limiter) asMuch(atOnce, excess float64) bool {
 	return atOnce/max(l.run-(l.before.excess-excess), 0.001) > noLess*l.before.atOnce/l.run
 }
 
-// lower takes back what was too much.
+// lower takes back the excess.
 func (l *Limiter) lower(atOnce, waiting float64) {
 	if l.cfg.Law == AIMD {
 		l.set(l.limit * aimdCut)
@@ -137,7 +137,7 @@ func (l *Limiter) forget() {
 	l.ramping = true
 }
 
-// seen is what a round has come to: how many ran, and by how much they took longer.
+// seen is the result of a round: how many ran, and by how much they took longer.
 type seen struct{ atOnce, excess float64 }
 
 // fall is how a limit falls, round after round.

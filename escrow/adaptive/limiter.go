@@ -14,13 +14,13 @@ const (
 
 func (l Law) String() string { return [...]string{"fixed", "gradient", "aimd"}[l] }
 
-// Config is what a limit may be: 1 ≤ Min ≤ Max.
+// Config holds the bounds of a limit: 1 ≤ Min ≤ Max.
 type Config struct {
 	Law      Law
 	Min, Max int64
 }
 
-// Sample is what one call saw of the upstream.
+// Sample is the experience of one call with the upstream.
 type Sample struct {
 	Kind Kind
 	// Began is when it was sent, and Running how many were in flight then, it included.
@@ -64,7 +64,7 @@ func New(cfg Config) *Limiter {
 // one that moves, calls go on as they do.
 func (l *Limiter) Begin(running int64) { l.set(float64(running)) }
 
-// Configure changes law and bounds. What was learned stays, as far as the bounds let it.
+// Configure changes law and bounds. The limit stays, as far as the bounds let it, and so do the bases.
 func (l *Limiter) Configure(cfg Config) {
 	if cfg == l.cfg {
 		return
@@ -117,7 +117,7 @@ func (l *Limiter) Overloaded(now, began time.Time) {
 	l.turn(now, true)
 }
 
-// Observe tells what a call saw.
+// Observe records the sample of a call.
 func (l *Limiter) Observe(now time.Time, s Sample) {
 	if s.Latency <= 0 || s.Began.Before(l.changed) {
 		return

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// round is what calls saw that began under one limit.
+// round collects the samples of calls that began under one limit.
 type round struct {
 	all, full int
 	running   float64 // sum

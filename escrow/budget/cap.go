@@ -36,15 +36,15 @@ func (b *Cap) Hold(now time.Time, c int64) (Hold, Answer) {
 }
 
 // Settle ends a call that took actual. Within the period of its admission the
-// books are corrected, up or down. After that what it held has been counted,
-// and stays so; only what it took beyond its hold counts in the present period.
+// books are corrected, up or down. After that its hold has been counted,
+// and stays so; only its cost beyond the hold counts in the present period.
 // A call that took nothing (actual 0) gives its hold back.
 func (b *Cap) Settle(now time.Time, h Hold, actual int64) {
 	b.advance(now)
 	b.used += min(b.win.due(h, actual), maxUsed-b.used)
 }
 
-// Used is what counts in the current period: settled, and held by calls in
+// Used is the amount that counts in the current period: settled, and held by calls in
 // flight.
 func (b *Cap) Used(now time.Time) int64 {
 	b.advance(now)
@@ -54,7 +54,7 @@ func (b *Cap) Used(now time.Time) int64 {
 // Counted is Used as of the last look.
 func (b *Cap) Counted() int64 { return b.used }
 
-// Limit is what may be used in a period.
+// Limit is the most that may be used in a period.
 func (b *Cap) Limit() int64 { return b.limit }
 
 // SetLimit changes the limit, from the current period on.

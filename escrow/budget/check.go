@@ -2,7 +2,7 @@ package budget
 
 import "fmt"
 
-// Check tests what a state of the books can show. Tests and fuzzers call it
+// Check tests all that a state of the books can show. Tests and fuzzers call it
 // after every step; it costs O(everything).
 func (s *Split) Check() error {
 	var total, left, sum, quiet, asked int64

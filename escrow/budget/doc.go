@@ -6,7 +6,7 @@
 // A minute's limit can be paced: a tenant that comes back waits a second for
 // its share. A month's cannot. If whoever asks first is served first, one batch
 // job has the month by the second day. If each member's share is kept for it,
-// what quiet members leave strands: with weights 4:2:1, of which the heaviest
+// the parts of quiet members strand: with weights 4:2:1, of which the heaviest
 // says one word, 43 % of the budget is used and the rest refused. And calendars
 // are not multiples of anything: days have 23 hours, or no midnight.
 //
@@ -29,7 +29,7 @@
 //
 // # Rules
 //
-// Of the limit L, let F be what is not used yet, W the weight of the members
+// Of the limit L, let F be the unused part, W the weight of the members
 // present, and τ the part of the window that has passed.
 //
 //	share     g_i = w_i · L/W
@@ -39,12 +39,12 @@
 // Present is who asked in this period, or in the last one in which anybody did,
 // or has been added since then. Without that memory the first caller of a month
 // is alone, its share is everything, and it may take everything. Presence is
-// all that is remembered: what a member took last month says little about when
+// all that is remembered: the usage of a member last month says little about when
 // it will come back in this one, and decay corrects a wrong guess.
 //
 // A call counts in the period in which it was admitted, with all it holds. A
 // refund after the end of that period is dropped, because the period is over;
-// what it took beyond its hold counts when that is known. So everything is
+// its cost beyond the hold counts when that is known. So everything is
 // counted once, and a period in which nothing happens is at 0.
 //
 // A refusal has the time at which it would be an admission if nobody else did
@@ -53,7 +53,7 @@
 // RetryAt and a decision are O(log N): positions of members that have asked are
 // in a search tree with sums over its prefixes, and those that have not are all
 // at the present and need only the sum of their weights. Books are integers;
-// what is reserved is rounded up, once, and what one may have is rounded down.
+// reserved amounts are rounded up, once, and the amount that one may have is rounded down.
 // Shares of others are seen as of their last word: after a change of weights or
 // members, their part is exact when they ask again.
 //
@@ -61,7 +61,7 @@
 //
 // As long as calls take no more than they hold, and tests are named after them:
 //
-//	T1  What is used is at most L, at every instant, in any order.
+//	T1  The use is at most L, at every instant, in any order.
 //	T2  While members and weights stay, member i can take
 //	    g_i·(1-τ) - used_i, whatever the others did; and all of them can, at the
 //	    same instant. Steady use loses nothing. Without decay, τ is 0.
@@ -83,7 +83,7 @@
 //     counted from the share. So once beyond it, every further call wants more
 //     than it costs: nobody ever borrowed twice.
 //   - A reserve that depends only on use and time, min(g - used, g·(1-τ)), does
-//     not protect what it reserves. It stays as it is while a member that was
+//     not protect that part. It stays as it is while a member that was
 //     quiet collects it, so that the member collects it again, from the next
 //     one's. The time that was let pass must be remembered.
 //   - Who may have what was decided by who had asked since the window began, so

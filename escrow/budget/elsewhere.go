@@ -2,7 +2,7 @@ package budget
 
 import "time"
 
-// Elsewhere sets what a member has used in other processes in this period, instead of what was
+// Elsewhere sets the use of a member in other processes in this period, instead of the amount that was
 // said of that before. It counts as if it had been used here.
 func (s *Split) Elsewhere(now time.Time, id MemberID, amount int64) {
 	s.advance(now)
@@ -11,7 +11,7 @@ func (s *Split) Elsewhere(now time.Time, id MemberID, amount int64) {
 	}
 }
 
-// setAway changes what counts of a member's use elsewhere. It was just now; but of what is heard of
+// setAway changes the part of a member's use elsewhere that counts. It was just now; but of what is heard of
 // for the first time, or was of somebody gone, nobody knows when it was: then the member has let pass
 // no more than it is behind with all that it used.
 func (s *Split) setAway(i int32, amount int64) {
@@ -41,7 +41,7 @@ func (s *Split) setAway(i int32, amount int64) {
 	s.place(i)
 }
 
-// setRest changes what who is gone used elsewhere.
+// setRest changes the use elsewhere by members that are gone.
 func (s *Split) setRest(rest int64) {
 	d := min(max(0, rest), maxUsed-(s.total-s.rest)) - s.rest
 	s.total = s.total + d
@@ -50,7 +50,7 @@ func (s *Split) setRest(rest int64) {
 	s.rest = s.rest + d
 }
 
-// ElsewhereInAll sets what was used in other processes in all. What is more than of the members
+// ElsewhereInAll sets the use in other processes in all. The part beyond that of the members
 // that are here was used by those who are gone.
 func (s *Split) ElsewhereInAll(now time.Time, amount int64) {
 	s.advance(now)
@@ -61,10 +61,10 @@ func (s *Split) ElsewhereInAll(now time.Time, amount int64) {
 // Counted is Used as of the last look.
 func (s *Split) Counted() int64 { return s.total }
 
-// Here is what of Counted was used in this process.
+// Here is the part of Counted that was used in this process.
 func (s *Split) Here() int64 { return s.total - s.away }
 
-// HereBy is what a member used in this process.
+// HereBy is the use of a member in this process.
 func (s *Split) HereBy(now time.Time, id MemberID) int64 {
 	s.advance(now)
 	if i, ok := s.find(id); ok && s.members[i].last == s.round {
@@ -93,7 +93,7 @@ func (s *Split) Name(id MemberID) string {
 	return ""
 }
 
-// OnlyHere forgets what was used in other processes.
+// OnlyHere forgets the use in other processes.
 func (s *Split) OnlyHere(now time.Time) {
 	s.advance(now)
 	for i := range s.members {

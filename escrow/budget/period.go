@@ -66,7 +66,7 @@ func (p Period) Bounds(now time.Time, loc *time.Location) (start, end time.Time)
 	return start, end
 }
 
-// wallClock is what the clock shows at t, written down as a time in UTC: where
+// wallClock is the reading of the clock at t, written down as a time in UTC: where
 // days have 24 hours, so that one can calculate with it.
 func wallClock(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), 0, 0, 0, time.UTC)

@@ -11,8 +11,8 @@ func (s *Split) clock() int64 {
 	return int64(s.win.now.Sub(s.from) / time.Microsecond)
 }
 
-// base is what the members present share: the limit, less what was used by who
-// is gone.
+// base is the amount that the members present share: the limit, less the use by those who
+// are gone.
 func (s *Split) base() int64 { return max(0, s.cfg.Limit-s.left) }
 
 // weights is the sum of the weights of the members present.
@@ -75,14 +75,14 @@ func (s *Split) place(i int32) {
 // used, in µs of the window.
 func (s *Split) position(m *member) int64 { return min(s.asked.span, m.idle+s.spent(m)) }
 
-// room is the most that m, lifted, may take now: of its own share, or of what
+// room is the most that m, lifted, may take now: of its own share, or of the part that
 // is reserved for nobody.
 func (s *Split) room(m *member) int64 {
 	free := s.cfg.Limit - s.total
 	return max(0, min(free, max(s.claim(m), free-s.reserved(m))))
 }
 
-// claim is what is reserved for m, lifted: of its share, the part that belongs
+// claim is the reserve for m, lifted: of its share, the part that belongs
 // to the time after its position. Rounded down.
 func (s *Split) claim(m *member) int64 {
 	unspent := mul(m.weight, s.asked.span-s.position(m))

@@ -20,13 +20,13 @@ const (
 
 // Config describes a Split.
 type Config struct {
-	// Limit is what all members together may use in a period; 0 admits nothing.
+	// Limit is the most that all members together may use in a period; 0 admits nothing.
 	Limit int64
 	// Period is the length of the window on the calendar of Zone (nil: UTC).
 	Period Period
 	Zone   *time.Location
 	// NoDecay keeps every share for its member to the end of the period, used
-	// or not. It strands what quiet members leave; see the package comment.
+	// or not. It strands the parts of quiet members; see the package comment.
 	NoDecay bool
 }
 
@@ -44,7 +44,7 @@ type MemberID struct {
 type Split struct {
 	cfg  Config
 	win  window
-	from time.Time // what decay is counted from: start, or the first word if later
+	from time.Time // the beginning of decay: start, or the first word if later
 
 	total int64 // used by all, those gone included; at most the limit while calls take what they hold
 	left  int64 // part of total that was used by who is gone since
@@ -151,7 +151,7 @@ func (s *Split) SetWeight(now time.Time, id MemberID, weight int64) {
 	}
 }
 
-// Remove takes a member out. What it has used stays counted to the end of the
+// Remove takes a member out. Its use stays counted to the end of the
 // period, or the others could use it for a second time; what it has not used of
 // its share is theirs.
 func (s *Split) Remove(now time.Time, id MemberID) {
@@ -222,7 +222,7 @@ func (s *Split) Settle(now time.Time, h Hold, actual int64) {
 	s.place(i)
 }
 
-// Used is what counts in the current period: settled, and held by calls in
+// Used is the amount that counts in the current period: settled, and held by calls in
 // flight.
 func (s *Split) Used(now time.Time) int64 {
 	s.advance(now)
@@ -238,7 +238,7 @@ func (s *Split) UsedBy(now time.Time, id MemberID) int64 {
 	return 0
 }
 
-// Limit is what may be used in a period.
+// Limit is the most that may be used in a period.
 func (s *Split) Limit() int64 { return s.cfg.Limit }
 
 // SetLimit changes the limit, from the current period on.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// CapState is what survives a restart of a Cap. Calls in flight are in Used
-// with what they hold: if nobody is left to settle them, that is the safe side.
+// CapState is the part of a Cap that survives a restart. Calls in flight are in Used
+// with their holds: if nobody is left to settle them, that is the safe side.
 type CapState struct {
 	Start time.Time // of the period, UTC
 	Used  int64
@@ -31,13 +31,13 @@ func (b *Cap) Restore(now time.Time, st CapState) {
 	}
 }
 
-// SplitState is what survives a restart of a Split. Members who have not been
+// SplitState is the part of a Split that survives a restart. Members who have not been
 // heard of in this period or the last are not in it.
 type SplitState struct {
 	Start time.Time // of the period, UTC
-	From  time.Time // what decay is counted from, UTC
+	From  time.Time // of decay, UTC
 	At    time.Time // when this was the state, UTC
-	// Gone is what was used by members that are gone and have no name here.
+	// Gone is the use by members that are gone and have no name here.
 	Gone    int64
 	Members []MemberState // by name
 }
@@ -47,7 +47,7 @@ type MemberState struct {
 	Name  string
 	Asked bool // in this period; else in the last one
 	Used  int64
-	Idle  time.Duration // what it let pass of the time for its share
+	Idle  time.Duration // of the time for its share, that it let pass
 }
 
 // State returns the books as of now, those of members gone in this period
@@ -70,7 +70,7 @@ func (s *Split) State(now time.Time) SplitState {
 	return st
 }
 
-// memberState is what is to be known of a member who is present.
+// memberState is the state of a member who is present.
 func (s *Split) memberState(m *member) MemberState {
 	if m.last != s.round {
 		return MemberState{Name: m.name}

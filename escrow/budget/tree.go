@@ -1,7 +1,7 @@
 package budget
 
 // tree keeps the members that have asked in order of their position in their
-// share, with sums over every prefix: so that what is reserved for all of them,
+// share, with sums over every prefix: so that the reserve for all of them,
 // now or at any later time, is known in O(log N). It is a treap: a search tree
 // by (position, slot) and a heap by a hash of the slot, which makes it shallow
 // without any rebalancing. Nodes have the numbers of their members' slots.
@@ -78,7 +78,7 @@ func (t *tree) removeAt(at, i int32) int32 {
 	return at
 }
 
-// split parts the subtree into what is before slot i and what is after it.
+// split parts the subtree into the part before slot i and the part after it.
 func (t *tree) split(at, i int32) (before, after int32) {
 	if at == none {
 		return none, none

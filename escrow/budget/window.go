@@ -3,7 +3,7 @@ package budget
 import "time"
 
 const (
-	// MaxLimit bounds every limit, and what one call can count. It is ten
+	// MaxLimit bounds every limit, and the amount of one call. It is ten
 	// trillion tokens, or ten million dollars, a period; with it no product in
 	// this package passes 128 bits.
 	MaxLimit = int64(1e13)
@@ -16,7 +16,7 @@ const (
 	maxUsed = int64(1) << 60
 )
 
-// Hold is what one call has set aside in a budget. It is a value, and the
+// Hold is the amount that one call has set aside in a budget. It is a value, and the
 // budget keeps no list of them: settle it exactly once.
 type Hold struct {
 	amount int64
@@ -24,7 +24,7 @@ type Hold struct {
 	member MemberID
 }
 
-// Amount is what is held.
+// Amount is the held amount.
 func (h Hold) Amount() int64 { return h.amount }
 
 // Answer is a budget's word on one call.
@@ -33,7 +33,7 @@ type Answer struct {
 	// Ceiling is what the asker could have used at most in this period as of
 	// now, this call included. Of a Cap it is the limit.
 	Ceiling int64
-	// Remaining is what is left to the asker below Ceiling after this call.
+	// Remaining is the amount left to the asker below Ceiling after this call.
 	Remaining int64
 	// RetryAt is the earliest time at which a refused call would be admitted if
 	// nobody else spent or settled anything, and the end of the period at the
@@ -71,9 +71,9 @@ func (w *window) hold(c int64, m MemberID) Hold {
 	return Hold{amount: c, period: w.start.Unix(), member: m}
 }
 
-// due is what the end of a call that took actual changes in the current period.
+// due is the change to the current period when a call that took actual ends.
 // A hold counts in the period in which it was made. If that is over, what the
-// call took within its hold has been counted there; what it took beyond it
+// call took within its hold has been counted there; its cost beyond that
 // counts now, for it is now that it is known.
 func (w *window) due(h Hold, actual int64) int64 {
 	d := min(max(0, actual), MaxLimit) - h.amount

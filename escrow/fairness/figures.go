@@ -1,10 +1,10 @@
 package fairness
 
-// lend counts what leaves lend each other: of what a leaf is entitled to by weight
-// alone, that which it does not ask for; as much as others get beyond what they are
+// lend counts the loans between leaves: of the share that a leaf is entitled to by weight
+// alone, that which it does not ask for; as much as others get beyond the share that they are
 // entitled to by theirs. Both are taken over the last minute, of which each second adds
 // its part, so that a call that takes more than a second's share is not lent anything.
-// What is lent and what is borrowed come to the same.
+// The loans given and the loans taken are the same sum.
 func (m *Meter) lend(dt float64, s Sample) {
 	if s.TPM == 0 {
 		return
@@ -33,16 +33,16 @@ func (m *Meter) lend(dt float64, s Sample) {
 	}
 }
 
-// demand is what a leaf asked for in the last minute: what it got, what waits, and what
-// was turned away.
+// demand is the demand of a leaf in the last minute: its service, its waiting calls, and those that
+// were turned away.
 func (c *cell) demand(l *Leaf) float64 { return max(0, c.received) + l.waiting + c.turned }
 
-// Figures are what a pool's last minute comes to.
+// Figures describe a pool's last minute.
 type Figures struct {
-	// Jain is Jain's index of fairness over all who were entitled to something, by what
+	// Jain is Jain's index of fairness over all who were entitled to something, by the part that
 	// each received of that: 1 if all had the same part, and 1/n if one of n had all.
 	Jain float64
-	// Deviation is the largest distance of what one received from what it was entitled
+	// Deviation is the largest distance between the service of a leaf and the share that it was entitled
 	// to, as a part of that.
 	//
 	// Both overlook a call of each, for no call can be split.
@@ -50,9 +50,9 @@ type Figures struct {
 	Leaves    []LeafFigures // in the order of Plant
 }
 
-// LeafFigures are a leaf's: what it was entitled to, received and asked for in the
-// last minute, and what its weight alone entitles it to, as parts of the pool's minute;
-// and in tokens, in all so far, what it had of others' and they of its.
+// LeafFigures are a leaf's: its entitlement, service and demand in the
+// last minute, and the share that its weight alone entitles it to, as parts of the pool's minute;
+// and in tokens, in all so far, the loans that it took and gave.
 type LeafFigures struct {
 	Entitled, Received, Demand, Guaranteed float64
 	Borrowed, Lent                         float64
@@ -86,7 +86,7 @@ func (m *Meter) Figures() Figures {
 	return f
 }
 
-// ratio is what a leaf received of what it was entitled to, give or take a call.
+// ratio is the service of a leaf over its entitlement, give or take a call.
 func (l *Leaf) ratio(c *cell) (float64, bool) {
 	whole := max(c.entitled, l.usual)
 	if c.entitled <= 0 || whole <= 0 {

@@ -24,7 +24,7 @@ type Meter struct {
 	wants, given, later []float64
 }
 
-// floor is what a node has by its floor, as a virtual cost, and has not taken.
+// floor is the virtual cost that a node is due by its floor, and has not taken.
 type floor struct {
 	node    int
 	minute  float64 // a Window
@@ -58,15 +58,15 @@ func (m *Meter) Plant(t *Tree, leaves []*Leaf, floors []Floor) {
 	m.balance()
 }
 
-// NewLeaf is a leaf whose counters stand there now: what was before does not count.
+// NewLeaf is a leaf whose counters stand there now: earlier counts are left out.
 func NewLeaf(a escrow.Account) *Leaf { return &Leaf{was: countersOf(&a)} }
 
-// Sample is what the scheduler says.
+// Sample holds the readings of the scheduler.
 type Sample struct {
 	Leaves []escrow.Account // in the order of Plant
 	// Since is when the pool began to be used, if it was not before; else zero.
 	Since time.Time
-	// Part is how much of the limit's rate is handed out, and Burst what an idle pool may
+	// Part is how much of the limit's rate is handed out, and Burst the amount that an idle pool may
 	// hand out at once.
 	Part  float64
 	Burst time.Duration
@@ -75,7 +75,7 @@ type Sample struct {
 
 const minute = float64(escrow.WholeMinute)
 
-// Step takes in what came since the last one, and brings the fluid server there.
+// Step adds the readings since the last one, and brings the fluid server there.
 func (m *Meter) Step(now time.Time, s Sample) {
 	if s.Since.After(m.last) {
 		m.last = s.Since
@@ -103,8 +103,8 @@ func (m *Meter) Step(now time.Time, s Sample) {
 // at is how far into a slot, and which, the last instant is that was taken in.
 func (m *Meter) at() time.Duration { return m.last.Sub(m.start) - 1 }
 
-// ask works out what each leaf wants of the fluid server, and returns what the pool has
-// handed out, and how much of what the fluid server has served it takes back.
+// ask works out the demand of each leaf on the fluid server, and returns the amount that the pool has
+// handed out, and how much of its service the fluid server takes back.
 func (m *Meter) ask(s Sample) (handed, back float64) {
 	for i, l := range m.leaves {
 		a := &s.Leaves[i]
@@ -130,22 +130,22 @@ func (m *Meter) ask(s Sample) (handed, back float64) {
 	return handed, back
 }
 
-// want is what a leaf wants of the fluid server, and besides of what went away: all but
-// what that has served before. But what waits there wants to be served as long as it does:
+// want is the demand of a leaf on the fluid server, and besides that of the calls that went away: all but
+// the part served before. But a waiting call wants to be served as long as it waits:
 // who is kept waiting may have more calls that it makes only when these are served.
 func (l *Leaf) want(received, turned, kept float64) (stays, left float64) {
 	before := min(l.lag, max(0, received)+kept)
 	return received + l.waiting - before, turned - min(max(0, l.lag-before), turned)
 }
 
-// entitle counts what the fluid server has served.
+// entitle counts the service of the fluid server.
 func (l *Leaf) entitle(slot int64, amount float64) {
 	if amount != 0 {
 		l.cellAt(slot).entitled += amount
 	}
 }
 
-// serve shares out what there is: up to the limit's rate for good, beyond that
+// serve shares out the amount there is: up to the limit's rate for good, beyond that
 // provisionally, and more than an idle pool can be ahead for good again.
 func (m *Meter) serve(dt float64, s Sample, there, back float64) {
 	second := minute / window.Seconds()
@@ -172,7 +172,7 @@ func (m *Meter) serve(dt float64, s Sample, there, back float64) {
 // the scheduler does.
 const floorMemory = 10
 
-// raiseFloors says what floors come to, of nodes that want something.
+// raiseFloors adds up the floors of nodes that want something.
 func (m *Meter) raiseFloors(dt float64) {
 	for i := range m.floors {
 		f := &m.floors[i]
@@ -185,7 +185,7 @@ func (m *Meter) raiseFloors(dt float64) {
 	}
 }
 
-// payFloors takes off what the nodes got.
+// payFloors takes off the service of the nodes.
 func (m *Meter) payFloors() {
 	for i := range m.floors {
 		f := &m.floors[i]
@@ -194,7 +194,7 @@ func (m *Meter) payFloors() {
 	}
 }
 
-// balance forgets what the fluid server has served of what has gone away since: it went to
+// balance forgets the service of the fluid server to calls that have gone away since: it went to
 // those who have really got more than it gave them.
 func (m *Meter) balance() {
 	gone := 0.0

@@ -6,15 +6,15 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// What a call gives back at its end it was charged when it was dispatched, and that is when it
+// The refund of a call at its end was charged when it was dispatched, and that is when it
 // counts less. Counted at its end instead, a pool that has just learned how short calls are would
-// seem to hand out nothing for a minute: it gives back then what was charged before that.
+// seem to hand out nothing for a minute: it gives back charges from before that.
 
-// Mark is what calls are to be marked with (escrow.Pool.Mark) from a time on at which the meter
+// Mark is the mark for calls (escrow.Pool.Mark) from a time on at which the meter
 // is told of the pool, or at which that begins to be used: so long after the meter's beginning.
 func Mark(at time.Duration) int64 { return int64(at / slotLength) }
 
-// refund takes what calls have given back since the last step off when they were dispatched, and
+// refund takes the refunds of calls since the last step off the slots in which they were dispatched, and
 // returns how much that is in all.
 func (l *Leaf) refund(mark int64, a *escrow.Account) (sum float64) {
 	for k := range l.back {
@@ -31,12 +31,12 @@ func (l *Leaf) refund(mark int64, a *escrow.Account) (sum float64) {
 		}
 		sum += back
 	}
-	return sum + float64(a.RefundedLate-l.was.late) // of what has left the minute
+	return sum + float64(a.RefundedLate-l.was.late) // of slots that have left the minute
 }
 
-// takeBack takes the same off what leaves were entitled to then. Who waits for nothing had all it
-// asked for, and was entitled to so much less. Those who wait shared what there was, and so they
-// share what there was not.
+// takeBack takes the same off the entitlements of leaves then. Who waits for nothing had all it
+// asked for, and was entitled to so much less. Those who wait shared the amount there was, and so they
+// share the loss.
 func (m *Meter) takeBack() {
 	for k := range min(escrow.Marks, m.mark+1) {
 		backs := 0.0
@@ -58,7 +58,7 @@ func (m *Meter) takeBack() {
 	}
 }
 
-// entitledIn is what the leaf was entitled to in a slot.
+// entitledIn is the entitlement of the leaf in a slot.
 func (l *Leaf) entitledIn(slot int64) float64 {
 	if l.window == nil {
 		return 0

@@ -6,7 +6,7 @@ import "github.com/llmgov/llmgov/internal/maxmin"
 const Root = 0
 
 // Tree is the claims on a capacity: leaves, which want something of it, and nodes that
-// share what they get among what is below them. It has scratch space, so it is not for
+// share their part among their children. It has scratch space, so it is not for
 // two goroutines.
 type Tree struct {
 	nodes  []node
@@ -19,7 +19,7 @@ type node struct {
 	leaf     int   // its number, -1 for an inner node
 	floor    float64
 
-	// claims are scratch of MaxMin: what children demand, by the child's number.
+	// claims are scratch of MaxMin: the demands of children, by the child's number.
 	claims []maxmin.Claim
 }
 
@@ -45,10 +45,10 @@ func (t *Tree) add(parent int, weight float64, leaf int) int {
 // Leaves is how many there are.
 func (t *Tree) Leaves() int { return t.leaves }
 
-// Floor sets how much of what a node wants comes before all weights.
+// Floor sets how much of a node's demand comes before all weights.
 func (t *Tree) Floor(node int, amount float64) { t.nodes[node].floor = amount }
 
-// Sum adds up what the leaves below a node have of something.
+// Sum adds up an amount over the leaves below a node.
 func (t *Tree) Sum(n int, of []float64) float64 {
 	nd := &t.nodes[n]
 	if nd.leaf >= 0 {
@@ -61,7 +61,7 @@ func (t *Tree) Sum(n int, of []float64) float64 {
 	return sum
 }
 
-// Guaranteed writes to out, by leaf, what part of the capacity each has when all want
+// Guaranteed writes to out, by leaf, the part of the capacity that each has when all want
 // all they can get, floors aside.
 func (t *Tree) Guaranteed(out []float64) { t.guarantee(Root, 1, out) }
 

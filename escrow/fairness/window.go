@@ -14,7 +14,7 @@ const (
 	window     = time.Minute
 )
 
-// cell is what came together in a slot, as virtual costs.
+// cell sums up a slot, as virtual costs.
 type cell struct{ received, entitled, turned float64 }
 
 func (c *cell) add(d cell, part float64) {
@@ -23,14 +23,14 @@ func (c *cell) add(d cell, part float64) {
 	c.turned += d.turned * part
 }
 
-// Leaf is what is known of one claim. It lives on when the tree around it changes.
+// Leaf is the record of one claim. It lives on when the tree around it changes.
 type Leaf struct {
 	was     counters // at the last step
-	waiting float64  // at the last step, and what a call usually costs
+	waiting float64  // at the last step, and the usual cost of a call
 	usual   float64
 
-	// lag is what the fluid server has served, less what was received; and ahead what it
-	// will have, of what the pool has handed out beyond its rate, if nobody comes.
+	// lag is the service of the fluid server, less the real one; and ahead the part that it
+	// will have of the pool's lead over its rate, if nobody comes.
 	lag, ahead float64
 
 	window *[slots]cell // nil while nothing is in it

@@ -7,7 +7,7 @@ import "math/bits"
 // shifts, without a logarithm (as in HdrHistogram).
 const perOctave = 8
 
-// longest is where bins stop growing in number: what is longer shares the last
+// longest is where bins stop growing in number: longer calls share the last
 // one. 2²⁴ is more than any model's context in tokens, and 4.6 hours in
 // milliseconds. A kind has only the bins below its own most.
 const longest = int64(1) << 24

@@ -2,14 +2,14 @@ package lengths
 
 import "math"
 
-// Kind is what calls are told apart by. Each name may be empty.
+// Kind is the set of names by which calls are told apart. Each name may be empty.
 type Kind struct {
 	Tenant string
 	Tier   string // of the tenant: whose calls are like its own
 	Model  string
 }
 
-// Config says how a Book learns. The zero value is what most callers want.
+// Config says how a Book learns. The zero value is right for most callers.
 type Config struct {
 	// MaxKinds bounds memory: how many kinds are known, counting a tenant's, its
 	// tier's and its model's each. A kind takes 64 bytes for each of its bins:
@@ -18,7 +18,7 @@ type Config struct {
 	// Enough is how many completions a kind, its tier or its model must have
 	// had before anything but the most is expected. Default 20.
 	Enough int64
-	// HalfLife is after how many ends of a kind what was learned counts half.
+	// HalfLife is after how many ends of a kind the past counts half.
 	// Default 693: as if every end made all before count 0.1 % less.
 	HalfLife int64
 }
@@ -166,7 +166,7 @@ func (b *Book) age(i int32) {
 	if n.observed < max(doubtEvery, n.running) {
 		return
 	}
-	// What a kind's first calls were compared with was hardly more than the prior.
+	// A kind's first calls were compared with hardly more than the prior.
 	if n.whole > 2*n.observed && n.surprised() {
 		n.fade(doubtFades)
 		b.doubts++
@@ -177,14 +177,14 @@ func (b *Book) age(i int32) {
 	b.refresh(i)
 }
 
-// Stats is what a Book tells of itself.
+// Stats counts the kinds and the events of a Book.
 type Stats struct {
 	Kinds   int   // known now, at all levels
 	Running int64 // calls that were started and have not ended
-	Doubts  int64 // how often most of what was known of one was forgotten
+	Doubts  int64 // how often most of the knowledge about one was forgotten
 }
 
-// Stats returns what there is to tell. O(kinds).
+// Stats returns the counts as of now. O(kinds).
 func (b *Book) Stats() Stats {
 	s := Stats{Kinds: len(b.index), Doubts: b.doubts}
 	for i := range b.nodes {
@@ -246,7 +246,7 @@ func (b *Book) refresh(i int32) {
 		b.refresh(n.parent)
 		parent = &b.nodes[n.parent]
 	}
-	// What others have taught weighs little beside much of one's own, and need not be
+	// The calls of others weigh little beside many of one's own, and need not be
 	// looked up for every call.
 	if n.news >= n.due || parent != nil && n.from != parent.built && n.whole < ownMind {
 		n.build(parent)

@@ -37,13 +37,13 @@
 // # Rules
 //
 //   - Unit: any, so long as it is the same for one kind (tokens, milliseconds).
-//     What goes in and out is whole; what is between is float64, since this is
+//     Inputs and results are whole; between them is float64, since this is
 //     a guess, and no ledger counts by it.
 //   - 0 ≤ Expect ≤ most. produced ≤ Reach ≤ max(most, produced), and Reach never
 //     falls while nothing new is learned. Both round up.
 //   - Before Enough completions (20) of a tenant's calls, or its tier's, or the
 //     model's, the answer is most.
-//   - What is not known is thought long: a model begins with one call that never
+//   - Unknown calls are thought long: a model begins with one call that never
 //     ends. What a tenant has not shown is taken from its tier, and that from the
 //     model: each hazard is drawn to the one above as if one call had been seen
 //     there (the beta process of Hjort 1990).

@@ -6,7 +6,7 @@ import "slices"
 func (b *Book) ExpectOf(k Kind, most int64) int64 { return b.ReachOf(k, most, 0) }
 
 // Knows reports whether enough calls have ended to tell how long one of a kind gets. Else
-// what is expected is the most.
+// the expectation is the most.
 func (b *Book) Knows(k Kind, most int64) bool { return b.knows(b.find(keyOf(k, max(most, 0)))) }
 
 // Looking says whether those who ask from now on only look. They are answered as others would be, but

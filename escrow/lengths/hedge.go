@@ -2,7 +2,7 @@ package lengths
 
 import "math"
 
-// Hedge predicts the weighted mean of what its experts do (Freund and Schapire
+// Hedge predicts the weighted mean of its experts' predictions (Freund and Schapire
 // 1997). Each has the weight exp(-eta × all its losses so far), so that the mixture
 // is not much worse than the best of them, whichever that turns out to be. The
 // loss is the distance of the logarithms: twice too long is as bad as half.
@@ -25,7 +25,7 @@ func NewHedge(eta float64, experts ...Predictor) *Hedge {
 	return &Hedge{eta: eta, experts: experts, losses: make([]float64, len(experts))}
 }
 
-// Hint tells every expert that listens what others predict for the call that is
+// Hint tells every expert that listens the predictions of others for the call that is
 // predicted, or observed, next.
 func (h *Hedge) Hint(x int64) {
 	for _, e := range h.experts {

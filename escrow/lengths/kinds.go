@@ -9,7 +9,7 @@ import (
 // model's.
 const levels = 3
 
-// maxName bounds what is kept of a name: names come from callers.
+// maxName bounds the kept part of a name, because names come from callers.
 const maxName = 256
 
 // key names a node. Calls are told apart by the power of two above what they may

@@ -2,14 +2,14 @@ package lengths
 
 import "math"
 
-// node is what is known of one kind at one level: a tenant's calls, or those of
+// node is the knowledge about one kind at one level: a tenant's calls, or those of
 // its tier, or all of a model.
 type node struct {
 	key    key
-	gen    uint32 // counts what this place was used for; see Stream
+	gen    uint32 // counts the uses of this place; see Stream
 	parent int32  // 0 at the last level
 
-	pins       int32 // running calls and children; what is pinned is not evicted
+	pins       int32 // running calls and children; a pinned node is not evicted
 	list       *list // of those that nothing pins, where this one is; nil if pinned
 	prev, next int32
 
@@ -23,7 +23,7 @@ type node struct {
 	mass    float64 // completions, faded as bins are
 	entries float64 // entries into bins, faded as bins are
 
-	table []step // what follows from bins; see table.go
+	table []step // worked out from bins; see table.go
 	news  int64  // entries since table was built
 	due   int64  // how much news makes table stale
 	built uint32 // how often table was built
@@ -33,7 +33,7 @@ type node struct {
 	observed int64   // completions since
 }
 
-// bin counts calls by how far they came, and what became of them there.
+// bin counts calls by how far they came, and how many ended there.
 type bin struct {
 	seen  float64 // entered
 	ended float64 // and completed here
@@ -41,7 +41,7 @@ type bin struct {
 	here  float64 // and are here still
 }
 
-// weight is what counts of something that was counted as 1 in an earlier era.
+// weight is the present weight of a count of 1 in an earlier era.
 func weight(then, now uint32) float64 {
 	if then == now {
 		return 1
@@ -97,7 +97,7 @@ func (n *node) cut(at int, w float64) {
 }
 
 // fade halves all that is known, so many times. Each call that runs knows the
-// era of its last entry, so that what it takes out again is what it brought.
+// era of its last entry, so that it takes out again as much as it brought.
 func (n *node) fade(times int) {
 	f := math.Ldexp(1, -times)
 	for i := range n.bins {

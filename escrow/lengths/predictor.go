@@ -40,10 +40,10 @@ func (h *Histogram) Observe(actual int64) {
 	h.book.End(&s, actual, true)
 }
 
-// Follow predicts what it is told: by a model that has read the prompt, say.
+// Follow predicts the length that it is told: by a model that has read the prompt, say.
 type Follow struct{ told int64 }
 
-// Hint tells what to predict next.
+// Hint sets the next prediction.
 func (f *Follow) Hint(x int64) { f.told = x }
 
 // Predict implements Predictor.

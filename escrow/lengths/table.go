@@ -19,7 +19,7 @@ const (
 	minNews  = 16
 )
 
-// step is what is known of a call that entered a bin.
+// step is the knowledge about a call that entered a bin.
 type step struct {
 	hazard float64 // chance that it ends in this bin
 	gain   float64 // hazard × mean length of those that do
