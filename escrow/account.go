@@ -146,7 +146,10 @@ func (p *Pool) watch() {
 		u.short = min(u.short, 0)
 	}
 	u.short = max(u.short, -a.limit)
-	u.since, u.handed, u.busy, u.largest = p.now, a.pace.handed, true, 0
+	u.since = p.now
+	u.handed = a.pace.handed
+	u.busy = true
+	u.largest = 0
 }
 
 // Unused is how many tokens the pool could have handed out by now, and did not, while

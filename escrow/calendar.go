@@ -197,7 +197,7 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, perSlot int64) bool {
 			}
 		}
 		left = left - stretch
-		at = at + stretch
+		at += stretch
 	}
 	// The first window without the current slot, of which only a part is left.
 	rate += *c.at(l.cur + n)

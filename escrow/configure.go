@@ -14,7 +14,8 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	}
 	p.advance(now)
 	sameRule := cfg.Accounting == p.cfg.Accounting
-	p.cfg, p.minute = cfg, cfg.TPM
+	p.cfg = cfg
+	p.minute = cfg.TPM
 	p.slots = cfg.Slots
 	p.open = cfg.Slots - cfg.InteractiveReserve
 	for k := range p.axes {
@@ -25,7 +26,9 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 		case a.on || limit > 0:
 			old := *a
 			*a = newAxis(now, Axis(k), cfg)
-			a.era, a.pace.spent, a.pace.handed = old.era+1, old.pace.spent, old.pace.handed
+			a.era = old.era + 1
+			a.pace.spent = old.pace.spent
+			a.pace.handed = old.pace.handed
 			if a.on {
 				a.pace.slow(p.part)
 			}

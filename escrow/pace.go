@@ -63,7 +63,8 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace
 
 // resize changes the limit and the burst. Past dispatches stay.
 func (p *pace) resize(limit int64, burst time.Duration) {
-	p.limit, p.scale = limit, max(1, min(1000, MaxLimit/limit))
+	p.limit = limit
+	p.scale = max(1, min(1000, MaxLimit/limit))
 	p.base = max(1, limit/int64(Window/time.Second))
 	p.whole = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
 	p.slow(p.part)

@@ -133,7 +133,7 @@ func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 		nd := &p.nodes[i]
 		tail := p.keptTag(i) + min(nd.over(need), maxAhead)
 		more, cost := w.siblings(i, tail)
-		need = need + more
+		need += more
 		sum = sum.plus(cost)
 	}
 	for k := range sum {
@@ -189,7 +189,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 			}
 			if j := NodeID(h[at].id); j != i {
 				more, cost := w.until(j, tail)
-				need = need + more
+				need += more
 				sum = sum.plus(cost)
 				light -= w.nodes[j].flow.within(w.now, w.coming)
 				weights -= w.nodes[j].weight

@@ -213,7 +213,8 @@ func (t *tree) unpark(i NodeID) bool {
 		return false
 	}
 	i = NodeID(second[0].id)
-	t.nodes[i].opening, t.nodes[i].finish = t.openings, t.startTag(i)
+	t.nodes[i].opening = t.openings
+	t.nodes[i].finish = t.startTag(i)
 	t.restandUp(i)
 	return true
 }

@@ -121,7 +121,7 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 			b.observeLocked(ev)
 		}
 		c := copy(p[n:], b.out)
-		n = n + c
+		n += c
 		b.out = b.out[c:]
 	}
 	b.begun = b.begun || n > 0

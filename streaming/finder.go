@@ -149,7 +149,8 @@ func (f *finder) endText() {
 		return
 	}
 	f.isKey = false
-	f.state, f.name = wantColon, f.nameOf(f.key.bytes())
+	f.name = f.nameOf(f.key.bytes())
+	f.state = wantColon
 	if f.name != noName {
 		f.state = nameColon
 	}

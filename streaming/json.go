@@ -38,7 +38,8 @@ func (c *cursor) next() (key, value []byte, ok bool) {
 		return nil, nil, false
 	}
 	if c.data[i] == ']' || c.data[i] == '}' {
-		c.i, c.done = i+1, (c.data[i] == '}') == c.object
+		c.i = i + 1
+		c.done = (c.data[i] == '}') == c.object
 		return nil, nil, false
 	}
 	if !c.first {

@@ -36,7 +36,8 @@ func (b *Body) dueLocked() {
 		return
 	}
 	if now := time.Now(); b.progress.IsZero() || now.Sub(b.progress) >= progressEvery {
-		b.progress, b.due.progress = now, b.meter.Deltas()
+		b.progress = now
+		b.due.progress = b.meter.Deltas()
 	}
 }
 

@@ -67,7 +67,8 @@ func (t *tree) check(i int32, seen *int, last *int32) (weight int64, left wide, 
 			return 0, left, fmt.Errorf("budget: %d is above %d in the tree", i, child)
 		}
 	}
-	*seen, *last = *seen+1, i
+	*seen++
+	*last = i
 	w, l, err := t.check(n.right, seen, last)
 	weight += w + n.weight
 	left = left.plus(l).plus(mul(n.weight, t.span-n.pos))

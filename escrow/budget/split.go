@@ -163,7 +163,10 @@ func (s *Split) Remove(now time.Time, id MemberID) {
 	s.takeOut(i)
 	m := &s.members[i]
 	if m.last == s.round {
-		s.total, s.away, m.used, m.away = s.total-m.away, s.away-m.away, m.used-m.away, 0
+		s.total -= m.away
+		s.away -= m.away
+		m.used -= m.away
+		m.away = 0
 		s.left += m.used
 	}
 	s.sum -= m.weight

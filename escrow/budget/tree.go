@@ -116,7 +116,8 @@ func (t *tree) merge(a, b int32) int32 {
 // sum brings the sums of one node up to date with its children's.
 func (t *tree) sum(i int32) {
 	n := &t.nodes[i]
-	n.sumWeight, n.sumLeft = n.weight, mul(n.weight, t.span-n.pos)
+	n.sumWeight = n.weight
+	n.sumLeft = mul(n.weight, t.span-n.pos)
 	for _, child := range [...]int32{n.left, n.right} {
 		if child != none {
 			n.sumWeight += t.nodes[child].sumWeight
@@ -133,7 +134,8 @@ func (t *tree) less(a, b int32) bool {
 // subtree: all of its subtree that is at its position or before.
 func (t *tree) upTo(i int32) (weight int64, left wide) {
 	n := &t.nodes[i]
-	weight, left = n.weight, mul(n.weight, t.span-n.pos)
+	weight = n.weight
+	left = mul(n.weight, t.span-n.pos)
 	if n.left != none {
 		weight += t.nodes[n.left].sumWeight
 		left = left.plus(t.nodes[n.left].sumLeft)

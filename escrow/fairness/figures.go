@@ -19,9 +19,10 @@ func (m *Meter) lend(dt float64, s Sample) {
 	for i, l := range m.leaves {
 		sum := l.minute(at)
 		own := m.guaranteed[i] * full
-		over[i], free[i] = max(0, sum.received-own), max(0, own-sum.demand(l))
-		overs = overs + over[i]
-		frees = frees + free[i]
+		over[i] = max(0, sum.received-own)
+		free[i] = max(0, own-sum.demand(l))
+		overs += over[i]
+		frees += free[i]
 	}
 	if overs == 0 || frees == 0 {
 		return
@@ -74,9 +75,9 @@ func (m *Meter) Figures() Figures {
 		}
 		x, counts := l.ratio(&c)
 		if counts {
-			sum = sum + x
-			squares = squares + x*x
-			n = n + 1
+			sum += x
+			squares += x*x
+			n++
 			f.Deviation = max(f.Deviation, x-1, 1-x)
 		}
 	}

@@ -43,8 +43,8 @@ func (m *Meter) takeBack() {
 		entitled := 0.0
 		for _, l := range m.leaves {
 			if l.waiting > 0 {
-				backs = backs + l.back[k]
-				entitled = entitled + l.entitledIn(m.mark-k)
+				backs += l.back[k]
+				entitled += l.entitledIn(m.mark-k)
 			}
 		}
 		for _, l := range m.leaves {

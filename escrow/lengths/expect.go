@@ -21,9 +21,12 @@ type kept struct {
 }
 
 func (b *Book) keep(i int32) (k kept) {
-	for l := 0; i != 0; l, i = l+1, b.nodes[i].parent {
-		k.at[l], k.nodes[l] = i, b.nodes[i]
-		b.nodes[i].table = slices.Clone(b.nodes[i].table)
+	for l := 0; i != 0; l++ {
+		n := &b.nodes[i]
+		k.at[l] = i
+		k.nodes[l] = *n
+		n.table = slices.Clone(n.table)
+		i = n.parent
 	}
 	return k
 }
