@@ -100,14 +100,3 @@ func (h heap) down(at int, k keeper) {
 	h[at] = x
 	k.moved(x.id, at)
 }
-
-// regroup moves an item from one heap, in which it is at a position, to another: of
-// several, of which there is one a rank. Of rank none there is none.
-func regroup(heaps []heap, was, is rank, at int, x item, k keeper) {
-	if was != none {
-		heaps[was].remove(at, k)
-	}
-	if is != none {
-		heaps[is].push(x, k)
-	}
-}

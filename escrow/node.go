@@ -94,6 +94,9 @@ type leaf struct {
 	yielded int64
 }
 
+// noCalls is an empty leaf.
+var noCalls = leaf{calls: [classes]entryList{{-1, -1}, {-1, -1}}, tickets: entryList{-1, -1}}
+
 // inner is the part of a node that only those with children have.
 type inner struct {
 	children int32

@@ -2,28 +2,8 @@ package escrow
 
 import "time"
 
-// Forecast reports the axis that stands in the way of a call, and when its turn would come,
-// without offering it: Axis, Behind and Wait of an Answer that refuses. It says
-// nothing of whether the call could go at once: Wait is 0 then, and may be 0 behind
-// others as well. It costs as much as a refused Offer.
-func (p *Pool) Forecast(now time.Time, c Call) Answer {
-	p.advance(now)
-	p.looking = true
-	defer func() { p.looking = false }()
-	e := p.entryOf(&c)
-	return p.forecast(now, &e)
-}
-
-func (p *Pool) forecast(now time.Time, e *entry) Answer {
-	axis, ok := p.fits(now, e)
-	if ok { // it would fit, if it were its turn
-		axis = p.blocked
-		if axis != Slots && !p.axes[axis].on {
-			axis = Slots
-		}
-	}
-	return Answer{Verdict: TooLong, Axis: axis, Behind: p.behind(e.class), Wait: p.promise(now, e)}
-}
+// farTurn is the length of a wait up to which its prediction is believed.
+const farTurn = 15 * time.Second
 
 // wait is the predicted time until a call's turn.
 func (p *Pool) wait(now time.Time, e *entry) time.Duration {

@@ -18,12 +18,8 @@ import "time"
 //   - The callers of a leaf come when they were told to, even if their turns would come sooner by
 //     now. A newcomer may use the time until then, if that makes none of them late.
 
-const (
-	// farTurn is the length of a wait up to which its prediction is believed.
-	farTurn = 15 * time.Second
-	// lateAllowed is how much later than promised a newcomer may make others.
-	lateAllowed = 2 * time.Second
-)
+// lateAllowed is how much later than promised a newcomer may make others.
+const lateAllowed = 2 * time.Second
 
 // promise is when a refused call is told to come back.
 func (p *Pool) promise(now time.Time, e *entry) time.Duration {

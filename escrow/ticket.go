@@ -16,31 +16,6 @@ const (
 	ticketGrace = 6 * time.Second
 )
 
-// Retry is whether a call was offered, and refused, before.
-type Retry uint8
-
-// Clients that count their retries say whether they come for the first time; for others it is
-// unknown.
-const (
-	RetryUnknown Retry = iota
-	RetryFirst
-	RetryAgain
-)
-
-// Claim is how a call that comes back is recognised: by its key, which is the same each time and
-// nobody else's; or else by its count of retries, and then it takes the first place of its leaf, if
-// that is due. A call that gives neither does so, too, but only from the next whole second on:
-// callers that were told whole seconds cannot be back before that, so it would be a newcomer taking
-// another's place. An unknown key belongs to a newcomer, unless its retries were counted.
-type Claim struct {
-	Key   uint64 // 0 is none
-	Retry Retry
-}
-
-// known reports whether the call surely has no other place than the one that it comes back to: a caller
-// that asks again and again without saying so would get a place each time.
-func (c Claim) known() bool { return c.Key != 0 || c.Retry == RetryFirst }
-
 // tickets are all kept places of a pool, by when they end and by key. Those of a leaf are in
 // leaf.tickets.
 type tickets struct {

@@ -61,9 +61,6 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 	return i
 }
 
-// noCalls is an empty leaf.
-var noCalls = leaf{calls: [classes]entryList{{-1, -1}, {-1, -1}}, tickets: entryList{-1, -1}}
-
 // describe gives node i its weight, floor and credit. Debt, and the service that it may catch
 // up, stay the same in cost.
 func (t *tree) describe(i NodeID, n Node) {
@@ -120,6 +117,17 @@ func (t *tree) restand(i NodeID) {
 		p.heaps[is].set(int(nd.at), nd.finish, t)
 	}
 	t.restandFloor(i)
+}
+
+// regroup moves an item from one heap, in which it is at a position, to another: of
+// several, of which there is one a rank. Of rank none there is none.
+func regroup(heaps []heap, was, is rank, at int, x item, k keeper) {
+	if was != none {
+		heaps[was].remove(at, k)
+	}
+	if is != none {
+		heaps[is].push(x, k)
+	}
 }
 
 // restandUp does so for node i and all above it, from below, as who goes first of

@@ -76,7 +76,7 @@ func (m *Meter) Figures() Figures {
 		x, counts := l.ratio(&c)
 		if counts {
 			sum += x
-			squares += x*x
+			squares += x * x
 			n++
 			f.Deviation = max(f.Deviation, x-1, 1-x)
 		}

@@ -44,7 +44,7 @@ func (m *Meter) takeBack() {
 		for _, l := range m.leaves {
 			if l.waiting > 0 {
 				backs += l.back[k]
-				entitled += l.entitledIn(m.mark-k)
+				entitled += l.entitledIn(m.mark - k)
 			}
 		}
 		for _, l := range m.leaves {

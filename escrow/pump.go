@@ -1,0 +1,80 @@
+package escrow
+
+import "time"
+
+// Pump dispatches the calls that may go now, appends the handles to out, in order, and
+// returns it. Each costs O(depth · log children). The head of the queue is never
+// bypassed, or large calls would starve behind small ones.
+func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
+	p.advance(now)
+	p.wake = time.Time{}
+	p.first = Cost{}
+	for {
+		open := p.hasSlot(background)
+		leaf, floored, ok := p.next(open)
+		if !ok {
+			if p.waiting() > 0 {
+				p.blocked = Slots
+			}
+			return out
+		}
+		n := p.head(leaf, open)
+		e := &p.entries[n]
+		lacks, ok := p.fits(now, e)
+		if !ok {
+			p.blocked = lacks
+			p.first = e.cost
+			if lacks == Tokens {
+				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
+			}
+			p.wake = p.headReadyAt(now, e)
+			return out
+		}
+		p.dequeue(n)
+		paced := p.paces(e)
+		p.charge(leaf, e.virtual, paced, open)
+		p.nodes[leaf].yield(e, e.virtual)
+		e.floored = floored
+		p.payFloor(floored, paced)
+		p.begin(now, n)
+		p.restandUp(leaf)
+		out = append(out, p.handle(n))
+	}
+}
+
+// headReadyAt is when to look again for a head that did not fit. The zero time
+// means: only when something is settled or cancelled.
+func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
+	if !p.hasSlot(e.class) {
+		return time.Time{}
+	}
+	at := p.held
+	for k := range p.axes {
+		a := &p.axes[k]
+		if !a.on {
+			continue
+		}
+		at = later(at, a.pace.readyAt(a.pace.need(e.cost[k])))
+		if a.hasRoom(now, e) {
+			continue
+		}
+		t, known := a.roomAt(e)
+		if !known {
+			return time.Time{}
+		}
+		at = later(at, t)
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Next is when Pump should be called again, if nothing else happens, as of the last
+// Pump; false when nobody waits, or when only another verb can change anything. It
+// may be early: then Pump dispatches nothing, and there is a new Next.
+func (p *Pool) Next() (time.Time, bool) { return p.wake, !p.wake.IsZero() }
