@@ -1,5 +1,5 @@
 // Package explain answers why a call would be admitted, would wait or would be refused, and why one was refused:
-// the limits that apply to it, where they are written, and what decides. It changes nothing.
+// the limits that apply to it, where they are written, and the one that decides. It changes nothing.
 package explain
 
 import (
@@ -22,8 +22,8 @@ type Explainer struct {
 	Governor  *governor.Governor
 }
 
-// Files tells what the policy says of a call: the limits that apply, and nothing of what is
-// used of them. The question must be valid.
+// Files explains a call by the policy alone: the limits that apply, without their present use. The question
+// must be valid.
 func Files(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation, error) {
 	x, req, _, err := explained(snap, q)
 	if err != nil {
@@ -50,7 +50,7 @@ func Files(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation,
 	return x, nil
 }
 
-// Explain tells what a call would meet now.
+// Explain shows the limits that a call would meet now.
 func (e *Explainer) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
 	x, err := e.explanation(q)
 	if asked, ok := errors.AsType[*tenants.AskError](err); ok {
@@ -93,7 +93,7 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 	return x, nil
 }
 
-// explained returns what the policy alone says of a call, and the call and its pool.
+// explained returns the explanation by the policy alone of a call, and the call and its pool.
 func explained(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation, *governor.Request, *tenants.Pool, error) {
 	t, p, err := snap.Ask(q.Tenant, q.Model)
 	if err != nil {
@@ -103,7 +103,7 @@ func explained(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanat
 	return explainedCall(snap, t, p, req), req, p, nil
 }
 
-// explainedCall is what the policy alone says of a tenant's call to a pool.
+// explainedCall is the explanation by the policy alone of a tenant's call to a pool.
 func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, req *governor.Request) *adminapi.Explanation {
 	x := &adminapi.Explanation{
 		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.UpstreamNames(), UpstreamModel: snap.RealModel(req.Model),

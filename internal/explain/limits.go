@@ -45,7 +45,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// scarcity is how often the call would fit into what is left.
+// scarcity is how often the call would fit into the rest of a limit.
 func scarcity(c *governor.Check) float64 {
 	if c.Asked <= 0 {
 		return math.Inf(1)
@@ -87,12 +87,12 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedL
 	return l
 }
 
-// limitKeys are what the files call the axes.
+// limitKeys are the keys of the axes in files.
 var limitKeys = map[string]string{
 	"requests": "rpm", "tokens": "tpm", "input_tokens": "itpm", "output_tokens": "otpm", "concurrency": "concurrency",
 }
 
-// written is what the files call a limit, and where it is written.
+// written is the key of a limit in files, and where it is written.
 func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	var list []tenants.Limit
 	var budgets []tenants.Budget
@@ -124,7 +124,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	return key, from
 }
 
-// decided is what becomes of a call with such an outlook.
+// decided is the outcome of a call with such an outlook.
 func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
 	switch {
 	case o.Refused != nil:

@@ -17,7 +17,7 @@ const (
 
 var pageKeys = []string{"after", "before", "limit", "order"}
 
-// objectRoutes are the routes to what an upstream keeps. Nothing is matched by a prefix: an account
+// objectRoutes are the routes to objects that an upstream keeps. Nothing is matched by a prefix: an account
 // has routes that would lead around the gateway, and new ones every year.
 var objectRoutes = []*Route{
 	{Method: get, Route: dialect.Route{Path: "/responses/{response}", Body: dialect.None}, Grant: tenants.RouteResponses, Shows: objects.Response, Query: []string{"include", "include[]"}},

@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// Ledger has what one call owns and owes of stored objects. It is part of the call, and must not be copied.
+// Ledger has the stored objects that one call owns and owes. It is part of the call, and must not be copied.
 type Ledger struct {
 	Call  *admission.Call
 	Store *objects.Store
@@ -136,7 +136,7 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage) bool 
 	if price, ok := c.Policy.Snapshot.Price(d.Model); ok {
 		req.Price = governor.Price(price)
 	}
-	if l.Holds.Take(key).At(req.Price).Charge(u) { // it replaces what the batch holds
+	if l.Holds.Take(key).At(req.Price).Charge(u) { // it replaces the lease of the batch
 		account.Took(u)
 		return true
 	}

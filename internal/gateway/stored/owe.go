@@ -76,7 +76,7 @@ func (l *Ledger) HoldBatch() *admission.Refusal {
 	return nil
 }
 
-// OweBatch hands what the call holds to the batch that it has created.
+// OweBatch hands the lease of HoldBatch over to the batch that the call has created.
 func (l *Ledger) OweBatch(ctx context.Context, key objects.Key) bool {
 	if !l.owe(ctx, key, objects.Batch, l.Batch.Input) {
 		return false
@@ -86,10 +86,10 @@ func (l *Ledger) OweBatch(ctx context.Context, key objects.Key) bool {
 	return true
 }
 
-// Close gives back what is still held for a batch that was not created.
+// Close gives back the lease for a batch that was not created.
 func (l *Ledger) Close() { l.held.Release() }
 
-// Again holds what unfinished batches may take after a restart.
+// Again acquires the leases of unfinished batches after a restart.
 func (h *Holds) Again(store *objects.Store, gov *governor.Governor, price func(model string) (governor.Price, bool)) {
 	for key, d := range store.Debts(objects.Batch) {
 		req := governor.Request{

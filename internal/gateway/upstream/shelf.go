@@ -100,7 +100,7 @@ func (u *Upstream) askModels(ctx context.Context, through http.RoundTripper) ([]
 	if !list.IsArray() { // as OpenAI and Anthropic have it
 		list = list.Get("data")
 	}
-	if resp.StatusCode != http.StatusOK || !gjson.ValidBytes(body) || !list.IsArray() { // so is what is cut off
+	if resp.StatusCode != http.StatusOK || !gjson.ValidBytes(body) || !list.IsArray() { // so is a list that is cut off
 		return nil, fmt.Errorf("gateway: upstream %s lists no models: %s", u.Name, resp.Status)
 	}
 	return idsIn(list), nil
