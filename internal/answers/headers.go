@@ -29,7 +29,7 @@ var passed = []string{
 // from the gateway's. A header that is too long, or that
 // contains a secret, is left out.
 func Headers(h http.Header, hide Secrets, rates []string) http.Header {
-	out := make(http.Header, 16)
+	out := make(http.Header, min(len(h), 16))
 	room := mostHeaders
 	keep := func(name string, values []string) {
 		size := len(name)
