@@ -10,9 +10,9 @@ import (
 // clear and to collect. It lies in pools by class, four to each power of two, so that a body wastes at
 // most a quarter of its buffer. What lies there unused goes with the next collections of garbage.
 const (
-	smallestReused = 16 << 10
+	smallestReused = 4 << 10
 	largestReused  = 16 << 20
-	classes        = 4*10 + 1 // from smallestReused to largestReused, with Spare behind them
+	classes        = 4*12 + 1 // from smallestReused to largestReused, with Spare behind them
 )
 
 var pools [classes]sync.Pool
