@@ -74,6 +74,7 @@ func TestWatch_KeysWhileBad(t *testing.T) {
 func TestWatch_KeysNotTaken(t *testing.T) {
 	s := newSite(t, byLooking, nil)
 	f := keyfile.New(s.path("llmgov.keys.yaml"))
+	s.write("tenants/a.yaml", "tenants: 1\n") // first, because a look at the key alone would deliver it
 	s.must(f.Add(runtimeKey("acme", "new")))
 	for _, bad := range []string{"tenants: 1\n", "tenants: 2\n"} {
 		s.write("tenants/a.yaml", bad)
