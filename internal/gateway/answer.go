@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -12,42 +11,10 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-var (
-	// errUpstreamKey is the upstream refusing the operator's key, which is no
-	// business of the tenant.
-	errUpstreamKey = errors.New("the upstream refuses the key it was given")
-	// errRedirected is the upstream sending the caller elsewhere, which is not followed either.
-	errRedirected = errors.New("the upstream redirects to another address")
-)
-
-// withheld returns why an answer with this status is not passed on, or nil if it may be.
-func (c *call) withheld(status int) error {
-	switch {
-	case c.refusesKey(status):
-		return errUpstreamKey
-	case answers.Redirects(status):
-		return errRedirected
-	case !answers.Passes(status):
-		return stored.ErrUnreadable
-	}
-	return nil
-}
-
-// refusesKey reports whether an answer is about the operator's key or proxy, and not about the call.
-func (c *call) refusesKey(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
-		return true
-	case http.StatusForbidden:
-		return c.try.leaked
-	}
-	return false
-}
-
 // takeOver makes the upstream's answer the caller's: its headers renamed, its body
 // metered.
 func (c *call) takeOver(resp *http.Response) error {
-	if err := c.withheld(resp.StatusCode); err != nil {
+	if err := c.try.withheld(resp.StatusCode); err != nil {
 		return err
 	}
 	resp.Header = answers.Headers(resp.Header, c.try.up.Secrets, dialect.RatePrefixes)

@@ -92,7 +92,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	switch {
 	case ch.OK:
 		c.Lease.Retried()
-	case c.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
+	case c.try.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
 		c.Lease.Overloaded()
 	}
 	if !may {
@@ -108,7 +108,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 		ch = c.pool.set.Choose(time.Now(), c.tries.may)
 	}
 	c.Lost(spent)
-	c.pool.Metrics.UpstreamError(c.classOf(err))
+	c.pool.Metrics.UpstreamError(c.try.classOf(err))
 	if resp != nil {
 		_ = resp.Body.Close()
 	}

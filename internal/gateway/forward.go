@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
-	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -161,7 +158,7 @@ func (c *call) unanswered(err error) {
 	name := c.try.up.Name
 	c.Failure = err
 	f := &refusal{Status: http.StatusBadGateway, Code: admission.CodeUpstream}
-	class := c.classOf(err)
+	class := c.try.classOf(err)
 	switch {
 	case c.Gone():
 		c.End(telemetry.Cancelled, "", c.Guess())
@@ -193,26 +190,4 @@ func (c *call) unanswered(err error) {
 	}
 	c.Fail(class, c.Guess())
 	c.refuse(f)
-}
-
-// The classes of upstreams that did not answer.
-const (
-	classConnect = "connect"
-	classTimeout = "timeout"
-)
-
-// classOf names the outcome of a try whose answer is not passed on.
-func (c *call) classOf(err error) string {
-	timeout, ok := errors.AsType[net.Error](err)
-	switch {
-	case errors.Is(err, stored.ErrUnreadable), c.try.status != 0 && !answers.Passes(c.try.status) && !answers.Redirects(c.try.status):
-		return "unreadable"
-	case c.try.status != 0 && c.try.status/100 != 2:
-		return strconv.Itoa(c.try.status)
-	case !c.try.Sent.Load():
-		return classConnect
-	case ok && timeout.Timeout():
-		return classTimeout
-	}
-	return "broken"
 }

@@ -41,7 +41,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	case http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
 		return upstreams.Served
 	}
-	if c.withheld(resp.StatusCode) != nil {
+	if c.try.withheld(resp.StatusCode) != nil {
 		return upstreams.Failed
 	}
 	return upstreams.Served
@@ -55,7 +55,7 @@ const staleWithin = time.Second
 // call is sent once more, but not again after that: an upstream that closes every connection fails, and
 // so does one that resets a stream of HTTP/2, whose connection goes on.
 func (c *call) stale(err error) bool {
-	return c.try.reused && !c.tries.afresh && c.mayRepeat(upstreams.Stale) && c.classOf(err) != classTimeout &&
+	return c.try.reused && !c.tries.afresh && c.mayRepeat(upstreams.Stale) && c.try.classOf(err) != classTimeout &&
 		time.Since(c.try.Began) < staleWithin && !errors.As(err, new(streamError))
 }
 
@@ -146,16 +146,6 @@ func (c *call) tell(said upstreams.Outcome) {
 	if events.Any() {
 		c.g.noteEvents(c.pool, m, events)
 	}
-}
-
-// overloads reports whether the outcome of a try says that the upstream has more to do than it can.
-// If no other upstream is ready, an adaptive limit on calls at once is then too high.
-func (c *call) overloads(said upstreams.Outcome, err error) bool {
-	switch {
-	case c.try.busy, c.try.status == http.StatusServiceUnavailable, c.try.status == http.StatusGatewayTimeout:
-		return true
-	}
-	return said == upstreams.Silent && c.classOf(err) == classTimeout
 }
 
 // giveUp ends a try whose outcome was not told.

@@ -32,7 +32,7 @@ func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
 	case said == upstreams.Abandoned && c.Gone():
 		failure = telemetry.Cancelled
 	case resp == nil:
-		failure = c.classOf(err)
+		failure = c.try.classOf(err)
 	case resp.StatusCode >= 400:
 		failure = strconv.Itoa(resp.StatusCode)
 	}

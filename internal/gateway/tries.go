@@ -1,16 +1,9 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"net/http/httptrace"
-	"sync/atomic"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/form"
-	"github.com/llmgov/llmgov/internal/gateway/upstream"
-	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -29,24 +22,6 @@ type tries struct {
 
 	ctx       context.Context // of all tries
 	interrupt context.CancelCauseFunc
-}
-
-// try is a call on its way to one upstream. Most calls have one.
-type try struct {
-	admission.Try
-	up    *upstream.Upstream
-	index int  // of it, in its pool
-	probe bool // to be told to the upstream's breaker
-	told  bool // its outcome was told to the pool
-	span  *tracing.Try
-
-	reused   bool          // the connection is kept from an earlier call
-	bodySent atomic.Bool   // the upstream has got all of it
-	reader   bytes.Reader  // of the body
-	form     *form.Encoded // that the body is, if it is one
-	status   int
-	busy     bool // the answer says to come back later
-	leaked   bool // the answer is an error that contains the upstream's key
 }
 
 // pin restricts the tries to some upstreams. It reports false if none of them can serve the call.
@@ -70,13 +45,4 @@ func (t *tries) next(set *upstreams.Set, last *try, said upstreams.Outcome) upst
 		}
 	}
 	return set.Choose(time.Now(), t.may&^t.been)
-}
-
-// trace notes how far a try has got.
-func (t *try) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
-		WroteHeaders: func() { t.Sent.Store(true) },
-		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
-	}
 }

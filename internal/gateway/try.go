@@ -1,0 +1,110 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/internal/gateway/upstream"
+	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
+
+// try is a call on its way to one upstream. Most calls have one.
+type try struct {
+	admission.Try
+	up    *upstream.Upstream
+	index int  // of it, in its pool
+	probe bool // to be told to the upstream's breaker
+	told  bool // its outcome was told to the pool
+	span  *tracing.Try
+
+	reused   bool          // the connection is kept from an earlier call
+	bodySent atomic.Bool   // the upstream has got all of it
+	reader   bytes.Reader  // of the body
+	form     *form.Encoded // that the body is, if it is one
+	status   int
+	busy     bool // the answer says to come back later
+	leaked   bool // the answer is an error that contains the upstream's key
+}
+
+// trace notes how far a try has got.
+func (t *try) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
+		WroteHeaders: func() { t.Sent.Store(true) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
+	}
+}
+
+var (
+	// errUpstreamKey is the upstream refusing the operator's key, which is no
+	// business of the tenant.
+	errUpstreamKey = errors.New("the upstream refuses the key it was given")
+	// errRedirected is the upstream sending the caller elsewhere, which is not followed either.
+	errRedirected = errors.New("the upstream redirects to another address")
+)
+
+// withheld returns why an answer with this status is not passed on, or nil if it may be.
+func (t *try) withheld(status int) error {
+	switch {
+	case t.refusesKey(status):
+		return errUpstreamKey
+	case answers.Redirects(status):
+		return errRedirected
+	case !answers.Passes(status):
+		return stored.ErrUnreadable
+	}
+	return nil
+}
+
+// refusesKey reports whether an answer is about the operator's key or proxy, and not about the call.
+func (t *try) refusesKey(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
+		return true
+	case http.StatusForbidden:
+		return t.leaked
+	}
+	return false
+}
+
+// The classes of upstreams that did not answer.
+const (
+	classConnect = "connect"
+	classTimeout = "timeout"
+)
+
+// classOf names the outcome of a try whose answer is not passed on.
+func (t *try) classOf(err error) string {
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, stored.ErrUnreadable), t.status != 0 && !answers.Passes(t.status) && !answers.Redirects(t.status):
+		return "unreadable"
+	case t.status != 0 && t.status/100 != 2:
+		return strconv.Itoa(t.status)
+	case !t.Sent.Load():
+		return classConnect
+	case ok && timeout.Timeout():
+		return classTimeout
+	}
+	return "broken"
+}
+
+// overloads reports whether the outcome of a try says that the upstream has more to do than it can.
+// If no other upstream is ready, an adaptive limit on calls at once is then too high.
+func (t *try) overloads(said upstreams.Outcome, err error) bool {
+	switch {
+	case t.busy, t.status == http.StatusServiceUnavailable, t.status == http.StatusGatewayTimeout:
+		return true
+	}
+	return said == upstreams.Silent && t.classOf(err) == classTimeout
+}
