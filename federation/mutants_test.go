@@ -65,6 +65,7 @@ var mutants = []mutant{
 	{"a digest may not contain what was told later", "node_copy.go", "lesser(x.Used, n.sent.booked.at(x.Slot))", "x.Used", "", "TestContained"},
 	{"only if all are there nobody else was granted anything since", "restore.go", "expect > 0 && there >= expect", "expect > 0 && there >= 0", "restored expected", ""},
 	{"what those may use who have not told counts", "restore.go", "may = rest.May", "may = Amounts{}", "restored expected", ""},
+	{"a digest has another clock's slots", "restore.go", "ceilDiv(a.Before.Shift, a.Rules.slot())", "0 * a.Before.Shift", "", "TestRestored_Clock"},
 	{"a memory that learns has no digest", "account.go", "if r.Status == Granted {\n		d :=", "if r.Status != Resend {\n		d :=", "", "TestRestored"},
 	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},
 }

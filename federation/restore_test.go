@@ -161,6 +161,51 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestRestored_Clock: usage that a digest tells of counts until a Window has passed since then, whatever the new store's clock
+// shows.
+func TestRestored_Clock(t *testing.T) {
+	rules := DefaultRules()
+	for _, ahead := range []time.Duration{-time.Hour, -3 * time.Second, 0, time.Second, time.Hour} {
+		a := NewAccount(rules, 10_000_000, Options{Fresh: true})
+		now := t0
+		clock := int64(10_000_000)
+		ms := func() int64 { return clock + now.Sub(t0).Milliseconds() }
+		s := newFellow("survivor", rules)
+		dead := newFellow("dead", rules)
+		beat := func(f *fellow) {
+			f.tell(now)
+			f.arrives(a, ms(), now, Envelope{}, true)
+		}
+		for range 30 {
+			now = now.Add(time.Second)
+			dead.report.Bookings = append(dead.report.Bookings, escrow.Booking{End: now, Cost: 3})
+			beat(dead)
+			beat(s)
+		}
+		last := now
+		clock += ahead.Milliseconds()
+		a = NewAccount(rules, ms(), Options{})
+		for now.Before(last.Add(3 * time.Second)) {
+			beat(s)
+			now = now.Add(250 * time.Millisecond)
+		}
+		for now.Before(last.Add(rules.Window)) {
+			// All that may have been granted since the digest was made counts too, at the latest until a Window after that.
+			own := 100 - max(0, int64(now.Sub(last)/time.Second)-29)*3
+			if used := a.used()[0]; used < min(100, own) {
+				t.Fatalf("clock %v ahead, %v after the last use: %d count, want %d", ahead, now.Sub(last), used, own)
+			}
+			now = now.Add(time.Second)
+			beat(s)
+		}
+		now = now.Add(5 * time.Second)
+		beat(s)
+		if used := a.used()[0]; used != 0 {
+			t.Errorf("clock %v ahead: %d count more than a Window later", ahead, used)
+		}
+	}
+}
+
 // TestSince: since a digest was made, others may have been granted what was left of the limit then, what has left the Window
 // since, and what was given back.
 func TestSince(t *testing.T) {
