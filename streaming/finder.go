@@ -156,6 +156,27 @@ func (f *finder) endText() {
 	}
 }
 
+// nameOf reads a key.
+func (f *finder) nameOf(key []byte) name {
+	switch string(key) {
+	case "usage":
+		return usageName
+	case "type":
+		if f.level == 1 {
+			return typeName
+		}
+	case "object":
+		if f.level == 1 {
+			return objectName
+		}
+	default:
+		if f.envelopes && f.level == 1 && words.isEnvelope(key) {
+			return envelopeName
+		}
+	}
+	return noName
+}
+
 // scalar notes a value that is no object.
 func (f *finder) scalar() {
 	if f.depth == 0 {

@@ -18,7 +18,7 @@ func (b *Body) arm(p []byte) []byte {
 const quietAfter = 10 * time.Millisecond
 
 // armLocked starts the timer at the first wait. It keeps running over later waits: most end long
-// before it fires, and setting it anew for each would cost as much as reading what came.
+// before it fires, and setting it anew for each would cost as much as reading the bytes.
 func (b *Body) armLocked() {
 	if b.closed || b.opt.Idle <= 0 && b.opt.Quiet == nil {
 		return

@@ -85,8 +85,8 @@ func (m *Meter) read(name, data []byte) Kind {
 	return Other
 }
 
-// observeLarge reads what a finder picked out of an event that was too large to be kept. It reports whether
-// that was enough to tell what the event is.
+// observeLarge reads the members that a finder picked out of an event that was too large to be kept. It reports whether
+// that was enough to tell the kind of the event.
 func (m *Meter) observeLarge(f *finder) (known bool) {
 	kind := f.kind.bytes()
 	if f.state != behind {

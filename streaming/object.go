@@ -67,6 +67,10 @@ func first(a, b int64) int64 {
 	return max(a, b)
 }
 
+// maxTokens is the largest count that is believed. A larger one is upstream's mistake, and sums of
+// a few must stay far below the end of int64.
+const maxTokens = 1_000_000_000_000
+
 // readTokens reads a count, or -1 for anything but a plain integer from 0 to maxTokens.
 func readTokens(value []byte) int64 {
 	if len(value) == 0 || len(value) > 13 || len(value) > 1 && value[0] == '0' {

@@ -1,9 +1,5 @@
 package streaming
 
-// maxTokens is the largest count that is believed. A larger one is upstream's mistake, and sums of
-// a few must stay far below the end of int64.
-const maxTokens = 1_000_000_000_000
-
 // Usage is upstream's report of the tokens that an answer took.
 type Usage struct {
 	Input       int64 // the prompt, cached or not

@@ -34,24 +34,3 @@ const (
 
 // isWord reports whether the value is a word to be kept.
 func (n name) isWord() bool { return n == typeName || n == objectName }
-
-// nameOf reads a key.
-func (f *finder) nameOf(key []byte) name {
-	switch string(key) {
-	case "usage":
-		return usageName
-	case "type":
-		if f.level == 1 {
-			return typeName
-		}
-	case "object":
-		if f.level == 1 {
-			return objectName
-		}
-	default:
-		if f.envelopes && f.level == 1 && words.isEnvelope(key) {
-			return envelopeName
-		}
-	}
-	return noName
-}
