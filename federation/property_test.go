@@ -191,10 +191,6 @@ func TestCut(t *testing.T) {
 		if got.Level > wish.Level || got.Rate > wish.Rate || got.Left > wish.Left {
 			t.Fatalf("%+v was cut to %+v, which is more", wish, got)
 		}
-		beat := a.Rules.Beat.Milliseconds()
-		if wish.within(a.Rules, of.Parts[0], beat) > 0 && fits(wish) && got != wish {
-			t.Fatalf("%+v fits, and was cut to %+v", wish, got)
-		}
 		// Where there is less than no room, the level is as far below zero, also where nothing
 		// would be used by then.
 		under := func(e Envelope) bool {
@@ -203,6 +199,10 @@ func TestCut(t *testing.T) {
 				ok = ok && e.Level+grown(of.Parts[0], e.Rate, min(ms, e.Left), a.Rules.window()) <= room
 			})
 			return ok
+		}
+		beat := a.Rules.Beat.Milliseconds()
+		if wish.within(a.Rules, of.Parts[0], beat) > 0 && under(wish) && got != wish {
+			t.Fatalf("%+v fits, and was cut to %+v", wish, got)
 		}
 		if more := (Envelope{got.Level + 1, got.Rate, got.Left}); got.Left > 0 && got.Level < wish.Level && under(more) {
 			t.Fatalf("%+v was cut to %+v, though one more fits", wish, got)
