@@ -1,6 +1,7 @@
 package streaming
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -22,14 +23,24 @@ func proxy(t *testing.T, upstream http.HandlerFunc, opt Options) *openai.Client 
 		t.Fatal(err)
 	}
 	transport := &http.Transport{DisableCompression: true}
-	front := httptest.NewServer(&httputil.ReverseProxy{
+	forward := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport: transport,
 		ModifyResponse: func(resp *http.Response) error {
 			resp.Body = NewBody(resp.Body, opt)
 			return nil
 		},
-	})
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A server closes the body when the answer begins; a transport that still reads it then gives up its
+		// connection, and the answer with it. So it is read before, as the gateway does.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
 	client := &http.Transport{}
 	t.Cleanup(func() {
 		client.CloseIdleConnections()
