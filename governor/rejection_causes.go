@@ -40,7 +40,13 @@ func rejectOwnLost(owner string) *Rejection {
 }
 
 // limitReasons are the reasons for refusing a call by an own limit, by its axis.
-var limitReasons = [limits.Axes]Reason{ReasonRequests, ReasonTokens, ReasonTokens, ReasonTokens, ReasonConcurrency}
+var limitReasons = [limits.Axes]Reason{
+	limits.Requests:    ReasonRequests,
+	limits.Tokens:      ReasonTokens,
+	limits.Input:       ReasonTokens,
+	limits.Output:      ReasonTokens,
+	limits.Concurrency: ReasonConcurrency,
+}
 
 // rejectLimitLocked refuses a call by an own limit.
 func (o *ownLimits) rejectLimitLocked(k limits.Axis, asked limits.Cost, wait time.Duration) *Rejection {

@@ -59,9 +59,9 @@ func (o *ownLimits) tighten(now time.Time, st *Standing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
-	for i, quota := range [limits.Rolling]*Quota{&st.Requests, &st.Tokens, &st.Tokens, &st.Tokens} {
+	for i, quota := range [limits.Rolling]*Quota{limits.Requests: &st.Requests, limits.Tokens: &st.Tokens, limits.Input: &st.Tokens, limits.Output: &st.Tokens} {
 		k := limits.Axis(i)
-		if o.set.Limit(k) > 0 {
+		if quota != nil && o.set.Limit(k) > 0 {
 			quota.tighten(o.set.Limit(k), o.set.Used(k), o.set.FullAt(k).Sub(now))
 		}
 	}

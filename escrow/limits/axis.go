@@ -19,7 +19,13 @@ const (
 	Axes    = Rolling + 1
 )
 
-var axisNames = [Axes]string{"requests", "tokens", "input_tokens", "output_tokens", "concurrency"}
+var axisNames = [Axes]string{
+	Requests:    "requests",
+	Tokens:      "tokens",
+	Input:       "input_tokens",
+	Output:      "output_tokens",
+	Concurrency: "concurrency",
+}
 
 func (k Axis) String() string { return axisNames[k] }
 
