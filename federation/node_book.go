@@ -91,6 +91,9 @@ func (n *Node) changes() []Booked {
 func (n *Node) forget(now time.Time, r *Reply) {
 	n.storeClock = storeClock{r.Now, n.sent.at, now}
 	n.full = true
+	if r.Epoch != n.epoch && n.kept.epoch != n.epoch {
+		n.kept = kept{} // another memory was told since, and may have granted what was given back to it
+	}
 	n.epoch = r.Epoch
 	n.known = nil
 	n.next = now

@@ -1,7 +1,6 @@
 package federation
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -45,8 +44,9 @@ func (n *Node) tells(now time.Time) {
 		return
 	}
 	k := &n.kept
-	first := floorDiv(n.lower(now)+n.cfg.Rules.ttl(), n.cfg.Rules.slot()) - n.cfg.Rules.Slots
-	k.less = plus(k.less, minus(k.last.counts(first), n.sent.counts(first)))
+	end := floorDiv(n.lower(now)+n.cfg.Rules.ttl(), n.cfg.Rules.slot()) // of a grant that is made now
+	first := end - n.cfg.Rules.Slots
+	k.less = plus(k.less, minus(k.last.counts(first, end), n.sent.counts(first, end)))
 	k.least = lesser(k.least, k.less)
 	for axis, less := range k.less {
 		k.refunded[axis] = max(k.refunded[axis], less-k.least[axis])
@@ -62,9 +62,10 @@ func (n *Node) tells(now time.Time) {
 	k.may = lesser(k.may, n.sent.may(n.cfg.Rules, [axes]Envelope{}))
 }
 
-// counts is the usage that a beat told, but for that which leaves the Window soon.
-func (o *outstanding) counts(first int64) Amounts {
-	return plus(o.held, o.booked.sum(first, math.MaxInt64))
+// counts is the usage that a beat told in the slots from first to last. Plans for later slots are no part of it: they
+// do not make up for what was given back in these.
+func (o *outstanding) counts(first, last int64) Amounts {
+	return plus(o.held, o.booked.sum(first, last))
 }
 
 // copy is for a memory that is new; nil if the node knows of no other.

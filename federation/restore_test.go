@@ -243,3 +243,69 @@ func TestSince(t *testing.T) {
 		}
 	}
 }
+
+// TestRestored_Plans: what a node gave back may have been granted to others, even if it has planned as much for later.
+func TestRestored_Plans(t *testing.T) {
+	rules := DefaultRules()
+	a := NewAccount(rules, 1_000_000, Options{Fresh: true})
+	at := func(s float64) time.Time { return t0.Add(time.Duration(s * float64(time.Second))) }
+	ms := func(now time.Time) int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
+	b := newFellow("b", rules)
+	c := newFellow("c", rules)
+	beat := func(f *fellow, now time.Time, heard bool) Reply {
+		f.tell(now)
+		return f.arrives(a, ms(now), now, Envelope{}, heard)
+	}
+	beat(b, at(0), true)
+	c.report.Bookings = []escrow.Booking{{End: at(1), Cost: 50}}
+	beat(c, at(1), true)
+	for second := 2.0; second <= 50.5; second += 0.5 {
+		if second == 10 {
+			b.report.Bookings = []escrow.Booking{{End: at(10), Cost: 50}}
+		}
+		beat(c, at(second), true)
+		beat(b, at(second), true)
+	}
+	b.report.Bookings = []escrow.Booking{{End: at(85), Cost: 50, Planned: true}}
+	beat(b, at(51), false) // now c may be granted 50, and dies
+	a = NewAccount(rules, ms(at(51.5)), Options{})
+	now := at(51.5)
+	for ; now.Before(at(72)); now = now.Add(250 * time.Millisecond) {
+		beat(b, now, true)
+	}
+	if got := a.cut(a.Members["b"], 0, 100, Envelope{100, 0, 3000}); got.Level > 0 {
+		t.Errorf("at %v another %d may be used, beside 50 that are planned and 50 that the dead may have used", now.Sub(t0), got.Level)
+	}
+}
+
+// TestRestored_Twice: a node that has told a memory in between brings no copy of the one before, for what it gave back since
+// may have been granted.
+func TestRestored_Twice(t *testing.T) {
+	rules := DefaultRules()
+	now := t0
+	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
+	b := newFellow("b", rules)
+	a := NewAccount(rules, ms(), Options{Fresh: true})
+	beat := func() Reply {
+		b.tell(now)
+		return b.arrives(a, ms(), now, Envelope{}, true)
+	}
+	b.report.Bookings = []escrow.Booking{{End: now, Cost: 50}}
+	beat()
+	now = now.Add(time.Second)
+	beat()
+	for loss := range 2 {
+		a = NewAccount(rules, ms(), Options{})
+		if r := beat(); r.Status != Resend {
+			t.Fatalf("%s, want %s", r.Status, Resend)
+		}
+		brings := b.tell(now).Copy != nil
+		if brings != (loss == 0) {
+			t.Errorf("after loss %d the node brings a copy: %t", loss+1, brings)
+		}
+		b.arrives(a, ms(), now, Envelope{}, true)
+		b.report.Bookings = nil
+		now = now.Add(250 * time.Millisecond)
+		beat()
+	}
+}
