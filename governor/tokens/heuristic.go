@@ -54,7 +54,7 @@ func Weigh(text []byte) int64 {
 	if len(text) <= sampled {
 		return weigh(text)
 	}
-	return weighSamples(text, samplesSeed)
+	return weighSamples(text, rand.Uint64())
 }
 
 // weigh adds up every byte. Four sums at a time keep a processor busy that one sum would keep waiting.
@@ -73,24 +73,28 @@ func weigh(text []byte) int64 {
 	return a + b + c + d
 }
 
-// weighSamples weighs one block of each of the equal parts of a text. The places of the blocks in their
-// parts are those of a golden-ratio sequence, which covers a part evenly: lines of a table may be as long
-// as a part. It begins elsewhere in each process, so that no caller knows the places.
+// weighSamples weighs one block of each of the equal parts of a text, at a place of its own in each part.
+// The places are drawn anew for each text and each part: a caller who knew one of them could put
+// light bytes there, and heavy ones in between.
 func weighSamples(text []byte, seed uint64) int64 {
-	const goldenRatio = 0x9e3779b97f4a7c15 // of 2⁶⁴
 	length := int64(len(text))
 	sum := int64(0)
-	place := seed
 	for i := range int64(blocks) {
 		start := i * length / blocks
 		end := (i + 1) * length / blocks
-		place += goldenRatio
-		offset, _ := bits.Mul64(place, uint64(end-start-blockBytes+1))
+		offset, _ := bits.Mul64(mixed(seed+uint64(i)*goldenRatio), uint64(end-start-blockBytes+1))
 		start += int64(offset)
 		sum += weigh(text[start : start+blockBytes])
 	}
 	return (sum*length + sampled - 1) / sampled
 }
 
-// samplesSeed is where the sequence of places begins.
-var samplesSeed = rand.Uint64()
+// goldenRatio is the step of SplitMix64.
+const goldenRatio = 0x9e3779b97f4a7c15
+
+// mixed is the output function of SplitMix64, by Steele, Lea and Flood (2014).
+func mixed(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -57,6 +57,29 @@ func TestWeigh_ErrorOfSamples(t *testing.T) {
 	}
 }
 
+// A caller cannot know the places of samples: light bytes at one place of every part, or at those of a sequence,
+// do not hide the heavy ones between them.
+func TestWeigh_NobodyKnowsThePlaces(t *testing.T) {
+	const length = 1 << 20
+	part := length / blocks
+	for phase := range 16 {
+		for name, step := range map[string]uint64{"golden ratio": 0x9e3779b97f4a7c15, "the same everywhere": 0} {
+			text := bytes.Repeat([]byte("!"), length)
+			place := uint64(phase) << 60
+			for i := range blocks {
+				place += step
+				from := i*part + int(place>>32*uint64(part)>>32)
+				for k := from; k < min(from+part/16+blockBytes, (i+1)*part); k++ {
+					text[k] = ' '
+				}
+			}
+			if got, want := Weigh(text), weighAll(text); got < want*8/10 {
+				t.Errorf("%s, phase %d: weighs %d, want %d", name, phase, got, want)
+			}
+		}
+	}
+}
+
 // Up to where samples begin, every byte is weighed.
 func TestWeigh_ShortTextsAreExact(t *testing.T) {
 	text := longTexts(t)["lines of a table"]
