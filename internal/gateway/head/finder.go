@@ -47,6 +47,20 @@ type frame struct {
 	provided, custom bool
 }
 
+// mostReferences bounds how many ids are kept of a body: more of them would take many times its size.
+const mostReferences = 20_000
+
+// full reports whether there are too many ids to keep another one, and drops them all if so.
+func (f *finder) full() bool {
+	if len(f.found) < mostReferences && len(f.names) < mostReferences {
+		return false
+	}
+	f.problem = bad("", "The body names more than %d objects by their ids. Split it.", mostReferences)
+	f.found = nil
+	f.names = nil
+	return true
+}
+
 // reset begins with another body.
 func (f *finder) reset(body []byte) {
 	f.body = body
@@ -111,6 +125,9 @@ func (f *finder) close(top *frame) {
 	if !top.provided || top.custom {
 		f.take(names, true, skillID)
 	}
+	if f.problem != nil { // there were too many
+		return
+	}
 	f.names = f.names[:top.names]
 	f.stack = f.stack[:len(f.stack)-1]
 }
@@ -118,7 +135,7 @@ func (f *finder) close(top *frame) {
 // take adds ids or skills to the references.
 func (f *finder) take(names []named, skill bool, key string) {
 	for _, name := range names {
-		if name.skill == skill {
+		if name.skill == skill && !f.full() {
 			f.found = append(f.found, Reference{key, f.copied(name.Token)})
 		}
 	}
@@ -160,6 +177,7 @@ func (f *finder) text(top *frame, t jsonscan.Token) {
 	ref := top.key.ref
 	switch {
 	case top.free:
+	case (ref != none || top.object && top.key.kind == idKey) && f.full():
 	case top.object && ref == skillRef:
 		f.names = append(f.names, named{t, true})
 	case ref != none:

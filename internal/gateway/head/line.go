@@ -41,12 +41,12 @@ func ReadLine(line []byte, mayCall func(url string) bool) (l Line, problem *Erro
 }
 
 // read takes one member of the line over.
-func (l *Line) read(name string, v gjson.Result, line []byte, mayCall func(url string) bool) *Error {
+func (l *Line) read(name string, v gjson.Result, line []byte, mayCall func(url string) bool) (problem *Error) {
 	switch name {
 	case "body":
-		l.Head = &Head{}
 		l.at = v.Index
-		return l.Head.read(line[v.Index : v.Index+len(v.Raw)])
+		l.Head, problem = Read(line[v.Index : v.Index+len(v.Raw)])
+		return problem
 	case "url":
 		l.URL = v.Str
 		if !mayCall(v.Str) {

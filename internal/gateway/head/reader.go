@@ -63,14 +63,3 @@ func (r *Reader) token(t jsonscan.Token) {
 	r.refs.token(t)
 	r.size.Token(t)
 }
-
-// read reads the governed fields of a JSON body that is well formed, and nothing else.
-func (h *Head) read(body []byte) *Error {
-	var m topLevel
-	m.reset(body)
-	s := jsonscan.New(body)
-	for t := s.Next(); t.Kind > jsonscan.Invalid; t = s.Next() {
-		m.token(t)
-	}
-	return m.read(h)
-}
