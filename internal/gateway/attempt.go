@@ -98,7 +98,8 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	if !may {
 		return false
 	}
-	spent := c.Guess()
+	c.Lost(c.Guess()) // before the lease is given back, which pays for it
+	c.try.Refused = true
 	for !ch.OK {
 		at, only := c.pool.set.Pause(time.Now(), c.tries.may)
 		if at.IsZero() || said != upstreams.Busy && !only || !c.admitAnew(at) {
@@ -107,7 +108,6 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 		c.tries.been = 0
 		ch = c.pool.set.Choose(time.Now(), c.tries.may)
 	}
-	c.Lost(spent)
 	c.pool.Metrics.UpstreamError(c.try.classOf(err))
 	if resp != nil {
 		_ = resp.Body.Close()
