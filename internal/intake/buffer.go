@@ -11,8 +11,8 @@ import (
 // most a quarter of its buffer. What lies there unused goes with the next collections of garbage.
 const (
 	smallestReused = 4 << 10
-	largestReused  = 16 << 20
-	classes        = 4*12 + 1 // from smallestReused to largestReused, with Spare behind them
+	largestReused  = 1 << 20
+	classes        = 4*8 + 1 // from smallestReused to largestReused, with Spare behind them
 )
 
 var pools [classes]sync.Pool

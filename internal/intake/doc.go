@@ -25,7 +25,7 @@
 //
 // # What is counted
 //
-// Bodies of 4 KB to 16 MB are read into buffers that are used again, if the caller wants that. A transport
+// Bodies of 4 KB to 1 MB are read into buffers that are used again, if the caller wants that. A transport
 // may read a body after its call has ended, so a buffer has users: the claim, and each [Sent] that was opened
 // and not closed.
 //

@@ -92,6 +92,7 @@ type Claim struct {
 // Ask waits until a body may be read. The error is a *Refused, or the context's.
 func (in *Intake) Ask(ctx context.Context, c *Claim, ask Ask) error {
 	c.in = in
+	ask.Bytes = max(1, ask.Bytes) // who waits, waits for something
 	c.ask = ask
 	if ask.Bytes <= Small {
 		if in.small.Add(ask.Bytes) <= in.smallMost.Load() {
