@@ -139,7 +139,7 @@ func (c Pool) Together() Pool {
 const lossRetry = time.Second
 
 // Degraded says which failure mode is in force in a pool that is cut off from whoever shares its
-// limits out: closed, open or local, as configured, or learning while nothing is granted because it
+// limits out: closed, open or local, as configured, or learning while nothing is granted because
 // earlier usage is unknown. It is empty if none is.
 func (g *Governor) Degraded(pool string) string {
 	p := g.table.Load().pools[pool]

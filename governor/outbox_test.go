@@ -164,3 +164,11 @@ func TestOutbox_AllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations an event", n)
 	}
 }
+
+// Observers may keep events for long, so nothing in them leads to what a caller has of its call.
+func TestObserver_CannotReachTheCall(t *testing.T) {
+	req := Request{ID: "r", Interrupt: func(error) {}}
+	if got := req.reported(); got.Interrupt != nil || got.ID != "r" || req.Interrupt == nil {
+		t.Errorf("observers get %+v", got)
+	}
+}

@@ -147,3 +147,11 @@ func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
 	s[UnitTokens] = max(1, s[UnitTokens]) // a spent budget also bars calls that declare no tokens
 	return s
 }
+
+// reported is the request as observers get it: they may keep it for long, and by Interrupt they would keep
+// whatever the caller has of the call.
+func (r *Request) reported() Request {
+	out := *r
+	out.Interrupt = nil
+	return out
+}

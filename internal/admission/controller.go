@@ -133,8 +133,12 @@ func (c *Controller) Steady(f func()) {
 	f()
 }
 
-// remember keeps a refusal for whoever asks about it later.
-func (c *Controller) remember(p *PastRefusal) { c.refused.Keep(p.Tenant.Name, p.ID, p) }
+// remember keeps a refusal for whoever asks about it later. It keeps nothing of the call itself, which has
+// its body.
+func (c *Controller) remember(p *PastRefusal) {
+	p.Request.Interrupt = nil
+	c.refused.Keep(p.Tenant.Name, p.ID, p)
+}
 
 // PastRefusals are the last refusals of calls with an id. Ids are callers' to choose, so several
 // tenants may have used one.

@@ -101,6 +101,15 @@ func TestLife_Ends(t *testing.T) {
 			}
 			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported})
 		}, telemetry.OK, "", 100 + 120},
+		{"not readmitted", func(c *Call, _ context.CancelCauseFunc) {
+			c.Lost(c.Guess())
+			c.first.Refused = true
+			c.ctl.gov.Drain()
+			if rej := c.Readmit(); rej == nil {
+				panic("admitted while draining")
+			}
+			c.Fail("timeout", c.Guess())
+		}, telemetry.Failed, "timeout", 100},
 		{"ended by the governor", func(c *Call, _ context.CancelCauseFunc) {
 			c.Interrupt(gone)
 			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
@@ -177,7 +186,7 @@ func TestLife_Waits(t *testing.T) {
 			t.Errorf("refused %+v", f)
 		}
 		fourth.Close()
-		if past := ctl.PastRefusals("late"); len(past) != 1 || past[0].Rejected != fourth.Rejection {
+		if past := ctl.PastRefusals("late"); len(past) != 1 || past[0].Rejected != fourth.Rejection || past[0].Request.Interrupt != nil { // by which the call and its body would be kept
 			t.Errorf("remembered %v", past)
 		}
 		second.Close()

@@ -30,7 +30,8 @@ func (e *Event) Kind() string {
 	return e.Event.Kind.String()
 }
 
-// Fail adds the failure of a call.
+// Fail adds the failure of a call. The ring keeps nothing by which the call could be reached.
 func (r *Ring) Fail(at time.Time, call governor.Request, ran time.Duration, f Failure) {
+	call.Interrupt = nil
 	r.add(Event{Event: governor.Event{At: at, Request: call, Ran: ran}, Failure: &f})
 }
