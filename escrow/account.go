@@ -5,9 +5,8 @@ import "time"
 // WholeMinute is the virtual cost of one Window of a pool, in which Account is told.
 const WholeMinute = tagUnit
 
-// Account counts the service of a leaf and its demand, as virtual costs:
-// the amounts that tags move by. These are the scheduler's own counters; who wants to know what came
-// of a stretch of time takes differences.
+// Account counts the service of a leaf and its demand, as virtual costs: the amounts that tags move
+// by. The counters only rise; the service of an interval is the difference of two Accounts.
 type Account struct {
 	// Received is all that it was ever served, put right by the true costs of calls.
 	Received int64

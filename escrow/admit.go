@@ -81,11 +81,10 @@ func (p *Pool) answer(now time.Time, c *Call, e *entry, ticket int32) Answer {
 	return ans
 }
 
-// Force starts a call, whatever the pool has: its cost beyond that is debt, which
-// those who come later wait for. It is for calls that the owner lets go in any case,
-// and wants counted. If the leaf owes, tags move by it as by every call: it has had
-// so much of its share. Else they do not: of its share the leaf takes nothing by it,
-// and when it is let go no more it owes nobody a turn.
+// Force starts a call even if the pool has no room for it. Cost beyond the room is debt, which later
+// calls wait for. Owners use it for calls that they let go in any case and still want counted. If
+// owes, tags move by the call's cost, as they do for every call, so that the leaf has had that much of
+// its share. Otherwise they do not move, and the leaf owes nobody a turn afterwards.
 func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 	p.advance(now)
 	e := p.entryOf(&c)

@@ -13,8 +13,8 @@ const calendarSlots = 240
 // rate is not rounded away.
 const grain = 1000
 
-// calendar is a ledger that knows the future: the tokens that streams have produced, by slot
-// of time, and those that they are expected to produce, in the slots in which they will.
+// calendar is a ledger that also has future slots: it holds the tokens that streams have produced and
+// those that they are expected to produce, each in its slot of time.
 // Booking a stream's tokens when it is admitted, even with its exact length, is
 // wrong by its duration; booking its largest possible length is wrong by a factor.
 //
@@ -22,9 +22,8 @@ const grain = 1000
 // costs the same whatever its length. A planned slot counts as used once it is
 // entered; a difference from it is corrected by the next Progress.
 //
-// As every stream is planned from now on at a steady rate, the planned rate only
-// falls with time. So no window beyond the next one can be fuller than those which
-// fits looks at.
+// Streams are planned from now on at a steady rate, so the planned rate only falls with time, and no
+// window after the next one can be fuller than the windows that fits examines.
 type calendar struct {
 	ledger *Ledger // of grains, past and current slot
 	// change is by how much the planned rate changes as a slot begins: a ring over

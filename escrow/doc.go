@@ -27,10 +27,9 @@
 //     interactive calls go before background ones, but for a twentieth of its
 //     service; between leaves, the tags decide, whatever the class.
 //   - The pace decides how fast. One second of the limit at the start, at most
-//     Burst when idle, and never more than the ledger will have room for. So a
-//     tenant that returns finds the next second of the pool, not the leavings
-//     of the minute; and where others have run ahead of the fluid server, it has
-//     their lead to catch up.
+//     Burst when idle, and never more than the ledger will have room for. A
+//     tenant that returns therefore finds the next second of the pool still
+//     free, and catches up with others that ran ahead of the fluid server.
 //   - The ledger decides how much. It counts every rolling minute, in slots of
 //     time, by the rule that the provider counts by (Accounting). Where that is
 //     production, the ledger is a calendar: it holds the tokens that streams have produced, and

@@ -66,7 +66,7 @@ func newProspect(g *Governor, req Request) *prospect {
 func (p *prospect) explain(begin Outlook) (Outlook, bool) {
 	for {
 		o := begin
-		p.tenant, p.pool, p.access = p.g.table.Load().find(&p.req)
+		p.spot = p.g.table.Load().find(&p.req)
 		if p.tenant == nil {
 			return o, false
 		}

@@ -30,10 +30,10 @@ func TestExplain_IsWhatHappens(t *testing.T) {
 	}
 	unasked := walkTeams(t, cfg, func(g *Governor, _ int, req Request) {
 		// The books are brought up to date by whoever asks.
-		_, p, a := g.table.Load().find(&req)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.escrow.Foretell(g.clock.Now(), escrow.Call{Leaf: a.seat.leaf, Most: escrow.Cost{1, 1}})
+		at := g.table.Load().find(&req)
+		at.pool.mu.Lock()
+		defer at.pool.mu.Unlock()
+		at.pool.escrow.Foretell(g.clock.Now(), escrow.Call{Leaf: at.access.seat.leaf, Most: escrow.Cost{1, 1}})
 	})
 	if diff := cmp.Diff(unasked, asked); diff != "" {
 		t.Errorf("to ask changed what happened (-unasked +asked):\n%s", diff)

@@ -249,13 +249,19 @@ func (v *tenantView) present(p *poolView) bool {
 	return v.calls(p) || slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) })
 }
 
-// find returns the tenant and the pool of a request, or nils if the tenant may not use the pool, or one of them is
-// unknown.
-func (tb *table) find(req *Request) (*tenantView, *poolView, *access) {
+// spot is a tenant in a pool.
+type spot struct {
+	tenant *tenantView
+	pool   *poolView
+	access *access
+}
+
+// find returns the spot of a request. It is empty if the tenant may not use the pool, or one of them is unknown.
+func (tb *table) find(req *Request) spot {
 	v := tb.tenants[req.Tenant]
 	p := tb.pools[req.Pool]
 	if v == nil || p == nil || v.access[p.index].seat == nil {
-		return nil, nil, nil
+		return spot{}
 	}
-	return v, p, &v.access[p.index]
+	return spot{tenant: v, pool: p, access: &v.access[p.index]}
 }

@@ -15,11 +15,8 @@ type walk struct {
 	began time.Time
 	now   time.Time // moves on as the call waits
 
-	// As of the table by which the call goes.
-	tenant *tenantView
-	pool   *poolView
-	access *access
-	may    waits
+	spot // as of the table by which the call goes
+	may  waits
 
 	tab *tab
 }
@@ -61,7 +58,7 @@ func (w *walk) run() (Lease, *Rejection) {
 // once takes the call through its limits. again says that it has to be tried anew: its seat was given
 // up by a new table, or it waited for a grant of a budget.
 func (w *walk) once() (l Lease, rej *Rejection, again bool) {
-	w.tenant, w.pool, w.access = w.g.table.Load().find(&w.req)
+	w.spot = w.g.table.Load().find(&w.req)
 	if w.tenant == nil {
 		return Lease{}, rejectUnknown(w.req.Tenant), false
 	}

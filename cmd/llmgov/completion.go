@@ -85,7 +85,7 @@ func completions(node *kong.Node, line string) []string {
 	return out
 }
 
-// possible are the words after a word of a command, whatever they begin with.
+// possible returns the words that may follow before, whether or not they begin as begun does.
 func possible(node *kong.Node, before, begun string) []string {
 	var out []string
 	for _, flags := range node.AllFlags(false) {

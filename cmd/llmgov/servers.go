@@ -27,7 +27,7 @@ func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http
 	}
 }
 
-// speakHTTP2 lets clients speak HTTP/2 without TLS too, with bounds on what a connection can hold.
+// speakHTTP2 lets clients speak HTTP/2 without TLS, too. Its bounds keep small how much one connection can hold.
 func speakHTTP2(s *http.Server) {
 	s.Protocols.SetUnencryptedHTTP2(true)
 	s.HTTP2 = &http.HTTP2Config{

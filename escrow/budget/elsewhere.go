@@ -11,9 +11,10 @@ func (s *Split) Elsewhere(now time.Time, id MemberID, amount int64) {
 	}
 }
 
-// setAway changes the part of a member's use elsewhere that counts. It was just now; but of what is heard of
-// for the first time, or was of somebody gone, nobody knows when it was: then the member has let pass
-// no more than it is behind with all that it used.
+// setAway changes the part of a member's use elsewhere that counts. The change is taken to have
+// happened just now. If it is the first that is heard of a member, or the member was gone, nobody knows
+// when the use happened: the member is then taken to have let no more pass than it is behind with
+// everything that it used.
 func (s *Split) setAway(i int32, amount int64) {
 	m := &s.members[i]
 	was := int64(0)

@@ -61,11 +61,12 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 	if !base.there() {
 		base = c.param(d, "base_url")
 	}
-	var who string
-	who, d.real, d.provider, ok = servedBy(d, base)
+	host, ok := servedBy(d, base)
 	if !ok {
 		return d, false
 	}
+	d.provider = host.provider
+	d.real = host.model
 	if strings.ContainsAny(d.real, " \t\n") || d.real == "" {
 		d.model.note("is not a valid name of a model, and is left out")
 		return d, false
@@ -75,7 +76,7 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 	}
 	d.limits = c.amountsOf(d.params)
 	d.weight = weightOf(d.params.get("weight"))
-	d.up = c.upstream(who, d, base)
+	d.up = c.upstream(host.name, d, base)
 	return d, true
 }
 
@@ -87,9 +88,16 @@ func (c *converter) param(d deployment, key string) node {
 	return c.logins[d.params.get("litellm_credential_name").text()].get(key)
 }
 
-// servedBy finds the provider of a model, and the model's name there.
-func servedBy(d deployment, base node) (who, real string, p provider, ok bool) {
-	who, real = split(d.model.text())
+// host is who serves a deployment.
+type host struct {
+	name     string // LiteLLM's for the provider
+	provider provider
+	model    string // the provider's name of the model
+}
+
+// servedBy finds the host of a deployment; ok is false if llmgov cannot speak with it.
+func servedBy(d deployment, base node) (h host, ok bool) {
+	who, real := split(d.model.text())
 	if named := d.params.get("custom_llm_provider").text(); named != "" {
 		who = named
 		real = strings.TrimPrefix(d.model.text(), named+"/")
@@ -98,19 +106,19 @@ func servedBy(d deployment, base node) (who, real string, p provider, ok bool) {
 	switch {
 	case foreign[who], !known && !base.there():
 		d.model.note("llmgov speaks OpenAI's dialect, and to Azure and Anthropic in theirs, so the models of %s are left out", who)
-		return who, real, p, false
+		return host{}, false
 	case !known: // somebody's own server, whose model names hold a slash
-		return "openai", d.model.text(), provider{own: true}, true
+		return host{name: "openai", provider: provider{own: true}, model: d.model.text()}, true
 	case p.base == "" && !base.there():
 		d.model.note("has no api_base, and is left out")
-		return who, real, p, false
+		return host{}, false
 	}
 	if p.kind != anthropicKind {
 		for _, way := range []string{"responses/", "o_series/", "gpt5_series/"} { // how LiteLLM is to call it
 			real = strings.TrimPrefix(real, way)
 		}
 	}
-	return who, real, p, true
+	return host{name: who, provider: p, model: real}, true
 }
 
 // canBeAlias reports whether callers can ask for a model by another name: one word for one model.

@@ -98,7 +98,7 @@ func (c *converter) poolOf(name string) *pool {
 	return &c.pools[i]
 }
 
-// serves reports whether a pool has the model that upstreams call real, by whatever name.
+// serves reports whether the pool has a model that its upstreams know by the name real.
 func (c *converter) serves(p *pool, real string) bool {
 	return slices.ContainsFunc(p.models, func(name string) bool { return c.reals[name] == real })
 }
