@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/admin"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/console"
 	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/durable"
@@ -90,7 +91,8 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 		return err
 	}
 	p.gateway, err = gateway.New(gateway.Options{
-		Snapshot: snap, Governor: p.governor, Metrics: p.metrics, Tracer: p.tracer, Log: p.log, Objects: owners, Prompts: bpe.New(), Events: p.events,
+		Admission: admission.New(admission.Options{Snapshot: snap, Governor: p.governor, Metrics: p.metrics, Prompts: bpe.New()}),
+		Tracer:    p.tracer, Log: p.log, Objects: owners, Events: p.events,
 	})
 	return err
 }

@@ -25,8 +25,8 @@ type Controller struct {
 
 	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
 	// but policy is still the old one.
-	applying sync.Mutex
-	follow   Follower // guarded by applying
+	applying  sync.Mutex
+	followers []Follower // guarded by applying
 }
 
 // Follower prepares whatever depends on the policy for the next one, or says why that is impossible.
@@ -41,30 +41,40 @@ type Options struct {
 	Metrics  *telemetry.Metrics
 	// Prompts counts prompts while estimates are uncertain; nil does not.
 	Prompts PromptCounter
-	// Follow, if set, prepares for the first policy and for each further one.
-	Follow Follower
 }
 
 // New returns a Controller.
-func New(opt Options) (*Controller, error) {
+func New(opt Options) *Controller {
 	c := &Controller{
-		gov: opt.Governor, metrics: opt.Metrics, zone: opt.Snapshot.Location(), prompts: opt.Prompts, follow: opt.Follow,
+		gov: opt.Governor, metrics: opt.Metrics, zone: opt.Snapshot.Location(), prompts: opt.Prompts,
 		refused: newPast(),
 	}
-	if c.follow == nil {
-		c.follow = func(*Policy) (func(), error) { return func() {}, nil }
-	}
 	p := newPolicy(opt.Snapshot, opt.Metrics, nil)
-	install, err := c.follow(p)
-	if err != nil {
-		return nil, err
-	}
 	c.used.follow(opt.Snapshot)
-	install()
 	c.policy.Store(p)
 	p.retain(c.metrics)
-	return c, nil
+	return c
 }
+
+// Follow has f prepare for the policy in force, at once, and for each further one. If f cannot prepare
+// for the policy in force, it does not follow.
+func (c *Controller) Follow(f Follower) error {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	install, err := f(c.Policy())
+	if err != nil {
+		return err
+	}
+	install()
+	c.followers = append(c.followers, f)
+	return nil
+}
+
+// Governor is the governor that enforces the policy.
+func (c *Controller) Governor() *governor.Governor { return c.gov }
+
+// Metrics are the metrics in which calls are counted.
+func (c *Controller) Metrics() *telemetry.Metrics { return c.metrics }
 
 // Policy is the policy in force.
 func (c *Controller) Policy() *Policy { return c.policy.Load() }
@@ -108,7 +118,7 @@ func (c *Controller) Rekey(file *keyfile.File) error {
 func (c *Controller) applyLocked(snap *tenants.Snapshot) error {
 	before := c.Policy()
 	next := newPolicy(snap, c.metrics, before)
-	install, err := c.follow(next)
+	installs, err := c.prepareLocked(next)
 	if err == nil {
 		rules := policy.Governor(snap)
 		rules.Zone = c.zone
@@ -119,11 +129,25 @@ func (c *Controller) applyLocked(snap *tenants.Snapshot) error {
 		return err
 	}
 	c.used.follow(snap)
-	install()
+	for _, install := range installs {
+		install()
+	}
 	c.policy.Store(next)
 	next.retain(c.metrics)
 	c.metrics.PolicyInForce(snap.Hash(), time.Now())
 	return nil
+}
+
+// prepareLocked has all followers prepare for the next policy.
+func (c *Controller) prepareLocked(next *Policy) (installs []func(), err error) {
+	for _, f := range c.followers {
+		install, err := f(next)
+		if err != nil {
+			return nil, err
+		}
+		installs = append(installs, install)
+	}
+	return installs, nil
 }
 
 // Steady calls f while no policy is being taken over, so that the governor knows the policy in force.

@@ -46,9 +46,5 @@ func controller() *admission.Controller {
 	if err != nil {
 		panic(err)
 	}
-	ctl, err := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
-	if err != nil {
-		panic(err)
-	}
-	return ctl
+	return admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
 }

@@ -329,13 +329,21 @@ func TestLife_PolicyChanges(t *testing.T) {
 func TestLife_InBetweenPolicies(t *testing.T) {
 	ctl := newController(t, before)
 	halfway := make(chan struct{})
-	ctl.follow = func(*Policy) (func(), error) {
+	first := true
+	err := ctl.Follow(func(*Policy) (func(), error) {
+		if first {
+			first = false
+			return func() {}, nil
+		}
 		return func() {
 			close(halfway)
 			for range 1000 { // the call goes on meanwhile
 				runtime.Gosched()
 			}
 		}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	applied := make(chan error)
 	next := renamed.snapshot(t)

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -54,11 +55,7 @@ func newController(t testing.TB, r rules) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctl, err := New(Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ctl
+	return New(Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
 }
 
 // Everything that calls have taught lives on, by the names of tenants and pools, and so do the lessons of all.
@@ -81,5 +78,38 @@ func TestPolicy_KeepsLessons(t *testing.T) {
 	}
 	if is.Account(1, 1) != was.Account(0, 0) {
 		t.Error("the account is another one")
+	}
+}
+
+// Followers prepare for the policy in force and for each next one; none of them installs a policy for
+// which another cannot prepare.
+func TestController_Followers(t *testing.T) {
+	ctl := newController(t, before)
+	installed := map[string]int{}
+	var broken error
+	for _, name := range []string{"first", "second"} {
+		err := ctl.Follow(func(*Policy) (func(), error) {
+			if name == "second" && broken != nil {
+				return nil, broken
+			}
+			return func() { installed[name]++ }, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken = errors.New("no such certificate")
+	if err := ctl.Apply(renamed.snapshot(t)); !errors.Is(err, broken) {
+		t.Errorf("applied: %v", err)
+	}
+	if err := ctl.Follow(func(*Policy) (func(), error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("a follower that cannot prepare follows: %v", err)
+	}
+	broken = nil
+	if err := ctl.Apply(renamed.snapshot(t)); err != nil {
+		t.Error(err)
+	}
+	if installed["first"] != 2 || installed["second"] != 2 {
+		t.Errorf("installed %v, each twice is right", installed)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -74,7 +74,7 @@ func newGoverned(upstream string) (http.Handler, error) {
 	metrics := telemetry.New()
 	metrics.Watch(gov.State, snap.Hash())
 	return gateway.New(gateway.Options{
-		Snapshot: snap, Governor: gov, Metrics: metrics, Log: slog.New(slog.NewJSONHandler(null, nil)),
+		Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: metrics}), Log: slog.New(slog.NewJSONHandler(null, nil)),
 	})
 }
 

@@ -13,13 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -127,7 +127,7 @@ func newEventSite(t *testing.T, size int) *eventSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.gateway, err = New(Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: s, Events: s.ring})
+	s.gateway, err = New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: s, Events: s.ring})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,11 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -76,7 +76,7 @@ func keysGateway(t *testing.T, snap *tenants.Snapshot, log *bytes.Buffer) *Gatew
 	if err != nil {
 		t.Fatal(err)
 	}
-	gw, err := New(Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(log, nil))})
+	gw, err := New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(slog.NewJSONHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -90,7 +90,7 @@ func newGateway(t *testing.T, r rules, upstream transport) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: upstream})
+	g, err := New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: upstream})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,18 +16,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
-
-	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // explainSite is a gateway over real files, in front of a model server that takes its
@@ -66,7 +64,7 @@ func newExplainSite(t *testing.T, config, tenantsYAML string) *explainSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.gateway, err = New(Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: s})
+	s.gateway, err = New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: s})
 	if err != nil {
 		t.Fatal(err)
 	}

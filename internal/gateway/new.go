@@ -12,33 +12,28 @@ import (
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/sampled"
-	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // Options are the parts that a Gateway is made of.
 type Options struct {
-	Snapshot *tenants.Snapshot
-	Governor *governor.Governor
-	Metrics  *telemetry.Metrics
-	Log      *slog.Logger
+	// Admission admits the calls. Others may ask it, too: they share its limits.
+	Admission *admission.Controller
+	Log       *slog.Logger
 	// Tracer makes spans of calls; nil makes none.
 	Tracer *tracing.Tracer
 	// Objects remembers which tenant made which object at the upstreams; nil remembers in memory.
 	Objects *objects.Store
-	// Prompts counts prompts while estimates are uncertain; nil does not.
-	Prompts admission.PromptCounter
 	// Events has what the Governor reports, for readers who follow it; nil if nobody does.
 	Events *events.Ring
-	// Transport reaches the upstreams; nil means one made for Snapshot's timeouts.
+	// Transport reaches the upstreams; nil means one made for the policy's timeouts.
 	Transport http.RoundTripper
 }
 
 // New returns a Gateway.
 func New(opt Options) (*Gateway, error) {
 	g := &Gateway{
-		gov: opt.Governor, metrics: opt.Metrics, tracer: opt.Tracer, log: opt.Log, objects: opt.Objects,
+		gov: opt.Admission.Governor(), metrics: opt.Admission.Metrics(), admission: opt.Admission, tracer: opt.Tracer, log: opt.Log, objects: opt.Objects,
 		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
 		lookups: lookups{due: map[string]time.Time{}},
 	}
@@ -50,16 +45,17 @@ func New(opt Options) (*Gateway, error) {
 		}
 	}
 	g.unknown = sampled.Gate{Every: time.Second, Most: 5}
-	g.intake = intake.New(bodyBounds(opt.Snapshot))
+	snap := g.admission.Policy().Snapshot
+	g.intake = intake.New(bodyBounds(snap))
 	g.metrics.WatchBodies(g.intake.Bytes)
-	g.admission, err = admission.New(admission.Options{Snapshot: opt.Snapshot, Governor: opt.Governor, Metrics: opt.Metrics, Prompts: opt.Prompts, Follow: g.prepare})
+	err = g.admission.Follow(g.prepare)
 	if err != nil {
 		return nil, err
 	}
 	g.Explainer = explain.Explainer{Admission: g.admission, Governor: g.gov}
 	g.metrics.WatchUpstreams(g.upstreamStates)
 	if g.transport == nil {
-		g.transport = NewTransport(opt.Snapshot.Config().Timeouts)
+		g.transport = NewTransport(snap.Config().Timeouts)
 	}
 	g.batches.Again(g.objects, g.gov, func(model string) (governor.Price, bool) {
 		price, ok := g.world.Load().Snapshot.Price(model)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/policy"
-
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -55,7 +55,7 @@ func newFront(t testing.TB) *front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.gateway, err = gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Transport: f})
+	f.gateway, err = gateway.New(gateway.Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: f})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/policy"
@@ -57,7 +58,7 @@ func New(t *testing.T, w World) *Stack {
 	if w.Wrap != nil {
 		rt = w.Wrap(rt)
 	}
-	gw, gov := Build(t, cfg, w, gateway.Options{Metrics: s.Metrics, Tracer: w.Tracer, Log: s.log, Transport: rt, Prompts: w.Prompts})
+	gw, gov := Build(t, cfg, w, s.Metrics, gateway.Options{Tracer: w.Tracer, Log: s.log, Transport: rt})
 	s.Governor = gov
 	s.Gateway = gw
 	front := pipenet.Listen()
@@ -106,9 +107,9 @@ func (s *Stack) dialer(w World, first *pipenet.Listener) func(context.Context, s
 	}
 }
 
-// Build makes a gateway, and the governor below it, of a policy and the tenants, journal, recorder
-// and clock of a world. opt says how it counts, logs, and reaches its upstream.
-func Build(t *testing.T, cfg tenants.Config, w World, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
+// Build makes a gateway, and the governor below it, of a policy and the tenants, journal, recorder,
+// clock and counter of prompts of a world. opt says how it logs, and reaches its upstream.
+func Build(t *testing.T, cfg tenants.Config, w World, m *telemetry.Metrics, opt gateway.Options) (*gateway.Gateway, *governor.Governor) {
 	t.Helper()
 	snap, err := tenants.Build(cfg, w.Tenants)
 	if err != nil {
@@ -123,9 +124,8 @@ func Build(t *testing.T, cfg tenants.Config, w World, opt gateway.Options) (*gat
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.Metrics.Watch(gov.State, snap.Hash())
-	opt.Snapshot = snap
-	opt.Governor = gov
+	m.Watch(gov.State, snap.Hash())
+	opt.Admission = admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: m, Prompts: w.Prompts})
 	gw, err := gateway.New(opt)
 	if err != nil {
 		t.Fatal(err)

@@ -174,7 +174,7 @@ func TestAudit_L4_WrongTokensAreLogged(t *testing.T) {
 func TestAudit_M2_RefusalsThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := bodies().Config()
-		gw, _ := harness.Build(t, cfg, harness.World{Tenants: []tenants.Tenant{harness.Tenant("acme", 1)}}, gateway.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler)})
+		gw, _ := harness.Build(t, cfg, harness.World{Tenants: []tenants.Tenant{harness.Tenant("acme", 1)}}, telemetry.New(), gateway.Options{Log: slog.New(slog.DiscardHandler)})
 		done := make(chan time.Duration, 1)
 		began := time.Now()
 		client, server := net.Pipe() // without a buffer

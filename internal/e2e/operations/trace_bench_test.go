@@ -12,6 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/policy"
@@ -63,7 +64,7 @@ func BenchmarkCall(b *testing.B) {
 			}
 			tracer := c.tracer()
 			defer tracer.Shutdown(context.Background())
-			g, err := gateway.New(gateway.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New(), Log: slog.New(c.log), Tracer: tracer, Transport: still{}})
+			g, err := gateway.New(gateway.Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(c.log), Tracer: tracer, Transport: still{}})
 			if err != nil {
 				b.Fatal(err)
 			}

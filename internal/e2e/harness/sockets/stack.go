@@ -120,7 +120,7 @@ func New(t *testing.T, w World) *Stack {
 	transport := gateway.NewTransport(cfg.Timeouts)
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &logBuffer{}
-	gw, gov := harness.Build(t, cfg, harness.World{Tenants: w.Tenants}, gateway.Options{Metrics: s.Metrics, Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.Objects})
+	gw, gov := harness.Build(t, cfg, harness.World{Tenants: w.Tenants}, s.Metrics, gateway.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.Objects})
 	s.Governor = gov
 	s.Gateway = gw
 	s.Data = Serve(t, gw)
