@@ -118,6 +118,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "log", "log/slog", "os", "sync", "sync/atomic", "context"},
 		reason: "demands become claims, and answers grants: the governor has the locks, and the runner the store",
 	},
+	"governor/client": {
+		may:    []string{"governor", "governor/tokens"},
+		not:    []string{"log", "log/slog", "os"},
+		reason: "a client does not know whether its governor is in this process, and builds without stores and policy files",
+	},
 	"governor/tokens": {
 		may:    []string{"internal/jsonscan"},
 		not:    []string{"net/http", "os"},

@@ -1,0 +1,64 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Client asks a governor for leases. It is safe for concurrent use.
+type Client struct{ door Door }
+
+// New returns a Client that asks through a door. Programs have one made by package embedded or remote.
+func New(door Door) *Client { return &Client{door: door} }
+
+// Do waits until the call may begin, has fn make it, and ends its lease with the usage that fn
+// returns, even if fn panics. The function should make the call with the lease's Context, and tell a long stream's Progress.
+//
+// The error is fn's, or a *Refusal if fn was not called. If the governor ended the call early, it is both.
+func (c *Client) Do(ctx context.Context, req Request, fn func(*Lease) (Usage, error)) error {
+	l, err := c.Reserve(ctx, req)
+	if err != nil {
+		return err
+	}
+	defer l.Close() // after a panic it has not ended
+	u, err := fn(l)
+	l.End(ending(ctx, u, err))
+	if err == nil {
+		return nil
+	}
+	if cut := l.Interrupted(); cut != nil {
+		return fmt.Errorf("%w: %w", cut, err)
+	}
+	return err
+}
+
+// Reserve waits until the call may begin, and returns its lease, which the caller has to close. End tells
+// before that how the call ended.
+func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	return c.door.Reserve(ctx, req)
+}
+
+// Close closes the Client. Calls that hold a lease may still end it.
+func (c *Client) Close() error { return c.door.Close() }
+
+// ending is how a call ended, given what its function returned.
+func ending(ctx context.Context, u Usage, err error) End {
+	e := End{Usage: u, Reported: u != Usage{}}
+	switch {
+	case err == nil:
+		e.Outcome = Completed
+	case errors.Is(err, ErrNotSent):
+		e.Outcome = NotSent
+	case errors.Is(err, ErrAnsweredError):
+		e.Outcome = AnsweredError
+	case ctx.Err() != nil:
+		e.Outcome = Cancelled
+	default:
+		e.Outcome = Failed
+	}
+	return e
+}

@@ -1,0 +1,169 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/governor/client"
+)
+
+// door lets every call in, and records how each one went.
+type door struct {
+	refusal *client.Refusal
+	ends    []client.End
+	came    []client.Produced
+	cut     error // ends calls early
+}
+
+func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if d.refusal != nil {
+		return nil, d.refusal
+	}
+	l := &client.Lease{}
+	l.Begin(ctx, d, client.Grant{ID: req.ID, Tenant: req.Tenant, Pool: "p"})
+	return l, nil
+}
+
+func (d *door) Close() error               { return nil }
+func (d *door) Progress(p client.Produced) { d.came = append(d.came, p) }
+func (d *door) End(e client.End)           { d.ends = append(d.ends, e) }
+func (d *door) Show(h http.Header)         { h.Set("X-Ratelimit-Remaining-Tokens", "7") }
+func (d *door) EndBy(end context.CancelCauseFunc) {
+	if d.cut != nil {
+		end(d.cut)
+	}
+}
+
+var (
+	asked = client.Request{Tenant: "acme", Model: "m", InputTokens: 10, MaxOutput: 20}
+	took  = client.Usage{Input: 9, Output: 12}
+	errUp = errors.New("model server is down")
+)
+
+// Every way out of the function ends the lease, once.
+func TestDo_EndsInEveryWay(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		fn   func(*client.Lease) (client.Usage, error)
+		want client.End
+	}{
+		"answer":    {fn: func(*client.Lease) (client.Usage, error) { return took, nil }, want: client.End{Outcome: client.Completed, Usage: took, Reported: true}},
+		"no report": {fn: func(*client.Lease) (client.Usage, error) { return client.Usage{}, nil }, want: client.End{Outcome: client.Completed}},
+		"broken":    {fn: func(*client.Lease) (client.Usage, error) { return took, errUp }, want: client.End{Outcome: client.Failed, Usage: took, Reported: true}},
+		"not sent": {fn: func(*client.Lease) (client.Usage, error) {
+			return client.Usage{}, errors.Join(client.ErrNotSent, errUp)
+		}, want: client.End{Outcome: client.NotSent}},
+		"answered error": {fn: func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, want: client.End{Outcome: client.AnsweredError}},
+		"caller left": {ctx: gone, fn: func(*client.Lease) (client.Usage, error) {
+			leave()
+			return client.Usage{}, gone.Err()
+		}, want: client.End{Outcome: client.Cancelled}},
+		"progress": {fn: func(l *client.Lease) (client.Usage, error) {
+			l.Progress(5)
+			return client.Usage{}, errUp
+		}, want: client.End{Outcome: client.Failed, Produced: client.Produced{Tokens: 5}}},
+		"panic": {fn: func(*client.Lease) (client.Usage, error) { panic("no") }, want: client.End{Outcome: client.Cancelled}},
+		"goexit": {fn: func(*client.Lease) (client.Usage, error) {
+			runtime.Goexit()
+			return took, nil
+		}, want: client.End{Outcome: client.Cancelled}},
+		"ended by itself": {fn: func(l *client.Lease) (client.Usage, error) {
+			l.End(client.End{Outcome: client.Completed, Usage: took, Reported: true})
+			l.Progress(99)
+			return client.Usage{}, errUp
+		}, want: client.End{Outcome: client.Completed, Usage: took, Reported: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &door{}
+			if c.ctx == nil {
+				c.ctx = t.Context()
+			}
+			over := make(chan struct{})
+			var held *client.Lease
+			go func() { // because one of them ends its goroutine
+				defer close(over)
+				defer func() { _ = recover() }()
+				_ = client.New(d).Do(c.ctx, asked, func(l *client.Lease) (client.Usage, error) {
+					held = l
+					l.Context()
+					return c.fn(l)
+				})
+			}()
+			<-over
+			if diff := cmp.Diff([]client.End{c.want}, d.ends); diff != "" {
+				t.Error(diff)
+			}
+			if held.Context().Err() == nil {
+				t.Error("the lease's context goes on")
+			}
+		})
+	}
+}
+
+// A refusal is an error that can be looked into, and the end of the context is the context's own error.
+func TestDo_Refused(t *testing.T) {
+	d := &door{refusal: &client.Refusal{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded"}}
+	c := client.New(d)
+	never := func(*client.Lease) (client.Usage, error) {
+		t.Error("the call was made")
+		return client.Usage{}, nil
+	}
+	err := c.Do(t.Context(), asked, never)
+	if r, ok := errors.AsType[*client.Refusal](err); !ok || r.Status != http.StatusTooManyRequests {
+		t.Errorf("refused: %v", err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := c.Do(gone, asked, never); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// The governor ends a call by its context, and the error says so.
+func TestDo_Interrupted(t *testing.T) {
+	d := &door{cut: &client.Refusal{Status: http.StatusServiceUnavailable, Code: "draining"}}
+	err := client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+		<-l.Context().Done()
+		return client.Usage{Input: 9, Output: 3}, l.Context().Err()
+	})
+	if r, ok := errors.AsType[*client.Refusal](err); !ok || r.Code != "draining" {
+		t.Errorf("interrupted: %v", err)
+	}
+	if want := []client.End{{Outcome: client.Failed, Usage: client.Usage{Input: 9, Output: 3}, Reported: true}}; !cmp.Equal(d.ends, want) {
+		t.Errorf("ended as %+v", d.ends)
+	}
+}
+
+// Requests that are wrong by themselves reach no governor.
+func TestRequest_Check(t *testing.T) {
+	for param, spoil := range map[string]func(*client.Request){
+		"input_tokens":  func(r *client.Request) { r.InputTokens = -1 },
+		"max_output":    func(r *client.Request) { r.MaxOutput = 1 << 62 },
+		"copies":        func(r *client.Request) { r.Copies = 1 << 20 },
+		"input_size":    func(r *client.Request) { r.InputSize[0] = -5 },
+		"tenant":        func(r *client.Request) { r.Key = "sk-x" },
+		"model":         func(r *client.Request) { r.Model = string(make([]byte, 300)) },
+		"id":            func(r *client.Request) { r.ID = "two words" },
+		"retry.attempt": func(r *client.Request) { r.Retry.Attempt = -1 },
+	} {
+		req := asked
+		spoil(&req)
+		_, err := client.New(&door{}).Reserve(t.Context(), req)
+		r, ok := errors.AsType[*client.Refusal](err)
+		if !ok || r.Status != http.StatusBadRequest || r.Param != param || r.Message == "" {
+			t.Errorf("%s: %v", param, err)
+		}
+	}
+	if err := asked.Check(); err != nil {
+		t.Errorf("a good request: %v", err)
+	}
+}

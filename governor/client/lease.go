@@ -1,0 +1,115 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Lease is what an admitted call holds until it ends. It is safe for concurrent use, and must not be copied.
+type Lease struct {
+	// Grant is as the governor gave it.
+	Grant Grant
+
+	held Held
+	base context.Context
+
+	mu       sync.Mutex
+	ctx      context.Context         // guarded by mu; nil until it is asked for
+	cancel   context.CancelCauseFunc // guarded by mu
+	produced Produced                // guarded by mu
+	ended    bool                    // guarded by mu
+}
+
+// Grant is whose a lease is, and how it was given.
+type Grant struct {
+	ID     string
+	Tenant string
+	Pool   string
+	// Waited is how long the call waited.
+	Waited time.Duration
+}
+
+// Begin begins the lease of a call with the context ctx. Doors call it once.
+func (l *Lease) Begin(ctx context.Context, held Held, g Grant) {
+	l.Grant = g
+	l.held = held
+	l.base = ctx
+}
+
+// Context is the context for the call. It ends with the caller's, when the lease is closed, or when the governor
+// has to end the call early: then its cause is a *Refusal.
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	first := l.ctx == nil
+	if first {
+		l.ctx, l.cancel = context.WithCancelCause(l.base)
+	}
+	ctx := l.ctx
+	cancel := l.cancel
+	l.mu.Unlock()
+	if first {
+		l.held.EndBy(cancel)
+	}
+	return ctx
+}
+
+// Interrupted is the *Refusal with which the governor ended the call early; nil if it did not. It is known
+// to those who asked for Context.
+func (l *Lease) Interrupted() *Refusal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		return nil
+	}
+	r, _ := context.Cause(l.ctx).(*Refusal)
+	return r
+}
+
+// Progress says how many tokens of output there are so far. A few times a second is enough. Long streams
+// have to, because a lease that shows no life expires.
+func (l *Lease) Progress(tokens int64) { l.progress(Produced{Tokens: tokens}) }
+
+// ProgressDeltas is Progress for streams whose pieces are counted, and not their tokens.
+func (l *Lease) ProgressDeltas(deltas int64) { l.progress(Produced{Deltas: deltas}) }
+
+func (l *Lease) progress(p Produced) {
+	l.mu.Lock()
+	over := l.ended
+	if !over {
+		l.produced = p
+	}
+	l.mu.Unlock()
+	if !over {
+		l.held.Progress(p)
+	}
+}
+
+// End ends the lease. The first End counts, and later ones do nothing.
+func (l *Lease) End(e End) {
+	l.mu.Lock()
+	over := l.ended
+	l.ended = true
+	if e.Produced == (Produced{}) {
+		e.Produced = l.produced
+	}
+	l.mu.Unlock()
+	if !over {
+		l.held.End(e)
+	}
+}
+
+// Close ends the lease as that of a call that its caller broke off, if it has not ended, and ends Context.
+func (l *Lease) Close() {
+	l.End(End{Outcome: Cancelled})
+	l.mu.Lock()
+	cancel := l.cancel
+	l.mu.Unlock()
+	if cancel != nil {
+		cancel(nil)
+	}
+}
+
+// Show sets the headers that show an HTTP caller where it stands.
+func (l *Lease) Show(h http.Header) { l.held.Show(h) }

@@ -1,0 +1,39 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Refusal is the error of a call that may not begin, or that the governor ended early.
+type Refusal struct {
+	// ID is that of the call, by which `llmgov explain` finds the reasons.
+	ID string
+	// Status is HTTP's.
+	Status int
+	// Code is for programs, such as rate_limit_exceeded, and Kind is the limit that refused, such as tokens. Kind
+	// is "" if it says no more than Code.
+	Code, Kind string
+	// Param is the field of the request that is to blame; "" if none is.
+	Param string
+	// Message is for people.
+	Message string
+	// RetryAfter is when to come back; 0 is unknown.
+	RetryAfter time.Duration
+	// Final says that the call should not be retried by itself.
+	Final bool
+	// Header shows an HTTP caller where it stands and when to come back.
+	Header http.Header
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Message }
+
+var (
+	// ErrNotSent says that a call never reached its model server. Nothing is charged, not even a request.
+	ErrNotSent = errors.New("client: the call was not sent")
+	// ErrAnsweredError says that the model server answered with an error, and has produced nothing. A request is
+	// charged, and no tokens.
+	ErrAnsweredError = errors.New("client: the model server answered with an error")
+)

@@ -1,0 +1,133 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/governor/tokens"
+)
+
+// Request asks for one call. Its zero values are unknown or have no effect, except where they say
+// otherwise.
+type Request struct {
+	// ID names the call in explanations and lists of leases.
+	ID string
+
+	// Key or Tenant says who asks: by an API key of the policy, or by the name of a tenant, if whoever
+	// opened the Client is trusted with that.
+	Key, Tenant string
+
+	// Model is the model by the policy's name for it. Without one, the call is the tenant's default pool's.
+	Model string
+	// Instead are models that may answer in its place. The call is held at the price of the dearest.
+	Instead []string
+	// Pool is the pool in which the call is counted, if it is not that of the model.
+	Pool string
+	// Route is the kind of the call, such as /chat/completions. It tells calls with OpenOutput apart.
+	Route string
+
+	// InputTokens is how long the prompt is, if that is known.
+	InputTokens int64
+	// InputSize is how long it is in bytes, from which its tokens are estimated as earlier calls have taught.
+	InputSize tokens.Size
+	// Body is the call's JSON body. A governor in this process may count its tokens.
+	Body []byte
+
+	// MaxOutput is how many tokens the answer may have, and each of its Copies if there are several. 0 is
+	// as many as the pool assumes.
+	MaxOutput int64
+	Copies    int64
+	// NoOutput says that the answer has no tokens, such as an embedding.
+	NoOutput bool
+	// OpenOutput says that it has some that nothing in the call can bound, such as a transcription. Their number
+	// is learned by Route and Model.
+	OpenOutput bool
+	// Free calls take no tokens. They count as a request.
+	Free   bool
+	Stream bool
+
+	// Background lets interactive calls go first.
+	Background bool
+	// MaxWait shortens the time that the policy lets the call wait for its turn. Less than 0 does not wait.
+	MaxWait time.Duration
+
+	Retry Retry
+}
+
+// Retry is how a call is recognized that was made before, so that it finds the place in the queue that was
+// kept for it.
+type Retry struct {
+	// Key names the call and its retries, and nothing else of the tenant's.
+	Key string
+	// Attempt counts its tries from 1. 0 does not count them.
+	Attempt int
+	// Once lets no other call with the same Key in until this one has ended. Digest tells calls with
+	// one Key apart that ask for different things.
+	Once   bool
+	Digest uint64
+}
+
+const (
+	// maxTokens bounds numbers of tokens and bytes. Nobody means more than that.
+	maxTokens = 1_000_000_000
+	maxCopies = 4096
+	maxID     = 128
+	maxName   = 256
+)
+
+// Check returns what is wrong with a request by itself, as a *Refusal. Every Door checks it.
+func (r *Request) Check() error {
+	for _, name := range []struct {
+		param, value string
+		most         int
+	}{
+		{"id", r.ID, maxID},
+		{"key", r.Key, maxName},
+		{"tenant", r.Tenant, maxName},
+		{"model", r.Model, maxName},
+		{"pool", r.Pool, maxName},
+		{"route", r.Route, maxName},
+		{"retry.key", r.Retry.Key, maxName},
+	} {
+		if len(name.value) > name.most {
+			return invalid(name.param, "%s has %d bytes, more than %d", name.param, len(name.value), name.most)
+		}
+	}
+	if strings.IndexFunc(r.ID, func(c rune) bool { return c <= ' ' || c > '~' }) >= 0 {
+		return invalid("id", "id may have visible ASCII characters only, not %q", r.ID)
+	}
+	if r.Key != "" && r.Tenant != "" {
+		return invalid("tenant", "a call has a key or the name of a tenant, not both")
+	}
+	return r.checkAmounts()
+}
+
+func (r *Request) checkAmounts() error {
+	for _, n := range []struct {
+		param string
+		value int64
+		most  int64
+	}{
+		{"input_tokens", r.InputTokens, maxTokens},
+		{"input_size", r.InputSize.Weight(), maxTokens * tokens.Scale},
+		{"max_output", r.MaxOutput, maxTokens},
+		{"copies", r.Copies, maxCopies},
+		{"retry.attempt", int64(r.Retry.Attempt), maxTokens},
+	} {
+		if n.value < 0 || n.value > n.most {
+			return invalid(n.param, "%s must be from 0 to %d, not %d", n.param, n.most, n.value)
+		}
+	}
+	for _, size := range r.InputSize {
+		if size < 0 {
+			return invalid("input_size", "input_size must not be negative, as %d is", size)
+		}
+	}
+	return nil
+}
+
+func invalid(param, format string, args ...any) *Refusal {
+	return &Refusal{Status: http.StatusBadRequest, Code: "invalid_request_error", Param: param, Message: fmt.Sprintf("Bad request: "+format+".", args...)}
+}
