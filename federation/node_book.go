@@ -15,7 +15,8 @@ type placed struct {
 
 // bookings are the pool's, by the latest slot of the store's clock in which they can have been
 // used. A stretch that has ended stays where it was put, even when the pool tells of it no more,
-// until the store's clock is past it too.
+// until the store's clock is past it too. A refund that was not told by then is not counted: for up to
+// two slots too much is booked, never too little.
 func (n *Node) bookings(now time.Time, r *Report) book {
 	rules := n.cfg.Rules
 	first := floorDiv(n.lower(now), rules.slot()) - rules.Slots

@@ -212,7 +212,7 @@ func TestCut(t *testing.T) {
 
 // TestExactlyOnce: whatever is lost, late and double, after the first answer that comes
 // the account has booked exactly what the pool has, each stretch in a slot in which it
-// was or a later one.
+// was or a later one. Of a stretch that has left the pool's Window it has what was told last.
 func TestExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := tiny(6, 6)
@@ -220,13 +220,20 @@ func TestExactlyOnce(t *testing.T) {
 		n := NewNode(Config{Name: "n", Instance: "i", Rules: rules})
 		clock := func(now time.Time) int64 { return 5000 + now.Sub(t0).Milliseconds() }
 		now := t0
-		pool := map[time.Time]int64{} // by end
+		pool := map[time.Time]int64{}     // by end
+		reported := map[time.Time]int64{} // the same, as the last beat told it once the stretch had ended
 		var mail []*Beat
 		lost := false
 		beat := func() *Beat {
 			r := &Report{Limits: Amounts{1000, 0}}
 			for end, cost := range pool {
-				if cost > 0 && now.Sub(end) < rules.Window {
+				if now.Sub(end) >= rules.Window {
+					continue
+				}
+				if !end.After(now) {
+					reported[end] = cost
+				}
+				if cost > 0 {
 					r.Bookings = append(r.Bookings, escrow.Booking{End: end, Cost: cost})
 				}
 			}
@@ -283,6 +290,11 @@ func TestExactlyOnce(t *testing.T) {
 					t.Fatalf("%d used in slot %d are not booked there or later: %v", cost, slot, own)
 				}
 			}
+			if now.Sub(end) >= rules.Window {
+				// The pool tells of it no more. It stays in the account as it was told last, without a refund that came
+				// after that, until the account's coarser slot has left the Window as well.
+				cost = reported[end]
+			}
 			want += cost
 		}
 		if got < sure || got > want {
@@ -293,6 +305,39 @@ func TestExactlyOnce(t *testing.T) {
 			t.Fatalf("%d is booked of all nodes, and %d of the only one", all, got)
 		}
 	})
+}
+
+// TestLateRefund: a refund between the last beat that tells of a stretch and the end of the pool's Window is never
+// told. The account keeps what it was told, and only until that has left its own Window.
+func TestLateRefund(t *testing.T) {
+	rules := tiny(6, 60)
+	now := t0
+	clock := func() int64 { return 5000 + now.Sub(t0).Milliseconds() }
+	a := NewAccount(rules, clock(), Options{Fresh: true})
+	n := NewNode(Config{Name: "n", Instance: "i", Rules: rules})
+	beat := func(booked ...escrow.Booking) int64 {
+		reply := a.Beat(clock(), "", 0, n.Step(now, &Report{Limits: Amounts{100}, Bookings: booked})[0].(Send).Beat)
+		n.Step(now, &reply)
+		return a.Booked.sum(math.MinInt64, math.MaxInt64)[0]
+	}
+	beat() // it joins
+	used := now
+	if got := beat(escrow.Booking{End: used, Cost: 7}); got != 7 {
+		t.Fatalf("%d is booked of 7", got)
+	}
+	now = used.Add(rules.Window - 1)
+	if got := beat(escrow.Booking{End: used, Cost: 5}); got != 5 {
+		t.Errorf("%d is booked after a refund that was told, want 5", got)
+	}
+	// The other 5 are given back, and the stretch leaves the pool's Window.
+	now = used.Add(rules.Window)
+	if got := beat(); got != 5 {
+		t.Errorf("%d is booked after a refund that was not told, want 5", got)
+	}
+	now = now.Add(2 * rules.Window / time.Duration(rules.Slots))
+	if got := beat(); got != 0 {
+		t.Errorf("%d is still booked two slots later", got)
+	}
 }
 
 // TestAllTold: what was booked of a node is gone if the node tells all, and does not tell
