@@ -37,6 +37,7 @@ func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
 		}
 	}
 	note(cfg.Admin.Token != "", strictyaml.Child("admin", "token"))
+	note(cfg.Admission.Token != "", strictyaml.Child("admission", "token"))
 	note(hasPassword(cfg.Store), "store")
 	for _, u := range cfg.Upstreams {
 		note(u.APIKey != "", strictyaml.Child(strictyaml.Child("upstreams", u.Name), "api_key"))

@@ -78,21 +78,43 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	return s, nil
 }
 
+// listener is the address of a listener, by its key.
+type listener struct{ key, at string }
+
+func (l listener) path() string { return strings.ReplaceAll(l.key, ".", strictyaml.PathSep) }
+
 func (c *compiler) listeners() {
-	data := c.cfg.Listen
-	admin := c.cfg.Admin.Listen
-	if !loopback(admin) && c.cfg.Admin.Token == "" {
-		c.r.At(strictyaml.Child("admin", "listen"),
-			"%s is not loopback and admin.token is empty; set admin.token, or listen on 127.0.0.1",
-			c.r.Shown(strictyaml.Child("admin", "listen"), admin))
+	data := listener{"listen", c.cfg.Listen}
+	admin := listener{"admin.listen", c.cfg.Admin.Listen}
+	admission := listener{"admission.listen", c.cfg.Admission.Listen}
+	c.guarded(admin, "admin.token", c.cfg.Admin.Token)
+	c.distinct(data, admin)
+	if admission.at == "" {
+		return
 	}
-	if data == admin && !strings.HasSuffix(data, ":0") {
-		path := strictyaml.Child("admin", "listen")
-		if _, chosen := c.r.Places[path]; !chosen {
-			path = "listen" // the other one is a default
-		}
-		c.r.At(path, "listen and admin.listen are both %s; give each its own port", c.r.Shown(strictyaml.Child("admin", "listen"), admin))
+	c.guarded(admission, "admission.token", c.cfg.Admission.Token)
+	c.distinct(data, admission)
+	c.distinct(admin, admission)
+}
+
+// guarded checks that a listener that other machines can reach has a token.
+func (c *compiler) guarded(l listener, key, token string) {
+	if loopback(l.at) || token != "" {
+		return
 	}
+	c.r.At(l.path(), "%s is not loopback and %s is empty; set %s, or listen on 127.0.0.1", c.r.Shown(l.path(), l.at), key, key)
+}
+
+// distinct checks that two listeners have different addresses.
+func (c *compiler) distinct(one, other listener) {
+	if one.at != other.at || strings.HasSuffix(one.at, ":0") {
+		return
+	}
+	path := other.path()
+	if _, chosen := c.r.Places[path]; !chosen {
+		path = one.path() // the other one is a default
+	}
+	c.r.At(path, "%s and %s are both %s; give each its own port", one.key, other.key, c.r.Shown(other.path(), other.at))
 }
 
 // bodyMemory checks that the largest body fits into a tenant's memory, and that no tenant can take all there is.

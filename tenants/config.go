@@ -13,6 +13,8 @@ type Config struct {
 	MaxConnections int64 `koanf:"max_connections"`
 	// Admin is the listener for metrics, the console and the admin API.
 	Admin Admin `koanf:"admin"`
+	// Admission is the listener for other gateways and programs that ask before they call a model themselves.
+	Admission Admission `koanf:"admission"`
 	// Node names this process among its like. Empty, the default, leaves the choice to whoever starts it.
 	Node string `koanf:"node"`
 	// Region is where this process runs. Default "local".
@@ -57,6 +59,18 @@ type Admin struct {
 	Listen string `koanf:"listen"`
 	// Token is the bearer token of callers, of at least 16 characters; empty asks for none.
 	Token string `koanf:"token"`
+}
+
+// Admission is the listener for gateways and programs that call models themselves, and reserve before they do.
+type Admission struct {
+	// Listen is host:port. Anything but loopback needs a token. Empty, the default, listens nowhere.
+	Listen string `koanf:"listen"`
+	// Token is the bearer token of callers that may name any tenant, of at least 16 characters. Others present the key
+	// of a tenant, and reserve for that one alone.
+	Token string `koanf:"token"`
+	// MostOpen is how many reservations may be open, in all. A tenant may have as many as there are places left.
+	// Default 20,000.
+	MostOpen int64 `koanf:"most_open"`
 }
 
 // BodyMemory bounds the memory of request bodies, from before they are read until the upstream has them.
@@ -119,6 +133,7 @@ const (
 	maxTimeout     = 24 * time.Hour
 	maxBodyBytes   = 16 << 30
 	maxConnections = 1_000_000
+	maxOpen        = 1_000_000
 	maxQueue       = 10_000_000
 	maxNodes       = 1000
 	maxLogSize     = 1 << 40
@@ -133,6 +148,7 @@ func DefaultConfig() Config {
 		Admin:  Admin{Listen: "127.0.0.1:9090"},
 
 		MaxConnections: 10_000,
+		Admission:      Admission{MostOpen: 20_000},
 
 		Region:   "local",
 		Store:    "memory",

@@ -27,6 +27,11 @@ var configShape = shape[configFile]{
 			Kind: func() schema { return adminShape.Schema(&configFile{}) },
 			Read: func(v value, c *configFile) { adminShape.Read(v, c) },
 		},
+		{
+			Name: "admission", About: "The listener for gateways and programs that call models themselves.",
+			Kind: func() schema { return admissionShape.Schema(&configFile{}) },
+			Read: func(v value, c *configFile) { admissionShape.Read(v, c) },
+		},
 		settingField("node"),
 		settingField("region"),
 		settingField("store"),
@@ -73,6 +78,9 @@ var configShape = shape[configFile]{
 var (
 	adminShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("admin.listen"), settingField("admin.token"),
+	}}
+	admissionShape = shape[configFile]{Fields: []field[configFile]{
+		settingField("admission.listen"), settingField("admission.token"), settingField("admission.most_open"),
 	}}
 	bodyMemoryShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("body_memory.process"), settingField("body_memory.tenant"),

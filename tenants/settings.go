@@ -46,6 +46,18 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseToken), secret: true,
 	},
 	{
+		key: "admission.listen", about: "Where other gateways and programs reserve before they call a model. Without a token, on loopback only. Left empty, nowhere.", kind: noListenKind,
+		get: func(c *Config) any { return c.Admission.Listen }, parse: typed(parseNoListen),
+	},
+	{
+		key: "admission.token", about: "What callers present that may reserve for any tenant; others present a tenant's key. Best \"${NAME}\".", kind: strictyaml.TextKind(tokenPattern),
+		get: func(c *Config) any { return c.Admission.Token }, parse: typed(parseToken), secret: true,
+	},
+	{
+		key: "admission.most_open", about: "How many reservations may be open in all; a tenant may have as many as there are places left.", kind: strictyaml.WholeKind(1, maxOpen),
+		get: func(c *Config) any { return c.Admission.MostOpen }, parse: typed(parseMostOpen),
+	},
+	{
 		key: "node", about: "This process's name, unique among gateways that share a store. Left empty: host name and process id.", kind: strictyaml.TextKind(`^\S*$`),
 		get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName),
 	},
@@ -168,6 +180,14 @@ func parseConnections(text string) (int64, string) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < leastConnections || n > maxConnections {
 		return 0, fmt.Sprintf("is out of range; write a whole number from %d to %d", leastConnections, maxConnections)
+	}
+	return n, ""
+}
+
+func parseMostOpen(text string) (int64, string) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > maxOpen {
+		return 0, "is out of range; write a whole number from 1 to " + strconv.Itoa(maxOpen)
 	}
 	return n, ""
 }

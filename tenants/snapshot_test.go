@@ -107,6 +107,7 @@ func TestSnapshot_Hash(t *testing.T) {
 		"said default":  {map[string]string{"llmgov.yaml": goodConfig + "region: local\n"}, true, true},
 		"own address":   {map[string]string{"llmgov.yaml": goodConfig + "listen: \":1\"\n"}, true, false},
 		"admin token":   {map[string]string{"env": "LLMGOV_ADMIN_TOKEN=x23456789012345x"}, true, false},
+		"admission":     {map[string]string{"env": "LLMGOV_ADMISSION_LISTEN=127.0.0.1:9091"}, true, false},
 		"upstream key":  {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "{base_url", "{api_key: k, base_url", 1)}, true, false},
 		"a limit":       {map[string]string{"llmgov.yaml": strings.Replace(goodConfig, "1000", "1001", 1)}, false, false},
 		"a tenant's":    {map[string]string{"tenants/a.yaml": strings.Replace(goodPolicy, "{keys", "{rpm: 1, keys", 1)}, false, false},

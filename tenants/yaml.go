@@ -53,6 +53,14 @@ func parseListen(text string) (string, string) {
 	return text, ""
 }
 
+// parseNoListen reads the address of a listener that is not there by default.
+func parseNoListen(text string) (string, string) {
+	if text == "" {
+		return "", ""
+	}
+	return parseListen(text)
+}
+
 // checkSecret complains about a text that could not be sent in a header. The secret is never part of a message.
 func checkSecret(secret string) string {
 	if strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
@@ -70,6 +78,10 @@ func checkKeyName(p pair) {
 
 func listenKind() schema {
 	return strictyaml.OrVariable(schema{"type": "string", "pattern": `:(0|[1-9][0-9]{0,4})$`})
+}
+
+func noListenKind() schema {
+	return strictyaml.OrVariable(schema{"type": "string", "pattern": `^$|:(0|[1-9][0-9]{0,4})$`})
 }
 
 func zoneKind() schema {
