@@ -55,6 +55,7 @@ type process struct {
 	stdout, stderr string // files
 	done           chan struct{}
 	data, admin    string // URLs, once it listens
+	admission      string // likewise; "" if it has no such listener
 }
 
 // launch starts llmgov. Its output is in dir, as stdout and stderr.
@@ -87,7 +88,7 @@ func launch(dir string, env []string, args ...string) (*process, error) {
 	return p, nil
 }
 
-var firstLine = regexp.MustCompile(`^llmgov listens on (http://\S+), admin on (http://\S+)\n`)
+var firstLine = regexp.MustCompile(`^llmgov listens on (http://\S+), admin on (http://[^\s,]+)(?:, admission on (http://\S+))?\n`)
 
 // listening waits until llmgov says where it listens.
 func (p *process) listening() error {
@@ -103,6 +104,7 @@ func (p *process) listening() error {
 		}
 		p.data = m[1]
 		p.admin = m[2]
+		p.admission = m[3]
 		return nil
 	})
 }
@@ -184,8 +186,8 @@ func processOf(ts *testscript.TestScript) *process {
 	return p.(*process)
 }
 
-// start ARGS…: starts llmgov and waits until it listens; $DATA and $ADMIN say
-// where.
+// start ARGS…: starts llmgov and waits until it listens; $DATA, $ADMIN and $ADMISSION
+// say where.
 func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	p, err := launch(ts.Getenv("WORK"), scriptEnv(ts), args...)
 	ts.Check(err)
@@ -194,6 +196,7 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	processes.Store(ts, p)
 	ts.Setenv("DATA", p.data)
 	ts.Setenv("ADMIN", p.admin)
+	ts.Setenv("ADMISSION", p.admission)
 	ts.Setenv("DATA_ADDR", strings.TrimPrefix(p.data, "http://"))
 	ts.Setenv("ADMIN_ADDR", strings.TrimPrefix(p.admin, "http://"))
 }

@@ -105,6 +105,7 @@ func (s serveCmd) flags() map[string]string {
 //	                     │        └──► events.Ring, decisions.Writer (decision_log)
 //	                     │        └──► sharing ──► store, if one is shared
 //	                     └──► objects.Store (state_dir)
+//	admission listener ──► reservations ──► Governor
 //	admin listener ──► Admin ──► metrics, state
 //	files ──► reloader ──► Gateway.Apply ──► Governor, world
 func serve(e *env, from source, demoLoad bool) (err error) {
@@ -127,10 +128,15 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		data.Close()
 		return err
 	}
+	admissions, err := p.newAdmissionSide(cfg)
+	if err != nil {
+		return errors.Join(err, data.Close(), admin.Close())
+	}
 	ctx, end := context.WithCancelCause(e.ctx)
 	defer end(nil)
 	files, err := from.watch(ctx)
 	if err != nil {
+		admissions.close()
 		return errors.Join(err, data.Close(), admin.Close())
 	}
 	policies := newReloader(files, snap, p.gateway.Apply, p.metrics, p.log)
@@ -156,11 +162,15 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })
+	if admissions != nil {
+		group.Go(func() error { defer end(nil); return ignoreClosed(admissions.Serve(admissions.Listener)) })
+	}
 	group.Go(func() error {
 		<-ctx.Done()
 		patience := p.gateway.Snapshot().Config().Timeouts.Drain
 		until := time.Now().Add(patience)
 		shutdown(p.governor, p.gateway, dataServer, patience, graceOf(context.Cause(ctx), patience), cut, p.log)
+		admissions.close()
 		ended()
 		flush(p.tracer, until, p.log)
 		if wait(adminServer, nil, time.Second, 0) != nil { // because a hanging scrape must not delay the end
@@ -176,7 +186,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if demoLoad {
 		group.Go(func() error { traffic(ctx, url(data.Addr()), from.demo); return nil })
 	}
-	greet(e, snap, from.demo, data.Addr(), admin.Addr())
+	greet(e, snap, from.demo, data.Addr(), admin.Addr(), admissions.address())
 	return group.Wait()
 }
 
@@ -192,8 +202,8 @@ func newLogger(e *env) *slog.Logger {
 
 // greet prints the addresses once llmgov listens, in quickstart mode with a
 // first call to try.
-func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr) {
-	text := fmt.Sprintf("llmgov listens on %s, admin on %s\n", url(data), url(admin))
+func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr, admissions string) {
+	text := fmt.Sprintf("llmgov listens on %s, admin on %s%s\n", url(data), url(admin), admissions)
 	if q != nil {
 		text += q.welcome(url(data), url(admin))
 	} else {

@@ -44,10 +44,6 @@ type Gateway interface {
 
 	// Live answers GET /livez.
 	Live(w http.ResponseWriter, r *http.Request)
-	// Guard lets a panic in the governor end the process.
-	Guard(next http.Handler) http.Handler
-	// Credential is the key or token in a request's headers.
-	Credential(h http.Header) string
 }
 
 // Options are the parts of an API.

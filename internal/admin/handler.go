@@ -1,16 +1,14 @@
 package admin
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"net"
 	"net/http"
 	"net/http/pprof"
-	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/bearer"
 	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/history"
 	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/text"
@@ -98,7 +96,7 @@ func (a *API) routes() http.Handler {
 	}
 	mux.Handle("/", a.withToken(a.Token, guarded))
 	// A web page elsewhere must not be able to drain a gateway on its reader's machine.
-	return a.gateway.Guard(inTime(http.NewCrossOriginProtection().Handler(mux)))
+	return crash.Handler(inTime(http.NewCrossOriginProtection().Handler(mux)))
 }
 
 // adminBodyTimeout is the time that a client of the admin side has to send a body, which is small.
@@ -120,7 +118,7 @@ func inTime(next http.Handler) http.Handler {
 func (a *API) withToken(token string, next http.Handler) http.Handler {
 	if token == "" {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !loopback(r.Host) {
+			if !bearer.Local(r.Host) {
 				http.Error(w, "without an admin token, call this listener as localhost or by its loopback address", http.StatusForbidden)
 				return
 			}
@@ -129,10 +127,9 @@ func (a *API) withToken(token string, next http.Handler) http.Handler {
 		})
 	}
 	wrong := sampled.Gate{Every: time.Minute, Most: 5}
-	want := sha256.Sum256([]byte(token))
+	own := bearer.NewToken(token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got := sha256.Sum256([]byte(a.gateway.Credential(r.Header)))
-		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		if !own.Is(bearer.Credential(r.Header)) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="llmgov admin"`)
 			http.Error(w, "the admin token is missing or wrong", http.StatusUnauthorized)
 			if unlogged, ok := wrong.Pass(time.Now()); ok {
@@ -143,14 +140,6 @@ func (a *API) withToken(token string, next http.Handler) http.Handler {
 		connections.Known(r.Context())
 		next.ServeHTTP(w, by(actorToken, r))
 	})
-}
-
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // New returns the admin side of a gateway, which began now.

@@ -360,9 +360,22 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "memory is handed out without knowing what arrives in it, or from where",
 	},
+	"internal/bearer": {
+		not:    []string{"os", "log", "log/slog", "sync", "context", "time"},
+		reason: "a credential is read without knowing what it opens",
+	},
+	"internal/crash": {
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "a panic is judged by its stack alone",
+	},
+	"internal/admissionserver": {
+		may:    []string{"internal/bearer", "internal/connections", "internal/crash", "internal/sampled", "internal/text", "google.golang.org/grpc"},
+		not:    []string{"os"},
+		reason: "a listener knows who calls, and not what is asked of its services",
+	},
 	"internal/admin": {
 		may: []string{
-			"internal/adminapi", "internal/text", "internal/connections", "internal/sampled", "internal/events", "internal/history",
+			"internal/bearer", "internal/crash", "internal/adminapi", "internal/text", "internal/connections", "internal/sampled", "internal/events", "internal/history",
 			"governor", "escrow", "escrow/adaptive", "tenants", "tenants/keyfile",
 		},
 		reason: "the admin side sees the gateway through an interface of its own",
@@ -377,7 +390,7 @@ var rules = map[string]rule{
 	},
 	"internal/gateway": {
 		may: []string{
-			"internal/text",
+			"internal/text", "internal/bearer", "internal/crash",
 			"internal/connections", "internal/dial", "internal/intake", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",

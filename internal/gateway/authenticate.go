@@ -3,9 +3,9 @@ package gateway
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/bearer"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 )
@@ -42,7 +42,7 @@ func headerBytes(r *http.Request) int {
 
 // authenticate finds the tenant by its key.
 func (c *call) authenticate() *refusal {
-	key := bearer(c.r.Header)
+	key := bearer.Credential(c.r.Header)
 	if key == "" && c.route != nil && c.route.Realtime {
 		key = realtime.Key(c.r.Header)
 	}
@@ -51,19 +51,6 @@ func (c *call) authenticate() *refusal {
 	}
 	connections.Known(c.r.Context())
 	return nil
-}
-
-// bearer is the key, from the first of the headers that SDKs use.
-func bearer(h http.Header) string {
-	if v := h.Get("Authorization"); v != "" {
-		if scheme, key, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
-			return strings.TrimSpace(key)
-		}
-	}
-	if v := h.Get("X-Api-Key"); v != "" {
-		return v
-	}
-	return h.Get("Api-Key")
 }
 
 // granted refuses a route that the tenant is not granted.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/streaming"
@@ -65,7 +66,7 @@ func (c *call) finish() {
 	broken := cause != nil // the answer is not whole
 	if cause != nil && cause != http.ErrAbortHandler {
 		c.g.log.Error("panic", "request_id", c.ID, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
-		crash(cause)
+		crash.Ends(cause)
 		if c.w.status == 0 {
 			c.refuse(&refusal{Status: http.StatusInternalServerError, Code: admission.CodeInternal, Message: "The gateway failed. The request id helps whoever runs it to find out why."})
 			broken = false

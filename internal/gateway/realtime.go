@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -181,7 +182,7 @@ func (r realtimeCall) Rejected(event, message string) {
 // Panicked implements realtime.Call.
 func (r realtimeCall) Panicked(cause any) {
 	r.c.g.log.Error("panic", "request_id", r.c.ID, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
-	crash(cause)
+	crash.Ends(cause)
 }
 
 // Settle implements realtime.Call.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 )
@@ -22,7 +23,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.Began.Add(lapTime))
 	c.showOwn()
-	defer crashed()
+	defer crash.Deferred()
 	defer c.finish()
 
 	// 1 Which route is it for, and who asks?

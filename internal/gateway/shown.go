@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -90,12 +89,6 @@ func (g *Gateway) ShadowRefused(tenant string) int64 {
 	}
 	return n
 }
-
-// Guard lets a panic in the governor end the process.
-func (g *Gateway) Guard(next http.Handler) http.Handler { return crashing(next) }
-
-// Credential is the key in a request's headers.
-func (g *Gateway) Credential(h http.Header) string { return bearer(h) }
 
 // Refusal shows the answer to a rejection.
 func (g *Gateway) Refusal(rej *governor.Rejection) *adminapi.Refusal {

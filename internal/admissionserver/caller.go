@@ -1,0 +1,53 @@
+package admissionserver
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/text"
+)
+
+// Caller is whoever sent a request. Without a Key it is trusted to name any tenant.
+type Caller struct {
+	Key    string // of a tenant
+	Tenant string // whose Key that is
+}
+
+// Trusted reports whether the caller may name any tenant.
+func (c Caller) Trusted() bool { return c.Key == "" }
+
+type callerKey struct{}
+
+// CallerOf is the caller of a request, by its context.
+func CallerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}
+
+// fault is the reason why a request is refused before any service sees it.
+type fault struct {
+	status int
+	text   string
+}
+
+// caller finds out who sent a request.
+func (s *Server) caller(r *http.Request) (Caller, *fault) {
+	credential := bearer.Credential(r.Header)
+	switch {
+	case s.token.Is(credential):
+		return Caller{}, nil
+	case s.token.None() && !bearer.Local(r.Host):
+		return Caller{}, &fault{http.StatusForbidden, "without an admission.token, call this listener as localhost or by its loopback address"}
+	case s.token.None() && credential == "":
+		return Caller{}, nil
+	}
+	tenant, ok := s.tenant(credential)
+	if ok {
+		return Caller{Key: credential, Tenant: tenant}, nil
+	}
+	if unlogged, ok := s.wrong.Pass(s.now()); ok {
+		s.log.Warn("admission token or key missing or wrong", "remote", r.RemoteAddr, "path", text.Brief(r.URL.Path), "unlogged", unlogged)
+	}
+	return Caller{}, &fault{http.StatusUnauthorized, "present admission.token, or the key of a tenant, as a bearer token"}
+}

@@ -1,0 +1,40 @@
+package admissionserver
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/llmgov/llmgov/internal/crash"
+)
+
+// gRPC runs handlers in goroutines of its own, in which nobody recovers.
+
+func (s *Server) recoverUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.panicked(info.FullMethod, cause)
+		}
+	}()
+	return next(ctx, req)
+}
+
+func (s *Server) recoverStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.panicked(info.FullMethod, cause)
+		}
+	}()
+	return next(srv, stream)
+}
+
+// panicked ends the process if the governor has panicked, and otherwise the call.
+func (s *Server) panicked(method string, cause any) error {
+	s.log.Error("panic", "method", method, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	crash.Ends(cause)
+	return status.Error(codes.Internal, "the gateway failed; its log has the reason")
+}

@@ -1,0 +1,162 @@
+package admissionserver
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+const token = "a-token-of-sixteen-characters"
+
+// whoami is a service that answers with its caller's tenant, or panics.
+type whoami struct {
+	grpc_health_v1.UnimplementedHealthServer
+}
+
+func (whoami) Check(ctx context.Context, req *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	if req.Service == "panic" {
+		panic("as asked")
+	}
+	if who := CallerOf(ctx); !who.Trusted() && who.Tenant != "acme" {
+		return nil, status.Error(codes.Internal, "wrong tenant "+who.Tenant)
+	}
+	return &grpc_health_v1.HealthCheckResponse{}, nil
+}
+
+// logged is a log that may be read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// serve serves whoami, by HTTP/1.1 and by gRPC, and returns the address and the log.
+func serve(t *testing.T, token string, tenants bool) (addr string, log *logged) {
+	t.Helper()
+	log = new(logged)
+	s := New(Options{
+		Token: token, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Tenant: func(key string) (string, bool) { return "acme", key == "sk-acme" },
+	})
+	to := grpc.ServiceRegistrar(s)
+	if tenants {
+		to = s.ForTenants()
+	}
+	grpc_health_v1.RegisterHealthServer(to, whoami{})
+	s.HandleForTenants("GET /who", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("tenant " + CallerOf(r.Context()).Tenant))
+	}))
+	server := httptest.NewUnstartedServer(s)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String(), log
+}
+
+// ask calls whoami by gRPC, addressed to a host.
+func ask(t *testing.T, addr, host, credential, service string) codes.Code {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx := t.Context()
+	if credential != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+credential)
+	}
+	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
+	return status.Code(err)
+}
+
+// Both protocols are served on one port, and who may call is decided before any service sees it.
+func TestServer_Callers(t *testing.T) {
+	for _, c := range []struct {
+		name, token, host, credential string
+		tenants                       bool
+		code                          codes.Code
+		status                        int
+		body                          string
+	}{
+		{"the token", token, "llmgov:9091", token, false, codes.OK, 200, "tenant "},
+		{"another token", token, "llmgov:9091", token + "x", false, codes.Unauthenticated, 401, "invalid_api_key"},
+		{"no token", token, "localhost", "", false, codes.Unauthenticated, 401, "invalid_api_key"},
+		{"a tenant's key", token, "llmgov:9091", "sk-acme", true, codes.OK, 200, "tenant acme"},
+		{"a tenant's key at a service for the trusted", token, "llmgov:9091", "sk-acme", false, codes.PermissionDenied, 200, "tenant acme"},
+		{"nothing on loopback", "", "localhost", "", false, codes.OK, 200, "tenant "},
+		{"a key on loopback", "", "127.0.0.1", "sk-acme", true, codes.OK, 200, "tenant acme"},
+		{"an unknown key on loopback", "", "127.0.0.1", "sk-other", true, codes.Unauthenticated, 401, "invalid_api_key"},
+		{"a name that leads to loopback", "", "evil.example", "", false, codes.PermissionDenied, 403, "loopback"},
+		{"a name that leads to loopback, with an empty token", "", "evil.example", " ", false, codes.PermissionDenied, 403, "loopback"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			addr, log := serve(t, c.token, c.tenants)
+			if got := ask(t, addr, c.host, c.credential, ""); got != c.code {
+				t.Errorf("gRPC: %v, want %v", got, c.code)
+			}
+			req := httptest.NewRequest(http.MethodGet, "http://"+addr+"/who", http.NoBody)
+			req.RequestURI = ""
+			req.Host = c.host
+			if c.credential != "" {
+				req.Header.Set("Authorization", "Bearer "+c.credential)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			var body bytes.Buffer
+			_, _ = body.ReadFrom(resp.Body)
+			if resp.StatusCode != c.status || !strings.Contains(body.String(), c.body) {
+				t.Errorf("HTTP: %d %q, want %d %q", resp.StatusCode, body.String(), c.status, c.body)
+			}
+			if strings.Contains(log.String(), token) {
+				t.Errorf("the log has the token: %s", log)
+			}
+		})
+	}
+}
+
+// A handler that panics ends its call, and the server goes on.
+func TestServer_Panic(t *testing.T) {
+	addr, log := serve(t, "", false)
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, addr, host, "", "panic"); got != codes.Internal {
+		t.Errorf("%v", got)
+	}
+	if got := ask(t, addr, host, "", ""); got != codes.OK {
+		t.Errorf("afterwards: %v", got)
+	}
+	if !strings.Contains(log.String(), "as asked") {
+		t.Errorf("logged %q", log)
+	}
+}

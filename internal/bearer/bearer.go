@@ -1,0 +1,52 @@
+// Package bearer reads the key or token by which a request shows whose it is.
+package bearer
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// Credential is the key or token of a request, from the first of the headers that SDKs use.
+func Credential(h http.Header) string {
+	if v := h.Get("Authorization"); v != "" {
+		if scheme, key, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
+			return strings.TrimSpace(key)
+		}
+	}
+	if v := h.Get("X-Api-Key"); v != "" {
+		return v
+	}
+	return h.Get("Api-Key")
+}
+
+// Token is the token of a listener. The zero Token is none.
+type Token struct {
+	hash [sha256.Size]byte
+	some bool
+}
+
+// NewToken returns a token; "" is none.
+func NewToken(text string) Token { return Token{sha256.Sum256([]byte(text)), text != ""} }
+
+// None reports whether there is no token.
+func (t Token) None() bool { return !t.some }
+
+// Is reports whether a credential is the token, in a time that tells nothing of it.
+func (t Token) Is(credential string) bool {
+	got := sha256.Sum256([]byte(credential))
+	return subtle.ConstantTimeCompare(got[:], t.hash[:]) == 1 && t.some
+}
+
+// Local reports whether a request is addressed to localhost or a loopback address, given its Host. A listener
+// without a token demands that: a web page elsewhere can make its own name resolve to this machine, but cannot
+// call itself localhost.
+func Local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

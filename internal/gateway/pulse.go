@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// stuckAfter is how long a pool's lock may be waited for before the pool is taken to be stuck: less than
+// probes wait.
+const stuckAfter = 3 * time.Second
+
+// pulse finds out whether calls can be admitted and ended at all.
+type pulse struct {
+	mu   sync.Mutex
+	felt chan struct{} // closed when the pools have been reached; nil = nobody tries to
+}
+
+// feel returns what is closed once every pool has been reached. However many ask, one goroutine tries; it
+// ends when the last pool's lock is free, if ever.
+func (p *pulse) feel(g *Gateway) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.felt != nil {
+		return p.felt
+	}
+	felt := make(chan struct{})
+	p.felt = felt
+	go func() {
+		for _, pool := range g.world.Load().pools {
+			g.gov.Touch(pool.Name)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.felt = nil
+		close(felt)
+	}()
+	return felt
+}
+
+// Live answers GET /livez.
+func (g *Gateway) Live(w http.ResponseWriter, r *http.Request) {
+	patience := time.NewTimer(stuckAfter)
+	defer patience.Stop()
+	select {
+	case <-g.pulse.feel(g):
+		_, _ = w.Write([]byte("ok\n"))
+	case <-patience.C:
+		http.Error(w, "a pool is stuck: restart this process, and report what it logged", http.StatusServiceUnavailable)
+	case <-r.Context().Done():
+	}
+}
