@@ -85,12 +85,13 @@ func (p *parts) tenantOf(key string) (name string, ok bool) {
 	return t.Name, true
 }
 
-// close closes the listener and all of its connections.
+// close closes the server and all of its connections. Before it serves, it closes the listener alone.
 func (a *admissionSide) close() {
-	if a != nil {
-		_ = a.Listener.Close()
-		_ = a.Server.Close()
+	if a == nil {
+		return
 	}
+	_ = a.Server.Close() // first, so that Serve knows why its listener is closed
+	_ = a.Listener.Close()
 }
 
 // address is the part of the greeting that names the listener.
