@@ -16,6 +16,7 @@
 # make model   every small world of the federation, and of parts of limits, to its end, and each rule broken in turn
 # make chaos   all that can happen to gateways that share a limit, for ten minutes
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
+# make soak    two gateways and Redis under 200 calls a second for FOR=30m, with all that changes and fails meanwhile
 # make storm   10,000 streams of every dialect that end in every way
 # make bench   CPU cost and latency of a request and a chunk, side by side with a plain reverse proxy
 
@@ -25,7 +26,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards test-chart test-api release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards test-chart test-api release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -99,6 +100,9 @@ chaos:
 
 reloads:
 	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e/operations -reloads 200 -call-rate 500
+
+soak:
+	go test -run '^TestSoak$$' -count 1 -timeout 0 -v ./cmd/llmgov -soak $(or $(FOR),30m)
 
 storm:
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/e2e/streams -streams 10000

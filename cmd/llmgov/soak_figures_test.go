@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// soakFigure is one thing that must not grow.
+type soakFigure struct {
+	name string
+	unit float64 // of which it is shown
+}
+
+var soakFigureList = []soakFigure{
+	{"gateway: memory in use after garbage collection, MB", 1e6},
+	{"gateway: resident memory, MB", 1e6},
+	{"gateway: goroutines", 1},
+	{"gateway: file descriptors", 1},
+	{"gateway: lines of /metrics", 1},
+	{"gateway: state_dir, kB", 1e3},
+	{"Redis: memory of the data, kB", 1e3},
+	{"Redis: keys", 1},
+}
+
+// sampled are the figures of one moment, in the order of soakFigureList.
+type sampledFigures struct {
+	at     time.Duration
+	values []float64
+}
+
+// soakFigures samples the figures of the gateway that is never restarted, and of the store.
+type soakFigures struct {
+	*scene
+	began   time.Time
+	samples []sampledFigures
+	quit    chan struct{}
+	done    sync.WaitGroup
+}
+
+func newSoakFigures(c *scene) *soakFigures {
+	f := &soakFigures{scene: c, began: time.Now(), quit: make(chan struct{})}
+	f.done.Go(f.run)
+	return f
+}
+
+func (f *soakFigures) run() {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.quit:
+			return
+		case <-tick.C:
+		}
+		if values := f.now(); values != nil {
+			f.samples = append(f.samples, sampledFigures{time.Since(f.began), values})
+		}
+	}
+}
+
+func (f *soakFigures) stop() {
+	close(f.quit)
+	f.done.Wait()
+}
+
+// now is nil while the store is away.
+func (f *soakFigures) now() []float64 {
+	gateway := f.gateways[0].proc.Load()
+	resp, err := http.Get(gateway.admin + "/metrics")
+	if err != nil {
+		f.t.Error(err)
+		return nil
+	}
+	defer resp.Body.Close()
+	metrics := figuresIn(resp.Body, " ")
+	addr := strings.Split(f.store.Addr(), ":")
+	out, err := exec.Command("redis-cli", "-p", addr[1], "INFO").Output()
+	if err != nil {
+		return nil
+	}
+	redis := figuresIn(strings.NewReader(string(out)), ":")
+	keys := 0
+	_, _ = fmt.Sscanf(redis.text["db0"], "keys=%d", &keys)
+	return []float64{
+		metrics.number("go_memstats_next_gc_bytes") / 2, // because GOGC is 100
+		metrics.number("process_resident_memory_bytes"),
+		metrics.number("go_goroutines"),
+		metrics.number("process_open_fds"),
+		float64(metrics.lines),
+		sizeOf(filepath.Join(gateway.cmd.Dir, "state")),
+		redis.number("used_memory_dataset"),
+		float64(keys),
+	}
+}
+
+// figures are the lines of a text by the names that they begin with.
+type figures struct {
+	text  map[string]string
+	lines int
+}
+
+func figuresIn(r io.Reader, separator string) figures {
+	f := figures{text: map[string]string{}}
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		f.lines++
+		if name, value, ok := strings.Cut(lines.Text(), separator); ok {
+			f.text[name] = strings.TrimSpace(value)
+		}
+	}
+	return f
+}
+
+func (f figures) number(name string) float64 {
+	x, err := strconv.ParseFloat(f.text[name], 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
+}
+
+// sizeOf is the size of all files in a folder. A file that is removed meanwhile has none.
+func sizeOf(dir string) (size float64) {
+	files, _ := os.ReadDir(dir)
+	for _, file := range files {
+		if info, err := file.Info(); err == nil {
+			size += float64(info.Size())
+		}
+	}
+	return size
+}
+
+// mostGrowth is the part of its mean by which a figure may grow in an hour, beyond twice the error of its slope.
+const mostGrowth = 0.05
+
+// report writes the table, and fails if anything grows. The first third is left out, in which caches fill.
+func (f *soakFigures) report(idle, rest []float64) {
+	settled := f.samples[len(f.samples)/3:]
+	var b strings.Builder
+	b.WriteString("| | idle before | under load: mean | largest | grows by, per hour | idle after |\n|---|---|---|---|---|---|\n")
+	for i, figure := range soakFigureList {
+		var points []point
+		most := 0.0
+		sum := 0.0
+		for _, s := range settled {
+			y := s.values[i] / figure.unit
+			points = append(points, point{s.at.Hours(), y})
+			most = max(most, y)
+			sum += y
+		}
+		mean := sum / float64(len(points))
+		slope, off := fit(blocks(points, 40))
+		fmt.Fprintf(&b, "| %s | %.4g | %.4g | %.4g | %.2g ± %.2g | %.4g |\n", figure.name, idle[i]/figure.unit, mean, most, slope, off, rest[i]/figure.unit)
+		if !(slope-2*off <= mostGrowth*mean) { // also if there is no figure
+			f.t.Errorf("%s: grows by %.3g ± %.2g per hour, of %.3g", figure.name, slope, off, mean)
+		}
+	}
+	f.t.Logf("%d samples in %v\n%s", len(f.samples), f.samples[len(f.samples)-1].at.Round(time.Second), b.String())
+}
+
+type point struct{ x, y float64 }
+
+// blocks are the means of n stretches of points: neighbours are alike, and would make the error of a fit look too small.
+func blocks(points []point, n int) []point {
+	var list []point
+	for i := range n {
+		part := points[i*len(points)/n : (i+1)*len(points)/n]
+		if len(part) == 0 {
+			continue
+		}
+		mean := point{}
+		for _, p := range part {
+			mean.x += p.x / float64(len(part))
+			mean.y += p.y / float64(len(part))
+		}
+		list = append(list, mean)
+	}
+	return list
+}
+
+// fit is the slope of the line through points by least squares, and its standard error.
+func fit(points []point) (slope, off float64) {
+	n := float64(len(points))
+	var x, y float64
+	for _, p := range points {
+		x += p.x / n
+		y += p.y / n
+	}
+	var xx, xy float64
+	for _, p := range points {
+		xx += (p.x - x) * (p.x - x)
+		xy += (p.x - x) * (p.y - y)
+	}
+	slope = xy / xx
+	rest := 0.0
+	for _, p := range points {
+		d := p.y - y - slope*(p.x-x)
+		rest += d * d
+	}
+	return slope, math.Sqrt(rest / (n - 2) / xx)
+}
+
+func TestFit(t *testing.T) {
+	var points []point
+	for i := range 400 {
+		noise := float64(i*7919%13) - 6
+		points = append(points, point{float64(i), 3*float64(i) + noise})
+	}
+	slope, off := fit(blocks(points, 40))
+	if math.Abs(slope-3) > 3*off || off > 0.01 || off == 0 {
+		t.Errorf("a slope of 3 is found to be %g ± %g", slope, off)
+	}
+}

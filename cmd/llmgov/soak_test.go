@@ -1,0 +1,183 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/load"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+var soakFor = flag.Duration("soak", 0, "how long gateways have to endure; make soak has 30 minutes")
+
+// soakTPM is the limit of the steady provider: a tenth more than its callers ask for, so that their bursts have to wait.
+const soakTPM = 900_000
+
+// soak is two gateways, their store and their providers, under calls for a long time. The first gateway runs
+// from the beginning to the end, and the second is restarted again and again.
+type soak struct {
+	*scene
+	steady, slow, dying *soakProvider
+	front               *balancer
+	figures             *soakFigures
+	lives               []*process // all that there were, for their logs
+	changes, mishaps    int
+	began               time.Time
+}
+
+// TestSoak: nothing grows in gateways and their store, every call is answered, and the tokens charged are those that
+// providers produced, while streams, reloads, changes of keys, restarts, and slow and dying providers go on.
+func TestSoak(t *testing.T) {
+	if *soakFor == 0 {
+		t.Skip("takes half an hour; make soak")
+	}
+	s := newSoak(t)
+	idle := s.figures.now()
+	report := s.endure()
+	s.figures.stop()
+	s.front.transport.CloseIdleConnections()
+	time.Sleep(100 * time.Second) // until connections to providers have been idle for long enough
+	rest := s.figures.now()
+	s.checkAnswers(report)
+	s.stopAll()
+	s.checkCharged()
+	s.figures.report(idle, rest)
+}
+
+func newSoak(t *testing.T) *soak {
+	s := &soak{
+		steady: newSoakProvider(t, steadyProvider),
+		slow:   newSoakProvider(t, slowProvider),
+		dying:  newSoakProvider(t, dyingProvider),
+	}
+	config := fmt.Sprintf(`
+upstreams: {steady: {base_url: %s}, slow: {base_url: %s}, dying: {base_url: %s}}
+pools:
+  steady: {models: [steady], upstream: steady, tpm: %d, expect_nodes: 2}
+  frail: {models: [frail], upstreams: [{name: slow}, {name: dying}], concurrency: 100, expect_nodes: 2}
+decision_log: {path: decisions.jsonl, max_size: 16MiB, keep: 1000}
+state_dir: state
+`, s.steady.url(), s.slow.url(), s.dying.url(), soakTPM)
+	s.scene = newScene(t, &redisDisaster{Server: redistest.New(t), t: t}, 2, config, soakPolicy(0))
+	for _, g := range s.gateways {
+		s.lives = append(s.lives, g.proc.Load())
+	}
+	s.front = newBalancer(t, s.gateways)
+	s.figures = newSoakFigures(s.scene)
+	return s
+}
+
+// endure lets calls, changes and mishaps go on for as long as asked.
+func (s *soak) endure() *load.Report {
+	s.began = time.Now()
+	over := make(chan struct{})
+	reports := make(chan *load.Report, 1)
+	go func() {
+		plan := soakPlan(*soakFor)
+		reports <- load.Run(s.t.Context(), plan, load.Options{URL: "http://front", Transport: s.front})
+		close(over)
+	}()
+	changing := make(chan struct{})
+	go func() {
+		defer close(changing)
+		s.change(over)
+	}()
+	pause := min(45*time.Second, *soakFor/12)
+	list := s.listMishaps()
+	for {
+		select {
+		case <-over:
+			<-changing
+			return <-reports
+		case <-time.After(pause):
+		}
+		if time.Since(s.began)+pause < *soakFor { // because restarts must end before the calls do
+			list[s.mishaps%len(list)]()
+			s.mishaps++
+		}
+	}
+}
+
+// listMishaps are what happens, in turn.
+func (s *soak) listMishaps() []func() {
+	restart := func() { s.restart(1) }
+	return []func(){
+		restart,
+		func() { s.dying.die(15 * time.Second) },
+		func() {
+			s.ways[0].cut()
+			time.Sleep(5 * time.Second)
+			s.ways[0].heal()
+		},
+		func() {
+			s.store.Stop()
+			time.Sleep(2 * time.Second)
+			s.store.Start()
+		},
+		restart,
+		func() {
+			s.delay(200 * time.Millisecond)
+			time.Sleep(10 * time.Second)
+			s.delay(0)
+		},
+		s.store.Flush,
+		func() { s.dying.die(time.Second) },
+	}
+}
+
+// restart stops a gateway in order, and starts another in its place.
+func (s *soak) restart(i int) {
+	s.end(s.gateways[i].proc.Load())
+	s.gateways[i].restart()
+	s.lives = append(s.lives, s.gateways[i].proc.Load())
+}
+
+// end asks a gateway to stop, and waits for it.
+func (s *soak) end(p *process) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(time.Minute):
+		s.t.Errorf("a gateway did not stop within a minute:\n%.3000s", read(p.stderr))
+		p.kill()
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		s.t.Errorf("a gateway ended with %d:\n%.3000s", code, read(p.stderr))
+	}
+}
+
+func (s *soak) stopAll() {
+	for _, g := range s.gateways {
+		s.end(g.proc.Load())
+	}
+}
+
+// soakPolicy is the n-th policy. Each has a visitor whom no other policy has.
+func soakPolicy(n int) string {
+	var b strings.Builder
+	b.WriteString("tenants:\n")
+	for _, x := range soakCrowd {
+		fmt.Fprintf(&b, "  %s: {keys: [%q], %s}\n", x.Name, tenants.HashKey(x.Key).String(), x.policy)
+	}
+	visitor := fmt.Sprint("visitor-", n)
+	fmt.Fprintf(&b, "  %s: {keys: [%q], weight: %d, rpm: 600}\n", visitor, tenants.HashKey("key-of-"+visitor).String(), 1+n%5)
+	return b.String()
+}
+
+// apply puts the n-th policy in force.
+func (s *soak) apply(n int) {
+	file := filepath.Join(filepath.Dir(s.config), "tenants", "all.yaml")
+	if err := os.WriteFile(file+".new", []byte(soakPolicy(n)), 0o600); err != nil {
+		s.t.Error(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		s.t.Error(err)
+	}
+}
