@@ -74,7 +74,7 @@
 //
 // The rates of pools (Config.Shared, SharedPool) are granted as allowances of package escrow. A pool to
 // which nothing is granted for as long as a grant lasts is cut off, and does as its configuration says
-// for that case.
+// for that case. If that leaves it nothing to hand out, no call waits for it (outage).
 //
 // Slots, that is concurrent calls, and pools' budgets (Config.SharedSlots, SharedSlots) are granted in
 // numbers. A process uses a grant as if it were all; within a budget, also that of each member's share.
@@ -126,7 +126,7 @@
 // asked within the instant, because its answer is part of the decision. A lock that is given back is not
 // taken again in the same step. A test (internal/arch) reads this list and holds the code against it.
 //
-// There are four timers for each pool, and no goroutines of this package's own.
+// There are five timers for each pool, and no goroutines of this package's own.
 //
 // What tenants had of a pool, and what they were entitled to, is measured once a second by
 // package fairness, from the scheduler's own counters. These are copied under the pool's

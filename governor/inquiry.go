@@ -192,8 +192,8 @@ func (e *inquiry) await(w *walk) cause {
 		if !w.now.Before(e.deadline) {
 			return timedOut
 		}
-		why := w.g.park(w.ctx, &e.place.waiter, earlier(until, e.deadline))
-		if why == gone || why == draining {
+		why := w.park(&e.place.waiter, earlier(until, e.deadline))
+		if why == gone || why == draining || why == lostAll {
 			w.now = w.g.clock.Now()
 			return why
 		}

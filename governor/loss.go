@@ -58,10 +58,12 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 		return
 	}
 	p.mu.Lock()
+	p.rates.alone = true
 	if p.rates.nodes != nodes {
 		p.rates.nodes = nodes
 		p.narrowLocked()
 	}
+	p.noteOutageLocked(now)
 	if !p.cutOffLocked(now) || now.Before(p.rates.aloneUntil.Add(-aloneAgain)) {
 		p.mu.Unlock()
 		return
@@ -138,6 +140,15 @@ func (c Pool) Together() Pool {
 // losses are short.
 const lossRetry = time.Second
 
+// lossLastsLocked is how long a loss lasts, as far as that is known. Learning takes as long as the store says,
+// unless it ends as soon as the expected nodes have reported.
+func (p *pool) lossLastsLocked(now time.Time) time.Duration {
+	if p.learnsLocked(now) && p.cutOffLocked(now) && !now.Before(p.rates.aloneUntil) && p.rules.ExpectNodes == 0 {
+		return max(lossRetry, p.rates.learning.Sub(now))
+	}
+	return lossRetry
+}
+
 // Degraded says which failure mode is in force in a pool that is cut off from whoever shares its
 // limits out: closed, open or local, as configured, or learning while nothing is granted because
 // earlier usage is unknown. It is empty if none is.
@@ -179,7 +190,7 @@ func (p *pool) degradedLocked(now time.Time) string {
 		return ""
 	case now.Before(p.rates.aloneUntil), !p.cutOffLocked(now) && p.grants.alone && p.ownSlotsLocked() > 0:
 		return rule
-	case p.cutOffLocked(now) && now.Before(p.rates.learning):
+	case p.cutOffLocked(now) && p.learnsLocked(now):
 		return modeLearning
 	}
 	return modeClosed

@@ -211,6 +211,9 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 		Most: escrow.Cost{pool.rules.Weights.most(p.req.Input, p.req.Output), 1}, MaxWait: p.maxWait,
 	}
 	o.Run = pool.remainingLocked(pool.expectLocked(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)
+	if rej := pool.refusalInOutageLocked(p.now, p.tenant.name, &call); rej != nil {
+		o.refuse(rej)
+	}
 	ans := pool.escrow.Foretell(p.now, call)
 	o.checkPoolLocked(p.now, pool, &call, &ans)
 	switch ans.Verdict {

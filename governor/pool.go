@@ -33,6 +33,7 @@ type pool struct {
 	held    time.Time         // when a call last found no slot free
 
 	rates   rates       // what may be handed out of limits that are shared
+	outage  outage      // nothing may be handed out of them
 	grants  *poolGrants // slots and budgets that are divided; nil if they are not
 	measure measure     // has a lock of its own
 	claims  claims
@@ -40,7 +41,10 @@ type pool struct {
 }
 
 func newPool(name string) *pool {
-	return &pool{name: name, learned: newLearned(), claims: claims{present: map[claimName]*claim{}}, seats: map[*tenant]*seat{}}
+	return &pool{
+		name: name, learned: newLearned(), claims: claims{present: map[claimName]*claim{}}, seats: map[*tenant]*seat{},
+		outage: outage{begun: make(chan struct{})},
+	}
 }
 
 // pumpAndUnlock dispatches the calls that may go, sets the timer for those that may go later,

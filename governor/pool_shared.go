@@ -195,12 +195,14 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 		if allowance != nil && p.rates.era == s.era { // otherwise Spent counts from another beginning
 			p.rates.allowed = allowance.Since
 			p.rates.aloneUntil = time.Time{}
+			p.rates.alone = false
 			p.escrow.Allow(now, escrow.Axis(k), p.cutLocked(now, *allowance))
 		}
 	}
 	if grant.Others != nil {
 		p.rates.elsewhere = elsewhere{*grant.Others, now}
 	}
+	s.g.expectGrantLocked(p, now)
 	s.g.pumpAndUnlock(p, now)
 }
 
@@ -228,6 +230,7 @@ func (s *SharedPool) Stop(now time.Time) {
 	p.mu.Lock()
 	p.rates.learning = time.Time{}
 	p.rates.allowed = time.Time{}
+	p.rates.alone = true
 	if p.grants != nil {
 		p.grants.fenced = true
 		p.narrowLocked()
@@ -235,6 +238,7 @@ func (s *SharedPool) Stop(now time.Time) {
 	for _, k := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
 		p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
 	}
+	p.noteOutageLocked(now)
 	s.g.pumpAndUnlock(p, now)
 }
 
@@ -257,6 +261,8 @@ func (s *SharedPool) Learns(until time.Time) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.rates.learning = until
+		p.rates.learned = s.g.clock.Now()
+		p.noteOutageLocked(p.rates.learned)
 	}
 }
 

@@ -11,14 +11,26 @@ import (
 type rates struct {
 	era       int       // counts up when reports begin to count anew
 	allowed   time.Time // when the allowances last granted began
-	learning  time.Time // until when nothing will be granted
 	elsewhere elsewhere
+	// learning is until when nothing will be granted, and learned is when that was last said.
+	learning, learned time.Time
+	// alone says that nobody answers.
+	alone bool
 	// aloneUntil is until when allowances that the pool gave itself are in force.
 	aloneUntil time.Time
 	// unanswered is when the last call that asked the store got no answer; zero if it got one.
 	unanswered time.Time
 	// nodes is how many nodes there were when that was last known.
 	nodes int
+}
+
+// fresh reports whether nothing is known yet: there was no grant so far, and nobody has failed to answer.
+func (r *rates) fresh() bool { return r.allowed.IsZero() && !r.alone }
+
+// learnsLocked reports whether those who share the limits out answer, and grant nothing yet because they do not
+// know earlier usage.
+func (p *pool) learnsLocked(now time.Time) bool {
+	return now.Before(p.rates.learning) && now.Sub(p.rates.learned) < GrantLasts
 }
 
 // elsewhere is how much of a pool's rolling minute other processes have used, as of the last beat.

@@ -34,6 +34,11 @@ func rejectUnanswered(owner string) *Rejection {
 	return &Rejection{Own: true, Tenant: owner}
 }
 
+// rejectLost refuses a call because its pool can admit nothing until the store answers again.
+func rejectLost(tenant string) *Rejection {
+	return &Rejection{Reason: ReasonStoreLost, Tenant: tenant, RetryAfter: lossRetry}
+}
+
 // rejectOwnLost refuses a call because the store that counts its tenant's limits does not answer.
 func rejectOwnLost(owner string) *Rejection {
 	return &Rejection{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
@@ -172,6 +177,8 @@ func (r *Rejection) because(why cause) {
 	case draining:
 		r.Reason = ReasonDraining
 		r.RetryAfter = drainRetry
+	case lostAll:
+		*r = *rejectLost(r.Tenant)
 	}
 }
 

@@ -52,13 +52,9 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 var axisReasons = [...]Reason{escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Slots: ReasonConcurrency}
 
 // lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
-// limits would have room says nothing while nothing may be used of them. Learning takes as long as the
-// store says, unless it ends as soon as the expected nodes have reported.
+// limits would have room says nothing while nothing may be used of them.
 func (p *pool) lostLocked(now time.Time, rej *Rejection) {
 	rej.Reason = ReasonStoreLost
 	rej.Kept = false
-	rej.RetryAfter = lossRetry
-	if p.cutOffLocked(now) && !now.Before(p.rates.aloneUntil) && p.rules.ExpectNodes == 0 {
-		rej.RetryAfter = max(lossRetry, p.rates.learning.Sub(now))
-	}
+	rej.RetryAfter = p.lossLastsLocked(now)
 }

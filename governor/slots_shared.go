@@ -186,6 +186,7 @@ func (s *SharedSlots) Allow(now, until time.Time, slots *SlotsGrant, shares []Sh
 	p.grants.hear()
 	p.expireLocked(now)
 	p.narrowLocked()
+	p.noteOutageLocked(now)
 	s.g.pumpAndUnlock(p, now)
 }
 
@@ -198,6 +199,7 @@ func (s *SharedSlots) Alone(now time.Time) {
 	p.grants.hear()
 	p.expireLocked(now)
 	p.narrowLocked()
+	p.noteOutageLocked(now)
 	s.g.pumpAndUnlock(p, now)
 }
 

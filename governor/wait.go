@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"context"
 	"time"
 )
 
@@ -41,6 +40,7 @@ const (
 	timedOut
 	gone     // its caller went away
 	draining // the governor drains
+	lostAll  // an outage of its pool began
 )
 
 // waiter is a parked call. wake may be called any number of times, from anywhere, and never blocks.
@@ -61,26 +61,30 @@ func (w *waiter) wake() {
 	}
 }
 
-// park waits until w is woken, until is reached, the caller goes away, or the governor drains.
-func (g *Governor) park(ctx context.Context, w *waiter, until time.Time) cause {
+// park waits until its waiter is woken, until is reached, the caller goes away, the governor drains, or an
+// outage of the pool begins.
+func (w *walk) park(on *waiter, until time.Time) cause {
+	g := w.g
 	if g.line != nil {
-		return g.line.park(w, until)
+		return g.line.park(on, until)
 	}
 	d := until.Sub(g.clock.Now())
 	if d <= 0 {
 		return timedOut
 	}
-	timer := g.clock.AfterFunc(d, w.wake)
+	timer := g.clock.AfterFunc(d, on.wake)
 	defer timer.Stop()
 	select {
-	case <-w.ch:
+	case <-on.ch:
 		if !g.clock.Now().Before(until) {
 			return timedOut
 		}
 		return woken
-	case <-ctx.Done():
+	case <-w.ctx.Done():
 		return gone
 	case <-g.drained:
 		return draining
+	case <-w.pool.begins():
+		return lostAll
 	}
 }

@@ -157,7 +157,7 @@ func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Rejection) {
 		w.now = w.g.clock.Now()
 		o.mu.Lock()
 		o.advanceLocked(w.now)
-		ends := why == gone || why == draining
+		ends := why == gone || why == draining || why == lostAll
 		if h, ok := o.takeLocked(place, !ends); ok {
 			o.mu.Unlock()
 			return h, nil
@@ -170,6 +170,6 @@ func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Rejection) {
 		}
 		next := o.set.LookAgain(&place.place, deadline)
 		o.mu.Unlock()
-		why = w.g.park(w.ctx, &place.waiter, next)
+		why = w.park(&place.waiter, next)
 	}
 }

@@ -21,12 +21,20 @@ func (w *walk) enterPool() (l Lease, rej *Rejection, again bool) {
 		return Lease{}, nil, true
 	}
 	call := w.callLocked()
+	if !w.tab.shadow && !w.req.Forced {
+		rej = p.refusalInOutageLocked(w.now, w.tenant.name, &call)
+		if rej != nil {
+			p.mu.Unlock()
+			w.leave()
+			return Lease{}, rej, false
+		}
+	}
 	rej = p.holdSharesLocked(w.now, seat, w.tab)
 	if rej != nil {
 		grant := w.awaitGrantLocked(rej)
 		p.mu.Unlock()
 		w.leave()
-		return Lease{}, rej, grant != nil && w.g.park(w.ctx, grant, w.may.least) == woken
+		return Lease{}, rej, grant != nil && w.park(grant, w.may.least) == woken
 	}
 	st := w.stateLocked(&call)
 	w.g.stirLocked(p, w.now) // first, because a call that goes at once is marked
@@ -152,7 +160,7 @@ func (w *walk) queue(q queued, deadline time.Time) (Lease, *Rejection) {
 	p := w.pool.pool
 	w.tab.suspend(w.now)
 	for {
-		why := w.g.park(w.ctx, q.waiter, deadline)
+		why := w.park(q.waiter, deadline)
 		w.now = w.g.clock.Now()
 		p.mu.Lock()
 		if why == timedOut { // its turn may come in this very instant

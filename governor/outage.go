@@ -1,0 +1,102 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// outage tells calls of a pool, in whatever line they wait, that it can admit nothing more, because nobody
+// says how much of its shared limits it may hand out. They are refused at once, so that they go elsewhere:
+// a gateway that let them wait would collect the callers of all others. The pool's lock guards it.
+type outage struct {
+	begun chan struct{} // closed during an outage
+	timer Timer         // when the rates last granted expire; nil before the first grant
+}
+
+func (o *outage) on() bool {
+	select {
+	case <-o.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+// begins returns a channel that is closed during an outage of the pool.
+func (p *pool) begins() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outage.begun
+}
+
+// noteOutageLocked begins or ends an outage. Call it whenever something is heard of grants, or is not.
+func (p *pool) noteOutageLocked(now time.Time) {
+	lost := p.lostAllLocked(now)
+	switch {
+	case lost == p.outage.on():
+	case lost:
+		close(p.outage.begun)
+	default:
+		p.outage.begun = make(chan struct{})
+	}
+}
+
+// lostAllLocked reports whether the pool may hand out nothing until somebody answers again. A store that
+// answers, but grants nothing yet, is not lost.
+func (p *pool) lostAllLocked(now time.Time) bool {
+	if p.grants != nil && p.grants.alone && p.slotsLostLocked() && p.ownSlotsLocked() == 0 {
+		return true
+	}
+	if !p.cutOffLocked(now) || p.learnsLocked(now) || p.rates.fresh() {
+		return false
+	}
+	nodes := max(p.rates.nodes, p.rules.ExpectNodes)
+	for _, limit := range []int64{p.set.TPM, p.set.RPM} {
+		if limit > 0 && p.rules.ownPart(limit, nodes) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// expectGrantLocked looks for an outage when the rates that have just been granted expire.
+func (g *Governor) expectGrantLocked(p *pool, now time.Time) {
+	p.noteOutageLocked(now)
+	expires := p.rates.allowed.Add(GrantLasts).Sub(now)
+	if p.outage.timer != nil {
+		p.outage.timer.Reset(expires)
+		return
+	}
+	p.outage.timer = g.clock.AfterFunc(expires, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.noteOutageLocked(g.clock.Now())
+	})
+}
+
+// CutOff reports whether no pool can admit anything, because nobody says how much of its limits it may hand
+// out. So calls should be sent to other processes, if these are not cut off.
+func (g *Governor) CutOff() bool {
+	pools := g.table.Load().inOrder.pools
+	for _, p := range pools {
+		select {
+		case <-p.begins():
+		default:
+			return false
+		}
+	}
+	return len(pools) > 0
+}
+
+// refusalInOutageLocked returns the refusal of a call that may wait for so long, if the pool admits nothing
+// in that time; else nil.
+func (p *pool) refusalInOutageLocked(now time.Time, tenant string, call *escrow.Call) *Rejection {
+	tooLong := p.lossLastsLocked(now) > max(call.MaxWait, lossRetry)
+	if !p.outage.on() && !(tooLong && p.dryLocked(now)) {
+		return nil
+	}
+	rej := rejectLost(tenant)
+	p.lostLocked(now, rej)
+	return rej
+}

@@ -1,0 +1,177 @@
+package governor
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// outageConfig has a tenant that waits long, for the pool or for its own limit.
+func outageConfig() Config {
+	cfg := sharedConfig()
+	cfg.Tenants = []Tenant{
+		{Name: "waits", Weight: 1000, MaxWait: 10 * time.Minute},
+		{Name: "narrow", Weight: 1000, MaxWait: 10 * time.Minute, RPM: 1},
+	}
+	return cfg
+}
+
+// refusedOf lets tenants call, and returns when each was refused, and why.
+type refusedOf struct {
+	group sync.WaitGroup
+	mu    sync.Mutex
+	list  []*Rejection
+}
+
+func (r *refusedOf) call(t *testing.T, g *Governor, tenant string, n int) {
+	for range n {
+		r.group.Go(func() {
+			lease, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Input: 100})
+			lease.Settle(Usage{Input: 100})
+			if rej == nil {
+				return
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.list = append(r.list, rej)
+		})
+	}
+}
+
+// Calls that wait in a pool's queue, or in their tenant's own line, are refused in the instant in which the
+// pool can admit nothing more, also if its speaker still waits for an answer.
+func TestOutage_RefusesCallsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := shared(t, outageConfig())
+		allow(s, 200)
+		var refused refusedOf
+		refused.call(t, g, "waits", 9)
+		refused.call(t, g, "narrow", 3)
+		refused.group.Wait()
+		if len(refused.list) != 10 {
+			t.Errorf("%d of 12 were refused, want all but 2", len(refused.list))
+		}
+		for _, rej := range refused.list {
+			if rej.Reason != ReasonStoreLost || rej.Waited != GrantLasts || rej.RetryAfter != lossRetry || rej.Own {
+				t.Errorf("after %v refused with %v: %v", rej.Waited, rej.Reason, rej)
+			}
+		}
+	})
+}
+
+// A call that comes to a pool that is cut off is refused at once, however long it may wait. It goes again as
+// soon as there is a grant.
+func TestOutage_RefusesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := shared(t, outageConfig())
+		allow(s, 0)
+		time.Sleep(GrantLasts)
+		synctest.Wait()
+		_, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100})
+		if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != 0 || rej.RetryAfter != lossRetry {
+			t.Errorf("got %+v", rej)
+		}
+		if o, _ := g.Explain(Request{Tenant: "waits", Pool: "p", Input: 100}); o.Refused == nil || o.Refused.Reason != ReasonStoreLost {
+			t.Errorf("explained as %+v", o.Refused)
+		}
+		if !g.CutOff() {
+			t.Error("the governor does not say that it is cut off")
+		}
+		allow(s, 1000)
+		lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100})
+		if rej != nil || g.CutOff() {
+			t.Errorf("with a grant: %v, cut off: %v", rej, g.CutOff())
+		}
+		lease.Settle(Usage{Input: 100})
+	})
+}
+
+// Calls wait while the store answers, even if it grants nothing because it is new: its grants are due
+// soon. They do not wait for what comes later than they may wait, nor once it answers no more.
+func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		learns  time.Duration
+		expect  int
+		waits   time.Duration
+		promise time.Duration
+	}{
+		{name: "until its end", learns: 2 * time.Second, waits: 2 * time.Second},
+		{name: "not for a later end", learns: 90 * time.Second, promise: 90 * time.Second},
+		{name: "not once it is lost", learns: 50 * time.Second, waits: GrantLasts, promise: lossRetry},
+		{name: "for nodes", learns: 90 * time.Second, expect: 3, waits: GrantLasts, promise: lossRetry},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := outageConfig()
+				cfg.Pools[0].ExpectNodes = c.expect
+				g, s := shared(t, cfg)
+				began := time.Now()
+				s.Learns(began.Add(c.learns))
+				if c.waits == c.learns {
+					time.AfterFunc(c.learns, func() { allow(s, 1000) })
+				} else {
+					time.AfterFunc(GrantLasts, func() { s.Alone(time.Now(), 2) })
+				}
+				wait := time.Minute
+				lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100, MaxWait: &wait})
+				if waited := time.Since(began); waited != c.waits || (rej != nil) != (c.promise > 0) {
+					t.Fatalf("waited %v: %v", waited, rej)
+				}
+				if rej != nil && (rej.Reason != ReasonStoreLost || rej.RetryAfter != c.promise) {
+					t.Errorf("%v promises %v, want %v", rej.Reason, rej.RetryAfter, c.promise)
+				}
+				lease.Settle(Usage{Input: 100})
+			})
+		})
+	}
+}
+
+// A pool that allows itself a part while it is cut off lets calls wait for it.
+func TestOutage_NoneWhileAPoolHelpsItself(t *testing.T) {
+	for _, rule := range []OnLoss{LossLocal, LossOpen} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := outageConfig()
+			cfg.Pools[0].OnLoss = rule
+			cfg.Pools[0].LocalPPM = 500_000
+			cfg.Pools[0].ExpectNodes = 1
+			g, s := shared(t, cfg)
+			allow(s, 0)
+			time.AfterFunc(GrantLasts+100*time.Millisecond, func() { s.Alone(time.Now(), 1) })
+			var refused refusedOf
+			refused.call(t, g, "waits", 3)
+			refused.group.Wait()
+			if len(refused.list) > 0 || g.CutOff() {
+				t.Errorf("refused %v, cut off: %v", refused.list, g.CutOff())
+			}
+		})
+	}
+}
+
+// A pool whose slots alone are shared refuses calls that wait as soon as its grant of slots has expired.
+func TestOutage_OfSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := outageConfig()
+		cfg.Pools = []Pool{{Name: "p", Concurrency: 8, MaxQueue: 100}}
+		cfg.SharedSlots = true
+		cfg.SharedLimits = true
+		g := must(t, cfg)
+		slots := g.SharedSlots()[0]
+		began := time.Now()
+		slots.Allow(began, began.Add(GrantLasts), &SlotsGrant{Slots: 1, Open: 1}, nil)
+		running, _ := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
+		time.AfterFunc(GrantLasts, func() { slots.Alone(time.Now()) })
+		_, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
+		if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != GrantLasts || !g.CutOff() {
+			t.Errorf("got %+v, cut off: %v", rej, g.CutOff())
+		}
+		running.Settle(Usage{})
+		slots.Allow(time.Now(), time.Now().Add(GrantLasts), &SlotsGrant{Slots: 1, Open: 1}, nil)
+		lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
+		if rej != nil || g.CutOff() {
+			t.Errorf("with a grant: %v, cut off: %v", rej, g.CutOff())
+		}
+		lease.Settle(Usage{})
+	})
+}
