@@ -19,11 +19,12 @@ type Request struct {
 	// opened the Client is trusted with that.
 	Key, Tenant string
 
-	// Model is the model by the policy's name for it. Without one, the call is the tenant's default pool's.
+	// Model is the model by the policy's name for it.
 	Model string
 	// Instead are models that may answer in its place. The call is held at the price of the dearest.
 	Instead []string
-	// Pool is the pool in which the call is counted, if it is not that of the model.
+	// Pool is the pool in which the call is counted, if it is not that of the model. A call has a Model, or a Pool, or
+	// both; one that is Free may be the tenant's default pool's.
 	Pool string
 	// Route is the kind of the call, such as /chat/completions. It tells calls with OpenOutput apart.
 	Route string

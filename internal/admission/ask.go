@@ -10,6 +10,8 @@ import (
 // Ask describes the call that a caller wants to make.
 type Ask struct {
 	Model string
+	// Pool, if set, is the pool in which the call is counted, whichever serves the model.
+	Pool string
 	// Instead are models that may answer in its place. The call is held at the price of the dearest.
 	Instead []string
 	Prompt  Prompt

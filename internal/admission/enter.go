@@ -1,5 +1,10 @@
 package admission
 
+import (
+	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/tenants"
+)
+
 // Caller says who asks: by a key, or by the name of a tenant if whoever names it is trusted.
 type Caller struct{ Key, Tenant string }
 
@@ -25,7 +30,10 @@ func (c *Call) enter(who Caller) *Refusal {
 	if f := c.identify(who); f != nil {
 		return f
 	}
-	if f := c.Route(c.Ask.Model, c.Ask.Free); f != nil {
+	if !c.Tenant.Routes.Has(tenants.RouteInference) {
+		return &Refusal{Status: statusForbidden, Code: CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted calls of models."}
+	}
+	if f := c.choosePool(); f != nil {
 		return f
 	}
 	if f := c.Estimate(); f != nil {
@@ -39,4 +47,19 @@ func (c *Call) identify(who Caller) *Refusal {
 		return c.IdentifyTenant(who.Tenant)
 	}
 	return c.Identify(who.Key, "")
+}
+
+// choosePool takes the pool that Ask names, or that of its model.
+func (c *Call) choosePool() *Refusal {
+	if c.Ask.Pool == "" {
+		return c.Route(c.Ask.Model, c.Ask.Free)
+	}
+	p, ok := c.Policy.PoolNamed(c.Ask.Pool)
+	if !ok {
+		return &Refusal{Status: statusNotFound, Code: CodeNoModel, Param: "pool", Message: "There is no pool " + quoted(text.Brief(c.Ask.Pool)) + "."}
+	}
+	if c.Ask.Model != "" && !c.Tenant.MayUse(c.Ask.Model) {
+		return NotGranted(c.Tenant.Name, "model", c.Ask.Model)
+	}
+	return c.Use(p)
 }

@@ -29,6 +29,9 @@ func (t *tries) Send() {
 	t.first.Sent.Store(true)
 }
 
+// Unsend notes that the call turned out not to have reached its upstream, so that it costs nothing.
+func (t *tries) Unsend() { t.now.Sent.Store(false) }
+
 // BeginTry begins a try, for a caller that knows how far each of them has got.
 func (t *tries) BeginTry(next *Try) {
 	next.Began = time.Now()

@@ -356,6 +356,16 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "time"},
 		reason: "a memory does not know what it remembers",
 	},
+	"internal/rateheaders": {
+		may:    []string{"governor"},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "headers show what the governor says, by whichever door it was asked",
+	},
+	"internal/inprocess": {
+		may:    []string{"escrow", "governor", "governor/client", "internal/admission", "internal/rateheaders", "internal/telemetry", "streaming"},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "a call of a program is the same call as one over HTTP: it only comes by another door",
+	},
 	"internal/intake": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "memory is handed out without knowing what arrives in it, or from where",
@@ -391,7 +401,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"internal/text", "internal/bearer", "internal/crash",
-			"internal/connections", "internal/dial", "internal/intake", "internal/recent", "internal/sampled",
+			"internal/connections", "internal/dial", "internal/intake", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",

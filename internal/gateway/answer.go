@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -19,7 +20,7 @@ func (c *call) takeOver(resp *http.Response) error {
 	}
 	resp.Header = answers.Headers(resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
 	if c.try.busy {
-		showRetry(resp.Header, c.tries.comeBack)
+		rateheaders.Retry(resp.Header, c.tries.comeBack)
 	}
 	c.forgetBody()
 	idle := c.world.Snapshot.Config().Timeouts.StreamIdle

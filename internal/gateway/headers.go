@@ -1,12 +1,11 @@
 package gateway
 
 import (
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/rateheaders"
 )
 
 // showOwn sets the headers that every answer has.
@@ -35,14 +34,7 @@ func (c *call) showStanding() {
 		pool = c.pool.Name
 	}
 	c.shown = true
-	if mode := c.g.gov.Degraded(pool); mode != "" {
-		c.w.Header().Set("X-Llmgov-Degraded", mode)
-	}
-	st := c.g.gov.Standing(c.Tenant.Name, pool)
-	h := c.w.Header()
-	showQuota(h, requestHeaders, st.Requests)
-	showQuota(h, tokenHeaders, st.Tokens)
-	showQuota(h, concurrentHeaders, st.Concurrent)
+	st := rateheaders.Show(c.w.Header(), c.g.gov, c.Tenant.Name, pool)
 	c.showRate(dialect.Requests, st.Requests)
 	c.showRate(dialect.Tokens, st.Tokens)
 }
@@ -51,27 +43,5 @@ func (c *call) showStanding() {
 func (c *call) showRate(axis dialect.Axis, q governor.Quota) {
 	if show := c.dialect().ShowRate; show != nil && q.Limit != 0 {
 		show(c.w.Header(), axis, q, time.Now())
-	}
-}
-
-// In the canonical form: they are set without converting them.
-var (
-	requestHeaders    = [3]string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
-	tokenHeaders      = [3]string{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}
-	concurrentHeaders = [3]string{"X-Ratelimit-Limit-Concurrent", "X-Ratelimit-Remaining-Concurrent"}
-)
-
-func showQuota(h http.Header, names [3]string, q governor.Quota) {
-	if q.Limit == 0 {
-		return
-	}
-	v := make([]string, 3) // one allocation for the three values
-	v[0] = strconv.FormatInt(q.Limit, 10)
-	v[1] = strconv.FormatInt(q.Remaining, 10)
-	h[names[0]] = v[0:1:1]
-	h[names[1]] = v[1:2:2]
-	if names[2] != "" {
-		v[2] = q.Reset.Round(time.Millisecond).String()
-		h[names[2]] = v[2:3:3]
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -115,7 +116,7 @@ func (c *call) listFailed(err error) {
 			c.w.Header().Set("Content-Type", said.contentType)
 		}
 		if c.try.busy {
-			showRetry(c.w.Header(), c.tries.comeBack)
+			rateheaders.Retry(c.w.Header(), c.tries.comeBack)
 		}
 		c.w.WriteHeader(said.status)
 		_, _ = c.w.Write(said.body)

@@ -2,9 +2,10 @@ package gateway
 
 import (
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/rateheaders"
 )
 
 // writer is the client's side of a call: it remembers the status, and bounds how long a client that
@@ -88,7 +89,5 @@ func (w *writer) extend(now time.Time) {
 
 // queued tells the caller how long it waited.
 func (w *writer) queued(d time.Duration) {
-	if d >= time.Millisecond {
-		w.Header().Set("X-Llmgov-Queue-Ms", strconv.FormatInt(d.Milliseconds(), 10))
-	}
+	rateheaders.Queued(w.Header(), d)
 }

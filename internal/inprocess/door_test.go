@@ -1,0 +1,188 @@
+package inprocess_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// asked holds 100 tokens.
+var asked = client.Request{ID: "req-1", Tenant: "acme", Model: "gpt-4o", InputTokens: 60, MaxOutput: 40}
+
+func open(t testing.TB, change func(*tenants.Pool, *tenants.Tenant)) (*client.Client, *governor.Governor) {
+	t.Helper()
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "openai", BaseURL: "https://api.openai.com/v1"}}
+	pool := tenants.DefaultPool("gpt")
+	pool.Models = []string{"gpt-*"}
+	acme := tenants.Tenant{Name: "acme", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
+	if change != nil {
+		change(&pool, &acme)
+	}
+	cfg.Pools = []tenants.Pool{pool}
+	snap, err := tenants.Build(cfg, []tenants.Tenant{acme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gov, err := governor.New(policy.Governor(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.New(inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}))), gov
+}
+
+func tokens(gov *governor.Governor) int64 {
+	return gov.Standing("acme", "gpt").Tokens.Limit - gov.Standing("acme", "gpt").Tokens.Remaining
+}
+
+// Each end of a call charges what the same end charges over HTTP.
+func TestDoor_Charges(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		fn   func(*client.Lease) (client.Usage, error)
+		want int64
+	}{
+		"reported":        {func(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, nil }, 55},
+		"broken, known":   {func(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, broken }, 55},
+		"broken, counted": {func(l *client.Lease) (client.Usage, error) { l.Progress(7); return client.Usage{}, broken }, 67},
+		"broken, unknown": {func(*client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
+		"panicked":        {func(*client.Lease) (client.Usage, error) { panic("no") }, 100},
+		"not sent":        {func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
+		"answered error":  {func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			governed, gov := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 600_000 })
+			func() {
+				defer func() { _ = recover() }()
+				_ = governed.Do(t.Context(), asked, c.fn)
+			}()
+			if got := tokens(gov); got != c.want {
+				t.Errorf("charged %d tokens, %d is right", got, c.want)
+			}
+			if n, _ := gov.Leases(); n > 0 {
+				t.Errorf("%d leases are left", n)
+			}
+		})
+	}
+}
+
+// A refusal says as much as over HTTP: status, code, time to come back, and where the tenant stands.
+func TestDoor_Refuses(t *testing.T) {
+	governed, _ := open(t, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })
+	if err := governed.Do(t.Context(), asked, answer); err != nil {
+		t.Fatal(err)
+	}
+	err := governed.Do(t.Context(), asked, answer)
+	r, ok := errors.AsType[*client.Refusal](err)
+	if !ok {
+		t.Fatalf("the second call of a minute: %v", err)
+	}
+	if r.Status != http.StatusTooManyRequests || r.Code != "rate_limit_exceeded" || r.Kind != "requests" || r.RetryAfter <= 0 || r.RetryAfter > 2*time.Minute {
+		t.Errorf("refused: %+v", r)
+	}
+	for name, want := range map[string]string{"X-Ratelimit-Limit-Requests": "1", "X-Ratelimit-Remaining-Requests": "0", "X-Request-Id": "req-1"} {
+		if got := r.Header.Get(name); got != want {
+			t.Errorf("%s: %s, not %s", name, got, want)
+		}
+	}
+	if r.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}
+
+func answer(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, nil }
+
+// Those who may not call at all are told why.
+func TestDoor_BadInput(t *testing.T) {
+	governed, gov := open(t, nil)
+	for name, c := range map[string]struct {
+		spoil  func(*client.Request)
+		status int
+		code   string
+	}{
+		"unknown tenant":    {func(r *client.Request) { r.Tenant = "nobody" }, 401, "invalid_api_key"},
+		"no tenant":         {func(r *client.Request) { r.Tenant = "" }, 401, "invalid_api_key"},
+		"unknown key":       {func(r *client.Request) { r.Tenant = ""; r.Key = "sk-wrong" }, 401, "invalid_api_key"},
+		"two names":         {func(r *client.Request) { r.Key = "sk-acme" }, 400, "invalid_request_error"},
+		"unknown model":     {func(r *client.Request) { r.Model = "claude" }, 404, "model_not_found"},
+		"not granted":       {func(r *client.Request) { r.Model = "gpt-5" }, 403, "model_not_allowed"},
+		"pool, not granted": {func(r *client.Request) { r.Model = "gpt-5"; r.Pool = "gpt" }, 403, "model_not_allowed"},
+		"unknown pool":      {func(r *client.Request) { r.Pool = "none" }, 404, "model_not_found"},
+		"no model":          {func(r *client.Request) { r.Model = "" }, 400, "invalid_request_error"},
+		"negative":          {func(r *client.Request) { r.InputTokens = -1 }, 400, "invalid_request_error"},
+		"absurd":            {func(r *client.Request) { r.MaxOutput = 1 << 60 }, 400, "invalid_request_error"},
+	} {
+		req := asked
+		c.spoil(&req)
+		_, err := governed.Reserve(t.Context(), req)
+		r, ok := errors.AsType[*client.Refusal](err)
+		if !ok || r.Status != c.status || r.Code != c.code || r.Message == "" {
+			t.Errorf("%s: %+v", name, err)
+		}
+	}
+	if n, _ := gov.Leases(); n > 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
+// A caller that goes while it waits gets its context's error, and holds nothing.
+func TestDoor_CancelledWhileItWaits(t *testing.T) {
+	governed, gov := open(t, func(p *tenants.Pool, acme *tenants.Tenant) { p.Concurrency = 1; acme.MaxWait = time.Hour })
+	first, err := governed.Reserve(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer leave()
+	if _, err := governed.Reserve(ctx, asked); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the caller that left got %v", err)
+	}
+	first.Close()
+	if n, _ := gov.Leases(); n > 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
+// The governor can end a call that made its context from the lease's.
+func TestDoor_Interrupted(t *testing.T) {
+	governed, gov := open(t, nil)
+	err := governed.Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+		go gov.Interrupt("gpt", errors.New("a slot was lost"))
+		<-l.Context().Done()
+		return client.Usage{}, l.Context().Err()
+	})
+	if r, ok := errors.AsType[*client.Refusal](err); !ok || r.Status != http.StatusServiceUnavailable {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// A call in this process costs its own record and nothing else.
+func TestDoor_Allocations(t *testing.T) {
+	governed, _ := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 1e12 })
+	req := asked
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(100, func() { _ = governed.Do(ctx, req, answer) }); n > 2 {
+		t.Errorf("%v allocations for a call, more than its record and the function that ends it", n)
+	}
+}
+
+func BenchmarkDo(b *testing.B) {
+	governed, _ := open(b, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 1e12 })
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := governed.Do(ctx, asked, answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package inprocess
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// held is a call with its lease. It implements client.Held.
+type held struct {
+	ctl     *admission.Controller
+	call    admission.Call
+	lease   client.Lease
+	maxWait time.Duration
+	flowing atomic.Bool // the first token has come
+}
+
+// ask is a request as package admission has it.
+func (h *held) ask(r *client.Request) admission.Ask {
+	a := admission.Ask{
+		Model:      r.Model,
+		Pool:       r.Pool,
+		Instead:    r.Instead,
+		Prompt:     admission.Prompt{Tokens: r.InputTokens, Size: r.InputSize, Own: r.InputSize, Body: r.Body},
+		Answer:     admission.Answer{Bound: r.MaxOutput, Copies: r.Copies, None: r.NoOutput, Open: r.OpenOutput, Route: r.Route},
+		Free:       r.Free,
+		Stream:     r.Stream,
+		Background: r.Background,
+		Retry:      admission.Retry{Key: r.Retry.Key, Attempt: attempt(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest},
+	}
+	if r.MaxWait != 0 {
+		h.maxWait = max(0, r.MaxWait)
+		a.MaxWait = &h.maxWait
+	}
+	return a
+}
+
+// attempt says whether the n-th try of a call is its first.
+func attempt(n int) escrow.Retry {
+	switch n {
+	case 0:
+		return escrow.RetryUnknown
+	case 1:
+		return escrow.RetryFirst
+	}
+	return escrow.RetryAgain
+}
+
+// Progress implements client.Held.
+func (h *held) Progress(p client.Produced) {
+	if h.call.Ask.Stream && h.flowing.CompareAndSwap(false, true) {
+		h.call.NoteFirst()
+	}
+	if p.Tokens > 0 {
+		h.call.Lease.Progress(p.Tokens)
+		return
+	}
+	h.call.Progress(p.Deltas)
+}
+
+// EndBy implements client.Held.
+func (h *held) EndBy(end context.CancelCauseFunc) {
+	h.call.EndBy(func(error) { end(refusal(h.call.ID, h.call.CutOff())) })
+}
+
+// End implements client.Held.
+func (h *held) End(e client.End) {
+	defer h.call.Close()
+	switch e.Outcome {
+	case client.NotSent:
+		h.call.Unsend()
+		h.call.End(telemetry.Cancelled, "", governor.Usage{})
+	case client.AnsweredError:
+		h.call.Fail(answeredError, governor.Usage{})
+	case client.Completed:
+		h.answered(e, streaming.Completed)
+	case client.Failed:
+		h.answered(e, streaming.UpstreamFailed)
+	default:
+		h.answered(e, streaming.ClientGone)
+	}
+}
+
+// answeredError is the class of failures of calls that were answered with an error.
+const answeredError = "error"
+
+// answered ends a call as the gateway ends those whose answers it meters. Tokens that the caller has counted
+// take the place of an estimate.
+func (h *held) answered(e client.End, cause streaming.Cause) {
+	res := streaming.Result{Cause: cause, Usage: streaming.Usage(e.Usage), Reported: e.Reported, Deltas: e.Produced.Deltas}
+	u := h.call.Metered(res)
+	if !e.Reported && e.Produced.Tokens > 0 {
+		u.Output = e.Produced.Tokens
+	}
+	h.call.AnsweredWith(res, u)
+}
