@@ -14,7 +14,7 @@ type call struct {
 	leaf     int32
 	phase    int32
 	worker   bool
-	site     *site         // that it came to; nil when none was there
+	site     *site         // that it came to; nil while it is at none
 	deadline time.Duration // when its caller gives up
 	attempts int32
 	handle   escrow.Handle
@@ -58,6 +58,10 @@ func (w *world) offer(c *call) {
 	c.attempts++
 	w.trace.add(w.now, Offered, c.id, c.tokens())
 	s := c.site
+	if w.cutOff(s) {
+		w.sendElsewhere(c)
+		return
+	}
 	expect, run := s.guess.first(c)
 	h, answer := s.pool.Offer(w.clock(), escrow.Call{
 		Leaf:       s.tree.leaves[c.leaf],

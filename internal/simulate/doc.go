@@ -53,7 +53,8 @@
 // tenant that rotates these wander once around the nodes in a period, between 1 − swing
 // and 1 + swing of what they are, and phase says where they begin, in turns. A way to the store
 // takes 0.9 to 1.2 times the delay. A crash of a process ends the calls that wait or run there; workers come to another one 1–2 s later, and requests come to those that
-// are up. Slots are not shared: concurrency is for one node.
+// are up. A node that is cut off from the store refuses calls once its grant has expired, also those that wait; their callers come
+// back a second later, to a node drawn anew, as behind a load balancer. Slots are not shared: concurrency is for one node.
 //
 // # Not here
 //

@@ -26,6 +26,8 @@ type member struct {
 	shared *escrow.Pool // the site's
 	side   *federation.Node
 	calls  map[int32]*call // that wait or run, by id
+	// granted is when the last grant began, or the process.
+	granted time.Duration
 }
 
 func newSite(p *plan, pool gate) *site {
@@ -79,7 +81,7 @@ func (w *world) boot(i int32) {
 	s.index = i
 	name := w.Nodes[i].Name
 	s.member = &member{
-		shared: pool, calls: map[int32]*call{},
+		shared: pool, calls: map[int32]*call{}, granted: w.now,
 		side: federation.NewNode(federation.Config{
 			Name: name, Region: name, Instance: fmt.Sprint(name, " since ", w.now),
 			Rules: federation.DefaultRules(), Seed: w.seed<<32 ^ uint64(w.now)<<8 ^ uint64(i),

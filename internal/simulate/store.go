@@ -66,6 +66,9 @@ func (w *world) share(s *site, t task) {
 
 // look lets a site report to the store if it has to.
 func (w *world) look(s *site) {
+	if w.cutOff(s) {
+		w.turnAway(s)
+	}
 	if !s.side.Due(w.clock(), federation.Pressed(s.shared, w.clock())) {
 		return
 	}
@@ -86,6 +89,7 @@ func (w *world) obey(s *site, commands []federation.Command) {
 			w.trace.Beats = append(w.trace.Beats, Told{w.now, s.index})
 			w.post(s, told, letter{beat: c.Beat})
 		case federation.Allow:
+			s.granted = c.Allowance.Since.Sub(epoch)
 			s.shared.Allow(w.clock(), c.Axis, c.Allowance)
 		case federation.Share:
 			s.shared.Share(c.ID, c.PPM)

@@ -194,15 +194,15 @@ func (w *world) come(t task) {
 
 // goOn is the next thing in the life of a request.
 func (w *world) goOn(t task) {
-	if t.call.site.pool == nil { // it is down
-		if t.step == retry {
-			w.lost(t.call)
-		}
+	if t.step == retry {
+		w.retry(t.call)
+		return
+	}
+	s := t.call.site
+	if s == nil || s.pool == nil { // it was sent elsewhere, or its node is down
 		return
 	}
 	switch t.step {
-	case retry:
-		w.offer(t.call)
 	case expire:
 		w.expire(t)
 	case beat:
@@ -211,7 +211,22 @@ func (w *world) goOn(t task) {
 	case finish:
 		w.finish(t.call)
 	}
-	w.pump(t.call.site)
+	w.pump(s)
+}
+
+// retry lets a refused caller come back.
+func (w *world) retry(c *call) {
+	if c.site == nil {
+		c.site = w.place(c.leaf)
+		w.trace.Requests[c.id].Node = c.site.number()
+	}
+	s := c.site
+	if s == nil || s.pool == nil { // it is down
+		w.lost(c)
+		return
+	}
+	w.offer(c)
+	w.pump(s)
 }
 
 // pump starts the calls that may go now, and plans when to look again.
