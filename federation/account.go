@@ -2,6 +2,7 @@ package federation
 
 import (
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -43,6 +44,7 @@ type Member struct {
 	// was received.
 	Sent, Seen             int64
 	Joined, Past           int64 // see Beat
+	Format                 int   // see Beat
 	Limits, Burst, Reserve Amounts
 	Booked                 book
 	Held, Parts            Amounts
@@ -100,6 +102,7 @@ func (a *Account) Beat(now int64, incarnation string, expect int, b *Beat) Reply
 	}
 	r.Totals = a.totals(b)
 	r.Used = a.used()
+	r.Format = a.format()
 	return a.answered(m, r)
 }
 
@@ -157,6 +160,15 @@ func (a *Account) used() Amounts {
 		sum = plus(sum, m.Held)
 	}
 	return sum
+}
+
+// format is the newest format that all members understand. One that is silent counts until it is forgotten, because it may come back.
+func (a *Account) format() int {
+	all := math.MaxInt
+	for _, m := range a.Members {
+		all = min(all, max(1, m.Format))
+	}
+	return all
 }
 
 // answered notes the answer to a node, and adds the digest.
@@ -303,6 +315,7 @@ func (a *Account) book(m *Member, b *Beat) {
 
 	a.Turn++
 	m.Region = b.Region
+	m.Format = b.Format
 	m.Seq = b.Seq
 	m.Seen = a.Now
 	m.Sent = min(b.Sent, a.Now)

@@ -41,6 +41,13 @@ func (r Rules) ttl() int64    { return r.TTL.Milliseconds() }
 // silent is after how many milliseconds without a beat a node gets no share any more.
 func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 
+// Format is the newest format of messages and stored accounts that this release understands. What came with a format is used
+// only while all nodes of a pool understand it (Reply.Format), so that releases can be exchanged one node after the other.
+//
+//	1  is also that of beats which name no format
+//	2  accounts of owners' limits have an epoch, and can be restored (package parts)
+const Format = 2
+
 // Beat is a node's report to the store on one pool. Times are milliseconds of the store's clock.
 // Amounts are sums, not differences: repeated, they say the same.
 type Beat struct {
@@ -51,6 +58,8 @@ type Beat struct {
 	Instance          string
 	Join              bool
 	Seq, Acked, Epoch int64
+	// Format is the newest format that the node understands; 0 counts as 1.
+	Format int
 	// Full says that Booked is everything that counts, not only the changes.
 	Full bool
 
@@ -149,6 +158,8 @@ type Reply struct {
 	Until int64
 	// Used is the usage that counts against the limits, of all nodes, with all that the beat told.
 	Used Amounts
+	// Format is the newest format that all nodes understand of which the memory knows; 0 is unknown.
+	Format int
 	// Digest is the account in short, as the store itself writes it down, for a memory that has lost it (Copy). It comes with
 	// each grant, unless the beat arrived twice.
 	Digest []byte `json:"-"`

@@ -134,7 +134,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 	n.next = now.Add(time.Duration(float64(n.cfg.Rules.Beat) * (0.9 + 0.2*n.rng.Float64())))
 	b := &Beat{
 		Node: n.cfg.Name, Region: n.cfg.Region, Instance: n.cfg.Instance,
-		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full,
+		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full, Format: Format,
 		Limits: r.Limits, Burst: r.Burst, Reserve: r.Reserve,
 		Held: r.Held, Refundable: r.Refundable, Waiting: r.Waiting, Largest: r.Largest,
 	}

@@ -64,7 +64,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
-		Instance: instance, Store: store, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(),
+		Instance: instance, Store: store, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(), Format: s.Format,
 		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
 	m.WatchSharing(gov.State, s.regions)

@@ -34,6 +34,9 @@ type Beat struct {
 	// owner, from 1 on.
 	Instance string
 	Seq      int64
+	// Format is the newest federation.Format that all processes understand; 0 is unknown. What came with a later one is
+	// neither used nor answered: an earlier release leaves it out of the account that it writes.
+	Format int
 	// Left says that the process ends: this is the last beat of its Instance.
 	Left bool
 	// Timed asks the account to remember when use came to be. It needs that to tell calls that it

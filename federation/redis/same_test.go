@@ -203,7 +203,7 @@ func (w *world) beat(t *rapid.T) *federation.Beat {
 	}
 	b := &federation.Beat{
 		Node: node, Region: "r", Instance: fmt.Sprint(life),
-		Expect: w.expect, Limits: w.limits, Burst: w.amounts(t, 6, "burst"),
+		Format: rapid.IntRange(0, 3).Draw(t, "format"), Expect: w.expect, Limits: w.limits, Burst: w.amounts(t, 6, "burst"),
 	}
 	p := w.processes[b.Node+" "+b.Instance]
 	if p == nil {

@@ -88,6 +88,7 @@ func readReply(answer any, b *federation.Beat) (federation.Reply, error) {
 	if digest := r.text(); digest != "" {
 		reply.Digest = []byte(digest)
 	}
+	reply.Format = int(r.int())
 	for len(r.left) > 0 {
 		reply.Totals = append(reply.Totals, federation.Demand{Path: r.text(), Rate: r.int()})
 	}

@@ -47,6 +47,8 @@ type LimitsConfig struct {
 	More   <-chan struct{}
 	// Calls lists those that have asked whether they may go since it was last called; nil is none.
 	Calls func() []Call
+	// Format is Runner.Format; nil is unknown.
+	Format func() int
 	// Told is called after each round trip to the store, by any goroutine; it may be nil.
 	Told func(op string, took time.Duration, err error)
 }
@@ -104,6 +106,9 @@ func turnsOf(list []*owner) (turns []int) {
 func NewLimits(c LimitsConfig) *LimitsRunner {
 	if c.Told == nil {
 		c.Told = func(string, time.Duration, error) {}
+	}
+	if c.Format == nil {
+		c.Format = func() int { return 0 }
 	}
 	if c.Calls == nil {
 		c.Calls = func() []Call { return nil }

@@ -55,6 +55,7 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 	beats := make([]*parts.Beat, len(list))
 	for i, o := range list {
 		beats[i] = o.beat(now)
+		beats[i].Format = r.cfg.Format()
 	}
 	turns := turnsOf(list)
 	r.asking.Go(func() {
@@ -159,7 +160,9 @@ func (r *LimitsRunner) leave() {
 	var beats []*parts.Beat
 	for _, o := range r.known {
 		claims, _ := o.Claims(now)
-		beats = append(beats, o.held.Leave(now, claims))
+		b := o.held.Leave(now, claims)
+		b.Format = r.cfg.Format()
+		beats = append(beats, b)
 	}
 	for len(beats) > 0 {
 		n := min(batch, len(beats))

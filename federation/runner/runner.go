@@ -95,6 +95,7 @@ type Runner struct {
 	mu         sync.Mutex
 	states     map[string]State // guarded by mu
 	unanswered map[string]bool  // pools whose first beat is not done; guarded by mu
+	formats    formats          // guarded by mu
 }
 
 // New returns a runner that does nothing before Run.

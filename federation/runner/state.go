@@ -69,6 +69,7 @@ func (r *Runner) note(now time.Time, ev *Event, sent *federation.Beat) {
 	s.Beats++
 	if ev.Err == nil {
 		s.Answered, s.Reply, s.Sent, s.Err, s.Since = now, ev.Reply, sent, nil, time.Time{}
+		r.formats.hear(now, ev.Reply.Format, r.cfg.Rules.Window)
 	} else {
 		s.Failures++
 		if s.Err == nil {
@@ -97,6 +98,29 @@ func (r *Runner) Up() bool {
 		}
 	}
 	return true
+}
+
+// formats is what answers say of the newest format that all nodes understand.
+type formats struct {
+	lowest int // of those heard in the last Window; 0 if there was none
+	heard  time.Time
+}
+
+// hear takes in what one answer says. A higher format than before has to be heard for a Window: a store that has lost its data
+// does not know all nodes at first.
+func (f *formats) hear(now time.Time, format int, window time.Duration) {
+	if format == 0 || format > f.lowest && f.lowest > 0 && now.Sub(f.heard) <= window {
+		return
+	}
+	f.lowest = format
+	f.heard = now
+}
+
+// Format is the newest federation.Format that all nodes understand; 0 is unknown, as before the first answer.
+func (r *Runner) Format() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.formats.lowest
 }
 
 // Fenced reports whether another process has taken the node's name.

@@ -1,9 +1,9 @@
 -- The account (account.go).
 
--- Replies are {status, epoch, now, until, level, grants …, used …, digest, path, rate, path, rate …}.
+-- Replies are {status, epoch, now, until, level, grants …, used …, digest, format, path, rate, path, rate …}.
 local GRANTED, LEARNING, RESEND, STALE, FENCED = 'granted', 'learning', 'resend', 'stale', 'fenced'
 
-local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0, 0, 0, ''} end
+local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0, 0, 0, '', 0} end
 
 -- lost begins a new memory, because the old one has holes.
 local function lost(incarnation)
@@ -153,6 +153,7 @@ local function book(m, b, known)
   for k = 1, AXES do more[k] = more[k] + held[k] - m.held[k] end
   if b.Full then more = {0, 0} end -- all of it is of before, and nobody was granted anything meanwhile
 
+  m.format = b.Format
   m.region, m.seq, m.seen, m.sent = b.Region, b.Seq, account.now, min(b.Sent, account.now)
   m.joined = b.Join and account.now or b.Joined
   m.limits, m.burst, m.reserve = clamp(b.Limits, MAX_LIMIT), clamp(b.Burst, MAX_LIMIT), clamp(b.Reserve, MAX_LIMIT)
@@ -240,6 +241,13 @@ local function used(k)
   return bookSum(booked, now - SLOTS, now, k) + bookSum(gone, now - SLOTS, now + floor(TTL / SLOT) + 1, k) + held
 end
 
+-- format is the newest that all members understand (Account.format).
+local function format()
+  local all = huge
+  for _, m in pairs(members) do all = min(all, max(1, m.format)) end
+  return all
+end
+
 -- beat books what a node tells, and answers (Account.Beat).
 local function beat(now, incarnation, b)
   local m, r = receive(now, incarnation, b)
@@ -252,6 +260,7 @@ local function beat(now, incarnation, b)
     end
   end
   for k = 1, AXES do r[11 + k] = used(k) end
+  r[15] = format()
   tell(r, b)
   m.near = near(fresh[b.Node], account.level)
   for k = 1, AXES do

@@ -3,7 +3,7 @@
 -- All numbers of Lua are floats. No product of the protocol exceeds 2^53 (federation.MaxLimit), so
 -- they are exact; and so is the floor of a quotient, for it is never rounded up to a whole number.
 
-local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
+local floor, ceil, min, max, huge = math.floor, math.ceil, math.min, math.max, math.huge
 
 -- The constants of the protocol (federation.Rules), all in milliseconds but for SLOTS.
 local RULES = ARGV[1]
