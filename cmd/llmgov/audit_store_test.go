@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -37,7 +38,7 @@ func TestAudit_L6_PasswordsOfStoresAreNotShown(t *testing.T) {
 			{file: "a.yaml", opt: tenants.Options{Env: []string{"LLMGOV_STORE=" + store}}},
 			{file: "a.yaml", opt: tenants.Options{Flags: map[string]string{"store": store}}},
 		} {
-			way.opt.Store = checkStore
+			way.opt.Store = instance.CheckStore
 			_, err := tenants.LoadFS(fsys, way.file, way.opt)
 			if err == nil {
 				t.Errorf("%q passes in %s", store, way.file)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -32,7 +33,7 @@ func (c checkCmd) Run(e *env) error {
 		return c.withoutConfig(e, files)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
-	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: checkStore})
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: instance.CheckStore})
 	if err != nil {
 		return c.printProblems(e, err)
 	}

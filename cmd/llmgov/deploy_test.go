@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -30,7 +31,7 @@ func TestKubernetes(t *testing.T) {
 	folder := podFiles(t, docs, pod)
 	env := podEnv(t, gateway)
 	config := folder + gateway.at("args.2").text()
-	snap, err := tenants.Load(config, tenants.Options{Env: env, Store: checkStore})
+	snap, err := tenants.Load(config, tenants.Options{Env: env, Store: instance.CheckStore})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestCompose(t *testing.T) {
 	}
 	from, to, _ := strings.Cut(gateway.at("volumes.0").text(), ":")
 	config := filepath.Join(deployFolder, from, gateway.at("command.2").text())
-	snap, err := tenants.Load(config, tenants.Options{Env: append(env, "OPENAI_BASE_URL=http://127.0.0.1:1/v1"), Store: checkStore})
+	snap, err := tenants.Load(config, tenants.Options{Env: append(env, "OPENAI_BASE_URL=http://127.0.0.1:1/v1"), Store: instance.CheckStore})
 	if err != nil {
 		t.Fatal(err)
 	}

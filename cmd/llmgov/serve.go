@@ -16,7 +16,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -42,7 +42,7 @@ func (s serveCmd) Run(e *env) error {
 	hangup := make(chan os.Signal, 1) // before the files are read, because a signal may come right after
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: checkStore}
+	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: instance.CheckStore}
 	var snap *tenants.Snapshot
 	var q *quickstart
 	var err error
@@ -111,11 +111,8 @@ func (s serveCmd) flags() map[string]string {
 func serve(e *env, from source, demoLoad bool) (err error) {
 	snap := from.snap
 	cfg := snap.Config()
-	p := &parts{log: newLogger(e), metrics: telemetry.New()}
+	p := &parts{log: newLogger(e)}
 	defer func() { err = errors.Join(err, p.close()) }()
-	for _, caution := range snap.Cautions() {
-		p.log.Warn(caution)
-	}
 	if err := p.build(e.ctx, snap); err != nil {
 		return err
 	}
@@ -139,7 +136,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		admissions.close()
 		return errors.Join(err, data.Close(), admin.Close())
 	}
-	policies := newReloader(files, snap, p.gateway.Apply, p.metrics, p.log)
+	policies := instance.NewReloader(files, snap, p.Admission.Apply, p.Metrics, p.log)
 	data = p.bounded(data, cfg)
 	admin = connections.New(admin, adminConnections)
 	dataServer := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
@@ -156,10 +153,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	running, ended := context.WithCancel(context.Background())
 	defer ended()
 	var group errgroup.Group
-	if p.shared != nil {
-		group.Go(func() error { return p.shared.Run(running) })
-		p.shared.await(ctx)
-	}
+	group.Go(func() error { return p.Run(running) })
+	p.Await(ctx)
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })
 	if admissions != nil {
@@ -169,7 +164,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		<-ctx.Done()
 		patience := p.gateway.Snapshot().Config().Timeouts.Drain
 		until := time.Now().Add(patience)
-		shutdown(p.governor, p.gateway, dataServer, patience, graceOf(context.Cause(ctx), patience), cut, p.log)
+		shutdown(p.Governor, p.gateway, dataServer, patience, graceOf(context.Cause(ctx), patience), cut, p.log)
 		admissions.close()
 		ended()
 		flush(p.tracer, until, p.log)
@@ -180,9 +175,6 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	})
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
 	group.Go(func() error { return adminAPI.Run(running) })
-	if p.journal != nil {
-		group.Go(func() error { return p.journal.Run(running, p.governor.Shares) })
-	}
 	if demoLoad {
 		group.Go(func() error { traffic(ctx, url(data.Addr()), from.demo); return nil })
 	}

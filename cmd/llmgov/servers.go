@@ -106,7 +106,7 @@ func (a *admissionSide) address() string {
 func (p *parts) bounded(l net.Listener, cfg *tenants.Config) net.Listener {
 	all := int(cfg.MaxConnections)
 	b := connections.New(l, connections.Limits{All: all, Strangers: min(all, mostStrangers), Grace: graceOfStrangers})
-	p.metrics.WatchConnections(func() (open, strangers int, closed int64) {
+	p.Metrics.WatchConnections(func() (open, strangers int, closed int64) {
 		s := b.Stats()
 		return s.Open, s.Strangers, s.Closed
 	})

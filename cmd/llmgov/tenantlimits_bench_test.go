@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
+	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
@@ -81,7 +82,7 @@ func measured(b *testing.B, address string, cfg governor.Config, trips *atomic.I
 	if err != nil {
 		b.Fatal(err)
 	}
-	store, err := openStore(address, slog.New(slog.DiscardHandler))
+	store, err := instance.OpenStore(address, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

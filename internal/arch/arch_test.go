@@ -366,6 +366,14 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog"},
 		reason: "a call of a program is the same call as one over HTTP: it only comes by another door",
 	},
+	"internal/instance": {
+		may: []string{
+			"internal/admin", "internal/adminapi", "internal/admission", "internal/decisions", "internal/durable", "internal/events", "internal/policy", "internal/telemetry",
+			"federation", "federation/postgres", "federation/redis", "federation/runner", "governor", "governor/sharing", "tenants", "golang.org/x/sync",
+		},
+		not:    []string{"net", "net/http"},
+		reason: "an instance has no listener and no gateway: whoever opens it has doors of its own",
+	},
 	"internal/intake": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "memory is handed out without knowing what arrives in it, or from where",

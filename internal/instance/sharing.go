@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"context"
@@ -33,7 +33,7 @@ const notShared = "memory"
 type sharing struct {
 	*runner.Runner
 	limits *runner.LimitsRunner // of tenants, and of pools' slots and budgets
-	store  store
+	store  Store
 	gov    *governor.Governor
 	side   *govsharing.Sharing // translates between the governor and the runners
 	log    *slog.Logger
@@ -49,7 +49,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	if cfg.Store == notShared {
 		return nil, nil
 	}
-	store, err := openStore(cfg.Store, log)
+	store, err := OpenStore(cfg.Store, log)
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
@@ -71,23 +71,23 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	return s, nil
 }
 
-// store keeps the accounts of shared limits.
-type store interface {
+// Store keeps the accounts of shared limits.
+type Store interface {
 	runner.Store
 	runner.LimitStore
 	Close()
 }
 
-// checkStore reports the mistakes in an address for openStore.
-func checkStore(address string) error {
+// CheckStore reports the mistakes in the address of a store.
+func CheckStore(address string) error {
 	if strings.HasPrefix(address, "redis") {
 		return redis.Check(address)
 	}
 	return postgres.Check(address)
 }
 
-// openStore opens the store at an address, without connecting.
-func openStore(address string, log *slog.Logger) (store, error) {
+// OpenStore opens the store at an address, without connecting.
+func OpenStore(address string, log *slog.Logger) (Store, error) {
 	if strings.HasPrefix(address, "redis") {
 		return redis.Open(address, federation.DefaultRules(), func(harm string) { log.Warn(harm, "store", "redis") })
 	}

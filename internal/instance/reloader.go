@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// reloader follows the files, and puts their policy in force. All of it happens in
+// Reloader follows the files, and puts their policy in force. All of it happens in
 // the one goroutine of Run, so that an older policy never replaces a newer one.
 //
 //	tenants.Watcher ──┐
 //	SIGHUP ───────────┼──► put ──► apply, metrics, log, status
 //	POST …/reload ────┘
-type reloader struct {
+type Reloader struct {
 	files   *tenants.Watcher // nil in quickstart mode
 	apply   func(*tenants.Snapshot) error
 	metrics *telemetry.Metrics
@@ -43,8 +43,9 @@ type reloadAnswer struct {
 	err error
 }
 
-func newReloader(files *tenants.Watcher, from *tenants.Snapshot, apply func(*tenants.Snapshot) error, m *telemetry.Metrics, log *slog.Logger) *reloader {
-	return &reloader{
+// NewReloader returns a Reloader of the policy from. files may be nil, if it has none.
+func NewReloader(files *tenants.Watcher, from *tenants.Snapshot, apply func(*tenants.Snapshot) error, m *telemetry.Metrics, log *slog.Logger) *Reloader {
+	return &Reloader{
 		files: files, apply: apply, metrics: m, log: log, start: from.Config(), current: from,
 		asked: make(chan chan reloadAnswer), done: make(chan struct{}),
 		status: adminapi.PolicyStatus{
@@ -55,7 +56,7 @@ func newReloader(files *tenants.Watcher, from *tenants.Snapshot, apply func(*ten
 
 // Run puts changes of the files in force until ctx ends, and then waits for the end of
 // the watch of the files.
-func (r *reloader) Run(ctx context.Context, hangup <-chan os.Signal) error {
+func (r *Reloader) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	defer close(r.done)
 	var events <-chan tenants.Event
 	if r.files != nil {
@@ -83,7 +84,7 @@ func (r *reloader) Run(ctx context.Context, hangup <-chan os.Signal) error {
 }
 
 // hungUp handles SIGHUP.
-func (r *reloader) hungUp() {
+func (r *Reloader) hungUp() {
 	answer := r.readFiles()
 	if errors.Is(answer.err, admin.ErrNoFiles) {
 		r.log.Warn("SIGHUP: " + answer.err.Error())
@@ -93,7 +94,7 @@ func (r *reloader) hungUp() {
 }
 
 // Reload implements admin.Policies.
-func (r *reloader) Reload(ctx context.Context) (adminapi.Reloaded, error) {
+func (r *Reloader) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 	answer := make(chan reloadAnswer, 1)
 	select {
 	case r.asked <- answer:
@@ -107,14 +108,14 @@ func (r *reloader) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 }
 
 // Status implements admin.Policies.
-func (r *reloader) Status() adminapi.PolicyStatus {
+func (r *Reloader) Status() adminapi.PolicyStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
 // readFiles reads the files now.
-func (r *reloader) readFiles() reloadAnswer {
+func (r *Reloader) readFiles() reloadAnswer {
 	if r.files == nil {
 		return reloadAnswer{err: admin.ErrNoFiles}
 	}
@@ -127,7 +128,7 @@ func (r *reloader) readFiles() reloadAnswer {
 
 // put puts the policy of the files in force, or keeps the previous one if they are invalid.
 // With an error, snap is nil or the policy in force with other keys, which become valid all the same.
-func (r *reloader) put(snap *tenants.Snapshot, err error) reloadAnswer {
+func (r *Reloader) put(snap *tenants.Snapshot, err error) reloadAnswer {
 	if err != nil && snap != nil && !snap.Equal(r.current) {
 		if errKeys := r.apply(snap); errKeys != nil {
 			err = errors.Join(err, errKeys)
@@ -172,7 +173,7 @@ func (r *reloader) put(snap *tenants.Snapshot, err error) reloadAnswer {
 }
 
 // refuse reports the problems, in the log only if they differ from those logged last.
-func (r *reloader) refuse(err error) {
+func (r *Reloader) refuse(err error) {
 	r.metrics.PolicyRead(false)
 	problems := admin.ProblemsOf(err)
 	if text := err.Error(); text != r.logged {

@@ -1,0 +1,201 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/durable"
+	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Instance is a governor and everything around it that its config names.
+type Instance struct {
+	Node      string
+	Metrics   *telemetry.Metrics
+	Governor  *governor.Governor
+	Events    *events.Ring
+	Admission *admission.Controller
+
+	log     *slog.Logger
+	journal *durable.Journal     // nil without a state_dir
+	shared  *sharing             // nil without a shared store
+	seen    func(nodes []string) // receives the gateways that share limits; nil without a decision_log
+	closers []func() error       // in the order of opening
+}
+
+// Options are the parts of an Instance that its maker brings along.
+type Options struct {
+	Snapshot *tenants.Snapshot
+	Log      *slog.Logger
+	// Prompts counts prompts while estimates are uncertain; nil does not.
+	Prompts admission.PromptCounter
+}
+
+// keptEvents is the number of events that a reader of /api/v1/events may fall behind.
+const keptEvents = 4096
+
+// Open opens the parts that a policy needs.
+func Open(opt Options) (*Instance, error) {
+	in := &Instance{log: opt.Log, Metrics: telemetry.New(), Events: events.NewRing(keptEvents)}
+	for _, caution := range opt.Snapshot.Cautions() {
+		in.log.Warn(caution)
+	}
+	if err := in.build(opt); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+func (in *Instance) build(opt Options) (err error) {
+	snap := opt.Snapshot
+	cfg := snap.Config()
+	in.Node = cfg.Node
+	if in.Node == "" {
+		in.Node = defaultNode()
+	}
+	rules := policy.Governor(snap)
+	rules.Shared = cfg.Store != notShared
+	rules.SharedLimits = rules.Shared
+	rules.SharedSlots = rules.Shared
+	in.journal, err = openState(cfg.StateDir, &rules, in.Metrics, in.log)
+	if err != nil {
+		return err
+	}
+	rules.Observer = in.Events
+	if err := in.record(&cfg.DecisionLog, in.Events, &rules); err != nil {
+		return err
+	}
+	in.Governor, err = governor.New(rules)
+	if err != nil {
+		return err
+	}
+	if in.journal != nil {
+		in.later(func() error { return in.journal.Close(in.Governor.Shares()) })
+	}
+	in.shared, err = newSharing(cfg, in.Node, in.Governor, in.Metrics, in.seen, in.log)
+	if err != nil {
+		return err
+	}
+	if in.shared != nil {
+		in.later(func() error { in.shared.store.Close(); return nil })
+	}
+	in.watch(snap)
+	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Prompts: opt.Prompts})
+	return nil
+}
+
+// record writes all decisions to decision_log, if the config has one. Their times are exact to the nanosecond;
+// with a shared store nearly, because other gateways take part in them.
+func (in *Instance) record(to *tenants.DecisionLog, ring *events.Ring, rules *governor.Config) error {
+	if to.Path == "" {
+		return nil
+	}
+	w, err := decisions.Open(decisions.Options{Path: to.Path, MaxSize: to.MaxSize, Keep: int(to.Keep), Node: in.Node, Log: in.log})
+	if err != nil {
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	in.later(w.Close)
+	rules.Observer = observers{ring, w}
+	rules.Recorded = !rules.Shared
+	rules.Detailed = true
+	in.seen = w.See
+	in.Metrics.WatchDecisionLog(w.Lost)
+	return nil
+}
+
+// watch connects the metrics with their sources.
+func (in *Instance) watch(snap *tenants.Snapshot) {
+	in.Metrics.Watch(in.Governor.State, snap.Hash())
+	in.Metrics.WatchDraining(in.Governor.Draining)
+	in.Metrics.WatchStore(func() bool { return (in.journal == nil || in.journal.Up()) && in.shared.Up() })
+	if in.shared == nil {
+		in.Metrics.WatchSingle(in.Governor.State, snap.Config().Region)
+	}
+}
+
+// Run keeps the journal and speaks with the store, until ctx ends.
+func (in *Instance) Run(ctx context.Context) error {
+	var group errgroup.Group
+	if in.shared != nil {
+		group.Go(func() error { return in.shared.Run(ctx) })
+	}
+	if in.journal != nil {
+		group.Go(func() error { return in.journal.Run(ctx, in.Governor.Shares) })
+	}
+	return group.Wait()
+}
+
+// Await waits until the store has granted something, or is late. Run has to run.
+func (in *Instance) Await(ctx context.Context) {
+	if in.shared != nil {
+		in.shared.await(ctx)
+	}
+}
+
+// Ready returns the reason why load balancers should send no calls here, or nil.
+func (in *Instance) Ready() error {
+	switch {
+	case in.journal != nil && !in.journal.Up():
+		return errors.New("state_dir cannot be written")
+	case !in.shared.Ready():
+		return errors.New("another process has this one's node name")
+	}
+	return nil
+}
+
+// Sharing is the sharing of a pool's limits, as of the last look; nil without a store.
+func (in *Instance) Sharing(pool string) *adminapi.Sharing { return in.shared.view(pool) }
+
+func (in *Instance) later(closer func() error) { in.closers = append(in.closers, closer) }
+
+// Close closes what was opened, the last first. Run must have ended.
+func (in *Instance) Close() (err error) {
+	for _, closer := range slices.Backward(in.closers) {
+		err = errors.Join(err, closer())
+	}
+	return err
+}
+
+// observers are called one after the other.
+type observers []governor.Observer
+
+func (list observers) Observe(e governor.Event) {
+	for _, o := range list {
+		o.Observe(e)
+	}
+}
+
+// openState opens state_dir, if there is one, so that the governor's books survive restarts.
+func openState(dir string, rules *governor.Config, m *telemetry.Metrics, log *slog.Logger) (j *durable.Journal, err error) {
+	if dir == "" {
+		return nil, nil
+	}
+	j, rules.Past, err = durable.Open(durable.Options{Dir: dir, Zone: rules.Zone, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	rules.Journal = j
+	m.Expired.Add(float64(rules.Past.CutOff()))
+	return j, nil
+}
+
+func defaultNode() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
