@@ -2,7 +2,7 @@
 # make test    every package's tests within minutes; needs only Go
 # make test-race   the same under the race detector; needs a C compiler
 # make test-long   also the long searches, the simulations of hours, and what compares wall-clock times
-# make test-clients   the contract with the SDKs for JavaScript; installs Node.js where it may
+# make test-clients   the contract with the SDKs for JavaScript and Python; installs Node.js and Python where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
 # make test-api     the admin API against its OpenAPI description, by schemathesis; installs it where it may

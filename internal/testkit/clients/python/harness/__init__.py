@@ -1,0 +1,1 @@
+"""What the cases share: the processes, their books, the wire, and the texts."""
