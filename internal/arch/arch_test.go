@@ -266,7 +266,7 @@ var rules = map[string]rule{
 		reason: "a request is read without knowing who sent it, and what is done with it",
 	},
 	"internal/gateway/dialect": {
-		may:    []string{"governor", "governor/tokens", "internal/admission", "internal/gateway/head", "internal/upstreams", "tenants"},
+		may:    []string{"governor", "governor/tokens", "internal/admission", "internal/gateway/head", "internal/rateheaders", "internal/upstreams", "tenants"},
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "a protocol is a value: what is done with it is elsewhere",
 	},
@@ -274,6 +274,11 @@ var rules = map[string]rule{
 		may:    []string{"internal/gateway/dialect", "internal/objects", "tenants"},
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "a route is found by method and path alone",
+	},
+	"internal/gateway/describe": {
+		may:    []string{"escrow", "internal/admission", "internal/gateway/dialect", "internal/gateway/head", "internal/splice", "internal/text", "tenants"},
+		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "a call is described by its request alone",
 	},
 	"internal/explain": {
 		may:    []string{"governor", "internal/adminapi", "internal/admission", "internal/policy", "internal/text", "tenants"},
@@ -411,7 +416,7 @@ var rules = map[string]rule{
 			"internal/text", "internal/bearer", "internal/crash",
 			"internal/connections", "internal/dial", "internal/intake", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

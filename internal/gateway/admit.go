@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/splice"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
@@ -55,13 +54,8 @@ func (c *call) admit() *refusal {
 
 // edits are the changes of the body that the upstream gets.
 func (c *call) edits() []splice.Edit {
-	var edits []splice.Edit
-	if c.route.Bounds != nil && c.Tenant.MaxOutputTokens > 0 {
-		edits = c.head.Clamp(edits, c.route.Bounds, c.Tenant.MaxOutputTokens)
-	}
-	if c.route.Chunked && c.head.Stream {
-		edits, c.withhold = c.head.AskForUsage(edits)
-	}
+	edits, withhold := describe.Edits(&c.route.Route, c.head, c.Tenant.MaxOutputTokens)
+	c.withhold = withhold
 	if real := c.realModel(); real != c.head.Model || c.head.Deployed {
 		edits = c.rename(edits, real)
 	}
@@ -70,28 +64,13 @@ func (c *call) edits() []splice.Edit {
 
 // describe describes the call to package admission.
 func (c *call) describe() {
-	h := c.head
 	a := &c.Ask
-	a.Model = h.Model
-	a.Instead = nil
-	for _, o := range h.Others {
-		if o.Instead {
-			a.Instead = append(a.Instead, o.Model)
-		}
-	}
-	a.Stream = h.Stream
+	describe.Ask(a, &c.route.Route, c.head, c.pool.DefaultMaxOutput)
 	a.Free = c.route.ToObjects() || c.route.Free // one request; a socket's tokens are counted as they come
-	a.Prompt = admission.Prompt{Size: h.Size(c.pool.DefaultMaxOutput), Own: h.Prompt.Size, Before: h.Referred.Tokens}
 	if c.route.Body == dialect.JSON {
 		a.Prompt.Body = c.body
 	}
-	a.Answer = answerOf(c.route, h)
 	a.Retry = c.retry()
-}
-
-// answerOf is how long the answer to a call of a route may become.
-func answerOf(r *route.Route, h *head.Head) admission.Answer {
-	return admission.Answer{Bound: h.Bound(r.Bounds), Copies: h.Copies, None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
 }
 
 // acquire waits until the call is admitted.
@@ -111,25 +90,6 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 	c.w.queued(c.Lease.Waited)
 	c.body = splice.InPlace(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(c.Lease.Waited-c.memory.Waited), c.Spans.Exemplar())
-	return nil
-}
-
-// readHints reads the headers by which callers say how a call is to be treated.
-func (c *call) readHints() *refusal {
-	switch p := c.r.Header.Get("X-Llmgov-Priority"); p {
-	case "", "interactive":
-	case "background":
-		c.Ask.Background = true
-	default:
-		return invalid("x-llmgov-priority", "x-llmgov-priority must be interactive or background, not "+quoted(p)+".")
-	}
-	if text := c.r.Header.Get("X-Llmgov-Max-Wait"); text != "" {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			return invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+quoted(text)+".")
-		}
-		c.Ask.MaxWait = &d
-	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/splice"
@@ -16,7 +17,7 @@ func (c *call) readBody() *refusal {
 	if f := c.readQuery(); f != nil {
 		return f
 	}
-	if f := c.readHints(); f != nil {
+	if f := describe.Hints(c.r.Header, &c.Ask); f != nil {
 		return f
 	}
 	for _, enc := range c.r.Header.Values("Content-Encoding") {
@@ -41,7 +42,7 @@ func (c *call) readQuery() *refusal {
 	}
 	values, err := head.ReadQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return unreadable(err)
+		return describe.Unreadable(err)
 	}
 	if c.at.Azure {
 		values.Del(dialect.VersionKey) // it is between the caller and this gateway
@@ -52,7 +53,7 @@ func (c *call) readQuery() *refusal {
 		err = head.CheckPlain(values)
 	}
 	if err != nil {
-		return unreadable(err)
+		return describe.Unreadable(err)
 	}
 	c.query = values
 	return nil
@@ -83,7 +84,7 @@ func (c *call) readHead() *refusal {
 		err = c.head.Deploy(c.at.Deployment)
 	}
 	if err != nil {
-		return unreadable(err)
+		return describe.Unreadable(err)
 	}
 	return nil
 }
@@ -99,9 +100,6 @@ func (c *call) rename(edits []splice.Edit, real string) []splice.Edit {
 	}
 	return edits
 }
-
-// unreadable refuses a body or a query that cannot be read.
-func unreadable(err *head.Error) *refusal { return invalid(err.Param, err.Message) }
 
 func invalid(param, what string) *refusal {
 	return &refusal{Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: what}

@@ -1,13 +1,5 @@
 package gateway
 
-import (
-	"time"
-
-	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/rateheaders"
-)
-
 // showOwn sets the headers that every answer has.
 func (c *call) showOwn() {
 	c.w.Header()["X-Request-Id"] = []string{c.ID}
@@ -34,14 +26,5 @@ func (c *call) showStanding() {
 		pool = c.pool.Name
 	}
 	c.shown = true
-	st := rateheaders.Show(c.w.Header(), c.g.gov, c.Tenant.Name, pool)
-	c.showRate(dialect.Requests, st.Requests)
-	c.showRate(dialect.Tokens, st.Tokens)
-}
-
-// showRate shows a limit in the headers of the caller's dialect.
-func (c *call) showRate(axis dialect.Axis, q governor.Quota) {
-	if show := c.dialect().ShowRate; show != nil && q.Limit != 0 {
-		show(c.w.Header(), axis, q, time.Now())
-	}
+	c.dialect().Show(c.w.Header(), c.g.gov, c.Tenant.Name, pool)
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 )
 
 // digestSeed keeps callers from making calls that collide.
@@ -15,16 +15,10 @@ var digestSeed = maphash.MakeSeed()
 // retry is how the call is recognized that was made before: by its Idempotency-Key, or by the count of
 // retries that Stainless SDKs (openai, anthropic) send.
 func (c *call) retry() admission.Retry {
-	r := admission.Retry{Key: c.r.Header.Get("Idempotency-Key")}
+	r := admission.Retry{Key: c.r.Header.Get("Idempotency-Key"), Attempt: describe.Attempt(c.r.Header)}
 	if r.Key != "" && c.r.Method == http.MethodPost {
 		r.Once = true
 		r.Digest = c.asks()
-	}
-	if n, err := strconv.Atoi(c.r.Header.Get("X-Stainless-Retry-Count")); err == nil {
-		r.Attempt = escrow.RetryFirst
-		if n > 0 {
-			r.Attempt = escrow.RetryAgain
-		}
 	}
 	return r
 }

@@ -1,12 +1,12 @@
 package gateway
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
@@ -110,7 +110,7 @@ func (c *call) checkReferences() *refusal {
 	case c.route.Realtime:
 		return realtime.CheckUpgrade(c.r)
 	}
-	if f := c.checkOthers(c.head.Others); f != nil {
+	if f := c.described().Others(c.head); f != nil {
 		return f
 	}
 	if c.route.Body == dialect.JSON {
@@ -121,25 +121,9 @@ func (c *call) checkReferences() *refusal {
 	return c.checkBatch()
 }
 
-// checkOthers refuses models that the caller is not granted, or that another pool limits.
-func (c *call) checkOthers(list []head.Other) *refusal {
-	for _, o := range list {
-		p, served := c.world.Snapshot.PoolOf(o.Model)
-		switch {
-		case o.Instead && !served:
-			return admission.NoModel(o.Model)
-		case !c.mayUse(o.Model):
-			return admission.NotGranted(c.Tenant.Name, o.Param, o.Model)
-		case c.world.Snapshot.RealModel(o.Model) != o.Model:
-			return invalid(o.Param, quoted(brief(o.Model))+" is another name of a model here, which the provider does not know. Name the model itself.")
-		case o.Instead && c.world.pools[p.Index] != c.pool:
-			return invalid(o.Param, quoted(brief(o.Model))+" is of another pool than the model that you ask for, and cannot stand in for it.")
-		}
-	}
-	if c.head.FallsBack && len(c.head.Others) == 0 {
-		return invalid("route", "With route: \"fallback\" the provider chooses a model. Name in models which ones it may use.")
-	}
-	return nil
+// described is the scope in which package describe checks models.
+func (c *call) described() *describe.Scope {
+	return &describe.Scope{Snapshot: c.world.Snapshot, Tenant: c.Tenant, Pool: c.pool.Pool.Pool, MayUse: c.mayUse}
 }
 
 // checkNamed refuses a JSON body that refers to an object that the tenant may not see, or names a model
@@ -153,10 +137,10 @@ func (c *call) checkNamed() *refusal {
 		return nil
 	}
 	if err != nil {
-		return unreadable(err)
+		return describe.Unreadable(err)
 	}
 	if c.head.NamesDeeper() && c.mayNameDeeper() {
-		if f := c.checkDeeper(); f != nil {
+		if f := c.described().Deeper(c.body); f != nil {
 			return f
 		}
 	}
@@ -169,27 +153,10 @@ func (c *call) checkNamed() *refusal {
 	return nil
 }
 
-// checkDeeper refuses a body that names a model below its top level that the tenant may not use.
-func (c *call) checkDeeper() *refusal {
-	deeper := ""
-	_, err := head.Walk(c.body, func(key, text string, depth int) {
-		if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !c.mayUse(text) {
-			deeper = text
-		}
-	})
-	if err != nil {
-		return unreadable(err)
-	}
-	if deeper != "" {
-		return admission.NotGranted(c.Tenant.Name, "model", deeper)
-	}
-	return nil
-}
-
 // mayNameDeeper reports whether a body may name models deeper down: items of images that are drawn, and
 // the graders of a fine-tuning job.
 func (c *call) mayNameDeeper() bool {
-	return c.route.Grant == tenants.RouteFineTuning || bytes.Contains(c.body, []byte("image_generation")) || bytes.Contains(c.body, []byte(`\u`))
+	return c.route.Grant == tenants.RouteFineTuning || describe.MayNameDeeper(c.body)
 }
 
 // readPage reads the page of a list that is asked for. A cursor must be an object that the tenant may

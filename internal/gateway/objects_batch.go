@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
@@ -93,7 +94,7 @@ func (k checker) AddCall(h *head.Head, to *route.Route, found []head.Reference) 
 	h.Weigh(found, c.sizeOf)
 	output := h.Copies * max(h.Bound(head.AnyBound), c.pool.DefaultMaxOutput)
 	if to != nil {
-		a := answerOf(to, h)
+		a := describe.Answer(&to.Route, h)
 		output = c.MostOutput(h.Model, &a)
 	}
 	input := h.Referred.Tokens + c.Estimates.Prompts.Estimate(h.Model, h.Size(c.pool.DefaultMaxOutput))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/rateheaders"
 )
 
 // refusal is an answer that llmgov gives itself.
@@ -51,17 +50,10 @@ func writeRefusal(w http.ResponseWriter, f *refusal, d *dialect.Dialect) {
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
 	h.Del("Content-Length")
-	rateheaders.Retry(h, f.RetryAfter)
-	if f.Final {
-		rateheaders.Final(h)
-	}
-	if d.RequestID != "" {
-		h.Set(d.RequestID, h.Get("X-Request-Id"))
-	}
+	body := d.Refuse(h, f)
 	w.WriteHeader(f.Status)
-	_, _ = w.Write(d.ErrorBody(f))
+	_, _ = w.Write(body)
 }
 
 // comeAgain says to people when to come back.

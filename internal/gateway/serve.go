@@ -1,12 +1,10 @@
 package gateway
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"net/http"
-	"strings"
 
 	"github.com/llmgov/llmgov/internal/crash"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 )
@@ -16,7 +14,7 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &call{g: g, world: g.world.Load(), r: r}
 	c.tries.interrupt = func(error) {} // nothing was sent yet
 	c.stored = stored.Ledger{Call: &c.Call, Store: g.objects, Holds: &g.batches}
-	c.Begin(r.Context(), g.admission, c.world.Policy, requestID(r))
+	c.Begin(r.Context(), g.admission, c.world.Policy, describe.RequestID(r.Header))
 	c.try = &c.tries.first
 	c.Spans = g.tracer.Begin(r, c.Began)
 	c.w.reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
@@ -89,17 +87,4 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		c.forward()
 	}
-}
-
-// requestID takes over the caller's id if it is fit for logs and headers, or makes one.
-func requestID(r *http.Request) string {
-	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
-		return id
-	}
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	var out [4 + 24]byte
-	copy(out[:], "req_")
-	hex.Encode(out[4:], b[:])
-	return string(out[:])
 }

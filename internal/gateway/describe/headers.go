@@ -1,0 +1,61 @@
+package describe
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/admission"
+)
+
+// RequestID takes over the caller's id if it is fit for logs and headers, or makes one.
+func RequestID(h http.Header) string {
+	if id := h.Get("X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
+		return id
+	}
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	var out [4 + 24]byte
+	copy(out[:], "req_")
+	hex.Encode(out[4:], b[:])
+	return string(out[:])
+}
+
+// Hints reads the headers by which callers say how a call is to be treated.
+func Hints(h http.Header, a *admission.Ask) *admission.Refusal {
+	switch p := h.Get("X-Llmgov-Priority"); p {
+	case "", "interactive":
+	case "background":
+		a.Background = true
+	default:
+		return invalid("x-llmgov-priority", "x-llmgov-priority must be interactive or background, not "+strconv.Quote(p)+".")
+	}
+	if text := h.Get("X-Llmgov-Max-Wait"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+strconv.Quote(text)+".")
+		}
+		a.MaxWait = &d
+	}
+	return nil
+}
+
+// Attempt is the count of retries that Stainless SDKs (openai, anthropic) send.
+func Attempt(h http.Header) escrow.Retry {
+	n, err := strconv.Atoi(h.Get("X-Stainless-Retry-Count"))
+	switch {
+	case err != nil:
+		return escrow.RetryUnknown
+	case n > 0:
+		return escrow.RetryAgain
+	}
+	return escrow.RetryFirst
+}
+
+func invalid(param, what string) *admission.Refusal {
+	return &admission.Refusal{Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: what}
+}

@@ -1,0 +1,38 @@
+package dialect
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/rateheaders"
+)
+
+// Refuse returns the body of a refusal, and sets its headers. The header X-Request-Id is set already.
+func (d *Dialect) Refuse(h http.Header, f *admission.Refusal) []byte {
+	h.Set("Content-Type", "application/json")
+	rateheaders.Retry(h, f.RetryAfter)
+	if f.Final {
+		rateheaders.Final(h)
+	}
+	if d.RequestID != "" {
+		h.Set(d.RequestID, h.Get("X-Request-Id"))
+	}
+	return d.ErrorBody(f)
+}
+
+// Show shows where a tenant stands, in the headers of all dialects and those of this one.
+func (d *Dialect) Show(h http.Header, gov *governor.Governor, tenant, pool string) {
+	st := rateheaders.Show(h, gov, tenant, pool)
+	if d.ShowRate == nil {
+		return
+	}
+	now := time.Now()
+	if st.Requests.Limit != 0 {
+		d.ShowRate(h, Requests, st.Requests, now)
+	}
+	if st.Tokens.Limit != 0 {
+		d.ShowRate(h, Tokens, st.Tokens, now)
+	}
+}
