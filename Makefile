@@ -5,7 +5,7 @@
 # make test-clients   the contract with the SDKs for JavaScript and Python; installs Node.js and Python where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
-# make test-api     the admin API against its OpenAPI description, by schemathesis; installs it where it may
+# make test-api     the admin API and the admission API against their OpenAPI descriptions, by schemathesis; installs it where it may
 # make test-chart   the Helm chart, rendered and held against Kubernetes' schemas; installs what it needs where it may
 # make release VERSION=v0.1.0   binaries, packages, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
 #                               all of it twice, and compares

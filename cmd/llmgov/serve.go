@@ -164,7 +164,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		<-ctx.Done()
 		patience := p.gateway.Snapshot().Config().Timeouts.Drain
 		until := time.Now().Add(patience)
-		shutdown(p.Governor, p.gateway, dataServer, patience, graceOf(context.Cause(ctx), patience), cut, p.log)
+		calls := []drain{p.gateway.Drain, admissions.drain} // websockets, and reservations
+		shutdown(p.Governor, calls, dataServer, patience, graceOf(context.Cause(ctx), patience), func(cause error) { cut(cause); admissions.cut() }, p.log)
 		admissions.close()
 		ended()
 		flush(p.tracer, until, p.log)

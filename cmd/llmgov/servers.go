@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/tenants"
@@ -46,61 +45,6 @@ const (
 
 // adminConnections are the bounds of the admin listener.
 var adminConnections = connections.Limits{All: 512, Strangers: 64, Grace: graceOfStrangers}
-
-// admissionConnections are the bounds of the listener for reservations. Its clients are few, and each of their
-// connections has many calls.
-var admissionConnections = connections.Limits{All: 1024, Strangers: 64, Grace: graceOfStrangers}
-
-// admissionStreams is how many calls one connection may have. ext_proc has one for each call of its proxy.
-const admissionStreams = 1000
-
-// admissionSide is the server for gateways and programs that call models themselves, and its listener.
-type admissionSide struct {
-	net.Listener
-	*http.Server
-}
-
-// newAdmissionSide listens, or returns nil if the config has no such listener.
-func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
-	if cfg.Admission.Listen == "" {
-		return nil, nil
-	}
-	l, err := listen(cfg.Admission.Listen, "admission.listen")
-	if err != nil {
-		return nil, err
-	}
-	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.tenantOf, Log: p.log})
-	server := newServer(h, p.log, cfg.Timeouts.ReadHeader)
-	speakHTTP2(server)
-	server.HTTP2.MaxConcurrentStreams = admissionStreams
-	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: server}, nil
-}
-
-// tenantOf finds the tenant of a key that has not expired.
-func (p *parts) tenantOf(key string) (name string, ok bool) {
-	t, k, ok := p.gateway.Snapshot().Lookup(key)
-	if !ok || k.Expired(time.Now()) {
-		return "", false
-	}
-	return t.Name, true
-}
-
-// close closes the server and all of its connections. Before it serves, it closes the listener alone.
-func (a *admissionSide) close() {
-	if a == nil {
-		return
-	}
-	_ = a.Server.Close() // first, so that Serve knows why its listener is closed
-	_ = a.Listener.Close()
-}
-
-// address is the part of the greeting that names the listener.
-func (a *admissionSide) address() string {
-	if a == nil {
-		return ""
-	}
-	return ", admission on " + url(a.Listener.Addr())
-}
 
 // bounded bounds the connections of tenants.
 func (p *parts) bounded(l net.Listener, cfg *tenants.Config) net.Listener {

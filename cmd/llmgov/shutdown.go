@@ -14,7 +14,6 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/tracing"
 )
 
@@ -31,18 +30,21 @@ func graceOf(cause error, patience time.Duration) time.Duration {
 	return min(patience/6, mostGrace)
 }
 
+// drain waits until calls of some kind have ended, or its context has.
+type drain func(context.Context) error
+
 // shutdown stops admission, and waits for the calls in flight; the listener closes after the
 // grace. Calls left after the patience are cut: streams end in an error event, and all calls are
 // settled.
-func shutdown(gov *governor.Governor, gw *gateway.Gateway, server *http.Server, patience, grace time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
+func shutdown(gov *governor.Governor, calls []drain, server *http.Server, patience, grace time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
 	gov.Drain()
 	running, _ := gov.Leases()
 	log.Info("draining", "running", running, "at_most", patience.String(), "listens_for", grace.String())
-	if wait(server, gw, patience, grace) != nil {
+	if wait(server, calls, patience, grace) != nil {
 		running, _ = gov.Leases()
 		log.Warn("drain took too long, cutting the remaining calls", "running", running)
 		cut(admission.ErrDraining)
-		if wait(server, gw, time.Second, 0) != nil {
+		if wait(server, calls, time.Second, 0) != nil {
 			_ = server.Close()
 		}
 	}
@@ -59,9 +61,8 @@ func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
 }
 
 // wait shuts a server down after the grace, and waits for its calls, both no longer than the
-// patience. For the server of a gateway it waits for websockets too, which http.Server does not
-// track.
-func wait(server *http.Server, gw *gateway.Gateway, patience, grace time.Duration) error {
+// patience. Calls that http.Server does not track are waited for by drains.
+func wait(server *http.Server, calls []drain, patience, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var group errgroup.Group
@@ -69,8 +70,8 @@ func wait(server *http.Server, gw *gateway.Gateway, patience, grace time.Duratio
 		time.Sleep(grace)
 		return server.Shutdown(ctx)
 	})
-	if gw != nil {
-		group.Go(func() error { return gw.Drain(ctx) })
+	for _, ended := range calls {
+		group.Go(func() error { return ended(ctx) })
 	}
 	return group.Wait()
 }

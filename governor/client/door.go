@@ -67,8 +67,10 @@ const (
 	Cancelled
 	// NotSent is a call that never reached the model server. It took nothing.
 	NotSent
+	// Expired is a call of which nothing was heard for too long. It counts as broken off by its caller.
+	Expired
 )
 
-var outcomes = [...]string{"completed", "answered_error", "failed", "cancelled", "not_sent"}
+var outcomes = [...]string{"completed", "answered_error", "failed", "cancelled", "not_sent", "expired"}
 
 func (o Outcome) String() string { return outcomes[o] }

@@ -38,6 +38,9 @@ func (l *Lease) Begin(ctx context.Context, held Held, g Grant) {
 	l.base = ctx
 }
 
+// Held is what the Door that gave the lease keeps for it.
+func (l *Lease) Held() Held { return l.held }
+
 // Context is the context for the call. It ends with the caller's, when the lease is closed, or when the governor
 // has to end the call early: then its cause is a *Refusal.
 func (l *Lease) Context() context.Context {

@@ -95,7 +95,8 @@ func refuse(w http.ResponseWriter, f *fault) {
 		h.Set("WWW-Authenticate", `Bearer realm="llmgov admission"`)
 	}
 	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": codeOf(f.status), "message": f.text}})
+	code := codeOf(f.status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": code, "type": code, "param": nil, "message": f.text}})
 }
 
 func codeOf(status int) string {

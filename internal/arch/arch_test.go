@@ -371,6 +371,28 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog"},
 		reason: "a call of a program is the same call as one over HTTP: it only comes by another door",
 	},
+	"governor/remote/admissionv1": {
+		may:    []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+		reason: "a protocol is generated from its description",
+	},
+	"governor/remote": {
+		may:    []string{"governor/client", "governor/remote/admissionv1", "governor/tokens", "google.golang.org/grpc", "google.golang.org/protobuf"},
+		not:    []string{"os", "log", "log/slog"},
+		reason: "a program that asks another one has no governor of its own",
+	},
+	"internal/reserve": {
+		may:    []string{"governor/client", "internal/admission", "internal/rateheaders"},
+		not:    []string{"net", "os", "log", "log/slog", "encoding/json"},
+		reason: "reservations are kept without knowing by which protocol they are made",
+	},
+	"internal/reserveserver": {
+		may: []string{
+			"governor/client", "governor/remote/admissionv1", "governor/tokens", "internal/admission", "internal/admissionserver", "internal/gateway/dialect", "internal/reserve",
+			"google.golang.org/grpc", "google.golang.org/protobuf",
+		},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "a protocol says what is asked, and the book decides",
+	},
 	"internal/instance": {
 		may: []string{
 			"internal/admin", "internal/adminapi", "internal/admission", "internal/decisions", "internal/durable", "internal/events", "internal/policy", "internal/telemetry",

@@ -9,23 +9,8 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 )
 
-// ServeHTTP walks one request through the gateway. Answers pass on the stack of ServeHTTP alone, because streams
-// last, and hold theirs.
+// ServeHTTP walks one request through the gateway. Read it top to bottom.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	c := g.begin(rw, r)
-	defer crash.Deferred()
-	defer c.finish()
-	answer, f := c.serve()
-	switch {
-	case f != nil:
-		c.refuse(f)
-	case answer != nil:
-		c.pass(answer)
-	}
-}
-
-// begin makes the call of a request.
-func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	c := &call{g: g, world: g.world.Load(), r: r}
 	c.tries.interrupt = func(error) {} // nothing was sent yet
 	c.stored = stored.Ledger{Call: &c.Call, Store: g.objects, Holds: &g.batches}
@@ -36,63 +21,70 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.Began.Add(lapTime))
 	c.showOwn()
-	return c
-}
+	defer crash.Deferred()
+	defer c.finish()
 
-// serve is all of a call but the passing of its answer, which it returns if there is one. Read it top to bottom.
-func (c *call) serve() (*http.Response, *refusal) {
 	// 1 Which route is it for, and who asks?
-	c.at = route.Find(c.r)
+	c.at = route.Find(r)
 	c.route = c.at.Route
 	if f := c.unfit(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 	if f := c.authenticate(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 	if f := c.granted(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 	if c.at.Usage || c.at.Models {
 		c.serveLookup()
-		return nil, nil
+		return
 	}
 
 	// 2 What does it ask for, and of which pool?
 	if f := c.readBody(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 	if f := c.choosePool(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 	if f := c.checkReferences(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 	if f := c.checkBackground(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 
 	// 3 May it? This is where it waits.
 	if f := c.admit(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 
 	// 4 Pass it on, to the upstream whose turn it is, and meter the answer.
 	if f := c.firstTry(); f != nil {
-		return nil, f
+		c.refuse(f)
+		return
 	}
 	switch {
 	case c.route.List:
 		c.serveList()
-		return nil, nil
 	case c.route.Realtime:
 		c.serveRealtime()
-		return nil, nil
+	default:
+		c.lookAfter()
+		c.lookBack()
+		if f := c.holdBatch(); f != nil {
+			c.refuse(f)
+			return
+		}
+		c.forward()
 	}
-	c.lookAfter()
-	c.lookBack()
-	if f := c.holdBatch(); f != nil {
-		return nil, f
-	}
-	return c.forward()
 }

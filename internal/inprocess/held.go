@@ -83,6 +83,8 @@ func (h *held) End(e client.End) {
 		h.answered(e, streaming.Completed)
 	case client.Failed:
 		h.answered(e, streaming.UpstreamFailed)
+	case client.Expired:
+		h.call.End(telemetry.Cancelled, admission.ReasonIdle, h.usage(e, streaming.Result{Cause: streaming.ClientGone, Deltas: e.Produced.Deltas}))
 	default:
 		h.answered(e, streaming.ClientGone)
 	}
@@ -91,13 +93,17 @@ func (h *held) End(e client.End) {
 // answeredError is the class of failures of calls that were answered with an error.
 const answeredError = "error"
 
-// answered ends a call as the gateway ends those whose answers it meters. Tokens that the caller has counted
-// take the place of an estimate.
+// answered ends a call as the gateway ends those whose answers it meters.
 func (h *held) answered(e client.End, cause streaming.Cause) {
 	res := streaming.Result{Cause: cause, Usage: streaming.Usage(e.Usage), Reported: e.Reported, Deltas: e.Produced.Deltas}
+	h.call.AnsweredWith(res, h.usage(e, res))
+}
+
+// usage is what is charged for an answer. Tokens that the caller has counted take the place of an estimate.
+func (h *held) usage(e client.End, res streaming.Result) governor.Usage {
 	u := h.call.Metered(res)
 	if !e.Reported && e.Produced.Tokens > 0 {
 		u.Output = e.Produced.Tokens
 	}
-	h.call.AnsweredWith(res, u)
+	return u
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/reserveserver"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// admissionConnections are the bounds of the listener for reservations. Its clients are few, and each of their
+// connections has many calls.
+var admissionConnections = connections.Limits{All: 1024, Strangers: 64, Grace: graceOfStrangers}
+
+// admissionStreams is how many calls one connection may have. ext_proc has one for each call of its proxy.
+const admissionStreams = 1000
+
+// admissionSide is the server for gateways and programs that call models themselves, and its listener.
+type admissionSide struct {
+	net.Listener
+	*http.Server
+	book *reserve.Book
+}
+
+// newAdmissionSide listens, or returns nil if the config has no such listener.
+func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
+	if cfg.Admission.Listen == "" {
+		return nil, nil
+	}
+	l, err := listen(cfg.Admission.Listen, "admission.listen")
+	if err != nil {
+		return nil, err
+	}
+	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.tenantOf, Log: p.log})
+	book := reserve.New(reserve.Options{Door: inprocess.New(p.Admission), Tenant: p.tenantOf, Most: int(cfg.Admission.MostOpen)})
+	reserveserver.Register(h, book)
+	server := newServer(h, p.log, cfg.Timeouts.ReadHeader)
+	speakHTTP2(server)
+	server.HTTP2.MaxConcurrentStreams = admissionStreams
+	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: server, book: book}, nil
+}
+
+// tenantOf finds the tenant of a key that has not expired.
+func (p *parts) tenantOf(key string) (name string, ok bool) {
+	t, k, ok := p.gateway.Snapshot().Lookup(key)
+	if !ok || k.Expired(time.Now()) {
+		return "", false
+	}
+	return t.Name, true
+}
+
+// drain waits until all reservations have ended, or ctx has.
+func (a *admissionSide) drain(ctx context.Context) error {
+	if a == nil {
+		return nil
+	}
+	return a.book.Drain(ctx)
+}
+
+// cut ends the reservations that are left.
+func (a *admissionSide) cut() {
+	if a != nil {
+		a.book.Close()
+	}
+}
+
+// close closes the server and all of its connections. Before it serves, it closes the listener alone.
+func (a *admissionSide) close() {
+	if a == nil {
+		return
+	}
+	_ = a.Server.Close() // first, so that Serve knows why its listener is closed
+	_ = a.Listener.Close()
+}
+
+// address is the part of the greeting that names the listener.
+func (a *admissionSide) address() string {
+	if a == nil {
+		return ""
+	}
+	return ", admission on " + url(a.Listener.Addr())
+}

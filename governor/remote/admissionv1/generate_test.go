@@ -1,0 +1,111 @@
+package admissionv1_test
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"testing"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/pluginpb"
+)
+
+var update = flag.Bool("update", false, "write the generated code")
+
+// source is the name by which programs that use several descriptions know this one.
+const source = "llmgov/admission/v1/admission.proto"
+
+// plugins make Go of descriptions.
+var plugins = []string{
+	"google.golang.org/protobuf/cmd/protoc-gen-go",
+	"google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2",
+}
+
+// The generated code is that of admission.proto.
+func TestGenerated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it downloads and builds the generators")
+	}
+	request, err := proto.Marshal(compile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plugin := range plugins {
+		for _, f := range generate(t, plugin, request) {
+			name := path.Base(f.GetName())
+			if *update {
+				if err := os.WriteFile(name, []byte(f.GetContent()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			have, err := os.ReadFile(name)
+			if err != nil || string(have) != f.GetContent() {
+				t.Errorf("%s is not up to date (%v), run: go test ./governor/remote/admissionv1 -update", name, err)
+			}
+		}
+	}
+}
+
+// compile is the request that protoc would send to its plugins.
+func compile(t *testing.T) *pluginpb.CodeGeneratorRequest {
+	t.Helper()
+	compiler := protocompile.Compiler{
+		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
+			Accessor: func(name string) (io.ReadCloser, error) {
+				if name != source {
+					return nil, os.ErrNotExist
+				}
+				return os.Open(path.Base(source))
+			},
+		}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	files, err := compiler.Compile(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: []string{source}, Parameter: proto.String("paths=source_relative")}
+	imports := files[0].Imports()
+	for i := range imports.Len() {
+		request.ProtoFile = append(request.ProtoFile, describe(imports.Get(i).FileDescriptor))
+	}
+	request.ProtoFile = append(request.ProtoFile, describe(files[0]))
+	return request
+}
+
+func describe(f protoreflect.FileDescriptor) *descriptorpb.FileDescriptorProto {
+	if d, ok := f.(interface {
+		FileDescriptorProto() *descriptorpb.FileDescriptorProto
+	}); ok {
+		return d.FileDescriptorProto() // with its comments
+	}
+	return protodesc.ToFileDescriptorProto(f)
+}
+
+// generate runs a plugin.
+func generate(t *testing.T, plugin string, request []byte) []*pluginpb.CodeGeneratorResponse_File {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "run", plugin)
+	cmd.Stdin = bytes.NewReader(request)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", plugin, err, said.String())
+	}
+	var answer pluginpb.CodeGeneratorResponse
+	if err := proto.Unmarshal(out, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.GetError() != "" {
+		t.Fatalf("%s: %s", plugin, answer.GetError())
+	}
+	return answer.File
+}

@@ -1,0 +1,65 @@
+package inprocess
+
+import (
+	"context"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+)
+
+// Later returns a function that charges what a call that has ended turns out to have taken beyond what was
+// charged at its end, for servers that hear of it too late. The function keeps nothing of the call itself.
+func (d *Door) Later(l *client.Lease) func(client.Usage) {
+	c := &l.Held().(*held).call
+	req := c.Request
+	req.Interrupt = nil
+	req.MaxWait = nil
+	charged := c.Ending.Usage
+	return func(u client.Usage) {
+		if more := beyond(u, charged); more != (governor.Usage{}) {
+			d.charge(req, more)
+		}
+	}
+}
+
+// charge charges usage to the tenant and pool of a call, if the policy still has them.
+func (d *Door) charge(req governor.Request, u governor.Usage) {
+	var c admission.Call
+	c.Begin(context.Background(), d.ctl, d.ctl.Policy(), req.ID)
+	defer c.Close()
+	for {
+		f := use(&c, &req)
+		if f == nil {
+			c.Book(req, c.Account, u)
+		}
+		if f != admission.Stale {
+			return
+		}
+		c.Renew(d.ctl.Policy())
+	}
+}
+
+// use finds the account of a request.
+func use(c *admission.Call, req *governor.Request) *admission.Refusal {
+	if f := c.IdentifyTenant(req.Tenant); f != nil {
+		return f
+	}
+	p, ok := c.Policy.PoolNamed(req.Pool)
+	if !ok {
+		return admission.NoModel(req.Model)
+	}
+	return c.Use(p)
+}
+
+// beyond is what a usage has more than another, in each of its parts.
+func beyond(u, charged governor.Usage) governor.Usage {
+	return governor.Usage{
+		Input:       max(0, u.Input-charged.Input),
+		CachedInput: max(0, u.CachedInput-charged.CachedInput),
+		Output:      max(0, u.Output-charged.Output),
+		Reasoning:   max(0, u.Reasoning-charged.Reasoning),
+		AudioInput:  max(0, u.AudioInput-charged.AudioInput),
+		AudioOutput: max(0, u.AudioOutput-charged.AudioOutput),
+	}
+}

@@ -1,0 +1,130 @@
+package reserve
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/governor/client"
+)
+
+// Door is the governor as a Book sees it.
+type Door interface {
+	client.Door
+	// Later returns a function that charges what a call that has ended turns out to have taken beyond what was
+	// charged at its end. The function keeps nothing of the call itself.
+	Later(l *client.Lease) func(client.Usage)
+}
+
+// Options are the parts of a Book.
+type Options struct {
+	Door Door
+	// Tenant finds the tenant of a key.
+	Tenant func(key string) (name string, ok bool)
+	// Most is how many reservations may be open or asking, in all.
+	Most int
+}
+
+// Book has the reservations. It is safe for concurrent use.
+type Book struct {
+	Options
+	base context.Context // of all calls
+	cut  context.CancelCauseFunc
+
+	mu       sync.Mutex
+	all      map[name]*reservation // guarded by mu: open or asking
+	byTenant map[string]int        // guarded by mu: the same, counted
+	past     past                  // guarded by mu
+	empty    chan struct{}         // guarded by mu; not nil while somebody waits until all have ended
+}
+
+// name is whose reservation it is, and which one.
+type name struct{ owner, id string }
+
+// reservation is a lease that somebody else holds.
+type reservation struct {
+	name   name
+	tenant string // by which it is counted
+	asks   uint64 // a digest of what was asked
+	ttl    time.Duration
+	end    context.CancelCauseFunc // of the call's context
+
+	lease    *client.Lease   // guarded by Book.mu; nil while it asks
+	until    time.Time       // guarded by Book.mu
+	timer    *time.Timer     // guarded by Book.mu
+	produced client.Produced // guarded by Book.mu
+}
+
+// New returns an empty Book.
+func New(opt Options) *Book {
+	b := &Book{Options: opt, all: map[name]*reservation{}, byTenant: map[string]int{}, past: newPast(opt.Most)}
+	b.base, b.cut = context.WithCancelCause(context.Background())
+	return b
+}
+
+// Open is how many reservations there are, open or asking.
+func (b *Book) Open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.all)
+}
+
+// add enters a reservation that asks, if there is no other by its name and room for it. Another one
+// that is open and asks for the same is returned instead.
+func (b *Book) add(r *reservation) (same *reservation, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if other, ok := b.all[r.name]; ok {
+		return other, b.repeatedLocked(other, r)
+	}
+	if b.past.find(r.name, time.Now()) != nil {
+		return nil, invalid("reservation_id", "reservation %s has ended; choose another id for another call", r.name.id)
+	}
+	free := b.Most - len(b.all)
+	if free <= b.byTenant[r.tenant] {
+		return nil, b.fullLocked(r.tenant, free)
+	}
+	b.all[r.name] = r
+	b.byTenant[r.tenant]++
+	return nil, nil
+}
+
+// repeatedLocked says whether a reservation is the repetition of another one, which is renewed.
+func (b *Book) repeatedLocked(other, r *reservation) error {
+	switch {
+	case other.asks != r.asks:
+		return invalid("reservation_id", "reservation %s is open, and is for another call", r.name.id)
+	case other.lease == nil:
+		return running(r.name.id)
+	}
+	other.until = time.Now().Add(other.ttl)
+	return nil
+}
+
+// opened notes that a reservation has its lease.
+func (b *Book) opened(r *reservation, l *client.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.lease = l
+	r.until = time.Now().Add(r.ttl)
+	r.timer = time.AfterFunc(r.ttl, func() { b.expire(r) })
+}
+
+// drop removes a reservation that came to nothing.
+func (b *Book) drop(r *reservation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.removeLocked(r)
+}
+
+func (b *Book) removeLocked(r *reservation) {
+	delete(b.all, r.name)
+	b.byTenant[r.tenant]--
+	if b.byTenant[r.tenant] == 0 {
+		delete(b.byTenant, r.tenant)
+	}
+	if len(b.all) == 0 && b.empty != nil {
+		close(b.empty)
+		b.empty = nil
+	}
+}

@@ -1,0 +1,531 @@
+package reserve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// asked holds 100 tokens of acme's.
+var asked = client.Request{Tenant: "acme", Model: "m", InputTokens: 60, MaxOutput: 40}
+
+// reported is an end with a usage.
+func reported(input, output int64) client.End {
+	return client.End{Outcome: client.Failed, Usage: client.Usage{Input: input, Output: output}, Reported: true}
+}
+
+var cancelled = client.End{Outcome: client.NotSent}
+
+// world is a book in front of a governor that counts what acme is charged.
+type world struct {
+	*reserve.Book
+	gov *governor.Governor
+}
+
+func newWorld(t testing.TB, most int, change func(*tenants.Pool, *tenants.Tenant)) *world {
+	t.Helper()
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "up", BaseURL: "https://example.com/v1"}}
+	pool := tenants.DefaultPool("p")
+	pool.Models = []string{"m"}
+	pool.TPM = 1e12
+	var list []tenants.Tenant
+	for _, name := range []string{"acme", "other"} {
+		one := tenants.Tenant{Name: name, Routes: tenants.RouteInference, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-" + name)}}}
+		one.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1e12, Per: tenants.Month}}
+		if change != nil {
+			change(&pool, &one)
+		}
+		list = append(list, one)
+	}
+	cfg.Pools = []tenants.Pool{pool}
+	snap, err := tenants.Build(cfg, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gov, err := governor.New(policy.Governor(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctl := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
+	return &world{
+		Book: reserve.New(reserve.Options{
+			Door: inprocess.New(ctl), Most: most,
+			Tenant: func(key string) (string, bool) {
+				found, _, ok := snap.Lookup(key)
+				if !ok {
+					return "", false
+				}
+				return found.Name, true
+			},
+		}),
+		gov: gov,
+	}
+}
+
+// reserve makes a reservation of the owner "", who may name any tenant.
+func (w *world) reserve(t testing.TB, id string) *reserve.Grant {
+	t.Helper()
+	g, err := w.Reserve(t.Context(), &reserve.Ask{ID: id, Call: asked})
+	if err != nil {
+		t.Fatalf("reserve %s: %v", id, err)
+	}
+	return g
+}
+
+// charged is what acme's budget was charged with.
+func (w *world) charged() int64 {
+	st, _ := w.gov.TenantState("acme")
+	return st.Budgets[0].Used
+}
+
+// left fails if anything is held.
+func (w *world) left(t testing.TB) {
+	t.Helper()
+	if running, waiting := w.gov.Leases(); running+waiting+w.Open() != 0 {
+		t.Errorf("%d run, %d wait, %d are open", running, waiting, w.Open())
+	}
+}
+
+// refused is the refusal in an error.
+func refused(err error) *client.Refusal {
+	r, ok := errors.AsType[*client.Refusal](err)
+	if !ok {
+		return &client.Refusal{Message: fmt.Sprint(err)}
+	}
+	return r
+}
+
+// Each way in which a reservation can end, with what is charged.
+func TestReserve_Ends(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		live func(t *testing.T, w *world)
+		want int64
+	}{
+		{"committed", func(t *testing.T, w *world) { commit(t, w, reported(50, 5), true) }, 55},
+		{"committed as complete", func(t *testing.T, w *world) {
+			commit(t, w, client.End{Usage: client.Usage{Input: 50, Output: 5}, Reported: true}, true)
+		}, 55},
+		{"committed twice", func(t *testing.T, w *world) {
+			commit(t, w, reported(50, 5), true)
+			commit(t, w, reported(70, 7), false)
+		}, 55},
+		{"committed without a report", func(t *testing.T, w *world) { commit(t, w, client.End{Outcome: client.Failed}, true) }, 100},
+		{"committed without a report, after progress", func(t *testing.T, w *world) {
+			progress(t, w, 7)
+			progress(t, w, 3) // late
+			commit(t, w, client.End{Outcome: client.Failed}, true)
+		}, 67},
+		{"answered with an error", func(t *testing.T, w *world) { commit(t, w, client.End{Outcome: client.AnsweredError}, true) }, 0},
+		{"cancelled", func(t *testing.T, w *world) {
+			commit(t, w, cancelled, true)
+			commit(t, w, cancelled, false)
+		}, 0},
+		{"cancelled, but made after all", func(t *testing.T, w *world) {
+			commit(t, w, cancelled, true)
+			commit(t, w, reported(50, 5), false)
+			commit(t, w, reported(50, 5), false)
+		}, 55},
+		{"expired", func(_ *testing.T, _ *world) { time.Sleep(61 * time.Second) }, 100},
+		{"expired after progress", func(t *testing.T, w *world) {
+			progress(t, w, 7)
+			time.Sleep(61 * time.Second)
+		}, 67},
+		{"kept alive", func(t *testing.T, w *world) {
+			for range 10 {
+				time.Sleep(59 * time.Second)
+				progress(t, w, 0)
+			}
+			commit(t, w, reported(50, 5), true)
+		}, 55},
+		{"committed too late, more than estimated", func(t *testing.T, w *world) {
+			time.Sleep(61 * time.Second)
+			commit(t, w, reported(70, 90), false)
+			commit(t, w, reported(70, 90), false)
+		}, 160},
+		{"committed too late, less than estimated", func(t *testing.T, w *world) {
+			time.Sleep(61 * time.Second)
+			commit(t, w, reported(50, 5), false)
+		}, 100},
+		{"shut down", func(_ *testing.T, w *world) { w.Close() }, 100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 10, nil)
+				w.reserve(t, "r")
+				c.live(t, w)
+				w.left(t)
+				if got := w.charged(); got != c.want {
+					t.Errorf("charged %d, %d is right", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func commit(t *testing.T, w *world, e client.End, released bool) {
+	t.Helper()
+	got, err := w.Commit("", "r", e)
+	if err != nil || got != released {
+		t.Errorf("commit: %t, %v", got, err)
+	}
+}
+
+func progress(t *testing.T, w *world, tokens int64) {
+	t.Helper()
+	if _, _, err := w.Progress("", "r", client.Produced{Tokens: tokens}); err != nil {
+		t.Errorf("progress: %v", err)
+	}
+}
+
+// A Reserve whose answer was lost is repeated, and holds nothing twice. Another call needs another id.
+func TestReserve_Repeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, nil)
+		w.reserve(t, "r")
+		time.Sleep(50 * time.Second)
+		w.reserve(t, "r")
+		if n, _ := w.gov.Leases(); n != 1 {
+			t.Errorf("%d leases", n)
+		}
+		other := asked
+		other.MaxOutput = 41
+		if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "r", Call: other}); refused(err).Status != http.StatusBadRequest {
+			t.Errorf("another call by the same id: %v", err)
+		}
+		time.Sleep(50 * time.Second) // the second one has renewed it
+		commit(t, w, reported(50, 5), true)
+		if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "r", Call: asked}); refused(err).Status != http.StatusBadRequest {
+			t.Errorf("the id of an ended one: %v", err)
+		}
+		time.Sleep(11 * time.Minute)
+		if _, err := w.Commit("", "r", reported(1, 1)); refused(err).Status != http.StatusNotFound {
+			t.Errorf("after it was forgotten: %v", err)
+		}
+		w.reserve(t, "r")
+		commit(t, w, cancelled, true)
+	})
+}
+
+// Nobody else's id leads to a reservation, or tells that it is there.
+func TestReserve_SomebodyElses(t *testing.T) {
+	w := newWorld(t, 10, nil)
+	w.reserve(t, "r")
+	for what, err := range map[string]error{
+		"commit":   second(w.Commit("other", "r", reported(1, 1))),
+		"cancel":   second(w.Commit("other", "r", cancelled)),
+		"progress": third(w.Progress("other", "r", client.Produced{})),
+		"unknown":  second(w.Commit("", "s", reported(1, 1))),
+	} {
+		if r := refused(err); r.Status != http.StatusNotFound {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	own, err := w.Reserve(t.Context(), &reserve.Ask{Owner: "other", ID: "r", Call: client.Request{Key: "sk-other", Model: "m"}})
+	if err != nil || own.Lease.Grant.Tenant != "other" {
+		t.Errorf("the same id of somebody else: %+v, %v", own, err)
+	}
+	commit(t, w, reported(50, 5), true)
+	if _, err := w.Commit("other", "r", cancelled); err != nil {
+		t.Error(err)
+	}
+	w.left(t)
+}
+
+func second[A, B any](_ A, b B) B        { return b }
+func third[A, B, C any](_ A, _ B, c C) C { return c }
+
+// Whoever asks and goes away holds nothing, whether it waits or was just admitted.
+func TestReserve_AskerGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, func(p *tenants.Pool, tn *tenants.Tenant) {
+			p.Concurrency = 1
+			tn.MaxWait = time.Minute
+		})
+		w.reserve(t, "r")
+		ctx, leave := context.WithCancel(t.Context())
+		answer := make(chan error)
+		go func() {
+			_, err := w.Reserve(ctx, &reserve.Ask{ID: "s", Call: asked})
+			answer <- err
+		}()
+		synctest.Wait()
+		if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "s", Call: asked}); refused(err).Status != http.StatusConflict {
+			t.Errorf("a repetition while the first waits: %v", err)
+		}
+		if _, err := w.Commit("", "s", cancelled); refused(err).Status != http.StatusNotFound {
+			t.Errorf("cancelled while it waits: %v", err)
+		}
+		leave()
+		if err := <-answer; !errors.Is(err, context.Canceled) {
+			t.Errorf("the asker that left: %v", err)
+		}
+		commit(t, w, cancelled, true)
+		w.left(t)
+		if _, err := w.Reserve(ctx, &reserve.Ask{ID: "t", Call: asked}); !errors.Is(err, context.Canceled) {
+			t.Errorf("the asker that had left before: %v", err)
+		}
+		w.left(t)
+	})
+}
+
+// A tenant that reserves and never commits has half of the places; others still find theirs.
+func TestReserve_Flood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 100, nil)
+		flood := func(call client.Request) (n int, err error) {
+			for err == nil {
+				_, err = w.Reserve(t.Context(), &reserve.Ask{Call: call})
+				n++
+			}
+			return n - 1, err
+		}
+		n, err := flood(asked)
+		if r := refused(err); n != 50 || r.Status != http.StatusTooManyRequests || r.Kind != "concurrency" || r.Header.Get("Retry-After") == "" {
+			t.Errorf("the first had %d: %+v", n, r)
+		}
+		// By its key, a tenant is the same as by its name.
+		if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Key: "sk-acme", Model: "m"}}); refused(err).Status != http.StatusTooManyRequests {
+			t.Errorf("by its key: %v", err)
+		}
+		n, err = flood(client.Request{Tenant: "other", Model: "m"})
+		if r := refused(err); n != 25 || r.Status != http.StatusTooManyRequests {
+			t.Errorf("the second had %d: %+v", n, r)
+		}
+		time.Sleep(61 * time.Second)
+		w.left(t)
+	})
+}
+
+// What is wrong by itself reaches no governor.
+func TestReserve_BadInput(t *testing.T) {
+	w := newWorld(t, 10, nil)
+	for param, spoil := range map[string]func(*reserve.Ask){
+		"reservation_id": func(a *reserve.Ask) { a.ID = "two words" },
+		"ttl":            func(a *reserve.Ask) { a.TTL = time.Millisecond },
+		"input_tokens":   func(a *reserve.Ask) { a.Call.InputTokens = -1 },
+		"max_output":     func(a *reserve.Ask) { a.Call.MaxOutput = 1 << 60 },
+	} {
+		a := &reserve.Ask{Call: asked}
+		spoil(a)
+		if _, err := w.Reserve(t.Context(), a); refused(err).Status != http.StatusBadRequest || refused(err).Param != param {
+			t.Errorf("%s: %v", param, err)
+		}
+	}
+	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Tenant: "nobody", Model: "m"}}); refused(err).Status != http.StatusUnauthorized {
+		t.Errorf("unknown tenant: %v", err)
+	}
+	w.left(t)
+	w.reserve(t, "r")
+	for _, e := range []client.End{reported(-1, 0), reported(0, 1<<60), {Usage: client.Usage{Reasoning: -5}}, {Produced: client.Produced{Deltas: -1}}} {
+		if _, err := w.Commit("", "r", e); refused(err).Status != http.StatusBadRequest {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+	if _, _, err := w.Progress("", "r", client.Produced{Tokens: -1}); refused(err).Status != http.StatusBadRequest {
+		t.Errorf("progress: %v", err)
+	}
+	commit(t, w, cancelled, true)
+}
+
+// A shutdown waits for calls that are under way, and learns how they end.
+func TestReserve_Drain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, nil)
+		w.reserve(t, "r")
+		w.gov.Drain()
+		if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: asked}); refused(err).Code != "draining" {
+			t.Errorf("while draining: %v", err)
+		}
+		time.AfterFunc(time.Second, func() { commit(t, w, reported(50, 5), true) })
+		began := time.Now()
+		if err := w.Book.Drain(t.Context()); err != nil || time.Since(began) != time.Second {
+			t.Errorf("drained after %s: %v", time.Since(began), err)
+		}
+		if err := w.Book.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.left(t)
+	})
+}
+
+// The governor can end a call early: its next progress hears of it.
+func TestReserve_Interrupted(t *testing.T) {
+	w := newWorld(t, 10, nil)
+	w.reserve(t, "r")
+	w.gov.Interrupt("p", errors.New("a slot was lost"))
+	_, interrupted, err := w.Progress("", "r", client.Produced{Tokens: 3})
+	if err != nil || interrupted == nil || interrupted.Status != http.StatusServiceUnavailable {
+		t.Errorf("%+v, %v", interrupted, err)
+	}
+	commit(t, w, reported(50, 3), true)
+	w.left(t)
+}
+
+// step is one thing that happens to reservations, for the property below.
+type step struct {
+	what          string
+	owner, id     string
+	input, output int64
+	sleep         time.Duration
+}
+
+var drawStep = rapid.Custom(func(t *rapid.T) step {
+	return step{
+		what:   rapid.SampledFrom([]string{"reserve", "reserve", "commit", "cancel", "progress", "sleep"}).Draw(t, "what"),
+		owner:  rapid.SampledFrom([]string{"", "other"}).Draw(t, "owner"),
+		id:     rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id"),
+		input:  rapid.Int64Range(0, 200).Draw(t, "input"),
+		output: rapid.Int64Range(0, 200).Draw(t, "output"),
+		sleep:  time.Duration(rapid.IntRange(1, 400).Draw(t, "sleep")) * time.Second,
+	}
+})
+
+// oracle is what a book should do, told simply: it looks at every reservation at every step.
+type oracle struct {
+	most    int
+	now     time.Duration
+	all     map[[2]string]*fate
+	charged int64
+}
+
+type fate struct {
+	open          bool
+	until         time.Duration // open: when it expires; else: when it is forgotten
+	produced      int64
+	lacks         bool  // a late commit is charged
+	input, output int64 // what was charged
+}
+
+func (o *oracle) pass(d time.Duration) {
+	o.now += d
+	for n, f := range o.all {
+		if f.open && f.until <= o.now {
+			f.output = 40
+			if f.produced > 0 {
+				f.output = f.produced
+			}
+			f.input = 60
+			o.charged += f.input + f.output
+			f.lacks = true
+			f.open = false
+			f.until += 10 * time.Minute
+		}
+		if !f.open && f.until <= o.now {
+			delete(o.all, n)
+		}
+	}
+}
+
+func (o *oracle) open() (n int) {
+	for _, f := range o.all {
+		if f.open {
+			n++
+		}
+	}
+	return n
+}
+
+// do does a step, and returns the status that it should have: 200, or that of a refusal.
+func (o *oracle) do(s step) int {
+	f := o.all[[2]string{s.owner, s.id}]
+	switch {
+	case s.what == "sleep":
+		o.pass(s.sleep)
+	case s.what == "reserve" && f != nil && f.open:
+		f.until = o.now + time.Minute
+	case s.what == "reserve" && f != nil:
+		return 400
+	case s.what == "reserve" && o.most-o.open() <= o.open(): // all are acme's
+		if o.most == o.open() {
+			return 503
+		}
+		return 429
+	case s.what == "reserve":
+		o.all[[2]string{s.owner, s.id}] = &fate{open: true, until: o.now + time.Minute}
+	case f == nil:
+		return 404
+	case s.what == "progress" && f.open:
+		f.until = o.now + time.Minute
+		f.produced = max(f.produced, s.output)
+	case s.what == "progress":
+		return 409
+	case f.open:
+		f.open = false
+		f.until = o.now + 10*time.Minute
+		f.lacks = s.what == "cancel"
+		if s.what == "commit" {
+			o.charged += s.input + s.output
+		}
+	case s.what == "commit" && f.lacks:
+		o.charged += max(0, s.input-f.input) + max(0, s.output-f.output)
+		f.lacks = false
+	}
+	return 200
+}
+
+// Whatever happens to reservations in whatever order, they hold and charge what the oracle says.
+func TestReserve_AgainstOracle(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(drawStep, 1, 60).Draw(rt, "steps")
+		var wrong string
+		synctest.Test(t, func(t *testing.T) { wrong = follow(t, steps) })
+		if wrong != "" {
+			rt.Fatal(wrong)
+		}
+	})
+}
+
+// follow does all steps in a world and in the oracle, and says where they differ.
+func follow(t *testing.T, steps []step) string {
+	w := newWorld(t, 9, nil)
+	defer w.Close()
+	o := &oracle{most: 9, all: map[[2]string]*fate{}}
+	for i, s := range append(steps, step{what: "sleep", sleep: time.Hour}) {
+		want := o.do(s)
+		var err error
+		switch s.what {
+		case "reserve":
+			_, err = w.Reserve(t.Context(), &reserve.Ask{Owner: s.owner, ID: s.id, Call: asked})
+		case "commit":
+			_, err = w.Commit(s.owner, s.id, reported(s.input, s.output))
+		case "cancel":
+			_, err = w.Commit(s.owner, s.id, cancelled)
+		case "progress":
+			_, _, err = w.Progress(s.owner, s.id, client.Produced{Tokens: s.output})
+		default:
+			time.Sleep(s.sleep)
+			synctest.Wait()
+		}
+		got := http.StatusOK
+		if err != nil {
+			got = refused(err).Status
+		}
+		running, _ := w.gov.Leases()
+		charged := w.charged()
+		if o.open() > 0 {
+			charged = o.charged // budgets count what is held, too
+		}
+		if got != want || charged != o.charged || w.Open() != o.open() || running != o.open() {
+			return fmt.Sprintf("step %d %+v: %d, want %d (%v); charged %d, want %d; %d open and %d leases, want %d",
+				i, s, got, want, err, charged, o.charged, w.Open(), running, o.open())
+		}
+	}
+	return ""
+}

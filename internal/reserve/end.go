@@ -1,0 +1,204 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+)
+
+// errExpired ends the context of a call of which nothing was heard for its ttl.
+var errExpired = errors.New("reserve: nothing was heard of the call")
+
+// Progress says how far a call has come, and renews its reservation. If the governor has ended the call early,
+// interrupted says why: it is to be broken off and committed.
+func (b *Book) Progress(owner, id string, p client.Produced) (ttl time.Duration, interrupted *client.Refusal, err error) {
+	if err := checkProduced(p); err != nil {
+		return 0, nil, err
+	}
+	r, err := b.renew(name{owner, id}, &p)
+	if err != nil {
+		return 0, nil, err
+	}
+	switch {
+	case p.Tokens > 0:
+		r.lease.Progress(p.Tokens)
+	case p.Deltas > 0:
+		r.lease.ProgressDeltas(p.Deltas)
+	}
+	return r.ttl, r.lease.Interrupted(), nil
+}
+
+// renew finds an open reservation and lengthens it. What was produced never becomes less: p is raised to the
+// most that was said.
+func (b *Book) renew(n name, p *client.Produced) (*reservation, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	r, ok := b.all[n]
+	if !ok || r.lease == nil {
+		if b.past.find(n, now) != nil {
+			return nil, ended(n.id)
+		}
+		return nil, unknown(n.id)
+	}
+	p.Tokens = max(p.Tokens, r.produced.Tokens)
+	p.Deltas = max(p.Deltas, r.produced.Deltas)
+	r.produced = *p
+	r.until = now.Add(r.ttl)
+	return r, nil
+}
+
+// Commit ends a reservation. released reports whether this was its end; if not, it had ended before, and what
+// was charged then is raised to the usage. An End that is NotSent cancels.
+func (b *Book) Commit(owner, id string, e client.End) (released bool, err error) {
+	if err := checkEnd(&e); err != nil {
+		return false, err
+	}
+	r, gone, err := b.take(name{owner, id})
+	switch {
+	case err != nil:
+		return false, err
+	case r == nil:
+		gone.again(&e)
+		return false, nil
+	}
+	b.close(r, gone, e)
+	return true, nil
+}
+
+// take takes an open reservation out of the book, for the caller to end, or finds one that has ended.
+func (b *Book) take(n name) (*reservation, *gone, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	r, ok := b.all[n]
+	if !ok || r.lease == nil {
+		if g := b.past.find(n, now); g != nil {
+			return nil, g, nil
+		}
+		return nil, nil, unknown(n.id)
+	}
+	return r, b.takeLocked(r, now), nil
+}
+
+func (b *Book) takeLocked(r *reservation, now time.Time) *gone {
+	r.timer.Stop()
+	b.removeLocked(r)
+	return b.past.add(r.name, now)
+}
+
+// close ends a reservation that was taken out of the book.
+func (b *Book) close(r *reservation, g *gone, e client.End) {
+	e.Produced.Tokens = max(e.Produced.Tokens, r.produced.Tokens)
+	e.Produced.Deltas = max(e.Produced.Deltas, r.produced.Deltas)
+	r.lease.End(e)
+	r.end(nil)
+	if e.Outcome == client.NotSent || e.Outcome == client.Expired {
+		g.ends(b.Door.Later(r.lease))
+		return
+	}
+	g.ends(nil)
+}
+
+// expire ends a reservation whose ttl is over.
+func (b *Book) expire(r *reservation) {
+	g := b.takeExpired(r)
+	if g == nil {
+		return
+	}
+	r.end(errExpired) // first, because its caller has gone
+	b.close(r, g, client.End{Outcome: client.Expired})
+}
+
+func (b *Book) takeExpired(r *reservation) *gone {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.all[r.name] != r {
+		return nil
+	}
+	if left := r.until.Sub(now); left > 0 {
+		r.timer.Reset(left)
+		return nil
+	}
+	return b.takeLocked(r, now)
+}
+
+// Drain waits until all reservations have ended, or ctx has.
+func (b *Book) Drain(ctx context.Context) error {
+	b.mu.Lock()
+	if len(b.all) == 0 {
+		b.mu.Unlock()
+		return nil
+	}
+	if b.empty == nil {
+		b.empty = make(chan struct{})
+	}
+	empty := b.empty
+	b.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close cuts off those that ask, and ends those that are open as calls that a shutdown breaks off.
+func (b *Book) Close() {
+	b.cut(admission.ErrDraining)
+	b.mu.Lock()
+	var open []*reservation
+	var ends []*gone
+	now := time.Now()
+	for _, r := range b.all {
+		if r.lease != nil {
+			open = append(open, r)
+			ends = append(ends, b.takeLocked(r, now))
+		}
+	}
+	b.mu.Unlock()
+	for i, r := range open {
+		b.close(r, ends[i], client.End{Outcome: client.Cancelled})
+	}
+}
+
+// mostTokens bounds amounts. Nobody means more than that.
+const mostTokens = 1_000_000_000
+
+func checkProduced(p client.Produced) error {
+	return checkAmounts([]amount{{"output_tokens", p.Tokens}, {"deltas", p.Deltas}})
+}
+
+func checkEnd(e *client.End) error {
+	u := e.Usage
+	if err := checkAmounts([]amount{
+		{"usage.input_tokens", u.Input},
+		{"usage.cached_input_tokens", u.CachedInput},
+		{"usage.output_tokens", u.Output},
+		{"usage.reasoning_tokens", u.Reasoning},
+		{"usage.audio_input_tokens", u.AudioInput},
+		{"usage.audio_output_tokens", u.AudioOutput},
+	}); err != nil {
+		return err
+	}
+	return checkProduced(e.Produced)
+}
+
+type amount struct {
+	param string
+	n     int64
+}
+
+func checkAmounts(list []amount) error {
+	for _, a := range list {
+		if a.n < 0 || a.n > mostTokens {
+			return invalid(a.param, "%s must be from 0 to %d, not %s", a.param, mostTokens, fmt.Sprint(a.n))
+		}
+	}
+	return nil
+}

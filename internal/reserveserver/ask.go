@@ -1,0 +1,67 @@
+package reserveserver
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/remote/admissionv1"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/reserve"
+)
+
+// longestDuration bounds durations that come from outside.
+const longestDuration = 24 * time.Hour
+
+func invalid(param, format string, args ...any) error {
+	return &client.Refusal{
+		Status: http.StatusBadRequest, Code: "invalid_request_error", Param: param, Message: "Bad request: " + fmt.Sprintf(format, args...) + ".",
+		Header: http.Header{},
+	}
+}
+
+// askOf is what a request asks for. The caller's rights to it are checked elsewhere.
+func askOf(req *admissionv1.ReserveRequest) (*reserve.Ask, error) {
+	ask := &reserve.Ask{ID: req.ReservationId, Call: client.Request{
+		ID: req.RequestId, Key: req.Key, Tenant: req.Tenant,
+		Model: req.Model, Instead: req.Instead, Pool: req.Pool, Route: req.Route,
+		InputTokens: req.InputTokens,
+		MaxOutput:   req.MaxOutputTokens, Copies: req.Copies, NoOutput: req.NoOutput, OpenOutput: req.OpenOutput,
+		Free: req.Free, Stream: req.Stream, Background: req.Background,
+	}}
+	if err := weigh(&ask.Call.InputSize, req); err != nil {
+		return nil, err
+	}
+	if r := req.Retry; r != nil {
+		ask.Call.Retry = client.Retry{Key: r.Key, Attempt: int(r.Attempt), Once: r.Once, Digest: r.Digest}
+	}
+	wait, limited, err := durationOf("max_wait", req.MaxWait)
+	if err != nil {
+		return nil, err
+	}
+	ask.Call.MaxWait = wait
+	if limited && wait == 0 {
+		ask.Call.MaxWait = -1
+	}
+	ask.TTL, _, err = durationOf("ttl", req.Ttl)
+	return ask, err
+}
+
+// weigh fills in how long the prompt is, if its tokens are not known.
+func weigh(size *tokens.Size, req *admissionv1.ReserveRequest) error {
+	switch {
+	case req.InputBytes < 0 || req.InputBytes > longestDocument:
+		return invalid("input_bytes", "input_bytes must be from 0 to %d, not %d", longestDocument, req.InputBytes)
+	case len(req.InputWeights) > len(size):
+		return invalid("input_weights", "input_weights has %d kinds, more than %d", len(req.InputWeights), len(size))
+	case len(req.InputWeights) > 0:
+		copy(size[:], req.InputWeights)
+	default:
+		size[tokens.Text] = tokens.DocumentOf(req.InputBytes)
+	}
+	return nil
+}
+
+// longestDocument bounds lengths in bytes.
+const longestDocument = 1 << 30

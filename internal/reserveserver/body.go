@@ -1,0 +1,52 @@
+package reserveserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+)
+
+const (
+	// mostBody is the largest body that is read.
+	mostBody = 64 << 10
+	// bodyPatience is the time that a client has to send it.
+	bodyPatience = 10 * time.Second
+)
+
+// read reads a body. Afterwards the client may be silent for as long as it waits.
+func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))
+	body, err := io.ReadAll(io.LimitReader(r.Body, mostBody+1))
+	_ = control.SetReadDeadline(time.Time{})
+	switch {
+	case err != nil:
+		return nil, invalid("", "the body could not be read")
+	case len(body) > mostBody:
+		return nil, &client.Refusal{
+			Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body has more than 64 KiB.", Header: http.Header{},
+		}
+	}
+	return body, nil
+}
+
+// decode reads one JSON object in which every key must be known. No body is an empty object.
+func decode(body []byte, into any) error {
+	if len(body) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return invalid("", "%v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return invalid("", "there is something behind the object")
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package reserveserver
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/remote/admissionv1"
+	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/reserve"
+)
+
+// Register serves the reservations of a book at a listener.
+func Register(at *admissionserver.Server, book *reserve.Book) {
+	admissionv1.RegisterAdmissionServiceServer(at.ForTenants(), &grpcSide{book: book})
+	web := &httpSide{book: book}
+	for pattern, handler := range web.routes() {
+		at.HandleForTenants(pattern, handler)
+	}
+}
+
+// forWhom sets whom a caller reserves for, and returns whose the reservation is. A caller with the key of a
+// tenant may not name another one.
+func forWhom(c admissionserver.Caller, call *client.Request) (owner string, err error) {
+	if c.Trusted() {
+		return "", nil
+	}
+	if call.Tenant != "" && call.Tenant != c.Tenant || call.Key != "" && call.Key != c.Key {
+		return "", &client.Refusal{
+			Status: http.StatusForbidden, Code: "route_not_allowed", Param: "tenant", Header: http.Header{},
+			Message: "A tenant's key reserves for that tenant alone. To name others, present the admission.token.",
+		}
+	}
+	call.Tenant = ""
+	call.Key = c.Key
+	return c.Tenant, nil
+}
+
+// headersOf are headers as maps have them: one value each, by names in lower case.
+func headersOf(h http.Header) map[string]string {
+	m := make(map[string]string, len(h))
+	for name, values := range h {
+		m[strings.ToLower(name)] = values[0]
+	}
+	return m
+}
+
+// standing are the headers that show where the tenant of a reservation stands.
+func standing(g *reserve.Grant) map[string]string {
+	h := http.Header{}
+	g.Lease.Show(h)
+	return headersOf(h)
+}

@@ -1,0 +1,340 @@
+package reserveserver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/remote/admissionv1"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/reserveserver"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+const token = "a-token-of-sixteen-characters"
+
+// listener is an admission listener on a real socket.
+type listener struct {
+	addr string
+	book *reserve.Book
+	gov  *governor.Governor
+}
+
+func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener {
+	t.Helper()
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "up", BaseURL: "https://example.com/v1"}}
+	pool := tenants.DefaultPool("p")
+	pool.Models = []string{"m"}
+	pool.TPM = 600_000
+	var list []tenants.Tenant
+	for _, name := range []string{"acme", "other"} {
+		one := tenants.Tenant{Name: name, Routes: tenants.RouteInference, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-" + name)}}}
+		if change != nil {
+			change(&pool, &one)
+		}
+		list = append(list, one)
+	}
+	cfg.Pools = []tenants.Pool{pool}
+	snap, err := tenants.Build(cfg, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gov, err := governor.New(policy.Governor(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenantOf := func(key string) (string, bool) {
+		found, _, ok := snap.Lookup(key)
+		if !ok {
+			return "", false
+		}
+		return found.Name, true
+	}
+	ctl := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
+	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: tenantOf, Most: 100})
+	at := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})
+	reserveserver.Register(at, book)
+	server := httptest.NewUnstartedServer(at)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	t.Cleanup(book.Close)
+	return &listener{addr: server.Listener.Addr().String(), book: book, gov: gov}
+}
+
+// post posts a body with a credential, and returns the answer's status, headers and body.
+func (l *listener) post(t *testing.T, credential, path, body string) (int, http.Header, map[string]any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+credential)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said map[string]any
+	if err := json.Unmarshal(text, &said); err != nil {
+		t.Fatalf("%s: %d %q", path, resp.StatusCode, text)
+	}
+	return resp.StatusCode, resp.Header, said
+}
+
+// stub speaks gRPC with a credential.
+func (l *listener) stub(t *testing.T, credential string) (context.Context, admissionv1.AdmissionServiceClient) {
+	t.Helper()
+	conn, err := grpc.NewClient(l.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+credential), admissionv1.NewAdmissionServiceClient(conn)
+}
+
+// used is how many tokens of the pool's minute are booked.
+func (l *listener) used() int64 {
+	st := l.gov.Standing("acme", "p")
+	return st.Tokens.Limit - st.Tokens.Remaining
+}
+
+// The four calls, over HTTP.
+func TestHTTP(t *testing.T) {
+	l := serve(t, nil)
+	code, _, said := l.post(t, token, "/v1/reservations", `{"tenant": "acme", "model": "m", "input_tokens": 60, "max_output_tokens": 40, "request_id": "req-1", "ttl_seconds": 30}`)
+	id, _ := said["reservation_id"].(string)
+	headers, _ := said["headers"].(map[string]any)
+	if code != http.StatusOK || id == "" || said["ttl_seconds"] != 30. || said["tenant"] != "acme" || said["pool"] != "p" {
+		t.Fatalf("reserve: %d %v", code, said)
+	}
+	if headers["x-ratelimit-limit-tokens"] == "" || headers["x-request-id"] != "req-1" || l.used() != 100 {
+		t.Errorf("headers %v, %d tokens used", headers, l.used())
+	}
+	if code, _, said := l.post(t, token, "/v1/reservations/"+id+"/progress", `{"output_tokens": 5}`); code != http.StatusOK || said["ttl_seconds"] != 30. {
+		t.Errorf("progress: %d %v", code, said)
+	}
+	for _, first := range []bool{true, false} {
+		code, _, said := l.post(t, token, "/v1/reservations/"+id+"/commit", `{"outcome": "failed", "usage": {"input_tokens": 50, "output_tokens": 5}}`)
+		if code != http.StatusOK || said["reservation_released"] != first || l.used() != 55 {
+			t.Errorf("commit: %d %v, %d tokens used", code, said, l.used())
+		}
+	}
+	_, _, said = l.post(t, "sk-acme", "/v1/reservations", `{"model": "m", "input_bytes": 400, "max_output_tokens": 40}`)
+	id, _ = said["reservation_id"].(string)
+	if n := l.used() - 55; n < 100 || n > 250 {
+		t.Errorf("400 bytes of prose and 40 tokens are held at %d tokens", n)
+	}
+	if code, _, said := l.post(t, "sk-acme", "/v1/reservations/"+id+"/cancel", ""); code != http.StatusOK || said["reservation_released"] != true || l.used() != 55 {
+		t.Errorf("cancel: %d %v, %d tokens used", code, said, l.used())
+	}
+}
+
+// A refusal is the answer that the gateway would give to the call itself, and says the same over gRPC.
+func TestRefusal(t *testing.T) {
+	l := serve(t, func(_ *tenants.Pool, tn *tenants.Tenant) { tn.RPM = 1 })
+	const ask = `{"tenant": "acme", "model": "m", "input_tokens": 6, "max_output_tokens": 4}`
+	if code, _, said := l.post(t, token, "/v1/reservations", ask); code != http.StatusOK {
+		t.Fatalf("%d %v", code, said)
+	}
+	code, header, said := l.post(t, token, "/v1/reservations", ask)
+	fault, _ := said["error"].(map[string]any)
+	if code != http.StatusTooManyRequests || fault["code"] != "rate_limit_exceeded" || fault["type"] != "requests" || header.Get("Retry-After") == "" || header.Get("X-Ratelimit-Remaining-Requests") != "0" {
+		t.Errorf("%d %v %v", code, header, said)
+	}
+	ctx, stub := l.stub(t, token)
+	answer, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m", InputTokens: 6, MaxOutputTokens: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := answer.Refusal
+	if r.GetStatus() != 429 || r.Code != "rate_limit_exceeded" || r.Type != "requests" || r.RetryAfter.AsDuration() <= 0 || r.RequestId == "" || answer.Headers["retry-after"] == "" || answer.Headers["x-ratelimit-remaining-requests"] != "0" {
+		t.Errorf("%v", answer)
+	}
+}
+
+// What is wrong is refused with what, where, and what to do, and holds nothing.
+func TestBadInput(t *testing.T) {
+	l := serve(t, nil)
+	for _, c := range []struct {
+		name, credential, path, body string
+		status                       int
+		code, says                   string
+	}{
+		{"unknown tenant", token, "", `{"tenant": "nobody", "model": "m"}`, 401, "invalid_api_key", "nobody"},
+		{"nobody", token, "", `{"model": "m"}`, 401, "invalid_api_key", "key"},
+		{"another tenant by a key", "sk-acme", "", `{"tenant": "other", "model": "m"}`, 403, "route_not_allowed", "admission.token"},
+		{"another key by a key", "sk-acme", "", `{"key": "sk-other", "model": "m"}`, 403, "route_not_allowed", "admission.token"},
+		{"no credential", "", "", `{"model": "m"}`, 401, "invalid_api_key", "bearer"},
+		{"unknown key", "sk-none", "", `{"model": "m"}`, 401, "invalid_api_key", "bearer"},
+		{"unknown model", token, "", `{"tenant": "acme", "model": "x"}`, 404, "model_not_found", "x"},
+		{"negative", token, "", `{"tenant": "acme", "model": "m", "input_tokens": -1}`, 400, "invalid_request_error", "input_tokens"},
+		{"absurd", token, "", `{"tenant": "acme", "model": "m", "max_output_tokens": 9000000000000000000}`, 400, "invalid_request_error", "max_output"},
+		{"beyond numbers", token, "", `{"tenant": "acme", "model": "m", "input_tokens": 1e30}`, 400, "invalid_request_error", "input_tokens"},
+		{"negative wait", token, "", `{"tenant": "acme", "model": "m", "max_wait_seconds": -1}`, 400, "invalid_request_error", "max_wait"},
+		{"an age of waiting", token, "", `{"tenant": "acme", "model": "m", "max_wait_seconds": 1e300}`, 400, "invalid_request_error", "max_wait"},
+		{"an age of life", token, "", `{"tenant": "acme", "model": "m", "ttl_seconds": 1e300}`, 400, "invalid_request_error", "ttl"},
+		{"a moment of life", token, "", `{"tenant": "acme", "model": "m", "ttl_seconds": 0.001}`, 400, "invalid_request_error", "ttl"},
+		{"negative bytes", token, "", `{"tenant": "acme", "model": "m", "input_bytes": -1}`, 400, "invalid_request_error", "input_bytes"},
+		{"unknown key of the body", token, "", `{"tenant": "acme", "modle": "m"}`, 400, "invalid_request_error", "modle"},
+		{"no JSON", token, "", `model=m`, 400, "invalid_request_error", "invalid character"},
+		{"two objects", token, "", `{"tenant": "acme", "model": "m"}{}`, 400, "invalid_request_error", "behind"},
+		{"too large", token, "", `{"model": "` + strings.Repeat("m", 70<<10) + `"}`, 413, "request_too_large", "64 KiB"},
+		{"commit of nothing", token, "/none/commit", `{}`, 404, "not_found", "none"},
+		{"unknown outcome", token, "/none/commit", `{"outcome": "fine"}`, 400, "invalid_request_error", "fine"},
+		{"negative usage", token, "/none/commit", `{"usage": {"input_tokens": -1, "output_tokens": 0}}`, 400, "invalid_request_error", "usage.input_tokens"},
+		{"negative progress", token, "/none/progress", `{"output_tokens": -1}`, 400, "invalid_request_error", "output_tokens"},
+		{"cancel of nothing", token, "/none/cancel", ``, 404, "not_found", "none"},
+	} {
+		code, _, said := l.post(t, c.credential, "/v1/reservations"+c.path, c.body)
+		fault, _ := said["error"].(map[string]any)
+		text, _ := fault["message"].(string)
+		if code != c.status || fault["code"] != c.code || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d %v", c.name, code, said)
+		}
+	}
+	if n, _ := l.gov.Leases(); n+l.book.Open() != 0 {
+		t.Errorf("%d leases are left, %d reservations", n, l.book.Open())
+	}
+}
+
+// Nobody ends what somebody else has reserved, by whatever protocol.
+func TestSomebodyElses(t *testing.T) {
+	l := serve(t, nil)
+	ctx, mine := l.stub(t, "sk-acme")
+	answer, err := mine.Reserve(ctx, &admissionv1.ReserveRequest{Model: "m", InputTokens: 60, MaxOutputTokens: 40})
+	if err != nil || answer.Refusal != nil {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	id := answer.ReservationId
+	theirs, other := l.stub(t, "sk-other")
+	_, commit := other.Commit(theirs, &admissionv1.CommitRequest{ReservationId: id})
+	_, cancel := other.Cancel(theirs, &admissionv1.CancelRequest{ReservationId: id})
+	_, progress := other.Progress(theirs, &admissionv1.ProgressRequest{ReservationId: id})
+	for what, err := range map[string]error{"commit": commit, "cancel": cancel, "progress": progress} {
+		if status.Code(err) != codes.NotFound {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if code, _, said := l.post(t, "sk-other", "/v1/reservations/"+id+"/commit", `{}`); code != http.StatusNotFound {
+		t.Errorf("%d %v", code, said)
+	}
+	if l.used() != 100 {
+		t.Errorf("%d tokens used", l.used())
+	}
+	if end, err := mine.Commit(ctx, &admissionv1.CommitRequest{ReservationId: id, Usage: &admissionv1.Usage{InputTokens: 1}}); err != nil || !end.ReservationReleased {
+		t.Errorf("%v, %v", end, err)
+	}
+}
+
+// What gRPC can say and JSON cannot is checked, too.
+func TestGRPC_BadInput(t *testing.T) {
+	l := serve(t, nil)
+	ctx, stub := l.stub(t, token)
+	good := func() *admissionv1.ReserveRequest { return &admissionv1.ReserveRequest{Tenant: "acme", Model: "m"} }
+	for param, spoil := range map[string]func(*admissionv1.ReserveRequest){
+		"ttl":           func(r *admissionv1.ReserveRequest) { r.Ttl = &durationpb.Duration{Seconds: 1, Nanos: -1} },
+		"max_wait":      func(r *admissionv1.ReserveRequest) { r.MaxWait = &durationpb.Duration{Seconds: 1 << 60} },
+		"input_weights": func(r *admissionv1.ReserveRequest) { r.InputWeights = make([]int64, 100) },
+		"input_size":    func(r *admissionv1.ReserveRequest) { r.InputWeights = []int64{5, -5} },
+	} {
+		req := good()
+		spoil(req)
+		answer, err := stub.Reserve(ctx, req)
+		if err != nil || answer.Refusal.GetStatus() != 400 || answer.Refusal.Param != param {
+			t.Errorf("%s: %v, %v", param, answer, err)
+		}
+	}
+	if _, err := stub.Commit(ctx, &admissionv1.CommitRequest{Outcome: 99}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("outcome: %v", err)
+	}
+}
+
+// A wait ends when the asking connection goes away, by either protocol.
+func TestWaitEndsWithTheConnection(t *testing.T) {
+	l := serve(t, func(p *tenants.Pool, tn *tenants.Tenant) {
+		p.Concurrency = 1
+		tn.MaxWait = time.Hour
+	})
+	ctx, stub := l.stub(t, token)
+	first, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]func(context.Context) error{
+		"gRPC": func(ctx context.Context) error {
+			_, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m"})
+			return err
+		},
+		"HTTP": func(ctx context.Context) error {
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+l.addr+"/v1/reservations", bytes.NewReader([]byte(`{"tenant": "acme", "model": "m"}`)))
+			if err != nil {
+				return err
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
+			resp, err := http.DefaultClient.Do(req)
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			return err
+		},
+	} {
+		asking, leave := context.WithCancel(ctx)
+		said := make(chan error, 1)
+		go func() { said <- ask(asking) }()
+		l.await(t, 1)
+		leave()
+		if err := <-said; !errors.Is(err, context.Canceled) && status.Code(err) != codes.Canceled {
+			t.Errorf("%s: %v", name, err)
+		}
+		l.await(t, 0)
+	}
+	if _, err := stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: first.ReservationId}); err != nil {
+		t.Error(err)
+	}
+	if n, _ := l.gov.Leases(); n+l.book.Open() != 0 {
+		t.Errorf("%d leases are left, %d reservations", n, l.book.Open())
+	}
+}
+
+// await waits until so many calls wait.
+func (l *listener) await(t *testing.T, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // of a poll with a deadline
+		_, waiting := l.gov.Leases()
+		if waiting == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls wait, not %d", waiting, want)
+		}
+	}
+}
