@@ -42,6 +42,9 @@ func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 	return c.door.Reserve(ctx, req)
 }
 
+// Door is the door through which the Client asks.
+func (c *Client) Door() Door { return c.door }
+
 // Close closes the Client. Calls that hold a lease may still end it.
 func (c *Client) Close() error { return c.door.Close() }
 

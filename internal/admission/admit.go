@@ -27,9 +27,9 @@ func (c *Call) Admit() *Refusal {
 		c.entry.asked = time.Now().Add(-c.entry.waited)
 	}
 	lease, rej := c.Acquire(c.Request)
-	if rej != nil && rej.Reason == governor.ReasonUnknown && c.outdated() {
+	if rej != nil && rej.Reason == governor.ReasonUnknown {
 		c.entry.waited += rej.Waited
-		return Stale
+		return c.unknown()
 	}
 	if rej != nil {
 		return c.rejected(rej)
@@ -77,4 +77,13 @@ func (c *Call) Readmit() *governor.Rejection {
 	lease.Waited += waited
 	c.holds(lease)
 	return nil
+}
+
+// unknown refuses a call whose tenant the governor does not know in its pool: the policy has changed, or somebody
+// trusted has named a tenant in whose name nobody calls.
+func (c *Call) unknown() *Refusal {
+	if c.outdated() {
+		return Stale
+	}
+	return &Refusal{Status: statusForbidden, Code: CodeKey, Message: "Tenant " + c.Tenant.Name + " has no key, so nobody calls in its name. Give it one, even if no caller uses it."}
 }

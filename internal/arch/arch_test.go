@@ -123,6 +123,10 @@ var rules = map[string]rule{
 		not:    []string{"log", "log/slog", "os"},
 		reason: "a client does not know whether its governor is in this process, and builds without stores and policy files",
 	},
+	"governor/embedded": {
+		may:    []string{"governor/client", "internal/inprocess", "internal/instance", "tenants", "golang.org/x/sync"},
+		reason: "a governor in a program is an instance with a door for that program, and wires nothing anew",
+	},
 	"governor/tokens": {
 		may:    []string{"internal/jsonscan"},
 		not:    []string{"net/http", "os"},

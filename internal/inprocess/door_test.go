@@ -30,7 +30,9 @@ func open(t testing.TB, change func(*tenants.Pool, *tenants.Tenant)) (*client.Cl
 		change(&pool, &acme)
 	}
 	cfg.Pools = []tenants.Pool{pool}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{acme})
+	keyless := tenants.Tenant{Name: "keyless", Keys: []tenants.Key{}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
+	team := tenants.Tenant{Name: "keyless/team", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-team")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
+	snap, err := tenants.Build(cfg, []tenants.Tenant{acme, keyless, team})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +114,7 @@ func TestDoor_BadInput(t *testing.T) {
 	}{
 		"unknown tenant":    {func(r *client.Request) { r.Tenant = "nobody" }, 401, "invalid_api_key"},
 		"no tenant":         {func(r *client.Request) { r.Tenant = "" }, 401, "invalid_api_key"},
+		"without keys":      {func(r *client.Request) { r.Tenant = "keyless" }, 403, "invalid_api_key"},
 		"unknown key":       {func(r *client.Request) { r.Tenant = ""; r.Key = "sk-wrong" }, 401, "invalid_api_key"},
 		"two names":         {func(r *client.Request) { r.Key = "sk-acme" }, 400, "invalid_request_error"},
 		"unknown model":     {func(r *client.Request) { r.Model = "claude" }, 404, "model_not_found"},

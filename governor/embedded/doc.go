@@ -1,0 +1,14 @@
+// Package embedded opens a governor inside a program, from the config file that the gateway has, or from a Config
+// in code. [Open] is what most callers want; the calls are then made with the Client that it returns.
+//
+//	governed, err := embedded.Open(ctx, "llmgov.yaml", embedded.Options{})
+//	if err != nil { … }
+//	defer governed.Close()
+//
+// Everything that a config says about limits holds: pools, tenants, budgets, prices, shared limits (store), state_dir,
+// decision_log. Changes of the files come into force by themselves. What a config says about listeners and upstreams
+// is for gateways, and has no effect here.
+//
+// Programs that share a store share their limits with each other and with gateways. A program that would rather
+// ask a gateway than be one more node of the store opens package remote instead.
+package embedded

@@ -1,0 +1,43 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/embedded"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// A program that shares a pool of 300,000 tokens a minute between two tenants, by weight.
+func ExampleNew() {
+	cfg := tenants.DefaultConfig()
+	pool := tenants.DefaultPool("gpt-4o")
+	pool.TPM = 300_000
+	pool.Models = []string{"gpt-4o"}
+	cfg.Pools = []tenants.Pool{pool}
+	governed, err := embedded.New(context.Background(), cfg, []tenants.Tenant{
+		{Name: "acme", Weight: 4000, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference},
+		{Name: "free", Weight: 1000, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference, RPM: 1},
+	}, embedded.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer governed.Close()
+
+	ask := func(l *client.Lease) (client.Usage, error) {
+		fmt.Println("a call of", l.Grant.Tenant, "in pool", l.Grant.Pool)
+		return client.Usage{Input: 880, Output: 120}, nil // as the model server reports it
+	}
+	for range 2 {
+		err = governed.Do(context.Background(), client.Request{Tenant: "free", Model: "gpt-4o", InputTokens: 900, MaxOutput: 300}, ask)
+	}
+	if refusal, ok := errors.AsType[*client.Refusal](err); ok {
+		fmt.Println(refusal.Status, refusal.Code)
+	}
+	// Output:
+	// a call of free in pool gpt-4o
+	// 429 rate_limit_exceeded
+}
