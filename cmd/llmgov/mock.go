@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -52,7 +53,7 @@ func (m mockCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(s, newLogger(e), 10*time.Second)
+	server := newServer(s, slog.New(logFormat(e)(e.stderr)), 10*time.Second)
 	context.AfterFunc(e.ctx, func() { _ = server.Close() })
 	fmt.Fprintf(e.stdout, "The simulated model server listens on %s/v1, counters at %s/_stats\n", url(l.Addr()), url(l.Addr()))
 	return ignoreClosed(server.Serve(l))

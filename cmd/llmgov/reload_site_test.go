@@ -140,13 +140,20 @@ func (s *site) metrics(prefix string) string {
 	return strings.Join(out, "\n")
 }
 
-// logged are the lines of the log with this message.
-func (s *site) logged(message string) []string {
-	var out []string
-	for line := range strings.Lines(read(s.stderr)) {
-		if strings.Contains(line, `"msg":"`+message) {
-			out = append(out, line)
+// logged are the lines of the log with this message, once there are at least so many: a line is in the log
+// soon after it was logged.
+func (s *site) logged(message string, least int) (lines []string) {
+	s.must(poll(func() error {
+		lines = nil
+		for line := range strings.Lines(read(s.stderr)) {
+			if strings.Contains(line, `"msg":"`+message) && strings.HasSuffix(line, "\n") {
+				lines = append(lines, line)
+			}
 		}
-	}
-	return out
+		if len(lines) < least {
+			return fmt.Errorf("%d lines with %q, not %d:\n%s", len(lines), message, least, read(s.stderr))
+		}
+		return nil
+	}))
+	return lines
 }

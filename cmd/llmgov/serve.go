@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -111,7 +113,9 @@ func (s serveCmd) flags() map[string]string {
 func serve(e *env, from source, demoLoad bool) (err error) {
 	snap := from.snap
 	cfg := snap.Config()
-	p := &parts{log: newLogger(e)}
+	log, endLog := logging.New(e.stderr, logFormat(e))
+	defer endLog()
+	p := &parts{log: log}
 	defer func() { err = errors.Join(err, p.close()) }()
 	if err := p.build(e.ctx, snap); err != nil {
 		return err
@@ -183,14 +187,14 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	return group.Wait()
 }
 
-// newLogger writes text to a terminal and JSON elsewhere.
-func newLogger(e *env) *slog.Logger {
+// logFormat is text on a terminal and JSON elsewhere.
+func logFormat(e *env) func(io.Writer) slog.Handler {
 	if f, ok := e.stderr.(*os.File); ok {
 		if st, err := f.Stat(); err == nil && st.Mode()&os.ModeCharDevice != 0 {
-			return slog.New(slog.NewTextHandler(e.stderr, nil))
+			return func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) }
 		}
 	}
-	return slog.New(slog.NewJSONHandler(e.stderr, nil))
+	return logging.JSON
 }
 
 // greet prints the addresses once llmgov listens, in quickstart mode with a

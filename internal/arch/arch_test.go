@@ -357,6 +357,10 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os", "log", "log/slog"},
 		reason: "connections are counted without knowing what is sent on them",
 	},
+	"internal/logging": {
+		not:    []string{"net", "net/http", "os"},
+		reason: "lines are gathered without knowing what they say, or where they go",
+	},
 	"internal/sampled": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "what may be logged is decided without logging it",

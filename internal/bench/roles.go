@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -71,10 +72,11 @@ func newGoverned(upstream string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	log, _ := logging.New(null, logging.JSON) // as long as the process
 	metrics := telemetry.New()
 	metrics.Watch(gov.State, snap.Hash())
 	return gateway.New(gateway.Options{
-		Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: metrics}), Log: slog.New(slog.NewJSONHandler(null, nil)),
+		Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: metrics}), Log: log,
 	})
 }
 

@@ -98,7 +98,9 @@ func (c *call) logLine(s *summary, unlogged int64) {
 		l = append(l, slog.Int64("unlogged", unlogged))
 	}
 	l = append(l, slog.Float64("duration_ms", ms(time.Since(c.Began))))
-	c.g.log.LogAttrs(c.r.Context(), slog.LevelInfo, "request", l...)
+	r := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0) // without looking up who logs
+	r.AddAttrs(l...)
+	_ = c.g.log.Handler().Handle(c.r.Context(), r)
 }
 
 // ran adds how the call went.
