@@ -13,6 +13,7 @@
 # make fuzz-readers   what upstreams read of random bodies and forms, by other readers, for TIME=60s each; installs them where it may
 # make notices THIRD_PARTY_NOTICES, the licences of all that is linked; check-notices compares it
 # make pin     the digests of the images in Dockerfile and compose.yaml; needs Docker and the registries
+# make test-upgrade   three gateways of the release before, replaced by this one's and back, under load; builds that release
 # make model   every small world of the federation, and of parts of limits, to its end, and each rule broken in turn
 # make chaos   all that can happen to gateways that share a limit, for ten minutes
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
@@ -26,7 +27,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards test-chart test-api release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -52,6 +53,10 @@ test-api:
 
 test-chart:
 	docs/deploy/helm/check.sh
+
+test-upgrade:
+	@set -e; previous=$$(mktemp -d); trap 'rm -rf "$$previous"' EXIT; .ci/previous "$$previous/llmgov"; \
+		LLMGOV_PREVIOUS="$$previous/llmgov" go test -run '^TestUpgrade$$' -count 1 -v ./cmd/llmgov
 
 release:
 	.ci/release '$(VERSION)' $(if $(VERIFY),--twice)

@@ -60,8 +60,13 @@ type process struct {
 
 // launch starts llmgov. Its output is in dir, as stdout and stderr.
 func launch(dir string, env []string, args ...string) (*process, error) {
+	return launchProgram("llmgov", dir, env, args...)
+}
+
+// launchProgram starts one release of llmgov.
+func launchProgram(program, dir string, env []string, args ...string) (*process, error) {
 	p := &process{
-		cmd: exec.Command("llmgov", args...), done: make(chan struct{}),
+		cmd: exec.Command(program, args...), done: make(chan struct{}),
 		stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr"),
 	}
 	out, err := os.Create(p.stdout)

@@ -62,15 +62,19 @@ func (p *soakProvider) die(away time.Duration) {
 // charged are tokens by pool, and the calls that they were charged for.
 type charged struct{ tokens, calls map[string]int64 }
 
-// read adds up the decision log of one life of a gateway.
-func (c *charged) read(t *testing.T, p *process) {
-	pools := map[uint64]string{}
-	for line, err := range decisions.Read(decisions.Files(filepath.Join(p.cmd.Dir, "decisions.jsonl"))) {
+func newCharged() *charged { return &charged{tokens: map[string]int64{}, calls: map[string]int64{}} }
+
+// read adds up the decision log in a folder.
+func (c *charged) read(t *testing.T, dir string) {
+	pools := map[uint64]string{} // of the calls that have no end yet
+	for line, err := range decisions.Read(decisions.Files(filepath.Join(dir, "decisions.jsonl"))) {
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		switch line.Kind {
+		case decisions.Started:
+			c.complete(t, pools)
 		case decisions.Asked:
 			pools[line.Call] = line.Ask.Pool
 		case decisions.Left, decisions.Refused:
@@ -84,17 +88,23 @@ func (c *charged) read(t *testing.T, p *process) {
 			c.calls[pool]++
 		}
 	}
+	c.complete(t, pools)
+}
+
+// complete wants no calls to be left when a gateway has ended, and forgets those that are.
+func (c *charged) complete(t *testing.T, pools map[uint64]string) {
 	if len(pools) != 0 {
 		t.Errorf("%d calls in a decision log have no end", len(pools))
 	}
+	clear(pools)
 }
 
 // checkCharged compares the tokens that all gateways charged with those that the providers produced. They are the same where
 // all calls come to their end. Of calls that are cut off, what is on the way at that moment differs.
 func (s *soak) checkCharged() {
-	c := charged{tokens: map[string]int64{}, calls: map[string]int64{}}
+	c := newCharged()
 	for _, p := range s.lives {
-		c.read(s.t, p)
+		c.read(s.t, p.cmd.Dir)
 	}
 	steady := s.steady.Stats()
 	s.t.Logf("steady: charged %d tokens of %d calls; the provider produced %d in %d calls, its fullest minute had %d of %d, and it refused %d",

@@ -12,7 +12,9 @@ type Sharing struct {
 	// FailingSince is since when beats have failed.
 	FailingSince *time.Time `json:"failing_since,omitempty"`
 	// Epoch numbers the store's memories: a new one begins when the old one is lost.
-	Epoch    int64 `json:"epoch"`
+	Epoch int64 `json:"epoch"`
+	// Format is the newest format of stored accounts that all gateways understand, and 0 before the first answer.
+	Format   int   `json:"format"`
 	Beats    int64 `json:"beats"`
 	Failures int64 `json:"failures"`
 	// AnsweredSeconds is how long ago the last answer came, and LookedSeconds how old the rest is.

@@ -200,7 +200,7 @@ func (s *sharing) view(pool string) *adminapi.Sharing {
 		return nil
 	}
 	v := &adminapi.Sharing{
-		Status: s.status(pool, st.Reply.Status), Degraded: s.gov.Degraded(pool), Epoch: st.Reply.Epoch,
+		Status: s.status(pool, st.Reply.Status), Degraded: s.gov.Degraded(pool), Epoch: st.Reply.Epoch, Format: s.Format(),
 		Beats: st.Beats, Failures: st.Failures, AnsweredSeconds: ago(st.Answered), LookedSeconds: ago(st.Looked), Nodes: []adminapi.SharingNode{},
 	}
 	if st.Err != nil {
