@@ -41,6 +41,8 @@ type Options struct {
 	TTL time.Duration
 	// Open lets calls through, ungoverned, while llmgov cannot be reached. By default they are refused.
 	Open bool
+	// Connection has further options of the connection, such as interceptors.
+	Connection []grpc.DialOption
 }
 
 // Dial returns a Client of the llmgov whose admission listener is at an address, host:port. It connects when it is
@@ -56,13 +58,12 @@ func Dial(address string, opt Options) (*client.Client, error) {
 	if opt.TLS != nil {
 		security = credentials.NewTLS(opt.TLS)
 	}
-	conn, err := grpc.NewClient(
-		address,
+	conn, err := grpc.NewClient(address, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(security),
 		grpc.WithPerRPCCredentials(token(opt.Token)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultServiceConfig(retries),
-	)
+	}, opt.Connection...)...)
 	if err != nil {
 		return nil, fmt.Errorf("remote: %w", err)
 	}

@@ -1,0 +1,349 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/remote"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/reserveserver"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/pipenet"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+const token = "a-token-of-sixteen-characters"
+
+// asked holds 100 tokens.
+var asked = client.Request{ID: "req-1", Tenant: "acme", Model: "m", InputTokens: 60, MaxOutput: 40}
+
+func answer(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, nil }
+
+// world is an llmgov whose admission listener is in memory.
+type world struct {
+	gov    *governor.Governor
+	inside *client.Client // by the door of a program that has the governor inside it
+	book   *reserve.Book
+	net    *pipenet.Listener
+	server *http.Server
+
+	mu    sync.Mutex
+	conns []net.Conn // guarded by mu: of clients
+	dead  bool       // guarded by mu: cannot be reached
+}
+
+func newWorld(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *world {
+	t.Helper()
+	w := &world{net: pipenet.Listen()}
+	if err := w.serve(w.net, change); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// serve serves at a listener.
+func (w *world) serve(at net.Listener, change func(*tenants.Pool, *tenants.Tenant)) error {
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "up", BaseURL: "https://example.com/v1"}}
+	pool := tenants.DefaultPool("p")
+	pool.Models = []string{"m"}
+	pool.TPM = 600_000
+	acme := tenants.Tenant{Name: "acme", Routes: tenants.RouteInference, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}}}
+	if change != nil {
+		change(&pool, &acme)
+	}
+	cfg.Pools = []tenants.Pool{pool}
+	snap, err := tenants.Build(cfg, []tenants.Tenant{acme})
+	if err != nil {
+		return err
+	}
+	w.gov, err = governor.New(policy.Governor(snap))
+	if err != nil {
+		return err
+	}
+	door := inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: w.gov, Metrics: telemetry.New()}))
+	w.inside = client.New(door)
+	tenantOf := func(key string) (string, bool) { return "acme", key == "sk-acme" }
+	w.book = reserve.New(reserve.Options{Door: door, Tenant: tenantOf, Most: 100})
+	handler := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})
+	reserveserver.Register(handler, w.book)
+	w.server = &http.Server{Handler: handler, Protocols: new(http.Protocols)}
+	w.server.Protocols.SetUnencryptedHTTP2(true)
+	go func() { _ = w.server.Serve(at) }()
+	return nil
+}
+
+// close ends everything, and fails if something is held.
+func (w *world) close(t *testing.T) {
+	if running, waiting := w.gov.Leases(); running+waiting+w.book.Open() != 0 {
+		t.Errorf("%d run, %d wait, %d reservations", running, waiting, w.book.Open())
+	}
+	w.book.Close()
+	_ = w.server.Close()
+}
+
+// dial returns a client of the world.
+func (w *world) dial(t *testing.T, opt remote.Options) *client.Client {
+	t.Helper()
+	opt.Token = token
+	opt.Connection = append(opt.Connection, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.dead {
+			return nil, errors.New("no route to host")
+		}
+		c, err := w.net.Dial(ctx, "", "")
+		w.conns = append(w.conns, c)
+		return c, err
+	}))
+	c, err := remote.Dial("passthrough:///llmgov:9091", opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// cut cuts all connections; if for good, no other can be made.
+func (w *world) cut(forGood bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead = forGood
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+}
+
+func (w *world) used() int64 {
+	st := w.gov.Standing("acme", "p")
+	return st.Tokens.Limit - st.Tokens.Remaining
+}
+
+func refused(err error) *client.Refusal {
+	r, ok := errors.AsType[*client.Refusal](err)
+	if !ok {
+		return &client.Refusal{}
+	}
+	return r
+}
+
+// A program that moves from a governor inside it to a shared one sees the same: what is charged, refused and shown.
+func TestDial_SameAsInside(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name string
+		fn   func(*client.Lease) (client.Usage, error)
+		want int64
+	}{
+		{"reported", answer, 55},
+		{"broken, known", func(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, broken }, 55},
+		{"broken, counted", func(l *client.Lease) (client.Usage, error) { l.Progress(7); return client.Usage{}, broken }, 67},
+		{"broken, unknown", func(*client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
+		{"panicked", func(*client.Lease) (client.Usage, error) { panic("no") }, 100},
+		{"not sent", func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
+		{"answered error", func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			both(t, func(t *testing.T, w *world, governed *client.Client) {
+				func() {
+					defer func() { _ = recover() }()
+					_ = governed.Do(t.Context(), asked, c.fn)
+				}()
+				if got := w.used(); got != c.want {
+					t.Errorf("charged %d tokens, %d is right", got, c.want)
+				}
+			}, nil)
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		both(t, func(t *testing.T, _ *world, governed *client.Client) {
+			lease, err := governed.Reserve(t.Context(), asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := http.Header{}
+			lease.Show(h)
+			lease.Close()
+			if g := lease.Grant; g.ID != "req-1" || g.Tenant != "acme" || g.Pool != "p" || h.Get("X-Ratelimit-Limit-Requests") != "1" || h.Get("X-Request-Id") != "req-1" {
+				t.Errorf("granted %+v, shown %v", g, h)
+			}
+			r := refused(governed.Do(t.Context(), asked, answer))
+			if r.ID != "req-1" || r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Kind != "requests" || r.RetryAfter <= 0 || r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining-Requests") != "0" {
+				t.Errorf("refused %+v", r)
+			}
+		}, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })
+	})
+	t.Run("waits", func(t *testing.T) {
+		both(t, func(t *testing.T, _ *world, governed *client.Client) {
+			first, err := governed.Reserve(t.Context(), asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(3*time.Second, first.Close)
+			hurried := asked
+			hurried.MaxWait = -1
+			if r := refused(governed.Do(t.Context(), hurried, answer)); r.Kind != "concurrency" {
+				t.Errorf("who does not wait: %+v", r)
+			}
+			ctx, leave := context.WithTimeout(t.Context(), time.Second)
+			defer leave()
+			if err := governed.Do(ctx, asked, answer); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("who leaves: %v", err)
+			}
+			second, err := governed.Reserve(t.Context(), asked)
+			if err != nil || second.Grant.Waited < time.Second || second.Grant.Waited > 3*time.Second {
+				t.Fatalf("who waits: %+v, %v", second, err)
+			}
+			second.Close()
+		}, func(p *tenants.Pool, acme *tenants.Tenant) {
+			p.Concurrency = 1
+			acme.MaxWait = time.Minute
+		})
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		both(t, func(t *testing.T, w *world, governed *client.Client) {
+			err := governed.Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+				l.Context()
+				w.gov.Interrupt("p", errors.New("a slot was lost"))
+				<-l.Context().Done()
+				return client.Usage{}, l.Context().Err()
+			})
+			if r := refused(err); r.Status != http.StatusServiceUnavailable || r.Message == "" {
+				t.Errorf("%v", err)
+			}
+		}, nil)
+	})
+}
+
+// both runs a program with a governor inside it and with a shared one, in virtual time.
+func both(t *testing.T, program func(*testing.T, *world, *client.Client), change func(*tenants.Pool, *tenants.Tenant)) {
+	t.Helper()
+	for _, where := range []string{"inside", "shared"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, change)
+				defer w.close(t)
+				governed := w.inside
+				if where == "shared" {
+					governed = w.dial(t, remote.Options{})
+				}
+				program(t, w, governed)
+				synctest.Wait()
+				if err := governed.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A call may be silent for longer than its ttl as long as its program lives. When that dies, llmgov ends the call.
+func TestDial_Dies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(_ *tenants.Pool, acme *tenants.Tenant) {
+			acme.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1e9, Per: tenants.Month}}
+		})
+		defer w.close(t)
+		charged := func() int64 {
+			st, _ := w.gov.TenantState("acme")
+			return st.Budgets[0].Used
+		}
+		governed := w.dial(t, remote.Options{TTL: 10 * time.Second})
+		lease, err := governed.Reserve(t.Context(), asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if w.book.Open() != 1 {
+			t.Fatal("the reservation of a silent call has expired")
+		}
+		w.cut(false) // a connection is lost, and another one is made
+		time.Sleep(time.Minute)
+		if w.book.Open() != 1 {
+			t.Fatal("the reservation has expired with its connection")
+		}
+		w.cut(true)
+		time.Sleep(11 * time.Second)
+		if w.book.Open() != 0 {
+			t.Error("the reservation of a program that has died is open")
+		}
+		if got := charged(); got != 100 {
+			t.Errorf("charged %d tokens, %d is right", got, 100)
+		}
+		w.mu.Lock()
+		w.dead = false
+		w.mu.Unlock()
+		lease.End(client.End{Usage: client.Usage{Input: 90, Output: 80}, Reported: true}) // it was only cut off
+		time.Sleep(20 * time.Second)
+		if got := charged(); got != 170 {
+			t.Errorf("charged %d tokens after the late end, %d is right", got, 170)
+		}
+		if err := governed.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// If llmgov is away, calls are refused, or let through by those who chose so.
+func TestDial_Away(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close(t)
+		w.cut(true)
+		for _, open := range []bool{false, true} {
+			governed := w.dial(t, remote.Options{Open: open})
+			called := false
+			err := governed.Do(t.Context(), asked, func(*client.Lease) (client.Usage, error) {
+				called = true
+				return client.Usage{}, nil
+			})
+			if called != open {
+				t.Errorf("open %t: called %t, %v", open, called, err)
+			}
+			if r := refused(err); !open && (r.Status != http.StatusServiceUnavailable || r.Code != "admission_unavailable" || r.Header.Get("Retry-After") == "") {
+				t.Errorf("%+v", r)
+			}
+			if err := governed.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A wrong token is a refusal that says so, and never opens.
+func TestDial_WrongToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close(t)
+		governed := w.dial(t, remote.Options{Open: true, Connection: []grpc.DialOption{grpc.WithPerRPCCredentials(wrong{})}})
+		if r := refused(governed.Do(t.Context(), asked, answer)); r.Status != http.StatusUnauthorized {
+			t.Errorf("%+v", r)
+		}
+		_ = governed.Close()
+	})
+	if _, err := remote.Dial("llmgov:9091", remote.Options{TTL: time.Millisecond}); err == nil {
+		t.Error("a ttl of a millisecond was accepted")
+	}
+}
+
+type wrong struct{}
+
+func (wrong) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer wrong"}, nil
+}
+func (wrong) RequireTransportSecurity() bool { return false }
