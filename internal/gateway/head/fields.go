@@ -5,17 +5,33 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/jsonscan"
 )
 
 // How the governed fields of a body are read, each by its own rule.
 
 func (h *Head) readModel(v gjson.Result) *Error {
-	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
+	model, ok := nameIn(v)
+	if !ok {
 		return bad("model", "model must be a string of 1 to 256 bytes, not %s.", show(v))
 	}
-	h.Model = strings.Clone(v.Str)
+	h.Model = model
 	h.modelAt = fieldAt(v)
 	return nil
+}
+
+// nameIn is a name of at most maxName bytes. It reads escapes itself, because gjson leaves out an escape behind half a
+// surrogate pair, which upstreams read.
+func nameIn(v gjson.Result) (name string, ok bool) {
+	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
+		return "", false
+	}
+	if strings.IndexByte(v.Raw, '\\') < 0 {
+		return strings.Clone(v.Str), true
+	}
+	name = string(jsonscan.Unescape(nil, []byte(v.Raw)))
+	return name, len(name) <= maxName
 }
 
 func (h *Head) readStream(v gjson.Result) *Error {
@@ -79,10 +95,11 @@ func (h *Head) readIntegrations(v gjson.Result) *Error {
 }
 
 func (h *Head) readPurpose(v gjson.Result) *Error {
-	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
+	purpose, ok := nameIn(v)
+	if !ok {
 		return bad("purpose", "purpose must be a string of 1 to 256 bytes, not %s.", show(v))
 	}
-	h.Purpose = strings.Clone(v.Str)
+	h.Purpose = purpose
 	return nil
 }
 

@@ -64,6 +64,23 @@ func (f *foldReader) byKey() map[string]string {
 	}
 }
 
+// A name is what encoding/json reads, also behind half a surrogate pair.
+func TestRead_NamesWithHalfSurrogates(t *testing.T) {
+	for _, name := range []string{`\ud83d\u0041`, `\ud83dA`, `\ud83d\ued00\\`, `\udc00\ud83d`, `\ud83d\ud83d\ude00`} {
+		var want string
+		if err := json.Unmarshal([]byte(`"`+name+`"`), &want); err != nil {
+			t.Fatal(err)
+		}
+		h, problem := Read([]byte(`{"model":"` + name + `","fallbacks":["` + name + `"],"purpose":"` + name + `"}`))
+		if problem != nil {
+			t.Fatal(problem.Message)
+		}
+		if h.Model != want || h.Others[0].Model != want || h.Purpose != want {
+			t.Errorf("%s: model %q, fallback %q, purpose %q, want %q", name, h.Model, h.Others[0].Model, h.Purpose, want)
+		}
+	}
+}
+
 // FuzzReadHead compares readHead with encoding/json. What readHead accepts must
 // mean the same to every reader, before and after it was edited.
 func FuzzReadHead(f *testing.F) {
@@ -80,7 +97,7 @@ func FuzzReadHead(f *testing.F) {
 		`{"max_tokens":5,"max_completion_tokens":null,"max_output_tokens":1000000000}`,
 		`{"max_tokens":1e3}`, `{"max_tokens":-0}`, `{"max_tokens":1.0}`, `{"max_tokens":"5"}`,
 		`{"max_\u0074okens":5,"max_tokens":6}`, `{"MAX_TOKENS":5}`, `{"ſtream":true}`, `{"max_toKens":5}`,
-		`{"n":1024,"best_of":null}`, `{"model":"\ud83d\ude00\n\"\\"}`, `{"model":"\ud800"}`, `{"model":"a\u0000"}`,
+		`{"n":1024,"best_of":null}`, `{"model":"\ud83d\ude00\n\"\\"}`, `{"model":"\ud800"}`, `{"model":"a\u0000"}`, `{"model":"\ud83d\ued00\\"}`,
 		`{"metadata":{"max_tokens":7,"stream":"no"},"a":[],"b":{},"c":-1.5e-7,"d":null}`,
 		`{"":1,"":2}`, `[{"model":"m"}]`, `{"model":"m"}{"model":"n"}`, "\xef\xbb\xbf{}", `{"model":"m",}`, `{"n":01}`,
 	} {

@@ -68,13 +68,14 @@ func (h *Head) readOneInstead(name string, v gjson.Result) (problem *Error) {
 
 // another takes in a name.
 func (h *Head) another(param string, v gjson.Result, instead bool) *Error {
-	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
+	model, ok := nameIn(v)
+	if !ok {
 		return bad(param, "%s must name models by strings of 1 to 256 bytes, not %s.", param, show(v))
 	}
 	if len(h.Others) == maxOthers {
 		return bad(param, "The body names more than %d further models.", maxOthers)
 	}
-	h.Others = append(h.Others, Other{strings.Clone(v.Str), param, instead})
+	h.Others = append(h.Others, Other{model, param, instead})
 	return nil
 }
 
