@@ -1,0 +1,34 @@
+package doors
+
+import (
+	"os"
+	"testing"
+)
+
+// doors are all of them, in the order of the table.
+var doors = []*Door{&proxy}
+
+// TestDoors runs every case through every door.
+func TestDoors(t *testing.T) {
+	for _, d := range doors {
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range cases {
+				t.Run(c.name, func(t *testing.T) {
+					if why := d.Cannot[c.name]; why != "" {
+						t.Skip(why)
+					}
+					c.run(t, d)
+				})
+			}
+		})
+	}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(code)
+}

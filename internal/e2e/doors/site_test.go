@@ -1,0 +1,248 @@
+package doors
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// KeyOf is the key of a tenant.
+func KeyOf(tenant string) string { return "sk-" + tenant + "-0123456789abcdef" }
+
+// AdmissionToken is the token of a site's admission listener.
+const AdmissionToken = "token-of-admission-0123456789"
+
+// Site is a policy, a model server behind it, and llmgov once a door has started it.
+type Site struct {
+	Dir    string
+	Config string // the config file
+	// Admission is the address of the listener for reservations: host:port.
+	Admission string
+	Model     *mock.Server
+	ModelURL  string // without /v1
+
+	// Scrape are the metrics of the governor. Doors with a governor of their own set it.
+	Scrape func() string
+
+	t       *testing.T
+	working atomic.Int64 // calls on which the model server works
+	most    atomic.Int64 // the most of them at once
+	process *exec.Cmd
+	data    string
+	admin   string
+}
+
+// newSite makes a site with one pool, given its limits, and tenants, given theirs.
+func newSite(t *testing.T, pool string, limits map[string]string) *Site {
+	t.Helper()
+	s := &Site{t: t, Dir: t.TempDir()}
+	var err error
+	s.Model, err = mock.New(mock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := httptest.NewServer(http.HandlerFunc(s.serveModel))
+	t.Cleanup(func() {
+		model.CloseClientConnections()
+		model.Close()
+	})
+	s.ModelURL = model.URL
+	s.Admission = net.JoinHostPort("127.0.0.1", strconv.Itoa(testkit.Port(t)))
+	s.Config = s.write("llmgov.yaml", fmt.Sprintf(`listen: "127.0.0.1:0"
+admin: {listen: "127.0.0.1:0"}
+admission: {listen: %q, token: %q}
+policies: [tenants.yaml]
+upstreams: {mock: {base_url: "%s/v1"}}
+pools: {p: {models: ["*"], %s}}
+`, s.Admission, AdmissionToken, s.ModelURL, pool))
+	policy := "tenants:\n"
+	for tenant, limits := range limits {
+		policy += fmt.Sprintf("  %s: {keys: [%q], %s}\n", tenant, tenants.HashKey(KeyOf(tenant)), limits)
+	}
+	s.write("tenants.yaml", policy)
+	return s
+}
+
+func (s *Site) write(name, text string) string {
+	s.t.Helper()
+	path := filepath.Join(s.Dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// serveModel counts the calls on which the model server works: until it begins its answer.
+func (s *Site) serveModel(w http.ResponseWriter, r *http.Request) {
+	n := s.working.Add(1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	done := sync.OnceFunc(func() { s.working.Add(-1) })
+	defer done()
+	s.Model.ServeHTTP(&firstWrite{ResponseWriter: w, done: done}, r)
+}
+
+// firstWrite calls done before the first byte of an answer.
+type firstWrite struct {
+	http.ResponseWriter
+	done func()
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	w.done()
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *firstWrite) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// built is the folder of binary, once it is there.
+var built string
+
+// binary is llmgov, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "llmgov-doors")
+	if err != nil {
+		return "", err
+	}
+	built = dir
+	path := filepath.Join(dir, "llmgov")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/llmgov/llmgov/cmd/llmgov").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+var firstLine = regexp.MustCompile(`^llmgov listens on (http://\S+), admin on (http://[^\s,]+)`)
+
+// Serve starts llmgov with the site's config, and returns the address for tenants.
+func (s *Site) Serve() (data string) {
+	s.t.Helper()
+	path, err := binary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.process = exec.Command(path, "serve", "-c", s.Config)
+	s.process.Dir = s.Dir
+	log := &bytes.Buffer{}
+	s.process.Stderr = log
+	out, err := s.process.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(s.Kill)
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	m := firstLine.FindStringSubmatch(line)
+	if m == nil {
+		_ = s.process.Process.Kill()
+		_ = s.process.Wait()
+		s.t.Fatalf("llmgov said %q, and %s", line, log)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	s.data = m[1]
+	s.admin = m[2]
+	s.Scrape = func() string { return get(s.t, s.admin+"/metrics") }
+	return s.data
+}
+
+// Kill kills llmgov, as a lack of memory does.
+func (s *Site) Kill() {
+	if s.process != nil && s.process.ProcessState == nil {
+		_ = s.process.Process.Kill()
+		_ = s.process.Wait()
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+// metric adds up the series of a metric that have all of these labels.
+func (s *Site) metric(name string, labels ...string) (sum float64) {
+	for line := range strings.Lines(s.Scrape()) {
+		rest, is := strings.CutPrefix(line, name+"{")
+		if !is {
+			continue
+		}
+		set, value, _ := strings.Cut(rest, "} ")
+		fits := true
+		for _, label := range labels {
+			fits = fits && strings.Contains(set, label)
+		}
+		if fits {
+			n, _ := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			sum += n
+		}
+	}
+	return sum
+}
+
+// charged are the tokens that a tenant was charged; of all tenants, if it is "".
+func (s *Site) charged(tenant string) int64 {
+	total := 0.0
+	for _, kind := range []string{`kind="input"`, `kind="output"`} {
+		labels := []string{kind}
+		if tenant != "" {
+			labels = append(labels, `tenant="`+tenant+`"`)
+		}
+		total += s.metric("llmgov_tokens_total", labels...)
+	}
+	return int64(total)
+}
+
+// leases is how many calls run or wait.
+func (s *Site) leases() int { return int(s.metric("llmgov_leases")) }
+
+// atRest waits until no call runs or waits.
+func (s *Site) atRest(t *testing.T) {
+	t.Helper()
+	for until := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if s.leases() == 0 && s.Model.Stats().Running == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d leases are left, and the model server works on %d calls", s.leases(), s.Model.Stats().Running)
+		}
+	}
+}

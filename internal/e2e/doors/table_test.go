@@ -1,0 +1,78 @@
+package doors
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the table of doors and cases into the documentation")
+
+const (
+	page  = "../../../docs/integrations.md"
+	begin = "<!-- table of doors and cases: made by internal/e2e/doors -->\n"
+	end   = "<!-- end of the table -->\n"
+)
+
+// TestTable_IsOfTheSuite: the documentation promises what the suite tests, and names what a door cannot do.
+func TestTable_IsOfTheSuite(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	old, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the table", page)
+	}
+	is := table()
+	if is == old {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table in %s is another; go test ./internal/e2e/doors -run Table -update writes\n%s", page, is)
+	}
+	if err := os.WriteFile(page, []byte(before+begin+is+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// table has a row for each case and a column for each door, and the reasons for what is impossible below.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| |")
+	for _, d := range doors {
+		b.WriteString(" " + d.Name + " |")
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(doors)) + "\n")
+	var reasons []string
+	for _, c := range cases {
+		b.WriteString("| " + c.title + " |")
+		for _, d := range doors {
+			cell := d.keeps(c.name)
+			if why := d.Cannot[c.name]; why != "" {
+				reasons = append(reasons, why)
+				cell = fmt.Sprintf("no (%d)", len(reasons))
+			}
+			b.WriteString(" " + cell + " |")
+		}
+		b.WriteString("\n")
+	}
+	for i, why := range reasons {
+		fmt.Fprintf(&b, "\n%d. %s", i+1, why)
+	}
+	if len(reasons) > 0 {
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// keeps is how a door keeps a case.
+func (d *Door) keeps(name string) string {
+	if name == "llmgov" {
+		return "the call " + string(d.InFlight) + "; new ones " + string(d.Away)
+	}
+	return "yes"
+}
