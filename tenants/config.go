@@ -68,6 +68,9 @@ type Admission struct {
 	// Token is the bearer token of callers that may name any tenant, of at least 16 characters. Others present the key
 	// of a tenant, and reserve for that one alone.
 	Token string `koanf:"token"`
+	// Tenant is where calls of a proxy with external processing name their tenant: "key", which is that of the caller,
+	// "header NAME" or "metadata NAMESPACE PATH". Default "key".
+	Tenant string `koanf:"tenant"`
 	// MostOpen is how many reservations may be open, in all. A tenant may have as many as there are places left.
 	// Default 20,000.
 	MostOpen int64 `koanf:"most_open"`
@@ -148,7 +151,7 @@ func DefaultConfig() Config {
 		Admin:  Admin{Listen: "127.0.0.1:9090"},
 
 		MaxConnections: 10_000,
-		Admission:      Admission{MostOpen: 20_000},
+		Admission:      Admission{Tenant: "key", MostOpen: 20_000},
 
 		Region:   "local",
 		Store:    "memory",

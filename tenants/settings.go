@@ -3,6 +3,7 @@ package tenants
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,10 @@ var settings = []setting{
 	{
 		key: "admission.token", about: "What callers present that may reserve for any tenant; others present a tenant's key. Best \"${NAME}\".", kind: strictyaml.TextKind(tokenPattern),
 		get: func(c *Config) any { return c.Admission.Token }, parse: typed(parseToken), secret: true,
+	},
+	{
+		key: "admission.tenant", about: "Where calls of Envoy's external processing name their tenant: \"key\", \"header NAME\" or \"metadata NAMESPACE PATH\". The proxy must set it, and take it from clients.", kind: strictyaml.TextKind(sourcePattern.String()),
+		get: func(c *Config) any { return c.Admission.Tenant }, parse: typed(parseSource),
 	},
 	{
 		key: "admission.most_open", about: "How many reservations may be open in all; a tenant may have as many as there are places left.", kind: strictyaml.WholeKind(1, maxOpen),
@@ -182,6 +187,16 @@ func parseConnections(text string) (int64, string) {
 		return 0, fmt.Sprintf("is out of range; write a whole number from %d to %d", leastConnections, maxConnections)
 	}
 	return n, ""
+}
+
+// sourcePattern matches where the calls of a proxy name their tenant.
+var sourcePattern = regexp.MustCompile(`^(key|header [A-Za-z0-9_-]+|metadata \S+ [^\s.]+(\.[^\s.]+)*)$`)
+
+func parseSource(text string) (string, string) {
+	if !sourcePattern.MatchString(text) {
+		return "", "is no place; write key, header NAME or metadata NAMESPACE PATH, such as header x-team"
+	}
+	return text, ""
 }
 
 func parseMostOpen(text string) (int64, string) {

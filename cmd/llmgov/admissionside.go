@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
@@ -21,11 +23,15 @@ var admissionConnections = connections.Limits{All: 1024, Strangers: 64, Grace: g
 // admissionStreams is how many calls one connection may have. ext_proc has one for each call of its proxy.
 const admissionStreams = 1000
 
+// mostAround is how much larger than a body the message is that brings it.
+const mostAround = 64 << 10
+
 // admissionSide is the server for gateways and programs that call models themselves, and its listener.
 type admissionSide struct {
 	net.Listener
 	*http.Server
-	book *reserve.Book
+	book    *reserve.Book
+	proxies *extproc.Service
 }
 
 // newAdmissionSide listens, or returns nil if the config has no such listener.
@@ -37,13 +43,16 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.tenantOf, Log: p.log})
+	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.tenantOf, MostMessage: int(cfg.MaxBody) + mostAround, Log: p.log})
 	book := reserve.New(reserve.Options{Door: inprocess.New(p.Admission), Tenant: p.tenantOf, Most: int(cfg.Admission.MostOpen)})
 	reserveserver.Register(h, book)
+	from, _ := extproc.ParseSource(cfg.Admission.Tenant) // which the config has checked
+	proxies := extproc.New(extproc.Options{Admission: p.Admission, Tenant: from, MostCalls: cfg.Admission.MostOpen, Log: p.log})
+	proxies.Register(h)
 	server := newServer(h, p.log, cfg.Timeouts.ReadHeader)
 	speakHTTP2(server)
 	server.HTTP2.MaxConcurrentStreams = admissionStreams
-	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: server, book: book}, nil
+	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: server, book: book, proxies: proxies}, nil
 }
 
 // tenantOf finds the tenant of a key that has not expired.
@@ -55,12 +64,12 @@ func (p *parts) tenantOf(key string) (name string, ok bool) {
 	return t.Name, true
 }
 
-// drain waits until all reservations have ended, or ctx has.
+// drain waits until all reservations, and the calls of proxies, have ended, or ctx has.
 func (a *admissionSide) drain(ctx context.Context) error {
 	if a == nil {
 		return nil
 	}
-	return a.book.Drain(ctx)
+	return errors.Join(a.book.Drain(ctx), a.proxies.Drain(ctx))
 }
 
 // cut ends the reservations that are left.

@@ -148,11 +148,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		speakHTTP2(dataServer)
 	}
 	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway explains the refusal
-	var played *demo
-	if demoLoad {
-		played = &demo{from: from.demo}
-	}
-	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies, played)
+	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies)
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -166,6 +162,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })
 	if admissions != nil {
+		admissions.BaseContext = dataServer.BaseContext
 		group.Go(func() error { defer end(nil); return ignoreClosed(admissions.Serve(admissions.Listener)) })
 	}
 	group.Go(func() error {
@@ -184,8 +181,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	})
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
 	group.Go(func() error { return adminAPI.Run(running) })
-	if played != nil {
-		group.Go(func() error { played.play(ctx, url(data.Addr())); return nil })
+	if demoLoad {
+		group.Go(func() error { traffic(ctx, url(data.Addr()), from.demo); return nil })
 	}
 	greet(e, snap, from.demo, data.Addr(), admin.Addr(), admissions.address())
 	return group.Wait()

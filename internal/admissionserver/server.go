@@ -22,7 +22,9 @@ type Options struct {
 	Token string
 	// Tenant finds the tenant of a key.
 	Tenant func(key string) (name string, ok bool)
-	Log    *slog.Logger
+	// MostMessage bounds a message of gRPC, in bytes.
+	MostMessage int
+	Log         *slog.Logger
 }
 
 // Server is the handler of the listener. Services are registered before it serves.
@@ -43,7 +45,7 @@ func New(opt Options) *Server {
 		token: bearer.NewToken(opt.Token), tenant: opt.Tenant, log: opt.Log, now: time.Now,
 		wrong: sampled.Gate{Every: time.Minute, Most: 5}, routes: http.NewServeMux(), open: map[string]bool{},
 	}
-	s.grpc = grpc.NewServer(grpc.UnaryInterceptor(s.recoverUnary), grpc.StreamInterceptor(s.recoverStream))
+	s.grpc = grpc.NewServer(grpc.MaxRecvMsgSize(opt.MostMessage), grpc.UnaryInterceptor(s.recoverUnary), grpc.StreamInterceptor(s.recoverStream))
 	return s
 }
 

@@ -59,7 +59,7 @@ func serve(t *testing.T, token string, tenants bool) (addr string, log *logged) 
 	t.Helper()
 	log = new(logged)
 	s := New(Options{
-		Token: token, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Token: token, MostMessage: 1 << 20, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Tenant: func(key string) (string, bool) { return "acme", key == "sk-acme" },
 	})
 	to := grpc.ServiceRegistrar(s)

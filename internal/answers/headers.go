@@ -53,25 +53,26 @@ func Headers(h http.Header, hide Secrets, rates []string) http.Header {
 	if values := h["X-Request-Id"]; len(values) > 0 {
 		keep("X-Upstream-Request-Id", values)
 	}
-	for _, limit := range limitsIn(h, rates) {
-		keep(limit.as, h[limit.name])
+	for _, limit := range LimitsIn(h, rates) {
+		keep(limit.As, h[limit.Name])
 	}
 	return out
 }
 
-// limit is a header about the upstream's own limits, and the name under which it is passed on.
-type limit struct{ name, as string }
+// Limit is a header about the upstream's own limits, and the name under which it is passed on.
+type Limit struct{ Name, As string }
 
-// limitsIn lists such headers in the order of their names, so that the bound always cuts the same.
-func limitsIn(h http.Header, rates []string) []limit {
-	var list []limit
+// LimitsIn lists such headers in the order of their names, so that the bound always cuts the same. Their names
+// begin with one of rates or with nothing before Ratelimit.
+func LimitsIn(h http.Header, rates []string) []Limit {
+	var list []Limit
 	for name, values := range h {
 		prefix, rest, ok := strings.Cut(name, "Ratelimit")
 		known := prefix == "" || slices.Contains(rates, prefix) // without a prefix they are the IETF's
 		if ok && known && (rest == "" || rest[0] == '-') && len(values) > 0 {
-			list = append(list, limit{name, "X-Upstream-Ratelimit" + rest})
+			list = append(list, Limit{name, "X-Upstream-Ratelimit" + rest})
 		}
 	}
-	slices.SortFunc(list, func(a, b limit) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

@@ -284,6 +284,15 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "a call is described by its request alone",
 	},
+	"internal/envoy/extproc": {
+		may: []string{
+			"governor", "governor/tokens", "internal/admission", "internal/answers", "internal/bearer", "internal/gateway/describe", "internal/gateway/dialect",
+			"internal/gateway/head", "internal/gateway/route", "internal/rateheaders", "internal/splice", "internal/telemetry", "internal/text", "streaming",
+			"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf",
+		},
+		not:    []string{"net", "os"},
+		reason: "a proxy's call is the same call as one over HTTP: it only comes by another door",
+	},
 	"internal/explain": {
 		may:    []string{"governor", "internal/adminapi", "internal/admission", "internal/policy", "internal/text", "tenants"},
 		not:    []string{"net", "os", "log", "log/slog"},

@@ -23,6 +23,7 @@ var atStart = []struct {
 	{"admin.token", func(c *tenants.Config) any { return c.Admin.Token }},
 	{"admission.listen", func(c *tenants.Config) any { return c.Admission.Listen }},
 	{"admission.token", func(c *tenants.Config) any { return c.Admission.Token }},
+	{"admission.tenant", func(c *tenants.Config) any { return c.Admission.Tenant }},
 	{"admission.most_open", func(c *tenants.Config) any { return c.Admission.MostOpen }},
 	{"node", func(c *tenants.Config) any { return c.Node }},
 	{"region", func(c *tenants.Config) any { return c.Region }},

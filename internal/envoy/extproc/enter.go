@@ -1,0 +1,257 @@
+package extproc
+
+import (
+	"hash/maphash"
+	"net/http"
+	"strconv"
+
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/text"
+)
+
+// enter takes the call from its headers to its lease. The error is one of the stream.
+func (c *call) enter() (*admission.Refusal, error) {
+	if f := c.identify(); f != nil {
+		return f, nil
+	}
+	if f := c.readHeaders(); f != nil {
+		return f, nil
+	}
+	if f, err := c.receive(); f != nil || err != nil {
+		return f, err
+	}
+	for {
+		f := c.admit()
+		if f != admission.Stale {
+			return f, nil
+		}
+		c.Renew(c.s.opt.Admission.Policy())
+		if f := c.identify(); f != nil {
+			return f, nil
+		}
+	}
+}
+
+// identify finds the tenant, who must be granted the route.
+func (c *call) identify() *admission.Refusal {
+	if f := c.identifyTenant(); f != nil {
+		return f
+	}
+	if c.at.Route == nil || c.at.Wrong || c.at.Route.ToObjects() {
+		return &admission.Refusal{
+			Status: http.StatusNotFound, Code: admission.CodeNotFound,
+			Message: text.Brief(c.url.Path) + " is no route of inference, which is all that a proxy's calls are governed on. Whoever runs the proxy can leave external processing out on other routes.",
+		}
+	}
+	if grant := c.at.Grant(); !c.Tenant.Routes.Has(grant) {
+		return &admission.Refusal{
+			Status: http.StatusForbidden, Code: admission.CodeRoute,
+			Message: "Tenant " + c.Tenant.Name + " is not granted " + text.Brief(c.url.Path) + ". Whoever runs this gateway can add " + grant.String() + " to its routes.",
+		}
+	}
+	return nil
+}
+
+func (c *call) identifyTenant() *admission.Refusal {
+	from := &c.s.opt.Tenant
+	if from.isKey() {
+		return c.Identify(bearer.Credential(c.header), "Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\".")
+	}
+	name := from.tenant(c.header, c.metadata)
+	if name == "" {
+		return &admission.Refusal{
+			Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The proxy does not say which tenant asks: there is no " + from.String() + ".",
+		}
+	}
+	return c.IdentifyTenant(name)
+}
+
+// readHeaders reads the caller's hints, and refuses a query that says anything that belongs into the body.
+func (c *call) readHeaders() *admission.Refusal {
+	if c.url.RawQuery != "" {
+		values, err := head.ReadQuery(c.url.RawQuery)
+		if err == nil {
+			values.Del(dialect.VersionKey)
+			err = head.CheckPlain(values)
+		}
+		if err != nil {
+			return describe.Unreadable(err)
+		}
+	}
+	return describe.Hints(c.header, &c.Ask)
+}
+
+// receive gets the description of the call: its body, or the metadata about it.
+func (c *call) receive() (*admission.Refusal, error) {
+	if c.sent != bodyWhole {
+		c.info = infoOf(c.metadata)
+	}
+	switch {
+	case c.info != nil && c.sent == bodyInParts:
+		return unfit("The proxy sends request bodies in parts. Set request_body_mode to NONE or BUFFERED."), nil
+	case c.info != nil:
+		return nil, nil
+	case c.sent != bodyWhole && c.sent != bodyUnknown:
+		return unfit("The proxy describes no request: set request_body_mode to BUFFERED, or forward the metadata of ai_protocol_manager."), nil
+	}
+	if err := c.wire.send(requestHeaders(nil)); err != nil {
+		return nil, err
+	}
+	m, err := c.wire.next()
+	if err != nil {
+		return nil, err
+	}
+	if m.GetRequestBody() == nil {
+		return nil, outOfOrder(m)
+	}
+	c.sent = bodyWhole
+	return c.readBody(m.GetRequestBody().GetBody()), nil
+}
+
+// readBody reads the head of the body.
+func (c *call) readBody(body []byte) *admission.Refusal {
+	cfg := c.Policy.Snapshot.Config()
+	if int64(len(body)) > cfg.MaxBody {
+		return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + strconv.FormatInt(cfg.MaxBody, 10) + " bytes."}
+	}
+	c.body = body
+	if c.s.bodies.Add(int64(len(body))) > cfg.BodyMemory.Process {
+		return overloaded("Bodies of calls fill the memory that this gateway has for them.")
+	}
+	if enc := c.header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return &admission.Refusal{
+			Status: http.StatusBadRequest, Code: admission.CodeInvalid, Message: "A body with Content-Encoding " + strconv.Quote(text.Brief(enc)) + " cannot be governed. Send it as it is.",
+		}
+	}
+	if err := c.readHead(); err != nil {
+		return describe.Unreadable(err)
+	}
+	return nil
+}
+
+func (c *call) readHead() (err *head.Error) {
+	if c.at.Route.Body == dialect.Form {
+		c.head, _, err = head.ReadForm(c.body, c.header.Get("Content-Type"))
+	} else {
+		r := c.s.readers.Get().(*head.Reader)
+		c.head, err = r.Read(c.body)
+		c.s.readers.Put(r)
+	}
+	if err != nil {
+		return err
+	}
+	if c.at.Route.Body == dialect.Form {
+		c.head.WeighFiles(c.at.Route.Files)
+	}
+	if c.at.Deployment != "" {
+		return c.head.Deploy(c.at.Deployment)
+	}
+	return nil
+}
+
+// forgetBody drops the body once it is not needed any more.
+func (c *call) forgetBody() {
+	c.s.bodies.Add(-int64(len(c.body)))
+	c.body = nil
+}
+
+// admit takes the call from its description to its lease.
+func (c *call) admit() *admission.Refusal {
+	if f := c.Route(c.model(), c.at.Route.AnyModel); f != nil {
+		return f
+	}
+	if c.head == nil {
+		c.describeByMetadata()
+	} else if f := c.describe(); f != nil {
+		return f
+	}
+	if f := c.Estimate(); f != nil {
+		return f
+	}
+	return c.Admit()
+}
+
+// model is the model that is asked for.
+func (c *call) model() string {
+	switch {
+	case c.head != nil:
+		return c.head.Model
+	case c.at.Deployment != "":
+		return c.at.Deployment
+	}
+	return c.info.GetModel()
+}
+
+// describe describes the call by its body.
+func (c *call) describe() *admission.Refusal {
+	scope := describe.Scope{Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Pool: c.Pool.Pool, MayUse: c.Tenant.MayUse}
+	if f := scope.Others(c.head); f != nil {
+		return f
+	}
+	if c.at.Route.Body == dialect.JSON {
+		if f := c.refers(&scope); f != nil {
+			return f
+		}
+		c.Ask.Prompt.Body = c.body
+	}
+	describe.Ask(&c.Ask, &c.at.Route.Route, c.head, c.Pool.DefaultMaxOutput)
+	c.Ask.Free = c.at.Route.Free
+	c.Ask.Retry = c.retry()
+	return nil
+}
+
+// refers weighs the objects to which the body refers. This door does not know their sizes.
+func (c *call) refers(scope *describe.Scope) *admission.Refusal {
+	if !c.at.Route.Stores && !head.MayRefer(c.body) {
+		return nil
+	}
+	found, err := c.head.References()
+	if err != nil {
+		return describe.Unreadable(err)
+	}
+	c.head.Weigh(found, func(string) int64 { return 0 })
+	if c.head.NamesDeeper() && describe.MayNameDeeper(c.body) {
+		return scope.Deeper(c.body)
+	}
+	return nil
+}
+
+// bytesPerToken guesses how long a prompt is of which only the bytes are known. What a tenant's calls take
+// corrects it.
+const bytesPerToken = 4
+
+// describeByMetadata describes the call by the proxy's metadata, which has neither its text nor the number of its
+// answers.
+func (c *call) describeByMetadata() {
+	r := c.at.Route
+	a := &c.Ask
+	a.Model = c.model()
+	a.Stream = c.info.GetStream().GetValue()
+	a.Free = r.Free
+	a.Prompt = admission.Prompt{Tokens: count(c.info.GetEstimatedInputTokens())}
+	if n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64); err == nil && n > 0 {
+		size := tokens.Size{tokens.Text: min(n, mostTokens) * tokens.Scale / bytesPerToken}
+		a.Prompt = admission.Prompt{Size: size}
+	}
+	a.Answer = admission.Answer{Bound: count(c.info.GetMaxOutputTokens()), None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
+	a.Retry = c.retry()
+}
+
+// digestSeed keeps callers from making calls that collide.
+var digestSeed = maphash.MakeSeed()
+
+// retry is how the call is recognized that was made before. Without its body, calls with one key cannot be told
+// apart, so others may run.
+func (c *call) retry() admission.Retry {
+	r := admission.Retry{Key: c.header.Get("Idempotency-Key"), Attempt: describe.Attempt(c.header)}
+	if r.Key != "" && c.body != nil {
+		r.Once = true
+		r.Digest = maphash.Bytes(digestSeed, c.body) ^ maphash.String(digestSeed, c.url.Path+"?"+c.url.RawQuery)
+	}
+	return r
+}

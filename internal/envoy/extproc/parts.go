@@ -1,0 +1,135 @@
+package extproc
+
+import (
+	"io"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// pass passes on the parts of an answer, beginning with that of m, and meters them.
+func (c *call) pass(m *pb.ProcessingRequest) error {
+	if c.Ending.Done { // an error
+		return c.wire.send(responseBody(nil))
+	}
+	p := &parts{wire: c.wire, edits: c.withhold}
+	p.take(m.GetResponseBody())
+	err := p.copy(c.metered(p))
+	if err != nil {
+		return err
+	}
+	if p.trailers == nil {
+		return p.reply()
+	}
+	c.trailed(p.trailers)
+	return c.wire.send(responseTrailers())
+}
+
+// metered meters an answer as the gateway does.
+func (c *call) metered(p *parts) io.ReadCloser {
+	end := func(res streaming.Result) {
+		if p.broken != nil {
+			c.brokeOff(res)
+			return
+		}
+		c.Answered(res)
+	}
+	if !c.events {
+		return streaming.NewWhole(p, streaming.WholeOptions{End: end})
+	}
+	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withhold, First: c.FirstDelta, Progress: c.Progress, End: end})
+}
+
+// parts reads an answer that comes in messages. Each is answered, with all that was read of it, when the next one is
+// asked for.
+type parts struct {
+	wire  *wire
+	edits bool   // the parts that go out are others than came
+	due   bool   // the part that came last is not answered
+	rest  []byte // of it, to be read
+	out   []byte // that replaces it
+	last  bool
+
+	trailers *pb.ProcessingRequest
+	broken   error // of the stream
+}
+
+// copy reads the body that is made of the parts.
+func (p *parts) copy(body io.ReadCloser) error {
+	defer body.Close()
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := body.Read(buf)
+		if p.edits {
+			p.out = append(p.out, buf[:n]...)
+		}
+		switch {
+		case p.broken != nil:
+			return p.broken
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (p *parts) Read(b []byte) (int, error) {
+	for len(p.rest) == 0 {
+		if p.last {
+			return 0, io.EOF
+		}
+		p.broken = p.next()
+		if p.broken != nil {
+			return 0, io.ErrUnexpectedEOF
+		}
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// next answers a part, and waits for another.
+func (p *parts) next() error {
+	if err := p.reply(); err != nil {
+		return err
+	}
+	m, err := p.wire.next()
+	switch {
+	case err != nil:
+		return err
+	case m.GetResponseTrailers() != nil:
+		p.trailers = m
+		p.last = true
+	case m.GetResponseBody() != nil:
+		p.take(m.GetResponseBody())
+	default:
+		return outOfOrder(m)
+	}
+	return nil
+}
+
+func (p *parts) take(m *pb.HttpBody) {
+	p.due = true
+	p.rest = m.GetBody()
+	p.last = m.GetEndOfStream()
+}
+
+// reply answers the part that came last.
+func (p *parts) reply() error {
+	if !p.due {
+		return nil
+	}
+	p.due = false
+	if !p.edits {
+		return p.wire.send(responseBody(nil))
+	}
+	out := p.out
+	p.out = nil
+	return p.wire.send(responseBody(&pb.CommonResponse{BodyMutation: withBody(out)}))
+}
+
+// Close implements io.Closer. The stream is the call's to end.
+func (p *parts) Close() error { return nil }

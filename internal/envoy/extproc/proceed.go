@@ -1,0 +1,62 @@
+package extproc
+
+import (
+	"net/http"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"github.com/llmgov/llmgov/internal/gateway/describe"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/splice"
+)
+
+// keys are the headers in which callers send their keys, and hints those that are for llmgov. They end here.
+var (
+	keys  = []string{"authorization", "x-api-key", "api-key"}
+	hints = []string{"x-llmgov-priority", "x-llmgov-max-wait"}
+)
+
+// proceed lets the proxy pass the call on, which is charged from here on.
+func (c *call) proceed() error {
+	c.EndBy(c.wire.end)
+	r := &pb.CommonResponse{HeaderMutation: c.outgoing()}
+	message := requestHeaders(r)
+	if c.sent == bodyWhole && c.head != nil {
+		if body, changed := c.edited(); changed {
+			r.BodyMutation = withBody(body)
+		}
+		message = requestBody(r)
+	}
+	c.forgetBody()
+	c.Send()
+	return c.wire.send(message)
+}
+
+// outgoing are the changes of the headers that the model server gets.
+func (c *call) outgoing() *pb.HeaderMutation {
+	set := http.Header{
+		"X-Request-Id":    {c.ID},
+		"Accept-Encoding": {"identity"}, // usage must be readable as it passes
+	}
+	remove := hints
+	if c.s.opt.Tenant.isKey() {
+		remove = append(remove[:len(remove):len(remove)], keys...)
+	}
+	return mutation(set, remove)
+}
+
+// edited is the body that the model server gets, if it is another than came.
+func (c *call) edited() (body []byte, changed bool) {
+	if c.at.Route.Body != dialect.JSON {
+		return nil, false
+	}
+	edits, withhold := describe.Edits(&c.at.Route.Route, c.head, c.Tenant.MaxOutputTokens)
+	c.withhold = withhold
+	if real := c.Policy.Snapshot.RealModel(c.head.Model); real != c.head.Model && !c.head.Deployed {
+		edits = c.head.Rename(edits, real)
+	}
+	if len(edits) == 0 {
+		return nil, false
+	}
+	return splice.Copy(c.body, edits), true
+}

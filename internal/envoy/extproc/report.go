@@ -1,0 +1,34 @@
+package extproc
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/text"
+)
+
+// report writes the call's one line at level info, in the words of the gateway's.
+func (c *call) report() {
+	ctx := c.wire.stream.Context()
+	if !c.s.opt.Log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	said := []slog.Attr{slog.String("request_id", c.ID), slog.String("door", "ext_proc"), slog.String("route", c.at.Name()), slog.Int("status", c.status)}
+	if c.Tenant != nil {
+		said = append(said, slog.String("tenant", c.Tenant.Name))
+	}
+	if c.Pool != nil {
+		said = append(said, slog.String("pool", c.Pool.Name), slog.String("model", text.Brief(c.Ask.Model)))
+	}
+	if c.Turned != nil {
+		said = append(said, slog.String("outcome", "refused"), slog.String("code", c.Turned.Code))
+	}
+	if e := &c.Ending; e.Done {
+		said = append(
+			said, slog.String("outcome", e.Outcome), slog.String("reason", e.Reason), slog.Int64("held", c.Request.Input+c.Request.Output),
+			slog.Int64("input", e.Usage.Input), slog.Int64("output", e.Usage.Output), slog.Bool("estimated", e.Estimated),
+		)
+	}
+	said = append(said, slog.Float64("duration_ms", float64(time.Since(c.Began).Microseconds())/1000))
+	c.s.opt.Log.LogAttrs(ctx, slog.LevelInfo, "request", said...)
+}
