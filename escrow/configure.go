@@ -17,6 +17,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	p.cfg = cfg
 	p.minute = cfg.TPM
 	p.slots = cfg.Slots
+	p.soon = cfg.Slots
 	p.open = cfg.Slots - cfg.InteractiveReserve
 	for k := range p.axes {
 		a := &p.axes[k]

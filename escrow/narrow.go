@@ -12,7 +12,12 @@ func (p *Pool) Narrow(slots, open int64) {
 	}
 	p.slots = slots
 	p.open = open
+	p.soon = slots
 }
+
+// Expect says how many slots can soon be used, if the pool was narrowed to fewer only for the moment.
+// Predictions go by that until Narrow or Configure.
+func (p *Pool) Expect(slots int64) { p.soon = max(p.slots, slots) }
 
 // HasSlot reports whether one more call could run, as far as slots go.
 func (p *Pool) HasSlot(ofBackground bool) bool {

@@ -90,6 +90,7 @@ type Pool struct {
 	held time.Time // until when nothing is; zero for no hold
 
 	slots   int64 // of cfg.Slots, that may be used; see Narrow
+	soon    int64 // that may be used soon; see Expect
 	open    int64 // below so many that run, background calls may begin
 	running int64
 	refunds int64 // tokens expected back from running calls

@@ -285,7 +285,7 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 }
 
 // slotWait guesses how long until a slot frees for one more: the mean run of past
-// calls, shared by the slots, for each that waits and this one.
+// calls, shared by the slots that there soon are, for each that waits and this one.
 func (p *Pool) slotWait() time.Duration {
-	return max(time.Duration(p.waiting()+1)*p.usualRun()/time.Duration(max(1, p.slots)), time.Millisecond)
+	return max(time.Duration(p.waiting()+1)*p.usualRun()/time.Duration(max(1, p.soon)), time.Millisecond)
 }

@@ -39,6 +39,9 @@ func (p *pool) narrowLocked() {
 		slots, open = p.usableSlotsLocked(slots)
 	}
 	p.escrow.Narrow(slots, open)
+	if p.grants != nil {
+		p.escrow.Expect(p.rules.Concurrency - p.grants.Others)
+	}
 }
 
 // sightLocked notes the state of the pool as a call is dispatched. Calls that name no model are

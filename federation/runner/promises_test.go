@@ -194,6 +194,16 @@ func (w *promiseWorld) check(t *governor.Tenant, rej *governor.Rejection) {
 	}
 }
 
+// served is how much of a pool's limit is used until so much is served of a tenant, by its share: a third more,
+// because a far turn is promised later by that, and twice that, because a gateway may have half of its part for a while.
+func (w *promiseWorld) served(t *governor.Tenant, wants int64) int64 {
+	all := escrow.Weight(0)
+	for _, other := range w.cfg.Tenants {
+		all += other.Weight
+	}
+	return 2 * (wants + wants/3) * int64(all) / int64(t.Weight)
+}
+
 // needs is the least and the most that a refusal may promise.
 func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Rejection) (least, most time.Duration) {
 	const second = time.Second
@@ -215,9 +225,13 @@ func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Rejection) (least
 	case rej.Budget.Limit > 0:
 		return time.Millisecond, untilReset
 	case rej.Axis == "concurrency":
-		return time.Millisecond, second + time.Duration(2*callers)*promiseLongest/time.Duration(rej.Limit)
+		most = second + time.Duration(2*callers)*promiseLongest/time.Duration(rej.Limit)
+		if pool := w.cfg.Pools[0]; !rej.Own && pool.TPM > 0 { // it is the turn at the pool's minute if that comes later
+			most = max(most, minutes(w.served(t, outstanding["tokens"]), pool.TPM)+2*second)
+		}
+		return time.Millisecond, most
 	case rej.Own:
 		return time.Millisecond, minutes(outstanding[rej.Axis], rej.Limit) + 2*second
 	}
-	return time.Millisecond, minutes(4*outstanding[rej.Axis], rej.Limit) + 2*second
+	return time.Millisecond, minutes(w.served(t, outstanding[rej.Axis]), rej.Limit) + 2*second
 }
