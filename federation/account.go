@@ -45,6 +45,7 @@ type Member struct {
 	Sent, Seen             int64
 	Joined, Past           int64 // see Beat
 	Format                 int   // see Beat
+	Address                string
 	Limits, Burst, Reserve Amounts
 	Booked                 book
 	Held, Parts            Amounts
@@ -315,6 +316,7 @@ func (a *Account) book(m *Member, b *Beat) {
 
 	a.Turn++
 	m.Region = b.Region
+	m.Address = b.Address
 	m.Format = b.Format
 	m.Seq = b.Seq
 	m.Seen = a.Now

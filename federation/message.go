@@ -52,6 +52,8 @@ const Format = 2
 // Amounts are sums, not differences: repeated, they say the same.
 type Beat struct {
 	Node, Region string
+	// Address is where other nodes can reach this one, as readers of the account are told; empty if nowhere.
+	Address string
 	// Instance names the process: random, and new at each start. Join says that it has not had an
 	// answer yet. Seq numbers its beats, Acked is the last one that was answered, and Epoch is that
 	// of the last answer.

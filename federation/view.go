@@ -20,7 +20,7 @@ type View struct {
 
 // NodeView is one node's part of a View.
 type NodeView struct {
-	Name, Region string
+	Name, Region, Address string
 	// Seen is when its last beat came, by the store's clock. Live says that it has been
 	// heard of of late.
 	Seen int64
@@ -45,7 +45,7 @@ func (a *Account) View(now int64) View {
 	for _, name := range slices.Sorted(maps.Keys(a.Members)) {
 		m := a.Members[name]
 		v.Nodes = append(v.Nodes, NodeView{
-			Name: name, Region: m.Region, Seen: m.Seen, Live: a.live(m),
+			Name: name, Region: m.Region, Address: m.Address, Seen: m.Seen, Live: a.live(m),
 			Booked: m.Booked.sum(from, to), Held: m.Held, Waiting: m.Waiting, Grant: m.Grant,
 		})
 	}

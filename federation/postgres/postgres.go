@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -69,6 +71,15 @@ func Open(url string, r federation.Rules) (*Store, error) {
 func Check(url string) error {
 	_, err := parse(url)
 	return err
+}
+
+// Server is the server that a URL names, as host:port; empty if it names none.
+func Server(url string) string {
+	cfg, err := parse(url)
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(cfg.ConnConfig.Host, strconv.Itoa(int(cfg.ConnConfig.Port)))
 }
 
 func parse(url string) (*pgxpool.Config, error) {

@@ -32,7 +32,7 @@ func TestFormat_EarlierRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.client.HSet(ctx, key("p"), "n:b", member[:len(member)-8]).Err(); err != nil {
+	if err := s.client.HSet(ctx, key("p"), "n:b", member[:len(member)-12]).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if got := beat("a", 2); got != 1 {

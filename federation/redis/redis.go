@@ -43,6 +43,15 @@ func Check(url string) error {
 	return nil
 }
 
+// Server is the first server that a URL names, as host:port; empty if it names none.
+func Server(url string) string {
+	a, err := parse(url)
+	if err != nil || len(a.hosts) == 0 {
+		return ""
+	}
+	return a.hosts[0]
+}
+
 // use sets what the scripts ask the server and its clock by.
 func (s *Store) use(server, clock string) {
 	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)

@@ -202,7 +202,7 @@ func (w *world) beat(t *rapid.T) *federation.Beat {
 		life = max(0, life-1) // the one before is still there
 	}
 	b := &federation.Beat{
-		Node: node, Region: "r", Instance: fmt.Sprint(life),
+		Node: node, Region: "r", Address: rapid.SampledFrom([]string{"", "10.0.0.7:9090"}).Draw(t, "address"), Instance: fmt.Sprint(life),
 		Format: rapid.IntRange(0, 3).Draw(t, "format"), Expect: w.expect, Limits: w.limits, Burst: w.amounts(t, 6, "burst"),
 	}
 	p := w.processes[b.Node+" "+b.Instance]

@@ -108,7 +108,7 @@ func readView(answer any) (v federation.View, policy string, err error) {
 	for len(r.left) > 0 {
 		n := reader{left: as[[]any](&r)}
 		v.Nodes = append(v.Nodes, federation.NodeView{
-			Name: n.text(), Region: n.text(), Seen: n.int(), Live: n.int() == 1,
+			Name: n.text(), Region: n.text(), Address: n.text(), Seen: n.int(), Live: n.int() == 1,
 			Booked: n.amounts(), Held: n.amounts(), Waiting: n.amounts(), Grant: n.envelopes(),
 		})
 		r.err = cmp.Or(r.err, n.err)

@@ -41,7 +41,10 @@ type Config struct {
 	// Name is the node's, unique among all that share the store. Instance names the process:
 	// random, and new at each start.
 	Name, Region, Instance string
-	Store                  Store
+	// Address returns where other nodes can reach this one, or nothing. It is called when the beats of a pool
+	// begin; nil is nowhere.
+	Address func() string
+	Store   Store
 	// Rules default to federation.DefaultRules.
 	Rules federation.Rules
 	// Pools returns the present pools. It is called again and again; each new pool gets a node of
@@ -106,6 +109,9 @@ func New(c Config) *Runner {
 	if c.Told == nil {
 		c.Told = func(Event) {}
 	}
+	if c.Address == nil {
+		c.Address = func() string { return "" }
+	}
 	if c.Uncounted == nil {
 		c.Uncounted = func(string, error) {}
 	}
@@ -142,7 +148,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // beat sends beats for one pool until ctx ends, or another process takes the node's name.
 func (r *Runner) beat(ctx context.Context, p Pool) {
 	n := federation.NewNode(federation.Config{
-		Name: r.cfg.Name, Region: r.cfg.Region, Instance: r.cfg.Instance, Rules: r.cfg.Rules, Seed: rand.Uint64(),
+		Name: r.cfg.Name, Region: r.cfg.Region, Instance: r.cfg.Instance, Address: r.cfg.Address(), Rules: r.cfg.Rules, Seed: rand.Uint64(),
 	})
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()

@@ -153,7 +153,7 @@ local function book(m, b, known)
   for k = 1, AXES do more[k] = more[k] + held[k] - m.held[k] end
   if b.Full then more = {0, 0} end -- all of it is of before, and nobody was granted anything meanwhile
 
-  m.format = b.Format
+  m.format, m.address = b.Format, b.Address
   m.region, m.seq, m.seen, m.sent = b.Region, b.Seq, account.now, min(b.Sent, account.now)
   m.joined = b.Join and account.now or b.Joined
   m.limits, m.burst, m.reserve = clamp(b.Limits, MAX_LIMIT), clamp(b.Burst, MAX_LIMIT), clamp(b.Reserve, MAX_LIMIT)

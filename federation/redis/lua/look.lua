@@ -21,7 +21,7 @@ for _, name in ipairs(account.names) do
   local m, own = members[name], books[name]
   local g, h = m.grant[1], m.grant[2]
   view[#view + 1] = {
-    name, m.region, m.seen, live(m) and 1 or 0,
+    name, m.region, m.address, m.seen, live(m) and 1 or 0,
     bookSum(own, from, to, 1), bookSum(own, from, to, 2),
     m.held[1], m.held[2], m.waiting[1], m.waiting[2],
     g[1], g[2], g[3], h[1], h[2], h[3],

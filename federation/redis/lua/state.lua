@@ -50,7 +50,7 @@ end
 -- do not read it, and leave it out when they write the member.
 local MEMBER = '<' .. string.rep('d', 39) .. string.rep('I4c0', 4)
 local LATER, LATER_SIZE = '<ddd', 24
-local ADDED = '<d'
+local ADDED = '<dI4c0'
 
 local function packMember(m)
   local h, i, g, j, top, later = m.holding[1], m.holding[2], m.grant[1], m.grant[2], m.top, {}
@@ -62,7 +62,7 @@ local function packMember(m)
     h[1], h[2], h[3], i[1], i[2], i[3], g[1], g[2], g[3], j[1], j[2], j[3],
     m.waiting[1], m.waiting[2], m.largest[1], m.largest[2], top[1], top[2], top[3],
     m.refundable[1], m.refundable[2], m.may[1], m.may[2],
-    #m.instance, m.instance, #m.region, m.region, #m.near, m.near, #later, later) .. struct.pack(ADDED, m.format)
+    #m.instance, m.instance, #m.region, m.region, #m.near, m.near, #later, later) .. struct.pack(ADDED, m.format, #m.address, m.address)
 end
 
 local function unpackLater(packed)
@@ -81,8 +81,10 @@ local function unpackMember(blob)
     waiting1, waiting2, largest1, largest2, top1, top2, top3,
     refundable1, refundable2, may1, may2,
     instance, region, near, later, added = struct.unpack(MEMBER, blob)
+  local format, address = 0, ''
+  if added <= #blob then format, address = struct.unpack(ADDED, blob, added) end
   return {
-    format = added <= #blob and struct.unpack(ADDED, blob, added) or 0,
+    format = format, address = address,
     seq = seq, seen = seen, sent = sent, joined = joined, latest = latest, counted = counted == 1,
     limits = {limit1, limit2}, burst = {burst1, burst2}, reserve = {reserve1, reserve2}, held = {held1, held2}, parts = {parts1, parts2},
     holding = {{h1, h2, h3}, {i1, i2, i3}}, grant = {{g1, g2, g3}, {j1, j2, j3}},

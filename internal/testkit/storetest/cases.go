@@ -243,7 +243,7 @@ func pools(t *testing.T, h Harness) {
 		t.Fatalf("the other pool has %+v, %v", v, err)
 	}
 	v, err := h.Store.Look(ctx, "one")
-	if err != nil || len(v.Nodes) != 1 || v.Nodes[0].Name != "a" || v.Nodes[0].Region != "r-a" || !v.Nodes[0].Live {
+	if err != nil || len(v.Nodes) != 1 || v.Nodes[0].Name != "a" || v.Nodes[0].Region != "r-a" || v.Nodes[0].Address != "a:9090" || !v.Nodes[0].Live {
 		t.Fatalf("the pool has %+v, %v", v, err)
 	}
 }

@@ -55,7 +55,7 @@ func (n *node) restart() {
 func (n *node) next() *federation.Beat {
 	n.seq++
 	b := &federation.Beat{
-		Node: n.name, Region: n.region, Instance: fmt.Sprint(n.name, n.life),
+		Node: n.name, Region: n.region, Address: n.name + ":9090", Instance: fmt.Sprint(n.name, n.life),
 		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full, Expect: n.expect,
 		Limits: federation.Amounts{n.limit, 0}, Burst: federation.Amounts{n.limit / 6, 0},
 		Waiting: federation.Amounts{n.rng.Int64N(20_000), 3}, Largest: federation.Amounts{2000, 1},
