@@ -59,7 +59,17 @@ type Admin struct {
 	Listen string `koanf:"listen"`
 	// Token is the bearer token of callers, of at least 16 characters; empty asks for none.
 	Token string `koanf:"token"`
+	// UnreadyOnStoreLoss says when /readyz fails because the gateway is cut off from its store: UnreadyAlone, which is
+	// the default, UnreadyAlways or UnreadyNever.
+	UnreadyOnStoreLoss string `koanf:"unready_on_store_loss"`
 }
+
+// The values of Admin.UnreadyOnStoreLoss.
+const (
+	UnreadyAlone  = "alone"  // if another gateway has the store
+	UnreadyAlways = "always" // whether others have it or not
+	UnreadyNever  = "never"
+)
 
 // Admission is the listener for gateways and programs that call models themselves, and reserve before they do.
 type Admission struct {
@@ -148,7 +158,7 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		Listen: ":8080",
-		Admin:  Admin{Listen: "127.0.0.1:9090"},
+		Admin:  Admin{Listen: "127.0.0.1:9090", UnreadyOnStoreLoss: UnreadyAlone},
 
 		MaxConnections: 10_000,
 		Admission:      Admission{Tenant: "key", MostOpen: 20_000},

@@ -77,7 +77,7 @@ var configShape = shape[configFile]{
 
 var (
 	adminShape = shape[configFile]{Fields: []field[configFile]{
-		settingField("admin.listen"), settingField("admin.token"),
+		settingField("admin.listen"), settingField("admin.token"), settingField("admin.unready_on_store_loss"),
 	}}
 	admissionShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("admission.listen"), settingField("admission.token"), settingField("admission.tenant"), settingField("admission.most_open"),

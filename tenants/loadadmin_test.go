@@ -15,7 +15,7 @@ func TestLoadAdmin(t *testing.T) {
 		wrong        string
 	}{
 		{name: "defaults", config: "pools: {}", want: DefaultConfig().Admin},
-		{name: "all else is wrong", config: "admin: {listen: \"10.0.0.1:91\", token: \"${T}\"}\nupstreams: {a: {api_key: \"${NO}\"}}\nzzz: 1\n", want: Admin{Listen: "10.0.0.1:91", Token: "a-secret-of-this-gateway"}},
+		{name: "all else is wrong", config: "admin: {listen: \"10.0.0.1:91\", token: \"${T}\"}\nupstreams: {a: {api_key: \"${NO}\"}}\nzzz: 1\n", want: Admin{Listen: "10.0.0.1:91", Token: "a-secret-of-this-gateway", UnreadyOnStoreLoss: UnreadyAlone}},
 		{name: "the token's variable", config: "admin: {token: \"${NO}\"}", wrong: "NO is not set"},
 		{name: "no mapping", config: "admin: 5", wrong: "admin: is a"},
 		{name: "no yaml", config: "a: [", wrong: ""},

@@ -47,6 +47,11 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseToken), secret: true,
 	},
 	{
+		key: "admin.unready_on_store_loss", about: "When /readyz fails because this gateway is cut off from its store: if another gateway has it (alone), always or never.",
+		kind: strictyaml.WordKind(unreadyRules...),
+		get:  func(c *Config) any { return c.Admin.UnreadyOnStoreLoss }, parse: typed(parseUnready),
+	},
+	{
 		key: "admission.listen", about: "Where other gateways and programs reserve before they call a model. Without a token, on loopback only. Left empty, nowhere.", kind: noListenKind,
 		get: func(c *Config) any { return c.Admission.Listen }, parse: typed(parseNoListen),
 	},
@@ -167,6 +172,16 @@ func parseToken(text string) (string, string) {
 	}
 	if text != "" && len(text) < leastToken {
 		return "", "is shorter than " + strconv.Itoa(leastToken) + " characters; make one with: openssl rand -hex 24"
+	}
+	return text, ""
+}
+
+// unreadyRules are the values of Admin.UnreadyOnStoreLoss.
+var unreadyRules = []string{UnreadyAlone, UnreadyAlways, UnreadyNever}
+
+func parseUnready(text string) (string, string) {
+	if !slices.Contains(unreadyRules, text) {
+		return "", "is no rule for a lost store; " + strictyaml.AdviseWord(text, unreadyRules)
 	}
 	return text, ""
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/readiness"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -24,6 +26,8 @@ type parts struct {
 	tracer  *tracing.Tracer
 	gateway *gateway.Gateway
 	owners  *objects.Store
+	// readiness decides whether calls should come here while the store is lost.
+	readiness *readiness.Watch
 }
 
 // build opens the components that a policy needs. Call close afterwards, also after an error.
@@ -32,6 +36,9 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 	if err != nil {
 		return err
 	}
+	p.readiness = readiness.New(readiness.Config{
+		Rule: readiness.Rule(snap.Config().Admin.UnreadyOnStoreLoss), CutOff: p.CutOff, Others: p.Others,
+	})
 	p.owners, err = objects.Open(snap.Config().StateDir, p.log)
 	if err != nil {
 		return err
@@ -58,7 +65,8 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		Node:     p.Node,
 		Region:   cfg.Region,
 		Drain:    drain,
-		Ready:    p.Ready,
+		Ready:    func() error { return cmp.Or(p.Ready(), p.readiness.Unready()) },
+		StoreUp:  p.StoreUp,
 		Policies: policies,
 		Sharing:  p.Sharing,
 		Console:  console.Handler(),

@@ -19,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/logging"
+	"github.com/llmgov/llmgov/internal/readiness"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -157,7 +158,9 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	running, ended := context.WithCancel(context.Background())
 	defer ended()
 	var group errgroup.Group
+	p.Announce(readiness.Address(admin.Addr(), instance.StoreServer(cfg.Store)))
 	group.Go(func() error { return p.Run(running) })
+	group.Go(func() error { return p.readiness.Run(running) })
 	p.Await(ctx)
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })

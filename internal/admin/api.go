@@ -64,6 +64,8 @@ type Options struct {
 	Drain func()
 	// Ready returns why no calls can be admitted, if so; nil means that they always can.
 	Ready func() error
+	// StoreUp reports whether the store that is shared with other gateways answers; there is false without one.
+	StoreUp func() (up, there bool)
 	// Policies follows the policy files; nil if there are none.
 	Policies Policies
 	// Sharing returns the state of a pool's sharing with other gateways, from memory, or nil if it

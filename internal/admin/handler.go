@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/history"
+	"github.com/llmgov/llmgov/internal/readiness"
 	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/text"
 )
@@ -59,8 +60,13 @@ func (a *API) drain(w http.ResponseWriter, r *http.Request) {
 	a.Drain()
 }
 
-// ready answers GET /readyz.
+// ready answers GET /readyz. Other gateways ask it too, whether this one has their store.
 func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
+	if a.StoreUp != nil {
+		if up, there := a.StoreUp(); there {
+			readiness.Tell(w.Header(), up)
+		}
+	}
 	if a.Governor.Draining() {
 		http.Error(w, "draining", http.StatusServiceUnavailable)
 		return

@@ -435,9 +435,13 @@ var rules = map[string]rule{
 		not:    []string{"os"},
 		reason: "a listener knows who calls, and not what is asked of its services",
 	},
+	"internal/readiness": {
+		not:    []string{"os", "log", "log/slog"},
+		reason: "whether to leave the balancer depends on what other gateways say, and on nothing else of this one",
+	},
 	"internal/admin": {
 		may: []string{
-			"internal/bearer", "internal/crash", "internal/adminapi", "internal/text", "internal/connections", "internal/sampled", "internal/events", "internal/history",
+			"internal/bearer", "internal/crash", "internal/adminapi", "internal/text", "internal/connections", "internal/readiness", "internal/sampled", "internal/events", "internal/history",
 			"governor", "escrow", "escrow/adaptive", "tenants", "tenants/keyfile",
 		},
 		reason: "the admin side sees the gateway through an interface of its own",

@@ -21,6 +21,7 @@ var atStart = []struct {
 	{"max_connections", func(c *tenants.Config) any { return c.MaxConnections }},
 	{"admin.listen", func(c *tenants.Config) any { return c.Admin.Listen }},
 	{"admin.token", func(c *tenants.Config) any { return c.Admin.Token }},
+	{"admin.unready_on_store_loss", func(c *tenants.Config) any { return c.Admin.UnreadyOnStoreLoss }},
 	{"admission.listen", func(c *tenants.Config) any { return c.Admission.Listen }},
 	{"admission.token", func(c *tenants.Config) any { return c.Admission.Token }},
 	{"admission.tenant", func(c *tenants.Config) any { return c.Admission.Tenant }},

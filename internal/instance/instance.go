@@ -156,6 +156,22 @@ func (in *Instance) Ready() error {
 	return nil
 }
 
+// Announce tells other gateways where they can reach the admin side of this one. Call it before Run.
+func (in *Instance) Announce(address string) {
+	if in.shared != nil {
+		in.shared.address = address
+	}
+}
+
+// Others returns the addresses that other gateways of the same store have announced.
+func (in *Instance) Others() []string { return in.shared.others() }
+
+// CutOff reports whether nothing can be admitted here because the store does not answer.
+func (in *Instance) CutOff() bool { return in.Governor.CutOff() }
+
+// StoreUp reports whether the store of shared limits answers; there is true if there is one.
+func (in *Instance) StoreUp() (up, there bool) { return in.shared.Up(), in.shared != nil }
+
 // Sharing is the sharing of a pool's limits, as of the last look; nil without a store.
 func (in *Instance) Sharing(pool string) *adminapi.Sharing { return in.shared.view(pool) }
 

@@ -38,6 +38,8 @@ type sharing struct {
 	side   *govsharing.Sharing // translates between the governor and the runners
 	log    *slog.Logger
 	seen   func(nodes []string) // receives the gateways that share limits; may be nil
+	// address is where other gateways can reach the admin side of this one; empty if nowhere.
+	address string
 
 	mu   sync.Mutex
 	said map[string]string   // by pool, the status that was logged last
@@ -57,6 +59,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	instance := rand.Text()
 	s.Runner = runner.New(runner.Config{
 		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.side.Pools,
+		Address: func() string { return s.address },
 		Told: func(ev runner.Event) {
 			m.StoreAsked(ev.Op, ev.Took)
 			s.logBeat(ev)
@@ -84,6 +87,14 @@ func CheckStore(address string) error {
 		return redis.Check(address)
 	}
 	return postgres.Check(address)
+}
+
+// StoreServer is a server of the store at an address, as host:port; empty if there is none.
+func StoreServer(address string) string {
+	if strings.HasPrefix(address, "redis") {
+		return redis.Server(address)
+	}
+	return postgres.Server(address)
 }
 
 // OpenStore opens the store at an address, without connecting.
@@ -183,9 +194,25 @@ func (s *sharing) status(pool string, of federation.Status) string {
 	return string(of)
 }
 
-// Ready reports whether calls may be sent here. They may when the store is lost, because
-// other gateways have lost it as well.
+// Ready reports whether calls may be sent here. Whether they may when the store is lost depends on the other
+// gateways; see Instance.CutOff.
 func (s *sharing) Ready() bool { return s == nil || !s.Fenced() }
+
+// others are the addresses of the other gateways, as of the last looks.
+func (s *sharing) others() (list []string) {
+	if s == nil {
+		return nil
+	}
+	for _, p := range s.side.Pools() {
+		st, _ := s.State(p.Name())
+		for _, n := range st.View.Nodes {
+			if n.Live && n.Address != "" && n.Address != s.address && !slices.Contains(list, n.Address) {
+				list = append(list, n.Address)
+			}
+		}
+	}
+	return list
+}
 
 // Up reports whether the store answers.
 func (s *sharing) Up() bool { return s == nil || s.Runner.Up() }

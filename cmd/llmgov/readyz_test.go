@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
+)
+
+// A gateway that alone is cut off from the store leaves the load balancer, and comes back; if the store is lost for
+// all gateways, all stay.
+func TestReadyz_CutOffAlone(t *testing.T) {
+	testkit.Long(t, "waits for grants of real processes to expire")
+	t.Parallel()
+	mock := startMock(t)
+	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: 60000, expect_nodes: 2}}\n", mock)
+	c := newScene(t, newRedisDisaster(t), 2, config, "tenants: {a: {keys: []}}\n")
+	ready := func(i int) int {
+		resp, err := http.Get(c.gateways[i].proc.Load().admin + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	status := func(i, want int) func() bool { return func() bool { return ready(i) == want } }
+	time.Sleep(7 * time.Second) // until each has looked at the store, and knows where the other is
+	c.ways[0].cut()
+	redistest.Eventually(t, "a gateway that is not ready", status(0, http.StatusServiceUnavailable))
+	if got := ready(1); got != http.StatusOK {
+		t.Errorf("the other one answers %d", got)
+	}
+	c.ways[0].heal()
+	redistest.Eventually(t, "both gateways being ready", status(0, http.StatusOK))
+	for _, way := range c.ways {
+		way.cut()
+	}
+	for range 16 {
+		time.Sleep(500 * time.Millisecond)
+		if ready(0) != http.StatusOK || ready(1) != http.StatusOK {
+			t.Errorf("with the store lost for both they answer %d and %d", ready(0), ready(1))
+		}
+	}
+}
