@@ -7,7 +7,7 @@ import (
 )
 
 // readSize is how many bytes are asked of upstream at once, at the least.
-const readSize = 4 << 10
+const readSize = 2 << 10
 
 // Body passes an event stream on and meters it. Read must not be called concurrently with itself;
 // Close may be called at any time, and more than once.
@@ -145,6 +145,12 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 func (b *Body) fill(p []byte) {
 	in := b.arm(p)
 	n, err := b.upstream.Read(in)
+	b.filled(in[:n], err)
+}
+
+// filled takes in what a read of upstream came to. It is apart from fill because streams wait in that for long, and hold
+// its stack.
+func (b *Body) filled(in []byte, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = time.Time{}
@@ -153,7 +159,7 @@ func (b *Body) fill(p []byte) {
 		b.idleTimer.Stop()
 	}
 	if !b.closed {
-		b.scan.Feed(in[:n])
+		b.scan.Feed(in)
 	}
 }
 

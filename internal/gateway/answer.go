@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"io"
 	"net/http"
 	"strings"
 
@@ -63,43 +62,4 @@ func isEventStream(h http.Header) bool {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	encoding := h.Get("Content-Encoding")
 	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
-}
-
-// bufferSize is how much of an answer is passed on at once.
-const bufferSize = 32 << 10
-
-// pass gives the client an answer that was taken over.
-func (c *call) pass(resp *http.Response) {
-	own := c.w.Header()
-	for name, values := range resp.Header {
-		if _, said := own[name]; !said {
-			own[name] = values
-		}
-	}
-	c.w.WriteHeader(resp.StatusCode)
-	err := c.copy(resp)
-	_ = resp.Body.Close() // not deferred: after a panic it is finish that ends the answer, and says why
-	if err != nil {
-		panic(http.ErrAbortHandler) // the answer is not whole, so the connection has to end
-	}
-}
-
-// copy passes a body on. A body without a length goes to the client as it comes.
-func (c *call) copy(resp *http.Response) error {
-	buf := c.g.buffers.Get().(*[bufferSize]byte)
-	defer c.g.buffers.Put(buf)
-	for {
-		n, err := resp.Body.Read(buf[:])
-		if n > 0 {
-			if err := c.w.pass(buf[:n], resp.ContentLength < 0); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

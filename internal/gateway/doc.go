@@ -3,7 +3,7 @@
 //
 // # The way of one request
 //
-//	ServeHTTP ─► route.Find    which route
+//	serve     ─► route.Find    which route
 //	          ─► authenticate  which tenant
 //	          ─► readBody      query, strict head (package head); bytes kept, forms to be written anew
 //	          ─► choosePool    which capacity; the objects to which the body refers are the caller's
@@ -11,7 +11,8 @@
 //	                           Idempotency-Key, Acquire. This is where it waits
 //	          ─► firstTry      which of the pool's upstreams
 //	          ─► forward       send tries one upstream after the other; takeOver has
-//	                           streaming.Body meter the answer; pass gives it to the client
+//	                           streaming.Body meter the answer
+//	ServeHTTP ─► pass          gives the answer to the client
 //	          ─► finish        lease ended if it is not, counters, and report: one log line, and the span
 //
 // A call value goes this way once, left to right, and carries everything. It holds the life of a governed call

@@ -63,6 +63,7 @@ func (c *call) answered(res streaming.Result) {
 // it runs even if a handler panics.
 func (c *call) finish() {
 	cause := recover()
+	c.tries.end()
 	broken := cause != nil // the answer is not whole
 	if cause != nil && cause != http.ErrAbortHandler {
 		c.g.log.Error("panic", "request_id", c.ID, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))

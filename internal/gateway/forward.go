@@ -15,25 +15,9 @@ import (
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 
-// forward passes the call on. Its context ends with the client's, which cancels the upstream at
-// once, or when the stream falls silent.
-func (c *call) forward() {
-	parent := c.r.Context()
-	if c.route.Makes { // the object may exist already, and is recorded even if the client has gone
-		parent = context.WithoutCancel(parent)
-	}
-	ctx, cancel := context.WithCancelCause(parent)
-	defer cancel(nil)
-	if c.route.Makes {
-		defer context.AfterFunc(c.r.Context(), func() {
-			if c.Drained() {
-				cancel(admission.ErrDraining)
-			}
-		})()
-	}
-	c.tries.ctx = ctx
-	c.tries.interrupt = cancel
-	c.EndBy(cancel)
+// forward passes the call on, and returns the answer to be passed back.
+func (c *call) forward() (*http.Response, *refusal) {
+	c.beginTries()
 	resp, err := c.send()
 	if err == nil {
 		err = c.takeOver(resp)
@@ -42,10 +26,30 @@ func (c *call) forward() {
 		}
 	}
 	if err != nil {
-		c.unanswered(err)
+		return nil, c.unanswered(err)
+	}
+	return resp, nil
+}
+
+// beginTries makes the context of all tries. It ends with the client's, which cancels the upstream at once, or when
+// the stream falls silent, or with the call.
+func (c *call) beginTries() {
+	parent := c.r.Context()
+	if c.route.Makes { // the object may exist already, and is recorded even if the client has gone
+		parent = context.WithoutCancel(parent)
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	c.tries.ctx = ctx
+	c.tries.interrupt = cancel
+	c.EndBy(cancel)
+	if !c.route.Makes {
 		return
 	}
-	c.pass(resp)
+	c.tries.unwatch = context.AfterFunc(c.r.Context(), func() {
+		if c.Drained() {
+			cancel(admission.ErrDraining)
+		}
+	})
 }
 
 // passed are the request headers that reach the upstream. All others stop here: hints about
@@ -153,8 +157,8 @@ func (c *call) forgetBody() {
 	c.memory.Release()
 }
 
-// unanswered answers when there is no answer of the upstream's to pass on.
-func (c *call) unanswered(err error) {
+// unanswered ends a call for which there is no answer of the upstream's to pass on.
+func (c *call) unanswered(err error) *refusal {
 	name := c.try.up.Name
 	c.Failure = err
 	f := &refusal{Status: http.StatusBadGateway, Code: admission.CodeUpstream}
@@ -162,17 +166,14 @@ func (c *call) unanswered(err error) {
 	switch {
 	case c.Gone():
 		c.End(telemetry.Cancelled, "", c.Guess())
-		c.refuse(&refusal{Status: admission.StatusClientClosed})
-		return
+		return &refusal{Status: admission.StatusClientClosed}
 	case c.Cut():
 		f = c.CutOff()
 		c.End(telemetry.Failed, f.Code, c.Guess()) // which is no failure of the upstream
-		c.refuse(f)
-		return
+		return f
 	case errors.Is(err, stored.ErrNotKept):
 		c.End(telemetry.Failed, admission.CodeStore, noUsage)
-		c.refuse(&refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeStore, Message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."})
-		return
+		return &refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeStore, Message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."}
 	case errors.Is(err, stored.ErrUnreadable):
 		f.Message = "The upstream " + name + " answered with something else than what was asked for."
 	case errors.Is(err, errRedirected):
@@ -189,5 +190,5 @@ func (c *call) unanswered(err error) {
 		f.Message = "The upstream " + name + " failed before it answered."
 	}
 	c.Fail(class, c.Guess())
-	c.refuse(f)
+	return f
 }

@@ -51,7 +51,6 @@ type Gateway struct {
 	pulse     pulse
 	lookups   lookups
 	transport http.RoundTripper
-	buffers   sync.Pool // of *[bufferSize]byte, to copy answers
 }
 
 // NewTransport is an HTTP transport fit for many streams to few hosts.

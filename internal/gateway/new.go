@@ -61,6 +61,5 @@ func New(opt Options) (*Gateway, error) {
 		price, ok := g.world.Load().Snapshot.Price(model)
 		return governor.Price(price), ok
 	})
-	g.buffers.New = func() any { return new([bufferSize]byte) }
 	return g, nil
 }

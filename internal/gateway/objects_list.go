@@ -122,5 +122,5 @@ func (c *call) listFailed(err error) {
 		_, _ = c.w.Write(said.body)
 		return // finish counts it
 	}
-	c.unanswered(err)
+	c.refuse(c.unanswered(err))
 }

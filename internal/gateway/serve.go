@@ -9,8 +9,23 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 )
 
-// ServeHTTP walks one request through the gateway. Read it top to bottom.
+// ServeHTTP walks one request through the gateway. Answers pass on the stack of ServeHTTP alone, because streams
+// last, and hold theirs.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	c := g.begin(rw, r)
+	defer crash.Deferred()
+	defer c.finish()
+	answer, f := c.serve()
+	switch {
+	case f != nil:
+		c.refuse(f)
+	case answer != nil:
+		c.pass(answer)
+	}
+}
+
+// begin makes the call of a request.
+func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	c := &call{g: g, world: g.world.Load(), r: r}
 	c.tries.interrupt = func(error) {} // nothing was sent yet
 	c.stored = stored.Ledger{Call: &c.Call, Store: g.objects, Holds: &g.batches}
@@ -21,70 +36,63 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.control.SetReadDeadline(c.Began.Add(lapTime))
 	c.showOwn()
-	defer crash.Deferred()
-	defer c.finish()
+	return c
+}
 
+// serve is all of a call but the passing of its answer, which it returns if there is one. Read it top to bottom.
+func (c *call) serve() (*http.Response, *refusal) {
 	// 1 Which route is it for, and who asks?
-	c.at = route.Find(r)
+	c.at = route.Find(c.r)
 	c.route = c.at.Route
 	if f := c.unfit(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 	if f := c.authenticate(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 	if f := c.granted(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 	if c.at.Usage || c.at.Models {
 		c.serveLookup()
-		return
+		return nil, nil
 	}
 
 	// 2 What does it ask for, and of which pool?
 	if f := c.readBody(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 	if f := c.choosePool(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 	if f := c.checkReferences(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 	if f := c.checkBackground(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 
 	// 3 May it? This is where it waits.
 	if f := c.admit(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 
 	// 4 Pass it on, to the upstream whose turn it is, and meter the answer.
 	if f := c.firstTry(); f != nil {
-		c.refuse(f)
-		return
+		return nil, f
 	}
 	switch {
 	case c.route.List:
 		c.serveList()
+		return nil, nil
 	case c.route.Realtime:
 		c.serveRealtime()
-	default:
-		c.lookAfter()
-		c.lookBack()
-		if f := c.holdBatch(); f != nil {
-			c.refuse(f)
-			return
-		}
-		c.forward()
+		return nil, nil
 	}
+	c.lookAfter()
+	c.lookBack()
+	if f := c.holdBatch(); f != nil {
+		return nil, f
+	}
+	return c.forward()
 }

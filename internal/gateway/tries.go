@@ -22,6 +22,15 @@ type tries struct {
 
 	ctx       context.Context // of all tries
 	interrupt context.CancelCauseFunc
+	unwatch   func() bool // ends the watch for a drain; nil if there is none
+}
+
+// end ends what is left of the tries.
+func (t *tries) end() {
+	t.interrupt(nil)
+	if t.unwatch != nil {
+		t.unwatch()
+	}
 }
 
 // pin restricts the tries to some upstreams. It reports false if none of them can serve the call.

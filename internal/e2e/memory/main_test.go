@@ -1,0 +1,61 @@
+// Package memory tests how much memory calls hold in the gateway's process, and that it goes back.
+//
+// Clients and upstreams are bare connections in the same process, without goroutines or buffers of their own: all
+// that a call adds to the process is the gateway's.
+package memory
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// holding is what the process holds after a collection of garbage.
+type holding struct {
+	bytes      int // of heap and stacks
+	goroutines int
+}
+
+func measure() holding {
+	for range 5 { // each collection halves stacks that are larger than needed; two empty pools
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return holding{bytes: int(m.HeapAlloc + m.StackInuse), goroutines: runtime.NumGoroutine()}
+}
+
+// settled waits until no goroutine has ended for a while, and measures then.
+func settled() holding {
+	for before := 0; before != runtime.NumGoroutine(); {
+		before = runtime.NumGoroutine()
+		time.Sleep(20 * time.Millisecond)
+	}
+	return measure()
+}
+
+// newStack starts a gateway whose limits no test reaches.
+func newStack(t *testing.T, upstream string, names ...string) *sockets.Stack {
+	t.Helper()
+	var list []tenants.Tenant
+	for _, name := range names {
+		list = append(list, sockets.Tenant(name, func(t *tenants.Tenant) {
+			t.TPM = 0
+			t.RPM = 0
+			t.Concurrency = 0
+		}))
+	}
+	pool := sockets.Pool(func(p *tenants.Pool) {
+		p.TPM = 1_000_000_000
+		p.RPM = 1_000_000
+		p.Concurrency = 0
+	})
+	return sockets.New(t, sockets.World{BaseURL: "http://" + upstream + "/v1", Pool: pool, Tenants: list})
+}

@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+const event = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"gpt-4o","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}` + "\n\n"
+
+// begun is a stream after its first event.
+var begun = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(event), event)
+
+// openStreams opens streams at a server, which fall silent after their first event.
+func openStreams(t *testing.T, addr string, up *upstream, n int) {
+	t.Helper()
+	for range n {
+		c := connect(t, addr)
+		send(t, c, "acme", sockets.Chat(`,"stream":true,"max_tokens":100`))
+		there := <-up.arrived
+		t.Cleanup(func() { _ = there.Close() })
+		_, _ = io.WriteString(there, begun)
+		readUntil(t, c, "Hello")
+	}
+}
+
+// perStream is what each of many idle streams holds.
+func perStream(t *testing.T, addr string, up *upstream) (bytes, goroutines float64) {
+	t.Helper()
+	const n = 200
+	openStreams(t, addr, up, 20) // whatever is made once
+	before := settled()
+	openStreams(t, addr, up, n)
+	after := settled()
+	return float64(after.bytes-before.bytes) / n, float64(after.goroutines-before.goroutines) / n
+}
+
+// bare passes calls on as net/http does with the least code. Its memory is net/http's own.
+func bare(t *testing.T, upstream net.Addr) http.HandlerFunc {
+	transport := gateway.NewTransport(tenants.DefaultConfig().Timeouts)
+	t.Cleanup(transport.CloseIdleConnections)
+	return func(w http.ResponseWriter, r *http.Request) {
+		out := r.Clone(context.WithoutCancel(r.Context()))
+		out.URL.Scheme = "http"
+		out.URL.Host = upstream.String()
+		resp, err := transport.RoundTrip(out)
+		if err != nil {
+			return
+		}
+		defer resp.Body.Close()
+		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
+		buf := make([]byte, 4<<10)
+		for {
+			n, err := resp.Body.Read(buf)
+			_, _ = w.Write(buf[:n])
+			_ = http.NewResponseController(w).Flush()
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// An idle stream holds little more than net/http does on both of its sides, and no goroutine more.
+func TestIdleStream(t *testing.T) {
+	const (
+		kb          = 1024
+		mostOfOwn   = 12 * kb
+		mostOfAll   = 60 * kb
+		ofHTTP      = 4 // two for each side
+		imprecision = 0.1
+	)
+	var floor, floorGoroutines float64
+	t.Run("net/http alone", func(t *testing.T) {
+		up := newUpstream(t, 1)
+		floor, floorGoroutines = perStream(t, sockets.Serve(t, bare(t, up.Addr())).Listener.Addr().String(), up)
+		t.Logf("%.1f KB, %.2f goroutines", floor/kb, floorGoroutines)
+	})
+	t.Run("llmgov", func(t *testing.T) {
+		up := newUpstream(t, 1)
+		got, goroutines := perStream(t, newStack(t, up.Addr().String(), "acme").Data.Listener.Addr().String(), up)
+		t.Logf("%.1f KB, %.2f goroutines", got/kb, goroutines)
+		if goroutines > ofHTTP+imprecision {
+			t.Errorf("%.2f goroutines a stream, net/http alone has %.2f", goroutines, floorGoroutines)
+		}
+		if got > mostOfAll || got-floor > mostOfOwn {
+			t.Errorf("%.1f KB a stream, want at most %d KB, and at most %d KB more than net/http alone, which holds %.1f KB", got/kb, mostOfAll/kb, mostOfOwn/kb, floor/kb)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package memory
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+)
+
+// upstream is a model server that reads one request after the other, and leaves the answers to the test.
+type upstream struct {
+	net.Listener
+	arrived chan net.Conn // after its request was read
+}
+
+func newUpstream(t *testing.T, most int) *upstream {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upstream{Listener: l, arrived: make(chan net.Conn, most)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		u.serve()
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return u
+}
+
+func (u *upstream) serve() {
+	in := bufio.NewReader(nil)
+	for {
+		c, err := u.Accept()
+		if err != nil {
+			return
+		}
+		in.Reset(c)
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			_ = c.Close()
+			continue
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		u.arrived <- c
+	}
+}
+
+// next waits for requests, and returns their connections.
+func (u *upstream) next(n int) []net.Conn {
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		conns[i] = <-u.arrived
+	}
+	return conns
+}
+
+// connect opens a connection for the time of the test.
+func connect(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// send writes a request as the SDK of OpenAI does.
+func send(t *testing.T, c net.Conn, tenant, body string) {
+	t.Helper()
+	request(t, c, tenant, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body))
+}
+
+// sendChunked is send without the body's length.
+func sendChunked(t *testing.T, c net.Conn, tenant, body string) {
+	t.Helper()
+	request(t, c, tenant, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body))
+}
+
+func request(t *testing.T, c net.Conn, tenant, rest string) {
+	t.Helper()
+	_, err := io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nUser-Agent: OpenAI/Python 1.99.1\r\n"+
+		"Accept: application/json\r\nContent-Type: application/json\r\nAuthorization: Bearer "+sockets.Key(tenant)+"\r\n"+rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readUntil reads from a connection until a text has come.
+func readUntil(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	var buf [8 << 10]byte
+	n := 0
+	for !bytes.Contains(buf[:n], []byte(text)) {
+		more, err := c.Read(buf[n:])
+		if err != nil {
+			t.Fatalf("%v after %q", err, buf[:n])
+		}
+		n += more
+	}
+}

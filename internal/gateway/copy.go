@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"sync"
+)
+
+// An answer is passed on in pieces. A stream is silent most of the time, and holds a small one then. While its bytes
+// come faster than they are passed on, or are many, a large one saves reads and writes.
+const (
+	smallPiece = 4 << 10
+	largePiece = 32 << 10
+	// manyBytes of one read are followed by a large piece.
+	manyBytes = smallPiece / 2
+)
+
+var (
+	smallPieces = sync.Pool{New: func() any { return new([smallPiece]byte) }}
+	largePieces = sync.Pool{New: func() any { return new([largePiece]byte) }}
+)
+
+// newPiece returns a small piece.
+func newPiece() []byte { return smallPieces.Get().(*[smallPiece]byte)[:] }
+
+// recycle lets a piece be used again.
+func recycle(piece []byte) {
+	if len(piece) == smallPiece {
+		smallPieces.Put((*[smallPiece]byte)(piece))
+	} else {
+		largePieces.Put((*[largePiece]byte)(piece))
+	}
+}
+
+// nextPiece returns the piece for what comes after a read of so many bytes into another one.
+func nextPiece(last []byte, read int) []byte {
+	large := read >= manyBytes
+	if large == (len(last) == largePiece) {
+		return last
+	}
+	recycle(last)
+	if large {
+		return largePieces.Get().(*[largePiece]byte)[:]
+	}
+	return newPiece()
+}
+
+// pass gives the client an answer that was taken over.
+func (c *call) pass(resp *http.Response) {
+	c.passHead(resp)
+	err := c.copy(resp)
+	_ = resp.Body.Close() // not deferred: after a panic it is finish that ends the answer, and says why
+	if err != io.EOF {
+		panic(http.ErrAbortHandler) // the answer is not whole, so the connection has to end
+	}
+}
+
+// passHead sends an answer's status and headers.
+func (c *call) passHead(resp *http.Response) {
+	own := c.w.Header()
+	for name, values := range resp.Header {
+		if _, said := own[name]; !said {
+			own[name] = values
+		}
+	}
+	c.w.WriteHeader(resp.StatusCode)
+}
+
+// copy passes a body on until it ends with io.EOF, or one side is gone. The bytes of a body without a length go to the
+// client as they come.
+func (c *call) copy(resp *http.Response) error {
+	piece := newPiece()
+	for {
+		n, err := resp.Body.Read(piece)
+		if n > 0 {
+			if gone := c.w.pass(piece[:n], resp.ContentLength < 0); gone != nil {
+				err = gone
+			}
+		}
+		if err != nil {
+			recycle(piece)
+			return err
+		}
+		piece = nextPiece(piece, n)
+	}
+}
