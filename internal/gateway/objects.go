@@ -118,7 +118,11 @@ func (c *call) checkReferences() *refusal {
 			return f
 		}
 	}
-	return c.checkBatch()
+	if f := c.checkBatch(); f != nil {
+		return f
+	}
+	c.head.ForgetReferences() // of which there may be many, and the call may last
+	return nil
 }
 
 // described is the scope in which package describe checks models.

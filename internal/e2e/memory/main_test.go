@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -42,7 +43,7 @@ func settled() holding {
 }
 
 // newStack starts a gateway whose limits no test reaches.
-func newStack(t *testing.T, upstream string, names ...string) *sockets.Stack {
+func newStack(t *testing.T, upstream string, kept *objects.Store, names ...string) *sockets.Stack {
 	t.Helper()
 	var list []tenants.Tenant
 	for _, name := range names {
@@ -57,5 +58,5 @@ func newStack(t *testing.T, upstream string, names ...string) *sockets.Stack {
 		p.RPM = 1_000_000
 		p.Concurrency = 0
 	})
-	return sockets.New(t, sockets.World{BaseURL: "http://" + upstream + "/v1", Pool: pool, Tenants: list})
+	return sockets.New(t, sockets.World{BaseURL: "http://" + upstream + "/v1", Pool: pool, Tenants: list, Objects: kept})
 }

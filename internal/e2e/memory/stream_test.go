@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/gateway"
+	store "github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -18,12 +20,15 @@ const event = `data: {"id":"c","object":"chat.completion.chunk","created":1,"mod
 // begun is a stream after its first event.
 var begun = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(event), event)
 
+// question asks for a stream.
+var question = sockets.Chat(`,"stream":true,"max_tokens":100`)
+
 // openStreams opens streams at a server, which fall silent after their first event.
-func openStreams(t *testing.T, addr string, up *upstream, n int) {
+func openStreams(t *testing.T, addr string, up *upstream, body string, n int) {
 	t.Helper()
 	for range n {
 		c := connect(t, addr)
-		send(t, c, "acme", sockets.Chat(`,"stream":true,"max_tokens":100`))
+		send(t, c, "acme", body)
 		there := <-up.arrived
 		t.Cleanup(func() { _ = there.Close() })
 		_, _ = io.WriteString(there, begun)
@@ -31,15 +36,14 @@ func openStreams(t *testing.T, addr string, up *upstream, n int) {
 	}
 }
 
-// perStream is what each of many idle streams holds.
-func perStream(t *testing.T, addr string, up *upstream) (bytes, goroutines float64) {
+// perStream is what each of n idle streams holds.
+func perStream(t *testing.T, addr string, up *upstream, body string, n int) (bytes, goroutines float64) {
 	t.Helper()
-	const n = 200
-	openStreams(t, addr, up, 20) // whatever is made once
+	openStreams(t, addr, up, body, 20) // whatever is made once
 	before := settled()
-	openStreams(t, addr, up, n)
+	openStreams(t, addr, up, body, n)
 	after := settled()
-	return float64(after.bytes-before.bytes) / n, float64(after.goroutines-before.goroutines) / n
+	return float64(after.bytes-before.bytes) / float64(n), float64(after.goroutines-before.goroutines) / float64(n)
 }
 
 // bare passes calls on as net/http does with the least code. Its memory is net/http's own.
@@ -68,10 +72,12 @@ func bare(t *testing.T, upstream net.Addr) http.HandlerFunc {
 	}
 }
 
+const kb = 1024
+
 // An idle stream holds little more than net/http does on both of its sides, and no goroutine more.
 func TestIdleStream(t *testing.T) {
 	const (
-		kb          = 1024
+		streams     = 200
 		mostOfOwn   = 12 * kb
 		mostOfAll   = 60 * kb
 		ofHTTP      = 4 // two for each side
@@ -80,12 +86,12 @@ func TestIdleStream(t *testing.T) {
 	var floor, floorGoroutines float64
 	t.Run("net/http alone", func(t *testing.T) {
 		up := newUpstream(t, 1)
-		floor, floorGoroutines = perStream(t, sockets.Serve(t, bare(t, up.Addr())).Listener.Addr().String(), up)
+		floor, floorGoroutines = perStream(t, sockets.Serve(t, bare(t, up.Addr())).Listener.Addr().String(), up, question, streams)
 		t.Logf("%.1f KB, %.2f goroutines", floor/kb, floorGoroutines)
 	})
 	t.Run("llmgov", func(t *testing.T) {
 		up := newUpstream(t, 1)
-		got, goroutines := perStream(t, newStack(t, up.Addr().String(), "acme").Data.Listener.Addr().String(), up)
+		got, goroutines := perStream(t, newStack(t, up.Addr().String(), nil, "acme").Data.Listener.Addr().String(), up, question, streams)
 		t.Logf("%.1f KB, %.2f goroutines", got/kb, goroutines)
 		if goroutines > ofHTTP+imprecision {
 			t.Errorf("%.2f goroutines a stream, net/http alone has %.2f", goroutines, floorGoroutines)
@@ -94,4 +100,21 @@ func TestIdleStream(t *testing.T) {
 			t.Errorf("%.1f KB a stream, want at most %d KB, and at most %d KB more than net/http alone, which holds %.1f KB", got/kb, mostOfAll/kb, mostOfOwn/kb, floor/kb)
 		}
 	})
+}
+
+// A stream holds nothing of its request, even if that names thousands of files.
+func TestIdleStream_References(t *testing.T) {
+	const ids = 4000
+	objects := sockets.OpenObjects(t, "")
+	if err := objects.Own(t.Context(), store.Key{Upstream: "up", ID: "file-1"}, store.Entry{Kind: store.File, Owner: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	up := newUpstream(t, 1)
+	addr := newStack(t, up.Addr().String(), objects, "acme").Data.Listener.Addr().String()
+	body := sockets.Chat(`,"stream":true,"max_tokens":100,"file_ids":["file-1"` + strings.Repeat(`,"file-1"`, ids-1) + `]`)
+	got, _ := perStream(t, addr, up, body, 40)
+	t.Logf("%.1f KB", got/kb)
+	if got > ids*16 {
+		t.Errorf("%.1f KB a stream whose prompt names %d files", got/kb, ids)
+	}
 }

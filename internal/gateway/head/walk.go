@@ -5,6 +5,12 @@ import "github.com/llmgov/llmgov/internal/jsonscan"
 // References lists the ids to which the body refers. The error is that of a reference that cannot be read.
 func (h *Head) References() ([]Reference, *Error) { return h.references, h.unreferable }
 
+// ForgetReferences drops them, with the files of the prompt, once all are checked and weighed.
+func (h *Head) ForgetReferences() {
+	h.references = nil
+	h.Prompt.Files = nil
+}
+
 // NamesDeeper reports whether a member below the top level of the body, which is no reference, names a
 // model by a string.
 func (h *Head) NamesDeeper() bool { return h.deeper }
