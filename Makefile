@@ -6,6 +6,7 @@
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
 # make test-api     the admin API and the admission API against their OpenAPI descriptions, by schemathesis; installs it where it may
+# make test-envoy    the doors for Envoy, by the real one; installs it where it may
 # make test-chart   the Helm chart, rendered and held against Kubernetes' schemas; installs what it needs where it may
 # make release VERSION=v0.1.0   binaries, packages, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
 #                               all of it twice, and compares
@@ -27,7 +28,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards test-envoy test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -44,6 +45,9 @@ test-long:
 
 test-clients:
 	internal/testkit/clients/run.sh
+
+test-envoy:
+	internal/e2e/doors/envoy/run.sh
 
 test-dashboards:
 	dashboards/check.sh

@@ -6,7 +6,7 @@ import (
 )
 
 // doors are all of them, in the order of the table.
-var doors = []*Door{&proxy}
+var doors = []*Door{&proxy, &envoyMetadata, &envoyBodies}
 
 // TestDoors runs every case through every door.
 func TestDoors(t *testing.T) {

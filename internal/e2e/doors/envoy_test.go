@@ -1,0 +1,111 @@
+package doors
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
+)
+
+// envoyBodies is Envoy that sends us the bodies of requests and the parts of answers.
+var envoyBodies = Door{
+	Name:     "Envoy, ext_proc with bodies",
+	Open:     func(t *testing.T, s *Site) Post { s.Serve(); return openEnvoy(t, s, envoyConfig{ExtProc: true}) },
+	InFlight: BreaksOff,
+	Away:     Fails,
+	Rate:     100,
+}
+
+// envoyMetadata is Envoy 1.40, which describes requests and their usage by metadata.
+var envoyMetadata = Door{
+	Name: "Envoy, ext_proc with metadata",
+	Open: func(t *testing.T, s *Site) Post {
+		s.Serve()
+		return openEnvoy(t, s, envoyConfig{ExtProc: true, Metadata: true})
+	},
+	Cannot:   map[string]string{"caller": "The lease is freed at once. But Envoy tells the usage at the end of an answer alone: one that breaks off is charged by the time that it ran."},
+	InFlight: BreaksOff,
+	Away:     Fails,
+	Rate:     100,
+}
+
+// envoyConfig chooses the parts of testdata/envoy.yaml.
+type envoyConfig struct {
+	ExtProc, Metadata bool
+	LocalLimit        int // calls, by Envoy's own limit
+
+	Port, ModelPort, AdmissionPort int
+	Token                          string
+}
+
+// openEnvoy runs Envoy in front of the site's model server.
+func openEnvoy(t *testing.T, s *Site, c envoyConfig) Post {
+	t.Helper()
+	path := envoyBinary(t)
+	c.Port = testkit.Port(t)
+	c.ModelPort = portOf(t, strings.TrimPrefix(s.ModelURL, "http://"))
+	c.AdmissionPort = portOf(t, s.Admission)
+	c.Token = AdmissionToken
+	var text bytes.Buffer
+	if err := template.Must(template.ParseFiles("testdata/envoy.yaml")).Execute(&text, c); err != nil {
+		t.Fatal(err)
+	}
+	log := &bytes.Buffer{}
+	envoy := exec.Command(path, "-c", s.write("envoy.yaml", text.String()), "--concurrency", "1", "--disable-hot-restart", "-l", "error")
+	envoy.Stderr = log
+	if err := envoy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = envoy.Process.Kill()
+		_ = envoy.Wait()
+	})
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port))
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("Envoy does not listen: %s", log)
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	t.Cleanup(client.CloseIdleConnections)
+	return postTo(client, "http://"+addr)
+}
+
+// envoyBinary is Envoy, which envoy/run.sh installs.
+func envoyBinary(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("ENVOY")
+	if path == "" {
+		t.Skip("set ENVOY to the program, or run make test-envoy")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func portOf(t *testing.T, addr string) int {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
