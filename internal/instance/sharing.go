@@ -44,6 +44,8 @@ type sharing struct {
 	mu   sync.Mutex
 	said map[string]string   // by pool, the status that was logged last
 	live map[string][]string // by pool, the gateways that share it
+	// warned is when an account of limits that cannot be used was logged last.
+	warned time.Time
 }
 
 // newSharing prepares it, without connecting to the store: the first beats do.
@@ -68,7 +70,10 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
 		Instance: instance, Store: store, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(), Format: s.Format,
-		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
+		Told: func(op string, took time.Duration, err error) {
+			m.StoreAsked(op, took)
+			s.logLimits(time.Now(), err)
+		},
 	})
 	m.WatchSharing(gov.State, s.regions)
 	return s, nil
@@ -160,6 +165,26 @@ func (s *sharing) logBeat(ev runner.Event) {
 		}
 		log.Warn("the store does not answer: existing grants are used until they expire", "error", ev.Err.Error())
 	}
+}
+
+// warnEvery is how often accounts that cannot be used are logged. There may be one for each tenant.
+const warnEvery = time.Minute
+
+// logLimits logs that an account of limits cannot be used.
+func (s *sharing) logLimits(now time.Time, err error) {
+	if !errors.Is(err, federation.ErrDamaged) && !errors.Is(err, federation.ErrEncoding) {
+		return
+	}
+	s.mu.Lock()
+	recent := now.Sub(s.warned) < warnEvery
+	if !recent {
+		s.warned = now
+	}
+	s.mu.Unlock()
+	if recent {
+		return
+	}
+	s.log.Error("the store's account of limits of tenants, slots or budgets cannot be used: this gateway counts on its own", "error", err.Error())
 }
 
 // recordNodes records the gateways that a look at a pool has found.

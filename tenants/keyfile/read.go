@@ -9,6 +9,7 @@ import (
 // The shapes of a key file.
 var (
 	fileShape = strictyaml.Shape[Content]{Fields: []strictyaml.Field[Content]{
+		{Name: "version", Read: func(v strictyaml.Value, _ *Content) { checkVersion(v) }},
 		{Name: "keys", Read: readEntries},
 		{Name: "revoked", Read: readRevoked},
 	}}
@@ -39,6 +40,16 @@ func Parse(r *strictyaml.Report, name string, data []byte) Content {
 		fileShape.Read(strictyaml.Root(r, doc), &keys)
 	}
 	return keys
+}
+
+// version is that of the format. It is not written yet, because a file without one is of version 1, and the first release knows
+// no such key.
+const version = "1"
+
+func checkVersion(v strictyaml.Value) {
+	if text, ok := v.Scalar(); ok && text != version {
+		v.Problem("%s is that of a later llmgov, and this one reads version %s; run that release, or restore the file from a copy", v.Say(text), version)
+	}
 }
 
 func readEntries(v strictyaml.Value, keys *Content) {

@@ -11,7 +11,7 @@ import (
 
 // ErrOther says that an account was written by another release. Whoever meets it keeps its hands
 // off the account: what it does not understand may be what was used.
-var ErrOther = errors.New("federation: the account in the store is of another release of llmgov; run the same one everywhere")
+var ErrOther = errors.New("federation: the account in the store is of a release of llmgov that this one cannot read; replace releases one after the other (docs/upgrade.md)")
 
 // ErrDamaged says that an account cannot be read, or not be used. Nothing is granted of it, because
 // it may have been most of the limit, until somebody deletes it.
