@@ -53,7 +53,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 
 // adminSide is the admin API and its server. Its streams of events end when the server is shut
 // down.
-func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.Reloader) (*admin.API, *http.Server) {
+func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.Reloader, played *demo) (*admin.API, *http.Server) {
 	closing := make(chan struct{})
 	api := admin.New(p.gateway, admin.Options{
 		Governor: p.Governor,
@@ -70,6 +70,7 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		Policies: policies,
 		Sharing:  p.Sharing,
 		Console:  console.Handler(),
+		Caption:  played.now,
 		Closing:  closing,
 	})
 	s := newServer(api, p.log, cfg.Timeouts.ReadHeader)

@@ -149,7 +149,11 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		speakHTTP2(dataServer)
 	}
 	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway explains the refusal
-	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies)
+	var played *demo
+	if demoLoad {
+		played = &demo{from: from.demo}
+	}
+	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies, played)
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -184,8 +188,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	})
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
 	group.Go(func() error { return adminAPI.Run(running) })
-	if demoLoad {
-		group.Go(func() error { traffic(ctx, url(data.Addr()), from.demo); return nil })
+	if played != nil {
+		group.Go(func() error { played.play(ctx, url(data.Addr())); return nil })
 	}
 	greet(e, snap, from.demo, data.Addr(), admin.Addr(), admissions.address())
 	return group.Wait()

@@ -74,6 +74,8 @@ type Options struct {
 	// Console answers below /console/; nil if there is none. It holds nothing but the page itself,
 	// and needs no token.
 	Console http.Handler
+	// Caption is a sentence for all pages of the console, such as what a demo shows; nil and "" are none.
+	Caption func() string
 	// Closing ends the streams of events when it is closed; nil never does.
 	Closing <-chan struct{}
 }

@@ -23,6 +23,9 @@ func (a *API) snapshot() adminapi.Snapshot {
 		Tenants:    len(snap.Tenants()),
 		Pools:      []adminapi.Pool{},
 	}
+	if a.Caption != nil {
+		v.Caption = a.Caption()
+	}
 	if a.Policies != nil {
 		status := a.Policies.Status()
 		v.Policy = &status

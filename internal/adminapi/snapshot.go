@@ -12,6 +12,9 @@ type Snapshot struct {
 	Tenants    int    `json:"tenants"`
 	Pools      []Pool `json:"pools"`
 
+	// Caption is a sentence about what is to be seen; "" if there is none. A demo has one.
+	Caption string `json:"caption,omitempty"`
+
 	// Policy is nil without policy files.
 	Policy *PolicyStatus `json:"policy,omitempty"`
 

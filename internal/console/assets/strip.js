@@ -1,4 +1,4 @@
-// The strip below the head, on every page: all that is wrong now, errors first.
+// The strip below the head, on every page: the caption of a demo, and all that is wrong now, errors first.
 
 import { h } from './dom.js';
 import { plural, since } from './format.js';
@@ -14,7 +14,9 @@ const places = { upstream_down: 'overview', store_lost: 'nodes', store_learning:
 
 export function strip(page) {
   const list = conditions();
+  const caption = state.snapshot?.caption;
   return [
+    caption && h('div', { key: 'caption', class: 'caption', role: 'status' }, caption),
     list.slice(0, shown).map((c) => h('div', { key: `${c.kind} ${c.pool} ${c.upstream}`, class: `condition ${c.severity}` },
       h('svg', { class: 'sign', viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': 'true' }, h('path', { d: 'M8 1.5 15 14H1Z' }), h('path', { class: 'stroke', d: 'M8 6v4m0 1.6v.4' })),
       h('b', null, names[c.kind] ?? c.kind, c.since && ` since ${since(c.since)}`),
