@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admissionserver"
@@ -20,16 +19,13 @@ import (
 // connections has many calls.
 var admissionConnections = connections.Limits{All: 1024, Strangers: 64, Grace: graceOfStrangers}
 
-// admissionStreams is how many calls one connection may have. ext_proc has one for each call of its proxy.
-const admissionStreams = 1000
-
 // mostAround is how much larger than a body the message is that brings it.
 const mostAround = 64 << 10
 
 // admissionSide is the server for gateways and programs that call models themselves, and its listener.
 type admissionSide struct {
 	net.Listener
-	*http.Server
+	*admissionserver.Server
 	book    *reserve.Book
 	proxies *extproc.Service
 }
@@ -49,10 +45,7 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	from, _ := extproc.ParseSource(cfg.Admission.Tenant) // which the config has checked
 	proxies := extproc.New(extproc.Options{Admission: p.Admission, Tenant: from, MostCalls: cfg.Admission.MostOpen, Log: p.log})
 	proxies.Register(h)
-	server := newServer(h, p.log, cfg.Timeouts.ReadHeader)
-	speakHTTP2(server)
-	server.HTTP2.MaxConcurrentStreams = admissionStreams
-	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: server, book: book, proxies: proxies}, nil
+	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: h, book: book, proxies: proxies}, nil
 }
 
 // tenantOf finds the tenant of a key that has not expired.
@@ -72,9 +65,10 @@ func (a *admissionSide) drain(ctx context.Context) error {
 	return errors.Join(a.book.Drain(ctx), a.proxies.Drain(ctx))
 }
 
-// cut ends the reservations that are left.
-func (a *admissionSide) cut() {
+// cut ends the reservations and the calls of proxies that are left.
+func (a *admissionSide) cut(cause error) {
 	if a != nil {
+		a.Cut(cause)
 		a.book.Close()
 	}
 }
@@ -84,7 +78,7 @@ func (a *admissionSide) close() {
 	if a == nil {
 		return
 	}
-	_ = a.Server.Close() // first, so that Serve knows why its listener is closed
+	a.Server.Close()
 	_ = a.Listener.Close()
 }
 

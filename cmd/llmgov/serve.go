@@ -169,15 +169,14 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })
 	if admissions != nil {
-		admissions.BaseContext = dataServer.BaseContext
-		group.Go(func() error { defer end(nil); return ignoreClosed(admissions.Serve(admissions.Listener)) })
+		group.Go(func() error { defer end(nil); return admissions.Serve(admissions.Listener) })
 	}
 	group.Go(func() error {
 		<-ctx.Done()
 		patience := p.gateway.Snapshot().Config().Timeouts.Drain
 		until := time.Now().Add(patience)
 		calls := []drain{p.gateway.Drain, admissions.drain} // websockets, and reservations
-		shutdown(p.Governor, calls, dataServer, patience, graceOf(context.Cause(ctx), patience), func(cause error) { cut(cause); admissions.cut() }, p.log)
+		shutdown(p.Governor, calls, dataServer, patience, graceOf(context.Cause(ctx), patience), func(cause error) { cut(cause); admissions.cut(cause) }, p.log)
 		admissions.close()
 		ended()
 		flush(p.tracer, until, p.log)

@@ -40,7 +40,7 @@ type world struct {
 	inside *client.Client // by the door of a program that has the governor inside it
 	book   *reserve.Book
 	net    *pipenet.Listener
-	server *http.Server
+	server *admissionserver.Server
 
 	mu    sync.Mutex
 	conns []net.Conn // guarded by mu: of clients
@@ -82,9 +82,8 @@ func (w *world) serve(at net.Listener, change func(*tenants.Pool, *tenants.Tenan
 	w.book = reserve.New(reserve.Options{Door: door, Tenant: tenantOf, Most: 100})
 	handler := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})
 	reserveserver.Register(handler, w.book)
-	w.server = &http.Server{Handler: handler, Protocols: new(http.Protocols)}
-	w.server.Protocols.SetUnencryptedHTTP2(true)
-	go func() { _ = w.server.Serve(at) }()
+	go func() { _ = handler.Serve(at) }()
+	w.server = handler
 	return nil
 }
 
@@ -94,7 +93,7 @@ func (w *world) close(t *testing.T) {
 		t.Errorf("%d run, %d wait, %d reservations", running, waiting, w.book.Open())
 	}
 	w.book.Close()
-	_ = w.server.Close()
+	w.server.Close()
 }
 
 // dial returns a client of the world.

@@ -31,13 +31,16 @@ type fault struct {
 	text   string
 }
 
+// request is what tells who sent it, by whatever protocol.
+type request struct{ credential, host, path, remote string }
+
 // caller finds out who sent a request.
-func (s *Server) caller(r *http.Request) (Caller, *fault) {
-	credential := bearer.Credential(r.Header)
+func (s *Server) caller(r request) (Caller, *fault) {
+	credential := r.credential
 	switch {
 	case s.token.Is(credential):
 		return Caller{}, nil
-	case s.token.None() && !bearer.Local(r.Host):
+	case s.token.None() && !bearer.Local(r.host):
 		return Caller{}, &fault{http.StatusForbidden, "without an admission.token, call this listener as localhost or by its loopback address"}
 	case s.token.None() && credential == "":
 		return Caller{}, nil
@@ -47,7 +50,7 @@ func (s *Server) caller(r *http.Request) (Caller, *fault) {
 		return Caller{Key: credential, Tenant: tenant}, nil
 	}
 	if unlogged, ok := s.wrong.Pass(s.now()); ok {
-		s.log.Warn("admission token or key missing or wrong", "remote", r.RemoteAddr, "path", text.Brief(r.URL.Path), "unlogged", unlogged)
+		s.log.Warn("admission token or key missing or wrong", "remote", r.remote, "path", text.Brief(r.path), "unlogged", unlogged)
 	}
 	return Caller{}, &fault{http.StatusUnauthorized, "present admission.token, or the key of a tenant, as a bearer token"}
 }

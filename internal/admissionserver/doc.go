@@ -1,8 +1,9 @@
 // Package admissionserver is the listener for gateways and programs that call models themselves, and
 // ask llmgov before they do. [New] returns its handler; services register at it.
 //
-//	HTTP/2, application/grpc ──► caller ──► grpc.Server ──► Register, RegisterForTenants
-//	HTTP/1.1 or HTTP/2, JSON ──► caller ──► ServeMux    ──► HandleForTenants
+//	            ┌─ HTTP/2   ──► grpc.Server ──► tap: who calls? ──► RegisterService, ForTenants
+//	split by ───┤
+//	first bytes └─ HTTP/1.1 ──► http.Server ──► who calls?      ──► HandleForTenants
 //
 // # Rules
 //
@@ -12,6 +13,6 @@
 //  2. Services are for callers with the token, unless they are registered for tenants.
 //  3. A panic ends one call; one in the governor ends the process.
 //
-// gRPC is served by net/http's HTTP/2, because one port then serves both: no connection is sniffed, and
-// connections are bounded and authenticated in one place.
+// HTTP/2 is gRPC's alone. net/http could serve both protocols on one port without looking at connections, and hand
+// gRPC to grpc.Server.ServeHTTP, but a call then costs more than twice as much (136 µs of CPU instead of 57).
 package admissionserver

@@ -38,3 +38,21 @@ func (s *Server) panicked(method string, cause any) error {
 	crash.Ends(cause)
 	return status.Error(codes.Internal, "the gateway failed; its log has the reason")
 }
+
+// cuttable lets Cut end a stream.
+func (s *Server) cuttable(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	stay := context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })
+	defer stay()
+	return next(srv, cuttable{stream, ctx})
+}
+
+// cuttable is a stream with another context.
+type cuttable struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (c cuttable) Context() context.Context { return c.ctx }

@@ -1,14 +1,18 @@
 package admissionserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"net"
 	"net/http"
-	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/llmgov/llmgov/internal/bearer"
 	"github.com/llmgov/llmgov/internal/connections"
@@ -22,12 +26,12 @@ type Options struct {
 	Token string
 	// Tenant finds the tenant of a key.
 	Tenant func(key string) (name string, ok bool)
-	// MostMessage bounds a message of gRPC, in bytes.
+	// MostMessage bounds a message of gRPC, in bytes. 0 is 4 MiB.
 	MostMessage int
 	Log         *slog.Logger
 }
 
-// Server is the handler of the listener. Services are registered before it serves.
+// Server serves the listener. Services are registered before it serves.
 type Server struct {
 	token  bearer.Token
 	tenant func(key string) (name string, ok bool)
@@ -35,9 +39,22 @@ type Server struct {
 	now    func() time.Time
 	wrong  sampled.Gate
 	grpc   *grpc.Server
+	http   *http.Server
 	routes *http.ServeMux
 	open   map[string]bool // gRPC services for tenants
+
+	base context.Context // of all streams of gRPC
+	cut  context.CancelCauseFunc
 }
+
+// The bounds of a connection. ext_proc has a stream for each call of its proxy, and a connection per worker.
+const (
+	mostStreams = 1000
+	mostHeader  = 64 << 10
+	idle        = 2 * time.Minute
+	// streamWorkers are goroutines that serve calls with a stack that has grown already. If all wait, others are started.
+	streamWorkers = 64
+)
 
 // New returns a Server without services.
 func New(opt Options) *Server {
@@ -45,8 +62,55 @@ func New(opt Options) *Server {
 		token: bearer.NewToken(opt.Token), tenant: opt.Tenant, log: opt.Log, now: time.Now,
 		wrong: sampled.Gate{Every: time.Minute, Most: 5}, routes: http.NewServeMux(), open: map[string]bool{},
 	}
-	s.grpc = grpc.NewServer(grpc.MaxRecvMsgSize(opt.MostMessage), grpc.UnaryInterceptor(s.recoverUnary), grpc.StreamInterceptor(s.recoverStream))
+	s.base, s.cut = context.WithCancelCause(context.Background())
+	s.grpc = grpc.NewServer(
+		grpc.Creds(plain{}),
+		grpc.InTapHandle(s.tap),
+		grpc.UnaryInterceptor(s.recoverUnary),
+		grpc.ChainStreamInterceptor(s.recoverStream, s.cuttable),
+		grpc.MaxRecvMsgSize(cmp.Or(opt.MostMessage, 4<<20)),
+		grpc.MaxConcurrentStreams(mostStreams),
+		grpc.MaxHeaderListSize(mostHeader),
+		grpc.ConnectionTimeout(prefacePatience),
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idle}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	)
+	s.http = &http.Server{
+		Handler:           http.HandlerFunc(s.serveHTTP),
+		ReadHeaderTimeout: prefacePatience,
+		IdleTimeout:       idle,
+		MaxHeaderBytes:    mostHeader,
+		ConnContext:       connContext,
+		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
+	}
 	return s
+}
+
+// Serve serves a listener until Close.
+func (s *Server) Serve(l net.Listener) error {
+	both := newSplit(l)
+	var group errgroup.Group
+	group.Go(both.run)
+	group.Go(func() error { return ignoreClosed(s.http.Serve(both.http)) })
+	group.Go(func() error { return ignoreClosed(s.grpc.Serve(both.grpc)) })
+	return group.Wait()
+}
+
+// Cut ends the contexts of all streams of gRPC, with a cause.
+func (s *Server) Cut(cause error) { s.cut(cause) }
+
+// Close closes the listener and all connections.
+func (s *Server) Close() {
+	s.grpc.Stop()
+	_ = s.http.Close()
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // RegisterService adds a gRPC service for callers with the token. It implements grpc.ServiceRegistrar.
@@ -67,29 +131,19 @@ func (f forTenants) RegisterService(d *grpc.ServiceDesc, impl any) {
 // HandleForTenants adds a route of HTTP for all callers, by a pattern of http.ServeMux.
 func (s *Server) HandleForTenants(pattern string, h http.Handler) { s.routes.Handle(pattern, h) }
 
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	who, wrong := s.caller(r)
+// serveHTTP finds out who calls, and serves a route.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	who, wrong := s.caller(request{bearer.Credential(r.Header), r.Host, r.URL.Path, r.RemoteAddr})
 	if wrong != nil {
 		refuse(w, wrong)
 		return
 	}
 	connections.Known(r.Context())
-	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
-	if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		defer crash.Deferred()
-		s.routes.ServeHTTP(w, r)
-		return
-	}
-	service, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if !who.Trusted() && !s.open[service] {
-		refuse(w, &fault{http.StatusForbidden, "this service needs the admission.token: a tenant's key does not suffice"})
-		return
-	}
-	s.grpc.ServeHTTP(w, r)
+	defer crash.Deferred()
+	s.routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 }
 
-// refuse answers with a status that clients of gRPC understand, too.
+// refuse answers with a fault.
 func refuse(w http.ResponseWriter, f *fault) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

@@ -3,6 +3,7 @@ package admissionserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -70,13 +71,19 @@ func serve(t *testing.T, token string, tenants bool) (addr string, log *logged) 
 	s.HandleForTenants("GET /who", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("tenant " + CallerOf(r.Context()).Tenant))
 	}))
-	server := httptest.NewUnstartedServer(s)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	t.Cleanup(server.Close)
-	return server.Listener.Addr().String(), log
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String(), log
 }
 
 // ask calls whoami by gRPC, addressed to a host.
@@ -158,5 +165,73 @@ func TestServer_Panic(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "as asked") {
 		t.Errorf("logged %q", log)
+	}
+}
+
+// waiting waits until its stream ends, and says why that was.
+type waiting struct {
+	grpc_health_v1.UnimplementedHealthServer
+	why chan error
+}
+
+func (w waiting) Watch(_ *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
+	if err := stream.Send(&grpc_health_v1.HealthCheckResponse{}); err != nil {
+		return err
+	}
+	<-stream.Context().Done()
+	w.why <- context.Cause(stream.Context())
+	return nil
+}
+
+// A shutdown that has lost its patience ends streams, and lets their handlers say why.
+func TestServer_Cut(t *testing.T) {
+	s := New(Options{Log: slog.New(slog.DiscardHandler)})
+	service := waiting{why: make(chan error, 1)}
+	grpc_health_v1.RegisterHealthServer(s, service)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(l) }() // ends with Close
+	defer s.Close()
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	late := errors.New("too late")
+	s.Cut(late)
+	if why := <-service.why; !errors.Is(why, late) {
+		t.Errorf("the stream ended with %v", why)
+	}
+}
+
+// Clients that say nothing, or nothing of HTTP, keep nobody out.
+func TestServer_Strangers(t *testing.T) {
+	addr, _ := serve(t, "", false)
+	silent, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, said := range []string{"GE", "hello, is there anybody?\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nnonsense"} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte(said)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := ask(t, addr, "localhost", "", ""); got != codes.OK {
+		t.Errorf("%v", got)
 	}
 }

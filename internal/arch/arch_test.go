@@ -431,7 +431,7 @@ var rules = map[string]rule{
 		reason: "a panic is judged by its stack alone",
 	},
 	"internal/admissionserver": {
-		may:    []string{"internal/bearer", "internal/connections", "internal/crash", "internal/sampled", "internal/text", "google.golang.org/grpc"},
+		may:    []string{"internal/bearer", "internal/connections", "internal/crash", "internal/sampled", "internal/text", "golang.org/x/sync", "google.golang.org/grpc"},
 		not:    []string{"os"},
 		reason: "a listener knows who calls, and not what is asked of its services",
 	},

@@ -22,6 +22,9 @@ func (r *result) check() error {
 	if l := r.Latency; l != nil && l.FirstByte.P50.Ratio != nil {
 		miss("first byte of a stream", l.FirstByte.P50.Ratio.Median, firstByteAim)
 	}
+	for _, f := range r.Doors {
+		miss("CPU by "+f.Title+", of the proxy's", f.Ratio.Median, 1)
+	}
 	if missed == nil {
 		return nil
 	}

@@ -23,11 +23,11 @@ func TestCheckNamesRowsThatMissTheirAims(t *testing.T) {
 
 func TestBodiesHaveTheirSizes(t *testing.T) {
 	for name, want := range map[string]int{"short": 400, "8k": 8_000, "100k": 100_000, "100k-markdown": 100_000, "400k": 400_000} {
-		list, _, err := choose(name)
+		chosen, err := choose(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(list[0].body); n < want*9/10 || n > want*12/10 {
+		if n := len(chosen.workloads[0].body); n < want*9/10 || n > want*12/10 {
 			t.Errorf("%s: %d bytes, want about %d", name, n, want)
 		}
 	}

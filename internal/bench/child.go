@@ -14,9 +14,11 @@ import (
 
 // target is a server under test: a child process, and a client to reach it.
 type target struct {
-	name   string
-	url    string
-	client *http.Client
+	name string
+	url  string
+	// admission is the address of the listener for reservations, if it has one.
+	admission string
+	client    *http.Client
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -35,7 +37,8 @@ var roles = [numTargets]string{"direct", "ReverseProxy", "llmgov"}
 
 // hello is what a child says first.
 type hello struct {
-	URL string `json:"url"`
+	URL       string `json:"url"`
+	Admission string `json:"admission,omitempty"` // an address; "" if there is no such listener
 }
 
 // counters are what a child has used up since it started.
@@ -96,6 +99,7 @@ func start(ctx context.Context, name string, args []string) (*target, error) {
 		return nil, errors.Join(fmt.Errorf("%s did not start: %w", name, err), t.close())
 	}
 	t.url = h.URL
+	t.admission = h.Admission
 	return t, nil
 }
 

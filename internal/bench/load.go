@@ -60,26 +60,36 @@ func workloadNames() (names []string) {
 	for _, w := range workloads {
 		names = append(names, w.name)
 	}
-	return append(names, latencyName)
+	return append(names, latencyName, doorsName)
 }
 
-// choose finds the workloads of a list of names with commas, all if it is empty, and reports whether latency is one.
-func choose(names string) (list []workload, withLatency bool, err error) {
+// choice is what is measured.
+type choice struct {
+	workloads []workload
+	latency   bool
+	doors     bool
+}
+
+// choose finds what a list of names with commas means; an empty one is everything.
+func choose(names string) (choice, error) {
 	if names == "" {
-		return workloads, true, nil
+		return choice{workloads, true, true}, nil
 	}
+	var c choice
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
 		switch {
 		case name == latencyName:
-			withLatency = true
+			c.latency = true
+		case name == doorsName:
+			c.doors = true
 		case i < 0:
-			return nil, false, fmt.Errorf("-only: there is no workload %q; there are %s", name, strings.Join(workloadNames(), ", "))
+			return choice{}, fmt.Errorf("-only: there is no workload %q; there are %s", name, strings.Join(workloadNames(), ", "))
 		default:
-			list = append(list, workloads[i])
+			c.workloads = append(c.workloads, workloads[i])
 		}
 	}
-	return list, withLatency, nil
+	return c, nil
 }
 
 // drive keeps all connections busy until the time is over, waits for running

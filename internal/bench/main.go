@@ -37,6 +37,9 @@
 // that of the waits for the model server alone; the ratio of the two delays is taken within a
 // round as well.
 //
+// By doors, a closed loop of calls goes through each way to llmgov: the proxy, and reservations that
+// are committed at once, whose callers call models by themselves.
+//
 // # Limits
 //
 // It does not measure the requests a second of a machine, because load and servers share its
@@ -104,7 +107,7 @@ func run(o options) error {
 	if o.seconds < 1 || o.seconds > 3600 {
 		return errors.New("-seconds must be from 1 to 3600")
 	}
-	chosen, withLatency, err := choose(o.only)
+	chosen, err := choose(o.only)
 	if err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, os.Stderr, targets, chosen, withLatency, time.Duration(o.seconds)*time.Second)
+	r, err := measure(ctx, os.Stderr, targets, chosen, time.Duration(o.seconds)*time.Second)
 	if err := errors.Join(err, closeAll()); err != nil {
 		return err
 	}

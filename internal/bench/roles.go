@@ -12,24 +12,36 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/reserveserver"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-func newHandler(role, upstream string) (http.Handler, error) {
+// handlers are those of a child. Only llmgov has one for admission.
+type handlers struct {
+	data      http.Handler
+	admission *admissionserver.Server
+}
+
+func newHandlers(role, upstream string) (h handlers, err error) {
 	switch role {
 	case roles[direct]:
-		return mock.New(mock.Config{})
+		h.data, err = mock.New(mock.Config{})
 	case roles[plain]:
-		return newPlain(upstream)
+		h.data, err = newPlain(upstream)
 	case roles[governed]:
 		return newGoverned(upstream)
+	default:
+		err = fmt.Errorf("there is no role %q", role)
 	}
-	return nil, fmt.Errorf("there is no role %q", role)
+	return h, err
 }
 
 // newPlain is a minimal proxy, with the usual settings.
@@ -59,26 +71,33 @@ func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
 func (b *buffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
 
 // newGoverned is llmgov as its serve command wires it.
-func newGoverned(upstream string) (http.Handler, error) {
+func newGoverned(upstream string) (h handlers, err error) {
 	snap, err := measured(upstream)
 	if err != nil {
-		return nil, err
+		return h, err
 	}
 	gov, err := governor.New(policy.Governor(snap))
 	if err != nil {
-		return nil, err
+		return h, err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
-		return nil, err
+		return h, err
 	}
 	log, _ := logging.New(null, logging.JSON) // as long as the process
 	metrics := telemetry.New()
 	metrics.Watch(gov.State, snap.Hash())
-	return gateway.New(gateway.Options{
-		Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: metrics}), Log: log,
-	})
+	ctl := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: metrics})
+	h.data, err = gateway.New(gateway.Options{Admission: ctl, Log: log})
+	noKeys := func(string) (string, bool) { return "", false }
+	at := admissionserver.New(admissionserver.Options{Token: admissionToken, Tenant: noKeys, Log: log})
+	reserveserver.Register(at, reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: noKeys, Most: 20_000}))
+	h.admission = at
+	return h, err
 }
+
+// admissionToken is that of the admission listener.
+const admissionToken = "a-token-of-the-benchmark"
 
 const (
 	numTenants = 1000
@@ -101,7 +120,7 @@ func measured(upstream string) (*tenants.Snapshot, error) {
 	list := make([]tenants.Tenant, numTenants)
 	for i := range list {
 		list[i] = tenants.Tenant{
-			Name: fmt.Sprintf("tenant-%03d", i), Tier: "bench",
+			Name: tenantName(i), Tier: "bench",
 			Weight: int64(1+i%4) * 1000,
 			RPM:    tenantLimit, TPM: tenantLimit, ITPM: tenantLimit, OTPM: tenantLimit, Concurrency: 100,
 			MaxWait: 5 * time.Second, MaxOutputTokens: clamp,
@@ -110,6 +129,8 @@ func measured(upstream string) (*tenants.Snapshot, error) {
 	}
 	return tenants.Build(cfg, list)
 }
+
+func tenantName(tenant int) string { return fmt.Sprintf("tenant-%03d", tenant) }
 
 // key is a tenant's key, which the load sends to every target.
 func key(tenant int) string { return fmt.Sprintf("llmg_bench_%024d", tenant) }

@@ -18,6 +18,8 @@ type result struct {
 	Go        string   `json:"go"`
 	Workloads []figure `json:"workloads"`
 	Latency   *latency `json:"latency,omitempty"`
+
+	Doors []doorFigure `json:"doors,omitempty"`
 }
 
 // figure is one workload on all targets. The numbers are medians of the rounds,
@@ -76,19 +78,36 @@ type sample struct {
 // samples are by workload, target and round.
 type samples [][numTargets][]sample
 
-// measure warms up and then goes through the rounds. A round is each workload on
-// each target, the targets of a workload right after one another or at once.
-func measure(ctx context.Context, progress io.Writer, targets []*target, list []workload, withLatency bool, total time.Duration) (*result, error) {
-	parts := len(list)
-	if withLatency {
+// measure measures what was chosen, each for its part of the time.
+func measure(ctx context.Context, progress io.Writer, targets []*target, c choice, total time.Duration) (*result, error) {
+	parts := len(c.workloads)
+	if c.latency {
 		parts++
 	}
-	slot := total / time.Duration((rounds+1)*parts*numTargets)
-	all := make(samples, len(list))
+	if c.doors {
+		parts++
+	}
+	part := total / time.Duration(parts)
+	r, err := measureProxies(ctx, progress, targets, c, part)
+	if err != nil || !c.doors {
+		return r, err
+	}
+	r.Doors, err = measureDoors(ctx, progress, targets, part)
+	return r, err
+}
+
+// measureProxies warms up and then goes through the rounds. A round is each workload on
+// each target, the targets of a workload right after one another or at once.
+func measureProxies(ctx context.Context, progress io.Writer, targets []*target, c choice, part time.Duration) (*result, error) {
+	if !c.latency && c.workloads == nil {
+		return summarize(nil, nil), nil
+	}
+	slot := part / ((rounds + 1) * numTargets)
+	all := make(samples, len(c.workloads))
 	var waited []latencyRound
 	for round := range rounds + 1 {
-		for i := range list {
-			got, err := measureWorkload(ctx, targets, &list[i], slot)
+		for i := range c.workloads {
+			got, err := measureWorkload(ctx, targets, &c.workloads[i], slot)
 			if err != nil {
 				return nil, err
 			}
@@ -98,7 +117,7 @@ func measure(ctx context.Context, progress io.Writer, targets []*target, list []
 				}
 			}
 		}
-		if withLatency {
+		if c.latency {
 			l, err := measureLatency(ctx, targets, numTargets*slot)
 			if err != nil {
 				return nil, err
@@ -112,8 +131,8 @@ func measure(ctx context.Context, progress io.Writer, targets []*target, list []
 		}
 	}
 	fmt.Fprintln(progress)
-	r := summarize(list, all)
-	if withLatency {
+	r := summarize(c.workloads, all)
+	if c.latency {
 		r.Latency = summarizeLatency(waited)
 	}
 	return r, nil

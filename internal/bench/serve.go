@@ -20,7 +20,7 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	if o.memProfile != "" {
 		runtime.MemProfileRate = 4 << 10
 	}
-	handler, err := newHandler(o.role, o.upstream)
+	handlers, err := newHandlers(o.role, o.upstream)
 	if err != nil {
 		return err
 	}
@@ -28,14 +28,24 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(handler)
+	hi := hello{URL: "http://" + l.Addr().String()}
+	server := newServer(handlers.data)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }() // ends with Close
+	if handlers.admission != nil {
+		at, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		hi.Admission = at.Addr().String()
+		defer handlers.admission.Close()
+		go func() { _ = handlers.admission.Serve(at) }() // ends with Close
+	}
 	stopProfile, err := startProfile(o.cpuProfile)
 	if err != nil {
 		return err
 	}
-	err = control(in, out, "http://"+l.Addr().String())
+	err = control(in, out, hi)
 	stopProfile()
 	err = errors.Join(err, writeMemProfile(o.memProfile), server.Close())
 	if s := <-served; !errors.Is(s, http.ErrServerClosed) {
@@ -58,9 +68,9 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-func control(in io.Reader, out io.Writer, url string) error {
+func control(in io.Reader, out io.Writer, hi hello) error {
 	enc := json.NewEncoder(out)
-	if err := enc.Encode(hello{url}); err != nil {
+	if err := enc.Encode(hi); err != nil {
 		return err
 	}
 	lines := bufio.NewScanner(in)

@@ -70,7 +70,10 @@ func writeTable(w io.Writer, r *result) error {
 	_, err := fmt.Fprintf(w, "\nHow to read it: a CPU ratio of 1.40 says that governing a request costs 40 %% more CPU than\n"+
 		"passing it through a bare Go proxy. direct is the model server alone, which both proxies call. Latencies\n"+
 		"with + are the delay that a proxy adds to direct, and their ratio is that of the two delays.\n")
-	return err
+	if err != nil || r.Doors == nil {
+		return err
+	}
+	return writeDoors(w, r.Doors)
 }
 
 func micros(us spread) string { return fmt.Sprintf("%.1f µs", us.Median) }

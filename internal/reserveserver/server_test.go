@@ -7,8 +7,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -76,14 +76,14 @@ func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener 
 	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: tenantOf, Most: 100})
 	at := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})
 	reserveserver.Register(at, book)
-	server := httptest.NewUnstartedServer(at)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	t.Cleanup(server.Close)
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = at.Serve(on) }() // ends with Close
+	t.Cleanup(at.Close)
 	t.Cleanup(book.Close)
-	return &listener{addr: server.Listener.Addr().String(), book: book, gov: gov}
+	return &listener{addr: on.Addr().String(), book: book, gov: gov}
 }
 
 // post posts a body with a credential, and returns the answer's status, headers and body.

@@ -1,0 +1,57 @@
+package admissionserver
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/connections"
+)
+
+// tap finds out who calls by gRPC, before anything of the call is read.
+func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	at, _ := peer.FromContext(ctx)
+	who, wrong := s.caller(request{credentialOf(info.Header), first(info.Header, ":authority"), info.FullMethodName, at.String()})
+	if wrong == nil && !who.Trusted() && !s.open[serviceOf(info.FullMethodName)] {
+		wrong = &fault{http.StatusForbidden, "this service needs the admission.token: a tenant's key does not suffice"}
+	}
+	if wrong != nil {
+		return nil, status.Error(codesOf[wrong.status], wrong.text)
+	}
+	if at, ok := at.AuthInfo.(connInfo); ok {
+		connections.Known(connContext(ctx, at.conn))
+	}
+	return context.WithValue(ctx, callerKey{}, who), nil
+}
+
+var codesOf = map[int]codes.Code{http.StatusUnauthorized: codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied}
+
+func serviceOf(method string) string {
+	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	return service
+}
+
+// credentialOf is the credential in the metadata of a call.
+func credentialOf(md metadata.MD) string {
+	h := http.Header{}
+	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+		if v := first(md, strings.ToLower(name)); v != "" {
+			h[name] = []string{v}
+		}
+	}
+	return bearer.Credential(h)
+}
+
+func first(md metadata.MD, name string) string {
+	if v := md[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/remote"
+)
+
+// doorsName is the measurement of the ways to ask llmgov, other than as a proxy.
+const doorsName = "doors"
+
+// doorCalls is how many calls are under way at each door.
+const doorCalls = 16
+
+// door is a way to have a call governed, up to its end.
+type door struct {
+	title string
+	// govern makes a call of a tenant, and returns how long llmgov kept it; of the proxy that is the whole call.
+	govern func(ctx context.Context, tenant int) (time.Duration, error)
+}
+
+// doorFigure is what a call costs by a door.
+type doorFigure struct {
+	Title     string `json:"title"`
+	CPUMicros spread `json:"cpu_us"` // of llmgov
+	Ratio     spread `json:"cpu_over_proxy"`
+	P50       spread `json:"added_p50_us"`
+	P99       spread `json:"added_p99_us"`
+}
+
+// openDoors are the doors of a running llmgov, the proxy first. The model server is asked by that alone: who
+// reserves calls it by itself, and llmgov has no part in that.
+func openDoors(targets []*target) (list []door, closeAll func(), err error) {
+	t := targets[governed]
+	shared, err := remote.Dial(t.admission, remote.Options{Token: admissionToken})
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &workloads[slices.IndexFunc(workloads, func(w workload) bool { return w.name == "short" })]
+	answers := sync.Pool{New: func() any { return new(bytes.Buffer) }}
+	proxy := func(t *target) func(context.Context, int) (time.Duration, error) {
+		return func(ctx context.Context, tenant int) (time.Duration, error) {
+			answer := answers.Get().(*bytes.Buffer)
+			defer answers.Put(answer)
+			began := time.Now()
+			err := w.once(ctx, t, tenant, answer)
+			return time.Since(began), err
+		}
+	}
+	return []door{
+		{"proxy", proxy(t)},
+		{"model server alone", proxy(targets[direct])},
+		{"reserve and commit, gRPC", func(ctx context.Context, tenant int) (time.Duration, error) {
+			began := time.Now()
+			err := shared.Do(ctx, client.Request{Tenant: tenantName(tenant), Model: "gpt-4o", InputTokens: 100, MaxOutput: 400}, answered)
+			return time.Since(began), err
+		}},
+	}, func() { _ = shared.Close() }, nil
+}
+
+func answered(*client.Lease) (client.Usage, error) { return client.Usage{Input: 100, Output: 20}, nil }
+
+// measureDoors goes through the doors in rounds, as measure does.
+func measureDoors(ctx context.Context, progress io.Writer, targets []*target, total time.Duration) ([]doorFigure, error) {
+	list, closeAll, err := openDoors(targets)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll()
+	slot := total / time.Duration((rounds+1)*len(list))
+	all := make([][]doorSample, len(list))
+	for round := range rounds + 1 {
+		for i, d := range list {
+			s, err := d.measure(ctx, targets[governed], slot)
+			if err != nil {
+				return nil, err
+			}
+			if round > 0 { // the first one warms up
+				all[i] = append(all[i], s)
+			}
+		}
+		fmt.Fprintf(progress, "\rdoors, round %d of %d", round, rounds)
+	}
+	fmt.Fprintln(progress)
+	figures := make([]doorFigure, len(list))
+	for i, d := range list {
+		figures[i] = figureOf(d.title, all[i], all[0])
+	}
+	for i, alone := range all[1] { // the proxy's delay is what it adds to the model server's
+		all[0][i].p50 -= alone.p50
+		all[0][i].p99 -= alone.p99
+	}
+	figures[0] = figureOf(list[0].title, all[0], all[0])
+	return slices.Delete(figures, 1, 2), nil
+}
+
+// doorSample is one door in one slot, in µs.
+type doorSample struct{ cpu, p50, p99 float64 }
+
+func figureOf(title string, samples, proxy []doorSample) doorFigure {
+	var cpu, ratios, p50, p99 []float64
+	for round, s := range samples {
+		cpu = append(cpu, s.cpu)
+		ratios = append(ratios, s.cpu/proxy[round].cpu)
+		p50 = append(p50, s.p50)
+		p99 = append(p99, s.p99)
+	}
+	return doorFigure{title, spreadOf(cpu), spreadOf(ratios), spreadOf(p50), spreadOf(p99)}
+}
+
+// measure keeps a door busy for a while.
+func (d *door) measure(ctx context.Context, t *target, slot time.Duration) (doorSample, error) {
+	before, err := t.counters()
+	if err != nil {
+		return doorSample{}, err
+	}
+	var waits [doorCalls][]float64
+	var next, bad atomic.Int64
+	until := time.Now().Add(slot)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range doorCalls {
+		group.Go(func() error {
+			for time.Now().Before(until) {
+				took, err := d.govern(ctx, int(next.Add(1)%numTenants))
+				if err != nil && bad.Add(1) > 5+next.Load()/500 { // see drive
+					return fmt.Errorf("%s: %w", d.title, err)
+				}
+				waits[i] = append(waits[i], inMicros(took))
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return doorSample{}, err
+	}
+	after, err := t.counters()
+	if err != nil {
+		return doorSample{}, err
+	}
+	sorted := slices.Sorted(slices.Values(slices.Concat(waits[:]...)))
+	return doorSample{
+		cpu: inMicros(after.CPU-before.CPU) / float64(len(sorted)),
+		p50: sorted[len(sorted)/2],
+		p99: sorted[len(sorted)*99/100],
+	}, nil
+}
+
+// writeDoors prints the doors for people.
+func writeDoors(w io.Writer, list []doorFigure) error {
+	fmt.Fprintf(w, "\nWhat a call costs by each way to llmgov, %d calls under way:\n\n", doorCalls)
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "door\tCPU of llmgov\tof the proxy's\tleast … most\tadded, p50\tp99\t")
+	for _, f := range list {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", f.Title, micros(f.CPUMicros), ratio(f.Ratio), leastMost(f.Ratio), plus(f.P50), plus(f.P99))
+	}
+	return tw.Flush()
+}
