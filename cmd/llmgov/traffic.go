@@ -33,7 +33,7 @@ var (
 	quietPro        = demand{tenant: "pro", perSecond: 0.5, prompt: 2000, stream: true}
 	quietEnterprise = demand{tenant: "enterprise", perSecond: 1, prompt: 1500, stream: true}
 	floodPro        = demand{tenant: "pro", perSecond: 6, prompt: 2500, stream: true}
-	heavyEnterprise = demand{tenant: "enterprise", perSecond: 2.2, prompt: 2000, stream: true}
+	heavyEnterprise = demand{tenant: "enterprise", perSecond: 1.9, prompt: 2000, stream: true}
 )
 
 const meanOutput = 200 // tokens
@@ -42,7 +42,7 @@ const meanOutput = 200 // tokens
 var acts = []act{
 	{"Act 1 of 3: a quiet minute. Everybody has room, and nobody waits.", 25 * time.Second, []demand{quietFree, quietPro, quietEnterprise}},
 	{"Act 2 of 3: pro floods the pool with batch work. It gets all that the others leave, and no more.", 40 * time.Second, []demand{quietFree, floodPro, quietEnterprise}},
-	{"Act 3 of 3: enterprise comes back while pro still floods. It has its share, twice pro's, within a second: pro waits.", 40 * time.Second, []demand{quietFree, floodPro, heavyEnterprise}},
+	{"Act 3 of 3: enterprise comes back while pro still floods. Its calls go at once, until it has twice what pro has. Pro waits.", 40 * time.Second, []demand{quietFree, floodPro, heavyEnterprise}},
 }
 
 // demo is the load of the demo tenants.

@@ -8,6 +8,7 @@ target=test-console
 source ../../../.ci/tools.sh
 
 need chromium chromium fonts-dejavu-core
+[ -z "${PICTURES-}" ] || need /usr/bin/convert imagemagick
 npm_packages
 build_llmgov ../../..
 "$node" --test --test-concurrency=1 --test-force-exit --test-reporter=spec "$@" *.test.mjs

@@ -16,7 +16,7 @@ import { Process } from '../../testkit/clients/harness/gateway.mjs';
 
 const binary = process.env.LLMGOV;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const images = new URL('../../../docs/images/', import.meta.url).pathname;
+export const images = new URL('../../../docs/images/', import.meta.url).pathname;
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 export const keyOf = (tenant) => `sk-of-${tenant}`;
