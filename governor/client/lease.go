@@ -27,6 +27,8 @@ type Grant struct {
 	ID     string
 	Tenant string
 	Pool   string
+	// MaxOutput is how many tokens the policy lets an answer have; 0 is as many as the call asks for.
+	MaxOutput int64
 	// Waited is how long the call waited.
 	Waited time.Duration
 }

@@ -127,6 +127,14 @@ var rules = map[string]rule{
 		may:    []string{"governor/client", "internal/inprocess", "internal/instance", "tenants", "golang.org/x/sync"},
 		reason: "a governor in a program is an instance with a door for that program, and wires nothing anew",
 	},
+	"governor/govhttp": {
+		may: []string{
+			"escrow", "governor/client", "streaming", "internal/admission", "internal/bearer", "internal/form", "internal/splice",
+			"internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/head", "internal/gateway/route",
+		},
+		not:    []string{"log", "log/slog", "os"},
+		reason: "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has",
+	},
 	"governor/tokens": {
 		may:    []string{"internal/jsonscan"},
 		not:    []string{"net/http", "os"},

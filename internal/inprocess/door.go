@@ -26,7 +26,7 @@ func (d *Door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, h.ask(&req))
 	if refused == nil {
 		c.Send()
-		h.lease.Begin(ctx, h, client.Grant{ID: c.ID, Tenant: c.Tenant.Name, Pool: c.Pool.Name, Waited: c.Waited()})
+		h.lease.Begin(ctx, h, client.Grant{ID: c.ID, Tenant: c.Tenant.Name, Pool: c.Pool.Name, MaxOutput: c.Tenant.MaxOutputTokens, Waited: c.Waited()})
 		return &h.lease, nil
 	}
 	defer c.Close()

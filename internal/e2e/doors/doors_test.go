@@ -6,13 +6,12 @@ import (
 )
 
 // doors are all of them, in the order of the table.
-var doors = []*Door{&proxy, &envoyMetadata, &envoyBodies}
+var doors = []*Door{&proxy, &transport, &middleware, &envoyMetadata, &envoyBodies}
 
 // TestDoors runs every case through every door.
 func TestDoors(t *testing.T) {
 	for _, d := range doors {
 		t.Run(d.Name, func(t *testing.T) {
-			t.Parallel()
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					if why := d.Cannot[c.name]; why != "" {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,8 +54,10 @@ func table() string {
 		for _, d := range doors {
 			cell := d.keeps(c.name)
 			if why := d.Cannot[c.name]; why != "" {
-				reasons = append(reasons, why)
-				cell = fmt.Sprintf("no (%d)", len(reasons))
+				if !slices.Contains(reasons, why) {
+					reasons = append(reasons, why)
+				}
+				cell = fmt.Sprintf("no (%d)", slices.Index(reasons, why)+1)
 			}
 			b.WriteString(" " + cell + " |")
 		}

@@ -1,0 +1,127 @@
+package govhttp
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// meter lets the body of an answer end the lease, when it has been read to its end or is closed.
+func meter(c *call, l *client.Lease, resp *http.Response) {
+	m := &metered{lease: l}
+	switch {
+	case resp.StatusCode/100 != 2:
+		l.End(client.End{Outcome: client.AnsweredError})
+		m.body = resp.Body
+	case isEventStream(resp.Header):
+		resp.Header.Del("Content-Length") // withholding changes it
+		resp.ContentLength = -1
+		m.body = streaming.NewBody(resp.Body, streaming.Options{
+			WithholdUsage: c.withhold,
+			First:         func() { l.ProgressDeltas(0) },
+			Progress:      l.ProgressDeltas,
+			End:           m.end,
+		})
+	default:
+		m.body = streaming.NewWhole(resp.Body, streaming.WholeOptions{End: m.end})
+	}
+	m.left = context.AfterFunc(l.Context(), func() { _ = m.body.Close() }) // a caller that is gone reads no more, and may never close
+	resp.Body = m
+}
+
+func isEventStream(h http.Header) bool {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	encoding := h.Get("Content-Encoding")
+	return err == nil && kind == "text/event-stream" && (encoding == "" || encoding == "identity")
+}
+
+// metered is the body of an answer that holds a lease.
+type metered struct {
+	lease *client.Lease
+	body  io.ReadCloser
+	left  func() bool // stops waiting for the end of the call's context
+
+	mu     sync.Mutex
+	broken error // guarded by mu: the model server broke off
+}
+
+// Read implements io.Reader.
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.body.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	err = m.reason(err)
+	m.left()
+	m.lease.Close()
+	return n, err
+}
+
+// reason is the error with which the body ends.
+func (m *metered) reason(err error) error {
+	m.mu.Lock()
+	broken := m.broken
+	m.mu.Unlock()
+	gone := m.lease.Context().Err()
+	switch {
+	case err == io.EOF && broken == nil:
+		return io.EOF
+	case err == io.EOF:
+		return broken
+	case err == streaming.ErrClosed && gone != nil:
+		return because(m.lease, gone)
+	}
+	return because(m.lease, err)
+}
+
+// Close implements io.Closer.
+func (m *metered) Close() error {
+	m.left()
+	defer m.lease.Close()
+	return m.body.Close()
+}
+
+// outcomes are how calls ended by the ends of their answers.
+var outcomes = map[streaming.Cause]client.Outcome{
+	streaming.Completed:      client.Completed,
+	streaming.Truncated:      client.Failed,
+	streaming.UpstreamFailed: client.Failed,
+	streaming.IdleTimeout:    client.Failed,
+	streaming.ClientGone:     client.Cancelled,
+}
+
+// end ends the lease by the end of the answer. A stream that ends in an error event is one that the caller can read.
+func (m *metered) end(res streaming.Result) {
+	if res.Cause == streaming.Truncated {
+		m.mu.Lock()
+		m.broken = res.Err
+		m.mu.Unlock()
+	}
+	m.lease.End(client.End{
+		Outcome: outcomes[res.Cause], Usage: client.Usage(res.Usage), Reported: res.Reported,
+		Produced: client.Produced{Deltas: res.Deltas},
+	})
+}
+
+// answerOf is a refusal as an answer, in the dialect of its route.
+func answerOf(c *call, f *client.Refusal) *http.Response {
+	h := f.Header.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Set("X-Request-Id", f.ID)
+	body := c.route.Dialect.Refuse(h, &admission.Refusal{
+		Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final,
+	})
+	return &http.Response{
+		Status: http.StatusText(f.Status), StatusCode: f.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: c.in,
+	}
+}

@@ -1,0 +1,45 @@
+package govhttp
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/llmgov/llmgov/internal/bearer"
+)
+
+// Options say how calls are governed.
+type Options struct {
+	// Caller says whose call a request is. nil is the context's ([WithTenant]) for requests that the program sends, and
+	// [ByKey] for those that it serves.
+	Caller func(*http.Request) Caller
+	// Answer makes refusals answers instead of errors. Middleware answers in any case.
+	Answer bool
+	// MaxBody is the largest body that is read, in bytes. 0 is 32 MiB.
+	MaxBody int64
+}
+
+const defaultMaxBody = 32 << 20
+
+// Caller is whose call it is: by a key of the policy, or by the name of a tenant.
+type Caller struct{ Key, Tenant string }
+
+type tenantKey struct{}
+
+// WithTenant returns a context for the calls of a tenant.
+func WithTenant(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, tenant)
+}
+
+// FromContext takes the tenant from the request's context.
+func FromContext(r *http.Request) Caller {
+	tenant, _ := r.Context().Value(tenantKey{}).(string)
+	return Caller{Tenant: tenant}
+}
+
+// Tenant has all calls made by one tenant.
+func Tenant(name string) func(*http.Request) Caller {
+	return func(*http.Request) Caller { return Caller{Tenant: name} }
+}
+
+// ByKey takes the key from the headers that SDKs use: "Authorization: Bearer", x-api-key, api-key.
+func ByKey(r *http.Request) Caller { return Caller{Key: bearer.Credential(r.Header)} }

@@ -1,0 +1,186 @@
+package govhttp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/splice"
+)
+
+// call is a request that was read.
+type call struct {
+	in    *http.Request
+	route *route.Route
+	body  []byte
+	head  *head.Head
+	ask   client.Request
+	// withhold says that the caller did not ask for the usage that its stream reports.
+	withhold bool
+}
+
+// routeOf is the route of a request, and the model that its path names, if any; nil if the request is not governed.
+// What stands before /v1/ in the path of a base URL does not matter.
+func routeOf(r *http.Request) (found *route.Route, deployment string) {
+	if r.Method != http.MethodPost {
+		return nil, ""
+	}
+	path := r.URL.Path
+	if _, below, ok := strings.Cut(path, "/openai/deployments/"); ok {
+		deployment, path, _ = strings.Cut(below, "/")
+		return route.Inference("/" + path), deployment
+	}
+	if at := strings.LastIndex(path, "/v1/"); at >= 0 {
+		path = path[at:]
+	}
+	return route.Inference(path), ""
+}
+
+// read reads a governed request. The refusal is nil if it can be understood.
+func (g *governed) read(r *http.Request, at *route.Route, deployment string) (*call, *admission.Refusal, error) {
+	c := &call{in: r, route: at}
+	body, err := readBody(r, g.opt.MaxBody)
+	if errors.Is(err, errTooLarge) {
+		return c, &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}, nil
+	}
+	if err != nil {
+		return c, nil, err
+	}
+	c.body = body
+	if f := c.readHead(deployment); f != nil {
+		return c, f, nil
+	}
+	return c, g.describe(c), nil
+}
+
+var errTooLarge = errors.New("govhttp: body too large")
+
+// readBody reads the body and closes it.
+func readBody(r *http.Request, most int64) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	defer r.Body.Close()
+	if r.ContentLength > most {
+		return nil, errTooLarge
+	}
+	var b bytes.Buffer
+	if r.ContentLength > 0 {
+		b.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	n, err := b.ReadFrom(io.LimitReader(r.Body, most+1))
+	if err == nil && n > most {
+		return nil, errTooLarge
+	}
+	return b.Bytes(), err
+}
+
+func (c *call) readHead(deployment string) *admission.Refusal {
+	var err *head.Error
+	switch c.route.Body {
+	case dialect.Form:
+		var f *form.Form
+		c.head, f, err = head.ReadForm(c.body, c.in.Header.Get("Content-Type"))
+		_ = f // its bytes are sent on as they are
+		if err == nil {
+			c.head.WeighFiles(c.route.Files)
+		}
+	default:
+		c.head, err = head.Read(c.body)
+	}
+	if err == nil && deployment != "" {
+		err = c.head.Deploy(deployment)
+	}
+	if err != nil {
+		return describe.Unreadable(err)
+	}
+	return nil
+}
+
+// describe asks for the call, as the gateway would.
+func (g *governed) describe(c *call) *admission.Refusal {
+	var a admission.Ask
+	if f := describe.Hints(c.in.Header, &a); f != nil {
+		return f
+	}
+	describe.Ask(&a, &c.route.Route, c.head, 0)
+	who := g.opt.Caller(c.in)
+	c.ask = client.Request{
+		ID:         describe.RequestID(c.in.Header),
+		Key:        who.Key,
+		Tenant:     who.Tenant,
+		Model:      a.Model,
+		Instead:    a.Instead,
+		Route:      a.Answer.Route,
+		InputSize:  a.Prompt.Size,
+		MaxOutput:  a.Answer.Bound,
+		Copies:     a.Answer.Copies,
+		NoOutput:   a.Answer.None,
+		OpenOutput: a.Answer.Open,
+		Free:       c.route.Free,
+		Stream:     a.Stream,
+		Background: a.Background,
+		Retry:      c.retry(),
+	}
+	if c.route.Body == dialect.JSON {
+		c.ask.Body = c.body
+	}
+	if a.MaxWait != nil {
+		c.ask.MaxWait = *a.MaxWait
+		if c.ask.MaxWait == 0 {
+			c.ask.MaxWait = -1
+		}
+	}
+	return nil
+}
+
+// retry is how the call is recognized that was made before.
+func (c *call) retry() client.Retry {
+	r := client.Retry{Key: c.in.Header.Get("Idempotency-Key")}
+	if r.Key != "" {
+		r.Once = true
+		h := fnv.New64a()
+		_, _ = io.WriteString(h, c.route.Path)
+		_, _ = h.Write(c.body)
+		r.Digest = h.Sum64()
+	}
+	switch describe.Attempt(c.in.Header) {
+	case escrow.RetryFirst:
+		r.Attempt = 1
+	case escrow.RetryAgain:
+		r.Attempt = 2
+	}
+	return r
+}
+
+// outgoing is the request that is sent on: bounded as the policy has it, and asked for its usage.
+func (c *call) outgoing(l *client.Lease) *http.Request {
+	out := c.in.Clone(l.Context())
+	out.Header.Del("X-Llmgov-Priority")
+	out.Header.Del("X-Llmgov-Max-Wait")
+	body := c.body
+	if c.route.Body == dialect.JSON {
+		var edits []splice.Edit
+		edits, c.withhold = describe.Edits(&c.route.Route, c.head, l.Grant.MaxOutput)
+		body = splice.Copy(body, edits)
+	}
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	out.ContentLength = int64(len(body))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.Header.Del("Content-Length")
+	c.body = nil // a call lasts longer than its body is needed
+	c.ask.Body = nil
+	return out
+}

@@ -1,0 +1,94 @@
+package govhttp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
+)
+
+// governed governs requests by a Client.
+type governed struct {
+	client *client.Client
+	opt    Options
+	serves bool // calls of others
+}
+
+func newGoverned(c *client.Client, opt Options, caller func(*http.Request) Caller) *governed {
+	if opt.Caller == nil {
+		opt.Caller = caller
+	}
+	if opt.MaxBody == 0 {
+		opt.MaxBody = defaultMaxBody
+	}
+	return &governed{client: c, opt: opt}
+}
+
+// send sends a request when its turn has come, and meters its answer.
+func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	at, deployment := routeOf(r)
+	if at == nil {
+		return next(r)
+	}
+	c, wrong, err := g.read(r, at, deployment)
+	if err != nil {
+		return nil, err
+	}
+	if wrong != nil {
+		return g.refused(c, refusal(c.ask.ID, wrong))
+	}
+	if f := c.further(); g.serves && f != nil {
+		return g.refused(c, f)
+	}
+	lease, err := g.client.Reserve(r.Context(), c.ask)
+	if err != nil {
+		return g.refused(c, err)
+	}
+	resp, err := next(c.outgoing(lease))
+	if err != nil {
+		defer lease.Close()
+		lease.End(client.End{Outcome: unanswered(r, err)})
+		return nil, because(lease, err)
+	}
+	if g.serves {
+		lease.Show(resp.Header)
+	}
+	meter(c, lease, resp)
+	return resp, nil
+}
+
+// unanswered is how a call ended that has no answer.
+func unanswered(r *http.Request, err error) client.Outcome {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return client.NotSent
+	}
+	if r.Context().Err() != nil {
+		return client.Cancelled
+	}
+	return client.Failed
+}
+
+// because is an error of a call with the reason why the governor ended it early, if it did.
+func because(l *client.Lease, err error) error {
+	if cut := l.Interrupted(); cut != nil {
+		return fmt.Errorf("%w: %w", cut, err)
+	}
+	return err
+}
+
+// refused is the outcome of a call that was not sent.
+func (g *governed) refused(c *call, err error) (*http.Response, error) {
+	f, ok := errors.AsType[*client.Refusal](err)
+	if !ok || !g.opt.Answer {
+		return nil, err
+	}
+	return answerOf(c, f), nil
+}
+
+// refusal is a refusal as callers of this package see it.
+func refusal(id string, f *admission.Refusal) *client.Refusal {
+	return &client.Refusal{ID: id, Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
+}

@@ -1,0 +1,77 @@
+package govhttp
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
+)
+
+// Middleware governs the calls that a handler serves: another gateway's, or a model server's. Refusals are answered in
+// the dialect of the route, with the gateway's headers, and answers show their callers where they stand. The
+// handler's request has the lease's context.
+func Middleware(c *client.Client, opt Options) func(http.Handler) http.Handler {
+	g := newGoverned(c, opt, ByKey)
+	g.opt.Answer = true
+	g.serves = true
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, next) })
+	}
+}
+
+// serve serves a request by a handler that is read from as a server would be.
+func (g *governed) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if at, _ := routeOf(r); at == nil {
+		next.ServeHTTP(w, r)
+		return
+	}
+	h := &handled{handler: next}
+	defer h.wait()
+	resp, err := g.send(r, h.roundTrip)
+	switch {
+	case errors.Is(err, http.ErrAbortHandler), r.Context().Err() != nil && err != nil:
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		http.Error(w, "The body could not be read.", http.StatusBadRequest)
+		return
+	}
+	defer resp.Body.Close()
+	for name, values := range resp.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(resp.StatusCode)
+	if copyTo(w, resp.Body) != nil {
+		panic(http.ErrAbortHandler) // the answer is not whole
+	}
+}
+
+// copyTo passes a body on as it comes.
+func copyTo(w http.ResponseWriter, body io.Reader) error {
+	control := http.NewResponseController(w)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+			_ = control.Flush() // some writers cannot
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// further refuses a body that names further models: whether its caller may use them is not known here.
+func (c *call) further() *client.Refusal {
+	if len(c.head.Others) == 0 && !describe.MayNameDeeper(c.body) && !c.head.FallsBack {
+		return nil
+	}
+	return &client.Refusal{ID: c.ask.ID, Status: http.StatusBadRequest, Code: "invalid_request_error", Message: "This server governs calls of one model. Name no other ones in the body."}
+}
