@@ -42,12 +42,15 @@ func (w *whole) Read(p []byte) (int, error) {
 		return 0, ErrClosed
 	}
 	w.find.feed(p[:n])
-	end := func() {}
+	var res Result
+	ends := false
 	if err != nil {
-		end = w.endLocked(err)
+		res, ends = w.endLocked(err)
 	}
 	w.mu.Unlock()
-	end()
+	if ends {
+		w.tell(res)
+	}
 	return n, err
 }
 
@@ -59,26 +62,31 @@ func (w *whole) Close() error {
 		return nil
 	}
 	w.closed = true
-	end := w.endLocked(ErrClosed)
+	res, ends := w.endLocked(ErrClosed)
 	w.mu.Unlock()
 	err := w.upstream.Close()
-	end()
+	if ends {
+		w.tell(res)
+	}
 	return err
 }
 
-func (w *whole) endLocked(err error) func() {
+// endLocked returns the result, the first time it is called, which the caller is to tell.
+func (w *whole) endLocked(err error) (res Result, ends bool) {
 	if w.ended {
-		return func() {}
+		return Result{}, false
 	}
 	w.ended = true
-	var res Result
 	if string(w.find.object.bytes()) != "batch" { // which was metered call by call, if at all, and tells at each look
 		res.Usage, res.Reported = ReadUsage(w.find.found)
 	}
 	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, false, false, err)
-	return func() {
-		if w.end != nil {
-			w.end(res)
-		}
+	return res, true
+}
+
+// tell makes the result known.
+func (w *whole) tell(res Result) {
+	if w.end != nil {
+		w.end(res)
 	}
 }

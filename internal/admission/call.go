@@ -18,9 +18,9 @@ type Call struct {
 	Began time.Time
 	Spans *tracing.Call // nil without tracing
 
-	scope // whose it is, and in which pool
-	early // how it is over before its answer is
-	tries // its ways to upstreams
+	scope  // whose it is, and in which pool
+	*early // how it is over before its answer is
+	tries  // its ways to upstreams
 
 	Ask     Ask
 	Request governor.Request // made of Ask
@@ -38,7 +38,7 @@ type Call struct {
 // Begin begins the life of a call under a policy. The context ends when the caller goes away.
 func (c *Call) Begin(ctx context.Context, ctl *Controller, p *Policy, id string) {
 	c.ctl = ctl
-	c.ctx = ctx
+	c.early = &early{ctx: ctx}
 	c.Policy = p
 	c.ID = id
 	c.Began = time.Now()

@@ -11,7 +11,8 @@ import (
 var ErrDraining = errors.New("gateway: shutting down")
 
 // early is how a call is over before its answer is: its caller goes away, a drain cuts it off, or the
-// governor ends it (governor.Request.Interrupt).
+// governor ends it (governor.Request.Interrupt). It is an object of its own, because the governor may know of it
+// for a moment longer than the call lasts, and the memory of the call is used again.
 type early struct {
 	ctx context.Context // of the caller, who is gone when it ends
 

@@ -157,14 +157,16 @@ func TestAudit_L3_Headers(t *testing.T) {
 		"X-Upstream-Ratelimit-Limit-Tokens": {"9"}, "X-Upstream-Ratelimit-Requests-Limit": {"8"}, "X-Upstream-Ratelimit": {"7"},
 		"Openai-Processing-Ms": {"12"}, "Vary": {"A", "B"},
 	}
-	if diff := cmp.Diff(want, Headers(in, NewSecrets(key), []string{"X-", "Anthropic-"})); diff != "" {
+	Headers(in, NewSecrets(key), []string{"X-", "Anthropic-"})
+	if diff := cmp.Diff(want, in); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
 	for i := range 1000 {
 		in["X-Ratelimit-"+strings.Repeat("A", i)] = []string{strings.Repeat("x", 1000)}
 	}
 	size := 0
-	for name, values := range Headers(in, Secrets{}, []string{"X-", "Anthropic-"}) {
+	Headers(in, Secrets{}, []string{"X-", "Anthropic-"})
+	for name, values := range in {
 		size += len(name) + len(values[0])
 	}
 	if size > mostHeaders {

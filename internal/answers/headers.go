@@ -24,39 +24,55 @@ var passed = []string{
 	"Openai-Processing-Ms", "Openai-Version", "Openai-Model",
 }
 
-// Headers returns the headers of an answer that the caller gets. The upstream's own limits, whose headers
+// Headers keeps the headers of an answer that the caller gets. The upstream's own limits, whose headers
 // begin with one of rates or with nothing before Ratelimit, and its request id are renamed, to tell them
-// from the gateway's. A header that is too long, or that
-// contains a secret, is left out.
-func Headers(h http.Header, hide Secrets, rates []string) http.Header {
-	out := make(http.Header, min(len(h), 16))
-	room := mostHeaders
-	keep := func(name string, values []string) {
-		size := len(name)
-		for _, value := range values {
-			size += len(value)
-			if hide.In(value) {
-				return
-			}
-		}
-		if size > mostHeader || size > room {
-			return
-		}
-		room -= size
-		out[name] = values
-	}
+// from the gateway's. A header that is too long, or that contains a secret, is left out.
+func Headers(h http.Header, hide Secrets, rates []string) {
+	room := bounds{hide: hide, left: mostHeaders}
+	var space [32]header
+	kept := space[:0]
 	for _, name := range passed {
-		if values := h[name]; len(values) > 0 {
-			keep(name, values)
+		kept = room.keep(kept, name, h[name])
+	}
+	kept = room.keep(kept, "X-Upstream-Request-Id", h["X-Request-Id"])
+	for _, limit := range LimitsIn(h, rates) {
+		kept = room.keep(kept, limit.As, h[limit.Name])
+	}
+	clear(h)
+	for _, k := range kept {
+		h[k.name] = k.values
+	}
+}
+
+// header is a header that is passed on.
+type header struct {
+	name   string
+	values []string
+}
+
+// bounds are those of the headers that are passed on.
+type bounds struct {
+	hide Secrets
+	left int // bytes for further ones
+}
+
+// keep appends a header that is there, and neither too long nor secret.
+func (b *bounds) keep(list []header, name string, values []string) []header {
+	if len(values) == 0 {
+		return list
+	}
+	size := len(name)
+	for _, value := range values {
+		size += len(value)
+		if b.hide.In(value) {
+			return list
 		}
 	}
-	if values := h["X-Request-Id"]; len(values) > 0 {
-		keep("X-Upstream-Request-Id", values)
+	if size > mostHeader || size > b.left {
+		return list
 	}
-	for _, limit := range LimitsIn(h, rates) {
-		keep(limit.As, h[limit.Name])
-	}
-	return out
+	b.left -= size
+	return append(list, header{name, values})
 }
 
 // Limit is a header about the upstream's own limits, and the name under which it is passed on.

@@ -17,7 +17,7 @@ func (c *call) takeOver(resp *http.Response) error {
 	if err := c.try.withheld(resp.StatusCode); err != nil {
 		return err
 	}
-	resp.Header = answers.Headers(resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
+	answers.Headers(resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
 	if c.try.busy {
 		rateheaders.Retry(resp.Header, c.tries.comeBack)
 	}
@@ -47,6 +47,7 @@ func (c *call) takeOver(resp *http.Response) error {
 		c.answer = resp.Body
 	default:
 		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
+		c.plain = !c.shows() && !c.route.Makes
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})
 		}

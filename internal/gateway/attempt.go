@@ -20,11 +20,11 @@ func (c *call) firstTry() *refusal {
 	for {
 		ch := c.pool.set.Choose(time.Now(), c.tries.may)
 		if ch.OK {
-			c.goTo(&c.tries.first, ch.Index, ch.Probe)
+			c.goTo(c.tries.first, ch.Index, ch.Probe)
 			return nil
 		}
 		if i, ok := c.pool.set.Answering(time.Now(), c.tries.may); ok && !ch.Busy {
-			c.goTo(&c.tries.first, i, false)
+			c.goTo(c.tries.first, i, false)
 			return nil
 		}
 		if !ch.Busy || !c.admitAnew(ch.At) {

@@ -77,8 +77,11 @@ func (c *call) readHead() *refusal {
 		}
 	default:
 		r := headReaders.Get().(*head.Reader)
-		c.head, err = r.Read(c.body)
+		err = r.Read(&c.room, c.body)
 		headReaders.Put(r)
+		if err == nil {
+			c.head = &c.room
+		}
 	}
 	if err == nil && c.at.Deployment != "" {
 		err = c.head.Deploy(c.at.Deployment)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
@@ -34,13 +35,28 @@ type call struct {
 	memory   intake.Claim // of body
 	form     *form.Form   // that the body is, if it is one; it is written anew
 	head     *head.Head
-	withhold bool // the client did not ask for the usage chunk
+	room     head.Head // for the head of a JSON body
+	withhold bool      // the client did not ask for the usage chunk
 
 	try    *try // on its way
 	tries  tries
 	answer io.Closer // the metered body, once there is one
 	stored stored.Ledger
 	shown  bool // the rate headers are set
+	plain  bool // nobody else knows the call; see reuse
+}
+
+// calls have ended, and their memory is used again.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// reuse lets another call have the memory of one that has ended. Only calls with plain answers are reused: the timers of
+// streams and those who watch objects may still know theirs. The governor and the transport never know more than
+// parts that are objects of their own.
+func (c *call) reuse() {
+	if c.plain {
+		*c = call{}
+		calls.Put(c)
+	}
 }
 
 // dialect is how to speak to the caller, even before the route is known.

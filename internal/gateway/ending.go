@@ -84,6 +84,9 @@ func (c *call) finish() {
 	if broken {
 		panic(http.ErrAbortHandler) // closes the connection
 	}
+	if cause == nil {
+		c.reuse()
+	}
 }
 
 // endAdmitted ends an admitted call that nothing has ended yet: the upstream answered with an

@@ -148,7 +148,7 @@ func (c *call) forgetBody() {
 	if !c.try.bodySent.Load() || c.tries.count > 1 && !c.tries.first.bodySent.Load() {
 		return
 	}
-	for _, t := range []*try{c.try, &c.tries.first} {
+	for _, t := range []*try{c.try, c.tries.first} {
 		t.reader.Reset(nil)
 		t.form = nil
 	}

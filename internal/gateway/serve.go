@@ -24,13 +24,17 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin makes the call of a request.
+// begin begins the call of a request, in the memory of one that has ended.
 func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
-	c := &call{g: g, world: g.world.Load(), r: r}
+	c := calls.Get().(*call)
+	c.g = g
+	c.world = g.world.Load()
+	c.r = r
 	c.tries.interrupt = func(error) {} // nothing was sent yet
 	c.stored = stored.Ledger{Call: &c.Call, Store: g.objects, Holds: &g.batches}
 	c.Begin(r.Context(), g.admission, c.world.Policy, describe.RequestID(r.Header))
-	c.try = &c.tries.first
+	c.tries.first = &try{}
+	c.try = c.tries.first
 	c.Spans = g.tracer.Begin(r, c.Began)
 	c.w.reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.

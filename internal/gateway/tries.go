@@ -13,8 +13,8 @@ type tries struct {
 	pinned bool           // no others can, because these have the objects to which it refers
 	been   upstreams.Mask // the upstreams where it was since it was last admitted
 	count  int            // in all
-	first  try
-	afresh bool // it was sent once more, because its connection was lost
+	first  *try           // an object of its own, because the transport may know of it for longer than the call lasts
+	afresh bool           // it was sent once more, because its connection was lost
 
 	said upstreams.Told // by the last answer
 	// comeBack is when the upstream said to come back, if its last answer did.

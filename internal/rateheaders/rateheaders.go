@@ -24,24 +24,53 @@ func Show(h http.Header, gov *governor.Governor, tenant, pool string) governor.S
 		h.Set("X-Llmgov-Degraded", mode)
 	}
 	st := gov.Standing(tenant, pool)
-	show(h, requests, st.Requests)
-	show(h, tokens, st.Tokens)
-	show(h, concurrent, st.Concurrent)
+	var room [160]byte
+	var list quotas
+	text := list.add(room[:0], requests, st.Requests)
+	text = list.add(text, tokens, st.Tokens)
+	text = list.add(text, concurrent, st.Concurrent)
+	list.set(h, string(text))
 	return st
 }
 
-func show(h http.Header, names [3]string, q governor.Quota) {
+// quotas are headers in the making. Their values are parts of one text, because each answer has eight of them.
+type quotas struct {
+	names [9]string
+	ends  [9]int // of the values, in the text
+	n     int
+}
+
+// add appends the values of the headers of a limit to the text, if there is one.
+func (l *quotas) add(text []byte, names [3]string, q governor.Quota) []byte {
 	if q.Limit == 0 {
-		return
+		return text
 	}
-	v := make([]string, 3) // one allocation for the three values
-	v[0] = strconv.FormatInt(q.Limit, 10)
-	v[1] = strconv.FormatInt(q.Remaining, 10)
-	h[names[0]] = v[0:1:1]
-	h[names[1]] = v[1:2:2]
+	text = strconv.AppendInt(text, q.Limit, 10)
+	l.end(names[0], text)
+	text = strconv.AppendInt(text, q.Remaining, 10)
+	l.end(names[1], text)
 	if names[2] != "" {
-		v[2] = q.Reset.Round(time.Millisecond).String()
-		h[names[2]] = v[2:3:3]
+		text = append(text, q.Reset.Round(time.Millisecond).String()...)
+		l.end(names[2], text)
+	}
+	return text
+}
+
+// end ends the value of a header.
+func (l *quotas) end(name string, text []byte) {
+	l.names[l.n] = name
+	l.ends[l.n] = len(text)
+	l.n++
+}
+
+// set sets the headers.
+func (l *quotas) set(h http.Header, text string) {
+	values := make([]string, l.n)
+	begin := 0
+	for i, name := range l.names[:l.n] {
+		values[i] = text[begin:l.ends[i]]
+		h[name] = values[i : i+1 : i+1]
+		begin = l.ends[i]
 	}
 }
 

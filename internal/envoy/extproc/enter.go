@@ -139,7 +139,8 @@ func (c *call) readHead() (err *head.Error) {
 		c.head, _, err = head.ReadForm(c.body, c.header.Get("Content-Type"))
 	} else {
 		r := c.s.readers.Get().(*head.Reader)
-		c.head, err = r.Read(c.body)
+		c.head = &head.Head{}
+		err = r.Read(c.head, c.body)
 		c.s.readers.Put(r)
 	}
 	if err != nil {

@@ -46,7 +46,11 @@ func Hints(h http.Header, a *admission.Ask) *admission.Refusal {
 
 // Attempt is the count of retries that Stainless SDKs (openai, anthropic) send.
 func Attempt(h http.Header) escrow.Retry {
-	n, err := strconv.Atoi(h.Get("X-Stainless-Retry-Count"))
+	count := h.Get("X-Stainless-Retry-Count")
+	if count == "" {
+		return escrow.RetryUnknown
+	}
+	n, err := strconv.Atoi(count)
 	switch {
 	case err != nil:
 		return escrow.RetryUnknown

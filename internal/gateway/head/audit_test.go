@@ -14,7 +14,8 @@ func TestRead_ManyReferences(t *testing.T) {
 		"ids of nested objects": `{"model":"m","input":[` + strings.Repeat(`{"type":"item_reference","id":"a"},`, 2*mostReferences) + `{}]}`,
 	} {
 		r := new(Reader)
-		h, err := r.Read([]byte(body))
+		h := &Head{}
+		err := r.Read(h, []byte(body))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -18,7 +18,7 @@ func BenchmarkReadHead(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			var r Reader
 			for b.Loop() {
-				if _, err := r.Read(body); err != nil {
+				if err := r.Read(&Head{}, body); err != nil {
 					b.Fatal(err)
 				}
 			}

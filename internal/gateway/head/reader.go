@@ -13,26 +13,28 @@ type Reader struct {
 	size tokens.Measurer
 }
 
-// Read is [Reader.Read] of a new Reader.
-func Read(body []byte) (*Head, *Error) { return new(Reader).Read(body) }
+// Read is [Reader.Read] of a new Reader into a new Head.
+func Read(body []byte) (*Head, *Error) {
+	h := &Head{}
+	if err := new(Reader).Read(h, body); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
 
-// Read reads the governed fields of a JSON body, its references and its size, strictly. It does not keep
-// the body.
-func (r *Reader) Read(body []byte) (*Head, *Error) {
+// Read reads the governed fields of a JSON body, its references and its size, strictly, into h, which is
+// empty. It does not keep the body.
+func (r *Reader) Read(h *Head, body []byte) *Error {
 	r.reset(body)
 	defer r.reset(nil)
 	if !r.pass(body) {
-		return nil, malformed(body)
+		return malformed(body)
 	}
-	h := &Head{}
 	h.Prompt = r.size.Body()
 	h.references = r.refs.found
 	h.unreferable = r.refs.problem
 	h.deeper = r.refs.deeper
-	if err := r.top.read(h); err != nil {
-		return nil, err
-	}
-	return h, nil
+	return r.top.read(h)
 }
 
 // reset begins with another body.

@@ -202,7 +202,7 @@ func TestRead_Allocates(t *testing.T) {
 		body := []byte(`{"model":"gpt-4o","stream":true,"max_tokens":5,"messages":[{"role":"user","content":"` + content + `"}]}`)
 		var r Reader
 		n := testing.AllocsPerRun(20, func() {
-			if _, err := r.Read(body); err != nil {
+			if err := r.Read(&Head{}, body); err != nil {
 				t.Fatal(err)
 			}
 		})

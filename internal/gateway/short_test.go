@@ -1,0 +1,176 @@
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/logging"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// mostOfShortCall bounds the bytes that the gateway itself allocates for a short chat, without those of net/http: half of
+// what they were when bodies were still copied.
+const mostOfShortCall = 3_870
+
+// TestShortCall_Allocates runs short chats through the gateway alone: its client and its upstream are
+// stand-ins that allocate little.
+func TestShortCall_Allocates(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector lets pools forget")
+	}
+	once := shortCall(t)
+	for range 100 {
+		once()
+	}
+	least := uint64(math.MaxUint64) // a garbage collection in between takes memory that is used again
+	for range 5 {
+		least = min(least, bytesOf(100, once))
+	}
+	t.Logf("%d bytes a call", least)
+	if least > mostOfShortCall {
+		t.Errorf("a short call allocates %d bytes, more than %d", least, mostOfShortCall)
+	}
+}
+
+// bytesOf is what a call allocates, in the mean of so many.
+func bytesOf(calls uint64, once func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range calls {
+		once()
+	}
+	runtime.ReadMemStats(&after)
+	return (after.TotalAlloc - before.TotalAlloc) / calls
+}
+
+func BenchmarkShortCall(b *testing.B) {
+	once := shortCall(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		once()
+	}
+}
+
+// shortCall is one chat of 0.4 KB with every limit on, and one log line.
+func shortCall(t testing.TB) func() {
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1", APIKey: "upstream-key"}}
+	pool := tenants.DefaultPool("bench", "*")
+	pool.TPM = 1_000_000_000_000
+	pool.RPM = 1_000_000_000_000
+	pool.Concurrency = 100
+	cfg.Pools = []tenants.Pool{pool}
+	const key = "llmg_000000000000000000000001"
+	snap, err := tenants.Build(cfg, []tenants.Tenant{{
+		Name: "acme", Tier: "bench", Weight: 1000, RPM: 1e9, TPM: 1e9, ITPM: 1e9, OTPM: 1e9, Concurrency: 100,
+		MaxWait: time.Second, MaxOutputTokens: 512, Keys: []tenants.Key{{Hash: tenants.HashKey(key)}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gov, err := governor.New(policy.Governor(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Options{
+		Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}),
+		Log:       slog.New(logging.JSON(io.Discard)), Transport: &answering{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := `{"model":"gpt-4o-mini","max_tokens":4096,"messages":[{"role":"user","content":"` + strings.Repeat("How long is it? ", 20) + `"}]}`
+	request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
+	request.Header = http.Header{
+		"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"},
+		"User-Agent": {"bench"}, "Accept-Encoding": {"gzip"},
+	}
+	request.ContentLength = int64(len(body))
+	client := &listening{header: http.Header{}}
+	reader := strings.NewReader("")
+	request.Body = io.NopCloser(reader)
+	return func() {
+		reader.Reset(body)
+		client.reset()
+		g.ServeHTTP(client, request)
+		if client.status != http.StatusOK || client.bytes == 0 {
+			t.Fatalf("status %d, %d bytes", client.status, client.bytes)
+		}
+	}
+}
+
+// answering is an upstream that always gives the same answer.
+type answering struct {
+	answer bytes.Reader
+	resp   http.Response
+}
+
+var shortAnswer = []byte(`{"id":"chatcmpl-1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"` +
+	strings.Repeat("so long. ", 30) + `"}}],"usage":{"prompt_tokens":90,"completion_tokens":20,"total_tokens":110}}`)
+
+var (
+	shortBody = []string{"application/json"}
+	shortDate = []string{"Mon, 02 Jan 2006 15:04:05 GMT"}
+)
+
+// RoundTrip implements http.RoundTripper.
+func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	_ = r.Body.Close()
+	a.answer.Reset(shortAnswer)
+	if a.resp.Header == nil {
+		a.resp.Header = http.Header{}
+	}
+	a.resp.StatusCode = http.StatusOK
+	a.resp.Header["Content-Type"] = shortBody
+	a.resp.Header["Date"] = shortDate
+	a.resp.Body = io.NopCloser(&a.answer)
+	a.resp.ContentLength = int64(len(shortAnswer))
+	return &a.resp, nil
+}
+
+// listening is a client that counts what it is answered.
+type listening struct {
+	header http.Header
+	status int
+	bytes  int
+}
+
+func (l *listening) reset() {
+	clear(l.header)
+	l.status = 0
+	l.bytes = 0
+}
+
+// Header implements http.ResponseWriter.
+func (l *listening) Header() http.Header { return l.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (l *listening) WriteHeader(status int) { l.status = status }
+
+// Write implements http.ResponseWriter.
+func (l *listening) Write(p []byte) (int, error) {
+	l.bytes += len(p)
+	return len(p), nil
+}
+
+// SetReadDeadline is found by http.ResponseController.
+func (l *listening) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline is found by http.ResponseController.
+func (l *listening) SetWriteDeadline(time.Time) error { return nil }
+
+// Flush implements http.Flusher.
+func (l *listening) Flush() {}
