@@ -6,9 +6,6 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 )
 
-// send passes a request on, as http.RoundTripper does.
-type send = func(*http.Request) (*http.Response, error)
-
 // Transport governs the calls that a program sends through next; nil is http.DefaultTransport.
 func Transport(c *client.Client, next http.RoundTripper, opt Options) http.RoundTripper {
 	if next == nil {

@@ -104,7 +104,7 @@ func ExampleDoer() {
 	sdk := goopenai.NewClientWithConfig(config)
 	for range 3 {
 		answer, err := sdk.CreateChatCompletion(context.Background(), goopenai.ChatCompletionRequest{
-			Model: "gpt-4o", MaxTokens: 5, Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Say hello"}},
+			Model: "gpt-4o", MaxCompletionTokens: 5, Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Say hello"}},
 		})
 		if refusal, ok := errors.AsType[*client.Refusal](err); ok {
 			fmt.Println("refused:", refusal.Kind)

@@ -1,0 +1,341 @@
+package govhttp_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/govhttp"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// stack is a governor with one tenant, and a model server.
+type stack struct {
+	t      *testing.T
+	client *client.Client
+	gov    *governor.Governor
+	model  *mock.Server
+	server *httptest.Server
+}
+
+func newStack(t *testing.T, change func(*tenants.Tenant)) *stack {
+	t.Helper()
+	s := &stack{t: t}
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://u/v1"}}
+	pool := tenants.DefaultPool("p", "*")
+	pool.TPM = 100_000_000
+	cfg.Pools = []tenants.Pool{pool}
+	acme := tenants.Tenant{Name: "acme", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}}, Models: []string{"*"}, Routes: tenants.RouteInference}
+	if change != nil {
+		change(&acme)
+	}
+	snap, err := tenants.Build(cfg, []tenants.Tenant{acme})
+	s.must(err)
+	s.gov, err = governor.New(policy.Governor(snap))
+	s.must(err)
+	s.client = client.New(inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New()})))
+	s.model, err = mock.New(mock.Config{})
+	s.must(err)
+	s.server = httptest.NewServer(s.model)
+	t.Cleanup(func() {
+		s.server.CloseClientConnections()
+		s.server.Close()
+		s.noLeases()
+	})
+	return s
+}
+
+func (s *stack) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stack) noLeases() {
+	s.t.Helper()
+	if running, waiting := s.gov.Leases(); running+waiting > 0 {
+		s.t.Errorf("%d calls hold leases and %d wait", running, waiting)
+	}
+}
+
+// charged are tokens of the last minute.
+func (s *stack) charged() int64 {
+	q := s.gov.Standing("acme", "p").Tokens
+	return q.Limit - q.Remaining
+}
+
+// http is an HTTP client of acme's.
+func (s *stack) http(opt govhttp.Options) *http.Client {
+	if opt.Caller == nil {
+		opt.Caller = govhttp.Tenant("acme")
+	}
+	return &http.Client{Transport: govhttp.Transport(s.client, s.server.Client().Transport, opt)}
+}
+
+func (s *stack) post(ctx context.Context, c *http.Client, path, body string) (*http.Response, error) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.server.URL+path, strings.NewReader(body))
+	s.must(err)
+	req.Header.Set("Content-Type", "application/json")
+	return c.Do(req)
+}
+
+// read posts a call and reads its answer.
+func (s *stack) read(c *http.Client, path, body string) (status int, text string, err error) {
+	s.t.Helper()
+	resp, err := s.post(s.t.Context(), c, path, body)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+func refused(err error) *client.Refusal {
+	r, _ := errors.AsType[*client.Refusal](err)
+	return r
+}
+
+// Calls of every dialect, plain or streamed, are charged what the model server produced, below whatever base URL.
+func TestTransport_Charges(t *testing.T) {
+	const said = `"messages":[{"role":"user","content":"Hello, how are you?"}]`
+	for name, c := range map[string]struct{ path, body string }{
+		"chat":              {"/v1/chat/completions", `{"model":"m","max_tokens":7,` + said + `}`},
+		"chat, streamed":    {"/v1/chat/completions", `{"model":"m","max_tokens":7,"stream":true,` + said + `}`},
+		"completions":       {"/v1/completions", `{"model":"m","max_tokens":7,"prompt":"Hello"}`},
+		"responses":         {"/v1/responses", `{"model":"m","max_output_tokens":17,"input":"Hello"}`},
+		"responses, stream": {"/v1/responses", `{"model":"m","max_output_tokens":17,"stream":true,"input":"Hello"}`},
+		"messages":          {"/v1/messages", `{"model":"m","max_tokens":7,` + said + `}`},
+		"messages, stream":  {"/v1/messages", `{"model":"m","max_tokens":7,"stream":true,` + said + `}`},
+		"embeddings":        {"/v1/embeddings", `{"model":"m","input":"Hello"}`},
+		"answered error":    {"/v1/chat/completions", `{"model":"m","max_tokens":7,` + said + `,"mock":{"error_status":503}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStack(t, nil)
+			_, text, err := s.read(s.http(govhttp.Options{}), c.path, c.body)
+			s.must(err)
+			if produced := s.model.Stats().TokensProduced; s.charged() != produced {
+				t.Errorf("charged %d tokens, produced %d: %s", s.charged(), produced, text)
+			}
+			if strings.Contains(text, `"choices":[]`) {
+				t.Errorf("the chunk with the usage, for which the caller did not ask, is in %s", text)
+			}
+			s.noLeases()
+		})
+	}
+}
+
+// A call that breaks off is an error to its reader, and holds nothing.
+func TestTransport_BreaksOff(t *testing.T) {
+	const long = `{"model":"m","max_tokens":4000,"stream":true,"messages":[{"role":"user","content":"Hi"}],"mock":{"token_ms":1`
+	s := newStack(t, nil)
+	c := s.http(govhttp.Options{})
+	if _, _, err := s.read(c, "/v1/chat/completions", long+`,"hangup_after":20}}`); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a stream that the model server cut off: %v", err)
+	}
+	s.noLeases()
+
+	ctx, leave := context.WithCancel(t.Context())
+	resp, err := s.post(ctx, c, "/v1/chat/completions", long+`}}`)
+	s.must(err)
+	leave() // and neither read nor close
+	for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if running, _ := s.gov.Leases(); running == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("a caller that left holds a lease")
+		}
+	}
+	if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {
+		t.Errorf("after it left, its caller reads %v", err)
+	}
+
+	resp, err = s.post(t.Context(), c, "/v1/chat/completions", long+`}}`)
+	s.must(err)
+	s.gov.Interrupt("p", errors.New("a slot was lost"))
+	if _, err := io.ReadAll(resp.Body); refused(err) == nil {
+		t.Errorf("a stream that the governor ended: %v", err)
+	}
+
+	before := s.charged()
+	s.server.Close()
+	if _, _, err := s.read(c, "/v1/chat/completions", long+`}}`); err == nil || refused(err) != nil {
+		t.Errorf("without a model server: %v", err)
+	}
+	if s.charged() != before {
+		t.Errorf("charged %d tokens for a call that nobody was there for", s.charged()-before)
+	}
+}
+
+// What is wrong with a call is refused before it is sent; what is no call of a model passes.
+func TestTransport_BadInput(t *testing.T) {
+	s := newStack(t, nil)
+	c := s.http(govhttp.Options{MaxBody: 1000})
+	for name, want := range map[string]struct {
+		body   string
+		status int
+	}{
+		"no JSON":      {`{"model":`, http.StatusBadRequest},
+		"model twice":  {`{"model":"a","model":"b","messages":[]}`, http.StatusBadRequest},
+		"no model":     {`{"messages":[]}`, http.StatusBadRequest},
+		"absurd bound": {`{"model":"m","max_tokens":9e18,"messages":[]}`, http.StatusBadRequest},
+		"negative":     {`{"model":"m","max_tokens":-5,"messages":[]}`, http.StatusBadRequest},
+		"too large":    {`{"model":"m","messages":["` + strings.Repeat("x", 1000) + `"]}`, http.StatusRequestEntityTooLarge},
+		"empty":        {``, http.StatusBadRequest},
+	} {
+		_, _, err := s.read(c, "/v1/chat/completions", want.body)
+		if r := refused(err); r == nil || r.Status != want.status || r.Message == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	nobody := s.http(govhttp.Options{Caller: govhttp.FromContext})
+	if _, _, err := s.read(nobody, "/v1/chat/completions", `{"model":"m","messages":[]}`); refused(err) == nil || refused(err).Status != http.StatusUnauthorized {
+		t.Errorf("without a tenant: %v", err)
+	}
+	if n := s.model.Stats().Requests; n > 0 {
+		t.Errorf("%d wrong calls were sent", n)
+	}
+	if status, _, err := s.read(nobody, "/v1/vector_stores", `{"name":"v"}`); status != http.StatusOK {
+		t.Errorf("a request that is no call of a model: %d, %v", status, err)
+	}
+}
+
+// Refusals as answers are worded as their dialect has it.
+func TestTransport_Answers(t *testing.T) {
+	s := newStack(t, func(acme *tenants.Tenant) { acme.RPM = 1 })
+	c := s.http(govhttp.Options{Answer: true})
+	const hello = `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"Hi"}]}`
+	if status, text, err := s.read(c, "/v1/messages", hello); status != http.StatusOK {
+		t.Fatalf("%d %s %v", status, text, err)
+	}
+	resp, err := s.post(t.Context(), c, "/v1/messages", hello)
+	s.must(err)
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(text), `"type":"rate_limit_error"`) {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	for _, name := range []string{"Retry-After", "X-Request-Id", "Request-Id", "X-Ratelimit-Limit-Requests"} {
+		if resp.Header.Get(name) == "" {
+			t.Errorf("no %s", name)
+		}
+	}
+}
+
+// The model server is asked for no more than the policy lets the tenant have.
+func TestTransport_Clamps(t *testing.T) {
+	s := newStack(t, func(acme *tenants.Tenant) { acme.MaxOutputTokens = 3 })
+	_, text, err := s.read(s.http(govhttp.Options{}), "/v1/chat/completions", `{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"Hi"}]}`)
+	s.must(err)
+	if n := s.model.Stats().OutputTokens; n != 3 {
+		t.Errorf("an answer of %d tokens, 3 are allowed: %s", n, text)
+	}
+}
+
+// serve has a handler served under the middleware, and posts a chat to it with acme's key.
+func (s *stack) serve(h http.HandlerFunc, body string) (*http.Response, error) {
+	server := httptest.NewUnstartedServer(govhttp.Middleware(s.client, govhttp.Options{})(h))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Start()
+	s.t.Cleanup(server.Close)
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, server.URL+"/v1/chat/completions", strings.NewReader(body))
+	s.must(err)
+	req.Header.Set("X-Api-Key", "sk-acme")
+	return server.Client().Do(req)
+}
+
+const streamed = `{"model":"m","max_tokens":50,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`
+
+// A handler's events reach their reader as they are written.
+func TestMiddleware_Streams(t *testing.T) {
+	s := newStack(t, nil)
+	goOn := make(chan struct{})
+	resp, err := s.serve(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), "include_usage") {
+			t.Errorf("the handler is not asked for its usage: %s", body)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n")
+		<-goOn
+		_, _ = io.WriteString(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":40,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n")
+	}, streamed)
+	s.must(err)
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"content":"a"`) {
+		t.Errorf("first comes %q", lines.Text())
+	}
+	close(goOn)
+	rest := ""
+	for lines.Scan() {
+		rest += lines.Text()
+	}
+	if rest != "data: [DONE]" {
+		t.Errorf("then comes %q", rest)
+	}
+	if s.charged() != 42 {
+		t.Errorf("charged %d tokens, 42 were reported", s.charged())
+	}
+}
+
+// A handler that panics breaks off its answer and holds nothing.
+func TestMiddleware_Panics(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"before its answer": func(http.ResponseWriter, *http.Request) { panic("no") },
+		"in mid-stream": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n")
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStack(t, nil)
+			resp, err := s.serve(h, streamed)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+			}
+			if err == nil {
+				t.Error("the answer looks whole")
+			}
+		})
+	}
+}
+
+// Callers are refused in their own words: those without a key, and those that name models which nobody has checked.
+func TestMiddleware_Refuses(t *testing.T) {
+	s := newStack(t, nil)
+	never := func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") }
+	resp, err := s.serve(never, `{"model":"m","models":["m","dearer"],"messages":[]}`)
+	s.must(err)
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "one model") {
+		t.Errorf("several models: %d %s", resp.StatusCode, text)
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
+	r.Header.Set("Authorization", "Bearer sk-wrong")
+	govhttp.Middleware(s.client, govhttp.Options{})(http.HandlerFunc(never)).ServeHTTP(w, r)
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") {
+		t.Errorf("an unknown key: %d %s", w.Code, w.Body)
+	}
+}
