@@ -28,6 +28,7 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		p.Models = slices.Clone(p.Models)
 		p.Budgets = append([]Budget(nil), p.Budgets...)
 		p.Aliases = append([]Alias(nil), p.Aliases...)
+		p.Headers = append([]Header(nil), p.Headers...)
 		for _, a := range p.Aliases {
 			if !slices.Contains(p.Models, a.Name) {
 				p.Models = append(p.Models, a.Name)
@@ -161,6 +162,7 @@ func (c *compiler) pools() {
 		p := &c.cfg.Pools[i]
 		p.Index = i
 		sortAliases(p.Aliases)
+		sortHeaders(p.Headers)
 		path := strictyaml.Child("pools", p.Name)
 		if len(p.Models) == 0 {
 			c.r.At(strictyaml.Child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")

@@ -48,6 +48,8 @@ type Pool struct {
 	// Upstreams are the providers that share the pool's calls by weight; in a Snapshot at least one. Left empty it
 	// becomes the only one there is, when there is only one.
 	Upstreams []PoolUpstream
+	// Headers are those that upstreams get beside the call's own; sorted by name.
+	Headers []Header
 	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.
 	// 0 turns an axis off; at least one must be on.
 	TPM, RPM, Concurrency int64

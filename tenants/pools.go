@@ -22,6 +22,10 @@ var poolShape = shape[Pool]{
 			Name: "upstreams", About: "The upstreams that share the calls by weight, instead of upstream.",
 			Kind: poolUpstreamList, Read: func(v value, p *Pool) { readPoolUpstreams(v, p) },
 		},
+		{
+			Name: "headers", About: "Headers for the upstreams, by name. In their values {tenant}, {tier}, {priority} and {request_id} stand for those of the call.",
+			Kind: headersKind, Read: func(v value, p *Pool) { readHeaders(v, p) },
+		},
 		strictyaml.AmountField("tpm", "Tokens in a rolling 60 s. 0 is off; one of tpm, rpm and concurrency must be on.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.TPM }),
 		strictyaml.AmountField("rpm", "Requests in a rolling 60 s. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.RPM }),

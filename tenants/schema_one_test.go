@@ -25,6 +25,7 @@ func TestSchema_OneDefect(t *testing.T) {
 		"a rule of accounting":                 pool("rpm: 1, accounting: sometimes"),
 		"headroom":                             pool("rpm: 1, headroom: 0.5"),
 		"all token weights 0":                  pool("rpm: 1, token_weights: {input: 0, cached_input: 0, output: 0, reasoning: 0, audio: 0}"),
+		"a header that is not ours to set":     pool("rpm: 1, headers: {authorization: x}"),
 		"a queue of 0":                         pool("rpm: 1, max_queue: 0"),
 		"a name with a space":                  pool("rpm: 1, upstream: \"o o\""),
 		"a share without a group":              tier("tenant_weight: 2"),

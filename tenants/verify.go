@@ -86,6 +86,11 @@ func (v *verifier) pool(p *Pool) {
 		v.r.At(strictyaml.Child(path, "accounting"), "%s %s", strictyaml.Show(string(p.Accounting)), complaint)
 	}
 	v.patterns(strictyaml.Child(path, "models"), p.Models)
+	for _, h := range p.Headers {
+		if complaint := h.complain(); complaint != "" {
+			v.r.At(strictyaml.Child(strictyaml.Child(path, "headers"), h.Name), "%s", complaint)
+		}
+	}
 	for i, a := range p.Aliases {
 		if complaint := a.complain(strictyaml.Show(a.Model)); complaint != "" {
 			v.r.At(strictyaml.Child(strictyaml.Child(path, "models"), a.Name), "%s", complaint)

@@ -128,6 +128,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 	}
 	c.try.up.Sign(h)
 	c.try.span.Inject(h)
+	c.UpstreamHeaders(h.Set)
 	h["X-Request-Id"] = []string{c.ID}
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
 	if _, said := h["User-Agent"]; !said {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 const (
@@ -31,13 +32,15 @@ const (
 
 // A call that the proxy's metadata describes is charged by the usage in its trailers, and no body is seen.
 func TestProcess_ByMetadata(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorld(t, func(s *setting) {
+		s.pool.Headers = []tenants.Header{{Name: "X-Llm-D-Inference-Fairness-Id", Value: "{tenant}"}}
+	})
 	p := w.call()
 	on := p.ask(described(chatInfo(40), "x-request-id", "req-1")).GetRequestHeaders().GetResponse()
 	if n, _ := w.gov.Leases(); n != 1 {
 		t.Fatalf("%d leases while the call is under way", n)
 	}
-	if got := set(on.HeaderMutation); got.Get("X-Request-Id") != "req-1" || got.Get("Accept-Encoding") != "identity" {
+	if got := set(on.HeaderMutation); got.Get("X-Request-Id") != "req-1" || got.Get("Accept-Encoding") != "identity" || got.Get("X-Llm-D-Inference-Fairness-Id") != "acme" {
 		t.Errorf("the model server gets %v", got)
 	}
 	if !slices.Contains(on.HeaderMutation.RemoveHeaders, "authorization") {

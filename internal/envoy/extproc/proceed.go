@@ -38,6 +38,7 @@ func (c *call) outgoing() *pb.HeaderMutation {
 		"X-Request-Id":    {c.ID},
 		"Accept-Encoding": {"identity"}, // usage must be readable as it passes
 	}
+	c.UpstreamHeaders(set.Set)
 	remove := hints
 	if c.s.opt.Tenant.isKey() {
 		remove = append(remove[:len(remove):len(remove)], keys...)
