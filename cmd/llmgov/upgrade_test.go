@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,40 @@ func TestUpgrade(t *testing.T) {
 			t.Parallel()
 			newUpgrade(t, store(t)).roll()
 		})
+	}
+}
+
+// TestUpgrade_Journal: a gateway without a store is killed under load, and started again as the other release in the same
+// folder, again and again. The provider, which counts strictly, refuses nothing, because each knows what the other let in.
+func TestUpgrade_Journal(t *testing.T) {
+	if os.Getenv(previousRelease) == "" {
+		t.Skip("needs the release before: make test-upgrade")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	provider := startMock(t, "--rpm=8", "--output-tokens=480")
+	config := restartConfig(t, dir, provider+"/v1", "rpm: 8", true)
+	var served, refused atomic.Int64
+	for n := range 10 {
+		program := []string{os.Getenv(previousRelease), "llmgov"}[n%2]
+		p, err := launchProgram(program, dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.kill)
+		if err := p.listening(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		go func() { <-ctx.Done(); p.kill() }()
+		flood(ctx, n, p.data, &served, &refused)
+		cancel()
+		<-p.done
+	}
+	st := statsOf(t, provider)
+	t.Logf("the provider admitted %d and refused %d; gateways refused %d", st.Admitted, st.Refused, refused.Load())
+	if st.Refused != 0 || st.Admitted < 4 || refused.Load() == 0 {
+		t.Errorf("the provider refused %d of %d", st.Refused, st.Admitted)
 	}
 }
 
