@@ -14,6 +14,14 @@ type Account struct {
 	// it may have been lost, or the clock may have jumped, and a process that could not reach the
 	// store tries again only every other second or so.
 	Began int64
+	// Epoch tells the account apart from one before it that was lost. Born is when it began, if it began
+	// with nothing.
+	Epoch, Born int64
+	// Lost says that there was an account before, and that it is not restored yet. Tellers are the
+	// processes that knew it and have told, and Untold is what they know of it, by limit.
+	Lost    bool
+	Tellers []string
+	Untold  []Untold
 	// Members are in the order in which they came.
 	Members []Member
 }
@@ -44,6 +52,8 @@ type Hold struct {
 	// Marks say when Used came to be, oldest first, for a Rolling hold of a process whose beats are
 	// Timed.
 	Marks []Mark
+	// Most bounds what others may have, because it may be what the member believes; 0 is no bound.
+	Most int64
 
 	given int64 // the part needed for the calls let in just now
 }
@@ -57,6 +67,7 @@ func (a *Account) Beat(now int64, b *Beat) Reply {
 	if b.Seq <= m.Seq {
 		return Reply{}
 	}
+	a.recall(b)
 	return a.answer(m, b, a.tell(m, b))
 }
 
@@ -65,13 +76,14 @@ func (a *Account) advance(now int64) {
 	if a.Now == 0 || now-a.Now > ttl {
 		a.Began = now
 	}
+	a.begin(now)
 	a.Now = max(a.Now, now)
 	a.age()
 }
 
 // answer answers a beat that was taken in.
 func (a *Account) answer(m *Member, b *Beat, of peers) Reply {
-	r := Reply{Seq: b.Seq, Parts: make([]Part, len(b.Claims))}
+	r := Reply{Seq: b.Seq, Epoch: a.Epoch, Learning: a.Lost || a.untaught(b), Parts: make([]Part, len(b.Claims))}
 	for i := range b.Claims {
 		h := &m.Holds[i]
 		r.Parts[i] = a.grant(m, h, of[h.Name])
@@ -160,7 +172,7 @@ func (a *Account) tell(m *Member, b *Beat) peers {
 func (a *Account) told(before *Hold, c Claim) Hold {
 	h := Hold{
 		Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need,
-		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail,
+		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail, Most: c.Most,
 	}
 	if c.Tail > 0 {
 		h.Tail = max(c.Tail, ttl) // the clock may jump ahead by up to a TTL unnoticed
@@ -196,6 +208,10 @@ func (a *Account) age() {
 		m.Holds = slices.DeleteFunc(m.Holds, a.over)
 	}
 	a.Members = slices.DeleteFunc(a.Members, func(m Member) bool { return len(m.Holds) == 0 && m.Seen+ttl < a.Now })
+	a.Untold = slices.DeleteFunc(a.Untold, func(u Untold) bool { return a.over(u.hold(a.Born)) })
+	if len(a.Untold) == 0 && !a.Lost {
+		a.Tellers = nil
+	}
 }
 
 // over reports whether a hold counts no more.
@@ -230,6 +246,10 @@ func (a *Account) Forget() int64 {
 		for _, h := range m.Holds {
 			last = max(last, h.until())
 		}
+	}
+	for i := range a.Untold {
+		h := a.Untold[i].hold(a.Born)
+		last = max(last, h.until())
 	}
 	return last - a.Now
 }

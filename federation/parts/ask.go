@@ -71,6 +71,7 @@ func (q *Ask) Tell(now int64, accounts []*Account) Answer {
 	}
 	of := make([]peers, len(q.Beats))
 	for i, b := range q.Beats {
+		accounts[i].recall(b)
 		of[i] = accounts[i].tell(members[i], b)
 	}
 	for i, c := range q.Calls {
@@ -125,7 +126,7 @@ func (h *Hold) give(amount int64) {
 
 // free is what of a limit no member has.
 func (a *Account) free(h *Hold, of []peer) int64 {
-	if a.over(*h) {
+	if a.over(*h) || a.Lost {
 		return 0
 	}
 	free := a.limit(h, of)

@@ -26,9 +26,13 @@ type Holder struct {
 	rng             *rand.Rand
 
 	seq, acked int64
+	epoch      int64 // of the last answer
 	sent       sent
 	parts      map[string]int64 // as last answered, less what was left since
 	until      time.Time        // when all of them expire
+	kept       map[string]kept  // as of the last answer of an account that was not learning
+	known      int64            // the epoch of that answer, and learnt the beat that it was to
+	learnt     int64
 
 	next  time.Time     // when the next regular beat is due
 	pause time.Duration // how long after the last beat the next one is due while calls wait
@@ -46,10 +50,14 @@ type sent struct {
 	claims []Claim
 }
 
+// kept is what a process knows of a limit's account, in case that is lost: the Claim's fields of the same
+// names.
+type kept struct{ sum, most, peers, had int64 }
+
 // NewHolder returns a Holder that has told nothing. The instance has to be unused: beats that an
 // earlier Holder sent under it would count as later ones. seed sets the jitter of the beats.
 func NewHolder(owner, instance string, seed uint64) *Holder {
-	return &Holder{owner: owner, instance: instance, rng: rand.New(rand.NewPCG(seed, 11)), pause: least}
+	return &Holder{owner: owner, instance: instance, rng: rand.New(rand.NewPCG(seed, 11)), pause: least, kept: map[string]kept{}}
 }
 
 // Due reports whether it is time for a beat. busy says that calls run or wait, lacking that one
@@ -85,12 +93,48 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 		}
 		h.parts[c.Name] = c.Part
 	}
+	h.tells(claims)
 	h.sent = sent{now, busy, claims}
 	h.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*h.rng.Float64())))
 	h.quiet = false
 	h.given = false
 	h.lost = false
-	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Claims: claims}
+	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Epoch: h.epoch, Known: h.known, Claims: claims}
+}
+
+// tells fills in what the process knows of the account. What it told in the beat before may be all that the
+// account counts of it, even if there was no answer.
+func (h *Holder) tells(claims []Claim) {
+	if h.learnt < h.seq-1 {
+		for _, c := range h.sent.claims {
+			k := h.kept[c.Name]
+			k.had = min(k.had, max(c.Part, c.Used))
+			h.kept[c.Name] = k
+		}
+	}
+	for i := range claims {
+		c := &claims[i]
+		k := h.kept[c.Name]
+		c.Sum = k.sum
+		c.Most = k.most
+		c.Peers = k.peers
+		c.Had = k.had
+	}
+}
+
+// keeps takes in what an answer says of the account.
+func (h *Holder) keeps(r *Reply) {
+	h.epoch = r.Epoch
+	if r.Learning {
+		return
+	}
+	h.known = r.Epoch
+	h.learnt = r.Seq
+	h.kept = make(map[string]kept, len(r.Parts))
+	for i, c := range h.sent.claims {
+		p := r.Parts[i]
+		h.kept[c.Name] = kept{p.Sum, p.Most, p.Peers, max(p.Part, c.Used)}
+	}
 }
 
 // Ask makes the beat for an Ask. The process gives up for it what it has but does not use, so that
@@ -113,6 +157,7 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		return false
 	}
 	h.acked, h.until, h.quiet, h.lacks, h.empty = h.seq, until, !h.sent.busy, false, true
+	h.keeps(r)
 	raised := false
 	lacked := false
 	longest := interval
@@ -129,6 +174,10 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2 || c.Kind == Slots && c.Used > part
 		h.quiet = h.quiet && c.settled() && part <= c.Used
 	}
+	if r.Learning { // it has to be told more
+		h.quiet = false
+		h.given = true
+	}
 	trip := max(least, now.Sub(h.sent.at))
 	if lacked && !raised {
 		h.pause = min(2*max(h.pause, trip), longest)
@@ -137,6 +186,9 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 	}
 	return true
 }
+
+// Learns reports whether the store has lost what it knew, and has to be told of it.
+func (h *Holder) Learns() bool { return h.epoch != h.known }
 
 // Lost says that the last beat will not be answered any more.
 func (h *Holder) Lost() {

@@ -40,6 +40,8 @@ const (
 // else comes; 0 if that is unknown.
 func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 	switch {
+	case a.Lost:
+		return less(a.Born+ttl+1, a.Now)
 	case a.over(*h) || h.Kind == Slots:
 		return 0
 	case h.Kind == Period:

@@ -37,6 +37,8 @@ type Beat struct {
 	// Format is the newest federation.Format that all processes understand; 0 is unknown. What came with a later one is
 	// neither used nor answered: an earlier release leaves it out of the account that it writes.
 	Format int
+	// Epoch is that of the last answer, and Known that of the last one that was not Learning; 0 is none.
+	Epoch, Known int64
 	// Left says that the process ends: this is the last beat of its Instance.
 	Left bool
 	// Timed asks the account to remember when use came to be. It needs that to tell calls that it
@@ -77,12 +79,19 @@ type Claim struct {
 	// of no more; it counts as at least a TTL. Where Tail is not 0, an account that may not know of
 	// all parts grants nothing new.
 	Tail int64
+	// Sum, Most and Peers are those of the Part in the last answer that was not Learning. Had is the least
+	// that the account of that answer has counted of this process since then.
+	Sum, Most, Peers, Had int64
 }
 
 // Reply answers a beat.
 type Reply struct {
 	// Seq is that of the beat. It is 0 for a beat that came late, or twice, and changed nothing.
 	Seq int64
+	// Epoch tells an account apart from one that was lost. Learning says that it does not know yet what
+	// the lost one knew, or what this process knew of it.
+	Epoch    int64
+	Learning bool
 	// Parts answer the claims, in the same order.
 	Parts []Part
 }
@@ -94,11 +103,15 @@ type Part struct {
 	// Others is what counts against the limit in other processes; for one that is silent, all that
 	// it may have used. Held is what calls in flight there may give back.
 	Others, Held int64
+	// Sum is what other processes may have of the limit, Most is what they may come to have before this one
+	// is heard of again, and Peers is how many of them are heard of. With these an account that is lost is
+	// restored. They are 0 in a Reply that is Learning.
+	Sum, Most, Peers int64
 }
 
 // Within is the claim with every amount cut to 0…MaxAmount.
 func (c Claim) Within() Claim {
-	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail} {
+	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail, &c.Sum, &c.Most, &c.Peers, &c.Had} {
 		*x = min(max(*x, 0), MaxAmount)
 	}
 	return c

@@ -18,6 +18,8 @@ type playground struct {
 	beats        int64   // of each process
 	jumps        []int64 // what time may pass at once, each once
 	crash, twice bool
+	losses       int   // of the account's data
+	tail         int64 // of claims on slots
 }
 
 // small is one state of a playground.
@@ -28,6 +30,12 @@ type small struct {
 	account Account
 	procs   []tiny
 	crashed bool
+	losses  int
+	witness map[string]bool // instances that have to bring back what the last lost account promised; nil if that does not matter
+	before  []Account       // the lost accounts
+	turn    int             // how many beats have arrived
+	came    map[string]int  // since when each instance has had something
+	free    bool            // nobody is left who knows of a lost account
 	mail    []note
 	used    []int64 // when, by all that ever were
 }
@@ -38,6 +46,8 @@ type tiny struct {
 	h       Holder
 	used    []int64
 	excused int
+	active  int64 // since this beat it has wanted more than it used
+	heard   int   // the turn of the last answer that it knows, of an account that was not learning
 }
 
 // note is a beat or an answer on its way to or from a process.
@@ -46,6 +56,7 @@ type note struct {
 	beat  *Beat
 	reply *Reply
 	again bool // it was there once
+	turn  int  // of an answer
 }
 
 func (w *small) clone() *small {
@@ -54,12 +65,16 @@ func (w *small) clone() *small {
 	for i := range c.account.Members {
 		c.account.Members[i].Holds = slices.Clone(c.account.Members[i].Holds)
 	}
+	c.account.Untold = slices.Clone(w.account.Untold)
+	c.account.Tellers = slices.Clone(w.account.Tellers)
+	c.witness = maps.Clone(w.witness)
 	c.procs = slices.Clone(w.procs)
 	c.mail = slices.Clone(w.mail)
 	c.used = slices.Clone(w.used)
 	c.jumps = slices.Clone(w.jumps)
 	for i := range c.procs {
 		c.procs[i].h.parts = maps.Clone(c.procs[i].h.parts)
+		c.procs[i].h.kept = maps.Clone(c.procs[i].h.kept)
 		c.procs[i].used = slices.Clone(c.procs[i].used)
 	}
 	return &c
@@ -69,9 +84,15 @@ func (w *small) clone() *small {
 func (w *small) key() [32]byte {
 	slices.SortStableFunc(w.mail, func(a, b note) int { return a.of - b.of })
 	var b strings.Builder
-	fmt.Fprint(&b, w.now, w.jumps, w.account, w.crashed, w.used)
+	fmt.Fprint(&b, w.now, w.jumps, w.account, w.crashed, w.losses, w.witness, w.free, w.used)
+	if w.g.losses > 0 {
+		fmt.Fprint(&b, w.turn, w.came, w.before)
+	}
 	for _, p := range w.procs {
-		fmt.Fprint(&b, "|", p.h.instance, p.h.seq, p.h.acked, p.h.parts, p.h.until.UnixMilli(), p.h.sent.at.UnixMilli(), p.h.sent.claims, p.used, p.excused)
+		fmt.Fprint(&b, "|", p.h.instance, p.h.seq, p.h.acked, p.h.parts, p.h.until.UnixMilli(), p.h.sent.at.UnixMilli(), p.h.sent.claims, p.h.epoch, p.h.known, p.h.learnt, p.h.kept, p.used, p.excused, p.active)
+		if w.g.losses > 0 {
+			fmt.Fprint(&b, p.heard)
+		}
 	}
 	for _, m := range w.mail {
 		fmt.Fprint(&b, "|", m.of, m.again)
@@ -97,6 +118,9 @@ func (w *small) counts(used []int64) (n int64) {
 }
 
 func (w *small) over() bool {
+	if w.free {
+		return false
+	}
 	if w.g.kind != Slots {
 		return w.counts(w.used) > w.g.limit
 	}
@@ -114,7 +138,15 @@ func (w *small) next(tell func(what string, next *small)) {
 	for i := range w.procs {
 		w.process(i, tell)
 	}
+	if w.losses < w.g.losses {
+		c := w.clone()
+		c.lose()
+		tell("all is forgotten", c)
+	}
 	for k, m := range w.mail {
+		if m.beat != nil && m.beat.Known == 0 && w.losses > 0 && !w.account.Lost && len(w.account.Tellers) == 0 {
+			continue // a new account grants to those who know of none, until somebody tells that it is not the first
+		}
 		c := w.clone()
 		if !w.g.twice || m.again {
 			c.mail = slices.Delete(c.mail, k, k+1)
@@ -144,8 +176,8 @@ func (w *small) process(i int, tell func(what string, next *small)) {
 	if p.h.seq < w.g.beats {
 		for _, want := range []int64{w.g.limit, 0} {
 			c := w.clone()
-			claims := []Claim{{Name: "x", Kind: w.g.kind, Limit: w.g.limit, Ends: 1e9, Used: used, Want: max(want, used)}}
-			c.mail = append(c.mail, note{of: i, beat: c.procs[i].h.Beat(c.clock(), true, claims)})
+			claims := []Claim{{Name: "x", Kind: w.g.kind, Limit: w.g.limit, Ends: 1e9, Used: used, Want: max(want, used), Tail: w.g.tail}}
+			c.mail = append(c.mail, note{of: i, beat: c.procs[i].beat(c.clock(), claims)})
 			tell(fmt.Sprintf("%d wants %d", i, want), c)
 		}
 	}
@@ -167,20 +199,96 @@ func (w *small) process(i int, tell func(what string, next *small)) {
 	if w.g.crash && !w.crashed {
 		c := w.clone()
 		c.crashed = true
+		c.free = c.free || len(c.witness) == 1 && c.witness[p.h.instance] && len(c.account.Tellers) == 0
+		if c.witness[p.h.instance] {
+			delete(c.witness, p.h.instance)
+			c.free = c.free || c.newcomer()
+		}
 		c.procs[i] = tiny{h: *NewHolder("o", fmt.Sprint(i, "again"), 1)}
 		c.mail = slices.DeleteFunc(c.mail, func(m note) bool { return m.of == i && m.reply != nil })
 		tell(fmt.Sprintf("%d is started again", i), c)
 	}
 }
 
+// beat makes a process's next beat.
+func (p *tiny) beat(now time.Time, claims []Claim) *Beat {
+	b := p.h.Beat(now, true, claims)
+	if claims[0].Want <= claims[0].Used {
+		p.active = b.Seq + 1
+	}
+	return b
+}
+
+// lose forgets the account. What it promised is known to those whom it regarded: who were heard of within a
+// TTL, and have wanted more than they used since the last answer that they know.
+func (w *small) lose() {
+	w.losses++
+	w.now++ // no two accounts begin at the same time
+	witness := map[string]bool{}
+	for _, p := range w.procs {
+		knows := p.h.known == w.account.Epoch || w.account.Lost && w.witness[p.h.instance]
+		for _, m := range w.account.Members {
+			regarded := m.Instance == p.h.instance && m.Seen+ttl >= w.now
+			if knows && regarded && p.h.learnt >= p.active {
+				witness[p.h.instance] = true
+			}
+		}
+		if len(w.account.Members) == 0 && w.witness[p.h.instance] {
+			witness[p.h.instance] = true
+		}
+	}
+	known := len(witness) > 0 || w.account.Epoch == 0 && w.losses == 1
+	w.free = w.free || !known
+	w.witness = witness
+	w.before = append(slices.Clone(w.before), w.account)
+	w.account = Account{}
+	w.free = w.free || w.newcomer()
+}
+
+// newcomer reports whether somebody had a part of a lost account who came after all answers that are known to
+// those who are left.
+func (w *small) newcomer() bool {
+	latest := 0
+	for _, p := range w.procs {
+		if w.witness[p.h.instance] {
+			latest = max(latest, p.heard)
+		}
+	}
+	for _, a := range w.before {
+		for _, m := range a.Members {
+			if len(m.Holds) > 0 && m.Holds[0].belief() > 0 && w.came[m.Instance] > latest {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (w *small) deliver(m note) {
 	if m.reply != nil {
-		w.procs[m.of].h.Answered(w.clock(), m.reply)
+		p := &w.procs[m.of]
+		if p.h.Answered(w.clock(), m.reply) && !m.reply.Learning {
+			p.heard = m.turn
+		}
 		return
 	}
+	w.turn++
 	r := w.account.Beat(w.now, m.beat)
+	a := &w.account
+	if len(a.Tellers) > 0 && !a.Lost && !slices.ContainsFunc(a.Tellers, func(i string) bool { return w.witness[i] }) {
+		w.free = true // only others have told in time
+	}
+	w.came = maps.Clone(w.came)
+	for _, m := range w.account.Members {
+		switch {
+		case len(m.Holds) == 0:
+			delete(w.came, m.Instance)
+		case w.came[m.Instance] == 0:
+			w.came[m.Instance] = w.turn
+		}
+	}
 	if r.Seq > 0 && m.beat.Instance == w.procs[m.of].h.instance {
-		w.mail = append(w.mail, note{of: m.of, reply: &r})
+		w.mail = append(w.mail, note{of: m.of, reply: &r, turn: w.turn})
 	}
 }
 
@@ -212,6 +320,15 @@ func (s *search) visit(w *small) {
 	})
 }
 
+// begin is the state in which a playground begins.
+func (g *playground) begin() *small {
+	w := &small{g: g, now: 1_000_000, jumps: g.jumps, came: map[string]int{}}
+	for i := range g.procs {
+		w.procs = append(w.procs, tiny{h: *NewHolder("o", fmt.Sprint(i), 1)})
+	}
+	return w
+}
+
 // TestModel: whatever happens in a small world, no more is used than the limit.
 func TestModel(t *testing.T) {
 	most := 2_000
@@ -227,11 +344,12 @@ func TestModel(t *testing.T) {
 		{name: "rolling crash", kind: Rolling, limit: 1, procs: 2, beats: 1, jumps: []int64{ttl - 10, window, 20}, crash: true},
 		{name: "period crash", kind: Period, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl + window + 1}, crash: true},
 		{name: "two", kind: Period, limit: 2, procs: 2, beats: 2},
+		{name: "slots lost", kind: Slots, limit: 2, procs: 2, beats: 3, jumps: []int64{ttl + 1}, losses: 1, tail: 2 * ttl},
+		{name: "rolling lost", kind: Rolling, limit: 2, procs: 2, beats: 3, jumps: []int64{ttl + 1}, losses: 1, crash: true},
+		{name: "period lost", kind: Period, limit: 2, procs: 2, beats: 3, jumps: []int64{ttl + 1}, losses: 1, crash: true},
+		{name: "period lost twice", kind: Period, limit: 3, procs: 2, beats: 4, jumps: []int64{ttl / 2, ttl + 1}, losses: 2, crash: true},
 	} {
-		w := &small{g: &g, now: 1_000_000, jumps: g.jumps}
-		for i := range g.procs {
-			w.procs = append(w.procs, tiny{h: *NewHolder("o", fmt.Sprint(i), 1)})
-		}
+		w := g.begin()
 		s := &search{seen: map[[32]byte]struct{}{}, most: most}
 		began := time.Now()
 		s.visit(w)

@@ -25,5 +25,14 @@ func (a *Account) peers(b *Beat) peers {
 			}
 		}
 	}
+	if a.Lost {
+		return of
+	}
+	for i := range a.Untold {
+		h := a.Untold[i].hold(a.Born)
+		if list, told := of[h.Name]; told {
+			of[h.Name] = append(list, peer{nil, &h})
+		}
+	}
 	return of
 }

@@ -33,11 +33,17 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 			r.Held = min(r.Held+x.Held, maxSum)
 		}
 	}
-	part := min(max(target(h, live, avail), h.given), free)
-	if h.Tail > 0 && a.Now <= a.Began+2*ttl {
+	part := min(max(target(h, live, avail), h.given), free, a.promised(m, h, of))
+	switch {
+	case a.Lost:
+		part = min(h.High, free) // nobody gives up anything for those who get nothing yet
+	case h.Tail > 0 && a.Now <= a.Began+2*ttl:
 		part = min(part, h.High) // others may have parts of which they have not told yet
 	}
 	h.High = max(h.High, part)
+	if !a.Lost {
+		a.promise(m, h, of, &r)
+	}
 	if h.Need <= part {
 		h.Since = 0
 	}

@@ -55,7 +55,7 @@ func Server(url string) string {
 // use sets what the scripts ask the server and its clock by.
 func (s *Store) use(server, clock string) {
 	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)
-	s.parts, s.ask = assemble(clock, luaParts, luaShareParts), assemble(clock, luaParts, luaAskParts)
+	s.parts, s.ask = assemble(clock, luaParts, luaRestoreParts, luaShareParts), assemble(clock, luaParts, luaRestoreParts, luaAskParts)
 }
 
 // Close ends all connections. Nothing may be under way.

@@ -38,6 +38,8 @@ var (
 	luaClock string
 	//go:embed lua/parts.lua
 	luaParts string
+	//go:embed lua/restore_parts.lua
+	luaRestoreParts string
 	//go:embed lua/share_parts.lua
 	luaShareParts string
 	//go:embed lua/ask_parts.lua

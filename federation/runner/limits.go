@@ -64,6 +64,7 @@ type LimitsRunner struct {
 	holders  int       // made so far
 	heard    time.Time // when the last answered beat was sent, of any owner
 	reminded time.Time // when limits that rest were last looked through
+	lost     time.Time // when the store was last heard to have lost data
 	breaker  breaker
 	asks     breaker           // for calls: a store that is too slow for these may do for beats
 	behind   breaker           // for beats of limits that calls ask for, because calls wait for these
@@ -187,14 +188,14 @@ func (r *LimitsRunner) use(o *owner, now time.Time) {
 // have lost its data, and budgets last long.
 const remindEvery = time.Minute
 
-// remind makes limits that rest send a beat now and then.
+// remind makes limits that rest send a beat now and then, and at once when the store has lost data.
 func (r *LimitsRunner) remind(now time.Time) {
-	if now.Sub(r.reminded) < time.Second {
+	if now.Sub(r.reminded) < time.Second && !r.lost.After(r.reminded) {
 		return
 	}
 	r.reminded = now
 	for _, o := range r.known {
-		if !r.inUse[o] && now.Sub(o.heard) >= remindEvery {
+		if !r.inUse[o] && (now.Sub(o.heard) >= remindEvery || o.heard.Before(r.lost)) {
 			r.use(o, now)
 			o.held.Remind()
 		}

@@ -138,6 +138,9 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 	}
 	o.heard = a.sent
 	o.alone = false
+	if o.held.Learns() && a.at.Sub(r.lost) > parts.TTL {
+		r.lost = a.at
+	}
 	o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
 	o.lacking = o.lacking || o.held.Lacks()
 	switch {

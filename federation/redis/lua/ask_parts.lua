@@ -8,7 +8,7 @@ local accounts, argument, late = {}, 1, false
 
 -- free is what nobody has of a limit.
 local function free(h, of)
-  if over(h) then return 0 end
+  if over(h) or lost.learning then return 0 end
   local left = limit_(h, of)
   for i = 2, #of, 2 do left = max(left - belief(of[i]), 0) end
   return left
@@ -24,6 +24,7 @@ end
 
 -- wait is in how many milliseconds so much more will have left a limit; 0 is not known.
 local function wait(h, of, lack)
+  if lost.learning then return max(lost.born + TTL + 1 - now, 0) end
   if over(h) or h[KIND] == 'slots' then return 0 end
   if h[KIND] == 'period' then return max(h[ENDS] - now, 0) end
   local leaves, soon, first = {}, 0, floor(now / 1000)
@@ -53,7 +54,7 @@ local function wait(h, of, lack)
   return WINDOW
 end
 
-local function put(a) now, began, members = a.now, a.began, a.members end
+local function put(a) now, began, members, lost = a.now, a.began, a.members, a.lost end
 
 -- let lets a call in that takes these of claims, or says what it lacks, to the reply.
 local function let(takes, reply)
@@ -90,7 +91,7 @@ end
 for i, key in ipairs(KEYS) do
   local foreign = load(key)
   if foreign then return foreign end
-  local a = {at = argument, seq = tonumber(ARGV[argument + 1]), member = member(ARGV[argument]), now = now, began = began, members = members}
+  local a = {at = argument, seq = tonumber(ARGV[argument + 1]), member = member(ARGV[argument]), now = now, began = began, members = members, lost = lost}
   accounts[i], argument = a, argument + HEAD + CLAIM * tonumber(ARGV[argument + 4])
   late = late or a.seq <= a.member[SEQ]
 end
@@ -103,6 +104,8 @@ if late then
 end
 for _, a in ipairs(accounts) do
   put(a)
+  recall(a.at)
+  a.began = began
   a.of = tell(a.member, a.seq, a.at)
 end
 local verdicts, reply = {}, {}

@@ -1,7 +1,8 @@
 -- The account of an owner's limits (package federation/parts), under the same names and in the
 -- same order.
 --
--- All lies in one value: {VERSION, now, began, members}, with members of {instance, seq, seen, holds}.
+-- All lies in one value: {VERSION, now, began, members, lost}, with members of {instance, seq, seen, holds}. lost is what
+-- there is to know of losses: see restore_parts.lua.
 local VERSION = 2
 local TTL, WINDOW = 2500, 60000
 local MAX_SUM = 4e15
@@ -11,12 +12,14 @@ local NAME, KIND, ENDS, TOLD, USED, HELD, HIGH, WANT, NEED, SINCE = 1, 2, 3, 4, 
 local LIMIT, SPARE, WEIGHT, CALM, CALM_USE, TAIL = 11, 12, 13, 14, 15, 16
 -- MARKS are {second, amount, second, amount, …}, of a hold that is timed.
 local MARKS = 17
--- Of a beat: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, and of each name, kind, limit,
--- ends, used, held, part, want, need, spare, weight, calm, calm use, tail.
-local HEAD, CLAIM = 5, 14
+-- MOST bounds what others may have, because it may be what the member believes; 0 is no bound.
+local MOST = 18
+-- Of a beat: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, epoch, known, and of each claim
+-- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, most, peers, had.
+local HEAD, CLAIM = 7, 18
 
 local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
-local now, began, members = 0, 0, {}
+local now, began, members, lost = 0, 0, {}, {}
 
 local function until_(h)
   if h[KIND] == 'rolling' then return h[TOLD] + TTL + WINDOW end
@@ -50,12 +53,20 @@ end
 
 local function ended(m) return #m[HOLDS] == 0 and m[SEEN] + TTL < now end
 
+-- untold is the hold of those who have not told of a limit of an account that was lost.
+local function untold(u)
+  local n = max((u.told >= u.all and u.sum or u.most) - u.had, 0)
+  return {u.name, u.kind, u.ends, lost.born, n, 0, n, n, 0, 0, 0, 0, 0, 0, 0, u.tail}
+end
+
 local function idle(h) return belief(h) == 0 and h[WANT] == 0 or over(h) end
 
 -- age drops what counts no more, and who has nothing left.
 local function age()
   for _, m in ipairs(members) do drop(m[HOLDS], over) end
   drop(members, ended)
+  drop(lost.untold, function(u) return over(untold(u)) end)
+  if #lost.untold == 0 and not lost.learning then lost.tellers = {} end
 end
 
 -- member is a process that is known, now at the latest.
@@ -80,6 +91,14 @@ local function peers(at)
       end
     end
   end
+  if lost.learning then return of end
+  for _, u in ipairs(lost.untold) do
+    local list = of[u.name]
+    if list then
+      local n = #list
+      list[n + 1], list[n + 2] = lost, untold(u)
+    end
+  end
   return of
 end
 
@@ -89,7 +108,7 @@ local function tell(m, seq, at)
   local known = by_name(before)
   for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do
     local n = {}
-    for k = 2, 13 do n[k] = tonumber(ARGV[i + k]) end
+    for k = 2, 15 do n[k] = tonumber(ARGV[i + k]) end
     local limit, ends, used, held, part, want, need, spare = n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]
     local since, was = 0, known[ARGV[i]]
     if need > part then since = was and was[SINCE] > 0 and was[SINCE] or now end
@@ -97,13 +116,13 @@ local function tell(m, seq, at)
     spare = min(spare, want - max(need, used))
     holds[#holds + 1] = {
       ARGV[i], ARGV[i + 1], ends, now, used, held, part, want, need, since,
-      limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS],
+      limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS] or false, n[15],
     }
   end
   local told = by_name(holds)
   for _, h in ipairs(before) do
     if h[KIND] ~= 'slots' and not told[h[NAME]] then -- it has left it
-      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, 0, h[MARKS]}
+      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, 0, h[MARKS] or false, 0}
     end
   end
   m[SEQ], m[SEEN], m[HOLDS] = seq, now, holds
@@ -214,9 +233,46 @@ local function limit_(h, of)
   return least
 end
 
--- grant answers a claim: its part, what others use, and what of that they hold.
+-- promised is the most that a member may have, by what others believe of others.
+local function promised(m, h, of)
+  if h[KIND] ~= 'period' then return MAX_SUM end
+  local others, most = 0, MAX_SUM
+  for i = 1, #of, 2 do
+    if of[i] ~= m then others = min(others + belief(of[i + 1]), MAX_SUM) end
+  end
+  for i = 1, #of, 2 do
+    local x = of[i + 1]
+    if of[i] ~= m and (x[MOST] or 0) > 0 and x[WANT] > x[USED] and x[TOLD] + TTL >= now then
+      most = min(most, max(x[MOST] + belief(x) - others, 0))
+    end
+  end
+  return max(most, belief(h))
+end
+
+-- promise is what others than a member have of a limit, and may come to have, and how many are heard of.
+local function promise(m, h, of, limit)
+  local want, all, here = max(h[WANT] - h[USED], 0), 0, 0
+  for i = 1, #of, 2 do
+    local x = of[i + 1]
+    if of[i] ~= m then
+      local had = belief(x)
+      all, want = min(all + had, MAX_SUM), min(want + had, MAX_SUM)
+      if x[TOLD] + TTL >= now then
+        here, want = here + 1, min(want + max(x[WANT] - had, 0) + max(x[WANT] - x[USED], 0), MAX_SUM)
+      end
+    end
+  end
+  want = want + floor((max(limit - belief(h) - all, 0) + 7) / 8)
+  if h[KIND] ~= 'period' then want = limit end
+  local most = max(1, all, min(limit, want))
+  if h[MOST] == 0 or most < h[MOST] then h[MOST] = most end
+  return all, most, here
+end
+
+-- grant answers a claim: its part, what others use, what of that they hold; and what they may have and may come to
+-- have, and how many are heard of.
 local function grant(m, h, of)
-  if over(h) then return 0, 0, 0 end
+  if over(h) then return 0, 0, 0, 0, 0, 0 end
   local limit = limit_(h, of)
   local free, avail, others, held, live = limit, limit, 0, 0, {}
   for i = 1, #of, 2 do
@@ -234,11 +290,17 @@ local function grant(m, h, of)
       if here then held = min(held + x[HELD], MAX_SUM) end
     end
   end
-  local part = min(max(target(h, live, avail), h.given or 0), free)
-  if h[TAIL] > 0 and now <= began + 2 * TTL then part = min(part, h[HIGH]) end
+  local part = min(max(target(h, live, avail), h.given or 0), free, promised(m, h, of))
+  if lost.learning then
+    part = min(h[HIGH], free)
+  elseif h[TAIL] > 0 and now <= began + 2 * TTL then
+    part = min(part, h[HIGH])
+  end
   h[HIGH] = max(h[HIGH], part)
+  local all, most, here = 0, 0, 0
+  if not lost.learning then all, most, here = promise(m, h, of, limit_(h, of)) end
   if h[NEED] <= part then h[SINCE] = 0 end
-  return part, others, held
+  return part, others, held, all, most, here
 end
 
 -- bequeath takes over what one who leaves used of periods.
@@ -256,7 +318,7 @@ local function bequeath(m)
   for _, h in ipairs(left) do
     local x = of[h[NAME]]
     if not x then
-      x = {h[NAME], 'period', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+      x = {h[NAME], 'period', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0}
       to[HOLDS][#to[HOLDS] + 1], of[h[NAME]] = x, x
     end
     x[TOLD], x[ENDS], x[USED] = now, max(x[ENDS], h[ENDS]), min(x[USED] + belief(h), MAX_SUM)
@@ -271,6 +333,7 @@ local function forget()
     last = max(last, m[SEEN] + TTL)
     for _, h in ipairs(m[HOLDS]) do last = max(last, until_(h)) end
   end
+  for _, u in ipairs(lost.untold) do last = max(last, until_(untold(u))) end
   return last - now
 end
 
@@ -299,15 +362,19 @@ end
 
 -- load puts in place what is kept of an owner, as of now.
 local function load(key)
-  now, began, members = 0, 0, {}
+  now, began, members, lost = 0, 0, {}, {born = 0, tellers = {}, untold = {}}
   local blob = redis.call('GET', key)
   if blob then
     local kept = cmsgpack.unpack(blob)
     if type(kept) ~= 'table' or kept[1] ~= VERSION then return redis.error_reply('FOREIGN it is no account of version ' .. VERSION) end
-    now, began, members = kept[2], kept[3], kept[4]
+    now, began, members, lost = kept[2], kept[3], kept[4], kept[5] or lost
   end
   local clock_ = clock()
   if now == 0 or clock_ - now > TTL then began = clock_ end
+  if not lost.epoch then
+    if now == 0 then lost.born = clock_ end
+    lost.epoch = max(1, clock_)
+  end
   now = max(now, clock_)
   age()
 end
@@ -316,17 +383,30 @@ local function save(key)
   for _, m in ipairs(members) do
     for _, h in ipairs(m[HOLDS]) do h.given = nil end
   end
-  redis.call('SET', key, cmsgpack.pack({VERSION, now, began, members}), 'PX', forget() + 1)
+  redis.call('SET', key, cmsgpack.pack({VERSION, now, began, members, lost}), 'PX', forget() + WINDOW)
 end
 
--- answer adds the answer to a beat that was taken in: its seq, and of each claim part, others, held.
+-- untaught reports whether the process of the beat at ARGV[at] knows of an account that was lost, and has not told yet what.
+local function untaught(at)
+  local known = tonumber(ARGV[at + 6])
+  if lost.born == 0 or known == 0 or known == lost.epoch then return false end
+  for _, name in ipairs(lost.tellers) do
+    if name == ARGV[at] then return false end
+  end
+  return true
+end
+
+-- answer adds the answer to a beat that was taken in: its seq, epoch, 1 if that is learning, and of each claim part, others,
+-- held, all, most, here.
 local function answer(m, seq, at, of, reply)
   reply[#reply + 1] = seq
+  reply[#reply + 1] = lost.epoch
+  reply[#reply + 1] = (lost.learning or untaught(at)) and 1 or 0
   for i = 1, tonumber(ARGV[at + 4]) do
     local h = m[HOLDS][i]
     local n = #reply
-    reply[n + 1], reply[n + 2], reply[n + 3] = grant(m, h, of[h[NAME]])
-    if ARGV[at + 3] == '1' and h[KIND] == 'rolling' then mark(h) else h[MARKS] = nil end
+    reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5], reply[n + 6] = grant(m, h, of[h[NAME]])
+    if ARGV[at + 3] == '1' and h[KIND] == 'rolling' then mark(h) else h[MARKS] = false end
   end
   drop(m[HOLDS], idle)
   if ARGV[at + 2] == '1' then bequeath(m) end

@@ -3,6 +3,7 @@ local foreign = load(KEYS[1])
 if foreign then return foreign end
 local m, seq, reply = member(ARGV[1]), tonumber(ARGV[2]), {}
 if seq > m[SEQ] then
+  recall(1)
   answer(m, seq, 1, tell(m, seq, 1), reply)
 else
   reply[1] = 0

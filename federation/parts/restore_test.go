@@ -1,0 +1,151 @@
+package parts
+
+import (
+	"testing"
+	"time"
+)
+
+// fellow is a process that wants all there is of a limit.
+type fellow struct {
+	h    *Holder
+	used int64
+}
+
+func newFellow(name string) *fellow { return &fellow{h: NewHolder("o", name, 1)} }
+
+// beat tells an account, and hears the answer.
+func (f *fellow) beat(a *Account, kind Kind, now int64) Reply {
+	at := time.UnixMilli(now)
+	c := claim(kind, f.used, 0, 100)
+	c.Limit = 100
+	if kind == Slots {
+		c.Tail = 4000
+	}
+	r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
+	f.h.Answered(at, &r)
+	return r
+}
+
+// lostAfter is an account that was lost 9 s after another began, of which two processes had half each.
+func lostAfter(kind Kind) (here, gone *fellow, a *Account) {
+	a = &Account{}
+	here = newFellow("here")
+	gone = newFellow("gone")
+	for now := int64(1000); now <= 10_000; now += 1000 {
+		here.beat(a, kind, now)
+		gone.beat(a, kind, now+100)
+		here.used = min(40, here.h.parts["x"])
+		gone.used = min(40, gone.h.parts["x"])
+	}
+	return here, gone, &Account{}
+}
+
+// TestRestored: an account that was lost grants again after a TTL if one process tells that knew it: not more than is
+// left if all others have used what they may have come to have.
+func TestRestored(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		here, _, a := lostAfter(kind)
+		had := here.h.parts["x"]
+		began := int64(11_000)
+		for now := began; now <= began+ttl; now += 250 {
+			if p := here.beat(a, kind, now); p.Parts[0].Part != had || !p.Learning {
+				t.Fatalf("%s: %d ms after the loss it has %d, want the %d that it had", kind, now-began, p.Parts[0].Part, had)
+			}
+		}
+		if r := here.beat(a, kind, began+ttl+1); r.Parts[0].Part != had || r.Parts[0].Others != 100-had || r.Learning {
+			t.Errorf("%s: then it is answered %+v, want the %d that it had, because the other may have the rest", kind, r, had)
+		}
+		over := map[Kind]int64{Rolling: began + ttl + window, Slots: began + ttl + 4000, Period: 900_000 + window}[kind]
+		for now := began + ttl + 1000; now <= over; now += 1000 {
+			if r := here.beat(a, kind, now); r.Parts[0].Part > had {
+				t.Fatalf("%s: %d ms after the loss it has %d, while the other's may still count", kind, now-began, r.Parts[0].Part)
+			}
+		}
+		if kind == Period {
+			continue
+		}
+		if r := here.beat(a, kind, over+1); r.Parts[0].Part != 100 {
+			t.Errorf("%s: when nothing of the other counts any more it has %d", kind, r.Parts[0].Part)
+		}
+	}
+}
+
+// TestRestored_All: if all tell who were heard of, nothing else counts.
+func TestRestored_All(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		here, there, a := lostAfter(kind)
+		there.used = 0
+		for now := int64(11_000); now <= 16_000; now += 500 {
+			here.beat(a, kind, now)
+			there.beat(a, kind, now+10)
+		}
+		if got := here.h.parts["x"] + there.h.parts["x"]; got != 100 {
+			t.Errorf("%s: together they have %d of 100", kind, got)
+		}
+	}
+}
+
+// TestRestored_Nobody: if nobody tells who knows of a lost account, all that was used of it has to leave the Window.
+func TestRestored_Nobody(t *testing.T) {
+	here, _, a := lostAfter(Rolling)
+	late := here.h.Beat(time.UnixMilli(10_900), true, []Claim{claim(Rolling, 0, 0, 100)})
+	a.Beat(11_000, late)
+	other := newFellow("other")
+	for now := int64(11_100); now <= 11_000+ttl+window; now += 500 {
+		if r := other.beat(a, Rolling, now); r.Parts[0].Part > 0 {
+			t.Fatalf("%d ms after the loss it is granted %d", now-11_000, r.Parts[0].Part)
+		}
+	}
+	if r := other.beat(a, Rolling, 11_001+ttl+window); r.Parts[0].Part != 100 {
+		t.Errorf("a minute after the loss it is granted %d", r.Parts[0].Part)
+	}
+}
+
+// TestRestored_Late: who tells after an account was restored takes its own off what counts for nobody knows whom.
+func TestRestored_Late(t *testing.T) {
+	here, there, a := lostAfter(Period)
+	for now := int64(11_000); now <= 14_000; now += 500 {
+		here.beat(a, Period, now)
+	}
+	there.used = there.h.parts["x"]
+	there.beat(a, Period, 14_100)
+	there.beat(a, Period, 14_200)
+	r := here.beat(a, Period, 14_300)
+	if p := r.Parts[0]; p.Others != there.used {
+		t.Errorf("others count %d, want the %d that the other has used", p.Others, there.used)
+	}
+}
+
+// TestHad: of what a process had the account may count no more than the process has told since, even if there was no answer.
+func TestHad(t *testing.T) {
+	here, _, _ := lostAfter(Period)
+	tells := func(used int64) int64 {
+		c := claim(Period, used, 0, 100)
+		return here.h.Beat(time.UnixMilli(30_000), true, []Claim{c}).Claims[0].Had
+	}
+	if had := []int64{tells(50), tells(20), tells(45), tells(45)}; had[0] != 50 || had[1] != 50 || had[2] != 20 || had[3] != 20 {
+		t.Errorf("it told 50, 20 and 45, and says that of it were counted at least %v", had)
+	}
+}
+
+// TestRestored_Old: a beat that was sent before a loss, and comes after it, tells nothing: its process may have heard of others since.
+func TestRestored_Old(t *testing.T) {
+	a := &Account{}
+	here := newFellow("here")
+	gone := newFellow("gone")
+	here.beat(a, Rolling, 1000)
+	here.beat(a, Rolling, 1500)
+	old := here.h.Beat(time.UnixMilli(2000), true, []Claim{{Name: "x", Kind: Rolling, Limit: 100, Want: 10}})
+	for now := int64(2000); now <= 5000; now += 500 {
+		here.beat(a, Rolling, now)
+		gone.beat(a, Rolling, now)
+	}
+	a = &Account{}
+	a.Beat(5100, old)
+	for now := int64(5500); now <= 5100+ttl+1000; now += 250 {
+		here.beat(a, Rolling, now)
+		if p := here.h.parts["x"] + gone.h.parts["x"]; p > 100 {
+			t.Fatalf("%d ms after the loss it has %d, and the other may have used %d", now-5100, here.h.parts["x"], gone.h.parts["x"])
+		}
+	}
+}
