@@ -23,6 +23,7 @@ func (importCmd) Help() string { return `Example: llmgov import litellm config.y
 
 type importLitellmCmd struct {
 	Config string `arg:"" name:"CONFIG" help:"The config of LiteLLM."`
+	Prices string `placeholder:"FILE" help:"LiteLLM's price map (model_prices_and_context_window.json), for models whose price the config does not say."`
 	Out    string `short:"o" default:"." placeholder:"DIR" help:"The folder to write to. No file is overwritten. Default: this one."`
 }
 
@@ -30,7 +31,8 @@ type importLitellmCmd struct {
 func (importLitellmCmd) Help() string {
 	return `Example: llmgov import litellm config.yaml -o llmgov
 
-Settings without a counterpart are listed, each with its place. Teams and keys that LiteLLM keeps in its database are not read;
+Settings without a counterpart are listed, each with its place: first limits, models and keys that are lost. Budgets in dollars need
+the prices of all their models: if some are missing, nothing is written, and they are listed. Teams and keys that LiteLLM keeps in its database are not read;
 its keys are hashed as ours are, so "sha256:" and a token of that database is a key's hash here.
 
 Exit codes: 0 written, 1 nothing could be written, 2 the command line is wrong.`
@@ -41,12 +43,21 @@ func (c importLitellmCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("llmgov: cannot read the config of LiteLLM: %w", err)
 	}
-	result, err := litellm.Convert(c.Config, data, litellm.Options{Env: variables(e.vars), NewKey: func(name string) (string, string) {
+	opt := litellm.Options{Env: variables(e.vars), Include: c.include, NewKey: func(name string) (string, string) {
 		key := keyfile.NewKey(keyName(name))
 		return key, tenants.HashKey(key).String()
-	}})
-	if errors.Is(err, litellm.ErrNothing) {
-		writeNotes(e, c.Config, result.Notes)
+	}}
+	if opt.Prices, err = c.prices(); err != nil {
+		return err
+	}
+	result, err := litellm.Convert(c.Config, data, opt)
+	switch {
+	case errors.Is(err, litellm.ErrPrices):
+		writeNotes(e, result.Notes)
+		return fmt.Errorf("llmgov: %w; give LiteLLM's price map by --prices model_prices_and_context_window.json, or add input_cost_per_token and "+
+			"output_cost_per_token to model_info of these models, or remove the budgets", err)
+	case errors.Is(err, litellm.ErrNothing):
+		writeNotes(e, result.Notes)
 	}
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
@@ -60,6 +71,30 @@ func (c importLitellmCmd) Run(e *env) error {
 	return c.print(e, result)
 }
 
+// include reads a file that the config includes, from the config's folder.
+func (c importLitellmCmd) include(name string) ([]byte, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(c.Config), name)
+	}
+	return os.ReadFile(name)
+}
+
+// prices reads the price map; nil without one.
+func (c importLitellmCmd) prices() (litellm.Prices, error) {
+	if c.Prices == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(c.Prices)
+	if err != nil {
+		return nil, fmt.Errorf("llmgov: cannot read LiteLLM's prices: %w", err)
+	}
+	prices, err := litellm.ReadPrices(data)
+	if err != nil {
+		return nil, fmt.Errorf("llmgov: %s: %w", c.Prices, err)
+	}
+	return prices, nil
+}
+
 // print lists the files and keys that were written, and the settings that could not be converted.
 func (c importLitellmCmd) print(e *env, r *litellm.Result) error {
 	for _, f := range r.Files {
@@ -71,17 +106,24 @@ func (c importLitellmCmd) print(e *env, r *litellm.Result) error {
 			fmt.Fprintf(e.stdout, "  %s  %s\n", k.Tenant, k.Key)
 		}
 	}
-	writeNotes(e, c.Config, r.Notes)
+	writeNotes(e, r.Notes)
 	_, err := fmt.Fprintf(e.stdout, "\nNext: llmgov check -c %s\n", filepath.Join(c.Out, "llmgov.yaml"))
 	return err
 }
 
-func writeNotes(e *env, file string, notes []litellm.Note) {
-	if len(notes) > 0 {
-		fmt.Fprint(e.stdout, "\nWithout a counterpart, or with another meaning:\n")
-	}
-	for _, n := range notes {
-		fmt.Fprintf(e.stdout, "  %s:%d:%d: %s: %s\n", file, n.Line, n.Col, n.Path, n.What)
+var noteTitles = map[litellm.Weight]string{
+	litellm.Lost:     "Lost: limits, models and keys that the new files do not have",
+	litellm.Differs:  "With another meaning",
+	litellm.Harmless: "Left out",
+}
+
+// writeNotes lists notes below the titles of their weights.
+func writeNotes(e *env, notes []litellm.Note) {
+	for i, n := range notes {
+		if i == 0 || n.Weight != notes[i-1].Weight {
+			fmt.Fprintf(e.stdout, "\n%s:\n", noteTitles[n.Weight])
+		}
+		fmt.Fprintf(e.stdout, "  %s:%d:%d: %s: %s\n", n.File, n.Line, n.Col, n.Path, n.What)
 	}
 }
 

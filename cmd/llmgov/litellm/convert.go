@@ -1,6 +1,7 @@
 package litellm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,10 @@ import (
 type Options struct {
 	// Env answers for keys that are in variables.
 	Env map[string]string
+	// Include reads a file that the config includes.
+	Include func(name string) ([]byte, error)
+	// Prices are those of models whose price the config does not say.
+	Prices Prices
 	// NewKey makes a key for a tenant, and its hash.
 	NewKey func(tenant string) (key, hash string)
 }
@@ -51,7 +56,8 @@ type converter struct {
 	template  bool // the first tier is one for all
 	tenants   []tenant
 	gone      []string // the names in keys of teams that were left out
-	budget    string   // for all tenants together
+	whole     limits   // the budget of all tenants together
+	unkept    *tree    // budgets in money that lack prices
 	secrets   bool
 }
 
@@ -60,6 +66,9 @@ const variable = "os.environ/"
 
 // ErrNothing says that no model can be served.
 var ErrNothing = errors.New("no model in it has an upstream that llmgov supports, so there is nothing to import")
+
+// ErrPrices says that budgets in money would be lost, which the notes list, because models have no price.
+var ErrPrices = errors.New("budgets in dollars need the prices of all their models, and would be lost")
 
 // Convert reads the config named source.
 func Convert(source string, data []byte, opt Options) (*Result, error) {
@@ -70,17 +79,26 @@ func Convert(source string, data []byte, opt Options) (*Result, error) {
 	if doc.Kind != yaml.DocumentNode || content(doc.Content[0]).Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s: is not a config of LiteLLM: it holds no mapping", source)
 	}
-	root := node{tree: &tree{taken: map[*yaml.Node]bool{}}, val: doc.Content[0]}
+	files := &tree{taken: map[*yaml.Node]bool{}, files: map[*yaml.Node]string{}}
+	files.stand(doc.Content[0], source)
+	root := node{tree: files, val: doc.Content[0]}
+	if err := root.include(opt.Include); err != nil {
+		return nil, err
+	}
 	c := &converter{
 		opt: opt, source: source, prices: map[string]price{}, names: map[string]string{}, reals: map[string]string{},
-		logins: map[string]node{}, granting: map[string][]string{},
+		logins: map[string]node{}, granting: map[string][]string{}, unkept: &tree{files: files.files},
 	}
 	c.read(root)
 	if len(c.pools) == 0 {
 		return &Result{Notes: sorted(root.tree.notes)}, fmt.Errorf("%s: %w", source, ErrNothing)
 	}
 	keys := c.finish()
-	return &Result{Files: c.files(), Notes: sorted(root.tree.notes), Keys: keys, Secrets: c.secrets}, nil
+	made := c.files()
+	if lost := sorted(c.unkept.notes); len(lost) > 0 {
+		return &Result{Notes: lost}, fmt.Errorf("%s: %w", source, ErrPrices)
+	}
+	return &Result{Files: made, Notes: sorted(root.tree.notes), Keys: keys, Secrets: c.secrets}, nil
 }
 
 // read goes through the config. Models come first, since teams name them.
@@ -103,7 +121,7 @@ func (c *converter) read(root node) {
 	c.teams(root.get("teams"))
 	c.keys(root.get("keys"))
 	c.keys(root.get("virtual_keys"))
-	c.whole(settings)
+	c.wholeBudget(settings)
 	c.master(general.get("master_key"))
 	entries, keys := root.pairs()
 	for i, n := range entries {
@@ -114,18 +132,15 @@ func (c *converter) read(root node) {
 	root.rest()
 }
 
-// whole reads a budget of all together, which a pool can have and several cannot.
-func (c *converter) whole(settings node) {
+// wholeBudget reads a budget of all together, which a pool can have and several cannot.
+func (c *converter) wholeBudget(settings node) {
 	all := settings.get("max_budget")
 	if len(c.pools) > 1 && all.there() {
 		_ = settings.get("budget_duration")
-		all.note("a budget over several pools has no counterpart; give each pool its own budgets")
+		all.lost("a budget over several pools has no counterpart; give each pool its own budgets")
 		return
 	}
-	c.budget = c.limitsOf(settings).usd
-	if missing := c.unpriced(c.granted(nil)); c.budget != "" && len(missing) > 0 {
-		all.note("is written as a comment: it needs prices of %s", strings.Join(missing, ", "))
-	}
+	c.whole = c.limitsOf(settings)
 }
 
 // master makes a tenant for the master key, where there is no other.
@@ -135,11 +150,11 @@ func (c *converter) master(key node) {
 		t := tenant{name: "default", at: key}
 		c.keyOf(&t, key, "")
 		if len(t.keys) > 0 {
-			key.note("is the key of tenant default here, and opens no admin API")
+			key.harmless("is the key of tenant default here, and opens no admin API")
 		}
 		c.tenants = append(c.tenants, t)
 	case key.there():
-		key.note("has no counterpart: each caller needs a key of a tenant, and admin.token is for the admin side")
+		key.differs("has no counterpart: each caller needs a key of a tenant, and admin.token is for the admin side")
 	}
 }
 
@@ -152,7 +167,7 @@ func (c *converter) finish() (keys []NewKey) {
 	for i := range c.tenants {
 		t := &c.tenants[i]
 		if t.tier != "" && !known[t.tier] {
-			t.at.note("has priority %q, which priority_reservation does not name", t.tier)
+			t.at.lost("has priority %q, which priority_reservation does not name", t.tier)
 			t.tier = ""
 		}
 		if all := slices.IndexFunc(c.tierList, func(o tenant) bool { return o.name == everyone }); c.template && all >= 0 {
@@ -192,10 +207,7 @@ func (c *converter) value(n node) string {
 
 func sorted(notes []Note) []Note {
 	slices.SortStableFunc(notes, func(a, b Note) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Col - b.Col
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	return slices.Compact(notes)
 }

@@ -1,6 +1,7 @@
 package litellm
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,9 +18,18 @@ import (
 
 var update = flag.Bool("update", false, "write what configs come to into testdata")
 
+// convert converts a text, with the prices beside the file of testdata that has this name, if there are any.
 func convert(name, text string) (*Result, error) {
+	var prices Prices
+	if data, err := os.ReadFile("testdata/" + strings.TrimSuffix(name, ".yaml") + ".prices.json"); err == nil {
+		if prices, err = ReadPrices(data); err != nil {
+			return nil, err
+		}
+	}
 	return Convert(name, []byte(text), Options{
-		Env: map[string]string{"SEARCH_KEY": "sk-search"},
+		Prices:  prices,
+		Include: func(name string) ([]byte, error) { return os.ReadFile("testdata/included/" + name) },
+		Env:     map[string]string{"SEARCH_KEY": "sk-search"},
 		NewKey: func(tenant string) (string, string) {
 			return "key-of-" + tenant, tenants.HashKey("key-of-" + tenant).String()
 		},
@@ -36,7 +46,7 @@ func transcript(r *Result, err error) string {
 		return b.String()
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "%d:%d: %s: %s\n", n.Line, n.Col, n.Path, n.What)
+		fmt.Fprintf(&b, "%d %s:%d:%d: %s: %s\n", n.Weight, n.File, n.Line, n.Col, n.Path, n.What)
 	}
 	for _, k := range r.Keys {
 		fmt.Fprintf(&b, "new key of %s: %s\n", k.Tenant, k.Key)
@@ -326,6 +336,72 @@ keys: [{key: sk-t, team_id: a-b, key_alias: other}]`, "a-b: gpt-4o "},
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, not %q", what, got, c.want)
+		}
+	}
+}
+
+// Budgets in dollars are never lost in silence: without the prices of their models nothing is converted, and each is listed.
+func TestConvert_BudgetsNeedPrices(t *testing.T) {
+	const config = `model_list:
+  - {model_name: gpt-4o, litellm_params: {model: openai/gpt-4o, tpm: 1000}, model_info: {input_cost_per_token: 1e-6, output_cost_per_token: 1e-6}}
+  - {model_name: mini, litellm_params: {model: azure/mini, api_base: "https://h.openai.azure.com", tpm: 1000}}
+`
+	prices, err := ReadPrices([]byte(`{"azure/mini": {"input_cost_per_token": 1e-7, "output_cost_per_token": 4e-7}, "mini": {"input_cost_per_token": 9, "output_cost_per_token": 9}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		rest   string
+		lost   []string // without prices
+		listed string   // a line of the files, with them
+	}{
+		"a team's":           {"teams: [{team_id: t, max_budget: 5, budget_duration: 1d}]", []string{"4:22 teams[0].max_budget: needs prices of mini"}, "budgets: [{usd: 5, per: day}]"},
+		"a team's of others": {"teams: [{team_id: t, models: [gpt-4o], max_budget: 5, budget_duration: 1d}]", nil, "budgets: [{usd: 5, per: day}]"},
+		"all teams'":         {"litellm_settings: {default_team_params: {max_budget: 5, budget_duration: 7d}}", []string{"4:42 litellm_settings.default_team_params.max_budget: needs prices of mini"}, "budgets: [{usd: 5, per: week}]"},
+		"a key's": {"keys: [{key_alias: a, max_budget: 1, budget_duration: 1h}, {key_alias: b, max_budget: 2, budget_duration: 30d}]", []string{
+			"4:23 keys[0].max_budget: needs prices of mini", "4:75 keys[1].max_budget: needs prices of mini",
+		}, "budgets: [{usd: 2, per: month}]"},
+	} {
+		r, err := Convert("c.yaml", []byte(config+c.rest), Options{NewKey: func(string) (string, string) { return "k", tenants.HashKey("k").String() }})
+		var lost []string
+		if errors.Is(err, ErrPrices) {
+			for _, n := range r.Notes {
+				lost = append(lost, fmt.Sprintf("%d:%d %s: %s", n.Line, n.Col, n.Path, n.What))
+			}
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.lost, lost); diff != "" {
+			t.Errorf("%s budget, without prices (-want +got):\n%s", what, diff)
+		}
+		r, err = Convert("c.yaml", []byte(config+c.rest), Options{Prices: prices, NewKey: func(string) (string, string) { return "k", tenants.HashKey("k").String() }})
+		if err != nil {
+			t.Errorf("%s budget, with prices: %v", what, err)
+			continue
+		}
+		if text := transcript(r, nil); !strings.Contains(text, c.listed) || !strings.Contains(text, "mini: {input: 0.1, output: 0.4}") {
+			t.Errorf("%s budget, with prices:\n%s", what, text)
+		}
+	}
+}
+
+// An included file that cannot be read, or is no config, is named together with the place that includes it.
+func TestConvert_BadInclude(t *testing.T) {
+	for name, want := range map[string]string{
+		"nothing.yaml": "c.yaml:1:11: cannot read the included file nothing.yaml: open testdata/included/nothing.yaml: no such file or directory",
+		"list":         "list: holds no mapping, and is included at c.yaml:1:11",
+	} {
+		_, err := convert("c.yaml", "include: [ "+name+" ]\n"+minimal)
+		if err == nil || !strings.HasPrefix(err.Error(), strings.Replace(want, ":1:11", ":1:12", 1)) {
+			t.Errorf("%s: %v\nwant %s", name, err, want)
+		}
+	}
+}
+
+func TestReadPrices_Bad(t *testing.T) {
+	for _, text := range []string{"", "[]", "{}", `{"dall-e-3": {"output_cost_per_image": 0.04}}`} {
+		if _, err := ReadPrices([]byte(text)); err == nil {
+			t.Errorf("%q is taken for a price map", text)
 		}
 	}
 }

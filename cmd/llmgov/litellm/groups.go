@@ -15,7 +15,7 @@ func (c *converter) group(list []deployment) {
 	name := first.alias.text()
 	real := first.real
 	if name != real && !canBeAlias(name, real) {
-		first.alias.note("cannot be renamed: callers must use the provider's name, %q", real)
+		first.alias.differs("cannot be renamed: callers must use the provider's name, %q", real)
 		name = real
 	}
 	own := pool{name: name, amounts: sumOf(list)}
@@ -32,7 +32,7 @@ func (c *converter) group(list []deployment) {
 		return
 	}
 	if !slices.ContainsFunc(list, func(d deployment) bool { return d.provider.kind != tenants.Anthropic }) {
-		first.model.note("callers reach it by /v1/messages alone; LiteLLM translated other routes for it")
+		first.model.differs("callers reach it by /v1/messages alone; LiteLLM translated other routes for it")
 	}
 	c.names[first.alias.text()] = name
 	for _, d := range list {
@@ -57,7 +57,7 @@ func alike(list []deployment) []deployment {
 		if d.real == best {
 			return false
 		}
-		d.model.note("%q is %q here and %q at its other upstreams, and all upstreams of a pool are asked by one name: this deployment and its limits are left out; "+
+		d.model.lost("%q is %q here and %q at its other upstreams, and all upstreams of a pool are asked by one name: this deployment and its limits are left out; "+
 			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), d.real, best, best)
 		d.item.takeAll()
 		return true
@@ -81,7 +81,7 @@ func sumOf(list []deployment) amounts {
 	} {
 		for _, d := range list {
 			if l.sum == 0 && l.of(d.limits) > 0 {
-				d.model.note("has %s, which not all deployments of %q have, so all together have none", l.key, d.alias.text())
+				d.model.lost("has %s, which not all deployments of %q have, so all together have none", l.key, d.alias.text())
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func share(members []member, list []deployment) {
 	for i, d := range list {
 		members[i].weight = 1
 		if d.weight != nil {
-			d.params.get("weight").note("not all deployments of %q have one, so all count alike", d.alias.text())
+			d.params.get("weight").differs("not all deployments of %q have one, so all count alike", d.alias.text())
 		}
 	}
 }
@@ -130,7 +130,7 @@ func weightOf(n node) *big.Rat {
 	}
 	r, ok := new(big.Rat).SetString(n.text())
 	if !ok || r.Sign() <= 0 {
-		n.note("is not a weight above 0, and is ignored")
+		n.differs("is not a weight above 0, and is ignored")
 		return nil
 	}
 	return r
@@ -173,7 +173,7 @@ func (p *pool) merge(list []deployment) {
 			continue
 		}
 		once[at].weight = min(once[at].weight+m.weight, maxWeight)
-		list[i].model.note("%q is there twice with the same upstream: limits that both have are added up", list[i].real)
+		list[i].model.differs("%q is there twice with the same upstream: limits that both have are added up", list[i].real)
 	}
 	if len(once) == 1 {
 		once[0].weight = 1
@@ -195,11 +195,11 @@ func (c *converter) aliases(n node) {
 		_, served := c.reals[asked]
 		switch {
 		case !known:
-			it.note("no model of the name %q was imported, so it is left out", target)
+			it.lost("no model of the name %q was imported, so it is left out", target)
 		case served:
-			it.note("%q is a model already, so it is left out", asked)
+			it.lost("%q is a model already, so it is left out", asked)
 		case !canBeAlias(asked, c.reals[name]):
-			it.note("cannot be renamed, so it is left out")
+			it.lost("cannot be renamed, so it is left out")
 		default:
 			c.serve(c.poolOf(name), asked, c.reals[name])
 			c.names[asked] = asked

@@ -15,7 +15,7 @@ func (c *converter) keys(list node) {
 	for _, n := range list.items() {
 		team := n.get("team_id").text()
 		if slices.Contains(c.gone, team) {
-			n.note("its team is left out, and so is it")
+			n.lost("its team is left out, and so is it")
 			n.takeAll()
 			continue
 		}
@@ -56,7 +56,7 @@ func (c *converter) keyIn(t *tenant, n node) {
 	own.name = unique(called, func(name string) bool {
 		return slices.ContainsFunc(t.teams, func(o tenant) bool { return o.name == name })
 	})
-	n.note("has less than its team, so it became team %q of tenant %q, with a share of its own", own.name, t.name)
+	n.differs("has less than its team, so it became team %q of tenant %q, with a share of its own", own.name, t.name)
 	t.teams = append(t.teams, own)
 }
 
@@ -78,7 +78,7 @@ func (c *converter) mayIn(own *tenant, team []string) bool {
 	if len(own.models) > 0 {
 		return true
 	}
-	own.at.note("may use no model that its team may, so it is left out")
+	own.at.lost("may use no model that its team may, so it is left out")
 	own.at.takeAll()
 	return false
 }
@@ -88,9 +88,9 @@ func (c *converter) barred(n node) bool {
 	end := n.get("expires")
 	switch {
 	case strings.EqualFold(n.get("blocked").text(), "true"):
-		n.note("is blocked, and left out")
+		n.lost("is blocked, and left out")
 	case end.there() && end.text() != "null" && expiry(n) == "":
-		end.note("is not a time from 2000 to 2999, and is left out")
+		end.lost("is not a time from 2000 to 2999, and is left out")
 	default:
 		return false
 	}
@@ -118,7 +118,7 @@ func (c *converter) keyOf(t *tenant, n node, end string) {
 	if isVariable {
 		text = c.opt.Env[name]
 		if text == "" {
-			n.note("is in %s, which is not set, so its hash is not known: run llmgov keys hash", name)
+			n.lost("is in %s, which is not set, so its hash is not known: run llmgov keys hash", name)
 			return
 		}
 	}

@@ -50,12 +50,12 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 	d = deployment{item: item, alias: item.get("model_name"), params: item.get("litellm_params")}
 	d.model = d.params.get("model")
 	if d.model.text() == "" {
-		item.note("has no litellm_params.model, and is left out")
+		item.lost("has no litellm_params.model, and is left out")
 		return d, false
 	}
 	login := d.params.get("litellm_credential_name")
 	if _, known := c.logins[login.text()]; login.there() && !known {
-		login.note("is not in credential_list, so it adds nothing")
+		login.harmless("is not in credential_list, so it adds nothing")
 	}
 	base := c.param(d, "api_base")
 	if !base.there() {
@@ -68,7 +68,7 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 	d.provider = host.provider
 	d.real = host.model
 	if strings.ContainsAny(d.real, " \t\n") || d.real == "" {
-		d.model.note("is not a valid name of a model, and is left out")
+		d.model.lost("is not a valid name of a model, and is left out")
 		return d, false
 	}
 	if d.real == "*" && d.provider.family != "" {
@@ -105,12 +105,12 @@ func servedBy(d deployment, base node) (h host, ok bool) {
 	p, known := providers[who]
 	switch {
 	case foreign[who], !known && !base.there():
-		d.model.note("llmgov speaks OpenAI's dialect, and to Azure and Anthropic in theirs, so the models of %s are left out", who)
+		d.model.lost("llmgov speaks OpenAI's dialect, and to Azure and Anthropic in theirs, so the models of %s are left out", who)
 		return host{}, false
 	case !known: // somebody's own server, whose model names hold a slash
 		return host{name: "openai", provider: provider{own: true}, model: d.model.text()}, true
 	case p.base == "" && !base.there():
-		d.model.note("has no api_base, and is left out")
+		d.model.lost("has no api_base, and is left out")
 		return host{}, false
 	}
 	if p.kind != anthropicKind {
@@ -136,13 +136,13 @@ func (c *converter) describe(name string, d deployment) {
 		c.granting[group.text()] = append(c.granting[group.text()], name)
 		group.tree.taken[group.val] = true
 	}
-	c.price(name, d.params, info)
+	c.price(name, d, info)
 }
 
 // price reads the cost of a model's tokens, by the name that callers ask for.
-func (c *converter) price(name string, params, info node) {
+func (c *converter) price(name string, d deployment, info node) {
 	find := func(key string) node {
-		if n := params.get(key); n.there() {
+		if n := d.params.get(key); n.there() {
 			_ = info.get(key)
 			return n
 		}
@@ -152,6 +152,9 @@ func (c *converter) price(name string, params, info node) {
 	out := find("output_cost_per_token")
 	cached := find("cache_read_input_token_cost")
 	if !in.there() && !out.there() {
+		if _, known := c.prices[name]; !known {
+			c.listedPrice(name, d, info.get("base_model"))
+		}
 		return
 	}
 	if !in.there() || !out.there() {
@@ -159,12 +162,12 @@ func (c *converter) price(name string, params, info node) {
 		if !in.there() {
 			model = out
 		}
-		model.note("only one of input and output has a price, so %q has none", name)
+		model.lost("only one of input and output has a price, so %q has none", name)
 		return
 	}
-	p := price{input: perMillion(in), output: perMillion(out)}
+	p := price{input: priceOf(in), output: priceOf(out)}
 	if cached.there() {
-		p.cached = perMillion(cached)
+		p.cached = priceOf(cached)
 	}
 	if p.input == "" || p.output == "" {
 		return
@@ -172,21 +175,25 @@ func (c *converter) price(name string, params, info node) {
 	if first, known := c.prices[name]; !known {
 		c.prices[name] = p
 	} else if first != p {
-		in.note("%q costs what its first deployment says, also where this one serves it", name)
+		in.differs("%q costs what its first deployment says, also where this one serves it", name)
 	}
 }
 
-// perMillion makes a price a million tokens of one a token, with at most 6 decimals.
-func perMillion(n node) string {
-	r, ok := new(big.Rat).SetString(n.text())
-	if !ok || r.Sign() < 0 {
-		n.note("is not a price, and is left out")
-		return ""
+// listedPrice takes a price from the price map, by the names by which LiteLLM looks for it.
+func (c *converter) listedPrice(name string, d deployment, base node) {
+	if p, ok := c.opt.Prices.of(base.text(), d.model.text(), d.real); ok {
+		c.prices[name] = p
 	}
-	r.Mul(r, big.NewRat(1_000_000, 1))
-	text := r.FloatString(6)
-	if rounded, _ := new(big.Rat).SetString(text); rounded.Cmp(r) != 0 {
-		n.note("is rounded to %s a million tokens", text)
+}
+
+// priceOf reads a price a token, "" if it is none.
+func priceOf(n node) string {
+	text, exact, ok := perMillion(n.text())
+	switch {
+	case !ok:
+		n.lost("is not a price, and is left out")
+	case !exact:
+		n.harmless("is rounded to %s a million tokens", text)
 	}
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	return text
 }

@@ -39,7 +39,7 @@ func (c *converter) amountsOf(params node) amounts {
 			rate = params.get("tpm")
 		}
 		c.weighs = true
-		rate.note("LiteLLM chooses between deployments by rpm or tpm, and keeps to them with some settings only; here they are limits, of all deployments of a model together")
+		rate.differs("LiteLLM chooses between deployments by rpm or tpm, and keeps to them with some settings only; here they are limits, of all deployments of a model together")
 	}
 	return own
 }
@@ -48,7 +48,7 @@ func (c *converter) amountsOf(params node) amounts {
 // granted that one.
 func (c *converter) place(model node, own pool, name, real string) (put bool) {
 	if p := c.poolOf(name); p != nil && (p.key() != own.key() || c.reals[name] != real) {
-		model.note("%q leads to %q of upstream %s already, and a name leads to one model of one pool: this deployment and its limits are left out",
+		model.lost("%q leads to %q of upstream %s already, and a name leads to one model of one pool: this deployment and its limits are left out",
 			name, c.reals[name], p.key())
 		return false
 	}
@@ -74,7 +74,7 @@ func (c *converter) place(model node, own pool, name, real string) (put bool) {
 			own.name = c.uniquePool(own.upstreams[0].name)
 		}
 		c.pools = append(c.pools, own)
-		model.note("has no rpm or tpm, and a pool needs a limit: pool %s has concurrency %d; write what your contract says",
+		model.differs("has no rpm or tpm, and a pool needs a limit: pool %s has concurrency %d; write what your contract says",
 			own.name, unlimitedConcurrency)
 	}
 	c.serve(&c.pools[i], name, real)
@@ -122,7 +122,7 @@ func (c *converter) overlapping(model node, own *pool, real string) {
 			}
 		}
 		if len(both) > 0 && c.serves(&p, real) {
-			model.note("%q of upstream %s is in pool %s too, and each pool keeps to its own limits", real, strings.Join(both, ", "), p.name)
+			model.differs("%q of upstream %s is in pool %s too, and each pool keeps to its own limits", real, strings.Join(both, ", "), p.name)
 		}
 	}
 }
@@ -130,13 +130,13 @@ func (c *converter) overlapping(model node, own *pool, real string) {
 // add takes in the limits of another deployment of a model that the pool has.
 func (p *pool) add(model node, real string, more pool) {
 	if p.unlimited {
-		model.note("%q is there twice with the same upstream, once without limits: it has none", real)
+		model.lost("%q is there twice with the same upstream, once without limits: it has none", real)
 		return
 	}
 	if sum := (amounts{both(p.tpm, more.tpm), both(p.rpm, more.rpm), both(p.concurrency, more.concurrency)}); sum != (amounts{}) {
 		p.amounts = sum
 	}
-	model.note("%q is there twice with the same upstream: limits that both have are added up", real)
+	model.differs("%q is there twice with the same upstream: limits that both have are added up", real)
 }
 
 // uniquePool is name, or name-2 and so on, as a pool.

@@ -13,8 +13,9 @@ import (
 // limits are the keys of a tier or a tenant, as lines of YAML.
 type limits struct {
 	lines []string // key: value
-	// usd is a budget in money, which needs prices: "100, per: month".
-	usd string
+	// usd is a budget in money, which needs prices: "100, per: month". budget is where it stands.
+	usd    string
+	budget node
 }
 
 // tenant is a team, or a key of no team; below one of these, a key that has less than its team.
@@ -41,15 +42,16 @@ func (c *converter) limitsOf(n node) limits {
 	switch amount, ok := new(big.Rat).SetString(budget.text()); {
 	case budget.text() == "":
 		if every.there() {
-			every.note("is left out, since there is no max_budget beside it")
+			every.lost("is left out, since there is no max_budget beside it")
 		}
 	case !ok || amount.Sign() <= 0:
-		budget.note("is not an amount above 0, and is left out")
+		budget.lost("is not an amount above 0, and is left out")
 	case period(every.text()) == "":
-		budget.note("only budgets by hour, day, week and month (1h, 1d, 7d, 30d) have a counterpart; it is left out")
+		budget.lost("only budgets by hour, day, week and month (1h, 1d, 7d, 30d) have a counterpart; it is left out")
 	default:
+		l.budget = budget
 		l.usd = fmt.Sprintf("{usd: %s, per: %s}", strings.TrimSuffix(strings.TrimRight(amount.FloatString(6), "0"), "."), period(every.text()))
-		every.note("LiteLLM counts it from the first call; here it begins with the calendar %s", period(every.text()))
+		every.differs("LiteLLM counts it from the first call; here it begins with the calendar %s", period(every.text()))
 	}
 	return l
 }
@@ -63,10 +65,12 @@ func (l limits) over(base limits) limits {
 			lines = append(lines, line)
 		}
 	}
+	l.lines = lines
 	if l.usd == "" {
 		l.usd = base.usd
+		l.budget = base.budget
 	}
-	return limits{lines, l.usd}
+	return l
 }
 
 // period is the calendar period that is nearest to a duration of a budget.
@@ -83,7 +87,7 @@ const everyone = "everyone"
 // makeTemplate makes a tier of the defaults in n.
 func (c *converter) makeTemplate(n node) {
 	if c.template {
-		n.note("there is one template already; this one is left out")
+		n.lost("there is one template already; this one is left out")
 		n.takeAll()
 		return
 	}
@@ -112,7 +116,7 @@ func (c *converter) tiers(settings node) {
 		})
 	}
 	if len(list) > 0 {
-		shares.note("became tiers with weights: a share is not set aside, and what is idle is used by others")
+		shares.differs("became tiers with weights: a share is not set aside, and what is idle is used by others")
 	}
 }
 
@@ -160,7 +164,7 @@ func (c *converter) tryAdd(n node, name string, by ...string) []string {
 		t.ids = []string{name}
 	}
 	if len(t.ids) == 0 {
-		n.note("has no name, and is left out")
+		n.lost("has no name, and is left out")
 		n.takeAll()
 		return nil
 	}
@@ -182,7 +186,7 @@ func (c *converter) tryAdd(n node, name string, by ...string) []string {
 		return t.ids
 	}
 	if slices.ContainsFunc(c.tenants, func(o tenant) bool { return o.name == t.name }) {
-		n.note("there is a tenant %q already, and it is left out", t.name)
+		n.lost("there is a tenant %q already, and it is left out", t.name)
 		return t.ids
 	}
 	c.tenants = append(c.tenants, t)
@@ -193,7 +197,7 @@ func (c *converter) tryAdd(n node, name string, by ...string) []string {
 // has no counterpart is not granted, and who is left with nothing is left out.
 func (c *converter) grants(t *tenant, list node) (some bool) {
 	if list.text() != "" {
-		list.note("is not a list, so nothing is granted, and its owner is left out")
+		list.lost("is not a list, so nothing is granted, and its owner is left out")
 		t.at.takeAll()
 		return false
 	}
@@ -208,18 +212,18 @@ func (c *converter) grants(t *tenant, list node) (some bool) {
 			also = append([]string{m}, also...)
 		}
 		if len(also) == 0 {
-			it.note("no model of this name was imported, so it is not granted")
+			it.lost("no model of this name was imported, so it is not granted")
 		}
 		for _, m := range also {
 			if c.beyond(m) {
-				it.note("%q would grant models of other upstreams too, so it is not granted; list models", m)
+				it.lost("%q would grant models of other upstreams too, so it is not granted; list models", m)
 			} else if !slices.Contains(t.models, m) {
 				t.models = append(t.models, m)
 			}
 		}
 	}
 	if len(list.items()) > 0 && t.models == nil {
-		t.at.note("none of its models was imported, so it is left out")
+		t.at.lost("none of its models was imported, so it is left out")
 		t.at.takeAll()
 		return false
 	}

@@ -10,8 +10,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Weight says how much a note matters.
+type Weight int
+
+// The weights, the heaviest first.
+const (
+	Lost    Weight = iota // limits, models and keys that the new files do not have
+	Differs               // something works in another way
+	Harmless
+)
+
 // Note is something that has no counterpart, or another meaning.
 type Note struct {
+	Weight    Weight
+	File      string
 	Line, Col int
 	// Path is where it stands: litellm_settings.cache.
 	Path string
@@ -21,15 +33,16 @@ type Note struct {
 // tree is the config, and which of its values were understood.
 type tree struct {
 	taken map[*yaml.Node]bool
+	files map[*yaml.Node]string // where nodes stand
 	notes []Note
 }
 
 // node is one value of the config; the zero node is one that is not there.
 type node struct {
 	*tree
-	val       *yaml.Node
-	path      string
-	line, col int
+	val  *yaml.Node
+	path string
+	at   *yaml.Node // its key, or itself
 }
 
 func (n node) there() bool { return n.val != nil }
@@ -58,7 +71,7 @@ func (n node) pairs() (list []node, keys []string) {
 			return
 		}
 		path := strings.TrimPrefix(n.path+"."+key.Value, ".")
-		list = append(list, node{n.tree, val, path, key.Line, key.Column})
+		list = append(list, node{n.tree, val, path, key})
 		keys = append(keys, key.Value)
 	}
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -94,7 +107,7 @@ func (n node) items() []node {
 	}
 	var list []node
 	for i, v := range content(n.val).Content {
-		list = append(list, node{n.tree, v, n.path + "[" + strconv.Itoa(i) + "]", v.Line, v.Column})
+		list = append(list, node{n.tree, v, n.path + "[" + strconv.Itoa(i) + "]", v})
 	}
 	return list
 }
@@ -114,15 +127,25 @@ func (n node) amount() int64 {
 	}
 	r, ok := new(big.Rat).SetString(strings.ReplaceAll(n.text(), "_", ""))
 	if !ok || !r.IsInt() || !r.Num().IsInt64() || r.Sign() <= 0 {
-		n.note("is not a whole number above 0, and is left out")
+		n.lost("is not a whole number above 0, and is left out")
 		return 0
 	}
 	return r.Num().Int64()
 }
 
-// note puts the value on the list.
-func (n node) note(format string, args ...any) {
-	n.tree.notes = append(n.tree.notes, Note{n.line, n.col, n.path, fmt.Sprintf(format, args...)})
+// lost, differs and harmless put the value on the list.
+func (n node) lost(format string, args ...any)     { n.note(Lost, format, args...) }
+func (n node) differs(format string, args ...any)  { n.note(Differs, format, args...) }
+func (n node) harmless(format string, args ...any) { n.note(Harmless, format, args...) }
+
+func (n node) note(weight Weight, format string, args ...any) {
+	note := Note{Weight: weight, Path: n.path, What: fmt.Sprintf(format, args...)}
+	if n.at != nil {
+		note.File = n.tree.files[n.at]
+		note.Line = n.at.Line
+		note.Col = n.at.Column
+	}
+	n.tree.notes = append(n.tree.notes, note)
 }
 
 // takeAll counts everything below as understood, because a part that is left out as a whole is one entry of the list.
@@ -154,7 +177,7 @@ func (n node) restBelow(seen map[*yaml.Node]bool) {
 			p.restBelow(seen)
 			continue
 		}
-		p.note("%s", why(p.path))
+		p.note(weightOfKey(p.path), "%s", why(p.path))
 	}
 	for _, it := range n.items() {
 		it.restBelow(seen)

@@ -41,7 +41,7 @@ func (c *converter) upstream(who string, d deployment, base node) upstream {
 	if u.key == "" && d.provider.key != "" {
 		u.key = "${" + d.provider.key + "}"
 	} else if u.key != "" && !strings.HasPrefix(u.key, "${") {
-		key.note("stands in the file as it is; better put it into the environment, and write ${NAME}")
+		key.harmless("stands in the file as it is; better put it into the environment, and write ${NAME}")
 		c.secrets = true
 	}
 	return u
@@ -65,7 +65,7 @@ func (c *converter) azureBase(address string, d deployment) string {
 	address = strings.TrimSuffix(address, "/openai")
 	switch version {
 	case "":
-		d.model.note("names no api_version, so its resource is called by the v1 routes")
+		d.model.harmless("names no api_version, so its resource is called by the v1 routes")
 	case "v1", "preview", "latest": // names of LiteLLM's for those
 	default:
 		return address + "?api-version=" + version

@@ -67,12 +67,9 @@ func (c *converter) config() string {
 		if p.ownServers && p.tpm > 0 {
 			b.WriteString("    accounting: production\n")
 		}
-		if c.budget != "" {
-			if missing := c.unpriced(p.models); len(missing) > 0 {
-				fmt.Fprintf(&b, "    # budgets: [%s]   # needs prices of %s\n", c.budget, strings.Join(missing, ", "))
-			} else {
-				fmt.Fprintf(&b, "    budgets: [%s]\n", c.budget)
-			}
+		if c.whole.usd != "" {
+			c.needPrices(c.whole, p.models)
+			fmt.Fprintf(&b, "    budgets: [%s]\n", c.whole.usd)
 		}
 	}
 	if len(c.prices) > 0 {
@@ -160,12 +157,8 @@ func (c *converter) lines(t tenant, models []string) []string {
 		lines = append(lines, "models: "+quoteAll(t.models))
 	}
 	if t.usd != "" {
-		if missing := c.unpriced(c.granted(models)); len(missing) > 0 {
-			lines = append(lines, fmt.Sprintf("# budgets: [%s]   # needs prices of %s", t.usd, strings.Join(missing, ", ")))
-			t.at.note("its max_budget is written as a comment: it needs prices of %s", strings.Join(missing, ", "))
-		} else {
-			lines = append(lines, "budgets: ["+t.usd+"]")
-		}
+		c.needPrices(t.limits, c.granted(models))
+		lines = append(lines, "budgets: ["+t.usd+"]")
 	}
 	if len(t.keys) > 0 {
 		lines = append(lines, "keys: ["+strings.Join(t.keys, ", ")+"]")
@@ -185,15 +178,20 @@ func (c *converter) granted(models []string) []string {
 	return all
 }
 
-// unpriced are the models that have no price.
-func (c *converter) unpriced(models []string) []string {
-	var list []string
+// needPrices notes a budget in money that could not be kept, because models have no price.
+func (c *converter) needPrices(l limits, models []string) {
+	var missing []string
 	for _, m := range models {
 		if _, ok := c.prices[m]; !ok {
-			list = append(list, m)
+			missing = append(missing, m)
 		}
 	}
-	return list
+	if len(missing) == 0 {
+		return
+	}
+	said := l.budget
+	said.tree = c.unkept
+	said.lost("needs prices of %s", strings.Join(missing, ", "))
 }
 
 // plain is a text that YAML takes for nothing but a text, also inside of […].
