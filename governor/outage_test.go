@@ -97,7 +97,7 @@ func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {
 		waits   time.Duration
 		promise time.Duration
 	}{
-		{name: "until its end", learns: 2 * time.Second, waits: 2 * time.Second},
+		{name: "until its end", learns: 4 * time.Second, waits: 4 * time.Second},
 		{name: "not for a later end", learns: 90 * time.Second, promise: 90 * time.Second},
 		{name: "not once it is lost", learns: 50 * time.Second, waits: GrantLasts, promise: lossRetry},
 		{name: "for nodes", learns: 90 * time.Second, expect: 3, waits: GrantLasts, promise: lossRetry},
@@ -108,8 +108,15 @@ func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {
 				cfg.Pools[0].ExpectNodes = c.expect
 				g, s := shared(t, cfg)
 				began := time.Now()
-				s.Learns(began.Add(c.learns))
+				answered := func() { // as a speaker tells that the store is learning
+					demanded(s)
+					s.Allow(time.Now(), PoolGrant{})
+					s.Learns(began.Add(c.learns))
+					s.Alone(time.Now(), 2)
+				}
+				answered()
 				if c.waits == c.learns {
+					time.AfterFunc(2*time.Second, answered)
 					time.AfterFunc(c.learns, func() { allow(s, 1000) })
 				} else {
 					time.AfterFunc(GrantLasts, func() { s.Alone(time.Now(), 2) })

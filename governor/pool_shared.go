@@ -194,6 +194,7 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	for k, allowance := range grant.Allowances {
 		if allowance != nil && p.rates.era == s.era { // otherwise Spent counts from another beginning
 			p.rates.allowed = allowance.Since
+			p.rates.learning = time.Time{}
 			p.rates.aloneUntil = time.Time{}
 			p.rates.alone = false
 			p.escrow.Allow(now, escrow.Axis(k), p.cutLocked(now, *allowance))
@@ -202,7 +203,9 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	if grant.Others != nil {
 		p.rates.elsewhere = elsewhere{*grant.Others, now}
 	}
-	s.g.expectGrantLocked(p, now)
+	if grant.Allowances != [2]*escrow.Allowance{} {
+		s.g.expectGrantLocked(p, now)
+	}
 	s.g.pumpAndUnlock(p, now)
 }
 
@@ -213,7 +216,6 @@ func (s *SharedPool) shareSome(list []NodeShare) {
 }
 
 func (s *SharedPool) shareLocked(list []NodeShare) {
-	s.pool.rates.learning = time.Time{}
 	for _, x := range list {
 		if s.pool.claims.share(s.tree.paths[x.ID], x.PPM) {
 			s.pool.measure.reshared = true
