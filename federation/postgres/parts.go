@@ -39,21 +39,14 @@ func (s *Store) Ask(ctx context.Context, q *parts.Ask) (answer parts.Answer, err
 
 // tell has step done to the accounts of beats' owners, in one transaction.
 func (s *Store) tell(ctx context.Context, db *pgxpool.Pool, beats []*parts.Beat, step func(now int64, accounts []*parts.Account)) error {
-	if err := s.transact(ctx, db, beats, step); err != nil {
-		return fmt.Errorf("postgres: %w", s.parts.undone(err))
+	err := partsTable.with(ctx, db, func(conn *pgxpool.Conn) error { return s.transact(ctx, conn, beats, step) })
+	if err != nil {
+		return fmt.Errorf("postgres: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) transact(ctx context.Context, db *pgxpool.Pool, beats []*parts.Beat, step func(now int64, accounts []*parts.Account)) error {
-	conn, err := db.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release() // which closes it, if it is in the middle of something
-	if err := s.parts.make(ctx, conn); err != nil {
-		return err
-	}
+func (s *Store) transact(ctx context.Context, conn *pgxpool.Conn, beats []*parts.Beat, step func(now int64, accounts []*parts.Account)) error {
 	rows, now, err := s.lockOwners(ctx, conn, owners(beats))
 	if err != nil {
 		return err
@@ -62,7 +55,7 @@ func (s *Store) transact(ctx context.Context, db *pgxpool.Pool, beats []*parts.B
 	for _, w := range rows {
 		accounts[w.owner], err = w.read()
 		if err != nil {
-			return unusable(err, "llmgov_parts", "owner", w.owner)
+			return unusable(err, partsTable, "owner", w.owner)
 		}
 	}
 	list := make([]*parts.Account, len(beats))

@@ -17,14 +17,18 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
+// The tables.
+const (
+	poolsTable table = "llmgov_pools"
+	partsTable table = "llmgov_parts"
+)
+
 // Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
 	db    *pgxpool.Pool
 	askDB *pgxpool.Pool // for calls that ask
 	rules federation.Rules
-	// pools and parts are the tables.
-	pools, parts table
-	swept        atomic.Int64 // when to look for owners that are forgotten next, by the server's clock
+	swept atomic.Int64 // when to look for owners that are forgotten next, by the server's clock
 	// clock and incarnation are expressions of SQL.
 	clock, incarnation string
 }
@@ -34,7 +38,8 @@ const (
 	// beats would wait for them.
 	connections    = 4
 	askConnections = 16
-	connectTimeout = time.Second
+	// connectTimeout suffices for the six round trips of a connection with TLS and a password, to a server that is far.
+	connectTimeout = 5 * time.Second
 
 	serverClock = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 	// The timeline is that of the log that is written now: what the last checkpoint says
@@ -51,6 +56,8 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	}
 	cfg.MaxConns = connections
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	// No ping before a beat, which would be a round trip more: a beat that fails is followed by another soon.
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	// No prepared statements: poolers that hand connections on would lose them.
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	db, err := pgxpool.NewWithConfig(context.Background(), cfg)
@@ -59,12 +66,13 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	}
 	asks := cfg.Copy()
 	asks.MaxConns = askConnections
+	asks.ShouldPing = nil // as usual, because a call that fails is refused
 	askDB, err := pgxpool.NewWithConfig(context.Background(), asks)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{db: db, askDB: askDB, rules: r, pools: table{name: "llmgov_pools"}, parts: table{name: "llmgov_parts"}, clock: serverClock, incarnation: serverIncarnation}, nil
+	return &Store{db: db, askDB: askDB, rules: r, clock: serverClock, incarnation: serverIncarnation}, nil
 }
 
 // Check says what is wrong with a URL for Open.
@@ -108,29 +116,25 @@ func (s *Store) Close() {
 
 // Beat implements runner.Store.
 func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
-	reply, err := s.beat(ctx, pool, b)
+	var reply federation.Reply
+	err := poolsTable.with(ctx, s.db, func(conn *pgxpool.Conn) (err error) {
+		reply, err = s.beat(ctx, conn, pool, b)
+		return err
+	})
 	if err != nil {
-		return federation.Reply{}, fmt.Errorf("postgres: %w", s.pools.undone(err))
+		return federation.Reply{}, fmt.Errorf("postgres: %w", err)
 	}
 	return reply, nil
 }
 
-func (s *Store) beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
-	conn, err := s.db.Acquire(ctx)
-	if err != nil {
-		return federation.Reply{}, err
-	}
-	defer conn.Release() // which closes it, if it is in the middle of something
-	if err := s.pools.make(ctx, conn); err != nil {
-		return federation.Reply{}, err
-	}
+func (s *Store) beat(ctx context.Context, conn *pgxpool.Conn, pool string, b *federation.Beat) (federation.Reply, error) {
 	row, err := s.lock(ctx, conn, pool)
 	if err != nil {
 		return federation.Reply{}, err
 	}
 	a, err := row.read(s.rules)
 	if err != nil {
-		return federation.Reply{}, unusable(err, "llmgov_pools", "pool", pool)
+		return federation.Reply{}, unusable(err, poolsTable, "pool", pool)
 	}
 	reply := a.Beat(row.now, row.incarnation, b.Expect, b)
 	account, err := a.Encode()
@@ -155,9 +159,9 @@ func (w *row) read(r federation.Rules) (*federation.Account, error) {
 }
 
 // unusable says how to get rid of an account that cannot be read.
-func unusable(err error, table, column, name string) error {
+func unusable(err error, t table, column, name string) error {
 	return fmt.Errorf("%w; if no gateway of another release uses it, delete it (DELETE FROM %s WHERE %s = '%s'); then nothing is granted until it is known again what was used",
-		err, table, column, strings.ReplaceAll(name, "'", "''"))
+		err, t, column, strings.ReplaceAll(name, "'", "''"))
 }
 
 // limits bound how long a transaction may stand in the way of others, and see to it that
@@ -216,7 +220,7 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 	}
 	a, err := w.read(s.rules)
 	if err != nil {
-		return federation.View{}, fmt.Errorf("postgres: %w", unusable(err, "llmgov_pools", "pool", pool))
+		return federation.View{}, fmt.Errorf("postgres: %w", unusable(err, poolsTable, "pool", pool))
 	}
 	return a.View(w.now), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,45 +23,52 @@ var Schema = map[string][]string{
 	},
 }
 
-// table is one of the Schema.
-type table struct {
-	name string
-	made atomic.Bool // it is there
-}
+// table is the name of one of the Schema.
+type table string
 
 // tableLock is the name of the lock under which tables are made.
 const tableLock = 0x6c6c6d676f76
 
-// make sees to it that the table is there. It asks for no rights where it is.
-func (t *table) make(ctx context.Context, conn *pgxpool.Conn) error {
-	if t.made.Load() {
-		return nil
+// with lets do use a connection. If that finds no table, the table is made, and do is called again. So where the
+// table is there this takes no round trip, and no rights.
+func (t table) with(ctx context.Context, db *pgxpool.Pool, do func(*pgxpool.Conn) error) error {
+	err := use(ctx, db, do)
+	if !missing(err) {
+		return err
 	}
-	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	err = use(ctx, db, func(conn *pgxpool.Conn) error { return t.make(ctx, conn) })
+	if err != nil {
+		return err
+	}
+	return use(ctx, db, do)
+}
+
+func use(ctx context.Context, db *pgxpool.Pool, do func(*pgxpool.Conn) error) error {
+	conn, err := db.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release() // which closes it, if it is in the middle of something
+	return do(conn)
+}
+
+// make makes the table, unless another process has.
+func (t table) make(ctx context.Context, conn *pgxpool.Conn) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(tableLock)); err != nil {
 			return err
 		}
 		there := false
-		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", t.name).Scan(&there); err != nil || there {
+		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", string(t)).Scan(&there); err != nil || there {
 			return err
 		}
-		for _, sql := range Schema[t.name] {
+		for _, sql := range Schema[string(t)] {
 			if _, err := tx.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("cannot make the table %s: %w", t.name, err)
+				return fmt.Errorf("cannot make the table %s: %w", t, err)
 			}
 		}
 		return nil
 	})
-	t.made.Store(err == nil)
-	return err
-}
-
-// undone looks for the table again if that is what an error is about.
-func (t *table) undone(err error) error {
-	if missing(err) {
-		t.made.Store(false)
-	}
-	return err
 }
 
 // missing reports whether an error says that there is no table.
