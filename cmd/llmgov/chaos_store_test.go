@@ -31,6 +31,9 @@ func newRedisDisaster(t *testing.T) *redisDisaster {
 
 func (r *redisDisaster) At(addr string) string { return "redis://" + addr }
 
+// Remembers implements disaster.
+func (r *redisDisaster) Remembers() bool { return false }
+
 func (r *redisDisaster) Flush() { r.Do("FLUSHALL") }
 
 // Failover loses the primary, and waits until a Sentinel names another. It has watched only
@@ -55,6 +58,9 @@ type pgDisaster struct {
 	*pgtest.Server
 	t *testing.T
 }
+
+// Remembers implements disaster.
+func (p *pgDisaster) Remembers() bool { return true }
 
 func (p *pgDisaster) Addr() string {
 	u, _ := neturl.Parse(p.Server.URL())

@@ -39,6 +39,8 @@ type disaster interface {
 	Stop()
 	Start()
 	Flush()
+	// Remembers reports whether it still has its data after Stop and Start.
+	Remembers() bool
 }
 
 // successor is a store whose place another server can take, at the address returned.
@@ -59,6 +61,7 @@ type tumult struct {
 	*scene
 	mock     string
 	pause    time.Duration // after each mishap
+	within   time.Duration // of the end of a mishap, nine tenths of the limit have to be served again; 0 is at some time
 	off      float64       // by which part shares may be off: what is short says little
 	inFlight int64
 	refused  atomic.Int64
@@ -140,14 +143,15 @@ func (c *scene) lead(addr string) {
 	}
 }
 
-func newTumult(t *testing.T, store disaster) *tumult {
+// newTumult starts four gateways that expect so many to be there.
+func newTumult(t *testing.T, store disaster, expect int) *tumult {
 	t.Helper()
 	c := &tumult{pause: 9 * time.Second, off: 0.1, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
 	policy := "tenants:\n"
 	for _, x := range crowd {
 		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)
 	}
-	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: %d, expect_nodes: 4}}\n", c.mock, chaosTPM)
+	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: %d, expect_nodes: %d}}\n", c.mock, chaosTPM, expect)
 	c.scene = newScene(t, store, 4, config, policy)
 	return c
 }

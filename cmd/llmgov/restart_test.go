@@ -70,6 +70,7 @@ func startMock(t *testing.T, args ...string) (url string) {
 type mockStats struct {
 	Admitted, Refused, Running int64
 	Peak                       int64 `json:"peak_running"`
+	WindowTokensPeak           int64 `json:"window_tokens_peak"`
 }
 
 func statsOf(t *testing.T, mock string) (s mockStats) {
