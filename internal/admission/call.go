@@ -19,7 +19,7 @@ type Call struct {
 	Spans *tracing.Call // nil without tracing
 
 	scope  // whose it is, and in which pool
-	*early // how it is over before its answer is
+	*Early // how it is over before its answer is
 	tries  // its ways to upstreams
 
 	Ask     Ask
@@ -35,10 +35,14 @@ type Call struct {
 	Failure error // for the log
 }
 
-// Begin begins the life of a call under a policy. The context ends when the caller goes away.
+// Begin begins the life of a call under a policy. The context ends when the caller goes away. A caller whose memory is
+// not used again may set Early before, to a part of its own.
 func (c *Call) Begin(ctx context.Context, ctl *Controller, p *Policy, id string) {
 	c.ctl = ctl
-	c.early = &early{ctx: ctx}
+	if c.Early == nil {
+		c.Early = &Early{}
+	}
+	c.ctx = ctx
 	c.Policy = p
 	c.ID = id
 	c.Began = time.Now()

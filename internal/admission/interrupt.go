@@ -10,10 +10,10 @@ import (
 // could not wait for.
 var ErrDraining = errors.New("gateway: shutting down")
 
-// early is how a call is over before its answer is: its caller goes away, a drain cuts it off, or the
+// Early is how a call is over before its answer is: its caller goes away, a drain cuts it off, or the
 // governor ends it (governor.Request.Interrupt). It is an object of its own, because the governor may know of it
 // for a moment longer than the call lasts, and the memory of the call is used again.
-type early struct {
+type Early struct {
 	ctx context.Context // of the caller, who is gone when it ends
 
 	mu    sync.Mutex
@@ -23,7 +23,7 @@ type early struct {
 
 // Interrupt ends the call, now or as soon as it is sent. Any goroutine may call it, even after
 // the call has ended.
-func (e *early) Interrupt(cause error) {
+func (e *Early) Interrupt(cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.cause == nil {
@@ -35,7 +35,7 @@ func (e *early) Interrupt(cause error) {
 }
 
 // EndBy sets the function that ends the call from now on.
-func (e *early) EndBy(end context.CancelCauseFunc) {
+func (e *Early) EndBy(end context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.end = end
@@ -45,24 +45,24 @@ func (e *early) EndBy(end context.CancelCauseFunc) {
 }
 
 // Why is the cause for which the governor ended the call early; nil if it did not.
-func (e *early) Why() error {
+func (e *Early) Why() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.cause
 }
 
 // Gone reports whether the caller went away.
-func (e *early) Gone() bool { return e.ctx.Err() != nil && !e.Cut() }
+func (e *Early) Gone() bool { return e.ctx.Err() != nil && !e.Cut() }
 
 // Cut reports whether the call was cut off, by a drain or by the governor.
-func (e *early) Cut() bool { return e.Drained() || e.Why() != nil }
+func (e *Early) Cut() bool { return e.Drained() || e.Why() != nil }
 
 // Drained reports whether the call was cut off by a drain.
-func (e *early) Drained() bool { return context.Cause(e.ctx) == ErrDraining }
+func (e *Early) Drained() bool { return context.Cause(e.ctx) == ErrDraining }
 
 // CutOff is the refusal of a call that was cut off. Why the governor did it is only logged, because it
 // concerns this gateway, not its tenants.
-func (e *early) CutOff() *Refusal {
+func (e *Early) CutOff() *Refusal {
 	if e.Drained() {
 		return &Refusal{Status: statusUnavailable, Code: CodeDraining, Message: "This gateway is shutting down."}
 	}

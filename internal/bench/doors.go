@@ -28,6 +28,8 @@ type door struct {
 	title string
 	// govern makes a call of a tenant, and returns how long llmgov kept it; of the proxy that is the whole call.
 	govern func(ctx context.Context, tenant int) (time.Duration, error)
+	// cpu is the CPU time of the process that governs so far.
+	cpu func() (time.Duration, error)
 }
 
 // doorFigure is what a call costs by a door.
@@ -58,14 +60,24 @@ func openDoors(targets []*target) (list []door, closeAll func(), err error) {
 			return time.Since(began), err
 		}
 	}
+	inside, err := insideDoor()
+	if err != nil {
+		_ = shared.Close()
+		return nil, nil, err
+	}
+	cpu := func() (time.Duration, error) {
+		c, err := t.counters()
+		return c.CPU, err
+	}
 	return []door{
-		{"proxy", proxy(t)},
-		{"model server alone", proxy(targets[direct])},
+		{"proxy", proxy(t), cpu},
+		{"model server alone", proxy(targets[direct]), cpu},
 		{"reserve and commit, gRPC", func(ctx context.Context, tenant int) (time.Duration, error) {
 			began := time.Now()
 			err := shared.Do(ctx, client.Request{Tenant: tenantName(tenant), Model: "gpt-4o", InputTokens: 100, MaxOutput: 400}, answered)
 			return time.Since(began), err
-		}},
+		}, cpu},
+		inside,
 	}, func() { _ = shared.Close() }, nil
 }
 
@@ -82,7 +94,7 @@ func measureDoors(ctx context.Context, progress io.Writer, targets []*target, to
 	all := make([][]doorSample, len(list))
 	for round := range rounds + 1 {
 		for i, d := range list {
-			s, err := d.measure(ctx, targets[governed], slot)
+			s, err := d.measure(ctx, slot)
 			if err != nil {
 				return nil, err
 			}
@@ -120,8 +132,8 @@ func figureOf(title string, samples, proxy []doorSample) doorFigure {
 }
 
 // measure keeps a door busy for a while.
-func (d *door) measure(ctx context.Context, t *target, slot time.Duration) (doorSample, error) {
-	before, err := t.counters()
+func (d *door) measure(ctx context.Context, slot time.Duration) (doorSample, error) {
+	before, err := d.cpu()
 	if err != nil {
 		return doorSample{}, err
 	}
@@ -144,13 +156,13 @@ func (d *door) measure(ctx context.Context, t *target, slot time.Duration) (door
 	if err := group.Wait(); err != nil {
 		return doorSample{}, err
 	}
-	after, err := t.counters()
+	after, err := d.cpu()
 	if err != nil {
 		return doorSample{}, err
 	}
 	sorted := slices.Sorted(slices.Values(slices.Concat(waits[:]...)))
 	return doorSample{
-		cpu: inMicros(after.CPU-before.CPU) / float64(len(sorted)),
+		cpu: inMicros(after-before) / float64(len(sorted)),
 		p50: sorted[len(sorted)/2],
 		p99: sorted[len(sorted)*99/100],
 	}, nil
@@ -160,7 +172,7 @@ func (d *door) measure(ctx context.Context, t *target, slot time.Duration) (door
 func writeDoors(w io.Writer, list []doorFigure) error {
 	fmt.Fprintf(w, "\nWhat a call costs by each way to llmgov, %d calls under way:\n\n", doorCalls)
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "door\tCPU of llmgov\tof the proxy's\tleast … most\tadded, p50\tp99\t")
+	fmt.Fprintln(tw, "door\tCPU of the governor\tof the proxy's\tleast … most\tadded, p50\tp99\t")
 	for _, f := range list {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", f.Title, micros(f.CPUMicros), ratio(f.Ratio), leastMost(f.Ratio), plus(f.P50), plus(f.P99))
 	}

@@ -10,17 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
-	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -72,11 +68,7 @@ func (b *buffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
 
 // newGoverned is llmgov as its serve command wires it.
 func newGoverned(upstream string) (h handlers, err error) {
-	snap, err := measured(upstream)
-	if err != nil {
-		return h, err
-	}
-	gov, err := governor.New(policy.Governor(snap))
+	ctl, err := newController(upstream)
 	if err != nil {
 		return h, err
 	}
@@ -85,9 +77,6 @@ func newGoverned(upstream string) (h handlers, err error) {
 		return h, err
 	}
 	log, _ := logging.New(null, logging.JSON) // as long as the process
-	metrics := telemetry.New()
-	metrics.Watch(gov.State, snap.Hash())
-	ctl := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: metrics})
 	h.data, err = gateway.New(gateway.Options{Admission: ctl, Log: log})
 	noKeys := func(string) (string, bool) { return "", false }
 	at := admissionserver.New(admissionserver.Options{Token: admissionToken, Tenant: noKeys, Log: log})

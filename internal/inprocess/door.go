@@ -22,6 +22,7 @@ func (d *Door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 	}
 	h := &held{ctl: d.ctl}
 	c := &h.call
+	c.Early = &h.early
 	c.Begin(ctx, d.ctl, d.ctl.Policy(), req.ID)
 	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, h.ask(&req))
 	if refused == nil {

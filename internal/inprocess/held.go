@@ -17,6 +17,7 @@ import (
 type held struct {
 	ctl     *admission.Controller
 	call    admission.Call
+	early   admission.Early
 	lease   client.Lease
 	maxWait time.Duration
 	flowing atomic.Bool // the first token has come
