@@ -81,6 +81,9 @@ type Admission struct {
 	// Tenant is where calls of a proxy with external processing name their tenant: "key", which is that of the caller,
 	// "header NAME" or "metadata NAMESPACE PATH". Default "key".
 	Tenant string `koanf:"tenant"`
+	// Descriptors are the names of the entries by which a proxy that asks the rate limit service describes a call.
+	// Default "tenant=tenant key=key model=model pool=pool".
+	Descriptors string `koanf:"descriptors"`
 	// MostOpen is how many reservations may be open, in all. A tenant may have as many as there are places left.
 	// Default 20,000.
 	MostOpen int64 `koanf:"most_open"`
@@ -161,7 +164,7 @@ func DefaultConfig() Config {
 		Admin:  Admin{Listen: "127.0.0.1:9090", UnreadyOnStoreLoss: UnreadyAlone},
 
 		MaxConnections: 10_000,
-		Admission:      Admission{Tenant: "key", MostOpen: 20_000},
+		Admission:      Admission{Tenant: "key", Descriptors: "tenant=tenant key=key model=model pool=pool", MostOpen: 20_000},
 
 		Region:   "local",
 		Store:    "memory",

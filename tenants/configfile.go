@@ -80,7 +80,7 @@ var (
 		settingField("admin.listen"), settingField("admin.token"), settingField("admin.unready_on_store_loss"),
 	}}
 	admissionShape = shape[configFile]{Fields: []field[configFile]{
-		settingField("admission.listen"), settingField("admission.token"), settingField("admission.tenant"), settingField("admission.most_open"),
+		settingField("admission.listen"), settingField("admission.token"), settingField("admission.tenant"), settingField("admission.descriptors"), settingField("admission.most_open"),
 	}}
 	bodyMemoryShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("body_memory.process"), settingField("body_memory.tenant"),

@@ -22,7 +22,7 @@ listen: "127.0.0.1:8080"
 h2c: true
 max_connections: 500
 admin: {listen: "[::1]:9090", token: "${TOKEN:-t0k-of-sixteen-characters}", unready_on_store_loss: always}
-admission: {listen: "127.0.0.1:9091", token: "a-token-of-sixteen-characters", tenant: header x-team, most_open: 30}
+admission: {listen: "127.0.0.1:9091", token: "a-token-of-sixteen-characters", tenant: header x-team, descriptors: tenant=team, most_open: 30}
 node: n1
 region: eu
 store: memory
@@ -111,7 +111,7 @@ func TestLoad_Everything(t *testing.T) {
 	}
 	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
 	wantConfig := Config{
-		Listen: "127.0.0.1:8080", H2C: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters", UnreadyAlways}, Admission: Admission{"127.0.0.1:9091", "a-token-of-sixteen-characters", "header x-team", 30}, Node: "n1", Region: "eu", Store: "memory",
+		Listen: "127.0.0.1:8080", H2C: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters", UnreadyAlways}, Admission: Admission{"127.0.0.1:9091", "a-token-of-sixteen-characters", "header x-team", "tenant=team", 30}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
 		Timeouts: Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
 		MaxBody:  512 << 10, BodyMemory: BodyMemory{3 << 20, 1 << 20}, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},

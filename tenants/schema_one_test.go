@@ -92,6 +92,7 @@ func TestSchema_OneDefect(t *testing.T) {
 		"a short admission token":              root("admission: {token: abc}"),
 		"an admission listener without a port": root("admission: {listen: localhost}"),
 		"no open reservations":                 root("admission: {most_open: 0}"),
+		"descriptors without names":            root("admission: {descriptors: tenant}"),
 		"a tenant in a cookie":                 root("admission: {tenant: cookie team}"),
 		"an unknown key of the body memory":    root("body_memory: {all: 1GiB}"),
 		"a decision log of nothing":            root("decision_log: {max_size: 10}"),

@@ -64,6 +64,10 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Admission.Tenant }, parse: typed(parseSource),
 	},
 	{
+		key: "admission.descriptors", about: "The names of the descriptor entries by which Envoy's rate limit filter says who asks and for what, such as \"tenant=team model=model\". What is left out has its own name.", kind: strictyaml.TextKind(descriptorsPattern.String()),
+		get: func(c *Config) any { return c.Admission.Descriptors }, parse: typed(parseDescriptors),
+	},
+	{
 		key: "admission.most_open", about: "How many reservations may be open in all; a tenant may have as many as there are places left.", kind: strictyaml.WholeKind(1, maxOpen),
 		get: func(c *Config) any { return c.Admission.MostOpen }, parse: typed(parseMostOpen),
 	},
@@ -210,6 +214,16 @@ var sourcePattern = regexp.MustCompile(`^(key|header [A-Za-z0-9_-]+|metadata \S+
 func parseSource(text string) (string, string) {
 	if !sourcePattern.MatchString(text) {
 		return "", "is no place; write key, header NAME or metadata NAMESPACE PATH, such as header x-team"
+	}
+	return text, ""
+}
+
+// descriptorsPattern matches the names of entries of descriptors.
+var descriptorsPattern = regexp.MustCompile(`^(tenant|key|model|pool)=[^\s=]+( (tenant|key|model|pool)=[^\s=]+){0,3}$`)
+
+func parseDescriptors(text string) (string, string) {
+	if !descriptorsPattern.MatchString(text) {
+		return "", "names no entries; write them as in tenant=tenant key=key model=model pool=pool"
 	}
 	return text, ""
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
+	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
@@ -45,6 +46,8 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	from, _ := extproc.ParseSource(cfg.Admission.Tenant) // which the config has checked
 	proxies := extproc.New(extproc.Options{Admission: p.Admission, Tenant: from, MostCalls: cfg.Admission.MostOpen, Log: p.log})
 	proxies.Register(h)
+	names, _ := ratelimit.ParseNames(cfg.Admission.Descriptors) // which the config has checked
+	ratelimit.New(ratelimit.Options{Names: names, Book: book, Admission: p.Admission}).Register(h)
 	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: h, book: book, proxies: proxies}, nil
 }
 

@@ -301,6 +301,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "os"},
 		reason: "a proxy's call is the same call as one over HTTP: it only comes by another door",
 	},
+	"internal/envoy/ratelimit": {
+		may:    []string{"governor/client", "internal/admission", "internal/gateway/dialect", "internal/reserve", "github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf"},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "descriptors become reservations, which are kept elsewhere",
+	},
 	"internal/explain": {
 		may:    []string{"governor", "internal/adminapi", "internal/admission", "internal/policy", "internal/text", "tenants"},
 		not:    []string{"net", "os", "log", "log/slog"},

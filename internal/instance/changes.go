@@ -25,6 +25,7 @@ var atStart = []struct {
 	{"admission.listen", func(c *tenants.Config) any { return c.Admission.Listen }},
 	{"admission.token", func(c *tenants.Config) any { return c.Admission.Token }},
 	{"admission.tenant", func(c *tenants.Config) any { return c.Admission.Tenant }},
+	{"admission.descriptors", func(c *tenants.Config) any { return c.Admission.Descriptors }},
 	{"admission.most_open", func(c *tenants.Config) any { return c.Admission.MostOpen }},
 	{"node", func(c *tenants.Config) any { return c.Node }},
 	{"region", func(c *tenants.Config) any { return c.Region }},

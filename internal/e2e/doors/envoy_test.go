@@ -37,9 +37,26 @@ var envoyMetadata = Door{
 	Rate:     100,
 }
 
+// envoyRateLimit is Envoy that asks the rate limit service.
+var envoyRateLimit = Door{
+	Name: "Envoy, rate limit service",
+	Open: func(t *testing.T, s *Site) Post {
+		s.Serve()
+		return openEnvoy(t, s, envoyConfig{RateLimit: true})
+	},
+	Cannot: map[string]string{
+		"ends":    "Calls that come to an end are charged exactly. But Envoy says once that a call has ended, and waits for no answer: the lease of one in some hundreds that break off is left, and ends after ten minutes.",
+		"refusal": "It says all that, but its status is 429 for every reason: Envoy has one status for refusals.",
+	},
+	InFlight: GoesOn,
+	Away:     Fails,
+	Rate:     100,
+}
+
 // envoyConfig chooses the parts of testdata/envoy.yaml.
 type envoyConfig struct {
 	ExtProc, Metadata bool
+	RateLimit         bool
 	LocalLimit        int // calls, by Envoy's own limit
 
 	Port, ModelPort, AdmissionPort int

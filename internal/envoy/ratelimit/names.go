@@ -1,0 +1,30 @@
+package ratelimit
+
+import "strings"
+
+// Names are the names of the entries that describe a call.
+type Names struct{ Tenant, Key, Model, Pool string }
+
+// ParseNames reads "tenant=NAME key=NAME model=NAME pool=NAME"; what is left out keeps its own name.
+func ParseNames(text string) (n Names, ok bool) {
+	n = Names{Tenant: "tenant", Key: "key", Model: "model", Pool: "pool"}
+	for _, f := range strings.Fields(text) {
+		what, name, _ := strings.Cut(f, "=")
+		if name == "" {
+			return n, false
+		}
+		switch what {
+		case "tenant":
+			n.Tenant = name
+		case "key":
+			n.Key = name
+		case "model":
+			n.Model = name
+		case "pool":
+			n.Pool = name
+		default:
+			return n, false
+		}
+	}
+	return n, true
+}
