@@ -113,16 +113,27 @@ func newClient() *http.Client {
 	}
 }
 
+// The questions to a child, a line each.
+const (
+	askCounters = "counters"
+	askHolding  = "holding"
+)
+
 // counters asks the child.
-func (t *target) counters() (counters, error) {
-	var c counters
-	if _, err := io.WriteString(t.stdin, "\n"); err != nil {
-		return c, fmt.Errorf("%s: %w", t.name, err)
+func (t *target) counters() (c counters, err error) { return c, t.ask(askCounters, &c) }
+
+// holding asks the child, which takes time to collect its garbage.
+func (t *target) holding() (h holding, err error) { return h, t.ask(askHolding, &h) }
+
+func (t *target) ask(question string, answer any) error {
+	_, err := io.WriteString(t.stdin, question+"\n")
+	if err == nil {
+		err = t.answer.Decode(answer)
 	}
-	if err := t.answer.Decode(&c); err != nil {
-		return c, fmt.Errorf("%s: %w", t.name, err)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
 	}
-	return c, nil
+	return nil
 }
 
 // close ends the child: it lives as long as its standard input.

@@ -3,6 +3,7 @@
 // of a stream, compared with a bare httputil.ReverseProxy.
 //
 //	go run ./internal/bench [-seconds N] [-only names] [-json] [-check]
+//	go run ./internal/bench -memory
 //
 // # Setup
 //
@@ -75,6 +76,7 @@ type options struct {
 	only       string
 	cpuProfile string
 	memProfile string
+	memory     bool
 
 	role     string // this process is a child
 	upstream string
@@ -88,6 +90,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "measure only the workloads of these `names`, with commas: "+strings.Join(workloadNames(), ", "))
 	flag.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of llmgov to this `file`")
 	flag.StringVar(&o.memProfile, "memprofile", "", "write an allocation profile of llmgov to this `file`; it distorts CPU time")
+	flag.BoolVar(&o.memory, "memory", false, "measure what llmgov holds at rest and for calls that stand still, and nothing else")
 	flag.StringVar(&o.role, "role", "", "serve as one of the processes under test (the benchmark starts these itself)")
 	flag.StringVar(&o.upstream, "upstream", "", "where the model server is, for -role")
 	flag.Parse()
@@ -121,6 +124,9 @@ func run(o options) error {
 	targets, closeAll, err := startAll(ctx, o)
 	if err != nil {
 		return err
+	}
+	if o.memory {
+		return errors.Join(measureMemory(ctx, os.Stdout, targets[governed]), closeAll())
 	}
 	r, err := measure(ctx, os.Stderr, targets, chosen, time.Duration(o.seconds)*time.Second)
 	if err := errors.Join(err, closeAll()); err != nil {

@@ -95,6 +95,8 @@ const (
 	// Limits that are on and cannot be reached.
 	poolLimit   = 1_000_000_000_000
 	tenantLimit = 1_000_000_000
+	// narrow is a pool, and its model, in which all calls but one wait.
+	narrow = "narrow"
 )
 
 // measured is a policy that has a limit on every axis.
@@ -105,14 +107,17 @@ func measured(upstream string) (*tenants.Snapshot, error) {
 	pool.TPM = poolLimit
 	pool.RPM = poolLimit
 	pool.Concurrency = 10_000
-	cfg.Pools = []tenants.Pool{pool}
+	one := tenants.DefaultPool(narrow, narrow)
+	one.Concurrency = 1
+	one.MaxQueue = 10_000
+	cfg.Pools = []tenants.Pool{pool, one}
 	list := make([]tenants.Tenant, numTenants)
 	for i := range list {
 		list[i] = tenants.Tenant{
 			Name: tenantName(i), Tier: "bench",
 			Weight: int64(1+i%4) * 1000,
 			RPM:    tenantLimit, TPM: tenantLimit, ITPM: tenantLimit, OTPM: tenantLimit, Concurrency: 100,
-			MaxWait: 5 * time.Second, MaxOutputTokens: clamp,
+			MaxWait: 10 * time.Minute, MaxOutputTokens: clamp,
 			Keys: []tenants.Key{{Hash: tenants.HashKey(key(i))}},
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // serve is a child: it serves its role until in ends, and answers each line on
-// in with its counters.
+// in with its counters, or with what it holds.
 func serve(o options, in io.Reader, out io.Writer) error {
 	if o.memProfile != "" {
 		runtime.MemProfileRate = 4 << 10
@@ -75,11 +75,19 @@ func control(in io.Reader, out io.Writer, hi hello) error {
 	}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		if err := enc.Encode(readCounters()); err != nil {
+		if err := enc.Encode(read(lines.Text())); err != nil {
 			return err
 		}
 	}
 	return lines.Err()
+}
+
+// read is the answer to a line.
+func read(line string) any {
+	if line == askHolding {
+		return readHolding()
+	}
+	return readCounters()
 }
 
 func readCounters() counters {
