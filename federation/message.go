@@ -45,8 +45,11 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 // only while all nodes of a pool understand it (Reply.Format), so that releases can be exchanged one node after the other.
 //
 //	1  is also that of beats which name no format
-//	2  accounts of owners' limits have an epoch, and can be restored (package parts)
-const Format = 2
+//	2  accounts of owners' limits can be restored (package parts)
+const Format = FormatRestored
+
+// FormatRestored is the first format with which accounts of owners' limits can be restored.
+const FormatRestored = 2
 
 // Beat is a node's report to the store on one pool. Times are milliseconds of the store's clock.
 // Amounts are sums, not differences: repeated, they say the same.

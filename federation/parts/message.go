@@ -34,9 +34,6 @@ type Beat struct {
 	// owner, from 1 on.
 	Instance string
 	Seq      int64
-	// Format is the newest federation.Format that all processes understand; 0 is unknown. What came with a later one is
-	// neither used nor answered: an earlier release leaves it out of the account that it writes.
-	Format int
 	// Epoch is that of the last answer, and Known that of the last one that was not Learning; 0 is none.
 	Epoch, Known int64
 	// Left says that the process ends: this is the last beat of its Instance.

@@ -121,7 +121,7 @@ func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 		o.lacking = false
 		b := o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
 		b.Timed = true
-		b.Format = r.cfg.Format()
+		r.withhold(b)
 		q.Beats = append(q.Beats, b)
 		places[o.Limits] = i
 	}

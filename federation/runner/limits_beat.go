@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -55,7 +56,7 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 	beats := make([]*parts.Beat, len(list))
 	for i, o := range list {
 		beats[i] = o.beat(now)
-		beats[i].Format = r.cfg.Format()
+		r.withhold(beats[i])
 	}
 	turns := turnsOf(list)
 	r.asking.Go(func() {
@@ -83,6 +84,14 @@ func (o *owner) beat(now time.Time) (b *parts.Beat) {
 	o.lacking, o.asks = false, asked(o.Limits)
 	b.Timed = o.asks
 	return b
+}
+
+// withhold takes out of a beat that the process knows of an account which may be lost, while a gateway of an earlier release beats. The
+// account would be restored from promises that the code of that release does not keep when it grants.
+func (r *LimitsRunner) withhold(b *parts.Beat) {
+	if format := r.cfg.Format(); format > 0 && format < federation.FormatRestored {
+		b.Known = 0
+	}
 }
 
 func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat, most time.Duration) ([]parts.Reply, error) {
@@ -164,7 +173,7 @@ func (r *LimitsRunner) leave() {
 	for _, o := range r.known {
 		claims, _ := o.Claims(now)
 		b := o.held.Leave(now, claims)
-		b.Format = r.cfg.Format()
+		r.withhold(b)
 		beats = append(beats, b)
 	}
 	for len(beats) > 0 {
