@@ -142,6 +142,46 @@ func TestTransport_Charges(t *testing.T) {
 	}
 }
 
+// Calls are found below every base URL that providers have, and nothing else is taken for one.
+func TestTransport_FindsCalls(t *testing.T) {
+	s := newStack(t, func(acme *tenants.Tenant) { acme.RPM = 1000 })
+	var sent *http.Request
+	c := &http.Client{Transport: govhttp.Transport(s.client, roundTripper(func(r *http.Request) (*http.Response, error) {
+		sent = r
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+	}), govhttp.Options{Caller: govhttp.Tenant("acme")})}
+	for path, governed := range map[string]bool{
+		"/v1/chat/completions":                                   true,
+		"/openai/v1/chat/completions":                            true,
+		"/v1beta/openai/chat/completions":                        true,
+		"/openai/deployments/gpt/chat/completions?api-version=1": true,
+		"/api/v1/completions":                                    true,
+		"/v1/messages":                                           true,
+		"/v1/threads/thread_1/messages":                          false,
+		"/v1/files":                                              false,
+		"/chat/completions/other":                                false,
+	} {
+		before := s.gov.Standing("acme", "p").Requests.Remaining
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://provider"+path, strings.NewReader(`{"model":"gpt","messages":[]}`))
+		s.must(err)
+		req.Header.Set("Accept-Encoding", "gzip")
+		req.Header.Set("X-Llmgov-Priority", "background")
+		resp, err := c.Do(req)
+		s.must(err)
+		_ = resp.Body.Close()
+		if counted := before - s.gov.Standing("acme", "p").Requests.Remaining; (counted == 1) != governed {
+			t.Errorf("%s: %d calls were counted", path, counted)
+		}
+		if governed && (sent.Header.Get("Accept-Encoding") != "identity" || sent.Header.Get("X-Llmgov-Priority") != "") {
+			t.Errorf("%s is sent with %v", path, sent.Header)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // A call that breaks off is an error to its reader, and holds nothing.
 func TestTransport_BreaksOff(t *testing.T) {
 	const long = `{"model":"m","max_tokens":4000,"stream":true,"messages":[{"role":"user","content":"Hi"}],"mock":{"token_ms":1`

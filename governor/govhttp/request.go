@@ -7,12 +7,12 @@ import (
 	"hash/fnv"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -32,7 +32,7 @@ type call struct {
 }
 
 // routeOf is the route of a request, and the model that its path names, if any; nil if the request is not governed.
-// What stands before /v1/ in the path of a base URL does not matter.
+// The path of a base URL does not matter.
 func routeOf(r *http.Request) (found *route.Route, deployment string) {
 	if r.Method != http.MethodPost {
 		return nil, ""
@@ -43,10 +43,18 @@ func routeOf(r *http.Request) (found *route.Route, deployment string) {
 		return route.Inference("/" + path), deployment
 	}
 	if at := strings.LastIndex(path, "/v1/"); at >= 0 {
-		path = path[at:]
+		return route.Inference(path[at:]), ""
 	}
-	return route.Inference(path), ""
+	for _, known := range byLength {
+		if strings.HasSuffix(path, known) {
+			return route.Inference(known), ""
+		}
+	}
+	return nil, ""
 }
+
+// byLength are the paths of inference, the longest first: one may be the end of another.
+var byLength = slices.SortedFunc(slices.Values(route.ToInference()), func(a, b string) int { return len(b) - len(a) })
 
 // read reads a governed request. The refusal is nil if it can be understood.
 func (g *governed) read(r *http.Request, at *route.Route, deployment string) (*call, *admission.Refusal, error) {
@@ -91,9 +99,7 @@ func (c *call) readHead(deployment string) *admission.Refusal {
 	var err *head.Error
 	switch c.route.Body {
 	case dialect.Form:
-		var f *form.Form
-		c.head, f, err = head.ReadForm(c.body, c.in.Header.Get("Content-Type"))
-		_ = f // its bytes are sent on as they are
+		c.head, _, err = head.ReadForm(c.body, c.in.Header.Get("Content-Type")) // its bytes are sent on as they are
 		if err == nil {
 			c.head.WeighFiles(c.route.Files)
 		}
@@ -166,7 +172,7 @@ func (c *call) retry() client.Retry {
 }
 
 // outgoing is the request that is sent on: bounded as the policy has it, and asked for its usage.
-func (c *call) outgoing(l *client.Lease) *http.Request {
+func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
 	out := c.in.Clone(l.Context())
 	out.Header.Del("X-Llmgov-Priority")
 	out.Header.Del("X-Llmgov-Max-Wait")
@@ -179,7 +185,11 @@ func (c *call) outgoing(l *client.Lease) *http.Request {
 	out.Body = io.NopCloser(bytes.NewReader(body))
 	out.ContentLength = int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.TransferEncoding = nil
 	out.Header.Del("Content-Length")
+	if g.serves || len(out.Header["Accept-Encoding"]) > 0 { // otherwise net/http decodes what it asks for itself
+		out.Header.Set("Accept-Encoding", "identity") // usage must be readable
+	}
 	c.body = nil // a call lasts longer than its body is needed
 	c.ask.Body = nil
 	return out

@@ -47,7 +47,7 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 	if err != nil {
 		return g.refused(c, err)
 	}
-	resp, err := next(c.outgoing(lease))
+	resp, err := next(g.outgoing(c, lease))
 	if err != nil {
 		defer lease.Close()
 		lease.End(client.End{Outcome: unanswered(r, err)})

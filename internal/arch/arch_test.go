@@ -129,7 +129,7 @@ var rules = map[string]rule{
 	},
 	"governor/govhttp": {
 		may: []string{
-			"escrow", "governor/client", "streaming", "internal/admission", "internal/bearer", "internal/form", "internal/splice",
+			"escrow", "governor/client", "streaming", "internal/admission", "internal/bearer", "internal/splice",
 			"internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/head", "internal/gateway/route",
 		},
 		not:    []string{"log", "log/slog", "os"},
