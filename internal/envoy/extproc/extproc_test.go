@@ -1,6 +1,7 @@
 package extproc_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -371,5 +372,23 @@ func TestParseSource(t *testing.T) {
 		if _, ok := extproc.ParseSource(text); ok != want {
 			t.Errorf("%q: %v", text, ok)
 		}
+	}
+}
+
+// A drain waits for the calls of proxies.
+func TestDrain(t *testing.T) {
+	w := newWorld(t, nil)
+	p := w.call()
+	p.ask(described(chatInfo(40)))
+	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	defer stop()
+	if err := w.service.Drain(ctx); err == nil {
+		t.Error("it did not wait for a call")
+	}
+	drained := make(chan error)
+	go func() { drained <- w.service.Drain(t.Context()) }()
+	p.leave()
+	if err := <-drained; err != nil {
+		t.Error(err)
 	}
 }

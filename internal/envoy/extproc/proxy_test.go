@@ -31,9 +31,10 @@ import (
 
 // world is a governor behind the service, and a connection of a proxy to it.
 type world struct {
-	t      *testing.T
-	gov    *governor.Governor
-	client pb.ExternalProcessorClient
+	t       *testing.T
+	gov     *governor.Governor
+	service *extproc.Service
+	client  pb.ExternalProcessorClient
 }
 
 // setting is a world before it is built.
@@ -65,7 +66,8 @@ func newWorld(t *testing.T, change func(*setting)) *world {
 		t.Fatal(err)
 	}
 	s.opt.Admission = admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
-	return &world{t: t, gov: gov, client: serve(t, extproc.New(s.opt))}
+	service := extproc.New(s.opt)
+	return &world{t: t, gov: gov, service: service, client: serve(t, service)}
 }
 
 func serve(t *testing.T, service *extproc.Service) pb.ExternalProcessorClient {
