@@ -9,6 +9,8 @@ type Config struct {
 	Listen string `koanf:"listen"`
 	// H2C lets clients speak HTTP/2 without TLS to Listen, by prior knowledge.
 	H2C bool `koanf:"h2c"`
+	// Healthz says whether Listen answers GET /healthz, without a key.
+	Healthz bool `koanf:"healthz"`
 	// MaxConnections is how many connections Listen has at most; further ones wait to be accepted. Default 10,000.
 	MaxConnections int64 `koanf:"max_connections"`
 	// Admin is the listener for metrics, the console and the admin API.

@@ -21,6 +21,7 @@ var configShape = shape[configFile]{
 	Fields: []field[configFile]{
 		settingField("listen"),
 		settingField("h2c"),
+		settingField("healthz"),
 		settingField("max_connections"),
 		{
 			Name: "admin", About: "The listener for metrics and the admin API.",

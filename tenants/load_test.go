@@ -20,6 +20,7 @@ import (
 const fullConfig = `
 listen: "127.0.0.1:8080"
 h2c: true
+healthz: true
 max_connections: 500
 admin: {listen: "[::1]:9090", token: "${TOKEN:-t0k-of-sixteen-characters}", unready_on_store_loss: always}
 admission: {listen: "127.0.0.1:9091", token: "a-token-of-sixteen-characters", tenant: header x-team, descriptors: tenant=team, most_open: 30}
@@ -111,7 +112,7 @@ func TestLoad_Everything(t *testing.T) {
 	}
 	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
 	wantConfig := Config{
-		Listen: "127.0.0.1:8080", H2C: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters", UnreadyAlways}, Admission: Admission{"127.0.0.1:9091", "a-token-of-sixteen-characters", "header x-team", "tenant=team", 30}, Node: "n1", Region: "eu", Store: "memory",
+		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters", UnreadyAlways}, Admission: Admission{"127.0.0.1:9091", "a-token-of-sixteen-characters", "header x-team", "tenant=team", 30}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
 		Timeouts: Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
 		MaxBody:  512 << 10, BodyMemory: BodyMemory{3 << 20, 1 << 20}, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
@@ -182,7 +183,7 @@ func TestLoad_Precedence(t *testing.T) {
 // TestLoad_EveryEnvironmentName sets every setting by its variable.
 func TestLoad_EveryEnvironmentName(t *testing.T) {
 	s, err := loadSections(map[string]string{"env": strings.Join([]string{
-		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
+		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_HEALTHZ=true", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
 		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_BODY_MEMORY_PROCESS=8MiB", "LLMGOV_BODY_MEMORY_TENANT=2MiB",
@@ -204,6 +205,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	want.Timezone = "Asia/Tokyo"
 	want.DecisionLog = DecisionLog{"d.jsonl", 2 << 10, 7}
 	want.H2C = true
+	want.Healthz = true
 	want.MaxConnections = 99
 	want.BodyMemory = BodyMemory{8 << 20, 2 << 20}
 	want.MaxBody = 1 << 20

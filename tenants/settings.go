@@ -35,6 +35,10 @@ var settings = []setting{
 		get: func(c *Config) any { return c.H2C }, parse: typed(parseSwitch),
 	},
 	{
+		key: "healthz", about: "Whether the data side answers GET /healthz, without a key.", kind: strictyaml.BoolKind,
+		get: func(c *Config) any { return c.Healthz }, parse: typed(parseSwitch),
+	},
+	{
 		key: "max_connections", about: "How many connections clients may have; further ones wait to be accepted.", kind: strictyaml.WholeKind(leastConnections, maxConnections),
 		get: func(c *Config) any { return c.MaxConnections }, parse: typed(parseConnections),
 	},

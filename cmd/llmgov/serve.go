@@ -154,6 +154,9 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		played = &demo{from: from.demo}
 	}
 	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies, played)
+	if cfg.Healthz {
+		dataServer.Handler = withHealth(p.gateway, adminAPI.Unready)
+	}
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)

@@ -37,6 +37,21 @@ func speakHTTP2(s *http.Server) {
 	}
 }
 
+// withHealth answers GET /healthz on the data listener, for load balancers that can only ask there. The reasons are told
+// to the admin side alone.
+func withHealth(next http.Handler, unready func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/healthz" || r.Method != http.MethodGet && r.Method != http.MethodHead:
+			next.ServeHTTP(w, r)
+		case unready() != nil:
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+		default:
+			_, _ = w.Write([]byte("ok\n"))
+		}
+	})
+}
+
 // Strangers are clients without a valid key or token.
 const (
 	mostStrangers    = 512

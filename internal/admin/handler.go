@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -67,17 +68,24 @@ func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
 			readiness.Tell(w.Header(), up)
 		}
 	}
-	if a.Governor.Draining() {
-		http.Error(w, "draining", http.StatusServiceUnavailable)
+	if err := a.Unready(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if a.Ready != nil {
-		if err := a.Ready(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-	}
 	_, _ = w.Write([]byte("ok\n"))
+}
+
+var errDraining = errors.New("draining")
+
+// Unready returns why no calls should be sent here, or nil.
+func (a *API) Unready() error {
+	if a.Governor.Draining() {
+		return errDraining
+	}
+	if a.Ready == nil {
+		return nil
+	}
+	return a.Ready()
 }
 
 // routes returns the handler of all routes.
