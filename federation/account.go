@@ -22,6 +22,10 @@ type Account struct {
 	Turn int64
 	// Before is the latest that is known of the memory before, while this one is learning.
 	Before *before
+	// Capped are the limits as of when the account was restored. Higher ones hold only from CapEnds on: by them others may
+	// have used more than was counted.
+	Capped  Amounts
+	CapEnds int64
 	// Now is the latest time seen. It never runs backwards within one memory.
 	Now int64
 	// Booked is the sum over all nodes, including those that are gone.

@@ -77,9 +77,17 @@ func (d *digest) encode() []byte {
 	return d.Booked.append(out)
 }
 
-// decodeDigest undoes encode. It reports whether in is a digest of this version.
-func decodeDigest(in []byte) (*digest, bool) {
-	if len(in) == 0 || in[0] != digestVersion {
+const (
+	// maxDigest bounds a digest's length: a slot takes about 16 bytes, and there are some hundreds.
+	maxDigest = 64 << 10
+	// maxDigested bounds each number of a digest, so that neither sums of them overflow nor stores whose only numbers are
+	// floats lose a unit.
+	maxDigested = int64(1) << 52
+)
+
+// decodeDigest undoes encode. It reports whether in is a digest of this version that a memory can have made.
+func decodeDigest(in []byte, r Rules) (*digest, bool) {
+	if len(in) == 0 || len(in) > maxDigest || in[0] != digestVersion {
 		return nil, false
 	}
 	in = in[1:]
@@ -92,5 +100,24 @@ func decodeDigest(in []byte) (*digest, bool) {
 		*x = v
 		in = in[n:]
 	}
-	return d, d.Booked.GobDecode(in) == nil
+	return d, d.Booked.GobDecode(in) == nil && d.possible(r)
+}
+
+// possible reports whether a memory can have made a digest: nothing is negative or too large, and slots are in order, and
+// within the time in which anything may be booked.
+func (d *digest) possible(r Rules) bool {
+	for _, x := range d.numbers() {
+		if *x < 0 || *x > maxDigested {
+			return false
+		}
+	}
+	now := floorDiv(d.Now, r.slot())
+	next := now - r.Slots
+	for _, x := range d.Booked {
+		if x.Slot < next || x.Slot > now+r.ahead() || x.Used != within(0, x.Used, maxDigested) {
+			return false
+		}
+		next = x.Slot + 1
+	}
+	return true
 }

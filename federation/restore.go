@@ -29,21 +29,30 @@ type contained struct {
 	Copy  Copy
 }
 
+// within is a copy without its digest, in which what no node would tell is bounded.
+func (c *Copy) within(r Rules) Copy {
+	return Copy{
+		Age: min(max(c.Age, 0), 2*r.window()), Shift: min(max(c.Shift, -maxDigested), maxDigested),
+		Booked: c.Booked[:min(len(c.Booked), int(r.Slots+r.ahead())+1)],
+		Held:   within(0, c.Held, maxBooked), Refundable: within(0, c.Refundable, maxBooked),
+		May: within(0, c.May, maxBooked), Refunded: within(0, c.Refunded, maxBooked),
+	}
+}
+
 // copied takes in a member's copy of the memory before.
 func (a *Account) copied(m *Member, c *Copy) {
 	if c == nil || a.Now >= a.Learning {
 		return
 	}
-	d, ok := decodeDigest(c.Digest)
+	d, ok := decodeDigest(c.Digest, a.Rules)
 	if !ok || d.Epoch == a.Epoch {
 		return
 	}
-	m.Copy = &contained{d.Epoch, *c}
-	m.Copy.Copy.Digest = nil
+	m.Copy = &contained{d.Epoch, c.within(a.Rules)}
 	if a.Before == nil || d.compare(&a.Before.Digest) > 0 {
 		passed := max(0, m.Sent-a.Born)
 		passed -= ceilDiv(2*passed, drift)
-		a.Before = &before{Digest: *d, Age: max(0, c.Age-passed), Shift: c.Shift}
+		a.Before = &before{Digest: *d, Age: max(0, m.Copy.Copy.Age-passed), Shift: m.Copy.Copy.Shift}
 	}
 }
 
@@ -59,15 +68,18 @@ func (a *Account) restored(expect int) bool {
 	if !all && a.Now < a.expired() {
 		return false
 	}
-	may := a.Before.since(a.Rules, a.highestLimits(), refunded)
+	limits := a.Before.limits(a.highestLimits())
+	may := a.Before.since(a.Rules, limits, refunded)
 	if all {
 		may = rest.May
 	}
 	shift := ceilDiv(a.Before.Shift, a.Rules.slot())
 	for _, x := range rest.Booked {
-		a.count(x.Slot+shift, x.Used)
+		a.count(x.Slot+shift, upTo(limits, x.Used))
 	}
-	a.count(a.slotOf(a.expired()), plus(rest.Held, may))
+	a.count(a.slotOf(a.expired()), upTo(limits, plus(rest.Held, may)))
+	a.Capped = limits
+	a.CapEnds = a.expired() + a.Rules.window() + a.Rules.slot()
 	a.Learning = a.Now
 	a.forgetCopies()
 	return true
@@ -104,11 +116,30 @@ func (a *Account) untold() (rest digest, refunded Amounts, there int) {
 		rest.Held = minus(rest.Held, c.Copy.Held)
 		rest.Refundable = minus(rest.Refundable, c.Copy.Refundable)
 		rest.May = minus(rest.May, c.Copy.May)
-		refunded = plus(refunded, within(0, c.Copy.Refunded, maxBooked))
+		refunded = plus(refunded, c.Copy.Refunded)
 	}
 	rest.Held = within(0, rest.Held, maxBooked)
 	rest.May = within(0, rest.May, maxBooked)
 	return rest, plus(refunded, within(0, rest.Refundable, maxBooked)), there
+}
+
+// limits are the highest of those that nodes know now and that of the digest.
+func (b *before) limits(known Amounts) Amounts {
+	for k := range known {
+		known[k] = max(known[k], min(b.Digest.Limits[k], MaxLimit))
+	}
+	return known
+}
+
+// upTo is usage up to the limits, where there are any: as much as a limit leaves no room in its Window, so that it does not
+// matter what a faulty node makes up beyond that.
+func upTo(limits, used Amounts) Amounts {
+	for k, limit := range limits {
+		if limit > 0 {
+			used[k] = min(used[k], limit)
+		}
+	}
+	return used
 }
 
 // since is the most that may have been used of grants since the digest was made. At each of them all that is booked in the
@@ -117,7 +148,7 @@ func (b *before) since(r Rules, limits, refunded Amounts) (most Amounts) {
 	end := floorDiv(b.Digest.Now+b.Age+elapsed(r.ttl()), r.slot())
 	counts := plus(b.Digest.Held, b.Digest.Booked.sum(end-r.Slots+1, floorDiv(b.Digest.Now, r.slot())))
 	for k := range most {
-		limit := max(limits[k], b.Digest.Limits[k])
+		limit := limits[k]
 		if b.Digest.Limits[k] == 0 { // nothing was kept within it
 			counts[k] = 0
 		}

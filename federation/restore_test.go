@@ -91,7 +91,7 @@ func TestContained(t *testing.T) {
 
 // checkContained looks at what f would say now, were the store to lose its data, and at what the other's digest contains of it.
 func checkContained(t *rapid.T, a *Account, f, other *fellow, now time.Time) {
-	d, ok := decodeDigest(other.node.kept.digest)
+	d, ok := decodeDigest(other.node.kept.digest, a.Rules)
 	if !ok {
 		t.Fatal("the other has no digest")
 	}
@@ -238,7 +238,7 @@ func TestSince(t *testing.T) {
 		a.Before = &b
 		a.Members["teller"] = &Member{Limits: Amounts{1000}, Copy: &contained{1, c}}
 		_, refunded, _ := a.untold()
-		if got := b.since(rules, a.highestLimits(), refunded)[0]; got != x.want {
+		if got := b.since(rules, b.limits(a.highestLimits()), refunded)[0]; got != x.want {
 			t.Errorf("%s: %d may have been used since, want %d", x.name, got, x.want)
 		}
 	}

@@ -45,7 +45,11 @@ func (a *Account) limit(k int) int64 {
 		}
 		reserve = max(reserve, m.Reserve[k])
 	}
-	return max(limit-reserve, min(limit, 1))
+	limit = max(limit-reserve, min(limit, 1))
+	if capped := a.Capped[k]; capped > 0 && a.Now < a.CapEnds {
+		limit = min(limit, capped)
+	}
+	return limit
 }
 
 // grant is a node's grant for the next while.

@@ -12,12 +12,53 @@ local function digest()
   })
 end
 
+-- MAX_DIGEST bounds the length of a digest, and MAX_DIGESTED each number in it.
+local MAX_DIGEST, MAX_DIGESTED = 65536, 2 ^ 52
+
+local function possible(x) return type(x) == 'number' and x >= 0 and x <= MAX_DIGESTED and x == floor(x) end
+
+local function bothPossible(x) return type(x) == 'table' and #x == AXES and possible(x[1]) and possible(x[2]) end
+
+-- possibleBook reports whether a book can be one of an account at now.
+local function possibleBook(book, now)
+  if type(book) ~= 'table' or type(book.used) ~= 'table' or type(book.from) ~= 'number' or book.from ~= floor(book.from) then return false end
+  local n = 0
+  for k = 1, AXES do
+    if type(book.used[k]) ~= 'table' then return false end
+    n = max(n, #book.used[k])
+    for _, x in ipairs(book.used[k]) do
+      if not possible(x) then return false end
+    end
+  end
+  return n == #book.used[1] and n == #book.used[2] and (n == 0 or book.from >= slotOf(now) - SLOTS and book.from + n - 1 <= slotOf(now) + AHEAD)
+end
+
+-- readDigest is a digest of this version that a memory can have made, or nil.
 local function readDigest(text)
+  if #text > MAX_DIGEST then return nil end
   local ok, d = pcall(cmsgpack.unpack, text)
-  if ok and type(d) == 'table' and d.version == DIGEST then return d end
+  if not ok or type(d) ~= 'table' or d.version ~= DIGEST then return nil end
+  for _, name in ipairs({'epoch', 'turn', 'now'}) do
+    if not possible(d[name]) then return nil end
+  end
+  for _, name in ipairs({'limits', 'held', 'refundable', 'may'}) do
+    if not bothPossible(d[name]) then return nil end
+  end
+  if possibleBook(d.booked, d.now) and possibleBook(d.gone, d.now) then return d end
 end
 
 local told = {} -- copies that this beat has brought, by name
+
+-- sound is a copy in which what no node would tell is bounded.
+local function sound(c)
+  local booked = {}
+  for i = 1, min(#c.Booked, SLOTS + AHEAD + 1) do booked[i] = c.Booked[i] end
+  return {
+    Age = min(max(c.Age, 0), 2 * WINDOW), Shift = min(max(c.Shift, -MAX_DIGESTED), MAX_DIGESTED), Booked = booked,
+    Held = clamp(c.Held, MAX_BOOKED), Refundable = clamp(c.Refundable, MAX_BOOKED),
+    May = clamp(c.May, MAX_BOOKED), Refunded = clamp(c.Refunded, MAX_BOOKED),
+  }
+end
 
 -- copied takes in what a member tells of the memory before.
 local function copied(m, b)
@@ -25,6 +66,7 @@ local function copied(m, b)
   if not c or c == cjson.null or account.now >= account.learning then return end
   local d = readDigest(ARGV[3])
   if not d or d.epoch == account.epoch then return end
+  c = sound(c)
   account.copies[b.Node] = d.epoch
   told[b.Node] = c
   write('k:' .. b.Node, c)
@@ -74,7 +116,7 @@ local function untold()
       local had, own = rest[x.Slot] or {0, 0}, clamp(x.Used, MAX_BOOKED)
       rest[x.Slot] = clamp({had[1] - own[1], had[2] - own[2]}, MAX_BOOKED)
     end
-    local back = clamp(c.Refunded, MAX_BOOKED)
+    local back = c.Refunded
     for k = 1, AXES do
       held[k], refundable[k], may[k] = held[k] + c.Held[k], refundable[k] + c.Refundable[k], may[k] + c.May[k]
       refunded[k] = refunded[k] + back[k]
@@ -85,15 +127,23 @@ local function untold()
   return rest, left(d.held, held), left(d.may, may), {refunded[1] + open[1], refunded[2] + open[2]}, #names
 end
 
+-- limitOf is the highest limit of an axis that nodes know now, or the digest.
+local function limitOf(k) return max(sums[k].highest, min(account.before.digest.limits[k], MAX_LIMIT)) end
+
+-- cutTo cuts usage to the limit of an axis, if there is one.
+local function cutTo(k, used)
+  local limit = limitOf(k)
+  return limit > 0 and min(used, limit) or used
+end
+
 -- since is the most that may have been used of an axis of grants since the digest was made.
 local function since(k, refunded)
   local d = account.before.digest
-  local last, limit = floor((d.now + account.before.age + elapsed(TTL)) / SLOT), sums[k].highest
+  local last, limit = floor((d.now + account.before.age + elapsed(TTL)) / SLOT), limitOf(k)
   local counts = 0
   if d.limits[k] > 0 then
     local from, to = last - SLOTS + 1, slotOf(d.now)
     counts = d.held[k] + bookSum(d.booked, from, to, k) + bookSum(d.gone, from, to, k)
-    limit = max(limit, d.limits[k])
   end
   return min(limit, max(0, limit - counts) + refunded[k])
 end
@@ -117,8 +167,9 @@ local function restored(expect)
   if not all and account.now < last then return false end
   if not all then may = {since(1, refunded), since(2, refunded)} end
   local shift = ceil(account.before.shift / SLOT)
-  for slot, x in pairs(rest) do count(slot + shift, x[1], x[2]) end
-  count(slotOf(last), held[1] + may[1], held[2] + may[2])
+  for slot, x in pairs(rest) do count(slot + shift, cutTo(1, x[1]), cutTo(2, x[2])) end
+  count(slotOf(last), cutTo(1, held[1] + may[1]), cutTo(2, held[2] + may[2]))
+  account.capped, account.capEnds = {limitOf(1), limitOf(2)}, last + WINDOW + SLOT
   account.learning = account.now
   forgetCopies()
   return true

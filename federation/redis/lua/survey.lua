@@ -26,6 +26,9 @@ local function survey()
         granted = granted + max(0, m.grant[k][LEVEL])
       end
     end
-    sums[k] = {limit = max(limit - reserve, min(limit, 1)), burst = burst, held = held, granted = granted, highest = highest, refundable = refundable, may = may}
+    limit = max(limit - reserve, min(limit, 1))
+    local capped = account.capped and account.capped[k] or 0
+    if capped > 0 and account.now < account.capEnds then limit = min(limit, capped) end
+    sums[k] = {limit = limit, burst = burst, held = held, granted = granted, highest = highest, refundable = refundable, may = may}
   end
 end
