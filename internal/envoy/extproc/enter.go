@@ -139,9 +139,12 @@ func (c *call) readHead() (err *head.Error) {
 		c.head, _, err = head.ReadForm(c.body, c.header.Get("Content-Type"))
 	} else {
 		r := c.s.readers.Get().(*head.Reader)
-		c.head = &head.Head{}
-		err = r.Read(c.head, c.body)
+		h := &head.Head{}
+		err = r.Read(h, c.body)
 		c.s.readers.Put(r)
+		if err == nil {
+			c.head = h
+		}
 	}
 	if err != nil {
 		return err
