@@ -20,7 +20,8 @@
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make soak    two gateways and Redis under 200 calls a second for FOR=30m, with all that changes and fails meanwhile
 # make storm   10,000 streams of every dialect that end in every way
-# make bench   CPU cost and latency of a request and a chunk, side by side with a plain reverse proxy
+# make bench   CPU cost and latency of a request and a chunk, side by side with a plain reverse proxy, alone and with Redis as the
+#              store of limits (needs redis-server); CHECK=1 fails if a row misses its aim
 
 GOFUMPT     = go run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -117,5 +118,6 @@ storm:
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/e2e/streams -streams 10000
 
 bench:
-	go run ./internal/bench
+	go run ./internal/bench $(if $(CHECK),-check)
+	go run ./internal/bench $(if $(CHECK),-check) -redis
 	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./federation ./federation/runner ./tenants ./streaming

@@ -14,7 +14,7 @@ import (
 
 // newController is what admits calls, by a policy with a limit on every axis.
 func newController(upstream string) (*admission.Controller, error) {
-	snap, err := measured(upstream)
+	snap, err := measured(upstream, alone)
 	if err != nil {
 		return nil, err
 	}

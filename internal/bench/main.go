@@ -2,7 +2,7 @@
 // request in the gateway's own process, and the delay of the first byte and of each chunk
 // of a stream, compared with a bare httputil.ReverseProxy.
 //
-//	go run ./internal/bench [-seconds N] [-only names] [-json] [-check]
+//	go run ./internal/bench [-seconds N] [-only names] [-redis] [-json] [-check]
 //	go run ./internal/bench -memory
 //
 // # Setup
@@ -18,7 +18,8 @@
 // the usual settings, a buffer pool and a transport that keeps its connections.
 // llmgov runs as its serve command wires it, with
 // 1000 tenants, every limit on but out of reach, output clamped, metrics
-// counted, and one JSON log line a request to the null device.
+// counted, and one JSON log line a request to the null device. With -redis it shares all
+// limits through a Redis server, as several gateways do.
 //
 // # Method
 //
@@ -78,8 +79,10 @@ type options struct {
 	memProfile string
 	memory     bool
 
+	redis    bool   // llmgov shares its limits through a store
 	role     string // this process is a child
 	upstream string
+	store    string
 }
 
 func main() {
@@ -87,12 +90,14 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", defaultSeconds, "how long to measure, in `seconds`")
 	flag.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flag.BoolVar(&o.check, "check", false, "end with exit code 1 if a row misses its aim")
+	flag.BoolVar(&o.redis, "redis", false, "let llmgov share all its limits through a Redis server, which is started for it")
 	flag.StringVar(&o.only, "only", "", "measure only the workloads of these `names`, with commas: "+strings.Join(workloadNames(), ", "))
 	flag.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of llmgov to this `file`")
 	flag.StringVar(&o.memProfile, "memprofile", "", "write an allocation profile of llmgov to this `file`; it distorts CPU time")
 	flag.BoolVar(&o.memory, "memory", false, "measure what llmgov holds at rest and for calls that stand still, and nothing else")
 	flag.StringVar(&o.role, "role", "", "serve as one of the processes under test (the benchmark starts these itself)")
 	flag.StringVar(&o.upstream, "upstream", "", "where the model server is, for -role")
+	flag.StringVar(&o.store, "store", alone, "the store of shared limits, for -role")
 	flag.Parse()
 
 	if err := run(o); err != nil {
@@ -121,6 +126,14 @@ func run(o options) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 
+	if o.redis {
+		store, end, err := startRedis()
+		if err != nil {
+			return err
+		}
+		defer end()
+		o.store = store
+	}
 	targets, closeAll, err := startAll(ctx, o)
 	if err != nil {
 		return err
@@ -132,6 +145,7 @@ func run(o options) error {
 	if err := errors.Join(err, closeAll()); err != nil {
 		return err
 	}
+	r.Store, _, _ = strings.Cut(o.store, ":")
 	if err := report(os.Stdout, r, o.json); err != nil || !o.check {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/reserve"
@@ -26,16 +28,16 @@ type handlers struct {
 	admission *admissionserver.Server
 }
 
-func newHandlers(role, upstream string) (h handlers, err error) {
-	switch role {
+func newHandlers(o options) (h handlers, err error) {
+	switch o.role {
 	case roles[direct]:
 		h.data, err = mock.New(mock.Config{})
 	case roles[plain]:
-		h.data, err = newPlain(upstream)
+		h.data, err = newPlain(o.upstream)
 	case roles[governed]:
-		return newGoverned(upstream)
+		return newGoverned(o.upstream, o.store)
 	default:
-		err = fmt.Errorf("there is no role %q", role)
+		err = fmt.Errorf("there is no role %q", o.role)
 	}
 	return h, err
 }
@@ -66,9 +68,9 @@ func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
 
-// newGoverned is llmgov as its serve command wires it.
-func newGoverned(upstream string) (h handlers, err error) {
-	ctl, err := newController(upstream)
+// newGoverned is llmgov as its serve command wires it. It ends with the process.
+func newGoverned(upstream, store string) (h handlers, err error) {
+	snap, err := measured(upstream, store)
 	if err != nil {
 		return h, err
 	}
@@ -76,11 +78,17 @@ func newGoverned(upstream string) (h handlers, err error) {
 	if err != nil {
 		return h, err
 	}
-	log, _ := logging.New(null, logging.JSON) // as long as the process
-	h.data, err = gateway.New(gateway.Options{Admission: ctl, Log: log})
+	log, _ := logging.New(null, logging.JSON)
+	in, err := instance.Open(instance.Options{Snapshot: snap, Log: log})
+	if err != nil {
+		return h, err
+	}
+	go func() { _ = in.Run(context.Background()) }()
+	in.Await(context.Background())
+	h.data, err = gateway.New(gateway.Options{Admission: in.Admission, Log: log, Events: in.Events})
 	noKeys := func(string) (string, bool) { return "", false }
 	at := admissionserver.New(admissionserver.Options{Token: admissionToken, Tenant: noKeys, Log: log})
-	reserveserver.Register(at, reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: noKeys, Most: 20_000}))
+	reserveserver.Register(at, reserve.New(reserve.Options{Door: inprocess.New(in.Admission), Tenant: noKeys, Most: 20_000}))
 	h.admission = at
 	return h, err
 }
@@ -89,27 +97,35 @@ func newGoverned(upstream string) (h handlers, err error) {
 const admissionToken = "a-token-of-the-benchmark"
 
 const (
+	// alone is the store of a gateway that shares nothing.
+	alone = "memory"
+
 	numTenants = 1000
 	// clamp is below maxTokens of the load, and above the length of answers.
 	clamp = 512
 	// Limits that are on and cannot be reached.
-	poolLimit   = 1_000_000_000_000
+	poolLimit   = 100_000_000_000
 	tenantLimit = 1_000_000_000
 	// narrow is a pool, and its model, in which all calls but one wait.
 	narrow = "narrow"
 )
 
 // measured is a policy that has a limit on every axis.
-func measured(upstream string) (*tenants.Snapshot, error) {
+func measured(upstream, store string) (*tenants.Snapshot, error) {
 	cfg := tenants.DefaultConfig()
+	cfg.Store = store
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: upstream + "/v1", APIKey: "upstream-key"}}
 	pool := tenants.DefaultPool("bench", "*")
 	pool.TPM = poolLimit
 	pool.RPM = poolLimit
 	pool.Concurrency = 10_000
+	if store != alone {
+		pool.ExpectNodes = 1 // so that it need not wait for a minute
+	}
 	one := tenants.DefaultPool(narrow, narrow)
 	one.Concurrency = 1
 	one.MaxQueue = 10_000
+	one.ExpectNodes = pool.ExpectNodes
 	cfg.Pools = []tenants.Pool{pool, one}
 	list := make([]tenants.Tenant, numTenants)
 	for i := range list {

@@ -16,6 +16,7 @@ type result struct {
 	Rounds    int      `json:"rounds"`
 	CPUs      int      `json:"cpus"`
 	Go        string   `json:"go"`
+	Store     string   `json:"store"` // of llmgov's limits
 	Workloads []figure `json:"workloads"`
 	Latency   *latency `json:"latency,omitempty"`
 

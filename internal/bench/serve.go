@@ -20,7 +20,7 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	if o.memProfile != "" {
 		runtime.MemProfileRate = 4 << 10
 	}
-	handlers, err := newHandlers(o.role, o.upstream)
+	handlers, err := newHandlers(o)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // writeTable prints r for people.
 func writeTable(w io.Writer, r *result) error {
-	fmt.Fprintf(w, "What one request costs a server's own process: median of %d rounds; %s, %d CPUs.\n", r.Rounds, r.Go, r.CPUs)
+	fmt.Fprintf(w, "What one request costs a server's own process: median of %d rounds; %s, %d CPUs; store of limits: %s.\n", r.Rounds, r.Go, r.CPUs, r.Store)
 	fmt.Fprintf(w, "CPU is user + system time, by getrusage(2); heap are the bytes allocated.\n\n")
 
 	// Aligned to the right, so the titles are padded here.
