@@ -109,6 +109,9 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 	}
 	ask := d.ask(&req)
 	answer, err := d.stub.Reserve(ctx, ask)
+	if err != nil {
+		d.ending.Go(func() { d.giveBack(ask.ReservationId) })
+	}
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, ctx.Err()
@@ -129,6 +132,13 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 	}
 	h.lease.Begin(ctx, h, client.Grant{ID: id, Tenant: answer.Tenant, Pool: answer.Pool, Waited: answer.Waited.AsDuration()})
 	return &h.lease, nil
+}
+
+// giveBack cancels a reservation that may have been made, although no answer said so.
+func (d *door) giveBack(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.TTL)
+	defer cancel()
+	_, _ = d.stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: id}) // if it fails, the ttl ends it
 }
 
 // ungoverned is what is held of a call that nobody could be asked about.

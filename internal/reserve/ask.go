@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"hash/maphash"
@@ -42,29 +43,27 @@ func (b *Book) Reserve(ctx context.Context, ask *Ask) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	if same, err := b.add(r); err != nil || same != nil {
-		return granted(same, err)
-	}
 	whole, end := context.WithCancelCause(b.base)
 	r.end = end
+	if same, err := b.add(r); err != nil || same != nil {
+		end(nil)
+		return granted(same, err)
+	}
 	stay := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	lease, err := b.Door.Reserve(whole, ask.Call)
 	stayed := stay()
-	switch {
-	case err != nil:
+	if err != nil {
 		b.drop(r)
 		end(nil)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, err
-	case !stayed: // the answer would reach nobody
+		return nil, cmp.Or(ctx.Err(), err)
+	}
+	lease.Context()                     // so that Interrupted knows
+	if !stayed || !b.opened(r, lease) { // the answer would reach nobody
 		b.drop(r)
 		lease.End(client.End{Outcome: client.NotSent})
-		return nil, ctx.Err()
+		end(nil)
+		return nil, cmp.Or(ctx.Err(), context.Canceled)
 	}
-	lease.Context() // so that Interrupted knows
-	b.opened(r, lease)
 	return granted(r, nil)
 }
 

@@ -49,10 +49,11 @@ type reservation struct {
 	ttl    time.Duration
 	end    context.CancelCauseFunc // of the call's context
 
-	lease    *client.Lease   // guarded by Book.mu; nil while it asks
-	until    time.Time       // guarded by Book.mu
-	timer    *time.Timer     // guarded by Book.mu
-	produced client.Produced // guarded by Book.mu
+	lease     *client.Lease   // guarded by Book.mu; nil while it asks
+	cancelled bool            // guarded by Book.mu: while it asked
+	until     time.Time       // guarded by Book.mu
+	timer     *time.Timer     // guarded by Book.mu
+	produced  client.Produced // guarded by Book.mu
 }
 
 // New returns an empty Book.
@@ -101,13 +102,17 @@ func (b *Book) repeatedLocked(other, r *reservation) error {
 	return nil
 }
 
-// opened notes that a reservation has its lease.
-func (b *Book) opened(r *reservation, l *client.Lease) {
+// opened notes that a reservation has its lease. It reports false if it was cancelled before.
+func (b *Book) opened(r *reservation, l *client.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if r.cancelled {
+		return false
+	}
 	r.lease = l
 	r.until = time.Now().Add(r.ttl)
 	r.timer = time.AfterFunc(r.ttl, func() { b.expire(r) })
+	return true
 }
 
 // drop removes a reservation that came to nothing.

@@ -269,12 +269,23 @@ func TestReserve_AskerGone(t *testing.T) {
 		if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "s", Call: asked}); refused(err).Status != http.StatusConflict {
 			t.Errorf("a repetition while the first waits: %v", err)
 		}
-		if _, err := w.Commit("", "s", cancelled); refused(err).Status != http.StatusNotFound {
-			t.Errorf("cancelled while it waits: %v", err)
+		if _, err := w.Commit("", "s", reported(1, 1)); refused(err).Status != http.StatusNotFound {
+			t.Errorf("committed while it waits: %v", err)
 		}
 		leave()
 		if err := <-answer; !errors.Is(err, context.Canceled) {
 			t.Errorf("the asker that left: %v", err)
+		}
+		go func() {
+			_, err := w.Reserve(context.WithoutCancel(ctx), &reserve.Ask{ID: "u", Call: asked})
+			answer <- err
+		}()
+		synctest.Wait()
+		if released, err := w.Commit("", "u", cancelled); err != nil || !released {
+			t.Errorf("cancelled while it waits: %t, %v", released, err)
+		}
+		if err := <-answer; !errors.Is(err, context.Canceled) {
+			t.Errorf("the asker that was cancelled: %v", err)
 		}
 		commit(t, w, cancelled, true)
 		w.left(t)

@@ -53,10 +53,17 @@ func (b *Book) renew(n name, p *client.Produced) (*reservation, error) {
 }
 
 // Commit ends a reservation. released reports whether this was its end; if not, it had ended before, and what
-// was charged then is raised to the usage. An End that is NotSent cancels.
+// was charged then is raised to the usage. An End that is NotSent cancels, even one that still asks: its asker may
+// have gone away without an answer.
 func (b *Book) Commit(owner, id string, e client.End) (released bool, err error) {
 	if err := checkEnd(&e); err != nil {
 		return false, err
+	}
+	if e.Outcome == client.NotSent {
+		if r := b.cancelAsking(name{owner, id}); r != nil {
+			r.end(context.Canceled)
+			return true, nil
+		}
 	}
 	r, gone, err := b.take(name{owner, id})
 	switch {
@@ -68,6 +75,18 @@ func (b *Book) Commit(owner, id string, e client.End) (released bool, err error)
 	}
 	b.close(r, gone, e)
 	return true, nil
+}
+
+// cancelAsking cancels a reservation that still asks, and returns it; nil if there is none.
+func (b *Book) cancelAsking(n name) *reservation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, ok := b.all[n]
+	if !ok || r.lease != nil {
+		return nil
+	}
+	r.cancelled = true
+	return r
 }
 
 // take takes an open reservation out of the book, for the caller to end, or finds one that has ended.
