@@ -155,7 +155,7 @@ func (s *sharing) logBeat(ev runner.Event) {
 	case federation.Learning:
 		log.Warn("the store is new or has lost data: nothing is granted until earlier usage is known. "+
 			"If the pool's expect_nodes is set, that takes a second or two", "epoch", ev.Reply.Epoch,
-			"seconds", (ev.Reply.Until-ev.Reply.Now)/1000)
+			"at_most_seconds", (ev.Reply.Until-ev.Reply.Now)/1000)
 	case federation.Fenced:
 		log.Error("another process uses this node name, so this process admits no more calls. Give each process its own node name, and restart this one")
 	case "lost":
