@@ -3,12 +3,15 @@ package embedded
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/tenants"
@@ -18,11 +21,15 @@ import (
 type door struct {
 	*inprocess.Door
 	in       *instance.Instance
+	log      *slog.Logger
 	policies *instance.Reloader // nil without files
 
 	running context.Context // ends when the parts have to
 	end     context.CancelFunc
 	parts   errgroup.Group
+
+	adminOnce sync.Once
+	admin     *admin.API // guarded by adminOnce
 }
 
 func newDoor(snap *tenants.Snapshot, opt Options) (*door, error) {
@@ -30,7 +37,7 @@ func newDoor(snap *tenants.Snapshot, opt Options) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{Door: inprocess.New(in.Admission), in: in}
+	d := &door{Door: inprocess.New(in.Admission), in: in, log: opt.Log}
 	d.running, d.end = context.WithCancel(context.Background())
 	return d, nil
 }

@@ -94,6 +94,35 @@ func TestOpen_FollowsFiles(t *testing.T) {
 	}
 }
 
+// The admin side of a program explains its refusals, and shows who calls.
+func TestAdmin_Explains(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	file, _ := site(t, "", "rpm: 1")
+	governed := open(t, file)
+	defer governed.Close()
+	request := asked
+	request.ID = "req-2"
+	for range 2 {
+		_ = governed.Do(t.Context(), request, answer)
+	}
+	for path, want := range map[string]string{
+		"/api/v1/explain?request=req-2":       `"code": "rate_limit_exceeded"`,
+		"/api/v1/explain?tenant=acme&model=m": `"requests"`,
+		"/api/v1/tenants":                     `"acme"`,
+		"/metrics":                            `llmgov_requests_total{outcome="refused"`,
+		"/livez":                              "ok",
+		"/readyz":                             "ok",
+		"/console/":                           "<html",
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
+		embedded.Admin(governed).ServeHTTP(w, r)
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %.500s", path, w.Code, w.Body)
+		}
+	}
+}
+
 // Files that are wrong are no governor, and the error says where.
 func TestOpen_BadFiles(t *testing.T) {
 	file, _ := site(t, "", "rmp: 1")

@@ -124,7 +124,7 @@ var rules = map[string]rule{
 		reason: "a client does not know whether its governor is in this process, and builds without stores and policy files",
 	},
 	"governor/embedded": {
-		may:    []string{"governor/client", "internal/inprocess", "internal/instance", "tenants", "golang.org/x/sync"},
+		may:    []string{"governor/client", "internal/admin", "internal/adminview", "internal/console", "internal/inprocess", "internal/instance", "tenants", "golang.org/x/sync"},
 		reason: "a governor in a program is an instance with a door for that program, and wires nothing anew",
 	},
 	"governor/govhttp": {
@@ -423,6 +423,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog"},
 		reason: "a protocol says what is asked, and the book decides",
 	},
+	"internal/adminview": {
+		may:    []string{"governor", "internal/adminapi", "internal/admission", "internal/explain", "tenants", "tenants/keyfile"},
+		not:    []string{"net", "os", "log", "log/slog"},
+		reason: "the admin side sees what admits calls, whichever door the calls come by",
+	},
 	"internal/instance": {
 		may: []string{
 			"internal/admin", "internal/adminapi", "internal/admission", "internal/decisions", "internal/durable", "internal/events", "internal/policy", "internal/telemetry",
@@ -472,7 +477,7 @@ var rules = map[string]rule{
 			"internal/text", "internal/bearer", "internal/crash",
 			"internal/connections", "internal/dial", "internal/intake", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/explain", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/adminview", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

@@ -2,27 +2,14 @@ package gateway
 
 import (
 	"slices"
-	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/tenants"
-	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // Apply puts another policy in force as a whole, or changes nothing and says why. Calls in flight
 // keep the world that they began with, except those that are sent back into the queue: see follow.
 func (g *Gateway) Apply(snap *tenants.Snapshot) error { return g.admission.Apply(snap) }
-
-// Rekey puts the present content of a key file in force, with the policy that is in force now.
-func (g *Gateway) Rekey(file *keyfile.File) error { return g.admission.Rekey(file) }
-
-// Snapshot is the policy in force.
-func (g *Gateway) Snapshot() *tenants.Snapshot { return g.world.Load().Snapshot }
-
-// LastUsed returns when a key was last used by this process; ok is false if it was not.
-func (g *Gateway) LastUsed(key tenants.KeyHash) (at time.Time, ok bool) {
-	return g.admission.LastUsed(key)
-}
 
 // prepare resolves the upstreams of the next policy.
 func (g *Gateway) prepare(next *admission.Policy) (install func(), err error) {

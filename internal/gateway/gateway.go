@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminview"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/dial"
 	"github.com/llmgov/llmgov/internal/events"
-	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/intake"
@@ -26,7 +26,7 @@ import (
 
 // Gateway is the data side: an http.Handler that governs and forwards calls.
 type Gateway struct {
-	explain.Explainer
+	*adminview.View
 
 	gov       *governor.Governor
 	admission *admission.Controller
@@ -48,7 +48,6 @@ type Gateway struct {
 	intake    *intake.Intake
 	strangers atomic.Int64 // refusals of calls without a valid key that are on their way
 	unknown   sampled.Gate // log lines of such calls
-	pulse     pulse
 	lookups   lookups
 	transport http.RoundTripper
 }

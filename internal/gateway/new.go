@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/adminview"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
-	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/sampled"
@@ -52,7 +52,7 @@ func New(opt Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Explainer = explain.Explainer{Admission: g.admission, Governor: g.gov}
+	g.View = adminview.New(g.admission)
 	g.metrics.WatchUpstreams(g.upstreamStates)
 	if g.transport == nil {
 		g.transport = NewTransport(snap.Config().Timeouts)

@@ -1,9 +1,11 @@
-package gateway
+package adminview
 
 import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // stuckAfter is how long a pool's lock may be waited for before the pool is taken to be stuck: less than
@@ -18,7 +20,7 @@ type pulse struct {
 
 // feel returns what is closed once every pool has been reached. However many ask, one goroutine tries; it
 // ends when the last pool's lock is free, if ever.
-func (p *pulse) feel(g *Gateway) <-chan struct{} {
+func (p *pulse) feel(ctl *admission.Controller) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.felt != nil {
@@ -27,8 +29,8 @@ func (p *pulse) feel(g *Gateway) <-chan struct{} {
 	felt := make(chan struct{})
 	p.felt = felt
 	go func() {
-		for _, pool := range g.world.Load().pools {
-			g.gov.Touch(pool.Name)
+		for _, pool := range ctl.Policy().Pools {
+			ctl.Governor().Touch(pool.Name)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -39,11 +41,11 @@ func (p *pulse) feel(g *Gateway) <-chan struct{} {
 }
 
 // Live answers GET /livez.
-func (g *Gateway) Live(w http.ResponseWriter, r *http.Request) {
+func (v *View) Live(w http.ResponseWriter, r *http.Request) {
 	patience := time.NewTimer(stuckAfter)
 	defer patience.Stop()
 	select {
-	case <-g.pulse.feel(g):
+	case <-v.pulse.feel(v.ctl):
 		_, _ = w.Write([]byte("ok\n"))
 	case <-patience.C:
 		http.Error(w, "a pool is stuck: restart this process, and report what it logged", http.StatusServiceUnavailable)
