@@ -16,7 +16,7 @@ import (
 	"github.com/llmgov/llmgov/internal/testkit/wallclock"
 )
 
-var chaosAll = flag.Bool("chaos", false, "let all happen to gateways that can, for ten minutes, and not only what fits into one")
+var chaosAll = flag.Bool("chaos", false, "let all happen to gateways that can, for minutes, and not only what fits into one")
 
 // mishap is something that goes wrong for a while.
 type mishap struct {
