@@ -37,7 +37,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
 		return err
 	}
 	p.readiness = readiness.New(readiness.Config{
-		Rule: readiness.Rule(snap.Config().Admin.UnreadyOnStoreLoss), CutOff: p.CutOff, Others: p.Others,
+		Rule: readiness.Rule(snap.Config().Admin.UnreadyOnStoreLoss), CutOff: p.CutOff, Reached: p.Reached, Others: p.Others,
 	})
 	p.owners, err = objects.Open(snap.Config().StateDir, p.log)
 	if err != nil {

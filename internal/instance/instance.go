@@ -169,6 +169,9 @@ func (in *Instance) Others() []string { return in.shared.others() }
 // CutOff reports whether nothing can be admitted here because the store does not answer.
 func (in *Instance) CutOff() bool { return in.Governor.CutOff() }
 
+// Reached reports whether the store of shared limits has ever answered; it is true if there is none.
+func (in *Instance) Reached() bool { return in.shared.reached() }
+
 // StoreUp reports whether the store of shared limits answers; there is true if there is one.
 func (in *Instance) StoreUp() (up, there bool) { return in.shared.Up(), in.shared != nil }
 

@@ -223,6 +223,14 @@ func (s *sharing) status(pool string, of federation.Status) string {
 // gateways; see Instance.CutOff.
 func (s *sharing) Ready() bool { return s == nil || !s.Fenced() }
 
+// reached reports whether the store has answered a beat of any pool.
+func (s *sharing) reached() bool {
+	return s == nil || slices.ContainsFunc(s.side.Pools(), func(p runner.Pool) bool {
+		st, _ := s.State(p.Name())
+		return !st.Answered.IsZero()
+	})
+}
+
 // others are the addresses of the other gateways, as of the last looks.
 func (s *sharing) others() (list []string) {
 	if s == nil {

@@ -16,7 +16,8 @@
 //
 // # Rules
 //
-// A gateway alone is cut off if any other one has the store. One that cannot be reached says nothing. The others
+// A gateway alone is cut off if any other one has the store. One that cannot be reached says nothing. A process that has never
+// reached the store knows no others, and takes nobody's place: it is not ready, so that a roll-out with a wrong address stops. The others
 // are asked only once the loss has lasted for a second: by then they have noticed, if they have lost it too.
 //
 // Who asks /readyz is not kept waiting: others are asked in the background.

@@ -14,7 +14,7 @@ type Rule string
 
 // The rules.
 const (
-	Alone  Rule = "alone"  // if another gateway has the store
+	Alone  Rule = "alone"  // if another gateway has the store, or this process has never reached it
 	Always Rule = "always" // whether others have it or not
 	Never  Rule = "never"
 )
@@ -24,6 +24,8 @@ type Config struct {
 	Rule Rule
 	// CutOff reports whether this gateway can admit nothing, because its store does not answer.
 	CutOff func() bool
+	// Reached reports whether the store has answered this process at all.
+	Reached func() bool
 	// Others returns the addresses of other gateways' admin sides, as host:port.
 	Others func() []string
 	// Client asks them; nil is one of its own, which follows no redirects.
@@ -63,7 +65,7 @@ func (w *Watch) Unready() error {
 	if w.cfg.Rule == Never || !w.cfg.CutOff() {
 		return nil
 	}
-	if w.cfg.Rule == Always || w.alone.Load() {
+	if w.cfg.Rule == Always || w.alone.Load() || !w.cfg.Reached() {
 		return errCutOff
 	}
 	return nil

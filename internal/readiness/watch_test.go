@@ -46,18 +46,20 @@ func TestWatch_Rules(t *testing.T) {
 		name   string
 		others others
 		ready  map[Rule]bool
+		never  bool // it has never reached the store
 	}{
-		{"another has the store", others{"a:1": Lost, "b:1": Answers, "c:1": silent}, map[Rule]bool{Never: true}},
-		{"nobody has the store", others{"a:1": Lost, "b:1": Lost}, map[Rule]bool{Never: true, Alone: true}},
-		{"nobody answers", others{"a:1": silent}, map[Rule]bool{Never: true, Alone: true}},
-		{"another is no gateway of this kind", others{"a:1": ""}, map[Rule]bool{Never: true, Alone: true}},
-		{"there is no other", others{}, map[Rule]bool{Never: true, Alone: true}},
+		{"it never had the store", others{}, map[Rule]bool{Never: true}, true},
+		{"another has the store", others{"a:1": Lost, "b:1": Answers, "c:1": silent}, map[Rule]bool{Never: true}, false},
+		{"nobody has the store", others{"a:1": Lost, "b:1": Lost}, map[Rule]bool{Never: true, Alone: true}, false},
+		{"nobody answers", others{"a:1": silent}, map[Rule]bool{Never: true, Alone: true}, false},
+		{"another is no gateway of this kind", others{"a:1": ""}, map[Rule]bool{Never: true, Alone: true}, false},
+		{"there is no other", others{}, map[Rule]bool{Never: true, Alone: true}, false},
 	} {
 		for _, rule := range []Rule{Alone, Always, Never} {
 			t.Run(c.name+", "+string(rule), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var cut atomic.Bool
-					w := New(Config{Rule: rule, CutOff: cut.Load, Others: c.others.addresses, Client: &http.Client{Transport: c.others}})
+					w := New(Config{Rule: rule, CutOff: cut.Load, Reached: func() bool { return !c.never }, Others: c.others.addresses, Client: &http.Client{Transport: c.others}})
 					ctx, stop := context.WithCancel(t.Context())
 					go func() { _ = w.Run(ctx) }()
 					time.Sleep(10 * time.Second)
@@ -87,7 +89,7 @@ func TestWatch_OthersNotice(t *testing.T) {
 		begins := time.Now().Add(1500 * time.Millisecond)
 		var asked atomic.Int64 // how long after that, first
 		w := New(Config{
-			Rule: Alone, CutOff: func() bool { return !time.Now().Before(begins) }, Client: &http.Client{Transport: others{}},
+			Rule: Alone, CutOff: func() bool { return !time.Now().Before(begins) }, Reached: func() bool { return true }, Client: &http.Client{Transport: others{}},
 			Others: func() []string { asked.CompareAndSwap(0, int64(time.Since(begins))); return nil },
 		})
 		ctx, stop := context.WithCancel(t.Context())
