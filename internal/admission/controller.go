@@ -27,6 +27,8 @@ type Controller struct {
 	// but policy is still the old one.
 	applying  sync.Mutex
 	followers []Follower // guarded by applying
+	// explained are the policies of which refusals are kept, the oldest first; guarded by applying
+	explained []*tenants.Snapshot
 }
 
 // Follower prepares whatever depends on the policy for the next one, or says why that is impossible.
@@ -52,6 +54,7 @@ func New(opt Options) *Controller {
 	p := newPolicy(opt.Snapshot, opt.Metrics, nil)
 	c.used.follow(opt.Snapshot)
 	c.policy.Store(p)
+	c.explainLocked(p) // nobody else knows of c yet
 	p.retain(c.metrics)
 	return c
 }
@@ -133,6 +136,7 @@ func (c *Controller) applyLocked(snap *tenants.Snapshot) error {
 		install()
 	}
 	c.policy.Store(next)
+	c.explainLocked(next)
 	next.retain(c.metrics)
 	c.metrics.PolicyInForce(snap.Hash(), time.Now())
 	return nil
@@ -161,7 +165,7 @@ func (c *Controller) Steady(f func()) {
 // its body.
 func (c *Controller) remember(p *PastRefusal) {
 	p.Request.Interrupt = nil
-	c.refused.Keep(p.Tenant.Name, p.ID, p)
+	c.refused.Keep(p.Tenant, p.ID, p)
 }
 
 // PastRefusals are the last refusals of calls with an id. Ids are callers' to choose, so several

@@ -16,6 +16,8 @@ type Policy struct {
 	Snapshot *tenants.Snapshot
 	Pools    []*Pool // as the snapshot has them
 
+	// explains is the first snapshot of the same hash: refusals are explained by it, so that they do not keep one for each change of keys.
+	explains  *tenants.Snapshot
 	accounts  [][]*telemetry.Account // by tenant and pool; nil if the tenant may not use the pool
 	estimates []*Estimates           // by tenant
 	shared    *Estimates             // of all tenants' calls, for new tenants
@@ -41,7 +43,10 @@ type Estimates struct {
 // newPolicy resolves a snapshot. Whatever calls have taught under the policy before is kept, by the
 // names of tenants and pools; before is nil for the first policy.
 func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Policy {
-	p := &Policy{Snapshot: snap, shared: newEstimates(nil), outputs: newOutputs()}
+	p := &Policy{Snapshot: snap, explains: snap, shared: newEstimates(nil), outputs: newOutputs()}
+	if before != nil && before.explains.Hash() == snap.Hash() {
+		p.explains = before.explains
+	}
 	if before != nil {
 		p.shared = before.shared
 		p.outputs = before.outputs

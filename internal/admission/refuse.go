@@ -11,7 +11,7 @@ import (
 func (c *Call) Refused(f *Refusal) {
 	c.Turned = f
 	if c.Tenant != nil && c.Rejection == nil {
-		c.ctl.remember(&PastRefusal{ID: c.ID, At: time.Now(), Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Request: c.Request, Said: f})
+		c.ctl.remember(&PastRefusal{ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: f})
 	}
 }
 
@@ -36,7 +36,7 @@ func (c *Call) remind(rej *governor.Rejection, shadow bool) {
 		return
 	}
 	c.ctl.remember(&PastRefusal{
-		ID: c.ID, At: time.Now(), Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Request: c.Request, Said: Rejected(rej), Shadow: shadow,
+		ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: Rejected(rej), Shadow: shadow,
 		Rejected: rej, Outlook: c.ctl.gov.Reasons(c.Request, rej),
 	})
 }

@@ -26,7 +26,7 @@ func (e *Explainer) ExplainRefusal(request, tenant string) (*adminapi.Explanatio
 func (e *Explainer) pastRefusal(id, tenant string) (*admission.PastRefusal, error) {
 	found := e.Admission.PastRefusals(id)
 	if tenant != "" {
-		found = slices.DeleteFunc(found, func(p *admission.PastRefusal) bool { return p.Tenant.Name != tenant })
+		found = slices.DeleteFunc(found, func(p *admission.PastRefusal) bool { return p.Tenant != tenant })
 	}
 	switch len(found) {
 	case 1:
@@ -36,17 +36,18 @@ func (e *Explainer) pastRefusal(id, tenant string) (*admission.PastRefusal, erro
 	}
 	var names []string
 	for _, p := range found {
-		names = append(names, p.Tenant.Name)
+		names = append(names, p.Tenant)
 	}
 	slices.Sort(names)
 	return nil, &adminapi.Fault{Status: http.StatusConflict, Code: "request_ambiguous", Message: "Calls of several tenants have the id " + strconv.Quote(text.Brief(id)) + ". Add tenant, one of " + text.Brief(strings.Join(names, ", ")) + "."}
 }
 
 func explainRefusal(p *admission.PastRefusal) *adminapi.Explanation {
-	x := &adminapi.Explanation{Tenant: p.Tenant.Name, Tier: p.Tenant.Tier, Shadow: p.Tenant.Shadow, PolicyHash: p.Snapshot.Hash(), Limits: []adminapi.ExplainedLimit{}}
+	t, _ := p.Snapshot.TenantByName(p.Tenant)
+	x := &adminapi.Explanation{Tenant: t.Name, Tier: t.Tier, Shadow: t.Shadow, PolicyHash: p.Snapshot.Hash(), Limits: []adminapi.ExplainedLimit{}}
 	pools := p.Snapshot.Pools()
 	if at := slices.IndexFunc(pools, func(o tenants.Pool) bool { return o.Name == p.Request.Pool }); at >= 0 {
-		x = explainedCall(p.Snapshot, p.Tenant, &pools[at], &p.Request)
+		x = explainedCall(p.Snapshot, t, &pools[at], &p.Request)
 	}
 	x.Request = p.ID
 	x.At = &p.At

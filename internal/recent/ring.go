@@ -4,6 +4,8 @@ package recent
 
 import (
 	"container/heap"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -52,6 +54,27 @@ func (r *Ring[T]) Keep(name, id string, value T) {
 	r.kept++
 	if r.kept > r.most {
 		r.forget(r.bySize[0])
+	}
+}
+
+// Drop forgets all values that are old.
+func (r *Ring[T]) Drop(old func(T) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bySize = r.bySize[:0]
+	for name, o := range r.owners {
+		o.items = slices.DeleteFunc(o.items, func(one *item[T]) bool { return old(one.value) })
+		maps.DeleteFunc(o.byID, func(_ string, one *item[T]) bool { return old(one.value) })
+		if len(o.items) == 0 {
+			delete(r.owners, name)
+			continue
+		}
+		r.bySize.Push(o)
+	}
+	heap.Init(&r.bySize)
+	r.kept = 0
+	for _, o := range r.owners {
+		r.kept += len(o.items)
 	}
 }
 

@@ -111,3 +111,27 @@ func TestRing(t *testing.T) {
 		}
 	})
 }
+
+// TestDrop: values that are dropped are not found, and the others are kept as before, up to the same number.
+func TestDrop(t *testing.T) {
+	r := New[int](100)
+	for i := range 60 {
+		r.Keep([]string{"a", "b", "c"}[i%3], fmt.Sprint(i), i)
+	}
+	r.Drop(func(i int) bool { return i%2 == 0 || i%3 == 2 }) // all of c
+	for i := range 60 {
+		want := 1
+		if i%2 == 0 || i%3 == 2 {
+			want = 0
+		}
+		if got := r.Find(fmt.Sprint(i)); len(got) != want {
+			t.Errorf("%d: %v, want %d values", i, got, want)
+		}
+	}
+	for i := range 200 {
+		r.Keep("loud", fmt.Sprint("l", i), i)
+	}
+	if len(r.Find("1")) != 1 || len(r.Find("l120")) != 1 || len(r.Find("l119")) != 0 { // 20 of a and b, and the last 80
+		t.Errorf("after more: %v, %v, %v", r.Find("1"), r.Find("l120"), r.Find("l119"))
+	}
+}
