@@ -1,0 +1,69 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/embedded"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// A stream that breaks off, of which 40 tokens had come: these are charged, and the prompt.
+func ExampleClient_Do() {
+	governed := open()
+	defer governed.Close()
+
+	err := governed.Do(context.Background(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 900, MaxOutput: 300, Stream: true},
+		func(l *client.Lease) (client.Usage, error) {
+			answer, err := begin(l.Context())
+			if err != nil {
+				return client.Usage{}, fmt.Errorf("%w: %w", client.ErrNotSent, err) // nothing is charged
+			}
+			for tokens := range answer {
+				l.Progress(tokens) // keeps a long stream's lease alive
+			}
+			return client.Usage{}, errors.New("the model server broke off")
+		})
+	fmt.Println(err)
+	// Output: the model server broke off
+}
+
+// A call that does not end where it begins: its lease is handed on, and closed at its end.
+func ExampleClient_Reserve() {
+	governed := open()
+	defer governed.Close()
+
+	lease, err := governed.Reserve(context.Background(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 900, MaxOutput: 300})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lease.Close() // charges by estimate if nothing has ended it
+	fmt.Println("admitted to pool", lease.Grant.Pool)
+	lease.End(client.End{Outcome: client.Completed, Usage: client.Usage{Input: 880, Output: 120}, Reported: true})
+	// Output: admitted to pool gpt-4o
+}
+
+// begin begins a stream, and returns how many tokens there are with each piece.
+func begin(context.Context) (<-chan int64, error) {
+	answer := make(chan int64, 4)
+	for tokens := int64(10); tokens <= 40; tokens += 10 {
+		answer <- tokens
+	}
+	close(answer)
+	return answer, nil
+}
+
+func open() *client.Client {
+	cfg := tenants.DefaultConfig()
+	pool := tenants.DefaultPool("gpt-4o", "gpt-4o")
+	pool.TPM = 300_000
+	cfg.Pools = []tenants.Pool{pool}
+	governed, err := embedded.New(context.Background(), cfg, []tenants.Tenant{{Name: "acme", Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}}, embedded.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return governed
+}
