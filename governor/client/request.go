@@ -31,7 +31,8 @@ type Request struct {
 
 	// InputTokens is how long the prompt is, if that is known.
 	InputTokens int64
-	// InputSize is how long it is in bytes, from which its tokens are estimated as earlier calls have taught.
+	// InputSize is how long it is by what it consists of, from which its tokens are estimated as earlier calls have
+	// taught: see tokens.Weigh.
 	InputSize tokens.Size
 	// Body is the call's JSON body. A governor in this process may count its tokens.
 	Body []byte

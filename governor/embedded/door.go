@@ -28,6 +28,8 @@ type door struct {
 	end     context.CancelFunc
 	parts   errgroup.Group
 
+	closeOnce sync.Once
+	closeErr  error // guarded by closeOnce
 	adminOnce sync.Once
 	admin     *admin.API // guarded by adminOnce
 }
@@ -69,6 +71,11 @@ var errClosed = errors.New("embedded: the client was closed")
 // Close implements client.Door. It refuses calls that wait, and waits for those that run, as long as the
 // policy's timeouts.drain says; then it ends their contexts, and waits for a second more.
 func (d *door) Close() error {
+	d.closeOnce.Do(func() { d.closeErr = d.close() })
+	return d.closeErr
+}
+
+func (d *door) close() error {
 	d.in.Governor.Drain()
 	snap := d.in.Admission.Policy().Snapshot
 	if !d.idle(snap.Config().Timeouts.Drain) {

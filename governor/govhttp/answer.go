@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/llmgov/llmgov/governor/client"
@@ -16,6 +17,9 @@ import (
 // meter lets the body of an answer end the lease, when it has been read to its end or is closed.
 func meter(c *call, l *client.Lease, resp *http.Response) {
 	m := &metered{lease: l}
+	if resp.Body == nil { // of a stand-in; net/http has one in any case
+		resp.Body = http.NoBody
+	}
 	switch {
 	case resp.StatusCode/100 != 2:
 		l.End(client.End{Outcome: client.AnsweredError})
@@ -32,7 +36,7 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 	default:
 		m.body = streaming.NewWhole(resp.Body, streaming.WholeOptions{End: m.end})
 	}
-	m.left = context.AfterFunc(l.Context(), func() { _ = m.body.Close() }) // a caller that is gone reads no more, and may never close
+	m.left = context.AfterFunc(l.Context(), func() { _ = m.shut() }) // a caller that is gone reads no more, and may never close
 	resp.Body = m
 }
 
@@ -47,6 +51,7 @@ type metered struct {
 	lease *client.Lease
 	body  io.ReadCloser
 	left  func() bool // stops waiting for the end of the call's context
+	once  sync.Once   // shuts the body
 
 	mu     sync.Mutex
 	broken error // guarded by mu: the model server broke off
@@ -59,8 +64,7 @@ func (m *metered) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	err = m.reason(err)
-	m.left()
-	m.lease.Close()
+	_ = m.Close()
 	return n, err
 }
 
@@ -84,8 +88,16 @@ func (m *metered) reason(err error) error {
 // Close implements io.Closer.
 func (m *metered) Close() error {
 	m.left()
-	defer m.lease.Close()
-	return m.body.Close()
+	return m.shut()
+}
+
+// shut closes the body, which ends the lease if it has not ended, and waits if another goroutine is about to.
+func (m *metered) shut() (err error) {
+	m.once.Do(func() {
+		err = m.body.Close()
+		m.lease.Close()
+	})
+	return err
 }
 
 // outcomes are how calls ended by the ends of their answers.
@@ -121,7 +133,7 @@ func answerOf(c *call, f *client.Refusal) *http.Response {
 		Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final,
 	})
 	return &http.Response{
-		Status: http.StatusText(f.Status), StatusCode: f.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Status: strconv.Itoa(f.Status) + " " + http.StatusText(f.Status), StatusCode: f.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: c.in,
 	}
 }

@@ -304,6 +304,69 @@ func (s *stack) serve(h http.HandlerFunc, body string) (*http.Response, error) {
 
 const streamed = `{"model":"m","max_tokens":50,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`
 
+// A body may name its model again, and have any characters; it may not name another model.
+func TestMiddleware_OneModel(t *testing.T) {
+	s := newStack(t, nil)
+	ok := func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}
+	for body, want := range map[string]int{
+		`{"model":"m","messages":[{"role":"user","content":"caf\u00e9"}]}`:                      http.StatusOK,
+		`{"model":"m","input":"x","tools":[{"type":"image_generation","model":"m"}]}`:           http.StatusOK,
+		`{"model":"m","input":"x","tools":[{"type":"image_generation","model":"dearer"}]}`:      http.StatusBadRequest,
+		`{"model":"m","input":"x","tools":[{"type":"image_generation","\u006dodel":"dearer"}]}`: http.StatusBadRequest,
+		`{"model":"m","models":["m","dearer"],"messages":[]}`:                                   http.StatusBadRequest,
+	} {
+		resp, err := s.serve(ok, body)
+		s.must(err)
+		text, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d %s", body, resp.StatusCode, text)
+		}
+		if resp.Header.Get("X-Request-Id") == "" {
+			t.Errorf("%s: no X-Request-Id", body)
+		}
+	}
+}
+
+// Nothing stays held when what sends a call panics, or answers without a body.
+func TestTransport_Careless(t *testing.T) {
+	s := newStack(t, nil)
+	request := func() *http.Request {
+		req, err := http.NewRequestWithContext(govhttp.WithTenant(t.Context(), "acme"), http.MethodPost, s.server.URL+"/v1/chat/completions", strings.NewReader(streamed))
+		s.must(err)
+		return req
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = govhttp.ClientMiddleware(s.client, govhttp.Options{})(request(), func(*http.Request) (*http.Response, error) { panic("no") })
+	}()
+	s.noLeases()
+	resp, err := govhttp.ClientMiddleware(s.client, govhttp.Options{})(request(), func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK}, nil
+	})
+	s.must(err)
+	_, _ = io.ReadAll(resp.Body)
+	s.noLeases()
+}
+
+// A call that the governor ends before its answer began is answered with the reason.
+func TestMiddleware_InterruptedEarly(t *testing.T) {
+	s := newStack(t, nil)
+	resp, err := s.serve(func(_ http.ResponseWriter, r *http.Request) {
+		go s.gov.Interrupt("p", errors.New("a slot was lost"))
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}, streamed)
+	if err == nil {
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%s", resp.Status)
+		}
+	}
+}
+
 // A handler's events reach their reader as they are written.
 func TestMiddleware_Streams(t *testing.T) {
 	s := newStack(t, nil)

@@ -59,6 +59,7 @@ var byLength = slices.SortedFunc(slices.Values(route.ToInference()), func(a, b s
 // read reads a governed request. The refusal is nil if it can be understood.
 func (g *governed) read(r *http.Request, at *route.Route, deployment string) (*call, *admission.Refusal, error) {
 	c := &call{in: r, route: at}
+	c.ask.ID = describe.RequestID(r.Header)
 	body, err := readBody(r, g.opt.MaxBody)
 	if errors.Is(err, errTooLarge) {
 		return c, &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}, nil
@@ -69,6 +70,9 @@ func (g *governed) read(r *http.Request, at *route.Route, deployment string) (*c
 	c.body = body
 	if f := c.readHead(deployment); f != nil {
 		return c, f, nil
+	}
+	if g.serves && c.namesFurther() {
+		return c, severalModels, nil
 	}
 	return c, g.describe(c), nil
 }
@@ -124,7 +128,7 @@ func (g *governed) describe(c *call) *admission.Refusal {
 	describe.Ask(&a, &c.route.Route, c.head, 0)
 	who := g.opt.Caller(c.in)
 	c.ask = client.Request{
-		ID:         describe.RequestID(c.in.Header),
+		ID:         c.ask.ID,
 		Key:        who.Key,
 		Tenant:     who.Tenant,
 		Model:      a.Model,

@@ -40,19 +40,22 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 	if wrong != nil {
 		return g.refused(c, refusal(c.ask.ID, wrong))
 	}
-	if f := c.further(); g.serves && f != nil {
-		return g.refused(c, f)
-	}
 	lease, err := g.client.Reserve(r.Context(), c.ask)
 	if err != nil {
 		return g.refused(c, err)
 	}
+	answered := false
+	defer func() {
+		if !answered { // next failed, or panicked
+			lease.Close()
+		}
+	}()
 	resp, err := next(g.outgoing(c, lease))
 	if err != nil {
-		defer lease.Close()
 		lease.End(client.End{Outcome: unanswered(r, err)})
-		return nil, because(lease, err)
+		return g.refused(c, because(lease, err))
 	}
+	answered = true
 	if g.serves {
 		lease.Show(resp.Header)
 	}
@@ -79,7 +82,7 @@ func because(l *client.Lease, err error) error {
 	return err
 }
 
-// refused is the outcome of a call that was not sent.
+// refused is the outcome of a call without an answer: by a refusal, or another error.
 func (g *governed) refused(c *call, err error) (*http.Response, error) {
 	f, ok := errors.AsType[*client.Refusal](err)
 	if !ok || !g.opt.Answer {

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // Middleware governs the calls that a handler serves: another gateway's, or a model server's. Refusals are answered in
@@ -68,10 +72,23 @@ func copyTo(w http.ResponseWriter, body io.Reader) error {
 	}
 }
 
-// further refuses a body that names further models: whether its caller may use them is not known here.
-func (c *call) further() *client.Refusal {
-	if len(c.head.Others) == 0 && !describe.MayNameDeeper(c.body) && !c.head.FallsBack {
-		return nil
+// severalModels refuses a body that names further models: whether its caller may use them is not known here.
+var severalModels = &admission.Refusal{
+	Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: "model",
+	Message: "This server governs calls of one model. Name no other ones in the body.",
+}
+
+// namesFurther reports whether a body names models beside that of the call.
+func (c *call) namesFurther() bool {
+	further := c.head.FallsBack
+	for _, o := range c.head.Others {
+		further = further || o.Model != c.head.Model
 	}
-	return &client.Refusal{ID: c.ask.ID, Status: http.StatusBadRequest, Code: "invalid_request_error", Message: "This server governs calls of one model. Name no other ones in the body."}
+	if c.route.Body != dialect.JSON || !describe.MayNameDeeper(c.body) {
+		return further
+	}
+	_, err := head.Walk(c.body, func(key, text string, depth int) {
+		further = further || depth > 1 && strings.EqualFold(key, "model") && text != "{" && text != c.head.Model
+	})
+	return further || err != nil
 }
