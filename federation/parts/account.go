@@ -83,7 +83,7 @@ func (a *Account) advance(now int64) {
 
 // answer answers a beat that was taken in.
 func (a *Account) answer(m *Member, b *Beat, of peers) Reply {
-	r := Reply{Seq: b.Seq, Epoch: a.Epoch, Learning: a.Lost || a.untaught(b), Parts: make([]Part, len(b.Claims))}
+	r := Reply{Seq: b.Seq, Epoch: a.Epoch, Learning: a.Lost || a.untaught(b), Now: a.Now, Parts: make([]Part, len(b.Claims))}
 	for i := range b.Claims {
 		h := &m.Holds[i]
 		r.Parts[i] = a.grant(m, h, of[h.Name])

@@ -31,7 +31,8 @@ type Holder struct {
 	parts      map[string]int64 // as last answered, less what was left since
 	until      time.Time        // when all of them expire
 	kept       map[string]kept  // as of the last answer of an account that was not learning
-	known      int64            // the epoch of that answer, and learnt the beat that it was to
+	known      int64            // the epoch of that answer, heard its time, and learnt the beat that it was to
+	heard      int64
 	learnt     int64
 
 	next  time.Time     // when the next regular beat is due
@@ -99,7 +100,7 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	h.quiet = false
 	h.given = false
 	h.lost = false
-	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Epoch: h.epoch, Known: h.known, Claims: claims}
+	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Epoch: h.epoch, Known: h.known, Heard: h.heard, Claims: claims}
 }
 
 // tells fills in what the process knows of the account. What it told in the beat before may be all that the
@@ -129,6 +130,7 @@ func (h *Holder) keeps(r *Reply) {
 		return
 	}
 	h.known = r.Epoch
+	h.heard = r.Now
 	h.learnt = r.Seq
 	h.kept = make(map[string]kept, len(r.Parts))
 	for i, c := range h.sent.claims {

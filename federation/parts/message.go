@@ -35,7 +35,8 @@ type Beat struct {
 	Instance string
 	Seq      int64
 	// Epoch is that of the last answer, and Known that of the last one that was not Learning; 0 is none.
-	Epoch, Known int64
+	// Heard is the time of the latter.
+	Epoch, Known, Heard int64
 	// Left says that the process ends: this is the last beat of its Instance.
 	Left bool
 	// Timed asks the account to remember when use came to be. It needs that to tell calls that it
@@ -89,6 +90,8 @@ type Reply struct {
 	// the lost one knew, or what this process knew of it.
 	Epoch    int64
 	Learning bool
+	// Now is the account's time.
+	Now int64
 	// Parts answer the claims, in the same order.
 	Parts []Part
 }

@@ -89,7 +89,7 @@ func (w *small) key() [32]byte {
 		fmt.Fprint(&b, w.turn, w.came, w.before)
 	}
 	for _, p := range w.procs {
-		fmt.Fprint(&b, "|", p.h.instance, p.h.seq, p.h.acked, p.h.parts, p.h.until.UnixMilli(), p.h.sent.at.UnixMilli(), p.h.sent.claims, p.h.epoch, p.h.known, p.h.learnt, p.h.kept, p.used, p.excused, p.active)
+		fmt.Fprint(&b, "|", p.h.instance, p.h.seq, p.h.acked, p.h.parts, p.h.until.UnixMilli(), p.h.sent.at.UnixMilli(), p.h.sent.claims, p.h.epoch, p.h.known, p.h.heard, p.h.learnt, p.h.kept, p.used, p.excused, p.active)
 		if w.g.losses > 0 {
 			fmt.Fprint(&b, p.heard)
 		}

@@ -9,9 +9,11 @@ type Untold struct {
 	// Ends and Tail are as in the Claim.
 	Ends, Tail int64
 	// Sum and Most are the most that all had, and may have come to have, according to any of those who
-	// knew the lost account. Had is what the lost account counted of these at least. Told is how many
-	// they are, and All how many were heard of.
-	Sum, Most, Had, Told, All int64
+	// knew the lost account. Had is what the lost account counted of these at least. All is how many
+	// were heard of.
+	Sum, Most, Had, All int64
+	// Heard are the times at which those who have told had heard of the lost account last.
+	Heard []int64
 }
 
 // begin numbers an account that has no Epoch. One that is empty may have been lost.
@@ -34,7 +36,7 @@ func (a *Account) recall(b *Beat) {
 	if knows && b.Epoch == a.Epoch {
 		a.Tellers = append(a.Tellers, b.Instance)
 		for _, c := range b.Claims {
-			a.untold(c.Within())
+			a.untold(c.Within(), b.Heard)
 		}
 	}
 	if a.Lost && (len(a.Tellers) > 0 && a.Now > a.Born+ttl || a.Now > a.Born+ttl+window) {
@@ -49,7 +51,7 @@ func (a *Account) untaught(b *Beat) bool {
 }
 
 // untold takes in what a process knows of one limit.
-func (a *Account) untold(c Claim) {
+func (a *Account) untold(c Claim, heard int64) {
 	i := slices.IndexFunc(a.Untold, func(u Untold) bool { return u.Name == c.Name })
 	if i < 0 {
 		i = len(a.Untold)
@@ -62,18 +64,29 @@ func (a *Account) untold(c Claim) {
 	u.Sum = max(u.Sum, sum)
 	u.Most = max(u.Most, min(c.Most+c.Had, max(c.Limit, sum)))
 	u.Had = min(u.Had+c.Had, maxSum)
-	u.Told++
+	u.Heard = append(u.Heard, heard)
 	u.All = max(u.All, 1+c.Peers)
 }
 
 // hold is what others may have of the lost account than those who have told: all that they may have come to
-// have; or only what they had, if all have told who were heard of. Their parts expire a TTL after the loss.
+// have; or only what they had, if all have told who were heard of at the last time that anybody knows. Their parts expire a TTL after the loss.
 func (u *Untold) hold(born int64) Hold {
 	n := less(u.Most, u.Had)
-	if u.Told >= u.All {
+	if u.told() >= u.All {
 		n = less(u.Sum, u.Had)
 	}
 	return Hold{Name: u.Name, Kind: u.Kind, Ends: u.Ends, Tail: u.Tail, Seen: born, Used: n, High: n, Want: n}
+}
+
+// told is how many have told who were heard of when the last of them was. Others may have come since they heard of anything.
+func (u *Untold) told() (n int64) {
+	last := slices.Max(u.Heard)
+	for _, heard := range u.Heard {
+		if heard >= last-ttl {
+			n++
+		}
+	}
+	return n
 }
 
 // promised is the most that a member may have of a period, so that others of each process have no more than

@@ -149,3 +149,37 @@ func TestRestored_Old(t *testing.T) {
 		}
 	}
 }
+
+// TestRestored_Resting: a process that rests and tells does not make up for one that is gone. What that one may have been
+// granted since anybody heard of it counts.
+func TestRestored_Resting(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		a := &Account{}
+		here := newFellow("here")
+		gone := newFellow("gone")
+		rests := newFellow("rests")
+		tells := func(f *fellow, want, now int64) {
+			at := time.UnixMilli(now)
+			c := Claim{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: 4000}
+			r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
+			f.h.Answered(at, &r)
+		}
+		tells(rests, 5, 1000)
+		rests.used = 5
+		tells(rests, 5, 1100)
+		for now := int64(4000); now <= 12_000; now += 500 {
+			tells(here, 10, now)
+			tells(gone, 10, now+50)
+		}
+		tells(gone, 14, 12_100)
+		gone.used = gone.h.parts["x"]
+		a = &Account{}
+		for now := int64(12_500); now <= 12_500+2*ttl; now += 250 {
+			tells(here, 100, now)
+			tells(rests, 5, now+10)
+		}
+		if sum := here.h.parts["x"] + rests.h.parts["x"] + gone.used; gone.used <= 10 || sum > 100 {
+			t.Errorf("%s: together they may use %d of 100, with the %d of the one that is gone", kind, sum, gone.used)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 
 // partsArgs is a beat as the script reads it.
 func partsArgs(b *parts.Beat) []any {
-	args := append(make([]any, 0, 7+18*len(b.Claims)), b.Instance, b.Seq, b.Left, b.Timed, len(b.Claims), b.Epoch, b.Known)
+	args := append(make([]any, 0, 8+18*len(b.Claims)), b.Instance, b.Seq, b.Left, b.Timed, len(b.Claims), b.Epoch, b.Known, b.Heard)
 	for _, c := range b.Claims {
 		c = c.Within()
 		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Most, c.Peers, c.Had)
@@ -56,6 +56,7 @@ func (r *reader) reply(claims int) parts.Reply {
 	}
 	reply.Epoch = r.int()
 	reply.Learning = r.int() == 1
+	reply.Now = r.int()
 	reply.Parts = make([]parts.Part, claims)
 	for i := range reply.Parts {
 		reply.Parts[i] = parts.Part{Part: r.int(), Others: r.int(), Held: r.int(), Sum: r.int(), Most: r.int(), Peers: r.int()}

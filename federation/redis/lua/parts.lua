@@ -14,9 +14,9 @@ local LIMIT, SPARE, WEIGHT, CALM, CALM_USE, TAIL = 11, 12, 13, 14, 15, 16
 local MARKS = 17
 -- MOST bounds what others may have, because it may be what the member believes; 0 is no bound.
 local MOST = 18
--- Of a beat: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, epoch, known, and of each claim
+-- Of a beat: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, epoch, known, heard, and of each claim
 -- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, most, peers, had.
-local HEAD, CLAIM = 7, 18
+local HEAD, CLAIM = 8, 18
 
 local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
 local now, began, members, lost = 0, 0, {}, {}
@@ -55,7 +55,11 @@ local function ended(m) return #m[HOLDS] == 0 and m[SEEN] + TTL < now end
 
 -- untold is the hold of those who have not told of a limit of an account that was lost.
 local function untold(u)
-  local n = max((u.told >= u.all and u.sum or u.most) - u.had, 0)
+  local told, last = 0, max(unpack(u.heard))
+  for _, heard in ipairs(u.heard) do
+    if heard >= last - TTL then told = told + 1 end
+  end
+  local n = max((told >= u.all and u.sum or u.most) - u.had, 0)
   return {u.name, u.kind, u.ends, lost.born, n, 0, n, n, 0, 0, 0, 0, 0, 0, 0, u.tail}
 end
 
@@ -396,12 +400,13 @@ local function untaught(at)
   return true
 end
 
--- answer adds the answer to a beat that was taken in: its seq, epoch, 1 if that is learning, and of each claim part, others,
--- held, all, most, here.
+-- answer adds the answer to a beat that was taken in: its seq, epoch, 1 if that is learning, the time, and of each claim
+-- part, others, held, all, most, here.
 local function answer(m, seq, at, of, reply)
   reply[#reply + 1] = seq
   reply[#reply + 1] = lost.epoch
   reply[#reply + 1] = (lost.learning or untaught(at)) and 1 or 0
+  reply[#reply + 1] = now
   for i = 1, tonumber(ARGV[at + 4]) do
     local h = m[HOLDS][i]
     local n = #reply

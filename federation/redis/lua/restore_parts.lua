@@ -1,16 +1,16 @@
 -- Restoring the account of an owner's limits (package federation/parts, restore.go).
 --
 -- lost is {epoch, born, learning, tellers, untold}: tellers are instances, and untold are {name, kind, ends, tail, sum, most,
--- had, told, all}.
+-- had, all, heard}, of which heard are times.
 
 -- note takes in what a process knows of one limit of the account before: a claim that begins at ARGV[i].
-local function note(i)
+local function note(i, heard)
   local u
   for _, x in ipairs(lost.untold) do
     if x.name == ARGV[i] then u = x end
   end
   if not u then
-    u = {name = ARGV[i], kind = ARGV[i + 1], ends = 0, tail = 0, sum = 0, most = 0, had = 0, told = 0, all = 0}
+    u = {name = ARGV[i], kind = ARGV[i + 1], ends = 0, tail = 0, sum = 0, most = 0, had = 0, all = 0, heard = {}}
     lost.untold[#lost.untold + 1] = u
   end
   local had = tonumber(ARGV[i + 17])
@@ -18,7 +18,7 @@ local function note(i)
   u.ends, u.tail = max(u.ends, tonumber(ARGV[i + 3])), max(u.tail, tonumber(ARGV[i + 13]))
   u.most = max(u.most, min(tonumber(ARGV[i + 15]) + had, max(tonumber(ARGV[i + 2]), sum)))
   u.sum, u.had = max(u.sum, sum), min(u.had + had, MAX_SUM)
-  u.told, u.all = u.told + 1, max(u.all, 1 + tonumber(ARGV[i + 16]))
+  u.heard[#u.heard + 1], u.all = heard, max(u.all, 1 + tonumber(ARGV[i + 16]))
 end
 
 -- recall takes in what a process knows of an account that was lost, in a beat that begins at ARGV[at].
@@ -27,7 +27,7 @@ local function recall(at)
   if knows and #lost.tellers == 0 then lost.learning = true end
   if knows and tonumber(ARGV[at + 5]) == lost.epoch then
     lost.tellers[#lost.tellers + 1] = ARGV[at]
-    for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do note(i) end
+    for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do note(i, tonumber(ARGV[at + 7])) end
   end
   if not lost.learning then return end
   if #lost.tellers > 0 and now > lost.born + TTL or now > lost.born + TTL + WINDOW then

@@ -219,7 +219,7 @@ func order(t *testing.T, h PartsHarness) {
 		{},
 		{Seq: 3},
 	}
-	restoring := cmp.Options{cmpopts.IgnoreFields(parts.Reply{}, "Epoch"), cmpopts.IgnoreFields(parts.Part{}, "Sum", "Most", "Peers")}
+	restoring := cmp.Options{cmpopts.IgnoreFields(parts.Reply{}, "Epoch", "Now"), cmpopts.IgnoreFields(parts.Part{}, "Sum", "Most", "Peers")}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), restoring); diff != "" {
 		t.Errorf("- want, + got:\n%s", diff)
 	}

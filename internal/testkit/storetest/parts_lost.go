@@ -52,6 +52,7 @@ func lostParts(t *testing.T, h PartsHarness) {
 func (w *crowd) knows(b *parts.Beat) *parts.Beat {
 	m := w.members[b.Owner+b.Instance]
 	b.Epoch = m.epoch
+	b.Heard = begin + w.rng.Int64N(6000)
 	if b.Instance == "i" || w.rng.IntN(3) == 0 {
 		b.Known = 5
 	}
