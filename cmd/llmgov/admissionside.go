@@ -44,7 +44,7 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	book := reserve.New(reserve.Options{Door: inprocess.New(p.Admission), Tenant: p.tenantOf, Most: int(cfg.Admission.MostOpen)})
 	reserveserver.Register(h, book)
 	from, _ := extproc.ParseSource(cfg.Admission.Tenant) // which the config has checked
-	proxies := extproc.New(extproc.Options{Admission: p.Admission, Tenant: from, MostCalls: cfg.Admission.MostOpen, Log: p.log})
+	proxies := extproc.New(extproc.Options{Admission: p.Admission, Tenant: from, MostCalls: cfg.Admission.MostOpen, Events: p.Events, Log: p.log})
 	proxies.Register(h)
 	names, _ := ratelimit.ParseNames(cfg.Admission.Descriptors) // which the config has checked
 	ratelimit.New(ratelimit.Options{Names: names, Book: book, Admission: p.Admission}).Register(h)

@@ -294,8 +294,8 @@ var rules = map[string]rule{
 	},
 	"internal/envoy/extproc": {
 		may: []string{
-			"governor", "governor/tokens", "internal/admission", "internal/answers", "internal/bearer", "internal/gateway/describe", "internal/gateway/dialect",
-			"internal/gateway/head", "internal/gateway/route", "internal/rateheaders", "internal/splice", "internal/telemetry", "internal/text", "streaming",
+			"governor", "governor/tokens", "internal/admission", "internal/answers", "internal/bearer", "internal/events", "internal/gateway/describe",
+			"internal/gateway/dialect", "internal/gateway/head", "internal/gateway/route", "internal/rateheaders", "internal/splice", "internal/telemetry", "internal/text", "streaming",
 			"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf",
 		},
 		not:    []string{"net", "os"},

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
+	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -390,5 +391,21 @@ func TestDrain(t *testing.T) {
 	p.leave()
 	if err := <-drained; err != nil {
 		t.Error(err)
+	}
+}
+
+// Those who follow the events see a call that its model server failed.
+func TestEvents(t *testing.T) {
+	ring := events.NewRing(10)
+	w := newWorld(t, func(s *setting) { s.opt.Events = ring })
+	reader := ring.Follow(ring.Next())
+	defer reader.Close()
+	p := w.call()
+	p.ask(described(chatInfo(40)))
+	p.ask(answered("503", "application/json"))
+	p.leave()
+	got, _ := reader.Read(t.Context(), make([]events.Event, 1))
+	if len(got) != 1 || got[0].Failure == nil || got[0].Failure.Status != 503 || got[0].Request.Tenant != "acme" {
+		t.Errorf("seen: %+v", got)
 	}
 }

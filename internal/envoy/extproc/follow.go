@@ -131,6 +131,7 @@ func (c *call) brokeOff(res streaming.Result) {
 // finish ends whatever has not ended.
 func (c *call) finish() {
 	c.forgetBody()
+	c.showFailure()
 	c.Close()
 	c.report()
 }

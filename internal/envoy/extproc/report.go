@@ -4,8 +4,24 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/text"
 )
+
+// showFailure lets those who follow the events know of a call that failed.
+func (c *call) showFailure() {
+	e := &c.Ending
+	if c.s.opt.Events == nil || !e.Done || e.Outcome != telemetry.Failed {
+		return
+	}
+	f := events.Failure{Status: c.status, Class: e.Reason}
+	if c.Failure != nil {
+		f.Cause = c.Failure.Error()
+	}
+	now := time.Now()
+	c.s.opt.Events.Fail(now, c.Request, now.Sub(c.Admitted), f)
+}
 
 // report writes the call's one line at level info, in the words of the gateway's.
 func (c *call) report() {

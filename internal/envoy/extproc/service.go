@@ -12,14 +12,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 )
 
 // Options are the parts of a Service.
 type Options struct {
 	Admission *admission.Controller
-	Tenant    Source // where a call names its tenant
-	MostCalls int64  // at the same time
+	Tenant    Source       // where a call names its tenant
+	MostCalls int64        // at the same time
+	Events    *events.Ring // may be nil
 	Log       *slog.Logger
 }
 
