@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -65,6 +66,11 @@ func openDoors(targets []*target) (list []door, closeAll func(), err error) {
 		_ = shared.Close()
 		return nil, nil, err
 	}
+	envoy, err := dialAsEnvoy(t.admission)
+	if err != nil {
+		_ = shared.Close()
+		return nil, nil, err
+	}
 	cpu := func() (time.Duration, error) {
 		c, err := t.counters()
 		return c.CPU, err
@@ -77,8 +83,11 @@ func openDoors(targets []*target) (list []door, closeAll func(), err error) {
 			err := shared.Do(ctx, client.Request{Tenant: tenantName(tenant), Model: "gpt-4o", InputTokens: 100, MaxOutput: 400}, answered)
 			return time.Since(began), err
 		}, cpu},
+		{"ext_proc with metadata", envoy.metadata, cpu},
+		{"ext_proc with bodies", envoy.bodies, cpu},
+		{"rate limit service", envoy.rateLimit, cpu},
 		inside,
-	}, func() { _ = shared.Close() }, nil
+	}, func() { _ = errors.Join(shared.Close(), envoy.Close()) }, nil
 }
 
 func answered(*client.Lease) (client.Usage, error) { return client.Usage{Input: 100, Output: 20}, nil }

@@ -40,7 +40,7 @@
 // round as well.
 //
 // By doors, a closed loop of calls goes through each way to llmgov: the proxy, and reservations that
-// are committed at once, whose callers call models by themselves. A Go program with the governor inside it is
+// are committed at once, whose callers call models by themselves, and the messages that Envoy sends. A Go program with the governor inside it is
 // the load generator: its CPU time is that of the calls and of counting them.
 //
 // # Limits

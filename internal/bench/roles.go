@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/envoy/extproc"
+	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/instance"
@@ -88,7 +90,11 @@ func newGoverned(upstream, store string) (h handlers, err error) {
 	h.data, err = gateway.New(gateway.Options{Admission: in.Admission, Log: log, Events: in.Events})
 	noKeys := func(string) (string, bool) { return "", false }
 	at := admissionserver.New(admissionserver.Options{Token: admissionToken, Tenant: noKeys, Log: log})
-	reserveserver.Register(at, reserve.New(reserve.Options{Door: inprocess.New(in.Admission), Tenant: noKeys, Most: 20_000}))
+	book := reserve.New(reserve.Options{Door: inprocess.New(in.Admission), Tenant: noKeys, Most: 20_000})
+	reserveserver.Register(at, book)
+	extproc.New(extproc.Options{Admission: in.Admission, Tenant: extproc.Source{Header: tenantHeader}, MostCalls: 20_000, Log: log}).Register(at)
+	names, _ := ratelimit.ParseNames("")
+	ratelimit.New(ratelimit.Options{Names: names, Book: book, Admission: in.Admission}).Register(at)
 	h.admission = at
 	return h, err
 }

@@ -31,7 +31,7 @@ var envoyMetadata = Door{
 		s.Serve()
 		return openEnvoy(t, s, envoyConfig{ExtProc: true, Metadata: true})
 	},
-	Cannot:   map[string]string{"caller": "The lease is freed at once. But Envoy tells the usage at the end of an answer alone: one that breaks off is charged by the time that it ran."},
+	Cannot:   map[string]string{"caller": usageAtEnd},
 	InFlight: BreaksOff,
 	Away:     Fails,
 	Rate:     100,
@@ -46,12 +46,15 @@ var envoyRateLimit = Door{
 	},
 	Cannot: map[string]string{
 		"ends":    "Calls that come to an end are charged exactly. But Envoy says once that a call has ended, and waits for no answer: the lease of one in some hundreds that break off is left, and ends after ten minutes.",
+		"caller":  usageAtEnd,
 		"refusal": "It says all that, but its status is 429 for every reason: Envoy has one status for refusals.",
 	},
 	InFlight: GoesOn,
 	Away:     Fails,
 	Rate:     100,
 }
+
+const usageAtEnd = "The lease is freed at once. But Envoy tells the usage at the end of an answer alone: one that breaks off is charged by the time that it ran."
 
 // envoyConfig chooses the parts of testdata/envoy.yaml.
 type envoyConfig struct {
