@@ -21,6 +21,8 @@ import (
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
 )
 
 // stack is a governor with one tenant, and a model server.
@@ -440,5 +442,27 @@ func TestMiddleware_Refuses(t *testing.T) {
 	govhttp.Middleware(s.client, govhttp.Options{})(http.HandlerFunc(never)).ServeHTTP(w, r)
 	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") {
 		t.Errorf("an unknown key: %d %s", w.Code, w.Body)
+	}
+}
+
+// The SDK reads a governed stream as it reads any, and it is charged what the model server produced.
+func TestClientMiddleware_SDKStreams(t *testing.T) {
+	s := newStack(t, nil)
+	sdk := openai.NewClient(option.WithBaseURL(s.server.URL+"/v1"), option.WithAPIKey("sk-upstream"),
+		option.WithMiddleware(govhttp.ClientMiddleware(s.client, govhttp.Options{Caller: govhttp.Tenant("acme")})))
+	stream := sdk.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{
+		Model: "gpt-4o", MaxTokens: openai.Int(9), Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Say hello")},
+	})
+	words := 0
+	for stream.Next() {
+		if len(stream.Current().Choices) == 0 {
+			t.Error("a chunk that was not asked for")
+		}
+		words++
+	}
+	s.must(stream.Err())
+	s.must(stream.Close())
+	if produced := s.model.Stats().TokensProduced; words < 9 || s.charged() != produced {
+		t.Errorf("%d chunks, charged %d tokens, produced %d", words, s.charged(), produced)
 	}
 }
