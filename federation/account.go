@@ -312,13 +312,19 @@ func (a *Account) book(m *Member, b *Beat) {
 	for _, x := range b.Booked {
 		change(x.Slot, within(0, x.Used, maxBooked))
 	}
-	held := within(0, b.Held, maxBooked)
-	more = plus(more, minus(held, m.Held))
+	more = plus(more, minus(within(0, b.Held, maxBooked), m.Held))
 	if b.Full { // all of it is old, and nobody was granted anything meanwhile
 		more = Amounts{}
 	}
 
 	a.Turn++
+	a.replace(m, b)
+	a.copied(m, b.Copy)
+	a.fill(more)
+}
+
+// replace replaces a member's state, but for its bookings, by what it reports.
+func (a *Account) replace(m *Member, b *Beat) {
 	m.Region = b.Region
 	m.Address = b.Address
 	m.Format = b.Format
@@ -326,25 +332,29 @@ func (a *Account) book(m *Member, b *Beat) {
 	m.Seen = a.Now
 	m.Sent = min(b.Sent, a.Now)
 	m.Joined = b.Joined
-	m.Past = min(b.Past, last)
 	if b.Join {
 		m.Joined = a.Now
 	}
-	m.Limits, m.Burst, m.Reserve = within(0, b.Limits, MaxLimit), within(0, b.Burst, MaxLimit), within(0, b.Reserve, MaxLimit)
-	m.Held, m.Parts, m.Grant = held, within(0, b.Parts, a.Rules.window()), [axes]Envelope{}
+	m.Past = min(b.Past, a.slotOf(a.Now)+a.Rules.ahead())
+	m.Limits = within(0, b.Limits, MaxLimit)
+	m.Burst = within(0, b.Burst, MaxLimit)
+	m.Reserve = within(0, b.Reserve, MaxLimit)
+	m.Held = within(0, b.Held, maxBooked)
+	m.Refundable = within(0, b.Refundable, maxBooked)
+	m.Parts = within(0, b.Parts, a.Rules.window())
+	m.Grant = [axes]Envelope{}
 	for k, e := range b.Holding {
 		m.Holding[k] = e.sane(a.Rules)
 	}
-	m.Waiting, m.Largest, m.Curve = within(0, b.Waiting, maxBooked), within(0, b.Largest, MaxLimit), b.Curve
+	m.Waiting = within(0, b.Waiting, maxBooked)
+	m.Largest = within(0, b.Largest, MaxLimit)
+	m.Curve = b.Curve
 	m.Demands = make(map[string]int64, len(b.Demands))
 	for _, d := range b.Demands {
 		if d.Rate > 0 { // as nodes tell them
 			m.Demands[d.Path] = d.Rate
 		}
 	}
-	m.Refundable = within(0, b.Refundable, maxBooked)
-	a.copied(m, b.Copy)
-	a.fill(more)
 }
 
 // leaving is in how many of the oldest slots changes are ignored: usage that changes there has left the

@@ -72,7 +72,8 @@ func (b *book) GobDecode(in []byte) error {
 		for k := range x.Used {
 			x.Used[k] = next()
 		}
-		*b, before = append(*b, x), x.Slot
+		*b = append(*b, x)
+		before = x.Slot
 	}
 	if !ok {
 		return errShort

@@ -38,7 +38,9 @@ func newForest(leaves map[string]*demand, tree []Claim) *forest {
 			f.branches[c.Parent].kids = append(f.branches[c.Parent].kids, i)
 		}
 		if d := leaves[c.Path]; d != nil && c.Leaf {
-			b.own, b.all, b.use = d.own, d.own+d.others, d.with
+			b.own = d.own
+			b.all = d.own + d.others
+			b.use = d.with
 		}
 	}
 	for i := len(tree) - 1; i >= 0; i-- {

@@ -151,7 +151,8 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 		refundable: r.Refundable, holding: b.Holding,
 	}
 	if n.joined { // before that nothing can have been used
-		b.Sent, b.Joined = n.lower(now), n.upper(n.first)
+		b.Sent = n.lower(now)
+		b.Joined = n.upper(n.first)
 		n.sent.booked = n.bookings(now, r)
 		b.Booked = n.changes()
 		b.Past = n.past

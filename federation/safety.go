@@ -67,7 +67,8 @@ func (a *Account) rooms(of *Member, k int, limit int64, tell func(room, ms int64
 		held += m.Held[k]
 		past = max(past, m.Past)
 	}
-	others, steps := int64(0), a.others(of, k, now, last)
+	others := int64(0)
+	steps := a.others(of, k, now, last)
 	used := a.Booked.sum(now-r.Slots, now-1)[k]
 	gone := a.Gone.sum(now-r.Slots, last)[k]
 	from, _ := a.Booked.find(now - r.Slots)

@@ -15,7 +15,8 @@ func Pressed(p *escrow.Pool, now time.Time) Pressure {
 // Survey fills in all that the pool itself knows as of now. Limits, Burst, Reserve and
 // Tree are for its owner to fill in.
 func (r *Report) Survey(p *escrow.Pool, now time.Time) {
-	r.Holding, r.Largest = holdings(p, now), p.Largest()
+	r.Holding = holdings(p, now)
+	r.Largest = p.Largest()
 	r.Held = p.Bookings(now, func(b escrow.Booking) { r.Bookings = append(r.Bookings, b) })
 	r.Refundable = p.Refundable()
 	for k := range r.Spent {

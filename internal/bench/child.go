@@ -122,9 +122,6 @@ const (
 // counters asks the child.
 func (t *target) counters() (c counters, err error) { return c, t.ask(askCounters, &c) }
 
-// holding asks the child, which takes time to collect its garbage.
-func (t *target) holding() (h holding, err error) { return h, t.ask(askHolding, &h) }
-
 func (t *target) ask(question string, answer any) error {
 	_, err := io.WriteString(t.stdin, question+"\n")
 	if err == nil {

@@ -22,6 +22,9 @@ type holding struct {
 	Goroutines int64 `json:"goroutines"`
 }
 
+// holding asks the child, which takes time to collect its garbage.
+func (t *target) holding() (h holding, err error) { return h, t.ask(askHolding, &h) }
+
 func readHolding() holding {
 	h := holding{Resident: resident()}
 	for range 5 { // each collection halves stacks that are larger than needed; two empty pools

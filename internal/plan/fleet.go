@@ -47,7 +47,8 @@ func (r *Run) breakOff() {
 		case c.Decided.Outcome == Open:
 			c.leftAt = r.end
 		case c.Decided.Outcome == Admitted && c.Ending == "":
-			c.Ending, c.Ran = governor.EndBroken.String(), time.Duration(r.end-c.Decided.At)
+			c.Ending = governor.EndBroken.String()
+			c.Ran = time.Duration(r.end - c.Decided.At)
 			c.Took.Input = c.Request.Input
 			for _, p := range c.progress {
 				c.Took.Output = max(c.Took.Output, p.output)
@@ -171,7 +172,9 @@ func (s *cuts) take(r *Run, l *decisions.Line) (out []decisions.Cut) {
 	}
 	for _, o := range s.runs {
 		for _, c := range pool[o] {
-			c.Part, c.TPM, c.RPM = partOf(c.Part, gateways), partOf(c.TPM, gateways), partOf(c.RPM, gateways)
+			c.Part = partOf(c.Part, gateways)
+			c.TPM = partOf(c.TPM, gateways)
+			c.RPM = partOf(c.RPM, gateways)
 			out = append(out, c)
 		}
 	}

@@ -119,7 +119,8 @@ func (s *Side) add(d *Result, waits *[]time.Duration) {
 func (t *TenantReport) finish() {
 	for i, s := range []*Side{&t.Before, &t.After} {
 		slices.Sort(t.waits[i])
-		s.WaitP50, s.WaitP99 = quantile(t.waits[i], 0.5), quantile(t.waits[i], 0.99)
+		s.WaitP50 = quantile(t.waits[i], 0.5)
+		s.WaitP99 = quantile(t.waits[i], 0.99)
 	}
 	t.By = []Refusals{}
 	for by, n := range t.by {

@@ -56,10 +56,12 @@ func (a *audit) callers(f *Figures) []TenantFigures {
 	}
 	all := slices.Concat(waits...)
 	slices.Sort(all)
-	f.WaitP50, f.WaitP99 = quantile(all, 0.5), quantile(all, 0.99)
+	f.WaitP50 = quantile(all, 0.5)
+	f.WaitP99 = quantile(all, 0.99)
 	f.Refused = part(total(refused), total(tried))
 	f.GivenUp = part(gaveUp, ended)
-	f.Requests, f.Admitted = Value(total(asked)), Value(total(admitted))
+	f.Requests = Value(total(asked))
+	f.Admitted = Value(total(admitted))
 	if a.Refuse == scenario.DenyHinted {
 		f.PromiseKept = part(kept.kept, kept.kept+kept.broken)
 		slices.Sort(kept.late)

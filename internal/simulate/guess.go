@@ -33,7 +33,8 @@ func newGuesses(p *plan) guesses {
 	if g.exact {
 		return g
 	}
-	g.outputs, g.runs = lengths.New(lengths.Config{}), lengths.New(lengths.Config{})
+	g.outputs = lengths.New(lengths.Config{})
+	g.runs = lengths.New(lengths.Config{})
 	for _, l := range p.tree.Leaves {
 		g.paths = append(g.paths, l.Path)
 		g.works = append(g.works, &l.Work)
