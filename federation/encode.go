@@ -81,9 +81,6 @@ func (b *book) GobDecode(in []byte) error {
 	return nil
 }
 
-// curve is a node's: points in the order of their levels.
-type curve []Point
-
 const pointSize = 8 * (1 + axes)
 
 // GobEncode implements gob.GobEncoder.

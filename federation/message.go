@@ -169,3 +169,28 @@ type Reply struct {
 	// each grant, unless the beat arrived twice.
 	Digest []byte `json:"-"`
 }
+
+// Copy is a node's knowledge of the memory before, for one that is new. From the copies of those that are still there an account
+// is restored; docs/federation-protocol.md has the reasoning.
+type Copy struct {
+	// Digest is that of the last answer that had one.
+	Digest []byte `json:"-"`
+	// Age is the most by which the clock of the memory before may have gone on since then. Shift is the most by which the new
+	// memory's clock may be ahead of it.
+	Age, Shift int64
+	// Booked, Held, Refundable and May are the least that the digest contains of this node. The node cannot know it exactly,
+	// since beats without an answer may have been booked. Refunded is by how much it has told less since then.
+	Booked                          []Booked
+	Held, Refundable, May, Refunded Amounts
+}
+
+// Point is a curve's use at a level: what callers would use if each unit of weight got so
+// much, as a virtual cost a Window. Below the first point a curve goes to zero, after the
+// last it is level, and straight in between.
+type Point struct {
+	Level float64
+	Use   [axes]float64
+}
+
+// curve is a node's: points in the order of their levels.
+type curve []Point

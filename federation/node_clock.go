@@ -5,9 +5,6 @@ import "time"
 // Two clocks may differ by 1/drift of any stretch of time.
 const drift = 1000
 
-// ceilDiv is a/b rounded up, of a b > 0.
-func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
-
 // storeClock is a node's knowledge of the store's clock: it showed store between sentAt and gotAt.
 type storeClock struct {
 	store         int64

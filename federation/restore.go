@@ -2,20 +2,6 @@ package federation
 
 import "slices"
 
-// Copy is a node's knowledge of the memory before, for one that is new. From the copies of those that are still there an account
-// is restored; docs/federation-protocol.md has the reasoning.
-type Copy struct {
-	// Digest is that of the last answer that had one.
-	Digest []byte `json:"-"`
-	// Age is the most by which the clock of the memory before may have gone on since then. Shift is the most by which the new
-	// memory's clock may be ahead of it.
-	Age, Shift int64
-	// Booked, Held, Refundable and May are the least that the digest contains of this node. The node cannot know it exactly,
-	// since beats without an answer may have been booked. Refunded is by how much it has told less since then.
-	Booked                          []Booked
-	Held, Refundable, May, Refunded Amounts
-}
-
 // before is the latest digest of the memory before: it contains all that earlier ones did. Age is as of when the new memory
 // began.
 type before struct {

@@ -1,7 +1,5 @@
 package federation
 
-import "math"
-
 // within is the most that may be used of an envelope in so many milliseconds, by a node that has
 // fractions of a unit already.
 func (e Envelope) within(r Rules, parts, ms int64) int64 {
@@ -166,15 +164,3 @@ func (m *Member) gets(r Rules, k int, e Envelope) int64 {
 	}
 	return e.Level*r.window() + m.Parts[k] + e.Rate*min(r.Beat.Milliseconds(), e.Left)
 }
-
-// floorDiv is a/b rounded down, of a b > 0.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
-
-// whole is a rate, rounded down, and never negative.
-func whole(x float64) int64 { return max(0, int64(math.Floor(x))) }

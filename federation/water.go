@@ -8,14 +8,6 @@ import (
 // This file finds how much each unit of weight gets. It is of share.go, and so is the
 // rule for floats.
 
-// Point is a curve's use at a level: what callers would use if each unit of weight got so
-// much, as a virtual cost a Window. Below the first point a curve goes to zero, after the
-// last it is level, and straight in between.
-type Point struct {
-	Level float64
-	Use   [axes]float64
-}
-
 // line is how a curve goes near a level: what is used there, and how fast that rises, which
 // is the same between from and to.
 type line struct {
