@@ -34,7 +34,7 @@ type call struct {
 	withhold bool // the client did not ask for the usage chunk
 
 	status int  // of the answer, once its headers have come
-	events bool // the answer is an event stream
+	events bool // the answer is an event stream that can be read
 }
 
 // sentBody says whether the proxy sends the body of a request.
@@ -53,10 +53,10 @@ func (s *Service) begin(w *wire, first *pb.ProcessingRequest) *call {
 	c := &call{s: s, wire: w, header: headersOf(m.GetHeaders()), metadata: first.GetMetadataContext()}
 	c.Begin(w.stream.Context(), s.opt.Admission, s.opt.Admission.Policy(), describe.RequestID(c.header))
 	c.sent = bodySent(m, first.GetProtocolConfig())
-	if path, err := url.ParseRequestURI(pseudo(m.GetHeaders(), ":path")); err == nil {
+	if path, err := url.ParseRequestURI(single(m.GetHeaders(), ":path")); err == nil {
 		c.url = *path
 	}
-	c.at = route.Find(&http.Request{Method: pseudo(m.GetHeaders(), ":method"), URL: &c.url, Header: c.header})
+	c.at = route.Find(&http.Request{Method: single(m.GetHeaders(), ":method"), URL: &c.url, Header: c.header})
 	return c
 }
 

@@ -200,18 +200,19 @@ func TestProcess_OutOfOrder(t *testing.T) {
 	wait := func() *pb.ProcessingRequest { return opened("/v1/chat/completions", buffered) }
 	ok := func() *pb.ProcessingRequest { return answered("200", "text/event-stream") }
 	for name, c := range map[string][]*pb.ProcessingRequest{
-		"nothing":                    {{}},
-		"a body first":               {body(chat)},
-		"trailers first":             {trailers()},
-		"headers twice":              {open(), open()},
-		"an answer before the body":  {wait(), ok()},
-		"headers again for the body": {wait(), wait()},
-		"a part before the answer":   {open(), part(delta, false)},
-		"trailers before the answer": {open(), trailers()},
-		"two answers":                {open(), ok(), ok()},
-		"a request within the parts": {open(), ok(), part(delta, false), open()},
-		"an answer within the parts": {open(), ok(), part(delta, false), ok()},
-		"request trailers too late":  {open(), ok(), {Request: &pb.ProcessingRequest_RequestTrailers{}}},
+		"an answer of the server first": {answered("200", "application/json", "x-envoy-upstream-service-time", "5")},
+		"nothing":                       {{}},
+		"a body first":                  {body(chat)},
+		"trailers first":                {trailers()},
+		"headers twice":                 {open(), open()},
+		"an answer before the body":     {wait(), ok()},
+		"headers again for the body":    {wait(), wait()},
+		"a part before the answer":      {open(), part(delta, false)},
+		"trailers before the answer":    {open(), trailers()},
+		"two answers":                   {open(), ok(), ok()},
+		"a request within the parts":    {open(), ok(), part(delta, false), open()},
+		"an answer within the parts":    {open(), ok(), part(delta, false), ok()},
+		"request trailers too late":     {open(), ok(), {Request: &pb.ProcessingRequest_RequestTrailers{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)

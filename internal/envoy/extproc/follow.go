@@ -34,7 +34,7 @@ func (c *call) follow() error {
 		case m.GetRequestTrailers() != nil && c.status == 0:
 			err = c.wire.send(requestTrailers())
 		default:
-			return outOfOrder(m)
+			err = outOfOrder(m)
 		}
 		if err != nil {
 			return c.over(err)
@@ -46,7 +46,7 @@ func (c *call) follow() error {
 func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 	upstream := headersOf(m.GetHeaders())
 	c.status = 1 // something came
-	if n, err := strconv.Atoi(pseudo(m.GetHeaders(), ":status")); err == nil {
+	if n, err := strconv.Atoi(single(m.GetHeaders(), ":status")); err == nil {
 		c.status = n
 	}
 	switch {
@@ -56,7 +56,8 @@ func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 		c.End(telemetry.OK, "", governor.Usage{}) // the caller's own error
 	}
 	kind, _, _ := strings.Cut(upstream.Get("Content-Type"), ";")
-	c.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+	encoding := upstream.Get("Content-Encoding")
+	c.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
 
 	own := http.Header{}
 	var remove []string

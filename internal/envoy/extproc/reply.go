@@ -33,8 +33,8 @@ func headersOf(m *corev3.HeaderMap) http.Header {
 	return h
 }
 
-// pseudo is a header of HTTP/2 whose name begins with a colon.
-func pseudo(m *corev3.HeaderMap, name string) string {
+// single is a header as it came, which may be one of HTTP/2 whose name begins with a colon.
+func single(m *corev3.HeaderMap, name string) string {
 	for _, v := range m.GetHeaders() {
 		if v.GetKey() == name {
 			return valueOf(v)

@@ -56,7 +56,7 @@ func (s *Service) Process(stream pb.ExternalProcessor_ProcessServer) error {
 	if err != nil {
 		return ignoreEnd(err)
 	}
-	if first.GetResponseHeaders() != nil {
+	if local := first.GetResponseHeaders(); local != nil && !fromUpstream(local) {
 		return nil
 	}
 	if first.GetRequestHeaders() == nil {
@@ -82,6 +82,12 @@ func (s *Service) Process(stream pb.ExternalProcessor_ProcessServer) error {
 		return err
 	}
 	return c.follow()
+}
+
+// fromUpstream reports whether an answer is the model server's: the proxy says how long that took. Its request has gone
+// by us, because the proxy was told not to send its headers.
+func fromUpstream(m *pb.HttpHeaders) bool {
+	return single(m.GetHeaders(), "x-envoy-upstream-service-time") != ""
 }
 
 // ignoreEnd is the error of a stream that could not be read further. Its proxy has gone, and hears nothing.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/inprocess"
@@ -216,6 +217,20 @@ func TestShouldRateLimit_BadInput(t *testing.T) {
 		if got := w.used(); got != 0 {
 			t.Errorf("%s: %d tokens are used", name, got)
 		}
+	}
+}
+
+// A client that sends the header of leases cannot end a reservation that a program has made.
+func TestShouldRateLimit_OthersReservations(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.s.Book.Reserve(t.Context(), &reserve.Ask{ID: "1", Call: client.Request{Tenant: "acme", Model: "gpt-4o", MaxOutput: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ask("llmgov_lease=1 llmgov_count=status 429"); status.Code(err) != codes.NotFound {
+		t.Errorf("%v", err)
+	}
+	if n, _ := w.gov.Leases(); n != 1 {
+		t.Errorf("%d leases, and one is right", n)
 	}
 }
 

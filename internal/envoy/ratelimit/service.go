@@ -18,6 +18,10 @@ import (
 // ttl is how long the end of a call may take to be heard. A proxy reports nothing in between.
 const ttl = 10 * time.Minute
 
+// owner owns the leases of this service. Their ids come back in a header that clients can send, too, so nobody else's
+// reservation, whose id may be easy to guess, can be ended by it. No tenant has such a name.
+const owner = "rate limit service"
+
 // Options are the parts of a Service.
 type Options struct {
 	Names     Names
@@ -55,7 +59,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 
 // reserve lets a call begin, or not.
 func (s *Service) reserve(ctx context.Context, req *pb.RateLimitRequest, q *question) (*pb.RateLimitResponse, error) {
-	ask := &reserve.Ask{TTL: ttl, Call: client.Request{
+	ask := &reserve.Ask{Owner: owner, TTL: ttl, Call: client.Request{
 		Tenant: q.tenant, Key: q.key, Model: q.model, Pool: q.pool, InputTokens: q.counts[countInput], MaxOutput: q.counts[countOutput],
 		MaxWait: patience(ctx),
 	}}
@@ -94,7 +98,7 @@ func (s *Service) commit(q *question) (*pb.RateLimitResponse, error) {
 		e.Reported = true
 		e.Usage = client.Usage{Input: in, Output: out}
 	}
-	if _, err := s.Book.Commit("", q.lease, e); err != nil {
+	if _, err := s.Book.Commit(owner, q.lease, e); err != nil {
 		return nil, status.Error(codes.NotFound, err.Error())
 	}
 	return &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK}, nil
