@@ -20,6 +20,9 @@ type upstream struct {
 
 func newUpstream(t *testing.T, most int) *upstream {
 	t.Helper()
+	if raceDetector {
+		t.Skip("the race detector takes memory of its own")
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
