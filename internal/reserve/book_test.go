@@ -223,6 +223,20 @@ func TestReserve_Repeated(t *testing.T) {
 	})
 }
 
+// A stream that its caller broke off before its first piece may have thought all the time, as over HTTP.
+func TestReserve_StreamCancelled(t *testing.T) {
+	w := newWorld(t, 10, nil)
+	stream := asked
+	stream.Stream = true
+	if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "r", Call: stream}); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, w, client.End{Outcome: client.Cancelled}, true)
+	if got := w.charged(); got != 100 {
+		t.Errorf("charged %d, 100 is right", got)
+	}
+}
+
 // Nobody else's id leads to a reservation, or tells that it is there.
 func TestReserve_SomebodyElses(t *testing.T) {
 	w := newWorld(t, 10, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 )
 
-// errExpired ends the context of a call of which nothing was heard for its ttl.
-var errExpired = errors.New("reserve: nothing was heard of the call")
+// errGone ends the context of a call whose caller has gone away.
+var errGone = errors.New("reserve: the caller has gone")
 
 // Progress says how far a call has come, and renews its reservation. If the governor has ended the call early,
 // interrupted says why: it is to be broken off and committed.
@@ -114,6 +114,9 @@ func (b *Book) takeLocked(r *reservation, now time.Time) *gone {
 func (b *Book) close(r *reservation, g *gone, e client.End) {
 	e.Produced.Tokens = max(e.Produced.Tokens, r.produced.Tokens)
 	e.Produced.Deltas = max(e.Produced.Deltas, r.produced.Deltas)
+	if e.Outcome == client.Cancelled || e.Outcome == client.Expired {
+		r.end(errGone) // first, because its caller has gone
+	}
 	r.lease.End(e)
 	r.end(nil)
 	if e.Outcome == client.NotSent || e.Outcome == client.Expired {
@@ -129,7 +132,6 @@ func (b *Book) expire(r *reservation) {
 	if g == nil {
 		return
 	}
-	r.end(errExpired) // first, because its caller has gone
 	b.close(r, g, client.End{Outcome: client.Expired})
 }
 
