@@ -6,7 +6,8 @@
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
 # make test-api     the admin API and the admission API against their OpenAPI descriptions, by schemathesis; installs it where it may
-# make test-envoy    the doors for Envoy, by the real one; installs it where it may
+# make test-envoy test-litellm    the doors for Envoy, by the real one; installs it where it may
+# make test-litellm  the door for LiteLLM, by the real proxy; installs it where it may
 # make test-chart   the Helm chart, rendered and held against Kubernetes' schemas; installs what it needs where it may
 # make release VERSION=v0.1.0   binaries, packages, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
 #                               all of it twice, and compares
@@ -49,6 +50,9 @@ test-clients:
 
 test-envoy:
 	internal/e2e/doors/envoy/run.sh
+
+test-litellm:
+	internal/e2e/doors/litellm/run.sh
 
 test-dashboards:
 	dashboards/check.sh

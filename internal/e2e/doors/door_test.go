@@ -13,6 +13,8 @@ type Door struct {
 	Open func(t *testing.T, s *Site) Post
 	// Cannot says why cases, by their names, are impossible by this door.
 	Cannot map[string]string
+	// Loses says why answers that break off may be charged less than was produced; "" if they are not.
+	Loses string
 	// InFlight is what becomes of a call while llmgov is killed, and Away of calls that come then.
 	InFlight InFlight
 	Away     Away

@@ -6,7 +6,7 @@ import (
 )
 
 // doors are all of them, in the order of the table.
-var doors = []*Door{&proxy, &transport, &middleware, &admissionGRPC, &admissionHTTP, &envoyMetadata, &envoyBodies, &envoyRateLimit}
+var doors = []*Door{&proxy, &transport, &middleware, &admissionGRPC, &admissionHTTP, &liteLLM, &envoyMetadata, &envoyBodies, &envoyRateLimit}
 
 // TestDoors runs every case through every door.
 func TestDoors(t *testing.T) {

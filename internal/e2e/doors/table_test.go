@@ -53,11 +53,18 @@ func table() string {
 		b.WriteString("| " + c.title + " |")
 		for _, d := range doors {
 			cell := d.keeps(c.name)
-			if why := d.Cannot[c.name]; why != "" {
-				if !slices.Contains(reasons, why) {
-					reasons = append(reasons, why)
-				}
-				cell = fmt.Sprintf("no (%d)", slices.Index(reasons, why)+1)
+			why := d.Cannot[c.name]
+			if why != "" {
+				cell = "no"
+			}
+			if c.name == "ends" && d.Loses != "" {
+				why = d.Loses
+			}
+			if why != "" && !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
+			}
+			if why != "" {
+				cell += fmt.Sprintf(" (%d)", slices.Index(reasons, why)+1)
 			}
 			b.WriteString(" " + cell + " |")
 		}
