@@ -74,12 +74,13 @@ func bare(t *testing.T, upstream net.Addr) http.HandlerFunc {
 
 const kb = 1024
 
-// An idle stream holds little more than net/http does on both of its sides, and no goroutine more.
+// An idle stream holds little more than net/http does on both of its sides, and no goroutine more. The bounds leave room for
+// Go, which begins stacks with 2 or with 4 KB, as large as those are that there are.
 func TestIdleStream(t *testing.T) {
 	const (
 		streams     = 200
-		mostOfOwn   = 12 * kb
-		mostOfAll   = 60 * kb
+		mostOfOwn   = 20 * kb
+		mostOfAll   = 68 * kb
 		ofHTTP      = 4 // two for each side
 		imprecision = 0.1
 	)
@@ -114,7 +115,7 @@ func TestIdleStream_References(t *testing.T) {
 	body := sockets.Chat(`,"stream":true,"max_tokens":100,"file_ids":["file-1"` + strings.Repeat(`,"file-1"`, ids-1) + `]`)
 	got, _ := perStream(t, addr, up, body, 40)
 	t.Logf("%.1f KB", got/kb)
-	if got > ids*16 {
+	if got > ids*20 {
 		t.Errorf("%.1f KB a stream whose prompt names %d files", got/kb, ids)
 	}
 }
