@@ -182,6 +182,8 @@ type Copy struct {
 	// since beats without an answer may have been booked. Refunded is by how much it has told less since then.
 	Booked                          []Booked
 	Held, Refundable, May, Refunded Amounts
+	// Former says that the digest is of an earlier process, which is gone (Memory).
+	Former bool
 }
 
 // Point is a curve's use at a level: what callers would use if each unit of weight got so

@@ -18,6 +18,8 @@ type Config struct {
 	Rules   Rules
 	// Seed sets the jitter of the beats.
 	Seed uint64
+	// Memory is that of an earlier process of this node; nil is none.
+	Memory *Memory
 }
 
 // Node is one process's side of one pool: it says when to send which report to the
@@ -68,10 +70,12 @@ type outstanding struct {
 
 // NewNode returns a node that has not spoken yet.
 func NewNode(c Config) *Node {
-	return &Node{
+	n := &Node{
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 7)), full: true,
 		unsure: map[int64]bool{}, placed: map[int64]placed{}, demands: newDemands(),
 	}
+	n.remember(c.Memory)
+	return n
 }
 
 // Pressure is how much a pool lacks at a moment.
@@ -189,11 +193,11 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	default:
 		return nil
 	}
+	n.full = !n.joined && r.Status == Learning && n.kept.former && r.Epoch != n.kept.epoch
 	if !n.joined {
 		n.first = now
 	}
 	n.joined = true
-	n.full = false
 	n.acked = r.Seq
 	n.epoch = r.Epoch
 	n.storeClock = storeClock{r.Now, n.sent.at, now}

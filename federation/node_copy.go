@@ -10,6 +10,7 @@ type kept struct {
 	digest []byte
 	epoch  int64
 	clock  storeClock // as of the answer that brought it
+	former bool       // an earlier process had it
 	// The least that the digest contains of this node: the least of each that it told by then or has told since. Beats without
 	// an answer may have been booked.
 	booked                book
@@ -75,8 +76,12 @@ func (n *Node) copy(now time.Time) *Copy {
 		return nil
 	}
 	slack := ceilDiv(4*n.cfg.Rules.window(), drift) // for everything from a Window ago to two ahead
+	age := k.clock.upper(now) - k.clock.store
+	if now.Before(k.clock.gotAt) { // the wall clock was put back, and says nothing
+		age = 2 * n.cfg.Rules.window()
+	}
 	return &Copy{
-		Digest: k.digest, Age: k.clock.upper(now) - k.clock.store, Shift: n.upper(now) - k.clock.lower(now) + slack,
+		Digest: k.digest, Age: age, Former: k.former, Shift: n.upper(now) - k.clock.lower(now) + slack,
 		Booked: k.booked, Held: k.held, Refundable: k.refundable, May: k.may, Refunded: k.refunded,
 	}
 }

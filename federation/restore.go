@@ -21,7 +21,7 @@ func (c *Copy) within(r Rules) Copy {
 		Age: min(max(c.Age, 0), 2*r.window()), Shift: min(max(c.Shift, -maxDigested), maxDigested),
 		Booked: c.Booked[:min(len(c.Booked), int(r.Slots+r.ahead())+1)],
 		Held:   within(0, c.Held, maxBooked), Refundable: within(0, c.Refundable, maxBooked),
-		May: within(0, c.May, maxBooked), Refunded: within(0, c.Refunded, maxBooked),
+		May: within(0, c.May, maxBooked), Refunded: within(0, c.Refunded, maxBooked), Former: c.Former,
 	}
 }
 
@@ -95,7 +95,9 @@ func (a *Account) untold() (rest digest, refunded Amounts, there int) {
 		if c == nil || c.Epoch != rest.Epoch {
 			continue // its part of the digest is unknown
 		}
-		there++
+		if !c.Copy.Former {
+			there++
+		}
 		for _, x := range c.Copy.Booked {
 			rest.Booked.set(x.Slot, within(0, minus(rest.Booked.at(x.Slot), within(0, x.Used, maxBooked)), maxBooked))
 		}

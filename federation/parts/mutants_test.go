@@ -57,7 +57,7 @@ var mutants = []mutant{
 	{"what others may have been granted since the last beat counts after a loss", "restore.go", "min(c.Most+c.Had, max(c.Limit, sum))", "sum", "TestLost"},
 	{"no more of a period is granted than others believe", "restore.go", "most = min(most, less(x.Most+x.belief(), others))", "_ = x", "TestLost"},
 	{"what others had counts only alone if all have told", "restore.go", "if u.told() >= u.All {", "if u.told() >= 0 {", "TestLost"},
-	{"who rests does not make up for who is gone", "restore.go", "if heard >= last-ttl {", "if heard >= 0 {", "TestRestored_Resting"},
+	{"who rests does not make up for who is gone", "restore.go", "if heard >= last-ttl {", "if heard >= last-100*ttl {", "TestRestored_Resting"},
 	{"a process tells once of a lost account", "restore.go", "!slices.Contains(a.Tellers, b.Instance)", "true", "TestLost"},
 	{"what was sent before a loss tells nothing of it", "restore.go", "if knows && b.Epoch == a.Epoch {", "if knows {", "TestRestored_Old"},
 	{"the parts of a lost account count from its loss on", "restore.go", "Seen: born", "Seen: 0", "TestRestored"},

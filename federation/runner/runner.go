@@ -50,6 +50,10 @@ type Config struct {
 	// Pools returns the present pools. It is called again and again; each new pool gets a node of
 	// its own.
 	Pools func() []Pool
+	// Memory returns what an earlier process kept of a pool, or nil, and Keep keeps it for a later one. They may be nil. Keep
+	// is called by any goroutine.
+	Memory func(pool string) *federation.Memory
+	Keep   func(pool string, m federation.Memory)
 	// Told is called after each round trip to the store, by any goroutine; it may be nil.
 	Told func(Event)
 	// Uncounted is called once when other nodes may have stopped counting what runs in a pool: this
@@ -112,6 +116,12 @@ func New(c Config) *Runner {
 	if c.Address == nil {
 		c.Address = func() string { return "" }
 	}
+	if c.Memory == nil {
+		c.Memory = func(string) *federation.Memory { return nil }
+	}
+	if c.Keep == nil {
+		c.Keep = func(string, federation.Memory) {}
+	}
 	if c.Uncounted == nil {
 		c.Uncounted = func(string, error) {}
 	}
@@ -149,6 +159,7 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) beat(ctx context.Context, p Pool) {
 	n := federation.NewNode(federation.Config{
 		Name: r.cfg.Name, Region: r.cfg.Region, Instance: r.cfg.Instance, Address: r.cfg.Address(), Rules: r.cfg.Rules, Seed: rand.Uint64(),
+		Memory: r.cfg.Memory(p.Name()),
 	})
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -202,6 +213,9 @@ func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breake
 			for _, command := range commands {
 				_, stop := command.(federation.Stop)
 				fenced = fenced || stop
+			}
+			if m, ok := n.Memory(); ok && len(reply.Digest) > 0 {
+				r.cfg.Keep(p.Name(), m)
 			}
 			p.Apply(back, commands)
 			if reply.Status == federation.Granted || reply.Status == federation.Learning {

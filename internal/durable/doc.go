@@ -41,6 +41,9 @@
 //
 // The folder belongs to one process at a time, by the lock on books.db.
 //
+// With a shared store, Notes keep what was last heard of it (shared.json), which is written
+// anew each second.
+//
 // # Limits
 //
 // It is no store that nodes share, and no log of decisions: segments are removed

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/durable"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -38,6 +40,7 @@ type sharing struct {
 	side   *govsharing.Sharing // translates between the governor and the runners
 	log    *slog.Logger
 	seen   func(nodes []string) // receives the gateways that share limits; may be nil
+	notes  *durable.Notes       // what a later process has to know of the store; nil without a state_dir
 	// address is where other gateways can reach the admin side of this one; empty if nowhere.
 	address string
 
@@ -59,7 +62,11 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	}
 	s := &sharing{store: store, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{}}
 	instance := rand.Text()
+	if cfg.StateDir != "" {
+		s.notes = durable.OpenNotes(cfg.StateDir, log)
+	}
 	s.Runner = runner.New(runner.Config{
+		Memory: s.memory, Keep: s.keep,
 		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.side.Pools,
 		Address: func() string { return s.address },
 		Told: func(ev runner.Event) {
@@ -115,7 +122,33 @@ func (s *sharing) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return s.Runner.Run(ctx) })
 	group.Go(func() error { return s.limits.Run(ctx) })
+	if s.notes != nil {
+		group.Go(func() error { return s.notes.Run(ctx) })
+	}
 	return group.Wait()
+}
+
+// memory is what an earlier process knew of a pool's account, or nil.
+func (s *sharing) memory(pool string) *federation.Memory {
+	if s.notes == nil {
+		return nil
+	}
+	var m federation.Memory
+	if json.Unmarshal(s.notes.Get("pool "+pool), &m) != nil {
+		return nil
+	}
+	return &m
+}
+
+// keep notes what a later process has to know of a pool's account.
+func (s *sharing) keep(pool string, m federation.Memory) {
+	if s.notes == nil {
+		return
+	}
+	text, err := json.Marshal(m)
+	if err == nil {
+		s.notes.Set("pool "+pool, text)
+	}
 }
 
 // firstAnswer is the time that a start waits for the store, so that the first calls find grants.

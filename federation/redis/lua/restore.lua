@@ -56,7 +56,7 @@ local function sound(c)
   return {
     Age = min(max(c.Age, 0), 2 * WINDOW), Shift = min(max(c.Shift, -MAX_DIGESTED), MAX_DIGESTED), Booked = booked,
     Held = clamp(c.Held, MAX_BOOKED), Refundable = clamp(c.Refundable, MAX_BOOKED),
-    May = clamp(c.May, MAX_BOOKED), Refunded = clamp(c.Refunded, MAX_BOOKED),
+    May = clamp(c.May, MAX_BOOKED), Refunded = clamp(c.Refunded, MAX_BOOKED), Former = c.Former,
   }
 end
 
@@ -109,13 +109,14 @@ local function untold()
   for name, epoch in pairs(account.copies) do
     if epoch == d.epoch then names[#names + 1] = name end
   end
-  local copies = read('k:', names)
+  local copies, there = read('k:', names), 0
   for _, name in ipairs(names) do
     local c = told[name] or copies[name]
     for _, x in ipairs(c.Booked) do
       local had, own = rest[x.Slot] or {0, 0}, clamp(x.Used, MAX_BOOKED)
       rest[x.Slot] = clamp({had[1] - own[1], had[2] - own[2]}, MAX_BOOKED)
     end
+    if not c.Former then there = there + 1 end
     local back = c.Refunded
     for k = 1, AXES do
       held[k], refundable[k], may[k] = held[k] + c.Held[k], refundable[k] + c.Refundable[k], may[k] + c.May[k]
@@ -124,7 +125,7 @@ local function untold()
   end
   local function left(sum, own) return clamp({sum[1] - own[1], sum[2] - own[2]}, MAX_BOOKED) end
   local open = left(d.refundable, refundable)
-  return rest, left(d.held, held), left(d.may, may), {refunded[1] + open[1], refunded[2] + open[2]}, #names
+  return rest, left(d.held, held), left(d.may, may), {refunded[1] + open[1], refunded[2] + open[2]}, there
 end
 
 -- limitOf is the highest limit of an axis that nodes know now, or the digest.

@@ -41,6 +41,9 @@ func same(t *testing.T, h Harness) {
 			w.at(w.now - 70_000)
 		}
 		b := n.next()
+		if b.Copy != nil {
+			b.Copy.Former = rng.IntN(3) == 0
+		}
 		r := w.beat(b)
 		seen[r.Status]++
 		old = append(old, b)
