@@ -171,6 +171,9 @@ func TestDoor_Interrupted(t *testing.T) {
 
 // A call in this process costs its own record and nothing else.
 func TestDoor_Allocations(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
 	governed, _ := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 1e12 })
 	req := asked
 	ctx := t.Context()

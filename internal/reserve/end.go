@@ -3,11 +3,9 @@ package reserve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // errGone ends the context of a call whose caller has gone away.
@@ -147,79 +145,4 @@ func (b *Book) takeExpired(r *reservation) *gone {
 		return nil
 	}
 	return b.takeLocked(r, now)
-}
-
-// Drain waits until all reservations have ended, or ctx has.
-func (b *Book) Drain(ctx context.Context) error {
-	b.mu.Lock()
-	if len(b.all) == 0 {
-		b.mu.Unlock()
-		return nil
-	}
-	if b.empty == nil {
-		b.empty = make(chan struct{})
-	}
-	empty := b.empty
-	b.mu.Unlock()
-	select {
-	case <-empty:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Close cuts off those that ask, and ends those that are open as calls that a shutdown breaks off.
-func (b *Book) Close() {
-	b.cut(admission.ErrDraining)
-	b.mu.Lock()
-	var open []*reservation
-	var ends []*gone
-	now := time.Now()
-	for _, r := range b.all {
-		if r.lease != nil {
-			open = append(open, r)
-			ends = append(ends, b.takeLocked(r, now))
-		}
-	}
-	b.mu.Unlock()
-	for i, r := range open {
-		b.close(r, ends[i], client.End{Outcome: client.Cancelled})
-	}
-}
-
-// mostTokens bounds amounts. Nobody means more than that.
-const mostTokens = 1_000_000_000
-
-func checkProduced(p client.Produced) error {
-	return checkAmounts([]amount{{"output_tokens", p.Tokens}, {"deltas", p.Deltas}})
-}
-
-func checkEnd(e *client.End) error {
-	u := e.Usage
-	if err := checkAmounts([]amount{
-		{"usage.input_tokens", u.Input},
-		{"usage.cached_input_tokens", u.CachedInput},
-		{"usage.output_tokens", u.Output},
-		{"usage.reasoning_tokens", u.Reasoning},
-		{"usage.audio_input_tokens", u.AudioInput},
-		{"usage.audio_output_tokens", u.AudioOutput},
-	}); err != nil {
-		return err
-	}
-	return checkProduced(e.Produced)
-}
-
-type amount struct {
-	param string
-	n     int64
-}
-
-func checkAmounts(list []amount) error {
-	for _, a := range list {
-		if a.n < 0 || a.n > mostTokens {
-			return invalid(a.param, "%s must be from 0 to %d, not %s", a.param, mostTokens, fmt.Sprint(a.n))
-		}
-	}
-	return nil
 }
