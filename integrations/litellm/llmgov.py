@@ -248,7 +248,7 @@ class Llmgov(CustomLogger):
                 headers={"Authorization": "Bearer " + os.environ.get("LLMGOV_TOKEN", "")},
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             )
-        return await self.http.post("/v1/reservations" + path, json=body, timeout=httpx.Timeout(timeout, connect=3))
+        return await self.http.post("/v1/reservations" + path, json=body, timeout=httpx.Timeout(timeout, connect=10))
 
 
 def tenant_of(user):
