@@ -554,3 +554,22 @@ func follow(t *testing.T, steps []step) string {
 	}
 	return ""
 }
+
+// Many reserve at the same time: the book's lock is held for a small part of that.
+func BenchmarkReserve(b *testing.B) {
+	w := newWorld(b, 100_000, nil)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			g, err := w.Reserve(b.Context(), &reserve.Ask{Call: asked})
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if _, err := w.Commit("", g.ID, reported(50, 5)); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}

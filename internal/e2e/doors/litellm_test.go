@@ -20,7 +20,7 @@ var liteLLM = Door{
 	Loses:    "Calls that come to an end are charged exactly. Of an answer that breaks off, LiteLLM reads less than was produced, and when its caller leaves early, it reads nothing: such calls are charged by what it read, or by the time that they ran.",
 	InFlight: GoesOn,
 	Away:     Fails,
-	Rate:     20,
+	Rate:     10,
 }
 
 const (
