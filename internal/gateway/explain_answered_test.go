@@ -305,7 +305,8 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 		},
 		{
 			name: "a prompt that never fits", config: `pools: {p: {models: [m], tpm: 500}}`, policy: `  a: {shadow: true, keys: [KEY(a)]}`,
-			body: `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word after word ", 3000) + `"}]}`,
+			// The texts are short enough not to be weighed by samples, which are drawn anew each time.
+			body: `{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word after word ", 750)+`"},`, 4) + `{"role":"user","content":"word"}]}`,
 			want: "refuse request_too_large request_too_large",
 		},
 		{
