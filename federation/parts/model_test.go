@@ -363,7 +363,7 @@ func TestModel(t *testing.T) {
 		}
 		began := time.Now()
 		s.visit(w)
-		t.Logf("%-16s %8d states, all: %v, %v", g.name, len(s.seen), len(s.seen) < most, time.Since(began).Round(time.Millisecond))
+		t.Logf("%-16s %8d states, all: %v, %v", g.name, len(s.seen), len(s.seen) < s.most, time.Since(began).Round(time.Millisecond))
 		if s.bad != "" {
 			t.Errorf("%s: more than the limit is used after:\n%s", g.name, s.bad)
 		}
