@@ -134,6 +134,7 @@ func TestLost(t *testing.T) {
 		{name: "period", kind: Period},
 	} {
 		g.beats = 1000
+		g.losses = 3
 		for seed := range uint64(10 * *worlds) {
 			rng := rand.New(rand.NewPCG(seed, 17))
 			g.limit = 1 + rng.Int64N(12)<<rng.IntN(4)
