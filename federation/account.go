@@ -271,7 +271,9 @@ func (a *Account) retire(m *Member) {
 		most[k] = m.bound(a.Rules, k, a.Rules.ttl())
 	}
 	expired := m.expiry(a.Rules)
-	a.Gone.add(a.slotOf(expired), most)
+	if slot := a.slotOf(expired); slot >= a.slotOf(a.Now)-a.Rules.Slots { // else it has left the Window
+		a.Gone.add(slot, most)
+	}
 	a.Gone.add(a.slotOf(max(expired, a.Now)), m.Held)
 	for _, x := range m.Booked {
 		if x.Slot > a.slotOf(a.Now) && x.Slot <= m.Past { // it was used before now

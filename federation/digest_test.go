@@ -120,3 +120,22 @@ func TestRestored_Raised(t *testing.T) {
 		t.Errorf("more than a Window after the loss the limit is %d", got)
 	}
 }
+
+// TestDigest_LateReturn: a digest can be read that is made when the process behind a node's name was replaced long after its grant
+// had expired.
+func TestDigest_LateReturn(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Second, 59 * time.Second, time.Minute, 61 * time.Second, 62 * time.Second, 2 * time.Minute} {
+		r := DefaultRules()
+		a := NewAccount(r, 1_000_000, Options{})
+		beat := func(at int64, instance string) Reply {
+			return a.Beat(at, "", 1, &Beat{Node: "n", Instance: instance, Join: true, Seq: 1, Expect: 1, Limits: Amounts{60_000, 600}, Waiting: Amounts{5000, 5}, Largest: Amounts{1000, 1}})
+		}
+		beat(1_000_000, "first")
+		a.Members["n"].Holding = [axes]Envelope{{Level: 1000, Rate: 1000, Left: 1000}}
+		beat(1_000_000+wait.Milliseconds(), "second")
+		d := a.digest()
+		if _, ok := decodeDigest(d.encode(), r); !ok {
+			t.Errorf("after %s: the digest is none of a memory: %+v", wait, d)
+		}
+	}
+}
