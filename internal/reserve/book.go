@@ -35,6 +35,7 @@ type Book struct {
 	all      map[name]*reservation // guarded by mu: open or asking
 	byTenant map[string]int        // guarded by mu: the same, counted
 	past     past                  // guarded by mu
+	early    past                  // guarded by mu: cancelled before they were asked for
 	empty    chan struct{}         // guarded by mu; not nil while somebody waits until all have ended
 }
 
@@ -58,7 +59,7 @@ type reservation struct {
 
 // New returns an empty Book.
 func New(opt Options) *Book {
-	b := &Book{Options: opt, all: map[name]*reservation{}, byTenant: map[string]int{}, past: newPast(opt.Most)}
+	b := &Book{Options: opt, all: map[name]*reservation{}, byTenant: map[string]int{}, past: newPast(opt.Most), early: newPast(mostEarly)}
 	b.base, b.cut = context.WithCancelCause(context.Background())
 	return b
 }
@@ -78,7 +79,7 @@ func (b *Book) add(r *reservation) (same *reservation, err error) {
 	if other, ok := b.all[r.name]; ok {
 		return other, b.repeatedLocked(other, r)
 	}
-	if b.past.find(r.name, time.Now()) != nil {
+	if now := time.Now(); b.past.find(r.name, now) != nil || b.early.find(r.name, now) != nil {
 		return nil, invalid("reservation_id", "reservation %s has ended; choose another id for another call", r.name.id)
 	}
 	free := b.Most - len(b.all)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -251,13 +252,16 @@ func TestReserve_SomebodyElses(t *testing.T) {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
-	own, err := w.Reserve(t.Context(), &reserve.Ask{Owner: "other", ID: "r", Call: client.Request{Key: "sk-other", Model: "m"}})
+	w.reserve(t, "o")
+	own, err := w.Reserve(t.Context(), &reserve.Ask{Owner: "other", ID: "o", Call: client.Request{Key: "sk-other", Model: "m"}})
 	if err != nil || own.Lease.Grant.Tenant != "other" {
 		t.Errorf("the same id of somebody else: %+v, %v", own, err)
 	}
 	commit(t, w, reported(50, 5), true)
-	if _, err := w.Commit("other", "r", cancelled); err != nil {
-		t.Error(err)
+	for _, owner := range []string{"", "other"} {
+		if _, err := w.Commit(owner, "o", cancelled); err != nil {
+			t.Error(err)
+		}
 	}
 	w.left(t)
 }
@@ -305,6 +309,28 @@ func TestReserve_AskerGone(t *testing.T) {
 		w.left(t)
 		if _, err := w.Reserve(ctx, &reserve.Ask{ID: "t", Call: asked}); !errors.Is(err, context.Canceled) {
 			t.Errorf("the asker that had left before: %v", err)
+		}
+		w.left(t)
+	})
+}
+
+// A cancel that is faster than what it cancels leaves nothing held: nobody would end it.
+func TestReserve_CancelledBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, nil)
+		if _, err := w.Commit("", "fast", cancelled); refused(err).Status != http.StatusNotFound {
+			t.Errorf("a cancel of nothing: %v", err)
+		}
+		if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "fast", Call: asked}); refused(err).Status != http.StatusBadRequest {
+			t.Errorf("it is reserved after its cancel: %v", err)
+		}
+		w.left(t)
+		w.reserve(t, "other")
+		for i := range 5000 {
+			_, _ = w.Commit("", fmt.Sprint("never-", i), cancelled)
+		}
+		if released, err := w.Commit("", "other", cancelled); !released || err != nil {
+			t.Errorf("after many cancels of nothing, one of something: %v %v", released, err)
 		}
 		w.left(t)
 	})
@@ -427,6 +453,7 @@ type oracle struct {
 	most    int
 	now     time.Duration
 	all     map[[2]string]*fate
+	early   map[[2]string]time.Duration // cancelled before it was reserved: when it is forgotten
 	charged int64
 }
 
@@ -456,6 +483,7 @@ func (o *oracle) pass(d time.Duration) {
 			delete(o.all, n)
 		}
 	}
+	maps.DeleteFunc(o.early, func(_ [2]string, until time.Duration) bool { return until <= o.now })
 }
 
 func (o *oracle) open() (n int) {
@@ -470,12 +498,13 @@ func (o *oracle) open() (n int) {
 // do does a step, and returns the status that it should have: 200, or that of a refusal.
 func (o *oracle) do(s step) int {
 	f := o.all[[2]string{s.owner, s.id}]
+	_, early := o.early[[2]string{s.owner, s.id}]
 	switch {
 	case s.what == "sleep":
 		o.pass(s.sleep)
 	case s.what == "reserve" && f != nil && f.open:
 		f.until = o.now + time.Minute
-	case s.what == "reserve" && f != nil:
+	case s.what == "reserve" && (f != nil || early):
 		return 400
 	case s.what == "reserve" && o.most-o.open() <= o.open(): // all are acme's
 		if o.most == o.open() {
@@ -485,6 +514,9 @@ func (o *oracle) do(s step) int {
 	case s.what == "reserve":
 		o.all[[2]string{s.owner, s.id}] = &fate{open: true, until: o.now + time.Minute}
 	case f == nil:
+		if s.what == "cancel" && !early {
+			o.early[[2]string{s.owner, s.id}] = o.now + 10*time.Minute
+		}
 		return 404
 	case s.what == "progress" && f.open:
 		f.until = o.now + time.Minute
@@ -521,7 +553,7 @@ func TestReserve_AgainstOracle(t *testing.T) {
 func follow(t *testing.T, steps []step) string {
 	w := newWorld(t, 9, nil)
 	defer w.Close()
-	o := &oracle{most: 9, all: map[[2]string]*fate{}}
+	o := &oracle{most: 9, all: map[[2]string]*fate{}, early: map[[2]string]time.Duration{}}
 	for i, s := range append(steps, step{what: "sleep", sleep: time.Hour}) {
 		want := o.do(s)
 		var err error

@@ -9,7 +9,8 @@
 // # Rules
 //
 //  1. A reservation belongs to whoever made it. Nobody else's id leads to it, or tells that it is there.
-//  2. Whoever asks and goes away holds nothing: the wait ends, and a lease that was just granted is given back.
+//  2. Whoever asks and goes away holds nothing: the wait ends, and a lease that was just granted is given back. A cancel that
+//     is faster than its Reserve has that one refused.
 //  3. A reservation of which nothing is heard for its ttl ends as a call whose caller has gone: what the
 //     model server may have produced is charged. A Commit that comes later is charged for what that lacked. Nothing
 //     is given back: the minute that it counted in may be over.

@@ -51,8 +51,8 @@ func (b *Book) renew(n name, p *client.Produced) (*reservation, error) {
 }
 
 // Commit ends a reservation. released reports whether this was its end; if not, it had ended before, and what
-// was charged then is raised to the usage. An End that is NotSent cancels, even one that still asks: its asker may
-// have gone away without an answer.
+// was charged then is raised to the usage. An End that is NotSent cancels, even one that still asks or will: its asker may
+// have gone away without an answer, and its cancel may be faster than what it asked.
 func (b *Book) Commit(owner, id string, e client.End) (released bool, err error) {
 	if err := checkEnd(&e); err != nil {
 		return false, err
@@ -75,11 +75,15 @@ func (b *Book) Commit(owner, id string, e client.End) (released bool, err error)
 	return true, nil
 }
 
-// cancelAsking cancels a reservation that still asks, and returns it; nil if there is none.
+// cancelAsking cancels a reservation that still asks, and returns it. It returns nil if there is none, and remembers one that
+// may yet ask.
 func (b *Book) cancelAsking(n name) *reservation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, ok := b.all[n]
+	if now := time.Now(); !ok && b.past.find(n, now) == nil && b.early.find(n, now) == nil {
+		b.early.add(n, now)
+	}
 	if !ok || r.lease != nil {
 		return nil
 	}

@@ -11,6 +11,10 @@ import (
 // remembered is how long it is known of a reservation that it has ended, and how: longer than any caller repeats itself.
 const remembered = 10 * time.Minute
 
+// mostEarly bounds how many reservations are remembered that were cancelled before they were asked for. One that is
+// forgotten ends with its ttl.
+const mostEarly = 1024
+
 // past has the reservations that have ended, the oldest first.
 type past struct {
 	most   int
