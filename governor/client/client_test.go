@@ -153,6 +153,7 @@ func TestRequest_Check(t *testing.T) {
 		"tenant":        func(r *client.Request) { r.Key = "sk-x" },
 		"model":         func(r *client.Request) { r.Model = string(make([]byte, 300)) },
 		"id":            func(r *client.Request) { r.ID = "two words" },
+		"instead":       func(r *client.Request) { r.Instead = make([]string, 1000) },
 		"retry.attempt": func(r *client.Request) { r.Retry.Attempt = -1 },
 	} {
 		req := asked

@@ -73,10 +73,11 @@ type Retry struct {
 
 const (
 	// maxTokens bounds numbers of tokens and bytes. Nobody means more than that.
-	maxTokens = 1_000_000_000
-	maxCopies = 4096
-	maxID     = 128
-	maxName   = 256
+	maxTokens  = 1_000_000_000
+	maxCopies  = 4096
+	maxID      = 128
+	maxName    = 256
+	maxInstead = 64
 )
 
 // Check returns what is wrong with a request by itself, as a *Refusal. Every Door checks it.
@@ -95,6 +96,14 @@ func (r *Request) Check() error {
 	} {
 		if len(name.value) > name.most {
 			return invalid(name.param, "%s has %d bytes, more than %d", name.param, len(name.value), name.most)
+		}
+	}
+	if len(r.Instead) > maxInstead {
+		return invalid("instead", "instead has %d models, more than %d", len(r.Instead), maxInstead)
+	}
+	for _, model := range r.Instead {
+		if len(model) > maxName {
+			return invalid("instead", "a model of instead has %d bytes, more than %d", len(model), maxName)
 		}
 	}
 	if strings.IndexFunc(r.ID, func(c rune) bool { return c <= ' ' || c > '~' }) >= 0 {

@@ -13,7 +13,8 @@ Environment:
     LLMGOV_FAIL_OPEN  true lets calls through, ungoverned, while llmgov cannot be reached; they get 503 otherwise
     LLMGOV_TTL        seconds after which llmgov ends the call of a LiteLLM that has died; 60 by default
 
-A caller's tenant is `llmgov_tenant` in the metadata of its key or team, else the alias of its team, else that of its key.
+A caller's tenant is `llmgov_tenant` in the metadata of its team, else its team's alias, else the same of its key. Where users may
+make keys of their own, give each a team: they could name any tenant in a key without one.
 
 LiteLLM's hooks do not run on every way out of a call. So a reservation also belongs to the task that serves its request: it
 is kept alive as long as that runs, and ended when it is done. If the whole process dies, llmgov ends it.
@@ -110,9 +111,10 @@ class Llmgov(CustomLogger):
         try:
             answer = await self.post("", ask, timeout=None)
         except asyncio.CancelledError:  # it may have been made, although the answer comes too late
-            self.spawn(self.post(f"/{ask['reservation_id']}/cancel", {}))
+            self.spawn(self.cancel(ask["reservation_id"]))
             raise
         except httpx.HTTPError as lost:
+            self.spawn(self.cancel(ask["reservation_id"]))  # it may have been made all the same
             if self.fail_open:
                 return None
             raise Refused(f"llmgov cannot be asked: {lost!r}", "admission_unavailable", None, 503, {"retry-after": "1"}, "admission_unavailable") from lost
@@ -235,6 +237,12 @@ class Llmgov(CustomLogger):
                 pass  # a commit may be repeated
             await asyncio.sleep(pause)
 
+    async def cancel(self, id):
+        try:
+            await self.post(f"/{id}/cancel", {})
+        except httpx.HTTPError:
+            pass  # its ttl ends it
+
     def spawn(self, coroutine):
         task = asyncio.get_running_loop().create_task(coroutine)
         self.tasks.add(task)
@@ -252,10 +260,12 @@ class Llmgov(CustomLogger):
 
 
 def tenant_of(user):
-    for metadata in (user.metadata, user.team_metadata):
-        if isinstance(metadata, dict) and metadata.get("llmgov_tenant"):
-            return str(metadata["llmgov_tenant"])
-    return user.team_alias or user.key_alias or ""
+    """Teams come first: users may be allowed to make keys of their own, but not teams."""
+    return tenant_in(user.team_metadata) or user.team_alias or tenant_in(user.metadata) or user.key_alias or ""
+
+
+def tenant_in(metadata):
+    return str(metadata.get("llmgov_tenant") or "") if isinstance(metadata, dict) else ""
 
 
 def size_of(data):

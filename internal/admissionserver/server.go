@@ -77,7 +77,7 @@ func New(opt Options) *Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
 	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.serveHTTP),
+		Handler:           noOtherSite(http.HandlerFunc(s.serveHTTP)),
 		ReadHeaderTimeout: prefacePatience,
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    mostHeader,
@@ -130,6 +130,10 @@ func (f forTenants) RegisterService(d *grpc.ServiceDesc, impl any) {
 
 // HandleForTenants adds a route of HTTP for all callers, by a pattern of http.ServeMux.
 func (s *Server) HandleForTenants(pattern string, h http.Handler) { s.routes.Handle(pattern, h) }
+
+// noOtherSite refuses what a page of another site makes a browser send: without a token, whoever is on this machine is trusted,
+// and pages in its browser are not.
+func noOtherSite(h http.Handler) http.Handler { return http.NewCrossOriginProtection().Handler(h) }
 
 // serveHTTP finds out who calls, and serves a route.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {

@@ -151,6 +151,31 @@ func TestServer_Callers(t *testing.T) {
 }
 
 // A handler that panics ends its call, and the server goes on.
+// A page of another site can make a browser on this machine send what it likes, but is not trusted.
+func TestServer_OtherSites(t *testing.T) {
+	addr, _ := serve(t, "", true)
+	for origin, want := range map[string]int{"": http.StatusMethodNotAllowed, "https://evil.example": http.StatusForbidden} {
+		req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/who", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "localhost"
+		req.Header.Set("Content-Type", "text/plain")
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+			req.Header.Set("Sec-Fetch-Site", "cross-site")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("from %q: %d, want %d", origin, resp.StatusCode, want)
+		}
+	}
+}
+
 func TestServer_Panic(t *testing.T) {
 	addr, log := serve(t, "", false)
 	host, _, err := net.SplitHostPort(addr)

@@ -77,7 +77,7 @@ func granted(r *reservation, err error) (*Grant, error) {
 // reservation checks what is asked for, and fills in what is left out.
 func (b *Book) reservation(ask *Ask) (*reservation, error) {
 	switch {
-	case !printable(ask.ID) || len(ask.ID) > maxID:
+	case !validID(ask.ID):
 		return nil, invalid("reservation_id", "reservation_id may have up to %d visible ASCII characters, not %.200q", maxID, ask.ID)
 	case ask.TTL == 0:
 		ask.TTL = defaultTTL
@@ -99,6 +99,8 @@ func (b *Book) reservation(ask *Ask) (*reservation, error) {
 	}
 	return &reservation{name: name{ask.Owner, ask.ID}, tenant: tenant, asks: digest(&ask.Call), ttl: ask.TTL}, nil
 }
+
+func validID(id string) bool { return len(id) <= maxID && printable(id) }
 
 func printable(s string) bool {
 	for i := range len(s) {

@@ -107,7 +107,7 @@ func (b *Book) repeatedLocked(other, r *reservation) error {
 func (b *Book) opened(r *reservation, l *client.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.cancelled {
+	if r.cancelled || b.base.Err() != nil {
 		return false
 	}
 	r.lease = l

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,6 +326,10 @@ func TestReserve_CancelledBefore(t *testing.T) {
 			t.Errorf("it is reserved after its cancel: %v", err)
 		}
 		w.left(t)
+		huge := strings.Repeat("x", 1<<20) // which is not remembered
+		if _, err := w.Commit("", huge, cancelled); refused(err).Status != http.StatusNotFound || len(refused(err).Message) > 1000 {
+			t.Errorf("a cancel by a long id: %d bytes, %v", len(refused(err).Message), refused(err).Status)
+		}
 		w.reserve(t, "other")
 		for i := range 5000 {
 			_, _ = w.Commit("", fmt.Sprint("never-", i), cancelled)

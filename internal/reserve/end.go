@@ -17,6 +17,9 @@ func (b *Book) Progress(owner, id string, p client.Produced) (ttl time.Duration,
 	if err := checkProduced(p); err != nil {
 		return 0, nil, err
 	}
+	if !validID(id) {
+		return 0, nil, unknown(id)
+	}
 	r, err := b.renew(name{owner, id}, &p)
 	if err != nil {
 		return 0, nil, err
@@ -56,6 +59,9 @@ func (b *Book) renew(n name, p *client.Produced) (*reservation, error) {
 func (b *Book) Commit(owner, id string, e client.End) (released bool, err error) {
 	if err := checkEnd(&e); err != nil {
 		return false, err
+	}
+	if !validID(id) { // nor is it worth being remembered
+		return false, unknown(id)
 	}
 	if e.Outcome == client.NotSent {
 		if r := b.cancelAsking(name{owner, id}); r != nil {
