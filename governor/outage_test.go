@@ -87,6 +87,31 @@ func TestOutage_RefusesAtOnce(t *testing.T) {
 	})
 }
 
+// An outage ends when the pool's limits go: nobody asks for them any more, so nothing else would end it.
+func TestOutage_EndsWithItsLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := outageConfig()
+		g, s := shared(t, cfg)
+		allow(s, 0)
+		time.Sleep(GrantLasts)
+		synctest.Wait()
+		if !g.CutOff() {
+			t.Fatal("it is not cut off")
+		}
+		cfg.Pools[0].TPM = 0
+		cfg.Pools[0].RPM = 0
+		cfg.Pools[0].Concurrency = 0
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100})
+		if rej != nil || g.CutOff() {
+			t.Errorf("without limits: %v, cut off: %v", rej, g.CutOff())
+		}
+		lease.Settle(Usage{Input: 100})
+	})
+}
+
 // Calls wait while the store answers, even if it grants nothing because it is new: its grants are due
 // soon. They do not wait for what comes later than they may wait, nor once it answers no more.
 func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {

@@ -88,6 +88,9 @@ func (p *pool) limitLocked(now time.Time) {
 		p.rates.era++
 	}
 	p.narrowLocked()
+	if p.outage.on() { // limits that are gone are asked for no more, so nothing else would end it
+		p.noteOutageLocked(now)
+	}
 }
 
 // lowered is a limit less by; 0, no limit, stays 0.

@@ -90,7 +90,7 @@ func readBody(r *http.Request, most int64) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if r.ContentLength > 0 {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
+		b.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead) // what is announced need not come
 	}
 	n, err := b.ReadFrom(io.LimitReader(r.Body, most+1))
 	if err == nil && n > most {

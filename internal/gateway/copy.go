@@ -74,7 +74,7 @@ func (c *call) copy(resp *http.Response) error {
 		n, err := resp.Body.Read(piece)
 		if n > 0 {
 			if gone := c.w.pass(piece[:n], resp.ContentLength < 0); gone != nil {
-				err = gone
+				return gone // and the piece with it, which HTTP/2 may still be reading
 			}
 		}
 		if err != nil {
