@@ -18,6 +18,10 @@ npm_packages() {
 	need npm nodejs npm
 	if ! cmp -s package-lock.json node_modules/.installed; then
 		npm ci --loglevel=error
+		# npm leaves out an optional package without a word if its download fails once.
+		if grep -q node-linux- package.json && ! compgen -G 'node_modules/node-linux-*' >/dev/null; then
+			npm ci --loglevel=error
+		fi
 		cp package-lock.json node_modules/.installed
 	fi
 	node=$(find node_modules/node-linux-* -path '*/bin/node' -perm -u+x 2>/dev/null | head -n 1 || true)
