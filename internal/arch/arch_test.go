@@ -295,7 +295,7 @@ var rules = map[string]rule{
 	"internal/envoy/extproc": {
 		may: []string{
 			"governor", "governor/tokens", "internal/admission", "internal/answers", "internal/bearer", "internal/events", "internal/gateway/describe",
-			"internal/gateway/dialect", "internal/gateway/head", "internal/gateway/route", "internal/rateheaders", "internal/splice", "internal/telemetry", "internal/text", "streaming",
+			"internal/gateway/dialect", "internal/gateway/head", "internal/gateway/route", "internal/inflight", "internal/rateheaders", "internal/splice", "internal/telemetry", "internal/text", "streaming",
 			"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf",
 		},
 		not:    []string{"net", "os"},
@@ -383,6 +383,10 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os"},
 		reason: "lines are gathered without knowing what they say, or where they go",
 	},
+	"internal/inflight": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "time"},
+		reason: "calls are counted without knowing by which door they came",
+	},
 	"internal/sampled": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "what may be logged is decided without logging it",
@@ -411,7 +415,7 @@ var rules = map[string]rule{
 		reason: "a program that asks another one has no governor of its own",
 	},
 	"internal/reserve": {
-		may:    []string{"governor/client", "internal/admission", "internal/rateheaders"},
+		may:    []string{"governor/client", "internal/admission", "internal/inflight", "internal/rateheaders"},
 		not:    []string{"net", "os", "log", "log/slog", "encoding/json"},
 		reason: "reservations are kept without knowing by which protocol they are made",
 	},

@@ -2,10 +2,12 @@ package reserve
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/inflight"
 )
 
 // Door is the governor as a Book sees it.
@@ -31,12 +33,13 @@ type Book struct {
 	base context.Context // of all calls
 	cut  context.CancelCauseFunc
 
+	inflight inflight.Count // of reservations whose ends are not booked
+
 	mu       sync.Mutex
 	all      map[name]*reservation // guarded by mu: open or asking
 	byTenant map[string]int        // guarded by mu: the same, counted
 	past     past                  // guarded by mu
 	early    past                  // guarded by mu: cancelled before they were asked for
-	empty    chan struct{}         // guarded by mu; not nil while somebody waits until all have ended
 }
 
 // name is whose reservation it is, and which one.
@@ -86,6 +89,7 @@ func (b *Book) add(r *reservation) (same *reservation, err error) {
 	if free <= b.byTenant[r.tenant] {
 		return nil, b.fullLocked(r.tenant, free)
 	}
+	b.inflight.Enter(math.MaxInt64) // bounded above
 	b.all[r.name] = r
 	b.byTenant[r.tenant]++
 	return nil, nil
@@ -119,8 +123,9 @@ func (b *Book) opened(r *reservation, l *client.Lease) bool {
 // drop removes a reservation that came to nothing.
 func (b *Book) drop(r *reservation) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.removeLocked(r)
+	b.mu.Unlock()
+	b.inflight.Leave()
 }
 
 func (b *Book) removeLocked(r *reservation) {
@@ -128,9 +133,5 @@ func (b *Book) removeLocked(r *reservation) {
 	b.byTenant[r.tenant]--
 	if b.byTenant[r.tenant] == 0 {
 		delete(b.byTenant, r.tenant)
-	}
-	if len(b.all) == 0 && b.empty != nil {
-		close(b.empty)
-		b.empty = nil
 	}
 }

@@ -421,6 +421,34 @@ func TestReserve_Drain(t *testing.T) {
 	})
 }
 
+// slowDoor takes a second to book the end of a call.
+type slowDoor struct{ reserve.Door }
+
+func (d slowDoor) Later(l *client.Lease) func(client.Usage) {
+	time.Sleep(time.Second)
+	return d.Door.Later(l)
+}
+
+// A shutdown waits for a reservation that is out of the book until its end is booked.
+func TestReserve_DrainWaitsForEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, nil)
+		w.Door = slowDoor{w.Door}
+		w.reserve(t, "r")
+		go commit(t, w, cancelled, true)
+		synctest.Wait()
+		if open := w.Open(); open != 0 {
+			t.Fatalf("%d are open", open)
+		}
+		began := time.Now()
+		err := w.Book.Drain(t.Context())
+		if took := time.Since(began); err != nil || took != time.Second {
+			t.Errorf("drained after %s: %v", took, err)
+		}
+		w.left(t)
+	})
+}
+
 // The governor can end a call early: its next progress hears of it.
 func TestReserve_Interrupted(t *testing.T) {
 	w := newWorld(t, 10, nil)

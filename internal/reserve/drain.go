@@ -8,25 +8,8 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 )
 
-// Drain waits until all reservations have ended, or ctx has.
-func (b *Book) Drain(ctx context.Context) error {
-	b.mu.Lock()
-	if len(b.all) == 0 {
-		b.mu.Unlock()
-		return nil
-	}
-	if b.empty == nil {
-		b.empty = make(chan struct{})
-	}
-	empty := b.empty
-	b.mu.Unlock()
-	select {
-	case <-empty:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// Drain waits until all reservations have ended and their ends are booked, or ctx has ended.
+func (b *Book) Drain(ctx context.Context) error { return b.inflight.Drain(ctx) }
 
 // Close cuts off those that ask, and ends those that are open as calls that a shutdown breaks off.
 func (b *Book) Close() {

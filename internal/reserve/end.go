@@ -120,6 +120,7 @@ func (b *Book) takeLocked(r *reservation, now time.Time) *gone {
 
 // close ends a reservation that was taken out of the book.
 func (b *Book) close(r *reservation, g *gone, e client.End) {
+	defer b.inflight.Leave()
 	e.Produced.Tokens = max(e.Produced.Tokens, r.produced.Tokens)
 	e.Produced.Deltas = max(e.Produced.Deltas, r.produced.Deltas)
 	if e.Outcome == client.Cancelled || e.Outcome == client.Expired {

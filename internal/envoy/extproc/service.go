@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/inflight"
 )
 
 // Options are the parts of a Service.
@@ -28,7 +29,7 @@ type Options struct {
 // Service is the external processor. It is safe for concurrent use.
 type Service struct {
 	pb.UnimplementedExternalProcessorServer
-	gate
+	inflight.Count
 	opt     Options
 	bodies  atomic.Int64 // bytes of bodies whose calls wait
 	readers sync.Pool    // of *head.Reader
@@ -44,9 +45,9 @@ func (s *Service) Register(to grpc.ServiceRegistrar) { pb.RegisterExternalProces
 
 // Process implements ExternalProcessorServer for one call of the proxy. Read it top to bottom.
 func (s *Service) Process(stream pb.ExternalProcessor_ProcessServer) error {
-	room := s.enter(s.opt.MostCalls)
+	room := s.Enter(s.opt.MostCalls)
 	if room {
-		defer s.leave()
+		defer s.Leave() // last of all
 	}
 	w := newWire(stream)
 	defer w.close()
