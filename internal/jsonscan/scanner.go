@@ -70,9 +70,6 @@ func New(body []byte) Scanner {
 	return Scanner{body: body}
 }
 
-// Depth is how many brackets are open.
-func (s *Scanner) Depth() int { return s.depth }
-
 // Next reads the next token.
 func (s *Scanner) Next() Token {
 	c := s.skipSpace()
