@@ -111,14 +111,19 @@ func (s *Server) Do(args ...string) string {
 	return ""
 }
 
-// Eventually waits until a condition holds.
+// Eventually waits until a condition holds, for up to 15 seconds.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for range 600 {
-		if holds() {
-			return
+	Within(t, 15*time.Second, what, holds)
+}
+
+// Within waits until a condition holds, for as long as patience.
+func Within(t testing.TB, patience time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s: %s", patience, what)
 		}
 		time.Sleep(25 * time.Millisecond)
 	}
-	t.Fatalf("waited in vain: %s", what)
 }
