@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
 
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/connections"
@@ -40,8 +39,8 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.tenantOf, MostMessage: int(cfg.MaxBody) + mostAround, Log: p.log})
-	book := reserve.New(reserve.Options{Door: inprocess.New(p.Admission), Tenant: p.tenantOf, Most: int(cfg.Admission.MostOpen)})
+	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.Admission.TenantOf, MostMessage: int(cfg.MaxBody) + mostAround, Log: p.log})
+	book := reserve.New(reserve.Options{Door: inprocess.New(p.Admission), Tenant: p.Admission.TenantOf, Most: int(cfg.Admission.MostOpen)})
 	reserveserver.Register(h, book)
 	from, _ := extproc.ParseSource(cfg.Admission.Tenant) // which the config has checked
 	proxies := extproc.New(extproc.Options{Admission: p.Admission, Tenant: from, MostCalls: cfg.Admission.MostOpen, Events: p.Events, Log: p.log})
@@ -49,15 +48,6 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	names, _ := ratelimit.ParseNames(cfg.Admission.Descriptors) // which the config has checked
 	ratelimit.New(ratelimit.Options{Names: names, Book: book, Admission: p.Admission}).Register(h)
 	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: h, book: book, proxies: proxies}, nil
-}
-
-// tenantOf finds the tenant of a key that has not expired.
-func (p *parts) tenantOf(key string) (name string, ok bool) {
-	t, k, ok := p.gateway.Snapshot().Lookup(key)
-	if !ok || k.Expired(time.Now()) {
-		return "", false
-	}
-	return t.Name, true
 }
 
 // drain waits until all reservations, and the calls of proxies, have ended, or ctx has.

@@ -12,17 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/govhttp"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 )
 
 // stack is a governor with one tenant, and a model server.
@@ -46,11 +45,10 @@ func newStack(t *testing.T, change func(*tenants.Tenant)) *stack {
 	if change != nil {
 		change(&acme)
 	}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{acme})
-	s.must(err)
-	s.gov, err = governor.New(policy.Governor(snap))
-	s.must(err)
-	s.client = client.New(inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New()})))
+	ctl := admissiontest.Build(t, cfg, acme)
+	s.gov = ctl.Governor()
+	s.client = client.New(inprocess.New(ctl))
+	var err error
 	s.model, err = mock.New(mock.Config{})
 	s.must(err)
 	s.server = httptest.NewServer(s.model)

@@ -9,12 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -48,15 +45,7 @@ func newKeysGateway(t *testing.T) *gateway.Gateway {
 	for _, name := range []string{"acme", "bob"} {
 		list = append(list, tenants.Tenant{Name: name, Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
 	}
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	gw, err := gateway.New(gateway.Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler)})
+	gw, err := gateway.New(gateway.Options{Admission: admissiontest.Build(t, cfg, list...), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

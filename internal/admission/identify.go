@@ -32,3 +32,12 @@ func (c *Call) IdentifyTenant(name string) *Refusal {
 	c.identified(t)
 	return nil
 }
+
+// TenantOf finds the tenant of a key that has not expired.
+func (c *Controller) TenantOf(key string) (name string, ok bool) {
+	t, k, ok := c.Policy().Snapshot.Lookup(key)
+	if !ok || k.Expired(time.Now()) {
+		return "", false
+	}
+	return t.Name, true
+}

@@ -97,6 +97,10 @@ var rules = map[string]rule{
 	"internal/testkit/pipenet": {
 		reason: "a network for tests knows nothing of what runs over it",
 	},
+	"internal/testkit/admissiontest": {
+		may:    []string{"governor", "internal/admission", "internal/policy", "internal/telemetry", "tenants"},
+		reason: "tests of doors share one way to what they stand before",
+	},
 	"internal/testkit/mutation": {
 		reason: "what is broken and tested is another program",
 	},

@@ -17,12 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -72,11 +69,7 @@ func (s *keysSite) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus
 
 func keysGateway(t *testing.T, snap *tenants.Snapshot, log *bytes.Buffer) *Gateway {
 	t.Helper()
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	gw, err := New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(slog.NewJSONHandler(log, nil))})
+	gw, err := New(Options{Admission: admissiontest.New(t, snap), Log: slog.New(slog.NewJSONHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -85,12 +83,7 @@ func answerOK(r *http.Request) (*http.Response, error) {
 
 func newGateway(t *testing.T, r rules, upstream transport) *Gateway {
 	t.Helper()
-	snap := r.snapshot(t)
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: upstream})
+	g, err := New(Options{Admission: admissiontest.New(t, r.snapshot(t)), Log: slog.New(slog.DiscardHandler), Transport: upstream})
 	if err != nil {
 		t.Fatal(err)
 	}

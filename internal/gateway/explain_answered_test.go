@@ -23,8 +23,7 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -60,11 +59,9 @@ func newExplainSite(t *testing.T, config, tenantsYAML string) *explainSite {
 		t.Fatal(err)
 	}
 	s := &explainSite{t: t, takes: 10 * time.Second, dir: dir + "/"}
-	s.gov, err = governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.gateway, err = New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: s})
+	ctl := admissiontest.New(t, snap)
+	s.gov = ctl.Governor()
+	s.gateway, err = New(Options{Admission: ctl, Log: slog.New(slog.DiscardHandler), Transport: s})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/logging"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -73,19 +70,12 @@ func shortCall(t testing.TB) func() {
 	pool.Concurrency = 100
 	cfg.Pools = []tenants.Pool{pool}
 	const key = "llmg_000000000000000000000001"
-	snap, err := tenants.Build(cfg, []tenants.Tenant{{
+	ctl := admissiontest.Build(t, cfg, tenants.Tenant{
 		Name: "acme", Tier: "bench", Weight: 1000, RPM: 1e9, TPM: 1e9, ITPM: 1e9, OTPM: 1e9, Concurrency: 100,
 		MaxWait: time.Second, MaxOutputTokens: 512, Keys: []tenants.Key{{Hash: tenants.HashKey(key)}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	g, err := New(Options{
-		Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}),
+		Admission: ctl,
 		Log:       slog.New(logging.JSON(io.Discard)), Transport: &answering{},
 	})
 	if err != nil {

@@ -9,10 +9,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/inprocess"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -32,15 +30,8 @@ func open(t testing.TB, change func(*tenants.Pool, *tenants.Tenant)) (*client.Cl
 	cfg.Pools = []tenants.Pool{pool}
 	keyless := tenants.Tenant{Name: "keyless", Keys: []tenants.Key{}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
 	team := tenants.Tenant{Name: "keyless/team", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-team")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{acme, keyless, team})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client.New(inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}))), gov
+	ctl := admissiontest.Build(t, cfg, acme, keyless, team)
+	return client.New(inprocess.New(ctl)), ctl.Governor()
 }
 
 func tokens(gov *governor.Governor) int64 {

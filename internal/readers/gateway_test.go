@@ -9,11 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -47,15 +44,8 @@ func newFront(t testing.TB) *front {
 		Name: "acme", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("key")}},
 		Models: []string{granted}, DefaultPool: "main", MaxOutputTokens: most, Routes: tenants.RouteInference | tenants.RouteFiles,
 	}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{tenant})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.gateway, err = gateway.New(gateway.Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: f})
+	var err error
+	f.gateway, err = gateway.New(gateway.Options{Admission: admissiontest.Build(t, cfg, tenant), Log: slog.New(slog.DiscardHandler), Transport: f})
 	if err != nil {
 		t.Fatal(err)
 	}

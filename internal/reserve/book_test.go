@@ -15,11 +15,9 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/inprocess"
-	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/reserve"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -56,27 +54,10 @@ func newWorld(t testing.TB, most int, change func(*tenants.Pool, *tenants.Tenant
 		list = append(list, one)
 	}
 	cfg.Pools = []tenants.Pool{pool}
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctl := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
+	ctl := admissiontest.Build(t, cfg, list...)
 	return &world{
-		Book: reserve.New(reserve.Options{
-			Door: inprocess.New(ctl), Most: most,
-			Tenant: func(key string) (string, bool) {
-				found, _, ok := snap.Lookup(key)
-				if !ok {
-					return "", false
-				}
-				return found.Name, true
-			},
-		}),
-		gov: gov,
+		Book: reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: most}),
+		gov:  ctl.Governor(),
 	}
 }
 

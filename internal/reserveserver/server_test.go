@@ -22,13 +22,11 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/inprocess"
-	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -57,24 +55,9 @@ func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener 
 		list = append(list, one)
 	}
 	cfg.Pools = []tenants.Pool{pool}
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tenantOf := func(key string) (string, bool) {
-		found, _, ok := snap.Lookup(key)
-		if !ok {
-			return "", false
-		}
-		return found.Name, true
-	}
-	ctl := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
-	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: tenantOf, Most: 100})
-	at := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})
+	ctl := admissiontest.Build(t, cfg, list...)
+	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: 100})
+	at := admissionserver.New(admissionserver.Options{Token: token, Tenant: ctl.TenantOf, Log: slog.New(slog.DiscardHandler)})
 	reserveserver.Register(at, book)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,7 +66,7 @@ func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener 
 	go func() { _ = at.Serve(on) }() // ends with Close
 	t.Cleanup(at.Close)
 	t.Cleanup(book.Close)
-	return &listener{addr: on.Addr().String(), book: book, gov: gov}
+	return &listener{addr: on.Addr().String(), book: book, gov: ctl.Governor()}
 }
 
 // post posts a body with a credential, and returns the answer's status, headers and body.

@@ -11,14 +11,10 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/internal/tracing"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // still answers at once, without a network.
@@ -54,17 +50,9 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w := harness.World{Pool: harness.Pool(0, 1e9, 1000)}
-			snap, err := tenants.Build(w.Config(), []tenants.Tenant{harness.Tenant("a", 1)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			gov, err := governor.New(policy.Governor(snap))
-			if err != nil {
-				b.Fatal(err)
-			}
 			tracer := c.tracer()
 			defer tracer.Shutdown(context.Background())
-			g, err := gateway.New(gateway.Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}), Log: slog.New(c.log), Tracer: tracer, Transport: still{}})
+			g, err := gateway.New(gateway.Options{Admission: admissiontest.Build(b, w.Config(), harness.Tenant("a", 1)), Log: slog.New(c.log), Tracer: tracer, Transport: still{}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -22,10 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -57,17 +55,9 @@ func newWorld(t *testing.T, change func(*setting)) *world {
 		change(&s)
 	}
 	s.config.Pools = []tenants.Pool{s.pool}
-	snap, err := tenants.Build(s.config, []tenants.Tenant{s.acme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.opt.Admission = admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
+	s.opt.Admission = admissiontest.Build(t, s.config, s.acme)
 	service := extproc.New(s.opt)
-	return &world{t: t, gov: gov, service: service, client: serve(t, service)}
+	return &world{t: t, gov: s.opt.Admission.Governor(), service: service, client: serve(t, service)}
 }
 
 func serve(t *testing.T, service *extproc.Service) pb.ExternalProcessorClient {

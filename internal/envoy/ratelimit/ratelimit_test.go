@@ -14,12 +14,10 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/inprocess"
-	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/reserve"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -39,29 +37,14 @@ func newWorld(t *testing.T) *world {
 	pool.TPM = 600_000
 	cfg.Pools = []tenants.Pool{pool}
 	acme := tenants.Tenant{Name: "acme", TPM: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{acme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctl := admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
-	find := func(key string) (string, bool) {
-		tenant, _, ok := snap.Lookup(key)
-		if !ok {
-			return "", false
-		}
-		return tenant.Name, true
-	}
-	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: find, Most: 4})
+	ctl := admissiontest.Build(t, cfg, acme)
+	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: 4})
 	t.Cleanup(book.Close)
 	names, ok := ratelimit.ParseNames("tenant=team")
 	if !ok {
 		t.Fatal("the names cannot be read")
 	}
-	return &world{t, gov, ratelimit.New(ratelimit.Options{Names: names, Book: book, Admission: ctl})}
+	return &world{t, ctl.Governor(), ratelimit.New(ratelimit.Options{Names: names, Book: book, Admission: ctl})}
 }
 
 // used are acme's tokens of this minute, held ones included.

@@ -1,0 +1,32 @@
+// Package admissiontest admits calls by a policy, for tests of the doors in front of it.
+package admissiontest
+
+import (
+	"testing"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Build returns a Controller for a policy. It fails t if the policy is not valid.
+func Build(t testing.TB, cfg tenants.Config, list ...tenants.Tenant) *admission.Controller {
+	t.Helper()
+	snap, err := tenants.Build(cfg, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(t, snap)
+}
+
+// New returns a Controller for a snapshot, with a governor and metrics of its own.
+func New(t testing.TB, snap *tenants.Snapshot) *admission.Controller {
+	t.Helper()
+	gov, err := governor.New(policy.Governor(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
+}
