@@ -13,8 +13,8 @@ const calendarSlots = 240
 // rate is not rounded away.
 const grain = 1000
 
-// calendar is a ledger that also has future slots: it holds the tokens that streams have produced and
-// those that they are expected to produce, each in its slot of time.
+// calendar is a ledger that also has future slots: it holds the tokens that streams have produced, and
+// the tokens that they are expected to produce, each in its slot of time.
 // Booking a stream's tokens when it is admitted, even with its exact length, is
 // wrong by its duration; booking its largest possible length is wrong by a factor.
 //

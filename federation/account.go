@@ -325,7 +325,7 @@ func (a *Account) book(m *Member, b *Beat) {
 	a.fill(more)
 }
 
-// replace replaces a member's state, but for its bookings, by what it reports.
+// replace takes a member's state from its beat. Its bookings stay.
 func (a *Account) replace(m *Member, b *Beat) {
 	m.Region = b.Region
 	m.Address = b.Address

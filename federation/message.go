@@ -170,10 +170,10 @@ type Reply struct {
 	Digest []byte `json:"-"`
 }
 
-// Copy is a node's knowledge of the memory before, for one that is new. From the copies of those that are still there an account
-// is restored; docs/federation-protocol.md has the reasoning.
+// Copy is a node's knowledge of a memory that was lost. A new memory restores its account from the copies of
+// those nodes that are still there; docs/federation-protocol.md has the reasoning.
 type Copy struct {
-	// Digest is that of the last answer that had one.
+	// Digest is the last one that an answer brought.
 	Digest []byte `json:"-"`
 	// Age is the most by which the clock of the memory before may have gone on since then. Shift is the most by which the new
 	// memory's clock may be ahead of it.
@@ -186,8 +186,8 @@ type Copy struct {
 	Former bool
 }
 
-// Point is a curve's use at a level: what callers would use if each unit of weight got so
-// much, as a virtual cost a Window. Below the first point a curve goes to zero, after the
+// Point is a curve's use at a level: how much callers would use if each unit of weight got
+// the level's amount, as a virtual cost a Window. Below the first point a curve goes to zero, after the
 // last it is level, and straight in between.
 type Point struct {
 	Level float64

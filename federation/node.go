@@ -206,7 +206,7 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 	clear(n.unsure)
 	if ahead { // everything will be told again anyway
 		n.full = true
-		n.kept = kept{} // in other slots
+		n.kept = kept{} // it was counted by the slots of before
 		n.replace()
 	}
 	out := n.demands.answered(r, n.sent.tree)

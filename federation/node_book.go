@@ -93,7 +93,7 @@ func (n *Node) forget(now time.Time, r *Reply) {
 	n.storeClock = storeClock{r.Now, n.sent.at, now}
 	n.full = true
 	if r.Epoch != n.epoch && n.kept.epoch != n.epoch {
-		n.kept = kept{} // another memory was told since, and may have granted what was given back to it
+		n.kept = kept{} // what was given back to another memory since, that one may have granted again
 	}
 	n.epoch = r.Epoch
 	n.known = nil
@@ -103,7 +103,7 @@ func (n *Node) forget(now time.Time, r *Reply) {
 	n.replace()
 }
 
-// replace moves usage to its slots by the store's clock, which is another one now.
+// replace puts usage into slots anew, by a store's clock that has changed.
 func (n *Node) replace() {
 	for key, p := range n.placed {
 		p.slot = floorDiv(n.upper(p.end), n.cfg.Rules.slot())

@@ -37,8 +37,8 @@ func speakHTTP2(s *http.Server) {
 	}
 }
 
-// withHealth answers GET /healthz on the data listener, for load balancers that can only ask there. The reasons are told
-// to the admin side alone.
+// withHealth answers GET /healthz on the data listener, for load balancers that can only ask there. It does not say why
+// the gateway is not ready: clients see this listener, and reasons are for operators.
 func withHealth(next http.Handler, unready func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

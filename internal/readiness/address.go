@@ -8,15 +8,15 @@ import (
 // lookupFor bounds how long the name of the store's server is looked up.
 const lookupFor = 500 * time.Millisecond
 
-// Address is where other gateways can reach a listener of this one, as host:port; empty if they cannot. A listener
-// on all interfaces is reached at the address from which this gateway reaches the server of their store.
+// Address returns host:port by which other gateways can reach a listener of this one, or "" if they cannot. For a listener
+// on all interfaces it has the address from which this gateway reaches the server of their store.
 func Address(listener net.Addr, server string) string {
 	at, ok := listener.(*net.TCPAddr)
 	if !ok {
 		return ""
 	}
 	dialer := net.Dialer{Timeout: lookupFor}
-	way, err := dialer.Dial("udp", server) // which sends nothing
+	way, err := dialer.Dial("udp", server) // chooses an address, and sends nothing
 	if err != nil {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 const maxIncluded = 100
 
 // include takes in the files that the config includes, as LiteLLM does: lists are put together, and all other keys of an
-// included file replace those that were there. Files included by these are not read by LiteLLM either.
+// included file replace those that were there. Like LiteLLM, it does not follow the includes of included files.
 func (n node) include(read func(name string) ([]byte, error)) error {
 	list := n.get("include")
 	for i, it := range list.items() {
@@ -36,7 +36,7 @@ func (n node) include(read func(name string) ([]byte, error)) error {
 	return nil
 }
 
-// put puts the entries of another mapping into m.
+// put adds the entries of another mapping to m, as include describes.
 func put(m, other *yaml.Node) {
 	for i := 0; i+1 < len(other.Content); i += 2 {
 		key := other.Content[i]
@@ -60,7 +60,7 @@ func put(m, other *yaml.Node) {
 	}
 }
 
-// stand notes in which file a node and all below it stand.
+// stand notes the file of a node and of all nodes below it.
 func (t *tree) stand(n *yaml.Node, file string) {
 	if _, seen := t.files[n]; seen {
 		return

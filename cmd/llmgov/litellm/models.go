@@ -188,11 +188,13 @@ func (c *converter) listedPrice(name string, d deployment, base node) {
 
 // priceOf reads a price a token, "" if it is none.
 func priceOf(n node) string {
-	text, exact, ok := perMillion(n.text())
-	switch {
-	case !ok:
+	exact := perMillion(n.text())
+	if exact == nil {
 		n.lost("is not a price, and is left out")
-	case !exact:
+		return ""
+	}
+	text := decimals(exact)
+	if rounded, _ := new(big.Rat).SetString(text); rounded.Cmp(exact) != 0 {
 		n.harmless("is rounded to %s a million tokens", text)
 	}
 	return text

@@ -36,40 +36,45 @@ func ReadPrices(data []byte) (Prices, error) {
 	return prices, nil
 }
 
-// of is the price of a deployment, which LiteLLM looks up by these names.
+// of is the price of a deployment, which LiteLLM looks up by these names. It reports false if none is listed with a price.
 func (p Prices) of(names ...string) (price, bool) {
 	for _, name := range names {
-		l, known := p[name]
-		if !known {
-			continue
-		}
-		var out price
-		ok := true
-		read := func(n json.Number) string {
-			text, _, valid := perMillion(n.String())
-			ok = ok && valid
-			return text
-		}
-		out.input = read(l.Input)
-		out.output = read(l.Output)
-		if l.Cached != "" {
-			out.cached = read(l.Cached)
-		}
-		if ok {
-			return out, true
+		if found, ok := p[name].price(); ok {
+			return found, true
 		}
 	}
 	return price{}, false
 }
 
-// perMillion makes a price a million tokens of one a token, with at most 6 decimals.
-func perMillion(perToken string) (text string, exact, ok bool) {
+// price is what a model costs. It reports false unless all of its prices can be read.
+func (l listed) price() (price, bool) {
+	input := perMillion(l.Input.String())
+	output := perMillion(l.Output.String())
+	if input == nil || output == nil {
+		return price{}, false
+	}
+	found := price{input: decimals(input), output: decimals(output)}
+	if l.Cached == "" {
+		return found, true
+	}
+	cached := perMillion(l.Cached.String())
+	if cached == nil {
+		return price{}, false
+	}
+	found.cached = decimals(cached)
+	return found, true
+}
+
+// perMillion makes a price a million tokens of one a token. It returns nil if that is no price.
+func perMillion(perToken string) *big.Rat {
 	r, ok := new(big.Rat).SetString(perToken)
 	if !ok || r.Sign() < 0 {
-		return "", false, false
+		return nil
 	}
-	r.Mul(r, big.NewRat(1_000_000, 1))
-	text = r.FloatString(6)
-	rounded, _ := new(big.Rat).SetString(text)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), "."), rounded.Cmp(r) == 0, true
+	return r.Mul(r, big.NewRat(1_000_000, 1))
+}
+
+// decimals writes a price with as many decimals as it needs, and at most 6.
+func decimals(r *big.Rat) string {
+	return strings.TrimSuffix(strings.TrimRight(r.FloatString(6), "0"), ".")
 }
