@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/tenants"
@@ -298,6 +299,27 @@ func TestProcess_Interrupted(t *testing.T) {
 		w.gov.Interrupt("gpt", errors.New("a slot was lost"))
 		if _, err := p.stream.Recv(); status.Code(err) != codes.Unavailable {
 			t.Errorf("parts %v: interrupted: %v", parts, err)
+		}
+		w.settled()
+	}
+}
+
+// A drain whose time is over ends calls that wait for their answer or are in the midst of it.
+func TestProcess_CutByDrain(t *testing.T) {
+	for _, parts := range []bool{false, true} {
+		w := newWorld(t, nil)
+		p := w.call()
+		p.ask(described(chatInfo(40)))
+		if parts {
+			p.ask(answered("200", "text/event-stream"))
+			p.ask(part(delta, false))
+		}
+		w.cut(admission.ErrDraining)
+		if _, err := p.stream.Recv(); status.Code(err) != codes.Unavailable {
+			t.Errorf("parts %v: cut: %v", parts, err)
+		}
+		if err := w.service.Drain(t.Context()); err != nil {
+			t.Error(err)
 		}
 		w.settled()
 	}

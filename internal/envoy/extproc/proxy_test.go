@@ -33,6 +33,7 @@ type world struct {
 	gov     *governor.Governor
 	service *extproc.Service
 	client  pb.ExternalProcessorClient
+	cut     context.CancelCauseFunc // as a drain does whose time is over
 }
 
 // setting is a world before it is built.
@@ -57,13 +58,23 @@ func newWorld(t *testing.T, change func(*setting)) *world {
 	s.config.Pools = []tenants.Pool{s.pool}
 	s.opt.Admission = admissiontest.Build(t, s.config, s.acme)
 	service := extproc.New(s.opt)
-	return &world{t: t, gov: s.opt.Admission.Governor(), service: service, client: serve(t, service)}
+	w := &world{t: t, gov: s.opt.Admission.Governor(), service: service}
+	base, cut := context.WithCancelCause(context.Background())
+	w.cut = cut
+	w.client = serve(t, base, service)
+	return w
 }
 
-func serve(t *testing.T, service *extproc.Service) pb.ExternalProcessorClient {
+// serve serves calls whose contexts end with base.
+func serve(t *testing.T, base context.Context, service *extproc.Service) pb.ExternalProcessorClient {
 	t.Helper()
 	listener := bufconn.Listen(64 << 10)
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		ctx, cancel := context.WithCancelCause(stream.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(base, func() { cancel(context.Cause(base)) })()
+		return next(srv, within{stream, ctx})
+	}))
 	service.Register(server)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
@@ -77,6 +88,14 @@ func serve(t *testing.T, service *extproc.Service) pb.ExternalProcessorClient {
 	t.Cleanup(func() { _ = conn.Close() })
 	return pb.NewExternalProcessorClient(conn)
 }
+
+// within is a stream with another context.
+type within struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (w within) Context() context.Context { return w.ctx }
 
 // settled waits until no call is under way, and returns what the tenant was charged.
 func (w *world) settled() int64 {

@@ -4,14 +4,17 @@ import (
 	"context"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"github.com/llmgov/llmgov/internal/admission"
 )
 
 // wire is a stream of messages, each of which has to be answered before the next one comes.
 type wire struct {
 	stream pb.ExternalProcessor_ProcessServer
 	in     chan received
-	cut    context.Context // ends when the governor ends the call
+	cut    context.Context // ends when the governor or a drain ends the call
 	end    context.CancelCauseFunc
+	stay   func() bool // stops the wait for a drain
 }
 
 type received struct {
@@ -22,6 +25,12 @@ type received struct {
 func newWire(stream pb.ExternalProcessor_ProcessServer) *wire {
 	w := &wire{stream: stream, in: make(chan received)}
 	w.cut, w.end = context.WithCancelCause(context.WithoutCancel(stream.Context()))
+	w.stay = context.AfterFunc(stream.Context(), func() {
+		// A proxy that has gone is seen in its turn: what it sent before is read first.
+		if context.Cause(stream.Context()) == admission.ErrDraining {
+			w.end(admission.ErrDraining)
+		}
+	})
 	go w.receive()
 	return w
 }
@@ -54,4 +63,7 @@ func (w *wire) next() (*pb.ProcessingRequest, error) {
 func (w *wire) send(m *pb.ProcessingResponse) error { return w.stream.Send(m) }
 
 // close lets receive end.
-func (w *wire) close() { w.end(nil) }
+func (w *wire) close() {
+	w.stay()
+	w.end(nil)
+}
