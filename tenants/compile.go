@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"cmp"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -25,6 +26,9 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	for i := range cfg.Pools {
 		p := &cfg.Pools[i]
 		p.Upstreams = append([]PoolUpstream(nil), p.Upstreams...)
+		for j := range p.Upstreams {
+			p.Upstreams[j].Models = maps.Clone(p.Upstreams[j].Models)
+		}
 		p.Models = slices.Clone(p.Models)
 		p.Budgets = append([]Budget(nil), p.Budgets...)
 		p.Aliases = append([]Alias(nil), p.Aliases...)

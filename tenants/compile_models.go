@@ -38,6 +38,7 @@ func (c *compiler) models() {
 	c.repeated(all)
 	c.ambiguous(all)
 	c.aliases()
+	c.modelNames()
 }
 
 // repeated reports entries that occur twice, in one pool or in two.

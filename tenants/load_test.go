@@ -121,13 +121,13 @@ func TestLoad_Everything(t *testing.T) {
 			{"openai", "https://api.openai.com/v1", "sk-$x", "openai"},
 		},
 		Pools: []Pool{{
-			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{"openai", 1}},
+			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{Name: "openai", Weight: 1}},
 			TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, Accounting: Production,
 			TokenWeights:     TokenWeights{1000, 250, 1000, 1000, 2500},
 			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7, TenantLimits: LimitsLeased,
 			Budgets: []Budget{{Tokens, 5_000_000, Day}, {MicroUSD, 12_340_000, Month}},
 		}, {
-			Name: "org/small", Index: 1, Models: []string{"llama", "*"}, Upstreams: []PoolUpstream{{"local", 1}}, Concurrency: 2,
+			Name: "org/small", Index: 1, Models: []string{"llama", "*"}, Upstreams: []PoolUpstream{{Name: "local", Weight: 1}}, Concurrency: 2,
 			Accounting: AdmitMax, TokenWeights: one, DefaultMaxOutput: 4096, HeadroomPPM: 10000,
 			Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 10000, TenantLimits: LimitsLeased,
 		}},

@@ -2,14 +2,6 @@ package tenants
 
 import "time"
 
-// PoolUpstream is one of a pool's upstreams.
-type PoolUpstream struct {
-	// Name is that of the Upstream.
-	Name string
-	// Weight is its part of the calls, beside the weights of the others: 1 to 1000. 0 becomes 1.
-	Weight int64
-}
-
 // Accounting is the rule by which a pool counts tokens; it mirrors how the pool's provider counts.
 type Accounting string
 

@@ -137,6 +137,10 @@ var poolUpstreamShape = shape[PoolUpstream]{
 		},
 		strictyaml.AmountField("weight", "Its part of the calls, beside the weights of the others.", 1, maxUpstreamWeight,
 			func(u *PoolUpstream) *int64 { return &u.Weight }),
+		{
+			Name: "models", About: "The upstream's own names of models, such as {gpt-4o: my-deployment}.",
+			Kind: aliasKind, Read: readModelNames,
+		},
 	},
 	Also: schema{"required": []any{"name"}},
 }

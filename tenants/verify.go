@@ -3,6 +3,7 @@ package tenants
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -112,8 +113,8 @@ func (v *verifier) pool(p *Pool) {
 	}
 	v.duration(strictyaml.Child(path, "ticket_wait"), p.TicketWait, maxTicketWait)
 	v.budgets(strictyaml.Child(path, "budgets"), p.Budgets)
-	for i, u := range p.Upstreams {
-		v.amounts(strictyaml.Item(strictyaml.Child(path, "upstreams"), i), 0, maxUpstreamWeight, amounts{"weight": u.Weight})
+	for i := range p.Upstreams {
+		v.poolUpstream(strictyaml.Item(strictyaml.Child(path, "upstreams"), i), &p.Upstreams[i])
 	}
 	checkUpstreams(v.r, strictyaml.Child(path, "upstreams"), p.Upstreams)
 	v.amounts(path, 0, maxNodes, amounts{"expect_nodes": int64(p.ExpectNodes)})
@@ -122,6 +123,15 @@ func (v *verifier) pool(p *Pool) {
 	}
 	if complaint := p.TenantLimits.complain(); complaint != "" && p.TenantLimits != "" {
 		v.r.At(strictyaml.Child(path, "tenant_limits"), "%s %s", strictyaml.Show(string(p.TenantLimits)), complaint)
+	}
+}
+
+func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
+	v.amounts(path, 0, maxUpstreamWeight, amounts{"weight": u.Weight})
+	for _, model := range slices.Sorted(maps.Keys(u.Models)) {
+		if complaint := complainModelName(model, u.Models[model], strictyaml.Show(u.Models[model])); complaint != "" {
+			v.r.At(strictyaml.Child(strictyaml.Child(path, "models"), model), "%s", complaint)
+		}
 	}
 }
 

@@ -56,10 +56,7 @@ func (c *call) admit() *refusal {
 func (c *call) edits() []splice.Edit {
 	edits, withhold := describe.Edits(&c.route.Route, c.head, c.Tenant.MaxOutputTokens)
 	c.withhold = withhold
-	if real := c.realModel(); real != c.head.Model || c.head.Deployed {
-		edits = c.rename(edits, real)
-	}
-	return edits
+	return c.rename(edits)
 }
 
 // describe describes the call to package admission.

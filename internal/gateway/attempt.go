@@ -59,6 +59,7 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 func (c *call) goTo(t *try, index int, probe bool) {
 	t.up = c.pool.upstreams[index]
 	t.index = index
+	t.model = c.pool.Upstreams[index].ModelName(c.realModel())
 	t.probe = probe
 	c.BeginTry(&t.Try)
 	c.try = t

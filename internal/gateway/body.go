@@ -9,7 +9,6 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // readBody reads the query, the whole body and its head.
@@ -90,18 +89,6 @@ func (c *call) readHead() *refusal {
 		return describe.Unreadable(err)
 	}
 	return nil
-}
-
-// rename replaces the model in the call's body by the name that the upstream knows.
-func (c *call) rename(edits []splice.Edit, real string) []splice.Edit {
-	switch c.route.Body {
-	case dialect.JSON:
-		return c.head.Rename(edits, real)
-	case dialect.Form:
-		c.form.Text("model", real)
-	case dialect.None: // it is in the query
-	}
-	return edits
 }
 
 func invalid(param, what string) *refusal {

@@ -36,6 +36,7 @@ type call struct {
 	form     *form.Form   // that the body is, if it is one; it is written anew
 	head     *head.Head
 	room     head.Head // for the head of a JSON body
+	named    naming    // the model, in what is sent
 	withhold bool      // the client did not ask for the usage chunk
 
 	try    *try // on its way

@@ -71,16 +71,24 @@ func (c *call) outgoing() *http.Request {
 	t := c.try
 	out := &http.Request{
 		Method: c.r.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		URL:    t.up.Address.URL(c.at.Path, c.realModel(), c.query),
+		URL:    t.up.Address.URL(c.at.Path, t.model, c.query),
 		Header: c.upstreamHeader(c.r.Header),
 		Body:   http.NoBody,
 	}
 	switch {
 	case c.form != nil:
+		if t.model != c.named.name {
+			c.form.Text("model", t.model)
+			c.named.name = t.model
+		}
 		t.form = c.form.Encode()
 		out.Header["Content-Type"] = []string{t.form.Type}
 		out.Body = io.NopCloser(t.form.Reader())
 		out.ContentLength = t.form.Size
+	case t.model != c.named.name && len(c.body) > 0:
+		renamed := c.renamed(t)
+		out.Body = renamed.open(&c.memory)
+		out.ContentLength = renamed.size()
 	case c.memory.Reused():
 		out.Body = c.memory.Open(c.body)
 		out.ContentLength = int64(len(c.body))
@@ -106,14 +114,14 @@ func (c *call) readAgain(t *try) io.ReadCloser {
 	switch {
 	case t.form != nil:
 		return io.NopCloser(t.form.Reader())
+	case t.model != c.named.name && len(c.body) > 0:
+		renamed := c.renamed(t)
+		return renamed.open(&c.memory)
 	case c.memory.Reused():
 		return c.memory.Open(c.body)
 	}
 	return io.NopCloser(bytes.NewReader(c.body))
 }
-
-// realModel is the upstreams' name for the model.
-func (c *call) realModel() string { return c.world.Snapshot.RealModel(c.head.Model) }
 
 // upstreamHeader makes the headers for the upstream from the caller's.
 func (c *call) upstreamHeader(in http.Header) http.Header {

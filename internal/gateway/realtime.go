@@ -106,8 +106,8 @@ func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), c.world.Snapshot.Config().Timeouts.UpstreamHeader)
 	defer cancel()
 	query := maps.Clone(c.query)
-	query.Set("model", c.realModel())
-	return websocket.Dial(ctx, c.try.up.Address.URL(c.at.Path, c.realModel(), query).String(), &websocket.DialOptions{
+	query.Set("model", c.try.model)
+	return websocket.Dial(ctx, c.try.up.Address.URL(c.at.Path, c.try.model, query).String(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
 			Transport:     c.g.transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -16,7 +16,7 @@ func (c *call) spanOfTry(t *try) *tracing.Try {
 	}
 	return c.Spans.Try(tracing.Target{
 		Number: c.tries.count, Upstream: t.up.Name, Provider: t.up.Provider.Convention, Base: &t.up.Address.Base, Method: c.r.Method, Route: c.route.Path, Operation: c.route.Operation,
-		Model: c.realModel(), Stream: c.head.Stream, MaxTokens: c.head.Bound(c.route.Bounds), Choices: c.head.Copies,
+		Model: t.model, Stream: c.head.Stream, MaxTokens: c.head.Bound(c.route.Bounds), Choices: c.head.Copies,
 	})
 }
 

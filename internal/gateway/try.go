@@ -22,9 +22,10 @@ import (
 type try struct {
 	admission.Try
 	up    *upstream.Upstream
-	index int  // of it, in its pool
-	probe bool // to be told to the upstream's breaker
-	told  bool // its outcome was told to the pool
+	index int    // of it, in its pool
+	model string // the upstream's name of it
+	probe bool   // to be told to the upstream's breaker
+	told  bool   // its outcome was told to the pool
 	span  *tracing.Try
 
 	reused   bool          // the connection is kept from an earlier call

@@ -94,7 +94,7 @@ func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstr
 // serving are the pool's upstreams that have a route for a model.
 func (p *poolSide) serving(r *route.Route, model string) (some upstreams.Mask) {
 	for i, u := range p.upstreams {
-		if u.Serves(r, model) {
+		if u.Serves(r, p.Upstreams[i].ModelName(model)) {
 			some = some.With(i)
 		}
 	}

@@ -45,9 +45,9 @@ func newBuffer(bytes int64) *buffer {
 	return b
 }
 
-// leave ends the use by one user.
+// leave ends the use by one user. There is nothing to it if b is nil.
 func (b *buffer) leave() {
-	if b.users.Add(-1) == 0 {
+	if b != nil && b.users.Add(-1) == 0 {
 		pools[b.class].Put(b)
 	}
 }

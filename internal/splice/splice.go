@@ -100,6 +100,18 @@ func Sort(edits []Edit) {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.Start - b.Start })
 }
 
+// Moved is where a place of the body stands when it has been edited, behind what is inserted there. No edit
+// replaces it.
+func Moved(edits []Edit, at int) int {
+	shift := 0
+	for i := range edits {
+		if edits[i].Start <= at {
+			shift += edits[i].growth()
+		}
+	}
+	return at + shift
+}
+
 // Member is the text that inserts a member at the front of a JSON object, whose other members follow
 // unless it is empty. The value is JSON.
 func Member(key, value string, empty bool) string {

@@ -60,3 +60,16 @@ func TestInPlaceIsCopy(t *testing.T) {
 		}
 	})
 }
+
+// A place moves with the bytes around it.
+func TestMoved(t *testing.T) {
+	body := []byte(`{"a":1,"model":"m","b":2}`)
+	edits := []Edit{{1, 1, `"x":1,`}, {5, 6, "12345"}, {23, 24, "7"}}
+	at := Moved(edits, 15)
+	if got := string(Copy(body, edits)[at : at+3]); got != `"m"` {
+		t.Errorf("it is at %d, where %s is", at, got)
+	}
+	if at := Moved(edits, 1); at != 7 {
+		t.Errorf("what is inserted last at 1 stands at %d, want 7", at)
+	}
+}

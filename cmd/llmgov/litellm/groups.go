@@ -10,17 +10,21 @@ import (
 
 // group makes a model group of LiteLLM, all deployments of one model_name, a model of a pool.
 func (c *converter) group(list []deployment) {
-	list = alike(list)
+	list = c.unambiguous(list)
 	first := list[0]
 	name := first.alias.text()
-	real := first.real
+	real := commonest(list)
 	if name != real && !canBeAlias(name, real) {
 		first.alias.differs("cannot be renamed: callers must use the provider's name, %q", real)
 		name = real
 	}
 	own := pool{name: name, amounts: sumOf(list)}
 	for _, d := range list {
-		own.upstreams = append(own.upstreams, member{name: c.have(d.up)})
+		m := member{name: c.have(d.up)}
+		if d.real != real && canBeAlias(name, real) {
+			m.models = map[string]string{real: d.real}
+		}
+		own.upstreams = append(own.upstreams, m)
 		own.ownServers = own.ownServers || d.provider.own || d.provider.kind == tenants.Anthropic
 	}
 	share(own.upstreams, list)
@@ -40,9 +44,35 @@ func (c *converter) group(list []deployment) {
 	}
 }
 
-// alike leaves those out that call the model by another name than most, or than the first of as many: a name leads to
-// one model on all upstreams of a pool.
-func alike(list []deployment) []deployment {
+// unambiguous leaves out deployments that call the model by another name than an earlier one of the same upstream: there
+// it has one. If upstreams cannot have names of their own for it, because it is a pattern, it leaves out all but those of
+// the name that most have.
+func (c *converter) unambiguous(list []deployment) []deployment {
+	best := commonest(list)
+	apart := slices.ContainsFunc(list, func(d deployment) bool { return !canBeAlias(d.alias.text(), d.real) })
+	at := map[string]string{}
+	return slices.DeleteFunc(list, func(d deployment) bool {
+		up := c.have(d.up)
+		if at[up] == "" && !(apart && d.real != best) {
+			at[up] = d.real
+		}
+		if at[up] == d.real {
+			return false
+		}
+		d.model.lost("%q is %q here and %q elsewhere, which one upstream or pattern cannot have: this deployment and its limits are left out; "+
+			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), d.real, best, best)
+		d.item.takeAll()
+		return true
+	})
+}
+
+// commonest is the name by which callers ask for the model, if a deployment calls it so, else the name by which most do,
+// or the first of as many.
+func commonest(list []deployment) string {
+	name := list[0].alias.text()
+	if slices.ContainsFunc(list, func(d deployment) bool { return d.real == name }) {
+		return name
+	}
 	count := map[string]int{}
 	best := list[0].real
 	for _, d := range list {
@@ -53,15 +83,7 @@ func alike(list []deployment) []deployment {
 			best = d.real
 		}
 	}
-	return slices.DeleteFunc(list, func(d deployment) bool {
-		if d.real == best {
-			return false
-		}
-		d.model.lost("%q is %q here and %q at its other upstreams, and all upstreams of a pool are asked by one name: this deployment and its limits are left out; "+
-			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), d.real, best, best)
-		d.item.takeAll()
-		return true
-	})
+	return best
 }
 
 // sumOf are the limits of all together: those that each has, added up.

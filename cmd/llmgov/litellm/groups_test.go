@@ -27,10 +27,15 @@ func TestConvert_Upstreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool, _ := s.PoolOf("gpt-4-turbo")
-	if pool.Name != "gpt-4o" || pool.TPM != 1_700_000 || pool.RPM != 10_000 || s.RealModel("gpt-4") != "gpt-4o" {
+	if pool.Name != "gpt-4o" || pool.TPM != 2_150_000 || pool.RPM != 12_500 || s.RealModel("gpt-4") != "gpt-4o" {
 		t.Errorf("the pool is %+v", pool)
 	}
-	want := []tenants.PoolUpstream{{Name: "openai", Weight: 2}, {Name: "azure-contoso-sweden", Weight: 1}, {Name: "azure-contoso-france", Weight: 1}}
+	want := []tenants.PoolUpstream{
+		{Name: "openai", Weight: 2},
+		{Name: "azure-contoso-sweden", Weight: 1},
+		{Name: "azure-contoso-france", Weight: 1},
+		{Name: "azure-contoso-canada", Weight: 1, Models: map[string]string{"gpt-4o": "gpt-4o-canada"}},
+	}
 	if diff := cmp.Diff(want, pool.Upstreams); diff != "" {
 		t.Errorf("upstreams (-want +got):\n%s", diff)
 	}

@@ -1,6 +1,7 @@
 package litellm
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,7 @@ type amounts struct{ tpm, rpm, concurrency int64 }
 type member struct {
 	name   string
 	weight int64
+	models map[string]string // its own names of models
 }
 
 // pool is a model, or several without limits of their own, of the same upstreams. Its models are the names that callers
@@ -64,7 +66,7 @@ func (c *converter) place(model node, own pool, name, real string) (put bool) {
 		c.serve(&c.pools[len(c.pools)-1], name, real)
 		return true
 	}
-	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.unlimited && slices.Equal(p.upstreams, own.upstreams) })
+	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.unlimited && slices.EqualFunc(p.upstreams, own.upstreams, member.alike) })
 	if i < 0 {
 		i = len(c.pools)
 		own.concurrency = unlimitedConcurrency
@@ -77,6 +79,7 @@ func (c *converter) place(model node, own pool, name, real string) (put bool) {
 		model.differs("has no rpm or tpm, and a pool needs a limit: pool %s has concurrency %d; write what your contract says",
 			own.name, unlimitedConcurrency)
 	}
+	c.pools[i].rename(real, &own)
 	c.serve(&c.pools[i], name, real)
 	return true
 }
@@ -105,7 +108,9 @@ func (c *converter) serves(p *pool, real string) bool {
 
 // sharing is the pool that has a model of the same upstreams already, or nil: it is one capacity.
 func (c *converter) sharing(own *pool, real string) *pool {
-	i := slices.IndexFunc(c.pools, func(p pool) bool { return p.key() == own.key() && c.serves(&p, real) })
+	i := slices.IndexFunc(c.pools, func(p pool) bool {
+		return p.key() == own.key() && c.serves(&p, real) && p.names(real) == own.names(real)
+	})
 	if i < 0 {
 		return nil
 	}
@@ -137,6 +142,34 @@ func (p *pool) add(model node, real string, more pool) {
 		p.amounts = sum
 	}
 	model.differs("%q is there twice with the same upstream: limits that both have are added up", real)
+}
+
+// alike reports whether two members are the same upstream with the same weight.
+func (m member) alike(o member) bool { return m.name == o.name && m.weight == o.weight }
+
+// rename takes in the names that the same upstreams have for a model.
+func (p *pool) rename(model string, more *pool) {
+	for i, m := range more.upstreams {
+		name, differs := m.models[model]
+		if !differs {
+			continue
+		}
+		own := &p.upstreams[i]
+		if own.models == nil {
+			own.models = map[string]string{}
+		}
+		own.models[model] = name
+	}
+}
+
+// names are those that its upstreams have for a model.
+func (p *pool) names(model string) string {
+	var names []string
+	for _, m := range p.upstreams {
+		names = append(names, m.name+" "+cmp.Or(m.models[model], model))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // uniquePool is name, or name-2 and so on, as a pool.

@@ -92,7 +92,7 @@ func (c *converter) config() string {
 
 // from are the upstreams of a pool.
 func (p *pool) from() string {
-	if len(p.upstreams) == 1 {
+	if len(p.upstreams) == 1 && len(p.upstreams[0].models) == 0 {
 		return "upstream: " + quote(p.upstreams[0].name)
 	}
 	var list []string
@@ -101,9 +101,21 @@ func (p *pool) from() string {
 		if m.weight > 1 {
 			one += fmt.Sprintf(", weight: %d", m.weight)
 		}
+		if len(m.models) > 0 {
+			one += ", models: " + ownNames(m.models)
+		}
 		list = append(list, one+"}")
 	}
 	return "upstreams: [" + strings.Join(list, ", ") + "]"
+}
+
+// ownNames is a mapping of models to an upstream's own names of them.
+func ownNames(models map[string]string) string {
+	var pairs []string
+	for _, model := range slices.Sorted(maps.Keys(models)) {
+		pairs = append(pairs, quote(model)+": "+quote(models[model]))
+	}
+	return "{" + strings.Join(pairs, ", ") + "}"
 }
 
 // served are the models of a pool, with the upstream's name if that is another.

@@ -54,7 +54,7 @@ func (c *call) edited() (body []byte, changed bool) {
 	edits, withhold := describe.Edits(&c.at.Route.Route, c.head, c.Tenant.MaxOutputTokens)
 	c.withhold = withhold
 	if real := c.Policy.Snapshot.RealModel(c.head.Model); real != c.head.Model && !c.head.Deployed {
-		edits = c.head.Rename(edits, real)
+		edits = append(edits, c.head.Rename(real))
 	}
 	if len(edits) == 0 {
 		return nil, false

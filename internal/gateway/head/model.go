@@ -24,10 +24,13 @@ func (h *Head) Deploy(model string) *Error {
 }
 
 // Rename replaces the value of model in a JSON body, or adds it.
-func (h *Head) Rename(edits []splice.Edit, real string) []splice.Edit {
+func (h *Head) Rename(real string) splice.Edit {
 	name := string(gjson.AppendJSONString(nil, real))
 	if h.Deployed {
-		return append(edits, h.insert("model", name, false))
+		return h.insert("model", name, false)
 	}
-	return append(edits, splice.Edit{Start: h.modelAt.start, End: h.modelAt.end, Text: name})
+	return splice.Edit{Start: h.modelAt.start, End: h.modelAt.end, Text: name}
 }
+
+// ModelAt is the place of the value of model in a JSON body, both ends 0 if it has none.
+func (h *Head) ModelAt() (start, end int) { return h.modelAt.start, h.modelAt.end }

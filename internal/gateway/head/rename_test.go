@@ -19,7 +19,7 @@ func TestRename_JSON(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		if got := string(splice.Copy([]byte(body), h.Rename(nil, "gpt-4o"))); h.Model != "fast" || got != want {
+		if got := string(splice.Copy([]byte(body), []splice.Edit{h.Rename("gpt-4o")})); h.Model != "fast" || got != want {
 			t.Errorf("%s (model %s) becomes\n%s, want\n%s", body, h.Model, got, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestRename_JSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	edits, _ := h.AskForUsage(h.Clamp(nil, chatBounds, 5))
-	got := string(splice.Copy([]byte(`{"model":"fast","stream":true,"max_tokens":9}`), h.Rename(edits, `a"b`)))
+	got := string(splice.Copy([]byte(`{"model":"fast","stream":true,"max_tokens":9}`), append(edits, h.Rename(`a"b`))))
 	if want := `{"stream_options":{"include_usage":true},"model":"a\"b","stream":true,"max_tokens":5}`; got != want {
 		t.Errorf("with other edits it becomes\n%s, want\n%s", got, want)
 	}
