@@ -34,7 +34,7 @@
 // has seen what the last change did, and where few calls come nothing moves.
 //
 //	busy   the excess over the base is more than noise (two standard errors), and more
-//	       wait than three quarters of a call, and than 1 in 20 where first tokens say
+//	       wait than three quarters of a call, and than 1 in 64 where first tokens say
 //	       so, 1 in 10 where whole answers do.
 //	       Gradient: the limit is what runs less what waits, at least half of it.
 //	       AIMD:     busy is a latency of 1.2 bases; then nine tenths.
@@ -55,7 +55,8 @@
 // queue, the limit grow by that, and so on.
 //
 // A drained round is also a trial. If it does as much as the one before it, the limit was
-// beyond the knee, whatever the base says, and stays where it was drained to. And a server that
+// beyond the knee, whatever the base says, and stays where it was drained to. If its calls wait longer
+// than those before, though fewer run, the knee has fallen, and it is no rest. And a server that
 // all calls share is slower the more there are, without any queue, and does more: so where the first
 // busy round is far above where the base was measured, and latency not twice that, a
 // drained one comes first, and the limit grows on as long as a fifth more does more.

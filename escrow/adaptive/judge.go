@@ -12,7 +12,7 @@ const (
 	// toleratedFirst is how many may wait, as a part of those that run, where the first token
 	// says so; tolerated where the whole answer does, which is also slower where more share a
 	// server and it still does more. It is never less than fewest.
-	toleratedFirst, tolerated, fewest = 0.05, 0.1, 0.75
+	toleratedFirst, tolerated, fewest = 1.0 / 64, 0.1, 0.75
 	// certain is how many standard errors an excess must be.
 	certain = 2
 	// holds is for how many rounds a knee that was found is kept.
@@ -42,6 +42,9 @@ func (l *Limiter) judge(now time.Time) {
 	excess, err := t.excess()
 	waiting := atOnce * excess / l.run
 	busy := excess > certain*err && l.busy(t, excess, waiting, atOnce)
+	if busy && excess > l.before.excess+certain*err {
+		l.draining = false // no rest: fewer ran, and waited longer, so the knee has fallen since
+	}
 	was := l.Limit()
 	asMuch := l.draining && l.asMuch(atOnce, excess)
 	rest := l.draining && !asMuch || !busy && atOnce <= light*l.limit
