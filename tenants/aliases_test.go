@@ -78,3 +78,15 @@ func TestBuild_Aliases(t *testing.T) {
 		}
 	}
 }
+
+// Upstreams are listed in the order in which they get calls, with the weights of those that share them.
+func TestPool_UpstreamNames(t *testing.T) {
+	p := Pool{Upstreams: []PoolUpstream{{Name: "c", Weight: 5, Order: 2}, {Name: "a", Weight: 3}, {Name: "d", Weight: 1, Order: 3}, {Name: "b", Weight: 1}}}
+	if got, want := p.UpstreamNames(), "a (3), b (1), then c, then d"; got != want {
+		t.Errorf("they are listed as %s, want %s", got, want)
+	}
+	p.Upstreams[0].Models = map[string]string{"m": "mine"}
+	if got, want := p.ModelNames("m")+"; "+p.ModelNames("n"), "mine at c, m at a, m at d, m at b; n"; got != want {
+		t.Errorf("models are named %s, want %s", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -15,12 +16,17 @@ const maxUpstreams = 64
 // maxUpstreamWeight is the largest weight of an upstream in a pool.
 const maxUpstreamWeight = 1000
 
+// maxOrder is the largest order of an upstream in a pool.
+const maxOrder = 100
+
 // PoolUpstream is one of a pool's upstreams.
 type PoolUpstream struct {
 	// Name is that of the Upstream.
 	Name string
 	// Weight is its part of the calls, beside the weights of the others: 1 to 1000. 0 becomes 1.
 	Weight int64
+	// Order says who comes first: a call goes to an upstream of the lowest order of which one is ready, there by weight.
+	Order int64 `json:",omitempty"`
 	// Models are the names by which this upstream knows models, by the models' own names, where these differ.
 	Models map[string]string `json:",omitempty"`
 }
@@ -126,4 +132,31 @@ func (p *Pool) ModelNames(model string) string {
 		names = append(names, u.ModelName(model)+" at "+u.Name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// UpstreamNames lists the names of a pool's upstreams with the weights of several, as "openai (3), azure-eu (1)", and
+// those of a higher order behind "then".
+func (p *Pool) UpstreamNames() string {
+	list := slices.Clone(p.Upstreams)
+	slices.SortStableFunc(list, func(a, b PoolUpstream) int { return cmp.Compare(a.Order, b.Order) })
+	text := ""
+	for i := range list {
+		u := &list[i]
+		alone := true
+		for j := range list {
+			alone = alone && (j == i || list[j].Order != u.Order)
+		}
+		switch {
+		case i == 0:
+		case list[i-1].Order != u.Order:
+			text += ", then "
+		default:
+			text += ", "
+		}
+		text += u.Name
+		if !alone {
+			text += " (" + strictyaml.SpellDecimal(u.Weight, 0) + ")"
+		}
+	}
+	return text
 }

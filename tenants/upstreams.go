@@ -137,6 +137,8 @@ var poolUpstreamShape = shape[PoolUpstream]{
 		},
 		strictyaml.AmountField("weight", "Its part of the calls, beside the weights of the others.", 1, maxUpstreamWeight,
 			func(u *PoolUpstream) *int64 { return &u.Weight }),
+		strictyaml.AmountField("order", "Which of them come first: those of the lowest order of which one is ready. 0 when left out.", 0, maxOrder,
+			func(u *PoolUpstream) *int64 { return &u.Order }),
 		{
 			Name: "models", About: "The upstream's own names of models, such as {gpt-4o: my-deployment}.",
 			Kind: aliasKind, Read: readModelNames,
@@ -221,16 +223,4 @@ func (c *compiler) poolUpstreams(p *Pool, path string) {
 		}
 		c.r.At(at, "there is no upstream %s; %s", c.r.ShownIn(at, "name", u.Name), strictyaml.Advise(u.Name, names))
 	}
-}
-
-// UpstreamNames lists the names of a pool's upstreams with the weights of several, as "openai (3), azure-eu (1)".
-func (p *Pool) UpstreamNames() string {
-	if len(p.Upstreams) == 1 {
-		return p.Upstreams[0].Name
-	}
-	var parts []string
-	for _, u := range p.Upstreams {
-		parts = append(parts, u.Name+" ("+strictyaml.SpellDecimal(u.Weight, 0)+")")
-	}
-	return strings.Join(parts, ", ")
 }

@@ -128,6 +128,7 @@ func (v *verifier) pool(p *Pool) {
 
 func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
 	v.amounts(path, 0, maxUpstreamWeight, amounts{"weight": u.Weight})
+	v.amounts(path, 0, maxOrder, amounts{"order": u.Order})
 	for _, model := range slices.Sorted(maps.Keys(u.Models)) {
 		if complaint := complainModelName(model, u.Models[model], strictyaml.Show(u.Models[model])); complaint != "" {
 			v.r.At(strictyaml.Child(strictyaml.Child(path, "models"), model), "%s", complaint)

@@ -61,6 +61,8 @@ type Upstream struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
 	Weight int64  `json:"weight"`
+	// Order says who comes first: those of the lowest of which one is ready.
+	Order int64 `json:"order"`
 	// State is up, busy (it asked for a pause), open (it fails, and gets no calls) or probing (the
 	// next call will tell whether it works again).
 	State string     `json:"state"`

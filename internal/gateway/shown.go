@@ -22,7 +22,7 @@ func (p *poolSide) upstreamViews(now time.Time) []adminapi.Upstream {
 	var out []adminapi.Upstream
 	for i, m := range p.set.Members {
 		s := m.State(now)
-		v := adminapi.Upstream{Name: m.Name, Kind: p.upstreams[i].Provider.Kind, Weight: m.Weight, State: "up"}
+		v := adminapi.Upstream{Name: m.Name, Kind: p.upstreams[i].Provider.Kind, Weight: m.Weight, Order: m.Order, State: "up"}
 		switch {
 		case s.Busy:
 			v.State = "busy"

@@ -21,7 +21,8 @@
 // # Rules
 //
 // The wheel is smooth weighted round robin: of weights 3 and 1 every fourth call goes to
-// the second, and never two in a row.
+// the second, and never two in a row. It turns among the members of the lowest order of
+// which one is ready; those of higher orders are spare.
 //
 // A breaker opens when half of at least five calls of the last 30 s failed, for 5 s, and
 // twice as long each time a probe fails, up to a minute. Then a real call is the probe, and

@@ -71,6 +71,7 @@ const (
 type Member struct {
 	Name   string
 	Weight int64
+	Order  int64 // those of the lowest go first
 
 	*state
 }

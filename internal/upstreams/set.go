@@ -1,6 +1,8 @@
 package upstreams
 
 import (
+	"iter"
+	"math"
 	"math/bits"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ const Most = 64
 type Spec struct {
 	Name     string
 	Weight   int64
+	Order    int64
 	Identity string
 }
 
@@ -36,7 +39,7 @@ func (m Mask) With(i int) Mask { return m | 1<<i }
 func New(list []Spec, before *Set) *Set {
 	s := &Set{}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight}
+		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {
@@ -66,38 +69,68 @@ type Choice struct {
 	At    time.Time
 }
 
-// Choose picks one of some members, by weight among those that are ready. It is
+// Choose picks one of some members: of those that are ready, one of the lowest order, there by weight. It is
 // deterministic.
 func (s *Set) Choose(now time.Time, among Mask) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	best := -1
-	total := int64(0)
-	var none Choice
-	for left := among & s.all; left != 0; left &= left - 1 {
-		i := bits.TrailingZeros64(uint64(left))
+	ready, none := s.ready(now, among)
+	if ready == 0 {
+		return none
+	}
+	best := s.turnLocked(ready)
+	return Choice{Index: best, OK: true, Probe: s.Members[best].startProbe(now)}
+}
+
+// ready are those members of the lowest order with one that is ready which are. If no member is, none says when one may
+// be.
+func (s *Set) ready(now time.Time, among Mask) (ready Mask, none Choice) {
+	lowest := int64(math.MaxInt64)
+	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
 		r := m.readyLocked(now)
 		m.mu.Unlock()
-		if !r.ok {
+		switch {
+		case !r.ok:
 			if none.At.IsZero() || r.cooled && !none.Busy || r.cooled == none.Busy && r.at.Before(none.At) {
 				none.At = r.at
 				none.Busy = r.cooled
 			}
-			continue
+		case m.Order < lowest:
+			lowest = m.Order
+			ready = Mask(0).With(i)
+		case m.Order == lowest:
+			ready = ready.With(i)
 		}
-		s.wheel[i] += m.Weight
-		total += m.Weight
+	}
+	return ready, none
+}
+
+// turnLocked turns the wheel, by one call, of the members whose turn it may be.
+func (s *Set) turnLocked(ready Mask) (best int) {
+	best = -1
+	total := int64(0)
+	for i := range s.each(ready) {
+		s.wheel[i] += s.Members[i].Weight
+		total += s.Members[i].Weight
 		if best < 0 || s.wheel[i] > s.wheel[best] {
 			best = i
 		}
 	}
-	if best < 0 {
-		return none
-	}
 	s.wheel[best] -= total
-	return Choice{Index: best, OK: true, Probe: s.Members[best].startProbe(now)}
+	return best
+}
+
+// each iterates over the members of a mask, by their index.
+func (s *Set) each(among Mask) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for left := among & s.all; left != 0; left &= left - 1 {
+			if !yield(bits.TrailingZeros64(uint64(left))) {
+				return
+			}
+		}
+	}
 }
 
 // startProbe makes a call the probe if the member needs one. If another Set that shares the
@@ -116,8 +149,8 @@ func (s *state) startProbe(now time.Time) (probe bool) {
 // that no other of them may be called meanwhile.
 func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
 	only = true
-	for left := among & s.all; left != 0; left &= left - 1 {
-		m := s.Members[bits.TrailingZeros64(uint64(left))]
+	for i := range s.each(among) {
+		m := s.Members[i]
 		m.mu.Lock()
 		r := m.readyLocked(now)
 		m.mu.Unlock()
@@ -129,19 +162,19 @@ func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
 	return at, only
 }
 
-// Answering picks a member that does not work but answers.
+// Answering picks a member that does not work but answers, of the lowest order.
 func (s *Set) Answering(now time.Time, among Mask) (i int, ok bool) {
-	for left := among & s.all; left != 0; left &= left - 1 {
-		i := bits.TrailingZeros64(uint64(left))
+	best := -1
+	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
 		r := m.readyLocked(now)
 		m.mu.Unlock()
-		if r.answers {
-			return i, true
+		if r.answers && (best < 0 || m.Order < s.Members[best].Order) {
+			best = i
 		}
 	}
-	return 0, false
+	return max(best, 0), best >= 0
 }
 
 // State is the health of a member.

@@ -62,6 +62,83 @@ func TestChoose_Weights(t *testing.T) {
 	})
 }
 
+// Those of a higher order are spare: they get calls only while none of a lower order is ready.
+func TestChoose_Order(t *testing.T) {
+	s := New([]Spec{{Name: "c", Weight: 1, Order: 3}, {Name: "a", Weight: 2}, {Name: "b", Weight: 1}, {Name: "d", Weight: 1, Order: 1}}, nil)
+	pause := func(name string, at, d time.Duration) {
+		for _, m := range s.Members {
+			if m.Name == name {
+				m.Report(t0.Add(at), Result{Outcome: Busy, Told: Told{Retry: d}})
+			}
+		}
+	}
+	calls := func(at time.Duration, among Mask) (got string) {
+		for range 3 {
+			c := s.Choose(t0.Add(at), among)
+			if !c.OK {
+				return got + " none before " + c.At.Sub(t0).String()
+			}
+			got += s.Members[c.Index].Name
+		}
+		return got
+	}
+	for _, step := range []struct {
+		at    time.Duration
+		pause string
+		among Mask
+		want  string
+	}{
+		{at: 0, among: s.All(), want: "aba"},
+		{at: 1 * time.Second, pause: "a", among: s.All(), want: "bbb"},
+		{at: 2 * time.Second, pause: "b", among: s.All(), want: "ddd"},
+		{at: 3 * time.Second, pause: "d", among: s.All(), want: "ccc"},
+		{at: 4 * time.Second, pause: "c", among: s.All(), want: " none before 11s"},
+		{at: 11 * time.Second, among: s.All(), want: "aaa"},
+		{at: 14 * time.Second, among: s.All(), want: "aba"},
+		{at: 15 * time.Second, among: 0b1001, want: "ddd"},
+	} {
+		if step.pause != "" {
+			pause(step.pause, step.at, 10*time.Second)
+		}
+		if got := calls(step.at, step.among); got != step.want {
+			t.Errorf("at %v calls go %q, want %q", step.at, got, step.want)
+		}
+	}
+}
+
+// Whatever is paused, no call goes to a member while one of a lower order is ready.
+func TestChoose_LowestReady(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		orders := rapid.SliceOfN(rapid.Int64Range(0, 3), 1, 8).Draw(t, "orders")
+		var list []Spec
+		for i, o := range orders {
+			list = append(list, Spec{Name: string(rune('a' + i)), Weight: rapid.Int64Range(1, 5).Draw(t, "weight"), Order: o})
+		}
+		s := New(list, nil)
+		now := t0
+		until := make([]time.Time, len(list))
+		for range 100 {
+			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			among := Mask(rapid.Uint64Range(1, 1<<len(list)-1).Draw(t, "among"))
+			want := int64(-1)
+			for i, o := range orders {
+				if among>>i&1 == 1 && !now.Before(until[i]) && (want < 0 || o < want) {
+					want = o
+				}
+			}
+			c := s.Choose(now, among)
+			if c.OK != (want >= 0) || c.OK && (orders[c.Index] != want || now.Before(until[c.Index])) {
+				t.Fatalf("%+v is chosen of orders %v, the lowest that is ready is %d", c, orders, want)
+			}
+			if c.OK && rapid.Bool().Draw(t, "busy") {
+				pause := time.Duration(rapid.IntRange(1, 5).Draw(t, "pause")) * time.Second
+				s.Members[c.Index].Report(now, Result{Outcome: Busy, Told: Told{Retry: pause}})
+				until[c.Index] = now.Add(pause)
+			}
+		}
+	})
+}
+
 // step is one report, or one look, at a time.
 type step struct {
 	at      time.Duration
@@ -283,11 +360,11 @@ func TestAudit_L3_DeclaredLimits(t *testing.T) {
 
 // What is believed lives on in the next Set, of who is the same.
 func TestNew_Remembers(t *testing.T) {
-	a := New([]Spec{{"a", 1, "x"}, {"b", 1, "x"}}, nil)
+	a := New([]Spec{{Name: "a", Weight: 1, Identity: "x"}, {Name: "b", Weight: 1, Identity: "x"}}, nil)
 	for _, m := range a.Members {
 		m.Report(t0, Result{Outcome: Busy, Told: Told{Retry: time.Minute}})
 	}
-	b := New([]Spec{{"c", 1, "x"}, {"b", 9, "x"}, {"a", 1, "another key"}}, a)
+	b := New([]Spec{{Name: "c", Weight: 1, Identity: "x"}, {Name: "b", Weight: 9, Identity: "x"}, {Name: "a", Weight: 1, Identity: "another key"}}, a)
 	for i, want := range []bool{false, true, false} {
 		if got := b.Members[i].State(t0).Busy; got != want {
 			t.Errorf("%s is busy: %v, want %v", b.Members[i].Name, got, want)

@@ -28,6 +28,7 @@ func (c *converter) group(list []deployment) {
 		own.ownServers = own.ownServers || d.provider.own || d.provider.kind == tenants.Anthropic
 	}
 	share(own.upstreams, list)
+	line(own.upstreams, list)
 	own.merge(list)
 	if !c.place(first.model, own, name, real) {
 		for _, d := range list {
@@ -138,6 +139,27 @@ func share(members []member, list []deployment) {
 	}
 }
 
+// line sets orders: those of the deployments, and behind them those that have none.
+func line(members []member, list []deployment) {
+	last := int64(0)
+	for _, d := range list {
+		last = max(last, d.order)
+	}
+	if last >= maxOrder {
+		list[0].model.differs("an order of %q is %d or more; they are left out, so its upstreams go by weight", list[0].alias.text(), maxOrder)
+		return
+	}
+	for i, d := range list {
+		members[i].order = d.order
+		if d.order == 0 && last > 0 {
+			members[i].order = last + 1
+		}
+	}
+}
+
+// maxOrder is the largest order of an upstream.
+const maxOrder = 100
+
 func positive(n int64) *big.Rat {
 	if n == 0 {
 		return nil
@@ -195,10 +217,12 @@ func (p *pool) merge(list []deployment) {
 			continue
 		}
 		once[at].weight = min(once[at].weight+m.weight, maxWeight)
+		once[at].order = min(once[at].order, m.order)
 		list[i].model.differs("%q is there twice with the same upstream: limits that both have are added up", list[i].real)
 	}
 	if len(once) == 1 {
 		once[0].weight = 1
+		once[0].order = 0
 	}
 	p.upstreams = once
 }

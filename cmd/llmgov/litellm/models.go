@@ -14,6 +14,7 @@ type deployment struct {
 	provider                   provider
 	limits                     amounts
 	weight                     *big.Rat // nil when it says none
+	order                      int64    // 0 when it says none
 }
 
 // price is in US dollars a million tokens.
@@ -75,6 +76,7 @@ func (c *converter) deployment(item node) (d deployment, ok bool) {
 		d.real = d.provider.family
 	}
 	d.limits = c.amountsOf(d.params)
+	d.order = d.params.get("order").amount()
 	d.weight = weightOf(d.params.get("weight"))
 	d.up = c.upstream(host.name, d, base)
 	return d, true

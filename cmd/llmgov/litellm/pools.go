@@ -13,6 +13,7 @@ type amounts struct{ tpm, rpm, concurrency int64 }
 type member struct {
 	name   string
 	weight int64
+	order  int64
 	models map[string]string // its own names of models
 }
 
@@ -144,8 +145,10 @@ func (p *pool) add(model node, real string, more pool) {
 	model.differs("%q is there twice with the same upstream: limits that both have are added up", real)
 }
 
-// alike reports whether two members are the same upstream with the same weight.
-func (m member) alike(o member) bool { return m.name == o.name && m.weight == o.weight }
+// alike reports whether two members are the same upstream with the same weight and order.
+func (m member) alike(o member) bool {
+	return m.name == o.name && m.weight == o.weight && m.order == o.order
+}
 
 // rename takes in the names that the same upstreams have for a model.
 func (p *pool) rename(model string, more *pool) {

@@ -94,7 +94,7 @@ func init() {
 		"a call never goes to another model; the upstreams of one pool stand in for each other":          "fallbacks context_window_fallbacks content_policy_fallbacks default_fallbacks enable_pre_call_checks",
 		"answers are not cached":                                                "cache cache_params enable_caching_on_provider_specific_optional_params",
 		"callbacks are not supported; metrics are at /metrics":                  "success_callback failure_callback callbacks service_callback service_callbacks callback_settings langfuse_default_tags",
-		"calls go to the upstreams of a pool by weight, turn by turn":           "routing_strategy routing_strategy_args order optional_pre_call_checks",
+		"calls go to the upstreams of a pool by weight, turn by turn":           "routing_strategy routing_strategy_args optional_pre_call_checks",
 		"calls are not routed or counted by tags":                               "tags enable_tag_filtering tag_filtering_match_any tag_budget_config default_tags",
 		"budgets are of tenants and pools":                                      "provider_budget_config max_budget budget_duration",
 		"gateways share limits by way of store; see docs/federation.md":         "redis_host redis_port redis_password redis_url cache_kwargs use_redis_transaction_buffer",

@@ -101,6 +101,9 @@ func (p *pool) from() string {
 		if m.weight > 1 {
 			one += fmt.Sprintf(", weight: %d", m.weight)
 		}
+		if m.order > 0 {
+			one += fmt.Sprintf(", order: %d", m.order)
+		}
 		if len(m.models) > 0 {
 			one += ", models: " + ownNames(m.models)
 		}
