@@ -49,7 +49,7 @@ func NewBody(upstream io.ReadCloser, opt Options) *Body {
 }
 
 // Read returns whole events as soon as there is one, and waits for upstream only if there is none.
-// After a break it returns the error event, and then io.EOF.
+// After a break it returns the error event. io.EOF comes along with the last bytes if upstream ends with these.
 func (b *Body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -61,14 +61,13 @@ func (b *Body) Read(p []byte) (int, error) {
 	for {
 		n, end, over := b.take(p)
 		end()
-		switch {
-		case n > 0:
-			return n, nil
-		case over != nil:
-			return 0, over
-		case b.readErr != nil:
-			b.finish()
-		default:
+		if over == nil && b.readErr != nil && n < len(p) { // all that came is in p
+			over = b.finish()
+		}
+		if n > 0 || over != nil {
+			return n, over
+		}
+		if b.readErr == nil {
 			b.fill(p)
 		}
 	}
@@ -109,7 +108,7 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return 0, nothingToTell, ErrClosed
+		return 0, nothingToTell, b.overLocked()
 	}
 	before := b.meter.Deltas()
 	for n < len(p) {
@@ -134,10 +133,18 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 		// does, and without waiting for upstream to close.
 		end = b.reportLocked(nil)
 	}
-	if b.ended {
-		over = io.EOF
+	return n, end, b.overLocked()
+}
+
+// overLocked is the error behind the last byte, once there is nothing more to read.
+func (b *Body) overLocked() error {
+	switch {
+	case b.closed:
+		return ErrClosed
+	case b.ended && len(b.out) == 0:
+		return io.EOF
 	}
-	return n, end, over
+	return nil
 }
 
 // fill reads upstream once. It is called when nothing that upstream sent earlier is in p or b.in
@@ -177,8 +184,8 @@ func (b *Body) roomLocked(p []byte) []byte {
 	return b.in
 }
 
-// finish judges the end of upstream.
-func (b *Body) finish() {
+// finish judges the end of upstream, and returns io.EOF unless there is something left to say about it.
+func (b *Body) finish() error {
 	b.mu.Lock()
 	midEvent := b.scan.over
 	if b.readErr == io.EOF && !b.closed {
@@ -197,8 +204,10 @@ func (b *Body) finish() {
 	}
 	b.mu.Lock()
 	end := b.endLocked(b.readErr, event)
+	over := b.overLocked()
 	b.mu.Unlock()
 	end()
+	return over
 }
 
 // flushLocked takes an event that came without its blank line. It goes to the client if both it and

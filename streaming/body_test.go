@@ -600,3 +600,54 @@ type endless struct{ piece []byte }
 
 func (e *endless) Read(p []byte) (int, error) { return copy(p, e.piece), nil }
 func (e *endless) Close() error               { return nil }
+
+// lastly is an upstream whose end, or error, comes along with its last bytes, as net/http's do.
+type lastly struct {
+	script
+	end error
+}
+
+func (l *lastly) Read(p []byte) (int, error) {
+	n, err := l.script.Read(p)
+	if err == nil && len(l.pieces) == 0 {
+		err = l.end
+	}
+	return n, err
+}
+
+func TestBody_EndsAlongWithTheLastBytes(t *testing.T) {
+	const text = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n"
+	const brokenOff = "data: broken off\n\n"
+	for _, test := range []struct {
+		name  string
+		sent  string
+		end   error
+		reads []string
+		cause Cause
+	}{
+		{"whole", text + "data: [DONE]\n\n", io.EOF, []string{text + "data: [DONE]\n\n"}, Completed},
+		{"broken off", text, io.EOF, []string{text, brokenOff}, Truncated},
+		{"failed", text + "data: half", io.ErrUnexpectedEOF, []string{text, brokenOff}, Truncated},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			events, ends := 0, 0
+			var cause Cause
+			body := NewBody(&lastly{script{pieces: [][]byte{[]byte(test.sent)}}, test.end}, Options{
+				ErrorEvent: func(error) []byte { events++; return []byte(brokenOff) },
+				End:        func(r Result) { ends++; cause = r.Cause },
+			})
+			p := make([]byte, 1<<10)
+			for i, want := range test.reads {
+				n, err := body.Read(p)
+				last := i == len(test.reads)-1
+				if string(p[:n]) != want || (err == io.EOF) != last {
+					t.Errorf("read %d is %q, %v; want %q", i, p[:n], err, want)
+				}
+			}
+			n, err := body.Read(p)
+			if n != 0 || err != io.EOF || ends != 1 || cause != test.cause || events != len(test.reads)-1 {
+				t.Errorf("behind it %d bytes, %v; ended %d times by %v, %d events of it", n, err, ends, cause, events)
+			}
+		})
+	}
+}

@@ -67,13 +67,13 @@ func (c *call) passHead(resp *http.Response) {
 }
 
 // copy passes a body on until it ends with io.EOF, or one side is gone. The bytes of a body without a length go to the
-// client as they come.
+// client as they come, and the last ones with the end of the answer, which net/http writes.
 func (c *call) copy(resp *http.Response) error {
 	piece := newPiece()
 	for {
 		n, err := resp.Body.Read(piece)
 		if n > 0 {
-			if gone := c.w.pass(piece[:n], resp.ContentLength < 0); gone != nil {
+			if gone := c.w.pass(piece[:n], resp.ContentLength < 0 && err != io.EOF); gone != nil {
 				return gone // and the piece with it, which HTTP/2 may still be reading
 			}
 		}

@@ -60,8 +60,11 @@ func BenchmarkShortCall(b *testing.B) {
 	}
 }
 
-// shortCall is one chat of 0.4 KB with every limit on, and one log line.
-func shortCall(t testing.TB) func() {
+// aKey is that of the only tenant of governedBy.
+const aKey = "llmg_000000000000000000000001"
+
+// governedBy is a gateway with every limit on, and one log line a call.
+func governedBy(t testing.TB, transport http.RoundTripper) *Gateway {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1", APIKey: "upstream-key"}}
 	pool := tenants.DefaultPool("bench", "*")
@@ -69,22 +72,27 @@ func shortCall(t testing.TB) func() {
 	pool.RPM = 1_000_000_000_000
 	pool.Concurrency = 100
 	cfg.Pools = []tenants.Pool{pool}
-	const key = "llmg_000000000000000000000001"
 	ctl := admissiontest.Build(t, cfg, tenants.Tenant{
 		Name: "acme", Tier: "bench", Weight: 1000, RPM: 1e9, TPM: 1e9, ITPM: 1e9, OTPM: 1e9, Concurrency: 100,
-		MaxWait: time.Second, MaxOutputTokens: 512, Keys: []tenants.Key{{Hash: tenants.HashKey(key)}},
+		MaxWait: time.Second, MaxOutputTokens: 512, Keys: []tenants.Key{{Hash: tenants.HashKey(aKey)}},
 	})
 	g, err := New(Options{
 		Admission: ctl,
-		Log:       slog.New(logging.JSON(io.Discard)), Transport: &answering{},
+		Log:       slog.New(logging.JSON(io.Discard)), Transport: transport,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+// shortCall is one chat of 0.4 KB.
+func shortCall(t testing.TB) func() {
+	g := governedBy(t, &answering{})
 	body := `{"model":"gpt-4o-mini","max_tokens":4096,"messages":[{"role":"user","content":"` + strings.Repeat("How long is it? ", 20) + `"}]}`
 	request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
 	request.Header = http.Header{
-		"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"},
+		"Authorization": {"Bearer " + aKey}, "Content-Type": {"application/json"},
 		"User-Agent": {"bench"}, "Accept-Encoding": {"gzip"},
 	}
 	request.ContentLength = int64(len(body))
