@@ -90,3 +90,48 @@ func TestPool_UpstreamNames(t *testing.T) {
 		t.Errorf("models are named %s, want %s", got, want)
 	}
 }
+
+// A tenant that may reach some upstreams only has no part in pools of others; its teams have its list unless they narrow
+// it.
+func TestTenant_Upstreams(t *testing.T) {
+	s, err := loadSections(map[string]string{
+		"llmgov.yaml": `upstreams: {ptu: {base_url: "http://ptu"}, paid: {base_url: "http://paid"}, own: {base_url: "http://own"}}
+pools:
+  main: {models: [gpt-4o], tpm: 1000, upstreams: [{name: ptu, models: {gpt-4o: dep}}, {name: paid, order: 1}]}
+  side: {models: [llama], rpm: 10, upstream: own}
+`,
+		"tenants/a.yaml": `tiers: {prod: {upstreams: [ptu, paid]}}
+tenants:
+  a: {tier: prod, keys: [` + key1 + `], teams: {x: {keys: [` + key2 + `]}, y: {upstreams: [paid], keys: []}}}
+  b: {keys: []}
+`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		tenant, pools, upstreams, names string
+	}{
+		{"a", "main", "ptu, then paid", "dep at ptu, gpt-4o at paid"},
+		{"a/x", "main", "ptu, then paid", "dep at ptu, gpt-4o at paid"},
+		{"a/y", "main", "paid", "gpt-4o"},
+		{"b", "main side", "ptu, then paid", "dep at ptu, gpt-4o at paid"},
+	} {
+		who, _ := s.TenantByName(want.tenant)
+		var pools []string
+		for _, i := range s.PoolsOf(who) {
+			pools = append(pools, s.Pools()[i].Name)
+		}
+		p := s.Pools()[0].For(who)
+		if got := strings.Join(pools, " "); got != want.pools || p.UpstreamNames() != want.upstreams || p.ModelNames("gpt-4o") != want.names {
+			t.Errorf("%s reaches pools %s, at %s by %s, want %+v", want.tenant, got, p.UpstreamNames(), p.ModelNames("gpt-4o"), want)
+		}
+	}
+	a, _ := s.TenantByName("a")
+	if diff := cmp.Diff([]ModelInfo{{"gpt-4o", "main"}}, s.ModelsFor(a)); diff != "" {
+		t.Errorf("its models (-want +got):\n%s", diff)
+	}
+	if _, _, err := s.Ask("a", "llama"); err == nil {
+		t.Error("a may ask about a model of a pool of which it reaches no upstream")
+	}
+}

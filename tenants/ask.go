@@ -39,7 +39,7 @@ func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
 	if !ok {
 		return nil, nil, &AskError{ErrNoModel, "no pool serves the model " + strictyaml.Show(model) + "; " + strictyaml.Advise(model, s.models())}
 	}
-	if !t.MayUse(model) {
+	if !t.MayUse(model) || !t.open(p) {
 		var may []string
 		for _, m := range s.ModelsFor(t) {
 			may = append(may, m.Name)

@@ -46,6 +46,7 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		t.Keys = slices.Clone(t.Keys)
 		t.Models = slices.Clone(t.Models)
 		t.Budgets = append([]Budget(nil), t.Budgets...)
+		t.Upstreams = slices.Clone(t.Upstreams)
 		t.Pools = append([]PoolLimits(nil), t.Pools...)
 		sortPoolLimits(t.Pools)
 		t.Bounds = nil

@@ -89,6 +89,7 @@ func (c *compiler) tenantList() {
 		path := t.path()
 		t.DefaultPool = c.defaultPool(strictyaml.Child(path, "default_pool"), t.DefaultPool)
 		own := t.Models != nil
+		c.reachable(t, t.Upstreams != nil)
 		if t.Parent >= 0 {
 			c.inherit(t, &c.tenants[t.Parent])
 		}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
@@ -53,6 +54,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	}
 	if t.Routes != DefaultRoutes {
 		l.text("routes", t.Routes.String())
+	}
+	if t.Upstreams != nil {
+		l.text("upstreams", strings.Join(t.Upstreams, ", "))
 	}
 	l.budgets(t.Budgets, func(i int) string { return s.budgetOrigin(t, i) })
 	s.budgetsAbove(&l, t)

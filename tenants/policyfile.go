@@ -87,6 +87,7 @@ var commonFields = []field[draft]{
 		Start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },
 	},
 	poolLimitsField,
+	upstreamsField,
 	{
 		Name: "shadow", About: "Its limits are decided, counted and shown, but not enforced.", Kind: strictyaml.BoolKind,
 		Read: func(v value, t *draft) { t.Shadow = v.Bool() }, Start: func(t *draft) any { return t.Shadow },

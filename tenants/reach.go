@@ -8,10 +8,10 @@ import (
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
-// Reaches reports whether t may use any model that p serves. Globs that could have a name in common count as having
+// Reaches reports whether t may use any model that p serves, at any of p's upstreams. Globs that could have a name in common count as having
 // one.
 func (s *Snapshot) Reaches(t *Tenant, p *Pool) bool {
-	return slices.ContainsFunc(s.scope(t), func(grant string) bool { return s.routes.reach(t, grant, p) })
+	return t.open(p) && slices.ContainsFunc(s.scope(t), func(grant string) bool { return s.routes.reach(t, grant, p) })
 }
 
 // PoolsOf lists the places in [Snapshot.Pools] of the pools that t reaches.
@@ -59,7 +59,7 @@ func (c *compiler) reach(t *Tenant) []int {
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.DeleteFunc(slices.Compact(all), func(at int) bool { return !t.open(&c.cfg.Pools[at]) })
 }
 
 // lead lists the indices of the pools that a pattern of t's scope leads to. Many tenants have the same patterns; a
@@ -108,7 +108,7 @@ type ModelInfo struct{ Name, Pool string }
 func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
 	var list []ModelInfo
 	for name, i := range s.routes.exact {
-		if t.MayUse(name) {
+		if t.MayUse(name) && t.open(&s.cfg.Pools[i]) {
 			list = append(list, ModelInfo{name, s.cfg.Pools[i].Name})
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Snapshot) ModelsFor(t *Tenant) []ModelInfo {
 		if glob.Is(name) {
 			continue
 		}
-		if p, ok := s.PoolOf(name); ok {
+		if p, ok := s.PoolOf(name); ok && t.open(p) {
 			list = append(list, ModelInfo{name, p.Name})
 		}
 	}

@@ -115,6 +115,9 @@ func (c *compiler) inherit(t, parent *Tenant) {
 	if extra := t.Routes &^ parent.Routes; extra != 0 && !slices.ContainsFunc(parent.paths("routes"), refused) {
 		c.r.At(strictyaml.Child(t.path(), "routes"), "%s: its parent %s does not have them; grant them there too, or remove them", extra, strictyaml.Show(parent.Name))
 	}
+	if t.Upstreams == nil {
+		t.Upstreams = parent.Upstreams
+	}
 	if t.DefaultPool == "" {
 		t.DefaultPool = parent.DefaultPool
 	}

@@ -60,6 +60,9 @@ type Tenant struct {
 	Pools []PoolLimits
 	// Routes are the groups of routes that it may call. None becomes [DefaultRoutes].
 	Routes Routes
+	// Upstreams are those to which its calls may go, where a pool has several; in a team they are among its parent's. nil
+	// becomes all.
+	Upstreams []string `json:",omitempty"`
 	// Shadow says that its limits are watched and not enforced.
 	Shadow bool
 	// Source is where it is defined, file:line:col; empty when made in code.

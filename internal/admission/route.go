@@ -32,6 +32,9 @@ func (c *Call) Route(model string, optional bool) *Refusal {
 func (c *Call) Use(p *Pool) *Refusal {
 	c.Pool = p
 	account := c.Policy.Account(c.Tenant.Index, p.Index)
+	if account == nil && len(p.For(c.Tenant).Upstreams) == 0 {
+		return &Refusal{Status: statusForbidden, Code: CodeModel, Message: "Tenant " + c.Tenant.Name + " may reach no upstream of pool " + p.Name + "."}
+	}
 	if account == nil {
 		return &Refusal{Status: statusForbidden, Code: CodeModel, Message: "Tenant " + c.Tenant.Name + " may use no model of pool " + p.Name + "."}
 	}

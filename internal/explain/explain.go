@@ -106,7 +106,7 @@ func explained(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanat
 // explainedCall is the explanation by the policy alone of a tenant's call to a pool.
 func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, req *governor.Request) *adminapi.Explanation {
 	x := &adminapi.Explanation{
-		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.UpstreamNames(), UpstreamModel: p.ModelNames(snap.RealModel(req.Model)),
+		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.For(t).UpstreamNames(), UpstreamModel: p.For(t).ModelNames(snap.RealModel(req.Model)),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: adminapi.PriorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
 		TenantLimits: string(p.TenantLimits),

@@ -34,7 +34,7 @@ func (c *call) routed(f *refusal) *refusal {
 	if f != nil {
 		return f
 	}
-	c.tries.may = c.pool.serving(c.route, c.realModel())
+	c.tries.may = c.serving()
 	c.tries.pinned = false
 	if c.tries.may == 0 {
 		return c.servedByNone()
@@ -94,7 +94,9 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 func (c *call) servedByNone() *refusal {
 	var kinds []string
 	for _, u := range c.pool.upstreams {
-		kinds = append(kinds, u.Name+" ("+u.Provider.Kind+")")
+		if c.Tenant.MayReach(u.Name) {
+			kinds = append(kinds, u.Name+" ("+u.Provider.Kind+")")
+		}
 	}
 	return &refusal{
 		Status: http.StatusNotFound, Code: admission.CodeNotFound,

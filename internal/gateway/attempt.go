@@ -152,6 +152,6 @@ func (c *call) admitAnew(ready time.Time) bool {
 func (c *call) follow() {
 	if p, there := c.g.world.Load().poolNamed(c.pool.Name); there && !c.tries.pinned {
 		c.pool = p
-		c.tries.may = p.serving(c.route, c.realModel())
+		c.tries.may = c.serving()
 	}
 }

@@ -53,6 +53,9 @@ func (c *call) listed() map[string]string {
 	c.lookUp(open)
 	for _, p := range open {
 		for _, u := range p.upstreams {
+			if !c.Tenant.MayReach(u.Name) {
+				continue
+			}
 			for _, name := range u.Models() {
 				if c.lists(p, u, name) {
 					pools[name] = p.Name

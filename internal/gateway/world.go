@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -91,10 +90,10 @@ func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstr
 	return list, upstreams.New(specs, before)
 }
 
-// serving are the pool's upstreams that have a route for a model.
-func (p *poolSide) serving(r *route.Route, model string) (some upstreams.Mask) {
-	for i, u := range p.upstreams {
-		if u.Serves(r, p.Upstreams[i].ModelName(model)) {
+// serving are the upstreams of the call's pool that its tenant may reach and that have a route for its model.
+func (c *call) serving() (some upstreams.Mask) {
+	for i, u := range c.pool.upstreams {
+		if c.Tenant.MayReach(u.Name) && u.Serves(c.route, c.pool.Upstreams[i].ModelName(c.realModel())) {
 			some = some.With(i)
 		}
 	}

@@ -77,6 +77,59 @@ func TestUpstreams_Order(t *testing.T) {
 	})
 }
 
+// A tenant's calls go only to the upstreams that it may reach, whatever becomes of them there, and count in the same pool.
+func TestUpstreams_OfATenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eu := harness.NewUpstream(t, mock.Config{})
+		spare := harness.NewUpstream(t, mock.Config{})
+		p := harness.PoolOf(1)
+		p.Upstreams = []tenants.PoolUpstream{{Name: "mock", Weight: 1}, {Name: "eu", Weight: 1}, {Name: "spare", Weight: 1, Order: 1}}
+		bound := harness.Tenant("bound", 1)
+		bound.Upstreams = []string{"eu"}
+		team := harness.Tenant("bound/team", 1)
+		team.Tier = ""
+		far := harness.Tenant("far", 1)
+		far.Upstreams = []string{"elsewhere"}
+		elsewhere := harness.NewUpstream(t, mock.Config{})
+		s := harness.New(t, harness.World{
+			Pool: p, Tenants: []tenants.Tenant{bound, team, far, harness.Tenant("free", 1)},
+			Upstreams: map[string]http.Handler{"eu": eu, "spare": spare, "elsewhere": elsewhere},
+		})
+		defer s.Close()
+		for i := range 20 {
+			for _, who := range []string{"bound", "bound/team"} {
+				if ans := s.Call(t.Context(), who, harness.Chat(i%2 == 0, 5, "")); ans.Status != 200 {
+					t.Fatalf("call %d of %s: %d %s", i, who, ans.Status, ans.Body)
+				}
+			}
+		}
+		if n := eu.Calls.Load(); n != 40 {
+			t.Errorf("%d of 40 calls went where they may", n)
+		}
+		eu.AnswerWith(harness.Status(429, "Retry-After", "7"))
+		if ans := s.Call(t.Context(), "bound", harness.Chat(false, 5, "")); ans.Status != 429 || ans.Header.Get("Retry-After") != "7" {
+			t.Errorf("while its upstream pauses, a call gets %d %s, Retry-After %s", ans.Status, ans.Body, ans.Header.Get("Retry-After"))
+		}
+		if ans := s.Call(t.Context(), "bound", harness.Chat(false, 5, "")); ans.Status != 429 {
+			t.Errorf("the next one gets %d %s", ans.Status, ans.Body)
+		}
+		if ans := s.Call(t.Context(), "free", harness.Chat(false, 5, "")); ans.Status != 200 {
+			t.Errorf("a tenant that may go anywhere gets %d %s", ans.Status, ans.Body)
+		}
+		ans := s.Call(t.Context(), "far", harness.Chat(false, 5, ""))
+		if want := "Tenant far may reach no upstream of pool p."; ans.Status != 403 || !strings.Contains(ans.Body, want) {
+			t.Errorf("a tenant that may reach none gets %d %s, want %s", ans.Status, ans.Body, want)
+		}
+		if n := spare.Calls.Load() + elsewhere.Calls.Load(); n != 0 {
+			t.Errorf("%d calls went where they may not, or need not", n)
+		}
+		if n := s.Mock.Stats().Completed; n != 1 {
+			t.Errorf("%d calls went to the first upstream, want that of the free tenant", n)
+		}
+		s.CheckIdle()
+	})
+}
+
 // What may be tried elsewhere is, before a byte of it has reached the client, with the
 // other upstream's key, and it is charged what it took, once.
 func TestUpstreams_FailOver(t *testing.T) {
