@@ -176,6 +176,16 @@ func (a *Account) format() int {
 	return all
 }
 
+// Alike reports whether all members understand exactly the Format of this release, and so answer beats as it does.
+func (a *Account) Alike() bool {
+	for _, m := range a.Members {
+		if m.Format != Format {
+			return false
+		}
+	}
+	return true
+}
+
 // answered notes the answer to a node, and adds the digest.
 func (a *Account) answered(m *Member, r Reply) Reply {
 	m.Grant = r.Grant

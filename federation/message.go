@@ -46,7 +46,10 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //
 //	1  is also that of beats which name no format
 //	2  accounts of owners' limits can be restored (package parts)
-const Format = FormatRestored
+//	3  an account may be written down as the beats since some time, of which each node works it out (package postgres)
+//
+// A change of how Account.Beat answers needs another format, because nodes that work out an account have to agree.
+const Format = 3
 
 // FormatRestored is the first format with which accounts of owners' limits can be restored.
 const FormatRestored = 2

@@ -105,7 +105,7 @@ func (w *owned) write(a *parts.Account) (err error) {
 // lockOwners begins a transaction that has the rows of owners.
 func (s *Store) lockOwners(ctx context.Context, conn *pgxpool.Conn, names []string) (rows []owned, now int64, err error) {
 	var batch pgx.Batch
-	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	batch.Queue(begin)
 	batch.Queue(limits)
 	batch.Queue("INSERT INTO llmgov_parts SELECT unnest($1::text[]), '', 0 ON CONFLICT DO NOTHING", names)
 	batch.Queue(`SELECT owner, account FROM llmgov_parts WHERE owner = ANY($1::text[]) ORDER BY owner COLLATE "C" FOR UPDATE`, names)

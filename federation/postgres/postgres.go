@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -25,10 +26,12 @@ const (
 
 // Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
-	db    *pgxpool.Pool
-	askDB *pgxpool.Pool // for calls that ask
-	rules federation.Rules
-	swept atomic.Int64 // when to look for owners that are forgotten next, by the server's clock
+	db       *pgxpool.Pool
+	askDB    *pgxpool.Pool // for calls that ask
+	rules    federation.Rules
+	empty    []byte // the log of no beats
+	replicas replicas
+	swept    atomic.Int64 // when to look for owners that are forgotten next, by the server's clock
 	// clock and incarnation are expressions of SQL.
 	clock, incarnation string
 }
@@ -54,6 +57,10 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	empty, err := newLog(federation.NewAccount(r, 0, federation.Options{}))
+	if err != nil {
+		return nil, err
+	}
 	cfg.MaxConns = connections
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
 	// No ping before a beat, which would be a round trip more: a beat that fails is followed by another soon.
@@ -72,7 +79,7 @@ func Open(url string, r federation.Rules) (*Store, error) {
 		db.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{db: db, askDB: askDB, rules: r, clock: serverClock, incarnation: serverIncarnation}, nil
+	return &Store{db: db, askDB: askDB, rules: r, empty: empty, replicas: replicas{all: map[string]*replica{}}, clock: serverClock, incarnation: serverIncarnation}, nil
 }
 
 // Check says what is wrong with a URL for Open.
@@ -118,7 +125,14 @@ func (s *Store) Close() {
 func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
 	var reply federation.Reply
 	err := poolsTable.with(ctx, s.db, func(conn *pgxpool.Conn) (err error) {
-		reply, err = s.beat(ctx, conn, pool, b)
+		known := s.replicas.take(pool)
+		appended := false
+		if !known.plain {
+			reply, appended, err = s.append(ctx, conn, known, pool, b)
+		}
+		if err == nil && !appended {
+			reply, err = s.rewrite(ctx, conn, pool, b)
+		}
 		return err
 	})
 	if err != nil {
@@ -127,7 +141,9 @@ func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (fede
 	return reply, nil
 }
 
-func (s *Store) beat(ctx context.Context, conn *pgxpool.Conn, pool string, b *federation.Beat) (federation.Reply, error) {
+// rewrite takes in a beat while it has locked the pool's row, which takes two round trips. It makes a log of the row as soon as
+// all gateways of the pool can read that.
+func (s *Store) rewrite(ctx context.Context, conn *pgxpool.Conn, pool string, b *federation.Beat) (federation.Reply, error) {
 	row, err := s.lock(ctx, conn, pool)
 	if err != nil {
 		return federation.Reply{}, err
@@ -137,7 +153,13 @@ func (s *Store) beat(ctx context.Context, conn *pgxpool.Conn, pool string, b *fe
 		return federation.Reply{}, unusable(err, poolsTable, "pool", pool)
 	}
 	reply := a.Beat(row.now, row.incarnation, b.Expect, b)
-	account, err := a.Encode()
+	plain := reply.Status != federation.Granted || !a.Alike() // others may be about to come
+	s.replicas.put(pool, &replica{plain: plain, sum: sha256.New()})
+	encode := newLog
+	if plain {
+		encode = (*federation.Account).Encode
+	}
+	account, err := encode(a)
 	if err != nil {
 		return federation.Reply{}, err
 	}
@@ -155,7 +177,13 @@ func (w *row) read(r federation.Rules) (*federation.Account, error) {
 	if len(w.account) == 0 {
 		return federation.NewAccount(r, w.now, federation.Options{Incarnation: w.incarnation}), nil
 	}
-	return federation.Decode(w.account, r)
+	k := nothing()
+	beats, err := k.begin(w.account, r)
+	if err != nil {
+		return nil, err
+	}
+	_, err = k.follow(beats)
+	return k.account, err
 }
 
 // unusable says how to get rid of an account that cannot be read.
@@ -163,6 +191,9 @@ func unusable(err error, t table, column, name string) error {
 	return fmt.Errorf("%w; if no gateway of another release uses it, delete it (DELETE FROM %s WHERE %s = '%s'); then nothing is granted until it is known again what was used",
 		err, t, column, strings.ReplaceAll(name, "'", "''"))
 }
+
+// begin begins a transaction, whatever the database has for default. Its statements see what others wrote that they waited for.
+const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 // limits bound how long a transaction may stand in the way of others, and see to it that
 // what is committed is on the disk.
@@ -172,7 +203,7 @@ const limits = `SELECT set_config('idle_in_transaction_session_timeout', '1500',
 // lock begins a transaction that has the pool's row.
 func (s *Store) lock(ctx context.Context, conn *pgxpool.Conn, pool string) (w row, err error) {
 	var batch pgx.Batch
-	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") // whatever the database has for default
+	batch.Queue(begin)
 	batch.Queue(limits)
 	batch.Queue("INSERT INTO llmgov_pools VALUES ($1, '', clock_timestamp()) ON CONFLICT DO NOTHING", pool)
 	batch.Queue("SELECT account FROM llmgov_pools WHERE pool = $1 FOR UPDATE", pool)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,24 +30,56 @@ func exec(t testing.TB, s *Store, sql string, args ...any) {
 	}
 }
 
+// gateways are the stores of several gateways, which take turns.
+type gateways struct {
+	stores []*Store
+	turn   atomic.Int64
+}
+
+func (g *gateways) next() *Store { return g.stores[int(g.turn.Add(1))%len(g.stores)] }
+
+func (g *gateways) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
+	return g.next().Beat(ctx, pool, b)
+}
+
+func (g *gateways) Look(ctx context.Context, pool string) (federation.View, error) {
+	return g.next().Look(ctx, pool)
+}
+
+// TestStore: the suite, with gateways that know no logs and with some that do.
 func TestStore(t *testing.T) {
 	url := pgtest.New(t).URL()
+	t.Run("Accounts", func(t *testing.T) { runSuite(t, url, 1, 1) })
+	t.Run("Logs", func(t *testing.T) { runSuite(t, url, federation.Format, 3) })
+}
+
+func runSuite(t *testing.T, url string, format, processes int) {
 	admin := open(t, url)
 	n := 0
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		n++
-		schema := fmt.Sprint("suite", n)
+		schema := fmt.Sprint("suite", format, "of", n)
 		exec(t, admin, "CREATE SCHEMA "+schema)
-		s := open(t, url+"&search_path="+schema)
+		g := &gateways{}
+		for range processes {
+			g.stores = append(g.stores, open(t, url+"&search_path="+schema))
+		}
+		s := g.stores[0]
 		exec(t, s, "CREATE TABLE says (now bigint, incarnation text)")
 		return storetest.Harness{
-			Store: s, Rules: s.rules,
+			Store: g, Rules: s.rules, Format: format,
 			SetClock: func(now int64) {
-				s.clock = "(SELECT now FROM says)"
+				for _, s := range g.stores {
+					s.clock = "(SELECT now FROM says)"
+				}
 				exec(t, s, "DELETE FROM says")
 				exec(t, s, "INSERT INTO says VALUES ($1, 'first')", now)
 			},
-			Replace: func(incarnation string) { s.incarnation = "'" + incarnation + "'" },
+			Replace: func(incarnation string) {
+				for _, s := range g.stores {
+					s.incarnation = "'" + incarnation + "'"
+				}
+			},
 			Save: func() func() {
 				exec(t, s, "CREATE TABLE saved AS SELECT * FROM llmgov_pools")
 				return func() {
@@ -69,7 +102,7 @@ func TestStore(t *testing.T) {
 // join is the first beat of a node.
 func join(node string) *federation.Beat {
 	return &federation.Beat{
-		Node: node, Instance: node, Join: true, Seq: 1, Full: true, Expect: 1,
+		Node: node, Instance: node, Join: true, Seq: 1, Full: true, Expect: 1, Format: federation.Format,
 		Limits: federation.Amounts{60_000, 0}, Largest: federation.Amounts{100, 1},
 	}
 }

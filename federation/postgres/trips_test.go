@@ -5,10 +5,12 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
@@ -20,6 +22,21 @@ type counter struct {
 
 	mu    sync.Mutex
 	trips int
+	came  int // parts of answers, also of those that are kept
+
+	answers sync.RWMutex // held by whoever keeps answers from coming back
+}
+
+// far opens a store by way of a counter.
+func far(t *testing.T, direct string) (*Store, *counter) {
+	t.Helper()
+	way, err := url.Parse(direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCounter(t, way.Host)
+	way.Host = c.Addr().String()
+	return open(t, way.String()), c
 }
 
 func newCounter(t *testing.T, server string) *counter {
@@ -46,16 +63,25 @@ func (c *counter) serve() {
 		}
 		heard := true
 		go c.pipe(client, server, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			if heard {
 				c.trips++
 			}
 			heard = false
 		})
-		go c.pipe(server, client, func() { heard = true })
+		go c.pipe(server, client, func() {
+			c.mu.Lock()
+			c.came++
+			heard = true
+			c.mu.Unlock()
+			c.answers.RLock()
+			defer c.answers.RUnlock()
+		})
 	}
 }
 
-// pipe copies, and calls note under the lock before each part that it passes on.
+// pipe copies, and calls note before each part that it passes on.
 func (c *counter) pipe(from io.Reader, to io.WriteCloser, note func()) {
 	defer to.Close()
 	buf := make([]byte, 1<<16)
@@ -64,9 +90,7 @@ func (c *counter) pipe(from io.Reader, to io.WriteCloser, note func()) {
 		if err != nil {
 			return
 		}
-		c.mu.Lock()
 		note()
-		c.mu.Unlock()
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
@@ -82,18 +106,12 @@ func (c *counter) take() int {
 	return n
 }
 
-// A beat takes two round trips, also if none was sent for a while, and nothing is asked for beforehand: each more would
+// A beat takes one round trip, also if none was sent for a while, and nothing is asked for beforehand: each more would
 // be another second with a server that is a second away.
 func TestRoundTrips(t *testing.T) {
 	direct := pgtest.New(t).URL()
 	beat(t, open(t, direct), join("a")) // which makes the table
-	way, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCounter(t, way.Host)
-	way.Host = c.Addr().String()
-	s := open(t, way.String())
+	s, c := far(t, direct)
 	conn, err := s.db.Acquire(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -101,12 +119,78 @@ func TestRoundTrips(t *testing.T) {
 	conn.Release()
 	c.take()
 	beat(t, s, join("b"))
-	if got := c.take(); got != 2 {
+	if got := c.take(); got != 1 {
 		t.Errorf("the first beat takes %d round trips", got)
 	}
 	time.Sleep(1100 * time.Millisecond) // as beats are apart
 	beat(t, s, join("c"))
-	if got := c.take(); got != 2 {
+	if got := c.take(); got != 1 {
 		t.Errorf("a later beat takes %d round trips", got)
 	}
+}
+
+// TestBeat_AnswerUnderWay: a gateway whose answer is still on its way keeps no other waiting. When it is lost with the
+// connection, the beat was taken in once.
+func TestBeat_AnswerUnderWay(t *testing.T) {
+	direct := pgtest.New(t).URL()
+	near := open(t, direct)
+	slow, c := far(t, direct)
+	now := time.Now().UnixMilli()
+	used := federation.Amounts{500, 5}
+	told := join("slow")
+	told.Join = false
+	told.Booked = []federation.Booked{{Slot: now / 250, Used: used}}
+	beat(t, near, join("near"))
+	beat(t, slow, join("slow"))
+	told.Epoch = near.epoch(t)
+
+	c.answers.Lock()
+	before := c.answered()
+	lost := make(chan error)
+	ctx, cut := context.WithCancel(t.Context())
+	go func() {
+		first := *told
+		first.Seq = 2
+		_, err := slow.Beat(ctx, "p", &first)
+		lost <- err
+	}()
+	for c.answered() == before {
+		runtime.Gosched()
+	}
+	for seq := int64(2); seq < 6; seq++ {
+		next := join("near")
+		next.Join = false
+		next.Full = false
+		next.Epoch = told.Epoch
+		next.Seq = seq
+		beat(t, near, next)
+	}
+	cut()
+	if err := <-lost; err == nil {
+		t.Error("an answer came that was held up")
+	}
+	c.answers.Unlock()
+
+	told.Seq = 3
+	r := beat(t, slow, told)
+	if r.Status != federation.Granted || r.Used != used {
+		t.Errorf("answered %s, used %v; want %v once", r.Status, r.Used, used)
+	}
+}
+
+// answered is how often something came back from the server.
+func (c *counter) answered() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.came
+}
+
+// epoch is that of the pool's account.
+func (s *Store) epoch(t *testing.T) int64 {
+	t.Helper()
+	v, err := s.Look(t.Context(), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Epoch
 }

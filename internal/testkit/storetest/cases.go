@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -15,9 +17,10 @@ import (
 func same(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	rng := rand.New(rand.NewPCG(3, 4))
-	nodes := []*node{newNode("a", h.Rules, 1), newNode("b", h.Rules, 2), newNode("c", h.Rules, 3)}
+	nodes := []*node{newNode("a", h, 1), newNode("b", h, 2), newNode("c", h, 3)}
 	var old []*federation.Beat
 	seen := map[federation.Status]int{}
+	answers := sha256.New()
 	for range 400 {
 		w.at(w.now + rng.Int64N(700))
 		n := nodes[rng.IntN(len(nodes))]
@@ -46,6 +49,7 @@ func same(t *testing.T, h Harness) {
 		}
 		r := w.beat(b)
 		seen[r.Status]++
+		fmt.Fprintf(answers, "%+v %x", r.Grant, r.Digest)
 		old = append(old, b)
 		if rng.IntN(10) > 0 { // else the answer is lost
 			n.took(r)
@@ -56,14 +60,21 @@ func same(t *testing.T, h Harness) {
 			t.Errorf("no beat was answered with %q: %v", s, seen)
 		}
 	}
+	if got := fmt.Sprintf("%x", answers.Sum(nil))[:16]; got != sameAnswers {
+		t.Errorf("accounts answer otherwise than those of format %d, and gateways of both would disagree about an account: "+
+			"raise federation.Format, and set sameAnswers to %q", federation.Format, got)
+	}
 }
+
+// sameAnswers is a hash of what is granted in same by federation.Format.
+const sameAnswers = "48e6949771d099bb"
 
 // life is the life of two processes of one name, beside another: the first is fenced, and
 // its grants still count.
 func life(t *testing.T, h Harness) {
 	w := newTwin(t, h)
-	a := newNode("a", h.Rules, 1)
-	b := newNode("b", h.Rules, 2)
+	a := newNode("a", h, 1)
+	b := newNode("b", h, 2)
 	for range 70 {
 		w.at(w.now + 1000)
 		a.took(w.beat(a.next()))
@@ -82,7 +93,7 @@ func life(t *testing.T, h Harness) {
 	a.restart()
 	w.wants(w.beat(a.next()), federation.Granted)
 	w.wants(w.beat(before.next()), federation.Fenced)
-	stranger := newNode("x", h.Rules, 5)
+	stranger := newNode("x", h, 5)
 	stranger.full = false
 	stranger.joined = true
 	w.wants(w.beat(stranger.next()), federation.Resend)
@@ -92,7 +103,7 @@ func life(t *testing.T, h Harness) {
 // nothing is granted for a Window, because no node has a digest.
 func loss(t *testing.T, h Harness) {
 	w := newTwin(t, h)
-	a := newNode("a", h.Rules, 1)
+	a := newNode("a", h, 1)
 	for range 70 {
 		w.at(w.now + 1000)
 		a.took(w.beat(a.next()))
@@ -129,9 +140,9 @@ func loss(t *testing.T, h Harness) {
 // begin early. A new node does not count, because it may have replaced one with usage.
 func expect(t *testing.T, h Harness) {
 	w := newTwin(t, h)
-	a := newNode("a", h.Rules, 1)
-	b := newNode("b", h.Rules, 2)
-	c := newNode("c", h.Rules, 3)
+	a := newNode("a", h, 1)
+	b := newNode("b", h, 2)
+	c := newNode("c", h, 3)
 	for _, n := range []*node{a, b, c} {
 		n.expect = 2
 	}
@@ -164,8 +175,8 @@ func restore(t *testing.T, h Harness) {
 		w.at(begin + int64(expect)*1_000_000)
 		w.incarnation = time.Duration(expect).String()
 		h.Replace(w.incarnation)
-		a := newNode("a", h.Rules, 1)
-		b := newNode("b", h.Rules, 2)
+		a := newNode("a", h, 1)
+		b := newNode("b", h, 2)
 		for range 70 {
 			w.at(w.now + 1000)
 			a.took(w.beat(a.next()))
@@ -206,8 +217,8 @@ func restore(t *testing.T, h Harness) {
 // Later ones do not.
 func first(t *testing.T, h Harness) {
 	w := newTwin(t, h)
-	a := newNode("a", h.Rules, 1)
-	b := newNode("b", h.Rules, 2)
+	a := newNode("a", h, 1)
+	b := newNode("b", h, 2)
 	tell := func(n *node, want federation.Status) {
 		t.Helper()
 		n.expect = 2
@@ -234,7 +245,7 @@ func first(t *testing.T, h Harness) {
 // pools are independent of each other.
 func pools(t *testing.T, h Harness) {
 	ctx := context.Background()
-	a := newNode("a", h.Rules, 1)
+	a := newNode("a", h, 1)
 	if v, err := h.Store.Look(ctx, "one"); err != nil || Text(v) != Text(federation.View{}) {
 		t.Fatalf("a pool that nobody told of is %+v, %v", v, err)
 	}
@@ -259,7 +270,7 @@ func damage(t *testing.T, h Harness) {
 	}
 	ctx := context.Background()
 	for _, with := range []string{"garbage", "", "\x02garbage", "\x81\xa7version\x02", "\xff\xff\xff\xff", "[]", "\xc0"} {
-		a := newNode("a", h.Rules, 1)
+		a := newNode("a", h, 1)
 		if _, err := h.Store.Beat(ctx, "p", a.next()); err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +293,7 @@ func damage(t *testing.T, h Harness) {
 			t.Errorf("%q can be looked at", with)
 		}
 		h.Delete(said.Error())
-		b := newNode("b", h.Rules, 2)
+		b := newNode("b", h, 2)
 		if r, err := h.Store.Beat(ctx, "p", b.next()); err != nil || r.Status != federation.Learning {
 			t.Errorf("%q, deleted: %+v, %v", with, r, err)
 		}
@@ -293,7 +304,7 @@ func damage(t *testing.T, h Harness) {
 func gone(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	a := newNode("a", h.Rules, 1)
+	a := newNode("a", h, 1)
 	if _, err := h.Store.Beat(ctx, "p", a.next()); err == nil {
 		t.Error("a beat whose context had ended was answered")
 	}

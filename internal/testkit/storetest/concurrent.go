@@ -34,7 +34,7 @@ func concurrent(t *testing.T, h Harness) {
 	var group sync.WaitGroup
 	for i, name := range []string{"a", "b", "c", "d"} {
 		group.Go(func() {
-			n := newNode(name, h.Rules, uint64(i))
+			n := newNode(name, h, uint64(i))
 			n.expect = 2
 			for range 25 {
 				b := n.next()

@@ -26,6 +26,7 @@ type node struct {
 	name, region string
 	life         int // processes of this name so far
 	rules        federation.Rules
+	format       int
 	rng          *rand.Rand
 
 	joined     bool
@@ -42,13 +43,13 @@ type node struct {
 	expect     int
 }
 
-func newNode(name string, r federation.Rules, seed uint64) *node {
-	return &node{name: name, region: "r-" + name, rules: r, full: true, rng: rand.New(rand.NewPCG(seed, 9)), limit: 600_000}
+func newNode(name string, h Harness, seed uint64) *node {
+	return &node{name: name, region: "r-" + name, rules: h.Rules, format: h.Format, full: true, rng: rand.New(rand.NewPCG(seed, 9)), limit: 600_000}
 }
 
 // restart makes it another process under the same name.
 func (n *node) restart() {
-	*n = node{name: n.name, region: n.region, life: n.life + 1, rules: n.rules, full: true, rng: n.rng, limit: n.limit, expect: n.expect}
+	*n = node{name: n.name, region: n.region, life: n.life + 1, rules: n.rules, format: n.format, full: true, rng: n.rng, limit: n.limit, expect: n.expect}
 }
 
 // next is the next beat.
@@ -56,7 +57,7 @@ func (n *node) next() *federation.Beat {
 	n.seq++
 	b := &federation.Beat{
 		Node: n.name, Region: n.region, Address: n.name + ":9090", Instance: fmt.Sprint(n.name, n.life),
-		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full, Expect: n.expect,
+		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full, Expect: n.expect, Format: n.format,
 		Limits: federation.Amounts{n.limit, 0}, Burst: federation.Amounts{n.limit / 6, 0},
 		Waiting: federation.Amounts{n.rng.Int64N(20_000), 3}, Largest: federation.Amounts{2000, 1},
 	}

@@ -15,6 +15,8 @@ type Harness struct {
 	Store runner.Store
 	// Rules are those it was opened with.
 	Rules federation.Rules
+	// Format is that of the nodes' beats.
+	Format int
 	// SetClock sets the store's clock, which then stands still; nil if that cannot be
 	// done.
 	SetClock func(now int64)
