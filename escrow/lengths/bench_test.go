@@ -131,3 +131,20 @@ func BenchmarkQuantile(b *testing.B) {
 		book.Quantile(kinds[0], laws[1].most, .95)
 	}
 }
+
+// BenchmarkBriefCall is a call that takes a small part of the most that it may, by one of 1000 tenants which have hardly
+// any experience of their own: its duration, say.
+func BenchmarkBriefCall(b *testing.B) {
+	book := New(Config{})
+	r := newRand(1)
+	kinds := make([]Kind, 1000)
+	for i := range kinds {
+		kinds[i] = Kind{fmt.Sprint(i), "gold", "m"}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s := book.Start(kinds[i%len(kinds)], 600_000)
+		book.Expect(&s)
+		book.End(&s, 5+r.Int64N(40), true)
+	}
+}

@@ -18,6 +18,7 @@ type node struct {
 	whole   int64 // completions ever seen
 
 	bins    []bin
+	top     int     // the last bin that a call has entered
 	era     uint32  // how often all that is in bins was halved
 	ends    int64   // since the last halving by age
 	mass    float64 // completions, faded as bins are
@@ -66,6 +67,7 @@ func (n *node) advance(from, to int, w float64) {
 		n.bins[b].seen++
 	}
 	n.bins[to].here++
+	n.top = max(n.top, to)
 	n.entries += float64(to - from)
 	n.news += int64(to - from)
 	n.expected += n.table[to].risk - n.table[from].risk

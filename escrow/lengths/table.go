@@ -30,10 +30,19 @@ type step struct {
 // build computes n's table from its bins and its parent's table (nil at the last
 // level): the estimator of Kaplan and Meier, from the last bin down. A call that
 // is in a bin still had half of it to end in.
+//
+// Of the bins that none of its own calls has entered, n knows only what its parent does. If calls may get as long in both,
+// the parent's steps are its own, to the last bit.
 func (n *node) build(parent *node) {
 	most := float64(n.most)
-	n.table[len(n.bins)] = step{mean: most}
-	for i := len(n.bins) - 1; i >= 0; i-- {
+	last := len(n.bins) - 1
+	if parent != nil && parent.most == n.most {
+		last = n.top
+		copy(n.table[last+1:], parent.table[last+1:])
+	} else {
+		n.table[len(n.bins)] = step{mean: most}
+	}
+	for i := last; i >= 0; i-- {
 		b := &n.bins[i]
 		s := &n.table[i]
 		others := prior
