@@ -17,7 +17,6 @@ import (
 const (
 	sizingStep = 5
 	sizingTick = 25   // the runner looks whether a beat is due
-	sizingTrip = 5    // to the store, and as much back
 	sizingWait = 250  // for a grant
 	sizingRuns = 2000 // a call
 	sizingWarm = 62_000
@@ -57,7 +56,7 @@ func bursty() shape {
 	}
 }
 
-// traffic is what comes to each gateway. load is the part of the limit that is asked for.
+// traffic is what comes to each gateway, if so many calls come in a second to all of them together.
 func traffic(s shape, gateways int, rate float64, until int64, seed uint64) [][]arrival {
 	list := make([][]arrival, gateways)
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -341,9 +340,9 @@ func (f *fleet) beat(g *gateway) {
 	claims := f.claims(g)
 	b := g.holder.Beat(sizingClock(f.now), g.busy, claims)
 	g.lacking = false
-	r := f.account.Beat(sizingClock(f.now+sizingTrip).UnixMilli(), b)
+	r := f.account.Beat(sizingClock(f.now+*sizingTrip).UnixMilli(), b)
 	g.reply = &r
-	g.replyAt = f.now + 2*sizingTrip
+	g.replyAt = f.now + 2**sizingTrip
 }
 
 // hear takes in an answer.

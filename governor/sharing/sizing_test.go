@@ -9,7 +9,10 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
-var sizingWhole = flag.Bool("sizing", false, "compare all rules of how much of a limit is held in advance, and log the table; takes some minutes")
+var (
+	sizingWhole = flag.Bool("sizing", false, "compare rules of how much of a limit is held in advance in all worlds; takes some minutes")
+	sizingTrip  = flag.Int64("sizing-trip", 5, "milliseconds to the store in these worlds, and as many back")
+)
 
 // sizingRule is one of the rules compared.
 type sizingRule struct {
@@ -28,7 +31,11 @@ func sizingRules() []sizingRule {
 		{name: "1 s", rule: func() rule { return &linear{seconds: 1} }},
 		{name: "10 s", rule: func() rule { return &linear{seconds: 10} }},
 	}
-	for _, price := range []float64{1e3, 1e4, 1e5} {
+	prices := []float64{1e4}
+	if *sizingWhole {
+		prices = []float64{1e3, 1e4, 1e5}
+	}
+	for _, price := range prices {
 		learner := order{price: price}
 		list = append(
 			list,
