@@ -8,8 +8,8 @@ import (
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
-// Reaches reports whether t may use any model that p serves, at any of p's upstreams. Globs that could have a name in common count as having
-// one.
+// Reaches reports whether t may use any model that p serves, at any of its upstreams. Globs that could have a name in
+// common count as having one.
 func (s *Snapshot) Reaches(t *Tenant, p *Pool) bool {
 	return t.open(p) && slices.ContainsFunc(s.scope(t), func(grant string) bool { return s.routes.reach(t, grant, p) })
 }
