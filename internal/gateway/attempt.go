@@ -73,13 +73,22 @@ func (c *call) goTo(t *try, index int, probe bool) {
 // is tried again after.
 func (c *call) send() (*http.Response, error) {
 	for {
-		resp, err := c.try.up.RoundTrip(c.g.transport, c.outgoing())
+		resp, err := c.try.up.RoundTrip(c.transport(), c.outgoing())
 		said := c.judge(resp, err)
 		c.tell(said)
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {
 			return resp, err
 		}
 	}
+}
+
+// transport is how the try reaches its upstream. A call whose kept connection was lost gets one of its own,
+// because the others may have been lost with it.
+func (c *call) transport() http.RoundTripper {
+	if c.tries.afresh {
+		return c.g.unkept
+	}
+	return c.g.transport
 }
 
 // tryAgain chooses where a call goes whose try came to nothing: to another upstream, or

@@ -50,6 +50,7 @@ type Gateway struct {
 	unknown   sampled.Gate // log lines of such calls
 	lookups   lookups
 	transport http.RoundTripper
+	unkept    http.RoundTripper // transport, but on a new connection each time
 }
 
 // NewTransport is an HTTP transport fit for many streams to few hosts.
@@ -70,6 +71,17 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 		// A dead HTTP/2 connection would take every later call with it.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
+}
+
+// withoutKept is a transport that opens a connection for each call.
+func withoutKept(transport http.RoundTripper) http.RoundTripper {
+	keeps, is := transport.(*http.Transport)
+	if !is {
+		return transport
+	}
+	unkept := keeps.Clone()
+	unkept.DisableKeepAlives = true
+	return unkept
 }
 
 // Drain asks realtime sessions to end once they are at rest, and waits until they have ended or ctx

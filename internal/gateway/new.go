@@ -57,6 +57,7 @@ func New(opt Options) (*Gateway, error) {
 	if g.transport == nil {
 		g.transport = NewTransport(snap.Config().Timeouts)
 	}
+	g.unkept = withoutKept(g.transport)
 	g.batches.Again(g.objects, g.gov, func(model string) (governor.Price, bool) {
 		price, ok := g.world.Load().Snapshot.Price(model)
 		return governor.Price(price), ok

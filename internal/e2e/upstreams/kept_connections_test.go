@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,27 @@ func TestUpstreams_KeptConnectionIsClosedEachTime(t *testing.T) {
 		}
 		if v := snapshot(s).Pools[0].Upstreams[0]; v.State != "up" {
 			t.Errorf("the upstream is %s", v.State)
+		}
+		s.CheckIdle()
+	})
+}
+
+// Several kept connections are lost at the same time, as those of calls whose streams have ended together: a call
+// that had one of them is not sent once more on another.
+func TestUpstreams_KeptConnectionsAreClosedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := harness.NewUpstream(t, mock.Config{FirstToken: time.Second})
+		up.AnswerWith(hangsUp(up.Mock, func(before int64) bool { return before > 0 }, 0))
+		s := harness.New(t, harness.World{Pool: harness.PoolAt("up"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up": up}})
+		defer s.Close()
+		var together sync.WaitGroup
+		for range 5 {
+			together.Go(func() { s.Call(t.Context(), "a", harness.Chat(true, 5, "")) })
+		}
+		together.Wait()
+		synctest.Wait() // five connections are kept
+		if ans := s.Call(t.Context(), "a", harness.Chat(true, 5, "")); ans.Status != http.StatusOK {
+			t.Errorf("%d %s", ans.Status, ans.Body)
 		}
 		s.CheckIdle()
 	})
