@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -154,7 +153,9 @@ func (s *Store) rewrite(ctx context.Context, conn *pgxpool.Conn, pool string, b 
 	}
 	reply := a.Beat(row.now, row.incarnation, b.Expect, b)
 	plain := reply.Status != federation.Granted || !a.Alike() // others may be about to come
-	s.replicas.put(pool, &replica{plain: plain, sum: sha256.New()})
+	next := nothing()
+	next.plain = plain
+	s.replicas.put(pool, next)
 	encode := newLog
 	if plain {
 		encode = (*federation.Account).Encode
