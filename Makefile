@@ -23,6 +23,8 @@
 # make storm   10,000 streams of every dialect that end in every way
 # make bench   CPU cost and latency of a request and a chunk, side by side with a plain reverse proxy, alone and with Redis as the
 #              store of limits (needs redis-server); CHECK=1 fails if a row misses its aim
+# make versus  LiteLLM, Envoy, a bare reverse proxy and llmgov side by side, for a quarter of an hour; writes docs/comparison.md;
+#              ARGS='-dry -only budget' prints one case. Installs what it compares where it may
 
 GOFUMPT     = go run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -30,7 +32,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards test-envoy test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench
+.PHONY: build test test-race test-long test-clients test-console test-dashboards test-envoy test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -125,3 +127,6 @@ bench:
 	go run ./internal/bench $(if $(CHECK),-check)
 	go run ./internal/bench $(if $(CHECK),-check) -redis
 	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./federation ./federation/runner ./tenants ./streaming
+
+versus:
+	internal/versus/run.sh $(ARGS)

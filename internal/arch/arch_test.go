@@ -493,7 +493,7 @@ var rules = map[string]rule{
 }
 
 // free may import everything: they wire, or only test.
-var free = map[string]bool{"cmd/llmgov": true, "internal/arch": true, "internal/bench": true, "internal/readers": true}
+var free = map[string]bool{"cmd/llmgov": true, "internal/arch": true, "internal/bench": true, "internal/readers": true, "internal/versus": true}
 
 // below these folders packages may import everything.
 var freeFolders = []string{"internal/e2e"}
