@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -41,5 +42,25 @@ func TestPoliciesDoc(t *testing.T) {
 	}
 	if blocks < 12 {
 		t.Errorf("%d blocks in the document", blocks)
+	}
+}
+
+// TestDocs_IndexListsEveryPage: docs/README.md has each page of the documentation, and no page that does not exist.
+func TestDocs_IndexListsEveryPage(t *testing.T) {
+	index := read("../../docs/README.md")
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		name := filepath.Base(page)
+		if name != "README.md" && !strings.Contains(index, "| ["+name+"]("+name+") |") {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(index, -1) {
+		if _, err := os.Stat(filepath.Join("../../docs", link[1])); err != nil {
+			t.Errorf("docs/README.md: %v", err)
+		}
 	}
 }
